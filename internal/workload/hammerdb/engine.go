@@ -37,12 +37,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	hammer "plimsoll/internal/hammerdb"
-	"plimsoll/internal/nearest"
 	"plimsoll/internal/secret"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
-	"plimsoll/scenario"
 	"plimsoll/unit"
 )
 
@@ -72,8 +70,7 @@ var stated = []string{"min", "p50", "p95", "p99", "max"}
 
 // config is what the author's file says.
 type config struct {
-	bad       *workload.ConfigError
-	setting   bool
+	workload.Pairs
 	given     map[string]bool
 	benchmark string
 	database  string
@@ -87,56 +84,29 @@ type config struct {
 	settings  map[string]map[string]string // section → key → value
 }
 
-func (c *config) object(n *yaml.Node, format string, args ...any) {
-	o := scenario.Objection{What: fmt.Sprintf(format, args...), Setting: c.setting}
-	if n != nil && !c.setting {
-		o.Line, o.Col = n.Line, n.Column
-	}
-	c.bad.Objections = append(c.bad.Objections, o)
-}
-
 var keys = []string{"benchmark", "database", "folder", "passwords", "port", "query_sets", "rampup", "settings",
 	"time_profile", "virtual_users"}
 
 func parse(spec workload.Spec) (*config, error) {
-	c := &config{bad: &workload.ConfigError{File: spec.ConfigFile}, given: map[string]bool{}, benchmark: "tprocc",
-		database: "pg", users: 1, sets: 1, passwords: map[string]string{}, settings: map[string]map[string]string{}}
-	var root yaml.Node
-	if err := yaml.Unmarshal(spec.Config, &root); err != nil {
-		c.object(&yaml.Node{Line: 1, Column: 1}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
-	} else if len(root.Content) > 0 {
-		c.pairs(root.Content[0], "", c.take)
+	c := &config{
+		Pairs:     workload.Pairs{Example: "virtual_users: 4", Bad: &workload.ConfigError{File: spec.ConfigFile}},
+		given:     map[string]bool{},
+		benchmark: "tprocc",
+		database:  "pg",
+		users:     1,
+		sets:      1,
+		passwords: map[string]string{},
+		settings:  map[string]map[string]string{},
 	}
-	c.setting = true
-	for _, s := range spec.Settings {
-		c.take(&yaml.Node{Kind: yaml.ScalarNode, Value: s.Key}, &yaml.Node{Kind: yaml.ScalarNode, Value: s.Value})
-	}
-	c.setting = false
+	c.Read(spec, c.take)
 	if spec.Runtime > 0 && c.benchmark == "tprocc" && spec.Runtime%time.Minute != 0 {
-		c.object(nil, "HammerDB measures whole minutes: give runtime_secs of 60, 120 and so on, not %v",
+		c.Object(nil, "HammerDB measures whole minutes: give runtime_secs of 60, 120 and so on, not %v",
 			unit.Duration(spec.Runtime))
 	}
-	if len(c.bad.Objections) > 0 {
-		return c, c.bad
+	if len(c.Bad.Objections) > 0 {
+		return c, c.Bad
 	}
 	return c, nil
-}
-
-func (c *config) pairs(n *yaml.Node, of string, take func(key, value *yaml.Node)) {
-	if n.Kind != yaml.MappingNode {
-		c.object(n, `%swant pairs such as "virtual_users: 4"`, of)
-		return
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if seen[key.Value] {
-			c.object(key, "%s%s is there twice", of, key.Value)
-			continue
-		}
-		seen[key.Value] = true
-		take(key, value)
-	}
 }
 
 // take takes one key of the file.
@@ -144,14 +114,14 @@ func (c *config) take(key, value *yaml.Node) {
 	whole := func(to *int, most int) {
 		v, err := strconv.Atoi(value.Value)
 		if value.Kind != yaml.ScalarNode || err != nil || v < 1 || v > most {
-			c.object(value, "%s: %q is no whole number from 1 to %d", key.Value, value.Value, most)
+			c.Object(value, "%s: %q is no whole number from 1 to %d", key.Value, value.Value, most)
 			return
 		}
 		*to = v
 	}
 	choice := func(to *string, of ...string) {
 		if value.Kind != yaml.ScalarNode || !slices.Contains(of, value.Value) {
-			c.object(value, "%s: %q is none of %s", key.Value, value.Value, strings.Join(of, ", "))
+			c.Object(value, "%s: %q is none of %s", key.Value, value.Value, strings.Join(of, ", "))
 			return
 		}
 		*to = value.Value
@@ -170,61 +140,61 @@ func (c *config) take(key, value *yaml.Node) {
 	case "rampup":
 		d, err := unit.ParseDuration(value.Value)
 		if err != nil || d < 0 || time.Duration(d)%time.Minute != 0 || time.Duration(d) > 24*time.Hour {
-			c.object(value, "rampup: %q is no number of whole minutes such as 2m", value.Value)
+			c.Object(value, "rampup: %q is no number of whole minutes such as 2m", value.Value)
 		}
 		c.rampup = time.Duration(d)
 	case "time_profile":
 		v, err := strconv.ParseBool(value.Value)
 		if err != nil {
-			c.object(value, "time_profile: %q is neither true nor false", value.Value)
+			c.Object(value, "time_profile: %q is neither true nor false", value.Value)
 		}
 		c.profile = v
 	case "folder":
 		if c.folder = value.Value; !strings.HasPrefix(c.folder, "/") || strings.ContainsAny(c.folder, "\x00\r\n") {
-			c.object(value, "folder: %q is no path from the root", value.Value)
+			c.Object(value, "folder: %q is no path from the root", value.Value)
 		}
 	case "passwords":
-		c.pairs(value, "passwords: ", func(k, v *yaml.Node) {
+		c.Mapping(value, "passwords: ", func(k, v *yaml.Node) {
 			if !word(k.Value) || !hammer.Secret("_"+strings.TrimPrefix(k.Value, "_")) {
-				c.object(k, "passwords: %q is none of HammerDB's names for one, such as pg_pass or pg_superuserpass", k.Value)
+				c.Object(
+					k,
+					"passwords: %q is none of HammerDB's names for one, such as pg_pass or pg_superuserpass",
+					k.Value,
+				)
 			}
 			if _, err := secret.ParseSource(v.Value); err != nil {
-				c.object(v, "passwords: %s: %v", k.Value, err)
+				c.Object(v, "passwords: %s: %v", k.Value, err)
 			}
 			c.passwords[k.Value] = v.Value
 		})
 	case "settings":
-		c.pairs(value, "settings: ", c.section)
+		c.Mapping(value, "settings: ", c.section)
 	default:
-		near := nearest.Of(key.Value, keys)
-		if near == "" {
-			c.object(key, "unknown key %q; known are %s", key.Value, strings.Join(keys, ", "))
-			return
-		}
-		c.object(key, "unknown key %q; did you mean %q?", key.Value, near)
+		c.Unknown(key, "", keys)
 	}
 }
 
 func word(s string) bool {
-	return s != "" && len(s) <= 60 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+	return s != "" && len(s) <= 60 &&
+		strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }
 
 func (c *config) section(key, value *yaml.Node) {
 	if !slices.Contains([]string{"connection", "tpcc", "tpch"}, key.Value) {
-		c.object(key, "settings: unknown section %q; known are connection, tpcc, tpch", key.Value)
+		c.Object(key, "settings: unknown section %q; known are connection, tpcc, tpch", key.Value)
 		return
 	}
 	of := map[string]string{}
-	c.pairs(value, "settings: "+key.Value+": ", func(k, v *yaml.Node) {
+	c.Mapping(value, "settings: "+key.Value+": ", func(k, v *yaml.Node) {
 		switch {
 		case !word(k.Value):
-			c.object(k, "settings: %q is no name of a setting", k.Value)
+			c.Object(k, "settings: %q is no name of a setting", k.Value)
 		case hammer.Secret("_" + k.Value):
-			c.object(k, "settings: %s is a password: give passwords: {%[1]s: \"env:NAME\"}", k.Value)
+			c.Object(k, "settings: %s is a password: give passwords: {%[1]s: \"env:NAME\"}", k.Value)
 		case slices.Contains(c.own(), k.Value):
-			c.object(k, "settings: %s follows from the keys of this file and the step; leave it out", k.Value)
+			c.Object(k, "settings: %s follows from the keys of this file and the step; leave it out", k.Value)
 		case v.Kind != yaml.ScalarNode || len(v.Value) > 1000 || strings.ContainsAny(v.Value, "{}\\\x00\r\n"):
-			c.object(v, `settings: %s: want one value on one line, without braces and \`, k.Value)
+			c.Object(v, `settings: %s: want one value on one line, without braces and \`, k.Value)
 		default:
 			of[k.Value] = v.Value
 		}
@@ -336,8 +306,10 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Config: folder + scriptFile,
 		Output: folder + outputFile,
 		Lanes:  []workload.Lane{{Name: "virtual users", Noun: "set of virtual users", Depth: c.users}},
-		Notes: []string{"NOPM and TPM are HammerDB's own figures, and no results of a TPC benchmark; TPM compares runs " +
-			"of one database only"},
+		Notes: []string{
+			"NOPM and TPM are HammerDB's own figures, and no results of a TPC benchmark; TPM compares runs " +
+				"of one database only",
+		},
 	}
 	if !queries {
 		// Beside its time HammerDB makes its users, and gathers the times of each.
@@ -407,8 +379,10 @@ func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spe
 	text, exit, err := workload.Ask(ctx, host, []string{"/bin/sh", "-c", hammer.Find, "find", c.folder}, ".hammerdb",
 		"HammerDB's folder", false)
 	if err == nil && exit.Code != 0 {
-		err = errors.New("there is no hammerdbcli; unpack HammerDB (4.0 or later) into /opt there, or name its folder: " +
-			"under folder:")
+		err = errors.New(
+			"there is no hammerdbcli; unpack HammerDB (4.0 or later) into /opt there, or name its folder: " +
+				"under folder:",
+		)
 	}
 	if err != nil {
 		return workload.Tool{}, fmt.Errorf("check: hammerdb on %s: %w", host.Name(), err)

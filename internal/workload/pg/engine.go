@@ -44,7 +44,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"plimsoll/internal/nearest"
 	"plimsoll/internal/pgload"
 	"plimsoll/internal/postgres"
 	"plimsoll/internal/target"
@@ -91,47 +90,27 @@ func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error
 
 // config is a file that is read.
 type config struct {
-	job     pgload.Job
-	server  postgres.Config
-	nodes   map[string]*yaml.Node // server and database
-	bad     *workload.ConfigError
-	setting bool
-	seen    map[string]bool
-}
-
-func (c *config) object(n *yaml.Node, format string, args ...any) {
-	o := scenario.Objection{What: fmt.Sprintf(format, args...), Setting: c.setting}
-	if n != nil && !c.setting {
-		o.Line, o.Col = n.Line, n.Column
-	}
-	c.bad.Objections = append(c.bad.Objections, o)
+	workload.Pairs
+	job    pgload.Job
+	server postgres.Config
+	nodes  map[string]*yaml.Node // server and database
+	seen   map[string]bool
 }
 
 // parse reads the file, then the settings of the workload on top of it.
 func parse(spec workload.Spec) (*config, error) {
-	c := &config{job: pgload.Defaults(), bad: &workload.ConfigError{File: spec.ConfigFile},
-		nodes: map[string]*yaml.Node{}, seen: map[string]bool{}}
+	c := &config{
+		job:   pgload.Defaults(),
+		Pairs: workload.Pairs{Example: "clients: 8", Bad: &workload.ConfigError{File: spec.ConfigFile}},
+		nodes: map[string]*yaml.Node{},
+		seen:  map[string]bool{},
+	}
 	c.job.Seed, c.job.Duration, c.job.Initialise = spec.Seed, spec.Runtime, ""
 	c.job.Scripts = []pgload.Script{{Name: "tpcb-like", Weight: 1}}
-	var root yaml.Node
-	if err := yaml.Unmarshal(spec.Config, &root); err != nil {
-		c.object(&yaml.Node{Line: 1, Column: 1}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
-	} else if len(root.Content) > 0 {
-		c.pairs(root.Content[0], "", c.take)
-	}
+	c.Read(spec, c.take)
 	if c.seen["script"] && c.seen["scripts"] {
-		c.object(nil, "script and scripts: give one of them; one of the scripts can be {builtin: select-only}")
+		c.Object(nil, "script and scripts: give one of them; one of the scripts can be {builtin: select-only}")
 	}
-	c.setting = true
-	for _, s := range spec.Settings {
-		var value yaml.Node
-		if err := yaml.Unmarshal([]byte(s.Value), &value); err != nil || len(value.Content) != 1 {
-			c.object(nil, "%s: %q is no value", s.Key, s.Value)
-			continue
-		}
-		c.take(&yaml.Node{Kind: yaml.ScalarNode, Value: s.Key}, value.Content[0])
-	}
-	c.setting = false
 	if c.job.Initialise == "" {
 		c.job.Initialise = pgload.Never
 		for _, s := range c.job.Scripts {
@@ -142,42 +121,24 @@ func parse(spec workload.Spec) (*config, error) {
 	}
 	var bad []scenario.Objection
 	c.server, bad = postgres.Read(c.nodes["server"], c.nodes["database"])
-	c.bad.Objections = append(c.bad.Objections, bad...)
+	c.Bad.Objections = append(c.Bad.Objections, bad...)
 	if c.server.Own() && !c.server.RunsAlready && c.server.Settings["max_connections"] == "" && c.job.Clients > 250 {
 		if c.server.Settings == nil {
 			c.server.Settings = map[string]string{}
 		}
 		c.server.Settings["max_connections"] = strconv.Itoa(c.job.Clients + 50)
 	}
-	if len(c.bad.Objections) == 0 {
+	if len(c.Bad.Objections) == 0 {
 		if err := c.job.Check(); err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
-				c.object(nil, "%s", line)
+				c.Object(nil, "%s", line)
 			}
 		}
 	}
-	if len(c.bad.Objections) > 0 {
-		return c, c.bad
+	if len(c.Bad.Objections) > 0 {
+		return c, c.Bad
 	}
 	return c, nil
-}
-
-// pairs hands on the pairs of a mapping.
-func (c *config) pairs(n *yaml.Node, of string, take func(key, value *yaml.Node)) {
-	if n.Kind != yaml.MappingNode {
-		c.object(n, `%swant pairs such as "clients: 8"`, of)
-		return
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if seen[key.Value] {
-			c.object(key, "%s%s is there twice", of, key.Value)
-			continue
-		}
-		seen[key.Value] = true
-		take(key, value)
-	}
 }
 
 // take takes one key.
@@ -209,24 +170,16 @@ func (c *config) take(key, value *yaml.Node) {
 	}
 	read, ok := readers[key.Value]
 	if !ok {
-		c.unknown(key, "", slices.Sorted(maps.Keys(readers)))
+		c.Unknown(key, "", slices.Sorted(maps.Keys(readers)))
 		return
 	}
 	c.seen[key.Value] = true
 	scalar := key.Value != "server" && key.Value != "scripts" && key.Value != "variables"
 	if scalar && value.Kind != yaml.ScalarNode {
-		c.object(value, "%s: want one value", key.Value)
+		c.Object(value, "%s: want one value", key.Value)
 	} else if err := read(); err != nil {
-		c.object(value, "%s: %v", key.Value, err)
+		c.Object(value, "%s: %v", key.Value, err)
 	}
-}
-
-func (c *config) unknown(key *yaml.Node, of string, known []string) {
-	if near := nearest.Of(key.Value, known); near != "" {
-		c.object(key, "%sunknown key %q; did you mean %q?", of, key.Value, near)
-		return
-	}
-	c.object(key, "%sunknown key %q; known are %s", of, key.Value, strings.Join(known, ", "))
 }
 
 func builtin(name string) error {
@@ -290,13 +243,13 @@ func duration(n *yaml.Node, to *time.Duration) func() error {
 // scripts reads a list of {builtin | text, name, weight}.
 func (c *config) scripts(n *yaml.Node) {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		c.object(n, "scripts: want a list such as {builtin: select-only, weight: 9}")
+		c.Object(n, "scripts: want a list such as {builtin: select-only, weight: 9}")
 		return
 	}
 	c.job.Scripts = nil
 	for i, item := range n.Content {
 		s, known := pgload.Script{Weight: 1}, ""
-		c.pairs(item, "scripts: ", func(key, value *yaml.Node) {
+		c.Mapping(item, "scripts: ", func(key, value *yaml.Node) {
 			var err error
 			switch key.Value {
 			case "builtin":
@@ -308,15 +261,15 @@ func (c *config) scripts(n *yaml.Node) {
 			case "weight":
 				err = whole(value, &s.Weight)()
 			default:
-				c.unknown(key, "scripts: ", []string{"builtin", "name", "text", "weight"})
+				c.Unknown(key, "scripts: ", []string{"builtin", "name", "text", "weight"})
 			}
 			if err != nil {
-				c.object(value, "scripts: %s: %v", key.Value, err)
+				c.Object(value, "scripts: %s: %v", key.Value, err)
 			}
 		})
 		switch {
 		case (known == "") == (strings.TrimSpace(s.Text) == ""):
-			c.object(item, "scripts: give a builtin or a text")
+			c.Object(item, "scripts: give a builtin or a text")
 		case s.Name == "" && known == "":
 			s.Name = "script-" + strconv.Itoa(i+1)
 		case s.Name == "":
@@ -330,9 +283,9 @@ func (c *config) scripts(n *yaml.Node) {
 
 func (c *config) variables(n *yaml.Node) {
 	c.job.Variables = map[string]string{}
-	c.pairs(n, "variables: ", func(key, value *yaml.Node) {
+	c.Mapping(n, "variables: ", func(key, value *yaml.Node) {
 		if value.Kind != yaml.ScalarNode {
-			c.object(value, "variables: %s: want one value", key.Value)
+			c.Object(value, "variables: %s: want one value", key.Value)
 			return
 		}
 		c.job.Variables[key.Value] = value.Value

@@ -1,7 +1,6 @@
 package pgbench
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"plimsoll/internal/nearest"
 	"plimsoll/internal/pgbench"
 	"plimsoll/internal/postgres"
 	"plimsoll/internal/workload"
@@ -45,33 +43,27 @@ type script struct {
 
 // config is what the author's file says.
 type config struct {
+	workload.Pairs
 	server  postgres.Config
 	job     pgbench.Job
 	scripts []script
 
 	spec       workload.Spec
-	bad        *workload.ConfigError
 	serverAt   *yaml.Node
 	databaseAt *yaml.Node
 	init       []string // options of pgbench -i
 	keys       map[string]func(*yaml.Node)
-	setting    bool
 	given      map[string]*yaml.Node
-}
-
-// object notes what is wrong at a place.
-func (c *config) object(n *yaml.Node, format string, args ...any) {
-	o := scenario.Objection{What: fmt.Sprintf(format, args...), Setting: c.setting}
-	if n != nil && !c.setting {
-		o.Line, o.Col = n.Line, n.Column
-	}
-	c.bad.Objections = append(c.bad.Objections, o)
 }
 
 // parse reads the file, then the settings of the workload on top of it.
 func parse(spec workload.Spec) (*config, error) {
-	c := &config{spec: spec, bad: &workload.ConfigError{File: spec.ConfigFile}, given: map[string]*yaml.Node{},
-		job: pgbench.Job{Scale: 1, Clients: 1, Threads: 1, Mode: "simple", Log: true}}
+	c := &config{
+		spec:  spec,
+		Pairs: workload.Pairs{Example: "scale: 100", Bad: &workload.ConfigError{File: spec.ConfigFile}},
+		given: map[string]*yaml.Node{},
+		job:   pgbench.Job{Scale: 1, Clients: 1, Threads: 1, Mode: "simple", Log: true},
+	}
 	c.scripts = []script{{"tpcb-like", "tpcb-like", "", 1}}
 	c.keys = map[string]func(*yaml.Node){
 		"server":   func(n *yaml.Node) { c.serverAt = n },
@@ -95,20 +87,10 @@ func parse(spec workload.Spec) (*config, error) {
 		"variables":     c.readVariables,
 		"options":       c.readOptions,
 	}
-	c.file()
-	c.setting = true
-	for _, s := range spec.Settings {
-		value := &yaml.Node{}
-		if err := yaml.Unmarshal([]byte(s.Value), value); err != nil || len(value.Content) != 1 {
-			c.object(nil, "%s: %q is no value", s.Key, s.Value)
-			continue
-		}
-		c.take(&yaml.Node{Kind: yaml.ScalarNode, Value: s.Key}, value.Content[0])
-	}
-	c.setting = false
+	c.Read(spec, c.take)
 	c.together()
-	if len(c.bad.Objections) > 0 {
-		return c, c.bad
+	if len(c.Bad.Objections) > 0 {
+		return c, c.Bad
 	}
 	return c, nil
 }
@@ -117,74 +99,36 @@ func parse(spec workload.Spec) (*config, error) {
 func (c *config) together() {
 	var objections []scenario.Objection
 	c.server, objections = postgres.Read(c.serverAt, c.databaseAt)
-	c.bad.Objections = append(c.bad.Objections, objections...)
+	c.Bad.Objections = append(c.Bad.Objections, objections...)
 	switch {
 	case c.given["builtin"] != nil && c.given["scripts"] != nil:
-		c.object(c.given["builtin"], "builtin and scripts: give one of them; a script can be {builtin: select-only}")
+		c.Object(c.given["builtin"], "builtin and scripts: give one of them; a script can be {builtin: select-only}")
 	case c.job.Threads > c.job.Clients:
-		c.object(c.given["threads"], "threads: %d, more than the %d clients; a client needs one thread at most",
+		c.Object(c.given["threads"], "threads: %d, more than the %d clients; a client needs one thread at most",
 			c.job.Threads, c.job.Clients)
 	case c.job.LatencyLimitMS > 0 && c.job.Rate == 0 && !c.job.Log:
-		c.object(c.given["latency_limit"], "latency_limit: without a rate and without percentiles nothing says what is late")
+		c.Object(
+			c.given["latency_limit"],
+			"latency_limit: without a rate and without percentiles nothing says what is late",
+		)
 	}
-}
-
-func (c *config) file() {
-	var root yaml.Node
-	if err := yaml.Unmarshal(c.spec.Config, &root); err != nil {
-		c.object(&yaml.Node{Line: 1, Column: 1}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
-		return
-	}
-	if len(root.Content) == 0 {
-		return // an empty file leaves everything as it is
-	}
-	c.pairs(root.Content[0], "", c.take)
 }
 
 // take takes one key of the file.
 func (c *config) take(key, value *yaml.Node) {
 	read := c.keys[key.Value]
 	if read == nil {
-		c.unknown(key, "", slices.Sorted(maps.Keys(c.keys)))
+		c.Unknown(key, "", slices.Sorted(maps.Keys(c.keys)))
 		return
 	}
 	c.given[key.Value] = key
 	read(value)
 }
 
-func (c *config) unknown(key *yaml.Node, of string, known []string) {
-	if near := nearest.Of(key.Value, known); near != "" {
-		c.object(key, "%sunknown key %q; did you mean %q?", of, key.Value, near)
-		return
-	}
-	c.object(key, "%sunknown key %q; known are %s", of, key.Value, strings.Join(known, ", "))
-}
-
-// pairs hands on the pairs of a mapping.
-func (c *config) pairs(n *yaml.Node, of string, take func(key, value *yaml.Node)) {
-	if n.Kind != yaml.MappingNode {
-		c.object(n, `%swant pairs such as "scale: 100"`, of)
-		return
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		switch {
-		case key.Kind != yaml.ScalarNode || value.Kind == yaml.AliasNode:
-			c.object(key, "%swant a plain key and value", of)
-		case seen[key.Value]:
-			c.object(key, "%s%s is there twice", of, key.Value)
-		default:
-			seen[key.Value] = true
-			take(key, value)
-		}
-	}
-}
-
 func (c *config) whole(n *yaml.Node, what string, to *int, most int) {
 	v, err := strconv.Atoi(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || v < 1 || v > most {
-		c.object(n, "%s: %q is no whole number from 1 to %d", what, n.Value, most)
+		c.Object(n, "%s: %q is no whole number from 1 to %d", what, n.Value, most)
 		return
 	}
 	*to = v
@@ -193,7 +137,7 @@ func (c *config) whole(n *yaml.Node, what string, to *int, most int) {
 func (c *config) yes(n *yaml.Node, what string, to *bool) {
 	v, err := strconv.ParseBool(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		c.object(n, "%s: %q is neither true nor false", what, n.Value)
+		c.Object(n, "%s: %q is neither true nor false", what, n.Value)
 		return
 	}
 	*to = v
@@ -201,7 +145,7 @@ func (c *config) yes(n *yaml.Node, what string, to *bool) {
 
 func (c *config) choice(n *yaml.Node, what string, to *string, of ...string) {
 	if n.Kind != yaml.ScalarNode || !slices.Contains(of, n.Value) {
-		c.object(n, "%s: %q is none of %s", what, n.Value, strings.Join(of, ", "))
+		c.Object(n, "%s: %q is none of %s", what, n.Value, strings.Join(of, ", "))
 		return
 	}
 	*to = n.Value
@@ -210,7 +154,7 @@ func (c *config) choice(n *yaml.Node, what string, to *string, of ...string) {
 func (c *config) rate(n *yaml.Node) {
 	v, err := strconv.ParseFloat(strings.TrimSuffix(n.Value, "/s"), 64)
 	if n.Kind != yaml.ScalarNode || err != nil || !(v >= 0.001 && v <= 1e7) { // pgbench rounds to microseconds
-		c.object(n, "rate: %q is no number of transactions per second from 0.001 to 10000000", n.Value)
+		c.Object(n, "rate: %q is no number of transactions per second from 0.001 to 10000000", n.Value)
 		return
 	}
 	c.job.Rate = v
@@ -219,7 +163,7 @@ func (c *config) rate(n *yaml.Node) {
 func (c *config) limit(n *yaml.Node) {
 	d, err := unit.ParseDuration(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || d <= 0 || time.Duration(d) > time.Hour {
-		c.object(n, "latency_limit: %q is no time above 0 and of an hour at most, such as 50ms", n.Value)
+		c.Object(n, "latency_limit: %q is no time above 0 and of an hour at most, such as 50ms", n.Value)
 		return
 	}
 	c.job.LatencyLimitMS = math.Round(time.Duration(d).Seconds()*1e6) / 1e3
@@ -234,14 +178,14 @@ func (c *config) builtin(n *yaml.Node) string {
 // readScripts reads a list of {builtin | text, name, weight}.
 func (c *config) readScripts(n *yaml.Node) {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > mostScripts {
-		c.object(n, "scripts: want a list of 1 to %d such as {builtin: select-only, weight: 9}", mostScripts)
+		c.Object(n, "scripts: want a list of 1 to %d such as {builtin: select-only, weight: 9}", mostScripts)
 		return
 	}
 	c.scripts = nil
 	names := map[string]bool{}
 	for i, item := range n.Content {
 		s := script{weight: 1}
-		c.pairs(item, "scripts: ", func(key, value *yaml.Node) {
+		c.Mapping(item, "scripts: ", func(key, value *yaml.Node) {
 			switch key.Value {
 			case "builtin":
 				s.builtin = c.builtin(value)
@@ -250,16 +194,16 @@ func (c *config) readScripts(n *yaml.Node) {
 				c.checkText(value)
 			case "name":
 				if s.name = value.Value; !plain(s.name) {
-					c.object(value, "scripts: name: %q: use small letters, digits, - and _, at most 40", s.name)
+					c.Object(value, "scripts: name: %q: use small letters, digits, - and _, at most 40", s.name)
 				}
 			case "weight":
 				c.whole(value, "scripts: weight", &s.weight, 1_000_000)
 			default:
-				c.unknown(key, "scripts: ", []string{"builtin", "name", "text", "weight"})
+				c.Unknown(key, "scripts: ", []string{"builtin", "name", "text", "weight"})
 			}
 		})
 		if (s.builtin == "") == (s.text == "") {
-			c.object(item, "scripts: give a builtin or a text")
+			c.Object(item, "scripts: give a builtin or a text")
 		}
 		if s.name == "" {
 			if s.name = s.builtin; s.name == "" {
@@ -267,7 +211,7 @@ func (c *config) readScripts(n *yaml.Node) {
 			}
 		}
 		if names[s.name] {
-			c.object(item, "scripts: two are called %q; give each a name", s.name)
+			c.Object(item, "scripts: two are called %q; give each a name", s.name)
 		}
 		names[s.name] = true
 		c.scripts = append(c.scripts, s)
@@ -283,19 +227,22 @@ func (c *config) checkText(n *yaml.Node) {
 	low := strings.ToLower(n.Value)
 	switch {
 	case n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "":
-		c.object(n, "scripts: text: want the script itself")
+		c.Object(n, "scripts: text: want the script itself")
 	case len(n.Value) > mostText || strings.ContainsRune(n.Value, 0):
-		c.object(n, "scripts: text: want at most %d KiB, without NUL", mostText>>10)
+		c.Object(n, "scripts: text: want at most %d KiB, without NUL", mostText>>10)
 	case strings.Contains(low, `\shell`), strings.Contains(low, `\setshell`):
-		c.object(n, `scripts: text: \shell and \setshell run programs on the machine, which is refused; compute with \set`)
+		c.Object(
+			n,
+			`scripts: text: \shell and \setshell run programs on the machine, which is refused; compute with \set`,
+		)
 	}
 }
 
 func (c *config) readVariables(n *yaml.Node) {
-	c.pairs(n, "variables: ", func(key, value *yaml.Node) {
+	c.Mapping(n, "variables: ", func(key, value *yaml.Node) {
 		if !plain(strings.ToLower(key.Value)) || strings.Contains(key.Value, "-") ||
 			value.Kind != yaml.ScalarNode || strings.ContainsAny(value.Value, "\x00\r\n") {
-			c.object(key, "variables: want letters, digits and _ for a name, and one line for its value")
+			c.Object(key, "variables: want letters, digits and _ for a name, and one line for its value")
 			return
 		}
 		c.job.Options = append(c.job.Options, "--define="+key.Value+"="+value.Value)
@@ -312,17 +259,17 @@ func (c *config) readOptions(n *yaml.Node) {
 			known = append(known, o.Name)
 		}
 	}
-	c.pairs(n, "options: ", func(key, value *yaml.Node) {
+	c.Mapping(n, "options: ", func(key, value *yaml.Node) {
 		o, there := table[key.Value]
 		switch {
 		case !there:
-			c.unknown(key, "options: ", known)
+			c.Unknown(key, "options: ", known)
 			return
 		case o.Instead != "":
-			c.object(key, "options: %s is not given here; write %s", o.Name, o.Instead)
+			c.Object(key, "options: %s is not given here; write %s", o.Name, o.Instead)
 			return
 		case value.Kind != yaml.ScalarNode || strings.ContainsAny(value.Value, "\x00\r\n"):
-			c.object(value, "options: %s: want one value on one line", o.Name)
+			c.Object(value, "options: %s: want one value on one line", o.Name)
 			return
 		}
 		arg := "--" + o.Name
@@ -330,11 +277,11 @@ func (c *config) readOptions(n *yaml.Node) {
 		case o.Value && value.Value != "":
 			arg += "=" + value.Value
 		case o.Value:
-			c.object(value, "options: %s: it takes a value", o.Name)
+			c.Object(value, "options: %s: it takes a value", o.Name)
 		case value.Value == "false":
 			return
 		case value.Value != "true":
-			c.object(value, "options: %s: %q is neither true nor false", o.Name, value.Value)
+			c.Object(value, "options: %s: %q is neither true nor false", o.Name, value.Value)
 		}
 		if o.Initialize {
 			c.init = append(c.init, arg)

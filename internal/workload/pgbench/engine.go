@@ -96,8 +96,10 @@ func check(ctx context.Context, host target.Host) (workload.Tool, int, error) {
 	}
 	path, version, _ := cutLine(text)
 	if exit.Code != 0 || path == "" {
-		return fail(errors.New("not found; install PostgreSQL's client programs with pgbench in the VMs that are to run it " +
-			"(of Debian: postgresql-contrib or postgresql-15)"))
+		return fail(
+			errors.New("not found; install PostgreSQL's client programs with pgbench in the VMs that are to run it " +
+				"(of Debian: postgresql-contrib or postgresql-15)"),
+		)
 	}
 	number, words, err := pgbench.ReadVersion(version)
 	if err != nil {

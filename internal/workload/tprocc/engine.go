@@ -31,13 +31,11 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"plimsoll/internal/nearest"
 	"plimsoll/internal/postgres"
 	"plimsoll/internal/secret"
 	"plimsoll/internal/target"
 	"plimsoll/internal/tprocc"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario"
 )
 
 // Name is what scenarios call the engine.
@@ -88,37 +86,22 @@ var schemes = map[string]string{mariadb: "mariadb", sqlserver: "sqlserver"}
 
 // config is a file that was read.
 type config struct {
+	workload.Pairs
 	spec     workload.Spec
 	job      tprocc.Job
 	server   postgres.Config // of PostgreSQL
 	password secret.Source   // of the others
 	nodes    map[string]*yaml.Node
-	bad      *workload.ConfigError
-}
-
-func (c *config) object(n *yaml.Node, format string, args ...any) {
-	o := scenario.Objection{What: fmt.Sprintf(format, args...)}
-	if n != nil {
-		o.Line, o.Col = n.Line, n.Column
-	}
-	c.bad.Objections = append(c.bad.Objections, o)
 }
 
 var keys = append([]string{"dialect", "keying", "threads", "users", "warehouses"}, postgres.Keys...)
 
 // parse reads the file, then the settings of the workload on top of it.
 func parse(spec workload.Spec) (*config, error) {
-	c := &config{spec: spec, bad: &workload.ConfigError{File: spec.ConfigFile}, nodes: map[string]*yaml.Node{},
+	c := &config{Pairs: workload.Pairs{Example: "warehouses: 10", Bad: &workload.ConfigError{File: spec.ConfigFile}},
+		spec: spec, nodes: map[string]*yaml.Node{},
 		job: tprocc.Job{Dialect: postgresql, Warehouses: 1, Threads: 2, Seed: spec.Seed, Duration: spec.Runtime}}
-	c.file()
-	for _, key := range keys {
-		if n := c.nodes[key]; n != nil && !slices.Contains(postgres.Keys, key) {
-			c.set(key, n.Value, scenario.Objection{Line: n.Line, Col: n.Column})
-		}
-	}
-	for _, s := range spec.Settings {
-		c.set(s.Key, s.Value, scenario.Objection{Setting: true})
-	}
+	c.Read(spec, c.take)
 	if c.job.Users == 0 {
 		c.job.Users = c.job.Warehouses
 		if c.job.Keying {
@@ -130,66 +113,45 @@ func parse(spec workload.Spec) (*config, error) {
 	} else {
 		c.other()
 	}
-	if len(c.bad.Objections) == 0 {
+	if len(c.Bad.Objections) == 0 {
 		for _, what := range c.job.Check() {
-			c.object(nil, "%s", what)
+			c.Object(nil, "%s", what)
 		}
 	}
-	c.job.Homes = fmt.Sprintf("user n, counted from 0, has its home in warehouse n mod %d + 1, district n div %d mod %d + 1",
-		c.job.Warehouses, c.job.Warehouses, tprocc.Districts)
-	if len(c.bad.Objections) > 0 {
-		return c, c.bad
+	c.job.Homes = fmt.Sprintf(
+		"user n, counted from 0, has its home in warehouse n mod %d + 1, district n div %d mod %d + 1",
+		c.job.Warehouses,
+		c.job.Warehouses,
+		tprocc.Districts,
+	)
+	if len(c.Bad.Objections) > 0 {
+		return c, c.Bad
 	}
 	return c, nil
 }
 
-// file reads the pairs of the file.
-func (c *config) file() {
-	var root yaml.Node
-	if err := yaml.Unmarshal(c.spec.Config, &root); err != nil {
-		c.object(&yaml.Node{Line: 1, Column: 1}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+// take takes one pair, or objects to it at its place.
+func (c *config) take(key, node *yaml.Node) {
+	isServer := slices.Contains(postgres.Keys, key.Value)
+	switch {
+	case !slices.Contains(keys, key.Value) || isServer && c.Setting:
+		c.Unknown(key, "", keys)
+		return
+	case isServer:
+		c.nodes[key.Value] = node
+		return
+	case node.Kind != yaml.ScalarNode:
+		c.Object(node, "%s: want one value", key.Value)
 		return
 	}
-	if len(root.Content) == 0 {
-		return // an empty file leaves everything as it is
-	}
-	top := root.Content[0]
-	if top.Kind != yaml.MappingNode {
-		c.object(top, `want pairs such as "warehouses: 10"`)
-		return
-	}
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		key, value := top.Content[i], top.Content[i+1]
-		switch {
-		case !slices.Contains(keys, key.Value):
-			c.unknown(key.Value, scenario.Objection{Line: key.Line, Col: key.Column})
-		case c.nodes[key.Value] != nil:
-			c.object(key, "%s is there twice", key.Value)
-		case value.Kind != yaml.ScalarNode && key.Value != "server":
-			c.object(value, "%s: want one value", key.Value)
-		default:
-			c.nodes[key.Value] = value
-		}
-	}
-}
-
-func (c *config) unknown(key string, at scenario.Objection) {
-	at.What = fmt.Sprintf("unknown key %q; known are %s", key, strings.Join(keys, ", "))
-	if near := nearest.Of(key, keys); near != "" {
-		at.What = fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
-	}
-	c.bad.Objections = append(c.bad.Objections, at)
-}
-
-// set takes one pair, or objects to it at its place.
-func (c *config) set(key, value string, at scenario.Objection) {
 	var err error
+	value := node.Value
 	whole := func(to *int) {
 		if *to, err = strconv.Atoi(value); err != nil || *to == 0 {
 			err = fmt.Errorf("%q is no whole number above 0", value)
 		}
 	}
-	switch key {
+	switch key.Value {
 	case "warehouses":
 		whole(&c.job.Warehouses)
 	case "users":
@@ -206,20 +168,16 @@ func (c *config) set(key, value string, at scenario.Objection) {
 			break
 		}
 		c.job.Dialect = value
-	default:
-		c.unknown(key, at)
-		return
 	}
 	if err != nil {
-		at.What = key + ": " + err.Error()
-		c.bad.Objections = append(c.bad.Objections, at)
+		c.Object(node, "%s: %v", key.Value, err)
 	}
 }
 
 // postgres reads the keys that all engines of PostgreSQL share. A server of the run's own is made for as many users.
 func (c *config) postgres() {
 	server, bad := postgres.Read(c.nodes["server"], c.nodes["database"])
-	c.bad.Objections = append(c.bad.Objections, bad...)
+	c.Bad.Objections = append(c.Bad.Objections, bad...)
 	if server.Own() && !server.RunsAlready && server.Settings["max_connections"] == "" && c.job.Users > 250 {
 		if server.Settings == nil {
 			server.Settings = map[string]string{}
@@ -234,7 +192,7 @@ func (c *config) other() {
 	scheme := schemes[c.job.Dialect]
 	n := c.nodes["server"]
 	if n == nil || n.Kind != yaml.MappingNode {
-		c.object(n, "server: %s wants {url: %s://USER@HOST:PORT, password: env:NAME}", c.job.Dialect, scheme)
+		c.Object(n, "server: %s wants {url: %s://USER@HOST:PORT, password: env:NAME}", c.job.Dialect, scheme)
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -245,17 +203,17 @@ func (c *config) other() {
 		case "password":
 			var err error
 			if c.password, err = secret.ParseSource(value.Value); err != nil {
-				c.object(value, "server: password: %v", err)
+				c.Object(value, "server: password: %v", err)
 			}
 		default:
-			c.object(key, "server: unknown key %q; known for %s are url, password", key.Value, c.job.Dialect)
+			c.Object(key, "server: unknown key %q; known for %s are url, password", key.Value, c.job.Dialect)
 		}
 	}
 	if d := c.nodes["database"]; d != nil {
 		c.job.Database = d.Value
 	}
 	if !plain(c.job.Database) {
-		c.object(c.nodes["database"], "database: %q: %s wants a name of letters, digits and _", c.job.Database,
+		c.Object(c.nodes["database"], "database: %q: %s wants a name of letters, digits and _", c.job.Database,
 			c.job.Dialect)
 	}
 }
@@ -265,11 +223,14 @@ func (c *config) url(n *yaml.Node, scheme string) {
 	switch {
 	case err != nil || u.Scheme != scheme || u.User.Username() == "" || u.Hostname() == "" ||
 		strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
-		c.object(n, "server: url: want %s://USER@HOST:PORT and the database by database: NAME", scheme)
+		c.Object(n, "server: url: want %s://USER@HOST:PORT and the database by database: NAME", scheme)
 	default:
 		if _, has := u.User.Password(); has {
-			c.object(n, "server: url: it has a password, which lists of processes and histories show; leave it out and "+
-				"give password: env:NAME or file:PATH")
+			c.Object(
+				n,
+				"server: url: it has a password, which lists of processes and histories show; leave it out and "+
+					"give password: env:NAME or file:PATH",
+			)
 		}
 		c.job.URL = n.Value
 	}
@@ -303,7 +264,10 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	case err != nil:
 		return workload.Job{}, err
 	case !spec.Prefill && spec.Runtime <= 0:
-		return workload.Job{}, fmt.Errorf("prepare: workload %q: tprocc ends with its time: give runtime_secs", spec.Name)
+		return workload.Job{}, fmt.Errorf(
+			"prepare: workload %q: tprocc ends with its time: give runtime_secs",
+			spec.Name,
+		)
 	}
 	folder := workload.FolderName(spec.Name)
 	job := workload.Job{
@@ -346,8 +310,11 @@ func (c *config) apply(folder string, job *workload.Job) error {
 		return err
 	}
 	job.Command.Outside = []string{u.Host}
-	job.Notes = append(job.Notes, fmt.Sprintf("its load goes to database %q of the server that was named, %s: no setting "+
-		"of it is changed", c.job.Database, c.job.URL))
+	job.Notes = append(
+		job.Notes,
+		fmt.Sprintf("its load goes to database %q of the server that was named, %s: no setting "+
+			"of it is changed", c.job.Database, c.job.URL),
+	)
 	c.job.PassFile = folder + passFile
 	job.Files[folder+sourceFile], err = json.Marshal(c.password)
 	return err

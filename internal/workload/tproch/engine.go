@@ -24,16 +24,13 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"plimsoll/internal/nearest"
 	"plimsoll/internal/postgres"
 	"plimsoll/internal/target"
 	"plimsoll/internal/tproch"
 	"plimsoll/internal/workload"
-	"plimsoll/scenario"
 )
 
 // Name is what scenarios call the engine.
@@ -74,97 +71,57 @@ func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error
 
 // config is a file that was read.
 type config struct {
+	workload.Pairs
 	job    tproch.Job
 	server postgres.Config
 	nodes  map[string]*yaml.Node
-	bad    *workload.ConfigError
-}
-
-func (c *config) object(n *yaml.Node, format string, args ...any) {
-	o := scenario.Objection{What: fmt.Sprintf(format, args...)}
-	if n != nil {
-		o.Line, o.Col = n.Line, n.Column
-	}
-	c.bad.Objections = append(c.bad.Objections, o)
 }
 
 var keys = append([]string{"refresh", "reload", "scale", "streams"}, postgres.Keys...)
 
 // parse reads the file, then the settings of the workload on top of it.
 func parse(spec workload.Spec) (*config, error) {
-	c := &config{bad: &workload.ConfigError{File: spec.ConfigFile}, nodes: map[string]*yaml.Node{},
+	c := &config{Pairs: workload.Pairs{Example: "scale: 1", Bad: &workload.ConfigError{File: spec.ConfigFile}},
+		nodes: map[string]*yaml.Node{},
 		job: tproch.Job{Load: spec.Prefill, Scale: 1, Streams: 2, Refresh: true, Seed: spec.Seed,
 			Duration: spec.Runtime}}
-	c.file(spec.Config)
-	for _, key := range keys {
-		if n := c.nodes[key]; n != nil && !slices.Contains(postgres.Keys, key) {
-			c.set(key, n.Value, scenario.Objection{Line: n.Line, Col: n.Column})
-		}
-	}
-	for _, s := range spec.Settings {
-		c.set(s.Key, s.Value, scenario.Objection{Setting: true})
-	}
+	c.Read(spec, c.take)
 	server, bad := postgres.Read(c.nodes["server"], c.nodes["database"])
 	c.server = server
-	c.bad.Objections = append(c.bad.Objections, bad...)
-	if len(c.bad.Objections) == 0 {
+	c.Bad.Objections = append(c.Bad.Objections, bad...)
+	if len(c.Bad.Objections) == 0 {
 		for _, what := range c.job.Check() {
-			c.object(nil, "%s", what)
+			c.Object(nil, "%s", what)
 		}
 	}
-	if len(c.bad.Objections) > 0 {
-		return c, c.bad
+	if len(c.Bad.Objections) > 0 {
+		return c, c.Bad
 	}
 	return c, nil
 }
 
-// file reads the pairs of the file.
-func (c *config) file(text []byte) {
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		c.object(&yaml.Node{Line: 1, Column: 1}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+// take takes one pair, or objects to it at its place.
+func (c *config) take(key, node *yaml.Node) {
+	isServer := slices.Contains(postgres.Keys, key.Value)
+	switch {
+	case !slices.Contains(keys, key.Value) || isServer && c.Setting:
+		c.Unknown(key, "", keys)
+		return
+	case isServer:
+		c.nodes[key.Value] = node
+		return
+	case node.Kind != yaml.ScalarNode:
+		c.Object(node, "%s: want one value", key.Value)
 		return
 	}
-	if len(root.Content) == 0 {
-		return // an empty file leaves everything as it is
-	}
-	top := root.Content[0]
-	if top.Kind != yaml.MappingNode {
-		c.object(top, `want pairs such as "scale: 1"`)
-		return
-	}
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		key, value := top.Content[i], top.Content[i+1]
-		switch {
-		case !slices.Contains(keys, key.Value):
-			c.unknown(key.Value, scenario.Objection{Line: key.Line, Col: key.Column})
-		case c.nodes[key.Value] != nil:
-			c.object(key, "%s is there twice", key.Value)
-		case value.Kind != yaml.ScalarNode && key.Value != "server":
-			c.object(value, "%s: want one value", key.Value)
-		default:
-			c.nodes[key.Value] = value
-		}
-	}
-}
-
-func (c *config) unknown(key string, at scenario.Objection) {
-	at.What = fmt.Sprintf("unknown key %q; known are %s", key, strings.Join(keys, ", "))
-	if near := nearest.Of(key, keys); near != "" {
-		at.What = fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
-	}
-	c.bad.Objections = append(c.bad.Objections, at)
-}
-
-// set takes one pair, or objects to it at its place.
-func (c *config) set(key, value string, at scenario.Objection) {
 	var err error
+	value := node.Value
 	truth := func(to *bool) {
 		if *to, err = strconv.ParseBool(value); err != nil {
 			err = fmt.Errorf("%q is neither true nor false", value)
 		}
 	}
-	switch key {
+	switch key.Value {
 	case "scale":
 		var f float64
 		if f, err = strconv.ParseFloat(value, 64); err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
@@ -172,8 +129,7 @@ func (c *config) set(key, value string, at scenario.Objection) {
 			break
 		}
 		if c.job.Scale = tproch.Scale(f); c.job.Scale.Check() != nil {
-			at.What = c.job.Scale.Check().Error()
-			c.bad.Objections = append(c.bad.Objections, at)
+			c.Object(node, "%v", c.job.Scale.Check())
 			c.job.Scale = 1
 		}
 	case "streams":
@@ -185,13 +141,9 @@ func (c *config) set(key, value string, at scenario.Objection) {
 		truth(&c.job.Refresh)
 	case "reload":
 		truth(&c.job.Reload)
-	default:
-		c.unknown(key, at)
-		return
 	}
 	if err != nil {
-		at.What = key + ": " + err.Error()
-		c.bad.Objections = append(c.bad.Objections, at)
+		c.Object(node, "%s: %v", key.Value, err)
 	}
 }
 
