@@ -29,12 +29,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"plimsoll/internal/nearest"
 	"plimsoll/internal/target"
 	"plimsoll/internal/vioperf"
 	"plimsoll/internal/workload"
 	"plimsoll/result"
-	"plimsoll/scenario"
 	"plimsoll/unit"
 )
 
@@ -62,17 +60,15 @@ func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error
 // parse reads the file, then the settings of the workload on top of it. Without disks in the Spec it judges the form.
 func parse(spec workload.Spec) (vioperf.Job, target.Disk, error) {
 	d := vioperf.Defaults()
-	c := &config{spec: spec, bad: &workload.ConfigError{File: spec.ConfigFile}, job: vioperf.Job{Threads: 2,
-		BlockBytes: d.BlockBytes, QueueDepth: d.QueueDepth, Checksum: true, Seed: spec.Seed, Duration: spec.Runtime}}
+	c := &config{Pairs: workload.Pairs{Example: "threads: 2", Bad: &workload.ConfigError{File: spec.ConfigFile}},
+		disks: spec.Disks, job: vioperf.Job{Threads: 2, BlockBytes: d.BlockBytes, QueueDepth: d.QueueDepth,
+			Checksum: true, Seed: spec.Seed, Duration: spec.Runtime}}
 	if len(spec.Disks) > 0 {
 		c.disk = spec.Disks[0]
 	}
-	c.file()
-	for _, s := range spec.Settings {
-		c.set(s.Key, s.Value, scenario.Objection{Setting: true})
-	}
+	c.Read(spec, c.take)
 	c.job.Path, c.job.Bytes = c.disk.Path, c.disk.Bytes
-	if len(c.bad.Objections) == 0 {
+	if len(c.Bad.Objections) == 0 {
 		judged := c.job
 		judged.Duration = max(judged.Duration, time.Second) // a file is judged before its time is known
 		if len(spec.Disks) == 0 {
@@ -80,65 +76,36 @@ func parse(spec workload.Spec) (vioperf.Job, target.Disk, error) {
 		}
 		if err := judged.Check(); err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
-				c.bad.Objections = append(c.bad.Objections, scenario.Objection{What: line})
+				c.Object(nil, "%s", line)
 			}
 		}
 	}
-	if len(c.bad.Objections) > 0 {
-		return c.job, c.disk, c.bad
+	if len(c.Bad.Objections) > 0 {
+		return c.job, c.disk, c.Bad
 	}
 	return c.job, c.disk, nil
 }
 
 // config is a file while it is read.
 type config struct {
-	spec workload.Spec
-	job  vioperf.Job
-	disk target.Disk
-	bad  *workload.ConfigError
-}
-
-// file reads the pairs of the file.
-func (c *config) file() {
-	var root yaml.Node
-	object := func(n *yaml.Node, format string, args ...any) {
-		c.bad.Objections = append(c.bad.Objections, scenario.Objection{Line: n.Line, Col: n.Column,
-			What: fmt.Sprintf(format, args...)})
-	}
-	if err := yaml.Unmarshal(c.spec.Config, &root); err != nil {
-		object(&yaml.Node{Line: 1, Column: 1}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
-		return
-	}
-	if len(root.Content) == 0 {
-		return // an empty file leaves everything as it is
-	}
-	top := root.Content[0]
-	if top.Kind != yaml.MappingNode {
-		object(top, `want pairs such as "threads: 2"`)
-		return
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		key, value := top.Content[i], top.Content[i+1]
-		switch {
-		case value.Kind != yaml.ScalarNode:
-			object(value, "%s: want one value", key.Value)
-		case seen[key.Value]:
-			object(key, "%s is there twice", key.Value)
-		default:
-			c.set(key.Value, value.Value, scenario.Objection{Line: key.Line, Col: key.Column})
-		}
-		seen[key.Value] = true
-	}
+	workload.Pairs
+	disks []target.Disk
+	job   vioperf.Job
+	disk  target.Disk
 }
 
 var keys = []string{"block_size", "checksum", "compressibility", "disk", "queue_depth", "rate", "threads"}
 
-// set takes one pair, or objects to it at its place.
-func (c *config) set(key, value string, at scenario.Objection) {
+// take takes one pair, or objects to it at its place.
+func (c *config) take(key, node *yaml.Node) {
+	if node.Kind != yaml.ScalarNode {
+		c.Object(node, "%s: want one value", key.Value)
+		return
+	}
 	var err error
+	value := node.Value
 	whole := func(to *int) { *to, err = strconv.Atoi(value) }
-	switch key {
+	switch key.Value {
 	case "threads":
 		whole(&c.job.Threads)
 	case "queue_depth":
@@ -156,29 +123,23 @@ func (c *config) set(key, value string, at scenario.Objection) {
 		rate, err = unit.ParseBandwidth(value)
 		c.job.Rate = float64(rate)
 	case "disk":
-		i := slices.IndexFunc(c.spec.Disks, func(d target.Disk) bool { return d.Device == value })
+		i := slices.IndexFunc(c.disks, func(d target.Disk) bool { return d.Device == value })
 		if i >= 0 {
-			c.disk = c.spec.Disks[i]
-		} else if len(c.spec.Disks) > 0 {
+			c.disk = c.disks[i]
+		} else if len(c.disks) > 0 {
 			err = fmt.Errorf("the VM has no %q", value)
 		}
 	default:
-		at.What = fmt.Sprintf("unknown key %q; known are %s", key, strings.Join(keys, ", "))
-		if near := nearest.Of(key, keys); near != "" {
-			at.What = fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
-		}
-		c.bad.Objections = append(c.bad.Objections, at)
-		return
+		c.Unknown(key, "", keys)
 	}
 	if numeric := (*strconv.NumError)(nil); errors.As(err, &numeric) {
 		err = fmt.Errorf("%q is no whole number", value)
-		if key == "checksum" {
+		if key.Value == "checksum" {
 			err = fmt.Errorf("%q is neither true nor false", value)
 		}
 	}
 	if err != nil {
-		at.What = key + ": " + err.Error()
-		c.bad.Objections = append(c.bad.Objections, at)
+		c.Object(key, "%s: %v", key.Value, err)
 	}
 }
 
