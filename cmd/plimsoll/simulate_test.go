@@ -30,6 +30,7 @@ func TestOptionsOfTheHowTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(list), "sim: ")
+	table, _, _ = strings.Cut(table, "\nssh: ")
 	for _, line := range strings.Split(table, "\n")[2:] {
 		option, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		option, _, _ = strings.Cut(option, ".")
