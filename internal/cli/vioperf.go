@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,6 @@ import (
 
 	"plimsoll/internal/device/guard"
 	"plimsoll/internal/exit"
-	"plimsoll/internal/regular"
 	"plimsoll/internal/terminal"
 	"plimsoll/internal/vioperf"
 	"plimsoll/internal/visible"
@@ -208,23 +206,6 @@ func (a *app) noteLeft(dir string) {
 // quoteGlob has a path stand for itself in a pattern.
 func quoteGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
-// vioperfWorkCommand is what the load generator of that name runs on a machine. It is for no person.
-func (a *app) vioperfWorkCommand() *cobra.Command {
-	return &cobra.Command{Use: vioperf.WorkCommand + " FILE", Hidden: true, Args: args(1, 1, "file of a job"),
-		Short: "Do a job that the load generator vioperf has written",
-		RunE: func(_ *cobra.Command, given []string) error {
-			config, err := regular.Open(given[0], os.O_RDONLY)
-			if err != nil {
-				return err
-			}
-			defer config.Close() //nolint:errcheck // read only
-			if err := vioperf.Work(context.Background(), config, a.out); err != nil {
-				return exit.Errorf(exit.Failed, "", "%s: %w", vioperf.WorkCommand, err)
-			}
-			return nil
-		}}
 }
 
 // vioperfSeconds prints a line a second, as iostat does.

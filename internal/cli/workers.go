@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/exit"
+	"plimsoll/internal/hammerdb"
+	"plimsoll/internal/pgbench"
+	"plimsoll/internal/pgload"
+	"plimsoll/internal/regular"
+	"plimsoll/internal/tprocc"
+	"plimsoll/internal/tprocc/dialects"
+	"plimsoll/internal/tproch"
+	"plimsoll/internal/vioperf"
+)
+
+// workerCommands are what load generators run on a machine where they are this program. They are for no person.
+func (a *app) workerCommands() (commands []*cobra.Command) {
+	for _, w := range []struct {
+		word string
+		work func(ctx context.Context, job io.Reader, out io.Writer) error
+	}{
+		{hammerdb.WorkCommand, hammerdb.Work},
+		{pgbench.WorkCommand, pgbench.Work},
+		{pgload.WorkCommand, func(ctx context.Context, job io.Reader, out io.Writer) error {
+			return pgload.Work(ctx, job, out, a.err)
+		}},
+		{tprocc.WorkCommand, func(ctx context.Context, job io.Reader, out io.Writer) error {
+			return tprocc.Work(ctx, job, out, dialects.Of)
+		}},
+		{tproch.WorkCommand, tproch.Work},
+		{vioperf.WorkCommand, vioperf.Work},
+	} {
+		commands = append(commands, &cobra.Command{
+			Use: w.word + " FILE", Hidden: true, Args: args(1, 1, "file of a job"),
+			Short: "Do a job that a load generator has written",
+			RunE: func(cmd *cobra.Command, given []string) error {
+				job, err := regular.Open(given[0], os.O_RDONLY)
+				if err != nil {
+					return err
+				}
+				defer job.Close() //nolint:errcheck // read only
+				if err := w.work(cmd.Context(), job, a.out); err != nil {
+					return exit.Errorf(exit.Failed, "", "%s: %w", w.word, err)
+				}
+				return nil
+			},
+		})
+	}
+	return commands
+}
