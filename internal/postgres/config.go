@@ -49,6 +49,18 @@ const (
 // Own reports whether the run starts the server itself.
 func (c Config) Own() bool { return c.URL == "" }
 
+// Admit makes a server of the run's own for more than 250 clients let them in, and so many connections more, unless the
+// file says what it lets in.
+func (c *Config) Admit(clients, more int) {
+	if !c.Own() || c.RunsAlready || c.Settings["max_connections"] != "" || clients <= 250 {
+		return
+	}
+	if c.Settings == nil {
+		c.Settings = map[string]string{}
+	}
+	c.Settings["max_connections"] = strconv.Itoa(clients + more + 50)
+}
+
 // Read takes the nodes of Keys in an engine's file, nil for those that are not there. Without a server it is one of the
 // run's own on the workload's machines. All that is wrong comes back at once, each with its place.
 func Read(server, database *yaml.Node) (Config, []scenario.Objection) {

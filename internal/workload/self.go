@@ -8,12 +8,21 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
 	"plimsoll/internal/target"
 	"plimsoll/internal/worker"
 )
+
+// CheckSelf is Check of an engine whose tool is this program, which RunSelf brings along.
+func CheckSelf(ctx context.Context, host target.Host, name string) (Tool, error) {
+	if err := host.Accessible(ctx); err != nil {
+		return Tool{}, fmt.Errorf("check: %s on %s: %w", name, host.Name(), err)
+	}
+	return Tool{Path: "plimsoll", Version: runtime.GOOS + "/" + runtime.GOARCH}, nil
+}
 
 // RunSelf runs a job whose command is this program: its Argv begins with the name that the program is put on the
 // machine by, relative to the working folder, such as ./workload/plimsoll. It is there for as long as the job runs.

@@ -36,7 +36,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,10 +81,7 @@ func (Engine) Describe() workload.Description {
 
 // Check implements workload.Engine: the tool is this program, which Run brings along.
 func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
-	if err := host.Accessible(ctx); err != nil {
-		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", Name, host.Name(), err)
-	}
-	return workload.Tool{Path: "plimsoll", Version: runtime.GOOS + "/" + runtime.GOARCH}, nil
+	return workload.CheckSelf(ctx, host, Name)
 }
 
 // config is a file that is read.
@@ -122,12 +118,7 @@ func parse(spec workload.Spec) (*config, error) {
 	var bad []scenario.Objection
 	c.server, bad = postgres.Read(c.nodes["server"], c.nodes["database"])
 	c.Bad.Objections = append(c.Bad.Objections, bad...)
-	if c.server.Own() && !c.server.RunsAlready && c.server.Settings["max_connections"] == "" && c.job.Clients > 250 {
-		if c.server.Settings == nil {
-			c.server.Settings = map[string]string{}
-		}
-		c.server.Settings["max_connections"] = strconv.Itoa(c.job.Clients + 50)
-	}
+	c.server.Admit(c.job.Clients, 0)
 	if len(c.Bad.Objections) == 0 {
 		if err := c.job.Check(); err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -21,16 +22,11 @@ import (
 
 // TestMain has the test's own executable be the worker, as plimsoll is on a machine.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == pgload.WorkCommand {
-		config, err := os.Open(os.Args[2])
-		if err == nil {
-			err = pgload.Work(context.Background(), config, os.Stdout, os.Stderr)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	work := func(ctx context.Context, job io.Reader, out io.Writer) error {
+		return pgload.Work(ctx, job, out, os.Stderr)
+	}
+	if code, worked := workloadtest.Worker(pgload.WorkCommand, work); worked {
+		os.Exit(code)
 	}
 	code := m.Run()
 	needs.Print(os.Stderr)

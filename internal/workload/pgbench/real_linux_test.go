@@ -2,7 +2,6 @@ package pgbench
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -25,16 +24,8 @@ import (
 
 // TestMain has the test's own executable be the worker, as plimsoll is on a machine.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == pgbench.WorkCommand {
-		config, err := os.Open(os.Args[2])
-		if err == nil {
-			err = pgbench.Work(context.Background(), config, os.Stdout)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if code, worked := workloadtest.Worker(pgbench.WorkCommand, pgbench.Work); worked {
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }

@@ -24,7 +24,6 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,10 +67,7 @@ func (Engine) Describe() workload.Description {
 
 // Check implements workload.Engine: the tool is this program, which Run brings along.
 func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
-	if err := host.Accessible(ctx); err != nil {
-		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", Name, host.Name(), err)
-	}
-	return workload.Tool{Path: "plimsoll", Version: runtime.GOOS + "/" + runtime.GOARCH}, nil
+	return workload.CheckSelf(ctx, host, Name)
 }
 
 // The dialects' names.
@@ -178,12 +174,7 @@ func (c *config) take(key, node *yaml.Node) {
 func (c *config) postgres() {
 	server, bad := postgres.Read(c.nodes["server"], c.nodes["database"])
 	c.Bad.Objections = append(c.Bad.Objections, bad...)
-	if server.Own() && !server.RunsAlready && server.Settings["max_connections"] == "" && c.job.Users > 250 {
-		if server.Settings == nil {
-			server.Settings = map[string]string{}
-		}
-		server.Settings["max_connections"] = strconv.Itoa(c.job.Users + c.job.Threads + 50)
-	}
+	server.Admit(c.job.Users, c.job.Threads)
 	c.server = server
 }
 

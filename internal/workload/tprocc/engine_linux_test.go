@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -21,16 +22,11 @@ import (
 
 // TestMain has the test's own executable be the worker, as plimsoll is on a machine.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == tprocc.WorkCommand {
-		config, err := os.Open(os.Args[2])
-		if err == nil {
-			err = tprocc.Work(context.Background(), config, os.Stdout, dialects.Of)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	work := func(ctx context.Context, job io.Reader, out io.Writer) error {
+		return tprocc.Work(ctx, job, out, dialects.Of)
+	}
+	if code, worked := workloadtest.Worker(tprocc.WorkCommand, work); worked {
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }

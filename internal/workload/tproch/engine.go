@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
 
@@ -63,10 +62,7 @@ func (Engine) Describe() workload.Description {
 
 // Check implements workload.Engine: the tool is this program, which Run brings along.
 func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
-	if err := host.Accessible(ctx); err != nil {
-		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", Name, host.Name(), err)
-	}
-	return workload.Tool{Path: "plimsoll", Version: runtime.GOOS + "/" + runtime.GOARCH}, nil
+	return workload.CheckSelf(ctx, host, Name)
 }
 
 // config is a file that was read.

@@ -1,7 +1,6 @@
 package tproch
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -19,16 +18,8 @@ import (
 
 // TestMain has the test's own executable be the worker, as plimsoll is on a machine.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == tproch.WorkCommand {
-		config, err := os.Open(os.Args[2])
-		if err == nil {
-			err = tproch.Work(context.Background(), config, os.Stdout)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if code, worked := workloadtest.Worker(tproch.WorkCommand, tproch.Work); worked {
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }

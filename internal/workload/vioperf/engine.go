@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,10 +50,7 @@ func (Engine) Describe() workload.Description {
 
 // Check implements workload.Engine: the tool is this program, which Run brings along.
 func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
-	if err := host.Accessible(ctx); err != nil {
-		return workload.Tool{}, fmt.Errorf("check: %s on %s: %w", Name, host.Name(), err)
-	}
-	return workload.Tool{Path: "plimsoll", Version: runtime.GOOS + "/" + runtime.GOARCH}, nil
+	return workload.CheckSelf(ctx, host, Name)
 }
 
 // parse reads the file, then the settings of the workload on top of it. Without disks in the Spec it judges the form.

@@ -1,7 +1,6 @@
 package vioperf
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -20,16 +19,8 @@ import (
 
 // TestMain has the test's own executable be the worker, as plimsoll is on a machine.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == vioperf.WorkCommand {
-		config, err := os.Open(os.Args[2])
-		if err == nil {
-			err = vioperf.Work(context.Background(), config, os.Stdout)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if code, worked := workloadtest.Worker(vioperf.WorkCommand, vioperf.Work); worked {
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }
