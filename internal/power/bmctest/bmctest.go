@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package bmctest starts BMCs for tests: ipmi_sim of OpenIPMI, on a loopback port of its own, with a node that is a file.
+// Package bmctest starts BMCs for tests: ipmi_sim of OpenIPMI, on a loopback port of its own, whose node is a file.
 //
 // It sits beside the packages of power controllers and is imported by tests only. Beside the suites that they join
 // (target/powertest) it is the peer that nobody here wrote.

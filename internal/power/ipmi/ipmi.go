@@ -41,7 +41,11 @@ func (Kind) Options() []target.Option {
 		{Name: "port", Type: target.Count, Default: "623", Least: target.Bound(1), Most: target.Bound(65535),
 			Help: "its UDP port"},
 		{Name: "user", Help: "who we are there, at most 16 bytes"},
-		{Name: "password", Type: target.Secret, Help: "where the password is kept: env:NAME, file:PATH or command:PROGRAM"},
+		{
+			Name: "password",
+			Type: target.Secret,
+			Help: "where the password is kept: env:NAME, file:PATH or command:PROGRAM",
+		},
 		{Name: "cipher", Type: target.Choice, Default: "auto", Choices: []string{"auto", "17", "3"},
 			Help: "cipher suite: 17 (SHA-256), 3 (SHA-1), or whichever of them in this order it takes"},
 		{Name: "privilege", Type: target.Choice, Default: "operator", Choices: []string{"operator", "administrator"},
@@ -214,8 +218,12 @@ func (c *controller) login(ctx context.Context, conn net.Conn, password []byte) 
 	case r == unknownUser:
 		return nil, fmt.Errorf("no user %q there, or it may not log in over LAN", c.user)
 	case r == noRole, r == badRole:
-		return nil, fmt.Errorf("user %q may not have privilege %q there (%w): give privilege: operator, or another user",
-			c.user, c.privilege, r)
+		return nil, fmt.Errorf(
+			"user %q may not have privilege %q there (%w): give privilege: operator, or another user",
+			c.user,
+			c.privilege,
+			r,
+		)
 	case r.suite():
 		return nil, fmt.Errorf("it takes none of the cipher suites asked for (%w): 17 and 3 are known here, "+
 			"and cipher: auto tries both", r)

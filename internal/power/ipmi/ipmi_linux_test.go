@@ -62,7 +62,8 @@ func TestConformance(t *testing.T) {
 	t.Setenv("WRONG_PASSWORD", "wrong")
 	o := b.Options(t)
 	powertest.RunKind(t, powertest.Bench{Kind: Kind{}, Options: o, Secret: bmctest.Password, Node: b.State,
-		Wait: func(done func() bool) { poll(t, done) }, Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
+		Wait: func(done func() bool) { poll(t, done) },
+		Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
 	if asked := b.Asked(t); !strings.Contains(asked, "set shutdown 1") {
 		t.Errorf("a shutdown was never asked for: %s", asked)
 	}
@@ -167,7 +168,8 @@ func TestBadNetwork(t *testing.T) {
 			}
 			return p
 		})
-		if state, err := open(t, with(o, "port", fmt.Sprint(port))).State(t.Context()); state != target.On || err != nil {
+		if state, err := open(t, with(o, "port", fmt.Sprint(port))).State(t.Context()); state != target.On ||
+			err != nil {
 			t.Errorf("%s, %v", state, err)
 		}
 	})
@@ -255,7 +257,14 @@ func FuzzAnswer(f *testing.F) {
 // sealed packets come back as they were, for each suite and length.
 func TestSeal(t *testing.T) {
 	for _, suite := range suites {
-		s := &session{suite: suite, id: [4]byte{7}, theirs: [4]byte{7}, k1: make([]byte, 20), k2: make([]byte, 20), sent: 1}
+		s := &session{
+			suite:  suite,
+			id:     [4]byte{7},
+			theirs: [4]byte{7},
+			k1:     make([]byte, 20),
+			k2:     make([]byte, 20),
+			sent:   1,
+		}
 		for n := range 40 {
 			body := []byte{0x81, 4, checksum(0x81, 4)}
 			rest := append([]byte{0x20, 8, 1, 0}, make([]byte, n)...)

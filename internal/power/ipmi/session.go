@@ -64,12 +64,25 @@ const (
 	unknownUser status = 0x0d
 )
 
-var statusWords = map[status]string{0x01: "it has too many sessions", 0x02: "invalid session", 0x04: "invalid authentication",
-	0x05: "invalid integrity", 0x06: "no matching authentication", 0x07: "no matching integrity", 0x08: "inactive session",
-	badRole: "invalid role", noRole: "the user may not have this privilege",
-	0x0b: "it has too many sessions of this privilege", 0x0c: "invalid length of name",
-	unknownUser: "it does not know the user", 0x0e: "invalid GUID", 0x0f: "wrong integrity check",
-	0x10: "invalid confidentiality", 0x11: "no matching cipher suite", 0x12: "invalid parameter"}
+var statusWords = map[status]string{
+	0x01:        "it has too many sessions",
+	0x02:        "invalid session",
+	0x04:        "invalid authentication",
+	0x05:        "invalid integrity",
+	0x06:        "no matching authentication",
+	0x07:        "no matching integrity",
+	0x08:        "inactive session",
+	badRole:     "invalid role",
+	noRole:      "the user may not have this privilege",
+	0x0b:        "it has too many sessions of this privilege",
+	0x0c:        "invalid length of name",
+	unknownUser: "it does not know the user",
+	0x0e:        "invalid GUID",
+	0x0f:        "wrong integrity check",
+	0x10:        "invalid confidentiality",
+	0x11:        "no matching cipher suite",
+	0x12:        "invalid parameter",
+}
 
 func (s status) Error() string { return fmt.Sprintf("status %#02x %s", byte(s), statusWords[s]) }
 

@@ -49,9 +49,16 @@ func (Kind) Options() []target.Option {
 		{Name: "port", Type: target.Count, Default: "443", Least: target.Bound(1), Most: target.Bound(65535),
 			Help: "its port of HTTPS"},
 		{Name: "user", Help: "who we are there"},
-		{Name: "password", Type: target.Secret, Help: "where the password is kept: env:NAME, file:PATH or command:PROGRAM"},
+		{
+			Name: "password",
+			Type: target.Secret,
+			Help: "where the password is kept: env:NAME, file:PATH or command:PROGRAM",
+		},
 		{Name: "system", Help: "the id of the system, where the BMC has several"},
-		{Name: "ca", Help: "a file with the certificate that signed the BMC's, or is it (default: those of this machine)"},
+		{
+			Name: "ca",
+			Help: "a file with the certificate that signed the BMC's, or is it (default: those of this machine)",
+		},
 		{Name: "tls", Type: target.Choice, Default: "verify", Choices: []string{"verify", "insecure"},
 			Help: "insecure takes any certificate, so the password goes to whoever answers"},
 		{Name: "timeout", Type: target.Duration, Default: "30s", Least: target.Bound(1), Most: target.Bound(600),
@@ -137,7 +144,12 @@ func (c *controller) reset(ctx context.Context, to target.PowerState, kinds ...s
 		if len(reset.Allowed) > 0 {
 			i := slices.IndexFunc(kinds, func(k string) bool { return slices.Contains(reset.Allowed, k) })
 			if i < 0 {
-				return fmt.Errorf("%s offers the resets %s, and not %s", at, strings.Join(reset.Allowed, ", "), kinds[0])
+				return fmt.Errorf(
+					"%s offers the resets %s, and not %s",
+					at,
+					strings.Join(reset.Allowed, ", "),
+					kinds[0],
+				)
 			}
 			kind = kinds[i]
 		}
@@ -272,7 +284,11 @@ func (s *session) ask(method, at string, give, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s: its answer is not Redfish's (%w): see that the address and port are those of a BMC", at, err)
+		return fmt.Errorf(
+			"%s: its answer is not Redfish's (%w): see that the address and port are those of a BMC",
+			at,
+			err,
+		)
 	}
 	return nil
 }
@@ -349,8 +365,11 @@ func (c *controller) explain(ctx, limited context.Context, err error) error {
 		return fmt.Errorf("%w: no answer within %v: see that the address is right and no firewall is in between",
 			target.ErrNotAccessible, c.limit)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("its certificate is not trusted (%w): give ca: the file of the certificate that signed it, or "+
-			"tls: insecure to take any", unknown.Err)
+		return fmt.Errorf(
+			"its certificate is not trusted (%w): give ca: the file of the certificate that signed it, or "+
+				"tls: insecure to take any",
+			unknown.Err,
+		)
 	case errors.As(err, &failed):
 		return fmt.Errorf("%w: %w: see that the address and port are right", target.ErrNotAccessible, err)
 	}

@@ -133,7 +133,10 @@ func (b *bmc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		if to == b.power {
 			w.WriteHeader(http.StatusConflict)
-			_, _ = io.WriteString(w, `{"error": {"message": "general", "@Message.ExtendedInfo": [{"Message": "It is so."}]}}`)
+			_, _ = io.WriteString(
+				w,
+				`{"error": {"message": "general", "@Message.ExtendedInfo": [{"Message": "It is so."}]}}`,
+			)
 			return
 		}
 		if !b.stuck {
@@ -166,7 +169,8 @@ func poll(t *testing.T, done func() bool) {
 func TestConformance(t *testing.T) {
 	b, o := newBMC(t)
 	powertest.RunKind(t, powertest.Bench{Kind: Kind{}, Options: o, Secret: password, Node: b.state,
-		Wait: func(done func() bool) { poll(t, done) }, Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
+		Wait: func(done func() bool) { poll(t, done) },
+		Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
 }
 
 // And on one that others wrote: its nodes take a moment to follow.
@@ -238,7 +242,8 @@ func TestConformanceSushy(t *testing.T) {
 		"password": "env:BMC_PASSWORD", "ca": filepath.Join(dir, "cert.pem")}
 	powertest.RunKind(t, powertest.Bench{Kind: Kind{}, Options: o, Secret: password,
 		Node: func() (target.PowerState, error) { return open(t, o).State(t.Context()) },
-		Wait: func(done func() bool) { poll(t, done) }, Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
+		Wait: func(done func() bool) { poll(t, done) },
+		Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
 }
 
 // What a BMC refuses or answers wrongly is said with what to do, and nothing is switched.
@@ -277,7 +282,8 @@ func TestWrongAnswers(t *testing.T) {
 				return true
 			}
 		}, words: []string{`it answered "302 Found"`}},
-		"unknown certificate": {options: []string{"ca", ""}, words: []string{"its certificate is not trusted", "give ca:"}},
+		"unknown certificate": {options: []string{"ca", ""},
+			words: []string{"its certificate is not trusted", "give ca:"}},
 		"another name": {options: []string{"address", "localhost"}, words: []string{"its certificate is not trusted",
 			"localhost"}},
 		"no CA": {options: []string{"ca", "/nonexistent.pem"}, words: []string{`option "ca"`, "/nonexistent.pem"}},
