@@ -62,7 +62,7 @@ func TestConformance(t *testing.T) {
 	t.Setenv("WRONG_PASSWORD", "wrong")
 	o := b.Options(t)
 	powertest.RunKind(t, powertest.Bench{Kind: Kind{}, Options: o, Secret: bmctest.Password, Node: b.State,
-		Wait: func(done func() bool) { poll(t, done) },
+		Wait:  func(done func() bool) { poll(t, done) },
 		Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
 	if asked := b.Asked(t); !strings.Contains(asked, "set shutdown 1") {
 		t.Errorf("a shutdown was never asked for: %s", asked)

@@ -169,7 +169,7 @@ func poll(t *testing.T, done func() bool) {
 func TestConformance(t *testing.T) {
 	b, o := newBMC(t)
 	powertest.RunKind(t, powertest.Bench{Kind: Kind{}, Options: o, Secret: password, Node: b.state,
-		Wait: func(done func() bool) { poll(t, done) },
+		Wait:  func(done func() bool) { poll(t, done) },
 		Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
 }
 
@@ -241,8 +241,8 @@ func TestConformanceSushy(t *testing.T) {
 	o := target.Options{"address": "127.0.0.1", "port": fmt.Sprint(port), "user": "admin", "system": id,
 		"password": "env:BMC_PASSWORD", "ca": filepath.Join(dir, "cert.pem")}
 	powertest.RunKind(t, powertest.Bench{Kind: Kind{}, Options: o, Secret: password,
-		Node: func() (target.PowerState, error) { return open(t, o).State(t.Context()) },
-		Wait: func(done func() bool) { poll(t, done) },
+		Node:  func() (target.PowerState, error) { return open(t, o).State(t.Context()) },
+		Wait:  func(done func() bool) { poll(t, done) },
 		Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
 }
 
