@@ -45,7 +45,8 @@ func agrees(v *view.Run) (out []result.Finding) {
 		f := result.Finding{Check: "server-agrees", Subject: l.Name, Severity: result.Fine, Unit: "ratio",
 			Metric: "requests that the server counted for each of the load's transactions", N: len(values),
 			Value: view.Ptr(theirs / own), Limit: view.Ptr(1), NoInterval: "two counts of the same time, not sampled",
-			Basis: fmt.Sprintf("batch requests of %s, rates over %s, against %s", machine, view.SayDuration(smear), what),
+			Basis: fmt.Sprintf("batch requests of %s, rates over %s, against %s", machine, view.SayDuration(smear),
+				what),
 			Evidence: []result.Evidence{
 				{Name: "requests by the server", Value: view.Round(theirs * 60), Unit: "per minute"},
 				{Name: "transactions by the load", Value: view.Round(own * 60), Unit: "per minute"},
