@@ -211,6 +211,27 @@ func (s *Server) SocketURL() string {
 	return u.String()
 }
 
+// OnDisk makes a database whose tables are in a folder, such as a file system of its own.
+func (s *Server) OnDisk(database, folder string) {
+	s.t.Helper()
+	folder = filepath.Join(folder, database)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.as.Credential != nil {
+		if err := os.Chown(folder, int(s.as.Credential.Uid), int(s.as.Credential.Gid)); err != nil {
+			s.t.Fatal(err)
+		}
+		for up := filepath.Dir(folder); up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
+			if err := os.Chmod(up, 0o755); err != nil { //nolint:gosec // it has to be passed through
+				s.t.Fatal(err)
+			}
+		}
+	}
+	s.Exec("postgres", fmt.Sprintf("CREATE TABLESPACE %s LOCATION '%s'", database, folder))
+	s.Exec("postgres", fmt.Sprintf("CREATE DATABASE %[1]s TABLESPACE %[1]s", database))
+}
+
 // Exec runs SQL with psql and returns its rows, columns split by "|".
 func (s *Server) Exec(database, sql string) string {
 	s.t.Helper()
