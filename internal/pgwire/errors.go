@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -94,6 +95,10 @@ func (e *RefusedError) Error() string {
 	}
 	if name := (*net.DNSError)(nil); errors.As(e.Err, &name) {
 		hint = "give the server's address, or a name that /etc/hosts has: machines of a run ask no name server"
+	}
+	if unknown := (x509.UnknownAuthorityError{}); errors.As(e.Err, &unknown) {
+		text = fmt.Sprintf("connect: %s: the server's certificate is signed by an unknown authority", e.Server)
+		hint = "name the file of the authority that signed the server's certificate: ?sslrootcert=FILE"
 	}
 	if hint != "" {
 		text += "; " + hint
