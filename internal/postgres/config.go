@@ -193,6 +193,7 @@ func (r *reading) settings(n *yaml.Node) {
 var urlParameters = map[string]string{
 	"host": "PGHOST", "port": "PGPORT", "sslmode": "PGSSLMODE", "application_name": "PGAPPNAME",
 	"connect_timeout": "PGCONNECT_TIMEOUT", "options": "PGOPTIONS", "channel_binding": "PGCHANNELBINDING",
+	"sslrootcert": "PGSSLROOTCERT", // a file of the machine that runs plimsoll, see PutPassword
 }
 
 func (r *reading) url(n *yaml.Node) {
@@ -248,6 +249,7 @@ func hostPort(u *url.URL) (host, port string) {
 const (
 	accessFile = "server.json"
 	passFile   = ".pgpass"
+	rootFile   = "root.crt"
 )
 
 // access is the content of accessFile.
@@ -256,6 +258,7 @@ type access struct {
 	Password secret.Source `json:"password,omitzero"`
 	Own      bool          `json:"own,omitempty"`
 	PassFile string        `json:"passfile"`
+	RootFile string        `json:"rootfile,omitempty"` // the authorities of the server's certificate, on our machine
 }
 
 // Peers says where the load goes, as workload.Peering has it.
@@ -282,6 +285,9 @@ func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 		}
 		for key, values := range u.Query() {
 			env[urlParameters[key]] = values[0]
+		}
+		if a.RootFile = env["PGSSLROOTCERT"]; a.RootFile != "" && a.RootFile != "system" {
+			env["PGSSLROOTCERT"] = path.Join(folder, rootFile)
 		}
 		host, port := hostPort(u)
 		env["PGHOST"], env["PGPORT"], env["PGUSER"] = host, port, u.User.Username()

@@ -80,7 +80,7 @@ func TestReadObjections(t *testing.T) {
 			"1:15: server: url: it has a password, which lists of processes and histories show; leave it out and give " +
 				"password: env:NAME or file:PATH",
 			`1:15: server: url: "sslcert" is no parameter that a load can have; known are application_name, ` +
-				"channel_binding, connect_timeout, host, options, port, sslmode",
+				"channel_binding, connect_timeout, host, options, port, sslmode, sslrootcert",
 			`1:15: server: url: port "99999": want a whole number from 1 to 65535`,
 			`1:15: server: url: database "/a/b": want one name`},
 		`server: {url: "postgresql:///x"}`: {`1:15: server: url: want one host, not ""`,
