@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func TestCost(t *testing.T) {
 		users, threads int
 		keying         bool
 		seconds        int
-	}{{"own", 1, 1, false, 10}, {"own", 2, 2, false, 10}, {"loop", 2, 1, false, 10}, {"loop", 4, 2, false, 10},
+	}{{"loop", 1, 1, false, 10}, {"blocking", 1, 1, false, 10}, {"loop", 2, 2, false, 10}, {"blocking", 2, 2, false, 10}, {"loop", 2, 1, false, 10}, {"loop", 4, 2, false, 10},
 		{"blocking", 4, 2, false, 10}, {"loop", 10, 2, false, 10}, {"blocking", 10, 2, false, 10},
 		{"loop", 10, 2, false, 60}, {"loop", 1000, 2, true, 60}} {
 		if only := *users; only != 0 && only != c.users {
@@ -76,17 +77,19 @@ func TestCost(t *testing.T) {
 		r.Duration, r.Keying = time.Duration(c.seconds)*time.Second, c.keying
 		bench := yardstick(t, server, "-S", "-M", "prepared", "-c", "2", "-j", "1", "-T", "3")
 		var err error
-		begun := make(chan time.Duration, 1)
+		begun := make(chan syscall.Rusage, 1)
 		go func() {
 			<-r.Begun()
-			begun <- cpu()
+			begun <- usage()
 		}()
 		if c.how != "blocking" {
 			err = d.Drive(t.Context(), r)
 		} else {
 			err = r.Block(t.Context(), d.Terminal)
 		}
-		used := cpu() - <-begun
+		was, is := <-begun, usage()
+		user := time.Duration(is.Utime.Nano() - was.Utime.Nano())
+		used := user + time.Duration(is.Stime.Nano()-was.Stime.Nano())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,10 +99,10 @@ func TestCost(t *testing.T) {
 		var mem runtime.MemStats
 		runtime.ReadMemStats(&mem)
 		load, _ := os.ReadFile("/proc/loadavg") // for the reader
-		fmt.Printf("%s: %d users, %d threads, keying %v, %d s: %d NOPM, client CPU %.1f us a new order, p50 %v, p99 %v, "+
+		fmt.Printf("%s: %d users, %d threads, keying %v, %d s: %d NOPM, client CPU %.1f us a new order (%.1f in user space), p50 %v, p99 %v, "+
 			"late %d, errors %d, heap %d KiB, pgbench %.1f us, load %s\n", c.how, c.users, c.threads, c.keying, c.seconds,
-			n.Committed[0]*60/uint64(c.seconds), used.Seconds()*1e6/float64(n.Committed[0]), time.Duration(p50),
-			time.Duration(p99), n.Late, n.Errors(), mem.HeapAlloc>>10, bench, strings.TrimSpace(string(load)))
+			n.Committed[0]*60/uint64(c.seconds), used.Seconds()*1e6/float64(n.Committed[0]),
+			user.Seconds()*1e6/float64(n.Committed[0]), time.Duration(p50), time.Duration(p99), n.Late, n.Errors(), mem.HeapAlloc>>10, bench, strings.TrimSpace(string(load)))
 	}
 	consistent(t, d, s)
 }

@@ -50,9 +50,13 @@ func session(t testing.TB, d tprocc.Dialect) tprocc.Session {
 	return s
 }
 
-func cpu() time.Duration {
-	var u syscall.Rusage
+func usage() (u syscall.Rusage) {
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return u
+}
+
+func cpu() time.Duration {
+	u := usage()
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
