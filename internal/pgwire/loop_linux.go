@@ -14,8 +14,8 @@ import (
 )
 
 // Loop serves many connections from one goroutine. All its methods but Wake are for that goroutine. It is better not
-// locked to its thread: whenever the runtime takes its turn away, each 10 ms, two threads would have to be woken to give
-// it back.
+// locked to its thread: whenever the runtime takes its turn away, each 10 ms, two threads would have to be woken to
+// give it back.
 //
 // Sending and receiving are raw system calls: they never wait. Waiting is one, too, while answers come quickly, so that
 // they cost no hand-over in the runtime: then the garbage collector waits for 10 ms at most. When a wait of that length

@@ -50,13 +50,9 @@ func session(t testing.TB, d tprocc.Dialect) tprocc.Session {
 	return s
 }
 
-func usage() (u syscall.Rusage) {
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return u
-}
-
 func cpu() time.Duration {
-	u := usage()
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -136,7 +132,7 @@ func TestWorkload(t *testing.T) {
 			"loop":     func(r *tprocc.Run) error { return d.Drive(t.Context(), r) },
 			"blocking": func(r *tprocc.Run) error { return r.Block(t.Context(), d.Terminal) },
 		} {
-			r := tprocc.NewRun(4, 2, 2, 7)
+			r := tprocc.NewRun(0, 4, 2, 2, 7)
 			r.Duration = time.Second
 			var c *tprocc.Counts
 			n := grown(t, s, func() {
@@ -152,7 +148,7 @@ func TestWorkload(t *testing.T) {
 		consistent(t, d, s)
 	})
 	t.Run("connections lost", func(t *testing.T) {
-		r := tprocc.NewRun(4, 2, 2, 8)
+		r := tprocc.NewRun(0, 4, 2, 2, 8)
 		r.Duration = 3 * time.Second
 		var c *tprocc.Counts
 		n := grown(t, s, func() {
@@ -173,7 +169,7 @@ func TestWorkload(t *testing.T) {
 			t.Fatal(err)
 		}
 		server.Set("default_transaction_isolation", "serializable")
-		r := tprocc.NewRun(8, 2, 2, 9)
+		r := tprocc.NewRun(0, 8, 2, 2, 9)
 		r.Duration = time.Second
 		c := drive(t, postgres.Dialect{Server: server}, r, func() {})
 		if c.Retries() == 0 || c.Outcomes[tprocc.Serialization] == 0 || c.Outcomes[tprocc.Failed] != 0 {
@@ -184,7 +180,7 @@ func TestWorkload(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		r := tprocc.NewRun(4, 2, 2, 9)
+		r := tprocc.NewRun(0, 4, 2, 2, 9)
 		r.Duration = time.Hour
 		if err := d.Drive(ctx, r); err == nil && ctx.Err() == nil {
 			t.Error("it ended by itself")
