@@ -129,12 +129,9 @@ func parse(spec workload.Spec) (*config, error) {
 			c.Object(nil, "%s", what)
 		}
 	}
-	c.job.Homes = fmt.Sprintf(
-		"user n, counted from 0, has its home in warehouse n mod %d + 1, district n div %d mod %d + 1",
-		c.job.Warehouses,
-		c.job.Warehouses,
-		tprocc.Districts,
-	)
+	c.job.First = spec.Turn * c.job.Users
+	c.job.Homes = fmt.Sprintf("user n, counted from %d, has its home in warehouse n mod %d + 1, "+
+		"district n div %d mod %d + 1", c.job.First, c.job.Warehouses, c.job.Warehouses, tprocc.Districts)
 	if len(c.Bad.Objections) > 0 {
 		return c, c.Bad
 	}
