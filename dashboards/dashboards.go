@@ -10,7 +10,9 @@ package dashboards
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -87,13 +89,36 @@ func (d Dashboard) JSON() ([]byte, error) {
 			"tooltip": "", "url": ""}},
 		"templating": object{"list": variables}, "panels": d.panels(),
 	}
+	// A line for each key and each panel: what changes is seen, and a page is not a thousand lines.
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(out); err != nil {
+	put := func(before string, v any) error {
+		b.WriteString(before)
+		err := e.Encode(v)
+		b.Truncate(b.Len() - len("\n"))
+		return err
+	}
+	var err error
+	between := "{\n"
+	for _, key := range slices.Sorted(maps.Keys(out)) {
+		b.WriteString(between)
+		between = ",\n"
+		if panels, ok := out[key].([]object); ok && key == "panels" {
+			before := `"panels": [` + "\n"
+			for _, p := range panels {
+				err = errors.Join(err, put(before, p))
+				before = ",\n"
+			}
+			b.WriteString("\n]")
+			continue
+		}
+		err = errors.Join(err, put(`"`+key+`": `, out[key]))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("dashboard %q: %w", d.Name, err)
 	}
+	b.WriteString("\n}\n")
 	return b.Bytes(), nil
 }
 
