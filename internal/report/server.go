@@ -17,8 +17,8 @@ type serverChart struct {
 var serverCharts = []serverChart{
 	{"Transactions per second, as the server counts them", "Of everybody, not of this load alone.",
 		[]string{result.DatabaseTransactions}, nil},
-	{"Log and checkpoints", "Bytes per second of the write-ahead log, and of data files that checkpoints wrote. A log that " +
-		"drops to nothing while a checkpoint writes is a stall.",
+	{"Log and checkpoints", "Bytes per second of the write-ahead log, and of data files that checkpoints wrote. A log " +
+		"that drops to nothing while a checkpoint writes is a stall.",
 		[]string{result.DatabaseLog, result.DatabaseCheckpoints}, []string{"log", "checkpoints"}},
 	{"What sessions at work waited for", "Sessions, looked at once a second; CPU: they waited for nothing.",
 		[]string{result.DatabaseSessions}, nil},
@@ -51,7 +51,12 @@ func (v *view) servers(budget int) {
 				if s.Part != "" {
 					name = append(name, s.Part)
 				}
-				s.Name, unit = strings.Join(name, ", "), s.Unit
+				if s.Name, unit = strings.Join(name, ", "), s.Unit; s.Name == "" {
+					s.Name = "server"
+				}
+				if measure == result.DatabaseTransactions {
+					unit = "transactions/s"
+				}
 				lines = append(lines, s)
 			}
 		}
