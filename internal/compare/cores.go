@@ -165,8 +165,8 @@ func (d *Document) perCore() {
 			return strconv.FormatFloat(of/over, 'g', int(digits), 64)
 		}
 		d.Notes = append(d.Notes, fmt.Sprintf("%s: %s does %s times the rate of %s; per vCPU %s times (%d and %d), "+
-			"per physical core %s times (%g and %g).", n.Workload, n.Side, ratio(n.OpsPerSecond, "+
-			"base.OpsPerSecond), base.Side,
+			"per physical core %s times (%g and %g).",
+			n.Workload, n.Side, ratio(n.OpsPerSecond, base.OpsPerSecond), base.Side,
 			ratio(*n.PerVCPU, *base.PerVCPU), n.VCPUs, base.VCPUs, ratio(*n.PerPhysicalCore, *base.PerPhysicalCore),
 			*n.PhysicalCores, *base.PhysicalCores))
 	}
