@@ -113,6 +113,13 @@ func Chromium(t testing.TB) string {
 	return program(t, "chromium", "apt-get install chromium", "chromium", "chromium-browser", "google-chrome")
 }
 
+// QEMU returns the paths of the emulator of x86-64 and of qemu-img.
+func QEMU(t testing.TB) (system, img string) {
+	t.Helper()
+	system = program(t, "qemu", "apt-get install qemu-system-x86", "qemu-system-x86_64")
+	return system, program(t, "qemu", "apt-get install qemu-utils", "qemu-img")
+}
+
 // Npm returns the path of npm.
 func Npm(t testing.TB) string {
 	t.Helper()
