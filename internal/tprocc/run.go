@@ -19,7 +19,7 @@ const lateAfter = 10 * time.Millisecond
 // MostTries is how often a transaction is tried that the server undid for another's sake.
 const MostTries = 10
 
-// again is the pause before a lost connection is made again.
+// again is the pause before a lost connection is made again, and after a transaction that met a full disk.
 const again = time.Second
 
 // Run is users at work on a schema for a time.
@@ -111,7 +111,10 @@ func (c *Counts) add(o *Counts) {
 }
 
 // Errors are transactions that were not done.
-func (c *Counts) Errors() uint64 { return c.GivenUp + c.Outcomes[Lost] + c.Outcomes[Failed] }
+func (c *Counts) Errors() uint64 {
+	return c.GivenUp + c.Outcomes[Lost] + c.Outcomes[OutOfSpace] +
+		c.Outcomes[Cancelled] + c.Outcomes[Failed]
+}
 
 // Retries are tries after the first.
 func (c *Counts) Retries() uint64 {
@@ -188,6 +191,9 @@ func (rec *Recorder) Done(u *User, how Outcome, err error, now time.Duration) (d
 		}
 	}
 	u.due, u.tries = now, 0
+	if how == OutOfSpace { // room may be made; until then more tries only fill the server's log
+		u.due += again
+	}
 	u.Next()
 	if rec.run.Keying {
 		mean := float64(kind.Think())
@@ -211,7 +217,7 @@ func (rec *Recorder) Refused(u *User, err error, now time.Duration) (due time.Du
 // String is what measures call the outcome.
 func (o Outcome) String() string {
 	return [...]string{"committed", "rolled back", "deadlock", "serialization failure", "lost connection",
-		"refused connection", "other error"}[o]
+		"refused connection", "error out of space", "cancelled transaction", "other error"}[o]
 }
 
 // Block drives each user from a goroutine of its own over a connection of its own. It is Dialect.Drive for terminals

@@ -299,13 +299,15 @@ func TestFailures(t *testing.T) {
 		done, err uint64
 	}{
 		{"deadlock once", func(n int) tprocc.Outcome { return pick(n == 3, tprocc.Deadlock) },
-			tprocc.Counts{Outcomes: [7]uint64{tprocc.Deadlock: 1}}, 99, 0},
+			tprocc.Counts{Outcomes: [9]uint64{tprocc.Deadlock: 1}}, 99, 0},
 		{"always in the way", func(n int) tprocc.Outcome { return pick(n >= 11, tprocc.Serialization) },
-			tprocc.Counts{Outcomes: [7]uint64{tprocc.Serialization: 90}, GivenUp: 9}, 10, 9},
+			tprocc.Counts{Outcomes: [9]uint64{tprocc.Serialization: 90}, GivenUp: 9}, 10, 9},
 		{"lost", func(n int) tprocc.Outcome { return pick(n == 5, tprocc.Lost) },
-			tprocc.Counts{Outcomes: [7]uint64{tprocc.Lost: 1, tprocc.Refused: 2}}, 99, 1},
+			tprocc.Counts{Outcomes: [9]uint64{tprocc.Lost: 1, tprocc.Refused: 2}}, 99, 1},
+		{"cancelled", func(n int) tprocc.Outcome { return pick(n == 5, tprocc.Cancelled) },
+			tprocc.Counts{Outcomes: [9]uint64{tprocc.Cancelled: 1}}, 99, 1},
 		{"other", func(n int) tprocc.Outcome { return pick(n == 5, tprocc.Failed) },
-			tprocc.Counts{Outcomes: [7]uint64{tprocc.Failed: 1}}, 99, 1},
+			tprocc.Counts{Outcomes: [9]uint64{tprocc.Failed: 1}}, 99, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

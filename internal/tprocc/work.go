@@ -72,7 +72,7 @@ func Measures() []result.Measure {
 		{Name: "rollbacks", Unit: "rollbacks", Kind: result.Count},
 	}
 	for _, name := range []string{"retries", "deadlocks", "serialization_failures", "lost_connections",
-		"refused_connections", "other_errors", "given_up", "late"} {
+		"refused_connections", "out_of_space", "cancelled", "other_errors", "given_up", "late"} {
 		all = append(all, result.Measure{Name: name, Unit: strings.ReplaceAll(name, "_", " "), Better: result.Lower,
 			Kind: result.Count})
 	}
@@ -368,7 +368,8 @@ func (w *work) state(r *Run, elapsed time.Duration) worker.State {
 		s.Values[2] = new(float64(all) / float64(news))
 	}
 	for _, n := range []uint64{c.Outcomes[RolledBack], c.Retries(), c.Outcomes[Deadlock], c.Outcomes[Serialization],
-		c.Outcomes[Lost], c.Outcomes[Refused], c.Outcomes[Failed], c.GivenUp, c.Late} {
+		c.Outcomes[Lost],
+		c.Outcomes[Refused], c.Outcomes[OutOfSpace], c.Outcomes[Cancelled], c.Outcomes[Failed], c.GivenUp, c.Late} {
 		s.Values = append(s.Values, new(float64(n)))
 	}
 	w.last.elapsed, w.last.all, w.last.news = elapsed, all, news

@@ -85,6 +85,10 @@ func outcome(in *tprocc.Input, err error) tprocc.Outcome {
 		return tprocc.Lost
 	case pgwire.Refused:
 		return tprocc.Refused
+	case pgwire.OutOfSpace:
+		return tprocc.OutOfSpace
+	case pgwire.Cancelled:
+		return tprocc.Cancelled
 	}
 	return tprocc.Failed
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"plimsoll/internal/device/devicetest"
 	"plimsoll/internal/needs"
 	"plimsoll/internal/pgwire"
 	pg "plimsoll/internal/postgres"
@@ -112,6 +113,48 @@ func consistent(t testing.TB, d tprocc.Dialect, s tprocc.Session) {
 	if broken, err := tprocc.Check(d, s); err != nil || broken != 0 {
 		t.Fatal(broken, err)
 	}
+}
+
+// A disk that is full while warehouses are loaded, and while users are at work: it is said and counted, and goes on
+// when there is room again.
+func TestFullDisk(t *testing.T) {
+	disk := devicetest.Mounted(t, "ext4", 256<<20)
+	server := postgrestest.Start(t)
+	server.OnDisk("small", disk)
+	d := dialect(t, server.URL())
+	d.Server = d.Server.WithDatabase("small")
+	load := &tprocc.Load{Dialect: d, Warehouses: 1, Workers: 2, Data: data}
+	giveBack := devicetest.Fill(t, disk, 60<<20)
+	err := load.Run(t.Context())
+	for _, want := range []string{"53100", "make room on the server's disk, then run again",
+		"loaded are 0 of 1 warehouses, which stay: the next load goes on with the others"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("%v, want %q", err, want)
+		}
+	}
+	giveBack()
+	// With room for one warehouse and not for another half: what was begun gave its room back.
+	giveBack = devicetest.Fill(t, disk, 130<<20)
+	if err := load.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	giveBack()
+	s := session(t, d)
+	consistent(t, d, s)
+	giveBack = devicetest.Fill(t, disk, 1<<20)
+	r := tprocc.NewRun(8, 1, 2, 7)
+	r.Duration = 6 * time.Second
+	var during uint64
+	c := drive(t, d, r, func() {
+		time.Sleep(3 * time.Second)
+		during = r.Counts().Committed[tprocc.NewOrder]
+		giveBack()
+	})
+	full, after := c.Outcomes[tprocc.OutOfSpace], c.Committed[tprocc.NewOrder]
+	if full == 0 || full > 60 || c.Errors() != full || after < 2*during {
+		t.Errorf("%d met a full disk, %d errors, %d new orders until then and %d after", full, c.Errors(), during, after)
+	}
+	consistent(t, d, s)
 }
 
 // Loading, users in both ways of driving them, and what goes wrong, on one server.
