@@ -53,7 +53,7 @@ func restoreHugePages(folder, kernel string) string {
 	switch strings.TrimSpace(string(is)) {
 	case strconv.FormatInt(before, 10):
 	case strconv.FormatInt(set, 10):
-		if err := os.WriteFile(number, []byte(strconv.FormatInt(before, 10)+"\n"), 0o644); err != nil { //nolint:gosec // is
+		if err := os.WriteFile(number, fmt.Appendf(nil, "%d\n", before), 0o600); err != nil {
 			return remains("%d of %d kB are kept and it were %d: %v", set, size, before, err)
 		}
 	default:
