@@ -113,7 +113,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Clients over TLS, many times: no answer is lost to what pgconn has left behind while it connected, which happened on a
+// Clients over TLS, many times: no answer is lost to what pgconn has left behind while it connected, as happened on a
 // busy machine in one of four runs.
 func TestTLS(t *testing.T) {
 	s := postgrestest.Start(t)

@@ -29,8 +29,10 @@ type Run struct {
 	Duration time.Duration
 	Threads  int       // that drive them, where the dialect has a choice
 	Words    io.Writer // told of the first error of each kind, by one goroutine at a time
+	Untimed  bool      // keep no times, to measure what keeping them costs
 
 	begin     time.Time
+	cpu       float64 // seconds that this process had used then
 	begun     chan struct{}
 	once      sync.Once
 	recorders []*Recorder
@@ -43,11 +45,12 @@ func (r *Run) say(format string, args ...any) {
 	fmt.Fprintf(r.Words, format, args...)
 }
 
-// NewRun is a run of so many users on so many warehouses. The same seed gives every user the same inputs.
-func NewRun(users, warehouses, threads int, seed uint64) *Run {
+// NewRun is a run of so many users on so many warehouses, numbered from first, which is 0 but where other machines have
+// the users before. The same seed gives every user the same inputs.
+func NewRun(first, users, warehouses, threads int, seed uint64) *Run {
 	r := &Run{Threads: max(1, min(threads, users)), begun: make(chan struct{}), Words: io.Discard}
 	for n := range users {
-		r.Users = append(r.Users, NewUser(n, warehouses, seed))
+		r.Users = append(r.Users, NewUser(first+n, warehouses, seed))
 	}
 	for range r.Threads {
 		r.recorders = append(r.recorders, &Recorder{run: r})
@@ -57,8 +60,11 @@ func NewRun(users, warehouses, threads int, seed uint64) *Run {
 
 // Begin is called by Dialect.Drive when all users are connected: time begins now.
 func (r *Run) Begin() {
-	r.once.Do(func() { r.begin = time.Now(); close(r.begun) })
+	r.once.Do(func() { r.begin, r.cpu = time.Now(), cpuSeconds(); close(r.begun) })
 }
+
+// CPUSeconds is the processor time of this process since Begin: connecting is no part of it.
+func (r *Run) CPUSeconds() float64 { return cpuSeconds() - r.cpu }
 
 // Now is the time since Begin.
 func (r *Run) Now() time.Duration { return time.Since(r.begin) }
@@ -177,7 +183,9 @@ func (rec *Recorder) Done(u *User, how Outcome, err error, now time.Duration) (d
 		} else if u.tries > 1 {
 			from = u.due // of the first try
 		}
-		c.Times[kind].Add(uint64(max(now-from, 0)), 1)
+		if !rec.run.Untimed {
+			c.Times[kind].Add(uint64(max(now-from, 0)), 1)
+		}
 		if how == Committed {
 			c.Committed[kind]++
 		}

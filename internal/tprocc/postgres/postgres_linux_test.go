@@ -175,7 +175,7 @@ func TestWorkload(t *testing.T) {
 			"loop":     func(r *tprocc.Run) error { return d.Drive(t.Context(), r) },
 			"blocking": func(r *tprocc.Run) error { return r.Block(t.Context(), d.Terminal) },
 		} {
-			r := tprocc.NewRun(4, 2, 2, 7)
+			r := tprocc.NewRun(0, 4, 2, 2, 7)
 			r.Duration = time.Second
 			var c *tprocc.Counts
 			n := grown(t, s, func() {
@@ -191,7 +191,7 @@ func TestWorkload(t *testing.T) {
 		consistent(t, d, s)
 	})
 	t.Run("connections lost", func(t *testing.T) {
-		r := tprocc.NewRun(4, 2, 2, 8)
+		r := tprocc.NewRun(0, 4, 2, 2, 8)
 		r.Duration = 3 * time.Second
 		var c *tprocc.Counts
 		n := grown(t, s, func() {
@@ -212,7 +212,7 @@ func TestWorkload(t *testing.T) {
 			t.Fatal(err)
 		}
 		server.Set("default_transaction_isolation", "serializable")
-		r := tprocc.NewRun(8, 2, 2, 9)
+		r := tprocc.NewRun(0, 8, 2, 2, 9)
 		r.Duration = time.Second
 		c := drive(t, postgres.Dialect{Server: server}, r, func() {})
 		if c.Retries() == 0 || c.Outcomes[tprocc.Serialization] == 0 || c.Outcomes[tprocc.Failed] != 0 {
@@ -223,7 +223,7 @@ func TestWorkload(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		r := tprocc.NewRun(4, 2, 2, 9)
+		r := tprocc.NewRun(0, 4, 2, 2, 9)
 		r.Duration = time.Hour
 		if err := d.Drive(ctx, r); err == nil && ctx.Err() == nil {
 			t.Error("it ended by itself")

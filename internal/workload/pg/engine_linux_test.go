@@ -105,8 +105,9 @@ func TestTLS(t *testing.T) {
 	if err != nil || outcome.Errors != 0 || sink.Reports[len(sink.Reports)-1].Ops[0].Ops < 10 {
 		t.Errorf("%+v, %v", outcome, err)
 	}
-	for authority, want := range map[string]string{other: "?sslrootcert=FILE",
-		ca + "none": "sslrootcert: open " + ca + "none"} {
+	for authority, want := range map[string]string{
+		other: "?sslrootcert=FILE", ca + "none": "sslrootcert: open " + ca + "none",
+	} {
 		if _, _, err := run(t, of(authority)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
