@@ -8,7 +8,7 @@
 // command with everything that it has started. A unit has an id and is started once, however often it is asked for.
 // When nobody has been heard from the run for as long as its lease says, its supervisors end their units.
 //
-// It stands below package target/ssh, which puts it on machines and talks to it. It refuses file names that lead out of
+// It stands below package remote, which puts it on machines and talks to it. It refuses file names that lead out of
 // the run's folder, disks without consent, and a folder that is not its run's.
 package agent
 

@@ -18,48 +18,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"plimsoll/internal/regular"
+	"plimsoll/internal/remote"
 	"plimsoll/internal/secret"
-	"plimsoll/internal/target"
 	"plimsoll/unit"
 )
-
-// machine is a host of the inventory with all that leads to it, settings of ssh_config included: a clean-up has nothing
-// but this. Nothing in it is secret.
-type machine struct {
-	Name string `json:"name"`
-	hop
-	Jump    []hop      `json:"jump,omitempty"` // machines to go through, in order
-	Sudo    bool       `json:"sudo,omitempty"`
-	Folder  string     `json:"folder"` // of the run, or in which one is made
-	Network string     `json:"network,omitempty"`
-	Role    string     `json:"role,omitempty"`
-	Disks   []diskSpec `json:"disks,omitempty"`
-}
-
-// hop is one connection of SSH.
-type hop struct {
-	Address    string        `json:"address"`
-	Port       int           `json:"port"`
-	User       string        `json:"user"`
-	Keys       []string      `json:"keys,omitempty"` // files
-	Passphrase secret.Source `json:"passphrase,omitzero"`
-	KnownHosts []string      `json:"known_hosts"` // files
-}
-
-// diskSpec is a data disk: a device by a name that stays, or a file that is made for the run.
-type diskSpec struct {
-	ID      string `json:"id,omitempty"` // as in /dev/disk/by-id
-	Consent string `json:"consent,omitempty"`
-	Bytes   int64  `json:"file_bytes,omitempty"` // of a file
-}
-
-// path is where the machine has the device.
-func (d diskSpec) path() string {
-	if path.IsAbs(d.ID) {
-		return d.ID
-	}
-	return "/dev/disk/by-id/" + d.ID
-}
 
 // given is an inventory as it is written.
 type given struct {
@@ -97,7 +59,7 @@ const (
 
 // inventory is what a file of hosts says.
 type inventory struct {
-	machines []machine
+	machines []remote.Machine
 	same     bool // the hosts may be one machine
 }
 
@@ -153,7 +115,7 @@ func parseInventory(data []byte, settingsOf func(file, alias string) (settings, 
 			continue
 		}
 		names[name] = line
-		if !plain(name) {
+		if !remote.Plain(name) {
 			object(line, "host %q: a name is of letters, digits, . _ and -, and begins with a letter or digit", name)
 			continue
 		}
@@ -194,25 +156,18 @@ func strictly(data []byte, into any) error {
 	return err
 }
 
-// plain reports whether a text can be a name of a machine.
-func plain(s string) bool {
-	ok := s != "" && len(s) <= 100
-	for i, r := range s {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		ok = ok && (letter || i > 0 && strings.ContainsRune("._-", r))
-	}
-	return ok
-}
-
-func (h givenHost) machine(name, config string, settingsOf func(file, alias string) (settings, error)) (m machine,
+func (h givenHost) machine(
+	name, config string,
+	settingsOf func(file, alias string) (settings, error),
+) (m remote.Machine,
 	problems []error) {
 	object := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	m = machine{Name: name, Sudo: h.Sudo, Role: h.Role, Network: h.Network,
+	m = remote.Machine{Name: name, Sudo: h.Sudo, Role: h.Role, Network: h.Network,
 		Folder: path.Clean(cmp.Or(h.Folder, "/var/tmp"))}
 	if !path.IsAbs(m.Folder) {
 		object("folder %q: it begins with /", h.Folder)
 	}
-	hopOf := func(alias string) (hop, settings) {
+	hopOf := func(alias string) (remote.Hop, settings) {
 		s, err := settingsOf(config, alias)
 		if err != nil {
 			object("%w", err)
@@ -220,7 +175,7 @@ func (h givenHost) machine(name, config string, settingsOf func(file, alias stri
 		if command := s.one("proxycommand"); command != "" && command != "none" {
 			object("ssh_config gives it a ProxyCommand, which is not done here: give jump: or ProxyJump")
 		}
-		x := hop{Address: cmp.Or(strings.ReplaceAll(s.one("hostname"), "%h", alias), alias), User: s.one("user"),
+		x := remote.Hop{Address: cmp.Or(strings.ReplaceAll(s.one("hostname"), "%h", alias), alias), User: s.one("user"),
 			KnownHosts: strings.Fields(s.one("userknownhostsfile"))}
 		if x.Port, err = strconv.Atoi(cmp.Or(s.one("port"), "22")); err != nil {
 			object("ssh_config: port %q", s.one("port"))
@@ -229,7 +184,7 @@ func (h givenHost) machine(name, config string, settingsOf func(file, alias stri
 		return x, s
 	}
 	var s settings
-	m.hop, s = hopOf(cmp.Or(h.Address, name))
+	m.Hop, s = hopOf(cmp.Or(h.Address, name))
 	m.User, m.Port = cmp.Or(h.User, m.User, os.Getenv("USER"), "root"), cmp.Or(h.Port, m.Port)
 	if h.Key != "" {
 		m.Keys = []string{h.Key}
@@ -269,20 +224,20 @@ func (h givenHost) machine(name, config string, settingsOf func(file, alias stri
 			m.Jump = append(m.Jump, x)
 		}
 	}
-	for _, x := range slices.Concat([]hop{m.hop}, m.Jump) {
+	for _, x := range slices.Concat([]remote.Hop{m.Hop}, m.Jump) {
 		if x.Port < 1 || x.Port > 65535 {
 			object("port %d: 1 to 65535", x.Port)
 		}
 	}
-	m.hop.settle()
+	m.Hop.Settle()
 	for i := range m.Jump {
-		m.Jump[i].settle()
+		m.Jump[i].Settle()
 	}
 	if len(h.Disks) > mostDisks {
 		object("%d disks: at most %d", len(h.Disks), mostDisks)
 	}
 	for i, d := range h.Disks {
-		x := diskSpec{ID: d.ID, Consent: d.Consent}
+		x := remote.DiskSpec{ID: d.ID, Consent: d.Consent}
 		switch {
 		case (d.ID == "") == (d.File == ""):
 			object("disk %d: give either id (a name in /dev/disk/by-id) or file (a size)", i+1)
@@ -301,38 +256,6 @@ func (h givenHost) machine(name, config string, settingsOf func(file, alias stri
 	}
 	return m, problems
 }
-
-// settle fills in what nobody gave, as OpenSSH does, and makes the paths absolute: a clean-up may run elsewhere.
-func (x *hop) settle() {
-	home, _ := os.UserHomeDir()
-	whole := func(name string) string {
-		name = strings.ReplaceAll(strings.ReplaceAll(name, "%d", home), "%h", x.Address)
-		if rest, ok := strings.CutPrefix(name, "~/"); ok {
-			return filepath.Join(home, rest)
-		}
-		if abs, err := filepath.Abs(name); err == nil {
-			return abs
-		}
-		return name
-	}
-	if len(x.Keys) == 0 {
-		for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
-			if name := filepath.Join(home, ".ssh", "id_"+kind); exists(name) {
-				x.Keys = append(x.Keys, name)
-			}
-		}
-	}
-	if len(x.KnownHosts) == 0 {
-		x.KnownHosts = []string{"~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"}
-	}
-	for _, list := range [][]string{x.Keys, x.KnownHosts} {
-		for i := range list {
-			list[i] = whole(list[i])
-		}
-	}
-}
-
-func exists(name string) bool { _, err := os.Stat(name); return err == nil }
 
 // settings are what ssh_config says of a host, by key in small letters.
 type settings map[string][]string
@@ -353,7 +276,7 @@ func readSettings(ctx context.Context, file, alias string) (settings, error) {
 	name := file
 	if file == "" {
 		home, _ := os.UserHomeDir()
-		if name = filepath.Join(home, ".ssh", "config"); !exists(name) {
+		if name = filepath.Join(home, ".ssh", "config"); !remote.Exists(name) {
 			return settings{}, nil
 		}
 	}
@@ -386,20 +309,4 @@ func readSettings(ctx context.Context, file, alias string) (settings, error) {
 		}
 	}
 	return s, nil
-}
-
-// dataDisks are the data disks of a machine, given the sizes and identities of its devices.
-func (m machine) dataDisks(sizes map[string]target.Disk) (list []target.Disk) {
-	for i, d := range m.Disks {
-		disk := target.Disk{Device: "/dev/sd" + string(rune('b'+i))}
-		if d.ID == "" {
-			name := fmt.Sprintf("disks/%d.img", i+1)
-			disk.Path, disk.ID = path.Join(m.Folder, "work", name), m.Name+":"+name
-			disk.Bytes, disk.File = d.Bytes, true
-		} else {
-			disk.Path, disk.ID, disk.Bytes = d.path(), m.Name+":"+d.ID, sizes[d.path()].Bytes
-		}
-		list = append(list, disk)
-	}
-	return list
 }

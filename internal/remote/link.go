@@ -1,4 +1,11 @@
-package ssh
+// Package remote works with machines that are reached over SSH: it logs in, puts package agent there and is the
+// target.Host of each.
+//
+// Connections may break and this process may end: what was started goes on, and a Host finds it again for as long as
+// its Access is patient. Places of such machines stand on it: target/ssh, whose hosts are there already. It refuses
+// machines whose key is not the one in known_hosts, users that are not let in or may not use sudo, and folders of other
+// runs.
+package remote
 
 import (
 	"bytes"
@@ -42,7 +49,7 @@ func (t *tail) text() string { t.mu.Lock(); defer t.mu.Unlock(); return string(t
 
 // link speaks with the agent of a run on a machine, and finds it again when the connection was lost.
 type link struct {
-	machine
+	Machine
 	clock    clock.Clock
 	patience time.Duration // for a machine that does not answer
 	turn     chan struct{} // of who connects
@@ -51,8 +58,8 @@ type link struct {
 	closed   bool
 }
 
-func newLink(m machine, c clock.Clock, patience time.Duration) *link {
-	return &link{machine: m, clock: c, patience: patience, turn: make(chan struct{}, 1)}
+func newLink(m Machine, c clock.Clock, patience time.Duration) *link {
+	return &link{Machine: m, clock: c, patience: patience, turn: make(chan struct{}, 1)}
 }
 
 // Answers to an idle connection are asked for this often; the second is how long they may take.
@@ -105,7 +112,7 @@ func (l *link) close() (err error) {
 }
 
 // as is a command line with the rights that the machine's work needs.
-func (m machine) as(words ...string) string {
+func (m Machine) as(words ...string) string {
 	if m.Sudo {
 		words = append([]string{"sudo", "-n", "--"}, words...)
 	}

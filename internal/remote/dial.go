@@ -1,4 +1,4 @@
-package ssh
+package remote
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func (c *connection) Close() error {
 }
 
 // dial logs in. Errors name the machine and say what to do; they wrap target.ErrNotAccessible.
-func (m machine) dial(ctx context.Context) (*connection, error) {
+func (m Machine) dial(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit*time.Duration(1+len(m.Jump)))
 	defer cancel()
 	c := &connection{}
@@ -63,7 +63,10 @@ func (m machine) dial(ctx context.Context) (*connection, error) {
 		return nil, fmt.Errorf("machine %q: %w: %w", m.Name, target.ErrNotAccessible, err)
 	}
 	connect := (&net.Dialer{Timeout: dialLimit}).DialContext
-	for i, x := range slices.Concat(m.Jump, []hop{m.hop}) {
+	if first := slices.Concat(m.Jump, []Hop{m.Hop})[0]; first.Dial != nil {
+		connect = first.Dial
+	}
+	for i, x := range slices.Concat(m.Jump, []Hop{m.Hop}) {
 		at := net.JoinHostPort(x.Address, strconv.Itoa(x.Port))
 		conn, err := connect(ctx, "tcp", at)
 		if err != nil {
@@ -88,7 +91,7 @@ func (m machine) dial(ctx context.Context) (*connection, error) {
 }
 
 // login does the handshake over a connection.
-func (x hop) login(ctx context.Context, conn net.Conn, at string) (*ssh.Client, error) {
+func (x Hop) login(ctx context.Context, conn net.Conn, at string) (*ssh.Client, error) {
 	keys, done, err := x.signers(ctx)
 	defer done()
 	if err != nil {
@@ -106,8 +109,11 @@ func (x hop) login(ctx context.Context, conn net.Conn, at string) (*ssh.Client, 
 			return nil, r
 		}
 		if strings.Contains(err.Error(), "unable to authenticate") {
-			return nil, refused{fmt.Errorf("%s: user %q is not let in by any of %d keys (%s): put the public key into its "+
-				"~/.ssh/authorized_keys there, or give another key", at, x.User, len(keys), strings.Join(x.Keys, ", "))}
+			return nil, refused{
+				fmt.Errorf("%s: user %q is not let in by any of %d keys (%s): put the public key into "+
+					"its ~/.ssh/authorized_keys there, or give another key", at, x.User, len(keys), strings.Join(
+					x.Keys, ", ")),
+			}
 		}
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
@@ -115,7 +121,7 @@ func (x hop) login(ctx context.Context, conn net.Conn, at string) (*ssh.Client, 
 }
 
 // signers are the keys to log in with: those of files, and those of a running ssh-agent.
-func (x hop) signers(ctx context.Context) (list []ssh.Signer, done func(), err error) {
+func (x Hop) signers(ctx context.Context) (list []ssh.Signer, done func(), err error) {
 	done = func() {}
 	var objections []error
 	for _, name := range x.Keys {
@@ -156,8 +162,8 @@ func (x hop) signers(ctx context.Context) (list []ssh.Signer, done func(), err e
 }
 
 // hostKeys checks the keys of machines against known_hosts, and says which kinds of keys it has of this one.
-func (x hop) hostKeys(at string) (check ssh.HostKeyCallback, algorithms []string, err error) {
-	files := slices.DeleteFunc(slices.Clone(x.KnownHosts), func(f string) bool { return !exists(f) })
+func (x Hop) hostKeys(at string) (check ssh.HostKeyCallback, algorithms []string, err error) {
+	files := slices.DeleteFunc(slices.Clone(x.KnownHosts), func(f string) bool { return !Exists(f) })
 	known, err := knownhosts.New(files...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("known_hosts: %w", err)
@@ -174,8 +180,11 @@ func (x hop) hostKeys(at string) (check ssh.HostKeyCallback, algorithms []string
 		print := key.Type() + " " + ssh.FingerprintSHA256(key)
 		where := strings.Join(x.KnownHosts, ", ")
 		if len(wrong.Want) == 0 {
-			return refused{fmt.Errorf("%s: its key %s is not known (%s): compare it with what ssh-keygen -lf says on the "+
-				"machine itself, then log in once with ssh -p %d %s@%s", at, print, where, x.Port, x.User, x.Address)}
+			return refused{
+				fmt.Errorf("%s: its key %s is not known (%s): compare it with what ssh-keygen -lf says on the "+
+					"machine itself, then log in once with ssh -p %d %s@%s", at, print, where, x.Port, x.User,
+					x.Address),
+			}
 		}
 		w := wrong.Want[0]
 		return refused{fmt.Errorf("%s: its key has changed: it is %s, and line %d of %s has %s: somebody may sit in "+
