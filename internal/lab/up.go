@@ -159,7 +159,7 @@ func (l *Lab) build(ctx context.Context) error {
 			return err
 		}
 	}
-	for name, text := range map[string]string{"hosts": hosts, "resolv.conf": ""} {
+	for name, text := range map[string]string{"hosts": hosts, "resolv.conf": "", "glusterd.vol": daemonConf} {
 		if err := os.WriteFile(l.path(name), []byte(text), 0o644); err != nil {
 			return err
 		}
