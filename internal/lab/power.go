@@ -75,13 +75,9 @@ func (c controller) State(ctx context.Context) (target.PowerState, error) {
 	return target.Off, nil
 }
 
-func (c controller) PowerOn(ctx context.Context) error {
-	return c.n.locked(func() error { return c.n.on(ctx) })
-}
+func (c controller) PowerOn(ctx context.Context) error { return c.do(ctx, c.n.on) }
 
-func (c controller) PowerOff(ctx context.Context) error {
-	return c.n.locked(func() error { return c.n.off(ctx) })
-}
+func (c controller) PowerOff(ctx context.Context) error { return c.do(ctx, c.n.off) }
 
 // Shutdown begins a graceful shutdown, which goes on when it returns.
 func (c controller) Shutdown(ctx context.Context) error {

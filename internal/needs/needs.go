@@ -79,6 +79,19 @@ func Sshd(t testing.TB) string {
 	return program(t, "sshd", "apt-get install openssh-server", "sshd", "/usr/sbin/sshd")
 }
 
+// IPMISim returns the path of OpenIPMI's simulated BMC.
+func IPMISim(t testing.TB) string {
+	t.Helper()
+	return program(t, "ipmi_sim", "apt-get install openipmi", "ipmi_sim")
+}
+
+// SushyEmulator returns the path of OpenStack's simulated Redfish service, as PATH or SUSHY_EMULATOR have it.
+func SushyEmulator(t testing.TB) string {
+	t.Helper()
+	return program(t, "sushy-emulator", "pip install sushy-tools==2.2.0, and SUSHY_EMULATOR=its path", "sushy-emulator",
+		os.Getenv("SUSHY_EMULATOR"))
+}
+
 // MariaDB returns the paths of mariadbd and of mariadb-install-db, which makes the folder of a server's data.
 func MariaDB(t testing.TB) (server, install string) {
 	t.Helper()
@@ -121,6 +134,13 @@ func Curl(t testing.TB) string {
 func Chromium(t testing.TB) string {
 	t.Helper()
 	return program(t, "chromium", "apt-get install chromium", "chromium", "chromium-browser", "google-chrome")
+}
+
+// QEMU returns the paths of the emulator of x86-64 and of qemu-img.
+func QEMU(t testing.TB) (system, img string) {
+	t.Helper()
+	system = program(t, "qemu", "apt-get install qemu-system-x86", "qemu-system-x86_64")
+	return system, program(t, "qemu", "apt-get install qemu-utils", "qemu-img")
 }
 
 // Npm returns the path of npm.

@@ -35,7 +35,7 @@ log_timezone = 'UTC'
 // Server is the service on one peer of a workload whose server is the run's own: made where it is not there yet, with
 // scram passwords, one superuser (OwnUser) and the database. It stays until the teardown.
 func (c Config) Server(spec workload.Spec) (workload.Server, error) {
-	if !c.Own() || c.RunsAlready {
+	if !c.Own() {
 		return workload.Server{}, fmt.Errorf("prepare: workload %q: its server is not one that the run starts", spec.Name)
 	}
 	verifier, err := ownVerifier()
@@ -52,11 +52,11 @@ func (c Config) Server(spec workload.Spec) (workload.Server, error) {
 		sql += fmt.Sprintf("CREATE DATABASE %s;\n", c.Database)
 	}
 	const folder = ServerFolder
-	// The last argument tells servers of other settings apart: see loads.Set.
+	// The last but one tells servers of other settings apart: see loads.Set.
 	sum := fnv.New32a()
-	fmt.Fprint(sum, settings.String(), c.Database)
+	fmt.Fprint(sum, settings.String(), c.Database, c.CPUs)
 	service := target.Service{Name: "postgresql", Command: target.Command{
-		Argv:   []string{"/bin/sh", folder + "/server.sh", "", fmt.Sprintf("%08x", sum.Sum32())},
+		Argv:   []string{"/bin/sh", folder + "/server.sh", "", fmt.Sprintf("%08x", sum.Sum32()), c.CPUs},
 		Stdout: folder + "/output", Stderr: folder + "/output"}}
 	if c.Group != "" {
 		service.Command.Argv[2] = spec.Address

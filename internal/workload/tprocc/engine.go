@@ -6,6 +6,7 @@
 //
 //	dialect: postgresql   # or mariadb, sqlserver
 //	server: {vm_group: Database}   # see package internal/postgres; of other dialects {url: ..., password: env:NAME}
+//	                               # and exporter: http://HOST:9182/metrics, which counts what that server does
 //	database: bench
 //	warehouses: 10
 //	users: 20             # default: one for each warehouse, ten with keying
@@ -60,6 +61,19 @@ var (
 	_ workload.Counting = Engine{}
 )
 
+// Counters implements workload.Counting: of servers that are no PostgreSQL, by the exporter that the file names.
+func (e Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
+	c, err := parse(spec)
+	if err != nil || c.exporter == "" {
+		return e.Peering.Counters(spec, host)
+	}
+	u, err := url.Parse(c.job.URL)
+	if err != nil {
+		return nil, err
+	}
+	return workload.Scraped(c.job.Dialect, u.Host, c.exporter), nil
+}
+
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
 	return workload.Description{Name: Name, Latency: "service time", Prefills: true}
@@ -87,6 +101,7 @@ type config struct {
 	job      tprocc.Job
 	server   postgres.Config // of PostgreSQL
 	password secret.Source   // of the others
+	exporter string          // the same: the page of what counts there
 	nodes    map[string]*yaml.Node
 }
 
@@ -114,12 +129,9 @@ func parse(spec workload.Spec) (*config, error) {
 			c.Object(nil, "%s", what)
 		}
 	}
-	c.job.Homes = fmt.Sprintf(
-		"user n, counted from 0, has its home in warehouse n mod %d + 1, district n div %d mod %d + 1",
-		c.job.Warehouses,
-		c.job.Warehouses,
-		tprocc.Districts,
-	)
+	c.job.First = spec.Turn * c.job.Users
+	c.job.Homes = fmt.Sprintf("user n, counted from %d, has its home in warehouse n mod %d + 1, "+
+		"district n div %d mod %d + 1", c.job.First, c.job.Warehouses, c.job.Warehouses, tprocc.Districts)
 	if len(c.Bad.Objections) > 0 {
 		return c, c.Bad
 	}
@@ -196,8 +208,13 @@ func (c *config) other() {
 			if c.password, err = secret.ParseSource(value.Value); err != nil {
 				c.Object(value, "server: password: %v", err)
 			}
+		case "exporter":
+			c.exporter = value.Value
+			if err := workload.CheckExporter(c.exporter); err != nil {
+				c.Object(value, "server: exporter: %q: %v", c.exporter, err)
+			}
 		default:
-			c.Object(key, "server: unknown key %q; known for %s are url, password", key.Value, c.job.Dialect)
+			c.Object(key, "server: unknown key %q; known for %s are exporter, password, url", key.Value, c.job.Dialect)
 		}
 	}
 	if d := c.nodes["database"]; d != nil {
@@ -265,7 +282,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Declared: workload.Declared{Operations: tprocc.Operations(), Measures: tprocc.Measures()},
 		Files:    map[string][]byte{},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, tprocc.WorkCommand, folder + jobFile}},
+			Argv: []string{"./" + folder + programFile, tprocc.WorkCommand, folder + jobFile}, Env: c.server.Env()},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Lanes: []workload.Lane{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,
