@@ -142,7 +142,7 @@ func TestFullDisk(t *testing.T) {
 	s := session(t, d)
 	consistent(t, d, s)
 	giveBack = devicetest.Fill(t, disk, 1<<20)
-	r := tprocc.NewRun(8, 1, 2, 7)
+	r := tprocc.NewRun(0, 8, 1, 2, 7)
 	r.Duration = 6 * time.Second
 	var during uint64
 	c := drive(t, d, r, func() {
