@@ -119,6 +119,7 @@ const (
 	DatabaseConnections  = "db_connections"       // %, of those that the server lets in
 	DatabaseHits         = "db_cache_hits"        // %, of the blocks asked for
 	DatabaseTransactions = "db_transactions"      // per second, of all databases
+	DatabaseBatches      = "db_batches"           // per second: requests of clients, as SQL Server counts them
 	DatabaseLog          = "db_log"               // bytes/s, of its write-ahead log
 	DatabaseCheckpoints  = "db_checkpoint_writes" // bytes/s, of data files
 	DatabaseSpread       = "db_checkpoint_spread" // ratio: over how much of an interval one is spread, as it is set
@@ -128,7 +129,7 @@ const (
 // MachineMeasures are those of machines and servers, which count what everybody on them does.
 var MachineMeasures = []string{HostCPUs, HostSteal, NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
 	DeviceWriteBandwidth, DeviceReads, DeviceWrites,
-	DatabaseSessions, DatabaseWaits, DatabaseConnections, DatabaseHits, DatabaseTransactions,
+	DatabaseSessions, DatabaseWaits, DatabaseConnections, DatabaseHits, DatabaseTransactions, DatabaseBatches,
 	DatabaseLog, DatabaseCheckpoints, DatabaseSpread, DatabaseDurable}
 
 // Metric is the series' operation and measure in one word, for people to type and for columns of tables: read_iops,

@@ -67,6 +67,8 @@ var treatments = []treatment{
 	{begins: "plimsoll db run pgbench --server", parsed: true, why: "nobody has that server"},
 	{begins: "plimsoll db state", parsed: true, why: "nobody has that server"},
 	{begins: "plimsoll run db-density", parsed: true, why: "minutes, and PostgreSQL"},
+	{begins: "plimsoll run db-order-entry", parsed: true, why: "minutes, and PostgreSQL"},
+	{begins: "plimsoll run db-decision-support", parsed: true, why: "minutes, and PostgreSQL"},
 	{begins: "plimsoll run db-scale-up", parsed: true, why: "minutes, and PostgreSQL"},
 	{begins: "plimsoll run db-hugepages", parsed: true, why: "changes the machine"},
 	{begins: "plimsoll device inspect", parsed: true, why: "machines have other devices"},

@@ -48,6 +48,7 @@ var checks = []view.Check{
 	dbserver.Limit,
 	dbserver.Checkpoints,
 	dbserver.Durable,
+	dbserver.Agrees,
 	fault.Recovery,
 	load.TooShort,
 	load.NeverTogether,

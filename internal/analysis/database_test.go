@@ -79,6 +79,14 @@ func wait(s *reporttest.Synthetic, waits func(t int) bool) {
 	}
 }
 
+// batched is a load of 2,000 transactions a second on a server that counts so many requests.
+func batched(seed uint64, requests float64) *reporttest.Synthetic {
+	s := served(seed, 8, nil)
+	s.Series(result.Series{Name: "192.0.2.7:1433", Machine: "192.0.2.7:1433", Measure: result.DatabaseBatches,
+		Unit: "ops/s"}, func(t int) float64 { return requests * min(1, float64(t)/30) }, requests/100)
+	return s
+}
+
 func onMachine(s *reporttest.Synthetic, busy float64) *reporttest.Synthetic {
 	onThisHost(s)
 	s.Data.VMs = append(s.Data.VMs, result.VM{Name: "DB_0000", Group: "DB", CPUs: 2})
@@ -140,7 +148,10 @@ func TestTruthOfDatabases(t *testing.T) {
 		{"log stalls at checkpoints", logged(50, 4, 25, 0.5), "log-stalls"},
 		{"checkpoints that are spread", logged(51, 0, 54, 0.9), "log-stalls"},
 		{"checkpoints that stall although they are spread", logged(52, 3, 15, 0.9), "log-stalls"},
-		{"no server was asked", numa(16, 52, 48), limit + " log-stalls durable-commits"},
+		{"requests that agree", batched(53, 2003), "server-agrees"},
+		{"requests of others as well", batched(54, 2600), "server-agrees"},
+		{"another instance is counted", batched(55, 40), "server-agrees"},
+		{"no server was asked", numa(16, 52, 48), limit + " log-stalls durable-commits server-agrees"},
 	})
 }
 

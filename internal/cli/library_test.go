@@ -25,7 +25,7 @@ func cluster(nodes int) target.Facts {
 	for _, c := range []target.Capability{
 		target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown,
 		target.Snapshots, target.LiveMigration, target.AvailabilityRules, target.GuestCommands,
-		target.ClusterMetrics, target.Services, target.ControllerCommands,
+		target.ClusterMetrics, target.Services, target.PeerNetwork, target.ControllerCommands,
 	} {
 		f.Capabilities[c] = "on paper"
 	}

@@ -16,7 +16,8 @@ import (
 const mostWaits = 6
 
 // databases are the series of the database servers that were asked, on the grid. The names are those of
-// postgres_exporter, so a server that another exporter has asked is there as well, with what that knows.
+// postgres_exporter, so a server that another exporter has asked is there as well, with what that knows; of SQL Server
+// those of windows_exporter.
 func (c *collector) databases(ctx context.Context) []result.Series {
 	if c.store == nil || c.grid.n == 0 {
 		return nil
@@ -34,12 +35,15 @@ func (c *collector) databases(ctx context.Context) []result.Series {
 		return c.measured(ctx, strings.NewReplacer("SCOPE", scope, "STEP", step).Replace(query), metric, unit, part)
 	}
 	all := func(text string) string { return "sum by (instance) (" + text + ")" }
+	out := ask(all(`rate({__name__=~"(windows|wmi)_mssql_sqlstats_batch_requests",SCOPE}[30s])`),
+		result.DatabaseBatches, "ops/s", whole)
 	hits, reads := all(rate("pg_stat_database_blks_hit")), all(rate("pg_stat_database_blks_read"))
-	out := ask(all(rate("pg_stat_database_xact_commit"))+" + "+all(rate("pg_stat_database_xact_rollback")),
+	transactions := ask(all(rate("pg_stat_database_xact_commit"))+" + "+all(rate("pg_stat_database_xact_rollback")),
 		result.DatabaseTransactions, "ops/s", whole)
-	if out == nil {
-		return nil
+	if transactions == nil {
+		return out
 	}
+	out = append(out, transactions...)
 	sessions := ask("sum by (instance, wait_event_type)"+
 		" (avg_over_time(pg_stat_activity_active_backends{SCOPE}[STEP]))"+
 		" and on (instance) (min by (instance) (pg_reads_all_stats{SCOPE}) == 1)", result.DatabaseSessions, "count",

@@ -79,6 +79,14 @@ func Sshd(t testing.TB) string {
 	return program(t, "sshd", "apt-get install openssh-server", "sshd", "/usr/sbin/sshd")
 }
 
+// Qemu returns the path of the emulator of x86 machines, beside which qemu-img is.
+func Qemu(t testing.TB) string {
+	t.Helper()
+	const install = "apt-get install qemu-system-x86 qemu-utils"
+	program(t, "qemu", install, "qemu-img")
+	return program(t, "qemu", install, "qemu-system-x86_64")
+}
+
 // MariaDB returns the paths of mariadbd and of mariadb-install-db, which makes the folder of a server's data.
 func MariaDB(t testing.TB) (server, install string) {
 	t.Helper()

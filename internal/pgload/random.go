@@ -82,21 +82,56 @@ func murmur2(n, seed int64) int64 {
 	return int64(h ^ h>>47)
 }
 
-// permute moves n, taken modulo size, to another place in [0, size): a Feistel network over the next power of four,
-// gone through until it ends within. It is not pgbench's permutation, but as good a one.
+// permute moves n, taken modulo size, to another place in [0, size), as pgbench does since PostgreSQL 15: six rounds
+// that multiply, mix and turn the lower and the upper power of two of the places, and shift all of them.
 func permute(n, size, seed int64) int64 {
 	if size < 2 {
 		return 0
 	}
-	half := uint((bits.Len64(uint64(size-1)) + 1) / 2)
-	mask := uint64(1)<<half - 1
-	for x := uint64(n) % uint64(size); ; {
-		left, right := x>>half, x&mask
-		for round := range int64(6) {
-			left, right = right, left^uint64(murmur2(int64(right), seed+round*0x9e3779b9))&mask
+	places, bit := uint64(size), bits.Len64(uint64(size))-1
+	v, mask := uint64(n)%places, uint64(1)<<bit-1
+	r := newXoroshiro(uint64(seed))
+	for range 6 {
+		mix := func(v uint64) uint64 {
+			factor, flip := r.next()&mask|1, r.next()&mask
+			if v > mask {
+				return v
+			}
+			v = (v*factor ^ flip) & mask
+			return v<<1&mask | v>>(bit-1)
 		}
-		if x = left<<half | right; x < uint64(size) {
-			return int64(x)
+		v = mix(v)
+		v = places - 1 - mix(places-1-v)
+		v = (v + r.below(places)) % places
+	}
+	return int64(v)
+}
+
+// xoroshiro is xoroshiro128**, the generator of PostgreSQL since 15.
+type xoroshiro [2]uint64
+
+// newXoroshiro is seeded by splitmix64, as PostgreSQL's is.
+func newXoroshiro(seed uint64) (x xoroshiro) {
+	for i := range x {
+		seed += 0x9E3779B97F4A7C15
+		v := (seed ^ seed>>30) * 0xBF58476D1CE4E5B9
+		v = (v ^ v>>27) * 0x94D049BB133111EB
+		x[i] = v ^ v>>31
+	}
+	return x
+}
+
+func (x *xoroshiro) next() uint64 {
+	out, mixed := bits.RotateLeft64(x[0]*5, 7)*9, x[0]^x[1]
+	x[0], x[1] = bits.RotateLeft64(x[0], 24)^mixed^mixed<<16, bits.RotateLeft64(mixed, 37)
+	return out
+}
+
+// below is a number less than n, which is at least 2.
+func (x *xoroshiro) below(n uint64) uint64 {
+	for {
+		if v := x.next() >> (64 - bits.Len64(n-1)); v < n {
+			return v
 		}
 	}
 }

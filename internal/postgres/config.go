@@ -27,10 +27,9 @@ var Keys = []string{"server", "database"}
 // Config says which server a load goes to: one of the run's own, or one that the user named.
 type Config struct {
 	// Of a server of the run's own. Group are the VMs that have one, "": each machine of the workload one for itself,
-	// reached by a unix socket. RunsAlready: another workload has started it.
-	Group       string
-	RunsAlready bool
-	Settings    map[string]string // of postgresql.conf
+	// reached by a unix socket.
+	Group    string
+	Settings map[string]string // of postgresql.conf
 
 	// Of the user's. URL has no password; without a source of one it is looked up as psql does.
 	URL      string
@@ -52,7 +51,7 @@ func (c Config) Own() bool { return c.URL == "" }
 // Admit makes a server of the run's own for more than 250 clients let them in, and so many connections more, unless the
 // file says what it lets in.
 func (c *Config) Admit(clients, more int) {
-	if !c.Own() || c.RunsAlready || c.Settings["max_connections"] != "" || clients <= 250 {
+	if !c.Own() || c.Settings["max_connections"] != "" || clients <= 250 {
 		return
 	}
 	if c.Settings == nil {
@@ -113,7 +112,7 @@ func (r *reading) text(n *yaml.Node, what string) string {
 	return n.Value
 }
 
-var serverKeys = []string{"password", "runs_already", "settings", "url", "vm_group"}
+var serverKeys = []string{"password", "settings", "url", "vm_group"}
 
 func (r *reading) server(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
@@ -130,10 +129,6 @@ func (r *reading) server(n *yaml.Node) {
 		switch key.Value {
 		case "vm_group":
 			r.config.Group = r.text(value, "server: vm_group")
-		case "runs_already":
-			if err := value.Decode(&r.config.RunsAlready); err != nil {
-				r.object(value, "server: runs_already: %q is neither true nor false", value.Value)
-			}
 		case "settings":
 			r.settings(value)
 		case "url":
@@ -152,7 +147,7 @@ func (r *reading) server(n *yaml.Node) {
 			r.object(key, "server: unknown key %q; %s", key.Value, what)
 		}
 	}
-	for _, key := range []string{"vm_group", "runs_already", "settings"} {
+	for _, key := range []string{"vm_group", "settings"} {
 		if r.seen["url"] != nil && r.seen[key] != nil {
 			r.object(r.seen[key], "server: %s is of a server that the run starts, and url names one of yours, which is "+
 				"never reconfigured; leave one of them out", key)
@@ -160,10 +155,6 @@ func (r *reading) server(n *yaml.Node) {
 	}
 	if at := r.seen["password"]; at != nil && r.seen["url"] == nil {
 		r.object(at, "server: password is of a server that url names; a run's own server gets a password by itself")
-	}
-	if at := r.seen["runs_already"]; at != nil && r.seen["url"] == nil && r.config.RunsAlready &&
-		(r.config.Group == "" || r.seen["settings"] != nil) {
-		r.object(at, "server: runs_already wants vm_group, where it runs, and no settings: whoever starts it has them")
 	}
 }
 
@@ -272,7 +263,7 @@ func (c Config) Peers() (workload.Peers, bool) {
 	if !c.Own() {
 		return workload.Peers{}, false
 	}
-	return workload.Peers{Group: c.Group, Served: !c.RunsAlready, Network: c.Group != ""}, true
+	return workload.Peers{Group: c.Group, Served: true, Network: c.Group != ""}, true
 }
 
 // Apply gives a job what its command needs to reach the server: the environment that every client of PostgreSQL reads

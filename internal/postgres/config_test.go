@@ -46,7 +46,7 @@ func TestRead(t *testing.T) {
 		"clients: 8": {Database: OwnDatabase},
 		"server: {vm_group: Database, settings: {shared_buffers: 1GB, jit: off}}\ndatabase: bench": {Group: "Database",
 			Settings: map[string]string{"shared_buffers": "1GB", "jit": "off"}, Database: "bench"},
-		"server: {vm_group: DB, runs_already: true}": {Group: "DB", RunsAlready: true, Database: OwnDatabase},
+		"server: {vm_group: DB}": {Group: "DB", Database: OwnDatabase},
 		`server: {url: "postgresql://app@127.0.0.1:5432/bench", password: "env:PGPASSWORD"}`: {
 			URL: "postgresql://app@127.0.0.1:5432/bench", Password: source(t, "env:PGPASSWORD"), Database: "bench"},
 		`server: {url: "postgres://app@/?host=/run/x&port=6000"}`: {URL: "postgres://app@/?host=/run/x&port=6000",
@@ -92,12 +92,10 @@ func TestReadObjections(t *testing.T) {
 			`1:51: server: settings: "a b" is no name of a setting`,
 			"1:71: server: settings: jit is there twice",
 			"1:83: server: settings: x: want a text"},
-		"server: {password: 'env:A', runs_already: perhaps, vm_group: A, vm_group: B}": {
-			`1:43: server: runs_already: "perhaps" is neither true nor false`,
-			"1:65: server: vm_group is there twice",
+		"server: {password: 'env:A', vm_group: A, vm_group: B}": {
+			"1:42: server: vm_group is there twice",
 			"1:10: server: password is of a server that url names; a run's own server gets a password by itself"},
-		"server: {runs_already: true}": {
-			"1:10: server: runs_already wants vm_group, where it runs, and no settings: whoever starts it has them"},
+		"server: {runs_already: true}": {`1:10: server: unknown key "runs_already"; known are password, settings, url, vm_group`},
 	} {
 		_, objections := read(t, text)
 		err := &workload.ConfigError{File: "f", Objections: objections}
@@ -128,7 +126,7 @@ func FuzzRead(f *testing.F) {
 		if err := c.Apply(spec, &workload.Job{}); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if _, served := c.Peers(); served && !c.RunsAlready {
+		if _, served := c.Peers(); served {
 			if _, err := c.Server(spec); err != nil {
 				t.Errorf("%q: %v", text, err)
 			}

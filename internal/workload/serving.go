@@ -2,6 +2,9 @@ package workload
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"net/url"
 	"time"
 
 	"plimsoll/internal/target"
@@ -49,6 +52,24 @@ type Scrape struct {
 	Where string // of a server beyond the cluster: its address, without secrets
 	Get   target.Getter
 	Close func()
+}
+
+// Scraped is a server beyond the cluster whose counters an exporter of the user's gives: its page is got from url.
+func Scraped(name, where, url string) *Scrape {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: scrapeLimit}
+	return &Scrape{Name: name, Where: where, Get: target.FromURL(client, url), Close: client.CloseIdleConnections}
+}
+
+// scrapeLimit bounds a page of an exporter.
+const scrapeLimit = 10 * time.Second
+
+// CheckExporter objects to what cannot be the address of an exporter's page.
+func CheckExporter(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+		return errors.New("want the address of an exporter's page without a user, http://HOST:PORT/metrics")
+	}
+	return nil
 }
 
 // Server is a program that is kept running on a machine while a workload runs.

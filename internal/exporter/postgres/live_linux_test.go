@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -166,5 +167,42 @@ func BenchmarkPage(b *testing.B) {
 			b.Fatal(err)
 		}
 		_ = body.Close()
+	}
+}
+
+// The statements that took the most time are told of where the extension is, by role, and without what may be a
+// password.
+func TestStatements(t *testing.T) {
+	s := postgrestest.Start(t, "shared_preload_libraries=pg_stat_statements")
+	available := s.Exec("postgres", "SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_stat_statements'")
+	needs.That(t, available == "1", "pg_stat_statements", "apt-get install postgresql-contrib")
+	before, err := postgres.Page(t, realServer(t, s, ""))
+	if err != nil || strings.Contains(before, "pg_stat_statements_calls_total{") {
+		t.Fatalf("before the extension was made: %v, %s", err, before)
+	}
+	s.Exec("postgres", "CREATE EXTENSION pg_stat_statements; CREATE TABLE a (b text)")
+	s.Exec("postgres", "CREATE ROLE someone PASSWORD 'in the open'")
+	for range 3 {
+		s.Exec("postgres", "INSERT  INTO a SELECT 'a constant' FROM generate_series(1, 1000)")
+	}
+	got, err := postgres.Page(t, realServer(t, s, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^pg_stat_statements_(calls|rows)_total\{.*INSERT.*$`).FindAllString(got, -1)
+	want := []string{
+		`pg_stat_statements_calls_total{datname="postgres",query="INSERT INTO a SELECT $1 FROM generate_series($2, $3)",` +
+			`queryid="",user="app"} 3`,
+		`pg_stat_statements_rows_total{datname="postgres",query="INSERT INTO a SELECT $1 FROM generate_series($2, $3)",` +
+			`queryid="",user="app"} 3000`,
+	}
+	for i := range lines {
+		lines[i] = regexp.MustCompile(`queryid="-?\d+"`).ReplaceAllString(lines[i], `queryid=""`)
+	}
+	if d := cmp.Diff(want, lines); d != "" {
+		t.Error(d)
+	}
+	if strings.Contains(got, "in the open") || strings.Contains(got, "a constant") || !strings.Contains(got, `query="CREATE"`) {
+		t.Errorf("texts of statements: %s", got)
 	}
 }

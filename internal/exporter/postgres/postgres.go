@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -243,7 +244,17 @@ func (*Collector) Describe() exporter.Description {
 			}
 		}
 	}
+	d.Families = append(d.Families, statementFamilies()...)
 	return d
+}
+
+// asked is all that a page asks: the table, and what extensions of the server add.
+func (c *Collector) asked(ctx context.Context) []view {
+	all := append(slices.Clone(views), settings)
+	if rows, err := c.rows(ctx, installed, installedQuery); err == nil && len(rows) == 1 && len(rows[0]) == 1 {
+		all = append(all, statements(string(rows[0][0])))
+	}
+	return all
 }
 
 // Collect implements exporter.Collector.
@@ -255,7 +266,7 @@ func (c *Collector) Collect(ctx context.Context, emit exporter.Emit) error {
 		return err
 	}
 	var errs []error
-	for _, v := range append(views, settings) {
+	for _, v := range c.asked(ctx) {
 		query, columns := v.of(c.version)
 		if query == "" {
 			continue
@@ -340,7 +351,8 @@ func (v view) emit(rows []row, columns []column, emit exporter.Emit) (err error)
 		}
 		var labels []string
 		for i, l := range v.labels {
-			labels = append(labels, label(l), string(r[i]))
+			_, name := named(l)
+			labels = append(labels, name, string(r[i]))
 		}
 		for i, c := range columns {
 			text := r[len(v.labels)+i]

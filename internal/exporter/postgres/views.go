@@ -38,7 +38,7 @@ func (v view) of(version int) (query string, columns []column) {
 	}
 	parts := make([]string, 0, len(v.labels)+len(v.columns))
 	for _, l := range v.labels {
-		sql, _, _ := strings.Cut(l, " AS ")
+		sql, _ := named(l)
 		parts = append(parts, sql)
 	}
 	for _, c := range v.columns {
@@ -49,12 +49,12 @@ func (v view) of(version int) (query string, columns []column) {
 	return "SELECT " + strings.Join(parts, ", ") + " " + v.from, columns
 }
 
-// label is the name of a label, which its SQL may be told from.
-func label(l string) string {
-	if _, name, ok := strings.Cut(l, " AS "); ok {
-		return name
+// named parts a label into its SQL and its name, which may follow from that.
+func named(l string) (sql, name string) {
+	if i := strings.LastIndex(l, " AS "); i >= 0 {
+		return l[:i], l[i+len(" AS "):]
 	}
-	return l[strings.LastIndexByte(l, '.')+1:]
+	return l, l[strings.LastIndexByte(l, '.')+1:]
 }
 
 func (c column) in(since, until int) column {

@@ -51,8 +51,9 @@ const Name = "hammerdb"
 type Engine struct{}
 
 var (
-	_ workload.Engine = Engine{}
-	_ workload.Naming = Engine{}
+	_ workload.Engine   = Engine{}
+	_ workload.Naming   = Engine{}
+	_ workload.Counting = Engine{}
 )
 
 // Describe implements workload.Engine.
@@ -80,12 +81,13 @@ type config struct {
 	sets      int
 	port      int
 	folder    string
+	exporter  string                       // the page of what counts on the server, "" for none
 	passwords map[string]string            // name in HammerDB's dictionary → source
 	settings  map[string]map[string]string // section → key → value
 }
 
-var keys = []string{"benchmark", "database", "folder", "passwords", "port", "query_sets", "rampup", "settings",
-	"time_profile", "virtual_users"}
+var keys = []string{"benchmark", "database", "exporter", "folder", "passwords", "port", "query_sets", "rampup",
+	"settings", "time_profile", "virtual_users"}
 
 func parse(spec workload.Spec) (*config, error) {
 	c := &config{
@@ -131,6 +133,11 @@ func (c *config) take(key, value *yaml.Node) {
 		choice(&c.benchmark, "tprocc", "tproch")
 	case "database":
 		choice(&c.database, "pg", "mysql", "maria", "mssqls")
+	case "exporter":
+		c.exporter = value.Value
+		if err := workload.CheckExporter(c.exporter); err != nil {
+			c.Object(value, "exporter: %q: %v", c.exporter, err)
+		}
 	case "virtual_users":
 		whole(&c.users, 10_000)
 	case "query_sets":
@@ -317,19 +324,32 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		job.Lanes[0].TimeBased, job.Lanes[0].Runtime = true, job.Limit
 	}
 	if c.port > 0 {
-		host := "127.0.0.1"
-		for k, v := range c.settings["connection"] {
-			if strings.HasSuffix(k, "_host") || k == "mssqls_server" {
-				host = v
-			}
-		}
-		job.Command.Outside = []string{net.JoinHostPort(host, strconv.Itoa(c.port))}
+		job.Command.Outside = []string{net.JoinHostPort(c.host(), strconv.Itoa(c.port))}
 	}
 	if job.Format, err = json.Marshal(format{Queries: queries}); err != nil {
 		return job, err
 	}
 	job.Files[folder+jobFile], err = json.MarshalIndent(work, "", "  ")
 	return job, err
+}
+
+// host is the machine of the server.
+func (c *config) host() string {
+	for k, v := range c.settings["connection"] {
+		if strings.HasSuffix(k, "_host") || k == "mssqls_server" {
+			return v
+		}
+	}
+	return "127.0.0.1"
+}
+
+// Counters implements workload.Counting: by the exporter that the file names.
+func (Engine) Counters(spec workload.Spec, _ target.Host) (*workload.Scrape, error) {
+	c, err := parse(spec)
+	if err != nil || c.exporter == "" {
+		return nil, err
+	}
+	return workload.Scraped(c.database, c.host(), c.exporter), nil
 }
 
 // declared is what a job counts.

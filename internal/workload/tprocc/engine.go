@@ -6,6 +6,7 @@
 //
 //	dialect: postgresql   # or mariadb, sqlserver
 //	server: {vm_group: Database}   # see package internal/postgres; of other dialects {url: ..., password: env:NAME}
+//	                               # and exporter: http://HOST:9182/metrics, which counts what that server does
 //	database: bench
 //	warehouses: 10
 //	users: 20             # default: one for each warehouse, ten with keying
@@ -60,6 +61,19 @@ var (
 	_ workload.Counting = Engine{}
 )
 
+// Counters implements workload.Counting: of servers that are no PostgreSQL, by the exporter that the file names.
+func (e Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
+	c, err := parse(spec)
+	if err != nil || c.exporter == "" {
+		return e.Peering.Counters(spec, host)
+	}
+	u, err := url.Parse(c.job.URL)
+	if err != nil {
+		return nil, err
+	}
+	return workload.Scraped(c.job.Dialect, u.Host, c.exporter), nil
+}
+
 // Describe implements workload.Engine.
 func (Engine) Describe() workload.Description {
 	return workload.Description{Name: Name, Latency: "service time", Prefills: true}
@@ -87,6 +101,7 @@ type config struct {
 	job      tprocc.Job
 	server   postgres.Config // of PostgreSQL
 	password secret.Source   // of the others
+	exporter string          // the same: the page of what counts there
 	nodes    map[string]*yaml.Node
 }
 
@@ -196,8 +211,13 @@ func (c *config) other() {
 			if c.password, err = secret.ParseSource(value.Value); err != nil {
 				c.Object(value, "server: password: %v", err)
 			}
+		case "exporter":
+			c.exporter = value.Value
+			if err := workload.CheckExporter(c.exporter); err != nil {
+				c.Object(value, "server: exporter: %q: %v", c.exporter, err)
+			}
 		default:
-			c.Object(key, "server: unknown key %q; known for %s are url, password", key.Value, c.job.Dialect)
+			c.Object(key, "server: unknown key %q; known for %s are exporter, password, url", key.Value, c.job.Dialect)
 		}
 	}
 	if d := c.nodes["database"]; d != nil {

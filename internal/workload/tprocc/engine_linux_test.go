@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -156,10 +158,11 @@ func TestRefusals(t *testing.T) {
 		"users: -3":          "users: -3: want a whole number from 1 to 100000",
 		"a: b: c":            "load.yml:1:1: ",
 		"dialect: mariadb":   "server: mariadb wants {url: mariadb://USER@HOST:PORT",
-		"dialect: sqlserver\nserver: {url: \"mariadb://app@h\"}\ndatabase: b": "want sqlserver://USER@HOST:PORT",
-		"dialect: mariadb\nserver: {url: \"mariadb://app:x@h\"}\ndatabase: b": "it has a password",
-		"dialect: mariadb\nserver: {url: \"mariadb://app@h\"}\ndatabase: b c": `database: "b c"`,
-		"dialect: mariadb\nserver: {vm_group: x}":                             `unknown key "vm_group"`,
+		"dialect: sqlserver\nserver: {url: \"mariadb://app@h\"}\ndatabase: b":                       "want sqlserver://USER@HOST:PORT",
+		"dialect: mariadb\nserver: {url: \"mariadb://app:x@h\"}\ndatabase: b":                       "it has a password",
+		"dialect: mariadb\nserver: {url: \"mariadb://app@h\"}\ndatabase: b c":                       `database: "b c"`,
+		"dialect: sqlserver\nserver: {url: \"sqlserver://a@h\", exporter: \"h:9182\"}\ndatabase: b": `exporter: "h:9182"`,
+		"dialect: mariadb\nserver: {vm_group: x}":                                                   `unknown key "vm_group"`,
 	} {
 		err := Engine{}.Validate(specOf(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), ":x@") {
@@ -170,6 +173,32 @@ func TestRefusals(t *testing.T) {
 	spec.Runtime = 0
 	if _, err := (Engine{}).Command(spec); err == nil || !strings.Contains(err.Error(), "give runtime_secs") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Counters of a server that is no PostgreSQL are those of the exporter that the file names.
+func TestCounters(t *testing.T) {
+	page := "windows_mssql_sqlstats_batch_requests{mssql_instance=\"A\"} 7\n"
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, page)
+	}))
+	defer served.Close()
+	config := "dialect: sqlserver\nserver: {url: \"sqlserver://a@h:1433\"}\ndatabase: b\n"
+	if s, err := (Engine{}).Counters(specOf(config), nil); s != nil || err != nil {
+		t.Fatal(s, err)
+	}
+	s, err := Engine{}.Counters(specOf(strings.Replace(config, "}", ", exporter: \""+served.URL+"/metrics\"}", 1)), nil)
+	if err != nil || s.Where != "h:1433" || s.Name != "sqlserver" {
+		t.Fatal(s, err)
+	}
+	defer s.Close()
+	body, _, err := s.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close() //nolint:errcheck // read only
+	if got, err := io.ReadAll(body); err != nil || string(got) != page {
+		t.Errorf("%q %v", got, err)
 	}
 }
 

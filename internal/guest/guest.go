@@ -1,0 +1,319 @@
+// Package guest builds the images that machines of the lab boot, from Debian's packages, and gives each machine that
+// boots one an identity of its own.
+//
+// There are two kinds. A worker is a kernel and an initramfs with busybox, a static fio, an SSH server and the agent: it
+// boots in seconds in 128 MiB. A Debian is a whole one, with systemd, OpenSSH, Python, PostgreSQL and fio, for playbooks
+// and databases. Both begin with the same first program (files/init), which names disks in the order of their devices
+// and takes the identity from the first SCSI disk; that disk is always /dev/sda, so data disks are /dev/sdb onward.
+//
+// The package stands below the emulator and the lab's nodes: it starts no machine. It refuses to build what it cannot
+// name exactly (every package is fetched by the checksum that apt knows), to boot a machine with an incomplete identity,
+// and to put a secret anywhere but into a file of mode 0600. An image has the hash of all that went in as its ID and is
+// taken from the cache when it is there; an interrupted build leaves nothing that a later one would take for whole.
+package guest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Kind of guest.
+type Kind string
+
+// The kinds there are.
+const (
+	Worker Kind = "worker"
+	Debian Kind = "debian"
+)
+
+// Kinds lists them.
+var Kinds = []Kind{Worker, Debian}
+
+// Image is a guest image in a cache. Paths are absolute.
+type Image struct {
+	Kind        Kind            `json:"kind"`
+	ID          string          `json:"id"` // hash of all that went in, 16 hex digits
+	Dir         string          `json:"dir"`
+	Kernel      string          `json:"kernel"`
+	Initrd      string          `json:"initrd"`
+	Root        string          `json:"root,omitempty"`        // "" for none; never written to, a machine has a layer above
+	RootFormat  string          `json:"root_format,omitempty"` // as qemu-img says
+	Append      string          `json:"append"`                // the kernel's command line
+	MemoryBytes int64           `json:"memory_bytes"`          // the least that boots
+	Packages    []string        `json:"packages"`              // name_version_architecture
+	Files       map[string]File `json:"files"`                 // by name in Dir
+	Cached      bool            `json:"cached"`                // it was there already
+}
+
+// File is what a file of an image is.
+type File struct {
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Config is what to build.
+type Config struct {
+	Kind  Kind
+	Cache string                           // folder of packages and images; made if absent
+	Agent string                           // plimsoll-agent for Linux on amd64, statically linked
+	Log   func(format string, args ...any) // told each stage; nil for nobody
+}
+
+// recipe changes when an image of the same packages would not be the same.
+const recipe = "1"
+
+const (
+	description = "image.json"
+	lockFile    = "lock"
+	unfinished  = ".unfinished-"
+)
+
+// builder is one build: the lock on the cache is held.
+type builder struct {
+	Config
+	cache string // absolute
+}
+
+// Build gives the image of a kind, from the cache if it is there. Two builders of one cache take turns.
+func Build(ctx context.Context, c Config) (Image, error) {
+	if c.Log == nil {
+		c.Log = func(string, ...any) {}
+	}
+	if err := errors.Join(c.check()...); err != nil {
+		return Image{}, err
+	}
+	fail := func(err error) (Image, error) { return Image{}, fmt.Errorf("guest image %q: %w", c.Kind, err) }
+	cache, err := filepath.Abs(c.Cache)
+	if err != nil {
+		return fail(err)
+	}
+	b := &builder{Config: c, cache: cache}
+	release, err := b.lock(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	defer release()
+	var i Image
+	switch c.Kind {
+	case Worker:
+		i, err = b.worker(ctx)
+	case Debian:
+		i, err = b.debian(ctx)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return fail(err)
+	}
+	return i, nil
+}
+
+func (c Config) check() (errs []error) {
+	if !slices.Contains(Kinds, c.Kind) {
+		errs = append(errs, fmt.Errorf("guest image %q: no such kind, there are %q", c.Kind, Kinds))
+	}
+	if c.Cache == "" {
+		errs = append(errs, errors.New("guest image: no folder for the cache given"))
+	}
+	if err := staticAMD64(c.Agent); err != nil {
+		errs = append(errs, fmt.Errorf("guest image: agent %q: %w: make agents builds one", c.Agent, err))
+	}
+	return append(errs, missing(c.Kind)...)
+}
+
+// List gives the images of a cache, without those that are not whole.
+func List(cache string) ([]Image, error) {
+	cache, err := filepath.Abs(cache)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(cache)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var list []Image
+	for _, e := range entries {
+		kind, _, _ := strings.Cut(e.Name(), "-")
+		if !slices.Contains(Kinds, Kind(kind)) {
+			continue
+		}
+		if i, err := open(filepath.Join(cache, e.Name())); err == nil {
+			list = append(list, i)
+		}
+	}
+	return list, err
+}
+
+// open reads the image of a folder. Files of another size than they were made with make it no image.
+func open(dir string) (Image, error) {
+	text, err := os.ReadFile(filepath.Join(dir, description))
+	if err != nil {
+		return Image{}, err
+	}
+	i := Image{}
+	if err := json.Unmarshal(text, &i); err != nil {
+		return Image{}, fmt.Errorf("%s: %w", filepath.Join(dir, description), err)
+	}
+	for name, f := range i.Files {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			return Image{}, err
+		}
+		if info.Size() != f.Bytes {
+			return Image{}, fmt.Errorf("%s: %d bytes, was made with %d: remove %s and build again",
+				filepath.Join(dir, name), info.Size(), f.Bytes, dir)
+		}
+	}
+	i.Dir, i.Cached = dir, true
+	for _, p := range []*string{&i.Kernel, &i.Initrd, &i.Root} {
+		if *p != "" {
+			*p = filepath.Join(dir, *p)
+		}
+	}
+	return i, nil
+}
+
+// image gives the image of an ID, made by make in a folder of its own if it is not there.
+func (b *builder) image(id string, i Image, make func(dir string) error) (Image, error) {
+	i.Kind, i.ID = b.Kind, id
+	i.Kernel, i.Initrd = "kernel", "initrd"
+	made := false
+	dir, err := b.stage(string(b.Kind)+"-"+id, func(dir string) error {
+		made = true
+		if err := make(dir); err != nil {
+			return err
+		}
+		return describe(dir, i)
+	})
+	if err != nil {
+		return Image{}, err
+	}
+	got, err := open(dir)
+	got.Cached = !made
+	return got, err
+}
+
+// describe writes what an image is into its folder, with the files that are there.
+func describe(dir string, i Image) error {
+	i.Files = map[string]File{}
+	for _, name := range []string{i.Kernel, i.Initrd, i.Root} {
+		if name == "" {
+			continue
+		}
+		f, err := os.Open(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		h := sha256.New()
+		n, err := io.Copy(h, f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		i.Files[name] = File{Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}
+	}
+	text, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, description), append(text, '\n'), 0o644)
+}
+
+// stage gives a folder of the cache. If it is not there it is made by make under another name, and gets its own when all
+// of it is on disk.
+func (b *builder) stage(name string, make func(dir string) error) (string, error) {
+	dir := filepath.Join(b.cache, name)
+	if _, err := os.Lstat(dir); err == nil {
+		return dir, nil
+	}
+	tmp, err := os.MkdirTemp(b.cache, unfinished)
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp) //nolint:errcheck // the next build removes what is left
+	if err := errors.Join(os.Chmod(tmp, 0o755), make(tmp)); err != nil {
+		return "", err
+	}
+	if err := flushed(tmp); err != nil {
+		return "", err
+	}
+	return dir, os.Rename(tmp, dir)
+}
+
+// flushed has all files of a folder on disk.
+func flushed(dir string) error {
+	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() && !d.IsDir() {
+			return err
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}
+
+// lock waits for the cache and removes what builders that were killed have left in it.
+func (b *builder) lock(ctx context.Context) (release func(), err error) {
+	if err := os.MkdirAll(b.cache, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(b.cache, lockFile), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for said := false; ; {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), err), f.Close())
+		}
+		if !said {
+			b.Log("waiting for another build in %s", b.cache)
+			said = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), f.Close())
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(b.cache, unfinished+"*"))
+	for _, dir := range left {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// hashOf names what went in.
+func hashOf(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// DefaultCache is where images are kept when nobody says otherwise.
+func DefaultCache() (string, error) {
+	dir, err := os.UserCacheDir()
+	return filepath.Join(dir, "plimsoll", "guests"), err
+}
