@@ -50,7 +50,8 @@ func CreateImage(ctx context.Context, path string, bytes int64) error {
 }
 
 // CloneImage makes a qcow2 image that holds what differs from another one, which must not change as long as this is
-// there and which it names relative to its own folder. It takes no time and little space. It has at least the size of the other one.
+// there, and which it names relative to its own folder. It takes no time and little space. It has at least the size of
+// the other one.
 func CloneImage(ctx context.Context, path, backing, backingFormat string) error {
 	backing, err := filepath.Rel(filepath.Dir(path), backing)
 	if err != nil {
