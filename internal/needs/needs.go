@@ -102,6 +102,29 @@ func Blktrace(t testing.TB) (blkparse, btt string) {
 	return program(t, "blkparse", install, "blkparse"), program(t, "btt", install, "btt")
 }
 
+// Lab needs what a miniature cluster is made with: root, network namespaces, controllers, and GlusterFS if asked for.
+func Lab(t testing.TB, gluster bool) {
+	t.Helper()
+	That(t, os.Geteuid() == 0, "root", "network namespaces are root's")
+	program(t, "iproute2", "apt-get install iproute2", "ip")
+	program(t, "ipmi_sim", "apt-get install openipmi", "ipmi_sim")
+	if gluster {
+		program(t, "glusterfs", "apt-get install glusterfs-server", "glusterd")
+	}
+}
+
+// Ipmitool returns the path of ipmitool.
+func Ipmitool(t testing.TB) string {
+	t.Helper()
+	return program(t, "ipmitool", "apt-get install ipmitool", "ipmitool")
+}
+
+// Curl returns the path of curl.
+func Curl(t testing.TB) string {
+	t.Helper()
+	return program(t, "curl", "apt-get install curl", "curl")
+}
+
 // Chromium returns the path of a Chromium or Chrome that can run headless.
 func Chromium(t testing.TB) string {
 	t.Helper()

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/target"
+	"plimsoll/internal/thread"
 )
 
 // network is where the commands of a run meet: a network namespace with nothing but a loopback device in it, made for
@@ -34,7 +35,7 @@ func (n *network) join() (*os.File, error) {
 		return n.namespace, nil
 	}
 	var made *os.File
-	err := onThread(func() (err error) {
+	err := thread.Run(func() (err error) {
 		if err = unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("namespaces: network: %w", err)
 		}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/regular"
+	"plimsoll/internal/thread"
 )
 
 // wall keeps the commands of a run to the files of their sandboxes. It is put up by a thread of plimsoll's that takes
@@ -167,7 +167,7 @@ func (w wall) start(cmd *exec.Cmd, grants []grant, ports ports) error {
 	if w.id != 0 { // changed by the child: a thread of plimsoll's with that id could be signalled by other commands
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(w.id), Gid: uint32(w.id)}
 	}
-	err := onThread(func() error {
+	err := thread.Run(func() error {
 		if w.namespaces {
 			if err := view(grants, ports, w.id); err != nil {
 				return err
@@ -190,23 +190,6 @@ func (w wall) start(cmd *exec.Cmd, grants []grant, ports ports) error {
 		_ = unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_MEMLOCK, &all, nil) // a program that needs more says so
 	}
 	return err
-}
-
-// onThread runs do on an operating system thread that ends with it, so that what do takes away from its thread is
-// gone from nothing else: privileges, namespaces and Landlock are a thread's, and the runtime starts no threads from
-// one that is locked.
-func onThread(do func() error) error {
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() { // the main thread cannot end: keep it busy and take another
-			defer runtime.UnlockOSThread()
-			result <- onThread(do)
-			return
-		}
-		result <- do()
-	}()
-	return <-result
 }
 
 // view gives this thread a root folder with nothing but the grants in it, the network of the ports, or without one a

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package cli
+
+import "github.com/spf13/cobra"
+
+// labCommands are none: a lab is made of what Linux has.
+func (a *app) labCommands() []*cobra.Command { return nil }

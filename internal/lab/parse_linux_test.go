@@ -1,0 +1,110 @@
+package lab
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func data(t testing.TB, name string) []byte {
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestGlusterAnswers reads what GlusterFS 10.3 said with all nodes on, and with the third off.
+func TestGlusterAnswers(t *testing.T) {
+	for name, want := range map[string]map[string]bool{
+		"status.xml":      {"10.77.0.11": true, "10.77.0.12": true, "10.77.0.13": true},
+		"status-down.xml": {"10.77.0.11": true, "10.77.0.12": true},
+	} {
+		if got, err := parseBricks(data(t, name)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	for name, want := range map[string]int{"healed.xml": 0, "heal-down.xml": -1} {
+		if got, err := parseHeals(data(t, name)); err != nil || got != want {
+			t.Errorf("%s: %d, %v", name, got, err)
+		}
+	}
+	if _, err := parseHeals([]byte("<cliOutput/>")); err == nil {
+		t.Error("no brick at all is nothing to heal")
+	}
+}
+
+func FuzzGluster(f *testing.F) {
+	for _, name := range []string{"status.xml", "heal-down.xml"} {
+		f.Add(data(f, name))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if n, err := parseHeals(b); n < -1 || err != nil && n != -1 {
+			t.Errorf("%d entries, %v", n, err)
+		}
+		if m, err := parseBricks(b); (m == nil) != (err != nil) {
+			t.Errorf("%v, %v", m, err)
+		}
+	})
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"version":1,"id":"00ff1a","nodes":3,"storage":"gluster"}`))
+	f.Add([]byte(`{"version":1,"id":"../../","nodes":99,"storage":"x"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if r, err := parseRecord(b); err == nil && (len(r.ID) != 6 || strings.ContainsAny(r.ID, "/.+-_") || r.Nodes > mostNodes) {
+			t.Errorf("%+v is taken", r)
+		}
+	})
+}
+
+// TestRedfishRefuses asks as others might.
+func TestRedfishRefuses(t *testing.T) {
+	r := &redfish{system: "node1", password: "right", tokens: map[string]string{}}
+	h := r.handler()
+	ask := func(method, path, body, user, password, token string) *httptest.ResponseRecorder {
+		q := httptest.NewRequest(method, path, strings.NewReader(body))
+		if user != "" {
+			q.SetBasicAuth(user, password)
+		}
+		if token != "" {
+			q.Header.Set("X-Auth-Token", token)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, q)
+		return w
+	}
+	const action = systems + "/node1/Actions/ComputerSystem.Reset"
+	for _, c := range []struct {
+		method, path, body, user, password, token string
+		want                                      int
+	}{
+		{"GET", rootPath + "/", "", "", "", "", 200},
+		{"GET", systems, "", "", "", "", 401},
+		{"GET", systems, "", "admin", "wrong", "", 401},
+		{"GET", systems, "", "admin", "right", "", 200},
+		{"GET", systems, "", "", "", "stolen", 401},
+		{"GET", systems + "/node2", "", "admin", "right", "", 404},
+		{"POST", action, `{"ResetType":"Explode"}`, "admin", "right", "", 400},
+		{"POST", action, `{`, "admin", "right", "", 400},
+		{"POST", action, `{"ResetType":"ForceOff"}`, "", "", "", 401},
+		{"POST", sessions, `{"UserName":"admin","Password":"wrong"}`, "", "", "", 401},
+	} {
+		if w := ask(c.method, c.path, c.body, c.user, c.password, c.token); w.Code != c.want {
+			t.Errorf("%+v: %d: %s", c, w.Code, w.Body)
+		}
+	}
+	w := ask("POST", sessions, `{"UserName":"admin","Password":"right"}`, "", "", "")
+	token := w.Header().Get("X-Auth-Token")
+	if w.Code != http.StatusCreated || ask("GET", systems, "", "", "", token).Code != 200 {
+		t.Errorf("session: %d", w.Code)
+	}
+	ask("DELETE", w.Header().Get("Location"), "", "", "", token)
+	if code := ask("GET", systems, "", "", "", token).Code; code != 401 {
+		t.Errorf("after logging out: %d", code)
+	}
+}
