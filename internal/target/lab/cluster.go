@@ -271,7 +271,13 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 			DiskBytes: slices.Clone(source.DiskBytes)}
 		errs = append(errs, c.add(v, func() error {
 			for i := range v.DiskBytes {
-				from, to := filepath.Join(c.folder(n, k.Source), diskFile(i)), filepath.Join(c.folder(n, v.Name), diskFile(i))
+				from, to := filepath.Join(
+					c.folder(n, k.Source),
+					diskFile(i),
+				), filepath.Join(
+					c.folder(n, v.Name),
+					diskFile(i),
+				)
 				copied := qemu.CopyImage
 				if k.Linked {
 					copied = qemu.CloneImage
@@ -288,7 +294,10 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 
 // Delete implements target.VMMaker.
 func (c *cluster) Delete(ctx context.Context, names []string) error {
-	err := c.PowerOff(ctx, slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, e := c.get(n); return e != nil }))
+	err := c.PowerOff(
+		ctx,
+		slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, e := c.get(n); return e != nil }),
+	)
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	for _, name := range names {

@@ -100,19 +100,28 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	facts.Lacking("guests of the lab have no such thing")
 	var objections []error
 	for i, n := range l.Nodes() {
-		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: n.Name(), Power: "lab", Address: n.Address().String()})
+		facts.Nodes = append(
+			facts.Nodes,
+			target.Node{Index: i, Name: n.Name(), Power: "lab", Address: n.Address().String()},
+		)
 		if state, ready, err := n.State(ctx); err != nil || !ready {
-			objections = append(objections, fmt.Errorf("node %q: power %s, ready %t: see plimsoll lab status: %w", n.Name(),
-				state, ready, cmp.Or(err, target.ErrNotAccessible)))
+			objections = append(
+				objections,
+				fmt.Errorf("node %q: power %s, ready %t: see plimsoll lab status: %w", n.Name(),
+					state, ready, cmp.Or(err, target.ErrNotAccessible)),
+			)
 		}
 	}
 	image, err := guest.Build(ctx, p.build)
 	if err == nil {
 		var proof qemu.Proof
 		proof, err = qemu.Accelerator(ctx, image.Kernel, p.build.Cache)
-		facts.Environment = append(facts.Environment, result.Fact{Group: "lab", Name: "acceleration", Value: proof.Reason},
+		facts.Environment = append(
+			facts.Environment,
+			result.Fact{Group: "lab", Name: "acceleration", Value: proof.Reason},
 			result.Fact{Group: "lab", Name: "guest image", Value: string(image.Kind) + " " + image.ID},
-			result.Fact{Group: "lab", Name: "storage", Value: l.Storage()})
+			result.Fact{Group: "lab", Name: "storage", Value: l.Storage()},
+		)
 		facts.VMMemoryBytes = 0
 	}
 	return facts, errors.Join(append(objections, err)...)

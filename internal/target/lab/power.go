@@ -4,9 +4,11 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,11 +101,10 @@ func (c *cluster) spec(ctx context.Context, n *lab.Node, v *vm) (qemu.Spec, erro
 	if err != nil {
 		return qemu.Spec{}, err
 	}
-	id, err := guest.NewIdentity(hostName(v.Name), prefix(address), address.Prev(), strings.TrimSpace(c.public))
+	id, err := c.identity(v, address)
 	if err != nil {
 		return qemu.Spec{}, err
 	}
-	id.Gateway = c.nodes[0].Address()
 	b, err := c.image.Boot(ctx, c.folder(n, v.Name), id)
 	if err != nil {
 		return qemu.Spec{}, err
@@ -113,9 +114,6 @@ func (c *cluster) spec(ctx context.Context, n *lab.Node, v *vm) (qemu.Spec, erro
 		return qemu.Spec{}, err
 	}
 	known := knownhosts.Line([]string{address.String()}, key) + "\n"
-	if err := os.MkdirAll(filepath.Join(c.dir, "vm", v.Name), 0o700); err != nil {
-		return qemu.Spec{}, err
-	}
 	if err := os.WriteFile(c.known(v.Name), []byte(known), 0o600); err != nil {
 		return qemu.Spec{}, err
 	}
@@ -123,12 +121,41 @@ func (c *cluster) spec(ctx context.Context, n *lab.Node, v *vm) (qemu.Spec, erro
 		Initrd: b.Initrd, Append: b.Append, Args: b.Args,
 		NIC: &qemu.NIC{MAC: id.MAC().String(), Tap: fmt.Sprintf("g%d", address.As4()[3])}}
 	for _, d := range b.Drives {
-		s.Disks = append(s.Disks, qemu.Disk{Path: d.Path, Format: d.Format, Bus: d.Bus, Serial: d.Serial, ReadOnly: d.ReadOnly})
+		s.Disks = append(
+			s.Disks,
+			qemu.Disk{Path: d.Path, Format: d.Format, Bus: d.Bus, Serial: d.Serial, ReadOnly: d.ReadOnly},
+		)
 	}
 	for i := range v.DiskBytes {
 		s.Disks = append(s.Disks, c.disk(n, v, i))
 	}
 	return s, nil
+}
+
+// identity is a guest's own, made at its first start and the same ever after. The file holds a secret.
+func (c *cluster) identity(v *vm, address netip.Addr) (id guest.Identity, err error) {
+	file := filepath.Join(c.dir, "vm", v.Name, "identity.json")
+	data, err := os.ReadFile(file)
+	if err == nil {
+		return id, json.Unmarshal(data, &id)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return id, err
+	}
+	id, err = guest.NewIdentity(hostName(v.Name), prefix(address), c.nodes[0].Address(), strings.TrimSpace(c.public))
+	if err == nil {
+		data, err = json.Marshal(id)
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(file+".part", data, 0o600)
+	}
+	if err != nil {
+		return id, err
+	}
+	return id, os.Rename(file+".part", file)
 }
 
 func (c *cluster) known(vm string) string { return filepath.Join(c.dir, "vm", vm, "known_hosts") }
@@ -176,7 +203,11 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 		}
 		err = errors.Join(err, h.Close())
 		if on, e := c.machine(v).Running(); e != nil || !on {
-			return errors.Join(fmt.Errorf("power on: vm %q: its process ended: %w", v.Name, target.ErrNotAccessible), e, err)
+			return errors.Join(
+				fmt.Errorf("power on: vm %q: its process ended: %w", v.Name, target.ErrNotAccessible),
+				e,
+				err,
+			)
 		}
 		if c.place.clock.Sleep(limited, 500*time.Millisecond) != nil {
 			return fmt.Errorf("power on: vm %q: it does not answer after %v: %w", v.Name, bootLimit, err)
