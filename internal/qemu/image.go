@@ -94,6 +94,9 @@ func ImageInfo(ctx context.Context, path string) (i Image, err error) {
 	if err == nil {
 		err = json.Unmarshal(out, &i)
 	}
+	if i.Backing != "" {
+		i.Backing = filepath.Clean(i.Backing)
+	}
 	return i, err
 }
 
