@@ -72,7 +72,7 @@ bench: ## the benchmarks behind docs/performance.md
 	go test -run '^$$' -bench . -benchmem ./...
 
 bench-peers: fio ## beside fio, and trace beside blkparse and btt, as tables (DIR=/dev/shm: bound by the processor)
-	go test -count 1 -run TestCost -timeout 20m -v ./internal/tprocc/postgres -args -peers
+	go test -count 1 -run TestCost -timeout 20m -p 1 -v ./internal/tprocc/postgres ./internal/tprocc/mariadb -args -peers
 	go test -count 1 -run TestTraceBesideBlkparse -timeout 10m -v ./cmd/plimsoll -args -peers
 	go test -count 1 -run TestBesidePgbench -timeout 20m -v ./internal/pgload -args -peers
 	go test -count 1 -run 'TestBesidePlainFio|TestVioperfBesideFio' -timeout 40m -v ./cmd/plimsoll -args -peers $(if $(DIR),-peers-dir $(DIR))

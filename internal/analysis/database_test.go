@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"plimsoll/internal/report/reporttest"
@@ -193,5 +194,45 @@ func TestFalseAlarmsOfDatabases(t *testing.T) {
 	t.Logf("%d of %d", alarms, rounds)
 	if alarms > rounds*2/100 {
 		t.Errorf("%d of %d runs with stalls by chance are told as checkpoints'", alarms, rounds)
+	}
+}
+
+// TestServerOnABusyHost: a server whose CPUs are all busy is not called idle because few of its sessions were seen at
+// work; and counters that are missing, because nobody was given a CPU to read them, are told.
+func TestServerOnABusyHost(t *testing.T) {
+	t.Parallel()
+	find := func(s *reporttest.Synthetic, check string) (found result.Finding) {
+		for _, f := range Run(s.Manifest, s.Data) {
+			if f.Check == check {
+				found = f
+			}
+		}
+		return found
+	}
+	few := map[string]float64{"CPU": 1}
+	for _, c := range []struct {
+		busy float64
+		want string
+	}{{97, "CPU was the limit, whoever used it"}, {40, "so this is not the server's limit"}} {
+		got := find(onMachine(served(61, 32, few), c.busy), "database-limit")
+		if !strings.Contains(got.Sentence, c.want) {
+			t.Errorf("%g %% busy: %q; want %q", c.busy, got.Sentence, c.want)
+		}
+	}
+	s := onMachine(served(62, 32, few), 60)
+	if got := find(s, "host-cpu"); got.Check != "" {
+		t.Errorf("all is there, and it says %q", got.Sentence)
+	}
+	for i := range s.Data.Series {
+		if one := &s.Data.Series[i]; one.Measure == result.HostCPUs {
+			for k := range one.Values {
+				if k > 100 {
+					one.Values[k] = nil
+				}
+			}
+		}
+	}
+	if got := find(s, "host-cpu"); !strings.Contains(got.Sentence, "plimsoll itself was not given a CPU") {
+		t.Errorf("counters are missing, and it says %q", got.Sentence)
 	}
 }

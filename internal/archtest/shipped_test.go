@@ -70,6 +70,9 @@ var leaks = map[string]*regexp.Regexp{
 		`ved": "https?://|index-u` + `rl\s*=\s*http`),
 }
 
+// ofLabs are the addresses that every lab has (internal/lab), in a network of its own that no machine is on.
+var ofLabs = regexp.MustCompile(`^1` + `0\.77\.0\.\d{1,3}$`)
+
 func TestTrackedFilesNameNoMachineAndHoldNoSecret(t *testing.T) {
 	root := needs.Root()
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z")
@@ -94,8 +97,10 @@ func TestTrackedFilesNameNoMachineAndHoldNoSecret(t *testing.T) {
 		for line := range bytes.Lines(data) {
 			n++
 			for what, pattern := range leaks {
-				if found := pattern.Find(line); found != nil {
-					t.Errorf("%s:%d holds %s: %q", name, n, what, found)
+				for _, found := range pattern.FindAll(line, -1) {
+					if !ofLabs.Match(found) {
+						t.Errorf("%s:%d holds %s: %q", name, n, what, found)
+					}
 				}
 			}
 		}

@@ -128,7 +128,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		a.targetsCommand(), a.exporterCommand(), a.schemaCommand(), a.versionCommand(), a.configCommand(),
 		a.manCommand(), a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.compareCommand(),
 		a.baselineCommand(), a.resumeCommand(), a.deviceCommand(), a.contentCommand(), a.integrityCommand(),
-		a.vioperfCommand(), a.traceCommand(), a.dbCommand(), a.nutanixCommand())
+		a.vioperfCommand(), a.traceCommand(), a.dbCommand(), a.nutanixCommand(), a.dashboardsCommand())
 	root.AddCommand(append(a.workerCommands(), a.labCommands()...)...)
 	return root
 }

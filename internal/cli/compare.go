@@ -32,6 +32,7 @@ type compareFlags struct {
 	columns    []string
 	windows    []string // of runs, as sides
 	paired     bool     // rows of files
+	cores      []string // of the servers of sides
 }
 
 func (f *compareFlags) register(c *cobra.Command) {
@@ -144,6 +145,8 @@ others say it: --better spills=lower.`,
 	f.register(c)
 	f.registerFiles(c)
 	g.register(c)
+	c.Flags().StringSliceVar(&f.cores, "cores", nil, "physical `cores` of a side's servers, where the runs do not know: "+
+		"A=8,B=8/16 for 8 cores of the baseline, and 8 with 16 hyper-threads of the first candidate; /16: vCPUs, cores unknown")
 	c.Flags().StringArrayVar(&f.windows, "phase", nil,
 		"compare this `phase` of one side, like alone, with the other phases given; repeatable")
 	c.Flags().StringArrayVar(&f.windows, "window", nil, "phases, by their former name")
@@ -193,6 +196,9 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	if o.Better, err = better.ofRuns(phase); err != nil {
 		return nil, err
 	}
+	if o.Cores, err = coresOf(phase, f.cores, len(sides)); err != nil {
+		return nil, err
+	}
 	d, err := compare.Of(sides, o)
 	var refusal *compare.Refusal
 	switch {
@@ -211,6 +217,30 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 }
 
 // windowSides makes the windows of a side's runs the sides.
+// coresOf reads --cores: the sides are A, B, ... in their order.
+func coresOf(phase string, given []string, sides int) ([]compare.Cores, error) {
+	out := make([]compare.Cores, sides)
+	var errs []error
+	for _, g := range given {
+		side, text, _ := strings.Cut(g, "=")
+		i := -1
+		if len(side) == 1 {
+			i = int(strings.ToUpper(side)[0]) - 'A'
+		}
+		if i < 0 || i >= sides {
+			errs = append(errs, exit.Usagef("", "%s: --cores %s: want a side from A to %c, as in A=8,B=8/16", phase, g,
+				'A'+min(sides, 26)-1))
+			continue
+		}
+		c, err := compare.ReadCores(text)
+		if err != nil {
+			errs = append(errs, exit.Usagef("", "%s: --cores %s: %w", phase, g, err))
+		}
+		out[i] = c
+	}
+	return out, errors.Join(errs...)
+}
+
 func windowSides(phase string, s compare.Side, names []string) ([]compare.Side, error) {
 	var out []compare.Side
 	for i, name := range names {

@@ -34,6 +34,7 @@ The lab is in the folder of --dir, with all that it has made; "lab down" removes
 	c.PersistentFlags().StringVar(&dir, "dir", cmp.Or(os.Getenv("PLIMSOLL_LAB"), "plimsoll-lab"),
 		"`folder` of the lab (environment: PLIMSOLL_LAB)")
 	c.AddCommand(a.labUp(&dir), a.labStatus(&dir), a.labPower(&dir), a.labExec(&dir), a.labDown(&dir),
+		a.labImageCommand(),
 		&cobra.Command{Use: "part WORD DIR", Hidden: true, DisableFlagParsing: true, Short: "Be a part of a lab",
 			RunE: func(cmd *cobra.Command, given []string) error {
 				return lab.Part(cmd.Context(), given, a.out, a.err)

@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/tprocc/dialects"
 	"plimsoll/internal/tproch"
 	"plimsoll/internal/vioperf"
+	"plimsoll/internal/worker"
 )
 
 // workerCommands are what load generators run on a machine where they are this program. They are for no person.
@@ -39,6 +40,9 @@ func (a *app) workerCommands() (commands []*cobra.Command) {
 			Use: w.word + " FILE", Hidden: true, Args: args(1, 1, "file of a job"),
 			Short: "Do a job that a load generator has written",
 			RunE: func(cmd *cobra.Command, given []string) error {
+				if err := worker.Pin(); err != nil {
+					return exit.Errorf(exit.Failed, "", "%s: %w", w.word, err)
+				}
 				job, err := regular.Open(given[0], os.O_RDONLY)
 				if err != nil {
 					return err

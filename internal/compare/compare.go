@@ -55,7 +55,8 @@ type Options struct {
 	Anyway     bool     // compare unlike sides all the same, and say so first
 	// Better says which way is good of measures of which the engine does not.
 	Better map[string]effect.Direction
-	Paired bool // of files: rows of one number were measured side by side
+	Cores  []Cores // of the servers of each side, in order; where it is short or zero, what the runs tell
+	Paired bool    // of files: rows of one number were measured side by side
 }
 
 // DefaultThreshold is the relative difference that matters unless another is given.
@@ -181,7 +182,8 @@ type Normalised struct {
 	Side            string   `json:"side"`
 	Cell            string   `json:"cell,omitempty"`
 	Workload        string   `json:"workload"`
-	Unit            string   `json:"unit"` // of the rate
+	Of              string   `json:"processors_of,omitempty"` // its VMs, its server's VMs, declared; "" where not known
+	Unit            string   `json:"unit"`                    // of the rate
 	OpsPerSecond    float64  `json:"ops_per_second"`
 	VCPUs           int      `json:"vcpus"`
 	VCPU            string   `json:"vcpu_is"` // "a hyper-thread", "a core", "not known"
@@ -235,7 +237,7 @@ func Of(sides []Side, o Options) (*Document, error) {
 	d.Families = []Family{widen("measures of workloads and results", d.Measures, o), widen("series", d.Series, o)}
 	d.Notes = append(d.Notes, askDirections(d.Measures)...)
 	slices.SortStableFunc(d.Series, byClearness)
-	d.normalise(sides)
+	d.normalise(sides, o.Cores)
 	d.order(sides, o)
 	d.conclude(sides)
 	d.overlays(sides, o)

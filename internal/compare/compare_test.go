@@ -208,6 +208,56 @@ func TestHyperThreadsAreToldFromCores(t *testing.T) {
 	}
 }
 
+// TestCoresAsDeclared: what the user says of servers goes before what runs know; a server that is known by its address
+// has unknown processors, and that is said.
+func TestCoresAsDeclared(t *testing.T) {
+	t.Parallel()
+	r := random(4)
+	a, b := side("cloud", r, 1, 1, steady), side("own", r, 2, 1, steady)
+	for _, s := range []compare.Side{a, b} {
+		s.Runs[0].Data.Series = append(s.Runs[0].Data.Series, result.Series{Measure: result.DatabaseTransactions,
+			Machine: "db.example:5432", Unit: "ops/s"})
+	}
+	read := func(text string) compare.Cores {
+		c, err := compare.ReadCores(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	d, err := compare.Of([]compare.Side{a, b}, compare.Options{Cores: []compare.Cores{read("4/8"), read("8")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][3]any
+	for _, n := range d.Normalised {
+		got = append(got, [3]any{n.Of, n.VCPU, *n.PhysicalCores})
+	}
+	if diff := cmp.Diff([][3]any{{"declared", "a hyper-thread", 4.0}, {"declared", "a core", 8.0}}, got); diff != "" {
+		t.Error(diff)
+	}
+	notes := strings.Join(d.Notes, "\n")
+	if !strings.Contains(notes, "per vCPU 1.01 times (8 and 8), per physical core 0.506 times (8 and 4)") {
+		t.Errorf("not said: %q", d.Notes)
+	}
+	if d, err = compare.Of([]compare.Side{a, b}, compare.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range d.Normalised {
+		if n.Of != "" || n.VCPUs != 0 || n.PerVCPU != nil {
+			t.Errorf("the server's processors are made up: %+v", n)
+		}
+	}
+	if !strings.Contains(strings.Join(d.Notes, "\n"), "not known (db.example:5432)") {
+		t.Errorf("not said: %q", d.Notes)
+	}
+	for _, bad := range []string{"", "0", "8/", "-1", "8/4", "a", "/", "1.5"} {
+		if c, err := compare.ReadCores(bad); err == nil {
+			t.Errorf("%q is read as %+v", bad, c)
+		}
+	}
+}
+
 // TestPartsOfARunAreNoDependence: a step between windows, as a neighbour's start makes, must not widen the interval of
 // a mean; nor must one that both runs have at the same time, without windows. A step of one run alone does.
 func TestPartsOfARunAreNoDependence(t *testing.T) {

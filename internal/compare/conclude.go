@@ -8,67 +8,7 @@ import (
 
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/view"
-	"plimsoll/result"
 )
-
-// normalise sets each workload's throughput against the processors it had. A virtual processor may be a core on one
-// side and a hyper-thread on the other, which alone can halve a rate.
-func (d *Document) normalise(sides []Side) {
-	kinds := map[string]bool{}
-	for _, s := range sides {
-		for _, cell := range allCells([]Side{s}) {
-			runs := s.in(cell)
-			for _, w := range merged(runs[0].Data, false) {
-				n := Normalised{Side: s.Name, Cell: cell, Workload: w.Name, VCPU: "not known"}
-				l := loads(runs, w.Name)
-				if n.Unit = result.RateUnit(w.Occurred()); len(w.Occurred()) == 0 {
-					continue // it counts no operations
-				}
-				for _, of := range l.of {
-					for _, o := range of.Ops {
-						if seconds := of.Seconds(); seconds > 0 {
-							n.OpsPerSecond += float64(o.Count) / seconds / float64(len(l.of))
-						}
-					}
-				}
-				for _, vm := range runs[0].Data.VMs {
-					if vm.Group == w.Group {
-						n.VCPUs += vm.CPUs
-					}
-				}
-				n.cores(runs[0].Manifest)
-				kinds[n.VCPU] = true
-				d.Normalised = append(d.Normalised, n)
-			}
-		}
-	}
-	if kinds["a hyper-thread"] && kinds["a core"] {
-		d.Notes = append(d.Notes, "A virtual processor is a hyper-thread on one side and a whole core on the other: "+
-			"compare the rates per physical core, not those per vCPU.")
-	}
-}
-
-// cores fills in what one virtual processor is, and the rates per processor.
-func (n *Normalised) cores(m result.Manifest) {
-	perCore := 0.0
-	for _, f := range result.Find(m.Environment, result.ThreadsPerCore) {
-		perCore = max(perCore, f.Number)
-	}
-	if n.VCPUs > 0 {
-		v := n.OpsPerSecond / float64(n.VCPUs)
-		n.PerVCPU = &v
-	}
-	if perCore <= 0 || n.VCPUs == 0 {
-		return
-	}
-	n.VCPU = "a core"
-	if perCore > 1 {
-		n.VCPU = "a hyper-thread"
-	}
-	physical := float64(n.VCPUs) / perCore
-	each := n.OpsPerSecond / physical
-	n.PhysicalCores, n.PerPhysicalCore = &physical, &each
-}
 
 // order looks for a drift along the runs in the order they were made.
 func (d *Document) order(sides []Side, o Options) {

@@ -11,6 +11,8 @@ import (
 	"plimsoll/internal/exporter/host"
 	"plimsoll/internal/exporter/postgres"
 	"plimsoll/internal/importer"
+	"plimsoll/internal/power/ipmi"
+	"plimsoll/internal/power/redfish"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/local"
 	"plimsoll/internal/target/sim"
@@ -40,8 +42,7 @@ type Registry struct {
 	Exporters []exporter.Kind
 }
 
-// All is what there is. The places there are switch their nodes themselves, so no kind of power controllers is there
-// yet.
+// All is what there is.
 func All() Registry {
 	return Registry{
 		Targets: []target.Provider{
@@ -49,7 +50,10 @@ func All() Registry {
 			sim.Provider{},
 			ssh.Provider{},
 		},
-		PowerKinds: []target.PowerKind{},
+		PowerKinds: []target.PowerKind{
+			ipmi.Kind{},
+			redfish.Kind{},
+		},
 		Engines: []workload.Engine{
 			command.Engine{},
 			fio.Engine{},

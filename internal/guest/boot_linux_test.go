@@ -80,7 +80,7 @@ type machine struct {
 // start boots an image with data disks of these sizes, on the emulator, with its SSH port on loopback.
 func start(t *testing.T, i Image, id Identity, signer ssh.Signer, cpus int, disks ...int64) *machine {
 	t.Helper()
-	qemu := needs.Qemu(t)
+	qemu, _ := needs.QEMU(t)
 	dir := t.TempDir()
 	b, err := i.Boot(t.Context(), dir, id)
 	if err != nil {
@@ -246,8 +246,8 @@ func expect(t *testing.T, c *ssh.Client, id Identity) {
 	for command, want := range map[string]string{
 		"hostname":            id.Name,
 		"cat /etc/machine-id": id.MachineID,
-		"ip -4 addr show dev eth0 | sed -n 's/^ *inet \\([^ ]*\\).*/\\1/p'":                 id.Address.String(),
-		"ip -4 route show default | cut -d' ' -f3":                                            id.Gateway.String(),
+		"ip -4 addr show dev eth0 | sed -n 's/^ *inet \\([^ ]*\\).*/\\1/p'":                id.Address.String(),
+		"ip -4 route show default | cut -d' ' -f3":                                         id.Gateway.String(),
 		"cat /sys/class/net/eth0/address":                                                  id.MAC().String(),
 		"cd /sys/block; for d in sd*; do echo $d $(cat $d/size); done | sort | tr '\\n' ,": "sda 128,sdb 16384,sdc 32768,sdd 49152,sde 65536,",
 		"fio --version | cut -d. -f1":                                                      "fio-3",

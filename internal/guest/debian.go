@@ -1,7 +1,10 @@
+//go:build linux
+
 package guest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -106,7 +109,11 @@ func (b *builder) root(ctx context.Context, dir string, base *base, packages []p
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.Chmod(work, 0o755), os.WriteFile(filepath.Join(pool, "Packages"), index, 0o644)); err != nil {
+	// mmdebstrap asks for what is essential in the suite, which only a Release file names.
+	release := fmt.Sprintf("Suite: stable\nCodename: stable\nSHA256:\n %x %d Packages\n", sha256.Sum256(index), len(index))
+	err = errors.Join(os.Chmod(work, 0o755), os.WriteFile(filepath.Join(pool, "Packages"), index, 0o644),
+		os.WriteFile(filepath.Join(pool, "Release"), []byte(release), 0o644))
+	if err != nil {
 		return err
 	}
 	b.Log("installing %d packages into a root file system: minutes", len(packages))

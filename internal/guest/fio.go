@@ -1,3 +1,5 @@
+//go:build linux
+
 package guest
 
 import (
@@ -13,8 +15,8 @@ import (
 	"strings"
 )
 
-// A worker's fio is built from Debian's source. Debian's own program is linked with the clients of Ceph, Gluster and RDMA:
-// 100 MB that an emulated machine would have to load and relocate each time fio starts.
+// A worker's fio is built from Debian's source. Debian's own program is linked with the clients of Ceph, Gluster and
+// RDMA: 100 MB that an emulated machine would have to load and relocate each time fio starts.
 //
 // An option that configure does not know makes it print its help, after which make configures again by itself, for the
 // processor of this machine: that is looked for below.
@@ -23,7 +25,8 @@ var fioOptions = []string{"--build-static", "--disable-native", "--disable-rdma"
 
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// fio gives a static fio, from the cache if it was built of the same source by the same compiler, and what it is made of.
+// fio gives a static fio, from the cache if it was built of the same source by the same compiler, and what it is made
+// of.
 func (b *builder) fio(ctx context.Context) (program, key string, source []part, err error) {
 	source, err = b.fioSource(ctx)
 	if err != nil {
@@ -42,8 +45,8 @@ func (b *builder) fio(ctx context.Context) (program, key string, source []part, 
 	return filepath.Join(dir, "fio"), key, source, err
 }
 
-// fioSource finds the source of the fio that apt would install. Lists of sources are kept in the cache, for few machines
-// have them.
+// fioSource finds the source of the fio that apt would install. Lists of sources are kept in the cache, for few
+// machines have them.
 func (b *builder) fioSource(ctx context.Context) ([]part, error) {
 	out, err := apt(ctx, "apt-cache", "madison", "fio")
 	if err != nil {
@@ -70,7 +73,8 @@ func (b *builder) fioSource(ctx context.Context) ([]part, error) {
 	}
 	ask := func(args ...string) ([]part, error) {
 		out, err := apt(ctx, "apt-get", append([]string{"-o", "Dir::Etc::SourceList=" + list, "-o",
-			"Dir::Etc::SourceParts=-", "-o", "Dir::State::Lists=" + filepath.Join(dir, "lists"), "-o", "Dir::Cache=" + dir,
+			"Dir::Etc::SourceParts=-", "-o", "Dir::State::Lists=" + filepath.Join(dir, "lists"), "-o",
+			"Dir::Cache=" + dir,
 			"-o", "APT::Sandbox::User=root", "-qq"}, args...)...)
 		return parts(out), err
 	}
@@ -85,7 +89,10 @@ func (b *builder) fioSource(ctx context.Context) ([]part, error) {
 			return nil, err
 		}
 	}
-	if found = slices.DeleteFunc(found, func(p part) bool { return strings.HasSuffix(p.Name, ".asc") }); len(found) < 2 {
+	if found = slices.DeleteFunc(found, func(p part) bool {
+		return strings.HasSuffix(p.Name,
+			".asc")
+	}); len(found) < 2 {
 		return nil, fmt.Errorf("apt knows no source of fio %s at %q", m[1], strings.TrimSpace(line))
 	}
 	return found, nil
@@ -118,7 +125,8 @@ func (b *builder) buildFio(ctx context.Context, dir string, source []part) error
 		if i == 0 {
 			in = work
 		}
-		if _, err := command(ctx, in, []string{"EXTFLAGS=-ffile-prefix-map=" + src + "=."}, s[0], s[1:]...); err != nil {
+		if _, err := command(ctx, in, []string{"EXTFLAGS=-ffile-prefix-map=" + src + "=."}, s[0],
+			s[1:]...); err != nil {
 			return fmt.Errorf("fio: %w", err)
 		}
 	}
@@ -127,7 +135,8 @@ func (b *builder) buildFio(ctx context.Context, dir string, source []part) error
 		return err
 	}
 	if strings.Contains(string(config), "CONFIG_BUILD_NATIVE") {
-		return fmt.Errorf("fio: configure did not take the options %q: it built for this machine's processor", fioOptions)
+		return fmt.Errorf("fio: configure did not take the options %q: it built for this machine's processor",
+			fioOptions)
 	}
 	if err := os.Rename(filepath.Join(src, "fio"), filepath.Join(dir, "fio")); err != nil {
 		return err

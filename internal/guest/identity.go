@@ -1,3 +1,5 @@
+//go:build linux
+
 package guest
 
 import (
@@ -102,7 +104,7 @@ func (i Identity) Check() error {
 	}
 	switch {
 	case !i.Address.IsValid():
-		object("no address: want one with the length of its network, as 10.77.0.100/24")
+		object("no address: want one with the length of its network, as 192.0.2.100/24")
 	case i.Gateway.IsValid() && (!i.Address.Contains(i.Gateway) || i.Gateway == i.Address.Addr()):
 		object("gateway %s: not another machine of %s", i.Gateway, i.Address)
 	}
@@ -113,7 +115,9 @@ func (i Identity) Check() error {
 		object("no key may log in: give at least one line as of authorized_keys")
 	}
 	for _, line := range i.AuthorizedKeys {
-		if _, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err != nil || strings.ContainsAny(strings.TrimSpace(line), "\r\n") {
+		if _, _, _, _,
+			err := ssh.ParseAuthorizedKey([]byte(line)); err != nil || strings.ContainsAny(strings.TrimSpace(line),
+			"\r\n") {
 			object("key %q: not a line as of authorized_keys", line)
 		}
 	}
@@ -173,7 +177,8 @@ func (i Image) Boot(ctx context.Context, dir string, id Identity) (Boot, error) 
 	layer := filepath.Join(dir, RootFile)
 	if _, err := os.Stat(layer); errors.Is(err, fs.ErrNotExist) {
 		part := layer + ".part"
-		_, err := command(ctx, "", nil, "qemu-img", "create", "-q", "-f", "qcow2", "-b", i.Root, "-F", i.RootFormat, part)
+		_, err := command(ctx, "", nil, "qemu-img", "create", "-q", "-f", "qcow2", "-b", i.Root, "-F", i.RootFormat,
+			part)
 		if err = errors.Join(err, os.Rename(part, layer)); err != nil {
 			return fail(err)
 		}

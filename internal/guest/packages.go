@@ -1,3 +1,5 @@
+//go:build linux
+
 package guest
 
 import (
@@ -34,8 +36,8 @@ var libraries = map[string]string{"/usr/include/libaio.h": "libaio-dev", "/usr/i
 
 // missing says what a kind cannot be built without.
 func missing(kind Kind) (errs []error) {
-	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
-		return []error{fmt.Errorf("guest image: built on Linux on amd64 only, this is %s/%s", runtime.GOOS, runtime.GOARCH)}
+	if runtime.GOARCH != "amd64" {
+		return []error{fmt.Errorf("guest image: built on amd64 only, this is %s", runtime.GOARCH)}
 	}
 	var absent, packages []string
 	for _, p := range programs[kind] {

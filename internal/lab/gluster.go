@@ -28,6 +28,23 @@ var glusterOptions = []string{"network.ping-timeout", "5", "performance.quick-re
 	"client.tcp-user-timeout", "5", "server.keepalive-time", "3", "server.keepalive-interval", "1",
 	"server.keepalive-count", "2"}
 
+// daemonConf is the daemon's own configuration: Debian's, but daemons of lost nodes are noticed in seconds, too.
+const daemonConf = `volume management
+    type mgmt/glusterd
+    option working-directory /var/lib/glusterd
+    option transport-type socket
+    option transport.socket.keepalive-time 3
+    option transport.socket.keepalive-interval 1
+    option transport.socket.keepalive-count 2
+    option transport.tcp-user-timeout 5
+    option transport.socket.read-fail-log off
+    option transport.socket.listen-port 24007
+    option ping-timeout 5
+    option event-threads 1
+    option max-port 60999
+end-volume
+`
+
 // copies is how many nodes hold each block: all, three at most.
 func (l *Lab) copies() int { return min(l.record.Nodes, 3) }
 
@@ -87,6 +104,7 @@ func (n *Node) glusterd() error {
 			{"none", "/", "", unix.MS_REC | unix.MS_PRIVATE},
 			{n.path("lib"), "/var/lib/glusterd", "", unix.MS_BIND},
 			{n.path("log"), "/var/log/glusterfs", "", unix.MS_BIND},
+			{n.lab.path("glusterd.vol"), "/etc/glusterfs/glusterd.vol", "", unix.MS_BIND},
 			{n.lab.path("hosts"), "/etc/hosts", "", unix.MS_BIND},
 			{n.lab.path("resolv.conf"), "/etc/resolv.conf", "", unix.MS_BIND},
 			{"run", "/run", "tmpfs", 0},
@@ -179,32 +197,37 @@ func parseBricks(data []byte) (map[string]bool, error) {
 	return bricks, nil
 }
 
-// parseHeals counts entries that wait for healing. Bricks that are down do not know: -1.
-func parseHeals(data []byte) (int, error) {
+// parseHeals reads which bricks the heals reach, by address, and counts entries that wait for healing. Bricks that are
+// down do not know: -1.
+func parseHeals(data []byte) (online map[string]bool, entries int, err error) {
 	var answer struct {
 		Bricks []struct {
 			Name    string `xml:"name"`
+			Status  string `xml:"status"`
 			Entries string `xml:"numberOfEntries"`
 		} `xml:"healInfo>bricks>brick"`
 	}
 	if err := xml.Unmarshal(data, &answer); err != nil {
-		return -1, fmt.Errorf("gluster volume heal: %w", err)
-	}
-	total := 0
-	for _, b := range answer.Bricks {
-		if b.Entries == "-" {
-			return -1, nil
-		}
-		n, err := strconv.Atoi(b.Entries)
-		if err != nil || n < 0 {
-			return -1, fmt.Errorf("gluster volume heal: brick %q: %q entries: must be a count", b.Name, b.Entries)
-		}
-		total += n
+		return nil, -1, fmt.Errorf("gluster volume heal: %w", err)
 	}
 	if len(answer.Bricks) == 0 {
-		return -1, errors.New("gluster volume heal: it names no brick")
+		return nil, -1, errors.New("gluster volume heal: it names no brick")
 	}
-	return total, nil
+	online = map[string]bool{}
+	for _, b := range answer.Bricks {
+		address, _, _ := strings.Cut(b.Name, ":")
+		online[address] = b.Status == "Connected"
+		n, err := strconv.Atoi(b.Entries)
+		switch {
+		case b.Entries == "-" || entries < 0:
+			entries = -1
+		case err != nil || n < 0:
+			return nil, -1, fmt.Errorf("gluster volume heal: brick %q: %q entries: must be a count", b.Name, b.Entries)
+		default:
+			entries += n
+		}
+	}
+	return online, entries, nil
 }
 
 // Replication is what the copies of the storage are like.
@@ -223,33 +246,28 @@ func (l *Lab) Replication(ctx context.Context) (r Replication, err error) {
 		if n.program("glusterd") == 0 {
 			continue
 		}
-		var bricks map[string]bool
-		for range 40 { // a node that is lost in the middle of a command keeps others waiting for some seconds
-			if bricks, err = n.bricks(ctx); err == nil || !strings.Contains(err.Error(), "Another transaction") ||
-				!sleep(ctx, 250*time.Millisecond) {
-				break
+		var online map[string]bool
+		r.Heals = 0
+		if l.copies() == 1 {
+			online, err = n.bricks(ctx)
+		} else {
+			// Not "volume status": it waits for nodes that are lost, two minutes if need be.
+			var out []byte
+			if out, err = n.gluster(ctx, "volume", "heal", volume, "info"); err == nil {
+				online, r.Heals, err = parseHeals(out)
 			}
 		}
 		if err != nil {
 			continue
 		}
-		r = Replication{Bricks: make([]bool, l.copies()), Heals: -1}
+		r.Bricks = make([]bool, l.copies())
 		for i := range r.Bricks {
 			m := Node{l, i + 1}
-			r.Bricks[i] = bricks[m.Address().String()]
+			r.Bricks[i] = online[m.Address().String()]
 		}
-		if l.copies() == 1 {
-			r.Heals = 0
-			return r, nil
-		}
-		out, err := n.gluster(ctx, "volume", "heal", volume, "info")
-		if err != nil {
-			return r, err
-		}
-		r.Heals, err = parseHeals(out)
-		return r, err
+		return r, nil
 	}
-	return r, err
+	return Replication{Heals: -1}, err
 }
 
 // WaitHealed returns when every brick is online and has nothing to heal. Whoever loses a node before that may lose the
@@ -263,7 +281,7 @@ func (l *Lab) WaitHealed(ctx context.Context) error {
 				online++
 			}
 		}
-		if err == nil && online == len(r.Bricks) && r.Heals == 0 {
+		if err == nil && online == len(r.Bricks) && r.Heals == 0 { // shared: 0 of 0
 			return nil
 		}
 		if !sleep(ctx, 250*time.Millisecond) {

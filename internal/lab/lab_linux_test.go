@@ -167,7 +167,8 @@ func TestTwoLabs(t *testing.T) {
 	if _, err := b.Node(4); !errors.Is(err, target.ErrNoSuchNode) {
 		t.Errorf("a fourth node of three: %v", err)
 	}
-	if _, err := up(t.Context(), b.Dir(), lab.Shared, 1); err == nil || !strings.Contains(err.Error(), "holds a lab already") {
+	_, err = up(t.Context(), b.Dir(), lab.Shared, 1)
+	if err == nil || !strings.Contains(err.Error(), "holds a lab already") {
 		t.Errorf("a lab over a lab: %v", err)
 	}
 	for _, guest := range []string{"one", "two", "one"} {

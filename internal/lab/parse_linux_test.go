@@ -20,20 +20,18 @@ func data(t testing.TB, name string) []byte {
 
 // TestGlusterAnswers reads what GlusterFS 10.3 said with all nodes on, and with the third off.
 func TestGlusterAnswers(t *testing.T) {
-	for name, want := range map[string]map[string]bool{
-		"status.xml":      {"10.77.0.11": true, "10.77.0.12": true, "10.77.0.13": true},
-		"status-down.xml": {"10.77.0.11": true, "10.77.0.12": true},
-	} {
-		if got, err := parseBricks(data(t, name)); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
+	all := map[string]bool{"10.77.0.11": true, "10.77.0.12": true, "10.77.0.13": true}
+	two := map[string]bool{"10.77.0.11": true, "10.77.0.12": true, "10.77.0.13": false}
+	if got, err := parseBricks(data(t, "status.xml")); err != nil || !reflect.DeepEqual(got, all) {
+		t.Errorf("status: %v, %v", got, err)
 	}
-	for name, want := range map[string]int{"healed.xml": 0, "heal-down.xml": -1} {
-		if got, err := parseHeals(data(t, name)); err != nil || got != want {
-			t.Errorf("%s: %d, %v", name, got, err)
-		}
+	if got, n, err := parseHeals(data(t, "healed.xml")); err != nil || n != 0 || !reflect.DeepEqual(got, all) {
+		t.Errorf("healed: %v, %d, %v", got, n, err)
 	}
-	if _, err := parseHeals([]byte("<cliOutput/>")); err == nil {
+	if got, n, err := parseHeals(data(t, "heal-down.xml")); err != nil || n != -1 || !reflect.DeepEqual(got, two) {
+		t.Errorf("one down: %v, %d, %v", got, n, err)
+	}
+	if _, _, err := parseHeals([]byte("<cliOutput/>")); err == nil {
 		t.Error("no brick at all is nothing to heal")
 	}
 }
@@ -43,8 +41,8 @@ func FuzzGluster(f *testing.F) {
 		f.Add(data(f, name))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if n, err := parseHeals(b); n < -1 || err != nil && n != -1 {
-			t.Errorf("%d entries, %v", n, err)
+		if online, n, err := parseHeals(b); n < -1 || (online == nil) != (err != nil) {
+			t.Errorf("%v, %d entries, %v", online, n, err)
 		}
 		if m, err := parseBricks(b); (m == nil) != (err != nil) {
 			t.Errorf("%v, %v", m, err)
@@ -56,7 +54,8 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"version":1,"id":"00ff1a","nodes":3,"storage":"gluster"}`))
 	f.Add([]byte(`{"version":1,"id":"../../","nodes":99,"storage":"x"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if r, err := parseRecord(b); err == nil && (len(r.ID) != 6 || strings.ContainsAny(r.ID, "/.+-_") || r.Nodes > mostNodes) {
+		r, err := parseRecord(b)
+		if err == nil && (len(r.ID) != 6 || strings.ContainsAny(r.ID, "/.+-_") || r.Nodes > mostNodes) {
 			t.Errorf("%+v is taken", r)
 		}
 	})

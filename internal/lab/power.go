@@ -61,7 +61,10 @@ type controller struct{ n *Node }
 
 var _ target.PowerController = controller{}
 
-func (c controller) State(context.Context) (target.PowerState, error) {
+func (c controller) State(ctx context.Context) (target.PowerState, error) {
+	if err := ctx.Err(); err != nil {
+		return target.Unknown, err
+	}
 	b, err := c.n.button()
 	switch {
 	case err != nil:
@@ -72,23 +75,29 @@ func (c controller) State(context.Context) (target.PowerState, error) {
 	return target.Off, nil
 }
 
-func (c controller) PowerOn(ctx context.Context) error {
-	return c.n.locked(func() error { return c.n.on(ctx) })
-}
+func (c controller) PowerOn(ctx context.Context) error { return c.do(ctx, c.n.on) }
 
-func (c controller) PowerOff(ctx context.Context) error {
-	return c.n.locked(func() error { return c.n.off(ctx) })
-}
+func (c controller) PowerOff(ctx context.Context) error { return c.do(ctx, c.n.off) }
 
 // Shutdown begins a graceful shutdown, which goes on when it returns.
 func (c controller) Shutdown(ctx context.Context) error {
-	return c.n.locked(func() error {
+	return c.do(ctx, func(context.Context) error {
 		b, err := c.n.button()
 		if err != nil || !b.On {
 			return err
 		}
 		return c.n.lab.part(filepath.Join(namespaces, c.n.lab.hub()), c.n.path("halt.log"), "halt", c.n.lab.dir,
 			strconv.Itoa(c.n.number), strconv.Itoa(b.Times))
+	})
+}
+
+// do switches with nobody else at it, and not at all when the context has ended while it waited for that.
+func (c controller) do(ctx context.Context, what func(context.Context) error) error {
+	return c.n.locked(func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return what(ctx)
 	})
 }
 

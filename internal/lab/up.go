@@ -159,7 +159,7 @@ func (l *Lab) build(ctx context.Context) error {
 			return err
 		}
 	}
-	for name, text := range map[string]string{"hosts": hosts, "resolv.conf": ""} {
+	for name, text := range map[string]string{"hosts": hosts, "resolv.conf": "", "glusterd.vol": daemonConf} {
 		if err := os.WriteFile(l.path(name), []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -188,8 +188,8 @@ func (l *Lab) build(ctx context.Context) error {
 	return errors.Join(l.waitBMCs(ctx), l.WaitReady(ctx, l.Nodes()...))
 }
 
-// Down removes a lab: what runs in its namespaces, its mounts, its namespaces, its folder with all that is in it. It may
-// be called again and from any process, whatever was killed before, and returns what remains with the reasons.
+// Down removes a lab: what runs in its namespaces, its mounts, its namespaces, its folder with all that is in it. It
+// may be called again and from any process, whatever was killed before, and returns what remains with the reasons.
 func Down(ctx context.Context, dir string) (remains []string, err error) {
 	l, err := Open(dir)
 	if err != nil {

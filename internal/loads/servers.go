@@ -45,10 +45,10 @@ func (p peers) of(spec *workload.Spec, i int) {
 	if p.addresses != nil {
 		spec.Address = p.addresses[i]
 	}
-	if spec.Peers, spec.Peer = p.list, i; p.own {
-		spec.Peers, spec.Peer = p.list[i:i+1], 0
-	} else if len(p.list) > 0 {
-		spec.Peer = i % len(p.list)
+	if spec.Peers, spec.Peer, spec.Turn = p.list, i, i; p.own {
+		spec.Peers, spec.Peer, spec.Turn = p.list[i:i+1], 0, 0
+	} else if n := len(p.list); n > 0 {
+		spec.Peer, spec.Turn = i%n, i/n
 	}
 }
 

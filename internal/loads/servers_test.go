@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
+	"plimsoll/internal/workload"
 	"plimsoll/result"
 )
 
@@ -89,5 +90,22 @@ func TestKeepWhatAServerPrinted(t *testing.T) {
 				t.Errorf("%d bytes kept, want %d", kept.Len(), len(c.kept))
 			}
 		})
+	}
+}
+
+// Machines whose loads go to one place take turns there, whether it is named or one of the run's own.
+func TestTurns(t *testing.T) {
+	two := make([]workload.Peer, 2)
+	for name, c := range map[string]struct {
+		peers peers
+		want  []int
+	}{"a named server": {peers{}, []int{0, 1, 2, 3}}, "two servers": {peers{list: two}, []int{0, 0, 1, 1}},
+		"one for each": {peers{list: make([]workload.Peer, 4), own: true}, []int{0, 0, 0, 0}}} {
+		for i, want := range c.want {
+			var spec workload.Spec
+			if c.peers.of(&spec, i); spec.Turn != want {
+				t.Errorf("%s: machine %d has turn %d, want %d", name, i, spec.Turn, want)
+			}
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/device/devicetest"
 	"plimsoll/internal/pgwire"
 	"plimsoll/internal/postgres/postgrestest"
 	"plimsoll/internal/worker"
@@ -109,6 +110,53 @@ func TestRestart(t *testing.T) {
 	if lost != 4 || last.Errors != uint64(lost+refused) || last.Operations[0].Times.Count() < 2*n || len(said) == 0 {
 		t.Errorf("%g lost, %g refused, %d errors, %d then %d transactions; it says %q", lost, refused, last.Errors, n,
 			last.Operations[0].Times.Count(), said)
+	}
+}
+
+// Clients over TLS, many times: no answer is lost to what pgconn has left behind while it connected, as happened on a
+// busy machine in one of four runs.
+func TestTLS(t *testing.T) {
+	s := postgrestest.Start(t)
+	s.TLS()
+	for range 5 {
+		o, err := drive(t, server(t, s.URL()+"?sslmode=require"), scripted("SELECT 1;", func(j *Job) {
+			j.Clients, j.Duration = 8, 200*time.Millisecond
+		}))
+		if err != nil || o.Errors > 0 || o.ops["s"] == 0 {
+			t.Errorf("%v: %v %v", err, o.ops, o.values)
+		}
+	}
+}
+
+// A disk of the server that is full for a while: transactions fail and are counted, rarely, until there is room again.
+func TestFullDisk(t *testing.T) {
+	disk := devicetest.Mounted(t, "ext4", 64<<20)
+	s := postgrestest.Start(t)
+	s.OnDisk("small", disk)
+	giveBack := devicetest.Fill(t, disk, 4<<20)
+	on := server(t, s.URL()).WithDatabase("small")
+	s.Exec("small", "CREATE TABLE rows (n text)")
+	s.Exec("small", "ALTER TABLE rows ALTER n SET STORAGE external")
+	j := scripted("INSERT INTO rows VALUES (repeat('x', 4000));", func(j *Job) {
+		j.Clients, j.Duration, j.Rate = 2, 6*time.Second, 500
+	})
+	var last worker.State
+	var said []string
+	full := uint64(0)
+	err := Run(t.Context(), j, on, 50*time.Millisecond, func(st worker.State) {
+		if last = st; st.Errors > 2 && full == 0 {
+			full = st.Operations[0].Times.Count()
+			giveBack()
+		}
+	}, func(text string) { said = append(said, text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, done := *last.Values[pgwire.OutOfSpace], last.Operations[0].Times.Count()
+	if n < 3 || n > 12 || last.Errors != uint64(n) || full < 100 || done < full+100 || len(said) != 1 ||
+		!strings.Contains(said[0], "make room on the server's disk") {
+		t.Errorf("%g met a full disk, %d errors, %d transactions before and %d in all; it says %q", n, last.Errors, full, done,
+			said)
 	}
 }
 

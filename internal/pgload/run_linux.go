@@ -168,7 +168,6 @@ func (r *runner) threads(ctx context.Context, cancel func(), ready []*pgwire.Det
 	for i, t := range all {
 		group.Go(func() {
 			defer close(t.ended)
-			runtime.LockOSThread() // and never given back: it ends with its timer slack
 			var err error
 			if t.loop, err = pgwire.NewLoop(); err == nil {
 				for k, c := range t.clients {
@@ -178,6 +177,7 @@ func (r *runner) threads(ctx context.Context, cancel func(), ready []*pgwire.Det
 				}
 			}
 			if err == nil && t.gap > 0 {
+				runtime.LockOSThread() // and never given back: it ends with its timer slack
 				t.loop.Punctual()
 			}
 			made <- err

@@ -75,6 +75,7 @@ type client struct {
 	begun    int64 // when its first try was
 	sent     int64 // when the statement was
 	asking   int   // the statement under way; -1 a pipeline
+	full     bool  // its last transaction met a full disk
 	piping   bool
 	spoke    bool // the transaction has sent something
 	waits    bool // a transaction waits for the connection
@@ -464,6 +465,9 @@ func (t *thread) rest(c *client, now int64) {
 	}
 	switch think := int64(t.r.job.Think); {
 	case t.over:
+	case c.full: // room may be made; until then more tries only fill the server's log
+		c.phase = thinking
+		t.later(c, now+int64(whenFull))
 	case think > 0:
 		if t.r.job.ThinkTimes == Poisson {
 			think = int64(float64(think) * c.random.ExpFloat64())
@@ -502,14 +506,18 @@ func (t *thread) rolled(c *client, now int64) {
 		t.step(c, now)
 		return
 	}
-	t.stats.failed[class]++
-	if class == pgwire.Other && t.done[c.script] == 0 {
+	if t.stats.failed[class]++; t.stats.failed[class] == 1 {
+		t.r.say(c.failed)
+	}
+	if class >= pgwire.OutOfSpace && t.done[c.script] == 0 {
 		if t.vain[c.script]++; t.vain[c.script] >= 10 {
 			t.failure = fmt.Errorf("script %q fails each time: %w", t.r.program.scripts[c.script].name, c.failed)
 			return
 		}
 	}
+	c.full = class == pgwire.OutOfSpace
 	t.rest(c, now)
+	c.full = false
 }
 
 // broken ends the load: a script cannot go on.
@@ -538,6 +546,9 @@ func (t *thread) lost(c *client, err error) {
 	c.phase = connecting
 	t.again(c)
 }
+
+// whenFull is the pause of a client that met a full disk.
+const whenFull = time.Second
 
 // again connects after a while, each time a longer one.
 func (t *thread) again(c *client) {

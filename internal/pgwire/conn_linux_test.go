@@ -42,6 +42,36 @@ func connect(t testing.TB, url string) *pgwire.Conn {
 	return c
 }
 
+// A real handshake: the server's certificate is held against an authority and its address, the password is bound to the
+// channel, and transactions go through it, one connection at a time and many on a loop.
+func TestTLS(t *testing.T) {
+	s := postgrestest.Start(t)
+	ca, other := s.TLS()
+	of := func(more string) string { return s.URL() + "?sslmode=verify-full&sslrootcert=" + more }
+	for url, want := range map[string]string{
+		of(other): "?sslrootcert=FILE",
+		strings.Replace(of(ca), "127.0.0.1", "localhost", 1): "localhost",
+		of("/nowhere.crt"):                         "/nowhere.crt",
+		s.SocketURL() + "&channel_binding=require": "channel binding",
+	} {
+		server, err := pgwire.ParseServer(url)
+		if err == nil {
+			_, err = server.Connect(t.Context())
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "horse") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	c := connect(t, of(ca)+"&channel_binding=require")
+	r, err := c.Do("SELECT ssl, version FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]string{{"t", "TLSv1.3"}}, rows(r)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // rows are all of a reply, null as "∅".
 func rows(r *pgwire.Reply) (all [][]string) {
 	for r.Next() {

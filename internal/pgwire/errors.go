@@ -1,12 +1,17 @@
 package pgwire
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
+
+// diskFull is the SQLSTATE of a file that could not grow.
+const diskFull = "53100"
 
 // Error is what the server objects to.
 type Error struct {
@@ -23,6 +28,9 @@ func (e *Error) Error() string {
 	text := fmt.Sprintf("%s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code)
 	if e.Detail != "" {
 		text += ": " + e.Detail
+	}
+	if e.Code == diskFull {
+		text += "; make room on the server's disk, then run again"
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
@@ -85,6 +93,13 @@ func (e *RefusedError) Error() string {
 			hint = "wait until the server has started"
 		}
 	}
+	if name := (*net.DNSError)(nil); errors.As(e.Err, &name) {
+		hint = "give the server's address, or a name that /etc/hosts has: machines of a run ask no name server"
+	}
+	if unknown := (x509.UnknownAuthorityError{}); errors.As(e.Err, &unknown) {
+		text = fmt.Sprintf("connect: %s: the server's certificate is signed by an unknown authority", e.Server)
+		hint = "name the file of the authority that signed the server's certificate: ?sslrootcert=FILE"
+	}
 	if hint != "" {
 		text += "; " + hint
 	}
@@ -103,13 +118,16 @@ const (
 	Deadlock                   // 40P01: the same
 	Lost                       // the connection has ended
 	Refused                    // no connection could be made
+	OutOfSpace                 // 53100: a disk of the server is full
+	Cancelled                  // 57014, 55P03: statement_timeout, lock_timeout, or somebody cancelled it
 	Other                      // any other SQLSTATE, and what the server did not cause
 	Classes                    // how many there are
 )
 
 // String names the class as measures do.
 func (c Class) String() string {
-	names := [Classes]string{"serialization", "deadlock", "connection_lost", "refused", "other"}
+	names := [Classes]string{"serialization", "deadlock", "connection_lost", "refused", "out_of_space", "cancelled",
+		"other"}
 	if c < 0 || c >= Classes {
 		return fmt.Sprintf("Class(%d)", int(c))
 	}
@@ -134,6 +152,10 @@ func ClassOf(err error) Class {
 		return Deadlock
 	case said.Severity == "FATAL" || said.Severity == "PANIC":
 		return Lost
+	case said.Code == diskFull:
+		return OutOfSpace
+	case said.Code == "57014" || said.Code == "55P03":
+		return Cancelled
 	}
 	return Other
 }

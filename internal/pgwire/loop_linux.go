@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Loop serves many connections on one thread, which has to be locked (runtime.LockOSThread). All its methods but Wake
-// are for that thread.
+// Loop serves many connections from one goroutine. All its methods but Wake are for that goroutine. It is better not
+// locked to its thread: whenever the runtime takes its turn away, each 10 ms, two threads would have to be woken to
+// give it back.
 //
 // Sending and receiving are raw system calls: they never wait. Waiting is one, too, while answers come quickly, so that
 // they cost no hand-over in the runtime: then the garbage collector waits for 10 ms at most. When a wait of that length
@@ -38,7 +39,7 @@ const (
 	brief   = time.Millisecond
 )
 
-// NewLoop makes a loop without connections, for the thread that calls it.
+// NewLoop makes a loop without connections.
 func NewLoop() (*Loop, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -55,7 +56,8 @@ func NewLoop() (*Loop, error) {
 	return &Loop{epoll: epoll, wake: wake, events: make([]unix.EpollEvent, 128), in: make([]byte, 64<<10)}, nil
 }
 
-// Punctual has waits end when they are to, not up to 50 µs later, which costs some processor time.
+// Punctual has waits end when they are to, not up to 50 µs later, which costs some processor time. It is of the thread
+// that calls it, to which the goroutine has to be locked (runtime.LockOSThread) for good.
 func (l *Loop) Punctual() {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // of this thread; where it cannot be they end later
 }
@@ -114,9 +116,14 @@ func (c *Conn) Detach() (*Detached, error) {
 			return nil, err
 		}
 	}
-	if err := unix.SetNonblock(fd, true); err != nil {
+	timeout := unix.NsecToTimeval(int64(rawWait)) // of waits for one connection alone
+	err := unix.SetNonblock(fd, false)
+	if err == nil {
+		err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
+	}
+	if err != nil {
 		_ = unix.Close(fd)
-		return nil, os.NewSyscallError("fcntl", err)
+		return nil, os.NewSyscallError("setsockopt", err)
 	}
 	return &Detached{PID: c.PID, fd: fd}, nil
 }
@@ -232,6 +239,12 @@ func (k *Link) over(err error) error {
 // ready for every link whose answer is whole, or which has ended (a LostError; it is to be closed). An error of the
 // server's is in Reply.Err. Ready may send on any link, and add and close links.
 func (l *Loop) Wait(limit time.Duration, ready func(*Link, error)) error {
+	if k := l.only(limit); k != nil {
+		if done, err := k.receive(0); done || err != nil {
+			ready(k, err)
+		}
+		return nil
+	}
 	n, err := l.wait(limit)
 	if err != nil {
 		return err
@@ -254,7 +267,7 @@ func (l *Loop) Wait(limit time.Duration, ready func(*Link, error)) error {
 			}
 		}
 		if e.Events&^unix.EPOLLOUT != 0 {
-			if done, err := k.receive(); done || err != nil {
+			if done, err := k.receive(unix.MSG_DONTWAIT); done || err != nil {
 				ready(k, err)
 			}
 		}
@@ -262,12 +275,26 @@ func (l *Loop) Wait(limit time.Duration, ready func(*Link, error)) error {
 	return nil
 }
 
+// only is the one link that there is, when nothing but its answer has to be waited for.
+func (l *Loop) only(limit time.Duration) *Link {
+	if l.calm || len(l.links) != 1 || l.links[0] == nil || limit >= 0 && limit < rawWait {
+		return nil
+	}
+	if k := l.links[0]; k.pending && k.unsent == nil {
+		return k
+	}
+	return nil
+}
+
 // receive takes what is there, and reports whether the answer is whole.
-func (k *Link) receive() (bool, error) {
+func (k *Link) receive(flags uintptr) (bool, error) {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(k.fd), uintptr(unsafe.Pointer(&k.loop.in[0])),
-		uintptr(len(k.loop.in)), syscall.MSG_DONTWAIT, 0, 0)
+		uintptr(len(k.loop.in)), flags, 0, 0)
 	switch {
-	case errno == unix.EAGAIN || errno == unix.EINTR:
+	case errno == unix.EAGAIN:
+		k.loop.calm = flags == 0
+		return false, nil
+	case errno == unix.EINTR:
 		return false, nil
 	case errno != 0:
 		return false, k.over(os.NewSyscallError("recv", errno))

@@ -1,9 +1,9 @@
 package pgwire
 
 import (
+	"errors"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +12,6 @@ import (
 // Connections that are more than a socket, as those with TLS are, are served by a loop as well: many answers, of which
 // one is larger than what sockets take at once, a request that is, and the end.
 func TestLoopRelays(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	l, err := NewLoop()
 	if err != nil {
 		t.Fatal(err)
@@ -88,5 +86,62 @@ func TestLoopRelays(t *testing.T) {
 	l.Wake()
 	if err := l.Wait(-1, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// A connection that is alone in its loop is waited for by receiving: answers at once and late ones, being woken, and
+// its end are all noticed.
+func TestLoopAlone(t *testing.T) {
+	l, err := NewLoop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ours, theirs := net.Pipe()
+	d, err := (&Conn{socket: waiting{ours}}).Detach()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := l.Add(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := message('C', "SELECT 1\x00") + message('Z', "I")
+	pauses := []time.Duration{0, 3 * rawWait, 0, 0} // after the second one waits are ordinary
+	go func() {
+		request := make([]byte, len(AppendQuery(nil, "x")))
+		for _, pause := range pauses {
+			_, _ = io.ReadFull(theirs, request)
+			time.Sleep(pause)
+			_, _ = io.WriteString(theirs, answer[:9])
+			_, _ = io.WriteString(theirs, answer[9:])
+		}
+		_, _ = io.ReadFull(theirs, request)
+		l.Wake()
+		time.Sleep(3 * rawWait)
+		_ = theirs.Close()
+	}()
+	var lost error
+	answers := 0
+	for n := 0; lost == nil; n++ {
+		if n > 100 {
+			t.Fatal("waits return without end")
+		}
+		if !k.pending {
+			if err := k.Send(AppendQuery(nil, "x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := l.Wait(-1, func(_ *Link, err error) {
+			if lost = err; err == nil {
+				answers++
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said := (*LostError)(nil); answers != len(pauses) || !errors.As(lost, &said) {
+		t.Errorf("%d answers, then %v", answers, lost)
 	}
 }

@@ -14,6 +14,7 @@ package pgwire
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // Server is a database to connect to. It holds a password: it is never printed as a whole.
@@ -72,7 +74,14 @@ func (s *Server) GoString() string { return s.String() }
 
 // hijack connects and gives the bare connection.
 func (s *Server) hijack(ctx context.Context) (*pgconn.HijackedConn, error) {
-	pc, err := pgconn.ConnectConfig(ctx, s.config)
+	// Where connecting has lasted, pgconn has left a goroutine that reads on, and keeps what it gets for this reader.
+	var reader io.Reader
+	config := s.config.Copy()
+	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		reader = r
+		return s.config.BuildFrontend(r, w)
+	}
+	pc, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
@@ -83,8 +92,20 @@ func (s *Server) hijack(ctx context.Context) (*pgconn.HijackedConn, error) {
 	if err != nil {
 		return nil, refusal(s.String(), err)
 	}
+	if _, ok := h.Conn.(*tls.Conn); ok { // of others the descriptor is taken, and that goroutine ends with the rest
+		h.Conn = readBy{h.Conn, reader}
+	}
 	return h, nil
 }
+
+// readBy is a connection that is read by way of something else.
+type readBy struct {
+	net.Conn
+	reader io.Reader
+}
+
+// Read implements net.Conn.
+func (r readBy) Read(b []byte) (int, error) { return r.reader.Read(b) }
 
 // Conn is a connection that blocks. One goroutine uses it at a time; Stop alone may come from another.
 type Conn struct {

@@ -17,6 +17,7 @@ import (
 
 	"plimsoll/internal/nearest"
 	"plimsoll/internal/secret"
+	"plimsoll/internal/worker"
 	"plimsoll/internal/workload"
 	"plimsoll/scenario"
 )
@@ -36,6 +37,9 @@ type Config struct {
 	Password secret.Source
 
 	Database string
+
+	CPUs       string // that a server of the run's own is kept on, and
+	ClientCPUs string // those of the load, as worker.ReadCPUs gives them; "": all that the machine has
 }
 
 // Names and numbers of a server of a run's own.
@@ -47,6 +51,14 @@ const (
 
 // Own reports whether the run starts the server itself.
 func (c Config) Own() bool { return c.URL == "" }
+
+// Env is what the environment of a load on this server says.
+func (c Config) Env() []string {
+	if c.ClientCPUs == "" {
+		return nil
+	}
+	return []string{worker.CPUsVariable + "=" + c.ClientCPUs}
+}
 
 // Admit makes a server of the run's own for more than 250 clients let them in, and so many connections more, unless the
 // file says what it lets in.
@@ -112,7 +124,15 @@ func (r *reading) text(n *yaml.Node, what string) string {
 	return n.Value
 }
 
-var serverKeys = []string{"password", "settings", "url", "vm_group"}
+func (r *reading) cpus(n *yaml.Node, what string) string {
+	list, err := worker.ReadCPUs(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		r.object(n, "%s: %q is no list of CPUs such as 0-3,8", what, n.Value)
+	}
+	return list
+}
+
+var serverKeys = []string{"client_cpus", "cpus", "password", "settings", "url", "vm_group"}
 
 func (r *reading) server(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
@@ -129,6 +149,10 @@ func (r *reading) server(n *yaml.Node) {
 		switch key.Value {
 		case "vm_group":
 			r.config.Group = r.text(value, "server: vm_group")
+		case "cpus":
+			r.config.CPUs = r.cpus(value, "server: cpus")
+		case "client_cpus":
+			r.config.ClientCPUs = r.cpus(value, "server: client_cpus")
 		case "settings":
 			r.settings(value)
 		case "url":
@@ -147,7 +171,7 @@ func (r *reading) server(n *yaml.Node) {
 			r.object(key, "server: unknown key %q; %s", key.Value, what)
 		}
 	}
-	for _, key := range []string{"vm_group", "settings"} {
+	for _, key := range []string{"vm_group", "settings", "cpus"} {
 		if r.seen["url"] != nil && r.seen[key] != nil {
 			r.object(r.seen[key], "server: %s is of a server that the run starts, and url names one of yours, which is "+
 				"never reconfigured; leave one of them out", key)
@@ -193,6 +217,7 @@ func (r *reading) settings(n *yaml.Node) {
 var urlParameters = map[string]string{
 	"host": "PGHOST", "port": "PGPORT", "sslmode": "PGSSLMODE", "application_name": "PGAPPNAME",
 	"connect_timeout": "PGCONNECT_TIMEOUT", "options": "PGOPTIONS", "channel_binding": "PGCHANNELBINDING",
+	"sslrootcert": "PGSSLROOTCERT", // a file of the machine that runs plimsoll, see PutPassword
 }
 
 func (r *reading) url(n *yaml.Node) {
@@ -248,6 +273,7 @@ func hostPort(u *url.URL) (host, port string) {
 const (
 	accessFile = "server.json"
 	passFile   = ".pgpass"
+	rootFile   = "root.crt"
 )
 
 // access is the content of accessFile.
@@ -256,6 +282,7 @@ type access struct {
 	Password secret.Source `json:"password,omitzero"`
 	Own      bool          `json:"own,omitempty"`
 	PassFile string        `json:"passfile"`
+	RootFile string        `json:"rootfile,omitempty"` // the authorities of the server's certificate, on our machine
 }
 
 // Peers says where the load goes, as workload.Peering has it.
@@ -282,6 +309,9 @@ func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 		}
 		for key, values := range u.Query() {
 			env[urlParameters[key]] = values[0]
+		}
+		if a.RootFile = env["PGSSLROOTCERT"]; a.RootFile != "" && a.RootFile != "system" {
+			env["PGSSLROOTCERT"] = path.Join(folder, rootFile)
 		}
 		host, port := hostPort(u)
 		env["PGHOST"], env["PGPORT"], env["PGUSER"] = host, port, u.User.Username()

@@ -80,7 +80,7 @@ func TestReadObjections(t *testing.T) {
 			"1:15: server: url: it has a password, which lists of processes and histories show; leave it out and give " +
 				"password: env:NAME or file:PATH",
 			`1:15: server: url: "sslcert" is no parameter that a load can have; known are application_name, ` +
-				"channel_binding, connect_timeout, host, options, port, sslmode",
+				"channel_binding, connect_timeout, host, options, port, sslmode, sslrootcert",
 			`1:15: server: url: port "99999": want a whole number from 1 to 65535`,
 			`1:15: server: url: database "/a/b": want one name`},
 		`server: {url: "postgresql:///x"}`: {`1:15: server: url: want one host, not ""`,
@@ -95,7 +95,11 @@ func TestReadObjections(t *testing.T) {
 		"server: {password: 'env:A', vm_group: A, vm_group: B}": {
 			"1:42: server: vm_group is there twice",
 			"1:10: server: password is of a server that url names; a run's own server gets a password by itself"},
-		"server: {runs_already: true}": {`1:10: server: unknown key "runs_already"; known are password, settings, url, vm_group`},
+		"server: {runs_already: true}": {`1:10: server: unknown key "runs_already"; known are client_cpus, ` +
+			`cpus, password, settings, url, vm_group`},
+		"server: {cpus: 0-x, client_cpus: []}": {
+			`1:16: server: cpus: "0-x" is no list of CPUs such as 0-3,8`,
+			`1:34: server: client_cpus: "" is no list of CPUs such as 0-3,8`},
 	} {
 		_, objections := read(t, text)
 		err := &workload.ConfigError{File: "f", Objections: objections}

@@ -10,12 +10,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"plimsoll/internal/regular"
 	"plimsoll/internal/target"
 	"plimsoll/internal/workload"
 )
@@ -45,7 +47,8 @@ func verifier(password string, salt []byte) (string, error) {
 
 // PutPassword puts the password of a job's server on the machine, in a file of mode 0600 that PGPASSFILE of the job's
 // command names: Engine.Run does so before it starts the command. The password of a user's server comes from where the
-// config says, else from where psql would take it on this machine: PGPASSWORD, or ~/.pgpass.
+// config says, else from where psql would take it on this machine: PGPASSWORD, or ~/.pgpass. So does the file that
+// sslrootcert names.
 func PutPassword(ctx context.Context, host target.Host, job workload.Job) error {
 	for name, data := range job.Files {
 		if path.Base(name) != accessFile {
@@ -62,6 +65,9 @@ func PutPassword(ctx context.Context, host target.Host, job workload.Job) error 
 				return fmt.Errorf("password of the server of workload %s: %w", job.Command.Label, err)
 			}
 		}
+		if err := a.putRoot(ctx, host); err != nil {
+			return fmt.Errorf("server of workload %s: sslrootcert: %w", job.Command.Label, err)
+		}
 		text := "*:*:*:*:" + strings.NewReplacer(`\`, `\\`, `:`, `\:`).Replace(password) + "\n"
 		if err := host.Put(ctx, a.PassFile, fs.FileMode(0o600), strings.NewReader(text)); err != nil {
 			return fmt.Errorf("password of the server of workload %s: %w", job.Command.Label, err)
@@ -69,6 +75,21 @@ func PutPassword(ctx context.Context, host target.Host, job workload.Job) error 
 	}
 	return nil
 }
+
+// putRoot puts the certificates on the machine that the server's is held against.
+func (a access) putRoot(ctx context.Context, host target.Host) error {
+	if a.RootFile == "" || a.RootFile == "system" {
+		return nil
+	}
+	text, err := regular.Read(a.RootFile, os.O_RDONLY, mostRoots)
+	if err != nil {
+		return err
+	}
+	return target.WriteFile(ctx, host, path.Join(path.Dir(a.PassFile), rootFile), text)
+}
+
+// mostRoots is how large a file of certificates may be.
+const mostRoots = 1 << 20
 
 func (a access) password(ctx context.Context) (string, error) {
 	if a.Password.String() != "nowhere" {

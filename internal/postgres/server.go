@@ -52,11 +52,11 @@ func (c Config) Server(spec workload.Spec) (workload.Server, error) {
 		sql += fmt.Sprintf("CREATE DATABASE %s;\n", c.Database)
 	}
 	const folder = ServerFolder
-	// The last argument tells servers of other settings apart: see loads.Set.
+	// The last but one tells servers of other settings apart: see loads.Set.
 	sum := fnv.New32a()
-	fmt.Fprint(sum, settings.String(), c.Database)
+	fmt.Fprint(sum, settings.String(), c.Database, c.CPUs)
 	service := target.Service{Name: "postgresql", Command: target.Command{
-		Argv:   []string{"/bin/sh", folder + "/server.sh", "", fmt.Sprintf("%08x", sum.Sum32())},
+		Argv:   []string{"/bin/sh", folder + "/server.sh", "", fmt.Sprintf("%08x", sum.Sum32()), c.CPUs},
 		Stdout: folder + "/output", Stderr: folder + "/output"}}
 	if c.Group != "" {
 		service.Command.Argv[2] = spec.Address

@@ -36,5 +36,11 @@ if [ ! -f made ]; then
 	if grep -q ERROR first.log; then cat first.log >&2; exit 1; fi
 	touch made
 fi
+if [ -n "${3:-}" ]; then
+	has=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+	taskset -cp "$3" $$ >/dev/null 2>&1 || :
+	got=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+	[ "$got" = "$3" ] || { echo "server: cpus: $3 are not all here: this machine gives $has" >&2; exit 1; }
+fi
 # The folder of the socket, seen from the data: its whole path may be longer than the 107 bytes that a socket can have.
 exec "$bin/postgres" -D data -k .. -p 5432 -h "$1"

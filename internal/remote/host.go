@@ -101,6 +101,25 @@ func (h *Host) Settle(ctx context.Context, tag string) error {
 			}
 		}
 	}
+	return h.claim(ctx, devices)
+}
+
+// Claim takes the exclusive claim on the devices again, once a host is back that was off. The guard looks at them anew.
+func (h *Host) Claim(ctx context.Context) error {
+	if h.link.Own != nil || len(h.link.devices()) == 0 {
+		return nil
+	}
+	if s, err := h.ServiceState(ctx, guardService); err != nil || s.Running {
+		return err
+	}
+	if err := h.Remove(ctx, ".device-guard"); err != nil { // it tells of the last claim
+		return err
+	}
+	return h.claim(ctx, h.link.devices())
+}
+
+// claim starts what holds the claim, until the run ends or the host does.
+func (h *Host) claim(ctx context.Context, devices []agent.Disk) error {
 	if len(devices) == 0 {
 		return nil
 	}

@@ -24,6 +24,8 @@ type Machine struct {
 	Network string     `json:"network,omitempty"`
 	Role    string     `json:"role,omitempty"`
 	Disks   []DiskSpec `json:"disks,omitempty"`
+	// Power is how its power controller is reached; nil where it has none.
+	Power *target.PowerSetting `json:"power,omitempty"`
 	// Agent is the agent's program on a machine that has it from the start, as an image of ours does; "" puts it there.
 	Agent string `json:"agent,omitempty"`
 	// Own are the data disks of a machine that the run itself has made: nobody else's data are on them, and no consent

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -216,11 +217,12 @@ func compareGrids(d *compare.Document) []grid {
 	for _, f := range d.Unlike {
 		facts.rows = append(facts.rows, append(append([]string{f.Name}, f.Values...), factWeight(f)))
 	}
-	cores := grid{title: "Throughput per processor", head: []string{"side", "workload", "operations", "vCPUs",
-		"a vCPU is", "per vCPU", "per physical core"}}
+	cores := grid{title: "Throughput per processor", head: []string{"side", "workload", "operations", "processors",
+		"vCPUs", "a vCPU is", "physical cores", "per vCPU", "per physical core"}}
 	for _, n := range d.Normalised {
 		cores.rows = append(cores.rows, []string{n.Side, measureName(n.Cell, n.Workload, ""), quantity(n.OpsPerSecond,
-			n.Unit), plain(float64(n.VCPUs)), n.VCPU, optional(n.PerVCPU, n.Unit), optional(n.PerPhysicalCore, n.Unit)})
+			n.Unit), cmp.Or(n.Of, "not known"), plain(float64(n.VCPUs)), n.VCPU, optional(n.PhysicalCores, "count"),
+			optional(n.PerVCPU, n.Unit), optional(n.PerPhysicalCore, n.Unit)})
 	}
 	order := grid{title: "Order of the runs", head: []string{"rate", "drift per run", "interval", "p",
 		"confounded with the sides"}}

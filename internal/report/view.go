@@ -38,6 +38,7 @@ type view struct {
 	MoreWindows int
 	Events      []eventView
 	PanelGroups []panelGroup
+	Servers     []panelView // what database servers counted
 	Machines    []metricView
 	Heats       []heatPanel
 	Environment []factGroup
@@ -208,6 +209,7 @@ func newView(doc *Document) *view {
 		budget = min(budget, allPoints/n)
 	}
 	v.panels(budget)
+	v.servers(budget)
 	v.machines(budget)
 	for i, h := range doc.Heat {
 		if hv := newHeat(h, fmt.Sprintf("h%d", i), v.origin,
@@ -411,10 +413,11 @@ func ofSections(series []result.Series) []result.Series {
 }
 
 func (v *view) machines(budget int) {
-	for _, name := range metrics(v.Document.Series) {
+	series := slices.DeleteFunc(slices.Clone(v.Document.Series), ofServers)
+	for _, name := range metrics(series) {
 		var total, each []result.Series
 		unit := ""
-		for _, s := range v.Document.Series {
+		for _, s := range series {
 			if s.Metric() != name {
 				continue
 			}
@@ -525,7 +528,8 @@ func (v *view) Index() []entry {
 	}{
 		{len(v.Table) > 0, "figures", "Figures"}, {len(v.Findings) > 0, "found", "Findings"},
 		{len(v.Windows) > 0, "windows", "Phases"}, {len(v.Events) > 0, "events", "Events"},
-		{len(v.PanelGroups) > 0, "results", "Results"}, {len(v.Latencies) > 0, "latency", "Percentiles"},
+		{len(v.PanelGroups) > 0, "results", "Results"}, {len(v.Servers) > 0, "server", "The server"},
+		{len(v.Latencies) > 0, "latency", "Percentiles"},
 		{len(v.Preconditioned)+len(v.Written) > 0, "prepared", "Preparation"},
 		{len(v.Heats) > 0, "heat", "Latency over time"}, {len(v.Machines) > 0, "machines", "Each VM"}, {true, "about",
 			"What was run"},

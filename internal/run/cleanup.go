@@ -25,6 +25,9 @@ func Cleanup(ctx context.Context, folder *result.Folder, t target.Target) ([]str
 	if err != nil && len(remains) == 0 {
 		remains = []string{sentence(err)}
 	}
+	if left := restoreHugePages(folder.Dir(), kernelPages); left != "" {
+		remains = append(remains, left)
+	}
 	verdict := result.Verdict{State: "yes", Reason: "by a clean-up after the run"}
 	if len(remains) > 0 {
 		verdict = result.Verdict{State: "partly", Reason: "what remains: " + some(remains)}

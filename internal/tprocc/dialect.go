@@ -35,6 +35,7 @@ type Part int
 // The parts, in their order.
 const (
 	Tables     Part = iota // that Create does not make; may be given again, as all parts
+	Emptied                // after rows of warehouses that were begun were deleted: gives their room back
 	Indexes                // after the rows
 	Procedures             // that do the transactions
 	Statistics             // after that, so that the first minutes are as later ones
@@ -69,6 +70,8 @@ const (
 	Serialization         // the same, for another reason
 	Lost                  // the connection ended: it is not known whether it was committed
 	Refused               // no connection
+	OutOfSpace            // a disk of the server is full
+	Cancelled             // it took too long for the server's settings, or somebody cancelled it
 	Failed                // any other error
 	outcomes
 )

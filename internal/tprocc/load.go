@@ -90,8 +90,12 @@ func (l *Load) Run(ctx context.Context) (err error) {
 	if len(todo) > 0 && todo[0] == 0 {
 		l.total.Add(itemBytes - warehouseBytes)
 	}
-	if err := l.fill(ctx, todo, state); err != nil {
+	if err := l.empty(s, todo, state); err != nil {
 		return fmt.Errorf("load: %w", err)
+	}
+	if err := l.fill(ctx, todo); err != nil {
+		return fmt.Errorf("load: %w; loaded are %d of %d warehouses, which stay: the next load goes on with the others", err,
+			l.done.Load(), l.Warehouses)
 	}
 	for _, part := range []Part{Indexes, Procedures, Statistics} {
 		if err := all(s, l.Dialect.Script(part)); err != nil {
@@ -167,7 +171,7 @@ func setState(d Dialect, s Session, w int, state string) error {
 }
 
 // fill loads what is to do with several sessions.
-func (l *Load) fill(ctx context.Context, todo []int, state map[int]string) error {
+func (l *Load) fill(ctx context.Context, todo []int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	next := make(chan int)
 	group.Go(func() error {
@@ -189,7 +193,7 @@ func (l *Load) fill(ctx context.Context, todo []int, state map[int]string) error
 			}
 			defer s.Close() //nolint:errcheck // nothing is lost with it
 			for w := range next {
-				if err := l.warehouse(s, w, state[w] != ""); err != nil {
+				if err := l.warehouse(s, w); err != nil {
 					return fmt.Errorf("warehouse %d: %w", w, err)
 				}
 			}
@@ -199,27 +203,44 @@ func (l *Load) fill(ctx context.Context, todo []int, state map[int]string) error
 	return group.Wait()
 }
 
-// warehouse loads one; 0 is the items.
-func (l *Load) warehouse(s Session, w int, begun bool) error {
-	tables := WarehouseTables
+// tablesOf are those of a warehouse; 0 is the items.
+func tablesOf(w int) []Table {
 	if w == 0 {
-		tables = []Table{ItemTable}
+		return []Table{ItemTable}
 	}
-	if begun {
-		for _, t := range tables {
+	return WarehouseTables
+}
+
+// empty deletes what is there of warehouses that were begun, and gives its room back before others are loaded.
+func (l *Load) empty(s Session, todo []int, state map[int]string) error {
+	begun := false
+	for _, w := range todo {
+		if state[w] == "" {
+			continue
+		}
+		begun = true
+		for _, t := range tablesOf(w) {
 			where := ""
 			if w > 0 {
 				where = fmt.Sprintf(" WHERE %s = %d", t.Warehouse, w)
 			}
 			if err := s.Exec(name(l.Dialect, "DELETE FROM tprocc."+t.Name+where)); err != nil {
-				return err
+				return fmt.Errorf("warehouse %d: empty table %s: %w", w, t.Name, err)
 			}
 		}
 	}
+	if !begun {
+		return nil
+	}
+	return all(s, l.Dialect.Script(Emptied))
+}
+
+// warehouse loads one; 0 is the items.
+func (l *Load) warehouse(s Session, w int) error {
 	if err := setState(l.Dialect, s, w, "loading"); err != nil {
 		return err
 	}
-	for _, t := range tables {
+	for _, t := range tablesOf(w) {
 		rows, err := l.Data.Read(t.Name, w)
 		if err == nil {
 			err = s.Copy(t, &counted{rows, l, time.Now()})

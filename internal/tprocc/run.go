@@ -19,7 +19,7 @@ const lateAfter = 10 * time.Millisecond
 // MostTries is how often a transaction is tried that the server undid for another's sake.
 const MostTries = 10
 
-// again is the pause before a lost connection is made again.
+// again is the pause before a lost connection is made again, and after a transaction that met a full disk.
 const again = time.Second
 
 // Run is users at work on a schema for a time.
@@ -29,8 +29,10 @@ type Run struct {
 	Duration time.Duration
 	Threads  int       // that drive them, where the dialect has a choice
 	Words    io.Writer // told of the first error of each kind, by one goroutine at a time
+	Untimed  bool      // keep no times, to measure what keeping them costs
 
 	begin     time.Time
+	cpu       float64 // seconds that this process had used then
 	begun     chan struct{}
 	once      sync.Once
 	recorders []*Recorder
@@ -43,11 +45,12 @@ func (r *Run) say(format string, args ...any) {
 	fmt.Fprintf(r.Words, format, args...)
 }
 
-// NewRun is a run of so many users on so many warehouses. The same seed gives every user the same inputs.
-func NewRun(users, warehouses, threads int, seed uint64) *Run {
+// NewRun is a run of so many users on so many warehouses, numbered from first, which is 0 but where other machines have
+// the users before. The same seed gives every user the same inputs.
+func NewRun(first, users, warehouses, threads int, seed uint64) *Run {
 	r := &Run{Threads: max(1, min(threads, users)), begun: make(chan struct{}), Words: io.Discard}
 	for n := range users {
-		r.Users = append(r.Users, NewUser(n, warehouses, seed))
+		r.Users = append(r.Users, NewUser(first+n, warehouses, seed))
 	}
 	for range r.Threads {
 		r.recorders = append(r.recorders, &Recorder{run: r})
@@ -57,8 +60,11 @@ func NewRun(users, warehouses, threads int, seed uint64) *Run {
 
 // Begin is called by Dialect.Drive when all users are connected: time begins now.
 func (r *Run) Begin() {
-	r.once.Do(func() { r.begin = time.Now(); close(r.begun) })
+	r.once.Do(func() { r.begin, r.cpu = time.Now(), cpuSeconds(); close(r.begun) })
 }
+
+// CPUSeconds is the processor time of this process since Begin: connecting is no part of it.
+func (r *Run) CPUSeconds() float64 { return cpuSeconds() - r.cpu }
 
 // Now is the time since Begin.
 func (r *Run) Now() time.Duration { return time.Since(r.begin) }
@@ -105,7 +111,10 @@ func (c *Counts) add(o *Counts) {
 }
 
 // Errors are transactions that were not done.
-func (c *Counts) Errors() uint64 { return c.GivenUp + c.Outcomes[Lost] + c.Outcomes[Failed] }
+func (c *Counts) Errors() uint64 {
+	return c.GivenUp + c.Outcomes[Lost] + c.Outcomes[OutOfSpace] +
+		c.Outcomes[Cancelled] + c.Outcomes[Failed]
+}
 
 // Retries are tries after the first.
 func (c *Counts) Retries() uint64 {
@@ -174,12 +183,17 @@ func (rec *Recorder) Done(u *User, how Outcome, err error, now time.Duration) (d
 		} else if u.tries > 1 {
 			from = u.due // of the first try
 		}
-		c.Times[kind].Add(uint64(max(now-from, 0)), 1)
+		if !rec.run.Untimed {
+			c.Times[kind].Add(uint64(max(now-from, 0)), 1)
+		}
 		if how == Committed {
 			c.Committed[kind]++
 		}
 	}
 	u.due, u.tries = now, 0
+	if how == OutOfSpace { // room may be made; until then more tries only fill the server's log
+		u.due += again
+	}
 	u.Next()
 	if rec.run.Keying {
 		mean := float64(kind.Think())
@@ -203,7 +217,7 @@ func (rec *Recorder) Refused(u *User, err error, now time.Duration) (due time.Du
 // String is what measures call the outcome.
 func (o Outcome) String() string {
 	return [...]string{"committed", "rolled back", "deadlock", "serialization failure", "lost connection",
-		"refused connection", "other error"}[o]
+		"refused connection", "error out of space", "cancelled transaction", "other error"}[o]
 }
 
 // Block drives each user from a goroutine of its own over a connection of its own. It is Dialect.Drive for terminals

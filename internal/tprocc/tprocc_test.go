@@ -127,6 +127,15 @@ func TestShares(t *testing.T) {
 }
 
 func TestHomes(t *testing.T) {
+	taken := map[[2]int]int{} // by users of several machines
+	for machine := range 3 {
+		for _, u := range tprocc.NewRun(machine*4, 4, 5, 1, 7).Users {
+			taken[[2]int{u.Warehouse, u.District}]++
+		}
+	}
+	if want := 12; len(taken) != want {
+		t.Errorf("%d users have %d homes: %v", want, len(taken), taken)
+	}
 	seats := map[[2]int]int{}
 	for n := range 60 {
 		w, d := tprocc.Home(n, 3)
@@ -228,7 +237,7 @@ func (terminal) Close() error { return nil }
 func TestKeying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const users = 1000
-		r := tprocc.NewRun(users, 100, 2, 7)
+		r := tprocc.NewRun(0, users, 100, 2, 7)
 		r.Keying, r.Duration = true, 20*time.Minute
 		err := r.Block(t.Context(), func(context.Context) (tprocc.Terminal, error) {
 			return terminal(func(in *tprocc.Input) tprocc.Outcome {
@@ -262,7 +271,7 @@ func TestKeying(t *testing.T) {
 // A server that stalls shows in response times and in sends that come late, not in the number of users.
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := tprocc.NewRun(200, 20, 2, 7)
+		r := tprocc.NewRun(0, 200, 20, 2, 7)
 		r.Keying, r.Duration = true, 5*time.Minute
 		begin := time.Now()
 		err := r.Block(t.Context(), func(context.Context) (tprocc.Terminal, error) {
@@ -290,18 +299,20 @@ func TestFailures(t *testing.T) {
 		done, err uint64
 	}{
 		{"deadlock once", func(n int) tprocc.Outcome { return pick(n == 3, tprocc.Deadlock) },
-			tprocc.Counts{Outcomes: [7]uint64{tprocc.Deadlock: 1}}, 99, 0},
+			tprocc.Counts{Outcomes: [9]uint64{tprocc.Deadlock: 1}}, 99, 0},
 		{"always in the way", func(n int) tprocc.Outcome { return pick(n >= 11, tprocc.Serialization) },
-			tprocc.Counts{Outcomes: [7]uint64{tprocc.Serialization: 90}, GivenUp: 9}, 10, 9},
+			tprocc.Counts{Outcomes: [9]uint64{tprocc.Serialization: 90}, GivenUp: 9}, 10, 9},
 		{"lost", func(n int) tprocc.Outcome { return pick(n == 5, tprocc.Lost) },
-			tprocc.Counts{Outcomes: [7]uint64{tprocc.Lost: 1, tprocc.Refused: 2}}, 99, 1},
+			tprocc.Counts{Outcomes: [9]uint64{tprocc.Lost: 1, tprocc.Refused: 2}}, 99, 1},
+		{"cancelled", func(n int) tprocc.Outcome { return pick(n == 5, tprocc.Cancelled) },
+			tprocc.Counts{Outcomes: [9]uint64{tprocc.Cancelled: 1}}, 99, 1},
 		{"other", func(n int) tprocc.Outcome { return pick(n == 5, tprocc.Failed) },
-			tprocc.Counts{Outcomes: [7]uint64{tprocc.Failed: 1}}, 99, 1},
+			tprocc.Counts{Outcomes: [9]uint64{tprocc.Failed: 1}}, 99, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var words strings.Builder
-				r := tprocc.NewRun(1, 1, 1, 7)
+				r := tprocc.NewRun(0, 1, 1, 1, 7)
 				r.Duration, r.Words = time.Hour, &words
 				n, connects := 0, 0
 				ctx, cancel := context.WithCancel(t.Context())
@@ -344,7 +355,7 @@ func pick(is bool, how tprocc.Outcome) tprocc.Outcome {
 }
 
 func TestUnreachable(t *testing.T) {
-	r := tprocc.NewRun(40, 1, 2, 7)
+	r := tprocc.NewRun(0, 40, 1, 2, 7)
 	r.Duration = time.Hour
 	err := r.Block(t.Context(), func(context.Context) (tprocc.Terminal, error) { return nil, errors.New("too many") })
 	if err == nil || err.Error() != "too many" {
@@ -386,7 +397,7 @@ func BenchmarkNext(b *testing.B) {
 }
 
 func BenchmarkRecord(b *testing.B) {
-	r := tprocc.NewRun(1, 1, 1, 7)
+	r := tprocc.NewRun(0, 1, 1, 1, 7)
 	r.Duration = time.Hour
 	rec := r.Recorder(0)
 	rec.First(r.Users[0])

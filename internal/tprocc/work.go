@@ -26,6 +26,7 @@ type Job struct {
 	Load       bool          `json:"load,omitempty"` // warehouses; else run users
 	Warehouses int           `json:"warehouses"`
 	Users      int           `json:"users,omitempty"`
+	First      int           `json:"first_user,omitempty"` // the number of the first: other machines have those before
 	Keying     bool          `json:"keying,omitempty"`
 	Threads    int           `json:"threads"`
 	Seed       uint64        `json:"seed"`
@@ -47,6 +48,7 @@ func (j Job) Check() (objections []string) {
 	}
 	between("warehouses:", j.Warehouses, 1, MostWarehouses)
 	between("users:", j.Users, 1, 100_000)
+	between("first user:", j.First, 0, 1_000_000_000)
 	between("threads:", j.Threads, 1, 1024)
 	return objections
 }
@@ -70,7 +72,7 @@ func Measures() []result.Measure {
 		{Name: "rollbacks", Unit: "rollbacks", Kind: result.Count},
 	}
 	for _, name := range []string{"retries", "deadlocks", "serialization_failures", "lost_connections",
-		"refused_connections", "other_errors", "given_up", "late"} {
+		"refused_connections", "out_of_space", "cancelled", "other_errors", "given_up", "late"} {
 		all = append(all, result.Measure{Name: name, Unit: strings.ReplaceAll(name, "_", " "), Better: result.Lower,
 			Kind: result.Count})
 	}
@@ -266,7 +268,7 @@ func (w *work) run(ctx context.Context, words io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := NewRun(w.job.Users, w.job.Warehouses, w.job.Threads, w.job.Seed)
+	r := NewRun(w.job.First, w.job.Users, w.job.Warehouses, w.job.Threads, w.job.Seed)
 	r.Keying, r.Duration, r.Words = w.job.Keying, w.job.Duration, words
 	done, failed := make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)
@@ -280,15 +282,10 @@ func (w *work) run(ctx context.Context, words io.Writer) error {
 	case <-done:
 		return <-failed
 	}
-	w.cpu = cpuSeconds() // connecting is no part of it
+	w.cpu = r.cpu
 	bound := time.AfterFunc(r.Duration+underWay, cancel)
 	defer bound.Stop()
-	said := every(done, func() error {
-		if r.Now() >= r.Duration {
-			return nil // what is under way is waited for
-		}
-		return w.print(w.state(r, r.Now()))
-	})
+	said := w.report(r, done)
 	if said != nil {
 		cancel()
 	}
@@ -300,6 +297,21 @@ func (w *work) run(ctx context.Context, words io.Writer) error {
 		return fmt.Errorf("transactions were under way %v after the end: the server does not answer", underWay)
 	}
 	return w.end(ctx, r, before, words)
+}
+
+// report writes what users did about every second, until done is closed.
+func (w *work) report(r *Run, done <-chan struct{}) error {
+	return every(done, func() error {
+		if r.Now() >= r.Duration {
+			return nil // what is under way is waited for
+		}
+		return w.print(w.state(r, r.Now()))
+	})
+}
+
+// Report writes a worker.State to out about every second, as Work does, until done is closed.
+func (r *Run) Report(out io.Writer, done <-chan struct{}) error {
+	return (&work{out: json.NewEncoder(out), cpu: r.cpu}).report(r, done)
 }
 
 // end holds what the server has against what was counted, and prints the last state.
@@ -356,7 +368,8 @@ func (w *work) state(r *Run, elapsed time.Duration) worker.State {
 		s.Values[2] = new(float64(all) / float64(news))
 	}
 	for _, n := range []uint64{c.Outcomes[RolledBack], c.Retries(), c.Outcomes[Deadlock], c.Outcomes[Serialization],
-		c.Outcomes[Lost], c.Outcomes[Refused], c.Outcomes[Failed], c.GivenUp, c.Late} {
+		c.Outcomes[Lost],
+		c.Outcomes[Refused], c.Outcomes[OutOfSpace], c.Outcomes[Cancelled], c.Outcomes[Failed], c.GivenUp, c.Late} {
 		s.Values = append(s.Values, new(float64(n)))
 	}
 	w.last.elapsed, w.last.all, w.last.news = elapsed, all, news

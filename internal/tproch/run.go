@@ -35,6 +35,9 @@ const (
 
 var classNames = [classes]string{"lost_connections", "refused_connections", "cancelled", "out_of_space", "other_errors"}
 
+// diskFull is the SQLSTATE of a file that could not grow.
+const diskFull = "53100"
+
 func classOf(err error) int {
 	refusal, server := (*pgconn.ConnectError)(nil), (*pgconn.PgError)(nil)
 	switch {
@@ -42,9 +45,9 @@ func classOf(err error) int {
 		return refused
 	case !errors.As(err, &server) || strings.HasPrefix(server.Code, "08") || strings.HasPrefix(server.Code, "57P"):
 		return lost
-	case server.Code == "57014":
+	case server.Code == "57014" || server.Code == "55P03":
 		return cancelled
-	case strings.HasPrefix(server.Code, "53"):
+	case server.Code == diskFull:
 		return outOfSpace
 	}
 	return otherError

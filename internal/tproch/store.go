@@ -100,7 +100,16 @@ func (s *Store) connect(ctx context.Context) (*pgconn.PgConn, error) {
 
 // begin takes the database for us alone and reads the mark.
 func (s *Store) begin(ctx context.Context) error {
-	rows, err := s.rows(ctx, "select pg_try_advisory_lock(hashtext('"+Schema+"'))")
+	const lock = "select pg_try_advisory_lock(hashtext('" + Schema + "'))"
+	rows, err := s.rows(ctx, lock)
+	// A connection that was closed just now keeps its lock until the server has noticed.
+	for range 50 {
+		if err != nil || rows[0][0] == "t" {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+		rows, err = s.rows(ctx, lock)
+	}
 	if err != nil {
 		return err
 	}
@@ -239,7 +248,13 @@ func (p portion) String() string { return p.table.String() + " " + strconv.Forma
 // Another scale than that of what is there is an error. Progress is told after each portion and before each further
 // step, from any goroutine but never two at once; told may be nil.
 func (s *Store) Load(ctx context.Context, g *Generator, told func(Progress)) error {
-	fail := func(err error) error { return fmt.Errorf("load: database %q: %w", s.config.Database, err) }
+	fail := func(err error) error {
+		err = fmt.Errorf("load: database %q: %w", s.config.Database, err)
+		if server := (*pgconn.PgError)(nil); errors.As(err, &server) && server.Code == diskFull {
+			err = fmt.Errorf("%w; make room on the server's disk, then run again: portions that are loaded stay", err)
+		}
+		return err
+	}
 	switch {
 	case s.state.Scale == g.scale && s.state.Loaded:
 		return nil
@@ -258,6 +273,12 @@ func (s *Store) Load(ctx context.Context, g *Generator, told func(Progress)) err
 	case s.state.Scale != g.scale:
 		return fail(fmt.Errorf("its schema %s holds scale %v, not %v; with reload: true it is dropped and loaded anew",
 			Schema, s.state.Scale, g.scale))
+	default: // of a load that was cut off: the room of rows that were never committed
+		for t := range tables {
+			if err := exec(ctx, s.conn, "vacuum "+t.String()); err != nil {
+				return fail(err)
+			}
+		}
 	}
 	if told == nil {
 		told = func(Progress) {}

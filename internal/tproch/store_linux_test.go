@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/goleak"
 
+	"plimsoll/internal/device/devicetest"
 	"plimsoll/internal/postgres/postgrestest"
 	"plimsoll/internal/worker"
 )
@@ -129,6 +130,32 @@ func TestLoadResumesAndDrops(t *testing.T) {
 	}
 	if err := s.Load(t.Context(), generator(0.01), nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// A load that fills its disk says so, and goes on with the portions that are missing when there is room again.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := devicetest.Mounted(t, "ext4", 96<<20)
+	server := postgrestest.Start(t)
+	server.OnDisk("small", disk)
+	giveBack := devicetest.Fill(t, disk, 12<<20)
+	s, err := Open(t.Context(), strings.Replace(server.SocketURL(), "/postgres?", "/small?", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // the server ends with the test
+	err = s.Load(t.Context(), generator(0.01), nil)
+	const want = "make room on the server's disk, then run again: portions that are loaded stay"
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "53100") {
+		t.Fatalf("%v, want %q", err, want)
+	}
+	giveBack()
+	if err := s.Load(t.Context(), generator(0.01), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.counts(t); got[Line] != "60175" {
+		t.Error(got)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,38 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/device/devicetest"
 	"plimsoll/internal/needs"
 )
-
-// mounted is a small file system of its own, on a loop device.
-func mounted(t *testing.T, kind string, bytes int64) (dir string) {
-	t.Helper()
-	needs.That(t, os.Getuid() == 0, "root", "mounting takes root")
-	dir = filepath.Join(t.TempDir(), "mnt")
-	image := filepath.Join(t.TempDir(), "image")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(image)
-	if err == nil {
-		err = f.Truncate(bytes)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = f.Close() // nothing was written
-	run := func(argv ...string) {
-		t.Helper()
-		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", argv, err, out)
-		}
-	}
-	run("mkfs."+kind, "-q", image)
-	out, err := exec.Command("mount", "-o", "loop", image, dir).CombinedOutput()
-	needs.That(t, err == nil, "loop mounts", fmt.Sprintf("mount -o loop says %s", out))
-	t.Cleanup(func() { run("umount", "--lazy", dir) })
-	return dir
-}
 
 func onMount(dir string) Options {
 	o := Defaults()
@@ -54,7 +24,7 @@ func onMount(dir string) Options {
 // A real file system that is full: at its reserve the run ends, or goes round; without a reserve the kernel ends it.
 // What was written is right in all cases, and nothing is left behind.
 func TestRealFullDisk(t *testing.T) {
-	dir := mounted(t, "ext4", 64<<20)
+	dir := devicetest.Mounted(t, "ext4", 64<<20)
 	for _, c := range []struct {
 		reserve  int64
 		whenFull string
@@ -86,7 +56,7 @@ func TestRealFullDisk(t *testing.T) {
 }
 
 func TestReadOnlyFileSystem(t *testing.T) {
-	dir := mounted(t, "ext4", 32<<20)
+	dir := devicetest.Mounted(t, "ext4", 32<<20)
 	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +71,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 
 // A file system that goes read-only, and whose mount goes away, while it is written.
 func TestFileSystemThatGoesAway(t *testing.T) {
-	dir := mounted(t, "ext4", 64<<20)
+	dir := devicetest.Mounted(t, "ext4", 64<<20)
 	o := onMount(dir)
 	o.Rate, o.Duration, o.Verify = 5e6, 30*time.Second, false
 	told := false

@@ -60,8 +60,10 @@ type Spec struct {
 	Address string
 	// Peers are the machines that the load goes to, by name, for engines that are Peering; Peer is the place in that
 	// list of the one that is this machine's own, so that loads are spread evenly. Others may be used as well.
-	Peers     []Peer
-	Peer      int
+	Peers []Peer
+	Peer  int
+	// Turn is how many machines of the same start are before this one whose load goes to the same place.
+	Turn      int
 	Prefill   bool          // run the derived prefill job instead of the author's
 	Whole     bool          // prefill only: every data disk from its beginning to its end, whatever the sections say
 	Block     int64         // prefill only: bytes of a write; 0: 1 MiB

@@ -31,7 +31,7 @@ func hostCPU(v *view.Run) []result.Finding {
 		}
 	}
 	if len(names) == 0 {
-		return nil
+		return uncounted(v)
 	}
 	which := "All CPUs of the host together were"
 	if len(v.Manifest.Nodes) > 0 && v.Manifest.Nodes[0].Cores == 1 {
@@ -64,4 +64,43 @@ func hostUse(v *view.Run, l *view.Load) (float64, bool) {
 	}
 	use, ok := all[0].Over(l)
 	return use.Value, ok
+}
+
+// mostUncounted is the share of the time without counters of the machine from which on it is told.
+const mostUncounted = 0.25
+
+// uncounted tells where this machine's counters are missing for much of the time though they are read by the program
+// that runs on it: that program then waited for a CPU, and what it says of servers and machines misses just the time
+// in which they were busiest.
+func uncounted(v *view.Run) []result.Finding {
+	all := v.Percents(result.HostCPUs)
+	if !v.OneHost || len(all) != 1 {
+		return nil
+	}
+	var names []string
+	most := 0.0
+	for _, l := range v.Loads {
+		n, step, there, seconds := 0, all[0].Track.Step, 0, 0.0
+		for _, t := range l.Times() {
+			some, _ := view.FiniteOf(all[0].Track.Between(t.Start, t.End).Ops)
+			there, seconds = there+len(some), seconds+t.End.Sub(t.Start).Seconds()
+		}
+		if n = int(seconds / step); n < 10 {
+			continue
+		}
+		if missing := 1 - float64(there)/float64(n); missing >= mostUncounted {
+			names, most = append(names, l.Name), max(most, missing)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []result.Finding{{
+		Check: "host-cpu", Severity: result.Caution, Subject: "run", Metric: "time without counters of the host",
+		Unit: "%", Value: view.Ptr(100 * most), N: len(names), Limit: view.Ptr(100 * mostUncounted),
+		NoInterval: "counted, not sampled", Basis: "counters of the host, which are read every second",
+		Sentence: fmt.Sprintf("Counters of the host are missing for %s of the time while %s ran: plimsoll itself was not "+
+			"given a CPU to read them. CPU was the limit, and what is known of the host and of servers is of the rest of the "+
+			"time only.", view.Percent(most), view.Some(names)),
+	}}
 }

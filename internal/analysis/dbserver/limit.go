@@ -159,7 +159,19 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 		Basis:      "what sessions at work waited for, as " + said(servers) + " told while the load ran",
 	}
 	clients, closed := clientsOf(l)
+	use, known := cpuOf(v, l, servers)
 	switch _, limited, _ := l.Offered(); {
+	case clients > 0 && closed && limited == 0 && total < hardlyAtWork*float64(clients) && known && use >= busyCPUs:
+		// A session that waits for a CPU to read its statement is not told as at work yet.
+		f.Severity, f.Metric = result.Notice, "CPUs of its machine"
+		f.Value, f.Limit = view.Ptr(use), view.Ptr(busyCPUs)
+		f.Sentence = fmt.Sprintf("The CPUs of the machine of %s were busy %s of the time under %s: CPU was the limit, "+
+			"whoever used it. (Sessions at work were %s of %d; those that wait for a CPU before they begin are not among them.)",
+			said(servers), view.Percent(use/100), l.Name, view.SayCount(total), clients)
+		if beside := besideServer(l, servers); beside != "" {
+			f.Sentence += beside
+		}
+		return f, true
 	case clients > 0 && closed && limited == 0 && total < hardlyAtWork*float64(clients):
 		f.Severity, f.Metric = result.Notice, "clients that the server was at work for"
 		f.Value, f.Limit = view.Ptr(100*total/float64(clients)), view.Ptr(100*hardlyAtWork)
@@ -183,7 +195,6 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 	for _, k := range kinds {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "time: " + k.name, Value: 100 * k.share, Unit: "%"})
 	}
-	use, known := cpuOf(v, l, servers)
 	if known {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "CPUs of its machine", Value: use, Unit: "%"})
 	}
@@ -237,6 +248,21 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 	}
 	f.Sentence += "."
 	return f, true
+}
+
+// besideServer says what of the CPUs of the servers' machines the load generator took, if it ran there.
+func besideServer(l *view.Load, servers []string) string {
+	used := 0.0
+	for _, p := range l.Parts {
+		if s := view.Seconds(p); s > 0 && slices.Contains(servers, p.VM) {
+			used += p.GeneratorCPUSeconds / s
+		}
+	}
+	if used == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" The load generator took %s of them on the same machine: with a machine of its own the "+
+		"server does more.", view.SayCount(used))
 }
 
 // busyThread is the share of a CPU that the busiest thread of a load's generators took, where it was all of one on at

@@ -4,7 +4,7 @@
 // link, "block 8:0" and "char 1:3" are device nodes, "/" is a folder; bytes are written \x00. Lines that begin with "#"
 // are remarks.
 //
-// Loop makes a real device, for tests that write.
+// Loop makes a real device, for tests that write, Mounted a real file system, and Fill fills it.
 //
 // Tests only: no shipped package imports this one.
 package devicetest
@@ -130,4 +130,47 @@ func Attach(t testing.TB, file string, flags ...string) string {
 		}
 	})
 	return node
+}
+
+// Mounted is a file system of a kind ("ext4") and a size in bytes, on a loop device of its own, for as long as the test
+// runs. It wants root, as Attach does.
+func Mounted(t testing.TB, kind string, bytes int64) (dir string) {
+	t.Helper()
+	node, _ := Loop(t, bytes)
+	dir = filepath.Join(t.TempDir(), "mnt")
+	run := func(argv ...string) {
+		t.Helper()
+		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", argv, err, out)
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run("mkfs."+kind, "-q", node)
+	run("mount", node, dir)
+	t.Cleanup(func() { run("umount", "--lazy", dir) })
+	return dir
+}
+
+// Fill takes the room of a file system until so many bytes are left; it is given back by the function that it returns.
+func Fill(t testing.TB, dir string, left int64) (giveBack func()) {
+	t.Helper()
+	var is unix.Statfs_t
+	if err := unix.Statfs(dir, &is); err != nil {
+		t.Fatal(err)
+	}
+	ballast, err := os.CreateTemp(dir, "ballast")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ballast.Close() //nolint:errcheck // nothing is written
+	if err := unix.Fallocate(int(ballast.Fd()), 0, 0, int64(is.Bavail)*is.Bsize-left); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Remove(ballast.Name()); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"plimsoll/internal/listen"
 	"plimsoll/internal/needs"
+	"plimsoll/internal/needs/programtest"
 	"plimsoll/internal/prism"
 	"plimsoll/internal/prism/prismsim"
 	"plimsoll/internal/prism/prismtest"
@@ -30,9 +31,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if file := os.Getenv("PLIMSOLL_CGI"); file != "" {
-		os.Exit(asCGI(file))
-	}
 	os.Setenv("PRISM_TEST", prismtest.Password)
 	os.Setenv("PRISM_WRONG", "sw0rdfish")
 	code := m.Run()
@@ -42,29 +40,6 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
-}
-
-// asCGI answers one request, as plimsoll exporter nutanix --cgi does.
-func asCGI(file string) int {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return 1
-	}
-	c, err := Parse(data)
-	if err != nil {
-		return 1
-	}
-	x, err := New("v1", c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return 1
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	x.PollOnce(ctx)
-	if CGI(os.Stdout, x, os.Getenv("QUERY_STRING"), os.Getenv("REQUEST_METHOD"), false) != nil {
-		return 1
-	}
-	return 0
 }
 
 func source1(t testing.TB, text string) secret.Source {
@@ -198,13 +173,7 @@ func TestPage(t *testing.T) {
 		err != nil {
 		t.Errorf("packed it differs: %v %.500s", err, d)
 	}
-	check(t, text)
-}
-
-// check has promtool look at a page.
-func check(t *testing.T, page string) {
-	t.Helper()
-	run(t, page, needs.Promtool(t), "check", "metrics")
+	programtest.CheckMetrics(t, text)
 }
 
 // One cluster's page holds nothing of another; of several, /metrics tells of the exporter only.
@@ -248,7 +217,7 @@ func TestSeveralClusters(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
-	check(t, all)
+	programtest.CheckMetrics(t, all)
 }
 
 // What goes wrong is told by a metric and a line of the log, without secrets, and leaves the last good values.

@@ -8,7 +8,13 @@
 package postgrestest
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -209,6 +215,81 @@ func (s *Server) SocketURL() string {
 	u := url.URL{Scheme: "postgresql", User: url.UserPassword(User, Password), Path: "/postgres",
 		RawQuery: url.Values{"host": {s.Sockets}, "port": {strconv.Itoa(s.Port)}}.Encode()}
 	return u.String()
+}
+
+// TLS restarts the server with a certificate for 127.0.0.1, and gives files with the authority that signed it and with
+// another one of the same name.
+func (s *Server) TLS() (authority, another string) {
+	s.t.Helper()
+	now := time.Now()
+	of := func(name string, template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate,
+		*ecdsa.PrivateKey) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		template.SerialNumber, template.Subject.CommonName = big.NewInt(now.UnixNano()), name
+		template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.Add(24*time.Hour)
+		if parent == nil {
+			parent, signer = template, key
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		made, err := x509.ParseCertificate(der)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return made, key
+	}
+	write := func(name, kind string, der []byte) string {
+		path := filepath.Join(s.Sockets, name)
+		text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+		if s.as.Credential != nil {
+			if err := os.Chown(path, int(s.as.Credential.Uid), int(s.as.Credential.Gid)); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		return path
+	}
+	root := func() *x509.Certificate { return &x509.Certificate{IsCA: true, BasicConstraintsValid: true} }
+	parent, signer := of("test authority", root(), nil, nil)
+	stranger, _ := of("test authority", root(), nil, nil)
+	leaf, key := of("database", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, parent, signer)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	const certificate = "CERTIFICATE"
+	s.settings = append(s.settings, "ssl=on", "ssl_cert_file="+write("server.crt", certificate, leaf.Raw),
+		"ssl_key_file="+write("server.key", "PRIVATE KEY", der))
+	s.Restart()
+	return write("ca.crt", certificate, parent.Raw), write("other.crt", certificate, stranger.Raw)
+}
+
+// OnDisk makes a database whose tables are in a folder, such as a file system of its own.
+func (s *Server) OnDisk(database, folder string) {
+	s.t.Helper()
+	folder = filepath.Join(folder, database)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.as.Credential != nil {
+		if err := os.Chown(folder, int(s.as.Credential.Uid), int(s.as.Credential.Gid)); err != nil {
+			s.t.Fatal(err)
+		}
+		for up := filepath.Dir(folder); up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
+			if err := os.Chmod(up, 0o755); err != nil { //nolint:gosec // it has to be passed through
+				s.t.Fatal(err)
+			}
+		}
+	}
+	s.Exec("postgres", fmt.Sprintf("CREATE TABLESPACE %s LOCATION '%s'", database, folder))
+	s.Exec("postgres", fmt.Sprintf("CREATE DATABASE %[1]s TABLESPACE %[1]s", database))
 }
 
 // Exec runs SQL with psql and returns its rows, columns split by "|".

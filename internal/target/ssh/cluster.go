@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/remote"
@@ -49,7 +50,8 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	c := &cluster{place: p, hosts: make([]*remote.Host, len(s.Machines)), byName: map[string]*remote.Host{}}
+	c := &cluster{place: p, hosts: make([]*remote.Host, len(s.Machines)), byName: map[string]*remote.Host{},
+		off: make([]atomic.Bool, len(s.Machines))}
 	for i, m := range s.Machines {
 		c.hosts[i] = p.NewHost(m, i)
 		c.byName[m.Name] = c.hosts[i]
@@ -97,18 +99,24 @@ type cluster struct {
 	place  *place
 	hosts  []*remote.Host
 	byName map[string]*remote.Host
+	off    []atomic.Bool // what was switched off, or seen so, until it is back
 }
 
 var (
 	_ target.Cluster      = (*cluster)(nil)
+	_ target.NodePower    = (*cluster)(nil)
 	_ target.ScrapeSource = (*cluster)(nil)
 	_ target.VMAddressed  = (*cluster)(nil)
 )
 
-// VMs implements target.Cluster: every host is one, and was on before.
+// VMs implements target.Cluster: every host is one, and is on unless it was switched off.
 func (c *cluster) VMs(ctx context.Context) (list []target.VM, err error) {
-	for _, h := range c.hosts {
-		list = append(list, target.VM{Name: h.Name(), Group: h.Machine().Role, Node: h.Node(), Power: target.On})
+	for i, h := range c.hosts {
+		v := target.VM{Name: h.Name(), Group: h.Machine().Role, Node: h.Node(), Power: target.On}
+		if c.off[i].Load() {
+			v.Power = target.Off
+		}
+		list = append(list, v)
 	}
 	slices.SortFunc(list, func(a, b target.VM) int { return strings.Compare(a.Name, b.Name) })
 	return list, ctx.Err()
@@ -120,20 +128,6 @@ func (c *cluster) Host(name string) (target.Host, error) {
 		return h, nil
 	}
 	return nil, fmt.Errorf("machine %q: %w", name, target.ErrNoSuchVM)
-}
-
-// NodeState implements target.Cluster: a host that answers is on.
-func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, bool, error) {
-	if node < 0 || node >= len(c.hosts) {
-		return target.Unknown, false, fmt.Errorf("node %d: %w", node, target.ErrNoSuchNode)
-	}
-	switch err := c.hosts[node].Accessible(ctx); {
-	case ctx.Err() != nil:
-		return target.Unknown, false, ctx.Err()
-	case err != nil:
-		return target.Unknown, false, nil
-	}
-	return target.On, true, nil
 }
 
 // Close implements target.Cluster. What runs on the hosts goes on.

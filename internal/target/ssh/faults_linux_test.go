@@ -399,7 +399,7 @@ func FuzzInventory(f *testing.F) {
 	f.Add("hosts: {db1: {address: a, jump: 'u@b:22,c', disks: [{file: 1GiB}, {id: x, consent: y}]}}")
 	f.Add("hosts: []")
 	f.Fuzz(func(t *testing.T, text string) {
-		v, err := parseInventory([]byte(text), func(string, string) (settings, error) { return settings{}, nil })
+		v, err := parseInventory([]byte(text), nil, func(string, string) (settings, error) { return settings{}, nil })
 		if err == nil && len(v.machines) == 0 {
 			t.Error("no hosts, and no objection")
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -20,6 +21,7 @@ import (
 	"plimsoll/internal/regular"
 	"plimsoll/internal/remote"
 	"plimsoll/internal/secret"
+	"plimsoll/internal/target"
 	"plimsoll/unit"
 )
 
@@ -43,6 +45,8 @@ type givenHost struct {
 	Network    string      `yaml:"network"`
 	Role       string      `yaml:"role"`
 	Disks      []givenDisk `yaml:"disks"`
+	// Power is the kind of the power controller and its options.
+	Power map[string]string `yaml:"power"`
 }
 
 type givenDisk struct {
@@ -64,13 +68,15 @@ type inventory struct {
 }
 
 // readInventory reads a file of hosts. All objections come at once, with the lines that they are about.
-func readInventory(ctx context.Context, name string) (inventory, error) {
+func readInventory(ctx context.Context, name string, kinds []target.PowerKind) (inventory, error) {
 	data, err := regular.Read(name, os.O_RDONLY, mostBytes)
 	if err != nil {
 		return inventory{}, fmt.Errorf("inventory: %w", err)
 	}
 	var objections []error
-	v, err := parseInventory(data, func(file, alias string) (settings, error) { return readSettings(ctx, file, alias) })
+	v, err := parseInventory(data, kinds, func(file, alias string) (settings, error) {
+		return readSettings(ctx, file, alias)
+	})
 	for _, e := range unjoined(err) {
 		objections = append(objections, fmt.Errorf("inventory %s: %w", name, e))
 	}
@@ -89,7 +95,8 @@ func unjoined(err error) []error {
 }
 
 // parseInventory reads the text. settingsOf tells what ssh_config says of a host.
-func parseInventory(data []byte, settingsOf func(file, alias string) (settings, error)) (inventory, error) {
+func parseInventory(data []byte, kinds []target.PowerKind,
+	settingsOf func(file, alias string) (settings, error)) (inventory, error) {
 	var g given
 	if err := strictly(data, &g); err != nil {
 		return inventory{}, err
@@ -106,7 +113,7 @@ func parseInventory(data []byte, settingsOf func(file, alias string) (settings, 
 		return v, fmt.Errorf("%d hosts: at most %d", len(g.Hosts.Content)/2, mostHosts)
 	}
 	names := map[string]int{}
-	ids := map[string]string{}
+	ids, controllers := map[string]string{}, map[string]string{}
 	for i := 0; i < len(g.Hosts.Content); i += 2 {
 		key, node := g.Hosts.Content[i], g.Hosts.Content[i+1]
 		name, line := key.Value, key.Line
@@ -131,6 +138,17 @@ func parseInventory(data []byte, settingsOf func(file, alias string) (settings, 
 		m, problems := h.machine(name, g.SSHConfig, settingsOf)
 		for _, p := range problems {
 			object(line, "host %q: %v", name, p)
+		}
+		if m.Power != nil {
+			if _, err := m.Power.Open(fmt.Sprintf("host %q", name), kinds); err != nil {
+				object(line, "%v", err)
+			}
+			at := fmt.Sprintf("%s %q", m.Power.Kind, []string{m.Power.Options["address"], m.Power.Options["port"],
+				m.Power.Options["system"]})
+			if other := controllers[at]; other != "" {
+				object(line, "host %q: its power controller is that of host %q: each needs its own", name, other)
+			}
+			controllers[at] = name
 		}
 		for _, d := range m.Disks {
 			if where := name + " " + d.ID; d.ID != "" {
@@ -164,6 +182,11 @@ func (h givenHost) machine(
 	object := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	m = remote.Machine{Name: name, Sudo: h.Sudo, Role: h.Role, Network: h.Network,
 		Folder: path.Clean(cmp.Or(h.Folder, "/var/tmp"))}
+	if len(h.Power) > 0 {
+		options := target.Options(maps.Clone(h.Power))
+		delete(options, "kind")
+		m.Power = &target.PowerSetting{Kind: h.Power["kind"], Options: options}
+	}
 	if !path.IsAbs(m.Folder) {
 		object("folder %q: it begins with /", h.Folder)
 	}

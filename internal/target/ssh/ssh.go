@@ -3,7 +3,7 @@
 // An inventory file names them, with what leads to each, its role and its data disks (Options tells where). Package
 // agent is put into a folder of the run's own on every host and does the work there: connections may break and this
 // process may end, and what was started goes on. Each host is one node with one machine, whose group is its role. It
-// makes no machines and powers none.
+// makes no machines, and powers those on and off whose power controllers the inventory names.
 //
 // It refuses hosts whose key is not the one in known_hosts, users that are not let in or may not use sudo, devices that
 // the guard on the host objects to, and folders that are another run's. It never changes what was there before; what a
@@ -60,10 +60,15 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &place{inventory: v.Text("inventory"), nodes: c.Nodes, Access: remote.Access{Agents: v.Text("agents"),
-		Patience: v.Duration(
-			"patience",
-		), Lease: v.Duration("lease"), Clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}}, nil
+	return &place{
+		inventory: v.Text("inventory"),
+		nodes:     c.Nodes,
+		kinds:     c.PowerKinds,
+		Access: remote.Access{Agents: v.Text("agents"),
+			Patience: v.Duration(
+				"patience",
+			), Lease: v.Duration("lease"), Clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})},
+	}, nil
 }
 
 // place is the hosts of an inventory.
@@ -71,6 +76,7 @@ type place struct {
 	remote.Access
 	inventory string
 	nodes     int
+	kinds     []target.PowerKind
 }
 
 // read reads the inventory.
@@ -78,7 +84,7 @@ func (p *place) read(ctx context.Context) (inventory, error) {
 	if p.inventory == "" {
 		return inventory{}, errors.New("target ssh: no inventory: give --target-opt inventory=FILE")
 	}
-	v, err := readInventory(ctx, p.inventory)
+	v, err := readInventory(ctx, p.inventory, p.kinds)
 	if err == nil && p.nodes != 0 && p.nodes != len(v.machines) {
 		err = fmt.Errorf("target ssh: nodes %d: every host is a node, and there are %d", p.nodes, len(v.machines))
 	}
@@ -97,6 +103,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	all, objections := make([]remote.Seen, len(v.machines)), make([]error, len(v.machines))
 	_ = clock.Parallel(p.Clock, len(v.machines), widest, func(i int) error {
 		all[i], objections[i] = p.Inspect(ctx, v.machines[i])
+		objections[i] = errors.Join(objections[i], p.checkPower(ctx, v.machines[i], objections[i]))
 		return nil
 	})
 	facts := target.Facts{Target: "ssh", ClusterName: strings.TrimSuffix(filepath.Base(p.inventory),
@@ -107,12 +114,13 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			target.PeerNetwork:   "the hosts' own",
 			target.VMExporters:   "the hosts' own network",
 		}}
+	claimPower(&facts, v.machines)
 	facts.Lacking("its hosts are there already, and are only reached")
 	for i, m := range v.machines {
 		facts.Machines = append(facts.Machines, target.Machine{Name: m.Name, Group: m.Role, Node: i,
 			Disks: m.DataDisks(all[i].Sizes())})
 		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: m.Name, Cores: all[i].Cores,
-			MemoryBytes: all[i].MemoryBytes, Address: m.Address})
+			MemoryBytes: all[i].MemoryBytes, Address: m.Address, Power: powerKind(m)})
 		if objections[i] == nil {
 			facts.Environment = append(facts.Environment, factsOf(m.Name, all[i])...)
 			objections[i] = all[i].Objections(m)

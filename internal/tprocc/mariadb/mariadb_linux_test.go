@@ -3,6 +3,7 @@ package mariadb_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -112,6 +113,36 @@ func do(t *testing.T, s tprocc.Session, sql string) {
 
 var data = tprocc.Data{Seed: 7, Time: "2026-01-02 03:04:05"}
 
+var peers = flag.Bool("peers", false, "measure what the users cost, as make bench-peers does")
+
+// TestCost prints MariaDB's rows of docs/performance.md.
+func TestCost(t *testing.T) {
+	if !*peers {
+		t.Skip("go test -run TestCost -args -peers")
+	}
+	d := start(t)
+	s, err := d.Connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // a test
+	do(t, s, "CREATE DATABASE bench")
+	if err := (&tprocc.Load{Dialect: d, Warehouses: 2, Workers: 2, Data: data}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, users := range []int{1, 2, 10} {
+		r := tprocc.NewRun(0, users, 2, 2, 7)
+		r.Duration = 10 * time.Second
+		if err := d.Drive(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		used, n := r.CPUSeconds(), r.Counts()
+		p50, _ := n.Times[tprocc.NewOrder].Percentile(0.5)
+		fmt.Printf("MariaDB: %d users, 10 s: %d NOPM, client CPU %.1f us a new order, p50 %v, errors %d\n", users,
+			n.Committed[0]*6, used*1e6/float64(max(1, n.Committed[0])), time.Duration(p50), n.Errors())
+	}
+}
+
 func TestWorkload(t *testing.T) {
 	d := start(t)
 	s, err := d.Connect(context.Background())
@@ -169,7 +200,7 @@ func TestWorkload(t *testing.T) {
 // use has users at work, whose connections are lost once.
 func use(t *testing.T, d mariadb.Dialect, s tprocc.Session) {
 	before := value(t, s, "SELECT SUM(d_next_o_id) FROM bench.district")
-	r := tprocc.NewRun(4, 1, 2, 7)
+	r := tprocc.NewRun(0, 4, 1, 2, 7)
 	var words strings.Builder
 	r.Duration, r.Words = 3*time.Second, &words
 	done := make(chan error, 1)

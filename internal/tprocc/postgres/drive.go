@@ -85,6 +85,10 @@ func outcome(in *tprocc.Input, err error) tprocc.Outcome {
 		return tprocc.Lost
 	case pgwire.Refused:
 		return tprocc.Refused
+	case pgwire.OutOfSpace:
+		return tprocc.OutOfSpace
+	case pgwire.Cancelled:
+		return tprocc.Cancelled
 	}
 	return tprocc.Failed
 }
@@ -112,9 +116,7 @@ func (c *caller) args(in *tprocc.Input) []pgwire.Arg {
 	switch in.Kind {
 	case tprocc.NewOrder:
 		ints(in.Warehouse, in.District, in.Customer)
-		c.list = append(c.list, c.array(in, func(l tprocc.Line) int { return l.Item }),
-			c.array(in, func(l tprocc.Line) int { return l.Supply }),
-			c.array(in, func(l tprocc.Line) int { return l.Quantity }))
+		c.arrays(in.Lines)
 	case tprocc.Payment:
 		ints(in.Warehouse, in.District, in.CustomerWarehouse, in.CustomerDistrict)
 		customer()
@@ -130,13 +132,22 @@ func (c *caller) args(in *tprocc.Input) []pgwire.Arg {
 	return c.list
 }
 
-func (c *caller) array(in *tprocc.Input, of func(tprocc.Line) int) pgwire.Arg {
-	c.text = append(c.text[:0], '{')
-	for i, l := range in.Lines {
-		if i > 0 {
+// arrays adds items, suppliers and quantities, parts of one text.
+func (c *caller) arrays(lines []tprocc.Line) {
+	c.text = c.text[:0]
+	var ends [3]int
+	for k := range ends {
+		c.text = append(c.text, '{')
+		for _, l := range lines {
+			c.text = strconv.AppendInt(c.text, int64([...]int{l.Item, l.Supply, l.Quantity}[k]), 10)
 			c.text = append(c.text, ',')
 		}
-		c.text = strconv.AppendInt(c.text, int64(of(l)), 10)
+		c.text[len(c.text)-1] = '}'
+		ends[k] = len(c.text)
 	}
-	return pgwire.Text(string(append(c.text, '}')))
+	all, begin := string(c.text), 0
+	for _, end := range ends {
+		c.list = append(c.list, pgwire.Text(all[begin:end]))
+		begin = end
+	}
 }

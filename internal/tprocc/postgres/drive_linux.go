@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -15,11 +14,7 @@ import (
 )
 
 // Drive implements tprocc.Dialect. A few threads serve all users, each with a loop over the connections of its own.
-// With a thread for each user that is never idle, waiting for the one answer is cheaper.
 func (d Dialect) Drive(ctx context.Context, r *tprocc.Run) error {
-	if len(r.Users) <= r.Threads && !r.Keying {
-		return r.Block(ctx, d.Terminal)
-	}
 	threads := make([]*thread, r.Threads)
 	for i := range threads {
 		threads[i] = &thread{dialect: d, run: r, rec: r.Recorder(i)}
@@ -114,8 +109,6 @@ type arrival struct {
 }
 
 func (t *thread) serve(ctx context.Context) (err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	if t.loop, err = pgwire.NewLoop(); err != nil {
 		return err
 	}

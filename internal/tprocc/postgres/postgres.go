@@ -61,7 +61,7 @@ func (Dialect) Script(p tprocc.Part) []string {
 		return strings.Split(strings.TrimSuffix(strings.TrimSpace(indexes), ";"), ";\n")
 	case tprocc.Procedures:
 		return []string{procedures}
-	case tprocc.Statistics:
+	case tprocc.Emptied, tprocc.Statistics:
 		var each []string
 		for _, t := range append([]tprocc.Table{tprocc.ItemTable}, tprocc.WarehouseTables...) {
 			each = append(each, "VACUUM ANALYZE tprocc."+t.Name)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"plimsoll/internal/device/devicetest"
 	"plimsoll/internal/needs"
 	"plimsoll/internal/pgwire"
 	pg "plimsoll/internal/postgres"
@@ -114,6 +115,48 @@ func consistent(t testing.TB, d tprocc.Dialect, s tprocc.Session) {
 	}
 }
 
+// A disk that is full while warehouses are loaded, and while users are at work: it is said and counted, and goes on
+// when there is room again.
+func TestFullDisk(t *testing.T) {
+	disk := devicetest.Mounted(t, "ext4", 256<<20)
+	server := postgrestest.Start(t)
+	server.OnDisk("small", disk)
+	d := dialect(t, server.URL())
+	d.Server = d.Server.WithDatabase("small")
+	load := &tprocc.Load{Dialect: d, Warehouses: 1, Workers: 2, Data: data}
+	giveBack := devicetest.Fill(t, disk, 60<<20)
+	err := load.Run(t.Context())
+	for _, want := range []string{"53100", "make room on the server's disk, then run again",
+		"loaded are 0 of 1 warehouses, which stay: the next load goes on with the others"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("%v, want %q", err, want)
+		}
+	}
+	giveBack()
+	// With room for one warehouse and not for another half: what was begun gave its room back.
+	giveBack = devicetest.Fill(t, disk, 130<<20)
+	if err := load.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	giveBack()
+	s := session(t, d)
+	consistent(t, d, s)
+	giveBack = devicetest.Fill(t, disk, 1<<20)
+	r := tprocc.NewRun(0, 8, 1, 2, 7)
+	r.Duration = 6 * time.Second
+	var during uint64
+	c := drive(t, d, r, func() {
+		time.Sleep(3 * time.Second)
+		during = r.Counts().Committed[tprocc.NewOrder]
+		giveBack()
+	})
+	full, after := c.Outcomes[tprocc.OutOfSpace], c.Committed[tprocc.NewOrder]
+	if full == 0 || full > 60 || c.Errors() != full || after < 2*during {
+		t.Errorf("%d met a full disk, %d errors, %d new orders until then and %d after", full, c.Errors(), during, after)
+	}
+	consistent(t, d, s)
+}
+
 // Loading, users in both ways of driving them, and what goes wrong, on one server.
 func TestWorkload(t *testing.T) {
 	server := postgrestest.Start(t, "deadlock_timeout=50ms")
@@ -132,7 +175,7 @@ func TestWorkload(t *testing.T) {
 			"loop":     func(r *tprocc.Run) error { return d.Drive(t.Context(), r) },
 			"blocking": func(r *tprocc.Run) error { return r.Block(t.Context(), d.Terminal) },
 		} {
-			r := tprocc.NewRun(4, 2, 2, 7)
+			r := tprocc.NewRun(0, 4, 2, 2, 7)
 			r.Duration = time.Second
 			var c *tprocc.Counts
 			n := grown(t, s, func() {
@@ -148,7 +191,7 @@ func TestWorkload(t *testing.T) {
 		consistent(t, d, s)
 	})
 	t.Run("connections lost", func(t *testing.T) {
-		r := tprocc.NewRun(4, 2, 2, 8)
+		r := tprocc.NewRun(0, 4, 2, 2, 8)
 		r.Duration = 3 * time.Second
 		var c *tprocc.Counts
 		n := grown(t, s, func() {
@@ -169,7 +212,7 @@ func TestWorkload(t *testing.T) {
 			t.Fatal(err)
 		}
 		server.Set("default_transaction_isolation", "serializable")
-		r := tprocc.NewRun(8, 2, 2, 9)
+		r := tprocc.NewRun(0, 8, 2, 2, 9)
 		r.Duration = time.Second
 		c := drive(t, postgres.Dialect{Server: server}, r, func() {})
 		if c.Retries() == 0 || c.Outcomes[tprocc.Serialization] == 0 || c.Outcomes[tprocc.Failed] != 0 {
@@ -180,7 +223,7 @@ func TestWorkload(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		r := tprocc.NewRun(4, 2, 2, 9)
+		r := tprocc.NewRun(0, 4, 2, 2, 9)
 		r.Duration = time.Hour
 		if err := d.Drive(ctx, r); err == nil && ctx.Err() == nil {
 			t.Error("it ended by itself")

@@ -240,6 +240,8 @@ func outcome(in *tprocc.Input, err error) tprocc.Outcome {
 		return tprocc.Deadlock
 	case said.Number == 3960 || said.Number == 41302 || said.Number == 1222: // snapshots that conflict; a lock's time
 		return tprocc.Serialization
+	case said.Number == 1105 || said.Number == 9002: // a file group, the log is full
+		return tprocc.OutOfSpace
 	case said.Class >= 20 || said.Number == 596: // fatal; the session is in the kill state
 		return tprocc.Lost
 	}

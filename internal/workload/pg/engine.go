@@ -313,7 +313,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Declared: workload.Declared{Operations: operations, Measures: measures},
 		Files:    map[string][]byte{},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, pgload.WorkCommand, folder + jobFile}},
+			Argv: []string{"./" + folder + programFile, pgload.WorkCommand, folder + jobFile}, Env: c.server.Env()},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Lanes: []workload.Lane{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, Rate: c.job.Rate,

@@ -93,6 +93,27 @@ func TestSuite(t *testing.T) {
 }
 
 // An open loop has response times, and service times beside them.
+// The server's certificate is held against the authorities of a file, which reaches the machine with the password.
+func TestTLS(t *testing.T) {
+	server := postgrestest.Start(t)
+	ca, other := server.TLS()
+	of := func(authority string) workload.Spec {
+		return specOf(strings.Replace(with(t, server, "initialise: never\nscripts: [{name: s, weight: 1, text: SELECT 1;}]\n"),
+			"/postgres\"", "/postgres?sslmode=verify-full&channel_binding=require&sslrootcert="+authority+"\"", 1))
+	}
+	outcome, sink, err := run(t, of(ca))
+	if err != nil || outcome.Errors != 0 || sink.Reports[len(sink.Reports)-1].Ops[0].Ops < 10 {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	for authority, want := range map[string]string{
+		other: "?sslrootcert=FILE", ca + "none": "sslrootcert: open " + ca + "none",
+	} {
+		if _, _, err := run(t, of(authority)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestOpenLoop(t *testing.T) {
 	server := postgrestest.Start(t)
 	workloadtest.Suite{

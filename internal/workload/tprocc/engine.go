@@ -129,12 +129,9 @@ func parse(spec workload.Spec) (*config, error) {
 			c.Object(nil, "%s", what)
 		}
 	}
-	c.job.Homes = fmt.Sprintf(
-		"user n, counted from 0, has its home in warehouse n mod %d + 1, district n div %d mod %d + 1",
-		c.job.Warehouses,
-		c.job.Warehouses,
-		tprocc.Districts,
-	)
+	c.job.First = spec.Turn * c.job.Users
+	c.job.Homes = fmt.Sprintf("user n, counted from %d, has its home in warehouse n mod %d + 1, "+
+		"district n div %d mod %d + 1", c.job.First, c.job.Warehouses, c.job.Warehouses, tprocc.Districts)
 	if len(c.Bad.Objections) > 0 {
 		return c, c.Bad
 	}
@@ -285,7 +282,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Declared: workload.Declared{Operations: tprocc.Operations(), Measures: tprocc.Measures()},
 		Files:    map[string][]byte{},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, tprocc.WorkCommand, folder + jobFile}},
+			Argv: []string{"./" + folder + programFile, tprocc.WorkCommand, folder + jobFile}, Env: c.server.Env()},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Lanes: []workload.Lane{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,

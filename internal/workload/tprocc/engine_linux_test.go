@@ -126,15 +126,17 @@ const foreign = "dialect: mariadb\nserver: {url: \"mariadb://app@192.0.2.7:3306\
 // Of a job nothing but where the password is kept is in files, notes and arguments.
 func TestCommand(t *testing.T) {
 	t.Setenv("TPROCC_TEST_PASSWORD", "horse")
-	job, err := Engine{}.Command(specOf(foreign))
+	spec := specOf(foreign)
+	spec.Turn = 2 // two machines are before this one
+	job, err := Engine{}.Command(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text := fmt.Sprintf("%s %v", job.Files, job); strings.Contains(text, "horse") {
 		t.Errorf("the password is in %s", text)
 	}
-	homes := "user n, counted from 0, has its home in warehouse n mod 3 + 1, district n div 3 mod 10 + 1"
-	want := tprocc.Job{Dialect: "mariadb", Warehouses: 3, Users: 30, Keying: true, Threads: 2, Seed: 7,
+	homes := "user n, counted from 60, has its home in warehouse n mod 3 + 1, district n div 3 mod 10 + 1"
+	want := tprocc.Job{Dialect: "mariadb", Warehouses: 3, Users: 30, First: 60, Keying: true, Threads: 2, Seed: 7,
 		Duration: 2 * time.Second, Homes: homes, URL: "mariadb://app@192.0.2.7:3306", Database: "bench",
 		PassFile: "Load/tprocc.password"}
 	var got tprocc.Job

@@ -168,7 +168,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Declared: workload.Declared{Operations: tproch.Operations(), Measures: tproch.Measures()},
 		Files:    map[string][]byte{},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, tproch.WorkCommand, folder + jobFile}},
+			Argv: []string{"./" + folder + programFile, tproch.WorkCommand, folder + jobFile}, Env: c.server.Env()},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Lanes: []workload.Lane{{Name: "streams", Noun: "group of streams", Depth: max(1, c.job.Streams),

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/dashboards"
+	"plimsoll/internal/exit"
+	"plimsoll/internal/terminal"
+	"plimsoll/internal/visible"
+)
+
+func (a *app) dashboardsCommand() *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "List the Grafana dashboards that come with the program", Args: args(0, 0, "argument"),
+		Example: "  plimsoll dashboards list --json",
+		RunE:    func(*cobra.Command, []string) error { return a.listDashboards() },
+	}
+	write := &cobra.Command{
+		Use: "write FOLDER", Short: "Write the Grafana dashboards into a folder, a file of JSON each",
+		Long: `Write puts a file NAME.json for each dashboard into FOLDER, which is made when it is not there; files of these
+names are replaced, others stay. Import them in Grafana by hand, or let Grafana read the folder by itself (provisioning).
+Data source is plimsoll serve, or a Prometheus that scrapes the exporters.`,
+		Args: args(1, 1, "folder"), Example: "  plimsoll dashboards write /var/lib/grafana/dashboards/plimsoll",
+		RunE: func(cmd *cobra.Command, given []string) error { return a.writeDashboards(phase(cmd), given[0]) },
+	}
+	return a.group("dashboards", "List and write the Grafana dashboards that come with the program", list, write)
+}
+
+func (a *app) listDashboards() error {
+	type listed struct {
+		Name  string `json:"name"`
+		Title string `json:"title"`
+		Help  string `json:"description"`
+	}
+	var rows []listed
+	t := terminal.Table{Head: []string{"DASHBOARD", "TITLE", "SHOWS"}}
+	for _, d := range dashboards.All() {
+		rows = append(rows, listed{d.Name, d.Title, d.Help})
+		t.Add(d.Name, d.Title, d.Help)
+	}
+	if a.json {
+		return a.printJSON(rows)
+	}
+	return t.Write(a.out)
+}
+
+func (a *app) writeDashboards(phase, folder string) error {
+	err := os.MkdirAll(folder, 0o755)
+	for _, d := range dashboards.All() {
+		var text []byte
+		if err == nil {
+			text, err = d.JSON()
+		}
+		if err == nil {
+			err = writeFile(filepath.Join(folder, d.Name+".json"), func(w io.Writer) error {
+				_, err := w.Write(text)
+				return err
+			})
+		}
+	}
+	if err != nil {
+		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
+	}
+	visible.Fprintf(a.notes(), "dashboards: %d in %s\n", len(dashboards.All()), folder)
+	return nil
+}

@@ -1,0 +1,168 @@
+package remote_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/remote"
+	"plimsoll/internal/target"
+	"plimsoll/internal/target/sshtest"
+)
+
+// fleet settles many hosts, which are folders of one real sshd.
+func fleet(t testing.TB, count int) []*remote.Host {
+	t.Helper()
+	l := sshtest.New(t, "one")
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	access := remote.Access{Agents: l.Dir, Patience: 20 * time.Second, Lease: time.Hour, Clock: clock.Real{}}
+	hosts := make([]*remote.Host, count)
+	errs := make([]error, count)
+	_ = clock.Parallel(access.Clock, count, 8, func(i int) error {
+		m := remote.Machine{
+			Name: fmt.Sprint("h", i),
+			Hop: remote.Hop{Address: l.Hosts[0].Address, Port: l.Hosts[0].Port,
+				User: me.Username, Keys: []string{l.Dir + "/key"}, KnownHosts: []string{l.Dir + "/known_hosts"}},
+			Folder: filepath.Join(l.Hosts[0].Folder, fmt.Sprint("h", i)),
+		}
+		hosts[i] = access.NewHost(m, i)
+		errs[i] = hosts[i].Settle(t.Context(), "cost")
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if err := hosts[i].Close(); err != nil {
+				t.Error(err)
+			}
+			if err := m.Remove(ctx, "cost"); err != nil {
+				t.Error(err)
+			}
+		})
+		return nil
+	})
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return hosts
+}
+
+// values are some of what the agent of a host counts about itself.
+func values(t testing.TB, h *remote.Host) map[string]float64 {
+	t.Helper()
+	page, _, err := h.Page(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close() //nolint:errcheck // read only
+	all := map[string]float64{}
+	for lines := bufio.NewScanner(page); lines.Scan(); {
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		if v, err := strconv.ParseFloat(text, 64); err == nil && strings.HasPrefix(name, "plimsoll_agent_") {
+			all[name] = v
+		}
+	}
+	return all
+}
+
+func own() (cpu time.Duration) {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // it does not fail for oneself
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Scrapes every second are to cost an agent less than 1 % of a core and 25 MB. It prints what they cost here, and fails
+// at three times that share: beside other tests a scrape takes longer.
+func TestCostOfScrapes(t *testing.T) {
+	const count, rounds = 10, 5
+	hosts := fleet(t, count)
+	before := make([]map[string]float64, count)
+	for i, h := range hosts {
+		before[i] = values(t, h)
+	}
+	cpu, began := own(), time.Now()
+	for range rounds {
+		next := time.Now().Add(time.Second)
+		var group sync.WaitGroup
+		for _, h := range hosts {
+			group.Go(func() { values(t, h) })
+		}
+		group.Wait()
+		time.Sleep(time.Until(next))
+	}
+	took, spent := time.Since(began), own()-cpu
+	var share, memory []float64
+	for i, h := range hosts {
+		after := values(t, h)
+		share = append(share, (after["plimsoll_agent_cpu_seconds_total"]-
+			before[i]["plimsoll_agent_cpu_seconds_total"])/took.Seconds())
+		memory = append(memory, after["plimsoll_agent_resident_memory_bytes"])
+	}
+	slices.Sort(share)
+	slices.Sort(memory)
+	t.Logf(
+		"%d agents, scraped every second for %v: agent %.2f %% of a core (median; most %.2f %%), %.1f MB (most %.1f); "+
+			"here %.1f %% of a core for 100 agents",
+		count,
+		took.Round(time.Second),
+		share[count/2]*100,
+		share[count-1]*100,
+		memory[count/2]/1e6,
+		memory[count-1]/1e6,
+		spent.Seconds()/took.Seconds()*100*100/count,
+	)
+	if share[count/2] > 0.03 || memory[count-1] > 25e6 {
+		t.Error("an agent takes 3 % of a core, or 25 MB")
+	}
+}
+
+// BenchmarkStarts starts a command on 20 hosts at once, and tells how far apart the first and the last begin.
+func BenchmarkStarts(b *testing.B) {
+	const count = 20
+	hosts := fleet(b, count)
+	var skew time.Duration
+	for b.Loop() {
+		began, errs := make([]int64, count), make([]error, count)
+		var group sync.WaitGroup
+		for i, h := range hosts {
+			group.Go(func() { began[i], errs[i] = beginning(b.Context(), h) })
+		}
+		group.Wait()
+		if err := errors.Join(errs...); err != nil {
+			b.Fatal(err)
+		}
+		skew += time.Duration(slices.Max(began) - slices.Min(began))
+	}
+	b.ReportMetric(float64(skew.Milliseconds())/float64(b.N), "ms-apart/op")
+}
+
+// beginning starts a command that tells when it began, in nanoseconds since 1970.
+func beginning(ctx context.Context, h *remote.Host) (int64, error) {
+	p, err := h.Start(ctx, target.Command{Argv: []string{"date", "+%s%N"}, Stdout: "at", ReadOnly: true})
+	if err == nil {
+		_, err = p.Wait(ctx)
+	}
+	var data []byte
+	if err == nil {
+		data, err = target.ReadFile(ctx, h, "at", 0, 100)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+}
