@@ -98,7 +98,7 @@ func start(t *testing.T, i Image, id Identity, signer ssh.Signer, cpus int, disk
 		fmt.Sprintf("%dM", i.MemoryBytes>>20), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", b.Kernel, "-initrd", b.Initrd, "-append", b.Append, "-serial", "file:" + m.serial,
 		"-qmp", "unix:" + socket + ",server=on,wait=off",
-		"-netdev", fmt.Sprintf("user,id=n0,net=10.77.0.0/24,hostfwd=tcp:127.0.0.1:%d-%s:22", m.port, id.Address.Addr()),
+		"-netdev", fmt.Sprintf("user,id=n0,net=192.0.2.0/24,hostfwd=tcp:127.0.0.1:%d-%s:22", m.port, id.Address.Addr()),
 		"-device", "virtio-net-pci,netdev=n0,romfile=,mac=" + id.MAC().String(), "-device", "virtio-scsi-pci,id=s0"}
 	for n, size := range disks {
 		name := filepath.Join(dir, fmt.Sprintf("data%d.raw", n))
@@ -113,7 +113,8 @@ func start(t *testing.T, i Image, id Identity, signer ssh.Signer, cpus int, disk
 	for n, d := range b.Drives {
 		readOnly := map[bool]string{true: "on", false: "off"}[d.ReadOnly]
 		device := map[string]string{"scsi": "scsi-hd,bus=s0.0", "virtio": "virtio-blk-pci"}[d.Bus]
-		args = append(args, "-drive", fmt.Sprintf("if=none,id=d%d,file=%s,format=%s,readonly=%s", n, d.Path, d.Format, readOnly),
+		args = append(args, "-drive",
+			fmt.Sprintf("if=none,id=d%d,file=%s,format=%s,readonly=%s", n, d.Path, d.Format, readOnly),
 			"-device", fmt.Sprintf("%s,drive=d%d,serial=%s", device, n, d.Serial))
 	}
 	for _, secret := range strings.Split(strings.TrimSpace(string(id.HostKey)), "\n") {
@@ -232,8 +233,9 @@ func (m *machine) off(t *testing.T) {
 
 func identity(t *testing.T, n int, authorized string) Identity {
 	t.Helper()
-	id, err := NewIdentity(fmt.Sprintf("vm-%d", n), netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 77, 0, byte(100 + n)}), 24),
-		netip.MustParseAddr("10.77.0.2"), authorized)
+	id, err := NewIdentity(fmt.Sprintf("vm-%d", n),
+		netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(100 + n)}), 24),
+		netip.MustParseAddr("192.0.2.2"), authorized)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +253,7 @@ func expect(t *testing.T, c *ssh.Client, id Identity) {
 		"cat /sys/class/net/eth0/address":                                                  id.MAC().String(),
 		"cd /sys/block; for d in sd*; do echo $d $(cat $d/size); done | sort | tr '\\n' ,": "sda 128,sdb 16384,sdc 32768,sdd 49152,sde 65536,",
 		"fio --version | cut -d. -f1":                                                      "fio-3",
-		"stat -c %a /root/.ssh/authorized_keys":                                            "600",
+		"stat -c %a ~/.ssh/authorized_keys":                                                "600",
 		"cat /run/identity/* 2>/dev/null | wc -c":                                          "0",
 	} {
 		if got := say(t, c, command); got != want {
@@ -271,7 +273,8 @@ func expect(t *testing.T, c *ssh.Client, id Identity) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &said); err != nil || len(said.Jobs) != 1 || said.Jobs[0].Write.Bytes != 4<<20 {
+	err := json.Unmarshal([]byte(out), &said)
+	if err != nil || len(said.Jobs) != 1 || said.Jobs[0].Write.Bytes != 4<<20 {
 		t.Errorf("%s: fio: %v: %s", id.Name, err, out)
 	}
 }
@@ -327,15 +330,17 @@ func TestIdentityIsComplete(t *testing.T) {
 	_, err := Image{}.Boot(t.Context(), t.TempDir(), bad)
 	want := `guest "VM_1": no host name: want up to 63 of a-z, 0-9 and hyphens inside
 guest "VM_1": machine ID "x": want 32 digits of a-f and 0-9, not all zero
-guest "VM_1": no address: want one with the length of its network, as 10.77.0.100/24
+guest "VM_1": no address: want one with the length of its network, as 192.0.2.100/24
 guest "VM_1": host key: ssh: no key found
 guest "VM_1": no key may log in: give at least one line as of authorized_keys`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	for name, change := range map[string]func(*Identity){
-		`gateway 10.78.0.1: not another machine of 10.77.0.101/24`: func(i *Identity) { i.Gateway = netip.MustParseAddr("10.78.0.1") },
-		`key "ssh-rsa x": not a line as of authorized_keys`:        func(i *Identity) { i.AuthorizedKeys = []string{"ssh-rsa x"} },
+		`gateway 198.51.100.1: not another machine of 192.0.2.101/24`: func(i *Identity) {
+			i.Gateway = netip.MustParseAddr("198.51.100.1")
+		},
+		`key "ssh-rsa x": not a line as of authorized_keys`: func(i *Identity) { i.AuthorizedKeys = []string{"ssh-rsa x"} },
 	} {
 		bad := good
 		change(&bad)

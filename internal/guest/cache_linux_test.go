@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// What was not finished is no image: neither after an error, nor when its builder was killed, nor with a file cut short.
+// What was not finished is no image: neither after an error, nor when its builder was killed, nor
+// with a file cut short.
 func TestInterruptedBuild(t *testing.T) {
 	t.Parallel()
 	b := &builder{Config: Config{Kind: Worker, Log: t.Logf}, cache: t.TempDir()}
@@ -44,7 +45,8 @@ func TestInterruptedBuild(t *testing.T) {
 	}
 	release()
 	for _, cached := range []bool{false, true} {
-		if i, err := b.image("1", Image{}, write(nil)); err != nil || i.Cached != cached || i.Files["kernel"].Bytes != 1 {
+		i, err := b.image("1", Image{}, write(nil))
+		if err != nil || i.Cached != cached || i.Files["kernel"].Bytes != 1 {
 			t.Errorf("%+v %v", i, err)
 		}
 	}

@@ -34,9 +34,11 @@ const after = `set -e
 dpkg-deb --fsys-tarfile "$KERNEL" | tar -x -C "$1" ./lib/modules
 chroot "$1" depmod "$VERSION"
 rm -f "$1/usr/sbin/policy-rc.d" "$1"/etc/ssh/ssh_host_* "$1/var/lib/dbus/machine-id" "$1/etc/hostname"
-rm -f "$1/etc/ssl/private/ssl-cert-snakeoil.key" "$1/etc/ssl/certs/ssl-cert-snakeoil.pem" "$1/var/lib/systemd/random-seed"
+rm -f "$1/etc/ssl/private/ssl-cert-snakeoil.key" "$1/etc/ssl/certs/ssl-cert-snakeoil.pem" \
+  "$1/var/lib/systemd/random-seed"
 : >"$1/etc/machine-id"
-rm -rf "$1/var/cache/apt" "$1/var/lib/apt/lists" "$1/var/log" "$1/usr/share/doc" "$1/usr/share/man" "$1/usr/share/locale"
+rm -rf "$1/var/cache/apt" "$1/var/lib/apt/lists" "$1/var/log" \
+  "$1/usr/share/doc" "$1/usr/share/man" "$1/usr/share/locale"
 mkdir -p "$1/var/cache/apt/archives/partial" "$1/var/lib/apt/lists/partial" "$1/var/log/postgresql"
 chroot "$1" chown root:postgres /var/log/postgresql
 chmod 1775 "$1/var/log/postgresql"
@@ -45,8 +47,8 @@ echo '/dev/vda / ext4 noatime 0 1' >"$1/etc/fstab"
 mkdir -p "$1/root/.ssh"
 chmod 700 "$1/root/.ssh"
 chroot "$1" systemctl enable systemd-networkd ssh
-for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_reap.service e2scrub_all.timer fstrim.timer \
-  systemd-networkd-wait-online.service getty@tty1.service
+for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_reap.service e2scrub_all.timer \
+  fstrim.timer systemd-networkd-wait-online.service getty@tty1.service
 do ln -sf /dev/null "$1/etc/systemd/system/$unit"; done
 `
 
@@ -110,7 +112,8 @@ func (b *builder) root(ctx context.Context, dir string, base *base, packages []p
 		return err
 	}
 	// mmdebstrap asks for what is essential in the suite, which only a Release file names.
-	release := fmt.Sprintf("Suite: stable\nCodename: stable\nSHA256:\n %x %d Packages\n", sha256.Sum256(index), len(index))
+	release := fmt.Sprintf("Suite: stable\nCodename: stable\nSHA256:\n %x %d Packages\n",
+		sha256.Sum256(index), len(index))
 	err = errors.Join(os.Chmod(work, 0o755), os.WriteFile(filepath.Join(pool, "Packages"), index, 0o644),
 		os.WriteFile(filepath.Join(pool, "Release"), []byte(release), 0o644))
 	if err != nil {
@@ -130,7 +133,8 @@ func (b *builder) root(ctx context.Context, dir string, base *base, packages []p
 	b.Log("writing the root file system")
 	image := filepath.Join(dir, "root.raw")
 	_, err = command(ctx, dir, []string{"E2FSPROGS_FAKE_TIME=1"}, "mkfs.ext4", "-q", "-L", "root", "-m", "0",
-		"-U", "706c696d-736f-6c6c-8000-000000000001", "-E", "hash_seed=706c696d-736f-6c6c-8000-000000000002,lazy_itable_init=1",
+		"-U", "706c696d-736f-6c6c-8000-000000000001", "-E",
+		"hash_seed=706c696d-736f-6c6c-8000-000000000002,lazy_itable_init=1",
 		"-d", tree, image, fmt.Sprintf("%dk", rootBytes>>10))
 	return err
 }

@@ -9,7 +9,7 @@
 //
 // The package stands below the emulator and the lab's nodes: it starts no machine. It refuses to build what it cannot
 // name exactly (every package is fetched by the checksum that apt knows), to boot a machine with an incomplete
-// identity, and to put a secret anywhere but into a file of mode 0600. An image has the hash of all that went in as
-// its ID and is taken from the cache when it is there; an interrupted build leaves nothing that a later one would take
-// for whole.
+// identity, and to put a secret anywhere but into a file of mode 0600. An image has the hash of all that went in as its
+// ID and is taken from the cache when it is there; an interrupted build leaves nothing that a later one would take for
+// whole.
 package guest

@@ -25,8 +25,8 @@ var fioOptions = []string{"--build-static", "--disable-native", "--disable-rdma"
 
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// fio gives a static fio, from the cache if it was built of the same source by the same compiler, and what it is made
-// of.
+// fio gives a static fio, from the cache if it was built of the same source by the same compiler, and what
+// it is made of.
 func (b *builder) fio(ctx context.Context) (program, key string, source []part, err error) {
 	source, err = b.fioSource(ctx)
 	if err != nil {
@@ -52,7 +52,8 @@ func (b *builder) fioSource(ctx context.Context) ([]part, error) {
 	if err != nil {
 		return nil, noLists(err)
 	}
-	m := regexp.MustCompile(`(?m)^\s*fio\s+\|\s+(\S+?)(?:\+b\d+)?\s+\|\s+(\S+) (\S+)/(\S+) amd64 Packages`).FindStringSubmatch(string(out))
+	candidate := regexp.MustCompile(`(?m)^\s*fio\s+\|\s+(\S+?)(?:\+b\d+)?\s+\|\s+(\S+) (\S+)/(\S+) amd64 Packages`)
+	m := candidate.FindStringSubmatch(string(out))
 	if m == nil {
 		return nil, noLists(errors.New("apt knows no package fio"))
 	}
@@ -73,8 +74,8 @@ func (b *builder) fioSource(ctx context.Context) ([]part, error) {
 	}
 	ask := func(args ...string) ([]part, error) {
 		out, err := apt(ctx, "apt-get", append([]string{"-o", "Dir::Etc::SourceList=" + list, "-o",
-			"Dir::Etc::SourceParts=-", "-o", "Dir::State::Lists=" + filepath.Join(dir, "lists"), "-o",
-			"Dir::Cache=" + dir,
+			"Dir::Etc::SourceParts=-", "-o", "Dir::State::Lists=" + filepath.Join(dir, "lists"),
+			"-o", "Dir::Cache=" + dir,
 			"-o", "APT::Sandbox::User=root", "-qq"}, args...)...)
 		return parts(out), err
 	}
@@ -89,10 +90,8 @@ func (b *builder) fioSource(ctx context.Context) ([]part, error) {
 			return nil, err
 		}
 	}
-	if found = slices.DeleteFunc(found, func(p part) bool {
-		return strings.HasSuffix(p.Name,
-			".asc")
-	}); len(found) < 2 {
+	found = slices.DeleteFunc(found, func(p part) bool { return strings.HasSuffix(p.Name, ".asc") })
+	if len(found) < 2 {
 		return nil, fmt.Errorf("apt knows no source of fio %s at %q", m[1], strings.TrimSpace(line))
 	}
 	return found, nil
@@ -125,8 +124,8 @@ func (b *builder) buildFio(ctx context.Context, dir string, source []part) error
 		if i == 0 {
 			in = work
 		}
-		if _, err := command(ctx, in, []string{"EXTFLAGS=-ffile-prefix-map=" + src + "=."}, s[0],
-			s[1:]...); err != nil {
+		flags := []string{"EXTFLAGS=-ffile-prefix-map=" + src + "=."}
+		if _, err := command(ctx, in, flags, s[0], s[1:]...); err != nil {
 			return fmt.Errorf("fio: %w", err)
 		}
 	}

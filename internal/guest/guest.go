@@ -38,8 +38,7 @@ type Image struct {
 	Dir         string          `json:"dir"`
 	Kernel      string          `json:"kernel"`
 	Initrd      string          `json:"initrd"`
-	Root        string          `json:"root,omitempty"`        // "" for none; never written to,
-		a machine has a layer above
+	Root        string          `json:"root,omitempty"`        // "" for none; never written to
 	RootFormat  string          `json:"root_format,omitempty"` // as qemu-img says
 	Append      string          `json:"append"`                // the kernel's command line
 	MemoryBytes int64           `json:"memory_bytes"`          // the least that boots
@@ -222,8 +221,8 @@ func describe(dir string, i Image) error {
 	return os.WriteFile(filepath.Join(dir, description), append(text, '\n'), 0o644)
 }
 
-// stage gives a folder of the cache. If it is not there it is made by make under another name, and gets its own when
-// all of it is on disk.
+// stage gives a folder of the cache. If it is not there it is made by make under another name, and gets its own
+// when all of it is on disk.
 func (b *builder) stage(name string, make func(dir string) error) (string, error) {
 	dir := filepath.Join(b.cache, name)
 	if _, err := os.Lstat(dir); err == nil {

@@ -115,9 +115,8 @@ func (i Identity) Check() error {
 		object("no key may log in: give at least one line as of authorized_keys")
 	}
 	for _, line := range i.AuthorizedKeys {
-		if _, _, _, _,
-			err := ssh.ParseAuthorizedKey([]byte(line)); err != nil || strings.ContainsAny(strings.TrimSpace(line),
-			"\r\n") {
+		_, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
+		if err != nil || strings.ContainsAny(strings.TrimSpace(line), "\r\n") {
 			object("key %q: not a line as of authorized_keys", line)
 		}
 	}
@@ -177,8 +176,8 @@ func (i Image) Boot(ctx context.Context, dir string, id Identity) (Boot, error) 
 	layer := filepath.Join(dir, RootFile)
 	if _, err := os.Stat(layer); errors.Is(err, fs.ErrNotExist) {
 		part := layer + ".part"
-		_, err := command(ctx, "", nil, "qemu-img", "create", "-q", "-f", "qcow2", "-b", i.Root, "-F", i.RootFormat,
-			part)
+		_, err := command(ctx, "", nil, "qemu-img", "create", "-q", "-f", "qcow2", "-b", i.Root, "-F",
+			i.RootFormat, part)
 		if err = errors.Join(err, os.Rename(part, layer)); err != nil {
 			return fail(err)
 		}

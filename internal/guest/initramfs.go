@@ -43,8 +43,8 @@ func (u unpacked) archive() []byte {
 		if e.mode&folder == folder {
 			links = 2
 		}
-		fmt.Fprintf(&out, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00", inode, e.mode, 0, 0,
-			links, 0,
+		fmt.Fprintf(&out, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
+			inode, e.mode, 0, 0, links, 0,
 			len(e.data), 0, 0, 0, 0, len(name)+1, 0, name)
 		pad()
 		out.Write(e.data)
@@ -68,8 +68,8 @@ func (u unpacked) compressed() ([]byte, error) {
 
 // drivers that the first program loads, in this order, after what each of them depends on. That virtio_scsi comes last
 // is what lets it find its disks while sd_mod waits to be told their order.
-var drivers = []string{"virtio_pci", "virtio_net", "virtio_blk", "virtio_rng", "button", "evdev", "sd_mod",
-	"virtio_scsi"}
+var drivers = []string{"virtio_pci", "virtio_net", "virtio_blk", "virtio_rng", "button", "evdev",
+	"sd_mod", "virtio_scsi"}
 
 // modules adds the kernel's modules for drivers and the list of them in the order of loading.
 func (u unpacked) modules(tree unpacked, version string) error {

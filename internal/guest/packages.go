@@ -74,8 +74,8 @@ func lookProgram(name string) (string, error) {
 	return found, err
 }
 
-// command runs a program to its end and gives its output. It ends with ctx and with this process, and with it everything
-// it has mounted.
+// command runs a program to its end and gives its output. It ends with ctx and with this process, and with it
+// everything it has mounted.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	program, err := lookProgram(name)
 	if err != nil {
@@ -129,7 +129,8 @@ func parts(out []byte) (list []part) {
 // apt asks apt as if no package were installed, and leaves its own files alone.
 func apt(ctx context.Context, tool string, args ...string) ([]byte, error) {
 	return command(ctx, "", nil, tool, append([]string{"-o", "Dir::State::status=/dev/null", "-o", "Debug::NoLocking=1",
-		"-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=", "-o", "APT::Get::List-Cleanup=false"}, args...)...)
+		"-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=",
+		"-o", "APT::Get::List-Cleanup=false"}, args...)...)
 }
 
 // closure gives packages and all that they depend on.
