@@ -26,6 +26,7 @@ import (
 	"plimsoll/internal/qemu"
 	"plimsoll/internal/remote"
 	"plimsoll/internal/target"
+	"plimsoll/unit"
 )
 
 type cluster struct {
@@ -114,7 +115,7 @@ func (c *cluster) makeKey() error {
 	return os.WriteFile(c.keyFile(), pem.EncodeToMemory(block), 0o600)
 }
 
-func (c *cluster) keyFile() string { return filepath.Join(c.dir, "key") }
+func (c *cluster) keyFile() string { return filepath.Join(c.dir, keyName) }
 
 // Close implements target.Cluster. Guests go on; nothing is restarted any more.
 func (c *cluster) Close() error {
@@ -269,15 +270,13 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 		}
 		v := &vm{Name: p.Name, Group: k.Group, Node: p.Node, CPUs: source.CPUs, MemoryBytes: source.MemoryBytes,
 			DiskBytes: slices.Clone(source.DiskBytes)}
+		if k.Linked {
+			v.Base = k.Source
+		}
 		errs = append(errs, c.add(v, func() error {
 			for i := range v.DiskBytes {
-				from, to := filepath.Join(
-					c.folder(n, k.Source),
-					diskFile(i),
-				), filepath.Join(
-					c.folder(n, v.Name),
-					diskFile(i),
-				)
+				from := filepath.Join(c.folder(n, k.Source), diskFile(i))
+				to := filepath.Join(c.folder(n, v.Name), diskFile(i))
 				copied := qemu.CopyImage
 				if k.Linked {
 					copied = qemu.CloneImage
@@ -292,8 +291,31 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 	return errors.Join(errs...)
 }
 
+// above are the guests, but for some, whose disks are layers above those of one: what is written to that one, or its
+// end, would damage theirs.
+func (c *cluster) above(base string, but []string) (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.state.VMs {
+		if v.Base == base && !slices.Contains(but, v.Name) {
+			names = append(names, v.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Delete implements target.VMMaker.
 func (c *cluster) Delete(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if linked := c.above(name, names); len(linked) > 0 {
+			return fmt.Errorf(
+				"delete: vm %q: %s are linked clones of it: delete them first",
+				name,
+				unit.List(linked, 5),
+			)
+		}
+	}
 	err := c.PowerOff(
 		ctx,
 		slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, e := c.get(n); return e != nil }),

@@ -42,7 +42,7 @@ func (Provider) Summary() string {
 func (Provider) Options() []target.Option {
 	return []target.Option{
 		{Name: "dir", Help: "the folder of the lab, as given to plimsoll lab up"},
-		{Name: "cache", Help: "the folder of guest images"},
+		{Name: "cache", Help: "the folder of guest images (default: that of plimsoll lab image)"},
 		{Name: "agent", Help: "the file plimsoll-agent-linux-amd64 (default: beside plimsoll)"},
 		{Name: "image", Default: string(guest.Worker), Help: "what guests boot: worker or debian"},
 	}
@@ -54,7 +54,13 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &place{dir: v.Text("dir"), build: guest.Config{Kind: guest.Kind(v.Text("image")), Cache: v.Text("cache"),
+	cache := v.Text("cache")
+	if cache == "" {
+		if cache, err = guest.DefaultCache(); err != nil {
+			return nil, fmt.Errorf("target lab: cache: %w: give --target-opt cache=FOLDER", err)
+		}
+	}
+	return &place{dir: v.Text("dir"), build: guest.Config{Kind: guest.Kind(v.Text("image")), Cache: cache,
 		Agent: v.Text("agent")}, nodes: c.Nodes, clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
 }
 

@@ -22,6 +22,7 @@ import (
 	"plimsoll/internal/qemu"
 	"plimsoll/internal/remote"
 	"plimsoll/internal/target"
+	"plimsoll/unit"
 )
 
 // PowerOn implements target.VMPower. It returns when each guest answers.
@@ -54,6 +55,10 @@ func (c *cluster) boot(ctx context.Context, name string) (started bool, v *vm, e
 	}
 	if on, err := c.machine(v).Running(); err != nil || on {
 		return false, v, err
+	}
+	if linked := c.above(name, nil); len(linked) > 0 {
+		return false, v, fmt.Errorf("power on: vm %q: %s are linked clones of it, and would change with it", name,
+			unit.List(linked, 5))
 	}
 	n := c.nodes[v.Node]
 	if _, ready, err := n.State(ctx); err != nil || !ready {
@@ -117,9 +122,17 @@ func (c *cluster) spec(ctx context.Context, n *lab.Node, v *vm) (qemu.Spec, erro
 	if err := os.WriteFile(c.known(v.Name), []byte(known), 0o600); err != nil {
 		return qemu.Spec{}, err
 	}
-	s := qemu.Spec{Name: v.Name, Accel: c.accel, CPUs: v.CPUs, MemoryBytes: v.MemoryBytes >> 20 << 20, Kernel: b.Kernel,
-		Initrd: b.Initrd, Append: b.Append, Args: b.Args,
-		NIC: &qemu.NIC{MAC: id.MAC().String(), Tap: fmt.Sprintf("g%d", address.As4()[3])}}
+	s := qemu.Spec{
+		Name:        v.Name,
+		Accel:       c.accel,
+		CPUs:        v.CPUs,
+		MemoryBytes: v.MemoryBytes >> 20 << 20,
+		Kernel:      b.Kernel,
+		Initrd:      b.Initrd,
+		Append:      b.Append,
+		Args:        b.Args,
+		NIC:         &qemu.NIC{MAC: id.MAC().String(), Tap: fmt.Sprintf("g%d", address.As4()[3])},
+	}
 	for _, d := range b.Drives {
 		s.Disks = append(
 			s.Disks,

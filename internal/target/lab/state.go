@@ -18,7 +18,10 @@ import (
 	"plimsoll/internal/qemu"
 )
 
-const stateFile = "lab.json"
+const (
+	stateFile = "lab.json"
+	keyName   = "key" // with which guests are logged in to
+)
 
 // state is what a fresh process needs to remove a run.
 type state struct {
@@ -33,6 +36,7 @@ type vm struct {
 	Group       string  `json:"group"`
 	Node        int     `json:"node"`
 	Template    bool    `json:"template,omitempty"`
+	Base        string  `json:"base,omitempty"`   // the guest whose disks its own are layers above
 	Exempt      bool    `json:"exempt,omitempty"` // from restarts
 	On          bool    `json:"on"`               // as it should be
 	CPUs        int     `json:"cpus"`
@@ -75,6 +79,7 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	if err != nil && !gone {
 		return nil, fmt.Errorf("destroy: %w", err)
 	}
+	err = os.RemoveAll(filepath.Join(stateDir, keyName))
 	for name := range s.VMs {
 		folders, _ := filepath.Glob(filepath.Join(stateDir, "vm", name, "*"))
 		for _, folder := range folders {
@@ -91,7 +96,7 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 		}
 	}
 	if gone {
-		return remains, os.RemoveAll(filepath.Join(stateDir, "vm"))
+		return remains, errors.Join(err, os.RemoveAll(filepath.Join(stateDir, "vm")))
 	}
 	removed := false
 	for _, n := range l.Nodes() {
