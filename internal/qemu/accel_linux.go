@@ -136,5 +136,6 @@ func prove(ctx context.Context, kernel string, limit time.Duration) (p Proof, er
 		return p, ctx.Err()
 	}
 	return Proof{Accel: TCG, Took: time.Since(began),
-		Reason: fmt.Sprintf("emulation: there is a %s, but %s", device, strings.TrimSpace(why.Error()))}, nil
+		Reason: fmt.Sprintf("emulation: there is a %s, but %s", device,
+			strings.Join(strings.Fields(why.Error()), " "))}, nil
 }

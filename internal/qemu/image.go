@@ -50,11 +50,12 @@ func CreateImage(ctx context.Context, path string, bytes int64) error {
 }
 
 // CloneImage makes a qcow2 image that holds what differs from another one, which must not change as long as this is
-// there. It takes no time and little space. It has at least the size of the other one.
+// there, and which it names relative to its own folder. It takes no time and little space. It has at least the size of
+// the other one.
 func CloneImage(ctx context.Context, path, backing, backingFormat string) error {
-	backing, err := filepath.Abs(backing)
+	backing, err := filepath.Rel(filepath.Dir(path), backing)
 	if err != nil {
-		return err
+		return fmt.Errorf("image %s: %w", path, err)
 	}
 	_, err = qemuImg(ctx, path, "create", "-q", "-f", Qcow2, "-b", backing, "-F", backingFormat, path)
 	return err
@@ -92,6 +93,9 @@ func ImageInfo(ctx context.Context, path string) (i Image, err error) {
 	out, err := qemuImg(ctx, path, "info", "-U", "--output=json", path)
 	if err == nil {
 		err = json.Unmarshal(out, &i)
+	}
+	if i.Backing != "" {
+		i.Backing = filepath.Clean(i.Backing)
 	}
 	return i, err
 }

@@ -1,0 +1,437 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/guest"
+	"plimsoll/internal/lab"
+	"plimsoll/internal/qemu"
+	"plimsoll/internal/remote"
+	"plimsoll/internal/target"
+	"plimsoll/unit"
+)
+
+type cluster struct {
+	place  *place
+	lab    *lab.Lab
+	nodes  []*lab.Node
+	image  guest.Image
+	accel  string
+	access remote.Access
+	dir    string // state folder
+	public string // the key that guests let in
+	log    func(string, ...any)
+	fault  func(int, string, string)
+
+	turn  sync.Mutex // one change of machines at a time
+	mu    sync.Mutex
+	state state
+	hosts map[string]*remote.Host
+
+	stop  context.CancelFunc // of the watch
+	group clock.Group
+}
+
+var (
+	_ target.Cluster      = (*cluster)(nil)
+	_ target.VMMaker      = (*cluster)(nil)
+	_ target.VMPower      = (*cluster)(nil)
+	_ target.VMMover      = (*cluster)(nil)
+	_ target.Snapshotter  = (*cluster)(nil)
+	_ target.Migrator     = (*cluster)(nil)
+	_ target.NodePower    = (*cluster)(nil)
+	_ target.Availability = (*cluster)(nil)
+)
+
+// Provision implements target.Target.
+func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster, error) {
+	l, err := p.open()
+	if err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	if free := freeBytes(l); free >= 0 && free < r.DiskBytes {
+		return nil, fmt.Errorf("provision: disk space: %d bytes needed, %d free in %s", r.DiskBytes, free, l.Dir())
+	}
+	if free := freeMemory(); free >= 0 && free < r.MemoryBytes {
+		return nil, fmt.Errorf("provision: memory: %d bytes needed, %d available", r.MemoryBytes, free)
+	}
+	image, err := guest.Build(ctx, p.build)
+	if err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	proof, err := qemu.Accelerator(ctx, image.Kernel, p.build.Cache)
+	if err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	c := &cluster{place: p, lab: l, nodes: l.Nodes(), image: image, accel: proof.Accel, dir: r.StateDir, log: r.Log,
+		fault: r.Fault, hosts: map[string]*remote.Host{}, group: p.clock.Group(),
+		state:  state{Lab: l.Dir(), Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
+		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
+	if c.log == nil {
+		c.log = func(string, ...any) {}
+	}
+	if err := errors.Join(os.MkdirAll(c.dir, 0o700), c.save(), c.makeKey()); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	c.group.Go(func() { c.watch(watched) })
+	return c, nil
+}
+
+// makeKey makes the key by which this run logs in, in a file that nobody else reads.
+func (c *cluster) makeKey() error {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "plimsoll")
+	if err != nil {
+		return err
+	}
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		return err
+	}
+	c.public = string(ssh.MarshalAuthorizedKey(key))
+	return os.WriteFile(c.keyFile(), pem.EncodeToMemory(block), 0o600)
+}
+
+func (c *cluster) keyFile() string { return filepath.Join(c.dir, keyName) }
+
+// Close implements target.Cluster. Guests go on; nothing is restarted any more.
+func (c *cluster) Close() error {
+	c.stop()
+	c.group.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := os.RemoveAll(c.keyFile())
+	for _, h := range c.hosts {
+		err = errors.Join(err, h.Close())
+	}
+	return err
+}
+
+// get finds a machine; what it points to is read and changed with c.turn held.
+func (c *cluster) get(name string) (*vm, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.state.VMs[name]; v != nil {
+		return v, nil
+	}
+	return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
+}
+
+func (c *cluster) node(i int) (*lab.Node, error) {
+	if i < 0 || i >= len(c.nodes) {
+		return nil, fmt.Errorf("node %d: %w", i, target.ErrNoSuchNode)
+	}
+	return c.nodes[i], nil
+}
+
+// VMs implements target.Cluster.
+func (c *cluster) VMs(context.Context) (list []target.VM, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.state.VMs {
+		power := target.Off
+		if on, e := c.machine(v).Running(); e != nil {
+			power, err = target.Unknown, errors.Join(err, e)
+		} else if on {
+			power = target.On
+		}
+		list = append(list, target.VM{Name: v.Name, Group: v.Group, Node: v.Node, Power: power, Template: v.Template})
+	}
+	slices.SortFunc(list, func(a, b target.VM) int { return strings.Compare(a.Name, b.Name) })
+	return list, err
+}
+
+// machine is the process that a guest has, or had last.
+func (c *cluster) machine(v *vm) *qemu.Machine {
+	m := &qemu.Machine{Folder: v.Machine, Spec: qemu.Spec{Name: v.Name}}
+	if known, err := qemu.Open(v.Machine); err == nil {
+		m = known
+	}
+	return m
+}
+
+// Host implements target.Cluster.
+func (c *cluster) Host(name string) (target.Host, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.hosts[name]; h != nil {
+		return h, nil
+	}
+	if c.state.VMs[name] == nil {
+		return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
+	}
+	return nil, fmt.Errorf("vm %q: it was never powered on: %w", name, target.ErrNotAccessible)
+}
+
+// NodeState implements target.Cluster.
+func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, bool, error) {
+	n, err := c.node(node)
+	if err != nil {
+		return target.Unknown, false, err
+	}
+	return n.State(ctx)
+}
+
+// PowerController implements target.NodePower.
+func (c *cluster) PowerController(node int) (target.PowerController, error) {
+	n, err := c.node(node)
+	if err != nil {
+		return nil, err
+	}
+	return n.Power(), nil
+}
+
+// folder is where a machine's disks are, as a node sees them.
+func (c *cluster) folder(n *lab.Node, vm string) string {
+	return filepath.Join(n.Mount(), c.state.Run, vm)
+}
+
+func diskFile(i int) string { return "disk" + strconv.Itoa(i+1) + ".qcow2" }
+
+// CreateTemplate implements target.VMMaker.
+func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if _, err := c.get(t.Name); err == nil {
+		return nil
+	}
+	n, err := c.node(t.Node)
+	if err != nil {
+		return fmt.Errorf("vm %q: %w", t.Name, err)
+	}
+	v := &vm{Name: t.Name, Group: t.Group, Node: t.Node, Template: true, CPUs: max(1, t.CPUs),
+		MemoryBytes: max(t.MemoryBytes, c.image.MemoryBytes), DiskBytes: t.DiskBytes}
+	return c.add(v, func() error {
+		for i, bytes := range t.DiskBytes {
+			if err := qemu.CreateImage(ctx, filepath.Join(c.folder(n, v.Name), diskFile(i)), bytes); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// add writes a machine down, then makes it.
+func (c *cluster) add(v *vm, fill func() error) error {
+	n := c.nodes[v.Node]
+	c.mu.Lock()
+	c.state.VMs[v.Name] = v
+	err := c.save()
+	c.mu.Unlock()
+	if err == nil {
+		err = os.MkdirAll(c.folder(n, v.Name), 0o700)
+	}
+	if err == nil {
+		err = fill()
+	}
+	if err != nil {
+		return fmt.Errorf("vm %q: %w", v.Name, err)
+	}
+	return nil
+}
+
+// Clone implements target.VMMaker. The source of linked clones must stay as it is: it is a template, or never on again.
+func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	source, err := c.get(k.Source)
+	if err != nil {
+		return fmt.Errorf("clone: %w", err)
+	}
+	var errs []error
+	for _, p := range k.Members {
+		n, err := c.node(p.Node)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("clone: vm %q: %w", p.Name, err))
+			continue
+		}
+		v := &vm{Name: p.Name, Group: k.Group, Node: p.Node, CPUs: source.CPUs, MemoryBytes: source.MemoryBytes,
+			DiskBytes: slices.Clone(source.DiskBytes)}
+		if k.Linked {
+			v.Base = k.Source
+		}
+		errs = append(errs, c.add(v, func() error {
+			for i := range v.DiskBytes {
+				from := filepath.Join(c.folder(n, k.Source), diskFile(i))
+				to := filepath.Join(c.folder(n, v.Name), diskFile(i))
+				copied := qemu.CopyImage
+				if k.Linked {
+					copied = qemu.CloneImage
+				}
+				if err := copied(ctx, to, from, qemu.Qcow2); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// above are the guests, but for some, whose disks are layers above those of one: what is written to that one, or its
+// end, would damage theirs.
+func (c *cluster) above(base string, but []string) (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.state.VMs {
+		if v.Base == base && !slices.Contains(but, v.Name) {
+			names = append(names, v.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Delete implements target.VMMaker.
+func (c *cluster) Delete(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if linked := c.above(name, names); len(linked) > 0 {
+			return fmt.Errorf(
+				"delete: vm %q: %s are linked clones of it: delete them first",
+				name,
+				unit.List(linked, 5),
+			)
+		}
+	}
+	err := c.PowerOff(
+		ctx,
+		slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, e := c.get(n); return e != nil }),
+	)
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	for _, name := range names {
+		v, gone := c.get(name)
+		if gone != nil {
+			continue
+		}
+		e := errors.Join(os.RemoveAll(c.folder(c.nodes[v.Node], name)), c.lab.Release(c.state.Run+"/"+name))
+		if e == nil {
+			c.mu.Lock()
+			delete(c.state.VMs, name)
+			e = c.save()
+			c.mu.Unlock()
+		}
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("delete: vm %q: %w", name, e))
+		}
+	}
+	return err
+}
+
+// Move implements target.VMMover.
+func (c *cluster) Move(_ context.Context, name string, node int) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	v, err := c.get(name)
+	if err == nil {
+		_, err = c.node(node)
+	}
+	if err != nil {
+		return fmt.Errorf("move: %w", err)
+	}
+	if on, err := c.machine(v).Running(); err != nil || on {
+		return fmt.Errorf("move: vm %q: it is on: use live migration: %w", name, err)
+	}
+	return c.change(func() { v.Node = node })
+}
+
+// change alters a machine and writes it down.
+func (c *cluster) change(do func()) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	return c.save()
+}
+
+// Snapshot implements target.Snapshotter.
+func (c *cluster) Snapshot(ctx context.Context, tag string, names []string) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	var machines []*qemu.Machine
+	for _, name := range names {
+		v, err := c.get(name)
+		if err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+		machines = append(machines, c.withDisks(v))
+	}
+	_, err := qemu.SnapshotAll(ctx, tag, machines)
+	return err
+}
+
+// withDisks is a machine with its disks, also when it was never on.
+func (c *cluster) withDisks(v *vm) *qemu.Machine {
+	m := c.machine(v)
+	if on, _ := m.Running(); !on {
+		m.Spec.Disks = nil
+		for i := range v.DiskBytes {
+			m.Spec.Disks = append(m.Spec.Disks, c.disk(c.nodes[v.Node], v, i))
+		}
+	}
+	return m
+}
+
+func (c *cluster) disk(n *lab.Node, v *vm, i int) qemu.Disk {
+	return qemu.Disk{Path: filepath.Join(c.folder(n, v.Name), diskFile(i)), Format: qemu.Qcow2,
+		Serial: fmt.Sprintf("data%d", i+1)}
+}
+
+// Restore implements target.Snapshotter.
+func (c *cluster) Restore(ctx context.Context, tag, name string) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	v, err := c.get(name)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	return c.withDisks(v).Restore(ctx, tag)
+}
+
+// SetHA implements target.Availability.
+func (c *cluster) SetHA(_ context.Context, names []string, enabled bool) (err error) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	for _, name := range names {
+		v, e := c.get(name)
+		if e == nil {
+			e = c.change(func() { v.Exempt = !enabled })
+		}
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// SetBalancing implements target.Availability. Nothing is balanced here, so all are exempt from it.
+func (c *cluster) SetBalancing(_ context.Context, names []string, _ bool) (err error) {
+	for _, name := range names {
+		_, e := c.get(name)
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// prefix is the network of guests.
+func prefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, 24) }

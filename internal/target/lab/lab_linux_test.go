@@ -1,0 +1,213 @@
+//go:build linux
+
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/lab"
+	"plimsoll/internal/needs"
+	"plimsoll/internal/target"
+	place "plimsoll/internal/target/lab"
+)
+
+// TestMain has the test's own executable be the parts of a lab, as plimsoll is.
+func TestMain(m *testing.M) {
+	if args := os.Args[1:]; len(args) > 2 && args[0] == "lab" && args[1] == "part" {
+		if err := lab.Part(context.Background(), args[2:], os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	code := m.Run()
+	needs.Print(os.Stderr)
+	os.Exit(code)
+}
+
+// built is the agent of this source.
+func built(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "plimsoll-agent")
+	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", name, "./cmd/plimsoll-agent")
+	c.Dir, c.Env = needs.Root(), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return name
+}
+
+// opened is a cluster of two guests on the two nodes of a lab of its own, linked clones of one template.
+func opened(t *testing.T) target.Cluster {
+	t.Helper()
+	needs.Lab(t, false)
+	needs.QEMU(t)
+	dir := filepath.Join(t.TempDir(), "lab")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if remains, err := lab.Down(context.Background(), dir); err != nil || len(remains) > 0 {
+			t.Errorf("the lab: %v, %v", remains, err)
+		}
+	})
+	if _, err := lab.Up(t.Context(), lab.Options{Dir: dir, Nodes: 2, Storage: lab.Shared, Program: program}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := place.Provider{}.New(target.Config{Options: target.Options{"dir": dir, "agent": built(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	state := t.TempDir()
+	t.Cleanup(func() {
+		for range 2 {
+			if remains, err := p.Destroy(context.Background(), state); err != nil || len(remains) > 0 {
+				t.Errorf("destroy: %v, %v", remains, err)
+			}
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "*", "plimsoll-run-*")); len(left) > 0 {
+			t.Errorf("destroy has left %v", left)
+		}
+	})
+	c, err := p.Provision(t.Context(), target.Request{RunID: "test", StateDir: state, Log: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	maker, _ := target.As[target.VMMaker](c)
+	power, _ := target.As[target.VMPower](c)
+	must(t, maker.CreateTemplate(t.Context(), target.Template{Name: "gold", Group: "G", CPUs: 1,
+		MemoryBytes: 192 << 20, DiskBytes: []int64{64 << 20}}))
+	must(t, maker.Clone(t.Context(), target.Clone{Source: "gold", Group: "G", Linked: true,
+		Members: []target.Placement{{Name: "one"}, {Name: "two", Node: 1}}}))
+	must(t, power.PowerOn(t.Context(), []string{"one", "two"}, 2))
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// said is what a command in a guest prints.
+func said(t *testing.T, c target.Cluster, vm, line string) string {
+	t.Helper()
+	h, err := c.Host(vm)
+	must(t, err)
+	p, err := h.Start(t.Context(), target.Command{Argv: []string{"sh", "-c", line}, Stdout: "out", Stderr: "out"})
+	must(t, err)
+	exit, err := p.Wait(t.Context())
+	must(t, err)
+	out, err := target.ReadFile(t.Context(), h, "out", 0, 1<<16)
+	must(t, err)
+	if exit.Code != 0 {
+		t.Fatalf("%s: %q: %+v, %s", vm, line, exit, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// places tells on which node each guest is.
+func places(t *testing.T, c target.Cluster) map[string]string {
+	t.Helper()
+	vms, err := c.VMs(t.Context())
+	must(t, err)
+	is := map[string]string{}
+	for _, v := range vms {
+		is[v.Name] = fmt.Sprintf("%s on node %d", v.Power, v.Node)
+	}
+	return is
+}
+
+// Guests have identities of their own and keep them, and what they have synchronized, when they move while they run and
+// when the node under them dies: they are started on the other one.
+func TestGuestsOutliveNodes(t *testing.T) {
+	c := opened(t)
+	maker, _ := target.As[target.VMMaker](c)
+	power, _ := target.As[target.VMPower](c)
+	if err := power.PowerOn(t.Context(), []string{"gold"}, 1); err == nil ||
+		!strings.Contains(err.Error(), "linked clones") {
+		t.Errorf("the base of clones was powered on: %v", err)
+	}
+	if err := maker.Delete(t.Context(), []string{"gold", "one"}); err == nil ||
+		!strings.Contains(err.Error(), "two are linked") {
+		t.Errorf("the base of a clone was deleted: %v", err)
+	}
+	const who = "hostname; cat /etc/machine-id; ls /dev/sd[b-z]"
+	was := map[string]string{"one": said(t, c, "one", who), "two": said(t, c, "two", who)}
+	if was["one"] == was["two"] || !strings.HasPrefix(was["one"], "one\n") ||
+		!strings.HasSuffix(was["one"], "/dev/sdb") {
+		t.Errorf("identities: %q", was)
+	}
+	for vm := range was {
+		said(t, c, vm, "echo kept by "+vm+" | dd of=/dev/sdb bs=4096 conv=sync,fsync 2>/dev/null")
+	}
+	mover, _ := target.As[target.Migrator](c)
+	must(t, mover.Migrate(t.Context(), "one", 1))
+	if got := said(t, c, "one", who); got != was["one"] {
+		t.Errorf("after it moved: %q, was %q", got, was["one"])
+	}
+	want := map[string]string{"gold": "off on node 0", "one": "on on node 1", "two": "on on node 1"}
+	if d := cmp.Diff(want, places(t, c)); d != "" {
+		t.Error(d)
+	}
+	nodes, _ := target.As[target.NodePower](c)
+	controller, err := nodes.PowerController(1)
+	must(t, err)
+	must(t, controller.PowerOff(t.Context()))
+	want["one"], want["two"] = "on on node 0", "on on node 0"
+	for range 180 { // seconds
+		if maps.Equal(want, places(t, c)) {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	if d := cmp.Diff(want, places(t, c)); d != "" {
+		t.Fatal(d)
+	}
+	for vm := range was {
+		for range 60 { // seconds, until it has booted
+			h, err := c.Host(vm)
+			must(t, err)
+			if h.Accessible(t.Context()) == nil {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		if got := said(t, c, vm, who); got != was[vm] {
+			t.Errorf("after its node was lost: %q, was %q", got, was[vm])
+		}
+		if got := said(t, c, vm, "head -n 1 /dev/sdb"); got != "kept by "+vm {
+			t.Errorf("%s: what was synchronized is %q", vm, got)
+		}
+	}
+}
+
+// Without a lab there is nothing to check.
+func Example() {
+	p, err := place.Provider{}.New(target.Config{})
+	if err == nil {
+		_, err = p.Check(context.Background())
+	}
+	fmt.Println(err)
+	// Output: target lab: no lab: make one with plimsoll lab up, and give --target-opt dir=FOLDER
+}

@@ -1,0 +1,332 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/guest"
+	"plimsoll/internal/lab"
+	"plimsoll/internal/qemu"
+	"plimsoll/internal/remote"
+	"plimsoll/internal/target"
+	"plimsoll/unit"
+)
+
+// PowerOn implements target.VMPower. It returns when each guest answers.
+func (c *cluster) PowerOn(ctx context.Context, names []string, maxConcurrent int) error {
+	if maxConcurrent < 1 {
+		return fmt.Errorf("power on: at most %d at a time: must be at least 1", maxConcurrent)
+	}
+	errs := make([]error, len(names))
+	_ = clock.Parallel(c.place.clock, len(names), maxConcurrent, func(i int) error {
+		errs[i] = c.powerOn(ctx, names[i])
+		return nil
+	})
+	return errors.Join(errs...)
+}
+
+func (c *cluster) powerOn(ctx context.Context, name string) error {
+	started, v, err := c.boot(ctx, name)
+	if err != nil || !started {
+		return err
+	}
+	return c.reach(ctx, v)
+}
+
+// boot starts a guest's process on its node.
+func (c *cluster) boot(ctx context.Context, name string) (started bool, v *vm, err error) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if v, err = c.get(name); err != nil {
+		return false, nil, fmt.Errorf("power on: %w", err)
+	}
+	if on, err := c.machine(v).Running(); err != nil || on {
+		return false, v, err
+	}
+	if linked := c.above(name, nil); len(linked) > 0 {
+		return false, v, fmt.Errorf("power on: vm %q: %s are linked clones of it, and would change with it", name,
+			unit.List(linked, 5))
+	}
+	n := c.nodes[v.Node]
+	if _, ready, err := n.State(ctx); err != nil || !ready {
+		return false, v, errors.Join(fmt.Errorf("power on: vm %q: node %q is not ready: %w", name, n.Name(),
+			target.ErrNotAccessible), err)
+	}
+	spec, err := c.spec(ctx, n, v)
+	if err != nil {
+		return false, v, fmt.Errorf("power on: vm %q: %w", name, err)
+	}
+	folder := c.process(v, v.Node)
+	if err := c.change(func() { v.Machine, v.On, v.Template = folder, true, false }); err != nil {
+		return false, v, err
+	}
+	m, err := qemu.Create(folder, spec)
+	if err == nil {
+		err = n.Tap(ctx, spec.NIC.Tap)
+	}
+	if err == nil {
+		err = m.Start(ctx, n.Start)
+	}
+	if err == nil {
+		err = c.offerButton(n, v)
+	}
+	return err == nil, v, err
+}
+
+// process is the folder of a guest's process on a node.
+func (c *cluster) process(v *vm, node int) string {
+	return filepath.Join(c.dir, "vm", v.Name, c.nodes[node].Name())
+}
+
+// offerButton lets a graceful shutdown of the node reach the guest.
+func (c *cluster) offerButton(n *lab.Node, v *vm) error {
+	link := filepath.Join(n.Guests(), socketName(c.state.Run, v.Name))
+	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(filepath.Join(v.Machine, qemu.MonitorFile), link)
+}
+
+// spec is a guest as it starts on a node, with an identity of its own that it has for as long as it is there.
+func (c *cluster) spec(ctx context.Context, n *lab.Node, v *vm) (qemu.Spec, error) {
+	address, err := c.lab.AddressFor(c.state.Run + "/" + v.Name)
+	if err != nil {
+		return qemu.Spec{}, err
+	}
+	id, err := c.identity(v, address)
+	if err != nil {
+		return qemu.Spec{}, err
+	}
+	b, err := c.image.Boot(ctx, c.folder(n, v.Name), id)
+	if err != nil {
+		return qemu.Spec{}, err
+	}
+	key, err := id.PublicKey()
+	if err != nil {
+		return qemu.Spec{}, err
+	}
+	known := knownhosts.Line([]string{address.String()}, key) + "\n"
+	if err := os.WriteFile(c.known(v.Name), []byte(known), 0o600); err != nil {
+		return qemu.Spec{}, err
+	}
+	s := qemu.Spec{
+		Name:        v.Name,
+		Accel:       c.accel,
+		CPUs:        v.CPUs,
+		MemoryBytes: v.MemoryBytes >> 20 << 20,
+		Kernel:      b.Kernel,
+		Initrd:      b.Initrd,
+		Append:      b.Append,
+		Args:        b.Args,
+		NIC:         &qemu.NIC{MAC: id.MAC().String(), Tap: fmt.Sprintf("g%d", address.As4()[3])},
+	}
+	for _, d := range b.Drives {
+		s.Disks = append(
+			s.Disks,
+			qemu.Disk{Path: d.Path, Format: d.Format, Bus: d.Bus, Serial: d.Serial, ReadOnly: d.ReadOnly},
+		)
+	}
+	for i := range v.DiskBytes {
+		s.Disks = append(s.Disks, c.disk(n, v, i))
+	}
+	return s, nil
+}
+
+// identity is a guest's own, made at its first start and the same ever after. The file holds a secret.
+func (c *cluster) identity(v *vm, address netip.Addr) (id guest.Identity, err error) {
+	file := filepath.Join(c.dir, "vm", v.Name, "identity.json")
+	data, err := os.ReadFile(file)
+	if err == nil {
+		return id, json.Unmarshal(data, &id)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return id, err
+	}
+	id, err = guest.NewIdentity(hostName(v.Name), prefix(address), c.nodes[0].Address(), strings.TrimSpace(c.public))
+	if err == nil {
+		data, err = json.Marshal(id)
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(file+".part", data, 0o600)
+	}
+	if err != nil {
+		return id, err
+	}
+	return id, os.Rename(file+".part", file)
+}
+
+func (c *cluster) known(vm string) string { return filepath.Join(c.dir, "vm", vm, "known_hosts") }
+
+// hostName is a machine's name as a host may have it.
+func hostName(vm string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(vm))
+	return strings.Trim(name[:min(63, len(name))], "-")
+}
+
+// reach waits until a guest that was started answers, and lets the agent work there.
+func (c *cluster) reach(ctx context.Context, v *vm) error {
+	address, err := c.lab.AddressFor(c.state.Run + "/" + v.Name)
+	if err != nil {
+		return err
+	}
+	own := make([]target.Disk, len(v.DiskBytes))
+	for i, bytes := range v.DiskBytes {
+		name := "/dev/sd" + string(rune('b'+i))
+		own[i] = target.Disk{Device: name, Path: name, ID: fmt.Sprintf("%s:data%d", v.Name, i+1), Bytes: bytes}
+	}
+	m := remote.Machine{Name: v.Name, Role: v.Group, Folder: "/run/" + c.state.Run, Agent: "/usr/bin/plimsoll-agent",
+		Network: address.String(), Own: own, Hop: remote.Hop{Address: address.String(), Port: 22, User: "root",
+			Keys: []string{c.keyFile()}, KnownHosts: []string{c.known(v.Name)},
+			Dial: func(ctx context.Context, network, at string) (net.Conn, error) { return c.lab.Dial(ctx, network, at) }}}
+	limited, cancel := clock.WithTimeout(ctx, c.place.clock, bootLimit)
+	defer cancel()
+	for {
+		h := c.access.NewHost(m, v.Node)
+		err := h.Settle(limited, c.state.Run)
+		if err == nil {
+			c.mu.Lock()
+			old := c.hosts[v.Name]
+			c.hosts[v.Name] = h
+			c.mu.Unlock()
+			if old != nil {
+				return old.Close()
+			}
+			return nil
+		}
+		err = errors.Join(err, h.Close())
+		if on, e := c.machine(v).Running(); e != nil || !on {
+			return errors.Join(
+				fmt.Errorf("power on: vm %q: its process ended: %w", v.Name, target.ErrNotAccessible),
+				e,
+				err,
+			)
+		}
+		if c.place.clock.Sleep(limited, 500*time.Millisecond) != nil {
+			return fmt.Errorf("power on: vm %q: it does not answer after %v: %w", v.Name, bootLimit, err)
+		}
+	}
+}
+
+// PowerOff implements target.VMPower.
+func (c *cluster) PowerOff(ctx context.Context, names []string) (err error) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	for _, name := range names {
+		v, e := c.get(name)
+		if e == nil {
+			e = c.change(func() { v.On = false })
+		}
+		if e == nil && v.Machine != "" {
+			e = c.machine(v).Kill()
+		}
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("power off: %w", e))
+		}
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// Migrate implements target.Migrator.
+func (c *cluster) Migrate(ctx context.Context, name string, to int) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	v, err := c.get(name)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	n, err := c.node(to)
+	if err != nil || to == v.Node {
+		return err
+	}
+	source := c.machine(v)
+	spec := source.Spec
+	from := c.nodes[v.Node]
+	spec.Disks = append([]qemu.Disk(nil), spec.Disks...)
+	for i, d := range spec.Disks {
+		if rest, ok := strings.CutPrefix(d.Path, from.Mount()+"/"); ok {
+			spec.Disks[i].Path = filepath.Join(n.Mount(), rest)
+		}
+	}
+	destination, err := qemu.Create(c.process(v, to), spec)
+	if err == nil {
+		err = n.Tap(ctx, spec.NIC.Tap)
+	}
+	if err == nil {
+		err = destination.Await(ctx, n.Start)
+	}
+	if err != nil {
+		return fmt.Errorf("migrate: vm %q: %w", name, err)
+	}
+	if _, err := qemu.Migrate(ctx, source, destination, n.Address().String()); err != nil {
+		return err
+	}
+	err = c.change(func() { v.Node, v.Machine = to, destination.Folder })
+	gone := os.RemoveAll(filepath.Join(from.Guests(), socketName(c.state.Run, name)))
+	return errors.Join(err, gone, from.Untap(ctx, spec.NIC.Tap), c.offerButton(n, v))
+}
+
+// watch restarts guests whose node was lost on one that lives, and tries again until it works or the run ends.
+func (c *cluster) watch(ctx context.Context) {
+	for c.place.clock.Sleep(ctx, watchEach) == nil {
+		for i, n := range c.nodes {
+			if power, _, err := n.State(ctx); err != nil || power != target.Off {
+				continue
+			}
+			for _, name := range c.lost(i) {
+				if err := c.failover(ctx, name, i); err != nil {
+					c.log("restart of vm %q: %v; it is tried again", name, err)
+				}
+			}
+		}
+	}
+}
+
+// lost are the machines of a node that should be on, and are to be restarted elsewhere.
+func (c *cluster) lost(node int) (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.state.VMs {
+		if v.Node == node && v.On && !v.Exempt {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+func (c *cluster) failover(ctx context.Context, name string, lost int) error {
+	for step := 1; step < len(c.nodes); step++ {
+		to := (lost + step) % len(c.nodes)
+		if _, ready, err := c.nodes[to].State(ctx); err != nil || !ready {
+			continue
+		}
+		if err := c.Move(ctx, name, to); err != nil {
+			return err
+		}
+		if c.fault != nil {
+			c.fault(to, "restarted", fmt.Sprintf("vm %s is restarted on %s", name, c.nodes[to].Name()))
+		}
+		return c.powerOn(ctx, name)
+	}
+	return errors.New("no other node is ready")
+}

@@ -1,0 +1,143 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/lab"
+	"plimsoll/internal/qemu"
+)
+
+const (
+	stateFile = "lab.json"
+	keyName   = "key" // with which guests are logged in to
+)
+
+// state is what a fresh process needs to remove a run.
+type state struct {
+	Lab string         `json:"lab"` // folder
+	Run string         `json:"run"` // name of its folder on the storage
+	VMs map[string]*vm `json:"vms"`
+}
+
+// vm is a guest, or what one is made of.
+type vm struct {
+	Name        string  `json:"name"`
+	Group       string  `json:"group"`
+	Node        int     `json:"node"`
+	Template    bool    `json:"template,omitempty"`
+	Base        string  `json:"base,omitempty"`   // the guest whose disks its own are layers above
+	Exempt      bool    `json:"exempt,omitempty"` // from restarts
+	On          bool    `json:"on"`               // as it should be
+	CPUs        int     `json:"cpus"`
+	MemoryBytes int64   `json:"memory_bytes"`
+	DiskBytes   []int64 `json:"disk_bytes"`
+	Machine     string  `json:"machine"` // folder of the process that is, or was last
+}
+
+// save writes the state down; c.mu is held.
+func (c *cluster) save() error {
+	data, err := json.Marshal(c.state)
+	if err != nil {
+		return err
+	}
+	part := filepath.Join(c.dir, stateFile+".part")
+	if err := os.WriteFile(part, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, filepath.Join(c.dir, stateFile))
+}
+
+// Destroy implements target.Target.
+func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string, err error) {
+	data, err := os.ReadFile(filepath.Join(stateDir, stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nothing was made
+	}
+	var s state
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err == nil && (!strings.HasPrefix(s.Run, folderPrefix) || filepath.Base(s.Run) != s.Run) {
+		err = fmt.Errorf("run %q: not a folder of a run", s.Run)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("destroy: %s: %w", filepath.Join(stateDir, stateFile), err)
+	}
+	l, err := lab.Open(s.Lab)
+	gone := errors.Is(err, fs.ErrNotExist) // with all that was in it
+	if err != nil && !gone {
+		return nil, fmt.Errorf("destroy: %w", err)
+	}
+	err = os.RemoveAll(filepath.Join(stateDir, keyName))
+	for name := range s.VMs {
+		folders, _ := filepath.Glob(filepath.Join(stateDir, "vm", name, "*"))
+		for _, folder := range folders {
+			m := &qemu.Machine{Folder: folder, Spec: qemu.Spec{Name: name}}
+			if e := m.Kill(); e != nil {
+				remains, err = append(remains, "guest "+name), errors.Join(err, fmt.Errorf("destroy: %w", e))
+			}
+		}
+		if !gone {
+			err = errors.Join(err, l.Release(s.Run+"/"+name))
+			for _, n := range l.Nodes() {
+				err = errors.Join(err, os.RemoveAll(filepath.Join(n.Guests(), socketName(s.Run, name))))
+			}
+		}
+	}
+	if gone {
+		return remains, errors.Join(err, os.RemoveAll(filepath.Join(stateDir, "vm")))
+	}
+	removed := false
+	for _, n := range l.Nodes() {
+		if _, ready, e := n.State(ctx); e == nil && ready && !removed {
+			e := os.RemoveAll(filepath.Join(n.Mount(), s.Run))
+			removed = e == nil
+			err = errors.Join(err, e)
+		}
+	}
+	if !removed {
+		remains = append(remains, "folder "+s.Run+" on the lab's storage")
+		err = errors.Join(err, errors.New("destroy: no node could remove the run's folder: switch one on"))
+	}
+	if err == nil {
+		err = os.RemoveAll(filepath.Join(stateDir, "vm"))
+	}
+	return remains, err
+}
+
+const folderPrefix = "plimsoll-run-"
+
+func socketName(run, vm string) string { return run + "-" + vm + ".qmp" }
+
+func freeBytes(l *lab.Lab) int64 {
+	var s unix.Statfs_t
+	if err := unix.Statfs(l.Dir(), &s); err != nil {
+		return -1
+	}
+	return int64(s.Bavail) * s.Bsize
+}
+
+func freeMemory() int64 {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return -1
+	}
+	for line := range strings.Lines(string(data)) {
+		var kib int64
+		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); err == nil {
+			return kib << 10
+		}
+	}
+	return -1
+}
