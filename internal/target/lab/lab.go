@@ -2,12 +2,13 @@
 
 // Package lab is the place of QEMU guests on the nodes of a miniature cluster: `--target lab`.
 //
-// Package internal/lab has made the nodes, with their network, storage and power controllers; internal/guest the images;
+// Package internal/lab has made the nodes, with network, storage and power controllers; internal/guest the images;
 // internal/qemu runs the guests, as processes of their nodes; internal/remote works inside them. A guest's disks lie on
 // the nodes' storage in a folder of the run, what its process needs lies in the run's state folder, both written down
 // before they are made, so that Destroy finds all of it from a fresh process.
 //
-// It refuses a lab that is not there, nodes that are off, and folders of other runs.
+// It is in no registry yet: it has not been through the conformance suite, and switches nodes itself, not by their
+// controllers. It refuses a lab that is not there, nodes that are off, and folders of other runs.
 package lab
 
 import (

@@ -62,9 +62,8 @@ func opened(t *testing.T) target.Cluster {
 			t.Errorf("the lab: %v, %v", remains, err)
 		}
 	})
-	if _, err := lab.Up(t.Context(), lab.Options{Dir: dir, Nodes: 2, Storage: lab.Shared, Program: program}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = lab.Up(t.Context(), lab.Options{Dir: dir, Nodes: 2, Storage: lab.Shared, Program: program})
+	must(t, err)
 	p, err := place.Provider{}.New(target.Config{Options: target.Options{"dir": dir, "agent": built(t)}})
 	if err != nil {
 		t.Fatal(err)

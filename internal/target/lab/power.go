@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -198,7 +197,7 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 	m := remote.Machine{Name: v.Name, Role: v.Group, Folder: "/run/" + c.state.Run, Agent: "/usr/bin/plimsoll-agent",
 		Network: address.String(), Own: own, Hop: remote.Hop{Address: address.String(), Port: 22, User: "root",
 			Keys: []string{c.keyFile()}, KnownHosts: []string{c.known(v.Name)},
-			Dial: func(ctx context.Context, network, at string) (net.Conn, error) { return c.lab.Dial(ctx, network, at) }}}
+			Dial: c.lab.Dial}}
 	limited, cancel := clock.WithTimeout(ctx, c.place.clock, bootLimit)
 	defer cancel()
 	for {
