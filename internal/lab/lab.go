@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -152,6 +153,9 @@ func (n *Node) namespace() string { return n.lab.prefix() + n.Name() }
 func (l *Lab) prefix() string     { return "plimsoll-lab-" + l.record.ID + "-" }
 func (l *Lab) hub() string        { return l.prefix() + "switch" }
 
+// lockPatience is how long a lock may be held by what a killed process has left.
+const lockPatience = 2 * time.Second
+
 // lock takes the exclusive lock of a file, which the process's end releases; wait says whether to wait for it.
 func lock(path string, wait bool) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
@@ -162,8 +166,10 @@ func lock(path string, wait bool) (unlock func(), err error) {
 	if !wait {
 		how |= unix.LOCK_NB
 	}
-	for {
-		if err = unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+	// A process that was killed leaves it for a moment to a child that it has forked and that has not yet become another.
+	for end := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
+		err = unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) && (!errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end)) {
 			break
 		}
 	}
