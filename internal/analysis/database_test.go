@@ -88,6 +88,18 @@ func batched(seed uint64, requests float64) *reporttest.Synthetic {
 	return s
 }
 
+// rising is a load that grows, on a server that counts the same, half a minute at a time.
+func rising(seed uint64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 120, 1)
+	s.Load(reporttest.Database(reporttest.Load{Name: "Orders", To: 120, Rate: func(t int) float64 {
+		return 500 + 20*float64(t)
+	}, Depth: 8}))
+	asked(s, "DB_0000", nil)
+	s.Series(result.Series{Name: "192.0.2.7:1433", Machine: "192.0.2.7:1433", Measure: result.DatabaseBatches,
+		Unit: "ops/s"}, func(t int) float64 { return 500 + 20*(float64(t)-15) }, 10)
+	return s
+}
+
 func onMachine(s *reporttest.Synthetic, busy float64) *reporttest.Synthetic {
 	onThisHost(s)
 	s.Data.VMs = append(s.Data.VMs, result.VM{Name: "DB_0000", Group: "DB", CPUs: 2})
@@ -152,6 +164,7 @@ func TestTruthOfDatabases(t *testing.T) {
 		{"requests that agree", batched(53, 2003), "server-agrees"},
 		{"requests of others as well", batched(54, 2600), "server-agrees"},
 		{"another instance is counted", batched(55, 40), "server-agrees"},
+		{"a server whose rate rises with the load's", rising(56), "server-agrees"},
 		{"no server was asked", numa(16, 52, 48), limit + " log-stalls durable-commits server-agrees"},
 	})
 }

@@ -166,7 +166,7 @@ func lock(path string, wait bool) (unlock func(), err error) {
 	if !wait {
 		how |= unix.LOCK_NB
 	}
-	// A process that was killed leaves it for a moment to a child that it has forked and that has not yet become another.
+	// A process that was killed leaves it for a moment to a child that it has forked and that is not yet another.
 	for end := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
 		err = unix.Flock(int(f.Fd()), how)
 		if !errors.Is(err, unix.EINTR) && (!errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end)) {

@@ -3,7 +3,7 @@ package dbserver
 import (
 	"fmt"
 	"math"
-	"slices"
+	"time"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -12,7 +12,7 @@ import (
 
 // When a server's count of requests and a load's count of transactions are taken to be of the same thing.
 const (
-	smear = 30.0 // seconds over which a rate of requests is taken: so many at the beginning are left out
+	smear = 30.0 // seconds over which a rate of requests is taken
 	apart = 0.10 // of the load's rate
 )
 
@@ -32,28 +32,34 @@ func agrees(v *view.Run) (out []result.Finding) {
 	}
 	for machine := range machines {
 		l := v.Loads[0]
-		server := track(v, l, []string{machine}, result.DatabaseBatches, "")
-		own, what, ok := ownRate(v, l)
-		if server == nil || !ok {
+		own, perSecond := counted(l)
+		ours := v.TrackOf(l, own)
+		server := v.Sum(result.DatabaseBatches, func(s *result.Series) bool { return s.Machine == machine })
+		if ours == nil || server == nil {
 			return nil
 		}
-		values, _ := view.FiniteOf(server.Ops[min(len(server.Ops), int(math.Ceil(smear/server.Step))):])
-		if len(values) < fewestPoints {
+		// A rate over half a minute is about the middle of it.
+		from, to := l.Judged()
+		half := time.Duration(smear / 2 * float64(time.Second))
+		values, _ := view.FiniteOf(server.Between(from.Add(2*half), to).Ops)
+		did, _ := view.FiniteOf(ours.Between(from.Add(half), to.Add(-half)).Ops)
+		if len(values) < fewestPoints || len(did) < fewestPoints || view.Total(did) == 0 {
 			return nil
 		}
 		theirs := view.Total(values) / float64(len(values))
+		rate := view.Total(did) / float64(len(did)) * perSecond
 		f := result.Finding{Check: "server-agrees", Subject: l.Name, Severity: result.Fine, Unit: "ratio",
 			Metric: "requests that the server counted for each of the load's transactions", N: len(values),
-			Value: view.Ptr(theirs / own), Limit: view.Ptr(1), NoInterval: "two counts of the same time, not sampled",
+			Value: view.Ptr(theirs / rate), Limit: view.Ptr(1), NoInterval: "two counts of the same time, not sampled",
 			Basis: fmt.Sprintf("batch requests of %s, rates over %s, against %s", machine, view.SayDuration(smear),
-				what),
+				own.Name),
 			Evidence: []result.Evidence{
 				{Name: "requests by the server", Value: view.Round(theirs * 60), Unit: "per minute"},
-				{Name: "transactions by the load", Value: view.Round(own * 60), Unit: "per minute"},
+				{Name: "transactions by the load", Value: view.Round(rate * 60), Unit: "per minute"},
 			}}
 		said := fmt.Sprintf("The database server on %s counted %s requests a minute under %s, which did "+
-			"%s transactions a minute", machine, perMinute(theirs), l.Name, perMinute(own))
-		switch ratio := theirs / own; {
+			"%s transactions a minute", machine, perMinute(theirs), l.Name, perMinute(rate))
+		switch ratio := theirs / rate; {
 		case math.Abs(ratio-1) <= apart:
 			f.Sentence = said + ": they agree."
 		case ratio > 1:
@@ -73,26 +79,12 @@ func agrees(v *view.Run) (out []result.Finding) {
 // perMinute says a rate.
 func perMinute(rate float64) string { return unit.Thousands(int64(math.Round(rate * 60))) }
 
-// ownRate is how many transactions a second a load did by its own count, and by which.
-func ownRate(v *view.Run, l *view.Load) (rate float64, what string, ok bool) {
+// counted is by what a load counts its transactions, and what one of it is in transactions a second.
+func counted(l *view.Load) (q view.Quantity, perSecond float64) {
 	for _, m := range l.Declared() {
-		if m.Kind != result.Level || m.Unit != "TPM" {
-			continue
-		}
-		c := v.Sum(m.Name, func(s *result.Series) bool { return s.Workload == l.Name && s.Group == l.Group })
-		if c == nil {
-			continue
-		}
-		if c = c.Within(l.Times()); c == nil {
-			continue
-		}
-		values, _ := view.FiniteOf(slices.Clone(c.Ops))
-		if mean := view.Total(values) / float64(max(len(values), 1)); mean > 0 {
-			return mean / 60, m.Name + " of the load", true
+		if m.Kind == result.Level && m.Unit == "TPM" {
+			return view.MeasureOf(m), 1.0 / 60
 		}
 	}
-	if n, s := l.Completed(), l.Longest(); n > 0 && s > 0 {
-		return float64(n) / s, "operations of the load", true
-	}
-	return 0, "", false
+	return l.Rate(), 1
 }
