@@ -78,22 +78,11 @@ func run(ctx context.Context, input, name string, args ...string) error {
 func (l *Lab) Enter(do func() error) error { return within(filepath.Join(namespaces, l.hub()), do) }
 
 func within(namespace string, do func() error) error {
-	return thread.Run(func() error {
-		if !isNamespace(namespace) {
-			return fmt.Errorf("lab: %s is not there: the lab is down, or this machine was started anew: remove what is "+
-				"left with plimsoll lab down", namespace)
-		}
-		f, err := os.Open(namespace)
-		if err != nil {
-			return fmt.Errorf("lab: %w", err)
-		}
-		err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
-		f.Close()
-		if err != nil {
-			return fmt.Errorf("lab: enter %s: %w", namespace, err)
-		}
-		return do()
-	})
+	if !isNamespace(namespace) {
+		return fmt.Errorf("lab: %s is not there: the lab is down, or this machine was started anew: remove what is "+
+			"left with plimsoll lab down", namespace)
+	}
+	return thread.InNetwork(namespace, do)
 }
 
 // Dial connects to an address of the lab's network, which must be an IP address with a port.

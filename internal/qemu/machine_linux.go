@@ -10,11 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"plimsoll/internal/thread"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,35 +25,7 @@ type Launch func(*exec.Cmd) error
 
 // InNetwork starts commands in a network namespace, given by its file: /run/netns/NAME or /proc/PID/ns/net.
 func InNetwork(file string) Launch {
-	return func(c *exec.Cmd) error {
-		done := make(chan error, 1)
-		go func() { done <- startInNetwork(file, c) }()
-		return <-done
-	}
-}
-
-// startInNetwork runs on a thread of its own, which ends with its goroutine unless it could be brought back.
-func startInNetwork(file string, c *exec.Cmd) error {
-	runtime.LockOSThread()
-	fail := func(err error) error { return fmt.Errorf("network namespace %s: %w", file, err) }
-	there, err := os.Open(file)
-	if err != nil {
-		return fail(err)
-	}
-	defer there.Close() //nolint:errcheck // only entered
-	here, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		return fail(err)
-	}
-	defer here.Close() //nolint:errcheck // only entered
-	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
-		return fail(err)
-	}
-	err = c.Start()
-	if unix.Setns(int(here.Fd()), unix.CLONE_NEWNET) == nil {
-		runtime.UnlockOSThread()
-	}
-	return err
+	return func(c *exec.Cmd) error { return thread.InNetwork(file, c.Start) }
 }
 
 // Machine is one in a folder, which is its own. It is off when no process of it lives.

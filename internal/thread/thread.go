@@ -3,6 +3,8 @@
 package thread
 
 import (
+	"fmt"
+	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -23,4 +25,20 @@ func Run(do func() error) error {
 		result <- do()
 	}()
 	return <-result
+}
+
+// InNetwork is Run on a thread in the network namespace that is bound to a file, as /run/netns has them.
+func InNetwork(file string, do func() error) error {
+	return Run(func() error {
+		f, err := os.Open(file)
+		if err != nil {
+			return fmt.Errorf("network namespace: %w", err)
+		}
+		err = unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
+		_ = f.Close() // only entered
+		if err != nil {
+			return fmt.Errorf("network namespace %s: %w", file, err)
+		}
+		return do()
+	})
 }

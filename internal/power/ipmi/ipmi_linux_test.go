@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -18,32 +17,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func with(o target.Options, pairs ...string) target.Options {
-	o = maps.Clone(o)
-	for i := 0; i < len(pairs); i += 2 {
-		o[pairs[i]] = pairs[i+1]
-	}
-	return o
-}
-
-func open(t testing.TB, o target.Options) target.PowerController {
-	t.Helper()
-	c, err := target.PowerSetting{Kind: "ipmi", Options: o}.Open("node 0", []target.PowerKind{Kind{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func fails(t *testing.T, err error, words ...string) {
-	t.Helper()
-	for _, w := range words {
-		if err == nil || !strings.Contains(err.Error(), w) {
-			t.Errorf("%v: want %q", err, w)
-		}
-	}
-}
 
 func poll(t *testing.T, done func() bool) {
 	t.Helper()
@@ -63,7 +36,7 @@ func TestConformance(t *testing.T) {
 	o := b.Options(t)
 	powertest.RunKind(t, powertest.Bench{Kind: Kind{}, Options: o, Secret: bmctest.Password, Node: b.State,
 		Wait:  func(done func() bool) { poll(t, done) },
-		Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
+		Wrong: powertest.With(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
 	if asked := b.Asked(t); !strings.Contains(asked, "set shutdown 1") {
 		t.Errorf("a shutdown was never asked for: %s", asked)
 	}
@@ -79,15 +52,18 @@ func TestRefusals(t *testing.T) {
 		options target.Options
 		words   []string
 	}{
-		"password": {with(o, "password", "env:WRONG_PASSWORD"), []string{fmt.Sprintf("BMC 127.0.0.1:%d", b.Port),
+		"password": {powertest.With(o, "password", "env:WRONG_PASSWORD"), []string{
+			fmt.Sprintf("BMC 127.0.0.1:%d", b.Port),
 			`the password of user "admin" is not the one from env:WRONG_PASSWORD`}},
-		"no password":   {with(o, "password", "env:NO_SUCH"), []string{"env:NO_SUCH", "not set"}},
-		"long password": {with(o, "password", "env:LONG_PASSWORD"), []string{"env:LONG_PASSWORD", "20 bytes"}},
-		"user":          {with(o, "user", "nobody"), []string{`no user "nobody" there`}},
+		"no password": {powertest.With(o, "password", "env:NO_SUCH"), []string{"env:NO_SUCH", "not set"}},
+		"long password": {
+			powertest.With(o, "password", "env:LONG_PASSWORD"), []string{"env:LONG_PASSWORD", "20 bytes"},
+		},
+		"user": {powertest.With(o, "user", "nobody"), []string{`no user "nobody" there`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			state, err := open(t, c.options).State(t.Context())
-			fails(t, err, c.words...)
+			state, err := powertest.Open(t, Kind{}, c.options).State(t.Context())
+			powertest.Fails(t, err, c.words...)
 			if state != target.Unknown || errors.Is(err, target.ErrNotAccessible) {
 				t.Errorf("state %q, %v: it does answer", state, err)
 			}
@@ -99,7 +75,7 @@ func TestRefusals(t *testing.T) {
 func TestStuckNode(t *testing.T) {
 	b := bmctest.New(t)
 	b.Stick(t)
-	c := open(t, b.Options(t))
+	c := powertest.Open(t, Kind{}, b.Options(t))
 	if err := c.PowerOff(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +144,8 @@ func TestBadNetwork(t *testing.T) {
 			}
 			return p
 		})
-		if state, err := open(t, with(o, "port", fmt.Sprint(port))).State(t.Context()); state != target.On ||
+		c := powertest.Open(t, Kind{}, powertest.With(o, "port", fmt.Sprint(port)))
+		if state, err := c.State(t.Context()); state != target.On ||
 			err != nil {
 			t.Errorf("%s, %v", state, err)
 		}
@@ -189,8 +166,9 @@ func TestBadNetwork(t *testing.T) {
 				}
 				return p
 			})
-			state, err := open(t, with(o, "port", fmt.Sprint(port), "timeout", "1s")).State(t.Context())
-			fails(t, err, "no valid answer within 1s", "firewall")
+			state, err := powertest.Open(t, Kind{}, powertest.With(o, "port", fmt.Sprint(port), "timeout", "1s")).
+				State(t.Context())
+			powertest.Fails(t, err, "no valid answer within 1s", "firewall")
 			if state != target.Unknown || !errors.Is(err, target.ErrNotAccessible) {
 				t.Errorf("%s, %v", state, err)
 			}
@@ -209,20 +187,23 @@ func TestNoAnswer(t *testing.T) {
 	o := target.Options{"address": "127.0.0.1", "password": "env:BMC", "timeout": "1s",
 		"port": fmt.Sprint(silent.LocalAddr().(*net.UDPAddr).Port)}
 	began := time.Now()
-	_, err = open(t, o).State(t.Context())
-	fails(t, err, "no valid answer within 1s")
+	_, err = powertest.Open(t, Kind{}, o).State(t.Context())
+	powertest.Fails(t, err, "no valid answer within 1s")
 	if took := time.Since(began); !errors.Is(err, target.ErrNotAccessible) || took > 3*time.Second {
 		t.Errorf("%v after %v", err, took)
 	}
-	_, err = open(t, with(o, "port", "1")).State(t.Context())
-	fails(t, err, "connection refused", "address is right")
+	_, err = powertest.Open(t, Kind{}, powertest.With(o, "port", "1")).State(t.Context())
+	powertest.Fails(t, err, "connection refused", "address is right")
 	if !errors.Is(err, target.ErrNotAccessible) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer time.AfterFunc(50*time.Millisecond, cancel).Stop()
 	began = time.Now()
-	if err := open(t, with(o, "timeout", "1m")).PowerOff(ctx); !errors.Is(err, context.Canceled) ||
+	if err := powertest.Open(t, Kind{}, powertest.With(o, "timeout", "1m")).PowerOff(ctx); !errors.Is(
+		err,
+		context.Canceled,
+	) ||
 		time.Since(began) > 5*time.Second {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
@@ -230,9 +211,21 @@ func TestNoAnswer(t *testing.T) {
 
 // All that is wrong with options is said at once.
 func TestOptions(t *testing.T) {
-	_, err := target.PowerSetting{Kind: "ipmi", Options: target.Options{"user": "a name of 17 bytes"}}.Open("node 0",
-		[]target.PowerKind{Kind{}})
-	fails(t, err, "node 0", `"address" is missing`, `"a name of 17 bytes" is longer`, `"password" is missing`)
+	_, err := target.PowerSetting{
+		Kind:    "ipmi",
+		Options: target.Options{"user": "a name of 17 bytes"},
+	}.Open(
+		"node 0",
+		[]target.PowerKind{Kind{}},
+	)
+	powertest.Fails(
+		t,
+		err,
+		"node 0",
+		`"address" is missing`,
+		`"a name of 17 bytes" is longer`,
+		`"password" is missing`,
+	)
 }
 
 // FuzzAnswer: no packet breaks the client, and none without the right code is taken.

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -34,32 +33,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func with(o target.Options, pairs ...string) target.Options {
-	o = maps.Clone(o)
-	for i := 0; i < len(pairs); i += 2 {
-		o[pairs[i]] = pairs[i+1]
-	}
-	return o
-}
-
-func open(t testing.TB, o target.Options) target.PowerController {
-	t.Helper()
-	c, err := target.PowerSetting{Kind: "redfish", Options: o}.Open("node 0", []target.PowerKind{Kind{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func fails(t *testing.T, err error, words ...string) {
-	t.Helper()
-	for _, w := range words {
-		if err == nil || !strings.Contains(err.Error(), w) {
-			t.Errorf("%v: want %q", err, w)
-		}
-	}
-}
 
 // bmc is a Redfish service with two systems; what a test changes of it is in its fields.
 type bmc struct {
@@ -170,7 +143,7 @@ func TestConformance(t *testing.T) {
 	b, o := newBMC(t)
 	powertest.RunKind(t, powertest.Bench{Kind: Kind{}, Options: o, Secret: password, Node: b.state,
 		Wait:  func(done func() bool) { poll(t, done) },
-		Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
+		Wrong: powertest.With(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
 }
 
 // And on one that others wrote: its nodes take a moment to follow.
@@ -241,9 +214,9 @@ func TestConformanceSushy(t *testing.T) {
 	o := target.Options{"address": "127.0.0.1", "port": fmt.Sprint(port), "user": "admin", "system": id,
 		"password": "env:BMC_PASSWORD", "ca": filepath.Join(dir, "cert.pem")}
 	powertest.RunKind(t, powertest.Bench{Kind: Kind{}, Options: o, Secret: password,
-		Node:  func() (target.PowerState, error) { return open(t, o).State(t.Context()) },
+		Node:  func() (target.PowerState, error) { return powertest.Open(t, Kind{}, o).State(t.Context()) },
 		Wait:  func(done func() bool) { poll(t, done) },
-		Wrong: with(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
+		Wrong: powertest.With(o, "password", "env:WRONG_PASSWORD"), Graceful: true})
 }
 
 // What a BMC refuses or answers wrongly is said with what to do, and nothing is switched.
@@ -293,9 +266,9 @@ func TestWrongAnswers(t *testing.T) {
 			if c.change != nil {
 				c.change(b)
 			}
-			controller := open(t, with(o, c.options...))
+			controller := powertest.Open(t, Kind{}, powertest.With(o, c.options...))
 			err := controller.PowerOff(t.Context())
-			fails(t, err, c.words...)
+			powertest.Fails(t, err, c.words...)
 			if state, _ := b.state(); state == target.Off || errors.Is(err, target.ErrNotAccessible) {
 				t.Errorf("the node is %s; %v: it does answer", state, err)
 			}
@@ -311,18 +284,18 @@ func TestNoAnswer(t *testing.T) {
 	b, o := newBMC(t)
 	b.instead = func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true }
 	began := time.Now()
-	state, err := open(t, with(o, "timeout", "1s")).State(t.Context())
-	fails(t, err, "no answer within 1s", "firewall")
+	state, err := powertest.Open(t, Kind{}, powertest.With(o, "timeout", "1s")).State(t.Context())
+	powertest.Fails(t, err, "no answer within 1s", "firewall")
 	if state != target.Unknown || !errors.Is(err, target.ErrNotAccessible) || time.Since(began) > 5*time.Second {
 		t.Errorf("%s, %v after %v", state, err, time.Since(began))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer time.AfterFunc(50*time.Millisecond, cancel).Stop()
-	if err := open(t, o).PowerOff(ctx); !errors.Is(err, context.Canceled) {
+	if err := powertest.Open(t, Kind{}, o).PowerOff(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	err = open(t, with(o, "port", "1")).PowerOn(t.Context())
-	fails(t, err, "connection refused", "address and port")
+	err = powertest.Open(t, Kind{}, powertest.With(o, "port", "1")).PowerOn(t.Context())
+	powertest.Fails(t, err, "connection refused", "address and port")
 	if !errors.Is(err, target.ErrNotAccessible) {
 		t.Error(err)
 	}
@@ -332,7 +305,7 @@ func TestNoAnswer(t *testing.T) {
 func TestStates(t *testing.T) {
 	b, o := newBMC(t)
 	b.stuck = true
-	c := open(t, with(o, "ca", "", "tls", "insecure"))
+	c := powertest.Open(t, Kind{}, powertest.With(o, "ca", "", "tls", "insecure"))
 	if err := c.PowerOff(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -351,6 +324,6 @@ func TestStates(t *testing.T) {
 func TestOptions(t *testing.T) {
 	_, err := target.PowerSetting{Kind: "redfish", Options: target.Options{"ca": "x", "tls": "insecure",
 		"system": "/redfish/v1/Systems/1"}}.Open("node 0", []target.PowerKind{Kind{}})
-	fails(t, err, "node 0", `"address" is missing`, `"user" is missing`, `"password" is missing`, "give one of them",
+	powertest.Fails(t, err, "node 0", `"address" is missing`, `"user" is missing`, `"password" is missing`, "give one of them",
 		"without the path")
 }

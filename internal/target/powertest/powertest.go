@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -188,4 +189,33 @@ func RunKind(t *testing.T, b Bench) {
 			}
 		}
 	})
+}
+
+// With are options with others in place of some: pairs of a name and a value.
+func With(o target.Options, pairs ...string) target.Options {
+	o = maps.Clone(o)
+	for i := 0; i < len(pairs); i += 2 {
+		o[pairs[i]] = pairs[i+1]
+	}
+	return o
+}
+
+// Open opens a controller of a kind.
+func Open(t testing.TB, kind target.PowerKind, o target.Options) target.PowerController {
+	t.Helper()
+	c, err := target.PowerSetting{Kind: kind.Name(), Options: o}.Open("node 0", []target.PowerKind{kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Fails holds an error to the words that it must have.
+func Fails(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("%v: want %q", err, w)
+		}
+	}
 }
