@@ -169,7 +169,7 @@ func (r *runner) threads(ctx context.Context, cancel func(), ready []*pgwire.Det
 		group.Go(func() {
 			defer close(t.ended)
 			var err error
-			if t.loop, err = pgwire.NewLoop(); err == nil {
+			if t.loop, err = pgwire.NewLoop(len(t.clients)); err == nil {
 				for k, c := range t.clients {
 					if ready != nil {
 						err = errors.Join(err, t.attach(c, ready[i+k*len(all)]))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -31,6 +32,8 @@ type Loop struct {
 	spec   unix.Timespec // of the wait under way: memory that does not move
 	coarse bool          // the kernel waits in milliseconds only
 	calm   bool          // the last raw wait was in vain
+	ring   *ring         // instead of epoll
+	uses   uint32        // of slots
 }
 
 // rawWait is for how long a wait may hold up the runtime, and brief what ends ordinary waits.
@@ -39,8 +42,12 @@ const (
 	brief   = time.Millisecond
 )
 
-// NewLoop makes a loop without connections.
-func NewLoop() (*Loop, error) {
+// fromHere is how many links make io_uring worth it.
+const fromHere = 4
+
+// NewLoop makes a loop that so many links are to be added to. For many it uses io_uring where this kernel has it and lets
+// us, and locks the goroutine to its thread for good (runtime.LockOSThread), because a ring belongs to a thread.
+func NewLoop(links int) (*Loop, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -53,7 +60,15 @@ func NewLoop() (*Loop, error) {
 		_ = unix.Close(epoll)
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	return &Loop{epoll: epoll, wake: wake, events: make([]unix.EpollEvent, 128), in: make([]byte, 64<<10)}, nil
+	l := &Loop{epoll: epoll, wake: wake, events: make([]unix.EpollEvent, 128), in: make([]byte, 64<<10)}
+	if links >= fromHere {
+		runtime.LockOSThread()
+		if l.ring, err = newRing(wake); err != nil {
+			l.ring = nil
+			runtime.UnlockOSThread()
+		}
+	}
+	return l, nil
 }
 
 // Punctual has waits end when they are to, not up to 50 µs later, which costs some processor time. It is of the thread
@@ -74,6 +89,9 @@ func (l *Loop) Close() {
 			k.Close()
 		}
 	}
+	if l.ring != nil {
+		l.ring.close()
+	}
 	_ = unix.Close(l.wake)
 	_ = unix.Close(l.epoll)
 }
@@ -87,7 +105,8 @@ type Link struct {
 	loop    *Loop
 	fd      int
 	slot    int
-	unsent  []byte
+	use     uint32 // of the slot: what comes for former ones is not for this one
+	unsent  []byte // with io_uring the request under way
 	pending bool // an answer is awaited
 }
 
@@ -162,15 +181,26 @@ func (l *Loop) Add(d *Detached) (*Link, error) {
 	} else {
 		l.links = append(l.links, nil)
 	}
-	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(k.slot)}
-	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, k.fd, &event); err != nil {
+	l.uses++
+	k.use = l.uses
+	var err error
+	if l.ring != nil {
+		err = l.ring.receive(k)
+	} else {
+		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(k.slot)}
+		err = os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, k.fd, &event))
+	}
+	if err != nil {
 		l.free = append(l.free, k.slot)
 		d.Close()
-		return nil, os.NewSyscallError("epoll_ctl", err)
+		return nil, err
 	}
 	l.links[k.slot] = k
 	return k, nil
 }
+
+// name is how completions speak of a link.
+func (k *Link) name() uint64 { return uint64(k.use&(1<<30-1))<<32 | uint64(k.slot) }
 
 // Close ends the connection. The server notices.
 func (k *Link) Close() {
@@ -182,7 +212,13 @@ func (k *Link) Close() {
 		l.links[k.slot] = nil
 		l.free = append(l.free, k.slot)
 	}
+	if l.ring != nil && l.ring.queued > 0 {
+		_ = l.ring.enter(0, 0, true) // what is queued names descriptors
+	}
 	_, _, _ = rawSend(k.fd, []byte{'X', 0, 0, 0, 4})
+	if l.ring != nil {
+		_ = unix.Shutdown(k.fd, unix.SHUT_RDWR) // the ring holds the socket, too, until receiving ends
+	}
 	_ = unix.Close(k.fd)
 	k.fd = -1
 }
@@ -191,6 +227,13 @@ func (k *Link) Close() {
 func (k *Link) Send(request []byte) error {
 	k.Reply.Reset()
 	k.pending = true
+	if l := k.loop; l.ring != nil {
+		k.unsent = append(k.unsent[:0], request...)
+		if err := l.ring.send(k); err != nil {
+			return k.over(err)
+		}
+		return nil
+	}
 	n, blocked, err := rawSend(k.fd, request)
 	if err != nil {
 		return k.over(os.NewSyscallError("send", err))
@@ -239,6 +282,9 @@ func (k *Link) over(err error) error {
 // ready for every link whose answer is whole, or which has ended (a LostError; it is to be closed). An error of the
 // server's is in Reply.Err. Ready may send on any link, and add and close links.
 func (l *Loop) Wait(limit time.Duration, ready func(*Link, error)) error {
+	if l.ring != nil {
+		return l.waitRing(limit, ready)
+	}
 	if k := l.only(limit); k != nil {
 		if done, err := k.receive(0); done || err != nil {
 			ready(k, err)
@@ -301,7 +347,11 @@ func (k *Link) receive(flags uintptr) (bool, error) {
 	case n == 0:
 		return false, k.over(io.EOF)
 	}
-	data := k.loop.in[:n]
+	return k.take(k.loop.in[:n])
+}
+
+// take takes what came, and reports whether the answer is whole.
+func (k *Link) take(data []byte) (bool, error) {
 	for len(data) > 0 {
 		used, done, err := k.Reply.Feed(data)
 		if err != nil {
@@ -323,23 +373,82 @@ func (k *Link) receive(flags uintptr) (bool, error) {
 	return false, nil
 }
 
+// waitRing is Wait with io_uring.
+func (l *Loop) waitRing(limit time.Duration, ready func(*Link, error)) error {
+	if _, err := l.wait(limit); err != nil {
+		return err
+	}
+	for {
+		c, ok := l.ring.next()
+		if !ok {
+			return nil
+		}
+		done, err := false, error(nil)
+		k := l.links[uint32(c.user)]
+		if k != nil && uint64(k.use&(1<<30-1)) != c.user>>32&(1<<30-1) {
+			k = nil
+		}
+		switch about := c.user &^ (1<<62 - 1); {
+		case c.user == aboutWake:
+			var b [8]byte
+			_, _ = unix.Read(l.wake, b[:])
+			if c.flags&moreToCome == 0 {
+				l.ring.pollWake(l.wake)
+			}
+			continue
+		case about == aboutSend && k != nil:
+			err = k.over(os.NewSyscallError("send", syscall.Errno(-c.res)))
+		case about == aboutRecv && k != nil:
+			done, err = k.received(c)
+		}
+		if c.flags&hasBuffer != 0 {
+			l.ring.offer(uint16(c.flags >> 16))
+		}
+		if done || err != nil {
+			ready(k, err)
+		}
+	}
+}
+
+// received takes a completion of receiving, and reports whether the answer is whole.
+func (k *Link) received(c completion) (done bool, err error) {
+	switch errno := syscall.Errno(-c.res); {
+	case c.res > 0:
+		done, err = k.take(k.loop.ring.buffer(c))
+	case c.res == 0:
+		return false, k.over(io.EOF)
+	case errno != unix.ENOBUFS && errno != unix.EINTR && errno != unix.EAGAIN:
+		return false, k.over(os.NewSyscallError("recv", errno))
+	}
+	if err == nil && c.flags&moreToCome == 0 { // all buffers were full
+		if err = k.loop.ring.receive(k); err != nil {
+			err = k.over(err)
+		}
+	}
+	return done, err
+}
+
 // wait gives the number of events.
 func (l *Loop) wait(limit time.Duration) (n int, err error) {
+	call := l.epollWait
+	if l.ring != nil {
+		call = l.ring.wait
+	}
 	var errno syscall.Errno
 	if l.calm {
 		began := time.Now()
-		n, errno = l.epollWait(limit, false)
+		n, errno = call(limit, false)
 		l.calm = n == 0 || time.Since(began) > brief
 	} else {
 		first := limit
 		if first < 0 || first > rawWait {
 			first = rawWait
 		}
-		n, errno = l.epollWait(first, true)
+		n, errno = call(first, true)
 		l.calm = n == 0 && errno == 0 && first == rawWait
 	}
 	if errno != 0 && errno != unix.EINTR {
-		return 0, os.NewSyscallError("epoll_wait", errno)
+		return 0, os.NewSyscallError("wait for answers", errno)
 	}
 	return max(n, 0), nil
 }

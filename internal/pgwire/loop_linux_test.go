@@ -12,11 +12,19 @@ import (
 // Connections that are more than a socket, as those with TLS are, are served by a loop as well: many answers, of which
 // one is larger than what sockets take at once, a request that is, and the end.
 func TestLoopRelays(t *testing.T) {
-	l, err := NewLoop()
+	t.Run("epoll", func(t *testing.T) { relays(t, 1) })
+	t.Run("io_uring", func(t *testing.T) { relays(t, fromHere) })
+}
+
+func relays(t *testing.T, several int) {
+	l, err := NewLoop(several)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	if ring := l.ring != nil; ring != (several >= fromHere) {
+		t.Skip("no io_uring here")
+	}
 	const clients, rounds = 3, 20
 	large := strings.Repeat("x", 1<<20)
 	heard := make(chan int64, clients)
@@ -92,7 +100,7 @@ func TestLoopRelays(t *testing.T) {
 // A connection that is alone in its loop is waited for by receiving: answers at once and late ones, being woken, and
 // its end are all noticed.
 func TestLoopAlone(t *testing.T) {
-	l, err := NewLoop()
+	l, err := NewLoop(1)
 	if err != nil {
 		t.Fatal(err)
 	}

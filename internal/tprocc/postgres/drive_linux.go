@@ -109,7 +109,7 @@ type arrival struct {
 }
 
 func (t *thread) serve(ctx context.Context) (err error) {
-	if t.loop, err = pgwire.NewLoop(); err != nil {
+	if t.loop, err = pgwire.NewLoop(1); err != nil {
 		return err
 	}
 	t.arrived = make(chan arrival, len(t.seats))
