@@ -177,7 +177,6 @@ func (r *runner) threads(ctx context.Context, cancel func(), ready []*pgwire.Det
 				}
 			}
 			if err == nil && t.gap > 0 {
-				runtime.LockOSThread() // and never given back: it ends with its timer slack
 				t.loop.Punctual()
 			}
 			made <- err

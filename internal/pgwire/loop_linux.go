@@ -34,6 +34,8 @@ type Loop struct {
 	calm   bool          // the last raw wait was in vain
 	ring   *ring         // instead of epoll
 	uses   uint32        // of slots
+
+	punctual bool
 }
 
 // rawWait is for how long a wait may hold up the runtime, and brief what ends ordinary waits.
@@ -71,11 +73,8 @@ func NewLoop(links int) (*Loop, error) {
 	return l, nil
 }
 
-// Punctual has waits end when they are to, not up to 50 µs later, which costs some processor time. It is of the thread
-// that calls it, to which the goroutine has to be locked (runtime.LockOSThread) for good.
-func (l *Loop) Punctual() {
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // of this thread; where it cannot be they end later
-}
+// Punctual has waits end when they are to, not up to 50 µs later, which costs some processor time.
+func (l *Loop) Punctual() { l.punctual = true }
 
 // Wake has the Wait under way, or the next one, return. It may come from any goroutine, before Close.
 func (l *Loop) Wake() {
@@ -107,7 +106,7 @@ type Link struct {
 	slot    int
 	use     uint32 // of the slot: what comes for former ones is not for this one
 	unsent  []byte // with io_uring the request under way
-	pending bool // an answer is awaited
+	pending bool   // an answer is awaited
 }
 
 // Detached is a connection on its way to a Loop, from whichever goroutine made it.
@@ -433,6 +432,9 @@ func (l *Loop) wait(limit time.Duration) (n int, err error) {
 	call := l.epollWait
 	if l.ring != nil {
 		call = l.ring.wait
+	}
+	if l.punctual && limit > 0 && limit < rawWait { // of the thread, which a loop may leave between two waits
+		_, _, _ = syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_TIMERSLACK, 1, 0)
 	}
 	var errno syscall.Errno
 	if l.calm {
