@@ -32,7 +32,7 @@ type Loop struct {
 	spec   unix.Timespec // of the wait under way: memory that does not move
 	coarse bool          // the kernel waits in milliseconds only
 	calm   bool          // the last raw wait was in vain
-	ring   *ring         // instead of epoll
+	ring   *ring         // instead of epoll; or nil
 	uses   uint32        // of slots
 
 	punctual bool

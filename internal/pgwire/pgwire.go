@@ -6,7 +6,8 @@
 // made here (Statement.Append) and answers are scanned by their messages' headers (Reply). There are two ways to drive:
 //
 //   - Conn: one connection that blocks, for transactions of many statements, from one goroutine;
-//   - Loop: one thread that serves many connections as their answers arrive, for short ones.
+//   - Loop: one thread that serves many connections as their answers arrive, for short ones: by epoll, or by io_uring
+//     where that gains and is allowed.
 //
 // Connections with TLS stay with Go's own reading. The load drivers (packages pgload, tprocc) stand above it. It
 // refuses COPY TO, and to guess: a connection that was lost says so, and is not made again by itself.
