@@ -134,7 +134,8 @@ func newRing(wake int) (r *ring, err error) {
 	ends := max(uintptr(p.sq.array)+4*uintptr(p.sqEntries),
 		uintptr(p.cq.cqes)+unsafe.Sizeof(completion{})*uintptr(p.cqEntries))
 	both := pages(r.fd, atCompletions, ends, unix.MAP_SHARED|unix.MAP_POPULATE)
-	entries := pages(r.fd, atSubmissions, unsafe.Sizeof(submission{})*uintptr(p.sqEntries), unix.MAP_SHARED|unix.MAP_POPULATE)
+	entries := pages(r.fd, atSubmissions, unsafe.Sizeof(submission{})*uintptr(p.sqEntries),
+		unix.MAP_SHARED|unix.MAP_POPULATE)
 	r.buffers = pages(-1, 0, bufferCount*bufferSize, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	offers := pages(-1, 0, bufferCount*unsafe.Sizeof(offer{}), unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
