@@ -47,8 +47,8 @@ const (
 // fromHere is how many links make io_uring worth it.
 const fromHere = 4
 
-// NewLoop makes a loop that so many links are to be added to. For many it uses io_uring where this kernel has it and lets
-// us, and locks the goroutine to its thread for good (runtime.LockOSThread), because a ring belongs to a thread.
+// NewLoop makes a loop that so many links are to be added to. For many it uses io_uring where this kernel has it and
+// lets us, and locks the goroutine to its thread for good (runtime.LockOSThread), because a ring belongs to a thread.
 func NewLoop(links int) (*Loop, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
