@@ -22,7 +22,9 @@ import (
 	"plimsoll/internal/exit"
 	"plimsoll/internal/postgres"
 	"plimsoll/internal/visible"
+	"plimsoll/internal/workload"
 	"plimsoll/result"
+	"plimsoll/scenario"
 )
 
 // dbLoad is a load generator of databases, with the words of its config for what every load of db run has.
@@ -30,19 +32,23 @@ type dbLoad struct {
 	engine, scale, clients string
 	selectOnly             string // key of the built-in script; "" for a load that has none
 	rate                   bool
+	fraction               bool   // scales may have one
 	lasts                  string // without --duration
 	summary                string
 }
 
 // dbLoads are what db run can run, by the name that it is given.
 var dbLoads = map[string]dbLoad{
-	"pgbench": {"pgbench", "scale", "clients", "builtin", true, "60s", "pgbench itself, which has to be installed"},
-	"pg": {"pg", "scale", "clients", "script", true, "60s",
+	"pgbench": {"pgbench", "scale", "clients", "builtin", true, false, "60s",
+		"pgbench itself, which has to be installed"},
+	"pg": {"pg", "scale", "clients", "script", true, false, "60s",
 		"the same scripts by a driver that takes less of the processor"},
-	"tprocc": {"tprocc", "warehouses", "users", "", false, "60s", "TPC-C-derived: orders of warehouses by procedures"},
-	"tproch": {"tproch", "scale", "streams", "", false, "8h",
+	"tprocc": {"tprocc", "warehouses", "users", "", false, false, "60s",
+		"TPC-C-derived: orders of warehouses by procedures"},
+	"tproch": {"tproch", "scale", "streams", "", false, true, "8h",
 		"TPC-H-derived: 22 questions to a large data set"},
-	"hammerdb": {"hammerdb", "warehouses", "users", "", false, "60s", "HammerDB's TPROC-C, which has to be installed"},
+	"hammerdb": {"hammerdb", "warehouses", "users", "", false, false, "60s",
+		"HammerDB's TPROC-C, which has to be installed"},
 }
 
 func dbLoadNames() []string {
@@ -54,7 +60,7 @@ type dbRunFlags struct {
 	database   string
 	settings   []string
 	options    []string
-	scale      int
+	scale      float64
 	clients    int
 	selectOnly bool
 	duration   string
@@ -98,7 +104,8 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
 		"of the run's own server: `NAME=VALUE` of postgresql.conf; repeatable")
 	flags.StringArrayVar(&f.options, "option", nil, "`KEY=VALUE` of the load generator's config, like mode=prepared; "+
 		"repeatable")
-	flags.IntVar(&f.scale, "scale", 1, "`number` of branches, warehouses, or the scale factor")
+	flags.Float64Var(&f.scale, "scale", 1, "`number` of branches, warehouses, or the scale factor, of tproch from "+
+		"0.01 on")
 	flags.IntVar(&f.clients, "clients", 1, "`number` of clients at once")
 	flags.BoolVar(&f.selectOnly, "select-only", false, "only look accounts up (pgbench, pg)")
 	flags.StringVar(&f.duration, "duration", "", "`time` that is measured, at most where the load ends by itself "+
@@ -140,17 +147,29 @@ func (a *app) dbRun(name string, f dbRunFlags) error {
 			return err
 		}
 	}
-	if f.server.url == "" {
-		if err := a.programs(); err != nil {
-			return err
-		}
-	}
 	return a.run(given, sf, f.tf, f.rf)
 }
 
+// serves reports whether the scenario's workloads start a PostgreSQL of the run's own.
+func (a *app) serves(p *prepared) bool {
+	engines := a.drivers.ByName()
+	return slices.ContainsFunc(p.scenario.Workloads, func(w scenario.Workload) bool {
+		e, ok := engines[w.Generator].(workload.Peering)
+		if !ok {
+			return false
+		}
+		spec := workload.Spec{Name: w.Name, ConfigFile: w.ConfigFile, Config: w.Config, Settings: w.Settings}
+		peers, ok, err := e.Peers(spec)
+		if !ok || err != nil || !peers.Served {
+			return false
+		}
+		server, err := e.Server(spec)
+		return err == nil && server.Service.Name == postgres.ServiceName
+	})
+}
+
 // programs has PostgreSQL in PATH: where it is installed, or else fetched into the user's cache.
-func (a *app) programs() error {
-	const phase = "db run"
+func (a *app) programs(phase string) error {
 	if _, err := postgres.Folder(); err == nil || os.Getenv(postgres.FolderVariable) != "" {
 		return nil // the run says what is wrong with a folder that was named
 	}
@@ -243,8 +262,11 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	case duration < time.Second:
 		object("--duration %s: want 1s or more", f.duration)
 	}
-	if f.scale < 1 {
-		object("--scale %d: want 1 or more", f.scale)
+	switch whole := f.scale == math.Trunc(f.scale); {
+	case !(f.scale > 0 && f.scale <= math.MaxInt32):
+		object("--scale %v: want a number above 0", f.scale)
+	case !whole && !load.fraction:
+		object("--scale %v: %s wants a whole number", f.scale, name)
 	}
 	if f.clients < 1 || f.clients > 100_000 {
 		object("--clients %d: want 1 to 100,000", f.clients)

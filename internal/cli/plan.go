@@ -115,6 +115,9 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
 	}
 	a.sayDisks(phase, p, tf.disks)
+	if phase == "run" && tf.name == "local" && a.serves(p) {
+		return p, a.programs(phase)
+	}
 	return p, nil
 }
 

@@ -55,7 +55,7 @@ func (c Config) Server(spec workload.Spec) (workload.Server, error) {
 	// The last but one tells servers of other settings apart: see loads.Set.
 	sum := fnv.New32a()
 	fmt.Fprint(sum, settings.String(), c.Database, c.CPUs)
-	service := target.Service{Name: "postgresql", Command: target.Command{
+	service := target.Service{Name: ServiceName, Command: target.Command{
 		Argv:   []string{"/bin/sh", folder + "/server.sh", "", fmt.Sprintf("%08x", sum.Sum32()), c.CPUs},
 		Stdout: folder + "/output", Stderr: folder + "/output"}}
 	if c.Group != "" {
@@ -74,6 +74,9 @@ func (c Config) Server(spec workload.Spec) (workload.Server, error) {
 		Stays: true,
 	}, nil
 }
+
+// ServiceName is the name of a run's own server on its machine.
+const ServiceName = "postgresql"
 
 var versionWords = regexp.MustCompile(`PostgreSQL\) ([0-9]+)([0-9.a-z]*)`)
 

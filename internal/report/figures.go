@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Figure is one line of the figures that anyone asks for first: an operation of a workload, or a measure of it, over
@@ -93,16 +94,23 @@ func (l Latency) zeros() (names []string) {
 
 // FigureZeros says what was 0 of each workload, in place of rows of their own.
 func (doc *Document) FigureZeros() string {
-	var out []string
+	var lists []string
+	workloads := map[string][]string{} // by what was 0 of them
 	for _, l := range doc.Latencies {
 		if len(l.Windows) == 0 {
 			continue
 		}
-		if zeros := l.zeros(); len(zeros) > 0 {
-			out = append(out, fmt.Sprintf("0 of %s: %s.", l.Workload, strings.Join(zeros, ", ")))
+		if zeros := strings.Join(l.zeros(), ", "); zeros != "" {
+			if workloads[zeros] == nil {
+				lists = append(lists, zeros)
+			}
+			workloads[zeros] = append(workloads[zeros], l.Workload)
 		}
 	}
-	return strings.Join(out, " ")
+	for i, zeros := range lists {
+		lists[i] = fmt.Sprintf("0 of %s: %s.", unit.List(workloads[zeros], 4), zeros)
+	}
+	return strings.Join(lists, " ")
 }
 
 // Headline is the first of a run's figures, the one that lists of runs show.

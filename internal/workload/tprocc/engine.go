@@ -105,7 +105,7 @@ type config struct {
 	nodes    map[string]*yaml.Node
 }
 
-var keys = append([]string{"dialect", "keying", "threads", "users", "warehouses"}, postgres.Keys...)
+var keys = append([]string{"dialect", "first_user", "keying", "threads", "users", "warehouses"}, postgres.Keys...)
 
 // parse reads the file, then the settings of the workload on top of it.
 func parse(spec workload.Spec) (*config, error) {
@@ -129,7 +129,7 @@ func parse(spec workload.Spec) (*config, error) {
 			c.Object(nil, "%s", what)
 		}
 	}
-	c.job.First = spec.Turn * c.job.Users
+	c.job.First += spec.Turn * c.job.Users
 	c.job.Homes = fmt.Sprintf("user n, counted from %d, has its home in warehouse n mod %d + 1, "+
 		"district n div %d mod %d + 1", c.job.First, c.job.Warehouses, c.job.Warehouses, tprocc.Districts)
 	if len(c.Bad.Objections) > 0 {
@@ -166,6 +166,10 @@ func (c *config) take(key, node *yaml.Node) {
 		whole(&c.job.Users)
 	case "threads":
 		whole(&c.job.Threads)
+	case "first_user":
+		if c.job.First, err = strconv.Atoi(value); err != nil || c.job.First < 0 {
+			err = fmt.Errorf("%q is no whole number from 0", value)
+		}
 	case "keying":
 		if c.job.Keying, err = strconv.ParseBool(value); err != nil {
 			err = fmt.Errorf("%q is neither true nor false", value)

@@ -80,14 +80,15 @@ func TestSuite(t *testing.T) {
 	workloadtest.Suite{
 		Engine: Engine{},
 		Good:   []byte(good),
-		Faulty: []byte("warehouse: 2\nusers: many\nkeying: 3\nthreads: 0\ndialect: oracle\nserver: {uri: x}\n"),
+		Faulty: []byte("warehouse: 2\nusers: many\nkeying: 3\nthreads: 0\ndialect: oracle\nfirst_user: -1\nserver: {uri: x}\n"),
 		Objections: []string{
 			`suite.cfg:1:1: unknown key "warehouse"; did you mean "warehouses"?`,
 			`suite.cfg:2:8: users: "many" is no whole number`,
 			`suite.cfg:3:9: keying: "3" is neither true nor false`,
+			`suite.cfg:6:13: first_user: "-1" is no whole number from 0`,
 			`suite.cfg:4:10: threads: "0" is no whole number above 0`,
 			`suite.cfg:5:10: dialect: "oracle" is none of postgresql, mariadb, sqlserver`,
-			`suite.cfg:6:10: server: unknown key "uri"; did you mean "url"?`,
+			`suite.cfg:7:10: server: unknown key "uri"; did you mean "url"?`,
 		},
 		Refused:      []byte(with(t, server, "warehouses: 2\n")),
 		RefusedWords: []string{`schema "tprocc" has 1 warehouses, not 2`},
@@ -126,7 +127,7 @@ const foreign = "dialect: mariadb\nserver: {url: \"mariadb://app@192.0.2.7:3306\
 // Of a job nothing but where the password is kept is in files, notes and arguments.
 func TestCommand(t *testing.T) {
 	t.Setenv("TPROCC_TEST_PASSWORD", "horse")
-	spec := specOf(foreign)
+	spec := specOf(foreign + "first_user: 7\n")
 	spec.Turn = 2 // two machines are before this one
 	job, err := Engine{}.Command(spec)
 	if err != nil {
@@ -135,8 +136,8 @@ func TestCommand(t *testing.T) {
 	if text := fmt.Sprintf("%s %v", job.Files, job); strings.Contains(text, "horse") {
 		t.Errorf("the password is in %s", text)
 	}
-	homes := "user n, counted from 60, has its home in warehouse n mod 3 + 1, district n div 3 mod 10 + 1"
-	want := tprocc.Job{Dialect: "mariadb", Warehouses: 3, Users: 30, First: 60, Keying: true, Threads: 2, Seed: 7,
+	homes := "user n, counted from 67, has its home in warehouse n mod 3 + 1, district n div 3 mod 10 + 1"
+	want := tprocc.Job{Dialect: "mariadb", Warehouses: 3, Users: 30, First: 67, Keying: true, Threads: 2, Seed: 7,
 		Duration: 2 * time.Second, Homes: homes, URL: "mariadb://app@192.0.2.7:3306", Database: "bench",
 		PassFile: "Load/tprocc.password"}
 	var got tprocc.Job
