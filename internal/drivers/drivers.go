@@ -21,6 +21,7 @@ import (
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/internal/workload/hammerdb"
+	"plimsoll/internal/workload/integrity"
 	"plimsoll/internal/workload/pg"
 	"plimsoll/internal/workload/pgbench"
 	"plimsoll/internal/workload/tprocc"
@@ -59,6 +60,7 @@ func All() Registry {
 			fio.Engine{},
 			pg.Engine{},
 			hammerdb.Engine{},
+			integrity.Engine{},
 			pgbench.Engine{},
 			tprocc.Engine{},
 			tproch.Engine{},

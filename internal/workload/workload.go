@@ -263,6 +263,9 @@ type Env struct {
 	Clock clock.Clock
 	Raw   io.Writer // everything the tool printed, in order; written before it is parsed
 	Sink  Sink
+	// Earlier opens what the last start of another workload printed on this machine, as far as it was kept. That start
+	// has ended; errors.Is(err, fs.ErrNotExist) when there was none. May be nil.
+	Earlier func(workload string) (io.ReadCloser, error)
 }
 
 // Outcome says how a run of a job went.
