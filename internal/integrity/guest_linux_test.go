@@ -81,7 +81,8 @@ func newVictim(t *testing.T, p programs) *victim {
 	if v.signer, err = ssh.NewSignerFromKey(key); err != nil {
 		t.Fatal(err)
 	}
-	v.id, err = guest.NewIdentity("victim", netip.MustParsePrefix("10.0.2.15/24"), netip.MustParseAddr("10.0.2.2"),
+	network := func(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 2, n}) } // the emulator's own
+	v.id, err = guest.NewIdentity("victim", netip.PrefixFrom(network(15), 24), network(2),
 		string(ssh.MarshalAuthorizedKey(v.signer.PublicKey())))
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +186,8 @@ func (o *output) bytes() []byte {
 }
 
 // work runs a job on the guest until it ends or ctx does.
-func (v *victim) work(t *testing.T, ctx context.Context, c *ssh.Client, j integrity.Job, before string, out io.Writer) {
+func (v *victim) work(ctx context.Context, t *testing.T, c *ssh.Client, j integrity.Job, before string,
+	out io.Writer) {
 	t.Helper()
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -216,8 +218,8 @@ func (v *victim) work(t *testing.T, ctx context.Context, c *ssh.Client, j integr
 }
 
 // TestPowerCut cuts the power of a real guest in the middle of writing. With an honest disk nothing that was
-// acknowledged is lost. With one that claims to have no cache, so that nobody flushes it, what the emulator still held in
-// its memory is lost, and named. An emulator that ignores flushes (no-flush) passes on what it holds and spares this
+// acknowledged is lost. With one that claims to have no cache, so that nobody flushes it, what the emulator still held
+// in its memory is lost, and named. An emulator that ignores flushes (no-flush) passes on what it holds and spares this
 // machine's disk only, so nothing is lost as long as this machine keeps its own power.
 func TestPowerCut(t *testing.T) {
 	p := built(t)
@@ -246,7 +248,7 @@ func TestPowerCut(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 			}()
-			v.work(t, ctx, c, j, before, &out)
+			v.work(ctx, t, c, j, before, &out)
 			rec, err := integrity.ReadRecord(bytes.NewReader(out.bytes()))
 			if err != nil {
 				t.Fatal(err)
@@ -261,7 +263,7 @@ func TestPowerCut(t *testing.T) {
 			}
 			v.put(t, c, "record", data)
 			var found output
-			v.work(t, t.Context(), c, integrity.Job{Path: "/dev/sdb", Device: "/dev/sdb", Threads: 2,
+			v.work(t.Context(), t, c, integrity.Job{Path: "/dev/sdb", Device: "/dev/sdb", Threads: 2,
 				WrittenBy: "the write", Record: "record"}, "", &found)
 			if err := v.machine.Kill(); err != nil {
 				t.Fatal(err)

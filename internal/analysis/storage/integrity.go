@@ -28,7 +28,9 @@ func lostWrites(v *view.Run) (out []result.Finding) {
 	for _, l := range v.Loads {
 		declared := l.Declared()
 		has := func(name string) bool {
-			return slices.ContainsFunc(declared, func(m result.Measure) bool { return m.Name == name && m.Unit == "blocks" })
+			return slices.ContainsFunc(declared, func(m result.Measure) bool {
+				return m.Name == name && m.Unit == "blocks"
+			})
 		}
 		if !has(checked) || !has(lost) {
 			continue

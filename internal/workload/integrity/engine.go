@@ -217,6 +217,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		j.Record = folder + recordFile
 		declared.Operations = []result.Operation{{Name: "read", Noun: "reads", Bytes: true, Block: result.BlockRead}}
 		lane.Reads, lane.Verifies, lane.ReadBytes, lane.Bytes = true, true, 1<<20, j.Bytes
+		lane.Work = j.Bytes // of the disk; what was written may be less of it
 	} else {
 		m := j.Manifest()
 		lane.Pauses = true // between batches there is a flush
