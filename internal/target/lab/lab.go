@@ -46,6 +46,7 @@ func (Provider) Options() []target.Option {
 		{Name: "cache", Help: "the folder of guest images (default: that of plimsoll lab image)"},
 		{Name: "agent", Help: "the file plimsoll-agent-linux-amd64 (default: beside plimsoll)"},
 		{Name: "image", Default: string(guest.Worker), Help: "what guests boot: worker or debian"},
+		{Name: "ha", Default: "on", Help: "on: guests of a node that is lost are started on another one; off: they are not"},
 	}
 }
 
@@ -61,7 +62,10 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 			return nil, fmt.Errorf("target lab: cache: %w: give --target-opt cache=FOLDER", err)
 		}
 	}
-	return &place{dir: v.Text("dir"), build: guest.Config{Kind: guest.Kind(v.Text("image")), Cache: cache,
+	if ha := v.Text("ha"); ha != "on" && ha != "off" {
+		return nil, fmt.Errorf("target lab: ha %q: want on or off", ha)
+	}
+	return &place{restarts: v.Text("ha") == "on", dir: v.Text("dir"), build: guest.Config{Kind: guest.Kind(v.Text("image")), Cache: cache,
 		Agent: v.Text("agent")}, nodes: c.Nodes, clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
 }
 
@@ -70,6 +74,8 @@ type place struct {
 	build guest.Config
 	nodes int
 	clock clock.Clock
+	// restarts of guests whose node is lost
+	restarts bool
 }
 
 func (p *place) open() (*lab.Lab, error) {
@@ -103,7 +109,11 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			target.GuestCommands:     "the agent in each guest",
 			target.Services:          "the agent in each guest",
 			target.PeerNetwork:       "the lab's own",
+			target.PlaybookHosts:     "the guests' addresses, reached from the lab's network only",
 		}}
+	if !p.restarts {
+		delete(facts.Capabilities, target.NodeFailover)
+	}
 	facts.Lacking("guests of the lab have no such thing")
 	var objections []error
 	for i, n := range l.Nodes() {
@@ -134,8 +144,13 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	return facts, errors.Join(append(objections, err)...)
 }
 
+// workFolder is where guests keep files over power cycles.
+const workFolder = "/var/lib/plimsoll/"
+
 // Bounds of waits.
 const (
-	bootLimit = 4 * time.Minute // until a guest answers; five times what it takes on a quiet machine
-	watchEach = time.Second     // of the nodes, for restarts
+	bootLimit      = 4 * time.Minute        // until a guest answers; five times what it takes on a quiet machine
+	lookEach       = 200 * time.Millisecond // for guests that have ended
+	restartEach    = time.Second            // for nodes that were lost
+	restartsAtOnce = 4
 )
