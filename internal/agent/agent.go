@@ -34,6 +34,7 @@ type Start struct {
 	Command target.Command `json:"command"`
 	Disks   []Disk         `json:"disks,omitempty"` // block devices that it may write to
 	Lease   time.Duration  `json:"lease_ns"`        // for how long it goes on with nothing heard of the run; 0: for ever
+	Held    bool           `json:"held,omitempty"`  // it is made ready, and begins when it is released
 }
 
 // Disk is a block device that a user has consented to overwrite.
@@ -47,6 +48,7 @@ type State struct {
 	Known   bool         `json:"known,omitempty"` // there is, or was, one
 	Running bool         `json:"running,omitempty"`
 	Failed  string       `json:"failed,omitempty"` // why it was never begun
+	Began   int64        `json:"began,omitempty"`  // by the machine's clock, in nanoseconds since 1970; 0 is not known
 	Exit    target.Exit  `json:"exit,omitzero"`
 	Usage   target.Usage `json:"usage,omitzero"`
 	Why     string       `json:"why,omitempty"` // it was ended by us, or lost

@@ -235,6 +235,13 @@ func (s *server) handler() http.Handler {
 		}
 		return s.used(id)
 	})
+	answer("POST /unit/{id}/release", func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		id, err := unitID(r)
+		if err != nil {
+			return nil, err
+		}
+		return s.release(r.Context(), id)
+	})
 	answer("GET /unit/{id}/end", func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		id, err := unitID(r)
 		if err != nil {

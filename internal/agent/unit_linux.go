@@ -30,6 +30,7 @@ const (
 	lockFile  = "lock"       // held by the supervisor for as long as it lives
 	beganFile = "supervisor" // its process
 	exitFile  = "exit.json"  // how the unit ended
+	startLink = "start"      // a link to nothing, whose text is when the command began: it needs no space
 	// unitVariable is in the environment of all that a unit has started.
 	unitVariable = "PLIMSOLL_UNIT="
 	pause        = 5 * time.Millisecond
@@ -174,6 +175,39 @@ func (k keeper) wait(ctx context.Context, id string) (State, error) {
 	}
 }
 
+// release lets a unit begin that was made ready, and tells when it did.
+func (k keeper) release(ctx context.Context, id string) (State, error) {
+	for told := false; ; {
+		s, err := k.state(id)
+		if err != nil || !s.Running {
+			return s, err
+		}
+		if at, err := os.Readlink(filepath.Join(k.dir(id), startLink)); err == nil {
+			s.Began, err = strconv.ParseInt(at, 10, 64)
+			return s, err
+		}
+		if !told {
+			pid, err := os.ReadFile(filepath.Join(k.dir(id), beganFile))
+			if err != nil {
+				return s, err
+			}
+			number, err := strconv.Atoi(string(pid))
+			if err == nil {
+				err = unix.Kill(number, unix.SIGUSR2) // its supervisor, which holds the lock
+			}
+			if err != nil && !errors.Is(err, unix.ESRCH) {
+				return s, fmt.Errorf("process %s: %w", pid, err)
+			}
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-time.After(pause / 2):
+		}
+	}
+}
+
 // stop asks a unit to end and ends it when it has not done so within grace.
 func (k keeper) stop(ctx context.Context, id string, grace time.Duration) (State, error) {
 	s, err := k.state(id)
@@ -279,8 +313,8 @@ const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 // standard output once it was.
 func supervise(folder, id string, in io.Reader) error {
 	signal.Ignore(unix.SIGPIPE, unix.SIGHUP)
-	told := make(chan os.Signal, 4)
-	signal.Notify(told, unix.SIGTERM, unix.SIGUSR1)
+	told := make(chan os.Signal, 8)
+	signal.Notify(told, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2)
 	unix.CloseOnExec(3) // the lock
 	k := keeper{folder}
 	var s Start
@@ -293,7 +327,17 @@ func supervise(folder, id string, in io.Reader) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return refuse(k, id, err)
 	}
+	lease := watch(filepath.Join(folder, leaseFile), s.Lease)
 	command, err := k.prepare(id, s)
+	if err == nil && s.Held {
+		if _, err = exec.LookPath(command.Path); err != nil {
+			return refuse(k, id, err)
+		}
+		_ = os.Stdout.Close() // tells the session that it is ready
+		if ended := awaitRelease(told, lease, s.Lease); ended != nil {
+			return k.ended(id, *ended)
+		}
+	}
 	if err == nil {
 		err = command.Start()
 	}
@@ -306,7 +350,9 @@ func supervise(folder, id string, in io.Reader) error {
 	if err != nil {
 		return refuse(k, id, err)
 	}
-	_ = os.Stdout.Close() // tells the session that it has begun
+	began := time.Now().UnixNano()
+	_ = os.Symlink(strconv.FormatInt(began, 10), filepath.Join(k.dir(id), startLink)) // else the end tells
+	_ = os.Stdout.Close()                                                             // tells the session that it has begun
 	var why atomic.Pointer[string]
 	end := func(because string) {
 		why.CompareAndSwap(nil, &because)
@@ -317,7 +363,6 @@ func supervise(folder, id string, in io.Reader) error {
 	}
 	main := command.Process.Pid
 	go func() {
-		lease := watch(filepath.Join(folder, leaseFile), s.Lease)
 		for again := false; ; {
 			every := time.Second
 			if again {
@@ -325,7 +370,10 @@ func supervise(folder, id string, in io.Reader) error {
 			}
 			select {
 			case sign := <-told:
-				if sign == unix.SIGUSR1 {
+				switch sign {
+				case unix.SIGUSR2: // it has begun
+					continue
+				case unix.SIGUSR1:
 					_ = unix.Kill(main, unix.SIGTERM) // it may be gone
 					continue
 				}
@@ -336,12 +384,12 @@ func supervise(folder, id string, in io.Reader) error {
 					end("") // what it has started meanwhile
 				} else if lease() {
 					again = true
-					end(fmt.Sprintf("nothing was heard of the run for %v", s.Lease))
+					end(silence(s.Lease))
 				}
 			}
 		}
 	}()
-	state := State{}
+	state := State{Began: began}
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
@@ -383,6 +431,27 @@ func supervise(folder, id string, in io.Reader) error {
 	}
 	return k.ended(id, state)
 }
+
+// awaitRelease waits until a unit that is ready may begin. It returns how the unit ended, if it never does.
+func awaitRelease(told <-chan os.Signal, lease func() bool, limit time.Duration) *State {
+	ended := &State{Exit: target.Exit{Code: -1, Signal: unix.SIGKILL.String()}}
+	for {
+		select {
+		case sign := <-told:
+			if sign == unix.SIGUSR2 {
+				return nil
+			}
+			return ended
+		case <-time.After(time.Second):
+			if lease() {
+				ended.Why = silence(limit)
+				return ended
+			}
+		}
+	}
+}
+
+func silence(lease time.Duration) string { return fmt.Sprintf("nothing was heard of the run for %v", lease) }
 
 // refuse tells why a unit was never begun.
 func refuse(k keeper, id string, why error) error {
