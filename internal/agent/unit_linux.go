@@ -451,7 +451,9 @@ func awaitRelease(told <-chan os.Signal, lease func() bool, limit time.Duration)
 	}
 }
 
-func silence(lease time.Duration) string { return fmt.Sprintf("nothing was heard of the run for %v", lease) }
+func silence(lease time.Duration) string {
+	return fmt.Sprintf("nothing was heard of the run for %v", lease)
+}
 
 // refuse tells why a unit was never begun.
 func refuse(k keeper, id string, why error) error {

@@ -291,4 +291,3 @@ func (l *link) once(ctx context.Context, method, path string, give, into any) er
 func (l *link) call(ctx context.Context, method, path string, give, into any) error {
 	return l.again(ctx, func() error { return l.once(ctx, method, path, give, into) })
 }
-

@@ -400,7 +400,9 @@ func (d *decoratedStaged) Release(ctx context.Context) (p Process, b Begun, err 
 	return p, b, err
 }
 
-func (d *decoratedStaged) Drop(ctx context.Context) error { return d.host.call(ctx, "Drop", d.inner.Drop) }
+func (d *decoratedStaged) Drop(ctx context.Context) error {
+	return d.host.call(ctx, "Drop", d.inner.Drop)
+}
 
 // decoratedController is the power controller of a node.
 type decoratedController struct {
