@@ -185,7 +185,7 @@ func (s *server) handler() http.Handler {
 	m := http.NewServeMux()
 	answer := func(pattern string, do func(w http.ResponseWriter, r *http.Request) (any, error)) {
 		m.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(Hours, strconv.FormatInt(time.Now().UnixNano(), 10))
+			w.Header().Set(Hours, strconv.FormatInt(now().UnixNano(), 10))
 			value, err := do(w, r)
 			switch {
 			case err != nil:

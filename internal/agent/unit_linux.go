@@ -350,7 +350,7 @@ func supervise(folder, id string, in io.Reader) error {
 	if err != nil {
 		return refuse(k, id, err)
 	}
-	began := time.Now().UnixNano()
+	began := now().UnixNano()
 	_ = os.Symlink(strconv.FormatInt(began, 10), filepath.Join(k.dir(id), startLink)) // else the end tells
 	_ = os.Stdout.Close()                                                             // tells the session that it has begun
 	var why atomic.Pointer[string]

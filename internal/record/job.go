@@ -220,15 +220,17 @@ func (j *Job) place(rep workload.Report) time.Time {
 		return tally.Later(tally.Untimed(rep, j.start, now), floor).Round(0).UTC()
 	}
 	if c := j.vm.clock; c.known {
-		at := rep.Time.Add(-c.ahead)
-		if at.After(now) {
-			at = now
-		}
 		if !j.bounded {
 			j.bounded, j.ahead = true, c.ahead
 			j.low, j.high = -c.ahead, -c.ahead
 		}
-		return tally.Later(at, floor).Round(0).UTC()
+		const drifted = 100 * time.Millisecond // at most, since it was measured; else it was set, and is measured again
+		if at := rep.Time.Add(-c.ahead); !at.Before(floor.Add(-drifted)) && at.Before(now.Add(c.bound+drifted)) {
+			if at.After(now) {
+				at = now
+			}
+			return tally.Later(at, floor).Round(0).UTC()
+		}
 	}
 	arrived := now.Sub(rep.Time)
 	if !j.bounded {

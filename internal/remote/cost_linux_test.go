@@ -25,7 +25,11 @@ import (
 // fleet settles many hosts, which are folders of one real sshd.
 func fleet(t testing.TB, count int) []*remote.Host {
 	t.Helper()
-	l := sshtest.New(t, "one")
+	return fleetOf(t, sshtest.New(t, "one"), count)
+}
+
+func fleetOf(t testing.TB, l *sshtest.Lab, count int) []*remote.Host {
+	t.Helper()
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
