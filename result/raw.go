@@ -65,8 +65,8 @@ type RawJob struct {
 	ClockSeconds float64 `json:"clock_seconds,omitempty"`
 	// ClockEndSeconds is the same of the job's end, where the clocks were compared and have drifted apart since.
 	ClockEndSeconds *float64 `json:"clock_end_seconds,omitempty"`
-	// Began is when its command began, by plimsoll's clock, and BeganBoundSeconds by how much that may be wrong: of jobs
-	// that were to begin together with those of other machines, where the target can tell.
+	// Began is when its command began, by plimsoll's clock, and BeganBoundSeconds by how much that may be wrong: of
+	// jobs that were to begin together with those of other machines, where the target can tell.
 	Began             time.Time `json:"began,omitzero"`
 	BeganBoundSeconds float64   `json:"began_bound_seconds,omitempty"`
 }

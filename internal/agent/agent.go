@@ -96,8 +96,8 @@ type Failure struct {
 // Hours is the header of answers with the machine's clock when it began to answer, in nanoseconds since 1970.
 const Hours = "Plimsoll-Clock"
 
-// clockAhead is how far this agent takes the machine's clock to be ahead: tests link one in, as a machine's clock that is
-// wrong cannot be had for them alone.
+// clockAhead is how far this agent takes the machine's clock to be ahead: tests link one in, as a machine's clock that
+// is wrong cannot be had for them alone.
 var clockAhead string
 
 // now is the time by the machine's clock.

@@ -352,7 +352,8 @@ func supervise(folder, id string, in io.Reader) error {
 	}
 	began := now().UnixNano()
 	_ = os.Symlink(strconv.FormatInt(began, 10), filepath.Join(k.dir(id), startLink)) // else the end tells
-	_ = os.Stdout.Close()                                                             // tells the session that it has begun
+
+	_ = os.Stdout.Close() // tells the session that it has begun
 	var why atomic.Pointer[string]
 	end := func(because string) {
 		why.CompareAndSwap(nil, &because)

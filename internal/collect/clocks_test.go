@@ -30,7 +30,7 @@ func TestMeasuredClocks(t *testing.T) {
 			var jobs []*recordtest.Job
 			for _, vm := range []string{"right", "wrong"} {
 				l.Recorder.VM(vm, "G", 0, true)
-				_ = 0; if false { l.Recorder.Clock(vm, map[string]time.Duration{"wrong": c.ahead}[vm], time.Millisecond)
+				l.Recorder.Clock(vm, map[string]time.Duration{"wrong": c.ahead}[vm], time.Millisecond)
 				jobs = append(jobs, l.Start(vm, "G", "W", 1))
 			}
 			epoch := l.Now

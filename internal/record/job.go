@@ -212,7 +212,8 @@ func (j *Job) pass(shift time.Duration, from, to time.Time) {
 // place puts a report on the run's clock, never before an earlier one. A report cannot have been made after it arrived,
 // nor its tool have begun before it was sent for; between these bounds the two clocks are taken to differ as little as
 // they can. So neither the first report, which is long under way, nor a later one that is quick makes the reports look
-// closer together than they are. Where the machine's clock is measured, that is believed instead. A report without a clock is as old as the job was when it was made; see untimed.
+// closer together than they are. Where the machine's clock is measured, that is believed instead. A report without a
+// clock is as old as the job was when it was made; see untimed.
 func (j *Job) place(rep workload.Report) time.Time {
 	now := j.r.now()
 	floor := j.ticks[len(j.ticks)-1].At

@@ -9,8 +9,8 @@ import (
 	"plimsoll/internal/target"
 )
 
-// The narrowest reading counts until clocks may have drifted past it; what contradicts an earlier one is of a clock that
-// was set.
+// The narrowest reading counts until clocks may have drifted past it; what contradicts an earlier one is of a clock
+// that was set.
 func TestReadings(t *testing.T) {
 	begin := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	const ms = time.Millisecond
@@ -24,9 +24,10 @@ func TestReadings(t *testing.T) {
 		want target.ClockReading
 	}{
 		{"none", nil, 0, reading(0, 0, 0)},
-		{"the narrowest", []target.ClockReading{reading(0, 30*ms, 20*ms), reading(0, 12*ms, ms), reading(0, 25*ms, 15*ms)},
-			0, reading(0, 12*ms, ms)},
-		{"it ages", []target.ClockReading{reading(0, 12*ms, ms)}, 10 * time.Second, reading(10*time.Second, 12*ms, 6*ms)},
+		{"the narrowest", []target.ClockReading{reading(0, 30*ms, 20*ms), reading(0, 12*ms, ms),
+			reading(0, 25*ms, 15*ms)}, 0, reading(0, 12*ms, ms)},
+		{"it ages", []target.ClockReading{reading(0, 12*ms, ms)}, 10 * time.Second,
+			reading(10*time.Second, 12*ms, 6*ms)},
 		{"a newer one overtakes it", []target.ClockReading{reading(0, 12*ms, ms), reading(10*time.Second, 15*ms, 4*ms)},
 			10 * time.Second, reading(10*time.Second, 15*ms, 4*ms)},
 		{"the clock was set", []target.ClockReading{reading(0, 12*ms, ms), reading(time.Second, time.Minute, 50*ms)},

@@ -27,7 +27,8 @@ func together(v *view.Run) (out []result.Finding) {
 		}
 		f := result.Finding{
 			Check: "start-skew", Subject: l.Name, Severity: result.Fine,
-			Metric: "time between the first and the last VM's beginning", Unit: "s", Value: view.Ptr(s.Seconds), N: s.VMs,
+			Metric: "time between the first and the last VM's beginning", Unit: "s", Value: view.Ptr(s.Seconds),
+			N:          s.VMs,
 			NoInterval: "one start; the worst, of several",
 			Basis:      "when each machine began the command that was ready on it, by its clock, put on plimsoll's",
 			Sentence: fmt.Sprintf("The %s of %s began within %s of each other, give or take %s.",
@@ -67,7 +68,8 @@ func clocksMoved(v *view.Run) []result.Finding {
 	worst := off[0]
 	f := result.Finding{
 		Check: "clocks-moved", Subject: "run", Severity: result.Caution,
-		Metric: "largest movement of a VM's clock against plimsoll's", Unit: "s", Value: view.Ptr(worst.moved), N: len(off),
+		Metric: "largest movement of a VM's clock against plimsoll's", Unit: "s", Value: view.Ptr(worst.moved),
+		N:          len(off),
 		NoInterval: "readings with a bound of their own each",
 		Basis:      "the machines' clocks, asked over the connection before, throughout and after the run",
 	}
