@@ -40,6 +40,8 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		return end(args[1], args[2])
 	case args[0] == "unit" && len(args) == 3:
 		return supervise(args[1], args[2], in)
+	case args[0] == "launch" && len(args) == 1:
+		return launchTold()
 	case args[0] == "hold" && len(args) == 3:
 		return hold(args[1], args[2], out)
 	}
@@ -240,7 +242,11 @@ func (s *server) handler() http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		return s.release(r.Context(), id)
+		at, err := strconv.ParseInt(r.FormValue("at"), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no moment", r.FormValue("at"))
+		}
+		return s.release(r.Context(), id, at)
 	})
 	answer("GET /unit/{id}/end", func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		id, err := unitID(r)

@@ -30,7 +30,9 @@ const (
 	lockFile  = "lock"       // held by the supervisor for as long as it lives
 	beganFile = "supervisor" // its process
 	exitFile  = "exit.json"  // how the unit ended
-	startLink = "start"      // a link to nothing, whose text is when the command began: it needs no space
+	// Links to nothing, whose text is when the command is to begin, and when it began: they need no space.
+	releaseLink = "release"
+	startLink   = "start"
 	// unitVariable is in the environment of all that a unit has started.
 	unitVariable = "PLIMSOLL_UNIT="
 	pause        = 5 * time.Millisecond
@@ -175,8 +177,8 @@ func (k keeper) wait(ctx context.Context, id string) (State, error) {
 	}
 }
 
-// release lets a unit begin that was made ready, and tells when it did.
-func (k keeper) release(ctx context.Context, id string) (State, error) {
+// release lets a unit begin that was made ready, at a moment in nanoseconds since 1970, and tells when it did.
+func (k keeper) release(ctx context.Context, id string, at int64) (State, error) {
 	for told := false; ; {
 		s, err := k.state(id)
 		if err != nil || !s.Running {
@@ -193,6 +195,9 @@ func (k keeper) release(ctx context.Context, id string) (State, error) {
 			}
 			number, err := strconv.Atoi(string(pid))
 			if err == nil {
+				err = os.Symlink(strconv.FormatInt(at, 10), filepath.Join(k.dir(id), releaseLink))
+			}
+			if err == nil || errors.Is(err, fs.ErrExist) {
 				err = unix.Kill(number, unix.SIGUSR2) // its supervisor, which holds the lock
 			}
 			if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -203,7 +208,7 @@ func (k keeper) release(ctx context.Context, id string) (State, error) {
 		select {
 		case <-ctx.Done():
 			return s, ctx.Err()
-		case <-time.After(pause / 2):
+		case <-time.After(max(pause, time.Unix(0, at).Sub(now()))):
 		}
 	}
 }
@@ -328,29 +333,13 @@ func supervise(folder, id string, in io.Reader) error {
 		return refuse(k, id, err)
 	}
 	lease := watch(filepath.Join(folder, leaseFile), s.Lease)
-	command, err := k.prepare(id, s)
-	if err == nil && s.Held {
-		if _, err = exec.LookPath(command.Path); err != nil {
-			return refuse(k, id, err)
-		}
-		_ = os.Stdout.Close() // tells the session that it is ready
-		if ended := awaitRelease(told, lease, s.Lease); ended != nil {
-			return k.ended(id, *ended)
-		}
-	}
-	if err == nil {
-		err = command.Start()
-	}
-	for tried := 0; errors.Is(err, unix.ETXTBSY) && tried < 100; tried++ { // it was put a moment ago
-		time.Sleep(pause)
-		if command, err = k.prepare(id, s); err == nil {
-			err = command.Start()
-		}
-	}
-	if err != nil {
+	process, began, ended, err := k.begin(id, s, told, lease)
+	switch {
+	case err != nil:
 		return refuse(k, id, err)
+	case ended != nil:
+		return k.ended(id, *ended)
 	}
-	began := now().UnixNano()
 	_ = os.Symlink(strconv.FormatInt(began, 10), filepath.Join(k.dir(id), startLink)) // else the end tells
 
 	_ = os.Stdout.Close() // tells the session that it has begun
@@ -362,7 +351,7 @@ func supervise(folder, id string, in io.Reader) error {
 			_ = unix.Kill(pid, unix.SIGKILL) // it may be gone
 		}
 	}
-	main := command.Process.Pid
+	main := process.Pid
 	go func() {
 		for again := false; ; {
 			every := time.Second
@@ -433,27 +422,26 @@ func supervise(folder, id string, in io.Reader) error {
 	return k.ended(id, state)
 }
 
-// awaitRelease waits until a unit that is ready may begin. It returns how the unit ended, if it never does.
-func awaitRelease(told <-chan os.Signal, lease func() bool, limit time.Duration) *State {
-	ended := &State{Exit: target.Exit{Code: -1, Signal: unix.SIGKILL.String()}}
-	for {
-		select {
-		case sign := <-told:
-			if sign == unix.SIGUSR2 {
-				return nil
-			}
-			return ended
-		case <-time.After(time.Second):
-			if lease() {
-				ended.Why = silence(limit)
-				return ended
-			}
+// begin begins the command of a unit, at once or when it is released.
+func (k keeper) begin(id string, s Start, told <-chan os.Signal, lease func() bool) (process *os.Process, began int64,
+	ended *State, err error) {
+	command, err := k.prepare(id, s)
+	if err == nil && s.Held {
+		return k.released(id, command, told, lease, s.Lease)
+	}
+	if err == nil {
+		err = command.Start()
+	}
+	for tried := 0; errors.Is(err, unix.ETXTBSY) && tried < 100; tried++ { // it was put a moment ago
+		time.Sleep(pause)
+		if command, err = k.prepare(id, s); err == nil {
+			err = command.Start()
 		}
 	}
-}
-
-func silence(lease time.Duration) string {
-	return fmt.Sprintf("nothing was heard of the run for %v", lease)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	return command.Process, now().UnixNano(), nil, nil
 }
 
 // refuse tells why a unit was never begun.

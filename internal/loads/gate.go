@@ -11,14 +11,22 @@ import (
 
 // gate lets the jobs of a start begin together: each waits behind it when all but its beginning is done.
 type gate struct {
-	mu      sync.Mutex
-	left    map[*job]bool // those that are neither ready nor over
-	ready   chan struct{} // closed when left is empty
-	release chan struct{} // closed when they may begin
+	machines int
+	mu       sync.Mutex
+	left     map[*job]bool // those that are neither ready nor over
+	ready    chan struct{} // closed when left is empty
+	release  chan struct{} // closed when it is known when they begin
+	at       time.Time     // which is then
 }
 
 // gateLimit is how long those that are ready wait for the others.
 const gateLimit = time.Minute
+
+// lead is how long before they begin they are told so: for as long as it takes to tell all of them, so that those that
+// begin first do not keep the message from the others. They share a connection's way, or this machine's processors.
+func lead(machines int) time.Duration {
+	return 100*time.Millisecond + time.Duration(machines)*2*time.Millisecond
+}
 
 // gated puts the jobs of a start behind a gate, if they are to begin together and their hosts can wait; else nil. Hosts
 // that can are real ones: nothing here waits by the run's clock, which may be virtual.
@@ -26,7 +34,7 @@ func (l *Set) gated(s *Start, stagger time.Duration) *gate {
 	if stagger > 0 || len(s.jobs) < 2 {
 		return nil
 	}
-	g := &gate{left: map[*job]bool{}, ready: make(chan struct{}), release: make(chan struct{})}
+	g := &gate{machines: len(s.jobs), left: map[*job]bool{}, ready: make(chan struct{}), release: make(chan struct{})}
 	for _, j := range s.jobs {
 		if _, can := target.HostAs[target.Stager](j.host); !can {
 			return nil
@@ -52,20 +60,20 @@ func (g *gate) leave(j *job) {
 	}
 }
 
-// wait is called by a job that is ready, and returns when it may begin.
-func (g *gate) wait(ctx context.Context, j *job) error {
+// wait is called by a job that is ready, and returns when it is known when it begins.
+func (g *gate) wait(ctx context.Context, j *job) (at time.Time, err error) {
 	g.leave(j)
 	select {
 	case <-g.release:
-		return nil
+		return g.at, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return at, ctx.Err()
 	}
 }
 
-// open lets them begin once all are ready or over, but those that are late no later than after limit. It returns the
-// machines that were not.
-func (g *gate) open(ctx context.Context, limit time.Duration) (late []string, err error) {
+// open lets them begin once all are ready or over, and no later than after limit. It returns the machines that were not
+// ready by then.
+func (g *gate) open(ctx context.Context, limit time.Duration, now func() time.Time) (late []string, err error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -77,9 +85,10 @@ func (g *gate) open(ctx context.Context, limit time.Duration) (late []string, er
 	if err != nil {
 		return nil, err
 	}
-	close(g.release)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.at = now().Add(lead(g.machines))
+	close(g.release)
 	for j := range g.left {
 		late = append(late, j.vm.Name)
 	}

@@ -264,7 +264,7 @@ func (l *Set) launch(s *Start, j *job) error {
 		defer cancel()
 		env := workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: keeping(out.Sink, j)}
 		if j.gate != nil {
-			env.Together = func(ctx context.Context) error { return j.gate.wait(ctx, j) }
+			env.Together = func(ctx context.Context) (time.Time, error) { return j.gate.wait(ctx, j) }
 			defer j.gate.leave(j) // it may never have come there
 		}
 		outcome, err := runJob(ctx, j, env)

@@ -251,11 +251,14 @@ func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) err
 	if together == nil {
 		return nil
 	}
-	late, err := together.open(ctx, gateLimit)
+	late, err := together.open(ctx, gateLimit, l.Clock.Now)
 	if len(late) > 0 {
 		l.Record(result.Event{Kind: result.KindWarning, Text: fmt.Sprintf(
 			"workload %q: %s not ready within %s: the others began without: %s", s.name, unit.Plural(len(late), "VM"),
 			gateLimit, unit.List(late, mostNamed))})
+	}
+	if err == nil {
+		err = l.Clock.Sleep(ctx, together.at.Sub(l.Clock.Now()))
 	}
 	s.beginsAt(l.Clock.Now())
 	return err

@@ -23,7 +23,7 @@ func TestClockAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := time.Now()
-	p, begun, err := ready.Release(t.Context())
+	p, begun, err := ready.Release(t.Context(), before)
 	after := time.Now()
 	if err != nil {
 		t.Fatal(err)

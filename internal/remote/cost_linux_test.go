@@ -176,8 +176,9 @@ func each(hosts []*remote.Host, do func(i int) error) error {
 func together(ctx context.Context, hosts []*remote.Host) ([]int64, error) {
 	ready, running := make([]target.Staged, len(hosts)), make([]target.Process, len(hosts))
 	err := each(hosts, func(i int) (err error) { ready[i], err = hosts[i].Stage(ctx, clocked); return err })
+	at := time.Now().Add(200 * time.Millisecond)
 	if err == nil {
-		err = each(hosts, func(i int) (err error) { running[i], _, err = ready[i].Release(ctx); return err })
+		err = each(hosts, func(i int) (err error) { running[i], _, err = ready[i].Release(ctx, at); return err })
 	}
 	if err != nil {
 		return nil, err

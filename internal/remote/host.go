@@ -265,10 +265,12 @@ func (h *Host) Stage(ctx context.Context, c target.Command) (target.Staged, erro
 }
 
 // Release implements target.Staged.
-func (s *staged) Release(ctx context.Context) (target.Process, target.Begun, error) {
+func (s *staged) Release(ctx context.Context, at time.Time) (target.Process, target.Begun, error) {
 	h := s.process.host
 	var state agent.State
-	err := h.link.call(ctx, "POST", "/unit/"+s.process.id+"/release", nil, &state)
+	theirs := at.Add(h.link.reading().Ahead).UnixNano()
+	path := query("/unit/"+s.process.id+"/release", "at", fmt.Sprint(theirs))
+	err := h.link.call(ctx, "POST", path, nil, &state)
 	if err == nil && state.Failed != "" {
 		err = errors.New(state.Failed)
 	}

@@ -51,7 +51,10 @@ func (x *execution) watch(ctx context.Context) (stop func()) {
 	if x.scraper != nil {
 		g.Go(func() { x.scraper.scrape(watching) })
 	}
-	clocks := x.newClocks(ctx)
+	if x.clocks == nil {
+		x.clocks = x.newClocks(ctx)
+	}
+	clocks := x.clocks
 	if clocks != nil {
 		clocks.read(ctx)
 		g.Go(func() { clocks.watch(watching) })

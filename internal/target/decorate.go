@@ -394,9 +394,9 @@ type decoratedStaged struct {
 	inner Staged
 }
 
-func (d *decoratedStaged) Release(ctx context.Context) (p Process, b Begun, err error) {
+func (d *decoratedStaged) Release(ctx context.Context, at time.Time) (p Process, b Begun, err error) {
 	err = d.host.call(ctx, "Release",
-		func(ctx context.Context) (err error) { p, b, err = d.inner.Release(ctx); return err })
+		func(ctx context.Context) (err error) { p, b, err = d.inner.Release(ctx, at); return err })
 	return p, b, err
 }
 

@@ -15,8 +15,9 @@ type Stager interface {
 
 // Staged is a command that is ready to begin. It is released or dropped; one that is neither ends with its run.
 type Staged interface {
-	// Release lets it begin, with one message, and tells when it did.
-	Release(context.Context) (Process, Begun, error)
+	// Release lets it begin at a moment of this process's clock, at once when that is past, and tells when it did. One
+	// message says so to the host, which keeps the moment by its own clock: how far that is ahead was measured.
+	Release(ctx context.Context, at time.Time) (Process, Begun, error)
 	// Drop ends it before it has begun.
 	Drop(context.Context) error
 }

@@ -265,8 +265,9 @@ type Env struct {
 	Raw   io.Writer // everything the tool printed, in order; written before it is parsed
 	Sink  Sink
 	// Together, where it is there, is waited for when the command is ready, so that the commands of many machines begin
-	// together; see target.Stager. An engine that starts commands of its own accord may leave it alone.
-	Together func(context.Context) error
+	// together; see target.Stager. It gives the moment when they do. An engine that starts commands of its own accord may
+	// leave it alone.
+	Together func(context.Context) (at time.Time, err error)
 }
 
 // Start starts the command of a job, together with those of other machines where that is asked for and can be had. When
@@ -281,10 +282,11 @@ func (e Env) Start(ctx context.Context, c target.Command) (target.Process, targe
 	if err != nil {
 		return nil, target.Begun{}, err
 	}
-	if err := e.Together(ctx); err != nil {
+	at, err := e.Together(ctx)
+	if err != nil {
 		return nil, target.Begun{}, errors.Join(err, ready.Drop(context.WithoutCancel(ctx)))
 	}
-	return ready.Release(ctx)
+	return ready.Release(ctx, at)
 }
 
 // Outcome says how a run of a job went.
