@@ -421,3 +421,15 @@ func TestEmpty(t *testing.T) {
 		}
 	}
 }
+
+// Operations that wait for their turn are in flight, too, by response times: no depth bounds them.
+func TestWaitingIsNoDepth(t *testing.T) {
+	m, d := closed()
+	load1(d).Ops[0].Seconds *= 100
+	load1(d).Latency = "response time"
+	for _, f := range Run(m, d) {
+		if f.Check == "littles-law" {
+			t.Errorf("%s: %s", f.Severity, f.Sentence)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 
 	"plimsoll/internal/compare"
@@ -27,7 +28,7 @@ func ExperimentText(w io.Writer, x *compare.Experiment) error { return experimen
 func ExperimentMarkdown(w io.Writer, x *compare.Experiment) error { return experimentLines(w, x, true) }
 
 func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
-	x = shown(x)
+	x = withoutZeros(shown(x))
 	var b strings.Builder
 	sprintf, bold := formats(markdown)
 	for _, first := range x.Mind {
@@ -85,6 +86,60 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 	return err
 }
 
+// withoutZeros is an experiment whose measures that were 0 in every run share a note, when there are several of a
+// workload.
+func withoutZeros(x *compare.Experiment) *compare.Experiment {
+	type measure struct{ workload, name string }
+	counted := map[measure]bool{} // whether it was anything but 0
+	var order []measure
+	for _, c := range x.Cells {
+		for _, v := range c.Values {
+			m := measure{v.Workload, v.Name}
+			if _, met := counted[m]; !met {
+				order = append(order, m)
+			}
+			zeros := v.Value == 0 && v.Interval.Low == 0 && v.Interval.High == 0
+			counted[m] = counted[m] || !zeros
+		}
+	}
+	var workloads []string
+	zeros := map[string][]string{}
+	for _, m := range order {
+		if !counted[m] {
+			if zeros[m.workload] == nil {
+				workloads = append(workloads, m.workload)
+			}
+			zeros[m.workload] = append(zeros[m.workload], m.name)
+		}
+	}
+	out := *x
+	out.Cells = slices.Clone(x.Cells)
+	for i := range out.Cells {
+		out.Cells[i].Values = slices.DeleteFunc(slices.Clone(out.Cells[i].Values), func(v compare.CellValue) bool {
+			return len(zeros[v.Workload]) >= severalZeros && slices.Contains(zeros[v.Workload], v.Name)
+		})
+	}
+	var notes []string
+	for _, w := range workloads {
+		if len(zeros[w]) >= severalZeros {
+			notes = append(notes, fmt.Sprintf("0 of %s in every run: %s.", w, strings.Join(zeros[w], ", ")))
+		}
+	}
+	out.Notes = append(slices.Clip(x.Notes), notes...)
+	if len(notes) > 0 {
+		flat := func(l compare.ChartLine) bool {
+			return !slices.ContainsFunc(l.Points, func(p compare.ChartPoint) bool { return p.Y != 0 })
+		}
+		out.Charts = slices.DeleteFunc(slices.Clone(x.Charts), func(c compare.Chart) bool {
+			return !slices.ContainsFunc(c.Lines, func(l compare.ChartLine) bool { return !flat(l) })
+		})
+		out.Against = slices.DeleteFunc(slices.Clone(x.Against), func(m compare.Measure) bool {
+			return len(zeros[m.Workload]) >= severalZeros && slices.Contains(zeros[m.Workload], m.Name)
+		})
+	}
+	return &out
+}
+
 func cellInterval(v compare.CellValue) string {
 	if !v.Interval.Valid() {
 		return none
@@ -126,7 +181,7 @@ type experimentGroup struct {
 
 // ExperimentHTML writes the result of an experiment as one self-contained page without a script.
 func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
-	x = shown(x)
+	x = withoutZeros(shown(x))
 	v := experimentView{Experiment: x, Policy: Policy, Short: experimentShort(x)}
 	for _, name := range []string{"report.css", "compare.css"} {
 		b, err := fs.ReadFile(embedded, "assets/"+name)

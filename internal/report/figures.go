@@ -86,11 +86,14 @@ func (l Latency) zeros() (names []string) {
 			names = append(names, m.Name)
 		}
 	}
-	if len(names) < 3 {
+	if len(names) < severalZeros {
 		return nil
 	}
 	return names
 }
+
+// severalZeros is from how many on measures that are 0 share a line.
+const severalZeros = 3
 
 // FigureZeros says what was 0 of each workload, in place of rows of their own.
 func (doc *Document) FigureZeros() string {

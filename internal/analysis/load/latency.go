@@ -8,6 +8,9 @@ import (
 	"plimsoll/result"
 )
 
+// responseTime is the latency of operations from when they were due.
+const responseTime = "response time"
+
 // LatencyKind says what the times of the run are. A generator that waits for an answer before it sends again sends
 // less while the server stands still, so its service times hold few of the waits that users would have had
 // (coordinated omission); where a rate was offered on a schedule, only the time from the intended start tells.
@@ -21,7 +24,7 @@ func latencyKind(v *view.Run) []result.Finding {
 		if l.Count() == 0 || !l.Timed() {
 			continue
 		}
-		if l.Parts[0].Latency == "response time" {
+		if l.Parts[0].Latency == responseTime {
 			response = append(response, l.Name)
 			continue
 		}

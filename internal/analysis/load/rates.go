@@ -61,6 +61,9 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 		if n == 0 || s == 0 || sum == 0 {
 			continue // said by too-short
 		}
+		if p.Latency == responseTime {
+			continue // those that wait for their turn are in flight, too, and no depth bounds them
+		}
 		if n < littleFewest || s < max(littleSeconds, littleTimes*sum/float64(n)) {
 			few = true
 			continue
