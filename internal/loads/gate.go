@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
 )
 
@@ -73,21 +74,19 @@ func (g *gate) wait(ctx context.Context, j *job) (at time.Time, err error) {
 
 // open lets them begin once all are ready or over, and no later than after limit. It returns the machines that were not
 // ready by then.
-func (g *gate) open(ctx context.Context, limit time.Duration, now func() time.Time) (late []string, err error) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+func (g *gate) open(ctx context.Context, c clock.Clock, limit time.Duration) (late []string, err error) {
+	within, cancel := clock.WithTimeout(ctx, c, limit)
+	defer cancel()
 	select {
 	case <-g.ready:
-	case <-timer.C:
-	case <-ctx.Done(): // the jobs are stopped by who stops the run
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, err
+	case <-within.Done():
+		if err := ctx.Err(); err != nil {
+			return nil, err // the jobs are stopped by who stops the run
+		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.at = now().Add(lead(g.machines))
+	g.at = c.Now().Add(lead(g.machines))
 	close(g.release)
 	for j := range g.left {
 		late = append(late, j.vm.Name)

@@ -251,7 +251,7 @@ func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) err
 	if together == nil {
 		return nil
 	}
-	late, err := together.open(ctx, gateLimit, l.Clock.Now)
+	late, err := together.open(ctx, l.Clock, gateLimit)
 	if len(late) > 0 {
 		l.Record(result.Event{Kind: result.KindWarning, Text: fmt.Sprintf(
 			"workload %q: %s not ready within %s: the others began without: %s", s.name, unit.Plural(len(late), "VM"),

@@ -265,8 +265,8 @@ type Env struct {
 	Raw   io.Writer // everything the tool printed, in order; written before it is parsed
 	Sink  Sink
 	// Together, where it is there, is waited for when the command is ready, so that the commands of many machines begin
-	// together; see target.Stager. It gives the moment when they do. An engine that starts commands of its own accord may
-	// leave it alone.
+	// together; see target.Stager. It gives the moment when they do. An engine that starts commands of its own accord
+	// may leave it alone.
 	Together func(context.Context) (at time.Time, err error)
 }
 

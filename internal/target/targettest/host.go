@@ -138,7 +138,8 @@ func staging(t *testing.T, b *bench) {
 	if exit := b.wait(p); exit != (target.Exit{}) {
 		t.Errorf("released: %+v", exit)
 	}
-	if !begun.At.IsZero() && (begun.At.Before(before.Add(100*time.Millisecond-begun.Within)) || begun.At.After(after.Add(begun.Within))) {
+	before = before.Add(100*time.Millisecond - begun.Within)
+	if !begun.At.IsZero() && (begun.At.Before(before) || begun.At.After(after.Add(begun.Within))) {
 		t.Errorf("it began at %v ± %v, and was released between %v and %v", begun.At, begun.Within, before, after)
 	}
 	b.must(second.Drop(b.ctx))
