@@ -22,6 +22,16 @@ import (
 	"plimsoll/internal/target/sshtest"
 )
 
+// me is who runs the test.
+func me(t testing.TB) string {
+	t.Helper()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Username
+}
+
 // fleet settles many hosts, which are folders of one real sshd.
 func fleet(t testing.TB, count int) []*remote.Host {
 	t.Helper()
@@ -30,18 +40,14 @@ func fleet(t testing.TB, count int) []*remote.Host {
 
 func fleetOf(t testing.TB, l *sshtest.Lab, count int) []*remote.Host {
 	t.Helper()
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
 	access := remote.Access{Agents: l.Dir, Patience: 20 * time.Second, Lease: time.Hour, Clock: clock.Real{}}
 	hosts := make([]*remote.Host, count)
 	errs := make([]error, count)
-	_ = clock.Parallel(access.Clock, count, 8, func(i int) error {
+	_ = clock.Parallel(access.Clock, count, count, func(i int) error {
 		m := remote.Machine{
 			Name: fmt.Sprint("h", i),
 			Hop: remote.Hop{Address: l.Hosts[0].Address, Port: l.Hosts[0].Port,
-				User: me.Username, Keys: []string{l.Dir + "/key"}, KnownHosts: []string{l.Dir + "/known_hosts"}},
+				User: me(t), Keys: []string{l.Dir + "/key"}, KnownHosts: []string{l.Dir + "/known_hosts"}},
 			Folder: filepath.Join(l.Hosts[0].Folder, fmt.Sprint("h", i)),
 		}
 		hosts[i] = access.NewHost(m, i)
@@ -93,7 +99,7 @@ func own() (cpu time.Duration) {
 // Scrapes every second are to cost an agent less than 1 % of a core and 25 MB. It prints what they cost here, and fails
 // at three times that share: beside other tests a scrape takes longer.
 func TestCostOfScrapes(t *testing.T) {
-	const count, rounds = 10, 5
+	const count, rounds = 20, 5
 	hosts := fleet(t, count)
 	before := make([]map[string]float64, count)
 	for i, h := range hosts {

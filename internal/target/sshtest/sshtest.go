@@ -116,7 +116,7 @@ func NewAhead(t testing.TB, ahead time.Duration, names ...string) *Lab {
 		fmt.Fprintln(&known, knownhosts.Line([]string{knownhosts.Normalize(s.At())}, hostKey))
 		s.config = filepath.Join(l.Dir, name+".conf")
 		Write(t, s.config, fmt.Sprintf("ListenAddress %s\nPort %d\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\n"+
-			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxStartups 100\nSetEnv PATH=%s.bin:/usr/bin:/bin\n",
+			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nSetEnv PATH=%s.bin:/usr/bin:/bin\n",
 			s.Address, s.Port, filepath.Join(l.Dir, name+".key"), filepath.Join(l.Dir, "authorized"), s.Folder))
 		l.Hosts = append(l.Hosts, s)
 		t.Cleanup(func() {
