@@ -93,9 +93,11 @@ func (a Access) Inspect(ctx context.Context, m Machine) (s Seen, err error) {
 	if err := l.once(ctx, "POST", "/look", agent.Looking{Disks: m.devices()}, &s.Look); err != nil {
 		return s, fmt.Errorf("machine %q: %s: %w", m.Name, base, err)
 	}
-	if s.Ahead, s.Bound, err = l.offset(ctx, 8); err != nil {
+	if err := l.readClock(ctx, clockTrips); err != nil {
 		return s, fmt.Errorf("machine %q: %w", m.Name, err)
 	}
+	now := l.reading()
+	s.Ahead, s.Bound = now.Ahead, now.Bound
 	return s, nil
 }
 

@@ -29,6 +29,7 @@ type execution struct {
 	store    *series.Store
 	recorder *record.Recorder
 	scraper  *scraper // nil until provisioned, and where there is nothing to scrape
+	clocks   *clocks  // the same
 	cost     meter
 	began    time.Time
 
