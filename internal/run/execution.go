@@ -241,6 +241,7 @@ func (x *execution) provision(ctx context.Context) error {
 		Loads: loads.New(ctx, loads.Config{
 			Clock: x.req.Clock, Cluster: cluster, Engines: x.engines, Open: x.openOutput, Record: x.record,
 			Keep:      x.folder.ServerWriter,
+			Printed:   x.printed,
 			SizeScale: p.View().SizeScale, TimeScale: p.View().TimeScale,
 		}),
 	}
