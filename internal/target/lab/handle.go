@@ -77,7 +77,8 @@ func (h *handle) Disks() (list []target.Disk) {
 	}
 	for i, bytes := range v.DiskBytes {
 		name := "/dev/sd" + string(rune('b'+i))
-		list = append(list, target.Disk{Device: name, Path: name, ID: fmt.Sprintf("%s:data%d", v.Name, i+1), Bytes: bytes})
+		id := fmt.Sprintf("%s:data%d", v.Name, i+1)
+		list = append(list, target.Disk{Device: name, Path: name, ID: id, Bytes: bytes})
 	}
 	return list
 }

@@ -232,10 +232,10 @@ func TestGuestsOutliveNodes(t *testing.T) {
 
 // Without a lab there is nothing to check.
 func Example() {
-	p, err := place.Provider{}.New(target.Config{})
+	p, err := place.Provider{}.New(target.Config{Options: target.Options{"dir": "/no/lab"}})
 	if err == nil {
 		_, err = p.Check(context.Background())
 	}
 	fmt.Println(err)
-	// Output: target lab: no lab: make one with plimsoll lab up, and give --target-opt dir=FOLDER
+	// Output: target lab: lab: no lab in /no/lab: make one with plimsoll lab up --dir /no/lab: file does not exist, or name another one with --target-opt dir=FOLDER
 }
