@@ -28,20 +28,23 @@ import (
 	"plimsoll/internal/qemu"
 	"plimsoll/internal/remote"
 	"plimsoll/internal/target"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
 type cluster struct {
-	place  *place
-	lab    *lab.Lab
-	nodes  []*lab.Node
-	image  guest.Image
-	accel  string
-	access remote.Access
-	dir    string // state folder
-	public string // the key that guests let in
-	log    func(string, ...any)
-	fault  func(int, string, string)
+	place    *place
+	lab      *lab.Lab
+	nodes    []*lab.Node
+	image    guest.Image
+	accel    string
+	access   remote.Access
+	dir      string // state folder
+	public   string // the key that guests let in
+	log      func(string, ...any)
+	fault    func(int, string, string)
+	booted   func(result.Boot)
+	migrated func(result.Migration)
 
 	turn  sync.Mutex // one change of machines at a time
 	mu    sync.Mutex
@@ -85,7 +88,7 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	c := &cluster{place: p, lab: l, nodes: l.Nodes(), image: image, accel: proof.Accel, dir: r.StateDir, log: r.Log,
-		fault: r.Fault, hosts: map[string]*handle{}, group: p.clock.Group(),
+		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*handle{}, group: p.clock.Group(),
 		state:  state{Lab: l.Dir(), Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
 	if c.log == nil {
