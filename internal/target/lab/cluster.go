@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -59,38 +60,52 @@ var (
 	_ target.Migrator     = (*cluster)(nil)
 	_ target.NodePower    = (*cluster)(nil)
 	_ target.Availability = (*cluster)(nil)
+	_ target.ScrapeSource = (*cluster)(nil)
 )
 
 // Provision implements target.Target.
 func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster, error) {
-	l, err := p.open()
+	l, err := p.existing()
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	if free := freeBytes(l); free >= 0 && free < r.DiskBytes {
-		return nil, fmt.Errorf("provision: disk space: %d bytes needed, %d free in %s", r.DiskBytes, free, l.Dir())
+	own := lab.Options{}
+	folder := os.TempDir()
+	if l != nil {
+		folder = l.Dir()
+	} else if own, err = p.planned(r.StateDir); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	if free := freeBytes(folder); free >= 0 && free < r.DiskBytes {
+		return nil, fmt.Errorf("provision: disk space: %d bytes needed, %d free in %s", r.DiskBytes, free, folder)
 	}
 	if free := freeMemory(); free >= 0 && free < r.MemoryBytes {
 		return nil, fmt.Errorf("provision: memory: %d bytes needed, %d available", r.MemoryBytes, free)
 	}
-	image, err := guest.Build(ctx, p.build)
+	image, proof, err := p.boots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	proof, err := qemu.Accelerator(ctx, image.Kernel, p.build.Cache)
-	if err != nil {
-		return nil, fmt.Errorf("provision: %w", err)
-	}
-	c := &cluster{place: p, lab: l, nodes: l.Nodes(), image: image, accel: proof.Accel, dir: r.StateDir, log: r.Log,
+	c := &cluster{place: p, image: image, accel: proof.Accel, dir: r.StateDir, log: r.Log,
 		fault: r.Fault, hosts: map[string]*remote.Host{}, group: p.clock.Group(),
-		state:  state{Lab: l.Dir(), Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
+		state:  state{Lab: own.Dir, Made: l == nil, Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
+	if l != nil {
+		c.state.Lab = l.Dir()
+	}
 	if c.log == nil {
 		c.log = func(string, ...any) {}
 	}
 	if err := errors.Join(os.MkdirAll(c.dir, 0o700), c.save(), c.makeKey()); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
+	if l == nil {
+		c.log("making a lab of %d nodes in %s", own.Nodes, own.Dir)
+		if l, err = lab.Up(ctx, own); err != nil {
+			return nil, fmt.Errorf("provision: %w", err)
+		}
+	}
+	c.lab, c.nodes = l, l.Nodes()
 	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.group.Go(func() { c.watch(watched) })
@@ -186,6 +201,18 @@ func (c *cluster) Host(name string) (target.Host, error) {
 	return nil, fmt.Errorf("vm %q: it was never powered on: %w", name, target.ErrNotAccessible)
 }
 
+// Endpoints implements target.ScrapeSource: what the agents in guests count.
+func (c *cluster) Endpoints(ctx context.Context) (list []target.Endpoint, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {
+		if v := c.state.VMs[name]; v != nil && v.On {
+			list = append(list, target.Endpoint{Name: "agent", VM: name, Get: c.hosts[name].Page})
+		}
+	}
+	return list, ctx.Err()
+}
+
 // NodeState implements target.Cluster.
 func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, bool, error) {
 	n, err := c.node(node)
@@ -222,8 +249,8 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 	if err != nil {
 		return fmt.Errorf("vm %q: %w", t.Name, err)
 	}
-	v := &vm{Name: t.Name, Group: t.Group, Node: t.Node, Template: true, CPUs: max(1, t.CPUs),
-		MemoryBytes: max(t.MemoryBytes, c.image.MemoryBytes), DiskBytes: t.DiskBytes}
+	v := &vm{Name: t.Name, Group: t.Group, Node: t.Node, Template: true, CPUs: min(max(1, t.CPUs), c.place.cpus),
+		MemoryBytes: min(max(t.MemoryBytes, c.image.MemoryBytes), c.place.memory), DiskBytes: t.DiskBytes}
 	return c.add(v, func() error {
 		for i, bytes := range t.DiskBytes {
 			if err := qemu.CreateImage(ctx, filepath.Join(c.folder(n, v.Name), diskFile(i)), bytes); err != nil {

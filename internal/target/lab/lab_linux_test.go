@@ -64,7 +64,7 @@ func opened(t *testing.T) target.Cluster {
 	})
 	_, err = lab.Up(t.Context(), lab.Options{Dir: dir, Nodes: 2, Storage: lab.Shared, Program: program})
 	must(t, err)
-	p, err := place.Provider{}.New(target.Config{Options: target.Options{"dir": dir, "agent": built(t)}})
+	p, err := place.Provider{}.New(target.Config{Options: target.Options{"lab": dir, "agent": built(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,12 +201,11 @@ func TestGuestsOutliveNodes(t *testing.T) {
 	}
 }
 
-// Without a lab there is nothing to check.
+// Every option that cannot be taken is objected to at once.
 func Example() {
-	p, err := place.Provider{}.New(target.Config{})
-	if err == nil {
-		_, err = p.Check(context.Background())
-	}
+	_, err := place.Provider{}.New(target.Config{Options: target.Options{"image": "windows", "memory": "1MiB"}})
 	fmt.Println(err)
-	// Output: target lab: no lab: make one with plimsoll lab up, and give --target-opt dir=FOLDER
+	// Output:
+	// target lab: option "image": "windows" is none of worker, debian
+	// target lab: option "memory": "1MiB" is less than 128 MiB
 }
