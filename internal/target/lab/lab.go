@@ -49,6 +49,8 @@ func (Provider) Options() []target.Option {
 			"whatever the scenario gives it (default: 256MiB for worker, 1GiB for debian)"},
 		{Name: "cpus", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(64),
 			Help: "virtual CPUs that a guest has at most, whatever the scenario gives it"},
+		{Name: "ha", Type: target.Choice, Default: "on", Choices: []string{"on", "off"},
+			Help: "on: guests of a node that is lost are started on another one; off: they are not"},
 		{Name: "cache", Help: "folder of guest images (default: that of plimsoll lab image)"},
 		{Name: "agent", Help: "file plimsoll-agent-linux-amd64 (default: beside plimsoll)"},
 	}
@@ -59,6 +61,7 @@ type settings struct {
 	dir, storage, image, cache, agent string
 	memory                            int64
 	cpus, nodes                       int
+	restarts                          bool // of guests whose node is lost
 	clock                             clock.Clock
 }
 
@@ -70,7 +73,8 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	}
 	s := settings{dir: v.Text("lab"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
 		agent: v.Text("agent"), cpus: v.Count("cpus"), nodes: c.Nodes,
-		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
+		restarts: v.Text("ha") == "on",
+		clock:    cmp.Or[clock.Clock](c.Clock, clock.Real{})}
 	s.memory = cmp.Or(v.Bytes("memory"), usualMemory[s.image])
 	return open(s)
 }

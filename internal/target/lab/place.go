@@ -146,10 +146,13 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: n.Name(), Power: "lab", Cores: runtime.NumCPU(),
 			MemoryBytes: totalMemory(), Address: n.Address().String()})
 	}
+	if !p.restarts {
+		delete(facts.Capabilities, target.NodeFailover)
+		facts.Missing = map[target.Capability]string{target.NodeFailover: "it is switched off by --target-opt ha=off"}
+	}
 	facts.Lacking("the lab has no such thing")
 	facts.Missing[target.ClusterMetrics] = "nodes share this machine's processors and disks: see its own counters"
 	facts.Missing[target.VMExporters] = "guests are in namespaces of the lab: the agent's own page is read"
-	facts.Missing[target.PlaybookHosts] = "no playbook is run in guests yet"
 	facts.Notes = []string{fmt.Sprintf("Guests have at most %v of memory and %d of virtual CPUs, whatever the scenario gives "+
 		"them (options memory and cpus). All nodes share this machine: what is measured there is no cluster's speed.",
 		unit.Bytes(p.memory), p.cpus)}
@@ -185,13 +188,19 @@ func capabilities() map[target.Capability]string {
 		target.GuestCommands:     "the agent in each guest",
 		target.Services:          "the agent in each guest",
 		target.PeerNetwork:       "the lab's own",
+		target.PlaybookHosts:     "the guests' addresses, reached from the lab's network only",
 	}
 }
 
+// workFolder is where guests keep files over power cycles.
+const workFolder = "/var/lib/plimsoll/"
+
 // Bounds of waits.
 const (
-	bootLimit = 4 * time.Minute // until a guest answers; five times what it takes on a quiet machine
-	watchEach = time.Second     // of the nodes, for restarts
+	bootLimit      = 4 * time.Minute        // until a guest answers; five times what it takes on a quiet machine
+	lookEach       = 200 * time.Millisecond // for guests that have ended
+	restartEach    = time.Second            // for nodes that were lost
+	restartsAtOnce = 4
 )
 
 func freeBytes(folder string) int64 {
