@@ -55,6 +55,8 @@ var checks = []view.Check{
 	load.LittlesLaw,
 	load.MachinesLost,
 	load.ClocksDiffer,
+	load.ClocksMoved,
+	load.Together,
 	load.Errors,
 	load.OfferedRate,
 	load.LatencyKind,

@@ -22,6 +22,7 @@ import (
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/internal/workload/hammerdb"
+	"plimsoll/internal/workload/integrity"
 	"plimsoll/internal/workload/pg"
 	"plimsoll/internal/workload/pgbench"
 	"plimsoll/internal/workload/tprocc"
@@ -61,6 +62,7 @@ func All() Registry {
 			fio.Engine{},
 			pg.Engine{},
 			hammerdb.Engine{},
+			integrity.Engine{},
 			pgbench.Engine{},
 			tprocc.Engine{},
 			tproch.Engine{},

@@ -26,7 +26,8 @@ const console = "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 no_t
 // Of the disk that workers keep their files on. It is sparse.
 const workBytes = 8 << 30
 
-// worker builds a worker: all that it is fits into the initramfs. What it is to keep when its power goes lies on a disk.
+// worker builds a worker: all that it is fits into the initramfs. What it is to keep when its power goes lies on a
+// disk.
 func (b *builder) worker(ctx context.Context) (Image, error) {
 	fio, key, source, err := b.fio(ctx)
 	if err != nil {

@@ -94,8 +94,8 @@ func (m *Machine) CopyDisks(ctx context.Context, disks []int, to []string) error
 		for i, n := range disks {
 			job := "copy-" + DiskName(n)
 			waiting[job] = true
-			actions = append(actions, values{"type": "drive-backup", "data": values{"device": DiskName(n), "job-id": job,
-				"target": to[i], "format": Qcow2, "sync": "full"}})
+			actions = append(actions, values{"type": "drive-backup", "data": values{"device": DiskName(n),
+				"job-id": job, "target": to[i], "format": Qcow2, "sync": "full"}})
 		}
 		if err := monitor.Do(ctx, "transaction", values{"actions": actions}, nil); err != nil {
 			return err

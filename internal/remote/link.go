@@ -18,7 +18,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -58,6 +57,7 @@ type link struct {
 	closed   bool
 	life     context.Context // ends with close
 	end      context.CancelFunc
+	clocks   readings
 }
 
 func newLink(m Machine, c clock.Clock, patience time.Duration) *link {
@@ -302,27 +302,4 @@ func (l *link) once(ctx context.Context, method, path string, give, into any) er
 // call is once, again and again.
 func (l *link) call(ctx context.Context, method, path string, give, into any) error {
 	return l.again(ctx, func() error { return l.once(ctx, method, path, give, into) })
-}
-
-// offset measures how far the machine's clock is ahead of ours, and by how much that may be wrong: half of the shortest
-// round trip.
-func (l *link) offset(ctx context.Context, times int) (ahead, bound time.Duration, err error) {
-	bound = -1
-	for range times {
-		sent := l.clock.Now()
-		answer, err := l.ask(ctx, http.MethodGet, "/hello", nil)
-		if err != nil {
-			return 0, 0, err
-		}
-		trip := l.clock.Now().Sub(sent)
-		_ = answer.Body.Close() // its header is what counts
-		theirs, err := strconv.ParseInt(answer.Header.Get(agent.Hours), 10, 64)
-		if err != nil {
-			return 0, 0, fmt.Errorf("its clock: %w", err)
-		}
-		if bound < 0 || trip/2 < bound {
-			ahead, bound = time.Unix(0, theirs).Sub(sent.Add(trip/2)), trip/2
-		}
-	}
-	return ahead, bound, nil
 }

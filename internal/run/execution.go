@@ -29,6 +29,7 @@ type execution struct {
 	store    *series.Store
 	recorder *record.Recorder
 	scraper  *scraper // nil until provisioned, and where there is nothing to scrape
+	clocks   *clocks  // the same
 	cost     meter
 	began    time.Time
 
@@ -240,6 +241,7 @@ func (x *execution) provision(ctx context.Context) error {
 		Loads: loads.New(ctx, loads.Config{
 			Clock: x.req.Clock, Cluster: cluster, Engines: x.engines, Open: x.openOutput, Record: x.record,
 			Keep:      x.folder.ServerWriter,
+			Printed:   x.printed,
 			SizeScale: p.View().SizeScale, TimeScale: p.View().TimeScale,
 		}),
 	}

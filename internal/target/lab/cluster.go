@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,6 @@ var (
 	_ target.Migrator     = (*cluster)(nil)
 	_ target.NodePower    = (*cluster)(nil)
 	_ target.Availability = (*cluster)(nil)
-	_ target.Addressed    = (*cluster)(nil)
 	_ target.ScrapeSource = (*cluster)(nil)
 )
 
@@ -234,33 +234,6 @@ func (c *cluster) address(vm string) (netip.Addr, error) {
 	return c.lab.AddressFor(c.state.Run + "/" + vm)
 }
 
-// Addresses implements target.Addressed.
-func (c *cluster) Addresses(_ context.Context, group string) (list []string, err error) {
-	if group == "nodes" {
-		for _, n := range c.nodes {
-			list = append(list, n.Address().String())
-		}
-		return list, nil
-	}
-	c.mu.Lock()
-	var names []string
-	for _, v := range c.state.VMs {
-		if v.Group == group && !v.Template {
-			names = append(names, v.Name)
-		}
-	}
-	c.mu.Unlock()
-	if len(names) == 0 {
-		return nil, fmt.Errorf("addresses: group %q has no machines", group)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		a, e := c.address(name)
-		list, err = append(list, a.String()), errors.Join(err, e)
-	}
-	return list, err
-}
-
 // Endpoints implements target.ScrapeSource: what the agents of guests count, which are machines of their own.
 func (c *cluster) Endpoints(ctx context.Context) (list []target.Endpoint, err error) {
 	c.mu.Lock()
@@ -348,8 +321,11 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 		return fmt.Errorf("vm %q: %w", t.Name, err)
 	}
 	n := c.nodes[t.Node]
-	v := &vm{Name: t.Name, Group: t.Group, Node: t.Node, Template: true, CPUs: min(max(1, t.CPUs), c.place.cpus),
-		MemoryBytes: min(max(t.MemoryBytes, c.image.MemoryBytes), c.place.memory), DiskBytes: t.DiskBytes}
+	v := &vm{Name: t.Name, Group: t.Group, Node: t.Node, Template: true, CPUs: min(max(1, t.CPUs), runtime.NumCPU()),
+		MemoryBytes: max(min(t.MemoryBytes, c.place.memory), c.image.MemoryBytes), DiskBytes: t.DiskBytes}
+	if v.CPUs < t.CPUs {
+		c.log("vm %q: %d CPUs, as many as this machine has, not %d", t.Name, v.CPUs, t.CPUs)
+	}
 	return c.add(v, func() error {
 		for i, bytes := range t.DiskBytes {
 			if err := qemu.CreateImage(ctx, filepath.Join(c.folder(n, v.Name), diskFile(i)), bytes); err != nil {

@@ -39,16 +39,14 @@ var usualMemory = map[string]int64{worker: 256 << 20, debian: 1 << 30}
 // Options implements target.Provider.
 func (Provider) Options() []target.Option {
 	return []target.Option{
-		{Name: "lab", Help: "folder of a lab that plimsoll lab up has made; without it the run makes one of --nodes " +
-			"nodes (3), in the folder for temporary files, and takes it down"},
+		{Name: "dir", Help: "folder of a lab that plimsoll lab up has made (default: as there); where none is up, the " +
+			"run makes one of --nodes nodes (3), in the folder for temporary files, and takes it down"},
 		{Name: "storage", Type: target.Choice, Default: "gluster", Choices: []string{"gluster", "shared"},
 			Help: "of a lab that the run makes: copies on up to three nodes, or one folder without copies"},
 		{Name: "image", Type: target.Choice, Default: worker, Choices: []string{worker, debian},
 			Help: "what guests boot: worker is up in seconds, debian has systemd, Python and PostgreSQL"},
 		{Name: "memory", Type: target.Bytes, Least: target.Bound(128 << 20), Help: "that a guest has at most, " +
 			"whatever the scenario gives it (default: 256MiB for worker, 1GiB for debian)"},
-		{Name: "cpus", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(64),
-			Help: "virtual CPUs that a guest has at most, whatever the scenario gives it"},
 		{Name: "ha", Type: target.Choice, Default: "on", Choices: []string{"on", "off"},
 			Help: "on: guests of a node that is lost are started on another one; off: they are not"},
 		{Name: "cache", Help: "folder of guest images (default: that of plimsoll lab image)"},
@@ -60,7 +58,7 @@ func (Provider) Options() []target.Option {
 type settings struct {
 	dir, storage, image, cache, agent string
 	memory                            int64
-	cpus, nodes                       int
+	nodes                             int
 	restarts                          bool // of guests whose node is lost
 	clock                             clock.Clock
 }
@@ -71,10 +69,9 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := settings{dir: v.Text("lab"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
-		agent: v.Text("agent"), cpus: v.Count("cpus"), nodes: c.Nodes,
-		restarts: v.Text("ha") == "on",
-		clock:    cmp.Or[clock.Clock](c.Clock, clock.Real{})}
+	s := settings{dir: v.Text("dir"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
+		agent: v.Text("agent"), nodes: c.Nodes, restarts: v.Text("ha") == "on",
+		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
 	s.memory = cmp.Or(v.Bytes("memory"), usualMemory[s.image])
 	return open(s)
 }

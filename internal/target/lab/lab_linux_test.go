@@ -75,7 +75,7 @@ func (l made) place(t testing.TB, o target.Options) target.Target {
 	if o == nil {
 		o = target.Options{}
 	}
-	o["lab"], o["agent"] = l.dir, l.agent
+	o["dir"], o["agent"] = l.dir, l.agent
 	p, err := place.Provider{}.New(target.Config{Options: o})
 	if err != nil {
 		t.Fatal(err)

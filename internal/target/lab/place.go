@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,17 +39,17 @@ const usualNodes = 3
 // overhead is what the process of an emulated guest takes besides the guest's memory.
 const overhead = 96 << 20
 
-// existing is the lab that the user has named, nil when the run is to make one.
+// existing is the lab that the user has named or that is up where labs are, nil when the run is to make one.
 func (p *place) existing() (*lab.Lab, error) {
-	if p.dir == "" {
+	l, err := lab.Open(cmp.Or(p.dir, lab.Folder()))
+	if p.dir == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	l, err := lab.Open(p.dir)
 	if err != nil {
-		return nil, fmt.Errorf("target lab: %w", err)
+		return nil, fmt.Errorf("target lab: %w, or name another one with --target-opt dir=FOLDER", err)
 	}
 	if p.nodes != 0 && p.nodes != len(l.Nodes()) {
-		return nil, fmt.Errorf("target lab: nodes %d: the lab of %s has %d", p.nodes, p.dir, len(l.Nodes()))
+		return nil, fmt.Errorf("target lab: nodes %d: the lab in %s has %d", p.nodes, l.Dir(), len(l.Nodes()))
 	}
 	return l, nil
 }
@@ -153,9 +154,8 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	facts.Lacking("the lab has no such thing")
 	facts.Missing[target.ClusterMetrics] = "nodes share this machine's processors and disks: see its own counters"
 	facts.Missing[target.VMExporters] = "guests are in namespaces of the lab: the agent's own page is read"
-	facts.Notes = []string{fmt.Sprintf("Guests have at most %v of memory and %d of virtual CPUs, whatever the scenario gives "+
-		"them (options memory and cpus). All nodes share this machine: what is measured there is no cluster's speed.",
-		unit.Bytes(p.memory), p.cpus)}
+	facts.Notes = []string{fmt.Sprintf("Guests have at most %v of memory, whatever the scenario gives them (option memory). "+
+		"All nodes share this machine: what is measured there is no cluster's speed.", unit.Bytes(p.memory))}
 	facts.VMMemoryBytes = p.memory + overhead
 	image, proof, err := p.boots(ctx)
 	if err == nil {
