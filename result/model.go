@@ -71,7 +71,9 @@ type Manifest struct {
 	SizeScale   float64           `json:"size_scale"`
 	Options     map[string]string `json:"options,omitempty"` // target options, secrets left out
 	Environment []Fact            `json:"environment"`
-	Notes       []string          `json:"notes,omitempty"`
+	// Clocks are those of machines that have one of their own, compared with plimsoll's throughout the run.
+	Clocks []HostClock `json:"clocks,omitempty"`
+	Notes  []string    `json:"notes,omitempty"`
 	// DiskCounters tells whose the node_disk_ counters of the VMs are; "" in folders of versions that had only
 	// derived ones.
 	DiskCounters string `json:"disk_counters,omitempty"`
@@ -170,6 +172,32 @@ type Overhead struct {
 	MaxResidentBytes int64   `json:"max_resident_bytes"`
 }
 
+// HostClock is how far the clock of a machine was ahead of plimsoll's.
+type HostClock struct {
+	VM string `json:"vm"`
+	// First is of before the first step, or of when the machine was first there; Last of after the last step.
+	First ClockReading `json:"first"`
+	Last  ClockReading `json:"last"`
+	// Least and Most are of all readings, of which there were so many.
+	LeastSeconds float64 `json:"least_seconds"`
+	MostSeconds  float64 `json:"most_seconds"`
+	Readings     int     `json:"readings"`
+}
+
+// ClockReading is one comparison of a clock with plimsoll's.
+type ClockReading struct {
+	Time         time.Time `json:"time"`
+	AheadSeconds float64   `json:"ahead_seconds"` // negative when behind
+	BoundSeconds float64   `json:"bound_seconds"` // by how much that may be wrong: half of a round trip
+}
+
+// StartSkew is how far apart the first and the last VM of a start began, by one clock.
+type StartSkew struct {
+	Seconds      float64 `json:"seconds"`
+	BoundSeconds float64 `json:"bound_seconds"` // by how much that may be wrong
+	VMs          int     `json:"vms"`
+}
+
 // Event is one line of the journal.
 type Event struct {
 	Time  time.Time      `json:"time"`
@@ -200,6 +228,10 @@ const (
 	KindWritten = "written"
 	// KindStored: disks were looked at for data that are as the job files asked; Data: stored.
 	KindStored = "stored"
+	// KindBoot: a machine answered after it was switched on, KindMigration: one moved while it ran; Data: boot and
+	// migration, which are all of it.
+	KindBoot      = "boot"
+	KindMigration = "migration"
 )
 
 // Data is everything the charts and tables show, on regular time grids, so that a report needs no metrics database.
@@ -219,6 +251,9 @@ type Data struct {
 	Written []Written `json:"written,omitempty"`
 	// Stored is what samples of disks held, where job files asked for data that compress or repeat.
 	Stored []Stored `json:"stored,omitempty"`
+	// Boots and Migrations are those of machines, where the place tells of them, in the order in which they were over.
+	Boots      []Boot      `json:"boots,omitempty"`
+	Migrations []Migration `json:"migrations,omitempty"`
 	// Problems are what could not be collected, in words; empty when everything could.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -357,6 +392,9 @@ type Workload struct {
 	// Starts is how often it was started, absent for once. Staggered: its VMs did not begin or end together.
 	Starts    int  `json:"starts,omitempty"`
 	Staggered bool `json:"staggered,omitempty"`
+	// StartSkew is of the VMs that were to begin together, where the target tells when each did; of several starts that
+	// of the worst. Merged entries only.
+	StartSkew *StartSkew `json:"start_skew,omitempty"`
 	// Apart: in one of its starts its VMs never all ran at one time, so Spans hold the whole of it.
 	Apart bool `json:"apart,omitempty"`
 	// Sections are the same totals by lane, over the whole window, where the generator told lanes apart; merged entries

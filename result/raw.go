@@ -61,8 +61,14 @@ type RawJob struct {
 	Ended   string          `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
 	Message string          `json:"message,omitempty"`
 	// ClockSeconds is how far the tool's clock was ahead of plimsoll's when it first reported, negative when behind; 0
-	// when within a second.
+	// when that is within what is known of it, which is a second where nobody compares the clocks.
 	ClockSeconds float64 `json:"clock_seconds,omitempty"`
+	// ClockEndSeconds is the same of the job's end, where the clocks were compared and have drifted apart since.
+	ClockEndSeconds *float64 `json:"clock_end_seconds,omitempty"`
+	// Began is when its command began, by plimsoll's clock, and BeganBoundSeconds by how much that may be wrong: of
+	// jobs that were to begin together with those of other machines, where the target can tell.
+	Began             time.Time `json:"began,omitzero"`
+	BeganBoundSeconds float64   `json:"began_bound_seconds,omitempty"`
 }
 
 // rawPath is the folder of one start: raw/<vm>/<workload> and, from the second start on, raw/<vm>/<workload>.<attempt>.

@@ -34,6 +34,7 @@ type Start struct {
 	Command target.Command `json:"command"`
 	Disks   []Disk         `json:"disks,omitempty"` // block devices that it may write to
 	Lease   time.Duration  `json:"lease_ns"`        // for how long it goes on with nothing heard of the run; 0: for ever
+	Held    bool           `json:"held,omitempty"`  // it is made ready, and begins when it is released
 }
 
 // Disk is a block device that a user has consented to overwrite.
@@ -47,6 +48,7 @@ type State struct {
 	Known   bool         `json:"known,omitempty"` // there is, or was, one
 	Running bool         `json:"running,omitempty"`
 	Failed  string       `json:"failed,omitempty"` // why it was never begun
+	Began   int64        `json:"began,omitempty"`  // by the machine's clock, in nanoseconds since 1970; 0 is not known
 	Exit    target.Exit  `json:"exit,omitzero"`
 	Usage   target.Usage `json:"usage,omitzero"`
 	Why     string       `json:"why,omitempty"` // it was ended by us, or lost
@@ -93,6 +95,16 @@ type Failure struct {
 
 // Hours is the header of answers with the machine's clock when it began to answer, in nanoseconds since 1970.
 const Hours = "Plimsoll-Clock"
+
+// clockAhead is how far this agent takes the machine's clock to be ahead: tests link one in, as a machine's clock that
+// is wrong cannot be had for them alone.
+var clockAhead string
+
+// now is the time by the machine's clock.
+func now() time.Time {
+	ahead, _ := time.ParseDuration(clockAhead) // 0 of none
+	return time.Now().Add(ahead)
+}
 
 // Version of what is spoken. Both sides are of one build: an agent is put anew for each run.
 const Version = "1"

@@ -84,7 +84,10 @@ func TestUnitRunsOnce(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatalf("%v: %s", err, text)
 		}
-		got.Usage = target.Usage{}
+		if got.Began == 0 {
+			t.Error("it is not told when it began")
+		}
+		got.Usage, got.Began = target.Usage{}, 0
 		if diff := cmp.Diff(State{Known: true, Exit: target.Exit{Code: 3}}, got); diff != "" {
 			t.Error(diff)
 		}

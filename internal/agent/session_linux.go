@@ -40,6 +40,8 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		return end(args[1], args[2])
 	case args[0] == "unit" && len(args) == 3:
 		return supervise(args[1], args[2], in)
+	case args[0] == "launch" && len(args) == 1:
+		return launchTold()
 	case args[0] == "hold" && len(args) == 3:
 		return hold(args[1], args[2], out)
 	}
@@ -185,7 +187,7 @@ func (s *server) handler() http.Handler {
 	m := http.NewServeMux()
 	answer := func(pattern string, do func(w http.ResponseWriter, r *http.Request) (any, error)) {
 		m.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(Hours, strconv.FormatInt(time.Now().UnixNano(), 10))
+			w.Header().Set(Hours, strconv.FormatInt(now().UnixNano(), 10))
 			value, err := do(w, r)
 			switch {
 			case err != nil:
@@ -234,6 +236,17 @@ func (s *server) handler() http.Handler {
 			return nil, err
 		}
 		return s.used(id)
+	})
+	answer("POST /unit/{id}/release", func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		id, err := unitID(r)
+		if err != nil {
+			return nil, err
+		}
+		at, err := strconv.ParseInt(r.FormValue("at"), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no moment", r.FormValue("at"))
+		}
+		return s.release(r.Context(), id, at)
 	})
 	answer("GET /unit/{id}/end", func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		id, err := unitID(r)
@@ -368,13 +381,25 @@ func (s *server) put(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	_, err = io.Copy(f, r.Body)
-	if err = errors.Join(err, f.Chmod(fs.FileMode(mode)), f.Close()); err == nil {
+	if err = errors.Join(err, f.Chmod(fs.FileMode(mode)), f.Sync(), f.Close()); err == nil {
 		err = s.root.Rename(part, name)
+	}
+	if err == nil {
+		err = s.keep(filepath.Dir(name)) // the file stays when the power goes, under its name
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.root.Remove(part))
 	}
 	return true, nil
+}
+
+// keep has the names in a folder outlast a loss of power.
+func (s *server) keep(folder string) error {
+	f, err := s.root.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // opened opens a file at the offset that was asked for.

@@ -30,6 +30,9 @@ const (
 	lockFile  = "lock"       // held by the supervisor for as long as it lives
 	beganFile = "supervisor" // its process
 	exitFile  = "exit.json"  // how the unit ended
+	// Links to nothing, whose text is when the command is to begin, and when it began: they need no space.
+	releaseLink = "release"
+	startLink   = "start"
 	// unitVariable is in the environment of all that a unit has started.
 	unitVariable = "PLIMSOLL_UNIT="
 	pause        = 5 * time.Millisecond
@@ -174,6 +177,42 @@ func (k keeper) wait(ctx context.Context, id string) (State, error) {
 	}
 }
 
+// release lets a unit begin that was made ready, at a moment in nanoseconds since 1970, and tells when it did.
+func (k keeper) release(ctx context.Context, id string, at int64) (State, error) {
+	for told := false; ; {
+		s, err := k.state(id)
+		if err != nil || !s.Running {
+			return s, err
+		}
+		if at, err := os.Readlink(filepath.Join(k.dir(id), startLink)); err == nil {
+			s.Began, err = strconv.ParseInt(at, 10, 64)
+			return s, err
+		}
+		if !told {
+			pid, err := os.ReadFile(filepath.Join(k.dir(id), beganFile))
+			if err != nil {
+				return s, err
+			}
+			number, err := strconv.Atoi(string(pid))
+			if err == nil {
+				err = os.Symlink(strconv.FormatInt(at, 10), filepath.Join(k.dir(id), releaseLink))
+			}
+			if err == nil || errors.Is(err, fs.ErrExist) {
+				err = unix.Kill(number, unix.SIGUSR2) // its supervisor, which holds the lock
+			}
+			if err != nil && !errors.Is(err, unix.ESRCH) {
+				return s, fmt.Errorf("process %s: %w", pid, err)
+			}
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-time.After(max(pause, time.Unix(0, at).Sub(now()))):
+		}
+	}
+}
+
 // stop asks a unit to end and ends it when it has not done so within grace.
 func (k keeper) stop(ctx context.Context, id string, grace time.Duration) (State, error) {
 	s, err := k.state(id)
@@ -279,8 +318,8 @@ const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 // standard output once it was.
 func supervise(folder, id string, in io.Reader) error {
 	signal.Ignore(unix.SIGPIPE, unix.SIGHUP)
-	told := make(chan os.Signal, 4)
-	signal.Notify(told, unix.SIGTERM, unix.SIGUSR1)
+	told := make(chan os.Signal, 8)
+	signal.Notify(told, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2)
 	unix.CloseOnExec(3) // the lock
 	k := keeper{folder}
 	var s Start
@@ -293,19 +332,16 @@ func supervise(folder, id string, in io.Reader) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return refuse(k, id, err)
 	}
-	command, err := k.prepare(id, s)
-	if err == nil {
-		err = command.Start()
-	}
-	for tried := 0; errors.Is(err, unix.ETXTBSY) && tried < 100; tried++ { // it was put a moment ago
-		time.Sleep(pause)
-		if command, err = k.prepare(id, s); err == nil {
-			err = command.Start()
-		}
-	}
-	if err != nil {
+	lease := watch(filepath.Join(folder, leaseFile), s.Lease)
+	process, began, ended, err := k.begin(id, s, told, lease)
+	switch {
+	case err != nil:
 		return refuse(k, id, err)
+	case ended != nil:
+		return k.ended(id, *ended)
 	}
+	_ = os.Symlink(strconv.FormatInt(began, 10), filepath.Join(k.dir(id), startLink)) // else the end tells
+
 	_ = os.Stdout.Close() // tells the session that it has begun
 	var why atomic.Pointer[string]
 	end := func(because string) {
@@ -315,9 +351,8 @@ func supervise(folder, id string, in io.Reader) error {
 			_ = unix.Kill(pid, unix.SIGKILL) // it may be gone
 		}
 	}
-	main := command.Process.Pid
+	main := process.Pid
 	go func() {
-		lease := watch(filepath.Join(folder, leaseFile), s.Lease)
 		for again := false; ; {
 			every := time.Second
 			if again {
@@ -325,7 +360,10 @@ func supervise(folder, id string, in io.Reader) error {
 			}
 			select {
 			case sign := <-told:
-				if sign == unix.SIGUSR1 {
+				switch sign {
+				case unix.SIGUSR2: // it has begun
+					continue
+				case unix.SIGUSR1:
 					_ = unix.Kill(main, unix.SIGTERM) // it may be gone
 					continue
 				}
@@ -336,12 +374,12 @@ func supervise(folder, id string, in io.Reader) error {
 					end("") // what it has started meanwhile
 				} else if lease() {
 					again = true
-					end(fmt.Sprintf("nothing was heard of the run for %v", s.Lease))
+					end(silence(s.Lease))
 				}
 			}
 		}
 	}()
-	state := State{}
+	state := State{Began: began}
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
@@ -382,6 +420,28 @@ func supervise(folder, id string, in io.Reader) error {
 			MaxRSSBytes: cost.Maxrss << 10}
 	}
 	return k.ended(id, state)
+}
+
+// begin begins the command of a unit, at once or when it is released.
+func (k keeper) begin(id string, s Start, told <-chan os.Signal, lease func() bool) (process *os.Process, began int64,
+	ended *State, err error) {
+	command, err := k.prepare(id, s)
+	if err == nil && s.Held {
+		return k.released(id, command, told, lease, s.Lease)
+	}
+	if err == nil {
+		err = command.Start()
+	}
+	for tried := 0; errors.Is(err, unix.ETXTBSY) && tried < 100; tried++ { // it was put a moment ago
+		time.Sleep(pause)
+		if command, err = k.prepare(id, s); err == nil {
+			err = command.Start()
+		}
+	}
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	return command.Process, now().UnixNano(), nil, nil
 }
 
 // refuse tells why a unit was never begun.

@@ -26,6 +26,7 @@ import (
 	"plimsoll/internal/analysis/dbserver"
 	"plimsoll/internal/analysis/fault"
 	"plimsoll/internal/analysis/load"
+	"plimsoll/internal/analysis/machines"
 	"plimsoll/internal/analysis/neighbour"
 	"plimsoll/internal/analysis/plausibility"
 	"plimsoll/internal/analysis/residency"
@@ -55,10 +56,14 @@ var checks = []view.Check{
 	load.LittlesLaw,
 	load.MachinesLost,
 	load.ClocksDiffer,
+	load.ClocksMoved,
+	load.Together,
 	load.Errors,
 	load.OfferedRate,
 	load.LatencyKind,
 	load.Saturated,
+	machines.Boots,
+	machines.Migrations,
 	neighbour.Windows,
 	plausibility.TooFast,
 	plausibility.BusLimit,

@@ -231,7 +231,7 @@ func (p *replay) note() {
 // place puts a report on the run's time axis. When the tool's clock jumps against its own elapsed time, elapsed time is
 // believed.
 func (p *replay) place(r workload.Report) time.Time {
-	at := r.Time.Add(p.shift)
+	at := r.Time.Add(p.shift + p.drifted(r.Time))
 	step := r.Elapsed - p.elapsed
 	const jump = 5 * time.Second
 	if d := at.Sub(p.prev.At); d < 0 || r.Elapsed > 0 && step > 0 && (d-step).Abs() > jump {
@@ -247,6 +247,22 @@ func (p *replay) place(r workload.Report) time.Time {
 
 // mostWarnings are the warnings about one output that are told apart.
 const mostWarnings = 50
+
+// drifted is what the shift of a report of that time has changed by since the job began, where the clocks were compared
+// and have drifted apart meanwhile: evenly, as far as anybody knows. Those that were set are known by their jumps.
+func (p *replay) drifted(t time.Time) time.Duration {
+	j := p.track.job
+	if j.ClockEndSeconds == nil || !j.End.After(j.Start) {
+		return 0
+	}
+	const fastest = 0.02 // of the time: no clock is as wrong as that
+	moved := *j.ClockEndSeconds - j.ClockSeconds
+	if math.Abs(moved) > fastest*j.End.Sub(j.Start).Seconds() {
+		return 0
+	}
+	part := float64(t.Add(p.shift).Sub(j.Start)) / float64(j.End.Sub(j.Start))
+	return -time.Duration(min(max(part, 0), 1) * moved * float64(time.Second))
+}
 
 // Warn implements workload.Sink.
 func (p *replay) Warn(text string) {

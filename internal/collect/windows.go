@@ -277,6 +277,7 @@ func (c *collector) workloads() []result.Workload {
 		w.Node = -1
 		w.Sections = sections(l.tracks, func(n *laneTrack) tally.Mark { return n.final })
 		l.judged(&w)
+		w.StartSkew = startSkew(l.tracks)
 		if l.heat != nil {
 			w.Heat = l.heat.result()
 			for i := range w.Ops {
@@ -286,6 +287,42 @@ func (c *collector) workloads() []result.Workload {
 		out = append(out, w)
 	}
 	return out
+}
+
+// startSkew is how far apart the machines of a start began, in the worst of the starts in which they were to begin
+// together; nil where that is not known.
+func startSkew(tracks []*track) (worst *result.StartSkew) {
+	type start struct {
+		first, last time.Time
+		bound       float64
+		vms         int
+	}
+	starts := map[int]*start{}
+	for _, k := range tracks {
+		began := k.job.Began
+		if began.IsZero() {
+			continue
+		}
+		s := starts[k.job.Attempt]
+		if s == nil {
+			s = &start{first: began, last: began}
+			starts[k.job.Attempt] = s
+		}
+		if began.Before(s.first) {
+			s.first = began
+		}
+		s.last = tally.Later(s.last, began)
+		s.bound = max(s.bound, k.job.BeganBoundSeconds)
+		s.vms++
+	}
+	for _, attempt := range slices.Sorted(maps.Keys(starts)) {
+		s := starts[attempt]
+		skew := s.last.Sub(s.first).Seconds()
+		if s.vms > 1 && (worst == nil || skew > worst.Seconds) {
+			worst = &result.StartSkew{Seconds: skew, BoundSeconds: 2 * s.bound, VMs: s.vms} // of two clocks
+		}
+	}
+	return worst
 }
 
 // entry merges some tracks of the workload.

@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/power/ipmi"
 	"plimsoll/internal/power/redfish"
 	"plimsoll/internal/target"
+	"plimsoll/internal/target/lab"
 	"plimsoll/internal/target/local"
 	"plimsoll/internal/target/sim"
 	"plimsoll/internal/target/ssh"
@@ -48,6 +49,7 @@ func All() Registry {
 	return Registry{
 		Targets: []target.Provider{
 			local.Provider{},
+			lab.Provider{},
 			sim.Provider{},
 			ssh.Provider{},
 		},

@@ -132,6 +132,7 @@ type Start struct {
 
 // job is a start on one VM. Fields below the line are guarded by Set.mu.
 type job struct {
+	gate   *gate // that it begins behind; nil without
 	vm     target.VM
 	host   target.Host
 	engine workload.Engine
@@ -264,9 +265,13 @@ func (l *Set) launch(s *Start, j *job) error {
 	l.event(s, j.vm.Name, "start", "")
 	l.jobs.Go(func() {
 		defer cancel()
-		outcome, err := runJob(ctx, j, workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw,
-			Sink:    keeping(out.Sink, j),
-			Earlier: func(name string) (io.ReadCloser, error) { return l.earlierOutput(j.vm.Name, name) }})
+		env := workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: keeping(out.Sink, j),
+			Earlier: func(name string) (io.ReadCloser, error) { return l.earlierOutput(j.vm.Name, name) }}
+		if j.gate != nil {
+			env.Together = func(ctx context.Context) (time.Time, error) { return j.gate.wait(ctx, j) }
+			defer j.gate.leave(j) // it may never have come there
+		}
+		outcome, err := runJob(ctx, j, env)
 		err = errors.Join(err, closing(out.Raw))
 		l.finish(s, j, out, outcome, ctx.Err() != nil, err)
 	})

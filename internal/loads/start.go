@@ -229,6 +229,7 @@ func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) err
 	defer l.release(s)
 	s.beginsAt(l.Clock.Now())
 	l.event(s, "", "start", "")
+	together := l.gated(s, stagger)
 	worst := time.Duration(0)
 	for i, offset := range Offsets(len(s.jobs), stagger) {
 		late := l.Clock.Now().Sub(s.begun.Add(offset))
@@ -247,7 +248,20 @@ func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) err
 			"workload %q: starting %s took longer than their stagger allows: up to %s late",
 			s.name, unit.Plural(len(s.jobs), "VM"), unit.Duration(worst))})
 	}
-	return nil
+	if together == nil {
+		return nil
+	}
+	late, err := together.open(ctx, l.Clock, gateLimit)
+	if len(late) > 0 {
+		l.Record(result.Event{Kind: result.KindWarning, Text: fmt.Sprintf(
+			"workload %q: %s not ready within %s: the others began without: %s", s.name, unit.Plural(len(late), "VM"),
+			gateLimit, unit.List(late, mostNamed))})
+	}
+	if err == nil {
+		err = l.Clock.Sleep(ctx, together.at.Sub(l.Clock.Now()))
+	}
+	s.beginsAt(l.Clock.Now())
+	return err
 }
 
 // Wait waits until every job of a start has ended well, within one limit for all of them: beyond the expected end where

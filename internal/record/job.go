@@ -212,12 +212,26 @@ func (j *Job) pass(shift time.Duration, from, to time.Time) {
 // place puts a report on the run's clock, never before an earlier one. A report cannot have been made after it arrived,
 // nor its tool have begun before it was sent for; between these bounds the two clocks are taken to differ as little as
 // they can. So neither the first report, which is long under way, nor a later one that is quick makes the reports look
-// closer together than they are. A report without a clock is as old as the job was when it was made; see untimed.
+// closer together than they are. Where the machine's clock is measured, that is believed instead. A report without a
+// clock is as old as the job was when it was made; see untimed.
 func (j *Job) place(rep workload.Report) time.Time {
 	now := j.r.now()
 	floor := j.ticks[len(j.ticks)-1].At
 	if rep.Time.IsZero() {
 		return tally.Later(tally.Untimed(rep, j.start, now), floor).Round(0).UTC()
+	}
+	if c := j.vm.clock; c.known {
+		if !j.bounded {
+			j.bounded, j.ahead = true, c.ahead
+			j.low, j.high = -c.ahead, -c.ahead
+		}
+		const drifted = 100 * time.Millisecond // at most, since it was measured; else it was set, and is measured again
+		if at := rep.Time.Add(-c.ahead); !at.Before(floor.Add(-drifted)) && at.Before(now.Add(c.bound+drifted)) {
+			if at.After(now) {
+				at = now
+			}
+			return tally.Later(at, floor).Round(0).UTC()
+		}
 	}
 	arrived := now.Sub(rep.Time)
 	if !j.bounded {
@@ -252,14 +266,26 @@ func (j *Job) End() {
 	j.over = true
 }
 
-// ClockSeconds is how far the tool's clock was ahead when it first reported, as result.RawJob has it.
-func (j *Job) ClockSeconds() float64 {
+// ClockSeconds is how far the tool's clock was ahead when it first reported and, where that is measured, now, as
+// result.RawJob has them.
+func (j *Job) ClockSeconds() (first float64, now *float64) {
 	j.vm.mu.Lock()
 	defer j.vm.mu.Unlock()
-	if j.ahead.Abs() < time.Second {
-		return 0
+	c := j.vm.clock
+	if c.known && j.bounded {
+		if j.ahead.Abs() > c.bound {
+			first = j.ahead.Round(time.Millisecond).Seconds()
+		}
+		if (c.ahead - j.ahead).Abs() > max(c.bound, time.Millisecond) {
+			end := c.ahead.Round(time.Millisecond).Seconds()
+			now = &end
+		}
+		return first, now
 	}
-	return j.ahead.Round(time.Millisecond).Seconds()
+	if j.ahead.Abs() < time.Second {
+		return 0, nil
+	}
+	return j.ahead.Round(time.Millisecond).Seconds(), nil
 }
 
 func (j *Job) Heard() time.Time { return j.ticks[len(j.ticks)-1].At }

@@ -71,6 +71,7 @@ type Recorder struct {
 	dropped int
 	// counting are the VMs that count what their disks do themselves; see standBack.
 	counting map[string]bool
+	clocks   map[string]machineClock // by machine
 }
 
 type clusterPoint struct {
@@ -85,6 +86,7 @@ type vmState struct {
 	group    string
 	mu       sync.Mutex // of all below
 	node     int
+	clock    machineClock
 	on       bool          // at the tick before next
 	switches []powerSwitch // from then on, in order
 	next     time.Time     // next tick to write
@@ -157,10 +159,34 @@ func (r *Recorder) VM(name, group string, node int, on bool) {
 	v.on = on
 }
 
+// machineClock is how far a machine's clock is ahead of the run's, where that is measured.
+type machineClock struct {
+	known        bool
+	ahead, bound time.Duration
+}
+
+// Clock tells how far the clock of a machine is ahead of the run's, and by how much that may be wrong. Reports of its
+// tools are placed by that from now on.
+func (r *Recorder) Clock(name string, ahead, bound time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := machineClock{known: true, ahead: ahead, bound: bound}
+	if r.clocks == nil {
+		r.clocks = map[string]machineClock{}
+	}
+	r.clocks[name] = c
+	if v := r.vms[name]; v != nil {
+		v.mu.Lock()
+		v.clock = c
+		v.mu.Unlock()
+	}
+}
+
 func (r *Recorder) vm(name, group string, node int) *vmState {
 	v := r.vms[name]
 	if v == nil {
-		v = &vmState{name: name, group: group, node: node, on: true, next: r.tickAfter(r.now())}
+		v = &vmState{name: name, group: group, node: node, on: true, next: r.tickAfter(r.now()),
+			clock: r.clocks[name]}
 		v.disk = series.NewRow(handles(r.diskLabels(v), diskSeries[:]...)...)
 		if r.counting[name] {
 			v.counts = series.NewHandle(VMNode, r.diskLabels(v))

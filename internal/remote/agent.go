@@ -93,9 +93,11 @@ func (a Access) Inspect(ctx context.Context, m Machine) (s Seen, err error) {
 	if err := l.once(ctx, "POST", "/look", agent.Looking{Disks: m.devices()}, &s.Look); err != nil {
 		return s, fmt.Errorf("machine %q: %s: %w", m.Name, base, err)
 	}
-	if s.Ahead, s.Bound, err = l.offset(ctx, 8); err != nil {
+	if err := l.readClock(ctx, clockTrips); err != nil {
 		return s, fmt.Errorf("machine %q: %w", m.Name, err)
 	}
+	now := l.reading()
+	s.Ahead, s.Bound = now.Ahead, now.Bound
 	return s, nil
 }
 
@@ -117,8 +119,8 @@ func (a Access) install(ctx context.Context, m Machine, c *connection, tag strin
 		}
 		return fmt.Errorf("machine %q: %s: %w", m.Name, m.Folder, err)
 	}
-	if m.Agent != "" {
-		const script = `umask 077; mkdir -- "$1" && printf %s "$2" >"$1/tag" && ln -s -- "$3" "$1/agent"`
+	if m.Agent != "" { // the machine is the run's, so is the folder, which is there again after a power cycle
+		const script = `umask 077; mkdir -p -- "$1" && printf %s "$2" >"$1/tag" && ln -sf -- "$3" "$1/agent"`
 		if _, err := c.command(ctx, nil, quoted("sh", "-c", script, "sh", m.Folder, tag, m.Agent)); err != nil {
 			return fail(err)
 		}

@@ -22,22 +22,32 @@ import (
 	"plimsoll/internal/target/sshtest"
 )
 
-// fleet settles many hosts, which are folders of one real sshd.
-func fleet(t testing.TB, count int) []*remote.Host {
+// me is who runs the test.
+func me(t testing.TB) string {
 	t.Helper()
-	l := sshtest.New(t, "one")
-	me, err := user.Current()
+	u, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return u.Username
+}
+
+// fleet settles many hosts, which are folders of one real sshd.
+func fleet(t testing.TB, count int) []*remote.Host {
+	t.Helper()
+	return fleetOf(t, sshtest.New(t, "one"), count)
+}
+
+func fleetOf(t testing.TB, l *sshtest.Lab, count int) []*remote.Host {
+	t.Helper()
 	access := remote.Access{Agents: l.Dir, Patience: 20 * time.Second, Lease: time.Hour, Clock: clock.Real{}}
 	hosts := make([]*remote.Host, count)
 	errs := make([]error, count)
-	_ = clock.Parallel(access.Clock, count, 8, func(i int) error {
+	_ = clock.Parallel(access.Clock, count, count, func(i int) error {
 		m := remote.Machine{
 			Name: fmt.Sprint("h", i),
 			Hop: remote.Hop{Address: l.Hosts[0].Address, Port: l.Hosts[0].Port,
-				User: me.Username, Keys: []string{l.Dir + "/key"}, KnownHosts: []string{l.Dir + "/known_hosts"}},
+				User: me(t), Keys: []string{l.Dir + "/key"}, KnownHosts: []string{l.Dir + "/known_hosts"}},
 			Folder: filepath.Join(l.Hosts[0].Folder, fmt.Sprint("h", i)),
 		}
 		hosts[i] = access.NewHost(m, i)
@@ -89,7 +99,7 @@ func own() (cpu time.Duration) {
 // Scrapes every second are to cost an agent less than 1 % of a core and 25 MB. It prints what they cost here, and fails
 // at three times that share: beside other tests a scrape takes longer.
 func TestCostOfScrapes(t *testing.T) {
-	const count, rounds = 10, 5
+	const count, rounds = 20, 5
 	hosts := fleet(t, count)
 	before := make([]map[string]float64, count)
 	for i, h := range hosts {
@@ -131,38 +141,79 @@ func TestCostOfScrapes(t *testing.T) {
 	}
 }
 
-// BenchmarkStarts starts a command on 20 hosts at once, and tells how far apart the first and the last begin.
+// BenchmarkStarts starts a command on 50 hosts at once, and tells how far apart the first and the last begin: released
+// when all are ready, and without that.
 func BenchmarkStarts(b *testing.B) {
-	const count = 20
-	hosts := fleet(b, count)
-	var skew time.Duration
-	for b.Loop() {
-		began, errs := make([]int64, count), make([]error, count)
-		var group sync.WaitGroup
-		for i, h := range hosts {
-			group.Go(func() { began[i], errs[i] = beginning(b.Context(), h) })
-		}
-		group.Wait()
-		if err := errors.Join(errs...); err != nil {
-			b.Fatal(err)
-		}
-		skew += time.Duration(slices.Max(began) - slices.Min(began))
+	hosts := fleet(b, 50)
+	for name, begin := range map[string]func(context.Context, []*remote.Host) ([]int64, error){
+		"together": together, "each for itself": apart,
+	} {
+		b.Run(name, func(b *testing.B) {
+			var skew, worst time.Duration
+			for b.Loop() {
+				began, err := begin(b.Context(), hosts)
+				if err != nil {
+					b.Fatal(err)
+				}
+				one := time.Duration(slices.Max(began) - slices.Min(began))
+				skew, worst = skew+one, max(worst, one)
+			}
+			b.ReportMetric(skew.Seconds()*1e3/float64(b.N), "ms-apart/op")
+			b.ReportMetric(worst.Seconds()*1e3, "ms-apart-at-most")
+		})
 	}
-	b.ReportMetric(float64(skew.Milliseconds())/float64(b.N), "ms-apart/op")
 }
 
-// beginning starts a command that tells when it began, in nanoseconds since 1970.
-func beginning(ctx context.Context, h *remote.Host) (int64, error) {
-	p, err := h.Start(ctx, target.Command{Argv: []string{"date", "+%s%N"}, Stdout: "at", ReadOnly: true})
-	if err == nil {
-		_, err = p.Wait(ctx)
+// clocked is a command that tells when it began, in nanoseconds since 1970.
+var clocked = target.Command{Argv: []string{"date", "+%s%N"}, Stdout: "at", ReadOnly: true}
+
+// each does something on every host at once.
+func each(hosts []*remote.Host, do func(i int) error) error {
+	errs := make([]error, len(hosts))
+	var group sync.WaitGroup
+	for i := range hosts {
+		group.Go(func() { errs[i] = do(i) })
 	}
-	var data []byte
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// together starts a command on all hosts, when it is ready on each.
+func together(ctx context.Context, hosts []*remote.Host) ([]int64, error) {
+	ready, running := make([]target.Staged, len(hosts)), make([]target.Process, len(hosts))
+	err := each(hosts, func(i int) (err error) { ready[i], err = hosts[i].Stage(ctx, clocked); return err })
+	at := time.Now().Add(200 * time.Millisecond)
 	if err == nil {
-		data, err = target.ReadFile(ctx, h, "at", 0, 100)
+		err = each(hosts, func(i int) (err error) { running[i], _, err = ready[i].Release(ctx, at); return err })
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	return told(ctx, hosts, running)
+}
+
+// apart starts a command on all hosts at once.
+func apart(ctx context.Context, hosts []*remote.Host) ([]int64, error) {
+	running := make([]target.Process, len(hosts))
+	err := each(hosts, func(i int) (err error) { running[i], err = hosts[i].Start(ctx, clocked); return err })
+	if err != nil {
+		return nil, err
+	}
+	return told(ctx, hosts, running)
+}
+
+// told is what the commands say.
+func told(ctx context.Context, hosts []*remote.Host, running []target.Process) ([]int64, error) {
+	at := make([]int64, len(hosts))
+	return at, each(hosts, func(i int) error {
+		_, err := running[i].Wait(ctx)
+		if err != nil {
+			return err
+		}
+		data, err := target.ReadFile(ctx, hosts[i], "at", 0, 100)
+		if err == nil {
+			at[i], err = strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+		}
+		return err
+	})
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -50,35 +52,24 @@ func (c *connection) Close() error {
 
 // dial logs in. Errors name the machine and say what to do; they wrap target.ErrNotAccessible.
 func (m Machine) dial(ctx context.Context) (*connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialLimit*time.Duration(1+len(m.Jump)))
-	defer cancel()
 	c := &connection{}
 	fail := func(err error) (*connection, error) {
 		for _, t := range slices.Backward(c.through) {
 			_ = t.Close() // it was of no use
 		}
-		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, fmt.Errorf("machine %q: %w", m.Name, ctx.Err())
 		}
 		return nil, fmt.Errorf("machine %q: %w: %w", m.Name, target.ErrNotAccessible, err)
 	}
-	connect := (&net.Dialer{Timeout: dialLimit}).DialContext
+	connect := dialer((&net.Dialer{Timeout: dialLimit}).DialContext)
 	if first := slices.Concat(m.Jump, []Hop{m.Hop})[0]; first.Dial != nil {
 		connect = first.Dial
 	}
 	for i, x := range slices.Concat(m.Jump, []Hop{m.Hop}) {
 		at := net.JoinHostPort(x.Address, strconv.Itoa(x.Port))
-		conn, err := connect(ctx, "tcp", at)
+		client, err := x.patiently(ctx, connect, at)
 		if err != nil {
-			return fail(err)
-		}
-		stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // of a login that hangs
-		client, err := x.login(ctx, conn, at)
-		if !stop() && err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			_ = conn.Close() // it was of no use
 			return fail(err)
 		}
 		if i < len(m.Jump) {
@@ -88,6 +79,68 @@ func (m Machine) dial(ctx context.Context) (*connection, error) {
 		c.Client = client
 	}
 	return c, nil
+}
+
+// dialer connects to an address.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// A server hangs up on logins beyond those that it lets be under way (MaxStartups: from ten on by chance). So no more
+// go on at a time with one server, and as others may log in as well, a hang-up before the login is tried again.
+const (
+	mostLogins  = 8
+	loginTrials = 6
+	firstPause  = 200 * time.Millisecond
+)
+
+// logins are places for logins with each server, by address.
+var logins sync.Map
+
+// patiently connects to a server and logs in.
+func (x Hop) patiently(ctx context.Context, connect dialer, at string) (*ssh.Client, error) {
+	shared, _ := logins.LoadOrStore(at, make(chan struct{}, mostLogins))
+	places := shared.(chan struct{}) //nolint:forcetypeassert // the line before
+	for trial, pause := 1, firstPause; ; trial, pause = trial+1, 2*pause {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		client, err := x.try(ctx, connect, at)
+		<-places
+		hungUp := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+		if !hungUp || ctx.Err() != nil {
+			return client, err
+		}
+		if trial == loginTrials {
+			return nil, fmt.Errorf("%w: it hung up before the login %d times; if it has many at a time, raise "+
+				"MaxStartups in its sshd_config", err, trial)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// try connects and logs in once.
+func (x Hop) try(ctx context.Context, connect dialer, at string) (*ssh.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	conn, err := connect(ctx, "tcp", at)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // of a login that hangs
+	client, err := x.login(ctx, conn, at)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close() // it was of no use
+		return nil, err
+	}
+	return client, nil
 }
 
 // login does the handshake over a connection.

@@ -28,17 +28,17 @@ const guardService = "plimsoll device guard"
 // Page gets a page of what the agent counts, and how far the host's clock is ahead. It is not tried again,
 // since the next one is asked for soon.
 func (h *Host) Page(ctx context.Context) (io.ReadCloser, string, error) {
-	ahead, bound, err := h.link.offset(ctx, 1)
-	if err != nil {
+	if err := h.link.readClock(ctx, 1); err != nil {
 		return nil, "", h.fails("counters", err)
 	}
+	now := h.link.reading()
 	answer, err := h.link.ask(ctx, "GET", "/metrics", nil)
 	if err != nil {
 		return nil, "", h.fails("counters", err)
 	}
 	clocks := fmt.Sprintf("# TYPE plimsoll_host_clock_ahead_seconds gauge\nplimsoll_host_clock_ahead_seconds %g\n"+
-		"# TYPE plimsoll_host_clock_bound_seconds gauge\nplimsoll_host_clock_bound_seconds %g\n", ahead.Seconds(),
-		bound.Seconds())
+		"# TYPE plimsoll_host_clock_bound_seconds gauge\nplimsoll_host_clock_bound_seconds %g\n", now.Ahead.Seconds(),
+		now.Bound.Seconds())
 	return &stream{Reader: io.MultiReader(answer.Body, strings.NewReader(clocks)), close: answer.Body.Close, ctx: ctx},
 		answer.Header.Get("Content-Type"), nil
 }
@@ -67,6 +67,8 @@ var (
 	_ target.ServiceKeeper = (*Host)(nil)
 	_ target.Networked     = (*Host)(nil)
 	_ target.Discarder     = (*Host)(nil)
+	_ target.Stager        = (*Host)(nil)
+	_ target.ClockReader   = (*Host)(nil)
 )
 
 // Settle makes the run's folder on a host, puts the agent there, and makes or claims the disks.
@@ -218,13 +220,23 @@ func (h *Host) Discard(ctx context.Context, name string, upto int64) error {
 
 // Start implements target.Host. The command has an id, so that it is started once, however often we have to ask.
 func (h *Host) Start(ctx context.Context, c target.Command) (target.Process, error) {
+	p, err := h.begin(ctx, c, false)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (h *Host) begin(ctx context.Context, c target.Command, held bool) (*process, error) {
 	what := c.Label
 	if len(c.Argv) > 0 {
 		what = c.Argv[0]
 	}
 	p := &process{host: h, id: "command-" + strings.ToLower(rand.Text()), done: make(chan struct{}, 1)}
 	var s agent.State
-	err := h.link.call(ctx, "POST", "/unit/"+p.id, h.start(c), &s)
+	start := h.start(c)
+	start.Held = held
+	err := h.link.call(ctx, "POST", "/unit/"+p.id, start, &s)
 	if err == nil && s.Failed != "" {
 		err = errors.New(s.Failed)
 	}
@@ -232,6 +244,58 @@ func (h *Host) Start(ctx context.Context, c target.Command) (target.Process, err
 		return nil, h.fails(what, err)
 	}
 	return p, nil
+}
+
+// staged is a command that is ready on a host.
+type staged struct {
+	process *process
+	what    string
+}
+
+// Stage implements target.Stager.
+func (h *Host) Stage(ctx context.Context, c target.Command) (target.Staged, error) {
+	p, err := h.begin(ctx, c, true)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.ReadClock(ctx); err != nil { // to tell when it began
+		return nil, errors.Join(err, p.Kill())
+	}
+	return &staged{p, c.Label}, nil
+}
+
+// Release implements target.Staged.
+func (s *staged) Release(ctx context.Context, at time.Time) (target.Process, target.Begun, error) {
+	h := s.process.host
+	var state agent.State
+	theirs := at.Add(h.link.reading().Ahead).UnixNano()
+	path := query("/unit/"+s.process.id+"/release", "at", fmt.Sprint(theirs))
+	err := h.link.call(ctx, "POST", path, nil, &state)
+	if err == nil && state.Failed != "" {
+		err = errors.New(state.Failed)
+	}
+	if err != nil {
+		return nil, target.Begun{}, h.fails(s.what, err)
+	}
+	now := h.link.reading()
+	if state.Began == 0 {
+		return s.process, target.Begun{}, nil
+	}
+	return s.process, target.Begun{At: time.Unix(0, state.Began).Add(-now.Ahead), Within: now.Bound}, nil
+}
+
+// Drop implements target.Staged.
+func (s *staged) Drop(context.Context) error { return s.process.Kill() }
+
+// clockTrips is how many round trips a reading of a clock takes: the shortest counts.
+const clockTrips = 5
+
+// ReadClock implements target.ClockReader. It is not tried again.
+func (h *Host) ReadClock(ctx context.Context) (target.ClockReading, error) {
+	if err := h.link.readClock(ctx, clockTrips); err != nil {
+		return target.ClockReading{}, h.fails("clock", err)
+	}
+	return h.link.reading(), nil
 }
 
 func (h *Host) start(c target.Command) agent.Start {

@@ -18,7 +18,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -56,10 +55,15 @@ type link struct {
 	conn     *http.ClientConn
 	spare    *connection // for the first session
 	closed   bool
+	life     context.Context // ends with close
+	end      context.CancelFunc
+	clocks   readings
 }
 
 func newLink(m Machine, c clock.Clock, patience time.Duration) *link {
-	return &link{Machine: m, clock: c, patience: patience, turn: make(chan struct{}, 1)}
+	l := &link{Machine: m, clock: c, patience: patience, turn: make(chan struct{}, 1)}
+	l.life, l.end = context.WithCancel(context.Background())
+	return l
 }
 
 // Answers to an idle connection are asked for this often; the second is how long they may take.
@@ -84,6 +88,10 @@ func (l *link) connected(ctx context.Context) (*http.ClientConn, error) {
 	if l.conn != nil && l.conn.Err() == nil {
 		return l.conn, nil
 	}
+	// A machine that is gone answers nothing, not even a refusal.
+	ctx, cancel := clock.WithTimeout(ctx, l.clock, max(l.patience, dialLimit*time.Duration(1+len(l.Jump))))
+	defer cancel()
+	defer context.AfterFunc(l.life, cancel)()
 	t := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingEvery, PingTimeout: pingLimit,
 			MaxReceiveBufferPerStream: 4 << 20, MaxReceiveBufferPerConnection: 16 << 20},
@@ -97,8 +105,9 @@ func (l *link) connected(ctx context.Context) (*http.ClientConn, error) {
 	return conn, nil
 }
 
-// close ends the connection, and all that goes on over it.
+// close ends the connection, and all that goes on over it, attempts to connect among it.
 func (l *link) close() (err error) {
+	l.end()
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	if l.conn != nil && !l.closed {
@@ -131,6 +140,9 @@ func (l *link) open(ctx context.Context) (net.Conn, error) {
 	}
 	var err error
 	p := &pipe{connection: c}
+	for _, limit := range []context.Context{ctx, l.life} { // a session is waited for without one
+		defer context.AfterFunc(limit, func() { _ = c.Close() })()
+	}
 	if p.session, err = c.NewSession(); err == nil {
 		p.session.Stderr = &p.said
 		if p.WriteCloser, err = p.session.StdinPipe(); err == nil {
@@ -290,27 +302,4 @@ func (l *link) once(ctx context.Context, method, path string, give, into any) er
 // call is once, again and again.
 func (l *link) call(ctx context.Context, method, path string, give, into any) error {
 	return l.again(ctx, func() error { return l.once(ctx, method, path, give, into) })
-}
-
-// offset measures how far the machine's clock is ahead of ours, and by how much that may be wrong: half of the shortest
-// round trip.
-func (l *link) offset(ctx context.Context, times int) (ahead, bound time.Duration, err error) {
-	bound = -1
-	for range times {
-		sent := l.clock.Now()
-		answer, err := l.ask(ctx, http.MethodGet, "/hello", nil)
-		if err != nil {
-			return 0, 0, err
-		}
-		trip := l.clock.Now().Sub(sent)
-		_ = answer.Body.Close() // its header is what counts
-		theirs, err := strconv.ParseInt(answer.Header.Get(agent.Hours), 10, 64)
-		if err != nil {
-			return 0, 0, fmt.Errorf("its clock: %w", err)
-		}
-		if bound < 0 || trip/2 < bound {
-			ahead, bound = time.Unix(0, theirs).Sub(sent.Add(trip/2)), trip/2
-		}
-	}
-	return ahead, bound, nil
 }

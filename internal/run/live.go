@@ -52,9 +52,20 @@ func (x *execution) watch(ctx context.Context) (stop func()) {
 	if x.scraper != nil {
 		g.Go(func() { x.scraper.scrape(watching) })
 	}
+	if x.clocks == nil {
+		x.clocks = x.newClocks(ctx)
+	}
+	clocks := x.clocks
+	if clocks != nil {
+		clocks.read(ctx)
+		g.Go(func() { clocks.watch(watching) })
+	}
 	return func() {
 		cancel()
 		g.Wait()
+		if clocks != nil {
+			clocks.read(context.WithoutCancel(ctx))
+		}
 		w.tick(context.WithoutCancel(ctx))
 	}
 }
@@ -249,7 +260,9 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 	sink := x.recorder.Job(job)
 	return loads.Output{Raw: raw, Sink: sink, Ended: func(ended, message string, o workload.Outcome) {
 		sink.End()
-		job.End, job.Ended, job.Message, job.ClockSeconds = x.req.Clock.Now(), ended, message, sink.ClockSeconds()
+		job.End, job.Ended, job.Message = x.req.Clock.Now(), ended, message
+		job.ClockSeconds, job.ClockEndSeconds = sink.ClockSeconds()
+		job.Began, job.BeganBoundSeconds = o.Began.At.Round(0), o.Began.Within.Seconds()
 		if err := x.folder.WriteRawJob(job); err != nil {
 			x.record(result.Event{Kind: result.KindWarning, Text: "a job's end could not be recorded",
 				Error: sentence(err)})

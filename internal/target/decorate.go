@@ -127,6 +127,8 @@ var (
 	_ Discarder       = (*decoratedHost)(nil)
 	_ DiskReader      = (*decoratedHost)(nil)
 	_ DiskPurger      = (*decoratedHost)(nil)
+	_ Stager          = (*decoratedHost)(nil)
+	_ ClockReader     = (*decoratedHost)(nil)
 )
 
 // use does a call of an optional interface, which As has found before.
@@ -371,6 +373,37 @@ func (d *decoratedHost) PurgeDisk(ctx context.Context, device string) (how strin
 	return how, err
 }
 
+func (d *decoratedHost) Stage(ctx context.Context, c Command) (s Staged, err error) {
+	inner, _ := HostAs[Stager](d.Host)
+	err = d.call(ctx, "Stage", func(ctx context.Context) (err error) { s, err = inner.Stage(ctx, c); return err })
+	if err != nil {
+		return nil, err
+	}
+	return &decoratedStaged{d, s}, nil
+}
+
+func (d *decoratedHost) ReadClock(ctx context.Context) (r ClockReading, err error) {
+	inner, _ := HostAs[ClockReader](d.Host)
+	err = d.call(ctx, "ReadClock", func(ctx context.Context) (err error) { r, err = inner.ReadClock(ctx); return err })
+	return r, err
+}
+
+// decoratedStaged is a command that is ready on a host.
+type decoratedStaged struct {
+	host  *decoratedHost
+	inner Staged
+}
+
+func (d *decoratedStaged) Release(ctx context.Context, at time.Time) (p Process, b Begun, err error) {
+	err = d.host.call(ctx, "Release",
+		func(ctx context.Context) (err error) { p, b, err = d.inner.Release(ctx, at); return err })
+	return p, b, err
+}
+
+func (d *decoratedStaged) Drop(ctx context.Context) error {
+	return d.host.call(ctx, "Drop", d.inner.Drop)
+}
+
 // decoratedController is the power controller of a node.
 type decoratedController struct {
 	inner  PowerController
@@ -426,11 +459,11 @@ func Trace(now func() time.Time, tell func(call Call, took time.Duration, err er
 }
 
 // unrepeatable are calls that are never done again.
-var unrepeatable = []string{"Host.Start", "Host.StartService", "Host.Put"}
+var unrepeatable = []string{"Host.Start", "Host.Stage", "Host.Release", "Host.StartService", "Host.Put"}
 
 // Retry does calls again that fail for a reason which passes, after waits that double from first on, at most times in
-// all. Host.Start and Host.StartService are never repeated: what they started may go on. Nor is Host.Put: its stream
-// cannot be read twice.
+// all. Host.Start and its like are never repeated: what they started may go on. Nor is Host.Put: its stream cannot be
+// read twice.
 func Retry(
 	times int,
 	first time.Duration,

@@ -14,7 +14,7 @@ import (
 // may be called from several goroutines. An error wraps ErrNotAccessible when the machine does not answer.
 //
 // What not every place can do is a small interface found with HostAs: Follower (of its processes), ServiceKeeper,
-// Networked, Discarder, SocketDialer, DiskReader, DiskPurger.
+// Networked, Discarder, SocketDialer, DiskReader, DiskPurger, Stager, ClockReader.
 type Host interface {
 	Name() string
 	Node() int

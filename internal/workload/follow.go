@@ -56,7 +56,7 @@ func Follow(ctx context.Context, env Env, job Job, parser Parser, words Words) (
 		}
 		return Outcome{}, fmt.Errorf("start: workload %s on %s: %w", name, env.Host.Name(), err)
 	}
-	process, err := env.Host.Start(ctx, job.Command)
+	process, began, err := env.Start(ctx, job.Command)
 	if err != nil {
 		if ctx.Err() != nil {
 			return Outcome{Stopped: true}, nil
@@ -64,7 +64,9 @@ func Follow(ctx context.Context, env Env, job Job, parser Parser, words Words) (
 		return Outcome{}, fmt.Errorf("start: workload %s on %s: %w", name, env.Host.Name(), err)
 	}
 	f := &follower{env: env, job: job, process: process, parser: parser, words: words}
-	return f.run(ctx)
+	outcome, err := f.run(ctx)
+	outcome.Began = began
+	return outcome, err
 }
 
 // Replay feeds raw output to a parser from beginning to end. It is Engine.Parse for engines that Follow.

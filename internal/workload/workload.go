@@ -14,6 +14,7 @@ package workload
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -268,6 +269,29 @@ type Env struct {
 	// Earlier opens what the last start of another workload printed on this machine, as far as it was kept. That start
 	// has ended; errors.Is(err, fs.ErrNotExist) when there was none. May be nil.
 	Earlier func(workload string) (io.ReadCloser, error)
+	// Together, where it is there, is waited for when the command is ready, so that the commands of many machines begin
+	// together; see target.Stager. It gives the moment when they do. An engine that starts commands of its own accord
+	// may leave it alone.
+	Together func(context.Context) (at time.Time, err error)
+}
+
+// Start starts the command of a job, together with those of other machines where that is asked for and can be had. When
+// it began is zero where the host cannot tell.
+func (e Env) Start(ctx context.Context, c target.Command) (target.Process, target.Begun, error) {
+	stager, can := target.HostAs[target.Stager](e.Host)
+	if e.Together == nil || !can {
+		p, err := e.Host.Start(ctx, c)
+		return p, target.Begun{}, err
+	}
+	ready, err := stager.Stage(ctx, c)
+	if err != nil {
+		return nil, target.Begun{}, err
+	}
+	at, err := e.Together(ctx)
+	if err != nil {
+		return nil, target.Begun{}, errors.Join(err, ready.Drop(context.WithoutCancel(ctx)))
+	}
+	return ready.Release(ctx, at)
 }
 
 // Outcome says how a run of a job went.
@@ -278,6 +302,7 @@ type Outcome struct {
 	Errors  uint64 // operations that failed; they do not make the job fail
 	Message string // the tool's own words when it refused or failed
 	Usage   target.Usage
+	Began   target.Begun // its command; zero where the host cannot tell
 }
 
 // Tool is what Check found on a host.

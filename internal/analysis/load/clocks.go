@@ -14,6 +14,9 @@ import (
 // for it; what they log is not.
 var ClocksDiffer = view.Check{Name: "clocks", Rank: 280, Run: clocksDiffer}
 
+// clockMatters is how far clocks must be apart to be worth a word, in seconds: a twentieth of what reports are apart.
+const clockMatters = 0.05
+
 func clocksDiffer(v *view.Run) []result.Finding {
 	type machine struct {
 		name  string
@@ -23,7 +26,7 @@ func clocksDiffer(v *view.Run) []result.Finding {
 	seen := map[string]bool{}
 	for _, l := range v.Loads {
 		for _, p := range l.Parts {
-			if view.IsFinite(p.ClockSeconds) && p.ClockSeconds != 0 && !seen[p.VM] {
+			if view.IsFinite(p.ClockSeconds) && math.Abs(p.ClockSeconds) >= clockMatters && !seen[p.VM] {
 				seen[p.VM] = true
 				off = append(off, machine{p.VM, p.ClockSeconds})
 			}
@@ -38,6 +41,10 @@ func clocksDiffer(v *view.Run) []result.Finding {
 		Metric: "largest distance of a VM's clock from plimsoll's", Unit: "s", Value: view.Ptr(math.Abs(off[0].ahead)),
 		N: len(
 			off), NoInterval: "one reading for each VM", Basis: "time in a generator's first report on each VM, compared with when it was started and when the report came",
+	}
+	if len(v.Manifest.Clocks) > 0 {
+		f.NoInterval = "readings with a bound of their own each"
+		f.Basis = "the machines' clocks, asked over the connection before, throughout and after the run; half of a round trip is by how much a reading may be wrong"
 	}
 	var names []string
 	for _, m := range off {

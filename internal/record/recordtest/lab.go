@@ -144,8 +144,11 @@ func (j *Job) Do(c *workload.Counters, ops, bytes uint64, service time.Duration)
 }
 
 // Report sends the state of the job.
-func (j *Job) Report() {
-	j.Next.Time, j.Next.Elapsed = j.lab.Now.Add(j.Skew), j.lab.Now.Sub(j.began)
+func (j *Job) Report() { j.ReportAt(j.lab.Now.Sub(j.began)) }
+
+// ReportAt sends the state of the job when it was that old.
+func (j *Job) ReportAt(age time.Duration) {
+	j.Next.Time, j.Next.Elapsed = j.lab.Now.Add(j.Skew), age
 	b, err := json.Marshal(j.Next)
 	j.lab.Must(err)
 	_, err = j.Raw.Write(append(b, '\n'))
@@ -162,6 +165,7 @@ func (j *Job) End(ended string) {
 	j.lab.Must(j.Raw.Close())
 	j.Sink.End()
 	j.Desc.End, j.Desc.Ended = j.lab.Now, ended
+	j.Desc.ClockSeconds, j.Desc.ClockEndSeconds = j.Sink.ClockSeconds()
 	j.lab.Must(j.lab.Folder.WriteRawJob(j.Desc))
 }
 

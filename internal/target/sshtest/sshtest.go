@@ -76,6 +76,12 @@ func Write(t testing.TB, name, text string) {
 // are stopped with the test.
 func New(t testing.TB, names ...string) *Lab {
 	t.Helper()
+	return NewAhead(t, 0, names...)
+}
+
+// NewAhead is New with hosts whose agents take their clocks to be ahead by so much.
+func NewAhead(t testing.TB, ahead time.Duration, names ...string) *Lab {
+	t.Helper()
 	needs.Sshd(t)
 	l := &Lab{Dir: t.TempDir()}
 	me, err := user.Current()
@@ -84,7 +90,8 @@ func New(t testing.TB, names ...string) *Lab {
 	}
 	mine := Key(t, filepath.Join(l.Dir, "key"))
 	Write(t, filepath.Join(l.Dir, "authorized"), string(ssh.MarshalAuthorizedKey(mine)))
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", l.Dir+"/plimsoll-agent",
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags",
+		"-s -w -X plimsoll/internal/agent.clockAhead="+ahead.String(), "-o", l.Dir+"/plimsoll-agent",
 		"./cmd/plimsoll-agent")
 	build.Dir, build.Env = needs.Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -109,7 +116,7 @@ func New(t testing.TB, names ...string) *Lab {
 		fmt.Fprintln(&known, knownhosts.Line([]string{knownhosts.Normalize(s.At())}, hostKey))
 		s.config = filepath.Join(l.Dir, name+".conf")
 		Write(t, s.config, fmt.Sprintf("ListenAddress %s\nPort %d\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\n"+
-			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nMaxStartups 100\nSetEnv PATH=%s.bin:/usr/bin:/bin\n",
+			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nSetEnv PATH=%s.bin:/usr/bin:/bin\n",
 			s.Address, s.Port, filepath.Join(l.Dir, name+".key"), filepath.Join(l.Dir, "authorized"), s.Folder))
 		l.Hosts = append(l.Hosts, s)
 		t.Cleanup(func() {

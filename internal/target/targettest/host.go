@@ -18,6 +18,7 @@ var hostTests = []subtest{
 	{name: "children left behind are ended", run: orphansEnd},
 	{name: "waiting with a limit", run: waitingWithLimit},
 	{name: "usage counts children", run: usageCountsChildren},
+	{name: "staging", run: staging},
 	{name: "files", run: files},
 	{name: "files stay below the working folder", run: filesStayBelow},
 	{name: "cancelled context on a host", run: hostCancelled},
@@ -108,6 +109,59 @@ func usageCountsChildren(t *testing.T, b *bench) {
 	}
 	if again := p.Usage(); again != u {
 		t.Errorf("usage of an ended command went from %+v to %+v", u, again)
+	}
+}
+
+// staging: a command that is ready has not begun; it begins once, when it is released, and never when it is dropped.
+func staging(t *testing.T, b *bench) {
+	b.running(1)
+	h := b.host(b.name(0))
+	stager, ok := target.HostAs[target.Stager](h)
+	if !ok {
+		t.Skip("commands are not made ready beforehand there")
+	}
+	stage := func(text, file string) target.Staged {
+		s, err := stager.Stage(b.ctx, target.Command{Argv: b.place.Commands.Print(text), Stdout: file})
+		b.must(err)
+		return s
+	}
+	first, second := stage("released", "first"), stage("dropped", "second")
+	for _, name := range []string{"first", "second"} {
+		if got, err := target.ReadFile(b.ctx, h, name, 0, 100); err != nil || got != nil {
+			t.Errorf("%s: %q, %v: want an empty file", name, got, err)
+		}
+	}
+	before := time.Now()
+	p, begun, err := first.Release(b.ctx, before.Add(100*time.Millisecond))
+	b.must(err)
+	after := time.Now()
+	if exit := b.wait(p); exit != (target.Exit{}) {
+		t.Errorf("released: %+v", exit)
+	}
+	before = before.Add(100*time.Millisecond - begun.Within)
+	if !begun.At.IsZero() && (begun.At.Before(before) || begun.At.After(after.Add(begun.Within))) {
+		t.Errorf("it began at %v ± %v, and was released between %v and %v", begun.At, begun.Within, before, after)
+	}
+	b.must(second.Drop(b.ctx))
+	for name, want := range map[string]string{"first": "released", "second": ""} {
+		if got, err := target.ReadFile(b.ctx, h, name, 0, 100); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v: want %q", name, got, err, want)
+		}
+	}
+	again, _, err := first.Release(b.ctx, time.Time{})
+	b.must(err)
+	b.wait(again)
+	if got, err := target.ReadFile(b.ctx, h, "first", 0, 100); err != nil || string(got) != "released" {
+		t.Errorf("released again: %q, %v", got, err)
+	}
+	_, err = stager.Stage(b.ctx, target.Command{Argv: []string{"/no/such/program"}, Stdout: "third"})
+	b.fails(err, b.name(0), "/no/such/program")
+	if reader, ok := target.HostAs[target.ClockReader](h); ok { // all machines of tests have one clock
+		r, err := reader.ReadClock(b.ctx)
+		b.must(err)
+		if r.Bound <= 0 || r.Ahead.Abs() > r.Bound {
+			t.Errorf("the clock is read as %v ± %v ahead", r.Ahead, r.Bound)
+		}
 	}
 }
 

@@ -1,0 +1,92 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// Together tells how far apart the VMs of a workload began that were to begin together.
+var Together = view.Check{Name: "start-skew", Rank: 285, Run: together}
+
+// skewMatters is what starts may be apart, in seconds.
+const skewMatters = 0.05
+
+func together(v *view.Run) (out []result.Finding) {
+	for _, l := range v.Loads {
+		if l.Merged == nil || l.Merged.StartSkew == nil {
+			continue
+		}
+		s := l.Merged.StartSkew
+		if !view.IsFinite(s.Seconds) || !view.IsFinite(s.BoundSeconds) || s.Seconds < 0 {
+			continue
+		}
+		f := result.Finding{
+			Check: "start-skew", Subject: l.Name, Severity: result.Fine,
+			Metric: "time between the first and the last VM's beginning", Unit: "s", Value: view.Ptr(s.Seconds),
+			N:          s.VMs,
+			NoInterval: "one start; the worst, of several",
+			Basis:      "when each machine began the command that was ready on it, by its clock, put on plimsoll's",
+			Sentence: fmt.Sprintf("The %s of %s began within %s of each other, give or take %s.",
+				view.Plural(s.VMs, "VM"), l.Name, view.SayDuration(s.Seconds), view.SayDuration(s.BoundSeconds)),
+			Evidence: []result.Evidence{{Name: "it may be wrong by", Value: s.BoundSeconds, Unit: "s"}},
+		}
+		if s.Seconds > skewMatters+s.BoundSeconds {
+			f.Severity = result.Notice
+			f.Sentence += fmt.Sprintf(" More than %s: the first seconds are not of all of them.",
+				view.SayDuration(skewMatters))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// ClocksMoved tells of machines whose clocks moved against plimsoll's while the run went on, the one that moved most
+// first.
+var ClocksMoved = view.Check{Name: "clocks-moved", Rank: 282, Run: clocksMoved}
+
+func clocksMoved(v *view.Run) []result.Finding {
+	type machine struct {
+		name               string
+		moved, bound, over float64
+	}
+	var off []machine
+	for _, c := range v.Manifest.Clocks {
+		moved, bound := c.MostSeconds-c.LeastSeconds, c.First.BoundSeconds+c.Last.BoundSeconds
+		if view.IsFinite(moved) && view.IsFinite(bound) && moved > clockMatters+bound {
+			off = append(off, machine{c.VM, moved, bound, c.Last.Time.Sub(c.First.Time).Seconds()})
+		}
+	}
+	if len(off) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(off, func(a, b machine) int { return cmp.Compare(math.Abs(b.moved), math.Abs(a.moved)) })
+	worst := off[0]
+	f := result.Finding{
+		Check: "clocks-moved", Subject: "run", Severity: result.Caution,
+		Metric: "largest movement of a VM's clock against plimsoll's", Unit: "s", Value: view.Ptr(worst.moved),
+		N:          len(off),
+		NoInterval: "readings with a bound of their own each",
+		Basis:      "the machines' clocks, asked over the connection before, throughout and after the run",
+	}
+	var names []string
+	for _, m := range off {
+		names = append(names, m.name)
+		if len(f.Evidence) < 8 {
+			f.Evidence = append(f.Evidence, result.Evidence{Name: m.name + " moved by", Value: m.moved, Unit: "s"})
+		}
+	}
+	f.Sentence = fmt.Sprintf("The clock of %s moved by %s against plimsoll's within %s", worst.name,
+		view.SayDuration(worst.moved), view.SayDuration(worst.over))
+	if len(off) > 1 {
+		f.Sentence = fmt.Sprintf("The clocks of %s moved against plimsoll's (%s); that of %s by %s within %s",
+			view.Plural(len(off), "VM"), view.Some(names), worst.name, view.SayDuration(worst.moved),
+			view.SayDuration(worst.over))
+	}
+	f.Sentence += ": reports are placed as if they had moved evenly; one that was set at once puts them up to that far off. Run chrony or ntpd on the machines."
+	return []result.Finding{f}
+}

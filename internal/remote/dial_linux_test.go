@@ -1,0 +1,70 @@
+package remote_test
+
+import (
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"plimsoll/internal/remote"
+	"plimsoll/internal/target/sshtest"
+)
+
+// A server that hangs up before the login, as one does that has too many at a time, is asked again; one that always
+// does is told of with what to do.
+func TestServerHangsUp(t *testing.T) {
+	l := sshtest.New(t, "one")
+	for _, c := range []struct {
+		times int
+		fails string
+	}{{2, ""}, {1 << 20, "MaxStartups"}} {
+		door, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		group.Go(func() {
+			for n := 0; ; n++ {
+				near, err := door.Accept()
+				if err != nil {
+					return
+				}
+				if n < c.times {
+					_ = near.Close()
+					continue
+				}
+				far, err := net.Dial("tcp", l.Hosts[0].At())
+				if err != nil {
+					t.Error(err)
+					_ = near.Close()
+					continue
+				}
+				for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
+					group.Go(func() {
+						_, _ = io.Copy(pair[0], pair[1]) // until either side is gone
+						_, _ = pair[0].Close(), pair[1].Close()
+					})
+				}
+			}
+		})
+		known, err := os.ReadFile(l.Dir + "/known_hosts")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, key, _ := strings.Cut(string(known), " ")
+		at := door.Addr().(*net.TCPAddr)
+		sshtest.Write(t, l.Dir+"/known", "["+at.IP.String()+"]:"+strings.TrimPrefix(at.String(), "127.0.0.1:")+" "+key)
+		m := remote.Machine{Name: "one", Folder: l.Hosts[0].Folder + "/none", Hop: remote.Hop{Address: "127.0.0.1",
+			Port: at.Port, User: me(t), Keys: []string{l.Dir + "/key"}, KnownHosts: []string{l.Dir + "/known"}}}
+		err = m.Remove(t.Context(), "tag") // it is the shortest that logs in
+		if (c.fails == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("it hangs up %d times: %v", c.times, err)
+		}
+		if err := door.Close(); err != nil {
+			t.Error(err)
+		}
+		group.Wait()
+	}
+}
