@@ -81,7 +81,8 @@ func (t Topology) check(cpus int, memory int64) (errs []error) {
 			t.Threads, t.NUMA)}
 	}
 	if cpus%(sockets*threads) != 0 {
-		errs = append(errs, fmt.Errorf("%d CPUs: not a multiple of %d sockets times %d threads", cpus, sockets, threads))
+		errs = append(errs, fmt.Errorf("%d CPUs: not a multiple of %d sockets times %d threads", cpus, sockets,
+			threads))
 	}
 	if t.NUMA > 0 && (cpus%t.NUMA != 0 || memory/mebibyte%int64(t.NUMA) != 0) {
 		errs = append(errs, fmt.Errorf("%d NUMA nodes: %d CPUs and %d MiB cannot be shared evenly", t.NUMA, cpus,
