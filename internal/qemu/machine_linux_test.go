@@ -180,8 +180,8 @@ func button(t *testing.T, m *Machine) {
 	}
 }
 
-// The guest's CPUs are in sockets and NUMA nodes as asked for, each keeps to its CPU of this host, and one that this host
-// does not have is an error.
+// The guest's CPUs are in sockets and NUMA nodes as asked for, each keeps to its CPU of this host, and one that this
+// host does not have is an error.
 func TestTopology(t *testing.T) {
 	t.Parallel()
 	m := counter(t, Raw)

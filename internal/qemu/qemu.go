@@ -68,12 +68,14 @@ type Topology struct {
 	Sockets int `json:"sockets,omitempty"`    // 0: one
 	Threads int `json:"threads,omitempty"`    // of each core; 0: one
 	NUMA    int `json:"numa_nodes,omitempty"` // that share CPUs and memory evenly; 0: QEMU's one
-	// Pins are CPUs of this host: the guest's first CPU keeps to the first of them, and so on, over again from the first
-	// when there are fewer. Empty: they run anywhere.
+	// Pins are CPUs of this host: the guest's first CPU keeps to the first of them, and so on, over again from the
+	// first when there are fewer. Empty: they run anywhere.
 	Pins []int `json:"pins,omitempty"`
 }
 
-// check gives all objections for so many CPUs and so much memory.
+// Check gives all objections for so many CPUs and so much memory.
+func (t Topology) Check(cpus int, memory int64) error { return errors.Join(t.check(cpus, memory)...) }
+
 func (t Topology) check(cpus int, memory int64) (errs []error) {
 	sockets, threads := max(t.Sockets, 1), max(t.Threads, 1)
 	if t.Sockets < 0 || t.Threads < 0 || t.NUMA < 0 {
