@@ -381,13 +381,25 @@ func (s *server) put(_ http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	_, err = io.Copy(f, r.Body)
-	if err = errors.Join(err, f.Chmod(fs.FileMode(mode)), f.Close()); err == nil {
+	if err = errors.Join(err, f.Chmod(fs.FileMode(mode)), f.Sync(), f.Close()); err == nil {
 		err = s.root.Rename(part, name)
+	}
+	if err == nil {
+		err = s.keep(filepath.Dir(name)) // the file stays when the power goes, under its name
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.root.Remove(part))
 	}
 	return true, nil
+}
+
+// keep has the names in a folder outlast a loss of power.
+func (s *server) keep(folder string) error {
+	f, err := s.root.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // opened opens a file at the offset that was asked for.

@@ -301,7 +301,7 @@ func (d *integrityDocument) text(a *app, f *direct.File, m *integrity.Manifest) 
 	visible.Fprintf(a.out, "\n")
 	t := terminal.Table{Head: []string{"FROM BYTE", "TO", "DAMAGE", "WHAT"}, Right: []bool{true, true}}
 	for _, r := range d.Damages[:min(mostShown, len(d.Damages))] {
-		t.Add(fmt.Sprint(r.From), fmt.Sprint(r.To), string(r.Kind), about(r))
+		t.Add(fmt.Sprint(r.From), fmt.Sprint(r.To), string(r.Kind), r.About())
 	}
 	if err := t.Write(a.out); err != nil {
 		return err
@@ -311,19 +311,4 @@ func (d *integrityDocument) text(a *app, f *direct.File, m *integrity.Manifest) 
 			unit.Thousands(more-d.Unlisted))
 	}
 	return nil
-}
-
-// about is a damage in words.
-func about(d integrity.Damage) string {
-	switch d.Kind {
-	case integrity.Misdirected:
-		return fmt.Sprintf("belongs at byte %d, generation %d", *d.BelongsAt, d.Found)
-	case integrity.Stale, integrity.Torn, integrity.Ahead:
-		return fmt.Sprintf("generation %d, %d was acknowledged", d.Found, d.Expected)
-	case integrity.Foreign:
-		return "of run " + d.Run
-	case integrity.Unreadable:
-		return d.Error
-	}
-	return ""
 }

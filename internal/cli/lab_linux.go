@@ -31,7 +31,7 @@ this machine's own network is touched. It needs root.
 The lab is in the folder of --dir, with all that it has made; "lab down" removes that, also after a crash.`,
 		Args: a.needVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.PersistentFlags().StringVar(&dir, "dir", cmp.Or(os.Getenv("PLIMSOLL_LAB"), "plimsoll-lab"),
+	c.PersistentFlags().StringVar(&dir, "dir", lab.Folder(),
 		"`folder` of the lab (environment: PLIMSOLL_LAB)")
 	c.AddCommand(a.labUp(&dir), a.labStatus(&dir), a.labPower(&dir), a.labExec(&dir), a.labDown(&dir),
 		a.labImageCommand(),

@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/exit"
 	"plimsoll/internal/hammerdb"
+	"plimsoll/internal/integrity"
 	"plimsoll/internal/pgbench"
 	"plimsoll/internal/pgload"
 	"plimsoll/internal/regular"
@@ -26,6 +27,7 @@ func (a *app) workerCommands() (commands []*cobra.Command) {
 		work func(ctx context.Context, job io.Reader, out io.Writer) error
 	}{
 		{hammerdb.WorkCommand, hammerdb.Work},
+		{integrity.WorkCommand, integrity.Work},
 		{pgbench.WorkCommand, pgbench.Work},
 		{pgload.WorkCommand, func(ctx context.Context, job io.Reader, out io.Writer) error {
 			return pgload.Work(ctx, job, out, a.err)

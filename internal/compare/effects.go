@@ -58,6 +58,7 @@ type Experiment struct {
 	Effects    []FactorEffect `json:"effects"`
 	Cells      []CellResult   `json:"cells"`
 	Charts     []Chart        `json:"charts"`
+	Said       []Said         `json:"said,omitempty"` // what runs were warned of
 	// Best are the combinations that do most; Sweeps are the curves over numeric factors of four values or more.
 	Best   []Best  `json:"best,omitempty"`
 	Sweeps []Sweep `json:"sweeps,omitempty"`
@@ -127,6 +128,7 @@ func OfExperiment(d Design, o Options) (*Experiment, error) {
 			x.Cells = append(x.Cells, cellResult(labelOf(d.Factors, levels), levels, all, runs, o.Confidence))
 		}
 	}
+	x.said(d)
 	x.charts(d, all)
 	x.best(d, all)
 	x.overlays(d, all)

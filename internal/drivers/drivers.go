@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/power/ipmi"
 	"plimsoll/internal/power/redfish"
 	"plimsoll/internal/target"
+	"plimsoll/internal/target/lab"
 	"plimsoll/internal/target/local"
 	"plimsoll/internal/target/sim"
 	"plimsoll/internal/target/ssh"
@@ -21,6 +22,7 @@ import (
 	"plimsoll/internal/workload/command"
 	"plimsoll/internal/workload/fio"
 	"plimsoll/internal/workload/hammerdb"
+	"plimsoll/internal/workload/integrity"
 	"plimsoll/internal/workload/pg"
 	"plimsoll/internal/workload/pgbench"
 	"plimsoll/internal/workload/tprocc"
@@ -47,6 +49,7 @@ func All() Registry {
 	return Registry{
 		Targets: []target.Provider{
 			local.Provider{},
+			lab.Provider{},
 			sim.Provider{},
 			ssh.Provider{},
 		},
@@ -59,6 +62,7 @@ func All() Registry {
 			fio.Engine{},
 			pg.Engine{},
 			hammerdb.Engine{},
+			integrity.Engine{},
 			pgbench.Engine{},
 			tprocc.Engine{},
 			tproch.Engine{},

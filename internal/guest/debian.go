@@ -131,11 +131,15 @@ func (b *builder) root(ctx context.Context, dir string, base *base, packages []p
 		return err
 	}
 	b.Log("writing the root file system")
-	image := filepath.Join(dir, "root.raw")
-	_, err = command(ctx, dir, []string{"E2FSPROGS_FAKE_TIME=1"}, "mkfs.ext4", "-q", "-L", "root", "-m", "0",
-		"-U", "706c696d-736f-6c6c-8000-000000000001", "-E",
-		"hash_seed=706c696d-736f-6c6c-8000-000000000002,lazy_itable_init=1",
-		"-d", tree, image, fmt.Sprintf("%dk", rootBytes>>10))
+	return fileSystem(ctx, filepath.Join(dir, "root.raw"), "root", rootBytes, "-d", tree)
+}
+
+// fileSystem makes a file system in a sparse file, the same whenever it is made.
+func fileSystem(ctx context.Context, file, label string, bytes int64, more ...string) error {
+	args := append([]string{"-q", "-L", label, "-m", "0", "-U", "706c696d-736f-6c6c-8000-000000000001", "-E",
+		"hash_seed=706c696d-736f-6c6c-8000-000000000002,lazy_itable_init=1"}, more...)
+	_, err := command(ctx, filepath.Dir(file), []string{"E2FSPROGS_FAKE_TIME=1"}, "mkfs.ext4",
+		append(args, file, fmt.Sprintf("%dk", bytes>>10))...)
 	return err
 }
 

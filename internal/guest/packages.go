@@ -26,9 +26,9 @@ import (
 // programs of the machine that a kind is built with, and the package each comes with.
 var programs = map[Kind][]string{
 	Worker: {"apt-get:apt", "apt-cache:apt", "dpkg-deb:dpkg", "dpkg-query:dpkg", "dpkg-source:dpkg-dev", "gcc:gcc",
-		"make:make", "patch:patch"},
+		"make:make", "patch:patch", "mkfs.ext4:e2fsprogs", "qemu-img:qemu-utils"},
 	Debian: {"apt-get:apt", "apt-cache:apt", "dpkg-deb:dpkg", "dpkg-scanpackages:dpkg-dev", "mmdebstrap:mmdebstrap",
-		"mkfs.ext4:e2fsprogs"},
+		"mkfs.ext4:e2fsprogs", "qemu-img:qemu-utils"},
 }
 
 // libraries that the worker's fio is linked with, and the package each comes with.

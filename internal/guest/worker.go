@@ -23,7 +23,11 @@ var inittab []byte
 // the timer, which an emulated one does not pass when the machine below is busy.
 const console = "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 no_timer_check"
 
-// worker builds a worker: all that it is fits into the initramfs.
+// Of the disk that workers keep their files on. It is sparse.
+const workBytes = 8 << 30
+
+// worker builds a worker: all that it is fits into the initramfs. What it is to keep when its power goes lies on a
+// disk.
 func (b *builder) worker(ctx context.Context) (Image, error) {
 	fio, key, source, err := b.fio(ctx)
 	if err != nil {
@@ -33,8 +37,9 @@ func (b *builder) worker(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	id := hashOf(base.key, key)
-	i := Image{Append: console, MemoryBytes: 128 << 20, Packages: append(base.names(), names(source)...)}
+	id := hashOf(base.key, key, fmt.Sprint(workBytes))
+	i := Image{Append: console, MemoryBytes: 128 << 20, Root: "work.raw", RootFormat: "raw",
+		Packages: append(base.names(), names(source)...)}
 	slices.Sort(i.Packages)
 	return b.image(id, i, func(dir string) error {
 		b.Log("putting together a worker")
@@ -60,7 +65,7 @@ func (b *builder) worker(ctx context.Context) (Image, error) {
 		text("etc/group", 0o644, "root:x:0:\n")
 		text("etc/shells", 0o644, "/bin/sh\n")
 		text("etc/acpi/PWRF/00000080", 0o755, "#!/bin/sh\nexec poweroff\n")
-		return tree.initrd(dir)
+		return errors.Join(tree.initrd(dir), fileSystem(ctx, filepath.Join(dir, i.Root), "work", workBytes))
 	})
 }
 

@@ -268,7 +268,8 @@ func TestWhatIsReported(t *testing.T) {
 	}
 	belongs := int64(2 << 20)
 	want := &Report{Run: l.Manifest.Run, Bytes: 4 << 20, Acknowledged: l.last, Blocks: 1024, Intact: 768 - 2 - 3,
-		Damaged: map[Kind]int64{Unreadable: 8192, Misdirected: 3 * 4096, Missing: 1 << 20},
+		Damaged: map[Kind]int64{Unreadable: 8192, Misdirected: 3 * 4096, Missing: 1 << 20}, Lost: 2 + 3 + 256,
+		DamagedBlocks: map[Kind]int64{Unreadable: 2, Misdirected: 3, Missing: 256},
 		Damages: []Damage{
 			{Kind: Unreadable, From: 8192, To: 16384, Error: "input/output error"},
 			{Kind: Misdirected, From: 1<<20 - 4096, To: 1<<20 + 8192, Expected: 1, Found: 1, BelongsAt: &belongs},
@@ -365,7 +366,7 @@ func TestManifestsOfStrangers(t *testing.T) {
 			name + `: it is no manifest of integrity write: json: unknown field "posses"`},
 		{bytes.Replace(bytes.Replace(manifest, []byte(`"passes": 1`), []byte(`"passes": 0`), 1), []byte(`"bytes": 1024`),
 			[]byte(`"bytes": 1000`), 1), claims, name + ": 1000 bytes: want whole blocks of 512 bytes, one at least " +
-			"and 1 PiB at most\n0 passes: want 1 to 1000"},
+			"and 1 PiB at most\n0 passes: want 1 to 1000000"},
 		{manifest, nil, besides(name) + ": no part of it is whole, so nothing says what was acknowledged"},
 		{manifest, bytes.ReplaceAll(claims, []byte("pass"), []byte("posse")),
 			besides(name) + ": no part of it is whole, so nothing says what was acknowledged"},
@@ -456,6 +457,47 @@ func BenchmarkVerify(b *testing.B) {
 			if _, err := Verify(b.Context(), s, m.Bytes, &l.Manifest, l.last, o); err != nil {
 				b.Fatal(err)
 			}
+		}
+	})
+}
+
+// FuzzRecord: no output of a stranger has a reader fail, and what is taken can be held to.
+func FuzzRecord(f *testing.F) {
+	m, err := Manifest{BlockBytes: 512, Bytes: 2048, Passes: 3, Order: Random, FlushBytes: 512}.begun(moment)
+	if err != nil {
+		f.Fatal(err)
+	}
+	var record []byte
+	for _, l := range []struct {
+		word string
+		what any
+	}{{manifestWord, m}, {acknowledgedWord, Acknowledged{1, 1, 2}}, {acknowledgedWord, Acknowledged{2, 2, 0}}} {
+		line, err := sayLine(l.word, l.what)
+		if err != nil {
+			f.Fatal(err)
+		}
+		record = append(record, line...)
+		record = append(record, "{\"elapsed_ns\": 1}\n"...)
+	}
+	f.Add(record)
+	f.Add(record[:len(record)-30])
+	f.Add(append(bytes.Clone(record), record...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		rec, err := ReadRecord(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		m, a := &rec.Manifest, rec.Acknowledged
+		if n := a.Writes(m); n < 0 || a.Claimed(m) > n || a.Claimed(m) > m.blocks() {
+			t.Fatalf("%+v of %+v", a, m)
+		}
+		if m.Bytes > 1<<20 {
+			return
+		}
+		none := &memory{b: make([]byte, m.Bytes)}
+		r, err := Verify(t.Context(), none, m.Bytes, m, a, Options{Workers: 1, Behind: true})
+		if err != nil || m.Pattern == "" && r.Lost != a.Claimed(m) {
+			t.Fatalf("of %d blocks that were acknowledged and are not there %d are missed: %v", a.Claimed(m), r.Lost, err)
 		}
 	})
 }

@@ -53,6 +53,29 @@ type Acknowledged struct {
 	Blocks   int64  `json:"blocks"`
 }
 
+// check objects to what a manifest's write cannot have acknowledged.
+func (a Acknowledged) check(m *Manifest) error {
+	if a.Pass < 1 || a.Pass > m.Passes || a.Blocks < 0 || a.Blocks > m.blocks() {
+		return fmt.Errorf("it acknowledges %d blocks of pass %d, and its manifest has %d of %d: they do not belong "+
+			"together", a.Blocks, a.Pass, m.blocks(), m.Passes)
+	}
+	return nil
+}
+
+// Writes is how many blocks were acknowledged, each as often as it was written.
+func (a Acknowledged) Writes(m *Manifest) int64 { return int64(a.Pass-1)*m.blocks() + a.Blocks }
+
+// Claimed is how many of the blocks were ever acknowledged.
+func (a Acknowledged) Claimed(m *Manifest) int64 {
+	if a.Pass > 1 {
+		return m.blocks()
+	}
+	return a.Blocks
+}
+
+// mostPasses is as many as a write that ends with its time is given.
+const mostPasses = 1_000_000
+
 // largest is far more than a manifest or what is acknowledged takes, in bytes.
 const largest = 64 << 10
 
@@ -74,8 +97,8 @@ func (m *Manifest) check() error {
 	} else if m.Bytes < int64(b) || m.Bytes%int64(b) != 0 || m.Bytes > 1<<50 {
 		object("%d bytes: want whole blocks of %d bytes, one at least and 1 PiB at most", m.Bytes, b)
 	}
-	if m.Passes < 1 || m.Passes > 1000 {
-		object("%d passes: want 1 to 1000", m.Passes)
+	if m.Passes < 1 || m.Passes > mostPasses {
+		object("%d passes: want 1 to %d", m.Passes, mostPasses)
 	}
 	if m.Order != Sequential && m.Order != Random {
 		object("order %q: want %s or %s", m.Order, Sequential, Random)
@@ -117,10 +140,8 @@ type Ledger struct {
 // Create writes a manifest, and that nothing is acknowledged yet, into a folder. When it returns both are on their
 // medium. Of the manifest, Version, Run and Made are filled in.
 func Create(dir string, m Manifest, now time.Time) (*Ledger, error) {
-	var number [8]byte
-	_, _ = rand.Read(number[:]) // never fails
-	m.Version, m.Run, m.Made = version, hex.EncodeToString(number[:]), now.UTC().Truncate(time.Second)
-	if err := m.check(); err != nil {
+	m, err := m.begun(now)
+	if err != nil {
 		return nil, err
 	}
 	data, err := json.MarshalIndent(m, "", "  ")
@@ -135,6 +156,15 @@ func Create(dir string, m Manifest, now time.Time) (*Ledger, error) {
 		return nil, errors.Join(err, l.Remove())
 	}
 	return l, nil
+}
+
+// begun is a manifest of a write that begins now, with a number of its own.
+func (m Manifest) begun(now time.Time) (Manifest, error) {
+	var number [8]byte
+	_, _ = rand.Read(number[:]) // never fails
+	m.Version, m.Run, m.Made = version, hex.EncodeToString(number[:]), now.UTC().Truncate(time.Second)
+	err := m.check()
+	return m, err
 }
 
 func (l *Ledger) create(data []byte) error {
@@ -245,9 +275,8 @@ func parseAcknowledged(data []byte, m *Manifest) (newest Acknowledged, err error
 			json.Unmarshal([]byte(text), &a) != nil {
 			continue
 		}
-		if a.Pass < 1 || a.Pass > m.Passes || a.Blocks < 0 || a.Blocks > m.blocks() {
-			return newest, fmt.Errorf("it acknowledges %d blocks of pass %d, and its manifest has %d of %d: they do "+
-				"not belong together", a.Blocks, a.Pass, m.blocks(), m.Passes)
+		if err := a.check(m); err != nil {
+			return newest, err
 		}
 		if !found || a.Sequence > newest.Sequence {
 			newest, found = a, true

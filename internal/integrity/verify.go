@@ -49,6 +49,33 @@ type Damage struct {
 	Error     string `json:"error,omitempty"`     // when unreadable
 }
 
+// About is what is known of the damage beside its kind and place, in words.
+func (e Damage) About() string {
+	switch e.Kind {
+	case Misdirected:
+		if e.BelongsAt == nil { // of a report that somebody else wrote
+			return ""
+		}
+		return fmt.Sprintf("belongs at byte %d, generation %d", *e.BelongsAt, e.Found)
+	case Stale, Torn, Ahead:
+		return fmt.Sprintf("generation %d, %d was acknowledged", e.Found, e.Expected)
+	case Foreign:
+		return "of run " + e.Run
+	case Unreadable:
+		return e.Error
+	}
+	return ""
+}
+
+// String names the damage by its addresses.
+func (e Damage) String() string {
+	s := fmt.Sprintf("%s: byte %d to %d", e.Kind, e.From, e.To)
+	if about := e.About(); about != "" {
+		s += ": " + about
+	}
+	return s
+}
+
 // Report is what a verification found.
 type Report struct {
 	Run          string       `json:"run"`
@@ -62,7 +89,11 @@ type Report struct {
 	// ended. Storage may do that.
 	UnderWay int64          `json:"under_way_blocks"`
 	Damaged  map[Kind]int64 `json:"damaged_bytes"`
-	Damages  []Damage       `json:"damages"`
+	// Lost are the blocks that were acknowledged and of which a part at least is damaged, and DamagedBlocks those with
+	// damage of a kind, acknowledged or not: a block may have several kinds.
+	Lost          int64          `json:"lost_blocks"`
+	DamagedBlocks map[Kind]int64 `json:"damaged_blocks"`
+	Damages       []Damage       `json:"damages"`
 	// Unlisted is the number of ranges beyond those that are listed.
 	Unlisted int64 `json:"unlisted_damages"`
 }
@@ -74,9 +105,10 @@ const mostListed = 100_000
 // of reading are damage of their addresses, and the rest is read. It keeps a chunk per worker, and the list of damages.
 func Verify(ctx context.Context, r io.ReaderAt, size int64, m *Manifest, a Acknowledged, o Options) (*Report, error) {
 	o.fillIn()
-	v := &verifier{r: r, m: m, a: a, size: min(size, m.Bytes), order: m.order(a.Pass),
+	v := &verifier{r: r, m: m, a: a, behind: o.Behind, size: min(size, m.Bytes), order: m.order(a.Pass),
 		report: Report{Run: m.Run, Bytes: m.Bytes, Acknowledged: a, Blocks: m.blocks(), Damaged: map[Kind]int64{},
-			Damages: []Damage{}}}
+			DamagedBlocks: map[Kind]int64{},
+			Damages:       []Damage{}}}
 	if m.Pattern != "" {
 		g, err := content.New(content.Options{CompressibilityPercent: 100, Pattern: m.pattern})
 		if err != nil {
@@ -108,6 +140,7 @@ type verifier struct {
 	r       io.ReaderAt
 	m       *Manifest
 	a       Acknowledged
+	behind  bool
 	size    int64 // of what is there
 	order   order // of the pass that was last acknowledged
 	pattern *content.Generator
@@ -119,8 +152,24 @@ type verifier struct {
 
 // found is what one chunk adds to the report.
 type found struct {
-	intact, unclaimed, underWay int64
-	damages                     []Damage
+	intact, unclaimed, underWay, lost int64
+	blocks                            map[Kind]int64 // with damage
+	damages                           []Damage
+}
+
+// count counts a block that has damage of these kinds.
+func (f *found) count(claimed bool, kinds ...Kind) {
+	if claimed {
+		f.lost++
+	}
+	if f.blocks == nil {
+		f.blocks = map[Kind]int64{}
+	}
+	for i, k := range kinds {
+		if !slices.Contains(kinds[:i], k) {
+			f.blocks[k]++
+		}
+	}
 }
 
 func (f *found) damage(d Damage) {
@@ -152,6 +201,10 @@ func (v *verifier) chunk(buf []byte, from int64) (f found) {
 		to := min(from+step, end)
 		if n, err = v.read(buf[:to-from], from); err != nil {
 			f.damage(Damage{Kind: Unreadable, From: from, To: to, Error: cause(err)})
+			for at := from; at < to; at += int64(v.m.BlockBytes) {
+				least, _ := v.claims(at / int64(v.m.BlockBytes))
+				f.count(least > 0, Unreadable)
+			}
 			continue
 		}
 		v.judgeAll(&f, buf[:n], from, to)
@@ -194,6 +247,10 @@ func (v *verifier) read(b []byte, at int64) (int, error) {
 // claims are the generations that a block may be of: at least what was acknowledged, at most what was begun.
 func (v *verifier) claims(block int64) (least, most int) {
 	switch {
+	case v.behind && v.order.turn(block) >= v.a.Blocks:
+		return v.a.Pass - 1, v.m.Passes
+	case v.behind:
+		return v.a.Pass, v.m.Passes
 	case v.order.turn(block) >= v.a.Blocks:
 		return v.a.Pass - 1, v.a.Pass
 	case v.a.Blocks == v.m.blocks(): // the next pass may have begun
@@ -225,11 +282,16 @@ func (v *verifier) judge(f *found, b []byte, at int64) {
 	if there := int64(len(b) / Sector * Sector); there < size && least > 0 {
 		of.damage(Damage{Kind: Missing, From: at + there, To: at + size, Expected: least})
 	}
+	var kinds []Kind
 	for _, d := range of.damages {
 		if d.Kind == Stale && lowest != highest {
 			d.Kind = Torn
 		}
+		kinds = append(kinds, d.Kind)
 		f.damage(d)
+	}
+	if len(kinds) > 0 {
+		f.count(least > 0, kinds...)
 	}
 	switch {
 	case len(of.damages) > 0:
@@ -281,6 +343,10 @@ func (v *verifier) sector(b []byte, place int64, least, most int) (d Damage, gen
 func (v *verifier) add(f found) {
 	r := &v.report
 	r.Intact, r.Unclaimed, r.UnderWay = r.Intact+f.intact, r.Unclaimed+f.unclaimed, r.UnderWay+f.underWay
+	r.Lost += f.lost
+	for k, n := range f.blocks {
+		r.DamagedBlocks[k] += n
+	}
 	for _, d := range f.damages {
 		r.Damaged[d.Kind] += d.To - d.From
 	}

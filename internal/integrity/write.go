@@ -37,6 +37,9 @@ type Options struct {
 	Now     func() time.Time // for stamps
 	// Progress is told how many bytes are done of how many; one call at a time. May be nil.
 	Progress func(done, of int64)
+	// Behind, to verify: what is known of acknowledgements may be older than the end of the write, for they travelled.
+	// A later generation than they tell of is no damage then.
+	Behind bool
 }
 
 func (o *Options) fillIn() {
@@ -51,8 +54,12 @@ func (o *Options) fillIn() {
 // Write writes what a ledger's manifest says and acknowledges it there, flush by flush. After an error, or when ctx has
 // ended, the ledger says how far it came.
 func Write(ctx context.Context, s Storage, l *Ledger, o Options) error {
+	return write(ctx, s, &l.Manifest, l.Acknowledge, o)
+}
+
+func write(ctx context.Context, s Storage, m *Manifest, acknowledge func(pass int, blocks int64) error,
+	o Options) error {
 	o.fillIn()
-	m := &l.Manifest
 	options := content.Options{Seed: m.run, CompressibilityPercent: m.CompressibilityPercent}
 	if m.Pattern != "" {
 		options = content.Options{CompressibilityPercent: 100, Pattern: m.pattern}
@@ -75,7 +82,7 @@ func Write(ctx context.Context, s Storage, l *Ledger, o Options) error {
 			if err := s.Sync(); err != nil {
 				return fmt.Errorf("flush: %w", err)
 			}
-			if err := l.Acknowledge(pass, to); err != nil {
+			if err := acknowledge(pass, to); err != nil {
 				return fmt.Errorf("acknowledge: %w", err)
 			}
 			o.Progress(int64(pass-1)*m.Bytes+to*int64(m.BlockBytes), int64(m.Passes)*m.Bytes)

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,9 @@ type record struct {
 	Storage string `json:"storage"`
 	MadeDir bool   `json:"made_dir"` // the folder was not there before
 }
+
+// Folder is where a lab is when nobody says where: named by the environment, or here.
+func Folder() string { return cmp.Or(os.Getenv("PLIMSOLL_LAB"), "plimsoll-lab") }
 
 // Lab is a miniature cluster, made by Up. Its methods may be called by several processes at once.
 type Lab struct {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -85,6 +86,8 @@ type Config struct {
 	// Keep opens the place for what the server of a start has printed on a machine, and names it. May be nil.
 	Keep   func(vm, workload string, start int) (place io.WriteCloser, name string, err error)
 	Record func(result.Event)
+	// Printed opens what a start of a workload printed on a machine. May be nil.
+	Printed func(Launch) (io.ReadCloser, error)
 	// SizeScale and TimeScale are the run's, above 0; see workload.Spec.
 	SizeScale, TimeScale float64
 }
@@ -262,7 +265,8 @@ func (l *Set) launch(s *Start, j *job) error {
 	l.event(s, j.vm.Name, "start", "")
 	l.jobs.Go(func() {
 		defer cancel()
-		env := workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: keeping(out.Sink, j)}
+		env := workload.Env{Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: keeping(out.Sink, j),
+			Earlier: func(name string) (io.ReadCloser, error) { return l.earlierOutput(j.vm.Name, name) }}
 		if j.gate != nil {
 			env.Together = func(ctx context.Context) (time.Time, error) { return j.gate.wait(ctx, j) }
 			defer j.gate.leave(j) // it may never have come there
@@ -272,6 +276,28 @@ func (l *Set) launch(s *Start, j *job) error {
 		l.finish(s, j, out, outcome, ctx.Err() != nil, err)
 	})
 	return nil
+}
+
+// earlierOutput opens what the last start of a workload printed on a machine.
+func (l *Set) earlierOutput(vm, name string) (io.ReadCloser, error) {
+	l.mu.Lock()
+	var last *job
+	for _, s := range l.starts[name] {
+		for _, j := range s.jobs {
+			if j.launched && j.vm.Name == vm {
+				last = j
+			}
+		}
+	}
+	runs := last != nil && last.ended == ""
+	l.mu.Unlock()
+	switch {
+	case last == nil || l.Printed == nil:
+		return nil, fmt.Errorf("workload %q on %s: %w", name, vm, fs.ErrNotExist)
+	case runs:
+		return nil, fmt.Errorf("workload %q still runs on %s; wait for it or stop it first", name, vm)
+	}
+	return l.Printed(last.launch)
 }
 
 func closing(raw io.Closer) error {

@@ -1,7 +1,9 @@
 package qemu
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -81,6 +83,45 @@ func (m *Machine) Limit(ctx context.Context, disk int, l Limits) error {
 			"bps": l.Bytes, "bps_rd": 0, "bps_wr": 0},
 		nil,
 	)
+}
+
+// CopyDisks copies disks of a running machine, by their numbers in its Spec, into new qcow2 images: all as they are at
+// one moment, as a power cut at that moment would leave them.
+func (m *Machine) CopyDisks(ctx context.Context, disks []int, to []string) error {
+	err := m.withMonitor(ctx, func(monitor *Monitor) error {
+		var actions []values
+		waiting := map[string]bool{}
+		for i, n := range disks {
+			job := "copy-" + DiskName(n)
+			waiting[job] = true
+			actions = append(actions, values{"type": "drive-backup", "data": values{"device": DiskName(n),
+				"job-id": job, "target": to[i], "format": Qcow2, "sync": "full"}})
+		}
+		if err := monitor.Do(ctx, "transaction", values{"actions": actions}, nil); err != nil {
+			return err
+		}
+		for len(waiting) > 0 {
+			e, err := monitor.Event(ctx)
+			if err != nil {
+				return err
+			}
+			if e.Name != "BLOCK_JOB_COMPLETED" && e.Name != "BLOCK_JOB_CANCELLED" {
+				continue
+			}
+			var job struct {
+				Device, Error string
+			}
+			if err := json.Unmarshal(e.Data, &job); err != nil {
+				return err
+			}
+			if job.Error != "" || e.Name == "BLOCK_JOB_CANCELLED" {
+				return fmt.Errorf("%s: %s", job.Device, cmp.Or(job.Error, "it was cancelled"))
+			}
+			delete(waiting, job.Device)
+		}
+		return nil
+	})
+	return m.fails("copy disks", err)
 }
 
 // SnapshotAll keeps what the writable disks of several machines hold at one moment, under a tag inside each image.

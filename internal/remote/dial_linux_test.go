@@ -12,8 +12,8 @@ import (
 	"plimsoll/internal/target/sshtest"
 )
 
-// A server that hangs up before the login, as one does that has too many at a time, is asked again; one that always does
-// is told of with what to do.
+// A server that hangs up before the login, as one does that has too many at a time, is asked again; one that always
+// does is told of with what to do.
 func TestServerHangsUp(t *testing.T) {
 	l := sshtest.New(t, "one")
 	for _, c := range []struct {

@@ -55,11 +55,15 @@ type link struct {
 	conn     *http.ClientConn
 	spare    *connection // for the first session
 	closed   bool
+	life     context.Context // ends with close
+	end      context.CancelFunc
 	clocks   readings
 }
 
 func newLink(m Machine, c clock.Clock, patience time.Duration) *link {
-	return &link{Machine: m, clock: c, patience: patience, turn: make(chan struct{}, 1)}
+	l := &link{Machine: m, clock: c, patience: patience, turn: make(chan struct{}, 1)}
+	l.life, l.end = context.WithCancel(context.Background())
+	return l
 }
 
 // Answers to an idle connection are asked for this often; the second is how long they may take.
@@ -84,6 +88,10 @@ func (l *link) connected(ctx context.Context) (*http.ClientConn, error) {
 	if l.conn != nil && l.conn.Err() == nil {
 		return l.conn, nil
 	}
+	// A machine that is gone answers nothing, not even a refusal.
+	ctx, cancel := clock.WithTimeout(ctx, l.clock, l.patience)
+	defer cancel()
+	defer context.AfterFunc(l.life, cancel)()
 	t := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingEvery, PingTimeout: pingLimit,
 			MaxReceiveBufferPerStream: 4 << 20, MaxReceiveBufferPerConnection: 16 << 20},
@@ -97,8 +105,9 @@ func (l *link) connected(ctx context.Context) (*http.ClientConn, error) {
 	return conn, nil
 }
 
-// close ends the connection, and all that goes on over it.
+// close ends the connection, and all that goes on over it, attempts to connect among it.
 func (l *link) close() (err error) {
+	l.end()
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	if l.conn != nil && !l.closed {
@@ -131,6 +140,9 @@ func (l *link) open(ctx context.Context) (net.Conn, error) {
 	}
 	var err error
 	p := &pipe{connection: c}
+	for _, limit := range []context.Context{ctx, l.life} { // a session is waited for without one
+		defer context.AfterFunc(limit, func() { _ = c.Close() })()
+	}
 	if p.session, err = c.NewSession(); err == nil {
 		p.session.Stderr = &p.said
 		if p.WriteCloser, err = p.session.StdinPipe(); err == nil {

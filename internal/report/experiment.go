@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/compare"
+	"plimsoll/unit"
 )
 
 // ExperimentJSON writes the result of an experiment as JSON.
@@ -42,6 +43,12 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 		b.WriteString(sprintf("%s\n\n", sentence))
 	}
 	b.WriteString(sprintf("%s\n", x.Sentence))
+	for i, line := range saidLines(x) {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(sprintf("- %s\n", line))
+	}
 	if len(x.Rated) > 0 {
 		rated := ratedGrid(x)
 		rated.write(&b, markdown)
@@ -84,6 +91,27 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// mostSaid is how many warnings of runs an experiment's page says; each run's own page has them all.
+const mostSaid = 6
+
+// saidLines say what runs were warned of.
+func saidLines(x *compare.Experiment) (lines []string) {
+	for _, s := range x.Said {
+		if len(lines) == mostSaid {
+			return append(lines, fmt.Sprintf("and %d more, which the runs' own reports have", len(x.Said)-mostSaid))
+		}
+		var cells []string
+		for _, c := range s.Cells {
+			cells = append(cells, fmt.Sprintf("%d of %d runs of %s", c.Runs, c.Of, c.Cell))
+		}
+		if len(x.Factors) == 0 {
+			cells = []string{fmt.Sprintf("%d of %d runs", s.Cells[0].Runs, s.Cells[0].Of)}
+		}
+		lines = append(lines, fmt.Sprintf("%s (%s) in %s: %s", s.Severity, s.Check, unit.List(cells, 6), s.Sentence))
+	}
+	return lines
 }
 
 // withoutZeros is an experiment whose measures that were 0 in every run share a note, when there are several of a
@@ -153,6 +181,7 @@ type experimentView struct {
 	Policy   string
 	Style    template.CSS
 	Short    []string
+	Warned   []string // what runs were warned of
 	Charts   []experimentChart
 	Curves   []curveTable
 	Sheet    []curveTable // at most one
@@ -182,7 +211,7 @@ type experimentGroup struct {
 // ExperimentHTML writes the result of an experiment as one self-contained page without a script.
 func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	x = withoutZeros(shown(x))
-	v := experimentView{Experiment: x, Policy: Policy, Short: experimentShort(x)}
+	v := experimentView{Experiment: x, Policy: Policy, Short: experimentShort(x), Warned: saidLines(x)}
 	for _, name := range []string{"report.css", "compare.css"} {
 		b, err := fs.ReadFile(embedded, "assets/"+name)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"time"
@@ -267,6 +268,11 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 				Error: sentence(err)})
 		}
 	}}, nil
+}
+
+// printed opens what a start of a workload printed, in the run folder.
+func (x *execution) printed(l loads.Launch) (io.ReadCloser, error) {
+	return x.folder.OpenRaw(result.RawJob{VM: l.VM, Workload: l.Workload, Attempt: l.Start, Engine: l.Engine})
 }
 
 func laneOf(l workload.Lane) result.Lane {

@@ -264,6 +264,9 @@ type Env struct {
 	Clock clock.Clock
 	Raw   io.Writer // everything the tool printed, in order; written before it is parsed
 	Sink  Sink
+	// Earlier opens what the last start of another workload printed on this machine, as far as it was kept. That start
+	// has ended; errors.Is(err, fs.ErrNotExist) when there was none. May be nil.
+	Earlier func(workload string) (io.ReadCloser, error)
 	// Together, where it is there, is waited for when the command is ready, so that the commands of many machines begin
 	// together; see target.Stager. It gives the moment when they do. An engine that starts commands of its own accord
 	// may leave it alone.

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -12,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,25 +28,28 @@ import (
 	"plimsoll/internal/qemu"
 	"plimsoll/internal/remote"
 	"plimsoll/internal/target"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
 type cluster struct {
-	place  *place
-	lab    *lab.Lab
-	nodes  []*lab.Node
-	image  guest.Image
-	accel  string
-	access remote.Access
-	dir    string // state folder
-	public string // the key that guests let in
-	log    func(string, ...any)
-	fault  func(int, string, string)
+	place    *place
+	lab      *lab.Lab
+	nodes    []*lab.Node
+	image    guest.Image
+	accel    string
+	access   remote.Access
+	dir      string // state folder
+	public   string // the key that guests let in
+	log      func(string, ...any)
+	fault    func(int, string, string)
+	booted   func(result.Boot)
+	migrated func(result.Migration)
 
 	turn  sync.Mutex // one change of machines at a time
 	mu    sync.Mutex
 	state state
-	hosts map[string]*remote.Host
+	hosts map[string]*handle
 
 	stop  context.CancelFunc // of the watch
 	group clock.Group
@@ -59,6 +64,7 @@ var (
 	_ target.Migrator     = (*cluster)(nil)
 	_ target.NodePower    = (*cluster)(nil)
 	_ target.Availability = (*cluster)(nil)
+	_ target.ScrapeSource = (*cluster)(nil)
 )
 
 // Provision implements target.Target.
@@ -82,7 +88,7 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	c := &cluster{place: p, lab: l, nodes: l.Nodes(), image: image, accel: proof.Accel, dir: r.StateDir, log: r.Log,
-		fault: r.Fault, hosts: map[string]*remote.Host{}, group: p.clock.Group(),
+		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*handle{}, group: p.clock.Group(),
 		state:  state{Lab: l.Dir(), Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
 	if c.log == nil {
@@ -94,6 +100,9 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.group.Go(func() { c.watch(watched) })
+	if p.restarts {
+		c.group.Go(func() { c.restart(watched) })
+	}
 	return c, nil
 }
 
@@ -125,7 +134,7 @@ func (c *cluster) Close() error {
 	defer c.mu.Unlock()
 	err := os.RemoveAll(c.keyFile())
 	for _, h := range c.hosts {
-		err = errors.Join(err, h.Close())
+		err = errors.Join(err, h.begins(nil))
 	}
 	return err
 }
@@ -148,7 +157,7 @@ func (c *cluster) node(i int) (*lab.Node, error) {
 }
 
 // VMs implements target.Cluster.
-func (c *cluster) VMs(context.Context) (list []target.VM, err error) {
+func (c *cluster) VMs(ctx context.Context) (list []target.VM, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, v := range c.state.VMs {
@@ -161,7 +170,7 @@ func (c *cluster) VMs(context.Context) (list []target.VM, err error) {
 		list = append(list, target.VM{Name: v.Name, Group: v.Group, Node: v.Node, Power: power, Template: v.Template})
 	}
 	slices.SortFunc(list, func(a, b target.VM) int { return strings.Compare(a.Name, b.Name) })
-	return list, err
+	return list, errors.Join(err, ctx.Err())
 }
 
 // machine is the process that a guest has, or had last.
@@ -173,17 +182,74 @@ func (c *cluster) machine(v *vm) *qemu.Machine {
 	return m
 }
 
+// runs reports whether a guest has a process. While it moves from one node to another it has one: that is waited for.
+func (c *cluster) runs(name string) bool {
+	look := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		v := c.state.VMs[name]
+		if v == nil {
+			return false
+		}
+		on, err := c.machine(v).Running()
+		return on || err != nil
+	}
+	if look() {
+		return true
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	return look()
+}
+
 // Host implements target.Cluster.
-func (c *cluster) Host(name string) (target.Host, error) {
+func (c *cluster) Host(name string) (target.Host, error) { return c.handle(name) }
+
+func (c *cluster) handle(name string) (*handle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := c.hosts[name]; h != nil {
-		return h, nil
-	}
 	if c.state.VMs[name] == nil {
 		return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
 	}
-	return nil, fmt.Errorf("vm %q: it was never powered on: %w", name, target.ErrNotAccessible)
+	h := c.hosts[name]
+	if h == nil {
+		h = &handle{c: c, name: name}
+		c.hosts[name] = h
+	}
+	return h, nil
+}
+
+// address is a guest's own, for as long as it is there.
+func (c *cluster) address(vm string) (netip.Addr, error) {
+	return c.lab.AddressFor(c.state.Run + "/" + vm)
+}
+
+// Endpoints implements target.ScrapeSource: what the agents of guests count, which are machines of their own.
+func (c *cluster) Endpoints(ctx context.Context) (list []target.Endpoint, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, h := range c.hosts {
+		h.mu.Lock()
+		if h.life != nil {
+			list = append(list, target.Endpoint{Name: "agent", VM: name, Get: h.page})
+		}
+		h.mu.Unlock()
+	}
+	slices.SortFunc(list, func(a, b target.Endpoint) int { return strings.Compare(a.VM, b.VM) })
+	return list, ctx.Err()
+}
+
+// awake refuses a node that is off, or not ready yet.
+func (c *cluster) awake(ctx context.Context, node int) error {
+	n, err := c.node(node)
+	if err != nil {
+		return err
+	}
+	if power, ready, err := n.State(ctx); err != nil || !ready {
+		return errors.Join(fmt.Errorf("node %d (%s): its power is %s, and it is not ready: %w", node, n.Name(), power,
+			target.ErrNotAccessible), err)
+	}
+	return nil
 }
 
 // NodeState implements target.Cluster.
@@ -209,21 +275,47 @@ func (c *cluster) folder(n *lab.Node, vm string) string {
 	return filepath.Join(n.Mount(), c.state.Run, vm)
 }
 
+// mostDisks of a guest have letters for names, after that of the system.
+const mostDisks = 25
+
+// checkName refuses names that cannot be a folder.
+func checkName(name string) error {
+	if name == "" || name == "." || name == ".." || len(name) > 200 || strings.ContainsAny(name, "/\x00\n,") {
+		return fmt.Errorf("name %q: want 1 to 200 bytes, no slash, comma, line feed or null byte", name)
+	}
+	return nil
+}
+
 func diskFile(i int) string { return "disk" + strconv.Itoa(i+1) + ".qcow2" }
 
 // CreateTemplate implements target.VMMaker.
 func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	if _, err := c.get(t.Name); err == nil {
 		return nil
 	}
-	n, err := c.node(t.Node)
+	err := errors.Join(checkName(t.Name), c.awake(ctx, t.Node))
+	for i, bytes := range t.DiskBytes {
+		if bytes < 1 {
+			err = errors.Join(err, fmt.Errorf("disk /dev/sd%c: %d bytes: want more than 0", 'b'+i, bytes))
+		}
+	}
+	if len(t.DiskBytes) > mostDisks {
+		err = errors.Join(err, fmt.Errorf("%d disks: want at most %d", len(t.DiskBytes), mostDisks))
+	}
 	if err != nil {
 		return fmt.Errorf("vm %q: %w", t.Name, err)
 	}
-	v := &vm{Name: t.Name, Group: t.Group, Node: t.Node, Template: true, CPUs: max(1, t.CPUs),
-		MemoryBytes: max(t.MemoryBytes, c.image.MemoryBytes), DiskBytes: t.DiskBytes}
+	n := c.nodes[t.Node]
+	v := &vm{Name: t.Name, Group: t.Group, Node: t.Node, Template: true, CPUs: min(max(1, t.CPUs), runtime.NumCPU()),
+		MemoryBytes: max(cmp.Or(c.place.memory, t.MemoryBytes), c.image.MemoryBytes), DiskBytes: t.DiskBytes}
+	if v.CPUs < t.CPUs {
+		c.log("vm %q: %d CPUs, as many as this machine has, not %d", t.Name, v.CPUs, t.CPUs)
+	}
 	return c.add(v, func() error {
 		for i, bytes := range t.DiskBytes {
 			if err := qemu.CreateImage(ctx, filepath.Join(c.folder(n, v.Name), diskFile(i)), bytes); err != nil {
@@ -255,6 +347,9 @@ func (c *cluster) add(v *vm, fill func() error) error {
 
 // Clone implements target.VMMaker. The source of linked clones must stay as it is: it is a template, or never on again.
 func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	source, err := c.get(k.Source)
@@ -262,23 +357,40 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 		return fmt.Errorf("clone: %w", err)
 	}
 	var errs []error
+	running, err := c.machine(source).Running()
+	if err != nil {
+		return fmt.Errorf("clone: vm %q: %w", k.Source, err)
+	}
+	// A layer must not lie on what changes: a clone of a machine that runs is whole.
+	linked := k.Linked && !running
 	for _, p := range k.Members {
-		n, err := c.node(p.Node)
+		err := errors.Join(checkName(p.Name), c.awake(ctx, p.Node))
+		if _, e := c.get(p.Name); e == nil {
+			err = errors.Join(err, errors.New("it exists already"))
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("clone: vm %q: %w", p.Name, err))
 			continue
 		}
+		n := c.nodes[p.Node]
 		v := &vm{Name: p.Name, Group: k.Group, Node: p.Node, CPUs: source.CPUs, MemoryBytes: source.MemoryBytes,
 			DiskBytes: slices.Clone(source.DiskBytes)}
-		if k.Linked {
+		if linked {
 			v.Base = k.Source
 		}
 		errs = append(errs, c.add(v, func() error {
+			if running {
+				var to []string
+				for i := range v.DiskBytes {
+					to = append(to, filepath.Join(c.folder(n, v.Name), diskFile(i)))
+				}
+				return c.machine(source).CopyDisks(ctx, c.dataDisks(source), to)
+			}
 			for i := range v.DiskBytes {
 				from := filepath.Join(c.folder(n, k.Source), diskFile(i))
 				to := filepath.Join(c.folder(n, v.Name), diskFile(i))
 				copied := qemu.CopyImage
-				if k.Linked {
+				if linked {
 					copied = qemu.CloneImage
 				}
 				if err := copied(ctx, to, from, qemu.Qcow2); err != nil {
@@ -289,6 +401,15 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 		}))
 	}
 	return errors.Join(errs...)
+}
+
+// dataDisks are the numbers that a guest's data disks have in its machine: those of its image come before.
+func (c *cluster) dataDisks(v *vm) (list []int) {
+	all := len(c.machine(v).Spec.Disks)
+	for i := range v.DiskBytes {
+		list = append(list, all-len(v.DiskBytes)+i)
+	}
+	return list
 }
 
 // above are the guests, but for some, whose disks are layers above those of one: what is written to that one, or its
@@ -307,6 +428,9 @@ func (c *cluster) above(base string, but []string) (names []string) {
 
 // Delete implements target.VMMaker.
 func (c *cluster) Delete(ctx context.Context, names []string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	for _, name := range names {
 		if linked := c.above(name, names); len(linked) > 0 {
 			return fmt.Errorf(
@@ -329,10 +453,10 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 		}
 		e := errors.Join(os.RemoveAll(c.folder(c.nodes[v.Node], name)), c.lab.Release(c.state.Run+"/"+name))
 		if e == nil {
-			c.mu.Lock()
-			delete(c.state.VMs, name)
-			e = c.save()
-			c.mu.Unlock()
+			e = c.change(func() {
+				delete(c.state.VMs, name)
+				delete(c.hosts, name)
+			})
 		}
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("delete: vm %q: %w", name, e))
@@ -342,13 +466,14 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 }
 
 // Move implements target.VMMover.
-func (c *cluster) Move(_ context.Context, name string, node int) error {
+func (c *cluster) Move(ctx context.Context, name string, node int) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	v, err := c.get(name)
 	if err == nil {
 		_, err = c.node(node)
 	}
+	err = cmp.Or(ctx.Err(), err)
 	if err != nil {
 		return fmt.Errorf("move: %w", err)
 	}
@@ -368,6 +493,9 @@ func (c *cluster) change(do func()) error {
 
 // Snapshot implements target.Snapshotter.
 func (c *cluster) Snapshot(ctx context.Context, tag string, names []string) error {
+	if err := cmp.Or(ctx.Err(), checkName(tag)); err != nil {
+		return fmt.Errorf("snapshot: tag %w", err)
+	}
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	var machines []*qemu.Machine

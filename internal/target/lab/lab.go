@@ -1,14 +1,5 @@
 //go:build linux
 
-// Package lab is the place of QEMU guests on the nodes of a miniature cluster: `--target lab`.
-//
-// Package internal/lab has made the nodes, with network, storage and power controllers; internal/guest the images;
-// internal/qemu runs the guests, as processes of their nodes; internal/remote works inside them. A guest's disks lie on
-// the nodes' storage in a folder of the run, what its process needs lies in the run's state folder, both written down
-// before they are made, so that Destroy finds all of it from a fresh process.
-//
-// It is in no registry yet: it has not been through the conformance suite, and switches nodes itself, not by their
-// controllers. It refuses a lab that is not there, nodes that are off, and folders of other runs.
 package lab
 
 import (
@@ -16,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"time"
 
 	"plimsoll/internal/clock"
@@ -25,29 +19,6 @@ import (
 	"plimsoll/internal/target"
 	"plimsoll/result"
 )
-
-// Provider makes places of guests. The zero value is ready for use.
-type Provider struct{}
-
-var _ target.Provider = Provider{}
-
-// Name implements target.Provider.
-func (Provider) Name() string { return "lab" }
-
-// Summary implements target.Provider.
-func (Provider) Summary() string {
-	return "QEMU guests on the nodes that plimsoll lab up has made on this machine"
-}
-
-// Options implements target.Provider.
-func (Provider) Options() []target.Option {
-	return []target.Option{
-		{Name: "dir", Help: "the folder of the lab, as given to plimsoll lab up"},
-		{Name: "cache", Help: "the folder of guest images (default: that of plimsoll lab image)"},
-		{Name: "agent", Help: "the file plimsoll-agent-linux-amd64 (default: beside plimsoll)"},
-		{Name: "image", Default: string(guest.Worker), Help: "what guests boot: worker or debian"},
-	}
-}
 
 // New implements target.Provider. That a lab is needed is for Check to say: a clean-up has no options.
 func (p Provider) New(c target.Config) (target.Target, error) {
@@ -61,26 +32,33 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 			return nil, fmt.Errorf("target lab: cache: %w: give --target-opt cache=FOLDER", err)
 		}
 	}
-	return &place{dir: v.Text("dir"), build: guest.Config{Kind: guest.Kind(v.Text("image")), Cache: cache,
-		Agent: v.Text("agent")}, nodes: c.Nodes, clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
+	agent := v.Text("agent")
+	if program, err := os.Executable(); agent == "" && err == nil {
+		agent = filepath.Join(filepath.Dir(program), "plimsoll-agent-linux-amd64")
+	}
+	return &place{restarts: v.Text("ha") == "on", dir: cmp.Or(v.Text("dir"), lab.Folder()), memory: v.Bytes("memory"),
+		build: guest.Config{Kind: guest.Kind(v.Text("image")), Cache: cache, Agent: agent},
+		nodes: c.Nodes, clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
 }
 
 type place struct {
-	dir   string
-	build guest.Config
-	nodes int
-	clock clock.Clock
+	dir      string
+	build    guest.Config
+	nodes    int
+	clock    clock.Clock
+	memory   int64 // of each guest; 0: as it is given
+	restarts bool  // of guests whose node is lost
 }
 
 func (p *place) open() (*lab.Lab, error) {
-	if p.dir == "" {
-		return nil, errors.New("target lab: no lab: make one with plimsoll lab up, and give --target-opt dir=FOLDER")
-	}
 	l, err := lab.Open(p.dir)
-	if err == nil && p.nodes != 0 && p.nodes != len(l.Nodes()) {
-		err = fmt.Errorf("target lab: nodes %d: the lab has %d", p.nodes, len(l.Nodes()))
+	if err != nil {
+		return nil, fmt.Errorf("target lab: %w, or name another one with --target-opt dir=FOLDER", err)
 	}
-	return l, err
+	if p.nodes != 0 && p.nodes != len(l.Nodes()) {
+		return nil, fmt.Errorf("target lab: nodes %d: the lab has %d", p.nodes, len(l.Nodes()))
+	}
+	return l, nil
 }
 
 // Check implements target.Target.
@@ -104,12 +82,16 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			target.Services:          "the agent in each guest",
 			target.PeerNetwork:       "the lab's own",
 		}}
+	if !p.restarts {
+		delete(facts.Capabilities, target.NodeFailover)
+	}
 	facts.Lacking("guests of the lab have no such thing")
 	var objections []error
 	for i, n := range l.Nodes() {
 		facts.Nodes = append(
 			facts.Nodes,
-			target.Node{Index: i, Name: n.Name(), Power: "lab", Address: n.Address().String()},
+			target.Node{Index: i, Name: n.Name(), Power: "lab", Address: n.Address().String(),
+				Cores: runtime.NumCPU(), MemoryBytes: facts.FreeMemory},
 		)
 		if state, ready, err := n.State(ctx); err != nil || !ready {
 			objections = append(
@@ -129,13 +111,20 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			result.Fact{Group: "lab", Name: "guest image", Value: string(image.Kind) + " " + image.ID},
 			result.Fact{Group: "lab", Name: "storage", Value: l.Storage()},
 		)
-		facts.VMMemoryBytes = 0
+		if p.memory > 0 {
+			facts.VMMemoryBytes = max(p.memory, image.MemoryBytes)
+		}
 	}
 	return facts, errors.Join(append(objections, err)...)
 }
 
+// workFolder is where guests keep files over power cycles.
+const workFolder = "/var/lib/plimsoll/"
+
 // Bounds of waits.
 const (
-	bootLimit = 4 * time.Minute // until a guest answers; five times what it takes on a quiet machine
-	watchEach = time.Second     // of the nodes, for restarts
+	bootLimit      = 4 * time.Minute        // until a guest answers; five times what it takes on a quiet machine
+	lookEach       = 200 * time.Millisecond // for guests that have ended
+	restartEach    = time.Second            // for nodes that were lost
+	restartsAtOnce = 4
 )

@@ -47,27 +47,56 @@ func built(t *testing.T) string {
 	return name
 }
 
-// opened is a cluster of two guests on the two nodes of a lab of its own, linked clones of one template.
-func opened(t *testing.T) target.Cluster {
+// made is a lab of two nodes that share a folder, gone with its test.
+type made struct{ dir, agent string }
+
+func shared(t *testing.T) made {
 	t.Helper()
 	needs.Lab(t, false)
 	needs.QEMU(t)
-	dir := filepath.Join(t.TempDir(), "lab")
+	l := made{filepath.Join(t.TempDir(), "lab"), built(t)}
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if remains, err := lab.Down(context.Background(), dir); err != nil || len(remains) > 0 {
+		if remains, err := lab.Down(context.Background(), l.dir); err != nil || len(remains) > 0 {
 			t.Errorf("the lab: %v, %v", remains, err)
 		}
 	})
-	_, err = lab.Up(t.Context(), lab.Options{Dir: dir, Nodes: 2, Storage: lab.Shared, Program: program})
+	_, err = lab.Up(t.Context(), lab.Options{Dir: l.dir, Nodes: 2, Storage: lab.Shared, Program: program})
 	must(t, err)
-	p, err := place.Provider{}.New(target.Config{Options: target.Options{"dir": dir, "agent": built(t)}})
+	return l
+}
+
+// place is a fresh one over the lab.
+func (l made) place(t testing.TB, o target.Options) target.Target {
+	t.Helper()
+	if o == nil {
+		o = target.Options{}
+	}
+	o["dir"], o["agent"] = l.dir, l.agent
+	p, err := place.Provider{}.New(target.Config{Options: o})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// remains is what runs have left in the lab.
+func (l made) remains() []string {
+	left, err := filepath.Glob(filepath.Join(l.dir, "*", "plimsoll-run-*"))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return left
+}
+
+// opened is a cluster of two guests on the two nodes of a lab of its own, linked clones of one template.
+func opened(t *testing.T) target.Cluster {
+	t.Helper()
+	l := shared(t)
+	p := l.place(t, nil)
 	if _, err := p.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +107,7 @@ func opened(t *testing.T) target.Cluster {
 				t.Errorf("destroy: %v, %v", remains, err)
 			}
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, "*", "plimsoll-run-*")); len(left) > 0 {
+		if left := l.remains(); len(left) > 0 {
 			t.Errorf("destroy has left %v", left)
 		}
 	})
@@ -203,10 +232,10 @@ func TestGuestsOutliveNodes(t *testing.T) {
 
 // Without a lab there is nothing to check.
 func Example() {
-	p, err := place.Provider{}.New(target.Config{})
+	p, err := place.Provider{}.New(target.Config{Options: target.Options{"dir": "/no/lab"}})
 	if err == nil {
 		_, err = p.Check(context.Background())
 	}
 	fmt.Println(err)
-	// Output: target lab: no lab: make one with plimsoll lab up, and give --target-opt dir=FOLDER
+	// Output: target lab: lab: no lab in /no/lab: make one with plimsoll lab up --dir /no/lab: file does not exist, or name another one with --target-opt dir=FOLDER
 }

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,28 +23,42 @@ import (
 	"plimsoll/internal/qemu"
 	"plimsoll/internal/remote"
 	"plimsoll/internal/target"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
 // PowerOn implements target.VMPower. It returns when each guest answers.
 func (c *cluster) PowerOn(ctx context.Context, names []string, maxConcurrent int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if maxConcurrent < 1 {
 		return fmt.Errorf("power on: at most %d at a time: must be at least 1", maxConcurrent)
 	}
-	errs := make([]error, len(names))
+	errs, asked := make([]error, len(names)), c.place.clock.Now()
 	_ = clock.Parallel(c.place.clock, len(names), maxConcurrent, func(i int) error {
-		errs[i] = c.powerOn(ctx, names[i])
+		errs[i] = c.powerOn(ctx, names[i], asked)
 		return nil
 	})
 	return errors.Join(errs...)
 }
 
-func (c *cluster) powerOn(ctx context.Context, name string) error {
+// powerOn switches a guest on that was asked for at a time, maybe with others.
+func (c *cluster) powerOn(ctx context.Context, name string, asked time.Time) error {
+	began := c.place.clock.Now()
 	started, v, err := c.boot(ctx, name)
 	if err != nil || !started {
 		return err
 	}
-	return c.reach(ctx, v)
+	if err := c.reach(ctx, v); err != nil || c.booted == nil {
+		return err
+	}
+	c.mu.Lock()
+	b := result.Boot{VM: name, Group: v.Group, Node: v.Node, Asked: asked, Started: began,
+		Answered: c.place.clock.Now()}
+	c.mu.Unlock()
+	c.booted(b)
+	return nil
 }
 
 // boot starts a guest's process on its node.
@@ -60,9 +76,8 @@ func (c *cluster) boot(ctx context.Context, name string) (started bool, v *vm, e
 			unit.List(linked, 5))
 	}
 	n := c.nodes[v.Node]
-	if _, ready, err := n.State(ctx); err != nil || !ready {
-		return false, v, errors.Join(fmt.Errorf("power on: vm %q: node %q is not ready: %w", name, n.Name(),
-			target.ErrNotAccessible), err)
+	if err := c.awake(ctx, v.Node); err != nil {
+		return false, v, fmt.Errorf("power on: vm %q: %w", name, err)
 	}
 	spec, err := c.spec(ctx, n, v)
 	if err != nil {
@@ -101,7 +116,7 @@ func (c *cluster) offerButton(n *lab.Node, v *vm) error {
 
 // spec is a guest as it starts on a node, with an identity of its own that it has for as long as it is there.
 func (c *cluster) spec(ctx context.Context, n *lab.Node, v *vm) (qemu.Spec, error) {
-	address, err := c.lab.AddressFor(c.state.Run + "/" + v.Name)
+	address, err := c.address(v.Name)
 	if err != nil {
 		return qemu.Spec{}, err
 	}
@@ -185,17 +200,17 @@ func hostName(vm string) string {
 
 // reach waits until a guest that was started answers, and lets the agent work there.
 func (c *cluster) reach(ctx context.Context, v *vm) error {
-	address, err := c.lab.AddressFor(c.state.Run + "/" + v.Name)
+	address, err := c.address(v.Name)
 	if err != nil {
 		return err
 	}
-	own := make([]target.Disk, len(v.DiskBytes))
-	for i, bytes := range v.DiskBytes {
-		name := "/dev/sd" + string(rune('b'+i))
-		own[i] = target.Disk{Device: name, Path: name, ID: fmt.Sprintf("%s:data%d", v.Name, i+1), Bytes: bytes}
+	guest, err := c.handle(v.Name)
+	if err != nil {
+		return err
 	}
-	m := remote.Machine{Name: v.Name, Role: v.Group, Folder: "/run/" + c.state.Run, Agent: "/usr/bin/plimsoll-agent",
-		Network: address.String(), Own: own, Hop: remote.Hop{Address: address.String(), Port: 22, User: "root",
+	m := remote.Machine{Name: v.Name, Role: v.Group, Folder: workFolder + c.state.Run, Agent: "/usr/bin/plimsoll-agent",
+		Network: address.String(), Own: guest.Disks(),
+		Hop: remote.Hop{Address: address.String(), Port: 22, User: "root",
 			Keys: []string{c.keyFile()}, KnownHosts: []string{c.known(v.Name)},
 			Dial: c.lab.Dial}}
 	limited, cancel := clock.WithTimeout(ctx, c.place.clock, bootLimit)
@@ -204,14 +219,7 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 		h := c.access.NewHost(m, v.Node)
 		err := h.Settle(limited, c.state.Run)
 		if err == nil {
-			c.mu.Lock()
-			old := c.hosts[v.Name]
-			c.hosts[v.Name] = h
-			c.mu.Unlock()
-			if old != nil {
-				return old.Close()
-			}
-			return nil
+			return guest.begins(h)
 		}
 		err = errors.Join(err, h.Close())
 		if on, e := c.machine(v).Running(); e != nil || !on {
@@ -229,6 +237,9 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 
 // PowerOff implements target.VMPower.
 func (c *cluster) PowerOff(ctx context.Context, names []string) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	for _, name := range names {
@@ -238,6 +249,9 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) (err error) {
 		}
 		if e == nil && v.Machine != "" {
 			e = c.machine(v).Kill()
+		}
+		if h, known := c.handle(name); e == nil && known == nil {
+			_ = h.begins(nil) // nobody is there to part from
 		}
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("power off: %w", e))
@@ -258,6 +272,9 @@ func (c *cluster) Migrate(ctx context.Context, name string, to int) error {
 	if err != nil || to == v.Node {
 		return err
 	}
+	if err := c.awake(ctx, to); err != nil {
+		return fmt.Errorf("migrate: vm %q: %w", name, err)
+	}
 	source := c.machine(v)
 	spec := source.Spec
 	from := c.nodes[v.Node]
@@ -277,26 +294,57 @@ func (c *cluster) Migrate(ctx context.Context, name string, to int) error {
 	if err != nil {
 		return fmt.Errorf("migrate: vm %q: %w", name, err)
 	}
-	if _, err := qemu.Migrate(ctx, source, destination, n.Address().String()); err != nil {
+	began := c.place.clock.Now()
+	moved, err := qemu.Migrate(ctx, source, destination, n.Address().String())
+	if err != nil {
 		return err
+	}
+	if c.migrated != nil {
+		c.migrated(result.Migration{VM: name, Group: v.Group, From: v.Node, To: to, Began: began,
+			Seconds: moved.Total.Seconds(), StillSecs: moved.Downtime.Seconds(), MemoryBytes: moved.MemoryBytes})
 	}
 	err = c.change(func() { v.Node, v.Machine = to, destination.Folder })
 	gone := os.RemoveAll(filepath.Join(from.Guests(), socketName(c.state.Run, name)))
 	return errors.Join(err, gone, from.Untap(ctx, spec.NIC.Tap), c.offerButton(n, v))
 }
 
-// watch restarts guests whose node was lost on one that lives, and tries again until it works or the run ends.
+// watch ends what goes on with guests that have ended, with their nodes or by themselves.
 func (c *cluster) watch(ctx context.Context) {
-	for c.place.clock.Sleep(ctx, watchEach) == nil {
+	for c.place.clock.Sleep(ctx, lookEach) == nil {
+		c.mu.Lock()
+		list := slices.Collect(maps.Values(c.hosts))
+		c.mu.Unlock()
+		for _, h := range list {
+			h.mu.Lock()
+			life := h.life
+			h.mu.Unlock()
+			if life == nil || c.runs(h.name) {
+				continue
+			}
+			h.mu.Lock()
+			if h.life == life {
+				h.life = nil
+			}
+			h.mu.Unlock()
+			_ = life.Close() // nobody is there to part from
+		}
+	}
+}
+
+// restart starts guests whose node was lost on one that lives, and tries again until it works or the run ends.
+func (c *cluster) restart(ctx context.Context) {
+	for c.place.clock.Sleep(ctx, restartEach) == nil {
 		for i, n := range c.nodes {
 			if power, _, err := n.State(ctx); err != nil || power != target.Off {
 				continue
 			}
-			for _, name := range c.lost(i) {
-				if err := c.failover(ctx, name, i); err != nil {
-					c.log("restart of vm %q: %v; it is tried again", name, err)
+			names := c.lost(i)
+			_ = clock.Parallel(c.place.clock, len(names), restartsAtOnce, func(k int) error {
+				if err := c.failover(ctx, names[k], i); err != nil {
+					c.log("restart of vm %q: %v; it is tried again", names[k], err)
 				}
-			}
+				return nil
+			})
 		}
 	}
 }
@@ -322,10 +370,13 @@ func (c *cluster) failover(ctx context.Context, name string, lost int) error {
 		if err := c.Move(ctx, name, to); err != nil {
 			return err
 		}
+		if err := c.powerOn(ctx, name, c.place.clock.Now()); err != nil {
+			return err
+		}
 		if c.fault != nil {
 			c.fault(to, "restarted", fmt.Sprintf("vm %s is restarted on %s", name, c.nodes[to].Name()))
 		}
-		return c.powerOn(ctx, name)
+		return nil
 	}
 	return errors.New("no other node is ready")
 }

@@ -40,6 +40,8 @@ type Place struct {
 	// Machines are those of a place that has machines already and makes none, on from the start; two at least for the
 	// whole suite.
 	Machines []string
+	// Rounds is how often calls are made at once, where that takes long; 0: three times.
+	Rounds int
 	// Remains lists what is left of the run outside its state folder: files, processes, groups, VMs.
 	Remains func() []string
 }

@@ -1,0 +1,70 @@
+package compare
+
+import (
+	"slices"
+
+	"plimsoll/result"
+)
+
+// Said is what the runs of an experiment were warned of by one check: which combinations, and how many of their runs.
+// A difference between combinations is theirs only as far as this is the same of all, or is what they differ by.
+type Said struct {
+	Check    string          `json:"check"`
+	Severity result.Severity `json:"severity"` // the worst
+	Cells    []SaidOfCell    `json:"cells"`
+	Sentence string          `json:"sentence"` // of the worst, the first of several
+}
+
+// SaidOfCell is in how many runs of a combination.
+type SaidOfCell struct {
+	Cell string `json:"cell"`
+	Runs int    `json:"runs"`
+	Of   int    `json:"of"`
+}
+
+// said collects the findings that change what figures may be used for, the worst first, then those of most runs.
+func (x *Experiment) said(d Design) {
+	var order []string
+	of := map[string]*Said{}
+	total := map[string]int{}
+	for i, c := range x.Cells {
+		for _, m := range d.at(c.Levels) {
+			warned := map[string]bool{} // a check speaks of every workload
+			for _, f := range m.Findings {
+				if f.Severity != result.Blocker && f.Severity != result.Caution {
+					continue
+				}
+				s := of[f.Check]
+				if s == nil {
+					s = &Said{Check: f.Check, Severity: f.Severity, Sentence: f.Sentence}
+					of[f.Check] = s
+					order = append(order, f.Check)
+				}
+				if f.Severity == result.Blocker && s.Severity != result.Blocker {
+					s.Severity, s.Sentence = f.Severity, f.Sentence
+				}
+				if warned[f.Check] {
+					continue
+				}
+				warned[f.Check] = true
+				total[f.Check]++
+				if n := len(s.Cells); n == 0 || s.Cells[n-1].Cell != c.Cell {
+					s.Cells = append(s.Cells, SaidOfCell{Cell: x.Cells[i].Cell, Of: len(c.Runs)})
+				}
+				s.Cells[len(s.Cells)-1].Runs++
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b string) int {
+		if worse := of[a].Severity == result.Blocker; worse != (of[b].Severity == result.Blocker) {
+			if worse {
+				return -1
+			}
+			return 1
+		}
+		return total[b] - total[a]
+	})
+	for _, check := range order {
+		x.Said = append(x.Said, *of[check])
+	}
+}

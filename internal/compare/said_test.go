@@ -1,0 +1,36 @@
+package compare
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/result"
+)
+
+// What runs were warned of is told by check, the worst first, with the combinations and how many of their runs; what is
+// worth knowing and what is in order are not.
+func TestSaid(t *testing.T) {
+	made := func(level string, findings ...result.Finding) Made {
+		return Made{Run: Run{Findings: findings}, Levels: []string{level}}
+	}
+	f := func(check string, severity result.Severity, sentence string) result.Finding {
+		return result.Finding{Check: check, Severity: severity, Sentence: sentence}
+	}
+	d := Design{Factors: []Factor{{Name: "f", Levels: []string{"a", "b"}}}, Made: []Made{
+		made("a", f("stalls", result.Caution, "one"), f("stalls", result.Caution, "of another workload")),
+		made("a", f("law", result.Caution, "may be"), f("x", result.Notice, "a word"), f("y", result.Fine, "fine")),
+		made("b", f("stalls", result.Caution, "two"), f("law", result.Blocker, "cannot be")),
+	}}
+	x := &Experiment{Cells: []CellResult{{Cell: "f=a", Levels: []string{"a"}, Runs: []string{"1", "2"}},
+		{Cell: "f=b", Levels: []string{"b"}, Runs: []string{"3"}}}}
+	x.said(d)
+	want := []Said{
+		{Check: "law", Severity: result.Blocker, Sentence: "cannot be",
+			Cells: []SaidOfCell{{"f=a", 1, 2}, {"f=b", 1, 1}}},
+		{Check: "stalls", Severity: result.Caution, Sentence: "one", Cells: []SaidOfCell{{"f=a", 1, 2}, {"f=b", 1, 1}}},
+	}
+	if diff := cmp.Diff(want, x.Said); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,94 @@
+//go:build linux
+
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"plimsoll/internal/clock"
+	"plimsoll/internal/target"
+	"plimsoll/internal/target/targettest"
+)
+
+// TestConformance holds guests of a lab to the contract, restarts of lost guests aside: nobody asks for them there.
+func TestConformance(t *testing.T) {
+	l := shared(t)
+	targettest.Run(t, func(t testing.TB) targettest.Place {
+		dir := t.TempDir()
+		w := &watched{}
+		return targettest.Place{
+			New: func() target.Target {
+				w.Target = l.place(t, target.Options{"ha": "off"})
+				return w
+			},
+			Request:       target.Request{RunID: "one", StateDir: filepath.Join(dir, "state"), Log: t.Logf},
+			OtherStateDir: filepath.Join(dir, "other"),
+			Clock:         clock.Real{},
+			Commands:      targettest.Shell,
+			Alive:         w.alive,
+			Rounds:        1,
+			Remains:       l.remains,
+		}
+	})
+}
+
+// watched is a place whose clusters are asked what lives in their guests.
+type watched struct {
+	target.Target
+	mu       sync.Mutex
+	clusters []target.Cluster
+}
+
+func (w *watched) Provision(ctx context.Context, r target.Request) (target.Cluster, error) {
+	c, err := w.Target.Provision(ctx, r)
+	if err == nil {
+		w.mu.Lock()
+		w.clusters = append(w.clusters, c)
+		w.mu.Unlock()
+	}
+	return c, err
+}
+
+// alive counts the processes with a word in what they were called with, but those of the question itself.
+func (w *watched) alive(word string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for _, c := range w.clusters {
+		vms, err := c.VMs(ctx)
+		for _, vm := range vms {
+			if h, e := c.Host(vm.Name); err == nil && e == nil && vm.Power == target.On {
+				n += count(ctx, h, word)
+			}
+		}
+	}
+	return n
+}
+
+func count(ctx context.Context, h target.Host, word string) int {
+	out := fmt.Sprintf("alive-%d", time.Now().UnixNano())
+	p, err := h.Start(ctx, target.Command{Stdout: out, Argv: []string{"sh", "-c",
+		`for f in /proc/[0-9]*/cmdline; do tr '\0' ' ' <$f 2>/dev/null; echo; done`}})
+	if err != nil {
+		return 0
+	}
+	if _, err := p.Wait(ctx); err != nil {
+		return 0
+	}
+	data, _ := target.ReadFile(ctx, h, out, 0, 1<<20)
+	n := 0
+	for line := range bytes.Lines(data) {
+		if strings.Contains(string(line), "300."+word) {
+			n++
+		}
+	}
+	return n
+}
