@@ -347,7 +347,8 @@ func TestWaitingCommandEnds(t *testing.T) {
 				continue
 			}
 			where, _ := os.Readlink(filepath.Join(filepath.Dir(name), "cwd"))
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && strings.HasPrefix(where, l.Dir) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			if err == nil && strings.HasPrefix(where, l.Dir) {
 				pids = append(pids, pid)
 			}
 		}

@@ -107,14 +107,14 @@ func NewApart(t testing.TB, names ...string) *Lab {
 	}
 	make(space)
 	do("-n", space, "link", "add", "br0", "type", "bridge")
-	do("-n", space, "address", "add", "10.99.0.1/24", "dev", "br0")
+	do("-n", space, "address", "add", "192.0.2.1/24", "dev", "br0")
 	do("-n", space, "link", "set", "br0", "up")
 	for i := range names {
 		own, port := fmt.Sprint(space, "-", i), fmt.Sprint("host", i)
 		make(own)
 		do("-n", space, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", own)
 		do("-n", space, "link", "set", port, "master", "br0", "up")
-		do("-n", own, "address", "add", fmt.Sprintf("10.99.0.%d/24", 2+i), "dev", "eth0")
+		do("-n", own, "address", "add", fmt.Sprintf("192.0.2.%d/24", 2+i), "dev", "eth0")
 		do("-n", own, "link", "set", "eth0", "up")
 	}
 	return begin(t, space, 0, names)
@@ -151,7 +151,7 @@ func begin(t testing.TB, space string, ahead time.Duration, names []string) *Lab
 			t.Fatal(err)
 		}
 		if s.Port = 22; space != "" {
-			s.Address, s.space, s.from = fmt.Sprintf("10.99.0.%d", 2+i), fmt.Sprint(space, "-", i), space
+			s.Address, s.space, s.from = fmt.Sprintf("192.0.2.%d", 2+i), fmt.Sprint(space, "-", i), space
 		} else {
 			s.Port = freePort(t, s.Address)
 		}
