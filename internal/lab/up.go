@@ -71,6 +71,14 @@ func (o Options) objections() error {
 	return errors.Join(errs...)
 }
 
+// Check looks whether a lab can be made on this machine, and gives the nodes that it would have, or all objections.
+func (o Options) Check() ([]*Node, error) {
+	if err := o.objections(); err != nil {
+		return nil, prefixed("lab", err)
+	}
+	return (&Lab{o.Dir, record{Nodes: o.Nodes, Storage: o.Storage}}).Nodes(), nil
+}
+
 // Up makes a lab and returns when all its nodes are ready. What a failed or ended one has made is removed again.
 func Up(ctx context.Context, o Options) (*Lab, error) {
 	dir, err := filepath.Abs(o.Dir)

@@ -88,8 +88,8 @@ func (l *link) connected(ctx context.Context) (*http.ClientConn, error) {
 	if l.conn != nil && l.conn.Err() == nil {
 		return l.conn, nil
 	}
-	// A machine that is gone answers nothing, not even a refusal. One that is only looked at is let log in.
-	ctx, cancel := clock.WithTimeout(ctx, l.clock, max(l.patience, dialLimit))
+	// A machine that is gone answers nothing, not even a refusal.
+	ctx, cancel := clock.WithTimeout(ctx, l.clock, max(l.patience, dialLimit*time.Duration(1+len(l.Jump))))
 	defer cancel()
 	defer context.AfterFunc(l.life, cancel)()
 	t := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true,

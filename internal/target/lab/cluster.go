@@ -69,34 +69,47 @@ var (
 
 // Provision implements target.Target.
 func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster, error) {
-	l, err := p.open()
+	l, err := p.existing()
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	if free := freeBytes(l); free >= 0 && free < r.DiskBytes {
-		return nil, fmt.Errorf("provision: disk space: %d bytes needed, %d free in %s", r.DiskBytes, free, l.Dir())
+	own := lab.Options{}
+	folder := os.TempDir()
+	if l != nil {
+		folder = l.Dir()
+	} else if own, err = p.planned(r.StateDir); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	if free := freeBytes(folder); free >= 0 && free < r.DiskBytes {
+		return nil, fmt.Errorf("provision: disk space: %d bytes needed, %d free in %s", r.DiskBytes, free, folder)
 	}
 	if free := freeMemory(); free >= 0 && free < r.MemoryBytes {
 		return nil, fmt.Errorf("provision: memory: %d bytes needed, %d available", r.MemoryBytes, free)
 	}
-	image, err := guest.Build(ctx, p.build)
+	image, proof, err := p.boots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	proof, err := qemu.Accelerator(ctx, image.Kernel, p.build.Cache)
-	if err != nil {
-		return nil, fmt.Errorf("provision: %w", err)
-	}
-	c := &cluster{place: p, lab: l, nodes: l.Nodes(), image: image, accel: proof.Accel, dir: r.StateDir, log: r.Log,
+	c := &cluster{place: p, image: image, accel: proof.Accel, dir: r.StateDir, log: r.Log,
 		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*handle{}, group: p.clock.Group(),
-		state:  state{Lab: l.Dir(), Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
+		state:  state{Lab: own.Dir, Made: l == nil, Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
+	if l != nil {
+		c.state.Lab = l.Dir()
+	}
 	if c.log == nil {
 		c.log = func(string, ...any) {}
 	}
 	if err := errors.Join(os.MkdirAll(c.dir, 0o700), c.save(), c.makeKey()); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
+	if l == nil {
+		c.log("making a lab of %d nodes in %s", own.Nodes, own.Dir)
+		if l, err = lab.Up(ctx, own); err != nil {
+			return nil, fmt.Errorf("provision: %w", err)
+		}
+	}
+	c.lab, c.nodes = l, l.Nodes()
 	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.group.Go(func() { c.watch(watched) })
@@ -312,7 +325,7 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 	}
 	n := c.nodes[t.Node]
 	v := &vm{Name: t.Name, Group: t.Group, Node: t.Node, Template: true, CPUs: min(max(1, t.CPUs), runtime.NumCPU()),
-		MemoryBytes: max(cmp.Or(c.place.memory, t.MemoryBytes), c.image.MemoryBytes), DiskBytes: t.DiskBytes}
+		MemoryBytes: max(min(t.MemoryBytes, c.place.memory), c.image.MemoryBytes), DiskBytes: t.DiskBytes}
 	if v.CPUs < t.CPUs {
 		c.log("vm %q: %d CPUs, as many as this machine has, not %d", t.Name, v.CPUs, t.CPUs)
 	}

@@ -28,6 +28,8 @@ var (
 	_ target.ServiceKeeper = (*handle)(nil)
 	_ target.Networked     = (*handle)(nil)
 	_ target.Discarder     = (*handle)(nil)
+	_ target.Stager        = (*handle)(nil)
+	_ target.ClockReader   = (*handle)(nil)
 )
 
 // begins gives it another life, or none with nil, and ends all that goes on in the one before.
@@ -171,6 +173,24 @@ func (h *handle) Discard(ctx context.Context, name string, upto int64) error {
 		return err
 	}
 	return life.Discard(ctx, name, upto)
+}
+
+// Stage implements target.Stager.
+func (h *handle) Stage(ctx context.Context, c target.Command) (target.Staged, error) {
+	life, err := h.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return life.Stage(ctx, c)
+}
+
+// ReadClock implements target.ClockReader.
+func (h *handle) ReadClock(ctx context.Context) (target.ClockReading, error) {
+	life, err := h.now(ctx)
+	if err != nil {
+		return target.ClockReading{}, err
+	}
+	return life.ReadClock(ctx)
 }
 
 // page is what the agent counts.

@@ -1,130 +1,77 @@
-//go:build linux
-
+// Package lab is the place of QEMU guests on the nodes of a miniature cluster: `--target lab`.
+//
+// Package internal/lab makes the nodes, with network, storage and power controllers; internal/guest the images;
+// internal/qemu runs the guests, as processes of their nodes; internal/remote works inside them. A run makes a lab of
+// its own, which goes with it, or uses one that `plimsoll lab up` has made. A guest's disks lie on the nodes' storage,
+// in a folder of the run, what its process needs lies in the run's state folder, all of it written down before it is
+// made, so that Destroy finds it from a fresh process.
+//
+// It refuses machines without Linux, root or QEMU, nodes that are off, and folders of other runs. Nodes are switched
+// directly and not over the protocols of their controllers.
 package lab
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
-	"time"
 
 	"plimsoll/internal/clock"
-	"plimsoll/internal/guest"
-	"plimsoll/internal/lab"
-	"plimsoll/internal/qemu"
 	"plimsoll/internal/target"
-	"plimsoll/result"
 )
 
-// New implements target.Provider. That a lab is needed is for Check to say: a clean-up has no options.
+// Provider makes places of guests. The zero value is ready for use.
+type Provider struct{}
+
+var _ target.Provider = Provider{}
+
+// Name implements target.Provider.
+func (Provider) Name() string { return "lab" }
+
+// Summary implements target.Provider.
+func (Provider) Summary() string {
+	return "QEMU guests on the nodes of a miniature cluster, made on this machine for the run or by plimsoll lab up"
+}
+
+// The images, and what guests of each have of memory at most unless the user says otherwise. Package guest, which has
+// the images, is of Linux only.
+const worker, debian = "worker", "debian"
+
+var usualMemory = map[string]int64{worker: 256 << 20, debian: 1 << 30}
+
+// Options implements target.Provider.
+func (Provider) Options() []target.Option {
+	return []target.Option{
+		{Name: "dir", Help: "folder of a lab that plimsoll lab up has made (default: as there); where none is up, the " +
+			"run makes one of --nodes nodes (3), in the folder for temporary files, and takes it down"},
+		{Name: "storage", Type: target.Choice, Default: "gluster", Choices: []string{"gluster", "shared"},
+			Help: "of a lab that the run makes: copies on up to three nodes, or one folder without copies"},
+		{Name: "image", Type: target.Choice, Default: worker, Choices: []string{worker, debian},
+			Help: "what guests boot: worker is up in seconds, debian has systemd, Python and PostgreSQL"},
+		{Name: "memory", Type: target.Bytes, Least: target.Bound(128 << 20), Help: "that a guest has at most, " +
+			"whatever the scenario gives it (default: 256MiB for worker, 1GiB for debian)"},
+		{Name: "ha", Type: target.Choice, Default: "on", Choices: []string{"on", "off"},
+			Help: "on: guests of a node that is lost are started on another one; off: they are not"},
+		{Name: "cache", Help: "folder of guest images (default: that of plimsoll lab image)"},
+		{Name: "agent", Help: "file plimsoll-agent-linux-amd64 (default: beside plimsoll)"},
+	}
+}
+
+// settings are what the user asked for.
+type settings struct {
+	dir, storage, image, cache, agent string
+	memory                            int64
+	nodes                             int
+	restarts                          bool // of guests whose node is lost
+	clock                             clock.Clock
+}
+
+// New implements target.Provider.
 func (p Provider) New(c target.Config) (target.Target, error) {
 	v, err := target.Decode(p.Name(), p.Options(), c.Options)
 	if err != nil {
 		return nil, err
 	}
-	cache := v.Text("cache")
-	if cache == "" {
-		if cache, err = guest.DefaultCache(); err != nil {
-			return nil, fmt.Errorf("target lab: cache: %w: give --target-opt cache=FOLDER", err)
-		}
-	}
-	agent := v.Text("agent")
-	if program, err := os.Executable(); agent == "" && err == nil {
-		agent = filepath.Join(filepath.Dir(program), "plimsoll-agent-linux-amd64")
-	}
-	return &place{restarts: v.Text("ha") == "on", dir: cmp.Or(v.Text("dir"), lab.Folder()), memory: v.Bytes("memory"),
-		build: guest.Config{Kind: guest.Kind(v.Text("image")), Cache: cache, Agent: agent},
-		nodes: c.Nodes, clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
+	s := settings{dir: v.Text("dir"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
+		agent: v.Text("agent"), nodes: c.Nodes, restarts: v.Text("ha") == "on",
+		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
+	s.memory = cmp.Or(v.Bytes("memory"), usualMemory[s.image])
+	return open(s)
 }
-
-type place struct {
-	dir      string
-	build    guest.Config
-	nodes    int
-	clock    clock.Clock
-	memory   int64 // of each guest; 0: as it is given
-	restarts bool  // of guests whose node is lost
-}
-
-func (p *place) open() (*lab.Lab, error) {
-	l, err := lab.Open(p.dir)
-	if err != nil {
-		return nil, fmt.Errorf("target lab: %w, or name another one with --target-opt dir=FOLDER", err)
-	}
-	if p.nodes != 0 && p.nodes != len(l.Nodes()) {
-		return nil, fmt.Errorf("target lab: nodes %d: the lab has %d", p.nodes, len(l.Nodes()))
-	}
-	return l, nil
-}
-
-// Check implements target.Target.
-func (p *place) Check(ctx context.Context) (target.Facts, error) {
-	l, err := p.open()
-	if err != nil {
-		return target.Facts{}, err
-	}
-	facts := target.Facts{Target: "lab", ClusterName: l.ID(), FreeBytes: freeBytes(l), FreeMemory: freeMemory(),
-		OneMachine: true, Capabilities: map[target.Capability]string{
-			target.VMCreation:        "qcow2 images on the nodes' storage; clones share what they have in common",
-			target.VMPowerControl:    "QEMU's process",
-			target.VMMoves:           "the storage is that of all nodes",
-			target.NodePowerControl:  "the nodes' controllers",
-			target.NodeShutdown:      "guests by their power buttons, then the node",
-			target.Snapshots:         "inside the images, guests paused together",
-			target.LiveMigration:     "QEMU's",
-			target.AvailabilityRules: "restarts by plimsoll, while the run lives; nothing is balanced",
-			target.NodeFailover:      "restarts by plimsoll on the next living node, while the run lives",
-			target.GuestCommands:     "the agent in each guest",
-			target.Services:          "the agent in each guest",
-			target.PeerNetwork:       "the lab's own",
-		}}
-	if !p.restarts {
-		delete(facts.Capabilities, target.NodeFailover)
-	}
-	facts.Lacking("guests of the lab have no such thing")
-	var objections []error
-	for i, n := range l.Nodes() {
-		facts.Nodes = append(
-			facts.Nodes,
-			target.Node{Index: i, Name: n.Name(), Power: "lab", Address: n.Address().String(),
-				Cores: runtime.NumCPU(), MemoryBytes: facts.FreeMemory},
-		)
-		if state, ready, err := n.State(ctx); err != nil || !ready {
-			objections = append(
-				objections,
-				fmt.Errorf("node %q: power %s, ready %t: see plimsoll lab status: %w", n.Name(),
-					state, ready, cmp.Or(err, target.ErrNotAccessible)),
-			)
-		}
-	}
-	image, err := guest.Build(ctx, p.build)
-	if err == nil {
-		var proof qemu.Proof
-		proof, err = qemu.Accelerator(ctx, image.Kernel, p.build.Cache)
-		facts.Environment = append(
-			facts.Environment,
-			result.Fact{Group: "lab", Name: "acceleration", Value: proof.Reason},
-			result.Fact{Group: "lab", Name: "guest image", Value: string(image.Kind) + " " + image.ID},
-			result.Fact{Group: "lab", Name: "storage", Value: l.Storage()},
-		)
-		if p.memory > 0 {
-			facts.VMMemoryBytes = max(p.memory, image.MemoryBytes)
-		}
-	}
-	return facts, errors.Join(append(objections, err)...)
-}
-
-// workFolder is where guests keep files over power cycles.
-const workFolder = "/var/lib/plimsoll/"
-
-// Bounds of waits.
-const (
-	bootLimit      = 4 * time.Minute        // until a guest answers; five times what it takes on a quiet machine
-	lookEach       = 200 * time.Millisecond // for guests that have ended
-	restartEach    = time.Second            // for nodes that were lost
-	restartsAtOnce = 4
-)

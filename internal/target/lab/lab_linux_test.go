@@ -230,12 +230,11 @@ func TestGuestsOutliveNodes(t *testing.T) {
 	}
 }
 
-// Without a lab there is nothing to check.
+// Every option that cannot be taken is objected to at once.
 func Example() {
-	p, err := place.Provider{}.New(target.Config{Options: target.Options{"dir": "/no/lab"}})
-	if err == nil {
-		_, err = p.Check(context.Background())
-	}
+	_, err := place.Provider{}.New(target.Config{Options: target.Options{"image": "windows", "memory": "1MiB"}})
 	fmt.Println(err)
-	// Output: target lab: lab: no lab in /no/lab: make one with plimsoll lab up --dir /no/lab: file does not exist, or name another one with --target-opt dir=FOLDER
+	// Output:
+	// target lab: option "image": "windows" is none of worker, debian
+	// target lab: option "memory": "1MiB" is less than 128 MiB
 }

@@ -210,9 +210,8 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 	}
 	m := remote.Machine{Name: v.Name, Role: v.Group, Folder: workFolder + c.state.Run, Agent: "/usr/bin/plimsoll-agent",
 		Network: address.String(), Own: guest.Disks(),
-		Hop: remote.Hop{Address: address.String(), Port: 22, User: "root",
-			Keys: []string{c.keyFile()}, KnownHosts: []string{c.known(v.Name)},
-			Dial: c.lab.Dial}}
+		Hop: remote.Hop{Address: address.String(), Port: 22, User: "root", Keys: []string{c.keyFile()},
+			KnownHosts: []string{c.known(v.Name)}, Dial: c.lab.Dial}}
 	limited, cancel := clock.WithTimeout(ctx, c.place.clock, bootLimit)
 	defer cancel()
 	for {

@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll/internal/lab"
 	"plimsoll/internal/qemu"
 )
@@ -25,9 +23,10 @@ const (
 
 // state is what a fresh process needs to remove a run.
 type state struct {
-	Lab string         `json:"lab"` // folder
-	Run string         `json:"run"` // name of its folder on the storage
-	VMs map[string]*vm `json:"vms"`
+	Lab  string         `json:"lab"`            // folder
+	Made bool           `json:"made,omitempty"` // the lab is of the run and goes with it
+	Run  string         `json:"run"`            // name of its folder on the storage
+	VMs  map[string]*vm `json:"vms"`
 }
 
 // vm is a guest, or what one is made of.
@@ -74,6 +73,9 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	if err != nil {
 		return nil, fmt.Errorf("destroy: %s: %w", filepath.Join(stateDir, stateFile), err)
 	}
+	if s.Made {
+		return takeDown(ctx, s, stateDir)
+	}
 	l, err := lab.Open(s.Lab)
 	gone := errors.Is(err, fs.ErrNotExist) // with all that was in it
 	if err != nil && !gone {
@@ -116,28 +118,19 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	return remains, err
 }
 
+// takeDown removes a lab of the run's own with all that is in it, guests and disks.
+func takeDown(ctx context.Context, s state, stateDir string) (remains []string, err error) {
+	remains, err = lab.Down(ctx, s.Lab)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return append(remains, "lab in "+s.Lab), fmt.Errorf("destroy: %w", err)
+	}
+	return remains, errors.Join(os.RemoveAll(filepath.Join(stateDir, keyName)),
+		os.RemoveAll(filepath.Join(stateDir, "vm")))
+}
+
 const folderPrefix = "plimsoll-run-"
 
 func socketName(run, vm string) string { return run + "-" + vm + ".qmp" }
-
-func freeBytes(l *lab.Lab) int64 {
-	var s unix.Statfs_t
-	if err := unix.Statfs(l.Dir(), &s); err != nil {
-		return -1
-	}
-	return int64(s.Bavail) * s.Bsize
-}
-
-func freeMemory() int64 {
-	data, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return -1
-	}
-	for line := range strings.Lines(string(data)) {
-		var kib int64
-		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); err == nil {
-			return kib << 10
-		}
-	}
-	return -1
-}
