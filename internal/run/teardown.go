@@ -190,7 +190,10 @@ func (x *execution) settle() {
 // away tells of machines that are there already and went away under their load, though nothing in the run was to make
 // them. What they did until then counts; what they would have done is missing.
 func (x *execution) away() []string {
-	if len(x.req.Facts.Machines) == 0 || x.faulted || x.env == nil {
+	x.mu.Lock()
+	faulted := x.faulted
+	x.mu.Unlock()
+	if len(x.req.Facts.Machines) == 0 || faulted || x.env == nil {
 		return nil
 	}
 	return x.env.Loads.Lost()
