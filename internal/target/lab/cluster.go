@@ -280,7 +280,21 @@ func (c *cluster) PowerController(node int) (target.PowerController, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.Power(), nil
+	b := n.BMC()
+	options := target.Options{"address": b.Address.String(), "user": b.User, "password": "file:" + b.PasswordFile}
+	switch c.place.power {
+	case "redfish":
+		options["ca"] = b.CAFile
+	case "button":
+		return n.Power(), nil
+	}
+	var kinds []target.PowerKind // they lie in the lab's network
+	for _, k := range c.place.kinds {
+		if through, can := k.(target.PowerThrough); can {
+			kinds = append(kinds, through.Through(c.lab.Dial))
+		}
+	}
+	return target.PowerSetting{Kind: c.place.power, Options: options}.Open(n.Name(), kinds)
 }
 
 // folder is where a machine's disks are, as a node sees them.
@@ -326,6 +340,9 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 	n := c.nodes[t.Node]
 	v := &vm{Name: t.Name, Group: t.Group, Node: t.Node, Template: true, CPUs: min(max(1, t.CPUs), runtime.NumCPU()),
 		MemoryBytes: max(min(t.MemoryBytes, c.place.memory), c.image.MemoryBytes), DiskBytes: t.DiskBytes}
+	if err := c.place.topology().Check(v.CPUs, v.MemoryBytes); err != nil {
+		return fmt.Errorf("vm %q: target options sockets, threads, numa: %w", t.Name, err)
+	}
 	if v.CPUs < t.CPUs {
 		c.log("vm %q: %d CPUs, as many as this machine has, not %d", t.Name, v.CPUs, t.CPUs)
 	}
