@@ -58,8 +58,8 @@ func TestBoots(t *testing.T) {
 func TestMigrations(t *testing.T) {
 	t.Parallel()
 	d := &result.Data{Migrations: []result.Migration{
-		{Group: "A", Seconds: 3, StillSecs: 0.5}, {Group: "B", Seconds: 1, StillSecs: 0.25},
-		{Group: "A", Seconds: 2, StillSecs: 0.75}, {Group: "A", Seconds: math.NaN()}, {Group: "A", StillSecs: -1}}}
+		{Group: "A", Seconds: 3, StillSeconds: 0.5}, {Group: "B", Seconds: 1, StillSeconds: 0.25},
+		{Group: "A", Seconds: 2, StillSeconds: 0.75}, {Group: "A", Seconds: math.NaN()}, {Group: "A", StillSeconds: -1}}}
 	want := []string{
 		"VMs of A moved to another node 2 times while they ran: the longest move took 3 s, and none stood still for more " +
 			"than 750 ms. median duration 2 longest duration 3 median standstill 0.5 longest standstill 0.75",
