@@ -434,6 +434,7 @@ type Lane struct {
 	Bytes    int64   `json:"extent_bytes,omitempty"`
 	Offset   int64   `json:"offset_bytes,omitempty"` // where the extent begins on each disk
 	OpenLoop bool    `json:"open_loop,omitempty"`
+	Verifies bool    `json:"verifies,omitempty"` // says by itself of what it reads whether it was written
 	Direct   bool    `json:"direct"`
 	ZeroData bool    `json:"zero_data,omitempty"`
 	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.

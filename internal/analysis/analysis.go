@@ -77,6 +77,7 @@ var checks = []view.Check{
 	steadiness.Baseline,
 	steadiness.SteadyState,
 	storage.AsAsked,
+	storage.LostWrites,
 	storage.NeverWritten,
 	storage.Preconditioned,
 	storage.InMemory,

@@ -280,7 +280,21 @@ func (c *cluster) PowerController(node int) (target.PowerController, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.Power(), nil
+	b := n.BMC()
+	options := target.Options{"address": b.Address.String(), "user": b.User, "password": "file:" + b.PasswordFile}
+	switch c.place.power {
+	case "redfish":
+		options["ca"] = b.CAFile
+	case "button":
+		return n.Power(), nil
+	}
+	var kinds []target.PowerKind // they lie in the lab's network
+	for _, k := range c.place.kinds {
+		if through, can := k.(target.PowerThrough); can {
+			kinds = append(kinds, through.Through(c.lab.Dial))
+		}
+	}
+	return target.PowerSetting{Kind: c.place.power, Options: options}.Open(n.Name(), kinds)
 }
 
 // folder is where a machine's disks are, as a node sees them.

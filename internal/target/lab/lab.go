@@ -60,6 +60,8 @@ func (Provider) Options() []target.Option {
 			Help: "NUMA nodes that a guest's CPUs and memory are shared among"},
 		{Name: "pins", Help: "CPUs of this machine, as 0,2,1,3: the first CPU of each guest keeps to the first of them, " +
 			"and so on, over again where they are fewer (default: any)"},
+		{Name: "power", Type: target.Choice, Default: "ipmi", Choices: []string{"ipmi", "redfish", "button"},
+			Help: "how nodes are switched: by their controllers over IPMI 2.0 or Redfish, or past these"},
 		{Name: "cache", Help: "folder of guest images (default: that of plimsoll lab image)"},
 		{Name: "agent", Help: "file plimsoll-agent-linux-amd64 (default: beside plimsoll)"},
 	}
@@ -67,13 +69,16 @@ func (Provider) Options() []target.Option {
 
 // settings are what the user asked for.
 type settings struct {
-	dir, storage, image, cache, agent string
-	memory                            int64
-	nodes                             int
-	restarts                          bool // of guests whose node is lost
-	sockets, threads, numa            int
-	pins                              []int // of guests' CPUs, to those of this machine
-	clock                             clock.Clock
+	dir, storage, image, cache, agent, power string
+
+	memory   int64
+	nodes    int
+	restarts bool // of guests whose node is lost
+	kinds    []target.PowerKind
+	clock    clock.Clock
+
+	sockets, threads, numa int
+	pins                   []int // of guests' CPUs, to those of this machine
 }
 
 // New implements target.Provider.
@@ -83,9 +88,9 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 		return nil, err
 	}
 	s := settings{dir: v.Text("dir"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
-		agent: v.Text("agent"), nodes: c.Nodes, restarts: v.Text("ha") == "on",
+		agent: v.Text("agent"), power: v.Text("power"), kinds: c.PowerKinds, nodes: c.Nodes,
 		sockets: v.Count("sockets"), threads: v.Count("threads"), numa: v.Count("numa"),
-		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
+		restarts: v.Text("ha") == "on", clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
 	if s.pins, err = readPins(v.Text("pins")); err != nil {
 		return nil, fmt.Errorf("target lab: option \"pins\": %w", err)
 	}
