@@ -59,7 +59,8 @@ func TestMigrations(t *testing.T) {
 	t.Parallel()
 	d := &result.Data{Migrations: []result.Migration{
 		{Group: "A", Seconds: 3, StillSeconds: 0.5}, {Group: "B", Seconds: 1, StillSeconds: 0.25},
-		{Group: "A", Seconds: 2, StillSeconds: 0.75}, {Group: "A", Seconds: math.NaN()}, {Group: "A", StillSeconds: -1}}}
+		{Group: "A", Seconds: 2, StillSeconds: 0.75}, {Group: "A", Seconds: math.NaN()},
+		{Group: "A", StillSeconds: -1}}}
 	want := []string{
 		"VMs of A moved to another node 2 times while they ran: the longest move " +
 			"took 3 s, and none stood still for " +
