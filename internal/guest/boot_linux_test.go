@@ -293,7 +293,7 @@ func TestWorkersBoot(t *testing.T) {
 	}
 	said := map[string]string{}
 	for _, m := range machines {
-		c := m.login(t, time.Minute)
+		c := m.login(t, 4*time.Minute) // seconds on a quiet machine; as target lab waits
 		clients = append(clients, c)
 		expect(t, c, m.id)
 		for _, command := range []string{"hostname", "cat /etc/machine-id", "sha256sum </etc/dropbear/key",
