@@ -52,6 +52,8 @@ func (Provider) Options() []target.Option {
 			"whatever the scenario gives it (default: 256MiB for worker, 1GiB for debian)"},
 		{Name: "ha", Type: target.Choice, Default: "on", Choices: []string{"on", "off"},
 			Help: "on: guests of a node that is lost are started on another one; off: they are not"},
+		{Name: "power", Type: target.Choice, Default: "ipmi", Choices: []string{"ipmi", "redfish", "button"},
+			Help: "how nodes are switched: by their controllers over IPMI 2.0 or Redfish, or past these"},
 		{Name: "sockets", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(64),
 			Help: "that a guest's CPUs are said to be in"},
 		{Name: "threads", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(8),
@@ -60,8 +62,6 @@ func (Provider) Options() []target.Option {
 			Help: "NUMA nodes that a guest's CPUs and memory are shared among"},
 		{Name: "pins", Help: "CPUs of this machine, as 0,2,1,3: the first CPU of each guest keeps to the first of them, " +
 			"and so on, over again where they are fewer (default: any)"},
-		{Name: "power", Type: target.Choice, Default: "ipmi", Choices: []string{"ipmi", "redfish", "button"},
-			Help: "how nodes are switched: by their controllers over IPMI 2.0 or Redfish, or past these"},
 		{Name: "cache", Help: "folder of guest images (default: that of plimsoll lab image)"},
 		{Name: "agent", Help: "file plimsoll-agent-linux-amd64 (default: beside plimsoll)"},
 	}
@@ -89,8 +89,9 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	}
 	s := settings{dir: v.Text("dir"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
 		agent: v.Text("agent"), power: v.Text("power"), kinds: c.PowerKinds, nodes: c.Nodes,
-		sockets: v.Count("sockets"), threads: v.Count("threads"), numa: v.Count("numa"),
-		restarts: v.Text("ha") == "on", clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
+		restarts: v.Text("ha") == "on",
+		sockets:  v.Count("sockets"), threads: v.Count("threads"), numa: v.Count("numa"),
+		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
 	if s.pins, err = readPins(v.Text("pins")); err != nil {
 		return nil, fmt.Errorf("target lab: option \"pins\": %w", err)
 	}
