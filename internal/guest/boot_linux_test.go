@@ -305,7 +305,8 @@ func TestWorkersBoot(t *testing.T) {
 			said[command] = answer
 		}
 	}
-	machines[0].ask(t, fmt.Sprintf(`{"execute":"block_resize","arguments":{"device":"d1","size":%d}}`, 64<<20))
+	// Before the data disks come those of the identity and of the files that are kept.
+	machines[0].ask(t, fmt.Sprintf(`{"execute":"block_resize","arguments":{"device":"d2","size":%d}}`, 64<<20))
 	for n := 0; say(t, clients[0], "cat /sys/block/sdb/size") != "131072"; n++ {
 		if time.Sleep(100 * time.Millisecond); n == 100 {
 			t.Fatal("the disk that was grown has not grown in the guest")
