@@ -83,11 +83,11 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	if free := freeMemory(); free >= 0 && free < r.MemoryBytes {
 		return nil, fmt.Errorf("provision: memory: %d bytes needed, %d available", r.MemoryBytes, free)
 	}
-	image, proof, err := p.boots(ctx)
+	b, err := p.boots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	c := &cluster{place: p, image: image, accel: proof.Accel, dir: r.StateDir, log: r.Log,
+	c := &cluster{place: p, image: b.image, accel: b.proof.Accel, dir: r.StateDir, log: r.Log,
 		fault: r.Fault, hosts: map[string]*handle{}, group: p.clock.Group(),
 		state:  state{Lab: own.Dir, Made: l == nil, Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}

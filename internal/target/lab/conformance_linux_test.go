@@ -34,6 +34,7 @@ func TestConformance(t *testing.T) {
 			Commands:      targettest.Shell,
 			Alive:         w.alive,
 			Rounds:        1,
+			Slow:          true,
 			Remains:       l.remains,
 		}
 	})
