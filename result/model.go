@@ -228,6 +228,10 @@ const (
 	KindWritten = "written"
 	// KindStored: disks were looked at for data that are as the job files asked; Data: stored.
 	KindStored = "stored"
+	// KindBoot: a machine answered after it was switched on, KindMigration: one moved while it ran; Data: boot and
+	// migration, which are all of it.
+	KindBoot      = "boot"
+	KindMigration = "migration"
 )
 
 // Data is everything the charts and tables show, on regular time grids, so that a report needs no metrics database.
@@ -247,6 +251,9 @@ type Data struct {
 	Written []Written `json:"written,omitempty"`
 	// Stored is what samples of disks held, where job files asked for data that compress or repeat.
 	Stored []Stored `json:"stored,omitempty"`
+	// Boots and Migrations are those of machines, where the place tells of them, in the order in which they were over.
+	Boots      []Boot      `json:"boots,omitempty"`
+	Migrations []Migration `json:"migrations,omitempty"`
 	// Problems are what could not be collected, in words; empty when everything could.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -427,6 +434,7 @@ type Lane struct {
 	Bytes    int64   `json:"extent_bytes,omitempty"`
 	Offset   int64   `json:"offset_bytes,omitempty"` // where the extent begins on each disk
 	OpenLoop bool    `json:"open_loop,omitempty"`
+	Verifies bool    `json:"verifies,omitempty"` // says by itself of what it reads whether it was written
 	Direct   bool    `json:"direct"`
 	ZeroData bool    `json:"zero_data,omitempty"`
 	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.

@@ -26,6 +26,7 @@ import (
 	"plimsoll/internal/analysis/dbserver"
 	"plimsoll/internal/analysis/fault"
 	"plimsoll/internal/analysis/load"
+	"plimsoll/internal/analysis/machines"
 	"plimsoll/internal/analysis/neighbour"
 	"plimsoll/internal/analysis/plausibility"
 	"plimsoll/internal/analysis/residency"
@@ -61,6 +62,8 @@ var checks = []view.Check{
 	load.OfferedRate,
 	load.LatencyKind,
 	load.Saturated,
+	machines.Boots,
+	machines.Migrations,
 	neighbour.Windows,
 	plausibility.TooFast,
 	plausibility.BusLimit,
@@ -74,6 +77,7 @@ var checks = []view.Check{
 	steadiness.Baseline,
 	steadiness.SteadyState,
 	storage.AsAsked,
+	storage.LostWrites,
 	storage.NeverWritten,
 	storage.Preconditioned,
 	storage.InMemory,

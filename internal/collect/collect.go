@@ -67,6 +67,7 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	c.data.Start, c.data.End, c.data.Phases, c.data.Events = c.start, c.end, c.tl.phases, c.tl.marks
 	c.data.Preconditioned, c.data.Written = result.Prepared(events, !c.soFar)
 	c.data.Stored = result.StoredOf(events)
+	c.data.Boots, c.data.Migrations = result.BootsOf(events), result.MigrationsOf(events)
 	c.findJobs(events)
 	c.findVMs(ctx, events)
 	if c.store != nil {

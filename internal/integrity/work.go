@@ -62,9 +62,10 @@ func (j Job) Check() error {
 
 // What a worker's states hold besides its writes or reads. All of them count.
 const (
-	MeasureAcknowledged = "acknowledged" // blocks written that a flush has made safe; of a verification those held to
+	MeasureAcknowledged = "acknowledged" // blocks written that a flush has made safe, each as often as it was
 	MeasureFlushes      = "flushes"
-	MeasureLost         = "lost"      // blocks that were acknowledged, and are not as they were
+	MeasureChecked      = "checked"   // blocks that were acknowledged, and are held to that
+	MeasureLost         = "lost"      // of those, the ones that are not as they were
 	MeasureUnclaimed    = "unclaimed" // blocks that were never acknowledged
 )
 
@@ -316,7 +317,7 @@ func Measures(verifies bool) []string {
 	if !verifies {
 		return []string{MeasureAcknowledged, MeasureFlushes}
 	}
-	names := []string{MeasureAcknowledged, MeasureLost, MeasureUnclaimed}
+	names := []string{MeasureChecked, MeasureLost, MeasureUnclaimed}
 	for _, k := range Kinds() {
 		names = append(names, string(k))
 	}

@@ -43,8 +43,9 @@ type Disk struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 	// Cached leaves writes to this host's page cache; else they go past it (cache=none).
 	Cached bool `json:"cached,omitempty"`
-	// IgnoreFlush makes it a liar: the guest's flushes are acknowledged and not done. Data that the guest was told are
-	// safe may be lost with the process, and more with the host. For tests only.
+	// IgnoreFlush makes it a liar: the guest's flushes are acknowledged and this host's disk is not flushed. Data that
+	// the guest was told are safe may be lost with the host's power; with the process alone they are not, for QEMU
+	// passes on what it holds itself. For tests only.
 	IgnoreFlush bool `json:"ignore_flush,omitempty"`
 }
 

@@ -89,7 +89,7 @@ func (l *link) connected(ctx context.Context) (*http.ClientConn, error) {
 		return l.conn, nil
 	}
 	// A machine that is gone answers nothing, not even a refusal.
-	ctx, cancel := clock.WithTimeout(ctx, l.clock, l.patience)
+	ctx, cancel := clock.WithTimeout(ctx, l.clock, max(l.patience, dialLimit*time.Duration(1+len(l.Jump))))
 	defer cancel()
 	defer context.AfterFunc(l.life, cancel)()
 	t := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true,

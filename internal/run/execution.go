@@ -217,6 +217,15 @@ func (x *execution) provision(ctx context.Context) error {
 			x.record(result.Event{Kind: result.KindNote, Text: fmt.Sprintf(format, args...)})
 		},
 		Fault: x.fault,
+		Booted: func(b result.Boot) {
+			x.record(result.Event{Kind: result.KindBoot, Name: b.VM, Data: map[string]any{result.KindBoot: b},
+				Text: fmt.Sprintf("answered %s after it was started", unit.Duration(b.Answered.Sub(b.Started)))})
+		},
+		Migrated: func(m result.Migration) {
+			x.record(result.Event{Kind: result.KindMigration, Name: m.VM, Data: map[string]any{result.KindMigration: m},
+				Text: fmt.Sprintf("moved to node %d within %.1f s and stood still for %.3f s of it", m.To, m.Seconds,
+					m.StillSecs)})
+		},
 	})
 	if err != nil {
 		x.refused = ctx.Err() == nil

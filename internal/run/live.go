@@ -278,7 +278,8 @@ func (x *execution) printed(l loads.Launch) (io.ReadCloser, error) {
 func laneOf(l workload.Lane) result.Lane {
 	return result.Lane{
 		Name: l.Name, Noun: l.Noun, Device: l.Device, Depth: l.Depth, Rate: l.Rate, Reads: l.Reads, Writes: l.Writes,
-		Bytes: l.Bytes, Offset: l.Offset, OpenLoop: l.OpenLoop, Direct: l.Direct, ZeroData: l.ZeroData,
+		Bytes: l.Bytes, Offset: l.Offset, OpenLoop: l.OpenLoop, Verifies: l.Verifies,
+		Direct: l.Direct, ZeroData: l.ZeroData,
 		Reducible: l.Reducible, Repeats: l.Repeats,
 		Stage: l.Stage, Random: l.Random, Distribution: l.Skew.String(), ReadShare: l.ReadShare, ReadBytes: l.ReadBytes,
 		WriteBytes: l.WriteBytes,

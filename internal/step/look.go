@@ -91,8 +91,8 @@ func Extents(lanes []workload.Lane, disks []target.Disk, of func(workload.Lane) 
 	return out
 }
 
-// Reads and Writes pick lanes for Extents.
-func Reads(l workload.Lane) bool { return l.Reads }
+// Reads and Writes pick lanes for Extents. What verifies is left out: it tells of what it reads whether it was written.
+func Reads(l workload.Lane) bool { return l.Reads && !l.Verifies }
 
 // Writes is the other.
 func Writes(l workload.Lane) bool { return l.Writes }

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -40,6 +41,15 @@ type PowerKind interface {
 	// Open returns the controller that decoded options lead to. It opens no connection and reads no secret: these are
 	// read from where they are kept when they are needed.
 	Open(Values) (PowerController, error)
+}
+
+// Dial connects to an address, as net.Dialer.DialContext does.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// PowerThrough is implemented by kinds whose controllers can be reached by connections that somebody else makes, as
+// those of a network must be that this machine is no part of.
+type PowerThrough interface {
+	Through(Dial) PowerKind
 }
 
 // PowerSetting is how a node's controller is reached. It holds no secret, only where one is kept, so it may be recorded

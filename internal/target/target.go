@@ -208,6 +208,10 @@ type Request struct {
 	// Fault enters into the run's journal a fault that the place itself brings about, or its end: the node it hits, -1
 	// when none or several, the state it leads to, and words. May be nil.
 	Fault func(node int, state, text string)
+	// Booted and Migrated enter what the place saw of a machine that was switched on, or that moved while it ran. May
+	// be nil.
+	Booted   func(result.Boot)
+	Migrated func(result.Migration)
 }
 
 // PowerState of a VM or a node.

@@ -110,6 +110,8 @@ type Lane struct {
 	Reducible float64 // share of what it writes that compression and deduplication can take away, 0 to 1
 	Repeats   float64 // share of the blocks it writes that repeat others; the rest of Reducible compresses
 	TimeBased bool
+	Verifies  bool // says by itself of what it reads whether it was written, so nobody else needs to see to that
+	Pauses    bool // does something else between its operations, like flushing: Depth is not kept all the time
 
 	// What a model of the load needs besides. Zero values are what a tool does when nothing is said.
 	ReadShare  float64       // of operations; with TrimShare 0 too, what Reads and Writes say in equal parts
@@ -124,10 +126,10 @@ type Lane struct {
 	Stage      int           // it begins when every lane of a lower stage has ended
 }
 
-// Brief reports whether the lane may work for a part only of the time that a job of these lanes takes: it ends with its
-// size, or begins or ends at a time of its own.
+// Brief reports whether the lane may work for a part only of the time that a job of these lanes takes: it pauses, ends
+// with its size, or begins or ends at a time of its own.
 func (l Lane) Brief(all []Lane) bool {
-	return len(all) > 1 && l.Work > 0 || slices.ContainsFunc(all, func(o Lane) bool {
+	return l.Pauses || len(all) > 1 && l.Work > 0 || slices.ContainsFunc(all, func(o Lane) bool {
 		return l.Runtime != o.Runtime || l.Delay != o.Delay || l.Stage != o.Stage
 	})
 }

@@ -75,7 +75,7 @@ func writtenOf(l *view.Load) (result.Finding, bool) {
 			if lane.ZeroData && lane.Writes {
 				zero.add(p, lane.Device)
 			}
-			if !lane.Reads {
+			if !lane.Reads || lane.Verifies {
 				continue
 			}
 			lanes++

@@ -22,9 +22,15 @@ import (
 )
 
 // Kind makes the controllers. The zero value is ready for use.
-type Kind struct{}
+type Kind struct{ dial target.Dial }
 
-var _ target.PowerKind = Kind{}
+var (
+	_ target.PowerKind    = Kind{}
+	_ target.PowerThrough = Kind{}
+)
+
+// Through implements target.PowerThrough.
+func (Kind) Through(dial target.Dial) target.PowerKind { return Kind{dial} }
 
 // Name implements target.PowerKind.
 func (Kind) Name() string { return "ipmi" }
@@ -56,7 +62,7 @@ func (Kind) Options() []target.Option {
 }
 
 // Open implements target.PowerKind.
-func (Kind) Open(v target.Values) (target.PowerController, error) {
+func (k Kind) Open(v target.Values) (target.PowerController, error) {
 	var objections []error
 	if v.Text("address") == "" {
 		objections = append(objections, errors.New(`option "address" is missing: give the BMC's name or address`))
@@ -69,7 +75,11 @@ func (Kind) Open(v target.Values) (target.PowerController, error) {
 			`command:PROGRAM`))
 	}
 	c := &controller{at: net.JoinHostPort(v.Text("address"), strconv.Itoa(v.Count("port"))), user: v.Text("user"),
-		password: v.Secret("password"), privilege: v.Text("privilege"), limit: v.Duration("timeout")}
+		password: v.Secret("password"), privilege: v.Text("privilege"), limit: v.Duration("timeout"),
+		dial: k.dial}
+	if c.dial == nil {
+		c.dial = new(net.Dialer).DialContext
+	}
 	for _, s := range suites {
 		if text := v.Text("cipher"); text == "auto" || text == strconv.Itoa(s.id) {
 			c.suites = append(c.suites, s)
@@ -85,6 +95,7 @@ type controller struct {
 	suites    []suite // to be tried, in this order
 	privilege string
 	limit     time.Duration
+	dial      target.Dial
 }
 
 var _ target.PowerController = (*controller)(nil)
@@ -172,7 +183,7 @@ func (c *controller) session(ctx context.Context, do func(*session) error) (err 
 	}
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(limited, "udp", c.at)
+	conn, err := c.dial(limited, "udp", c.at)
 	if err != nil {
 		return c.unreachable(ctx, err)
 	}

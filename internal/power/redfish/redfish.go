@@ -32,9 +32,15 @@ import (
 )
 
 // Kind makes the controllers. The zero value is ready for use.
-type Kind struct{}
+type Kind struct{ dial target.Dial }
 
-var _ target.PowerKind = Kind{}
+var (
+	_ target.PowerKind    = Kind{}
+	_ target.PowerThrough = Kind{}
+)
+
+// Through implements target.PowerThrough.
+func (Kind) Through(dial target.Dial) target.PowerKind { return Kind{dial} }
 
 // Name implements target.PowerKind.
 func (Kind) Name() string { return "redfish" }
@@ -67,7 +73,7 @@ func (Kind) Options() []target.Option {
 }
 
 // Open implements target.PowerKind.
-func (Kind) Open(v target.Values) (target.PowerController, error) {
+func (k Kind) Open(v target.Values) (target.PowerController, error) {
 	var objections []error
 	missing := func(name, give string) {
 		objections = append(objections, fmt.Errorf("option %q is missing: give %s", name, give))
@@ -83,7 +89,7 @@ func (Kind) Open(v target.Values) (target.PowerController, error) {
 	}
 	c := &controller{at: net.JoinHostPort(v.Text("address"), strconv.Itoa(v.Count("port"))), user: v.Text("user"),
 		password: v.Secret("password"), system: v.Text("system"), ca: v.Text("ca"),
-		insecure: v.Text("tls") == "insecure", limit: v.Duration("timeout")}
+		insecure: v.Text("tls") == "insecure", limit: v.Duration("timeout"), dial: k.dial}
 	if c.insecure && c.ca != "" {
 		objections = append(objections, errors.New(`options "ca" and "tls": insecure asks nobody: give one of them`))
 	}
@@ -100,6 +106,7 @@ type controller struct {
 	system, ca string
 	insecure   bool
 	limit      time.Duration
+	dial       target.Dial // nil: this machine's network
 }
 
 var _ target.PowerController = (*controller)(nil)
@@ -343,7 +350,7 @@ func (c *controller) session(ctx context.Context, do func(*session) error) (err 
 			return fmt.Errorf("option \"ca\": %s has no certificate in PEM", c.ca)
 		}
 	}
-	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DialContext: c.dial}
 	defer transport.CloseIdleConnections()
 	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()

@@ -28,20 +28,23 @@ import (
 	"plimsoll/internal/qemu"
 	"plimsoll/internal/remote"
 	"plimsoll/internal/target"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
 type cluster struct {
-	place  *place
-	lab    *lab.Lab
-	nodes  []*lab.Node
-	image  guest.Image
-	accel  string
-	access remote.Access
-	dir    string // state folder
-	public string // the key that guests let in
-	log    func(string, ...any)
-	fault  func(int, string, string)
+	place    *place
+	lab      *lab.Lab
+	nodes    []*lab.Node
+	image    guest.Image
+	accel    string
+	access   remote.Access
+	dir      string // state folder
+	public   string // the key that guests let in
+	log      func(string, ...any)
+	fault    func(int, string, string)
+	booted   func(result.Boot)
+	migrated func(result.Migration)
 
 	turn  sync.Mutex // one change of machines at a time
 	mu    sync.Mutex
@@ -88,7 +91,7 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	c := &cluster{place: p, image: b.image, accel: b.proof.Accel, dir: r.StateDir, log: r.Log,
-		fault: r.Fault, hosts: map[string]*handle{}, group: p.clock.Group(),
+		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*handle{}, group: p.clock.Group(),
 		state:  state{Lab: own.Dir, Made: l == nil, Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
 	if l != nil {
@@ -277,7 +280,21 @@ func (c *cluster) PowerController(node int) (target.PowerController, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.Power(), nil
+	b := n.BMC()
+	options := target.Options{"address": b.Address.String(), "user": b.User, "password": "file:" + b.PasswordFile}
+	switch c.place.power {
+	case "redfish":
+		options["ca"] = b.CAFile
+	case "button":
+		return n.Power(), nil
+	}
+	var kinds []target.PowerKind // they lie in the lab's network
+	for _, k := range c.place.kinds {
+		if through, can := k.(target.PowerThrough); can {
+			kinds = append(kinds, through.Through(c.lab.Dial))
+		}
+	}
+	return target.PowerSetting{Kind: c.place.power, Options: options}.Open(n.Name(), kinds)
 }
 
 // folder is where a machine's disks are, as a node sees them.

@@ -49,6 +49,8 @@ func (Provider) Options() []target.Option {
 			"whatever the scenario gives it (default: 256MiB for worker, 1GiB for debian)"},
 		{Name: "ha", Type: target.Choice, Default: "on", Choices: []string{"on", "off"},
 			Help: "on: guests of a node that is lost are started on another one; off: they are not"},
+		{Name: "power", Type: target.Choice, Default: "ipmi", Choices: []string{"ipmi", "redfish", "button"},
+			Help: "how nodes are switched: by their controllers over IPMI 2.0 or Redfish, or past these"},
 		{Name: "cache", Help: "folder of guest images (default: that of plimsoll lab image)"},
 		{Name: "agent", Help: "file plimsoll-agent-linux-amd64 (default: beside plimsoll)"},
 	}
@@ -56,11 +58,13 @@ func (Provider) Options() []target.Option {
 
 // settings are what the user asked for.
 type settings struct {
-	dir, storage, image, cache, agent string
-	memory                            int64
-	nodes                             int
-	restarts                          bool // of guests whose node is lost
-	clock                             clock.Clock
+	dir, storage, image, cache, agent, power string
+
+	memory   int64
+	nodes    int
+	restarts bool // of guests whose node is lost
+	kinds    []target.PowerKind
+	clock    clock.Clock
 }
 
 // New implements target.Provider.
@@ -70,8 +74,8 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 		return nil, err
 	}
 	s := settings{dir: v.Text("dir"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
-		agent: v.Text("agent"), nodes: c.Nodes, restarts: v.Text("ha") == "on",
-		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
+		agent: v.Text("agent"), power: v.Text("power"), kinds: c.PowerKinds, nodes: c.Nodes,
+		restarts: v.Text("ha") == "on", clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
 	s.memory = cmp.Or(v.Bytes("memory"), usualMemory[s.image])
 	return open(s)
 }

@@ -17,6 +17,8 @@ import (
 
 	"plimsoll/internal/lab"
 	"plimsoll/internal/needs"
+	"plimsoll/internal/power/ipmi"
+	"plimsoll/internal/power/redfish"
 	"plimsoll/internal/target"
 	place "plimsoll/internal/target/lab"
 )
@@ -76,7 +78,8 @@ func (l made) place(t testing.TB, o target.Options) target.Target {
 		o = target.Options{}
 	}
 	o["dir"], o["agent"] = l.dir, l.agent
-	p, err := place.Provider{}.New(target.Config{Options: o})
+	p, err := place.Provider{}.New(target.Config{Options: o,
+		PowerKinds: []target.PowerKind{ipmi.Kind{}, redfish.Kind{}}})
 	if err != nil {
 		t.Fatal(err)
 	}

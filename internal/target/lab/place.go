@@ -170,7 +170,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		facts.FreeBytes /= copies
 	}
 	for i, n := range nodes {
-		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: n.Name(), Power: "lab", Cores: runtime.NumCPU(),
+		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: n.Name(), Power: p.power, Cores: runtime.NumCPU(),
 			MemoryBytes: totalMemory(), Address: n.Address().String()})
 	}
 	if !p.restarts {
@@ -205,7 +205,7 @@ func capabilities() map[target.Capability]string {
 		target.VMCreation:        "qcow2 images on the nodes' storage; clones share what they have in common",
 		target.VMPowerControl:    "QEMU's process",
 		target.VMMoves:           "the storage is that of all nodes",
-		target.NodePowerControl:  "the nodes' power buttons",
+		target.NodePowerControl:  "the nodes' controllers, over IPMI 2.0 or Redfish (option power)",
 		target.NodeShutdown:      "guests by their power buttons, then the node",
 		target.Snapshots:         "inside the images, guests paused together",
 		target.LiveMigration:     "QEMU's",
@@ -214,7 +214,6 @@ func capabilities() map[target.Capability]string {
 		target.GuestCommands:     "the agent in each guest",
 		target.Services:          "the agent in each guest",
 		target.PeerNetwork:       "the lab's own",
-		target.PlaybookHosts:     "the guests' addresses, reached from the lab's network only",
 	}
 }
 

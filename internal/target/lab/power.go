@@ -23,6 +23,7 @@ import (
 	"plimsoll/internal/qemu"
 	"plimsoll/internal/remote"
 	"plimsoll/internal/target"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -34,20 +35,30 @@ func (c *cluster) PowerOn(ctx context.Context, names []string, maxConcurrent int
 	if maxConcurrent < 1 {
 		return fmt.Errorf("power on: at most %d at a time: must be at least 1", maxConcurrent)
 	}
-	errs := make([]error, len(names))
+	errs, asked := make([]error, len(names)), c.place.clock.Now()
 	_ = clock.Parallel(c.place.clock, len(names), maxConcurrent, func(i int) error {
-		errs[i] = c.powerOn(ctx, names[i])
+		errs[i] = c.powerOn(ctx, names[i], asked)
 		return nil
 	})
 	return errors.Join(errs...)
 }
 
-func (c *cluster) powerOn(ctx context.Context, name string) error {
+// powerOn switches a guest on that was asked for at a time, maybe with others.
+func (c *cluster) powerOn(ctx context.Context, name string, asked time.Time) error {
+	began := c.place.clock.Now()
 	started, v, err := c.boot(ctx, name)
 	if err != nil || !started {
 		return err
 	}
-	return c.reach(ctx, v)
+	if err := c.reach(ctx, v); err != nil || c.booted == nil {
+		return err
+	}
+	c.mu.Lock()
+	b := result.Boot{VM: name, Group: v.Group, Node: v.Node, Asked: asked, Started: began,
+		Answered: c.place.clock.Now()}
+	c.mu.Unlock()
+	c.booted(b)
+	return nil
 }
 
 // boot starts a guest's process on its node.
@@ -282,8 +293,14 @@ func (c *cluster) Migrate(ctx context.Context, name string, to int) error {
 	if err != nil {
 		return fmt.Errorf("migrate: vm %q: %w", name, err)
 	}
-	if _, err := qemu.Migrate(ctx, source, destination, n.Address().String()); err != nil {
+	began := c.place.clock.Now()
+	moved, err := qemu.Migrate(ctx, source, destination, n.Address().String())
+	if err != nil {
 		return err
+	}
+	if c.migrated != nil {
+		c.migrated(result.Migration{VM: name, Group: v.Group, From: v.Node, To: to, Began: began,
+			Seconds: moved.Total.Seconds(), StillSecs: moved.Downtime.Seconds(), MemoryBytes: moved.MemoryBytes})
 	}
 	err = c.change(func() { v.Node, v.Machine = to, destination.Folder })
 	gone := os.RemoveAll(filepath.Join(from.Guests(), socketName(c.state.Run, name)))
@@ -352,7 +369,7 @@ func (c *cluster) failover(ctx context.Context, name string, lost int) error {
 		if err := c.Move(ctx, name, to); err != nil {
 			return err
 		}
-		if err := c.powerOn(ctx, name); err != nil {
+		if err := c.powerOn(ctx, name, c.place.clock.Now()); err != nil {
 			return err
 		}
 		if c.fault != nil {

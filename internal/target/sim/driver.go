@@ -33,6 +33,7 @@ type modelled struct {
 	job      *perf.Job
 	p        *process
 	env      workload.Env
+	declared workload.Declared
 	every    time.Duration // between reports
 	detail   time.Duration // between those with histograms
 	next     time.Time     // of the next report

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -86,7 +87,8 @@ func (e engine) Run(ctx context.Context, env workload.Env, job workload.Job) (wo
 		return workload.Outcome{}, fmt.Errorf("start: workload %s on %s: %w", name, h.Name(), err)
 	}
 	w := h.c.w
-	j := &modelled{m: h.m, p: p, env: env, at: workload.BlockIndexes(job.Operations)}
+	j := &modelled{m: h.m, p: p, env: env, at: workload.BlockIndexes(job.Operations),
+		declared: job.Declared}
 	w.mu.Lock()
 	if !p.ended {
 		w.models.add(j, name, job)
@@ -160,7 +162,17 @@ func (j *modelled) hand(points []workload.Point, r workload.Report) {
 		}
 		sink.Points(points)
 	}
+	r.Values = notModelled(j.declared)
 	j.env.Sink.Report(r)
+}
+
+// notModelled are the values of what a job declares to measure: the model has none.
+func notModelled(d workload.Declared) []float64 {
+	var values []float64
+	for range d.Measures {
+		values = append(values, math.NaN())
+	}
+	return values
 }
 
 // longestLine is the most one report can take, with room to spare.
@@ -179,7 +191,7 @@ func (e engine) Parse(d workload.Declared, raw io.Reader, sink workload.Sink) (w
 			continue
 		}
 		o.Reports++
-		o.Errors = r.Errors
+		o.Errors, r.Values = r.Errors, notModelled(d)
 		sink.Report(r)
 	}
 	if err := lines.Err(); err != nil {

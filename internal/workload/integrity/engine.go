@@ -216,9 +216,11 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if verifies := j.WrittenBy != ""; verifies {
 		j.Record = folder + recordFile
 		declared.Operations = []result.Operation{{Name: "read", Noun: "reads", Bytes: true, Block: result.BlockRead}}
-		lane.Reads, lane.ReadBytes, lane.Bytes = true, 1<<20, j.Bytes
+		lane.Reads, lane.Verifies, lane.ReadBytes, lane.Bytes = true, true, 1<<20, j.Bytes
+		lane.Work = j.Bytes // of the disk; what was written may be less of it
 	} else {
 		m := j.Manifest()
+		lane.Pauses = true // between batches there is a flush
 		lane.Writes, lane.WriteBytes, lane.Bytes = true, float64(j.BlockBytes), m.Bytes
 		lane.Reducible = float64(j.CompressibilityPercent) / 100
 		if lane.Random = 1; j.Order == integrity.Sequential {
@@ -231,7 +233,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	for _, name := range integrity.Measures(j.WrittenBy != "") {
 		m := result.Measure{Name: name, Unit: "blocks", Kind: result.Count, Better: result.Lower}
 		switch name {
-		case integrity.MeasureAcknowledged:
+		case integrity.MeasureAcknowledged, integrity.MeasureChecked:
 			m.Better = result.Higher
 		case integrity.MeasureFlushes:
 			m.Unit, m.Better = "flushes", result.Higher

@@ -75,8 +75,8 @@ func TestCommand(t *testing.T) {
 		Files: map[string][]byte{"Ledger/integrity.json": []byte(`{"path":"/d","device":"/dev/sdb","bytes":1048576,` +
 			`"threads":4,"block_bytes":8192,"flush_bytes":65536,"order":"random","duration_ns":60000000000}`)},
 		Config: "Ledger/integrity.json", Output: "Ledger/output", Limit: time.Minute,
-		Lanes: []workload.Lane{{Name: "blocks", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 1 << 20,
-			Direct: true, TimeBased: true, WriteBytes: 8 << 10, Random: 1, Runtime: time.Minute}},
+		Lanes: []workload.Lane{{Name: "blocks", Device: "/dev/sdb", Depth: 4, Pauses: true, Writes: true,
+			Bytes: 1 << 20, Direct: true, TimeBased: true, WriteBytes: 8 << 10, Random: 1, Runtime: time.Minute}},
 	}
 	if diff := cmp.Diff(want, job); diff != "" {
 		t.Error(diff)
@@ -216,7 +216,7 @@ func TestLiars(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := map[string]float64{"acknowledged": blocks}
+			want := map[string]float64{"checked": blocks}
 			for k, v := range c.found {
 				want[k] = v
 			}
@@ -303,7 +303,7 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := found(t, checked)
-	if got["acknowledged"] == 0 || got["lost"] != 0 {
+	if got["checked"] == 0 || got["lost"] != 0 {
 		t.Errorf("found %v", got)
 	}
 }

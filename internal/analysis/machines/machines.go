@@ -1,0 +1,112 @@
+// Package machines asks how machines came on and how they moved: how long those of a boot storm took until they
+// answered, and how long those that moved between nodes stood still. It gives two view.Checks to package analysis,
+// and has nothing to say where the place told nothing.
+package machines
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// Boots tells how long machines took that were switched on together, each time that several were.
+var Boots = view.Check{Name: "boots", Rank: 152, Run: boots}
+
+// Migrations tells how long the machines of a group that moved while they ran took, and stood still.
+var Migrations = view.Check{Name: "migrations", Rank: 154, Run: migrations}
+
+func boots(v *view.Run) (out []result.Finding) {
+	type storm struct {
+		group string
+		asked time.Time
+	}
+	var order []storm
+	took, last := map[storm][]float64{}, map[storm]float64{}
+	for _, b := range v.Data.Boots {
+		s := storm{b.Group, b.Asked}
+		seconds := b.Answered.Sub(b.Started).Seconds()
+		if b.Asked.After(b.Started) || seconds < 0 {
+			continue // damaged
+		}
+		if took[s] == nil {
+			order = append(order, s)
+		}
+		took[s] = append(took[s], seconds)
+		last[s] = max(last[s], b.Answered.Sub(b.Asked).Seconds())
+	}
+	for _, s := range order {
+		all := took[s]
+		if len(all) < 2 {
+			continue
+		}
+		slices.Sort(all)
+		p50, p95, most := rank(all, 0.5), rank(all, 0.95), all[len(all)-1]
+		f := result.Finding{
+			Check: "boots", Subject: s.group, Severity: result.Notice,
+			Metric: "median time from switching on to the first answer", Unit: "s", Value: view.Ptr(p50), N: len(all),
+			NoInterval: "every machine of it, each once",
+			Basis:      "when each machine's start was begun and when the agent in it first answered",
+			Sentence: fmt.Sprintf("%s of %s were switched on together: half of them answered within %s of their start, "+
+				"the slowest after %s; all of them answered %s after they were asked for.",
+				view.Plural(len(all), "VM"), s.group, view.SayDuration(p50), view.SayDuration(most),
+				view.SayDuration(last[s])),
+			Evidence: []result.Evidence{{Name: "median", Value: p50, Unit: "s"},
+				{Name: "95th percentile", Value: p95, Unit: "s"}, {Name: "longest", Value: most, Unit: "s"},
+				{Name: "until all had answered", Value: last[s], Unit: "s"}},
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func migrations(v *view.Run) (out []result.Finding) {
+	var order []string
+	took, still := map[string][]float64{}, map[string][]float64{}
+	for _, m := range v.Data.Migrations {
+		if !view.IsFinite(m.Seconds) || !view.IsFinite(m.StillSecs) || m.Seconds < 0 || m.StillSecs < 0 {
+			continue
+		}
+		if took[m.Group] == nil {
+			order = append(order, m.Group)
+		}
+		took[m.Group] = append(took[m.Group], m.Seconds)
+		still[m.Group] = append(still[m.Group], m.StillSecs)
+	}
+	for _, group := range order {
+		t, s := took[group], still[group]
+		slices.Sort(t)
+		slices.Sort(s)
+		n := len(t)
+		f := result.Finding{
+			Check: "migrations", Subject: group, Severity: result.Notice,
+			Metric: "longest standstill of a VM that moved", Unit: "s", Value: view.Ptr(s[n-1]), N: n,
+			NoInterval: "every migration, each once",
+			Basis:      "what the hypervisor says of each migration",
+			Sentence: fmt.Sprintf("VMs of %s moved to another node %s while they ran: the longest move took %s, and none "+
+				"stood still for more than %s.", group, times(n), view.SayDuration(t[n-1]), view.SayDuration(s[n-1])),
+			Evidence: []result.Evidence{{Name: "median duration", Value: rank(t, 0.5), Unit: "s"},
+				{Name: "longest duration", Value: t[n-1], Unit: "s"},
+				{Name: "median standstill", Value: rank(s, 0.5), Unit: "s"},
+				{Name: "longest standstill", Value: s[n-1], Unit: "s"}},
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return view.Plural(n, "time")
+}
+
+// rank is the value that a share of the sorted values does not exceed: one of them, nothing between.
+func rank(sorted []float64, share float64) float64 {
+	i := int(math.Ceil(share*float64(len(sorted)))) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}

@@ -1,0 +1,71 @@
+package machines
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
+
+func ask(check view.Check, d *result.Data) (said []string) {
+	for _, f := range check.Run(&view.Run{Data: d}) {
+		text := f.Sentence
+		for _, e := range f.Evidence {
+			text += fmt.Sprintf(" %s %g", e.Name, e.Value)
+		}
+		said = append(said, text)
+	}
+	return said
+}
+
+// A storm is what was asked for together: a lone boot is none, two of them are never pooled, damage is left out.
+func TestBoots(t *testing.T) {
+	t.Parallel()
+	d := &result.Data{Boots: []result.Boot{{VM: "lone", Group: "Gold", Asked: at(0), Started: at(0), Answered: at(9)}}}
+	for i := range 20 { // 1 to 20 s each, one second after the other
+		d.Boots = append(d.Boots, result.Boot{Group: "Desktops", Asked: at(10), Started: at(10 + float64(i)),
+			Answered: at(10 + float64(i) + float64(20-i))})
+	}
+	d.Boots = append(d.Boots,
+		result.Boot{Group: "Desktops", Asked: at(100), Started: at(100), Answered: at(130)},
+		result.Boot{Group: "Desktops", Asked: at(100), Started: at(100), Answered: at(140)},
+		result.Boot{Group: "Desktops", Asked: at(100), Started: at(100), Answered: at(1)},
+		result.Boot{Group: "Desktops", Asked: at(100), Started: at(1), Answered: at(110)})
+	want := []string{
+		"20 VMs of Desktops were switched on together: half of them answered within 10 s of their start, the slowest " +
+			"after 20 s; all of them answered 20 s after they were asked for. " +
+			"median 10 95th percentile 19 longest 20 until all had answered 20",
+		"2 VMs of Desktops were switched on together: half of them answered within 30 s of their start, the slowest " +
+			"after 40 s; all of them answered 40 s after they were asked for. " +
+			"median 30 95th percentile 40 longest 40 until all had answered 40"}
+	if diff := cmp.Diff(want, ask(Boots, d)); diff != "" {
+		t.Error(diff)
+	}
+	if said := ask(Boots, &result.Data{}); said != nil {
+		t.Error(said)
+	}
+}
+
+func TestMigrations(t *testing.T) {
+	t.Parallel()
+	d := &result.Data{Migrations: []result.Migration{
+		{Group: "A", Seconds: 3, StillSecs: 0.5}, {Group: "B", Seconds: 1, StillSecs: 0.25},
+		{Group: "A", Seconds: 2, StillSecs: 0.75}, {Group: "A", Seconds: math.NaN()}, {Group: "A", StillSecs: -1}}}
+	want := []string{
+		"VMs of A moved to another node 2 times while they ran: the longest move took 3 s, and none stood still for more " +
+			"than 750 ms. median duration 2 longest duration 3 median standstill 0.5 longest standstill 0.75",
+		"VMs of B moved to another node once while they ran: the longest move took 1 s, and none stood still for more " +
+			"than 250 ms. median duration 1 longest duration 1 median standstill 0.25 longest standstill 0.25"}
+	if diff := cmp.Diff(want, ask(Migrations, d)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,116 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// LostWrites tells whether what a storage had acknowledged was there when it was read back: of workloads that declare
+// the measures of a verification, as the generator integrity does.
+var LostWrites = view.Check{Name: "lost-writes", Rank: 105, Run: lostWrites}
+
+// Measures of a verification, all in blocks.
+const (
+	checked   = "checked" // that were acknowledged, and the storage was held to
+	lost      = "lost"    // of those
+	unclaimed = "unclaimed"
+)
+
+func lostWrites(v *view.Run) (out []result.Finding) {
+	if v.Manifest.Simulated {
+		return nil // nothing is read back there
+	}
+	for _, l := range v.Loads {
+		declared := l.Declared()
+		has := func(name string) bool {
+			return slices.ContainsFunc(declared, func(m result.Measure) bool {
+				return m.Name == name && m.Unit == "blocks"
+			})
+		}
+		if !has(checked) || !has(lost) {
+			continue
+		}
+		counts, bad := map[string]float64{}, []string{}
+		finished := 0
+		for _, p := range l.Parts {
+			if p.Ended == "finished" {
+				finished++
+			}
+			for _, m := range p.Values {
+				if !view.IsFinite(m.Value) {
+					continue
+				}
+				counts[m.Measure] += m.Value
+				if m.Measure == lost && m.Value > 0 {
+					bad = append(bad, p.VM)
+				}
+			}
+		}
+		out = append(out, lostOf(v, l, declared, counts, bad, finished))
+	}
+	return out
+}
+
+// lostOf is the finding of one verification.
+func lostOf(v *view.Run, l *view.Load, declared []result.Measure, counts map[string]float64, bad []string,
+	finished int) result.Finding {
+	n := counts[checked]
+	f := result.Finding{Check: "lost-writes", Subject: l.Name, Severity: result.Fine, Unit: "blocks",
+		Metric: "acknowledged blocks that are not there", Value: view.Ptr(counts[lost]), Limit: view.Ptr(0),
+		N: int(n), NoInterval: "every block was read, none was sampled",
+		Basis: "the stamps of all blocks of " + view.Plural(len(l.Parts), "VM") +
+			", against what the storage had acknowledged and the run folder keeps"}
+	var kinds []string
+	for _, m := range declared {
+		if counts[m.Name] == 0 || m.Unit != "blocks" {
+			continue
+		}
+		f.Evidence = append(f.Evidence, result.Evidence{Name: m.Name, Value: counts[m.Name], Unit: m.Unit})
+		if m.Name != checked && m.Name != lost && m.Name != unclaimed {
+			kinds = append(kinds, blocks(counts[m.Name])+" "+m.Name)
+		}
+	}
+	faults := v.Faults()
+	begin, _ := l.Span()
+	faults = slices.DeleteFunc(faults, func(f view.Fault) bool { return f.Start.After(begin) })
+	up := ""
+	if len(faults) > 0 {
+		last := faults[len(faults)-1]
+		up = fmt.Sprintf(" up to the moment of the fault (%s)", last.Say())
+	}
+	switch {
+	case counts[lost] > 0:
+		f.Severity = result.Blocker
+		f.Sentence = fmt.Sprintf("%s: %s of %s acknowledged writes are not there: %s. The storage acknowledges what it "+
+			"can lose; on %s. The warnings and the raw output name the addresses.", l.Name, blocks(counts[lost]),
+			blocks(n), strings.Join(kinds, ", "), unit.List(bad, 5))
+	case finished < len(l.Parts):
+		f.Severity, f.Value = result.Caution, nil
+		f.Sentence = fmt.Sprintf("%s came to an end on %d of %s only, so it is not known whether every acknowledged "+
+			"write is there.", l.Name, finished, view.Plural(len(l.Parts), "VM"))
+	case n == 0:
+		f.Severity, f.Value = result.Caution, nil
+		f.Sentence = l.Name + " held the storage to nothing: no write was acknowledged before the end of the record."
+	default:
+		f.Sentence = fmt.Sprintf("%s: every acknowledged write%s was there, in all %s blocks", l.Name, up, blocks(n))
+		switch {
+		case len(faults) == 0:
+			f.Sentence += "; no fault came before, so this says only that they can be read back."
+		case v.OneHost:
+			f.Severity = result.Notice
+			f.Sentence += "; but the nodes are parts of one host, whose kernel lived through it and keeps what it has " +
+				"taken: this does not judge the storage below."
+		default:
+			f.Sentence += "."
+		}
+	}
+	return f
+}
+
+// blocks says a count.
+func blocks(n float64) string { return unit.Thousands(int64(n)) }

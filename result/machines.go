@@ -1,0 +1,44 @@
+package result
+
+import "time"
+
+// Boot is one machine from being switched on to its first answer.
+type Boot struct {
+	VM    string    `json:"vm"`
+	Group string    `json:"group"`
+	Node  int       `json:"node"`
+	Asked time.Time `json:"asked"` // the same of all that were asked for together
+	// Started is when it was its turn, no more than so many being started at a time; Answered is when it answered.
+	Started  time.Time `json:"started"`
+	Answered time.Time `json:"answered"`
+}
+
+// Migration is one machine's move to another node while it ran.
+type Migration struct {
+	VM          string    `json:"vm"`
+	Group       string    `json:"group"`
+	From        int       `json:"from"` // node
+	To          int       `json:"to"`
+	Began       time.Time `json:"began"`
+	Seconds     float64   `json:"seconds"`      // all of it
+	StillSecs   float64   `json:"still_secs"`   // in which it stood still, as the place says
+	MemoryBytes int64     `json:"memory_bytes"` // sent
+}
+
+// BootsOf are the boots that a journal tells of. Events that cannot be read are left out.
+func BootsOf(events []Event) []Boot { return eachOf[Boot](events, KindBoot) }
+
+// MigrationsOf are the migrations that a journal tells of. Events that cannot be read are left out.
+func MigrationsOf(events []Event) []Migration { return eachOf[Migration](events, KindMigration) }
+
+func eachOf[T any](events []Event, kind string) (out []T) {
+	for _, e := range events {
+		if e.Kind != kind {
+			continue
+		}
+		if v, ok := decoded[T](e, kind); ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
