@@ -74,14 +74,14 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	own := lab.Options{}
-	folder := os.TempDir()
+	folder, storage, nodes := os.TempDir(), p.storage, cmp.Or(p.nodes, usualNodes)
 	if l != nil {
-		folder = l.Dir()
+		folder, storage, nodes = l.Dir(), l.Storage(), len(l.Nodes())
 	} else if own, err = p.planned(r.StateDir); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	if free := freeBytes(folder); free >= 0 && free < r.DiskBytes {
-		return nil, fmt.Errorf("provision: disk space: %d bytes needed, %d free in %s", r.DiskBytes, free, folder)
+	if free := room(folder, storage, nodes); free >= 0 && free < r.DiskBytes {
+		return nil, fmt.Errorf("provision: disk space: %d bytes needed, room for %d in %s", r.DiskBytes, free, folder)
 	}
 	if free := freeMemory(); free >= 0 && free < r.MemoryBytes {
 		return nil, fmt.Errorf("provision: memory: %d bytes needed, %d available", r.MemoryBytes, free)

@@ -165,10 +165,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			objections = append(objections, err)
 		}
 	}
-	facts.FreeBytes = freeBytes(folder)
-	if copies := int64(min(len(nodes), 3)); storage == lab.Gluster && copies > 0 {
-		facts.FreeBytes /= copies
-	}
+	facts.FreeBytes = room(folder, storage, len(nodes))
 	for i, n := range nodes {
 		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: n.Name(), Power: p.power, Cores: runtime.NumCPU(),
 			MemoryBytes: totalMemory(), Address: n.Address().String()})
@@ -179,6 +176,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	facts.Lacking("the lab has no such thing")
 	facts.Missing[target.ClusterMetrics] = "nodes share this machine's processors and disks: see its own counters"
+	facts.Missing[target.PlaybookHosts] = "no playbook is run in guests yet"
 	facts.Missing[target.VMExporters] = "guests are in namespaces of the lab: the agent's own page is read"
 	facts.Notes = []string{fmt.Sprintf("Guests have at most %v of memory, whatever the scenario gives them (option memory). "+
 		"All nodes share this machine: what is measured there is no cluster's speed.", unit.Bytes(p.memory))}
@@ -228,12 +226,17 @@ const (
 	restartsAtOnce = 4
 )
 
-func freeBytes(folder string) int64 {
+// room is what fits into a folder of each byte as many copies as the storage keeps, -1 if that cannot be told.
+func room(folder, storage string, nodes int) int64 {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {
 		return -1
 	}
-	return int64(s.Bavail) * s.Bsize
+	free := int64(s.Bavail) * s.Bsize
+	if storage == lab.Gluster {
+		free /= int64(max(1, min(nodes, 3)))
+	}
+	return free
 }
 
 func freeMemory() int64  { return memory("MemAvailable") }
