@@ -51,9 +51,9 @@ func boots(v *view.Run) (out []result.Finding) {
 			NoInterval: "every machine of it, each once",
 			Basis:      "when each machine's start was begun and when the agent in it first answered",
 			Sentence: fmt.Sprintf("%s of %s were switched on together: half of them answered within %s of their start, "+
-				"the slowest after %s; all of them answered %s after they were asked for.",
-				view.Plural(len(all), "VM"), s.group, view.SayDuration(p50), view.SayDuration(most),
-				view.SayDuration(last[s])),
+				"95 %% within %s, the slowest after %s; all of them answered %s after they were asked for.",
+				view.Plural(len(all), "VM"), s.group, view.SayDuration(p50), view.SayDuration(p95),
+				view.SayDuration(most), view.SayDuration(last[s])),
 			Evidence: []result.Evidence{{Name: "median", Value: p50, Unit: "s"},
 				{Name: "95th percentile", Value: p95, Unit: "s"}, {Name: "longest", Value: most, Unit: "s"},
 				{Name: "until all had answered", Value: last[s], Unit: "s"}},

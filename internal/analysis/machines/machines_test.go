@@ -41,10 +41,10 @@ func TestBoots(t *testing.T) {
 		result.Boot{Group: "Desktops", Asked: at(100), Started: at(100), Answered: at(1)},
 		result.Boot{Group: "Desktops", Asked: at(100), Started: at(1), Answered: at(110)})
 	want := []string{
-		"20 VMs of Desktops were switched on together: half of them answered within 10 s of their start, the slowest " +
+		"20 VMs of Desktops were switched on together: half of them answered within 10 s of their start, 95 % within 19 s, the slowest " +
 			"after 20 s; all of them answered 20 s after they were asked for. " +
 			"median 10 95th percentile 19 longest 20 until all had answered 20",
-		"2 VMs of Desktops were switched on together: half of them answered within 30 s of their start, the slowest " +
+		"2 VMs of Desktops were switched on together: half of them answered within 30 s of their start, 95 % within 40 s, the slowest " +
 			"after 40 s; all of them answered 40 s after they were asked for. " +
 			"median 30 95th percentile 40 longest 40 until all had answered 40"}
 	if diff := cmp.Diff(want, ask(Boots, d)); diff != "" {

@@ -140,6 +140,7 @@ func (c *cluster) spec(ctx context.Context, n *lab.Node, v *vm) (qemu.Spec, erro
 		Name:        v.Name,
 		Accel:       c.accel,
 		CPUs:        v.CPUs,
+		Topology:    c.place.topology(),
 		MemoryBytes: v.MemoryBytes >> 20 << 20,
 		Kernel:      b.Kernel,
 		Initrd:      b.Initrd,
