@@ -565,6 +565,9 @@ func (c *cluster) Restore(ctx context.Context, tag, name string) error {
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
+	if on, err := c.machine(v).Running(); err != nil || on {
+		return errors.Join(fmt.Errorf("restore: vm %q: it is on: power it off first", name), err)
+	}
 	return c.withDisks(v).Restore(ctx, tag)
 }
 
