@@ -90,7 +90,8 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	s := settings{dir: v.Text("dir"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
 		agent: v.Text("agent"), power: v.Text("power"), kinds: c.PowerKinds, nodes: c.Nodes,
 		restarts: v.Text("ha") == "on",
-		sockets:  v.Count("sockets"), threads: v.Count("threads"), numa: v.Count("numa"), clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
+		sockets:  v.Count("sockets"), threads: v.Count("threads"), numa: v.Count("numa"),
+		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
 	if s.pins, err = readPins(v.Text("pins")); err != nil {
 		return nil, fmt.Errorf("target lab: option \"pins\": %w", err)
 	}
