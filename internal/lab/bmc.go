@@ -87,7 +87,8 @@ func (l *Lab) makeBMCs() error {
 	}
 	files := map[string]string{"password": password + "\n", "cert.pem": cert, "key.pem": key, "emulation": emulation}
 	for _, n := range l.Nodes() {
-		files[filepath.Base(n.bmcConf())] = fmt.Sprintf(lanConf, n.Name(), n.bmcAddress(), l.record.ID, l.dir, password, n.number)
+		files[filepath.Base(n.bmcConf())] = fmt.Sprintf(lanConf, n.Name(), n.bmcAddress(), l.record.ID, l.dir, password,
+			n.number)
 	}
 	for name, text := range files {
 		if err := writeFile(l.path("bmc", name), []byte(text)); err != nil {
