@@ -37,15 +37,19 @@ func TestScripts(t *testing.T) {
 			case "loop": // likewise
 				_, err := exec.LookPath("losetup")
 				return os.Getuid() == 0 && (err == nil || os.Getenv(needs.CIVariable) == "1"), nil
+			case "lab": // likewise
+				_, err := exec.LookPath("ipmi_sim")
+				return os.Getuid() == 0 && (err == nil || os.Getenv(needs.CIVariable) == "1"), nil
 			case "root":
 				return os.Getuid() == 0, nil
 			}
 			return false, errors.New("unknown condition " + name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
-			"loop":  loop,
-			"zip":   pack,
+			"exits":  exits,
+			"folder": folder,
+			"loop":   loop,
+			"zip":    pack,
 		},
 	})
 }
@@ -89,6 +93,24 @@ func loop(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Setenv(args[0], node)
 	ts.Setenv(args[0]+"_consent", fmt.Sprintf("loop %s inode %d", file, info.Sys().(*syscall.Stat_t).Ino))
+}
+
+// folder names a folder that is not there, with a short name as labs need: folder NAME. A lab that a failed script has
+// left there is taken down.
+func folder(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: folder NAME")
+	}
+	dir, err := os.MkdirTemp("", "lab")
+	ts.Check(err)
+	inner := filepath.Join(dir, "l")
+	ts.Setenv(args[0], inner)
+	ts.Defer(func() {
+		if _, err := os.Stat(inner); err == nil {
+			ts.Check(ts.Exec("plimsoll", "lab", "down", "--dir", inner))
+		}
+		ts.Check(os.Remove(dir))
+	})
 }
 
 // pack makes a zip of a folder: zip FILE FOLDER.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,6 +68,23 @@ func (a *app) labUp(dir *string) *cobra.Command {
 	return c
 }
 
+// openLab finds the lab and starts controllers of it again that are dead.
+func (a *app) openLab(ctx context.Context, dir string) (*lab.Lab, error) {
+	l, err := lab.Open(dir)
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "", "%w", err)
+	}
+	mended, err := l.Mend(ctx)
+	if len(mended) > 0 {
+		visible.Fprintf(a.err, "plimsoll: lab: controllers did not answer and were started again: %s\n",
+			strings.Join(mended, ", "))
+	}
+	if err != nil { // nodes can be looked at and switched without
+		visible.Fprintf(a.err, "plimsoll: %v\n", err)
+	}
+	return l, nil
+}
+
 // labStatus is what lab status --json prints.
 type labStatus struct {
 	ID      string    `json:"id"`
@@ -93,9 +111,9 @@ func (a *app) labStatus(dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Say what the nodes and the copies of the storage are like", Args: args(0, 0, "argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := lab.Open(*dir)
+			l, err := a.openLab(cmd.Context(), *dir)
 			if err != nil {
-				return exit.Errorf(exit.Failed, "", "%w", err)
+				return err
 			}
 			return a.labStatusOf(cmd.Context(), l)
 		},
@@ -168,10 +186,10 @@ func (a *app) labPower(dir *string) *cobra.Command {
 presses the power buttons of its guests first and returns when that has begun. With --wait it returns when the node
 is off, or on with its storage there and healed.`,
 		Example: "  plimsoll lab power 2 off\n  plimsoll lab power 2 on --wait 2m",
-		RunE: func(_ *cobra.Command, given []string) error {
-			l, err := lab.Open(*dir)
+		RunE: func(cmd *cobra.Command, given []string) error {
+			l, err := a.openLab(cmd.Context(), *dir)
 			if err != nil {
-				return exit.Errorf(exit.Failed, "", "%w", err)
+				return err
 			}
 			number, err := strconv.Atoi(given[0])
 			if err != nil {
@@ -238,9 +256,9 @@ a process of that node, which ends when the node's power is cut. Files are those
 of the command.`,
 		Example: "  plimsoll lab exec -- ping -c 1 10.77.0.11\n  plimsoll lab exec --node 1 -- ip address",
 		RunE: func(cmd *cobra.Command, given []string) error {
-			l, err := lab.Open(*dir)
+			l, err := a.openLab(cmd.Context(), *dir)
 			if err != nil {
-				return exit.Errorf(exit.Failed, "", "%w", err)
+				return err
 			}
 			command := exec.CommandContext(cmd.Context(), given[0], given[1:]...)
 			command.Stdin, command.Stdout, command.Stderr = a.in, a.out, a.err

@@ -20,8 +20,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/regular"
 	"plimsoll/internal/target"
@@ -84,66 +87,157 @@ func (l *Lab) makeBMCs() error {
 	}
 	files := map[string]string{"password": password + "\n", "cert.pem": cert, "key.pem": key, "emulation": emulation}
 	for _, n := range l.Nodes() {
-		files[n.Name()+".conf"] = fmt.Sprintf(lanConf, n.Name(), n.bmcAddress(), l.record.ID, l.dir, password, n.number)
+		files[filepath.Base(n.bmcConf())] = fmt.Sprintf(lanConf, n.Name(), n.bmcAddress(), l.record.ID, l.dir, password,
+			n.number)
 	}
 	for name, text := range files {
 		if err := writeFile(l.path("bmc", name), []byte(text)); err != nil {
 			return err
 		}
 	}
-	hub := filepath.Join(namespaces, l.hub())
 	for _, n := range l.Nodes() {
-		log, err := os.OpenFile(l.path("bmc", n.Name()+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-		if err != nil {
+		if err := n.startBMC(); err != nil {
 			return err
 		}
-		state := l.path("bmc", n.Name())
-		if err := os.MkdirAll(state, 0o700); err != nil {
-			return err
-		}
-		cmd := exec.Command("ipmi_sim", "-n", "-p", "-c", l.path("bmc", n.Name()+".conf"), "-f",
-			l.path("bmc", "emulation"), "-s", state)
-		cmd.Stdout, cmd.Stderr = log, log
-		err = spawn(hub, cmd)
-		log.Close()
-		if err != nil {
-			return fmt.Errorf("%s: bmc: %w", n.Name(), err)
-		}
-		go cmd.Wait() //nolint:errcheck // it ends with the lab
 	}
-	return l.part(hub, l.path("bmc", "redfish.log"), "redfish", l.dir)
+	return l.startRedfish()
+}
+
+// startBMC starts the node's controller, over IPMI.
+func (n *Node) startBMC() error {
+	l := n.lab
+	state := l.path("bmc", n.Name())
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(state+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command("ipmi_sim", "-n", "-p", "-c", n.bmcConf(), "-f", l.path("bmc", "emulation"), "-s", state)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := spawn(filepath.Join(namespaces, l.hub()), cmd); err != nil {
+		return fmt.Errorf("%s: bmc: %w", n.Name(), err)
+	}
+	go cmd.Wait() //nolint:errcheck // it ends with the lab
+	return nil
+}
+
+func (n *Node) bmcConf() string { return n.lab.path("bmc", n.Name()+".conf") }
+
+// startRedfish starts the one process that serves Redfish for all controllers.
+func (l *Lab) startRedfish() error {
+	return l.part(filepath.Join(namespaces, l.hub()), l.path("bmc", "redfish.log"), "redfish", l.dir)
+}
+
+// Mend starts controllers again that do not answer, which may have been killed or hang, and returns when they do. It
+// names them: "node2", or "redfish" for the service of all. While up or down is at work it leaves that alone.
+func (l *Lab) Mend(ctx context.Context) (mended []string, err error) {
+	dead := func() (ipmi []*Node, redfish bool) {
+		for _, n := range l.Nodes() {
+			if n.ipmiAnswers(ctx) != nil {
+				ipmi = append(ipmi, n)
+			}
+			redfish = redfish || n.redfishAnswers(ctx) != nil
+		}
+		return ipmi, redfish
+	}
+	hub := filepath.Join(namespaces, l.hub())
+	if nodes, redfish := dead(); len(nodes) == 0 && !redfish || !isNamespace(hub) {
+		return nil, nil // without its network the lab is beyond mending
+	}
+	unlock, err := lock(l.path(lockName), false)
+	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	defer unlock()
+	if !isNamespace(hub) {
+		return nil, nil
+	}
+	nodes, redfish := dead() // what another process has started meanwhile stays
+	limit, cancel := context.WithTimeout(ctx, killLimit)
+	defer cancel()
+	for _, n := range nodes {
+		if err := endOf(limit, hub, n.bmcConf()); err != nil {
+			return mended, fmt.Errorf("lab: %s: controller: %w", n.Name(), err)
+		}
+		if err := n.startBMC(); err != nil {
+			return mended, fmt.Errorf("lab: %w", err)
+		}
+		mended = append(mended, n.Name())
+	}
+	if redfish {
+		if err := endOf(limit, hub, "lab\x00part\x00redfish\x00"+l.dir); err != nil {
+			return mended, fmt.Errorf("lab: redfish: %w", err)
+		}
+		if err := l.startRedfish(); err != nil {
+			return mended, fmt.Errorf("lab: redfish: %w", err)
+		}
+		mended = append(mended, "redfish")
+	}
+	if err := l.waitBMCs(ctx); err != nil {
+		return mended, fmt.Errorf("lab: %w", err)
+	}
+	return mended, nil
+}
+
+// endOf kills the processes of a namespace whose command lines hold a text.
+func endOf(ctx context.Context, namespace, text string) error {
+	for {
+		alive := 0
+		if _, err := inside([]string{namespace}, func(pid, fd int) {
+			line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			if err == nil && strings.Contains(string(line), text) {
+				alive++
+				_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // one that is gone is fine, any other is seen again
+			}
+		}); err != nil || alive == 0 {
+			return err
+		}
+		if !sleep(ctx, 10*time.Millisecond) {
+			return fmt.Errorf("%d processes with %q do not end: %w", alive, text, ctx.Err())
+		}
+	}
 }
 
 // BMCAnswers says why the node's controller does not answer, over IPMI or Redfish; nil when it does.
 func (n *Node) BMCAnswers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	dial := func(network, port string) (net.Conn, error) {
-		c, err := n.lab.Dial(ctx, network, n.bmcAddress().String()+":"+port)
-		if err != nil {
-			return nil, err
-		}
-		deadline, _ := ctx.Deadline()
-		return c, c.SetDeadline(deadline)
-	}
-	// RMCP: an ASF presence ping, to which a pong of 28 bytes is the answer.
-	ping := []byte{6, 0, 0xff, 6, 0, 0, 0x11, 0xbe, 0x80, 1, 0, 0}
-	c, err := dial("udp", "623")
-	if err == nil {
-		_, err = c.Write(ping)
-		if err == nil {
-			_, err = c.Read(make([]byte, 64))
-		}
-		c.Close()
-	}
-	r, rerr := dial("tcp", "443")
-	if rerr == nil {
-		r.Close()
-	}
-	if err = errors.Join(err, rerr); err != nil {
+	if err := errors.Join(n.ipmiAnswers(ctx), n.redfishAnswers(ctx)); err != nil {
 		return fmt.Errorf("lab: %s: controller at %s: %w: %w", n.Name(), n.bmcAddress(), target.ErrNotAccessible, err)
 	}
 	return nil
+}
+
+const answerLimit = time.Second
+
+func (n *Node) ipmiAnswers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	c, err := n.lab.Dial(ctx, "udp", n.bmcAddress().String()+":623")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	deadline, _ := ctx.Deadline()
+	// RMCP: an ASF presence ping, to which a pong of 28 bytes is the answer.
+	_, err = c.Write([]byte{6, 0, 0xff, 6, 0, 0, 0x11, 0xbe, 0x80, 1, 0, 0})
+	if err = errors.Join(err, c.SetDeadline(deadline)); err == nil {
+		_, err = c.Read(make([]byte, 64))
+	}
+	return err
+}
+
+func (n *Node) redfishAnswers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	c, err := n.lab.Dial(ctx, "tcp", n.bmcAddress().String()+":443")
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // waitBMCs returns when all controllers answer.

@@ -334,8 +334,18 @@ func (l *Lab) makeVolume(ctx context.Context) error {
 	}
 	for _, args := range [][]string{append(create, "force"), append([]string{"volume", "set", volume}, options...),
 		{"volume", "start", volume}} {
-		if _, err := first.gluster(ctx, args...); err != nil {
-			return err
+		for {
+			_, err := first.gluster(ctx, args...)
+			if err == nil {
+				break
+			}
+			// Daemons that have just joined still tell each other of it, and on a busy machine take their time.
+			if !strings.Contains(err.Error(), "Another transaction is in progress") {
+				return err
+			}
+			if !sleep(ctx, 500*time.Millisecond) {
+				return fmt.Errorf("%w: %w", err, ctx.Err())
+			}
 		}
 	}
 	return nil

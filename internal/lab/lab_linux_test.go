@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,8 +31,13 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-	case len(args) == 3 && args[0] == "lab-up": // a process to be killed
-		if _, err := up(context.Background(), args[1], args[2], 3); err != nil {
+	case len(args) == 3 && killed[args[0]] != nil:
+		if err := killed[args[0]](args[1], args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case len(args) == 1 && filepath.Base(os.Args[0]) == guestProgram:
+		if err := guest(args[0]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -42,6 +50,55 @@ func TestMain(m *testing.M) {
 		needs.Print(os.Stderr)
 		os.Exit(code)
 	}
+}
+
+// killed are processes that tests kill in the middle of their work, by their first argument.
+var killed = map[string]func(dir, storage string) error{
+	"lab-up": func(dir, storage string) error {
+		_, err := up(context.Background(), dir, storage, 3)
+		return err
+	},
+	"lab-down": func(dir, _ string) error {
+		_, err := lab.Down(context.Background(), dir)
+		return err
+	},
+	"lab-cycle": func(dir, _ string) error {
+		l, err := lab.Open(dir)
+		for _, n := range l.Nodes() {
+			err = errors.Join(err, lab.Cycle(context.Background(), n.Power()))
+		}
+		return err
+	},
+}
+
+// guestProgram is the name of a process that has what a graceful shutdown needs of a guest: this name and a monitor.
+const guestProgram = "qemu-system-test"
+
+// guest ends by its power button, and leaves a file beside its socket when it was pressed.
+func guest(socket string) error {
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return err
+	}
+	c, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(c, `{"QMP": {}}`); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(c); lines.Scan(); {
+		if lines.Text() == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(c, `{"event": "NICE"}`+"\n"+`{"return": {}}`); err != nil {
+			return err
+		}
+		if strings.Contains(lines.Text(), "system_powerdown") {
+			return os.WriteFile(socket+".pressed", nil, 0o600)
+		}
+	}
+	return errors.New("the monitor was left")
 }
 
 func ExampleOpen() {
@@ -98,8 +155,8 @@ func down(t *testing.T, dir string) {
 	if spaces, _ := filepath.Glob("/run/netns/plimsoll-lab-" + id + "-*"); len(spaces) > 0 {
 		t.Errorf("%q remain", spaces)
 	}
-	if left := naming(t, dir); left != "" {
-		t.Errorf("processes remain:\n%s", left)
+	if left := naming(t, dir); len(left) > 0 {
+		t.Errorf("processes remain: %q", left)
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil || bytes.Contains(mounts, []byte(dir+"/")) {
@@ -107,16 +164,16 @@ func down(t *testing.T, dir string) {
 	}
 }
 
-// naming lists live processes whose command line names a folder.
-func naming(t *testing.T, dir string) (list string) {
+// naming lists live processes whose command line names a folder: number, space, command line.
+func naming(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if line, err := os.ReadFile(f); err == nil && bytes.Contains(line, []byte(dir+"/")) {
-			list += f + " " + string(line) + "\n"
+		if line, err := os.ReadFile(f); err == nil && bytes.Contains(line, []byte(dir)) {
+			list = append(list, filepath.Base(filepath.Dir(f))+" "+string(line))
 		}
 	}
 	return list
@@ -380,6 +437,186 @@ func TestKilledUp(t *testing.T) {
 				down(t, dir)
 				down(t, dir) // again is fine
 			})
+		}
+	}
+}
+
+// TestKilledDownAndPower kills lab down, and the switching of nodes, at several moments; down leaves nothing.
+func TestKilledDownAndPower(t *testing.T) {
+	for _, what := range []string{"lab-down", "lab-cycle"} {
+		for _, after := range []time.Duration{5, 20, 50, 120} {
+			t.Run(fmt.Sprintf("%s after %d ms", what, after), func(t *testing.T) {
+				l := made(t, lab.Shared, 3) // which is taken down in the end
+				cmd := exec.Command(os.Args[0], what, l.Dir(), lab.Shared)
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(after * time.Millisecond)
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				_ = cmd.Wait() // it was killed
+				if what == "lab-down" {
+					return
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				for _, n := range l.Nodes() { // each can be switched again
+					if err := lab.Cycle(ctx, n.Power()); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := l.WaitReady(ctx, l.Nodes()...); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestMend kills controllers: the next who asks starts them again, and nothing else.
+func TestMend(t *testing.T) {
+	l := made(t, lab.Shared, 2)
+	kill := func(text string) {
+		t.Helper()
+		for _, f := range naming(t, l.Dir()) {
+			pid, line, _ := strings.Cut(f, " ")
+			if number, err := strconv.Atoi(pid); err == nil && strings.Contains(line, text) {
+				if err := syscall.Kill(number, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+		t.Fatalf("no process with %q", text)
+	}
+	n := l.Nodes()[1]
+	for _, c := range []struct {
+		dies []string
+		want string
+	}{
+		{nil, "[]"}, {[]string{"bmc/node2.conf"}, "[node2]"}, {[]string{"\x00redfish\x00"}, "[redfish]"},
+		{[]string{"\x00redfish\x00", "bmc/node1.conf", "bmc/node2.conf"}, "[node1 node2 redfish]"}, {nil, "[]"},
+	} {
+		for _, text := range c.dies {
+			kill(text)
+		}
+		for len(c.dies) > 0 && n.BMCAnswers(t.Context()) == nil {
+			time.Sleep(10 * time.Millisecond) // the kernel's pace
+		}
+		if mended, err := l.Mend(t.Context()); err != nil || fmt.Sprint(mended) != c.want {
+			t.Errorf("after %q: %v, %v, want %s", c.dies, mended, err, c.want)
+		}
+		if err := errors.Join(l.Nodes()[0].BMCAnswers(t.Context()), n.BMCAnswers(t.Context())); err != nil {
+			t.Errorf("after %q: %v", c.dies, err)
+		}
+	}
+	if _, ready, err := n.State(t.Context()); !ready || err != nil {
+		t.Errorf("the node: ready %t, %v", ready, err)
+	}
+}
+
+// TestShutdownOfGuests lets a guest end by its power button before its node is off.
+func TestShutdownOfGuests(t *testing.T) {
+	l := made(t, lab.Shared, 1)
+	n := l.Nodes()[0]
+	program := filepath.Join(t.TempDir(), guestProgram)
+	if err := os.Symlink(os.Args[0], program); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(n.Guests(), "one.qmp")
+	cmd := exec.Command(program, socket)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := n.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := errors.Join(n.Power().Shutdown(ctx), n.WaitOff(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the guest was killed and did not end: %v: %s", err, said.Bytes())
+	}
+	if _, err := os.Stat(socket + ".pressed"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLossOfMost cuts two nodes of three: who writes is refused and does not hang. Then the last one goes, too; when
+// all are back what was acknowledged is there.
+func TestLossOfMost(t *testing.T) {
+	l := made(t, lab.Gluster, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	nodes := l.Nodes()
+	f, err := os.Create(filepath.Join(nodes[0].Mount(), "disk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := bytes.Repeat([]byte("plimsoll"), 8192)
+	var kept []byte
+	write := func() error {
+		_, err := f.WriteAt(block, int64(len(kept)))
+		return errors.Join(err, f.Sync())
+	}
+	for range 5 {
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, block...)
+	}
+	for _, n := range nodes[1:] {
+		if err := n.Power().PowerOff(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { // a block or two may be taken before the loss is noticed, and then none
+		for range 100 {
+			if err := write(); err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("one copy of three is written alone")
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("writes without a quorum hang")
+	}
+	if err := nodes[0].Power().PowerOff(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err == nil {
+		t.Error("a file of a node without power is closed as if it were kept")
+	}
+	if r, err := l.Replication(ctx); err == nil || r.Heals != -1 {
+		t.Errorf("without any node: %v, %v", r, err)
+	}
+	for _, n := range nodes {
+		if err := n.Power().PowerOn(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(l.WaitReady(ctx, nodes...), l.WaitHealed(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		got, err := os.ReadFile(filepath.Join(n.Mount(), "disk"))
+		if err != nil || !bytes.HasPrefix(got, kept) {
+			t.Errorf("%s: %d bytes, %v: not what was acknowledged", n.Name(), len(got), err)
 		}
 	}
 }

@@ -162,6 +162,9 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	if l != nil {
 		facts.ClusterName, storage, folder, nodes = "lab "+l.ID(), l.Storage(), l.Dir(), l.Nodes()
+		if _, err := l.Mend(ctx); err != nil && p.power != "button" { // nodes are switched by their controllers
+			objections = append(objections, fmt.Errorf("target lab: %w", err))
+		}
 		for _, n := range nodes {
 			if state, ready, err := n.State(ctx); err != nil || !ready {
 				objections = append(objections, fmt.Errorf("target lab: node %q: power %s, ready %t: see plimsoll lab "+
