@@ -72,3 +72,32 @@ func TestMeasuredClocks(t *testing.T) {
 		})
 	}
 }
+
+// A tool without a clock is as old as its command, where the host tells when that began, and not as the job, which had
+// to be made ready first.
+func TestReportsWithoutAClock(t *testing.T) {
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	j := l.Start("vm", "G", "W", 1)
+	j.Clockless = true
+	ready := l.Now.Add(40 * time.Second)
+	l.Now = ready
+	j.Sink.Begun(ready)
+	j.Desc.Began = ready
+	for range 10 {
+		l.Second(func() {
+			j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+			j.ReportAt(l.Now.Sub(ready))
+		})
+	}
+	if heard := j.Sink.Heard(); !heard.Equal(l.Now) {
+		t.Errorf("recorded: the last report is of %v, want %v", heard, l.Now)
+	}
+	j.End("finished")
+	l.Event(result.KindPhase, "teardown", "")
+	l.Must(l.Recorder.Close())
+	w := collected(l, nil).Workloads[0]
+	if !w.Start.Equal(ready) || !w.End.Equal(l.Now) {
+		t.Errorf("collected: from %v to %v, want %v to %v", w.Start, w.End, ready, l.Now)
+	}
+}

@@ -127,6 +127,9 @@ type replay struct {
 
 var _ workload.Sink = (*replay)(nil)
 
+// begun is when a job's command began, as far as its host could tell; else when the job did.
+func (k *track) begun() time.Time { return tally.Later(k.job.Start, k.job.Began) }
+
 // Report implements workload.Sink.
 func (p *replay) Report(r workload.Report) {
 	k := p.track
@@ -136,12 +139,12 @@ func (p *replay) Report(r workload.Report) {
 	}
 	clockless := r.Time.IsZero()
 	if clockless {
-		r.Time = tally.Later(tally.Untimed(r, k.job.Start, k.end), p.prev.At).UTC()
+		r.Time = tally.Later(tally.Untimed(r, k.begun(), k.end), p.prev.At).UTC()
 	}
 	switch {
 	case len(k.marks) > 0:
 	case clockless:
-		p.zero(k.job.Start)
+		p.zero(k.begun())
 	default:
 		p.begin(r)
 	}

@@ -18,6 +18,13 @@ func (k keeper) Report(r workload.Report) {
 	k.Sink.Report(r)
 }
 
+// Begun implements workload.Beginner.
+func (k keeper) Begun(at time.Time) {
+	if b, ok := k.Sink.(workload.Beginner); ok {
+		b.Begun(at)
+	}
+}
+
 // tracer is a keeper before a sink that takes points as well.
 type tracer struct {
 	keeper

@@ -61,6 +61,7 @@ type Job struct {
 	vm    *vmState
 	load  *load
 	start time.Time
+	begun time.Time // its command, where the host can tell; else start
 	meter *tally.Meter
 	ticks []tally.Mark // reports not yet wholly passed by the ticks written; ticks[0] is at or before the next tick
 	marks []tally.Mark // the array in which ticks lie, from its beginning
@@ -218,7 +219,7 @@ func (j *Job) place(rep workload.Report) time.Time {
 	now := j.r.now()
 	floor := j.ticks[len(j.ticks)-1].At
 	if rep.Time.IsZero() {
-		return tally.Later(tally.Untimed(rep, j.start, now), floor).Round(0).UTC()
+		return tally.Later(tally.Untimed(rep, tally.Later(j.start, j.begun), now), floor).Round(0).UTC()
 	}
 	if c := j.vm.clock; c.known {
 		if !j.bounded {
@@ -286,6 +287,13 @@ func (j *Job) ClockSeconds() (first float64, now *float64) {
 		return 0, nil
 	}
 	return j.ahead.Round(time.Millisecond).Seconds(), nil
+}
+
+// Begun implements workload.Beginner.
+func (j *Job) Begun(at time.Time) {
+	j.vm.mu.Lock()
+	defer j.vm.mu.Unlock()
+	j.begun = at
 }
 
 func (j *Job) Heard() time.Time { return j.ticks[len(j.ticks)-1].At }

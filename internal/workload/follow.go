@@ -63,6 +63,9 @@ func Follow(ctx context.Context, env Env, job Job, parser Parser, words Words) (
 		}
 		return Outcome{}, fmt.Errorf("start: workload %s on %s: %w", name, env.Host.Name(), err)
 	}
+	if b, ok := env.Sink.(Beginner); ok && !began.At.IsZero() {
+		b.Begun(began.At)
+	}
 	f := &follower{env: env, job: job, process: process, parser: parser, words: words}
 	outcome, err := f.run(ctx)
 	outcome.Began = began

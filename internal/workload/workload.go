@@ -231,6 +231,12 @@ type Sink interface {
 	Warn(text string)
 }
 
+// Beginner is implemented by sinks that want to know when the command began, where the host can tell: what it prints
+// without a time is that old, and not as old as the job, which had to be made ready first.
+type Beginner interface {
+	Begun(at time.Time)
+}
+
 // Point is the counters of a modelled job at a moment between two reports, by what its operations do with blocks:
 // reads, writes, discards. They are cumulative, as in a Report.
 type Point struct {

@@ -62,13 +62,14 @@ type Lab struct {
 
 // Job is a start of a workload that does so many operations per second.
 type Job struct {
-	lab   *Lab
-	Desc  result.RawJob
-	Sink  *record.Job
-	Raw   io.WriteCloser
-	Next  workload.Report
-	began time.Time
-	Skew  time.Duration // of the tool's clock
+	lab       *Lab
+	Desc      result.RawJob
+	Sink      *record.Job
+	Raw       io.WriteCloser
+	Next      workload.Report
+	began     time.Time
+	Skew      time.Duration // of the tool's clock
+	Clockless bool          // its reports say no time of their own
 }
 
 var Epoch = time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
@@ -149,6 +150,9 @@ func (j *Job) Report() { j.ReportAt(j.lab.Now.Sub(j.began)) }
 // ReportAt sends the state of the job when it was that old.
 func (j *Job) ReportAt(age time.Duration) {
 	j.Next.Time, j.Next.Elapsed = j.lab.Now.Add(j.Skew), age
+	if j.Clockless {
+		j.Next.Time = time.Time{}
+	}
 	b, err := json.Marshal(j.Next)
 	j.lab.Must(err)
 	_, err = j.Raw.Write(append(b, '\n'))

@@ -74,23 +74,23 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	own := lab.Options{}
-	folder := os.TempDir()
+	folder, storage, nodes := os.TempDir(), p.storage, cmp.Or(p.nodes, usualNodes)
 	if l != nil {
-		folder = l.Dir()
+		folder, storage, nodes = l.Dir(), l.Storage(), len(l.Nodes())
 	} else if own, err = p.planned(r.StateDir); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	if free := freeBytes(folder); free >= 0 && free < r.DiskBytes {
-		return nil, fmt.Errorf("provision: disk space: %d bytes needed, %d free in %s", r.DiskBytes, free, folder)
+	if free := room(folder, storage, nodes); free >= 0 && free < r.DiskBytes {
+		return nil, fmt.Errorf("provision: disk space: %d bytes needed, room for %d in %s", r.DiskBytes, free, folder)
 	}
 	if free := freeMemory(); free >= 0 && free < r.MemoryBytes {
 		return nil, fmt.Errorf("provision: memory: %d bytes needed, %d available", r.MemoryBytes, free)
 	}
-	image, proof, err := p.boots(ctx)
+	b, err := p.boots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	c := &cluster{place: p, image: image, accel: proof.Accel, dir: r.StateDir, log: r.Log,
+	c := &cluster{place: p, image: b.image, accel: b.proof.Accel, dir: r.StateDir, log: r.Log,
 		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*handle{}, group: p.clock.Group(),
 		state:  state{Lab: own.Dir, Made: l == nil, Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
@@ -564,6 +564,9 @@ func (c *cluster) Restore(ctx context.Context, tag, name string) error {
 	v, err := c.get(name)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
+	}
+	if on, err := c.machine(v).Running(); err != nil || on {
+		return errors.Join(fmt.Errorf("restore: vm %q: it is on: power it off first", name), err)
 	}
 	return c.withDisks(v).Restore(ctx, tag)
 }

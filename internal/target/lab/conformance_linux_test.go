@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/lab"
 	"plimsoll/internal/target"
 	"plimsoll/internal/target/targettest"
 )
@@ -21,6 +22,7 @@ import (
 func TestConformance(t *testing.T) {
 	l := shared(t)
 	targettest.Run(t, func(t testing.TB) targettest.Place {
+		l.wake(t)
 		dir := t.TempDir()
 		w := &watched{}
 		return targettest.Place{
@@ -34,9 +36,27 @@ func TestConformance(t *testing.T) {
 			Commands:      targettest.Shell,
 			Alive:         w.alive,
 			Rounds:        1,
+			Slow:          true,
 			Remains:       l.remains,
 		}
 	})
+}
+
+// wake switches on the nodes that the last subtest has left off.
+func (l made) wake(t testing.TB) {
+	t.Helper()
+	opened, err := lab.Open(l.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range opened.Nodes() {
+		if err := n.Power().PowerOn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := opened.WaitReady(t.Context(), opened.Nodes()...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // watched is a place whose clusters are asked what lives in their guests.

@@ -233,6 +233,76 @@ func TestGuestsOutliveNodes(t *testing.T) {
 	}
 }
 
+// Where no lab is up a run makes one, which a fresh process removes with all that is in it, also when nobody has closed
+// it and when it is removed already.
+func TestLabOfTheRun(t *testing.T) {
+	needs.Lab(t, false)
+	needs.QEMU(t)
+	t.Setenv("PLIMSOLL_LAB", "/nowhere/lab")
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	o := target.Options{"agent": built(t), "storage": lab.Shared}
+	fresh := func() target.Target {
+		p, err := place.Provider{}.New(target.Config{Nodes: 2, Options: o})
+		must(t, err)
+		return p
+	}
+	facts, err := fresh().Check(t.Context())
+	must(t, err)
+	var nodes []string
+	for _, n := range facts.Nodes {
+		nodes = append(nodes, n.Name+" "+n.Address)
+	}
+	if d := cmp.Diff([]string{"node1 10.77.0.11", "node2 10.77.0.12"}, nodes); d != "" {
+		t.Error(d)
+	}
+	labs := func() int {
+		found, err := filepath.Glob(filepath.Join(temporary, "plimsoll-lab-*", "lab.json"))
+		must(t, err)
+		return len(found)
+	}
+	if labs() != 0 {
+		t.Error("a check has made a lab")
+	}
+	state := t.TempDir()
+	t.Cleanup(func() { _, _ = fresh().Destroy(context.Background(), state) })
+	c, err := fresh().Provision(t.Context(), target.Request{RunID: "own", StateDir: state, Log: t.Logf})
+	must(t, err)
+	maker, _ := target.As[target.VMMaker](c)
+	power, _ := target.As[target.VMPower](c)
+	must(t, maker.CreateTemplate(t.Context(), target.Template{Name: "one", Group: "G", CPUs: 1,
+		MemoryBytes: 192 << 20, DiskBytes: []int64{64 << 20}}))
+	must(t, power.PowerOn(t.Context(), []string{"one"}, 1))
+	if labs() != 1 {
+		t.Errorf("%d labs for one run", labs())
+	}
+	must(t, c.Close())
+	for range 2 {
+		if remains, err := fresh().Destroy(t.Context(), state); err != nil || len(remains) > 0 {
+			t.Errorf("destroy: %v, %v", remains, err)
+		}
+		if labs() != 0 {
+			t.Error("destroy has left the lab")
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(state, "*", "*")); len(left) > 0 {
+		t.Errorf("destroy has left %q", left)
+	}
+}
+
+// A lab with other nodes than asked for is objected to.
+func TestNodesOfALab(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "lab.json"),
+		[]byte(`{"version": 1, "id": "abcdef", "nodes": 2, "storage": "shared"}`), 0o600))
+	p, err := place.Provider{}.New(target.Config{Nodes: 3, Options: target.Options{"dir": dir}})
+	must(t, err)
+	_, err = p.Check(t.Context())
+	if want := "target lab: nodes 3: the lab in " + dir + " has 2"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // Every option that cannot be taken is objected to at once.
 func Example() {
 	_, err := place.Provider{}.New(target.Config{Options: target.Options{"image": "windows", "memory": "1MiB"}})

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,7 @@ import (
 	"plimsoll/internal/guest"
 	"plimsoll/internal/lab"
 	"plimsoll/internal/qemu"
+	"plimsoll/internal/remote"
 	"plimsoll/internal/target"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -104,17 +106,41 @@ func (p *place) images() (guest.Config, error) {
 	return c, nil
 }
 
+// found is what this process has found of images, by what they are built of: asking the package manager takes seconds.
+var found struct {
+	sync.Mutex
+	images map[[3]string]booting
+}
+
+// booting is an image and how guests that boot it are run.
+type booting struct {
+	image guest.Image
+	proof qemu.Proof
+}
+
 // boots is the image of the guests, built if it is in no cache, and how they are run.
-func (p *place) boots(ctx context.Context) (image guest.Image, proof qemu.Proof, err error) {
+func (p *place) boots(ctx context.Context) (b booting, err error) {
 	c, err := p.images()
 	if err != nil {
-		return image, proof, err
+		return b, err
 	}
-	if image, err = guest.Build(ctx, c); err != nil {
-		return image, proof, err
+	found.Lock()
+	defer found.Unlock()
+	key := [3]string{string(c.Kind), c.Cache, c.Agent}
+	if b, ok := found.images[key]; ok && remote.Exists(b.image.Kernel) {
+		return b, nil
 	}
-	proof, err = qemu.Accelerator(ctx, image.Kernel, c.Cache)
-	return image, proof, err
+	if b.image, err = guest.Build(ctx, c); err != nil {
+		return b, err
+	}
+	if b.proof, err = qemu.Accelerator(ctx, b.image.Kernel, c.Cache); err != nil {
+		return b, err
+	}
+	if found.images == nil {
+		found.images = map[[3]string]booting{}
+	}
+	found.images[key] = b
+	return b, nil
 }
 
 // Check implements target.Target. The one thing that it makes is the image, in its cache.
@@ -154,10 +180,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			objections = append(objections, err)
 		}
 	}
-	facts.FreeBytes = freeBytes(folder)
-	if copies := int64(min(len(nodes), 3)); storage == lab.Gluster && copies > 0 {
-		facts.FreeBytes /= copies
-	}
+	facts.FreeBytes = room(folder, storage, len(nodes))
 	for i, n := range nodes {
 		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: n.Name(), Power: p.power, Cores: runtime.NumCPU(),
 			MemoryBytes: totalMemory(), Address: n.Address().String()})
@@ -168,22 +191,23 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	facts.Lacking("the lab has no such thing")
 	facts.Missing[target.ClusterMetrics] = "nodes share this machine's processors and disks: see its own counters"
+	facts.Missing[target.PlaybookHosts] = "no playbook is run in guests yet"
 	facts.Missing[target.VMExporters] = "guests are in namespaces of the lab: the agent's own page is read"
 	facts.Notes = []string{fmt.Sprintf("Guests have at most %v of memory, whatever the scenario gives them (option memory). "+
 		"All nodes share this machine: what is measured there is no cluster's speed.", unit.Bytes(p.memory))}
 	facts.VMMemoryBytes = p.memory + overhead
-	image, proof, err := p.boots(ctx)
+	b, err := p.boots(ctx)
 	if err == nil {
 		facts.Pace = target.Pace{Clone: time.Second, VMOn: 20 * time.Second, NodeOn: 15 * time.Second,
 			Migration: 3 * time.Second}
 		facts.Environment = append(facts.Environment,
-			result.Fact{Group: "lab", Name: "acceleration", Value: proof.Reason},
-			result.Fact{Group: "lab", Name: "guest image", Value: string(image.Kind) + " " + image.ID},
+			result.Fact{Group: "lab", Name: "acceleration", Value: b.proof.Reason},
+			result.Fact{Group: "lab", Name: "guest image", Value: string(b.image.Kind) + " " + b.image.ID},
 			result.Fact{Group: "lab", Name: "storage", Value: storage},
 		)
-		if p.memory < image.MemoryBytes {
+		if p.memory < b.image.MemoryBytes {
 			err = fmt.Errorf("target lab: option \"memory\": %v: image %s boots with %v or more", unit.Bytes(p.memory),
-				image.Kind, unit.Bytes(image.MemoryBytes))
+				b.image.Kind, unit.Bytes(b.image.MemoryBytes))
 		}
 	}
 	return facts, errors.Join(append(objections, err)...)
@@ -217,12 +241,17 @@ const (
 	restartsAtOnce = 4
 )
 
-func freeBytes(folder string) int64 {
+// room is what fits into a folder of each byte as many copies as the storage keeps, -1 if that cannot be told.
+func room(folder, storage string, nodes int) int64 {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {
 		return -1
 	}
-	return int64(s.Bavail) * s.Bsize
+	free := int64(s.Bavail) * s.Bsize
+	if storage == lab.Gluster {
+		free /= int64(max(1, min(nodes, 3)))
+	}
+	return free
 }
 
 func freeMemory() int64  { return memory("MemAvailable") }

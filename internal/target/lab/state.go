@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"plimsoll/internal/lab"
 	"plimsoll/internal/qemu"
@@ -100,23 +101,47 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	if gone {
 		return remains, errors.Join(err, os.RemoveAll(filepath.Join(stateDir, "vm")))
 	}
-	removed := false
-	for _, n := range l.Nodes() {
-		if _, ready, e := n.State(ctx); e == nil && ready && !removed {
-			e := os.RemoveAll(filepath.Join(n.Mount(), s.Run))
-			removed = e == nil
-			err = errors.Join(err, e)
-		}
-	}
-	if !removed {
+	if e := removeFolder(ctx, l, s.Run); e != nil {
 		remains = append(remains, "folder "+s.Run+" on the lab's storage")
-		err = errors.Join(err, errors.New("destroy: no node could remove the run's folder: switch one on"))
+		err = errors.Join(err, fmt.Errorf("destroy: %w", e))
 	}
 	if err == nil {
 		err = os.RemoveAll(filepath.Join(stateDir, "vm"))
 	}
 	return remains, err
 }
+
+// removeFolder removes a run's folder by a node that is ready. Where there is none, as after a run that was killed in
+// the dark, the nodes are switched on.
+func removeFolder(ctx context.Context, l *lab.Lab, run string) error {
+	nodes := l.Nodes()
+	ready := func() *lab.Node {
+		for _, n := range nodes {
+			if _, is, err := n.State(ctx); err == nil && is {
+				return n
+			}
+		}
+		return nil
+	}
+	n := ready()
+	if n == nil {
+		for _, n := range nodes {
+			if err := n.Power().PowerOn(ctx); err != nil {
+				return err
+			}
+		}
+		limited, cancel := context.WithTimeout(ctx, wakeLimit)
+		defer cancel()
+		err := l.WaitReady(limited, nodes...)
+		if n = ready(); n == nil {
+			return errors.Join(errors.New("no node is ready to remove the run's folder: see plimsoll lab status"), err)
+		}
+	}
+	return os.RemoveAll(filepath.Join(n.Mount(), run))
+}
+
+// wakeLimit is how long nodes may take to be ready again.
+const wakeLimit = 3 * time.Minute
 
 // takeDown removes a lab of the run's own with all that is in it, guests and disks.
 func takeDown(ctx context.Context, s state, stateDir string) (remains []string, err error) {

@@ -12,17 +12,17 @@ import (
 )
 
 var hostTests = []subtest{
-	{name: "command output and exit", run: commandOutput},
-	{name: "command that cannot start", run: commandCannotStart},
-	{name: "kill ends the unit", run: killEndsUnit},
-	{name: "children left behind are ended", run: orphansEnd},
-	{name: "waiting with a limit", run: waitingWithLimit},
-	{name: "usage counts children", run: usageCountsChildren},
-	{name: "staging", run: staging},
-	{name: "files", run: files},
-	{name: "files stay below the working folder", run: filesStayBelow},
-	{name: "cancelled context on a host", run: hostCancelled},
-	{name: "output is followed while it is written", run: outputIsFollowed},
+	{name: "command output and exit", gentle: true, run: commandOutput},
+	{name: "command that cannot start", gentle: true, run: commandCannotStart},
+	{name: "kill ends the unit", gentle: true, run: killEndsUnit},
+	{name: "children left behind are ended", gentle: true, run: orphansEnd},
+	{name: "waiting with a limit", gentle: true, run: waitingWithLimit},
+	{name: "usage counts children", gentle: true, run: usageCountsChildren},
+	{name: "staging", gentle: true, run: staging},
+	{name: "files", gentle: true, run: files},
+	{name: "files stay below the working folder", gentle: true, run: filesStayBelow},
+	{name: "cancelled context on a host", gentle: true, run: hostCancelled},
+	{name: "output is followed while it is written", gentle: true, run: outputIsFollowed},
 }
 
 func commandOutput(t *testing.T, b *bench) {

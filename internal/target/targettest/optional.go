@@ -23,22 +23,22 @@ var (
 
 var optionalTests = []subtest{
 	{name: "node power-off takes its VMs down", needs: power, run: nodePowerOff},
-	{name: "node power objections", needs: power, run: nodePowerObjections},
+	{name: "node power objections", needs: power, gentle: true, run: nodePowerObjections},
 	{name: "node power controllers", needs: power, run: powerControllers},
 	{name: "node shutdown", needs: shutdown, run: nodeShutdown},
 	{name: "operations on VMs of a node that is off", needs: power, run: operationsOnDeadNode},
 	{name: "snapshot and restore", needs: snapshots, run: snapshotAndRestore},
-	{name: "snapshot of running commands", needs: snapshots, run: snapshotRunning},
+	{name: "snapshot of running commands", needs: snapshots, gentle: true, run: snapshotRunning},
 	{name: "snapshot objections", needs: snapshots, run: snapshotObjections},
-	{name: "live migration", needs: migration, run: liveMigration},
+	{name: "live migration", needs: migration, gentle: true, run: liveMigration},
 	{name: "migrated VM dies with its new node", needs: append(slices.Clone(power), target.LiveMigration),
 		run: migratedDiesWithNode},
 	{name: "HA and balancing rules", needs: []target.Capability{target.AvailabilityRules}, run: availabilityRules},
 	{name: "storage migration", needs: []target.Capability{target.StorageMigration}, run: storageMigration},
 	{name: "addresses", needs: []target.Capability{target.PlaybookHosts}, run: addresses},
 	{name: "cluster metrics", needs: []target.Capability{target.ClusterMetrics}, run: clusterMetrics},
-	{name: "host counters", run: hostCounters},
-	{name: "endpoints", run: endpoints},
+	{name: "host counters", gentle: true, run: hostCounters},
+	{name: "endpoints", gentle: true, run: endpoints},
 }
 
 // state asserts the power state of a node.

@@ -42,6 +42,8 @@ type Place struct {
 	Machines []string
 	// Rounds is how often calls are made at once, where that takes long; 0: three times.
 	Rounds int
+	// Slow says that machines take long to start: subtests that leave them as they were have the same ones.
+	Slow bool
 	// Remains lists what is left of the run outside its state folder: files, processes, groups, VMs.
 	Remains func() []string
 }
@@ -88,20 +90,22 @@ var Shell = Commands{
 type Factory func(testing.TB) Place
 
 type subtest struct {
-	name  string
-	needs []target.Capability
-	run   func(*testing.T, *bench)
+	name   string
+	needs  []target.Capability
+	gentle bool // to its machines: they are as they were afterwards, but for files that nobody asks for
+	run    func(*testing.T, *bench)
 }
 
 // Run holds the places that the factory makes to the contract.
 func Run(t *testing.T, factory Factory) {
-	facts, err := factory(t).New().Check(t.Context())
+	first := factory(t)
+	facts, err := first.New().Check(t.Context())
 	if err != nil {
 		t.Fatalf("check: %v", err)
 	}
 	skipped := map[target.Capability]int{}
 	tests := slices.Concat(clusterTests, hostTests, machineTests, optionalTests, destroyTests)
-	for _, s := range tests {
+	run := func(t *testing.T, s subtest, open func(testing.TB) *bench) {
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range s.needs {
 				if !facts.Can(c) {
@@ -109,8 +113,24 @@ func Run(t *testing.T, factory Factory) {
 					t.Skipf("not claimed: %s (%s)", c, facts.Missing[c])
 				}
 			}
-			s.run(t, open(t, factory))
+			s.run(t, open(t))
 		})
+	}
+	if first.Slow {
+		t.Run("on the same machines", func(t *testing.T) {
+			b := open(t, factory)
+			machines := b.running(sharedMachines)
+			for _, s := range tests {
+				if s.gentle {
+					run(t, s, func(t testing.TB) *bench { return b.lent(t, machines) })
+				}
+			}
+		})
+	}
+	for _, s := range tests {
+		if !s.gentle || !first.Slow {
+			run(t, s, func(t testing.TB) *bench { return open(t, factory) })
+		}
 	}
 	total := 0
 	for c, n := range skipped {
@@ -147,6 +167,18 @@ func MachinesOf(c target.Cluster) Machines {
 	return m
 }
 
+// sharedMachines are as many as a gentle subtest wants at most.
+const sharedMachines = 3
+
+// lent is the bench for one more subtest, with machines that run.
+func (b *bench) lent(t testing.TB, machines []string) *bench {
+	l := *b
+	ctx, cancel := context.WithTimeout(context.Background(), 3*Limit)
+	t.Cleanup(cancel)
+	l.t, l.ctx, l.place.Machines = t, ctx, machines
+	return &l
+}
+
 func open(t testing.TB, factory Factory) *bench {
 	t.Helper()
 	p := factory(t)
@@ -167,6 +199,8 @@ func open(t testing.TB, factory Factory) *bench {
 		if err := b.cluster.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
+		ctx, cancelled := context.WithTimeout(context.Background(), 3*Limit)
+		defer cancelled()
 		if remains, err := p.New().Destroy(ctx, p.Request.StateDir); err != nil || len(remains) > 0 {
 			t.Errorf("destroy: %v; remains: %q", err, remains)
 		}
