@@ -134,7 +134,12 @@ func made(t *testing.T, storage string, nodes int) *lab.Lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { down(t, dir) })
+	t.Cleanup(func() {
+		down(t, dir)
+		if spaces, _ := filepath.Glob("/run/netns/plimsoll-lab-" + l.ID() + "-*"); len(spaces) > 0 {
+			t.Errorf("%q remain", spaces) // also where a down that was killed took the record away
+		}
+	})
 	return l
 }
 
