@@ -226,7 +226,7 @@ func (x *execution) provision(ctx context.Context) error {
 		Migrated: func(m result.Migration) {
 			x.record(result.Event{Kind: result.KindMigration, Name: m.VM, Data: map[string]any{result.KindMigration: m},
 				Text: fmt.Sprintf("moved to node %d within %.1f s and stood still for %.3f s of it", m.To, m.Seconds,
-					m.StillSecs)})
+					m.StillSeconds)})
 		},
 	})
 	if err != nil {

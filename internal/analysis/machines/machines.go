@@ -67,14 +67,14 @@ func migrations(v *view.Run) (out []result.Finding) {
 	var order []string
 	took, still := map[string][]float64{}, map[string][]float64{}
 	for _, m := range v.Data.Migrations {
-		if !view.IsFinite(m.Seconds) || !view.IsFinite(m.StillSecs) || m.Seconds < 0 || m.StillSecs < 0 {
+		if !view.IsFinite(m.Seconds) || !view.IsFinite(m.StillSeconds) || m.Seconds < 0 || m.StillSeconds < 0 {
 			continue
 		}
 		if took[m.Group] == nil {
 			order = append(order, m.Group)
 		}
 		took[m.Group] = append(took[m.Group], m.Seconds)
-		still[m.Group] = append(still[m.Group], m.StillSecs)
+		still[m.Group] = append(still[m.Group], m.StillSeconds)
 	}
 	for _, group := range order {
 		t, s := took[group], still[group]

@@ -58,13 +58,16 @@ func TestBoots(t *testing.T) {
 func TestMigrations(t *testing.T) {
 	t.Parallel()
 	d := &result.Data{Migrations: []result.Migration{
-		{Group: "A", Seconds: 3, StillSecs: 0.5}, {Group: "B", Seconds: 1, StillSecs: 0.25},
-		{Group: "A", Seconds: 2, StillSecs: 0.75}, {Group: "A", Seconds: math.NaN()}, {Group: "A", StillSecs: -1}}}
+		{Group: "A", Seconds: 3, StillSeconds: 0.5}, {Group: "B", Seconds: 1, StillSeconds: 0.25},
+		{Group: "A", Seconds: 2, StillSeconds: 0.75}, {Group: "A", Seconds: math.NaN()},
+		{Group: "A", StillSeconds: -1}}}
 	want := []string{
-		"VMs of A moved to another node 2 times while they ran: the longest move took 3 s, and none stood still for more " +
-			"than 750 ms. median duration 2 longest duration 3 median standstill 0.5 longest standstill 0.75",
-		"VMs of B moved to another node once while they ran: the longest move took 1 s, and none stood still for more " +
-			"than 250 ms. median duration 1 longest duration 1 median standstill 0.25 longest standstill 0.25"}
+		"VMs of A moved to another node 2 times while they ran: the longest move " +
+			"took 3 s, and none stood still for " +
+			"more than 750 ms. median duration 2 longest duration 3 median standstill 0.5 longest standstill 0.75",
+		"VMs of B moved to another node once while they ran: the longest move " +
+			"took 1 s, and none stood still for " +
+			"more than 250 ms. median duration 1 longest duration 1 median standstill 0.25 longest standstill 0.25"}
 	if diff := cmp.Diff(want, ask(Migrations, d)); diff != "" {
 		t.Error(diff)
 	}

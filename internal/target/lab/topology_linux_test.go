@@ -57,7 +57,7 @@ func TestTopologyBootsAndMoves(t *testing.T) {
 		}
 	}
 	if len(moves) != 1 || moves[0].VM != "one" || moves[0].Group != "G" || moves[0].From != 0 || moves[0].To != 1 ||
-		moves[0].Seconds <= 0 || moves[0].StillSecs < 0 || moves[0].MemoryBytes <= 0 {
+		moves[0].Seconds <= 0 || moves[0].StillSeconds < 0 || moves[0].MemoryBytes <= 0 {
 		t.Errorf("moves: %+v", moves)
 	}
 	err = maker.CreateTemplate(t.Context(), target.Template{Name: "odd", Group: "G", CPUs: 1, MemoryBytes: 192 << 20})
