@@ -52,6 +52,9 @@ type Measure struct {
 	Unit   string    `json:"unit"` // "NOPM", "retries", "MB/s"
 	Better Direction `json:"better,omitempty"`
 	Kind   Kind      `json:"kind"`
+	// Aside: it is shown, and no effect of an experiment is sought in it: it says again what another figure says, or
+	// nothing of what is measured.
+	Aside bool `json:"aside,omitempty"`
 }
 
 // Direction says which way of a number is better.

@@ -47,6 +47,7 @@ type app struct {
 	made     map[string]fs.FS // scenarios made of job files, by the name given
 	system   fs.FS            // the machine whose devices are looked at, for tests; nil is this one
 	imported imports          // outputs of other tools that were given in the place of runs
+	warned   map[string]bool  // what an experiment's scenario was warned of, said once; nil outside of experiments
 }
 
 // Main runs one command line, without the program's name, and returns its exit code.

@@ -114,6 +114,10 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 				f.Name)
 		}
 	}
+	a.warned = map[string]bool{}
+	for _, d := range p.diagnostics {
+		a.warned[warned(d)] = true
+	}
 	began := a.now()
 	if p.facts.Simulated {
 		began = p.clock.Now()
@@ -258,6 +262,9 @@ func (a *app) cleanFailed(ctx context.Context, folder *experiment.Folder) error 
 // conduct makes the runs that are left, then the result.
 func (a *app) conduct(stop *stopper, folder *experiment.Folder, limit time.Duration) error {
 	stop.tell(func() { a.sayf("stopping: the run under way is torn down; plimsoll resume goes on") })
+	if a.warned == nil {
+		a.warned = map[string]bool{}
+	}
 	c := experiment.Conduct{Limit: limit, Now: a.now, Say: a.sayf}
 	whole, failed, err := c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(),
 		stop: stop})

@@ -270,12 +270,21 @@ func (l *loaded) count(s scenario.Severity) int {
 	return n
 }
 
+// warned is what was said, wherever the scenario lies: an experiment has a copy of its own.
+func warned(d scenario.Diagnostic) string {
+	return fmt.Sprintf("%d:%d %s %s", d.Line, d.Col, d.Code, d.What)
+}
+
 // refuse prints what was said about the scenario to standard error and returns an error when it cannot be used.
 func (a *app) refuse(phase string, l *loaded) error {
 	for _, d := range l.diagnostics {
-		if d.Severity != scenario.Note {
-			visible.Fprintf(a.err, "%s\n", d)
+		if d.Severity == scenario.Note || a.warned[warned(d)] {
+			continue
 		}
+		if a.warned != nil && d.Severity == scenario.Warning {
+			a.warned[warned(d)] = true
+		}
+		visible.Fprintf(a.err, "%s\n", d)
 	}
 	if l.scenario == nil {
 		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given,

@@ -22,9 +22,11 @@ type Best struct {
 	Name     string `json:"name"` // of the rate
 	Unit     string `json:"unit"`
 	// Cell has the highest mean rate. Level with it are the others whose mean lies within the threshold of its.
-	Cell  string    `json:"cell"`
-	Rate  CellValue `json:"rate"`
-	Level []string  `json:"level_with_it,omitempty"`
+	// LevelSure: by the repeats each of them is within the threshold, not by its mean alone.
+	Cell      string    `json:"cell"`
+	Rate      CellValue `json:"rate"`
+	Level     []string  `json:"level_with_it,omitempty"`
+	LevelSure bool      `json:"level_sure,omitempty"`
 	// Time is the mean time at Cell. Quickest is, of the cells whose mean time lies within the threshold of the
 	// shortest, the one with the highest rate. Nil and empty where no times were measured.
 	Time         *CellValue `json:"time,omitempty"`
@@ -144,10 +146,11 @@ func (x *Experiment) bestOf(k, times kind, timed bool) (Best, bool) {
 		return b, false
 	}
 	shortest := math.Inf(1)
+	var level []CellValue
 	for _, c := range x.Cells {
 		v, ok := c.value(k)
 		if ok && c.Cell != b.Cell && v.Value*(1+x.Threshold) >= b.Rate.Value {
-			b.Level = append(b.Level, c.Cell)
+			b.Level, level = append(b.Level, c.Cell), append(level, v)
 		}
 		if t, there := c.value(times); timed && there && t.Value > 0 {
 			shortest = min(shortest, t.Value)
@@ -163,7 +166,24 @@ func (x *Experiment) bestOf(k, times kind, timed bool) (Best, bool) {
 			b.Quickest, b.QuickestTime, b.QuickestRate = c.Cell, &t, v.Value
 		}
 	}
+	wide := 1 - (1-x.Confidence)/float64(max(1, len(level)))
+	b.LevelSure = len(level) > 0 && !slices.ContainsFunc(level, func(v CellValue) bool {
+		return !alike(v, b.Rate, wide, x.Threshold)
+	})
 	return b, true
+}
+
+// alike reports whether by their repeats two means differ by no more than the threshold. Repeats that are all alike
+// speak for themselves, one of each says nothing.
+func alike(a, b CellValue, confidence, threshold float64) bool {
+	if len(a.Repeats) < 2 || len(b.Repeats) < 2 {
+		return false
+	}
+	if slices.Min(a.Repeats) == slices.Max(a.Repeats) && slices.Min(b.Repeats) == slices.Max(b.Repeats) {
+		return b.Value <= a.Value*(1+threshold)
+	}
+	in := against(a, b, confidence).Interval
+	return in.Valid() && in.Low >= 1/(1+threshold)-1 && in.High <= threshold
 }
 
 // sweeps reads the curve over a factor's values, one for every combination of the others.

@@ -223,7 +223,7 @@ func kinds(runs []Made, o Options) []kind {
 				}
 			}
 			for _, m := range w.Measures {
-				if _, ok := m.Over(w.Values, w.Seconds()); ok && first(w.Name, "", m.Name) {
+				if _, ok := m.Over(w.Values, w.Seconds()); ok && !m.Aside && first(w.Name, "", m.Name) {
 					out = append(
 						out,
 						kind{workload: w.Name, name: m.Name, unit: m.SeriesUnit(), direction: o.directionOf(m),

@@ -103,10 +103,15 @@ func saidLines(x *compare.Experiment) (lines []string) {
 			return append(lines, fmt.Sprintf("and %d more, which the runs' own reports have", len(x.Said)-mostSaid))
 		}
 		var cells []string
+		runs, whole := 0, len(s.Cells) == len(x.Cells)
 		for _, c := range s.Cells {
+			runs, whole = runs+c.Runs, whole && c.Runs == c.Of
 			cells = append(cells, fmt.Sprintf("%d of %d runs of %s", c.Runs, c.Of, c.Cell))
 		}
-		if len(x.Factors) == 0 {
+		switch {
+		case whole && runs > 1:
+			cells = []string{fmt.Sprintf("all %d runs", runs)}
+		case len(x.Factors) == 0:
 			cells = []string{fmt.Sprintf("%d of %d runs", s.Cells[0].Runs, s.Cells[0].Of)}
 		}
 		lines = append(lines, fmt.Sprintf("%s (%s) in %s: %s", s.Severity, s.Check, unit.List(cells, 6), s.Sentence))

@@ -51,8 +51,16 @@ func rateOf(workload, name string) string {
 func bestSentence(b compare.Best, cells int, threshold float64) string {
 	what := capital(rateOf(b.Workload, b.Name))
 	if len(b.Level) == cells-1 {
-		return fmt.Sprintf("%s: all combinations within %s of each other, at about %s.",
+		text := fmt.Sprintf("%s: the means of all combinations are within %s of each other, at about %s.",
 			what, wholePercent(threshold), quantity(b.Rate.Value, b.Unit))
+		switch {
+		case b.LevelSure:
+		case len(b.Rate.Repeats) < 2:
+			text += " One run of each does not say whether another would show a difference."
+		default:
+			text += " Inconclusive: the repeats allow for more."
+		}
+		return text
 	}
 	text := fmt.Sprintf("%s is highest at %s: %s%s", what, b.Cell, quantity(b.Rate.Value, b.Unit), among(b.Rate))
 	if b.Time != nil {

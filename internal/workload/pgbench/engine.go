@@ -240,6 +240,9 @@ func (c *config) declared() workload.Declared {
 	if !c.job.Connect {
 		ms(pgbench.InitialConnect)
 	}
+	for i := range d.Measures {
+		d.Measures[i].Aside = true // the rate is counted, and connecting is not what is measured
+	}
 	count := func(name, unit string) { add(name, unit, result.Lower, result.Count) }
 	if c.job.MaxTries > 1 {
 		count(pgbench.RetriedMeasure, "transactions")
