@@ -87,7 +87,7 @@ func TestPlaybookOverSSH(t *testing.T) {
 	if data, err = os.ReadFile(journals[0]); err != nil {
 		t.Fatal(err)
 	}
-	says(t, string(data), "which changed db1 and db2", "db2: ok 1, changed 1", "Say it")
+	says(t, string(data), "which changed db1, db2", "db2: ok 1, changed 1", "Say it")
 	if strings.Contains(string(data), "secret-word") {
 		t.Error("the journal tells the password")
 	}
@@ -100,7 +100,7 @@ func TestPlaybookOverSSH(t *testing.T) {
 	}
 	says(t, text, "db2", "Fail on one", "no room")
 
-	write(t, filepath.Join(dir, "play.yml"), "- hosts: all\n  tasks:\n  - name: Nonsense\n    no_such_module: yes\n")
+	write(t, filepath.Join(dir, "play.yml"), "- hosts: all\n  tasks:\n  - name: Nonsense\n    no_such_module: {}\n")
 	code, text = run("--allow-host-commands")
 	if code == 0 {
 		t.Error("a playbook that Ansible does not read is run")
