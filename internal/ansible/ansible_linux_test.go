@@ -25,7 +25,8 @@ func play(t *testing.T, l *sshtest.Lab, text string) Play {
 	sshtest.Write(t, filepath.Join(p.Dir, p.File), text)
 	g := Group{Name: "g"}
 	for _, s := range l.Hosts {
-		g.Hosts = append(g.Hosts, target.Login{Machine: s.Name, User: "root", Keys: []string{filepath.Join(l.Dir, "key")},
+		g.Hosts = append(g.Hosts, target.Login{Machine: s.Name, User: "root",
+			Keys:       []string{filepath.Join(l.Dir, "key")},
 			KnownHosts: []string{filepath.Join(l.Dir, "known_hosts")}, KnownAs: knownhosts.Normalize(s.At()),
 			Dial: func(ctx context.Context) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "tcp", s.At())

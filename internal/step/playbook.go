@@ -20,10 +20,10 @@ import (
 
 func playbookSteps() Registry { return Registry{"playbook.Run": single(runPlaybook)} }
 
-// playbook.Run checks its arguments everywhere. Running a playbook needs hosts reachable by SSH, which is the capability
-// PlaybookHosts; a target that does not claim it has the plan refuse the step before anything starts. A simulated
-// cluster has no hosts: there the addresses are resolved and what would have run is noted. The user and the password of
-// the scenario are not used: hosts are logged in to as the target does.
+// playbook.Run checks its arguments everywhere. Running a playbook needs hosts reachable by SSH, which is the
+// capability PlaybookHosts; a target that does not claim it has the plan refuse the step before anything starts. A
+// simulated cluster has no hosts: there the addresses are resolved and what would have run is noted. The user and the
+// password of the scenario are not used: hosts are logged in to as the target does.
 func runPlaybook(a scenario.Args, _ View) (*action, error) {
 	file, inventory := a.String("filename"), a.Strings("inventory")
 	return &action{
