@@ -15,14 +15,14 @@ type Boot struct {
 
 // Migration is one machine's move to another node while it ran.
 type Migration struct {
-	VM          string    `json:"vm"`
-	Group       string    `json:"group"`
-	From        int       `json:"from"` // node
-	To          int       `json:"to"`
-	Began       time.Time `json:"began"`
-	Seconds     float64   `json:"seconds"`      // all of it
-	StillSecs   float64   `json:"still_secs"`   // in which it stood still, as the place says
-	MemoryBytes int64     `json:"memory_bytes"` // sent
+	VM           string    `json:"vm"`
+	Group        string    `json:"group"`
+	From         int       `json:"from"` // node
+	To           int       `json:"to"`
+	Began        time.Time `json:"began"`
+	Seconds      float64   `json:"seconds"`       // all of it
+	StillSeconds float64   `json:"still_seconds"` // in which it stood still, as the place says
+	MemoryBytes  int64     `json:"memory_bytes"`  // sent
 }
 
 // BootsOf are the boots that a journal tells of. Events that cannot be read are left out.

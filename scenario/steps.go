@@ -129,7 +129,8 @@ var steps = []StepSpec{
 	{Name: "workload.Start", Needs: []string{NeedsVMs, NeedsWorkloads},
 		Doc: "Starts a workload on every member and, unless async, waits for it.",
 		Args: args(workloadArg,
-			ArgSpec{Name: "runtime_secs", Type: Seconds, Min: bound(0), Doc: "how long each member runs; without it, " +
+			ArgSpec{Name: "runtime_secs", Type: Seconds, Min: bound(0), Doc: "how long each member runs, unless its " +
+				"job file has a runtime of its own, which wins; without either, " +
 				"until the job's size is done"},
 			ArgSpec{Name: "timeout_secs", Type: Seconds, Min: bound(0), Doc: "limit beyond the runtime, 300 when " +
 				"absent or 0; not with async"},

@@ -90,6 +90,7 @@ var treatments = []treatment{
 	{begins: "plimsoll device sweep /mnt/", add: "--target sim --repeats 1", why: "a quarter of an hour"},
 	{begins: "plimsoll device spec /mnt/under-test", add: "--target sim --repeats 2", why: "minutes"},
 	{begins: "plimsoll serve", add: "--listen 127.0.0.1:0", serves: true, why: "it serves"},
+	{begins: "plimsoll run boot-storm --target lab", parsed: true, why: "it needs root and QEMU, and takes minutes"},
 	{begins: "plimsoll lab exec", exits: 1, why: "there is no lab, which needs root and GlusterFS"},
 	{begins: "plimsoll lab", parsed: true, why: "it needs root and GlusterFS; internal/lab does the same"},
 	{begins: "plimsoll db run tprocc", parsed: true, why: "minutes, and a server that nobody has"},

@@ -155,8 +155,10 @@ func (k keeper) released(id string, command *exec.Cmd, told <-chan os.Signal, le
 			return command.Process, now().UnixNano(), nil, nil
 		}
 		err := json.NewEncoder(l.tell).Encode(launch{At: at})
-		if err == nil {
-			began, err = strconv.ParseInt(<-l.heard, 10, 64)
+		if text, alive := <-l.heard; !alive {
+			err = errors.New("it was killed before it began")
+		} else if err == nil {
+			began, err = strconv.ParseInt(text, 10, 64)
 		}
 		if why, cannot := <-l.heard; cannot && err == nil {
 			err = errors.New(why)

@@ -30,6 +30,9 @@ const (
 	lockFile  = "lock"       // held by the supervisor for as long as it lives
 	beganFile = "supervisor" // its process
 	exitFile  = "exit.json"  // how the unit ended
+	// roomFile becomes exitFile: it has its space from the beginning, so that the end is told on a full disk, too.
+	roomFile  = "room"
+	roomBytes = 2048
 	// Links to nothing, whose text is when the command is to begin, and when it began: they need no space.
 	releaseLink = "release"
 	startLink   = "start"
@@ -60,6 +63,9 @@ func (k keeper) start(id string, s Start) (State, error) {
 	}
 	defer lock.Close() //nolint:errcheck // the supervisor has it as well
 	if err := unix.FcntlFlock(lock.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
+		return State{}, err
+	}
+	if err := os.WriteFile(filepath.Join(began, roomFile), bytes.Repeat([]byte(" "), roomBytes), 0o600); err != nil {
 		return State{}, err
 	}
 	switch err := os.Rename(began, k.dir(id)); {
@@ -151,8 +157,18 @@ func (k keeper) ended(id string, s State) error {
 		return err
 	}
 	part := filepath.Join(k.dir(id), exitFile+".part"+strconv.Itoa(os.Getpid()))
-	err = os.WriteFile(part, data, 0o600)
-	if err != nil { // on a full disk the end is still told: the folder's own entry has to do
+	if err := os.Rename(filepath.Join(k.dir(id), roomFile), part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if short := roomBytes - len(data); short > 0 {
+		data = append(data, bytes.Repeat([]byte(" "), short)...)
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(part, filepath.Join(k.dir(id), exitFile))

@@ -223,10 +223,36 @@ func (a *app) resume(given string, rf runFlags) error {
 			visible.Fprintf(a.notes(), "run %s was interrupted: %s\n", id, c.State)
 		}
 	}
+	if err := a.cleanFailed(stop.ctx, folder); err != nil {
+		return exit.Errorf(exit.Failed, "", "resume: %w", err)
+	}
 	record := folder.Record()
 	visible.Fprintf(a.notes(), "experiment %s: %d of %s made\n", record.ID, len(progress.Done),
 		unit.Plural(len(record.Sequence), "run"))
 	return a.conduct(stop, folder, limit)
+}
+
+// cleanFailed removes what failed runs have left behind, as on a machine that was away and is back. What cannot be
+// removed yet keeps nothing from going on.
+func (a *app) cleanFailed(ctx context.Context, folder *experiment.Folder) error {
+	events, err := folder.Events()
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		dir := filepath.Join(folder.RunsDir(), e.RunID)
+		if _, err := os.Stat(filepath.Join(dir, "manifest.json")); e.State != experiment.Failed || err != nil {
+			continue
+		}
+		c, err := a.cleanOne(ctx, dir, false)
+		switch {
+		case err != nil:
+			visible.Fprintf(a.notes(), "run %s failed, and what it left cannot be removed: %v\n", e.RunID, err)
+		case c.State != "clean already":
+			visible.Fprintf(a.notes(), "run %s failed: %s\n", e.RunID, c.State)
+		}
+	}
+	return nil
 }
 
 // conduct makes the runs that are left, then the result.
@@ -295,6 +321,8 @@ func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outc
 		if err != nil {
 			out.Failure = err.Error()
 		}
+	} else if summary.Measured.State != "yes" {
+		out.Verdict, out.Failure = experiment.Unusable, summary.Measured.Reason
 	}
 	var doc *report.Document
 	var reportErr error
@@ -306,6 +334,10 @@ func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outc
 		out.Verdict, out.Err = experiment.LeaveOff, errors.Join(r.folder.Interrupted(), err)
 	case exit.Code(err) == exit.Uncleaned:
 		out.Verdict = experiment.LeaveOff
+		if out.Failure != "" {
+			out.Err = exit.Errorf(exit.Uncleaned, "mend what is wrong, then: plimsoll resume "+r.record.ID,
+				"run %s failed: %s: %w", r.id, out.Failure, err)
+		}
 	case out.Failure != "":
 		out.Err = errors.Join(err, reportErr)
 	case doc == nil:

@@ -293,7 +293,7 @@ func TestWorkersBoot(t *testing.T) {
 	}
 	said := map[string]string{}
 	for _, m := range machines {
-		c := m.login(t, time.Minute)
+		c := m.login(t, 4*time.Minute) // seconds on a quiet machine; as target lab waits
 		clients = append(clients, c)
 		expect(t, c, m.id)
 		for _, command := range []string{"hostname", "cat /etc/machine-id", "sha256sum </etc/dropbear/key",
@@ -305,7 +305,8 @@ func TestWorkersBoot(t *testing.T) {
 			said[command] = answer
 		}
 	}
-	machines[0].ask(t, fmt.Sprintf(`{"execute":"block_resize","arguments":{"device":"d1","size":%d}}`, 64<<20))
+	// Before the data disks come those of the identity and of the files that are kept.
+	machines[0].ask(t, fmt.Sprintf(`{"execute":"block_resize","arguments":{"device":"d2","size":%d}}`, 64<<20))
 	for n := 0; say(t, clients[0], "cat /sys/block/sdb/size") != "131072"; n++ {
 		if time.Sleep(100 * time.Millisecond); n == 100 {
 			t.Fatal("the disk that was grown has not grown in the guest")

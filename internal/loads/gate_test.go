@@ -30,9 +30,13 @@ func TestGate(t *testing.T) {
 			g := &gate{machines: len(c.ready), left: map[*job]bool{}, ready: make(chan struct{}),
 				release: make(chan struct{})}
 			moments := make(chan time.Duration, len(c.ready))
+			jobs := make([]*job, len(c.ready))
+			for i := range c.ready {
+				jobs[i] = &job{vm: target.VM{Name: string(rune('a' + i))}}
+				g.left[jobs[i]] = true
+			}
 			for i, after := range c.ready {
-				j := &job{vm: target.VM{Name: string(rune('a' + i))}}
-				g.left[j] = true
+				j := jobs[i]
 				go func() {
 					defer g.leave(j)
 					if after == 0 || (clock.Real{}).Sleep(ctx, after) != nil {

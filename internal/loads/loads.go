@@ -458,6 +458,22 @@ func (l *Set) StopAll(ctx context.Context) (stopped, remains []string) {
 	return stopped, remains
 }
 
+// Lost lists the machines that went away under a job.
+func (l *Set) Lost() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []string
+	for _, s := range l.order {
+		for _, j := range s.jobs {
+			if j.lost || j.ended == Lost {
+				list = append(list, fmt.Sprintf("%s went away under workload %q: what it did from then on is missing",
+					j.vm.Name, s.name))
+			}
+		}
+	}
+	return list
+}
+
 // Unnoticed lists jobs that failed while no step waited for them.
 func (l *Set) Unnoticed() []string {
 	l.mu.Lock()

@@ -143,7 +143,7 @@ func (m *Machine) start(ctx context.Context, launch Launch, incoming bool) error
 		stop()
 	}
 	if err == nil {
-		err = m.withMonitor(limited, func(*Monitor) error { return nil })
+		err = m.withMonitor(limited, func(monitor *Monitor) error { return m.pin(limited, monitor) })
 	}
 	if err == nil {
 		return nil
@@ -158,6 +158,30 @@ func (m *Machine) start(ctx context.Context, launch Launch, incoming bool) error
 		}
 	}
 	return errors.Join(m.fails("start", err), m.Kill())
+}
+
+// pin has each CPU of the guest keep to one of this host, where its Spec says to which.
+func (m *Machine) pin(ctx context.Context, monitor *Monitor) error {
+	pins := m.Spec.Topology.Pins
+	if len(pins) == 0 {
+		return nil
+	}
+	var cpus []struct {
+		Index  int `json:"cpu-index"`
+		Thread int `json:"thread-id"`
+	}
+	if err := monitor.Do(ctx, "query-cpus-fast", nil, &cpus); err != nil {
+		return err
+	}
+	for _, c := range cpus {
+		var set unix.CPUSet
+		to := pins[c.Index%len(pins)]
+		set.Set(to)
+		if err := unix.SchedSetaffinity(c.Thread, &set); err != nil {
+			return fmt.Errorf("CPU %d of the guest cannot keep to CPU %d of this host: %w", c.Index, to, err)
+		}
+	}
+	return nil
 }
 
 // processes are those of the machine: whose command line begins with an emulator and names its process file.

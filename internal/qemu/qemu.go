@@ -63,12 +63,69 @@ type NIC struct {
 	Forwards []Forward `json:"forwards,omitempty"` // without a Tap
 }
 
+// Topology is how the CPUs of a machine are told to its guest, and where they run. The zero value is one socket with a
+// core for each CPU, one NUMA node, and any CPU of this host.
+type Topology struct {
+	Sockets int `json:"sockets,omitempty"`    // 0: one
+	Threads int `json:"threads,omitempty"`    // of each core; 0: one
+	NUMA    int `json:"numa_nodes,omitempty"` // that share CPUs and memory evenly; 0: QEMU's one
+	// Pins are CPUs of this host: the guest's first CPU keeps to the first of them, and so on, over again from the
+	// first when there are fewer. Empty: they run anywhere.
+	Pins []int `json:"pins,omitempty"`
+}
+
+// Check gives all objections for so many CPUs and so much memory.
+func (t Topology) Check(cpus int, memory int64) error { return errors.Join(t.check(cpus, memory)...) }
+
+func (t Topology) check(cpus int, memory int64) (errs []error) {
+	sockets, threads := max(t.Sockets, 1), max(t.Threads, 1)
+	if t.Sockets < 0 || t.Threads < 0 || t.NUMA < 0 {
+		return []error{fmt.Errorf("%d sockets, %d threads, %d NUMA nodes: want none of them negative", t.Sockets,
+			t.Threads, t.NUMA)}
+	}
+	if cpus%(sockets*threads) != 0 {
+		errs = append(errs, fmt.Errorf("%d CPUs: not a multiple of %d sockets times %d threads", cpus, sockets,
+			threads))
+	}
+	if t.NUMA > 0 && (cpus%t.NUMA != 0 || memory/mebibyte%int64(t.NUMA) != 0) {
+		errs = append(errs, fmt.Errorf("%d NUMA nodes: %d CPUs and %d MiB cannot be shared evenly", t.NUMA, cpus,
+			memory/mebibyte))
+	}
+	for _, pin := range t.Pins {
+		if pin < 0 {
+			errs = append(errs, fmt.Errorf("CPU %d of this host: none has a negative number", pin))
+		}
+	}
+	return errs
+}
+
+// smp is the value of -smp.
+func (t Topology) smp(cpus int) string {
+	if t.Sockets == 0 && t.Threads == 0 {
+		return strconv.Itoa(cpus)
+	}
+	sockets, threads := max(t.Sockets, 1), max(t.Threads, 1)
+	return fmt.Sprintf("%d,sockets=%d,cores=%d,threads=%d", cpus, sockets, cpus/(sockets*threads), threads)
+}
+
+// numa are the arguments of nodes that share CPUs and memory evenly.
+func (t Topology) numa(cpus int, memory int64) (argv []string) {
+	for i := range t.NUMA {
+		each := cpus / t.NUMA
+		argv = append(argv, "-object", fmt.Sprintf("memory-backend-ram,id=memory%d,size=%dM", i,
+			memory/mebibyte/int64(t.NUMA)),
+			"-numa", fmt.Sprintf("node,nodeid=%d,memdev=memory%d,cpus=%d-%d", i, i, i*each, (i+1)*each-1))
+	}
+	return argv
+}
+
 // Spec is a machine. Both sides of a live migration have the same one.
 type Spec struct {
 	Name        string   `json:"name"`
 	Program     string   `json:"program,omitempty"` // qemu-system-x86_64 when empty
 	Accel       string   `json:"accel"`             // TCG or KVM: see Accelerator
 	CPUs        int      `json:"cpus"`
+	Topology    Topology `json:"topology,omitzero"`
 	MemoryBytes int64    `json:"memory_bytes"`
 	Kernel      string   `json:"kernel,omitempty"` // without one it boots from its first disk
 	Initrd      string   `json:"initrd,omitempty"`
@@ -108,6 +165,9 @@ func (s Spec) Check() error {
 	}
 	if s.MemoryBytes < mebibyte || s.MemoryBytes%mebibyte != 0 {
 		object("memory of %d bytes: want a multiple of 1 MiB", s.MemoryBytes)
+	}
+	for _, err := range s.Topology.check(s.CPUs, s.MemoryBytes) {
+		object("%w", err)
 	}
 	if s.Kernel == "" && (s.Initrd != "" || s.Append != "") {
 		object("an initial RAM disk or a command line without a kernel")
@@ -160,15 +220,15 @@ func (s Spec) Argv(folder string, incoming bool) []string {
 		}
 	}
 	argv := []string{program, "-name", s.Name, "-machine", "q35", "-accel", accel, "-cpu", cpu, "-smp",
-		strconv.Itoa(
-			s.CPUs,
-		), "-m", strconv.FormatInt(s.MemoryBytes/mebibyte, 10) + "M", "-nodefaults", "-no-user-config",
+		s.Topology.smp(s.CPUs), "-m", strconv.FormatInt(s.MemoryBytes/mebibyte, 10) + "M",
+		"-nodefaults", "-no-user-config",
 		"-display", "none", "-daemonize", "-pidfile", filepath.Join(folder, pidFile),
 		"-D", filepath.Join(folder, noticeFile),
 		"-chardev", "file,id=serial,append=on,path=" + doubled(filepath.Join(folder, SerialFile)),
 		"-serial", "chardev:serial",
 		// relative to the folder, since the path of a socket is short
 		"-chardev", "socket,id=qmp,server=on,wait=off,path=" + MonitorFile, "-mon", "chardev=qmp,mode=control"}
+	argv = append(argv, s.Topology.numa(s.CPUs, s.MemoryBytes)...)
 	if s.Kernel != "" {
 		argv = append(argv, "-kernel", s.Kernel)
 	}

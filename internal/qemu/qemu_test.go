@@ -28,13 +28,10 @@ func TestArgv(t *testing.T) {
 	t.Parallel()
 	user := Spec{Name: "user", Accel: KVM, CPUs: 1, MemoryBytes: mebibyte, NoReboot: true,
 		NIC: &NIC{Forwards: []Forward{{Host: 2201, Guest: 22}}}}
-	text := strings.Join(
-		full().Argv("/lab/a,b", false),
-		"\n",
-	) + "\n\n" + strings.Join(
-		user.Argv("/lab", true),
-		"\n",
-	) + "\n"
+	wide := Spec{Name: "wide", Accel: TCG, CPUs: 8, MemoryBytes: 512 * mebibyte,
+		Topology: Topology{Sockets: 2, Threads: 2, NUMA: 2, Pins: []int{3}}}
+	text := strings.Join(full().Argv("/lab/a,b", false), "\n") + "\n\n" +
+		strings.Join(user.Argv("/lab", true), "\n") + "\n\n" + strings.Join(wide.Argv("/lab", false), "\n") + "\n"
 	golden.Compare(t, "testdata/argv.golden", []byte(text))
 }
 
@@ -44,6 +41,7 @@ func TestCheckGivesAllObjections(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := Spec{Name: "a,b", Accel: "magic", MemoryBytes: 1000, Initrd: "i",
+		Topology: Topology{NUMA: 3, Pins: []int{0, -1}},
 		Disks: []Disk{{Path: "x", Format: Raw}, {Path: "/x", Format: "vmdk"}, {Path: "/x", Format: Raw, Bus: "ide"},
 			{Path: "/x", Format: Raw, Serial: strings.Repeat("s", 21)}},
 		NIC: &NIC{MAC: "51:00:00:00:00:00", Tap: "a name,far too long", Forwards: []Forward{{Host: 1, Guest: 2}}}}
@@ -52,6 +50,7 @@ func TestCheckGivesAllObjections(t *testing.T) {
 		`machine "a,b": accelerator "magic": want "tcg" or "kvm"`,
 		`machine "a,b": 0 CPUs: want 1 to 255`,
 		`machine "a,b": memory of 1000 bytes: want a multiple of 1 MiB`,
+		`machine "a,b": CPU -1 of this host: none has a negative number`,
 		`machine "a,b": an initial RAM disk or a command line without a kernel`,
 		`machine "a,b": file "i": must be an absolute path`,
 		`machine "a,b": disk 0: file "x": must be an absolute path`,
@@ -63,6 +62,26 @@ func TestCheckGivesAllObjections(t *testing.T) {
 		`machine "a,b": tap "a name,far too long": ports are forwarded without a tap only`}, "\n")
 	if diff := cmp.Diff(want, bad.Check().Error()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTopologiesThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	s := Spec{Name: "m", Accel: TCG, CPUs: 6, MemoryBytes: 511 * mebibyte}
+	for want, topology := range map[string]Topology{
+		"": {Sockets: 3, Threads: 2, NUMA: 1, Pins: []int{0, 0}},
+		`machine "m": 6 CPUs: not a multiple of 2 sockets times 2 threads`:             {Sockets: 2, Threads: 2},
+		`machine "m": 2 NUMA nodes: 6 CPUs and 511 MiB cannot be shared evenly`:        {NUMA: 2},
+		`machine "m": -1 sockets, 0 threads, 0 NUMA nodes: want none of them negative`: {Sockets: -1},
+	} {
+		s.Topology = topology
+		got := ""
+		if err := s.Check(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%+v: got %q, want %q", topology, got, want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,10 +97,19 @@ func own() (cpu time.Duration) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// heap is what this process holds in memory, in bytes.
+func heap() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapInuse + m.StackInuse)
+}
+
 // Scrapes every second are to cost an agent less than 1 % of a core and 25 MB. It prints what they cost here, and fails
 // at three times that share: beside other tests a scrape takes longer.
 func TestCostOfScrapes(t *testing.T) {
 	const count, rounds = 20, 5
+	empty := heap()
 	hosts := fleet(t, count)
 	before := make([]map[string]float64, count)
 	for i, h := range hosts {
@@ -115,7 +125,7 @@ func TestCostOfScrapes(t *testing.T) {
 		group.Wait()
 		time.Sleep(time.Until(next))
 	}
-	took, spent := time.Since(began), own()-cpu
+	took, spent, held := time.Since(began), own()-cpu, heap()-empty
 	var share, memory []float64
 	for i, h := range hosts {
 		after := values(t, h)
@@ -127,7 +137,7 @@ func TestCostOfScrapes(t *testing.T) {
 	slices.Sort(memory)
 	t.Logf(
 		"%d agents, scraped every second for %v: agent %.2f %% of a core (median; most %.2f %%), %.1f MB (most %.1f); "+
-			"here %.1f %% of a core for 100 agents",
+			"here %.1f %% of a core and %.1f MB for 100 agents",
 		count,
 		took.Round(time.Second),
 		share[count/2]*100,
@@ -135,6 +145,7 @@ func TestCostOfScrapes(t *testing.T) {
 		memory[count/2]/1e6,
 		memory[count-1]/1e6,
 		spent.Seconds()/took.Seconds()*100*100/count,
+		held/1e6*100/count,
 	)
 	if share[count/2] > 0.03 || memory[count-1] > 25e6 {
 		t.Error("an agent takes 3 % of a core, or 25 MB")

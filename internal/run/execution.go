@@ -52,6 +52,7 @@ type execution struct {
 	phase      scenario.Phase
 	current    plan.Step
 	stepBegan  time.Time
+	faulted    bool // by a step or by the target
 	journalErr error
 	backErrs   []error
 	halt       context.CancelCauseFunc
@@ -120,6 +121,7 @@ func (x *execution) prepare() error {
 func (x *execution) record(e result.Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.faulted = x.faulted || e.Kind == result.KindFault
 	if e.Time.IsZero() {
 		e.Time = x.req.Clock.Now()
 	}
@@ -224,7 +226,7 @@ func (x *execution) provision(ctx context.Context) error {
 		Migrated: func(m result.Migration) {
 			x.record(result.Event{Kind: result.KindMigration, Name: m.VM, Data: map[string]any{result.KindMigration: m},
 				Text: fmt.Sprintf("moved to node %d within %.1f s and stood still for %.3f s of it", m.To, m.Seconds,
-					m.StillSecs)})
+					m.StillSeconds)})
 		},
 	})
 	if err != nil {

@@ -171,6 +171,9 @@ func (x *execution) settle() {
 	case len(x.lost) > 0:
 		measured = result.Verdict{State: "partly", Reason: some(x.lost)}
 	}
+	if away := x.away(); measured.State == "yes" && len(away) > 0 {
+		measured = result.Verdict{State: "partly", Reason: some(away)}
+	}
 	cost := x.cost.read()
 	x.update(func(m *result.Manifest) {
 		m.Status, m.Error, m.Ended, m.Measured = x.status(), x.reason(), x.req.Clock.Now(), measured
@@ -182,6 +185,18 @@ func (x *execution) settle() {
 			m.Notes = append(m.Notes, "generator output: "+w)
 		}
 	})
+}
+
+// away tells of machines that are there already and went away under their load, though nothing in the run was to make
+// them. What they did until then counts; what they would have done is missing.
+func (x *execution) away() []string {
+	x.mu.Lock()
+	faulted := x.faulted
+	x.mu.Unlock()
+	if len(x.req.Facts.Machines) == 0 || faulted || x.env == nil {
+		return nil
+	}
+	return x.env.Loads.Lost()
 }
 
 // summary closes the folder and tells how the run went.

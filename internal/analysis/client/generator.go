@@ -157,6 +157,9 @@ var Limit = view.Check{Name: "client-limit", Rank: 250, Run: clientLimit}
 func clientLimit(v *view.Run) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.Loads {
+		if verifies(l) {
+			continue
+		}
 		var busy, starved []string
 		var ran, waited, have float64
 		for _, p := range l.Parts {

@@ -51,9 +51,9 @@ func boots(v *view.Run) (out []result.Finding) {
 			NoInterval: "every machine of it, each once",
 			Basis:      "when each machine's start was begun and when the agent in it first answered",
 			Sentence: fmt.Sprintf("%s of %s were switched on together: half of them answered within %s of their start, "+
-				"the slowest after %s; all of them answered %s after they were asked for.",
-				view.Plural(len(all), "VM"), s.group, view.SayDuration(p50), view.SayDuration(most),
-				view.SayDuration(last[s])),
+				"95 %% within %s, the slowest after %s; all of them answered %s after they were asked for.",
+				view.Plural(len(all), "VM"), s.group, view.SayDuration(p50), view.SayDuration(p95),
+				view.SayDuration(most), view.SayDuration(last[s])),
 			Evidence: []result.Evidence{{Name: "median", Value: p50, Unit: "s"},
 				{Name: "95th percentile", Value: p95, Unit: "s"}, {Name: "longest", Value: most, Unit: "s"},
 				{Name: "until all had answered", Value: last[s], Unit: "s"}},
@@ -67,14 +67,14 @@ func migrations(v *view.Run) (out []result.Finding) {
 	var order []string
 	took, still := map[string][]float64{}, map[string][]float64{}
 	for _, m := range v.Data.Migrations {
-		if !view.IsFinite(m.Seconds) || !view.IsFinite(m.StillSecs) || m.Seconds < 0 || m.StillSecs < 0 {
+		if !view.IsFinite(m.Seconds) || !view.IsFinite(m.StillSeconds) || m.Seconds < 0 || m.StillSeconds < 0 {
 			continue
 		}
 		if took[m.Group] == nil {
 			order = append(order, m.Group)
 		}
 		took[m.Group] = append(took[m.Group], m.Seconds)
-		still[m.Group] = append(still[m.Group], m.StillSecs)
+		still[m.Group] = append(still[m.Group], m.StillSeconds)
 	}
 	for _, group := range order {
 		t, s := took[group], still[group]

@@ -41,10 +41,10 @@ func TestBoots(t *testing.T) {
 		result.Boot{Group: "Desktops", Asked: at(100), Started: at(100), Answered: at(1)},
 		result.Boot{Group: "Desktops", Asked: at(100), Started: at(1), Answered: at(110)})
 	want := []string{
-		"20 VMs of Desktops were switched on together: half of them answered within 10 s of their start, the slowest " +
+		"20 VMs of Desktops were switched on together: half of them answered within 10 s of their start, 95 % within 19 s, the slowest " +
 			"after 20 s; all of them answered 20 s after they were asked for. " +
 			"median 10 95th percentile 19 longest 20 until all had answered 20",
-		"2 VMs of Desktops were switched on together: half of them answered within 30 s of their start, the slowest " +
+		"2 VMs of Desktops were switched on together: half of them answered within 30 s of their start, 95 % within 40 s, the slowest " +
 			"after 40 s; all of them answered 40 s after they were asked for. " +
 			"median 30 95th percentile 40 longest 40 until all had answered 40"}
 	if diff := cmp.Diff(want, ask(Boots, d)); diff != "" {
@@ -58,13 +58,16 @@ func TestBoots(t *testing.T) {
 func TestMigrations(t *testing.T) {
 	t.Parallel()
 	d := &result.Data{Migrations: []result.Migration{
-		{Group: "A", Seconds: 3, StillSecs: 0.5}, {Group: "B", Seconds: 1, StillSecs: 0.25},
-		{Group: "A", Seconds: 2, StillSecs: 0.75}, {Group: "A", Seconds: math.NaN()}, {Group: "A", StillSecs: -1}}}
+		{Group: "A", Seconds: 3, StillSeconds: 0.5}, {Group: "B", Seconds: 1, StillSeconds: 0.25},
+		{Group: "A", Seconds: 2, StillSeconds: 0.75}, {Group: "A", Seconds: math.NaN()},
+		{Group: "A", StillSeconds: -1}}}
 	want := []string{
-		"VMs of A moved to another node 2 times while they ran: the longest move took 3 s, and none stood still for more " +
-			"than 750 ms. median duration 2 longest duration 3 median standstill 0.5 longest standstill 0.75",
-		"VMs of B moved to another node once while they ran: the longest move took 1 s, and none stood still for more " +
-			"than 250 ms. median duration 1 longest duration 1 median standstill 0.25 longest standstill 0.25"}
+		"VMs of A moved to another node 2 times while they ran: the longest move " +
+			"took 3 s, and none stood still for " +
+			"more than 750 ms. median duration 2 longest duration 3 median standstill 0.5 longest standstill 0.75",
+		"VMs of B moved to another node once while they ran: the longest move " +
+			"took 1 s, and none stood still for " +
+			"more than 250 ms. median duration 1 longest duration 1 median standstill 0.25 longest standstill 0.25"}
 	if diff := cmp.Diff(want, ask(Migrations, d)); diff != "" {
 		t.Error(diff)
 	}

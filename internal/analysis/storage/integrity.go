@@ -86,9 +86,9 @@ func lostOf(v *view.Run, l *view.Load, declared []result.Measure, counts map[str
 	switch {
 	case counts[lost] > 0:
 		f.Severity = result.Blocker
-		f.Sentence = fmt.Sprintf("%s: %s of %s acknowledged writes are not there: %s. The storage acknowledges what it "+
-			"can lose; on %s. The warnings and the raw output name the addresses.", l.Name, blocks(counts[lost]),
-			blocks(n), strings.Join(kinds, ", "), unit.List(bad, 5))
+		f.Sentence = fmt.Sprintf("%s: %s of %s acknowledged writes are not there: %s. Unless somebody else wrote there, "+
+			"the storage of %s acknowledges what it can lose. The notes and the raw output name the addresses.", l.Name,
+			blocks(counts[lost]), blocks(n), strings.Join(kinds, ", "), unit.List(bad, 5))
 	case finished < len(l.Parts):
 		f.Severity, f.Value = result.Caution, nil
 		f.Sentence = fmt.Sprintf("%s came to an end on %d of %s only, so it is not known whether every acknowledged "+

@@ -340,6 +340,9 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 	n := c.nodes[t.Node]
 	v := &vm{Name: t.Name, Group: t.Group, Node: t.Node, Template: true, CPUs: min(max(1, t.CPUs), runtime.NumCPU()),
 		MemoryBytes: max(min(t.MemoryBytes, c.place.memory), c.image.MemoryBytes), DiskBytes: t.DiskBytes}
+	if err := c.place.topology().Check(v.CPUs, v.MemoryBytes); err != nil {
+		return fmt.Errorf("vm %q: target options sockets, threads, numa: %w", t.Name, err)
+	}
 	if v.CPUs < t.CPUs {
 		c.log("vm %q: %d CPUs, as many as this machine has, not %d", t.Name, v.CPUs, t.CPUs)
 	}

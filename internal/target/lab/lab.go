@@ -12,6 +12,9 @@ package lab
 
 import (
 	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/target"
@@ -51,6 +54,14 @@ func (Provider) Options() []target.Option {
 			Help: "on: guests of a node that is lost are started on another one; off: they are not"},
 		{Name: "power", Type: target.Choice, Default: "ipmi", Choices: []string{"ipmi", "redfish", "button"},
 			Help: "how nodes are switched: by their controllers over IPMI 2.0 or Redfish, or past these"},
+		{Name: "sockets", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(64),
+			Help: "that a guest's CPUs are said to be in"},
+		{Name: "threads", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(8),
+			Help: "that a core of a guest is said to have"},
+		{Name: "numa", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(64),
+			Help: "NUMA nodes that a guest's CPUs and memory are shared among"},
+		{Name: "pins", Help: "CPUs of this machine, as 0,2,1,3: the first CPU of each guest keeps to the first of them, " +
+			"and so on, over again where they are fewer (default: any)"},
 		{Name: "cache", Help: "folder of guest images (default: that of plimsoll lab image)"},
 		{Name: "agent", Help: "file plimsoll-agent-linux-amd64 (default: beside plimsoll)"},
 	}
@@ -65,6 +76,9 @@ type settings struct {
 	restarts bool // of guests whose node is lost
 	kinds    []target.PowerKind
 	clock    clock.Clock
+
+	sockets, threads, numa int
+	pins                   []int // of guests' CPUs, to those of this machine
 }
 
 // New implements target.Provider.
@@ -75,7 +89,27 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	}
 	s := settings{dir: v.Text("dir"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
 		agent: v.Text("agent"), power: v.Text("power"), kinds: c.PowerKinds, nodes: c.Nodes,
-		restarts: v.Text("ha") == "on", clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
+		restarts: v.Text("ha") == "on",
+		sockets:  v.Count("sockets"), threads: v.Count("threads"), numa: v.Count("numa"),
+		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
+	if s.pins, err = readPins(v.Text("pins")); err != nil {
+		return nil, fmt.Errorf("target lab: option \"pins\": %w", err)
+	}
 	s.memory = cmp.Or(v.Bytes("memory"), usualMemory[s.image])
 	return open(s)
+}
+
+// readPins reads numbers of CPUs, in their order, which may come again.
+func readPins(text string) (pins []int, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.ParseUint(strings.TrimSpace(part), 10, 10) // as many as the kernel's sets have
+		if err != nil {
+			return nil, fmt.Errorf("%q is no list of CPUs such as 0,2,1,3, with numbers below 1024", text)
+		}
+		pins = append(pins, int(n))
+	}
+	return pins, nil
 }

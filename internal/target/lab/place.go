@@ -31,6 +31,18 @@ type place struct {
 	settings
 }
 
+// topology is how guests are told of their CPUs. One socket, thread and node each is how QEMU does it by itself.
+func (s settings) topology() qemu.Topology {
+	t := qemu.Topology{Pins: s.pins}
+	if s.sockets > 1 || s.threads > 1 {
+		t.Sockets, t.Threads = s.sockets, s.threads
+	}
+	if s.numa > 1 {
+		t.NUMA = s.numa
+	}
+	return t
+}
+
 func open(s settings) (target.Target, error) { return &place{s}, nil }
 
 // usualNodes are those of a lab that a run makes, unless the user says how many.

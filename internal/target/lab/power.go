@@ -140,6 +140,7 @@ func (c *cluster) spec(ctx context.Context, n *lab.Node, v *vm) (qemu.Spec, erro
 		Name:        v.Name,
 		Accel:       c.accel,
 		CPUs:        v.CPUs,
+		Topology:    c.place.topology(),
 		MemoryBytes: v.MemoryBytes >> 20 << 20,
 		Kernel:      b.Kernel,
 		Initrd:      b.Initrd,
@@ -300,7 +301,7 @@ func (c *cluster) Migrate(ctx context.Context, name string, to int) error {
 	}
 	if c.migrated != nil {
 		c.migrated(result.Migration{VM: name, Group: v.Group, From: v.Node, To: to, Began: began,
-			Seconds: moved.Total.Seconds(), StillSecs: moved.Downtime.Seconds(), MemoryBytes: moved.MemoryBytes})
+			Seconds: moved.Total.Seconds(), StillSeconds: moved.Downtime.Seconds(), MemoryBytes: moved.MemoryBytes})
 	}
 	err = c.change(func() { v.Node, v.Machine = to, destination.Folder })
 	gone := os.RemoveAll(filepath.Join(from.Guests(), socketName(c.state.Run, name)))

@@ -17,14 +17,17 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/needs"
+	"plimsoll/internal/thread"
 )
 
 // Lab is some hosts.
@@ -33,6 +36,7 @@ type Lab struct {
 	Inventory string // the file
 	Text      string // what is in it
 	Hosts     []*Server
+	Space     string // the network namespace from which hosts in networks of their own are reached; "" is this one
 }
 
 // Server is a host.
@@ -43,6 +47,7 @@ type Server struct {
 	sshd          *exec.Cmd
 	config        string
 	ends          []func() // of the servers that it has had
+	space, from   string   // its network namespace, and the one it is reached from; "" is this one
 }
 
 // Key makes a key pair, the private key in a file of that name.
@@ -76,14 +81,55 @@ func Write(t testing.TB, name, text string) {
 // are stopped with the test.
 func New(t testing.TB, names ...string) *Lab {
 	t.Helper()
-	return NewAhead(t, 0, names...)
+	return begin(t, "", 0, names)
+}
+
+// NewApart is New with a network namespace for each host and one for who works with them, Lab.Space: with addresses of
+// their own that are nowhere else, and with processes that end together.
+func NewApart(t testing.TB, names ...string) *Lab {
+	t.Helper()
+	needs.Lab(t, false)
+	space := fmt.Sprintf("plimsoll-t%d", os.Getpid())
+	do := func(words ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), "ip", words...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %s: %v: %s", strings.Join(words, " "), err, out)
+		}
+	}
+	make := func(name string) {
+		do("netns", "add", name)
+		t.Cleanup(func() {
+			if out, err := exec.Command("ip", "netns", "del", name).CombinedOutput(); err != nil {
+				t.Errorf("ip netns del %s: %v: %s", name, err, out)
+			}
+		})
+		do("-n", name, "link", "set", "lo", "up")
+	}
+	make(space)
+	do("-n", space, "link", "add", "br0", "type", "bridge")
+	do("-n", space, "address", "add", "192.0.2.1/24", "dev", "br0")
+	do("-n", space, "link", "set", "br0", "up")
+	for i := range names {
+		own, port := fmt.Sprint(space, "-", i), fmt.Sprint("host", i)
+		make(own)
+		do("-n", space, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", own)
+		do("-n", space, "link", "set", port, "master", "br0", "up")
+		do("-n", own, "address", "add", fmt.Sprintf("192.0.2.%d/24", 2+i), "dev", "eth0")
+		do("-n", own, "link", "set", "eth0", "up")
+	}
+	return begin(t, space, 0, names)
 }
 
 // NewAhead is New with hosts whose agents take their clocks to be ahead by so much.
 func NewAhead(t testing.TB, ahead time.Duration, names ...string) *Lab {
 	t.Helper()
+	return begin(t, "", ahead, names)
+}
+
+func begin(t testing.TB, space string, ahead time.Duration, names []string) *Lab {
+	t.Helper()
 	needs.Sshd(t)
-	l := &Lab{Dir: t.TempDir()}
+	l := &Lab{Dir: t.TempDir(), Space: space}
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
@@ -104,13 +150,10 @@ func NewAhead(t testing.TB, ahead time.Duration, names ...string) *Lab {
 		if err := os.Mkdir(s.Folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		free, err := net.Listen("tcp", s.Address+":0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Port = free.Addr().(*net.TCPAddr).Port
-		if err := free.Close(); err != nil {
-			t.Fatal(err)
+		if s.Port = 22; space != "" {
+			s.Address, s.space, s.from = fmt.Sprintf("192.0.2.%d", 2+i), fmt.Sprint(space, "-", i), space
+		} else {
+			s.Port = freePort(t, s.Address)
 		}
 		hostKey := Key(t, filepath.Join(l.Dir, name+".key"))
 		fmt.Fprintln(&known, knownhosts.Line([]string{knownhosts.Normalize(s.At())}, hostKey))
@@ -135,6 +178,18 @@ func NewAhead(t testing.TB, ahead time.Duration, names ...string) *Lab {
 	return l
 }
 
+func freePort(t testing.TB, address string) int {
+	t.Helper()
+	free, err := net.Listen("tcp", address+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return free.Addr().(*net.TCPAddr).Port
+}
+
 // At is where the host listens.
 func (s *Server) At() string { return fmt.Sprintf("%s:%d", s.Address, s.Port) }
 
@@ -147,7 +202,11 @@ func (s *Server) Start(t testing.TB) {
 		}
 	}
 	said := &bytes.Buffer{}
-	sshd := exec.Command(needs.Sshd(t), "-D", "-e", "-f", s.config)
+	words := []string{needs.Sshd(t), "-D", "-e", "-f", s.config}
+	if s.space != "" {
+		words = append([]string{"ip", "netns", "exec", s.space}, words...)
+	}
+	sshd := exec.Command(words[0], words[1:]...)
 	sshd.Stderr, s.sshd = said, sshd
 	if err := sshd.Start(); err != nil {
 		t.Fatal(err)
@@ -160,13 +219,47 @@ func (s *Server) Start(t testing.TB) {
 		}
 	})
 	for range 500 {
-		if c, err := net.Dial("tcp", s.At()); err == nil {
-			_ = c.Close()
+		dial := func() error {
+			c, err := net.Dial("tcp", s.At())
+			if err == nil {
+				_ = c.Close()
+			}
+			return err
+		}
+		err := error(nil)
+		if s.from != "" {
+			err = thread.InNetwork("/run/netns/"+s.from, dial)
+		} else {
+			err = dial()
+		}
+		if err == nil {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatalf("sshd of %s does not listen", s.Name)
+}
+
+// Crash ends all that runs on a host in a network of its own, as the loss of its power does.
+func (s *Server) Crash(t testing.TB) {
+	t.Helper()
+	for range 100 {
+		out, err := exec.Command("ip", "netns", "pids", s.space).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids := strings.Fields(string(out))
+		if len(pids) == 0 {
+			return
+		}
+		for _, text := range pids {
+			if pid, err := strconv.Atoi(text); err == nil {
+				_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("processes of %s do not end", s.Name)
 }
 
 // Kill ends the host's server at once, with all its connections.

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/needs"
+	"plimsoll/internal/target/sshtest"
+)
+
+const hostsScenario = `
+name: on_hosts
+display_name: fio on hosts
+summary: s
+description: ""
+estimated_runtime: 60
+vars:
+  secs: {default: 6}
+experiment:
+  factors: {secs: [6, 7]}
+  repeats: 1
+  order: interleaved
+vms:
+  - Loader: {template: ubuntu1604, vcpus: 1, ram_mb: 512, data_disks: {count: 1, size: 1}, count_per_node: 1}
+workloads:
+  - Load: {vm_group: Loader, config_file: load.fio, iogen_params: {reporting_interval: 1}}
+results:
+  - Load: {title: Operations per second, vm_group: Loader, result_type: iops, aggregate: sum, workload_mask: Load}
+setup:
+  - cluster.CleanUp: {}
+  - vm_group.CloneFromTemplate: {vm_group_name: Loader}
+  - vm_group.PowerOn: {vm_group_name: Loader}
+run:
+  - workload.Start: {workload_name: Load, runtime_secs: {{ secs }}}
+teardown:
+  - cluster.CleanUp: {}
+`
+
+// TestHostLostAndResumed: an experiment over two machines, of which one crashes in the first run. What was measured is
+// kept, the verdict says whose part is missing, no run follows without it, and when it is back resume makes what is
+// left.
+func TestHostLostAndResumed(t *testing.T) {
+	needs.Fio(t)
+	l := sshtest.NewApart(t, "db1", "db2")
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "grid"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sshtest.Write(t, filepath.Join(dir, "grid", "test.yml"), hostsScenario)
+	sshtest.Write(t, filepath.Join(dir, "grid", "load.fio"), "[job]\nfilename=/dev/sdb\nrw=randwrite\nbs=4k\n"+
+		"rate_iops=100\nioengine=libaio\niodepth=2\ndirect=1\n")
+	program := filepath.Join(dir, "plimsoll")
+	self, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(self, program)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	plimsoll := func(words ...string) (code int, text string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		defer cancel()
+		c := exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", l.Space, program}, words...)...)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		if ctx.Err() != nil {
+			t.Fatalf("plimsoll %v: %v:\n%s", words, err, out)
+		}
+		return c.ProcessState.ExitCode(), string(out)
+	}
+	crashed := make(chan struct{})
+	go func() {
+		defer close(crashed)
+		for range 600 {
+			if sshtest.Alive("--output-format=json+") >= 2 { // on both
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(3 * time.Second)
+		l.Hosts[1].Crash(t)
+	}()
+	code, text := plimsoll("run", "grid", "--target", "ssh", "--target-opt", "inventory="+l.Inventory, "--target-opt",
+		"agents="+l.Dir, "--target-opt", "patience=3s", "--size-scale", "0.002")
+	<-crashed
+	t.Logf("run ends with %d:\n%s", code, text)
+	if code == 0 || !strings.Contains(text, "plimsoll resume") {
+		t.Error("it ends well, or does not say how to go on")
+	}
+	runs, err := filepath.Glob(filepath.Join(dir, "plimsoll-runs", "*", "runs", "*", "data.json"))
+	if err != nil || len(runs) == 0 {
+		t.Fatalf("no run has data: %v", err)
+	}
+	var data struct {
+		Workloads []struct {
+			VM, Ended string
+			Ops       []struct{ Count uint64 }
+		}
+	}
+	raw, err := os.ReadFile(runs[0])
+	if err == nil {
+		err = json.Unmarshal(raw, &data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range data.Workloads {
+		if len(w.Ops) == 0 || w.Ops[0].Count == 0 {
+			t.Errorf("nothing that %q did is kept", w.VM)
+		}
+		if w.VM == "db2" && w.Ended != "lost" {
+			t.Errorf("the one that crashed has %q", w.Ended)
+		}
+	}
+	manifest, err := os.ReadFile(filepath.Join(filepath.Dir(runs[0]), "manifest.json"))
+	if err != nil || !bytes.Contains(manifest, []byte(`db2 went away under workload`)) {
+		t.Errorf("the verdict does not name it: %v, %s", err, manifest)
+	}
+	l.Hosts[1].Start(t)
+	code, text = plimsoll("resume", "latest")
+	t.Logf("resume ends with %d:\n%s", code, text)
+	if code != 0 || !strings.Contains(text, "0 of 2 runs made") || !strings.Contains(text, "2 of 2 runs measured") {
+		t.Error("it does not make the run again that has lost a machine, and go on to its end")
+	}
+	if left := l.Remains(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}

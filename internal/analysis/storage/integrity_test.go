@@ -1,0 +1,78 @@
+package storage
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/internal/report/reporttest"
+	"plimsoll/result"
+)
+
+// TestLostWrites: what was lost is told by its kinds, that nothing was only where something could have been.
+func TestLostWrites(t *testing.T) {
+	t.Parallel()
+	const intro = "Check: every acknowledged write"
+	for name, c := range map[string]struct {
+		lost, stale, checked float64
+		change               func(*reporttest.Synthetic)
+		severity             result.Severity
+		want                 string
+	}{
+		"lost": {lost: 3, stale: 3, checked: 100, severity: result.Blocker,
+			want: "Check: 3 of 100 acknowledged writes are not there: 3 stale. Unless somebody else wrote there, the " +
+				"storage of VM acknowledges what it can lose. The notes and the raw output name the addresses."},
+		"no fault": {checked: 2000, severity: result.Fine,
+			want: intro + " was there, in all 2,000 blocks; no fault came before, so this says only that they can be read back."},
+		"fault": {checked: 100, severity: result.Fine, change: cut,
+			want: intro + ` up to the moment of the fault ("Power off") was there, in all 100 blocks.`},
+		"one host": {checked: 100, severity: result.Notice,
+			change: func(s *reporttest.Synthetic) { cut(s); s.Manifest.OneMachine = true },
+			want: intro + ` up to the moment of the fault ("Power off") was there, in all 100 blocks; but the nodes are ` +
+				"parts of one host, whose kernel lived through it and keeps what it has taken: this does not judge the " +
+				"storage below."},
+		"nothing claimed": {severity: result.Caution,
+			want: "Check held the storage to nothing: no write was acknowledged before the end of the record."},
+		"not finished": {checked: 0, severity: result.Caution,
+			change: func(s *reporttest.Synthetic) { s.Data.Workloads[0].Ended = "lost" },
+			want: "Check came to an end on 0 of 1 VM only, so it is not known whether every acknowledged write is " +
+				"there."},
+	} {
+		s := reporttest.NewSynthetic(1, 60, 1)
+		measure := func(name string, v float64) reporttest.Measured {
+			return reporttest.Measured{Measure: result.Measure{Name: name, Unit: "blocks", Kind: result.Count},
+				Value: func(at int) float64 {
+					if at == 59 {
+						return v
+					}
+					return 0
+				}}
+		}
+		s.Load(reporttest.Tool(reporttest.Load{Name: "Check", From: 20, To: 60}, measure("checked", c.checked),
+			measure("lost", c.lost), measure("stale", c.stale)))
+		for i := range s.Data.Workloads {
+			if w := &s.Data.Workloads[i]; w.VM != "" {
+				w.VM = "VM"
+				s.Data.Workloads[0], s.Data.Workloads[i] = s.Data.Workloads[i], s.Data.Workloads[0]
+			}
+		}
+		if c.change != nil {
+			c.change(s)
+		}
+		got := LostWrites.Run(view.New(s.Manifest, s.Data))
+		if len(got) != 1 {
+			t.Fatalf("%s: %d findings", name, len(got))
+		}
+		if diff := cmp.Diff([]string{string(c.severity), c.want},
+			[]string{string(got[0].Severity), got[0].Sentence}); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// cut has a fault come before the check.
+func cut(s *reporttest.Synthetic) {
+	s.Data.Events = append(s.Data.Events, result.Mark{Kind: result.KindFault, State: result.FaultBegins,
+		Text: "Power off", Time: s.Data.Start})
+}
