@@ -34,7 +34,7 @@ func runPlaybook(a scenario.Args, _ View) (*action, error) {
 				return errors.New("inventory: the list is empty; name VM groups, nodes or cvms")
 			}
 			var errs []error
-			if !v.Facts.Simulated && !v.HostCommands {
+			if v.Facts.Can(target.PlaybookHosts) && !v.Facts.Simulated && !v.HostCommands {
 				errs = append(errs, errors.New("playbooks may run commands on this machine as well; allow them with "+
 					"--allow-host-commands if you trust the scenario"))
 			}
