@@ -3,17 +3,20 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/ansible"
 	"plimsoll/internal/exit"
 	"plimsoll/internal/plan"
 	"plimsoll/internal/progress"
 	"plimsoll/internal/target"
 	"plimsoll/internal/visible"
 	"plimsoll/internal/workload"
+	"plimsoll/scenario"
 	"plimsoll/unit"
 )
 
@@ -115,10 +118,32 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
 	}
 	a.sayDisks(phase, p, tf.disks)
+	if err := a.playbooks(ctx, p); err != nil {
+		return p, err
+	}
 	if phase == "run" && tf.name == "local" && a.serves(p) {
 		return p, a.programs(phase)
 	}
 	return p, nil
+}
+
+// playbooks has Ansible read the playbooks of a scenario, where they will run.
+func (a *app) playbooks(ctx context.Context, p *prepared) error {
+	var files []string
+	for _, steps := range [][]scenario.Step{p.scenario.Setup, p.scenario.Run, p.scenario.Teardown} {
+		for _, s := range steps {
+			if file := s.Args.String("filename"); s.Name == "playbook.Run" && !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+	}
+	if len(files) == 0 || p.facts.Simulated {
+		return nil
+	}
+	if err := ansible.Check(ctx, p.fsys, files); err != nil {
+		return &exit.Error{Code: exit.Refused, Err: err}
+	}
+	return nil
 }
 
 // sayDisks says how data disks are put on several folders, and which of them get none.

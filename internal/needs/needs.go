@@ -79,6 +79,12 @@ func Sshd(t testing.TB) string {
 	return program(t, "sshd", "apt-get install openssh-server", "sshd", "/usr/sbin/sshd")
 }
 
+// Ansible returns the path of ansible-playbook.
+func Ansible(t testing.TB) string {
+	t.Helper()
+	return program(t, "ansible-playbook", "apt-get install ansible-core", "ansible-playbook")
+}
+
 // IPMISim returns the path of OpenIPMI's simulated BMC.
 func IPMISim(t testing.TB) string {
 	t.Helper()

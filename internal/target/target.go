@@ -23,6 +23,7 @@ package target
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"plimsoll/internal/clock"
@@ -48,7 +49,7 @@ const (
 	GuestCommands      Capability = "commands inside VMs"              // Host.Start with a shell
 	Services           Capability = "programs kept running in VMs"     // ServiceKeeper
 	PeerNetwork        Capability = "a network between VMs"            // Networked
-	PlaybookHosts      Capability = "playbooks over SSH"               // Addressed
+	PlaybookHosts      Capability = "playbooks over SSH"               // Addressed, LoginSource
 	ControllerCommands Capability = "commands on the machine that runs plimsoll"
 	WriteLogDrain      Capability = "write-log drain report"  // WriteLog
 	ClusterMetrics     Capability = "cluster metrics"         // MetricsSource
@@ -322,6 +323,24 @@ type StorageMigrator interface {
 // Addressed gives addresses for playbook inventories. Groups "nodes" and "cvms" are the platform's own.
 type Addressed interface {
 	Addresses(ctx context.Context, group string) ([]string, error)
+}
+
+// LoginSource gives what leads into the machines of a group, for playbooks. Places where playbooks are only rehearsed
+// have none.
+type LoginSource interface {
+	Logins(ctx context.Context, group string) ([]Login, error)
+}
+
+// Login is how another program, as OpenSSH's client, gets into a machine. Nothing in it is secret.
+type Login struct {
+	Machine    string
+	User       string
+	Sudo       bool     // the user becomes root by sudo, without a password
+	Keys       []string // files
+	KnownHosts []string // files
+	KnownAs    string   // the machine's name in these
+	// Dial connects to its SSH server, over whatever lies between.
+	Dial func(context.Context) (net.Conn, error)
 }
 
 // WriteLog reports how much every storage controller still holds in its write log, by controller. No controllers, no

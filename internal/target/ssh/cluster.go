@@ -107,6 +107,8 @@ var (
 	_ target.NodePower    = (*cluster)(nil)
 	_ target.ScrapeSource = (*cluster)(nil)
 	_ target.VMAddressed  = (*cluster)(nil)
+	_ target.Addressed    = (*cluster)(nil)
+	_ target.LoginSource  = (*cluster)(nil)
 )
 
 // VMs implements target.Cluster: every host is one, and is on unless it was switched off.
@@ -136,6 +138,39 @@ func (c *cluster) Close() (err error) {
 		err = errors.Join(err, h.Close())
 	}
 	return err
+}
+
+// Logins implements target.LoginSource.
+func (c *cluster) Logins(ctx context.Context, group string) (list []target.Login, err error) {
+	for _, h := range c.in(group) {
+		list = append(list, h.Machine().Login())
+	}
+	return list, c.some(ctx, group, len(list))
+}
+
+// Addresses implements target.Addressed.
+func (c *cluster) Addresses(ctx context.Context, group string) (list []string, err error) {
+	for _, h := range c.in(group) {
+		list = append(list, h.Machine().Address)
+	}
+	return list, c.some(ctx, group, len(list))
+}
+
+// in are the hosts of a role; each host is a node as well.
+func (c *cluster) in(group string) (list []*remote.Host) {
+	for _, h := range c.hosts {
+		if group == "nodes" || h.Machine().Role == group {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+func (c *cluster) some(ctx context.Context, group string, hosts int) error {
+	if hosts == 0 {
+		return fmt.Errorf("addresses: group %q: no host of the inventory has this role", group)
+	}
+	return ctx.Err()
 }
 
 // VMAddress implements target.VMAddressed.

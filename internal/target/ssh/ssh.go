@@ -113,6 +113,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			target.Services:      "the agent on each host",
 			target.PeerNetwork:   "the hosts' own",
 			target.VMExporters:   "the hosts' own network",
+			target.PlaybookHosts: "this machine's Ansible, with the users and keys of the inventory",
 		}}
 	claimPower(&facts, v.machines)
 	facts.Lacking("its hosts are there already, and are only reached")

@@ -1,0 +1,122 @@
+package ansible
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"plimsoll/internal/needs"
+	"plimsoll/internal/target"
+	"plimsoll/internal/target/sshtest"
+)
+
+func play(t *testing.T, l *sshtest.Lab, text string) Play {
+	t.Helper()
+	p := Play{Dir: t.TempDir(), File: "play.yml", Log: filepath.Join(t.TempDir(), "log")}
+	sshtest.Write(t, filepath.Join(p.Dir, p.File), text)
+	g := Group{Name: "g"}
+	for _, s := range l.Hosts {
+		g.Hosts = append(g.Hosts, target.Login{Machine: s.Name, User: "root",
+			Keys:       []string{filepath.Join(l.Dir, "key")},
+			KnownHosts: []string{filepath.Join(l.Dir, "known_hosts")}, KnownAs: knownhosts.Normalize(s.At()),
+			Dial: func(ctx context.Context) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", s.At())
+			}})
+	}
+	p.Groups = []Group{g}
+	return p
+}
+
+// TestFailures: ignored failures, failures and hosts that are not reached, each told once; the recap is whole.
+func TestFailures(t *testing.T) {
+	needs.Ansible(t)
+	l := sshtest.New(t, "a", "b")
+	p := play(t, l, "- hosts: all\n  gather_facts: no\n  tasks:\n  - name: One\n    command: 'false'\n"+
+		"    ignore_errors: yes\n  - name: Two\n    fail: {msg: no room}\n    when: inventory_hostname == 'b'\n")
+	known := p.Groups[0].Hosts[1]
+	known.Machine, known.KnownAs = "stranger", "elsewhere"
+	p.Groups[0].Hosts = append(p.Groups[0].Hosts, known)
+	var tasks []string
+	var failures []Failure
+	p.Task = func(name string) { tasks = append(tasks, name) }
+	p.Failed = func(f Failure) { f.Text = ""; failures = append(failures, f) }
+	recap, err := p.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), `host b: task "Two" failed: no room`) ||
+		!strings.Contains(err.Error(), `host stranger: task "One" could not be begun`) {
+		t.Errorf("error: %v", err)
+	}
+	if want := []string{"One", "Two"}; !reflect.DeepEqual(tasks, want) {
+		t.Errorf("tasks %q, want %q", tasks, want)
+	}
+	if len(failures) != 4 { // a and b ignored, stranger, b
+		t.Errorf("failures: %+v", failures)
+	}
+	want := []Recap{{Host: "a", OK: 1, Changed: 1, Skipped: 1, Ignored: 1}, {Host: "b", OK: 1, Changed: 1, Failed: 1,
+		Ignored: 1}, {Host: "stranger", Unreachable: 1}}
+	if !reflect.DeepEqual(recap, want) {
+		t.Errorf("recap:\n%+v, want\n%+v", recap, want)
+	}
+}
+
+// TestStop: when the run stops, so do Ansible and what it has started on the host.
+func TestStop(t *testing.T) {
+	needs.Ansible(t)
+	l := sshtest.New(t, "a")
+	p := play(t, l, "- hosts: all\n  gather_facts: no\n  tasks:\n  - name: Long\n    script: long.sh {{ mark }}\n")
+	mark := filepath.Join(t.TempDir(), "mark")
+	p.Variables = map[string]any{"mark": mark}
+	sshtest.Write(t, filepath.Join(p.Dir, "long.sh"), "#!/bin/bash\ntouch $1\nexec sleep 7654.321\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for range 600 {
+			if _, err := os.Stat(mark); err == nil {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		cancel()
+	}()
+	_, err := p.Run(ctx)
+	<-stopped
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error: %v", err)
+	}
+	if _, err := os.Stat(mark); err != nil {
+		t.Errorf("the task did not begin: %v", err)
+	}
+	for range 100 {
+		if sshtest.Alive("7654.321") == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error("what the playbook started still runs")
+}
+
+func TestCheck(t *testing.T) {
+	needs.Ansible(t)
+	files := fstest.MapFS{
+		"good.yml": {Data: []byte("- hosts: all\n  tasks:\n  - debug: msg=yes\n")},
+		"bad.yml":  {Data: []byte("- hosts: all\n  tasks:\n  - nonsense: {}\n")},
+		"worse":    {Data: []byte("- hosts: [all\n")},
+	}
+	if err := Check(t.Context(), files, []string{"good.yml"}); err != nil {
+		t.Error(err)
+	}
+	err := Check(t.Context(), files, []string{"bad.yml", "good.yml", "worse"})
+	if err == nil || !strings.Contains(err.Error(), `playbook "bad.yml"`) || !strings.Contains(err.Error(), "nonsense") ||
+		!strings.Contains(err.Error(), `playbook "worse"`) || strings.Contains(err.Error(), "good.yml") {
+		t.Errorf("error: %v", err)
+	}
+}
