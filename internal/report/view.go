@@ -150,8 +150,8 @@ type factGroup struct {
 // maxSides bounds how many windows of a workload are set against each other; the percentile tables have all of them.
 const maxSides = 6
 
-// mostFigures bounds the table of figures at the top of the page; the percentile tables have all of them. 22 queries and
-// what is made of them fit, and so do four workloads of ten rows.
+// mostFigures bounds the table of figures at the top of the page; the percentile tables have all of them. 22 queries
+// and what is made of them fit, and so do four workloads of ten rows.
 const mostFigures = 40
 
 // curves are the checks whose drawing is the answer itself.
