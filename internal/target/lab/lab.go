@@ -6,8 +6,7 @@
 // in a folder of the run, what its process needs lies in the run's state folder, all of it written down before it is
 // made, so that Destroy finds it from a fresh process.
 //
-// It refuses machines without Linux, root or QEMU, nodes that are off, and folders of other runs. Nodes are switched
-// directly and not over the protocols of their controllers.
+// It refuses machines without Linux, root or QEMU, nodes that are off, and folders of other runs.
 package lab
 
 import (
