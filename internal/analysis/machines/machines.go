@@ -13,11 +13,14 @@ import (
 	"plimsoll/result"
 )
 
-// Boots tells how long machines took that were switched on together, each time that several were.
+// Boots tells how long machines took that were switched on together, each time that at least a handful were.
 var Boots = view.Check{Name: "boots", Rank: 152, Run: boots}
 
 // Migrations tells how long the machines of a group that moved while they ran took, and stood still.
 var Migrations = view.Check{Name: "migrations", Rank: 154, Run: migrations}
+
+// fewest machines are a storm; how long fewer took is in the data.
+const fewest = 5
 
 func boots(v *view.Run) (out []result.Finding) {
 	type storm struct {
@@ -40,7 +43,7 @@ func boots(v *view.Run) (out []result.Finding) {
 	}
 	for _, s := range order {
 		all := took[s]
-		if len(all) < 2 {
+		if len(all) < fewest {
 			continue
 		}
 		slices.Sort(all)
