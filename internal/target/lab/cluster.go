@@ -80,11 +80,15 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	} else if own, err = p.planned(r.StateDir); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
+	var short []error
 	if free := room(folder, storage, nodes); free >= 0 && free < r.DiskBytes {
-		return nil, fmt.Errorf("provision: disk space: %d bytes needed, room for %d in %s", r.DiskBytes, free, folder)
+		short = append(short, fmt.Errorf("disk space: %d bytes needed, %d free in %s", r.DiskBytes, free, folder))
 	}
 	if free := freeMemory(); free >= 0 && free < r.MemoryBytes {
-		return nil, fmt.Errorf("provision: memory: %d bytes needed, %d available", r.MemoryBytes, free)
+		short = append(short, fmt.Errorf("memory: %d bytes needed, %d available", r.MemoryBytes, free))
+	}
+	if err := errors.Join(short...); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
 	}
 	b, err := p.boots(ctx)
 	if err != nil {

@@ -37,6 +37,7 @@ func TestConformance(t *testing.T) {
 			Alive:         w.alive,
 			Rounds:        1,
 			Slow:          true,
+			OwnClocks:     true,
 			Remains:       l.remains,
 		}
 	})

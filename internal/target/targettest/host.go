@@ -156,10 +156,10 @@ func staging(t *testing.T, b *bench) {
 	}
 	_, err = stager.Stage(b.ctx, target.Command{Argv: []string{"/no/such/program"}, Stdout: "third"})
 	b.fails(err, b.name(0), "/no/such/program")
-	if reader, ok := target.HostAs[target.ClockReader](h); ok { // all machines of tests have one clock
+	if reader, ok := target.HostAs[target.ClockReader](h); ok { // most machines of tests have the one clock
 		r, err := reader.ReadClock(b.ctx)
 		b.must(err)
-		if r.Bound <= 0 || r.Ahead.Abs() > r.Bound {
+		if r.Bound <= 0 || r.Ahead.Abs() > r.Bound && !b.place.OwnClocks {
 			t.Errorf("the clock is read as %v ± %v ahead", r.Ahead, r.Bound)
 		}
 	}

@@ -41,6 +41,8 @@ type Place struct {
 	// Machines are those of a place that has machines already and makes none, on from the start; two at least for the
 	// whole suite.
 	Machines []string
+	// OwnClocks says that machines have clocks that nobody has set by that of the tests.
+	OwnClocks bool
 	// Rounds is how often calls are made at once, where that takes long; 0: three times.
 	Rounds int
 	// Slow says that machines take long to start: subtests that leave them as they were have the same ones, and the
