@@ -98,6 +98,33 @@ func TestUnitRunsOnce(t *testing.T) {
 	}
 }
 
+// An end that the machine has lost with its power, half written, is no end: the unit is lost, once and for all.
+func TestEndLostWithThePower(t *testing.T) {
+	folder := t.TempDir()
+	ask := talk(t, folder)
+	for id, left := range map[string]string{"empty": "", "blank": "   ", "zeros": "\x00\x00", "half": `{"exit":{"Co`} {
+		start := Start{Command: target.Command{Argv: []string{"true"}}}
+		if status, text := ask("POST", "/unit/"+id, start); status != http.StatusOK {
+			t.Fatalf("%d: %s", status, text)
+		}
+		ask("GET", "/unit/"+id+"/end", nil)
+		if err := os.WriteFile(filepath.Join(keeper{folder: folder}.dir(id), exitFile), []byte(left), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, text := ask("GET", "/unit/"+id+"/end", nil)
+			var got State
+			if err := json.Unmarshal([]byte(text), &got); err != nil {
+				t.Fatalf("%s: %v: %s", id, err, text)
+			}
+			want := State{Known: true, Exit: target.Exit{Code: -1, Lost: true}, Why: got.Why}
+			if diff := cmp.Diff(want, got); diff != "" || got.Why == "" {
+				t.Errorf("%s: %q %s", id, got.Why, diff)
+			}
+		}
+	}
+}
+
 // What is asked wrongly is refused with words, and leads nowhere.
 func TestRefusals(t *testing.T) {
 	folder := t.TempDir()

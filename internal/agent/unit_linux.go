@@ -111,16 +111,16 @@ func (k keeper) start(id string, s Start) (State, error) {
 // mark is what unitVariable says of a unit.
 func (k keeper) mark(id string) string { return k.folder + "#" + id }
 
-// state tells how it is with a unit. One whose supervisor is gone without a word is lost, and what is left of it is
-// ended.
+// state tells how it is with a unit. One whose supervisor is gone without a word, or with one that the machine lost with
+// its power, is lost, and what is left of it is ended.
 func (k keeper) state(id string) (State, error) {
 	for range 2 { // it may end while we look
 		data, err := os.ReadFile(filepath.Join(k.dir(id), exitFile))
 		if err == nil {
-			var s State
-			err = json.Unmarshal(data, &s)
-			s.Known = true
-			return s, err
+			s := State{Known: true}
+			if json.Unmarshal(data, &s) == nil {
+				return s, nil
+			}
 		}
 		held, err := k.held(id)
 		switch {
@@ -168,7 +168,7 @@ func (k keeper) ended(id string, s State) error {
 		data = append(data, bytes.Repeat([]byte(" "), short)...)
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil { // the name must not outlast the words
 		return err
 	}
 	return os.Rename(part, filepath.Join(k.dir(id), exitFile))
