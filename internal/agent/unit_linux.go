@@ -111,7 +111,7 @@ func (k keeper) start(id string, s Start) (State, error) {
 // mark is what unitVariable says of a unit.
 func (k keeper) mark(id string) string { return k.folder + "#" + id }
 
-// state tells how it is with a unit. One whose supervisor is gone without a word, or with one that a power loss spoiled,
+// state tells how it is with a unit. One whose supervisor is gone without a word, or with one that power loss spoiled,
 // is lost, and what is left of it is ended.
 func (k keeper) state(id string) (State, error) {
 	for range 2 { // it may end while we look
