@@ -20,7 +20,13 @@ if [ "$(id -u)" = 0 ]; then # PostgreSQL refuses root
 	for user in postgres nobody; do
 		if id "$user" >/dev/null 2>&1; then
 			chown -R "$user" .
-			exec setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups sh "$PWD/server.sh" "$@"
+			chmod o+x .. ../.. # the run's own
+			drop="setpriv --reuid=$user --regid=$(id -g "$user") --clear-groups"
+			$drop test -r "$PWD/server.sh" || {
+				echo "user $user cannot enter $PWD: let others pass through the folders above it (chmod o+x)" >&2
+				exit 1
+			}
+			exec $drop sh "$PWD/server.sh" "$@"
 		fi
 	done
 	echo "there is neither a user postgres nor nobody to run PostgreSQL as, which refuses root" >&2

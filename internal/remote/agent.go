@@ -120,7 +120,7 @@ func (a Access) install(ctx context.Context, m Machine, c *connection, tag strin
 		return fmt.Errorf("machine %q: %s: %w", m.Name, m.Folder, err)
 	}
 	if m.Agent != "" { // the machine is the run's, so is the folder, which is there again after a power cycle
-		const script = `umask 077; mkdir -p -- "$1" && printf %s "$2" >"$1/tag" && ln -sf -- "$3" "$1/agent"`
+		const script = `mkdir -p -- "${1%/*}"; umask 077; mkdir -p -- "$1" && printf %s "$2" >"$1/tag" && ln -sf -- "$3" "$1/agent"`
 		if _, err := c.command(ctx, nil, quoted("sh", "-c", script, "sh", m.Folder, tag, m.Agent)); err != nil {
 			return fail(err)
 		}

@@ -65,6 +65,8 @@ var (
 	_ target.NodePower    = (*cluster)(nil)
 	_ target.Availability = (*cluster)(nil)
 	_ target.ScrapeSource = (*cluster)(nil)
+	_ target.Addressed    = (*cluster)(nil)
+	_ target.LoginSource  = (*cluster)(nil)
 )
 
 // Provision implements target.Target.
@@ -239,6 +241,41 @@ func (c *cluster) handle(name string) (*handle, error) {
 // address is a guest's own, for as long as it is there.
 func (c *cluster) address(vm string) (netip.Addr, error) {
 	return c.lab.AddressFor(c.state.Run + "/" + vm)
+}
+
+// Logins implements target.LoginSource. All guests of the group are in it, also those that are off.
+func (c *cluster) Logins(ctx context.Context, group string) (list []target.Login, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.state.VMs {
+		if v.Group != group || v.Template {
+			continue
+		}
+		a, err := c.address(v.Name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c.machineOf(v, a, nil).Login())
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("addresses: group %q: no guest is of this VM group, and nodes of a lab cannot be logged in to",
+			group)
+	}
+	slices.SortFunc(list, func(a, b target.Login) int { return strings.Compare(a.Machine, b.Machine) })
+	return list, ctx.Err()
+}
+
+// Addresses implements target.Addressed.
+func (c *cluster) Addresses(ctx context.Context, group string) (list []string, err error) {
+	logins, err := c.Logins(ctx, group)
+	for _, l := range logins {
+		a, err := c.address(l.Machine)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, a.String())
+	}
+	return list, err
 }
 
 // Endpoints implements target.ScrapeSource: what the agents of guests count, which are machines of their own.

@@ -191,7 +191,11 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	facts.Lacking("the lab has no such thing")
 	facts.Missing[target.ClusterMetrics] = "nodes share this machine's processors and disks: see its own counters"
-	facts.Missing[target.PlaybookHosts] = "no playbook is run in guests yet"
+	if p.image != worker {
+		facts.Capabilities[target.PlaybookHosts] = "this machine's Ansible, over SSH into guests"
+	} else {
+		facts.Missing[target.PlaybookHosts] = "guests of image worker have no Python: add --target-opt image=debian"
+	}
 	facts.Missing[target.VMExporters] = "guests are in namespaces of the lab: the agent's own page is read"
 	facts.Notes = []string{fmt.Sprintf("Guests have at most %v of memory, whatever the scenario gives them (option memory). "+
 		"All nodes share this machine: what is measured there is no cluster's speed.", unit.Bytes(p.memory))}

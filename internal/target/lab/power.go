@@ -199,6 +199,14 @@ func hostName(vm string) string {
 	return strings.Trim(name[:min(63, len(name))], "-")
 }
 
+// machineOf is how a guest is logged in to, over the lab's network.
+func (c *cluster) machineOf(v *vm, address netip.Addr, disks []target.Disk) remote.Machine {
+	return remote.Machine{Name: v.Name, Role: v.Group, Folder: workFolder + c.state.Run, Agent: "/usr/bin/plimsoll-agent",
+		Network: address.String(), Own: disks,
+		Hop: remote.Hop{Address: address.String(), Port: 22, User: "root", Keys: []string{c.keyFile()},
+			KnownHosts: []string{c.known(v.Name)}, Dial: c.lab.Dial}}
+}
+
 // reach waits until a guest that was started answers, and lets the agent work there.
 func (c *cluster) reach(ctx context.Context, v *vm) error {
 	address, err := c.address(v.Name)
@@ -209,10 +217,7 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 	if err != nil {
 		return err
 	}
-	m := remote.Machine{Name: v.Name, Role: v.Group, Folder: workFolder + c.state.Run, Agent: "/usr/bin/plimsoll-agent",
-		Network: address.String(), Own: guest.Disks(),
-		Hop: remote.Hop{Address: address.String(), Port: 22, User: "root", Keys: []string{c.keyFile()},
-			KnownHosts: []string{c.known(v.Name)}, Dial: c.lab.Dial}}
+	m := c.machineOf(v, address, guest.Disks())
 	limited, cancel := clock.WithTimeout(ctx, c.place.clock, bootLimit)
 	defer cancel()
 	for {
