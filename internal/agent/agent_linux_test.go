@@ -108,7 +108,8 @@ func TestEndLostWithThePower(t *testing.T) {
 			t.Fatalf("%d: %s", status, text)
 		}
 		ask("GET", "/unit/"+id+"/end", nil)
-		if err := os.WriteFile(filepath.Join(keeper{folder: folder}.dir(id), exitFile), []byte(left), 0o600); err != nil {
+		exit := filepath.Join(keeper{folder: folder}.dir(id), exitFile)
+		if err := os.WriteFile(exit, []byte(left), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

@@ -33,13 +33,15 @@ func cacheFlag(c *cobra.Command, cache *string) {
 
 func (a *app) labImageBuildCommand() *cobra.Command {
 	var cache, agent string
+	var packages []string
 	c := &cobra.Command{
 		Use:   "build [worker|debian]",
 		Short: "Build an image from Debian's packages, or find it in the cache",
 		Long: `Build makes the image of a worker (a kernel with busybox, fio, SSH and plimsoll's agent in memory, up in
 seconds) or of a debian (systemd, OpenSSH, Python, PostgreSQL, fio). What it lacks on this machine it names.
 An image is found in the cache as long as its packages, the agent and the recipe are the same.`,
-		Example:   "  plimsoll lab image build\n  plimsoll lab image build debian --json",
+		Example: "  plimsoll lab image build\n  plimsoll lab image build debian --json\n" +
+			"  plimsoll lab image build debian --packages default-jre-headless,unzip",
 		Args:      args(0, 1, "kind of image"),
 		ValidArgs: []string{string(guest.Worker), string(guest.Debian)},
 		RunE: func(_ *cobra.Command, given []string) error {
@@ -56,7 +58,7 @@ An image is found in the cache as long as its packages, the agent and the recipe
 			}
 			ctx, stop := a.interruptible()
 			defer stop()
-			image, err := guest.Build(ctx, guest.Config{Kind: kind, Cache: cache, Agent: agent,
+			image, err := guest.Build(ctx, guest.Config{Kind: kind, Cache: cache, Agent: agent, Packages: packages,
 				Log: func(format string, args ...any) { visible.Fprintf(a.notes(), format+"\n", args...) }})
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "lab image build: %w", err)
@@ -68,6 +70,7 @@ An image is found in the cache as long as its packages, the agent and the recipe
 		},
 	}
 	c.Flags().StringVar(&agent, "agent", "", "the agent for Linux on amd64 (default: beside plimsoll) `file`")
+	c.Flags().StringSliceVar(&packages, "packages", nil, "`names` of Debian's packages that a debian has besides its own")
 	cacheFlag(c, &cache)
 	return c
 }

@@ -61,7 +61,8 @@ func (b *builder) debian(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	packages, err := closure(ctx, append([]string{"?essential", "?priority(required)"}, system...)...)
+	wanted := append(slices.Clone(system), b.Packages...)
+	packages, err := closure(ctx, append([]string{"?essential", "?priority(required)"}, wanted...)...)
 	if err != nil {
 		return Image{}, err
 	}
@@ -71,7 +72,8 @@ func (b *builder) debian(ctx context.Context) (Image, error) {
 	slices.Sort(i.Packages)
 	i.Packages = slices.Compact(i.Packages)
 	return b.image(hashOf(base.key, rootKey), i, func(dir string) error {
-		root, err := b.stage("root-"+rootKey, func(dir string) error { return b.root(ctx, dir, base, packages) })
+		root, err := b.stage("root-"+rootKey,
+			func(dir string) error { return b.root(ctx, dir, base, packages, wanted) })
 		if err != nil {
 			return err
 		}
@@ -87,8 +89,8 @@ func (b *builder) debian(ctx context.Context) (Image, error) {
 	})
 }
 
-// root builds a root file system of packages, and of these only.
-func (b *builder) root(ctx context.Context, dir string, base *base, packages []part) error {
+// root builds a root file system of packages, and of these only; the wanted ones depend on the others.
+func (b *builder) root(ctx context.Context, dir string, base *base, packages []part, wanted []string) error {
 	from, err := b.fetch(ctx, append(slices.Clone(packages), base.kernel))
 	if err != nil {
 		return err
@@ -122,7 +124,7 @@ func (b *builder) root(ctx context.Context, dir string, base *base, packages []p
 	b.Log("installing %d packages into a root file system: minutes", len(packages))
 	_, err = command(ctx, work, []string{"KERNEL=" + filepath.Join(from, base.kernel.Name), "VERSION=" + base.version},
 		"mmdebstrap", "--mode=root", "--variant=required", "--aptopt=APT::Install-Recommends false",
-		"--include="+strings.Join(system, ","), "--setup-hook="+before, "--customize-hook="+after, "stable", tree,
+		"--include="+strings.Join(wanted, ","), "--setup-hook="+before, "--customize-hook="+after, "stable", tree,
 		"deb [trusted=yes] copy:"+pool+" ./")
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -59,6 +60,8 @@ type Config struct {
 	Cache string                           // folder of packages and images; made if absent
 	Agent string                           // plimsoll-agent for Linux on amd64, statically linked
 	Log   func(format string, args ...any) // told each stage; nil for nobody
+	// Packages of Debian's that a debian has besides its own, with all that they depend on.
+	Packages []string
 }
 
 // recipe changes when an image of the same packages would not be the same.
@@ -121,8 +124,19 @@ func (c Config) check() (errs []error) {
 	if err := staticAMD64(c.Agent); err != nil {
 		errs = append(errs, fmt.Errorf("guest image: agent %q: %w: make agents builds one", c.Agent, err))
 	}
+	for _, name := range c.Packages {
+		if !packageName.MatchString(name) {
+			errs = append(errs, fmt.Errorf("guest image: package %q: want a name as apt has it, such as default-jre", name))
+		}
+	}
+	if c.Kind == Worker && len(c.Packages) > 0 {
+		errs = append(errs, fmt.Errorf("guest image: packages %q: a worker takes none, a debian does", c.Packages))
+	}
 	return append(errs, missing(c.Kind)...)
 }
+
+// packageName is Debian's rule for names of packages.
+var packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 
 // List gives the images of a cache, without those that are not whole.
 func List(cache string) ([]Image, error) {

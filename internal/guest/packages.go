@@ -99,8 +99,7 @@ func command(ctx context.Context, dir string, env []string, name string, args ..
 			return nil, context.Cause(ctx)
 		}
 		said := strings.Split(strings.TrimSpace(errs.String()+"\n"+tail(out.String())), "\n")
-		return nil, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err,
-			strings.Join(said[max(0, len(said)-8):], "; "))
+		return nil, fmt.Errorf("%s: %w: %s", name, err, strings.Join(said[max(0, len(said)-8):], "; "))
 	}
 	return out.Bytes(), nil
 }

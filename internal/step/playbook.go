@@ -54,6 +54,7 @@ func runPlaybook(a scenario.Args, _ View) (*action, error) {
 					f.needMembers(name)
 				}
 			}
+			f.Unknown = f.Unknown || !f.Facts.Simulated
 			return f.Facts.PlaybookTime
 		},
 		do: func(ctx context.Context, e *Env) error {

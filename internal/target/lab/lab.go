@@ -12,6 +12,7 @@ package lab
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,6 +48,8 @@ func (Provider) Options() []target.Option {
 			Help: "of a lab that the run makes: copies on up to three nodes, or one folder without copies"},
 		{Name: "image", Type: target.Choice, Default: worker, Choices: []string{worker, debian},
 			Help: "what guests boot: worker is up in seconds, debian has systemd, Python and PostgreSQL"},
+		{Name: "packages", Help: "of Debian's that guests of image debian have besides its own, as default-jre,unzip: " +
+			"guests reach no network but the lab's"},
 		{Name: "memory", Type: target.Bytes, Least: target.Bound(128 << 20), Help: "that a guest has at most, " +
 			"whatever the scenario gives it (default: 256MiB for worker, 1GiB for debian)"},
 		{Name: "ha", Type: target.Choice, Default: "on", Choices: []string{"on", "off"},
@@ -70,6 +73,7 @@ func (Provider) Options() []target.Option {
 type settings struct {
 	dir, storage, image, cache, agent, power string
 
+	packages []string // of a debian
 	memory   int64
 	nodes    int
 	restarts bool // of guests whose node is lost
@@ -94,6 +98,8 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	if s.pins, err = readPins(v.Text("pins")); err != nil {
 		return nil, fmt.Errorf("target lab: option \"pins\": %w", err)
 	}
+	s.packages = strings.FieldsFunc(v.Text("packages"), func(r rune) bool { return r == ',' || r == ' ' })
+	slices.Sort(s.packages)
 	s.memory = cmp.Or(v.Bytes("memory"), usualMemory[s.image])
 	return open(s)
 }

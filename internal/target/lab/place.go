@@ -89,7 +89,7 @@ func (p *place) planned(stateDir string) (lab.Options, error) {
 
 // images is what guests are built of.
 func (p *place) images() (guest.Config, error) {
-	c := guest.Config{Kind: guest.Kind(p.image), Cache: p.cache, Agent: p.agent}
+	c := guest.Config{Kind: guest.Kind(p.image), Cache: p.cache, Agent: p.agent, Packages: p.packages}
 	var err error
 	if c.Cache == "" {
 		if c.Cache, err = guest.DefaultCache(); err != nil {
@@ -109,7 +109,7 @@ func (p *place) images() (guest.Config, error) {
 // found is what this process has found of images, by what they are built of: asking the package manager takes seconds.
 var found struct {
 	sync.Mutex
-	images map[[3]string]booting
+	images map[[4]string]booting
 }
 
 // booting is an image and how guests that boot it are run.
@@ -126,7 +126,7 @@ func (p *place) boots(ctx context.Context) (b booting, err error) {
 	}
 	found.Lock()
 	defer found.Unlock()
-	key := [3]string{string(c.Kind), c.Cache, c.Agent}
+	key := [4]string{string(c.Kind), c.Cache, c.Agent, strings.Join(c.Packages, ",")}
 	if b, ok := found.images[key]; ok && remote.Exists(b.image.Kernel) {
 		return b, nil
 	}
@@ -137,7 +137,7 @@ func (p *place) boots(ctx context.Context) (b booting, err error) {
 		return b, err
 	}
 	if found.images == nil {
-		found.images = map[[3]string]booting{}
+		found.images = map[[4]string]booting{}
 	}
 	found.images[key] = b
 	return b, nil

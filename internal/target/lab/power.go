@@ -201,8 +201,8 @@ func hostName(vm string) string {
 
 // machineOf is how a guest is logged in to, over the lab's network.
 func (c *cluster) machineOf(v *vm, address netip.Addr, disks []target.Disk) remote.Machine {
-	return remote.Machine{Name: v.Name, Role: v.Group, Folder: workFolder + c.state.Run, Agent: "/usr/bin/plimsoll-agent",
-		Network: address.String(), Own: disks,
+	return remote.Machine{Name: v.Name, Role: v.Group, Folder: workFolder + c.state.Run,
+		Agent: "/usr/bin/plimsoll-agent", Network: address.String(), Own: disks,
 		Hop: remote.Hop{Address: address.String(), Port: 22, User: "root", Keys: []string{c.keyFile()},
 			KnownHosts: []string{c.known(v.Name)}, Dial: c.lab.Dial}}
 }
