@@ -182,7 +182,7 @@ func common(key string) bool {
 func (r *redactor) ready() {
 	var keys []string
 	for key := range r.names {
-		if !common(key) {
+		if !common(key) && utf8.ValidString(cmp.Or(r.values[key], key)) { // no document holds other text
 			keys = append(keys, key)
 		}
 	}
