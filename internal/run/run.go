@@ -142,6 +142,7 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 	defer x.folder.Close() //nolint:errcheck // everything written is synced; close is called again below
 	x.measure(ctx)
 	x.teardown(ctx)
+	x.scraper.sum()
 	x.settle()
 	// At thousands of VMs collecting needs the room they take.
 	x.recorder, x.store, x.env, x.scraper = nil, nil, nil, nil

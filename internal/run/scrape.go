@@ -27,6 +27,9 @@ const (
 	shortestScrape = time.Second
 	mostPage       = 16 << 20 // bytes
 	mostEndpoints  = 4096
+	// failing is the number of pages that an endpoint must owe in a row before the journal tells: one late page is in
+	// the metrics (up) and in the sum that is told at the end, and a machine that goes off owes one or two.
+	failing = 3
 )
 
 // scraper takes the pages of everything on the run's machines that serves counters, all at once and on a cadence of
@@ -42,6 +45,8 @@ type scraper struct {
 	round    int
 	blind    bool // the endpoints cannot be listed
 	excess   bool // there are too many
+
+	pages, missing int // of all endpoints so far, missing those that did not come
 }
 
 type endpointKey struct{ machine, name string }
@@ -53,8 +58,8 @@ type endpoint struct {
 	exporter *record.Exporter
 	page     bytes.Buffer
 	busy     chan struct{} // holds a token while get is at work, which may be beyond the deadline
-	failing  bool
-	round    int // in which it was last there
+	missing  int           // pages since one came
+	round    int           // in which it was last there
 	gone     bool
 }
 
@@ -98,6 +103,15 @@ func (s *scraper) scrape(ctx context.Context) {
 	}
 }
 
+// sum tells how many pages did not come in the whole run.
+func (s *scraper) sum() {
+	if s != nil && s.missing > 0 {
+		s.x.record(result.Event{Kind: result.KindNote, Data: map[string]any{"pages": s.pages, "missing": s.missing},
+			Text: fmt.Sprintf("%d of %d pages of exporters did not come in time or could not be read: see the metric up",
+				s.missing, s.pages)})
+	}
+}
+
 // all scrapes every endpoint once.
 func (s *scraper) all(ctx context.Context) {
 	s.round++
@@ -111,12 +125,20 @@ func (s *scraper) all(ctx context.Context) {
 		})
 	}
 	g.Wait()
+	if ctx.Err() == nil {
+		s.pages += len(list)
+		for _, e := range list {
+			if e.missing > 0 {
+				s.missing++
+			}
+		}
+	}
 	for key, e := range s.known {
 		if e.round == s.round {
 			continue
 		}
 		if !e.gone {
-			e.gone, e.failing = true, false
+			e.gone, e.missing = true, 0
 			_ = e.exporter.Gone(e.exporter.Now()) // what is wrong with the metrics is told by their own writer
 		}
 		if len(e.busy) == 0 { // else it must not be asked twice at a time when it is back
@@ -225,15 +247,18 @@ func (s *scraper) one(ctx context.Context, e *endpoint) {
 	s.tell(e, err)
 }
 
-// tell enters into the journal that an endpoint fails, or is back.
+// tell enters into the journal that an endpoint fails for good, or is back.
 func (s *scraper) tell(e *endpoint, err error) {
-	if e.failing == (err != nil) {
-		return
+	was := e.missing
+	if e.missing++; err == nil {
+		e.missing = 0
 	}
-	e.failing = err != nil
 	event := result.Event{Kind: result.KindNote, Name: e.key.machine, Data: map[string]any{"endpoint": e.key.name},
 		Text: fmt.Sprintf("exporter %q of %s is back", e.key.name, e.key.machine)}
-	if e.failing {
+	switch {
+	case err == nil && was < failing, err != nil && e.missing != failing:
+		return
+	case err != nil:
 		event.Kind, event.Error = result.KindWarning, sentence(err)
 		event.Text = fmt.Sprintf("exporter %q of %s cannot be scraped", e.key.name, e.key.machine)
 	}
@@ -245,7 +270,7 @@ func (s *scraper) page(ctx context.Context, e *endpoint) (page []byte, kind stri
 	select {
 	case e.busy <- struct{}{}:
 	default:
-		return nil, "", errors.New("it is still busy with an earlier page")
+		return nil, "", fmt.Errorf("it gave no page within %v, and is still at it", s.deadline)
 	}
 	limited, cancel := clock.WithTimeout(ctx, s.x.req.Clock, s.deadline)
 	defer cancel()

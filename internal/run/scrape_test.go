@@ -165,8 +165,8 @@ func (e endless) Read(p []byte) (int, error) {
 	return len(p), e.ctx.Err()
 }
 
-// Endpoints of every bad kind beside good ones: each bad one is told of once and harms no other, one that recovers is
-// told of, and everything is in the metrics with the run's labels.
+// Endpoints of every bad kind beside good ones: each that goes on being bad is told of once and harms no other, one that
+// recovers is told of, one that owes a page now and then is not, and everything is in the metrics with the run's labels.
 func TestScraping(t *testing.T) {
 	x, err := exporter.New("test", host.New(os.DirFS("/"), nil, host.Load), disk{})
 	if err != nil {
@@ -199,7 +199,7 @@ func TestScraping(t *testing.T) {
 			return io.NopCloser(endless{ctx}), "", nil
 		}),
 		on("garbage", text(func(n int) string {
-			if n == 2 || n == 3 {
+			if n >= 2 && n <= 4 {
 				return "<html>"
 			}
 			return "recovers 1\n"
@@ -207,6 +207,12 @@ func TestScraping(t *testing.T) {
 		on("restarts", text(func(n int) string {
 			return fmt.Sprintf("# TYPE restarts_total %s\nrestarts_total %d\n",
 				[]string{"counter", "gauge"}[n%2], n%3)
+		})),
+		on("late", text(func(n int) string {
+			if n == 2 || n == 5 {
+				return "<html>"
+			}
+			return "late 1\n"
 		})),
 		on("panics", func(context.Context) (io.ReadCloser, string, error) { panic("oh") }),
 		{
@@ -218,11 +224,15 @@ func TestScraping(t *testing.T) {
 	}
 	s, events := executeUntil(t, fmt.Sprintf(idleScenario, port),
 		func(p target.Target) target.Target { return exporting{p, endpoints} },
-		func() bool { mu.Lock(); defer mu.Unlock(); return pages >= 6 })
+		func() bool { mu.Lock(); defer mu.Unlock(); return pages >= 8 })
 	close(release) // TestMain sees whether anything goes on
 
 	var told []string
+	sums := 0
 	for _, e := range events {
+		if missing, ok := e.Data["missing"].(int); ok && missing >= 4*3 {
+			sums++
+		}
 		if e.Data["endpoint"] != nil {
 			told = append(told, fmt.Sprintf("%s %s: %s", e.Kind, e.Text, e.Error))
 		}
@@ -246,6 +256,9 @@ func TestScraping(t *testing.T) {
 		if n != 1 {
 			t.Errorf("told %d times, want once: %s", n, want)
 		}
+	}
+	if sums != 1 {
+		t.Errorf("the sum of missing pages was told %d times", sums)
 	}
 	if len(told) != 6 {
 		t.Errorf("%d events of endpoints, want 6: %q", len(told), told)
@@ -272,7 +285,7 @@ func TestScraping(t *testing.T) {
 		}
 		return out
 	}
-	up := map[string]float64{"good": 1, "restarts": 1, "garbage": 1, "hangs": 0, "deaf": 0, "huge": 0, "panics": 0}
+	up := map[string]float64{"good": 1, "restarts": 1, "garbage": 1, "late": 1, "hangs": 0, "deaf": 0, "huge": 0, "panics": 0}
 	if d := cmp.Diff(up,
 		read(`last_over_time(up{scenario_id="7",job="xray",instance="m",vm_group=""}[1h])`, "endpoint")); d != "" {
 		t.Error(d)
