@@ -112,7 +112,7 @@ type bed struct {
 func newBed(t *testing.T, disks int) *bed {
 	t.Helper()
 	dir := t.TempDir()
-	b := &bed{t: t, s: session{t, filepath.Join(dir, "runs")}, mnt: filepath.Join(dir, "mnt"),
+	b := &bed{t: t, s: session{t: t, runs: filepath.Join(dir, "runs")}, mnt: filepath.Join(dir, "mnt"),
 		kept: filepath.Join(dir, "kept")}
 	for i := range disks {
 		image := filepath.Join(dir, string(rune('a'+i))+".img")

@@ -342,7 +342,7 @@ func TestQuotes(t *testing.T) {
 // bin/plimsoll, and looks for targets of make and tests that pages name.
 func TestCommandsInTheText(t *testing.T) {
 	t.Parallel()
-	s := session{t, filepath.Join(t.TempDir(), "runs")}
+	s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
 	makefile, err := os.ReadFile(filepath.Join(needs.Root(), "Makefile"))
 	if err != nil {
 		t.Fatal(err)
@@ -448,7 +448,7 @@ func missingTests(line string) (missing []string) {
 func prepare(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	s := session{t, filepath.Join(dir, "plimsoll-runs")}
+	s := session{t: t, runs: filepath.Join(dir, "plimsoll-runs")}
 	names := []string{"run1", "run2", "run3", "run4", "run5", "run6", "20261121-204512-db-colocation-5f21",
 		"last"}
 	for i, name := range names {

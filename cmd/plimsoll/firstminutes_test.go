@@ -55,7 +55,7 @@ make() { mkdir -p bin && ln -s "$(command -v plimsoll)" bin/plimsoll; }
 	}
 	t.Logf("the last three commands took %s", time.Since(began).Round(time.Second))
 
-	runs := session{t, filepath.Join(dir, "plimsoll", "plimsoll-runs")}
+	runs := session{t: t, runs: filepath.Join(dir, "plimsoll", "plimsoll-runs")}
 	var report struct {
 		Sweeps []struct {
 			Workload, Factor string

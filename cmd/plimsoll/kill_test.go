@@ -30,7 +30,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	scenario := tiny(t)
 	args := []string{"run", scenario, "--nodes", "2", "--size-scale", "0.01", "--set", "seconds=2"}
 	began := time.Now()
-	session{t, filepath.Join(t.TempDir(), "runs")}.must(args...)
+	session{t: t, runs: filepath.Join(t.TempDir(), "runs")}.must(args...)
 	whole := time.Since(began)
 	// The first hundredths of a second make folders, files and control groups: that is where a record could be late.
 	at := []time.Duration{2, 5, 10, 15, 20, 30, 45, 60, 90}
@@ -49,7 +49,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 }
 
 func killed(t *testing.T, args []string, at time.Duration) {
-	s := session{t, filepath.Join(t.TempDir(), "runs")}
+	s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
 	cmd := s.command(t.Context(), args...)
 	var said bytes.Buffer
 	cmd.Stderr = &said

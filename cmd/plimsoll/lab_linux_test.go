@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,11 +30,10 @@ func labSession(t *testing.T) (s session, temporary string, run []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(temporary) }) // when it is empty, which the tests see to
-	t.Setenv("TMPDIR", temporary)
-	t.Setenv("PLIMSOLL_LAB", "/nowhere/lab")
-	return session{t, filepath.Join(runs, "runs")}, temporary, []string{"run", scenario, "--target", "lab",
-		"--nodes", "2", "--size-scale", "0.01", "--set", "seconds=2", "--target-opt", "storage=shared", "--target-opt",
-		"agent=" + agent}
+	s = session{t: t, runs: filepath.Join(runs, "runs"),
+		env: []string{"TMPDIR=" + temporary, "PLIMSOLL_LAB=/nowhere/lab"}}
+	return s, temporary, []string{"run", scenario, "--target", "lab", "--nodes", "2", "--size-scale", "0.01", "--set",
+		"seconds=2", "--target-opt", "storage=shared", "--target-opt", "agent=" + agent}
 }
 
 // nothingLeft demands that neither labs nor what runs in them are left.
@@ -96,5 +97,142 @@ func TestRunOnLabKilled(t *testing.T) {
 		}
 		s.must("cleanup")
 		nothingLeft(t, temporary)
+	}
+}
+
+// TestFaultsOnLab runs what the lab is for, at the smallest size, each run with a lab of its own: the loads, faults and
+// guests are real, and every sentence that a user would act on is there.
+func TestFaultsOnLab(t *testing.T) {
+	const redfish, shared = "power=redfish", "storage=shared"
+	integrity := []string{"storage-integrity", "--nodes", "2", "--size-scale", "0.0625", "--set", "write_secs=5",
+		"--set", "dark_secs=2", "--set", "disk_gb=1", "--target-opt", shared}
+	upgrade := filepath.Join("..", "..", "..", "shared", "corpus", "xray", "rolling_upgrade")
+	for name, c := range map[string]struct {
+		args []string
+		says []string // findings: check, subject and severity
+		not  []string
+	}{
+		"colocation": {
+			args: []string{"db-colocation", "--nodes", "3", "--time-scale", "0.005", "--size-scale", "0.001"},
+			says: []string{"windows OLTP", "latency-cost DSS"},
+		},
+		"power-loss": {
+			args: []string{"power-loss", "--nodes", "3", "--time-scale", "0.25", "--size-scale", "0.002", "--set",
+				"before_secs=30", "--set", "after_secs=60"},
+			says: []string{"recovery OLTP", "errors Ledger check passed"},
+			not:  []string{"errors Ledger check warning"},
+		},
+		"node-loss": {
+			args: []string{"node-loss", "--nodes", "3", "--time-scale", "0.5", "--size-scale", "0.002", "--set",
+				"before_secs=30", "--set", "dark_secs=40", "--set", "after_secs=30", "--target-opt", redfish},
+			says: []string{"recovery"},
+		},
+		"integrity":     {args: integrity, says: []string{"lost-writes Stamped check info"}},
+		"dropped-flush": {args: append(slices.Clone(integrity), "--target-opt", "flush=dropped"), says: []string{"lost-writes Stamped check invalid"}},
+		"rolling-upgrade": {
+			args: []string{upgrade, "--nodes", "3", "--time-scale", "0.01", "--size-scale", "0.0002", "--target-opt", shared},
+			says: []string{"migrations"},
+		},
+		"boot-storm": {
+			args: []string{"boot-storm", "--nodes", "2", "--set", "desktops_per_node=3", "--set", "alone_secs=10", "--set",
+				"settle_secs=10", "--size-scale", "0.002", "--target-opt", shared, "--target-opt", "memory=128MiB"},
+			says: []string{"boots"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "rolling-upgrade" {
+				needs.Corpus(t, "xray")
+			}
+			t.Parallel()
+			s, temporary, run := labSession(t)
+			agent := run[len(run)-1]
+			s.must(append([]string{"run"}, append(c.args, "--target", "lab", "--target-opt", agent)...)...)
+			nothingLeft(t, temporary)
+			var got struct {
+				Findings []struct{ Check, Subject, Severity, Sentence string }
+			}
+			if err := json.Unmarshal([]byte(s.must("report", "latest", "-o", "json")), &got); err != nil {
+				t.Fatal(err)
+			}
+			var lines []string
+			for _, f := range got.Findings {
+				lines = append(lines, strings.Join([]string{f.Check, f.Subject, f.Severity, f.Sentence}, " "))
+			}
+			for _, want := range c.says {
+				if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }) {
+					t.Errorf("no finding %q in:\n%s", want, strings.Join(lines, "\n"))
+				}
+			}
+			for _, no := range c.not {
+				if slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, no) }) {
+					t.Errorf("a finding %q in:\n%s", no, strings.Join(lines, "\n"))
+				}
+			}
+		})
+	}
+}
+
+// withDatabase is a scenario whose server is one guest and whose clients are another, after a playbook has been there.
+const withDatabase = `
+name: with_database
+display_name: a database in guests
+summary: s
+description: ""
+estimated_runtime: 60
+vms:
+  - Database: {template: ubuntu1604, vcpus: 1, ram_mb: 512, data_disks: {count: 1, size: 1}, count_per_cluster: 1}
+  - Clients: {template: ubuntu1604, vcpus: 1, ram_mb: 512, data_disks: {count: 1, size: 1}, count_per_cluster: 1}
+workloads:
+  - Lookups: {vm_group: Clients, generator: pgbench, config_file: load.yml, iogen_params: {reporting_interval: 1}}
+results: []
+setup:
+  - vm_group.CloneFromTemplate: {vm_group_name: Database}
+  - vm_group.CloneFromTemplate: {vm_group_name: Clients}
+  - vm_group.PowerOn: {vm_group_name: Database}
+  - vm_group.PowerOn: {vm_group_name: Clients}
+  - playbook.Run:
+      filename: play.yml
+      inventory: [Database]
+      variables: {word: hello there}
+      remote_user: root
+      remote_pass: secret-word
+  - workload.PrefillRun: {workload_name: Lookups}
+run:
+  - workload.Start: {workload_name: Lookups, runtime_secs: 5}
+teardown:
+  - cluster.CleanUp: {}
+`
+
+// TestDatabaseOnLab has a playbook set up a guest by the real Ansible, and a PostgreSQL in it serve clients in another.
+func TestDatabaseOnLab(t *testing.T) {
+	needs.Ansible(t)
+	needs.Debian(t)
+	t.Parallel()
+	s, temporary, run := labSession(t)
+	dir := t.TempDir()
+	place(t, filepath.Join(dir, "test.yml"), withDatabase)
+	place(t, filepath.Join(dir, "load.yml"), "server: {vm_group: Database}\nbuiltin: select-only\nscale: 1\nclients: 2\n")
+	place(t, filepath.Join(dir, "play.yml"), "- hosts: Database\n  tasks:\n"+
+		"  - {name: Say it, copy: {content: '{{ word }}', dest: /root/said}}\n"+
+		"  - {name: Read it, command: \"grep -c '^{{ word }}$' /root/said\"}\n")
+	args := []string{"run", dir, "--allow-host-commands", "--target", "lab", "--nodes", "2", "--size-scale", "0.01",
+		"--target-opt", "image=debian", "--target-opt", "memory=512MiB"}
+	out := s.must(append(args, run[len(run)-4:]...)...) // the storage and the agent
+	for _, want := range []string{"run: complete   collection: complete   cleanup: complete   (succeeded)", "Lookups"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	nothingLeft(t, temporary)
+	journals, _ := filepath.Glob(filepath.Join(s.runs, "*", "journal.jsonl"))
+	if len(journals) != 1 {
+		t.Fatalf("journals: %q", journals)
+	}
+	journal, err := os.ReadFile(journals[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(journal), "ok 3, changed 2") || strings.Contains(string(journal), "secret-word") {
+		t.Errorf("of the playbook the journal says:\n%s", journal)
 	}
 }

@@ -248,7 +248,7 @@ func plain(t *testing.T, fio, job string, options ...string) reading {
 // ours runs the job under plimsoll.
 func ours(t *testing.T, dir string) reading {
 	t.Helper()
-	s := session{t, filepath.Join(dir, "runs")}
+	s := session{t: t, runs: filepath.Join(dir, "runs")}
 	var doc struct {
 		Manifest struct {
 			Overhead struct {

@@ -40,11 +40,12 @@ func place(t *testing.T, name, text string) {
 type session struct {
 	t    *testing.T
 	runs string
+	env  []string // besides that of the test
 }
 
 func (s session) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "plimsoll", args...) // the test binary by that name; see TestMain
-	cmd.Env = append(os.Environ(), "PLIMSOLL_RUNS="+s.runs)
+	cmd.Env = append(append(os.Environ(), "PLIMSOLL_RUNS="+s.runs), s.env...)
 	return cmd
 }
 

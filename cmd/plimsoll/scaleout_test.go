@@ -22,7 +22,7 @@ func TestScaleOutGivesTheLawBack(t *testing.T) {
 		{0.02, 1e-3}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()
-			s := session{t, filepath.Join(t.TempDir(), "runs")}
+			s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
 			s.must("run", "scale-out", "--target", "sim", "--set", "steps=12", "--target-opt", "model.servers=256",
 				"--target-opt", fmt.Sprintf("model.contention=%g", c.contention), "--target-opt",
 				fmt.Sprintf("model.crosstalk=%g", c.crosstalk))

@@ -82,7 +82,7 @@ func TestSignals(t *testing.T) {
 	} {
 		for _, word := range []string{"about", "setup, step", "run, step", "Started workload"} {
 			t.Run(name+" at "+word, func(t *testing.T) {
-				s := session{t, filepath.Join(t.TempDir(), "runs")}
+				s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
 				code, said := signalled(t, s, word, signals, args...)
 				if code != 130 {
 					t.Errorf("exit code %d: %s", code, said)

@@ -20,7 +20,7 @@ func TestOptionsOfTheHowTo(t *testing.T) {
 	if err := os.WriteFile(name, []byte(m[1]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s := session{t, filepath.Join(t.TempDir(), "runs")}
+	s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
 	out, err := s.command(t.Context(), "targets", "check", "sim", "--target-opt", "file="+name).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -43,7 +43,7 @@ func TestTraceADevice(t *testing.T) {
 		}
 	}()
 	<-written
-	s := session{t, filepath.Join(dir, "runs")}
+	s := session{t: t, runs: filepath.Join(dir, "runs")}
 	kept := filepath.Join(dir, "kept.txt")
 	c := s.command(t.Context(), "trace", device, "--duration", "1h", "--save", kept)
 	var text, errs bytes.Buffer

@@ -23,7 +23,7 @@ func TestTraceBesideBlkparse(t *testing.T) {
 		t.Skip("measures this machine for a minute: -args -peers")
 	}
 	blkparse, btt := needs.Blktrace(t)
-	s := session{t, filepath.Join(t.TempDir(), "runs")}
+	s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(1, 1))
 	var requests []tracetest.Request
 	for i := range 400_000 {

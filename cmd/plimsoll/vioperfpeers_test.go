@@ -29,7 +29,7 @@ func TestVioperfBesideFio(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := session{t, filepath.Join(t.TempDir(), "runs")}
+	s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
 	fmt.Println("| threads | throughput against fio | with checksums against without | processor time per GB against fio | " +
 		"against fio with refill_buffers | against that and verify=crc32c |")
 	fmt.Println("|---|---|---|---|---|---|")

@@ -116,14 +116,19 @@ func Blktrace(t testing.TB) (blkparse, btt string) {
 // Lab needs what a miniature cluster is made with: root, network namespaces, controllers, and GlusterFS if asked for.
 func Lab(t testing.TB, gluster bool) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		note("root", false)
-		t.Skip("network namespaces are root's to make: sudo go test, as .ci/run does")
-	}
+	root(t)
 	program(t, "iproute2", "apt-get install iproute2", "ip")
 	program(t, "ipmi_sim", "apt-get install openipmi", "ipmi_sim")
 	if gluster {
 		program(t, "glusterfs", "apt-get install glusterfs-server", "glusterd")
+	}
+}
+
+func root(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		note("root", false)
+		t.Skip("namespaces and mounts are root's to make: sudo go test, as .ci/run does")
 	}
 }
 
@@ -150,6 +155,13 @@ func QEMU(t testing.TB) (system, img string) {
 	t.Helper()
 	system = program(t, "qemu", "apt-get install qemu-system-x86", "qemu-system-x86_64")
 	return system, program(t, "qemu", "apt-get install qemu-utils", "qemu-img")
+}
+
+// Debian says that an image of a whole Debian can be made: as root, with mmdebstrap.
+func Debian(t testing.TB) {
+	t.Helper()
+	root(t)
+	program(t, "mmdebstrap", "apt-get install mmdebstrap", "mmdebstrap")
 }
 
 // Npm returns the path of npm.

@@ -54,6 +54,9 @@ func (Provider) Options() []target.Option {
 			"whatever the scenario gives it (default: 256MiB for worker, 1GiB for debian)"},
 		{Name: "ha", Type: target.Choice, Default: "on", Choices: []string{"on", "off"},
 			Help: "on: guests of a node that is lost are started on another one; off: they are not"},
+		{Name: "flush", Type: target.Choice, Default: "passed", Choices: []string{"passed", "dropped"},
+			Help: "dropped: guests believe that their data disks need no flush, and lose what was not made safe when " +
+				"their node's power goes; for seeing that a test catches it"},
 		{Name: "power", Type: target.Choice, Default: "ipmi", Choices: []string{"ipmi", "redfish", "button"},
 			Help: "how nodes are switched: by their controllers over IPMI 2.0 or Redfish, or past these"},
 		{Name: "sockets", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(64),
@@ -77,6 +80,7 @@ type settings struct {
 	memory   int64
 	nodes    int
 	restarts bool // of guests whose node is lost
+	dropped  bool // flushes of guests
 	kinds    []target.PowerKind
 	clock    clock.Clock
 
@@ -92,7 +96,7 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	}
 	s := settings{dir: v.Text("dir"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
 		agent: v.Text("agent"), power: v.Text("power"), kinds: c.PowerKinds, nodes: c.Nodes,
-		restarts: v.Text("ha") == "on",
+		restarts: v.Text("ha") == "on", dropped: v.Text("flush") == "dropped",
 		sockets:  v.Count("sockets"), threads: v.Count("threads"), numa: v.Count("numa"),
 		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
 	if s.pins, err = readPins(v.Text("pins")); err != nil {

@@ -199,6 +199,10 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	facts.Missing[target.VMExporters] = "guests are in namespaces of the lab: the agent's own page is read"
 	facts.Notes = []string{fmt.Sprintf("Guests have at most %v of memory, whatever the scenario gives them (option memory). "+
 		"All nodes share this machine: what is measured there is no cluster's speed.", unit.Bytes(p.memory))}
+	if p.dropped {
+		facts.Notes = append(facts.Notes, "Guests never flush their data disks (option flush): what they were told is safe "+
+			"is lost with their node's power.")
+	}
 	facts.VMMemoryBytes = p.memory + overhead
 	b, err := p.boots(ctx)
 	if err == nil {

@@ -223,6 +223,9 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 	for {
 		h := c.access.NewHost(m, v.Node)
 		err := h.Settle(limited, c.state.Run)
+		if err == nil && c.place.dropped {
+			err = dropFlushes(limited, h)
+		}
 		if err == nil {
 			return guest.begins(h)
 		}
@@ -238,6 +241,20 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 			return fmt.Errorf("power on: vm %q: it does not answer after %v: %w", v.Name, bootLimit, err)
 		}
 	}
+}
+
+// dropFlushes has a guest believe that its data disks have no cache, so that nothing ever makes safe what QEMU still
+// holds. It is forgotten with the guest's power.
+func dropFlushes(ctx context.Context, h *remote.Host) error {
+	const script = `for d in /sys/block/sd[b-z]/queue/write_cache; do ! test -e $d || echo write through >$d; done`
+	p, err := h.Start(ctx, target.Command{Argv: []string{"/bin/sh", "-c", script}, Label: "flush=dropped"})
+	if err != nil {
+		return err
+	}
+	if end, err := p.Wait(ctx); err != nil || end != (target.Exit{}) {
+		return errors.Join(fmt.Errorf("flush=dropped: the guest ends with %d", end.Code), err)
+	}
+	return nil
 }
 
 // PowerOff implements target.VMPower.
