@@ -128,14 +128,18 @@ func TestFaultsOnLab(t *testing.T) {
 			says: []string{"recovery"},
 		},
 		"integrity":     {args: integrity, says: []string{"lost-writes Stamped check info"}},
-		"dropped-flush": {args: append(slices.Clone(integrity), "--target-opt", "flush=dropped"), says: []string{"lost-writes Stamped check invalid"}},
+		"dropped-flush": {
+			args: append(slices.Clone(integrity), "--target-opt", "flush=dropped"),
+			says: []string{"lost-writes Stamped check invalid"},
+		},
 		"rolling-upgrade": {
-			args: []string{upgrade, "--nodes", "3", "--time-scale", "0.01", "--size-scale", "0.0002", "--target-opt", shared},
+			args: []string{upgrade, "--nodes", "3", "--time-scale", "0.01", "--size-scale", "0.0002", "--target-opt",
+				shared},
 			says: []string{"migrations"},
 		},
 		"boot-storm": {
-			args: []string{"boot-storm", "--nodes", "2", "--set", "desktops_per_node=3", "--set", "alone_secs=10", "--set",
-				"settle_secs=10", "--size-scale", "0.002", "--target-opt", shared, "--target-opt", "memory=128MiB"},
+			args: []string{"boot-storm", "--nodes", "2", "--set", "desktops_per_node=3", "--set", "alone_secs=10",
+				"--set", "settle_secs=10", "--size-scale", "0.002", "--target-opt", shared, "--target-opt", "memory=128MiB"},
 			says: []string{"boots"},
 		},
 	} {
@@ -213,8 +217,8 @@ func TestDatabaseOnLab(t *testing.T) {
 	place(t, filepath.Join(dir, "test.yml"), withDatabase)
 	place(t, filepath.Join(dir, "load.yml"), "server: {vm_group: Database}\nbuiltin: select-only\nscale: 1\nclients: 2\n")
 	place(t, filepath.Join(dir, "play.yml"), "- hosts: Database\n  tasks:\n"+
-		"  - {name: Say it, copy: {content: '{{ word }}', dest: /root/said}}\n"+
-		"  - {name: Read it, command: \"grep -c '^{{ word }}$' /root/said\"}\n")
+		"  - {name: Say it, copy: {content: '{{ word }}', dest: /srv/said}}\n"+
+		"  - {name: Read it, command: \"grep -c '^{{ word }}$' /srv/said\"}\n")
 	args := []string{"run", dir, "--allow-host-commands", "--target", "lab", "--nodes", "2", "--size-scale", "0.01",
 		"--target-opt", "image=debian", "--target-opt", "memory=512MiB"}
 	out := s.must(append(args, run[len(run)-4:]...)...) // the storage and the agent

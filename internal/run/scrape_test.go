@@ -165,8 +165,9 @@ func (e endless) Read(p []byte) (int, error) {
 	return len(p), e.ctx.Err()
 }
 
-// Endpoints of every bad kind beside good ones: each that goes on being bad is told of once and harms no other, one that
-// recovers is told of, one that owes a page now and then is not, and everything is in the metrics with the run's labels.
+// Endpoints of every bad kind beside good ones: each that goes on being bad is told of once and harms no other, one
+// that recovers is told of, one that owes a page now and then is not, and everything is in the metrics with the run's
+// labels.
 func TestScraping(t *testing.T) {
 	x, err := exporter.New("test", host.New(os.DirFS("/"), nil, host.Load), disk{})
 	if err != nil {
@@ -285,7 +286,8 @@ func TestScraping(t *testing.T) {
 		}
 		return out
 	}
-	up := map[string]float64{"good": 1, "restarts": 1, "garbage": 1, "late": 1, "hangs": 0, "deaf": 0, "huge": 0, "panics": 0}
+	up := map[string]float64{"good": 1, "restarts": 1, "garbage": 1, "late": 1, "hangs": 0, "deaf": 0, "huge": 0,
+		"panics": 0}
 	if d := cmp.Diff(up,
 		read(`last_over_time(up{scenario_id="7",job="xray",instance="m",vm_group=""}[1h])`, "endpoint")); d != "" {
 		t.Error(d)
