@@ -127,7 +127,7 @@ func TestFaultsOnLab(t *testing.T) {
 				"before_secs=30", "--set", "dark_secs=40", "--set", "after_secs=30", "--target-opt", redfish},
 			says: []string{"recovery"},
 		},
-		"integrity":     {args: integrity, says: []string{"lost-writes Stamped check info"}},
+		"integrity": {args: integrity, says: []string{"lost-writes Stamped check info"}},
 		"dropped-flush": {
 			args: append(slices.Clone(integrity), "--target-opt", "flush=dropped"),
 			says: []string{"lost-writes Stamped check invalid"},
@@ -139,7 +139,8 @@ func TestFaultsOnLab(t *testing.T) {
 		},
 		"boot-storm": {
 			args: []string{"boot-storm", "--nodes", "2", "--set", "desktops_per_node=3", "--set", "alone_secs=10",
-				"--set", "settle_secs=10", "--size-scale", "0.002", "--target-opt", shared, "--target-opt", "memory=128MiB"},
+				"--set", "settle_secs=10", "--size-scale", "0.002", "--target-opt", shared, "--target-opt",
+				"memory=128MiB"},
 			says: []string{"boots"},
 		},
 	} {

@@ -28,6 +28,7 @@ import (
 	"plimsoll/internal/qemu"
 	"plimsoll/internal/remote"
 	"plimsoll/internal/target"
+	"plimsoll/internal/underneath"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -46,6 +47,7 @@ type cluster struct {
 	booted   func(result.Boot)
 	migrated func(result.Migration)
 
+	cpus  *underneath.CPUs
 	turn  sync.Mutex // one change of machines at a time
 	mu    sync.Mutex
 	state state
@@ -67,6 +69,7 @@ var (
 	_ target.ScrapeSource = (*cluster)(nil)
 	_ target.Addressed    = (*cluster)(nil)
 	_ target.LoginSource  = (*cluster)(nil)
+	_ target.HostSource   = (*cluster)(nil)
 )
 
 // Provision implements target.Target.
@@ -98,6 +101,7 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	}
 	c := &cluster{place: p, image: b.image, accel: b.proof.Accel, dir: r.StateDir, log: r.Log,
 		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*handle{}, group: p.clock.Group(),
+		cpus:   underneath.New(os.DirFS("/")),
 		state:  state{Lab: own.Dir, Made: l == nil, Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
 	if l != nil {
@@ -291,6 +295,17 @@ func (c *cluster) Endpoints(ctx context.Context) (list []target.Endpoint, err er
 	}
 	slices.SortFunc(list, func(a, b target.Endpoint) int { return strings.Compare(a.VM, b.VM) })
 	return list, ctx.Err()
+}
+
+// HostCounters implements target.HostSource: the CPUs of this machine, which all guests share.
+func (c *cluster) HostCounters(ctx context.Context) (counters target.HostCounters, err error) {
+	if err := ctx.Err(); err != nil {
+		return counters, fmt.Errorf("host counters: %w", err)
+	}
+	if counters.CPUs, err = c.cpus.Counters(); err != nil {
+		return counters, fmt.Errorf("host counters: %w", err)
+	}
+	return counters, nil
 }
 
 // awake refuses a node that is off, or not ready yet.

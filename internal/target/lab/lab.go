@@ -97,7 +97,7 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	s := settings{dir: v.Text("dir"), storage: v.Text("storage"), image: v.Text("image"), cache: v.Text("cache"),
 		agent: v.Text("agent"), power: v.Text("power"), kinds: c.PowerKinds, nodes: c.Nodes,
 		restarts: v.Text("ha") == "on", dropped: v.Text("flush") == "dropped",
-		sockets:  v.Count("sockets"), threads: v.Count("threads"), numa: v.Count("numa"),
+		sockets: v.Count("sockets"), threads: v.Count("threads"), numa: v.Count("numa"),
 		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}
 	if s.pins, err = readPins(v.Text("pins")); err != nil {
 		return nil, fmt.Errorf("target lab: option \"pins\": %w", err)

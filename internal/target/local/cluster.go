@@ -17,8 +17,8 @@ import (
 
 	"plimsoll/internal/clock"
 	"plimsoll/internal/exporter"
-	"plimsoll/internal/procfs"
 	"plimsoll/internal/target"
+	"plimsoll/internal/underneath"
 	"plimsoll/unit"
 )
 
@@ -53,11 +53,10 @@ type cluster struct {
 	told     map[string]bool // things said once
 	sampled  time.Time       // of the CPU metrics
 
-	numa      map[int]int // the NUMA node of each CPU
-	devices   []string    // whose counters see the data disks
-	looking   sync.Mutex  // at counters; guards what is below and command.watched
+	cpus      *underneath.CPUs
+	devices   []string   // whose counters see the data disks
+	looking   sync.Mutex // at counters; guards what is below and command.watched
 	lookAgain time.Time
-	cpus      map[int]procfs.CPU // when last read
 	exporter  *exporter.Exporter // see Endpoints
 }
 

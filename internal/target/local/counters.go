@@ -15,10 +15,10 @@ import (
 	"plimsoll/internal/device"
 	"plimsoll/internal/procfs"
 	"plimsoll/internal/target"
+	"plimsoll/internal/underneath"
 )
 
-// hostName stands for this machine in counters: all nodes are parts of it.
-const hostName = "host"
+const hostName = underneath.Name
 
 // HostCounters implements target.HostSource from /proc: the time of every CPU with its NUMA node, the block devices
 // that hold the data disks where the kernel names them, and of every command of the run what its busiest thread did
@@ -28,11 +28,10 @@ func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error)
 	if err := ctx.Err(); err != nil {
 		return out, fmt.Errorf("host counters: %w", err)
 	}
-	data, err := fs.ReadFile(c.system, "proc/stat")
-	if err != nil {
+	var err error
+	if out.CPUs, err = c.cpus.Counters(); err != nil {
 		return out, fmt.Errorf("host counters: /proc/stat: %s", device.Reason(err))
 	}
-	out.CPUs = c.cpuTimes(data)
 	if len(c.devices) > 0 {
 		data, err := fs.ReadFile(c.system, "proc/diskstats")
 		if err != nil {
@@ -46,66 +45,6 @@ func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error)
 	}
 	out.Generators = c.generators()
 	return out, nil
-}
-
-// cpuTimes is the time of every CPU, which never falls. A line that does not fit is left out.
-func (c *cluster) cpuTimes(data []byte) (list []target.CPUCounter) {
-	c.looking.Lock()
-	defer c.looking.Unlock()
-	if c.cpus == nil {
-		c.cpus = map[int]procfs.CPU{}
-	}
-	now, _ := procfs.CPUs(data)
-	for _, one := range now {
-		one = one.Rising(c.cpus[one.Number])
-		c.cpus[one.Number] = one
-		list = append(list, target.CPUCounter{
-			Host: hostName, CPU: one.Number, NUMA: c.numa[one.Number],
-			User: one.Time(procfs.User, procfs.Nice), System: one.Time(procfs.System),
-			Idle:      one.Time(procfs.Idle, procfs.IOWait),
-			Interrupt: one.Time(procfs.IRQ, procfs.SoftIRQ), Steal: one.Time(procfs.Steal),
-		})
-	}
-	return list
-}
-
-// numaNodes tells which NUMA node each CPU belongs to. Where the kernel lists none, all are of node 0.
-func numaNodes(system fs.FS) map[int]int {
-	of := map[int]int{}
-	lists, _ := fs.Glob(system, "sys/devices/system/node/node[0-9]*/cpulist")
-	for _, file := range lists {
-		node, err := strconv.Atoi(strings.TrimPrefix(path.Base(path.Dir(file)), "node"))
-		data, unread := fs.ReadFile(system, file)
-		if err != nil || unread != nil {
-			continue
-		}
-		for _, cpu := range parseList(string(data)) {
-			of[cpu] = node
-		}
-	}
-	return of
-}
-
-// mostCPUs bounds what a list may name; the largest kernels are built for 8192.
-const mostCPUs = 1 << 16
-
-// parseList reads the kernel's lists of numbers, such as "0-3,8,10-11".
-func parseList(text string) (list []int) {
-	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
-		from, to, ranged := strings.Cut(part, "-")
-		if !ranged {
-			to = from
-		}
-		a, errA := strconv.Atoi(from)
-		b, errB := strconv.Atoi(to)
-		if errA != nil || errB != nil || a < 0 || b >= mostCPUs {
-			continue
-		}
-		for i := a; i <= b; i++ {
-			list = append(list, i)
-		}
-	}
-	return list
 }
 
 // deviceCounter finds a device in /proc/diskstats; false when it is not there, or its line does not fit.

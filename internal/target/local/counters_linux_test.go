@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/clock"
 	"plimsoll/internal/device"
 	"plimsoll/internal/target"
+	"plimsoll/internal/underneath"
 )
 
 // counting is a machine of four CPUs on two NUMA nodes with a partitioned disk.
@@ -36,7 +37,7 @@ func counting(more map[string]string) fstest.MapFS {
 
 func TestHostCounters(t *testing.T) {
 	system := counting(nil)
-	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system),
+	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, cpus: underneath.New(system),
 		devices: []string{"sda"},
 		boxes:   map[string]*sandbox{}}
 	got, err := c.HostCounters(t.Context())
@@ -73,15 +74,6 @@ func TestHostCounters(t *testing.T) {
 	if _, err := c.HostCounters(t.Context()); err == nil || err.Error() != "host counters: /proc/stat: file does "+
 		"not exist" {
 		t.Error(err)
-	}
-}
-
-func TestListsOfNumbers(t *testing.T) {
-	for text, want := range map[string][]int{"0-3,8,10-11\n": {0, 1, 2, 3, 8, 10, 11}, "5": {5}, "": nil,
-		"x,3-1,-4,2": {2}, "0-99999999999": nil, "7-70000": nil} {
-		if diff := cmp.Diff(want, parseList(text)); diff != "" {
-			t.Errorf("%q: %s", text, diff)
-		}
 	}
 }
 
@@ -196,17 +188,6 @@ func TestCountersOfThisHost(t *testing.T) {
 	}
 }
 
-func FuzzParseList(f *testing.F) {
-	f.Add("0-3,8,10-11")
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, n := range parseList(text) {
-			if n < 0 || n >= mostCPUs {
-				t.Errorf("%q: %d", text, n)
-			}
-		}
-	})
-}
-
 // BenchmarkHostCounters is one reading of a large machine: 256 CPUs, a device, no commands.
 func BenchmarkHostCounters(b *testing.B) {
 	var stat strings.Builder
@@ -214,7 +195,7 @@ func BenchmarkHostCounters(b *testing.B) {
 		fmt.Fprintf(&stat, "cpu%d 724177 532468 186917 827784 95655 0 13983 1855 0 0\n", i)
 	}
 	system := counting(map[string]string{"proc/stat": stat.String()})
-	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, numa: numaNodes(system),
+	c := &cluster{settings: settings{system: system, clock: clock.Real{}}, cpus: underneath.New(system),
 		devices: []string{"sda"},
 		boxes:   map[string]*sandbox{}}
 	for b.Loop() {

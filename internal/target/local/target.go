@@ -17,6 +17,7 @@ import (
 
 	"plimsoll/internal/device"
 	"plimsoll/internal/target"
+	"plimsoll/internal/underneath"
 	"plimsoll/unit"
 )
 
@@ -171,7 +172,7 @@ func (c *cluster) prepare(boot string) error {
 	}
 	c.groups.setUp()
 	c.sampled = c.clock.Now()
-	c.numa = numaNodes(c.system)
+	c.cpus = underneath.New(c.system)
 	for _, r := range c.raw {
 		c.devices = append(c.devices, r.Name)
 	}
