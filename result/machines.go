@@ -13,6 +13,14 @@ type Boot struct {
 	Answered time.Time `json:"answered"`
 }
 
+// NodeReturn is one node from being switched off to being ready for use again.
+type NodeReturn struct {
+	Node  string    `json:"node"`
+	Off   time.Time `json:"off"` // when its controller was told so
+	On    time.Time `json:"on"`  // when its controller was told so
+	Ready time.Time `json:"ready"`
+}
+
 // Migration is one machine's move to another node while it ran.
 type Migration struct {
 	VM           string    `json:"vm"`
@@ -27,6 +35,9 @@ type Migration struct {
 
 // BootsOf are the boots that a journal tells of. Events that cannot be read are left out.
 func BootsOf(events []Event) []Boot { return eachOf[Boot](events, KindBoot) }
+
+// NodeReturnsOf are the returns of nodes that a journal tells of. Events that cannot be read are left out.
+func NodeReturnsOf(events []Event) []NodeReturn { return eachOf[NodeReturn](events, KindNodeReturn) }
 
 // MigrationsOf are the migrations that a journal tells of. Events that cannot be read are left out.
 func MigrationsOf(events []Event) []Migration { return eachOf[Migration](events, KindMigration) }

@@ -14,7 +14,9 @@ func TestMachinesOfAJournal(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 	boot := Boot{VM: "vm", Group: "G", Node: 2, Asked: at, Started: at.Add(time.Second), Answered: at.Add(time.Minute)}
 	move := Migration{VM: "vm", Group: "G", From: 2, To: 0, Began: at, Seconds: 3.5, StillSeconds: 0.25, MemoryBytes: 9}
+	back := NodeReturn{Node: "n0", Off: at, On: at.Add(time.Second), Ready: at.Add(time.Minute)}
 	text, err := json.Marshal([]Event{
+		{Kind: KindNodeReturn, Name: "n0", Data: map[string]any{KindNodeReturn: back}}, {Kind: KindNodeReturn},
 		{Kind: KindBoot, Name: "vm", Data: map[string]any{KindBoot: boot}},
 		{Kind: KindMigration, Name: "vm", Data: map[string]any{KindMigration: move}},
 		{Kind: KindBoot}, {Kind: KindMigration, Data: map[string]any{KindMigration: "damaged"}}, {Kind: KindNote}})
@@ -29,6 +31,9 @@ func TestMachinesOfAJournal(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]Migration{move}, MigrationsOf(events)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]NodeReturn{back}, NodeReturnsOf(events)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -232,6 +232,8 @@ const (
 	// migration, which are all of it.
 	KindBoot      = "boot"
 	KindMigration = "migration"
+	// KindNodeReturn: a node that the run had switched off and on was seen ready; Data: node-return.
+	KindNodeReturn = "node-return"
 )
 
 // Data is everything the charts and tables show, on regular time grids, so that a report needs no metrics database.
@@ -254,6 +256,8 @@ type Data struct {
 	// Boots and Migrations are those of machines, where the place tells of them, in the order in which they were over.
 	Boots      []Boot      `json:"boots,omitempty"`
 	Migrations []Migration `json:"migrations,omitempty"`
+	// NodeReturns are those of the nodes that the run switched off and on, and whose return it waited for.
+	NodeReturns []NodeReturn `json:"node_returns,omitempty"`
 	// Problems are what could not be collected, in words; empty when everything could.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -281,7 +285,9 @@ const (
 	FaultBegins = "begins"
 	FaultOver   = "over"
 	PowerOff    = "off"
-	PowerOn     = "on"
+	// Restarted is told of a VM that was lost with its node and is on again elsewhere: it answers a fault and is none.
+	Restarted = "restarted"
+	PowerOn   = "on"
 )
 
 // VM is one machine of the run.

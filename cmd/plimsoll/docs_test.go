@@ -59,6 +59,7 @@ var treatments = []treatment{
 	{begins: "plimsoll plan db-colocation --target folders", parsed: true, why: "its target is an example"},
 	{begins: "plimsoll lab image build", parsed: true, why: "a minute or more, and packages from the network"},
 	{begins: "plimsoll targets check lab", parsed: true, why: "guests' images take a minute, and want the agent"},
+	{begins: "plimsoll run my-playbooks --target lab", parsed: true, why: "nobody has those playbooks"},
 	{begins: "plimsoll targets check ssh", parsed: true, why: "nobody has those hosts"},
 	{begins: "plimsoll plan my-scenario --target ssh", parsed: true, why: "nobody has those hosts"},
 	{begins: "plimsoll run my-scenario --target ssh", parsed: true, why: "nobody has those hosts"},

@@ -104,7 +104,7 @@ func TestRunOnLabKilled(t *testing.T) {
 // guests are real, and every sentence that a user would act on is there.
 func TestFaultsOnLab(t *testing.T) {
 	const redfish, shared = "power=redfish", "storage=shared"
-	integrity := []string{"storage-integrity", "--nodes", "2", "--size-scale", "0.0625", "--set", "write_secs=5",
+	integrity := []string{"storage-integrity", "--nodes", "2", "--size-scale", "0.0625", "--set", "write_secs=20",
 		"--set", "dark_secs=2", "--set", "disk_gb=1", "--target-opt", shared}
 	upgrade := filepath.Join("..", "..", "..", "shared", "corpus", "xray", "rolling_upgrade")
 	for name, c := range map[string]struct {
@@ -114,18 +114,19 @@ func TestFaultsOnLab(t *testing.T) {
 	}{
 		"colocation": {
 			args: []string{"db-colocation", "--nodes", "3", "--time-scale", "0.005", "--size-scale", "0.001"},
-			says: []string{"windows OLTP", "latency-cost DSS"},
+			says: []string{"windows OLTP", "latency-cost OLTP"},
 		},
 		"power-loss": {
 			args: []string{"power-loss", "--nodes", "3", "--time-scale", "0.25", "--size-scale", "0.002", "--set",
 				"before_secs=30", "--set", "after_secs=60"},
-			says: []string{"recovery OLTP", "errors Ledger check passed"},
+			says: []string{"recovery OLTP", "node-return run info", "errors Ledger check passed"},
 			not:  []string{"errors Ledger check warning"},
 		},
 		"node-loss": {
 			args: []string{"node-loss", "--nodes", "3", "--time-scale", "0.5", "--size-scale", "0.002", "--set",
 				"before_secs=30", "--set", "dark_secs=40", "--set", "after_secs=30", "--target-opt", redfish},
-			says: []string{"recovery"},
+			says: []string{"recovery Kept"},
+			not:  []string{"recovery Kept info After \"vm", "recovery Kept warning After \"vm"},
 		},
 		"integrity": {args: integrity, says: []string{"lost-writes Stamped check info"}},
 		"dropped-flush": {

@@ -64,6 +64,7 @@ var checks = []view.Check{
 	load.Saturated,
 	machines.Boots,
 	machines.Migrations,
+	machines.NodeReturns,
 	neighbour.Windows,
 	plausibility.TooFast,
 	plausibility.BusLimit,

@@ -68,6 +68,7 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	c.data.Preconditioned, c.data.Written = result.Prepared(events, !c.soFar)
 	c.data.Stored = result.StoredOf(events)
 	c.data.Boots, c.data.Migrations = result.BootsOf(events), result.MigrationsOf(events)
+	c.data.NodeReturns = result.NodeReturnsOf(events)
 	c.findJobs(events)
 	c.findVMs(ctx, events)
 	if c.store != nil {

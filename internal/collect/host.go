@@ -16,6 +16,12 @@ import (
 // mostSingle is how many of a machine's CPUs get a series of their own.
 const mostSingle = 4
 
+// What agents and node_exporter serve of the VMs they run in, and the agent of those with several NUMA nodes.
+const (
+	vmCPU  = "node_cpu_seconds_total"
+	vmNUMA = "plimsoll_cpu_numa_node_info"
+)
+
 // machines are the series of the machines underneath, on the grid.
 func (c *collector) machines(ctx context.Context) []result.Series {
 	if c.store == nil || c.grid.n == 0 {
@@ -28,11 +34,16 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s,mode%s}[%s])) / sum by (%[1]s) (rate(%[2]s{%[3]s}[%[5]s]))",
 			by, record.HostCPU, scope, modes, over)
 	}
-	numa := c.measured(ctx, cpu("instance, numa_node", `!="idle"`), result.NUMACPU, "%",
-		func(s series.Series) string { return "NUMA node " + s.Label("numa_node") })
+	node := func(s series.Series) string { return "NUMA node " + s.Label("numa_node") }
+	numa := c.measured(ctx, cpu("instance, numa_node", `!="idle"`), result.NUMACPU, "%", node)
 	if len(numa) > 1 { // one is the node itself
 		out = append(out, numa...)
 	}
+	ofVM := func(modes string) string {
+		return fmt.Sprintf("sum by (instance, numa_node) (rate(%s{%s%s}[%s]) * on (instance, cpu) group_left (numa_node) "+
+			"max by (instance, cpu, numa_node) (%s{%[2]s}))", vmCPU, scope, modes, over, vmNUMA)
+	}
+	out = append(out, c.measured(ctx, "100 * "+ofVM(`,mode!~"idle|iowait"`)+" / "+ofVM(""), result.NUMACPU, "%", node)...)
 	out = append(out, c.measured(ctx, cpu("instance", `!="idle"`), result.HostCPUs, "%", whole)...)
 	for _, s := range c.measured(ctx, cpu("instance", `="steal"`), result.HostSteal, "%", whole) {
 		if peak(s) > 0 { // of a machine that lost some

@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/record"
 	"plimsoll/internal/record/recordtest"
+	"plimsoll/internal/series"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -73,6 +74,49 @@ func TestMachines(t *testing.T) {
 			*w.ThreadWaiting != 0.125):
 			t.Errorf("threads: %v, %v", w.ThreadBusy, w.ThreadWaiting)
 		}
+	}
+}
+
+// TestNUMANodesOfVMs: an agent tells which NUMA node each CPU of its machine is of; one that does not is left out.
+func TestNUMANodesOfVMs(t *testing.T) {
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	j := l.Start("vm", "G", "W", 1)
+	agents := map[string]*record.Exporter{}
+	for _, vm := range []string{"vm", "other"} {
+		l.Recorder.VM(vm, "G", 0, true)
+		agents[vm] = l.Recorder.Exporter("agent", vm, "G")
+	}
+	for n := range 20 {
+		l.Second(func() {
+			j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+			j.Report()
+			for vm, share := range map[string][]float64{"vm": {0.9, 0.7, 0.1, 0.1}, "other": {0.5}} {
+				text := ""
+				for cpu, busy := range share {
+					idle := (1 - busy) / 2
+					for mode, seconds := range map[string]float64{"user": busy, "idle": idle, "iowait": idle} {
+						text += fmt.Sprintf("node_cpu_seconds_total{cpu=\"%d\",mode=%q} %g\n", cpu, mode,
+							seconds*float64(n+1))
+					}
+					if vm == "vm" {
+						text += fmt.Sprintf("plimsoll_cpu_numa_node_info{cpu=\"%d\",numa_node=\"%d\"} 1\n", cpu, cpu/2)
+					}
+				}
+				l.Must(agents[vm].Served(series.Page{Text: []byte(text), Time: l.Now}, time.Millisecond))
+			}
+		})
+	}
+	j.End("finished")
+	got := map[string]string{}
+	for _, s := range collected(l, &scenario.Scenario{Name: "s"}).Series {
+		if s.Measure == result.NUMACPU {
+			got[s.Name] = fmt.Sprintf("%.6g %s", *s.Values[10], s.Unit)
+		}
+	}
+	want := map[string]string{"vm, NUMA node 0": "80 %", "vm, NUMA node 1": "10 %"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -101,7 +101,7 @@ func ReadRecord(r io.Reader) (*Record, error) {
 		case damaged > 0:
 			return nil, errors.New("the line that says what was to be written is damaged, so nothing can be held to it")
 		default:
-			return nil, errors.New("it holds no record of a write")
+			return nil, errors.New("it holds no record of a write: none had begun; let the writing run for longer")
 		}
 	}
 }

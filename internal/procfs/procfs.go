@@ -1,9 +1,9 @@
 // Package procfs reads the counters that Linux keeps of a whole machine: what its CPUs did (/proc/stat) and what its
 // block devices completed (/proc/diskstats). It is given the text of a file and gives numbers in the kernel's own
-// units, with the words to turn them into seconds and bytes.
+// units, with the words to turn them into seconds and bytes. NUMANodes alone is given the machine's files.
 //
 // It stands below all that count a machine: the exporter of hosts and the sandboxes of this machine read the same file
-// with the same reader. It opens nothing and names no metric. A line that cannot be read is an error beside what could
+// with the same reader. It names no metric. A line that cannot be read is an error beside what could
 // be read; it never hides the other lines.
 package procfs
 

@@ -262,6 +262,9 @@ func (x *execution) provision(ctx context.Context) error {
 // fault enters a fault that the target brings about by itself.
 func (x *execution) fault(node int, state, text string) {
 	e := result.Event{Kind: result.KindFault, Text: text, Data: map[string]any{"state": state}}
+	if state == result.Restarted {
+		e.Kind = result.KindAnnotation
+	}
 	if node >= 0 && node < len(x.req.Facts.Nodes) {
 		e.Name, e.Data["node"] = x.req.Facts.Nodes[node].Name, node
 	}

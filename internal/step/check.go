@@ -98,7 +98,7 @@ func clusterReady(_ scenario.Args, v View) (*action, error) {
 					if err != nil {
 						return fmt.Errorf("%s: %w", e.NodeName(n), err)
 					}
-					e.Power.mark(n, false)
+					e.Power.markOn(n, e.Clock.Now())
 				}
 				if err := waitForNodes(ctx, e, []int{n}, target.On, limit, false); err != nil {
 					return err

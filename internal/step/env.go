@@ -118,23 +118,47 @@ func (e *Env) within(ctx context.Context, what string, limit time.Duration, f fu
 // mostNamed is how many machines a message names.
 const mostNamed = 3
 
-// Power remembers the nodes that this run has switched off. It is safe for concurrent use.
+// Power remembers the nodes that this run has switched off, and on again. It is safe for concurrent use.
 type Power struct {
-	mu  sync.Mutex
-	off map[int]bool
+	mu   sync.Mutex
+	off  map[int]time.Time
+	back map[int]result.NodeReturn // on their way back
 }
 
-func (p *Power) mark(node int, off bool) {
+// markOff remembers that a node is told to be off.
+func (p *Power) markOff(node int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.off == nil {
-		p.off = map[int]bool{}
+		p.off, p.back = map[int]time.Time{}, map[int]result.NodeReturn{}
 	}
-	if off {
-		p.off[node] = true
-	} else {
+	if _, off := p.off[node]; !off {
+		p.off[node] = now
+	}
+	delete(p.back, node)
+}
+
+// markOn remembers that a node is told to be on, and reports whether this run had switched it off.
+func (p *Power) markOn(node int, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	since, was := p.off[node]
+	if was {
+		p.back[node] = result.NodeReturn{Off: since, On: now}
 		delete(p.off, node)
 	}
+	return was
+}
+
+// ready is the return of a node that is ready now, where it was on its way back.
+func (p *Power) ready(node int, now time.Time) (r result.NodeReturn, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r, ok = p.back[node]; ok {
+		r.Ready = now
+		delete(p.back, node)
+	}
+	return r, ok
 }
 
 // Off reports which of the given nodes the run has switched off and not on again.
@@ -143,7 +167,7 @@ func (p *Power) Off(nodes []int) []int {
 	defer p.mu.Unlock()
 	var off []int
 	for _, n := range nodes {
-		if p.off[n] {
+		if _, is := p.off[n]; is {
 			off = append(off, n)
 		}
 	}

@@ -92,7 +92,7 @@ func waitWriteLog(a scenario.Args, _ View) (*action, error) {
 				e.Warn("experimental.WaitOplogEmpty: this target has no storage controllers to ask; taken as empty")
 				return nil
 			}
-			return e.until(ctx, "write log", e.pollEvery(nodePoll), limit,
+			return e.until(ctx, "write log", e.pollEvery(writeLogPoll), limit,
 				func(ctx context.Context) (bool, string, error) {
 					logs, err := source.WriteLogBytes(ctx)
 					if err != nil {
@@ -113,6 +113,8 @@ func waitWriteLog(a scenario.Args, _ View) (*action, error) {
 	}, nil
 }
 
+const writeLogPoll = 5 * time.Second
+
 // drain is how long it takes until the write logs are empty, where they can be looked at.
 func (f *Forecast) drain(limit time.Duration) time.Duration {
 	if !f.Facts.Can(target.WriteLogDrain) {
@@ -123,7 +125,7 @@ func (f *Forecast) drain(limit time.Duration) time.Duration {
 		f.Unknown = true
 		return limit
 	}
-	for d := time.Duration(0); d < limit; d += nodePoll {
+	for d := time.Duration(0); d < limit; d += writeLogPoll {
 		f.until(f.Now+d, func() bool { return false })
 		logs, err := source.WriteLogBytes(context.Background())
 		if left := slices.Max(append(slices.Collect(maps.Values(logs)), 0)); err != nil || left == 0 {

@@ -36,8 +36,8 @@ func nodeSteps() Registry {
 const (
 	controllerLimit = 600 * time.Second  // until a power controller has confirmed a command
 	recoverLimit    = 2400 * time.Second // until nodes that are switched back on are ready
-	nodePoll        = 5 * time.Second
-	nodeWidth       = 64 // controllers driven at a time
+	nodePoll        = time.Second        // return times are told to within it
+	nodeWidth       = 64                 // controllers driven at a time
 )
 
 // selection is a node selector with what it selects here.
@@ -120,7 +120,7 @@ func nodesOff(a scenario.Args, v View, graceful bool) *action {
 				command, words = target.PowerController.Shutdown, "Shutting down %s%s"
 			}
 			err = send(ctx, e, power, s.nodes, command, func(n int) {
-				e.Power.mark(n, true) // before it is sent: a lost answer may hide an effect
+				e.Power.markOff(n, e.Clock.Now()) // before it is sent: a lost answer may hide an effect
 			}, func(n int) {
 				e.fault(n, result.PowerOff, words, e.NodeName(n), controllerOf(e.View, n))
 			})
@@ -196,9 +196,7 @@ func nodesOn(a scenario.Args, v View) *action {
 				return err
 			}
 			err = send(ctx, e, power, s.nodes, target.PowerController.PowerOn, func(int) {}, func(n int) {
-				wasOff := len(e.Power.Off([]int{n})) > 0
-				e.Power.mark(n, false)
-				if wasOff {
+				if e.Power.markOn(n, e.Clock.Now()) {
 					e.fault(n, result.PowerOn, "Power on sent to %s%s", e.NodeName(n), controllerOf(e.View, n))
 					return
 				}
@@ -246,7 +244,7 @@ func nodesWait(a scenario.Args, v View, state target.PowerState) *action {
 	}
 }
 
-// waitForNodes waits for node after node within one limit: until off, or until on and ready for use.
+// waitForNodes waits for nodes within one limit: until off, or until on and ready for use.
 func waitForNodes(ctx context.Context, e *Env, nodes []int, state target.PowerState, limit time.Duration,
 	annotate bool) error {
 	what, words := "nodes: waiting until ready", "%s is on and ready"
@@ -255,24 +253,55 @@ func waitForNodes(ctx context.Context, e *Env, nodes []int, state target.PowerSt
 	}
 	left := nodes
 	return e.until(ctx, what, e.pollEvery(nodePoll), limit, func(ctx context.Context) (bool, string, error) {
-		for len(left) > 0 {
-			n := left[0]
-			is, ready, err := e.Cluster.NodeState(ctx, n)
-			switch {
-			case errors.Is(err, target.ErrNoSuchNode):
-				return false, "", err
-			case err != nil:
-				return false, fmt.Sprintf("%s: %v", e.NodeName(n), err), nil
-			case is != state:
-				return false, fmt.Sprintf("%s is %s", e.NodeName(n), is), nil
-			case state == target.On && !ready:
-				return false, fmt.Sprintf("%s is on, its services are not ready", e.NodeName(n)), nil
+		lacks := make([]string, len(left))
+		err := clock.Parallel(e.Clock, len(left), nodeWidth, func(i int) error {
+			is, ready, err := e.Cluster.NodeState(ctx, left[i])
+			lacks[i] = notYet(is, ready, err, state)
+			if errors.Is(err, target.ErrNoSuchNode) {
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			return false, "", err
+		}
+		var waiting []int
+		var details []string
+		for i, n := range left {
+			if lacks[i] != "" {
+				waiting, details = append(waiting, n), append(details, e.NodeName(n)+lacks[i])
+				continue
 			}
 			e.annotate(annotate, words, e.NodeName(n))
-			left = left[1:]
+			if state == target.On {
+				e.returned(n)
+			}
 		}
-		return true, "", nil
+		left = waiting
+		return len(left) == 0, unit.List(details, mostNamed), nil
 	})
+}
+
+// notYet says what a node lacks to be in a state, and for use in it.
+func notYet(is target.PowerState, ready bool, err error, wanted target.PowerState) string {
+	switch {
+	case err != nil:
+		return ": " + err.Error()
+	case is != wanted:
+		return " is " + string(is)
+	case wanted == target.On && !ready:
+		return " is on, its services are not ready"
+	}
+	return ""
+}
+
+// returned enters the return of a node that is ready, where this run had switched it off.
+func (e *Env) returned(node int) {
+	if r, ok := e.Power.ready(node, e.Clock.Now()); ok {
+		r.Node = e.NodeName(node)
+		e.Record(result.Event{Kind: result.KindNodeReturn, Name: r.Node, Data: map[string]any{result.KindNodeReturn: r},
+			Text: fmt.Sprintf("ready %s after it was switched on", unit.Duration(r.Ready.Sub(r.On)))})
+	}
 }
 
 // switchBackOn powers on those of the nodes that this run has switched off and not on again.
@@ -286,7 +315,7 @@ func switchBackOn(ctx context.Context, e *Env, nodes []int) error {
 		return err
 	}
 	err = send(ctx, e, power, off, target.PowerController.PowerOn, func(int) {}, func(n int) {
-		e.Power.mark(n, false)
+		e.Power.markOn(n, e.Clock.Now())
 		e.fault(n, result.PowerOn, "Switched %s back on", e.NodeName(n))
 	})
 	return errors.Join(err, waitForNodes(ctx, e, off, target.On, recoverLimit, false))

@@ -383,16 +383,17 @@ func TestNodes(t *testing.T) {
 	if left := b.env.Power.Off([]int{0, 1, 2, 3}); !slices.Equal(left, []int{2}) {
 		t.Errorf("nodes %v are thought to be off", left)
 	}
-	b.expect(b.cluster.lines(), "0s node-off 0", "0s node-off 2", "15s node-on 0", "30s node-shutdown 1",
-		"45s node-on 1")
+	b.expect(b.cluster.lines(), "0s node-off 0", "0s node-off 2", "12s node-on 0", "24s node-shutdown 1",
+		"36s node-on 1")
 	b.expect(b.events,
 		"0s fault node 0 (n0) Power off sent to node 0 (n0) (controller: test)",
 		"0s fault node 2 (n2) Power off sent to node 2 (n2) (controller: test)",
-		"15s annotation  node 0 (n0) is off", "15s annotation  node 2 (n2) is off",
-		"15s fault node 0 (n0) Power on sent to node 0 (n0) (controller: test)",
-		"30s annotation  node 0 (n0) is on and ready",
-		"30s fault node 1 (n1) Shutting down node 1 (n1) (controller: test)",
-		"45s annotation  node 1 (n1) is off", "45s fault node 1 (n1) Switched node 1 (n1) back on",
+		"12s annotation  node 0 (n0) is off", "12s annotation  node 2 (n2) is off",
+		"12s fault node 0 (n0) Power on sent to node 0 (n0) (controller: test)",
+		"24s annotation  node 0 (n0) is on and ready", "24s node-return node 0 (n0) ready 12 s after it was switched on",
+		"24s fault node 1 (n1) Shutting down node 1 (n1) (controller: test)",
+		"36s annotation  node 1 (n1) is off", "36s fault node 1 (n1) Switched node 1 (n1) back on",
+		"48s node-return node 1 (n1) ready 12 s after it was switched on",
 	)
 	b.end()
 }

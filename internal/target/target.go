@@ -207,7 +207,7 @@ type Request struct {
 	MemoryBytes int64
 	Log         func(format string, args ...any) // one line per thing worth telling an operator; may be nil
 	// Fault enters into the run's journal a fault that the place itself brings about, or its end: the node it hits, -1
-	// when none or several, the state it leads to, and words. May be nil.
+	// when none or several, the state it leads to (result.FaultBegins and those beside it), and words. May be nil.
 	Fault func(node int, state, text string)
 	// Booted and Migrated enter what the place saw of a machine that was switched on, or that moved while it ran. May
 	// be nil.

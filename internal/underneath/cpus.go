@@ -5,9 +5,6 @@ package underneath
 
 import (
 	"io/fs"
-	"path"
-	"strconv"
-	"strings"
 	"sync"
 
 	"plimsoll/internal/procfs"
@@ -29,7 +26,7 @@ type CPUs struct {
 // New counts on a machine whose /proc and /sys are in a file system, / of the machine itself. Which NUMA node a CPU
 // belongs to is read once; where the kernel lists none, all are of node 0.
 func New(system fs.FS) *CPUs {
-	return &CPUs{system: system, numa: numaNodes(system), last: map[int]procfs.CPU{}}
+	return &CPUs{system: system, numa: procfs.NUMANodes(system), last: map[int]procfs.CPU{}}
 }
 
 // Counters are those of every CPU, which never fall. A line of /proc/stat that does not fit is left out.
@@ -52,43 +49,4 @@ func (c *CPUs) Counters() (list []target.CPUCounter, err error) {
 		})
 	}
 	return list, nil
-}
-
-// numaNodes tells which NUMA node each CPU belongs to. Where the kernel lists none, all are of node 0.
-func numaNodes(system fs.FS) map[int]int {
-	of := map[int]int{}
-	lists, _ := fs.Glob(system, "sys/devices/system/node/node[0-9]*/cpulist")
-	for _, file := range lists {
-		node, err := strconv.Atoi(strings.TrimPrefix(path.Base(path.Dir(file)), "node"))
-		data, unread := fs.ReadFile(system, file)
-		if err != nil || unread != nil {
-			continue
-		}
-		for _, cpu := range parseList(string(data)) {
-			of[cpu] = node
-		}
-	}
-	return of
-}
-
-// mostCPUs bounds what a list may name; the largest kernels are built for 8192.
-const mostCPUs = 1 << 16
-
-// parseList reads the kernel's lists of numbers, such as "0-3,8,10-11".
-func parseList(text string) (list []int) {
-	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
-		from, to, ranged := strings.Cut(part, "-")
-		if !ranged {
-			to = from
-		}
-		a, errA := strconv.Atoi(from)
-		b, errB := strconv.Atoi(to)
-		if errA != nil || errB != nil || a < 0 || b >= mostCPUs {
-			continue
-		}
-		for i := a; i <= b; i++ {
-			list = append(list, i)
-		}
-	}
-	return list
 }

@@ -1,9 +1,10 @@
 // Package machines asks how machines came on and how they moved: how long those of a boot storm took until they
-// answered, and how long those that moved between nodes stood still. It gives two view.Checks to package analysis,
-// and has nothing to say where the place told nothing.
+// answered, how long those that moved between nodes stood still, and how long each node that had been switched off took
+// until it was ready again. It gives view.Checks to package analysis, and says nothing where the run told nothing.
 package machines
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -18,6 +19,9 @@ var Boots = view.Check{Name: "boots", Rank: 152, Run: boots}
 
 // Migrations tells how long the machines of a group that moved while they ran took, and stood still.
 var Migrations = view.Check{Name: "migrations", Rank: 154, Run: migrations}
+
+// NodeReturns tells how long each node that was switched off took until it was ready again.
+var NodeReturns = view.Check{Name: "node-return", Rank: 122, Run: nodeReturns}
 
 // fewest machines are a storm; how long fewer took is in the data.
 const fewest = 5
@@ -99,6 +103,36 @@ func migrations(v *view.Run) (out []result.Finding) {
 		out = append(out, f)
 	}
 	return out
+}
+
+func nodeReturns(v *view.Run) []result.Finding {
+	took := func(r result.NodeReturn) float64 { return r.Ready.Sub(r.On).Seconds() }
+	var back []result.NodeReturn
+	for _, r := range v.Data.NodeReturns {
+		if took(r) >= 0 && !r.On.Before(r.Off) { // else it is damaged
+			back = append(back, r)
+		}
+	}
+	if len(back) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(back, func(a, b result.NodeReturn) int { return cmp.Compare(took(b), took(a)) })
+	f := result.Finding{
+		Check: "node-return", Subject: "run", Severity: result.Notice,
+		Metric: "longest time from a node's power-on to its being ready", Unit: "s", Value: view.Ptr(took(back[0])),
+		N: len(back), NoInterval: "every return, each once",
+		Basis: "when each node's controller was told to switch it on, and when it was first seen ready with its services",
+	}
+	var said []string
+	dark := math.Inf(1)
+	for _, r := range back {
+		said = append(said, r.Node+" "+view.SayDuration(took(r)))
+		f.Evidence = append(f.Evidence, result.Evidence{Name: r.Node, Value: took(r), Unit: "s"})
+		dark = min(dark, r.On.Sub(r.Off).Seconds())
+	}
+	f.Sentence = fmt.Sprintf("From power-on until ready: %s, after at least %s off.", view.Listed(said),
+		view.SayDuration(dark))
+	return []result.Finding{f}
 }
 
 func times(n int) string {

@@ -78,3 +78,32 @@ func TestMigrations(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// The slowest are named; damage is left out.
+func TestNodeReturns(t *testing.T) {
+	t.Parallel()
+	d := &result.Data{}
+	if said := ask(NodeReturns, d); said != nil {
+		t.Error(said)
+	}
+	for _, c := range []struct {
+		node           string
+		off, on, ready float64
+		want           string
+	}{
+		{"n0", 10, 20, 24, "From power-on until ready: n0 4 s, after at least 10 s off. n0 4"},
+		{"n1", 10, 21, 31, "From power-on until ready: n1 10 s and n0 4 s, after at least 10 s off. n1 10 n0 4"},
+		{"damaged", 10, 9, 31,
+			"From power-on until ready: n1 10 s and n0 4 s, after at least 10 s off. n1 10 n0 4"},
+		{"damaged", 10, 20, 19,
+			"From power-on until ready: n1 10 s and n0 4 s, after at least 10 s off. n1 10 n0 4"},
+		{"n2", 40, 48, 49,
+			"From power-on until ready: n1 10 s, n0 4 s and n2 1 s, after at least 8 s off. n1 10 n0 4 n2 1"},
+	} {
+		d.NodeReturns = append(d.NodeReturns,
+			result.NodeReturn{Node: c.node, Off: at(c.off), On: at(c.on), Ready: at(c.ready)})
+		if diff := cmp.Diff([]string{c.want}, ask(NodeReturns, d)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

@@ -7,6 +7,7 @@ var described = map[Section][]exporter.Family{
 	CPU: {
 		counter("node_cpu_seconds_total", "seconds", "Seconds the CPUs spent in each mode."),
 		counter("node_cpu_guest_seconds_total", "seconds", "Seconds the CPUs spent in guests (VMs) for each mode."),
+		gauge("plimsoll_cpu_numa_node_info", "", "The NUMA node of a CPU, of machines that have several; always 1."),
 	},
 	Load: {
 		gauge("node_load1", "", "Load average over 1 minute."),

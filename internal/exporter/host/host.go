@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -75,13 +76,20 @@ type Collector struct {
 	usage    Usage
 	sections []Section
 
+	numa map[int]int // the NUMA node of each CPU; empty with fewer than two nodes
+
 	mu   sync.Mutex
 	cpus map[int]procfs.CPU // when last read
 }
 
 // New makes a collector of some sections. usage may be nil; then there are no file systems.
 func New(root fs.FS, usage Usage, sections ...Section) *Collector {
-	return &Collector{root: root, usage: usage, sections: sections, cpus: map[int]procfs.CPU{}}
+	c := &Collector{root: root, usage: usage, sections: sections, cpus: map[int]procfs.CPU{}}
+	c.numa = procfs.NUMANodes(root)
+	if nodes := slices.Compact(slices.Sorted(maps.Values(c.numa))); len(nodes) < 2 {
+		c.numa = nil
+	}
+	return c
 }
 
 // Describe implements exporter.Collector.
@@ -175,6 +183,10 @@ func (c *Collector) cpu(emit exporter.Emit) error {
 			}
 			emit("node_cpu_guest_seconds_total", one.Seconds(procfs.Guest), "cpu", label, "mode", "user")
 			emit("node_cpu_guest_seconds_total", one.Seconds(procfs.GuestNice), "cpu", label, "mode", "nice")
+			// node_exporter has no such metric
+			if node, ok := c.numa[one.Number]; ok {
+				emit("plimsoll_cpu_numa_node_info", 1, "cpu", label, "numa_node", strconv.Itoa(node))
+			}
 		}
 		return err
 	})

@@ -396,7 +396,7 @@ func (c *cluster) failover(ctx context.Context, name string, lost int) error {
 			return err
 		}
 		if c.fault != nil {
-			c.fault(to, "restarted", fmt.Sprintf("vm %s is restarted on %s", name, c.nodes[to].Name()))
+			c.fault(to, result.Restarted, fmt.Sprintf("vm %s is restarted on %s", name, c.nodes[to].Name()))
 		}
 		return nil
 	}

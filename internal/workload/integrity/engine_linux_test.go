@@ -265,7 +265,7 @@ func TestRecords(t *testing.T) {
 		want   string
 	}{
 		"none":         {nil, verifies, "has left no output on this machine; start it first"},
-		"empty":        {[]byte{}, verifies, "it holds no record of a write"},
+		"empty":        {[]byte{}, verifies, "it holds no record of a write: none had begun; let the writing run for longer"},
 		"damaged":      {none, verifies, "says what was to be written is damaged"},
 		"two":          {slices.Concat(raw, raw), verifies, "the record of two writes"},
 		"goes back":    {slices.Concat(raw, lines[len(lines)-3], lines[1]), verifies, "goes back"},

@@ -1,7 +1,8 @@
-package underneath
+package procfs
 
 import (
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -12,6 +13,19 @@ func TestListsOfNumbers(t *testing.T) {
 		if diff := cmp.Diff(want, parseList(text)); diff != "" {
 			t.Errorf("%q: %s", text, diff)
 		}
+	}
+}
+
+func TestNUMANodes(t *testing.T) {
+	const at = "sys/devices/system/node/"
+	got := NUMANodes(fstest.MapFS{at + "node0/cpulist": {Data: []byte("0,2\n")},
+		at + "node1/cpulist": {Data: []byte("1")}, at + "node1/distance": {},
+		at + "nodes/cpulist": {Data: []byte("7")}, at + "node12/cpulist": {Data: []byte("3-4")}})
+	if diff := cmp.Diff(map[int]int{0: 0, 1: 1, 2: 0, 3: 12, 4: 12}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := NUMANodes(fstest.MapFS{}); len(got) > 0 {
+		t.Errorf("of nothing: %v", got)
 	}
 }
 
