@@ -71,7 +71,7 @@ func Run(ctx context.Context, job Job, server *pgwire.Server, interval time.Dura
 	began := time.Now()
 	if err := job.initialise(ctx, server); err != nil || job.Load {
 		if err == nil {
-			report(loaded(time.Since(began)))
+			report(loaded(began))
 		}
 		return err
 	}
@@ -251,10 +251,10 @@ func (t *thread) close() {
 }
 
 // loaded is the line of a job that only makes tables.
-func loaded(took time.Duration) worker.State {
-	times := &hist.Histogram{}
+func loaded(began time.Time) worker.State {
+	took, times := time.Since(began), &hist.Histogram{}
 	times.Add(uint64(took), 1)
-	return worker.State{Elapsed: took, Operations: []worker.Counts{{Times: times}}, Final: true,
+	return worker.State{Elapsed: took, Began: began, Operations: []worker.Counts{{Times: times}}, Final: true,
 		CPUSeconds: cpuSeconds()}
 }
 
@@ -301,7 +301,7 @@ func (r *runner) gather(all []*thread, final bool) worker.State {
 		}
 	}
 	state := sum.state(r.job, elapsed)
-	state.Final = final
+	state.Began, state.Final = r.began, final
 	state.CPUSeconds = cpuSeconds()
 	return state
 }

@@ -62,6 +62,7 @@ type Job struct {
 	load  *load
 	start time.Time
 	begun time.Time // its command, where the host can tell; else start
+	heard time.Time // when the newest report came
 	meter *tally.Meter
 	ticks []tally.Mark // reports not yet wholly passed by the ticks written; ticks[0] is at or before the next tick
 	marks []tally.Mark // the array in which ticks lie, from its beginning
@@ -141,6 +142,7 @@ func (j *Job) Report(rep workload.Report) {
 		return
 	}
 	j.makeRoom()
+	j.heard = j.r.now()
 	at := j.place(rep)
 	newest := j.ticks[len(j.ticks)-1]
 	if len(j.ticks) == 1 && j.now.t.Equal(j.start) && rep.Elapsed > 0 {
@@ -296,6 +298,7 @@ func (j *Job) Begun(at time.Time) {
 	j.begun = at
 }
 
+// Heard is of when the newest report is, on the run's clock; of a tool without a clock that may be long before it came.
 func (j *Job) Heard() time.Time { return j.ticks[len(j.ticks)-1].At }
 
 // horizon is the moment up to which the job's counters are known: its newest report, or now when it has ended or been
@@ -309,7 +312,9 @@ func (j *Job) horizon(now time.Time) (known, until time.Time) {
 }
 
 // silentFrom is when the job will have been silent for long.
-func (j *Job) silentFrom() time.Time { return j.Heard().Add(3 * max(j.gap, j.r.o.Interval)) }
+func (j *Job) silentFrom() time.Time {
+	return tally.Later(j.Heard(), j.heard).Add(3 * max(j.gap, j.r.o.Interval))
+}
 
 // at is the state of the load at a tick, until the next one is asked for. Ticks are asked for in order; reports that
 // are passed are forgotten.

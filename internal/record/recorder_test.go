@@ -189,6 +189,23 @@ func TestSilentTool(t *testing.T) {
 	}
 }
 
+// A tool without a clock that began to count late is heard of all the same.
+func TestLateToolIsNotSilent(t *testing.T) {
+	l := recordtest.New(t)
+	j := l.Start("vm-0", "G", "W", 1)
+	j.Clockless = true
+	l.Now = l.Now.Add(20 * time.Second)
+	for n := range 5 {
+		l.Second(func() {
+			j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+			j.ReportAt(time.Duration(n+1) * time.Second)
+		})
+	}
+	if live := l.Recorder.Live(); len(live) != 1 || live[0].Silent != 0 || live[0].Rates[0].PerSecond != 100 {
+		t.Errorf("%+v", live)
+	}
+}
+
 // The points that wait for a silent tool are written as the machine was then, not as it is when they are.
 func TestSwitchedOffWhileSilent(t *testing.T) {
 	l := recordtest.New(t)

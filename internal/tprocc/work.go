@@ -177,7 +177,7 @@ func (w *work) load(ctx context.Context) error {
 		Data: Data{Seed: w.job.Seed, Time: w.start.UTC().Format(time.DateTime)}}
 	state := func() worker.State {
 		p, elapsed := l.Progress(), time.Since(w.start)
-		s := worker.State{Elapsed: elapsed, Operations: []worker.Counts{{Bytes: p.Bytes, Times: p.Times},
+		s := worker.State{Elapsed: elapsed, Began: w.start, Operations: []worker.Counts{{Bytes: p.Bytes, Times: p.Times},
 			{Times: &hist.Histogram{}}}, Values: []*float64{new(float64(p.Warehouses)), nil}}
 		if p.Share > 0 {
 			s.Values[1] = new(elapsed.Seconds() * (1 - p.Share) / p.Share)
@@ -352,7 +352,7 @@ func (w *work) end(ctx context.Context, r *Run, before server, words io.Writer) 
 // state is what users did until now. Counts are cumulative, rates are of the time since the state before.
 func (w *work) state(r *Run, elapsed time.Duration) worker.State {
 	c := r.Counts()
-	s := worker.State{Elapsed: elapsed, Errors: c.Errors()}
+	s := worker.State{Elapsed: elapsed, Began: r.begin, Errors: c.Errors()}
 	var all uint64
 	for k := range c.Times {
 		s.Operations = append(s.Operations, worker.Counts{Times: &c.Times[k]})

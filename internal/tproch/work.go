@@ -151,7 +151,7 @@ func (w *work) during(ctx context.Context, do func(context.Context) error, state
 	defer cancel()
 	report := func(final bool) error {
 		s := state()
-		s.Elapsed, s.CPUSeconds, s.Final = time.Since(w.start), cpuSeconds()-w.cpu, final
+		s.Began, s.Elapsed, s.CPUSeconds, s.Final = w.start, time.Since(w.start), cpuSeconds()-w.cpu, final
 		return json.NewEncoder(w.out).Encode(s)
 	}
 	done := make(chan error, 1)

@@ -89,7 +89,7 @@ func (j Job) work(ctx context.Context, out io.Writer, on *machine) error {
 			t.mu.Unlock()
 		}
 		done.Bytes = done.Times.Count() * uint64(j.BlockBytes)
-		return worker.State{Elapsed: at, Operations: []worker.Counts{done},
+		return worker.State{Elapsed: at, Began: r.begin, Operations: []worker.Counts{done},
 			CPUSeconds: (now.user + now.system - before.user - before.system).Seconds()}
 	}
 	last := time.Duration(0)

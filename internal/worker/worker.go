@@ -12,8 +12,10 @@ import (
 
 // State is one line. All of it counts from the beginning of the job.
 type State struct {
-	Elapsed    time.Duration `json:"elapsed_ns"`
-	Operations []Counts      `json:"operations"` // in the order of workload.Declared.Operations
+	Elapsed time.Duration `json:"elapsed_ns"`
+	// Began is when the job did, by the machine's clock: what came before, such as connecting, is no part of it.
+	Began      time.Time `json:"began,omitzero"`
+	Operations []Counts  `json:"operations"` // in the order of workload.Declared.Operations
 	// Values are those of workload.Declared.Measures, in that order; nil where there is none.
 	Values     []*float64 `json:"values,omitempty"`
 	Errors     uint64     `json:"errors,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/target"
 	"plimsoll/internal/worker"
@@ -98,7 +99,7 @@ func (p *StateParser) line(line []byte) {
 		p.said.Add(line)
 		return
 	}
-	r := Report{Elapsed: s.Elapsed, CPUSeconds: s.CPUSeconds, Errors: s.Errors, Final: s.Final, Values: []float64{}}
+	r := Report{Elapsed: s.Elapsed, Time: reported(s), CPUSeconds: s.CPUSeconds, Errors: s.Errors, Final: s.Final, Values: []float64{}}
 	goesBack := p.out.Reports > 0 && (s.Elapsed <= p.last.Elapsed || s.Errors < p.last.Errors || p.last.Final)
 	for i, o := range s.Operations {
 		if o.Times == nil {
@@ -130,6 +131,14 @@ func (p *StateParser) line(line []byte) {
 		p.last = r
 		p.sink.Report(r)
 	}
+}
+
+// reported is when a state was, by the machine's clock; zero where it does not say.
+func reported(s worker.State) time.Time {
+	if s.Began.IsZero() || s.Elapsed < 0 {
+		return time.Time{}
+	}
+	return s.Began.Add(s.Elapsed).UTC()
 }
 
 // Finish implements Parser.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -40,6 +41,28 @@ func TestStatesThatGoBack(t *testing.T) {
 		out, err := workload.ReplaySelf(declared, strings.NewReader(text), &sink, "test")
 		if err != nil || len(sink.Reports) != 1 || len(sink.Warnings) == 0 && out.Message == "" {
 			t.Errorf("%s: %v, %+v, %+v", change, err, out, &sink)
+		}
+	}
+}
+
+// A state is as old as it says after the moment at which its job began, where it tells that.
+func TestTimesOfStates(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
+	for text, want := range map[string][]time.Time{
+		states: {{}, {}},
+		strings.ReplaceAll(states, `{"elapsed_ns"`, `{"began":"2026-01-02T04:04:05.0000006+01:00","elapsed_ns"`): {
+			began.Add(time.Second), began.Add(2 * time.Second)},
+	} {
+		var sink workloadtest.Recorder
+		if _, err := workload.ReplaySelf(declared, strings.NewReader(text), &sink, "test"); err != nil {
+			t.Fatal(err)
+		}
+		var got []time.Time
+		for _, r := range sink.Reports {
+			got = append(got, r.Time)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
 		}
 	}
 }
