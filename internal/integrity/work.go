@@ -128,8 +128,9 @@ func (w *work) state(final bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = max(w.last+1, time.Since(w.begin))
-	s := worker.State{Elapsed: w.last, Began: w.begin, Operations: []worker.Counts{{Bytes: w.bytes, Times: w.times.Clone()}},
-		Values: w.values, CPUSeconds: spent(), Final: final}
+	s := worker.State{Elapsed: w.last, Began: w.begin,
+		Operations: []worker.Counts{{Bytes: w.bytes, Times: w.times.Clone()}},
+		Values:     w.values, CPUSeconds: spent(), Final: final}
 	w.unsaid = errors.Join(w.unsaid, json.NewEncoder(w.out).Encode(s))
 }
 

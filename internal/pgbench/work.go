@@ -396,7 +396,8 @@ func (c *counter) print(out *lines, elapsed time.Duration, command *exec.Cmd, fi
 		return
 	}
 	c.printed = elapsed
-	s := worker.State{Elapsed: elapsed, Began: c.began, Final: final, Errors: c.total.counts[failed], CPUSeconds: cpuSeconds(command)}
+	s := worker.State{Elapsed: elapsed, Began: c.began, Final: final, Errors: c.total.counts[failed],
+		CPUSeconds: cpuSeconds(command)}
 	for _, h := range c.total.times {
 		s.Operations = append(s.Operations, worker.Counts{Times: h})
 	}

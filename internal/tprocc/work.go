@@ -177,8 +177,9 @@ func (w *work) load(ctx context.Context) error {
 		Data: Data{Seed: w.job.Seed, Time: w.start.UTC().Format(time.DateTime)}}
 	state := func() worker.State {
 		p, elapsed := l.Progress(), time.Since(w.start)
-		s := worker.State{Elapsed: elapsed, Began: w.start, Operations: []worker.Counts{{Bytes: p.Bytes, Times: p.Times},
-			{Times: &hist.Histogram{}}}, Values: []*float64{new(float64(p.Warehouses)), nil}}
+		s := worker.State{Elapsed: elapsed, Began: w.start,
+			Operations: []worker.Counts{{Bytes: p.Bytes, Times: p.Times},
+				{Times: &hist.Histogram{}}}, Values: []*float64{new(float64(p.Warehouses)), nil}}
 		if p.Share > 0 {
 			s.Values[1] = new(elapsed.Seconds() * (1 - p.Share) / p.Share)
 		}

@@ -99,7 +99,8 @@ func (p *StateParser) line(line []byte) {
 		p.said.Add(line)
 		return
 	}
-	r := Report{Elapsed: s.Elapsed, Time: reported(s), CPUSeconds: s.CPUSeconds, Errors: s.Errors, Final: s.Final, Values: []float64{}}
+	r := Report{Elapsed: s.Elapsed, Time: reported(s), CPUSeconds: s.CPUSeconds, Errors: s.Errors, Final: s.Final,
+		Values: []float64{}}
 	goesBack := p.out.Reports > 0 && (s.Elapsed <= p.last.Elapsed || s.Errors < p.last.Errors || p.last.Final)
 	for i, o := range s.Operations {
 		if o.Times == nil {
