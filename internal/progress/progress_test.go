@@ -133,3 +133,25 @@ func TestTimesOfAMoment(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A small rate is no 0, and what is done less than once in a while is counted.
+func TestRatesOfSlowOperations(t *testing.T) {
+	t.Parallel()
+	query, read := result.Operation{Name: "query", Noun: "queries"}, result.BlockOperations()[0]
+	refresh := result.Operation{Name: "refresh", Noun: "refreshes"}
+	check := result.Operation{Name: "check", Noun: "checks"}
+	for want, row := range map[string]record.LiveRow{
+		"-":                            {Rates: []record.LiveRate{{Operation: query}}},
+		"0 operations/s, 1,234 so far": {Ops: 1234, Rates: []record.LiveRate{{Operation: query}}},
+		"0 operations/s":               {Errors: 3, Rates: []record.LiveRate{{Operation: query}}},
+		"0.33 queries/s":               {Ops: 1, Rates: []record.LiveRate{{Operation: query, PerSecond: 1. / 3}}},
+		"read 9.4 IOPS":                {Ops: 1, Rates: []record.LiveRate{{Operation: read, PerSecond: 9.44}}},
+		"10 queries/s":                 {Ops: 1, Rates: []record.LiveRate{{Operation: query, PerSecond: 9.5}}},
+		"1.5 operations/s": {Ops: 1, Rates: []record.LiveRate{{Operation: query, PerSecond: 0.5},
+			{Operation: refresh, PerSecond: 0.5}, {Operation: check, PerSecond: 0.5}}},
+	} {
+		if got := rates(row); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -3,7 +3,9 @@ package progress
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -224,11 +226,13 @@ func rates(r record.LiveRow) string {
 	case r.Ops == 0 && r.Errors == 0 && len(r.Values) == 0: // nothing reported yet
 		return "-"
 	case len(parts) > mostRates:
-		return whole(total) + " operations/s"
+		return perSecond(total) + " operations/s"
 	case len(parts) > 0:
 		return strings.ReplaceAll(strings.Join(parts, ", "), " IOPS, ", ", ") // the unit stands once
 	case len(r.Rates) == 0 && len(r.Values) > 0:
 		return whole(r.Values[0].Value) + " " + r.Values[0].Measure.Unit
+	case r.Ops > 0: // operations may take minutes each
+		return "0 operations/s, " + unit.Thousands(int64(min(r.Ops, math.MaxInt64))) + " so far"
 	}
 	return "0 operations/s"
 }
@@ -236,9 +240,9 @@ func rates(r record.LiveRow) string {
 // rate is that of one operation, in the unit that reports print it in.
 func rate(o record.LiveRate) string {
 	if o.Operation.RateUnit() == result.OperationsUnit {
-		return o.Operation.Name + " " + whole(o.PerSecond) + " IOPS"
+		return o.Operation.Name + " " + perSecond(o.PerSecond) + " IOPS"
 	}
-	return whole(o.PerSecond) + " " + o.Operation.Noun + "/s"
+	return perSecond(o.PerSecond) + " " + o.Operation.Noun + "/s"
 }
 
 // moved is what goes through now, in MiB/s.
@@ -251,6 +255,14 @@ func moved(r record.LiveRow) string {
 		return "-"
 	}
 	return whole(bytes / (1 << 20))
+}
+
+// perSecond is a rate: a small one is no 0.
+func perSecond(v float64) string {
+	if v < 9.5 {
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	}
+	return whole(v)
 }
 
 func whole(v float64) string { return unit.Thousands(int64(v + 0.5)) }
