@@ -69,6 +69,9 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 		"size scale": {change: func(r *compare.Run) {
 			r.Manifest.SizeScale = 0.5
 		}, refused: `size scale: A has "1", B has "0.5"`},
+		"target option": {change: func(r *compare.Run) {
+			r.Manifest.Options = map[string]string{"sockets": "2"}
+		}, noted: "target option sockets"},
 		"nodes": {change: func(r *compare.Run) { r.Manifest.Nodes = nil }, refused: `nodes: A has "1", B has "0"`},
 		"depth": {change: lane(func(l *result.Lane) {
 			l.Depth = 16

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -20,6 +21,9 @@ type Fact struct {
 
 // missing is the value of a fact that a run does not record.
 const missing = "not recorded"
+
+// targetOption begins the names of facts that are options of the target.
+const targetOption = "target option "
 
 // Refusal is the error of sides that differ in what should be equal.
 type Refusal struct {
@@ -90,6 +94,9 @@ func facts(r Run) []entry {
 		list = append(list, entry{name: "variable " + v.Name, value: v.Value, refuses: true})
 	}
 	list = append(list, loadFacts(r)...)
+	for _, name := range slices.Sorted(maps.Keys(m.Options)) { // often what is compared, or a path
+		list = append(list, entry{name: targetOption + name, value: m.Options[name]})
+	}
 	for _, f := range m.Environment {
 		if f.Across == result.Volatile {
 			continue
@@ -255,7 +262,11 @@ func unlike(sides []Side, vary []string) []Fact {
 		known := true
 		for _, v := range values[e.name] {
 			joined := strings.Join(v, " | ")
-			if joined == "" {
+			switch {
+			case joined != "":
+			case strings.HasPrefix(e.name, targetOption):
+				joined = "not given"
+			default:
 				joined = missing
 			}
 			known = known && joined != missing

@@ -60,6 +60,9 @@ func TestAtLeastTwoSentences(t *testing.T) {
 	failed.Workloads[1].Errors = 12
 	told := loadOf(5)
 	told.Findings = []result.Finding{harm(finding("windows", result.Fine, "Neither moved."), 1)}
+	orders := loadOf(5)
+	orders.Latencies[0].Windows[0].Measures = []MeasureRow{{Name: "retries", Value: 3, Unit: "retries/s"},
+		{Name: "NOPM", Value: 1200, wanted: true}, {Name: "TPM", Value: 2760, wanted: true}, {Name: "x", wanted: true}}
 	enough := loadOf(5)
 	enough.Findings = []result.Finding{
 		finding("recovery", result.Notice, "Back."),
@@ -74,8 +77,9 @@ func TestAtLeastTwoSentences(t *testing.T) {
 			"No operation failed."}},
 		"many": {failed, []string{"3 workloads ran, W1 at the highest rate, 7 IOPS; 12 operations failed and are in no rate " +
 			"and no percentile."}},
-		"one finding": {told, []string{"Neither moved.", "W0 ran; no operation failed."}},
-		"enough":      {enough, []string{"Back.", "Errors."}},
+		"one finding":        {told, []string{"Neither moved.", "W0: read 5 IOPS, mean 1 ms, p99 4 ms (service time); no operation failed."}},
+		"what it is run for": {orders, []string{"W0: NOPM 1,200; TPM 2,760.", "No operation failed."}},
+		"enough":             {enough, []string{"Back.", "Errors."}},
 	} {
 		var got []string
 		for _, s := range c.doc.inShort() {

@@ -207,7 +207,8 @@ func totalsOf(
 	}
 	for _, m := range w.Measures {
 		if v, ok := m.Over(values, t.Seconds); ok && finite(v) {
-			t.Measures = append(t.Measures, MeasureRow{m.Name, v, m.SeriesUnit()})
+			t.Measures = append(t.Measures, MeasureRow{m.Name, v, m.SeriesUnit(),
+				m.Better == result.Higher && !m.Aside})
 		}
 	}
 	return t

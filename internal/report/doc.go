@@ -97,9 +97,10 @@ type WindowTotals struct {
 
 // MeasureRow is a declared measure in one window; a count is per second.
 type MeasureRow struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"`
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`
+	wanted bool    // what the workload is run for: the more, the better, and no other figure says it again
 }
 
 // Latency is the percentile table of a workload.

@@ -297,10 +297,6 @@ func (doc *Document) inShort() []Short {
 			},
 		)
 	}
-	var names []string
-	for _, l := range told {
-		names = append(names, l.Workload)
-	}
 	const each = 2 // workloads that have a sentence of their own
 	if !slices.ContainsFunc(told, Latency.operations) {
 		failed = "no operations were counted, and so no failures"
@@ -317,7 +313,11 @@ func (doc *Document) inShort() []Short {
 		}
 		say("", "%d workloads ran%s; %s.", n, most, failed)
 	case len(out) > 0:
-		say("", "%s ran; %s.", strings.Join(names, " and "), failed)
+		var did []string
+		for _, l := range told {
+			did = append(did, l.Workload+": "+didOf(l))
+		}
+		say("", "%s; %s.", strings.Join(did, "; "), failed)
 	default:
 		for _, l := range told {
 			say(l.Workload, "%s: %s.", l.Workload, didOf(l))
@@ -327,11 +327,20 @@ func (doc *Document) inShort() []Short {
 	return out
 }
 
-// didOf are the operations and measures of a workload in words.
+// didOf says in words what a workload is run for, where it declares that: the measures that are to be high; else its
+// operations, else any measures.
 func didOf(l Latency) string {
-	const most = 2 // operations told one by one
+	const most = 2 // told one by one
 	w := l.Windows[0]
 	var parts []string
+	for _, m := range w.Measures {
+		if m.wanted && len(parts) < most {
+			parts = append(parts, m.Name+" "+quantity(m.Value, m.Unit))
+		}
+	}
+	if len(parts) > 0 {
+		return strings.Join(parts, "; ")
+	}
 	for i, r := range w.Rows {
 		if i == most {
 			parts = append(parts, fmt.Sprintf("%d other kinds of operation", len(w.Rows)-most))
