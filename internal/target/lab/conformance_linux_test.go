@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 	targettest.Run(t, func(t testing.TB) targettest.Place {
 		l.wake(t)
 		dir := t.TempDir()
-		w := &watched{}
+		w := &watched{last: map[string]int{}}
 		return targettest.Place{
 			New: func() target.Target {
 				w.Target = l.place(t, target.Options{"ha": "off"})
@@ -65,6 +65,7 @@ type watched struct {
 	target.Target
 	mu       sync.Mutex
 	clusters []target.Cluster
+	last     map[string]int // what lived in a guest when it was last asked, by its name and the word
 }
 
 func (w *watched) Provision(ctx context.Context, r target.Request) (target.Cluster, error) {
@@ -77,7 +78,8 @@ func (w *watched) Provision(ctx context.Context, r target.Request) (target.Clust
 	return c, err
 }
 
-// alive counts the processes with a word in what they were called with, but those of the question itself.
+// alive counts the processes with a word in what they were called with, but those of the question itself. A guest whose
+// cluster is closed answers nobody: as long as it is on, what lived in it is taken to live.
 func (w *watched) alive(word string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,29 +89,31 @@ func (w *watched) alive(word string) (n int) {
 		vms, err := c.VMs(ctx)
 		for _, vm := range vms {
 			if h, e := c.Host(vm.Name); err == nil && e == nil && vm.Power == target.On {
-				n += count(ctx, h, word)
+				if found, err := count(ctx, h, word); err == nil {
+					w.last[vm.Name+word] = found
+				}
+				n += w.last[vm.Name+word]
 			}
 		}
 	}
 	return n
 }
 
-func count(ctx context.Context, h target.Host, word string) int {
+func count(ctx context.Context, h target.Host, word string) (n int, err error) {
 	out := fmt.Sprintf("alive-%d", time.Now().UnixNano())
 	p, err := h.Start(ctx, target.Command{Stdout: out, Argv: []string{"sh", "-c",
 		`for f in /proc/[0-9]*/cmdline; do tr '\0' ' ' <$f 2>/dev/null; echo; done`}})
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	if _, err := p.Wait(ctx); err != nil {
-		return 0
+		return 0, err
 	}
-	data, _ := target.ReadFile(ctx, h, out, 0, 1<<20)
-	n := 0
+	data, err := target.ReadFile(ctx, h, out, 0, 1<<20)
 	for line := range bytes.Lines(data) {
 		if strings.Contains(string(line), "300."+word) {
 			n++
 		}
 	}
-	return n
+	return n, err
 }

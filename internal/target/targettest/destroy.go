@@ -95,6 +95,9 @@ func closeLeaves(t *testing.T, b *bench) {
 	b.running(1)
 	w := b.word()
 	p := b.spawn(b.name(0), w)
+	if n := b.place.Alive(w); n < 2 {
+		t.Errorf("%d processes of a command live", n)
+	}
 	for range 2 {
 		b.must(b.cluster.Close())
 	}
