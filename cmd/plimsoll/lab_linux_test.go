@@ -119,7 +119,7 @@ func TestFaultsOnLab(t *testing.T) {
 		"power-loss": {
 			args: []string{"power-loss", "--nodes", "3", "--time-scale", "0.25", "--size-scale", "0.002", "--set",
 				"before_secs=30", "--set", "after_secs=60"},
-			says: []string{"recovery OLTP", "node-return run info", "errors Ledger check passed"},
+			says: []string{"recovery OLTP", "node-return run info", "lost-writes Ledger check info"},
 			not:  []string{"errors Ledger check warning"},
 		},
 		"node-loss": {

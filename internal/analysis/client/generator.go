@@ -25,7 +25,7 @@ func generatorCPU(v *view.Run) []result.Finding {
 	var out []result.Finding
 	var unknown []string
 	for _, l := range v.Loads {
-		if verifies(l) {
+		if l.Verifies() {
 			continue // its answer is what it found, however fast
 		}
 		f, ok := generatorOf(v, l)
@@ -66,16 +66,6 @@ func together(v *view.Run, p *result.Workload) float64 {
 		}
 	}
 	return sum
-}
-
-// verifies reports whether all that a workload does is to say whether what it reads is what was written.
-func verifies(l *view.Load) bool {
-	for _, p := range l.Parts {
-		if len(p.Lanes) == 0 || slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return !l.Verifies }) {
-			return false
-		}
-	}
-	return true
 }
 
 func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
@@ -157,7 +147,7 @@ var Limit = view.Check{Name: "client-limit", Rank: 250, Run: clientLimit}
 func clientLimit(v *view.Run) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.Loads {
-		if verifies(l) {
+		if l.Verifies() {
 			continue
 		}
 		var busy, starved []string

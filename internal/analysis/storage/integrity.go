@@ -11,7 +11,8 @@ import (
 )
 
 // LostWrites tells whether what a storage had acknowledged was there when it was read back: of workloads that declare
-// the measures of a verification, as the generator integrity does.
+// the measures of a verification, as the generator integrity does, and of those that only verify what they read, as a
+// job of fio with verify.
 var LostWrites = view.Check{Name: "lost-writes", Rank: 105, Run: lostWrites}
 
 // Measures of a verification, all in blocks.
@@ -33,6 +34,9 @@ func lostWrites(v *view.Run) (out []result.Finding) {
 			})
 		}
 		if !has(checked) || !has(lost) {
+			if l.Verifies() && l.Count() > 0 {
+				out = append(out, verifiedOf(v, l))
+			}
 			continue
 		}
 		counts, bad := map[string]float64{}, []string{}
@@ -75,14 +79,7 @@ func lostOf(v *view.Run, l *view.Load, declared []result.Measure, counts map[str
 			kinds = append(kinds, blocks(counts[m.Name])+" "+m.Name)
 		}
 	}
-	faults := v.Faults()
-	begin, _ := l.Span()
-	faults = slices.DeleteFunc(faults, func(f view.Fault) bool { return f.Start.After(begin) })
-	up := ""
-	if len(faults) > 0 {
-		last := faults[len(faults)-1]
-		up = fmt.Sprintf(" up to the moment of the fault (%s)", last.Say())
-	}
+	up, after := faultsBefore(v, l)
 	switch {
 	case counts[lost] > 0:
 		f.Severity = result.Blocker
@@ -98,18 +95,64 @@ func lostOf(v *view.Run, l *view.Load, declared []result.Measure, counts map[str
 		f.Sentence = l.Name + " held the storage to nothing: no write was acknowledged before the end of the record."
 	default:
 		f.Sentence = fmt.Sprintf("%s: every acknowledged write%s was there, in all %s blocks", l.Name, up, blocks(n))
-		switch {
-		case len(faults) == 0:
-			f.Sentence += "; no fault came before, so this says only that they can be read back."
-		case v.OneHost:
-			f.Severity = result.Notice
-			f.Sentence += "; but the nodes are parts of one host, whose kernel lived through it and keeps what it has " +
-				"taken: this does not judge the storage below."
-		default:
-			f.Sentence += "."
-		}
+		f.Severity = after(&f.Sentence)
 	}
 	return f
+}
+
+// verifiedOf is the finding of a workload whose reads fail where they are not what was written.
+func verifiedOf(v *view.Run, l *view.Load) result.Finding {
+	n, failed, finished := l.Count(), uint64(0), 0
+	for _, p := range l.Parts {
+		failed += p.Errors
+		if p.Ended == "finished" || p.Ended == "stopped" {
+			finished++
+		}
+	}
+	f := result.Finding{Check: "lost-writes", Subject: l.Name, Severity: result.Fine, Unit: "reads",
+		Metric: "reads that failed", Value: view.Ptr(float64(failed)), Limit: view.Ptr(0), N: int(n),
+		NoInterval: "every read was verified, none was sampled",
+		Basis:      "the checksums and addresses in all blocks that were read, on " + view.Plural(len(l.Parts), "VM")}
+	up, after := faultsBefore(v, l)
+	switch {
+	case failed > 0:
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("%s: %s reads failed: of blocks that are missing, old or damaged, or that could not be "+
+			"read. The raw output names them.", l.Name, blocks(float64(failed)))
+	case finished < len(l.Parts):
+		f.Severity, f.Value = result.Caution, nil
+		f.Sentence = fmt.Sprintf("%s came to an end on %d of %s only, so it is not known whether everything written is "+
+			"there.", l.Name, finished, view.Plural(len(l.Parts), "VM"))
+	default:
+		f.Sentence = fmt.Sprintf("%s: all it read back was as it had been written%s, %s reads", l.Name, up,
+			blocks(float64(n)))
+		f.Severity = after(&f.Sentence)
+	}
+	return f
+}
+
+// faultsBefore says up to which fault what was verified had been written, "" for none, and how the sentence ends that
+// nothing is missing.
+func faultsBefore(v *view.Run, l *view.Load) (up string, end func(*string) result.Severity) {
+	faults := v.Faults()
+	begin, _ := l.Span()
+	faults = slices.DeleteFunc(faults, func(f view.Fault) bool { return f.Start.After(begin) })
+	if n := len(faults); n > 0 {
+		up = fmt.Sprintf(" up to the moment of the fault (%s)", faults[n-1].Say())
+	}
+	return up, func(sentence *string) result.Severity {
+		switch {
+		case len(faults) == 0:
+			*sentence += "; no fault came before, so this says only that they can be read back."
+			return result.Fine
+		case v.OneHost:
+			*sentence += "; but the nodes are parts of one host, whose kernel lived through it and keeps what it has " +
+				"taken: this does not judge the storage below."
+		default:
+			*sentence += "."
+		}
+		return result.Notice
+	}
 }
 
 // blocks says a count.

@@ -25,7 +25,7 @@ func TestLostWrites(t *testing.T) {
 				"storage of VM acknowledges what it can lose. The notes and the raw output name the addresses."},
 		"no fault": {checked: 2000, severity: result.Fine,
 			want: intro + " was there, in all 2,000 blocks; no fault came before, so this says only that they can be read back."},
-		"fault": {checked: 100, severity: result.Fine, change: cut,
+		"fault": {checked: 100, severity: result.Notice, change: cut,
 			want: intro + ` up to the moment of the fault ("Power off") was there, in all 100 blocks.`},
 		"one host": {checked: 100, severity: result.Notice,
 			change: func(s *reporttest.Synthetic) { cut(s); s.Manifest.OneMachine = true },
@@ -75,4 +75,54 @@ func TestLostWrites(t *testing.T) {
 func cut(s *reporttest.Synthetic) {
 	s.Data.Events = append(s.Data.Events, result.Mark{Kind: result.KindFault, State: result.FaultBegins,
 		Text: "Power off", Time: s.Data.Start})
+}
+
+// TestVerifiedReads: a job whose reads fail where they are not what was written, as fio's with verify.
+func TestVerifiedReads(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change   func(*reporttest.Synthetic)
+		severity result.Severity
+		want     string
+	}{
+		"no fault": {severity: result.Fine, want: "Check: all it read back was as it had been written, 1,600 reads; no " +
+			"fault came before, so this says only that they can be read back."},
+		"fault": {severity: result.Notice, change: cut, want: "Check: all it read back was as it had been written up " +
+			`to the moment of the fault ("Power off"), 1,600 reads.`},
+		"lost": {severity: result.Caution,
+			change: func(s *reporttest.Synthetic) { cut(s); each(s, func(w *result.Workload) { w.Errors = 3 }) },
+			want: "Check: 3 reads failed: of blocks that are missing, old or damaged, or that could not be read. The " +
+				"raw output names them."},
+		"not finished": {severity: result.Caution,
+			change: func(s *reporttest.Synthetic) { cut(s); each(s, func(w *result.Workload) { w.Ended = "lost" }) },
+			want: "Check came to an end on 0 of 1 VM only, so it is not known whether everything written is there."},
+		"reads": {change: func(s *reporttest.Synthetic) {
+			each(s, func(w *result.Workload) { w.Lanes[0].Verifies = false })
+		}},
+	} {
+		s := reporttest.NewSynthetic(1, 60, 1)
+		s.Load(reporttest.Load{Name: "Check", From: 20, To: 60, Rate: func(int) float64 { return 40 }})
+		each(s, func(w *result.Workload) { w.Lanes[0].Verifies = true })
+		if c.change != nil {
+			c.change(s)
+		}
+		var want, got []string
+		if c.want != "" {
+			want = []string{string(c.severity) + " " + c.want}
+		}
+		for _, f := range LostWrites.Run(view.New(s.Manifest, s.Data)) {
+			got = append(got, string(f.Severity)+" "+f.Sentence)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func each(s *reporttest.Synthetic, change func(*result.Workload)) {
+	for i := range s.Data.Workloads {
+		if w := &s.Data.Workloads[i]; len(w.Lanes) > 0 {
+			change(w)
+		}
+	}
 }

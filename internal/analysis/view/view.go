@@ -134,6 +134,16 @@ func Totals(ops []result.OpTotals) (count uint64, service float64) {
 	return count, service
 }
 
+// Verifies reports whether all that a workload does is to say whether what it reads is what was written.
+func (l *Load) Verifies() bool {
+	for _, p := range l.Parts {
+		if len(p.Lanes) == 0 || slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return !l.Verifies }) {
+			return false
+		}
+	}
+	return len(l.Parts) > 0
+}
+
 // Count is how many operations all parts completed.
 func (l *Load) Count() (n uint64) {
 	for _, p := range l.Parts {

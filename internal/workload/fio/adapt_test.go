@@ -714,3 +714,16 @@ func TestVersions(t *testing.T) {
 		}
 	}
 }
+
+// Only what reads alone, with a checksum to hold the data to, says by itself whether what it reads had been written.
+func TestVerifyingLanes(t *testing.T) {
+	for text, want := range map[string]bool{
+		"rw=read\nverify=crc32c": true, "rw=randread\nverify=md5": true, "rw=read": false, "rw=read\nverify=0": false,
+		"rw=read\nverify=null": false, "rw=write\nverify=crc32c": false, "rw=randrw\nverify=crc32c": false,
+	} {
+		_, job := adapted(t, spec("[j]\nfilename=/dev/sdb\nsize=1g\n"+text+"\n"))
+		if got := job.Lanes[0].Verifies; got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package fio
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,6 +80,7 @@ func (a *adaptation) lane(job fiofile.Job) workload.Lane {
 	}
 	trims := false
 	l.Reads, l.Writes, trims = directions(job.Value("rw"))
+	l.Verifies = l.Reads && !l.Writes && !trims && !slices.Contains([]string{"", "0", "null"}, job.Value("verify"))
 	l.Rate = rate(job, l.Reads, l.Writes, trims) * float64(processes)
 	var names []string
 	var space int64
