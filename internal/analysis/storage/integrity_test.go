@@ -95,7 +95,7 @@ func TestVerifiedReads(t *testing.T) {
 				"raw output names them."},
 		"not finished": {severity: result.Caution,
 			change: func(s *reporttest.Synthetic) { cut(s); each(s, func(w *result.Workload) { w.Ended = "lost" }) },
-			want: "Check came to an end on 0 of 1 VM only, so it is not known whether everything written is there."},
+			want:   "Check came to an end on 0 of 1 VM only, so it is not known whether everything written is there."},
 		"reads": {change: func(s *reporttest.Synthetic) {
 			each(s, func(w *result.Workload) { w.Lanes[0].Verifies = false })
 		}},
