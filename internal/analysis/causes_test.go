@@ -107,6 +107,30 @@ func outrun(seed uint64, begins int) *reporttest.Synthetic {
 	return s
 }
 
+// scheduled is a load that stands still for six seconds after a fault and makes up for all of it. It is stopped while
+// the node that was lost heals, which costs nothing, and another like it begins.
+func scheduled(seed uint64) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 600, 3)
+	s.Mark(300, result.KindFault, "Power off sent to node-1")
+	s.Mark(340, result.KindFault, "Power on sent to node-1")
+	s.Load(reporttest.Load{Name: "Before", Group: "OLTP", To: 400, Noise: 0.01, Rate: func(t int) float64 {
+		switch {
+		case t >= 301 && t < 307:
+			return 2
+		case t == 307:
+			return 500
+		case t == 308:
+			return 288
+		}
+		return 100
+	}})
+	for i := range s.Data.Workloads {
+		s.Data.Workloads[i].Ended = "stopped"
+	}
+	s.Load(reporttest.Load{Name: "After", Group: "OLTP", From: 406, To: 600, Noise: 0.01, Rate: flatRate(100)})
+	return s
+}
+
 // TestTruthOfCauses holds the words about runs in which several things change, and of which it is known what did it.
 func TestTruthOfCauses(t *testing.T) {
 	with, faulty := "with DSS", `with DSS, after "`+slowDisk+`"`
@@ -140,6 +164,7 @@ func TestTruthOfCauses(t *testing.T) {
 		{"a VM of four hangs, and nobody knows why", hanging(42, 4, 1, 20, false), "stalls"},
 		{"a crash as a backup begins", outrun(43, 302), "recovery"},
 		{"a backup long after a crash", outrun(44, 600), "recovery"},
+		{"a load on a schedule that stands still and catches up, then is stopped", scheduled(51), "recovery"},
 		{"hot spots", turns(45, alone("Even", 4000), dealt(alone("Zipf", 8000), "zipf:1.2"),
 			dealt(alone("Pareto", 4010), "pareto:0.2")), "in-turn"},
 		{"larger blocks", turns(46, alone("Small", 9000), sized(alone("Large", 4000), 64<<10)), "in-turn"},

@@ -200,12 +200,11 @@ func even(l *view.Load, at time.Time) (start, end time.Time) {
 		n := begun(p, at)
 		if n > 0 {
 			start = view.Later(start, times[n-1].Start)
-			if p.Ended == "finished" {
-				if e := times[n-1].End; e.After(at) {
-					sooner(e)
-				} else if n == rounds {
-					start = view.Later(start, e)
-				}
+			switch e := times[n-1].End; {
+			case p.Ended == "finished" && n == rounds && !e.After(at):
+				start = view.Later(start, e)
+			case p.Ended == "finished", p.Ended == "stopped" && e.Sub(at) > oneFault: // else the fault had ended it
+				sooner(e)
 			}
 		}
 		if n < rounds && n < len(times) && (again.IsZero() || times[n].Start.Before(again)) {
@@ -387,13 +386,13 @@ func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
 	return n
 }
 
-// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was not done, or,
+// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, or,
 // where the next fault came soon, most points between lay below the level that counts as regained.
 func (o *Comeback) hit() bool {
 	const fewest = 5
 	after, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)
 	below := !o.Regained.Reached && len(after) >= fewest && resample.Median(after) < 0.9*o.Before.Value
-	return o.Stopped.Reached || below || o.LostWork > o.Before.Value*max(1, 2*o.track.Step)
+	return o.Stopped.Reached || below || o.Behind > o.Before.Value*max(1, 2*o.track.Step)
 }
 
 // Recovery tells how each group came back after a fault.

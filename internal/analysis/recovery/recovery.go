@@ -55,6 +55,8 @@ type Recovery struct {
 	// LostWork is the work not done between the fault and the regained level (or the end): the deficit against the
 	// level before, in the unit of throughput times seconds.
 	LostWork float64
+	// Behind is the most that LostWork came to at any moment on the way: a load on a schedule makes up for what it missed.
+	Behind   float64
 	Warnings []string
 }
 
@@ -187,6 +189,7 @@ func (r *Recovery) read(s course, o Options) {
 		if i += s.split; i <= end {
 			r.Lowest = min(r.Lowest, p.Value)
 			r.LostWork += (s.level - p.Value) * (p.Seconds - previous)
+			r.Behind = max(r.Behind, r.LostWork)
 		}
 		previous = p.Seconds
 		r.Overshoot = max(r.Overshoot, p.Value/s.level-1)

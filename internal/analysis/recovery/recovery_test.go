@@ -61,27 +61,31 @@ func TestMeasure(t *testing.T) {
 		want   Recovery
 	}{
 		"clean": {series(10, 10, 10, 0, 0, 5, 10, 10, 12, 10), Recovery{
-			Stopped: at(1), First: at(3), Regained: at(4), Overshoot: 0.2, LostWork: 25,
+			Stopped: at(1), First: at(3), Regained: at(4), Overshoot: 0.2, LostWork: 25, Behind: 25,
 			Warnings: nil,
 		}},
 		"a blip is not a recovery": {series(10, 10, 10, 0, 10, 0, 0, 10, 10, 10), Recovery{
-			Stopped: at(1), First: at(2), Regained: at(5), LostWork: 30,
+			Stopped: at(1), First: at(2), Regained: at(5), LostWork: 30, Behind: 30,
 		}},
 		"never back": {series(10, 10, 10, 0, 0, 4, 4), Recovery{
 			Stopped: at(
 				1,
-			), First: at(3), Regained: never("90 %% of the level before was not regained within 4 s"), LostWork: 32,
+			), First: at(3), Regained: never("90 %% of the level before was not regained within 4 s"), LostWork: 32, Behind: 32,
 		}},
 		"never any work": {series(10, 10, 10, 0, 0), Recovery{
 			Stopped: at(
 				1,
 			), First: never("no work was done again before the series ends"),
-			Regained: never("90 %% of the level before was not regained within 2 s"), LostWork: 20,
+			Regained: never("90 %% of the level before was not regained within 2 s"), LostWork: 20, Behind: 20,
 		}},
 		"slowed only": {series(10, 10, 10, 6, 6, 10, 10, 10), Recovery{
 			Stopped: never(
 				"throughput never fell below 1 %% of the level before",
-			), First: never("work never stopped"), Regained: at(3), Lowest: 6, LostWork: 8,
+			), First: never("work never stopped"), Regained: at(3), Lowest: 6, LostWork: 8, Behind: 8,
+		}},
+		"made up for": {series(10, 10, 10, 1, 1, 26, 10, 10), Recovery{
+			Stopped: never("throughput never fell below 1 %% of the level before"),
+			First:   never("work never stopped"), Regained: at(3), Lowest: 1, LostWork: 2, Behind: 18, Overshoot: 1.6,
 		}},
 		"not touched": {series(10, 10, 10, 10, 10, 10), Recovery{
 			Stopped: never(
