@@ -55,7 +55,8 @@ type Recovery struct {
 	// LostWork is the work not done between the fault and the regained level (or the end): the deficit against the
 	// level before, in the unit of throughput times seconds.
 	LostWork float64
-	// Behind is the most that LostWork came to at any moment on the way: a load on a schedule makes up for what it missed.
+	// Behind is the most that LostWork came to at any moment on the way: a load on a schedule makes up for what it
+	// missed.
 	Behind   float64
 	Warnings []string
 }

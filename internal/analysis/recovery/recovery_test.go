@@ -70,13 +70,15 @@ func TestMeasure(t *testing.T) {
 		"never back": {series(10, 10, 10, 0, 0, 4, 4), Recovery{
 			Stopped: at(
 				1,
-			), First: at(3), Regained: never("90 %% of the level before was not regained within 4 s"), LostWork: 32, Behind: 32,
+			), First: at(3), Regained: never("90 %% of the level before was not regained within 4 s"),
+			LostWork: 32, Behind: 32,
 		}},
 		"never any work": {series(10, 10, 10, 0, 0), Recovery{
 			Stopped: at(
 				1,
 			), First: never("no work was done again before the series ends"),
-			Regained: never("90 %% of the level before was not regained within 2 s"), LostWork: 20, Behind: 20,
+			Regained: never("90 %% of the level before was not regained within 2 s"),
+			LostWork: 20, Behind: 20,
 		}},
 		"slowed only": {series(10, 10, 10, 6, 6, 10, 10, 10), Recovery{
 			Stopped: never(
