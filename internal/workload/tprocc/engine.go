@@ -155,7 +155,7 @@ func (c *config) take(key, node *yaml.Node) {
 	var err error
 	value := node.Value
 	whole := func(to *int) {
-		if *to, err = strconv.Atoi(value); err != nil || *to == 0 {
+		if *to, err = strconv.Atoi(value); err != nil || *to <= 0 {
 			err = fmt.Errorf("%q is no whole number above 0", value)
 		}
 	}
@@ -188,6 +188,15 @@ func (c *config) take(key, node *yaml.Node) {
 
 // postgres reads the keys that all engines of PostgreSQL share. A server of the run's own is made for as many users.
 func (c *config) postgres() {
+	if n := c.nodes["server"]; n != nil && n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			scheme, _, _ := strings.Cut(n.Content[i+1].Value, "://")
+			if n.Content[i].Value == "url" && schemes[scheme] != "" {
+				c.Object(n.Content[i+1], "server: url: %s is another dialect; give dialect: %[1]s as well", scheme)
+				return
+			}
+		}
+	}
 	server, bad := postgres.Read(c.nodes["server"], c.nodes["database"])
 	c.Bad.Objections = append(c.Bad.Objections, bad...)
 	server.Admit(c.job.Users, c.job.Threads)

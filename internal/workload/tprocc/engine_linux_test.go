@@ -233,3 +233,15 @@ func FuzzValidate(f *testing.F) {
 		}
 	})
 }
+
+// An address of another dialect is named as that, and every number that is none is told of beside it.
+func TestAddressOfAnotherDialect(t *testing.T) {
+	t.Parallel()
+	err := Engine{}.Validate(specOf("server: {url: \"mariadb://app@192.0.2.7\"}\nwarehouses: -1\n"))
+	for _, want := range []string{"server: url: mariadb is another dialect; give dialect: mariadb as well",
+		`warehouses: "-1" is no whole number above 0`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
