@@ -131,6 +131,18 @@ func scheduled(seed uint64) *reporttest.Synthetic {
 	return s
 }
 
+// checkedAfter is a load that does nothing more after a fault, and another of the same VMs after it.
+func checkedAfter(seed uint64, ended string) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(seed, 400, 3)
+	s.Mark(100, result.KindFault, "Power off sent to node-1")
+	to := map[string]int{"lost": 100, "stopped": 300}[ended]
+	s.Load(reporttest.Load{Name: "Write", Group: "Writer", To: to, Noise: 0.01, Ended: ended, Writes: 1,
+		Rate: stepped([]int{100, 400}, 100, 0)})
+	s.Load(reporttest.Load{Name: "Check", Group: "Writer", From: 310, To: 400, Noise: 0.01, Block: 1 << 20,
+		Rate: flatRate(50)})
+	return s
+}
+
 // TestTruthOfCauses holds the words about runs in which several things change, and of which it is known what did it.
 func TestTruthOfCauses(t *testing.T) {
 	with, faulty := "with DSS", `with DSS, after "`+slowDisk+`"`
@@ -165,6 +177,8 @@ func TestTruthOfCauses(t *testing.T) {
 		{"a crash as a backup begins", outrun(43, 302), "recovery"},
 		{"a backup long after a crash", outrun(44, 600), "recovery"},
 		{"a load on a schedule that stands still and catches up, then is stopped", scheduled(51), "recovery"},
+		{"a load that is not started again, but another", checkedAfter(52, "lost"), "recovery"},
+		{"a load that hangs while another begins", checkedAfter(53, "stopped"), "recovery"},
 		{"hot spots", turns(45, alone("Even", 4000), dealt(alone("Zipf", 8000), "zipf:1.2"),
 			dealt(alone("Pareto", 4010), "pareto:0.2")), "in-turn"},
 		{"larger blocks", turns(46, alone("Small", 9000), sized(alone("Large", 4000), 64<<10)), "in-turn"},

@@ -31,6 +31,7 @@ type Comeback struct {
 	under    []string        // other faults that were in force when it came
 	along    []string        // what else began or ended with it
 	later    []string        // what did after it, while the level was not regained
+	instead  string          // what its VMs did afterwards, where the load that the fault ended was not started again
 }
 
 // Outages measures how every group came back after every episode of faults, by what stands for its workloads and by
@@ -328,7 +329,26 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 		}
 	}
 	o.along, o.later = alongside(v, all, e.Time, end, o.Regained.Reached)
+	if len(all) == len(hit) && o.Stopped.Reached && !o.First.Reached {
+		o.instead = instead(v, group, hit, e.Time)
+	}
 	return o, true
+}
+
+// instead says which other workload of the same VMs began after a fault that had ended what they did; "" when none did,
+// or the fault had not ended it.
+func instead(v *view.Run, group string, hit []*view.Load, at time.Time) string {
+	for _, l := range hit {
+		if slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { return p.Ended != "lost" }) {
+			return ""
+		}
+	}
+	for _, l := range v.Loads {
+		if from, _ := l.Span(); l.Group == group && !slices.Contains(hit, l) && from.After(at) {
+			return fmt.Sprintf("%s began at %s", l.Name, view.ClockOf(from.Sub(v.Data.Start).Seconds()))
+		}
+	}
+	return ""
 }
 
 // alongside says what else began or ended with a fault, and what did later, while the level was not regained:
@@ -467,6 +487,10 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		if o.Overshoot > 0.25 && len(o.under) == 0 { // with another fault over, it is no overshoot
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; overshoot %s.", view.Percent(o.Overshoot))
 		}
+	case o.instead != "":
+		f.Severity, f.NoInterval = result.Notice, "the load was not started again"
+		f.Sentence = fmt.Sprintf("%s lost its load, which was not started again (%s): no return was measured; %s.", head,
+			o.instead, failed)
 	case o.next != nil:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %q at %s%s; %s.", head, former, o.next.Text,
