@@ -35,7 +35,7 @@ type Comeback struct {
 }
 
 // Outages measures how every group came back after every episode of faults, by what stands for its workloads and by
-// the measures of which less is not better: those rise in a fault, or fall to nothing with all else. Faults that
+// the measures of which more is better: the others rise in a fault, or fall to nothing with all else. Faults that
 // follow before the level was regained and cost nothing by themselves belong to the same episode, as do the orders to
 // switch power on again. One that takes away more of what was left begins an episode of its own. What has cost nothing
 // by the time of the next one is no beginning of an episode.
@@ -43,7 +43,7 @@ func Outages(v *view.Run) []Comeback {
 	var out []Comeback
 	for _, group := range groups(v) {
 		for i, q := range followed(v, group) {
-			if i == 0 || q.Better != result.Lower {
+			if i == 0 || q.Better == result.Higher {
 				out = append(out, outagesOf(v, group, q)...)
 			}
 		}
