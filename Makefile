@@ -53,7 +53,7 @@ test: ## everything: format, vet, unit, conformance, goldens, architecture, real
 	go vet ./...
 	@if CGO_ENABLED=1 command -v $${CC:-gcc} >/dev/null; then race=-race; else race=; echo "no C compiler: testing without the race detector"; fi; \
 	set -x; go test $$race -timeout 30m $$(go list ./... | grep -Ev '/(internal/run|internal/archtest|cmd/plimsoll)$$'); \
-	go test -timeout 30m ./internal/archtest ./cmd/plimsoll; \
+	go test -timeout 45m ./internal/archtest ./cmd/plimsoll; \
 	go test $$race -short -timeout 30m ./internal/run; \
 	go test -timeout 30m -run 'InEveryStep' ./internal/run # every step of every scenario cut short: long, so without the race detector
 
