@@ -78,7 +78,7 @@ func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 		if e.Kind != result.KindFault || e.State == result.FaultOver || e.Time.Before(until) {
 			continue
 		}
-		if o, ok := measure(v, group, q, e, since, nextFault(v, e.Time)); ok && !o.hit() {
+		if o, ok := measure(v, group, q, e, since, undisturbed(v, group, e.Time)); ok && !o.hit() {
 			out, until = append(out, o), e.Time.Add(oneFault)
 			continue
 		}
@@ -114,6 +114,25 @@ func struckAgain(v *view.Run, group string, q view.Quantity, first result.Mark, 
 		}
 	}
 	return nil
+}
+
+// undisturbed is until when nothing but a fault is to be seen in the load of a group: the next fault, or the moment at
+// which the load is stopped on purpose, which is no part of the fault unless the load was down by then. Zero when
+// neither comes.
+func undisturbed(v *view.Run, group string, at time.Time) time.Time {
+	until := nextFault(v, at)
+	hit, _ := struck(v, group, at)
+	for _, l := range hit {
+		for _, p := range l.Parts {
+			times := p.Times()
+			if n := begun(p, at); p.Ended == "stopped" && n > 0 {
+				if end := times[n-1].End; end.Sub(at) > oneFault && (until.IsZero() || end.Before(until)) {
+					until = end
+				}
+			}
+		}
+	}
+	return until
 }
 
 // nextFault is when the next fault follows that is not one with the one at a time, zero when there is none.
@@ -201,11 +220,12 @@ func even(l *view.Load, at time.Time) (start, end time.Time) {
 		n := begun(p, at)
 		if n > 0 {
 			start = view.Later(start, times[n-1].Start)
-			switch e := times[n-1].End; {
-			case p.Ended == "finished" && n == rounds && !e.After(at):
-				start = view.Later(start, e)
-			case p.Ended == "finished", p.Ended == "stopped" && e.Sub(at) > oneFault: // else the fault had ended it
-				sooner(e)
+			if p.Ended == "finished" {
+				if e := times[n-1].End; e.After(at) {
+					sooner(e)
+				} else if n == rounds {
+					start = view.Later(start, e)
+				}
 			}
 		}
 		if n < rounds && n < len(times) && (again.IsZero() || times[n].Start.Before(again)) {
