@@ -104,7 +104,7 @@ func TestRunOnLabKilled(t *testing.T) {
 // guests are real, and every sentence that a user would act on is there.
 func TestFaultsOnLab(t *testing.T) {
 	const redfish, shared = "power=redfish", "storage=shared"
-	integrity := []string{"storage-integrity", "--nodes", "2", "--size-scale", "0.0625", "--set", "write_secs=20",
+	integrity := []string{"storage-integrity", "--nodes", "2", "--size-scale", "0.0625", "--set", "write_secs=30",
 		"--set", "dark_secs=2", "--set", "disk_gb=1", "--target-opt", shared}
 	upgrade := filepath.Join("..", "..", "..", "shared", "corpus", "xray", "rolling_upgrade")
 	for name, c := range map[string]struct {
