@@ -21,7 +21,7 @@ type gate struct {
 }
 
 // gateLimit is how long those that are ready wait for the others.
-const gateLimit = time.Minute
+const gateLimit = 3 * time.Minute // programs of our own are put on machines before that, which may be slow
 
 // lead is how long before they begin they are told so: for as long as it takes to tell all of them, so that those that
 // begin first do not keep the message from the others. They share a connection's way, or this machine's processors.
