@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/device/guard"
+	"plimsoll/internal/procfs"
 	"plimsoll/internal/target"
 )
 
@@ -271,7 +272,7 @@ func endMarked(mark string) error {
 	for began := time.Now(); ; time.Sleep(pause) {
 		var left []int
 		for _, pid := range processes() {
-			environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			environment, err := procfs.Environment(pid)
 			if err == nil && pid != os.Getpid() && bytes.Contains(append([]byte{0}, environment...), want) {
 				left = append(left, pid)
 				_ = unix.Kill(pid, unix.SIGKILL) // whether it helped is seen

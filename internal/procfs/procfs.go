@@ -1,6 +1,7 @@
 // Package procfs reads the counters that Linux keeps of a whole machine: what its CPUs did (/proc/stat) and what its
 // block devices completed (/proc/diskstats). It is given the text of a file and gives numbers in the kernel's own
-// units, with the words to turn them into seconds and bytes. NUMANodes alone is given the machine's files.
+// units, with the words to turn them into seconds and bytes. NUMANodes alone is given the machine's files, and
+// Environment alone reads a process of this one.
 //
 // It stands below all that count a machine: the exporter of hosts and the sandboxes of this machine read the same file
 // with the same reader. It names no metric. A line that cannot be read is an error beside what could

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"plimsoll/internal/clock"
+	"plimsoll/internal/procfs"
 	"plimsoll/internal/secret"
 	"plimsoll/internal/target"
 )
@@ -110,8 +111,7 @@ func marked(unit string) (pids []int) {
 		if err != nil {
 			continue
 		}
-		environment, err := os.ReadFile(
-			"/proc/" + e.Name() + "/environ") // of others it cannot be read, of the dead it is empty
+		environment, err := procfs.Environment(pid) // of others it cannot be read, of the dead it is empty
 		if err == nil && bytes.Contains(append([]byte{0}, environment...), []byte("\x00"+unitVariable+unit)) {
 			pids = append(pids, pid)
 		}

@@ -34,7 +34,6 @@ type process struct {
 	user, system time.Duration // of itself and the children it has waited for
 	rssBytes     int64
 	unit         string // VM/number, "" when not read from the environment
-	kernel       bool   // a thread of the kernel's
 }
 
 // readProcess reads one live process; ok is false when it is gone or a zombie.
@@ -75,10 +74,8 @@ func parseStat(data []byte) (process, error) {
 	ticks := func(a, b int) time.Duration {
 		return time.Duration(number(a)+number(b)) * procfs.Tick
 	}
-	const kernelThread = 0x00200000 // PF_KTHREAD of the kernel's flags
 	p := process{pid: pid, parent: int(number(4)), start: number(22), state: f[0][0],
-		kernel: number(9)&kernelThread != 0,
-		user:   ticks(14, 16), system: ticks(15, 17), rssBytes: int64(number(24)) * int64(os.Getpagesize())}
+		user: ticks(14, 16), system: ticks(15, 17), rssBytes: int64(number(24)) * int64(os.Getpagesize())}
 	return p, bad
 }
 
@@ -102,18 +99,6 @@ func pids() ([]int, error) {
 	return ids, nil
 }
 
-// environment reads a process's environment. In the middle of starting a program a process has none for a moment, which
-// is long on a busy machine: one that shows none is asked again, unless it is the kernel's own and never has one.
-func environment(p process) ([]byte, error) {
-	for wait := time.Millisecond; ; wait *= 2 {
-		env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
-		if err != nil || len(env) > 0 || p.kernel || wait > 16*time.Millisecond {
-			return env, err
-		}
-		time.Sleep(wait) // the kernel's pace, not the run's
-	}
-}
-
 // marked lists the live processes that carry the mark, and their descendants whether or not they do.
 func marked(mark string) ([]process, error) {
 	if len(mark) != markLength { // never match processes for having no mark
@@ -130,7 +115,7 @@ func marked(mark string) ([]process, error) {
 		if !ok || id == os.Getpid() {
 			continue
 		}
-		env, err := environment(p)
+		env, err := procfs.Environment(p.pid)
 		if err == nil && variable(env, markVariable) == mark {
 			p.unit = variable(env, unitVariable)
 			found = append(found, p)

@@ -158,7 +158,7 @@ func TestRefusals(t *testing.T) {
 		"- a list":           "want pairs such as",
 		"users: [1]":         "users: want one value",
 		"users: 1\nusers: 2": "users is there twice",
-		"users: -3":          "users: -3: want a whole number from 1 to 100000",
+		"users: -3":          `users: "-3" is no whole number above 0`,
 		"a: b: c":            "load.yml:1:1: ",
 		"dialect: mariadb":   "server: mariadb wants {url: mariadb://USER@HOST:PORT",
 		"dialect: sqlserver\nserver: {url: \"mariadb://app@h\"}\ndatabase: b":                       "want sqlserver://USER@HOST:PORT",
