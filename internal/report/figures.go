@@ -360,10 +360,8 @@ func didOf(l Latency) string {
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
-		for i, m := range w.Measures {
-			if i < most {
-				parts = append(parts, m.Name+" "+quantity(m.Value, m.Unit))
-			}
+		for _, m := range w.Measures[:min(most, len(w.Measures))] {
+			parts = append(parts, m.Name+" "+quantity(m.Value, m.Unit))
 		}
 	}
 	return strings.Join(parts, "; ")

@@ -79,7 +79,7 @@ func lostOf(v *view.Run, l *view.Load, declared []result.Measure, counts map[str
 			kinds = append(kinds, blocks(counts[m.Name])+" "+m.Name)
 		}
 	}
-	up, after := faultsBefore(v, l)
+	up, end, severity := faultsBefore(v, l)
 	switch {
 	case counts[lost] > 0:
 		f.Severity = result.Blocker
@@ -94,8 +94,8 @@ func lostOf(v *view.Run, l *view.Load, declared []result.Measure, counts map[str
 		f.Severity, f.Value = result.Caution, nil
 		f.Sentence = l.Name + " held the storage to nothing: no write was acknowledged before the end of the record."
 	default:
-		f.Sentence = fmt.Sprintf("%s: every acknowledged write%s was there, in all %s blocks", l.Name, up, blocks(n))
-		f.Severity = after(&f.Sentence)
+		f.Severity = severity
+		f.Sentence = fmt.Sprintf("%s: every acknowledged write%s was there, in all %s blocks%s.", l.Name, up, blocks(n), end)
 	}
 	return f
 }
@@ -113,7 +113,7 @@ func verifiedOf(v *view.Run, l *view.Load) result.Finding {
 		Metric: "reads that failed", Value: view.Ptr(float64(failed)), Limit: view.Ptr(0), N: int(n),
 		NoInterval: "every read was verified, none was sampled",
 		Basis:      "the checksums and addresses in all blocks that were read, on " + view.Plural(len(l.Parts), "VM")}
-	up, after := faultsBefore(v, l)
+	up, end, severity := faultsBefore(v, l)
 	switch {
 	case failed > 0:
 		f.Severity = result.Caution
@@ -124,35 +124,27 @@ func verifiedOf(v *view.Run, l *view.Load) result.Finding {
 		f.Sentence = fmt.Sprintf("%s came to an end on %d of %s only, so it is not known whether everything written is "+
 			"there.", l.Name, finished, view.Plural(len(l.Parts), "VM"))
 	default:
-		f.Sentence = fmt.Sprintf("%s: all it read back was as it had been written%s, %s reads", l.Name, up,
-			blocks(float64(n)))
-		f.Severity = after(&f.Sentence)
+		f.Severity = severity
+		f.Sentence = fmt.Sprintf("%s: all it read back was as it had been written%s, %s reads%s.", l.Name, up,
+			blocks(float64(n)), end)
 	}
 	return f
 }
 
-// faultsBefore says up to which fault what was verified had been written, "" for none, and how the sentence ends that
-// nothing is missing.
-func faultsBefore(v *view.Run, l *view.Load) (up string, end func(*string) result.Severity) {
-	faults := v.Faults()
+// faultsBefore says up to which fault what was verified had been written, "" for none, how the sentence ends that
+// nothing is missing, and what that is worth.
+func faultsBefore(v *view.Run, l *view.Load) (up, end string, severity result.Severity) {
 	begin, _ := l.Span()
-	faults = slices.DeleteFunc(faults, func(f view.Fault) bool { return f.Start.After(begin) })
-	if n := len(faults); n > 0 {
-		up = fmt.Sprintf(" up to the moment of the fault (%s)", faults[n-1].Say())
+	faults := slices.DeleteFunc(v.Faults(), func(f view.Fault) bool { return f.Start.After(begin) })
+	if len(faults) == 0 {
+		return "", "; no fault came before, so this says only that they can be read back", result.Fine
 	}
-	return up, func(sentence *string) result.Severity {
-		switch {
-		case len(faults) == 0:
-			*sentence += "; no fault came before, so this says only that they can be read back."
-			return result.Fine
-		case v.OneHost:
-			*sentence += "; but the nodes are parts of one host, whose kernel lived through it and keeps what it has " +
-				"taken: this does not judge the storage below."
-		default:
-			*sentence += "."
-		}
-		return result.Notice
+	up = fmt.Sprintf(" up to the moment of the fault (%s)", faults[len(faults)-1].Say())
+	if v.OneHost {
+		end = "; but the nodes are parts of one host, whose kernel lived through it and keeps what it has taken: this " +
+			"does not judge the storage below"
 	}
+	return up, end, result.Notice
 }
 
 // blocks says a count.
