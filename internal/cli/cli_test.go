@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -275,6 +276,34 @@ func TestStopper(t *testing.T) {
 	if exit.Code(err) != exit.Interrupted {
 		t.Errorf("left with %v", err)
 	}
+}
+
+// Signals that come when a command that was told to stop has done so do not end it by themselves: its exit code tells
+// what became of it.
+func TestSignalsAfterTheStop(t *testing.T) {
+	const program = "PLIMSOLL_TEST_STOPPED"
+	if os.Getenv(program) == "" {
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSignalsAfterTheStop$")
+		again.Env = append(os.Environ(), program+"=1")
+		if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "three signals later") {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	a := &app{}
+	s := a.stoppable()
+	send := func(sig syscall.Signal) {
+		if err := syscall.Kill(os.Getpid(), sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(syscall.SIGINT)
+	<-s.ctx.Done()
+	s.release()
+	send(syscall.SIGINT)
+	send(syscall.SIGTERM)
+	send(syscall.SIGQUIT)
+	fmt.Println("three signals later")
 }
 
 // SIGQUIT stops like the others, and writes stacks into the run folder once that is there.

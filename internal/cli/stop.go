@@ -51,9 +51,15 @@ func (a *app) listen(left error) *stopper {
 	signals, done := a.signals, make(chan struct{})
 	stop := func() {}
 	if signals == nil {
-		c := make(chan os.Signal, 2)
-		signal.Notify(c, os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT)
-		signals, stop = c, func() { signal.Stop(c) }
+		c, all := make(chan os.Signal, 2), []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
+		signal.Notify(c, all...)
+		signals, stop = c, func() {
+			if a.stops.Load() > 0 { // it has stopped in order: one more at the very end does not change how it ended
+				signal.Ignore(all...)
+				return
+			}
+			signal.Stop(c)
+		}
 	}
 	s.release = sync.OnceFunc(func() { close(done); stop(); cancel(nil) })
 	if a.stops.Load() > 0 { // an earlier part of the command was told already
