@@ -94,7 +94,7 @@ func (e *RefusedError) Error() string {
 		}
 	}
 	if name := (*net.DNSError)(nil); errors.As(e.Err, &name) {
-		hint = "give the server's address, or a name that /etc/hosts has: machines of a run ask no name server"
+		hint = "give the server's address, or a name that is known on the machine of the load"
 	}
 	if unknown := (x509.UnknownAuthorityError{}); errors.As(e.Err, &unknown) {
 		text = fmt.Sprintf("connect: %s: the server's certificate is signed by an unknown authority", e.Server)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,7 +120,7 @@ func (h *host) start(ctx context.Context, r target.Command, service bool) (*comm
 }
 
 // grants is what a command of the sandbox may use: its program, its working folder, its disks, to write or only to
-// read, and the sockets of servers outside.
+// read, and of servers outside their sockets, or who tells the addresses of their names.
 func (h *host) grants(program string, r target.Command) []grant {
 	list := allow(slices.Clip(h.c.wall.system), program, false)
 	list = allow(list, h.dir(), true)
@@ -129,6 +130,8 @@ func (h *host) grants(program string, r target.Command) []grant {
 	for _, server := range r.Outside {
 		if strings.HasPrefix(server, "/") {
 			list = allow(list, server, true)
+		} else if name, _, _ := net.SplitHostPort(server); net.ParseIP(name) == nil {
+			list = allow(list, "/etc/resolv.conf", false)
 		}
 	}
 	return list

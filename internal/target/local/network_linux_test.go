@@ -1,16 +1,24 @@
 package local
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/needs"
 	"plimsoll/internal/target"
@@ -254,16 +262,7 @@ func TestOutside(t *testing.T) {
 		}
 		defer l.Close()
 		addresses[network] = l.Addr().String()
-		go func() {
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				fmt.Fprint(conn, "from outside")
-				conn.Close()
-			}
-		}()
+		go greet(l)
 	}
 	if err := os.Chmod(socket, 0o777); err != nil {
 		t.Fatal(err)
@@ -309,6 +308,97 @@ func TestOutside(t *testing.T) {
 		}
 		if out, err := target.ReadFile(t.Context(), h, "o", 0, 100); err != nil || string(out) != "plimsoll\n" {
 			t.Errorf("%q, %v", out, err)
+		}
+	}
+}
+
+// greet says the same to all who connect, until its listener is closed.
+func greet(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		fmt.Fprint(conn, "from outside")
+		conn.Close()
+	}
+}
+
+// TestNamesOutside has a command reach a server outside by a name that only a name server knows, in a network and with
+// a resolv.conf of this test's own. Without one 127.0.0.1 would be asked.
+func TestNamesOutside(t *testing.T) {
+	needs.That(t, os.Geteuid() == 0, "root", "root, for a network of its own")
+	const inside = "PLIMSOLL_TEST_NAMES"
+	if os.Getenv(inside) == "" {
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNamesOutside$", "-test.v")
+		again.Env = append(os.Environ(), inside+"=1")
+		again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET}
+		if out, err := again.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	file := filepath.Join(t.TempDir(), "resolv.conf")
+	err := errors.Join(
+		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+		os.WriteFile(file, []byte("nameserver 127.0.0.53\n"), 0o644),
+		unix.Mount(file, "/etc/resolv.conf", "", unix.MS_BIND, ""),
+		loopback(),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := net.ListenPacket("udp", "127.0.0.53:53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer names.Close()
+	go answerNames(names)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go greet(l)
+	server := fmt.Sprintf("database.example:%d", l.Addr().(*net.TCPAddr).Port)
+	c, _ := sandboxes(t, target.Options{}, 1<<20)
+	enterable(t, c)
+	h := behind(t, c, "client", c.wall)
+	c.commands = true
+	p, err := h.Start(t.Context(), target.Command{Argv: []string{program(c), server}, Outside: []string{server},
+		Env: []string{deedVariable + "=ask tcp"}, Stdout: "o", Stderr: "o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := target.ReadFile(t.Context(), h, "o", 0, 1<<20); err != nil || string(out) != "from outside" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// answerNames is a name server where every name has the address 127.0.0.1, until its socket is closed.
+func answerNames(socket net.PacketConn) {
+	packet := make([]byte, 512)
+	for {
+		n, from, err := socket.ReadFrom(packet)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(packet[:n]) != nil || len(m.Questions) == 0 {
+			continue
+		}
+		m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
+		if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+			m.Answers = []dnsmessage.Resource{{
+				Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 1},
+				Body:   &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
+			}}
+		}
+		if reply, err := m.Pack(); err == nil {
+			_, _ = socket.WriteTo(reply, from)
 		}
 	}
 }
