@@ -44,16 +44,17 @@ fio: # installs fio when it is not there
 	else echo "installing needs root: apt-get install fio, then try again" >&2; exit 1; fi; \
 	$$as apt-get update -q && $$as apt-get install -qy --no-install-recommends fio
 
-# Whole commands (cmd/plimsoll) run without the race detector, under which they take three times as long: what they are made of
-# runs with it. So does the reading of our own source (archtest), which has no goroutines.
+# Without the race detector, under which they take three to five times as long: whole commands (cmd/plimsoll), since what they
+# are made of runs with it; and what starts no goroutines: the reading of our own source (archtest), and statistics.
+PLAIN := /(cmd/plimsoll|internal/(archtest|analysis|analysis/.*|compare|trust))$$
 test: ## everything: format, vet, unit, conformance, goldens, architecture, real fio, kill -9, screenshots
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \
 	if [ -n "$$unformatted" ]; then echo "not formatted (gofmt -w): $$unformatted" >&2; exit 1; fi
 	go build ./...
 	go vet ./...
 	@if CGO_ENABLED=1 command -v $${CC:-gcc} >/dev/null; then race=-race; else race=; echo "no C compiler: testing without the race detector"; fi; \
-	set -x; go test $$race -timeout 30m $$(go list ./... | grep -Ev '/(internal/run|internal/archtest|cmd/plimsoll)$$'); \
-	go test -timeout 45m ./internal/archtest ./cmd/plimsoll; \
+	set -x; go test $$race -timeout 30m $$(go list ./... | grep -Ev '$(PLAIN)|/internal/run$$'); \
+	go test -timeout 45m $$(go list ./... | grep -E '$(PLAIN)'); \
 	go test $$race -short -timeout 30m ./internal/run; \
 	go test -timeout 30m -run 'InEveryStep' ./internal/run # every step of every scenario cut short: long, so without the race detector
 
