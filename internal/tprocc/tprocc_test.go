@@ -354,6 +354,29 @@ func pick(is bool, how tprocc.Outcome) tprocc.Outcome {
 	return tprocc.Committed
 }
 
+// A service time runs from the first try; the wait for a connection before that is no part of it.
+func TestServiceTime(t *testing.T) {
+	r := tprocc.NewRun(0, 1, 1, 1, 7)
+	r.Duration = time.Hour
+	rec, u := r.Recorder(0), r.Users[0]
+	rec.First(u)
+	for _, end := range []struct {
+		sent time.Duration
+		how  tprocc.Outcome
+	}{{0, tprocc.Lost}, {time.Minute, tprocc.Deadlock}, {time.Minute + time.Second, tprocc.Committed}} {
+		rec.Sent(u, end.sent)
+		rec.Done(u, end.how, errors.New("because"), end.sent+time.Second)
+	}
+	var most uint64
+	c := r.Counts()
+	for k := range c.Times {
+		most = max(most, c.Times[k].Max())
+	}
+	if got := time.Duration(most); got < 2*time.Second || got > 2100*time.Millisecond {
+		t.Errorf("%v, want the 2s since the first try", got)
+	}
+}
+
 func TestUnreachable(t *testing.T) {
 	r := tprocc.NewRun(0, 40, 1, 2, 7)
 	r.Duration = time.Hour

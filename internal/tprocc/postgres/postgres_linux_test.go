@@ -206,6 +206,22 @@ func TestWorkload(t *testing.T) {
 		}
 		consistent(t, d, s)
 	})
+	t.Run("connections lost while users think", func(t *testing.T) {
+		const users = 20 // most of them have sent nothing yet, and none is served
+		r := tprocc.NewRun(0, users, 2, 1, 8)
+		r.Keying, r.Duration = true, 5*time.Second
+		c := drive(t, d, r, func() {
+			for range 2 {
+				time.Sleep(1500 * time.Millisecond)
+				exec(t, s, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+			}
+		})
+		ended := r.Now()
+		if lost := c.Outcomes[tprocc.Lost]; lost < users || c.Errors() != lost || c.Outcomes[tprocc.Refused] != 0 ||
+			ended > r.Duration+time.Second {
+			t.Errorf("after %v %+v", ended, c.Outcomes)
+		}
+	})
 	t.Run("in each other's way", func(t *testing.T) {
 		server, err := pgwire.ParseServer(server.URL())
 		if err != nil {
