@@ -262,10 +262,21 @@ func interrupted(t *testing.T, d tprocc.Dialect, s tprocc.Session) {
 	if err := <-stopped; err == nil {
 		t.Fatal("a load that was stopped says nothing")
 	}
-	if got := value(t, s, "SELECT string_agg(warehouse || ' ' || state, ', ' ORDER BY warehouse) FROM tprocc.load_state"); got !=
-		"0 loaded, 1 loaded, 2 loading" {
-		t.Fatal(got)
+	begun := func() {
+		t.Helper()
+		if got := value(t, s, "SELECT string_agg(warehouse || ' ' || state, ', ' ORDER BY warehouse) FROM "+
+			"tprocc.load_state"); got != "0 loaded, 1 loaded, 2 loading" {
+			t.Fatal(got)
+		}
 	}
+	begun()
+	// One that ends where it writes down that a warehouse is loaded.
+	exec(t, s, "ALTER TABLE tprocc.load_state ADD CONSTRAINT never CHECK (warehouse <> 2 OR state = 'loading')")
+	if err := (&tprocc.Load{Dialect: d, Warehouses: 2, Workers: 1, Data: data}).Run(t.Context()); err == nil {
+		t.Fatal("it could not write down what it did, and says nothing")
+	}
+	begun()
+	exec(t, s, "ALTER TABLE tprocc.load_state DROP CONSTRAINT never")
 	before, start := cpu(), time.Now()
 	l := &tprocc.Load{Dialect: d, Warehouses: 2, Workers: 2, Data: data}
 	if err := l.Run(t.Context()); err != nil {

@@ -211,10 +211,12 @@ func (c *config) other() {
 		c.Object(n, "server: %s wants {url: %s://USER@HOST:PORT, password: env:NAME}", c.job.Dialect, scheme)
 		return
 	}
+	named := false
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		switch key.Value {
 		case "url":
+			named = true
 			c.url(value, scheme)
 		case "password":
 			var err error
@@ -230,12 +232,18 @@ func (c *config) other() {
 			c.Object(key, "server: unknown key %q; known for %s are exporter, password, url", key.Value, c.job.Dialect)
 		}
 	}
+	if !named {
+		c.Object(n, "server: it names none; %s wants {url: %s://USER@HOST:PORT, password: env:NAME}", c.job.Dialect, scheme)
+	}
 	if d := c.nodes["database"]; d != nil {
 		c.job.Database = d.Value
 	}
-	if !plain(c.job.Database) {
-		c.Object(c.nodes["database"], "database: %q: %s wants a name of letters, digits and _", c.job.Database,
-			c.job.Dialect)
+	switch name := c.job.Database; {
+	case !plain(name):
+		c.Object(c.nodes["database"], "database: %q: %s wants a name of letters, digits and _", name, c.job.Dialect)
+	case c.job.Dialect == mariadb && name != strings.ToLower(name):
+		c.Object(c.nodes["database"], "database: %q: some servers of MariaDB take it for %q, others do not; want small "+
+			"letters", name, strings.ToLower(name))
 	}
 }
 
