@@ -395,6 +395,76 @@ func TestCheckOfJobs(t *testing.T) {
 	}
 }
 
+// database is a dialect that answers as it is told to.
+type database struct {
+	check time.Duration // that a condition of consistency takes
+	drive func(context.Context, *tprocc.Run) error
+}
+
+func (database) Name() string                       { return "none" }
+func (database) Script(tprocc.Part) []string        { return nil }
+func (database) Find() string                       { return "find" }
+func (database) Lock() string                       { return "lock" }
+func (database) Work() string                       { return "work" }
+func (database) Create(string) []string             { return nil }
+func (database) Schema() string                     { return "" }
+func (database) Exec(string) error                  { return nil }
+func (database) Copy(tprocc.Table, io.Reader) error { return nil }
+func (database) Close() error                       { return nil }
+func (d database) Drive(ctx context.Context, r *tprocc.Run) error {
+	r.Begin()
+	return d.drive(ctx, r)
+}
+
+func (d database) Connect(ctx context.Context) (tprocc.Session, error) { return connected{d, ctx}, nil }
+
+type connected struct {
+	database
+	ctx context.Context //nolint:containedctx // of Connect
+}
+
+func (c connected) Rows(sql string) ([][]string, error) {
+	switch {
+	case sql == "find":
+		return [][]string{{tprocc.Mark(1)}}, nil
+	case strings.Contains(sql, "load_state"):
+		return [][]string{{"-1", "loaded"}}, nil
+	case strings.Contains(sql, "LEFT JOIN"), strings.Contains(sql, "HAVING"):
+		time.Sleep(c.check)
+		return nil, c.ctx.Err()
+	}
+	return [][]string{{"1"}}, nil
+}
+
+// After the end transactions are waited for, for a minute; the check of the data may take as long as it takes.
+func TestEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		database
+		want string
+	}{
+		"a long check": {database{check: time.Hour, drive: func(_ context.Context, r *tprocc.Run) error {
+			time.Sleep(r.Duration)
+			return nil
+		}}, "<nil>"},
+		"a server that hangs": {database{drive: func(ctx context.Context, _ *tprocc.Run) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}, "transactions were under way 1m0s after the end: the server does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				job := strings.NewReader(`{"dialect":"none","warehouses":1,"users":1,"threads":1,"duration_ns":1000000000}`)
+				err := tprocc.Work(t.Context(), job, io.Discard, func(tprocc.Job) (tprocc.Dialect, error) {
+					return test.database, nil
+				})
+				if fmt.Sprint(err) != test.want {
+					t.Errorf("%v, want %s", err, test.want)
+				}
+			})
+		})
+	}
+}
+
 func FuzzWork(f *testing.F) {
 	f.Add([]byte(`{"dialect":"postgresql","warehouses":1,"users":1,"threads":1}`))
 	f.Add([]byte(`{`))

@@ -285,17 +285,16 @@ func (w *work) run(ctx context.Context, words io.Writer) error {
 	}
 	w.cpu = r.cpu
 	bound := time.AfterFunc(r.Duration+underWay, cancel)
-	defer bound.Stop()
 	said := w.report(r, done)
 	if said != nil {
 		cancel()
 	}
 	<-done
-	if err := errors.Join(<-failed, said); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
+	if !bound.Stop() {
 		return fmt.Errorf("transactions were under way %v after the end: the server does not answer", underWay)
+	}
+	if err := errors.Join(<-failed, said, ctx.Err()); err != nil {
+		return err
 	}
 	return w.end(ctx, r, before, words)
 }
