@@ -188,7 +188,7 @@ var (
 	// What the run sets itself, and what would have the server run programs or load code that a config names.
 	notSettings = regexp.MustCompile(`^(listen_addresses|port|unix_socket_.*|data_directory|.*_file|logging_collector|` +
 		`log_destination|log_directory|external_pid_file|cluster_name|ssl.*|password_encryption|.*_command|` +
-		`.*preload_libraries|dynamic_library_path|archive_library|include.*)$`)
+		`.*_libraries|jit_provider|dynamic_library_path|extension_control_path|archive_library|include.*)$`)
 )
 
 func (r *reading) settings(n *yaml.Node) {
