@@ -314,6 +314,8 @@ func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 			env["PGSSLROOTCERT"] = path.Join(folder, rootFile)
 		}
 		host, port := hostPort(u)
+		u.Path = "/" + c.Database // by which ~/.pgpass is searched
+		a.URL = u.String()
 		env["PGHOST"], env["PGPORT"], env["PGUSER"] = host, port, u.User.Username()
 		if strings.HasPrefix(host, "/") {
 			job.Command.Outside = []string{host}

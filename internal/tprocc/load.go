@@ -76,7 +76,10 @@ func (l *Load) Run(ctx context.Context) (err error) {
 	}
 	if state[ready] != "" {
 		l.done.Store(int64(l.Warehouses))
-		return all(s, l.Dialect.Script(Procedures)) // another version of this program may have made them
+		if err := all(s, l.Dialect.Script(Procedures)); err != nil { // another version of this program may have made them
+			return fmt.Errorf("load: make the procedures anew: %w", err)
+		}
+		return nil
 	}
 	var todo []int
 	for w := range l.Warehouses + 1 {
