@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -398,6 +399,7 @@ func TestCheckOfJobs(t *testing.T) {
 // database is a dialect that answers as it is told to.
 type database struct {
 	check time.Duration // that a condition of consistency takes
+	work  func() int    // the server's transactions
 	drive func(context.Context, *tprocc.Run) error
 }
 
@@ -429,6 +431,8 @@ func (c connected) Rows(sql string) ([][]string, error) {
 		return [][]string{{tprocc.Mark(1)}}, nil
 	case strings.Contains(sql, "load_state"):
 		return [][]string{{"-1", "loaded"}}, nil
+	case sql == "work" && c.work != nil:
+		return [][]string{{strconv.Itoa(c.work())}}, nil
 	case strings.Contains(sql, "LEFT JOIN"), strings.Contains(sql, "HAVING"):
 		time.Sleep(c.check)
 		return nil, c.ctx.Err()
@@ -461,6 +465,38 @@ func TestEnds(t *testing.T) {
 					t.Errorf("%v, want %s", err, test.want)
 				}
 			})
+		})
+	}
+}
+
+// Transactions that the run's own look at the server takes are not said to be another's.
+func TestOthersAtWork(t *testing.T) {
+	for others, want := range map[int]bool{0: false, 18: false, 40: true} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			work := func() int { return 1 + (23+others)*int(time.Since(begin).Seconds()) }
+			drive := func(_ context.Context, r *tprocc.Run) error {
+				rec, u := r.Recorder(0), r.Users[0]
+				for r.Now() < r.Duration-time.Second {
+					time.Sleep(time.Second)
+					for news := 0; news < 10; {
+						rec.First(u)
+						if rec.Sent(u, r.Now()).Kind == tprocc.NewOrder {
+							rec.Done(u, tprocc.Committed, nil, r.Now())
+							news++
+						}
+					}
+				}
+				return nil
+			}
+			job := strings.NewReader(`{"dialect":"none","warehouses":1,"users":1,"threads":1,"duration_ns":200000000000}`)
+			var said bytes.Buffer
+			err := tprocc.Work(t.Context(), job, &said, func(tprocc.Job) (tprocc.Dialect, error) {
+				return database{work: work, drive: drive}, nil
+			})
+			if got := strings.Contains(said.String(), "something else uses it"); got != want {
+				t.Errorf("%d others a second: said %t, want %t; %v", others, got, want, err)
+			}
 		})
 	}
 }
