@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/tprocc/dialects"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/workloadtest"
+	"plimsoll/scenario"
 )
 
 // TestMain has the test's own executable be the worker, as plimsoll is on a machine.
@@ -245,5 +246,15 @@ func TestAddressOfAnotherDialect(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// A scenario says by job_options which server it is, as with the other loads on databases.
+func TestServerAmongOptions(t *testing.T) {
+	spec := specOf("")
+	spec.Settings = []scenario.Setting{{Key: "server", Value: "{vm_group: DB}"}, {Key: "database", Value: "bench"}}
+	c, err := parse(spec)
+	if err != nil || c.server.Group != "DB" || c.server.Database != "bench" {
+		t.Errorf("%v, %+v", err, c.server)
 	}
 }
