@@ -88,7 +88,8 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := c.Do("create schema words; create domain words.word as text; create type words.kind as enum ('a')"); err != nil {
+	if _, err := c.Do("create schema words; create domain words.word as text; " +
+		"create type words.kind as enum ('a')"); err != nil {
 		t.Fatal(err)
 	}
 	if err := postgres.SetMark(c, "words", ours); err == nil || !strings.Contains(err.Error(), "words.word") ||

@@ -129,7 +129,8 @@ type cause struct {
 var causes = []cause{
 	{regexp.MustCompile(`^Lock$`), true, "for locks", result.Caution,
 		"sessions of the load held each other up, on rows or tables that they shared, and more clients add waits"},
-	{regexp.MustCompile(`(?i)^(IO wal|LWLock wal_?(write|bufmapping)|IPC sync_?rep)`), false, "for the write-ahead log", result.Notice,
+	{regexp.MustCompile(`(?i)^(IO wal|LWLock wal_?(write|bufmapping)|IPC sync_?rep)`), false,
+		"for the write-ahead log", result.Notice,
 		"commits waited until the log was on its disk (or on a standby); that disk was the limit"},
 	{regexp.MustCompile(`(?i)^IO ([^w]|w[^a])`), false, "for reads and writes of files", result.Notice,
 		"the disks of the data were the limit"},
