@@ -203,8 +203,11 @@ func (rec *Recorder) Done(u *User, how Outcome, err error, now time.Duration) (d
 // Refused counts a connection that could not be made again, and says when to try next.
 func (rec *Recorder) Refused(u *User, err error, now time.Duration) (due time.Duration) {
 	rec.without(Refused, u, err)
-	return now + again
+	return Again(now)
 }
+
+// Again is when a connection that was made, or tried, at a time may be made anew.
+func Again(tried time.Duration) time.Duration { return tried + again }
 
 // Dropped counts a connection that ended while no transaction was under way on it.
 func (rec *Recorder) Dropped(u *User, err error, now time.Duration) {
@@ -265,8 +268,10 @@ func (r *Run) Block(ctx context.Context, connect func(context.Context) (Terminal
 // work is a user's life. It gives the terminal that is open at its end, nil for none.
 func (r *Run) work(ctx context.Context, rec *Recorder, u *User, t Terminal,
 	connect func(context.Context) (Terminal, error)) Terminal {
+	var connected time.Duration
 	for due := rec.First(u); due < r.Duration && pause(ctx, due-r.Now()); {
 		if t == nil {
+			connected = r.Now()
 			made, err := connect(ctx)
 			if err != nil {
 				due = rec.Refused(u, err, r.Now())
@@ -284,7 +289,7 @@ func (r *Run) work(ctx context.Context, rec *Recorder, u *User, t Terminal,
 		due = rec.Done(u, how, err, r.Now())
 		if how == Lost {
 			_ = t.Close()
-			t = nil
+			t, due = nil, max(due, Again(connected))
 		}
 	}
 	return t

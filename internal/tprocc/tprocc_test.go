@@ -355,6 +355,24 @@ func pick(is bool, how tprocc.Outcome) tprocc.Outcome {
 	return tprocc.Committed
 }
 
+// A server that takes connections and ends them is not asked again without a pause.
+func TestLostAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := tprocc.NewRun(0, 1, 1, 1, 7)
+		r.Duration = time.Minute
+		connects := 0
+		err := r.Block(t.Context(), func(context.Context) (tprocc.Terminal, error) {
+			if connects++; connects > 1000 {
+				return nil, errors.New("enough")
+			}
+			return terminal(func(*tprocc.Input) tprocc.Outcome { return tprocc.Lost }), nil
+		})
+		if lost := r.Counts().Outcomes[tprocc.Lost]; err != nil || connects > 61 || lost < 59 {
+			t.Errorf("%d connections, %d lost, %v", connects, lost, err)
+		}
+	})
+}
+
 // A service time runs from the first try; the wait for a connection before that is no part of it.
 func TestServiceTime(t *testing.T) {
 	r := tprocc.NewRun(0, 1, 1, 1, 7)

@@ -81,6 +81,7 @@ type seat struct {
 	fresh      *pgwire.Detached // that no loop has yet
 	statements *statements
 	link       *pgwire.Link  // nil while there is none
+	connected  time.Duration // when it was
 	in         *tprocc.Input // of the transaction under way; nil for none
 	caller
 }
@@ -213,7 +214,7 @@ func (t *thread) answered(ctx context.Context, k *pgwire.Link, err error) {
 	t.busy--
 	if how == tprocc.Lost {
 		k.Close()
-		s.link = nil
+		s.link, due = nil, max(due, tprocc.Again(s.connected))
 	}
 	if due <= now && s.link != nil && due < t.run.Duration {
 		t.busy++
@@ -236,6 +237,7 @@ func (t *thread) arrivals() {
 				t.later(a.seat, t.rec.Refused(a.seat.user, a.err, now))
 				continue
 			}
+			a.seat.connected = now
 			a.seat.statements, a.seat.link.Owner = a.statements, slices.Index(t.seats, a.seat)
 			t.later(a.seat, now)
 		default:
