@@ -34,8 +34,8 @@ func asked(s *reporttest.Synthetic, machine string, sessions map[string]float64)
 	for _, part := range []string{"CPU", "Client", "IO", "LWLock", "Lock"} {
 		server(result.DatabaseSessions, part, "count", flatRate(sessions[part]), 0)
 	}
-	for _, event := range []string{"IO DataFileRead", "IO WALSync", "LWLock WALWrite", "LWLock BufferContent",
-		"Lock transactionid", "Lock tuple"} {
+	for _, event := range []string{"IO DataFileRead", "IO WALSync", "LWLock WALWrite", "LWLock WALInsert",
+		"LWLock BufferContent", "Lock transactionid", "Lock tuple"} {
 		if sessions[event] > 0 {
 			server(result.DatabaseWaits, event, "count", flatRate(sessions[event]), 0)
 		}
@@ -150,6 +150,10 @@ func TestTruthOfDatabases(t *testing.T) {
 		{"I/O of events that nobody knows", served(42, 32, map[string]float64{"CPU": 4, "IO": 26}), limit},
 		{"buffers that all want",
 			served(43, 32, map[string]float64{"CPU": 9, "LWLock": 20, "LWLock BufferContent": 19}), limit},
+		{"room in the log's buffers that all want",
+			served(54, 32, map[string]float64{"CPU": 9, "LWLock": 20, "LWLock WALInsert": 19}), limit},
+		{"the log's files and others", served(55, 32, map[string]float64{"CPU": 10, "IO": 18, "IO WALSync": 11,
+			"IO DataFileRead": 7}), limit},
 		{"a slow client", served(44, 32, map[string]float64{"CPU": 4, "Client": 20}), limit},
 		{"all CPUs busy", onMachine(served(45, 8, map[string]float64{"CPU": 7.6, "LWLock": 0.2}), 98), limit},
 		{"CPUs with room", onMachine(served(46, 8, map[string]float64{"CPU": 3, "IO": 1}), 60), limit},

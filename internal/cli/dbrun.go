@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -143,11 +144,22 @@ func (a *app) dbRun(name string, f dbRunFlags) error {
 		return a.sayPlan(p)
 	}
 	if f.server.url != "" {
+		f.server.url = withDatabase(f.server.url, f.database)
 		if err := a.around(&f); err != nil {
 			return err
 		}
 	}
 	return a.run(given, sf, f.tf, f.rf)
+}
+
+// withDatabase is the address of a server with the database that is named beside it.
+func withDatabase(address, database string) string {
+	u, err := url.Parse(address)
+	if err != nil || database == "" || strings.Trim(u.Path, "/") != "" {
+		return address
+	}
+	u.Path = "/" + database
+	return u.String()
 }
 
 // serves reports whether the scenario's workloads start a PostgreSQL of the run's own.

@@ -188,7 +188,7 @@ var (
 	// What the run sets itself, and what would have the server run programs or load code that a config names.
 	notSettings = regexp.MustCompile(`^(listen_addresses|port|unix_socket_.*|data_directory|.*_file|logging_collector|` +
 		`log_destination|log_directory|external_pid_file|cluster_name|ssl.*|password_encryption|.*_command|` +
-		`.*preload_libraries|dynamic_library_path|archive_library|include.*)$`)
+		`.*_libraries|jit_provider|dynamic_library_path|extension_control_path|archive_library|include.*)$`)
 )
 
 func (r *reading) settings(n *yaml.Node) {
@@ -314,6 +314,8 @@ func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 			env["PGSSLROOTCERT"] = path.Join(folder, rootFile)
 		}
 		host, port := hostPort(u)
+		u.Path = "/" + c.Database // by which ~/.pgpass is searched
+		a.URL = u.String()
 		env["PGHOST"], env["PGPORT"], env["PGUSER"] = host, port, u.User.Username()
 		if strings.HasPrefix(host, "/") {
 			job.Command.Outside = []string{host}

@@ -86,6 +86,10 @@ func TestReadObjections(t *testing.T) {
 		`server: {url: "postgresql:///x"}`: {`1:15: server: url: want one host, not ""`,
 			"1:15: server: url: it names no user; write postgresql://USER@HOST/DATABASE"},
 		"server: {url: \"postgresql://a@h/x\"}\ndatabase: y": {`2:11: database: "y", and the URL says "x"; say it once`},
+		"server: {settings: {jit_provider: x, oauth_validator_libraries: x}}": {
+			"1:21: server: settings: jit_provider is not for a scenario to set",
+			"1:38: server: settings: oauth_validator_libraries is not for a scenario to set",
+		},
 		"server: {settings: {archive_command: rm, port: 1, 'a b': 1, jit: off, jit: on, x: [1]}}": {
 			"1:21: server: settings: archive_command is not for a scenario to set",
 			"1:42: server: settings: port is not for a scenario to set",

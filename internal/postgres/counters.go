@@ -36,6 +36,8 @@ func (c Config) Counters(_ workload.Spec, host target.Host) (*workload.Scrape, e
 		if err != nil {
 			return nil, fmt.Errorf("counters of the server: url: %w", err)
 		}
+		u.Path = "/" + c.Database // by which ~/.pgpass is searched
+		s.URL = u.String()
 		host, port := hostPort(u)
 		out.Where = net.JoinHostPort(host, port)
 	}

@@ -66,7 +66,12 @@ const contents = `select * from (
   ('r','p','v','m','S','f') and not exists (select from pg_depend d where d.objid = c.oid and d.deptype in ('e','i','a'))
  union all select 'function ' || proname from pg_proc p
   where pronamespace = (select oid from pg_namespace where nspname = %[1]s)
-  and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')) o order by 1 limit 4`
+  and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
+ union all select pg_describe_object(classid, objid, 0) from pg_depend a
+  where refclassid = 'pg_namespace'::regclass and refobjid = (select oid from pg_namespace where nspname = %[1]s)
+  and deptype = 'n' and classid not in ('pg_class'::regclass, 'pg_proc'::regclass)
+  and not exists (select from pg_depend d where (d.classid, d.objid) = (a.classid, a.objid) and d.deptype = 'e')
+ ) o order by 1 limit 4`
 
 // Guard looks at a schema before anything is written to it: nil, nil for one that is empty or not there and has to be
 // marked first; the mark of ours where the tool and the scale are those wanted (a scale of 0 takes every one). For

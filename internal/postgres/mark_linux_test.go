@@ -88,6 +88,14 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if _, err := c.Do("create schema words; create domain words.word as text; " +
+		"create type words.kind as enum ('a')"); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.SetMark(c, "words", ours); err == nil || !strings.Contains(err.Error(), "words.word") ||
+		!strings.Contains(err.Error(), "words.kind") {
+		t.Errorf("a schema of types alone: %v", err)
+	}
 	if got := s.Exec("postgres", "select count(*) from pg_class where relname in ('accounts', 'v')"); got != "2" {
 		t.Errorf("%s of their tables are left", got)
 	}

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,6 +151,42 @@ func TestOwnServer(t *testing.T) {
 			t.Errorf("%s has the password", name)
 		}
 	}
+}
+
+// A file of passwords is searched for the database that the config names beside a URL without one.
+func TestPasswordOfDatabase(t *testing.T) {
+	s := postgrestest.Start(t)
+	s.Exec("postgres", "create database bench")
+	file := filepath.Join(t.TempDir(), "pgpass")
+	line := fmt.Sprintf("127.0.0.1:%d:bench:%s:%s\n", s.Port, postgrestest.User,
+		strings.NewReplacer(`\`, `\\`, `:`, `\:`).Replace(postgrestest.Password))
+	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PGPASSFILE", file)
+	t.Setenv("PGPASSWORD", "")
+	c := postgres.Config{Database: "bench", URL: fmt.Sprintf("postgresql://%s@127.0.0.1:%d", postgrestest.User, s.Port)}
+	host := workloadtest.NewHost(t)
+	var job workload.Job
+	if err := c.Apply(workload.Spec{Name: "w"}, &job); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.PutPassword(t.Context(), host, job); err != nil {
+		t.Fatal(err)
+	}
+	if got := psql(t, append(environment(host.Dir, job), "PGPASSWORD="), "-c", "select current_database()"); got != "bench" {
+		t.Errorf("%q", got)
+	}
+	counters, err := c.Counters(workload.Spec{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counters.Close()
+	page, _, err := counters.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = page.Close()
 }
 
 // A user's server is reached with the password that stands where the config says, or where psql takes it.

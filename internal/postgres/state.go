@@ -259,15 +259,19 @@ func Diff(a, b State) Difference {
 			note("the counters of %s were reset in between: they are left out", word)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.Counters)) {
+	names := slices.Sorted(maps.Keys(b.Counters))
+	for _, name := range names {
+		word, _, _ := strings.Cut(name, ".")
+		if was, now := a.Counters[name], b.Counters[name]; now < was && !reset[word] {
+			reset[word] = true
+			note("%s went back from %g to %g, as after a crash of the server: the counters of %s are left out", name, was, now,
+				word)
+		}
+	}
+	for _, name := range names {
 		word, _, _ := strings.Cut(name, ".")
 		was, there := a.Counters[name]
-		now := b.Counters[name]
-		switch {
-		case !there || reset[word] || was == now:
-		case now < was:
-			note("%s went back from %g to %g, as after a crash of the server: it is left out", name, was, now)
-		default:
+		if now := b.Counters[name]; there && !reset[word] && was != now {
 			d.Counters = append(d.Counters, Growth{name, was, now})
 		}
 	}

@@ -68,7 +68,7 @@ const (
 	RolledBack            // as it was to be: it named an item that does not exist
 	Deadlock              // the server undid it and another went on: tried again
 	Serialization         // the same, for another reason
-	Lost                  // the connection ended: it is not known whether it was committed
+	Lost                  // the connection ended: it is not known whether what was under way was committed
 	Refused               // no connection
 	OutOfSpace            // a disk of the server is full
 	Cancelled             // it took too long for the server's settings, or somebody cancelled it

@@ -76,7 +76,10 @@ func (l *Load) Run(ctx context.Context) (err error) {
 	}
 	if state[ready] != "" {
 		l.done.Store(int64(l.Warehouses))
-		return all(s, l.Dialect.Script(Procedures)) // another version of this program may have made them
+		if err := all(s, l.Dialect.Script(Procedures)); err != nil { // another version of this program may have made them
+			return fmt.Errorf("load: make the procedures anew: %w", err)
+		}
+		return nil
 	}
 	var todo []int
 	for w := range l.Warehouses + 1 {
@@ -102,7 +105,7 @@ func (l *Load) Run(ctx context.Context) (err error) {
 			return fmt.Errorf("load: %w", err)
 		}
 	}
-	return setState(l.Dialect, s, ready, loaded)
+	return mark(l.Dialect, s, ready, loaded)
 }
 
 // begin makes the schema, or sees that it is ours and of this scale, and that nobody else loads it.
@@ -128,7 +131,7 @@ func found(d Dialect, s Session, warehouses int) (bool, error) {
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
-	schema, mark := strings.TrimSuffix(d.Schema(), "."), rows[0][0]
+	schema, mark := strings.Trim(d.Schema(), "`."), rows[0][0]
 	var has int
 	text, ours := strings.CutPrefix(mark, "made by plimsoll: ")
 	said := struct {
@@ -165,7 +168,8 @@ func states(d Dialect, s Session) (map[int]string, error) {
 	return state, err
 }
 
-func setState(d Dialect, s Session, w int, state string) error {
+// mark writes down what has no rows yet: a load may be stopped between the two statements.
+func mark(d Dialect, s Session, w int, state string) error {
 	return all(s, []string{name(d, fmt.Sprintf("DELETE FROM tprocc.load_state WHERE warehouse = %d", w)),
 		name(d, fmt.Sprintf("INSERT INTO tprocc.load_state (warehouse, state) VALUES (%d, '%s')", w, state))})
 }
@@ -237,7 +241,7 @@ func (l *Load) empty(s Session, todo []int, state map[int]string) error {
 
 // warehouse loads one; 0 is the items.
 func (l *Load) warehouse(s Session, w int) error {
-	if err := setState(l.Dialect, s, w, "loading"); err != nil {
+	if err := mark(l.Dialect, s, w, "loading"); err != nil {
 		return err
 	}
 	for _, t := range tablesOf(w) {
@@ -249,7 +253,9 @@ func (l *Load) warehouse(s Session, w int) error {
 			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
 	}
-	if err := setState(l.Dialect, s, w, loaded); err != nil {
+	// In one statement: a warehouse with rows is never without its line.
+	if err := s.Exec(name(l.Dialect, fmt.Sprintf("UPDATE tprocc.load_state SET state = '%s' WHERE warehouse = %d", loaded,
+		w))); err != nil {
 		return err
 	}
 	l.done.Add(int64(min(w, 1)))

@@ -72,10 +72,10 @@ func (r *Run) Now() time.Duration { return time.Since(r.begin) }
 // Recorder is that of a thread.
 func (r *Run) Recorder(thread int) *Recorder { return r.recorders[thread] }
 
-// turn is where a user is: what it does next is due, or has been sent.
+// turn is where a user is: when what it does next is due, or was, from when its time counts.
 type turn struct {
-	due, sent time.Duration
-	tries     int
+	due   time.Duration
+	tries int
 }
 
 // Recorder keeps what the users of a thread did. Its methods may be called from several goroutines.
@@ -144,9 +144,12 @@ func (rec *Recorder) First(u *User) (due time.Duration) {
 
 // Sent says that a user's transaction goes out now, and what it is.
 func (rec *Recorder) Sent(u *User, now time.Duration) *Input {
-	u.sent = now
 	u.tries++
-	if u.tries == 1 && rec.run.Keying && now-u.due > lateAfter {
+	switch {
+	case u.tries > 1:
+	case !rec.run.Keying:
+		u.due = now // what came before, as a connection that had to be made again, is no part of a service time
+	case now-u.due > lateAfter:
 		rec.mu.Lock()
 		rec.now.Late++
 		rec.mu.Unlock()
@@ -177,14 +180,8 @@ func (rec *Recorder) Done(u *User, how Outcome, err error, now time.Duration) (d
 	case how == Deadlock || how == Serialization:
 		c.GivenUp++
 	case (how == Committed || how == RolledBack) && now <= rec.run.Duration:
-		from := u.sent
-		if rec.run.Keying {
-			from = u.due
-		} else if u.tries > 1 {
-			from = u.due // of the first try
-		}
 		if !rec.run.Untimed {
-			c.Times[kind].Add(uint64(max(now-from, 0)), 1)
+			c.Times[kind].Add(uint64(max(now-u.due, 0)), 1)
 		}
 		if how == Committed {
 			c.Committed[kind]++
@@ -205,13 +202,28 @@ func (rec *Recorder) Done(u *User, how Outcome, err error, now time.Duration) (d
 
 // Refused counts a connection that could not be made again, and says when to try next.
 func (rec *Recorder) Refused(u *User, err error, now time.Duration) (due time.Duration) {
+	rec.without(Refused, u, err)
+	return Again(now)
+}
+
+// Again is when a connection that was made, or tried, at a time may be made anew.
+func Again(tried time.Duration) time.Duration { return tried + again }
+
+// Dropped counts a connection that ended while no transaction was under way on it.
+func (rec *Recorder) Dropped(u *User, err error, now time.Duration) {
+	if now <= rec.run.Duration {
+		rec.without(Lost, u, err)
+	}
+}
+
+// without counts what happened to a connection without a transaction.
+func (rec *Recorder) without(how Outcome, u *User, err error) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	if rec.now.Outcomes[Refused] == 0 {
-		rec.run.say("first %s, warehouse %d: %v\n", Refused, u.Warehouse, err)
+	if rec.now.Outcomes[how] == 0 {
+		rec.run.say("first %s, warehouse %d: %v\n", how, u.Warehouse, err)
 	}
-	rec.now.Outcomes[Refused]++
-	return now + again
+	rec.now.Outcomes[how]++
 }
 
 // String is what measures call the outcome.
@@ -256,8 +268,10 @@ func (r *Run) Block(ctx context.Context, connect func(context.Context) (Terminal
 // work is a user's life. It gives the terminal that is open at its end, nil for none.
 func (r *Run) work(ctx context.Context, rec *Recorder, u *User, t Terminal,
 	connect func(context.Context) (Terminal, error)) Terminal {
+	var connected time.Duration
 	for due := rec.First(u); due < r.Duration && pause(ctx, due-r.Now()); {
 		if t == nil {
+			connected = r.Now()
 			made, err := connect(ctx)
 			if err != nil {
 				due = rec.Refused(u, err, r.Now())
@@ -275,7 +289,7 @@ func (r *Run) work(ctx context.Context, rec *Recorder, u *User, t Terminal,
 		due = rec.Done(u, how, err, r.Now())
 		if how == Lost {
 			_ = t.Close()
-			t = nil
+			t, due = nil, max(due, Again(connected))
 		}
 	}
 	return t

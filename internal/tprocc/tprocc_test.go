@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -354,6 +355,47 @@ func pick(is bool, how tprocc.Outcome) tprocc.Outcome {
 	return tprocc.Committed
 }
 
+// A server that takes connections and ends them is not asked again without a pause.
+func TestLostAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := tprocc.NewRun(0, 1, 1, 1, 7)
+		r.Duration = time.Minute
+		connects := 0
+		err := r.Block(t.Context(), func(context.Context) (tprocc.Terminal, error) {
+			if connects++; connects > 1000 {
+				return nil, errors.New("enough")
+			}
+			return terminal(func(*tprocc.Input) tprocc.Outcome { return tprocc.Lost }), nil
+		})
+		if lost := r.Counts().Outcomes[tprocc.Lost]; err != nil || connects > 61 || lost < 59 {
+			t.Errorf("%d connections, %d lost, %v", connects, lost, err)
+		}
+	})
+}
+
+// A service time runs from the first try; the wait for a connection before that is no part of it.
+func TestServiceTime(t *testing.T) {
+	r := tprocc.NewRun(0, 1, 1, 1, 7)
+	r.Duration = time.Hour
+	rec, u := r.Recorder(0), r.Users[0]
+	rec.First(u)
+	for _, end := range []struct {
+		sent time.Duration
+		how  tprocc.Outcome
+	}{{0, tprocc.Lost}, {time.Minute, tprocc.Deadlock}, {time.Minute + time.Second, tprocc.Committed}} {
+		rec.Sent(u, end.sent)
+		rec.Done(u, end.how, errors.New("because"), end.sent+time.Second)
+	}
+	var most uint64
+	c := r.Counts()
+	for k := range c.Times {
+		most = max(most, c.Times[k].Max())
+	}
+	if got := time.Duration(most); got < 2*time.Second || got > 2100*time.Millisecond {
+		t.Errorf("%v, want the 2s since the first try", got)
+	}
+}
+
 func TestUnreachable(t *testing.T) {
 	r := tprocc.NewRun(0, 40, 1, 2, 7)
 	r.Duration = time.Hour
@@ -369,6 +411,111 @@ func TestCheckOfJobs(t *testing.T) {
 		"users: -1: want a whole number from 1 to 100000", "threads: 2000: want a whole number from 1 to 1024"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// database is a dialect that answers as it is told to.
+type database struct {
+	check time.Duration // that a condition of consistency takes
+	work  func() int    // the server's transactions
+	drive func(context.Context, *tprocc.Run) error
+}
+
+func (database) Name() string                       { return "none" }
+func (database) Script(tprocc.Part) []string        { return nil }
+func (database) Find() string                       { return "find" }
+func (database) Lock() string                       { return "lock" }
+func (database) Work() string                       { return "work" }
+func (database) Create(string) []string             { return nil }
+func (database) Schema() string                     { return "" }
+func (database) Exec(string) error                  { return nil }
+func (database) Copy(tprocc.Table, io.Reader) error { return nil }
+func (database) Close() error                       { return nil }
+func (d database) Drive(ctx context.Context, r *tprocc.Run) error {
+	r.Begin()
+	return d.drive(ctx, r)
+}
+
+func (d database) Connect(ctx context.Context) (tprocc.Session, error) { return connected{d, ctx}, nil }
+
+type connected struct {
+	database
+	ctx context.Context //nolint:containedctx // of Connect
+}
+
+func (c connected) Rows(sql string) ([][]string, error) {
+	switch {
+	case sql == "find":
+		return [][]string{{tprocc.Mark(1)}}, nil
+	case strings.Contains(sql, "load_state"):
+		return [][]string{{"-1", "loaded"}}, nil
+	case sql == "work" && c.work != nil:
+		return [][]string{{strconv.Itoa(c.work())}}, nil
+	case strings.Contains(sql, "LEFT JOIN"), strings.Contains(sql, "HAVING"):
+		time.Sleep(c.check)
+		return nil, c.ctx.Err()
+	}
+	return [][]string{{"1"}}, nil
+}
+
+// After the end transactions are waited for, for a minute; the check of the data may take as long as it takes.
+func TestEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		database
+		want string
+	}{
+		"a long check": {database{check: time.Hour, drive: func(_ context.Context, r *tprocc.Run) error {
+			time.Sleep(r.Duration)
+			return nil
+		}}, "<nil>"},
+		"a server that hangs": {database{drive: func(ctx context.Context, _ *tprocc.Run) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}, "transactions were under way 1m0s after the end: the server does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				job := strings.NewReader(`{"dialect":"none","warehouses":1,"users":1,"threads":1,"duration_ns":1000000000}`)
+				err := tprocc.Work(t.Context(), job, io.Discard, func(tprocc.Job) (tprocc.Dialect, error) {
+					return test.database, nil
+				})
+				if fmt.Sprint(err) != test.want {
+					t.Errorf("%v, want %s", err, test.want)
+				}
+			})
+		})
+	}
+}
+
+// Transactions that the run's own look at the server takes are not said to be another's.
+func TestOthersAtWork(t *testing.T) {
+	for others, want := range map[int]bool{0: false, 18: false, 40: true} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			work := func() int { return 1 + (23+others)*int(time.Since(begin).Seconds()) }
+			drive := func(_ context.Context, r *tprocc.Run) error {
+				rec, u := r.Recorder(0), r.Users[0]
+				for r.Now() < r.Duration-time.Second {
+					time.Sleep(time.Second)
+					for news := 0; news < 10; {
+						rec.First(u)
+						if rec.Sent(u, r.Now()).Kind == tprocc.NewOrder {
+							rec.Done(u, tprocc.Committed, nil, r.Now())
+							news++
+						}
+					}
+				}
+				return nil
+			}
+			job := strings.NewReader(`{"dialect":"none","warehouses":1,"users":1,"threads":1,"duration_ns":200000000000}`)
+			var said bytes.Buffer
+			err := tprocc.Work(t.Context(), job, &said, func(tprocc.Job) (tprocc.Dialect, error) {
+				return database{work: work, drive: drive}, nil
+			})
+			if got := strings.Contains(said.String(), "something else uses it"); got != want {
+				t.Errorf("%d others a second: said %t, want %t; %v", others, got, want, err)
+			}
+		})
 	}
 }
 

@@ -85,7 +85,7 @@ func (a answer) wrong(rows [][]string) error {
 // CheckAnswers asks all queries with the parameters of which the answers are published, and holds the answers against
 // those; wrong has an error for each that is another one. Told is told how long each took.
 func (s *Store) CheckAnswers(ctx context.Context, told func(query int, took time.Duration)) (wrong []error, err error) {
-	if s.state.Scale != 1 || !s.state.Loaded || s.state.Refreshes > 0 {
+	if s.state.Scale != 1 || s.state.Refreshes > 0 {
 		return nil, ErrNoAnswers
 	}
 	for n := 1; n <= Queries; n++ {

@@ -99,14 +99,18 @@ func NewRun(s *Store, streams int, refresh *Generator, seed uint64, words io.Wri
 type client struct {
 	run  *Run
 	conn *pgconn.PgConn
+	gone bool // it has given up the server, or its time is over: nothing more is asked
 }
 
-const reconnect = 30 * time.Second
+// reconnect is for how long a client tries; tests want it shorter.
+var reconnect = 30 * time.Second
 
-// do does one operation and counts it, or its error. ok is false when it has to be counted as unanswered; gone, when
-// the server is.
+// do does one operation and counts it, or its error. ok is false when it has to be counted as unanswered.
 func (c *client) do(ctx context.Context, operation int, f func(context.Context, *pgconn.PgConn) error) (
-	took time.Duration, ok, gone bool) {
+	took time.Duration, ok bool) {
+	if c.gone {
+		return 0, false
+	}
 	for tried := time.Now(); c.conn == nil || c.conn.IsClosed(); {
 		var err error
 		if c.conn, err = c.run.Store.connect(ctx); err == nil {
@@ -114,7 +118,8 @@ func (c *client) do(ctx context.Context, operation int, f func(context.Context, 
 		}
 		if ctx.Err() != nil || time.Since(tried) > reconnect {
 			c.run.failed(ctx, operation, err)
-			return 0, false, true
+			c.gone = true
+			return 0, false
 		}
 		time.Sleep(reconnect / 100)
 	}
@@ -126,13 +131,14 @@ func (c *client) do(ctx context.Context, operation int, f func(context.Context, 
 		if !c.conn.IsClosed() && c.conn.TxStatus() != 'I' {
 			_ = exec(ctx, c.conn, "rollback") // else the connection is lost, which shows at the next one
 		}
-		return took, false, ctx.Err() != nil
+		c.gone = ctx.Err() != nil
+		return took, false
 	}
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
 	c.run.times[operation].Add(uint64(took), 1)
 	c.run.figures.Unanswered--
-	return took, true, false
+	return took, true
 }
 
 func (c *client) close(ctx context.Context) {
@@ -170,14 +176,10 @@ func (c *client) ask(ctx context.Context, stream int) (seconds [Queries + 1]floa
 		if err != nil {
 			return seconds // the order has only queries that there are
 		}
-		took, ok, gone := c.do(ctx, number-1, func(ctx context.Context, conn *pgconn.PgConn) error {
+		if took, ok := c.do(ctx, number-1, func(ctx context.Context, conn *pgconn.PgConn) error {
 			return drain(conn.Exec(ctx, sql))
-		})
-		if ok {
+		}); ok {
 			seconds[number] = took.Seconds()
-		}
-		if gone {
-			break
 		}
 	}
 	return seconds
@@ -207,7 +209,7 @@ func (c *client) refresh(ctx context.Context, between func()) (seconds [2]float6
 		c.run.failed(ctx, refreshInsert, err)
 		return seconds
 	}
-	took, inserted, _ := c.do(ctx, refreshInsert, func(ctx context.Context, conn *pgconn.PgConn) error {
+	took, inserted := c.do(ctx, refreshInsert, func(ctx context.Context, conn *pgconn.PgConn) error {
 		err := exec(ctx, conn, "begin", fmt.Sprintf("insert into refreshed values (%d)", ordinal))
 		if err == nil {
 			err = copyRows(ctx, conn, Order, orders, lines)
@@ -217,13 +219,14 @@ func (c *client) refresh(ctx context.Context, between func()) (seconds [2]float6
 		}
 		return err
 	})
-	if inserted {
-		seconds[0] = took.Seconds()
-	}
 	between()
+	if !inserted {
+		return seconds // and nothing is removed, so that the data set does not shrink
+	}
+	seconds[0] = took.Seconds()
 	least, greatest := c.run.Store.state.Scale.Refreshed(ordinal)
 	where := fmt.Sprintf("orderkey between %d and %d and ", least, greatest)
-	took, removed, _ := c.do(ctx, refreshDelete, func(ctx context.Context, conn *pgconn.PgConn) error {
+	took, removed := c.do(ctx, refreshDelete, func(ctx context.Context, conn *pgconn.PgConn) error {
 		return exec(ctx, conn, "begin", "delete from lineitem where l_"+where+"l_orderkey & 24 = 0",
 			"delete from orders where o_"+where+"o_orderkey & 24 = 0", "commit")
 	})

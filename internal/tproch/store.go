@@ -248,6 +248,14 @@ func (p portion) String() string { return p.table.String() + " " + strconv.Forma
 // Another scale than that of what is there is an error. Progress is told after each portion and before each further
 // step, from any goroutine but never two at once; told may be nil.
 func (s *Store) Load(ctx context.Context, g *Generator, told func(Progress)) error {
+	if err := s.fill(ctx, g, told); err != nil {
+		return err
+	}
+	return s.finish(ctx)
+}
+
+// fill is Load but for the mark that it is complete.
+func (s *Store) fill(ctx context.Context, g *Generator, told func(Progress)) error {
 	fail := func(err error) error {
 		err = fmt.Errorf("load: database %q: %w", s.config.Database, err)
 		if server := (*pgconn.PgError)(nil); errors.As(err, &server) && server.Code == diskFull {
@@ -309,10 +317,18 @@ func (s *Store) Load(ctx context.Context, g *Generator, told func(Progress)) err
 	if err := parallel(ctx, s, analyze, oneByOne); err != nil {
 		return fail(err)
 	}
+	return nil
+}
+
+// finish marks a data set as complete. Until then a load looks at all of it again.
+func (s *Store) finish(ctx context.Context) error {
+	if s.state.Loaded {
+		return nil
+	}
 	done := s.state
 	done.Loaded = true
 	if err := s.together(ctx, "drop table loaded", done.marked()); err != nil {
-		return fail(err)
+		return fmt.Errorf("load: database %q: %w", s.config.Database, err)
 	}
 	s.state = done
 	return nil
@@ -325,10 +341,6 @@ func indexName(sql string) string {
 		return words[2] + "_pkey"
 	}
 	return words[2]
-}
-
-func (s *Store) one(ctx context.Context, conn *pgconn.PgConn, sql string) error {
-	return exec(ctx, conn, sql)
 }
 
 func oneByOne() func(context.Context, *pgconn.PgConn, string) error {

@@ -307,7 +307,7 @@ func TestErrorsAreCounted(t *testing.T) {
 	}
 	c := &client{run: r}
 	sleep := func(seconds string) (ok bool) {
-		_, ok, _ = c.do(t.Context(), 0, func(ctx context.Context, conn *pgconn.PgConn) error {
+		_, ok = c.do(t.Context(), 0, func(ctx context.Context, conn *pgconn.PgConn) error {
 			return exec(ctx, conn, "select pg_sleep("+seconds+")")
 		})
 		return ok
@@ -328,17 +328,77 @@ func TestErrorsAreCounted(t *testing.T) {
 	}
 }
 
+// A refresh whose rows did not come in removes none, and of a server that does not come back each client tells once.
+func TestRefreshesThatFail(t *testing.T) {
+	server := postgrestest.Start(t)
+	s := loaded(t, server, 0.01)
+	var said strings.Builder
+	r, err := NewRun(s, 0, generator(0.01), 5, &said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := s.counts(t)
+	mustExec(t, s, "insert into refreshed values (1)") // which the run wants to write, too
+	if err := r.Do(t.Context()); err != nil || r.errors[otherError] != 1 || r.figures.Unanswered != 2 {
+		t.Errorf("%v %v %+v", err, r.errors, r.figures)
+	}
+	if d := cmp.Diff(before, s.counts(t)); d != "" {
+		t.Error(d)
+	}
+	if r, err = NewRun(s, 3, generator(0.01), 5, &said); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	defer func(was time.Duration) { reconnect = was }(reconnect)
+	reconnect = 500 * time.Millisecond
+	if err := r.Do(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if d := cmp.Diff([classes]uint64{refused: 5}, r.errors); d != "" {
+		t.Errorf("of the power run, 3 streams and their refreshes: %s", d)
+	}
+}
+
+// A load whose answers are wrong fails, the next time as well.
+func TestLoadWithWrongAnswers(t *testing.T) {
+	server := postgrestest.Start(t)
+	s := loaded(t, server, 0.01)
+	s.state = State{Scale: 1} // which those data are not, whatever is said here
+	mustExec(t, s, s.state.marked(), "create table loaded (portion text primary key)")
+	for _, source := range sources {
+		for first := int64(0); first < Scale(1).Rows(source.table); first += source.portion {
+			mustExec(t, s, "insert into loaded values ('"+portion{table: source.table, first: first}.String()+"')")
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	environment(t, server)
+	for range 2 {
+		var out bytes.Buffer
+		err := Work(t.Context(), strings.NewReader(`{"load": true, "scale": 1}`), &out)
+		if err == nil || !strings.Contains(err.Error(), "the answer to query 1 is wrong") {
+			t.Errorf("%v %s", err, out.String())
+		}
+	}
+}
+
+// environment has commands find a server.
+func environment(t *testing.T, server *postgrestest.Server) {
+	t.Helper()
+	for key, value := range map[string]string{"PGHOST": server.Sockets, "PGPORT": fmt.Sprint(server.Port),
+		"PGUSER": postgrestest.User, "PGPASSWORD": postgrestest.Password, "PGDATABASE": "postgres"} {
+		t.Setenv(key, value)
+	}
+}
+
 // A run whose time is over says what is left of it.
 func TestTimeIsOver(t *testing.T) {
 	server := postgrestest.Start(t)
 	if err := loaded(t, server, 0.01).Close(); err != nil {
 		t.Fatal(err)
 	}
-	host, port := server.Sockets, fmt.Sprint(server.Port)
-	for key, value := range map[string]string{"PGHOST": host, "PGPORT": port, "PGUSER": postgrestest.User,
-		"PGPASSWORD": postgrestest.Password, "PGDATABASE": "postgres"} {
-		t.Setenv(key, value)
-	}
+	environment(t, server)
 	var out bytes.Buffer
 	job := `{"scale": 0.01, "streams": 100, "seed": 1, "duration_ns": 300000000}`
 	if err := Work(t.Context(), strings.NewReader(job), &out); err != nil {

@@ -288,10 +288,13 @@ func (l *loading) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := store.Load(ctx, g, l.told); err != nil {
+	if err := store.fill(ctx, g, l.told); err != nil {
 		return err
 	}
-	return l.compare(ctx, store)
+	if err := l.compare(ctx, store); err != nil {
+		return err // the next load compares again, instead of finding a data set that is there
+	}
+	return store.finish(ctx)
 }
 
 func (l *loading) told(p Progress) {

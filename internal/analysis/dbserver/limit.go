@@ -129,9 +129,10 @@ type cause struct {
 var causes = []cause{
 	{regexp.MustCompile(`^Lock$`), true, "for locks", result.Caution,
 		"sessions of the load held each other up, on rows or tables that they shared, and more clients add waits"},
-	{regexp.MustCompile(`(?i)^(LWLock|IO|IPC) (wal|sync_?rep)`), false, "for the write-ahead log", result.Notice,
+	{regexp.MustCompile(`(?i)^(IO wal|LWLock wal_?(write|bufmapping)|IPC sync_?rep)`), false,
+		"for the write-ahead log", result.Notice,
 		"commits waited until the log was on its disk (or on a standby); that disk was the limit"},
-	{regexp.MustCompile(`^IO `), false, "for reads and writes of files", result.Notice,
+	{regexp.MustCompile(`(?i)^IO ([^w]|w[^a])`), false, "for reads and writes of files", result.Notice,
 		"the disks of the data were the limit"},
 	{regexp.MustCompile(`^IO$`), true, "for reads and writes of files", result.Notice, "the disks were the limit"},
 	{regexp.MustCompile(`^LWLock$`), true, "for locks inside the server", result.Notice,

@@ -102,12 +102,12 @@ type server interface {
 }
 
 // inline finds a password in an address of libpq's words.
-var inline = regexp.MustCompile(`(?i)(^|\s)password\s*=`)
+var inline = regexp.MustCompile(`(?i)(^|\s)(ssl)?password\s*=`)
 
 // New makes a collector of a server, or says what is wrong with its address. It connects to nothing; files that the
 // address or libpq's variables name are read.
 func New(s Server) (*Collector, error) {
-	if u, err := url.Parse(s.URL); inline.MatchString(s.URL) || err == nil && u.User != nil && hasPassword(u) {
+	if u, err := url.Parse(s.URL); inline.MatchString(s.URL) || err == nil && hasPassword(u) {
 		return nil, errors.New(`option "url": it holds a password, which lists of processes and histories show; ` +
 			"give it with password=env:NAME or password=file:PATH")
 	}
@@ -147,7 +147,7 @@ func New(s Server) (*Collector, error) {
 
 func hasPassword(u *url.URL) bool {
 	_, has := u.User.Password()
-	return has || u.Query().Has("password")
+	return has || u.Query().Has("password") || u.Query().Has("sslpassword")
 }
 
 // connect opens a connection.

@@ -308,14 +308,17 @@ func TestFaults(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	for url, want := range map[string]string{
-		"postgresql://u:hush@h/d":          `exporter postgres: option "url": it holds a password`,
-		"postgresql://u@h/d?password=hush": `exporter postgres: option "url": it holds a password`,
-		"host=h PASSWORD = hush":           `exporter postgres: option "url": it holds a password`,
-		"host=a,b user=u":                  `exporter postgres: option "url": it names several servers (a, b)`,
-		"port=many":                        `exporter postgres: option "url": cannot parse`,
-		"postgresql://u@h/d":               "",
-		"host=/run/postgresql dbname=x":    "",
-		"":                                 "",
+		"postgresql://u:hush@h/d":             `exporter postgres: option "url": it holds a password`,
+		"postgresql://h/d?password=hush":      `exporter postgres: option "url": it holds a password`,
+		"postgresql://u@h/d?sslpassword=hush": `exporter postgres: option "url": it holds a password`,
+		"host=h sslpassword=hush":             `exporter postgres: option "url": it holds a password`,
+		"postgresql://u@h/d?password=hush":    `exporter postgres: option "url": it holds a password`,
+		"host=h PASSWORD = hush":              `exporter postgres: option "url": it holds a password`,
+		"host=a,b user=u":                     `exporter postgres: option "url": it names several servers (a, b)`,
+		"port=many":                           `exporter postgres: option "url": cannot parse`,
+		"postgresql://u@h/d":                  "",
+		"host=/run/postgresql dbname=x":       "",
+		"":                                    "",
 	} {
 		_, err := Kind().Open(target.Options{"url": url})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {

@@ -53,18 +53,20 @@ var _ tprocc.Dialect = Dialect{}
 func (Dialect) Name() string { return "mariadb" }
 
 // Schema implements tprocc.Dialect.
-func (d Dialect) Schema() string { return d.Server.Database + "." }
+func (d Dialect) Schema() string { return "`" + d.Server.Database + "`." }
 
-// Find implements tprocc.Dialect. A database that is empty and says nothing is as good as none.
+// Find implements tprocc.Dialect. A database that is empty and says nothing is as good as none; one with somebody's
+// routines or events alone is not.
 func (d Dialect) Find() string {
-	return fmt.Sprintf(`SELECT schema_comment FROM information_schema.schemata WHERE schema_name = '%[1]s' AND
- (schema_comment <> '' OR EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = '%[1]s'))`,
-		d.Server.Database)
+	return fmt.Sprintf(`SELECT schema_comment FROM information_schema.schemata WHERE BINARY schema_name = '%[1]s' AND
+ (schema_comment <> '' OR EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = '%[1]s') OR
+ EXISTS (SELECT 1 FROM information_schema.routines WHERE routine_schema = '%[1]s') OR
+ EXISTS (SELECT 1 FROM information_schema.events WHERE event_schema = '%[1]s'))`, d.Server.Database)
 }
 
-// Lock implements tprocc.Dialect.
+// Lock implements tprocc.Dialect. Names of locks are shorter than those of databases may be.
 func (d Dialect) Lock() string {
-	return fmt.Sprintf("SELECT GET_LOCK('plimsoll_tprocc_%s', 0)", d.Server.Database)
+	return fmt.Sprintf("SELECT GET_LOCK(CONCAT('plimsoll_tprocc_', MD5('%s')), 0)", d.Server.Database)
 }
 
 // Work implements tprocc.Dialect.
@@ -75,8 +77,8 @@ func (Dialect) Work() string {
 
 // Create implements tprocc.Dialect. A mark has no single quotes.
 func (d Dialect) Create(mark string) []string {
-	return []string{"CREATE DATABASE IF NOT EXISTS " + d.Server.Database,
-		fmt.Sprintf("ALTER DATABASE %s COMMENT '%s'", d.Server.Database, mark)}
+	return []string{fmt.Sprintf("CREATE DATABASE IF NOT EXISTS `%s`", d.Server.Database),
+		fmt.Sprintf("ALTER DATABASE `%s` COMMENT '%s'", d.Server.Database, mark)}
 }
 
 // Script implements tprocc.Dialect.

@@ -159,6 +159,12 @@ func TestWorkload(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	do(t, s, "DROP TABLE bench.theirs")
+	do(t, s, "CREATE PROCEDURE bench.new_order() SELECT 1")
+	if err := load(1); err == nil || !strings.Contains(err.Error(), `"bench" does not carry our mark (it says "")`) {
+		t.Errorf("%v", err)
+	}
+	do(t, s, "DROP PROCEDURE bench.new_order")
+	names(t, d, s)
 	begin := time.Now()
 	if err := load(1); err != nil {
 		t.Fatal(err)
@@ -194,6 +200,30 @@ func TestWorkload(t *testing.T) {
 	if _, err := wrong.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), "give the right password") ||
 		strings.Contains(fmt.Sprintf("%v %+v %#v", err, d, d), "horse") {
 		t.Errorf("%v", err)
+	}
+}
+
+// names are of databases that have to be quoted, that are as long as can be, and that differ by case from another one.
+func names(t *testing.T, d mariadb.Dialect, s tprocc.Session) {
+	t.Helper()
+	do(t, s, "CREATE DATABASE GROUPS COMMENT 'theirs'")
+	for _, name := range []string{"order", "1e3", "groups", strings.Repeat("b", 63)} {
+		d.Server.Database = name
+		if rows, err := s.Rows(d.Find()); err != nil || len(rows) != 0 {
+			t.Errorf("%s: %v, %v", name, rows, err)
+		}
+		if got := value(t, s, d.Lock()); got != "1" {
+			t.Errorf("%s: the lock is %s", name, got)
+		}
+		for _, statements := range [][]string{d.Create("ours"), d.Script(tprocc.Tables), d.Script(tprocc.Procedures),
+			d.Script(tprocc.Indexes), d.Script(tprocc.Statistics)} {
+			for _, sql := range statements {
+				do(t, s, sql)
+			}
+		}
+		if got := value(t, s, d.Find()); got != "ours" {
+			t.Errorf("%s: the mark is %q", name, got)
+		}
 	}
 }
 

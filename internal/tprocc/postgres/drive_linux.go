@@ -80,8 +80,9 @@ type seat struct {
 	due        time.Duration
 	fresh      *pgwire.Detached // that no loop has yet
 	statements *statements
-	link       *pgwire.Link // nil while there is none
-	in         *tprocc.Input
+	link       *pgwire.Link  // nil while there is none
+	connected  time.Duration // when it was
+	in         *tprocc.Input // of the transaction under way; nil for none
 	caller
 }
 
@@ -191,9 +192,16 @@ func (t *thread) send(ctx context.Context, s *seat, now time.Duration) {
 	}
 }
 
-// answered takes an answer and sends the user's next transaction when that is due at once.
+// answered takes an answer and sends the user's next transaction when that is due at once. A connection that ends while
+// its user types or thinks is no answer: it is made again when the transaction is due that waits.
 func (t *thread) answered(ctx context.Context, k *pgwire.Link, err error) {
 	s := t.seats[k.Owner]
+	if s.in == nil {
+		t.rec.Dropped(s.user, err, t.run.Now())
+		k.Close()
+		s.link = nil
+		return
+	}
 	if err == nil && k.Reply.Err != nil {
 		err = k.Reply.Err
 	}
@@ -202,10 +210,11 @@ func (t *thread) answered(ctx context.Context, k *pgwire.Link, err error) {
 	}
 	how, now := outcome(s.in, err), t.run.Now()
 	due := t.rec.Done(s.user, how, err, now)
+	s.in = nil
 	t.busy--
 	if how == tprocc.Lost {
 		k.Close()
-		s.link = nil
+		s.link, due = nil, max(due, tprocc.Again(s.connected))
 	}
 	if due <= now && s.link != nil && due < t.run.Duration {
 		t.busy++
@@ -228,6 +237,7 @@ func (t *thread) arrivals() {
 				t.later(a.seat, t.rec.Refused(a.seat.user, a.err, now))
 				continue
 			}
+			a.seat.connected = now
 			a.seat.statements, a.seat.link.Owner = a.statements, slices.Index(t.seats, a.seat)
 			t.later(a.seat, now)
 		default:

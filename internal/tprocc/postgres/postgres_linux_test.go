@@ -206,6 +206,22 @@ func TestWorkload(t *testing.T) {
 		}
 		consistent(t, d, s)
 	})
+	t.Run("connections lost while users think", func(t *testing.T) {
+		const users = 20 // most of them have sent nothing yet, and none is served
+		r := tprocc.NewRun(0, users, 2, 1, 8)
+		r.Keying, r.Duration = true, 5*time.Second
+		c := drive(t, d, r, func() {
+			for range 2 {
+				time.Sleep(1500 * time.Millisecond)
+				exec(t, s, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+			}
+		})
+		ended := r.Now()
+		if lost := c.Outcomes[tprocc.Lost]; lost < users || c.Errors() != lost || c.Outcomes[tprocc.Refused] != 0 ||
+			ended > r.Duration+time.Second {
+			t.Errorf("after %v %+v", ended, c.Outcomes)
+		}
+	})
 	t.Run("in each other's way", func(t *testing.T) {
 		server, err := pgwire.ParseServer(server.URL())
 		if err != nil {
@@ -246,10 +262,21 @@ func interrupted(t *testing.T, d tprocc.Dialect, s tprocc.Session) {
 	if err := <-stopped; err == nil {
 		t.Fatal("a load that was stopped says nothing")
 	}
-	if got := value(t, s, "SELECT string_agg(warehouse || ' ' || state, ', ' ORDER BY warehouse) FROM tprocc.load_state"); got !=
-		"0 loaded, 1 loaded, 2 loading" {
-		t.Fatal(got)
+	begun := func() {
+		t.Helper()
+		if got := value(t, s, "SELECT string_agg(warehouse || ' ' || state, ', ' ORDER BY warehouse) FROM "+
+			"tprocc.load_state"); got != "0 loaded, 1 loaded, 2 loading" {
+			t.Fatal(got)
+		}
 	}
+	begun()
+	// One that ends where it writes down that a warehouse is loaded.
+	exec(t, s, "ALTER TABLE tprocc.load_state ADD CONSTRAINT never CHECK (warehouse <> 2 OR state = 'loading')")
+	if err := (&tprocc.Load{Dialect: d, Warehouses: 2, Workers: 1, Data: data}).Run(t.Context()); err == nil {
+		t.Fatal("it could not write down what it did, and says nothing")
+	}
+	begun()
+	exec(t, s, "ALTER TABLE tprocc.load_state DROP CONSTRAINT never")
 	before, start := cpu(), time.Now()
 	l := &tprocc.Load{Dialect: d, Warehouses: 2, Workers: 2, Data: data}
 	if err := l.Run(t.Context()); err != nil {

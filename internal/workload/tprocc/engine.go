@@ -140,12 +140,11 @@ func parse(spec workload.Spec) (*config, error) {
 
 // take takes one pair, or objects to it at its place.
 func (c *config) take(key, node *yaml.Node) {
-	isServer := slices.Contains(postgres.Keys, key.Value)
 	switch {
-	case !slices.Contains(keys, key.Value) || isServer && c.Setting:
+	case !slices.Contains(keys, key.Value):
 		c.Unknown(key, "", keys)
 		return
-	case isServer:
+	case slices.Contains(postgres.Keys, key.Value):
 		c.nodes[key.Value] = node
 		return
 	case node.Kind != yaml.ScalarNode:
@@ -211,10 +210,12 @@ func (c *config) other() {
 		c.Object(n, "server: %s wants {url: %s://USER@HOST:PORT, password: env:NAME}", c.job.Dialect, scheme)
 		return
 	}
+	named := false
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		switch key.Value {
 		case "url":
+			named = true
 			c.url(value, scheme)
 		case "password":
 			var err error
@@ -230,12 +231,18 @@ func (c *config) other() {
 			c.Object(key, "server: unknown key %q; known for %s are exporter, password, url", key.Value, c.job.Dialect)
 		}
 	}
+	if !named {
+		c.Object(n, "server: it names none; %s wants {url: %s://USER@HOST:PORT, password: env:NAME}", c.job.Dialect, scheme)
+	}
 	if d := c.nodes["database"]; d != nil {
 		c.job.Database = d.Value
 	}
-	if !plain(c.job.Database) {
-		c.Object(c.nodes["database"], "database: %q: %s wants a name of letters, digits and _", c.job.Database,
-			c.job.Dialect)
+	switch name := c.job.Database; {
+	case !plain(name):
+		c.Object(c.nodes["database"], "database: %q: %s wants a name of letters, digits and _", name, c.job.Dialect)
+	case c.job.Dialect == mariadb && name != strings.ToLower(name):
+		c.Object(c.nodes["database"], "database: %q: some servers of MariaDB take it for %q, others do not; want small "+
+			"letters", name, strings.ToLower(name))
 	}
 }
 

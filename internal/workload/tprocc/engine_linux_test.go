@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/tprocc/dialects"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/workloadtest"
+	"plimsoll/scenario"
 )
 
 // TestMain has the test's own executable be the worker, as plimsoll is on a machine.
@@ -165,6 +166,8 @@ func TestRefusals(t *testing.T) {
 		"dialect: mariadb\nserver: {url: \"mariadb://app:x@h\"}\ndatabase: b":                       "it has a password",
 		"dialect: mariadb\nserver: {url: \"mariadb://app@h\"}\ndatabase: b c":                       `database: "b c"`,
 		"dialect: sqlserver\nserver: {url: \"sqlserver://a@h\", exporter: \"h:9182\"}\ndatabase: b": `exporter: "h:9182"`,
+		"dialect: mariadb\nserver: {password: env:X}\ndatabase: b":                                  "server: it names none; mariadb wants {url: mariadb://",
+		"dialect: mariadb\nserver: {url: \"mariadb://app@h\"}\ndatabase: Bench":                     `others do not; want small letters`,
 		"dialect: mariadb\nserver: {vm_group: x}":                                                   `unknown key "vm_group"`,
 	} {
 		err := Engine{}.Validate(specOf(text))
@@ -243,5 +246,15 @@ func TestAddressOfAnotherDialect(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// A scenario says by job_options which server it is, as with the other loads on databases.
+func TestServerAmongOptions(t *testing.T) {
+	spec := specOf("")
+	spec.Settings = []scenario.Setting{{Key: "server", Value: "{vm_group: DB}"}, {Key: "database", Value: "bench"}}
+	c, err := parse(spec)
+	if err != nil || c.server.Group != "DB" || c.server.Database != "bench" {
+		t.Errorf("%v, %+v", err, c.server)
 	}
 }

@@ -98,12 +98,11 @@ func parse(spec workload.Spec) (*config, error) {
 
 // take takes one pair, or objects to it at its place.
 func (c *config) take(key, node *yaml.Node) {
-	isServer := slices.Contains(postgres.Keys, key.Value)
 	switch {
-	case !slices.Contains(keys, key.Value) || isServer && c.Setting:
+	case !slices.Contains(keys, key.Value):
 		c.Unknown(key, "", keys)
 		return
-	case isServer:
+	case slices.Contains(postgres.Keys, key.Value):
 		c.nodes[key.Value] = node
 		return
 	case node.Kind != yaml.ScalarNode:

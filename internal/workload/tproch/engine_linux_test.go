@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/tproch"
 	"plimsoll/internal/workload"
 	"plimsoll/internal/workload/workloadtest"
+	"plimsoll/scenario"
 )
 
 // TestMain has the test's own executable be the worker, as plimsoll is on a machine.
@@ -131,5 +132,15 @@ func TestRun(t *testing.T) {
 	want := []bool{true, true, true, true, true, false, false, false, false, false, false, false}
 	if d := cmp.Diff(want, positive); d != "" {
 		t.Errorf("%v: %s", last.Values, d)
+	}
+}
+
+// A scenario says by job_options which server it is, as with the other loads on databases.
+func TestServerAmongOptions(t *testing.T) {
+	spec := specOf("")
+	spec.Settings = []scenario.Setting{{Key: "server", Value: "{vm_group: DB}"}, {Key: "database", Value: "bench"}}
+	c, err := parse(spec)
+	if err != nil || c.server.Group != "DB" || c.server.Database != "bench" {
+		t.Errorf("%v, %+v", err, c.server)
 	}
 }
