@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -110,6 +111,38 @@ func TestRestart(t *testing.T) {
 	if lost != 4 || last.Errors != uint64(lost+refused) || last.Operations[0].Times.Count() < 2*n || len(said) == 0 {
 		t.Errorf("%g lost, %g refused, %d errors, %d then %d transactions; it says %q", lost, refused, last.Errors, n,
 			last.Operations[0].Times.Count(), said)
+	}
+}
+
+// A connection that is lost while its client thinks or sleeps: the client goes on with one connection, and no faster
+// than before.
+func TestLostMeanwhile(t *testing.T) {
+	s := postgrestest.Start(t)
+	const clients, gap = 4, 200 * time.Millisecond
+	for name, text := range map[string]string{"thinks": "SELECT 1;", "sleeps": "SELECT 1;\n\\sleep 200 ms\nSELECT 2;"} {
+		j := scripted(text, func(j *Job) {
+			j.Clients, j.Duration = clients, 3*time.Second
+			if name == "thinks" {
+				j.Think, j.ThinkTimes = gap, Constant
+			}
+		})
+		var last worker.State
+		killed, connected := 0, ""
+		err := Run(t.Context(), j, server(t, s.URL()), 50*time.Millisecond, func(st worker.State) {
+			switch last = st; {
+			case killed < 5 && st.Elapsed > time.Duration(killed+1)*gap+50*time.Millisecond:
+				killed++
+				s.Exec("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plimsoll'")
+			case !st.Final && st.Elapsed > 2*time.Second && connected == "":
+				connected = s.Exec("postgres", "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'plimsoll'")
+			}
+		}, func(string) {})
+		// Each loss lets a client begin anew once before its time.
+		most := uint64(clients * (int(j.Duration/gap) + 1 + killed))
+		n := last.Operations[0].Times.Count()
+		if err != nil || connected != fmt.Sprint(clients) || n < clients*5 || n > most {
+			t.Errorf("%s: %v: %s connections, %d transactions; want %d and %d at most", name, err, connected, n, clients, most)
+		}
 	}
 }
 
@@ -278,6 +311,8 @@ func testWays(t *testing.T, s *postgrestest.Server) {
 			}},
 		"endless": {"SELECT pg_sleep(600);", func(j *Job) { j.Clients = 2 },
 			func(o outcome) bool { return o.ops["s"] == 0 && o.values["cut_off"] == 2 && o.Errors == 2 }},
+		"rare": {"SELECT 1;", func(j *Job) { j.Rate = 1e-12 },
+			func(o outcome) bool { return o.ops["s"] == 0 && o.values["unserved_arrivals"] == 0 }},
 		"backlog": {"SELECT pg_sleep(0.1);", func(j *Job) { j.Rate = 1e6 },
 			func(o outcome) bool { return o.values["unserved_arrivals"] > 250e3 }},
 		"combined": {"SELECT 1 AS one \\; SELECT 2 AS two \\aset\nSELECT :one + :two AS three \\gset\n\\if :three <> 3\n" +
@@ -297,6 +332,36 @@ func testStopped(t *testing.T, s *postgrestest.Server) {
 	err := Run(ctx, j, server(t, s.URL()), 20*time.Millisecond, func(worker.State) { cancel() }, func(string) {})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A load that is over writes to no descriptor any more: what it had may be another's by then.
+func testOver(t *testing.T, s *postgrestest.Server) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	var others [40]int
+	err := Run(t.Context(), scripted("SELECT 1;", func(*Job) {}), server(t, s.SocketURL()), 50*time.Millisecond,
+		func(st worker.State) {
+			runtime.GOMAXPROCS(1) // what goes on beside the end comes after it
+			for i := 0; st.Final && i < len(others); i += 2 {
+				pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				copy(others[i:], pair[:])
+			}
+		}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	for _, fd := range others {
+		var b [8]byte
+		if n, _, err := syscall.Recvfrom(fd, b[:], syscall.MSG_DONTWAIT); err != syscall.EAGAIN {
+			t.Errorf("%q was written: %v", b[:n], err)
+		}
+	}
+	for _, fd := range others {
+		_ = syscall.Close(fd)
 	}
 }
 
