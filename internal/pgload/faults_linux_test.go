@@ -197,8 +197,8 @@ func TestFullDisk(t *testing.T) {
 func TestLoads(t *testing.T) {
 	s := postgrestest.Start(t, "max_connections=40", "superuser_reserved_connections=0")
 	for name, test := range map[string]func(*testing.T, *postgrestest.Server){"errors": testErrors, "tries": testTries,
-		"scripts": testScripts, "ways": testWays, "stopped": testStopped, "builtins": testBuiltins,
-		"beside pgbench": testBesidePgbench} {
+		"scripts": testScripts, "texts": testTexts, "ways": testWays, "stopped": testStopped, "over": testOver,
+		"builtins": testBuiltins, "beside pgbench": testBesidePgbench} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
 }
@@ -288,6 +288,20 @@ INSERT INTO seen SELECT :where, :half, :got_next, $q$ ; :a $q$, :name, :client_i
 		if n := s.Exec("postgres", "SELECT count(*) FROM seen"); n != fmt.Sprint(o.ops["s"]) {
 			t.Errorf("%s: %s rows, %d transactions", mode, n, o.ops["s"])
 		}
+	}
+}
+
+// What is given or comes as text goes on as it was written; an expression reads it as pgbench does.
+func testTexts(t *testing.T, s *postgrestest.Server) {
+	s.Exec("postgres", "CREATE TABLE texts (code text, n int, yes bool)")
+	defer s.Exec("postgres", "DROP TABLE texts")
+	const text = "SELECT '08' AS plain \\gset\n\\set n :plain + :lead\n\\set yes :yes and not :no\n" +
+		"INSERT INTO texts VALUES (:lead::text || '-' || :plain::text, :n, :yes);\n\\set yes true"
+	o, err := drive(t, server(t, s.URL()), scripted(text, func(j *Job) {
+		j.Variables = map[string]string{"lead": "007", "yes": "y", "no": "fal"}
+	}))
+	if got := s.Exec("postgres", "SELECT DISTINCT * FROM texts"); err != nil || o.Errors > 0 || got != "007-08|15|t" {
+		t.Errorf("%v: %q: %q", err, got, o.said)
 	}
 }
 

@@ -276,10 +276,7 @@ func (r *runner) client(number, place int) *client {
 	c.vars[at[randomSeed]] = intOf(int64(r.job.Seed >> 1))
 	c.vars[at[defaultSeed]] = intOf(int64(r.job.Seed>>1 ^ 0x5851f42d4c957f2d))
 	for name, text := range r.job.Variables {
-		c.vars[at[name]] = value{kind: words, text: text}
-		if v, err := c.vars[at[name]].plain(); err == nil {
-			c.vars[at[name]] = v
-		}
+		c.vars[at[name]] = said(text)
 	}
 	return c
 }

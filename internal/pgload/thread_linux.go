@@ -324,10 +324,10 @@ func (t *thread) step(c *client, now int64) {
 
 // sleeps is how long a \sleep is.
 func (cmd *command) sleeps(s *scope) (time.Duration, error) {
-	if cmd.sleepVar < 0 {
+	if cmd.evaluate == nil {
 		return cmd.pause, nil
 	}
-	v, err := s.vars[cmd.sleepVar].plain()
+	v, err := cmd.evaluate(s)
 	if err != nil {
 		return 0, err
 	}
@@ -440,10 +440,7 @@ func (t *thread) store(c *client, st *statement) error {
 			}
 			c.vars[slot] = value{kind: null}
 			if text := r.Column(i); text != nil {
-				c.vars[slot] = value{kind: words, text: string(text)}
-				if v, err := c.vars[slot].plain(); err == nil && v.kind == integer {
-					c.vars[slot] = v
-				}
+				c.vars[slot] = said(string(text))
 			}
 		}
 	}
