@@ -314,6 +314,10 @@ func testWays(t *testing.T, s *postgrestest.Server) {
 	}{
 		"connect": {"SELECT 1;", func(j *Job) { j.Clients, j.Connect = 3, true },
 			func(o outcome) bool { return o.ops["connect"] >= o.ops["s"] && o.ops["s"] > 3 }},
+		"connects": {"SELECT 1;", func(j *Job) { j.Clients, j.Connect = 8, true },
+			func(o outcome) bool { return o.ops["connect"] >= o.ops["s"] && o.ops["s"] > 3 }},
+		"silent": {"\\if :client_id = 0\nSELECT 1;\n\\endif", func(j *Job) { j.Clients = 3 },
+			func(o outcome) bool { return o.ops["s"] > 10 }},
 		"think": {"SELECT 1;", func(j *Job) { j.Clients, j.Think, j.ThinkTimes = 5, 50*time.Millisecond, Constant },
 			func(o outcome) bool { return o.ops["s"] >= 5 && o.ops["s"] <= 35 }},
 		"pipeline": {"\\startpipeline\nBEGIN;\nSELECT :client_id;\nEND;\n\\endpipeline\n", func(j *Job) { j.Pipelining = true },

@@ -483,7 +483,7 @@ func (t *thread) rest(c *client, now int64) {
 		t.later(c, now+think)
 	case !c.spoke: // others have their turn before a script that says nothing again
 		c.phase = thinking
-		t.later(c, now)
+		t.later(c, now+1)
 	default:
 		t.available(c, now)
 	}
