@@ -318,7 +318,8 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if load.scale == "" {
 		_, other := options["settings"]
 		if f.server.url == "" && !other {
-			object("%s: give --server URL of the PostgreSQL with its schema, or --option settings=... of another database", name)
+			object("%s: give --server URL of the PostgreSQL with its schema, or --option settings=... of another database",
+				name)
 		}
 		maps.Copy(config, f.hammer())
 	} else {
@@ -384,8 +385,8 @@ func (f *dbRunFlags) hammer() map[string]any {
 		connection["pg_sslmode"] = mode
 	}
 	user := u.User.Username()
-	config := map[string]any{"port": port, "settings": map[string]any{"connection": connection, "tpcc": map[string]string{
-		"pg_user": user, "pg_dbase": cmp.Or(f.database, strings.TrimPrefix(u.Path, "/"), user)}}}
+	schema := map[string]string{"pg_user": user, "pg_dbase": cmp.Or(f.database, strings.TrimPrefix(u.Path, "/"), user)}
+	config := map[string]any{"port": port, "settings": map[string]any{"connection": connection, "tpcc": schema}}
 	if f.server.password != "" {
 		config["passwords"] = map[string]string{"pg_pass": f.server.password}
 	}
