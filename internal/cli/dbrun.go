@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"net/url"
 	"os"
@@ -30,26 +31,27 @@ import (
 
 // dbLoad is a load generator of databases, with the words of its config for what every load of db run has.
 type dbLoad struct {
-	engine, scale, clients string
-	selectOnly             string // key of the built-in script; "" for a load that has none
-	rate                   bool
-	fraction               bool   // scales may have one
-	lasts                  string // without --duration
-	summary                string
+	engine, clients string
+	scale           string // "" for a load whose tables are there before, made by others
+	selectOnly      string // key of the built-in script; "" for a load that has none
+	rate            bool
+	fraction        bool   // scales may have one
+	lasts           string // without --duration
+	summary         string
 }
 
 // dbLoads are what db run can run, by the name that it is given.
 var dbLoads = map[string]dbLoad{
-	"pgbench": {"pgbench", "scale", "clients", "builtin", true, false, "60s",
+	"pgbench": {"pgbench", "clients", "scale", "builtin", true, false, "60s",
 		"pgbench itself, which has to be installed"},
-	"pg": {"pg", "scale", "clients", "script", true, false, "60s",
+	"pg": {"pg", "clients", "scale", "script", true, false, "60s",
 		"the same scripts by a driver that takes less of the processor"},
-	"tprocc": {"tprocc", "warehouses", "users", "", false, false, "60s",
+	"tprocc": {"tprocc", "users", "warehouses", "", false, false, "60s",
 		"TPC-C-derived: orders of warehouses by procedures"},
-	"tproch": {"tproch", "scale", "streams", "", false, true, "8h",
+	"tproch": {"tproch", "streams", "scale", "", false, true, "8h",
 		"TPC-H-derived: 22 questions to a large data set"},
-	"hammerdb": {"hammerdb", "warehouses", "users", "", false, false, "60s",
-		"HammerDB's TPROC-C, which has to be installed"},
+	"hammerdb": {"hammerdb", "virtual_users", "", "", false, false, "60s",
+		"HammerDB's TPROC-C, which has to be installed, with the schema that it has built on --server"},
 }
 
 func dbLoadNames() []string {
@@ -67,6 +69,7 @@ type dbRunFlags struct {
 	duration   string
 	rate       float64
 	dry        bool
+	given      func(flag string) bool
 	tf         targetFlags
 	rf         runFlags
 }
@@ -94,7 +97,10 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
   plimsoll db run pgbench --select-only --server-setting shared_buffers=1GB
   plimsoll db run pgbench --server postgresql://app@192.0.2.1/bench --password env:DBPASSWORD --rate 500
   plimsoll db run tprocc --scale 4 --clients 8`,
-		RunE: func(_ *cobra.Command, given []string) error { return a.dbRun(given[0], f) },
+		RunE: func(cmd *cobra.Command, given []string) error {
+			f.given = cmd.Flags().Changed
+			return a.dbRun(given[0], f)
+		},
 	}
 	f.tf.timeScale, f.tf.sizeScale = 1, 1
 	f.tf.name = "local"
@@ -106,7 +112,7 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
 	flags.StringArrayVar(&f.options, "option", nil, "`KEY=VALUE` of the load generator's config, like mode=prepared; "+
 		"repeatable")
 	flags.Float64Var(&f.scale, "scale", 1, "`number` of branches, warehouses, or the scale factor, of tproch from "+
-		"0.01 on")
+		"0.01 on; hammerdb has that of its schema")
 	flags.IntVar(&f.clients, "clients", 1, "`number` of clients at once")
 	flags.BoolVar(&f.selectOnly, "select-only", false, "only look accounts up (pgbench, pg)")
 	flags.StringVar(&f.duration, "duration", "", "`time` that is measured, at most where the load ends by itself "+
@@ -271,8 +277,8 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	switch {
 	case err != nil:
 		object("--duration %q: want a length of time above 0, like 60s", f.duration)
-	case duration < time.Second:
-		object("--duration %s: want 1s or more", f.duration)
+	case duration < time.Second || duration%time.Second != 0:
+		object("--duration %s: want whole seconds, 1s or more", f.duration)
 	}
 	switch whole := f.scale == math.Trunc(f.scale); {
 	case !(f.scale > 0 && f.scale <= math.MaxInt32):
@@ -283,10 +289,20 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if f.clients < 1 || f.clients > 100_000 {
 		object("--clients %d: want 1 to 100,000", f.clients)
 	}
-	if !(f.rate >= 0 && f.rate < math.Inf(1)) {
+	if f.given("rate") && !(f.rate > 0 && f.rate < math.Inf(1)) {
 		object("--rate %g: want a number of transactions per second above 0", f.rate)
 	}
-	config := map[string]any{load.scale: f.scale, load.clients: f.clients}
+	if u, err := url.Parse(f.server.url); err == nil && f.server.url != "" && load.scale == "" &&
+		(u.Hostname() == "" || u.RawQuery != "" && !u.Query().Has("sslmode") || len(u.Query()) > 1) {
+		object("--server: HammerDB wants postgresql://USER@HOST:PORT/DATABASE, with ?sslmode=... at most")
+	}
+	config := map[string]any{load.clients: f.clients}
+	switch {
+	case load.scale != "":
+		config[load.scale] = f.scale
+	case f.given("scale"):
+		object("--scale: %s loads the schema that it has built before, of the size that it has", name)
+	}
 	if f.selectOnly {
 		config[load.selectOnly] = "select-only"
 		if load.selectOnly == "" {
@@ -299,32 +315,26 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 			object("--rate: %s takes none", name)
 		}
 	}
-	server := map[string]any{}
-	if f.server.url != "" {
-		server["url"] = f.server.url
-		if f.server.password != "" {
-			server["password"] = f.server.password
-		}
-	}
 	settings, err := pairs("--server-setting", f.settings)
 	if err != nil {
 		bad = append(bad, err)
 	}
-	if len(settings) > 0 {
-		server["settings"] = settings
-		if f.server.url != "" {
-			object("--server-setting is of a server that the run makes; yours is never reconfigured")
-		}
-	}
-	if len(server) > 0 {
-		config["server"] = server
-	}
-	if f.database != "" {
-		config["database"] = f.database
+	if len(settings) > 0 && (f.server.url != "" || load.scale == "") {
+		object("--server-setting is of a server that the run makes; yours is never reconfigured")
 	}
 	options, err := pairs("--option", f.options)
 	if err != nil {
 		bad = append(bad, err)
+	}
+	if load.scale == "" {
+		_, other := options["settings"]
+		if f.server.url == "" && !other {
+			object("%s: give --server URL of the PostgreSQL with its schema, or --option settings=... of another database",
+				name)
+		}
+		maps.Copy(config, f.hammer())
+	} else {
+		maps.Copy(config, f.named(settings))
 	}
 	for key, text := range options {
 		var value any
@@ -344,9 +354,54 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if err != nil {
 		memory = 4 << 30
 	}
+	prefill := ""
+	if load.scale != "" {
+		prefill = fmt.Sprintf("\n  - workload.PrefillRun: {workload_name: %q}", name)
+	}
 	scenario := fmt.Sprintf(dbScenarioText, name, name, load.summary, int(duration.Seconds())+600,
-		int(duration.Seconds()), runtime.NumCPU(), max(512, memory>>21), name, name, load.engine)
+		int(duration.Seconds()), runtime.NumCPU(), max(512, memory>>21), name, name, load.engine, prefill)
 	return fstest.MapFS{"test.yml": {Data: []byte(scenario)}, "load.yml": {Data: text}}, nil
+}
+
+// named is the server of a load as the generators of this house have it in their configs.
+func (f *dbRunFlags) named(settings map[string]string) map[string]any {
+	server, config := map[string]any{}, map[string]any{}
+	if f.server.url != "" {
+		server["url"] = f.server.url
+	}
+	if f.server.password != "" {
+		server["password"] = f.server.password
+	}
+	if len(settings) > 0 {
+		server["settings"] = settings
+	}
+	if len(server) > 0 {
+		config["server"] = server
+	}
+	if f.database != "" {
+		config["database"] = f.database
+	}
+	return config
+}
+
+// hammer is the server of a load as HammerDB has it in its settings.
+func (f *dbRunFlags) hammer() map[string]any {
+	u, err := url.Parse(f.server.url)
+	if err != nil || f.server.url == "" {
+		return nil // an address that cannot be read was refused
+	}
+	port := cmp.Or(u.Port(), "5432")
+	connection := map[string]string{"pg_host": u.Hostname(), "pg_port": port}
+	if mode := u.Query().Get("sslmode"); mode != "" {
+		connection["pg_sslmode"] = mode
+	}
+	user := u.User.Username()
+	schema := map[string]string{"pg_user": user, "pg_dbase": cmp.Or(f.database, strings.TrimPrefix(u.Path, "/"), user)}
+	config := map[string]any{"port": port, "settings": map[string]any{"connection": connection, "tpcc": schema}}
+	if f.server.password != "" {
+		config["passwords"] = map[string]string{"pg_pass": f.server.password}
+	}
+	return config
 }
 
 // dbScenarioText is the scenario of a load called %s on a VM with so many processors and so much memory.
@@ -383,8 +438,7 @@ workloads:
 
 setup:
   - cluster.CleanUp: {}
-  - vm_group.CloneFromTemplate: {vm_group_name: Database, power_on: True}
-  - workload.PrefillRun: {workload_name: "%[1]s"}
+  - vm_group.CloneFromTemplate: {vm_group_name: Database, power_on: True}%[11]s
 
 run:
   - workload.Start: {workload_name: "%[1]s", runtime_secs: {{ runtime_secs }}, annotate: True}

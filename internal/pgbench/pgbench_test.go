@@ -1,9 +1,11 @@
 package pgbench_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,6 +35,29 @@ func Example() {
 	// 1s 322 5.8 2
 	// 320 320 256
 	// {Fate:0 Script:0 TookMicros:1250 EndedMicros:1700000000500000 LagMicros:250 Retries:1} <nil>
+}
+
+// Of several pgbenches that packages have put there it is the newest, by its version and not by its spelling.
+func TestFindScript(t *testing.T) {
+	root := t.TempDir()
+	for _, version := range []string{"9.6", "10", "17"} {
+		folder := filepath.Join(root, "usr/lib/postgresql", version, "bin")
+		if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(filepath.Join(folder, "pgbench"),
+			[]byte("#!/bin/sh\necho 'pgbench (PostgreSQL) "+version+"'\n"), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	debians := filepath.Join(root, "pgbench")
+	if err := errors.Join(os.Symlink("pg_wrapper", debians), os.WriteFile(root+"/pg_wrapper", nil, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", pgbench.FindScript, "find", root)
+	cmd.Env = []string{"PATH=" + root + ":/usr/bin:/bin"}
+	out, err := cmd.Output()
+	want := filepath.Join(root, "usr/lib/postgresql/17/bin/pgbench") + "\npgbench (PostgreSQL) 17\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v: %q, want %q", err, out, want)
+	}
 }
 
 // What is printed is read of every version: both ways to write means, tps and latencies of statements.

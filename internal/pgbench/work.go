@@ -11,7 +11,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,34 +28,30 @@ const (
 	longestGap  = 3600 // seconds between two lines of the log for each of which a state is printed
 )
 
-// places are where packages put pgbench besides PATH, newest versions last.
-var places = []string{"/usr/lib/postgresql/*/bin/pgbench", "/usr/pgsql-*/bin/pgbench", "/usr/local/pgsql/bin/pgbench"}
+// FindScript is a shell script that prints the path of pgbench and what it says of its version: the one in PATH, unless
+// that is Debian's, which looks for servers of its own; else the newest of those that packages put below the folder $1,
+// "" for the root.
+const FindScript = `p=$(command -v pgbench) || p=
+case "$(readlink -f "$p")" in */pg_wrapper) p= ;; esac
+[ -n "$p" ] || p=$(ls "$1"/usr/lib/postgresql/*/bin/pgbench "$1"/usr/pgsql-*/bin/pgbench \
+	"$1"/usr/local/pgsql/bin/pgbench 2>/dev/null | sort -V | tail -n 1)
+[ -n "$p" ] && echo "$p" && LC_ALL=C "$p" --version`
 
-// Find gives the path of pgbench on this machine, its version as a number and in words.
-func Find(ctx context.Context) (path string, version int, words string, err error) {
-	path, err = exec.LookPath("pgbench")
-	if real, _ := filepath.EvalSymlinks(path); filepath.Base(real) == "pg_wrapper" {
-		err = exec.ErrNotFound // Debian's, which looks for servers of its own
-	}
-	for _, pattern := range places {
-		if found, _ := filepath.Glob(pattern); err != nil && len(found) > 0 { // the patterns are right
-			path, err = found[len(found)-1], nil
-		}
-	}
-	if err != nil {
-		return "", 0, "", errors.New("pgbench is not installed there: install postgresql-contrib " +
-			"(of Debian: postgresql-client-common and postgresql-15 or another version), or put it into PATH")
-	}
+// find gives the path of pgbench on this machine and its version.
+func find(ctx context.Context) (path string, version int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	ask := exec.CommandContext(ctx, path, "--version")
-	ask.Env = append(os.Environ(), "LC_ALL=C")
-	out, err := ask.Output()
-	if err != nil {
-		return "", 0, "", fmt.Errorf("%s --version: %w", path, err)
+	out, err := exec.CommandContext(ctx, "/bin/sh", "-c", FindScript).Output()
+	path, said, _ := strings.Cut(string(out), "\n")
+	if path == "" {
+		return "", 0, errors.New("pgbench is not installed there: install postgresql-contrib " +
+			"(of Debian: postgresql-client-common and postgresql-15 or another version), or put it into PATH")
 	}
-	version, words, err = ReadVersion(string(out))
-	return path, version, words, err
+	if err != nil {
+		return "", 0, fmt.Errorf("%s --version: %w", path, err)
+	}
+	version, _, err = ReadVersion(said)
+	return path, version, err
 }
 
 // Work does a job in the working folder: it prints pgbench's own lines and a worker.State for every second. Its error
@@ -66,7 +61,7 @@ func Work(ctx context.Context, config io.Reader, to io.Writer) error {
 	if err := json.NewDecoder(io.LimitReader(config, 1<<20)).Decode(&job); err != nil {
 		return fmt.Errorf("the job: %w", err)
 	}
-	path, version, _, err := Find(ctx)
+	path, version, err := find(ctx)
 	if err == nil {
 		err = job.Check(version)
 	}

@@ -38,6 +38,18 @@ func (n *names) slot(name string) int {
 	return len(n.order) - 1
 }
 
+// variable is the value of one.
+func (n *names) variable(name string) expression {
+	i := n.slot(name)
+	return func(s *scope) (value, error) {
+		v := s.vars[i]
+		if v.kind == unset {
+			return v, fmt.Errorf("variable %q has no value", name)
+		}
+		return v.plain()
+	}
+}
+
 // parseExpression reads an expression of pgbench's language.
 func parseExpression(text string, vars *names) (e expression, err error) {
 	p := &expressionParser{vars: vars}
@@ -260,6 +272,9 @@ func (p *expressionParser) unary() (expression, error) {
 	case p.take("+"):
 		return p.binary(len(levels))
 	case p.take("-"):
+		if p.take("9223372036854775808") { // which is too much without its sign
+			return constant(intOf(math.MinInt64)), nil
+		}
 		e, err := p.binary(len(levels))
 		return operation("-", constant(intOf(0)), e), err
 	case p.take("~"):
@@ -281,14 +296,7 @@ func (p *expressionParser) unary() (expression, error) {
 	p.tokens = p.tokens[1:]
 	switch c := t[0]; {
 	case c == ':':
-		i := p.vars.slot(t[1:])
-		return func(s *scope) (value, error) {
-			v := s.vars[i]
-			if v.kind == unset {
-				return v, fmt.Errorf("variable %q has no value", t[1:])
-			}
-			return v.plain()
-		}, nil
+		return p.vars.variable(t[1:]), nil
 	case isDigit(c) || c == '.':
 		return number(t)
 	case isLetter(c):
@@ -298,8 +306,12 @@ func (p *expressionParser) unary() (expression, error) {
 }
 
 func number(t string) (expression, error) {
-	if n, err := strconv.ParseInt(t, 10, 64); err == nil {
+	n, err := strconv.ParseInt(t, 10, 64)
+	switch {
+	case err == nil:
 		return constant(intOf(n)), nil
+	case errors.Is(err, strconv.ErrRange):
+		return nil, fmt.Errorf("%.40s is out of range of whole numbers; a float has a point or an exponent", t)
 	}
 	f, err := strconv.ParseFloat(t, 64)
 	if err != nil || strings.ContainsAny(t, "xX_pP") {
@@ -340,8 +352,7 @@ func (p *expressionParser) word(name string) (expression, error) {
 		return nil, fmt.Errorf("%s: it has %d arguments; want %d to %d", name, len(args), f.least, f.most)
 	}
 	if f.seeded && len(args) == f.least { // the seed that hashes have in common
-		i := p.vars.slot(defaultSeed)
-		args = append(args, func(s *scope) (value, error) { return s.vars[i], nil })
+		args = append(args, p.vars.variable(defaultSeed))
 	}
 	return func(s *scope) (value, error) {
 		base := len(s.stack)
@@ -419,7 +430,7 @@ func floats(f func(float64) float64) function {
 }
 
 // hashed is of whole numbers.
-func hashed(least int, f func(a []int64) int64) function {
+func hashed(least int, f func(a []int64) (int64, error)) function {
 	return function{least, least + 1, true, func(_ *rand.Rand, a []value) (value, error) {
 		var n [3]int64
 		for i := range a {
@@ -428,7 +439,8 @@ func hashed(least int, f func(a []int64) int64) function {
 				return value{}, err
 			}
 		}
-		return intOf(f(n[:])), nil
+		z, err := f(n[:])
+		return intOf(z), err
 	}}
 }
 
@@ -493,11 +505,16 @@ var functions = map[string]function{
 	"power":    power,
 	"greatest": extreme(false),
 	"least":    extreme(true),
-	"hash":     hashed(1, func(a []int64) int64 { return murmur2(a[0], a[1]) }),
+	"hash":     hashed(1, func(a []int64) (int64, error) { return murmur2(a[0], a[1]), nil }),
 
-	"hash_murmur2": hashed(1, func(a []int64) int64 { return murmur2(a[0], a[1]) }),
-	"hash_fnv1a":   hashed(1, func(a []int64) int64 { return fnv1a(a[0], a[1]) }),
-	"permute":      hashed(2, func(a []int64) int64 { return permute(a[0], a[1], a[2]) }),
+	"hash_murmur2": hashed(1, func(a []int64) (int64, error) { return murmur2(a[0], a[1]), nil }),
+	"hash_fnv1a":   hashed(1, func(a []int64) (int64, error) { return fnv1a(a[0], a[1]), nil }),
+	"permute": hashed(2, func(a []int64) (int64, error) {
+		if a[1] < 1 {
+			return 0, fmt.Errorf("its size is %d; want at least 1", a[1])
+		}
+		return permute(a[0], a[1], a[2]), nil
+	}),
 	"random": {2, 2, false, func(r *rand.Rand, a []value) (value, error) {
 		low, err := a[0].int()
 		high, err2 := a[1].int()

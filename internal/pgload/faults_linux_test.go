@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -113,6 +115,41 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// A connection that is lost while its client thinks or sleeps: the client goes on with one connection, and no faster
+// than before.
+func TestLostMeanwhile(t *testing.T) {
+	s := postgrestest.Start(t)
+	const clients, gap = 4, 200 * time.Millisecond
+	for name, text := range map[string]string{"thinks": "SELECT 1;", "sleeps": "SELECT 1;\n\\sleep 200 ms\nSELECT 2;"} {
+		j := scripted(text, func(j *Job) {
+			j.Clients, j.Duration = clients, 3*time.Second
+			if name == "thinks" {
+				j.Think, j.ThinkTimes = gap, Constant
+			}
+		})
+		var last worker.State
+		killed, connected := 0, 0
+		err := Run(t.Context(), j, server(t, s.URL()), 50*time.Millisecond, func(st worker.State) {
+			switch last = st; {
+			case killed < 5 && st.Elapsed > time.Duration(killed+1)*gap+50*time.Millisecond:
+				killed++
+				s.Exec("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
+					"WHERE application_name = 'plimsoll'")
+			case !st.Final && st.Elapsed > 2500*time.Millisecond && connected == 0:
+				connected, _ = strconv.Atoi(s.Exec("postgres", "SELECT count(*) FROM pg_stat_activity "+
+					"WHERE application_name = 'plimsoll'"))
+			}
+		}, func(string) {})
+		// Each loss lets a client begin anew once before its time.
+		most := uint64(clients * (int(j.Duration/gap) + 1 + killed))
+		n := last.Operations[0].Times.Count()
+		if err != nil || connected > clients || n < clients || n > most {
+			t.Errorf("%s: %v: %d connections, %d transactions; want %d and %d at most", name, err, connected, n, clients,
+				most)
+		}
+	}
+}
+
 // Clients over TLS, many times: no answer is lost to what pgconn has left behind while it connected, as happened on a
 // busy machine in one of four runs.
 func TestTLS(t *testing.T) {
@@ -164,8 +201,8 @@ func TestFullDisk(t *testing.T) {
 func TestLoads(t *testing.T) {
 	s := postgrestest.Start(t, "max_connections=40", "superuser_reserved_connections=0")
 	for name, test := range map[string]func(*testing.T, *postgrestest.Server){"errors": testErrors, "tries": testTries,
-		"scripts": testScripts, "ways": testWays, "stopped": testStopped, "builtins": testBuiltins,
-		"beside pgbench": testBesidePgbench} {
+		"scripts": testScripts, "texts": testTexts, "ways": testWays, "stopped": testStopped, "over": testOver,
+		"builtins": testBuiltins, "beside pgbench": testBesidePgbench} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
 }
@@ -258,6 +295,20 @@ INSERT INTO seen SELECT :where, :half, :got_next, $q$ ; :a $q$, :name, :client_i
 	}
 }
 
+// What is given or comes as text goes on as it was written; an expression reads it as pgbench does.
+func testTexts(t *testing.T, s *postgrestest.Server) {
+	s.Exec("postgres", "CREATE TABLE texts (code text, n int, yes bool)")
+	defer s.Exec("postgres", "DROP TABLE texts")
+	const text = "SELECT '08' AS plain \\gset\n\\set n :plain + :lead\n\\set yes :yes and not :no\n" +
+		"INSERT INTO texts VALUES (:lead::text || '-' || :plain::text, :n, :yes);\n\\set yes true"
+	o, err := drive(t, server(t, s.URL()), scripted(text, func(j *Job) {
+		j.Variables = map[string]string{"lead": "007", "yes": "y", "no": "fal"}
+	}))
+	if got := s.Exec("postgres", "SELECT DISTINCT * FROM texts"); err != nil || o.Errors > 0 || got != "007-08|15|t" {
+		t.Errorf("%v: %q: %q", err, got, o.said)
+	}
+}
+
 // The ways to go on between transactions: a connection each, think times, pipelines, drops, a script without an end.
 func testWays(t *testing.T, s *postgrestest.Server) {
 	for name, c := range map[string]struct {
@@ -267,6 +318,10 @@ func testWays(t *testing.T, s *postgrestest.Server) {
 	}{
 		"connect": {"SELECT 1;", func(j *Job) { j.Clients, j.Connect = 3, true },
 			func(o outcome) bool { return o.ops["connect"] >= o.ops["s"] && o.ops["s"] > 3 }},
+		"connects": {"SELECT 1;", func(j *Job) { j.Clients, j.Connect = 8, true },
+			func(o outcome) bool { return o.ops["connect"] >= o.ops["s"] && o.ops["s"] > 3 }},
+		"silent": {"\\if :client_id = 0\nSELECT 1;\n\\endif", func(j *Job) { j.Clients = 3 },
+			func(o outcome) bool { return o.ops["s"] > 10 }},
 		"think": {"SELECT 1;", func(j *Job) { j.Clients, j.Think, j.ThinkTimes = 5, 50*time.Millisecond, Constant },
 			func(o outcome) bool { return o.ops["s"] >= 5 && o.ops["s"] <= 35 }},
 		"pipeline": {"\\startpipeline\nBEGIN;\nSELECT :client_id;\nEND;\n\\endpipeline\n", func(j *Job) { j.Pipelining = true },
@@ -278,6 +333,8 @@ func testWays(t *testing.T, s *postgrestest.Server) {
 			}},
 		"endless": {"SELECT pg_sleep(600);", func(j *Job) { j.Clients = 2 },
 			func(o outcome) bool { return o.ops["s"] == 0 && o.values["cut_off"] == 2 && o.Errors == 2 }},
+		"rare": {"SELECT 1;", func(j *Job) { j.Rate = 1e-12 },
+			func(o outcome) bool { return o.ops["s"] == 0 && o.values["unserved_arrivals"] == 0 }},
 		"backlog": {"SELECT pg_sleep(0.1);", func(j *Job) { j.Rate = 1e6 },
 			func(o outcome) bool { return o.values["unserved_arrivals"] > 250e3 }},
 		"combined": {"SELECT 1 AS one \\; SELECT 2 AS two \\aset\nSELECT :one + :two AS three \\gset\n\\if :three <> 3\n" +
@@ -297,6 +354,36 @@ func testStopped(t *testing.T, s *postgrestest.Server) {
 	err := Run(ctx, j, server(t, s.URL()), 20*time.Millisecond, func(worker.State) { cancel() }, func(string) {})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A load that is over writes to no descriptor any more: what it had may be another's by then.
+func testOver(t *testing.T, s *postgrestest.Server) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	var others [40]int
+	err := Run(t.Context(), scripted("SELECT 1;", func(*Job) {}), server(t, s.SocketURL()), 50*time.Millisecond,
+		func(st worker.State) {
+			runtime.GOMAXPROCS(1) // what goes on beside the end comes after it
+			for i := 0; st.Final && i < len(others); i += 2 {
+				pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				copy(others[i:], pair[:])
+			}
+		}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	for _, fd := range others {
+		var b [8]byte
+		if n, _, err := syscall.Recvfrom(fd, b[:], syscall.MSG_DONTWAIT); err != syscall.EAGAIN {
+			t.Errorf("%q was written: %v", b[:n], err)
+		}
+	}
+	for _, fd := range others {
+		_ = syscall.Close(fd)
 	}
 }
 

@@ -33,12 +33,21 @@ func evaluate(text string) string {
 
 // expressions and their values, which are pgbench's, see TestExpressionsBesidePgbench.
 var expressions = map[string]string{
-	"1 + 2 * 3":                               "7",
-	"(1 + 2) * 3 - -4":                        "13",
-	"7 / 2":                                   "3",
-	"-7 / 2":                                  "-3",
-	"-7 % 3":                                  "-1",
-	"7.0 / 2":                                 "3.5",
+	"1 + 2 * 3":            "7",
+	"(1 + 2) * 3 - -4":     "13",
+	"7 / 2":                "3",
+	"-7 / 2":               "-3",
+	"-7 % 3":               "-1",
+	"7.0 / 2":              "3.5",
+	"1.0 / 3":              "0.333333333333333",
+	"0.1 + 0.2":            "0.3",
+	"1e15 + 1e5":           "1.0000000001e+15",
+	"1e15":                 "1e+15",
+	"1.0 / 0":              "Infinity",
+	"-1 / 0.0":             "-Infinity",
+	"-9223372036854775808": "-9223372036854775808",
+	"9223372036854775808": "refused: 9223372036854775808 is out of range of whole numbers; a float has a point or " +
+		"an exponent",
 	"1 << 4 | 3 # 1 & 7":                      "2",
 	"~5 + 1":                                  "-7",
 	"1 = 1.0 and not 2 > 3":                   "true",
@@ -65,6 +74,7 @@ var expressions = map[string]string{
 	"hash(10, 5432) = hash_murmur2(10,5432)":  "true",
 	"hash(3) = hash(3, 7)":                    "true",
 	"permute(-5, 1, 0)":                       "0",
+	"permute(1, 0)":                           "error: permute: its size is 0; want at least 1",
 	"permute(0, 2, 5432)":                     "0",
 	"permute(4, 5, -1)":                       "4",
 	"permute(-3, 1000, 10)":                   "942",
@@ -173,6 +183,19 @@ func TestScriptObjections(t *testing.T) {
 	}
 	if err := (&program{}).add("s", "-- nothing\n\\set a 1\n", 1, false); err == nil {
 		t.Error("a script that sends nothing")
+	}
+	err = (&program{}).add("s", "/* a */ COPY t FROM STDIN;\nSELECT 1 \\; copy t to stdout;\n", 1, false)
+	if err == nil || !strings.Contains(err.Error(), "s:1: COPY") || !strings.Contains(err.Error(), "s:2: COPY") {
+		t.Errorf("COPY: %v", err)
+	}
+	p = &program{}
+	err = p.add("s", "\\SET b 1\n\\Sleep 10 MS\n\\sleep 7US\n/* b */ SELECT /* c */ 1;\n/* nothing */;", 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := p.scripts[0].commands; len(c) != 4 || c[1].pause != 10*time.Millisecond || c[2].pause != 7*time.Microsecond ||
+		p.statements[0].text != "SELECT 1" || p.statements[0].sql != "/* b */ SELECT /* c */ 1" {
+		t.Errorf("%+v, %+v", c, p.statements)
 	}
 	p = &program{}
 	if err := p.add("s", "\\sleep 5\n\\sleep :a us\n\\sleep 10ms\nSELECT :a::int, x[1:2], \":b\", E'\\':c' FROM t;;", 1, false); err != nil {

@@ -154,7 +154,8 @@ func (r *runner) threads(ctx context.Context, cancel func(), ready []*pgwire.Det
 			random: rand.New(rand.NewPCG(r.job.Seed, uint64(i)<<32)), done: make([]uint64, operations),
 			vain: make([]uint64, operations)}
 		if r.job.Rate > 0 {
-			t.gap = 1e9 * float64(r.job.Threads) / r.job.Rate
+			const most = 1e16 // months: even the longest of Poisson's gaps is a time
+			t.gap = min(1e9*float64(r.job.Threads)/r.job.Rate, most)
 		}
 		all[i] = t
 	}
@@ -202,14 +203,16 @@ func (r *runner) threads(ctx context.Context, cancel func(), ready []*pgwire.Det
 		t.stop.Store(err != nil)
 	}
 	close(begin)
-	defer context.AfterFunc(ctx, func() {
+	told := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		defer close(told)
 		for _, t := range all {
 			t.stop.Store(true)
 			if t.loop != nil {
 				t.loop.Wake()
 			}
 		}
-	})()
+	})
 	ended := make(chan struct{})
 	go func() { group.Wait(); close(ended) }()
 	ticker := time.NewTicker(interval)
@@ -227,6 +230,9 @@ func (r *runner) threads(ctx context.Context, cancel func(), ready []*pgwire.Det
 		err = errors.Join(err, t.failure)
 	}
 	last := r.gather(all, true)
+	if !forget() {
+		<-told // loops that are closed are not to be woken: their descriptors may be others' by then
+	}
 	cancel()
 	r.connecting.Wait()
 	for _, t := range all {
@@ -270,10 +276,7 @@ func (r *runner) client(number, place int) *client {
 	c.vars[at[randomSeed]] = intOf(int64(r.job.Seed >> 1))
 	c.vars[at[defaultSeed]] = intOf(int64(r.job.Seed>>1 ^ 0x5851f42d4c957f2d))
 	for name, text := range r.job.Variables {
-		c.vars[at[name]] = value{kind: words, text: text}
-		if v, err := c.vars[at[name]].plain(); err == nil {
-			c.vars[at[name]] = v
-		}
+		c.vars[at[name]] = said(text)
 	}
 	return c
 }

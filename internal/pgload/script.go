@@ -61,12 +61,11 @@ const (
 type command struct {
 	action    action
 	line      int
-	evaluate  expression    // of setVariable and unless
+	evaluate  expression    // of setVariable, unless, and a sleep of so many units
 	slot      int           // of setVariable
 	target    int           // of jumps
-	pause     time.Duration // of sleep; the unit of the variable where sleepVar is not -1
-	sleepVar  int
-	statement int // of sendSQL: its number among all statements of the load
+	pause     time.Duration // of sleep, or its unit
+	statement int           // of sendSQL: its number among all statements of the load
 }
 
 // statement is SQL with places for variables.
@@ -197,7 +196,7 @@ func (s *scriptParser) meta(text string, line int) {
 			s.bad(line, `\%s: %q is not expected there`, word, rest)
 		}
 	}
-	switch word {
+	switch word = strings.ToLower(word); word {
 	case "set":
 		s.set(rest, line)
 	case "setrandom":
@@ -252,23 +251,23 @@ func (s *scriptParser) sleep(rest string, line int) {
 	fields := strings.Fields(rest)
 	units := map[string]time.Duration{"us": time.Microsecond, "ms": time.Millisecond, "s": time.Second}
 	if len(fields) == 1 { // 10ms as well as 10 ms
-		if i := strings.IndexAny(rest, "ums"); i > 0 && isDigit(rest[0]) {
-			fields = []string{rest[:i], rest[i:]}
+		if unit := strings.TrimLeft(rest, "0123456789"); unit != "" && unit != rest {
+			fields = []string{strings.TrimSuffix(rest, unit), unit}
 		}
 	}
 	if s.pipeline {
 		s.bad(line, `\sleep has no place in a pipeline`)
 	}
-	c := command{action: sleep, line: line, pause: time.Second, sleepVar: -1}
+	c := command{action: sleep, line: line, pause: time.Second}
 	if len(fields) == 2 {
-		c.pause = units[fields[1]]
+		c.pause = units[strings.ToLower(fields[1])]
 	}
 	if len(fields) < 1 || len(fields) > 2 || c.pause == 0 {
 		s.bad(line, `\sleep: want a whole number or :VARIABLE, then us, ms or s`)
 		return
 	}
 	if name, ok := strings.CutPrefix(fields[0], ":"); ok && validName(name) {
-		c.sleepVar = s.p.names.slot(name)
+		c.evaluate = s.p.names.variable(name)
 	} else if n, err := strconv.ParseInt(fields[0], 10, 32); err != nil || n < 0 {
 		s.bad(line, `\sleep: %q is neither a whole number nor a variable`, fields[0])
 	} else {
@@ -345,10 +344,10 @@ func (s *scriptParser) sql() {
 	st := statement{script: len(s.p.scripts), parts: []string{""}}
 	line := s.line
 	var part, text, sql strings.Builder
-	both := func(piece string) {
+	both := func(piece, shown string) {
 		part.WriteString(piece)
 		sql.WriteString(piece)
-		text.WriteString(piece)
+		text.WriteString(shown)
 		s.line += strings.Count(piece, "\n")
 		s.text = s.text[len(piece):]
 	}
@@ -372,10 +371,10 @@ scan:
 			s.text = s.text[n:]
 		case piece == "(":
 			parens++
-			both(piece)
+			both(piece, piece)
 		case piece == ")":
 			parens--
-			both(piece)
+			both(piece, piece)
 		case piece == `\;`:
 			st.many = true
 			part.WriteByte(';')
@@ -387,8 +386,10 @@ scan:
 		case piece == ";" && parens <= 0:
 			s.text = s.text[n:]
 			break scan
+		case strings.HasPrefix(piece, "--"), strings.HasPrefix(piece, "/*"):
+			both(piece, " ")
 		default:
-			both(piece)
+			both(piece, piece)
 		}
 	}
 	st.parts[len(st.parts)-1] = part.String()
@@ -399,8 +400,11 @@ scan:
 	if len(st.vars) > 1000 {
 		s.bad(line, "the statement has %d variables; 1000 is the most", len(st.vars))
 	}
-	if before, _, ok := strings.Cut(strings.ToUpper(st.text), " STDIN"); ok && strings.HasPrefix(before, "COPY ") {
-		s.bad(line, "COPY FROM STDIN has no data here")
+	for one := range strings.SplitSeq(strings.ToUpper(st.text), ";") {
+		one = strings.TrimSpace(one) + " "
+		if strings.HasPrefix(one, "COPY ") && (strings.Contains(one, " STDIN ") || strings.Contains(one, " STDOUT ")) {
+			s.bad(line, "COPY FROM STDIN and TO STDOUT: scripts send and take no such data; insert or select the rows")
+		}
 	}
 	st.name = fmt.Sprintf("plimsoll_%d", len(s.p.statements))
 	s.p.statements = append(s.p.statements, st)

@@ -73,6 +73,7 @@ type client struct {
 	at       int   // the next command
 	intended int64 // when the transaction was due
 	begun    int64 // when its first try was
+	goesOn   int64 // by its timer, -1 without one
 	sent     int64 // when the statement was
 	asking   int   // the statement under way; -1 a pipeline
 	full     bool  // its last transaction met a full disk
@@ -106,7 +107,11 @@ func (t *timers) Pop() any {
 	return last
 }
 
-func (t *thread) later(c *client, at int64) { heap.Push(&t.timers, timer{at, c}) }
+// later has a client go on at a time, and at none that was given before: its connection may be lost meanwhile.
+func (t *thread) later(c *client, at int64) {
+	c.goesOn = at
+	heap.Push(&t.timers, timer{at, c})
+}
 
 // run serves the clients until the time is over and what was under way has ended.
 func (t *thread) run() {
@@ -154,7 +159,12 @@ func (t *thread) wait(now, end int64) time.Duration {
 // due does what is due: timers and arrivals.
 func (t *thread) due(now int64) {
 	for len(t.timers) > 0 && t.timers[0].at <= now && t.failure == nil {
-		c := heap.Pop(&t.timers).(timer).client
+		next := heap.Pop(&t.timers).(timer)
+		c := next.client
+		if next.at != c.goesOn {
+			continue
+		}
+		c.goesOn = -1
 		switch c.phase {
 		case sleeping:
 			c.phase = running
@@ -314,10 +324,10 @@ func (t *thread) step(c *client, now int64) {
 
 // sleeps is how long a \sleep is.
 func (cmd *command) sleeps(s *scope) (time.Duration, error) {
-	if cmd.sleepVar < 0 {
+	if cmd.evaluate == nil {
 		return cmd.pause, nil
 	}
-	v, err := s.vars[cmd.sleepVar].plain()
+	v, err := cmd.evaluate(s)
 	if err != nil {
 		return 0, err
 	}
@@ -430,10 +440,7 @@ func (t *thread) store(c *client, st *statement) error {
 			}
 			c.vars[slot] = value{kind: null}
 			if text := r.Column(i); text != nil {
-				c.vars[slot] = value{kind: words, text: string(text)}
-				if v, err := c.vars[slot].plain(); err == nil && v.kind == integer {
-					c.vars[slot] = v
-				}
+				c.vars[slot] = said(string(text))
 			}
 		}
 	}
@@ -476,7 +483,7 @@ func (t *thread) rest(c *client, now int64) {
 		t.later(c, now+think)
 	case !c.spoke: // others have their turn before a script that says nothing again
 		c.phase = thinking
-		t.later(c, now)
+		t.later(c, now+1)
 	default:
 		t.available(c, now)
 	}

@@ -40,7 +40,15 @@ func boolOf(b bool) value {
 	return value{kind: boolean}
 }
 
-// String is the value as SQL has it.
+// said is a text as a variable holds it: the number that it is where a number is written so, else as it was given.
+func said(text string) value {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(n, 10) == text {
+		return intOf(n)
+	}
+	return value{kind: words, text: text}
+}
+
+// String is the value as SQL has it, with as many digits as pgbench sends.
 func (v value) String() string {
 	switch v.kind {
 	case boolean:
@@ -48,7 +56,13 @@ func (v value) String() string {
 	case integer:
 		return strconv.FormatInt(v.n, 10)
 	case float:
-		return strconv.FormatFloat(v.f, 'g', 17, 64)
+		switch {
+		case math.IsInf(v.f, 1):
+			return "Infinity"
+		case math.IsInf(v.f, -1):
+			return "-Infinity"
+		}
+		return strconv.FormatFloat(v.f, 'g', 15, 64)
 	case words:
 		return v.text
 	}
@@ -83,12 +97,13 @@ func (v value) plain() (value, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return intOf(n), nil
 	}
-	switch strings.ToLower(text) {
-	case "null":
+	switch low := strings.ToLower(text); {
+	case low == "":
+	case low == "null":
 		return value{kind: null}, nil
-	case "t", "true", "on", "yes":
+	case low == "on" || strings.HasPrefix("true", low) || strings.HasPrefix("yes", low):
 		return boolOf(true), nil
-	case "f", "false", "off", "no":
+	case low == "off" || strings.HasPrefix("false", low) || strings.HasPrefix("no", low):
 		return boolOf(false), nil
 	}
 	if f, err := strconv.ParseFloat(text, 64); err == nil {
@@ -165,9 +180,6 @@ func arithmetic(op string, a, b value) (value, error) {
 	case "*":
 		return floatOf(x * y), nil
 	case "/":
-		if y == 0 {
-			return value{}, errDivide
-		}
 		return floatOf(x / y), nil
 	case "=":
 		return boolOf(x == y), nil

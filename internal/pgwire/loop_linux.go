@@ -382,19 +382,20 @@ func (l *Loop) waitRing(limit time.Duration, ready func(*Link, error)) error {
 		if !ok {
 			return nil
 		}
-		done, err := false, error(nil)
-		k := l.links[uint32(c.user)]
-		if k != nil && uint64(k.use&(1<<30-1)) != c.user>>32&(1<<30-1) {
-			k = nil
-		}
-		switch about := c.user &^ (1<<62 - 1); {
-		case c.user == aboutWake:
+		if c.user == aboutWake {
 			var b [8]byte
 			_, _ = unix.Read(l.wake, b[:])
 			if c.flags&moreToCome == 0 {
 				l.ring.pollWake(l.wake)
 			}
 			continue
+		}
+		done, err := false, error(nil)
+		k := l.links[uint32(c.user)]
+		if k != nil && uint64(k.use&(1<<30-1)) != c.user>>32&(1<<30-1) {
+			k = nil
+		}
+		switch about := c.user &^ (1<<62 - 1); {
 		case about == aboutSend && k != nil:
 			err = k.over(os.NewSyscallError("send", syscall.Errno(-c.res)))
 		case about == aboutRecv && k != nil:

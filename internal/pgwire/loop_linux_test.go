@@ -16,6 +16,21 @@ func TestLoopRelays(t *testing.T) {
 	t.Run("io_uring", func(t *testing.T) { relays(t, fromHere) })
 }
 
+// A loop that has no links yet, or none any more, can be woken like every other.
+func TestLoopWithoutLinks(t *testing.T) {
+	for _, links := range []int{1, fromHere} {
+		l, err := NewLoop(links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Wake()
+		if err := l.Wait(time.Minute, func(*Link, error) { t.Error("ready") }); err != nil {
+			t.Error(err)
+		}
+		l.Close()
+	}
+}
+
 func relays(t *testing.T, several int) {
 	l, err := NewLoop(several)
 	if err != nil {

@@ -26,6 +26,8 @@ func TestState(t *testing.T) {
 	}
 	s.Exec("postgres", "update t set filler = 'x' where id <= 1000")
 	s.Exec("postgres", "alter system set work_mem = '9MB'")
+	s.Exec("postgres", "alter system set primary_conninfo = 'host=192.0.2.1 password=sesame'")
+	s.Exec("postgres", "alter system set restore_command = 'PGPASSWORD=sesame true'")
 	s.Exec("postgres", "select pg_reload_conf(), pg_sleep(1)")
 	after, err := postgres.StateOf(connect(t, s.URL()))
 	if err != nil {
@@ -39,7 +41,8 @@ func TestState(t *testing.T) {
 		t.Errorf("%v %s", err, cmp.Diff(after, read))
 	}
 	d := postgres.Diff(before, after)
-	if diff := cmp.Diff([]postgres.Change{{Name: "work_mem", After: "9MB"}}, d.Settings); diff != "" {
+	if diff := cmp.Diff([]postgres.Change{{Name: "primary_conninfo", After: "set, and not shown"},
+		{Name: "restore_command", After: "set, and not shown"}, {Name: "work_mem", After: "9MB"}}, d.Settings); diff != "" {
 		t.Error(diff)
 	}
 	if len(d.Relations) != 1 || d.Relations[0].Name != "public.t" || d.Relations[0].After < 300_000 {

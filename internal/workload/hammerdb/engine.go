@@ -22,6 +22,7 @@
 package hammerdb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,7 +73,6 @@ var stated = []string{"min", "p50", "p95", "p99", "max"}
 // config is what the author's file says.
 type config struct {
 	workload.Pairs
-	given     map[string]bool
 	benchmark string
 	database  string
 	users     int
@@ -92,7 +92,6 @@ var keys = []string{"benchmark", "database", "exporter", "folder", "passwords", 
 func parse(spec workload.Spec) (*config, error) {
 	c := &config{
 		Pairs:     workload.Pairs{Example: "virtual_users: 4", Bad: &workload.ConfigError{File: spec.ConfigFile}},
-		given:     map[string]bool{},
 		benchmark: "tprocc",
 		database:  "pg",
 		users:     1,
@@ -101,6 +100,12 @@ func parse(spec workload.Spec) (*config, error) {
 		settings:  map[string]map[string]string{},
 	}
 	c.Read(spec, c.take)
+	if c.benchmark == "tproch" && (c.profile || c.rampup > 0) {
+		c.Object(nil, "rampup and time_profile are of tprocc; the queries of tproch run once and are timed each")
+	}
+	if c.benchmark == "tprocc" && c.sets > 1 {
+		c.Object(nil, "query_sets is of tproch")
+	}
 	if spec.Runtime > 0 && c.benchmark == "tprocc" && spec.Runtime%time.Minute != 0 {
 		c.Object(nil, "HammerDB measures whole minutes: give runtime_secs of 60, 120 and so on, not %v",
 			unit.Duration(spec.Runtime))
@@ -242,6 +247,9 @@ func (c *config) script(runtime time.Duration) string {
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.passwords)) {
+		if strings.HasPrefix(k, "mssqls_") { // SQL Server's users are none of a schema
+			section = "connection"
+		}
 		line("diset %s %s $::env(%s)", section, k, hammer.Variable(k))
 	}
 	if c.benchmark == "tprocc" {
@@ -335,12 +343,11 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 
 // host is the machine of the server.
 func (c *config) host() string {
-	for k, v := range c.settings["connection"] {
-		if strings.HasSuffix(k, "_host") || k == "mssqls_server" {
-			return v
-		}
+	key := c.database + "_host"
+	if c.database == "mssqls" {
+		key = "mssqls_linux_server" // mssqls_server is what HammerDB takes on Windows
 	}
-	return "127.0.0.1"
+	return cmp.Or(c.settings["connection"][key], "127.0.0.1")
 }
 
 // Counters implements workload.Counting: by the exporter that the file names.
@@ -401,7 +408,7 @@ func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spe
 	if err == nil && exit.Code != 0 {
 		err = errors.New(
 			"there is no hammerdbcli; unpack HammerDB (4.0 or later) into /opt there, or name its folder: " +
-				"under folder:",
+				"under folder:; commands that are shut in see it where its folder is in PATH",
 		)
 	}
 	if err != nil {

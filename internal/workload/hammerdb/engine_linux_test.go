@@ -190,6 +190,30 @@ func TestTraps(t *testing.T) {
 	}
 }
 
+// Passwords and servers are among HammerDB's settings where its dictionaries have them; what a benchmark does not take
+// is refused.
+func TestScript(t *testing.T) {
+	for _, c := range []struct{ config, wants, host string }{
+		{"database: mssqls\npasswords: {mssqls_pass: \"env:A\"}\nsettings: {connection: {mssqls_server: a, " +
+			"mssqls_linux_server: b}}\n", "diset connection mssqls_pass $::env(PLIMSOLL_mssqls_pass)\n", "b"},
+		{"database: maria\npasswords: {maria_pass: \"env:A\"}\nsettings: {connection: {maria_host: c}}\n",
+			"diset tpcc maria_pass $::env(PLIMSOLL_maria_pass)\n", "c"},
+		{"benchmark: tproch\npasswords: {pg_tpch_pass: \"env:A\"}\nquery_sets: 3\n",
+			"diset tpch pg_tpch_pass $::env(PLIMSOLL_pg_tpch_pass)\n", "127.0.0.1"},
+	} {
+		parsed, err := parse(workload.Spec{Config: []byte(c.config)})
+		if err != nil || parsed.host() != c.host || !strings.Contains(parsed.script(time.Minute), c.wants) {
+			t.Errorf("%v: %s: want %q at %s\n%s", err, parsed.host(), c.wants, c.host, parsed.script(time.Minute))
+		}
+	}
+	for _, config := range []string{"benchmark: tproch\nrampup: 1m", "benchmark: tproch\ntime_profile: true",
+		"query_sets: 2"} {
+		if _, err := parse(workload.Spec{Config: []byte(config)}); err == nil {
+			t.Errorf("%q is not refused", config)
+		}
+	}
+}
+
 // Where HammerDB is not, the check says what to do.
 func TestCheckTool(t *testing.T) {
 	host := workloadtest.NewHost(t)

@@ -107,6 +107,12 @@ func parse(spec workload.Spec) (*config, error) {
 	if c.seen["script"] && c.seen["scripts"] {
 		c.Object(nil, "script and scripts: give one of them; one of the scripts can be {builtin: select-only}")
 	}
+	if c.seen["arrivals"] && !c.seen["rate"] {
+		c.Object(nil, "arrivals: without a rate transactions do not arrive, but follow each other; give a rate")
+	}
+	if c.seen["think_times"] && !c.seen["think_time"] {
+		c.Object(nil, "think_times: there is no think_time that they would spread; give it")
+	}
 	if c.job.Initialise == "" {
 		c.job.Initialise = pgload.Never
 		for _, s := range c.job.Scripts {

@@ -135,6 +135,8 @@ func TestRefusals(t *testing.T) {
 		"scripts:\n- {name: a b, text: SELECT 1}":                    `script "a b": want a name`,
 		"think_time: 5ms\nrate: 7":                                   "think_time: arrivals come on a schedule",
 		"late: 1s":                                                   "they need a rate",
+		"arrivals: constant":                                         "arrivals: without a rate",
+		"think_times: constant":                                      "think_times: there is no think_time",
 		"clients: 1\nthreads: 2":                                     "threads: 2, more than the 1 clients",
 		"- a":                                                        "load.yml:1:1: want pairs such as",
 		"a: b: c":                                                    "load.yml:1:1: ",

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"plimsoll/internal/lazyregexp"
 	"plimsoll/internal/pgbench"
 	"plimsoll/internal/postgres"
 	"plimsoll/internal/workload"
@@ -162,8 +163,9 @@ func (c *config) rate(n *yaml.Node) {
 
 func (c *config) limit(n *yaml.Node) {
 	d, err := unit.ParseDuration(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil || d <= 0 || time.Duration(d) > time.Hour {
-		c.Object(n, "latency_limit: %q is no time above 0 and of an hour at most, such as 50ms", n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil || time.Duration(d) < time.Microsecond ||
+		time.Duration(d) > time.Hour {
+		c.Object(n, "latency_limit: %q is no time from a microsecond to an hour, such as 50ms", n.Value)
 		return
 	}
 	c.job.LatencyLimitMS = math.Round(time.Duration(d).Seconds()*1e6) / 1e3
@@ -222,15 +224,17 @@ func plain(name string) bool {
 	return name != "" && len(name) <= 40 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
+// shell is a command of pgbench's that runs programs: blanks and ends of lines may come between it and its backslash.
+var shell = lazyregexp.New(`(?i)\\[\s\v\\]*(?:set)?shell`)
+
 // checkText objects to what a script may not do: programs of the author's on the machine.
 func (c *config) checkText(n *yaml.Node) {
-	low := strings.ToLower(n.Value)
 	switch {
 	case n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "":
 		c.Object(n, "scripts: text: want the script itself")
 	case len(n.Value) > mostText || strings.ContainsRune(n.Value, 0):
 		c.Object(n, "scripts: text: want at most %d KiB, without NUL", mostText>>10)
-	case strings.Contains(low, `\shell`), strings.Contains(low, `\setshell`):
+	case shell.MatchString(n.Value):
 		c.Object(
 			n,
 			`scripts: text: \shell and \setshell run programs on the machine, which is refused; compute with \set`,

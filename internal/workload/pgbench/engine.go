@@ -72,13 +72,6 @@ func (Engine) Describe() workload.Description {
 	return workload.Description{Name: Name, OpenLoop: true, Latency: "service time", MinVersion: "9.6", Prefills: true}
 }
 
-const find = `p=$(command -v pgbench) || p=
-case "$(readlink -f "$p")" in */pg_wrapper) p= ;; esac
-for f in /usr/lib/postgresql/*/bin/pgbench /usr/pgsql-*/bin/pgbench /usr/local/pgsql/bin/pgbench; do
-	[ -n "$p" ] || { [ -x "$f" ] && g=$f; }
-done
-p=${p:-$g}; [ -n "$p" ] && echo "$p" && LC_ALL=C "$p" --version`
-
 // Check implements workload.Engine.
 func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
 	tool, _, err := check(ctx, host)
@@ -89,8 +82,8 @@ func check(ctx context.Context, host target.Host) (workload.Tool, int, error) {
 	fail := func(err error) (workload.Tool, int, error) {
 		return workload.Tool{}, 0, fmt.Errorf("check: pgbench on %s: %w", host.Name(), err)
 	}
-	text, exit, err := workload.Ask(ctx, host, []string{"/bin/sh", "-c", find}, ".pgbench-version", "pgbench version",
-		false)
+	text, exit, err := workload.Ask(ctx, host, []string{"/bin/sh", "-c", pgbench.FindScript}, ".pgbench-version",
+		"pgbench version", false)
 	if err != nil {
 		return fail(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 
 	"plimsoll/hist"
 	"plimsoll/internal/worker"
@@ -24,6 +25,27 @@ func Example() {
 	// Output:
 	// <nil> transactions response time 8
 	// ./Load/plimsoll pgbench-worker Load/pgbench.json
+}
+
+// Programs are refused however pgbench lets them be written, and little is refused that only looks like one.
+func TestShell(t *testing.T) {
+	for text, refused := range map[string]bool{
+		`\shell a`: true, `\SetShell x a`: true, `\ shell a`: true, "\\\tshell a": true, "\\\v\fshell a": true,
+		"\\\\\nshell a": true, "select 1 \\ \\\r\n setshell x a": true,
+		`select 'shell'`: false, `\set shell 1`: false, "\\set x \\\n 1": false,
+	} {
+		c := &config{}
+		c.Bad = &workload.ConfigError{}
+		c.checkText(&yaml.Node{Kind: yaml.ScalarNode, Value: text})
+		if got := len(c.Bad.Objections) > 0; got != refused {
+			t.Errorf("%q: refused %v, want %v", text, got, refused)
+		}
+	}
+	_, err := Engine{}.Command(workload.Spec{Name: "Load", Runtime: time.Minute,
+		Config: []byte("rate: 9\nlatency_limit: 100ns\n")})
+	if !strings.Contains(fmt.Sprint(err), `latency_limit: "100ns" is no time from a microsecond`) {
+		t.Error(err)
+	}
 }
 
 // state is what the worker prints of so many transactions of 2 ms.
