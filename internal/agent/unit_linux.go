@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -116,12 +117,8 @@ func (k keeper) mark(id string) string { return k.folder + "#" + id }
 // is lost, and what is left of it is ended.
 func (k keeper) state(id string) (State, error) {
 	for range 2 { // it may end while we look
-		data, err := os.ReadFile(filepath.Join(k.dir(id), exitFile))
-		if err == nil {
-			s := State{Known: true}
-			if json.Unmarshal(data, &s) == nil {
-				return s, nil
-			}
+		if s, ok := k.told(id); ok {
+			return s, nil
 		}
 		held, err := k.held(id)
 		switch {
@@ -133,10 +130,24 @@ func (k keeper) state(id string) (State, error) {
 			return State{Known: true, Running: true}, nil
 		}
 	}
+	losing.Lock() // of several who ask at once one writes it down
+	defer losing.Unlock()
+	if s, ok := k.told(id); ok {
+		return s, nil
+	}
 	s := State{Known: true, Exit: target.Exit{Code: -1, Lost: true}, Why: "its supervisor was killed, or the machine " +
 		"was started anew"}
 	err := endMarked(k.mark(id) + "\x00")
 	return s, errors.Join(err, k.ended(id, s))
+}
+
+var losing sync.Mutex
+
+// told is how a unit ended, where that is written down.
+func (k keeper) told(id string) (State, bool) {
+	s := State{Known: true}
+	data, err := os.ReadFile(filepath.Join(k.dir(id), exitFile))
+	return s, err == nil && json.Unmarshal(data, &s) == nil
 }
 
 // held reports whether a unit has a supervisor.
