@@ -271,25 +271,27 @@ func quoted(words ...string) string {
 	return strings.Join(list, " ")
 }
 
-// command runs a command line in the machine's shell and returns what it printed. It obeys ctx.
-func (c *connection) command(ctx context.Context, in io.Reader, line string) (string, error) {
-	s, err := c.NewSession()
-	if err != nil {
-		return "", err
-	}
-	defer s.Close() //nolint:errcheck // it has ended
-	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
-	defer stop()
+// commandLimit is how long a command of ours may take that moves the agent or removes files: more than dialLimit.
+const commandLimit = 10 * time.Minute
+
+// command runs a command line in the machine's shell and returns what it printed. It obeys ctx and the limit also where
+// the machine does not answer any more: then the connection is closed.
+func (c *connection) command(ctx context.Context, limit time.Duration, in io.Reader, line string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: logged in, but no answer within %v: see that "+
+		"ssh runs commands there at once", target.ErrNotAccessible, limit))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // its error is that of what goes on
 	var out, errs tail
-	s.Stdin, s.Stdout, s.Stderr = in, &out, &errs
-	if err := s.Run(line); err != nil {
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		if said := strings.TrimSpace(errs.text()); said != "" {
-			return "", fmt.Errorf("%s (%w)", said, err)
-		}
-		return "", err
+	s, err := c.NewSession()
+	if err == nil {
+		defer s.Close() //nolint:errcheck // it has ended
+		s.Stdin, s.Stdout, s.Stderr = in, &out, &errs
+		err = s.Run(line)
 	}
-	return out.text(), nil
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	} else if said := errs.told(); err != nil && said != "" {
+		err = fmt.Errorf("%s (%w)", said, err)
+	}
+	return out.text(), err
 }

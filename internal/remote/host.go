@@ -78,7 +78,11 @@ func (h *Host) Settle(ctx context.Context, tag string) error {
 		return err
 	}
 	h.link.spare = c // closed with the link
-	if err := h.access.install(ctx, h.link.Machine, c, tag); err != nil {
+	program, err := h.access.program(ctx, h.link.Machine, c)
+	if err == nil {
+		err = h.link.install(ctx, c, program, tag)
+	}
+	if err != nil {
 		return err
 	}
 	if h.link.Own != nil {

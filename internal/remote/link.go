@@ -46,6 +46,15 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) text() string { t.mu.Lock(); defer t.mu.Unlock(); return string(t.data) }
 
+// told is what was said of a failure, with what to do about it.
+func (t *tail) told() string {
+	said := strings.TrimSpace(t.text())
+	if strings.Contains(said, "sudo") {
+		said += ": let this user run it with sudo without a password (NOPASSWD), or give sudo: false"
+	}
+	return said
+}
+
 // link speaks with the agent of a run on a machine, and finds it again when the connection was lost.
 type link struct {
 	Machine
@@ -185,11 +194,7 @@ func (p *pipe) saidLast() string {
 	if _, ended := errors.AsType[*ssh.ExitError](err); !ended {
 		return ""
 	}
-	said := strings.TrimSpace(p.said.text())
-	if strings.Contains(said, "sudo") {
-		said += ": let this user run it with sudo without a password (NOPASSWD), or give sudo: false"
-	}
-	return said
+	return p.said.told()
 }
 
 func (p *pipe) Close() error                     { return p.connection.Close() }

@@ -509,3 +509,72 @@ func FuzzInventory(f *testing.F) {
 		}
 	})
 }
+
+// What was begun with sudo is not left behind by a clean-up that is refused sudo: it says so, and the next one, which is
+// let in, ends it.
+func TestCleanUpWithoutSudo(t *testing.T) {
+	l := sshtest.New(t, "db1")
+	sudo := filepath.Join(l.Dir, "db1.bin", "sudo")
+	if err := os.Mkdir(filepath.Dir(sudo), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	allowed := func(script string) {
+		t.Helper()
+		sshtest.Write(t, sudo, "#!/bin/sh\n"+script)
+		if err := os.Chmod(sudo, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allowed("shift 2; exec \"$@\"\n")
+	sshtest.Write(t, l.Inventory, strings.Replace(l.Text, "{address", "{sudo: true, address", 1))
+	state := filepath.Join(l.Dir, "state")
+	c, err := open(t, options(l)).Provision(t.Context(), target.Request{RunID: "one", StateDir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := c.Host("db1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := "300.55" + strconv.Itoa(os.Getpid())
+	_, err = h.Start(t.Context(), target.Command{Argv: []string{"sleep", word}})
+	if err = errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	allowed("echo 'sudo: a password is required' >&2; exit 1\n")
+	remains, err := open(t, nil).Destroy(t.Context(), state)
+	fails(t, err, `machine "db1"`, "a password is required: let this user run it with sudo without a password")
+	if n := sshtest.Alive(word); len(remains) != 1 || n != 1 {
+		t.Errorf("remains %q, and %d processes", remains, n)
+	}
+	allowed("shift 2; exec \"$@\"\n")
+	if remains, err := open(t, nil).Destroy(t.Context(), state); err != nil || len(remains) > 0 {
+		t.Errorf("%q, %v", remains, err)
+	}
+	if n := sshtest.Alive(word); n != 0 {
+		t.Errorf("%d processes live", n)
+	}
+}
+
+// A host whose shell does not answer keeps nobody waiting who does not want to.
+func TestHostHangs(t *testing.T) {
+	l := sshtest.New(t, "db1")
+	f, err := os.OpenFile(filepath.Join(l.Dir, "db1.conf"), os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = f.WriteString("ForceCommand exec sleep 30\n")
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	l.Hosts[0].Kill(t)
+	l.Hosts[0].Start(t)
+	defer l.Hosts[0].Kill(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err = open(t, options(l)).Check(ctx)
+	fails(t, err, `machine "db1"`, context.DeadlineExceeded.Error())
+	if took := time.Since(began); took > 22*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
