@@ -224,6 +224,9 @@ func query(path string, pairs ...string) string {
 	return path + "?" + v.Encode()
 }
 
+// mostAnswer bounds what an agent says of itself and its units.
+const mostAnswer = 4 << 20
+
 // ask asks the agent once. The answer's body is closed by who called.
 func (l *link) ask(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
@@ -255,7 +258,7 @@ func (l *link) ask(ctx context.Context, method, path string, body io.Reader) (*h
 	}
 	defer answer.Body.Close() //nolint:errcheck // read only
 	var f failure
-	if err := json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&f); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(&f); err != nil {
 		return nil, lost(fmt.Errorf("it answered %q", answer.Status))
 	}
 	return nil, f
@@ -295,7 +298,7 @@ func (l *link) once(ctx context.Context, method, path string, give, into any) er
 	if into == nil {
 		into = new(any)
 	}
-	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(into); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -477,6 +477,83 @@ func TestDeviceOnTheHost(t *testing.T) {
 	fails(t, err, `machine "db1"`, "device guard", "consent")
 }
 
+// A command that may write begins under the run's own claim: where that is gone, with a start of the host that nobody saw
+// or with what held it, it is taken again or the command is refused. One that waits to begin is looked at when it does.
+func TestClaimGone(t *testing.T) {
+	node, _ := devicetest.Loop(t, 8<<20)
+	l := sshtest.New(t, "db1")
+	stays := filepath.Join(l.Dir, "by-id")
+	if err := os.Symlink(node, stays); err != nil {
+		t.Fatal(err)
+	}
+	d, _, err := guard.Check(t.Context(), nil, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sshtest.Write(t, l.Inventory, strings.Replace(l.Text, "{file: 4MiB}",
+		"{id: "+stays+", consent: "+strconv.Quote(d.Identity.Phrase)+"}", 1))
+	c := provisioned(t, options(l))
+	h, err := c.Host("db1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, holder := range []string{"agent\x00unit\x00" + l.Dir, l.Dir + "/db1/plimsoll-one/agent\x00hold"} {
+		for _, name := range globs(t, "/proc/[0-9]*/cmdline") {
+			data, _ := os.ReadFile(name) // it may have ended
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && bytes.HasPrefix(data,
+				[]byte(holder)) {
+				_ = unix.Kill(pid, unix.SIGKILL) // the other one may have taken it along
+			}
+		}
+	}
+	var other *guard.Claim
+	for range 200 {
+		if other, err = guard.Take(t.Context(), nil, node, d.Identity.Phrase); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := target.Command{Argv: []string{"true"}}
+	_, err = h.Start(t.Context(), write)
+	fails(t, err, `machine "db1"`, "somebody holds it exclusively")
+	if err := other.Release(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.Start(t.Context(), write)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(t.Context()); err != nil || exit != (target.Exit{}) {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	if _, err := guard.Take(t.Context(), nil, node, d.Identity.Phrase); !guard.Has(err, guard.Busy) {
+		t.Errorf("%v: want it claimed again", err)
+	}
+	stager, _ := target.HostAs[target.Stager](h)
+	ready, err := stager.Stage(t.Context(), write)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere, _ := devicetest.Loop(t, 4<<20)
+	if err := errors.Join(os.Remove(stays), os.Symlink(elsewhere, stays)); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = ready.Release(t.Context(), time.Now())
+	fails(t, err, `machine "db1"`, "device guard", "consent")
+}
+
+func globs(t *testing.T, pattern string) []string {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
 // Objections to an inventory come all at once, with the line that they are about.
 func TestInventoryObjections(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lab.yml")
