@@ -190,8 +190,8 @@ func (p *pipe) Read(b []byte) (int, error) {
 
 // saidLast is why a session ended, where it tells.
 func (p *pipe) saidLast() string {
-	err := p.session.Wait() // it has ended, or its connection has
-	if _, ended := errors.AsType[*ssh.ExitError](err); !ended {
+	err := p.session.Wait()                                                         // it has ended, or its connection has
+	if e, ended := errors.AsType[*ssh.ExitError](err); !ended || e.Signal() != "" { // what was killed gave no reason
 		return ""
 	}
 	return p.said.told()
