@@ -190,8 +190,9 @@ func (p *pipe) Read(b []byte) (int, error) {
 
 // saidLast is why a session ended, where it tells.
 func (p *pipe) saidLast() string {
-	err := p.session.Wait()                                                         // it has ended, or its connection has
-	if e, ended := errors.AsType[*ssh.ExitError](err); !ended || e.Signal() != "" { // what was killed gave no reason
+	err := p.session.Wait()
+	// It has ended, or its connection has; what was killed gave no reason.
+	if e, ended := errors.AsType[*ssh.ExitError](err); !ended || e.Signal() != "" {
 		return ""
 	}
 	return p.said.told()

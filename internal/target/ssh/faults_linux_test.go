@@ -575,6 +575,82 @@ hosts:
 	fails(t, err, "no inventory")
 }
 
+// Each mistake is told with its line in the file, in words of the file.
+func TestInventoryMistakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		words []string
+	}{
+		"keys and kinds": {"hosts:\n  db1:\n    port: x22\n    sudo: maybe\n    disks:\n      - {fil: 1GiB}\n  db2: {adress: b}\n",
+			[]string{`line 3: "x22" where a number is wanted`, `line 4: "maybe" where true or false is wanted`,
+				`line 6: "fil" is no key here: there are id, consent, file`, `line 7: "adress" is no key here: there are address, `}},
+		"list": {"hosts:\n  - db1\n", []string{"line 2: a list where NAME: {address: ...} for each is wanted"}},
+		"twice": {"hosts:\n  db1: {address: a}\n  db1: {address: b}\n", []string{
+			`line 3: "db1" is there twice: its first line is 2`}},
+		"two documents": {"hosts: {db1: {address: a}}\n---\nhosts: {db2: {address: b}}\n", []string{"second document"}},
+		"addresses": {"hosts:\n  a: {address: 'db1:2222'}\n  b: {address: u@db1}\n  c: {jump: ','}\n  d: {jump: 'u@'}\n" +
+			"  e: {address: '-oProxyCommand=x'}\n  f: {network: 'db1:22'}\n", []string{`line 2: host "a": address "db1:2222"`,
+			`line 3: host "b": address "u@db1"`, `line 4: host "c": address ""`, `line 5: host "d": address ""`,
+			`line 6: host "e": address "-oProxyCommand=x"`, `line 7: host "f": network "db1:22"`}},
+		"files": {"hosts:\n  db1: {key: /no/key, known_hosts: /no/known}\n", []string{`line 2: host "db1": key "/no/key": there`,
+			`line 2: host "db1": known_hosts "/no/known": there`}},
+		"circle": {"ssh_config: circle\nhosts:\n  db1: {jump: one}\n", []string{`line 3: host "db1": jump: more than 16`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseInventory([]byte(c.text), nil, func(file, alias string) (settings, error) {
+				if file == "circle" {
+					return settings{"proxyjump": {map[string]string{"one": "two", "two": "one"}[alias]}}, nil
+				}
+				return settings{}, nil
+			})
+			fails(t, err, c.words...)
+			if err != nil && (strings.Contains(err.Error(), "ssh.given") || strings.Contains(err.Error(), "unmarshal")) {
+				t.Errorf("words of the program: %v", err)
+			}
+		})
+	}
+}
+
+// Jump hosts are those of the inventory or of ssh_config, with those that lead to the first of them; addresses of IPv6
+// are in brackets where a port follows; anchors and merges are YAML's.
+func TestInventoryWays(t *testing.T) {
+	const text = `hosts:
+  db1: &common {address: "[2001:db8::1]", user: u, port: 2222, jump: "x@[2001:db8::2]:23,2001:db8::3,gate:24"}
+  db2: {<<: *common, address: "2001:db8::4", jump: inner}
+  db3: {address: db3}
+`
+	t.Setenv("USER", "root")
+	v, err := parseInventory([]byte(text), nil, func(_, alias string) (settings, error) {
+		return map[string]settings{"inner": {"hostname": {"inner.net"}, "proxyjump": {"outer1,outer2"}},
+			"outer1": {"user": {"o"}, "port": {"25"}, "proxyjump": {"outer1"}}, // as of Host *
+			"outer2": {"proxyjump": {"outer1"}}, "db3": {"proxyjump": {"db3:22"}}}[alias], nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range v.machines {
+		way := m.Name
+		for _, x := range append(m.Jump, m.Hop) {
+			way += " " + x.User + "@" + net.JoinHostPort(x.Address, strconv.Itoa(x.Port))
+		}
+		got = append(got, way)
+	}
+	want := []string{"db1 x@[2001:db8::2]:23 u@[2001:db8::3]:22 u@gate:24 u@[2001:db8::1]:2222",
+		"db2 o@outer1:25 u@outer2:22 u@inner.net:22 u@[2001:db8::4]:2222", "db3 root@db3:22"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Hosts that are one machine, as they may be, need folders of their own.
+func TestOneFolder(t *testing.T) {
+	l := sshtest.New(t, "db1", "db2")
+	sshtest.Write(t, l.Inventory, strings.Replace(l.Text, l.Hosts[1].Folder, l.Hosts[0].Folder, 1))
+	_, err := open(t, options(l)).Check(t.Context())
+	fails(t, err, `machines "db1" and "db2" are one machine and have one folder there`, "give each its own")
+}
+
 // FuzzInventory: no text makes it panic.
 func FuzzInventory(f *testing.F) {
 	f.Add("hosts: {db1: {address: a, jump: 'u@b:22,c', disks: [{file: 1GiB}, {id: x, consent: y}]}}")
