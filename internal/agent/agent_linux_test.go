@@ -211,7 +211,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s %s: %d %s: want %q", method, path, status, text, want)
 		}
 	}
-	if err := end(folder, "tag", endMarked); err == nil || !strings.Contains(err.Error(), "not the folder of this run") {
+	err := end(folder, "tag", endMarked)
+	if err == nil || !strings.Contains(err.Error(), "not the folder of this run") {
 		t.Errorf("a folder without its tag: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(folder, work)); err != nil {

@@ -115,8 +115,9 @@ func (s Source) read(ctx context.Context) ([]byte, error) {
 		words := strings.Fields(s.where)
 		run := exec.CommandContext(ctx, words[0], words[1:]...)
 		var out bytes.Buffer
-		run.Stdout, run.WaitDelay = &limited{&out}, time.Second                 // what it leaves running may hold its output open
-		if err := run.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // its output may hold the secret, so it is not quoted
+		// What it leaves running may hold its output open. That may hold the secret, so it is not quoted.
+		run.Stdout, run.WaitDelay = &limited{&out}, time.Second
+		if err := run.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 			return nil, err
 		}
 		return out.Bytes(), nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -477,8 +478,9 @@ func TestDeviceOnTheHost(t *testing.T) {
 	fails(t, err, `machine "db1"`, "device guard", "consent")
 }
 
-// A command that may write begins under the run's own claim: where that is gone, with a start of the host that nobody saw
-// or with what held it, it is taken again or the command is refused. One that waits to begin is looked at when it does.
+// A command that may write begins under the run's own claim: where that is gone, with a start of the host that nobody
+// saw or with what held it, it is taken again or the command is refused. One that waits to begin is looked at when it
+// does.
 func TestClaimGone(t *testing.T) {
 	node, _ := devicetest.Loop(t, 8<<20)
 	l := sshtest.New(t, "db1")
@@ -604,7 +606,7 @@ func TestInventoryMistakes(t *testing.T) {
 				return settings{}, nil
 			})
 			fails(t, err, c.words...)
-			if err != nil && (strings.Contains(err.Error(), "ssh.given") || strings.Contains(err.Error(), "unmarshal")) {
+			if text := fmt.Sprint(err); strings.Contains(text, "ssh.given") || strings.Contains(text, "unmarshal") {
 				t.Errorf("words of the program: %v", err)
 			}
 		})
@@ -663,8 +665,8 @@ func FuzzInventory(f *testing.F) {
 	})
 }
 
-// What was begun with sudo is not left behind by a clean-up that is refused sudo: it says so, and the next one, which is
-// let in, ends it.
+// What was begun with sudo is not left behind by a clean-up that is refused sudo: it says so, and the next one, which
+// is let in, ends it.
 func TestCleanUpWithoutSudo(t *testing.T) {
 	l := sshtest.New(t, "db1")
 	sudo := filepath.Join(l.Dir, "db1.bin", "sudo")

@@ -194,16 +194,20 @@ func plainly(text string) string {
 		for i := range reflect.TypeOf(of).NumField() {
 			keys = append(keys, reflect.TypeOf(of).Field(i).Tag.Get("yaml"))
 		}
-		return strings.Replace(text, m[0], fmt.Sprintf("%q is no key here: there are %s", m[1], strings.Join(keys, ", ")), 1)
+		no := fmt.Sprintf("%q is no key here: there are %s", m[1], strings.Join(keys, ", "))
+		return strings.Replace(text, m[0], no, 1)
 	}
 	if m := wrongKind.FindStringSubmatch(text); m != nil {
 		is := map[string]string{"seq": "a list", "map": "keys with values"}[m[1]]
 		want := map[string]string{"int": "a number", "bool": "true or false", "string": "a text",
-			"ssh.given": "ssh_config:, same_machine: and hosts:", "map[string]ssh.givenHost": "NAME: {address: ...} for each",
-			"ssh.givenHost": "keys of a host: {address: ...}", "[]ssh.givenDisk": "a list of disks",
-			"ssh.givenDisk":     "a disk: {id: ..., consent: ...} or {file: SIZE}",
-			"map[string]string": "keys with texts: {kind: ..., address: ...}"}[m[3]]
-		return strings.Replace(text, m[0], fmt.Sprintf("%s where %s is wanted", cmp.Or(is, strconv.Quote(m[2])), want), 1)
+			"ssh.given":                "ssh_config:, same_machine: and hosts:",
+			"map[string]ssh.givenHost": "NAME: {address: ...} for each",
+			"ssh.givenHost":            "keys of a host: {address: ...}",
+			"[]ssh.givenDisk":          "a list of disks",
+			"ssh.givenDisk":            "a disk: {id: ..., consent: ...} or {file: SIZE}",
+			"map[string]string":        "keys with texts: {kind: ..., address: ...}"}[m[3]]
+		no := fmt.Sprintf("%s where %s is wanted", cmp.Or(is, strconv.Quote(m[2])), want)
+		return strings.Replace(text, m[0], no, 1)
 	}
 	return text
 }
