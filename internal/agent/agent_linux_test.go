@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/target"
 )
@@ -126,6 +131,66 @@ func TestEndLostWithThePower(t *testing.T) {
 	}
 }
 
+// A unit whose supervisor was killed is lost to all who ask at the same moment, and none of them meets an error.
+func TestLostUnitToldToAll(t *testing.T) {
+	folder := t.TempDir()
+	ask := talk(t, folder)
+	k := keeper{folder: folder}
+	for round := range 5 {
+		id := fmt.Sprint("lost-", round)
+		start := Start{Command: target.Command{Argv: []string{"sleep", "300"}}}
+		if status, text := ask("POST", "/unit/"+id, start); status != http.StatusOK {
+			t.Fatalf("%d: %s", status, text)
+		}
+		pid, err := os.ReadFile(filepath.Join(k.dir(id), beganFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		number, err := strconv.Atoi(string(pid))
+		if err == nil {
+			err = unix.Kill(number, unix.SIGKILL)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for held := true; held && err == nil; {
+			held, err = k.held(id)
+		}
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				if s, err := k.state(id); err != nil || !s.Exit.Lost {
+					t.Errorf("%+v, %v", s, err)
+				}
+			})
+		}
+		group.Wait()
+	}
+}
+
+// A folder whose processes are still there keeps the program that ends them, so that the end can be asked for again.
+func TestEndAgain(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{TagFile: "tag", Program: "the program"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stays := errors.New("processes [7] are still there")
+	if err := end(folder, "tag", func(string) error { return stays }); !errors.Is(err, stays) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, Program)); err != nil {
+		t.Errorf("what ends them is gone: %v", err)
+	}
+	if err := end(folder, "tag", endMarked); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder: %v", err)
+	}
+}
+
 // What is asked wrongly is refused with words, and leads nowhere.
 func TestRefusals(t *testing.T) {
 	folder := t.TempDir()
@@ -146,7 +211,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s %s: %d %s: want %q", method, path, status, text, want)
 		}
 	}
-	if err := end(folder, "tag"); err == nil || !strings.Contains(err.Error(), "not the folder of this run") {
+	err := end(folder, "tag", endMarked)
+	if err == nil || !strings.Contains(err.Error(), "not the folder of this run") {
 		t.Errorf("a folder without its tag: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(folder, work)); err != nil {

@@ -116,7 +116,7 @@ func launchTold() error {
 // released waits until a unit that is ready may begin, and begins it. It returns the process and when that began; how
 // the unit ended, if it never does; or why it cannot.
 func (k keeper) released(id string, command *exec.Cmd, told <-chan os.Signal, lease func() bool,
-	limit time.Duration) (process *os.Process, began int64, ended *State, err error) {
+	start Start) (process *os.Process, began int64, ended *State, err error) {
 	if _, err := exec.LookPath(command.Path); err != nil {
 		return nil, 0, nil, err
 	}
@@ -141,9 +141,13 @@ func (k keeper) released(id string, command *exec.Cmd, told <-chan os.Signal, le
 			}
 		case <-time.After(time.Second):
 			if lease() {
-				return drop(silence(limit))
+				return drop(silence(start.Lease))
 			}
 			continue
+		}
+		if err := start.recheck(); err != nil { // it may have waited for minutes
+			_, _, _, _ = drop("")
+			return nil, 0, nil, err
 		}
 		text, _ := os.Readlink(filepath.Join(k.dir(id), releaseLink))
 		at, _ := strconv.ParseInt(text, 10, 64) // what cannot be read is past

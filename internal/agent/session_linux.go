@@ -37,7 +37,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	case args[0] == "session" && len(args) == 2:
 		return session(args[1], in, out)
 	case args[0] == "end" && len(args) == 3:
-		return end(args[1], args[2])
+		return end(args[1], args[2], endMarked)
 	case args[0] == "unit" && len(args) == 3:
 		return supervise(args[1], args[2], in)
 	case args[0] == "launch" && len(args) == 1:
@@ -49,17 +49,20 @@ func run(args []string, in io.Reader, out io.Writer) error {
 }
 
 // end ends all that a run has started from a folder, and removes the folder.
-func end(folder, tag string) error {
+func end(folder, tag string, kill func(mark string) error) error {
 	have, err := os.ReadFile(filepath.Join(folder, TagFile))
 	if err != nil || tag == "" || string(have) != tag {
 		return fmt.Errorf("%s: it is not the folder of this run: its tag is another", folder)
 	}
-	// Until the program is gone somebody may begin a unit; then nobody can.
-	if err := os.Remove(filepath.Join(folder, Program)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := endMarked(folder + "#"); err != nil {
-		return err
+	// Until the program is gone somebody may begin a unit; and it stays until none lives, since a clean-up that finds
+	// no program ends nothing.
+	for range 2 {
+		if err := kill(folder + "#"); err != nil {
+			return err
+		}
+		if err := os.Remove(filepath.Join(folder, Program)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	// The tag goes last, so that a clean-up which was cut short can be done again.
 	for _, name := range []string{work, units, leaseFile, ""} {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -116,12 +117,8 @@ func (k keeper) mark(id string) string { return k.folder + "#" + id }
 // is lost, and what is left of it is ended.
 func (k keeper) state(id string) (State, error) {
 	for range 2 { // it may end while we look
-		data, err := os.ReadFile(filepath.Join(k.dir(id), exitFile))
-		if err == nil {
-			s := State{Known: true}
-			if json.Unmarshal(data, &s) == nil {
-				return s, nil
-			}
+		if s, ok := k.told(id); ok {
+			return s, nil
 		}
 		held, err := k.held(id)
 		switch {
@@ -133,10 +130,24 @@ func (k keeper) state(id string) (State, error) {
 			return State{Known: true, Running: true}, nil
 		}
 	}
+	losing.Lock() // of several who ask at once one writes it down
+	defer losing.Unlock()
+	if s, ok := k.told(id); ok {
+		return s, nil
+	}
 	s := State{Known: true, Exit: target.Exit{Code: -1, Lost: true}, Why: "its supervisor was killed, or the machine " +
 		"was started anew"}
 	err := endMarked(k.mark(id) + "\x00")
 	return s, errors.Join(err, k.ended(id, s))
+}
+
+var losing sync.Mutex
+
+// told is how a unit ended, where that is written down.
+func (k keeper) told(id string) (State, bool) {
+	s := State{Known: true}
+	data, err := os.ReadFile(filepath.Join(k.dir(id), exitFile))
+	return s, err == nil && json.Unmarshal(data, &s) == nil
 }
 
 // held reports whether a unit has a supervisor.
@@ -444,7 +455,7 @@ func (k keeper) begin(id string, s Start, told <-chan os.Signal, lease func() bo
 	ended *State, err error) {
 	command, err := k.prepare(id, s)
 	if err == nil && s.Held {
-		return k.released(id, command, told, lease, s.Lease)
+		return k.released(id, command, told, lease, s)
 	}
 	if err == nil {
 		err = command.Start()
@@ -486,12 +497,8 @@ func (k keeper) prepare(id string, s Start) (*exec.Cmd, error) {
 	if len(c.Argv) == 0 {
 		return nil, fmt.Errorf("command %q is empty", c.Label)
 	}
-	if !c.ReadOnly {
-		for _, d := range s.Disks {
-			if err := recheck(d); err != nil {
-				return nil, err
-			}
-		}
+	if err := s.recheck(); err != nil {
+		return nil, err
 	}
 	dir := filepath.Join(k.folder, work)
 	root, err := os.OpenRoot(dir)
@@ -545,19 +552,27 @@ func become(command *exec.Cmd, name, folder string) (home string, err error) {
 	return u.HomeDir, errors.Join(os.Chmod(folder, 0o711), os.Chmod(filepath.Join(folder, work), 0o777|fs.ModeSticky))
 }
 
-// recheck looks at a device that is about to be written to: it is the one that the consent is for, and in use by nobody
-// but the run.
-func recheck(d Disk) error {
-	ctx := context.Background()
-	c, err := guard.OpenRead(ctx, nil, d.Path)
-	if err != nil {
-		return err
+// recheck looks at the devices that are about to be written to: each is the one that the consent is for, and in use by
+// nobody but the run.
+func (s Start) recheck() error {
+	if s.Command.ReadOnly {
+		return nil
 	}
-	defer c.Release() //nolint:errcheck // read only
-	if no := guard.Consent(c.Device(), d.Consent); no != nil {
-		return &guard.Refusal{Path: d.Path, Objections: []guard.Objection{*no}}
+	for _, d := range s.Disks {
+		c, err := guard.OpenRead(context.Background(), nil, d.Path)
+		if err != nil {
+			return err
+		}
+		if no := guard.Consent(c.Device(), d.Consent); no != nil {
+			err = &guard.Refusal{Path: d.Path, Objections: []guard.Objection{*no}}
+		} else {
+			err = c.Recheck(context.Background())
+		}
+		if err = errors.Join(err, c.Release()); err != nil {
+			return err
+		}
 	}
-	return c.Recheck(ctx)
+	return nil
 }
 
 // local refuses names that are not below the working folder.

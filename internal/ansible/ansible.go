@@ -302,12 +302,15 @@ func lastOf(name string) string {
 
 // follow reads what the callback says until it ends.
 func (p Play) follow(r io.Reader) (recap []Recap, failures []Failure) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return recap, failures // what is left was cut off with Ansible
+		}
 		var e event
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue // cut off with Ansible
+		if json.Unmarshal(line, &e) != nil {
+			continue
 		}
 		switch e.Kind {
 		case "task":
@@ -327,7 +330,6 @@ func (p Play) follow(r io.Reader) (recap []Recap, failures []Failure) {
 			recap = append(recap, e.Recap)
 		}
 	}
-	return recap, failures
 }
 
 // write writes the inventory, the variables and the configuration of SSH, and begins to pass connections on.

@@ -67,6 +67,25 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestLongLine: what comes after a long line is read, as what a loop of thousands fails with may be one; Ansible would
+// wait for ever for somebody to read.
+func TestLongLine(t *testing.T) {
+	p := Play{}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = w.WriteString(`{"kind":"task","task":"` + strings.Repeat("x", 3<<20) + "\"}\n")
+		_, _ = w.WriteString(`{"kind":"recap","host":"a","ok":1}` + "\n")
+		_ = w.Close()
+	}()
+	recap, _ := p.follow(r)
+	if len(recap) != 1 || recap[0].OK != 1 {
+		t.Errorf("recap %v", recap)
+	}
+}
+
 // TestStop: when the run stops, so do Ansible and what it has started on the host.
 func TestStop(t *testing.T) {
 	needs.Ansible(t)

@@ -26,7 +26,7 @@ class CallbackModule(CallbackBase):
         said = [str(r.get(k) or '') for k in ('msg', 'stderr', 'stdout')]
         if 'results' in r:  # of a loop
             said += [str(i.get('msg') or '') for i in r['results'] if isinstance(i, dict) and i.get('failed')]
-        text = '; '.join(s.strip()[-700:] for s in said if s.strip())
+        text = '; '.join(s.strip()[-700:] for s in said if s.strip())[:4000]
         self._say(kind, host=result._host.get_name(), task=result._task.get_name(), text=text, **more)
 
     def v2_playbook_on_task_start(self, task, is_conditional):

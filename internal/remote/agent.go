@@ -76,6 +76,10 @@ func (a Access) Inspect(ctx context.Context, m Machine) (s Seen, err error) {
 	l := newLink(m, a.Clock, 0)
 	l.spare = c
 	defer c.Close() //nolint:errcheck // only looked at
+	program, err := a.program(ctx, m, c)
+	if err != nil {
+		return s, err
+	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialLimit)
 		defer cancel()
@@ -87,7 +91,7 @@ func (a Access) Inspect(ctx context.Context, m Machine) (s Seen, err error) {
 		}
 		err = errors.Join(err, removed)
 	}()
-	if err := a.install(ctx, m, c, m.Folder); err != nil {
+	if err := m.install(ctx, c, program, m.Folder); err != nil {
 		return s, err
 	}
 	if err := l.once(ctx, "POST", "/look", agent.Looking{Disks: m.devices()}, &s.Look); err != nil {
@@ -111,34 +115,35 @@ func (m Machine) devices() (list []agent.Disk) {
 	return list
 }
 
-// install makes a run's folder on a host and puts the agent there. The folder must not be there.
-func (a Access) install(ctx context.Context, m Machine, c *connection, tag string) error {
-	fail := func(err error) error {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
+// program opens the agent for a host; nil for one that has it.
+func (a Access) program(ctx context.Context, m Machine, c *connection) (io.ReadCloser, error) {
+	if m.Agent != "" {
+		return nil, nil
+	}
+	kind, err := c.command(ctx, dialLimit, nil, "uname -sm")
+	var program io.ReadCloser
+	if err == nil {
+		program, err = a.agent(strings.TrimSpace(kind))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("machine %q: %s: %w", m.Name, m.Folder, err)
+	}
+	return program, nil
+}
+
+// install makes a run's folder on a host and puts the agent there. The folder must not be there. It closes the program.
+func (m Machine) install(ctx context.Context, c *connection, program io.ReadCloser, tag string) (err error) {
+	// A machine that has the agent is the run's, so is the folder, which is there again after a power cycle.
+	script, words := `mkdir -p -- "${1%/*}"; umask 077; mkdir -p -- "$1" && printf %s "$2" >"$1/tag" && `+
+		`ln -sf -- "$3" "$1/agent"`, []string{m.Folder, tag, m.Agent}
+	if program != nil {
+		defer program.Close() //nolint:errcheck // read only
+		script = `umask 077; mkdir -- "$1" && printf %s "$2" >"$1/tag" && cat >"$1/part" && chmod 700 "$1/part" && ` +
+			`mv "$1/part" "$1/agent"`
+	}
+	_, err = c.command(ctx, commandLimit, program, quoted(append([]string{"sh", "-c", script, "sh"}, words...)...))
+	if err != nil {
 		return fmt.Errorf("machine %q: %s: %w", m.Name, m.Folder, err)
-	}
-	if m.Agent != "" { // the machine is the run's, so is the folder, which is there again after a power cycle
-		const script = `mkdir -p -- "${1%/*}"; umask 077; mkdir -p -- "$1" && printf %s "$2" >"$1/tag" && ln -sf -- "$3" "$1/agent"`
-		if _, err := c.command(ctx, nil, quoted("sh", "-c", script, "sh", m.Folder, tag, m.Agent)); err != nil {
-			return fail(err)
-		}
-		return nil
-	}
-	kind, err := c.command(ctx, nil, "uname -sm")
-	if err != nil {
-		return fail(err)
-	}
-	program, err := a.agent(strings.TrimSpace(kind))
-	if err != nil {
-		return fail(err)
-	}
-	defer program.Close() //nolint:errcheck // read only
-	const script = `umask 077; mkdir -- "$1" && printf %s "$2" >"$1/tag" && cat >"$1/part" && chmod 700 "$1/part" && ` +
-		`mv "$1/part" "$1/agent"`
-	if _, err := c.command(ctx, program, quoted("sh", "-c", script, "sh", m.Folder, tag)); err != nil {
-		return fail(err)
 	}
 	return nil
 }
@@ -179,20 +184,22 @@ func (m Machine) Remove(ctx context.Context, tag string) error {
 	return errors.Join(m.remove(ctx, c, tag), c.Close())
 }
 
-// remove ends all of a run on a host and removes its folder, if it has the run's tag. No folder is fine.
+// remove ends all of a run on a host and removes its folder, if it has the run's tag. No folder is fine. What was begun
+// as root is ended as root or not at all: who may not see those processes would find none, and remove what ends them.
 func (m Machine) remove(ctx context.Context, c *connection, tag string) error {
 	const script = `f=$1 t=$2; shift 2
 [ -e "$f" ] || exit 0
 [ "$(cat "$f/tag")" = "$t" ] || { rmdir "$f" 2>/dev/null && exit 0; echo "$f is not of this run" >&2; exit 3; }
+[ -e "$f/units" ] || exec rm -rf -- "$f"
 [ -e "$f/agent" ] || exec "$@" rm -rf -- "$f"
-"$@" "$f/agent" end "$f" "$t" 2>/dev/null || [ ! -e "$f" ] || "$f/agent" end "$f" "$t"`
+"$@" "$f/agent" end "$f" "$t" || [ ! -e "$f" ]`
 	words := []string{"sh", "-c", script, "sh", m.Folder, tag}
 	if m.Sudo {
 		words = append(words, "sudo", "-n", "--")
 	} else {
 		words = append(words, "env")
 	}
-	if _, err := c.command(ctx, nil, quoted(words...)); err != nil {
+	if _, err := c.command(ctx, commandLimit, nil, quoted(words...)); err != nil {
 		return fmt.Errorf("machine %q: %s: %w", m.Name, m.Folder, err)
 	}
 	return nil

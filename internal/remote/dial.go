@@ -29,8 +29,11 @@ type refused struct{ error }
 
 func (r refused) Unwrap() error { return r.error }
 
-// dialLimit bounds every step on the way to a machine.
-const dialLimit = 15 * time.Second
+// dialLimit bounds every step on the way to a machine, and agentLimit what an ssh-agent takes to tell its keys.
+const (
+	dialLimit  = 15 * time.Second
+	agentLimit = 3 * time.Second
+)
 
 // connection is an open connection to a machine, with those that it goes through.
 type connection struct {
@@ -145,10 +148,11 @@ func (x Hop) try(ctx context.Context, connect dialer, at string) (*ssh.Client, e
 
 // login does the handshake over a connection.
 func (x Hop) login(ctx context.Context, conn net.Conn, at string) (*ssh.Client, error) {
-	keys, done, err := x.signers(ctx)
+	keys, unread, done := x.signers(ctx)
 	defer done()
-	if err != nil {
-		return nil, refused{err}
+	if len(keys) == 0 {
+		return nil, refused{errors.Join(unread, errors.New("there is no key to log in with: give key: FILE, or start an "+
+			"ssh-agent"))}
 	}
 	check, algorithms, err := x.hostKeys(at)
 	if err != nil {
@@ -161,20 +165,29 @@ func (x Hop) login(ctx context.Context, conn net.Conn, at string) (*ssh.Client, 
 		if r, ok := errors.AsType[refused](err); ok {
 			return nil, r
 		}
-		if strings.Contains(err.Error(), "unable to authenticate") {
-			return nil, refused{
-				fmt.Errorf("%s: user %q is not let in by any of %d keys (%s): put the public key into "+
-					"its ~/.ssh/authorized_keys there, or give another key", at, x.User, len(keys), strings.Join(
-					x.Keys, ", ")),
+		if strings.Contains(err.Error(), "unable to authenticate") || tooMany(err) {
+			no := fmt.Errorf("%s: user %q is not let in by any of %d keys (%s): put the public key into its "+
+				"~/.ssh/authorized_keys there, or give another key", at, x.User, len(keys), strings.Join(x.Keys, ", "))
+			if tooMany(err) {
+				no = fmt.Errorf("%s: user %q: it hung up before the last of %d keys (%s and those of the ssh-agent): give "+
+					"the right one as key:, which is tried first, or raise its MaxAuthTries", at, x.User, len(keys),
+					strings.Join(x.Keys, ", "))
 			}
+			return nil, refused{errors.Join(no, unread)}
 		}
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// signers are the keys to log in with: those of files, and those of a running ssh-agent.
-func (x Hop) signers(ctx context.Context) (list []ssh.Signer, done func(), err error) {
+// tooMany reports whether a server does not want to see more keys.
+func tooMany(err error) bool {
+	return strings.Contains(err.Error(), "Too many authentication failures")
+}
+
+// signers are the keys to log in with: those of files, and those of a running ssh-agent. unread says which files are
+// none, and why. The agent signs until ctx is over or done is called.
+func (x Hop) signers(ctx context.Context) (list []ssh.Signer, unread error, done func()) {
 	done = func() {}
 	var objections []error
 	for _, name := range x.Keys {
@@ -201,17 +214,16 @@ func (x Hop) signers(ctx context.Context) (list []ssh.Signer, done func(), err e
 	}
 	if socket := os.Getenv("SSH_AUTH_SOCK"); socket != "" {
 		if conn, err := net.Dial("unix", socket); err == nil {
-			done = func() { _ = conn.Close() }
+			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			done = func() { _, _ = stop(), conn.Close() }
+			hangs := time.AfterFunc(agentLimit, func() { _ = conn.Close() })
 			if more, err := sshagent.NewClient(conn).Signers(); err == nil {
 				list = append(list, more...)
 			}
+			hangs.Stop()
 		}
 	}
-	if len(list) > 0 {
-		return list, done, nil
-	}
-	return nil, done, errors.Join(append(objections,
-		errors.New("there is no key to log in with: give key: FILE, or start an ssh-agent"))...)
+	return list, errors.Join(objections...), done
 }
 
 // hostKeys checks the keys of machines against known_hosts, and says which kinds of keys it has of this one.
@@ -271,25 +283,27 @@ func quoted(words ...string) string {
 	return strings.Join(list, " ")
 }
 
-// command runs a command line in the machine's shell and returns what it printed. It obeys ctx.
-func (c *connection) command(ctx context.Context, in io.Reader, line string) (string, error) {
-	s, err := c.NewSession()
-	if err != nil {
-		return "", err
-	}
-	defer s.Close() //nolint:errcheck // it has ended
-	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
-	defer stop()
+// commandLimit is how long a command of ours may take that moves the agent or removes files: more than dialLimit.
+const commandLimit = 10 * time.Minute
+
+// command runs a command line in the machine's shell and returns what it printed. It obeys ctx and the limit also where
+// the machine does not answer any more: then the connection is closed.
+func (c *connection) command(ctx context.Context, limit time.Duration, in io.Reader, line string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: logged in, but no answer within %v: see that "+
+		"ssh runs commands there at once", target.ErrNotAccessible, limit))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // its error is that of what goes on
 	var out, errs tail
-	s.Stdin, s.Stdout, s.Stderr = in, &out, &errs
-	if err := s.Run(line); err != nil {
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		if said := strings.TrimSpace(errs.text()); said != "" {
-			return "", fmt.Errorf("%s (%w)", said, err)
-		}
-		return "", err
+	s, err := c.NewSession()
+	if err == nil {
+		defer s.Close() //nolint:errcheck // it has ended
+		s.Stdin, s.Stdout, s.Stderr = in, &out, &errs
+		err = s.Run(line)
 	}
-	return out.text(), nil
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	} else if said := errs.told(); err != nil && said != "" {
+		err = fmt.Errorf("%s (%w)", said, err)
+	}
+	return out.text(), err
 }

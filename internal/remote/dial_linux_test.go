@@ -1,12 +1,18 @@
 package remote_test
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh/agent"
 
 	"plimsoll/internal/remote"
 	"plimsoll/internal/target/sshtest"
@@ -66,5 +72,58 @@ func TestServerHangsUp(t *testing.T) {
 			t.Error(err)
 		}
 		group.Wait()
+	}
+}
+
+// What is wrong with the keys is said, also where a running ssh-agent has others; one that hangs is not waited for.
+func TestKeys(t *testing.T) {
+	l := sshtest.New(t, "one")
+	m := remote.Machine{Name: "one", Folder: l.Hosts[0].Folder + "/none", Hop: remote.Hop{Address: l.Hosts[0].Address,
+		Port: l.Hosts[0].Port, User: me(t), Keys: []string{l.Dir + "/no-such-key"},
+		KnownHosts: []string{l.Dir + "/known_hosts"}}}
+	right := m
+	right.Keys = []string{l.Dir + "/key"}
+	serve := func(work func(net.Conn)) {
+		door, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var group sync.WaitGroup
+		group.Go(func() {
+			for c, err := door.Accept(); err == nil; c, err = door.Accept() {
+				group.Go(func() { work(c); _ = c.Close() })
+			}
+		})
+		t.Cleanup(func() { _ = door.Close(); group.Wait() })
+		t.Setenv("SSH_AUTH_SOCK", door.Addr().String())
+	}
+	ring := agent.NewKeyring()
+	add := func() {
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		if err == nil {
+			err = ring.Add(agent.AddedKey{PrivateKey: key})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add()
+	serve(func(c net.Conn) { _ = agent.ServeAgent(ring, c) })
+	for _, words := range [][]string{{"is not let in by any of 1 keys", "no-such-key: no such file"},
+		{"it hung up before the last of 9 keys", "MaxAuthTries", "no-such-key: no such file"}} {
+		err := m.Remove(t.Context(), "tag")
+		for _, w := range words {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%v: want %q", err, w)
+			}
+		}
+		for range 8 {
+			add()
+		}
+	}
+	serve(func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	began := time.Now()
+	if err := right.Remove(t.Context(), "tag"); err != nil || time.Since(began) > 10*time.Second {
+		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 }

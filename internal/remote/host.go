@@ -49,6 +49,8 @@ type Host struct {
 	link   *link
 	node   int
 	disks  []target.Disk
+
+	claiming sync.Mutex
 }
 
 // NewHost is a machine whose Folder is the run's. It opens no connection.
@@ -78,7 +80,11 @@ func (h *Host) Settle(ctx context.Context, tag string) error {
 		return err
 	}
 	h.link.spare = c // closed with the link
-	if err := h.access.install(ctx, h.link.Machine, c, tag); err != nil {
+	program, err := h.access.program(ctx, h.link.Machine, c)
+	if err == nil {
+		err = h.link.install(ctx, c, program, tag)
+	}
+	if err != nil {
 		return err
 	}
 	if h.link.Own != nil {
@@ -106,11 +112,14 @@ func (h *Host) Settle(ctx context.Context, tag string) error {
 	return h.claim(ctx, devices)
 }
 
-// Claim takes the exclusive claim on the devices again, once a host is back that was off. The guard looks at them anew.
+// Claim takes the exclusive claim on the devices again where it is gone, as it is once a host is back that was off, or
+// when what held it was killed. The guard looks at them anew.
 func (h *Host) Claim(ctx context.Context) error {
 	if h.link.Own != nil || len(h.link.devices()) == 0 {
 		return nil
 	}
+	h.claiming.Lock()
+	defer h.claiming.Unlock()
 	if s, err := h.ServiceState(ctx, guardService); err != nil || s.Running {
 		return err
 	}
@@ -234,9 +243,11 @@ func (h *Host) begin(ctx context.Context, c target.Command, held bool) (*process
 	}
 	p := &process{host: h, id: "command-" + strings.ToLower(rand.Text()), done: make(chan struct{}, 1)}
 	var s agent.State
-	start := h.start(c)
+	start, err := h.start(ctx, c)
 	start.Held = held
-	err := h.link.call(ctx, "POST", "/unit/"+p.id, start, &s)
+	if err == nil {
+		err = h.link.call(ctx, "POST", "/unit/"+p.id, start, &s)
+	}
 	if err == nil && s.Failed != "" {
 		err = errors.New(s.Failed)
 	}
@@ -298,12 +309,15 @@ func (h *Host) ReadClock(ctx context.Context) (target.ClockReading, error) {
 	return h.link.reading(), nil
 }
 
-func (h *Host) start(c target.Command) agent.Start {
+// start is what the agent is asked. The devices that a command may write to are claimed when it begins, whatever has
+// become of the host since the run took them.
+func (h *Host) start(ctx context.Context, c target.Command) (agent.Start, error) {
 	s := agent.Start{Command: c, Lease: h.access.Lease}
-	if !c.ReadOnly {
-		s.Disks = h.link.devices()
+	if c.ReadOnly {
+		return s, nil
 	}
-	return s
+	s.Disks = h.link.devices()
+	return s, h.Claim(ctx)
 }
 
 // StartService implements target.ServiceKeeper.
@@ -313,9 +327,13 @@ func (h *Host) StartService(ctx context.Context, v target.Service) error {
 	if err == nil && v.Name == "" {
 		err = errors.New("a service needs a name")
 	}
+	var start agent.Start
+	if err == nil {
+		start, err = h.start(ctx, v.Command)
+	}
 	if err == nil {
 		path := query("/service/"+servicePath(v.Name), "nonce", strings.ToLower(rand.Text()))
-		err = h.link.call(ctx, "POST", path, h.start(v.Command), &s)
+		err = h.link.call(ctx, "POST", path, start, &s)
 	}
 	if err == nil && s.Failed != "" {
 		err = errors.New(s.Failed)

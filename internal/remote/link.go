@@ -46,6 +46,15 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) text() string { t.mu.Lock(); defer t.mu.Unlock(); return string(t.data) }
 
+// told is what was said of a failure, with what to do about it.
+func (t *tail) told() string {
+	said := strings.TrimSpace(t.text())
+	if strings.Contains(said, "sudo") {
+		said += ": let this user run it with sudo without a password (NOPASSWD), or give sudo: false"
+	}
+	return said
+}
+
 // link speaks with the agent of a run on a machine, and finds it again when the connection was lost.
 type link struct {
 	Machine
@@ -181,15 +190,12 @@ func (p *pipe) Read(b []byte) (int, error) {
 
 // saidLast is why a session ended, where it tells.
 func (p *pipe) saidLast() string {
-	err := p.session.Wait() // it has ended, or its connection has
-	if _, ended := errors.AsType[*ssh.ExitError](err); !ended {
+	err := p.session.Wait()
+	// It has ended, or its connection has; what was killed gave no reason.
+	if e, ended := errors.AsType[*ssh.ExitError](err); !ended || e.Signal() != "" {
 		return ""
 	}
-	said := strings.TrimSpace(p.said.text())
-	if strings.Contains(said, "sudo") {
-		said += ": let this user run it with sudo without a password (NOPASSWD), or give sudo: false"
-	}
-	return said
+	return p.said.told()
 }
 
 func (p *pipe) Close() error                     { return p.connection.Close() }
@@ -218,6 +224,9 @@ func query(path string, pairs ...string) string {
 	}
 	return path + "?" + v.Encode()
 }
+
+// mostAnswer bounds what an agent says of itself and its units.
+const mostAnswer = 4 << 20
 
 // ask asks the agent once. The answer's body is closed by who called.
 func (l *link) ask(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
@@ -250,7 +259,7 @@ func (l *link) ask(ctx context.Context, method, path string, body io.Reader) (*h
 	}
 	defer answer.Body.Close() //nolint:errcheck // read only
 	var f failure
-	if err := json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&f); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(&f); err != nil {
 		return nil, lost(fmt.Errorf("it answered %q", answer.Status))
 	}
 	return nil, f
@@ -290,7 +299,7 @@ func (l *link) once(ctx context.Context, method, path string, give, into any) er
 	if into == nil {
 		into = new(any)
 	}
-	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(into); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

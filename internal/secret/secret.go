@@ -15,7 +15,9 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"time"
 )
 
 // longest bounds a value, so that a wrong file is noticed.
@@ -43,6 +45,9 @@ func ParseSource(text string) (Source, error) {
 	}
 	if where = strings.TrimSpace(where); where == "" {
 		return Source{}, fmt.Errorf("%s: it names nothing: %s", kind, forms)
+	}
+	if abs, err := filepath.Abs(where); err == nil && kind == file { // a clean-up may run elsewhere
+		where = abs
 	}
 	return Source{kind, where}, nil
 }
@@ -110,8 +115,9 @@ func (s Source) read(ctx context.Context) ([]byte, error) {
 		words := strings.Fields(s.where)
 		run := exec.CommandContext(ctx, words[0], words[1:]...)
 		var out bytes.Buffer
-		run.Stdout = &limited{&out}
-		if err := run.Run(); err != nil { // its output may hold the secret, so it is not quoted
+		// What it leaves running may hold its output open. That may hold the secret, so it is not quoted.
+		run.Stdout, run.WaitDelay = &limited{&out}, time.Second
+		if err := run.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 			return nil, err
 		}
 		return out.Bytes(), nil

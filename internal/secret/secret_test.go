@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -55,6 +56,35 @@ func TestSources(t *testing.T) {
 		if err := again.UnmarshalText(text); err != nil || again != s.Source() {
 			t.Errorf("%s: read back as %s, %v", source, again, err)
 		}
+	}
+}
+
+// A file is found again by a process that runs elsewhere, as a clean-up may.
+func TestElsewhere(t *testing.T) {
+	name := write(t, value, 0o600)
+	t.Chdir(filepath.Dir(name))
+	from, err := secret.ParseSource("file:" + filepath.Base(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := from.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if s := read(t, string(text)); s.Reveal() != value {
+		t.Errorf("%q from %s", s.Reveal(), s)
+	}
+}
+
+// A program that leaves something running, as password managers leave their agents, is not waited for longer than it
+// runs itself.
+func TestLeavesAgent(t *testing.T) {
+	script := write(t, "#!/bin/sh\necho "+value+"\nsleep 5 &\n", 0o700)
+	began := time.Now()
+	s := read(t, "command:sh "+script)
+	if took := time.Since(began); s.Reveal() != value || took > 4*time.Second {
+		t.Errorf("%q after %v", s.Reveal(), took)
 	}
 }
 

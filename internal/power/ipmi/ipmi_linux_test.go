@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,29 @@ func TestBadNetwork(t *testing.T) {
 				t.Errorf("%s, %v", state, err)
 			}
 		})
+	}
+}
+
+// A BMC that refuses a cipher suite late, so often as it was asked, is not taken to refuse the next one.
+func TestLateRefusal(t *testing.T) {
+	b := bmctest.New(t)
+	var held []byte
+	port := relay(t, b.Port, func(answer bool, _ int, p []byte) []byte {
+		if !answer {
+			return p
+		}
+		switch {
+		case p[5] == openAnswer && held == nil: // to suite 17, as one has it that knows only 3
+			p = slices.Concat(p[:14], []byte{8, 0, p[16], 0x11, 0, 0}, p[20:24])
+			held = p
+		case p[5] == openAnswer: // that the first refusal comes again before this one
+			p, held = held, p
+		}
+		return p
+	})
+	c := powertest.Open(t, Kind{}, powertest.With(b.Options(t), "port", fmt.Sprint(port), "timeout", "10s"))
+	if state, err := c.State(t.Context()); state != target.On || err != nil {
+		t.Errorf("%s, %v", state, err)
 	}
 }
 

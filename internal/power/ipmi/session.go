@@ -121,7 +121,7 @@ func (s *session) open(user string, password []byte, privilege byte) error {
 	s.id[0] |= 1 // 0 is no session
 	algorithms := []byte{0, 0, 0, 8, s.suite.authentication, 0, 0, 0, 1, 0, 0, 8, s.suite.integrity, 0, 0, 0,
 		2, 0, 0, 8, aesCBC, 0, 0, 0}
-	p, err := s.step(openRequest, openAnswer, 36, slices.Concat([]byte{0, privilege, 0, 0}, s.id[:], algorithms))
+	p, err := s.step(openRequest, openAnswer, 36, slices.Concat([]byte{s.tag(), privilege, 0, 0}, s.id[:], algorithms))
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (s *session) open(user string, password []byte, privilege byte) error {
 	key := make([]byte, 20)
 	copy(key, password)
 	full := s.suite.hash().Size()
-	p, err = s.step(rakp1, rakp2, 40+full, slices.Concat([]byte{0, 0, 0, 0}, s.theirs[:], random[:], role[:1],
+	p, err = s.step(rakp1, rakp2, 40+full, slices.Concat([]byte{s.tag(), 0, 0, 0}, s.theirs[:], random[:], role[:1],
 		[]byte{0, 0}, role[1:]))
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (s *session) open(user string, password []byte, privilege byte) error {
 	}
 	sik := s.suite.mac(key, random[:], their, role)
 	s.k1, s.k2 = s.suite.mac(sik, bytes.Repeat([]byte{1}, 20)), s.suite.mac(sik, bytes.Repeat([]byte{2}, 20))
-	p, err = s.step(rakp3, rakp4, 8+s.suite.sum, slices.Concat([]byte{0, 0, 0, 0}, s.theirs[:],
+	p, err = s.step(rakp3, rakp4, 8+s.suite.sum, slices.Concat([]byte{s.tag(), 0, 0, 0}, s.theirs[:],
 		s.suite.mac(key, their, s.id[:], role)))
 	if err != nil {
 		return err
@@ -155,12 +155,16 @@ func (s *session) open(user string, password []byte, privilege byte) error {
 	return nil
 }
 
+// tag is given back by answers: a late one to an attempt with another suite is none to this, though it may name no
+// session.
+func (s *session) tag() byte { return byte(s.suite.id) }
+
 // step sends a packet of logging in, and returns the answer, which is not shorter than least.
 func (s *session) step(kind, want byte, least int, payload []byte) (answer []byte, err error) {
 	request := packet(kind, [4]byte{}, 0, payload)
 	err = s.exchange(func() []byte { return request }, func(got byte, _, p, _ []byte) bool {
 		switch {
-		case got != want || len(p) < 2 || p[0] != 0:
+		case got != want || len(p) < 2 || p[0] != s.tag():
 			return false
 		case p[1] != 0: // some say no more than this
 			err = status(p[1])

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -477,6 +478,84 @@ func TestDeviceOnTheHost(t *testing.T) {
 	fails(t, err, `machine "db1"`, "device guard", "consent")
 }
 
+// A command that may write begins under the run's own claim: where that is gone, with a start of the host that nobody
+// saw or with what held it, it is taken again or the command is refused. One that waits to begin is looked at when it
+// does.
+func TestClaimGone(t *testing.T) {
+	node, _ := devicetest.Loop(t, 8<<20)
+	l := sshtest.New(t, "db1")
+	stays := filepath.Join(l.Dir, "by-id")
+	if err := os.Symlink(node, stays); err != nil {
+		t.Fatal(err)
+	}
+	d, _, err := guard.Check(t.Context(), nil, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sshtest.Write(t, l.Inventory, strings.Replace(l.Text, "{file: 4MiB}",
+		"{id: "+stays+", consent: "+strconv.Quote(d.Identity.Phrase)+"}", 1))
+	c := provisioned(t, options(l))
+	h, err := c.Host("db1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, holder := range []string{"agent\x00unit\x00" + l.Dir, l.Dir + "/db1/plimsoll-one/agent\x00hold"} {
+		for _, name := range globs(t, "/proc/[0-9]*/cmdline") {
+			data, _ := os.ReadFile(name) // it may have ended
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && bytes.HasPrefix(data,
+				[]byte(holder)) {
+				_ = unix.Kill(pid, unix.SIGKILL) // the other one may have taken it along
+			}
+		}
+	}
+	var other *guard.Claim
+	for range 200 {
+		if other, err = guard.Take(t.Context(), nil, node, d.Identity.Phrase); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := target.Command{Argv: []string{"true"}}
+	_, err = h.Start(t.Context(), write)
+	fails(t, err, `machine "db1"`, "somebody holds it exclusively")
+	if err := other.Release(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.Start(t.Context(), write)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(t.Context()); err != nil || exit != (target.Exit{}) {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	if _, err := guard.Take(t.Context(), nil, node, d.Identity.Phrase); !guard.Has(err, guard.Busy) {
+		t.Errorf("%v: want it claimed again", err)
+	}
+	stager, _ := target.HostAs[target.Stager](h)
+	ready, err := stager.Stage(t.Context(), write)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere, _ := devicetest.Loop(t, 4<<20)
+	if err := errors.Join(os.Remove(stays), os.Symlink(elsewhere, stays)); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = ready.Release(t.Context(), time.Now())
+	fails(t, err, `machine "db1"`, "device guard", "consent")
+}
+
+func globs(t *testing.T, pattern string) []string {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
 // Objections to an inventory come all at once, with the line that they are about.
 func TestInventoryObjections(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lab.yml")
@@ -498,6 +577,82 @@ hosts:
 	fails(t, err, "no inventory")
 }
 
+// Each mistake is told with its line in the file, in words of the file.
+func TestInventoryMistakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		words []string
+	}{
+		"keys and kinds": {"hosts:\n  db1:\n    port: x22\n    sudo: maybe\n    disks:\n      - {fil: 1GiB}\n  db2: {adress: b}\n",
+			[]string{`line 3: "x22" where a number is wanted`, `line 4: "maybe" where true or false is wanted`,
+				`line 6: "fil" is no key here: there are id, consent, file`, `line 7: "adress" is no key here: there are address, `}},
+		"list": {"hosts:\n  - db1\n", []string{"line 2: a list where NAME: {address: ...} for each is wanted"}},
+		"twice": {"hosts:\n  db1: {address: a}\n  db1: {address: b}\n", []string{
+			`line 3: "db1" is there twice: its first line is 2`}},
+		"two documents": {"hosts: {db1: {address: a}}\n---\nhosts: {db2: {address: b}}\n", []string{"second document"}},
+		"addresses": {"hosts:\n  a: {address: 'db1:2222'}\n  b: {address: u@db1}\n  c: {jump: ','}\n  d: {jump: 'u@'}\n" +
+			"  e: {address: '-oProxyCommand=x'}\n  f: {network: 'db1:22'}\n", []string{`line 2: host "a": address "db1:2222"`,
+			`line 3: host "b": address "u@db1"`, `line 4: host "c": address ""`, `line 5: host "d": address ""`,
+			`line 6: host "e": address "-oProxyCommand=x"`, `line 7: host "f": network "db1:22"`}},
+		"files": {"hosts:\n  db1: {key: /no/key, known_hosts: /no/known}\n", []string{`line 2: host "db1": key "/no/key": there`,
+			`line 2: host "db1": known_hosts "/no/known": there`}},
+		"circle": {"ssh_config: circle\nhosts:\n  db1: {jump: one}\n", []string{`line 3: host "db1": jump: more than 16`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseInventory([]byte(c.text), nil, func(file, alias string) (settings, error) {
+				if file == "circle" {
+					return settings{"proxyjump": {map[string]string{"one": "two", "two": "one"}[alias]}}, nil
+				}
+				return settings{}, nil
+			})
+			fails(t, err, c.words...)
+			if text := fmt.Sprint(err); strings.Contains(text, "ssh.given") || strings.Contains(text, "unmarshal") {
+				t.Errorf("words of the program: %v", err)
+			}
+		})
+	}
+}
+
+// Jump hosts are those of the inventory or of ssh_config, with those that lead to the first of them; addresses of IPv6
+// are in brackets where a port follows; anchors and merges are YAML's.
+func TestInventoryWays(t *testing.T) {
+	const text = `hosts:
+  db1: &common {address: "[2001:db8::1]", user: u, port: 2222, jump: "x@[2001:db8::2]:23,2001:db8::3,gate:24"}
+  db2: {<<: *common, address: "2001:db8::4", jump: inner}
+  db3: {address: db3}
+`
+	t.Setenv("USER", "root")
+	v, err := parseInventory([]byte(text), nil, func(_, alias string) (settings, error) {
+		return map[string]settings{"inner": {"hostname": {"inner.net"}, "proxyjump": {"outer1,outer2"}},
+			"outer1": {"user": {"o"}, "port": {"25"}, "proxyjump": {"outer1"}}, // as of Host *
+			"outer2": {"proxyjump": {"outer1"}}, "db3": {"proxyjump": {"db3:22"}}}[alias], nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range v.machines {
+		way := m.Name
+		for _, x := range append(m.Jump, m.Hop) {
+			way += " " + x.User + "@" + net.JoinHostPort(x.Address, strconv.Itoa(x.Port))
+		}
+		got = append(got, way)
+	}
+	want := []string{"db1 x@[2001:db8::2]:23 u@[2001:db8::3]:22 u@gate:24 u@[2001:db8::1]:2222",
+		"db2 o@outer1:25 u@outer2:22 u@inner.net:22 u@[2001:db8::4]:2222", "db3 root@db3:22"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Hosts that are one machine, as they may be, need folders of their own.
+func TestOneFolder(t *testing.T) {
+	l := sshtest.New(t, "db1", "db2")
+	sshtest.Write(t, l.Inventory, strings.Replace(l.Text, l.Hosts[1].Folder, l.Hosts[0].Folder, 1))
+	_, err := open(t, options(l)).Check(t.Context())
+	fails(t, err, `machines "db1" and "db2" are one machine and have one folder there`, "give each its own")
+}
+
 // FuzzInventory: no text makes it panic.
 func FuzzInventory(f *testing.F) {
 	f.Add("hosts: {db1: {address: a, jump: 'u@b:22,c', disks: [{file: 1GiB}, {id: x, consent: y}]}}")
@@ -508,4 +663,73 @@ func FuzzInventory(f *testing.F) {
 			t.Error("no hosts, and no objection")
 		}
 	})
+}
+
+// What was begun with sudo is not left behind by a clean-up that is refused sudo: it says so, and the next one, which
+// is let in, ends it.
+func TestCleanUpWithoutSudo(t *testing.T) {
+	l := sshtest.New(t, "db1")
+	sudo := filepath.Join(l.Dir, "db1.bin", "sudo")
+	if err := os.Mkdir(filepath.Dir(sudo), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	allowed := func(script string) {
+		t.Helper()
+		sshtest.Write(t, sudo, "#!/bin/sh\n"+script)
+		if err := os.Chmod(sudo, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allowed("shift 2; exec \"$@\"\n")
+	sshtest.Write(t, l.Inventory, strings.Replace(l.Text, "{address", "{sudo: true, address", 1))
+	state := filepath.Join(l.Dir, "state")
+	c, err := open(t, options(l)).Provision(t.Context(), target.Request{RunID: "one", StateDir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := c.Host("db1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := "300.55" + strconv.Itoa(os.Getpid())
+	_, err = h.Start(t.Context(), target.Command{Argv: []string{"sleep", word}})
+	if err = errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	allowed("echo 'sudo: a password is required' >&2; exit 1\n")
+	remains, err := open(t, nil).Destroy(t.Context(), state)
+	fails(t, err, `machine "db1"`, "a password is required: let this user run it with sudo without a password")
+	if n := sshtest.Alive(word); len(remains) != 1 || n != 1 {
+		t.Errorf("remains %q, and %d processes", remains, n)
+	}
+	allowed("shift 2; exec \"$@\"\n")
+	if remains, err := open(t, nil).Destroy(t.Context(), state); err != nil || len(remains) > 0 {
+		t.Errorf("%q, %v", remains, err)
+	}
+	if n := sshtest.Alive(word); n != 0 {
+		t.Errorf("%d processes live", n)
+	}
+}
+
+// A host whose shell does not answer keeps nobody waiting who does not want to.
+func TestHostHangs(t *testing.T) {
+	l := sshtest.New(t, "db1")
+	f, err := os.OpenFile(filepath.Join(l.Dir, "db1.conf"), os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = f.WriteString("ForceCommand exec sleep 30\n")
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	l.Hosts[0].Kill(t)
+	l.Hosts[0].Start(t)
+	defer l.Hosts[0].Kill(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err = open(t, options(l)).Check(ctx)
+	fails(t, err, `machine "db1"`, context.DeadlineExceeded.Error())
+	if took := time.Since(began); took > 22*time.Second {
+		t.Errorf("it took %v", took)
+	}
 }

@@ -6,11 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,9 +32,9 @@ import (
 
 // given is an inventory as it is written.
 type given struct {
-	SSHConfig string    `yaml:"ssh_config"`
-	Same      bool      `yaml:"same_machine"`
-	Hosts     yaml.Node `yaml:"hosts"`
+	SSHConfig string               `yaml:"ssh_config"`
+	Same      bool                 `yaml:"same_machine"`
+	Hosts     map[string]givenHost `yaml:"hosts"`
 }
 
 type givenHost struct {
@@ -58,6 +63,7 @@ type givenDisk struct {
 const (
 	mostHosts = 1000
 	mostDisks = 25 // /dev/sdb to /dev/sdz
+	mostJumps = 16
 	mostBytes = 4 << 20
 )
 
@@ -98,41 +104,31 @@ func unjoined(err error) []error {
 func parseInventory(data []byte, kinds []target.PowerKind,
 	settingsOf func(file, alias string) (settings, error)) (inventory, error) {
 	var g given
-	if err := strictly(data, &g); err != nil {
+	objections, err := strictly(data, &g)
+	if err != nil {
 		return inventory{}, err
 	}
 	v := inventory{same: g.Same}
-	var objections []error
 	object := func(line int, format string, args ...any) {
 		objections = append(objections, fmt.Errorf("line %d: %s", line, fmt.Sprintf(format, args...)))
 	}
-	if g.Hosts.Kind != yaml.MappingNode || len(g.Hosts.Content) == 0 {
+	var tree struct{ Hosts yaml.Node } // the hosts in their order, with their lines
+	_ = yaml.Unmarshal(data, &tree)    // as before
+	if len(objections) == 0 && (len(g.Hosts) == 0 || len(tree.Hosts.Content) == 0) {
 		return v, errors.New("no hosts: give hosts: {NAME: {address: ..., disks: [...]}}")
 	}
-	if len(g.Hosts.Content)/2 > mostHosts {
-		return v, fmt.Errorf("%d hosts: at most %d", len(g.Hosts.Content)/2, mostHosts)
+	if len(g.Hosts) > mostHosts {
+		return v, fmt.Errorf("%d hosts: at most %d", len(g.Hosts), mostHosts)
 	}
-	names := map[string]int{}
 	ids, controllers := map[string]string{}, map[string]string{}
-	for i := 0; i < len(g.Hosts.Content); i += 2 {
-		key, node := g.Hosts.Content[i], g.Hosts.Content[i+1]
-		name, line := key.Value, key.Line
-		if first, twice := names[name]; twice {
-			object(line, "host %q is there twice: its first line is %d", name, first)
-			continue
+	for i := 0; i+1 < len(tree.Hosts.Content); i += 2 {
+		name, line := tree.Hosts.Content[i].Value, tree.Hosts.Content[i].Line
+		h, once := g.Hosts[name]
+		if delete(g.Hosts, name); !once {
+			continue // it is there twice, which is said
 		}
-		names[name] = line
 		if !remote.Plain(name) {
 			object(line, "host %q: a name is of letters, digits, . _ and -, and begins with a letter or digit", name)
-			continue
-		}
-		text, err := yaml.Marshal(node)
-		var h givenHost
-		if err == nil {
-			err = strictly(text, &h)
-		}
-		if err != nil {
-			object(line, "host %q: %v", name, err)
 			continue
 		}
 		m, problems := h.machine(name, g.SSHConfig, settingsOf)
@@ -163,15 +159,80 @@ func parseInventory(data []byte, kinds []target.PowerKind,
 	return v, errors.Join(objections...)
 }
 
-// strictly decodes YAML, and objects to keys that nothing reads.
-func strictly(data []byte, into any) error {
+// strictly decodes YAML. It objects to keys that nothing reads, to values that are of another kind, and to what comes
+// after the first document.
+func strictly(data []byte, into any) (objections []error, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
-	err := d.Decode(into)
-	if err != nil && err.Error() == "EOF" {
-		return nil
+	err = d.Decode(into)
+	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
+		for _, e := range wrong.Errors {
+			objections = append(objections, errors.New(plainly(e)))
+		}
+	} else if err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	return err
+	if !errors.Is(err, io.EOF) && !errors.Is(d.Decode(new(any)), io.EOF) {
+		objections = append(objections, errors.New("there is a second document (---): put all hosts into the first"))
+	}
+	return objections, nil
+}
+
+// What the decoder says, of its own types.
+var (
+	unknownKey = regexp.MustCompile(`field (.+) not found in type ssh\.(\w+)`)
+	wrongKind  = regexp.MustCompile("cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.+)")
+	twice      = regexp.MustCompile(`mapping key (".*") already defined at line (\d+)`)
+)
+
+// plainly is what the decoder says, for who wrote the text.
+func plainly(text string) string {
+	text = twice.ReplaceAllString(text, "$1 is there twice: its first line is $2")
+	if m := unknownKey.FindStringSubmatch(text); m != nil {
+		of := map[string]any{"given": given{}, "givenHost": givenHost{}, "givenDisk": givenDisk{}}[m[2]]
+		var keys []string
+		for i := range reflect.TypeOf(of).NumField() {
+			keys = append(keys, reflect.TypeOf(of).Field(i).Tag.Get("yaml"))
+		}
+		no := fmt.Sprintf("%q is no key here: there are %s", m[1], strings.Join(keys, ", "))
+		return strings.Replace(text, m[0], no, 1)
+	}
+	if m := wrongKind.FindStringSubmatch(text); m != nil {
+		is := map[string]string{"seq": "a list", "map": "keys with values"}[m[1]]
+		want := map[string]string{"int": "a number", "bool": "true or false", "string": "a text",
+			"ssh.given":                "ssh_config:, same_machine: and hosts:",
+			"map[string]ssh.givenHost": "NAME: {address: ...} for each",
+			"ssh.givenHost":            "keys of a host: {address: ...}",
+			"[]ssh.givenDisk":          "a list of disks",
+			"ssh.givenDisk":            "a disk: {id: ..., consent: ...} or {file: SIZE}",
+			"map[string]string":        "keys with texts: {kind: ..., address: ...}"}[m[3]]
+		no := fmt.Sprintf("%s where %s is wanted", cmp.Or(is, strconv.Quote(m[2])), want)
+		return strings.Replace(text, m[0], no, 1)
+	}
+	return text
+}
+
+// splitHop takes [USER@]HOST[:PORT] apart. Addresses of IPv6 with a port are in brackets.
+func splitHop(at string) (user, host, port string) {
+	if i := strings.LastIndex(at, "@"); i >= 0 {
+		user, at = at[:i], at[i+1:]
+	}
+	host = at
+	if name, number, err := net.SplitHostPort(at); err == nil {
+		host, port = name, number
+	}
+	return user, bare(host), port
+}
+
+// bare is an address without the brackets of IPv6.
+func bare(address string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
+}
+
+// isAddress reports whether a text is a name or an address, and nothing else.
+func isAddress(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil || text != "" && !strings.HasPrefix(text, "-") && !strings.ContainsAny(text, "@:/[]\\\"' \t\n")
 }
 
 func (h givenHost) machine(
@@ -198,8 +259,11 @@ func (h givenHost) machine(
 		if command := s.one("proxycommand"); command != "" && command != "none" {
 			object("ssh_config gives it a ProxyCommand, which is not done here: give jump: or ProxyJump")
 		}
-		x := remote.Hop{Address: cmp.Or(strings.ReplaceAll(s.one("hostname"), "%h", alias), alias), User: s.one("user"),
-			KnownHosts: strings.Fields(s.one("userknownhostsfile"))}
+		x := remote.Hop{Address: bare(cmp.Or(strings.ReplaceAll(s.one("hostname"), "%h", alias), alias)),
+			User: s.one("user"), KnownHosts: strings.Fields(s.one("userknownhostsfile"))}
+		if !isAddress(x.Address) {
+			object("address %q: give a name or an address alone; user and port have keys of their own", x.Address)
+		}
 		if x.Port, err = strconv.Atoi(cmp.Or(s.one("port"), "22")); err != nil {
 			object("ssh_config: port %q", s.one("port"))
 		}
@@ -222,14 +286,19 @@ func (h givenHost) machine(
 		}
 		m.Passphrase = source
 	}
-	if jump := cmp.Or(h.Jump, s.one("proxyjump")); jump != "" && jump != "none" {
+	alias := cmp.Or(h.Address, name)
+	for jump := cmp.Or(h.Jump, s.one("proxyjump")); jump != "" && jump != "none"; {
+		if _, host, _ := splitHop(jump); host == alias {
+			break // to itself, as of Host *
+		}
+		var hops []remote.Hop
+		next := ""
 		for at := range strings.SplitSeq(jump, ",") {
-			user, address, found := strings.Cut(strings.TrimSpace(at), "@")
-			if !found {
-				user, address = "", user
+			user, host, port := splitHop(strings.TrimSpace(at))
+			x, s := hopOf(host)
+			if len(hops) == 0 { // the others are reached through it
+				alias, next = host, s.one("proxyjump")
 			}
-			alias, port, _ := strings.Cut(address, ":")
-			x, _ := hopOf(alias)
 			x.User = cmp.Or(user, x.User, m.User)
 			if port != "" {
 				n, err := strconv.Atoi(port)
@@ -239,12 +308,17 @@ func (h givenHost) machine(
 				x.Port = n
 			}
 			if len(x.Keys) == 0 {
-				x.Keys, x.Passphrase = m.Keys, m.Passphrase
+				x.Keys, x.Passphrase = slices.Clone(m.Keys), m.Passphrase
 			}
 			if len(x.KnownHosts) == 0 {
-				x.KnownHosts = m.KnownHosts
+				x.KnownHosts = slices.Clone(m.KnownHosts)
 			}
-			m.Jump = append(m.Jump, x)
+			hops = append(hops, x)
+		}
+		m.Jump = slices.Concat(hops, m.Jump)
+		if jump = next; len(m.Jump) > mostJumps {
+			object("jump: more than %d hosts are on the way: one leads back to itself", mostJumps)
+			break
 		}
 	}
 	for _, x := range slices.Concat([]remote.Hop{m.Hop}, m.Jump) {
@@ -255,6 +329,15 @@ func (h givenHost) machine(
 	m.Hop.Settle()
 	for i := range m.Jump {
 		m.Jump[i].Settle()
+	}
+	if h.Key != "" && !remote.Exists(m.Keys[0]) {
+		object("key %q: there is no such file", m.Keys[0])
+	}
+	if h.KnownHosts != "" && !remote.Exists(m.KnownHosts[0]) {
+		object("known_hosts %q: there is no such file: make it with ssh-keyscan, and compare the keys", m.KnownHosts[0])
+	}
+	if m.Network = bare(m.Network); h.Network != "" && !isAddress(m.Network) {
+		object("network %q: give a name or an address alone", h.Network)
 	}
 	if len(h.Disks) > mostDisks {
 		object("%d disks: at most %d", len(h.Disks), mostDisks)

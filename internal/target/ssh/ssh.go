@@ -133,9 +133,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		}
 	}
 	facts.Notes = append(facts.Notes, differences(v.machines, all, objections)...)
-	if !v.same {
-		objections = append(objections, twins(v.machines, all)...)
-	}
+	objections = append(objections, twins(v, all)...)
 	return facts, errors.Join(objections...)
 }
 
@@ -224,20 +222,27 @@ func differences(machines []remote.Machine, all []remote.Seen, objections []erro
 	return notes
 }
 
-// twins objects to hosts that are one machine, or copies of one.
-func twins(machines []remote.Machine, all []remote.Seen) (objections []error) {
+// twins objects to hosts that are one machine, or copies of one; where they may be one, to those that would have one
+// folder there.
+func twins(v inventory, all []remote.Seen) (objections []error) {
 	first := map[string]string{}
-	for i, m := range machines {
-		id := all[i].MachineID
-		if other := first[id]; id != "" && other != "" {
-			objections = append(
-				objections,
-				fmt.Errorf("machines %q and %q have the same /etc/machine-id: they are one "+
-					"machine, or copies of one that were given no identity of their own (rm /etc/machine-id; "+
-					"systemd-machine-id-setup); same_machine: true in the inventory takes them for one machine", other, m.Name),
-			)
+	for i, m := range v.machines {
+		at := all[i].MachineID
+		if at == "" {
+			continue
 		}
-		first[id] = cmp.Or(first[id], m.Name)
+		why := "have the same /etc/machine-id: they are one machine, or copies of one that were given no identity of " +
+			"their own (rm /etc/machine-id; systemd-machine-id-setup); same_machine: true in the inventory takes them " +
+			"for one machine"
+		if v.same {
+			at += m.Folder
+			why = fmt.Sprintf("are one machine and have one folder there, %s: give each its own, as folder: %s/%s",
+				m.Folder, m.Folder, m.Name)
+		}
+		if other := first[at]; other != "" {
+			objections = append(objections, fmt.Errorf("machines %q and %q %s", other, m.Name, why))
+		}
+		first[at] = cmp.Or(first[at], m.Name)
 	}
 	return objections
 }
