@@ -187,6 +187,9 @@ presses the power buttons of its guests first and returns when that has begun. W
 is off, or on with its storage there and healed.`,
 		Example: "  plimsoll lab power 2 off\n  plimsoll lab power 2 on --wait 2m",
 		RunE: func(cmd *cobra.Command, given []string) error {
+			if wait < 0 {
+				return exit.Usagef("", "lab power: --wait %v: must not be negative", wait)
+			}
 			l, err := a.openLab(cmd.Context(), *dir)
 			if err != nil {
 				return err
