@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/lab"
 	"plimsoll/internal/needs"
 	"plimsoll/internal/remote"
+	"plimsoll/internal/target"
 	"plimsoll/internal/underneath"
 )
 
@@ -122,6 +123,20 @@ func TestPowerOnWaitsForARestart(t *testing.T) {
 	time.AfterFunc(200*time.Millisecond, func() { _ = h.begins(life); h.waking.Unlock() })
 	if err := c.PowerOn(t.Context(), []string{"one"}, 1); err != nil || h.life != life {
 		t.Errorf("power on: %v, the guest's life is %p and was %p", err, h.life, life)
+	}
+}
+
+// A machine that could not be made is not there, and is made by the next try.
+func TestWhatCouldNotBeMade(t *testing.T) {
+	c, _ := refusing(t)
+	for range 2 {
+		if err := c.CreateTemplate(t.Context(), target.Template{Name: "gold", Node: 1,
+			DiskBytes: []int64{1 << 20, 1 << 62}}); err == nil || !strings.Contains(err.Error(), "qemu-img create") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := os.Stat(c.folder(c.nodes[1], "gold")); err == nil || c.state.VMs["gold"] != nil {
+		t.Errorf("it has left %v, %v", c.state.VMs["gold"], err)
 	}
 }
 
