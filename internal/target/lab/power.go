@@ -189,7 +189,8 @@ func (c *cluster) identity(v *vm, address netip.Addr) (id guest.Identity, err er
 	if !errors.Is(err, os.ErrNotExist) {
 		return id, err
 	}
-	id, err = guest.NewIdentity(c.hostName(v.Name, address), prefix(address), c.nodes[0].Address(), strings.TrimSpace(c.public))
+	id, err = guest.NewIdentity(c.hostName(v.Name, address), prefix(address), c.nodes[0].Address(),
+		strings.TrimSpace(c.public))
 	if err == nil {
 		data, err = json.Marshal(id)
 	}
@@ -207,8 +208,8 @@ func (c *cluster) identity(v *vm, address netip.Addr) (id guest.Identity, err er
 
 func (c *cluster) known(vm string) string { return filepath.Join(c.dir, "vm", vm, "known_hosts") }
 
-// hostName is a machine's name as a host may have it, with the end of its address where that leaves nothing of the name
-// or what another machine has as well.
+// hostName is a machine's name as a host may have it, with the end of its address where that leaves nothing of the
+// name, or what another machine has as well.
 func (c *cluster) hostName(vm string, address netip.Addr) string {
 	plain := plainName(vm)
 	c.mu.Lock()

@@ -20,8 +20,8 @@ import (
 	"plimsoll/internal/underneath"
 )
 
-// refusing is a cluster of two nodes with a guest on the first, which is off, and an emulator that says what QEMU says of
-// a disk that a lost node still holds; starts tells how often it was called.
+// refusing is a cluster of two nodes with a guest on the first, which is off, and an emulator that says what QEMU says
+// of a disk that a lost node still holds; starts tells how often it was called.
 func refusing(t *testing.T) (c *cluster, starts func() int) {
 	t.Helper()
 	needs.Lab(t, false)
