@@ -179,7 +179,7 @@ func manifestOf(given, name string) (string, error) {
 	if info, err := os.Stat(given); err != nil || !info.IsDir() {
 		return given, nil //nolint:nilerr // said when it is read
 	}
-	all, err := filepath.Glob(filepath.Join(given, "integrity-*.json"))
+	all, err := filepath.Glob(filepath.Join(quoteGlob(given), "integrity-*.json"))
 	if err != nil {
 		return "", err
 	}

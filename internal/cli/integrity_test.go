@@ -56,3 +56,16 @@ func TestJSONOfData(t *testing.T) {
 	}
 	run("integrity-verify", exit.Threshold, "integrity", "verify", at("stamped"), "--manifest", at("kept"))
 }
+
+// TestManifestsInFolder: a folder of manifests is looked into whatever it is called.
+func TestManifestsInFolder(t *testing.T) {
+	dir := t.TempDir()
+	stamped, kept := filepath.Join(dir, "stamped"), filepath.Join(dir, "kept [1]*")
+	for _, args := range [][]string{{"write", stamped, "--size", "8KiB", "--manifest", kept, "--same-device"},
+		{"verify", stamped, "--manifest", kept}} {
+		a, _, errs := quiet(t)
+		if got := a.main(append([]string{"integrity"}, args...)); got != exit.Done {
+			t.Errorf("%s: exit code %d\n%s", args[0], got, errs)
+		}
+	}
+}

@@ -93,7 +93,7 @@ type labStatus struct {
 	Nodes   []labNode `json:"nodes"`
 	// Of replicated storage, nil without: entries to heal, -1 while that cannot be told.
 	Replication *lab.Replication `json:"replication,omitempty"`
-	Error       string           `json:"error,omitempty"` // why there is no word of it
+	Error       string           `json:"error,omitempty"` // why something is not known
 }
 
 type labNode struct {
@@ -122,10 +122,11 @@ func (a *app) labStatus(dir *string) *cobra.Command {
 
 func (a *app) labStatusOf(ctx context.Context, l *lab.Lab) error {
 	s := labStatus{ID: l.ID(), Dir: l.Dir(), Storage: l.Storage()}
+	var unknown []string
 	for _, n := range l.Nodes() {
 		power, ready, err := n.State(ctx)
 		if err != nil {
-			s.Error = err.Error()
+			unknown = append(unknown, err.Error())
 		}
 		s.Nodes = append(s.Nodes, labNode{n.Name(), n.Address(), power, ready, n.NetNS(), n.Mount(), n.BMC(),
 			n.BMCAnswers(ctx) == nil})
@@ -133,9 +134,10 @@ func (a *app) labStatusOf(ctx context.Context, l *lab.Lab) error {
 	if l.Storage() == lab.Gluster {
 		r, err := l.Replication(ctx)
 		if s.Replication = &r; err != nil {
-			s.Replication, s.Error = nil, err.Error()
+			s.Replication, unknown = nil, append(unknown, err.Error())
 		}
 	}
+	s.Error = strings.Join(unknown, "; ")
 	if a.json {
 		return a.printJSON(s)
 	}
@@ -167,12 +169,15 @@ func (a *app) printLab(s labStatus) error {
 	switch {
 	case s.Storage == lab.Shared:
 		visible.Fprintf(a.out, "storage: one folder for all nodes, no copies\n")
-	case s.Error != "":
-		visible.Fprintf(a.out, "storage: %s\n", s.Error)
+	case s.Replication == nil:
+		visible.Fprintf(a.out, "storage: its copies are not known\n")
 	case s.Replication.Heals < 0:
 		visible.Fprintf(a.out, "storage: a brick is down: what it misses is healed when it is back\n")
 	default:
 		visible.Fprintf(a.out, "storage: %d entries to heal\n", s.Replication.Heals)
+	}
+	if s.Error != "" {
+		visible.Fprintf(a.out, "not known: %s\n", s.Error)
 	}
 	return nil
 }
@@ -187,6 +192,9 @@ presses the power buttons of its guests first and returns when that has begun. W
 is off, or on with its storage there and healed.`,
 		Example: "  plimsoll lab power 2 off\n  plimsoll lab power 2 on --wait 2m",
 		RunE: func(cmd *cobra.Command, given []string) error {
+			if wait < 0 {
+				return exit.Usagef("", "lab power: --wait %v: must not be negative", wait)
+			}
 			l, err := a.openLab(cmd.Context(), *dir)
 			if err != nil {
 				return err

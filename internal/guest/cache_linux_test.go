@@ -13,7 +13,10 @@ import (
 // with a file cut short.
 func TestInterruptedBuild(t *testing.T) {
 	t.Parallel()
-	b := &builder{Config: Config{Kind: Worker, Log: t.Logf}, cache: t.TempDir()}
+	b := &builder{Config: Config{Kind: Worker, Log: t.Logf}, cache: filepath.Join(t.TempDir(), "cache [1]*")}
+	if err := os.Mkdir(b.cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	torn := errors.New("torn")
 	write := func(end error) func(string) error {
 		return func(dir string) error {

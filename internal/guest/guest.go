@@ -297,9 +297,11 @@ func (b *builder) lock(ctx context.Context) (release func(), err error) {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(b.cache, unfinished+"*"))
-	for _, dir := range left {
-		err = errors.Join(err, os.RemoveAll(dir))
+	left, err := os.ReadDir(b.cache)
+	for _, e := range left {
+		if strings.HasPrefix(e.Name(), unfinished) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(b.cache, e.Name())))
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

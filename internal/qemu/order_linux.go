@@ -159,10 +159,10 @@ func SnapshotAll(ctx context.Context, tag string, machines []*Machine) (paused t
 			if len(running) == 0 {
 				began = time.Now()
 			}
+			running = append(running, m) // QEMU may do what it has no time to answer
 			if err := m.Pause(ctx); err != nil {
 				return 0, err
 			}
-			running = append(running, m)
 		}
 	}
 	for _, m := range running {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -22,18 +23,16 @@ const (
 	unclaimed = "unclaimed"
 )
 
+// acknowledged is the measure of what writes the blocks that are held to it.
+const acknowledged = "acknowledged"
+
 func lostWrites(v *view.Run) (out []result.Finding) {
 	if v.Manifest.Simulated {
 		return nil // nothing is read back there
 	}
 	for _, l := range v.Loads {
 		declared := l.Declared()
-		has := func(name string) bool {
-			return slices.ContainsFunc(declared, func(m result.Measure) bool {
-				return m.Name == name && m.Unit == "blocks"
-			})
-		}
-		if !has(checked) || !has(lost) {
+		if !hasBlocks(declared, checked) || !hasBlocks(declared, lost) {
 			if l.Verifies() && l.Count() > 0 {
 				out = append(out, verifiedOf(v, l))
 			}
@@ -58,6 +57,10 @@ func lostWrites(v *view.Run) (out []result.Finding) {
 		out = append(out, lostOf(v, l, declared, counts, bad, finished))
 	}
 	return out
+}
+
+func hasBlocks(declared []result.Measure, name string) bool {
+	return slices.ContainsFunc(declared, func(m result.Measure) bool { return m.Name == name && m.Unit == "blocks" })
 }
 
 // lostOf is the finding of one verification.
@@ -93,6 +96,11 @@ func lostOf(v *view.Run, l *view.Load, declared []result.Measure, counts map[str
 	case n == 0:
 		f.Severity, f.Value = result.Caution, nil
 		f.Sentence = l.Name + " held the storage to nothing: no write was acknowledged before the end of the record."
+	case len(kinds) > 0:
+		f.Severity = result.Caution
+		f.Sentence = fmt.Sprintf("%s: every acknowledged write%s was there, but where nothing had been acknowledged the "+
+			"storage holds what no write had put there, or cannot be read: %s. The notes and the raw output name the "+
+			"addresses.", l.Name, up, strings.Join(kinds, ", "))
 	default:
 		f.Severity = severity
 		f.Sentence = fmt.Sprintf("%s: every acknowledged write%s was there, in all %s blocks%s.", l.Name, up, blocks(n), end)
@@ -136,6 +144,9 @@ func verifiedOf(v *view.Run, l *view.Load) result.Finding {
 func faultsBefore(v *view.Run, l *view.Load) (up, end string, severity result.Severity) {
 	begin, _ := l.Span()
 	faults := slices.DeleteFunc(v.Faults(), func(f view.Fault) bool { return f.Start.After(begin) })
+	if len(faults) > 0 && faults[len(faults)-1].Start.Before(written(v, l, begin)) {
+		return "", "; no fault came after they were written, so this says only that they can be read back", result.Fine
+	}
 	if len(faults) == 0 {
 		return "", "; no fault came before, so this says only that they can be read back", result.Fine
 	}
@@ -145,6 +156,22 @@ func faultsBefore(v *view.Run, l *view.Load) (up, end string, severity result.Se
 			"does not judge the storage below"
 	}
 	return up, end, result.Notice
+}
+
+// written is when the write began whose blocks a verification that began at a time holds the storage to: the last one
+// on the same disk of the same VM. It is zero when the run does not tell.
+func written(v *view.Run, l *view.Load, begin time.Time) (from time.Time) {
+	for _, w := range v.Data.Workloads {
+		same := func(p *result.Workload) bool {
+			return p.VM == w.VM && p.Group == w.Group && slices.EqualFunc(p.Lanes, w.Lanes,
+				func(a, b result.Lane) bool { return a.Device == b.Device })
+		}
+		if hasBlocks(w.Measures, acknowledged) && w.Start.Before(begin) && w.Start.After(from) &&
+			slices.ContainsFunc(l.Parts, same) {
+			from = w.Start
+		}
+	}
+	return from
 }
 
 // blocks says a count.

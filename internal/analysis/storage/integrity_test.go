@@ -2,6 +2,7 @@ package storage
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,6 +17,7 @@ func TestLostWrites(t *testing.T) {
 	const intro = "Check: every acknowledged write"
 	for name, c := range map[string]struct {
 		lost, stale, checked float64
+		writes               int // when the write began, in seconds; 0: the run does not tell of one
 		change               func(*reporttest.Synthetic)
 		severity             result.Severity
 		want                 string
@@ -32,6 +34,15 @@ func TestLostWrites(t *testing.T) {
 			want: intro + ` up to the moment of the fault ("Power off") was there, in all 100 blocks; but the nodes are ` +
 				"parts of one host, whose kernel lived through it and keeps what it has taken: this does not judge the " +
 				"storage below."},
+		"fault before the write": {checked: 100, severity: result.Fine, writes: 10, change: cut,
+			want: intro + " was there, in all 100 blocks; no fault came after they were written, so this says only that " +
+				"they can be read back."},
+		"fault after the write": {checked: 100, severity: result.Notice, writes: 10,
+			change: func(s *reporttest.Synthetic) { cut(s); s.Data.Events[0].Time = s.Data.Start.Add(15 * time.Second) },
+			want:   intro + ` up to the moment of the fault ("Power off") was there, in all 100 blocks.`},
+		"astray": {checked: 100, stale: 2, severity: result.Caution, want: intro + " was there, but where nothing had been " +
+			"acknowledged the storage holds what no write had put there, or cannot be read: 2 stale. The notes and the " +
+			"raw output name the addresses."},
 		"nothing claimed": {severity: result.Caution,
 			want: "Check held the storage to nothing: no write was acknowledged before the end of the record."},
 		"not finished": {checked: 0, severity: result.Caution,
@@ -51,6 +62,10 @@ func TestLostWrites(t *testing.T) {
 		}
 		s.Load(reporttest.Tool(reporttest.Load{Name: "Check", From: 20, To: 60}, measure("checked", c.checked),
 			measure("lost", c.lost), measure("stale", c.stale)))
+		if c.writes > 0 {
+			s.Load(reporttest.Tool(reporttest.Load{Name: "Write", Group: "Check", From: c.writes,
+				To: 18}, measure("acknowledged", c.checked)))
+		}
 		for i := range s.Data.Workloads {
 			if w := &s.Data.Workloads[i]; w.VM != "" {
 				w.VM = "VM"

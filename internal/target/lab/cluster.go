@@ -412,7 +412,7 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 	})
 }
 
-// add writes a machine down, then makes it.
+// add writes a machine down, then makes it. One that could not be made is none.
 func (c *cluster) add(v *vm, fill func() error) error {
 	n := c.nodes[v.Node]
 	c.mu.Lock()
@@ -425,10 +425,14 @@ func (c *cluster) add(v *vm, fill func() error) error {
 	if err == nil {
 		err = fill()
 	}
-	if err != nil {
-		return fmt.Errorf("vm %q: %w", v.Name, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	gone := os.RemoveAll(c.folder(n, v.Name))
+	if gone == nil {
+		gone = c.change(func() { delete(c.state.VMs, v.Name) })
+	}
+	return errors.Join(fmt.Errorf("vm %q: %w", v.Name, err), gone)
 }
 
 // Clone implements target.VMMaker. The source of linked clones must stay as it is: it is a template, or never on again.

@@ -19,6 +19,8 @@ type handle struct {
 	c    *cluster
 	name string
 
+	waking sync.Mutex // while it is waited for
+
 	mu   sync.Mutex
 	life *remote.Host // nil while it is off
 }

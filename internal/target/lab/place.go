@@ -152,6 +152,9 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	facts := target.Facts{Target: "lab", ClusterName: "lab of the run", FreeMemory: freeMemory(), OneMachine: true,
 		MoreMemory: "--target-opt memory", Capabilities: capabilities()}
+	if err := p.checkPins(); err != nil {
+		objections = append(objections, err)
+	}
 	storage, folder := p.storage, os.TempDir()
 	var nodes []*lab.Node
 	for _, program := range []string{"qemu-system-x86_64", "qemu-img"} {
@@ -219,6 +222,24 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		}
 	}
 	return facts, errors.Join(append(objections, err)...)
+}
+
+// checkPins objects to CPUs that this machine has not, or does not give to this process.
+func (p *place) checkPins() error {
+	var ours unix.CPUSet
+	if len(p.pins) == 0 {
+		return nil
+	}
+	if err := unix.SchedGetaffinity(0, &ours); err != nil {
+		return fmt.Errorf("target lab: option \"pins\": %w", err)
+	}
+	for _, pin := range p.pins {
+		if !ours.IsSet(pin) {
+			return fmt.Errorf("target lab: option \"pins\": CPU %d: none that guests may have here: give some of "+
+				"Cpus_allowed_list in /proc/self/status", pin)
+		}
+	}
+	return nil
 }
 
 func capabilities() map[target.Capability]string {

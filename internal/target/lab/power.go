@@ -43,50 +43,62 @@ func (c *cluster) PowerOn(ctx context.Context, names []string, maxConcurrent int
 	return errors.Join(errs...)
 }
 
-// powerOn switches a guest on that was asked for at a time, maybe with others.
+// powerOn switches a guest on that was asked for at a time, maybe with others, and returns when it answers.
 func (c *cluster) powerOn(ctx context.Context, name string, asked time.Time) error {
-	began := c.place.clock.Now()
-	started, v, err := c.boot(ctx, name)
-	if err != nil || !started {
+	began, v, err := c.boot(ctx, name)
+	if err != nil {
 		return err
 	}
-	if err := c.reach(ctx, v); err != nil || c.booted == nil {
+	return c.answers(ctx, v, asked, began)
+}
+
+// answers waits for a guest, and tells of the boot that began; at no time when it ran already.
+func (c *cluster) answers(ctx context.Context, v *vm, asked, began time.Time) error {
+	if err := c.reach(ctx, v); err != nil || c.booted == nil || began.IsZero() {
 		return err
 	}
 	c.mu.Lock()
-	b := result.Boot{VM: name, Group: v.Group, Node: v.Node, Asked: asked, Started: began,
+	b := result.Boot{VM: v.Name, Group: v.Group, Node: v.Node, Asked: asked, Started: began,
 		Answered: c.place.clock.Now()}
 	c.mu.Unlock()
 	c.booted(b)
 	return nil
 }
 
-// boot starts a guest's process on its node.
-func (c *cluster) boot(ctx context.Context, name string) (started bool, v *vm, err error) {
+// boot starts a guest's process on its node, and says when it began to; at no time when there is one.
+func (c *cluster) boot(ctx context.Context, name string) (began time.Time, v *vm, err error) {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	if v, err = c.get(name); err != nil {
-		return false, nil, fmt.Errorf("power on: %w", err)
+		return began, nil, fmt.Errorf("power on: %w", err)
 	}
+	began, err = c.launch(ctx, v)
+	return began, v, err
+}
+
+// launch is boot with c.turn held: a guest's start does not begin before it is its turn.
+func (c *cluster) launch(ctx context.Context, v *vm) (began time.Time, err error) {
 	if on, err := c.machine(v).Running(); err != nil || on {
-		return false, v, err
+		return began, err
 	}
-	if linked := c.above(name, nil); len(linked) > 0 {
-		return false, v, fmt.Errorf("power on: vm %q: %s are linked clones of it, and would change with it", name,
+	if linked := c.above(v.Name, nil); len(linked) > 0 {
+		return began, fmt.Errorf("power on: vm %q: %s are linked clones of it, and would change with it", v.Name,
 			unit.List(linked, 5))
 	}
+	began = c.place.clock.Now()
 	n := c.nodes[v.Node]
 	if err := c.awake(ctx, v.Node); err != nil {
-		return false, v, fmt.Errorf("power on: vm %q: %w", name, err)
+		return began, fmt.Errorf("power on: vm %q: %w", v.Name, err)
 	}
 	spec, err := c.spec(ctx, n, v)
 	if err != nil {
-		return false, v, fmt.Errorf("power on: vm %q: %w", name, err)
+		return began, fmt.Errorf("power on: vm %q: %w", v.Name, err)
 	}
 	folder := c.process(v, v.Node)
 	if err := c.change(func() { v.Machine, v.On, v.Template = folder, true, false }); err != nil {
-		return false, v, err
+		return began, err
 	}
+	c.ends(v.Name)
 	m, err := qemu.Create(folder, spec)
 	if err == nil {
 		err = n.Tap(ctx, spec.NIC.Tap)
@@ -97,7 +109,14 @@ func (c *cluster) boot(ctx context.Context, name string) (started bool, v *vm, e
 	if err == nil {
 		err = c.offerButton(n, v)
 	}
-	return err == nil, v, err
+	return began, err
+}
+
+// ends ends what goes on in the life that a guest had.
+func (c *cluster) ends(name string) {
+	if h, err := c.handle(name); err == nil {
+		_ = h.begins(nil) // nobody is there to part from
+	}
 }
 
 // process is the folder of a guest's process on a node.
@@ -170,7 +189,8 @@ func (c *cluster) identity(v *vm, address netip.Addr) (id guest.Identity, err er
 	if !errors.Is(err, os.ErrNotExist) {
 		return id, err
 	}
-	id, err = guest.NewIdentity(hostName(v.Name), prefix(address), c.nodes[0].Address(), strings.TrimSpace(c.public))
+	id, err = guest.NewIdentity(c.hostName(v.Name, address), prefix(address), c.nodes[0].Address(),
+		strings.TrimSpace(c.public))
 	if err == nil {
 		data, err = json.Marshal(id)
 	}
@@ -188,8 +208,21 @@ func (c *cluster) identity(v *vm, address netip.Addr) (id guest.Identity, err er
 
 func (c *cluster) known(vm string) string { return filepath.Join(c.dir, "vm", vm, "known_hosts") }
 
-// hostName is a machine's name as a host may have it.
-func hostName(vm string) string {
+// hostName is a machine's name as a host may have it, with the end of its address where that leaves nothing of the
+// name, or what another machine has as well.
+func (c *cluster) hostName(vm string, address netip.Addr) string {
+	plain := plainName(vm)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for other := range c.state.VMs {
+		if plain == "" || other != vm && plainName(other) == plain {
+			return strings.TrimLeft(fmt.Sprintf("%.59s-%d", plain, address.As4()[3]), "-")
+		}
+	}
+	return plain
+}
+
+func plainName(vm string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
@@ -207,7 +240,8 @@ func (c *cluster) machineOf(v *vm, address netip.Addr, disks []target.Disk) remo
 			KnownHosts: []string{c.known(v.Name)}, Dial: c.lab.Dial}}
 }
 
-// reach waits until a guest that was started answers, and lets the agent work there.
+// reach waits until a guest that was started answers, and lets the agent work there. Of several that wait for one
+// guest, as who switches it on and a restart, the first does that.
 func (c *cluster) reach(ctx context.Context, v *vm) error {
 	address, err := c.address(v.Name)
 	if err != nil {
@@ -216,6 +250,11 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 	guest, err := c.handle(v.Name)
 	if err != nil {
 		return err
+	}
+	guest.waking.Lock()
+	defer guest.waking.Unlock()
+	if _, err := guest.now(ctx); err == nil {
+		return nil
 	}
 	m := c.machineOf(v, address, guest.Disks())
 	limited, cancel := clock.WithTimeout(ctx, c.place.clock, bootLimit)
@@ -272,12 +311,11 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) (err error) {
 		if e == nil && v.Machine != "" {
 			e = c.machine(v).Kill()
 		}
-		if h, known := c.handle(name); e == nil && known == nil {
-			_ = h.begins(nil) // nobody is there to part from
-		}
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("power off: %w", e))
+			continue
 		}
+		c.ends(name)
 	}
 	return errors.Join(err, ctx.Err())
 }
@@ -383,17 +421,20 @@ func (c *cluster) lost(node int) (names []string) {
 	return names
 }
 
+// failover starts a guest of a lost node on another one. After an error it is the lost node's again, and so is tried
+// again.
 func (c *cluster) failover(ctx context.Context, name string, lost int) error {
 	for step := 1; step < len(c.nodes); step++ {
 		to := (lost + step) % len(c.nodes)
 		if _, ready, err := c.nodes[to].State(ctx); err != nil || !ready {
 			continue
 		}
-		if err := c.Move(ctx, name, to); err != nil {
+		began, v, err := c.rescue(ctx, name, lost, to)
+		if err != nil || began.IsZero() {
 			return err
 		}
-		if err := c.powerOn(ctx, name, c.place.clock.Now()); err != nil {
-			return err
+		if err := c.answers(ctx, v, began, began); err != nil {
+			return errors.Join(err, c.forsake(ctx, v, lost, to))
 		}
 		if c.fault != nil {
 			c.fault(to, result.Restarted, fmt.Sprintf("vm %s is restarted on %s", name, c.nodes[to].Name()))
@@ -401,4 +442,34 @@ func (c *cluster) failover(ctx context.Context, name string, lost int) error {
 		return nil
 	}
 	return errors.New("no other node is ready")
+}
+
+// rescue starts the process of a guest of a lost node on another one, if nobody has switched the guest off, moved or
+// exempted it meanwhile.
+func (c *cluster) rescue(ctx context.Context, name string, lost, to int) (began time.Time, v *vm, err error) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if !slices.Contains(c.lost(lost), name) {
+		return began, nil, nil
+	}
+	if v, err = c.get(name); err == nil {
+		err = c.change(func() { v.Node = to })
+	}
+	if err == nil {
+		began, err = c.launch(ctx, v)
+	}
+	if err != nil {
+		err = errors.Join(err, c.machine(v).Kill(), c.change(func() { v.Node = lost }))
+	}
+	return began, v, err
+}
+
+// forsake gives a guest that was restarted in vain back to its lost node, unless the run has ended.
+func (c *cluster) forsake(ctx context.Context, v *vm, lost, to int) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if ctx.Err() != nil || !slices.Contains(c.lost(to), v.Name) {
+		return nil
+	}
+	return errors.Join(c.machine(v).Kill(), c.change(func() { v.Node = lost }))
 }

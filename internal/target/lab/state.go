@@ -84,9 +84,12 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	}
 	err = os.RemoveAll(filepath.Join(stateDir, keyName))
 	for name := range s.VMs {
-		folders, _ := filepath.Glob(filepath.Join(stateDir, "vm", name, "*"))
+		folders, e := os.ReadDir(filepath.Join(stateDir, "vm", name))
+		if e != nil && !errors.Is(e, fs.ErrNotExist) { // else it was never on
+			remains, err = append(remains, "guest "+name), errors.Join(err, fmt.Errorf("destroy: %w", e))
+		}
 		for _, folder := range folders {
-			m := &qemu.Machine{Folder: folder, Spec: qemu.Spec{Name: name}}
+			m := &qemu.Machine{Folder: filepath.Join(stateDir, "vm", name, folder.Name()), Spec: qemu.Spec{Name: name}}
 			if e := m.Kill(); e != nil {
 				remains, err = append(remains, "guest "+name), errors.Join(err, fmt.Errorf("destroy: %w", e))
 			}
