@@ -193,7 +193,8 @@ func TestScriptObjections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := p.scripts[0].commands; len(c) != 4 || c[1].pause != 10*time.Millisecond || c[2].pause != 7*time.Microsecond ||
+	if c := p.scripts[0].commands; len(c) != 4 || c[1].pause != 10*time.Millisecond ||
+		c[2].pause != 7*time.Microsecond ||
 		p.statements[0].text != "SELECT 1" || p.statements[0].sql != "/* b */ SELECT /* c */ 1" {
 		t.Errorf("%+v, %+v", c, p.statements)
 	}

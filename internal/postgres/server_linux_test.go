@@ -174,7 +174,8 @@ func TestPasswordOfDatabase(t *testing.T) {
 	if err := postgres.PutPassword(t.Context(), host, job); err != nil {
 		t.Fatal(err)
 	}
-	if got := psql(t, append(environment(host.Dir, job), "PGPASSWORD="), "-c", "select current_database()"); got != "bench" {
+	got := psql(t, append(environment(host.Dir, job), "PGPASSWORD="), "-c", "select current_database()")
+	if got != "bench" {
 		t.Errorf("%q", got)
 	}
 	counters, err := c.Counters(workload.Spec{}, nil)

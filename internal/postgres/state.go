@@ -96,8 +96,8 @@ func StateOf(c *pgwire.Conn) (State, error) {
 	if _, err := fmt.Sscan(rows[0][3], &s.Bytes); err != nil {
 		return fail(err)
 	}
-	// What a session says of itself, and where files lie, is no configuration to compare. Commands and addresses of other
-	// servers may hold passwords: of those it is told that they are set.
+	// What a session says of itself, and where files lie, is no configuration to compare. Commands and addresses of
+	// other servers may hold passwords: of those it is told that they are set.
 	rows, err = ask(c, "select name, case when name ~ '(_command|conninfo)$' and current_setting(name) <> '' "+
 		"then 'set, and not shown' else current_setting(name) end from pg_settings where source not in ('default', "+
 		"'session', 'client', 'override') and name !~ '(_file|_directory|directories)$' order by 1")

@@ -42,7 +42,8 @@ func TestState(t *testing.T) {
 	}
 	d := postgres.Diff(before, after)
 	if diff := cmp.Diff([]postgres.Change{{Name: "primary_conninfo", After: "set, and not shown"},
-		{Name: "restore_command", After: "set, and not shown"}, {Name: "work_mem", After: "9MB"}}, d.Settings); diff != "" {
+		{Name: "restore_command", After: "set, and not shown"}, {Name: "work_mem", After: "9MB"}},
+		d.Settings); diff != "" {
 		t.Error(diff)
 	}
 	if len(d.Relations) != 1 || d.Relations[0].Name != "public.t" || d.Relations[0].After < 300_000 {
@@ -68,7 +69,9 @@ func TestState(t *testing.T) {
 	after.Counters["database.tup_inserted"] = before.Counters["database.tup_inserted"] - 1
 	if d := postgres.Diff(before, after); d.HitRatio != -1 || len(d.Notes) != 1 ||
 		!strings.Contains(d.Notes[0], "as after a crash of the server: the counters of database are left out") ||
-		slices.ContainsFunc(d.Counters, func(g postgres.Growth) bool { return strings.HasPrefix(g.Name, "database.") }) {
+		slices.ContainsFunc(d.Counters, func(g postgres.Growth) bool {
+			return strings.HasPrefix(g.Name, "database.")
+		}) {
 		t.Errorf("%+v", d)
 	}
 	if same := postgres.Diff(after, after); same.Counters != nil || same.HitRatio != -1 {

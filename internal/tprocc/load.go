@@ -76,7 +76,8 @@ func (l *Load) Run(ctx context.Context) (err error) {
 	}
 	if state[ready] != "" {
 		l.done.Store(int64(l.Warehouses))
-		if err := all(s, l.Dialect.Script(Procedures)); err != nil { // another version of this program may have made them
+		// Another version of this program may have made them.
+		if err := all(s, l.Dialect.Script(Procedures)); err != nil {
 			return fmt.Errorf("load: make the procedures anew: %w", err)
 		}
 		return nil

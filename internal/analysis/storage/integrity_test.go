@@ -38,9 +38,13 @@ func TestLostWrites(t *testing.T) {
 			want: intro + " was there, in all 100 blocks; no fault came after they were written, so this says only that " +
 				"they can be read back."},
 		"fault after the write": {checked: 100, severity: result.Notice, writes: 10,
-			change: func(s *reporttest.Synthetic) { cut(s); s.Data.Events[0].Time = s.Data.Start.Add(15 * time.Second) },
-			want:   intro + ` up to the moment of the fault ("Power off") was there, in all 100 blocks.`},
-		"astray": {checked: 100, stale: 2, severity: result.Caution, want: intro + " was there, but where nothing had been " +
+			change: func(s *reporttest.Synthetic) {
+				cut(s)
+				s.Data.Events[0].Time = s.Data.Start.Add(15 * time.Second)
+			},
+			want: intro + ` up to the moment of the fault ("Power off") was there, in all 100 blocks.`},
+		"astray": {checked: 100, stale: 2, severity: result.Caution, want: intro +
+			" was there, but where nothing had been " +
 			"acknowledged the storage holds what no write had put there, or cannot be read: 2 stale. The notes and the " +
 			"raw output name the addresses."},
 		"nothing claimed": {severity: result.Caution,
