@@ -166,7 +166,7 @@ func TestRefusals(t *testing.T) {
 		"dialect: mariadb\nserver: {url: \"mariadb://app:x@h\"}\ndatabase: b":                       "it has a password",
 		"dialect: mariadb\nserver: {url: \"mariadb://app@h\"}\ndatabase: b c":                       `database: "b c"`,
 		"dialect: sqlserver\nserver: {url: \"sqlserver://a@h\", exporter: \"h:9182\"}\ndatabase: b": `exporter: "h:9182"`,
-		"dialect: mariadb\nserver: {password: env:X}":                                               "server: it names none",
+		"dialect: mariadb\nserver: {password: env:X}":                                               "it names none",
 		"dialect: mariadb\nserver: {url: \"mariadb://app@h\"}\ndatabase: Bench":                     `others do not; want small letters`,
 		"dialect: mariadb\nserver: {vm_group: x}":                                                   `unknown key "vm_group"`,
 	} {
