@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -133,12 +134,12 @@ func (f *Folder) WriteRawJob(j RawJob) error {
 // RawJobs lists every start of every workload that left something, in order of start time, then VM and workload. A
 // description that cannot be read is named in problems, and the start is left out.
 func (f *Folder) RawJobs() (jobs []RawJob, problems []string) {
-	paths, err := filepath.Glob(filepath.Join(globSafe(f.dir), rawDir, "*", "*", rawJob))
+	names, err := fs.Glob(os.DirFS(f.dir), path.Join(rawDir, "*", "*", rawJob))
 	if err != nil {
 		return nil, []string{"raw output: " + err.Error()}
 	}
-	for _, p := range paths {
-		rel, _ := filepath.Rel(f.dir, p)
+	for _, name := range names {
+		p, rel := filepath.Join(f.dir, name), filepath.FromSlash(name)
 		b, err := readDocument(p)
 		if err != nil {
 			problems = append(problems, "raw output: "+err.Error())
@@ -168,10 +169,6 @@ func (f *Folder) RawJobs() (jobs []RawJob, problems []string) {
 		return strings.Compare(a.Workload, b.Workload)
 	})
 	return jobs, problems
-}
-
-func globSafe(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // WriteRawFile stores a small file (the job file, the command, the tool's errors) beside a start's output.

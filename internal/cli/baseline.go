@@ -220,12 +220,12 @@ func (a *app) measuredRuns(phase string, given []string) ([]string, error) {
 func (a *app) showBaselines(given []string) error {
 	names := given
 	if len(given) == 0 {
-		found, err := filepath.Glob(filepath.Join(a.runsDir, baselineDir, "*.json"))
+		found, err := fs.Glob(os.DirFS(filepath.Join(a.runsDir, baselineDir)), "*.json")
 		if err != nil {
 			return exit.Errorf(exit.Failed, "", "baseline show: %w", err)
 		}
 		for _, f := range found {
-			names = append(names, strings.TrimSuffix(filepath.Base(f), ".json"))
+			names = append(names, strings.TrimSuffix(f, ".json"))
 		}
 	}
 	list := []baseline{}

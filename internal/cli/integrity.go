@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -179,19 +180,20 @@ func manifestOf(given, name string) (string, error) {
 	if info, err := os.Stat(given); err != nil || !info.IsDir() {
 		return given, nil //nolint:nilerr // said when it is read
 	}
-	all, err := filepath.Glob(filepath.Join(quoteGlob(given), "integrity-*.json"))
+	all, err := fs.Glob(os.DirFS(given), "integrity-*.json")
 	if err != nil {
 		return "", err
 	}
 	if len(all) == 1 {
-		return all[0], nil
+		return filepath.Join(given, all[0]), nil
 	}
 	name, err = filepath.Abs(name)
 	if err != nil {
 		return "", err
 	}
 	var of []string
-	for _, file := range all {
+	for _, base := range all {
+		file := filepath.Join(given, base)
 		if m, _, err := integrity.Read(file); err == nil && m.Path == name {
 			of = append(of, file)
 		}

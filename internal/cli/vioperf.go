@@ -194,18 +194,14 @@ func (a *app) printVioperfJSON(res *vioperf.Result, c *vioperf.Comparison) error
 
 // noteLeft tells of folders of runs that were killed.
 func (a *app) noteLeft(dir string) {
-	left, _ := filepath.Glob(filepath.Join(quoteGlob(dir), vioperf.FolderPrefix+"*"))
-	for _, folder := range left {
+	left, _ := fs.Glob(os.DirFS(dir), vioperf.FolderPrefix+"*") // the pattern is right
+	for _, name := range left {
+		folder := filepath.Join(dir, name)
 		if info, err := os.Lstat(folder); err == nil && info.IsDir() {
 			visible.Fprintf(a.err, "warning: %s is of another run of vioperf: unless that goes on, or its files were to be "+
 				"kept, remove it\n", folder)
 		}
 	}
-}
-
-// quoteGlob has a path stand for itself in a pattern.
-func quoteGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // vioperfSeconds prints a line a second, as iostat does.

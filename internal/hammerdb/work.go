@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,12 +133,12 @@ func (o *output) line(text string) {
 
 // profile prints the newest time profile that HammerDB wrote: the folder is new, so an older run's is not in it.
 func (o *output) profile(folder string) {
-	files, _ := filepath.Glob(filepath.Join(folder, "hdbxtprofile*.log")) // the pattern is right
+	files, _ := fs.Glob(os.DirFS(folder), "hdbxtprofile*.log") // the pattern is right
 	if len(files) == 0 {
 		o.line("plimsoll: HammerDB wrote no time profile")
 		return
 	}
-	f, err := os.Open(slices.Max(files))
+	f, err := os.Open(filepath.Join(folder, slices.Max(files)))
 	if err != nil {
 		o.line("plimsoll: " + err.Error())
 		return

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -227,12 +228,12 @@ func (n *Node) boot(ctx context.Context) error {
 func (n *Node) halt(ctx context.Context, times int) error {
 	limit, cancel := context.WithTimeout(ctx, guestLimit)
 	defer cancel()
-	sockets, err := filepath.Glob(filepath.Join(n.Guests(), "*.qmp"))
+	sockets, err := fs.Glob(os.DirFS(n.Guests()), "*.qmp")
 	if err != nil {
 		return err
 	}
 	for _, s := range sockets {
-		if err := powerButton(limit, s); err != nil {
+		if err := powerButton(limit, filepath.Join(n.Guests(), s)); err != nil {
 			fmt.Fprintf(os.Stderr, "guest %s: %v\n", s, err) // it is killed below
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,7 +39,7 @@ func (s *Store) seal() error {
 
 // rename gives the blocks, whose names are drawn at random, names by their order in time.
 func rename(dir string) error {
-	found, err := filepath.Glob(filepath.Join(dir, "*", metaFile))
+	found, err := fs.Glob(os.DirFS(dir), "*/"+metaFile)
 	if err != nil {
 		return err
 	}
@@ -48,8 +49,8 @@ func rename(dir string) error {
 	}
 	var blocks []block
 	for _, name := range found {
-		b := block{dir: filepath.Dir(name)}
-		data, err := os.ReadFile(name)
+		b := block{dir: filepath.Join(dir, filepath.Dir(name))}
+		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
 			err = json.Unmarshal(data, &b.meta)
 		}

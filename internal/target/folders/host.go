@@ -72,11 +72,12 @@ var _ target.Host = (*host)(nil)
 // reach makes the working folder of a run in a machine.
 func reach(p *place, node int, dir, folder string) (*host, error) {
 	h := &host{place: p, name: filepath.Base(dir), node: node, work: filepath.Join(dir, folder)}
-	images, err := filepath.Glob(filepath.Join(dir, "*.img")) // sorted
+	images, err := fs.Glob(os.DirFS(dir), "*.img") // sorted
 	if err != nil {
 		return nil, err
 	}
-	for i, image := range images[:min(len(images), 25)] {
+	for i, name := range images[:min(len(images), 25)] {
+		image := filepath.Join(dir, name)
 		info, err := os.Stat(image)
 		if err != nil {
 			return nil, err
