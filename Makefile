@@ -58,8 +58,8 @@ test: ## everything: format, vet, unit, conformance, goldens, architecture, real
 	go test $$race -short -timeout 30m ./internal/run; \
 	go test -timeout 30m -run 'InEveryStep' ./internal/run # every step of every scenario cut short: long, so without the race detector
 
-fuzz: ## every fuzz target for two thousand inputs
-	@go list ./... | while read -r pkg; do \
+fuzz: ## every fuzz target for two thousand inputs, the packages in an order left to chance
+	@go list ./... | sort -R | while read -r pkg; do \
 	  dir=$$(go list -f '{{.Dir}}' "$$pkg"); \
 	  { grep -ho '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go 2>/dev/null || true; } | sed 's/^func //' | while read -r target; do \
 	    echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime 2000x -fuzzminimizetime 10x "$$pkg"; done; done
