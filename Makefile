@@ -45,7 +45,8 @@ fio: # installs fio when it is not there
 	$$as apt-get update -q && $$as apt-get install -qy --no-install-recommends fio
 
 # Without the race detector, under which they take three to five times as long: whole commands (cmd/plimsoll), since what they
-# are made of runs with it; and what starts no goroutines: the reading of our own source (archtest), and statistics.
+# are made of runs with it; what starts no goroutines: the reading of our own source (archtest), and statistics; and what the
+# last line names. One package more than processors is under way at once where some mostly wait.
 PLAIN := /(cmd/plimsoll|internal/(archtest|analysis|analysis/.*|compare|trust))$$
 test: ## everything: format, vet, unit, conformance, goldens, architecture, real fio, kill -9, screenshots
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \
@@ -53,10 +54,10 @@ test: ## everything: format, vet, unit, conformance, goldens, architecture, real
 	go build ./...
 	go vet ./...
 	@if CGO_ENABLED=1 command -v $${CC:-gcc} >/dev/null; then race=-race; else race=; echo "no C compiler: testing without the race detector"; fi; \
-	set -x; go test $$race -timeout 30m $$(go list ./... | grep -Ev '$(PLAIN)|/internal/run$$'); \
+	set -x; go test $$race -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 30m $$(go list ./... | grep -Ev '$(PLAIN)|/internal/run$$'); \
 	go test -timeout 45m $$(go list ./... | grep -E '$(PLAIN)'); \
 	go test $$race -short -timeout 30m ./internal/run; \
-	go test -timeout 30m -run 'InEveryStep' ./internal/run # every step of every scenario cut short: long, so without the race detector
+	go test -timeout 30m -run 'InEveryStep|OfScaleOne' ./internal/run ./internal/tproch # every step of every scenario cut short, and a gigabyte
 
 fuzz: ## every fuzz target for two thousand inputs, the packages in an order left to chance
 	@go list ./... | sort -R | while read -r pkg; do \

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"plimsoll/internal/needs"
 )
 
 // pool is the text of all generators of the tests.
@@ -23,8 +25,8 @@ func generator(scale Scale) *Generator { return &Generator{scale: scale, text: p
 // without the quotes that it puts around comments: that was compared byte for byte when these digests were taken.
 func TestDataSetOfScaleOne(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("makes a gigabyte")
+	if testing.Short() || needs.Race {
+		t.Skip("makes a gigabyte: make test runs it without the race detector")
 	}
 	g := generator(1)
 	var digests, lines [tables]any

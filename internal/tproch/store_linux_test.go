@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"plimsoll/internal/device/devicetest"
+	"plimsoll/internal/needs"
 	"plimsoll/internal/postgres/postgrestest"
 	"plimsoll/internal/worker"
 )
@@ -423,8 +424,8 @@ func TestTimeIsOver(t *testing.T) {
 
 // All answers at scale 1. It takes about two minutes on two cores: one for the load, one for the queries.
 func TestAnswersOfScaleOne(t *testing.T) {
-	if testing.Short() {
-		t.Skip("loads a gigabyte")
+	if testing.Short() || needs.Race {
+		t.Skip("loads a gigabyte: make test runs it without the race detector")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
