@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -339,8 +340,7 @@ func (l *Lab) makeVolume(ctx context.Context) error {
 			if err == nil {
 				break
 			}
-			// Daemons that have just joined still tell each other of it, and on a busy machine take their time.
-			if !strings.Contains(err.Error(), "Another transaction is in progress") {
+			if !settling(err) {
 				return err
 			}
 			if !sleep(ctx, 500*time.Millisecond) {
@@ -349,6 +349,13 @@ func (l *Lab) makeVolume(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// settling reports whether the daemons refused because they still tell each other that they have joined, which takes
+// its time on a busy machine: some of them hold their locks then.
+func settling(err error) bool {
+	return slices.ContainsFunc([]string{"Another transaction is in progress", "Locking failed on ",
+		"is not in 'Peer in Cluster' state"}, func(words string) bool { return strings.Contains(err.Error(), words) })
 }
 
 // mounted says whether the volume is mounted and answers.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -105,5 +106,19 @@ func TestRedfishRefuses(t *testing.T) {
 	ask("DELETE", w.Header().Get("Location"), "", "", "", token)
 	if code := ask("GET", systems, "", "", "", token).Code; code != 401 {
 		t.Errorf("after logging out: %d", code)
+	}
+}
+
+// What daemons say while they still join is waited out; what is wrong for good is not.
+func TestSettling(t *testing.T) {
+	for words, want := range map[string]bool{
+		"volume create: gv: failed: Another transaction is in progress for gv. Please try again after some time.": true,
+		"refused: Locking failed on 10.77.0.13. Please check log file for details.":                               true,
+		"volume create: gv: failed: Host 10.77.0.12 is not in 'Peer in Cluster' state":                            true,
+		"volume create: gv: failed: /x/brick or a prefix of it is already part of a volume":                       false,
+	} {
+		if got := settling(errors.New(words)); got != want {
+			t.Errorf("%s: %t, want %t", words, got, want)
+		}
 	}
 }
