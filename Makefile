@@ -46,7 +46,7 @@ fio: # installs fio when it is not there
 
 # Without the race detector, under which they take three to five times as long: whole commands (cmd/plimsoll), since what they
 # are made of runs with it; what starts no goroutines: the reading of our own source (archtest), and statistics; and what the
-# last line names. One more than there are processors is under way at once, packages or commands, since some mostly wait.
+# last line names.
 PLAIN := /(cmd/plimsoll|internal/(archtest|analysis|analysis/.*|compare|trust))$$
 test: ## everything: format, vet, unit, conformance, goldens, architecture, real fio, kill -9, screenshots
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \
@@ -54,9 +54,8 @@ test: ## everything: format, vet, unit, conformance, goldens, architecture, real
 	go build ./...
 	go vet ./...
 	@if CGO_ENABLED=1 command -v $${CC:-gcc} >/dev/null; then race=-race; else race=; echo "no C compiler: testing without the race detector"; fi; \
-	more=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); \
-	set -x; go test $$race -p $$more -timeout 30m $$(go list ./... | grep -Ev '$(PLAIN)|/internal/run$$'); \
-	go test -parallel $$more -timeout 45m $$(go list ./... | grep -E '$(PLAIN)'); \
+	set -x; go test $$race -timeout 30m $$(go list ./... | grep -Ev '$(PLAIN)|/internal/run$$'); \
+	go test -timeout 45m $$(go list ./... | grep -E '$(PLAIN)'); \
 	go test $$race -short -timeout 30m ./internal/run; \
 	go test -timeout 30m -run 'InEveryStep|OfScaleOne' ./internal/run ./internal/tproch # every step of every scenario cut short, and a gigabyte
 
