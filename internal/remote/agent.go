@@ -120,7 +120,7 @@ func (a Access) program(ctx context.Context, m Machine, c *connection) (io.ReadC
 	if m.Agent != "" {
 		return nil, nil
 	}
-	kind, err := c.command(ctx, dialLimit, nil, "uname -sm")
+	kind, err := c.command(ctx, answerLimit, nil, "uname -sm")
 	var program io.ReadCloser
 	if err == nil {
 		program, err = a.agent(strings.TrimSpace(kind))

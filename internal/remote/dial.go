@@ -29,10 +29,12 @@ type refused struct{ error }
 
 func (r refused) Unwrap() error { return r.error }
 
-// dialLimit bounds every step on the way to a machine, and agentLimit what an ssh-agent takes to tell its keys.
+// dialLimit bounds every step on the way to a machine, answerLimit the first command there, for which a busy machine
+// starts a shell, and agentLimit what an ssh-agent takes to tell its keys.
 const (
-	dialLimit  = 15 * time.Second
-	agentLimit = 3 * time.Second
+	dialLimit   = 15 * time.Second
+	answerLimit = time.Minute
+	agentLimit  = 3 * time.Second
 )
 
 // connection is an open connection to a machine, with those that it goes through.
