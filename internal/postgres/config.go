@@ -52,6 +52,15 @@ const (
 // Own reports whether the run starts the server itself.
 func (c Config) Own() bool { return c.URL == "" }
 
+// address is where the user's server is, with the database, by which ~/.pgpass is searched.
+func (c Config) address() (*url.URL, error) {
+	u, err := url.Parse(c.URL)
+	if err == nil {
+		u.Path = "/" + c.Database
+	}
+	return u, err
+}
+
 // Env is what the environment of a load on this server says.
 func (c Config) Env() []string {
 	if c.ClientCPUs == "" {
@@ -298,15 +307,16 @@ func (c Config) Peers() (workload.Peers, bool) {
 // worker connects with an empty connection string.
 func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 	folder := workload.FolderName(spec.Name)
-	a := access{URL: c.URL, Password: c.Password, Own: c.Own(), PassFile: path.Join(folder, passFile)}
+	a := access{Password: c.Password, Own: c.Own(), PassFile: path.Join(folder, passFile)}
 	// A job's working folder is the same for all its processes, and a socket's path has to begin with "/".
 	env := map[string]string{"PGDATABASE": c.Database, "PGPASSFILE": a.PassFile, "PGCONNECT_TIMEOUT": "10"}
 	switch {
 	case !c.Own():
-		u, err := url.Parse(c.URL)
+		u, err := c.address()
 		if err != nil {
 			return fmt.Errorf("prepare: workload %q: url: %w", spec.Name, err)
 		}
+		a.URL = u.String()
 		for key, values := range u.Query() {
 			env[urlParameters[key]] = values[0]
 		}
@@ -314,8 +324,6 @@ func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 			env["PGSSLROOTCERT"] = path.Join(folder, rootFile)
 		}
 		host, port := hostPort(u)
-		u.Path = "/" + c.Database // by which ~/.pgpass is searched
-		a.URL = u.String()
 		env["PGHOST"], env["PGPORT"], env["PGUSER"] = host, port, u.User.Username()
 		if strings.HasPrefix(host, "/") {
 			job.Command.Outside = []string{host}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"path"
 	"strconv"
 
@@ -32,11 +31,10 @@ func (c Config) Counters(_ workload.Spec, host target.Host) (*workload.Scrape, e
 		s.Reveal = func(context.Context) (string, error) { return ownPassword(), nil }
 		s.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialSocket(ctx, socket) }
 	default:
-		u, err := url.Parse(c.URL)
+		u, err := c.address()
 		if err != nil {
 			return nil, fmt.Errorf("counters of the server: url: %w", err)
 		}
-		u.Path = "/" + c.Database // by which ~/.pgpass is searched
 		s.URL = u.String()
 		host, port := hostPort(u)
 		out.Where = net.JoinHostPort(host, port)
