@@ -341,6 +341,15 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 			object("--option %s=%s: no value of YAML: %v", key, text, err)
 		}
+		if server, ok := value.(map[string]any); ok && key == "server" {
+			if server["url"] != nil {
+				object("--option server: its address is --server URL, and --password says where its password is")
+			}
+			if named, ok := config[key].(map[string]any); ok { // what else is said of it stands beside its address
+				maps.Copy(named, server)
+				continue
+			}
+		}
 		config[key] = value
 	}
 	if len(bad) > 0 {

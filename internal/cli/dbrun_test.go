@@ -22,6 +22,8 @@ func TestDBRunScenarios(t *testing.T) {
 		{"hammerdb --database other --password env:PW --server " + server, "pg_pass: env:PW", false},
 		{`hammerdb --option database=maria --option settings={"connection":{"maria_host":"192.0.2.2"}}`, "virtual_users: 1",
 			false},
+		{`pg --option server={"client_cpus":1} --server ` + server, "client_cpus: 1\n    url: " + server, false},
+		{`pg --option server={"url":"postgresql://app:horse@h/x"}`, "its address is --server URL", true},
 		{"hammerdb", "give --server URL", true},
 		{"hammerdb --scale 1 --server " + server, "--scale: hammerdb loads the schema", true},
 		{"hammerdb --server postgresql://app@/bench?host=/tmp", "HammerDB wants postgresql://USER@HOST:PORT/DATABASE",
@@ -39,6 +41,9 @@ func TestDBRunScenarios(t *testing.T) {
 		}
 		if (code != 0) != c.bad || !strings.Contains(text, c.says) {
 			t.Errorf("%s: exit code %d; want %q: %s%s", c.args, code, c.says, errs, text)
+		}
+		if strings.Contains(out.String()+errs.String(), "horse") {
+			t.Errorf("%s: its password is printed", c.args)
 		}
 		if strings.HasPrefix(c.args, "hammerdb") && strings.Contains(text, "PrefillRun") {
 			t.Errorf("%s: HammerDB makes its tables itself", c.args)

@@ -260,6 +260,15 @@ func (m *Machine) kill(pid int) error {
 	return nil
 }
 
+// Console is the end of what the guest has written to its serial line in all its lives, quoted: so many bytes at most.
+func (m *Machine) Console(most int) string {
+	data, err := os.ReadFile(filepath.Join(m.Folder, SerialFile))
+	if err != nil {
+		return err.Error()
+	}
+	return strconv.Quote(string(bytes.TrimSpace(data[max(0, len(data)-most):])))
+}
+
 // Gone waits until it has no process: it was shut down, or ended by something else.
 func (m *Machine) Gone(ctx context.Context) error {
 	for {

@@ -151,6 +151,9 @@ func TestLifeOfAMachine(t *testing.T) {
 	must(t, again.Kill())
 	must(t, again.Kill())
 	state(t, m, "off")
+	if got := m.Console(2); got != `".."` {
+		t.Errorf("its console ends with %s", got)
+	}
 	if info, err := ImageInfo(t.Context(), m.Spec.Disks[0].Path); err != nil || info.VirtualBytes != 2*mebibyte {
 		t.Fatal(info, err)
 	}

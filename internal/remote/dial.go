@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -228,6 +229,20 @@ func (x Hop) signers(ctx context.Context) (list []ssh.Signer, unread error, done
 	return list, errors.Join(objections...), done
 }
 
+// certificates are the kinds of certificates that machines show.
+var certificates = []string{ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01,
+	ssh.CertAlgoECDSA521v01, ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01}
+
+// authority reports whether a line of known_hosts is of one who signs keys of machines.
+func authority(k knownhosts.KnownKey) bool {
+	text, err := os.ReadFile(k.Filename)
+	if err != nil {
+		return false
+	}
+	lines := bytes.Split(text, []byte("\n"))
+	return k.Line <= len(lines) && bytes.HasPrefix(bytes.TrimSpace(lines[k.Line-1]), []byte("@cert-authority"))
+}
+
 // hostKeys checks the keys of machines against known_hosts, and says which kinds of keys it has of this one.
 func (x Hop) hostKeys(at string) (check ssh.HostKeyCallback, algorithms []string, err error) {
 	files := slices.DeleteFunc(slices.Clone(x.KnownHosts), func(f string) bool { return !Exists(f) })
@@ -238,14 +253,19 @@ func (x Hop) hostKeys(at string) (check ssh.HostKeyCallback, algorithms []string
 	check = func(name string, remote net.Addr, key ssh.PublicKey) error {
 		err := known(name, remote, key)
 		wrong, ok := errors.AsType[*knownhosts.KeyError](err)
-		if err == nil || !ok {
-			if err != nil {
-				err = refused{fmt.Errorf("%s: %w", at, err)}
-			}
-			return err
+		shown, certified := key.(*ssh.Certificate)
+		where := strings.Join(x.KnownHosts, ", ")
+		switch {
+		case err == nil:
+			return nil
+		case certified:
+			return refused{fmt.Errorf("%s: its certificate, for %s and signed by %s, is not taken: %w: see that a line "+
+				"@cert-authority of %s has the key that signs certificates of this machine", at,
+				strings.Join(shown.ValidPrincipals, ", "), ssh.FingerprintSHA256(shown.SignatureKey), err, where)}
+		case !ok:
+			return refused{fmt.Errorf("%s: %w", at, err)}
 		}
 		print := key.Type() + " " + ssh.FingerprintSHA256(key)
-		where := strings.Join(x.KnownHosts, ", ")
 		if len(wrong.Want) == 0 {
 			return refused{
 				fmt.Errorf("%s: its key %s is not known (%s): compare it with what ssh-keygen -lf says on the "+
@@ -254,6 +274,12 @@ func (x Hop) hostKeys(at string) (check ssh.HostKeyCallback, algorithms []string
 			}
 		}
 		w := wrong.Want[0]
+		for _, other := range wrong.Want { // an authority has no key of this machine
+			if !authority(other) {
+				w = other
+				break
+			}
+		}
 		return refused{fmt.Errorf("%s: its key has changed: it is %s, and line %d of %s has %s: somebody may sit in "+
 			"between, or the machine was made anew; find out which, then ssh-keygen -R '%s' -f %s and log in once with "+
 			"ssh", at, print, w.Line, w.Filename, ssh.FingerprintSHA256(w.Key), knownhosts.Normalize(at), w.Filename)}
@@ -267,7 +293,10 @@ func (x Hop) hostKeys(at string) (check ssh.HostKeyCallback, algorithms []string
 	if wrong != nil {
 		for _, w := range wrong.Want {
 			kinds := []string{w.Key.Type()}
-			if w.Key.Type() == ssh.KeyAlgoRSA {
+			switch {
+			case authority(w): // whatever kind of key it has signed
+				kinds = certificates
+			case w.Key.Type() == ssh.KeyAlgoRSA:
 				kinds = []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
 			}
 			algorithms = append(algorithms, kinds...)

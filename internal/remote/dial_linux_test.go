@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+	"golang.org/x/crypto/ssh/knownhosts"
 
 	"plimsoll/internal/remote"
 	"plimsoll/internal/target/sshtest"
@@ -72,6 +74,43 @@ func TestServerHangsUp(t *testing.T) {
 			t.Error(err)
 		}
 		group.Wait()
+	}
+}
+
+// A machine whose key an authority signed is known by that one; a certificate of another authority, or for another
+// machine, is not taken.
+func TestCertificates(t *testing.T) {
+	l := sshtest.New(t, "one")
+	s, known := l.Hosts[0], l.Dir+"/known_hosts"
+	plain, err := os.ReadFile(known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := remote.Machine{Name: "one", Folder: s.Folder + "/none", Hop: remote.Hop{Address: s.Address, Port: s.Port,
+		User: me(t), Keys: []string{l.Dir + "/key"}, KnownHosts: []string{known}}}
+	line := func(key ssh.PublicKey) string {
+		return "# of the house\n@cert-authority " + knownhosts.Line([]string{knownhosts.Normalize(s.At())}, key) + "\n"
+	}
+	other := sshtest.Key(t, l.Dir+"/other")
+	for _, c := range []struct {
+		name, known string
+		by          ssh.PublicKey
+		fails       string
+	}{
+		{"another.example", "", nil, "its certificate, for another.example and signed by"},
+		{s.Address, "", nil, ""},
+		{s.Address, string(plain), nil, ""},
+		{s.Address, "", other, "signs certificates of this machine"},
+	} {
+		authority := s.Certify(t, c.name)
+		if c.by != nil {
+			authority = c.by
+		}
+		sshtest.Write(t, known, line(authority)+c.known)
+		err := m.Remove(t.Context(), "tag") // it is the shortest that logs in
+		if (c.fails == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("a certificate for %s: %v, want %q", c.name, err, c.fails)
+		}
 	}
 }
 

@@ -195,6 +195,9 @@ func (c *controller) session(ctx context.Context, do func(*session) error) (err 
 		err = do(s)
 		s.close()
 	}
+	if errors.Is(err, busy) && ctx.Err() == nil {
+		return fmt.Errorf("%w, again and again for %v", err, c.limit)
+	}
 	if failed := (*net.OpError)(nil); errors.As(err, &failed) || limited.Err() != nil && err != nil {
 		return c.unreachable(ctx, err)
 	}

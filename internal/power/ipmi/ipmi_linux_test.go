@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"plimsoll/internal/power/bmctest"
@@ -197,6 +198,64 @@ func TestLateRefusal(t *testing.T) {
 	c := powertest.Open(t, Kind{}, powertest.With(b.Options(t), "port", fmt.Sprint(port), "timeout", "10s"))
 	if state, err := c.State(t.Context()); state != target.On || err != nil {
 		t.Errorf("%s, %v", state, err)
+	}
+}
+
+// A BMC that is busy is asked again, with a new number, until the time is over.
+func TestBusy(t *testing.T) {
+	front, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := make([]byte, 32)
+	client := session{suite: suites[0], id: [4]byte{1}, theirs: [4]byte{2}, k1: keys, k2: keys}
+	there := session{suite: client.suite, id: client.theirs, theirs: client.id, k1: keys, k2: keys}
+	asked := make(chan byte, 10)
+	go func() { // busy for two requests, and for all ever after the third
+		defer close(asked)
+		b := make([]byte, 2048)
+		for {
+			n, from, err := front.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			kind, header, payload, rest, _ := parse(b[:n])
+			m, ok := there.unseal(kind, header, payload, rest)
+			if !ok {
+				t.Error("a request that is none")
+				return
+			}
+			asked <- m[4] >> 2
+			code := byte(busy)
+			if len(asked) == 3 {
+				code = 0
+			}
+			answer := []byte{m[3], m[1] | 1<<2, checksum(m[3], m[1]|1<<2), m[0], m[4], m[5], code, 0x21, 0, 0}
+			there.sent++
+			_, _ = front.WriteTo(there.seal(append(answer, checksum(answer[3:]...))), from)
+		}
+	}()
+	if client.conn, err = net.Dial("udp", front.LocalAddr().String()); err != nil {
+		t.Fatal(err)
+	}
+	client.ctx = t.Context()
+	state, err := client.state()
+	if state != target.On || err != nil {
+		t.Errorf("%s, %v", state, err)
+	}
+	within, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	client.ctx = within
+	if state, err = client.state(); state != target.Unknown || !errors.Is(err, busy) {
+		t.Errorf("%s, %v", state, err)
+	}
+	_, _ = client.conn.Close(), front.Close()
+	var numbers []byte
+	for n := range asked {
+		numbers = append(numbers, n)
+	}
+	if d := cmp.Diff([]byte{1, 2, 3, 4}, numbers); d != "" {
+		t.Error(d)
 	}
 }
 

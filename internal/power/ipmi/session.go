@@ -93,7 +93,7 @@ func (s status) suite() bool { return s >= 0x04 && s <= 0x07 || s >= 0x10 && s <
 type refusal byte
 
 func (r refusal) Error() string {
-	words := map[refusal]string{0xc0: "busy", 0xc1: "it does not know the command", 0xcc: "invalid request",
+	words := map[refusal]string{busy: "busy", 0xc1: "it does not know the command", 0xcc: "invalid request",
 		0xd4: "the user may not do this", 0xd5: "not in its present state", 0xff: "no reason given"}[r]
 	return fmt.Sprintf("it refuses (completion code %#02x %s)", byte(r), words)
 }
@@ -229,8 +229,26 @@ func parse(b []byte) (kind byte, header, payload, rest []byte, ok bool) {
 	return b[5], b[4:headerBytes], b[headerBytes:end], b[end:], true
 }
 
-// call does a command and returns what the answer has after the completion code, which is a refusal unless it is 0.
+// busy is the refusal of a BMC that has something else to do just now.
+const busy refusal = 0xc0
+
+// call does a command and returns what the answer has after the completion code, which is a refusal unless it is 0. A
+// BMC that is busy is asked again, once a second.
 func (s *session) call(c command, data ...byte) (answer []byte, err error) {
+	for {
+		answer, err = s.once(c, data...)
+		if !errors.Is(err, busy) {
+			return answer, err
+		}
+		select {
+		case <-s.ctx.Done():
+			return nil, err
+		case <-time.After(resendEvery):
+		}
+	}
+}
+
+func (s *session) once(c command, data ...byte) (answer []byte, err error) {
 	s.requested = (s.requested + 1) & 0x3f
 	body := slices.Concat([]byte{0x20, c.function << 2}, []byte{checksum(0x20, c.function<<2)},
 		[]byte{0x81, s.requested << 2, c.number}, data)

@@ -207,20 +207,20 @@ type session struct {
 // find gets the system, and says where it is.
 func (s *session) find() (m system, at string, err error) {
 	var root struct{ Systems link }
-	var list struct{ Members []link }
 	if err := s.ask(http.MethodGet, "/redfish/v1/", nil, &root); err != nil {
 		return m, "", err
 	}
 	if root.Systems.ID == "" {
 		return m, "", errors.New("its Redfish service names no systems")
 	}
-	if err := s.ask(http.MethodGet, root.Systems.ID, nil, &list); err != nil {
+	members, err := s.members(root.Systems.ID)
+	if err != nil {
 		return m, "", err
 	}
 	var names []string
-	for _, l := range list.Members {
+	for _, l := range members {
 		names = append(names, path.Base(l.ID))
-		if len(list.Members) == 1 && s.system == "" || path.Base(l.ID) == s.system {
+		if len(members) == 1 && s.system == "" || path.Base(l.ID) == s.system {
 			at = l.ID
 		}
 	}
@@ -239,6 +239,27 @@ func (s *session) find() (m system, at string, err error) {
 		return m, at, fmt.Errorf("%s tells no PowerState", at)
 	}
 	return m, at, nil
+}
+
+// mostPages bounds what is read of a collection.
+const mostPages = 1000
+
+// members are those of a collection, which may come in pages.
+func (s *session) members(at string) (all []link, err error) {
+	for range mostPages {
+		var page struct {
+			Members []link
+			Next    string `json:"Members@odata.nextLink"`
+		}
+		if err := s.ask(http.MethodGet, at, nil, &page); err != nil {
+			return nil, err
+		}
+		if all = append(all, page.Members...); page.Next == "" {
+			return all, nil
+		}
+		at = page.Next
+	}
+	return nil, fmt.Errorf("its list of systems has no end: %d pages, and the next is %q", mostPages, at)
 }
 
 // refusal is an answer that is none of success.

@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -87,11 +88,15 @@ func (b *bmc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/redfish/v1/":
 		answer(map[string]any{"Systems": link{systems}})
 	case systems:
-		list := []link{}
-		for _, m := range b.members {
-			list = append(list, link{systems + "/" + m})
+		skip, _ := strconv.Atoi(r.URL.Query().Get("$skip")) // a member a page
+		page := map[string]any{"Members": []link{}}
+		if skip < len(b.members) {
+			page["Members"] = []link{{systems + "/" + b.members[skip]}}
 		}
-		answer(map[string]any{"Members": list})
+		if skip+1 < len(b.members) {
+			page["Members@odata.nextLink"] = fmt.Sprint(systems, "?$skip=", skip+1)
+		}
+		answer(page)
 	case systems + "/one":
 		answer(map[string]any{"PowerState": b.power, "Actions": map[string]any{"#ComputerSystem.Reset": map[string]any{
 			"target": systems + "/one/reset", "ResetType@Redfish.AllowableValues": b.allowed}}})
@@ -238,6 +243,9 @@ func TestWrongAnswers(t *testing.T) {
 		"another system": {options: []string{"system", "two"}, words: []string{`no system "two": there are one`}},
 		"several systems": {change: func(b *bmc) { b.members = []string{"one", "two"} },
 			words: []string{"it has 2 systems: give system: one of one, two"}},
+		"no end": {change: func(b *bmc) {
+			b.instead = text(200, `{"Systems": {"@odata.id": "/x"}, "Members@odata.nextLink": "/x"}`)
+		}, words: []string{"its list of systems has no end: 1000 pages", `"/x"`}},
 		"no systems": {change: func(b *bmc) { b.members = nil }, words: []string{"it has no systems"}},
 		"no such reset": {change: func(b *bmc) { b.allowed = []string{"On", "Nmi"} },
 			words: []string{"/redfish/v1/Systems/one offers the resets On, Nmi, and not ForceOff"}},

@@ -259,6 +259,7 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 	m := c.machineOf(v, address, guest.Disks())
 	limited, cancel := clock.WithTimeout(ctx, c.place.clock, bootLimit)
 	defer cancel()
+	var last error // of an attempt that was not cut off
 	for {
 		h := c.access.NewHost(m, v.Node)
 		err := h.Settle(limited, c.state.Run)
@@ -276,9 +277,17 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 				err,
 			)
 		}
-		if c.place.clock.Sleep(limited, 500*time.Millisecond) != nil {
-			return fmt.Errorf("power on: vm %q: it does not answer after %v: %w", v.Name, bootLimit, err)
+		if limited.Err() == nil || last == nil {
+			last = err
 		}
+		if c.place.clock.Sleep(limited, 500*time.Millisecond) == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("power on: vm %q: %w", v.Name, ctx.Err())
+		}
+		return fmt.Errorf("power on: vm %q: it does not answer after %v: %w; its console: %s", v.Name, bootLimit, last,
+			c.machine(v).Console(1000))
 	}
 }
 

@@ -190,6 +190,29 @@ func freePort(t testing.TB, address string) int {
 	return free.Addr().(*net.TCPAddr).Port
 }
 
+// Certify starts the host's server anew with a certificate of its key for the name, and returns the key of the authority
+// that signed it.
+func (s *Server) Certify(t testing.TB, name string) ssh.PublicKey {
+	t.Helper()
+	stem := filepath.Join(filepath.Dir(s.config), s.Name)
+	authority := Key(t, stem+".ca")
+	for _, end := range s.ends {
+		end()
+	}
+	out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-s", stem+".ca", "-I", s.Name, "-h", "-n", name,
+		stem+".key").CombinedOutput()
+	if err != nil {
+		t.Fatalf("ssh-keygen: %v: %s", err, out)
+	}
+	config, err := os.ReadFile(s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Write(t, s.config, string(config)+"HostCertificate "+stem+".key-cert.pub\n")
+	s.Start(t)
+	return authority
+}
+
 // At is where the host listens.
 func (s *Server) At() string { return fmt.Sprintf("%s:%d", s.Address, s.Port) }
 
