@@ -145,15 +145,15 @@ func TestLifeOfAMachine(t *testing.T) {
 	counts(t, m)
 	must(t, again.Reset(t.Context()))
 	counts(t, m)
+	if got := m.Console(2); got != `".."` {
+		t.Errorf("its console ends with %s", got)
+	}
 	button(t, again)
 	must(t, again.Limit(t.Context(), 0, Limits{IOPS: 5}))
 	must(t, again.Grow(t.Context(), 0, 2*mebibyte))
 	must(t, again.Kill())
 	must(t, again.Kill())
 	state(t, m, "off")
-	if got := m.Console(2); got != `".."` {
-		t.Errorf("its console ends with %s", got)
-	}
 	if info, err := ImageInfo(t.Context(), m.Spec.Disks[0].Path); err != nil || info.VirtualBytes != 2*mebibyte {
 		t.Fatal(info, err)
 	}

@@ -190,8 +190,8 @@ func freePort(t testing.TB, address string) int {
 	return free.Addr().(*net.TCPAddr).Port
 }
 
-// Certify starts the host's server anew with a certificate of its key for the name, and returns the key of the authority
-// that signed it.
+// Certify starts the host's server anew with a certificate of its key for the name, and returns the key of the
+// authority that signed it.
 func (s *Server) Certify(t testing.TB, name string) ssh.PublicKey {
 	t.Helper()
 	stem := filepath.Join(filepath.Dir(s.config), s.Name)
