@@ -273,13 +273,8 @@ func (x Hop) hostKeys(at string) (check ssh.HostKeyCallback, algorithms []string
 					x.Address),
 			}
 		}
-		w := wrong.Want[0]
-		for _, other := range wrong.Want { // an authority has no key of this machine
-			if !authority(other) {
-				w = other
-				break
-			}
-		}
+		// An authority's key is none of this machine.
+		w := wrong.Want[max(0, slices.IndexFunc(wrong.Want, func(k knownhosts.KnownKey) bool { return !authority(k) }))]
 		return refused{fmt.Errorf("%s: its key has changed: it is %s, and line %d of %s has %s: somebody may sit in "+
 			"between, or the machine was made anew; find out which, then ssh-keygen -R '%s' -f %s and log in once with "+
 			"ssh", at, print, w.Line, w.Filename, ssh.FingerprintSHA256(w.Key), knownhosts.Normalize(at), w.Filename)}

@@ -157,14 +157,5 @@ func TestCountersOfDatabases(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	const ours = "SELECT count(*) FROM pg_stat_activity WHERE application_name ~ 'plimsoll'"
-	left := users.Exec("postgres", ours)
-	for range 100 { // the server notices an end a moment later
-		if left == "0" {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-		left = users.Exec("postgres", ours)
-	}
-	t.Errorf("%s connections of the run are left", left)
+	users.Gone("application_name ~ 'plimsoll'", 5*time.Second)
 }

@@ -305,6 +305,20 @@ func (s *Server) Exec(database, sql string) string {
 	return strings.TrimRight(string(out), "\n")
 }
 
+// Gone waits until no session is left that meets a condition on pg_stat_activity: a server notices that a client has
+// gone when it is done with what that one asked for.
+func (s *Server) Gone(condition string, within time.Duration) {
+	s.t.Helper()
+	left := ""
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		left = s.Exec("postgres", "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND "+condition)
+		if left == "0" {
+			return
+		}
+	}
+	s.t.Fatalf("after %v %s sessions are left of %s", within, left, condition)
+}
+
 // String is the server's address without its password.
 func (s *Server) String() string {
 	return fmt.Sprintf("PostgreSQL on 127.0.0.1:%d and %s", s.Port, s.Sockets)

@@ -244,24 +244,12 @@ func TestWorkload(t *testing.T) {
 		if err := d.Drive(ctx, r); err == nil && ctx.Err() == nil {
 			t.Error("it ended by itself")
 		}
-		settled(t, s)
+		// A delivery that is still at work would take the orders that the conditions are about to change.
+		mine := value(t, s, "SELECT pg_backend_pid()")
+		server.Gone("backend_type = 'client backend' AND pid <> "+mine, 30*time.Second)
 	})
 	t.Run("conditions", func(t *testing.T) { conditions(t, d, s) })
 	t.Run("refused", func(t *testing.T) { refusals(t, d, s) })
-}
-
-// settled waits until the server has ended what users who are gone left at work: a delivery among it takes the orders
-// that a test is about to change.
-func settled(t *testing.T, s tprocc.Session) {
-	t.Helper()
-	const others = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-	for range 600 {
-		if value(t, s, others) == "0" {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatal("the server is at work for users who went half a minute ago")
 }
 
 // interrupted stops a load in the middle and has another one go on.
