@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"plimsoll/dashboards"
-	"plimsoll/internal/golden"
+	"plimsoll/internal/testkit/golden"
 )
 
 func Example() {

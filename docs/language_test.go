@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/docs"
-	"plimsoll/internal/collect"
-	"plimsoll/internal/drivers"
-	"plimsoll/internal/golden"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/metrics/collect"
+	"plimsoll/internal/testkit/golden"
 	"plimsoll/scenario"
 	"plimsoll/scenario/jinja"
 )

@@ -6,7 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"plimsoll/internal/regular"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/regular"
 )
 
 // disk has what is written survive a power cut: it is called with every file and folder once what is new in it must be
@@ -53,14 +54,11 @@ func (d disk) folder(dir string) (made bool, err error) {
 
 // write replaces path by data as a whole: a temporary file beside it takes its place.
 func (d disk) write(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-")
+	tmp, err := outfile.Temporary(filepath.Dir(path), 0o666)
 	if err != nil {
 		return err
 	}
 	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Chmod(0o644)
-	}
 	if err == nil {
 		err = d.sync(tmp)
 	}

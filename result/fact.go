@@ -47,6 +47,13 @@ const (
 	Volatile  Across = "volatile"   // nothing: it differs between any two runs
 )
 
+// LoadGroup begins the name of a group of facts of a load, its options; the workload's name follows. ServerGroup begins
+// the name of a group of facts of the server that loads go to.
+const (
+	LoadGroup   = "load "
+	ServerGroup = "database server"
+)
+
 // Identity is a kind of thing that a value names, apart from all others of that kind.
 type Identity string
 
@@ -75,4 +82,14 @@ func Find(facts []Fact, kind FactKind) (found []Fact) {
 		}
 	}
 	return found
+}
+
+// ValueOf is the value of a fact, "" where there is none.
+func ValueOf(facts []Fact, group, name string) string {
+	for _, f := range facts {
+		if f.Group == group && f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
 }

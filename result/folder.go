@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 )
 
 // Names of the documents and folders inside a run folder.
@@ -23,7 +26,6 @@ const (
 	dataFile     = "data.json"
 	findingsFile = "findings.json"
 	reportFile   = "report.html"
-	lockFile     = "lock"
 	scenarioDir  = "scenario"
 	rawDir       = "raw"
 	metricsDir   = "metrics"
@@ -50,11 +52,18 @@ type Folder struct {
 	manifest Manifest
 	problems []string
 	journal  *os.File
+	resum    bool     // the journal gets its sum again at Close
 	lock     *os.File // nil when opened for reading
 	base     time.Time
 	timeless *zstd.Encoder // not nil after Timeless
 	disk     disk
 }
+
+// LockFile is the file in a run folder whose lock the process holds that executes the run.
+const LockFile = "lock"
+
+// OutputFile holds what a detached run prints, in its folder. It goes on after the sums are taken, so it has none.
+const OutputFile = "output.log"
 
 // NewRunID makes a run's identity: sortable by time, readable, unique by its random part, which the caller draws.
 func NewRunID(now time.Time, scenarioName string, random uint16) string {
@@ -121,7 +130,7 @@ func create(root string, m Manifest, to disk) (*Folder, error) {
 }
 
 func (f *Folder) prepare() error {
-	lock, err := takeLock(filepath.Join(f.dir, lockFile))
+	lock, err := takeLock(filepath.Join(f.dir, LockFile))
 	if err != nil {
 		return err
 	}
@@ -130,6 +139,9 @@ func (f *Folder) prepare() error {
 		if err := os.Mkdir(filepath.Join(f.dir, d), 0o755); err != nil { // the manifest has their names survive
 			return err
 		}
+	}
+	if err := f.takeRoom(); err != nil {
+		return err
 	}
 	return f.writeManifest()
 }
@@ -144,7 +156,8 @@ func checkRunID(id string) error {
 	return nil
 }
 
-// Close flushes the journal and gives up the lock. The folder can still be read.
+// Close flushes the journal, takes the sums of a run that has ended and gives up the lock. The folder can still be
+// read.
 func (f *Folder) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,7 +166,14 @@ func (f *Folder) Close() error {
 		errs = append(errs, f.disk.sync(f.journal), f.journal.Close())
 		f.journal = nil
 	}
+	if f.resum {
+		errs, f.resum = append(errs, f.closeSums()), false
+	}
 	if f.lock != nil {
+		f.giveRoom()
+		if f.manifest.Status != StatusExecuting {
+			errs = append(errs, f.seal())
+		}
 		errs = append(errs, f.lock.Truncate(0), f.lock.Close())
 		f.lock = nil
 	}
@@ -175,6 +195,23 @@ func (f *Folder) WorkDir() string { return filepath.Join(f.dir, workDir) }
 // ReportPath is where the report is written.
 func (f *Folder) ReportPath() string { return filepath.Join(f.dir, reportFile) }
 
+// WriteReport stores the report.
+func (f *Folder) WriteReport(write func(io.Writer) error) error {
+	return f.WriteFile(reportFile, write)
+}
+
+// WriteFile stores a document beside those that this package knows.
+func (f *Folder) WriteFile(name string, write func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	if err := replace(f.dir, name, b.Bytes(), false, f.disk); err != nil {
+		return fmt.Errorf("run folder: %s: %w", name, err)
+	}
+	return nil
+}
+
 // ScenarioDir is where the copy of the scenario directory is.
 func (f *Folder) ScenarioDir() string { return filepath.Join(f.dir, scenarioDir) }
 
@@ -194,7 +231,7 @@ func (f *Folder) status() string {
 	if s != StatusExecuting || f.lock != nil {
 		return s
 	}
-	if held, _ := lockHeld(filepath.Join(f.dir, lockFile)); !held {
+	if held, _ := lockHeld(filepath.Join(f.dir, LockFile)); !held {
 		return StatusInterrupted
 	}
 	return s
@@ -315,6 +352,22 @@ func rankOld(list []Finding) {
 	}
 }
 
+// roomFile keeps room on the disk for the last manifest of a run: how it ended is told also when the disk is full.
+const (
+	roomFile  = "room"
+	roomBytes = 256 << 10
+)
+
+// takeRoom fills the room, with bytes that no file system makes less of.
+func (f *Folder) takeRoom() error {
+	b := make([]byte, roomBytes)
+	rand.NewChaCha8([32]byte{}).Read(b) //nolint:errcheck // it never fails
+	return os.WriteFile(filepath.Join(f.dir, roomFile), b, 0o600)
+}
+
+// giveRoom gives the room back, and says whether there was any.
+func (f *Folder) giveRoom() bool { return os.Remove(filepath.Join(f.dir, roomFile)) == nil }
+
 func (f *Folder) writeJSON(name string, v any, indent bool) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -325,7 +378,11 @@ func (f *Folder) writeJSON(name string, v any, indent bool) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("run folder: %s: %w", name, err)
 	}
-	if err := f.disk.write(filepath.Join(f.dir, name), buf.Bytes()); err != nil {
+	err := replace(f.dir, name, buf.Bytes(), name == manifestFile, f.disk)
+	if errors.Is(err, unix.ENOSPC) && name == manifestFile && f.giveRoom() {
+		err = replace(f.dir, name, buf.Bytes(), true, f.disk)
+	}
+	if err != nil {
 		return fmt.Errorf("run folder: %s: %w", name, err)
 	}
 	return nil

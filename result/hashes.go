@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"plimsoll/internal/regular"
+	"plimsoll/internal/kit/regular"
 )
 
 // hashedDirs hold what was measured, from which all else can be made again.
@@ -131,7 +131,7 @@ func hashFile(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer file.Close() //nolint:errcheck // read only
+	defer file.Close()
 	// A file with a hole may claim any size, and would be read for days. What is hashed here is compressed, so that it
 	// fills its blocks.
 	if info, err := file.Stat(); err != nil {

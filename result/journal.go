@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"plimsoll/internal/regular"
+	"plimsoll/internal/kit/regular"
 )
 
 // What is read of a journal: longer lines are skipped and named, and what is beyond the end is left out, which is
@@ -34,6 +34,11 @@ func (f *Folder) AppendEvent(e Event) error {
 		return errors.New("journal: the folder is open for reading only")
 	}
 	if f.journal == nil {
+		resum, err := f.openSums()
+		if err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		f.resum = resum
 		file, err := f.openJournal()
 		if err != nil {
 			return fmt.Errorf("journal: %w", err)
@@ -47,7 +52,7 @@ func (f *Folder) AppendEvent(e Event) error {
 	if err != nil {
 		return fmt.Errorf("journal: %s event: %w", e.Kind, err)
 	}
-	if _, err := f.journal.Write(append(line, '\n')); err != nil {
+	if err := regular.Append(f.journal, append(line, '\n')); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	switch e.Kind {
@@ -91,7 +96,7 @@ func (f *Folder) Events() (events []Event, skipped []string, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("journal: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // read only
+	defer file.Close()
 	events, skipped, err = readJournal(file)
 	if err != nil {
 		return events, skipped, fmt.Errorf("journal: %w", err)

@@ -1,9 +1,6 @@
 package result
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // Totals are what a workload did in its Spans.
 type Totals struct {
@@ -62,11 +59,6 @@ func (w Workload) Part() string {
 
 // Seconds is the length of the window without what the workload paused in it.
 func (w Window) Seconds() float64 { return max(0, w.End.Sub(w.Start).Seconds()-w.Pause) }
-
-// Inside reports whether a moment lies in one of some spans, their ends included.
-func Inside(spans []Span, t time.Time) bool {
-	return slices.ContainsFunc(spans, func(s Span) bool { return !t.Before(s.Start) && !t.After(s.End) })
-}
 
 // judgeByWindows finds the time by which merged entries are judged in data that were collected before it was kept: that
 // of the windows in which all VMs worked, whose totals add up to theirs.

@@ -20,7 +20,8 @@ import (
 const labelsFile = "labels.json"
 
 // Labels are what people call a run and say about it. They tell nothing that was measured and may change at any time,
-// also while the run goes on, so they lie in a file of their own that no collection makes anew and no sum covers.
+// also while the run goes on, so they lie in a file of their own that no collection makes anew; whoever
+// changes them renews its sum.
 type Labels struct {
 	Version int      `json:"version"`
 	Name    string   `json:"name,omitempty"`
@@ -85,15 +86,11 @@ func ReadLabels(dir string) (Labels, error) {
 // ChangeLabels changes the labels of the run or the experiment in a folder and returns them. Two that do so at the same
 // time come one after the other; a run that goes on is not disturbed. Nothing else in the folder is written.
 func ChangeLabels(dir string, change func(*Labels)) (Labels, error) {
-	// The folder itself is the lock: whoever executes the run holds that of the file lock.
-	lock, err := os.Open(dir)
+	unlock, err := lockNames(dir, unix.LOCK_EX)
 	if err != nil {
 		return Labels{}, fmt.Errorf("labels: %w", err)
 	}
-	defer lock.Close() //nolint:errcheck // read only
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return Labels{}, fmt.Errorf("labels: %s: lock: %w", dir, err)
-	}
+	defer unlock()
 	l, err := ReadLabels(dir)
 	if err != nil {
 		return Labels{}, fmt.Errorf("labels: %s: %w", dir, err)
@@ -105,15 +102,15 @@ func ChangeLabels(dir string, change func(*Labels)) (Labels, error) {
 	if err := l.Check(); err != nil {
 		return Labels{}, err
 	}
-	path := filepath.Join(dir, labelsFile)
-	if l.Empty() {
-		err = removeIfThere(path)
-	} else {
-		var b bytes.Buffer
+	var b bytes.Buffer // of no labels, no file
+	if !l.Empty() {
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
-		err = errors.Join(enc.Encode(l), disk((*os.File).Sync).write(path, b.Bytes()))
+		err = enc.Encode(l)
+	}
+	if err == nil {
+		err = replaceLocked(dir, labelsFile, b.Bytes(), true, (*os.File).Sync)
 	}
 	if err != nil {
 		return Labels{}, fmt.Errorf("labels: %w", err)

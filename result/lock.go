@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"plimsoll/internal/regular"
+	"plimsoll/internal/kit/regular"
 )
 
 // takeLock opens path and holds it locked until the file is closed or the process dies, however it dies.
@@ -25,11 +25,9 @@ func takeLock(path string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	if err := file.Truncate(0); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	if _, err := fmt.Fprintf(file, "process %d\n", os.Getpid()); err != nil {
-		return nil, errors.Join(err, file.Close())
+	// Who holds it is said for people. A full disk has no room for that, and keeps nobody from cleaning up.
+	if file.Truncate(0) == nil {
+		_, _ = fmt.Fprintf(file, "process %d\n", os.Getpid())
 	}
 	return file, nil
 }
@@ -65,7 +63,7 @@ func lockHeld(path string) (bool, error) {
 		}
 		return false, err
 	}
-	defer file.Close() //nolint:errcheck // read only
+	defer file.Close()
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		return errors.Is(err, unix.EWOULDBLOCK), nil
 	}

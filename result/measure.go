@@ -14,6 +14,8 @@ type Operation struct {
 	// Block is set when it moves or discards blocks of a device or file, so that what is known of storage applies to
 	// it.
 	Block Block `json:"block,omitempty"`
+	// Set: it is one of a set that is done once or a few times and then over, so that percentiles of all say nothing.
+	Set bool `json:"set,omitempty"`
 }
 
 // Block is what an operation does with blocks.
@@ -105,6 +107,7 @@ const (
 	HostCPUs             = "host_cpu"           // %, of all CPUs of a machine
 	NUMACPU              = "numa_cpu"           // %, of one NUMA node
 	HostSteal            = "host_steal"         // %, of all CPUs of a machine: time that its hypervisor gave to others
+	QuotaThrottled       = "quota_throttled"    // %, of the periods of a machine's CPU quota
 	OneCPU               = "one_cpu"            // %, of one CPU; those that were busiest
 	OneCPUInterrupts     = "one_cpu_interrupts" // %, of that the time in interrupts
 	DeviceBusy           = "device_busy"        // %, of the time with at least one operation outstanding
@@ -130,7 +133,8 @@ const (
 )
 
 // MachineMeasures are those of machines and servers, which count what everybody on them does.
-var MachineMeasures = []string{HostCPUs, HostSteal, NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
+var MachineMeasures = []string{HostCPUs, HostSteal, QuotaThrottled,
+	NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
 	DeviceWriteBandwidth, DeviceReads, DeviceWrites,
 	DatabaseSessions, DatabaseWaits, DatabaseConnections, DatabaseHits, DatabaseTransactions, DatabaseBatches,
 	DatabaseLog, DatabaseCheckpoints, DatabaseSpread, DatabaseDurable}
@@ -223,6 +227,12 @@ func (m Measure) SeriesUnit() string {
 		unit += "/s"
 	}
 	return unit
+}
+
+// Averages reports whether the measure of several machines together is the mean of theirs rather than the sum: a share
+// or a time that held, as the CPU of each, has no sum.
+func (m Measure) Averages() bool {
+	return m.Kind == Level && slices.Contains([]string{"%", "percent", "ratio", "s", "ms", "us", "µs", "ns"}, m.Unit)
 }
 
 // Over is the value over a stretch of so many seconds in SeriesUnit, false where there is none.

@@ -80,9 +80,20 @@ type Manifest struct {
 	// SharedCounters is set where the VMs have no counters of a machine and those of the one under them stand for them.
 	SharedCounters *SharedCounters `json:"shared_counters,omitempty"`
 	Overhead       *Overhead       `json:"overhead,omitempty"`
+	// Headline is the first of the run's figures, which lists of runs show; nil in folders of versions that read it
+	// from the data.
+	Headline *Headline `json:"headline,omitempty"`
 	// Imported are the files of other tools that the folder was made of, instead of a run; its Target is ImportTarget.
 	Imported []Imported        `json:"imported,omitempty"`
 	Hashes   map[string]string `json:"hashes,omitempty"` // sha256 of raw output and metrics, by path in the folder
+}
+
+// Headline is a figure of a run.
+type Headline struct {
+	Workload  string  `json:"workload"`
+	Operation string  `json:"operation"` // or the measure
+	Value     float64 `json:"value"`
+	Unit      string  `json:"unit"`
 }
 
 // Whose the counters of the VMs' disks are.
@@ -389,6 +400,8 @@ type Workload struct {
 	Ops        []OpTotals  `json:"ops"`
 	Values     []Value     `json:"values,omitempty"`
 	Errors     uint64      `json:"errors"`
+	// FailuresUnknown: what it left does not tell operations that failed, so that Errors is no count of them.
+	FailuresUnknown bool `json:"failures_unknown,omitempty"`
 	// Spans are the parts of Start to End by which it is judged, where they are not all of it: of a single VM its
 	// starts without the pauses between them, of merged entries the times in which all of its VMs ran, from the last
 	// start of each to the first planned end. A VM that was lost or failed ends none.
@@ -430,19 +443,21 @@ type Section struct {
 
 // Lane is one stream of operations of a workload; see workload.Lane.
 type Lane struct {
-	Name     string  `json:"name"`
-	Noun     string  `json:"noun,omitempty"` // what its tool calls it, like fio job; "" is a section
-	Device   string  `json:"device"`
-	Depth    int     `json:"depth"`
-	Rate     float64 `json:"rate_ops,omitempty"`
-	Reads    bool    `json:"reads"`
-	Writes   bool    `json:"writes"`
-	Bytes    int64   `json:"extent_bytes,omitempty"`
-	Offset   int64   `json:"offset_bytes,omitempty"` // where the extent begins on each disk
-	OpenLoop bool    `json:"open_loop,omitempty"`
-	Verifies bool    `json:"verifies,omitempty"` // says by itself of what it reads whether it was written
-	Direct   bool    `json:"direct"`
-	ZeroData bool    `json:"zero_data,omitempty"`
+	Name   string `json:"name"`
+	Noun   string `json:"noun,omitempty"` // what its tool calls it, like fio job; "" is a section
+	Device string `json:"device"`
+	Depth  int    `json:"depth"`
+	// Processes are how many share its work; 0 is one.
+	Processes int     `json:"processes,omitempty"`
+	Rate      float64 `json:"rate_ops,omitempty"`
+	Reads     bool    `json:"reads"`
+	Writes    bool    `json:"writes"`
+	Bytes     int64   `json:"extent_bytes,omitempty"`
+	Offset    int64   `json:"offset_bytes,omitempty"` // where the extent begins on each disk
+	OpenLoop  bool    `json:"open_loop,omitempty"`
+	Verifies  bool    `json:"verifies,omitempty"` // says by itself of what it reads whether it was written
+	Direct    bool    `json:"direct"`
+	ZeroData  bool    `json:"zero_data,omitempty"`
 	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.
 	Reducible float64 `json:"reducible,omitempty"`
 	// Repeats is the share of the blocks written that repeat others, 0 to 1; the rest of Reducible compresses.

@@ -8,8 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Open reads a run folder, also while its run goes on, after it was killed, or when files in it are damaged: what
@@ -106,7 +108,7 @@ func (f *Folder) readManifest(b []byte) (damaged bool, err error) {
 }
 
 func looksLikeRun(dir string) bool {
-	for _, name := range []string{journalFile, lockFile, rawDir} {
+	for _, name := range []string{journalFile, LockFile, rawDir} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return true
 		}
@@ -152,25 +154,36 @@ func List(root string) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []Entry
-	for _, dir := range dirs {
-		e := Entry{Dir: dir, Bytes: treeSize(dir)}
-		f, err := Open(dir)
-		if err != nil {
-			e.Manifest.RunID, e.Problem = filepath.Base(dir), err.Error()
-		} else {
-			e.Manifest = f.Manifest()
-			problems := f.Problems()
-			if e.Labels, err = ReadLabels(dir); err != nil {
-				problems = append(problems, err.Error())
+	list := make([]Entry, len(dirs))
+	var g sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		g.Go(func() {
+			for i := w; i < len(dirs); i += workers {
+				list[i] = entryOf(dirs[i])
 			}
-			e.Problem = strings.Join(problems, "; ")
-		}
-		list = append(list, e)
+		})
 	}
+	g.Wait()
 	// Run IDs begin with the time.
 	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(b.Manifest.RunID, a.Manifest.RunID) })
 	return list, nil
+}
+
+func entryOf(dir string) Entry {
+	e := Entry{Dir: dir, Bytes: treeSize(dir)}
+	f, err := Open(dir)
+	if err != nil {
+		e.Manifest.RunID, e.Problem = filepath.Base(dir), err.Error()
+		return e
+	}
+	e.Manifest = f.Manifest()
+	problems := f.Problems()
+	if e.Labels, err = ReadLabels(dir); err != nil {
+		problems = append(problems, err.Error())
+	}
+	e.Problem = strings.Join(problems, "; ")
+	return e
 }
 
 // treeSize sums the regular files below dir; what cannot be read counts nothing.
@@ -196,11 +209,11 @@ func Remove(dir string, force bool) error {
 	if err != nil && !errors.As(err, &newer) {
 		return err
 	}
-	lock, err := takeLock(filepath.Join(dir, lockFile))
+	lock, err := takeLock(filepath.Join(dir, LockFile))
 	if err != nil {
 		return fmt.Errorf("remove run: %s: %w", dir, err)
 	}
-	defer lock.Close() //nolint:errcheck // the file is being removed
+	defer lock.Close() // the file is being removed
 	if left, _ := os.ReadDir(filepath.Join(dir, stateDir)); len(left) > 0 && !force &&
 		(f == nil || f.Manifest().Cleaned.State != "yes") {
 		return fmt.Errorf("remove run: %s: what the run made was not cleaned up yet; run `plimsoll cleanup` first", dir)
@@ -219,7 +232,7 @@ func (f *Folder) TryLock() error {
 	if f.lock != nil {
 		return nil
 	}
-	lock, err := takeLock(filepath.Join(f.dir, lockFile))
+	lock, err := takeLock(filepath.Join(f.dir, LockFile))
 	if err != nil {
 		return fmt.Errorf("run folder: %s: %w", f.dir, err)
 	}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"plimsoll/internal/regular"
+	"plimsoll/internal/kit/regular"
 )
 
 const (
@@ -53,14 +53,16 @@ type RawJob struct {
 	Operations []Operation `json:"operations"`
 	Measures   []Measure   `json:"measures,omitempty"`
 	// Format is what the engine needs besides to read its output.
-	Format  json.RawMessage `json:"format,omitempty"`
-	Lanes   []Lane          `json:"lanes,omitempty"`
-	Apart   bool            `json:"apart,omitempty"` // its reports tell the lanes apart
-	Notes   []string        `json:"notes,omitempty"`
-	Start   time.Time       `json:"start"`
-	End     time.Time       `json:"end,omitzero"`
-	Ended   string          `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
-	Message string          `json:"message,omitempty"`
+	Format json.RawMessage `json:"format,omitempty"`
+	Lanes  []Lane          `json:"lanes,omitempty"`
+	Apart  bool            `json:"apart,omitempty"` // its reports tell the lanes apart
+	Notes  []string        `json:"notes,omitempty"`
+	// FailuresUnknown: its output does not tell operations that failed.
+	FailuresUnknown bool      `json:"failures_unknown,omitempty"`
+	Start           time.Time `json:"start"`
+	End             time.Time `json:"end,omitzero"`
+	Ended           string    `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
+	Message         string    `json:"message,omitempty"`
 	// ClockSeconds is how far the tool's clock was ahead of plimsoll's when it first reported, negative when behind; 0
 	// when that is within what is known of it, which is a second where nobody compares the clocks.
 	ClockSeconds float64 `json:"clock_seconds,omitempty"`
@@ -424,7 +426,7 @@ func (r *RawReader) Read(p []byte) (int, error) {
 		const say = "raw output: more than %d MiB come out of it, out of proportion to the file; the rest was not read"
 		return n, fmt.Errorf(say, r.most>>20)
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		r.truncated = err.Error()
 		if n > 0 {
 			return n, nil

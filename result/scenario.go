@@ -10,7 +10,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"plimsoll/internal/regular"
+	"plimsoll/internal/kit/regular"
 )
 
 // CopyScenario stores the scenario directory as given and, beside it, the file after templating. Symbolic links are

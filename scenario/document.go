@@ -102,6 +102,15 @@ func (d *document) groups() {
 		f, _ := d.decode(e.value, at, of, groupFields, "unknown-field")
 		before := len(d.diags)
 		disks := d.disks(e.value, f, of)
+		if list, _ := f.Args["disk_mib"].([]int64); len(list) > 0 {
+			if disks != nil {
+				d.say("disks", at, of+": data_disks and disk_mib both say what disks there are", "write one of them")
+			}
+			disks = nil
+			for _, mib := range list {
+				disks = append(disks, mib<<20)
+			}
+		}
 		d.unsureDisks[e.name] = hasError(d.diags[before:])
 		g := Group{
 			Name: e.name, Template: f.String("template"), OVF: f.String("template_type") == "OVF",

@@ -36,6 +36,8 @@ var groupFields = []ArgSpec{
 	{Name: "vcpus", Type: Int, Default: int64(2), Min: bound(1), Max: bound(10_000), Doc: "virtual processors"},
 	{Name: "ram_mb", Type: Int, Default: int64(2048), Min: bound(1), Max: bound(1 << 30), Doc: "memory in MiB"},
 	{Name: "data_disks", Type: Any, Doc: "{count, size} or a list of sizes, in GiB, all equal"},
+	{Name: "disk_mib", Type: IntList, Extension: true, Min: bound(1), Max: bound(1 << 30),
+		Doc: "in place of data_disks: a list of sizes in MiB, which may differ"},
 	{Name: "nodes", Type: Nodes, Default: Selector{Text: ":"}, Doc: "where members may live, in this order"},
 	{Name: "count_per_node", Type: Int, Min: bound(0), Max: bound(MaxGroupSize), Doc: "members per selected node"},
 	{Name: "count_per_cluster", Type: Int, Min: bound(0), Max: bound(MaxGroupSize),

@@ -3,7 +3,7 @@ package scenario_test
 import (
 	"io/fs"
 
-	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/workloads/fio"
 	"plimsoll/scenario"
 )
 

@@ -16,8 +16,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"plimsoll/internal/golden"
-	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/testkit/golden"
+	"plimsoll/internal/workloads/fio"
 	"plimsoll/scenario"
 
 	"github.com/google/go-cmp/cmp"
@@ -738,7 +738,8 @@ func TestTables(t *testing.T) {
 			t.Errorf("step %q: repeated, without help, or without namespace", s.Name)
 		}
 		seen[s.Name] = true
-		if _, ok := s.Arg("annotate"); ok == (s.Name == "experimental.WaitOplogEmpty") {
+		ok := slices.ContainsFunc(s.Args, func(a scenario.ArgSpec) bool { return a.Name == "annotate" })
+		if ok == (s.Name == "experimental.WaitOplogEmpty") {
 			t.Errorf("%s: annotate is %t", s.Name, ok)
 		}
 		for _, a := range s.Args {

@@ -68,15 +68,6 @@ const (
 	NeedsController = "storage controllers"
 )
 
-// Arg returns the named argument's row.
-func (s StepSpec) Arg(name string) (ArgSpec, bool) {
-	i := slices.IndexFunc(s.Args, func(a ArgSpec) bool { return a.Name == name })
-	if i < 0 {
-		return ArgSpec{}, false
-	}
-	return s.Args[i], true
-}
-
 // Steps returns the option tables of every step, in the order of the reference page. The slice is the caller's.
 func Steps() []StepSpec { return slices.Clone(steps) }
 

@@ -117,16 +117,16 @@ func yamlNumber(text string) (any, surprise) {
 		return math.NaN(), noSurprise
 	}
 	if head, tail, found := cutLast(digits, ":"); found {
-		whole, odd := yamlInteger(head)
+		whole, _ := yamlInteger(head)
 		n, ok := whole.(int64)
 		f, err := strconv.ParseFloat(tail, 64)
 		if !ok || err != nil {
 			return text, numberTooLong
 		}
-		if odd = sexagesimal; n < 0 {
+		if n < 0 {
 			f = -f
 		}
-		return float64(n)*60 + f, odd
+		return float64(n)*60 + f, sexagesimal
 	}
 	v, err := strconv.ParseFloat(digits, 64)
 	if err != nil {

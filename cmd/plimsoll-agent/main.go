@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"plimsoll/internal/agent"
+	"plimsoll/internal/targets/ssh/agent"
 )
 
 func main() { os.Exit(agent.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

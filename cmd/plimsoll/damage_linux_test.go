@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/needs"
+	"plimsoll/internal/testkit/needs"
 )
 
 var fiveOrMore = regexp.MustCompile(`corruption_errs +([5-9]|1[0-9])\b`)

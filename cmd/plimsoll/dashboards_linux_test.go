@@ -18,13 +18,13 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/needs"
-	"plimsoll/internal/needs/programtest"
-	"plimsoll/internal/postgres/postgrestest"
-	"plimsoll/internal/prism/prismsim"
-	"plimsoll/internal/prism/prismtest"
-	"plimsoll/internal/record"
-	"plimsoll/internal/series"
+	"plimsoll/internal/exporters/nutanix/prismsim"
+	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/metrics/series"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/postgrestest"
+	"plimsoll/internal/testkit/prismtest"
+	"plimsoll/internal/testkit/programtest"
 	"plimsoll/result"
 )
 

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/needs"
+	"plimsoll/internal/testkit/needs"
 )
 
 // treatment says what is done with a command line of the documents that is not simply run as it stands. Every other
@@ -33,12 +33,20 @@ type treatment struct {
 }
 
 var treatments = []treatment{
+	{begins: "plimsoll run db-colocation --detach", parsed: true, why: "its process outlives the command"},
+	{begins: "plimsoll attach", parsed: true, why: "shows the run of the line before"},
 	{begins: "plimsoll run db-colocation", add: "--target sim --nodes 4", why: "77 seconds; make demo is for real"},
 	{begins: "plimsoll run ./my-scenario --assert", add: "--target sim --nodes 4 --time-scale 0.02 --size-scale 0.002",
 		why: "an hour"},
 	{begins: "plimsoll plan my.fio --disk /dev/null", exits: 2, why: "refused on purpose"},
 	{begins: "plimsoll plan my.fio --disk my.fio", exits: 2, why: "refused on purpose"},
 	{begins: "plimsoll plan my.fio --disk /mnt/nowhere", exits: 2, why: "refused on purpose"},
+	{begins: "plimsoll mark db pg", parsed: true, why: "minutes; mark-db.txtar makes one"},
+	{begins: "plimsoll mark my.fio --limit 'read p99 < 5ms'", parsed: true, why: "minutes; its other line is whole"},
+	{begins: "plimsoll mark ./my-scenario", parsed: true, why: "minutes"},
+	{begins: "plimsoll mark db-colocation --vary vms", add: "--target sim --nodes 4 --probes 3", why: "an hour"},
+	{begins: "plimsoll mark db-colocation", add: "--target sim --nodes 4 --probes 3", why: "an hour"},
+	{begins: "plimsoll baseline check release run6", parsed: true, why: "there are no so many runs"},
 	{begins: "plimsoll run ./my-test", add: "--target sim --nodes 4", why: "a minute and a half"},
 	{begins: "plimsoll run block-size-grid", add: "--target sim --nodes 1 --once",
 		why: "many runs; the page's other experiment is whole"},
@@ -65,6 +73,10 @@ var treatments = []treatment{
 	{begins: "plimsoll run my-scenario --target ssh", parsed: true, why: "nobody has those hosts"},
 	{begins: "plimsoll db run pg --scale 10", parsed: true, why: "a minute, and PostgreSQL"},
 	{begins: "plimsoll db run pg --select-only", parsed: true, why: "nobody has that server"},
+	{begins: "plimsoll db run pg --sweep", parsed: true, why: "15 runs, and PostgreSQL"},
+	{begins: "plimsoll db run pgbench --sweep", parsed: true, why: "9 runs, and PostgreSQL"},
+	{begins: "plimsoll usl 20261125-1540", parsed: true, why: "there is no such run"},
+	{begins: "plimsoll db run pg -f transfer.sql", parsed: true, why: "nobody has that server"},
 	{begins: "plimsoll db run pg --rate 500", add: "--duration 2s", why: "a minute"},
 	{begins: "plimsoll db run pgbench --scale 10", parsed: true, why: "a minute, and PostgreSQL"},
 	{begins: "plimsoll db run pgbench --server", parsed: true, why: "nobody has that server"},
@@ -96,9 +108,11 @@ var treatments = []treatment{
 	{begins: "plimsoll run power-loss --target lab", parsed: true, why: "it needs root and QEMU, and takes minutes"},
 	{begins: "plimsoll run node-loss --target lab", parsed: true, why: "it needs root and QEMU, and takes minutes"},
 	{begins: "plimsoll lab exec", exits: 1, why: "there is no lab, which needs root and GlusterFS"},
-	{begins: "plimsoll lab", parsed: true, why: "it needs root and GlusterFS; internal/lab does the same"},
+	{begins: "plimsoll lab", parsed: true, why: "it needs root and GlusterFS; internal/targets/lab/cluster does the same"},
 	{begins: "plimsoll db run tprocc", parsed: true, why: "minutes, and a server that nobody has"},
 	{begins: "plimsoll db run tproch", add: "--option scale=0.01", why: "minutes"},
+	{begins: "plimsoll history", parsed: true, why: "nobody has those results; history.txtar has some"},
+	{begins: "plimsoll exporter mariadb", parsed: true, why: "there is no such server"},
 	{begins: "plimsoll exporter postgres", parsed: true, why: "there is no such server"},
 	{begins: "plimsoll exporter nutanix", parsed: true, why: "there is no such cluster; nutanix.txtar has one"},
 	{begins: "plimsoll nutanix", parsed: true, why: "there is no such cluster; nutanix.txtar has one"},
@@ -458,7 +472,7 @@ func prepare(t *testing.T) string {
 		rename(t, s.runs, "20260101-000000-plimsoll-db-colocation-0001", name)
 	}
 	s.must("scenarios", "new", filepath.Join(dir, "my-scenario"), "--from", "db-colocation")
-	outputs := filepath.Join(needs.Root(), "internal", "importer", "testdata", "outputs")
+	outputs := filepath.Join(needs.Root(), "internal", "formats", "importer", "testdata", "outputs")
 	for name, of := range map[string]string{
 		"out.json": "one.json", "before.json": "one.json", "after.json": "one.json", "fio_iops.1.log": "av_iops.1.log",
 		"vmstat.log": "vmt.txt", "iostat.log": "iot.txt",
@@ -538,6 +552,9 @@ func blkparseText(n int, noise func(int) int) string {
 func rename(t *testing.T, runs, from, to string) {
 	t.Helper()
 	if err := os.Rename(filepath.Join(runs, from), filepath.Join(runs, to)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(runs, to, "SHA256SUMS")); err != nil { // as a run of before there were sums
 		t.Fatal(err)
 	}
 	for _, name := range []string{"manifest.json", "data.json"} {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/needs"
+	"plimsoll/internal/testkit/needs"
 )
 
 // firstPage is the page with a script.
@@ -74,7 +74,7 @@ make() { mkdir -p bin && ln -s "$(command -v plimsoll)" bin/plimsoll; }
 	for _, s := range sweep.Steps {
 		depths = append(depths, s.Level)
 	}
-	if diff := cmp.Diff([]string{"1", "2", "4", "8", "16", "32"}, depths); diff != "" || sweep.Workload != "my" ||
+	if diff := cmp.Diff([]string{"1", "2", "4", "8", "16", "32"}, depths); diff != "" || sweep.Workload != "reads" ||
 		sweep.Factor != "iodepth" || sweep.Knee < 0 || sweep.Knee >= len(sweep.Steps) {
 		t.Errorf("%+v\n%s", sweep, diff)
 	}
@@ -82,7 +82,7 @@ make() { mkdir -p bin && ln -s "$(command -v plimsoll)" bin/plimsoll; }
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"my read IOPS over iodepth",
+	for _, want := range []string{"reads read IOPS over iodepth",
 		"Knee (most throughput for its latency) at iodepth=" + depths[sweep.Knee]} {
 		if !strings.Contains(string(html), want) {
 			t.Errorf("the report does not say %q", want)

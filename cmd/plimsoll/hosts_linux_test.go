@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/needs"
-	"plimsoll/internal/target/sshtest"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/sshtest"
 )
 
 const hostsScenario = `

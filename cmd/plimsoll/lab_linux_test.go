@@ -4,14 +4,13 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"plimsoll/internal/needs"
+	"plimsoll/internal/testkit/needs"
 )
 
 // labSession is a session whose labs lie in a folder of its own, with the options that its runs on one have.
@@ -19,16 +18,12 @@ func labSession(t *testing.T) (s session, temporary string, run []string) {
 	t.Helper()
 	needs.Lab(t, false)
 	needs.QEMU(t)
-	agent, runs, scenario := filepath.Join(t.TempDir(), "plimsoll-agent"), t.TempDir(), tiny(t)
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", agent, "./cmd/plimsoll-agent")
-	build.Dir, build.Env = needs.Root(), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	agent, runs, scenario := needs.Program(t, "./cmd/plimsoll-agent"), t.TempDir(), tiny(t)
 	temporary, err := os.MkdirTemp("", "pl") // short, since sockets are below
 	if err != nil {
 		t.Fatal(err)
 	}
+	needs.Outlives(t, temporary)
 	t.Cleanup(func() { _ = os.Remove(temporary) }) // when it is empty, which the tests see to
 	s = session{t: t, runs: filepath.Join(runs, "runs"),
 		env: []string{"TMPDIR=" + temporary, "PLIMSOLL_LAB=/nowhere/lab"}}
@@ -61,15 +56,16 @@ func TestRunOnLab(t *testing.T) {
 		}
 	}
 	nothingLeft(t, temporary)
-	if out := s.must("cleanup"); !strings.Contains(out, "nothing to clean up") {
+	if out := s.cleaned(); out != "" {
 		t.Errorf("cleanup: %s", out)
 	}
 }
 
 // Plimsoll is killed while it makes a lab, starts guests, and has them work: a fresh process removes all of it.
 func TestRunOnLabKilled(t *testing.T) {
+	needs.Long(t, "labs of its own; kills of lab up, and of runs on this machine, are in every run")
 	s, temporary, run := labSession(t)
-	for _, moment := range []string{"", "power on group", "run workload"} {
+	for _, moment := range []string{"run workload", "", "power on group"} {
 		cmd := s.command(t.Context(), run...)
 		lines, err := cmd.StderrPipe()
 		if err != nil {
@@ -146,6 +142,9 @@ func TestFaultsOnLab(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "integrity" {
+				needs.Long(t, "guests of its own; integrity has a power loss in every run")
+			}
 			if name == "rolling-upgrade" {
 				needs.Corpus(t, "xray")
 			}
@@ -211,6 +210,7 @@ teardown:
 
 // TestDatabaseOnLab has a playbook set up a guest by the real Ansible, and a PostgreSQL in it serve clients in another.
 func TestDatabaseOnLab(t *testing.T) {
+	needs.Long(t, "a guest with a whole Debian; databases and playbooks have tests of their own in every run")
 	needs.Ansible(t)
 	needs.Debian(t)
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/needs"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/unit"
 )
 

@@ -61,6 +61,19 @@ func (s session) must(args ...string) string {
 	return out.String()
 }
 
+// cleaned is what a clean-up of the runs removes. Temporary files do not count: other tests, whose processes are killed
+// beside this one, leave theirs in the same folder.
+func (s session) cleaned() string {
+	s.t.Helper()
+	var rest strings.Builder
+	for line := range strings.Lines(s.must("cleanup")) {
+		if !strings.Contains(line, "nothing to clean up") && !strings.Contains(line, ": temporary files of a process") {
+			rest.WriteString(line)
+		}
+	}
+	return rest.String()
+}
+
 // BenchmarkCheck is a whole process: start, read a scenario, print, end.
 func BenchmarkCheck(b *testing.B) {
 	for b.Loop() {

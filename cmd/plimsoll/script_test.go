@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"plimsoll/internal/needs"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/unit"
 )
 

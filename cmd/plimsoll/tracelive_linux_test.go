@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/needs"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/testkit/needs"
 )
 
 // TestTraceADevice traces a loop device at work until it is interrupted: what was seen until then is told, the kept

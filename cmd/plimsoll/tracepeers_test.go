@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/needs"
-	"plimsoll/internal/trace/tracetest"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/tracetest"
 )
 
 // TestTraceBesideBlkparse measures plimsoll trace beside blkparse and btt on the same file, by turns: processor time of
@@ -50,7 +50,7 @@ func TestTraceBesideBlkparse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer f.Close() //nolint:errcheck // of a measurement
+			defer f.Close()
 			c.Stdout = f
 		}
 		if err := c.Run(); err != nil {

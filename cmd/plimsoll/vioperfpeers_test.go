@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"plimsoll/internal/needs"
+	"plimsoll/internal/testkit/needs"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 

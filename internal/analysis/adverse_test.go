@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"plimsoll/hist"
 	"plimsoll/internal/analysis/plausibility"
-	"plimsoll/internal/golden"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/golden"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 )
 
 // BenchmarkRun judges runs of growing size: VMs, each with four series of so many points.

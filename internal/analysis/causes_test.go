@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 
@@ -224,7 +225,7 @@ func quietly(seed uint64) *reporttest.Synthetic {
 
 // TestFalseAlarmsOfCauses counts what is said of runs in which much changes and nothing of it does anything.
 func TestFalseAlarmsOfCauses(t *testing.T) {
-	const rounds = 100
+	rounds := needs.Draws(20, 100)
 	const asked = " windows latency-cost recovery stalls in-turn " // TestFalseAlarms asks the others
 	alarms := map[string]int{}
 	for i := range rounds {

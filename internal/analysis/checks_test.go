@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/needs"
+	"plimsoll/internal/testkit/needs"
 )
 
 // Every check has a name and a rank of its own, and a row on the page that says what is checked.

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 
@@ -175,7 +176,7 @@ func TestTruthOfDatabases(t *testing.T) {
 
 // A log that stands still now and then, whatever checkpoints do, is not told of as their doing.
 func TestFalseAlarmsOfDatabases(t *testing.T) {
-	const rounds = 200
+	rounds := needs.Draws(50, 200)
 	alarms := 0
 	for i := range rounds {
 		rng := rand.New(rand.NewPCG(uint64(i), 9))

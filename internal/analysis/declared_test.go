@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"plimsoll/internal/needs"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 
@@ -241,10 +241,7 @@ func TestDeclaredKnownAnswers(t *testing.T) {
 // TestDeclaredFalseAlarms counts what is said of databases in which nothing happened.
 func TestDeclaredFalseAlarms(t *testing.T) {
 	t.Parallel()
-	rounds := 20
-	if testing.Short() || needs.Race {
-		rounds = 10
-	}
+	rounds := needs.Draws(10, 20)
 	alarms := map[string]int{}
 	for seed := range uint64(rounds) {
 		s := database(500+seed, flatRate(2000), reporttest.Cut{At: 450, Name: "alone"}, reporttest.Cut{At: 900,

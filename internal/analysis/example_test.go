@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"plimsoll/internal/analysis"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 )
 
 func ExampleRun() {

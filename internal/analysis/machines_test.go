@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/golden"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/golden"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 
@@ -59,6 +59,13 @@ func TestTruthOfMachines(t *testing.T) {
 		{"a generator at the limit of its group, eight CPUs", grouped(25, 8, 3.95, 55), "generator-cpu host-cpu"},
 		{"a generator with room in its group, all CPUs busy", grouped(26, 8, 0.9, 97), "generator-cpu host-cpu"},
 		{"a guest whose CPUs are given to others", stolenFrom(29), "host-cpu"},
+		{"a guest that idles, whose CPUs are given to others", idleStolenFrom(29), "host-cpu cpu-starved"},
+		{"a VM held back by its quota", heldBack(30, 62), "cpu-starved"},
+		{"a VM hardly held back by its quota", heldBack(30, 2), "cpu-starved"},
+		{"writes to flash, once", onFlash(written(19, 0.5), "nvme0n1", "ExampleCorp X1"), "fresh-flash"},
+		{"writes to flash, over and over", onFlash(written(19, 3), "nvme0n1", "ExampleCorp X1"), "fresh-flash"},
+		{"writes to a virtual disk, once", onFlash(written(19, 0.5), "vda", ""), "fresh-flash"},
+		{"reads of flash", onFlash(underDisks(19, 0, 1, true), "nvme0n1", "ExampleCorp X1"), "fresh-flash"},
 		{"a machine of one CPU", grouped(27, 1, 0.4, 99), "generator-cpu host-cpu cpu-imbalance"},
 		{"one busy CPU of eight", oneOfEight(28), "generator-cpu host-cpu cpu-imbalance"},
 		{"direct reads", underDisks(19, 0, 1, true), "device-counters"},
@@ -179,6 +186,45 @@ func grouped(seed uint64, cpus int, used, busy float64) *reporttest.Synthetic {
 func stolenFrom(seed uint64) *reporttest.Synthetic {
 	s := grouped(seed, 8, 0.9, 96)
 	s.Percent(result.HostSteal, "host", flatRate(32), 0.5)
+	return s
+}
+
+// idleStolenFrom is a host with room for its generators, which another guest took a fifth of.
+func idleStolenFrom(seed uint64) *reporttest.Synthetic {
+	s := grouped(seed, 8, 0.9, 60)
+	s.Percent(result.HostSteal, "host", flatRate(20), 0.5)
+	return s
+}
+
+// heldBack is a VM whose CPU quota held it back in so many per cent of its periods.
+func heldBack(seed uint64, share float64) *reporttest.Synthetic {
+	s := grouped(seed, 8, 0.9, 60)
+	s.Percent(result.QuotaThrottled, s.Data.VMs[0].Name, flatRate(share), 0.5)
+	return s
+}
+
+// written is a run that writes its extent so many times, without a prefill.
+func written(seed uint64, times float64) *reporttest.Synthetic {
+	s := underDisks(seed, 1, 1, true)
+	s.Data.Workloads = slices.DeleteFunc(s.Data.Workloads, func(w result.Workload) bool { return w.Prefill })
+	for i := range s.Data.Workloads {
+		w, bytes := &s.Data.Workloads[i], uint64(0)
+		for _, o := range w.Ops {
+			bytes += o.Bytes
+		}
+		for k := range w.Lanes {
+			w.Lanes[k].Bytes = int64(float64(bytes) / times / float64(len(w.Lanes)))
+			w.Lanes[k].Device = "/dev/sd" + string(rune('b'+k))
+		}
+	}
+	return s
+}
+
+// onFlash has a device that does not rotate under the disks of a run.
+func onFlash(s *reporttest.Synthetic, device, model string) *reporttest.Synthetic {
+	for name, value := range map[string]string{"device": device, "device model": model, "rotational": "0"} {
+		s.Manifest.Environment = append(s.Manifest.Environment, result.Fact{Group: "storage", Name: name, Value: value})
+	}
 	return s
 }
 

@@ -7,13 +7,14 @@ import (
 
 	"plimsoll/internal/analysis/scale"
 	"plimsoll/internal/analysis/view"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 
 // TestFalseAlarms counts what is said of runs in which nothing happened but noise that depends on its neighbours.
 func TestFalseAlarms(t *testing.T) {
-	const rounds = 120
+	rounds := needs.Draws(20, 120)
 	alarms := map[string]int{}
 	for i := range rounds {
 		seed := uint64(100 + i)
@@ -58,7 +59,7 @@ func TestFalseAlarms(t *testing.T) {
 
 // TestContentionCoverage: the interval of the contention fitted to a scale-out run holds the law's.
 func TestContentionCoverage(t *testing.T) {
-	const rounds = 60
+	rounds := needs.Draws(15, 60)
 	in := 0
 	for i := range rounds {
 		s := scaleOut(uint64(i), 0.01, 1e-5)
@@ -70,8 +71,8 @@ func TestContentionCoverage(t *testing.T) {
 			in++
 		}
 	}
-	t.Logf("covered %.3f", float64(in)/rounds)
-	if share := float64(in) / rounds; share < 0.88 {
+	t.Logf("covered %.3f", float64(in)/float64(rounds))
+	if share := float64(in) / float64(rounds); share < 0.88 {
 		t.Errorf("the interval held the truth in %.1f %% of the runs", 100*share)
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 	"plimsoll/internal/analysis/stall"
 	"plimsoll/internal/analysis/view"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 
@@ -89,7 +90,8 @@ func wholeStops(seed uint64) *reporttest.Synthetic {
 // TestStarvedFalseAlarms counts what is said of sections in which nothing happened but noise: of counts, and of
 // something that depends on its neighbours.
 func TestStarvedFalseAlarms(t *testing.T) {
-	const rounds, seconds = 60, 3600
+	const seconds = 3600
+	rounds := needs.Draws(20, 60)
 	alarms := 0
 	for i := range rounds {
 		rng := rand.New(rand.NewPCG(uint64(i), 9))

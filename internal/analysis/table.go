@@ -243,6 +243,9 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 		s.Unclear()
 	}
 	f.Warnings = s.Warnings
+	if holes := l.holes(); holes != "" && s.Reached {
+		s.Why = holes
+	}
 	switch {
 	case s.Why != "":
 		f.Severity, f.NoInterval = result.Notice, s.Why
@@ -368,6 +371,24 @@ func (l line) changes(s steady.Stretch) result.Finding {
 	return f
 }
 
+// holes says where rows are missing for so long that it may be a stall; "" where they are not.
+func (l line) holes() string {
+	gaps := steady.Gaps(l.Values)
+	if len(gaps) == 0 {
+		return ""
+	}
+	const most = 3
+	var said []string
+	for i, g := range gaps {
+		if i == most {
+			said = append(said, view.Plural(len(gaps)-most, "more gap"))
+			break
+		}
+		said = append(said, fmt.Sprintf("from %s to %s", l.row(g.First), l.row(g.Last+1)))
+	}
+	return fmt.Sprintf("it has no values %s: a stall, or rows that are lost", view.Listed(said))
+}
+
 // stalls looks for stalls; why says what prevents it.
 func (l line) stalls() (f result.Finding, why string) {
 	c := &view.Track{Ops: l.Values, Step: l.step}
@@ -388,6 +409,10 @@ func (l line) stalls() (f result.Finding, why string) {
 			"Stalls of %s cannot be judged: it comes and goes (%s of the rows are almost nothing).", l.Name,
 			view.Percent(s.Share))
 		f.Severity = result.Fine
+	case len(s.Runs) == 0 && l.holes() != "":
+		f.Severity, f.NoInterval, f.Value = result.Caution, "what is missing is not counted", nil
+		f.Sentence = fmt.Sprintf("Whether %s stalled is inconclusive: %s.", l.Name, l.holes())
+		f.Chart = l.chart()
 	case len(s.Runs) == 0:
 		f.Severity, f.Sentence = result.Fine, fmt.Sprintf(
 			"No stall of %s: never below a quarter of its usual level for %s.", l.Name, view.SayDuration(l.step))
@@ -401,6 +426,9 @@ func (l line) stalls() (f result.Finding, why string) {
 			view.Times(len(s.Runs)), view.SayDuration(s.Seconds), view.SayDuration(longest), l.row(s.Runs[0].First))
 		if every, regular := s.Every(l.step); regular {
 			f.Sentence += ", about every " + view.SayDuration(every)
+		}
+		if holes := l.holes(); holes != "" {
+			f.Sentence += "; besides, " + holes
 		}
 		f.Sentence += "."
 	}

@@ -243,3 +243,28 @@ func ExampleOfTable() {
 	}
 	// Output: info 1
 }
+
+// Rows that are missing for long are told with their times, and nothing is said of what went on in them.
+func TestTableWithAHole(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(12, 45))
+	values := make([]float64, 420)
+	for i := range values {
+		if values[i] = 800 + 15*r.NormFloat64(); i >= 130 && i < 155 {
+			values[i] = math.NaN()
+		}
+	}
+	found, _ := analysis.OfTable(analysis.Table{Step: 1, Columns: []analysis.Column{{Name: "x", Kind: analysis.Rate,
+		Values: values}}})
+	got := map[string]string{}
+	for _, f := range found {
+		got[f.Check] = f.Sentence
+	}
+	const hole = "it has no values from 2:10 to 2:35: a stall, or rows that are lost."
+	for check, want := range map[string]string{"steady-state": "Whether x was steady is inconclusive: " + hole,
+		"stalls": "Whether x stalled is inconclusive: " + hole} {
+		if got[check] != want {
+			t.Errorf("%s: %q, want %q", check, got[check], want)
+		}
+	}
+}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll/internal/device/guard"
-	"plimsoll/internal/direct"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/storage/device/guard"
+	"plimsoll/internal/storage/direct"
 	"plimsoll/unit"
 )
 

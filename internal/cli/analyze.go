@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/importer"
+	"plimsoll/internal/formats/importer"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
-	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -64,6 +64,7 @@ The folder is not changed unless --write says so. The exit code is 5 when an ass
 	}
 	c.Flags().StringVarP(&f.format, "format", "o", "text", "`format`: json, md, text")
 	c.Flags().StringVar(&f.column, "column", "", "of files look at this `column` only: its name, or its number from 1")
+	registerWhere(c, &a.where)
 	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, sheetUsage)
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
@@ -163,6 +164,7 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 	if err != nil {
 		return nil, err
 	}
+	_ = a.intact("analyze", folder, true) // warns
 	defer folder.Close()
 	data, err := a.dataOf(folder, f.again)
 	if err != nil {

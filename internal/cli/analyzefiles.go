@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis"
-	"plimsoll/internal/exit"
+	"plimsoll/internal/formats/table"
+	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/report"
-	"plimsoll/internal/table"
 	"plimsoll/result"
 )
 
@@ -57,7 +57,12 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 	out := &analyzedFile{Source: s.Source, Findings: []result.Finding{}}
 	var t analysis.Table
 	if column == "" {
-		if t.Sweep, err = sweepOf(s); err != nil {
+		if t.Sweep, err = sweepOf(s); t.Sweep != nil {
+			if err := a.oneTest(phase, s, s.Concurrency()); err != nil {
+				return nil, err
+			}
+		}
+		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column as a series", "%s: %s: %w", phase,
 				s.Source, err)
 		}
@@ -71,7 +76,7 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 			t.Step, out.StepSeconds, out.Notes = line.Step, line.Step, line.Notes
 		}
 		for _, n := range list {
-			if column == "" && slices.Contains(slices.Concat(concurrencyNames, weightNames), strings.ToLower(n.name)) &&
+			if column == "" && (table.IsConcurrency(n.name) || slices.Contains(weightNames, strings.ToLower(n.name))) &&
 				len(list) > 1 {
 				continue // a setting
 			}
@@ -87,7 +92,7 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 // sweepOf are the columns of a load sweep: concurrency that is not the same in all rows, throughput, and mean response
 // time when its name says in what unit. nil when the rows are no sweep.
 func sweepOf(s *table.Table) (*analysis.Sweep, error) {
-	n, x := s.Column(concurrencyNames...), s.Column(throughputNames...)
+	n, x := s.Concurrency(), s.Column(throughputNames...)
 	if t, err := s.Times(); n < 0 || x < 0 || t != nil || err != nil {
 		return nil, err
 	}

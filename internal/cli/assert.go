@@ -8,8 +8,8 @@ import (
 
 	"plimsoll/internal/analysis"
 	"plimsoll/internal/analysis/assert"
-	"plimsoll/internal/collect"
-	"plimsoll/internal/series"
+	"plimsoll/internal/metrics/collect"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/result"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/exit"
+	"plimsoll/internal/kit/exit"
 )
 
 // TestBadTables gives every command that reads tables every sort of damage. Each must end with the one exit code for a
@@ -24,7 +24,7 @@ func TestBadTables(t *testing.T) {
 		"empty":         {"", refused, "no data"},
 		"header":        {"n,x\n", refused, "no rows below the header"},
 		"binary":        {"\x7fELF\x02\x01\x00\x00", refused, "line 1: byte 0x02 is no text"},
-		"utf16":         {"\xff\xfen\x00,\x00", refused, "UTF-16"},
+		"utf16":         {"\xff\xfen\x00,\x00", refused, `no rows below the header "n,"`},
 		"delimiter":     {"n|x\n1|10\n2|20\n", refused, `"n|x"`},
 		"ragged":        {"n,x\n1,10\n2\n", refused, `line 3 has 1 cell, the first has 2: "2"`},
 		"twice":         {"x,x\n1,10\n", refused, `columns 1 and 2 are both called "x"`},

@@ -14,10 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/regular"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/regular"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
 	"plimsoll/unit"
 )
 
@@ -100,6 +101,7 @@ refused with 4; columns that the baseline does not have are left out.
 			if err := g.check("baseline check"); err != nil {
 				return err
 			}
+			f.gate = true
 			d, err := a.compareSides("baseline check", []string{"@" + given[0], given[1]}, f)
 			if err != nil {
 				return err
@@ -176,7 +178,7 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	err = writeFile(path, func(w io.Writer) error {
+	err = outfile.Replace(path, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(b)

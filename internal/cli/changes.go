@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/change"
-	"plimsoll/internal/exit"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
-	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -145,7 +145,7 @@ func (c changed) text(a *app) {
 
 // history follows the headline numbers of runs from the oldest to the newest.
 func (a *app) history(given []string, column string) ([]named, string, error) {
-	folders, err := a.historyRuns(given)
+	folders, err := a.historyRuns("changes", given)
 	if err != nil {
 		return nil, "", err
 	}
@@ -185,11 +185,11 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	return enough, unit.Plural(len(folders), "run"), nil
 }
 
-func (a *app) historyRuns(given []string) ([]*result.Folder, error) {
+func (a *app) historyRuns(phase string, given []string) ([]*result.Folder, error) {
 	if len(given) == 1 && given[0] == "all" {
 		entries, err := result.List(a.runsDir)
 		if err != nil {
-			return nil, exit.Errorf(exit.Failed, "", "changes: %w", err)
+			return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 		}
 		given = nil
 		for _, e := range entries {
@@ -200,10 +200,11 @@ func (a *app) historyRuns(given []string) ([]*result.Folder, error) {
 	}
 	var folders []*result.Folder
 	for _, run := range given {
-		f, err := a.openRun("changes", run)
+		f, err := a.openRun(phase, run)
 		if err != nil {
 			return nil, err
 		}
+		_ = a.intact(phase, f, true) // warns
 		folders = append(folders, f)
 	}
 	slices.SortFunc(folders, func(x, y *result.Folder) int {
@@ -216,6 +217,7 @@ func (a *app) historyRuns(given []string) ([]*result.Folder, error) {
 type headlineNumber struct {
 	value  float64
 	metric string // as Series.Metric has it
+	unit   string
 }
 
 // headline are the numbers of a report that a history follows.
@@ -227,15 +229,15 @@ func headline(doc *report.Document) map[string]headlineNumber {
 		}
 		for _, r := range l.Windows[0].Rows {
 			name, head := l.Workload+" "+r.Op, result.Series{Op: r.Op, Measure: result.Rate, Unit: r.Unit}
-			out[name+" per second"] = headlineNumber{r.OpsPerSecond, head.Metric()}
+			out[name+" per second"] = headlineNumber{r.OpsPerSecond, head.Metric(), r.Unit}
 			for q, v := range map[string]*float64{"p50": r.P50, "p99": r.P99, "p99.9": r.P999} {
 				if head.Measure = "latency_" + q; v != nil {
-					out[name+" "+q+" "+l.Kind+" (s)"] = headlineNumber{*v, head.Metric()}
+					out[name+" "+q+" "+l.Kind+" (s)"] = headlineNumber{*v, head.Metric(), "s"}
 				}
 			}
 		}
 		for _, m := range l.Windows[0].Measures {
-			out[l.Workload+" "+m.Name+" ("+m.Unit+")"] = headlineNumber{m.Value, m.Name}
+			out[l.Workload+" "+m.Name+" ("+m.Unit+")"] = headlineNumber{m.Value, m.Name, m.Unit}
 		}
 	}
 	return out

@@ -5,14 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/experiment"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/scratch"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/run/experiment"
 	"plimsoll/result"
 )
 
@@ -21,8 +24,10 @@ func (a *app) cleanupCommand() *cobra.Command {
 		Use:   "cleanup [RUN...]",
 		Short: "Remove what stopped or killed runs have left behind",
 		Long: `Cleanup removes the machines, processes and files that runs have made and not removed, from the record each
-run keeps in its folder. Without arguments it looks at every run in --dir. What was measured stays. It
-may be called again at any time; runs that are going on are left alone.
+run keeps in its folder. Without arguments it looks at every run in --dir, and removes temporary files that processes
+which are gone have left in TMPDIR and, beside what they were writing, in --dir and in the folder you are in. What was
+measured stays. It may be called again at any time; runs that are going on
+are left alone.
 
 ` + runHelp,
 		Example:           "  plimsoll cleanup\n  plimsoll cleanup latest",
@@ -34,7 +39,7 @@ may be called again at any time; runs that are going on are left alone.
 
 // cleaned is one line of cleanup --json.
 type cleaned struct {
-	RunID   string   `json:"run_id"`
+	RunID   string   `json:"run_id"` // "" of temporary files of a process that is gone
 	Dir     string   `json:"dir"`
 	State   string   `json:"state"` // "cleaned", "clean already", "going on", "failed"
 	Remains []string `json:"remains,omitempty"`
@@ -66,12 +71,54 @@ func (a *app) cleanup(runs []string) error {
 			}
 		}
 	}
+	left, err := a.cleanTemporary(dirs, len(runs) == 0)
+	if err != nil {
+		errs = append(errs, exit.Errorf(exit.Uncleaned, "", "cleanup: %w", err))
+	}
+	for _, name := range left {
+		list = append(list, cleaned{Dir: name, State: "cleaned"})
+		if !a.json {
+			visible.Fprintf(a.out, "%s: temporary files of a process that is gone: cleaned\n", name)
+		}
+	}
 	if a.json {
 		errs = append(errs, a.printJSON(list))
 	} else if len(list) == 0 {
 		visible.Fprintf(a.out, "nothing to clean up in %s\n", a.runsDir)
 	}
 	return errors.Join(errs...)
+}
+
+// cleanTemporary removes what killed processes were writing into these run folders; with all, what they have left
+// elsewhere, too, as far as that can be known: beside the runs and the baselines, where the user is, and in TMPDIR.
+func (a *app) cleanTemporary(dirs []string, all bool) (removed []string, err error) {
+	var errs []error
+	clean := func(f func() ([]string, error)) {
+		names, err := f()
+		removed, errs = append(removed, names...), append(errs, err)
+	}
+	for _, dir := range dirs {
+		errs = append(errs, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				clean(func() ([]string, error) { return outfile.Clean(path) })
+			}
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+				return nil // removed meanwhile, or of a server that ran as another user
+			}
+			return err
+		}))
+	}
+	if !all {
+		return removed, errors.Join(errs...)
+	}
+	places := []string{a.runsDir, filepath.Join(a.runsDir, baselineDir), "."}
+	experiments, err := experiment.List(a.runsDir)
+	errs = append(errs, err)
+	for _, place := range append(places, experiments...) {
+		clean(func() ([]string, error) { return outfile.Clean(place) })
+	}
+	clean(scratch.Clean)
+	return removed, errors.Join(errs...)
 }
 
 // toClean lists the folders of the runs named, or of all.

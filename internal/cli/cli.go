@@ -19,16 +19,21 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/drivers"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/result"
 )
 
 // app is what commands share.
@@ -37,17 +42,25 @@ type app struct {
 	out, err io.Writer
 	clock    clock.Clock
 	drivers  drivers.Registry
-	signals  <-chan os.Signal // instead of the process's own; for tests
-	stops    atomic.Int32     // signals that this command line was sent while it listened
-	leave    chan error       // told when it must not wait any more
-	runsDir  string           // --dir
-	json     bool             // --json
-	quiet    bool             // --quiet
-	config   string           // --config
-	made     map[string]fs.FS // scenarios made of job files, by the name given
-	system   fs.FS            // the machine whose devices are looked at, for tests; nil is this one
-	imported imports          // outputs of other tools that were given in the place of runs
-	warned   map[string]bool  // what an experiment's scenario was warned of, said once; nil outside of experiments
+	signals  <-chan os.Signal            // instead of the process's own; for tests
+	stops    atomic.Int32                // signals that this command line was sent while it listened
+	args     []string                    // the command line
+	teller   *teller                     // who waits for the folder of a detached run; nil for nobody
+	heard    sync.Mutex                  // guards lastStop
+	lastStop time.Time                   // when the last of them came
+	leave    chan error                  // told when it must not wait any more
+	runsDir  string                      // --dir
+	json     bool                        // --json
+	quiet    bool                        // --quiet
+	trust    bool                        // --trust, of what compares runs
+	where    []string                    // --where, of what reads tables
+	config   string                      // --config
+	made     map[string]fs.FS            // scenarios made of job files, by the name given
+	places   map[string][]workload.Place // where their files want their data disks
+	servers  []result.Fact               // of a server that db run goes to, as it was asked
+	system   fs.FS                       // the machine whose devices are looked at, for tests; nil is this one
+	imported imports                     // outputs of other tools that were given in the place of runs
+	warned   map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
 }
 
 // Main runs one command line, without the program's name, and returns its exit code.
@@ -57,14 +70,15 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func (a *app) main(args []string) int {
-	out, errs := visible.NewWriter(a.out), visible.NewWriter(a.err)
+	out, errs := visible.NewWriter(terminal.Paint(a.out)), visible.NewWriter(terminal.Paint(a.err))
 	a.out, a.err = out, errs
 	defer func() {
 		_ = errors.Join(out.Close(), errs.Close()) // what is left of a character has nobody to complain to
 	}()
 	defer a.imported.remove()
+	a.args, a.teller = args, detached()
 	root := a.root()
-	root.SetArgs(args)
+	root.SetArgs(withCall(args))
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -123,15 +137,39 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
 	root.Version = buildVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.runsCommand(), a.reportCommand(),
+	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.markCommand(), a.runsCommand(),
+		a.reportCommand(),
 		a.importCommand(), a.convertCommand(), a.cleanupCommand(), a.scenariosCommand(), a.metricsCommand(),
 		a.serveCommand(),
 		a.targetsCommand(), a.exporterCommand(), a.schemaCommand(), a.versionCommand(), a.configCommand(),
-		a.manCommand(), a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.compareCommand(),
-		a.baselineCommand(), a.resumeCommand(), a.deviceCommand(), a.contentCommand(), a.integrityCommand(),
+		a.manCommand(), a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.historyCommand(),
+		a.compareCommand(),
+		a.baselineCommand(), a.resumeCommand(), a.attachCommand(), a.deviceCommand(), a.contentCommand(),
+		a.integrityCommand(),
 		a.vioperfCommand(), a.traceCommand(), a.dbCommand(), a.nutanixCommand(), a.dashboardsCommand())
 	root.AddCommand(append(a.workerCommands(), a.labCommands()...)...)
+	grouped(root)
 	return root
+}
+
+// groups are the commands as the help lists them; those of none stand last.
+var groups = []struct{ id, title, commands string }{
+	{"run", "Scenarios and runs:", "check plan run mark attach resume cleanup scenarios"},
+	{"results", "Results:", "runs report serve compare baseline analyze usl steady changes metrics import"},
+	{"loads", "Loads and devices on their own:", "db device vioperf integrity content trace convert"},
+	{"places", "Places and what is watched:", "targets lab nutanix exporter dashboards"},
+}
+
+// grouped puts the commands of the root into their groups.
+func grouped(root *cobra.Command) {
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range root.Commands() {
+			if slices.Contains(strings.Fields(g.commands), c.Name()) {
+				c.GroupID = g.id
+			}
+		}
+	}
 }
 
 // complain prints an error as "plimsoll: phase: subject: cause" and its hint below. Joined errors get a line each.
@@ -141,7 +179,7 @@ func complain(w io.Writer, err error) {
 	if known && f.Said {
 		return
 	}
-	for line := range strings.SplitSeq(strings.TrimRight(err.Error(), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(result.PlainNames(err.Error()), "\n"), "\n") {
 		visible.Fprintf(w, "plimsoll: %s\n", line)
 	}
 	if known && f.Hint != "" {

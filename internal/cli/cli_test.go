@@ -17,10 +17,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/drivers"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/plan"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/run"
+	"plimsoll/internal/run/plan"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -243,6 +244,56 @@ func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
 	}
 	if m := again.Manifest(); m.Measured.State != "yes" || m.Cleaned != (result.Verdict{State: "yes"}) {
 		t.Errorf("measured %+v, cleaned %+v", m.Measured, m.Cleaned)
+	}
+}
+
+// What killed processes were writing is found beside the runs and within them, beside baselines, and where the user is.
+func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the working folder is of the whole process
+	a, out, errs := quiet(t)
+	folder, err := result.Create(a.runsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
+		Status: result.StatusExecuting, Target: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = folder.Update(func(m *result.Manifest) {
+		m.Cleaned, m.Measured = result.Verdict{State: "yes"}, result.Verdict{State: "yes"}
+	})
+	if err := errors.Join(err, folder.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ended := exec.CommandContext(t.Context(), "true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	here := t.TempDir()
+	t.Chdir(here)
+	t.Setenv("TMPDIR", t.TempDir())
+	deep := filepath.Join(folder.Dir(), "raw", "a")
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(a.runsDir, baselineDir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, dir := range []string{folder.Dir(), deep, a.runsDir, filepath.Join(a.runsDir, baselineDir), "."} {
+		mine, err := outfile.Temporary(dir, 0o600) // which stays
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer mine.Close()
+		name := strings.Replace(mine.Name(), fmt.Sprintf("-%d-", os.Getpid()),
+			fmt.Sprintf("-%d-", ended.Process.Pid), 1)
+		if err := os.WriteFile(name, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, name+": temporary files of a process that is gone: cleaned")
+	}
+	if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exit.Done {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/compare"
-	"plimsoll/internal/exit"
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
-	"plimsoll/internal/visible"
 	"plimsoll/result"
 )
 
@@ -23,11 +23,13 @@ var compareFormats = map[string]func(io.Writer, *compare.Document) error{
 
 // compareFlags say how runs are compared.
 type compareFlags struct {
+	gate bool // something is let through or held back by the verdicts
 	output
 	threshold  float64
 	confidence float64
 	vary       []string
 	anyway     bool
+	trust      bool
 	better     []string // of columns of files
 	columns    []string
 	windows    []string // of runs, as sides
@@ -43,6 +45,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 	flags.Float64Var(&f.confidence, "confidence", 0.95, "`level` of the intervals")
 	flags.StringArrayVar(&f.vary, "vary", nil, "the `fact` that differs on purpose, like kernel or \"variable "+
 		"block_size\"; repeatable")
+	flags.BoolVar(&f.trust, "trust", false, trustHelp)
 	flags.BoolVar(&f.anyway, "anyway", false, "compare sides that differ in what should be equal; the first line "+
 		"says so")
 }
@@ -73,6 +76,7 @@ func (f *compareFlags) options() compare.Options {
 		Vary:       f.vary,
 		Anyway:     f.anyway,
 		Paired:     f.paired,
+		Gate:       f.gate && len(f.windows) == 0,
 	}
 	if o.Threshold == 0 {
 		o.Threshold = -1
@@ -95,8 +99,9 @@ It refuses sides that differ in what should be equal (kernel, firmware, fio, sce
 content, jobs, working set to memory), names each fact with its values, and exits with 4. Say what differs on
 purpose with --vary, or insist with --anyway.
 
-With three runs or more on each side the intervals cover the variation between repeats; with one, only that within
-the run. They are widened for the number of measures. A verdict is better or worse when the whole
+With two runs or more on a side the intervals cover the variation between repeats, a single one against several that
+of a further one of them; with one on each side, only that within the run: a gate is then inconclusive unless the
+change is gross, and says how many runs would do. They are widened for the number of measures. A verdict is better or worse when the whole
 interval lies beyond the threshold, same when all of it lies within, else inconclusive. A gross change between two
 single runs (a factor of 2, of percentiles of few operations 3) is reported all the same, with what is certain of it and what is not. With
 --fail-on worse,inconclusive the exit code is 5 when a verdict is among these.
@@ -112,9 +117,10 @@ standard input. A column is a measure, a row is a repeat, and sides may have une
 numbers of runs are no measures; with times a minute apart or less the rows are moments of one run, and taken as such.
 With --paired rows of one number were measured side by side.
 
-Better and worse are said where it is known which way is good: of rates, times, percentiles and failures by their
-names and units (iops, tps, MB/s; p99, latency, ms; errors, retries), and of what a load generator declares so. Of
-others say it: --better spills=lower.`,
+Better and worse are said where it is known which way is good: of what a load generator declares so, and of rates,
+times, percentiles and failures by names and units of known words (iops, read_MB/s; p99_ms, mean latency; errors,
+retries). Of other names, as rejected_qps, a guess is shown and nothing is judged by it: say it, --better
+rejected_qps=lower.`,
 		Example: `  plimsoll compare 20261121-2045 latest
   plimsoll compare run1,run2,run3 run4,run5,run6 --vary kernel --threshold 0.03
   plimsoll compare @release latest -o html --output compare.html
@@ -135,6 +141,7 @@ others say it: --better spills=lower.`,
 			if err := g.check("compare"); err != nil {
 				return err
 			}
+			f.gate = slices.Contains(g.failOn, failWorse) || slices.Contains(g.failOn, failInconclusive)
 			d, err := a.compareSides("compare", given, f)
 			if err != nil {
 				return err
@@ -165,6 +172,7 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	if !(f.confidence > 0.5 && f.confidence < 1) {
 		return nil, exit.Usagef("", "%s: --confidence: %g does not lie between 0.5 and 1", phase, f.confidence)
 	}
+	a.trust = f.trust
 	files, err := a.ofTables(phase, given, f)
 	if err != nil {
 		return nil, err
@@ -334,6 +342,9 @@ func (a *app) side(phase, given string) (compare.Side, error) {
 func (a *app) comparedRun(phase, name string) (compare.Run, error) {
 	folder, data, err := a.runData(phase, name)
 	if err != nil {
+		return compare.Run{}, err
+	}
+	if err := a.intact(phase, folder, a.trust); err != nil {
 		return compare.Run{}, err
 	}
 	m := folder.Manifest()

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/effect"
-	"plimsoll/internal/compare"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/table"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/formats/table"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
 )
 
 // isFile reports whether an argument is a table rather than a run: standard input, the path of something that is no
@@ -43,6 +43,8 @@ type repeatedMeasure struct {
 	Name   string           `json:"name"`
 	Better effect.Direction `json:"better"`
 	Values []float64        `json:"values"`
+	// Missing are repeats without a value of it.
+	Missing int `json:"missing,omitempty"`
 }
 
 // isTable reports whether a side is of files: a file, or a baseline of files.
@@ -151,7 +153,7 @@ func (r *repeats) columns(phase string, asked []string) ([]compare.Column, error
 	var out []compare.Column
 	for _, c := range r.Columns {
 		if len(asked) == 0 || slices.ContainsFunc(asked, func(n string) bool { return strings.EqualFold(n, c.Name) }) {
-			out = append(out, compare.Column{Name: c.Name, Better: c.Better, Values: c.Values})
+			out = append(out, compare.Column{Name: c.Name, Better: c.Better, Values: c.Values, Missing: c.Missing})
 		}
 	}
 	if len(out) < len(asked) || len(out) == 0 {
@@ -247,6 +249,7 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 		}
 		for j := range all.Columns {
 			all.Columns[j].Values = append(all.Columns[j].Values, more.Columns[j].Values...)
+			all.Columns[j].Missing += more.Columns[j].Missing
 		}
 	}
 	if err := better.assign(phase, all.Columns); err != nil {
@@ -259,7 +262,7 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 				"warning: %s: which way of %s is good is not known; a check fails when it moves. Say it: --better %q, or higher\n",
 				phase, table.Quote(c.Name), c.Name+"=lower")
 		}
-		out.Columns = append(out.Columns, repeatedMeasure{c.Name, c.Better, c.Values})
+		out.Columns = append(out.Columns, repeatedMeasure{c.Name, c.Better, c.Values, c.Missing})
 	}
 	return out, nil
 }
@@ -339,8 +342,9 @@ func (a *app) samples(phase string, s *table.Table, asked []string, besides asid
 		if err != nil {
 			return compare.Samples{}, err
 		}
-		out.Columns = append(out.Columns,
-			compare.Column{Name: s.Names[i], Values: slices.DeleteFunc(values, math.IsNaN)})
+		have := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
+		out.Columns = append(out.Columns, compare.Column{Name: s.Names[i], Values: have,
+			Missing: len(values) - len(have)})
 	}
 	return out, nil
 }

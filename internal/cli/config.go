@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/nearest"
-	"plimsoll/internal/regular"
-	"plimsoll/internal/secret"
-	"plimsoll/internal/target"
-	"plimsoll/internal/terminal"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/nearest"
+	"plimsoll/internal/kit/regular"
+	"plimsoll/internal/kit/secret"
+	"plimsoll/internal/report/terminal"
 	"plimsoll/unit"
 )
 

@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/content"
-	"plimsoll/internal/direct"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/internal/storage/content"
+	"plimsoll/internal/storage/direct"
 	"plimsoll/unit"
 )
 
@@ -198,7 +198,7 @@ func (a *app) contentCheck(name string, o content.CheckOptions, e content.Expect
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	if f.Bytes == 0 {
 		return exit.Errorf(exit.Failed, "", "%s: %s: it is empty", phase, name)
 	}

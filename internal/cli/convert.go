@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/convert"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/formats/convert"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
 )
 
 // convertFlags say what is converted into what.
@@ -25,20 +25,22 @@ type convertFlags struct {
 func (a *app) convertCommand() *cobra.Command {
 	var f convertFlags
 	c := &cobra.Command{
-		Use: "convert FILE|- --to TOOL | convert --from diskspd --to TOOL -- COMMAND LINE", Short: "Turn a parameter file of " +
+		Use: "convert FILE|- --to TOOL | convert --from diskspd|fio --to TOOL -- COMMAND LINE", Short: "Turn a parameter file of " +
 			"vdbench, DISKSPD or fio into another's",
-		Long: `Convert reads a parameter file of vdbench, command lines of DISKSPD or a job file of fio, and writes the file that
-asks another of them for the same load.
+		Long: `Convert reads a parameter file of vdbench, command lines of DISKSPD or fio, or a job file of fio, and writes the file
+that asks another of them for the same load.
 
 What is not quite the same is listed on standard error, and as comments at the head of what is written: where it stands,
 what was asked, what there is instead, and how that differs. What cannot be had is refused by name, with its line and
 column, all of it at once; nothing is left out unsaid.
 
-The tool of a file is known by the end of its name (.vdb, .fio, .job, .diskspd, .cmd, .bat), or said with --from. Such
+The tool of a file is known by the end of its name (.vdb, .fio, .job, .diskspd, .cmd, .bat) or by its content, or said
+with --from. Such
 files can also be run as they are: plimsoll run file.vdb.`,
 		Example: `  plimsoll convert oltp.vdb --to fio
   plimsoll convert my.fio --to vdbench --output my.vdb
   plimsoll convert --from diskspd --to fio -- diskspd -b4K -t2 -o32 -r -w30 -Sh -d60 -c10G test.dat
+  plimsoll convert --from fio --to vdbench -- fio --name=t --rw=randread --bs=4k --size=1g --direct=1
   plimsoll convert oltp.vdb --to diskspd --json`,
 		Args: func(cmd *cobra.Command, given []string) error {
 			if cmd.ArgsLenAtDash() == 0 && len(given) > 0 {
@@ -85,16 +87,13 @@ func (a *app) convert(f convertFlags, given []string, line bool) error {
 	case line:
 		bad = append(bad, errors.New("--from: say whose command line it is, as --from diskspd"))
 	default:
-		if r.From, known = convert.ByFile(given[0]); !known {
-			bad = append(
-				bad,
-				fmt.Errorf("%q does not end as the files of vdbench, diskspd or fio do: say --from", given[0]),
-			)
+		if r.From, known = toolOf(given[0]); !known {
+			bad = append(bad, fmt.Errorf("%q does not end as the files of vdbench, diskspd or fio do, nor hold what they do: "+
+				"say --from", given[0]))
 		}
 	}
-	if line && known && r.From.Name != "diskspd" {
-		bad = append(bad, fmt.Errorf("--from %s: only diskspd has its parameters in a command line; name the file",
-			r.From.Name))
+	if line && known && r.From.Name == "vdbench" {
+		bad = append(bad, fmt.Errorf("--from %s: it has no parameters in a command line; name the file", r.From.Name))
 	}
 	var err error
 	switch r.To, err = convert.ByName(f.to); {

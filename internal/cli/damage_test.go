@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"plimsoll/internal/exit"
+	"plimsoll/internal/kit/exit"
 	"plimsoll/result"
 )
 
@@ -55,6 +55,22 @@ teardown:
 		t.Fatalf("%q, %v", made, err)
 	}
 	return made[0]
+}
+
+// again makes the same run once more, beside the first, and returns its folder.
+func again(t *testing.T, first string) string {
+	t.Helper()
+	a, _, errs := quiet(t)
+	runs := filepath.Dir(first)
+	if code := a.main([]string{"run", filepath.Join(filepath.Dir(runs), "scenario"), "--target", "sim", "--nodes", "2",
+		"--dir", runs}); code != exit.Done {
+		t.Fatalf("exit code %d\n%s", code, errs)
+	}
+	made, err := filepath.Glob(filepath.Join(runs, "2*"))
+	if err != nil || len(made) != 2 {
+		t.Fatalf("%q, %v", made, err)
+	}
+	return made[1]
 }
 
 // damages are what may have become of a file, by name. Each returns errSkip where this machine cannot do it.

@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/dashboards"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
 )
 
 func (a *app) dashboardsCommand() *cobra.Command {
@@ -49,14 +50,14 @@ func (a *app) listDashboards() error {
 }
 
 func (a *app) writeDashboards(phase, folder string) error {
-	err := os.MkdirAll(folder, 0o755)
+	err := os.MkdirAll(folder, 0o777)
 	for _, d := range dashboards.All() {
 		var text []byte
 		if err == nil {
 			text, err = d.JSON()
 		}
 		if err == nil {
-			err = writeFile(filepath.Join(folder, d.Name+".json"), func(w io.Writer) error {
+			err = outfile.Write(filepath.Join(folder, d.Name+".json"), func(w io.Writer) error {
 				_, err := w.Write(text)
 				return err
 			})

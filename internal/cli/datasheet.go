@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis/plausibility"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/nearest"
-	"plimsoll/internal/probe"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/nearest"
+	"plimsoll/internal/workloads/probe"
 	"plimsoll/result"
 )
 

@@ -16,12 +16,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/pgwire"
-	"plimsoll/internal/postgres"
-	"plimsoll/internal/secret"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/pgwire"
+	"plimsoll/internal/kit/secret"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/internal/workloads/postgres"
 	"plimsoll/unit"
 )
 
@@ -213,12 +213,7 @@ the hit ratio of that time alone.`,
 				return exit.Errorf(stoppedOrFailed(ctx), "", "%s: %s", phase, oneLine(err))
 			}
 			if save != "" {
-				err := writeFile(save, func(w io.Writer) error { return indented(w, s) })
-				if err != nil {
-					return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
-				}
-				visible.Fprintf(a.notes(), "%s: saved in %s\n", phase, save)
-				return nil
+				return a.print(phase, phase, output{file: save}, func(w io.Writer) error { return indented(w, s) })
 			}
 			return a.sayState(s)
 		},
@@ -304,14 +299,26 @@ func sayDifference(w io.Writer, d postgres.Difference) error {
 		bytes("size of "+g.Name, g)
 	}
 	for _, g := range d.DeadRows {
-		t.Add("dead rows of "+g.Name, fmt.Sprint(g.Before), fmt.Sprint(g.After), fmt.Sprintf("%+g", g.After-g.Before))
+		t.Add("dead rows of "+g.Name, fmt.Sprintf("%g rows", g.Before), fmt.Sprintf("%g rows", g.After),
+			fmt.Sprintf("%+g rows", g.After-g.Before))
 	}
 	for _, g := range d.Counters {
+		moved := g.After - g.Before
+		said := func(n float64) string { return fmt.Sprintf("%+.4g", n) }
+		change := fmt.Sprintf("%+.10g", moved)
+		switch counted := postgres.CounterUnit(g.Name); counted {
+		case "bytes":
+			change, said = signedBytes(moved), signedBytes
+		case "":
+		default:
+			change += " " + counted
+			said = func(n float64) string { return fmt.Sprintf("%.3g %s", n, counted) }
+		}
 		rate := ""
 		if d.Elapsed > 0 {
-			rate = fmt.Sprintf("%.3g/s", (g.After-g.Before)/d.Elapsed.Seconds())
+			rate = strings.TrimPrefix(said(moved/d.Elapsed.Seconds()), "+") + "/s"
 		}
-		t.Add(g.Name, "", fmt.Sprintf("%+.10g", g.After-g.Before), rate)
+		t.Add(g.Name, "", change, rate)
 	}
 	return t.Write(w)
 }

@@ -21,10 +21,11 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/postgres"
-	"plimsoll/internal/visible"
-	"plimsoll/internal/workload"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/secret"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/workloads/postgres"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -66,8 +67,15 @@ type dbRunFlags struct {
 	scale      float64
 	clients    int
 	selectOnly bool
+	files      []string // of scripts, FILE@WEIGHT
+	define     []string
+	sweeps     []string
+	repeats    int
+	other      string // the dialect of a server that is no PostgreSQL
+	beside     map[string]any
 	duration   string
 	rate       float64
+	marked     bool // the rate is what a search varies
 	dry        bool
 	given      func(flag string) bool
 	tf         targetFlags
@@ -90,18 +98,38 @@ there yet, then it is measured. Loads are
 Without --server a PostgreSQL is made for the run: in the run's own folder, with the settings that are given, reached
 by a unix socket with a password that nobody else has, removed at the end.
 
-With --server the load goes to yours. None of its settings is changed, and only tables that carry plimsoll's mark are
-filled again or dropped: what somebody else made is left alone and the run refused. Its password comes from --password,
+With --server the load goes to yours. None of its settings is changed, and only tables that plimsoll has recorded as its
+own are filled again or dropped: what somebody else made is left alone and the run refused. Scripts given by -f find there
+what they need: nothing is made for them. --option initialise=never has built-in scripts use the tables of pgbench -i. Its password comes from --password,
 PGPASSWORD or ~/.pgpass, never from the command line. How it was before and after is kept in the run folder.`,
 		Example: `  plimsoll db run pgbench --scale 10 --clients 8 --duration 60s
   plimsoll db run pgbench --select-only --server-setting shared_buffers=1GB
   plimsoll db run pgbench --server postgresql://app@192.0.2.1/bench --password env:DBPASSWORD --rate 500
+  plimsoll db run pg -f transfer.sql@3 -f report.sql -D branches=10 --server postgresql://app@192.0.2.1/shop
+  plimsoll db run pg --sweep clients=1,2,4,8,16 --repeat 3
   plimsoll db run tprocc --scale 4 --clients 8`,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			f.given = cmd.Flags().Changed
 			return a.dbRun(given[0], f)
 		},
 	}
+	f.register(c, 1)
+	flags := c.Flags()
+	flags.StringVar(&f.duration, "duration", "", "`time` that is measured, at most where the load ends by itself "+
+		"(default 60s; tproch 8h)")
+	flags.Float64Var(&f.rate, "rate", 0, "offer this `number` of transactions per second instead of as many as it takes "+
+		"(pgbench, pg)")
+	flags.StringArrayVar(&f.sweeps, "sweep", nil, "run it with each `NAME=VALUE,VALUE,...`: clients, scale, rate, "+
+		"server.SETTING or a key of the config; repeatable")
+	flags.IntVar(&f.repeats, "repeat", 0, "`number` of runs of every combination")
+	flags.BoolVar(&f.dry, "dry-run", false, "print the scenario and what would be done, and touch nothing")
+	f.rf.waitFlags.register(c)
+	f.rf.labelFlags.register(c)
+	return c
+}
+
+// register gives a command the flags that say which load goes to which server.
+func (f *dbRunFlags) register(c *cobra.Command, clients int) {
 	f.tf.timeScale, f.tf.sizeScale = 1, 1
 	f.tf.name = "local"
 	f.server.register(c, "; without one a server is made for the run")
@@ -113,21 +141,17 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
 		"repeatable")
 	flags.Float64Var(&f.scale, "scale", 1, "`number` of branches, warehouses, or the scale factor, of tproch from "+
 		"0.01 on; hammerdb has that of its schema")
-	flags.IntVar(&f.clients, "clients", 1, "`number` of clients at once")
+	flags.IntVar(&f.clients, "clients", clients, "`number` of clients at once")
 	flags.BoolVar(&f.selectOnly, "select-only", false, "only look accounts up (pgbench, pg)")
-	flags.StringVar(&f.duration, "duration", "", "`time` that is measured, at most where the load ends by itself "+
-		"(default 60s; tproch 8h)")
-	flags.Float64Var(&f.rate, "rate", 0, "offer this `number` of transactions per second instead of as many as it takes "+
-		"(pgbench, pg)")
-	flags.BoolVar(&f.dry, "dry-run", false, "print the scenario and what would be done, and touch nothing")
-	flags.StringVar(&f.rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
+	flags.StringArrayVarP(&f.files, "file", "f", nil, "run the transactions of this `FILE[@WEIGHT]`, as pgbench -f does; "+
+		"repeatable (pgbench, pg)")
+	flags.StringArrayVarP(&f.define, "define", "D", nil, "`NAME=VALUE` of a variable of the scripts; repeatable (pgbench, pg)")
 	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target local, `NAME=VALUE`; repeatable")
-	f.rf.labelFlags.register(c)
-	return c
 }
 
 func (a *app) dbRun(name string, f dbRunFlags) error {
 	const phase = "db run"
+	f.other = f.dialect(name)
 	files, err := a.dbScenario(name, f)
 	if err != nil {
 		return err
@@ -147,13 +171,10 @@ func (a *app) dbRun(name string, f dbRunFlags) error {
 		if err != nil {
 			return err
 		}
-		return a.sayPlan(p)
+		return a.sayPlan(context.Background(), p, sf, f.tf)
 	}
-	if f.server.url != "" {
-		f.server.url = withDatabase(f.server.url, f.database)
-		if err := a.around(&f); err != nil {
-			return err
-		}
+	if err := a.around(&f); err != nil {
+		return err
 	}
 	return a.run(given, sf, f.tf, f.rf)
 }
@@ -217,9 +238,13 @@ const (
 	stateAfter  = "server-after.json"
 )
 
-// around asks the user's server how it is before the run, and has the run ask again at its end.
+// around asks a PostgreSQL of the user's how it is before the run, and has the run ask again at its end.
 func (a *app) around(f *dbRunFlags) error {
 	const phase = "db run"
+	if f.server.url == "" || f.other != "" {
+		return nil
+	}
+	f.server.url = withDatabase(f.server.url, f.database)
 	ctx, stop := a.interruptible()
 	before, err := f.server.state(ctx)
 	code := stoppedOrFailed(ctx)
@@ -227,20 +252,14 @@ func (a *app) around(f *dbRunFlags) error {
 	if err != nil {
 		return exit.Errorf(code, "", "%s: %s", phase, oneLine(err))
 	}
-	f.rf.facts = []result.Fact{{Group: "database server", Name: "version", Value: "PostgreSQL " + before.Version}}
-	names := make([]string, 0, len(before.Settings))
-	for name := range before.Settings {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		f.rf.facts = append(f.rf.facts, result.Fact{Group: "database server", Name: name, Value: before.Settings[name]})
-	}
+	a.servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version",
+		Value: "PostgreSQL " + before.Version}},
+		postgres.SettingFacts(before.Settings)...)
 	server := f.server
 	f.rf.finish = func(ctx context.Context, folder *result.Folder, _ *result.Data) error {
 		after, err := server.state(ctx)
 		keep := func(name string, s postgres.State) error {
-			return writeFile(filepath.Join(folder.Dir(), name), func(w io.Writer) error { return indented(w, s) })
+			return folder.WriteFile(name, func(w io.Writer) error { return indented(w, s) })
 		}
 		if err != nil {
 			return errors.Join(keep(stateBefore, before), fmt.Errorf("the server's state after the run: %w", err))
@@ -269,7 +288,11 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	}
 	var bad []error
 	object := func(format string, args ...any) { bad = append(bad, fmt.Errorf(phase+": "+format, args...)) }
-	if err := f.server.check(phase); err != nil {
+	if f.other != "" {
+		if err := f.checkOther(); err != nil {
+			bad = append(bad, err)
+		}
+	} else if err := f.server.check(phase); err != nil {
 		bad = append(bad, err)
 	}
 	f.duration = cmp.Or(f.duration, load.lasts)
@@ -315,6 +338,9 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 			object("--rate: %s takes none", name)
 		}
 	}
+	if err := f.ownScripts(name, load, config); err != nil {
+		bad = append(bad, err)
+	}
 	settings, err := pairs("--server-setting", f.settings)
 	if err != nil {
 		bad = append(bad, err)
@@ -336,10 +362,19 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	} else {
 		maps.Copy(config, f.named(settings))
 	}
+	if f.other != "" {
+		maps.Copy(config, f.named(nil))
+		delete(options, "dialect")
+		delete(options, "server") // both are in it
+	}
 	for key, text := range options {
 		var value any
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 			object("--option %s=%s: no value of YAML: %v", key, text, err)
+		}
+		if sections, ok := value.(map[string]any); ok && key == "settings" && load.scale == "" {
+			merge(config, key, sections) // what the address says stays where nothing else is given
+			continue
 		}
 		if server, ok := value.(map[string]any); ok && key == "server" {
 			if server["url"] != nil {
@@ -352,9 +387,21 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		}
 		config[key] = value
 	}
+	factors, err := f.factors(name, load)
+	if err != nil {
+		bad = append(bad, err)
+	}
 	if len(bad) > 0 {
 		return nil, exit.Usagef("", "%w", errors.Join(bad...))
 	}
+	if slices.ContainsFunc(factors, func(x dbFactor) bool { return x.key == load.scale && load.scale != "" }) {
+		anew := map[string]any{"pg": "initialise", "tprocc": "reload", "tproch": "reload"}
+		if key, ok := anew[name].(string); ok && config[key] == nil && f.server.url != "" {
+			// tables of ours are of another scale each time
+			config[key] = map[string]any{"initialise": "always", "reload": true}[key]
+		}
+	}
+	vars, experiment, jobOptions := f.experimentOf(factors, settings)
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -364,18 +411,95 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		memory = 4 << 30
 	}
 	prefill := ""
-	if load.scale != "" {
+	if load.scale != "" && !a.left(load, text) {
 		prefill = fmt.Sprintf("\n  - workload.PrefillRun: {workload_name: %q}", name)
 	}
 	scenario := fmt.Sprintf(dbScenarioText, name, name, load.summary, int(duration.Seconds())+600,
-		int(duration.Seconds()), runtime.NumCPU(), max(512, memory>>21), name, name, load.engine, prefill)
+		int(duration.Seconds()), runtime.NumCPU(), max(512, memory>>21), name, name, load.engine, prefill, vars,
+		experiment, jobOptions)
 	return fstest.MapFS{"test.yml": {Data: []byte(scenario)}, "load.yml": {Data: text}}, nil
+}
+
+// otherSchemes are the dialects of addresses of servers that are no PostgreSQL.
+var otherSchemes = map[string]string{"mariadb": "mariadb", "mysql": "mariadb", "sqlserver": "sqlserver"}
+
+// dialect is that of a server that is no PostgreSQL, "" for one that is: by --server, or by --option server, whose
+// address is taken for that of --server then.
+func (f *dbRunFlags) dialect(load string) string {
+	scheme := func(address string) string {
+		before, _, _ := strings.Cut(address, "://")
+		return otherSchemes[before]
+	}
+	if load != "tprocc" {
+		return ""
+	}
+	if f.server.url != "" {
+		return scheme(f.server.url)
+	}
+	for _, option := range f.options {
+		text, ok := strings.CutPrefix(option, "server=")
+		var server map[string]any
+		if !ok || yaml.Unmarshal([]byte(text), &server) != nil {
+			continue
+		}
+		address, _ := server["url"].(string)
+		if dialect := scheme(address); dialect != "" {
+			f.server.url = address
+			if password, ok := server["password"].(string); ok && f.server.password == "" {
+				f.server.password = password
+			}
+			delete(server, "url")
+			delete(server, "password")
+			f.beside = server
+			return dialect
+		}
+	}
+	return ""
+}
+
+// checkOther objects to the address of a server that is no PostgreSQL. It prints none, for it may hold a password.
+func (f *dbRunFlags) checkOther() error {
+	var bad []error
+	u, err := url.Parse(f.server.url)
+	named := err == nil && (f.database != "" || strings.Trim(u.Path, "/") != "")
+	secretly := false
+	if err == nil {
+		_, secretly = u.User.Password()
+	}
+	switch {
+	case err != nil || u.User.Username() == "" || u.Hostname() == "" || u.RawQuery != "" ||
+		strings.Contains(strings.Trim(u.Path, "/"), "/"):
+		bad = append(bad, fmt.Errorf("db run: --server: want %s://USER@HOST:PORT/DATABASE", f.other))
+	case secretly:
+		bad = append(bad, errors.New("db run: --server: it has a password: give --password env:NAME"))
+	case !named && !slices.ContainsFunc(f.options, func(o string) bool { return strings.HasPrefix(o, "database=") }):
+		bad = append(bad, fmt.Errorf("db run: --server: it names no database: want %s://USER@HOST:PORT/DATABASE, or --database",
+			f.other))
+	}
+	if len(f.settings) > 0 {
+		bad = append(bad, errors.New("db run: --server-setting is of a server that the run makes"))
+	}
+	if f.server.password != "" {
+		if _, err := secret.ParseSource(f.server.password); err != nil {
+			bad = append(bad, fmt.Errorf("db run: --password: %w", err))
+		}
+	}
+	return errors.Join(bad...)
 }
 
 // named is the server of a load as the generators of this house have it in their configs.
 func (f *dbRunFlags) named(settings map[string]string) map[string]any {
 	server, config := map[string]any{}, map[string]any{}
-	if f.server.url != "" {
+	if u, err := url.Parse(f.server.url); f.other != "" && err == nil {
+		config["dialect"] = f.other
+		if database := strings.Trim(u.Path, "/"); database != "" {
+			config["database"] = database
+		}
+		for key, value := range f.beside {
+			server[key] = value
+		}
+		server["url"] = f.other + "://" + u.User.String() + "@" + u.Host
+	} else if f.server.url != "" {
 		server["url"] = f.server.url
 	}
 	if f.server.password != "" {
@@ -400,12 +524,12 @@ func (f *dbRunFlags) hammer() map[string]any {
 		return nil // an address that cannot be read was refused
 	}
 	port := cmp.Or(u.Port(), "5432")
-	connection := map[string]string{"pg_host": u.Hostname(), "pg_port": port}
+	connection := map[string]any{"pg_host": u.Hostname(), "pg_port": port}
 	if mode := u.Query().Get("sslmode"); mode != "" {
 		connection["pg_sslmode"] = mode
 	}
 	user := u.User.Username()
-	schema := map[string]string{"pg_user": user, "pg_dbase": cmp.Or(f.database, strings.TrimPrefix(u.Path, "/"), user)}
+	schema := map[string]any{"pg_user": user, "pg_dbase": cmp.Or(f.database, strings.TrimPrefix(u.Path, "/"), user)}
 	config := map[string]any{"port": port, "settings": map[string]any{"connection": connection, "tpcc": schema}}
 	if f.server.password != "" {
 		config["passwords"] = map[string]string{"pg_pass": f.server.password}
@@ -428,7 +552,7 @@ vars:
     default: %[5]d
     min: 1
     description: How long the load is measured, in seconds.
-
+%[12]s%[13]s
 vms:
   - Database:
       template: ubuntu1604
@@ -443,7 +567,7 @@ workloads:
       vm_group: Database
       generator: %[10]s
       config_file: load.yml
-      iogen_params: {reporting_interval: 1}
+%[14]s      iogen_params: {reporting_interval: 1}
 
 setup:
   - cluster.CleanUp: {}

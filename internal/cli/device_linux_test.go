@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/device/devicetest"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/golden"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/testkit/devicetest"
+	"plimsoll/internal/testkit/golden"
 )
 
 // TestDeviceInspect holds what is printed of the devices of machines of text.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/device"
-	"plimsoll/internal/device/guard"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/internal/storage/device"
+	"plimsoll/internal/storage/device/guard"
 	"plimsoll/unit"
 )
 
@@ -88,7 +88,7 @@ func (a *app) inspectDevice(ctx context.Context, given string) error {
 			"device inspect: %w", err)
 	}
 	place.Path = given
-	if d.Signatures, err = guard.Signatures(system, d); err != nil {
+	if d.Signatures, err = guard.Signatures(ctx, system, d); err != nil {
 		d.Unknown["signatures"] = err.Error()
 	}
 	if a.system == nil {

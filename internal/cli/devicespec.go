@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/compare"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/experiment"
-	"plimsoll/internal/probe"
-	"plimsoll/internal/regular"
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/regular"
+	"plimsoll/internal/run/experiment"
+	"plimsoll/internal/workloads/probe"
 	"plimsoll/unit"
 )
 

@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/lazyregexp"
-	"plimsoll/internal/probe"
-	"plimsoll/internal/visible"
-	"plimsoll/internal/workload"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/workloads/probe"
 	"plimsoll/unit"
 )
 
@@ -41,7 +41,7 @@ func (f *probeFlags) register(a *app, c *cobra.Command, duration string) {
 	flags.BoolVar(&f.dry, "dry-run", false, "say what would be done and for how long, print the job file, and touch nothing")
 	flags.StringVar(&f.tf.name, "target", "local", "`where` it runs: local, or sim, where paths are only names")
 	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
-	flags.StringVar(&f.rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
+	f.rf.waitFlags.register(c)
 	flags.StringArrayVar(&f.tf.consents, "consent", nil, consentHelp+"; without it devices are only read; repeatable")
 	f.rf.labelFlags.register(c)
 }
@@ -260,7 +260,7 @@ func (a *app) probe(phase string, paths []string, request workload.OwnRequest, f
 	}
 	if f.dry {
 		visible.Fprintf(a.out, "%s\n", visible.Lines(request.Data))
-		return a.sayPlan(p)
+		return a.sayPlan(stop.ctx, p, sf, f.tf)
 	}
 	return a.startExperiment(stop, p, sf, f.tf, f.rf, limit)
 }

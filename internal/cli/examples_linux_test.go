@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/drivers"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/target/folders"
-	"plimsoll/internal/workload/dd"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/targets/folders"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/workloads/dd"
 )
 
 // commits is a scenario whose workload is the worked example of an engine.
@@ -136,7 +136,7 @@ func TestExampleTarget(t *testing.T) {
 
 // Every block of Go on the pages stands in the files of the examples, which compile and pass the suites.
 func TestPagesHoldTheExamples(t *testing.T) {
-	for page, dir := range map[string]string{"add-an-engine.md": "workload/dd", "add-a-target.md": "target/folders"} {
+	for page, dir := range map[string]string{"add-an-engine.md": "workloads/dd", "add-a-target.md": "targets/folders"} {
 		text, err := os.ReadFile(filepath.Join(needs.Root(), "docs", "how-to", page))
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,13 +17,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/compare"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/experiment"
-	"plimsoll/internal/progress"
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/progress"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/run/experiment"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -41,7 +43,7 @@ An EXPERIMENT is its identity, its name or the beginning of either, the path of 
 		ValidArgsFunction: a.completeExperiment,
 		RunE:              func(_ *cobra.Command, given []string) error { return a.resume(given[0], rf) },
 	}
-	c.Flags().StringVar(&rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
+	rf.waitFlags.register(c)
 	return c
 }
 
@@ -118,34 +120,51 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 	for _, d := range p.diagnostics {
 		a.warned[warned(d)] = true
 	}
+	r := a.record(p, sf, tf)
+	estimate, unknown, err := a.checkCells(stop.ctx, p, r, sf, tf)
+	if err != nil {
+		return err
+	}
+	folder, err := a.createExperiment("run", r, p, rf.labels)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	visible.Fprintf(a.notes(), "experiment %s: %s (%s, %s each), %s\n", r.ID, unit.Plural(len(r.Sequence), "run"),
+		unit.Plural(len(r.Cells), "combination"), unit.Plural(r.Repeats, "repeat"), progress.Lasts(estimate, unknown))
+	a.teller.made(folder.Dir())
+	return a.conduct(stop, folder, rf.waitFlags, limit)
+}
+
+// record is what an experiment of a prepared scenario is, with what the command line said.
+func (a *app) record(p *prepared, sf scenarioFlags, tf targetFlags) experiment.Record {
 	began := a.now()
 	if p.facts.Simulated {
 		began = p.clock.Now()
 	}
-	id := a.numbered(a.runsDir, p, began)
-	r := experiment.NewRecord(id, p.scenario)
+	r := experiment.NewRecord(a.numbered(a.runsDir, p, began), p.scenario)
 	r.Program, r.Operator, r.Created, r.Source, r.File = buildVersion().String(), operator(p.facts.Simulated), began,
 		p.given, p.file
 	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
 		Target: tf.name, TargetOptions: p.options,
 		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), AllowHostCommands: tf.allowHostCommands}
-	estimate, unknown, err := a.checkCells(stop.ctx, p, r, sf, tf)
-	if err != nil {
-		return err
-	}
+	return r
+}
+
+// createExperiment makes the folder of an experiment, with its labels.
+func (a *app) createExperiment(phase string, r experiment.Record, p *prepared,
+	labels result.Labels) (*experiment.Folder, error) {
 	folder, err := experiment.Create(a.runsDir, r, p.fsys)
+	if err == nil && !labels.Empty() {
+		_, err = result.ChangeLabels(folder.Dir(), func(l *result.Labels) { *l = labels })
+	}
 	if err != nil {
-		return exit.Errorf(exit.Failed, "", "run: %w", err)
-	}
-	defer folder.Close()
-	if !rf.labels.Empty() {
-		if _, err := result.ChangeLabels(folder.Dir(), func(l *result.Labels) { *l = rf.labels }); err != nil {
-			return exit.Errorf(exit.Failed, "", "run: %w", err)
+		if folder != nil {
+			err = errors.Join(err, folder.Close())
 		}
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	visible.Fprintf(a.notes(), "experiment %s: %s (%s, %s each), %s\n", id, unit.Plural(len(r.Sequence), "run"),
-		unit.Plural(len(r.Cells), "combination"), unit.Plural(r.Repeats, "repeat"), progress.Lasts(estimate, unknown))
-	return a.conduct(stop, folder, limit)
+	return folder, nil
 }
 
 // checkCells reads and plans the scenario with the values of every cell, before anything is touched.
@@ -233,7 +252,11 @@ func (a *app) resume(given string, rf runFlags) error {
 	record := folder.Record()
 	visible.Fprintf(a.notes(), "experiment %s: %d of %s made\n", record.ID, len(progress.Done),
 		unit.Plural(len(record.Sequence), "run"))
-	return a.conduct(stop, folder, limit)
+	if record.Mark != nil {
+		return a.search(stop, folder, experiment.Conduct{Limit: limit, Now: a.now, Say: func(string, ...any) {}},
+			rf.waitFlags)
+	}
+	return a.conduct(stop, folder, rf.waitFlags, limit)
 }
 
 // cleanFailed removes what failed runs have left behind, as on a machine that was away and is back. What cannot be
@@ -260,14 +283,14 @@ func (a *app) cleanFailed(ctx context.Context, folder *experiment.Folder) error 
 }
 
 // conduct makes the runs that are left, then the result.
-func (a *app) conduct(stop *stopper, folder *experiment.Folder, limit time.Duration) error {
+func (a *app) conduct(stop *stopper, folder *experiment.Folder, waits waitFlags, limit time.Duration) error {
 	stop.tell(func() { a.sayf("stopping: the run under way is torn down; plimsoll resume goes on") })
 	if a.warned == nil {
 		a.warned = map[string]bool{}
 	}
 	c := experiment.Conduct{Limit: limit, Now: a.now, Say: a.sayf}
 	whole, failed, err := c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(),
-		stop: stop})
+		stop: stop, waits: waits})
 	return errors.Join(err, a.writeResult(folder, whole, failed))
 }
 
@@ -280,6 +303,7 @@ type cellRunner struct {
 	folder *experiment.Folder
 	record experiment.Record
 	stop   *stopper
+	waits  waitFlags
 }
 
 // cellRun is one of them, prepared.
@@ -292,7 +316,20 @@ type cellRun struct {
 // Begin implements experiment.Runner.
 func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (experiment.Run, error) {
 	s := c.record.Settings
-	sf := scenarioFlags{values: cellValues(c.record, c.record.Cell(planned.Cell)), preset: s.Preset, nodes: s.Nodes}
+	cell := c.record.Cell(planned.Cell)
+	sf := scenarioFlags{values: cellValues(c.record, cell), preset: s.Preset, nodes: s.Nodes}
+	if m := c.record.Mark; m != nil && (m.Rated || m.VMs) {
+		delete(sf.values, m.Variable)
+		sf.rated = &rated{m.Workload, cell.Levels[0].Value, m.VMs}
+	}
+	if m := c.record.Mark; m != nil && !m.Rated && m.Seconds > 0 {
+		rate, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
+		if m.VMs {
+			sf.values["runtime_secs"] = int64(math.Ceil(m.Seconds))
+		} else if rate > 0 { // the run without one is for where to begin
+			sf.values["runtime_secs"] = int64(math.Ceil(probeSeconds(m, rate)))
+		}
+	}
 	tf := targetFlags{
 		name: s.Target, timeScale: factor(s.TimeScale), sizeScale: factor(s.SizeScale),
 		allowHostCommands: s.AllowHostCommands,
@@ -320,7 +357,8 @@ func (r *cellRun) Close() { r.prepared.close() }
 
 // Make implements experiment.Run: it writes the run's report as well.
 func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outcome {
-	request := r.request(r.stop, r.prepared, r.folder.RunsDir(), r.id, r.record.Source, runFlags{}, limit)
+	request := r.request(r.stop, r.prepared, r.folder.RunsDir(), r.id, r.record.Source,
+		runFlags{waitFlags: r.waits}, limit)
 	summary, err := run.Execute(ctx, request)
 	out := experiment.Outcome{Err: err}
 	if summary.Dir == "" || summary.Status != result.StatusSucceeded {
@@ -388,7 +426,7 @@ func (a *app) writeResult(folder *experiment.Folder, whole bool, failedThreshold
 	}
 	var errs []error
 	doc.Beside = true
-	err = writeFile(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, doc) })
+	err = outfile.Replace(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, doc) })
 	if err != nil {
 		errs = append(errs, exit.Errorf(exit.Failed, "", "report: %w", err))
 	}

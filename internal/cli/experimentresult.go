@@ -8,15 +8,16 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll/internal/compare"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/experiment"
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/report"
+	"plimsoll/internal/run/experiment"
 )
 
 // experimentFormats are the documents the result of an experiment can be.
 var experimentFormats = map[string]func(io.Writer, *compare.Experiment) error{
 	"html": report.ExperimentHTML, "json": report.ExperimentJSON, "md": report.ExperimentMarkdown,
+	"csv": report.ExperimentCSV, parquetFormat: report.ExperimentParquet,
 	"text": report.ExperimentText,
 }
 
@@ -65,11 +66,18 @@ func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (
 	if err == nil {
 		err = rate(x, d, folder)
 	}
+	if err == nil && r.Mark != nil {
+		var found markDocument
+		if found, err = a.markAnswer(folder); err == nil {
+			x.OfSearch(found.Answer)
+		}
+	}
 	return x, err
 }
 
 // reportExperiment prints the result of an experiment.
-func (a *app) reportExperiment(dir string, to output) error {
+func (a *app) reportExperiment(dir string, to output, trust bool) error {
+	a.trust = trust
 	write, err := formatOf(a, "report of an experiment", to, experimentFormats)
 	if err != nil {
 		return err

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/exporter"
-	"plimsoll/internal/listen"
-	"plimsoll/internal/secret"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/contract/exporter"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/listen"
+	"plimsoll/internal/kit/secret"
+	"plimsoll/internal/kit/visible"
 )
 
 // exporterFlags say how to serve an exporter.

@@ -3,7 +3,7 @@ package cli
 import (
 	"time"
 
-	"plimsoll/internal/clock"
+	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/report"
 	"plimsoll/result"
 )

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/collect"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/target"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/metrics/collect"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -50,6 +50,53 @@ type scenarioFlags struct {
 	values map[string]any // of variables, native: what --set and --set-file say, or the cell of an experiment
 	own    ownFlags
 	assert []string // conditions on the outcome, on top of the scenario's
+	rated  *rated   // of a search: the rate of a workload's jobs
+}
+
+// rated gives the jobs of a workload a rate, and enough depth to keep it, as its job_options would; or its group so
+// many VMs.
+type rated struct {
+	workload string
+	value    any
+	vms      bool
+}
+
+func (r *rated) set(sc *scenario.Scenario) {
+	for i := range sc.Workloads {
+		w := &sc.Workloads[i]
+		if w.Name != r.workload {
+			continue
+		}
+		if r.vms {
+			n, _ := strconv.Atoi(fmt.Sprint(r.value))
+			*countOf(groupOf(sc, w.Group)) = n
+			continue
+		}
+		key := "rate"
+		if w.Generator == "fio" {
+			key = "rate_iops"
+			w.Settings = append(w.Settings, scenario.Setting{Key: "iodepth", Value: strconv.Itoa(markDepth)})
+		}
+		w.Settings = append(w.Settings, scenario.Setting{Key: key, Value: fmt.Sprint(r.value)})
+	}
+}
+
+// groupOf is a group of VMs by its name; nil when there is none.
+func groupOf(sc *scenario.Scenario, name string) *scenario.Group {
+	for i := range sc.Groups {
+		if sc.Groups[i].Name == name {
+			return &sc.Groups[i]
+		}
+	}
+	return &scenario.Group{} // the scenario was refused for it
+}
+
+// countOf is the number that says how many VMs a group has: of the cluster, or of each of its nodes.
+func countOf(g *scenario.Group) *int {
+	if g.CountPerCluster > 0 {
+		return &g.CountPerCluster
+	}
+	return &g.CountPerNode
 }
 
 func (f *scenarioFlags) register(a *app, c *cobra.Command) {
@@ -211,8 +258,15 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		CheckQuery: collect.CheckQuery,
 		Generators: a.drivers.Generators(),
 	})
+	if sc != nil && f.rated != nil {
+		f.rated.set(sc)
+	}
 	if sc != nil {
-		diagnostics = append(diagnostics, addAsserts(sc, f.assert)...)
+		also := ""
+		if src.made { // a file of one job is known by its own name as well
+			also = sc.DisplayName
+		}
+		diagnostics = append(diagnostics, addAsserts(sc, also, f.assert)...)
 		if slices.ContainsFunc(diagnostics, func(d scenario.Diagnostic) bool { return d.Severity == scenario.Error }) {
 			sc = nil
 		}
@@ -229,14 +283,25 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 	return &loaded{source: src, scenario: sc, diagnostics: diagnostics}, nil
 }
 
-// addAsserts puts the conditions of a command line to those of a scenario, and returns what is wrong with them.
-func addAsserts(sc *scenario.Scenario, texts []string) (bad []scenario.Diagnostic) {
-	var workloads []string
+// addAsserts puts the conditions of a command line to those of a scenario, and returns what is wrong with them. also is
+// another name of the workload, where there is one besides prefills; "" for none.
+func addAsserts(sc *scenario.Scenario, also string, texts []string) (bad []scenario.Diagnostic) {
+	var workloads, judged []string
 	for _, w := range sc.Workloads {
 		workloads = append(workloads, w.Name)
+		if w.Name != "Prefill" {
+			judged = append(judged, w.Name)
+		}
+	}
+	known := workloads
+	if len(judged) == 1 && also != "" && !slices.Contains(workloads, also) {
+		known = append(slices.Clone(workloads), also)
 	}
 	for _, text := range texts {
-		a, err := scenario.ParseAssert(text, workloads)
+		a, err := scenario.ParseAssert(text, known)
+		if err == nil && !slices.Contains(workloads, a.Workload) {
+			a.Workload = judged[0]
+		}
 		if err == nil && sc.Experiment != nil {
 			err = fmt.Errorf("assert %q: the scenario is an experiment of many runs: write it into its assert:", text)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/drivers"
-	"plimsoll/internal/needs"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/testkit/needs"
 )
 
 // TestFlagsOfTheDocuments looks for every flag that a page names by itself, as `--flag` or `--flag VALUE`, among those

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/compare"
-	"plimsoll/internal/exit"
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/report"
 )
 

@@ -9,7 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"plimsoll/internal/regular"
+	"plimsoll/internal/kit/plaintext"
+	"plimsoll/internal/kit/regular"
 )
 
 // openGiven opens a file that the user named. Standard input ("-" or /dev/stdin) and what a shell hands over as
@@ -35,13 +36,14 @@ func (a *app) openGiven(name string) (io.ReadCloser, error) {
 	return regular.Open(name, os.O_RDONLY)
 }
 
-// readGiven reads a file that the user named, of at most so many bytes.
+// readGiven reads a file that the user named, of at most so many bytes. Text in UTF-16, or with a byte order mark, is
+// given as plain UTF-8.
 func (a *app) readGiven(name string, most int64) ([]byte, error) {
 	in, err := a.openGiven(name)
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close() //nolint:errcheck // read only
+	defer in.Close()
 	data, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err == nil && int64(len(data)) > most {
 		err = regular.TooLarge(most)
@@ -49,5 +51,5 @@ func (a *app) readGiven(name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	return data, nil
+	return plaintext.Bytes(data), nil
 }

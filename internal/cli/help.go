@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/docs"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/nearest"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/nearest"
 )
 
 // languageTopic is the word that has the reference of the scenario language printed.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"plimsoll/internal/visible"
-	"plimsoll/internal/visible/visibletest"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/testkit/visibletest"
 )
 
 // hostileScenario writes a scenario that runs and in which every text is hostile: all of the texts, each where the

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/visible/visibletest"
+	"plimsoll/internal/testkit/visibletest"
 )
 
 // TestHostileStorage: whatever files are called that the storage tools are given, and whatever stands in them, steers

@@ -16,13 +16,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/importer"
-	"plimsoll/internal/regular"
+	"plimsoll/internal/formats/importer"
+	"plimsoll/internal/formats/table"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/plaintext"
+	"plimsoll/internal/kit/regular"
+	"plimsoll/internal/kit/scratch"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
-	"plimsoll/internal/table"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/report/terminal"
 	"plimsoll/result"
 )
 
@@ -119,7 +121,7 @@ func (a *app) importFiles(given []string, o importer.Options) error {
 		visible.Fprintf(a.out, "%s: %s by %s\n", f.File, f.As, f.Tool)
 		visible.Fprintf(a.out, "  dated by %s\n", f.Dated)
 		if len(of) > 1 {
-			visible.Fprintf(a.out, "  %d runs, one after another: %s\n", len(of), strings.Join(runs, ", "))
+			visible.Fprintf(a.out, "  %d workloads: %s\n", len(of), strings.Join(runs, ", "))
 		}
 		notes, unseen := importer.Told(of)
 		for _, n := range notes {
@@ -154,18 +156,22 @@ func (a *app) importTo(
 	var files []importer.File
 	var objections []error
 	var spare []string // what a folder holds beside: no objection when it holds nothing
+	var found []string // in a folder that was given, so nobody asked for each of them
 	for i := 0; i < len(given); i++ {
-		if main, beside := outputFolder(given[i]); main != "" {
-			given = slices.Concat(given[:i], []string{main}, beside, given[i+1:])
+		if main, beside := outputFolder(given[i]); main != nil {
+			given = slices.Concat(given[:i], main, beside, given[i+1:])
+			i += len(main) + len(beside) - 1
 			spare = append(spare, beside...)
+			found = slices.Concat(found, main, beside)
 		}
 	}
 	var ended time.Time
+	lengths := map[string]time.Duration{}
 	for i, name := range given {
 		if slices.Contains(given[:i], name) {
 			return nil, exit.Usagef("", "%s: %q is given twice", phase, name)
 		}
-		f, done, err := a.openOutput(name)
+		f, encoding, done, err := a.openOutput(name)
 		if err != nil {
 			objections = append(objections, fmt.Errorf("%s: %w", phase, err))
 			continue
@@ -173,10 +179,10 @@ func (a *app) importTo(
 		defer done()
 		of := o
 		if slices.Contains(spare, name) {
-			of.Ended = ended
+			of.Ended, of.Lengths = ended, lengths
 		}
 		readings, err := importer.Prepare(f.Name, f.Content, f.Modified, of)
-		if err != nil && slices.Contains(spare, name) {
+		if err != nil && (slices.Contains(found, name) || errors.Is(err, importer.ErrEmpty) && len(given) > 1) {
 			visible.Fprintf(a.err, "warning: %s: left out: %v\n", phase, err)
 			continue
 		}
@@ -185,10 +191,17 @@ func (a *app) importTo(
 			continue
 		}
 		for _, d := range readings {
-			ended = d.End
+			ended, lengths[d.Workload] = d.End, d.End.Sub(d.Start)
+			if encoding != plaintext.Plain {
+				d.Notes = append(d.Notes, "it is text in "+string(encoding)+"; what is kept, and its sum, "+
+					"is of it in UTF-8")
+			}
 			f.Reading = d
 			files = append(files, f)
 		}
+	}
+	if len(objections) == 0 && len(files) == 0 {
+		objections = append(objections, fmt.Errorf("%s: all files are empty", phase))
 	}
 	if len(objections) > 0 {
 		return nil, exit.Errorf(exit.Failed, "plimsoll import --list says what can be read", "%w",
@@ -215,7 +228,7 @@ func (a *app) importTo(
 	if root == a.runsDir {
 		doc, err := report.Build(folder)
 		if err == nil {
-			err = writeFile(folder.ReportPath(), func(w io.Writer) error { return report.HTML(w, doc) })
+			err = folder.WriteReport(func(w io.Writer) error { return report.HTML(w, doc) })
 		}
 		if err != nil {
 			visible.Fprintf(a.err, "warning: %s: report: %v\n", phase, err)
@@ -227,68 +240,99 @@ func (a *app) importTo(
 	return folder, nil
 }
 
-// openOutput opens a file for import. What comes as a stream is kept in a temporary file, since it is read more than
-// once.
-func (a *app) openOutput(name string) (importer.File, func(), error) {
+// openOutput opens a file for import. What comes as a stream, or is no plain UTF-8, is kept in a temporary file, since
+// it is read more than once.
+func (a *app) openOutput(name string) (out importer.File, encoding plaintext.Encoding, done func(), err error) {
 	in, err := a.openGiven(name)
 	if err != nil {
-		return importer.File{}, nil, err
+		return out, "", nil, err
 	}
+	out = importer.File{Name: name, Modified: a.now()}
 	f, ok := in.(*os.File)
 	if ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			return importer.File{Name: name, Content: f, Modified: info.ModTime()}, func() { _ = f.Close() }, nil
+			out.Content, out.Modified = f, info.ModTime()
+			if encoding, err = plaintext.Look(f); err == nil {
+				_, err = f.Seek(0, io.SeekStart)
+			}
+			if err != nil {
+				return out, "", nil, errors.Join(fmt.Errorf("read %s: %w", name, err), f.Close())
+			}
+			if encoding == plaintext.Plain {
+				return out, encoding, func() { _ = f.Close() }, nil
+			}
 		}
 	}
-	defer in.Close() //nolint:errcheck // read only
+	defer in.Close()
+	var text io.Reader
+	if out.Content != nil {
+		text = plaintext.Decode(in, encoding)
+	} else {
+		text = plaintext.Reader(in)
+	}
+	spool, err := spooled(name, text)
+	if err != nil {
+		return out, "", nil, err
+	}
+	out.Content = spool
+	return out, encoding, func() { _ = spool.Close() }, nil
+}
+
+// spooled is a stream in a temporary file.
+func spooled(name string, in io.Reader) (*os.File, error) {
 	spool, err := os.CreateTemp("", "plimsoll-import-")
 	if err != nil {
-		return importer.File{}, nil, err
+		return nil, err
 	}
-	done := func() { _ = errors.Join(spool.Close(), os.Remove(spool.Name())) }
+	if err := os.Remove(spool.Name()); err != nil { // open it stays, and a kill leaves nothing
+		return nil, errors.Join(err, spool.Close())
+	}
 	const most = 4 << 30
 	n, err := io.Copy(spool, io.LimitReader(in, most+1))
 	if err == nil && n > most {
 		err = regular.TooLarge(most)
 	}
-	if err != nil {
-		done()
-		return importer.File{}, nil, fmt.Errorf("read %s: %w", name, err)
+	if err == nil {
+		_, err = spool.Seek(0, io.SeekStart)
 	}
-	return importer.File{Name: name, Content: spool, Modified: a.now()}, done, nil
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read %s: %w", name, err), spool.Close())
+	}
+	return spool, nil
 }
 
 // imports are the folders made of files that stand in the place of runs; they are gone when the command line has ended.
 type imports struct {
-	root string
+	root *scratch.Dir
 	dirs map[string]string // by the file given
 }
 
 func (i *imports) remove() {
-	if i.root != "" {
-		_ = os.RemoveAll(i.root)
+	if i.root != nil {
+		_ = i.root.Remove()
 	}
 }
 
-// importedNow is the folder of an output that stands in the place of a run. A baseline is to last, and so is its run.
-func (a *app) importedNow(phase, name string) (string, error) {
+// importedNow is the folder of outputs that stand in the place of a run. A baseline is to last, and so is its run.
+func (a *app) importedNow(phase string, names ...string) (string, error) {
+	name := strings.Join(names, ", ")
 	if dir, ok := a.imported.dirs[name]; ok {
 		return dir, nil
 	}
 	root := a.runsDir
 	if phase != "baseline set" {
-		if a.imported.root == "" {
-			dir, err := os.MkdirTemp("", "plimsoll-import-")
+		if a.imported.root == nil {
+			dir, err := scratch.Make("import")
 			if err != nil {
 				return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 			}
 			a.imported.root, a.imported.dirs = dir, map[string]string{}
 		}
-		root = filepath.Join(a.imported.root, strconv.Itoa(len(a.imported.dirs)))
+		root = filepath.Join(a.imported.root.Path, strconv.Itoa(len(a.imported.dirs)))
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	folder, err := a.importTo(ctx, phase, root, []string{name}, importer.Options{})
+	folder, err := a.importTo(ctx, phase, root, names, importer.Options{})
 	if err != nil {
 		return "", err
 	}
@@ -305,39 +349,83 @@ func (a *app) importedNow(phase, name string) (string, error) {
 	return folder.Dir(), folder.Close()
 }
 
-// outputFolder is what of vdbench's output folder is read: of its reports on the intervals, which say the same in
-// several ways, the one that says most, and the histogram beside it. main is "" of any other folder or file.
-func outputFolder(name string) (main string, beside []string) {
+// What is looked at of a folder of outputs.
+const (
+	deepestFolder = 3
+	mostInFolder  = 1000
+)
+
+// outputFolder is what of a folder is read: all files of a known form, in its folders too; of vdbench's reports on the
+// intervals, which say the same in several ways, the one that says most, and beside it the histogram. main is nil of
+// any other folder, of a run folder and of a scenario.
+func outputFolder(name string) (main, beside []string) {
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
-		return "", nil
+		return nil, nil
 	}
-	there := func(file string) bool {
+	known := func(file string) bool {
 		_, _, known, advice := recognise(filepath.Join(name, file))
 		return known && advice == ""
 	}
-	for _, file := range []string{"flatfile.html", "summary.html", "logfile.html", "totals.html"} {
-		if there(file) {
-			if there("histogram.html") {
-				beside = []string{filepath.Join(name, "histogram.html")}
+	looked := 0
+	var walk func(dir string, depth int)
+	walk = func(dir string, depth int) {
+		entries, err := os.ReadDir(filepath.Join(name, dir))
+		there := func(file string) bool {
+			return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == file })
+		}
+		if err != nil || there("manifest.json") || there("test.yml") {
+			return
+		}
+		reports := []string{"flatfile.html", "summary.html", "logfile.html", "totals.html"}
+		if there("errorlog.html") && importer.VdbenchFailed(headOf(filepath.Join(name, dir, "errorlog.html"))) {
+			reports = []string{"logfile.html", "flatfile.html", "summary.html",
+				"totals.html"} // which tells what failed
+		}
+		for _, file := range reports {
+			if there(file) && known(filepath.Join(dir, file)) {
+				main = append(main, filepath.Join(name, dir, file))
+				if there("histogram.html") && known(filepath.Join(dir, "histogram.html")) {
+					beside = append(beside, filepath.Join(name, dir, "histogram.html"))
+				}
+				return
 			}
-			return filepath.Join(name, file), beside
+		}
+		for _, e := range entries {
+			file := filepath.Join(dir, e.Name())
+			if looked++; looked > mostInFolder {
+				return
+			}
+			switch {
+			case e.IsDir() && slices.Contains([]string{"/proc", "/sys", "/dev"}, filepath.Join(name, file)):
+				// what lies there is no file that somebody left, and some of it is read without end
+			case e.IsDir() && depth < deepestFolder:
+				walk(file, depth+1)
+			case e.Type().IsRegular() && (known(file) || importer.IsFioLog(e.Name())):
+				main = append(main, filepath.Join(name, file))
+			}
 		}
 	}
-	return "", nil
+	walk("", 1)
+	return main, beside
 }
 
 // recognise says what a file holds by its beginning; not known where it cannot be read.
 func recognise(name string) (as string, host, known bool, advice string) {
+	return importer.Recognise(headOf(name))
+}
+
+// headOf is the beginning of a file as text, nothing where it cannot be read.
+func headOf(name string) []byte {
 	f, err := regular.Open(name, os.O_RDONLY)
 	if err != nil {
-		return "", false, false, ""
+		return nil
 	}
-	defer f.Close() //nolint:errcheck // read only
-	head, err := io.ReadAll(io.LimitReader(f, importer.HeadBytes))
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(plaintext.Reader(f), importer.HeadBytes))
 	if err != nil {
-		return "", false, false, ""
+		return nil
 	}
-	return importer.Recognise(head)
+	return head
 }
 
 // isOutput reports whether a file holds what a tool left of a load, so that it stands for a run rather than for a
@@ -347,17 +435,20 @@ func isOutput(name string) bool {
 		strings.HasPrefix(name, "/proc/") {
 		return false
 	}
-	if main, _ := outputFolder(name); main != "" {
-		return true
+	files, _ := outputFolder(name)
+	if files == nil {
+		files = []string{name}
 	}
-	_, host, known, advice := recognise(name)
-	return known && !host && advice == ""
+	return slices.ContainsFunc(files, func(file string) bool {
+		_, host, known, advice := recognise(file)
+		return known && !host && advice == ""
+	})
 }
 
 // readTable reads a table, or what a tool counted of a machine as one. A stream that holds what a load generator
 // printed is refused with what to do.
 func readTable(phase, label string, in io.Reader) (*table.Table, error) {
-	b := bufio.NewReaderSize(in, importer.HeadBytes)
+	b := bufio.NewReaderSize(plaintext.Reader(in), importer.HeadBytes)
 	head, err := b.Peek(importer.HeadBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/direct"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/integrity"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/internal/storage/direct"
+	integrity "plimsoll/internal/workloads/integrity/driver"
 	"plimsoll/unit"
 )
 
@@ -178,7 +178,7 @@ Addresses are bytes from the start, the second the first byte behind the range. 
 // manifestOf finds the manifest of a file in a folder of manifests; a manifest itself is it.
 func manifestOf(given, name string) (string, error) {
 	if info, err := os.Stat(given); err != nil || !info.IsDir() {
-		return given, nil //nolint:nilerr // said when it is read
+		return given, nil // said when it is read
 	}
 	all, err := fs.Glob(os.DirFS(given), "integrity-*.json")
 	if err != nil {
@@ -229,7 +229,7 @@ func (a *app) integrityVerify(name, manifest string, threads int) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	if !f.Direct {
 		_ = f.Forget() // said below
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/direct"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/golden"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/storage/direct"
+	"plimsoll/internal/testkit/golden"
 )
 
 // TestJSONOfData holds the JSON of the commands that write and read data against what they printed before.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/golden"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/testkit/golden"
 )
 
 // TestJSONGoldens holds the JSON that every analysing command prints of a table against what it printed before: names

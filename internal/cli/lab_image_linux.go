@@ -1,16 +1,16 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/guest"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/installed"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/internal/targets/lab/guest"
 	"plimsoll/unit"
 )
 
@@ -50,11 +50,10 @@ An image is found in the cache as long as its packages, the agent and the recipe
 				kind = guest.Kind(given[0])
 			}
 			if agent == "" {
-				self, err := os.Executable()
-				if err != nil {
+				var err error
+				if agent, err = installed.Path("plimsoll-agent-linux-amd64"); err != nil {
 					return exit.Errorf(exit.Failed, "", "lab image build: %w", err)
 				}
-				agent = filepath.Join(filepath.Dir(self), "plimsoll-agent-linux-amd64")
 			}
 			ctx, stop := a.interruptible()
 			defer stop()

@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/lab"
-	"plimsoll/internal/target"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	lab "plimsoll/internal/targets/lab/cluster"
 )
 
 func (a *app) labCommands() []*cobra.Command {

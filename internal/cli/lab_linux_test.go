@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/exit"
+	"plimsoll/internal/kit/exit"
 )
 
 // TestLabPowerWaitNegative: it is refused before the button is pressed, and not found to be over afterwards.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/drivers"
-	"plimsoll/internal/golden"
-	"plimsoll/internal/plan"
-	"plimsoll/internal/target"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/run/plan"
+	"plimsoll/internal/testkit/golden"
 	"plimsoll/scenario"
 	"plimsoll/scenarios"
 )

@@ -83,7 +83,8 @@ func TestReportOfALiveRun(t *testing.T) {
 		{[]string{"report", "live", "-o", "md"}, []string{
 			"**This run is still going on; this is what there was of it so far.**",
 			"| Throughput of the workloads |", "- Name: **live**"}},
-		{[]string{"report", "live"}, []string{"This run is still going on", "Throughput of the workloads</h"}},
+		{[]string{"report", "live", "-o", "html"}, []string{"This run is still going on",
+			"Throughput of the workloads</h"}},
 		{[]string{"report", "live", "--again", "-o", "json"}, []string{`"unfinished":"This run is still going on`}},
 		{[]string{"runs", "show", "live"}, []string{"This run is still going on",
 			"collection: pending", "(executing)"}},

@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/visible"
 )
 
 // manCommand writes the manual; make man calls it, and packagers do.
@@ -19,10 +23,9 @@ func (a *app) manCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, given []string) error {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // the date of the build is no part of a manual
-			err := os.MkdirAll(given[0], 0o755)
+			err := os.MkdirAll(given[0], 0o777)
 			if err == nil {
-				err = doc.GenManTree(root, &doc.GenManHeader{Title: "PLIMSOLL", Section: "1", Source: "Plimsoll",
-					Manual: "Plimsoll manual"}, given[0])
+				err = manual(root, given[0])
 			}
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "man: %w", err)
@@ -31,4 +34,21 @@ func (a *app) manCommand() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// manual writes the pages of a command and of those below it.
+func manual(c *cobra.Command, folder string) error {
+	for _, below := range c.Commands() {
+		if !below.IsAvailableCommand() || below.IsAdditionalHelpTopicCommand() {
+			continue
+		}
+		if err := manual(below, folder); err != nil {
+			return err
+		}
+	}
+	page := filepath.Join(folder, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1")
+	return outfile.Write(page, func(w io.Writer) error {
+		return doc.GenMan(c, &doc.GenManHeader{Title: "PLIMSOLL", Section: "1", Source: "Plimsoll",
+			Manual: "Plimsoll manual"}, w)
+	})
 }

@@ -16,13 +16,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/collect"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/record"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/metrics/collect"
+	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/report"
-	"plimsoll/internal/series"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/report/terminal"
 	"plimsoll/result"
 )
 

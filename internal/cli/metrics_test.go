@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/effect"
-	"plimsoll/internal/compare"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 

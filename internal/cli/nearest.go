@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"plimsoll/internal/nearest"
+	"plimsoll/internal/kit/nearest"
 )
 
 var unknownFlag = regexp.MustCompile(`unknown flag: --([^\s=]+)`)

@@ -14,13 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/exporter/nutanix"
-	"plimsoll/internal/listen"
-	"plimsoll/internal/prism"
-	"plimsoll/internal/prism/prismsim"
-	"plimsoll/internal/secret"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/exporters/nutanix"
+	"plimsoll/internal/exporters/nutanix/prism"
+	"plimsoll/internal/exporters/nutanix/prismsim"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/listen"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/secret"
+	"plimsoll/internal/kit/visible"
 )
 
 const nutanixSummary = "counters of Nutanix clusters, read from Prism"
@@ -240,16 +241,16 @@ user viewer with the password let-me-look. Its certificate is made anew each tim
 		Example: `  plimsoll nutanix simulate --vms 200 --ca prism-ca.pem
   plimsoll nutanix iostat --url https://127.0.0.1:9440 --ca prism-ca.pem --user viewer --password file:prism-password`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cert, err := prismsim.NewCertificate(30 * 24 * time.Hour)
-			if err == nil {
-				err = os.WriteFile(ca, cert.PEM, 0o600)
-			}
-			if err != nil {
-				return exit.Errorf(exit.Failed, "", "%s%w", phase(cmd), err)
-			}
 			if o.Hosts < 1 || o.VMs < 1 || o.DisksPerVM < 1 || o.Containers < 1 || o.VMs*o.DisksPerVM > 1e6 {
 				return exit.Usagef("", "%swant at least one host, VM, disk and container, and at most 1,000,000 disks",
 					phase(cmd))
+			}
+			cert, err := prismsim.NewCertificate(30 * 24 * time.Hour)
+			if err == nil {
+				err = outfile.Write(ca, func(w io.Writer) error { _, err := w.Write(cert.PEM); return err })
+			}
+			if err != nil {
+				return exit.Errorf(exit.Failed, "", "%s%w", phase(cmd), err)
 			}
 			ctx, stop := a.interruptible()
 			defer stop()

@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/exporter/nutanix"
-	"plimsoll/internal/prism"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/exporters/nutanix"
+	"plimsoll/internal/exporters/nutanix/prism"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
 )
 
 // viewColumn is one column of a live table.

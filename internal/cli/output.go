@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/visible"
 )
 
 // output says in what format a document is wanted, and where.
@@ -25,11 +25,11 @@ func (o *output) register(c *cobra.Command, first string, others ...string) {
 	o.complete(c, names)
 }
 
-// registerByPlace adds the flags of a document that is a page, and text where it comes to a terminal.
+// registerByPlace adds the flags of a document that is text, and a page where it goes to a file.
 func (o *output) registerByPlace(c *cobra.Command, others ...string) {
 	names := slices.Sorted(slices.Values(append(others, "html", "text")))
-	c.Flags().StringVarP(&o.format, "format", "o", "", "`format`: "+strings.Join(names, ", ")+" (default text on a "+
-		"terminal, else html)")
+	c.Flags().StringVarP(&o.format, "format", "o", "", "`format`: "+strings.Join(names, ", ")+" (default text, in a "+
+		"file html)")
 	o.complete(c, names)
 }
 
@@ -38,13 +38,24 @@ func (o *output) complete(c *cobra.Command, names []string) {
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// parquetFormat is the one format that is no text.
+const parquetFormat = "parquet"
+
 // print writes a document to standard output, or to the file, and then says so; what is the document's name there.
 func (a *app) print(phase, what string, o output, write func(io.Writer) error) error {
+	binary := o.format == parquetFormat && !a.json
 	if o.file == "" || o.file == "-" {
+		if binary {
+			return exit.Usagef("name a file: --output FILE.parquet", "%s: -o %s is no text for standard output", phase,
+				parquetFormat)
+		}
 		b := bufio.NewWriter(a.out)
 		return errors.Join(write(b), b.Flush())
 	}
-	if err := writeFile(o.file, func(w io.Writer) error {
+	if err := outfile.Write(o.file, func(w io.Writer) error {
+		if binary {
+			return write(w)
+		}
 		wall := visible.NewWriter(w) // the same bytes as on standard output
 		return errors.Join(write(wall), wall.Close())
 	}); err != nil {
@@ -61,7 +72,7 @@ func formatOf[T any](a *app, phase string, o output, formats map[string]func(io.
 	switch {
 	case a.json:
 		name = "json"
-	case name == "" && o.file == "" && terminal.Is(a.out):
+	case name == "" && (o.file == "" || o.file == "-"):
 		name = "text"
 	case name == "":
 		name = "html"

@@ -7,14 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/convert"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/visible"
-	"plimsoll/internal/workload"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/formats/convert"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -44,6 +46,42 @@ func (f ownFlags) given() bool {
 	return len(f.sweeps) > 0 || f.repeats != 0 || f.runtime != "" || f.size != "" || f.precondition
 }
 
+// withCall makes one argument of the command line of a tool that stands behind --, where a job file would be named.
+func withCall(args []string) []string {
+	i := slices.Index(args, "--")
+	if i < 1 || !slices.Contains([]string{"run", "plan", "check"}, args[0]) || len(args) < i+3 {
+		return args
+	}
+	if call := string(convert.CommandLine(args[i+1:])); isCall(call) {
+		return append(slices.Clone(args[:i]), "--", call)
+	}
+	return args
+}
+
+// isCall reports whether a name is the command line of a tool instead, as in plimsoll run 'fio --name=t --rw=read'.
+func isCall(name string) bool {
+	_, known := convert.ByContent([]byte(name))
+	return known && strings.Contains(name, " -")
+}
+
+// toolOf is the tool whose parameters a file holds, by the end of its name or, of names that say nothing, by how it
+// begins.
+func toolOf(name string) (convert.Tool, bool) {
+	t, ok := convert.ByFile(name)
+	if ok && t.Name == "diskspd" { // batch files may be of another
+		if of, known := convert.ByContent(headOf(name)); known && of.Name == "fio" {
+			return of, true
+		}
+	}
+	if ok || slices.Contains([]string{".yml", ".yaml", ".zip"}, strings.ToLower(filepath.Ext(name))) {
+		return t, ok
+	}
+	if _, err := os.Stat(name); err != nil && isCall(name) {
+		return convert.ByContent([]byte(name))
+	}
+	return convert.ByContent(headOf(name))
+}
+
 // ownReader is the generator whose job files end as this name does.
 func (a *app) ownReader(name string) (workload.OwnReader, bool) {
 	for _, engine := range a.drivers.ByName() {
@@ -60,22 +98,30 @@ func (a *app) ownReader(name string) (workload.OwnReader, bool) {
 // Values of --set that the file itself takes are taken out of the scenario's.
 func (a *app) own(given string, sf *scenarioFlags) error {
 	reader, ok := a.ownReader(given)
-	foreign, isForeign := convert.ByFile(given)
+	foreign, isForeign := toolOf(given)
+	if !ok && isForeign && foreign.Name == "fio" { // of another name than its job files have
+		reader, ok = a.ownReader(convertedName)
+	}
 	if isForeign = isForeign && !ok; isForeign {
 		reader, ok = a.ownReader(convertedName)
 	}
-	if info, err := os.Stat(given); !ok || err != nil || info.IsDir() {
+	info, err := os.Stat(given)
+	call := err != nil && ok && isCall(given)
+	if !call && (!ok || err != nil || info.IsDir()) {
 		if sf.own.given() {
 			return exit.Usagef("in a scenario, write experiment: with its factors, or workload.Precondition; see docs/how-to/experiment.md",
 				"--sweep, --repeat, --runtime, --job-size and --precondition go with a job file such as my.fio, which %q is not", given)
 		}
 		return nil
 	}
-	data, err := a.readGiven(given, 1<<20)
-	if err != nil {
-		return exit.Errorf(exit.Scenario, "", "open: %w", err)
+	name, data := "command line", []byte(given)
+	if !call {
+		name = given
+		if data, err = a.readGiven(given, 1<<20); err != nil {
+			return exit.Errorf(exit.Scenario, "", "open: %w", err)
+		}
 	}
-	r := workload.OwnRequest{Name: given, Data: data, Repeats: sf.own.repeats, Set: map[string]string{},
+	r := workload.OwnRequest{Name: name, Data: data, Repeats: sf.own.repeats, Set: map[string]string{},
 		Precondition: sf.own.precondition}
 	var bad []error
 	if sf.own.repeats < 0 || sf.own.repeats > 1000 {
@@ -112,6 +158,13 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 		}
 		r.Data, r.Stages, used = []byte(made.Text), made.Stages, made.Used
 	}
+	if !isForeign {
+		var notes []convert.Note
+		if r.Data, notes, err = convert.JobFile(name, r.Data); err != nil {
+			return exit.Errorf(exit.Scenario, "", "%w", err)
+		}
+		a.tell(notes)
+	}
 	made, err := reader.Own(r)
 	if err != nil && isForeign {
 		return exit.Errorf(
@@ -134,9 +187,9 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 		visible.Fprintf(a.notes(), "%s: note: %s\n", given, note)
 	}
 	if a.made == nil {
-		a.made = map[string]fs.FS{}
+		a.made, a.places = map[string]fs.FS{}, map[string][]workload.Place{}
 	}
-	a.made[given] = made.Files
+	a.made[given], a.places[given] = made.Files, made.Places
 	return nil
 }
 
@@ -162,4 +215,174 @@ func (a *app) converted(given string, data []byte, from convert.Tool, set map[st
 func (a *app) openMade(given string) (*source, bool) {
 	files, ok := a.made[given]
 	return &source{given: given, fsys: files, file: "test.yml", made: true, close: func() {}}, ok
+}
+
+// dealOption says which of the folders or devices of dirOption holds each data disk.
+const dealOption = "deal"
+
+// placed puts the data disks of a job file where the file says. A device or folder that it names is used, under the
+// guard, or refused by name, unless the user says with --disk or another target where the load goes: then it is told
+// what is not used. The facts are for the record.
+func (a *app) placed(phase, given string, tf targetFlags) (targetFlags, []result.Fact, error) {
+	places := a.places[given]
+	here := tf.name == "local"
+	asked := !here || len(tf.disks) > 0 || slices.ContainsFunc(tf.options, func(o string) bool {
+		return strings.HasPrefix(o, dirOption+"=")
+	})
+	if !slices.ContainsFunc(places, func(p workload.Place) bool { return p.Name != "" }) {
+		return tf, nil, nil
+	}
+	if asked {
+		deal, facts := unused(places, tf, here)
+		if deal != nil {
+			tf.options = append(slices.Clone(tf.options), dealOption+"="+strings.Join(deal, ","))
+		}
+		return tf, facts, nil
+	}
+	var bad []error
+	var at, disks, deal []string
+	devices := 0
+	for _, p := range places {
+		where, device, err := lies(p)
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		if device {
+			devices++
+		}
+		at = append(at, where)
+	}
+	if len(bad) == 0 && devices > 0 && devices < len(places) {
+		bad = append(bad, fmt.Errorf("%s: the file works on devices and on files as well, which cannot be had at once: "+
+			"make two job files of it", given))
+	}
+	if len(bad) > 0 && phase != "run" {
+		for _, err := range bad {
+			visible.Fprintf(a.err, "warning: %s: a run refuses this: %v\n", phase, err)
+		}
+		return tf, nil, nil
+	}
+	if len(bad) > 0 {
+		return tf, nil, exit.Errorf(exit.Refused, "nothing is put in the place of what a job names, unless you say so: "+
+			"--disk FOLDER or --disk DEVICE says where the load goes", "run: %w", errors.Join(bad...))
+	}
+	if !slices.ContainsFunc(at, func(dir string) bool { return dir != "" }) {
+		return tf, nil, nil // as files without a folder: beside the run
+	}
+	for i, dir := range at {
+		if dir == "" { // a bare name, which lies where the user is
+			dir = "."
+		}
+		k := slices.Index(disks, dir)
+		if k < 0 {
+			k, disks = len(disks), append(disks, dir)
+		}
+		deal = append(deal, strconv.Itoa(k+1))
+		if p := places[i]; devices == 0 && !p.Folder && p.Name != "" {
+			visible.Fprintf(a.notes(), "%s: note: %s is left as it is: the load goes to a new file in %s\n", given, p.Name,
+				dir)
+		}
+	}
+	tf.disks = disks
+	if len(disks) > 1 || devices > 0 {
+		tf.options = append(slices.Clone(tf.options), dealOption+"="+strings.Join(deal, ","))
+	}
+	return tf, nil, nil
+}
+
+// sayPlaced tells what a job names and is not used, when it is known that the load can go where it goes instead.
+func (a *app) sayPlaced(given string, facts []result.Fact) {
+	for _, f := range facts {
+		visible.Fprintf(a.notes(), "%s: %s is %s\n", given, f.Name, f.Value)
+	}
+}
+
+// lies is where a data disk of a job is to be on this machine: a folder, a block device, or "" for a bare name.
+func lies(p workload.Place) (where string, device bool, err error) {
+	refuse := func(format string, args ...any) (string, bool, error) {
+		return "", false, fmt.Errorf("%s: %q %s", p.Where, p.Name, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case p.Name == "":
+		return "", false, nil
+	case p.Unclear != "":
+		return refuse("is not used: %s", p.Unclear)
+	case strings.Contains(p.Name, `\`) || len(p.Name) > 1 && p.Name[1] == ':':
+		return refuse("is a name of Windows, and leads nowhere here")
+	case p.Name == "-":
+		return refuse("is no file but standard input or output")
+	}
+	info, err := os.Stat(p.Name)
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err != nil && !missing:
+		return refuse("cannot be looked at: %v", err)
+	case missing && (p.Folder || strings.HasPrefix(p.Name, "/dev/")):
+		return refuse("is not there")
+	case err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice:
+		return p.Name, true, nil
+	case err == nil && p.Folder && !info.IsDir():
+		return refuse("is no folder")
+	case p.Folder:
+		return p.Name, false, nil
+	case err == nil && !info.Mode().IsRegular():
+		return refuse("is neither a file nor a block device")
+	case !strings.ContainsRune(p.Name, filepath.Separator):
+		return "", false, nil
+	}
+	dir := filepath.Dir(p.Name)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return refuse("has no folder: %s is not there", dir)
+	}
+	return dir, false, nil
+}
+
+// unused says which names of a job file are not used because the user says where the load goes. Devices given with
+// --disk are those of their names, whatever the order they are given in.
+func unused(places []workload.Place, tf targetFlags, here bool) (deal []string,
+	facts []result.Fact) {
+	taken := map[int]bool{}
+	of := make([]int, len(places))
+	for i, p := range places {
+		of[i] = -1
+		for k, disk := range tf.disks {
+			x, err1 := os.Stat(p.Name)
+			y, err2 := os.Stat(disk)
+			if here && p.Name != "" && errors.Join(err1, err2) == nil && os.SameFile(x, y) {
+				of[i], taken[k] = k, true
+			}
+		}
+	}
+	next := 0
+	for i, p := range places {
+		if of[i] >= 0 {
+			continue
+		}
+		for next < len(tf.disks) && taken[next] {
+			next++
+		}
+		if next < len(tf.disks) {
+			of[i] = next
+			next++
+		}
+		if p.Name == "" {
+			continue
+		}
+		to := "a data disk of target " + tf.name
+		if here && of[i] >= 0 {
+			to = tf.disks[of[i]]
+		} else if here {
+			to = "the places given with --disk, in turn"
+		}
+		text := fmt.Sprintf("not used: the load goes to %s", to)
+		facts = append(facts, result.Fact{Group: "load", Name: p.Name + " of the job", Value: text})
+	}
+	if !here || len(taken) == 0 || slices.Contains(of, -1) {
+		return nil, facts
+	}
+	for _, k := range of {
+		deal = append(deal, strconv.Itoa(k+1))
+	}
+	return deal, facts
 }

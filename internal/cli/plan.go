@@ -3,19 +3,24 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/ansible"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/plan"
-	"plimsoll/internal/progress"
-	"plimsoll/internal/target"
-	"plimsoll/internal/visible"
-	"plimsoll/internal/workload"
+	"plimsoll/internal/cli/progress"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/run/ansible"
+	"plimsoll/internal/run/experiment"
+	"plimsoll/internal/run/plan"
+	"plimsoll/result"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -44,6 +49,10 @@ they need. The exit code is 3 when the scenario is invalid and 4 when it cannot 
 func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 	ctx, stop := a.interruptible()
 	defer stop()
+	tf, placed, err := a.placed("plan", given, tf)
+	if err != nil {
+		return err
+	}
 	p, err := a.prepare(ctx, "plan", given, sf, tf)
 	if p != nil {
 		defer p.close()
@@ -52,13 +61,14 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 	if err != nil && !errors.As(err, &refused) {
 		return err
 	}
+	a.sayPlaced(given, placed)
 	switch {
 	case a.json:
 		err = errors.Join(a.printJSON(p.plan), err)
 	case err != nil:
 		err = errors.Join(p.plan.Text(a.out), err)
 	default:
-		err = a.sayPlan(p)
+		err = a.sayPlan(ctx, p, sf, tf)
 	}
 	if refused != nil { // its objections are part of the plan
 		return &exit.Error{Code: exit.Refused, Err: err, Said: true}
@@ -66,17 +76,25 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 	return err
 }
 
-// sayPlan prints a plan, and of an experiment how often it is gone through.
-func (a *app) sayPlan(p *prepared) error {
+// sayPlan prints a plan, and of an experiment how often it is gone through, with the values of each combination checked
+// as its runs check them.
+func (a *app) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, tf targetFlags) error {
 	if err := p.plan.Text(a.out); err != nil {
 		return err
 	}
-	if x := p.scenario.Experiment; x != nil {
-		visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
-			unit.Plural(x.Runs(), "run"), unit.Plural(x.Runs()/x.Repeats, "combination"),
-			unit.Plural(x.Repeats, "time"), progress.Lasts(p.plan.Least()*time.Duration(x.Runs()),
-				p.plan.EstimateUnknown))
+	x := p.scenario.Experiment
+	if x == nil {
+		return nil
 	}
+	r := experiment.NewRecord("", p.scenario)
+	r.Settings.Set = sf.values
+	least, unknown, err := a.checkCells(ctx, p, r, sf, tf)
+	if err != nil {
+		return err
+	}
+	visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
+		unit.Plural(x.Runs(), "run"), unit.Plural(x.Runs()/x.Repeats, "combination"),
+		unit.Plural(x.Repeats, "time"), progress.Lasts(least, unknown))
 	return nil
 }
 
@@ -107,15 +125,24 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 	if checkErr != nil {
 		return p, exit.Errorf(exit.Refused, "plimsoll targets check "+tf.name+" says more", "target: %w", checkErr)
 	}
-	forecaster, _ := target.TargetAs[workload.Forecaster](t.Target) // without one the plan says what it cannot say
-	p.plan, err = plan.Build(l.scenario, facts, plan.Options{
-		TimeScale: float64(
-			tf.timeScale,
-		), SizeScale: float64(tf.sizeScale), Engines: a.drivers.ByName(), AllowHostCommands: tf.allowHostCommands,
-		Forecaster: forecaster,
+	forecaster, _ := t.Target.(workload.Forecaster) // without one the plan says what it cannot say
+	p.plan, err = unlessStopped(ctx, func() (*plan.Plan, error) {
+		return plan.Build(l.scenario, facts, plan.Options{
+			TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: a.drivers.ByName(),
+			AllowHostCommands: tf.allowHostCommands, Forecaster: forecaster,
+		})
 	})
+	if ctx.Err() != nil {
+		return p, context.Cause(ctx)
+	}
 	if err != nil {
 		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
+	}
+	p.facts.Environment = append(p.facts.Environment, a.stated(p)...)
+	if phase == "run" && tf.name == "local" {
+		if err := a.fits(ctx, p); err != nil {
+			return p, err
+		}
 	}
 	a.sayDisks(phase, p, tf.disks)
 	if err := a.playbooks(ctx, p); err != nil {
@@ -125,6 +152,97 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 		return p, a.programs(phase)
 	}
 	return p, nil
+}
+
+// stated are the facts of the loads, and of their servers as far as the configs say them. Loads on one server say the
+// same of it once.
+func (a *app) stated(p *prepared) (out []result.Fact) {
+	engines := a.drivers.ByName()
+	for _, w := range p.scenario.Workloads {
+		e, ok := engines[w.Generator].(workload.Stating)
+		if !ok {
+			continue
+		}
+		for _, f := range e.Facts(specOf(w)) {
+			same := slices.IndexFunc(out, func(o result.Fact) bool { return o.Group == f.Group && o.Name == f.Name })
+			if same >= 0 && out[same].Value == f.Value {
+				continue
+			}
+			if same >= 0 && f.Group == result.ServerGroup {
+				f.Group += " of " + w.Name
+			}
+			out = append(out, f)
+		}
+	}
+	return append(out, a.servers...)
+}
+
+// specOf is what the scenario says of a workload, on no machine yet.
+func specOf(w scenario.Workload) workload.Spec {
+	return workload.Spec{Name: w.Name, ConfigFile: w.ConfigFile, Config: w.Config, Settings: w.Settings}
+}
+
+// fits refuses a run on this machine that lacks a program or space.
+func (a *app) fits(ctx context.Context, p *prepared) error {
+	var bad []error
+	of := map[string][]workload.Spec{}
+	for _, w := range p.scenario.Workloads {
+		of[w.Generator] = append(of[w.Generator], specOf(w))
+	}
+	for _, generator := range slices.Sorted(maps.Keys(of)) {
+		if e, ok := a.drivers.ByName()[generator].(workload.Resident); ok {
+			if _, err := e.Here(ctx, of[generator]); err != nil {
+				bad = append(bad, err)
+			}
+		}
+	}
+	if need, free := p.plan.PeakDiskBytes, p.facts.FreeBytes; free >= 0 && need > free {
+		bad = append(bad, fmt.Errorf("disk space: %s needed for data disks, %s free beyond the reserve: free some "+
+			"space, or give --disk FOLDER on another file system%s", unit.Bytes(need), unit.Bytes(free),
+			scaleFor(p, need, free)))
+	}
+	largest := int64(0)
+	for _, g := range p.scenario.Groups {
+		for _, size := range g.DiskBytes {
+			largest = max(largest, int64(float64(size)*p.plan.SizeScale))
+		}
+	}
+	if limit := p.facts.LargestFile; limit > 0 && largest > limit && len(p.facts.DataDisks) == 0 {
+		bad = append(bad, fmt.Errorf("file size: a data disk is a file of %s, and ulimit -f allows %s: raise it%s",
+			unit.Bytes(largest), unit.Bytes(limit), scaleFor(p, largest, limit)))
+	}
+	if len(bad) > 0 {
+		return exit.Errorf(exit.Refused, "", "run: %w", errors.Join(bad...))
+	}
+	return nil
+}
+
+// scaleFor names the size scale by which what is needed becomes what there is, two digits of it; "" for none.
+func scaleFor(p *prepared, need, have int64) string {
+	scale := p.plan.SizeScale * float64(have) / float64(need)
+	if !(scale > 0) {
+		return ""
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(scale))-1)
+	return "; --size-scale " + strconv.FormatFloat(math.Floor(scale/unit)*unit, 'g', 2, 64) + " fits"
+}
+
+// unlessStopped plans, which touches nothing and can take minutes for 10,000 machines, and leaves that alone
+// when ctx ends.
+func unlessStopped(ctx context.Context, f func() (*plan.Plan, error)) (made *plan.Plan, err error) {
+	ended := make(chan struct{})
+	var p *plan.Plan
+	var failed error
+	go func() {
+		p, failed = f()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return p, failed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // playbooks has Ansible read the playbooks of a scenario, where they will run.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/drivers"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/target/sshtest"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/sshtest"
 )
 
 // withPlaybook is a scenario of a playbook for hosts that are there already.

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/collect"
-	"plimsoll/internal/exit"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
-	"plimsoll/internal/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -27,38 +25,39 @@ import (
 // formats are the documents a report can be.
 var formats = map[string]func(io.Writer, *report.Document) error{
 	"html": report.HTML, "json": report.JSON, "csv": report.CSV, "md": report.Markdown,
-	"text": report.Text,
+	"text": report.Text, parquetFormat: report.Parquet,
 }
 
 func (a *app) reportCommand() *cobra.Command {
 	var to output
-	var again, redact bool
+	var again, redact, trust bool
 	c := &cobra.Command{
-		Use: "report RUN", Short: "Print the report of a run as text, HTML, JSON, CSV or Markdown", Args: args(1, 1, "run"),
-		Long: "Report makes the report of a run from its folder alone; the target is not needed. On a terminal it is text, to a\nfile or a pipe it is a page. What was measured " +
-			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of a run that goes on it tells what there is\nso far, and changes nothing.\n\nWith --redact, names of hosts and users, addresses, serial numbers, the kernel's command line and paths under home are\nreplaced wherever they stand, for reports that leave the house; the run folder stays as it is.\n\nOf an experiment " +
-			"there is no CSV.\n\n" + runHelp,
+		Use: "report RUN", Short: "Print the report of a run as text, HTML, JSON, CSV, Parquet or Markdown", Args: args(1, 1, "run"),
+		Long: "Report makes the report of a run from its folder alone; the target is not needed. It is text, and in a file\n(--output) a page, unless -o says otherwise. What was measured " +
+			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of a run that goes on it tells what there is\nso far, and changes nothing.\n\nWith --redact, names of hosts and users, addresses, serial numbers, the kernel's command line and paths under home are\nreplaced wherever they stand, for reports that leave the house; the run folder stays as it is.\n\nThe CSV and the Parquet of an experiment have " +
+			"a row for each run and a column for each factor.\n\n" + runHelp,
 		Example: `  plimsoll report latest --output report.html
   plimsoll report latest -o md
   plimsoll report plimsoll-runs/20261121-204500-db-colocation-7f3a -o csv --output run.csv`,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.report(given[0], to, again, redact)
+			return a.report(given[0], to, again, redact, trust)
 		},
 	}
-	to.registerByPlace(c, "csv", "json", "md")
+	to.registerByPlace(c, "csv", "json", "md", parquetFormat)
 	c.Flags().BoolVar(&again, "again", false, "collect and analyse anew, from the raw output and the metrics")
+	c.Flags().BoolVar(&trust, "trust", false, trustHelp)
 	c.Flags().BoolVar(&redact, "redact", false, "replace what names a host, an address, a disk or a user")
 	return c
 }
 
-func (a *app) report(run string, to output, again, redact bool) error {
+func (a *app) report(run string, to output, again, redact, trust bool) error {
 	if dir, ok := a.findExperiment(run); ok {
 		if redact {
 			return exit.Usagef("make a report of each of its runs: plimsoll report RUN --redact",
 				"report: --redact: the result of an experiment links to the folders of its runs, and those are as they were")
 		}
-		return a.reportExperiment(dir, to)
+		return a.reportExperiment(dir, to, trust)
 	}
 	write, err := formatOf(a, "report", to, formats)
 	if err != nil {
@@ -73,6 +72,9 @@ func (a *app) report(run string, to output, again, redact bool) error {
 		return exit.Usagef("write it elsewhere, and hand on that file alone",
 			"report: --redact: beside %q lie raw output and logs, which are as they were", to.file)
 	}
+	if err := a.intact("report", folder, trust); err != nil {
+		return err
+	}
 	if err := a.complete(folder, again); err != nil {
 		return err
 	}
@@ -84,6 +86,25 @@ func (a *app) report(run string, to output, again, redact bool) error {
 		doc = report.Redacted(doc, folder.Dir())
 	}
 	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
+}
+
+const trustHelp = "go on where files of a run are not as their sums say, with a warning for each"
+
+// intact refuses a run with documents that are not as their sums say, unless they are trusted: then it warns of them.
+func (a *app) intact(phase string, folder *result.Folder, trust bool) error {
+	bad := folder.VerifySums()
+	if len(bad) == 0 {
+		return nil
+	}
+	id := filepath.Base(folder.Dir())
+	if !trust {
+		return exit.Errorf(exit.Failed, "put back a copy that is whole, or go on all the same with --trust",
+			"%s: %s is damaged: %s", phase, id, some(bad))
+	}
+	for _, b := range bad {
+		visible.Fprintf(a.err, "warning: %s: %s is damaged: %s\n", phase, id, b)
+	}
+	return nil
 }
 
 // document is the report of a run; of one that goes on, what there is so far, which leaves its folder as it is.
@@ -266,7 +287,7 @@ func (a *app) recollect(ctx context.Context, folder *result.Folder) error {
 		return err
 	}
 	errs := []error{err, folder.WriteData(data)}
-	errs = append(errs, folder.WriteFindings(findings(ctx, folder, data)))
+	errs = append(errs, judge(ctx, folder, data))
 	errs = append(errs, folder.Update(func(m *result.Manifest) {
 		switch verdict := run.Collected(data); {
 		case err != nil:
@@ -279,22 +300,4 @@ func (a *app) recollect(ctx context.Context, folder *result.Folder) error {
 		errs = append(errs, folder.Hash(ctx))
 	}
 	return errors.Join(errs...)
-}
-
-// writeFile writes a file beside its final place and moves it there, so that a reader never sees half of it.
-func writeFile(name string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".plimsoll-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	b := bufio.NewWriter(f)
-	if err := errors.Join(write(b), b.Flush(), f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
 }

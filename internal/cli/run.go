@@ -10,31 +10,67 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/assert"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/progress"
+	"plimsoll/internal/cli/progress"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/run/loads"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
 
 // runFlags say how a run ends.
 type runFlags struct {
-	keep  bool
-	once  bool // one run of a scenario that holds an experiment
-	limit string
+	keep   bool
+	once   bool // one run of a scenario that holds an experiment
+	detach bool // in a process of its own
+	waitFlags
+	junit string   // a file for the conditions as test results
 	sheet []string // promises of the device's maker
 	// Of a run that a command makes of its own: what is known of where it goes, and what is done at its end.
 	facts  []result.Fact
 	finish func(context.Context, *result.Folder, *result.Data) error
 	labelFlags
+}
+
+// waitFlags say how long a run waits.
+type waitFlags struct {
+	limit    string
+	patience spanFlag
+}
+
+func (f *waitFlags) register(c *cobra.Command) {
+	f.patience = spanFlag(loads.DefaultPatience)
+	c.Flags().StringVar(&f.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
+	c.Flags().Var(&f.patience, "patience", "end a load generator that stands still, or goes on beyond its own time, for "+
+		"this `time`")
+}
+
+// spanFlag is a length of time above 0.
+type spanFlag time.Duration
+
+// String implements pflag.Value.
+func (s *spanFlag) String() string { return unit.Duration(*s).String() }
+
+// Type implements pflag.Value.
+func (s *spanFlag) Type() string { return "time" }
+
+// Set implements pflag.Value.
+func (s *spanFlag) Set(text string) error {
+	d, err := unit.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%q is not a length of time above 0, like 90s or 2m", text)
+	}
+	*s = spanFlag(d)
+	return err
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -47,8 +83,9 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run makes the machines of a scenario on the target, goes through its steps, measures, removes what it made,
 and writes a report into the run folder.
 
-Ctrl-C stops the workloads, tears down, keeps the data, and exits with 130. A second Ctrl-C leaves at
-once; "plimsoll cleanup" then removes what remains.
+Ctrl-C stops the workloads, tears down, keeps the data, and exits with 130, and so do SIGTERM and the
+end of the terminal (SIGHUP). A second Ctrl-C leaves at once; "plimsoll cleanup" then removes what
+remains. With --detach the run goes on without a terminal.
 
 ` + sheetHelp,
 		Example: `  plimsoll run db-colocation --time-scale 0.02 --size-scale 0.002
@@ -57,14 +94,23 @@ once; "plimsoll cleanup" then removes what remains.
   plimsoll run ./my-scenario --keep --json`,
 		Args:              args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.run(given[0], sf, tf, rf) },
+		RunE: func(_ *cobra.Command, given []string) error {
+			if rf.detach && a.teller == nil {
+				return a.detach()
+			}
+			return a.run(given[0], sf, tf, rf)
+		},
 	}
 	sf.register(a, c)
 	tf.register(a, c)
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
 	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the "+
 		"variables' own values")
-	c.Flags().StringVar(&rf.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
+	c.Flags().BoolVar(&rf.detach, "detach", false, "go on in the background, where no terminal's end reaches it; "+
+		"plimsoll attach shows it")
+	rf.waitFlags.register(c)
+	c.Flags().StringVar(&rf.junit, "junit", "", "also write the conditions (--assert and the scenario's) as test results in "+
+		"the JUnit form to this `file`")
 	c.Flags().StringArrayVar(&rf.sheet, "data-sheet", nil, sheetUsage)
 	rf.labelFlags.register(c)
 	return c
@@ -82,16 +128,18 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	if err != nil {
 		return err
 	}
+	if dir := filepath.Dir(rf.junit); rf.junit != "" { // known before the run, not after
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return exit.Usagef("", "run: --junit %s: there is no folder %q", rf.junit, dir)
+		}
+	}
 	stop := a.stoppable()
 	defer stop.release()
-	p, err := a.prepare(stop.ctx, "run", given, sf, tf)
+	p, tf, placed, err := a.ready(stop, "run", given, sf, tf)
 	if p != nil {
 		defer p.close()
 	}
 	if err != nil {
-		if stop.ctx.Err() != nil {
-			return exit.Errorf(exit.Interrupted, "nothing was started", "run: %w", errInterrupted)
-		}
 		return err
 	}
 	if p.scenario.Experiment != nil && !rf.once {
@@ -99,15 +147,22 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 			return exit.Usagef("give it to plimsoll analyze, for the runs that matter",
 				"run: --data-sheet is for single runs, and this is an experiment")
 		}
+		if rf.junit != "" {
+			return exit.Usagef("plimsoll compare and baseline check have --junit for the runs it makes",
+				"run: --junit is for single runs, and this is an experiment")
+		}
 		return a.startExperiment(stop, p, sf, tf, rf, limit)
 	}
-	p.facts.Environment = append(append(p.facts.Environment, sheet...), rf.facts...)
+	p.facts.Environment = slices.Concat(p.facts.Environment, sheet, rf.facts, placed)
 	watch := progress.New(a.notes(), a.now, p.clock.Now, p.plan)
 	stop.tell(watch.Stopping)
 	request := a.request(stop, p, a.runsDir, a.numbered(a.runsDir, p, p.clock.Now()), given, rf, limit)
-	request.Observer = watch
+	request.Observer = whenMade{watch, a.teller, filepath.Join(request.Root, request.RunID)}
 	if rf.finish != nil {
 		request.Finish = append(request.Finish, rf.finish)
+	}
+	if where := report.Where(p.facts.Environment); where != "" {
+		visible.Fprintf(a.notes(), "%s\n", where)
 	}
 	watch.Begin(request.RunID)
 	summary, err := run.Execute(stop.ctx, request)
@@ -121,7 +176,25 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	if summary.Dir == "" {
 		return err
 	}
-	return errors.Join(a.conclude(summary), err)
+	return errors.Join(a.conclude(summary, rf.junit), err)
+}
+
+// ready prepares a run where its job file, or the user, says that the load goes, and tells what is not used. The
+// options of the target are those of that place, the facts are for the record.
+func (a *app) ready(stop *stopper, phase, given string, sf scenarioFlags, tf targetFlags) (*prepared, targetFlags,
+	[]result.Fact, error) {
+	tf, placed, err := a.placed(phase, given, tf)
+	if err != nil {
+		return nil, tf, nil, err
+	}
+	p, err := a.prepare(stop.ctx, phase, given, sf, tf)
+	if err != nil && stop.ctx.Err() != nil {
+		err = exit.Errorf(exit.Interrupted, "nothing was started", "%s: %w", phase, errInterrupted)
+	}
+	if err == nil {
+		a.sayPlaced(given, placed)
+	}
+	return p, tf, placed, err
 }
 
 // timeLimit reads --time-limit; empty is none.
@@ -146,7 +219,8 @@ func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf ru
 		Source: source, Labels: rf.labels,
 		Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
 		Options: p.options, Engines: a.drivers.ByName(), Clock: p.clock, Keep: rf.keep, Limit: limit,
-		Finish: []func(context.Context, *result.Folder, *result.Data) error{judge},
+		Patience: time.Duration(rf.patience),
+		Finish:   []func(context.Context, *result.Folder, *result.Data) error{judge},
 	}
 }
 
@@ -166,28 +240,49 @@ func (a *app) numbered(root string, p *prepared, began time.Time) string {
 
 // judge analyses what was collected.
 func judge(ctx context.Context, folder *result.Folder, data *result.Data) error {
-	return folder.WriteFindings(findings(ctx, folder, data))
+	return errors.Join(folder.WriteFindings(findings(ctx, folder, data)), keepHeadline(folder, data))
 }
 
-// conclude writes the report of a run that has ended and prints its summary.
-func (a *app) conclude(s run.Summary) error {
+// keepHeadline keeps the first figure of a run with what lists of runs read.
+func keepHeadline(folder *result.Folder, data *result.Data) error {
+	return folder.Update(func(m *result.Manifest) { m.Headline = report.HeadlineOf(data.Workloads) })
+}
+
+// conclude writes the report of a run that has ended and prints its summary, and its conditions as test results.
+func (a *app) conclude(s run.Summary, junit string) error {
 	folder, doc, err := a.writeReport(s.Dir)
+	if err != nil && folder != nil && s.Status == result.StatusSucceeded { // the list of runs and the exit code agree
+		s.Status, s.Error = result.StatusFailed, err.Error()
+		err = errors.Join(err, folder.Update(func(m *result.Manifest) { m.Status, m.Error = s.Status, s.Error }))
+	}
 	if doc == nil {
 		return err
 	}
 	errs := []error{err}
+	if s.Status == result.StatusSucceeded {
+		if failed := thresholds(doc); failed != nil { // the list, the page and the last line say so, too
+			s.Status, s.Error = result.StatusFailed, strings.ReplaceAll(failed.Error(), "\n", "; ")
+			errs = append(errs, failed,
+				folder.Update(func(m *result.Manifest) { m.Status, m.Error = s.Status, s.Error }))
+			if folder, doc, err = a.writeReport(s.Dir); doc == nil {
+				return errors.Join(append(errs, err)...)
+			}
+			errs = append(errs, err)
+		}
+	}
+	if junit != "" {
+		write := func(w io.Writer) error { return report.RunJUnit(w, doc) }
+		errs = append(errs, a.print("run", "test results", output{file: junit}, write))
+	}
 	if a.json {
 		errs = append(errs, a.printJSON(concluded{
 			RunID: s.RunID, Dir: s.Dir, Mind: report.Mind(doc.Manifest), Status: s.Status, Error: s.Error,
 			Measured: s.Measured, Collected: s.Collected, Cleaned: s.Cleaned,
 			Remains: s.Remains, ElapsedSeconds: s.Elapsed.Seconds(), Report: folder.ReportPath(),
-			Latencies: doc.Latencies, Findings: doc.Findings,
+			Asserts: doc.Asserts, Latencies: doc.Latencies, Findings: doc.Findings,
 		}))
 	} else {
 		errs = append(errs, summarise(a.out, doc, folder))
-	}
-	if s.Status == result.StatusSucceeded {
-		errs = append(errs, thresholds(doc))
 	}
 	return errors.Join(errs...)
 }
@@ -202,7 +297,7 @@ func (a *app) writeReport(dir string) (*result.Folder, *report.Document, error) 
 	if err != nil {
 		return nil, nil, exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
-	if err := writeFile(folder.ReportPath(), func(w io.Writer) error { return report.HTML(w, doc) }); err != nil {
+	if err := folder.WriteReport(func(w io.Writer) error { return report.HTML(w, doc) }); err != nil {
 		return folder, doc, exit.Errorf(exit.Failed, "plimsoll report "+filepath.Base(dir)+" --output FILE",
 			"report: %w", err)
 	}
@@ -211,19 +306,20 @@ func (a *app) writeReport(dir string) (*result.Folder, *report.Document, error) 
 
 // concluded is what run --json prints.
 type concluded struct {
-	RunID          string           `json:"run_id"`
-	Dir            string           `json:"dir"`
-	Mind           []string         `json:"mind,omitempty"` // what changes the meaning of every number
-	Status         string           `json:"status"`
-	Error          string           `json:"error,omitempty"`
-	Measured       result.Verdict   `json:"measured"`
-	Collected      result.Verdict   `json:"collected"`
-	Cleaned        result.Verdict   `json:"cleaned"`
-	Remains        []string         `json:"remains,omitempty"`
-	ElapsedSeconds float64          `json:"elapsed_seconds"`
-	Report         string           `json:"report"`
-	Latencies      []report.Latency `json:"latencies"`
-	Findings       []result.Finding `json:"findings"`
+	RunID          string             `json:"run_id"`
+	Dir            string             `json:"dir"`
+	Mind           []string           `json:"mind,omitempty"` // what changes the meaning of every number
+	Status         string             `json:"status"`
+	Error          string             `json:"error,omitempty"`
+	Measured       result.Verdict     `json:"measured"`
+	Collected      result.Verdict     `json:"collected"`
+	Cleaned        result.Verdict     `json:"cleaned"`
+	Remains        []string           `json:"remains,omitempty"`
+	ElapsedSeconds float64            `json:"elapsed_seconds"`
+	Report         string             `json:"report"`
+	Asserts        []report.Assertion `json:"asserts,omitempty"`
+	Latencies      []report.Latency   `json:"latencies"`
+	Findings       []result.Finding   `json:"findings"`
 }
 
 // thresholds is the error of a run in which a result that must be zero (report metric AnyFail) is not, or an assert

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/experiment"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/internal/run/experiment"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -160,7 +160,7 @@ func matching(given string, dirs []string) (found []string) {
 
 // made is when a run was made. Simulated runs have a time of their own; theirs is when the journal was last written.
 func made(dir string, m result.Manifest) time.Time {
-	if m.Simulated || m.Created.IsZero() {
+	if m.Simulated || m.Created.IsZero() || len(m.Imported) > 0 {
 		if info, err := os.Stat(filepath.Join(dir, "journal.jsonl")); err == nil {
 			return info.ModTime()
 		}

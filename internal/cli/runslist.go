@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/experiment"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
-	"plimsoll/internal/web"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/internal/report/web"
+	"plimsoll/internal/run/experiment"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -70,7 +70,7 @@ type listedRun struct {
 	Measured  string           `json:"measured"`
 	Collected string           `json:"collected"`
 	Cleaned   string           `json:"cleaned"`
-	Headline  *report.Headline `json:"headline,omitempty"` // the first figure of the report
+	Headline  *result.Headline `json:"headline,omitempty"` // the first figure of the report
 	Bytes     unit.Bytes       `json:"bytes"`
 	Problem   string           `json:"problem,omitempty"`
 }
@@ -126,7 +126,7 @@ func (a *app) listRuns(phase string, f listFilter) error {
 		_, err := visible.Fprintf(a.out, "%s\n", none)
 		return err
 	}
-	if err := listTable(rows).Write(a.out); err != nil {
+	if err := listTable(rows, terminal.Width(a.out)).Write(a.out); err != nil {
 		return err
 	}
 	for _, r := range rows {
@@ -143,7 +143,7 @@ func rowOf(e result.Entry) listedRun {
 		RunID: filepath.Base(e.Dir), Dir: e.Dir, Name: e.Labels.Name, Tags: e.Labels.Tags, Note: e.Labels.Note,
 		Created: m.Created, Made: made(e.Dir, m), Scenario: m.Scenario.Name, Target: m.Target, Status: m.Status,
 		Measured: m.Measured.State, Collected: m.Collected.State, Cleaned: m.Cleaned.State,
-		Bytes: unit.Bytes(e.Bytes), Problem: e.Problem,
+		Headline: m.Headline, Bytes: unit.Bytes(e.Bytes), Problem: e.Problem,
 	}
 	if !m.Ended.IsZero() && !m.Created.IsZero() {
 		s := m.Ended.Sub(m.Created).Seconds()
@@ -152,13 +152,17 @@ func rowOf(e result.Entry) listedRun {
 	return r
 }
 
-// headlines reads the first figure of each run, on all processors: documents of large runs are large.
+// headlines reads the first figure of each run whose manifest does not have it, on all processors: documents of large
+// runs are large.
 func headlines(rows []listedRun) {
 	var g sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		g.Go(func() {
 			for i := w; i < len(rows); i += workers {
+				if rows[i].Headline != nil {
+					continue
+				}
 				folder, err := result.Open(rows[i].Dir)
 				if err != nil {
 					continue // said already, or an experiment
@@ -167,40 +171,44 @@ func headlines(rows []listedRun) {
 				if err != nil {
 					continue // nothing was collected yet, or it is damaged, which the report says
 				}
-				if h, ok := report.HeadlineOf(workloads); ok {
-					rows[i].Headline = &h
-				}
+				rows[i].Headline = report.HeadlineOf(workloads)
 			}
 		})
 	}
 	g.Wait()
 }
 
-// listTable is a list for people. Columns of names and tags that would be empty are left out.
-func listTable(rows []listedRun) *terminal.Table {
+// listTable is a list for people, of 80 columns where the terminal has no more and in pipes; JSON has all of it.
+// Columns of names and tags that would be empty are left out.
+func listTable(rows []listedRun, columns int) *terminal.Table {
 	named := slices.ContainsFunc(rows, func(r listedRun) bool { return r.Name != "" })
 	tagged := slices.ContainsFunc(rows, func(r listedRun) bool { return len(r.Tags) > 0 })
-	row := func(run, name, target, status, took, figure, size, tags string) []string {
+	row := func(run, name, made, target, status, took, figure, size, tags string) []string {
 		cells := []string{run}
 		if named {
 			cells = append(cells, name)
 		}
-		cells = append(cells, target, status, took, figure, size)
+		cells = append(cells, made, target, status, took, figure, size)
 		if tagged {
 			cells = append(cells, tags)
 		}
 		return cells
 	}
-	t := &terminal.Table{Head: row("RUN", "NAME", "TARGET", "STATUS", "TOOK", "FIRST FIGURE", "SIZE", "TAGS")}
+	t := &terminal.Table{Head: row("RUN", "NAME", "MADE", "TARGET", "STATUS", "TOOK", "FIRST FIGURE", "SIZE", "TAGS"),
+		Fits: max(columns, 80), Spare: []string{"SIZE", "TARGET", "TOOK", "TAGS"}}
 	for _, r := range rows {
-		took, figure := "-", "-"
+		took, figure, made := "-", "-", "-"
+		if !r.Made.IsZero() {
+			made = r.Made.UTC().Format(time.DateOnly)
+		}
 		if r.Seconds != nil {
 			took = unit.Duration(*r.Seconds * float64(time.Second)).String()
 		}
 		if r.Headline != nil {
-			figure = r.Headline.String()
+			figure = report.SayHeadline(*r.Headline)
 		}
-		t.Add(row(r.RunID, r.Name, r.Target, r.state(), took, figure, r.Bytes.String(), strings.Join(r.Tags, " "))...)
+		t.Add(row(r.RunID, r.Name, made, r.Target, r.state(), took, figure, r.Bytes.String(),
+			strings.Join(r.Tags, " "))...)
 	}
 	return t
 }

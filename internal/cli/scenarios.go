@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/nearest"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/nearest"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
 	"plimsoll/scenario"
 	"plimsoll/scenarios"
 	"plimsoll/unit"
@@ -201,12 +202,11 @@ func (a *app) newScenario(dir, from string, made ownFlags) error {
 		}
 		return exit.Usagef(hint, "scenarios new: no scenario called %q in the library", from)
 	}
-	if _, err := os.Lstat(dir); err == nil {
+	err := outfile.Folder(dir, func(part string) error { return os.CopyFS(part, fsys) })
+	switch {
+	case errors.Is(err, fs.ErrExist):
 		return exit.Errorf(exit.Failed, "name a directory that does not exist yet", "scenarios new: %q exists", dir)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return exit.Errorf(exit.Failed, "", "scenarios new: %w", err)
-	}
-	if err := os.CopyFS(dir, fsys); err != nil {
+	case err != nil:
 		return exit.Errorf(exit.Failed, "", "scenarios new: %w", err)
 	}
 	if a.json {

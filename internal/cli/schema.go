@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )

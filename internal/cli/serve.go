@@ -3,15 +3,17 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/experiment"
-	"plimsoll/internal/listen"
-	"plimsoll/internal/visible"
-	"plimsoll/internal/web"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/listen"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/web"
+	"plimsoll/internal/run/experiment"
 	"plimsoll/result"
 )
 
@@ -46,6 +48,9 @@ it is: encrypt where the network is not trusted.
 	return c
 }
 
+// serveMemory is from where on memory is collected rather than taken from the machine. It stops nothing: the site does.
+const serveMemory = 250 << 20
+
 func (a *app) serve(phase string, runs []string, address, token string) error {
 	ctx, stop := a.interruptible()
 	defer stop()
@@ -67,6 +72,9 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 	secret, err := tokenFrom(ctx, token)
 	if err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
+	}
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // else the environment says one
+		debug.SetMemoryLimit(serveMemory)
 	}
 	site := web.New(web.Options{Folders: folders, Now: a.now, Version: buildVersion().Program})
 	s := listen.Server{

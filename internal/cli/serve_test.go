@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/drivers"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/kit/clock"
 	"plimsoll/result"
 )
 
@@ -109,7 +109,7 @@ func TestServe(t *testing.T) {
 	if text := out.String() + errs.String(); strings.Contains(text, "sesame") {
 		t.Errorf("the token was printed:\n%s", text)
 	}
-	if _, err := client.Get(url); err == nil { //nolint:noctx // a test's
+	if _, err := client.Get(url); err == nil {
 		t.Error("it still answers")
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"plimsoll/internal/exit"
+	"plimsoll/internal/kit/exit"
 )
 
 // largestSetFile is as much as a scenario file may hold, in bytes.

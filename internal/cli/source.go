@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/nearest"
-	"plimsoll/internal/regular"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/nearest"
+	"plimsoll/internal/kit/regular"
 	"plimsoll/scenarios"
 	"plimsoll/unit"
 )
@@ -54,8 +54,9 @@ func (a *app) open(given string) (*source, error) {
 	case slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(given))):
 		return a.openDir(given, filepath.Dir(given), filepath.Base(given))
 	}
-	return nil, exit.Errorf(exit.Scenario, "name a directory, its test.yml, or a zip of it",
-		"open: %q is neither a directory nor a .yml, .yaml or .zip file", given)
+	return nil, exit.Errorf(exit.Scenario, "name a directory, its test.yml or a zip of it, or a job file: .fio, .vdb, .diskspd",
+		"open: %q is neither a directory nor a .yml, .yaml or .zip file, nor does it hold a job of fio, vdbench or DISKSPD",
+		given)
 }
 
 func openLibrary(given string) (*source, error) {

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/drivers"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/target/sshtest"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/sshtest"
 )
 
 // onHosts is a scenario of fio for hosts that are there already.

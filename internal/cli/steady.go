@@ -14,9 +14,9 @@ import (
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/steady"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/table"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/formats/table"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -77,10 +77,53 @@ type settled struct {
 	Line    *float64          `json:"line_share,omitempty"`
 	Changes []shift           `json:"changes,omitempty"`
 	Note    []string          `json:"warnings,omitempty"`
+	Gaps    []gap             `json:"gaps,omitempty"`
 	Of      string            `json:"of,omitempty"` // the part of a workload's time that was looked at, when not all
 
 	step float64 // seconds between points; 0 when not known
 	unit string
+	at   []int // of each point looked at, its place in the series with its gaps; nil when there are none
+}
+
+// gap is a row of missing points; to is where there are values again.
+type gap struct {
+	First int      `json:"first"` // from 0, in the series with its gaps
+	Last  int      `json:"last"`
+	From  *float64 `json:"from_seconds,omitempty"`
+	To    *float64 `json:"to_seconds,omitempty"`
+}
+
+// String is where the gap lies, for a sentence.
+func (g gap) String() string {
+	if g.From == nil {
+		return fmt.Sprintf("rows %d to %d", g.First+1, g.Last+1)
+	}
+	return fmt.Sprintf("%.6g to %.6g s", *g.From, *g.To)
+}
+
+// hollow names the gaps of a series, over which no verdict says that it is steady.
+func (v *settled) hollow(s named) {
+	v.at = s.at
+	if len(s.gaps) == 0 {
+		return
+	}
+	var said []string
+	for _, g := range s.gaps {
+		h := gap{First: g.First, Last: g.Last}
+		if v.step = s.step; s.step > 0 {
+			from, to := float64(g.First)*s.step, float64(g.Last+1)*s.step
+			h.From, h.To = &from, &to
+		}
+		v.Gaps = append(v.Gaps, h)
+		said = append(said, h.String())
+	}
+	why := fmt.Sprintf("no values in %s: a stall, or rows that are lost", strings.Join(said, ", "))
+	switch {
+	case v.Reached:
+		v.Reached, v.Unclear, v.Reason = false, true, why
+	default:
+		v.Reason += "; " + why
+	}
 }
 
 func (a *app) steady(given, column, rule string, rounds, require bool, tolerance float64) error {
@@ -108,6 +151,7 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 			errs = append(errs, fmt.Errorf("steady: %s: %s: %w", source, s.name, err))
 			continue
 		}
+		v.hollow(s)
 		v.Of = s.of
 		out = append(out, v)
 	}
@@ -221,7 +265,8 @@ func (v settled) text(a *app) {
 	if v.WarmUp != nil {
 		visible.Fprintf(a.out, "  warm-up: %s left out", unit.Plural(*v.WarmUp, "point"))
 		if v.Period != nil {
-			visible.Fprintf(a.out, "; repeats every %.4g points%s", *v.Period, v.seconds(0, int(*v.Period+0.5)))
+			visible.Fprintf(a.out, "; repeats every %.4g points%s", *v.Period,
+				settled{step: v.step}.seconds(0, int(*v.Period+0.5)))
 		}
 		if v.Within.Valid() {
 			visible.Fprintf(a.out, "; drift across it %+.1f %% (90 %%: %+.1f to %+.1f)\n", 100*deref(v.Drift),
@@ -246,6 +291,9 @@ func (v settled) seconds(first, end int) string {
 	if v.step <= 0 {
 		return ""
 	}
+	if v.at != nil && end > first {
+		first, end = v.at[first], v.at[end-1]+1
+	}
 	return fmt.Sprintf(" (%.6g to %.6g s)", float64(first)*v.step, float64(end)*v.step)
 }
 
@@ -269,6 +317,8 @@ type named struct {
 	values []float64
 	labels []string // of each value; nil when there are none
 	step   float64  // seconds; 0 when not known
+	at     []int    // of each value, its place among those that were to be, where some are missing
+	gaps   []steady.Standstill
 	unit   string
 	of     string // the part of a workload's time that they are of, "" for all of it
 }
@@ -343,6 +393,14 @@ func (a *app) evenSeries(phase, given, column string) ([]named, string, error) {
 			return nil, "", exit.Errorf(exit.Failed, "", "%s: %s: %s: %d of %d values are missing, at most a "+
 				"fifth may be", phase, s.Source, n.name, gaps, len(n.values))
 		}
+		if len(have) < len(n.values) {
+			list[i].gaps = steady.Gaps(n.values)
+			for j, x := range n.values {
+				if !math.IsNaN(x) {
+					list[i].at = append(list[i].at, j)
+				}
+			}
+		}
 		list[i].values = have
 	}
 	return list, s.Source, nil
@@ -399,6 +457,7 @@ func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	_ = a.intact(phase, folder, true) // warns
 	a.mind(phase, folder.Manifest())
 	var list []named
 	add := func(name, group string, s result.Series) {

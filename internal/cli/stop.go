@@ -3,21 +3,29 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/pprof"
 	"sync"
 	"syscall"
+	"time"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/visible"
 )
 
 var errInterrupted = errors.New("interrupted")
 
+// asOne is the time within which the signals of one request to stop come: timeout(1) sends SIGTERM to its child and
+// then to its group, systemd may send SIGHUP besides, a terminal that closes has the shell and the kernel send SIGHUP.
+const asOne = time.Second
+
 // stopper turns signals into an orderly stop: the first of the command ends ctx, the second has app.main return at
-// once, whatever the command is doing. SIGQUIT also writes down where all goroutines are.
+// once, whatever the command is doing. A SIGTERM counts only when it does not come with one before, SIGHUP only as the
+// first; a person's Ctrl-C always does. SIGQUIT also writes down where all goroutines are.
 type stopper struct {
 	ctx     context.Context
 	app     *app
@@ -52,6 +60,9 @@ func (a *app) listen(left error) *stopper {
 	stop := func() {}
 	if signals == nil {
 		c, all := make(chan os.Signal, 2), []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
+		if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+			all = append(all, syscall.SIGHUP)
+		}
 		signal.Notify(c, all...)
 		signals, stop = c, func() {
 			if a.stops.Load() > 0 { // it has stopped in order: one more at the very end does not change how it ended
@@ -78,8 +89,24 @@ func (a *app) listen(left error) *stopper {
 	return s
 }
 
+// surviveWriting has writes fail that the system would have this process die of: to a pipe whose reader is gone, as of
+// "| head", and beyond a limit of file sizes. Load and machines would be left behind. The signals are not ignored but
+// taken and dropped, for what is ignored is so in every program that is started.
+var surviveWriting = sync.OnceFunc(func() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGXFSZ)
+})
+
 func (s *stopper) heard(sig os.Signal, cancel context.CancelCauseFunc) {
-	n := s.app.stops.Add(1)
+	a := s.app
+	a.heard.Lock()
+	now := time.Now()
+	same := a.stops.Load() > 0 && (sig == syscall.SIGHUP || sig == syscall.SIGTERM && now.Sub(a.lastStop) < asOne)
+	a.lastStop = now
+	a.heard.Unlock()
+	if same {
+		return
+	}
+	n := a.stops.Add(1)
 	cancel(errInterrupted)
 	s.mu.Lock()
 	first, dir := s.first, s.dir
@@ -103,12 +130,8 @@ func (a *app) stacks(dir string) {
 		dir = "."
 	}
 	name, err := filepath.Abs(filepath.Join(dir, "stacks-"+a.now().UTC().Format("20060102-150405")+".txt"))
-	var f *os.File
 	if err == nil {
-		f, err = os.Create(name)
-	}
-	if err == nil {
-		err = errors.Join(pprof.Lookup("goroutine").WriteTo(f, 2), f.Close())
+		err = outfile.Replace(name, func(w io.Writer) error { return pprof.Lookup("goroutine").WriteTo(w, 2) })
 	}
 	if err != nil {
 		visible.Fprintf(a.err, "warning: stacks of all goroutines: %v\n", err)
@@ -127,6 +150,7 @@ func (a *app) interruptible() (context.Context, func()) {
 // stoppable is for commands that make machines.
 func (a *app) stoppable() *stopper {
 	const hint = `"plimsoll cleanup" ends and removes what remains, "plimsoll report latest" reads what was measured`
+	surviveWriting()
 	return a.listen(exit.Errorf(exit.Interrupted, hint, "run: left without teardown"))
 }
 

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/analysis/assert"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/report/terminal"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -29,7 +30,8 @@ func (a *app) printSummary(phase string, folder *result.Folder) error {
 }
 
 func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
-	for _, first := range []string{doc.Simulated, doc.Scaled} {
+	doc = doc.ForPeople()
+	for _, first := range []string{doc.Simulated, report.Where(doc.Manifest.Environment), doc.Scaled} {
 		if first != "" {
 			visible.Fprintf(w, "%s\n\n", first)
 		}
@@ -53,7 +55,7 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	visible.Fprintf(w, "run: %s   collection: %s   cleanup: %s   (%s)\n",
 		verdict(m.Measured), verdict(m.Collected), verdict(m.Cleaned), m.Status)
 	if m.Error != "" {
-		visible.Fprintf(w, "error: %s\n", m.Error)
+		visible.Fprintf(w, "error: %s\n", result.PlainNames(m.Error))
 	}
 	for _, p := range doc.Problems {
 		visible.Fprintf(w, "problem: %s\n", p)
@@ -62,7 +64,30 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 		_, err := visible.Fprintf(w, "%s\n", doc.Unfinished)
 		return err
 	}
-	_, err := visible.Fprintf(w, "report: %s\n", folder.ReportPath())
+	visible.Fprintf(w, "report: %s\n", folder.ReportPath())
+	return printAsserts(w, doc.Asserts)
+}
+
+// printAsserts lists the author's conditions, and says at the end whether all hold.
+func printAsserts(w io.Writer, all []report.Assertion) error {
+	failed, unsure := 0, ""
+	for _, a := range all {
+		visible.Fprintf(w, "%s %s\n", a.Mark(), a.Sentence)
+		switch {
+		case a.Failed:
+			failed++
+		case a.Verdict == assert.Inconclusive:
+			unsure = ", by less than an interval where it says so"
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil
+	case failed > 0:
+		_, err := visible.Fprintf(w, "FAIL: %d of %s not met\n", failed, unit.Plural(len(all), "assertion"))
+		return err
+	}
+	_, err := visible.Fprintf(w, "PASS: %s met%s\n", unit.Plural(len(all), "assertion"), unsure)
 	return err
 }
 
@@ -73,16 +98,26 @@ func printFigures(w io.Writer, doc *report.Document) error {
 		t.Head = append(t.Head, strings.ToUpper(h))
 	}
 	all := doc.Figures()
+	if len(all) == 0 {
+		return nil
+	}
+	last := len(all) // from here on the measures of the last workload, which say what all its operations came to
+	for last > 0 && all[last-1].Mean == all[last-1].Bandwidth && len(all)-last < topRows/2 {
+		last--
+	}
+	until := len(all)
+	if until > topRows {
+		until = topRows - (len(all) - last)
+	}
 	for i, f := range all {
-		if i > 0 && f.Errors == "" {
+		if i >= until && i < last {
+			continue
+		}
+		if i > 0 && f.Errors == "" && (i != last || until > last || all[until-1].Workload == f.Workload) {
 			f.Workload = ""
 		}
 		t.Add(f.Cells()...)
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	t.Keep(min(topRows, len(all)))
 	if err := t.Write(w); err != nil {
 		return err
 	}
@@ -159,5 +194,5 @@ func verdict(v result.Verdict) string {
 	if v.Reason == "" || v.State == "yes" {
 		return v.Word()
 	}
-	return fmt.Sprintf("%s (%s)", v.Word(), v.Reason)
+	return fmt.Sprintf("%s (%s)", v.Word(), result.PlainNames(v.Reason))
 }

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/table"
-	"plimsoll/internal/visible"
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/formats/table"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
 )
 
 // openTable reads a table from a file, or from standard input for "-".
@@ -16,7 +19,7 @@ func (a *app) openTable(phase, name string) (*table.Table, error) {
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	defer in.Close() //nolint:errcheck // read only
+	defer in.Close()
 	label := name
 	if name == "-" {
 		label = "standard input"
@@ -30,7 +33,31 @@ func (a *app) openTable(phase, name string) (*table.Table, error) {
 		return nil, exit.Errorf(exit.Failed, `a table is CSV with a header, columns separated by blanks, or JSON like [{"n":1,"x":100}]`, "%s: %s: %w", phase, label, err)
 	}
 	t.Source = label
+	for _, w := range a.where {
+		column, value, ok := strings.Cut(w, "=")
+		if !ok {
+			return nil, exit.Usagef("", "%s: --where %q: want COLUMN=VALUE", phase, w)
+		}
+		if err := t.Keep(strings.TrimSpace(column), strings.TrimSpace(value)); err != nil {
+			return nil, exit.Usagef("", "%s: %s: --where %s: %w", phase, label, w, err)
+		}
+	}
 	return t, nil
+}
+
+// registerWhere adds the flag that chooses rows of tables.
+func registerWhere(c *cobra.Command, where *[]string) {
+	c.Flags().StringArrayVar(where, "where", nil, "of a table take only the rows in which a column has this value, "+
+		"`COLUMN=VALUE`; repeatable")
+}
+
+// oneTest objects to a table whose rows are of several systems or tests, which have no curve over its concurrency.
+func (a *app) oneTest(phase string, t *table.Table, concurrency int) error {
+	if err := t.Apart(concurrency); err != nil {
+		return exit.Errorf(exit.Failed, "choose the rows of one: --where COLUMN=VALUE", "%s: %s: %w", phase, t.Source,
+			err)
+	}
+	return nil
 }
 
 // picked are the columns asked for by name or number, or else all that hold numbers. Warnings are said to the user.

@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/target"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -102,6 +106,9 @@ func (a *app) checkTarget(f targetFlags, nodes int) error {
 	if checkErr != nil && facts.Target == "" { // there is nothing to show
 		return exit.Errorf(exit.Refused, "", "target: %w", checkErr)
 	}
+	if f.name == "local" {
+		facts.Environment = append(facts.Environment, a.residents(ctx)...)
+	}
 	if a.json {
 		if err := a.printJSON(facts); err != nil {
 			return err
@@ -113,6 +120,22 @@ func (a *app) checkTarget(f targetFlags, nodes int) error {
 		return exit.Errorf(exit.Refused, "", "target: %w", checkErr)
 	}
 	return nil
+}
+
+// residents are the programs of this machine that loads need, and what is wrong with those that cannot be used.
+func (a *app) residents(ctx context.Context) (out []result.Fact) {
+	engines := a.drivers.ByName()
+	for _, name := range slices.Sorted(maps.Keys(engines)) {
+		if e, ok := engines[name].(workload.Resident); ok {
+			f := result.Fact{Group: "programs", Name: name}
+			tool, err := e.Here(ctx, nil)
+			if f.Value = strings.TrimSpace(tool.Version + " " + tool.Path); err != nil {
+				f.Missing = strings.TrimPrefix(err.Error(), name+": ")
+			}
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 func (a *app) printFacts(f target.Facts) error {

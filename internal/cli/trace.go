@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,11 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/trace"
-	"plimsoll/internal/trace/live"
-	"plimsoll/internal/trace/read"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/storage/trace"
+	"plimsoll/internal/storage/trace/live"
+	"plimsoll/internal/storage/trace/read"
 	"plimsoll/unit"
 )
 
@@ -143,7 +143,7 @@ func (a *app) traceFiles(ctx context.Context, given []string, f traceFlags, o tr
 			failed = append(failed, exit.Errorf(exit.Failed, "", "trace: %w", err))
 			continue
 		}
-		defer in.Close() //nolint:errcheck // read only
+		defer in.Close()
 		label := name
 		if name == "-" {
 			label = "standard input"
@@ -192,15 +192,21 @@ func (a *app) traceDevice(ctx context.Context, device live.Block, f traceFlags, 
 			err)
 	}
 	var from io.Reader = session
+	var saved *outfile.File
 	if f.save != "" {
-		kept, err := os.OpenFile(f.save, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		kept, err := outfile.Grow(f.save)
 		if err != nil {
 			return nil, errors.Join(exit.Errorf(exit.Failed, "", "trace: --save: %w", err), session.Close())
 		}
-		defer kept.Close() //nolint:errcheck // its writes are checked
 		from = io.TeeReader(session, kept)
+		saved = kept
 	}
 	r, err := a.analyseSession(from, device, o)
+	if saved != nil { // whatever came of reading it, the trace was made
+		if kept := saved.Commit(); kept != nil {
+			err = errors.Join(err, exit.Errorf(exit.Failed, "", "trace: --save: %w", kept))
+		}
+	}
 	if closed := session.Close(); closed != nil {
 		err = errors.Join(err, exit.Errorf(exit.Uncleaned, "as root: rmdir "+session.Dir(), "trace: %w", closed))
 	}
@@ -239,10 +245,9 @@ func (a *app) traced(r *trace.Result, f traceFlags, write func(io.Writer, *trace
 		if file.name == "" {
 			continue
 		}
-		if err := writeFile(file.name, file.write); err != nil {
-			return exit.Errorf(exit.Failed, "", "trace: %s: %w", file.what, err)
+		if err := a.print("trace: "+file.what, file.what, output{file: file.name}, file.write); err != nil {
+			return err
 		}
-		visible.Fprintf(a.notes(), "%s: %s\n", file.what, file.name)
 	}
 	return a.print("trace", "trace", f.output, func(w io.Writer) error {
 		if write == nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/visible/visibletest"
+	"plimsoll/internal/testkit/visibletest"
 )
 
 // TestHostileTrace: whatever a trace calls its processes and devices, and whatever stands where an event should, steers

@@ -4,7 +4,7 @@ import (
 	"io"
 
 	"plimsoll/internal/report"
-	"plimsoll/internal/trace"
+	"plimsoll/internal/storage/trace"
 	"plimsoll/unit"
 )
 

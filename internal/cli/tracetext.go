@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/trace"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/internal/storage/trace"
 	"plimsoll/unit"
 )
 

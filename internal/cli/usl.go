@@ -10,24 +10,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
-	"plimsoll/internal/compare"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/nearest"
+	"plimsoll/internal/formats/table"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/nearest"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
-	"plimsoll/internal/table"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/report/terminal"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
 
 // names of the columns that a throughput curve is read from.
 var (
-	concurrencyNames = []string{"n", "concurrency", "load", "clients", "users", "workers", "threads", "jobs", "vms",
-		"queue_depth", "iodepth", "depth"}
 	throughputNames = []string{"x", "throughput", "tps", "iops", "ops", "rate", "tpm", "nopm", "qps", "rps"}
 	weightNames     = []string{"w", "weight", "repeats"}
 )
@@ -36,7 +34,7 @@ func (a *app) uslCommand() *cobra.Command {
 	var columns, format, errors string
 	var at []float64
 	c := &cobra.Command{
-		Use:   "usl FILE|RUN|-",
+		Use:   "usl FILE...|RUN|-",
 		Short: "Fit the Universal Scalability Law to throughput at growing concurrency",
 		Long: `Usl fits X(N) = γN / (1 + α(N−1) + βN(N−1)) to measured points and prints the three coefficients with
 intervals, the peak or that there is none in range, whether simpler laws can be ruled out, efficiency and overhead of
@@ -45,33 +43,35 @@ every point, a point that strays from the others, and what stands against it all
 Whether errors are alike or grow with throughput is chosen from the data, and said; --errors alike fits as the R
 package usl does.
 
-FILE is CSV, columns separated by blanks, or JSON, with a column of concurrencies (` + strings.Join(concurrencyNames[:4], ", ") + `, ...),
+FILE is CSV, columns separated by blanks, or JSON, with a column of concurrencies (` + strings.Join(table.ConcurrencyNames[:4], ", ") + `, ...),
 one of throughputs (` + strings.Join(throughputNames[:4], ", ") + `, ...) and perhaps one of weights; or just two columns. "-" is
 standard input. From a RUN the stages of its load are taken: times in which the same workloads run. The
 runs of an EXPERIMENT are a point each, as in EXPERIMENT:block_size=4k. Of both, --columns names one metric,
 like read_iops, new_order_rate or NOPM; unless given it is the rate of all operations. Of imported files that say how
-many were at work (HammerDB's virtual users, vdbench's or elbencho's threads) each test is a point. Rows without a
+many were at work (pgbench's clients, HammerDB's virtual users, threads) each test is a point; several may be given. Rows without a
 number are left out, and said.`,
 		Example: `  plimsoll usl throughput.csv
   plimsoll usl throughput.csv --columns clients,tps --at 100 --at 200
   plimsoll usl latest --columns NOPM
+  plimsoll usl c1.txt c2.txt c4.txt c8.txt
   plimsoll usl latest -o svg > curve.svg`,
-		Args:              args(1, 1, "file or run"),
+		Args:              args(1, 100, "file or run"),
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.usl(given[0], columns, format, usl.Errors(errors), at)
+			return a.usl(given, columns, format, usl.Errors(errors), at)
 		},
 	}
 	c.Flags().StringVar(&columns, "columns", "", "the `columns` of concurrency, throughput and weight: names or "+
 		"numbers from 1, like n,x,w")
 	c.Flags().StringVarP(&format, "format", "o", "text", "`format`: json, svg, text")
+	registerWhere(c, &a.where)
 	c.Flags().
 		StringVar(&errors, "errors", "", "how `errors` grow with throughput: alike, root, proportional; else as the data have it")
 	c.Flags().Float64SliceVar(&at, "at", nil, "predict the throughput at this `concurrency`; repeatable")
 	return c
 }
 
-func (a *app) usl(given, columns, format string, errors usl.Errors, at []float64) error {
+func (a *app) usl(files []string, columns, format string, errors usl.Errors, at []float64) error {
 	if a.json {
 		format = "json"
 	}
@@ -80,6 +80,18 @@ func (a *app) usl(given, columns, format string, errors usl.Errors, at []float64
 	}
 	if !slices.Contains([]usl.Errors{"", usl.Alike, usl.Root, usl.Proportional}, errors) {
 		return exit.Usagef("there are: alike, root, proportional", "usl: --errors: no such %q", errors)
+	}
+	given := files[0]
+	if i := slices.IndexFunc(files, func(f string) bool { return !isOutput(f) }); len(files) > 1 && i >= 0 {
+		return exit.Usagef("several files are outputs of a tool, a test or more each; runs of an experiment are one name",
+			"usl: %q is one of %d files, and no output of a tool that is known here", files[i], len(files))
+	}
+	if len(files) > 1 {
+		dir, err := a.importedNow("usl", files...)
+		if err != nil {
+			return err
+		}
+		given = dir
 	}
 	points, source, err := a.throughputCurve(given, columns)
 	if err != nil {
@@ -139,6 +151,9 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 		return nil, "", exit.Usagef("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.Source,
 			err)
 	}
+	if err := a.oneTest("usl", s, n); err != nil {
+		return nil, "", err
+	}
 	ns, errN := s.Numbers(n, true)
 	xs, errX := s.Numbers(x, true)
 	ws := make([]float64, len(ns))
@@ -183,7 +198,7 @@ func curveColumns(s *table.Table, asked string) (n, x, w int, err error) {
 		}
 		return at[0], at[1], w, err
 	}
-	n, x, w = s.Column(concurrencyNames...), s.Column(throughputNames...), s.Column(weightNames...)
+	n, x, w = s.Concurrency(), s.Column(throughputNames...), s.Column(weightNames...)
 	switch {
 	case n >= 0 && x >= 0:
 		return n, x, w, nil
@@ -202,17 +217,22 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	_ = a.intact("usl", folder, true) // warns
 	a.mind("usl", folder.Manifest())
 	id := folder.Manifest().RunID
 	metric, err := throughputMetric(data, column)
 	if err != nil {
 		return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the run", "usl: run %s: %w", id, err)
 	}
-	if points := importedPoints(folder.Manifest(), data, metric); len(points) > 0 {
+	points, err := importedPoints(folder.Manifest(), data, metric)
+	if err != nil {
+		return nil, "", exit.Errorf(exit.Failed, "import the tests of one load, and give that", "usl: run %s: %w", id,
+			err)
+	}
+	if len(points) > 0 {
 		return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "imported test"), id), nil
 	}
 	stages := stage.Of(data, metric)
-	var points []usl.Point
 	for _, s := range stages {
 		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
 	}
@@ -225,9 +245,11 @@ func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
 }
 
 // importedPoints are the tests of imported files that say how many were at work at once: virtual users, threads. There
-// are none unless they say different numbers.
-func importedPoints(m result.Manifest, data *result.Data, metric string) (points []usl.Point) {
+// are none unless they say different numbers, and no curve of tests that were asked unlike things besides.
+func importedPoints(m result.Manifest, data *result.Data, metric string) (points []usl.Point, err error) {
 	levels := map[float64]bool{}
+	first := map[string]result.Fact{}
+	var unlike error
 	for _, f := range m.Imported {
 		i := slices.IndexFunc(data.Workloads, func(w result.Workload) bool {
 			return w.VM == f.VM && w.Name == f.Workload && w.Seconds() > 0
@@ -236,16 +258,33 @@ func importedPoints(m result.Manifest, data *result.Data, metric string) (points
 			continue
 		}
 		w := data.Workloads[i]
-		if x := throughputOf(w, metric, w.Seconds()); x > 0 {
-			points = append(points, usl.Point{Concurrency: f.Concurrency, Throughput: x})
-			levels[f.Concurrency] = true
+		x := throughputOf(w, metric, w.Seconds())
+		if x <= 0 {
+			continue
+		}
+		points = append(points, usl.Point{Concurrency: f.Concurrency, Throughput: x})
+		levels[f.Concurrency] = true
+		for _, fact := range m.Environment {
+			if fact.Group != f.Workload || slices.Contains(concurrencyFacts, fact.Name) {
+				continue
+			}
+			one, ok := first[fact.Name]
+			if !ok {
+				first[fact.Name] = fact
+			} else if one.Value != fact.Value && unlike == nil {
+				unlike = fmt.Errorf("its tests are no curve of one load: the %s of %s is %q, of %s %q", fact.Name, one.Group,
+					one.Value, fact.Group, fact.Value)
+			}
 		}
 	}
 	if len(levels) < 2 {
-		return nil
+		return nil, nil
 	}
-	return points
+	return points, unlike
 }
+
+// concurrencyFacts are those of imported tests that a curve is over, or that follow from it.
+var concurrencyFacts = []string{"concurrency", "iodepth", "numjobs", "threads", "outstanding"}
 
 // throughputMetric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are
 // counted, the first measure of which more is better.
@@ -398,6 +437,9 @@ func (d scalability) text(w io.Writer) error {
 	if m.Peak.Exists && m.Peak.ConcurrencyInterval.Valid() {
 		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval,
 			m.Peak.ThroughputInterval)
+	}
+	if words := m.Cap.Words(); words != "" {
+		visible.Fprintf(w, "%s\n", words)
 	}
 	visible.Fprintf(w, "errors taken as %s; residual standard error %s, %d degrees of freedom, R² %.4f\n\n",
 		m.Errors.Words(), residual(m), m.DegreesOfFreedom, m.RSquared)
@@ -552,110 +594,4 @@ func (d scalability) plot() report.Plot {
 	}
 	p.Series = []report.PlotSeries{fitted, measured}
 	return p
-}
-
-// The JSON form of a fit.
-type (
-	uslParameter struct {
-		Value    float64           `json:"value"`
-		StdError float64           `json:"std_error"`
-		AtBound  bool              `json:"at_bound"`
-		T        resample.Interval `json:"t_interval"`
-		Boot     resample.Interval `json:"bootstrap_interval"`
-	}
-	uslPeak struct {
-		Exists              bool              `json:"exists"`
-		InRange             bool              `json:"in_range"`
-		Sentence            string            `json:"sentence"`
-		Concurrency         *float64          `json:"concurrency,omitempty"`
-		Throughput          *float64          `json:"throughput,omitempty"`
-		ConcurrencyInterval resample.Interval `json:"concurrency_interval"`
-		ThroughputInterval  resample.Interval `json:"throughput_interval"`
-		NoPeakShare         float64           `json:"no_peak_share"`
-	}
-	uslLaw struct {
-		Law   usl.Law `json:"law"`
-		P     float64 `json:"p"` // chance that the universal law is so much closer if this one holds
-		Gamma float64 `json:"gamma"`
-		Alpha float64 `json:"alpha"`
-		Beta  float64 `json:"beta"`
-	}
-	uslPrediction struct {
-		Concurrency  float64           `json:"concurrency"`
-		Throughput   float64           `json:"throughput"`
-		Mean         resample.Interval `json:"curve_interval"`
-		Measurement  resample.Interval `json:"measurement_interval"`
-		Extrapolated bool              `json:"extrapolated"`
-	}
-	uslPoint struct {
-		Concurrency float64 `json:"concurrency"`
-		Throughput  float64 `json:"throughput"`
-		Weight      float64 `json:"weight,omitempty"`
-		Residual    float64 `json:"residual"`
-		Efficiency  float64 `json:"efficiency"`
-		Ideal       float64 `json:"overhead_ideal"` // shares of the time of one
-		Contention  float64 `json:"overhead_contention"`
-		Coherency   float64 `json:"overhead_coherency"`
-		Strays      bool    `json:"strays,omitempty"`
-	}
-	uslDocument struct {
-		Source           string          `json:"source"`
-		N                int             `json:"n"`
-		DegreesOfFreedom int             `json:"degrees_of_freedom"`
-		Gamma            uslParameter    `json:"gamma"`
-		Alpha            uslParameter    `json:"alpha"`
-		Beta             uslParameter    `json:"beta"`
-		Errors           usl.Errors      `json:"errors"`         // which error model the fit is weighted by
-		ErrorsAllowed    []usl.Errors    `json:"errors_allowed"` // that the data do not exclude
-		ResidualStdError float64         `json:"residual_std_error"`
-		RSquared         *float64        `json:"r_squared"`
-		Peak             uslPeak         `json:"peak"`
-		Laws             []uslLaw        `json:"laws"`
-		Predictions      []uslPrediction `json:"predictions,omitempty"`
-		Points           []uslPoint      `json:"points"`
-		Warnings         []string        `json:"warnings"`
-	}
-)
-
-func (d scalability) json() uslDocument {
-	m := d.Model
-	parameter := func(p usl.Parameter) uslParameter { return uslParameter(p) }
-	doc := uslDocument{
-		Source: d.Source, N: m.N, DegreesOfFreedom: m.DegreesOfFreedom, Gamma: parameter(m.GammaParameter),
-		Alpha: parameter(m.AlphaParameter),
-		Beta:  parameter(m.BetaParameter), Errors: m.Errors, ErrorsAllowed: m.ErrorsAllowed,
-		ResidualStdError: m.ResidualStdError, RSquared: number(m.RSquared), Warnings: append([]string{}, m.Warnings...),
-		Peak: uslPeak{
-			Exists:              m.Peak.Exists,
-			InRange:             m.Peak.InRange,
-			Sentence:            m.Peak.String(),
-			ConcurrencyInterval: m.Peak.ConcurrencyInterval,
-			ThroughputInterval:  m.Peak.ThroughputInterval,
-			NoPeakShare:         m.Peak.NoPeakShare,
-		},
-	}
-	if m.Peak.Exists {
-		doc.Peak.Concurrency, doc.Peak.Throughput = number(m.Peak.Concurrency), number(m.Peak.Throughput)
-	}
-	for _, l := range m.Alternatives {
-		doc.Laws = append(doc.Laws, uslLaw{l.Law, l.P, l.Gamma, l.Alpha, l.Beta})
-	}
-	for _, p := range d.Predictions {
-		doc.Predictions = append(doc.Predictions, uslPrediction(p))
-	}
-	for i, p := range d.Points {
-		o := m.OverheadAt(p.Concurrency)
-		doc.Points = append(doc.Points, uslPoint{Concurrency: p.Concurrency, Throughput: p.Throughput, Weight: p.Weight,
-			Residual: m.Residuals[i], Efficiency: m.Efficiency(p.Concurrency, p.Throughput), Ideal: o.Ideal,
-			Contention: o.Contention, Coherency: o.Coherency, Strays: m.Outlier != nil && m.Outlier.Index == i})
-	}
-	return doc
-}
-
-// number is a value for JSON, which knows no infinity: absent when it is not finite.
-func number(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
 }

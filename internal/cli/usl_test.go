@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"plimsoll/internal/needs"
+	"plimsoll/internal/testkit/needs"
 )
 
 // TestPublishedCurves reads published measurements through the command and demands the coefficients printed with them.

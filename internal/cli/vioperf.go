@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/device/guard"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/vioperf"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/internal/storage/device/guard"
+	vioperf "plimsoll/internal/workloads/vioperf/driver"
 	"plimsoll/unit"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/device"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/vioperf"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/storage/device"
+	"plimsoll/internal/testkit/needs"
+	vioperf "plimsoll/internal/workloads/vioperf/driver"
 )
 
 // A device is written over with its consent only; what is read back is right, and the next run may do it again.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/golden"
-	"plimsoll/internal/vioperf"
+	"plimsoll/internal/testkit/golden"
+	vioperf "plimsoll/internal/workloads/vioperf/driver"
 )
 
 // everyMember is a result in which no member is absent.

@@ -7,17 +7,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/hammerdb"
-	"plimsoll/internal/integrity"
-	"plimsoll/internal/pgbench"
-	"plimsoll/internal/pgload"
-	"plimsoll/internal/regular"
-	"plimsoll/internal/tprocc"
-	"plimsoll/internal/tprocc/dialects"
-	"plimsoll/internal/tproch"
-	"plimsoll/internal/vioperf"
-	"plimsoll/internal/worker"
+	"plimsoll/internal/contract/worker"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/regular"
+	hammerdb "plimsoll/internal/workloads/hammerdb/tool"
+	integrity "plimsoll/internal/workloads/integrity/driver"
+	"plimsoll/internal/workloads/pg/pgload"
+	pgbench "plimsoll/internal/workloads/pgbench/tool"
+	tprocc "plimsoll/internal/workloads/tprocc/driver"
+	"plimsoll/internal/workloads/tprocc/driver/dialects"
+	tproch "plimsoll/internal/workloads/tproch/driver"
+	vioperf "plimsoll/internal/workloads/vioperf/driver"
 )
 
 // workerCommands are what load generators run on a machine where they are this program. They are for no person.
@@ -49,7 +49,7 @@ func (a *app) workerCommands() (commands []*cobra.Command) {
 				if err != nil {
 					return err
 				}
-				defer job.Close() //nolint:errcheck // read only
+				defer job.Close()
 				if err := w.work(cmd.Context(), job, a.out); err != nil {
 					return exit.Errorf(exit.Failed, "", "%s: %w", w.word, err)
 				}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/resample"
-	"plimsoll/internal/compare"
 	"plimsoll/result"
 )
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches the locked third-party browser code and puts what the report embeds into assets/vendor/.
+# Renews the third-party browser code that the report embeds, in assets/vendor/, from npm by the lock file.
 set -eu
 cd "$(dirname "$0")"
 npm ci --no-progress

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"plimsoll/internal/analysis"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 

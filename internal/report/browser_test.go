@@ -16,10 +16,10 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"plimsoll/internal/browsertest"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/report/reporttest"
-	"plimsoll/internal/visible/visibletest"
+	"plimsoll/internal/testkit/browsertest"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/reporttest"
+	"plimsoll/internal/testkit/visibletest"
 )
 
 func openBrowser(t *testing.T) *browsertest.Browser {

@@ -37,6 +37,7 @@ func build(folder *result.Folder, soFar *result.Data) (*Document, error) {
 		problem(err)
 		in.Findings, err = folder.Findings()
 		problem(err)
+		in.Problems = append(folder.VerifySums(), in.Problems...)
 	}
 	var skipped []string
 	in.Events, skipped, err = folder.Events()
@@ -56,7 +57,8 @@ func New(in Input) *Document {
 		Version: FormatVersion, Title: m.Scenario.DisplayName, Summary: m.Scenario.Summary,
 		Description: sanitise(m.Scenario.Description),
 		Scaled:      scaled(m), Simulated: simulated(m), Unfinished: unfinished(m), Start: m.Created, End: m.Ended,
-		InShort: InShort(in.Findings), Findings: in.Findings, Plan: in.Plan, Journal: in.Events,
+		InShort: InShort(in.Findings), Asserts: assertions(in.Findings), Findings: in.Findings,
+		Plan: in.Plan, Journal: in.Events,
 		Problems: in.Problems,
 		Verdicts: []Verdict{
 			{"Run", m.Measured}, {"Collection", m.Collected}, {"Cleanup", m.Cleaned},
@@ -94,16 +96,34 @@ func New(in Input) *Document {
 		}
 		doc.Panels = append(doc.Panels, p)
 	}
+	merged := mergedOf(d.Workloads)
 	for _, w := range d.Workloads {
-		doc.add(w, d.Workloads)
+		doc.add(w, merged)
 	}
 	doc.InShort = doc.inShort()
 	return doc
 }
 
+// mergedKey is a workload, or what prefilled for it.
+type mergedKey struct {
+	name    string
+	prefill bool
+}
+
+// mergedOf are those workloads that have an entry for all of their VMs.
+func mergedOf(all []result.Workload) map[mergedKey]bool {
+	out := map[mergedKey]bool{}
+	for i := range all {
+		if w := &all[i]; w.VM == "" {
+			out[mergedKey{w.Name, w.Prefill}] = true
+		}
+	}
+	return out
+}
+
 // add takes a workload into the tables. Latency tables and comparisons show merged entries, and single VMs only
 // where there is no merged entry.
-func (doc *Document) add(w result.Workload, all []result.Workload) {
+func (doc *Document) add(w result.Workload, merged map[mergedKey]bool) {
 	judged := w.Judged()
 	length := judged.Seconds()
 	whole := totalsOf(judged, cmp.Or(w.Part(), "whole time"), judged.Start, length, judged.Ops, judged.Values)
@@ -111,12 +131,10 @@ func (doc *Document) add(w result.Workload, all []result.Workload) {
 		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Server: w.Server,
 		Phase: w.Phase, Prefill: w.Prefill, Start: w.Start, End: w.End,
 		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Lanes: cleanLanes(w.Lanes),
+		FailuresUnknown:     w.FailuresUnknown,
 		GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
 	})
-	merged := slices.ContainsFunc(all, func(o result.Workload) bool {
-		return o.Name == w.Name && o.VM == "" && o.Prefill == w.Prefill
-	})
-	if w.Prefill || w.VM != "" && merged {
+	if w.Prefill || w.VM != "" && merged[mergedKey{w.Name, w.Prefill}] {
 		return
 	}
 	name := w.Name

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll/internal/compare"
+	"plimsoll/internal/analysis/compare"
 )
 
 // mostSeries is how many series a comparison shows; its JSON form has all.

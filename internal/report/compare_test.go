@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll/internal/compare"
-	"plimsoll/internal/compare/comparetest"
-	"plimsoll/internal/golden"
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/testkit/comparetest"
+	"plimsoll/internal/testkit/golden"
 )
 
 func comparedSides() []compare.Side {
@@ -82,7 +82,8 @@ func madeExperiment(t *testing.T) *compare.Experiment {
 func TestExperimentDocuments(t *testing.T) {
 	x := madeExperiment(t)
 	for name, write := range map[string]func(io.Writer, *compare.Experiment) error{
-		"experiment.txt": ExperimentText, "experiment.md": ExperimentMarkdown, "experiment.html": ExperimentHTML,
+		"experiment.txt": ExperimentText, "experiment.csv": ExperimentCSV,
+		"experiment.md": ExperimentMarkdown, "experiment.html": ExperimentHTML,
 		"experiment.json": ExperimentJSON,
 	} {
 		var b bytes.Buffer

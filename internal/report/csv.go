@@ -18,9 +18,19 @@ import (
 // "workload NAME", series "MACHINE, WINDOW, MEASURE", time the start of the window; of sections "all, section, NAME,
 // MEASURE"). Gaps have no row.
 func CSV(w io.Writer, doc *Document) error {
-	doc = shown(doc)
+	doc = safelyShown(doc)
 	t := &table{w: bufio.NewWriter(w)}
 	t.row("panel", "series", "time", "value", "unit")
+	samples(doc, t.value)
+	if err := t.w.Flush(); err != nil {
+		return fmt.Errorf("report: csv: %w", err)
+	}
+	return nil
+}
+
+// samples hands on every value of a run's table.
+func samples(doc *Document, take func(panel, series string, at time.Time, v float64, unit string)) {
+	t := taker{take}
 	for _, p := range doc.Panels {
 		for _, s := range p.Series {
 			t.series(p.Title, s, p.Unit)
@@ -48,10 +58,11 @@ func CSV(w io.Writer, doc *Document) error {
 			t.totals("workload "+l.Workload, "all, section", s)
 		}
 	}
-	if err := t.w.Flush(); err != nil {
-		return fmt.Errorf("report: csv: %w", err)
-	}
-	return nil
+}
+
+// taker takes values.
+type taker struct {
+	value func(panel, series string, at time.Time, v float64, unit string)
 }
 
 // table writes rows; the buffered writer keeps its first error.
@@ -71,7 +82,7 @@ func (t *table) value(panel, series string, at time.Time, v float64, unit string
 	t.row(panel, series, at.UTC().Format(time.RFC3339Nano), strconv.FormatFloat(v, 'g', -1, 64), unit)
 }
 
-func (t *table) series(panel string, s result.Series, unit string) {
+func (t taker) series(panel string, s result.Series, unit string) {
 	for i, v := range s.Values {
 		if v != nil {
 			t.value(panel, s.Name, s.Start.Add(time.Duration(float64(i)*s.Step*float64(time.Second))), *v, unit)
@@ -79,7 +90,7 @@ func (t *table) series(panel string, s result.Series, unit string) {
 	}
 }
 
-func (t *table) totals(panel, machine string, w WindowTotals) {
+func (t taker) totals(panel, machine string, w WindowTotals) {
 	for _, m := range w.Measures {
 		t.value(panel, machine+", "+w.Name+", "+m.Name, w.Start, m.Value, m.Unit)
 	}

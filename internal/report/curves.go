@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll/internal/compare"
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/unit"
 )
 

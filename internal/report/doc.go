@@ -48,7 +48,8 @@ type Document struct {
 	Start       time.Time         `json:"start"`
 	End         time.Time         `json:"end"`
 	Verdicts    []Verdict         `json:"verdicts"`
-	InShort     []Short           `json:"in_short"` // the summary: three to five sentences out of the findings
+	Asserts     []Assertion       `json:"asserts,omitempty"` // the conditions of the run's author
+	InShort     []Short           `json:"in_short"`          // the summary: three to five sentences out of the findings
 	Findings    []result.Finding  `json:"findings"`
 	Comparisons []Comparison      `json:"comparisons,omitempty"`
 	Latencies   []Latency         `json:"latencies"`
@@ -164,6 +165,7 @@ type WorkloadSummary struct {
 	Ended               string        `json:"ended"`
 	Message             string        `json:"message,omitempty"`
 	Errors              uint64        `json:"errors"`
+	FailuresUnknown     bool          `json:"failures_unknown,omitempty"`
 	Lanes               []result.Lane `json:"lanes,omitempty"`
 	GeneratorCPUSeconds float64       `json:"generator_cpu_seconds"`
 	Notes               []string      `json:"notes,omitempty"`

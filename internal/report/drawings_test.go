@@ -2,12 +2,13 @@ package report
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"plimsoll/internal/visible/visibletest"
+	"plimsoll/internal/testkit/visibletest"
 	"plimsoll/result"
 )
 
@@ -75,7 +76,7 @@ func TestHostileDrawings(t *testing.T) {
 		}
 		for x := xml.NewDecoder(strings.NewReader(string(d.SVG))); ; {
 			tok, err := x.Token()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return elements
 			}
 			if err != nil {

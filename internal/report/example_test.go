@@ -8,7 +8,7 @@ import (
 
 	"plimsoll/internal/analysis"
 	"plimsoll/internal/report"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 )
 
 func Example() {

@@ -1,16 +1,19 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
 	"io/fs"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
 
-	"plimsoll/internal/compare"
+	"plimsoll/internal/analysis/compare"
+	loadmark "plimsoll/internal/analysis/mark"
 	"plimsoll/unit"
 )
 
@@ -174,7 +177,10 @@ func withoutZeros(x *compare.Experiment) *compare.Experiment {
 }
 
 func cellInterval(v compare.CellValue) string {
-	if !v.Interval.Valid() {
+	switch {
+	case v.Interval.Reason == compare.TooFew:
+		return "too few repeats"
+	case !v.Interval.Valid():
 		return none
 	}
 	return quantity(v.Interval.Low, v.Unit) + " to " + quantity(v.Interval.High, v.Unit)
@@ -223,6 +229,10 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 			return fmt.Errorf("report: experiment: asset %q: %w", name, err)
 		}
 		v.Style += template.CSS(b)
+	}
+	if x.Mark != nil && len(x.Mark.Probes) > 1 {
+		p := markPlot(x.Mark)
+		v.Charts = append(v.Charts, experimentChart{Title: p.Title, SVG: p.svg()})
 	}
 	for _, c := range x.Charts {
 		v.Charts = append(v.Charts, experimentChart{Title: c.Title, SVG: chartPlot(c).svg()})
@@ -286,6 +296,38 @@ func comparePage(w io.Writer, name string, v any) error {
 
 // openFrom is how far an interval may reach above the highest point of a chart before it is drawn as open.
 const openFrom = 1.6
+
+// mostOfLimit is the highest share of its limit that a plot of a search shows.
+const mostOfLimit = 3
+
+// markPlot draws the probes of a search: the limited value over its limit by offered rate, and the mark with its
+// interval.
+func markPlot(a *loadmark.Answer) Plot {
+	held, broke := PlotSeries{Name: "held", Marks: true}, PlotSeries{Name: "broke", Marks: true}
+	limit := PlotSeries{Name: "limit", Line: true}
+	least, most := math.Inf(1), 0.0
+	for _, p := range a.Probes {
+		least, most = min(least, p.Offered), max(most, p.Offered)
+		at := PlotPoint{X: p.Offered, Y: mostOfLimit}
+		if p.Margin > 1./mostOfLimit {
+			at.Y = 1 / p.Margin
+		}
+		if p.Held {
+			held.Points = append(held.Points, at)
+		} else {
+			broke.Points = append(broke.Points, at)
+		}
+	}
+	limit.Points = []PlotPoint{{X: least, Y: 1}, {X: most, Y: 1}}
+	out := Plot{Title: fmt.Sprintf("Limited value by offered rate (at most %d times the limit is drawn)", mostOfLimit),
+		XLabel: "offered, " + cmp.Or(a.Unit, "IOPS"), YLabel: "times the limit",
+		Series: []PlotSeries{held, broke, limit}}
+	if a.Verdict == loadmark.Found {
+		out.Series = append(out.Series, PlotSeries{Name: "mark", Line: true, Points: []PlotPoint{
+			{X: *a.Low, Y: 0}, {X: *a.Low, Y: 1}, {X: *a.High, Y: 1}, {X: *a.High, Y: 0}}})
+	}
+	return out
+}
 
 func chartPlot(c compare.Chart) Plot {
 	p := Plot{Title: c.Title, XLabel: c.XLabel, YLabel: c.Title, Unit: c.Unit, Names: c.Names}

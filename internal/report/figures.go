@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	findings "plimsoll/internal/analysis/view"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -40,6 +41,9 @@ func (doc *Document) Figures() []Figure {
 			continue
 		}
 		errors := plain(float64(doc.failed(l.Workload)))
+		if errors == "0" && doc.failuresUnknown(l.Workload) {
+			errors = none
+		}
 		add := func(f Figure) {
 			f.Workload, f.Errors = l.Workload, errors
 			errors = ""
@@ -116,41 +120,49 @@ func (doc *Document) FigureZeros() string {
 	return strings.Join(lists, " ")
 }
 
-// Headline is the first of a run's figures, the one that lists of runs show.
-type Headline struct {
-	Workload  string  `json:"workload"`
-	Operation string  `json:"operation"` // or the measure
-	Value     float64 `json:"value"`
-	Unit      string  `json:"unit"`
+// SayHeadline is the headline as a table shows it, the figure first, which is never cut.
+func SayHeadline(h result.Headline) string {
+	return fmt.Sprintf("%s (%s)", quantity(h.Value, h.Unit), strings.TrimSpace(h.Workload+" "+h.Operation))
 }
 
-// String is the headline as a table shows it.
-func (h Headline) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s", h.Workload, h.Operation, quantity(h.Value, h.Unit)))
-}
-
-// HeadlineOf is the first of the figures of some workloads; ok is false when they have none.
-func HeadlineOf(workloads []result.Workload) (h Headline, ok bool) {
-	doc := &Document{}
+// HeadlineOf is the first of the figures of some workloads; nil when they have none.
+func HeadlineOf(workloads []result.Workload) *result.Headline {
+	doc, merged := &Document{}, mergedOf(workloads)
 	for _, w := range workloads {
-		doc.add(w, workloads)
+		doc.add(w, merged)
 	}
 	for _, l := range doc.Latencies {
 		for _, w := range l.Windows[:min(1, len(l.Windows))] {
 			for _, r := range w.Rows {
-				return Headline{l.Workload, r.Op, r.OpsPerSecond, r.Unit}, true
+				return &result.Headline{Workload: l.Workload, Operation: r.Op, Value: r.OpsPerSecond, Unit: r.Unit}
 			}
 			for _, m := range w.Measures {
-				return Headline{l.Workload, m.Name, m.Value, m.Unit}, true
+				return &result.Headline{Workload: l.Workload, Operation: m.Name, Value: m.Value, Unit: m.Unit}
 			}
 		}
 	}
-	return h, false
+	return nil
 }
 
 // FigureTimes says what the times of the figures are: service or response times, and of which workloads when not of
-// all.
+// all; and which of them hold a warm-up.
 func (doc *Document) FigureTimes() string {
+	var warm []string
+	for _, f := range doc.Findings {
+		for _, e := range f.Evidence {
+			if f.Check == "steady-state" && e.Name == findings.WarmUp {
+				warm = append(warm, fmt.Sprintf("%s (%s)", f.Subject, findings.SayDuration(e.Value)))
+			}
+		}
+	}
+	said := doc.times()
+	if said != "" && warm != nil {
+		said += " Figures hold the warm-up of " + findings.Listed(warm) + "."
+	}
+	return said
+}
+
+func (doc *Document) times() string {
 	of := map[string][]string{}
 	var kinds []string
 	for _, l := range doc.Latencies {
@@ -261,6 +273,13 @@ func (doc *Document) failed(name string) uint64 {
 	return max(whole, parts)
 }
 
+// failuresUnknown reports whether what a workload left, as a latency table names it, does not tell failures.
+func (doc *Document) failuresUnknown(name string) bool {
+	return slices.ContainsFunc(doc.Workloads, func(s WorkloadSummary) bool {
+		return !s.Prefill && s.FailuresUnknown && (s.Name == name || s.VM != "" && s.Name+" on "+s.VM == name)
+	})
+}
+
 // leastShort is how many sentences a summary has at least when anything was measured.
 const leastShort = 2
 
@@ -276,15 +295,23 @@ func (doc *Document) inShort() []Short {
 	}
 	var told []Latency
 	var errors uint64
+	unknown := false
 	for _, l := range doc.Latencies {
+		unknown = unknown || doc.failuresUnknown(l.Workload)
 		if len(l.Windows) > 0 && len(l.Windows[0].Rows)+len(l.Windows[0].Measures) > 0 {
 			told = append(told, l)
 			errors += doc.failed(l.Workload)
 		}
 	}
 	failed := "no operation failed"
+	if unknown {
+		failed = "whether operations failed is not known"
+	}
 	if errors > 0 {
 		failed = plain(float64(errors)) + " operations failed and are in no rate and no percentile"
+		if errors == 1 {
+			failed = "1 operation failed and is in no rate and no percentile"
+		}
 	}
 	say := func(subject, format string, args ...any) {
 		out = append(
@@ -298,7 +325,7 @@ func (doc *Document) inShort() []Short {
 		)
 	}
 	const each = 2 // workloads that have a sentence of their own
-	if !slices.ContainsFunc(told, Latency.operations) {
+	if errors == 0 && !slices.ContainsFunc(told, Latency.operations) {
 		failed = "no operations were counted, and so no failures"
 	}
 	switch n := len(told); {
@@ -315,16 +342,42 @@ func (doc *Document) inShort() []Short {
 	case len(out) > 0:
 		var did []string
 		for _, l := range told {
-			did = append(did, l.Workload+": "+didOf(l))
+			did = append(did, l.Workload+": "+didOf(l)+doc.heldTo(l))
 		}
 		say("", "%s; %s.", strings.Join(did, "; "), failed)
 	default:
 		for _, l := range told {
-			say(l.Workload, "%s: %s.", l.Workload, didOf(l))
+			say(l.Workload, "%s: %s.", l.Workload, didOf(l)+doc.heldTo(l))
 		}
 		say("", "%s.", capital(failed))
 	}
 	return out
+}
+
+// heldTo says of a workload that kept the rate it was given that this, and not what it loads, is what its figures are
+// of; "" of others.
+func (doc *Document) heldTo(l Latency) string {
+	name := l.Workload
+	met := slices.ContainsFunc(doc.Findings, func(f result.Finding) bool {
+		return f.Check == "offered-rate" && f.Subject == name && f.Severity == result.Fine
+	})
+	rate := 0.0
+	for _, s := range doc.Workloads {
+		if s.Name != name || s.Prefill || s.VM == "" {
+			continue
+		}
+		for _, lane := range s.Lanes {
+			if !(lane.Rate > 0) {
+				return ""
+			}
+			rate += lane.Rate
+		}
+	}
+	if !met || rate == 0 || len(l.Windows[0].Rows) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", held to the %s its job asks for: what could be had without that limit is not known",
+		quantity(rate, l.Windows[0].Rows[0].Unit))
 }
 
 // didOf says in words what a workload is run for, where it declares that: the measures that are to be high; else its

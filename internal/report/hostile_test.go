@@ -17,10 +17,10 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"golang.org/x/net/html"
 
-	"plimsoll/internal/compare"
-	"plimsoll/internal/report/reporttest"
-	"plimsoll/internal/visible"
-	"plimsoll/internal/visible/visibletest"
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/testkit/reporttest"
+	"plimsoll/internal/testkit/visibletest"
 )
 
 // harmless is a text that is nothing but text in every format.
@@ -81,6 +81,7 @@ func (o documents) filled(t *testing.T, text string) map[string]string {
 	keep("compare.md", func(w io.Writer) error { return CompareMarkdown(w, d) })
 	keep("compare.txt", func(w io.Writer) error { return CompareText(w, d) })
 	keep("experiment.html", func(w io.Writer) error { return ExperimentHTML(w, x) })
+	keep("experiment.csv", func(w io.Writer) error { return ExperimentCSV(w, x) })
 	keep("experiment.md", func(w io.Writer) error { return ExperimentMarkdown(w, x) })
 	keep("experiment.txt", func(w io.Writer) error { return ExperimentText(w, x) })
 	keep("page.html", func(w io.Writer) error {
@@ -144,7 +145,7 @@ func shape(t *testing.T, name, document string) []string {
 		var out []string
 		for d := xml.NewDecoder(strings.NewReader(document)); ; {
 			tok, err := d.Token()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return out
 			}
 			if err != nil {

@@ -7,7 +7,9 @@ import (
 	"io"
 	"strings"
 
-	"plimsoll/internal/compare"
+	"plimsoll/internal/analysis/assert"
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/result"
 )
 
 // The JUnit form of test results, as continuous integration reads it: a suite with a case per measure.
@@ -40,7 +42,7 @@ type (
 // reason, and is skipped when it is inconclusive otherwise. The sentence and the notes stand in the suite's output.
 func CompareJUnit(w io.Writer, d *compare.Document, fails func(compare.Measure) string) error {
 	d = shown(d)
-	s := junitSuite{Name: cmp.Or(d.Title, "plimsoll comparison"), Tests: len(d.Measures),
+	s := junitSuite{Name: cmp.Or(d.Title, "plimsoll comparison"),
 		Out: strings.Join(append([]string{d.Sentence}, d.Notes...), "\n")}
 	several := sideNumbers(d)
 	for _, m := range d.Measures {
@@ -53,18 +55,93 @@ func CompareJUnit(w io.Writer, d *compare.Document, fails func(compare.Measure) 
 		switch why := fails(m); {
 		case why != "":
 			c.Failure = &junitMessage{text}
-			s.Failures++
 		case m.Verdict == compare.Inconclusive:
 			c.Skipped = &junitMessage{text}
-			s.Skipped++
 		default:
 			c.Out = text
 		}
 		for _, warning := range m.Warnings {
 			c.Out = strings.TrimSpace(c.Out + "\n" + warning)
 		}
-		s.Cases = append(s.Cases, c)
+		s.add(c)
 	}
+	return writeJUnit(w, s)
+}
+
+// Assertion is a condition of the run's author and what came of it.
+type Assertion struct {
+	Name     string   `json:"name"`
+	Verdict  string   `json:"verdict"` // met, not met or inconclusive
+	Failed   bool     `json:"failed"`  // whether the run fails by it
+	Value    *float64 `json:"value"`
+	Unit     string   `json:"unit,omitempty"`
+	Limit    *float64 `json:"limit,omitempty"`
+	Low      *float64 `json:"low,omitempty"` // the 95 % interval of the value
+	High     *float64 `json:"high,omitempty"`
+	Sentence string   `json:"sentence"`
+}
+
+// Mark is what stands before it in a list.
+func (a Assertion) Mark() string {
+	switch {
+	case a.Failed:
+		return "✗"
+	case a.Verdict == assert.Inconclusive:
+		return "?"
+	}
+	return "✓"
+}
+
+// assertions are those among the findings of a run.
+func assertions(all []result.Finding) (out []Assertion) {
+	for _, f := range all {
+		if f.Check == assert.Check {
+			out = append(out, Assertion{Name: f.Subject, Verdict: assert.Verdict(f), Failed: assert.Failed(f),
+				Value: f.Value, Unit: f.Unit, Limit: f.Limit, Low: f.Low, High: f.High, Sentence: f.Sentence})
+		}
+	}
+	return out
+}
+
+// RunJUnit writes the conditions of a run as test results: one that fails the run is a failure, one that holds by less
+// than its interval is skipped. A run that did not succeed for another reason is a case of its own that failed.
+func RunJUnit(w io.Writer, doc *Document) error {
+	doc = shown(doc)
+	s := junitSuite{Name: doc.Title, Out: doc.Manifest.RunID}
+	failed := false
+	for _, a := range doc.Asserts {
+		c := junitCase{Class: "assert", Name: a.Name}
+		switch {
+		case a.Failed:
+			c.Failure = &junitMessage{a.Sentence}
+			failed = true
+		case a.Verdict == assert.Inconclusive:
+			c.Skipped = &junitMessage{a.Sentence}
+		default:
+			c.Out = a.Sentence
+		}
+		s.add(c)
+	}
+	run := junitCase{Class: "run", Name: "the run came to its end", Out: doc.Manifest.RunID}
+	if m := doc.Manifest; m.Status != result.StatusSucceeded && !failed {
+		run.Failure = &junitMessage{fmt.Sprintf("%s: %s", m.Status, m.Error)}
+	}
+	s.add(run)
+	return writeJUnit(w, s)
+}
+
+func (s *junitSuite) add(c junitCase) {
+	s.Cases = append(s.Cases, c)
+	s.Tests++
+	if c.Failure != nil {
+		s.Failures++
+	}
+	if c.Skipped != nil {
+		s.Skipped++
+	}
+}
+
+func writeJUnit(w io.Writer, s junitSuite) error {
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
-	"plimsoll/internal/terminal"
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -149,7 +149,7 @@ func plainText(s string) string {
 }
 
 func (m *markdown) head(doc *Document) {
-	for _, first := range []string{doc.Redacted, doc.Simulated, doc.Scaled} {
+	for _, first := range []string{doc.Redacted, doc.Simulated, Where(doc.Manifest.Environment), doc.Scaled} {
 		if first != "" {
 			m.line("**%s**\n", first)
 		}
@@ -200,6 +200,12 @@ func (m *markdown) short(doc *Document) {
 	m.line("\n## In short\n")
 	for _, s := range doc.InShort {
 		m.line("- %s", s.Sentence)
+	}
+	if len(doc.Asserts) > 0 {
+		m.line("\n## Conditions\n")
+	}
+	for _, a := range doc.Asserts {
+		m.line("- %s %s", a.Mark(), a.Sentence)
 	}
 	if len(doc.Findings) == 0 {
 		m.line("\nThis run has not been analysed: there are no findings.")
@@ -385,7 +391,7 @@ func (m *markdown) latencies(doc *Document) {
 func (m *markdown) provenance(doc *Document) {
 	m.line("\n## Environment")
 	m.header("Group", "Fact", "Value")
-	for _, f := range environment(&doc.Manifest) {
+	for _, f := range environment(doc) {
 		value := f.Value
 		if f.Missing != "" {
 			value = "not known: " + f.Missing

@@ -11,9 +11,9 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"plimsoll/internal/browsertest"
-	"plimsoll/internal/compare"
-	"plimsoll/internal/compare/comparetest"
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/testkit/browsertest"
+	"plimsoll/internal/testkit/comparetest"
 )
 
 // wide is an experiment with long names and many levels.

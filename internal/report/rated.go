@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"plimsoll/internal/compare"
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/unit"
 )
 

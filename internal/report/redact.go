@@ -14,7 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"plimsoll/internal/lazyregexp"
+	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/result"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
-	"plimsoll/internal/report/reporttest"
-	"plimsoll/internal/visible/visibletest"
+	"plimsoll/internal/testkit/reporttest"
+	"plimsoll/internal/testkit/visibletest"
 	"plimsoll/result"
 )
 

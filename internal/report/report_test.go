@@ -15,8 +15,8 @@ import (
 
 	"plimsoll/hist"
 	"plimsoll/internal/analysis"
-	"plimsoll/internal/golden"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/golden"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/visible"
 )
 
 // Elements of an author's description that survive. Images, forms and frames are dropped with their attributes;

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"plimsoll/result"
 )
@@ -28,7 +29,7 @@ func InShort(all []result.Finding) []Short {
 	taken := map[string]bool{}
 	take := func(f result.Finding) {
 		taken[f.Check] = true
-		out = append(out, Short{f.Severity, f.Check, f.Subject, firstSentence(f.Sentence)})
+		out = append(out, Short{f.Severity, f.Check, f.Subject, firstSentence(f)})
 	}
 	failed := 0
 	for _, f := range all { // what the author said must hold comes first of all
@@ -201,19 +202,85 @@ func severityRank(s result.Severity) int {
 	return slices.Index([]result.Severity{result.Blocker, result.Caution, result.Notice, result.Fine}, s)
 }
 
-// firstSentence is the text up to the first full stop that a new sentence follows.
-func firstSentence(s string) string {
+// firstSentence is the sentence of a finding up to the first full stop that a new sentence follows. Stops within the
+// names that it tells of, such as "Avg. Disk sec/Read", end none.
+func firstSentence(f result.Finding) string {
+	s := f.Sentence
+	names := []string{f.Subject, f.Metric}
+	for _, e := range f.Evidence {
+		names = append(names, e.Name)
+	}
+	within := func(at int) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			for in := range len(name) - 1 {
+				if name[in:in+2] == ". " && at >= in && strings.HasPrefix(s[at-in:], name) {
+					return true
+				}
+			}
+			return false
+		})
+	}
 	for i := 0; ; {
 		at := strings.Index(s[i:], ". ")
 		if at < 0 {
 			return s
 		}
-		i += at + 2
-		for _, r := range s[i:] {
-			if unicode.IsUpper(r) {
-				return s[:i-1]
-			}
-			break
+		stop := i + at
+		i = stop + 2
+		if r, _ := utf8.DecodeRuneInString(s[i:]); unicode.IsUpper(r) && !within(stop) {
+			return s[:stop+1]
 		}
 	}
 }
+
+// Where says where the load of a run went, by what is known of the place: folders with their file system, device and
+// model, or devices. It is empty of places that tell none of this.
+func Where(environment []result.Fact) string {
+	type place map[string]string
+	places := map[string]place{}
+	var groups, unused []string
+	for _, f := range environment {
+		switch {
+		case f.Group == "load":
+			unused = append(unused, f.Name+" is "+f.Value)
+		case f.Group == "storage" || strings.HasPrefix(f.Group, "storage "):
+			if places[f.Group] == nil {
+				places[f.Group] = place{}
+				groups = append(groups, f.Group)
+			}
+			places[f.Group][f.Name] = f.Value
+		}
+	}
+	var parts []string
+	for _, g := range groups {
+		p := places[g]
+		var what []string
+		add := func(before, name string) {
+			if p[name] != "" {
+				what = append(what, before+p[name])
+			}
+		}
+		at := p["raw device"]
+		if at != "" {
+			add("", "identity")
+			add("", "size")
+		} else if at = p["folder"]; at != "" {
+			add("", "file system")
+			add("device ", "device")
+			add("", "device model")
+		}
+		if at != "" {
+			parts = append(parts, at+" ("+strings.Join(what, ", ")+")")
+		}
+	}
+	if len(parts) > 0 {
+		parts = []string{"Load on " + strings.Join(parts, " and ") + "."}
+	}
+	if len(unused) > 0 {
+		parts = append(parts, strings.Join(unused, "; ")+".")
+	}
+	return strings.Join(parts, " ")
+}
+
+// Where says where the load went.
+func (doc *Document) Where() string { return Where(doc.Manifest.Environment) }

@@ -4,7 +4,8 @@ import (
 	"html/template"
 	"reflect"
 
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/result"
 )
 
 // longestText is how many characters of a name, a sentence or a query a document for people shows. It keeps a page
@@ -14,16 +15,31 @@ const longestText = 2000
 // Policy is what a page may do: nothing but show itself. Escaping is the first wall, this is the second.
 const Policy = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src 'unsafe-inline'"
 
-// shown is a copy of v with every text on one line, visible and bounded. All renderers for people begin with it, so
+// ForPeople is the document as people read it.
+func (doc *Document) ForPeople() *Document { return shown(doc) }
+
+// shown is a copy of v with every text on one line, visible and bounded, and machines by their plain
+// names. All renderers for people begin with it, so
 // that no text of an author or a tool can come around it. What holds no text is shared with v; HTML that was sanitised
 // and JSON that was not decoded yet stay as they are.
 func shown[T any](v T) T {
-	return showValue(reflect.ValueOf(&v).Elem()).Interface().(T)
+	return showing(func(text string) string { return safe(result.PlainNames(text)) }).value(reflect.ValueOf(&v).Elem()).
+		Interface().(T)
 }
+
+// safelyShown is a copy of v like that of shown in which machines keep their names, for programs.
+func safelyShown[T any](v T) T {
+	return showing(safe).value(reflect.ValueOf(&v).Elem()).Interface().(T)
+}
+
+func safe(text string) string { return visible.Line(visible.Cut(text, longestText)) }
+
+// showing is what is done to every text.
+type showing func(string) string
 
 var madeHere = reflect.TypeFor[template.HTML]()
 
-func showValue(v reflect.Value) reflect.Value {
+func (s showing) value(v reflect.Value) reflect.Value {
 	t := v.Type()
 	if !holdsText(t, nil) || v.IsZero() {
 		return v
@@ -31,33 +47,33 @@ func showValue(v reflect.Value) reflect.Value {
 	out := reflect.New(t).Elem()
 	switch t.Kind() {
 	case reflect.String:
-		out.SetString(visible.Line(visible.Cut(v.String(), longestText)))
+		out.SetString(s(v.String()))
 	case reflect.Struct:
 		out.Set(v)
 		for i := range t.NumField() {
 			if t.Field(i).IsExported() {
-				out.Field(i).Set(showValue(v.Field(i)))
+				out.Field(i).Set(s.value(v.Field(i)))
 			}
 		}
 	case reflect.Slice:
 		out.Set(reflect.MakeSlice(t, v.Len(), v.Len()))
 		for i := range v.Len() {
-			out.Index(i).Set(showValue(v.Index(i)))
+			out.Index(i).Set(s.value(v.Index(i)))
 		}
 	case reflect.Array:
 		for i := range v.Len() {
-			out.Index(i).Set(showValue(v.Index(i)))
+			out.Index(i).Set(s.value(v.Index(i)))
 		}
 	case reflect.Map:
 		out.Set(reflect.MakeMapWithSize(t, v.Len()))
 		for _, k := range v.MapKeys() {
-			out.SetMapIndex(showValue(k), showValue(v.MapIndex(k)))
+			out.SetMapIndex(s.value(k), s.value(v.MapIndex(k)))
 		}
 	case reflect.Pointer:
 		out.Set(reflect.New(t.Elem()))
-		out.Elem().Set(showValue(v.Elem()))
+		out.Elem().Set(s.value(v.Elem()))
 	case reflect.Interface:
-		out.Set(showValue(v.Elem()))
+		out.Set(s.value(v.Elem()))
 	default:
 		return v
 	}

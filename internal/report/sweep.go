@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll/internal/compare"
+	"plimsoll/internal/analysis/compare"
 )
 
 // mostSweeps bounds the curves that a summary tells of; the page and JSON have all.

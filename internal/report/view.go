@@ -13,7 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"plimsoll/internal/visible"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/result"
 )
 
@@ -464,21 +464,42 @@ func capital(s string) string {
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// environment is what was recorded of the place, and whose the counters are.
-func environment(m *result.Manifest) []result.Fact {
+// environment is what was recorded of the loads and their servers first, then of the place, and whose the counters are.
+func environment(doc *Document) []result.Fact {
+	m := &doc.Manifest
+	var loads, servers, rest []result.Fact
+	versioned := false
+	for _, f := range m.Environment {
+		switch {
+		case strings.HasPrefix(f.Group, result.LoadGroup):
+			loads = append(loads, f)
+		case strings.HasPrefix(f.Group, result.ServerGroup):
+			versioned = versioned || f.Name == "version"
+			servers = append(servers, f)
+		default:
+			rest = append(rest, f)
+		}
+	}
+	for _, w := range doc.Workloads {
+		if w.Server != "" && !versioned {
+			versioned = true
+			servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version", Value: w.Server}}, servers...)
+		}
+	}
+	facts := slices.Concat(loads, servers, rest)
 	whose := map[string]string{result.CountersDerived: "what the load generators report of themselves",
 		result.CountersExported: "the VMs' own, from their exporters",
 		result.CountersMixed: "of some VMs their own, from their exporters; of the others what the load " +
 			"generators report of themselves"}
 	words, known := whose[m.DiskCounters]
 	if !known {
-		return m.Environment
+		return facts
 	}
-	return append(slices.Clip(m.Environment), result.Fact{Group: "metrics", Name: "disk counters of VMs", Value: words})
+	return append(facts, result.Fact{Group: "metrics", Name: "disk counters of VMs", Value: words})
 }
 
 func (v *view) environment() {
-	for _, f := range environment(&v.Manifest) {
+	for _, f := range environment(v.Document) {
 		i := slices.IndexFunc(v.Environment, func(g factGroup) bool { return g.Name == f.Group })
 		if i < 0 {
 			i = len(v.Environment)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/compare"
+	"plimsoll/internal/analysis/compare"
 )
 
 // Measures that were 0 in every run of an experiment share a note; one that was not in a single run stays everywhere,

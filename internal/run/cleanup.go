@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"plimsoll/internal/target"
+	"plimsoll/internal/contract/target"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -14,11 +14,11 @@ import (
 // Cleanup removes what a run left behind, from any process and any number of times, and settles the verdicts of a run
 // that was found dead. The target must be of the kind the run was made on. A run that is still being executed is
 // refused. The error is a *LeftoverError when something remains.
+//
+// The record comes last: on a full disk load ends and room is made first, and what cannot be written down even then is
+// an error of its own, an *UnrecordedError, of a run that is removed all the same.
 func Cleanup(ctx context.Context, folder *result.Folder, t target.Target) ([]string, error) {
 	if err := folder.TryLock(); err != nil {
-		return nil, fmt.Errorf("cleanup: %w", err)
-	}
-	if err := Settle(folder); err != nil {
 		return nil, fmt.Errorf("cleanup: %w", err)
 	}
 	remains, err := t.Destroy(ctx, folder.StateDir())
@@ -32,12 +32,14 @@ func Cleanup(ctx context.Context, folder *result.Folder, t target.Target) ([]str
 	if len(remains) > 0 {
 		verdict = result.Verdict{State: "partly", Reason: "what remains: " + some(remains)}
 	}
-	err = errors.Join(err, folder.Update(func(m *result.Manifest) {
+	if unwritten := errors.Join(Settle(folder), folder.Update(func(m *result.Manifest) {
 		if m.Cleaned.State == "yes" && verdict.State == "yes" {
 			return
 		}
 		m.Cleaned = verdict
-	}))
+	})); unwritten != nil {
+		err = errors.Join(err, &UnrecordedError{unwritten})
+	}
 	if len(remains) > 0 {
 		err = errors.Join(err, &LeftoverError{remains})
 	}
@@ -46,6 +48,18 @@ func Cleanup(ctx context.Context, folder *result.Folder, t target.Target) ([]str
 	}
 	return nil, nil
 }
+
+// UnrecordedError is the error of a clean-up that did its work and could not write that down.
+type UnrecordedError struct{ Err error }
+
+// Error says what is done and what is not.
+func (e *UnrecordedError) Error() string {
+	return fmt.Sprintf("what was done cannot be noted in the run folder: %s; make room and run `plimsoll cleanup` again",
+		sentence(e.Err))
+}
+
+// Unwrap gives the reason.
+func (e *UnrecordedError) Unwrap() error { return e.Err }
 
 // Settle writes down what the journal says about a run that was found dead: its status, how far its measurement came,
 // when it was last heard of. A run that ended by itself, or still goes on, is left as it is.

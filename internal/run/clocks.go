@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/target"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/clock"
 	"plimsoll/result"
 )
 
@@ -35,7 +35,7 @@ func (x *execution) newClocks(ctx context.Context) *clocks {
 	}
 	for _, vm := range vms {
 		if h, err := x.cluster.Host(vm.Name); err == nil {
-			if _, has := target.HostAs[target.ClockReader](h); has {
+			if _, has := h.(target.ClockReader); has {
 				return &clocks{x: x, known: map[string]*result.HostClock{}}
 			}
 		}
@@ -55,7 +55,7 @@ func (c *clocks) read(ctx context.Context) {
 	err := c.x.guarded(func() error {
 		vms, err := c.x.cluster.VMs(ctx)
 		if err != nil {
-			return nil //nolint:nilerr // steps and jobs tell
+			return nil // steps and jobs tell
 		}
 		limited, cancel := clock.WithTimeout(ctx, c.x.req.Clock, clockLimit)
 		defer cancel()
@@ -66,15 +66,15 @@ func (c *clocks) read(ctx context.Context) {
 			}
 			h, err := c.x.cluster.Host(vms[i].Name)
 			if err != nil {
-				return nil //nolint:nilerr // it was deleted
+				return nil // it was deleted
 			}
-			reader, has := target.HostAs[target.ClockReader](h)
+			reader, has := h.(target.ClockReader)
 			if !has {
 				return nil
 			}
 			r, err := reader.ReadClock(limited)
 			if err != nil {
-				return nil //nolint:nilerr // it is away
+				return nil // it is away
 			}
 			mu.Lock()
 			c.note(vms[i].Name, r)

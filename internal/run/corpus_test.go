@@ -6,15 +6,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/golden"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/target/sim"
+	"plimsoll/internal/targets/sim"
+	"plimsoll/internal/testkit/golden"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 )
 
@@ -35,11 +36,17 @@ func corpus(t *testing.T, f func(t *testing.T, name, dir string)) {
 	}
 }
 
+// largest are the published scenarios that take longest to simulate.
+var largest = []string{"75-VM-Server-Virt", "vdi_simulator_task_25", "single-vm-scale", "hci_workflow_default"}
+
 // The published scenarios run to their end with their default variables, in full length and size, on the simulated
 // cluster. Every panel has results, and the plan told how long it would take, within a tenth or a minute. The journals
 // are goldens.
 func TestCorpusRuns(t *testing.T) {
 	corpus(t, func(t *testing.T, name, dir string) {
+		if slices.Contains(largest, name) {
+			needs.Long(t, "minutes of simulation; the other published ones run each time")
+		}
 		h := modelled(t, os.DirFS(dir), sim.Options{})
 		began := h.clock.Now()
 		s, err := h.execute(t.Context())

@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"time"
 
-	"plimsoll/internal/clock"
+	"plimsoll/internal/kit/clock"
 	"plimsoll/result"
 )
 
@@ -33,5 +33,6 @@ func usage() result.Overhead {
 		return result.Overhead{}
 	}
 	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	return result.Overhead{CPUSeconds: seconds(u.Utime) + seconds(u.Stime), MaxResidentBytes: int64(u.Maxrss) * rssUnit}
+	resident := int64(u.Maxrss) * rssUnit //nolint:unconvert // of 32 bits elsewhere
+	return result.Overhead{CPUSeconds: seconds(u.Utime) + seconds(u.Stime), MaxResidentBytes: resident}
 }

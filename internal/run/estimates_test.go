@@ -11,8 +11,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"plimsoll/internal/target/sim"
-	"plimsoll/internal/target/sim/perf"
+	"plimsoll/internal/targets/sim"
+	"plimsoll/internal/targets/sim/perf"
 	"plimsoll/result"
 	"plimsoll/unit"
 )

@@ -9,14 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/loads"
-	"plimsoll/internal/plan"
-	"plimsoll/internal/record"
-	"plimsoll/internal/series"
-	"plimsoll/internal/step"
-	"plimsoll/internal/target"
-	"plimsoll/internal/workload"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/metrics/series"
+	"plimsoll/internal/run/loads"
+	"plimsoll/internal/run/plan"
+	"plimsoll/internal/run/step"
 	"plimsoll/result"
 	"plimsoll/scenario"
 	"plimsoll/unit"
@@ -253,7 +253,8 @@ func (x *execution) provision(ctx context.Context) error {
 			Clock: x.req.Clock, Cluster: cluster, Engines: x.engines, Open: x.openOutput, Record: x.record,
 			Keep:      x.folder.ServerWriter,
 			Printed:   x.printed,
-			SizeScale: p.View().SizeScale, TimeScale: p.View().TimeScale,
+			Patience:  x.req.Patience,
+			SizeScale: p.View().SizeScale, TimeScale: p.View().TimeScale, RunID: x.req.RunID,
 		}),
 	}
 	return nil
@@ -312,7 +313,7 @@ func (x *execution) step(ctx context.Context, s plan.Step) error {
 	x.current, x.stepBegan = s, x.req.Clock.Now()
 	x.mu.Unlock()
 	x.record(result.Event{Kind: result.KindStepStart, Name: s.Name, Text: s.Text})
-	if w, ok := target.As[target.StepWatcher](x.cluster); ok {
+	if w, ok := x.cluster.(target.StepWatcher); ok {
 		w.StepBegins(s.Number, s.Name)
 	}
 	env := *x.env

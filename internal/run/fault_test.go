@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/golden"
-	"plimsoll/internal/series"
-	"plimsoll/internal/target/sim"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/metrics/series"
+	"plimsoll/internal/targets/sim"
+	"plimsoll/internal/testkit/golden"
 	"plimsoll/result"
 )
 
@@ -213,7 +213,7 @@ func TestFaultInAMetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close() //nolint:errcheck // a view for reading
+	defer store.Close()
 	const step = 5 * time.Second
 	from := events[at].Time.Truncate(step).Add(-time.Minute)
 	found, err := store.Range(t.Context(), `sum(increase(plimsoll_workload_ops_total[5001ms]))`, from,

@@ -14,16 +14,16 @@ import (
 
 	"go.uber.org/goleak"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/plan"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/run"
-	"plimsoll/internal/step"
-	"plimsoll/internal/target"
-	"plimsoll/internal/target/sim"
-	"plimsoll/internal/workload"
-	"plimsoll/internal/workload/fake"
-	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/run/plan"
+	"plimsoll/internal/run/step"
+	"plimsoll/internal/targets/sim"
+	"plimsoll/internal/testkit/fake"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/workloads/fio"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -151,7 +151,7 @@ func harnessOf(t *testing.T, files fs.FS, o sim.Options, engines map[string]work
 }
 
 func (h *harness) plan(o plan.Options) {
-	o.Forecaster, _ = target.TargetAs[workload.Forecaster](h.req.Target)
+	o.Forecaster, _ = h.req.Target.(workload.Forecaster)
 	p, err := plan.Build(h.sc, h.req.Facts, o)
 	if err != nil {
 		h.t.Fatal(err)

@@ -54,7 +54,7 @@ func restoreHugePages(folder, kernel string) string {
 	case strconv.FormatInt(before, 10):
 	case strconv.FormatInt(set, 10):
 		text := strconv.FormatInt(before, 10) + "\n"
-		if err := os.WriteFile(number, []byte(text), 0o644); err != nil { //nolint:gosec // the kernel's own
+		if err := os.WriteFile(number, []byte(text), 0o644); err != nil { // the kernel's own
 			return remains("%d of %d kB are kept and it were %d: %v", set, size, before, err)
 		}
 	default:

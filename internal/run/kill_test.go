@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/plan"
+	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/run"
-	"plimsoll/internal/step"
-	"plimsoll/internal/target/sim"
+	"plimsoll/internal/run/plan"
+	"plimsoll/internal/run/step"
+	"plimsoll/internal/targets/sim"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -74,7 +75,7 @@ func TestProcessKilledInEveryStep(t *testing.T) {
 		var deaths []death
 		copies := t.TempDir()
 		hit := h.req.Plan.Steps
-		if testing.Short() { // every fourth kind of step, beginning elsewhere in every scenario
+		if !needs.All() { // every fourth kind of step, beginning elsewhere in every scenario
 			all := distinct(hit)
 			hit = nil
 			for i := len(name) % 4; i < len(all); i += 4 {
@@ -180,7 +181,7 @@ func TestStoppedInEveryStep(t *testing.T) {
 		steps := quick(t, dir).req.Plan.Steps
 		for i, s := range distinct(steps) {
 			for k, moment := range moments {
-				if testing.Short() && (i+len(name)+k)%(4*len(moments)) != 0 {
+				if !needs.All() && (i+len(name)+k)%(4*len(moments)) != 0 {
 					continue
 				}
 				h := quick(t, dir)

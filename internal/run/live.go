@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"time"
 
-	"plimsoll/internal/collect"
-	"plimsoll/internal/loads"
-	"plimsoll/internal/record"
-	"plimsoll/internal/target"
-	"plimsoll/internal/workload"
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/metrics/collect"
+	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/run/loads"
 	"plimsoll/result"
 )
 
@@ -86,6 +89,7 @@ type watcher struct {
 func (w *watcher) tick(ctx context.Context) {
 	x := w.x
 	err := x.guarded(func() error {
+		x.env.Loads.Mind()
 		w.machines(ctx)
 		w.cluster(ctx)
 		w.underneath(ctx)
@@ -144,7 +148,7 @@ func (w *watcher) machines(ctx context.Context) {
 
 // cluster reads the cluster's own counters when they are due.
 func (w *watcher) cluster(ctx context.Context) {
-	source, ok := target.As[target.MetricsSource](w.x.cluster)
+	source, ok := w.x.cluster.(target.MetricsSource)
 	now := w.x.req.Clock.Now()
 	if !ok || !w.x.req.Facts.Can(target.ClusterMetrics) || !w.metrics.IsZero() && now.Sub(w.metrics) < w.period {
 		return
@@ -171,7 +175,7 @@ func (w *watcher) cluster(ctx context.Context) {
 
 // underneath reads the counters of the machines below the VMs, where the target can.
 func (w *watcher) underneath(ctx context.Context) {
-	source, ok := target.As[target.HostSource](w.x.cluster)
+	source, ok := w.x.cluster.(target.HostSource)
 	if !ok {
 		return
 	}
@@ -196,6 +200,9 @@ func (w *watcher) underneath(ctx context.Context) {
 	}
 	for _, d := range now.Devices {
 		w.x.recorder.HostDevice(record.HostDevice(d))
+	}
+	for _, q := range now.Quotas {
+		w.x.recorder.Quota(q.Machine, q.Periods, q.Throttled)
 	}
 	for _, g := range now.Generators {
 		w.x.recorder.Generator(g.VM, g.Label, g.Busy, g.Waiting)
@@ -277,7 +284,8 @@ func (x *execution) printed(l loads.Launch) (io.ReadCloser, error) {
 
 func laneOf(l workload.Lane) result.Lane {
 	return result.Lane{
-		Name: l.Name, Noun: l.Noun, Device: l.Device, Depth: l.Depth, Rate: l.Rate, Reads: l.Reads, Writes: l.Writes,
+		Name: l.Name, Noun: l.Noun, Device: l.Device, Depth: l.Depth, Processes: l.Processes,
+		Rate: l.Rate, Reads: l.Reads, Writes: l.Writes,
 		Bytes: l.Bytes, Offset: l.Offset, OpenLoop: l.OpenLoop, Verifies: l.Verifies,
 		Direct: l.Direct, ZeroData: l.ZeroData,
 		Reducible: l.Reducible, Repeats: l.Repeats,
@@ -332,6 +340,9 @@ func (x *execution) collect(outer context.Context) {
 	}
 	if len(problems) == 0 {
 		return
+	}
+	if err := errors.Join(problems...); errors.Is(err, unix.ENOSPC) { // what was measured could not be kept
+		x.fail(fmt.Errorf("collecting: %w", err))
 	}
 	for _, err := range problems {
 		x.record(result.Event{Kind: result.KindWarning, Text: "collecting", Error: sentence(err)})

@@ -7,16 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/plan"
-	"plimsoll/internal/record"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/run"
-	"plimsoll/internal/series"
-	"plimsoll/internal/target"
-	"plimsoll/internal/target/local"
-	"plimsoll/internal/workload"
-	"plimsoll/internal/workload/fio"
+	"plimsoll/internal/run/plan"
+	"plimsoll/internal/targets/local"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/workloads/fio"
 	"plimsoll/result"
 	"plimsoll/scenario"
 	"plimsoll/scenarios"
@@ -74,7 +74,7 @@ func TestLocalColocation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close() //nolint:errcheck // a view for reading
+	defer store.Close()
 	now := time.Now()
 	for _, name := range []string{record.HostCPU, record.HostReads, record.ThreadBusy} {
 		if found, err := store.Range(t.Context(), fmt.Sprintf("last_over_time(%s[5m])", name), now, now,

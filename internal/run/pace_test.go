@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/plan"
-	"plimsoll/internal/target"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/run/plan"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -206,7 +206,7 @@ func TestLoseMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer folder.Close() //nolint:errcheck // nothing of it is read
+	defer folder.Close()
 	x := &execution{folder: folder, req: Request{Clock: clock.Real{}, Observer: observing{func(e result.Event) {
 		told = append(told, e.Kind+" "+e.Text+": "+e.Error)
 	}}}}
@@ -298,7 +298,7 @@ func TestCountersThatCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer folder.Close() //nolint:errcheck // nothing of it is read
+		defer folder.Close()
 		var failure error
 		w := &watcher{x: &execution{folder: folder, cluster: mute{err: &failure}, req: Request{Clock: clock.Real{},
 			Facts:    target.Facts{Capabilities: map[target.Capability]string{target.ClusterMetrics: "mute"}},

@@ -15,14 +15,14 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/plan"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/run"
-	"plimsoll/internal/target"
-	"plimsoll/internal/target/local"
-	"plimsoll/internal/workload"
-	"plimsoll/internal/workload/command"
+	"plimsoll/internal/run/plan"
+	"plimsoll/internal/targets/local"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/workloads/command"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll/internal/plan"
-	"plimsoll/internal/target/sim"
+	"plimsoll/internal/run/plan"
+	"plimsoll/internal/targets/sim"
 	"plimsoll/result"
 )
 

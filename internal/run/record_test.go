@@ -16,13 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"plimsoll/internal/exit"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/run"
-	"plimsoll/internal/series"
-	"plimsoll/internal/step"
-	"plimsoll/internal/target"
-	"plimsoll/internal/target/sim"
-	"plimsoll/internal/workload"
+	"plimsoll/internal/run/step"
+	"plimsoll/internal/targets/sim"
 	"plimsoll/result"
 )
 
@@ -399,7 +399,7 @@ func TestCountersOfThePlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close() //nolint:errcheck // a view for reading
+	defer store.Close()
 	at := h.events[len(h.events)-1].Time
 	found, err := store.Range(t.Context(), `count by (node, instance) (last_over_time(`+
 		`plimsoll_cluster_cpu_usage_avg_percent[5m]))`, at, at, time.Second)

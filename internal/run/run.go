@@ -22,13 +22,13 @@ import (
 	"io/fs"
 	"time"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/collect"
-	"plimsoll/internal/exit"
-	"plimsoll/internal/plan"
-	"plimsoll/internal/record"
-	"plimsoll/internal/target"
-	"plimsoll/internal/workload"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/metrics/collect"
+	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/run/plan"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -52,6 +52,9 @@ type Request struct {
 
 	Keep  bool          // leave the machines as they are: no teardown steps, no removal
 	Limit time.Duration // longest time for everything before teardown; 0 none
+	// Patience is how long a load generator may stand still, or go on beyond its own time, before it is ended; 0 means
+	// loads.DefaultPatience.
+	Patience time.Duration
 	// Interval between points of metrics; 0 means one second, or five in simulated runs of more than an hour.
 	Interval time.Duration
 	Observer Observer
@@ -139,7 +142,7 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 	if err != nil {
 		return Summary{}, fmt.Errorf("run: %w", err)
 	}
-	defer x.folder.Close() //nolint:errcheck // everything written is synced; close is called again below
+	defer x.folder.Close() // everything written is synced; close is called again below
 	x.measure(ctx)
 	x.teardown(ctx)
 	x.scraper.sum()

@@ -13,13 +13,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/exit"
-	"plimsoll/internal/golden"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/run"
-	"plimsoll/internal/step"
-	"plimsoll/internal/target"
-	"plimsoll/internal/target/sim"
-	"plimsoll/internal/workload"
+	"plimsoll/internal/run/step"
+	"plimsoll/internal/targets/sim"
+	"plimsoll/internal/testkit/golden"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -79,8 +80,8 @@ func TestSameJournalEveryTime(t *testing.T) {
 func TestEveryStepCutShort(t *testing.T) {
 	ways := []string{"fails at its end", "stopped in its middle", "fails at once", "panics", "stopped at its start",
 		"stopped at its end"}
-	if testing.Short() {
-		ways = ways[:2] // the race detector makes the whole sweep take minutes
+	if !needs.All() {
+		ways = ways[:2]
 	}
 	seen := map[string]bool{}
 	for i, s := range newHarness(t, everyKind).req.Plan.Steps {

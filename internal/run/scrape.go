@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/record"
-	"plimsoll/internal/series"
-	"plimsoll/internal/target"
-	"plimsoll/internal/workload"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -67,8 +67,8 @@ type endpoint struct {
 func (x *execution) newScraper() *scraper {
 	s := &scraper{x: x, period: max(x.interval(), shortestScrape), known: map[endpointKey]*endpoint{}}
 	s.deadline = s.period * 9 / 10
-	s.source, _ = target.As[target.ScrapeSource](x.cluster)
-	if v, ok := target.As[target.VMAddressed](x.cluster); ok && x.req.Facts.Can(target.VMExporters) {
+	s.source, _ = x.cluster.(target.ScrapeSource)
+	if v, ok := x.cluster.(target.VMAddressed); ok && x.req.Facts.Can(target.VMExporters) {
 		s.vms = v
 	}
 	counting := x.req.Scenario != nil && slices.ContainsFunc(x.req.Scenario.Workloads, func(w scenario.Workload) bool {

@@ -17,14 +17,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/exporter"
-	"plimsoll/internal/exporter/host"
-	"plimsoll/internal/plan"
+	"plimsoll/internal/contract/exporter"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/exporters/host"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/run"
-	"plimsoll/internal/series"
-	"plimsoll/internal/target"
-	"plimsoll/internal/target/local"
+	"plimsoll/internal/run/plan"
+	"plimsoll/internal/targets/local"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )

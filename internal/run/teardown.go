@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/clock"
-	"plimsoll/internal/plan"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/run/plan"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -201,6 +201,9 @@ func (x *execution) away() []string {
 
 // summary closes the folder and tells how the run went.
 func (x *execution) summary() (Summary, error) {
+	if x.failure != nil && x.folder.Manifest().Error != x.reason() { // it came after the verdict, as of a full disk
+		x.update(func(m *result.Manifest) { m.Status, m.Error = x.status(), x.reason() })
+	}
 	m := x.folder.Manifest()
 	s := Summary{
 		RunID: m.RunID, Dir: x.folder.Dir(), Status: m.Status, Error: m.Error, Measured: m.Measured,
@@ -221,6 +224,9 @@ func (x *execution) summary() (Summary, error) {
 	}
 	if err := x.folder.Close(); err != nil {
 		errs = append(errs, fmt.Errorf("run folder: %w", err))
+		x.fail(err)
+		x.update(func(m *result.Manifest) { m.Status, m.Error = x.status(), x.reason() })
+		s.Status, s.Error = x.status(), x.reason()
 	}
 	return s, errors.Join(errs...)
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll/internal/nearest"
+	"plimsoll/internal/kit/nearest"
 )
 
 // undefined is the value of what does not exist.

@@ -4,6 +4,10 @@
 // or when it cannot be judged, which fails it too. It reads the same data as the other checks; PromQL is answered by a
 // function its caller gives, so that the package itself needs no metrics database.
 //
+// A percentile has an interval. Where it holds the limit, the verdict is inconclusive: the run's own value is on one
+// side, and another run could come out on the other. Such a condition still fails when the value is outside, and else
+// holds.
+//
 // Pure but for that function: no I/O, no clock, no randomness.
 package assert
 
@@ -18,7 +22,8 @@ import (
 
 	"plimsoll/hist"
 	"plimsoll/internal/analysis/resample"
-	"plimsoll/internal/nearest"
+	"plimsoll/internal/analysis/view"
+	"plimsoll/internal/kit/nearest"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -31,6 +36,24 @@ type Query func(promql string) ([]float64, error)
 
 // Failed reports whether a finding is a condition that did not hold.
 func Failed(f result.Finding) bool { return f.Check == Check && f.Severity != result.Fine }
+
+// The verdicts on a condition.
+const (
+	Met          = "met"
+	NotMet       = "not met"
+	Inconclusive = "inconclusive"
+)
+
+// Verdict is what a finding of this check says of its condition.
+func Verdict(f result.Finding) string {
+	switch {
+	case f.Low != nil && f.High != nil && f.Limit != nil && *f.Low <= *f.Limit && *f.Limit <= *f.High:
+		return Inconclusive
+	case Failed(f):
+		return NotMet
+	}
+	return Met
+}
 
 // Judge returns a finding per condition, in their order. findings are those of the other checks.
 func Judge(asserts []result.Assert, d *result.Data, findings []result.Finding, query Query) []result.Finding {
@@ -119,14 +142,23 @@ func judgeValue(f *result.Finding, a result.Assert, d *result.Data, query Query)
 	if a.AtLeast != nil && a.AtMost != nil && worst < *a.AtLeast {
 		f.Limit = a.AtLeast
 	}
-	if excess > 0 {
-		fail(f, "Assert %q does not hold: %s is %s, and must be %s", a.Name, s.what, text(worst, s.unit),
-			limits(a, s.unit))
-		return
+	if s.high > s.low && len(s.values) == 1 {
+		f.Low, f.High, f.Confidence, f.NoInterval = &s.low, &s.high, confidence, ""
 	}
-	f.Sentence = fmt.Sprintf("Assert %q holds: %s is %s, and must be %s", a.Name, s.what, text(worst, s.unit),
+	holds := "holds"
+	if excess > 0 {
+		holds, f.Severity = "does not hold", result.Caution
+	}
+	f.Sentence = fmt.Sprintf("Assert %q %s: %s is %s, and must be %s", a.Name, holds, s.what, text(worst, s.unit),
 		limits(a, s.unit))
+	if Verdict(*f) == Inconclusive {
+		f.Sentence += fmt.Sprintf("; inconclusive, since its 95 %% interval is %s to %s: another run could come out "+
+			"otherwise", text(s.low, s.unit), text(s.high, s.unit))
+	}
 }
+
+// confidence is that of the interval of a percentile.
+const confidence = 0.95
 
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -165,10 +197,24 @@ func text(v float64, of string) string {
 	return strings.TrimSpace(strconv.FormatFloat(v, 'g', 6, 64) + " " + of)
 }
 
+// Value is the value of the workload or result that a condition is about, with its unit ("s" of latencies), the worst
+// where there are several.
+func Value(a result.Assert, d *result.Data) (v float64, unit string, err error) {
+	s, err := values(a, d, nil)
+	if err != nil || len(s.values) == 0 {
+		return 0, s.unit, cmp.Or(err, fmt.Errorf("%s has no value", s.what))
+	}
+	if a.AtLeast != nil {
+		return slices.Min(s.values), s.unit, nil
+	}
+	return slices.Max(s.values), s.unit, nil
+}
+
 // subject is what a condition is about.
 type subject struct {
 	what, unit string
 	values     []float64
+	low, high  float64 // the interval of the last of the values; equal where there is none
 }
 
 func values(a result.Assert, d *result.Data, query Query) (subject, error) {
@@ -254,6 +300,7 @@ func ofWorkload(a result.Assert, d *result.Data) (subject, error) {
 			return s, err
 		}
 		s.values = append(s.values, v)
+		s.low, s.high = within(w, a)
 	}
 	if len(s.values) == 0 {
 		return s, fmt.Errorf("workload %q did not run", a.Workload)
@@ -301,6 +348,29 @@ func meant(name string, known []string) string {
 	return "it has " + strings.Join(known, ", ")
 }
 
+// within is the interval of a percentile; its ends are equal where there is none.
+func within(w result.Workload, a result.Assert) (low, high float64) {
+	q, err := strconv.ParseFloat(strings.TrimPrefix(a.Measure, "p"), 64)
+	if err != nil || a.Measure[0] != 'p' {
+		return 0, 0
+	}
+	if _, low, high, ok := view.Quantile(times(w.Judged(), a.Operation), q/100); ok {
+		return low, high
+	}
+	return 0, 0
+}
+
+// times are those of an operation of a workload, or of all.
+func times(w result.Workload, operation string) *hist.Histogram {
+	all := &hist.Histogram{}
+	for _, o := range w.Ops {
+		if o.Hist != nil && (operation == "all" || o.Op == operation) {
+			all.Merge(o.Hist)
+		}
+	}
+	return all
+}
+
 func measure(w result.Workload, a result.Assert) (v float64, unit string, err error) {
 	if what, name, known := a.Unknown(w.Operations, w.Measures); what != "" {
 		return 0, "", fmt.Errorf("the generator of workload %q has no %s %q: %s", w.Name, what, name,
@@ -313,14 +383,10 @@ func measure(w result.Workload, a result.Assert) (v float64, unit string, err er
 	}
 	var count, bytes uint64
 	var seconds float64
-	all := &hist.Histogram{}
+	all := times(w, a.Operation)
 	for _, o := range w.Ops {
-		if a.Operation != "all" && o.Op != a.Operation {
-			continue
-		}
-		count, bytes, seconds = count+o.Count, bytes+o.Bytes, seconds+o.Seconds
-		if o.Hist != nil {
-			all.Merge(o.Hist)
+		if a.Operation == "all" || o.Op == a.Operation {
+			count, bytes, seconds = count+o.Count, bytes+o.Bytes, seconds+o.Seconds
 		}
 	}
 	switch a.Measure {

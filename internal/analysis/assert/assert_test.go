@@ -89,20 +89,20 @@ func TestJudge(t *testing.T) {
 		`warning: Assert "A" does not hold: the min of result "Rate" is 10 IOPS, and must be at least 20 IOPS (why).`: {Result: "Rate", Statistic: "min", AtLeast: at(20), Description: "why."},
 		`passed: Assert "A" holds: the median of result "Rate" is 20 IOPS, and must be at least 1 IOPS and at most 1,000 IOPS.`: {
 			Result: "Rate", Statistic: "median", AtLeast: at(1), AtMost: at(1000)},
-		`warning: Assert "A" cannot be judged: the last of result "Empty" has no value.`:                               {Result: "Empty", Statistic: "last", AtLeast: at(1)},
-		`warning: Assert "A" cannot be judged: result "Broken" has no data: the metric does not exist.`:                {Result: "Broken", Statistic: "last", AtLeast: at(1)},
-		`warning: Assert "A" cannot be judged: result "None" was not collected.`:                                       {Result: "None", Statistic: "last", AtLeast: at(1)},
-		`passed: Assert "A" holds: operations of workload "W" is 100 IOPS, and must be at least 100 IOPS.`:             {Workload: "W", Operation: "all", Measure: "operations", AtLeast: at(100)},
-		`passed: Assert "A" holds: read bandwidth of workload "W" is 45 KiB/s, and must be at most 50 KiB/s.`:          {Workload: "W", Operation: "read", Measure: "bandwidth", AtMost: at(50 << 10)},
-		`warning: Assert "A" does not hold: p50 of workload "W" is 3 ms, and must be at most 2 ms.`:                    {Workload: "W", Operation: "all", Measure: "p50", AtMost: at(0.002)},
-		`passed: Assert "A" holds: read p50 of workload "W" is 1 ms, and must be at most 2 ms.`:                        {Workload: "W", Operation: "read", Measure: "p50", AtMost: at(0.002)},
-		`passed: Assert "A" holds: write mean of workload "W" is 3 ms, and must be at most 4 ms.`:                      {Workload: "W", Operation: "write", Measure: "mean", AtMost: at(0.004)},
-		`warning: Assert "A" does not hold: errors of workload "W" is 3, and must be at most 0.`:                       {Workload: "W", Operation: "all", Measure: "errors", AtMost: at(0)},
-		`warning: Assert "A" cannot be judged: workload "W" has 200 operations, too few for p99.9.`:                    {Workload: "W", Operation: "all", Measure: "p99.9", AtMost: at(1)},
-		`warning: Assert "A" cannot be judged: workload "W" has no trim operation with a latency.`:                     {Workload: "W", Operation: "trim", Measure: "p50", AtMost: at(1)},
-		`passed: Assert "A" holds: NOPM of workload "DB" is 120000 NOPM, and must be at least 100000 NOPM.`:            {Workload: "DB", Operation: "all", Measure: "NOPM", AtLeast: at(100_000)},
-		`warning: Assert "A" does not hold: retries of workload "DB" is 3 retries/s, and must be at most 1 retries/s.`: {Workload: "DB", Operation: "all", Measure: "retries", AtMost: at(1)},
-		`warning: Assert "A" does not hold: p95_ms of workload "DB" is 14 ms, and must be at most 12 ms.`:              {Workload: "DB", Operation: "all", Measure: "p95_ms", AtMost: at(12)},
+		`warning: Assert "A" cannot be judged: the last of result "Empty" has no value.`:                                                                                                              {Result: "Empty", Statistic: "last", AtLeast: at(1)},
+		`warning: Assert "A" cannot be judged: result "Broken" has no data: the metric does not exist.`:                                                                                               {Result: "Broken", Statistic: "last", AtLeast: at(1)},
+		`warning: Assert "A" cannot be judged: result "None" was not collected.`:                                                                                                                      {Result: "None", Statistic: "last", AtLeast: at(1)},
+		`passed: Assert "A" holds: operations of workload "W" is 100 IOPS, and must be at least 100 IOPS.`:                                                                                            {Workload: "W", Operation: "all", Measure: "operations", AtLeast: at(100)},
+		`passed: Assert "A" holds: read bandwidth of workload "W" is 45 KiB/s, and must be at most 50 KiB/s.`:                                                                                         {Workload: "W", Operation: "read", Measure: "bandwidth", AtMost: at(50 << 10)},
+		`warning: Assert "A" does not hold: p50 of workload "W" is 3 ms, and must be at most 2 ms; inconclusive, since its 95 % interval is 996 µs to 3.02 ms: another run could come out otherwise.`: {Workload: "W", Operation: "all", Measure: "p50", AtMost: at(0.002)},
+		`passed: Assert "A" holds: read p50 of workload "W" is 1 ms, and must be at most 2 ms.`:                                                                                                       {Workload: "W", Operation: "read", Measure: "p50", AtMost: at(0.002)},
+		`passed: Assert "A" holds: write mean of workload "W" is 3 ms, and must be at most 4 ms.`:                                                                                                     {Workload: "W", Operation: "write", Measure: "mean", AtMost: at(0.004)},
+		`warning: Assert "A" does not hold: errors of workload "W" is 3, and must be at most 0.`:                                                                                                      {Workload: "W", Operation: "all", Measure: "errors", AtMost: at(0)},
+		`warning: Assert "A" cannot be judged: workload "W" has 200 operations, too few for p99.9.`:                                                                                                   {Workload: "W", Operation: "all", Measure: "p99.9", AtMost: at(1)},
+		`warning: Assert "A" cannot be judged: workload "W" has no trim operation with a latency.`:                                                                                                    {Workload: "W", Operation: "trim", Measure: "p50", AtMost: at(1)},
+		`passed: Assert "A" holds: NOPM of workload "DB" is 120000 NOPM, and must be at least 100000 NOPM.`:                                                                                           {Workload: "DB", Operation: "all", Measure: "NOPM", AtLeast: at(100_000)},
+		`warning: Assert "A" does not hold: retries of workload "DB" is 3 retries/s, and must be at most 1 retries/s.`:                                                                                {Workload: "DB", Operation: "all", Measure: "retries", AtMost: at(1)},
+		`warning: Assert "A" does not hold: p95_ms of workload "DB" is 14 ms, and must be at most 12 ms.`:                                                                                             {Workload: "DB", Operation: "all", Measure: "p95_ms", AtMost: at(12)},
 		`passed: Assert "A" holds: new_order operations of workload "DB" is 100 new orders/s, and must be at least 90 new orders/s.`: {
 			Workload: "DB", Operation: "new_order", Measure: "operations", AtLeast: at(90)},
 		`passed: Assert "A" holds: operations of workload "DB" is 150 operations/s, and must be at least 90 operations/s.`: {
@@ -133,7 +133,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 		if assert.Failed(f) != (f.Severity != result.Fine) || f.Check != assert.Check || f.Subject != "A" ||
-			f.NoInterval == "" ||
+			(f.NoInterval == "") != (f.Low != nil) ||
 			f.Basis == "" {
 			t.Errorf("%+v", f)
 		}
@@ -168,4 +168,25 @@ func ExampleJudge() {
 		fmt.Println(f.Severity, f.Sentence)
 	}
 	// Output: passed Assert "kept" holds: the mean of result "Rate" is 4,000 IOPS, and must be at least 4,000 IOPS.
+}
+
+// TestVerdict: an interval that holds the limit decides nothing, whichever side the value is on.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[float64]string{
+		0.0005:  "not met, failed", // p50 of reads and writes is 3 ms, its interval 1 to 3 ms
+		0.002:   "inconclusive, failed",
+		0.00301: "inconclusive, holds",
+		0.004:   "met, holds",
+	} {
+		a := result.Assert{Name: "A", Workload: "W", Operation: "all", Measure: "p50", AtMost: at(most)}
+		f := assert.Judge([]result.Assert{a}, data(), nil, nil)[0]
+		got := assert.Verdict(f) + ", holds"
+		if assert.Failed(f) {
+			got = assert.Verdict(f) + ", failed"
+		}
+		if got != want {
+			t.Errorf("at most %v: %s, want %s: %s", most, got, want, f.Sentence)
+		}
+	}
 }

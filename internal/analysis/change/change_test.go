@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"plimsoll/internal/analysis/lawtest"
 	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/testkit/lawtest"
 )
 
 // Annual flow of the Nile at Aswan 1871 to 1970, 10⁸ m³ (Cobb 1978; data set Nile of R). Its level falls after 1898,

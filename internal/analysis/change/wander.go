@@ -54,12 +54,10 @@ func wanders(x []float64, changes int, o Options) (p, phi float64) {
 // autoregression fits x[t] on x[t−1] with a level of its own between cuts. The pair across a cut belongs to neither
 // side.
 type autoregression struct {
-	n                        int
-	mean                     float64
-	sx, sy, sxx, syy, sxy    []float64 // sums over the pairs that end before each index
-	cuts                     []int     // with 0 and n around them
-	total                    pairs
-	withinXX, withinYY, with float64
+	n                     int
+	mean                  float64
+	sx, sy, sxx, syy, sxy []float64 // sums over the pairs that end before each index
+	cuts                  []int     // with 0 and n around them
 }
 
 // pairs are the sums of squares of some pairs about their means.

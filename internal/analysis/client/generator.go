@@ -24,11 +24,12 @@ var CPU = view.Check{Name: "generator-cpu", Rank: 240, Run: generatorCPU}
 func generatorCPU(v *view.Run) []result.Finding {
 	var out []result.Finding
 	var unknown []string
+	places := byPlace(v)
 	for _, l := range v.Loads {
 		if l.Verifies() {
 			continue // its answer is what it found, however fast
 		}
-		f, ok := generatorOf(v, l)
+		f, ok := generatorOf(v, l, places)
 		switch {
 		case !ok:
 		case f.Value == nil && unknown != nil: // said once for all
@@ -51,25 +52,33 @@ func generatorCPU(v *view.Run) []result.Finding {
 	return out
 }
 
-// together is how many cores the generators on the CPUs that p's generator uses took on average while p ran. One that
-// ran beside p for a part of the time counts for that part.
-func together(v *view.Run, p *result.Workload) float64 {
-	sum := 0.0
+// byPlace are the parts of workloads on machines whose generators may take each other's CPUs.
+func byPlace(v *view.Run) map[int][]*result.Workload {
+	out := map[int][]*result.Workload{}
 	for _, l := range v.Loads {
 		for _, q := range l.Parts {
-			if q.VM == "" || view.Seconds(q) == 0 || v.Place(q.Node) != v.Place(p.Node) {
-				continue
+			if q.VM != "" && view.Seconds(q) != 0 {
+				out[v.Place(q.Node)] = append(out[v.Place(q.Node)], q)
 			}
-			if beside := view.Overlap(q.Times(), p.Times()); beside > 0 {
-				sum += q.GeneratorCPUSeconds / view.Seconds(q) * beside / view.Seconds(p)
-			}
+		}
+	}
+	return out
+}
+
+// together is how many cores the generators beside p's, itself included, took on average while p ran. One that ran
+// beside p for a part of the time counts for that part.
+func together(beside []*result.Workload, p *result.Workload) float64 {
+	sum := 0.0
+	for _, q := range beside {
+		if both := view.Overlap(q.Times(), p.Times()); both > 0 {
+			sum += q.GeneratorCPUSeconds / view.Seconds(q) * both / view.Seconds(p)
 		}
 	}
 	return sum
 }
 
-func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
-	var worst, used, cores float64
+func generatorOf(v *view.Run, l *view.Load, places map[int][]*result.Workload) (result.Finding, bool) {
+	var worst, used, cores, alone float64
 	var who, of string
 	known, n := false, 0
 	for _, p := range l.Parts {
@@ -79,10 +88,11 @@ func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		}
 		n++
 		here := p.GeneratorCPUSeconds / s
+		alone = max(alone, here)
 		if c := float64(v.VMs[p.VM].CPUs); c > 0 && here/c >= worst {
 			known, worst, used, cores, who, of = true, here/c, here, c, p.VM, "the CPUs of "+p.VM
 		}
-		node, all := v.Nodes[p.Node], together(v, p)
+		node, all := v.Nodes[p.Node], together(places[v.Place(p.Node)], p)
 		if c := float64(node.Cores); c > 0 && p.VM != "" && all/c > worst {
 			known, worst, used, cores, who = true, all/c, all, c, node.Name
 			of = "the cores of node " + node.Name + ", all its generators together"
@@ -98,6 +108,13 @@ func generatorOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		Check: "generator-cpu", Subject: l.Name, Metric: "CPU used by the load generator", Unit: "%", N: n,
 		Basis:      l.Basis() + "; averages, so short bursts are not seen",
 		NoInterval: "one total per process from the operating system",
+	}
+	if !known && alone > 0 && view.IsFinite(alone) {
+		f.Severity, f.Value, f.Unit = result.Notice, view.Ptr(alone), "count"
+		f.Evidence = []result.Evidence{{Name: "cores used", Value: alone, Unit: "count"}}
+		f.Sentence = fmt.Sprintf("The load generator of %s used %.3g CPUs on average; how many its machine has is not known, "+
+			"so it may have been the limit, as one whose processes each use a whole CPU is.", l.Name, alone)
+		return f, true
 	}
 	if !known {
 		f.Severity = result.Notice
@@ -191,7 +208,10 @@ func busiestThread(v *view.Run, p *result.Workload) (ran, waited float64) {
 		}
 		return *p.ThreadBusy, waited
 	}
-	s, threads := view.Seconds(p), float64(len(p.Lanes))
+	s, threads := view.Seconds(p), 0.0
+	for _, l := range p.Lanes {
+		threads += float64(max(1, l.Processes))
+	}
 	if !p.MovesBlocks() {
 		return 0, 0 // a lane of others may be any number of threads
 	}

@@ -18,18 +18,7 @@ const stolen = 5.0 // per cent
 var Host = view.Check{Name: "host-cpu", Rank: 245, Run: hostCPU}
 
 func hostCPU(v *view.Run) []result.Finding {
-	var names []string
-	var most, taken float64
-	for _, l := range v.Loads {
-		if use, ok := hostUse(v, l); ok && use >= hostBusy {
-			names, most = append(names, l.Name), max(most, use)
-			for _, s := range v.Percents(result.HostSteal) {
-				if m, ok := s.Over(l); ok {
-					taken = max(taken, m.Value)
-				}
-			}
-		}
-	}
+	names, most, taken := hostUsedUp(v)
 	if len(names) == 0 {
 		return uncounted(v)
 	}
@@ -53,6 +42,22 @@ func hostCPU(v *view.Run) []result.Finding {
 			view.Percent(most/100), view.Some(names), view.Percent(taken/most))
 	}
 	return []result.Finding{f}
+}
+
+// hostUsedUp are the workloads during which the CPUs of the one machine were used up, the most that they were busy, and
+// the most that its hypervisor gave to others meanwhile, both in per cent.
+func hostUsedUp(v *view.Run) (names []string, most, taken float64) {
+	for _, l := range v.Loads {
+		if use, ok := hostUse(v, l); ok && use >= hostBusy {
+			names, most = append(names, l.Name), max(most, use)
+			for _, s := range v.Percents(result.HostSteal) {
+				if m, ok := s.Over(l); ok {
+					taken = max(taken, m.Value)
+				}
+			}
+		}
+	}
+	return names, most, taken
 }
 
 // hostUse is how busy the CPUs of the one machine were while a workload ran, in per cent; false where that was not

@@ -1,10 +1,10 @@
 // Package effect says how much a candidate differs from a baseline, and whether that is enough to matter.
 //
 // It compares two samples of repeats (Compare), pairs of an interleaved design (Paired) and percentiles of merged
-// latency histograms (Histograms); it tests for drift along the order of the runs (Drift) and corrects for many
-// comparisons (Holm, BenjaminiHochberg). Every effect comes with an interval chosen by what the data can carry, or with
-// the reason why they carry none; the verdict follows from the interval and a threshold of practical significance,
-// never from a p-value. It refuses numbers that are not finite, and it never averages percentiles.
+// latency histograms (Histograms); it tests for drift along the order of the runs (Drift). Every
+// effect comes with an interval chosen by what the data can carry, or with the reason why they carry none; the verdict
+// follows from the interval and a threshold of practical significance, never from a p-value. It refuses numbers that
+// are not finite, and it never averages percentiles.
 //
 // Where repeats drift, or depend on the ones before, their order shows it (Sequence): intervals are widened for it, or
 // refused, with the number. A baseline that cannot be told from zero is judged absolutely.
@@ -150,8 +150,8 @@ type Comparison struct {
 }
 
 // Compare compares independent samples of repeats. Means of thirty or more repeats a side get a BCa bootstrap interval
-// read at the level that small samples need; fewer get Welch's t. Medians get percentiles of the bootstrap from six a
-// side on. One repeat a side gets no interval at all.
+// read at the level that small samples need; fewer get Welch's t, and one against several the prediction of one more.
+// Medians get percentiles of the bootstrap from six a side on. One repeat on each side gets no interval at all.
 func Compare(baseline, candidate []float64, o Options) (Comparison, error) {
 	o, err := o.filled()
 	if err = errors.Join(err, finite("baseline", baseline), finite("candidate", candidate)); err != nil {
@@ -170,15 +170,51 @@ func Compare(baseline, candidate []float64, o Options) (Comparison, error) {
 		c.Ratio.Value = c.Candidate / c.Baseline
 	}
 	c.intervals(baseline, candidate, o, positive)
+	c.change(baseline, candidate)
+	unordered := c.Change.Interval
 	order := sequenceOf(baseline, candidate, o)
 	c.ordered(&order, baseline, candidate, o)
-	c.explained(&order, o)
 	c.change(baseline, candidate)
+	c.explained(&order, o)
 	c.Shift = shift(baseline, candidate, o.Confidence)
 	c.MannWhitney = MannWhitney(baseline, candidate)
 	c.warn(baseline, candidate)
 	c.Verdict = c.decide(o)
+	c.beyond(&order, unordered, baseline, candidate, o)
 	return c, nil
+}
+
+const (
+	shownOrder = 0.02 // level below which a drift or a dependence is there, and nothing is judged without it
+	apartBy    = 1.5  // times what either side spans: a difference that no drift within the sides leads to
+)
+
+// beyond decides what is inconclusive only because its interval allows for a drift or a dependence that the repeats do
+// not show: that there is a difference is then sure with it, and how large it is, without it. By chance alone more
+// repeats would else show more such drifts, and find less. So does it what lies further apart than any drift leads to.
+func (c *Comparison) beyond(s *sequence, unordered resample.Interval, baseline, candidate []float64, o Options) {
+	if c.Verdict != Inconclusive || c.Absolute || o.Statistic != Mean || !unordered.Valid() {
+		return
+	}
+	v := Decide(unordered, o.Threshold, o.Direction)
+	if v != Better && v != Worse {
+		return
+	}
+	span := max(slices.Max(baseline)-slices.Min(baseline), slices.Max(candidate)-slices.Min(candidate))
+	switch i := c.Change.Interval; {
+	case min(len(baseline), len(candidate)) >= fewestForNeighbour &&
+		math.Abs(c.Difference.Value) > apartBy*span+o.Threshold*math.Abs(c.Baseline):
+	case min(s.P, s.DriftP) < shownOrder || !i.Valid():
+		return
+	case o.Order != nil && c.explains(s, unordered) != "":
+		return
+	case o.Order == nil && i.Low <= 0 && i.High >= 0:
+		return
+	}
+	c.Verdict = v
+	c.Warnings = append(c.Warnings, fmt.Sprintf("the interval allows for a drift or a dependence that these repeats do "+
+		"not show for sure; without it the change is %+.3g to %+.3g %%, by which it is judged", 100*unordered.Low,
+		100*unordered.High))
 }
 
 // nearZero reports whether a baseline cannot be told from zero, so that nothing is relative to it: all zero, or of
@@ -245,17 +281,27 @@ func (c *Comparison) explained(s *sequence, o Options) {
 	if o.Statistic != Mean || len(s.blocked) >= fewestForPairs {
 		return
 	}
-	if c.Ratio.Interval.Valid() {
-		c.Unsure = s.explains(c.Ratio.Interval.Map(math.Log), math.Log(c.Ratio.Value), s.relative, o.Confidence)
-	} else if size := math.Abs(c.Baseline); size > 0 {
-		over := c.Difference.Interval.Map(func(v float64) float64 { return v / size })
-		c.Unsure = s.explains(over, c.Difference.Value/size, s.scaled(size, c.Baseline, c.Candidate), o.Confidence)
-	}
+	c.Unsure = c.explains(s, c.Change.Interval)
 	if c.Unsure != "" {
 		c.Sequence.Warnings = append(c.Sequence.Warnings, c.Unsure)
 		c.Warnings = append(c.Warnings, c.Unsure)
 	}
 }
+
+// explains is how a drift would explain a change of that interval.
+func (c *Comparison) explains(s *sequence, change resample.Interval) string {
+	switch size := math.Abs(c.Baseline); {
+	case c.Ratio.Interval.Valid():
+		logs := change.Map(math.Log1p)
+		return s.explains(logs, math.Log(c.Ratio.Value), s.relative, unsureWithin)
+	case size > 0:
+		return s.explains(change, c.Difference.Value/size, s.scaled(size, c.Baseline, c.Candidate), unsureWithin)
+	}
+	return ""
+}
+
+// unsureWithin is the confidence with which a drift that leaves nothing sure of a difference cannot be excluded.
+const unsureWithin = 0.9
 
 // fewestForPairs is the fewest pairs of neighbours in time that are compared as such.
 const fewestForPairs = 4
@@ -310,6 +356,9 @@ func resolution(sides ...[]float64) float64 {
 	return math.Pow10(-finest)
 }
 
+// largest is beyond what is ever measured, and small enough for sums of its squares.
+const largest = 1e100
+
 func finite(side string, x []float64) error {
 	var bad []error
 	if len(x) == 0 {
@@ -318,6 +367,8 @@ func finite(side string, x []float64) error {
 	for i, v := range x {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			bad = append(bad, fmt.Errorf("effect: %s: value %d is %v: leave missing values out", side, i+1, v))
+		} else if math.Abs(v) > largest {
+			bad = append(bad, fmt.Errorf("effect: %s: value %d is %g: too large to be a measurement", side, i+1, v))
 		}
 	}
 	return errors.Join(bad...)
@@ -339,6 +390,8 @@ const (
 func (c *Comparison) intervals(baseline, candidate []float64, o Options, positive bool) {
 	fewest := min(len(baseline), len(candidate))
 	switch {
+	case fewest < 2 && o.Statistic == Mean && max(len(baseline), len(candidate)) > 1:
+		c.predict(baseline, candidate, o.Confidence, positive)
 	case fewest < 2:
 		c.Difference.Interval = resample.None("one repeat a side shows no spread: repeat each at least 4 times")
 		c.Ratio.Interval = c.Difference.Interval
@@ -373,6 +426,32 @@ func (c *Comparison) welch(baseline, candidate []float64, confidence float64, po
 			Low: c.Ratio.Value / factor, High: c.Ratio.Value * factor, Confidence: confidence,
 			Method: "Welch's t on logarithms",
 		}
+	}
+}
+
+// predict sets one value against several: the interval is that in which a further one of the several is expected
+// (Student's t with s·√(1 + 1/n)), which takes the two sides as spreading alike. That of the ratio is on logarithms.
+func (c *Comparison) predict(baseline, candidate []float64, confidence float64, positive bool) {
+	several := baseline
+	if len(candidate) > len(baseline) {
+		several = candidate
+	}
+	n := float64(len(several))
+	reach := resample.StudentT(confidence, n-1) * math.Sqrt(1+1/n)
+	spread, method := stat.StdDev(several, nil), "Student's t for one more of the repeats"
+	if spread == 0 {
+		c.Difference.Interval = resample.None("one repeat on a side, and those of the other are all alike: they show no " +
+			"spread")
+		c.Ratio.Interval = c.Difference.Interval
+		return
+	}
+	half := reach * spread
+	c.Difference.Interval = resample.Interval{Low: c.Difference.Value - half, High: c.Difference.Value + half,
+		Confidence: confidence, Method: method}
+	if positive {
+		factor := math.Exp(reach * spread / stat.Mean(several, nil))
+		c.Ratio.Interval = resample.Interval{Low: c.Ratio.Value / factor, High: c.Ratio.Value * factor,
+			Confidence: confidence, Method: method + ", on logarithms"}
 	}
 }
 
@@ -450,7 +529,10 @@ func leaveOneOut(x []float64) []float64 {
 
 func (c *Comparison) warn(baseline, candidate []float64) {
 	say := func(format string, args ...any) { c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...)) }
-	if n := min(len(baseline), len(candidate)); n < 4 {
+	switch n := min(len(baseline), len(candidate)); {
+	case n == 1:
+		say("1 repeat on one side: its spread is not known")
+	case n < 4:
 		say("%d repeats on one side: with fewer than 4 a side even a complete separation can be chance", n)
 	}
 	for _, side := range []struct {

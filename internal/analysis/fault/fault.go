@@ -31,6 +31,8 @@ type Comeback struct {
 	under    []string        // other faults that were in force when it came
 	along    []string        // what else began or ended with it
 	later    []string        // what did after it, while the level was not regained
+	joined   string          // the load that began beside it before the level was regained
+	over     time.Duration   // after which the fault was over, where what is missing since is not told from that load
 	instead  string          // what its VMs did afterwards, where the load that the fault ended was not started again
 }
 
@@ -75,7 +77,7 @@ func followed(v *view.Run, group string) []view.Quantity {
 func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 	var until, since time.Time // since: an earlier fault is not over, and the level before is what it left
 	for _, e := range v.Data.Events {
-		if e.Kind != result.KindFault || e.State == result.FaultOver || e.Time.Before(until) {
+		if !strikes(e) || e.Time.Before(until) {
 			continue
 		}
 		if o, ok := measure(v, group, q, e, since, undisturbed(v, group, e.Time)); ok && !o.hit() {
@@ -96,9 +98,47 @@ func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 				o.next = next
 			}
 		}
+		if o.next == nil {
+			o, until = besides(v, group, q, e, since, o, until)
+		}
 		out = append(out, o)
 	}
 	return out
+}
+
+// besides looks at a return that came after another load had begun beside what the fault struck: where the level was
+// regained before, the rest is not the fault's; where the fault had been over for longer than the return must hold, the
+// two are not told apart.
+func besides(v *view.Run, group string, q view.Quantity, e result.Mark, since time.Time, o Comeback,
+	until time.Time) (Comeback, time.Time) {
+	_, all := struck(v, group, e.Time)
+	l := joins(v, all, e.Time)
+	if l == nil || !begins(l).Before(until) {
+		return o, until
+	}
+	if cut, ok := measure(v, group, q, e, since, begins(l)); ok && cut.Regained.Reached {
+		return cut, e.Time.Add(time.Duration(cut.Regained.Seconds * float64(time.Second)))
+	}
+	o.joined = fmt.Sprintf("%s began at %s", l.Name, view.ClockOf(begins(l).Sub(v.Data.Start).Seconds()))
+	if over := overAt(v, e); !over.IsZero() && until.Sub(over) > hold(o.track) {
+		o.over = over.Sub(e.Time)
+	}
+	return o, until
+}
+
+// overAt is when a fault was over, zero when nobody said so.
+func overAt(v *view.Run, e result.Mark) time.Time {
+	for _, f := range v.Faults() {
+		if f.At(e.Time) && e.Time.Sub(f.Start) <= oneFault {
+			return f.End
+		}
+	}
+	return time.Time{}
+}
+
+// hold is for how long a return must last.
+func hold(c *view.Track) time.Duration {
+	return time.Duration(max(10, 3*c.Step) * float64(time.Second))
 }
 
 // struckAgain is the first fault after another, and before a moment, that took away more of what the other had left;
@@ -106,7 +146,7 @@ func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 func struckAgain(v *view.Run, group string, q view.Quantity, first result.Mark, until time.Time) *result.Mark {
 	for i := range v.Data.Events {
 		e := &v.Data.Events[i]
-		if e.Kind != result.KindFault || e.Time.Sub(first.Time) <= oneFault || !e.Time.Before(until) {
+		if !strikes(*e) || e.Time.Sub(first.Time) <= oneFault || !e.Time.Before(until) {
 			continue
 		}
 		if o, ok := measure(v, group, q, *e, first.Time, nextFault(v, e.Time)); ok && o.hit() {
@@ -116,12 +156,17 @@ func struckAgain(v *view.Run, group string, q view.Quantity, first result.Mark, 
 	return nil
 }
 
-// undisturbed is until when nothing but a fault is to be seen in the load of a group: the next fault, or the moment at
-// which the load is stopped on purpose, which is no part of the fault unless the load was down by then. Zero when
-// neither comes.
+// undisturbed is until when nothing but a fault is to be seen in the load of a group: the next fault, the moment at
+// which another load begins beside it, or that at which the load is stopped on purpose, which is no part of the fault
+// unless the load was down by then. Zero when neither comes.
 func undisturbed(v *view.Run, group string, at time.Time) time.Time {
 	until := nextFault(v, at)
-	hit, _ := struck(v, group, at)
+	hit, all := struck(v, group, at)
+	if l := joins(v, all, at); l != nil {
+		if from, _ := l.Span(); until.IsZero() || from.Before(until) {
+			until = from
+		}
+	}
 	for _, l := range hit {
 		for _, p := range l.Parts {
 			times := p.Times()
@@ -135,15 +180,47 @@ func undisturbed(v *view.Run, group string, at time.Time) time.Time {
 	return until
 }
 
+// joins is the first load that begins beside those that a fault struck, and later than it; nil when none does. What
+// does again what the fault ended is part of the way back.
+func joins(v *view.Run, all []*view.Load, at time.Time) (first *view.Load) {
+	for _, l := range v.Loads {
+		from, _ := l.Span()
+		if slices.Contains(all, l) || from.Sub(at) <= oneFault || again(v, l, at) {
+			continue
+		}
+		if first == nil || from.Before(begins(first)) {
+			first = l
+		}
+	}
+	return first
+}
+
+func begins(l *view.Load) time.Time {
+	from, _ := l.Span()
+	return from
+}
+
+// again reports whether a load follows one of its group that a fault ended.
+func again(v *view.Run, l *view.Load, at time.Time) bool {
+	return slices.ContainsFunc(v.Loads, func(o *view.Load) bool {
+		begun, over := o.Span()
+		return o != l && o.Group == l.Group && begun.Before(at) && over.Before(begins(l)) &&
+			!over.Before(at.Add(-oneFault))
+	})
+}
+
 // nextFault is when the next fault follows that is not one with the one at a time, zero when there is none.
 func nextFault(v *view.Run, at time.Time) time.Time {
 	for _, e := range v.Data.Events {
-		if e.Kind == result.KindFault && e.Time.Sub(at) > oneFault {
+		if strikes(e) && e.Time.Sub(at) > oneFault {
 			return e.Time
 		}
 	}
 	return time.Time{}
 }
+
+// strikes reports whether a mark is of something that takes away: that a fault is over takes away nothing.
+func strikes(e result.Mark) bool { return e.Kind == result.KindFault && e.State != result.FaultOver }
 
 // oneFault is the time within which faults are one.
 const oneFault = view.SameMoment
@@ -326,7 +403,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	}
 	var err error
 	o.Recovery, err = recovery.Measure(points, e.Time.Sub(v.Data.Start).Seconds(),
-		recovery.Options{HoldSeconds: max(10, 3*c.Step)})
+		recovery.Options{HoldSeconds: hold(c).Seconds()})
 	if err != nil {
 		return o, false
 	}
@@ -337,7 +414,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	if q.Measure == "" {
 		until := to // a single VM may take longer than the whole
 		for _, n := range v.Data.Events {
-			if n.Kind == result.KindFault && n.State != result.FaultOver && n.Time.After(end) && n.Time.Before(until) {
+			if strikes(n) && n.Time.After(end) && n.Time.Before(until) {
 				until = n.Time
 			}
 		}
@@ -392,12 +469,7 @@ func alongside(v *view.Run, all []*view.Load, at, end time.Time, regained bool) 
 			continue
 		}
 		from, to := l.Span()
-		again := slices.ContainsFunc(v.Loads, func(o *view.Load) bool { // of what the fault ended
-			begun, over := o.Span()
-			return o != l && o.Group == l.Group && begun.Before(at) && over.Before(from) &&
-				!over.Before(at.Add(-oneFault))
-		})
-		if !again {
+		if !again(v, l, at) {
 			say(l, "began", from)
 		}
 		if from.Before(at) && !slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
@@ -454,7 +526,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		Basis: fmt.Sprintf(
 			"%s of the workloads of %s that the fault struck, in points of %s; former level %s; a return must hold for %s",
 			o.Quantity.Name, o.Group, view.SayDuration(o.track.Step), o.Quantity.Brief(o.Before.Value),
-			view.SayDuration(max(10, 3*o.track.Step))),
+			view.SayDuration(hold(o.track).Seconds())),
 		Evidence: []result.Evidence{
 			{Name: "level before", Value: o.Before.Value, Unit: o.Quantity.Unit},
 			{Name: "lowest after",
@@ -498,6 +570,11 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Sentence = fmt.Sprintf("%s stalled in part: %s, though its %s of %s as a whole was not left for longer "+
 			"than chance does; %s.", head, o.vms.Say(), o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		return f
+	case o.over > 0:
+		f.Severity, f.NoInterval = result.Notice, "what the fault took is not told apart from what another load takes"
+		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %s; the fault was over after %s, and what is missing "+
+			"since then is not told apart from what that load takes; %s.", head, former, o.joined,
+			view.SayDuration(o.over.Seconds()), failed)
 	case o.Regained.Reached:
 		f.Severity, f.Value = result.Notice, view.Ptr(o.Regained.Seconds)
 		view.SetInterval(&f, o.Regained.Interval)
@@ -521,12 +598,16 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			failed)
 	}
 	switch {
+	case o.over > 0:
 	case len(o.along) > 0:
 		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
 			"; how much of it is due to the fault cannot be told, since %s.", view.Listed(o.along))
 	case len(o.later) > 0:
 		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
 			"; whether it would have come back later cannot be told, since %s.", view.Listed(o.later))
+	case o.joined != "":
+		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
+			"; how much of it is due to the fault cannot be told, since %s.", o.joined)
 	}
 	if o.failed > 0 {
 		f.Severity = result.Caution
@@ -540,7 +621,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 func beside(v *view.Run, at time.Time) string {
 	n := 0
 	for _, e := range v.Data.Events {
-		if e.Kind == result.KindFault && e.Time.Sub(at) <= oneFault && !e.Time.Before(at) {
+		if strikes(e) && e.Time.Sub(at) <= oneFault && !e.Time.Before(at) {
 			n++
 		}
 	}

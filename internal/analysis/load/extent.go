@@ -40,6 +40,7 @@ func tooShort(v *view.Run) []result.Finding {
 			Evidence: []result.Evidence{{Name: "measured time", Value: s, Unit: "s"}},
 		}
 		counted := l.Counted()
+		set := slices.ContainsFunc(l.Operations(), func(o result.Operation) bool { return o.Set })
 		what := fmt.Sprintf("%s was measured for %s", l.Name, view.SayDuration(s))
 		if part := l.LeftOut(); part != "" {
 			what += fmt.Sprintf(" (%s)", part[1:])
@@ -69,7 +70,7 @@ func tooShort(v *view.Run) []result.Finding {
 				f.Sentence = fmt.Sprintf("%s has %s %s but was measured for no time, so it has no rate.", l.Name,
 					view.SayCount(float64(n)), counted)
 			}
-		case n < view.FewOperations && l.Timed():
+		case n < view.FewOperations && l.Timed() && !set:
 			f.Severity, f.Limit = result.Caution, view.Ptr(view.FewOperations)
 			f.Metric, f.Unit, f.Value = "operations", "count", view.Ptr(float64(n))
 			f.Sentence = what + ": too few for a 99th percentile." + scaled
@@ -156,30 +157,81 @@ func operationErrors(v *view.Run) []result.Finding {
 		if failed > 0 {
 			f.Warnings = []string{view.Independent}
 		}
+		said := firstWords(l)
 		switch {
+		case failed == 0 && l.Parts[0].FailuresUnknown:
+			f = result.Finding{Check: "errors", Subject: l.Name, Metric: "failed operations", Unit: "%",
+				Basis:      l.Basis(),
+				NoInterval: "what the file holds does not tell failures", Severity: result.Notice,
+				Sentence: fmt.Sprintf("Whether operations of %s failed is not known: its output does not say.", l.Name)}
 		case failed == 0:
 			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("No operation of %s failed.", l.Name)
 		case share >= manyErrors:
 			f.Severity = result.Blocker
 			f.Sentence = fmt.Sprintf(
-				"%s of the operations of %s failed (%s, on %s). The rest does not describe this workload.",
+				"%s of the operations of %s failed (%s, on %s)%s. The rest does not describe this workload.",
 				view.Percent(share),
 				l.Name,
 				view.SayCount(float64(failed)),
 				view.Some(where),
+				said,
 			)
 		default:
 			f.Severity = result.Caution
 			f.Sentence = fmt.Sprintf(
-				"%s of %s failed (on %s). No percentile includes failed operations.",
+				"%s of %s failed (on %s)%s. No percentile includes failed operations.",
 				view.Plural(int(min(failed, math.MaxInt)), "operation"),
 				l.Name,
 				view.Some(where),
+				said,
 			)
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// firstWords are what the generator of a part with failed operations says first, with its count where that is told:
+// ": ERROR ..."; "" where it says nothing.
+func firstWords(l *view.Load) string {
+	for _, p := range l.Parts {
+		first, more, _ := strings.Cut(p.Message, "\n")
+		if p.Errors == 0 || first == "" || p.Ended == "lost" { // what is said of a loss is said of that
+			continue
+		}
+		for line := range strings.Lines(more) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, first+": ") {
+				first = line
+				break
+			}
+		}
+		return ": " + strings.TrimSuffix(bounded(first), ".")
+	}
+	return ""
+}
+
+// lastWords are those of the first load generator that failed and had no failed operation, which firstWords tells.
+func lastWords(l *view.Load) string {
+	for _, p := range l.Parts {
+		if _, said, _ := strings.Cut(p.Message, " says: "); p.Ended == "failed" && p.Errors == 0 && said != "" {
+			if own, theirs, more := strings.Cut(said, "; "); more && strings.HasPrefix(own, "plimsoll: ") {
+				said = theirs // a tool's own words before those of what ran it
+			}
+			said, _, _ = strings.Cut(said, "; its job file is ")
+			return ": " + strings.TrimSuffix(bounded(said), ".")
+		}
+	}
+	return ""
+}
+
+// bounded is a message's first 300 bytes.
+func bounded(text string) string {
+	const most = 300
+	text, _, _ = strings.Cut(text, "\n")
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
 }
 
 // failures are those of a workload that counts no operations, so that their share is not known.
@@ -241,21 +293,45 @@ func saturated(v *view.Run) []result.Finding {
 	return out
 }
 
+// saidFailed are the imported outputs that say themselves that the tool failed.
+func saidFailed(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, l := range v.Loads {
+		for _, p := range l.Parts {
+			if p.Ended != "failed" || p.Message == "" {
+				continue
+			}
+			out = append(out, result.Finding{
+				Check: "lost", Subject: l.Name, Severity: result.Blocker, Metric: "outputs that say they failed",
+				Unit: "count", Value: view.Ptr(1), N: 1, Limit: view.Ptr(0),
+				NoInterval: "what the tool says of itself", Basis: "the imported file",
+				Sentence: fmt.Sprintf("%s (%s) did not end as planned: %s. Its figures are not those of a whole test.",
+					l.Name, view.Subject(p), strings.TrimSuffix(p.Message, ".")),
+			})
+		}
+	}
+	return out
+}
+
 // MachinesLost tells of workloads that did not end as planned, or of whose end there is no record.
 var MachinesLost = view.Check{Name: "lost", Rank: 270, Run: machinesLost}
 
 func machinesLost(v *view.Run) []result.Finding {
 	var out []result.Finding
 	if v.Manifest.Target == result.ImportTarget {
-		return nil // what others left does not say how long it was meant to be
+		return saidFailed(v) // what others left does not say how long it was meant to be
 	}
 	for _, l := range v.Loads {
 		by := map[string][]string{} // end -> VMs
 		var faults []result.Mark    // that ended some
 		ended := map[time.Time]int{}
+		slack := max(10*time.Second, v.Silence(l))
 		for _, p := range l.Parts {
 			by[p.Ended] = append(by[p.Ended], view.Subject(p))
-			if e := endedBy(v, l, p); p.Ended == "lost" && e != nil {
+			if p.Ended != "lost" {
+				continue
+			}
+			if e := endedBy(v, p, slack); e != nil {
 				if ended[e.Time]++; ended[e.Time] == 1 {
 					faults = append(faults, *e)
 				}
@@ -288,11 +364,12 @@ func machinesLost(v *view.Run) []result.Finding {
 			)
 		case len(failed) > 0:
 			f.Sentence = fmt.Sprintf(
-				"The load generator of %s failed on %s of %d (%s). Totals include what was reported until then.",
+				"The load generator of %s failed on %s of %d (%s)%s. Totals include what was reported until then.",
 				l.Name,
 				view.Plural(len(failed), "VM"),
 				len(l.Parts),
 				view.Some(failed),
+				lastWords(l),
 			)
 		default:
 			why := "the record of the run ends before it"
@@ -341,14 +418,14 @@ func machinesLost(v *view.Run) []result.Finding {
 }
 
 // endedBy is the fault that ended a workload on a VM: the one nearest to one of its ends, and not later than its last
-// report and the one that did not come any more explain; nil when there is none.
-func endedBy(v *view.Run, l *view.Load, p *result.Workload) (best *result.Mark) {
-	slack := max(10*time.Second, v.Silence(l))
+// report and the one that did not come any more explain, which is the slack; nil when there is none.
+func endedBy(v *view.Run, p *result.Workload, slack time.Duration) (best *result.Mark) {
 	nearest := time.Duration(math.MaxInt64)
 	for i := range v.Data.Events {
 		e := &v.Data.Events[i]
 		for _, t := range p.Times() {
-			if away := t.End.Sub(e.Time); e.Kind == result.KindFault && away >= -slack && away.Abs() < nearest {
+			if away := t.End.Sub(e.Time); e.Kind == result.KindFault && e.State != result.FaultOver &&
+				away >= -slack && away.Abs() < nearest {
 				best, nearest = e, away.Abs()
 			}
 		}

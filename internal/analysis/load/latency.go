@@ -80,7 +80,7 @@ func latencyKind(v *view.Run) []result.Finding {
 		f.Sentence = fmt.Sprintf(
 			"%s %s open-loop and met %s target %s, but %s latencies are service times (from the actual send): the wait before a late send is in no percentile.",
 			view.Some(scheduled), verb, their, rate, their)
-	case len(response) == 0 && v.Manifest.Target == result.ImportTarget:
+	case len(response) == 0 && v.Manifest.Target == result.ImportTarget && !ratesTold(v):
 		f.Severity = result.Notice
 		f.Sentence = "All latencies are service times, from the actual send to completion. " +
 			"Whether there was a target rate, and whether it was met, is not known: if it was missed, the wait before a late send is in no percentile."
@@ -95,4 +95,13 @@ func latencyKind(v *view.Run) []result.Finding {
 		f.Severity = result.Notice
 	}
 	return []result.Finding{f}
+}
+
+// ratesTold reports whether all that ran says what rate it was asked for, or that it was asked for none.
+func ratesTold(v *view.Run) bool {
+	return !slices.ContainsFunc(v.Loads, func(l *view.Load) bool {
+		return slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+			return len(p.Lanes) == 0 || slices.ContainsFunc(p.Lanes, func(o result.Lane) bool { return o.Depth == 0 })
+		})
+	})
 }

@@ -189,15 +189,60 @@ func offeredRate(v *view.Run) []result.Finding {
 			continue // which of its operations a rate is of is not declared
 		}
 		if f, ok := offeredOf(l); ok {
-			if c := v.Track(l); c != nil && f.Severity == result.Caution {
+			c := v.Track(l)
+			want, _, _ := l.Offered()
+			if c != nil && f.Severity == result.Fine {
+				late(&f, l, c, want)
+			}
+			if c != nil && f.Severity == result.Caution {
 				f.Chart = v.Chart(l.Name+": "+l.Rate().Per, l.Rate().Unit, c.Line(l.Name, c.Ops))
-				want, _, _ := l.Offered()
 				f.Chart.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
 			}
 			out = append(out, f)
 		}
 	}
 	return out
+}
+
+// What a load on a schedule may fall behind before it is said: less may be chance, as of arrivals at random.
+const (
+	behindSeconds = 2   // of work
+	behindFewest  = 500 // operations
+)
+
+// late takes back that a rate was met where the load fell behind it and made up for it later: what was due in between
+// began late, and an average does not show it.
+func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
+	behind, most := 0.0, 0.0
+	since, from, worst, until := 0, 0, 0, -1
+	for i, x := range c.Ops {
+		if !view.IsFinite(x) {
+			continue // what is missing is said by others
+		}
+		if behind == 0 {
+			since = i
+		}
+		behind = max(0, behind+(want*(1-view.RateTolerance)-x)*c.Step)
+		if behind > most {
+			most, from, worst, until = behind, since, i, -1
+		}
+		if behind == 0 && until < worst {
+			until = i
+		}
+	}
+	if most < max(behindSeconds*want, behindFewest) {
+		return
+	}
+	f.Severity = result.Caution
+	f.Evidence = append(f.Evidence, result.Evidence{Name: "work behind schedule", Value: view.Round(most / want),
+		Unit: "s"})
+	made := "did not make up for it"
+	if until > worst {
+		made = "made up for it by " + view.ClockOf(c.Elapsed(until))
+	}
+	f.Sentence = fmt.Sprintf("%s: target rate of %s met on average only: from %s on it fell %s of work behind and %s. What "+
+		"was due then began late, which service times do not hold.", l.Name, l.Rate().Say(want),
+		view.ClockOf(c.Elapsed(from)-c.Step), view.SayDuration(most/want), made)
 }
 
 func offeredOf(l *view.Load) (result.Finding, bool) {

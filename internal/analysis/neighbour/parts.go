@@ -100,6 +100,25 @@ func counterparts(parts []part) []versus {
 	return out
 }
 
+// goneAfter is the next part in which a workload is in the company of the first of two again; nil where the later has
+// the same, or there is none.
+func goneAfter(parts []part, k versus) *part {
+	first, later := parts[k.first], parts[k.later]
+	alike := func(p part) bool {
+		return slices.Equal(p.conditions.Beside, first.conditions.Beside) &&
+			slices.Equal(p.conditions.Faults, first.conditions.Faults)
+	}
+	if alike(later) || len(first.pieces)+len(later.pieces) > 2 || !first.Start.Before(later.Start) {
+		return nil
+	}
+	for i := range parts {
+		if p := &parts[i]; len(p.pieces) == 1 && !p.Start.Before(later.End) && alike(*p) {
+			return p
+		}
+	}
+	return nil
+}
+
 // caused is a finding of two parts and what was different in the later one.
 type caused struct {
 	result.Finding

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
@@ -52,8 +53,12 @@ func windows(v *view.Run) []result.Finding {
 				p := pair{l: l, of: q, latency: cmp.Or(w.Latency, "service time"), first: parts[k.first],
 					later: parts[k.later], changes: k.changes}
 				p.was, p.is = whenever(p.first, p.later)
+				p.gone = goneAfter(parts, k)
 				p.series(v)
 				if f, ok := compare(&p); ok {
+					if p.lasts != "" { // nobody's
+						f.Harm = nil
+					}
 					found = append(found, caused{f, view.Listed(k.changes)})
 				}
 			}
@@ -83,6 +88,11 @@ type pair struct {
 	changes      []string
 	v            *view.Run
 	a, b         *view.Track // nil without a series
+	gone         *part       // what follows when the others of the later one are gone, as in the first; nil without
+	lasts        string      // said when what moved did not move back then
+	// warm are the warm-ups left out of the two, in seconds: then they are compared by their series, once settled, and
+	// not by counts and histograms, which hold them.
+	warm [2]float64
 }
 
 // series finds the two stretches of the workload's series. A point that lies in neither whole is in neither.
@@ -90,17 +100,86 @@ func (p *pair) series(v *view.Run) {
 	p.v = v
 	if c := v.TrackOf(p.l, p.of); c != nil {
 		p.a, p.b = over(c, p.first), over(c, p.later)
+		p.settle()
 	}
+}
+
+// settle leaves out of a part with which the workload begins the warm-up after which it was steady, where it moves the
+// mean.
+func (p *pair) settle() {
+	const matters = 0.01 // of the mean
+	for i, of := range []struct {
+		part  part
+		track **view.Track
+	}{{p.first, &p.a}, {p.later, &p.b}} {
+		c := *of.track
+		if !of.part.opening || len(of.part.pieces) > 1 || p.of.Kind == result.Single && p.of.Measure != "" {
+			continue
+		}
+		s := view.Judge("", c)
+		if s.Why != "" || !s.Reached || s.WarmUp == 0 {
+			continue
+		}
+		cut := *c
+		at := s.Index[s.WarmUp]
+		cut.Start = c.At(at)
+		for _, values := range []*[]float64{&cut.Ops, &cut.Writes, &cut.Bytes, &cut.Busy} {
+			if *values != nil {
+				*values = (*values)[at:]
+			}
+		}
+		if all := rateFlow(c).Level(); math.Abs(rateFlow(&cut).Level()-all) >= matters*math.Abs(all) {
+			*of.track, p.warm[i] = &cut, float64(at)*c.Step
+		}
+	}
+}
+
+// settled reports whether the two are compared without a warm-up.
+func (p *pair) settled() bool { return p.warm[0] > 0 || p.warm[1] > 0 }
+
+// leaves says which warm-up is left out; "" where none is.
+func (p *pair) leaves() string {
+	var of []string
+	for i, when := range []string{p.was, p.is} {
+		if p.warm[i] > 0 {
+			of = append(of, view.SayDuration(p.warm[i])+" "+strings.TrimSuffix(when, ","))
+		}
+	}
+	if of == nil {
+		return ""
+	}
+	return "; without the warm-up, the first " + strings.Join(of, " and ")
 }
 
 // unsure says that several things changed between the two, so that what each of them did is not known; "" where it was
 // one.
 func (p *pair) unsure() string {
+	if p.lasts != "" {
+		return p.lasts
+	}
 	if len(p.changes) < 2 {
 		return ""
 	}
 	return fmt.Sprintf("; which of %d changes did that cannot be told, since no time had only one of them: %s",
 		len(p.changes), view.Listed(p.changes))
+}
+
+// lasting looks whether what moved stayed so when the cause was gone: then it is no more the cause's than that of time,
+// such as of a warm-up. It is told so when the interval of the two later ones holds no change that matters, and they
+// are closer to each other than to the first.
+func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow) {
+	if p.lasts = ""; p.gone == nil || p.b == nil {
+		return
+	}
+	c := p.v.TrackOf(p.l, p.of)
+	if c == nil {
+		return
+	}
+	r, in := view.BlockRatio(flow(p.b), flow(over(c, *p.gone)))
+	if !in.Valid() || in.Low < 1-changed || in.High > 1+changed || view.Away(r) > math.Sqrt(view.Away(moved)) {
+		return
+	}
+	p.lasts = fmt.Sprintf("; it stayed so %s, so it is not told apart from drift, such as a warm-up", p.gone.when())
 }
 
 func (p *pair) basis(source string) string {
@@ -128,11 +207,16 @@ func (p *pair) rate() (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	r, low, high := view.Ratio(nb, na, b, a)
+	ra, rb := float64(na)/a, float64(nb)/b
+	if p.settled() {
+		ra, rb = rateFlow(p.a).Level(), rateFlow(p.b).Level()
+		r = rb / ra
+	}
 	f := result.Finding{
 		Check: "windows", Subject: p.l.Name, Metric: "rate " + p.later.title() + " / " + p.first.title(), Unit: "ratio",
 		Value: &r, Low: &low, High: &high, N: int(na + nb), Limit: view.Ptr(1 - changed),
 		Basis: p.basis(""), Warnings: []string{oneRun},
-		Evidence: p.both("rate ", float64(na)/a, float64(nb)/b),
+		Evidence: p.both("rate ", ra, rb),
 	}
 	counted := "the interval takes completions as a Poisson count, which is too narrow when the rate wanders"
 	if p.a != nil && p.b != nil {
@@ -152,9 +236,16 @@ func (p *pair) rate() (result.Finding, bool) {
 	}
 	tail, evidence, tailHarm, tailKept := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
+	if left := p.leaves(); left != "" {
+		tail, tailHarm, tailKept = strings.TrimPrefix(left, "; "), nil, true
+		f.Warnings = append(f.Warnings, "percentiles and the table of figures hold the warm-up")
+	}
 	moved := high < 1-changed || low > 1+changed
-	said := fmt.Sprintf("%s: %s %s, %s %s (%s)", p.l.Name, p.of.Say(float64(na)/a), p.was, view.SayCount(float64(nb)/b),
-		p.is, view.Signed(r-1))
+	if moved {
+		p.lasting(r, rateFlow)
+	}
+	said := fmt.Sprintf("%s: %s %s, %s %s (%s)", p.l.Name, p.of.Say(ra), p.was, view.SayCount(rb), p.is,
+		view.Signed(r-1))
 	if tail != "" {
 		said += "; " + tail
 	}
@@ -176,6 +267,9 @@ func (p *pair) rate() (result.Finding, bool) {
 	return f, true
 }
 
+func rateFlow(c *view.Track) view.Flow { return view.FlowOf(c.Ops, nil) }
+func busyFlow(c *view.Track) view.Flow { return view.FlowOf(c.Busy, c.Ops) }
+
 // both are the values of the two windows as evidence.
 func (p *pair) both(what string, a, b float64) []result.Evidence {
 	return []result.Evidence{{Name: what + p.first.title(), Value: a, Unit: p.of.Unit}, {Name: what + p.later.title(),
@@ -188,6 +282,9 @@ func (p *pair) measure() (result.Finding, bool) {
 	b, is := p.later.value(p.of)
 	if !was || !is || a == 0 && b == 0 {
 		return result.Finding{}, false
+	}
+	if p.settled() {
+		a, b = rateFlow(p.a).Level(), rateFlow(p.b).Level()
 	}
 	f := result.Finding{
 		Check: "windows", Subject: p.l.Name, Metric: p.of.Name + " " + p.later.title() + " / " + p.first.title(),
@@ -205,6 +302,7 @@ func (p *pair) measure() (result.Finding, bool) {
 	r := b / a
 	f.Value = &r
 	if p.a != nil && p.b != nil {
+		p.lasting(r, rateFlow)
 		fa, fb := view.FlowOf(p.a.Ops, nil), view.FlowOf(p.b.Ops, nil)
 		estimate, in := view.BlockRatio(fa, fb)
 		f.Low, f.High = around(r, estimate, in)
@@ -219,17 +317,18 @@ func (p *pair) measure() (result.Finding, bool) {
 		f.Harm = view.Worse(*f.Low, *f.High, changed, p.of.Better)
 	}
 	said += " (" + view.Signed(r-1)
+	left := p.leaves()
 	switch {
 	case f.Low == nil && view.Away(r) > 1+changed:
-		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+"), without an interval"+p.unsure()+"."
+		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+"), without an interval"+left+p.unsure()+"."
 	case f.Low == nil:
-		f.Severity, f.Sentence = result.Fine, said+"), without an interval."
+		f.Severity, f.Sentence = result.Fine, said+"), without an interval"+left+"."
 	case *f.High < 1-changed || *f.Low > 1+changed:
-		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+")"+p.unsure()+"."
+		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+")"+left+p.unsure()+"."
 	case *f.Low >= 1-changed && *f.High <= 1+changed:
-		f.Severity, f.Sentence = result.Fine, said+"): no change above "+view.Percent(changed)+"."
+		f.Severity, f.Sentence = result.Fine, said+"): no change above "+view.Percent(changed)+left+"."
 	default:
-		f.Severity, f.Sentence = result.Fine, said+"); inconclusive at the threshold of "+view.Percent(changed)+"."
+		f.Severity, f.Sentence = result.Fine, said+"); inconclusive at the threshold of "+view.Percent(changed)+left+"."
 	}
 	return f, true
 }
@@ -396,6 +495,9 @@ func (p *pair) mean() (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	ma, mb := sa/float64(na), sb/float64(nb)
+	if p.settled() && p.a.Busy != nil {
+		ma, mb = busyFlow(p.a).Level(), busyFlow(p.b).Level()
+	}
 	r := mb / ma
 	f := result.Finding{
 		Check: "latency-cost", Subject: p.l.Name,
@@ -410,7 +512,7 @@ func (p *pair) mean() (result.Finding, bool) {
 	}
 	span := ""
 	if p.a != nil && p.a.Busy != nil {
-		fa, fb := view.FlowOf(p.a.Busy, p.a.Ops), view.FlowOf(p.b.Busy, p.b.Ops)
+		fa, fb := busyFlow(p.a), busyFlow(p.b)
 		estimate, in := view.BlockRatio(fa, fb)
 		f.Low, f.High = around(r, estimate, in)
 		f.NoInterval = in.Reason
@@ -421,6 +523,9 @@ func (p *pair) mean() (result.Finding, bool) {
 			span = fmt.Sprintf(" (95 %%: ×%s to ×%s)", view.SayCount(*f.Low), view.SayCount(*f.High))
 		}
 		f.Chart = p.picture("mean "+p.latency, "s", each(p.a), each(p.b))
+	}
+	if p.a != nil && p.a.Busy != nil {
+		p.lasting(r, busyFlow)
 	}
 	f.Severity = result.Notice
 	sure := f.Low == nil || *f.Low > 1+changed || *f.High < 1-changed
@@ -435,8 +540,8 @@ func (p *pair) mean() (result.Finding, bool) {
 	if counted := p.l.Counted(); counted != "operations" {
 		what += " of " + counted
 	}
-	f.Sentence = fmt.Sprintf("%s %s %s, %s %s: ×%s%s%s.", what, view.SayDuration(ma), p.was, view.SayDuration(mb), p.is,
-		view.SayCount(r), span, unsure)
+	f.Sentence = fmt.Sprintf("%s %s %s, %s %s: ×%s%s%s%s.", what, view.SayDuration(ma), p.was, view.SayDuration(mb),
+		p.is, view.SayCount(r), span, p.leaves(), unsure)
 	return f, true
 }
 

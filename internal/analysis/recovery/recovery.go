@@ -170,7 +170,7 @@ func (r *Recovery) read(s course, o Options) {
 	none := stoppedBelow * s.level
 	from := s.split // where the way back begins
 	if stop, ok := s.after(s.split, func(v float64) bool { return v < none }); ok {
-		r.Stopped, from = s.moment(stop), stop
+		r.Stopped = s.moment(stop)
 		if first, ok := s.after(stop, func(v float64) bool { return v >= none }); ok {
 			r.First, from = s.moment(first), first
 		} else {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"time"
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/serial"
@@ -92,11 +94,20 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	window := float64(n) * c.Step
 	rise := fmt.Sprintf("%s to %s IOPS", view.SayCount(begin), view.SayCount(end.Value))
 	f.Chart = v.Chart(l.Name+": reads per second", "ops/s", c.Line(l.Name, c.Ops))
+	other := explained(v, l, c.At(min(at, n-1)))
+	if len(other) > 0 {
+		f.Metric = "time until the reads ran at their last speed"
+		f.Basis = strings.Replace(f.Basis, "resident where", "there where", 1)
+	}
 	if at >= from {
 		f.Severity, f.NoInterval = result.Caution, "the rate was still rising when the workload ended"
 		f.Sentence = fmt.Sprintf(
 			"%s: %s, still rising at its end after %s: not all its data were on the fast tier yet.", l.Name, rise,
 			view.SayDuration(window))
+		if len(other) > 0 {
+			f.Sentence = fmt.Sprintf("%s: %s, still rising at its end after %s; in that time %s.", l.Name, rise,
+				view.SayDuration(window), view.Listed(other))
+		}
 		return f, true
 	}
 	seconds := float64(at) * c.Step
@@ -104,11 +115,46 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	in := riseInterval(values, from, residentFrom)
 	in.Low, in.High = in.Low-1, in.High+1 // rounding to points
 	view.SetInterval(&f, in.Map(func(points float64) float64 { return max(0, points) * c.Step }))
+	if len(other) > 0 {
+		f.Sentence = fmt.Sprintf("%s: %s, %s times as fast from %s on; until then %s, so whether data came to a faster "+
+			"tier is not told.", l.Name, rise, view.SayCount(end.Value/begin),
+			view.ClockOf(c.Elapsed(min(at, len(c.Ops)-1))), view.Listed(other))
+		return f, true
+	}
 	f.Chart.Marks = append(f.Chart.Marks,
 		result.ChartPlace{At: view.Round(c.Elapsed(min(at, len(c.Ops)-1))), Text: "resident"})
 	f.Sentence = fmt.Sprintf("%s: %s; data resident on the fast tier, or in a cache, after %s of %s.", l.Name, rise,
 		view.SayDuration(seconds), view.SayDuration(window))
 	return f, true
+}
+
+// explained is what else may have held a workload back from its start until a moment at which it was fast, in words:
+// faults that were in force or came, other loads that were at work and ended, and whatever else the journal has in that
+// time. Only where there is nothing is a rise told as that of a tier.
+func explained(v *view.Run, l *view.Load, at time.Time) (out []string) {
+	from, _ := l.Span()
+	from, at = from.Add(-view.SameMoment), at.Add(view.SameMoment)
+	clock := func(t time.Time) string { return view.ClockOf(t.Sub(v.Data.Start).Seconds()) }
+	for _, f := range v.Faults() {
+		switch {
+		case f.Start.After(at) || !f.End.IsZero() && f.End.Before(from):
+		case f.End.IsZero() || f.End.After(at):
+			out = append(out, fmt.Sprintf("%s began at %s", f.Say(), clock(f.Start)))
+		default:
+			out = append(out, fmt.Sprintf("%s was in force, to %s", f.Say(), clock(f.End)))
+		}
+	}
+	for _, e := range v.Data.Events {
+		if e.Kind == result.KindFault && e.State == "" && !e.Time.Before(from) && !e.Time.After(at) {
+			out = append(out, fmt.Sprintf("%q came at %s", e.Text, clock(e.Time)))
+		}
+	}
+	for _, o := range v.Loads {
+		if began, ended := o.Span(); o != l && began.Before(at) && ended.After(from) && !ended.After(at) {
+			out = append(out, fmt.Sprintf("%s was at work, to %s", o.Name, clock(ended)))
+		}
+	}
+	return out
 }
 
 // returns reports whether a rate that had risen most of the way came back to where it began, and stayed there for three

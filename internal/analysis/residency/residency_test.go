@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"plimsoll/internal/analysis/view"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/reporttest"
 )
 
 // TestResidencyCoverage: the interval holds the moment at which a rising rate has come to 90 % of its end, whether it
 // rises quickly or slowly, evenly or ever more slowly, and whatever its seconds share.
 func TestResidencyCoverage(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	rounds, slack := 80, 0.0
-	if testing.Short() || needs.Race {
+	if !needs.All() {
 		rounds, slack = 10, 0.2
 	}
 	held, all := 0, 0

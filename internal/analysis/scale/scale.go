@@ -103,10 +103,17 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	if q.Measure != "" {
 		what = q.Name
 	}
-	f.Sentence = fmt.Sprintf("%s grew ×%s, from %s to %s, between %s and %s operations in flight (×%s); %s%s. %s",
+	ways := fmt.Sprintf("%s%s. %s", contended(m.Alpha), crossed(m), peakWords(m, q, last.Concurrency))
+	if m.Cap.Closer {
+		f.NoInterval, f.Low, f.High = "a line up to a cap is closer to the points than the law", nil, nil
+		f.Value = nil
+		ways = fmt.Sprintf("as a line up to a cap of about %s, reached at about %s in flight, to which the law of contention "+
+			"and crosstalk is less close: look for what limits it, such as a link, a rate or the client. No peak.",
+			q.Brief(m.Cap.Limit()), view.SayCount(m.Cap.Concurrency))
+	}
+	f.Sentence = fmt.Sprintf("%s grew ×%s, from %s to %s, between %s and %s operations in flight (×%s); %s",
 		view.Capital(what), view.SayCount(grew), view.SayCount(first.Throughput.Value), q.Brief(last.Throughput.Value),
-		view.SayCount(first.Concurrency), view.SayCount(last.Concurrency), view.SayCount(more), contended(m.Alpha),
-		crossed(m), peakWords(m, q, last.Concurrency))
+		view.SayCount(first.Concurrency), view.SayCount(last.Concurrency), view.SayCount(more), ways)
 	top := last.Concurrency
 	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
 		top = max(top, m.Peak.Concurrency*1.1)
@@ -165,6 +172,8 @@ func sayPercent(share float64) string {
 func peakWords(m *usl.Model, q view.Quantity, last float64) string {
 	p := m.Peak
 	switch {
+	case p.Artefact:
+		return "No peak is told: a line up to a cap fits as well."
 	case p.Exists && p.InRange && m.CrosstalkP() > 1-view.Confidence:
 		return fmt.Sprintf("The fit has a peak at about %s in flight; whether there is one is inconclusive.",
 			view.SayCount(p.Concurrency))

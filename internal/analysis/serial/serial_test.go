@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"plimsoll/internal/analysis/lawtest"
+	"plimsoll/internal/testkit/lawtest"
 )
 
 func Example() {

@@ -38,7 +38,12 @@ func stalled(v *view.Run) []result.Finding {
 		parts := parts(v, l, before, cut)
 		own, only := starved(v, l, parts)
 		if k := whole.c.Dense(whole.values, 1); k > 0 && !only {
-			out = append(out, stallFinding(v, whole.joined(k), others(v, l)))
+			f := stallFinding(v, whole.joined(k), others(v, l))
+			if why := l.Silent(whole.c); why != "" && f.Severity == result.Fine {
+				f.Severity, f.Value, f.NoInterval = result.Caution, nil, why
+				f.Sentence = fmt.Sprintf("Whether the %s of %s stalled is inconclusive: %s.", whole.what, l.Name, why)
+			}
+			out = append(out, f)
 		}
 		out = append(out, own...)
 		if f, ok := someVMs(v, l, whole, cut); ok {
@@ -55,17 +60,18 @@ func someVMs(v *view.Run, l *view.Load, whole work, cut func(*view.Track) *view.
 		return f, false
 	}
 	var vms []work
+	times := l.Times()
 	for _, p := range l.Parts {
 		c := v.VMTrack(p.VM, l.Group)
 		if p.VM == "" || c == nil {
 			return f, false
 		}
-		c = cut(c.Within(l.Times()))
+		c = cut(c.Within(times))
 		vms = append(vms, work{name: p.VM, c: c, values: c.Ops})
 	}
 	var names []string
 	var lines []result.ChartLine
-	times, longest := 0, 0.0
+	stalls, longest := 0, 0.0
 	for i, vm := range vms {
 		k := vm.c.Dense(vm.values, len(vms))
 		if k == 0 {
@@ -80,7 +86,7 @@ func someVMs(v *view.Run, l *view.Load, whole work, cut func(*view.Track) *view.
 		if s = vm.c.Measured(vm.values, at); len(s.Runs) == 0 {
 			continue
 		}
-		names, times, longest = append(names, vm.name), times+len(s.Runs), max(longest, s.Longest())
+		names, stalls, longest = append(names, vm.name), stalls+len(s.Runs), max(longest, s.Longest())
 		if len(lines) < 3 {
 			lines = append(lines, vm.c.Line(vm.name, vm.values))
 		}
@@ -94,12 +100,12 @@ func someVMs(v *view.Run, l *view.Load, whole work, cut func(*view.Track) *view.
 		NoInterval: "counted over the whole window, not estimated",
 		Basis: fmt.Sprintf("operations of each VM, below %s of their median while those of another were at half of theirs "+
 			"or more", view.Percent(view.StalledBelow)),
-		Evidence: []result.Evidence{{Name: "stalls", Value: float64(times), Unit: "count"},
+		Evidence: []result.Evidence{{Name: "stalls", Value: float64(stalls), Unit: "count"},
 			{Name: "longest", Value: view.Round(longest), Unit: "s"}},
 	}
 	f.Sentence = fmt.Sprintf("%s stalled in part%s: %d of its %d VMs (%s) all but stopped %s, for %s at the longest, "+
 		"though the others went on.", l.Name, whole.before, len(names), len(l.Parts), view.Some(names),
-		view.Times(times), view.SayDuration(longest))
+		view.Times(stalls), view.SayDuration(longest))
 	f.Chart = v.Chart(l.Name+": "+l.Rate().Unit+" of VMs that stalled", l.Rate().Unit, lines...)
 	return f, true
 }

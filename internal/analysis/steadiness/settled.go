@@ -34,13 +34,24 @@ func steadyState(v *view.Run) []result.Finding {
 		if !l.Reported() || l.Longest() < view.Besides*longest {
 			continue
 		}
-		for _, q := range l.Quantities() {
+		for _, q := range told(l) {
 			if all := v.Stretches(l, q); len(all) > 0 {
 				out = append(out, steadyOf(v, l.Name, all, headline(l, q)))
 			}
 		}
 	}
 	return out
+}
+
+// told are the quantities of a workload that are judged: what unlike operations add up to is none where new orders a
+// minute are counted, which are the figure of such a mix.
+func told(l *view.Load) []view.Quantity {
+	all := l.Quantities()
+	counted := slices.ContainsFunc(l.Declared(), func(m result.Measure) bool { return m.Unit == "NOPM" })
+	if !counted || len(all) < 2 || all[0].Measure != "" || all[0].Unit != result.OperationsUnit {
+		return all
+	}
+	return all[1:]
 }
 
 // steps are the stages of a scale-out test, all workloads together.
@@ -140,6 +151,10 @@ func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) res
 		if s := &all[i]; s.Why == "" && s.Mean.Value > 0 && len(all) > 1 {
 			f.Evidence = append(f.Evidence, result.Evidence{Name: "mean " + s.Name, Value: s.Mean.Value, Unit: q.Unit})
 		}
+	}
+	if first := &all[0]; first.Why == "" && warmed(first) {
+		f.Evidence = append(f.Evidence, result.Evidence{Name: view.WarmUp, Unit: "s",
+			Value: float64(first.WarmUp) * first.Track.Step})
 	}
 	if unknown != nil {
 		f.Warnings = append(f.Warnings, "a phase is not judged ("+unknown.Name+"): "+unknown.Why)

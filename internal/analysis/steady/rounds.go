@@ -76,8 +76,8 @@ type Settled struct {
 }
 
 // Rounds judges a measure, one value per round in the order of the rounds, and returns the first window that holds the
-// rule.
-// Rounds beyond the ceiling are not looked at.
+// rule, which must be reached by the ceiling. All rounds after it are looked at: one that lies further from the
+// window's mean than its rounds may lie from each other has left the state.
 func Rounds(values []float64, rule Rule) (Settled, error) {
 	rule, err := rule.filled()
 	if err = errors.Join(err, serial.Finite("steady", values)); err != nil {
@@ -91,16 +91,24 @@ func Rounds(values []float64, rule Rule) (Settled, error) {
 			Interval: resample.None("no window"),
 		}, nil
 	}
+	if why := unusable(values[:n], math.Inf(1)); why != "" {
+		return Settled{Last: n - 1, Reason: why, Interval: resample.None("no window")}, nil
+	}
 	var s Settled
 	for first := 0; first+rule.Window <= n; first++ {
 		if s = judge(values[first:first+rule.Window], first, rule); s.Reached {
 			break
 		}
 	}
+	if left := s.leaves(values, rule); left != "" {
+		s.Reached, s.Reason = false, left
+		s.Interval = resample.None("it was not steady")
+		return s, nil
+	}
 	if !s.Reached && n == rule.Ceiling {
 		s.Reason += fmt.Sprintf("; the ceiling of %d rounds was reached", rule.Ceiling)
 	}
-	if len(values) > rule.Ceiling {
+	if !s.Reached && len(values) > rule.Ceiling {
 		s.Warnings = append(
 			s.Warnings,
 			fmt.Sprintf("%d rounds beyond the ceiling of %d were not looked at", len(values)-rule.Ceiling,
@@ -108,6 +116,29 @@ func Rounds(values []float64, rule Rule) (Settled, error) {
 		)
 	}
 	return s, nil
+}
+
+// leaves says which rounds after a window that holds the rule lie further from its mean than it allows; "" when none.
+func (s Settled) leaves(values []float64, rule Rule) string {
+	worst, many := -1, 0
+	for i := s.Last + 1; s.Reached && i < len(values); i++ {
+		if relative(values[i]-s.Mean, s.Mean) <= rule.Spread {
+			continue
+		}
+		if many++; worst < 0 || math.Abs(values[i]-s.Mean) > math.Abs(values[worst]-s.Mean) {
+			worst = i
+		}
+	}
+	if worst < 0 {
+		return ""
+	}
+	more := ""
+	if many > 1 {
+		more = fmt.Sprintf(", the furthest of %d such", many)
+	}
+	return fmt.Sprintf("rounds %d to %d were steady, and it was left again: round %d lies %+.1f %% from their mean%s, "+
+		"%.1f %% are allowed", s.First+1, s.Last+1, worst+1, 100*(values[worst]-s.Mean)/math.Abs(s.Mean), more,
+		100*rule.Spread)
 }
 
 func judge(window []float64, first int, rule Rule) Settled {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"plimsoll/internal/analysis/lawtest"
 	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/testkit/lawtest"
 )
 
 func ExampleRounds() {
@@ -72,12 +72,23 @@ func TestRounds(t *testing.T) {
 				Warnings:  []string{"5 rounds beyond the ceiling of 5 were not looked at"},
 			},
 		},
+		"left again": {
+			append(slices.Repeat([]float64{100}, 30), 449, 100, 130),
+			Rule{},
+			Settled{
+				Last: 4,
+				Mean: 100,
+				Reason: "rounds 1 to 5 were steady, and it was left again: round 31 lies +349.0 % from their mean, " +
+					"the furthest of 2 such, 20.0 % are allowed",
+			},
+		},
 		"too few": {
 			[]float64{5, 5},
 			Rule{},
 			Settled{Last: 1, Reason: "2 rounds: the rule needs a window of 5"},
 		},
-		"all zero": {make([]float64, 5), Rule{}, Settled{Reached: true, Last: 4}},
+		"all zero": {make([]float64, 5), Rule{}, Settled{Last: 4,
+			Reason: "all values are 0: nothing was done, or nothing was counted"}},
 		"negative": {
 			[]float64{-100, -101, -100, -99, -100},
 			Rule{},

@@ -63,6 +63,23 @@ type Stretch struct {
 // Standstill is a row of points at which next to nothing was done.
 type Standstill struct{ First, Last int }
 
+// Gaps are the rows of at least three points that are missing (NaN), from and to points that are there: what went on in
+// that time nobody knows, and it may be a stall.
+func Gaps(values []float64) (out []Standstill) {
+	first := -1
+	for i, v := range values {
+		switch {
+		case math.IsNaN(v):
+		case first >= 0 && i-first > fewestStill:
+			out = append(out, Standstill{first + 1, i - 1})
+			fallthrough
+		default:
+			first = i
+		}
+	}
+	return out
+}
+
 const (
 	fewestPoints = 50   // below, the parts of the method cannot say anything
 	mostPoints   = 5000 // beyond, levels are compared in means of equal parts
@@ -77,10 +94,10 @@ const (
 //
 // It is steady when it does not stand still; when no change point moves the level by more than the tolerance (package
 // change); when no slow movement, of up to three swings, stands out of what the dependence of neighbours explains and
-// moves the level so far; when its last tenth does not lie so far from the rest; when its spread does not grow or
-// shrink by half of itself; and when its line moves it by less than the tolerance, the doubt about the line included.
-// Whatever is shown to be otherwise is in Reason. When nothing is shown but the line may move by more than the
-// tolerance, CannotTell is set.
+// moves the level so far; when its last tenth does not lie so far from the rest; when its spread is the same
+// throughout; and when its line moves it by less than the tolerance, the doubt about the line included. Whatever is
+// shown to be otherwise is in Reason. When nothing is shown but the line may move by more than the tolerance,
+// CannotTell is set.
 func Window(values []float64, o Options) (Stretch, error) {
 	o, err := o.filled()
 	if err = errors.Join(err, serial.Finite("steady", values)); err != nil {
@@ -93,7 +110,12 @@ func Window(values []float64, o Options) (Stretch, error) {
 		s.Mean.Interval = resample.None("no steady window")
 		return s, nil
 	}
-	settled := true
+	if why := unusable(values, o.Tolerance); why != "" {
+		s.CannotTell, s.Reason = true, why
+		s.Mean.Interval = resample.None("no steady window")
+		return s, nil
+	}
+	var settled bool
 	if s.WarmUp, settled = WarmUp(values); !settled {
 		s.WarmUp = 0
 	}
@@ -120,7 +142,7 @@ func Window(values []float64, o Options) (Stretch, error) {
 		return Stretch{}, err
 	}
 	doubt := s.movement(blocks(part, step), o, not)
-	s.spread(part, o, not)
+	s.spread(part, step, o, not)
 	if len(reasons) == 0 && doubt != "" {
 		s.CannotTell = true
 		reasons = append(reasons, doubt)
@@ -135,6 +157,34 @@ func Window(values []float64, o Options) (Stretch, error) {
 		s.Mean.Interval = resample.None("it was not steady")
 	}
 	return s, nil
+}
+
+// unusable says why no verdict rests on values: none of them is anything but 0, or one of them is so far from the
+// others that the mean is made by it alone; "" when neither.
+func unusable(values []float64, tolerance float64) string {
+	const (
+		largest = 1e100 // is measured by nobody, and squares of more overflow
+		astray  = 100   // times the median size
+	)
+	at := 0
+	for i, v := range values {
+		if math.Abs(v) > math.Abs(values[at]) {
+			at = i
+		}
+	}
+	sizes := make([]float64, len(values))
+	for i, v := range values {
+		sizes[i] = math.Abs(v)
+	}
+	most, median := sizes[at], resample.Median(sizes)
+	switch n := float64(len(values)); {
+	case most == 0:
+		return "all values are 0: nothing was done, or nothing was counted"
+	case most > largest, median > 0 && most > astray*median && most > tolerance*n*median:
+		return fmt.Sprintf("point %d is %.4g, where half of them are within %.4g: by itself it makes the mean",
+			at+1, values[at], median)
+	}
+	return ""
 }
 
 // stillness finds rows of points at next to nothing. Those of a period are part of what is steady, unless the series
@@ -273,30 +323,6 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 			100*s.DriftWithin.Low, 100*s.DriftWithin.High, 100*o.Tolerance)
 	}
 	return ""
-}
-
-// spread judges whether absolute deviations grow or shrink along the stretch.
-func (s *Stretch) spread(part []float64, o Options, not func(string, ...any)) {
-	const (
-		matters = 0.5  // of the mean deviation, from end to end
-		share   = 0.25 // of the tolerance: less is nothing beside what the level may do
-	)
-	mean := stat.Mean(part, nil)
-	off := make([]float64, len(part))
-	for i, v := range part {
-		off[i] = math.Abs(v - mean)
-	}
-	usual := stat.Mean(off, nil)
-	l := lineOf(off)
-	if math.Abs(l.move) > max(matters*usual, share*o.Tolerance*math.Abs(mean),
-		resample.StudentT(0.998, l.dof)*l.error) {
-		word := "grows"
-		if l.move < 0 {
-			word = "shrinks"
-		}
-		not("its spread %s along it: points lie %.3g %% of the mean from it at first and %.3g %% at last", word,
-			100*max(0, usual-l.move/2)/math.Abs(mean), 100*max(0, usual+l.move/2)/math.Abs(mean))
-	}
 }
 
 // line is a straight line through a series by least squares.
@@ -449,13 +475,13 @@ func WarmUp(values []float64) (points int, settled bool) {
 // warms tells whether a head looks like the warm-up of the rest, and whether its last third still does.
 func warms(head, rest []float64) (warm, still bool) {
 	const rare = 3.3 // standard errors, which noise exceeds in one of a thousand series
-	noise := noiseOf(rest)
+	noise, louder := noiseOf(rest), louderBy(head, rest)
 	l, level, k, n := lineOf(rest), stat.Mean(rest, nil), float64(len(head)), float64(len(rest))
 	// What the line of the rest leads to expect in the middle of some points of the head, and how well that is known.
 	off := func(from, to int) (by, doubt float64) {
 		before := n/2 + k - float64(from+to)/2
 		by = stat.Mean(head[from:to], nil) - level + l.move*before/n
-		return by, rare * math.Hypot(math.Sqrt(noise.long()*(1/float64(to-from)+1/n)), l.error*before/n)
+		return by, rare * math.Hypot(math.Sqrt(noise.long()*(louder/float64(to-from)+1/n)), l.error*before/n)
 	}
 	third := max(1, len(head)/3)
 	all, doubt := off(0, len(head))
@@ -464,4 +490,24 @@ func warms(head, rest []float64) (warm, still bool) {
 	warm = math.Abs(all) > doubt && first*all > 0 && math.Abs(first) >= 0.9*math.Abs(all) &&
 		math.Abs(last) <= 1.25*math.Abs(first)
 	return warm, math.Abs(last) > lastDoubt
+}
+
+// louderBy is how many times the variance of the rest a head has, by the differences of neighbours, which a level that
+// moves hardly touches; 1 where it is no louder, or too short to tell.
+func louderBy(head, rest []float64) float64 {
+	steps := func(x []float64) float64 {
+		out := make([]float64, len(x)-1)
+		for i := range out {
+			out[i] = math.Abs(x[i+1] - x[i])
+		}
+		return resample.Median(out)
+	}
+	const fewest = 10
+	if len(head) < fewest {
+		return 1
+	}
+	if usual := steps(rest); usual > 0 {
+		return max(1, math.Pow(steps(head)/usual, 2))
+	}
+	return 1
 }

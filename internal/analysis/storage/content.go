@@ -18,7 +18,7 @@ var NeverWritten = view.Check{Name: "never-written", Rank: 260, Run: neverWritte
 func neverWritten(v *view.Run) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.Loads {
-		if !l.MovesBlocks() {
+		if !l.MovesBlocks() || v.Manifest.Target == result.ImportTarget { // what was written before stands in no output
 			continue
 		}
 		if sampled := result.Find(v.Manifest.Environment, result.SampledZeros); len(sampled) > 0 {
@@ -265,16 +265,35 @@ func cache(v *view.Run) []result.Finding {
 		}
 		if l.MovesBlocks() && l.Count() > 0 && len(l.Parts[0].Lanes) > 0 {
 			f := cacheFinding(l, set, machine, node, direct, known)
-			if f.Severity == result.Blocker && deviceServed(v, l) {
-				f.Severity = result.Notice
-				f.Sentence = fmt.Sprintf(
-					"Working set of %s: %s through the page cache, which fits into memory (%s); the device counters show that its operations reached the device all the same.",
-					l.Name, view.SayBytes(set), view.SayBytes(max(node, machine)))
+			if f.Severity == result.Blocker {
+				reallyRead(v, l, &f)
 			}
 			out = append(out, f)
 		}
 	}
 	return out
+}
+
+// reallyRead says of a working set that memory could hold what the counters of the device show: that it was asked all
+// the same, or how little. Without them memory may have served it, and nobody saw.
+func reallyRead(v *view.Run, l *view.Load, f *result.Finding) {
+	share, counted := deviceShare(v, l)
+	switch {
+	case !counted:
+		f.Severity = result.Caution
+		f.Sentence += " These numbers may be memory's: what reached a device was not counted."
+	case share >= 1-deviceMissing:
+		f.Severity = result.Notice
+		f.Sentence += " The device counters show that its operations reached the device all the same."
+	case share >= 1-deviceNothing:
+		f.Severity = result.Caution
+		f.Sentence += fmt.Sprintf(" The device counted %s of what was done: memory served the rest.",
+			view.Percent(share))
+	default:
+		f.Sentence += fmt.Sprintf(
+			" The device counted %s of what was done: these numbers measure memory, not the storage.",
+			view.Percent(share))
+	}
 }
 
 func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) result.Finding {
@@ -300,11 +319,11 @@ func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) 
 	case !direct && set <= memory:
 		f.Severity, f.Limit = result.Blocker, view.Ptr(memory)
 		f.Sentence = fmt.Sprintf(
-			"%s through the page cache, which fits into memory (%s). These numbers measure memory, not the storage.",
+			"%s through the page cache, which fits into memory (%s).",
 			what, view.SayBytes(memory))
 	case !direct:
 		f.Severity = result.Caution
-		f.Sentence = fmt.Sprintf("%s through the page cache, with %s of memory: memory served part of it.", what,
+		f.Sentence = fmt.Sprintf("%s through the page cache, with %s of memory: memory may serve part of it.", what,
 			view.SayBytes(memory))
 	case set < cacheMargin*memory:
 		f.Severity = result.Notice

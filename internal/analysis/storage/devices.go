@@ -31,21 +31,22 @@ func deviceBytes(v *view.Run) []result.Finding {
 	return out
 }
 
-// deviceServed reports whether the device's counters show that all kinds of operation of a workload reached it.
-func deviceServed(v *view.Run, l *view.Load) bool {
-	served := false
+// deviceShare is the least share of a kind of operation of a workload that the device's counters show; false where
+// they show nothing of one.
+func deviceShare(v *view.Run, l *view.Load) (share float64, counted bool) {
+	share = 1
 	for _, op := range []result.Block{result.BlockRead, result.BlockWrite} {
 		if !slices.ContainsFunc(l.Parts,
 			func(p *result.Workload) bool { n, _ := view.Totals(view.BlockTotals(p, op)); return n > 0 }) {
 			continue
 		}
 		f, ok := reachedDevice(v, op)
-		if !ok || f.Value == nil || *f.Value < 1-deviceMissing {
-			return false
+		if !ok || f.Value == nil {
+			return 0, false
 		}
-		served = true
+		share, counted = min(share, *f.Value), true
 	}
-	return served
+	return share, counted
 }
 
 func reachedDevice(v *view.Run, op result.Block) (result.Finding, bool) {

@@ -118,7 +118,7 @@ func fitBy(points []Point, e Errors, confidence float64) *Model {
 		}
 		before := m.solution.Coefficients
 		m.weigh(before)
-		m.solution = solve(m.points, before, bounded)
+		m.solution = lowest(m.points, solve(m.points, before, bounded), bounded)
 		if near(before, m.solution.Coefficients) {
 			break
 		}
@@ -341,6 +341,7 @@ const (
 	Linear    Law = "linear"    // α = β = 0
 	Amdahl    Law = "amdahl"    // β = 0
 	Universal Law = "universal" // all three
+	Capped    Law = "cap"       // a line up to a cap, none of the three
 )
 
 // Alternative is one law fitted to the same points, by the same error model.
@@ -386,8 +387,14 @@ func (m *Model) nested(simple solution, fewer float64) float64 {
 	return distuv.F{D1: fewer, D2: float64(m.DegreesOfFreedom)}.Survival(f)
 }
 
-// CrosstalkP is the chance of as much crosstalk as is seen if there is none: that of Amdahl's law.
-func (m *Model) CrosstalkP() float64 { return m.Alternatives[1].P }
+// CrosstalkP is the chance of as much crosstalk as is seen if there is none: that of Amdahl's law, 1 where a line up to
+// a cap does without.
+func (m *Model) CrosstalkP() float64 {
+	if m.Cap.Allowed {
+		return 1
+	}
+	return m.Alternatives[1].P
+}
 
 // Outlier is a point that strays from what all others say.
 type Outlier struct {

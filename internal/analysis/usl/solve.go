@@ -50,7 +50,8 @@ func loss(points []Point, c Coefficients) float64 {
 	return sum
 }
 
-// solveFromMany minimises from several starting points, chosen by the data alone, and keeps the best.
+// solveFromMany minimises from several starting points, chosen by the data alone, and keeps the best, near which
+// nothing is lower.
 func solveFromMany(points []Point, b bounds) solution {
 	var low, high float64 = math.Inf(1), 0
 	for _, p := range points {
@@ -63,6 +64,42 @@ func solveFromMany(points []Point, b bounds) solution {
 	}
 	for _, s := range starts {
 		if got := solve(points, s, b); got.loss < best.loss {
+			best = got
+		}
+	}
+	return lowest(points, best, b)
+}
+
+// lowest goes downhill from s until nothing near is lower.
+func lowest(points []Point, s solution, b bounds) solution {
+	for range 100 {
+		lower := downhill(points, s, b)
+		if !(lower.loss < s.loss*(1-1e-9)) {
+			break
+		}
+		s = lower
+	}
+	return s
+}
+
+// downhill is the lowest of what is found near s: α and β are each moved by shares of themselves, and the minimiser
+// starts from where the loss is less. Its own steps follow the slope of all parameters at once; where these hardly
+// differ in what they do to the points, as in a corner of the bounds, no such step goes down although one exists.
+func downhill(points []Point, s solution, b bounds) solution {
+	best := s
+	for _, share := range []float64{-0.1, -0.01, -0.001, 0.001, 0.01, 0.1} {
+		for i := 1; i < 3; i++ {
+			v := s.vector()
+			v[i] *= 1 + share
+			near := coefficients(clamp(v, b))
+			near.Gamma = bestGamma(points, near)
+			if l := loss(points, near); l < best.loss {
+				best = solution{Coefficients: near, loss: l, ok: s.ok}
+			}
+		}
+	}
+	if best.loss < s.loss {
+		if got := solve(points, best.Coefficients, b); got.loss < best.loss {
 			best = got
 		}
 	}

@@ -73,14 +73,6 @@ func (c Coefficients) Limit() float64 {
 	return c.Gamma / c.Alpha
 }
 
-// OptimalConcurrency is 1/α, where the line of perfect scaling crosses Limit; +Inf without contention.
-func (c Coefficients) OptimalConcurrency() float64 {
-	if c.Alpha <= 0 {
-		return math.Inf(1)
-	}
-	return 1 / c.Alpha
-}
-
 // Efficiency is the throughput x per unit of concurrency at n over that of one, x/(γn): 1 for perfect scaling.
 func (c Coefficients) Efficiency(n, x float64) float64 { return x / (c.Gamma * n) }
 
@@ -207,11 +199,15 @@ type Peak struct {
 	ConcurrencyInterval resample.Interval
 	ThroughputInterval  resample.Interval
 	NoPeakShare         float64 // share of resamples whose fit had no peak
+	// Artefact: the law fitted has one, but a line up to a cap, which has none, fits as well or better.
+	Artefact bool
 }
 
 // String says what is known of the peak in words fit for a report.
 func (p Peak) String() string {
 	switch {
+	case p.Artefact:
+		return "no peak is told: a line up to a cap fits as well as the law, or better"
 	case !p.Exists:
 		return "no peak in range: the data show no crosstalk"
 	case !p.InRange:
@@ -241,6 +237,7 @@ type Model struct {
 	Alternatives []Alternative // linear, Amdahl, universal
 	Simpler      Law           // the simplest law that describes the points as well; "" when they cannot tell
 	Outlier      *Outlier      // the one point that strays from what all others say
+	Cap          Cap           // a line up to a cap, set against the law
 	Warnings     []string
 
 	points     []Point // weighted by Errors
@@ -275,7 +272,12 @@ func Fit(points []Point, o Options) (*Model, error) {
 		m.Unbounded = &free.Coefficients
 	}
 	m.Alternatives = compare(fits)
+	m.capped(fits)
 	m.bootstrap(o)
+	m.artefacts()
+	if m.Cap.Allowed && m.Peak.Exists {
+		m.Peak.Exists, m.Peak.InRange, m.Peak.Artefact = false, false, true
+	}
 	m.Outlier = m.outlier()
 	m.warn()
 	return m, nil
@@ -360,6 +362,7 @@ func (m *Model) Predict(n float64) (Prediction, error) {
 		p.Mean = around(p.Mean, f.At(n), t*math.Sqrt(curve))
 		p.Measurement = around(p.Measurement, f.At(n), t*math.Sqrt(curve+f.measurementVariance(n)))
 	}
+	m.capAt(&p)
 	return p, nil
 }
 

@@ -131,7 +131,6 @@ func TestPublishedSets(t *testing.T) {
 		digits(t, "residual standard error", m.ResidualStdError, w.Residual, 4)
 		digits(t, "peak", m.Peak.Concurrency, w.PeakLoad, 7)
 		digits(t, "limit", m.Limit(), w.Limit, 7)
-		digits(t, "optimal", m.OptimalConcurrency(), w.Optimal, 7)
 		if m.DegreesOfFreedom != w.Dof || !m.Peak.InRange {
 			t.Errorf("degrees of freedom %d, peak %+v", m.DegreesOfFreedom, m.Peak)
 		}
@@ -164,7 +163,6 @@ func TestPublishedSets(t *testing.T) {
 		c := Coefficients{m.Gamma, w.WhatIf.Alpha, w.WhatIf.Beta}
 		digits(t, "what-if peak", c.PeakConcurrency(), w.WhatIf.Peak, 7)
 		digits(t, "what-if limit", c.Limit(), w.WhatIf.Limit, 7)
-		digits(t, "what-if optimal", c.OptimalConcurrency(), w.WhatIf.Optimal, 7)
 	})
 	t.Run("synthetic6", func(t *testing.T) {
 		m := fit(t, corpusPoints(t, "synthetic6.csv"), Options{Resamples: -1})
@@ -185,8 +183,8 @@ func TestPublishedSets(t *testing.T) {
 		if !slices.ContainsFunc(m.Warnings, func(s string) bool { return strings.Contains(s, "waves") }) {
 			t.Errorf("no warning of waves: %q", m.Warnings)
 		}
-		// Its peak of 35 lies outside the 32 measured.
-		if m.Peak.InRange || m.Peak.String() != "no peak in range: the law puts it at 35.57, outside the data" {
+		// Its published peak of 35 lies outside the 32 measured, and a line that bends to a cap fits as well.
+		if m.Peak.InRange || m.Peak.String() != "no peak is told: a line up to a cap fits as well as the law, or better" {
 			t.Errorf("peak %v", m.Peak)
 		}
 	})
@@ -571,10 +569,35 @@ func TestAnyInput(t *testing.T) {
 	})
 }
 
+// TestCornerOfTheBounds has points whose best α lies a little off one with β at its bound, below a concurrency of one,
+// where the slopes by all parameters are nearly the same.
+func TestCornerOfTheBounds(t *testing.T) {
+	m := fit(t, []Point{
+		{Concurrency: 1.0625, Throughput: 0.5, Weight: 59.5},
+		{Concurrency: 0.15625, Throughput: 2.6030295e+06, Weight: 0.04879902966019271},
+		{Concurrency: 13.7469482421875, Throughput: 3.149243731261154e-170, Weight: 4.5107601247956763e-10},
+		{Concurrency: 0.25, Throughput: 1.7872252908175522e-54, Weight: 10.8675537109375},
+		{Concurrency: 3, Throughput: 24.650127297034487, Weight: 9.396771758602394e-20},
+		{Concurrency: 0.10807734355330467, Throughput: 0.0065174102783203125, Weight: 1.7056274501198604e-07},
+		{Concurrency: 1877.338994653055, Throughput: 2.832432168574344e-294, Weight: 1.1457552095727239e-77},
+		{Concurrency: 57.50537109375, Throughput: 2.5, Weight: 61.98358541727066},
+		{Concurrency: 0.875, Throughput: 27.91313894699124, Weight: 5.605193857299268e-45},
+		{Concurrency: 0.8748170338153614, Throughput: 482698.2761499564, Weight: 1.9747693015060752},
+	}, Options{Resamples: 120})
+	least := loss(m.points, m.Coefficients)
+	for alpha := 0.9; alpha <= 1; alpha += 0.001 {
+		c := Coefficients{Alpha: alpha, Beta: m.Beta}
+		c.Gamma = bestGamma(m.points, c)
+		if l := loss(m.points, c); l < least*(1-1e-6) {
+			t.Fatalf("%+v has loss %g, the fit %+v has %g", c, l, m.Coefficients, least)
+		}
+	}
+}
+
 func TestSameSeedSameAnswer(t *testing.T) {
 	points := law(Coefficients{1000, 0.03, 0.0002}, 300, rand.New(rand.NewPCG(1, 1)), sweep...)
 	a, b := fit(t, points, Options{Scheme: Cases}), fit(t, points, Options{Scheme: Cases})
-	if d := cmp.Diff(a, b, cmp.AllowUnexported(Model{}, solution{}), cmpopts.EquateNaNs()); d != "" {
+	if d := cmp.Diff(a, b, cmp.AllowUnexported(Model{}, solution{}, Cap{}), cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("two fits differ:\n%s", d)
 	}
 }

@@ -49,6 +49,9 @@ func (m *Model) warn() {
 		}
 	}
 	m.choice(say)
+	if words := m.Cap.Words(); words != "" && m.Alternatives[1].P < level {
+		say("%s", words)
+	}
 	if len(m.ErrorsAllowed) > 1 {
 		byPower := func(a, b Errors) int { return cmp.Compare(a.power(), b.power()) }
 		say("whether errors are %s or %s is inconclusive: the intervals hold for either",
@@ -75,6 +78,11 @@ func (m *Model) choice(say func(string, ...any)) {
 	line, amdahl := m.Alternatives[0], m.Alternatives[1]
 	low, high := m.span()
 	switch {
+	case amdahl.P < level && m.Cap.Closer:
+		m.Simpler = Capped
+		return
+	case amdahl.P < level && m.Cap.Allowed:
+		return
 	case amdahl.P < level:
 		m.Simpler = Universal
 		return

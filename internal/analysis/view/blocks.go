@@ -33,7 +33,8 @@ func FlowOf(values, weights []float64) Flow {
 	return f
 }
 
-func (f Flow) level() float64 { return Total(f.Amount) / Total(f.per) }
+// Level is the mean of the values, by their weights.
+func (f Flow) Level() float64 { return Total(f.Amount) / Total(f.per) }
 
 // Total is the sum of values without gaps.
 func Total(x []float64) (sum float64) {
@@ -48,7 +49,7 @@ func Total(x []float64) (sum float64) {
 // 92 % in the test.
 func (f Flow) blockLength() int {
 	n := len(f.Amount)
-	level := f.level()
+	level := f.Level()
 	influence := make([]float64, n)
 	for i := range influence {
 		influence[i] = f.Amount[i] - level*f.per[i]
@@ -59,7 +60,7 @@ func (f Flow) blockLength() int {
 // BlockRatio is b's level over a's with an interval by the circular block bootstrap (Politis and Romano 1992), which
 // allows for the dependence of neighbouring points. Its percentiles are read at the level that few blocks need.
 func BlockRatio(a, b Flow) (r float64, in resample.Interval) {
-	la, lb := a.level(), b.level()
+	la, lb := a.Level(), b.Level()
 	r = lb / la
 	if !(la > 0) || !(lb > 0) || !IsFinite(r) {
 		return r, resample.None("one of the two is 0 or not known")

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/reporttest"
 )
 
 // TestBlockRatioCoverage: the interval holds the true ratio about as often as it says, under dependence.
@@ -41,7 +41,7 @@ func TestBlockRatioWeighted(t *testing.T) {
 		Amount: []float64{1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9},
 		per:    []float64{10, 30, 10, 30, 10, 30, 10, 30, 10, 30, 10, 30},
 	}
-	if got := a.level(); got != 0.25 {
+	if got := a.Level(); got != 0.25 {
 		t.Errorf("level %g, want 60/240", got)
 	}
 	if _, in := BlockRatio(Flow{}, a); in.Valid() {

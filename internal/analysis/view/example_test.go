@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"plimsoll/internal/analysis/view"
-	"plimsoll/internal/needs"
-	"plimsoll/internal/report/reporttest"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 

@@ -61,7 +61,7 @@ func (v *Run) StagesOf(q Quantity) []Step {
 		one := Step{Stage: s}
 		if c != nil {
 			if part := c.Between(s.Start, s.End); part.Busy != nil {
-				if r := FlowOf(part.Busy, part.Ops).level(); IsFinite(r) && r > 0 {
+				if r := FlowOf(part.Busy, part.Ops).Level(); IsFinite(r) && r > 0 {
 					one.Response = r
 				}
 			}

@@ -34,7 +34,16 @@ func (s StoodStill) Say() string {
 
 // VMTrack is what all workloads of a VM did.
 func (v *Run) VMTrack(vm, group string) *Track {
-	return v.Sum("", func(s *result.Series) bool { return s.VM == vm && s.Group == group && s.Workload == "" })
+	if v.ofVM == nil {
+		v.ofVM = map[string][]*result.Series{}
+		for i := range v.Data.Series {
+			s := &v.Data.Series[i]
+			v.ofVM[s.VM] = append(v.ofVM[s.VM], s)
+		}
+	}
+	return v.sum(slices.Values(v.ofVM[vm]), "", func(s *result.Series) bool {
+		return s.Group == group && s.Workload == ""
+	})
 }
 
 // StoodStill looks at the VMs of workloads from one moment to another: which of them did nothing for so long that at
@@ -43,11 +52,14 @@ func (v *Run) VMTrack(vm, group string) *Track {
 func (v *Run) StoodStill(loads []*Load, before, from, to time.Time) StoodStill {
 	var out StoodStill
 	var names []string
-	group := ""
+	group, seen := "", map[string]bool{}
 	for _, l := range loads {
 		for _, p := range l.Parts {
-			if p.VM != "" {
-				names, group = AppendNew(names, p.VM), l.Group
+			if p.VM == "" {
+				continue
+			}
+			if group = l.Group; !seen[p.VM] {
+				names, seen[p.VM] = append(names, p.VM), true
 			}
 		}
 	}

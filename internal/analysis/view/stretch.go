@@ -14,6 +14,9 @@ import (
 // MostGaps is the share of a series that may be missing before it is not judged.
 const MostGaps = 0.2
 
+// WarmUp names the evidence of a steady-state finding that tells how long the workload took to warm up.
+const WarmUp = "warm-up"
+
 // Stretch is a part of a workload's time with the verdict on it.
 type Stretch struct {
 	Name     string
@@ -67,9 +70,29 @@ func (v *Run) Stretches(l *Load, q Quantity) []Stretch {
 	}
 	for i := range out {
 		out[i].Quantity = q
+		if why := l.Silent(out[i].Track); why != "" && out[i].Why == "" {
+			out[i].Why, out[i].Reached = why, false
+		}
 	}
 	v.settled[key] = out
 	return out
+}
+
+// Silent says where a workload that ran without a pause has no values in a track for three points or more: what went
+// on then nobody knows, and it may be a stall; "" where there is no such time.
+func (l *Load) Silent(c *Track) string {
+	if c == nil || len(l.Times()) > 1 {
+		return "" // between its starts there is nothing to see
+	}
+	var said []string
+	for _, g := range steady.Gaps(c.Ops) {
+		said = append(said, fmt.Sprintf("from %s to %s", ClockOf(c.Elapsed(g.First)-c.Step),
+			ClockOf(c.Elapsed(g.Last))))
+	}
+	if said == nil {
+		return ""
+	}
+	return fmt.Sprintf("it has no values %s: a stall, or reports that are lost", Listed(said))
 }
 
 // seldom reports whether a Count is of things that come so seldom that there is no level to speak of: retries,
@@ -79,10 +102,11 @@ func (c *Track) seldom(q Quantity) bool {
 	return q.Measure != "" && q.Kind == result.Count && !(resample.Median(values)*c.Step >= FewestPerStep)
 }
 
-// FirstFault is when the first fault came between two moments.
+// FirstFault is when the first fault came between two moments; that one was over is no fault.
 func (v *Run) FirstFault(from, to time.Time) (t time.Time, ok bool) {
 	for _, e := range v.Data.Events {
-		if e.Kind == result.KindFault && e.Time.After(from) && e.Time.Before(to) {
+		if e.Kind == result.KindFault && e.State != result.FaultOver && e.State != result.PowerOn &&
+			e.Time.After(from) && e.Time.Before(to) {
 			return e.Time, true
 		}
 	}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -176,11 +177,21 @@ func (v *Run) TotalTrack(measure string) *Track {
 // Sum adds up the series of a measure for which pick says yes, "" for those of operations: rates and bytes as they
 // are, mean latencies weighted by their rates, which is exact. Percentiles are left out: they cannot be added.
 func (v *Run) Sum(measure string, pick func(*result.Series) bool) *Track {
+	return v.sum(func(yield func(*result.Series) bool) {
+		for i := range v.Data.Series {
+			if !yield(&v.Data.Series[i]) {
+				return
+			}
+		}
+	}, measure, pick)
+}
+
+// sum is Sum over some of the series.
+func (v *Run) sum(of iter.Seq[*result.Series], measure string, pick func(*result.Series) bool) *Track {
 	var c *Track
 	rates := map[[2]string]*result.Series{}
 	var latencies []*result.Series
-	for i := range v.Data.Series {
-		s := &v.Data.Series[i]
+	for s := range of {
 		other := (s.Op == "") != (measure != "") || s.Op == "" && s.Measure != measure
 		if other || !(s.Step > 0) || !IsFinite(s.Step) || len(s.Values) == 0 || !pick(s) {
 			continue

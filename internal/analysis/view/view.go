@@ -39,10 +39,11 @@ type Run struct {
 	OneHost  bool                 // all nodes are parts of one host and share its CPUs and memory
 	blocks   map[opKey]result.Block
 
-	// What was worked out already; see TrackOf, Stretches and Stages.
+	// What was worked out already, for runs of thousands of VMs; see TrackOf, Stretches and Stages.
 	tracks  map[loadKey]*Track
 	settled map[loadKey][]Stretch
 	staged  *[]Step
+	ofVM    map[string][]*result.Series // see VMTrack
 }
 
 // loadKey is a quantity of a workload.
@@ -83,7 +84,7 @@ func New(m result.Manifest, d *result.Data) *Run {
 	byName := map[[2]string]*Load{}
 	for i := range d.Workloads {
 		w := &d.Workloads[i]
-		if w.Prefill || m.Target == result.ImportTarget && len(w.Operations) == 0 { // the latter: counters of a machine
+		if w.Prefill || m.Target == result.ImportTarget && !ofLoad(w) {
 			continue
 		}
 		key := [2]string{w.Name, w.Group}
@@ -114,6 +115,14 @@ func New(m result.Manifest, d *result.Data) *Run {
 	slices.SortStableFunc(v.Loads, func(a, b *Load) int { return cmp.Compare(a.Name, b.Name) })
 	v.blocks = blockTable(v.Loads)
 	return v
+}
+
+// ofLoad tells what a load did from the counters of a machine: it has operations, or a measure that says which way is
+// better and goes on over time.
+func ofLoad(w *result.Workload) bool {
+	return len(w.Operations) > 0 || slices.ContainsFunc(w.Measures, func(m result.Measure) bool {
+		return m.Better != "" && m.Kind != result.Single
+	})
 }
 
 // Seconds is the length of a workload's measured window without its pauses, 0 when it has none.

@@ -1,0 +1,81 @@
+package analysis
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/testkit/needs"
+)
+
+// TestCrimes: the page's table of ways to be fooled has forty rows or more, and what it says is caught names a check,
+// a document or a command, and a test that there is, with its case.
+func TestCrimes(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(needs.Root(), "docs", "findings.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(page), "<!-- crimes: checked by TestCrimes -->\n")
+	table, _, closed := strings.Cut(rest, "<!-- end of crimes -->")
+	if !ok || !closed {
+		t.Fatal("docs/findings.md has no table of ways to be fooled")
+	}
+	known := []string{"compare", "baseline check", "compare --fail-on", "steady", "usl", "changes"}
+	for _, c := range checks {
+		known = append(known, c.Name)
+	}
+	tests := func(room string) string {
+		files, err := filepath.Glob(filepath.Join(needs.Root(), "internal", "analysis", room, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all strings.Builder
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
+		return all.String()
+	}
+	named, rows := regexp.MustCompile("`([^`]+)`"), strings.Split(strings.TrimSpace(table), "\n")[2:]
+	if len(rows) < 40 {
+		t.Errorf("%d rows: at least 40 are wanted", len(rows))
+	}
+	for _, row := range rows {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		if strings.Contains(row, " | not | ") || strings.Contains(row, " | warned | ") {
+			continue
+		}
+		if len(cells) != 5 || cells[2] != "caught" {
+			t.Errorf("%q: not a row of how, source, verdict, by, test", row)
+			continue
+		}
+		by := named.FindAllStringSubmatch(cells[3], -1)
+		if by == nil {
+			t.Errorf("%q names no check", row)
+		}
+		for _, name := range by {
+			if !slices.Contains(known, name[1]) {
+				t.Errorf("%q: there is no check %q", row, name[1])
+			}
+		}
+		room, test, ok := strings.Cut(cells[4], ": ")
+		name, one, _ := strings.Cut(test, "/")
+		if room == "analysis" {
+			room = ""
+		}
+		source := tests(room)
+		if !ok || !strings.Contains(source, "\nfunc "+name+"(") {
+			t.Errorf("%q: there is no test %q", row, test)
+		}
+		if !strings.Contains(source, `"`+one) {
+			t.Errorf("%q: its test has no case %q", row, one)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package load
+
+import (
+	"strings"
+	"testing"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/internal/testkit/reporttest"
+	"plimsoll/result"
+)
+
+// TestCatchUpIsNotMeeting: a load on a schedule that stands still and catches up in a burst did not meet its rate.
+func TestCatchUpIsNotMeeting(t *testing.T) {
+	t.Parallel()
+	const offered = 4000
+	for name, c := range map[string]struct {
+		still int // seconds from 300 s on, made up for at twice the rate
+		want  string
+	}{
+		"kept":               {0, "target rate met (within"},
+		"a second":           {1, "target rate met (within"},
+		"still for 8 s":      {8, "from 5:00 on it fell 7."},
+		"still for 15 s":     {15, "from 5:00 on it fell 14."},
+		"still for a minute": {60, "from 5:00 on it fell 59."},
+	} {
+		s := reporttest.NewSynthetic(91, 600, 2)
+		s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.01, Offered: offered, Rate: func(t int) float64 {
+			switch {
+			case t >= 300 && t < 300+c.still:
+				return 0
+			case t >= 300+c.still && t < 300+2*c.still:
+				return 2 * offered
+			}
+			return offered
+		}})
+		told := offeredRate(view.New(s.Manifest, s.Data))
+		if len(told) != 1 || !strings.Contains(told[0].Sentence, c.want) ||
+			(told[0].Severity == result.Fine) != (c.still < 2) {
+			t.Errorf("%s: %+v", name, told)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package mark
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// Verdict is what kind of answer there is.
+type Verdict string
+
+// The verdicts.
+const (
+	Found        Verdict = "mark"          // Rate, Low and High are the mark
+	AtLeast      Verdict = "at least"      // everything held: Rate is the highest that was offered
+	Below        Verdict = "below"         // nothing held: Rate is the lowest that was offered
+	Generator    Verdict = "generator"     // the load generator gave way first: Rate is the highest that held
+	NotRecovered Verdict = "not recovered" // an overload outlasted its cause: Rate is the one that began it
+	Inconclusive Verdict = "inconclusive"  // the probes contradict each other, or are too few
+)
+
+// Answer is what a search has found.
+type Answer struct {
+	Verdict    Verdict  `json:"verdict"`
+	Unit       string   `json:"rate_unit,omitempty"` // of all rates; "": IOPS
+	Rate       *float64 `json:"rate_ops,omitempty"`  // operations per second; what it is depends on Verdict
+	Low        *float64 `json:"low_ops,omitempty"`   // of Found: the interval
+	High       *float64 `json:"high_ops,omitempty"`
+	Confidence float64  `json:"confidence,omitempty"`
+	// Step: of Found: the limit breaks from Low to High without a slope, and both were offered twice.
+	Step     bool     `json:"step,omitempty"`
+	Limit    string   `json:"limit,omitempty"` // the one that breaks first
+	Spread   float64  `json:"spread,omitempty"`
+	Within   bool     `json:"within"` // the interval is as narrow as asked
+	Sentence string   `json:"sentence"`
+	Warnings []string `json:"warnings,omitempty"`
+	Probes   []Probe  `json:"probes"`
+}
+
+// Conclude says what the probes show; the search need not be over.
+func Conclude(s Settings, probes []Probe) Answer {
+	s = s.filled()
+	a := Answer{Verdict: Inconclusive, Unit: s.Unit, Probes: probes}
+	b := bracket(probes)
+	switch {
+	case len(probes) == 0:
+		a.Sentence = "No mark: nothing was measured."
+	case s.Count:
+		a.count(s, probes)
+		return a
+	case b.fell >= 0:
+		a.fallen(probes, b.fell)
+	case !b.broke:
+		a.at(AtLeast, b.low)
+		a.Sentence = fmt.Sprintf("No limit broke up to %s, the highest rate that was offered: the mark is above it.",
+			a.Say(b.low.Offered))
+	case !b.held:
+		lowest := lowestOf(probes)
+		if lowest.Generator != "" {
+			a.at(Generator, lowest)
+			a.Sentence = fmt.Sprintf("No mark: at %s, the lowest rate offered, the generator gave way: %s.",
+				a.Say(lowest.Offered), lowest.Generator)
+			break
+		}
+		a.at(Below, lowest)
+		broken := cmp.Or(lowest.Limit, "The limit") + " breaks"
+		if lowest.Limit == RateMet {
+			broken = "The rate is not met"
+		}
+		a.Sentence = fmt.Sprintf("%s at %s, the lowest rate that was offered: the mark is below it.", broken,
+			a.Say(lowest.Offered))
+	default:
+		a.found(s, probes, b)
+	}
+	a.warn(s, probes)
+	return a
+}
+
+func (a *Answer) at(v Verdict, p Probe) { a.Verdict, a.Rate, a.Limit = v, &p.Offered, p.Limit }
+
+// Say writes a rate with four digits and its unit.
+func (a *Answer) Say(rate float64) string { return say(rate, a.Unit) }
+
+func say(rate float64, of string) string {
+	digits := math.Pow(10, math.Max(0, math.Floor(math.Log10(math.Abs(rate)))-3))
+	return InUnit(math.Round(rate/digits)*digits, of)
+}
+
+// InUnit writes a rate with its unit, "" for IOPS.
+func InUnit(rate float64, of string) string {
+	text := unit.Rate(rate).String()
+	if of != "" {
+		if text, _, _ = strings.Cut(text, " "); text == "1" {
+			of = strings.Replace(of, "VMs", "VM", 1)
+		}
+		text += " " + of
+	}
+	return text
+}
+
+// UnitOf is the unit of the rate of a workload: "transactions/s" and the like where it does one thing that is no block
+// I/O, "" for IOPS.
+func UnitOf(d *result.Data, workload string) string {
+	for _, w := range d.Workloads {
+		if w.Name != workload || w.Prefill {
+			continue
+		}
+		switch done := w.Occurred(); {
+		case slices.ContainsFunc(done, func(o result.Operation) bool { return o.Block != "" }):
+			return ""
+		case len(done) == 1:
+			return done[0].RateUnit()
+		case len(done) > 1:
+			return "operations/s"
+		}
+	}
+	return ""
+}
+
+func (a *Answer) fallen(probes []Probe, at int) {
+	p := probes[at]
+	began := p
+	for i := at - 1; i >= 0; i-- {
+		if probes[i].Held && same(probes[i].Offered, p.Offered) {
+			for _, q := range probes[i:at] { // the first that broke after it
+				if q.Margin <= clearlyBroken {
+					began = q
+					break
+				}
+			}
+			break
+		}
+	}
+	a.at(NotRecovered, began)
+	a.Sentence = fmt.Sprintf("No mark: after %s was offered it no longer bore %s, which it had borne before",
+		a.Say(began.Offered), a.Say(p.Offered))
+	if last := probes[len(probes)-1]; len(probes) > at+1 && last.Offered < 0.999*p.Offered {
+		if last.Held {
+			a.Sentence += fmt.Sprintf("; at %s it came back", a.Say(last.Offered))
+		} else {
+			a.Sentence += fmt.Sprintf("; at %s, the lowest rate that had held, it did not come back either",
+				a.Say(last.Offered))
+		}
+	}
+	a.Sentence += "."
+}
+
+func (a *Answer) found(s Settings, probes []Probe, b span) {
+	e := estimate(probes)
+	a.Limit, a.Spread = b.high.Limit, e.spread
+	if p, q, ok := unsteady(probes); ok {
+		a.Sentence = fmt.Sprintf(
+			"Inconclusive: it is not steady from probe to probe: at %s the limited value was %.3g times its limit once and %.3g times another time.",
+			a.Say(p.Offered), 1/p.Margin, 1/math.Max(q.Margin, 1e-6))
+		a.Low, a.High = &b.low.Offered, &b.high.Offered
+		return
+	}
+	if slices.ContainsFunc(probes, func(p Probe) bool {
+		return p.Generator != "" && !p.Held && p.Offered <= max(e.high, b.high.Offered)*1.001
+	}) {
+		p := b.high
+		for _, q := range probes {
+			if q.Generator != "" && !q.Held && q.Offered <= p.Offered {
+				p = q
+			}
+		}
+		a.at(Generator, b.low)
+		a.Limit = p.Limit
+		a.Sentence = fmt.Sprintf("At least %s: at %s the load generator gave way, not the system: %s.",
+			a.Say(b.low.Offered), a.Say(p.Offered), cmp.Or(p.Generator, "it fell behind"))
+		return
+	}
+	if !e.ok || e.cliff && !e.twice || !e.cliff && (e.low <= 0 || e.high > 1.5*e.rate || e.low < 0.5*e.rate) {
+		a.Sentence = fmt.Sprintf(
+			"Inconclusive after %s: %s held and %s did not, and the mark is somewhere between.",
+			unit.Plural(len(probes), "probe"), a.Say(b.low.Offered), a.Say(b.high.Offered))
+		a.Low, a.High = &b.low.Offered, &b.high.Offered
+		return
+	}
+	a.Verdict, a.Rate, a.Low, a.High, a.Step = Found, &e.rate, &e.low, &e.high, e.cliff
+	a.Within = s.near(e)
+	limit := ""
+	switch a.Limit {
+	case "":
+	case RateMet:
+		limit = ", beyond which the rate is not met"
+	default:
+		limit = " at " + a.Limit
+	}
+	if text := near(probes, e.rate); text != "" {
+		defer func() { a.Sentence += " " + text }()
+	}
+	if e.cliff {
+		a.Sentence = fmt.Sprintf("Mark: %s%s, which held twice; %s broke twice.", a.Say(e.low), limit, a.Say(e.high))
+		return
+	}
+	a.Confidence = Confidence
+	a.Sentence = fmt.Sprintf("Mark: %s (95 %%: %s to %s)%s.", a.Say(e.rate), a.bare(e.low), a.bare(e.high), limit)
+}
+
+// unsteady finds two probes of one rate of which one clearly held and one clearly broke.
+func unsteady(probes []Probe) (held, broke Probe, ok bool) {
+	for _, p := range probes {
+		for _, q := range probes {
+			if same(p.Offered, q.Offered) && p.Margin >= clearlyHeld && q.Margin <= clearlyBroken && q.Generator == "" {
+				return p, q, true
+			}
+		}
+	}
+	return Probe{}, Probe{}, false
+}
+
+// bare is a rate with four digits and without its unit.
+func (a *Answer) bare(rate float64) string {
+	text, _, _ := strings.Cut(a.Say(rate), " ")
+	return text
+}
+
+// warn says what else the probes show.
+func (a *Answer) warn(s Settings, probes []Probe) {
+	if a.Verdict == Found && !a.Within {
+		a.Warnings = append(a.Warnings, fmt.Sprintf(
+			"the interval is wider than %s %% of the mark: %s from probe to probe",
+			strconv.FormatFloat(100*s.Within, 'g', 3, 64), spreadOf(a)))
+	}
+	if e := estimate(probes); (a.Verdict == Found || a.Verdict == Inconclusive) && math.Abs(e.drift) >= leastDrift {
+		word := "better"
+		if e.drift < 0 {
+			word = "worse"
+		}
+		a.Warnings = append(a.Warnings, fmt.Sprintf(
+			"it drifted: at one rate the limited value came out %s %% %s at the end than at the beginning",
+			strconv.FormatFloat(100*math.Abs(e.drift), 'f', 0, 64), word))
+	}
+	if a.Verdict != Found {
+		return
+	}
+	var again []string
+	for _, p := range probes {
+		broke := slices.ContainsFunc(probes, func(q Probe) bool {
+			return q.Margin <= clearlyBroken && q.Offered < p.Offered*0.97
+		})
+		if p.Held && p.Margin >= clearlyHeld && broke {
+			again = append(again, a.Say(p.Offered))
+		}
+	}
+	if len(again) > 0 {
+		a.Warnings = append(a.Warnings, "above the mark the limit holds again at "+strings.Join(again, ", ")+
+			": the mark is the lowest rate at which it breaks")
+	}
+	if over, held := firstOverload(probes); held > 0 && over > 2.5*held {
+		a.Warnings = append(a.Warnings, fmt.Sprintf(
+			"the first overload (%s) came right after %s: if it left the system worse than before, the mark is of what was left; start nearer to the mark to rule that out",
+			a.Say(over), a.Say(held)))
+	}
+}
+
+// leastDrift is the least drift that is told, as a share.
+const leastDrift = 0.1
+
+// firstOverload is the first rate that broke clearly, and the highest that had held before; 0 for none.
+func firstOverload(probes []Probe) (over, held float64) {
+	for _, p := range probes {
+		if p.Margin <= clearlyBroken {
+			return p.Offered, held
+		}
+		if p.Held {
+			held = max(held, p.Offered)
+		}
+	}
+	return 0, held
+}
+
+func spreadOf(a *Answer) string {
+	if a.Step {
+		return "its two sides are that far apart"
+	}
+	return fmt.Sprintf("the limited value differs by %s %%", strconv.FormatFloat(100*a.Spread, 'g', 2, 64))
+}

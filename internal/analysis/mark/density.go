@@ -1,0 +1,197 @@
+package mark
+
+import (
+	"fmt"
+	"math"
+
+	"plimsoll/result"
+)
+
+// JudgeVMs makes a probe of a run with so many VMs, or so many per node: how far the one of them that is nearest to
+// breaking its limits is from them. Offered is the number, Achieved how many of all VMs kept within every limit, as a
+// share of it. A VM whose jobs have a rate must meet it, and its service times are corrected as Judge's are; one whose
+// jobs have none is judged by the times that it sees, as a closed loop does.
+func JudgeVMs(d *result.Data, findings []result.Finding, workload string, limits []result.Assert,
+	n float64) (Probe, error) {
+	p := Probe{Offered: n, Margin: math.Inf(1), Held: true}
+	vms, within := 0.0, 0.0
+	for _, w := range d.Workloads {
+		if w.Name != workload || w.Prefill {
+			continue
+		}
+		if w.VM == "" {
+			p.Used = used(d, w)
+			continue
+		}
+		margin, limit, err := marginOf(d, w, limits)
+		if err != nil {
+			return p, err
+		}
+		if vms++; margin >= 1 {
+			within++
+		}
+		if margin < p.Margin {
+			p.Margin, p.Limit = margin, limit
+		}
+	}
+	if vms == 0 {
+		return p, fmt.Errorf("workload %q ran in no VM", workload)
+	}
+	p.Achieved = n * within / vms
+	p.Held = p.Margin >= 1
+	p.Margin = min(p.Margin, most)
+	if !p.Held {
+		p.Generator = gaveWay(findings, workload)
+	}
+	return p, nil
+}
+
+// marginOf is the least margin of one VM's workload, and the limit that it is of.
+func marginOf(d *result.Data, w result.Workload, limits []result.Assert) (least float64, of string, err error) {
+	rate, depth := 0.0, 0
+	for _, l := range w.Lanes {
+		rate, depth = rate+l.Rate, depth+l.Depth
+		if l.Rate <= 0 {
+			rate = math.NaN() // one that has none makes the sum none
+		}
+	}
+	judged, late := w.Judged(), lateness{}
+	least = math.Inf(1)
+	if rate > 0 {
+		done := 0.0
+		for _, o := range judged.Ops {
+			done += float64(o.Count)
+		}
+		if short(done, rate, judged.Seconds(), depth) {
+			least, of = 0, RateMet
+		}
+		if w.Latency == serviceTime {
+			judged, late = correct(judged, rate, depth), behind(judged, rate)
+		}
+	}
+	judged.VM = "" // a limit is of a workload
+	for _, limit := range limits {
+		m, err := margin(limit, judged, d, late)
+		if err != nil {
+			return 0, "", fmt.Errorf("limit %q: %w", limit.Name, err)
+		}
+		if m < least {
+			least, of = m, limit.Name
+		}
+	}
+	return least, of, nil
+}
+
+// tally is how often a number was offered, and held.
+type tally struct{ held, broke int }
+
+// counted are the tallies, and the last number that held before the first that broke; 0 where there is none.
+func counted(probes []Probe) (of map[int]tally, low, high int) {
+	of = map[int]tally{}
+	for _, p := range probes {
+		t := of[int(p.Offered)]
+		if p.Held {
+			t.held++
+		} else {
+			t.broke++
+		}
+		of[int(p.Offered)] = t
+	}
+	for n, t := range of {
+		if t.broke > t.held && (high == 0 || n < high) {
+			high = n
+		}
+	}
+	for n, t := range of {
+		if t.held > t.broke && (high == 0 || n < high) {
+			low = max(low, n)
+		}
+	}
+	return of, low, high
+}
+
+// apart is how far the two sides may be from each other in the end.
+func (s Settings) apart(high int) int { return max(1, int(s.Within*float64(high))) }
+
+// nextCount is Next for numbers: doubled until a limit breaks, then halved between; the last that holds and the first
+// that breaks are both offered twice, and a third time where they came out both ways.
+func (s Settings) nextCount(probes []Probe) Step {
+	of, low, high := counted(probes)
+	last := int(probes[len(probes)-1].Offered)
+	if t := of[last]; t.held == t.broke {
+		return Step{float64(last), "it came out both ways: again"}
+	}
+	switch {
+	case high == 0 && float64(low) >= s.Most:
+		return Step{}
+	case high == 0:
+		return Step{min(float64(2*low), s.Most), "every limit holds: more"}
+	case low == 0 && high <= 1:
+		return Step{}
+	case low == 0:
+		return Step{float64(max(high/2, 1)), "a limit is broken: fewer"}
+	case high-low > s.apart(high):
+		return Step{float64((low + high) / 2), fmt.Sprintf("between %d, which held, and %d", low, high)}
+	}
+	for _, n := range []int{high, low} {
+		if t := of[n]; t.held+t.broke < 2 {
+			return Step{float64(n), "both sides are offered again"}
+		}
+	}
+	return Step{}
+}
+
+// count is what a search over numbers has found.
+func (a *Answer) count(s Settings, probes []Probe) {
+	of, low, high := counted(probes)
+	find := func(n int) (p Probe) {
+		for _, q := range probes {
+			if int(q.Offered) == n && q.Held == (n == low) {
+				p = q
+			}
+		}
+		return p
+	}
+	switch lower, upper := find(low), find(high); {
+	case high == 0 && low == 0:
+		a.Sentence = "Inconclusive: each number held and broke."
+	case high == 0:
+		a.at(AtLeast, lower)
+		a.Sentence = fmt.Sprintf("No limit broke up to %s, the highest number that was tried.", a.Say(lower.Offered))
+	case upper.Generator != "":
+		a.Verdict, a.Limit = Generator, upper.Limit
+		if low > 0 {
+			a.Rate = &lower.Offered
+		} else {
+			a.Rate = &upper.Offered
+		}
+		a.Sentence = fmt.Sprintf("At least %s: with %s the load generator gave way, not the system: %s.", a.Say(float64(low)),
+			a.Say(upper.Offered), upper.Generator)
+	case low == 0:
+		a.at(Below, upper)
+		a.Sentence = fmt.Sprintf("%s breaks with %s, the lowest number that was tried.", upper.Limit,
+			a.Say(upper.Offered))
+	case high-low > s.apart(high) || of[low].held < 2 || of[high].broke < 2:
+		a.Sentence = fmt.Sprintf("Inconclusive after %d probes: %s held and %s did not.", len(probes),
+			a.Say(lower.Offered), a.Say(upper.Offered))
+		a.Low, a.High = &lower.Offered, &upper.Offered
+	default:
+		a.Verdict, a.Rate, a.Low, a.High = Found, &lower.Offered, &lower.Offered, &upper.Offered
+		a.Step, a.Within = true, true
+		a.Limit = upper.Limit
+		a.Sentence = fmt.Sprintf("Mark: %s: so many held %s; with %s %s broke %s.", a.Say(lower.Offered),
+			times(of[low].held, of[low].broke), a.Say(upper.Offered), upper.Limit,
+			times(of[high].broke, of[high].held))
+		if text := near(probes, upper.Offered); text != "" {
+			a.Sentence += " " + text
+		}
+	}
+}
+
+// times says how often, and of how many.
+func times(n, others int) string {
+	if others == 0 && n == 2 {
+		return "twice"
+	}
+	return fmt.Sprintf("%d times of %d", n, n+others)
+}

@@ -1,0 +1,153 @@
+package mark_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/testkit/trust"
+)
+
+// Where the generator gives way, or an overload stays, no mark is given; where everything or nothing holds it is said.
+func TestNoMark(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 2))
+	for range 300 {
+		x := trust.DrawBearer("queue", r)
+		x.Noise = min(x.Noise, 0.05)
+		x.Gives = x.Mark() * (0.2 + 0.6*r.Float64())
+		a := trust.Search(x, mark.Settings{Start: x.Gives * math.Exp(-3+4*r.Float64())}, r)
+		if a.Verdict != mark.Generator || *a.Rate > 1.02*x.Gives {
+			t.Fatalf("the generator gives way at %.5g: %+v", x.Gives, a)
+		}
+		x = trust.DrawBearer("cap", r)
+		x.Kind, x.After = "metastable", x.Capacity*(1+r.Float64())
+		a = trust.Search(x, mark.Settings{Start: x.Capacity * math.Exp(-3+3*r.Float64())}, r)
+		switch {
+		case !x.Broken && a.Verdict == mark.Found && *a.Low <= x.Mark() && x.Mark() <= *a.High:
+		case x.Broken && a.Verdict == mark.Found && (trust.Bore(a, 0.42*x.Capacity) || len(a.Warnings) == 0):
+			t.Fatalf("it stays broken after %.5g of %.5g: %+v", x.After, x.Capacity, a)
+		case x.Broken && a.Verdict == mark.NotRecovered && *a.Rate < x.After:
+			t.Fatalf("it was blamed on %.5g, and began beyond %.5g", *a.Rate, x.After)
+		}
+		x = trust.DrawBearer("queue", r)
+		x.Limit, x.Noise = x.Base*(2+8*r.Float64()), min(x.Noise, 0.05)
+		top := x.Mark() * 0.3
+		a = trust.Search(x, mark.Settings{Start: top / 50, Most: top}, r)
+		if a.Verdict != mark.AtLeast || *a.Rate != top {
+			t.Fatalf("everything holds up to %.5g: %+v", top, a)
+		}
+		x.Limit = x.Base / 2
+		a = trust.Search(x, mark.Settings{Start: x.Capacity, Least: x.Capacity / 100}, r)
+		if a.Verdict != mark.Below || *a.Rate != x.Capacity/100 {
+			t.Fatalf("nothing holds: %+v", a)
+		}
+	}
+}
+
+// A limit that holds again above where it breaks is told, and the mark is the lower place.
+func TestHoldsAgain(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 3))
+	told := 0
+	for range 50 {
+		x := &trust.Bearer{Kind: "bump", Capacity: 1e5, Base: 1e-3, Limit: 5e-3, Servers: 8, Noise: 0.02, Seconds: 30,
+			Bump: [2]float64{900, 1250}}
+		a := trust.Search(x, mark.Settings{Start: 250 * math.Exp(0.3*r.Float64())}, r)
+		if a.Verdict != mark.Found || *a.Low > 900 || *a.High < 900 {
+			continue // the bump lay between two probes
+		}
+		if len(a.Warnings) > 0 {
+			told++
+		}
+	}
+	if told < 10 {
+		t.Errorf("told %d times", told)
+	}
+}
+
+// What drifts from the first probe to the last is told; what does not is not.
+func TestDrift(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 4))
+	for _, drift := range []float64{0, 0.06} {
+		told := 0
+		for range 200 {
+			x := trust.DrawBearer("power", r)
+			x.Noise, x.Drift = 0.02, drift
+			a := trust.Search(x, mark.Settings{Start: x.Mark() * 0.8}, r)
+			for _, w := range a.Warnings {
+				if strings.HasPrefix(w, "it drifted") {
+					told++
+				}
+			}
+		}
+		t.Logf("drift of %v a probe: told %d of 200", drift, told)
+		if drift == 0 && told > 4 || drift > 0 && told < 60 {
+			t.Errorf("drift of %v a probe: told %d of 200", drift, told)
+		}
+	}
+}
+
+// The next probe follows from those before, so that a search can go on after a stop; and it ends.
+func TestNextIsPure(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 5))
+	for range 200 {
+		x := trust.DrawBearer("queue", r)
+		s := mark.Settings{Start: x.Capacity / 7}
+		var probes []mark.Probe
+		for {
+			step := mark.Next(s, probes)
+			if again := mark.Next(s, slices.Clone(probes)); again != step {
+				t.Fatalf("%v, then %v", step, again)
+			}
+			if step.Rate == 0 {
+				break
+			}
+			if !(step.Rate >= x.Capacity/7000) || math.IsInf(step.Rate, 1) || step.Why == "" {
+				t.Fatalf("%+v", step)
+			}
+			probes = append(probes, x.Probe(step.Rate, r))
+		}
+		if len(probes) > mark.DefaultProbes {
+			t.Fatalf("%d probes", len(probes))
+		}
+	}
+}
+
+// Whatever a system answers, the search ends, and what is printed has no number that is none.
+func FuzzSearch(f *testing.F) {
+	f.Add(uint64(1), 100.0, 12)
+	f.Fuzz(func(t *testing.T, seed uint64, start float64, most int) {
+		if !(start > 1e-3 && start < 1e12) || most < 1 || most > 40 {
+			return // no search
+		}
+		r := rand.New(rand.NewPCG(seed, 1))
+		var probes []mark.Probe
+		s := mark.Settings{Start: start, Probes: most}
+		for range most {
+			step := mark.Next(s, probes)
+			if step.Rate == 0 {
+				break
+			}
+			p := mark.Probe{Offered: step.Rate, Achieved: step.Rate * r.Float64(),
+				Margin: math.Exp(3 * r.NormFloat64())}
+			p.Behind, p.Held = r.IntN(4) == 0, p.Margin >= 1
+			if r.IntN(8) == 0 {
+				p.Margin, p.Held = 0, false
+			}
+			if r.IntN(12) == 0 {
+				p.Generator = "busy"
+			}
+			probes = append(probes, p)
+		}
+		if a := mark.Conclude(s, probes); a.Sentence == "" || strings.Contains(a.Sentence, "NaN") ||
+			strings.Contains(a.Sentence, "Inf") {
+			t.Errorf("%+v", a)
+		}
+	})
+}

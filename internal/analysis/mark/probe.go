@@ -1,0 +1,290 @@
+package mark
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll/hist"
+	"plimsoll/internal/analysis/assert"
+	"plimsoll/result"
+)
+
+// serviceTime is the kind of latency that is corrected here.
+const serviceTime = "service time"
+
+// rateTolerance is by how much of its rate a probe may fall short, startSeconds the time that a generator takes to
+// start and end, which is counted as time of the run.
+const (
+	rateTolerance = 0.01
+	startSeconds  = 0.15
+)
+
+// RateMet is the limit that every search has beside those that are given.
+const RateMet = "the rate is met"
+
+// most is the margin that is written for a value far below its limit.
+const most = 100
+
+// Offered is the rate that a workload's jobs ask for, and how many operations they may have in flight. It is an error
+// where one of them has no rate: what a closed loop offers is what it gets, and no mark is to be had.
+func Offered(d *result.Data, workload string) (rate float64, depth int, err error) {
+	found := false
+	for _, w := range d.Workloads {
+		if w.Name != workload || w.Prefill || w.VM == "" {
+			continue
+		}
+		for _, l := range w.Lanes {
+			found = true
+			if l.Rate <= 0 {
+				return 0, 0, fmt.Errorf("%s of workload %q has no rate: it offers what it gets back (a closed loop)",
+					l.Name, workload)
+			}
+			rate, depth = rate+l.Rate, depth+l.Depth
+		}
+	}
+	if !found {
+		return 0, 0, fmt.Errorf("workload %q has no job whose rate is known", workload)
+	}
+	return rate, depth, nil
+}
+
+// Judge makes a probe of a run: how far the workload's limited values are from their limits. Limits are on latencies,
+// mean, max, percentiles, and on errors and other measures of the workload.
+//
+// Latencies are response times, from when an operation was due. Where the generator measured service times they are
+// corrected in two ways. An operation that kept its place in the queue for longer than its turn (depth over rate) held
+// back those that were due there, and these are added with what they would have waited (Gil Tene's correction, as in
+// HdrHistogram's copyCorrectedForCoordinatedOmission). And what the counts of operations over time show of a schedule
+// that was fallen behind is added to every value: the quantile of the time that sending was late by.
+func Judge(d *result.Data, findings []result.Finding, workload string, limits []result.Assert) (Probe, error) {
+	rate, depth, err := Offered(d, workload)
+	if err != nil {
+		return Probe{}, err
+	}
+	w, err := whole(d, workload)
+	if err != nil {
+		return Probe{}, err
+	}
+	p := Probe{Offered: rate, Margin: math.Inf(1), Held: true, Used: used(d, w)}
+	var count uint64
+	var busy float64
+	for _, o := range w.Ops {
+		count, busy = count+o.Count, busy+o.Seconds
+	}
+	seconds := w.Seconds()
+	if seconds <= 0 {
+		return p, fmt.Errorf("workload %q has no length of time", workload)
+	}
+	p.Achieved = float64(count) / seconds
+	p.Behind = short(float64(count), rate, seconds, depth)
+	corrected, late := w, lateness{}
+	if w.Latency == serviceTime {
+		corrected, late = correct(w, rate, depth), behind(w, rate)
+	}
+	served := math.Inf(1) // the margin by service times alone
+	for _, limit := range limits {
+		m, err := margin(limit, corrected, d, late)
+		alone := m
+		if err == nil && w.Latency == serviceTime {
+			alone, err = margin(limit, w, d, lateness{})
+		}
+		if err != nil {
+			return p, fmt.Errorf("limit %q: %w", limit.Name, err)
+		}
+		served = min(served, alone)
+		if m < p.Margin {
+			p.Margin, p.Limit = m, limit.Name
+		}
+	}
+	p.Held = p.Margin >= 1
+	missed := p.Behind
+	p.Behind = p.Behind || !p.Held && served >= 1 // late sending alone breaks it
+	if missed {
+		p.Held = false
+		if p.Margin >= 1 {
+			p.Margin, p.Limit = 0, RateMet
+		}
+	}
+	p.Margin = min(p.Margin, most)
+	if !p.Held {
+		p.Generator = gaveWay(findings, workload)
+		if p.Generator == "" && missed && served >= 1 && w.Latency == serviceTime {
+			inFlight := busy / seconds
+			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, "+
+				"each of them within the limit", inFlight, depth)
+		}
+	}
+	return p, nil
+}
+
+// short reports whether fewer operations were done than a rate makes due. Arrivals at random differ in number from run
+// to run, by the root of it.
+func short(done, rate, seconds float64, depth int) bool {
+	due := rate * seconds
+	return due-done > rateTolerance*due+startSeconds*rate+float64(depth)+3*math.Sqrt(due)
+}
+
+// whole is the workload over all its machines, over the time by which it is judged.
+func whole(d *result.Data, name string) (result.Workload, error) {
+	var alone []result.Workload
+	for _, w := range d.Workloads {
+		if w.Name != name || w.Prefill {
+			continue
+		}
+		if w.VM == "" {
+			return w.Judged(), nil
+		}
+		alone = append(alone, w)
+	}
+	if len(alone) == 1 {
+		return alone[0].Judged(), nil
+	}
+	return result.Workload{}, fmt.Errorf("workload %q did not run", name)
+}
+
+// gaveWay says how the load generator of a workload was the limit, "" when no check found that.
+func gaveWay(findings []result.Finding, workload string) string {
+	for _, f := range findings {
+		if f.Subject != workload && f.Subject != "run" {
+			continue
+		}
+		if f.Check == "generator-cpu" && f.Severity == result.Blocker || f.Check == "client-limit" &&
+			(f.Severity == result.Blocker || f.Severity == result.Caution) {
+			return f.Sentence[:max(len(f.Sentence)-1, 0)]
+		}
+	}
+	return ""
+}
+
+// correct adds to the service times of a workload the waits of operations that were held back in their places.
+func correct(w result.Workload, rate float64, depth int) result.Workload {
+	if depth < 1 {
+		return w
+	}
+	turn := uint64(float64(depth) / rate * 1e9) // nanoseconds from one operation of a place to its next
+	out := w
+	out.Ops = slices.Clone(w.Ops)
+	for i, o := range out.Ops {
+		if o.Hist == nil || turn == 0 {
+			continue
+		}
+		h := o.Hist.Clone()
+		for bucket, n := range o.Hist.All() {
+			v := hist.Middle(bucket)
+			if missing := v / turn; missing > 10_000 { // of hours of waiting the first are enough
+				v -= (missing - 10_000) * turn
+			}
+			for v > 2*turn {
+				v -= turn
+				h.Add(v, n)
+			}
+		}
+		out.Ops[i].Hist, out.Ops[i].Count, out.Ops[i].Seconds = h, h.Count(), h.Sum()/1e9
+	}
+	return out
+}
+
+// lateness is for how long sending was behind its schedule, in seconds, in equal parts of the run, ascending.
+type lateness []float64
+
+func (l lateness) quantile(q float64) float64 {
+	if len(l) == 0 {
+		return 0
+	}
+	return l[min(int(math.Ceil(q*float64(len(l))))-1, len(l)-1)]
+}
+
+func (l lateness) mean() float64 {
+	sum := 0.0
+	for _, v := range l {
+		sum += v
+	}
+	return sum / math.Max(1, float64(len(l)))
+}
+
+// behind reads off the counts over time how late sending was. A report may come late itself, after which the next
+// makes up for it: what is not there at two reports in a row is not taken for lateness, nor is what a twentieth of a
+// step holds. The time by which counts are noted late throughout is the middle one of the first three.
+func behind(w result.Workload, rate float64) (l lateness) {
+	var counts []float64
+	step := 0.0
+	for _, o := range w.Ops {
+		if o.OverTime == nil {
+			continue
+		}
+		step = o.OverTime.Step
+		for i, n := range o.OverTime.Counts {
+			if i == len(counts) {
+				counts = append(counts, 0)
+			}
+			counts[i] += float64(n)
+		}
+	}
+	if len(counts) < 5 || step <= 0 {
+		return nil
+	}
+	done := 0.0
+	for i, n := range counts[:len(counts)-1] { // the last has what came after the end
+		done += n
+		l = append(l, float64(i+1)*step-done/rate)
+	}
+	offset := []float64{l[0], l[1], l[2]}
+	slices.Sort(offset)
+	for i := range l[:len(l)-1] {
+		late := min(l[i], l[i+1]) - offset[1]
+		if late < 0.05*step || late*rate < 3*math.Sqrt(counts[i]) {
+			late = 0
+		}
+		l[i] = late
+	}
+	l = l[:len(l)-1]
+	slices.Sort(l)
+	return l
+}
+
+// margin is the limit over the value, or the value over it where that is the least allowed; 0 where nothing may happen
+// and it did.
+func margin(limit result.Assert, w result.Workload, d *result.Data, late lateness) (float64, error) {
+	only := &result.Data{Start: d.Start, End: d.End, Workloads: []result.Workload{w}}
+	v, unit, err := assert.Value(limit, only)
+	if err != nil {
+		return 0, err
+	}
+	if unit == "s" {
+		switch q := quantileOf(limit.Measure); {
+		case limit.Measure == "mean":
+			v += late.mean()
+		case limit.Measure == "max":
+			v += late.quantile(1)
+		case q > 0:
+			v += late.quantile(q)
+		}
+	}
+	m := math.Inf(1)
+	if limit.AtMost != nil {
+		m = *limit.AtMost / v
+		if *limit.AtMost == 0 {
+			m = math.Inf(1)
+			if v > 0 {
+				m = 0
+			}
+		}
+	}
+	if limit.AtLeast != nil && *limit.AtLeast > 0 {
+		m = min(m, v / *limit.AtLeast)
+	}
+	if math.IsNaN(m) {
+		return 0, fmt.Errorf("%s is no number", limit.Measure)
+	}
+	return m, nil
+}
+
+// quantileOf is the quantile of a measure like "p99.9", 0 of others.
+func quantileOf(measure string) float64 {
+	var p float64
+	if n, err := fmt.Sscanf(measure, "p%g", &p); n != 1 || err != nil {
+		return 0
+	}
+	return p / 100
+}

@@ -1,0 +1,165 @@
+package mark_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/hist"
+	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/testkit/trust"
+	"plimsoll/result"
+)
+
+// load is a workload of 100 s at a rate whose counts a second are given, all of one latency but for some.
+func load(rate float64, depth int, perSecond []uint64, latency string, times func(*hist.Histogram)) *result.Data {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	h := &hist.Histogram{}
+	times(h)
+	var n uint64
+	for _, c := range perSecond {
+		n += c
+	}
+	w := result.Workload{Name: "OLTP", VM: "a", Latency: latency, Start: start,
+		End:        start.Add(time.Duration(len(perSecond)) * time.Second),
+		Lanes:      []result.Lane{{Name: "job", Depth: depth, Rate: rate, Reads: true}},
+		Operations: []result.Operation{{Name: "read", Noun: "reads", Bytes: true, Block: result.BlockRead}},
+		Ops: []result.OpTotals{{Op: "read", Count: n, Seconds: h.Sum() / 1e9, Hist: h,
+			OverTime: &result.OverTime{Start: start, Step: 1, Counts: perSecond}}}}
+	whole := w
+	whole.VM = ""
+	return &result.Data{Start: start, End: w.End, Workloads: []result.Workload{w, whole}}
+}
+
+func even(n uint64, seconds int) (out []uint64) {
+	for range seconds {
+		out = append(out, n)
+	}
+	return out
+}
+
+func below(measure string, limit float64) result.Assert {
+	return result.Assert{Name: measure + " is low", Workload: "OLTP", Operation: "all", Measure: measure,
+		AtMost: &limit}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	quick := func(h *hist.Histogram) { h.Add(1e6, 100_000) }
+	stopped := even(1000, 100) // ten seconds without one, then all of them at once
+	for i := 50; i < 60; i++ {
+		stopped[i] = 0
+	}
+	stopped[60] = 11_000
+	for name, c := range map[string]struct {
+		data     *result.Data
+		findings []result.Finding
+		limits   []result.Assert
+		held     bool
+		behind   bool
+		margin   float64
+		says     string // in Generator
+	}{
+		"in time": {data: load(1000, 8, even(1000, 100), "service time", quick),
+			limits: []result.Assert{below("p99", 5e-3)}, held: true, margin: 5},
+		"the nearest limit counts": {data: load(1000, 8, even(1000, 100), "service time", quick),
+			limits: []result.Assert{below("p99", 5e-3), below("mean", 2e-3), below("errors", 0)}, held: true,
+			margin: 2},
+		"a rate that is not met": {data: load(1250, 8, even(1000, 100), "response time", quick),
+			limits: []result.Assert{below("p99", 5e-3)}, behind: true},
+		"late sending is counted": {data: load(1000, 8, stopped, "service time", quick),
+			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 9.001},
+		"response times are not corrected": {data: load(1000, 8, stopped, "response time", quick),
+			limits: []result.Assert{below("p99", 5e-3)}, held: true, margin: 5},
+		// One of a hundred takes 1 s in a place whose turn comes every 8 ms: those held back have waited 992 ms, 984,
+		// ..., of 100 + 124 values the median is 0.1 s and p90 is 0.82 s.
+		"held back in the queue": {data: load(1000, 8, even(1000, 100), "service time", func(h *hist.Histogram) {
+			h.Add(1e6, 99_000)
+			h.Add(1e9, 1_000)
+		}), limits: []result.Assert{below("p90", 50e-3)}, behind: true, margin: 50e-3 / 0.82},
+		"the generator's CPU": {data: load(2000, 8, even(1000, 100), "service time", quick),
+			findings: []result.Finding{{Check: "generator-cpu", Severity: result.Blocker, Subject: "OLTP",
+				Sentence: "It used 99 % of its CPUs."}},
+			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
+			says: "It used 99 % of its CPUs"},
+		"behind with places free": {data: load(2000, 8, even(1000, 100), "service time", quick),
+			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
+			says: "with 1 of 8 operations in flight"},
+	} {
+		p, err := mark.Judge(c.data, c.findings, "OLTP", c.limits)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if p.Held != c.held || p.Behind != c.behind || math.Abs(p.Margin-c.margin) > 0.02*c.margin ||
+			!strings.Contains(p.Generator, c.says) || (c.says == "") != (p.Generator == "") {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+// A closed loop, a workload that is not there and a measure without a value are errors.
+func TestJudgeRefuses(t *testing.T) {
+	t.Parallel()
+	quick := func(h *hist.Histogram) { h.Add(1e6, 10) }
+	for want, c := range map[string]struct {
+		data     *result.Data
+		workload string
+		limit    string
+	}{
+		`job of workload "OLTP" has no rate`: {load(0, 8, even(1000, 10), "service time", quick), "OLTP", "p99"},
+		`workload "other" has no job`:        {load(1, 8, even(1000, 10), "service time", quick), "other", "p99"},
+		`has 10 operations, too few for p99`: {load(1, 8, even(1, 10), "service time", quick), "OLTP", "p99"},
+		`"OLTP" has no measure "speed"`:      {load(1, 8, even(1, 10), "service time", quick), "OLTP", "speed"},
+	} {
+		_, err := mark.Judge(c.data, nil, c.workload, []result.Assert{below(c.limit, 1)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// What was full near the mark is said with what else was used, and nothing is said to be full that was not.
+func TestWhatWasFull(t *testing.T) {
+	t.Parallel()
+	d := load(1000, 8, even(1000, 100), "service time", func(h *hist.Histogram) { h.Add(1e6, 100_000) })
+	series := func(measure, machine, part string, from, to float64) {
+		s := result.Series{Name: machine, Measure: measure, Machine: machine, Part: part, Unit: "%", Start: d.Start,
+			Step: 50, Values: []*float64{&from, &to, nil}}
+		d.Series = append(d.Series, s)
+	}
+	series(result.DeviceBusy, "node-1", "sda", 20, 30)
+	series(result.DeviceBusy, "node-1", "sdb", 96, 98)
+	series(result.HostCPUs, "node-1", "", 10, 12.4)
+	p, err := mark.Judge(d, nil, "OLTP", []result.Assert{below("p99", 5e-3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []mark.Used{{result.DeviceBusy, "sdb of node-1", 97}, {result.HostCPUs, "node-1", 11.2}}
+	if diff := cmp.Diff(want, p.Used); diff != "" {
+		t.Error(diff)
+	}
+	r := rand.New(rand.NewPCG(7, 6))
+	for percent, want := range map[float64]string{
+		97: " Near it sdb of node-1 was at work 97 % of the time, the CPUs of node-1 were used 11 %.",
+		60: " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time.",
+	} {
+		x := &trust.Bearer{Kind: "queue", Capacity: 5000, Base: 2e-4, Limit: 1e-3, Servers: 1, Noise: 0.02, Seconds: 30}
+		var probes []mark.Probe
+		s := mark.Settings{Start: 1000}
+		for step := mark.Next(s, probes); step.Rate > 0; step = mark.Next(s, probes) {
+			q := x.Probe(step.Rate, r)
+			q.Used = []mark.Used{{result.DeviceBusy, "sdb of node-1", percent}, cpus}
+			probes = append(probes, q)
+		}
+		if a := mark.Conclude(s, probes); a.Verdict != mark.Found || !strings.HasSuffix(a.Sentence, want) {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+var cpus = mark.Used{Measure: result.HostCPUs, Of: "node-1", Percent: 11.2}

@@ -1,0 +1,73 @@
+package neighbour
+
+import (
+	"strings"
+	"testing"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/internal/testkit/reporttest"
+)
+
+// What does not go away with its cause is not told as the cause's: before, with and after are looked at.
+func TestBeforeWithAndAfter(t *testing.T) {
+	t.Parallel()
+	const says = "not told apart from drift"
+	for name, c := range map[string]struct {
+		rate func(t int) float64
+		want bool
+	}{
+		"a warm-up": {func(t int) float64 {
+			if t < 110 {
+				return 9000
+			}
+			return 7000
+		}, true},
+		"a short warm-up": {func(t int) float64 {
+			if t < 40 {
+				return 12000
+			}
+			return 8000
+		}, false},
+		"a load that costs": {func(t int) float64 {
+			if t >= 200 && t < 400 {
+				return 5000
+			}
+			return 8000
+		}, false},
+		"one that costs, amid a drift": {func(t int) float64 {
+			switch {
+			case t < 200:
+				return 8000
+			case t < 400:
+				return 5000
+			}
+			return 7000
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(4) {
+				s := reporttest.NewSynthetic(3300+seed, 600, 2)
+				s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.02, Rate: c.rate, Cuts: []reporttest.Cut{
+					{At: 200, Name: "alone"}, {At: 400, Name: "with B"}, {At: 600, Name: "alone again"}}})
+				s.Load(reporttest.Load{Name: "B", From: 200, To: 400, Noise: 0.02,
+					Rate: func(int) float64 { return 100 }})
+				told := 0
+				for _, f := range windows(view.New(s.Manifest, s.Data)) {
+					if f.Check != "windows" || f.Subject != "A" || !strings.Contains(f.Metric, "with B") {
+						continue
+					}
+					told++
+					if got := strings.Contains(f.Sentence, says); got != c.want ||
+						(got || name == "a short warm-up") == (f.Weight() > 0) ||
+						(name == "a short warm-up") != strings.Contains(f.Sentence, "without the warm-up, the first ") {
+						t.Errorf("weight %v: %s", f.Weight(), f.Sentence)
+					}
+				}
+				if told != 1 {
+					t.Errorf("told %d times", told)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+package usl
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// TestCapIsNoCrosstalk: min(aN, C) with noise has neither crosstalk nor a peak, and is predicted to stay at its cap; a
+// law that bends over keeps its peak.
+func TestCapIsNoCrosstalk(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(2, 3))
+	at := []float64{1, 2, 4, 6, 8, 10, 12, 16, 24, 32, 64}
+	sweep := func(of func(n float64) float64) (out []Point) {
+		for _, n := range at {
+			out = append(out, Point{Concurrency: n, Throughput: of(n) * (1 + 0.02*r.NormFloat64())})
+		}
+		return out
+	}
+	for range 20 {
+		m, err := Fit(sweep(func(n float64) float64 { return min(900*n, 10000) }), Options{Resamples: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := m.Predict(128)
+		if err != nil || m.Peak.Exists || m.CrosstalkP() < 0.05 || !m.Cap.Closer || m.Simpler != Capped ||
+			math.Abs(m.Cap.Limit()/10000-1) > 0.05 || !p.Mean.Contains(p.Throughput) || p.Throughput < 9500 ||
+			m.BetaParameter.Interval().Valid() || !strings.Contains(strings.Join(m.Warnings, " "), "up to a cap of") {
+			t.Errorf("%+v, peak %v, %v, %v, %q", m.Cap, m.Peak, p, err, m.Warnings)
+		}
+	}
+	for range 20 {
+		bends := Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.002}
+		m, err := Fit(sweep(bends.At), Options{Resamples: -1})
+		if err != nil || !m.Peak.InRange || m.CrosstalkP() > 0.05 || m.Cap.Allowed {
+			t.Errorf("%+v, peak %v, %v", m.Cap, m.Peak, err)
+		}
+	}
+}

@@ -1,0 +1,620 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/run/experiment"
+	"plimsoll/internal/run/plan"
+	"plimsoll/result"
+	"plimsoll/scenario"
+	"plimsoll/unit"
+)
+
+// markFlags say what mark looks for.
+type markFlags struct {
+	limits   []string
+	vary     string
+	workload string
+	from, to rateFlag
+	at       rateFlag
+	least    rateFlag // of --assert
+	within   string
+	probes   int
+	probe    string
+	waits    waitFlags
+	label    labelFlags
+}
+
+// rateFlag is a number of operations per second above 0.
+type rateFlag float64
+
+// String implements pflag.Value.
+func (r *rateFlag) String() string {
+	if *r == 0 {
+		return ""
+	}
+	return unit.Rate(*r).String()
+}
+
+// Type implements pflag.Value.
+func (r *rateFlag) Type() string { return "rate" }
+
+// Set implements pflag.Value.
+func (r *rateFlag) Set(text string) error {
+	v, err := unit.ParseRate(text)
+	if err == nil && !(v > 0) {
+		err = fmt.Errorf("%q is not a rate above 0, like 4000", text)
+	}
+	*r = rateFlag(v)
+	return err
+}
+
+// rateOption is what --vary says for the rate of a workload whose scenario has no variable for it.
+const rateOption = "rate"
+
+// vmsOption is what --vary says for the number of VMs of the workload's group.
+const vmsOption = "vms"
+
+// markDepth is how many operations a job of fio may have in flight in a search, so that its schedule decides and not
+// its queue.
+const markDepth = 512
+
+func (a *app) markCommand() *cobra.Command {
+	var sf scenarioFlags
+	var tf targetFlags
+	var mf markFlags
+	c := &cobra.Command{
+		Use:   "mark SCENARIO --limit LIMIT",
+		Short: "Find the highest rate that is borne under a limit",
+		Long: `Mark looks for the highest rate of operations at which every limit holds, says how sure that is, and
+says when there is no such answer. It offers one rate after another in an open loop, each in a run of its own: up until a
+limit breaks, then near the place where it does, above and below in turn, until the interval is as narrow as --within
+says.
+
+Limits are conditions as of --assert: "read p99 < 5ms", "errors = 0", "all mean < 2ms", with the workload before them
+where there are several. Latencies are response times, from when an operation was due: fio's service times are
+corrected for operations that were sent late.
+
+A SCENARIO is a job file of fio, whose jobs get the rate, or a scenario: --vary names the variable that sets it, and
+"--vary rate" gives it to the jobs of the workload, whatever the scenario says. Without --from the first run of such
+jobs has no rate, and the search begins below what it did. Jobs of fio may have 512 operations in flight, so that the
+schedule decides and not the queue.
+
+"--vary vms" looks for the number of VMs instead: of the workload's group, of the cluster or per node as the scenario
+counts them. All of them must keep within the limits.
+
+A search is an experiment: Ctrl-C ends it with what is known so far, "plimsoll resume" goes on, "plimsoll report" prints
+it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the mark does not hold.`,
+		Example: `  plimsoll mark my.fio --limit 'read p99 < 5ms' --limit 'errors = 0' --disk /mnt/under-test
+  plimsoll mark ./my-scenario --workload OLTP --vary iops --from 500 --limit 'OLTP read p99 < 10ms'
+  plimsoll mark my.fio --target sim --limit 'read p99 < 1ms' --at 2500`,
+		Args:              args(1, 1, "scenario"),
+		ValidArgsFunction: completeScenario,
+	}
+	sf.register(a, c)
+	read := c.PreRunE
+	c.PreRunE = func(cmd *cobra.Command, given []string) error {
+		for _, text := range sf.assert {
+			if err := mf.assert(text); err != nil {
+				return err
+			}
+		}
+		sf.assert = nil
+		if len(sf.own.sweeps) > 0 || sf.own.repeats != 0 {
+			return exit.Usagef("it places its runs itself", "mark: it takes neither --sweep nor --repeat")
+		}
+		if _, ok := a.ownReader(given[0]); ok {
+			if _, err := os.Stat(given[0]); err != nil {
+				return exit.Errorf(exit.Scenario, "", "mark: %q: %w", given[0], errors.Unwrap(err))
+			}
+			mf.ofJobs(&sf)
+		}
+		return read(cmd, given)
+	}
+	c.RunE = func(_ *cobra.Command, given []string) error { return a.mark(given[0], sf, tf, mf) }
+	tf.register(a, c)
+	flags := c.Flags()
+	flags.StringVar(&mf.vary, "vary", "", "`variable` of the scenario that sets the rate; rate, where none does, "+
+		"gives it to the workload's jobs (of a job file: rate_iops); vms: the number of VMs of its group")
+	flags.StringVar(&mf.workload, "workload", "", "`name` of the workload whose rate it is, where there are several")
+	mf.register(c, "of a job file: for how `long` each rate is offered")
+	c.AddCommand(a.markDBCommand())
+	return c
+}
+
+// register gives a command the flags of every search.
+func (mf *markFlags) register(c *cobra.Command, probe string) {
+	flags := c.Flags()
+	flags.StringArrayVar(&mf.limits, "limit", nil,
+		"what must hold, like `'read p99 < 5ms'` or 'errors = 0'; repeatable, all of them")
+	flags.Var(&mf.from, "from", "first `rate` to offer, of the variable's own kind")
+	flags.Var(&mf.to, "to", "highest `rate` to offer, of the variable's own kind")
+	flags.Var(&mf.at, "at", "the `rate` you run at in operations per second, to be held against the mark")
+	flags.StringVar(&mf.within, "within", "5%", "how far from the mark its interval may reach, as a `share`")
+	flags.IntVar(&mf.probes, "probes", mark.DefaultProbes, "the most `rates` that are offered")
+	flags.StringVar(&mf.probe, "probe", "30s", probe)
+	mf.waits.register(c)
+	mf.label.register(c)
+}
+
+var markAssert = regexp.MustCompile(`^mark\s*>=\s*(\S.*)$`)
+
+// assert reads a condition on the mark.
+func (mf *markFlags) assert(text string) error {
+	m := markAssert.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return exit.Usagef("what must hold at every rate is a --limit",
+			"mark: --assert %q: want 'mark >= RATE', like 'mark >= 3500'", text)
+	}
+	if err := mf.least.Set(m[1]); err != nil {
+		return exit.Usagef("", "mark: --assert %q: %w", text, err)
+	}
+	return nil
+}
+
+// ofJobs has the jobs of a file take the rate, and enough depth to keep it.
+func (mf *markFlags) ofJobs(sf *scenarioFlags) {
+	sf.own.runtime = cmp.Or(sf.own.runtime, mf.probe)
+	if mf.vary == vmsOption {
+		return
+	}
+	mf.vary = cmp.Or(mf.vary, "rate_iops")
+	sf.own.sweeps = []string{mf.vary + "=0,1", fmt.Sprintf("iodepth=%d,%d", markDepth, markDepth+1)}
+}
+
+// withinShare reads "5%" or "0.05".
+func withinShare(text string) (float64, error) {
+	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v > 0 && v < 1) {
+		return 0, fmt.Errorf("--within: %q is not a share like 5%% or 0.05", text)
+	}
+	return v, nil
+}
+
+var noneAllowed = regexp.MustCompile(`([^<>=\s])\s*==?\s*0$`)
+
+// markLimits reads the limits; the only workload may be left out of them.
+func markLimits(texts []string, workload string) (full []scenario.Assert, out []result.Assert, err error) {
+	var bad []error
+	for _, text := range texts {
+		t := noneAllowed.ReplaceAllString(strings.TrimSpace(text), "$1 <= 0")
+		if !strings.HasPrefix(t, workload+" ") {
+			t = workload + " " + t
+		}
+		a, err := scenario.ParseAssert(t, []string{workload})
+		if err != nil {
+			bad = append(bad, errors.New(strings.Replace(err.Error(), "assert ", "--limit ", 1)))
+			continue
+		}
+		full = append(full, a)
+		out = append(out, result.Assert{Name: strings.TrimPrefix(a.Name, workload+" "), Workload: a.Workload,
+			Operation: a.Operation,
+			Measure:   a.Measure, AtLeast: a.AtLeast, AtMost: a.AtMost})
+	}
+	return full, out, errors.Join(bad...)
+}
+
+// Operations beyond a percentile that is limited: so many are wanted, and a probe is prolonged for them.
+const (
+	beyond  = 200
+	longest = 20 // times its own length
+)
+
+// probeSeconds is for how long a rate is offered, so that the highest percentile that is limited is known well.
+func probeSeconds(m *experiment.Mark, rate float64) float64 {
+	return min(max(m.Seconds, needed(m)/max(rate, 1e-9)), longest*m.Seconds)
+}
+
+// needed is how many operations the highest percentile that is limited takes.
+func needed(m *experiment.Mark) float64 {
+	_, limits, _ := markLimits(m.Limits, m.Workload) // they were read before
+	n := 0.0
+	for _, l := range limits {
+		if p, err := strconv.ParseFloat(strings.TrimPrefix(l.Measure, "p"), 64); err == nil && p < 100 {
+			n = max(n, beyond/(1-p/100))
+		}
+	}
+	return n
+}
+
+// marked is the only workload that can be meant, or the one that was named.
+func marked(sc *scenario.Scenario, given string) (string, error) {
+	var names []string
+	for _, w := range sc.Workloads {
+		if !strings.HasPrefix(w.Name, "Prefill") {
+			names = append(names, w.Name)
+		}
+	}
+	switch {
+	case given != "" && slices.Contains(names, given):
+		return given, nil
+	case given == "" && len(names) == 1:
+		return names[0], nil
+	}
+	return "", exit.Usagef("--workload takes one of: "+strings.Join(names, ", "),
+		"mark: which workload's rate is meant")
+}
+
+func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags) error {
+	within, err := withinShare(mf.within)
+	var bad []error
+	if err != nil {
+		bad = append(bad, err)
+	}
+	if mf.probes < 3 || mf.probes > 100 {
+		bad = append(bad, fmt.Errorf("--probes: %d is not from 3 to 100", mf.probes))
+	}
+	if len(mf.limits) == 0 {
+		bad = append(bad, errors.New("--limit is missing: what must hold, like --limit 'read p99 < 5ms'"))
+	}
+	if mf.vary == "" {
+		bad = append(bad, errors.New("--vary is missing: the variable of the scenario that sets the rate, or rate"))
+	}
+	if mf.from > 0 && mf.to > 0 && mf.from > mf.to {
+		bad = append(bad, fmt.Errorf("--from %g is above --to %g", float64(mf.from), float64(mf.to)))
+	}
+	if len(bad) > 0 {
+		return exit.Usagef("", "mark: %w", errors.Join(bad...))
+	}
+	limit, err := timeLimit(mf.waits.limit)
+	if err == nil {
+		err = mf.label.check(a, "mark")
+	}
+	if err != nil {
+		return err
+	}
+	stop := a.stoppable()
+	defer stop.release()
+	_, own := a.made[given]
+	if own && mf.vary != vmsOption { // of the two values that made it a variable none is meant
+		sf.values = withValue(sf.values, mf.vary, int64(max(mf.from, 0)))
+	} else if mf.from > 0 && mf.vary != rateOption && mf.vary != vmsOption {
+		sf.values = withValue(sf.values, mf.vary, float64(mf.from))
+	}
+	p, tf, _, err := a.ready(stop, "mark", given, sf, tf)
+	if p != nil {
+		defer p.close()
+	}
+	if err != nil {
+		return err
+	}
+	if p.scenario.Experiment != nil && !own {
+		return exit.Usagef("", "mark: %s is an experiment of its own", given)
+	}
+	name, err := marked(p.scenario, mf.workload)
+	if err != nil {
+		return err
+	}
+	declared := slices.ContainsFunc(p.scenario.Vars, func(v scenario.Var) bool { return v.Name == mf.vary })
+	option, vms := !own && mf.vary == rateOption && !declared, mf.vary == vmsOption && !declared
+	unitOf := ""
+	if vms {
+		i := slices.IndexFunc(p.scenario.Workloads, func(w scenario.Workload) bool { return w.Name == name })
+		if unitOf = "VMs"; groupOf(p.scenario, p.scenario.Workloads[i].Group).CountPerCluster == 0 {
+			unitOf = "VMs per node"
+		}
+		mf.from = rateFlag(max(1, math.Round(float64(mf.from))))
+	}
+	start, err := startOf(p.scenario, mf, own || option)
+	if err != nil {
+		return err
+	}
+	full, _, err := markLimits(mf.limits, name)
+	if err != nil {
+		return exit.Usagef("", "mark: %w", err)
+	}
+	asked := *p.scenario
+	asked.Asserts = full
+	for _, bad := range plan.CheckAsserts(&asked, a.drivers.ByName()) {
+		what := strings.Replace(bad.What, "assert ", "--limit ", 1)
+		err = errors.Join(err, exit.Errorf(exit.Refused, bad.Hint, "mark: %s", what))
+	}
+	if err != nil {
+		return err
+	}
+	p.scenario.Experiment = &scenario.Experiment{Factors: []scenario.Factor{{Name: mf.vary}},
+		Order: "as the search places it"}
+	delete(sf.values, mf.vary)
+	r := a.record(p, sf, tf)
+	r.Cells, r.Sequence, r.Factors = nil, nil, []experiment.Factor{{Name: mf.vary}}
+	r.Mark = &experiment.Mark{Workload: name, Variable: mf.vary, Start: start, Most: float64(mf.to),
+		Whole: own || option || vms, Rated: option, VMs: vms, Unit: unitOf,
+		Within: within, Probes: mf.probes, At: float64(mf.at), Least: float64(mf.least)}
+	if own {
+		if d, err := unit.ParseDuration(sf.own.runtime); err == nil {
+			r.Mark.Seconds = float64(d) / 1e9
+		}
+	}
+	for _, limit := range full {
+		r.Mark.Limits = append(r.Mark.Limits, limit.Name)
+	}
+	folder, err := a.createExperiment("mark", r, p, mf.label.labels)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	visible.Fprintf(a.notes(), "mark %s: at most %s of %s\n", r.ID, unit.Plural(mf.probes, "probe"),
+		unit.Duration(p.plan.Least()))
+	return a.search(stop, folder, experiment.Conduct{Limit: limit, Now: a.now, Say: func(string, ...any) {}}, mf.waits)
+}
+
+func withValue(values map[string]any, name string, v any) map[string]any {
+	if values == nil {
+		values = map[string]any{}
+	}
+	values[name] = v
+	return values
+}
+
+// startOf is the first value of the varied variable, 0 for a run without a rate.
+func startOf(sc *scenario.Scenario, mf markFlags, own bool) (float64, error) {
+	if mf.from > 0 || own {
+		return float64(mf.from), nil
+	}
+	for _, v := range sc.Vars {
+		if v.Name != mf.vary {
+			continue
+		}
+		n, err := strconv.ParseFloat(fmt.Sprint(v.Value), 64)
+		if err != nil || !(n > 0) {
+			return 0, exit.Usagef("--from says where to begin", "mark: --vary %s: its value %v is not a rate above 0",
+				mf.vary, v.Value)
+		}
+		return n, nil
+	}
+	var names []string
+	for _, v := range sc.Vars {
+		names = append(names, v.Name)
+	}
+	return 0, exit.Usagef("it has: "+strings.Join(names, ", "), "mark: --vary %s: the scenario has no such variable",
+		mf.vary)
+}
+
+// startShare is where a search begins, of what a run without a rate did: its double is an overload for sure.
+const startShare = 0.6
+
+// searched is how far a search has come.
+type searched struct {
+	settings mark.Settings
+	probes   []mark.Probe
+	scale    float64 // operations per second offered by 1 of the variable
+	free     float64 // operations per second of the run without a rate; 0: none
+}
+
+// searched reads the runs that were made.
+func (a *app) searched(folder *experiment.Folder) (searched, error) {
+	r := folder.Record()
+	m := r.Mark
+	s := searched{settings: mark.Settings{Probes: m.Probes, Within: m.Within, Unit: m.Unit, Count: m.VMs}}
+	_, limits, err := markLimits(m.Limits, m.Workload)
+	if err != nil {
+		return s, err
+	}
+	progress, err := folder.Progress()
+	if err != nil {
+		return s, err
+	}
+	for _, planned := range r.Sequence {
+		id, done := progress.Done[planned.Sequence]
+		if !done {
+			continue
+		}
+		run, err := a.comparedRun("mark", filepath.Join(folder.RunsDir(), id))
+		if err != nil {
+			return s, err
+		}
+		value, _ := strconv.ParseFloat(fmt.Sprint(r.Cell(planned.Cell).Levels[0].Value), 64)
+		if value == 0 {
+			s.settings.Unit = mark.UnitOf(run.Data, m.Workload)
+			if s.free, err = achieved(run.Data, m.Workload); err != nil {
+				return s, err
+			}
+			continue
+		}
+		found := a.foundIn(folder, id)
+		if m.VMs {
+			p, err := mark.JudgeVMs(run.Data, found, m.Workload, limits, value)
+			if err != nil {
+				return s, exit.Errorf(exit.Refused, "", "mark: run %s: %w", id, err)
+			}
+			s.probes, s.scale = append(s.probes, p), 1
+			continue
+		}
+		p, err := mark.Judge(run.Data, found, m.Workload, limits)
+		if err != nil {
+			return s, exit.Errorf(exit.Refused, "", "mark: run %s: %w", id, err)
+		}
+		s.settings.Unit = mark.UnitOf(run.Data, m.Workload)
+		if s.scale == 0 {
+			s.scale = p.Offered / value
+		}
+		s.probes = append(s.probes, p)
+	}
+	scale := cmp.Or(s.scale, 1)
+	if m.Seconds > 0 && !m.VMs {
+		s.settings.Least = needed(m) / (longest * m.Seconds)
+	}
+	s.settings.Start, s.settings.Most = m.Start*scale, m.Most*scale
+	if m.Start == 0 {
+		s.settings.Start = startShare * s.free
+	}
+	return s, nil
+}
+
+// foundIn are the findings of a probe; none where they cannot be read.
+func (a *app) foundIn(folder *experiment.Folder, id string) []result.Finding {
+	run, err := result.Open(filepath.Join(folder.RunsDir(), id))
+	if err != nil {
+		return nil
+	}
+	found, _ := run.Findings() // a run without them is judged by its figures
+	return found
+}
+
+// achieved is what a workload did per second.
+func achieved(d *result.Data, workload string) (float64, error) {
+	for _, w := range d.Workloads {
+		if w.Name == workload && !w.Prefill && w.VM == "" {
+			w = w.Judged()
+			n := 0.0
+			for _, o := range w.Ops {
+				n += float64(o.Count)
+			}
+			if n > 0 && w.Seconds() > 0 {
+				return n / w.Seconds(), nil
+			}
+		}
+	}
+	return 0, exit.Errorf(exit.Failed, "say --from where to begin",
+		"mark: workload %q did nothing in its run without a rate",
+		workload)
+}
+
+// search makes probes until there is an answer, and prints it.
+func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Conduct, waits waitFlags) error {
+	stop.tell(func() { a.sayf("stopping: the probe under way is torn down; plimsoll resume goes on") })
+	if a.warned == nil {
+		a.warned = map[string]bool{}
+	}
+	var ended error
+	for ended == nil {
+		s, err := a.searched(folder)
+		if err != nil {
+			return err
+		}
+		value, why := s.next(folder.Record().Mark)
+		if value < 0 {
+			break
+		}
+		if progress, err := folder.Progress(); err != nil {
+			return exit.Errorf(exit.Failed, "", "mark: %w", err)
+		} else if len(progress.Left) == 0 {
+			if _, err := folder.Extend(levelOf(value, folder.Record().Mark.Whole)); err != nil {
+				return exit.Errorf(exit.Failed, "", "mark: %w", err)
+			}
+		}
+		a.sayProbe(s, value, why)
+		made := len(s.probes)
+		_, _, ended = c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(), stop: stop,
+			waits: waits})
+		progress, err := folder.Progress()
+		if err == nil && len(progress.Failed) > 0 && ended == nil {
+			for _, reason := range progress.Failed {
+				hint := "plimsoll resume " + folder.Record().ID + " makes it again"
+				if folder.Record().Mark.VMs {
+					hint += "; --to ends a search at what there is room for"
+				}
+				err = exit.Errorf(exit.Failed, hint, "mark: a probe failed: %s", reason)
+			}
+		}
+		ended = errors.Join(ended, err)
+		if after, err := a.searched(folder); err == nil && len(after.probes) > made {
+			a.sayf("         %s", outcome(after.probes[made], after.settings.Unit))
+		}
+	}
+	return errors.Join(ended, a.markResult(folder, ended == nil))
+}
+
+// levelOf keeps whole numbers whole, as most options want them.
+func levelOf(value float64, whole bool) any {
+	if whole || value >= 100 || value == math.Trunc(value) {
+		return int64(math.Round(value))
+	}
+	return value
+}
+
+// next is the variable's next value, below 0 when the search is over.
+func (s searched) next(m *experiment.Mark) (value float64, why string) {
+	if len(s.probes) == 0 {
+		if m.Start == 0 && s.free == 0 {
+			return 0, "without a rate, to see where to begin"
+		}
+		return max(cmp.Or(m.Start, math.Round(s.settings.Start)), 1), "the first"
+	}
+	step := mark.Next(s.settings, s.probes)
+	if step.Rate == 0 {
+		return -1, ""
+	}
+	if value = step.Rate / s.scale; m.Whole {
+		value = max(math.Round(value), 1)
+	}
+	return value, step.Why
+}
+
+func (a *app) sayProbe(s searched, value float64, why string) {
+	say := func(rate float64) string { return mark.InUnit(rate, s.settings.Unit) }
+	if s.settings.Unit == "" && len(s.probes) == 0 && s.free == 0 { // nothing has said yet what is done
+		say = func(rate float64) string { return mark.InUnit(rate, "a second") }
+	}
+	offered := say(value * cmp.Or(s.scale, 1))
+	if value == 0 {
+		a.sayf("probe 0: %s", why)
+		return
+	}
+	text := ""
+	if low, high := bounds(s.probes); low > 0 || high > 0 {
+		text = "; so far "
+		switch {
+		case high == 0:
+			text += "above " + say(low)
+		case low == 0:
+			text += "below " + say(high)
+		default:
+			text += fmt.Sprintf("between %s and %s", say(low), say(high))
+		}
+	}
+	a.sayf("probe %d: %s (%s%s)", len(s.probes)+1, offered, why, text)
+}
+
+// bounds are the highest rate that held below all that broke, and the lowest that broke; 0 where there is none.
+func bounds(probes []mark.Probe) (low, high float64) {
+	for _, p := range probes {
+		if !p.Held && (high == 0 || p.Offered < high) {
+			high = p.Offered
+		}
+	}
+	for _, p := range probes {
+		if p.Held && (high == 0 || p.Offered < high) {
+			low = max(low, p.Offered)
+		}
+	}
+	return low, high
+}
+
+// outcome says in a line how a probe came out, with rates in their unit.
+func outcome(p mark.Probe, of string) string {
+	switch {
+	case p.Generator != "":
+		return "the generator gave way: " + p.Generator
+	case p.Behind && p.Margin == 0:
+		return fmt.Sprintf("broken: %s achieved", mark.InUnit(p.Achieved, of))
+	case p.Limit == mark.RateMet && !p.Held:
+		return "broken: the rate is not met"
+	case p.Held:
+		return fmt.Sprintf("held: %s at %.0f %% of its limit", p.Limit, 100/p.Margin)
+	case p.Margin > 0 && p.Margin < 0.01:
+		return fmt.Sprintf("broken: %s at %s times its limit", p.Limit,
+			strings.TrimSuffix(unit.Rate(math.Round(1/p.Margin)).String(), " IOPS"))
+	case p.Margin > 0:
+		return fmt.Sprintf("broken: %s at %.3g times its limit", p.Limit, 1/p.Margin)
+	}
+	return "broken: " + p.Limit
+}

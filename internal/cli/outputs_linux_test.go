@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/testkit/needs"
+)
+
+// standings are what may stand at the name of an output. Each is made, and told by seen afterwards; want is what is
+// seen then, where NEW stands for what the command writes.
+var standings = map[string]struct {
+	make func(name string) error
+	want string
+	code int
+}{
+	"nothing":       {func(string) error { return nil }, "file 644 NEW", exit.Done},
+	"file":          {func(name string) error { return stood(name, 0o640) }, "file 640 NEW", exit.Done},
+	"link":          {linkTo(true), "link to other: file 644 NEW", exit.Done},
+	"dangling link": {linkTo(false), "link to other: file 644 NEW", exit.Done},
+	"hard link": {func(name string) error {
+		return errors.Join(stood(name, 0o644), os.Link(name, filepath.Join(filepath.Dir(name), "other")))
+	}, "file 644 old", exit.Failed},
+	"null":         {mknod(unix.S_IFCHR, 1, 3), "device 666", exit.Done},
+	"full":         {mknod(unix.S_IFCHR, 1, 7), "device 666", exit.Failed},
+	"block device": {mknod(unix.S_IFBLK, 7, 251), "block 666", exit.Failed},
+	"pipe":         {func(name string) error { return unix.Mkfifo(name, 0o644) }, "pipe 644: NEW", exit.Done},
+	"folder":       {func(name string) error { return os.Mkdir(name, 0o755) }, "folder", exit.Failed},
+}
+
+func stood(name string, mode fs.FileMode) error {
+	return errors.Join(os.WriteFile(name, []byte("old"), 0o600), os.Chmod(name, mode))
+}
+
+func linkTo(there bool) func(string) error {
+	return func(name string) error {
+		if err := os.Symlink("other", name); err != nil || !there {
+			return err
+		}
+		return stood(filepath.Join(filepath.Dir(name), "other"), 0o644)
+	}
+}
+
+func mknod(kind, major, minor uint32) func(string) error {
+	return func(name string) error {
+		return errors.Join(unix.Mknod(name, kind|0o600, int(unix.Mkdev(major, minor))), os.Chmod(name, 0o666))
+	}
+}
+
+// seen tells what stands at a name.
+func seen(t *testing.T, name, written string) string {
+	t.Helper()
+	info, err := os.Lstat(name)
+	if err != nil {
+		return err.Error()
+	}
+	perm := " " + fs.FileMode.Perm(info.Mode()).String()
+	perm = map[string]string{" -rw-r--r--": " 644", " -rw-r-----": " 640", " -rw-rw-rw-": " 666"}[perm]
+	switch mode := info.Mode(); {
+	case mode&fs.ModeSymlink != 0:
+		to, err := os.Readlink(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "link to " + to + ": " + seen(t, filepath.Join(filepath.Dir(name), to), written)
+	case mode&fs.ModeCharDevice != 0:
+		return "device" + perm
+	case mode&fs.ModeDevice != 0:
+		return "block" + perm
+	case mode&fs.ModeNamedPipe != 0:
+		return "pipe" + perm + ": " + written
+	case mode.IsDir():
+		return "folder"
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != "old" {
+		text = []byte("NEW")
+	}
+	return "file" + perm + " " + string(text)
+}
+
+// TestOutputs gives every command that writes a file for a user every kind of file as its output.
+func TestOutputs(t *testing.T) {
+	needs.Super(t)
+	t.Parallel()
+	run := simulatedRun(t)
+	second := again(t, run)
+	in := t.TempDir()
+	trace, job := filepath.Join(in, "trace.txt"), filepath.Join(in, "job.fio")
+	write(t, trace, "fio version 3 iolog\n22 /dev/sdb add\n126 /dev/sdb open\n130 /dev/sdb read 57344 8192\n"+
+		"217 /dev/sdb write 0 4096\n900 /dev/sdb read 8192 8192\n")
+	write(t, job, "[a]\nfilename=/dev/sdb\nsize=64M\nrw=randread\nbs=8k\nruntime=10\ntime_based\n")
+	commands := map[string][]string{
+		"report":         {"report", run, "-o", "md", "--output", "OUT"},
+		"report page":    {"report", run, "--output", "OUT"},
+		"metrics query":  {"metrics", "query", run, "up", "-o", "csv", "--output", "OUT"},
+		"metrics export": {"metrics", "export", run, "--output", "OUT"},
+		"compare":        {"compare", run, second, "--output", "OUT"},
+		"compare junit":  {"compare", run, second, "--junit", "OUT"},
+		"convert":        {"convert", job, "--to", "vdbench", "--output", "OUT"},
+		"trace":          {"trace", trace, "--output", "OUT"},
+		"trace fio":      {"trace", trace, "--fio", "OUT"},
+		"trace series":   {"trace", trace, "--series", "OUT"},
+		"man":            {"man", "DIR"},                 // its page is OUT
+		"dashboards":     {"dashboards", "write", "DIR"}, // its dashboard is OUT
+	}
+	outs := map[string]string{"man": "plimsoll.1", "dashboards": "run.json"}
+	for command, line := range commands {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			got, want := map[string]string{}, map[string]string{}
+			for kind, s := range standings {
+				dir := t.TempDir()
+				name := filepath.Join(dir, "out")
+				if page, ok := outs[command]; ok {
+					name = filepath.Join(dir, page)
+				}
+				if err := s.make(name); err != nil {
+					t.Fatal(err)
+				}
+				read := make(chan string, 1)
+				if kind == "pipe" {
+					go func() {
+						text, err := os.ReadFile(name)
+						if err != nil || len(text) == 0 {
+							read <- "nothing"
+						} else {
+							read <- "NEW"
+						}
+					}()
+				}
+				var given []string
+				for _, word := range line {
+					given = append(given, strings.NewReplacer("OUT", name, "DIR", dir).Replace(word))
+				}
+				a, _, errs := quiet(t)
+				code := a.main(given)
+				written := ""
+				for kind == "pipe" && written == "" {
+					select {
+					case written = <-read:
+					case <-time.After(10 * time.Millisecond): // a reader that nobody wrote to waits for a writer
+						if f, err := os.OpenFile(name, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
+							_ = f.Close()
+						}
+					}
+				}
+				if code != s.code {
+					t.Errorf("%s: exit code %d, want %d\n%s", kind, code, s.code, errs)
+				}
+				if s.code != exit.Done && !strings.Contains(errs.String(), name) {
+					t.Errorf("%s: %s does not name %s", kind, errs, name)
+				}
+				got[kind], want[kind] = seen(t, name, written), s.want
+				if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || left != nil {
+					t.Errorf("%s: left %q, %v", kind, left, err)
+				}
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/worker"
+)
+
+// CheckSelf is Check of an engine whose tool is this program, which RunSelf brings along.
+func CheckSelf(ctx context.Context, host target.Host, name string) (Tool, error) {
+	if err := host.Accessible(ctx); err != nil {
+		return Tool{}, fmt.Errorf("check: %s on %s: %w", name, host.Name(), err)
+	}
+	return Tool{Path: "plimsoll", Version: runtime.GOOS + "/" + runtime.GOARCH}, nil
+}
+
+// RunSelf runs a job whose command is this program: its Argv begins with the name that the program is put on the
+// machine by, relative to the working folder, such as ./workload/plimsoll. It is there for as long as the job runs.
+// What a job needs besides is prepared first.
+func RunSelf(ctx context.Context, env Env, job Job, name string, prepare ...Preparation) (Outcome, error) {
+	return RunSelfWith(ctx, env, job, NewStateParser(job.Declared, env.Sink, name), Words{Name: name}, prepare...)
+}
+
+// Preparation puts on a machine what is in no Job, such as a password.
+type Preparation func(context.Context, target.Host, Job) error
+
+// RunSelfWith is RunSelf of a worker that prints other lines than States.
+func RunSelfWith(ctx context.Context, env Env, job Job, p Parser, words Words, prepare ...Preparation) (Outcome,
+	error) {
+	program := strings.TrimPrefix(job.Command.Argv[0], "./")
+	if env.Run != "" {
+		job.Command.Env = append(slices.Clone(job.Command.Env), worker.RunVariable+"="+env.Run)
+	}
+	put := func(ctx context.Context, host target.Host, _ Job) error {
+		self, err := os.Open("/proc/self/exe")
+		if err != nil {
+			return fmt.Errorf("this program's own file: %w", err)
+		}
+		defer self.Close()
+		return host.Put(ctx, program, target.Program, self)
+	}
+	accessible := func(ctx context.Context, host target.Host, _ Job) error { return host.Accessible(ctx) }
+	for _, do := range slices.Concat([]Preparation{accessible}, prepare, []Preparation{put}) {
+		if err := do(ctx, env.Host, job); err != nil {
+			if ctx.Err() != nil {
+				return Outcome{Stopped: true}, nil
+			}
+			return Outcome{}, fmt.Errorf("start: workload %s on %s: %w", job.Command.Label, env.Host.Name(), err)
+		}
+	}
+	outcome, err := Follow(ctx, env, job, p, words)
+	// A machine that is gone keeps it until clean-up takes its folder.
+	_ = env.Host.Remove(context.WithoutCancel(ctx), program)
+	return outcome, err
+}
+
+// ReplaySelf is Parse of an engine whose jobs RunSelf runs.
+func ReplaySelf(d Declared, raw io.Reader, sink Sink, name string) (Outcome, error) {
+	return Replay(raw, NewStateParser(d, sink, name), name)
+}
+
+// StateParser reads the States that a worker prints; all else is words.
+type StateParser struct {
+	declared Declared
+	name     string
+	sink     Sink
+	lines    Lines
+	last     Report
+	said     Said
+	out      Outcome
+}
+
+var _ Parser = (*StateParser)(nil)
+
+// NewStateParser reads the output of a job that declared this; the name is the engine's, for messages.
+func NewStateParser(d Declared, sink Sink, name string) *StateParser {
+	return &StateParser{declared: d, sink: sink, name: name, lines: Lines{Longest: longestState}}
+}
+
+// longestState bounds what is kept of a line: a histogram of every bucket there is, of each of many operations, fits.
+const longestState = 8 << 20
+
+// Feed implements Parser.
+func (p *StateParser) Feed(data []byte) { p.lines.Feed(data, p.line) }
+
+// line takes a state that is later than the one before and counts no less.
+func (p *StateParser) line(line []byte) {
+	var s worker.State
+	if json.Unmarshal(line, &s) != nil || len(s.Operations) != len(p.declared.Operations) ||
+		len(s.Values) != len(p.declared.Measures) {
+		p.said.Add(line)
+		return
+	}
+	r := Report{Elapsed: s.Elapsed, Time: reported(s), CPUSeconds: s.CPUSeconds, Errors: s.Errors, Final: s.Final,
+		Values: []float64{}}
+	goesBack := p.out.Reports > 0 && (s.Elapsed <= p.last.Elapsed || s.Errors < p.last.Errors || p.last.Final)
+	for i, o := range s.Operations {
+		if o.Times == nil {
+			p.said.Add(line)
+			return
+		}
+		c := Counters{Ops: o.Times.Count(), Bytes: o.Bytes, Seconds: o.Times.Sum() / 1e9, Hist: o.Times}
+		if p.out.Reports > 0 {
+			was := p.last.Ops[i]
+			_, err := c.Hist.Sub(was.Hist)
+			goesBack = goesBack || err != nil || c.Bytes < was.Bytes || c.Seconds < was.Seconds
+		}
+		r.Ops = append(r.Ops, c)
+	}
+	for _, v := range s.Values {
+		if v == nil {
+			v = new(math.NaN())
+		}
+		r.Values = append(r.Values, *v)
+	}
+	switch {
+	case goesBack:
+		p.sink.Warn(fmt.Sprintf("%s output: a report after %v that goes back was left out", p.name, s.Elapsed))
+	case s.Elapsed <= 0:
+		p.said.Add(line)
+	default:
+		p.out.Reports++
+		p.out.Errors = s.Errors
+		p.last = r
+		p.sink.Report(r)
+	}
+}
+
+// reported is when a state was, by the machine's clock; zero where it does not say.
+func reported(s worker.State) time.Time {
+	if s.Began.IsZero() || s.Elapsed < 0 {
+		return time.Time{}
+	}
+	return s.Began.Add(s.Elapsed).UTC()
+}
+
+// Finish implements Parser.
+func (p *StateParser) Finish() (Outcome, error) {
+	p.out.Message = p.said.String()
+	if p.out.Reports == 0 {
+		return p.out, errors.New(p.name + ": nothing in its output says what it has done")
+	}
+	return p.out, nil
+}
+
+// Worked implements Parser.
+func (p *StateParser) Worked() bool { return p.out.Reports > 0 && p.last.Ops.Total() > 0 }
+
+// Words implements Parser.
+func (p *StateParser) Words(text []byte) string { return p.said.Beyond(text) }

@@ -1,0 +1,20 @@
+package host
+
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// usageBelow asks the kernel about mounts as they are seen below a root.
+func usageBelow(root string) Usage {
+	return func(mount string) (FileSystem, error) {
+		var s unix.Statfs_t
+		if err := unix.Statfs(filepath.Join(root, mount), &s); err != nil {
+			return FileSystem{}, err
+		}
+		block := uint64(max(s.Bsize, 0)) // its type differs between architectures
+		return FileSystem{Size: s.Blocks * block, Free: s.Bfree * block, Available: s.Bavail * block, Files: s.Files,
+			FilesFree: s.Ffree, ReadOnly: s.Flags&unix.ST_RDONLY != 0}, nil
+	}
+}

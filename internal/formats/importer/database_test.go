@@ -1,0 +1,186 @@
+package importer
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/testkit/workloadtest"
+)
+
+// parts is what the parts of a text come to, a line each: workload, concurrency, length, operations, values, errors and
+// what the tool says failed.
+func parts(t *testing.T, text string) (out []string) {
+	t.Helper()
+	all, err := Prepare("out.txt", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+	if err != nil {
+		return []string{"refused: " + err.Error()}
+	}
+	for _, d := range all {
+		var sink workloadtest.Recorder
+		if _, err := Engines()[d.Engine].Parse(d.Declared, strings.NewReader(text), &sink); err != nil {
+			t.Fatal(err)
+		}
+		last := sink.Reports[len(sink.Reports)-1]
+		line := fmt.Sprintf("%s | %g at once | %d in %v", d.Workload, d.Concurrency, len(sink.Reports),
+			last.Elapsed.Round(time.Millisecond))
+		for i, o := range d.Declared.Operations {
+			line += fmt.Sprintf(" | %s %d %.3gs", o.Name, last.Ops[i].Ops, last.Ops[i].Seconds)
+		}
+		for i, m := range d.Declared.Measures {
+			if i < len(last.Values) && !math.IsNaN(last.Values[i]) && !strings.HasPrefix(m.Name, "tps") {
+				line += fmt.Sprintf(" | %s=%g", m.Name, last.Values[i])
+			}
+		}
+		if last.Errors > 0 {
+			line += fmt.Sprintf(" | %d failed", last.Errors)
+		}
+		if d.Failure != "" {
+			line += " | " + d.Failure
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+const (
+	someSteps = "progress: 5.0 s, 20.0 tps, lat 1.000 ms stddev 0.1\nprogress: 10.0 s, 20.0 tps, lat 1.000 ms stddev 0.1\n"
+	twoParts  = `SQL script 1: <builtin: TPC-B (sort of)>
+ - weight: 1 (targets 25.0% of total)
+ - 50 transactions (25.0% of total, tps = 5.0)
+ - number of failed transactions: 1 (0.5%)
+ - latency average = 4.000 ms
+ - statement latencies in milliseconds and failures:
+         0.001           0  \set aid random(1, 100)
+         1.250           1  UPDATE a SET b = b + 1;
+SQL script 2: scripts/My Reads.sql
+ - weight: 3 (targets 75.0% of total)
+ - 150 transactions (75.0% of total, tps = 15.0)
+ - latency average = 2.000 ms
+ - statement latencies in milliseconds and failures:
+         0.500           0  SELECT 1
+SQL script 3: other/My Reads.sql
+ - weight: 1 (targets 0.0% of total)
+ - 0 transactions (0.0% of total)
+`
+)
+
+// totals is what pgbench prints of a test of 10 s.
+func totals(clients, done int) string {
+	return fmt.Sprintf("transaction type: <builtin: select only>\nscaling factor: 1\nquery mode: simple\nnumber of "+
+		"clients: %d\nnumber of threads: 1\nduration: 10 s\nnumber of transactions actually processed: %d\nlatency "+
+		"average = 0.500 ms\ntps = %d.000000 (without initial connection time)\n", clients, done, done/10)
+}
+
+// What pgbench prints is read of all shapes: appended outputs are tests of their own, whether the two streams come in
+// turn or one after another; scripts and statements are told apart; what failed is said to have failed.
+func TestPgbenchTexts(t *testing.T) {
+	t.Parallel()
+	const abort = "pgbench: error: client 3 script 0 aborted in command 1 query 0: ERROR:  no such thing\n"
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"one": {totals(4, 200), []string{"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s"}},
+		"three appended": {totals(1, 100) + totals(2, 200) + totals(4, 400), []string{
+			"pgbench 1 client | 1 at once | 1 in 10s | transaction 100 0.05s",
+			"pgbench 2 clients | 2 at once | 1 in 10s | transaction 200 0.1s",
+			"pgbench 4 clients | 4 at once | 1 in 10s | transaction 400 0.2s"}},
+		"with progress, CRLF": {strings.ReplaceAll(someSteps+totals(1, 200)+someSteps+totals(2, 200), "\n", "\r\n"),
+			[]string{"pgbench 1 client | 1 at once | 2 in 10s | transaction 200 0.1s",
+				"pgbench 2 clients | 2 at once | 2 in 10s | transaction 200 0.1s"}},
+		"totals before progress": {totals(1, 200) + someSteps + totals(2, 200) + someSteps, []string{
+			"pgbench 1 client | 1 at once | 2 in 10s | transaction 200 0.1s",
+			"pgbench 2 clients | 2 at once | 2 in 10s | transaction 200 0.1s"}},
+		"with heads": {strings.Repeat("pgbench (16.1)\n"+someSteps+totals(1, 200), 2),
+			[]string{"pgbench 1 client | 1 at once | 2 in 10s | transaction 200 0.1s",
+				"pgbench 1 client (2) | 1 at once | 2 in 10s | transaction 200 0.1s"}},
+		"-t": {strings.ReplaceAll(totals(2, 300), "duration: 10 s", "number of transactions per client: 150"), []string{
+			"pgbench 2 clients | 2 at once | 1 in 10s | transaction 300 0.15s"}},
+		"scripts": {totals(4, 200) + twoParts, []string{
+			"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s",
+			"pgbench 4 clients, by script | 0 at once | 1 in 10s | tpcb-like 50 0.2s | my-reads 150 0.3s | my-reads-2 0 0s" +
+				" | tpcb-like_statement_1_update=1.25 | my-reads_statement_1_select=0.5 | 1 failed"}},
+		"statements": {totals(4, 200) + "statement latencies in milliseconds:\n\t0.002\t\\set a 1\n\t0.4\tINSERT INTO t;\n",
+			[]string{"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s | statement_1_insert=0.4"}},
+		"aborted": {abort + totals(4, 200) + "pgbench: error: Run was aborted; the above results are incomplete.\n",
+			[]string{"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s | aborted clients: 1 of 4, and what was " +
+				"counted is incomplete; the first error: " + strings.TrimSpace(abort)}},
+		"cut short": {someSteps + "pgbench: fatal: no more room\n", []string{
+			"pgbench | 0 at once | 2 in 10s | transaction 200 0.2s | it ended before its totals: " +
+				"pgbench: fatal: no more room"}},
+		"failed": {strings.Replace(totals(4, 200), "latency", "number of failed transactions: 7 (3.4%)\nlatency", 1),
+			[]string{"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s | 7 failed"}},
+	} {
+		if d := cmp.Diff(c.want, parts(t, c.text)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+// aTest is a timed test of HammerDB; its users' times are 60 and 61 s.
+const aTest = `Vuser 1:Beginning rampup time of 0 minutes
+Vuser 1:Timing test period of 1 in minutes
+Vuser 2:Payment Procedure Error set RAISEERROR for Details
+Vuser 1:2 Active Virtual Users configured
+Vuser 1:TEST RESULT : System achieved 600 NOPM from 1380 PostgreSQL TPM
+`
+
+const itsProfile = `PostgreSQL Hammerdb Time Profile Report @ Wed Nov 25 08:39:44 UTC 2026
+>>>>> VIRTUAL USER 2 : ELAPSED TIME : 60000ms
+>>>>> PROC: NEWORD
+CALLS: 300	MIN: 0.8ms	AVG: 9ms	MAX: 170ms	TOTAL: 2700ms
+>>>>> VIRTUAL USER 3 : ELAPSED TIME : 61000ms
+>>>>> PROC: NEWORD
+CALLS: 310	MIN: 0.9ms	AVG: 9ms	MAX: 160ms	TOTAL: 2790ms
+>>>>> SUMMARY OF 2 ACTIVE VIRTUAL USERS : MEDIAN ELAPSED TIME : 60500ms
+>>>>> PROC: NEWORD
+CALLS: 610	MIN: 0.8ms	AVG: 9ms	MAX: 170ms	TOTAL: 5490ms
+P99: 40ms	P95: 21ms	P50: 7ms	SD: 8805.613	RATIO: 47.8%
+`
+
+// A text of HammerDB has results, the profile of each beside it, errors that its procedures swallowed and virtual users
+// that failed.
+func TestHammerTexts(t *testing.T) {
+	t.Parallel()
+	const head = "HammerDB CLI v4.12\n"
+	const profile = "TPROC-C profile 2 VU | 0 at once | 1 in 1m0.5s | neword 610 5.49s | neword_max=170 | neword_min=0.8 | " +
+		"neword_p50=7 | neword_p95=21 | neword_p99=40"
+	result := func(workload, rest string) string {
+		return workload + " | 2 at once | 1 in 1m0s | NOPM=600 | TPM=1380" + rest
+	}
+	const failed = "Error in Virtual User 3: ERROR:  deadlock detected\nVuser 3:FINISHED FAILED\n"
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"result":             {head + aTest, []string{result("TPROC-C 2 VU", " | 1 failed")}},
+		"result and profile": {head + aTest + itsProfile, []string{result("TPROC-C 2 VU", " | 1 failed"), profile}},
+		"two of each": {head + aTest + itsProfile + aTest + itsProfile, []string{result("TPROC-C 2 VU", " | 1 failed"),
+			profile, result("TPROC-C 2 VU (2)", " | 1 failed"), strings.Replace(profile, "2 VU", "2 VU (2)", 1)}},
+		"failed before the result": {head + strings.Replace(aTest, "Vuser 2:Payment", failed+"Vuser 2:Payment", 1),
+			[]string{result("TPROC-C 2 VU", " | 1 failed | 1 of 2 virtual users FINISHED FAILED: Error in Virtual User 3: "+
+				"ERROR: deadlock detected")}},
+		"failed after it, then another": {head + aTest + failed + aTest,
+			[]string{result("TPROC-C 2 VU", " | 1 failed | 1 of 2 virtual users FINISHED FAILED: Error in Virtual User 3: "+
+				"ERROR: deadlock detected"), result("TPROC-C 2 VU (2)", " | 1 failed")}},
+		"queries": {head + "Vuser 1:query 14 completed in 1.5 seconds\nVuser 1:Query Failed : select 1 : ERROR:  cancelled\n" +
+			"Vuser 1:query 2 completed in 0.5 seconds\nVuser 1:Completed query set in 2 seconds\n" +
+			"Vuser 1:Geometric mean of query times returning rows is 0.86603\n", []string{"TPROC-H | 1 at once | 1 in 2s | " +
+			"query 2 2s | query_set=2 | geometric_mean=0.86603 | query_02=0.5 | query_14=1.5 | 1 failed"}},
+		"clients that think": {head + strings.Replace(aTest, "2 Active Virtual Users",
+			"2 VU * 10 AC = 20 Active Sessions", 1), []string{strings.ReplaceAll(result("TPROC-C 20 VU", " | 1 failed"),
+			"2 at once", "20 at once")}},
+		"no result": {head + "Vuser 1:Timing test period of 1 in minutes\n" + failed, []string{
+			`refused: out.txt: hammerdb: it holds no "TEST RESULT": 1 virtual user FINISHED FAILED: Error in Virtual User 3: ` +
+				"ERROR: deadlock detected"}},
+	} {
+		if d := cmp.Diff(c.want, parts(t, c.text)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package importer
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/result"
+)
+
+const diskspdText = "diskspd"
+
+var (
+	diskspdAny   = lazyregexp.New(`(?m)^Results for (?:timespan|job) \d+:`)
+	diskspdSpans = lazyregexp.New(`^Results for (?:timespan|job) (\d{1,6}):`)
+	diskspdParts = lazyregexp.New(`^\s*(?:timespan|job): +(\d{1,6})\s*$`)
+	diskspdStart = lazyregexp.New(`^\s*start time: (\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) UTC`)
+	diskspdTime  = lazyregexp.New(`^(?:actual )?test time:\s+([\d.]+)s`)
+	diskspdTree  = lazyregexp.New(`^\s*(?:<\?xml[^>]*>\s*)?<Results>\s*<System>`)
+	diskspdTotal = lazyregexp.New(`^total: +(\S.*)$`)
+	diskspdRank  = lazyregexp.New(`^ *(min|max|\d\d?th|\d-nines) *\|(.+)$`)
+	diskspdCPU   = lazyregexp.New(`^ *avg[.:]\s*\|?\s*([\d.]+)%`)
+	diskspdAsked = lazyregexp.New(`^\s+(block size|number of outstanding I/O operations|threads per file|` +
+		`warm up time|total threads): +(\d+)`)
+	diskspdMix    = lazyregexp.New(`^\s+performing (.*?test.*?)\s*$`)
+	diskspdPlaces = lazyregexp.New(`^\s+using (.*?(?:random|sequential).*?I/O)`)
+	diskspdFailed = lazyregexp.New(`(?i)^(?:error\b|there has been an error)`)
+)
+
+// diskspdFlags are what a command line says of the load, by the names of facts.
+var diskspdFlags = map[string]*lazyregexp.Regexp{
+	"block size": lazyregexp.New(`\s-b(\d+[KMGkmg]?)\b`), "outstanding": lazyregexp.New(`\s-o(\d+)\b`),
+	"threads": lazyregexp.New(`\s-[tF](\d+)\b`), "writes": lazyregexp.New(`\s-w(\d+)\b`),
+}
+
+func diskReaders() []reader {
+	return []reader{{
+		name: diskspdText, holds: "DISKSPD's text results, of Windows and Linux, with -L and without; any number of them",
+		book: true, recognise: diskspdAny.Match,
+	}, {
+		name: diskspdXML, holds: "DISKSPD's results as XML, of any number of time spans", book: true,
+		recognise: diskspdTree.Match,
+	}}
+}
+
+// diskspdAsk is a time span as DISKSPD asks for it: the names of its facts and their values.
+type diskspdAsk struct {
+	facts  []result.Fact
+	warmUp time.Duration
+	flight float64 // operations at once, 0 when not known
+}
+
+func (a *diskspdAsk) add(name, value string) {
+	i := slices.IndexFunc(a.facts, func(f result.Fact) bool { return f.Name == name })
+	switch {
+	case i < 0:
+		a.facts = append(a.facts, asked(name, value))
+	case !slices.Contains(strings.Split(a.facts[i].Value, "; "), value):
+		a.facts[i].Value += "; " + value
+	}
+}
+
+// diskspdParser goes through text results. A file may hold those of several calls, and each of several time spans.
+type diskspdParser struct {
+	book     book
+	began    time.Time             // of the call
+	spots    map[string]diskspdAsk // by the number of the time span
+	spot     string                // whose parameters are told
+	called   diskspdAsk            // the same by the command line, where no parameters are told
+	flight   float64               // outstanding operations for each thread
+	section  string
+	columns  []string
+	s        *stretch
+	n        string // of the time span
+	first    bool   // it is the first of its call
+	total    workload.Counts
+	figures  map[string]float64
+	finished bool // its totals came
+}
+
+// readDiskspdText reads a stretch for each time span of each call.
+func readDiskspdText(_ format, r io.Reader) (*book, error) {
+	p := &diskspdParser{spots: map[string]diskspdAsk{}, first: true}
+	p.book.tool = "DISKSPD"
+	err := eachLine(r, func(n int, line []byte) error {
+		p.line(n, strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r"))
+		if len(p.book.stretches) > mostStretches {
+			return fmt.Errorf("more than %d results: split the file", mostStretches)
+		}
+		return nil
+	})
+	p.end()
+	return &p.book, err
+}
+
+func (p *diskspdParser) line(n int, text string) {
+	if strings.HasPrefix(text, "Command Line:") {
+		p.end()
+		p.began, p.spots, p.spot, p.first, p.called = time.Time{}, map[string]diskspdAsk{}, "", true, diskspdAsk{}
+		for name, flag := range diskspdFlags {
+			if m := flag.FindStringSubmatch(text); m != nil {
+				p.called.add(name, m[1])
+			}
+		}
+		return
+	}
+	if m := diskspdSpans.FindStringSubmatch(text); m != nil {
+		p.end()
+		p.s, p.n, p.section, p.finished = &stretch{workload: "diskspd"}, m[1], "", false
+		p.total, p.figures = workload.Counts{{}, {}}, map[string]float64{}
+		return
+	}
+	if m := diskspdStart.FindStringSubmatch(text); m != nil {
+		p.began, _ = time.Parse("2006/01/02 15:04:05", m[1]) // without one the file's time counts
+		return
+	}
+	if p.s == nil || strings.HasPrefix(text, "\t") {
+		p.parameter(text)
+		return
+	}
+	if diskspdFailed.MatchString(text) && p.s.failure == "" {
+		p.s.failure = oneLine(text)
+		return
+	}
+	switch {
+	case text == "Total IO" || text == "Read IO" || text == "Write IO":
+		p.section = text
+	case strings.HasPrefix(text, "thread |"):
+		p.columns = nil
+		for cell := range strings.SplitSeq(text, "|") {
+			name, _, _ := strings.Cut(strings.TrimSpace(cell), "(")
+			p.columns = append(p.columns, name)
+		}
+	}
+	if m := diskspdTime.FindStringSubmatch(text); m != nil {
+		if v, err := quantity(m[1]); err == nil && v > 0 && v < 1e8 {
+			p.s.length = time.Duration(v * float64(time.Second))
+		}
+	} else if m := diskspdTotal.FindStringSubmatch(text); m != nil {
+		p.totals(n, m[1])
+	} else if m := diskspdRank.FindStringSubmatch(text); m != nil {
+		p.rank(m[1], m[2])
+	} else if m := diskspdCPU.FindStringSubmatch(text); m != nil {
+		if v, err := quantity(m[1]); err == nil {
+			p.figures["cpu"] = v
+		}
+	}
+}
+
+// parameter takes a line of what is asked.
+func (p *diskspdParser) parameter(text string) {
+	if m := diskspdParts.FindStringSubmatch(text); m != nil {
+		p.spot, p.flight = m[1], 1
+		return
+	}
+	a := p.spots[p.spot]
+	if m := diskspdAsked.FindStringSubmatch(text); m != nil {
+		v, _ := strconv.ParseFloat(m[2], 64) // digits
+		switch m[1] {
+		case "block size":
+			a.add("block size", m[2]+" bytes")
+		case "number of outstanding I/O operations":
+			a.add("outstanding", m[2])
+			p.flight = v
+		case "threads per file", "total threads":
+			a.add("threads", m[2])
+			if m[1] == "threads per file" {
+				a.flight += v * p.flight
+			}
+		case "warm up time":
+			a.warmUp = time.Duration(min(v, 1e6)) * time.Second
+		}
+	} else if m := diskspdMix.FindStringSubmatch(text); m != nil {
+		a.add("mix", m[1])
+	} else if m := diskspdPlaces.FindStringSubmatch(text); m != nil {
+		a.add("places", m[1])
+	} else if strings.HasSuffix(text, "cache disabled") || strings.Contains(text, "writethrough") ||
+		strings.HasSuffix(text, "O_DIRECT") || strings.HasSuffix(text, "O_SYNC") {
+		a.add("caches", strings.TrimSpace(text))
+	} else {
+		return
+	}
+	p.spots[p.spot] = a
+}
+
+// totals takes the last row of a table, by the names of its columns.
+func (p *diskspdParser) totals(n int, text string) {
+	i := slices.Index([]string{"Read IO", "Write IO"}, p.section)
+	if i < 0 {
+		return
+	}
+	row := figures{}
+	for at, cell := range strings.Split(text, "|") {
+		if cell = strings.TrimSpace(cell); at+1 < len(p.columns) && cell != "N/A" {
+			v, err := quantity(cell)
+			if err != nil {
+				p.book.skip(n, "%v, in the column %q", err, p.columns[at+1])
+				return
+			}
+			row[p.columns[at+1]] = v
+		}
+	}
+	c := &p.total[i]
+	c.Ops, c.Bytes, c.Seconds = whole(row.or("I/Os")), whole(row.or("bytes")), row.or("AvgLat")/1e3*row.or("I/Os")
+	p.finished = p.finished || p.section == "Write IO"
+}
+
+// rank takes a row of percentiles.
+func (p *diskspdParser) rank(name, cells string) {
+	known := map[string]string{"50th": "p50", "90th": "p90", "95th": "p95", "99th": "p99", "3-nines": "p99.9",
+		"4-nines": "p99.99", "max": "max"}
+	if known[name] == "" {
+		return
+	}
+	for i, cell := range strings.Split(cells, "|") {
+		v, err := quantity(strings.TrimSpace(cell))
+		if err == nil && i < 2 {
+			p.figures[[]string{"read_", "write_"}[i]+known[name]] = v
+		}
+	}
+}
+
+// end makes a stretch of what was found since its begin.
+func (p *diskspdParser) end() {
+	s := p.s
+	if p.s = nil; s == nil {
+		return
+	}
+	a, told := p.spots[p.n]
+	if !told {
+		a = p.called
+	}
+	if !p.began.IsZero() && p.first {
+		s.start = p.began.Add(a.warmUp)
+		p.book.dated = "DISKSPD's own start time, after its warm-up"
+	}
+	p.first = false
+	switch {
+	case s.length == 0 || p.total.Total() == 0 && !p.finished:
+		p.book.failure = "results that end before their totals are left out"
+		return
+	case !p.finished && s.failure == "":
+		s.failure = "the file ends within the results of DISKSPD"
+	}
+	s.operations = diskspdOperations()
+	s.facts, s.concurrency, s.unfailing = a.facts, a.flight, true
+	rep := workload.Report{Elapsed: s.length, Final: true, Ops: p.total}
+	ranks := false
+	for _, op := range s.operations {
+		for _, q := range []string{"p50", "p90", "p95", "p99", "p99.9", "p99.99", "max"} {
+			if v, ok := p.figures[op.Name+"_"+q]; ok {
+				s.measures, rep.Values, ranks = append(s.measures, single(op.Name+"_"+q, "ms")),
+					append(rep.Values, v), true
+			}
+		}
+	}
+	if v, ok := p.figures["cpu"]; ok {
+		s.measures, rep.Values = append(s.measures, level("cpu", "%")), append(rep.Values, v)
+	}
+	s.unseen = []string{diskspdRanks, "the device underneath: its counters are in no such file"}
+	if !ranks && p.total[0].Seconds+p.total[1].Seconds == 0 {
+		s.unseen[0] = "latency, percentiles among it: DISKSPD measures it with -L only"
+	}
+	s.reports = []workload.Report{rep}
+	p.book.stretches = append(p.book.stretches, *s)
+}
+
+const diskspdRanks = "percentiles and means of latency but those that DISKSPD printed"
+
+func diskspdOperations() []result.Operation {
+	return []result.Operation{{Name: "read", Noun: "reads", Bytes: true, Block: result.BlockRead},
+		{Name: "write", Noun: "writes", Bytes: true, Block: result.BlockWrite}}
+}

@@ -1,0 +1,358 @@
+package importer
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/internal/workloads/fio"
+	"plimsoll/result"
+)
+
+const fioText = "fio-text"
+
+var (
+	fioTextCall  = lazyregexp.New(`^(fio-[23]\.\d[\w.-]*)$`)
+	fioTextAsked = lazyregexp.New(`^(?:<[^>]*> *)?(.+?): \(g=(\d+)\): rw=(\w+), bs=(.+?), ioengine=([^,]+), iodepth=(\d+)`)
+	fioTextJob   = lazyregexp.New(`^(?:<[^>]*> *)?(.+?): \(groupid=(\d+), jobs=(\d+)\): err= *(\d+)[^:]*(?::.*?)?: pid=\d+: *(.*)$`)
+	fioTextDir   = lazyregexp.New(`^ +(read|write|trim|mixed) *: *(?:io=([\d.]+)([KMGTP]?)B?, .*runt= *(\d+)msec|` +
+		`IOPS=.*\(([\d.]+)([KMGTP]?)i?B?/(\d+)msec\))`)
+	fioTextLat  = lazyregexp.New(`^ +(clat|lat|sync) \(([num]?sec)\): min= *([\d.]+)([kM]?), max= *([\d.]+)([kM]?), avg= *([\d.]+)`)
+	fioTextPct  = lazyregexp.New(`^ +(clat|lat|sync) percentiles \(([num]?sec)\):`)
+	fioTextRank = lazyregexp.New(`([\d.]+)th=\[[> =]*(\d+)\]`)
+	fioTextCPU  = lazyregexp.New(`^ +cpu +: usr=([\d.]+)%, sys=([\d.]+)%`)
+	fioTextIOs  = lazyregexp.New(`^ +issued *(?:rwts?: total=(\d+),(\d+),(\d+)|: total=r=(\d+)/w=(\d+)/d=(\d+))`)
+	fioTextErrs = lazyregexp.New(`^ +errors +: total= *(\d+), first_error=`)
+	fioTextSize = lazyregexp.New(`([\d.]+)([KMG]?)i?B?-([\d.]+)([KMG]?)i?B?\b`)
+)
+
+// fioTextTimes are the times of one direction, in microseconds.
+type fioTextTimes struct {
+	min, max, avg float64
+	ranks         [][2]string // of fio's own, in the unit that follows
+	unit          float64
+}
+
+// fioTextEntry is what fio tells of a job, or of those reported together.
+type fioTextEntry struct {
+	name, group string
+	jobs        float64
+	code        uint64
+	mixed       bool // reads and writes stand together
+	errors      float64
+	ended       time.Time
+	bytes, ms   [3]float64
+	issued      [3]float64
+	clat, lat   [3]*fioTextTimes
+	sync        *fioTextTimes
+	cpu         float64 // per cent of one CPU for each process, NaN when not told
+}
+
+// fioTextRequest is what the line says by which a job introduces itself.
+type fioTextRequest struct {
+	rw, bs, engine string
+	depth          float64
+	block          float64 // 0 when there is more than one
+}
+
+// fioTextParser goes through what fio prints for people. A file may hold several calls.
+type fioTextParser struct {
+	book     book
+	requests map[string]fioTextRequest
+	entries  []*fioTextEntry
+	e        *fioTextEntry
+	dir      int // -1: none; 3: syncs
+	times    *fioTextTimes
+	whole    bool // the call came to its summary
+	fatal    string
+	terse    bool // entries are of terse rows
+}
+
+var fioTextOperations = []string{"read", "write", "trim"}
+
+func readFioText(_ format, r io.Reader) (*book, error) {
+	p := &fioTextParser{requests: map[string]fioTextRequest{}, dir: -1}
+	p.book.tool = "fio"
+	err := eachLine(r, func(_ int, line []byte) error {
+		p.line(strings.TrimRight(lastReturn(strings.ToValidUTF8(string(line), "?")), " \t"))
+		return nil
+	})
+	p.end()
+	return &p.book, err
+}
+
+func (p *fioTextParser) line(text string) {
+	if m := fioTextCall.FindStringSubmatch(text); m != nil {
+		if len(p.entries) > 0 {
+			p.end()
+		}
+		p.book.tool = m[1]
+		return
+	}
+	if strings.HasPrefix(text, "Run status group") {
+		p.whole, p.e = true, nil
+		return
+	}
+	if m := fioTextAsked.FindStringSubmatch(text); m != nil {
+		if len(p.entries) > 0 { // of a further call, whose version line is missing
+			p.end()
+		}
+		q := fioTextRequest{rw: m[3], engine: m[5]}
+		q.depth, _ = strconv.ParseFloat(m[6], 64) // digits
+		var means []float64                       // of reads, writes, trims
+		one := true
+		for _, b := range fioTextSize.FindAllStringSubmatch(m[4], 3) {
+			low, high := binary(b[1], b[2]), binary(b[3], b[4])
+			means = append(means, (low+high)/2)
+			one = one && low == high && low == means[0]
+		}
+		if len(means) >= 2 {
+			reads := !strings.HasSuffix(q.rw, "write") && !strings.HasSuffix(q.rw, "trim")
+			q.bs = fio.BlockSize(reads, strings.HasSuffix(q.rw, "rw") || !reads, means[0], means[1])
+			if one {
+				q.block = means[0]
+			}
+		}
+		p.requests[m[1]+" "+m[2]] = q
+		return
+	}
+	if m := fioTextJob.FindStringSubmatch(text); m != nil {
+		e := &fioTextEntry{name: m[1], group: m[2], cpu: math.NaN()}
+		e.jobs, _ = strconv.ParseFloat(m[3], 64)
+		e.code, _ = strconv.ParseUint(m[4], 10, 32)
+		if at, ok := localDate(m[5]); ok {
+			e.ended = at
+		}
+		p.entries, p.e, p.dir = append(p.entries, e), e, -1
+		return
+	}
+	if strings.HasPrefix(text, "fio: ") && strings.Contains(text, "err=") && p.fatal == "" {
+		p.fatal = oneLine(text)
+	}
+	if p.e != nil {
+		p.of(p.e, text)
+	}
+}
+
+// of takes a line of an entry.
+func (p *fioTextParser) of(e *fioTextEntry, text string) {
+	if m := fioTextDir.FindStringSubmatch(text); m != nil {
+		if p.dir = slices.Index(fioTextOperations, m[1]); p.dir < 0 {
+			p.dir, e.mixed = 0, true
+		}
+		e.bytes[p.dir] = binary(cmpOr(m[2], m[5]), cmpOr(m[3], m[6]))
+		e.ms[p.dir], _ = strconv.ParseFloat(cmpOr(m[4], m[7]), 64)
+		return
+	}
+	if m := fioTextLat.FindStringSubmatch(text); m != nil {
+		t := &fioTextTimes{unit: microsecondsIn(m[2])}
+		t.min, t.max, t.avg = decimal(m[3], m[4])*t.unit, decimal(m[5], m[6])*t.unit, decimal(m[7], "")*t.unit
+		switch {
+		case m[1] == "sync":
+			e.sync = t
+		case p.dir < 0:
+		case m[1] == "clat":
+			e.clat[p.dir] = t
+		default:
+			e.lat[p.dir] = t
+		}
+		return
+	}
+	if m := fioTextPct.FindStringSubmatch(text); m != nil {
+		switch p.times = nil; {
+		case m[1] == "sync":
+			p.times = e.sync
+		case p.dir < 0:
+		case m[1] == "clat":
+			p.times = e.clat[p.dir]
+		default:
+			p.times = e.lat[p.dir]
+		}
+		if p.times != nil {
+			p.times.unit = microsecondsIn(m[2])
+		}
+		return
+	}
+	if strings.HasPrefix(strings.TrimSpace(text), "|") && p.times != nil {
+		for _, m := range fioTextRank.FindAllStringSubmatch(text, 32) {
+			p.times.ranks = append(p.times.ranks, [2]string{m[1], m[2]})
+		}
+		return
+	}
+	p.times = nil
+	if m := fioTextCPU.FindStringSubmatch(text); m != nil {
+		e.cpu = decimal(m[1], "") + decimal(m[2], "")
+	} else if m := fioTextIOs.FindStringSubmatch(text); m != nil {
+		for i := range e.issued {
+			e.issued[i] = decimal(cmpOr(m[1+i], m[4+i]), "")
+		}
+	} else if m := fioTextErrs.FindStringSubmatch(text); m != nil {
+		e.errors = decimal(m[1], "")
+	}
+}
+
+// end makes stretches of a call: of each group of jobs one, for groups ran one after another.
+func (p *fioTextParser) end() {
+	var groups []string
+	for _, e := range p.entries {
+		if !slices.Contains(groups, e.group) {
+			groups = append(groups, e.group)
+		}
+	}
+	for _, g := range groups {
+		var of []*fioTextEntry
+		for _, e := range p.entries {
+			if e.group == g {
+				of = append(of, e)
+			}
+		}
+		if s, ok := p.stretch(of, len(groups) == 1); ok {
+			p.book.stretches = append(p.book.stretches, s)
+		} else {
+			p.book.failure = cmpOr(s.failure, p.book.failure)
+		}
+	}
+	if len(p.entries) > 0 && !p.whole && p.book.failure == "" {
+		p.book.failure = "the file ends before fio's summary of all jobs"
+	}
+	if len(p.entries) > 0 || p.fatal == "" {
+		p.fatal = ""
+	} else if p.book.failure == "" {
+		p.book.failure = p.fatal
+	}
+	p.entries, p.e, p.whole, p.requests = nil, nil, false, map[string]fioTextRequest{}
+}
+
+// stretch is what the jobs of a group measured, which ran at the same time.
+func (p *fioTextParser) stretch(of []*fioTextEntry, alone bool) (stretch, bool) {
+	var names []string
+	var longest float64
+	for _, e := range of {
+		longest = max(longest, e.ms[0], e.ms[1], e.ms[2])
+		if !slices.Contains(names, e.name) {
+			names = append(names, e.name)
+		}
+	}
+	name := "fio"
+	if !alone {
+		name = oneLine(strings.Join(names, ", "))
+	}
+	t := newTally(name, milliseconds(longest))
+	t.operations = result.BlockOperations()
+	if of[0].mixed {
+		t.operations = []result.Operation{{Name: "io", Noun: "I/Os", Bytes: true}}
+	}
+	t.report.Ops = make(workload.Counts, len(t.operations))
+	for n, e := range of {
+		if e.bytes != [3]float64{} && e.issued == [3]float64{} {
+			p.book.skipped = append(p.book.skipped,
+				"job "+oneLine(e.name)+" is left out: the file ends before its counts")
+			continue
+		}
+		p.add(t, e, n, len(of) > 1)
+	}
+	if len(of) > 1 {
+		t.notes = append(t.notes, fmt.Sprintf("its %d entries ran at the same time: figures of the whole are sums over %s",
+			len(of), oneLine(strings.Join(names, ", "))))
+	}
+	t.notes = append(append(t.notes, p.notesOfForm()...),
+		"service times are of completion (clat) where fio measured it, else of the whole (lat); with lat_percentiles they "+
+			"are of the whole")
+	if !of[0].ended.IsZero() {
+		t.start = of[0].ended.Add(-t.length)
+		p.book.note(noZone)
+	}
+	return t.done(), longest > 0 && t.report.Ops.Total() > 0
+}
+
+// add adds an entry to the sums of its group.
+func (p *fioTextParser) add(t *tally, e *fioTextEntry, n int, several bool) {
+	q, asked := p.requests[e.name+" "+e.group]
+	prefix := ""
+	if several {
+		prefix = fmt.Sprintf("%s %d ", e.name, n+1)
+	}
+	figures := func(word string, times *fioTextTimes) {
+		for _, r := range times.ranks {
+			v, _ := strconv.ParseFloat(r[0], 64)
+			t.figure(single(prefix+word+"_p"+strconv.FormatFloat(v, 'f', -1, 64), "us"), decimal(r[1], "")*times.unit)
+		}
+		t.figure(single(prefix+word+"_max", "us"), times.max)
+	}
+	if e.mixed {
+		e.issued[0] += e.issued[1] + e.issued[2]
+	}
+	for i := range t.operations {
+		word := t.operations[i].Name
+		times := e.clat[i]
+		if l := e.lat[i]; times == nil || l != nil && len(l.ranks) > 0 {
+			times = l
+		}
+		c := &t.report.Ops[i]
+		c.Ops += whole(e.issued[i])
+		bytes := e.bytes[i]
+		if exact := q.block * e.issued[i]; exact > 0 && math.Abs(exact-bytes) < 0.02*bytes {
+			bytes = exact // what is printed is rounded
+		}
+		c.Bytes += whole(bytes)
+		if times != nil {
+			c.Seconds += times.avg / 1e6 * e.issued[i]
+			figures(word, times)
+		}
+	}
+	if e.sync != nil {
+		t.figure(single(prefix+"sync_mean", "us"), e.sync.avg)
+		figures("sync", e.sync)
+	}
+	if !math.IsNaN(e.cpu) {
+		t.report.CPUSeconds += e.cpu / 100 * e.jobs * max(e.ms[0], e.ms[1], e.ms[2]) / 1e3
+	}
+	t.report.Errors += whole(e.errors)
+	if t.failure = cmpOr(t.failure, e.errorOf()); e.code != 0 {
+		t.report.Errors = max(t.report.Errors, 1)
+	}
+	if asked {
+		t.concurrency += max(q.depth, 1) * max(e.jobs, 1)
+		for _, f := range [][2]string{{"pattern", q.rw}, {"block size", q.bs}, {"ioengine", q.engine},
+			{"iodepth", strconv.FormatFloat(q.depth, 'g', -1, 64)}} {
+			t.asked(f[0], f[1])
+		}
+	}
+}
+
+// binary is a number of bytes as fio prints it, in powers of 1024 whatever it calls them.
+func binary(text, prefix string) float64 {
+	v, _ := strconv.ParseFloat(text, 64)
+	return v * math.Pow(1024, float64(strings.Index(" KMGTP", cmpOr(prefix, " "))))
+}
+
+// decimal is a number that may be in thousands.
+func decimal(text, prefix string) float64 {
+	v, _ := strconv.ParseFloat(text, 64)
+	switch prefix {
+	case "k":
+		v *= 1e3
+	case "M":
+		v *= 1e6
+	}
+	return v
+}
+
+// microsecondsIn is what a unit of fio's is in microseconds.
+func microsecondsIn(unit string) float64 {
+	switch unit {
+	case "nsec":
+		return 1e-3
+	case "msec":
+		return 1e3
+	case "sec":
+		return 1e6
+	}
+	return 1
+}

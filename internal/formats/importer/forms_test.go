@@ -1,0 +1,253 @@
+package importer
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"plimsoll/internal/kit/plaintext"
+)
+
+// shortForms are outputs of which no file of testdata is, in the shapes that the tools give them. Their totals are
+// worked out by hand, from the figures that stand in them.
+var shortForms = []struct{ name, text, want string }{
+	{"go-tpc", goTPCShort, "go-tpc: delivery 160/8 new_order 1800/36 payment 1700/13.6, 7 errors, 1m0s"},
+	{"tpcc-mysql", tpccMySQLShort, "tpcc-mysql: new_order 1010/20.705 payment 1008/8.064 order_status 100/0.5 " +
+		"delivery 101/6.06 stock_level 100/1.2, 4 errors, 20s"}, // sc + lt, times avg_rt
+	{"benchbase", benchBaseShort, "BenchBase tpcc: request 5880/17.64, 120 errors, 1m0s"}, // 98/s over 60 s, times 3 ms
+	{"ior-json", iorJSONShort, "ior write: write 256/7.68/268435456, 0 errors, 2s\n" + // 128 MiB/s over 2 s
+		"ior read: read 256/1.792/268435456, 0 errors, 500ms"}, // 512 MiB/s over 0.5 s
+	{"ior-csv", iorCSVShort, "ior write: write 256/7.68/268435456, 0 errors, 2s\n" +
+		"ior read: read 256/1.792/268435456, 0 errors, 500ms"},
+	{"rados-json", radosJSONShort, "rados bench write: write 320/48/20971520, 0 errors, 3.01s"}, // writes of 64 KiB
+	{"rados", radosWrite + radosRead, "rados bench write: write 96/23.04/402653184, 0 errors, 3s\n" +
+		"rados bench read: read 96/3.36/402653184, 0 errors, 1.5s"},
+	{"k6", k6New, "k6: request 980/19.6, 20 errors, 10s"},
+	{"k6 json", k6Exported, "k6: request 980/19.6, 20 errors, 10s"},
+	{"ior", iorBoth + "\n", "ior write: write 256/5.12/268435456, 0 errors, 2s\n" +
+		"ior read: read 256/1.28/268435456, 0 errors, 500ms"},
+	{"dd", "1024+0 records in\n1024+0 records out\n1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.5 s, 429 MB/s\n",
+		"dd: copy 1024/0/1073741824, 0 errors, 2.5s"},
+	{"diskspd of Linux", diskspdLinux, "diskspd: read 3000/1.5/24576000, 0 errors, 10s"},
+	{"pgbench, to a schedule", // 15 columns: lags of 2 and 3 s in all, 5 and 0 skipped, 1 and 2 failed
+		"1700000000 100 500000 0 1 9 200000 0 1 9 5 0 0 1 0\n1700000001 120 600000 0 1 9 300000 0 1 9 0 0 0 0 2\n",
+		"pgbench: transaction 220/1.1, 3 errors, 2s"},
+	{"pgbench, to a schedule before 15", // which counts the 5 that it skipped
+		"1700000000 105 500000 0 1 9 200000 0 1 9 5\n1700000001 120 600000 0 1 9 300000 0 1 9 0\n",
+		"pgbench: transaction 220/1.1, 0 errors, 2s"},
+	{"vdbench", intervals(""), "vdbench mix: read 400/0.16 write 400/0.24, 0 errors, 4s"},
+}
+
+const goTPCShort = `Finished
+[Summary] DELIVERY - Takes(s): 59.5, Count: 160, TPM: 161.3, Sum(ms): 8000.0, Avg(ms): 50.0, 50th(ms): 48.2, Max(ms): 113.2
+[Summary] NEW_ORDER - Takes(s): 60.0, Count: 1800, TPM: 1800.0, Sum(ms): 36000.0, Avg(ms): 20.0, 99.9th(ms): 71.3
+[Summary] NEW_ORDER_ERR - Takes(s): 60.0, Count: 7, TPM: 7.0, Sum(ms): 70.0, Avg(ms): 10.0, 50th(ms): 9.4, Max(ms): 11.5
+[Summary] PAYMENT - Takes(s): 59.9, Count: 1700, TPM: 1702.8, Sum(ms): 13600.0, Avg(ms): 8.0, 50th(ms): 7.9
+tpmC: 1800.0, tpmTotal: 3664.1, efficiency: 140.0%
+`
+
+const tpccMySQLShort = ` [connection]: 16
+  10, trx: 500, 95%: 40.1, 99%: 60.2, max_rt: 90.3, 499|80.1, 50|20.2, 51|90.3, 50|99.4
+
+<Raw Results>
+  [0] sc:1000 lt:10  rt:0  fl:3 avg_rt: 20.5 (5)
+  [1] sc:1008 lt:0  rt:0  fl:1 avg_rt: 8.0 (5)
+  [2] sc:100 lt:0  rt:0  fl:0 avg_rt: 5.0 (5)
+  [3] sc:101 lt:0  rt:0  fl:0 avg_rt: 60.0 (80)
+  [4] sc:100 lt:0  rt:0  fl:0 avg_rt: 12.0 (20)
+ in 20 sec.
+
+<Raw Results2(sum ver.)>
+  [0] sc:1000  lt:10  rt:0  fl:3
+  [1] sc:1008  lt:0  rt:0  fl:1
+
+<TpmC>
+                 3030.000 TpmC
+`
+
+const benchBaseShort = `{
+  "Start timestamp (milliseconds)": 1722513550000, "Elapsed Time (nanoseconds)": 60000000000,
+  "DBMS Type": "POSTGRES", "Benchmark Type": "tpcc", "Final State": "EXIT", "Measured Requests": 6000,
+  "scalefactor": "4", "terminals": "8",
+  "Latency Distribution": {"95th Percentile Latency (microseconds)": 9000,
+    "Median Latency (microseconds)": 2500, "Average Latency (microseconds)": 3000},
+  "Throughput (requests/second)": 100.0, "Goodput (requests/second)": 98.0
+}
+`
+
+const iorJSONShort = `{"Version": "4.0.0", "Began": "Tue Mar  3 10:00:00 2026", "tests": [{"TestID": 0,
+  "Options": {"api": "POSIX", "tasks": 4, "blocksize": "64 MiB"}, "Results": [
+  {"access": "write", "bwMiB": 128.0, "xferKiB": 1024.0, "latency": 0.03, "totalTime": 2.0},
+  {"access": "read", "bwMiB": 512.0, "xferKiB": 1024.0, "latency": 0.007, "totalTime": 0.5}]}],
+  "Finished": "Tue Mar  3 10:00:03 2026"}
+`
+
+const iorCSVShort = `access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter
+write,128.0000,130.0000,0.0300,65536.0000,1024.0000,0.0100,1.9000,0.0100,2.0000,4,0
+read,512.0000,520.0000,0.0070,65536.0000,1024.0000,0.0100,0.4800,0.0100,0.5000,4,0
+`
+
+const radosJSONShort = `{"concurrent_ios":"16","object_size":"4194304","op_size":"65536","datas":[
+  {"sec":"0","finished":"0","last_lat":"-"},{"sec":"1","finished":"100"},{"sec":"2","finished":"210"}],
+  "total_time_run":"3.010000","total_writes_made":"320","write_size":"65536","object_size":"4194304",
+  "average_latency":"0.150000","max_latency":"0.4","min_latency":"0.05"}
+`
+
+// The course of a bench stands in its JSON, and the size of an operation is no object's.
+func TestShortForms(t *testing.T) {
+	t.Parallel()
+	for _, c := range shortForms {
+		if got := runsIn(t, c.name, []byte(c.text)); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+// runsIn is what a file comes to: a line for each run in it, or what is wrong with it.
+func runsIn(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	all, err := Prepare(name, bytes.NewReader(data), changed, Options{Interval: time.Second})
+	if err != nil {
+		return "refused"
+	}
+	var lines []string
+	for _, d := range all {
+		r := parse(t, d, bytes.NewReader(data))
+		last := r.Reports[len(r.Reports)-1]
+		line := numbered.ReplaceAllString(d.Workload, "") + ":"
+		for i, o := range d.Declared.Operations {
+			if c := last.Ops[i]; c.Ops > 0 {
+				line += fmt.Sprintf(" %s %d/%.6g", o.Name, c.Ops, c.Seconds)
+				if c.Bytes > 0 {
+					line += fmt.Sprintf("/%d", c.Bytes)
+				}
+			}
+		}
+		if len(d.Declared.Operations) == 0 {
+			line += fmt.Sprintf(" %d reports, %.6g", d.Reports, last.Values)
+		}
+		lines = append(lines, fmt.Sprintf("%s, %d errors, %v", line, last.Errors, last.Elapsed))
+	}
+	return strings.Join(lines, "\n")
+}
+
+var numbered = regexp.MustCompile(` \(\d+\)$`)
+
+// everyForm are a short output of each form, and all of testdata.
+func everyForm(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, c := range shortForms {
+		all[c.name] = c.text
+	}
+	files, _ := filepath.Glob("testdata/outputs/*")
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[f] = string(data)
+	}
+	return all
+}
+
+// What a file says does not change by how its text is written: with the ends of lines of Windows, a byte order mark, in
+// UTF-16.
+func TestEveryFormWrittenOtherwise(t *testing.T) {
+	t.Parallel()
+	for name, text := range everyForm(t) {
+		want := runsIn(t, name, []byte(text))
+		for form, data := range map[string][]byte{
+			"CRLF":   []byte(strings.ReplaceAll(text, "\n", "\r\n")),
+			"mark":   []byte("\ufeff" + text),
+			"UTF-16": inUTF16(text),
+		} {
+			plain, err := io.ReadAll(plaintext.Reader(bytes.NewReader(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := runsIn(t, name, plain); got != want {
+				t.Errorf("%s, %s:\n got %s\nwant %s", name, form, got, want)
+			}
+		}
+	}
+}
+
+func inUTF16(text string) []byte {
+	out := []byte{0xff, 0xfe}
+	for _, u := range utf16.Encode([]rune(text)) {
+		out = append(out, byte(u), byte(u>>8))
+	}
+	return out
+}
+
+// onceMore are forms in which the same moments once more are the same run: their times say so. What is of threads that
+// log apart is added up, by the time that every line has.
+var onceMore = regexp.MustCompile(`/(?:io(?:dy|iso|stat-.*|t)|sadf.*|sar-.*|vmt)\.\w+$|/one\.json$`)
+
+var addedUp = regexp.MustCompile(`/pgbench_log|pgbench, to`)
+
+// An output that another was appended to holds two tests, each as if it were alone.
+func TestEveryFormAppended(t *testing.T) {
+	t.Parallel()
+	for name, text := range everyForm(t) {
+		once := runsIn(t, name, []byte(text))
+		if once == "refused" || addedUp.MatchString(name) {
+			continue
+		}
+		want := once + "\n" + once
+		switch {
+		case onceMore.MatchString(name):
+			want = once
+		case strings.HasSuffix(name, "/vm.txt"), strings.HasSuffix(name, "/io.json"): // without times: a longer course
+			want = regexp.MustCompile(`(\d+) reports(.*) (\d+)s$`).ReplaceAllStringFunc(once, func(s string) string {
+				var n, k int
+				var among string
+				m := regexp.MustCompile(`(\d+) reports(.*) (\d+)s$`).FindStringSubmatch(s)
+				_, _ = fmt.Sscan(m[1], &n)
+				_, _ = fmt.Sscan(m[3], &k)
+				among = m[2]
+				return fmt.Sprintf("%d reports%s %ds", 2*n, among, 2*k)
+			})
+		}
+		if !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		if got := runsIn(t, name, []byte(text+text)); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+		}
+	}
+}
+
+// What was cut within a line is refused, or says that it was.
+func TestEveryFormCut(t *testing.T) {
+	t.Parallel()
+	tells := regexp.MustCompile(`cut|ends (?:early|before|within)|has no end|breaks off|no totals`)
+	for name, text := range everyForm(t) {
+		whole := runsIn(t, name, []byte(text))
+		for part := 3; part < 20; part += 4 {
+			at := len(text) * part / 20
+			for at > 1 && (text[at-1] == '\n' || text[at] == '\n') {
+				at--
+			}
+			all, err := Prepare(name, strings.NewReader(text[:at]), changed, Options{Interval: time.Second})
+			if err != nil || runsIn(t, name, []byte(text[:at])) == whole {
+				continue
+			}
+			told := false
+			for _, d := range all {
+				told = told || d.Failure != "" || tells.MatchString(strings.Join(d.Notes, "\n"))
+			}
+			if !told {
+				t.Errorf("%s cut at %d of %d: nothing says so: ...%q", name, at, len(text), text[max(0, at-40):at])
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sysstatKeys are the members of sysstat's JSON that name what the others of an object are of.
+var sysstatKeys = []string{"disk_device", "disk-device", "iface", "cpu", "number", "name", "device", "filesystem",
+	"mountpoint", "intr", "line"}
+
+// json takes sysstat's JSON, of iostat or sadf: samples in the order of time. What was read before a file breaks off
+// counts.
+func (p *hostParser) json(r io.Reader) error {
+	data, err := allJSON(r, "give sadf a part of the time or fewer options")
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	damaged := func(err error) error {
+		at := dec.InputOffset()
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			at = syntax.Offset
+		}
+		return fmt.Errorf("line %d: %w", 1+bytes.Count(data[:min(at, int64(len(data)))], []byte("\n")), err)
+	}
+	for {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return damaged(err)
+		}
+		if token != "statistics" {
+			continue
+		}
+		if token, err = dec.Token(); err != nil || token != json.Delim('[') {
+			return damaged(errors.Join(err, errors.New(`"statistics" is no list`)))
+		}
+		p.calls++
+		for dec.More() {
+			var sample map[string]any
+			if err := dec.Decode(&sample); err != nil {
+				return damaged(err)
+			}
+			if err := p.sample(sample); err != nil {
+				return damaged(err)
+			}
+		}
+	}
+}
+
+// sample takes one moment.
+func (p *hostParser) sample(of map[string]any) error {
+	p.now.at = time.Time{}
+	switch at := of["timestamp"].(type) {
+	case string:
+		p.now.at, _ = p.clock(at)
+	case map[string]any:
+		date, _ := at["date"].(string)
+		clock, _ := at["time"].(string)
+		utc, _ := at["utc"].(json.Number)
+		if utc == "1" || at["utc"] == true {
+			clock += " UTC"
+		}
+		p.now.at, _ = p.clock(date + " " + clock)
+	}
+	for _, section := range slices.Sorted(maps.Keys(of)) {
+		if section == "timestamp" {
+			continue
+		}
+		if err := p.member(section, "", of[section], 0); err != nil {
+			return err
+		}
+	}
+	return p.flush()
+}
+
+// member takes a value of a sample, whatever it is. Figures are named as the tools' texts name them, where that can be
+// told.
+func (p *hostParser) member(section, prefix string, v any, depth int) error {
+	const deepest = 8
+	if depth > deepest {
+		return errors.New("figures nested too deep")
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			if err := p.member(section, prefix, one, depth+1); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		key := ""
+		for _, name := range sysstatKeys {
+			if id, ok := v[name].(string); ok {
+				key = oneLine(id) + "_"
+				if name == "cpu" {
+					if key = "cpu" + key; id == "all" || id == "-1" {
+						key = "cpu_"
+					}
+				}
+				break
+			}
+		}
+		if section == "avg-cpu" {
+			key = "cpu_"
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			switch one := v[name].(type) {
+			case json.Number:
+				if err := p.put(prefix+key+sysstatName(section, name), one.String()); err != nil {
+					return err
+				}
+			case map[string]any, []any:
+				if err := p.member(name, prefix+key, one, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+	case json.Number:
+		return p.put(prefix+section, v.String())
+	}
+	return nil
+}
+
+// sysstatName is what the text of the tool calls a figure: JSON leaves out the sign of percent.
+func sysstatName(section, name string) string {
+	switch {
+	case section == "avg-cpu" || strings.HasPrefix(section, "cpu-load"):
+		return "%" + name
+	case section == "disk" && slices.Contains([]string{"rrqm", "wrqm", "drqm", "util"}, name):
+		return "%" + name
+	case section == "disk" && name == "util-percent":
+		return "%util"
+	}
+	return oneLine(name)
+}

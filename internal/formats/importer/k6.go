@@ -1,0 +1,224 @@
+package importer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/result"
+)
+
+const (
+	k6Text = "k6"
+	k6JSON = "k6-summary"
+)
+
+var (
+	k6Any    = lazyregexp.New(`(?m)^\s*(?:✓ |✗ )?(?:http_reqs|iterations|grpc_req_duration|ws_sessions)\.{2,}: `)
+	k6Row    = lazyregexp.New(`^\s*(?:✓ |✗ )?([a-z][\w]*(?:\{[^}]*\})?)\.{2,}: +(\S.*)$`)
+	k6Ran    = lazyregexp.New(`running \((?:(\d+)h)?(?:(\d+)m)?([\d.]+)s\), (\d+)/(\d+) VUs`)
+	k6Each   = lazyregexp.New(`(avg|min|med|max|p\([\d.]+\))=(\S+)`)
+	k6Failed = lazyregexp.New(`([\d.]+)% +(?:✓ |— )?(\d+)(?: out of| +✗ )`)
+	k6Count  = lazyregexp.New(`^(\d+) +([\d.]+)/s`)
+	k6Crash  = lazyregexp.New(`thresholds on metrics .* have been (?:crossed|breached)|level=error`)
+	k6Export = lazyregexp.New(`^\s*\{[\s\S]*"metrics"\s*:\s*\{[\s\S]*"(?:http_reqs|iterations)"\s*:`)
+)
+
+func k6Readers() []reader {
+	return []reader{{
+		name: k6JSON, holds: "k6's --summary-export", book: true, recognise: k6Export.Match,
+	}, {
+		name: k6Text, holds: "the summary that k6 prints in the end", book: true, recognise: k6Any.Match,
+	}}
+}
+
+// k6Summary is what k6 tells of a test, of either form. Times are in seconds.
+type k6Summary struct {
+	counts, rates map[string]float64            // by metric
+	times         map[string]map[string]float64 // by metric: avg, min, med, max, p(90), ...
+	failed        float64                       // requests
+	vus           float64
+	length        time.Duration
+}
+
+func newK6Summary() *k6Summary {
+	return &k6Summary{counts: map[string]float64{}, rates: map[string]float64{}, times: map[string]map[string]float64{}}
+}
+
+// stretch is a test: its requests, or its iterations where it makes none that k6 counts.
+func (k *k6Summary) stretch() (stretch, error) {
+	metric, timed, op := "http_reqs", "http_req_duration", result.Operation{Name: "request", Noun: "requests"}
+	if k.counts[metric] == 0 {
+		metric, timed, op = "iterations", "iteration_duration", result.Operation{Name: "iteration", Noun: "iterations"}
+	}
+	n, rate := k.counts[metric], k.rates[metric]
+	length := k.length
+	if rate > 0 { // k6's own rate is over the time that it means
+		length = inSeconds(n / rate)
+	}
+	if n == 0 || length == 0 {
+		return stretch{}, errors.New("it counts no requests and no iterations")
+	}
+	t := newTally("k6", length)
+	t.did(op, n, 0, k.times[timed]["avg"])
+	for _, f := range [][2]string{{"med", "p50"}, {"p(90)", "p90"}, {"p(95)", "p95"}, {"p(99)", "p99"},
+		{"p(99.9)", "p99.9"}, {"max", "max"}} {
+		if v, ok := k.times[timed][f[0]]; ok {
+			t.figure(single(op.Name+"_"+f[1], "ms"), v*1e3)
+		}
+	}
+	if op.Name == "request" && k.counts["iterations"] > 0 {
+		t.figure(result.Measure{Name: "iterations", Unit: "iterations", Kind: result.Count}, k.counts["iterations"])
+	}
+	t.report.Errors = whole(k.failed)
+	// k6 counts a request whether or not it failed: what failed is in no rate.
+	t.report.Ops[0].Ops -= min(t.report.Ops[0].Ops, t.report.Errors)
+	t.report.Ops[0].Seconds = k.times[timed]["avg"] * float64(t.report.Ops[0].Ops)
+	t.unfailing = op.Name != "request"
+	t.concurrency = k.vus
+	t.notes = append(t.notes, "times and percentiles are k6's, of all requests, those that failed among them")
+	t.unseen = []string{"the server underneath: its counters are in no such file"}
+	return t.done(), nil
+}
+
+func readK6Text(_ format, r io.Reader) (*book, error) {
+	b, k := &book{tool: "k6"}, newK6Summary()
+	seen, rows, ran := false, map[string]bool{}, time.Duration(0)
+	end := func() {
+		rows, ran = map[string]bool{}, 0
+		if !seen {
+			return
+		}
+		s, err := k.stretch()
+		if err != nil {
+			b.failure = err.Error()
+		} else {
+			b.stretches = append(b.stretches, s)
+		}
+		k, seen = newK6Summary(), false
+	}
+	err := eachLine(r, func(_ int, line []byte) error {
+		text := strings.TrimRight(lastReturn(strings.ToValidUTF8(string(line), "?")), " \t")
+		if m := k6Ran.FindStringSubmatch(text); m != nil {
+			now := time.Duration(decimal(m[1], ""))*time.Hour + time.Duration(decimal(m[2], ""))*time.Minute +
+				inSeconds(decimal(m[3], ""))
+			if now < ran {
+				end() // of a further test
+			}
+			k.length, ran = now, now
+			k.vus = max(k.vus, decimal(m[4], ""))
+			return nil
+		}
+		if k6Crash.MatchString(text) && b.failure == "" {
+			b.failure = "k6 says: " + oneLine(text)
+		}
+		m := k6Row.FindStringSubmatch(text)
+		if m == nil {
+			return nil
+		}
+		name, value := m[1], m[2]
+		if rows[name] {
+			end() // of a further test
+		}
+		rows[name] = true
+		seen = seen || name == "http_reqs" || name == "iterations"
+		if c := k6Count.FindStringSubmatch(value); c != nil {
+			k.counts[name], k.rates[name] = decimal(c[1], ""), decimal(c[2], "")
+		}
+		if name == "http_req_failed" {
+			if f := k6Failed.FindStringSubmatch(value); f != nil {
+				k.failed = decimal(f[2], "")
+			}
+		}
+		if name == "vus_max" || name == "vus" {
+			k.vus = max(k.vus, decimal(firstWord(value), ""))
+		}
+		for _, e := range k6Each.FindAllStringSubmatch(value, 12) {
+			if k.times[name] == nil {
+				k.times[name] = map[string]float64{}
+			}
+			if d, err := time.ParseDuration(e[2]); err == nil {
+				k.times[name][e[1]] = d.Seconds()
+			}
+		}
+		return nil
+	})
+	end()
+	return b, err
+}
+
+// mostK6 bounds a summary.
+const mostK6 = 16 << 20
+
+// readK6JSON reads exported summaries, one after another, whose times are in milliseconds.
+func readK6JSON(_ format, r io.Reader) (*book, error) {
+	b, dec := &book{tool: "k6"}, json.NewDecoder(io.LimitReader(r, mostK6))
+	for {
+		var doc k6Document
+		err := dec.Decode(&doc)
+		if errors.Is(err, io.EOF) && len(b.stretches) > 0 {
+			return b, nil
+		}
+		if err != nil {
+			return b, fmt.Errorf("its JSON ends early, or is none: %w", err)
+		}
+		s, err := doc.stretch()
+		if err != nil {
+			return b, err
+		}
+		if b.stretches = append(b.stretches, s); len(b.stretches) > mostStretches {
+			return b, fmt.Errorf("more than %d summaries: split the file", mostStretches)
+		}
+	}
+}
+
+// k6Document is an exported summary, of either form.
+type k6Document struct {
+	Metrics map[string]map[string]any `json:"metrics"`
+	State   struct {
+		Milliseconds float64 `json:"testRunDurationMs"`
+	} `json:"state"`
+}
+
+func (doc k6Document) stretch() (stretch, error) {
+	k := newK6Summary()
+	for name, m := range doc.Metrics {
+		if values, ok := m["values"].(map[string]any); ok { // of handleSummary
+			m = values
+		}
+		for key, v := range m {
+			f, ok := v.(float64)
+			if !ok || math.IsNaN(f) || f < 0 {
+				continue
+			}
+			switch key {
+			case "count":
+				k.counts[name] = f
+			case "rate":
+				k.rates[name] = f
+			case "passes", "fails", "value":
+			default:
+				if k.times[name] == nil {
+					k.times[name] = map[string]float64{}
+				}
+				k.times[name][key] = f / 1e3
+			}
+		}
+	}
+	if failed := doc.Metrics["http_req_failed"]; failed != nil {
+		if values, ok := failed["values"].(map[string]any); ok {
+			failed = values
+		}
+		k.failed, _ = failed["passes"].(float64) // the rate is of failures, and these pass
+	}
+	for _, name := range []string{"vus_max", "vus"} {
+		k.vus = max(k.vus, k.times[name]["max"]*1e3)
+	}
+	k.length = milliseconds(doc.State.Milliseconds)
+	return k.stretch()
+}

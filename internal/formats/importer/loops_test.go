@@ -1,0 +1,118 @@
+package importer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// intervals is vdbench's summary of a run of five seconds with these lines among its rows.
+func intervals(among string) string {
+	const head = "14:00:01.000 Starting RD=mix; I/O rate: 200; elapsed=5; For loops: None\n\n" +
+		"Mar 02, 2021    interval        i/o   MB/sec   bytes   read     resp     read    write     read    write     resp  " +
+		"queue  cpu%  cpu%\n" +
+		"                               rate  1024**2     i/o    pct     time     resp     resp      max      max   stddev  " +
+		"depth sys+u   sys\n"
+	row := func(n int) string {
+		return fmt.Sprintf("14:00:%02d.000 %11d      200.0     0.78    4096  50.00    0.500    0.400    0.600     2.00     "+
+			"3.00    0.100    0.1   5.0   2.0\n", n+1, n)
+	}
+	return head + row(1) + row(2) + among + row(3) + row(4) + row(5) +
+		"14:00:06.100     avg_2-5      200.0     0.78    4096  50.00    0.500    0.400    0.600     2.00     3.00    " +
+		"0.100    0.1   5.0   2.0\n14:00:07.000 Vdbench execution completed successfully.\n"
+}
+
+// Operations that vdbench says failed count as failed; of the first interval, which is not measured, too.
+func TestVdbenchErrors(t *testing.T) {
+	t.Parallel()
+	failed := func(second int) string {
+		return fmt.Sprintf("14:00:%02d.500 localhost-0: 14:00:%02d.499 op: write  lun: /dev/sdq lba:    4096 0x00001000 "+
+			"xfer:     4096 errno: ENOSPC: 'No space left on device'\n", second, second)
+	}
+	for name, c := range map[string]struct {
+		among string
+		want  uint64
+	}{"none": {"", 0}, "one": {failed(3), 1}, "three": {strings.Repeat(failed(3), 3), 3}} {
+		text := intervals(c.among)
+		all, err := Prepare("out.txt", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%s: %d, %v", name, len(all), err)
+		}
+		var sink lastReport
+		if _, err := Engines()[all[0].Engine].Parse(all[0].Declared, strings.NewReader(text), &sink); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if sink.Report0.Errors != c.want {
+			t.Errorf("%s: %d failed, want %d", name, sink.Report0.Errors, c.want)
+		}
+	}
+}
+
+// Tests of sysbench that a loop appended to one file are read one by one, with their threads.
+func TestSysbenchAppended(t *testing.T) {
+	t.Parallel()
+	one := func(threads, events int) string {
+		return fmt.Sprintf("sysbench 1.0.20 (using system LuaJIT 2.1.0)\n\nRunning the test with following options:\nNumber of "+
+			"threads: %d\n\nSQL statistics:\n    transactions:                        %d   (%d.00 per sec.)\n    queries:         "+
+			"                    %d  (%d.00 per sec.)\n    ignored errors:                      0      (0.00 per sec.)\n\nGeneral "+
+			"statistics:\n    total time:                          10.0000s\n\nLatency (ms):\n         max:                      "+
+			"              9.00\n         95th percentile:                        5.00\n         sum:                     20000.00\n",
+			threads, events, events/10, events*20, events*2)
+	}
+	text := one(1, 1000) + one(2, 1900) + one(4, 3000)
+	all, err := Prepare("s.txt", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range all {
+		var sink lastReport
+		if _, err := Engines()[d.Engine].Parse(d.Declared, strings.NewReader(text), &sink); err != nil {
+			t.Fatal(err)
+		}
+		r := sink.Report0
+		got = append(got, fmt.Sprintf("%s %g %d %g %v", d.Workload, d.Concurrency, r.Ops.Total(), r.Values[2],
+			r.Elapsed))
+	}
+	want := []string{"sysbench oltp 1 1000 2000 10s", "sysbench oltp (2) 2 1900 3800 10s", "sysbench oltp (3) " +
+		"4 3000 6000 10s"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// Numbers of other languages: decimal commas in intervals, flatfiles and buckets, points or blanks between thousands.
+func TestVdbenchInGerman(t *testing.T) {
+	t.Parallel()
+	german := ""
+	for line := range strings.Lines(intervals("")) {
+		if strings.HasPrefix(line, "14:") && !strings.Contains(line, "RD=") { // of a row all but its time
+			line = line[:13] + strings.ReplaceAll(line[13:], ".", ",")
+		}
+		german += line
+	}
+	flat := " tod Run Interval reqrate rate MB/sec bytes/io read% resp read_resp write_resp\n" +
+		"14:00:01.000 rd1 1 200 200,0 0,78 4096 100 0,5 0,4 0,0\n14:00:02.000 rd1 2 200 1.200,0 0,78 4096 100 0,5 0,4 0,0\n"
+	buckets := "Starting RD=rd1; elapsed=5; For loops: None\n\nReads:\n  min(ms) <     max(ms)         count       %%    cum%%\n" +
+		"    0,000 <       0,020         1.197  46,7933  46,7933\n    0,020 <       0,040             3   0,1173  46,9106\n"
+	for name, c := range map[string]struct {
+		text string
+		want string
+	}{
+		"intervals": {german, "400 in 0.16 s"}, "flatfile": {flat, "1200 in 0.48 s"},
+		"buckets": {buckets, "1200 in 0 s"},
+	} {
+		all, err := Prepare("out.html", strings.NewReader(c.text), time.Unix(1_700_000_200, 0), Options{})
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%s: %d, %v", name, len(all), err)
+		}
+		var sink lastReport
+		if _, err := Engines()[all[0].Engine].Parse(all[0].Declared, strings.NewReader(c.text), &sink); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := fmt.Sprintf("%d in %.3g s", sink.Report0.Ops[0].Ops, sink.Report0.Ops[0].Seconds); got != c.want {
+			t.Errorf("%s: %s reads, want %s", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package importer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/result"
+)
+
+const (
+	iorJSON   = "ior-json"
+	iorCSV    = "ior-csv"
+	radosJSON = "rados-bench-json"
+	benchBase = "benchbase"
+)
+
+var (
+	iorJSONAny   = lazyregexp.New(`"bwMiB"\s*:`)
+	iorCSVAny    = lazyregexp.New(`(?m)^access,bw\(MiB/s\),`)
+	radosJSONAny = lazyregexp.New(`"total_(?:writes|reads)_made"\s*:|"concurrent_ios"\s*:`)
+	benchBaseAny = lazyregexp.New(`"(?:Goodput \(requests/second\)|Measured Requests)"\s*:`)
+	benchBasePct = lazyregexp.New(`^(\d+)th Percentile Latency \(microseconds\)$`)
+)
+
+func summaryReaders() []reader {
+	return []reader{{
+		name: iorJSON, holds: "IOR's JSON (-O summaryFormat=JSON)", book: true, recognise: iorJSONAny.Match,
+	}, {
+		name: iorCSV, holds: "IOR's CSV (-O summaryFormat=CSV)", book: true, recognise: iorCSVAny.Match,
+	}, {
+		name: radosJSON, holds: "rados bench --format=json", book: true, recognise: radosJSONAny.Match,
+	}, {
+		name: benchBase, holds: "BenchBase's summary.json", book: true, recognise: benchBaseAny.Match,
+	}}
+}
+
+// iorTest makes a stretch of a line of IOR's results, whose figures go by the names of its text.
+func iorTest(access string, row figures, facts map[string]string) (stretch, bool) {
+	seconds, bandwidth := row.or("total(s)"), row.or("bw(MiB/s)")
+	if access != "write" && access != "read" || seconds == 0 || bandwidth == 0 {
+		return stretch{}, false
+	}
+	t := newTally("ior "+access, inSeconds(seconds))
+	bytes, op := bandwidth*(1<<20)*seconds, someReads
+	if access == "write" {
+		op = someWrites
+	}
+	ops := 0.0
+	if xfer := row.or("xfer(KiB)") * 1024; xfer > 0 {
+		ops = bytes / xfer
+		t.asked("transfer size", fmt.Sprintf("%.0f bytes", xfer))
+	}
+	t.did(op, math.Round(ops), bytes, row.or("Latency(s)"))
+	t.concurrency = decimal(cmpOr(facts["tasks"], firstWord(facts["clients"])), "")
+	for _, name := range []string{"api", "access", "blocksize", "aggregate filesize"} {
+		t.asked(name, facts[name])
+	}
+	t.notes = append(t.notes, "its rates are of all the time of a test, opening and closing of files included")
+	return t.done(), true
+}
+
+// iorNames are what the text calls the members of a result in JSON.
+var iorNames = map[string]string{"bwMiB": "bw(MiB/s)", "xferKiB": "xfer(KiB)", "latency": "Latency(s)",
+	"totalTime": "total(s)"}
+
+// readIORJSON reads the results of each test; where they stand in it differs between versions.
+func readIORJSON(_ format, r io.Reader) (*book, error) {
+	b := &book{tool: "ior"}
+	err := jsonValues(r, func(_ int, v json.RawMessage) error {
+		var doc struct {
+			Version, Began, Finished string
+			Tests                    []map[string]any
+		}
+		if err := json.Unmarshal(v, &doc); err != nil {
+			return err
+		}
+		b.tool = "IOR-" + strings.TrimPrefix(cmpOr(oneLine(doc.Version), "3"), "IOR-")
+		began, dated := localDate(doc.Began)
+		if dated {
+			b.note(noZone)
+		}
+		for _, test := range doc.Tests {
+			facts := map[string]string{}
+			if options, ok := test["Options"].(map[string]any); ok {
+				for name, v := range options {
+					switch v := v.(type) {
+					case string:
+						facts[name] = v
+					case float64:
+						facts[name] = strconv.FormatFloat(v, 'f', -1, 64)
+					}
+				}
+			}
+			iorResults(test, func(access string, row figures) {
+				if s, ok := iorTest(access, row, facts); ok && len(b.stretches) < mostStretches {
+					if dated {
+						s.start, dated = began, false
+					}
+					b.stretches = append(b.stretches, s)
+				}
+			})
+		}
+		if doc.Finished == "" {
+			b.failure = "it does not say that IOR came to its end: the run, or the file, is cut short"
+		}
+		return nil
+	})
+	return b, err
+}
+
+// iorResults finds the results in a test.
+func iorResults(in any, take func(access string, row figures)) {
+	switch in := in.(type) {
+	case []any:
+		for _, one := range in {
+			iorResults(one, take)
+		}
+	case map[string]any:
+		if access, ok := in["access"].(string); ok && in["bwMiB"] != nil {
+			row := figures{}
+			for key, name := range iorNames {
+				if v, ok := in[key].(float64); ok && v >= 0 {
+					row[name] = v
+				}
+			}
+			take(access, row)
+			return
+		}
+		for _, of := range []string{"Results", "Options"} {
+			iorResults(in[of], take)
+		}
+	}
+}
+
+// readIORCSV reads a row for each access of each repetition. Such a file has neither times nor what was asked.
+func readIORCSV(_ format, r io.Reader) (*book, error) {
+	b := &book{tool: "ior"}
+	var columns []string
+	err := eachLine(r, func(n int, line []byte) error {
+		cells := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(line), "?")), ",")
+		switch {
+		case cells[0] == "access":
+			columns = cells
+			for i, name := range columns {
+				if name == "Latency" {
+					columns[i] = "Latency(s)"
+				}
+			}
+			return nil
+		case columns == nil || cells[0] != "write" && cells[0] != "read":
+			return nil
+		case len(cells) != len(columns):
+			b.failure = fmt.Sprintf("line %d has %d columns below a line of %d names: the file is cut short", n, len(cells),
+				len(columns))
+			return nil
+		}
+		row := figures{}
+		for i, c := range cells {
+			if v, err := quantity(c); err == nil {
+				row[columns[i]] = v
+			}
+		}
+		tasks := strconv.FormatFloat(row.or("numTasks"), 'f', -1, 64)
+		s, ok := iorTest(cells[0], row, map[string]string{"tasks": tasks})
+		if ok && len(b.stretches) < mostStretches {
+			b.stretches = append(b.stretches, s)
+		}
+		return nil
+	})
+	return b, err
+}
+
+// radosText are the names of rados bench's figures in its text, by those of its JSON. All are texts there.
+var radosNames = map[string]string{"total_time_run": "Total time run", "total_writes_made": "Total writes made",
+	"total_reads_made": "Total reads made", "write_size": "Write size", "read_size": "Read size",
+	"object_size": "Object size", "average_latency": "Average Latency(s)", "max_latency": "Max latency(s)",
+	"min_latency": "Min latency(s)"}
+
+// readRadosJSON reads one bench after another, with its course.
+func readRadosJSON(_ format, r io.Reader) (*book, error) {
+	b := &book{tool: "rados bench"}
+	err := jsonValues(r, func(_ int, v json.RawMessage) error {
+		var doc map[string]any
+		if err := json.Unmarshal(v, &doc); err != nil {
+			return err
+		}
+		if inner, ok := doc["bench"].(map[string]any); ok {
+			doc = inner
+		}
+		total := figures{}
+		for key, name := range radosNames {
+			if v, err := quantity(fmt.Sprint(doc[key])); err == nil {
+				total[name] = v
+			}
+		}
+		one := radosBench{total: total}
+		one.concurrency, _ = quantity(fmt.Sprint(doc["concurrent_ios"]))
+		course, _ := doc["datas"].([]any)
+		for _, c := range course {
+			if moment, ok := c.(map[string]any); ok {
+				at, err := quantity(fmt.Sprint(moment["sec"]))
+				done, err2 := quantity(fmt.Sprint(moment["finished"]))
+				if err == nil && err2 == nil {
+					one.moment(inSeconds(at), whole(done))
+				}
+			}
+		}
+		return one.end(b)
+	})
+	return b, err
+}
+
+// radosBench is one bench on its way.
+type radosBench struct {
+	kind        string
+	concurrency float64
+	total       figures
+	rows        []workload.Report
+}
+
+// moment takes how much was done by a time.
+func (o *radosBench) moment(at time.Duration, done uint64) {
+	k := len(o.rows)
+	if at > 0 && k < mostRows && (k == 0 || at > o.rows[k-1].Elapsed && done >= o.rows[k-1].Ops[0].Ops) {
+		o.rows = append(o.rows, workload.Report{Elapsed: at, Ops: workload.Counts{{Ops: done}}})
+	}
+}
+
+// readBenchBase reads summaries of BenchBase: requests that did what they were to do are its goodput, and the others
+// failed, were aborted or refused.
+func readBenchBase(_ format, r io.Reader) (*book, error) {
+	b := &book{tool: "BenchBase"}
+	err := jsonValues(r, func(_ int, v json.RawMessage) error {
+		var doc map[string]any
+		if err := json.Unmarshal(v, &doc); err != nil {
+			return err
+		}
+		num := func(of map[string]any, name string) float64 {
+			v, err := quantity(fmt.Sprint(of[name]))
+			if err != nil {
+				return math.NaN()
+			}
+			return v
+		}
+		seconds := num(doc, "Elapsed Time (nanoseconds)") / 1e9
+		good, all := num(doc, "Goodput (requests/second)"), num(doc, "Throughput (requests/second)")
+		n := num(doc, "Measured Requests")
+		if math.IsNaN(seconds) && n > 0 && all > 0 {
+			seconds = n / all
+		}
+		length := inSeconds(seconds)
+		if length == 0 || math.IsNaN(good) {
+			return errors.New("a summary without its elapsed time and goodput")
+		}
+		kind, _ := doc["Benchmark Type"].(string)
+		t := newTally(strings.TrimSpace("BenchBase "+oneLine(kind)), length)
+		latency, _ := doc["Latency Distribution"].(map[string]any)
+		mean := num(latency, "Average Latency (microseconds)") / 1e6
+		if math.IsNaN(mean) {
+			mean = 0
+		}
+		t.did(result.Operation{Name: "request", Noun: "requests"}, math.Round(good*seconds), 0, mean)
+		if all > good {
+			t.report.Errors = whole(all*seconds) - whole(good*seconds)
+		}
+		t.figure(single("p50", "ms"), num(latency, "Median Latency (microseconds)")/1e3)
+		for _, name := range slices.Sorted(maps.Keys(latency)) {
+			if m := benchBasePct.FindStringSubmatch(name); m != nil {
+				t.figure(single("p"+m[1], "ms"), num(latency, name)/1e3)
+			}
+		}
+		t.figure(single("max", "ms"), num(latency, "Maximum Latency (microseconds)")/1e3)
+		t.concurrency, _ = quantity(fmt.Sprint(doc["terminals"]))
+		for _, name := range []string{"scalefactor", "isolation", "DBMS Type"} {
+			if v := doc[name]; v != nil {
+				t.asked(name, oneLine(fmt.Sprint(v)))
+			}
+		}
+		if at := num(doc, "Start timestamp (milliseconds)"); at > 0 {
+			t.start = time.UnixMilli(int64(min(at, 1e13))).UTC()
+		} else if at := num(doc, "Current Timestamp (milliseconds)"); at > 0 {
+			t.start = time.UnixMilli(int64(min(at, 1e13))).UTC().Add(-length)
+		}
+		if state, ok := doc["Final State"].(string); ok && state != "EXIT" && state != "DONE" {
+			t.failure = fmt.Sprintf("BenchBase says: Final State %s", oneLine(state))
+		}
+		t.notes = append(t.notes, "requests are those that did what they were to do (goodput); the others of its throughput "+
+			"count as failed", "times and percentiles are BenchBase's, of all requests")
+		b.stretches = append(b.stretches, t.done())
+		if len(b.stretches) > mostStretches {
+			return fmt.Errorf("more than %d summaries: split the file", mostStretches)
+		}
+		return nil
+	})
+	return b, err
+}

@@ -1,0 +1,289 @@
+package importer
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/unit"
+)
+
+var (
+	sysbenchHead    = lazyregexp.New(`(?m)^sysbench (v?\d[\w.-]*)`)
+	sysbenchThreads = lazyregexp.New(`(?m)^Number of threads: (\d{1,6})`)
+	sysbenchLine    = lazyregexp.New(`(?m)^\[ +\d+(\.\d+)?s \] (thds:|reads:|[\d.]+ MiB/sec)`)
+	sysbenchRate    = lazyregexp.New(`(?m)^Target transaction rate: (\d+)`)
+	sysbenchBlock   = lazyregexp.New(`(?mi)^Block size (\d+(?:\.\d+)? ?[KMG]?i?b)`)
+	sysbenchMem     = lazyregexp.New(`(?mi)^ *(?:memory )?block size: (\d+(?:\.\d+)? ?[KMG]?i?B)`)
+	sysbenchWhich   = lazyregexp.New(`(?m)(?:lat(?:ency)? \(ms, ?|^ *)(\d+(?:\.\d+)?)(?:%\)|th percentile:)`)
+	sysbenchTime    = lazyregexp.New(`(?m)^ *(?:total time|time elapsed): +([0-9.]+)s`)
+	sysbenchOp      = lazyregexp.New(`(?m)^ *operation: (read|write)`)
+	sysbenchSQL     = lazyregexp.New(`(?m)^SQL statistics:|\] thds: \d+ tps:`)
+	sysbenchEnds    = lazyregexp.New(`^ *(?:total time|time elapsed): +[0-9.]+s`)
+	sysbenchFatal   = lazyregexp.New(`^(?:FATAL|PANIC): (.+)`)
+	sysbenchFiles   = lazyregexp.New(`(?m)^(\d+ files, |File operations:)|\] reads: [\d.]+ MiB/s writes:`)
+)
+
+func sysbenchReaders() []reader {
+	return []reader{{
+		name: "sysbench", holds: "what sysbench prints (1.0 and later): interval reports, totals, histogram",
+		recognise: func(head []byte) bool { return sysbenchHead.Match(head) || sysbenchLine.Match(head) },
+		prepare:   prepareSysbench,
+	}}
+}
+
+const sysbenchText = "sysbench"
+
+// mostSysbench bounds a file of several tests.
+const mostSysbench = 256 << 20
+
+// readSysbench reads a file to which several tests were appended: each by itself, as if it were the only one.
+func readSysbench(_ format, r io.Reader) (*book, error) {
+	data, err := io.ReadAll(io.LimitReader(r, mostSysbench+1))
+	if err != nil || len(data) > mostSysbench {
+		return nil, cmp.Or(err, fmt.Errorf("more than %d MiB: split it", mostSysbench>>20))
+	}
+	b := &book{tool: "sysbench"}
+	heads := sysbenchHead.FindAllIndex(data, -1)
+	for i, at := range heads {
+		end := len(data)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
+		}
+		text := data[at[0]:end]
+		d := &Reading{As: sysbenchText, Latency: "service time"}
+		err := prepareSysbench(d, &given{head: text[:min(len(text), HeadBytes)], content: bytes.NewReader(text)})
+		var rec reportsOf
+		if err == nil {
+			_, err = Engines()[d.Engine].Parse(d.Declared, bytes.NewReader(text), &rec)
+		}
+		if err != nil || len(rec) == 0 {
+			b.failure = cmpOr(d.Failure, fmt.Sprintf("test %d of %d cannot be read: %v", i+1, len(heads), err))
+			continue
+		}
+		b.tool = d.Tool
+		b.stretches = append(b.stretches, stretch{workload: d.Workload, operations: d.Declared.Operations,
+			measures: d.Declared.Measures, concurrency: d.Concurrency, length: rec[len(rec)-1].Elapsed, reports: rec,
+			notes: d.Notes, unseen: d.Unseen, latency: d.Latency, failure: d.Failure})
+	}
+	return b, nil
+}
+
+// reportsOf are the reports of a test.
+type reportsOf []workload.Report
+
+// Report implements workload.Sink.
+func (r *reportsOf) Report(one workload.Report) { *r = append(*r, one) }
+
+// Warn implements workload.Sink. What is skipped is said when the whole of a test is.
+func (r *reportsOf) Warn(string) {}
+
+// sysbenchTail is what every kind of test prints in the end.
+const sysbenchTail = `
+    - match: '^ *(?:total time|time elapsed): +(?P<t>[0-9.]+)s'
+      final: true
+      elapsed: {field: t, unit: s}
+{{if .P}}    - match: '^ *{{.P}}th percentile: +(?P<p>[0-9.]+)'
+      final: true
+      measures: {{"{"}}{{.Name}}: p}
+{{end}}    - match: '^ +max: +(?P<ms>[0-9.]+)(?:ms)?$'
+      final: true
+      measures: {max: ms}
+`
+
+const sysbenchMeasures = `
+measures:
+{{if .P}}  - {name: {{.Name}}, unit: ms, better: lower, kind: single}
+{{end}}  - {name: max, unit: ms, better: lower, kind: single}
+`
+
+const sysbenchLatency = `latency: {{.Latency}}
+command: [sysbench]
+`
+
+// sysbenchHistogram is of every latency, in the order sysbench prints it.
+const sysbenchHistogram = `    - match: '^ *(?P<ms>[0-9.]+) \|[* ]* (?P<n>[0-9]+)$'
+      histogram: {operation: {{.Op}}, upto: {field: ms, unit: ms}, count: n}
+    - match: '^ *sum: +(?P<sum>[0-9.]+)'
+      final: true
+      operations: {{"{"}}{{.Op}}: {sum: {field: sum, unit: ms}}}
+`
+
+// sysbenchSQLLayout counts transactions. The queries that these are made of stand beside them, and are added to
+// nothing.
+const sysbenchSQLLayout = sysbenchLatency + `operations:
+  - {name: transaction, noun: transactions}
+` + sysbenchMeasures + `  - {name: queries, unit: queries/s, kind: level}
+output:
+  format: lines
+  records:
+    - match: '^\[ *(?P<t>[0-9.]+)s ?\] thds: \d+ tps: (?P<tps>[0-9.]+) qps: (?P<qps>[0-9.]+) .*\): (?P<p>[0-9.]+) err/s:? (?P<err>[0-9.]+)'
+      elapsed: {field: t, unit: s}
+      operations: {transaction: {rate: tps}}
+      errors: {rate: err}
+      measures: {{"{"}}{{.Interval}}: p, queries: qps}
+    - match: '^ *transactions: +(?P<n>\d+)'
+      final: true
+      operations: {transaction: {count: n}}
+    - match: '^ *queries: +\d+ +\((?P<q>[0-9.]+) per sec'
+      final: true
+      measures: {queries: q}
+    - match: '^ *ignored errors: +(?P<n>\d+)'
+      final: true
+      errors: {count: n}
+` + sysbenchHistogram + sysbenchTail
+
+const sysbenchFileLayout = sysbenchLatency + `operations:
+  - {name: read, noun: reads, bytes: true}
+  - {name: write, noun: writes, bytes: true}
+measures:
+  - {name: fsyncs, unit: fsyncs/s, better: higher, kind: single}
+{{if .P}}  - {name: {{.Name}}, unit: ms, better: lower, kind: single}
+{{end}}  - {name: max, unit: ms, better: lower, kind: single}
+output:
+  format: lines
+  records:
+    - match: '^\[ *(?P<t>[0-9.]+)s ?\] reads: (?P<r>[0-9.]+) MiB/s writes: (?P<w>[0-9.]+) MiB/s fsyncs: (?P<f>[0-9.]+)/s latency \(ms,[0-9.]+%\): (?P<p>[0-9.]+)'
+      elapsed: {field: t, unit: s}
+      operations:
+        read: {rate: {field: r, scale: {{.PerMiB}}}, bytes: {rate: {field: r, unit: MiB}}}
+        write: {rate: {field: w, scale: {{.PerMiB}}}, bytes: {rate: {field: w, unit: MiB}}}
+      measures: {fsyncs: f, {{.Interval}}: p}
+{{if .Time}}    - match: '^ *reads/s: +(?P<r>[0-9.]+)'
+      final: true
+      operations: {read: {count: {field: r, scale: {{.Time}}}}}
+    - match: '^ *writes/s: +(?P<w>[0-9.]+)'
+      final: true
+      operations: {write: {count: {field: w, scale: {{.Time}}}}}
+    - match: '^ *read, MiB/s: +(?P<r>[0-9.]+)'
+      final: true
+      operations: {read: {bytes: {count: {field: r, unit: MiB, scale: {{.Time}}}}}}
+    - match: '^ *written, MiB/s: +(?P<w>[0-9.]+)'
+      final: true
+      operations: {write: {bytes: {count: {field: w, unit: MiB, scale: {{.Time}}}}}}
+{{end}}    - match: '^ *fsyncs/s: +(?P<f>[0-9.]+)'
+      final: true
+      measures: {fsyncs: f}
+` + sysbenchTail
+
+const sysbenchMemoryLayout = sysbenchLatency + `operations:
+  - {name: {{.Op}}, noun: {{.Op}}s, bytes: true}
+` + sysbenchMeasures + `output:
+  format: lines
+  records:
+    - match: '^\[ *(?P<t>[0-9.]+)s ?\] (?P<mib>[0-9.]+) MiB/sec'
+      elapsed: {field: t, unit: s}
+      operations: {{"{"}}{{.Op}}: {rate: {field: mib, scale: {{.PerMiB}}}, bytes: {rate: {field: mib, unit: MiB}}}}
+    - match: '^(?:Total operations|Operations performed): (?P<n>[0-9]+)'
+      final: true
+      operations: {{"{"}}{{.Op}}: {count: n}}
+    - match: '^(?P<mib>[0-9.]+) MiB transferred'
+      final: true
+      operations: {{"{"}}{{.Op}}: {bytes: {count: {field: mib, unit: MiB}}}}
+` + sysbenchHistogram + sysbenchTail
+
+const sysbenchEventLayout = sysbenchLatency + `operations:
+  - {name: event, noun: events}
+` + sysbenchMeasures + `output:
+  format: lines
+  records:
+    - match: '^\[ *(?P<t>[0-9.]+)s ?\] .*eps: (?P<eps>[0-9.]+) lat \(ms,[0-9.]+%\): (?P<p>[0-9.]+)'
+      elapsed: {field: t, unit: s}
+      operations: {event: {rate: eps}}
+      measures: {{"{"}}{{.Interval}}: p}
+    - match: '^ *total number of events: +(?P<n>[0-9]+)'
+      final: true
+      operations: {event: {count: n}}
+` + sysbenchHistogram + sysbenchTail
+
+// sysbenchFailure is what a test says of its failure, or that it did not come to its totals; "" for neither.
+func sysbenchFailure(g *given) (string, error) {
+	in, err := g.rewound()
+	if err != nil {
+		return "", err
+	}
+	fatal, ended := "", false
+	err = eachLine(in, func(_ int, line []byte) error {
+		ended = ended || sysbenchEnds.Match(line)
+		if m := sysbenchFatal.FindSubmatch(line); m != nil && fatal == "" {
+			fatal = "sysbench says: " + oneLine(string(m[1]))
+		}
+		return nil
+	})
+	switch {
+	case err != nil || fatal != "":
+		return fatal, err
+	case !ended:
+		return "it ends before sysbench's totals: the test, or the file, is cut short", nil
+	}
+	return "", nil
+}
+
+func prepareSysbench(d *Reading, g *given) error {
+	var err error
+	if d.Failure, err = sysbenchFailure(g); err != nil {
+		return err
+	}
+	d.Tool = "sysbench"
+	if v := found(sysbenchHead, g.head); v != "" {
+		d.Tool += " " + v
+	}
+	d.Concurrency, _ = strconv.ParseFloat(found(sysbenchThreads, g.head), 64) // 0 where it does not say
+	values := map[string]string{"Latency": "service time", "Op": "event", "P": "", "Interval": "max"}
+	if rate := found(sysbenchRate, g.head); rate != "" && rate != "0" {
+		// sysbench adds the time that an event waited for a free thread.
+		values["Latency"] = "response time"
+		d.Latency = "response time"
+	}
+	// --percentile picks one; 100 is the maximum, 0 none.
+	if p := found(sysbenchWhich, g.head); p != "" {
+		if v, err := strconv.ParseFloat(p, 64); err == nil && v > 0 && v < 100 {
+			values["P"], values["Name"], values["Interval"] = p, "p"+p, "p"+p
+		}
+	}
+	d.Unseen = []string{
+		"the storage underneath: sysbench counts no I/O of devices",
+	}
+	switch {
+	case sysbenchSQL.Match(g.head):
+		values["Op"] = "transaction"
+		d.Workload = "sysbench oltp"
+		return d.declare(sysbenchSQLLayout, values)
+	case sysbenchFiles.Match(g.head):
+		d.Workload = "sysbench fileio"
+		values["Time"] = found(sysbenchTime, g.head) // its summary holds rates, which give counts with it
+		if values["PerMiB"] = perMiB(found(sysbenchBlock, g.head)); values["PerMiB"] == "0" {
+			d.Notes = append(d.Notes,
+				"it does not say its block size, so its reads and writes are not counted, only their bytes")
+		}
+		return d.declare(sysbenchFileLayout, values)
+	case sysbenchMem.Match(g.head):
+		values["Op"] = cmpOr(found(sysbenchOp, g.head), "write")
+		d.Workload = "sysbench memory"
+		values["PerMiB"] = perMiB(found(sysbenchMem, g.head))
+		return d.declare(sysbenchMemoryLayout, values)
+	}
+	d.Workload = "sysbench"
+	return d.declare(sysbenchEventLayout, values)
+}
+
+// perMiB is how many blocks of that size are in a MiB, "0" when the size is not known. sysbench writes Kb and KiB for
+// 1024 bytes.
+func perMiB(size string) string {
+	m := regexp.MustCompile(`(?i)^(\d+(?:\.\d+)?) ?([KMG]?)i?B$`).FindStringSubmatch(size)
+	if m == nil {
+		return "0"
+	}
+	n, err := strconv.ParseFloat(m[1], 64)
+	factor := map[string]float64{"": 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "m": 1 << 20, "G": 1 << 30,
+		"g": 1 << 30}[m[2]]
+	if err != nil || !(n*factor >= 1) {
+		return "0"
+	}
+	return strconv.FormatFloat(float64(unit.MiB)/(n*factor), 'g', -1, 64)
+}

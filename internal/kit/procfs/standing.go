@@ -1,0 +1,89 @@
+package procfs
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Standing is a thread that does not come on: it is stopped (T), or waits in the kernel where no signal reaches it (D),
+// as on a device that does not answer.
+type Standing struct {
+	PID, TID int
+	Name     string
+	State    byte
+	Where    string // it waits in the kernel; "" where that cannot be read
+}
+
+// String names it for people.
+func (s Standing) String() string {
+	text := fmt.Sprintf("process %d (%s)", s.PID, s.Name)
+	if s.TID != s.PID {
+		text = fmt.Sprintf("thread %d of process %d (%s)", s.TID, s.PID, s.Name)
+	}
+	if s.State != 'D' {
+		return text + " is stopped (state T)"
+	}
+	if s.Where == "" {
+		return text + " hangs in the kernel (state D)"
+	}
+	return text + " hangs in the kernel (state D, in " + s.Where + ")"
+}
+
+// Stands lists the threads of a process that stand at this moment, none when it is gone.
+func Stands(pid int) (list []Standing) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*", pid)) // the pattern is sound
+	for _, task := range tasks {
+		data, err := os.ReadFile(task + "/stat")
+		left, right := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+		if err != nil || left < 0 || right < left || len(data) < right+3 {
+			continue
+		}
+		s := Standing{PID: pid, Name: string(data[left+1 : right]), State: data[right+2]}
+		if s.TID, err = strconv.Atoi(filepath.Base(task)); err != nil ||
+			!strings.ContainsRune("DTt", rune(s.State)) {
+			continue
+		}
+		if s.State == 'D' {
+			s.Where = waitsIn(task)
+		} else if s.TID != pid {
+			continue // a stop is of the whole process
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// waitsIn is the function of the kernel that a thread waits in, which only its owner and root may read.
+func waitsIn(task string) string {
+	text, err := os.ReadFile(task + "/wchan")
+	if name := strings.TrimSpace(string(text)); err == nil && name != "" && name != "0" {
+		return name
+	}
+	text, err = os.ReadFile(task + "/stack")
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(text), "\n") // [<0>] folio_wait_bit+0x12a/0x2c0
+	_, name, _ := strings.Cut(line, "] ")
+	name, _, _ = strings.Cut(name, "+")
+	return name
+}
+
+// GroupStands is Stands of every process of a group that the caller has begun.
+func GroupStands(group int) (list []Standing) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if fields := Fields(pid); len(fields) > 2 && fields[2] == strconv.Itoa(group) {
+			list = append(list, Stands(pid)...)
+		}
+	}
+	return list
+}

@@ -1,0 +1,20 @@
+package regular
+
+import (
+	"errors"
+	"os"
+)
+
+// Append writes one record to the end of a file that nobody else writes, whole or not at all: what a full disk has
+// taken of it is given back, so that the next record does not begin in the middle of a line.
+func Append(f *os.File, record []byte) error {
+	n, err := f.Write(record)
+	if err == nil || n == 0 {
+		return err
+	}
+	info, lookError := f.Stat()
+	if lookError != nil {
+		return errors.Join(err, lookError)
+	}
+	return errors.Join(err, f.Truncate(info.Size()-int64(n)))
+}

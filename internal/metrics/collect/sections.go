@@ -1,0 +1,204 @@
+package collect
+
+import (
+	"slices"
+	"time"
+
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/metrics/tally"
+	"plimsoll/result"
+)
+
+// Limits of what data.json holds of sections.
+const (
+	mostSections      = 32     // in all; the workloads beyond have no series of their sections
+	mostSectionValues = 60_000 // in their series
+	mostSectionPoints = 3600   // per series
+)
+
+// laneTrack is what one lane of a start did.
+type laneTrack struct {
+	prev   tally.Mark
+	final  tally.Mark     // the newest report at which counts and histograms belong together
+	cells  []tally.Totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
+	cutter *cutter        // at the workload's spans, nil where it has none
+	judged tally.Mark     // what it did in them
+	// When it had work: the time before the report that first counted some, and the newest interval in which it did.
+	began, from, to time.Time
+	before, after   tally.Totals // the states at from and to
+}
+
+// moved notes that the lane worked between two reports, when it did.
+func (n *laneTrack) moved(l tally.Layout, now tally.Mark) {
+	if l.Done(now.Totals) <= l.Done(n.prev.Totals) {
+		return
+	}
+	if n.began.IsZero() {
+		n.began = n.prev.At
+	}
+	n.from, n.to, n.before, n.after = n.prev.At, now.At, n.prev.Totals, now.Totals
+}
+
+// worked is for how long the lane had work, at the least: in the last interval in which it did some, as long as that
+// would have taken at its rate until then, or, where there is no other, as long as its depth takes for the times of its
+// operations.
+func (n *laneTrack) worked(l tally.Layout, depth int) time.Duration {
+	last := n.to.Sub(n.from)
+	if until := n.from.Sub(n.began); until > 0 && l.Done(n.before) > 0 {
+		rate := l.Done(n.before) / until.Seconds()
+		needed := (l.Done(n.after) - l.Done(n.before)) / rate
+		return until + min(last, time.Duration(needed*float64(time.Second)))
+	}
+	if n.after == nil || depth <= 0 {
+		return 0
+	}
+	return min(last, time.Duration(l.Busy(n.after)/float64(depth)*float64(time.Second)))
+}
+
+// workedLanes are the lanes of a VM's starts with for how long each had work, where that is told apart.
+func workedLanes(tracks []*track) []result.Lane {
+	lanes := slices.Clone(tracks[0].job.Lanes)
+	for i := range lanes {
+		for _, k := range tracks {
+			if len(k.lanes) != len(lanes) {
+				lanes[i].Worked = 0
+				break
+			}
+			lanes[i].Worked += k.lanes[i].worked(k.meter.Layout, lanes[i].Depth).Seconds()
+		}
+		lanes[i].Worked = significant(lanes[i].Worked, 6)
+	}
+	return lanes
+}
+
+// planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many
+// or long, or a workload reports rarely: a lane is starved for seconds, and only points as short as that show it.
+func (c *collector) planSections() {
+	lanes, lines, interval := 0, 0, time.Second
+	c.apart = map[*loadPlan]bool{}
+	for _, l := range c.loads {
+		d := l.tracks[0].job
+		if l.prefill || !d.Apart || lanes+len(d.Lanes) > mostSections {
+			continue
+		}
+		c.apart[l] = true
+		lanes += len(d.Lanes)
+		interval = max(interval, c.spacing[l.name])
+		for _, lane := range d.Lanes {
+			for _, o := range d.Operations {
+				if lane.Does(o) {
+					lines += 3
+				}
+			}
+		}
+	}
+	points := min(mostSectionPoints, mostSectionValues/max(lines, 1))
+	span := c.grid.edge(c.grid.n).Sub(c.grid.start)
+	step := max(interval, span/time.Duration(points))
+	step = (step + time.Second - 1).Truncate(time.Second)
+	c.fine = grid{c.grid.start, step, int((span + step - 1) / step), interval, c.grid.detail}
+}
+
+// lanesOf are empty tracks for the lanes of a start that tells them apart.
+func (c *collector) lanesOf(k *track) []laneTrack {
+	l := c.loadOf(k)
+	if !k.job.Apart || l.prefill {
+		return nil
+	}
+	out := make([]laneTrack, len(k.job.Lanes))
+	for i := range out {
+		if c.apart[l] {
+			out[i].cells = make([]tally.Totals, c.fine.n)
+		}
+	}
+	return out
+}
+
+// sections takes what a report placed at m says of each lane; whole says that it is one at which cells may be cut.
+func (p *replay) sections(m tally.Mark, all []workload.Counts, whole bool) {
+	if len(all) != len(p.track.lanes) {
+		p.warned["a report that does not tell the sections apart"]++
+		return
+	}
+	for i := range p.track.lanes {
+		l := &p.track.lanes[i]
+		now := p.track.meter.Counts(m.At, all[i])
+		if l.cells != nil {
+			p.fine.spread(l.cells, l.prev.At, m.At, l.prev.Totals, now.Totals)
+		}
+		l.moved(p.track.meter.Layout, now)
+		l.prev = now
+		if whole {
+			if l.cutter != nil {
+				l.cutter.report(l.final, now)
+			}
+			l.final = now
+		}
+	}
+}
+
+// spread adds what happened evenly between two moments, at which there are two states, to the cells between them.
+func (g grid) spread(cells []tally.Totals, from, to time.Time, before, after tally.Totals) {
+	last := g.cell(to)
+	if last > g.cell(from) && !to.After(g.edge(last)) {
+		last--
+	}
+	for i := max(0, g.cell(from)); i <= min(last, g.n-1); i++ {
+		share := 1.0
+		if span := to.Sub(from); span > 0 {
+			share = float64(tally.Earlier(to, g.edge(i+1)).Sub(tally.Later(from, g.edge(i)))) / float64(span)
+		}
+		if cells[i] == nil {
+			cells[i] = make(tally.Totals, len(after))
+		}
+		cells[i].AddPart(before, after, share)
+	}
+}
+
+// sections are the totals of a workload's lanes over some starts, of each what of gives.
+func sections(tracks []*track, of func(*laneTrack) tally.Mark) []result.Section {
+	var out []result.Section
+	for _, k := range tracks {
+		if len(k.lanes) == 0 || out != nil && len(k.lanes) != len(out) {
+			continue
+		}
+		for i, name := range record.SectionNames(k.job.Lanes) {
+			if len(out) <= i {
+				out = append(out, result.Section{Name: name})
+			}
+			if did := of(&k.lanes[i]); did.Totals != nil {
+				out[i].Ops = addOps(k.meter.Layout, out[i].Ops, did.Totals, did.Hists)
+			}
+		}
+	}
+	return out
+}
+
+// sectionViews makes the series of all lanes of a workload, each over all VMs.
+func (c *collector) sectionViews(l *loadPlan) []result.Series {
+	if !c.apart[l] {
+		return nil
+	}
+	var out []result.Series
+	for i, name := range record.SectionNames(l.tracks[0].job.Lanes) {
+		rates := make([]tally.Totals, c.fine.n)
+		for _, k := range l.tracks {
+			if i >= len(k.lanes) {
+				continue
+			}
+			for at, cell := range k.lanes[i].cells {
+				if cell == nil {
+					continue
+				}
+				if rates[at] == nil {
+					rates[at] = c.layout.Zero()
+				}
+				rates[at].Add(cell)
+			}
+		}
+		head := result.Series{Name: l.name + ": " + name, Group: l.group, Workload: l.name, Section: name}
+		out = append(out, views(c.layout, head, c.fine, rates, 1, nil)...)
+	}
+	return out
+}

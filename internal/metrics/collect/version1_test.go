@@ -1,0 +1,43 @@
+package collect
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/workloads/fio"
+	"plimsoll/result"
+)
+
+// A folder of version 1, made by the program of then with a real fio, reads as one of today, and collecting it anew
+// gives the same.
+func TestVersion1(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "20261122-072750-version-one-ee59")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../../result/testdata/version1",
+		filepath.Base(dir)))); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := result.Open(dir)
+	if err != nil || len(folder.Problems()) > 0 {
+		t.Fatal(err, folder.Problems())
+	}
+	then, err := folder.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := Collect(t.Context(), folder, map[string]workload.Engine{"fio": fio.Engine{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(then, now, cmpopts.IgnoreFields(result.Data{}, "Version")); diff != "" {
+		t.Errorf("collected anew (-then +now):\n%s", diff)
+	}
+	if n := len(now.Series); n < 12 || now.Series[0].Op != "read" || now.Series[0].Metric() != "read_iops" ||
+		now.Workloads[0].Ops[0].Count == 0 {
+		t.Errorf("%d series, the first is %s; workloads %+v", n, now.Series[0].Metric(), now.Workloads)
+	}
+}

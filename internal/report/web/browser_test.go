@@ -1,0 +1,136 @@
+package web_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"plimsoll/internal/testkit/browsertest"
+	"plimsoll/internal/testkit/visibletest"
+	"plimsoll/result"
+)
+
+// look opens a page at two widths, in light and dark, and finds nothing wider than its window.
+func look(b *browsertest.Browser, name, url string) {
+	b.Helper()
+	for _, width := range []int64{1300, 390} {
+		b.Do(browsertest.Size(width, 900), chromedp.Navigate(url), chromedp.WaitVisible("main", chromedp.ByQuery))
+		if w := browsertest.Ask[int64](b, `document.documentElement.scrollWidth`); w > width {
+			b.Errorf("%s: in a window of %d the page is %d wide", name, width, w)
+		}
+		b.ShotWhole(name + "-" + map[int64]string{1300: "1300", 390: "390"}[width])
+	}
+	b.Do(
+		emulation.SetEmulatedMedia().
+			WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}),
+	)
+	b.ShotWhole(name + "-dark")
+	b.Do(emulation.SetEmulatedMedia().WithFeatures(nil))
+}
+
+// TestBrowser goes through the pages as a person does: the list, a filter, a live run whose page follows it, a report.
+func TestBrowser(t *testing.T) {
+	b := browsertest.Start(t)
+	s := serve(t)
+	s.run("20260301-100000-done-0001", "done", t0).work(120).end(result.StatusSucceeded)
+	s.run("20260301-100200-broken-0002", "broken", t0.Add(2*time.Minute)).work(5).end(result.StatusFailed)
+	live := s.run("20260301-103000-live-0003", "live", t0.Add(30*time.Minute)).work(60)
+	if err := os.WriteFile(filepath.Join(s.root, "20260301-100200-broken-0002", "manifest.json"), []byte("{"),
+		0o644); err != nil {
+		t.Fatal(err)
+	}
+	look(b, "list", s.url+"/")
+	b.Do(browsertest.Size(1300, 900), chromedp.Navigate(s.url+"/"),
+		chromedp.SetValue(`select[name=scenario]`, "done", chromedp.ByQuery),
+		chromedp.Click(`form button`, chromedp.ByQuery), chromedp.WaitVisible(`form a`, chromedp.ByQuery))
+	if rows := browsertest.Ask[int](b, `document.querySelectorAll("tbody tr").length`); rows != 1 {
+		t.Errorf("filtered: %d rows", rows)
+	}
+	b.Do(chromedp.Click(`tbody a`, chromedp.ByQuery), chromedp.WaitVisible("#about", chromedp.ByQuery))
+	if title := browsertest.Ask[string](b, `document.querySelector("h1").textContent`); title != "The done" {
+		t.Errorf("title %q", title)
+	}
+	look(b, "done", s.url+"/runs/20260301-100000-done-0001")
+	b.Do(browsertest.Size(1300, 900), chromedp.Click(`.links a.main`, chromedp.ByQuery),
+		chromedp.WaitVisible("#answer", chromedp.ByQuery))
+	look(b, "damaged", s.url+"/runs/20260301-100200-broken-0002")
+
+	page := s.url + "/runs/20260301-103000-live-0003"
+	look(b, "live", page)
+	const ends = `Math.max(...[...document.querySelectorAll("svg path.l")].map(p => p.getBBox().x + p.getBBox().width))`
+	const times = `[...document.querySelectorAll("svg text.m")].map(t => t.textContent).join()`
+	b.Do(browsertest.Size(1300, 900), chromedp.Navigate(page), chromedp.WaitVisible("svg", chromedp.ByQuery))
+	if at := browsertest.Ask[float64](b, ends); at < 700 {
+		t.Errorf("the lines end at %v of 960", at)
+	}
+	before := browsertest.Ask[string](b, times)
+	live.work(120)
+	s.pass(3 * time.Second)
+	now := before
+	for range 100 { // it makes itself anew after some seconds, and between two pages nothing can be asked
+		if err := b.Try(chromedp.Sleep(200*time.Millisecond), chromedp.Evaluate(times,
+			&now)); err == nil &&
+			now != before &&
+			now != "" {
+			break
+		}
+	}
+	if !strings.Contains(now, "2:30") && !strings.Contains(now, "3:00") {
+		t.Errorf("the page did not follow the run: its times are %s, and were %s", now, before)
+	}
+	b.Do(chromedp.Click(`.links a:not(.main)`, chromedp.ByQuery),
+		chromedp.WaitVisible(`.links a[href$="0003"]`, chromedp.ByQuery))
+	if n := browsertest.Ask[int](b, `document.querySelectorAll("meta[http-equiv=refresh]").length`); n != 0 {
+		t.Error("held still, it is made anew all the same")
+	}
+	b.Complained()
+	live.end(result.StatusStopped)
+}
+
+// TestBrowserHostile opens pages full of hostile texts: nothing of them runs, and nothing is asked for elsewhere.
+func TestBrowserHostile(t *testing.T) {
+	b := browsertest.Start(t)
+	s := serve(t)
+	turn := visibletest.Turns()
+	r := s.run("20260301-100000-hostile-0001", turn(), t0).work(5)
+	for range len(visibletest.Texts) {
+		r.event(result.Event{Kind: result.KindAnnotation, Text: turn(), Name: turn()})
+	}
+	if err := r.folder.Update(func(m *result.Manifest) {
+		id, status := m.RunID, m.Status
+		visibletest.Fill(m, turn)
+		m.RunID, m.Status = id, status
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(3 * time.Second)
+	b.Do(network.Enable())
+	for name, path := range map[string]string{"hostile-list": "/",
+		"hostile-live":   "/runs/20260301-100000-hostile-0001?still=1",
+		"hostile-none":   "/runs/" + url.PathEscape(`<script>window.PWNED=1</script>`),
+		"hostile-filter": "/?scenario=" + url.QueryEscape(`"><script>window.PWNED=1</script>`)} {
+		look(b, name, s.url+path)
+		b.Do(chromedp.Evaluate(`for (const e of document.querySelectorAll("*"))
+			for (const kind of ["mouseover", "mouseenter", "focus"]) e.dispatchEvent(new MouseEvent(kind, {bubbles: true}))`, nil))
+		if got := browsertest.Ask[string](b, `String(window.PWNED) + String(window.name)`); got != "undefined" {
+			t.Errorf("%s: something of the texts ran: %s", name, got)
+		}
+		if n := browsertest.Ask[int](b, `document.querySelectorAll("script, iframe, img, object, embed, base, [onerror], [onload], [onfocus]").length`); n != 0 {
+			t.Errorf("%s: %d elements that the page does not have", name, n)
+		}
+	}
+	b.Complained()
+	for _, u := range b.Asked() {
+		if !strings.HasPrefix(u, s.url) {
+			t.Errorf("a page asked for %q", u)
+		}
+	}
+	r.end(result.StatusSucceeded)
+}

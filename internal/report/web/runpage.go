@@ -1,0 +1,250 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"plimsoll/internal/metrics/collect"
+	"plimsoll/internal/report"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// refreshSeconds is after how long the page of a run that goes on is made anew.
+const refreshSeconds = 5
+
+type runView struct {
+	frame
+	Run      row
+	Summary  string
+	Mind     []string
+	Facts    []fact
+	Short    []report.Short
+	Problems []string
+	Progress *progress
+	Drawings []report.Drawing
+	Events   []event
+	Still    bool // it is not made anew
+	Report   template.URL
+	From, To string // of its metrics
+	NoReport string
+}
+
+type fact struct{ Name, Value string }
+
+type event struct{ At, Kind, Text string }
+
+// progress is how far a run is.
+type progress struct {
+	Phase, Step   string
+	Number, Steps int
+	Elapsed, Left string
+	AtLeast, Late bool
+	Percent       int
+}
+
+// runPage is the page of one run: of one that goes on what it does, of one that ended what was found.
+func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) error {
+	b, ok := s.shelf.find(r.PathValue("id"))
+	if !ok {
+		return errMissing(r.PathValue("id"))
+	}
+	v := &runView{frame: frame{Title: b.id}, Run: rowOf(b)}
+	v.Report = v.Run.Link + "/report"
+	folder, err := result.Open(b.dir)
+	if err != nil {
+		v.NoReport = err.Error()
+		return s.fillRun(doc, v)
+	}
+	m := folder.Manifest()
+	v.Problems, v.Summary, v.Mind = folder.Problems(), m.Scenario.Summary, report.Mind(m)
+	if v.Run.Live = m.Status == result.StatusExecuting; v.Run.Live {
+		plain := m
+		plain.Status = "" // that it goes on is what the page is about
+		v.Mind = report.Mind(plain)
+	}
+	v.Still = r.URL.Query().Get("still") != ""
+	if v.Run.Live && !v.Still {
+		v.Refresh = refreshSeconds
+	}
+	v.facts(b, m)
+	events, _, err := folder.Events()
+	if err != nil {
+		v.Problems = append(v.Problems, err.Error())
+	}
+	if v.Run.Live {
+		s.live(ctx, b, folder, events, v)
+	} else if found, err := folder.Findings(); err == nil {
+		v.Short = report.InShort(found)
+	}
+	return s.fillRun(doc, v)
+}
+
+func (s *Site) fillRun(doc *document, v *runView) error {
+	link, reported, drawings := v.Run.Link, v.Report, v.Drawings // made here, and escaped
+	*v = report.Shown(*v)
+	v.Run.Link, v.Report, v.Drawings = link, reported, drawings
+	return s.fill(doc, "run.html.tmpl", v)
+}
+
+// in completes the frame.
+func (v *runView) in(s *Site) { v.frame.in(s) }
+
+func (v *runView) facts(b book, m result.Manifest) {
+	add := func(name, value string) {
+		if value != "" {
+			v.Facts = append(v.Facts, fact{name, value})
+		}
+	}
+	add("Target", m.Target)
+	add("Cluster", m.ClusterName)
+	if n := len(m.Nodes); n > 0 {
+		add("Nodes", fmt.Sprint(n))
+	}
+	add("Made", stamp(b.made))
+	add("Took", v.Run.Took)
+	add("Operator", m.Operator)
+	add("Program", m.Program)
+	add("Folder", b.dir)
+	if !m.Created.IsZero() {
+		v.From = m.Created.UTC().Format(time.RFC3339)
+		if v.Run.Live {
+			v.To = "now"
+		} else if !m.Ended.IsZero() {
+			v.To = m.Ended.UTC().Format(time.RFC3339)
+		}
+	}
+}
+
+// mostEvents is how many of the newest entries of a journal are shown.
+const mostEvents = 12
+
+// live adds what a run does now.
+func (s *Site) live(ctx context.Context, b book, folder *result.Folder, events []result.Event, v *runView) {
+	m := folder.Manifest()
+	now := s.now()
+	if n := len(events); m.Simulated && n > 0 {
+		now = events[n-1].Time // its time is not that of this machine
+	}
+	v.Progress = progressOf(folder, m, events, now)
+	for i := len(events) - 1; i >= 0 && len(v.Events) < mostEvents; i-- {
+		e := events[i]
+		text := strings.TrimSpace(strings.Join([]string{e.Name, e.Text, e.Error}, " "))
+		v.Events = append(v.Events, event{e.Time.UTC().Format("15:04:05"), strings.ReplaceAll(e.Kind, "_", " "), text})
+	}
+	data, err := s.soFar(ctx, b, folder)
+	if err != nil {
+		v.Problems = append(v.Problems, err.Error())
+		return
+	}
+	v.Problems = append(v.Problems, data.Problems...)
+	v.Drawings = report.Drawings(data.Panels, data.Events, data.Start)
+}
+
+// soFar is what can be shown of a run that goes on.
+func (s *Site) soFar(ctx context.Context, b book, folder *result.Folder) (*result.Data, error) {
+	opened, err := s.shelf.stores.take(ctx, b)
+	if err != nil {
+		// Before the first point there may be no database that can be opened.
+		data, dataErr := collect.SoFar(ctx, folder, nil)
+		if dataErr != nil {
+			return nil, errors.Join(err, dataErr)
+		}
+		data.Problems = append(data.Problems, err.Error())
+		return data, nil
+	}
+	defer s.shelf.stores.release(opened)
+	return opened.soFar(ctx, folder)
+}
+
+// lateSeconds is what a step may take beyond a tenth more than planned before that is said.
+const lateSeconds = 5
+
+// progressOf reads from plan and journal how far a run is.
+func progressOf(folder *result.Folder, m result.Manifest, events []result.Event, now time.Time) *progress {
+	p := &progress{}
+	var plan struct {
+		Steps []struct {
+			Number   int     `json:"number"`
+			Text     string  `json:"text"`
+			Estimate float64 `json:"estimate_seconds"`
+			Unknown  bool    `json:"estimate_unknown"`
+		} `json:"steps"`
+	}
+	if raw, err := folder.Plan(); err == nil {
+		_ = json.Unmarshal(raw, &plan) // what is wrong with a plan is said where it is shown
+	}
+	p.Steps = len(plan.Steps)
+	began := now
+	for _, e := range events {
+		switch e.Kind {
+		case result.KindPhase:
+			p.Phase = e.Phase
+		case result.KindStepStart:
+			p.Number, p.Step, began = e.Step, e.Text, e.Time
+			if p.Step == "" {
+				p.Step = e.Name
+			}
+		}
+	}
+	left := 0.0
+	for _, step := range plan.Steps {
+		switch {
+		case step.Number < p.Number:
+			continue
+		case step.Number == p.Number:
+			took := now.Sub(began).Seconds()
+			left += max(0, step.Estimate-took)
+			p.Late = !step.Unknown && took > 1.1*step.Estimate+lateSeconds
+		default:
+			left += step.Estimate
+		}
+		p.AtLeast = p.AtLeast || step.Unknown
+	}
+	elapsed := max(0, now.Sub(m.Created))
+	p.Elapsed = unit.Duration(elapsed.Round(time.Second)).String()
+	if len(plan.Steps) > 0 && left >= 1 && left < 1e9 {
+		p.Left = unit.Duration(time.Duration(left * float64(time.Second)).Round(time.Second)).String()
+	}
+	if len(plan.Steps) > 0 {
+		p.Percent = int(100 * elapsed.Seconds() / max(elapsed.Seconds()+left, 1))
+	}
+	return p
+}
+
+// reportPage is the run's report, made of its folder: a page that lies in the folder could be anybody's.
+func (s *Site) reportPage(ctx context.Context, r *http.Request, doc *document) error {
+	b, ok := s.shelf.find(r.PathValue("id"))
+	if !ok {
+		return errMissing(r.PathValue("id"))
+	}
+	folder, err := result.Open(b.dir)
+	if err != nil {
+		return err
+	}
+	var built *report.Document
+	if folder.Manifest().Status == result.StatusExecuting {
+		built, err = s.liveReport(ctx, b, folder)
+	} else {
+		built, err = report.Build(folder)
+	}
+	if err != nil {
+		return err
+	}
+	doc.policy = "frame-ancestors 'none'" // the page has a policy of its own, with the sum of its script
+	return report.HTML(&doc.body, built)
+}
+
+func (s *Site) liveReport(ctx context.Context, b book, folder *result.Folder) (*report.Document, error) {
+	data, err := s.soFar(ctx, b, folder)
+	if err != nil {
+		return nil, err
+	}
+	return report.BuildSoFar(folder, data)
+}

@@ -1,0 +1,424 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/regular"
+	"plimsoll/scenario"
+)
+
+// FormatVersion is the version of an experiment's folder.
+const FormatVersion = 1
+
+// RunsFolder is where the run folders lie inside an experiment's.
+const RunsFolder = "runs"
+
+const (
+	recordFile  = "experiment.json"
+	cellsFile   = "cells.jsonl"
+	scenarioDir = "scenario"
+	reportFile  = "report.html"
+)
+
+// Record is what an experiment is. It is written once, but for that of a search, which grows by a cell and a run at a
+// time; what has happened is in the events.
+type Record struct {
+	Version      int       `json:"version"`
+	ID           string    `json:"experiment_id"`
+	Program      string    `json:"program"`
+	Operator     string    `json:"operator"`
+	Created      time.Time `json:"created"`
+	ScenarioName string    `json:"scenario_name"`
+	DisplayName  string    `json:"display_name"`
+	Summary      string    `json:"summary"`
+	Source       string    `json:"source"`         // the scenario as the user named it
+	File         string    `json:"file,omitempty"` // of the scenario inside scenario/; "" for its test.yml
+	Factors      []Factor  `json:"factors"`
+	Repeats      int       `json:"repeats"`
+	Order        string    `json:"order"`
+	Seed         int64     `json:"seed"`
+	Cells        []Cell    `json:"cells"`
+	Sequence     []Planned `json:"sequence"`
+	Settings     Settings  `json:"settings"`
+	Mark         *Mark     `json:"mark,omitempty"`
+}
+
+// Mark is what a search looks for: the highest rate at which limits hold. Each probe is a run of a cell of its own.
+type Mark struct {
+	Workload string   `json:"workload"`
+	Variable string   `json:"variable"`        // of the scenario, that sets the rate
+	Rated    bool     `json:"rated,omitempty"` // no variable: the workload's jobs get the rate as an option
+	VMs      bool     `json:"vms,omitempty"`   // no variable: the number of VMs of the workload's group
+	Unit     string   `json:"unit,omitempty"`  // of VMs: "VMs", or "VMs per node"
+	Limits   []string `json:"limits"`          // as asserts of a command line
+	Start    float64  `json:"start"`           // first value of Variable; 0: the value 0 is a run without a rate, which says it
+	Most     float64  `json:"most,omitempty"`
+	Whole    bool     `json:"whole,omitempty"` // Variable takes whole numbers
+	Within   float64  `json:"within"`
+	Seconds  float64  `json:"probe_seconds,omitempty"` // for how long a rate is offered at least; 0: as the scenario says
+	Probes   int      `json:"probes"`
+	Least    float64  `json:"assert_least_ops,omitempty"` // the mark must be so high
+	At       float64  `json:"at_ops,omitempty"`           // the user's own rate, which is held against the mark
+}
+
+// Factor is a factor as the record keeps it.
+type Factor struct {
+	Name   string `json:"name"`
+	Levels []any  `json:"levels"`
+}
+
+// Settings are what the command line said, for a resume. Options of a target may hold secrets, which are not kept.
+type Settings struct {
+	Set               map[string]any    `json:"set,omitempty"`
+	Preset            string            `json:"preset,omitempty"`
+	Nodes             int               `json:"nodes,omitempty"`
+	Target            string            `json:"target"`
+	TargetOptions     map[string]string `json:"target_options,omitempty"`
+	TimeScale         float64           `json:"time_scale"`
+	SizeScale         float64           `json:"size_scale"`
+	AllowHostCommands bool              `json:"allow_host_commands,omitempty"`
+}
+
+// NewRecord fills in the design of an experiment.
+func NewRecord(id string, sc *scenario.Scenario) Record {
+	x := sc.Experiment
+	r := Record{Version: FormatVersion, ID: id, ScenarioName: sc.Name, DisplayName: sc.DisplayName, Summary: sc.Summary,
+		Repeats: x.Repeats, Order: x.Order, Seed: x.Seed, Cells: Cells(x), Sequence: Sequence(x)}
+	for _, f := range x.Factors {
+		r.Factors = append(r.Factors, Factor{f.Name, f.Levels})
+	}
+	return r
+}
+
+// Event is one step of one run of an experiment.
+type Event struct {
+	Time     time.Time `json:"time"`
+	Sequence int       `json:"sequence"`
+	State    string    `json:"state"` // Started, Done or Failed
+	RunID    string    `json:"run_id"`
+	Error    string    `json:"error,omitempty"`
+}
+
+// States of a run. One that is started and neither done nor failed was interrupted.
+const (
+	Started = "started"
+	Done    = "done"
+	Failed  = "failed"
+)
+
+// ErrBusy says that another process works on the experiment.
+var ErrBusy = errors.New("the experiment is going on in another process")
+
+// Folder is an open experiment.
+type Folder struct {
+	dir    string
+	record Record
+	lock   *os.File
+}
+
+// Create makes the folder of an experiment under root, with a copy of its scenario, and takes its lock.
+func Create(root string, r Record, files fs.FS) (*Folder, error) {
+	dir, err := filepath.Abs(filepath.Join(root, r.ID))
+	if err != nil {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	f := &Folder{dir: dir, record: r}
+	if err := f.Lock(); err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	err = errors.Join(err, os.Mkdir(f.RunsDir(), 0o755), os.CopyFS(filepath.Join(dir, scenarioDir), files))
+	if err == nil {
+		err = writeSynced(filepath.Join(dir, recordFile), append(data, '\n'))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("experiment: %s: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+// Extend adds a run with a value of the only factor, in a cell of its own when the value is new, and writes the record.
+func (f *Folder) Extend(value any) (Planned, error) {
+	r := f.record
+	r.Cells, r.Sequence = slices.Clone(r.Cells), slices.Clone(r.Sequence)
+	r.Factors = []Factor{{r.Factors[0].Name, slices.Clone(r.Factors[0].Levels)}}
+	cell := Cell{Number: len(r.Cells) + 1, Levels: []Level{{r.Factors[0].Name, value}}}
+	if i := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Label() == cell.Label() }); i >= 0 {
+		cell = r.Cells[i]
+	} else {
+		r.Cells, r.Factors[0].Levels = append(r.Cells, cell), append(r.Factors[0].Levels, value)
+	}
+	p := Planned{Sequence: len(r.Sequence) + 1, Cell: cell.Number, Repeat: 1}
+	for _, other := range r.Sequence {
+		if other.Cell == cell.Number {
+			p.Repeat++
+		}
+	}
+	r.Sequence = append(r.Sequence, p)
+	r.Repeats = max(r.Repeats, p.Repeat)
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = outfile.Replace(filepath.Join(f.dir, recordFile), func(w io.Writer) error {
+			_, err := w.Write(append(data, '\n'))
+			return err
+		})
+	}
+	if err != nil {
+		return Planned{}, fmt.Errorf("experiment: %w", err)
+	}
+	f.record = r
+	return p, nil
+}
+
+// Is reports whether a folder holds an experiment.
+func Is(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, recordFile))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Open reads an experiment.
+func Open(dir string) (*Folder, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	data, err := regular.Read(filepath.Join(abs, recordFile), regular.NoLinks, regular.Document)
+	if err != nil {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	f := &Folder{dir: abs}
+	// Levels keep their type: 4 stays a whole number.
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&f.record); err != nil {
+		return nil, fmt.Errorf("experiment: %s is damaged: %w", recordFile, err)
+	}
+	if v := f.record.Version; v != FormatVersion {
+		return nil, fmt.Errorf("experiment: %s: written in format version %d; this program reads version %d", abs, v,
+			FormatVersion)
+	}
+	for i := range f.record.Cells {
+		for j := range f.record.Cells[i].Levels {
+			l := &f.record.Cells[i].Levels[j]
+			l.Value = native(l.Value)
+		}
+	}
+	for i := range f.record.Factors {
+		for j, v := range f.record.Factors[i].Levels {
+			f.record.Factors[i].Levels[j] = native(v)
+		}
+	}
+	for name, v := range f.record.Settings.Set {
+		f.record.Settings.Set[name] = native(v)
+	}
+	return f, nil
+}
+
+// native brings what JSON decoding gives back to the types of the language.
+func native(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = native(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = native(v[k])
+		}
+	}
+	return v
+}
+
+// List returns the folders of the experiments in root, newest first. A root that does not exist holds none.
+func List(root string) ([]string, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var dirs []string
+	for i := len(entries) - 1; i >= 0; i-- { // names begin with the time
+		if dir := filepath.Join(root, entries[i].Name()); entries[i].IsDir() && Is(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, err
+}
+
+// Touched is when the experiment in a folder last came on.
+func Touched(dir string) time.Time {
+	for _, name := range []string{cellsFile, recordFile} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return info.ModTime()
+		}
+	}
+	return time.Time{}
+}
+
+// Dir is the folder's absolute path.
+func (f *Folder) Dir() string { return f.dir }
+
+// Record is what the experiment is.
+func (f *Folder) Record() Record { return f.record }
+
+// RunsDir holds the run folders.
+func (f *Folder) RunsDir() string { return filepath.Join(f.dir, RunsFolder) }
+
+// ScenarioDir holds the copy of the scenario.
+func (f *Folder) ScenarioDir() string { return filepath.Join(f.dir, scenarioDir) }
+
+// ReportPath is where the result is written.
+func (f *Folder) ReportPath() string { return filepath.Join(f.dir, reportFile) }
+
+// LockFile is the file in an experiment's folder whose lock the process holds that makes it: a folder with a file
+// "lock" would be taken for a run.
+const LockFile = "lock.experiment"
+
+// Lock takes the experiment for this process; ErrBusy when another has it. The lock ends with the process.
+func (f *Folder) Lock() error {
+	lock, err := regular.Open(filepath.Join(f.dir, LockFile), os.O_CREATE|os.O_RDWR|regular.NoLinks)
+	if err != nil {
+		return fmt.Errorf("experiment: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrBusy
+		}
+		return fmt.Errorf("experiment: %s: %w", f.dir, err)
+	}
+	f.lock = lock
+	return nil
+}
+
+// Close gives up the lock.
+func (f *Folder) Close() error {
+	if f.lock == nil {
+		return nil
+	}
+	lock := f.lock
+	f.lock = nil
+	return lock.Close()
+}
+
+// Append enters an event and waits until it is on disk.
+func (f *Folder) Append(e Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("experiment: %w", err)
+	}
+	name := filepath.Join(f.dir, cellsFile)
+	file, err := regular.Open(name, os.O_APPEND|os.O_CREATE|os.O_RDWR|regular.NoLinks)
+	if err != nil {
+		return fmt.Errorf("experiment: %w", err)
+	}
+	// A line torn by a crash is ended, so that this one stands alone.
+	if info, err := file.Stat(); err == nil && info.Size() > 0 {
+		last := make([]byte, 1)
+		if _, err := file.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	if err = errors.Join(regular.Append(file, append(line, '\n')), file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("experiment: %s: %w", name, err)
+	}
+	return nil
+}
+
+// Events returns what has happened, in order. Lines that cannot be read are left out.
+func (f *Folder) Events() ([]Event, error) {
+	data, err := regular.Read(filepath.Join(f.dir, cellsFile), regular.NoLinks, regular.Document)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("experiment: %w", err)
+	}
+	var out []Event
+	for line := range bytes.Lines(data) {
+		var e Event
+		if json.Unmarshal(line, &e) == nil && e.Sequence > 0 && e.State != "" {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+// Progress is how far an experiment has come.
+type Progress struct {
+	Done        map[int]string // run by sequence number
+	Interrupted []string       // runs started and never ended: to be cleaned up before they are made again
+	Failed      map[int]string // reason by sequence number, of runs not made again since
+	Left        []Planned      // what is still to be made, in order: not begun, interrupted or failed
+}
+
+// Progress reads the events.
+func (f *Folder) Progress() (Progress, error) {
+	events, err := f.Events()
+	p := Progress{Done: map[int]string{}, Failed: map[int]string{}}
+	started := map[int]string{}
+	for _, e := range events {
+		switch e.State {
+		case Started:
+			if run, open := started[e.Sequence]; open {
+				p.Interrupted = append(p.Interrupted, run)
+			}
+			started[e.Sequence] = e.RunID
+			delete(p.Failed, e.Sequence)
+		case Done:
+			delete(started, e.Sequence)
+			p.Done[e.Sequence] = e.RunID
+		case Failed:
+			delete(started, e.Sequence)
+			p.Failed[e.Sequence] = e.Error
+		}
+	}
+	for _, planned := range f.record.Sequence {
+		if run, open := started[planned.Sequence]; open {
+			p.Interrupted = append(p.Interrupted, run)
+		}
+		if _, done := p.Done[planned.Sequence]; !done {
+			p.Left = append(p.Left, planned)
+		}
+	}
+	return p, err
+}
+
+// Cell returns a cell by its number.
+func (r Record) Cell(number int) Cell {
+	for _, c := range r.Cells {
+		if c.Number == number {
+			return c
+		}
+	}
+	return Cell{}
+}
+
+func writeSynced(name string, data []byte) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Sync(), file.Close())
+}

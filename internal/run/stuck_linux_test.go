@@ -1,0 +1,162 @@
+package run_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/run"
+	"plimsoll/internal/run/plan"
+	"plimsoll/internal/targets/local"
+	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/workloads/fio"
+	"plimsoll/result"
+	"plimsoll/scenario"
+)
+
+const paced = `
+name: paced
+display_name: Paced
+summary: s
+description: ""
+estimated_runtime: 60
+vms:
+  - A: {template: ubuntu1604, vcpus: 1, ram_mb: 512, data_disks: {count: 1, size: 1}, nodes: "0", count_per_node: 1}
+workloads:
+  - W: {vm_group: A, config_file: w.fio}
+results:
+  - rate: {vm_group: A, result_type: iops, aggregate: sum}
+setup:
+  - vm_group.CloneFromTemplate: {vm_group_name: A, power_on: True}
+run:
+  - workload.Start: {workload_name: W, runtime_secs: 4}
+teardown:
+  - cluster.CleanUp: {}
+`
+
+// generatorsOf are the processes of that name that work below a folder.
+func generatorsOf(t *testing.T, name, dir string) (pids []int) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, comm := range links {
+		process := filepath.Dir(comm)
+		text, _ := os.ReadFile(comm)
+		mounts, _ := os.ReadFile(process + "/mountinfo")
+		if strings.TrimSpace(string(text)) == name && strings.Contains(string(mounts), dir) {
+			pid, err := strconv.Atoi(filepath.Base(process))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// A real fio that is stopped, or killed as for want of memory, ends its run soon after: the run says what happened to
+// it, keeps what was measured, and leaves nothing.
+func TestGeneratorHit(t *testing.T) {
+	needs.Fio(t)
+	needs.That(t, os.Geteuid() == 0, "processes behind the wall", "run as root")
+	for name, c := range map[string]struct {
+		signal syscall.Signal
+		want   []string
+	}{
+		"stopped": {syscall.SIGSTOP, []string{"fio has not ended 2 s after its own time of 4 s: ",
+			"(fio) is stopped (state T)"}},
+		"killed": {syscall.SIGKILL, []string{`fio was ended by signal "killed"`, "out of memory?"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := fstest.MapFS{"test.yml": {Data: []byte(paced)}, "w.fio": {Data: []byte("[a]\nioengine=psync\n" +
+				"rw=randwrite\nbs=8k\nsize=8m\nrate_iops=200\ntime_based\nfilename=/dev/sdb\n")}}
+			sc, diagnostics := scenario.Load(files, scenario.LoadOptions{Now: time.Now(), Nodes: 1})
+			if sc == nil {
+				t.Fatal(diagnostics)
+			}
+			root := t.TempDir()
+			place, err := local.Provider{}.New(target.Config{Nodes: 1, Clock: clock.Real{},
+				Options: target.Options{"dir": root}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts, err := place.Check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			engines := map[string]workload.Engine{"fio": fio.Engine{}}
+			p, err := plan.Build(sc, facts, plan.Options{TimeScale: 1, SizeScale: 0.02, Engines: engines})
+			if err != nil {
+				t.Fatal(err)
+			}
+			hit := make(chan []int, 1)
+			s, err := run.Execute(t.Context(), run.Request{Root: root, RunID: "hit", Program: "test", Source: "paced",
+				Files: files, Scenario: sc, Plan: p, Target: place, Facts: facts, Engines: engines, Clock: clock.Real{},
+				Patience: 2 * time.Second, Observer: &hitting{logging{t}, func() {
+					pids := generatorsOf(t, "fio", root)
+					for _, pid := range pids {
+						if err := syscall.Kill(pid, c.signal); err != nil {
+							t.Error(err)
+						}
+					}
+					hit <- pids
+				}}})
+			if pids := <-hit; len(pids) == 0 {
+				t.Fatal("no fio was found")
+			}
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("it fails with %v, want %q in it", err, want)
+				}
+			}
+			partly := result.Verdict{State: "partly", Reason: "the run phase did not come to its end"}
+			if s.Measured != partly || s.Cleaned.State != "yes" {
+				t.Errorf("%+v", s)
+			}
+			folder, err := result.Open(s.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := folder.Data()
+			if err != nil {
+				t.Fatal(err)
+			}
+			measured := func(w result.Workload) bool {
+				return slices.ContainsFunc(w.Ops, func(o result.OpTotals) bool { return o.Count > 0 })
+			}
+			if !slices.ContainsFunc(data.Workloads, measured) {
+				t.Errorf("nothing was kept of what was measured: %+v", data.Workloads)
+			}
+			if left := generatorsOf(t, "fio", root); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// hitting does something once, when a workload has reported.
+type hitting struct {
+	logging
+	hit func()
+}
+
+func (h *hitting) Progress(p run.Progress) {
+	works := func(r record.LiveRow) bool { return r.Ops > 0 }
+	if h.hit != nil && slices.ContainsFunc(p.Rows(), works) {
+		h.hit()
+		h.hit = nil
+	}
+}

@@ -1,0 +1,270 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/procfs"
+	"plimsoll/internal/storage/device"
+	"plimsoll/internal/targets/underneath"
+)
+
+const hostName = underneath.Name
+
+// HostCounters implements target.HostSource from /proc: the time of every CPU with its NUMA node, the block devices
+// that hold the data disks where the kernel names them, and of every command of the run what its busiest thread did
+// since the last call.
+func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error) {
+	var out target.HostCounters
+	if err := ctx.Err(); err != nil {
+		return out, fmt.Errorf("host counters: %w", err)
+	}
+	var err error
+	if out.CPUs, err = c.cpus.Counters(); err != nil {
+		return out, fmt.Errorf("host counters: /proc/stat: %s", device.Reason(err))
+	}
+	if len(c.devices) > 0 {
+		data, err := fs.ReadFile(c.system, "proc/diskstats")
+		if err != nil {
+			return out, fmt.Errorf("host counters: /proc/diskstats: %s", device.Reason(err))
+		}
+		for _, name := range c.devices {
+			if d, ok := deviceCounter(data, name); ok {
+				out.Devices = append(out.Devices, d)
+			}
+		}
+	}
+	out.Generators = c.generators()
+	out.Quotas = c.quotas()
+	return out, nil
+}
+
+// quotas reads what the CPU quotas of the sandboxes have done, and that of the group in which this process is, as a
+// container has one: all of the run is below that.
+func (c *cluster) quotas() (list []target.QuotaCounter) {
+	boots := map[string]string{} // names of the sandboxes that are on, by their groups' keys
+	c.mu.Lock()
+	for _, b := range c.sandboxes(-1) {
+		if b.key != "" && b.cpus > 0 {
+			boots[b.key] = b.name
+		}
+	}
+	c.mu.Unlock()
+	if c.groups.cpu.dir != "" {
+		for _, key := range slices.Sorted(maps.Keys(boots)) {
+			if q, ok := quotaOf(c.system, path.Join(c.groups.cpu.dir, c.groups.name, key)); ok {
+				q.Machine = boots[key]
+				list = append(list, q)
+			}
+		}
+	}
+	if q, ok := ownQuota(c.system); ok {
+		q.Machine = hostName
+		list = append(list, q)
+	}
+	return list
+}
+
+// ownQuota is that of the quotas above this process that held most back.
+func ownQuota(system fs.FS) (most target.QuotaCounter, found bool) {
+	mounts, err := device.Mounts(system)
+	if err != nil {
+		return most, false
+	}
+	own := ownGroups(system)
+	for _, m := range mounts {
+		group := own[""]
+		if m.FSType == "cgroup" && slices.Contains(m.Super, "cpu") {
+			group = own["cpu"]
+		} else if m.FSType != "cgroup2" {
+			continue
+		}
+		for dir := groupDir(m, group); ; dir = path.Dir(dir) {
+			if q, ok := quotaOf(system, dir); ok && (!found || q.Throttled > most.Throttled) {
+				most, found = q, true
+			}
+			if dir == m.Point || dir == "/" {
+				break
+			}
+		}
+	}
+	return most, found
+}
+
+// quotaOf reads the counters of a group's quota, in either version's hierarchy; false where it has none.
+func quotaOf(system fs.FS, dir string) (q target.QuotaCounter, ok bool) {
+	data, err := fs.ReadFile(system, strings.TrimPrefix(path.Join(dir, "cpu.stat"), "/"))
+	if err != nil {
+		return q, false
+	}
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.ParseUint(value, 10, 64)
+		switch {
+		case err != nil:
+		case name == "nr_periods":
+			q.Periods = n
+		case name == "nr_throttled":
+			q.Throttled = n
+		}
+	}
+	return q, q.Periods > 0
+}
+
+// deviceCounter finds a device in /proc/diskstats; false when it is not there, or its line does not fit.
+func deviceCounter(data []byte, name string) (target.DeviceCounter, bool) {
+	list, _ := procfs.Disks(data, procfs.MillisBusy+1)
+	for _, d := range list {
+		if d.Name == name {
+			return target.DeviceCounter{
+				Host: hostName, Device: name, Reads: d.Counts[procfs.ReadsCompleted],
+				ReadBytes: d.Counts[procfs.SectorsRead] * procfs.SectorBytes, Writes: d.Counts[procfs.WritesCompleted],
+				WrittenBytes: d.Counts[procfs.SectorsWritten] * procfs.SectorBytes,
+				Busy:         time.Duration(d.Counts[procfs.MillisBusy]) * time.Millisecond,
+			}, true
+		}
+	}
+	return target.DeviceCounter{}, false
+}
+
+// countedDevice is the block device whose counters see all that happens to the files of a mount, or why there is none.
+// Only a mount that carries the device's own number will do: the sources that other file systems name may be one of
+// several members.
+func countedDevice(system fs.FS, m device.Mount) (name, why string) {
+	if name := device.Whole(system, device.OfNumber(system, m.Device)); name != "" {
+		return name, ""
+	}
+	switch m.FSType {
+	case "tmpfs", "ramfs":
+		return "", m.FSType + " is memory, no device"
+	case "overlay":
+		return "", "overlay lies on other mounts, which this process may not see"
+	}
+	return "", fmt.Sprintf("%s carries no block device's number (%s), so no one device's counters are sure to see "+
+		"its files", m.FSType, m.Device)
+}
+
+// watched is what was seen of a command's threads when they were last looked at.
+type watched struct {
+	at      time.Time
+	threads map[string]schedule // by thread id
+}
+
+// schedule is how long a thread has run, and how long it was ready and waited for a CPU.
+type schedule struct{ ran, waited time.Duration }
+
+// threadsPerSecond bounds the cost of looking at threads: with more, they are looked at less often than once a second.
+const threadsPerSecond = 200
+
+// generators compares every running command's threads with what they were when last looked at.
+func (c *cluster) generators() (list []target.GeneratorUse) {
+	type running struct {
+		u  *command
+		vm string
+	}
+	c.looking.Lock()
+	defer c.looking.Unlock()
+	now := c.clock.Now()
+	if now.Before(c.lookAgain) {
+		return nil
+	}
+	var units []running
+	c.mu.Lock()
+	for _, b := range c.sandboxes(-1) {
+		for _, u := range b.units {
+			if !u.service { // what a load goes to is not what makes it
+				units = append(units, running{u, b.name})
+			}
+		}
+	}
+	c.mu.Unlock()
+	slices.SortFunc(units, func(a, b running) int { return a.u.number - b.u.number })
+	threads := 0
+	for _, r := range units {
+		seen := watched{now, schedules(c.system, r.u.cmd.Process.Pid)}
+		threads += len(seen.threads)
+		if use, ok := seen.since(r.u.watched); ok {
+			use.VM, use.Label = r.vm, r.u.label
+			list = append(list, use)
+		}
+		r.u.watched = seen
+	}
+	c.lookAgain = now.Add(time.Duration(threads/threadsPerSecond) * time.Second)
+	return list
+}
+
+// since is what the busiest thread did between two looks; false when there is nothing to compare with. A thread that
+// ended between them is not seen, one that began counts from its beginning.
+func (w watched) since(before watched) (use target.GeneratorUse, ok bool) {
+	elapsed := w.at.Sub(before.at).Seconds()
+	if before.threads == nil || elapsed <= 0 || len(w.threads) == 0 {
+		return use, false
+	}
+	busiest := -1.0
+	for id, s := range w.threads {
+		b := before.threads[id]
+		ran, waited := (s.ran-b.ran).Seconds()/elapsed, (s.waited-b.waited).Seconds()/elapsed
+		if ran < 0 || waited < 0 {
+			continue // another thread with the same id
+		}
+		if ran+waited > busiest {
+			busiest = ran + waited
+			use.Busy, use.Waiting = min(1, ran), min(1, waited)
+		}
+	}
+	return use, busiest >= 0
+}
+
+// mostProcesses bounds what is looked at of one command.
+const mostProcesses = 10_000
+
+// schedules reads the scheduler's account of all threads of a process and its children, by thread id. Where the kernel
+// keeps none, CPU times come from stat, and waiting is not known.
+func schedules(system fs.FS, pid int) map[string]schedule {
+	out := map[string]schedule{}
+	pids := []string{strconv.Itoa(pid)}
+	for i := 0; i < len(pids) && i < mostProcesses; i++ {
+		tasks, err := fs.ReadDir(system, path.Join("proc", pids[i], "task"))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, t := range tasks {
+			dir := path.Join("proc", pids[i], "task", t.Name())
+			if s, ok := scheduleOf(system, dir); ok {
+				out[t.Name()] = s
+			}
+			children, _ := fs.ReadFile(system, path.Join(dir, "children"))
+			pids = append(pids, strings.Fields(string(children))...)
+		}
+	}
+	return out
+}
+
+// scheduleOf reads one thread: nanoseconds on a CPU and nanoseconds waiting on a run queue
+// (Documentation/scheduler/sched-stats.rst).
+func scheduleOf(system fs.FS, dir string) (schedule, bool) {
+	data, _ := fs.ReadFile(system, path.Join(dir, "schedstat"))
+	if f := strings.Fields(string(data)); len(f) == 3 {
+		ran, errA := strconv.ParseInt(f[0], 10, 64)
+		waited, errB := strconv.ParseInt(f[1], 10, 64)
+		if errA == nil && errB == nil && ran > 0 && waited >= 0 {
+			return schedule{time.Duration(ran), time.Duration(waited)}, true
+		}
+	}
+	data, err := fs.ReadFile(system, path.Join(dir, "stat"))
+	if err != nil {
+		return schedule{}, false
+	}
+	p, err := parseStat(data)
+	return schedule{ran: p.user + p.system}, err == nil
+}

@@ -1,0 +1,183 @@
+package trust
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/usl"
+)
+
+// curve is a law of throughput.
+type curve interface{ At(n float64) float64 }
+
+// sweep of a load whose law is known.
+type loadSweep struct {
+	law    curve
+	at     []float64
+	errors usl.Errors // how they grow; 3 % of the largest throughput, or of each
+}
+
+// measured are the points of one sweep.
+func (s loadSweep) measured(r *rand.Rand) []usl.Point {
+	top := 0.0
+	for _, n := range s.at {
+		top = max(top, s.law.At(n))
+	}
+	var out []usl.Point
+	for _, n := range s.at {
+		x := s.law.At(n)
+		spread := map[usl.Errors]float64{usl.Alike: top, usl.Root: math.Sqrt(x * top), usl.Proportional: x}[s.errors]
+		out = append(out, usl.Point{Concurrency: n, Throughput: max(0, x+0.03*spread*r.NormFloat64())})
+	}
+	return out
+}
+
+// each fits n sweeps and counts what see says of each: how many things there were to see, and of how many it is true.
+func (s loadSweep) each(seed uint64, n int, resamples int, see func(*usl.Model) Count) (c Count, err error) {
+	r := rand.New(rand.NewPCG(seed, 71))
+	for range n {
+		m, err := usl.Fit(s.measured(r), usl.Options{Resamples: resamples, Seed: r.Uint64()})
+		if err != nil {
+			return c, err
+		}
+		one := see(m)
+		c.Hits, c.Of = c.Hits+one.Hits, c.Of+one.Of
+	}
+	return c, nil
+}
+
+func holds(i resample.Interval, truth float64) Count {
+	switch {
+	case !i.Valid():
+		return Count{}
+	case i.Contains(truth):
+		return Count{1, 1}
+	}
+	return Count{0, 1}
+}
+
+func yes(b bool) Count {
+	if b {
+		return Count{1, 1}
+	}
+	return Count{0, 1}
+}
+
+// uslClaims are intervals and bands of the scalability law, its choice between laws, and its outliers.
+func uslClaims() (out []Claim) {
+	const family, sets = "scalability", 400
+	add := func(name string, low, high float64, measure func(uint64, int) (Count, error)) {
+		out = append(out, Claim{family, name, low, high, sets, measure})
+	}
+	bends, amdahl := usl.Coefficients{
+		Gamma: 1000,
+		Alpha: 0.03,
+		Beta:  0.0005,
+	}, usl.Coefficients{
+		Gamma: 1000,
+		Alpha: 0.05,
+	}
+	points := map[string][]float64{
+		"4 points": {1, 8, 32, 128}, "6 points": {1, 4, 16, 32, 64, 128}, "8 points": {1, 2, 4, 8, 16, 32, 64, 128},
+		"16 points":           {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192},
+		"8 points, 3 repeats": slices.Repeat([]float64{1, 2, 4, 8, 16, 32, 64, 128}, 3),
+	}
+	for _, of := range []string{"4 points", "6 points", "8 points", "16 points", "8 points, 3 repeats"} {
+		for _, e := range []usl.Errors{usl.Alike, usl.Root, usl.Proportional} {
+			s := loadSweep{law: bends, at: points[of], errors: e}
+			name := fmt.Sprintf("%s, errors %s: ", of, e)
+			add(name+"bands of the curve", 0.92, 1, func(seed uint64, n int) (Count, error) {
+				return s.each(seed, n, -1, func(m *usl.Model) (c Count) {
+					for _, at := range []float64{3, 12, 50, 110, 250} {
+						if p, err := m.Predict(at); err == nil {
+							one := holds(p.Mean, bends.At(at))
+							c.Hits, c.Of = c.Hits+one.Hits, c.Of+one.Of
+						}
+					}
+					return c
+				})
+			})
+			add(name+"intervals of γ, α and β", 0.92, 1, func(seed uint64, n int) (Count, error) {
+				return s.each(seed, n, -1, func(m *usl.Model) (c Count) {
+					for _, one := range []Count{holds(m.GammaParameter.T, bends.Gamma), holds(m.AlphaParameter.T,
+						bends.Alpha),
+						holds(m.BetaParameter.T, bends.Beta)} {
+						c.Hits, c.Of = c.Hits+one.Hits, c.Of+one.Of
+					}
+					return c
+				})
+			})
+			if len(points[of]) >= 6 {
+				add(name+"place and height of the peak", 0.90, 1, func(seed uint64, n int) (Count, error) {
+					return s.each(seed, n, 200, func(m *usl.Model) Count {
+						a, b := holds(m.Peak.ConcurrencyInterval, bends.PeakConcurrency()), holds(
+							m.Peak.ThroughputInterval, bends.PeakThroughput())
+						return Count{a.Hits + b.Hits, a.Of + b.Of}
+					})
+				})
+			}
+		}
+		s, none := loadSweep{
+			law:    bends,
+			at:     points[of],
+			errors: usl.Proportional,
+		}, loadSweep{
+			law:    amdahl,
+			at:     points[of],
+			errors: usl.Alike,
+		}
+		add(
+			of+": a simpler law is called as good as one that bends over",
+			0,
+			0.01,
+			func(seed uint64, n int) (Count, error) {
+				return s.each(seed, n, -1,
+					func(m *usl.Model) Count { return yes(m.Simpler != usl.Universal && m.Simpler != "") })
+			},
+		)
+		if len(points[of]) >= 6 {
+			add(of+", no crosstalk: intervals of γ and α, and what the bootstrap says", 0.92, 1,
+				func(seed uint64, n int) (Count, error) {
+					return none.each(seed, n, 200, func(m *usl.Model) (c Count) {
+						for _, one := range []Count{holds(m.GammaParameter.T, amdahl.Gamma),
+							holds(m.GammaParameter.Boot, amdahl.Gamma), holds(m.AlphaParameter.T, amdahl.Alpha),
+							holds(m.AlphaParameter.Boot, amdahl.Alpha)} {
+							c.Hits, c.Of = c.Hits+one.Hits, c.Of+one.Of
+						}
+						return c
+					})
+				})
+		}
+		corner := loadSweep{law: usl.Cap{Gamma: 1000, Concurrency: 12, Sharpness: math.Inf(1)}, at: points[of],
+			errors: usl.Proportional}
+		round := corner
+		round.law = usl.Cap{Gamma: 1000, Concurrency: 20, Sharpness: 3}
+		for _, c := range []struct {
+			name string
+			s    loadSweep
+		}{{"a line up to a cap", corner}, {"a line that bends to a cap", round}} {
+			add(of+", "+c.name+": a peak or crosstalk is claimed", 0, 0.05, func(seed uint64, n int) (Count, error) {
+				return c.s.each(seed, n, -1, func(m *usl.Model) Count {
+					return yes(m.Peak.Exists && m.Peak.InRange || m.CrosstalkP() < 0.05)
+				})
+			})
+		}
+		if len(points[of]) >= 8 {
+			add(of+": a peak that is there is told", 0.9, 1, func(seed uint64, n int) (Count, error) {
+				return s.each(seed, n, -1, func(m *usl.Model) Count { return yes(m.Peak.Exists && m.Peak.InRange) })
+			})
+		}
+		add(of+": crosstalk is claimed where there is none", 0, 0.09, func(seed uint64, n int) (Count, error) {
+			return none.each(seed, n, -1, func(m *usl.Model) Count { return yes(m.CrosstalkP() < 0.05) })
+		})
+		if len(points[of]) >= 6 {
+			add(of+": a point of a clean sweep is called stray", 0, 0.03, func(seed uint64, n int) (Count, error) {
+				return s.each(seed, n, -1, func(m *usl.Model) Count { return yes(m.Outlier != nil) })
+			})
+		}
+	}
+	return out
+}

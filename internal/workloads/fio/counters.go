@@ -1,0 +1,188 @@
+package fio
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"plimsoll/internal/contract/workload"
+)
+
+// counters turns one direction into cumulative counters.
+//
+// Operations are completed ones: the number in the latency bins where there are bins, else the number latency was
+// measured of, else total_ios, which also counts what is still outstanding or has failed, once anything has been
+// transferred. Seconds is the mean of the same times as the bins and percentiles are of, times their count.
+func (r *direction) counters() workload.Counters {
+	c := workload.Counters{Ops: r.ios, Bytes: r.bytes}
+	if !r.inBytes {
+		c.Bytes *= 1024
+	}
+	if !r.hasIOs {
+		c.Ops = uint64(math.Round(max(r.iops, 0) * float64(r.runtimeMS) / 1000))
+	}
+	t := r.timing()
+	if !t.measured() {
+		if c.Bytes == 0 {
+			c.Ops = 0
+		}
+		return c
+	}
+	switch {
+	case t.bins != nil && t.bins.Count() > 0:
+		c.Ops = t.bins.Count()
+		c.Hist = t.bins
+	case t.hasCount && t.count > 0:
+		c.Ops = t.count
+	}
+	c.Seconds = t.mean * float64(c.Ops) / second
+	if c.Hist != nil {
+		c.Hist.SetExact(t.min, t.max, t.mean*float64(c.Ops))
+	}
+	return c
+}
+
+// timing is the block that stands for the direction: completion latency, of which fio makes bins and percentiles unless
+// it is told to make them of the total (lat_percentiles), or where it measured nothing else.
+func (r *direction) timing() *timing {
+	told := func(t *timing) bool { return t.bins != nil || len(t.percentiles) > 0 }
+	if !r.clat.measured() || told(&r.lat) {
+		return &r.lat
+	}
+	return &r.clat
+}
+
+func (t *timing) measured() bool { return t.given && (t.mean > 0 || t.count > 0) }
+
+// state is one document reduced to what a report needs.
+type state struct {
+	report  workload.Report
+	stampMS uint64
+	// runtime is the longest direction's own clock in fio, which knows no steps.
+	runtime time.Duration
+	// runtimes are the same of every direction of every entry: with stonewall one entry begins where another ends, and
+	// with verify reads begin where writes end.
+	runtimes []time.Duration
+	done     bool // fio knows of nothing more to come
+	ramping  bool
+	failed   string // the first job that ended with an error
+	fatal    string // the first that did so without counting it, as continue_on_error does: it ended there
+}
+
+// operations is how many operations fio counts: reads, writes, trims.
+const operations = 3
+
+func (d *document) state() state {
+	entries := d.jobs
+	if len(d.clients) > 0 {
+		entries = clientEntries(d.clients)
+	}
+	s := state{stampMS: d.stampMS, done: true}
+	if d.stampMS > 0 {
+		s.report.Time = time.UnixMilli(int64(min(d.stampMS, math.MaxInt64/2))).UTC()
+	}
+	var elapsed, issued uint64
+	measured := false
+	parts := make([]workload.Counts, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		for _, ms := range []uint64{e.dirs[0].runtimeMS, e.dirs[1].runtimeMS, e.dirs[2].runtimeMS, e.mixed.runtimeMS} {
+			s.runtimes, s.runtime = append(s.runtimes, milliseconds(ms)), max(s.runtime, milliseconds(ms))
+		}
+		issued += e.issued()
+		measured = measured || e.measured()
+		parts[i] = make(workload.Counts, operations)
+		if !d.ramp || e.issued() == 0 || e.measured() {
+			e.count(parts[i]) // else it is in its ramp time, as others may not be any more
+		}
+		elapsed = max(elapsed, e.elapsedS)
+		s.report.Errors += e.errors
+		s.report.CPUSeconds += e.cpuPercent / 100 * milliseconds(e.runtimeMS).Seconds()
+		s.done = s.done && (!e.hasETA || e.eta == 0 || e.eta >= unknownETA)
+		if e.code != 0 && s.failed == "" {
+			s.failed = jobError(e)
+		}
+		if e.code != 0 && e.errors == 0 && s.fatal == "" {
+			s.fatal = jobError(e)
+		}
+	}
+	s.report.Elapsed = s.runtime
+	if s.runtime == 0 {
+		s.report.Elapsed = time.Duration(min(elapsed, math.MaxInt32)) * time.Second
+	}
+	s.ramping = d.ramp && issued > 0 && !measured
+	s.report.Ops = make(workload.Counts, operations)
+	for _, p := range parts {
+		s.report.Ops.Add(p)
+	}
+	if n := len(parts); n > 1 && n <= workload.MostSections && len(d.clients) == 0 {
+		s.report.Sections = parts
+	}
+	return s
+}
+
+// count puts down what an entry says it has done.
+func (e *entry) count(c workload.Counts) {
+	for i := range c {
+		c[i] = e.dirs[i].counters()
+	}
+	if e.onlyMixed() {
+		c[0].Add(e.mixed.counters())
+	}
+}
+
+func (e *entry) issued() uint64 { return e.dirs[0].ios + e.dirs[1].ios + e.dirs[2].ios }
+
+// measured reports whether any latency was taken, as it is not during a ramp time.
+func (e *entry) measured() bool {
+	return slices.ContainsFunc(e.dirs[:], func(r direction) bool { return r.lat.measured() || r.clat.measured() })
+}
+
+// unknownETA is fio's word for "cannot tell": in the first second, and in the only report of a job shorter than that.
+const unknownETA = math.MaxInt32
+
+func milliseconds(ms uint64) time.Duration {
+	return time.Duration(min(ms, math.MaxInt64/millisecond)) * millisecond
+}
+
+// onlyMixed reports whether reads, writes and trims stand together in "mixed" and nowhere else.
+func (e *entry) onlyMixed() bool {
+	return e.mixed.ios > 0 && e.issued() == 0
+}
+
+// allClients is the name of the sum that fio's client puts after the hosts. It holds no bins, and covers only those
+// hosts that lasted, so the hosts are added up here instead.
+const allClients = "All clients"
+
+// clientEntries picks the entries of a client/server file that make its final state. With a status interval the
+// file holds every host several times, oldest first; without group_reporting it holds one entry per process.
+func clientEntries(clients []entry) []entry {
+	var hosts []entry
+	var sum, total uint64
+	known := false
+	for _, e := range clients {
+		if e.name == allClients {
+			known, total = true, e.dirs[0].ios+e.dirs[1].ios+e.dirs[2].ios
+			continue
+		}
+		hosts = append(hosts, e)
+		sum += e.dirs[0].ios + e.dirs[1].ios + e.dirs[2].ios
+	}
+	if known && sum == total || len(hosts) == 0 {
+		return hosts
+	}
+	type key struct{ host, job string }
+	left := make(map[key]uint64)
+	var out []entry
+	for i := len(hosts) - 1; i >= 0; i-- {
+		k := key{hosts[i].host, hosts[i].name}
+		if _, seen := left[k]; !seen {
+			left[k] = hosts[i].numjobs
+		}
+		if left[k] > 0 {
+			left[k]--
+			out = append(out, hosts[i])
+		}
+	}
+	return out
+}

@@ -1,0 +1,321 @@
+package fio
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll/hist"
+	"plimsoll/internal/workloads/fio/fiofile"
+)
+
+// document is one status report of fio, as far as we read it.
+type document struct {
+	version  string
+	stampMS  uint64 // wall clock, 0 when the version prints none
+	ramp     bool   // some section has a ramp_time or ramp_size
+	jobs     []entry
+	clients  []entry // client/server mode
+	problems []string
+	global   settings
+}
+
+// entry is one element of jobs or client_stats.
+type entry struct {
+	name, host string
+	numjobs    uint64
+	code       uint64 // "error": the errno a job ended with
+	errors     uint64
+	eta        uint64
+	hasETA     bool
+	elapsedS   uint64
+	runtimeMS  uint64 // job_runtime, summed over processes
+	cpuPercent float64
+	dirs       [3]direction // read, write, trim
+	mixed      direction    // unified_rw_reporting
+	sync       timing       // of fsync and fdatasync
+	group      uint64
+	startMS    uint64 // wall clock, 0 when the version prints none
+	options    settings
+}
+
+// direction is what fio says of reads, writes or trims.
+type direction struct {
+	ios, bytes      uint64
+	hasIOs, inBytes bool    // 2.1 prints no total_ios; io_bytes means KiB unless io_kbytes stands beside it
+	iops            float64 // over the whole time so far
+	runtimeMS       uint64
+	lat, clat       timing
+}
+
+// timing is one of fio's latency blocks, in nanoseconds.
+type timing struct {
+	given    bool
+	count    uint64
+	hasCount bool
+	min, max uint64
+	mean     float64
+	bins     *hist.Histogram
+	// percentiles are fio's own figures, in nanoseconds.
+	percentiles []percentile
+}
+
+func (t *timing) has(name string) bool {
+	return slices.ContainsFunc(t.percentiles, func(p percentile) bool { return p.name == name })
+}
+
+type percentile struct {
+	name string
+	ns   float64
+}
+
+// maxEntries is above what fio bears, 4096 jobs, for those of several clients. An entry takes much more memory than
+// its text.
+const maxEntries = 1 << 14
+
+const (
+	millisecond = 1_000_000
+	second      = 1_000_000_000
+)
+
+// decode reads the document at the start of b and returns its length.
+func decode(b []byte) (*document, int, error) {
+	s := &scanner{b: b}
+	d := &document{}
+	seconds := uint64(0)
+	err := s.object(func(key []byte) (err error) {
+		switch string(key) {
+		case "fio version":
+			var t []byte
+			t, err = s.text()
+			d.version = string(t)
+		case "timestamp":
+			seconds, err = s.whole()
+		case "timestamp_ms":
+			d.stampMS, err = s.whole()
+		case "global options":
+			err = s.object(func(key []byte) error { return d.option(s, key, nil) })
+		case "jobs":
+			d.jobs, err = d.entries(s)
+		case "client_stats":
+			d.clients, err = d.entries(s)
+		default:
+			err = s.skip()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, s.i, err
+	}
+	if d.stampMS == 0 {
+		d.stampMS = seconds * 1000
+	}
+	if len(d.jobs) == 0 && len(d.clients) == 0 {
+		return nil, s.i, fmt.Errorf("it has neither jobs nor client_stats")
+	}
+	return d, s.i, nil
+}
+
+// old reports whether latencies are in microseconds and json+ bins are numbered by index, as before fio 3.
+func (d *document) old() bool {
+	return strings.HasPrefix(d.version, "fio-2") || strings.HasPrefix(d.version, "fio-1")
+}
+
+func (d *document) option(s *scanner, key []byte, e *entry) error {
+	if s.space(); s.next() != '"' {
+		return s.skip()
+	}
+	name := string(key)
+	value, err := s.word()
+	if err != nil {
+		return err
+	}
+	switch name {
+	case "ramp_time", "ramp_size":
+		d.ramp = d.ramp || strings.Trim(value, "0smhkgtpib") != ""
+	case "numjobs":
+		if n, convErr := strconv.ParseUint(value, 10, 16); convErr == nil && e != nil {
+			e.numjobs = n
+		}
+	}
+	o := fiofile.Option{Key: name, Value: value, Flag: value == ""}
+	if e == nil {
+		d.global = append(d.global, o)
+	} else {
+		e.options = append(e.options, o)
+	}
+	return nil
+}
+
+func (d *document) entries(s *scanner) ([]entry, error) {
+	var out []entry
+	err := s.array(func() error {
+		if len(out) == maxEntries {
+			return fmt.Errorf("it has more than %d jobs, which fio cannot", maxEntries)
+		}
+		out = append(out, entry{numjobs: 1})
+		return d.entry(s, &out[len(out)-1])
+	})
+	return out, err
+}
+
+func (d *document) entry(s *scanner, e *entry) error {
+	return s.object(func(key []byte) (err error) {
+		switch string(key) {
+		case "groupid":
+			e.group, err = s.whole()
+		case "job_start":
+			e.startMS, err = s.whole()
+		case "sync":
+			err = s.object(func(key []byte) error {
+				if string(key) == "lat_ns" {
+					return d.timing(s, &e.sync, 1)
+				}
+				return s.skip()
+			})
+		case "jobname":
+			e.name, err = s.word()
+		case "hostname":
+			e.host, err = s.word()
+		case "port":
+			var port uint64
+			port, err = s.whole()
+			e.host += ":" + strconv.FormatUint(port, 10)
+		case "error":
+			e.code, err = s.whole()
+		case "total_err":
+			e.errors, err = s.whole()
+		case "eta":
+			e.hasETA = true
+			e.eta, err = s.whole()
+		case "elapsed":
+			e.elapsedS, err = s.whole()
+		case "job_runtime":
+			e.runtimeMS, err = s.whole()
+		case "usr_cpu", "sys_cpu":
+			var p float64
+			p, err = s.float()
+			e.cpuPercent += max(p, 0)
+		case "job options":
+			err = s.object(func(key []byte) error { return d.option(s, key, e) })
+		case "read":
+			err = d.direction(s, &e.dirs[0])
+		case "write":
+			err = d.direction(s, &e.dirs[1])
+		case "trim":
+			err = d.direction(s, &e.dirs[2])
+		case "mixed":
+			err = d.direction(s, &e.mixed)
+		default:
+			err = s.skip()
+		}
+		return err
+	})
+}
+
+func (s *scanner) word() (string, error) {
+	t, err := s.text()
+	return string(t), err
+}
+
+func (d *document) direction(s *scanner, r *direction) error {
+	return s.object(func(key []byte) (err error) {
+		switch string(key) {
+		case "total_ios":
+			r.hasIOs = true
+			r.ios, err = s.whole()
+		case "io_bytes":
+			r.bytes, err = s.whole()
+		case "io_kbytes":
+			r.inBytes = true
+			err = s.skip()
+		case "iops":
+			r.iops, err = s.float()
+		case "runtime":
+			r.runtimeMS, err = s.whole()
+		case "lat_ns":
+			err = d.timing(s, &r.lat, 1)
+		case "clat_ns":
+			err = d.timing(s, &r.clat, 1)
+		case "lat":
+			err = d.timing(s, &r.lat, 1000)
+		case "clat":
+			err = d.timing(s, &r.clat, 1000)
+		case "lat_us", "lat_ms", "clat_us", "clat_ms":
+			d.problems = append(d.problems, fmt.Sprintf("%s is no key of fio's; its unit cannot be trusted, so it "+
+				"was not read", key))
+			err = s.skip()
+		default:
+			err = s.skip()
+		}
+		return err
+	})
+}
+
+// timing reads a latency block whose numbers are in units of so many nanoseconds.
+func (d *document) timing(s *scanner, t *timing, unit uint64) error {
+	t.given = true
+	return s.object(func(key []byte) (err error) {
+		switch string(key) {
+		case "min":
+			t.min, err = s.whole()
+			t.min *= unit
+		case "max":
+			t.max, err = s.whole()
+			t.max *= unit
+		case "mean":
+			t.mean, err = s.float()
+			t.mean = max(t.mean, 0) * float64(unit)
+		case "N":
+			t.hasCount = true
+			t.count, err = s.whole()
+		case "percentile":
+			err = s.object(func(key []byte) error {
+				name := string(key)
+				v, err := s.float()
+				_, bad := strconv.ParseFloat(name, 64)
+				if bad == nil && v >= 0 && strings.Trim(name, "0.") != "" && !t.has(name) {
+					t.percentiles = append(t.percentiles, percentile{name, v * float64(unit)})
+				}
+				return err
+			})
+		case "bins":
+			t.bins, err = d.bins(s)
+		default:
+			err = s.skip()
+		}
+		return err
+	})
+}
+
+// bins reads json+ bins. From fio 3 on a key is the middle of its bucket in nanoseconds; before, it is the
+// bucket's index in a layout of the same shape but in microseconds, and constants of the layout stand beside them.
+func (d *document) bins(s *scanner) (*hist.Histogram, error) {
+	h := &hist.Histogram{}
+	old := d.old()
+	err := s.object(func(key []byte) error {
+		bin, ok := digits(key)
+		if !ok {
+			return s.skip()
+		}
+		n, err := s.whole()
+		switch {
+		case err != nil:
+			return err
+		case n > maxCount || old && bin > maxBin:
+			return fmt.Errorf("bin %d holds %d: out of range", bin, n)
+		case old:
+			addBin(h, int(bin), 1, Microseconds, n)
+		default:
+			h.AddBucket(hist.Index(bin), n)
+		}
+		return nil
+	})
+	return h, err
+}
+
+const (
+	maxCount = 1 << 53 // of operations in one bin: more are no count but damage
+	maxBin   = 29*64 - 1
+)

@@ -1,0 +1,257 @@
+// Package fio drives fio, 3.28 or later: it turns an author's job file into one that touches nothing but the machine's
+// data disks, runs it, and turns its status stream into reports.
+//
+// Job files are written by strangers and fio may run as root, so nothing of the author's text reaches it. The file
+// is read, every option is looked up in a table (options.go) that holds all of fio up to 3.42, and what is not in it
+// asked of the fio of this machine (installed.go); its value is read by a form (values.go) and written anew: devices
+// mapped, sizes and durations scaled, sections under names of our own. Options that would run commands or open other
+// files are refused or left out with a note; what is not in the table, or has another form, is an objection with its
+// place. fio still judges whether a value makes sense, in its own words, which are given back with the author's
+// section names.
+//
+// Latency is total latency: fio's lat, from handing an operation to fio's engine to its completion, submission
+// included. It is service time also for jobs with rate_process=poisson, because fio starts its watch when it sends. The
+// histograms are fio's own bins, imported without loss (docs/decisions/0003-fio-latency.md).
+//
+// The parser reads any fio from 2.1 on, client/server files included, and refuses with a reason what holds no report.
+package fio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/internal/workloads/fio/fiofile"
+	"plimsoll/result"
+)
+
+// MinVersion is the oldest fio accepted: the oldest one all of whose options and output we know by test.
+const MinVersion = "3.28"
+
+const install = "install it with: apt-get install fio (Debian, Ubuntu), dnf install fio (Fedora, RHEL)"
+
+// Engine is the fio driver. The zero value runs the fio found on the host's PATH.
+type Engine struct {
+	Program string // "" is "fio"
+}
+
+var (
+	_ workload.Engine   = Engine{}
+	_ workload.Resident = Engine{}
+)
+
+// Describe implements workload.Engine.
+func (Engine) Describe() workload.Description {
+	return workload.Description{Name: "fio", OpenLoop: true, Latency: "service time", MinVersion: MinVersion,
+		Blocks: true, Prefills: true}
+}
+
+// Check implements workload.Engine: it asks the host's fio for its version.
+func (e Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
+	text, exit, err := e.ask(ctx, host)
+	if err != nil {
+		return workload.Tool{}, fmt.Errorf("check: fio on %s: %w", host.Name(), err)
+	}
+	if exit.Code != 0 {
+		text = ""
+	}
+	tool, err := judged(text)
+	if err != nil {
+		return tool, fmt.Errorf("check: fio on %s: %w", host.Name(), err)
+	}
+	return tool, nil
+}
+
+// Here implements workload.Resident: there is a fio, which is new enough and has the options of the jobs, and the
+// kernel lets them keep as many operations in flight.
+func (e Engine) Here(ctx context.Context, specs []workload.Spec) (workload.Tool, error) {
+	path, err := exec.LookPath(e.program())
+	if err != nil {
+		return workload.Tool{}, fmt.Errorf("fio: not found; %s", install)
+	}
+	version, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return workload.Tool{Path: path}, fmt.Errorf("fio: %s --version: %w; %s", path, err, install)
+	}
+	tool, err := judged(path + "\n" + string(version))
+	if err != nil {
+		return tool, fmt.Errorf("fio: %w", err)
+	}
+	var bad []error
+	for _, spec := range specs {
+		a, err := e.adapt(spec)
+		if err != nil {
+			continue // the plan has said so
+		}
+		for _, what := range lacking(e.program(), a.source) {
+			bad = append(bad, fmt.Errorf("workload %q: %s (%s): take it out, or install a newer one", spec.Name, what,
+				path))
+		}
+		if need, free := aioDepth(a.out.Jobs()), aioFree(); free >= 0 && need > free {
+			bad = append(bad, fmt.Errorf("workload %q: its jobs keep %d operations in flight with libaio, and fs.aio-max-nr "+
+				"leaves room for %d: raise it with sysctl, or write ioengine=io_uring", spec.Name, need, free))
+		}
+	}
+	return tool, errors.Join(bad...)
+}
+
+// aioDepth is how many operations jobs may have in flight with libaio at once, over all their processes.
+func aioDepth(jobs []fiofile.Job) (most int64) {
+	var stage int64
+	for _, job := range jobs {
+		if job.Enabled("stonewall") {
+			stage = 0
+		}
+		if job.Value("ioengine") == "libaio" {
+			stage += int64(number(job, "iodepth", 1)) * int64(number(job, "numjobs", 1))
+		}
+		most = max(most, stage)
+	}
+	return most
+}
+
+// aioFree is how many more operations of libaio the kernel lets be in flight, -1 where that is not known.
+func aioFree() int64 {
+	read := func(name string) int64 {
+		text, err := os.ReadFile("/proc/sys/fs/" + name)
+		n, numberErr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if errors.Join(err, numberErr) != nil {
+			return -1
+		}
+		return n
+	}
+	limit, used := read("aio-max-nr"), read("aio-nr")
+	if limit < 0 || used < 0 {
+		return -1
+	}
+	return max(limit-used, 0)
+}
+
+// judged is the fio of which a path and a version are known, on a line each, and what is wrong with it.
+func judged(text string) (workload.Tool, error) {
+	path, version, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if path == "" {
+		return workload.Tool{}, fmt.Errorf("not found; %s", install)
+	}
+	tool := workload.Tool{Path: path, Version: strings.TrimSpace(version)}
+	have, ok := parseVersion(tool.Version)
+	if !ok {
+		return tool, fmt.Errorf("%s says it is %q, which is no version of fio; %s", path, tool.Version, install)
+	}
+	if need, _ := parseVersion(MinVersion); have[0] < need[0] || have[0] == need[0] && have[1] < need[1] {
+		return tool, fmt.Errorf("%s is %s, needed is %s or later; %s", path, tool.Version, MinVersion, install)
+	}
+	return tool, nil
+}
+
+const versionFile = ".fio-version"
+
+// ask runs fio --version on the host. A missing program shows as a non-zero exit.
+func (e Engine) ask(ctx context.Context, host target.Host) (string, target.Exit, error) {
+	argv := []string{"/bin/sh", "-c", `command -v "$0" && exec "$0" --version`, e.program()}
+	return workload.Ask(ctx, host, argv, versionFile, "fio --version", false)
+}
+
+func (e Engine) program() string {
+	if e.Program != "" {
+		return e.Program
+	}
+	return "fio"
+}
+
+var versionNumbers = lazyregexp.New(`^(?:fio-)?(\d{1,4})\.(\d{1,4})(?:\D|$)`)
+
+// parseVersion reads "fio-3.33", "fio-3.28-dirty", "fio-3.36-44-g9bc9" and the like.
+func parseVersion(text string) ([2]int, bool) {
+	m := versionNumbers.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return [2]int{}, false
+	}
+	major, _ := strconv.Atoi(m[1])
+	minor, _ := strconv.Atoi(m[2])
+	return [2]int{major, minor}, true
+}
+
+// Validate implements workload.Engine. Without disks in the Spec it judges the form of device names only.
+func (e Engine) Validate(spec workload.Spec) error {
+	_, err := e.adapt(spec)
+	return err
+}
+
+// Command implements workload.Engine. The job's files lie in a folder of their own, named after the workload.
+func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
+	if len(spec.Disks) == 0 {
+		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: the machine has no data disk", spec.Name,
+			spec.VM)
+	}
+	a, err := e.adapt(spec)
+	if err != nil {
+		return workload.Job{}, err
+	}
+	name := spec.Name
+	if spec.Prefill && !strings.HasSuffix(name, "_prefill") {
+		name += "_prefill"
+	}
+	folder := workload.FolderName(name)
+	argv := []string{
+		e.program(),
+		"--output-format=json+",
+		"--status-interval=1", // a run can be watched, however rarely the author wants reports
+		"--output=" + folder + "/fio.out",
+		"--eta=never",
+		"--lat_percentiles=1", // bins of total latency
+		"--clat_percentiles=0",
+		// As processes, fio's jobs each begin a session of their own and outlive a kill of the process that started
+		// them.
+		"--thread",
+	}
+	if spec.Runtime > 0 && !spec.Prefill {
+		argv = append(argv, "--runtime="+strconv.FormatInt(int64(wholeSeconds(spec.Runtime)/time.Second), 10))
+	}
+	// randrepeat is on by default and then, whatever randseed says, every job of every machine visits the same
+	// offsets (seen with 3.33). Off, randseed alone decides; without it the sequence differs from run to run.
+	argv = append(argv, "--randrepeat=0")
+	if spec.Seed != 0 {
+		argv = append(argv, "--randseed="+strconv.FormatUint(spec.Seed&math.MaxInt64, 10))
+	}
+	readOnly := !spec.Prefill && a.readsOnly()
+	if readOnly {
+		argv = append(argv, "--readonly")
+	}
+	sections, err := json.Marshal(laneNames(a.lanes))
+	if err != nil {
+		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM,
+			err)
+	}
+	declared := workload.Declared{Operations: result.BlockOperations(), Format: sections}
+	if !spec.Prefill && slices.ContainsFunc(a.out.Jobs(), flushes) {
+		declared.Measures = syncMeasures
+	}
+	return workload.Job{
+		Declared: declared,
+		Command: target.Command{
+			Argv:     append(argv, folder+"/job.fio"),
+			Stderr:   folder + "/fio.err",
+			Label:    name,
+			ReadOnly: readOnly,
+		},
+		Files:  map[string][]byte{folder + "/job.fio": a.text},
+		Config: folder + "/job.fio",
+		Output: folder + "/fio.out",
+		Limit:  a.limit,
+		Lanes:  a.lanes,
+		Apart:  a.apart,
+		Notes:  a.notes,
+	}, nil
+}

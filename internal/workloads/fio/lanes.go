@@ -1,0 +1,220 @@
+package fio
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/workloads/fio/fiofile"
+)
+
+// describe works out what each section will do, and how long the job may run at most.
+func (a *adaptation) describe() {
+	known, total, most := true, time.Duration(0), time.Duration(0)
+	stage := 0
+	for _, job := range a.out.Jobs() {
+		runtime, ok := a.runtime(job)
+		known = known && ok
+		if job.Enabled("stonewall") {
+			total, most = total+most, 0
+			stage++
+		}
+		l := a.lane(job)
+		a.shape(job, &l, stage)
+		a.lanes = append(a.lanes, l)
+		most = max(most, runtime)
+	}
+	if known {
+		a.limit = total + most
+	}
+}
+
+// runtime is the longest time one section may run, its delays included.
+func (a *adaptation) runtime(job fiofile.Job) (time.Duration, bool) {
+	text := job.Value("runtime")
+	runtime, err := parseTime(text)
+	if text == "" || err != nil || runtime == 0 {
+		if a.spec.Runtime <= 0 || a.spec.Prefill {
+			if job.Enabled("time_based") && !a.spec.Prefill {
+				a.note("time_based without a runtime: fio drops it and the job ends when its size is done")
+			}
+			return 0, false
+		}
+		runtime = wholeSeconds(a.spec.Runtime)
+	} else if a.spec.Runtime > 0 && !a.spec.Prefill {
+		a.note("[%s] has a runtime of its own (%s), which wins over the step's", job.Name, runtime)
+	}
+	if job.Value("ramp_size") != "" { // how long that takes is the disk's to say
+		return 0, false
+	}
+	for _, key := range []string{"ramp_time", "startdelay"} {
+		runtime += longest(job.Value(key))
+	}
+	return runtime, true
+}
+
+// wholeSeconds cuts a duration to what --runtime takes, and to 1 s at least: 0 would mean no limit.
+func wholeSeconds(d time.Duration) time.Duration {
+	return max(d.Truncate(time.Second), time.Second)
+}
+
+func (a *adaptation) lane(job fiofile.Job) workload.Lane {
+	processes := number(job, "numjobs", 1)
+	depth := 1
+	engine := job.Value("ioengine")
+	if e := engines[engine]; e.async {
+		depth = number(job, "iodepth", 1)
+	} else if number(job, "iodepth", 1) > 1 {
+		a.note("[%s] iodepth has no effect: ioengine %s keeps one operation outstanding per process", job.Name,
+			orDefault(engine, "psync"))
+	}
+	l := workload.Lane{
+		Name:      job.Name,
+		Noun:      "fio job",
+		Depth:     depth * processes,
+		OpenLoop:  job.Value("rate_process") == "poisson" && (job.Value("rate_iops") != "" || job.Value("rate") != ""),
+		Direct:    job.Enabled("direct") || job.Value("buffered") == "0",
+		ZeroData:  zeroData(job),
+		Reducible: reducible(job),
+		Repeats:   percentage(job, "dedupe_percentage"),
+		TimeBased: job.Enabled("time_based") && (job.Value("runtime") != "" || a.spec.Runtime > 0),
+	}
+	trims := false
+	l.Reads, l.Writes, trims = directions(job.Value("rw"))
+	l.Verifies = l.Reads && !l.Writes && !trims && !slices.Contains([]string{"", "0", "null"}, job.Value("verify"))
+	if processes > 1 {
+		l.Processes = processes
+	}
+	l.Rate = rate(job, l.Reads, l.Writes, trims) * float64(processes)
+	l.Pauses = pauses(job)
+	var names []string
+	var space int64
+	for _, d := range a.disksOf(job) {
+		names = append(names, d.Device)
+		space += d.Bytes
+	}
+	l.Device = strings.Join(names, ":")
+	l.Bytes = a.extent(job, space)
+	l.Offset = a.offset(job)
+	return l
+}
+
+// extent is the number of bytes a job touches: its size, a share of its disks, or all of them after its offset.
+func (a *adaptation) extent(job fiofile.Job, space int64) int64 {
+	size, err := a.parseSize(job.Section, job.Value("size"))
+	switch {
+	case err == nil && size.Percent > 0:
+		return int64(float64(space) * size.Percent / 100)
+	case err == nil && size.Bytes > 0:
+		increment, _ := a.bytes(job, "offset_increment") // of every further process
+		return add63(size.Bytes, mul63(min(increment, size.Bytes), int64(number(job, "numjobs", 1))-1))
+	}
+	if offset, ok := a.bytes(job, "offset"); ok && space > offset {
+		return space - offset
+	}
+	return 0
+}
+
+// offset is where the extent begins on each disk, in bytes.
+func (a *adaptation) offset(job fiofile.Job) int64 {
+	offset, err := a.parseSize(job.Section, job.Value("offset"))
+	if err == nil && offset.Percent > 0 {
+		return int64(float64(smallestDisk(a.disksOf(job)).Bytes) * offset.Percent / 100)
+	}
+	return offset.Bytes
+}
+
+func directions(rw string) (reads, writes, trims bool) {
+	rw, _, _ = strings.Cut(orDefault(rw, "read"), ":")
+	switch rw {
+	case "rw", "readwrite", "randrw":
+		return true, true, false
+	}
+	return strings.HasSuffix(rw, "read"), strings.HasSuffix(rw, "write"), strings.Contains(rw, "trim")
+}
+
+// readsOnly reports whether no job of the file can write or trim: fio then has to refuse whatever would. With
+// verify_only fio takes a job for one that writes, though it reads.
+func (a *adaptation) readsOnly() bool {
+	for _, job := range a.out.Jobs() {
+		_, writes, trims := directions(job.Value("rw"))
+		if writes || trims || number(job, "trim_percentage", 0) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// rate is the load one process of a job offers, in operations per second; 0 is unlimited. One direction without a limit
+// makes the whole unlimited.
+func rate(job fiofile.Job, reads, writes, trims bool) float64 {
+	text, size := job.Value("rate_iops"), [3]float64{1, 1, 1}
+	if text == "" {
+		text = job.Value("rate")
+		if job.Value("bssplit") != "" || job.Value("bsrange") != "" {
+			return 0 // operations per second follow from bytes per second only where blocks have one size
+		}
+		for i, bytes := range meanBlocks(job) { // one size for each direction
+			size[i] = bytes
+		}
+	}
+	rates, err := fiofile.ParseRates(text)
+	if text == "" || err != nil {
+		return 0
+	}
+	sum := 0.0
+	for i, d := range []struct {
+		used bool
+		rate int64
+	}{{reads, rates.Read}, {writes, rates.Write}, {trims, rates.Trim}} {
+		if d.used && d.rate == 0 {
+			return 0
+		}
+		if d.used {
+			sum += float64(d.rate) / size[i]
+		}
+	}
+	return sum
+}
+
+// zeroData reports whether what is written is zeros, or compresses or deduplicates away entirely.
+func zeroData(job fiofile.Job) bool {
+	pattern := strings.TrimLeft(strings.TrimPrefix(job.Value("buffer_pattern"), "0x"), "0")
+	return job.Enabled("zero_buffers") ||
+		number(job, "buffer_compress_percentage", 0) >= 100 ||
+		number(job, "dedupe_percentage", 0) >= 100 ||
+		job.Value("buffer_pattern") != "" && pattern == ""
+}
+
+// reducible is the share of what is written that goes when compressible parts and repeated blocks do. A pattern is all
+// there is, unless a share is asked for: then it is what the compressible parts consist of, and of repeated blocks fio
+// makes no use of it.
+func reducible(job fiofile.Job) float64 {
+	compressible, repeats := percentage(job, "buffer_compress_percentage"), percentage(job, "dedupe_percentage")
+	if zeroData(job) || job.Value("buffer_pattern") != "" && compressible+repeats == 0 {
+		return 1
+	}
+	return 1 - (1-compressible)*(1-repeats)
+}
+
+// percentage is an option in percent as a share, 0 to 1.
+func percentage(job fiofile.Job, key string) float64 {
+	return float64(min(100, number(job, key, 0))) / 100
+}
+
+func number(job fiofile.Job, key string, missing int) int {
+	n, err := strconv.Atoi(job.Value(key))
+	if err != nil || n < 0 || n > 1<<20 {
+		return missing
+	}
+	return n
+}
+
+func orDefault(text, missing string) string {
+	if text == "" {
+		return missing
+	}
+	return text
+}

@@ -1,0 +1,211 @@
+package fio
+
+import (
+	"slices"
+	"time"
+
+	"plimsoll/internal/contract/workload"
+)
+
+// order passes reports on in time order, at least half a second apart, with counters that only grow.
+//
+// A report that comes too soon after another, or says that nothing is left to do, is held until the next one or the
+// end tells whether it was the last. So the last one is never lost and is marked Final.
+type order struct {
+	sink    workload.Sink
+	warn    func(format string, args ...any)
+	reports int
+	last    state  // the last one passed on
+	held    *state // waits for its successor
+	tooSoon bool   // held came too soon after last
+	base    workload.Report
+	// baseSections are by section what base is in all.
+	baseSections []workload.Counts
+	stepped      bool
+	ramp         bool
+	estimate     bool
+	mixed        bool      // reads and writes together are what was asked for
+	values       []float64 // of the report that is taken
+}
+
+func (o *order) take(d *document) {
+	s := d.state()
+	s.report.Values = o.values
+	o.remark(d)
+	if s.ramping {
+		if !o.ramp {
+			o.ramp = true
+			o.warn("reports from the ramp time are not counted")
+		}
+		return
+	}
+	previous := &o.last
+	if o.held != nil {
+		if !o.tooSoon {
+			o.pass(*o.held)
+		}
+		o.held = nil
+	}
+	if o.reports > 0 && s.runtime < previous.runtime && s.stampMS < previous.stampMS {
+		o.warn("a report older than the one before it was skipped (fio's runtime %v, then %v)", previous.runtime,
+			s.runtime)
+		return
+	}
+	soon := o.reports > 0 && o.gap(&s) < closest
+	if soon || s.done {
+		o.held, o.tooSoon = &s, soon
+		return
+	}
+	o.pass(s)
+}
+
+// remark tells once what is odd about a file.
+func (o *order) remark(d *document) {
+	for i := range d.jobs {
+		e := &d.jobs[i]
+		if e.onlyMixed() && !o.estimate && !o.mixed {
+			o.estimate = true
+			o.warn("reads and writes are reported together (unified_rw_reporting); they are counted as reads")
+		}
+		if r := &e.dirs[0]; !r.hasIOs && r.runtimeMS+e.dirs[1].runtimeMS > 0 && !o.estimate {
+			o.estimate = true
+			o.warn("%s prints no number of operations; it is worked out from its IOPS and runtime", d.version)
+		}
+	}
+}
+
+// gap is the time between the last report and another by fio's own clock, or by the wall clock where that one stands
+// still.
+func (o *order) gap(s *state) time.Duration {
+	if g := o.passed(s); g > 0 {
+		return g
+	}
+	return milliseconds(s.stampMS) - milliseconds(o.last.stampMS)
+}
+
+func (o *order) finish() {
+	if o.held != nil {
+		o.held.report.Final = o.held.done
+		o.pass(*o.held)
+		o.held = nil
+	}
+}
+
+// pass hands a report on, its time and counters put right.
+func (o *order) pass(s state) {
+	if o.reports > 0 {
+		o.mendTime(&s)
+		o.mendCounters(&s)
+	}
+	o.last = s
+	o.reports++
+	o.sink.Report(s.report)
+}
+
+// passed is the time between the last report and this one by fio's clock. Jobs that run together go on together; of
+// those that wait for each other one goes on after another, and between them none. A wall clock that was set adds at
+// most what all of them say.
+func (o *order) passed(s *state) time.Duration {
+	last := &o.last
+	if len(s.runtimes) != len(last.runtimes) {
+		return s.runtime - last.runtime
+	}
+	var longest, sum time.Duration
+	for i, now := range s.runtimes {
+		gone := now - last.runtimes[i]
+		if gone < 0 { // it began again
+			gone = now
+		}
+		longest, sum = max(longest, gone), sum+gone
+	}
+	wall := milliseconds(s.stampMS) - milliseconds(last.stampMS)
+	if sum == 0 {
+		return max(wall, 0)
+	}
+	if wall-longest < longest/4 { // they went on together, and fio's clock is the better one
+		return longest
+	}
+	return min(wall, sum)
+}
+
+// mendTime keeps report times increasing when the host's clock is set back.
+func (o *order) mendTime(s *state) {
+	previous := o.last.report
+	if s.report.Time.After(previous.Time) || s.report.Time.IsZero() && previous.Time.IsZero() {
+		return
+	}
+	if !o.stepped && s.stampMS > 0 && !s.report.Time.Equal(previous.Time) {
+		o.stepped = true
+		o.warn("the clock stepped back by %v; times from here on follow fio's runtime",
+			previous.Time.Sub(s.report.Time))
+	}
+	s.report.Time = previous.Time.Add(max(s.runtime-o.last.runtime, time.Millisecond))
+}
+
+// mendCounters adds what was counted before fio began again from zero, as it does at the end of a ramp time.
+func (o *order) mendCounters(s *state) {
+	previous, raw := o.last.report, s.report
+	raw.Ops = slices.Clone(raw.Ops)
+	mend(&s.report, &o.base)
+	o.mendSections(s.report.Sections, previous.Sections)
+	if back(s.report.Ops, previous.Ops) {
+		o.warn("counters began again from zero after %d operations; what was counted before is added",
+			previous.Ops.Total())
+		s.report = raw
+		mend(&s.report, &previous)
+		o.base = previous
+	}
+	r := &s.report
+	r.Elapsed = previous.Elapsed + o.passed(s)
+	r.Errors = max(r.Errors, previous.Errors)
+	r.CPUSeconds = max(r.CPUSeconds, previous.CPUSeconds)
+	keepSeconds(r.Ops, previous.Ops)
+}
+
+// keepSeconds does not let the sums of times fall, which fio prints as rounded means.
+func keepSeconds(now, before workload.Counts) {
+	for i := range now {
+		now[i].Seconds = max(now[i].Seconds, before[i].Seconds)
+	}
+}
+
+// mendSections does the same for every section by itself: each has a ramp time of its own.
+func (o *order) mendSections(now, before []workload.Counts) {
+	if len(o.baseSections) != len(now) {
+		o.baseSections = make([]workload.Counts, len(now))
+		for i := range now {
+			o.baseSections[i] = make(workload.Counts, len(now[i]))
+		}
+	}
+	if len(before) != len(now) {
+		return
+	}
+	for i, was := range before {
+		raw := slices.Clone(now[i])
+		now[i].Add(o.baseSections[i])
+		if back(now[i], was) {
+			now[i], o.baseSections[i] = raw, was
+			now[i].Add(was)
+		}
+		keepSeconds(now[i], was)
+	}
+}
+
+// back reports whether any counter went backwards.
+func back(now, before workload.Counts) bool {
+	for i := range now {
+		if now[i].Ops < before[i].Ops {
+			return true
+		}
+	}
+	return false
+}
+
+func mend(r, base *workload.Report) {
+	if base.Ops != nil {
+		r.Ops.Add(base.Ops)
+	}
+	r.Elapsed += base.Elapsed
+	r.Errors += base.Errors
+	r.CPUSeconds += base.CPUSeconds
+}

@@ -1,0 +1,480 @@
+package fio
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/hist"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/workloads/fio/fiofile"
+	"plimsoll/result"
+)
+
+// Part is what of fio's JSON stands for itself: the jobs of one output that ran at the same time. Stages that waited
+// for each other (stonewall), groups and outputs appended to one file are parts of their own.
+type Part struct {
+	Jobs     []string // the names of its entries, in their order
+	Lanes    []result.Lane
+	Measures []result.Measure
+	Format   json.RawMessage // of a Declared that has Parse read this part alone
+	Asked    []Asked
+	// Mixed: reads, writes and trims stand together (unified_rw_reporting) and are one operation, the only one.
+	Mixed bool
+	// Uncounted: a job ended with an error that is in no count of fio's, so that one is counted for it.
+	Uncounted bool
+}
+
+// Asked is what the jobs of a part were asked for: an option, and its values for each job where they differ.
+type Asked struct{ Name, Value string }
+
+// BlockSize says the mean sizes of what is read and written, as far as either is.
+func BlockSize(reads, writes bool, read, written float64) string {
+	switch {
+	case !reads:
+		return fmt.Sprintf("%.6g bytes", written)
+	case writes && read != written:
+		return fmt.Sprintf("%.6g bytes read, %.6g written", read, written)
+	}
+	return fmt.Sprintf("%.6g bytes", read)
+}
+
+// asked adds what a job was asked for.
+func (p *Part) asked(job fiofile.Job) {
+	blocks := meanBlocks(job)
+	reads, writes, trims := directions(job.Value("rw"))
+	size := "not said"
+	if s, err := fiofile.ParseSize(job.Value("size")); err == nil && s.Bytes > 0 {
+		size = fmt.Sprintf("%d bytes", s.Bytes)
+	} else if err == nil && s.Percent > 0 {
+		size = fmt.Sprintf("%g %%", s.Percent)
+	}
+	block := BlockSize(reads, writes, blocks[0], blocks[1])
+	mix := ""
+	if share, _ := shares(job); reads && writes {
+		mix = fmt.Sprintf("%.4g %% reads", 100*share)
+	}
+	limit := "none"
+	if r := rate(job, reads, writes, trims); r > 0 {
+		limit = fmt.Sprintf("%.6g/s for each process", r)
+	}
+	flush := "none"
+	for _, key := range []string{"fsync", "fdatasync", "sync"} {
+		if v := job.Value(key); v != "" && v != "0" && v != "none" {
+			flush = key + "=" + v
+		}
+	}
+	for _, a := range []Asked{
+		{"pattern", orDefault(job.Value("rw"), "read")}, {"mix", mix}, {"block size", block},
+		{"ioengine", orDefault(job.Value("ioengine"), "psync")}, {"iodepth", strconv.Itoa(number(job, "iodepth", 1))},
+		{"numjobs", strconv.Itoa(number(job, "numjobs", 1))}, {"rate", limit}, {"size", size},
+		{"direct", strconv.FormatBool(job.Enabled("direct") || job.Value("buffered") == "0")}, {"flushes", flush},
+	} {
+		i := slices.IndexFunc(p.Asked, func(o Asked) bool { return o.Name == a.Name })
+		switch {
+		case i < 0:
+			p.Asked = append(p.Asked, a)
+		case !slices.Contains(strings.Split(p.Asked[i].Value, "; "), a.Value):
+			p.Asked[i].Value += "; " + a.Value
+		}
+	}
+}
+
+// Name is what people call the part.
+func (p Part) Name() string {
+	names := slices.Clone(p.Jobs)
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+// choice is the Format of a Declared of a part.
+type choice struct {
+	Output  int      `json:"output"`
+	Entries []int    `json:"entries"`
+	Figures []figure `json:"figures,omitempty"`
+	Mixed   bool     `json:"mixed,omitempty"`
+}
+
+// one leaves of reports the first operation, which is all there is.
+type one struct{ workload.Sink }
+
+// Report implements workload.Sink.
+func (o one) Report(r workload.Report) {
+	r.Ops = r.Ops[:1]
+	r.Sections = slices.Clone(r.Sections)
+	for i, s := range r.Sections {
+		r.Sections[i] = s[:1]
+	}
+	o.Sink.Report(r)
+}
+
+// figure is where a figure of fio's own making stands.
+type figure struct {
+	Entry      int    `json:"entry"` // among those of the choice
+	Op         int    `json:"op"`    // of reads, writes, trims; then syncs
+	Percentile string `json:"percentile,omitempty"`
+	Mean       bool   `json:"mean,omitempty"` // else the largest where there is no percentile
+}
+
+const (
+	syncs       = operations
+	mostFigures = 96
+)
+
+func choiceOf(d workload.Declared) *choice {
+	var c choice
+	if json.Unmarshal(d.Format, &c) != nil || len(c.Entries) == 0 {
+		return nil
+	}
+	return &c
+}
+
+// Parts looks through fio's JSON and says what stands for itself in it, in the order of time.
+func Parts(r io.Reader) ([]Part, error) {
+	var last []*document // of each output
+	p := newParser(quiet{}, workload.Declared{})
+	p.seen = func(d *document, output int) {
+		if output == len(last) {
+			last = append(last, d)
+		}
+		last[output] = d
+	}
+	if _, err := workload.Replay(r, p, "fio"); err != nil {
+		return nil, err
+	}
+	var out []Part
+	for i, d := range last {
+		if len(d.clients) > 0 {
+			out = append(out, Part{Jobs: []string{"fio"}, Format: format(choice{Output: i, Entries: []int{0}})})
+			continue
+		}
+		for _, stage := range d.stages() {
+			out = append(out, d.part(i, stage))
+		}
+	}
+	return out, nil
+}
+
+type quiet struct{}
+
+func (quiet) Report(workload.Report) {}
+func (quiet) Warn(string)            {}
+
+func format(c choice) json.RawMessage {
+	b, _ := json.Marshal(c) // numbers and words
+	return b
+}
+
+// stages are the entries of a report by what ran together, in the order in which they began.
+func (d *document) stages() (out [][]int) {
+	var order []uint64
+	groups := map[uint64][]int{}
+	for i := range d.jobs {
+		g := d.jobs[i].group
+		if groups[g] == nil {
+			order = append(order, g)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	for _, g := range order {
+		all := groups[g]
+		if slices.ContainsFunc(all, func(i int) bool { return d.jobs[i].startMS == 0 }) {
+			out = append(out, all)
+			continue
+		}
+		slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(d.jobs[a].startMS, d.jobs[b].startMS) })
+		var end uint64
+		for _, i := range all {
+			if e := &d.jobs[i]; end == 0 || e.startMS >= end {
+				out = append(out, nil)
+				end = e.startMS + max(e.longestMS(), 1)
+			} else {
+				end = max(end, e.startMS+e.longestMS())
+			}
+			out[len(out)-1] = append(out[len(out)-1], i)
+		}
+	}
+	return out
+}
+
+// longestMS is how long an entry worked.
+func (e *entry) longestMS() uint64 {
+	return max(e.dirs[0].runtimeMS, e.dirs[1].runtimeMS, e.dirs[2].runtimeMS, e.mixed.runtimeMS)
+}
+
+// stage leaves of a report the entries of a choice, dated by when these ended. It is nil while they have not begun.
+func (d *document) stage(c *choice) *document {
+	if len(d.clients) > 0 {
+		return d
+	}
+	one := *d
+	one.jobs = nil
+	var end, longest uint64
+	for _, i := range c.Entries {
+		if i < 0 || i >= len(d.jobs) {
+			return nil
+		}
+		e := d.jobs[i]
+		if e.code != 0 { // what ended it is in no count of errors
+			e.errors = max(e.errors, 1)
+		}
+		one.jobs = append(one.jobs, e)
+		longest = max(longest, e.longestMS())
+		if e.startMS > 0 {
+			end = max(end, e.startMS+e.longestMS())
+		}
+	}
+	if longest == 0 {
+		return nil
+	}
+	if end > 0 {
+		one.stampMS = min(end, max(one.stampMS, 1))
+		return &one
+	}
+	after := map[uint64]uint64{} // of later groups, how long each worked
+	mine := d.jobs[c.Entries[0]].group
+	for i := range d.jobs {
+		if e := &d.jobs[i]; e.group > mine && !(e.options.has("new_group") && !e.options.has("stonewall")) {
+			after[e.group] = max(after[e.group], e.longestMS())
+		}
+	}
+	for _, ms := range after {
+		one.stampMS -= min(ms, one.stampMS)
+	}
+	return &one
+}
+
+func (d *document) part(output int, stage []int) Part {
+	c := choice{Output: output, Entries: stage}
+	c.Mixed = !slices.ContainsFunc(stage, func(i int) bool { return !d.jobs[i].onlyMixed() })
+	p := Part{Mixed: c.Mixed}
+	named := map[string]int{}
+	for _, i := range stage {
+		p.Jobs = append(p.Jobs, d.jobs[i].name)
+		named[d.jobs[i].name]++
+	}
+	for n, i := range stage {
+		e := &d.jobs[i]
+		p.Lanes = append(p.Lanes, d.laneOf(e, named[e.name]))
+		if len(e.options)+len(d.global) > 0 {
+			p.asked(d.jobOf(e))
+		}
+		p.Uncounted = p.Uncounted || e.code != 0 && e.errors == 0
+		prefix := ""
+		if len(stage) > 1 {
+			prefix = fmt.Sprintf("%s %d ", e.name, n+1)
+		}
+		add := func(name string, f figure) {
+			if len(c.Figures) < mostFigures {
+				c.Figures = append(c.Figures, f)
+				p.Measures = append(p.Measures, result.Measure{Name: prefix + name, Unit: "us", Better: result.Lower,
+					Kind: result.Single})
+			}
+		}
+		for op := range syncs + 1 {
+			t := e.timingOf(op)
+			if !t.measured() || t.bins != nil && op != syncs {
+				continue
+			}
+			word := []string{"read", "write", "trim", "sync"}[op]
+			if op == 0 && e.onlyMixed() {
+				word = "io"
+			}
+			if op == syncs {
+				add(word+"_mean", figure{Entry: n, Op: op, Mean: true})
+			}
+			for _, q := range t.percentiles {
+				add(word+"_p"+shortPercentile(q.name), figure{Entry: n, Op: op, Percentile: q.name})
+			}
+			add(word+"_max", figure{Entry: n, Op: op})
+		}
+	}
+	p.Format = format(c)
+	return p
+}
+
+// shortPercentile is 99.900000 as 99.9.
+func shortPercentile(name string) string {
+	if v, err := strconv.ParseFloat(name, 64); err == nil {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return name
+}
+
+// timingOf is the block that stands for reads, writes, trims or syncs.
+func (e *entry) timingOf(op int) *timing {
+	switch {
+	case op == syncs:
+		return &e.sync
+	case op == 0 && e.onlyMixed():
+		return e.mixed.timing()
+	}
+	return e.dirs[op].timing()
+}
+
+// syncMeasures are those of fsync and fdatasync of a run of our own, all its jobs together, in microseconds.
+var syncMeasures = []result.Measure{
+	{Name: "sync_mean", Unit: "us", Better: result.Lower, Kind: result.Single},
+	{Name: "sync_p50", Unit: "us", Better: result.Lower, Kind: result.Single},
+	{Name: "sync_p99", Unit: "us", Better: result.Lower, Kind: result.Single},
+	{Name: "sync_p99.9", Unit: "us", Better: result.Lower, Kind: result.Single},
+	{Name: "sync_max", Unit: "us", Better: result.Lower, Kind: result.Single},
+}
+
+// syncValues are the values of syncMeasures in a report.
+func (d *document) syncValues() []float64 {
+	var all hist.Histogram
+	var sum, n float64
+	var most uint64
+	for i := range d.jobs {
+		t := &d.jobs[i].sync
+		if !t.measured() || t.bins == nil {
+			continue
+		}
+		all.Merge(t.bins)
+		sum, n, most = sum+t.mean*float64(t.bins.Count()), n+float64(t.bins.Count()), max(most, t.max)
+	}
+	out := make([]float64, len(syncMeasures))
+	for i, q := range []float64{0, 0.5, 0.99, 0.999, 0} {
+		v, ok := all.Quantile(q)
+		if out[i] = min(float64(v), float64(most)) / 1e3; !ok || n == 0 {
+			out[i] = math.NaN()
+		}
+	}
+	if n > 0 {
+		out[0], out[len(out)-1] = sum/n/1e3, float64(most)/1e3
+	}
+	return out
+}
+
+// values are the figures of a choice in a report, in microseconds.
+func (c *choice) values(d *document) []float64 {
+	var out []float64
+	for _, f := range c.Figures {
+		v := math.NaN()
+		if f.Entry < len(d.jobs) {
+			t := d.jobs[f.Entry].timingOf(f.Op)
+			switch {
+			case f.Mean:
+				v = t.mean / 1e3
+			case f.Percentile == "":
+				v = float64(t.max) / 1e3
+			default:
+				for _, q := range t.percentiles {
+					if q.name == f.Percentile {
+						v = q.ns / 1e3
+					}
+				}
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// settings are the options that fio prints of a job.
+type settings []fiofile.Option
+
+func (o settings) has(key string) bool {
+	return slices.ContainsFunc(o, func(one fiofile.Option) bool { return one.Key == key })
+}
+
+// laneOf says what a job did by the options that stand in the output; entries of its name stand there so many times.
+func (d *document) laneOf(e *entry, times int) result.Lane {
+	job := d.jobOf(e)
+	l := result.Lane{Name: e.name, Noun: "fio job", Direct: job.Enabled("direct") || job.Value("buffered") == "0"}
+	if len(e.options)+len(d.global) == 0 { // fio before 2.3 prints none
+		return l
+	}
+	processes := 1
+	if times < number(job, "numjobs", 1) { // reported as a group
+		processes = max(1, number(job, "numjobs", 1)/times)
+	}
+	depth := 1
+	if engines[job.Value("ioengine")].async {
+		depth = number(job, "iodepth", 1)
+	}
+	trims := false
+	l.Depth = depth * processes
+	if processes > 1 {
+		l.Processes = processes
+	}
+	l.Reads, l.Writes, trims = directions(job.Value("rw"))
+	l.Rate = rate(job, l.Reads, l.Writes, trims) * float64(processes)
+	l.OpenLoop = job.Value("rate_process") == "poisson" && l.Rate > 0
+	l.ReadShare, _ = shares(job)
+	blocks := meanBlocks(job)
+	if l.Reads {
+		l.ReadBytes = blocks[0]
+	}
+	if l.Writes {
+		l.WriteBytes = blocks[1]
+	}
+	if strings.HasPrefix(job.Value("rw"), "rand") {
+		l.Random = float64(min(100, number(job, "percentage_random", 100))) / 100
+	}
+	l.Brief = pauses(job) || !job.Enabled("time_based")
+	return l
+}
+
+// jobOf is a job as a file of it would say it.
+func (d *document) jobOf(e *entry) fiofile.Job {
+	file := fiofile.File{Sections: []fiofile.Section{
+		{Name: fiofile.Global, Options: d.global}, {Name: e.name, Options: e.options}}}
+	return file.Jobs()[0]
+}
+
+// pauses reports whether a job does something between its operations that is in no time of theirs.
+func pauses(job fiofile.Job) bool {
+	return flushes(job) || job.Value("sync_file_range") != "" || number(job, "fsync_on_close", 0) > 0 ||
+		!slices.Contains([]string{"", "0"}, job.Value("thinktime"))
+}
+
+// flushes reports whether a job has what it wrote flushed between its operations.
+func flushes(job fiofile.Job) bool { return number(job, "fsync", 0)+number(job, "fdatasync", 0) > 0 }
+
+// outputs tells which of several outputs appended to one another a report is of.
+type outputs struct {
+	n    int
+	last *document
+}
+
+func (o *outputs) of(d *document) int {
+	if o.last != nil && o.last.other(d) {
+		o.n++
+	}
+	o.last = d
+	return o.n
+}
+
+// other reports whether a later report is of another call of fio: of other jobs, or of the same begun again.
+func (d *document) other(later *document) bool {
+	if len(d.clients) > 0 || len(later.clients) > 0 {
+		return true
+	}
+	if len(d.jobs) != len(later.jobs) || d.version != later.version {
+		return true
+	}
+	if later.stampMS < d.stampMS { // the clock was set back, or a report came late
+		return false
+	}
+	ended := true
+	var before, now uint64
+	for i := range d.jobs {
+		a, b := &d.jobs[i], &later.jobs[i]
+		if a.name != b.name || a.group != b.group || a.startMS > 0 && b.startMS > a.startMS {
+			return true
+		}
+		before, now = max(before, a.elapsedS), max(now, b.elapsedS)
+		ended = ended && a.hasETA && a.eta == 0 && a.longestMS() > 0
+	}
+	const slack = 2500 * time.Millisecond
+	gone := milliseconds(later.stampMS - d.stampMS)
+	return now < before || ended && gone > time.Duration(now-before)*time.Second+slack
+}

@@ -1,0 +1,146 @@
+package fio
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"plimsoll/unit"
+)
+
+// scenario is the text of test.yml.
+func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled bool) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("name: own_%s", notInIdentity.ReplaceAllString(strings.ToLower(title), "_"))
+	line("display_name: %q", cmp.Or(o.request.Title, title))
+	line("summary: %q", cmp.Or(o.request.Summary, "The fio job file "+title+", as it is."))
+	line("description: >-")
+	line("  <p>One VM runs the job file. Every file or device that it names is a data disk:</p>")
+	line("  <ul>")
+	for _, d := range o.order {
+		line("  <li>%s: %s, %s</li>", d.device, harmless(d.name), unit.Bytes(d.bytes))
+	}
+	line("  </ul>")
+	if o.request.Precondition {
+		line("estimated_runtime: 86400") // of which at most so many rounds, and nobody knows how many before
+	} else if o.seconds > 0 {
+		line("estimated_runtime: {{ %d * runtime_secs + 120 }}", len(stages))
+	} else {
+		line("estimated_runtime: 600")
+	}
+	line("tags:\n  - fio")
+	if o.seconds > 0 || len(o.swept) > 0 || o.request.Precondition {
+		line("\nvars:")
+	}
+	if o.request.Precondition {
+		line("  round_secs:\n    default: 60\n    min: 1\n    description: How long a round of preconditioning is, in " +
+			"seconds.")
+		line("  max_rounds:\n    default: 25\n    min: 5\n    description: After how many rounds preconditioning is given up.")
+	}
+	if o.seconds > 0 {
+		line("  runtime_secs:\n    default: %d\n    min: 1\n    description: How long the jobs run, in seconds.",
+			o.seconds)
+	}
+	for _, f := range o.swept {
+		line("  %s:\n    default: %s\n    description: fio's option %s in every job.", f.variable, typed(f.values[0]),
+			f.key)
+	}
+	if repeats := max(o.request.Repeats, 1); len(o.swept) > 0 || repeats > 1 {
+		line("\nexperiment:")
+		if len(o.swept) > 0 {
+			line("  factors:")
+		}
+		for _, f := range o.swept {
+			values := make([]string, len(f.values))
+			for i, v := range f.values {
+				values[i] = typed(v)
+			}
+			line("    %s: [%s]", f.variable, strings.Join(values, ", "))
+		}
+		line("  repeats: %d", repeats)
+	}
+	line("\nvms:\n  - Load:\n      template: ubuntu1604\n      vcpus: %d\n      ram_mb: %d", max(o.vcpus, 2),
+		2048+2*o.bufferMB)
+	line("      data_disks:\n        count: %d\n        size: %d\n      nodes: \"0\"\n      count_per_cluster: 1",
+		len(o.order), gigabytes)
+	line("\nworkloads:")
+	for _, s := range stages {
+		for _, l := range s.loads {
+			line("  - %q:\n      vm_group: Load\n      config_file: %s", l.name, l.file)
+			if len(o.swept) > 0 {
+				line("      job_options:")
+			}
+			for _, f := range o.swept {
+				line("        %s: {{ %s }}", f.key, f.variable)
+			}
+			line("      iogen_params:\n        reporting_interval: 1")
+		}
+	}
+	if filled {
+		line(
+			"  - Prefill:\n      vm_group: Load\n      config_file: prefill.fio\n      iogen_params:\n        reporting_interval: 1")
+	}
+	line("\nresults:")
+	for i, s := range stages {
+		for _, r := range []struct{ title, kind, hint string }{
+			{"operations per second", "iops", "Of all jobs together, as the VM's disks count them."},
+			{"bytes per second", "bandwidth", "Of all jobs together."},
+			{"latency", "latency", "Mean over all jobs; percentiles stand with the workload."},
+		} {
+			line("  - Stage %d %s:\n      title: %q", i+1, r.kind, s.name+": "+r.title)
+			line(
+				"      vm_group: Load\n      result_type: %s\n      aggregate: %s\n      step: 1s\n      workload_mask: %q",
+				r.kind, map[bool]string{true: "mean", false: "sum"}[r.kind == "latency"], s.loads[0].name)
+			line("      result_hint: %s\n      report_group: performance", r.hint)
+			line("      report_metrics:\n        - Median\n        - Variability")
+		}
+	}
+	line(
+		"\nsetup:\n  - cluster.CleanUp: {}\n  - vm_group.CloneFromTemplate:\n      vm_group_name: Load\n      power_on: True")
+	if filled {
+		line("  - workload.PrefillRun:\n      workload_name: Prefill")
+	}
+	condition := func(stage ownStage, passes int) {
+		line("  - workload.Precondition:\n      workload_name: %q\n      passes: %d\n      round_secs: {{ round_secs }}\n"+
+			"      max_rounds: {{ max_rounds }}", stage.loads[0].name, passes)
+	}
+	if o.request.Precondition {
+		condition(stages[0], 2)
+	}
+	line("\nrun:")
+	for i, s := range stages {
+		if o.request.Precondition && i > 0 { // the stage before has left its own mark
+			condition(s, 0)
+		}
+		last := len(s.loads) - 1
+		for k, l := range s.loads {
+			line("  - workload.Start:\n      workload_name: %q", l.name)
+			if o.seconds > 0 {
+				line("      runtime_secs: {{ runtime_secs }}")
+			}
+			if k < last {
+				line("      async: True")
+			}
+		}
+		for _, l := range s.loads[:last] {
+			line("  - workload.Wait:\n      workload_name: %q", l.name)
+		}
+	}
+	line("\nteardown:\n  - cluster.CleanUp: {}")
+	return b.String()
+}
+
+// harmless is a name of the author that may stand in a template and in HTML.
+func harmless(name string) string {
+	return notHarmless.ReplaceAllString(name, "_")
+}
+
+// typed is a value as YAML: a whole number, or a text.
+func typed(value string) string {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && strconv.FormatInt(n, 10) == value {
+		return value
+	}
+	return strconv.Quote(value)
+}

@@ -1,0 +1,156 @@
+package fio
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/workloads/fio/fiofile"
+)
+
+// shape fills in what a model of the load needs besides what checks do. What it does not know (think times, zones,
+// flows) it leaves out.
+func (a *adaptation) shape(job fiofile.Job, l *workload.Lane, stage int) {
+	l.Stage = stage
+	l.ReadShare, l.TrimShare = shares(job)
+	blocks := meanBlocks(job)
+	if l.Reads {
+		l.ReadBytes = blocks[0]
+	}
+	if l.Writes {
+		l.WriteBytes = blocks[1]
+	}
+	if l.TrimShare > 0 {
+		l.WriteBytes = blocks[2]
+	}
+	rw := job.Value("rw")
+	if strings.HasPrefix(rw, "rand") {
+		l.Random = float64(min(100, number(job, "percentage_random", 100))) / 100
+		l.Skew = skew(job.Value("random_distribution"))
+	}
+	l.Delay = longest(job.Value("startdelay"))
+	if d, ok := a.runtime(job); ok {
+		l.Runtime = d - l.Delay
+	}
+	if !l.TimeBased {
+		l.Work = a.work(job, l)
+	}
+}
+
+// shares are the parts of all operations that read and that trim: by rwmixread, or by the rates where each direction
+// has one.
+func shares(job fiofile.Job) (reads, trims float64) {
+	rw, _, _ := strings.Cut(orDefault(job.Value("rw"), "read"), ":")
+	switch rw {
+	case "trim", "randtrim":
+		return 0, 1
+	case "trimwrite", "randtrimwrite":
+		return 0, 0.5 // each block is trimmed and then written
+	case "write", "randwrite":
+		return 0, 0
+	case "rw", "readwrite", "randrw":
+	default:
+		return 1, 0
+	}
+	rates, err := fiofile.ParseRates(job.Value("rate_iops"))
+	if err == nil && rates.Read > 0 && rates.Write > 0 {
+		return float64(rates.Read) / float64(rates.Read+rates.Write), 0
+	}
+	if job.Value("rwmixwrite") != "" && job.Value("rwmixread") == "" {
+		return float64(100-min(100, number(job, "rwmixwrite", 50))) / 100, 0
+	}
+	return float64(min(100, number(job, "rwmixread", 50))) / 100, 0
+}
+
+// meanBlocks are the mean block sizes of reads, writes and trims in bytes. A range is taken for an even spread.
+func meanBlocks(job fiofile.Job) [3]float64 {
+	if split, err := fiofile.ParseBSSplit(job.Value("bssplit")); err == nil && len(split) > 0 {
+		var means []float64
+		for _, direction := range split {
+			mean := 0.0
+			for _, s := range direction {
+				mean += float64(s.Bytes) * s.Percent / 100
+			}
+			means = append(means, mean)
+		}
+		return perDirection(means)
+	}
+	text := orDefault(job.Value("bsrange"), job.Value("bs"))
+	var means []float64
+	for entry := range strings.SplitSeq(text, ",") {
+		low, high, ranged := strings.Cut(entry, "-")
+		from, err := fiofile.ParseSize(low)
+		mean := float64(from.Bytes)
+		if to, err := fiofile.ParseSize(high); ranged && err == nil {
+			mean = (mean + float64(to.Bytes)) / 2
+		}
+		if err != nil || mean <= 0 {
+			mean = 4096
+		}
+		means = append(means, mean)
+	}
+	return perDirection(means)
+}
+
+// perDirection applies fio's rule for lists: what is not given is as the last one given.
+func perDirection(given []float64) (all [3]float64) {
+	for i := range all {
+		all[i] = given[min(i, len(given)-1)]
+	}
+	return all
+}
+
+func skew(text string) workload.Skew {
+	kind, rest, _ := strings.Cut(text, ":")
+	rest, _, _ = strings.Cut(rest, ":") // the centre of a distribution does not matter here
+	value, err := strconv.ParseFloat(rest, 64)
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return workload.Skew{}
+	}
+	switch {
+	case kind == "zipf" && (err == nil && value > 0 || rest == ""):
+		return workload.Skew{Kind: workload.Zipf, Value: orNumber(value, 1.1)}
+	case kind == "pareto" && (err == nil && value > 0 && value < 1 || rest == ""):
+		return workload.Skew{Kind: workload.Pareto, Value: orNumber(value, 0.2)}
+	}
+	return workload.Skew{}
+}
+
+// orNumber gives fio's own default.
+func orNumber(value, missing float64) float64 {
+	if value == 0 {
+		return missing
+	}
+	return value
+}
+
+// longest reads a time that may be a range.
+func longest(text string) time.Duration {
+	if _, upper, ok := strings.Cut(text, "-"); ok {
+		text = upper
+	}
+	d, err := parseTime(text)
+	if text == "" || err != nil {
+		return 0
+	}
+	return d
+}
+
+// work is what a job moves before it ends by itself: its size, or io_size, as often as it loops and in each of its
+// processes; fewer operations if number_ios says so.
+func (a *adaptation) work(job fiofile.Job, l *workload.Lane) int64 {
+	work := l.Bytes
+	if size, ok := a.bytes(job, "io_size"); ok && size > 0 {
+		work = size
+	}
+	work = mul63(work, int64(max(1, number(job, "loops", 1))))
+	if n, err := strconv.ParseInt(job.Value("number_ios"), 10, 64); err == nil && n > 0 {
+		mean := l.ReadShare*l.ReadBytes + (1-l.ReadShare)*l.WriteBytes
+		if bytes := float64(n) * mean; work == 0 || bytes < float64(work) {
+			work = int64(min(bytes, 1<<62))
+		}
+	}
+	return mul63(work, int64(max(1, number(job, "numjobs", 1))))
+}

@@ -1,0 +1,55 @@
+package fio
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/testkit/workloadtest"
+	"plimsoll/result"
+)
+
+// synced is a job of a report: writes, and flushes of which three took 1 ms and one 9 ms (jq of such a report: mean 3
+// ms).
+const synced = `{"jobname":"a","error":0,"eta":0,"elapsed":2,"write":{"io_bytes":4096,"io_kbytes":4,"runtime":1000,"total_ios":4,
+"lat_ns":{"min":1000,"max":1000,"mean":1000,"N":4}},"sync":{"lat_ns":{"min":1000000,"max":9000000,"mean":3000000,"N":4,
+"bins":{"1003520":3,"8978432":1}}}}`
+
+// A run of our own whose jobs flush tells how long that took, all of its jobs together; of jobs that do not, nothing.
+func TestSyncValues(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		jobs, want string
+	}{
+		"one job":  {synced, "3000 1000 9000 9000 9000"},
+		"two jobs": {synced + "," + synced, "3000 1000 9000 9000 9000"},
+		"without":  {strings.ReplaceAll(synced, `"sync"`, `"other"`), "NaN NaN NaN NaN NaN"},
+	} {
+		var rec workloadtest.Recorder
+		d := workload.Declared{Operations: result.BlockOperations(), Measures: syncMeasures, Format: []byte(`["a"]`)}
+		text := `{"fio version":"fio-3.33","timestamp_ms":1700000000000,` + "\n" + `"jobs":[` + c.jobs + "]\n}\n"
+		if _, err := (Engine{}).Parse(d, strings.NewReader(text), &rec); err != nil || len(rec.Reports) == 0 {
+			t.Fatalf("%s: %d reports, %v", name, len(rec.Reports), err)
+		}
+		var got []string
+		for _, v := range rec.Reports[len(rec.Reports)-1].Values {
+			got = append(got, fmt.Sprintf("%.0f", math.Round(v/100)*100))
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%s: %s, want %s", name, s, c.want)
+		}
+	}
+}
+
+// Jobs that flush declare it, and are not expected to keep their depth all the time.
+func TestFlushesAreDeclared(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"fsync=1": true, "fdatasync=8": true, "fsync=0": false, "bs=4k": false} {
+		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nrw=write\nsize=4m\n"+text+"\n"))
+		if got := len(job.Measures) > 0; got != want || job.Lanes[0].Pauses != want {
+			t.Errorf("%s: declared %v, pauses %v; want %v", text, got, job.Lanes[0].Pauses, want)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package mariadb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// packet is one of the protocol's.
+func packet(n byte, body ...byte) []byte {
+	return append([]byte{byte(len(body)), byte(len(body) >> 8), byte(len(body) >> 16), n}, body...)
+}
+
+var (
+	handshake = packet(0, []byte("\x0a5.5.5-10.6.1-MariaDB\x00\x01\x00\x00\x0012345678\x00\xff\xf7\x21\x02\x00"+
+		"\xff\x80\x15\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00123456789012\x00mysql_native_password\x00")...)
+	letIn  = packet(2, 0, 0, 0, 2, 0, 0, 0)
+	column = append(append(packet(1, 1), packet(2, []byte("\x03def\x00\x00\x00\x01a\x00\x0c\x21\x00\xff\x00\x00"+
+		"\x00\xfd\x00\x00\x00\x00\x00")...)...), packet(3, 0xfe, 0, 0, 2, 0)...)
+)
+
+// hostile is a server that does with every connection what it is told to; all that it is sent is in got.
+func hostile(t *testing.T, do func(conn net.Conn)) (Dialect, *bytes.Buffer) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, done := &bytes.Buffer{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			do(conn)
+			_, _ = io.Copy(got, conn) // until the client leaves
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+	return Dialect{Server{Address: l.Addr().String(), User: "somebody", Password: "a-secret", Database: "d"}}, got
+}
+
+// say sends and takes what is sent back by then.
+func say(conn net.Conn, text []byte) bool {
+	if _, err := conn.Write(text); err != nil {
+		return false
+	}
+	_, err := conn.Read(make([]byte, 4096))
+	return err == nil
+}
+
+// A password is not sent as it is to a server that asks for that, unless the user said so.
+func TestCleartextPassword(t *testing.T) {
+	t.Parallel()
+	for _, allowed := range []bool{false, true} {
+		sent := make(chan []byte, 10)
+		d, _ := hostile(t, func(conn net.Conn) {
+			if !say(conn, handshake) {
+				return
+			}
+			_, _ = conn.Write(packet(2, []byte("\xfemysql_clear_password\x00")...))
+			answer := make([]byte, 100)
+			n, _ := conn.Read(answer)
+			sent <- answer[:n]
+			_ = conn.Close()
+		})
+		d.Server.Cleartext = allowed
+		_, err := d.Connect(t.Context())
+		if err == nil {
+			t.Fatal("it was let in")
+		}
+		if got := bytes.Contains(<-sent, []byte("a-secret")); got != allowed {
+			t.Errorf("allowed %v, sent %v: %v", allowed, got, err)
+		}
+		if !allowed && !strings.Contains(err.Error(), "cleartext_password: true") {
+			t.Error(err)
+		}
+		if strings.Contains(err.Error(), "a-secret") {
+			t.Error(err)
+		}
+	}
+}
+
+// Answers without an end are refused, with the server named, whatever they are made of.
+func TestEndlessAnswers(t *testing.T) {
+	t.Parallel()
+	row := packet(4, append([]byte{0xfd, 0x60, 0xea, 0}, bytes.Repeat([]byte("x"), 60_000)...)...)
+	part := packet(4, make([]byte, 1<<24-1)...)
+	for name, more := range map[string][]byte{"rows": row, "a row": part} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, _ := hostile(t, func(conn net.Conn) {
+				if !say(conn, handshake) || !say(conn, letIn) {
+					return
+				}
+				if _, err := conn.Write(column); err != nil {
+					return
+				}
+				text := bytes.Clone(more)
+				for n := byte(4); ; n++ {
+					text[3] = n
+					if _, err := conn.Write(text); err != nil {
+						return
+					}
+				}
+			})
+			s, err := d.Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, err := s.Rows("SELECT 1")
+			if err == nil || !strings.Contains(err.Error(), d.Server.Address) ||
+				!strings.Contains(err.Error(), "larger than 64 MiB") {
+				t.Errorf("%d rows, %v", len(rows), err)
+			}
+			if err := s.Close(); err != nil {
+				t.Log(err) // it is closed already
+			}
+		})
+	}
+}
+
+// A server that takes the connection and says nothing, or stops in the middle, is named after a while.
+func TestSilentServer(t *testing.T) { // not parallel: the limit is everybody's
+	defer func(was time.Duration) { greeting = was }(greeting)
+	greeting = 200 * time.Millisecond
+	for name, text := range map[string][]byte{"nothing": nil, "half": handshake[:20], "greeting alone": handshake} {
+		d, _ := hostile(t, func(conn net.Conn) { _, _ = conn.Write(text) })
+		_, err := d.Connect(t.Context())
+		if err == nil || !strings.Contains(err.Error(), d.Server.Address) ||
+			!strings.Contains(err.Error(), "within 200ms") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d, _ := hostile(t, func(net.Conn) {})
+	if _, err := d.Connect(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
