@@ -45,6 +45,8 @@ var treatments = []treatment{
 	{begins: "plimsoll mark my.fio --limit 'read p99 < 5ms'", parsed: true, why: "minutes; its other line is whole"},
 	{begins: "plimsoll mark ./my-scenario", parsed: true, why: "minutes"},
 	{begins: "plimsoll mark db-colocation --vary vms", add: "--target sim --nodes 4 --probes 3", why: "an hour"},
+	{begins: "plimsoll mark db-colocation --vary rate --workload OLTP --limit 'read p99 < 10ms' --condition", parsed: true,
+		why: "an hour; mark-lines.txtar makes one"},
 	{begins: "plimsoll mark db-colocation", add: "--target sim --nodes 4 --probes 3", why: "an hour"},
 	{begins: "plimsoll baseline check release run6", parsed: true, why: "there are no so many runs"},
 	{begins: "plimsoll run ./my-test", add: "--target sim --nodes 4", why: "a minute and a half"},

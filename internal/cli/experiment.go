@@ -318,9 +318,13 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 	s := c.record.Settings
 	cell := c.record.Cell(planned.Cell)
 	sf := scenarioFlags{values: cellValues(c.record, cell), preset: s.Preset, nodes: s.Nodes}
-	if m := c.record.Mark; m != nil && (m.Rated || m.VMs) {
-		delete(sf.values, m.Variable)
-		sf.rated = &rated{m.Workload, cell.Levels[0].Value, m.VMs}
+	if m := c.record.Mark; m != nil {
+		delete(sf.values, experiment.ConditionFactor)
+		sf.search = &searchProbe{workload: m.Workload, vms: m.VMs, under: conditionOf(cell)}
+		if m.Rated || m.VMs {
+			delete(sf.values, m.Variable)
+			sf.search.value = cell.Levels[0].Value
+		}
 	}
 	if m := c.record.Mark; m != nil && !m.Rated && m.Seconds > 0 {
 		rate, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)

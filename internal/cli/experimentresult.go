@@ -69,7 +69,7 @@ func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (
 	if err == nil && r.Mark != nil {
 		var found markDocument
 		if found, err = a.markAnswer(folder); err == nil {
-			x.OfSearch(found.Answer)
+			x.OfSearch(found.Answer, found.Lines, found.Costs)
 		}
 	}
 	return x, err

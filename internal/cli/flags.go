@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/metrics/collect"
+	"plimsoll/internal/run/experiment"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -49,22 +50,28 @@ type scenarioFlags struct {
 	strict bool
 	values map[string]any // of variables, native: what --set and --set-file say, or the cell of an experiment
 	own    ownFlags
-	assert []string // conditions on the outcome, on top of the scenario's
-	rated  *rated   // of a search: the rate of a workload's jobs
+	assert []string     // conditions on the outcome, on top of the scenario's
+	search *searchProbe // of a search, that a run is for
 }
 
-// rated gives the jobs of a workload a rate, and enough depth to keep it, as its job_options would; or its group so
-// many VMs.
-type rated struct {
+// searchProbe gives the jobs of a workload a rate, and enough depth to keep it, as its job_options would; or its group
+// so many VMs. It puts it under a condition, too.
+type searchProbe struct {
 	workload string
-	value    any
+	value    any // nil: a variable of the scenario has it
 	vms      bool
+	under    experiment.Condition // "": the scenario as it is written
 }
 
-func (r *rated) set(sc *scenario.Scenario) {
+func (r *searchProbe) set(sc *scenario.Scenario) error {
+	if r.under != "" {
+		if err := r.under.Apply(sc, r.workload); err != nil {
+			return err
+		}
+	}
 	for i := range sc.Workloads {
 		w := &sc.Workloads[i]
-		if w.Name != r.workload {
+		if w.Name != r.workload || r.value == nil {
 			continue
 		}
 		if r.vms {
@@ -79,6 +86,7 @@ func (r *rated) set(sc *scenario.Scenario) {
 		}
 		w.Settings = append(w.Settings, scenario.Setting{Key: key, Value: fmt.Sprint(r.value)})
 	}
+	return nil
 }
 
 // groupOf is a group of VMs by its name; nil when there is none.
@@ -258,8 +266,11 @@ func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*lo
 		CheckQuery: collect.CheckQuery,
 		Generators: a.drivers.Generators(),
 	})
-	if sc != nil && f.rated != nil {
-		f.rated.set(sc)
+	if sc != nil && f.search != nil {
+		if err := f.search.set(sc); err != nil {
+			src.close()
+			return nil, exit.Errorf(exit.Scenario, "", "%s: %w", given, err)
+		}
 	}
 	if sc != nil {
 		also := ""

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -35,6 +34,7 @@ type markFlags struct {
 	within   string
 	probes   int
 	probe    string
+	under    []string // conditions
 	waits    waitFlags
 	label    labelFlags
 }
@@ -97,11 +97,17 @@ schedule decides and not the queue.
 "--vary vms" looks for the number of VMs instead: of the workload's group, of the cluster or per node as the scenario
 counts them. All of them must keep within the limits.
 
+--condition repeats the search under a condition, and says what each costs against the first: alone, "with NAME" (a
+workload of the scenario runs beside it), node-lost, node-back, worn-in. The scenario's run is then replaced: its machines
+are made and filled, the condition is made, the workload runs once, and the condition is undone.
+
 A search is an experiment: Ctrl-C ends it with what is known so far, "plimsoll resume" goes on, "plimsoll report" prints
 it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the mark does not hold.`,
 		Example: `  plimsoll mark my.fio --limit 'read p99 < 5ms' --limit 'errors = 0' --disk /mnt/under-test
   plimsoll mark ./my-scenario --workload OLTP --vary iops --from 500 --limit 'OLTP read p99 < 10ms'
-  plimsoll mark my.fio --target sim --limit 'read p99 < 1ms' --at 2500`,
+  plimsoll mark my.fio --target sim --limit 'read p99 < 1ms' --at 2500
+  plimsoll mark db-colocation --vary rate --workload OLTP --limit 'read p99 < 10ms' --condition alone \
+    --condition 'with DSS' --condition node-lost --target sim`,
 		Args:              args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
 	}
@@ -131,6 +137,8 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 	flags.StringVar(&mf.vary, "vary", "", "`variable` of the scenario that sets the rate; rate, where none does, "+
 		"gives it to the workload's jobs (of a job file: rate_iops); vms: the number of VMs of its group")
 	flags.StringVar(&mf.workload, "workload", "", "`name` of the workload whose rate it is, where there are several")
+	flags.StringArrayVar(&mf.under, "condition", nil, "repeat the search under this `condition`: alone, 'with NAME', "+
+		"node-lost, node-back, worn-in; repeatable, the first is what others are held against")
 	mf.register(c, "of a job file: for how `long` each rate is offered")
 	c.AddCommand(a.markDBCommand())
 	return c
@@ -149,6 +157,27 @@ func (mf *markFlags) register(c *cobra.Command, probe string) {
 	flags.StringVar(&mf.probe, "probe", "30s", probe)
 	mf.waits.register(c)
 	mf.label.register(c)
+}
+
+// conditions reads what the search is to be repeated under, and has each tried on a copy of the scenario.
+func (mf *markFlags) conditions(p *prepared, workload string) (list []experiment.Condition, err error) {
+	for _, text := range mf.under {
+		c := experiment.Condition(strings.Join(strings.Fields(text), " "))
+		tried := *p.scenario
+		switch bad := c.Apply(&tried, workload); {
+		case bad != nil:
+			err = errors.Join(err, bad)
+		case slices.Contains(list, c):
+			err = errors.Join(err, fmt.Errorf("condition %q is given twice", text))
+		case c.Node() && p.plan.Nodes < 2:
+			err = errors.Join(err, fmt.Errorf("condition %q: a cluster of one node has none to lose: see --nodes", text))
+		}
+		list = append(list, c)
+	}
+	if err != nil {
+		return nil, exit.Usagef("", "mark: %w", err)
+	}
+	return list, nil
 }
 
 var markAssert = regexp.MustCompile(`^mark\s*>=\s*(\S.*)$`)
@@ -330,14 +359,22 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	if err != nil {
 		return err
 	}
+	conditions, err := mf.conditions(p, name)
+	if err != nil {
+		return err
+	}
 	p.scenario.Experiment = &scenario.Experiment{Factors: []scenario.Factor{{Name: mf.vary}},
 		Order: "as the search places it"}
 	delete(sf.values, mf.vary)
 	r := a.record(p, sf, tf)
 	r.Cells, r.Sequence, r.Factors = nil, nil, []experiment.Factor{{Name: mf.vary}}
+	if len(conditions) > 0 {
+		r.Factors = append(r.Factors, experiment.Factor{Name: experiment.ConditionFactor})
+	}
 	r.Mark = &experiment.Mark{Workload: name, Variable: mf.vary, Start: start, Most: float64(mf.to),
 		Whole: own || option || vms, Rated: option, VMs: vms, Unit: unitOf,
-		Within: within, Probes: mf.probes, At: float64(mf.at), Least: float64(mf.least)}
+		Within: within, Probes: mf.probes, At: float64(mf.at), Least: float64(mf.least),
+		Conditions: conditions}
 	if own {
 		if d, err := unit.ParseDuration(sf.own.runtime); err == nil {
 			r.Mark.Seconds = float64(d) / 1e9
@@ -386,235 +423,4 @@ func startOf(sc *scenario.Scenario, mf markFlags, own bool) (float64, error) {
 	}
 	return 0, exit.Usagef("it has: "+strings.Join(names, ", "), "mark: --vary %s: the scenario has no such variable",
 		mf.vary)
-}
-
-// startShare is where a search begins, of what a run without a rate did: its double is an overload for sure.
-const startShare = 0.6
-
-// searched is how far a search has come.
-type searched struct {
-	settings mark.Settings
-	probes   []mark.Probe
-	scale    float64 // operations per second offered by 1 of the variable
-	free     float64 // operations per second of the run without a rate; 0: none
-}
-
-// searched reads the runs that were made.
-func (a *app) searched(folder *experiment.Folder) (searched, error) {
-	r := folder.Record()
-	m := r.Mark
-	s := searched{settings: mark.Settings{Probes: m.Probes, Within: m.Within, Unit: m.Unit, Count: m.VMs}}
-	_, limits, err := markLimits(m.Limits, m.Workload)
-	if err != nil {
-		return s, err
-	}
-	progress, err := folder.Progress()
-	if err != nil {
-		return s, err
-	}
-	for _, planned := range r.Sequence {
-		id, done := progress.Done[planned.Sequence]
-		if !done {
-			continue
-		}
-		run, err := a.comparedRun("mark", filepath.Join(folder.RunsDir(), id))
-		if err != nil {
-			return s, err
-		}
-		value, _ := strconv.ParseFloat(fmt.Sprint(r.Cell(planned.Cell).Levels[0].Value), 64)
-		if value == 0 {
-			s.settings.Unit = mark.UnitOf(run.Data, m.Workload)
-			if s.free, err = achieved(run.Data, m.Workload); err != nil {
-				return s, err
-			}
-			continue
-		}
-		found := a.foundIn(folder, id)
-		if m.VMs {
-			p, err := mark.JudgeVMs(run.Data, found, m.Workload, limits, value)
-			if err != nil {
-				return s, exit.Errorf(exit.Refused, "", "mark: run %s: %w", id, err)
-			}
-			s.probes, s.scale = append(s.probes, p), 1
-			continue
-		}
-		p, err := mark.Judge(run.Data, found, m.Workload, limits)
-		if err != nil {
-			return s, exit.Errorf(exit.Refused, "", "mark: run %s: %w", id, err)
-		}
-		s.settings.Unit = mark.UnitOf(run.Data, m.Workload)
-		if s.scale == 0 {
-			s.scale = p.Offered / value
-		}
-		s.probes = append(s.probes, p)
-	}
-	scale := cmp.Or(s.scale, 1)
-	if m.Seconds > 0 && !m.VMs {
-		s.settings.Least = needed(m) / (longest * m.Seconds)
-	}
-	s.settings.Start, s.settings.Most = m.Start*scale, m.Most*scale
-	if m.Start == 0 {
-		s.settings.Start = startShare * s.free
-	}
-	return s, nil
-}
-
-// foundIn are the findings of a probe; none where they cannot be read.
-func (a *app) foundIn(folder *experiment.Folder, id string) []result.Finding {
-	run, err := result.Open(filepath.Join(folder.RunsDir(), id))
-	if err != nil {
-		return nil
-	}
-	found, _ := run.Findings() // a run without them is judged by its figures
-	return found
-}
-
-// achieved is what a workload did per second.
-func achieved(d *result.Data, workload string) (float64, error) {
-	for _, w := range d.Workloads {
-		if w.Name == workload && !w.Prefill && w.VM == "" {
-			w = w.Judged()
-			n := 0.0
-			for _, o := range w.Ops {
-				n += float64(o.Count)
-			}
-			if n > 0 && w.Seconds() > 0 {
-				return n / w.Seconds(), nil
-			}
-		}
-	}
-	return 0, exit.Errorf(exit.Failed, "say --from where to begin",
-		"mark: workload %q did nothing in its run without a rate",
-		workload)
-}
-
-// search makes probes until there is an answer, and prints it.
-func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Conduct, waits waitFlags) error {
-	stop.tell(func() { a.sayf("stopping: the probe under way is torn down; plimsoll resume goes on") })
-	if a.warned == nil {
-		a.warned = map[string]bool{}
-	}
-	var ended error
-	for ended == nil {
-		s, err := a.searched(folder)
-		if err != nil {
-			return err
-		}
-		value, why := s.next(folder.Record().Mark)
-		if value < 0 {
-			break
-		}
-		if progress, err := folder.Progress(); err != nil {
-			return exit.Errorf(exit.Failed, "", "mark: %w", err)
-		} else if len(progress.Left) == 0 {
-			if _, err := folder.Extend(levelOf(value, folder.Record().Mark.Whole)); err != nil {
-				return exit.Errorf(exit.Failed, "", "mark: %w", err)
-			}
-		}
-		a.sayProbe(s, value, why)
-		made := len(s.probes)
-		_, _, ended = c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(), stop: stop,
-			waits: waits})
-		progress, err := folder.Progress()
-		if err == nil && len(progress.Failed) > 0 && ended == nil {
-			for _, reason := range progress.Failed {
-				hint := "plimsoll resume " + folder.Record().ID + " makes it again"
-				if folder.Record().Mark.VMs {
-					hint += "; --to ends a search at what there is room for"
-				}
-				err = exit.Errorf(exit.Failed, hint, "mark: a probe failed: %s", reason)
-			}
-		}
-		ended = errors.Join(ended, err)
-		if after, err := a.searched(folder); err == nil && len(after.probes) > made {
-			a.sayf("         %s", outcome(after.probes[made], after.settings.Unit))
-		}
-	}
-	return errors.Join(ended, a.markResult(folder, ended == nil))
-}
-
-// levelOf keeps whole numbers whole, as most options want them.
-func levelOf(value float64, whole bool) any {
-	if whole || value >= 100 || value == math.Trunc(value) {
-		return int64(math.Round(value))
-	}
-	return value
-}
-
-// next is the variable's next value, below 0 when the search is over.
-func (s searched) next(m *experiment.Mark) (value float64, why string) {
-	if len(s.probes) == 0 {
-		if m.Start == 0 && s.free == 0 {
-			return 0, "without a rate, to see where to begin"
-		}
-		return max(cmp.Or(m.Start, math.Round(s.settings.Start)), 1), "the first"
-	}
-	step := mark.Next(s.settings, s.probes)
-	if step.Rate == 0 {
-		return -1, ""
-	}
-	if value = step.Rate / s.scale; m.Whole {
-		value = max(math.Round(value), 1)
-	}
-	return value, step.Why
-}
-
-func (a *app) sayProbe(s searched, value float64, why string) {
-	say := func(rate float64) string { return mark.InUnit(rate, s.settings.Unit) }
-	if s.settings.Unit == "" && len(s.probes) == 0 && s.free == 0 { // nothing has said yet what is done
-		say = func(rate float64) string { return mark.InUnit(rate, "a second") }
-	}
-	offered := say(value * cmp.Or(s.scale, 1))
-	if value == 0 {
-		a.sayf("probe 0: %s", why)
-		return
-	}
-	text := ""
-	if low, high := bounds(s.probes); low > 0 || high > 0 {
-		text = "; so far "
-		switch {
-		case high == 0:
-			text += "above " + say(low)
-		case low == 0:
-			text += "below " + say(high)
-		default:
-			text += fmt.Sprintf("between %s and %s", say(low), say(high))
-		}
-	}
-	a.sayf("probe %d: %s (%s%s)", len(s.probes)+1, offered, why, text)
-}
-
-// bounds are the highest rate that held below all that broke, and the lowest that broke; 0 where there is none.
-func bounds(probes []mark.Probe) (low, high float64) {
-	for _, p := range probes {
-		if !p.Held && (high == 0 || p.Offered < high) {
-			high = p.Offered
-		}
-	}
-	for _, p := range probes {
-		if p.Held && (high == 0 || p.Offered < high) {
-			low = max(low, p.Offered)
-		}
-	}
-	return low, high
-}
-
-// outcome says in a line how a probe came out, with rates in their unit.
-func outcome(p mark.Probe, of string) string {
-	switch {
-	case p.Generator != "":
-		return "the generator gave way: " + p.Generator
-	case p.Behind && p.Margin == 0:
-		return fmt.Sprintf("broken: %s achieved", mark.InUnit(p.Achieved, of))
-	case p.Limit == mark.RateMet && !p.Held:
-		return "broken: the rate is not met"
-	case p.Held:
-		return fmt.Sprintf("held: %s at %.0f %% of its limit", p.Limit, 100/p.Margin)
-	case p.Margin > 0 && p.Margin < 0.01:
-		return fmt.Sprintf("broken: %s at %s times its limit", p.Limit,
-			strings.TrimSuffix(unit.Rate(math.Round(1/p.Margin)).String(), " IOPS"))
-	case p.Margin > 0:
-		return fmt.Sprintf("broken: %s at %.3g times its limit", p.Limit, 1/p.Margin)
-	}
-	return "broken: " + p.Limit
 }

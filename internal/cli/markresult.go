@@ -25,20 +25,32 @@ type markDocument struct {
 	At       float64  `json:"at_ops,omitempty"`
 	AtShare  *float64 `json:"at_share,omitempty"` // of the mark
 	mark.Answer
-	Report string `json:"report"`
+	// Lines are the answers under each condition, where there are any: the first is the one above. Costs hold the
+	// others against it.
+	Lines  []mark.Line `json:"lines,omitempty"`
+	Costs  []mark.Cost `json:"costs,omitempty"`
+	Report string      `json:"report"`
 }
 
 // markAnswer is what a search has found so far.
 func (a *app) markAnswer(folder *experiment.Folder) (markDocument, error) {
 	r := folder.Record()
-	s, err := a.searched(folder)
+	lines, err := a.searched(folder)
 	if err != nil {
 		return markDocument{}, err
 	}
 	doc := markDocument{ID: r.ID, Workload: r.Mark.Workload, Limits: r.Mark.Limits, Report: folder.ReportPath(),
-		At: r.Mark.At, Answer: mark.Conclude(s.settings, s.probes)}
-	value, _ := s.next(r.Mark)
-	doc.Over = value < 0
+		At: r.Mark.At, Answer: mark.Conclude(lines[0].settings, lines[0].probes)}
+	at, _, _ := nextOf(lines, r)
+	doc.Over = at < 0
+	for _, s := range lines {
+		if len(r.Mark.Conditions) > 0 && len(s.probes) > 0 {
+			value, _ := s.next(r.Mark)
+			doc.Lines = append(doc.Lines, mark.Line{Condition: string(s.condition), Over: value < 0,
+				Answer: mark.Conclude(s.settings, s.probes)})
+		}
+	}
+	doc.Costs = mark.Costs(doc.Lines)
 	if doc.At > 0 && doc.Verdict == mark.Found {
 		part := doc.At / *doc.Rate
 		doc.AtShare = &part
@@ -70,7 +82,11 @@ func (a *app) markResult(folder *experiment.Folder, over bool) error {
 		visible.Fprintf(a.out, "report: %s\n", folder.ReportPath())
 	}
 	if over {
-		err = errors.Join(err, asserted(doc, folder.Record().Mark.Least))
+		err = errors.Join(err, asserted(doc.Answer, "", folder.Record().Mark.Least))
+		for _, l := range doc.Lines[min(1, len(doc.Lines)):] {
+			under := fmt.Sprintf(" under %q", l.Condition)
+			err = errors.Join(err, asserted(l.Answer, under, folder.Record().Mark.Least))
+		}
 	}
 	if doc.Verdict == mark.Below && over {
 		err = errors.Join(err, exit.Errorf(exit.Threshold, "", "mark: %s", strings.TrimSuffix(doc.Sentence, ".")))
@@ -78,18 +94,18 @@ func (a *app) markResult(folder *experiment.Folder, over bool) error {
 	return err
 }
 
-// asserted is the error of a mark that is not as high as asked, by its whole interval.
-func asserted(doc markDocument, least float64) error {
+// asserted is the error of a mark that is not as high as asked, by its whole interval; under names its condition.
+func asserted(doc mark.Answer, under string, least float64) error {
 	said := strings.TrimSuffix(doc.Sentence, ".")
 	switch {
 	case least == 0, doc.Verdict == mark.Found && *doc.Low >= least,
 		(doc.Verdict == mark.AtLeast || doc.Verdict == mark.Generator) && *doc.Rate >= least:
 		return nil
 	case doc.Verdict == mark.Found && *doc.High < least, doc.Verdict == mark.Below && *doc.Rate <= least:
-		return exit.Errorf(exit.Threshold, "", "threshold: the mark must be at least %s: %s",
+		return exit.Errorf(exit.Threshold, "", "threshold: the mark%s must be at least %s: %s", under,
 			mark.InUnit(least, doc.Unit), said)
 	}
-	return exit.Errorf(exit.Threshold, "", "threshold: whether the mark is at least %s is inconclusive: %s",
+	return exit.Errorf(exit.Threshold, "", "threshold: whether the mark%s is at least %s is inconclusive: %s", under,
 		mark.InUnit(least, doc.Unit), said)
 }
 
@@ -98,20 +114,77 @@ func (a *app) printMark(w io.Writer, doc markDocument) {
 	for _, text := range doc.Mind {
 		visible.Fprintf(w, "%s\n\n", text)
 	}
-	visible.Fprintf(w, "%s\n", doc.Sentence)
-	for _, text := range doc.Warnings {
+	if len(doc.Lines) == 0 {
+		printAnswer(w, doc.Answer)
+		drawMark(w, doc.Answer)
+		return
+	}
+	for _, l := range doc.Lines {
+		visible.Fprintf(w, "%s: %s\n", l.Condition, l.Sentence)
+	}
+	for _, c := range doc.Costs {
+		visible.Fprintf(w, "%s\n", c.Sentence)
+	}
+	drawLines(w, doc.Lines)
+	for _, l := range doc.Lines {
+		visible.Fprintf(w, "\nUnder %q:\n", l.Condition)
+		printAnswer(w, l.Answer)
+	}
+}
+
+// printAnswer prints what was found, under one condition or at all.
+func printAnswer(w io.Writer, answer mark.Answer) {
+	visible.Fprintf(w, "%s\n", answer.Sentence)
+	for _, text := range answer.Warnings {
 		visible.Fprintf(w, "warning: %s\n", text)
 	}
-	say := func(rate float64) string { return mark.InUnit(rate, doc.Unit) }
+	say := func(rate float64) string { return mark.InUnit(rate, answer.Unit) }
 	wide := 12
-	for _, p := range doc.Probes {
+	for _, p := range answer.Probes {
 		wide = max(wide, len(say(p.Offered)), len(say(p.Achieved)))
 	}
 	visible.Fprintf(w, "\n%*s  %*s\n", wide, "offered", wide, "achieved")
-	for _, p := range doc.Probes {
-		visible.Fprintf(w, "%*s  %*s  %s\n", wide, say(p.Offered), wide, say(p.Achieved), outcome(p, doc.Unit))
+	for _, p := range answer.Probes {
+		visible.Fprintf(w, "%*s  %*s  %s\n", wide, say(p.Offered), wide, say(p.Achieved), outcome(p, answer.Unit))
 	}
-	drawMark(w, doc.Answer)
+}
+
+// drawLines draws the marks of all conditions on one axis from 0, each with its interval; a bound is an arrow.
+func drawLines(w io.Writer, lines []mark.Line) {
+	const width = 50
+	most, name := 0.0, 0
+	for _, l := range lines {
+		if name = max(name, len(l.Condition)); l.Rate != nil {
+			most = max(most, *l.Rate)
+		}
+		if l.Verdict == mark.Found {
+			most = max(most, *l.High)
+		}
+	}
+	if most == 0 {
+		return
+	}
+	column := func(rate float64) int { return min(int(rate/most*(width-1)+0.5), width-1) }
+	visible.Fprintf(w, "\n")
+	for _, l := range lines {
+		row, said := []byte(strings.Repeat(" ", width)), "no mark"
+		switch {
+		case l.Verdict == mark.Found:
+			for i := range column(*l.Low) {
+				row[i] = '-'
+			}
+			for i := column(*l.Low); i <= column(*l.High); i++ {
+				row[i] = '='
+			}
+			row[column(*l.Rate)], said = '^', l.Say(*l.Rate)
+		case l.Rate != nil && (l.Verdict == mark.AtLeast || l.Verdict == mark.Generator):
+			row[column(*l.Rate)], said = '>', "at least "+l.Say(*l.Rate)
+		case l.Rate != nil && l.Verdict == mark.Below:
+			row[column(*l.Rate)], said = '<', "below "+l.Say(*l.Rate)
+		}
+		visible.Fprintf(w, "%*s |%s| %s\n", name, l.Condition, row, said)
+	}
+	visible.Fprintf(w, "%*s  0%*s\n", name, "", width-1, lines[0].Say(most))
 }
 
 // drawMark draws value over limit of each probe against the offered rate: o held, x broke, the limit a line, the mark

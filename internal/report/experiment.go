@@ -1,19 +1,16 @@
 package report
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
 	"io/fs"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
 
 	"plimsoll/internal/analysis/compare"
-	loadmark "plimsoll/internal/analysis/mark"
 	"plimsoll/unit"
 )
 
@@ -46,6 +43,8 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 		b.WriteString(sprintf("%s\n\n", sentence))
 	}
 	b.WriteString(sprintf("%s\n", x.Sentence))
+	lines := linesOf(x)
+	lines.write(&b, markdown)
 	for i, line := range saidLines(x) {
 		if i == 0 {
 			b.WriteString("\n")
@@ -195,6 +194,7 @@ type experimentView struct {
 	Warned   []string // what runs were warned of
 	Charts   []experimentChart
 	Curves   []curveTable
+	Lines    []curveTable // of a search under conditions
 	Sheet    []curveTable // at most one
 	Reasons  []string
 	Overlays []*overlayView
@@ -230,9 +230,11 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 		}
 		v.Style += template.CSS(b)
 	}
-	if x.Mark != nil && len(x.Mark.Probes) > 1 {
-		p := markPlot(x.Mark)
+	for _, p := range markPlots(x) {
 		v.Charts = append(v.Charts, experimentChart{Title: p.Title, SVG: p.svg()})
+	}
+	if g := linesOf(x); len(g.rows) > 0 {
+		v.Lines = []curveTable{{g.title, g.head, g.rows}}
 	}
 	for _, c := range x.Charts {
 		v.Charts = append(v.Charts, experimentChart{Title: c.Title, SVG: chartPlot(c).svg()})
@@ -296,38 +298,6 @@ func comparePage(w io.Writer, name string, v any) error {
 
 // openFrom is how far an interval may reach above the highest point of a chart before it is drawn as open.
 const openFrom = 1.6
-
-// mostOfLimit is the highest share of its limit that a plot of a search shows.
-const mostOfLimit = 3
-
-// markPlot draws the probes of a search: the limited value over its limit by offered rate, and the mark with its
-// interval.
-func markPlot(a *loadmark.Answer) Plot {
-	held, broke := PlotSeries{Name: "held", Marks: true}, PlotSeries{Name: "broke", Marks: true}
-	limit := PlotSeries{Name: "limit", Line: true}
-	least, most := math.Inf(1), 0.0
-	for _, p := range a.Probes {
-		least, most = min(least, p.Offered), max(most, p.Offered)
-		at := PlotPoint{X: p.Offered, Y: mostOfLimit}
-		if p.Margin > 1./mostOfLimit {
-			at.Y = 1 / p.Margin
-		}
-		if p.Held {
-			held.Points = append(held.Points, at)
-		} else {
-			broke.Points = append(broke.Points, at)
-		}
-	}
-	limit.Points = []PlotPoint{{X: least, Y: 1}, {X: most, Y: 1}}
-	out := Plot{Title: fmt.Sprintf("Limited value by offered rate (at most %d times the limit is drawn)", mostOfLimit),
-		XLabel: "offered, " + cmp.Or(a.Unit, "IOPS"), YLabel: "times the limit",
-		Series: []PlotSeries{held, broke, limit}}
-	if a.Verdict == loadmark.Found {
-		out.Series = append(out.Series, PlotSeries{Name: "mark", Line: true, Points: []PlotPoint{
-			{X: *a.Low, Y: 0}, {X: *a.Low, Y: 1}, {X: *a.High, Y: 1}, {X: *a.High, Y: 0}}})
-	}
-	return out
-}
 
 func chartPlot(c compare.Chart) Plot {
 	p := Plot{Title: c.Title, XLabel: c.XLabel, YLabel: c.Title, Unit: c.Unit, Names: c.Names}

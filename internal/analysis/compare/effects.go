@@ -77,16 +77,30 @@ type Experiment struct {
 	Families []Family  `json:"families"`
 	Drift    []Order   `json:"order_effects"`
 	Notes    []string  `json:"notes"`
-	// Mark is the answer of a search, whose probes the cells are.
+	// Mark is the answer of a search, whose probes the cells are; with conditions that under the first of them.
 	Mark *mark.Answer `json:"mark,omitempty"`
+	// Lines are the answers under each condition, Costs what the others take from the first.
+	Lines []mark.Line `json:"lines,omitempty"`
+	Costs []mark.Cost `json:"costs,omitempty"`
 }
 
 // OfSearch makes of an experiment the search that it was: its probes are compared with no first, and what they found is
 // the answer.
-func (x *Experiment) OfSearch(found mark.Answer) {
-	x.Mark, x.Sentence = &found, found.Sentence
+func (x *Experiment) OfSearch(found mark.Answer, lines []mark.Line, costs []mark.Cost) {
+	x.Mark, x.Lines, x.Costs, x.Sentence = &found, lines, costs, found.Sentence
+	if len(lines) > 0 {
+		x.Sentence = fmt.Sprintf("Under %q: %s", lines[0].Condition, found.Sentence)
+	}
+	for _, c := range costs {
+		x.Sentence += " " + c.Sentence
+	}
 	x.Effects, x.Against, x.Families, x.Drift, x.Best, x.Sweeps = nil, nil, nil, nil, nil, nil
 	x.Notes = found.Warnings
+	for _, l := range lines[min(1, len(lines)):] {
+		for _, w := range l.Warnings {
+			x.Notes = append(x.Notes, fmt.Sprintf("under %q: %s", l.Condition, w))
+		}
+	}
 	x.Said = slices.DeleteFunc(x.Said, func(s Said) bool { // probes above the mark are meant to
 		return s.Check == "offered-rate" || s.Check == "latency-kind"
 	})

@@ -71,6 +71,8 @@ type Mark struct {
 	Probes   int      `json:"probes"`
 	Least    float64  `json:"assert_least_ops,omitempty"` // the mark must be so high
 	At       float64  `json:"at_ops,omitempty"`           // the user's own rate, which is held against the mark
+	// Conditions are what the search is repeated under, a line each; none: the scenario as it is written.
+	Conditions []Condition `json:"conditions,omitempty"`
 }
 
 // Factor is a factor as the record keeps it.
@@ -155,16 +157,22 @@ func Create(root string, r Record, files fs.FS) (*Folder, error) {
 	return f, nil
 }
 
-// Extend adds a run with a value of the only factor, in a cell of its own when the value is new, and writes the record.
-func (f *Folder) Extend(value any) (Planned, error) {
+// Extend adds a run with a value of every factor, in a cell of its own when they are new, and writes the record.
+func (f *Folder) Extend(values ...any) (Planned, error) {
 	r := f.record
-	r.Cells, r.Sequence = slices.Clone(r.Cells), slices.Clone(r.Sequence)
-	r.Factors = []Factor{{r.Factors[0].Name, slices.Clone(r.Factors[0].Levels)}}
-	cell := Cell{Number: len(r.Cells) + 1, Levels: []Level{{r.Factors[0].Name, value}}}
+	r.Cells, r.Sequence, r.Factors = slices.Clone(r.Cells), slices.Clone(r.Sequence), slices.Clone(r.Factors)
+	cell := Cell{Number: len(r.Cells) + 1}
+	for i, value := range values {
+		factor := &r.Factors[i]
+		cell.Levels = append(cell.Levels, Level{factor.Name, value})
+		if !slices.ContainsFunc(factor.Levels, func(v any) bool { return fmt.Sprint(v) == fmt.Sprint(value) }) {
+			factor.Levels = append(slices.Clone(factor.Levels), value)
+		}
+	}
 	if i := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Label() == cell.Label() }); i >= 0 {
 		cell = r.Cells[i]
 	} else {
-		r.Cells, r.Factors[0].Levels = append(r.Cells, cell), append(r.Factors[0].Levels, value)
+		r.Cells = append(r.Cells, cell)
 	}
 	p := Planned{Sequence: len(r.Sequence) + 1, Cell: cell.Number, Repeat: 1}
 	for _, other := range r.Sequence {

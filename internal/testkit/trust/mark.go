@@ -179,6 +179,18 @@ func markClaims() (out []Claim) {
 			return yes(a.Verdict == mark.Found && len(a.Probes) <= 12)
 		})
 	}
+	add("two conditions: the interval of what the second costs holds it", 0.94, 0.995, func(r *rand.Rand) Count {
+		first := DrawBearer("queue", r)
+		second := *first
+		second.Capacity *= 0.4 + 0.6*r.Float64()
+		lines := []mark.Line{{Answer: anywhere(first, r)}, {Answer: anywhere(&second, r)}}
+		c := mark.Costs(lines)[0]
+		if c.Low == nil || c.High == nil {
+			return Count{}
+		}
+		cost := 1 - second.Mark()/first.Mark()
+		return yes(*c.Low <= cost+1e-4 && cost-1e-4 <= *c.High)
+	})
 	add("a generator that gives way below the mark: no mark, and it is said", 1, 1, func(r *rand.Rand) Count {
 		x := DrawBearer("queue", r)
 		x.Noise = min(x.Noise, 0.05)

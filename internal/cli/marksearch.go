@@ -1,0 +1,364 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/run/experiment"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// startShare is where a search begins, of what a run without a rate did: its double is an overload for sure.
+const startShare = 0.6
+
+// searched is how far a search has come under one condition.
+type searched struct {
+	condition experiment.Condition // "": the scenario as it is written
+	settings  mark.Settings
+	probes    []mark.Probe
+	scale     float64 // operations per second offered by 1 of the variable
+	free      float64 // operations per second of the run without a rate; 0: none
+	read      bool    // a run was, so that the unit is known
+}
+
+// searched reads the runs that were made, of each condition apart.
+func (a *app) searched(folder *experiment.Folder) ([]searched, error) {
+	r := folder.Record()
+	m := r.Mark
+	lines := make([]searched, max(1, len(m.Conditions)))
+	for i := range lines {
+		lines[i].settings = mark.Settings{Probes: m.Probes, Within: m.Within, Unit: m.Unit, Count: m.VMs}
+		if len(m.Conditions) > 0 {
+			lines[i].condition = m.Conditions[i]
+		}
+	}
+	_, limits, err := markLimits(m.Limits, m.Workload)
+	if err != nil {
+		return nil, err
+	}
+	progress, err := folder.Progress()
+	if err != nil {
+		return nil, err
+	}
+	for _, planned := range r.Sequence {
+		id, done := progress.Done[planned.Sequence]
+		if !done {
+			continue
+		}
+		cell := r.Cell(planned.Cell)
+		s := &lines[max(slices.Index(m.Conditions, conditionOf(cell)), 0)]
+		if err := s.add(a, folder, id, cell, limits); err != nil {
+			return nil, err
+		}
+	}
+	for i := range lines {
+		lines[i].begin(m, lines[0])
+	}
+	return lines, nil
+}
+
+// conditionOf is what a run of a search was under.
+func conditionOf(c experiment.Cell) experiment.Condition {
+	if len(c.Levels) < 2 {
+		return ""
+	}
+	return experiment.Condition(fmt.Sprint(c.Levels[1].Value))
+}
+
+// add makes a probe of a run.
+func (s *searched) add(a *app, folder *experiment.Folder, id string, cell experiment.Cell,
+	limits []result.Assert) error {
+	m := folder.Record().Mark
+	run, err := a.comparedRun("mark", filepath.Join(folder.RunsDir(), id))
+	if err != nil {
+		return err
+	}
+	if beside := s.condition.Neighbour(); beside != "" {
+		if err := stayed(run.Data, beside, m.Workload); err != nil {
+			return exit.Errorf(exit.Failed, "", "mark: run %s: condition %q: %w", id, string(s.condition), err)
+		}
+	}
+	value, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
+	if value == 0 {
+		s.settings.Unit, s.read, s.scale = mark.UnitOf(run.Data, m.Workload), true, jobsOf(run.Data, m.Workload)
+		s.free, err = achieved(run.Data, m.Workload)
+		return err
+	}
+	var p mark.Probe
+	if m.VMs {
+		p, err = mark.JudgeVMs(run.Data, a.foundIn(folder, id), m.Workload, limits, value)
+		s.scale = 1
+	} else {
+		p, err = mark.Judge(run.Data, a.foundIn(folder, id), m.Workload, limits)
+		s.settings.Unit, s.scale = mark.UnitOf(run.Data, m.Workload), p.Offered/value
+	}
+	if err != nil {
+		return exit.Errorf(exit.Refused, "", "mark: run %s: %w", id, err)
+	}
+	s.probes, s.read = append(s.probes, p), true
+	return nil
+}
+
+// jobsOf is how many jobs of fio a workload has in all its VMs, each of which gets the rate: 0 where that is not seen
+// by the depth that a search gives them.
+func jobsOf(d *result.Data, workload string) float64 {
+	depth := 0
+	for _, w := range d.Workloads {
+		if w.Name == workload && !w.Prefill && w.VM != "" && w.Engine == "fio" {
+			for _, l := range w.Lanes {
+				depth += l.Depth
+			}
+		}
+	}
+	if depth%markDepth != 0 {
+		return 0
+	}
+	return float64(depth / markDepth)
+}
+
+// stayed is an error when the workload beside did not run for as long as the one that is measured.
+func stayed(d *result.Data, beside, workload string) error {
+	var other, own result.Workload
+	for _, w := range d.Workloads {
+		switch {
+		case w.VM != "" || w.Prefill:
+		case w.Name == beside:
+			other = w
+		case w.Name == workload:
+			own = w
+		}
+	}
+	if early := own.End.Sub(other.End); other.Name == "" || early.Seconds() > 0.05*own.Seconds() {
+		return fmt.Errorf("%q did not run beside %q to its end (it ended %s before), so this is no mark of that",
+			beside, workload, unit.Duration(early))
+	}
+	return nil
+}
+
+// begin says where the search of a condition begins: as asked, or by what is known of the first condition.
+func (s *searched) begin(m *experiment.Mark, first searched) {
+	s.scale = cmp.Or(s.scale, first.scale, 1)
+	if m.Seconds > 0 && !m.VMs {
+		s.settings.Least = needed(m) / (longest * m.Seconds)
+	}
+	s.settings.Unit, s.read = cmp.Or(s.settings.Unit, first.settings.Unit), s.read || first.read
+	s.settings.Start, s.settings.Most = m.Start*s.scale, m.Most*s.scale
+	if m.Start == 0 {
+		s.settings.Start = startShare * first.free
+	}
+	if s.condition == first.condition {
+		return
+	}
+	if found := mark.Conclude(first.settings, first.probes); found.Verdict == mark.Found {
+		if s.settings.Start = startShare * *found.Rate; m.VMs {
+			s.settings.Start = max(1, math.Round(s.settings.Start))
+		}
+	}
+}
+
+// foundIn are the findings of a probe; none where they cannot be read.
+func (a *app) foundIn(folder *experiment.Folder, id string) []result.Finding {
+	run, err := result.Open(filepath.Join(folder.RunsDir(), id))
+	if err != nil {
+		return nil
+	}
+	found, _ := run.Findings() // a run without them is judged by its figures
+	return found
+}
+
+// achieved is what a workload did per second.
+func achieved(d *result.Data, workload string) (float64, error) {
+	for _, w := range d.Workloads {
+		if w.Name == workload && !w.Prefill && w.VM == "" {
+			w = w.Judged()
+			n := 0.0
+			for _, o := range w.Ops {
+				n += float64(o.Count)
+			}
+			if n > 0 && w.Seconds() > 0 {
+				return n / w.Seconds(), nil
+			}
+		}
+	}
+	return 0, exit.Errorf(exit.Failed, "say --from where to begin",
+		"mark: workload %q did nothing in its run without a rate",
+		workload)
+}
+
+// search makes probes until there is an answer, and prints it.
+func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Conduct, waits waitFlags) error {
+	stop.tell(func() { a.sayf("stopping: the probe under way is torn down; plimsoll resume goes on") })
+	if a.warned == nil {
+		a.warned = map[string]bool{}
+	}
+	m := folder.Record().Mark
+	var ended error
+	for ended == nil {
+		lines, err := a.searched(folder)
+		if err != nil {
+			return err
+		}
+		at, value, why := nextOf(lines, folder.Record())
+		if at < 0 {
+			break
+		}
+		if progress, err := folder.Progress(); err != nil {
+			return exit.Errorf(exit.Failed, "", "mark: %w", err)
+		} else if len(progress.Left) == 0 {
+			levels := []any{levelOf(value, m.Whole)}
+			if len(m.Conditions) > 0 {
+				levels = append(levels, string(m.Conditions[at]))
+			}
+			if _, err := folder.Extend(levels...); err != nil {
+				return exit.Errorf(exit.Failed, "", "mark: %w", err)
+			}
+		}
+		a.sayProbe(lines[at], value, why)
+		_, _, ended = c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(), stop: stop,
+			waits: waits})
+		progress, err := folder.Progress()
+		if err == nil && len(progress.Failed) > 0 && ended == nil {
+			for _, reason := range progress.Failed {
+				hint := "plimsoll resume " + folder.Record().ID + " makes it again"
+				if m.VMs {
+					hint += "; --to ends a search at what there is room for"
+				}
+				err = exit.Errorf(exit.Failed, hint, "mark: a probe failed: %s", reason)
+			}
+		}
+		ended = errors.Join(ended, err)
+		if after, err := a.searched(folder); err == nil && len(after[at].probes) > len(lines[at].probes) {
+			a.sayf("         %s", outcome(after[at].probes[len(lines[at].probes)], after[at].settings.Unit))
+		}
+	}
+	return errors.Join(ended, a.markResult(folder, ended == nil))
+}
+
+// nextOf is the next probe of a search, and the condition that it is of; below 0 when it is over. When all conditions
+// have their answer the first is looked at once more, so that what has drifted since is not taken for what they cost.
+func nextOf(lines []searched, r experiment.Record) (at int, value float64, why string) {
+	for i, s := range lines {
+		if value, why := s.next(r.Mark); value >= 0 {
+			return i, value, why
+		}
+	}
+	first := lines[0]
+	if len(lines) < 2 || conditionOf(r.Cell(r.Sequence[len(r.Sequence)-1].Cell)) == first.condition {
+		return -1, 0, ""
+	}
+	found := mark.Conclude(first.settings, first.probes)
+	if found.Verdict != mark.Found {
+		return -1, 0, ""
+	}
+	rate := 0.0
+	for _, p := range first.probes {
+		if p.Held && p.Offered <= *found.High {
+			rate = max(rate, p.Offered)
+		}
+	}
+	if rate == 0 {
+		return -1, 0, ""
+	}
+	return 0, rate / first.scale, "the first condition once more, for drift"
+}
+
+// levelOf keeps whole numbers whole, as most options want them.
+func levelOf(value float64, whole bool) any {
+	if whole || value >= 100 || value == math.Trunc(value) {
+		return int64(math.Round(value))
+	}
+	return value
+}
+
+// next is the variable's next value, below 0 when the search is over.
+func (s searched) next(m *experiment.Mark) (value float64, why string) {
+	if len(s.probes) == 0 {
+		if s.settings.Start == 0 {
+			return 0, "without a rate, to see where to begin"
+		}
+		if value = s.settings.Start / s.scale; m.Whole {
+			value = max(math.Round(value), 1)
+		}
+		return value, "the first"
+	}
+	step := mark.Next(s.settings, s.probes)
+	if step.Rate == 0 {
+		return -1, ""
+	}
+	if value = step.Rate / s.scale; m.Whole {
+		value = max(math.Round(value), 1)
+	}
+	return value, step.Why
+}
+
+func (a *app) sayProbe(s searched, value float64, why string) {
+	say := func(rate float64) string { return mark.InUnit(rate, s.settings.Unit) }
+	if s.settings.Unit == "" && !s.read { // nothing has said yet what is done
+		say = func(rate float64) string { return mark.InUnit(rate, "a second") }
+	}
+	offered, under := say(value*s.scale), ""
+	if s.condition != "" {
+		under = ", " + string(s.condition)
+	}
+	if value == 0 {
+		a.sayf("probe 0%s: %s", under, why)
+		return
+	}
+	text := ""
+	if low, high := bounds(s.probes); low > 0 || high > 0 {
+		text = "; so far "
+		switch {
+		case high == 0:
+			text += "above " + say(low)
+		case low == 0:
+			text += "below " + say(high)
+		default:
+			text += fmt.Sprintf("between %s and %s", say(low), say(high))
+		}
+	}
+	a.sayf("probe %d%s: %s (%s%s)", len(s.probes)+1, under, offered, why, text)
+}
+
+// bounds are the highest rate that held below all that broke, and the lowest that broke; 0 where there is none.
+func bounds(probes []mark.Probe) (low, high float64) {
+	for _, p := range probes {
+		if !p.Held && (high == 0 || p.Offered < high) {
+			high = p.Offered
+		}
+	}
+	for _, p := range probes {
+		if p.Held && (high == 0 || p.Offered < high) {
+			low = max(low, p.Offered)
+		}
+	}
+	return low, high
+}
+
+// outcome says in a line how a probe came out, with rates in their unit.
+func outcome(p mark.Probe, of string) string {
+	switch {
+	case p.Generator != "":
+		return "the generator gave way: " + p.Generator
+	case p.Behind && p.Margin == 0:
+		return fmt.Sprintf("broken: %s achieved", mark.InUnit(p.Achieved, of))
+	case p.Limit == mark.RateMet && !p.Held:
+		return "broken: the rate is not met"
+	case p.Held:
+		return fmt.Sprintf("held: %s at %.0f %% of its limit", p.Limit, 100/p.Margin)
+	case p.Margin > 0 && p.Margin < 0.01:
+		return fmt.Sprintf("broken: %s at %s times its limit", p.Limit,
+			strings.TrimSuffix(unit.Rate(math.Round(1/p.Margin)).String(), " IOPS"))
+	case p.Margin > 0:
+		return fmt.Sprintf("broken: %s at %.3g times its limit", p.Limit, 1/p.Margin)
+	}
+	return "broken: " + p.Limit
+}

@@ -1,0 +1,159 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"plimsoll/scenario"
+)
+
+// ConditionFactor is the name of the factor that conditions are levels of.
+const ConditionFactor = "condition"
+
+// Condition is what a workload is put under while it is measured. The run of its scenario is replaced: the machines are
+// made, filled and removed as the scenario says, and in between only the condition is made, the workload runs once, and
+// the condition is undone.
+//
+//	alone           no other workload runs
+//	with NAME       the workload NAME runs beside it, from before it begins until it has ended
+//	node-lost       a node (the last one, or N) is off; its VMs were restarted elsewhere, where that is done
+//	node-back       that node was off for a minute and has just come back
+//	worn-in         its disks were written over and over before, until rates were steady (workload.Precondition)
+type Condition string
+
+// Fixed conditions.
+const (
+	Alone    Condition = "alone"
+	WornIn   Condition = "worn-in"
+	nodeLost           = "node-lost"
+	nodeBack           = "node-back"
+	with               = "with "
+)
+
+// awaySeconds is for how long the node of node-back is off, leadSeconds how long a neighbour runs before the workload
+// begins, nodeSeconds the limit for switching a node.
+const (
+	awaySeconds = 60.
+	leadSeconds = 10.
+	nodeSeconds = 2400.
+)
+
+// Neighbour is the workload that runs beside, "" for none.
+func (c Condition) Neighbour() string {
+	name, ok := strings.CutPrefix(string(c), with)
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(name)
+}
+
+// Node reports whether it takes a node from the cluster.
+func (c Condition) Node() bool {
+	kind, _, _ := strings.Cut(string(c), " ")
+	return kind == nodeLost || kind == nodeBack
+}
+
+// Apply puts a workload of a scenario under the condition. It replaces the scenario's steps and changes nothing else
+// of it; the error says which conditions there are.
+func (c Condition) Apply(sc *scenario.Scenario, workload string) error {
+	start, ok := startOf(sc, workload)
+	if !ok {
+		return fmt.Errorf("condition %q: the scenario does not start workload %q", string(c), workload)
+	}
+	start.Args["async"], start.Args["annotate"] = false, true
+	run, group := []scenario.Step{start}, groupOf(sc, workload)
+	kind, node, _ := strings.Cut(string(c), " ")
+	switch {
+	case c == Alone:
+	case c == WornIn:
+		run = []scenario.Step{step("workload.Precondition", "workload_name", workload), start}
+	case c.Neighbour() == workload:
+		return fmt.Errorf("condition %q: %q is the workload that is measured", string(c), workload)
+	case c.Neighbour() != "":
+		beside, ok := startOf(sc, c.Neighbour())
+		if !ok {
+			return fmt.Errorf("condition %q: the scenario starts no workload of that name; it has: %s", string(c),
+				strings.Join(others(sc, workload), ", "))
+		}
+		if beside.Args["async"], beside.Args["annotate"] = true, true; beside.Args.Has("runtime_secs") {
+			beside.Args["runtime_secs"] = start.Args.Float("runtime_secs") + 2*leadSeconds
+		}
+		run = []scenario.Step{beside, step("test.Wait", "duration_secs", leadSeconds), start,
+			step("workload.Stop", "workload_name", c.Neighbour())}
+	case c.Node():
+		if node == "" {
+			node = "-1"
+		}
+		nodes, err := scenario.ParseSelector(node)
+		if err != nil {
+			return fmt.Errorf("condition %q: %w", string(c), err)
+		}
+		off := step("nodes.PowerOff", "nodes", nodes, "wait_secs", nodeSeconds)
+		on := step("nodes.PowerOn", "nodes", nodes, "wait_secs", nodeSeconds)
+		ready := step("vm_group.WaitForPowerOn", "vm_group_name", group, "wait_secs", nodeSeconds)
+		run = []scenario.Step{step("vm_group.EnableHA", "vm_group_name", group), off, ready, start, on}
+		if kind == nodeBack {
+			run = []scenario.Step{run[0], off, step("test.Wait", "duration_secs", awaySeconds), on, ready, start}
+		}
+	default:
+		return fmt.Errorf("condition %q is none of alone, with WORKLOAD, node-lost, node-back and worn-in", string(c))
+	}
+	sc.Run = run
+	return nil
+}
+
+// startOf is a copy of the step that starts a workload, of the run's the last, which is the one that is measured.
+func startOf(sc *scenario.Scenario, workload string) (scenario.Step, bool) {
+	for _, steps := range [][]scenario.Step{sc.Run, sc.Setup} {
+		for _, s := range slices.Backward(steps) {
+			if s.Name == "workload.Start" && s.Args.String("workload_name") == workload {
+				s.Args, s.Phase = cloned(s.Args), scenario.Run
+				return s, true
+			}
+		}
+	}
+	return scenario.Step{}, false
+}
+
+func cloned(a scenario.Args) scenario.Args {
+	out := scenario.Args{}
+	for name, v := range a {
+		out[name] = v
+	}
+	return out
+}
+
+// others are the workloads that can run beside one.
+func others(sc *scenario.Scenario, workload string) (names []string) {
+	for _, w := range sc.Workloads {
+		if _, ok := startOf(sc, w.Name); ok && w.Name != workload {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
+func groupOf(sc *scenario.Scenario, workload string) string {
+	for _, w := range sc.Workloads {
+		if w.Name == workload {
+			return w.Group
+		}
+	}
+	return ""
+}
+
+// step is a step of the run with the arguments that are given, name and value in turn, and the defaults of the others.
+func step(name string, given ...any) scenario.Step {
+	s := scenario.Step{Name: name, Phase: scenario.Run, Args: scenario.Args{}}
+	spec, _ := scenario.LookupStep(name)
+	for _, arg := range spec.Args {
+		if arg.Default != nil {
+			s.Args[arg.Name] = arg.Default
+		}
+	}
+	for i := 0; i < len(given); i += 2 {
+		s.Args[given[i].(string)] = given[i+1]
+	}
+	return s
+}
