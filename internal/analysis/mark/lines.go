@@ -17,8 +17,8 @@ type Line struct {
 type Cost struct {
 	Condition string `json:"condition"`
 	Against   string `json:"against"`
-	// Share is how much lower the mark is, as a share of the first line's: below 0 where it is higher, nil where that is
-	// not known. Low and High are its interval; one of them alone is a bound.
+	// Share is how much lower the mark is, as a share of the first line's: below 0 where it is higher, nil where that
+	// is not known. Low and High are its interval; one of them alone is a bound.
 	Share      *float64 `json:"share,omitempty"`
 	Low        *float64 `json:"low,omitempty"`
 	High       *float64 `json:"high,omitempty"`

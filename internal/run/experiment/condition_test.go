@@ -22,7 +22,7 @@ func TestConditions(t *testing.T) {
 		return &scenario.Scenario{
 			Workloads: []scenario.Workload{{Name: "OLTP", Group: "A"}, {Name: "Batch", Group: "B"},
 				{Name: "Idle", Group: "B"}},
-			Setup:     []scenario.Step{{Name: "vm_group.CloneFromTemplate"}},
+			Setup: []scenario.Step{{Name: "vm_group.CloneFromTemplate"}},
 			Run: []scenario.Step{start("OLTP", 10), {Name: "test.Wait"}, start("OLTP", 300), start("Batch", 60),
 				{Name: "workload.Wait"}},
 		}
