@@ -108,6 +108,9 @@ const (
 	NUMACPU              = "numa_cpu"           // %, of one NUMA node
 	HostSteal            = "host_steal"         // %, of all CPUs of a machine: time that its hypervisor gave to others
 	QuotaThrottled       = "quota_throttled"    // %, of the periods of a machine's CPU quota
+	CPUPressure          = "cpu_pressure"       // %, of the time in which some task of a machine waited for a CPU
+	IOPressure           = "io_pressure"        // %, likewise for I/O
+	MemoryPressure       = "memory_pressure"    // %, likewise for memory
 	OneCPU               = "one_cpu"            // %, of one CPU; those that were busiest
 	OneCPUInterrupts     = "one_cpu_interrupts" // %, of that the time in interrupts
 	DeviceBusy           = "device_busy"        // %, of the time with at least one operation outstanding
@@ -133,7 +136,7 @@ const (
 )
 
 // MachineMeasures are those of machines and servers, which count what everybody on them does.
-var MachineMeasures = []string{HostCPUs, HostSteal, QuotaThrottled,
+var MachineMeasures = []string{HostCPUs, HostSteal, QuotaThrottled, CPUPressure, IOPressure, MemoryPressure,
 	NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
 	DeviceWriteBandwidth, DeviceReads, DeviceWrites,
 	DatabaseSessions, DatabaseWaits, DatabaseConnections, DatabaseHits, DatabaseTransactions, DatabaseBatches,

@@ -204,6 +204,9 @@ func (w *watcher) underneath(ctx context.Context) {
 	for _, q := range now.Quotas {
 		w.x.recorder.Quota(q.Machine, q.Periods, q.Throttled)
 	}
+	for _, q := range now.Waits {
+		w.x.recorder.Waited(q.Machine, q.Resource, q.Waited)
+	}
 	for _, g := range now.Generators {
 		w.x.recorder.Generator(g.VM, g.Label, g.Busy, g.Waiting)
 	}

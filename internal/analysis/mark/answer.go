@@ -40,7 +40,9 @@ type Answer struct {
 	Within   bool     `json:"within"` // the interval is as narrow as asked
 	Sentence string   `json:"sentence"`
 	Warnings []string `json:"warnings,omitempty"`
-	Probes   []Probe  `json:"probes"`
+	// Rises are what had to wait beyond the mark and did not below it, of what was counted.
+	Rises  []Rise  `json:"rises,omitempty"`
+	Probes []Probe `json:"probes"`
 }
 
 // Conclude says what the probes show; the search need not be over.
@@ -137,6 +139,11 @@ func (a *Answer) fallen(probes []Probe, at int) {
 			break
 		}
 	}
+	if count(probes[at+1:], p.Offered) == 0 { // once may be chance
+		a.Sentence = fmt.Sprintf("Inconclusive: %s held before %s was offered, broke after it, and was not offered again.",
+			a.Say(p.Offered), a.Say(began.Offered))
+		return
+	}
 	a.at(NotRecovered, began)
 	a.Sentence = fmt.Sprintf("No mark: after %s was offered it no longer bore %s, which it had borne before",
 		a.Say(began.Offered), a.Say(p.Offered))
@@ -193,7 +200,7 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 	default:
 		limit = " at " + a.Limit
 	}
-	if text := near(probes, e.rate); text != "" {
+	if text := a.near(probes, e.rate); text != "" {
 		defer func() { a.Sentence += " " + text }()
 	}
 	if e.cliff {

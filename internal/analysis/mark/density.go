@@ -182,7 +182,7 @@ func (a *Answer) count(s Settings, probes []Probe) {
 		a.Sentence = fmt.Sprintf("Mark: %s: so many held %s; with %s %s broke %s.", a.Say(lower.Offered),
 			times(of[low].held, of[low].broke), a.Say(upper.Offered), upper.Limit,
 			times(of[high].broke, of[high].held))
-		if text := near(probes, upper.Offered); text != "" {
+		if text := a.near(probes, lower.Offered); text != "" {
 			a.Sentence += " " + text
 		}
 	}

@@ -151,3 +151,20 @@ func FuzzSearch(f *testing.F) {
 		}
 	})
 }
+
+// A rate that held and broke once after an overload is no overload that stays while it was not offered again.
+func TestBrokeOnce(t *testing.T) {
+	t.Parallel()
+	p := func(rate, margin float64) mark.Probe {
+		return mark.Probe{Offered: rate, Achieved: rate, Margin: margin, Held: margin >= 1, Limit: "p99 < 20ms"}
+	}
+	probes := []mark.Probe{p(61_378, 0.28), p(30_689, 1.1), p(35_089, 0.46), p(32_815, 0.68), p(30_689, 0.32)}
+	s := mark.Settings{Start: 61_378, Probes: 5}
+	want := "Inconclusive: 30,690 IOPS held before 35,090 IOPS was offered, broke after it, and was not offered again."
+	if a := mark.Conclude(s, probes); a.Verdict != mark.Inconclusive || a.Sentence != want {
+		t.Errorf("%s: %s", a.Verdict, a.Sentence)
+	}
+	if a := mark.Conclude(s, append(probes, p(30_689, 0.3))); a.Verdict != mark.NotRecovered {
+		t.Errorf("twice: %s: %s", a.Verdict, a.Sentence)
+	}
+}

@@ -144,19 +144,31 @@ func TestWhatWasFull(t *testing.T) {
 		t.Error(diff)
 	}
 	r := rand.New(rand.NewPCG(7, 6))
-	for percent, want := range map[float64]string{
-		97: " Near it sdb of node-1 was at work 97 % of the time, the CPUs of node-1 were used 11 %.",
-		60: " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time.",
+	for _, c := range []struct {
+		percent       float64
+		below, beyond float64 // of a CPU quota, in the probes that held and in those that broke
+		want          string
+	}{
+		{97, 0, 0, " Near it sdb of node-1 was at work 97 % of the time, the CPUs of node-1 were used 11 %."},
+		{60, 0, 0, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
+		{60, 5, 40, " full near it: sdb of node-1 was at work 60 % of the time." +
+			" Beyond it the CPU quota of db held it back in 40 % of its periods, just below it 5 %."},
+		{60, 30, 45, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
+		{60, 0, 9, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
 	} {
 		x := &trust.Bearer{Kind: "queue", Capacity: 5000, Base: 2e-4, Limit: 1e-3, Servers: 1, Noise: 0.02, Seconds: 30}
 		var probes []mark.Probe
 		s := mark.Settings{Start: 1000}
 		for step := mark.Next(s, probes); step.Rate > 0; step = mark.Next(s, probes) {
 			q := x.Probe(step.Rate, r)
-			q.Used = []mark.Used{{result.DeviceBusy, "sdb of node-1", percent}, cpus}
+			quota := mark.Used{Measure: result.QuotaThrottled, Of: "db", Percent: c.below}
+			if !q.Held {
+				quota.Percent = c.beyond
+			}
+			q.Used = []mark.Used{{result.DeviceBusy, "sdb of node-1", c.percent}, quota, cpus}
 			probes = append(probes, q)
 		}
-		if a := mark.Conclude(s, probes); a.Verdict != mark.Found || !strings.HasSuffix(a.Sentence, want) {
+		if a := mark.Conclude(s, probes); a.Verdict != mark.Found || !strings.HasSuffix(a.Sentence, c.want) {
 			t.Errorf("%+v", a)
 		}
 	}

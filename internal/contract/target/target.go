@@ -391,6 +391,15 @@ type HostCounters struct {
 	Devices    []DeviceCounter
 	Generators []GeneratorUse
 	Quotas     []QuotaCounter
+	Waits      []WaitCounter
+}
+
+// WaitCounter is for how long at least one task of a machine has waited for something there is too little of, since the
+// machine started: the pressure that Linux counts.
+type WaitCounter struct {
+	Machine  string
+	Resource string // "cpu", "io" or "memory"
+	Waited   time.Duration
 }
 
 // QuotaCounter is what a CPU quota has done since it was set: the kernel gives a group its share of CPU time anew in

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"plimsoll/internal/contract/exporter"
 	"plimsoll/internal/kit/procfs"
@@ -231,23 +232,11 @@ func paging(data []byte, emit exporter.Emit) error {
 // stalls emits one file of /proc/pressure (Documentation/accounting/psi.rst): of some tasks, and of all at once, which
 // for CPUs says nothing and of interrupts is all there is.
 func stalls(resource string, data []byte, emit exporter.Emit) error {
-	seen := map[string]bool{}
-	return procfs.Lines(data, func(f []string) error {
-		kind := map[string]string{"some": "waiting", "full": "stalled"}[f[0]]
-		if kind == "" || resource == "cpu" && f[0] == "full" || seen[kind] {
-			return nil
+	return procfs.Stalls(data, func(kind string, waited time.Duration) {
+		name := map[string]string{"some": "waiting", "full": "stalled"}[kind]
+		if resource != "cpu" || kind != "full" {
+			emit("node_pressure_"+resource+"_"+name+"_seconds_total", waited.Seconds())
 		}
-		text, ok := strings.CutPrefix(f[len(f)-1], "total=")
-		if !ok {
-			return procfs.ErrShort
-		}
-		n, err := procfs.Counts([]string{text})
-		if err != nil {
-			return err
-		}
-		seen[kind] = true
-		emit("node_pressure_"+resource+"_"+kind+"_seconds_total", float64(n[0])/1e6)
-		return nil
 	})
 }
 

@@ -194,3 +194,29 @@ func Counts(fields []string) ([]uint64, error) {
 	}
 	return out, nil
 }
+
+// Stalls hands on what a file of /proc/pressure has counted (Documentation/accounting/psi.rst): for how long some tasks
+// have waited, and all of them at once, "some" and "full", each once.
+func Stalls(data []byte, f func(kind string, waited time.Duration)) error {
+	seen := map[string]bool{}
+	return Lines(data, func(fields []string) error {
+		kind := fields[0]
+		if kind != "some" && kind != "full" || seen[kind] {
+			return nil
+		}
+		text, ok := strings.CutPrefix(fields[len(fields)-1], "total=")
+		if !ok {
+			return ErrShort
+		}
+		n, err := Counts([]string{text})
+		if err != nil {
+			return err
+		}
+		seen[kind] = true
+		f(kind, time.Duration(min(n[0], mostMicros))*time.Microsecond)
+		return nil
+	})
+}
+
+// mostMicros is what no wait has counted: 87 years.
+const mostMicros = mostTicks * uint64(Tick/time.Microsecond)

@@ -16,6 +16,10 @@ import (
 // mostSingle is how many of a machine's CPUs get a series of their own.
 const mostSingle = 4
 
+// leastPressure is the share of the time, in per cent, in which something must have waited for a resource in some tenth of
+// a run for its pressure to be kept.
+const leastPressure = 1
+
 // What agents and node_exporter serve of the VMs they run in, and the agent of those with several NUMA nodes.
 const (
 	vmCPU  = "node_cpu_seconds_total"
@@ -55,6 +59,17 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 	for _, s := range c.measured(ctx, held, result.QuotaThrottled, "%", whole) {
 		if peak(s) > 0 { // of a quota that held something back
 			out = append(out, s)
+		}
+	}
+	for _, p := range []struct{ resource, measure string }{
+		{"cpu", result.CPUPressure}, {"io", result.IOPressure}, {"memory", result.MemoryPressure},
+	} {
+		waited := fmt.Sprintf(`100 * (rate(%s{%s,resource=%q}[%s]) or rate(node_pressure_%[3]s_waiting_seconds_total{%[2]s}[%[4]s]))`,
+			record.HostWaited, scope, p.resource, over)
+		for _, s := range c.measured(ctx, waited, p.measure, "%", whole) {
+			if peak(s) >= leastPressure {
+				out = append(out, s)
+			}
 		}
 	}
 	one := func(s series.Series) string { return "CPU " + s.Label("cpu") }

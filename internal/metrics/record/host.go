@@ -64,6 +64,12 @@ func (r *Recorder) Quota(machine string, periods, throttled uint64) {
 	r.host(QuotaThrottled, float64(throttled), series.Label{Name: "instance", Value: machine})
 }
 
+// Waited records for how long some task of a machine has waited for a resource.
+func (r *Recorder) Waited(machine, resource string, waited time.Duration) {
+	r.host(HostWaited, waited.Seconds(), series.Label{Name: "instance", Value: machine},
+		series.Label{Name: "resource", Value: resource})
+}
+
 // Generator records what the busiest thread of a load generator did since the last look: shares of the time, 0 to 1.
 func (r *Recorder) Generator(vm, workload string, busy, waiting float64) {
 	labels := []series.Label{{Name: "instance", Value: vm}, {Name: "workload", Value: workload}}

@@ -74,6 +74,8 @@ const (
 	HostWrittenBytes = "plimsoll_host_disk_written_bytes_total"
 	HostIOTime       = "plimsoll_host_disk_io_time_seconds_total"
 
+	HostWaited = "plimsoll_host_pressure_waiting_seconds_total" // by resource: cpu, io, memory
+
 	// of CPU quotas, by the machine that has one: periods, and those in which it held processes back
 	QuotaPeriods   = "plimsoll_cpu_quota_periods_total"
 	QuotaThrottled = "plimsoll_cpu_quota_throttled_periods_total"

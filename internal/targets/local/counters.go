@@ -45,8 +45,24 @@ func (c *cluster) HostCounters(ctx context.Context) (target.HostCounters, error)
 		}
 	}
 	out.Generators = c.generators()
-	out.Quotas = c.quotas()
+	out.Quotas, out.Waits = c.quotas(), waits(c.system)
 	return out, nil
+}
+
+// waits reads /proc/pressure, which not every kernel keeps.
+func waits(system fs.FS) (list []target.WaitCounter) {
+	for _, resource := range []string{"cpu", "io", "memory"} {
+		data, err := fs.ReadFile(system, "proc/pressure/"+resource)
+		if err != nil {
+			continue
+		}
+		_ = procfs.Stalls(data, func(kind string, waited time.Duration) { // a line that cannot be read is no wait
+			if kind == "some" {
+				list = append(list, target.WaitCounter{Machine: hostName, Resource: resource, Waited: waited})
+			}
+		})
+	}
+	return list
 }
 
 // quotas reads what the CPU quotas of the sandboxes have done, and that of the group in which this process is, as a

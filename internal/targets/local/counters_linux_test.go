@@ -50,6 +50,8 @@ func TestQuotas(t *testing.T) {
 				"sys/fs/cgroup/box/cpu.stat":        "nr_periods 100\nnr_throttled 25\nthrottled_usec 9\n",
 				"sys/fs/cgroup/box/run/A1/cpu.stat": "nr_periods 50\nnr_throttled 40\nnr_bursts x\n",
 				"sys/fs/cgroup/box/run/B1/cpu.stat": "nr_periods 0\nnr_throttled 0\n",
+				"proc/pressure/cpu":                 "some avg10=1.50 avg60=0.90 avg300=0.20 total=2500000\n",
+				"proc/pressure/io":                  "some avg10=0.00 total=1000\nfull avg10=0.00 total=900\n",
 			})
 			c := &cluster{settings: settings{system: system, clock: clock.Real{}}, cpus: underneath.New(system),
 				groups: groupSet{name: "run",
@@ -61,6 +63,11 @@ func TestQuotas(t *testing.T) {
 				{Machine: "host", Periods: 100, Throttled: 25}}
 			if diff := cmp.Diff(want, got.Quotas); diff != "" || err != nil {
 				t.Error(diff, err)
+			}
+			waits := []target.WaitCounter{{Machine: "host", Resource: "cpu", Waited: 2500 * time.Millisecond},
+				{Machine: "host", Resource: "io", Waited: time.Millisecond}}
+			if diff := cmp.Diff(waits, got.Waits); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
