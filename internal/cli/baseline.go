@@ -163,6 +163,9 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 		b.Files, err = a.readRepeats(phase, given, f)
 	} else {
 		b.Runs, err = a.measuredRuns(phase, given)
+		if s, found, bad := a.searchSide(phase, given[0]); found && bad == nil && len(given) == 1 {
+			b.Runs, err = []string{s.ID}, nil
+		}
 	}
 	if err != nil {
 		return err

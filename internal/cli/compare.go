@@ -112,6 +112,8 @@ intervals then allow for it, or are refused, and say so with the number.
 With --phase the sides are phases of one RUN, or of repeats of it, as the report names them: before a co-running
 workload or an annotated moment, with it, and after it.
 
+Searches of "plimsoll mark" are compared by their marks, each with its interval, under every condition that both have.
+
 All sides can instead be files of repeats measured by any tool: CSV, columns separated by blanks, JSON; "-" is
 standard input. A column is a measure, a row is a repeat, and sides may have unequally many. Columns of times and of
 numbers of runs are no measures; with times a minute apart or less the rows are moments of one run, and taken as such.
@@ -183,6 +185,9 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	if files {
 		return a.compareTables(phase, given, f)
 	}
+	if d, found, err := a.compareSearches(phase, given, f); found || err != nil {
+		return d, err
+	}
 	var sides []compare.Side
 	for _, g := range given {
 		s, err := a.side(phase, g)
@@ -208,13 +213,8 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 		return nil, err
 	}
 	d, err := compare.Of(sides, o)
-	var refusal *compare.Refusal
-	switch {
-	case errors.As(err, &refusal):
-		return nil, exit.Errorf(exit.Refused, "say what differs on purpose with --vary NAME, or insist with --anyway",
-			"%w", err)
-	case err != nil:
-		return nil, exit.Errorf(exit.Failed, "", "%w", err)
+	if err != nil {
+		return nil, unlikeSides(err)
 	}
 	if len(f.windows) > 0 {
 		d.Order = nil // every run holds both, in one order
@@ -224,7 +224,16 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	return d, nil
 }
 
-// windowSides makes the windows of a side's runs the sides.
+// unlikeSides gives an error of a comparison its exit code.
+func unlikeSides(err error) error {
+	var refusal *compare.Refusal
+	if errors.As(err, &refusal) {
+		return exit.Errorf(exit.Refused, "say what differs on purpose with --vary NAME, or insist with --anyway", "%w",
+			err)
+	}
+	return exit.Errorf(exit.Failed, "", "%w", err)
+}
+
 // coresOf reads --cores: the sides are A, B, ... in their order.
 func coresOf(phase string, given []string, sides int) ([]compare.Cores, error) {
 	out := make([]compare.Cores, sides)
@@ -249,6 +258,7 @@ func coresOf(phase string, given []string, sides int) ([]compare.Cores, error) {
 	return out, errors.Join(errs...)
 }
 
+// windowSides makes the windows of a side's runs the sides.
 func windowSides(phase string, s compare.Side, names []string) ([]compare.Side, error) {
 	var out []compare.Side
 	for i, name := range names {

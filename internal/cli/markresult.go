@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"strings"
 
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
@@ -241,4 +244,75 @@ func drawMark(w io.Writer, answer mark.Answer) {
 	visible.Fprintf(w, "%12s +%s\n%12s  %-*s%s\n", "", axis, "", width-len(right), mark.InUnit(least, answer.Unit),
 		right)
 	visible.Fprintf(w, "%12s  offered, logarithmic; o held  x broke  ^ mark  = its interval\n", "")
+}
+
+// searchSide reads a search for a mark as the side of a comparison; false for anything else.
+func (a *app) searchSide(phase, given string) (s compare.Search, found bool, err error) {
+	name := given
+	if base, ok := strings.CutPrefix(given, "@"); ok {
+		b, err := a.readBaseline(phase, base)
+		if err != nil || len(b.Runs) != 1 {
+			return s, false, err
+		}
+		name = b.Runs[0]
+	}
+	dir, ok := a.findExperiment(name)
+	if !ok {
+		return s, false, nil
+	}
+	folder, err := experiment.Open(dir)
+	if err != nil {
+		return s, false, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	r := folder.Record()
+	if r.Mark == nil {
+		return s, false, nil
+	}
+	doc, err := a.markAnswer(folder)
+	if err != nil {
+		return s, true, err
+	}
+	progress, err := folder.Progress()
+	if err != nil || len(doc.Probes) == 0 {
+		return s, true, exit.Errorf(exit.Failed, "plimsoll resume "+r.ID+" goes on", "%s: %s has no probe: %w", phase, given,
+			cmp.Or(err, errors.New("it was ended before one was made")))
+	}
+	s = compare.Search{Name: given, ID: r.ID, Workload: r.Mark.Workload, Variable: r.Mark.Variable,
+		Limits: r.Mark.Limits, Lines: doc.Lines}
+	if len(s.Lines) == 0 {
+		s.Lines = []mark.Line{{Over: doc.Over, Answer: doc.Answer}}
+	}
+	for _, planned := range r.Sequence {
+		if id, done := progress.Done[planned.Sequence]; done {
+			s.Run, err = a.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
+			break
+		}
+	}
+	return s, true, err
+}
+
+// compareSearches compares marks, when all sides are searches for one.
+func (a *app) compareSearches(phase string, given []string, f compareFlags) (*compare.Document, bool, error) {
+	var list []compare.Search
+	for _, g := range given {
+		s, found, err := a.searchSide(phase, g)
+		if err != nil {
+			return nil, false, err
+		}
+		if found {
+			list = append(list, s)
+		}
+	}
+	switch {
+	case len(list) == 0:
+		return nil, false, nil
+	case len(list) < len(given):
+		return nil, true, exit.Usagef("compare searches with searches, or single runs of them with runs",
+			"%s: %s is a search for a mark, and not all sides are", phase, list[0].Name)
+	}
+	d, err := compare.OfSearches(list, f.options())
+	if err != nil {
+		return nil, true, unlikeSides(err)
+	}
+	return d, true, nil
 }

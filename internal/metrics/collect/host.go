@@ -16,8 +16,8 @@ import (
 // mostSingle is how many of a machine's CPUs get a series of their own.
 const mostSingle = 4
 
-// leastPressure is the share of the time, in per cent, in which something must have waited for a resource in some tenth of
-// a run for its pressure to be kept.
+// leastPressure is the share of the time, in per cent, in which something must have waited for a resource in some tenth
+// of a run for its pressure to be kept.
 const leastPressure = 1
 
 // What agents and node_exporter serve of the VMs they run in, and the agent of those with several NUMA nodes.

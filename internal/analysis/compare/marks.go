@@ -1,0 +1,159 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/analysis/effect"
+	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/result"
+)
+
+// Search is a search for a mark as a side of a comparison.
+type Search struct {
+	Name     string // of the side
+	ID       string
+	Workload string
+	Variable string // of the scenario, that sets the rate; the sides differ in it from probe to probe
+	Limits   []string
+	Lines    []mark.Line // Condition is "" for a search without conditions
+	Run      Run         // one of its probes, whose facts are held against those of the others
+}
+
+// OfSearches compares the mark of each further search with that of the first, under each condition that both have.
+// Unlike sides give a *Refusal and the document of facts alone; other limits or another workload are unlike, too.
+func OfSearches(searches []Search, o Options) (*Document, error) {
+	o, err := o.filled()
+	if err != nil {
+		return nil, err
+	}
+	var sides []Side
+	for _, s := range searches {
+		sides = append(sides, Side{Name: s.Name, Runs: []Run{withoutRate(s)}})
+	}
+	if err := check(sides); err != nil {
+		return nil, err
+	}
+	d := &Document{Version: FormatVersion, Title: title(sides), Confidence: mark.Confidence, Threshold: o.Threshold}
+	for _, s := range searches {
+		d.Sides = append(d.Sides, Shown{Name: s.Name, Runs: []string{s.ID}})
+	}
+	for _, f := range []struct {
+		name string
+		of   func(Search) string
+	}{
+		{"workload of the mark", func(s Search) string { return s.Workload }},
+		{"limits", func(s Search) string { return strings.Join(slices.Sorted(slices.Values(s.Limits)), "; ") }},
+		{"unit of the mark", func(s Search) string { return unitOf(s) }},
+	} {
+		fact := Fact{Name: f.name, Varied: slices.Contains(o.Vary, f.name)}
+		for _, s := range searches {
+			fact.Values = append(fact.Values, f.of(s))
+		}
+		if fact.Refuses = !fact.Varied; len(slices.Compact(slices.Clone(fact.Values))) > 1 {
+			d.Unlike = append(d.Unlike, fact)
+		}
+	}
+	d.Unlike = append(d.Unlike, unlike(sides, o.Vary)...)
+	if refusal := refuse(d.Unlike, d.Sides); refusal != nil {
+		if !o.Anyway {
+			return d, refusal
+		}
+		d.Marked = "COMPARED ANYWAY: these searches differ in what should be equal: " + refusal.names()
+	}
+	for _, s := range searches[1:] {
+		if err := d.marks(searches[0], s, o.Threshold); err != nil {
+			return nil, err
+		}
+	}
+	d.answer("marks")
+	return d, nil
+}
+
+func unitOf(s Search) string {
+	for _, l := range s.Lines {
+		if l.Unit != "" {
+			return l.Unit
+		}
+	}
+	return "IOPS"
+}
+
+// withoutRate is the run of a search without what makes it one of several: the rate that it offered.
+func withoutRate(s Search) Run {
+	r := s.Run
+	r.Cell = ""
+	r.Manifest.Scenario.Vars = slices.DeleteFunc(slices.Clone(r.Manifest.Scenario.Vars), func(v result.Var) bool {
+		return v.Name == s.Variable || v.Name == "runtime_secs"
+	})
+	r.Manifest.Environment = slices.DeleteFunc(slices.Clone(r.Manifest.Environment), func(f result.Fact) bool {
+		return strings.HasPrefix(f.Group+" ", result.LoadGroup) && strings.HasPrefix(f.Name, "rate")
+	})
+	if r.Data == nil {
+		return r
+	}
+	data := *r.Data
+	data.Workloads = slices.Clone(data.Workloads)
+	for i := range data.Workloads {
+		w := &data.Workloads[i]
+		w.Lanes = slices.Clone(w.Lanes)
+		for k := range w.Lanes {
+			if w.Name == s.Workload {
+				w.Lanes[k].Rate, w.Lanes[k].OpenLoop = 0, false
+			}
+		}
+	}
+	r.Data = &data
+	return r
+}
+
+// marks adds the marks of a candidate.
+func (d *Document) marks(base, candidate Search, threshold float64) error {
+	found := false
+	for _, first := range base.Lines {
+		i := slices.IndexFunc(candidate.Lines, func(l mark.Line) bool { return l.Condition == first.Condition })
+		if i < 0 {
+			d.Missing = append(d.Missing, fmt.Sprintf("%s has no line under %q", candidate.Name, first.Condition))
+			continue
+		}
+		found = true
+		second := candidate.Lines[i]
+		first.Condition, second.Condition = base.Name, candidate.Name
+		cost := mark.Costs([]mark.Line{first, second})[0]
+		m := Measure{Side: candidate.Name, Cell: candidate.Lines[i].Condition, Workload: base.Workload, Name: "mark",
+			Unit: unitOf(base), Direction: string(effect.HigherIsBetter), Scope: BetweenRuns,
+			Interval: resample.None(cost.Sentence)}
+		if first.Rate != nil && first.Verdict == mark.Found {
+			m.Baseline.Value = *first.Rate
+		}
+		if second.Rate != nil && second.Verdict == mark.Found {
+			m.Candidate.Value = *second.Rate
+		}
+		switch {
+		case cost.Share != nil:
+			change := -*cost.Share
+			m.Change = &change
+			m.Interval = resample.Interval{Low: -*cost.High, High: -*cost.Low, Confidence: mark.Confidence,
+				Method: "of the ratio of two marks, from the intervals of both"}
+			m.Verdict = m.say(effect.Decide(m.Interval, threshold, effect.HigherIsBetter))
+		case cost.Low != nil && *cost.Low > threshold:
+			m.Verdict = Worse
+		case cost.High != nil && *cost.High < -threshold:
+			m.Verdict = Better
+		default:
+			m.Verdict = Inconclusive
+		}
+		m.Adjusted = m.Interval
+		d.Measures = append(d.Measures, m)
+		if cost.Share == nil { // a bound, or why there is none
+			d.Notes = append(d.Notes, strings.TrimSpace(m.Cell+" "+cost.Sentence))
+		}
+	}
+	if !found {
+		return errors.New("compare: the searches have no condition in common")
+	}
+	return nil
+}
