@@ -274,8 +274,8 @@ func (a *app) searchSide(phase, given string) (s compare.Search, found bool, err
 	}
 	progress, err := folder.Progress()
 	if err != nil || len(doc.Probes) == 0 {
-		return s, true, exit.Errorf(exit.Failed, "plimsoll resume "+r.ID+" goes on", "%s: %s has no probe: %w", phase, given,
-			cmp.Or(err, errors.New("it was ended before one was made")))
+		return s, true, exit.Errorf(exit.Failed, "plimsoll resume "+r.ID+" goes on", "%s: %s has no probe: %w", phase,
+			given, cmp.Or(err, errors.New("it was ended before one was made")))
 	}
 	s = compare.Search{Name: given, ID: r.ID, Workload: r.Mark.Workload, Variable: r.Mark.Variable,
 		Limits: r.Mark.Limits, Lines: doc.Lines}
