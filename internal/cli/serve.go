@@ -3,12 +3,15 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/listen"
 	"plimsoll/internal/kit/visible"
@@ -22,8 +25,8 @@ func (a *app) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "serve [RUN...]", Short: "Serve runs to a browser and to Grafana, also while they go on",
 		Args: args(0, 1000, "run"),
-		Long: `Serve answers over HTTP until it is interrupted: pages that list the runs, show what a run does while it goes on
-and hold its report; and Prometheus' query API over the metrics of all runs, each series with the label run. In Grafana,
+		Long: `Serve answers over HTTP until it is interrupted: pages that list runs and experiments, show what a run does while
+it goes on, hold reports and compare what is ticked; and Prometheus' query API over the metrics of all runs, each series with the label run. In Grafana,
 add a data source of type Prometheus with the address that is printed. Without a RUN it serves every run there is, those
 of experiments and those made later included. Nothing in a run folder is changed.
 
@@ -76,7 +79,8 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // else the environment says one
 		debug.SetMemoryLimit(serveMemory)
 	}
-	site := web.New(web.Options{Folders: folders, Now: a.now, Version: buildVersion().Program})
+	site := web.New(web.Options{Folders: folders, Now: a.now, Version: buildVersion().Program,
+		Library: a.library(len(runs) == 0)})
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {
@@ -92,6 +96,82 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
 	return nil
+}
+
+// reader is what looks at runs for one request: it says nothing on the terminal and shares nothing with others.
+func (a *app) reader() *app {
+	return &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, clock: a.clock, drivers: a.drivers,
+		runsDir: a.runsDir, system: a.system, quiet: true}
+}
+
+// library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.
+func (a *app) library(all bool) web.Library {
+	l := web.Library{Compare: func(sides []web.Side, anyway bool) (*compare.Document, error) {
+		return a.reader().compareServed(sides, anyway)
+	}}
+	if !all {
+		return l
+	}
+	l.Examine = func(dir string) (*compare.Experiment, error) {
+		folder, err := experiment.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		return a.reader().experimentDocument(folder, compare.DefaultThreshold)
+	}
+	l.Experiments = func() ([]web.Experiment, error) {
+		dirs, err := experiment.List(a.runsDir)
+		list := make([]web.Experiment, 0, len(dirs))
+		for _, dir := range dirs {
+			e := web.Experiment{ID: filepath.Base(dir), Dir: dir, Made: experiment.Touched(dir)}
+			labels, bad := result.ReadLabels(dir)
+			folder, unread := experiment.Open(dir)
+			if e.Labels = labels; unread == nil {
+				r := folder.Record()
+				progress, err := folder.Progress()
+				e.Scenario, e.Target = r.ScenarioName, r.Settings.Target
+				e.Planned, e.Done = len(r.Sequence), len(progress.Done)
+				unread = err
+			}
+			if bad = errors.Join(bad, unread); bad != nil {
+				e.Problem = bad.Error()
+			}
+			list = append(list, e)
+		}
+		return list, err
+	}
+	return l
+}
+
+// compareServed compares runs and experiments by their folders, under the names that are given.
+func (a *app) compareServed(chosen []web.Side, anyway bool) (*compare.Document, error) {
+	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: anyway}
+	var sides []compare.Side
+	var searches []compare.Search
+	for _, c := range chosen {
+		search, found, err := a.searchSide("compare", c.Dir)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			search.Name = c.Name
+			searches = append(searches, search)
+			continue
+		}
+		side, err := a.side("compare", c.Dir)
+		if err != nil {
+			return nil, err
+		}
+		side.Name = c.Name
+		sides = append(sides, side)
+	}
+	switch {
+	case len(searches) == 0:
+		return compare.Of(sides, o)
+	case len(sides) == 0:
+		return compare.OfSearches(searches, o)
+	}
+	return nil, fmt.Errorf("%s is a search for a mark, and %s is not: choose one kind", searches[0].Name, sides[0].Name)
 }
 
 // allFolders are the folders of all runs, those of experiments included.

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +18,7 @@ import (
 
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/report/web"
 	"plimsoll/result"
 )
 
@@ -111,5 +115,110 @@ func TestServe(t *testing.T) {
 	}
 	if _, err := client.Get(url); err == nil {
 		t.Error("it still answers")
+	}
+}
+
+// TestServeExperiments: experiments are one row each and open into their answer and runs; what is ticked is compared,
+// by identities of what is served and of nothing else; unlike sides are refused, and compared all the same when told so.
+func TestServeExperiments(t *testing.T) {
+	root := t.TempDir()
+	job := filepath.Join(t.TempDir(), "my.fio")
+	write := func(depth string) {
+		t.Helper()
+		text := "[job]\nrw=randread\nbs=4k\nsize=64m\nioengine=libaio\ndirect=1\ntime_based\nruntime=20\niodepth=" + depth + "\n"
+		if err := os.WriteFile(job, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	main := func(args ...string) {
+		t.Helper()
+		var errs said
+		a := &app{in: strings.NewReader(""), out: io.Discard, err: &errs, clock: clock.Real{}, drivers: drivers.All()}
+		if code := a.main(append([]string{"--dir", root, "-q", "run", job, "--target", "sim"}, args...)); code != 0 {
+			t.Fatalf("%q: exit code %d\n%s", args, code, errs.String())
+		}
+	}
+	write("4")
+	main("--name", "first")
+	main("--name", "second", "--target-opt", "seed=2")
+	main("--name", "swept", "--sweep", "iodepth=1,8", "--repeat", "2")
+	write("16")
+	main("--name", "deeper")
+
+	a := &app{clock: clock.Real{}, drivers: drivers.All(), runsDir: root}
+	site := web.New(web.Options{Folders: a.allFolders, Now: a.now, Version: "test", Library: a.library(true)})
+	defer site.Close()
+	get := func(path string) (int, string) {
+		t.Helper()
+		answer := httptest.NewRecorder()
+		site.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+		return answer.Code, answer.Body.String()
+	}
+	asked := func(path string, code int, want ...string) string {
+		t.Helper()
+		got, body := get(path)
+		for _, text := range want {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s: lacks %q:\n%.3000s", path, text, body)
+			}
+		}
+		if got != code {
+			t.Errorf("%s: %d, want %d\n%.3000s", path, got, code, body)
+		}
+		return body
+	}
+	var runs []struct {
+		ID     string `json:"run_id"`
+		Labels struct{ Name string }
+	}
+	if err := json.Unmarshal([]byte(asked("/api/v1/runs", 200)), &runs); err != nil {
+		t.Fatal(err)
+	}
+	id := map[string]string{}
+	for _, r := range runs {
+		if r.Labels.Name != "" {
+			id[r.Labels.Name] = r.ID
+		}
+	}
+	var experiments []web.Experiment
+	if err := json.Unmarshal([]byte(asked("/api/v1/experiments", 200)), &experiments); err != nil {
+		t.Fatal(err)
+	}
+	if len(experiments) != 1 || experiments[0].Done != 4 || experiments[0].Labels.Name != "swept" {
+		t.Fatalf("experiments: %+v", experiments)
+	}
+	x := experiments[0].ID
+	list := asked("/", 200, "4 of 4 runs", "<b>swept</b>", `value="`+id["first"]+`"`, "4 of 4 runs, newest first")
+	if rows := strings.Count(list, "<tr>"); rows != 1+4 {
+		t.Errorf("the list has %d rows", rows)
+	}
+	asked("/?q=DEEPER+my", 200, "1 of 4 runs", "<b>deeper</b>")
+	asked("/?q=nothing+of+the+kind", 200, "No run fits")
+	page := asked("/experiments/"+x, 200, "4 runs, newest first", "iodepth")
+	inner := regexp.MustCompile(`href="(/experiments/[^"]+/runs/[^"]+/report)"`).FindStringSubmatch(page)
+	if inner == nil {
+		t.Fatalf("no run is linked:\n%s", page)
+	}
+	asked(inner[1], 200, "my.fio")
+	asked("/experiments/"+x+"/report", 200, "Plimsoll experiment")
+	asked("/api/v1/experiments/"+x, 200, `"factors"`)
+	asked("/api/v1/runs/"+id["first"], 200, `"run_id"`)
+	asked("/api/v1/runs/"+id["first"]+"/findings", 200, "[")
+
+	asked("/compare?run="+id["first"]+"&run="+id["second"], 200, "first", "second", "same within 5 %",
+		"/runs/"+id["first"]+"/report")
+	asked("/api/v1/compare?run="+id["first"]+"&run="+id["second"], 200, `"baseline"`)
+	unlike := "/compare?run=" + id["first"] + "&run=" + id["deeper"]
+	asked(unlike, 409, "compare: jobs of", "Compare them anyway")
+	asked("/api/v1"+unlike, 409, `"errorType":"bad_data"`)
+	asked(unlike+"&anyway=1", 200, "COMPARED ANYWAY")
+	for path, code := range map[string]int{
+		"/experiments/none": 404, "/experiments/" + x + "/runs/none/report": 404, "/api/v1/experiments/none": 404,
+		"/compare": 400, "/compare?run=" + id["first"]: 400, "/compare?run=" + id["first"] + "&run=none": 404,
+		"/compare?run=" + id["first"] + "&run=" + url.QueryEscape(root+"/"+id["second"]): 404,
+		"/compare?run=" + id["first"] + "&run=" + url.QueryEscape(x+"/../"+id["second"]): 404,
+		"/compare?" + strings.Repeat("run="+id["first"]+"&run="+id["second"]+"&", 10):    400,
+	} {
+		asked(path, code)
 	}
 }

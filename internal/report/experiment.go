@@ -39,7 +39,7 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 		b.WriteString("# ")
 	}
 	b.WriteString(sprintf("%s\n\n", x.Title))
-	for _, sentence := range experimentShort(x) {
+	for _, sentence := range ExperimentShort(x) {
 		b.WriteString(sprintf("%s\n\n", sentence))
 	}
 	b.WriteString(sprintf("%s\n", x.Sentence))
@@ -222,7 +222,7 @@ type experimentGroup struct {
 // ExperimentHTML writes the result of an experiment as one self-contained page without a script.
 func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	x = withoutZeros(shown(x))
-	v := experimentView{Experiment: x, Policy: Policy, Short: experimentShort(x), Warned: saidLines(x)}
+	v := experimentView{Experiment: x, Policy: Policy, Short: ExperimentShort(x), Warned: saidLines(x)}
 	for _, name := range []string{"report.css", "compare.css"} {
 		b, err := fs.ReadFile(embedded, "assets/"+name)
 		if err != nil {

@@ -13,9 +13,9 @@ import (
 // mostSweeps bounds the curves that a summary tells of; the page and JSON have all.
 const mostSweeps = 3
 
-// experimentShort are the sentences with which the result of an experiment begins: the best point, from where on more
+// ExperimentShort are the sentences with which the result of an experiment begins: the best point, from where on more
 // gains nothing, the knee, and what the best point costs.
-func experimentShort(x *compare.Experiment) []string {
+func ExperimentShort(x *compare.Experiment) []string {
 	out := ratedSentences(x)
 	for i, b := range x.Best {
 		if i == mostSweeps {

@@ -28,11 +28,13 @@ const (
 	canceled    = "canceled"
 	unavailable = "unavailable"
 	notFound    = "not_found"
+	internal    = "internal"
 )
 
 var codes = map[string]int{
 	badData: http.StatusBadRequest, execution: http.StatusUnprocessableEntity, timeout: http.StatusServiceUnavailable,
 	canceled: 499, unavailable: http.StatusServiceUnavailable, notFound: http.StatusNotFound,
+	internal: http.StatusInternalServerError,
 }
 
 // retryAfter is how many seconds who was sent away is to wait.

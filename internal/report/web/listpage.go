@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -25,7 +26,8 @@ type row struct {
 	ID, Scenario, Target, Status, State string
 	Link                                template.URL
 	Made, Took, Labels                  string
-	Simulated, Live                     bool
+	Figure, Note                        string
+	Simulated, Live, Experiment, Inside bool // Inside: it is a run of an experiment
 	Verdicts                            []verdict
 	Problem                             string
 }
@@ -57,6 +59,7 @@ type listView struct {
 	frame
 	Rows     []row
 	Filters  []filter
+	Search   string
 	Filtered bool
 	All      int // runs there are
 	More     int // that fit and are not shown
@@ -97,8 +100,16 @@ func Since(text string, now time.Time) (time.Time, error) {
 // listPage is the list of runs.
 func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error {
 	books, err := s.shelf.all()
+	experiments, bad := s.experiments()
+	books = slices.DeleteFunc(slices.Clone(books), func(b book) bool { // an experiment's page has its runs
+		return slices.ContainsFunc(experiments, func(e Experiment) bool { return e.of(b) })
+	})
+	for _, e := range experiments {
+		books = append(books, e.book())
+	}
+	slices.SortStableFunc(books, func(x, y book) int { return y.made.Compare(x.made) })
 	v := &listView{frame: frame{Title: "Runs"}, All: len(books)}
-	if err != nil {
+	if err = errors.Join(err, bad); err != nil {
 		v.Trouble = err.Error()
 	}
 	asked := r.URL.Query()
@@ -122,6 +133,9 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 				func(b book) bool { return f.of(b) != want }), true
 		}
 	}
+	if v.Search = strings.TrimSpace(asked.Get("q")); v.Search != "" {
+		books, v.Filtered = slices.DeleteFunc(slices.Clone(books), func(b book) bool { return !b.has(v.Search) }), true
+	}
 	times := filter{Name: "since", Label: "Made", Choices: []choice{{"", "at any time", false}}}
 	for _, sp := range spans {
 		times.Choices = append(times.Choices, choice{sp.value, sp.text, asked.Get("since") == sp.value})
@@ -140,7 +154,8 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 		v.Rows = append(v.Rows, rowOf(b))
 	}
 	v.Rows, v.Filters, v.Trouble = shownRows(v.Rows), report.Shown(v.Filters), report.Shown(v.Trouble)
-	doc.policy = strings.Replace(doc.policy, "form-action 'none'", "form-action 'self'", 1)
+	v.Search = report.Shown(v.Search)
+	doc.policy = formsHere(doc.policy)
 	return s.fill(doc, "list.html.tmpl", v)
 }
 
@@ -173,13 +188,32 @@ func choices(books []book, name, label, every, chosen string, of func(book) stri
 	return f
 }
 
+// has reports whether all words of a search stand somewhere in what is known of a run, in any case of letters.
+func (b book) has(search string) bool {
+	m := b.manifest
+	text := strings.ToLower(strings.Join(append([]string{b.id, m.Scenario.Name, m.Scenario.DisplayName, m.Target,
+		m.ClusterName, m.Operator, b.labels.Name, b.labels.Note}, b.labels.Tags...), "\n"))
+	for word := range strings.FieldsSeq(strings.ToLower(search)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
 func rowOf(b book) row {
+	if b.experiment != nil {
+		return experimentRow(*b.experiment)
+	}
 	m := b.manifest
 	out := row{
 		ID: b.id, Link: linkTo(b.id), Scenario: m.Scenario.DisplayName, Target: m.Target, Status: b.status(),
 		Live:  b.live(),
 		State: stateOf(b), Made: stamp(b.made), Simulated: m.Simulated, Verdicts: verdicts(m), Problem: b.problem,
-		Labels: strings.TrimSpace(b.labels.Name + " " + strings.Join(b.labels.Tags, " ")),
+		Labels: labelsOf(b.labels), Note: b.labels.Note,
+	}
+	if m.Headline != nil {
+		out.Figure = report.SayHeadline(*m.Headline)
 	}
 	if out.Scenario == "" {
 		out.Scenario = m.Scenario.Name

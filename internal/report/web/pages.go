@@ -2,12 +2,14 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
+	"strings"
 	"sync"
 
 	"plimsoll/internal/kit/visible"
@@ -28,7 +30,7 @@ func (s *Site) pages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /runs/{id}", s.page(s.runPage))
 	mux.HandleFunc("GET /runs/{id}/report", s.page(s.reportPage))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s.problem(w, http.StatusNotFound, "There is no such page.")
+		s.problem(w, http.StatusNotFound, "There is no such page.", "")
 	})
 }
 
@@ -36,7 +38,10 @@ func (s *Site) pages(mux *http.ServeMux) {
 type document struct {
 	body   bytes.Buffer
 	policy string
+	kind   string // "": a page
 }
+
+const jsonKind = "application/json"
 
 // page has a page made when it is its turn, and shows what went wrong as one.
 func (s *Site) page(make func(context.Context, *http.Request, *document) error) http.HandlerFunc {
@@ -48,24 +53,39 @@ func (s *Site) page(make func(context.Context, *http.Request, *document) error) 
 		} else if err == nil {
 			err = errBusy
 		}
-		var missing errMissing
-		switch {
-		case err == nil:
-		case errors.As(err, &missing):
-			s.problem(w, http.StatusNotFound, missing.Error())
-			return
-		case errors.Is(err, errBusy), errors.Is(err, errClosed):
-			w.Header().Set("Retry-After", retryAfter)
-			s.problem(w, http.StatusServiceUnavailable, err.Error())
-			return
-		default:
-			s.problem(w, http.StatusInternalServerError, err.Error())
+		if err != nil {
+			s.notMade(w, r, err)
 			return
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Type", cmp.Or(doc.kind, "text/html; charset=utf-8"))
 		w.Header().Set("Content-Security-Policy", doc.policy)
 		_, _ = w.Write(doc.body.Bytes()) // the reader may have gone away
 	}
+}
+
+// notMade answers with why a page could not be made: to a program as Prometheus' API does.
+func (s *Site) notMade(w http.ResponseWriter, r *http.Request, err error) {
+	var missing errMissing
+	var asked errAsked
+	var unlike errUnlike
+	code, kind, again := http.StatusInternalServerError, internal, ""
+	switch {
+	case errors.As(err, &missing):
+		code, kind = http.StatusNotFound, notFound
+	case errors.As(err, &asked):
+		code, kind = http.StatusBadRequest, badData
+	case errors.As(err, &unlike):
+		code, kind, again = http.StatusConflict, badData, unlike.anyway
+	case errors.Is(err, errBusy), errors.Is(err, errClosed):
+		w.Header().Set("Retry-After", retryAfter)
+		code, kind = http.StatusServiceUnavailable, unavailable
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		body, _ := encode(reply{Status: "error", ErrorType: kind, Error: err.Error()})
+		s.write(w, body, code)
+		return
+	}
+	s.problem(w, code, err.Error(), again)
 }
 
 // read has a page made when it is its turn.
@@ -94,10 +114,11 @@ func (e errMissing) Error() string {
 	return fmt.Sprintf("There is no run %q any more, or there never was.", visible.Cut(string(e), 200))
 }
 
-// problem shows a page with one sentence.
-func (s *Site) problem(w http.ResponseWriter, code int, text string) {
+// problem shows a page with what is wrong, a line each, and where it is shown all the same, "" for nowhere.
+func (s *Site) problem(w http.ResponseWriter, code int, text, anyway string) {
 	var doc document
-	if err := s.fill(&doc, "problem.html.tmpl", &frame{Title: "Not shown", Problem: text}); err != nil {
+	view := &frame{Title: "Not shown", Problem: text, Anyway: template.URL(anyway)}
+	if err := s.fill(&doc, "problem.html.tmpl", view); err != nil {
 		say(w, code, text)
 		return
 	}
@@ -111,6 +132,7 @@ func (s *Site) problem(w http.ResponseWriter, code int, text string) {
 type frame struct {
 	Title   string
 	Problem string
+	Anyway  template.URL
 	Style   template.CSS
 	Version string
 	Refresh int // seconds; 0: never

@@ -224,6 +224,10 @@ func (s *Site) reportPage(ctx context.Context, r *http.Request, doc *document) e
 	if !ok {
 		return errMissing(r.PathValue("id"))
 	}
+	return s.reportOf(ctx, b, doc)
+}
+
+func (s *Site) reportOf(ctx context.Context, b book, doc *document) error {
 	folder, err := result.Open(b.dir)
 	if err != nil {
 		return err

@@ -33,6 +33,8 @@ type book struct {
 	readable bool
 	made     time.Time // by the clock of the machine, also when the run's own time is simulated
 	mark     string    // see markOf
+
+	experiment *Experiment // of a book that stands for one; nil
 }
 
 // live reports whether a process executes the run.
@@ -40,6 +42,9 @@ func (b book) live() bool { return b.manifest.Status == result.StatusExecuting }
 
 // status is a word for people.
 func (b book) status() string {
+	if b.experiment != nil {
+		return "experiment"
+	}
 	if b.manifest.Status == "" {
 		return "unreadable"
 	}

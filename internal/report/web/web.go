@@ -1,5 +1,6 @@
 // Package web serves run folders over HTTP: Prometheus' query API over the metrics of all of them at once, each series
-// with the label run, and a few pages to find runs, to watch one that is going on, and to read reports.
+// with the label run; pages to find runs and experiments, to watch a run that is going on, to read reports and to compare;
+// and what the pages show as JSON.
 //
 // It sits right of the run folder: it reads folders and writes nothing into them, also not into those of runs that
 // other processes are executing, whose metrics it looks at through links and copies of its own. All it knows is read
@@ -43,6 +44,7 @@ type Options struct {
 	Folders func() ([]string, error)
 	Now     func() time.Time
 	Version string // of the program
+	Library Library
 	Heap    uint64 // bytes on the heap above which no question is answered any further; 0: 350 MiB
 }
 
@@ -53,6 +55,7 @@ type Site struct {
 	newest   *series.Union // of the newest runs alone
 	now      func() time.Time
 	version  string
+	lib      Library
 	heap     uint64
 	asking   *lane
 	reading  *lane
@@ -70,8 +73,8 @@ var Open = []string{"/-/healthy", "/-/ready"}
 // New makes a site. It reads nothing yet.
 func New(o Options) *Site {
 	s := &Site{
-		shelf: newShelf(o.Folders, o.Now), now: o.Now, version: o.Version, heap: cmp.Or(o.Heap, mostHeap),
-		asking: newLane(mostAtOnce), reading: newLane(mostReading),
+		shelf: newShelf(o.Folders, o.Now), now: o.Now, version: o.Version, lib: o.Library,
+		heap: cmp.Or(o.Heap, mostHeap), asking: newLane(mostAtOnce), reading: newLane(mostReading),
 	}
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	limits := series.Options{MaxSamples: mostSamples, MaxAnswer: mostPoints, QueryTimeout: longestAsk}
@@ -105,6 +108,7 @@ func (s *Site) Handler() http.Handler {
 		say(w, http.StatusOK, "ready")
 	})
 	s.api(mux)
+	s.library(mux)
 	s.pages(mux)
 	return s.walls(mux)
 }

@@ -1,0 +1,395 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/report"
+	"plimsoll/result"
+)
+
+// Experiment is an experiment, or a search for a mark, as a list shows it.
+type Experiment struct {
+	ID       string        `json:"experiment_id"`
+	Dir      string        `json:"-"`
+	Scenario string        `json:"scenario"`
+	Target   string        `json:"target"`
+	Labels   result.Labels `json:"labels"`
+	Made     time.Time     `json:"made"` // when it was last worked at, by this machine's clock
+	Done     int           `json:"runs_done"`
+	Planned  int           `json:"runs_planned"`
+	Problem  string        `json:"problem,omitempty"`
+}
+
+// Side is a run or an experiment that is compared with others.
+type Side struct{ Name, Dir string }
+
+// Library is what takes more than one run: the program gives it to the site. A nil function is not offered.
+type Library struct {
+	Experiments func() ([]Experiment, error)
+	Examine     func(dir string) (*compare.Experiment, error)
+	Compare     func(sides []Side, anyway bool) (*compare.Document, error)
+}
+
+// mostSides is how many runs and experiments one page compares.
+const mostSides = 12
+
+// errAsked says that a request cannot be answered as it was put.
+type errAsked string
+
+func (e errAsked) Error() string { return string(e) }
+
+// library adds the paths of what takes more than one run, and of the API that is not Prometheus'.
+func (s *Site) library(mux *http.ServeMux) {
+	mux.HandleFunc("GET /experiments/{id}", s.page(s.experimentPage))
+	mux.HandleFunc("GET /experiments/{id}/report", s.page(s.experimentReport))
+	mux.HandleFunc("GET /experiments/{id}/runs/{run}/report", s.page(s.runOfExperiment))
+	mux.HandleFunc("GET /compare", s.page(s.comparePage))
+	for path, answer := range map[string]func(*http.Request) (any, error){
+		"runs": s.runsJSON, "runs/{id}": s.runJSON, "runs/{id}/findings": s.findingsJSON,
+		"experiments": s.experimentsJSON, "experiments/{id}": s.experimentJSON, "compare": s.compareJSON,
+	} {
+		mux.HandleFunc("GET /api/v1/"+path, s.page(func(_ context.Context, r *http.Request, doc *document) error {
+			data, err := answer(r)
+			if err != nil {
+				return err
+			}
+			doc.kind = jsonKind
+			return encodeJSON(&doc.body, data)
+		}))
+	}
+}
+
+func encodeJSON(w io.Writer, data any) error {
+	if raw, ok := data.(json.RawMessage); ok {
+		_, err := w.Write(raw)
+		return err
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(data); err != nil {
+		return fmt.Errorf("json: %w", err)
+	}
+	return nil
+}
+
+// experiments are those there are, newest first.
+func (s *Site) experiments() ([]Experiment, error) {
+	if s.lib.Experiments == nil {
+		return []Experiment{}, nil
+	}
+	list, err := s.lib.Experiments()
+	slices.SortStableFunc(list, func(a, b Experiment) int { return b.Made.Compare(a.Made) })
+	return list, err
+}
+
+func (s *Site) experiment(id string) (Experiment, error) {
+	list, err := s.experiments()
+	if i := slices.IndexFunc(list, func(e Experiment) bool { return e.ID == id }); i >= 0 {
+		return list[i], nil
+	}
+	return Experiment{}, errors.Join(errMissing(id), err)
+}
+
+// examined is the result of an experiment so far.
+func (s *Site) examined(id string) (Experiment, *compare.Experiment, error) {
+	e, err := s.experiment(id)
+	if err != nil {
+		return e, nil, err
+	}
+	x, err := s.lib.Examine(e.Dir)
+	return e, x, err
+}
+
+// book is the experiment in a list of runs.
+func (e Experiment) book() book {
+	return book{id: e.ID, dir: e.Dir, labels: e.Labels, made: e.Made, problem: e.Problem, experiment: &e,
+		manifest: result.Manifest{Target: e.Target, Scenario: result.ScenarioInfo{Name: e.Scenario}}}
+}
+
+// runs are the runs of an experiment, newest first: on a simulated cluster those of two may be called alike.
+func (e Experiment) runs() ([]book, error) {
+	dirs, err := result.Folders(filepath.Join(e.Dir, experimentRuns))
+	books := make([]book, 0, len(dirs))
+	for _, dir := range dirs {
+		books = append(books, open(dir, ""))
+	}
+	slices.SortStableFunc(books, func(x, y book) int { return y.made.Compare(x.made) })
+	return books, err
+}
+
+// experimentRuns is the folder of an experiment's runs in its own.
+const experimentRuns = "runs"
+
+// run is a run of an experiment.
+func (e Experiment) run(id string) (book, error) {
+	books, err := e.runs()
+	if i := slices.IndexFunc(books, func(b book) bool { return b.id == id }); i >= 0 {
+		return books[i], nil
+	}
+	return book{}, errors.Join(errMissing(id), err)
+}
+
+// runOfExperiment is the report of a run of an experiment.
+func (s *Site) runOfExperiment(ctx context.Context, r *http.Request, doc *document) error {
+	e, err := s.experiment(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	b, err := e.run(r.PathValue("run"))
+	if err != nil {
+		return err
+	}
+	return s.reportOf(ctx, b, doc)
+}
+
+// of reports whether a run belongs to an experiment.
+func (e Experiment) of(b book) bool {
+	return filepath.Dir(filepath.Dir(b.dir)) == filepath.Clean(e.Dir)
+}
+
+type experimentView struct {
+	frame
+	Row     row
+	Answer  []string
+	Rows    []row
+	Report  template.URL
+	Trouble string
+}
+
+func (v *experimentView) in(s *Site) { v.frame.in(s) }
+
+// experimentPage is an experiment: its answer so far, and its runs.
+func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document) error {
+	e, err := s.experiment(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	v := &experimentView{frame: frame{Title: e.ID}, Row: experimentRow(e), Trouble: e.Problem}
+	if x, err := s.lib.Examine(e.Dir); err != nil {
+		v.Trouble = strings.TrimSpace(v.Trouble + " " + err.Error())
+	} else {
+		v.Answer = append(x.Mind, append(report.ExperimentShort(x), x.Sentence)...)
+		v.Report = linkToExperiment(e.ID) + "/report"
+	}
+	books, err := e.runs()
+	if err != nil {
+		v.Trouble = err.Error()
+	}
+	for _, b := range books {
+		one := rowOf(b)
+		one.ID, one.Scenario, one.Inside = e.ID+"/"+b.id, b.id, true
+		one.Link = v.Row.Link + template.URL("/runs/"+url.PathEscape(b.id)+"/report")
+		v.Rows = append(v.Rows, one)
+	}
+	link, reported := v.Row.Link, v.Report
+	v.Rows = shownRows(v.Rows)
+	v.Row, v.Answer, v.Trouble = report.Shown(v.Row), report.Shown(v.Answer), report.Shown(v.Trouble)
+	v.Row.Link, v.Report = link, reported
+	doc.policy = formsHere(doc.policy)
+	return s.fill(doc, "experiment.html.tmpl", v)
+}
+
+func experimentRow(e Experiment) row {
+	out := row{ID: e.ID, Link: linkToExperiment(e.ID), Scenario: e.Scenario, Target: e.Target, Made: stamp(e.Made),
+		State: "info", Status: fmt.Sprintf("%d of %d runs", e.Done, e.Planned), Problem: e.Problem, Experiment: true,
+		Labels: labelsOf(e.Labels)}
+	if e.Done == e.Planned {
+		out.State = "passed"
+	}
+	return out
+}
+
+func linkToExperiment(id string) template.URL {
+	return template.URL("/experiments/" + url.PathEscape(id))
+}
+
+func labelsOf(l result.Labels) string {
+	return strings.TrimSpace(l.Name + " " + strings.Join(l.Tags, " "))
+}
+
+// formsHere lets a page ask this site.
+func formsHere(policy string) string {
+	return strings.Replace(policy, "form-action 'none'", "form-action 'self'", 1)
+}
+
+// experimentReport is the page of an experiment as "plimsoll report" makes it.
+func (s *Site) experimentReport(_ context.Context, r *http.Request, doc *document) error {
+	_, x, err := s.examined(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	doc.policy = "frame-ancestors 'none'"
+	return report.ExperimentHTML(&doc.body, x)
+}
+
+// compared compares what a request names, by identities of runs and experiments that are served.
+func (s *Site) compared(r *http.Request) (*compare.Document, error) {
+	if s.lib.Compare == nil {
+		return nil, errAsked("Nothing is compared here.")
+	}
+	asked := r.URL.Query()
+	ids := slices.Compact(asked["run"])
+	if len(ids) < 2 || len(ids) > mostSides {
+		return nil, errAsked(fmt.Sprintf("Choose two runs or experiments, at most %d; %d were chosen.", mostSides, len(ids)))
+	}
+	experiments, err := s.experiments()
+	if err != nil {
+		return nil, err
+	}
+	var sides []Side
+	for _, id := range ids {
+		first, inside, isInside := strings.Cut(id, "/")
+		i := slices.IndexFunc(experiments, func(e Experiment) bool { return e.ID == first })
+		if i >= 0 && isInside {
+			b, err := experiments[i].run(inside)
+			if err != nil {
+				return nil, err
+			}
+			sides = append(sides, Side{id, b.dir})
+			continue
+		}
+		if i >= 0 {
+			sides = append(sides, Side{nameOf(id, experiments[i].Labels), experiments[i].Dir})
+			continue
+		}
+		b, ok := s.shelf.find(id)
+		if !ok {
+			return nil, errMissing(id)
+		}
+		sides = append(sides, Side{nameOf(id, b.labels), b.dir})
+	}
+	d, err := s.lib.Compare(sides, asked.Get("anyway") != "")
+	var refusal *compare.Refusal
+	if errors.As(err, &refusal) {
+		return nil, errUnlike{err, r.URL.Path + "?" + withAnyway(asked).Encode()}
+	}
+	if err == nil {
+		d.Links = map[string]string{}
+		for _, side := range d.Sides {
+			for _, id := range side.Runs {
+				d.Links[id] = string(linkTo(id)) + "/report"
+			}
+		}
+	}
+	return d, err
+}
+
+// nameOf is the name that a user gave, or the identity.
+func nameOf(id string, l result.Labels) string {
+	if l.Name != "" {
+		return l.Name
+	}
+	return id
+}
+
+func withAnyway(asked url.Values) url.Values {
+	out := url.Values{"run": asked["run"], "anyway": {"1"}}
+	return out
+}
+
+// errUnlike says that sides differ in what should be equal, and where they are compared all the same.
+type errUnlike struct {
+	error
+	anyway string
+}
+
+func (e errUnlike) Unwrap() error { return e.error }
+
+// comparePage compares what was chosen.
+func (s *Site) comparePage(_ context.Context, r *http.Request, doc *document) error {
+	d, err := s.compared(r)
+	if err != nil {
+		return err
+	}
+	return report.CompareHTML(&doc.body, d)
+}
+
+func (s *Site) compareJSON(r *http.Request) (any, error) {
+	d, err := s.compared(r)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = report.CompareJSON(&b, d)
+	return json.RawMessage(b.Bytes()), err
+}
+
+// runEntry is a run as /api/v1/runs lists it.
+type runEntry struct {
+	ID        string           `json:"run_id"`
+	Scenario  string           `json:"scenario"`
+	Target    string           `json:"target"`
+	Status    string           `json:"status"`
+	Made      time.Time        `json:"made"` // by this machine's clock
+	Simulated bool             `json:"simulated"`
+	Labels    result.Labels    `json:"labels"`
+	Headline  *result.Headline `json:"headline,omitempty"`
+	Problem   string           `json:"problem,omitempty"`
+}
+
+func entryOf(b book) runEntry {
+	m := b.manifest
+	return runEntry{b.id, m.Scenario.Name, m.Target, b.status(), b.made, m.Simulated, b.labels, m.Headline, b.problem}
+}
+
+func (s *Site) runsJSON(*http.Request) (any, error) {
+	books, err := s.shelf.all()
+	list := make([]runEntry, 0, len(books))
+	for _, b := range books {
+		list = append(list, entryOf(b))
+	}
+	return list, err
+}
+
+func (s *Site) opened(r *http.Request) (*result.Folder, error) {
+	b, ok := s.shelf.find(r.PathValue("id"))
+	if !ok {
+		return nil, errMissing(r.PathValue("id"))
+	}
+	return result.Open(b.dir)
+}
+
+func (s *Site) runJSON(r *http.Request) (any, error) {
+	folder, err := s.opened(r)
+	if err != nil {
+		return nil, err
+	}
+	return folder.Manifest(), nil
+}
+
+func (s *Site) findingsJSON(r *http.Request) (any, error) {
+	folder, err := s.opened(r)
+	if err != nil {
+		return nil, err
+	}
+	found, err := folder.Findings()
+	if found == nil {
+		found = []result.Finding{}
+	}
+	return found, err
+}
+
+func (s *Site) experimentsJSON(*http.Request) (any, error) { return s.experiments() }
+
+func (s *Site) experimentJSON(r *http.Request) (any, error) {
+	_, x, err := s.examined(r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = report.ExperimentJSON(&b, x)
+	return json.RawMessage(b.Bytes()), err
+}
