@@ -1,6 +1,6 @@
 // Package web serves run folders over HTTP: Prometheus' query API over the metrics of all of them at once, each series
-// with the label run; pages to find runs and experiments, to watch a run that is going on, to read reports and to compare;
-// and what the pages show as JSON.
+// with the label run; pages to find runs and experiments, to watch a run that is going on, to read reports and to
+// compare; and what the pages show as JSON.
 //
 // It sits right of the run folder: it reads folders and writes nothing into them, also not into those of runs that
 // other processes are executing, whose metrics it looks at through links and copies of its own. All it knows is read
