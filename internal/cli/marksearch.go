@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/kit/exit"
@@ -202,6 +203,8 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 	}
 	m := folder.Record().Mark
 	var ended error
+	var spent time.Duration // on so many probes
+	made := 0
 	for ended == nil {
 		lines, err := a.searched(folder)
 		if err != nil {
@@ -222,9 +225,11 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 				return exit.Errorf(exit.Failed, "", "mark: %w", err)
 			}
 		}
-		a.sayProbe(lines[at], value, why)
+		a.sayProbe(lines[at], value, why, left(lines, m.Probes, spent, made))
+		began := a.clock.Now()
 		_, _, ended = c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(), stop: stop,
 			waits: waits})
+		spent, made = spent+a.clock.Now().Sub(began), made+1
 		progress, err := folder.Progress()
 		if err == nil && len(progress.Failed) > 0 && ended == nil {
 			for _, reason := range progress.Failed {
@@ -241,6 +246,24 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 		}
 	}
 	return errors.Join(ended, a.markResult(folder, ended == nil))
+}
+
+// left says how long the search may still take: it is over with this probe, or when no more are allowed. "" before the
+// first has shown how long one takes.
+func left(lines []searched, probes int, spent time.Duration, made int) string {
+	if made == 0 || spent < time.Duration(made)*time.Second { // a simulation takes no time to speak of
+		return ""
+	}
+	most := 0
+	for _, s := range lines {
+		most += max(0, probes-len(s.probes))
+	}
+	one := spent / time.Duration(made)
+	text := unit.Duration(one.Round(time.Second)).String()
+	if most > 1 {
+		text += " to " + unit.Duration((time.Duration(most) * one).Round(time.Second)).String()
+	}
+	return "; " + text + " left"
 }
 
 // nextOf is the next probe of a search, and the condition that it is of; below 0 when it is over. When all conditions
@@ -300,7 +323,7 @@ func (s searched) next(m *experiment.Mark) (value float64, why string) {
 	return value, step.Why
 }
 
-func (a *app) sayProbe(s searched, value float64, why string) {
+func (a *app) sayProbe(s searched, value float64, why, left string) {
 	say := func(rate float64) string { return mark.InUnit(rate, s.settings.Unit) }
 	if s.settings.Unit == "" && !s.read { // nothing has said yet what is done
 		say = func(rate float64) string { return mark.InUnit(rate, "a second") }
@@ -325,7 +348,7 @@ func (a *app) sayProbe(s searched, value float64, why string) {
 			text += fmt.Sprintf("between %s and %s", say(low), say(high))
 		}
 	}
-	a.sayf("probe %d%s: %s (%s%s)", len(s.probes)+1, under, offered, why, text)
+	a.sayf("probe %d%s: %s (%s%s%s)", len(s.probes)+1, under, offered, why, text, left)
 }
 
 // bounds are the highest rate that held below all that broke, and the lowest that broke; 0 where there is none.
