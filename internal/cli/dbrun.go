@@ -75,7 +75,7 @@ type dbRunFlags struct {
 	beside     map[string]any
 	duration   string
 	rate       float64
-	marked     bool // the rate is what a search varies
+	marked     string // what a search varies: rateOption, clientsOption; "" for a run
 	dry        bool
 	given      func(flag string) bool
 	tf         targetFlags
@@ -401,7 +401,7 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 			config[key] = map[string]any{"initialise": "always", "reload": true}[key]
 		}
 	}
-	vars, experiment, jobOptions := f.experimentOf(factors, settings)
+	vars, experiment, jobOptions := f.experimentOf(load, factors, settings)
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)

@@ -109,8 +109,13 @@ func plainValue(text string) (string, error) {
 
 // experimentOf are the parts of a scenario that make an experiment of it: its variables, its factors and repeats, and
 // what the workload takes of them.
-func (f *dbRunFlags) experimentOf(factors []dbFactor, settings map[string]string) (vars, experiment, options string) {
-	if f.marked {
+func (f *dbRunFlags) experimentOf(load dbLoad, factors []dbFactor,
+	settings map[string]string) (vars, experiment, options string) {
+	switch f.marked {
+	case clientsOption:
+		return "  clients:\n    default: 1\n    description: Clients at a time.\n", "",
+			"      job_options:\n        " + load.clients + ": {{ clients }}\n"
+	case rateOption:
 		return "  rate:\n    default: 0\n    description: Transactions per second that are offered; 0 as many as it takes.\n", "",
 			"{% if rate > 0 %}      job_options:\n        rate: {{ rate }}\n{% endif %}"
 	}

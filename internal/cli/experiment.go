@@ -328,7 +328,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 	}
 	if m := c.record.Mark; m != nil && !m.Rated && m.Seconds > 0 {
 		rate, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
-		if m.VMs {
+		if m.Counts() {
 			sf.values["runtime_secs"] = int64(math.Ceil(m.Seconds))
 		} else if rate > 0 { // the run without one is for where to begin
 			sf.values["runtime_secs"] = int64(math.Ceil(probeSeconds(m, rate)))

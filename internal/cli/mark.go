@@ -35,6 +35,7 @@ type markFlags struct {
 	probes   int
 	probe    string
 	under    []string // conditions
+	unit     string   // of clients
 	waits    waitFlags
 	label    labelFlags
 }
@@ -66,8 +67,12 @@ func (r *rateFlag) Set(text string) error {
 // rateOption is what --vary says for the rate of a workload whose scenario has no variable for it.
 const rateOption = "rate"
 
-// vmsOption is what --vary says for the number of VMs of the workload's group.
-const vmsOption = "vms"
+// vmsOption is what --vary says for the number of VMs of the workload's group, clientsOption for that of a database's
+// clients.
+const (
+	vmsOption     = "vms"
+	clientsOption = "clients"
+)
 
 // markDepth is how many operations a job of fio may have in flight in a search, so that its schedule decides and not
 // its queue.
@@ -314,7 +319,7 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	defer stop.release()
 	_, own := a.made[given]
 	if own && mf.vary != vmsOption { // of the two values that made it a variable none is meant
-		sf.values = withValue(sf.values, mf.vary, int64(max(mf.from, 0)))
+		sf.values = withValue(sf.values, mf.vary, max(int64(mf.from), map[bool]int64{true: 1}[mf.vary == clientsOption]))
 	} else if mf.from > 0 && mf.vary != rateOption && mf.vary != vmsOption {
 		sf.values = withValue(sf.values, mf.vary, float64(mf.from))
 	}
@@ -334,12 +339,14 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	}
 	declared := slices.ContainsFunc(p.scenario.Vars, func(v scenario.Var) bool { return v.Name == mf.vary })
 	option, vms := !own && mf.vary == rateOption && !declared, mf.vary == vmsOption && !declared
-	unitOf := ""
+	clients, unitOf := own && mf.vary == clientsOption, mf.unit
 	if vms {
 		i := slices.IndexFunc(p.scenario.Workloads, func(w scenario.Workload) bool { return w.Name == name })
 		if unitOf = "VMs"; groupOf(p.scenario, p.scenario.Workloads[i].Group).CountPerCluster == 0 {
 			unitOf = "VMs per node"
 		}
+	}
+	if vms || clients {
 		mf.from = rateFlag(max(1, math.Round(float64(mf.from))))
 	}
 	start, err := startOf(p.scenario, mf, own || option)
@@ -372,7 +379,7 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 		r.Factors = append(r.Factors, experiment.Factor{Name: experiment.ConditionFactor})
 	}
 	r.Mark = &experiment.Mark{Workload: name, Variable: mf.vary, Start: start, Most: float64(mf.to),
-		Whole: own || option || vms, Rated: option, VMs: vms, Unit: unitOf,
+		Whole: own || option || vms, Rated: option, VMs: vms, Clients: clients, Unit: unitOf,
 		Within: within, Probes: mf.probes, At: float64(mf.at), Least: float64(mf.least),
 		Conditions: conditions}
 	if own {

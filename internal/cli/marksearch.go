@@ -37,7 +37,7 @@ func (a *app) searched(folder *experiment.Folder) ([]searched, error) {
 	m := r.Mark
 	lines := make([]searched, max(1, len(m.Conditions)))
 	for i := range lines {
-		lines[i].settings = mark.Settings{Probes: m.Probes, Within: m.Within, Unit: m.Unit, Count: m.VMs}
+		lines[i].settings = mark.Settings{Probes: m.Probes, Within: m.Within, Unit: m.Unit, Count: m.Counts()}
 		if len(m.Conditions) > 0 {
 			lines[i].condition = m.Conditions[i]
 		}
@@ -95,7 +95,7 @@ func (s *searched) add(a *app, folder *experiment.Folder, id string, cell experi
 		return err
 	}
 	var p mark.Probe
-	if m.VMs {
+	if m.Counts() {
 		p, err = mark.JudgeVMs(run.Data, a.foundIn(folder, id), m.Workload, limits, value)
 		s.scale = 1
 	} else {
@@ -148,7 +148,7 @@ func stayed(d *result.Data, beside, workload string) error {
 // begin says where the search of a condition begins: as asked, or by what is known of the first condition.
 func (s *searched) begin(m *experiment.Mark, first searched) {
 	s.scale = cmp.Or(s.scale, first.scale, 1)
-	if m.Seconds > 0 && !m.VMs {
+	if m.Seconds > 0 && !m.Counts() {
 		s.settings.Least = needed(m) / (longest * m.Seconds)
 	}
 	s.settings.Unit, s.read = cmp.Or(s.settings.Unit, first.settings.Unit), s.read || first.read
@@ -160,7 +160,7 @@ func (s *searched) begin(m *experiment.Mark, first searched) {
 		return
 	}
 	if found := mark.Conclude(first.settings, first.probes); found.Verdict == mark.Found {
-		if s.settings.Start = startShare * *found.Rate; m.VMs {
+		if s.settings.Start = startShare * *found.Rate; m.Counts() {
 			s.settings.Start = max(1, math.Round(s.settings.Start))
 		}
 	}
@@ -234,7 +234,7 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 		if err == nil && len(progress.Failed) > 0 && ended == nil {
 			for _, reason := range progress.Failed {
 				hint := "plimsoll resume " + folder.Record().ID + " makes it again"
-				if m.VMs {
+				if m.Counts() {
 					hint += "; --to ends a search at what there is room for"
 				}
 				err = exit.Errorf(exit.Failed, hint, "mark: a probe failed: %s", reason)

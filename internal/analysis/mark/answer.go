@@ -99,12 +99,15 @@ func InUnit(rate float64, of string) string {
 	text := unit.Rate(rate).String()
 	if of != "" {
 		if text, _, _ = strings.Cut(text, " "); text == "1" {
-			of = strings.Replace(of, "VMs", "VM", 1)
+			of = one.Replace(of)
 		}
 		text += " " + of
 	}
 	return text
 }
+
+// one makes units of numbers fit 1.
+var one = strings.NewReplacer("VMs", "VM", "users", "user", "clients", "client")
 
 // UnitOf is the unit of the rate of a workload: "transactions/s" and the like where it does one thing that is no block
 // I/O, "" for IOPS.

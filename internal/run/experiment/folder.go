@@ -58,12 +58,13 @@ type Record struct {
 // Mark is what a search looks for: the highest rate at which limits hold. Each probe is a run of a cell of its own.
 type Mark struct {
 	Workload string   `json:"workload"`
-	Variable string   `json:"variable"`        // of the scenario, that sets the rate
-	Rated    bool     `json:"rated,omitempty"` // no variable: the workload's jobs get the rate as an option
-	VMs      bool     `json:"vms,omitempty"`   // no variable: the number of VMs of the workload's group
-	Unit     string   `json:"unit,omitempty"`  // of VMs: "VMs", or "VMs per node"
-	Limits   []string `json:"limits"`          // as asserts of a command line
-	Start    float64  `json:"start"`           // first value of Variable; 0: the value 0 is a run without a rate, which says it
+	Variable string   `json:"variable"`          // of the scenario, that sets the rate
+	Rated    bool     `json:"rated,omitempty"`   // no variable: the workload's jobs get the rate as an option
+	VMs      bool     `json:"vms,omitempty"`     // no variable: the number of VMs of the workload's group
+	Clients  bool     `json:"clients,omitempty"` // Variable is the number of clients of a database
+	Unit     string   `json:"unit,omitempty"`    // of numbers: "VMs", "VMs per node", "users" and the like
+	Limits   []string `json:"limits"`            // as asserts of a command line
+	Start    float64  `json:"start"`             // first value of Variable; 0: the value 0 is a run without a rate, which says it
 	Most     float64  `json:"most,omitempty"`
 	Whole    bool     `json:"whole,omitempty"` // Variable takes whole numbers
 	Within   float64  `json:"within"`
@@ -74,6 +75,9 @@ type Mark struct {
 	// Conditions are what the search is repeated under, a line each; none: the scenario as it is written.
 	Conditions []Condition `json:"conditions,omitempty"`
 }
+
+// Counts reports whether a number is looked for, of VMs or clients, and no rate.
+func (m *Mark) Counts() bool { return m.VMs || m.Clients }
 
 // Factor is a factor as the record keeps it.
 type Factor struct {
