@@ -119,7 +119,7 @@ func TestServe(t *testing.T) {
 }
 
 // TestServeExperiments: experiments are one row each and open into their answer and runs; what is ticked is compared,
-// by identities of what is served and of nothing else; unlike sides are refused, and compared all the same when told so.
+// by identities of what is served and of nothing else; unlike sides are refused, and compared when told so.
 func TestServeExperiments(t *testing.T) {
 	root := t.TempDir()
 	job := filepath.Join(t.TempDir(), "my.fio")
