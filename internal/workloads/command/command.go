@@ -231,7 +231,8 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if c.latency != serviceTime {
 		latency = c.latency
 	}
-	lane := workload.Lane{Name: c.layout.Program, Depth: c.depth, TimeBased: f.timed}
+	lane := workload.Lane{Name: c.layout.Program, Depth: c.depth, TimeBased: f.timed, Rate: c.rate,
+		OpenLoop: c.rate > 0}
 	if f.timed {
 		lane.Runtime = spec.Runtime
 	}

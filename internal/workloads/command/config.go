@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -41,6 +42,8 @@ type config struct {
 	options    map[string]string
 	version    *version
 	depth      int
+	rated      *yaml.Node // the option that is the rate it offers; nil: it offers as much as it takes
+	rate       float64    // operations per second; 0: as much as it takes
 	latency    string
 	operations []result.Operation
 	measures   []result.Measure
@@ -63,6 +66,7 @@ func parseConfig(spec workload.Spec) (*config, error) {
 	if root != nil {
 		c.read(root)
 		c.set(spec.Settings)
+		c.readRate()
 		c.placeholders(spec)
 	}
 	return c, c.err()
@@ -85,6 +89,7 @@ func (c *config) read(root *yaml.Node) {
 			}
 			c.depth = v
 		}},
+		member{"rate", false, func(n *yaml.Node) { c.rated = n }},
 		member{"latency", false, func(n *yaml.Node) { c.latency = c.choice(n, "latency", serviceTime, responseTime) }},
 		member{"operations", false, c.readOperations},
 		member{"measures", false, c.readMeasures},
@@ -109,9 +114,32 @@ func (c *config) readOptions(n *yaml.Node) {
 	})
 }
 
-// set puts the workload's settings in the place of the options' own values.
+// readRate reads the rate that the load offers from the option that is declared to be it.
+func (c *config) readRate() {
+	if c.rated == nil {
+		return
+	}
+	text, ok := c.options[c.rated.Value]
+	if !ok {
+		c.object(c.rated, "rate must name one of options:, whose value is operations per second; there is no %q",
+			c.rated.Value)
+		return
+	}
+	rate, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(rate >= 0) || math.IsInf(rate, 1) {
+		c.object(c.rated, "rate: option %s is %q, which is no number of operations per second", c.rated.Value, text)
+		return
+	}
+	c.rate = rate
+}
+
+// set puts the workload's settings in the place of the options' own values. What is declared to be the rate is known as
+// rate, too, whatever the option is called.
 func (c *config) set(settings []scenario.Setting) {
 	for _, s := range settings {
+		if _, own := c.options[s.Key]; s.Key == "rate" && !own && c.rated != nil {
+			s.Key = c.rated.Value
+		}
 		if _, ok := c.options[s.Key]; !ok {
 			there := slices.Sorted(maps.Keys(c.options))
 			what := fmt.Sprintf("there is no %q under options: of the file; %s", s.Key, suggestion(s.Key, there))

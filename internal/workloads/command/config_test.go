@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/workloadtest"
 	"plimsoll/result"
+	"plimsoll/scenario"
 )
 
 // Every mistake in the files of testdata/faulty is objected to, with its place and what to do.
@@ -59,7 +60,10 @@ func TestLimits(t *testing.T) {
 			"}\n" + head,
 		"expression has 1001 bytes; at most 1000": "command: [a]\nversion: {command: [a], match: '" +
 			strings.Repeat("x", maxPattern+1) + "'}\n" + head,
-		"from 1 to 1048576, not \"1048577\"": "command: [a]\nconcurrency: 1048577\n" + head,
+		"rate must name one of options:, whose value is operations per second; there is no \"qps\"": "command: [a]\nrate: qps\n" +
+			head,
+		"rate: option qps is \"fast\", which is no number": "command: [a]\nrate: qps\noptions: {qps: fast}\n" + head,
+		"from 1 to 1048576, not \"1048577\"":               "command: [a]\nconcurrency: 1048577\n" + head,
 		"a word or two, at most 40 bytes": "command: [a]\nmeasures: [{name: m, unit: " +
 			strings.Repeat("x", 41) + ", kind: count}]\n" + head,
 		"letters, digits, _ . - and at most 64": "command: [a]\nfiles: {../../etc/passwd: x}\n" + head,
@@ -75,6 +79,41 @@ func TestLimits(t *testing.T) {
 		if err := (Engine{}).Validate(specOf("big.yml", []byte(config))); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %.300v, want %q", err, want)
+		}
+	}
+}
+
+// What is declared to be the rate is the lane's, and is set by the word rate whatever the option is called.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	const config = `
+command: [tool, "--qps={option qps}", "{runtime}"]
+options: {qps: "0"}
+rate: qps
+operations: [{name: a, noun: as}]
+output: {format: lines, records: [{match: '(?P<n>\d+)', final: true, operations: {a: {count: n}}}]}
+`
+	for rate, want := range map[string]workload.Lane{
+		"":       {Rate: 0},
+		"1500.5": {Rate: 1500.5, OpenLoop: true},
+	} {
+		spec, shown := specOf("c.yml", []byte(config)), "0"
+		spec.Runtime = time.Second
+		if rate != "" {
+			shown = rate
+			spec.Settings = []scenario.Setting{{Key: "rate", Value: rate}}
+		}
+		job, err := Engine{}.Command(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Name, want.Depth, want.TimeBased, want.Runtime = "tool", 1, true, time.Second
+		if diff := cmp.Diff([]workload.Lane{want}, job.Lanes); diff != "" {
+			t.Errorf("rate %q: %s", rate, diff)
+		}
+		argv := []string{"tool", "--qps=" + shown, "1"}
+		if diff := cmp.Diff(argv, job.Command.Argv); diff != "" {
+			t.Errorf("rate %q: %s", rate, diff)
 		}
 	}
 }
