@@ -54,8 +54,8 @@ func (a *app) markDB(name string, f dbRunFlags, mf markFlags) error {
 	load, ok := dbLoads[name]
 	switch {
 	case !ok || load.fraction:
-		return exit.Usagef("it is one of pg, pgbench, tprocc, hammerdb", "mark db: no load called %q has a rate or clients",
-			name)
+		return exit.Usagef("it is one of pg, pgbench, tprocc, hammerdb",
+			"mark db: no load called %q has a rate or clients", name)
 	case mf.vary == "" && load.rate:
 		mf.vary = rateOption
 	case mf.vary == "":
