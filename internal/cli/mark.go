@@ -319,7 +319,8 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	defer stop.release()
 	_, own := a.made[given]
 	if own && mf.vary != vmsOption { // of the two values that made it a variable none is meant
-		sf.values = withValue(sf.values, mf.vary, max(int64(mf.from), map[bool]int64{true: 1}[mf.vary == clientsOption]))
+		least := map[bool]int64{true: 1}[mf.vary == clientsOption]
+		sf.values = withValue(sf.values, mf.vary, max(int64(mf.from), least))
 	} else if mf.from > 0 && mf.vary != rateOption && mf.vary != vmsOption {
 		sf.values = withValue(sf.values, mf.vary, float64(mf.from))
 	}
