@@ -90,6 +90,7 @@ var treatments = []treatment{
 	{begins: "plimsoll run db-client-limit", parsed: true, why: "minutes, and PostgreSQL"},
 	{begins: "plimsoll run db-topology", parsed: true, why: "minutes, and PostgreSQL"},
 	{begins: "plimsoll run db-numa", parsed: true, why: "the page's options make it fail, as it says"},
+	{begins: "plimsoll run db-failover", parsed: true, why: "PostgreSQL, and the time of a failover"},
 	{begins: "plimsoll run db-checkpoint", parsed: true, why: "minutes, and PostgreSQL"},
 	{begins: "plimsoll compare RUN1 RUN2", parsed: true, why: "there are no such runs"},
 	{begins: "plimsoll run db-hugepages", parsed: true, why: "changes the machine"},

@@ -51,6 +51,7 @@ var checks = []view.Check{
 	dbserver.Limit,
 	dbserver.Checkpoints,
 	dbserver.Durable,
+	dbserver.LostCommits,
 	dbserver.Agrees,
 	fault.Recovery,
 	load.TooShort,

@@ -10,6 +10,7 @@ import (
 	"plimsoll/internal/contract/worker"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/regular"
+	failover "plimsoll/internal/workloads/failover/driver"
 	hammerdb "plimsoll/internal/workloads/hammerdb/tool"
 	integrity "plimsoll/internal/workloads/integrity/driver"
 	"plimsoll/internal/workloads/pg/pgload"
@@ -26,6 +27,7 @@ func (a *app) workerCommands() (commands []*cobra.Command) {
 		word string
 		work func(ctx context.Context, job io.Reader, out io.Writer) error
 	}{
+		{failover.WorkCommand, failover.Work},
 		{hammerdb.WorkCommand, hammerdb.Work},
 		{integrity.WorkCommand, integrity.Work},
 		{pgbench.WorkCommand, pgbench.Work},

@@ -341,9 +341,15 @@ func percent(v *float64) string {
 	return strings.Replace(fmt.Sprintf("%+.1f %%", *v*100), "-", "−", 1)
 }
 
+// tooFew is said of intervals that bound nothing.
+const tooFew = "too few repeats"
+
 func span(low, high float64, valid bool) string {
-	if !valid {
+	switch {
+	case !valid:
 		return none
+	case low < -0.9995 && high >= 1e6: // from nothing to a million times
+		return tooFew
 	}
 	end := func(v float64) string {
 		switch {

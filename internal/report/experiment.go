@@ -178,7 +178,7 @@ func withoutZeros(x *compare.Experiment) *compare.Experiment {
 func cellInterval(v compare.CellValue) string {
 	switch {
 	case v.Interval.Reason == compare.TooFew:
-		return "too few repeats"
+		return tooFew
 	case !v.Interval.Valid():
 		return none
 	}

@@ -21,6 +21,7 @@ import (
 	"plimsoll/internal/targets/sim"
 	"plimsoll/internal/targets/ssh"
 	"plimsoll/internal/workloads/command"
+	"plimsoll/internal/workloads/failover"
 	"plimsoll/internal/workloads/fio"
 	"plimsoll/internal/workloads/hammerdb"
 	"plimsoll/internal/workloads/integrity"
@@ -60,6 +61,7 @@ func All() Registry {
 		},
 		Engines: []workload.Engine{
 			command.Engine{},
+			failover.Engine{},
 			fio.Engine{},
 			pg.Engine{},
 			hammerdb.Engine{},

@@ -82,6 +82,7 @@ func CheckExporter(text string) error {
 type Server struct {
 	Service target.Service    // its output goes to one file, Command.Stdout
 	Files   map[string][]byte // put there before it is started
+	Private map[string][]byte // the same, readable by the server alone
 	Ready   target.Readiness
 	Grace   time.Duration // to end by itself when it is asked to; 0: it is not asked
 	Stays   bool          // when the workload has ended, for its next start and for other workloads, until the teardown

@@ -143,6 +143,34 @@ CALLS: 610	MIN: 0.8ms	AVG: 9ms	MAX: 170ms	TOTAL: 5490ms
 P99: 40ms	P95: 21ms	P50: 7ms	SD: 8805.613	RATIO: 47.8%
 `
 
+// What HammerDB 6 gives of a job as a whole says what the lines and objects of others do.
+func TestHammerSummary(t *testing.T) {
+	t.Parallel()
+	const head = `{"schema": "hammerdb-job-report-v1", "report_hints": {"a": ["b"]}, "job": {"hdb_version": "v6.0", ` +
+		`"timestamp": "2026-11-26 22:00:00"}, "benchmark_config": {"duration_minutes": 2}, `
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"tproc-c": {head + `"result": {"type": "tproc_c_result", "database_display": "PostgreSQL", ` +
+			`"active_virtual_users": 2, "nopm": 1234567, "tpm": 2839504}, "transaction_count": {"series": [{"name": ` +
+			`"PostgreSQL tpm", "database_display": "PostgreSQL", "points": [{"timestamp": "2026-11-26 22:00:10", "value": ` +
+			`2800000}, {"timestamp": "2026-11-26 22:00:20", "value": 2900000}]}]}, "response_times": {"rows": [{"name": ` +
+			`"NEWORD", "elapsed_ms": 120000, "calls": 610, "min_ms": 0.8, "max_ms": "170", "p99_ms": 40}]}}`, []string{
+			"TPROC-C 2 VU | 2 at once | 1 in 2m0s | NOPM=1.234567e+06 | TPM=2.839504e+06",
+			"TPROC-C profile | 0 at once | 1 in 2m0s | neword_max=170 | neword_min=0.8 | neword_p99=40",
+			"transaction counter | 0 at once | 1 in 10s | TPM=2.9e+06"}},
+		"tproc-h": {head + `"result": {"type": "tproc_h_result", "geomean_seconds": 0.86603, "query_sets": 1, ` +
+			`"total_query_time_seconds": 2}, "query_times": {"rows": [{"name": "14", "seconds": 1.5}, {"name": "2", ` +
+			`"seconds": 0.5}]}}`, []string{"TPROC-H | 1 at once | 1 in 2s | query 2 2s | query_set=2 | " +
+			"geometric_mean=0.86603 | query_02=0.5 | query_14=1.5"}},
+	} {
+		if d := cmp.Diff(c.want, parts(t, c.text)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
 // A text of HammerDB has results, the profile of each beside it, errors that its procedures swallowed and virtual users
 // that failed.
 func TestHammerTexts(t *testing.T) {

@@ -33,7 +33,7 @@ var (
 	hammerProfileAny = lazyregexp.New(`(?m)^.{0,40}Hammerdb Time Profile Report @ `)
 	hammerTold       = lazyregexp.New(`(?m)^HammerDB CLI v|System achieved \d+ |^Vuser \d+:`)
 	hammerJSONAny    = lazyregexp.New(`"(?:TEST RESULT : )?System achieved |"TEST RESULT : |"[\w ]{1,30} tpm"\s*:\s*\{|` +
-		`"(?:NEWORD|PAYMENT)"\s*:\s*\{`)
+		`"(?:NEWORD|PAYMENT)"\s*:\s*\{|"schema"\s*:\s*"hammerdb-job-report-`)
 	hammerBuild = lazyregexp.New(`(?m)^BUILD RETURNED|Vuser \d+:(?:CREATING|Loading |TPCC? SCHEMA COMPLETE)`)
 	hammerTest  = lazyregexp.New(`Processing \d+ transactions with(?:out)? output suppressed`)
 	hammerStamp = lazyregexp.New(`^Timestamp \d+ @ (.{20,40})$`)
@@ -556,8 +556,11 @@ func readHammerJSON(f format, r io.Reader) (*book, error) {
 	done := false
 	var began time.Time
 	err := jsonValues(r, func(line int, v json.RawMessage) error {
-		var words []string
-		if json.Unmarshal(v, &words) == nil {
+		taken, words, err := p.summary(line, v)
+		if err != nil {
+			return err
+		}
+		if taken || json.Unmarshal(v, &words) == nil {
 			again := done // the result says once more what the job's lines said
 			for i, w := range words {
 				if at, err := time.Parse(time.DateTime, w); err == nil {

@@ -2,6 +2,7 @@ package loads
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -189,6 +190,11 @@ func (l *Set) startServer(ctx context.Context, s *server) (*server, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
 		if err := target.WriteFile(ctx, s.host, name, s.Files[name]); err != nil {
+			return s, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Private)) {
+		if err := s.host.Put(ctx, name, 0o600, bytes.NewReader(s.Private[name])); err != nil {
 			return s, err
 		}
 	}

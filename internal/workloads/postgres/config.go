@@ -31,6 +31,7 @@ type Config struct {
 	// reached by a unix socket.
 	Group    string
 	Settings map[string]string // of postgresql.conf
+	Follows  string            // the address of the server that it is a standby of; "" for none
 
 	// Of the user's. URL has no password; without a source of one it is looked up as psql does.
 	URL      string

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/pbkdf2"
@@ -24,7 +25,7 @@ import (
 )
 
 // ownPassword is that of every server that this process starts. It is in no file but those of mode 0600 that a load's
-// client reads; servers get a verifier, from which it cannot be had.
+// client or a standby reads; servers get a verifier, from which it cannot be had.
 var ownPassword = sync.OnceValue(rand.Text)
 
 var ownVerifier = sync.OnceValues(func() (string, error) { return verifier(ownPassword(), []byte(rand.Text()[:16])) })
@@ -72,12 +73,16 @@ func PutPassword(ctx context.Context, host target.Host, job workload.Job) error 
 		if err := a.putRoot(ctx, host); err != nil {
 			return fmt.Errorf("server of workload %s: sslrootcert: %w", job.Command.Label, err)
 		}
-		text := "*:*:*:*:" + strings.NewReplacer(`\`, `\\`, `:`, `\:`).Replace(password) + "\n"
-		if err := host.Put(ctx, a.PassFile, fs.FileMode(0o600), strings.NewReader(text)); err != nil {
+		if err := host.Put(ctx, a.PassFile, fs.FileMode(0o600), bytes.NewReader(passLine(password))); err != nil {
 			return fmt.Errorf("password of the server of workload %s: %w", job.Command.Label, err)
 		}
 	}
 	return nil
+}
+
+// passLine is a password as a file of libpq's has it.
+func passLine(password string) []byte {
+	return []byte("*:*:*:*:" + strings.NewReplacer(`\`, `\\`, `:`, `\:`).Replace(password) + "\n")
 }
 
 // runOf is the run that a job is of; "" for none.

@@ -21,8 +21,8 @@ var script []byte
 // oldest is the release of PostgreSQL that scram-sha-256 came with.
 const oldest = 10
 
-// hba lets everyone in who has the password.
-const hba = "local all all scram-sha-256\nhost all all all scram-sha-256\n"
+// hba lets everyone in who has the password, standbys as well.
+const hba = "local all all scram-sha-256\nhost all,replication all all scram-sha-256\n"
 
 // ownConnections is how many connections a server of the run's own admits.
 const ownConnections = "300"
@@ -59,23 +59,28 @@ func (c Config) Server(spec workload.Spec) (workload.Server, error) {
 	sum := fnv.New32a()
 	fmt.Fprint(sum, settings.String(), c.Database, c.CPUs)
 	service := target.Service{Name: ServiceName, Command: target.Command{
-		Argv:   []string{"/bin/sh", folder + "/server.sh", "", fmt.Sprintf("%08x", sum.Sum32()), c.CPUs},
+		Argv:   []string{"/bin/sh", folder + "/server.sh", "", fmt.Sprintf("%08x", sum.Sum32()), c.CPUs, c.Follows},
 		Stdout: folder + "/output", Stderr: folder + "/output"}}
 	if c.Group != "" {
 		service.Command.Argv[2] = spec.Address
 		service.Command.Listens = []int{OwnPort}
 	}
-	return workload.Server{
+	made := workload.Server{
 		Service: service,
 		Files: map[string][]byte{
 			folder + "/server.sh": script, folder + "/pg_hba.conf": []byte(hba), folder + "/first.sql": []byte(sql),
 			folder + "/settings.conf": []byte(settings.String()),
 		},
 		Ready: target.Readiness{Output: service.Command.Stdout, Within: 2 * time.Minute,
-			Match: regexp.MustCompile(`database system is ready to accept connections`)},
+			Match: regexp.MustCompile(`database system is ready to accept (?:read[- ]only )?connections`)},
 		Grace: 10 * time.Second,
 		Stays: true,
-	}, nil
+	}
+	if c.Follows != "" {
+		made.Service.Command.Dials = []int{OwnPort}
+		made.Private = map[string][]byte{folder + "/" + passFile: passLine(ownPassword())}
+	}
+	return made, nil
 }
 
 // ServiceName is the name of a run's own server on its machine.

@@ -34,12 +34,24 @@ if [ "$(id -u)" = 0 ]; then # PostgreSQL refuses root
 fi
 if [ ! -f made ]; then
 	rm -rf data
-	"$bin/initdb" -D data -U plimsoll -A reject -E UTF8 --locale=C --no-sync >initdb.log 2>&1 ||
-		{ cat initdb.log >&2; exit 1; }
-	cp pg_hba.conf data/pg_hba.conf
-	cat settings.conf >>data/postgresql.conf
-	"$bin/postgres" --single -D data postgres <first.sql >first.log 2>&1 || { cat first.log >&2; exit 1; }
-	if grep -q ERROR first.log; then cat first.log >&2; exit 1; fi
+	if [ -n "${4:-}" ]; then # a copy of that server, which may still be in the making
+		tries=0
+		until PGPASSFILE="$PWD/.pgpass" "$bin/pg_basebackup" -h "$4" -p 5432 -U plimsoll -w -D data -R -X stream \
+			-c fast >initdb.log 2>&1; do
+			tries=$((tries + 1))
+			[ "$tries" -lt 200 ] || { cat initdb.log >&2; exit 1; }
+			rm -rf data
+			sleep 0.3
+		done
+	else
+		"$bin/initdb" -D data -U plimsoll -A reject -E UTF8 --locale=C --no-sync >initdb.log 2>&1 ||
+			{ cat initdb.log >&2; exit 1; }
+		cp pg_hba.conf data/pg_hba.conf
+		cat settings.conf >>data/postgresql.conf
+		"$bin/postgres" --single -D data -c synchronous_standby_names= postgres <first.sql >first.log 2>&1 ||
+			{ cat first.log >&2; exit 1; }
+		if grep -q ERROR first.log; then cat first.log >&2; exit 1; fi
+	fi
 	touch made
 fi
 if [ -n "${3:-}" ]; then
@@ -49,4 +61,5 @@ if [ -n "${3:-}" ]; then
 	[ "$got" = "$3" ] || { echo "server: cpus: $3 are not all here: this machine gives $has" >&2; exit 1; }
 fi
 # The folder of the socket, seen from the data: its whole path may be longer than the 107 bytes that a socket can have.
-exec "$bin/postgres" -D data -k .. -p 5432 -h "$1"
+# A standby that takes over has none to wait for.
+exec "$bin/postgres" -D data -k .. -p 5432 -h "$1" ${4:+-c synchronous_standby_names=}
