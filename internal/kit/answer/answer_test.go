@@ -25,7 +25,8 @@ func TestRead(t *testing.T) {
 	const most = 3 << 20
 	for _, n := range []int64{0, 1, most} {
 		whole := bytes.Repeat([]byte("x"), int(n))
-		if got, err := Read(iotest.HalfReader(bytes.NewReader(whole)), "s", most); err != nil || !bytes.Equal(got, whole) {
+		got, err := Read(iotest.HalfReader(bytes.NewReader(whole)), "s", most)
+		if err != nil || !bytes.Equal(got, whole) {
 			t.Errorf("%d bytes of %d, %v", len(got), n, err)
 		}
 	}

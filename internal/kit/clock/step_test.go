@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// set is a moment as it reads when the wall clock was set to another time before it, by whole seconds: the first word of
-// a time with a monotonic reading holds the wall's seconds above thirty bits of nanoseconds.
+// set is a moment as it reads when the wall clock was set to another time before it, by whole seconds: the first word
+// of a time with a monotonic reading holds the wall's seconds above thirty bits of nanoseconds.
 func set(now time.Time, seconds int64) time.Time {
 	*(*uint64)(unsafe.Pointer(&now)) += uint64(seconds) << 30
 	return now

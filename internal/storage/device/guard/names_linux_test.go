@@ -108,6 +108,9 @@ func TestNames(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	guard.SetPatience(t, time.Second)
 	const (
+		raid   = `echo '{"signatures":[{"offset":"0x40","type":"novel","usage":"raid"}]}'`
+		novel  = "echo ID_FS_TYPE=novel; echo ID_FS_USAGE=filesystem"
+		broken = "echo 'input/output error' >&2; exit 1"
 		ext4   = "the mark of ext2/3/4 (file system) at byte 1080"
 		linger = "sleep 100 & echo $! > $0.child; wait"
 	)
@@ -119,21 +122,22 @@ func TestPrograms(t *testing.T) {
 	}{
 		"both say nothing":         {"true", "exit 2", false, nil, ""},
 		"both say nothing of ours": {"true", "exit 2", true, []string{ext4}, "wipefs -a"},
-		"wipefs alone": {`echo '{"signatures":[{"offset":"0x40","type":"novel","usage":"raid"}]}'`, "exit 2", false,
+		"wipefs alone": {raid, "exit 2", false,
 			[]string{"the mark of novel (member) at byte 64, as wipefs says"}, ""},
-		"blkid alone": {"true", "echo ID_FS_TYPE=novel; echo ID_FS_USAGE=filesystem", false,
+		"blkid alone": {"true", novel, false,
 			[]string{"the mark of novel (file system), as blkid says"}, ""},
-		"blkid of ours another": {"true", "echo ID_FS_TYPE=novel; echo ID_FS_USAGE=filesystem", true, []string{ext4}, ""},
+		"blkid of ours another": {"true", novel, true, []string{ext4}, ""},
 		"both agree": {`echo '{"signatures":[{"offset":"0x438","type":"ext4","usage":"filesystem"}]}'`,
 			"echo ID_FS_TYPE=ext4; echo ID_FS_USAGE=filesystem", true, []string{ext4}, ""},
-		"both another": {`echo '{"signatures":[{"offset":"0x40","type":"novel","usage":"raid"}]}'`,
+		"both another": {raid,
 			"echo ID_PART_TABLE_TYPE=odd", true,
-			[]string{"the mark of novel (member) at byte 64, as wipefs says", ext4, "a partition table: odd (partition table), as blkid says"}, ""},
+			[]string{"the mark of novel (member) at byte 64, as wipefs says", ext4,
+				"a partition table: odd (partition table), as blkid says"}, ""},
 		"several":           {"true", "exit 8", false, []string{"several formats"}, ""},
 		"old":               {`echo "wipefs: unrecognized option '--json'" >&2; exit 1`, "exit 2", false, nil, ""},
 		"noise":             {"echo noise", "exit 2", false, []string{"not understood"}, ""},
-		"wipefs fails":      {"echo 'input/output error' >&2; exit 1", "exit 2", false, []string{"input/output error"}, ""},
-		"blkid fails":       {"true", "echo 'input/output error' >&2; exit 1", false, []string{"input/output error"}, ""},
+		"wipefs fails":      {broken, "exit 2", false, []string{"input/output error"}, ""},
+		"blkid fails":       {"true", broken, false, []string{"input/output error"}, ""},
 		"wipefs hangs":      {linger, "exit 2", false, []string{"wipefs has not ended within 1s"}, "dmesg"},
 		"blkid hangs":       {"true", linger, true, []string{ext4, "blkid has not ended within 1s"}, "dmesg"},
 		"wipefs is stopped": {"kill -STOP $$", "exit 2", false, []string{"wipefs has not ended within 1s"}, "dmesg"},
