@@ -204,6 +204,10 @@ func TestFullDisk(t *testing.T) {
 					_ = cmd.Process.Kill()
 					t.Errorf("it does not end on a full disk: %s", says)
 				}
+				if list, ended := s.must("runs", "list"), cmd.ProcessState.ExitCode(); !dies &&
+					strings.Contains(list, "succeeded") != (ended == 0) {
+					t.Errorf("it ended with %d, and is listed as %s", ended, list)
+				}
 				fill(t, ballast) // what the run has freed as well
 				groups := controlGroups(t, s.runs)
 				for range 2 {

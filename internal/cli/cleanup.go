@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,9 +26,9 @@ func (a *app) cleanupCommand() *cobra.Command {
 		Short: "Remove what stopped or killed runs have left behind",
 		Long: `Cleanup removes the machines, processes and files that runs have made and not removed, from the record each
 run keeps in its folder. Without arguments it looks at every run in --dir, and removes temporary files that processes
-which are gone have left in TMPDIR and, beside what they were writing, in --dir and in the folder you are in. What was
-measured stays. It may be called again at any time; runs that are going on
-are left alone.
+which are gone have left in TMPDIR and, beside what they were writing, in --dir, in the folder you are in and in
+the lab (environment: PLIMSOLL_LAB). What was measured stays. It may be called again at any time; runs that are going
+on are left alone.
 
 ` + runHelp,
 		Example:           "  plimsoll cleanup\n  plimsoll cleanup latest",
@@ -90,7 +91,8 @@ func (a *app) cleanup(runs []string) error {
 }
 
 // cleanTemporary removes what killed processes were writing into these run folders; with all, what they have left
-// elsewhere, too, as far as that can be known: beside the runs and the baselines, where the user is, and in TMPDIR.
+// elsewhere, too, as far as that can be known: beside the runs and the baselines, where the user is, in the lab, and in
+// TMPDIR.
 func (a *app) cleanTemporary(dirs []string, all bool) (removed []string, err error) {
 	var errs []error
 	clean := func(f func() ([]string, error)) {
@@ -114,7 +116,7 @@ func (a *app) cleanTemporary(dirs []string, all bool) (removed []string, err err
 	places := []string{a.runsDir, filepath.Join(a.runsDir, baselineDir), "."}
 	experiments, err := experiment.List(a.runsDir)
 	errs = append(errs, err)
-	for _, place := range append(places, experiments...) {
+	for _, place := range slices.Concat(places, experiments, labPlaces()) {
 		clean(func() ([]string, error) { return outfile.Clean(place) })
 	}
 	clean(scratch.Clean)

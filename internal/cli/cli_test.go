@@ -276,7 +276,13 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 		t.Fatal(err)
 	}
 	var want []string
-	for _, dir := range []string{folder.Dir(), deep, a.runsDir, filepath.Join(a.runsDir, baselineDir), "."} {
+	node := filepath.Join("lab", "node1")
+	t.Setenv("PLIMSOLL_LAB", "lab")
+	if err := errors.Join(os.MkdirAll(node, 0o700), os.WriteFile("lab/lab.json", nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{folder.Dir(), deep, a.runsDir, filepath.Join(a.runsDir, baselineDir), ".", "lab",
+		node} {
 		mine, err := outfile.Temporary(dir, 0o600) // which stays
 		if err != nil {
 			t.Fatal(err)

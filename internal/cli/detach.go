@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run"
 	"plimsoll/result"
@@ -30,7 +31,7 @@ func (a *app) detach() error {
 	if err := os.MkdirAll(a.runsDir, 0o755); err != nil {
 		return fail(err)
 	}
-	log, err := os.CreateTemp(a.runsDir, ".detached-*.log") // its name is no run's
+	log, err := outfile.Temporary(a.runsDir, 0o666) // cleanup finds it when this process is killed
 	if err != nil {
 		return fail(err)
 	}

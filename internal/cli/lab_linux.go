@@ -68,6 +68,9 @@ func (a *app) labUp(dir *string) *cobra.Command {
 	return c
 }
 
+// labPlaces are where labs write.
+func labPlaces() []string { return lab.Places() }
+
 // openLab finds the lab and starts controllers of it again that are dead.
 func (a *app) openLab(ctx context.Context, dir string) (*lab.Lab, error) {
 	l, err := lab.Open(dir)

@@ -160,9 +160,12 @@ func busLimit(v *view.Run) []result.Finding {
 			return nil
 		}
 	}
+	if len(path) == 0 {
+		return nil
+	}
 	direction := func(m moved) float64 { return max(m.bytes[result.BlockRead], m.bytes[result.BlockWrite]) }
 	m, ok := busiest(v, direction)
-	if len(path) == 0 || !ok {
+	if !ok {
 		return nil
 	}
 	got := direction(m)

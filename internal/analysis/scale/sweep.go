@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
@@ -30,13 +31,14 @@ func SetPoints(v *view.Run) []SetPoint {
 	var out []SetPoint
 	for _, l := range v.Loads {
 		var p SetPoint
+		var like strings.Builder // thousands of parts are no reason to copy the text as often
 		ok := l.BlocksOnly() && l.Count() > 0
 		for _, part := range l.Parts {
 			extents := map[string]int64{}
 			for _, lane := range part.Lanes {
 				ok = ok && lane.Bytes > 0 && lane.Reads && lane.Rate == 0
 				extents[lane.Device] = max(extents[lane.Device], lane.Bytes)
-				p.like += fmt.Sprintf("|%d %v %v", lane.Depth, lane.Writes, lane.Direct)
+				fmt.Fprintf(&like, "|%d %v %v", lane.Depth, lane.Writes, lane.Direct)
 			}
 			ok = ok && len(part.Lanes) > 0
 			for _, b := range extents {
@@ -59,7 +61,8 @@ func SetPoints(v *view.Run) []SetPoint {
 			continue
 		}
 		p.name, p.mean = l.Name, sum/float64(n)
-		p.like += fmt.Sprintf("|%.2g", moved/float64(n))
+		fmt.Fprintf(&like, "|%.2g", moved/float64(n))
+		p.like = like.String()
 		if c := v.Track(l); c != nil && c.Busy != nil {
 			p.flow = view.FlowOf(c.Busy, c.Ops)
 		}

@@ -125,6 +125,9 @@ type Exit struct {
 	Code   int    // -1 when a signal ended it
 	Signal string // "killed", ...
 	Lost   bool   // the machine went away under it (power-off, node loss), so Code means nothing
+	// Starved is how many processes the kernel killed for want of memory while it ran: in the machine, or in its part
+	// of one where that has a limit of its own.
+	Starved int `json:",omitempty"`
 }
 
 // Usage is what a command has cost.

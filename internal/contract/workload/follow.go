@@ -255,7 +255,9 @@ func (f *follower) verdict(o Outcome, parseError, endError error) error {
 		return nil
 	case o.Exit.Signal != "":
 		cause = fmt.Errorf("%s was ended by signal %q; nothing of ours sent it", tool, o.Exit.Signal)
-		if o.Exit.Signal == "killed" {
+		if n := o.Exit.Starved; n > 0 {
+			cause = fmt.Errorf("%w: the kernel counts %d killed for want of memory there meanwhile", cause, n)
+		} else if o.Exit.Signal == "killed" {
 			cause = fmt.Errorf("%w (out of memory?)", cause)
 		}
 	case o.Exit.Code != 0:

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -122,6 +124,38 @@ func TestThisMachine(t *testing.T) {
 		if !strings.Contains(got, "\n"+name) {
 			t.Errorf("the page lacks %s", name)
 		}
+	}
+}
+
+// A page asked for thousands of times, as over a week, holds no more memory than after the first of them.
+func TestManyScrapes(t *testing.T) {
+	c, err := host.Kind().Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := exporter.New("test", c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Deadline = time.Minute
+	scraped := func(times int) (objects uint64) {
+		for range times {
+			if _, err := x.Page(t.Context(), io.Discard, exporter.Text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what was pooled before the first goes with the second
+		runtime.ReadMemStats(&m)
+		return m.HeapObjects
+	}
+	n := needs.Draws(500, 5000)
+	before := scraped(50)
+	after := scraped(n)
+	t.Logf("%d objects after 50 scrapes, %d after %d more", before, after, n)
+	if after > before+uint64(n)/2 { // one that is kept for every second scrape
+		t.Errorf("%d objects after 50 scrapes, %d after %d more", before, after, n)
 	}
 }
 

@@ -3,9 +3,12 @@ package nutanix
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -101,6 +104,26 @@ func TestPushFails(t *testing.T) {
 	if !has(pageOf(t, x, ""), `nutanix_exporter_push_failures_total{push="1",to="pushgateway"} 1`) ||
 		!strings.Contains(log.String(), "push failed") {
 		t.Errorf("%s", log)
+	}
+}
+
+// A place that answers without end is left after its first words.
+func TestPushAnsweredWithoutEnd(t *testing.T) {
+	s := prismtest.Start(t, prismsim.Options{VMs: 1})
+	hungUp := make(chan error, 1)
+	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, err := io.Copy(w, rand.Reader)
+		hungUp <- err
+	}))
+	defer to.Close()
+	x, _ := made(t, config(t, s, func(c *Config) { c.Push = []Push{{RemoteWrite: to.URL}} }))
+	x.PollOnce(t.Context())
+	x.push(t.Context(), x.sources[0])
+	if err := <-hungUp; err == nil {
+		t.Error("all of it was taken")
+	}
+	if want := `nutanix_exporter_push_failures_total{push="1",to="remote_write"} 0`; !has(pageOf(t, x, ""), want) {
+		t.Errorf("want %s", want)
 	}
 }
 

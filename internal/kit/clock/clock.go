@@ -16,7 +16,7 @@ import (
 
 // Clock tells the time of a run and makes its goroutines.
 type Clock interface {
-	// Now is the current time of the run, in UTC, with the monotonic reading where there is one.
+	// Now is the current time of the run, in UTC. It never goes back.
 	Now() time.Time
 	// Sleep waits for d (returning at once when d <= 0) or until ctx is done, whichever is first,
 	// and returns ctx.Err() in the second case.
@@ -36,8 +36,15 @@ type Real struct{}
 
 var _ Clock = Real{}
 
-// Now is time.Now in UTC; the monotonic reading is kept, so differences survive steps of the wall clock.
-func (Real) Now() time.Time { return time.Now().UTC() }
+// origin is when this process began, or little later, with the monotonic reading.
+var origin = time.Now()
+
+// Now is when this process began and what has passed since, by the monotonic clock: a wall clock that is set to another
+// time meanwhile ends no run early and holds none up, and no journal goes back.
+func (Real) Now() time.Time { return since(time.Now()) }
+
+// since is now in UTC, which drops the monotonic reading, by that reading.
+func since(now time.Time) time.Time { return origin.UTC().Add(now.Sub(origin)) }
 
 // Sleep implements Clock.
 func (Real) Sleep(ctx context.Context, d time.Duration) error {

@@ -31,16 +31,18 @@ func (c *collector) roundsOf(l *loadPlan) []round {
 		return slices.ContainsFunc(c.tl.starts[l.name], func(t time.Time) bool { return t.After(from) && !t.After(to) })
 	}
 	var out []round
+	in := map[string]bool{} // the VMs of the last round
 	for i, k := range tracks {
 		r := &round{}
 		if len(out) > 0 {
 			r = &out[len(out)-1]
 		}
-		again := slices.ContainsFunc(r.tracks, func(o *track) bool { return o.job.VM == k.job.VM })
-		if i == 0 || again || wanted(tracks[i-1].job.Start, k.job.Start) {
+		if i == 0 || in[k.job.VM] || wanted(tracks[i-1].job.Start, k.job.Start) {
+			clear(in)
 			out = append(out, round{start: k.job.Start, end: k.job.Start})
 			r = &out[len(out)-1]
 		}
+		in[k.job.VM] = true
 		r.tracks, r.end = append(r.tracks, k), tally.Later(r.end, c.endOf(k))
 	}
 	for i := range out {

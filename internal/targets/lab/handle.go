@@ -32,6 +32,7 @@ var (
 	_ target.Discarder     = (*handle)(nil)
 	_ target.Stager        = (*handle)(nil)
 	_ target.ClockReader   = (*handle)(nil)
+	_ target.StandTeller   = (*handle)(nil)
 )
 
 // begins gives it another life, or none with nil, and ends all that goes on in the one before.
@@ -58,6 +59,15 @@ func (h *handle) now(ctx context.Context) (*remote.Host, error) {
 		return life, nil
 	}
 	return nil, fmt.Errorf("vm %q on node %d: it is off: %w", h.name, h.Node(), target.ErrNotAccessible)
+}
+
+// Stands implements target.StandTeller.
+func (h *handle) Stands(label string) []string {
+	life, err := h.now(context.Background())
+	if err != nil {
+		return nil
+	}
+	return life.Stands(label)
 }
 
 // Name implements target.Host.

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/kit/procfs"
 	"plimsoll/internal/storage/device"
 	"plimsoll/unit"
 )
@@ -237,6 +238,18 @@ func (g *groupSet) tracked(keys ...string) string {
 		return ""
 	}
 	return path.Join(append([]string{g.track.dir, g.name}, keys...)...)
+}
+
+// counting is the file that counts which processes of a VM were killed for want of memory: those of all of the machine
+// where the VM has no limit of its own.
+func (g *groupSet) counting(key string) string {
+	switch {
+	case g.memory.dir == "":
+		return procfs.VMStat
+	case g.memory.v2:
+		return path.Join(g.memory.dir, g.name, key, "memory.events")
+	}
+	return path.Join(g.memory.dir, g.name, key, "memory.oom_control")
 }
 
 // remove removes a VM's groups in all hierarchies.

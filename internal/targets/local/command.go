@@ -40,6 +40,8 @@ type command struct {
 	service bool // no load generator
 	done    chan struct{}
 
+	starved int // processes of its VM that were killed for want of memory before it began
+
 	watched watched // guarded by c.looking
 
 	// Written before done is closed.
@@ -162,6 +164,7 @@ func (u *command) admit(h *host, label string) error {
 		return fmt.Errorf("vm %q: command %q: %w", h.b.name, label, err)
 	}
 	h.b.units[u.number] = u
+	u.starved, _ = procfs.Starved(c.groups.counting(u.key))
 	c.goroutines.Go(u.attend)
 	return nil
 }
@@ -194,6 +197,9 @@ func (u *command) attend() {
 	u.exit = target.Exit{Code: u.cmd.ProcessState.ExitCode(), Lost: u.lost}
 	if ws, ok := u.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		u.exit.Signal = ws.Signal().String()
+		if n, ok := procfs.Starved(c.groups.counting(u.key)); ok {
+			u.exit.Starved = n - u.starved
+		}
 	} else if err != nil && u.exit.Code == 0 {
 		c.log("vm %q: command %d: %v", u.b.name, u.number, err)
 	}

@@ -127,6 +127,15 @@ func TestLimitsAreEnforced(t *testing.T) {
 	if strings.Contains(out, "100000000") {
 		t.Errorf("100 MB fitted into 64 MiB: %+v %q", exit, out)
 	}
+	// It is told from one that somebody killed.
+	for script, want := range map[string]target.Exit{
+		"exec tail /dev/zero": {Code: -1, Signal: "killed", Starved: 1},
+		"kill -9 $$":          {Code: -1, Signal: "killed"},
+	} {
+		if exit, out, _ := finish(t, h, script); exit != want {
+			t.Errorf("%s: %+v, want %+v: %s", script, exit, want, out)
+		}
+	}
 	// Two busy processes in a VM of one CPU get no more than one, with a little for scheduling.
 	began := time.Now()
 	_, _, p := finish(t, h, `b() { i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; }; b & b & wait`)

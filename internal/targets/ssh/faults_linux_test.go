@@ -392,6 +392,53 @@ func TestWaitingCommandEnds(t *testing.T) {
 	}
 }
 
+// What stands of a command on a host is named, by its label, for as long as it stands.
+func TestStandingCommand(t *testing.T) {
+	t.Parallel()
+	c := provisioned(t, options(sshtest.New(t, "db1")))
+	h, err := c.Host("db1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	teller, ok := h.(target.StandTeller)
+	if !ok {
+		t.Fatal("it cannot tell")
+	}
+	p, err := h.Start(t.Context(), target.Command{Label: "w", Stdout: "out",
+		Argv: []string{"sh", "-c", "echo $$; kill -STOP $$; exec sleep 100"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stands := func(n int) (names []string) {
+		for range 200 {
+			if names = teller.Stands("w"); len(names) == n {
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		return names
+	}
+	names := stands(1)
+	pid, err := target.ReadFile(t.Context(), h, "out", 0, 100)
+	want := []string{fmt.Sprintf("process %s (sh) is stopped (state T)", strings.TrimSpace(string(pid)))}
+	if diff := cmp.Diff(want, names); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	if names := teller.Stands("another"); len(names) > 0 {
+		t.Errorf("of another command %q stand", names)
+	}
+	number, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+	if err := errors.Join(err, unix.Kill(number, unix.SIGCONT)); err != nil {
+		t.Fatal(err)
+	}
+	if names := stands(0); len(names) > 0 {
+		t.Errorf("it goes on, and is told as %q", names)
+	}
+	if err := errors.Join(p.Kill(), c.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 // What nobody asks after ends when its lease is over, and its output stays.
 func TestLease(t *testing.T) {
 	t.Parallel()

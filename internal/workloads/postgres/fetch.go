@@ -19,6 +19,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"plimsoll/internal/kit/answer"
 )
 
 // IndexVariable is the environment variable that names another index of packages than the public one, as for pip.
@@ -135,19 +137,15 @@ func get(ctx context.Context, at *url.URL, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: it cannot be asked", at.Redacted())
 	}
-	answer, err := http.DefaultClient.Do(request)
+	got, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, err // its address is without a password
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", at.Redacted(), answer.Status)
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", at.Redacted(), got.Status)
 	}
-	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s is larger than %d MiB", at.Redacted(), most>>20)
-	}
-	return data, err
+	return answer.Read(got.Body, at.Redacted(), most)
 }
 
 // unpack writes the folders that are wanted below a folder.

@@ -3,9 +3,11 @@ package postgres
 import (
 	"archive/zip"
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -43,6 +45,7 @@ func TestFetch(t *testing.T) {
 		"empty":   {packed("pg/bin/initdb"), packed("pg/bin/initdb"), "no initdb and postgres"},
 		"no zip":  {[]byte("text"), []byte("text"), "not a valid zip"},
 		"absent":  {nil, good, "does not have it"},
+		"endless": {nil, nil, "/simple/pack/: it is larger than 8 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,6 +53,8 @@ func TestFetch(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				asked++
 				switch {
+				case c.known == nil:
+					_, _ = io.Copy(w, rand.Reader) // until it is hung up on
 				case r.URL.Path == "/simple/pack/" && c.served != nil:
 					fmt.Fprint(w, `<a href="../../files/pack-1.whl#sha256=0">pack-1.whl</a>`)
 				case r.URL.Path == "/files/pack-1.whl":

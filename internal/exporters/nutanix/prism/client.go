@@ -18,6 +18,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"plimsoll/internal/kit/answer"
+	"plimsoll/internal/kit/regular"
 )
 
 // Bounds on what a server can make us do.
@@ -172,12 +175,12 @@ func (c *Client) once(ctx context.Context, path string, query url.Values, tagged
 		}
 	}
 	sent := time.Now()
-	answer, err := c.http.Do(r)
+	got, err := c.http.Do(r)
 	if err != nil {
 		return fail(reasonOf(ctx, err))
 	}
-	defer answer.Body.Close()
-	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+	defer got.Body.Close()
+	if date, err := http.ParseTime(got.Header.Get("Date")); err == nil {
 		middle := sent.Add(time.Since(sent) / 2)
 		if off := date.Sub(middle); off > time.Second || off < -2*time.Second { // dates are whole seconds
 			c.offset.Store(int64(off.Round(time.Second)))
@@ -186,7 +189,7 @@ func (c *Client) once(ctx context.Context, path string, query url.Values, tagged
 		}
 		c.dated.Store(true)
 	}
-	switch status := answer.StatusCode; {
+	switch status := got.StatusCode; {
 	case status == http.StatusNotModified && had.tag != "":
 		return had.body, 0, nil
 	case status == http.StatusOK:
@@ -195,23 +198,23 @@ func (c *Client) once(ctx context.Context, path string, query url.Values, tagged
 	case status == http.StatusForbidden:
 		return fail(Forbidden, errors.New("the user may not read this"))
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
-		return nil, retryAfter(answer.Header), &Error{Limited, path, fmt.Errorf("status %d", status)}
+		return nil, retryAfter(got.Header), &Error{Limited, path, fmt.Errorf("status %d", status)}
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented:
 		return fail(Absent, fmt.Errorf("status %d", status))
 	default:
 		return fail(Server, fmt.Errorf("status %d", status))
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, mostBody+1))
+	body, err := answer.Read(got.Body, c.options.URL, mostBody)
+	_, large := errors.AsType[regular.TooLarge](err)
 	switch {
+	case large:
+		return fail(Large, err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fail(Broken, errors.New("the answer breaks off"))
 	case err != nil:
 		return fail(reasonOf(ctx, err))
-	case len(body) > mostBody:
-		return fail(Large, fmt.Errorf("the answer of %s is larger than %d MiB", c.options.URL,
-			mostBody>>20))
 	}
-	if tag := answer.Header.Get("ETag"); tagged && tag != "" && json.Valid(body) {
+	if tag := got.Header.Get("ETag"); tagged && tag != "" && json.Valid(body) {
 		c.mu.Lock()
 		c.fetched[address] = kept{tag, bytes.Clone(body)}
 		c.mu.Unlock()

@@ -284,6 +284,7 @@ func TestFaults(t *testing.T) {
 		{"404", good, time.Hour, prismsim.Faults{Status: 404}, nil, prism.Absent, 1},
 		{"redirect", good, time.Hour, prismsim.Faults{Status: 302}, nil, prism.Server, 3},
 		{"breaks off", good, time.Hour, prismsim.Faults{Truncate: true}, nil, prism.Broken, 3},
+		{"without end", good, time.Hour, prismsim.Faults{Endless: true}, nil, prism.Large, 1},
 		{"half a JSON", good, time.Hour, prismsim.Faults{Half: true}, nil, prism.Broken, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {

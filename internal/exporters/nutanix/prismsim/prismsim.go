@@ -58,6 +58,7 @@ type Faults struct {
 	First    int           // how many requests the status is for; 0 for all
 	Paths    string        // the faults above and Truncate are only of paths that hold this
 	Truncate bool          // answers break off in the middle, with a length that says so
+	Endless  bool          // answers have no end
 	Half     bool          // answers are half of the JSON, with the length of that half
 	NoSample float64       // share of counters that are -1
 	Lag      time.Duration // the cluster's clock is this much behind
@@ -277,7 +278,7 @@ func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := s.o.Now().Add(-f.Lag)
 	w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
 	if !concerned {
-		f.Slow, f.Status, f.Truncate, f.Half = 0, 0, false, false
+		f.Slow, f.Status, f.Truncate, f.Half, f.Endless = 0, 0, false, false, false
 	}
 	if f.Slow > 0 {
 		select {
@@ -322,6 +323,11 @@ func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.Truncate {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		body = body[:len(body)/2]
+	}
+	for f.Endless {
+		if _, err := w.Write(body); err != nil {
+			return
+		}
 	}
 	if f.Half {
 		body = body[:len(body)/2]

@@ -612,7 +612,11 @@ func (l *look) signatures() error {
 func (l *look) marks(d device.Device, r relation) {
 	found, err := Signatures(l.ctx, l.system, d)
 	if err != nil {
-		l.object(Unseen, d.Node, privilege(), "its content cannot be read: %v", err)
+		what := privilege()
+		if errors.Is(err, errSilent) {
+			what = "see what the device does (dmesg)"
+		}
+		l.object(Unseen, d.Node, what, "its content cannot be read: %v", err)
 	}
 	wipe := "if nothing on it is needed, wipe it by hand: wipefs -a " + d.Node
 	see := "look at what it is (wipefs " + d.Node + ")"

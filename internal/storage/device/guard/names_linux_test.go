@@ -111,35 +111,76 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPrograms: what only wipefs knows is refused, and an answer that is not understood is not "free".
+// TestPrograms: the programs of util-linux can only add to what we find ourselves. What only one of them knows is
+// refused, what they do not say of a mark that is there changes nothing, and an answer that is not understood, or does
+// not come, is not "free".
 func TestPrograms(t *testing.T) {
+	guard.SetPatience(t, time.Second)
+	const (
+		raid   = `echo '{"signatures":[{"offset":"0x40","type":"novel","usage":"raid"}]}'`
+		novel  = "echo ID_FS_TYPE=novel; echo ID_FS_USAGE=filesystem"
+		broken = "echo 'input/output error' >&2; exit 1"
+		ext4   = "the mark of ext2/3/4 (file system) at byte 1080"
+		linger = "sleep 100 & echo $! > $0.child; wait"
+	)
 	for name, c := range map[string]struct {
-		script string
-		marked bool
-		err    string
+		wipefs, blkid string
+		made          bool     // an ext4 file system is there
+		want          []string // what is said, in its order; nil is that it is free
+		hint          string
 	}{
-		"a mark": {`echo '{"signatures":[{"offset":"0x40","type":"novel","usage":"raid"}]}'`, true, ""},
-		"none":   {"true", false, ""},
-		"old":    {`echo "wipefs: unrecognized option '--json'" >&2; exit 1`, false, ""},
-		"noise":  {"echo noise", false, "not understood"},
-		"fails":  {"echo 'input/output error' >&2; exit 1", false, "input/output error"},
+		"both say nothing":         {"true", "exit 2", false, nil, ""},
+		"both say nothing of ours": {"true", "exit 2", true, []string{ext4}, "wipefs -a"},
+		"wipefs alone": {raid, "exit 2", false,
+			[]string{"the mark of novel (member) at byte 64, as wipefs says"}, ""},
+		"blkid alone": {"true", novel, false,
+			[]string{"the mark of novel (file system), as blkid says"}, ""},
+		"blkid of ours another": {"true", novel, true, []string{ext4}, ""},
+		"both agree": {`echo '{"signatures":[{"offset":"0x438","type":"ext4","usage":"filesystem"}]}'`,
+			"echo ID_FS_TYPE=ext4; echo ID_FS_USAGE=filesystem", true, []string{ext4}, ""},
+		"both another": {raid,
+			"echo ID_PART_TABLE_TYPE=odd", true,
+			[]string{"the mark of novel (member) at byte 64, as wipefs says", ext4,
+				"a partition table: odd (partition table), as blkid says"}, ""},
+		"several":           {"true", "exit 8", false, []string{"several formats"}, ""},
+		"old":               {`echo "wipefs: unrecognized option '--json'" >&2; exit 1`, "exit 2", false, nil, ""},
+		"noise":             {"echo noise", "exit 2", false, []string{"not understood"}, ""},
+		"wipefs fails":      {broken, "exit 2", false, []string{"input/output error"}, ""},
+		"blkid fails":       {"true", broken, false, []string{"input/output error"}, ""},
+		"wipefs hangs":      {linger, "exit 2", false, []string{"wipefs has not ended within 1s"}, "dmesg"},
+		"blkid hangs":       {"true", linger, true, []string{ext4, "blkid has not ended within 1s"}, "dmesg"},
+		"wipefs is stopped": {"kill -STOP $$", "exit 2", false, []string{"wipefs has not ended within 1s"}, "dmesg"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node, _ := loop(t)
+			if c.made {
+				do(t, "mkfs.ext4", "-q", "-F", node)
+			}
 			bin := t.TempDir()
-			script := []byte("#!/bin/sh\n" + c.script + "\n")
-			if err := os.WriteFile(filepath.Join(bin, "wipefs"), script, 0o700); err != nil {
-				t.Fatal(err)
+			for program, script := range map[string]string{"wipefs": c.wipefs, "blkid": c.blkid} {
+				at := filepath.Join(bin, program)
+				if err := os.WriteFile(at, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { // of one that hangs a child stays, as it may
+					if text, err := os.ReadFile(at + ".child"); err == nil {
+						do(t, "kill", strings.TrimSpace(string(text)))
+					}
+				})
 			}
 			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+			began := time.Now()
 			_, list, err := guard.Check(t.Context(), nil, node)
-			said := strings.Join(told(list), "\n")
-			if err != nil {
-				said += err.Error()
+			if err != nil || time.Since(began) > time.Minute {
+				t.Fatalf("%v after %v", err, time.Since(began))
 			}
-			if marked := strings.Contains(said, "novel"); marked != c.marked || !strings.Contains(said, c.err) ||
-				(said == "") != (!c.marked && c.err == "") {
-				t.Errorf("said %q", said)
+			said := told(list)
+			ok := len(said) == len(c.want) && strings.Contains(strings.Join(said, ""), c.hint)
+			for _, want := range c.want {
+				ok = ok && slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, want) })
+			}
+			if !ok {
+				t.Errorf("said\n%s\nwant\n%s", strings.Join(said, "\n"), strings.Join(c.want, "\n"))
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/kit/procfs"
 	"plimsoll/internal/storage/device"
 )
 
@@ -26,7 +27,7 @@ func probe(ctx context.Context, f fs.File, size int64) ([]device.Signature, erro
 	if !ok {
 		return nil, errors.New("cannot be read at places")
 	}
-	found, err := device.Probe(content, size)
+	found, err := inTime(func() ([]device.Signature, error) { return device.Probe(content, size) })
 	real, ok := f.(*os.File)
 	if err != nil || !ok || size == 0 {
 		return found, err
@@ -61,8 +62,34 @@ func merge(found, theirs []device.Signature) []device.Signature {
 // several is what we call content that blkid takes for more than one thing.
 const several = "several formats"
 
-// patience bounds how long a program may look: it reads some megabytes.
-const patience = 20 * time.Second
+// patience bounds how long a look may take, ours or a program's: it reads some megabytes. Tests have less.
+var patience = 20 * time.Second
+
+// errSilent is of a device that does not answer, or of a program that does not.
+var errSilent = errors.New("what is on it is not known")
+
+// inTime is do's answer, unless it hangs in the kernel, as on a device that does not answer: then it is left there.
+func inTime[T any](do func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		value, err := do()
+		done <- answer{value, err}
+	}()
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-time.After(patience + 2*killed):
+		var none T
+		return none, fmt.Errorf("it was not read within %v: %w", patience, errSilent)
+	}
+}
+
+// killed is how long the output of a program that was killed is waited for.
+const killed = time.Second
 
 // ask runs a program of util-linux on an open file. ok is false where it is not installed.
 func ask(ctx context.Context, f *os.File, name string, args ...string) (out []byte, code int, ok bool, err error) {
@@ -80,10 +107,19 @@ func ask(ctx context.Context, f *os.File, name string, args ...string) (out []by
 	cmd := exec.CommandContext(limited, program, append(args, "/dev/fd/3")...)
 	cmd.ExtraFiles = []*os.File{f}
 	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = killed
 	var text, wrong bounded
 	cmd.Stdout, cmd.Stderr = &text, &wrong
-	err = cmd.Run()
+	if err = cmd.Start(); err == nil {
+		_, err = inTime(func() (any, error) { return nil, cmd.Wait() })
+	}
+	if limited.Err() != nil && ctx.Err() == nil {
+		stands := ""
+		for _, s := range procfs.Stands(cmd.Process.Pid) { // none, as a rule: it was killed
+			stands += ", " + s.String()
+		}
+		return nil, 0, true, fmt.Errorf("%s has not ended within %v%s: %w", program, patience, stands, errSilent)
+	}
 	if exited, is := errors.AsType[*exec.ExitError](err); is && exited.Exited() && limited.Err() == nil {
 		// One without these options, as of busybox or long ago, is as good as none.
 		ok := !strings.Contains(wrong.String(), "option")

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/regular"
 )
 
@@ -42,6 +43,20 @@ type record struct {
 
 // Folder is where a lab is when nobody says where: named by the environment, or here.
 func Folder() string { return cmp.Or(os.Getenv("PLIMSOLL_LAB"), "plimsoll-lab") }
+
+// Places are the folders below that of a lab in which it writes its files; there are none where no lab is.
+func Places() []string {
+	list, entries := []string{Folder()}, []os.DirEntry(nil)
+	if _, err := os.Lstat(filepath.Join(Folder(), recordName)); err == nil {
+		entries, _ = os.ReadDir(Folder())
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			list = append(list, filepath.Join(Folder(), e.Name()))
+		}
+	}
+	return list
+}
 
 // Lab is a miniature cluster, made by Up. Its methods may be called by several processes at once.
 type Lab struct {
@@ -186,7 +201,7 @@ func lock(path string, wait bool) (unlock func(), err error) {
 
 // writeFile puts a file in its place at once, or not at all, and on the medium.
 func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	f, err := outfile.Temporary(filepath.Dir(path), 0o600)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -266,7 +267,7 @@ func powerButton(ctx context.Context, socket string) error {
 	if err := c.SetDeadline(deadline); err != nil {
 		return err
 	}
-	answers := json.NewDecoder(c)
+	answers := json.NewDecoder(io.LimitReader(c, 1<<20)) // far more than these answers take
 	for _, line := range []string{"", `{"execute":"qmp_capabilities"}`, `{"execute":"system_powerdown"}`} {
 		if _, err := fmt.Fprintln(c, line); err != nil {
 			return err

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/answer"
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/kit/secret"
 )
@@ -296,20 +297,17 @@ func (s *session) ask(method, at string, give, into any) error {
 	if give != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	answer, err := s.client.Do(r)
+	got, err := s.client.Do(r)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(answer.Body, mostBytes+1))
+	defer got.Body.Close()
+	data, err := answer.Read(got.Body, "https://"+s.at+at, mostBytes)
 	if err != nil {
 		return err
 	}
-	if len(data) > mostBytes {
-		return fmt.Errorf("%s: its answer is larger than %d MiB", at, mostBytes>>20)
-	}
-	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return s.refused(method+" "+at, answer, data)
+	if got.StatusCode < 200 || got.StatusCode > 299 {
+		return s.refused(method+" "+at, got, data)
 	}
 	if into == nil {
 		return nil

@@ -246,6 +246,12 @@ func TestWrongAnswers(t *testing.T) {
 		"no end": {change: func(b *bmc) {
 			b.instead = text(200, `{"Systems": {"@odata.id": "/x"}, "Members@odata.nextLink": "/x"}`)
 		}, words: []string{"its list of systems has no end: 1000 pages", `"/x"`}},
+		"an answer without end": {change: func(b *bmc) {
+			b.instead = func(w http.ResponseWriter, _ *http.Request) bool {
+				_, _ = io.Copy(w, rand.Reader) // until it is hung up on
+				return true
+			}
+		}, words: []string{"the answer of https://127.0.0.1:", "/redfish/v1/: it is larger than 4 MiB"}},
 		"no systems": {change: func(b *bmc) { b.members = nil }, words: []string{"it has no systems"}},
 		"no such reset": {change: func(b *bmc) { b.allowed = []string{"On", "Nmi"} },
 			words: []string{"/redfish/v1/Systems/one offers the resets On, Nmi, and not ForceOff"}},

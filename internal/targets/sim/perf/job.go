@@ -384,17 +384,17 @@ func (w *World) MoveVM(vm string, node int) {
 	}
 	w.offNodes(vm)
 	for _, device := range slices.Sorted(maps.Keys(w.volumes[vm])) {
-		w.nodes[node].volumes = append(w.nodes[node].volumes, w.volumes[vm][device])
+		w.nodes[node].hold(w.volumes[vm][device])
 	}
 }
 
 // offNodes takes the volumes of a VM from all nodes.
 func (w *World) offNodes(vm string) {
-	if len(w.volumes[vm]) == 0 {
-		return
-	}
-	for i := range w.nodes {
-		w.nodes[i].volumes = slices.DeleteFunc(w.nodes[i].volumes, func(o *volume) bool { return o.vm == vm })
+	for _, v := range w.volumes[vm] {
+		for _, n := range v.on {
+			n.volumes = slices.DeleteFunc(n.volumes, func(o *volume) bool { return o == v })
+		}
+		v.on = nil
 	}
 }
 

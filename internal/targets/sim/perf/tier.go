@@ -36,6 +36,7 @@ type volume struct {
 	filled float64        // share that holds data; writing zeros frees it
 	fast   [bands]float64 // share of each band's data that is on the fast tier
 	moving bool
+	on     []*node // that hold it
 	// written is how many times its size was written since it was new or purged, in all.
 	written float64
 }
@@ -96,10 +97,15 @@ func (w *World) volume(vm string, n *node, spec workload.Lane) *volume {
 	if v.bytes == 0 {
 		v.bytes = unknownExtent
 	}
-	if !slices.Contains(n.volumes, v) {
-		n.volumes = append(n.volumes, v)
+	if !slices.Contains(v.on, n) {
+		n.hold(v)
 	}
 	return v
+}
+
+// hold puts a volume on a node.
+func (n *node) hold(v *volume) {
+	n.volumes, v.on = append(n.volumes, v), append(v.on, n)
 }
 
 // room is what the node's fast tier can still take, in bytes.

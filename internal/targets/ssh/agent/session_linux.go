@@ -25,6 +25,7 @@ import (
 
 	"plimsoll/internal/contract/exporter"
 	"plimsoll/internal/exporters/host"
+	"plimsoll/internal/kit/procfs"
 	"plimsoll/internal/storage/device/guard"
 )
 
@@ -240,6 +241,13 @@ func (s *server) handler() http.Handler {
 		}
 		return s.used(id)
 	})
+	answer("GET /unit/{id}/stands", func(_ http.ResponseWriter, r *http.Request) (any, error) {
+		id, err := unitID(r)
+		if err != nil {
+			return nil, err
+		}
+		return s.stands(id), nil
+	})
 	answer("POST /unit/{id}/release", func(_ http.ResponseWriter, r *http.Request) (any, error) {
 		id, err := unitID(r)
 		if err != nil {
@@ -321,6 +329,22 @@ func (s *server) used(id string) (State, error) {
 		_, state.Usage = below(pid)
 	}
 	return state, nil
+}
+
+// stands names what stands of a unit, as target.StandTeller has it.
+func (s *server) stands(id string) (names []string) {
+	data, err := os.ReadFile(filepath.Join(s.dir(id), beganFile))
+	pid, err2 := strconv.Atoi(string(data))
+	if err != nil || err2 != nil {
+		return nil
+	}
+	list, _ := below(pid)
+	for _, p := range list {
+		for _, standing := range procfs.Stands(p) {
+			names = append(names, standing.String())
+		}
+	}
+	return names
 }
 
 // service is the latest unit of a service that was begun, "" for none. Its units are called service-NAME-NUMBER-NONCE.

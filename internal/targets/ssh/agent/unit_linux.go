@@ -359,6 +359,7 @@ func supervise(folder, id string, in io.Reader) error {
 		return refuse(k, id, err)
 	}
 	lease := watch(filepath.Join(folder, leaseFile), s.Lease)
+	before, counted := procfs.Starved(procfs.VMStat)
 	process, began, ended, err := k.begin(id, s, told, lease)
 	switch {
 	case err != nil:
@@ -420,6 +421,9 @@ func supervise(folder, id string, in io.Reader) error {
 			state.Exit.Code = status.ExitStatus()
 			if status.Signaled() {
 				state.Exit = target.Exit{Code: -1, Signal: status.Signal().String()}
+				if n, ok := procfs.Starved(procfs.VMStat); ok && counted {
+					state.Exit.Starved = n - before
+				}
 			}
 			break
 		}

@@ -51,6 +51,7 @@ type Host struct {
 	disks  []target.Disk
 
 	claiming sync.Mutex
+	begun    sync.Map // the processes that were begun and are not known to have ended, with their labels
 }
 
 // NewHost is a machine whose Folder is the run's. It opens no connection.
@@ -71,6 +72,7 @@ var (
 	_ target.Discarder     = (*Host)(nil)
 	_ target.Stager        = (*Host)(nil)
 	_ target.ClockReader   = (*Host)(nil)
+	_ target.StandTeller   = (*Host)(nil)
 )
 
 // Settle makes the run's folder on a host, puts the agent there, and makes or claims the disks.
@@ -254,7 +256,24 @@ func (h *Host) begin(ctx context.Context, c target.Command, held bool) (*process
 	if err != nil {
 		return nil, h.fails(what, err)
 	}
+	h.begun.Store(p, c.Label)
 	return p, nil
+}
+
+// Stands implements target.StandTeller. A host that does not answer soon tells nothing.
+func (h *Host) Stands(label string) (names []string) {
+	ctx, cancel := clock.WithTimeout(context.Background(), h.access.Clock, pingEvery)
+	defer cancel()
+	h.begun.Range(func(p, of any) bool {
+		if p := p.(*process); of == label {
+			var some []string
+			if h.link.once(ctx, "GET", "/unit/"+p.id+"/stands", nil, &some) == nil {
+				names = append(names, some...)
+			}
+		}
+		return true
+	})
+	return names
 }
 
 // staged is a command that is ready on a host.
@@ -404,6 +423,7 @@ func (p *process) settle(s agent.State) {
 	if _, ok := p.settled(); !ok && !s.Running {
 		p.last = s
 		p.done <- struct{}{}
+		p.host.begun.Delete(p)
 	}
 }
 

@@ -25,7 +25,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/answer"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/targets/ssh/agent"
 )
 
@@ -291,15 +293,22 @@ func (l *link) once(ctx context.Context, method, path string, give, into any) er
 		}
 		body = bytes.NewReader(data)
 	}
-	answer, err := l.ask(ctx, method, path, body)
+	got, err := l.ask(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer got.Body.Close()
 	if into == nil {
 		into = new(any)
 	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(into); err != nil {
+	data, err := answer.Read(got.Body, "the agent on "+l.Name, mostAnswer)
+	if _, large := errors.AsType[regular.TooLarge](err); large {
+		return err // it would be so again
+	}
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
