@@ -75,7 +75,7 @@ const operations = 3
 func (d *document) state() state {
 	entries := d.jobs
 	if len(d.clients) > 0 {
-		entries = clientEntries(d.clients)
+		entries = d.clientEntries()
 	}
 	s := state{stampMS: d.stampMS, done: true}
 	if d.stampMS > 0 {
@@ -156,11 +156,11 @@ const allClients = "All clients"
 
 // clientEntries picks the entries of a client/server file that make its final state. With a status interval the
 // file holds every host several times, oldest first; without group_reporting it holds one entry per process.
-func clientEntries(clients []entry) []entry {
+func (d *document) clientEntries() []entry {
 	var hosts []entry
 	var sum, total uint64
 	known := false
-	for _, e := range clients {
+	for _, e := range d.clients {
 		if e.name == allClients {
 			known, total = true, e.dirs[0].ios+e.dirs[1].ios+e.dirs[2].ios
 			continue
@@ -178,11 +178,15 @@ func clientEntries(clients []entry) []entry {
 		k := key{hosts[i].host, hosts[i].name}
 		if _, seen := left[k]; !seen {
 			left[k] = hosts[i].numjobs
+			if d.global.has("group_reporting") || hosts[i].options.has("group_reporting") {
+				left[k] = 1
+			}
 		}
 		if left[k] > 0 {
 			left[k]--
 			out = append(out, hosts[i])
 		}
 	}
+	slices.Reverse(out)
 	return out
 }
