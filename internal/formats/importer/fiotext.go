@@ -21,9 +21,9 @@ const (
 )
 
 var (
-	fioTextCall  = lazyregexp.New(`^(fio-[23]\.\d[\w.-]*)$`)
+	fioTextCall  = lazyregexp.New(`^(fio-[23]\.\d[\w.-]*|2\.0\.\d+)$`)
 	fioTextAsked = lazyregexp.New(`^ *(?:<[^>]*> *)?(.+?): \(g=(\d+)\): rw=(\w+), bs=(.+?), ioengine=([^,]+), iodepth=(\d+)`)
-	fioTextJob   = lazyregexp.New(`^ *(?:<[^>]*> *)?(.+?): \(groupid=(\d+), jobs=(\d+)\): err= *(\d+)[^:]*(?::.*?)?: pid=(\d+): *(.*)$`)
+	fioTextJob   = lazyregexp.New(`^ *(?:<[^>]*> *)?(.+?): \(groupid=(\d+), jobs=(\d+)\): err= *(\d+)[^:]*(?::.*?)?: pid=(\d+)(?:: *(.*))?$`)
 	fioTextDir   = lazyregexp.New(`^ +(read|write|trim|mixed) *: *(?:io=([\d.]+)([KMGTP]?)B?, .*runt= *(\d+)msec|` +
 		`IOPS=.*\(([\d.]+)([KMGTP]?)i?B?/(\d+)msec\))`)
 	fioTextLat   = lazyregexp.New(`^ +(clat|lat|sync) \(([num]?sec)\): min= *([\d.]+)([kKMG]?), max= *([\d.]+)([kKMG]?), avg= *([\d.]+)([kKMG]?)`)
@@ -97,7 +97,7 @@ func (p *fioTextParser) line(text string) {
 		if len(p.entries) > 0 {
 			p.end()
 		}
-		p.book.tool = m[1]
+		p.book.tool = "fio-" + strings.TrimPrefix(m[1], "fio-")
 		return
 	}
 	if strings.HasPrefix(text, "Run status group") {
