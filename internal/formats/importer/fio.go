@@ -112,6 +112,9 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(parts) == 0 {
+		return nil, errors.New("no job stands in it")
+	}
 	if len(parts) > mostStretches {
 		return nil, fmt.Errorf("it holds %d runs, more than %d: split it", len(parts), mostStretches)
 	}

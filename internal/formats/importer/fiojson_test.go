@@ -25,10 +25,9 @@ func fioOutput(stamp int, jobs ...string) string {
 		"\"jobs\":[%s]\n}\n", stamp, strings.Join(jobs, ","))
 }
 
-// clients is what a client prints of its hosts. What is reported by group stands once for each.
+// clients is what a client prints of its hosts.
 func clients(entries ...string) string {
 	for i, e := range entries {
-		e = strings.Replace(e, `"job options":{`, `"job options":{"group_reporting":"",`, 1)
 		entries[i] = strings.Replace(e, "{", `{"hostname":"10.0.0.1","port":8765,`, 1)
 	}
 	return strings.Replace(fioOutput(1_700_000_000, entries...), `"jobs"`, `"client_stats"`, 1)
@@ -38,6 +37,7 @@ func clients(entries ...string) string {
 func TestFioApart(t *testing.T) {
 	t.Parallel()
 	deep := `"job options":{"rw":"randread","iodepth":"8","numjobs":"2","rate_iops":"100"},`
+	three := strings.Replace(deep, `"numjobs":"2"`, `"numjobs":"3"`, 1)
 	failed := strings.Replace(fioJob("r", 0, 6000, ""), `"error":0`, `"error":84`, 1)
 	for name, c := range map[string]struct {
 		text string
@@ -70,9 +70,17 @@ func TestFioApart(t *testing.T) {
 		"one begins while the other works": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
 			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `startdelay":"59","iodepth`, 1))),
 			[]string{"fio 6060 400 5000 0 16"}},
-		"clients, each twice": {clients(fioJob("a", 0, 60, deep), fioJob("b", 0, 6, ""), fioJob("a", 0, 6000, deep),
-			fioJob("b", 0, 600, ""), fioJob("All clients", 0, 6600, "")),
+		"three processes of a client, told in sum three times": {clients(fioJob("a", 0, 60, three),
+			strings.Replace(fioJob("a", 0, 600, three), `"runtime":60000`, `"runtime":61000`, 1),
+			strings.Replace(fioJob("a", 0, 6000, three), `"runtime":60000`, `"runtime":62000`, 1)),
+			[]string{"fio 6000 400 5000 0 24"}},
+		"three processes of a client, one by one": {clients(fioJob("a", 0, 60, three), fioJob("a", 0, 50, three),
+			fioJob("a", 0, 70, three), fioJob("All clients", 0, 180, ""), fioJob("a", 0, 6000, three),
+			fioJob("a", 0, 6001, three), fioJob("a", 0, 6002, three)), []string{"fio 18003 400 5000 0 8"}},
+		"clients, each twice": {clients(fioJob("a", 0, 60, deep), fioJob("b", 0, 6, ""),
+			fioJob("All clients", 0, 66, ""), fioJob("a", 0, 6000, deep), fioJob("b", 0, 600, "")),
 			[]string{"a 6000 400 5000 0 16", "b 600 400 5000 0 1"}},
+		"the sum of clients alone": {clients(fioJob("All clients", 0, 6600, "")), []string{"fio 6600 400 5000 0 1"}},
 		"ended by a signal": {"fio: terminating on signal 15\n" + fioOutput(1_700_000_000, fioJob("a", 0, 6000, "")),
 			[]string{"fio 6000 400 5000 0 1 fio: terminating on signal 15"}},
 		"more to do": {fioOutput(1_700_000_000, strings.Replace(fioJob("a", 0, 6000, ""), `"eta":0`, `"eta":9`, 1)),

@@ -352,11 +352,11 @@ func (d *document) part(c choice) Part {
 	named := map[string]int{}
 	for _, i := range stage {
 		p.Jobs = append(p.Jobs, d.jobs[i].name)
-		named[d.jobs[i].name]++
+		named[d.jobs[i].host+d.jobs[i].name]++
 	}
 	for n, i := range stage {
 		e := &d.jobs[i]
-		p.Lanes = append(p.Lanes, d.laneOf(e, named[e.name]))
+		p.Lanes = append(p.Lanes, d.laneOf(e, named[e.host+e.name]))
 		if len(e.options)+len(d.global) > 0 {
 			p.asked(d.jobOf(e))
 		}
