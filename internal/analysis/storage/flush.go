@@ -45,26 +45,28 @@ func flushes(v *view.Run) (out []result.Finding) {
 		if tail > 0 {
 			took += fmt.Sprintf(", %s at the 99th percentile", view.SayDuration(tail))
 		}
-		f := result.Finding{Check: "flushes", Subject: l.Name, Severity: result.Fine, Metric: "median of flushes",
-			Unit: "s", Value: view.Ptr(median), N: n, NoInterval: "figures of the load generator's own",
+		f := result.Finding{
+			Check: "flushes", Subject: l.Name, Severity: result.Fine, Metric: "median of flushes", Unit: "s",
+			Value: view.Ptr(median), N: n, NoInterval: "figures of the load generator's own",
 			Basis:    "times of fsync and fdatasync that the load generator measured; what the device says of its cache",
-			Evidence: []result.Evidence{{Name: "p99 of flushes", Value: tail, Unit: "s"}}}
+			Evidence: []result.Evidence{{Name: "p99 of flushes", Value: tail, Unit: "s"}},
+		}
 		switch {
 		case median < fasterThanMedia && cache == "write back":
 			f.Severity = result.Caution
-			f.Sentence = took + ": no medium is written so fast, and the device says that its cache is volatile (write " +
-				"back). So flushes end in a cache: whether that outlasts a loss of power, only cutting it tells."
+			f.Sentence = took + ": no medium is written so fast, and the device says that its cache is volatile " +
+				"(write back). So flushes end in a cache: whether that outlasts a loss of power, only cutting it tells."
 		case median < fasterThanMedia && cache == "write through":
-			f.Sentence = took + ": no medium is written so fast, and none has to be: the device says that it keeps what it " +
-				"has taken (write through)."
+			f.Sentence = took + ": no medium is written so fast, and none has to be: the device says that it keeps " +
+				"what it has taken (write through)."
 		case median < fasterThanMedia:
 			f.Severity = result.Notice
-			f.Sentence = took + ": no medium is written so fast. They end in a cache, and nothing here says whether that " +
-				"outlasts a loss of power."
+			f.Sentence = took + ": no medium is written so fast. They end in a cache, and nothing here says whether " +
+				"that outlasts a loss of power."
 		case tail > asLogsAsk:
 			f.Severity = result.Notice
-			f.Sentence = took + fmt.Sprintf(": a log that waits for each of them waits so long; etcd asks for at most %s "+
-				"at the 99th.", view.SayDuration(asLogsAsk))
+			f.Sentence = took + fmt.Sprintf(": a log that waits for each of them waits so long; etcd asks for at "+
+				"most %s at the 99th.", view.SayDuration(asLogsAsk))
 		default:
 			f.Sentence = took + ", as long as writing to a medium may take."
 		}

@@ -147,7 +147,8 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 		t.concurrency = processes
 		t.asked("record", fmt.Sprintf("%.0f bytes", size))
 		t.asked("file size", fmt.Sprintf("%.0f bytes", bytes/processes))
-		t.notes = append(t.notes, "how long it took is worked out from the bytes and iozone's rate, which it gives in KiB/s or, with -O, in operations")
+		t.notes = append(t.notes, "how long it took is worked out from the bytes and iozone's rate, which it gives in KiB/s or, "+
+			"with -O, in operations")
 		if !began.IsZero() && len(b.stretches) == 0 {
 			t.start = began
 		}

@@ -131,7 +131,8 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			if used[d.Workload]++; used[d.Workload] > 1 {
 				d.Workload = fmt.Sprintf("%s (%d)", d.Workload, used[d.Workload])
 			}
-			note := "it ran apart from the other jobs of the file, or was a group of its own, and is added to none of them"
+			note := "it ran apart from the other jobs of the file, or was a group of its own, and is added to none of " +
+				"them"
 			if len(p.Beside) > 0 {
 				note = "it ran at the same time as " + oneLine(strings.Join(p.Beside, ", ")) +
 					", which had another pattern or block size: it is added to none of them"

@@ -128,18 +128,23 @@ func TestFioTextAgain(t *testing.T) {
 	entry := func(pid, reads, ms int) string {
 		return fmt.Sprintf("k: (groupid=0, jobs=1): err= 0: pid=%d: Thu Nov 26 21:21:59 2026\n"+
 			"  read: IOPS=1, BW=1KiB/s (1kB/s)(%dKiB/%dmsec)\n    clat (usec): min=1, max=2.5K, avg=50.00, stdev= 1.00\n"+
-			"     issued rwts: total=%d,0,0,0 short=0,0,0,0 dropped=0,0,0,0\n\nRun status group 0 (all jobs):\n", pid, 4*reads, ms, reads)
+			"     issued rwts: total=%d,0,0,0 short=0,0,0,0 dropped=0,0,0,0\n\nRun status group 0 (all jobs):\n",
+			pid, 4*reads, ms, reads)
 	}
 	asked := "k: (g=0): rw=read, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=psync, iodepth=1\nfio-3.33\n"
 	sum := strings.Replace(entry(0, 750, 2000), "k: ", "All clients: ", 1)
 	both := strings.Replace(entry(7, 500, 2000), "     issued", "  mixed: IOPS=0, BW=0 (0)(0B/2000msec)\n"+
 		"    clat (usec): min=1, max=9, avg=7.00, stdev= 1.00\n     issued", 1)
 	for name, c := range map[string][2]string{
-		"an interval":   {asked + entry(7, 500, 1000) + entry(7, 1000, 2000), "fio: read 1000/0.05/4096000, 0 errors, 2s"},
-		"two at once":   {asked + entry(7, 500, 2000) + entry(8, 250, 2000), "fio: read 750/0.0375/3072000, 0 errors, 2s"},
-		"clients":       {asked + entry(7, 500, 2000) + entry(8, 250, 2000) + sum, "fio: read 750/0.0375/3072000, 0 errors, 2s"},
+		"an interval": {asked + entry(7, 500, 1000) + entry(7, 1000, 2000),
+			"fio: read 1000/0.05/4096000, 0 errors, 2s"},
+		"two at once": {asked + entry(7, 500, 2000) + entry(8, 250, 2000),
+			"fio: read 750/0.0375/3072000, 0 errors, 2s"},
+		"clients": {asked + entry(7, 500, 2000) + entry(8, 250, 2000) + sum,
+			"fio: read 750/0.0375/3072000, 0 errors, 2s"},
 		"both reported": {asked + both, "fio: read 500/0.025/2048000, 0 errors, 2s"},
-		"a wide margin": {strings.ReplaceAll("\n"+asked+entry(7, 500, 2000), "\n", "\n      "), "fio: read 500/0.025/2048000, 0 errors, 2s"},
+		"a wide margin": {strings.ReplaceAll("\n"+asked+entry(7, 500, 2000), "\n", "\n      "),
+			"fio: read 500/0.025/2048000, 0 errors, 2s"},
 		"of two names": {asked + strings.Replace(asked, "k: ", "b: ", 1) + entry(7, 500, 2000) +
 			strings.Replace(entry(8, 9, 2000), "k: ", "b: ", 1), "fio: read 509/0.02545/2084864, 0 errors, 2s"},
 	} {

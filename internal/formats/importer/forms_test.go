@@ -318,3 +318,31 @@ func TestEveryFormCut(t *testing.T) {
 		}
 	}
 }
+
+// What a tool says of its failure is told, of every form that has a way to say so.
+func TestEveryFormFailed(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"fio":         strings.Replace(fioOutput(1_700_000_000, fioJob("r", 0, 6000, "")), `"error":0`, `"error":5`, 1),
+		"fio-text":    strings.Replace(fioTwo, "err= 0", "err= 5 (file:io_u.c:1, func=io_u error, error=Input/output error)", 1),
+		"sysbench":    strings.Replace(strings.Replace(sysbenchOldSQL, " 2 ", " 0 ", 1), "OLTP", "FATAL: gone\nOLTP", 1),
+		"sysbench 2":  sysbenchOldFile + strings.ReplaceAll(sysbenchOldFile, "total time:", "it was stopped:"),
+		"k6":          k6New,
+		"go-tpc":      goTPCShort,
+		"tpcc-mysql":  tpccMySQLShort,
+		"benchbase":   benchBaseShort,
+		"iozone":      strings.Replace(iozoneOPS, "iozone test complete.", "", 1),
+		"vdbench":     strings.Replace(intervals(""), "execution completed successfully", "was stopped", 1),
+		"rados bench": strings.Split(radosWrite, "Total time run")[0],
+	} {
+		all, err := Prepare(name, strings.NewReader(text), changed, Options{Interval: time.Second})
+		told := err != nil
+		for _, d := range all {
+			r := parse(t, d, strings.NewReader(text))
+			told = told || d.Failure != "" || r.Reports[len(r.Reports)-1].Errors > 0
+		}
+		if !told {
+			t.Errorf("%s: it is told as if nothing had failed", name)
+		}
+	}
+}
