@@ -25,9 +25,9 @@ func TestFlushes(t *testing.T) {
 			"the device says that it keeps what it has taken (write through)."},
 		"cache not known": {"20", "90", "etcd 1 ", "", result.Notice,
 			"nothing here says whether that outlasts a loss of power."},
-		"slower than a log": {"2000", "12000", "", "write back", result.Notice, "2 ms at the median, 12 ms at the 99th " +
-			"percentile: a log that waits for each of them waits so long; etcd asks for at most 10 ms at the 99th."},
-		"as a medium does":   {"2000", "9000", "", "write back", result.Fine, "as long as writing to a medium may take."},
+		"slower than a log": {"2000", "12000", "", "write back", result.Notice, "2 ms at the median, 12 ms at the " +
+			"99th percentile: a log that waits for each of them waits so long; etcd asks for at most 10 ms at the 99th."},
+		"as a medium does":   {"2000", "9000", "", "write back", result.Fine, "as long as writing to a medium"},
 		"no flush was timed": {"", "", "", "write back", "", ""},
 	} {
 		m := result.Manifest{Environment: []result.Fact{{Group: "storage 1", Name: "write cache", Value: c.cache}}}

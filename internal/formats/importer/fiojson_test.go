@@ -28,7 +28,7 @@ func fioOutput(stamp int, jobs ...string) string {
 // clients is what a client prints of its hosts.
 func clients(entries ...string) string {
 	for i, e := range entries {
-		entries[i] = strings.Replace(e, "{", `{"hostname":"10.0.0.1","port":8765,`, 1)
+		entries[i] = strings.Replace(e, "{", `{"hostname":"192.0.2.1","port":8765,`, 1)
 	}
 	return strings.Replace(fioOutput(1_700_000_000, entries...), `"jobs"`, `"client_stats"`, 1)
 }

@@ -217,7 +217,7 @@ func (d *document) stages() (out [][]int) {
 	return out
 }
 
-// starts are when the entries of a group began, in milliseconds: by what fio says, or else by what they were to wait for.
+// starts are when the entries of a group began, in milliseconds: by what fio says, else by what they were to wait for.
 func (d *document) starts(group []int) map[int]uint64 {
 	out := map[int]uint64{}
 	said := !slices.ContainsFunc(group, func(i int) bool { return d.jobs[i].startMS == 0 })
@@ -566,7 +566,8 @@ func (d *document) other(later *document) bool {
 	var before, now uint64
 	for i := range d.jobs {
 		a, b := &d.jobs[i], &later.jobs[i]
-		if a.name != b.name || a.group != b.group || a.startMS > 0 && b.startMS > a.startMS || !same(a.options, b.options) {
+		if a.name != b.name || a.group != b.group || a.startMS > 0 && b.startMS > a.startMS ||
+			!same(a.options, b.options) {
 			return true
 		}
 		back = back || b.issued()+b.mixed.ios < a.issued()+a.mixed.ios
