@@ -15,6 +15,8 @@ BUILD  := $(GO) build -ldflags "-X plimsoll/internal/cli.revision=$(REVISION)" -
 # The version of packages: the last tag and the commits since, or the date of the commit.
 VERSION := $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' | grep . || \
   git log -1 --format=0.0.%cd --date=format:%Y%m%d 2>/dev/null)
+# Who makes packages answers for them: make release MAINTAINER='Name <address>', else by git's configuration.
+MAINTAINER ?= $(shell git config user.name) <$(shell git config user.email)>
 # What makes packages for Debian and for Red Hat, pinned; it is compiled when it is first used.
 NFPM := go run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
 
@@ -131,7 +133,7 @@ release: build man ## dist/: archives for amd64 and arm64 with completions and m
 	  GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -trimpath \
 	    -ldflags "-s -w -X plimsoll/internal/cli.revision=$(REVISION)" -o $$dir/plimsoll ./cmd/plimsoll; \
 	  cp -r LICENSE README.md CHANGELOG.md dist/completions bin/man bin/plimsoll-agent-linux-* $$dir/; \
-	  if [ $${system%/*} = linux ]; then for kind in deb rpm; do ARCH=$${system#*/} VERSION=$(VERSION) DIR=$$dir \
+	  if [ $${system%/*} = linux ]; then for kind in deb rpm; do ARCH=$${system#*/} VERSION=$(VERSION) DIR=$$dir MAINTAINER='$(MAINTAINER)' \
 	    $(NFPM) package --config setup/nfpm.yaml --packager $$kind --target dist/; done; fi; \
 	  tar -C dist --sort=name --owner=0 --group=0 --numeric-owner -czf $$dir.tar.gz $$(basename $$dir); rm -r $$dir; done
 	rm -r dist/completions

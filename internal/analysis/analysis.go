@@ -88,6 +88,7 @@ var checks = []view.Check{
 	storage.InMemory,
 	storage.DeviceCounters,
 	storage.Cache,
+	storage.Flushes,
 	storage.Free,
 	turn.InTurn,
 }

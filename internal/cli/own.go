@@ -28,6 +28,7 @@ type ownFlags struct {
 	size    string
 	// precondition: see workload.OwnRequest
 	precondition bool
+	curveMax     float64
 }
 
 func (f *ownFlags) register(c *cobra.Command) {
@@ -38,12 +39,14 @@ func (f *ownFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.runtime, "runtime", "", "of a job file: let its jobs run this `time` instead of their own")
 	flags.BoolVar(&f.precondition, "precondition", false,
 		"of a job file: before it is measured write all of its disks twice, then do rounds of it until they are steady")
+	flags.Float64Var(&f.curveMax, "curve-max", 0,
+		"of a vdbench file: the `rate` in operations a second of which the points of a curve are shares")
 	flags.StringVar(&f.size, "job-size", "", "of a job file: `size` of jobs that say none")
 }
 
 // given reports whether any of them is.
 func (f ownFlags) given() bool {
-	return len(f.sweeps) > 0 || f.repeats != 0 || f.runtime != "" || f.size != "" || f.precondition
+	return len(f.sweeps) > 0 || f.repeats != 0 || f.runtime != "" || f.size != "" || f.precondition || f.curveMax != 0
 }
 
 // withCall makes one argument of the command line of a tool that stands behind --, where a job file would be named.
@@ -110,7 +113,8 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	if !call && (!ok || err != nil || info.IsDir()) {
 		if sf.own.given() {
 			return exit.Usagef("in a scenario, write experiment: with its factors, or workload.Precondition; see docs/how-to/experiment.md",
-				"--sweep, --repeat, --runtime, --job-size and --precondition go with a job file such as my.fio, which %q is not", given)
+				"--sweep, --repeat, --runtime, --job-size, --precondition and --curve-max go with a job file such as my.fio, which "+
+					"%q is not", given)
 		}
 		return nil
 	}
@@ -129,6 +133,9 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	}
 	if r.Runtime, err = timeLimit(sf.own.runtime); err != nil {
 		bad = append(bad, errors.New(strings.Replace(err.Error(), "--time-limit", "--runtime", 1)))
+	}
+	if m := sf.own.curveMax; !(m >= 0 && m <= 1e12) {
+		bad = append(bad, fmt.Errorf("--curve-max: %v is not a rate above 0", m))
 	}
 	if sf.own.size != "" {
 		size, err := unit.ParseBytes(sf.own.size)
@@ -152,7 +159,7 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	}
 	var used []string
 	if isForeign {
-		made, err := a.converted(given, data, foreign, r.Set)
+		made, err := a.converted(given, data, foreign, r.Set, sf.own.curveMax)
 		if err != nil {
 			return err
 		}
@@ -197,13 +204,14 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 const convertedName = "converted.fio"
 
 // converted makes a job file of fio of another tool's file, and tells what is not the same.
-func (a *app) converted(given string, data []byte, from convert.Tool, set map[string]string) (convert.Result, error) {
+func (a *app) converted(given string, data []byte, from convert.Tool, set map[string]string, curveMax float64,
+) (convert.Result, error) {
 	to, err := convert.ByName("fio")
 	if err != nil {
 		return convert.Result{}, err
 	}
 	made, err := convert.Convert(convert.Request{Name: given, Data: data, From: from, To: to, Set: set,
-		Include: a.besides(given)})
+		CurveMax: curveMax, Include: a.besides(given)})
 	if err != nil {
 		return made, exit.Errorf(exit.Scenario, "", "%w", err)
 	}

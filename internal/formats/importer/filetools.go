@@ -36,8 +36,9 @@ var (
 	iozoneVer   = lazyregexp.New(`Version \$Revision: (\S+) \$`)
 	iozoneRun   = lazyregexp.New(`^\s*Run began: (.+)$`)
 	iozoneEach  = lazyregexp.New(`^\s*Each process writes a (\d+) kByte file in (\d+) kByte records`)
-	iozoneSees  = lazyregexp.New(`^\s*Children see throughput for +(\d+) (.+?)\s*= *([\d.]+) [kK][bB](?:ytes)?/sec`)
-	iozoneOps   = lazyregexp.New(`(?i)^\s*(?:OPS Mode|.*Output is in ops/sec|.*Output is in microseconds)`)
+	iozoneSees  = lazyregexp.New(`^\s*Children see throughput for +(\d+) (.+?)\s*= *([\d.]+) (?:[kK][bB](?:ytes)?|(ops))/sec`)
+	iozoneOps   = lazyregexp.New(`(?i)^\s*(?:OPS Mode|.*Output is in ops/sec)`)
+	iozoneTimes = lazyregexp.New(`(?i)^\s*.*Output is in microseconds`)
 	iozoneEnded = lazyregexp.New(`^\s*iozone test complete`)
 
 	bonnieAny = lazyregexp.New(`(?m)^(?:1\.9[67]|1\.98|2\.\d\d[a-z]?),\d[^,]*,[^,]+,\d+,\d+,`)
@@ -130,7 +131,7 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 	columns, asks, inTable := iozoneColumns(""), false, false
 	var each, record float64
 	var began time.Time
-	other, ended := "", false
+	other, ended, ops := "", false, false
 	add := func(test string, bytes, size, rate, processes float64) {
 		length := inSeconds(bytes / 1024 / rate)
 		if rate <= 0 || length == 0 {
@@ -146,7 +147,8 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 		t.concurrency = processes
 		t.asked("record", fmt.Sprintf("%.0f bytes", size))
 		t.asked("file size", fmt.Sprintf("%.0f bytes", bytes/processes))
-		t.notes = append(t.notes, "how long it took is worked out from the bytes and iozone's rate, which it gives in KiB/s")
+		t.notes = append(t.notes, "how long it took is worked out from the bytes and iozone's rate, which it gives in KiB/s or, "+
+			"with -O, in operations")
 		if !began.IsZero() && len(b.stretches) == 0 {
 			t.start = began
 		}
@@ -167,15 +169,20 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 			}
 		} else if m := iozoneCall.FindStringSubmatch(text); m != nil {
 			columns, asks = iozoneColumns(m[1]), strings.Contains(m[1], "-i")
-		} else if m := iozoneOps.FindStringSubmatch(text); m != nil {
+		} else if iozoneOps.MatchString(text) {
+			ops = true
+		} else if m := iozoneTimes.FindStringSubmatch(text); m != nil {
 			other = strings.TrimSpace(m[0])
 		} else if m := iozoneHead.FindStringSubmatch(text); m != nil {
 			inTable = true
 		} else if m := iozoneEach.FindStringSubmatch(text); m != nil {
 			each, record = decimal(m[1], "")*1024, decimal(m[2], "")*1024
 		} else if m := iozoneSees.FindStringSubmatch(text); m != nil && record > 0 {
-			n := decimal(m[1], "")
-			add(m[2], n*each, record, decimal(m[3], ""), n)
+			n, rate := decimal(m[1], ""), decimal(m[3], "")
+			if m[4] != "" {
+				rate *= record / 1024
+			}
+			add(m[2], n*each, record, rate, n)
 		} else if m := iozoneRow.FindStringSubmatch(text); m != nil && inTable && other == "" {
 			// Tests that were not asked for are blank; the first ones need no command line to be told.
 			cells := strings.Fields(m[3])
@@ -185,7 +192,11 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 				return nil
 			}
 			for i, v := range cells {
-				add(columns[i], decimal(m[1], "")*1024, decimal(m[2], "")*1024, decimal(v, ""), 1)
+				rate, size := decimal(v, ""), decimal(m[2], "")
+				if ops {
+					rate *= size
+				}
+				add(columns[i], decimal(m[1], "")*1024, size*1024, rate, 1)
 			}
 		}
 		ended = ended || iozoneEnded.MatchString(text)
@@ -195,7 +206,7 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 		b.failure = "it does not say that iozone came to its end: the run, or the file, is cut short"
 	}
 	if other != "" && len(b.stretches) == 0 {
-		b.failure = "iozone's output is not in KiB/s (" + other + "), which is not read: run it without -O and -N"
+		b.failure = "iozone's output is not in KiB/s (" + other + "), which is not read: run it without -N"
 	}
 	return b, err
 }

@@ -112,6 +112,9 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(parts) == 0 {
+		return nil, errors.New("no job stands in it")
+	}
 	if len(parts) > mostStretches {
 		return nil, fmt.Errorf("it holds %d runs, more than %d: split it", len(parts), mostStretches)
 	}
@@ -128,7 +131,13 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			if used[d.Workload]++; used[d.Workload] > 1 {
 				d.Workload = fmt.Sprintf("%s (%d)", d.Workload, used[d.Workload])
 			}
-			d.Notes = append(d.Notes, "it ran apart from the other jobs of the file, and is added to none of them")
+			note := "it ran apart from the other jobs of the file, or was a group of its own, and is added to none of " +
+				"them"
+			if len(p.Beside) > 0 {
+				note = "it ran at the same time as " + oneLine(strings.Join(p.Beside, ", ")) +
+					", which had another pattern or block size: it is added to none of them"
+			}
+			d.Notes = append(d.Notes, note)
 		}
 		d.Declared.Measures, d.Declared.Format, d.Lanes = p.Measures, p.Format, p.Lanes
 		for _, a := range p.Asked {

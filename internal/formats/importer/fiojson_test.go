@@ -25,10 +25,19 @@ func fioOutput(stamp int, jobs ...string) string {
 		"\"jobs\":[%s]\n}\n", stamp, strings.Join(jobs, ","))
 }
 
+// clients is what a client prints of its hosts.
+func clients(entries ...string) string {
+	for i, e := range entries {
+		entries[i] = strings.Replace(e, "{", `{"hostname":"192.0.2.1","port":8765,`, 1)
+	}
+	return strings.Replace(fioOutput(1_700_000_000, entries...), `"jobs"`, `"client_stats"`, 1)
+}
+
 // TestFioApart states of each part: its name, its reads, its mean in µs, its p99 and errors, its depth.
 func TestFioApart(t *testing.T) {
 	t.Parallel()
 	deep := `"job options":{"rw":"randread","iodepth":"8","numjobs":"2","rate_iops":"100"},`
+	three := strings.Replace(deep, `"numjobs":"2"`, `"numjobs":"3"`, 1)
 	failed := strings.Replace(fioJob("r", 0, 6000, ""), `"error":0`, `"error":84`, 1)
 	for name, c := range map[string]struct {
 		text string
@@ -45,6 +54,38 @@ func TestFioApart(t *testing.T) {
 		"appended": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, "")) +
 			fioOutput(1_700_000_100, fioJob("a", 0, 60, "")),
 			[]string{"a 6000 400 5000 0 1", "a (2) 60 400 5000 0 1"}},
+		"appended within two seconds, of other depths": {
+			fioOutput(1_700_000_000, fioJob("a", 0, 6000, strings.Replace(deep, `"8"`, `"4"`, 1))) +
+				fioOutput(1_700_000_001, fioJob("a", 0, 12000, deep)),
+			[]string{"a 6000 400 5000 0 8", "a (2) 12000 400 5000 0 16"}},
+		"two at once, of other blocks": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
+			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `bs":"1m","iodepth`, 1))),
+			[]string{"a 6000 400 5000 0 16", "b 60 400 5000 0 16"}},
+		"one waits for another": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
+			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `wait_for":"a","iodepth`, 1))),
+			[]string{"a 6000 400 5000 0 16", "b 60 400 5000 0 16"}},
+		"one begins when the other has ended": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
+			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `startdelay":"60","iodepth`, 1))),
+			[]string{"a 6000 400 5000 0 16", "b 60 400 5000 0 16"}},
+		"one begins while the other works": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
+			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `startdelay":"59","iodepth`, 1))),
+			[]string{"fio 6060 400 5000 0 16"}},
+		"three processes of a client, told in sum three times": {clients(fioJob("a", 0, 60, three),
+			strings.Replace(fioJob("a", 0, 600, three), `"runtime":60000`, `"runtime":61000`, 1),
+			strings.Replace(fioJob("a", 0, 6000, three), `"runtime":60000`, `"runtime":62000`, 1)),
+			[]string{"fio 6000 400 5000 0 24"}},
+		"three processes of a client, one by one": {clients(fioJob("a", 0, 60, three), fioJob("a", 0, 50, three),
+			fioJob("a", 0, 70, three), fioJob("All clients", 0, 180, ""), fioJob("a", 0, 6000, three),
+			fioJob("a", 0, 6001, three), fioJob("a", 0, 6002, three)), []string{"fio 18003 400 5000 0 8"}},
+		"clients, each twice": {clients(fioJob("a", 0, 60, deep), fioJob("b", 0, 6, ""),
+			fioJob("All clients", 0, 66, ""), fioJob("a", 0, 6000, deep), fioJob("b", 0, 600, "")),
+			[]string{"a 6000 400 5000 0 16", "b 600 400 5000 0 1"}},
+		"the sum of clients alone": {clients(fioJob("All clients", 0, 6600, "")), []string{"fio 6600 400 5000 0 1"}},
+		"ended by a signal": {"fio: terminating on signal 15\n" + fioOutput(1_700_000_000, fioJob("a", 0, 6000, "")),
+			[]string{"fio 6000 400 5000 0 1 fio: terminating on signal 15"}},
+		"more to do": {fioOutput(1_700_000_000, strings.Replace(fioJob("a", 0, 6000, ""), `"eta":0`, `"eta":9`, 1)),
+			[]string{"fio 6000 400 5000 0 1 its last report says that there was more to do: fio was ended, or what came " +
+				"then is missing"}},
 		"failed in verify": {fioOutput(1_700_000_000, failed), []string{
 			"fio 6000 400 5000 1 1 job r ended with error 84 (data differ from what was written (verify))"}},
 	} {
@@ -80,3 +121,35 @@ type lastReport struct{ Report0 workload.Report }
 
 func (l *lastReport) Report(r workload.Report) { l.Report0 = r }
 func (*lastReport) Warn(string)                {}
+
+// What fio says over and over (--status-interval) is one job: its last word counts, and the time is fio's own.
+func TestFioTextAgain(t *testing.T) {
+	t.Parallel()
+	entry := func(pid, reads, ms int) string {
+		return fmt.Sprintf("k: (groupid=0, jobs=1): err= 0: pid=%d: Thu Nov 26 21:21:59 2026\n"+
+			"  read: IOPS=1, BW=1KiB/s (1kB/s)(%dKiB/%dmsec)\n    clat (usec): min=1, max=2.5K, avg=50.00, stdev= 1.00\n"+
+			"     issued rwts: total=%d,0,0,0 short=0,0,0,0 dropped=0,0,0,0\n\nRun status group 0 (all jobs):\n",
+			pid, 4*reads, ms, reads)
+	}
+	asked := "k: (g=0): rw=read, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=psync, iodepth=1\nfio-3.33\n"
+	sum := strings.Replace(entry(0, 750, 2000), "k: ", "All clients: ", 1)
+	both := strings.Replace(entry(7, 500, 2000), "     issued", "  mixed: IOPS=0, BW=0 (0)(0B/2000msec)\n"+
+		"    clat (usec): min=1, max=9, avg=7.00, stdev= 1.00\n     issued", 1)
+	for name, c := range map[string][2]string{
+		"an interval": {asked + entry(7, 500, 1000) + entry(7, 1000, 2000),
+			"fio: read 1000/0.05/4096000, 0 errors, 2s"},
+		"two at once": {asked + entry(7, 500, 2000) + entry(8, 250, 2000),
+			"fio: read 750/0.0375/3072000, 0 errors, 2s"},
+		"clients": {asked + entry(7, 500, 2000) + entry(8, 250, 2000) + sum,
+			"fio: read 750/0.0375/3072000, 0 errors, 2s"},
+		"both reported": {asked + both, "fio: read 500/0.025/2048000, 0 errors, 2s"},
+		"a wide margin": {strings.ReplaceAll("\n"+asked+entry(7, 500, 2000), "\n", "\n      "),
+			"fio: read 500/0.025/2048000, 0 errors, 2s"},
+		"of two names": {asked + strings.Replace(asked, "k: ", "b: ", 1) + entry(7, 500, 2000) +
+			strings.Replace(entry(8, 9, 2000), "k: ", "b: ", 1), "fio: read 509/0.02545/2084864, 0 errors, 2s"},
+	} {
+		if got := runsIn(t, name, []byte(c[0])); got != c[1] {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, c[1])
+		}
+	}
+}

@@ -101,6 +101,7 @@ func (e *fioTextEntry) terseSide(side int, v []string) {
 
 // terseNotes are of what a row does not say.
 var terseNotes = []string{"it is fio's terse form: its JSON tells the course, depths and histograms",
+	"percentiles are of completion, or of the whole with lat_percentiles: no row says which",
 	"operations are counted by their bytes where a block size fits fio's whole IOPS, else by those IOPS",
 	"which of its rows ran at the same time no row says: each stands by itself"}
 

@@ -15,21 +15,25 @@ import (
 	"plimsoll/result"
 )
 
-const fioText = "fio-text"
+const (
+	fioText    = "fio-text"
+	allClients = "All clients" // the sum that fio's client prints after its hosts
+)
 
 var (
-	fioTextCall  = lazyregexp.New(`^(fio-[23]\.\d[\w.-]*)$`)
-	fioTextAsked = lazyregexp.New(`^(?:<[^>]*> *)?(.+?): \(g=(\d+)\): rw=(\w+), bs=(.+?), ioengine=([^,]+), iodepth=(\d+)`)
-	fioTextJob   = lazyregexp.New(`^(?:<[^>]*> *)?(.+?): \(groupid=(\d+), jobs=(\d+)\): err= *(\d+)[^:]*(?::.*?)?: pid=\d+: *(.*)$`)
+	fioTextCall  = lazyregexp.New(`^(fio-[23]\.\d[\w.-]*|2\.0\.\d+)$`)
+	fioTextAsked = lazyregexp.New(`^ *(?:<[^>]*> *)?(.+?): \(g=(\d+)\): rw=(\w+), bs=(.+?), ioengine=([^,]+), iodepth=(\d+)`)
+	fioTextJob   = lazyregexp.New(`^ *(?:<[^>]*> *)?(.+?): \(groupid=(\d+), jobs=(\d+)\): err= *(\d+)[^:]*(?::.*?)?: pid=(\d+)(?:: *(.*))?$`)
 	fioTextDir   = lazyregexp.New(`^ +(read|write|trim|mixed) *: *(?:io=([\d.]+)([KMGTP]?)B?, .*runt= *(\d+)msec|` +
 		`IOPS=.*\(([\d.]+)([KMGTP]?)i?B?/(\d+)msec\))`)
-	fioTextLat  = lazyregexp.New(`^ +(clat|lat|sync) \(([num]?sec)\): min= *([\d.]+)([kM]?), max= *([\d.]+)([kM]?), avg= *([\d.]+)`)
-	fioTextPct  = lazyregexp.New(`^ +(clat|lat|sync) percentiles \(([num]?sec)\):`)
-	fioTextRank = lazyregexp.New(`([\d.]+)th=\[[> =]*(\d+)\]`)
-	fioTextCPU  = lazyregexp.New(`^ +cpu +: usr=([\d.]+)%, sys=([\d.]+)%`)
-	fioTextIOs  = lazyregexp.New(`^ +issued *(?:rwts?: total=(\d+),(\d+),(\d+)|: total=r=(\d+)/w=(\d+)/d=(\d+))`)
-	fioTextErrs = lazyregexp.New(`^ +errors +: total= *(\d+), first_error=`)
-	fioTextSize = lazyregexp.New(`([\d.]+)([KMG]?)i?B?-([\d.]+)([KMG]?)i?B?\b`)
+	fioTextLat   = lazyregexp.New(`^ +(clat|lat|sync) \(([num]?sec)\): min= *([\d.]+)([kKMG]?), max= *([\d.]+)([kKMG]?), avg= *([\d.]+)([kKMG]?)`)
+	fioTextPct   = lazyregexp.New(`^ +(clat|lat|sync) percentiles \(([num]?sec)\):`)
+	fioTextRank  = lazyregexp.New(`([\d.]+)th=\[[> =]*(\d+)\]`)
+	fioTextFatal = lazyregexp.New(`^fio: .*(?:err=|terminating on signal)`)
+	fioTextCPU   = lazyregexp.New(`^ +cpu +: usr=([\d.]+)%, sys=([\d.]+)%`)
+	fioTextIOs   = lazyregexp.New(`^ +issued *(?:rwts?: total=(\d+),(\d+),(\d+)|: total=r=(\d+)/w=(\d+)/d=(\d+))`)
+	fioTextErrs  = lazyregexp.New(`^ +errors +: total= *(\d+), first_error=`)
+	fioTextSize  = lazyregexp.New(`([\d.]+)([KMG]?)i?B?-([\d.]+)([KMG]?)i?B?\b`)
 )
 
 // fioTextTimes are the times of one direction, in microseconds.
@@ -42,6 +46,7 @@ type fioTextTimes struct {
 // fioTextEntry is what fio tells of a job, or of those reported together.
 type fioTextEntry struct {
 	name, group string
+	pid         string
 	jobs        float64
 	code        uint64
 	mixed       bool // reads and writes stand together
@@ -58,7 +63,7 @@ type fioTextEntry struct {
 type fioTextRequest struct {
 	rw, bs, engine string
 	depth          float64
-	block          float64 // 0 when there is more than one
+	blocks         [3]float64 // of reads, writes, trims; 0 where there is more than one
 }
 
 // fioTextParser goes through what fio prints for people. A file may hold several calls.
@@ -92,7 +97,7 @@ func (p *fioTextParser) line(text string) {
 		if len(p.entries) > 0 {
 			p.end()
 		}
-		p.book.tool = m[1]
+		p.book.tool = "fio-" + strings.TrimPrefix(m[1], "fio-")
 		return
 	}
 	if strings.HasPrefix(text, "Run status group") {
@@ -106,33 +111,36 @@ func (p *fioTextParser) line(text string) {
 		q := fioTextRequest{rw: m[3], engine: m[5]}
 		q.depth, _ = strconv.ParseFloat(m[6], 64) // digits
 		var means []float64                       // of reads, writes, trims
-		one := true
-		for _, b := range fioTextSize.FindAllStringSubmatch(m[4], 3) {
+		for i, b := range fioTextSize.FindAllStringSubmatch(m[4], 3) {
 			low, high := binary(b[1], b[2]), binary(b[3], b[4])
 			means = append(means, (low+high)/2)
-			one = one && low == high && low == means[0]
+			if low == high {
+				q.blocks[i] = low
+			}
 		}
 		if len(means) >= 2 {
 			reads := !strings.HasSuffix(q.rw, "write") && !strings.HasSuffix(q.rw, "trim")
 			q.bs = fio.BlockSize(reads, strings.HasSuffix(q.rw, "rw") || !reads, means[0], means[1])
-			if one {
-				q.block = means[0]
-			}
 		}
 		p.requests[m[1]+" "+m[2]] = q
 		return
 	}
 	if m := fioTextJob.FindStringSubmatch(text); m != nil {
-		e := &fioTextEntry{name: m[1], group: m[2], cpu: math.NaN()}
+		e := &fioTextEntry{name: m[1], group: m[2], pid: m[5], cpu: math.NaN()}
 		e.jobs, _ = strconv.ParseFloat(m[3], 64)
 		e.code, _ = strconv.ParseUint(m[4], 10, 32)
-		if at, ok := localDate(m[5]); ok {
+		if at, ok := localDate(m[6]); ok {
 			e.ended = at
 		}
-		p.entries, p.e, p.dir = append(p.entries, e), e, -1
+		p.e, p.dir, p.whole = e, -1, p.whole && e.name == allClients
+		if i := slices.IndexFunc(p.entries, e.again); i >= 0 { // a later report of the same job (--status-interval)
+			p.entries[i] = e
+		} else {
+			p.entries = append(p.entries, e)
+		}
 		return
 	}
-	if strings.HasPrefix(text, "fio: ") && strings.Contains(text, "err=") && p.fatal == "" {
+	if fioTextFatal.MatchString(text) && p.fatal == "" {
 		p.fatal = oneLine(text)
 	}
 	if p.e != nil {
@@ -140,10 +148,17 @@ func (p *fioTextParser) line(text string) {
 	}
 }
 
+// again reports whether an entry is of the same job as another, in the same call.
+func (e *fioTextEntry) again(o *fioTextEntry) bool {
+	return e.pid != "0" && e.pid == o.pid && e.name == o.name && e.group == o.group
+}
+
 // of takes a line of an entry.
 func (p *fioTextParser) of(e *fioTextEntry, text string) {
 	if m := fioTextDir.FindStringSubmatch(text); m != nil {
-		if p.dir = slices.Index(fioTextOperations, m[1]); p.dir < 0 {
+		if p.dir = slices.Index(fioTextOperations, m[1]); p.dir < 0 && e.ms != [3]float64{} {
+			return // what stands apart already (unified_rw_reporting=both)
+		} else if p.dir < 0 {
 			p.dir, e.mixed = 0, true
 		}
 		e.bytes[p.dir] = binary(cmpOr(m[2], m[5]), cmpOr(m[3], m[6]))
@@ -152,7 +167,7 @@ func (p *fioTextParser) of(e *fioTextEntry, text string) {
 	}
 	if m := fioTextLat.FindStringSubmatch(text); m != nil {
 		t := &fioTextTimes{unit: microsecondsIn(m[2])}
-		t.min, t.max, t.avg = decimal(m[3], m[4])*t.unit, decimal(m[5], m[6])*t.unit, decimal(m[7], "")*t.unit
+		t.min, t.max, t.avg = decimal(m[3], m[4])*t.unit, decimal(m[5], m[6])*t.unit, decimal(m[7], m[8])*t.unit
 		switch {
 		case m[1] == "sync":
 			e.sync = t
@@ -199,34 +214,48 @@ func (p *fioTextParser) of(e *fioTextEntry, text string) {
 
 // end makes stretches of a call: of each group of jobs one, for groups ran one after another.
 func (p *fioTextParser) end() {
+	if sum := func(e *fioTextEntry) bool { return e.name == allClients }; len(p.entries) > 1 {
+		p.entries = slices.DeleteFunc(p.entries, sum)
+	}
+	var kinds [][2]string
 	var groups []string
+	longest := map[string]float64{}
+	of := map[[2]string][]*fioTextEntry{}
 	for _, e := range p.entries {
+		q := p.requests[e.name+" "+e.group]
+		k := [2]string{e.group, q.rw + " " + q.bs}
+		if of[k] == nil {
+			kinds = append(kinds, k)
+		}
+		of[k] = append(of[k], e)
 		if !slices.Contains(groups, e.group) {
 			groups = append(groups, e.group)
 		}
+		longest[e.group] = max(longest[e.group], e.ms[0], e.ms[1], e.ms[2])
 	}
-	for _, g := range groups {
-		var of []*fioTextEntry
-		for _, e := range p.entries {
-			if e.group == g {
-				of = append(of, e)
+	for _, k := range kinds {
+		s, ok := p.stretch(of[k], len(kinds) == 1)
+		if !ok {
+			p.book.failure = cmpOr(s.failure, p.book.failure)
+			continue
+		}
+		for _, g := range groups[slices.Index(groups, k[0])+1:] { // all are printed when the last has ended
+			if !s.start.IsZero() {
+				s.start = s.start.Add(-milliseconds(longest[g]))
 			}
 		}
-		if s, ok := p.stretch(of, len(groups) == 1); ok {
-			p.book.stretches = append(p.book.stretches, s)
-		} else {
-			p.book.failure = cmpOr(s.failure, p.book.failure)
-		}
+		p.book.stretches = append(p.book.stretches, s)
+	}
+	if len(groups) > 1 {
+		p.book.note("groups of jobs are taken as if they ran one after another: fio's text does not say when each began")
 	}
 	if len(p.entries) > 0 && !p.whole && p.book.failure == "" {
 		p.book.failure = "the file ends before fio's summary of all jobs"
 	}
-	if len(p.entries) > 0 || p.fatal == "" {
-		p.fatal = ""
-	} else if p.book.failure == "" {
-		p.book.failure = p.fatal
+	if len(p.entries) == 0 || strings.Contains(p.fatal, " on signal ") { // else the entry tells of it
+		p.book.failure = cmpOr(p.book.failure, p.fatal)
 	}
-	p.entries, p.e, p.whole, p.requests = nil, nil, false, map[string]fioTextRequest{}
+	p.entries, p.e, p.whole, p.fatal, p.requests = nil, nil, false, "", map[string]fioTextRequest{}
 }
 
 // stretch is what the jobs of a group measured, which ran at the same time.
@@ -258,8 +287,8 @@ func (p *fioTextParser) stretch(of []*fioTextEntry, alone bool) (stretch, bool) 
 		p.add(t, e, n, len(of) > 1)
 	}
 	if len(of) > 1 {
-		t.notes = append(t.notes, fmt.Sprintf("its %d entries ran at the same time: figures of the whole are sums over %s",
-			len(of), oneLine(strings.Join(names, ", "))))
+		t.notes = append(t.notes, fmt.Sprintf("its %d entries are taken as of the same time, for fio's text says nothing of "+
+			"startdelay and wait_for: figures of the whole are sums over %s", len(of), oneLine(strings.Join(names, ", "))))
 	}
 	t.notes = append(append(t.notes, p.notesOfForm()...),
 		"service times are of completion (clat) where fio measured it, else of the whole (lat); with lat_percentiles they "+
@@ -297,7 +326,7 @@ func (p *fioTextParser) add(t *tally, e *fioTextEntry, n int, several bool) {
 		c := &t.report.Ops[i]
 		c.Ops += whole(e.issued[i])
 		bytes := e.bytes[i]
-		if exact := q.block * e.issued[i]; exact > 0 && math.Abs(exact-bytes) < 0.02*bytes {
+		if exact := q.blocks[i] * e.issued[i]; exact > 0 && math.Abs(exact-bytes) < 0.02*bytes {
 			bytes = exact // what is printed is rounded
 		}
 		c.Bytes += whole(bytes)
@@ -336,10 +365,12 @@ func binary(text, prefix string) float64 {
 func decimal(text, prefix string) float64 {
 	v, _ := strconv.ParseFloat(text, 64)
 	switch prefix {
-	case "k":
+	case "k", "K":
 		v *= 1e3
 	case "M":
 		v *= 1e6
+	case "G":
+		v *= 1e9
 	}
 	return v
 }

@@ -42,8 +42,75 @@ var shortForms = []struct{ name, text, want string }{
 	{"pgbench, to a schedule before 15", // which counts the 5 that it skipped
 		"1700000000 105 500000 0 1 9 200000 0 1 9 5\n1700000001 120 600000 0 1 9 300000 0 1 9 0\n",
 		"pgbench: transaction 220/1.1, 0 errors, 2s"},
+	{"sysbench 0.4", sysbenchOldSQL, "sysbench oltp: transaction 700/59.5, 2 errors, 1m0s"},
+	{"sysbench 0.4 fileio", sysbenchOldFile, "sysbench fileio: read 800/0/3276800 write 200/0/819200, 0 errors, 10s"},
+	{"sysbench 0.4 memory", sysbenchOldMemory, "sysbench memory: read 1000/0.5/1048576, 0 errors, 2s"},
+	{"iozone -O", iozoneOPS, "iozone initial writers, 1024 KiB in 4 KiB: write 512/0/2097152, 0 errors, 256ms"}, // 2000/s
+	{"fio 2.0", "r: (g=0): rw=randread, bs=4K-4K/4K-4K, ioengine=libaio, iodepth=1\n2.0.8\n" +
+		"r: (groupid=0, jobs=1): err= 0: pid=501549\n  read : io=4000KB, bw=400.0KB/s, iops=100 , runt= 10000msec\n" +
+		"     issued    : total=r=1000/w=0/d=0, short=r=0/w=0/d=0\n\nRun status group 0 (all jobs):\n",
+		"fio: read 1000/0/4096000, 0 errors, 10s"},
 	{"vdbench", intervals(""), "vdbench mix: read 400/0.16 write 400/0.24, 0 errors, 4s"},
 }
+
+const sysbenchOldSQL = `sysbench 0.4.12:  multi-threaded system evaluation benchmark
+
+Number of threads: 1
+
+OLTP test statistics:
+    queries performed:
+        total:                           19374
+    transactions:                        700    (11.67 per sec.)
+    deadlocks:                           2      (0.03 per sec.)
+    read/write requests:                 13528  (225.47 per sec.)
+    other operations:                    5846   (97.43 per sec.)
+
+Test execution summary:
+    total time:                          60.0000s
+    total number of events:              700
+    total time taken by event execution: 59.5000
+    per-request statistics:
+         avg:                                 85.00ms
+         max:                                311.89ms
+         approx.  95 percentile:             224.40ms
+`
+
+const sysbenchOldFile = `sysbench 0.4.12:  multi-threaded system evaluation benchmark
+
+128 files, 64Mb each
+Block size 4Kb
+Operations performed:  800 Read, 200 Write, 256 Other = 1256 Total
+Read 3.125Mb  Written 800Kb  Total transferred 3.9063Mb  (400Kb/sec)
+
+Test execution summary:
+    total time:                          10.0000s
+    total number of events:              1000
+         avg:                                  0.10ms
+`
+
+const sysbenchOldMemory = `sysbench 0.4.12:  multi-threaded system evaluation benchmark
+
+Memory block size: 1K
+
+Memory operations type: read
+Operations performed: 1000 (500.00 ops/sec)
+
+1.00 MB transferred (0.50 MB/sec)
+
+Test execution summary:
+    total time:                          2.0000s
+    total time taken by event execution: 0.5000
+`
+
+const iozoneOPS = `	Iozone: Performance Test of File I/O
+	        Version $Revision: 3.507 $
+	OPS Mode. Output is in operations per second.
+	Each process writes a 1024 kByte file in 4 kByte records
+
+	Children see throughput for  2 initial writers  =    2000.00 ops/sec
+
+iozone test complete.
+`
 
 const goTPCShort = `Finished
 [Summary] DELIVERY - Takes(s): 59.5, Count: 160, TPM: 161.3, Sum(ms): 8000.0, Avg(ms): 50.0, 50th(ms): 48.2, Max(ms): 113.2
@@ -248,6 +315,34 @@ func TestEveryFormCut(t *testing.T) {
 			if !told {
 				t.Errorf("%s cut at %d of %d: nothing says so: ...%q", name, at, len(text), text[max(0, at-40):at])
 			}
+		}
+	}
+}
+
+// What a tool says of its failure is told, of every form that has a way to say so.
+func TestEveryFormFailed(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"fio":         strings.Replace(fioOutput(1_700_000_000, fioJob("r", 0, 6000, "")), `"error":0`, `"error":5`, 1),
+		"fio-text":    strings.Replace(fioTwo, "err= 0", "err= 5 (file:io_u.c:1, func=io_u error, error=EIO)", 1),
+		"sysbench":    strings.Replace(strings.Replace(sysbenchOldSQL, " 2 ", " 0 ", 1), "OLTP", "FATAL: x\nOLTP", 1),
+		"sysbench 2":  sysbenchOldFile + strings.ReplaceAll(sysbenchOldFile, "total time:", "it was stopped:"),
+		"k6":          k6New,
+		"go-tpc":      goTPCShort,
+		"tpcc-mysql":  tpccMySQLShort,
+		"benchbase":   benchBaseShort,
+		"iozone":      strings.Replace(iozoneOPS, "iozone test complete.", "", 1),
+		"vdbench":     strings.Replace(intervals(""), "execution completed successfully", "was stopped", 1),
+		"rados bench": strings.Split(radosWrite, "Total time run")[0],
+	} {
+		all, err := Prepare(name, strings.NewReader(text), changed, Options{Interval: time.Second})
+		told := err != nil
+		for _, d := range all {
+			r := parse(t, d, strings.NewReader(text))
+			told = told || d.Failure != "" || r.Reports[len(r.Reports)-1].Errors > 0
+		}
+		if !told {
+			t.Errorf("%s: it is told as if nothing had failed", name)
 		}
 	}
 }

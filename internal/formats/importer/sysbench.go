@@ -19,14 +19,15 @@ var (
 	sysbenchLine    = lazyregexp.New(`(?m)^\[ +\d+(\.\d+)?s \] (thds:|reads:|[\d.]+ MiB/sec)`)
 	sysbenchRate    = lazyregexp.New(`(?m)^Target transaction rate: (\d+)`)
 	sysbenchBlock   = lazyregexp.New(`(?mi)^Block size (\d+(?:\.\d+)? ?[KMG]?i?b)`)
-	sysbenchMem     = lazyregexp.New(`(?mi)^ *(?:memory )?block size: (\d+(?:\.\d+)? ?[KMG]?i?B)`)
-	sysbenchWhich   = lazyregexp.New(`(?m)(?:lat(?:ency)? \(ms, ?|^ *)(\d+(?:\.\d+)?)(?:%\)|th percentile:)`)
+	sysbenchMem     = lazyregexp.New(`(?mi)^ *(?:memory )?block size: (\d+(?:\.\d+)? ?[KMG]?(?:i?B)?)\r?$`)
+	sysbenchWhich   = lazyregexp.New(`(?m)(?:lat(?:ency)? \(ms, ?|^ *(?:approx\. +)?)(\d+(?:\.\d+)?)(?:%\)|(?:th)? percentile:)`)
 	sysbenchTime    = lazyregexp.New(`(?m)^ *(?:total time|time elapsed): +([0-9.]+)s`)
-	sysbenchOp      = lazyregexp.New(`(?m)^ *operation: (read|write)`)
-	sysbenchSQL     = lazyregexp.New(`(?m)^SQL statistics:|\] thds: \d+ tps:`)
+	sysbenchOp      = lazyregexp.New(`(?m)^ *(?:Memory )?operations?(?: type)?: (read|write)`)
+	sysbenchSQL     = lazyregexp.New(`(?m)^SQL statistics:|^OLTP test statistics:|\] thds: \d+ tps:`)
 	sysbenchEnds    = lazyregexp.New(`^ *(?:total time|time elapsed): +[0-9.]+s`)
 	sysbenchFatal   = lazyregexp.New(`^(?:FATAL|PANIC): (.+)`)
-	sysbenchFiles   = lazyregexp.New(`(?m)^(\d+ files, |File operations:)|\] reads: [\d.]+ MiB/s writes:`)
+	sysbenchOld     = lazyregexp.New(`(?m)^ *read/write requests: `)
+	sysbenchFiles   = lazyregexp.New(`(?m)^(\d+ files, |File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)
 )
 
 func sysbenchReaders() []reader {
@@ -88,7 +89,7 @@ const sysbenchTail = `
     - match: '^ *(?:total time|time elapsed): +(?P<t>[0-9.]+)s'
       final: true
       elapsed: {field: t, unit: s}
-{{if .P}}    - match: '^ *{{.P}}th percentile: +(?P<p>[0-9.]+)'
+{{if .P}}    - match: '^ *(?:approx\. +)?{{.P}}(?:th)? percentile: +(?P<p>[0-9.]+)'
       final: true
       measures: {{"{"}}{{.Name}}: p}
 {{end}}    - match: '^ +max: +(?P<ms>[0-9.]+)(?:ms)?$'
@@ -112,13 +113,16 @@ const sysbenchHistogram = `    - match: '^ *(?P<ms>[0-9.]+) \|[* ]* (?P<n>[0-9]+
     - match: '^ *sum: +(?P<sum>[0-9.]+)'
       final: true
       operations: {{"{"}}{{.Op}}: {sum: {field: sum, unit: ms}}}
+    - match: '^ *total time taken by event execution: +(?P<sum>[0-9.]+)s?$'
+      final: true
+      operations: {{"{"}}{{.Op}}: {sum: {field: sum, unit: s}}}
 `
 
 // sysbenchSQLLayout counts transactions. The queries that these are made of stand beside them, and are added to
 // nothing.
 const sysbenchSQLLayout = sysbenchLatency + `operations:
   - {name: transaction, noun: transactions}
-` + sysbenchMeasures + `  - {name: queries, unit: queries/s, kind: level}
+` + sysbenchMeasures + `  - {name: {{.Queries}}, unit: queries/s, kind: level}
 output:
   format: lines
   records:
@@ -126,14 +130,14 @@ output:
       elapsed: {field: t, unit: s}
       operations: {transaction: {rate: tps}}
       errors: {rate: err}
-      measures: {{"{"}}{{.Interval}}: p, queries: qps}
+      measures: {{"{"}}{{.Interval}}: p, {{.Queries}}: qps}
     - match: '^ *transactions: +(?P<n>\d+)'
       final: true
       operations: {transaction: {count: n}}
-    - match: '^ *queries: +\d+ +\((?P<q>[0-9.]+) per sec'
+    - match: '^ *(?:queries|read/write requests): +\d+ +\((?P<q>[0-9.]+) per sec'
       final: true
-      measures: {queries: q}
-    - match: '^ *ignored errors: +(?P<n>\d+)'
+      measures: {{"{"}}{{.Queries}}: q}
+    - match: '^ *(?:ignored errors|deadlocks): +(?P<n>\d+)'
       final: true
       errors: {count: n}
 ` + sysbenchHistogram + sysbenchTail
@@ -144,7 +148,8 @@ const sysbenchFileLayout = sysbenchLatency + `operations:
 measures:
   - {name: fsyncs, unit: fsyncs/s, better: higher, kind: single}
 {{if .P}}  - {name: {{.Name}}, unit: ms, better: lower, kind: single}
-{{end}}  - {name: max, unit: ms, better: lower, kind: single}
+{{end}}  - {name: mean, unit: ms, better: lower, kind: single}
+  - {name: max, unit: ms, better: lower, kind: single}
 output:
   format: lines
   records:
@@ -154,6 +159,14 @@ output:
         read: {rate: {field: r, scale: {{.PerMiB}}}, bytes: {rate: {field: r, unit: MiB}}}
         write: {rate: {field: w, scale: {{.PerMiB}}}, bytes: {rate: {field: w, unit: MiB}}}
       measures: {fsyncs: f, {{.Interval}}: p}
+    - match: '^Operations performed: +(?P<r>\d+) [Rr]eads?, (?P<w>\d+) [Ww]rites?, (?P<f>\d+) Other'
+      final: true
+      operations:
+        read: {count: r{{if .Block}}, bytes: {count: {field: r, scale: {{.Block}}}}{{end}}}
+        write: {count: w{{if .Block}}, bytes: {count: {field: w, scale: {{.Block}}}}{{end}}}
+    - match: '^ +avg: +(?P<ms>[0-9.]+)(?:ms)?$'
+      final: true
+      measures: {mean: ms}
 {{if .Time}}    - match: '^ *reads/s: +(?P<r>[0-9.]+)'
       final: true
       operations: {read: {count: {field: r, scale: {{.Time}}}}}
@@ -182,7 +195,7 @@ const sysbenchMemoryLayout = sysbenchLatency + `operations:
     - match: '^(?:Total operations|Operations performed): (?P<n>[0-9]+)'
       final: true
       operations: {{"{"}}{{.Op}}: {count: n}}
-    - match: '^(?P<mib>[0-9.]+) MiB transferred'
+    - match: '^(?P<mib>[0-9.]+) Mi?B transferred'
       final: true
       operations: {{"{"}}{{.Op}}: {bytes: {count: {field: mib, unit: MiB}}}}
 ` + sysbenchHistogram + sysbenchTail
@@ -251,7 +264,10 @@ func prepareSysbench(d *Reading, g *given) error {
 	}
 	switch {
 	case sysbenchSQL.Match(g.head):
-		values["Op"] = "transaction"
+		values["Op"], values["Queries"] = "transaction", "queries"
+		if sysbenchOld.Match(g.head) { // 0.4 and 0.5 count reads and writes alone
+			values["Queries"] = "reads_and_writes"
+		}
 		d.Workload = "sysbench oltp"
 		return d.declare(sysbenchSQLLayout, values)
 	case sysbenchFiles.Match(g.head):
@@ -260,6 +276,8 @@ func prepareSysbench(d *Reading, g *given) error {
 		if values["PerMiB"] = perMiB(found(sysbenchBlock, g.head)); values["PerMiB"] == "0" {
 			d.Notes = append(d.Notes,
 				"it does not say its block size, so its reads and writes are not counted, only their bytes")
+		} else if f, err := strconv.ParseFloat(values["PerMiB"], 64); err == nil {
+			values["Block"] = strconv.FormatFloat(float64(unit.MiB)/f, 'f', 0, 64)
 		}
 		return d.declare(sysbenchFileLayout, values)
 	case sysbenchMem.Match(g.head):
@@ -275,7 +293,7 @@ func prepareSysbench(d *Reading, g *given) error {
 // perMiB is how many blocks of that size are in a MiB, "0" when the size is not known. sysbench writes Kb and KiB for
 // 1024 bytes.
 func perMiB(size string) string {
-	m := regexp.MustCompile(`(?i)^(\d+(?:\.\d+)?) ?([KMG]?)i?B$`).FindStringSubmatch(size)
+	m := regexp.MustCompile(`(?i)^(\d+(?:\.\d+)?) ?([KMG]?)(?:i?B)?$`).FindStringSubmatch(size)
 	if m == nil {
 		return "0"
 	}

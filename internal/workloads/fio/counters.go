@@ -75,7 +75,7 @@ const operations = 3
 func (d *document) state() state {
 	entries := d.jobs
 	if len(d.clients) > 0 {
-		entries = clientEntries(d.clients)
+		entries = d.clientEntries()
 	}
 	s := state{stampMS: d.stampMS, done: true}
 	if d.stampMS > 0 {
@@ -155,34 +155,65 @@ func (e *entry) onlyMixed() bool {
 const allClients = "All clients"
 
 // clientEntries picks the entries of a client/server file that make its final state. With a status interval the
-// file holds every host several times, oldest first; without group_reporting it holds one entry per process.
-func clientEntries(clients []entry) []entry {
+// file holds every host several times, oldest first, and the sum only once, after the first time; without
+// group_reporting it holds one entry per process.
+func (d *document) clientEntries() []entry {
+	type key struct{ host, job string }
 	var hosts []entry
 	var sum, total uint64
-	known := false
-	for _, e := range clients {
+	known, once := false, false // once: the sum is of what stands before it, each once
+	of, first := map[key][]entry{}, map[key]int{}
+	for _, e := range d.clients {
 		if e.name == allClients {
-			known, total = true, e.dirs[0].ios+e.dirs[1].ios+e.dirs[2].ios
+			once = once || !known && e.issued() == sum
+			known, total = true, e.issued()
 			continue
 		}
+		k := key{e.host, e.name}
+		if of[k] = append(of[k], e); !known {
+			first[k]++
+		}
 		hosts = append(hosts, e)
-		sum += e.dirs[0].ios + e.dirs[1].ios + e.dirs[2].ios
+		sum += e.issued()
 	}
-	if known && sum == total || len(hosts) == 0 {
+	switch {
+	case len(hosts) == 0: // somebody kept the sum alone
+		return d.clients
+	case known && sum == total:
 		return hosts
 	}
-	type key struct{ host, job string }
-	left := make(map[key]uint64)
+	left := make(map[key]int)
 	var out []entry
 	for i := len(hosts) - 1; i >= 0; i-- {
 		k := key{hosts[i].host, hosts[i].name}
 		if _, seen := left[k]; !seen {
-			left[k] = hosts[i].numjobs
+			left[k] = atOnce(of[k])
+			if once && first[k] > 0 {
+				left[k] = first[k]
+			}
 		}
 		if left[k] > 0 {
 			left[k]--
 			out = append(out, hosts[i])
 		}
 	}
+	slices.Reverse(out)
 	return out
+}
+
+// atOnce is how many of the entries of a job on a host are of one time: one for each process, or one of all of them, of
+// which each says more than the one before.
+func atOnce(all []entry) int {
+	n := int(min(max(all[0].numjobs, 1), maxEntries))
+	if n == 1 || len(all)%n != 0 {
+		return 1
+	}
+	grows := true
+	for i := len(all) - n + 1; i < len(all); i++ {
+		grows = grows && all[i].issued() > all[i-1].issued() && all[i].longestMS() > all[i-1].longestMS()
+	}
+	if grows {
+		return 1
+	}
+	return n
 }

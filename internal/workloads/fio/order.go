@@ -25,6 +25,8 @@ type order struct {
 	ramp         bool
 	estimate     bool
 	mixed        bool      // reads and writes together are what was asked for
+	apart        bool      // it is a part of somebody's output: fio's own clock says how long it worked
+	still        bool      // the last report told nothing new of the part
 	values       []float64 // of the report that is taken
 }
 
@@ -51,6 +53,7 @@ func (o *order) take(d *document) {
 			s.runtime)
 		return
 	}
+	o.still = o.apart && o.reports > 0 && o.passed(&s) == 0
 	soon := o.reports > 0 && o.gap(&s) < closest
 	if soon || s.done {
 		o.held, o.tooSoon = &s, soon
@@ -77,7 +80,7 @@ func (o *order) remark(d *document) {
 // gap is the time between the last report and another by fio's own clock, or by the wall clock where that one stands
 // still.
 func (o *order) gap(s *state) time.Duration {
-	if g := o.passed(s); g > 0 {
+	if g := o.passed(s); g > 0 || o.apart {
 		return g
 	}
 	return milliseconds(s.stampMS) - milliseconds(o.last.stampMS)
@@ -119,6 +122,9 @@ func (o *order) passed(s *state) time.Duration {
 		longest, sum = max(longest, gone), sum+gone
 	}
 	wall := milliseconds(s.stampMS) - milliseconds(last.stampMS)
+	if o.apart { // what did not run at the same time is in other parts
+		return longest
+	}
 	if sum == 0 {
 		return max(wall, 0)
 	}
@@ -128,9 +134,13 @@ func (o *order) passed(s *state) time.Duration {
 	return min(wall, sum)
 }
 
-// mendTime keeps report times increasing when the host's clock is set back.
+// mendTime keeps report times increasing when the host's clock is set back. Those of a part go by fio's own clock: its
+// last report comes when all of fio ends, which may be long after the part.
 func (o *order) mendTime(s *state) {
 	previous := o.last.report
+	if o.apart && !previous.Time.IsZero() {
+		s.report.Time = previous.Time.Add(o.passed(s))
+	}
 	if s.report.Time.After(previous.Time) || s.report.Time.IsZero() && previous.Time.IsZero() {
 		return
 	}

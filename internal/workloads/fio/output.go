@@ -27,6 +27,8 @@ type Part struct {
 	Asked    []Asked
 	// Mixed: reads, writes and trims stand together (unified_rw_reporting) and are one operation, the only one.
 	Mixed bool
+	// Beside are the parts that ran at the same time and are not added to it, for they did other things.
+	Beside []string
 	// Uncounted: a job ended with an error that is in no count of fio's, so that one is counted for it.
 	Uncounted bool
 }
@@ -97,6 +99,7 @@ func (p Part) Name() string {
 type choice struct {
 	Output  int      `json:"output"`
 	Entries []int    `json:"entries"`
+	Later   [][]int  `json:"later,omitempty"` // the stages of its group that came after it
 	Figures []figure `json:"figures,omitempty"`
 	Mixed   bool     `json:"mixed,omitempty"`
 }
@@ -150,12 +153,26 @@ func Parts(r io.Reader) ([]Part, error) {
 	}
 	var out []Part
 	for i, d := range last {
-		if len(d.clients) > 0 {
-			out = append(out, Part{Jobs: []string{"fio"}, Format: format(choice{Output: i, Entries: []int{0}})})
-			continue
-		}
-		for _, stage := range d.stages() {
-			out = append(out, d.part(i, stage))
+		stages := d.stages()
+		for n, stage := range stages {
+			var later [][]int
+			for _, s := range stages[n+1:] {
+				if d.jobs[s[0]].group == d.jobs[stage[0]].group {
+					later = append(later, s)
+				}
+			}
+			alike := d.alike(stage)
+			first := len(out)
+			for _, entries := range alike {
+				out = append(out, d.part(choice{Output: i, Entries: entries, Later: later}))
+			}
+			for k := range out[first:] {
+				for j := range out[first:] {
+					if j != k {
+						out[first+k].Beside = append(out[first+k].Beside, out[first+j].Name())
+					}
+				}
+			}
 		}
 	}
 	return out, nil
@@ -184,18 +201,15 @@ func (d *document) stages() (out [][]int) {
 	}
 	for _, g := range order {
 		all := groups[g]
-		if slices.ContainsFunc(all, func(i int) bool { return d.jobs[i].startMS == 0 }) {
-			out = append(out, all)
-			continue
-		}
-		slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(d.jobs[a].startMS, d.jobs[b].startMS) })
+		start := d.starts(all)
+		slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(start[a], start[b]) })
 		var end uint64
-		for _, i := range all {
-			if e := &d.jobs[i]; end == 0 || e.startMS >= end {
+		for n, i := range all {
+			if n == 0 || start[i] >= end {
 				out = append(out, nil)
-				end = e.startMS + max(e.longestMS(), 1)
+				end = start[i] + max(d.jobs[i].longestMS(), 1)
 			} else {
-				end = max(end, e.startMS+e.longestMS())
+				end = max(end, start[i]+d.jobs[i].longestMS())
 			}
 			out[len(out)-1] = append(out[len(out)-1], i)
 		}
@@ -203,35 +217,109 @@ func (d *document) stages() (out [][]int) {
 	return out
 }
 
+// starts are when the entries of a group began, in milliseconds: by what fio says, else by what they were to wait for.
+func (d *document) starts(group []int) map[int]uint64 {
+	out := map[int]uint64{}
+	said := !slices.ContainsFunc(group, func(i int) bool { return d.jobs[i].startMS == 0 })
+	for _, i := range group {
+		job := d.jobOf(&d.jobs[i])
+		if said {
+			out[i] = d.jobs[i].startMS
+			continue
+		}
+		if whom := job.Value("wait_for"); whom != "" {
+			for j, at := range out {
+				if d.jobs[j].name == whom {
+					out[i] = max(out[i], at+max(d.jobs[j].longestMS(), 1))
+				}
+			}
+		}
+		out[i] += uint64(longest(job.Value("startdelay")).Milliseconds())
+	}
+	return out
+}
+
+// alike are the entries of a stage by what they did: what reads blocks of 4 KiB is not added to what reads 1 MiB.
+func (d *document) alike(stage []int) (out [][]int) {
+	var did []string
+	for _, i := range stage {
+		var p Part
+		if e := &d.jobs[i]; len(e.options)+len(d.global) > 0 {
+			p.asked(d.jobOf(e))
+		}
+		what := ""
+		for _, a := range p.Asked {
+			if a.Name == "pattern" || a.Name == "block size" {
+				what += a.Value + "\n"
+			}
+		}
+		at := slices.Index(did, what)
+		if at < 0 {
+			at, did, out = len(did), append(did, what), append(out, nil)
+		}
+		out[at] = append(out[at], i)
+	}
+	return out
+}
+
+// flat is a report of client/server as one of one host.
+func (d *document) flat() *document {
+	if len(d.clients) == 0 {
+		return d
+	}
+	one := *d
+	one.jobs, one.clients = d.clientEntries(), nil
+	for i := range one.jobs { // the clocks of hosts differ
+		if one.jobs[i].host != one.jobs[0].host {
+			for j := range one.jobs {
+				one.jobs[j].startMS = 0
+			}
+			break
+		}
+	}
+	return &one
+}
+
+// idle reports whether there is nothing in a stage yet, or never was.
+func (d *document) idle() bool {
+	return !slices.ContainsFunc(d.jobs, func(e entry) bool { return e.longestMS() > 0 })
+}
+
+// failure is the error of its first job that ended with one, "" when none did.
+func (d *document) failure() string {
+	for i := range d.jobs {
+		if d.jobs[i].code != 0 {
+			return jobError(&d.jobs[i])
+		}
+	}
+	return ""
+}
+
 // longestMS is how long an entry worked.
 func (e *entry) longestMS() uint64 {
 	return max(e.dirs[0].runtimeMS, e.dirs[1].runtimeMS, e.dirs[2].runtimeMS, e.mixed.runtimeMS)
 }
 
-// stage leaves of a report the entries of a choice, dated by when these ended. It is nil while they have not begun.
+// stage leaves of a report the entries of a choice, dated by when these ended. They may not have begun.
 func (d *document) stage(c *choice) *document {
-	if len(d.clients) > 0 {
-		return d
-	}
 	one := *d
 	one.jobs = nil
-	var end, longest uint64
+	var end uint64
 	for _, i := range c.Entries {
 		if i < 0 || i >= len(d.jobs) {
-			return nil
+			continue
 		}
 		e := d.jobs[i]
 		if e.code != 0 { // what ended it is in no count of errors
 			e.errors = max(e.errors, 1)
 		}
 		one.jobs = append(one.jobs, e)
-		longest = max(longest, e.longestMS())
 		if e.startMS > 0 {
 			end = max(end, e.startMS+e.longestMS())
 		}
 	}
-	if longest == 0 {
-		return nil
+	if len(one.jobs) == 0 {
+		return &one
 	}
 	if end > 0 {
 		one.stampMS = min(end, max(one.stampMS, 1))
@@ -247,28 +335,35 @@ func (d *document) stage(c *choice) *document {
 	for _, ms := range after {
 		one.stampMS -= min(ms, one.stampMS)
 	}
+	for _, stage := range c.Later {
+		var ms uint64
+		for _, i := range stage {
+			ms = max(ms, d.jobs[min(i, len(d.jobs)-1)].longestMS())
+		}
+		one.stampMS -= min(ms, one.stampMS)
+	}
 	return &one
 }
 
-func (d *document) part(output int, stage []int) Part {
-	c := choice{Output: output, Entries: stage}
+func (d *document) part(c choice) Part {
+	stage := c.Entries
 	c.Mixed = !slices.ContainsFunc(stage, func(i int) bool { return !d.jobs[i].onlyMixed() })
 	p := Part{Mixed: c.Mixed}
 	named := map[string]int{}
 	for _, i := range stage {
 		p.Jobs = append(p.Jobs, d.jobs[i].name)
-		named[d.jobs[i].name]++
+		named[d.jobs[i].host+d.jobs[i].name]++
 	}
 	for n, i := range stage {
 		e := &d.jobs[i]
-		p.Lanes = append(p.Lanes, d.laneOf(e, named[e.name]))
+		p.Lanes = append(p.Lanes, d.laneOf(e, named[e.host+e.name]))
 		if len(e.options)+len(d.global) > 0 {
 			p.asked(d.jobOf(e))
 		}
 		p.Uncounted = p.Uncounted || e.code != 0 && e.errors == 0
 		prefix := ""
 		if len(stage) > 1 {
-			prefix = fmt.Sprintf("%s %d ", e.name, n+1)
+			prefix = strings.TrimLeft(fmt.Sprintf("%s %s %d ", e.host, e.name, n+1), " ")
 		}
 		add := func(name string, f figure) {
 			if len(c.Figures) < mostFigures {
@@ -458,23 +553,36 @@ func (d *document) other(later *document) bool {
 	if len(d.clients) > 0 || len(later.clients) > 0 {
 		return true
 	}
-	if len(d.jobs) != len(later.jobs) || d.version != later.version {
+	same := func(a, b settings) bool {
+		return slices.EqualFunc(a, b, func(a, b fiofile.Option) bool { return a.Key == b.Key && a.Value == b.Value })
+	}
+	if len(d.jobs) != len(later.jobs) || d.version != later.version || !same(d.global, later.global) {
 		return true
 	}
 	if later.stampMS < d.stampMS { // the clock was set back, or a report came late
 		return false
 	}
-	ended := true
+	ended, back, more, told := true, false, false, false
 	var before, now uint64
 	for i := range d.jobs {
 		a, b := &d.jobs[i], &later.jobs[i]
-		if a.name != b.name || a.group != b.group || a.startMS > 0 && b.startMS > a.startMS {
+		if a.name != b.name || a.group != b.group || a.startMS > 0 && b.startMS > a.startMS ||
+			!same(a.options, b.options) {
 			return true
 		}
+		back = back || b.issued()+b.mixed.ios < a.issued()+a.mixed.ios
+		more = more || b.issued()+b.mixed.ios > a.issued()+a.mixed.ios
+		for op := range syncs {
+			x, y := a.timingOf(op), b.timingOf(op)
+			told = told || x.count > 0 && x.count == y.count && (x.mean != y.mean || x.max != y.max)
+		}
 		before, now = max(before, a.elapsedS), max(now, b.elapsedS)
-		ended = ended && a.hasETA && a.eta == 0 && a.longestMS() > 0
+		ended = ended && a.hasETA && (a.eta == 0 || a.eta >= unknownETA) && a.longestMS() > 0
 	}
-	const slack = 2500 * time.Millisecond
+	if back && !d.ramp || ended && !more && told { // what is counted on neither falls, nor changes by itself
+		return true
+	}
+	const slack = 1100 * time.Millisecond // whole seconds are rounded up
 	gone := milliseconds(later.stampMS - d.stampMS)
 	return now < before || ended && gone > time.Duration(now-before)*time.Second+slack
 }

@@ -63,8 +63,11 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 	}
 	line("\nvms:\n  - Load:\n      template: ubuntu1604\n      vcpus: %d\n      ram_mb: %d", max(o.vcpus, 2),
 		2048+2*o.bufferMB)
-	line("      data_disks:\n        count: %d\n        size: %d\n      nodes: \"0\"\n      count_per_cluster: 1",
-		len(o.order), gigabytes)
+	disks := fmt.Sprintf("data_disks:\n        count: %d\n        size: %d", len(o.order), gigabytes)
+	if sizes, ok := o.exactSizes(); ok {
+		disks = "disk_mib: [" + strings.Join(sizes, ", ") + "]"
+	}
+	line("      %s\n      nodes: \"0\"\n      count_per_cluster: 1", disks)
 	line("\nworkloads:")
 	for _, s := range stages {
 		for _, l := range s.loads {
@@ -143,4 +146,14 @@ func typed(value string) string {
 		return value
 	}
 	return strconv.Quote(value)
+}
+
+// exactSizes are the sizes of the disks in MiB where one is a part of a device of the author's that is no whole GiB:
+// the device may be no larger.
+func (o *own) exactSizes() (mebibytes []string, exact bool) {
+	for _, d := range o.order {
+		exact = exact || strings.HasPrefix(d.place.Name, "/dev/") && d.bytes%(1<<30) != 0
+		mebibytes = append(mebibytes, strconv.FormatInt((d.bytes+1<<20-1)>>20, 10))
+	}
+	return mebibytes, exact
 }

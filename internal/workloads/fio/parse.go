@@ -2,6 +2,7 @@ package fio
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,14 +24,16 @@ const (
 // text between, through or before them. It fails when there is no report at all.
 func (Engine) Parse(d workload.Declared, r io.Reader, sink workload.Sink) (workload.Outcome, error) {
 	p := newParser(sink, d)
-	if p.choice = choiceOf(d); p.choice != nil && p.choice.Mixed {
+	p.choice = choiceOf(d)
+	p.order.apart = p.choice != nil
+	if p.choice != nil && p.choice.Mixed {
 		p.order.sink, p.order.mixed = one{sink}, true
 	}
 	return workload.Replay(r, p, "fio")
 }
 
 // failedLine is what fio says among its output of operations that failed.
-var failedLine = lazyregexp.New(`(?m)^.*(io_u error|\berr=\s*[1-9]|verify: bad|verify failed|Input/output error).*$`)
+var failedLine = lazyregexp.New(`(?m)^.*(io_u error|terminating on signal|\berr=\s*[1-9]|verify: bad|verify failed|Input/output error).*$`)
 
 // parser finds reports in a growing stream. The zero value is not usable.
 type parser struct {
@@ -127,6 +130,7 @@ func (p *parser) take(d *document) {
 		return
 	}
 	output := p.outputs.of(d)
+	d = d.flat()
 	if p.seen != nil {
 		p.seen(d, output)
 	}
@@ -135,7 +139,9 @@ func (p *parser) take(d *document) {
 	}
 	if p.choice == nil {
 		p.order.take(d)
-	} else if d = d.stage(p.choice); d != nil {
+	} else if d = d.stage(p.choice); d.idle() {
+		p.order.last.failed = cmp.Or(d.failure(), p.order.last.failed)
+	} else {
 		p.order.values = p.choice.values(d)
 		p.order.take(d)
 	}
@@ -231,6 +237,9 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	}
 	if p.choice != nil {
 		outcome.Failure = failedLine.FindString(outcome.Message)
+		if outcome.Failure == "" && !p.order.last.done && !p.order.still && outcome.Reports > 0 {
+			outcome.Failure = "its last report says that there was more to do: fio was ended, or what came then is missing"
+		}
 	}
 	if f := p.order.last.failed; f != "" {
 		if p.choice != nil {
@@ -246,6 +255,8 @@ func (p *parser) Finish() (workload.Outcome, error) {
 		return outcome, errors.New("parse: fio output: it is empty")
 	case p.order.ramp:
 		return outcome, errors.New("parse: fio output: every report in it is from the ramp time")
+	case p.choice != nil && p.order.last.failed != "":
+		return outcome, fmt.Errorf("parse: fio output: nothing was done: %s", p.order.last.failed)
 	case outcome.Message == "":
 		return outcome, fmt.Errorf("parse: fio output: no report could be read in its %d bytes", total)
 	}

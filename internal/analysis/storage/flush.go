@@ -1,0 +1,96 @@
+package storage
+
+import (
+	"fmt"
+	"strings"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// Flushes tells what flushes (fsync, fdatasync) took, and what that says of the device beside its word on its cache.
+var Flushes = view.Check{Name: "flushes", Rank: 413, Run: flushes}
+
+const (
+	// fasterThanMedia is a time in which no flash is programmed and no disk turns: a flush that is done by then had
+	// nothing to write to a medium.
+	fasterThanMedia = 50e-6
+	// asLogsAsk is the 99th percentile of flushes up to which etcd calls a disk fast enough for its log.
+	asLogsAsk = 10e-3
+)
+
+func flushes(v *view.Run) (out []result.Finding) {
+	cache := cacheWord(v.Manifest.Environment)
+	for _, l := range v.Loads {
+		// Of several jobs and machines, each with figures of its own: the fastest median and the slowest tail.
+		median, tail, n := 0.0, 0.0, 0
+		for _, p := range l.Parts {
+			for _, value := range p.Values {
+				seconds := value.Value / 1e6
+				switch {
+				case !(seconds > 0):
+				case isFigure(value.Measure, "sync_p50"):
+					if n++; n == 1 || seconds < median {
+						median = seconds
+					}
+				case isFigure(value.Measure, "sync_p99"):
+					tail = max(tail, seconds)
+				}
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		took := fmt.Sprintf("Flushes of %s (fsync, fdatasync) took %s at the median", l.Name, view.SayDuration(median))
+		if tail > 0 {
+			took += fmt.Sprintf(", %s at the 99th percentile", view.SayDuration(tail))
+		}
+		f := result.Finding{
+			Check: "flushes", Subject: l.Name, Severity: result.Fine, Metric: "median of flushes", Unit: "s",
+			Value: view.Ptr(median), N: n, NoInterval: "figures of the load generator's own",
+			Basis:    "times of fsync and fdatasync that the load generator measured; what the device says of its cache",
+			Evidence: []result.Evidence{{Name: "p99 of flushes", Value: tail, Unit: "s"}},
+		}
+		switch {
+		case median < fasterThanMedia && cache == "write back":
+			f.Severity = result.Caution
+			f.Sentence = took + ": no medium is written so fast, and the device says that its cache is volatile " +
+				"(write back). So flushes end in a cache: whether that outlasts a loss of power, only cutting it tells."
+		case median < fasterThanMedia && cache == "write through":
+			f.Sentence = took + ": no medium is written so fast, and none has to be: the device says that it keeps " +
+				"what it has taken (write through)."
+		case median < fasterThanMedia:
+			f.Severity = result.Notice
+			f.Sentence = took + ": no medium is written so fast. They end in a cache, and nothing here says whether " +
+				"that outlasts a loss of power."
+		case tail > asLogsAsk:
+			f.Severity = result.Notice
+			f.Sentence = took + fmt.Sprintf(": a log that waits for each of them waits so long; etcd asks for at "+
+				"most %s at the 99th.", view.SayDuration(asLogsAsk))
+		default:
+			f.Sentence = took + ", as long as writing to a medium may take."
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// isFigure reports whether a measure is a figure of the tool's own, or that of one of its jobs.
+func isFigure(measure, name string) bool {
+	return measure == name || strings.HasSuffix(measure, " "+name)
+}
+
+// cacheWord is what the devices of the run say of their caches, "" where they say nothing or differ.
+func cacheWord(facts []result.Fact) string {
+	word := ""
+	for _, f := range facts {
+		if f.Name != "write cache" || f.Value == "" {
+			continue
+		}
+		if word != "" && word != f.Value {
+			return ""
+		}
+		word = f.Value
+	}
+	return word
+}

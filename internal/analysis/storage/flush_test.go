@@ -1,0 +1,52 @@
+package storage_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/analysis"
+	"plimsoll/result"
+)
+
+// What flushes took is said, and concluded only with what the device says of its cache.
+func TestFlushes(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		p50, p99, prefix, cache string
+		severity                result.Severity
+		want                    string
+	}{
+		"volatile cache": {"20", "90", "", "write back", result.Caution, "20 µs at the median, 90 µs at the 99th " +
+			"percentile: no medium is written so fast, and the device says that its cache is volatile"},
+		"kept cache": {"20", "90", "", "write through", result.Fine,
+			"the device says that it keeps what it has taken (write through)."},
+		"cache not known": {"20", "90", "etcd 1 ", "", result.Notice,
+			"nothing here says whether that outlasts a loss of power."},
+		"slower than a log": {"2000", "12000", "", "write back", result.Notice, "2 ms at the median, 12 ms at the " +
+			"99th percentile: a log that waits for each of them waits so long; etcd asks for at most 10 ms at the 99th."},
+		"as a medium does":   {"2000", "9000", "", "write back", result.Fine, "as long as writing to a medium"},
+		"no flush was timed": {"", "", "", "write back", "", ""},
+	} {
+		m := result.Manifest{Environment: []result.Fact{{Group: "storage 1", Name: "write cache", Value: c.cache}}}
+		w := result.Workload{Name: "W", VM: "v", Group: "G", Engine: "fio", Start: start, End: start.Add(time.Minute),
+			Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "write", Count: 6000, Seconds: 50}}}
+		for _, v := range [][2]string{{"sync_p50", c.p50}, {"sync_p99", c.p99}} {
+			if v[1] != "" {
+				d, _ := time.ParseDuration(v[1] + "us")
+				w.Measures = append(w.Measures, result.Measure{Name: c.prefix + v[0], Unit: "us", Kind: result.Single})
+				w.Values = append(w.Values, result.Value{Measure: c.prefix + v[0], Value: float64(d.Microseconds())})
+			}
+		}
+		all := analysis.Run(m, &result.Data{Start: start, End: w.End, Workloads: []result.Workload{w}})
+		var got result.Finding
+		if i := slices.IndexFunc(all, func(f result.Finding) bool { return f.Check == "flushes" }); i >= 0 {
+			got = all[i]
+		}
+		if got.Severity != c.severity || !strings.Contains(got.Sentence, c.want) {
+			t.Errorf("%s: %s: %q", name, got.Severity, got.Sentence)
+		}
+	}
+}
