@@ -12,8 +12,8 @@ import (
 var Flushes = view.Check{Name: "flushes", Rank: 413, Run: flushes}
 
 const (
-	// fasterThanMedia is a time in which no flash is programmed and no disk turns: a flush that is done by then had
-	// nothing to write to a medium.
+	// fasterThanMedia is a time in which no flash is programmed and no disk turns: what was flushed by then went to
+	// memory of some kind, or there was nothing to flush.
 	fasterThanMedia = 50e-6
 	// asLogsAsk is the 99th percentile of flushes up to which etcd calls a disk fast enough for its log.
 	asLogsAsk = 10e-3
@@ -54,15 +54,15 @@ func flushes(v *view.Run) (out []result.Finding) {
 		switch {
 		case median < fasterThanMedia && cache == "write back":
 			f.Severity = result.Caution
-			f.Sentence = took + ": no medium is written so fast, and the device says that its cache is volatile " +
-				"(write back). So flushes end in a cache: whether that outlasts a loss of power, only cutting it tells."
+			f.Sentence = took + ": shorter than flash or a disk takes to write, and the device says that its cache is " +
+				"volatile (write back). Whether what was flushed outlasts a loss of power, only cutting it tells."
 		case median < fasterThanMedia && cache == "write through":
-			f.Sentence = took + ": no medium is written so fast, and none has to be: the device says that it keeps " +
-				"what it has taken (write through)."
+			f.Sentence = took + ": shorter than flash or a disk takes to write; the device says that it keeps what it " +
+				"has taken (write through)."
 		case median < fasterThanMedia:
 			f.Severity = result.Notice
-			f.Sentence = took + ": no medium is written so fast. They end in a cache, and nothing here says whether " +
-				"that outlasts a loss of power."
+			f.Sentence = took + ": shorter than flash or a disk takes to write, and nothing here says whether what was " +
+				"flushed outlasts a loss of power."
 		case tail > asLogsAsk:
 			f.Severity = result.Notice
 			f.Sentence = took + fmt.Sprintf(": a log that waits for each of them waits so long; etcd asks for at "+

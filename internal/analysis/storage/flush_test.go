@@ -20,11 +20,11 @@ func TestFlushes(t *testing.T) {
 		want                    string
 	}{
 		"volatile cache": {"20", "90", "", "write back", result.Caution, "20 µs at the median, 90 µs at the 99th " +
-			"percentile: no medium is written so fast, and the device says that its cache is volatile"},
+			"percentile: shorter than flash or a disk takes to write, and the device says that its cache is"},
 		"kept cache": {"20", "90", "", "write through", result.Fine,
 			"the device says that it keeps what it has taken (write through)."},
 		"cache not known": {"20", "90", "etcd 1 ", "", result.Notice,
-			"nothing here says whether that outlasts a loss of power."},
+			"nothing here says whether what was flushed outlasts a loss of power."},
 		"slower than a log": {"2000", "12000", "", "write back", result.Notice, "2 ms at the median, 12 ms at the " +
 			"99th percentile: a log that waits for each of them waits so long; etcd asks for at most 10 ms at the 99th."},
 		"as a medium does":   {"2000", "9000", "", "write back", result.Fine, "as long as writing to a medium"},
