@@ -279,6 +279,22 @@ func (v *Run) Silence(l *Load) time.Duration {
 	return 0
 }
 
+// Comparable are the windows in which all of a workload's VMs worked and that are two of its reports long or longer:
+// which report a moment of a shorter one is in is left to chance, and so is its rate.
+func (v *Run) Comparable(l *Load) []result.Window {
+	return slices.DeleteFunc(l.Whole().Comparable(), func(w result.Window) bool {
+		return w.End.Sub(w.Start) < v.Silence(l)
+	})
+}
+
+// Missed reports whether a workload did less than an offered rate asks for in a window of some pieces, beyond what
+// chance explains and what the reports nearest to their ends may hold of what came before or after.
+func (v *Run) Missed(l *Load, count uint64, seconds, want float64, pieces int) bool {
+	_, high := Poisson(count)
+	edges := v.Silence(l).Seconds() / 2 * float64(pieces)
+	return high < want*(1-RateTolerance)*max(0, seconds-edges)
+}
+
 // Later is the later of two moments.
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {
