@@ -619,7 +619,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			failed)
 	}
 	switch {
-	case o.over > 0:
+	case o.over > 0 && len(o.along)+len(o.later) == 0:
 	case o.before:
 		f.Sentence = f.Sentence[:len(f.Sentence)-1] + "; it had dropped so before the fault, too, so what the fault did " +
 			"cannot be told."

@@ -171,7 +171,11 @@ func (p *pair) unsure() string {
 // such as of a warm-up. It is told so when the interval of the two later ones holds no change that matters, and they
 // are closer to each other than to the first.
 func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow) {
-	if p.lasts = ""; p.gone == nil || p.b == nil || p.missing() != "" {
+	if p.lasts = ""; p.drifts(flow) {
+		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
+		return
+	}
+	if p.gone == nil || p.b == nil || p.missing() != "" {
 		return
 	}
 	c := p.v.TrackOf(p.l, p.of)
@@ -184,6 +188,26 @@ func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow) {
 	}
 	p.lasts = fmt.Sprintf("; it stayed so %s, so it is not told apart from drift, such as a warm-up",
 		strings.TrimSuffix(p.gone.when(), ","))
+}
+
+// drifts reports whether half of the way from the earlier of the two to the later one, or more, was made within the
+// earlier one.
+func (p *pair) drifts(flow func(*view.Track) view.Flow) bool {
+	if p.a == nil || p.b == nil || len(p.first.pieces)+len(p.later.pieces) > 2 {
+		return false
+	}
+	earlier, later := flow(p.a), flow(p.b)
+	if p.later.Start.Before(p.first.Start) {
+		earlier, later = later, earlier
+	}
+	const fewest = 8
+	n := len(earlier.Amount)
+	if n < fewest {
+		return false
+	}
+	begins, ends := earlier.Part(0, n/4).Level(), earlier.Part(n-n/4, n).Level()
+	way, whole := math.Log(ends/begins), math.Log(later.Level()/begins)
+	return view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2
 }
 
 func (p *pair) basis(source string) string {
@@ -246,7 +270,9 @@ func (p *pair) rate() (result.Finding, bool) {
 	if tailHarm != nil && p.a != nil && p.b != nil && p.a.Busy != nil {
 		// operations of a time are alike: their percentiles moved no more surely than their means
 		fa, fb := busyFlow(p.a), busyFlow(p.b)
-		if _, in := view.BlockRatio(fa, fb); !in.Valid() && !beyond(each(p.a), each(p.b)) {
+		if p.drifts(busyFlow) {
+			tailHarm, tailKept = nil, false
+		} else if _, in := view.BlockRatio(fa, fb); !in.Valid() && !beyond(each(p.a), each(p.b)) {
 			tailHarm, tailKept = nil, false
 		}
 	}

@@ -273,10 +273,17 @@ const Besides = 0.1
 
 // Silence is the time between two reports of a workload and once more, 0 where it is not known.
 func (v *Run) Silence(l *Load) time.Duration {
+	step := 0.0
 	if c := v.Track(l); c != nil {
-		return time.Duration(2 * c.Step * float64(time.Second))
+		step = c.Step
+	} else { // workloads at work on the same VMs
+		for i := range v.Data.Series {
+			if s := &v.Data.Series[i]; s.Group == l.Group {
+				step = max(step, s.Step)
+			}
+		}
 	}
-	return 0
+	return time.Duration(2 * step * float64(time.Second))
 }
 
 // Comparable are the windows in which all of a workload's VMs worked and that are two of its reports long or longer:
