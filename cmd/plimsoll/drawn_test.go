@@ -34,7 +34,8 @@ func (d drawnTruth) has(kinds ...string) bool {
 	return slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(d.kinds, k) })
 }
 
-// ofTheLibrary are the scenarios of the library that the simulated cluster runs: the load of the others is no block I/O.
+// ofTheLibrary are the scenarios of the library that the simulated cluster runs: the load of the others is no block
+// I/O.
 func ofTheLibrary(t *testing.T) (names []string) {
 	t.Helper()
 	tests, err := filepath.Glob("../../scenarios/*/test.yml")
@@ -46,7 +47,8 @@ func ofTheLibrary(t *testing.T) (names []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		generators := strings.Count(string(text), "\n      generator: ") - strings.Count(string(text), "generator: integrity\n")
+		generators := strings.Count(string(text), "\n      generator: ") -
+			strings.Count(string(text), "generator: integrity\n")
 		if generators == 0 {
 			names = append(names, filepath.Base(filepath.Dir(f)))
 		}
@@ -59,15 +61,17 @@ func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 	among := func(low, high float64) float64 { return low + (high-low)*r.Float64() }
 	d := drawnTruth{scenario: scenarios[r.IntN(len(scenarios))]}
 	nodes := 3 + r.IntN(4)
-	option := func(format string, a ...any) { d.args = append(d.args, "--target-opt", fmt.Sprintf(format, a...)) }
+	option := func(format string, a ...any) {
+		d.args = append(d.args, "--target-opt", fmt.Sprintf(format, a...))
+	}
 	d.args = append(d.args, "--time-scale", fmt.Sprintf("%.2f", among(0.1, 0.5)), "--size-scale",
 		fmt.Sprintf("%.3f", among(0.01, 0.1)), "--nodes", fmt.Sprint(nodes))
 	option("seed=%d", 1+r.IntN(1e6))
 	option("model.noise_cv=%.3f", among(0.01, 0.06))
 	var faults []string
 	for range r.IntN(3) {
-		kind := []string{"slow_disk", "hung_io", "noisy_neighbour", "node_crash", "clock_skew", "agent_lost", "quota", "steal",
-			"fresh", "checkpoint", "promotion", "cache", "background"}[r.IntN(13)]
+		kind := []string{"slow_disk", "hung_io", "noisy_neighbour", "node_crash", "clock_skew", "agent_lost", "quota",
+			"steal", "fresh", "checkpoint", "promotion", "cache", "background"}[r.IntN(13)]
 		if slices.Contains(d.kinds, kind) {
 			continue
 		}
@@ -94,7 +98,8 @@ func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 			option("model.fresh.until=%.1f", among(0.5, 4))
 		case "checkpoint":
 			every := among(20, 60)
-			option("model.checkpoint={every: %.0fs, lasts: %.0fs, load: %.2f}", every, every*among(0.1, 0.4), among(0.3, 0.95))
+			option("model.checkpoint={every: %.0fs, lasts: %.0fs, load: %.2f}", every, every*among(0.1, 0.4),
+				among(0.3, 0.95))
 		case "promotion":
 			option("model.sequential_to_slow=true")
 			option("model.promotion.bytes_per_second=%.0f", among(2e7, 3e8))
@@ -110,16 +115,16 @@ func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 	return d
 }
 
-// needsCause are the checks that name a cause, and what must have been set up for them to speak up of a cluster of which
-// all is known. Scenarios that switch nodes off are faults themselves.
+// needsCause are the checks that name a cause, and what must have been set up for them to speak up of a cluster of
+// which all is known. Scenarios that switch nodes off are faults themselves.
 var needsCause = map[string][]string{
 	"cpu-starved": {"quota", "steal"},
 	"clocks":      {"clock_skew"},
 	"residency":   {"promotion", "cache"},
 	"stalls":      {"hung_io", "node_crash", "slow_disk", "noisy_neighbour", "agent_lost", "checkpoint", "fresh"},
 	"lost":        {"node_crash", "agent_lost"},
-	"baseline": {"hung_io", "node_crash", "slow_disk", "noisy_neighbour", "agent_lost", "checkpoint", "fresh", "promotion",
-		"cache", "clock_skew"},
+	"baseline": {"hung_io", "node_crash", "slow_disk", "noisy_neighbour", "agent_lost", "checkpoint", "fresh",
+		"promotion", "cache", "clock_skew"},
 }
 
 // TestDrawn runs scenarios of the library with faults that chance draws, and looks for findings that name a cause that
@@ -157,7 +162,8 @@ func TestDrawn(t *testing.T) {
 			}
 		}
 		if *drawnRuns > 0 {
-			fmt.Printf("\n#### %d: %s, set up: %s (%v, %v)\nplimsoll %s\n%s%s%s", i, d.scenario, strings.Join(d.kinds, ", "), err,
+			fmt.Printf("\n#### %d: %s, set up: %s (%v, %v)\nplimsoll %s\n%s%s%s", i, d.scenario,
+				strings.Join(d.kinds, ", "), err,
 				took.Round(time.Millisecond), strings.Join(args, " "), d.file, &problems, &out)
 		}
 		for _, f := range doc.Findings {

@@ -30,8 +30,8 @@ func spreadLevels(points int) (chance, line, swell float64) {
 	return 0.0075, 2.81, 3.09
 }
 
-// spreadRatio is how far apart the mean deviations of two stretches are at least for a word. Of few points less will do,
-// since what is not the same is harder to see in them.
+// spreadRatio is how far apart the mean deviations of two stretches are at least for a word. Of few points less will
+// do, since what is not the same is harder to see in them.
 func spreadRatio(points int) float64 {
 	if points < 200 {
 		return 1.25

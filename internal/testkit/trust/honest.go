@@ -22,7 +22,7 @@ func alarmed(found []result.Finding) bool {
 
 // honest are kinds of runs in which nothing happens.
 var honest = []struct {
-	name string
+	name string // for who reads
 	run  func(seed uint64) *reporttest.Synthetic
 }{
 	{"a load alone, φ 0.5", func(seed uint64) *reporttest.Synthetic {
@@ -41,7 +41,8 @@ var honest = []struct {
 		noise := reporttest.Dependent(resample.Source(seed, 92), 900, 1, 0.03, 0.3)
 		s := reporttest.NewSynthetic(seed, 900, 2)
 		s.Load(reporttest.Load{Name: "A", To: 900, Rate: func(t int) float64 { return 6000 * noise[t] },
-			Cuts: []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with B"}, {At: 900, Name: "alone again"}}})
+			Cuts: []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with B"},
+				{At: 900, Name: "alone again"}}})
 		s.Load(reporttest.Load{Name: "B", Node: 1, From: 300, To: 600, Noise: 0.05,
 			Rate: func(int) float64 { return 900 }})
 		return s
