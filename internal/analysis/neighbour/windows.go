@@ -521,10 +521,14 @@ func (p *pair) kept(first, later uint64) string {
 		return ""
 	}
 	words := func(count uint64, of part) string {
-		if !p.v.Missed(p.l, count, of.seconds, want, len(of.pieces)) {
+		share := float64(count) / of.seconds / want
+		switch {
+		case share >= 1-view.RateTolerance:
 			return "met"
+		case p.v.Missed(p.l, count, of.seconds, want, len(of.pieces)):
+			return "not met (" + view.Percent(share) + ")"
 		}
-		return "not met (" + view.Percent(float64(count)/of.seconds/want) + ")"
+		return "not told of so short a time (" + view.Percent(share) + ")"
 	}
 	a, b := words(first, p.first), words(later, p.later)
 	if a == b {
