@@ -76,3 +76,20 @@ func TestContentionCoverage(t *testing.T) {
 		t.Errorf("the interval held the truth in %.1f %% of the runs", 100*share)
 	}
 }
+
+// TestFaultInAStage: a stage under a fault says nothing of how throughput grows.
+func TestFaultInAStage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		from, until int // of the fault, seconds
+		left        int // stages of nine
+	}{{500, 520, 8}, {600, 840, 7}, {300, 1080, 2}} {
+		s := scaleOut(7, 0.001, 0)
+		s.Fault(c.from, c.until, "node-0", "storage of node-0 hangs")
+		found := scale.Scalability.Run(view.New(s.Manifest, s.Data))
+		fitted := len(found) > 1 && !strings.Contains(found[0].Sentence, "is not told: faults were in force")
+		if len(found) == 0 || found[0].N != c.left || fitted != (c.left >= 4) {
+			t.Errorf("from %d to %d s: %+v", c.from, c.until, found)
+		}
+	}
+}

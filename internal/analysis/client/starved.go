@@ -29,8 +29,8 @@ func starved(v *view.Run) []result.Finding {
 	}{
 		{
 			v.Percents(result.QuotaThrottled), throttled, quotaOf, "periods in which a CPU quota held back",
-			"The CPU quota of %s held processes back in %s of its periods while %s ran: rates and latencies are limited " +
-				"by that quota (nr_throttled), whatever else limits them.",
+			"The CPU quota of %s held processes back in %s of its periods while %s ran (nr_throttled): what they waited " +
+				"for it is in rates and latencies, and the storage's part in them cannot be told.",
 		},
 		{
 			stealing(v), stolen, placed(v), "CPU time given to other guests (steal)",

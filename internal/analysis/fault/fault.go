@@ -33,6 +33,7 @@ type Comeback struct {
 	later    []string        // what did after it, while the level was not regained
 	joined   string          // the load that began beside it before the level was regained
 	over     time.Duration   // after which the fault was over, where what is missing since is not told from that load
+	before   bool            // it had dropped as far, and for half as long, before the fault
 	instead  string          // what its VMs did afterwards, where the load that the fault ended was not started again
 }
 
@@ -407,6 +408,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	if err != nil {
 		return o, false
 	}
+	o.before = o.usual(values[min(warm, len(values)):])
 	end := to
 	if o.Regained.Reached {
 		end = e.Time.Add(time.Duration(o.Regained.Seconds * float64(time.Second)))
@@ -507,6 +509,25 @@ func (o *Comeback) hit() bool {
 	return o.Stopped.Reached || below || o.Behind > o.Before.Value*max(1, 2*o.track.Step)
 }
 
+// usual reports whether the level before the fault, in points, had dropped as far and for half as long as it did after.
+func (o *Comeback) usual(before []float64) bool {
+	if !o.Regained.Reached {
+		return false
+	}
+	run, deep := 0.0, false
+	for _, x := range before {
+		if x >= 0.9*o.Before.Value {
+			run, deep = 0, false
+			continue
+		}
+		run, deep = run+o.track.Step, deep || x <= 1.5*o.Lowest
+		if deep && run >= max(2*o.track.Step, o.Regained.Seconds/2) {
+			return true
+		}
+	}
+	return false
+}
+
 // Recovery tells how each group came back after a fault.
 var Recovery = view.Check{Name: "recovery", Rank: 120, Run: recovered}
 
@@ -567,7 +588,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			return f
 		}
 		f.Severity = result.Notice
-		f.Sentence = fmt.Sprintf("%s stalled in part: %s, though its %s of %s as a whole was not left for longer "+
+		f.Sentence = fmt.Sprintf("%s stood still in part: %s, though its %s of %s as a whole was not left for longer "+
 			"than chance does; %s.", head, o.vms.Say(), o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		return f
 	case o.over > 0:
@@ -598,7 +619,10 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			failed)
 	}
 	switch {
-	case o.over > 0:
+	case o.over > 0 && len(o.along)+len(o.later) == 0:
+	case o.before:
+		f.Sentence = f.Sentence[:len(f.Sentence)-1] + "; it had dropped so before the fault, too, so what the fault did " +
+			"cannot be told."
 	case len(o.along) > 0:
 		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
 			"; how much of it is due to the fault cannot be told, since %s.", view.Listed(o.along))
@@ -648,7 +672,7 @@ func (o *Comeback) stop() string {
 	case o.First.Reached:
 		return fmt.Sprintf(" (first %s after %s)", o.work(), view.SayDuration(o.First.Seconds))
 	case o.Stopped.Reached:
-		return fmt.Sprintf(" (no %s again)", o.work())
+		return fmt.Sprintf(" (no %s reported again)", o.work())
 	}
 	switch {
 	case o.vms.VMs > 0:

@@ -396,17 +396,13 @@ func machinesLost(v *view.Run) []result.Finding {
 				at, vms := view.ClockOf(e.Time.Sub(v.Data.Start).Seconds()), view.Plural(ended[e.Time], "VM")
 				switch {
 				case len(faults) == 1:
-					each = append(
-						each,
-						fmt.Sprintf("The fault at %s ended %s on %s of %d", at, l.Name, vms, len(l.Parts)),
-					)
+					each = append(each, fmt.Sprintf("%s lost %s of %d at the fault at %s", l.Name, vms, len(l.Parts),
+						at))
 				case i == 0:
-					each = append(
-						each,
-						fmt.Sprintf("%q at %s ended %s on %s of %d", e.Text, at, l.Name, vms, len(l.Parts)),
-					)
+					each = append(each, fmt.Sprintf("%s lost %s of %d at %q at %s", l.Name, vms, len(l.Parts), e.Text,
+						at))
 				default:
-					each = append(each, fmt.Sprintf("%q at %s on %s", e.Text, at, vms))
+					each = append(each, fmt.Sprintf("%s at %q at %s", vms, e.Text, at))
 				}
 			}
 			f.Severity = result.Notice

@@ -30,7 +30,7 @@ func littlesLaw(v *view.Run) []result.Finding {
 		if !l.Alike() {
 			continue // a depth is of transactions, and there may be queries in them
 		}
-		if f, ok := littleOf(l); ok {
+		if f, ok := littleOf(v, l); ok {
 			out = append(out, f)
 		}
 	}
@@ -45,7 +45,7 @@ const (
 	littleTimes   = 20  // and so many times as long as an operation takes
 )
 
-func littleOf(l *view.Load) (result.Finding, bool) {
+func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	var low, high, inFlight, atLeast, atMost, rate, service float64
 	var count uint64
 	var over, under []string
@@ -139,6 +139,13 @@ func littleOf(l *view.Load) (result.Finding, bool) {
 		f.Sentence = fmt.Sprintf(
 			"%s, though its job asks for %s. On %s the load generator paused or was short of CPU: the storage got less load than the job asks for.",
 			what, asks, view.Some(under))
+		from, to := l.Span()
+		if fault, hit := v.FirstFault(from, to); hit {
+			f.Severity = result.Notice
+			f.Sentence = fmt.Sprintf("%s, though its job asks for %s, on %s. With the fault at %s that says nothing of the "+
+				"load generator: what hung to the end is in no figure.", what, asks, view.Some(under),
+				view.ClockOf(fault.Sub(v.Data.Start).Seconds()))
+		}
 	case atLeast < atMost:
 		f.Severity, f.Limit = result.Fine, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(
@@ -188,7 +195,7 @@ func offeredRate(v *view.Run) []result.Finding {
 		if !l.Alike() {
 			continue // which of its operations a rate is of is not declared
 		}
-		if f, ok := offeredOf(l); ok {
+		if f, ok := offeredOf(v, l); ok {
 			c := v.Track(l)
 			want, _, _ := l.Offered()
 			if c != nil && f.Severity == result.Fine {
@@ -245,7 +252,7 @@ func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
 		view.ClockOf(c.Elapsed(from)-c.Step), view.SayDuration(most/want), made)
 }
 
-func offeredOf(l *view.Load) (result.Finding, bool) {
+func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	var want, got, low, high, own float64 // own: what its VMs did while they ran, as far as chance goes
 	var count uint64
 	var limited, unlimited int
@@ -295,7 +302,11 @@ func offeredOf(l *view.Load) (result.Finding, bool) {
 	}
 	f.Low, f.High, f.Limit = &low, &high, view.Ptr(want*(1-view.RateTolerance))
 	f.Warnings = []string{"the interval takes completions as a Poisson count; a paced generator varies less"}
-	parts, missed := windowRates(l, want)
+	var parts []result.Evidence
+	missed := ""
+	if l.Merged != nil && len(l.Merged.Windows) > 1 {
+		parts, missed = windowRates(v, l, want)
+	}
 	f.Evidence = append(f.Evidence, parts...)
 	what := fmt.Sprintf("%s: %s target, %s achieved (%s)", l.Name, q.Say(want), view.SayCount(got),
 		view.Percent(got/want))
@@ -337,21 +348,17 @@ func endedEarly(l *view.Load) (n int) {
 
 // windowRates is the achieved rate in each window of the merged workload, and in words where it was missed. Windows
 // come from the merged entry, so nothing is said when only single VMs were collected.
-func windowRates(l *view.Load, want float64) (ev []result.Evidence, missed string) {
-	if l.Merged == nil || len(l.Merged.Windows) < 2 {
-		return nil, ""
-	}
+func windowRates(v *view.Run, l *view.Load, want float64) (ev []result.Evidence, missed string) {
 	var names []string
 	worst, lowest := "", math.Inf(1)
-	for _, w := range l.Merged.Comparable() {
+	for _, w := range v.Comparable(l) {
 		s := w.Seconds()
 		if s <= 0 {
 			continue
 		}
 		n, _ := view.Totals(w.Ops)
-		_, hi := view.Poisson(n)
 		ev = append(ev, result.Evidence{Name: "achieved " + w.Name, Value: float64(n) / s, Unit: l.Rate().Unit})
-		if hi/s < want*(1-view.RateTolerance) {
+		if v.Missed(l, n, s, want, 1) {
 			names = append(names, fmt.Sprintf("%s (%s)", w.Name, view.Percent(float64(n)/s/want)))
 			if float64(n)/s < lowest {
 				worst, lowest = names[len(names)-1], float64(n)/s

@@ -14,6 +14,9 @@ import (
 	"plimsoll/result"
 )
 
+// nothing is a run of which nothing is known.
+var nothing = view.New(result.Manifest{}, &result.Data{})
+
 // t0 is when the workloads of these tests begin.
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
@@ -31,7 +34,7 @@ func TestWindowsBelowTheRate(t *testing.T) {
 				), Start: from, End: from.Add(100 * time.Second), Ops: []result.OpTotals{{Op: "read", Count: r * 100}},
 			})
 		}
-		_, missed := windowRates(&view.Load{Merged: &w}, 1000)
+		_, missed := windowRates(nothing, &view.Load{Merged: &w}, 1000)
 		return missed
 	}
 	got := []string{words(1000, 1000), words(1000, 500), words(400, 500), words(1000, 500, 400, 600)}
@@ -103,7 +106,7 @@ func TestLittleCountsWhatWasStillToDo(t *testing.T) {
 		"a long wait for few":           {part(30, 1, 12, result.Lane{Depth: 16, Reads: true}), ""},
 		"hardly longer than operations": {part(2, 10, 100, result.Lane{Depth: 16, Reads: true}), ""},
 	} {
-		f, ok := littleOf(c.l)
+		f, ok := littleOf(nothing, c.l)
 		severity, words, _ := strings.Cut(c.want, ": ")
 		if ok != (c.want != "") || ok && (string(f.Severity) != severity || !strings.Contains(f.Sentence, words)) {
 			t.Errorf("%s: %s: %q, want %q", name, f.Severity, f.Sentence, c.want)
@@ -120,18 +123,19 @@ func TestOfferedRateWithoutInterval(t *testing.T) {
 			Ops: []result.OpTotals{{Op: "write", Count: count}},
 		}
 	}
-	alone, ok := offeredOf(&view.Load{Name: "W", Parts: []*result.Workload{vm(10*time.Second, 1000)}})
+	alone, ok := offeredOf(nothing, &view.Load{Name: "W", Parts: []*result.Workload{vm(10*time.Second, 1000)}})
 	if !ok || alone.Severity != result.Fine {
 		t.Fatalf("%+v", alone)
 	}
 	for _, count := range []uint64{0, 50} {
-		beside, _ := offeredOf(&view.Load{Name: "W", Parts: []*result.Workload{vm(0, count), vm(10*time.Second, 1000)}})
+		beside, _ := offeredOf(nothing, &view.Load{Name: "W", Parts: []*result.Workload{vm(0, count),
+			vm(10*time.Second, 1000)}})
 		beside.Basis = alone.Basis // it counts the VMs
 		if diff := cmp.Diff(alone, beside); diff != "" {
 			t.Errorf("beside one with %d operations (-alone +beside):\n%s", count, diff)
 		}
 	}
-	if f, ok := offeredOf(&view.Load{Name: "W", Parts: []*result.Workload{vm(0, 0)}}); ok {
+	if f, ok := offeredOf(nothing, &view.Load{Name: "W", Parts: []*result.Workload{vm(0, 0)}}); ok {
 		t.Errorf("of no interval at all: %+v", f)
 	}
 }

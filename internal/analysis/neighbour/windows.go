@@ -42,7 +42,8 @@ func windows(v *view.Run) []result.Finding {
 		if w == nil || l.Longest() < view.Besides*longest {
 			continue // a burst beside others is what they are asked about; of its own seconds nothing follows
 		}
-		parts := partsOf(w.Comparable(), v.ConditionsOf(w.Comparable()))
+		comparable := v.Comparable(l)
+		parts := partsOf(comparable, v.ConditionsOf(l, comparable))
 		if len(parts) < 2 {
 			continue
 		}
@@ -51,7 +52,8 @@ func windows(v *view.Run) []result.Finding {
 			var found []caused
 			for _, k := range against {
 				p := pair{l: l, of: q, latency: cmp.Or(w.Latency, "service time"), first: parts[k.first],
-					later: parts[k.later], changes: k.changes}
+					later: parts[k.later], changes: k.changes,
+					comparisons: len(against)}
 				p.was, p.is = whenever(p.first, p.later)
 				p.gone = goneAfter(parts, k)
 				p.series(v)
@@ -88,6 +90,7 @@ type pair struct {
 	changes      []string
 	v            *view.Run
 	a, b         *view.Track // nil without a series
+	comparisons  int         // of which it is one
 	gone         *part       // what follows when the others of the later one are gone, as in the first; nil without
 	lasts        string      // said when what moved did not move back then
 	// warm are the warm-ups left out of the two, in seconds: then they are compared by their series, once settled, and
@@ -168,7 +171,11 @@ func (p *pair) unsure() string {
 // such as of a warm-up. It is told so when the interval of the two later ones holds no change that matters, and they
 // are closer to each other than to the first.
 func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow) {
-	if p.lasts = ""; p.gone == nil || p.b == nil {
+	if p.lasts = ""; p.drifts(flow) {
+		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
+		return
+	}
+	if p.gone == nil || p.b == nil || p.missing() != "" {
 		return
 	}
 	c := p.v.TrackOf(p.l, p.of)
@@ -179,7 +186,28 @@ func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow) {
 	if !in.Valid() || in.Low < 1-changed || in.High > 1+changed || view.Away(r) > math.Sqrt(view.Away(moved)) {
 		return
 	}
-	p.lasts = fmt.Sprintf("; it stayed so %s, so it is not told apart from drift, such as a warm-up", p.gone.when())
+	p.lasts = fmt.Sprintf("; it stayed so %s, so it is not told apart from drift, such as a warm-up",
+		strings.TrimSuffix(p.gone.when(), ","))
+}
+
+// drifts reports whether half of the way from the earlier of the two to the later one, or more, was made within the
+// earlier one.
+func (p *pair) drifts(flow func(*view.Track) view.Flow) bool {
+	if p.a == nil || p.b == nil || len(p.first.pieces)+len(p.later.pieces) > 2 {
+		return false
+	}
+	earlier, later := flow(p.a), flow(p.b)
+	if p.later.Start.Before(p.first.Start) {
+		earlier, later = later, earlier
+	}
+	const fewest = 8
+	n := len(earlier.Amount)
+	if n < fewest {
+		return false
+	}
+	begins, ends := earlier.Part(0, n/4).Level(), earlier.Part(n-n/4, n).Level()
+	way, whole := math.Log(ends/begins), math.Log(later.Level()/begins)
+	return view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2
 }
 
 func (p *pair) basis(source string) string {
@@ -236,6 +264,18 @@ func (p *pair) rate() (result.Finding, bool) {
 	}
 	tail, evidence, tailHarm, tailKept := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
+	if tailHarm != nil && p.ranged(meanOf) {
+		tailHarm, tailKept = nil, false
+	}
+	if tailHarm != nil && p.a != nil && p.b != nil && p.a.Busy != nil {
+		// operations of a time are alike: their percentiles moved no more surely than their means
+		fa, fb := busyFlow(p.a), busyFlow(p.b)
+		if p.drifts(busyFlow) {
+			tailHarm, tailKept = nil, false
+		} else if _, in := view.BlockRatio(fa, fb); !in.Valid() && !beyond(each(p.a), each(p.b)) {
+			tailHarm, tailKept = nil, false
+		}
+	}
 	if left := p.leaves(); left != "" {
 		tail, tailHarm, tailKept = strings.TrimPrefix(left, "; "), nil, true
 		f.Warnings = append(f.Warnings, "percentiles and the table of figures hold the warm-up")
@@ -244,8 +284,15 @@ func (p *pair) rate() (result.Finding, bool) {
 	if moved {
 		p.lasting(r, rateFlow)
 	}
-	said := fmt.Sprintf("%s: %s %s, %s %s (%s)", p.l.Name, p.of.Say(ra), p.was, view.SayCount(rb), p.is,
-		view.Signed(r-1))
+	wanders := moved && p.lasts == "" && (p.ranged(countOver) ||
+		counted != "" && p.a != nil && p.b != nil && !beyond(p.a.Ops, p.b.Ops))
+	if wanders { // a count says nothing of how a rate wanders
+		moved, low, high = false, math.Min(low, 1), math.Max(high, 1)
+		f.Low, f.High, f.NoInterval = nil, nil, "the rate wanders too much for so short a series"
+		f.Warnings = slices.DeleteFunc(f.Warnings, func(w string) bool { return w == counted })
+	}
+	said := fmt.Sprintf("%s: %s %s, %s %s (%s)%s", p.l.Name, p.of.Say(ra), p.was, view.SayCount(rb), p.is,
+		view.Signed(r-1), p.missing())
 	if tail != "" {
 		said += "; " + tail
 	}
@@ -260,6 +307,8 @@ func (p *pair) rate() (result.Finding, bool) {
 		case tail == "":
 		case low >= 1-changed && high <= 1+changed && tailKept:
 			f.Sentence = said + "; no change above " + view.Percent(changed) + "." + p.kept(na, nb)
+		case wanders:
+			f.Sentence = said + "; inconclusive, since the rate wanders within the two." + p.kept(na, nb)
 		default:
 			f.Sentence = said + "; inconclusive at the threshold of " + view.Percent(changed) + "." + p.kept(na, nb)
 		}
@@ -361,6 +410,61 @@ func apart(a, b []float64) bool {
 		0.25)
 }
 
+// beyond reports whether nine tenths of some points lie beyond nine tenths of others, three points or more on each
+// side: then they moved, though they are too few for an interval.
+func beyond(a, b []float64) bool {
+	a, _ = view.FiniteOf(a)
+	b, _ = view.FiniteOf(b)
+	const fewest = 3
+	if min(len(a), len(b)) < fewest {
+		return false
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	high := func(x []float64) float64 { return x[len(x)-1-len(x)/10] }
+	low := func(x []float64) float64 { return x[len(x)/10] }
+	return high(a) < low(b) || high(b) < low(a)
+}
+
+// ranged reports whether pieces of one of the two parts, which are alike, differ by themselves as much as the other one
+// lies away from them: what varies without a cause, such as a checkpoint that meets some pieces, is no one's doing.
+func (p *pair) ranged(of func(ops []result.OpTotals, seconds float64) float64) bool {
+	within := func(x float64, pieces []result.Window) bool {
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, w := range pieces {
+			y := of(w.Ops, w.Seconds())
+			low, high = min(low, y), max(high, y)
+		}
+		return len(pieces) > 2 && low*low/high <= x && x <= high*high/low
+	}
+	return within(of(p.later.Ops, p.later.seconds), p.first.pieces) ||
+		within(of(p.first.Ops, p.first.seconds), p.later.pieces)
+}
+
+func countOver(ops []result.OpTotals, seconds float64) float64 {
+	n, _ := view.Totals(ops)
+	return float64(n) / seconds
+}
+
+func meanOf(ops []result.OpTotals, _ float64) float64 {
+	n, sum := view.Totals(ops)
+	return sum / float64(n)
+}
+
+// missing says how many VMs were lost between the two, so that what they did since is in no rate; "" where none was.
+func (p *pair) missing() string {
+	n := 0
+	for _, w := range p.l.Parts {
+		if w.Ended == "lost" && w.End.After(p.first.Start) && w.End.Before(p.later.End) {
+			n++
+		}
+	}
+	if n == 0 || n == len(p.l.Parts) {
+		return ""
+	}
+	return fmt.Sprintf("; %d of its %d VMs lost by then", n, len(p.l.Parts))
+}
+
 // single sets two figures of the tool's own side by side. All that is known of how they vary are its other figures.
 func (p *pair) single() (result.Finding, bool) {
 	a, was := p.first.value(p.of)
@@ -416,17 +520,21 @@ func (p *pair) kept(first, later uint64) string {
 	if limited == 0 || unlimited > 0 || !p.l.Alike() {
 		return ""
 	}
-	a, b := float64(first)/p.first.seconds/want, float64(later)/p.later.seconds/want
-	words := func(share float64) string {
-		if share >= 1-view.RateTolerance {
+	words := func(count uint64, of part) string {
+		share := float64(count) / of.seconds / want
+		switch {
+		case share >= 1-view.RateTolerance:
 			return "met"
+		case p.v.Missed(p.l, count, of.seconds, want, len(of.pieces)):
+			return "not met (" + view.Percent(share) + ")"
 		}
-		return "not met (" + view.Percent(share) + ")"
+		return "not told of so short a time (" + view.Percent(share) + ")"
 	}
-	if words(a) == words(b) {
-		return fmt.Sprintf(" Target rate %s: %s both times.", view.SayCount(want), words(a))
+	a, b := words(first, p.first), words(later, p.later)
+	if a == b {
+		return fmt.Sprintf(" Target rate %s: %s both times.", view.SayCount(want), a)
 	}
-	return fmt.Sprintf(" Target rate %s: %s %s, %s %s.", view.SayCount(want), words(a), p.was, words(b), p.is)
+	return fmt.Sprintf(" Target rate %s: %s %s, %s %s.", view.SayCount(want), a, p.was, b, p.is)
 }
 
 // tail compares percentiles of the kind of operation whose 99th moved most. It moved, and has done harm or good, when
@@ -440,8 +548,8 @@ func (p *pair) tail() (said string, ev []result.Evidence, harm *float64, kept bo
 		if !ok {
 			continue
 		}
-		pb, lo, hi, fine := view.Quantile(before.Hist, 0.99)
-		pa, lo2, hi2, also := view.Quantile(o.Hist, 0.99)
+		pb, lo, hi, fine := view.QuantileOf(before.Hist, 0.99, p.comparisons)
+		pa, lo2, hi2, also := view.QuantileOf(o.Hist, 0.99, p.comparisons)
 		if !fine || !also || pb <= 0 {
 			continue
 		}
@@ -528,7 +636,11 @@ func (p *pair) mean() (result.Finding, bool) {
 		p.lasting(r, busyFlow)
 	}
 	f.Severity = result.Notice
-	sure := f.Low == nil || *f.Low > 1+changed || *f.High < 1-changed
+	sure := f.Low == nil && (p.a == nil || p.a.Busy == nil || beyond(each(p.a), each(p.b))) ||
+		f.Low != nil && (*f.Low > 1+changed || *f.High < 1-changed)
+	if f.Low == nil && sure {
+		sure = !p.ranged(meanOf)
+	}
 	unsure := p.unsure()
 	if view.Away(r) <= 1+changed || !sure {
 		f.Severity, unsure = result.Fine, ""

@@ -55,7 +55,7 @@ func TestPercentilesOfAHandful(t *testing.T) {
 // parted are the parts of windows in a run without faults.
 func parted(windows ...result.Window) []part {
 	v := view.New(result.Manifest{}, &result.Data{})
-	return partsOf(windows, v.ConditionsOf(windows))
+	return partsOf(windows, v.ConditionsOf(nil, windows))
 }
 
 // TestCounterparts: each part is compared with one from which it differs in one thing, where there is one; the

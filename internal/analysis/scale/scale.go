@@ -16,6 +16,9 @@ import (
 	"plimsoll/result"
 )
 
+// fewest is how many stages without a fault a fit takes at least.
+const fewest = 4
+
 // Scalability fits the Universal Scalability Law to the stages of a scale-out test and reads its load curve.
 var Scalability = view.Check{Name: "scalability", Rank: 110, Run: scaling}
 
@@ -25,6 +28,24 @@ func scaling(v *view.Run) []result.Finding {
 		return nil
 	}
 	main := v.Whole()
+	undisturbed := func(all []view.Step) []view.Step { // a stage under a fault says nothing of how throughput grows
+		return slices.DeleteFunc(slices.Clone(all), func(s view.Step) bool {
+			return slices.ContainsFunc(v.Faults(), func(f view.Fault) bool {
+				return f.Start.Before(s.End) && (f.End.IsZero() || f.End.After(s.Start))
+			})
+		})
+	}
+	if all := len(stages); len(undisturbed(stages)) < all {
+		if stages = undisturbed(stages); len(stages) < fewest {
+			return []result.Finding{{
+				Check: "scalability", Severity: result.Notice, Subject: "run",
+				Sentence: fmt.Sprintf("How throughput grows is not told: faults were in force in %d of %d stages, and at "+
+					"least %d without one are needed.", all-len(stages), all, fewest),
+				Metric: contention(main), Unit: "%", NoInterval: "nothing was fitted", Basis: view.Plural(all, "stage"),
+				N: len(stages),
+			}}
+		}
+	}
 	var out []result.Finding
 	if main.Measure == "" && slices.ContainsFunc(v.Loads, (*view.Load).Timed) {
 		var load []curve.Point
@@ -40,7 +61,7 @@ func scaling(v *view.Run) []result.Finding {
 	out = append([]result.Finding{scalesBy(main, stages)}, out...)
 	for _, q := range v.Loads[0].Measures() { // the others have the same
 		if q.Measure != main.Measure && q.Better == result.Higher {
-			if more := v.StagesOf(q); more != nil {
+			if more := undisturbed(v.StagesOf(q)); len(more) >= fewest {
 				out = append(out, scalesBy(q, more))
 			}
 		}

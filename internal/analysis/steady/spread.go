@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	spreadMatters = 0.1  // of the tolerance: a mean deviation that moves by less does not matter
-	spreadRatio   = 1.25 // of the mean deviations of two stretches: less is not worth a word
+	spreadMatters = 0.1 // of the tolerance: a mean deviation that moves by less does not matter
 	spreadRounds  = 399
 	around        = 25   // points on both sides whose median is where a point is expected
 	mostScores    = 2000 // beyond, scores are added up in equal parts
@@ -31,6 +30,15 @@ func spreadLevels(points int) (chance, line, swell float64) {
 	return 0.0075, 2.81, 3.09
 }
 
+// spreadRatio is how far apart the mean deviations of two stretches are at least for a word. Of few points less will
+// do, since what is not the same is harder to see in them.
+func spreadRatio(points int) float64 {
+	if points < 200 {
+		return 1.25
+	}
+	return 1.6
+}
+
 // spread judges whether the spread is the same throughout: by the line through the deviations, which sees swings that
 // grow, and by the scores of what neighbours leave, which see any stretch.
 //
@@ -44,7 +52,7 @@ func (s *Stretch) spread(part []float64, step int, o Options, not func(string, .
 		return
 	}
 	matters := func(a, b float64) bool {
-		return math.Abs(a-b) > spreadMatters*o.Tolerance*mean && max(a, b) > spreadRatio*min(a, b)
+		return math.Abs(a-b) > spreadMatters*o.Tolerance*mean && max(a, b) > spreadRatio(len(part))*min(a, b)
 	}
 	words := func(sizes []float64) {
 		fifth := len(sizes) / 5

@@ -87,7 +87,7 @@ func turns(v *view.Run) [][]*turn {
 				beside = append(beside, o.Name)
 			}
 		}
-		t.conditions = v.ConditionsOf([]result.Window{{Circumstances: result.Circumstances{Beside: beside},
+		t.conditions = v.ConditionsOf(nil, []result.Window{{Circumstances: result.Circumstances{Beside: beside},
 			Start: t.at.Start, End: t.at.End}})[0]
 		groups = view.AppendNew(groups, l.Group)
 		by[l.Group] = append(by[l.Group], t)

@@ -224,11 +224,22 @@ func (m *Model) capped(fits []*Model) {
 	}
 	dof := float64(m.DegreesOfFreedom)
 	f := distuv.F{D1: dof, D2: dof}
-	m.Cap.Closer = m.Cap.Ratio > f.Quantile(0.95)
+	m.Cap.Closer = m.Cap.Ratio > f.Quantile(0.95) && m.Cap.seen(m.points)
 	m.Cap.Allowed = m.Cap.Closer || 1/m.Cap.Ratio < f.Quantile(0.9) && falls > fallsBeyond
 	if m.Alternatives[1].P >= level && !m.Cap.Closer {
 		m.Cap.Allowed = m.Cap.Allowed && m.Cap.Sharpness > 1 // Amdahl's law says the same
 	}
+}
+
+// seen reports whether points of two concurrencies or more lie beyond the bend: one may be low by chance.
+func (c Cap) seen(points []Point) bool {
+	beyond := map[float64]bool{}
+	for _, p := range points {
+		if p.Concurrency > c.Concurrency {
+			beyond[p.Concurrency] = true
+		}
+	}
+	return len(beyond) > 1
 }
 
 // Words say in a report what is known of the cap; "" when the law rules it out.

@@ -36,6 +36,9 @@ func FlowOf(values, weights []float64) Flow {
 // Level is the mean of the values, by their weights.
 func (f Flow) Level() float64 { return Total(f.Amount) / Total(f.per) }
 
+// Part is the flow from one point on, up to another.
+func (f Flow) Part(from, to int) Flow { return Flow{f.Amount[from:to], f.per[from:to]} }
+
 // Total is the sum of values without gaps.
 func Total(x []float64) (sum float64) {
 	for _, v := range x {

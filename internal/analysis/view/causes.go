@@ -67,6 +67,7 @@ func (v *Run) Faults() []Fault {
 // were in force, and of what else was marked the last.
 type Conditions struct {
 	Beside []string
+	Fewer  []string // of those beside, the ones of which only some VMs worked, as before all have begun
 	Faults []string // as Fault.Say has them
 	Partly []string // of those the ones that were for less than half of the time
 	Since  string
@@ -77,9 +78,9 @@ type Conditions struct {
 // counts is the share of a stretch from which on a fault may have moved its 99th percentile.
 const counts = 0.01
 
-// ConditionsOf are the conditions of each of a workload's windows, which end with the reports nearest to what ended
-// them.
-func (v *Run) ConditionsOf(windows []result.Window) []Conditions {
+// ConditionsOf are the conditions of each of some windows of a workload, which end with the reports nearest to what
+// ended them. Without the workload nothing is said of how many VMs of others worked.
+func (v *Run) ConditionsOf(of *Load, windows []result.Window) []Conditions {
 	faults := v.Faults()
 	known := func(text string, states ...string) bool {
 		return slices.ContainsFunc(v.Data.Events, func(e result.Mark) bool {
@@ -87,10 +88,15 @@ func (v *Run) ConditionsOf(windows []result.Window) []Conditions {
 		})
 	}
 	out := make([]Conditions, len(windows))
-	since, of := "", time.Time{}
+	since, at := "", time.Time{}
 	for i, w := range windows {
 		c := Conditions{Beside: w.Beside, OfFault: known(w.After, result.FaultBegins, result.FaultOver)}
 		length := w.End.Sub(w.Start)
+		for _, l := range v.Loads {
+			if of != nil && l != of && slices.Contains(w.Beside, l.Name) && l.inPart(w.Start, w.End) {
+				c.Fewer = append(c.Fewer, l.Name)
+			}
+		}
 		for _, f := range faults {
 			end := w.End
 			if !f.End.IsZero() {
@@ -105,18 +111,31 @@ func (v *Run) ConditionsOf(windows []result.Window) []Conditions {
 			}
 		}
 		if w.After != "" && !c.OfFault && !known(w.After, result.PowerOff, result.PowerOn) {
-			since, of = w.After, w.Start
+			since, at = w.After, w.Start
 		}
 		for _, e := range v.Data.Events { // cut by something else at that moment
-			if e.Kind == result.KindFault && e.State == "" && e.Time.After(of) &&
+			if e.Kind == result.KindFault && e.State == "" && e.Time.After(at) &&
 				e.Time.Before(w.Start.Add(SameMoment)) {
-				since, of = e.Text, e.Time
+				since, at = e.Text, e.Time
 			}
 		}
 		c.Since = since
 		out[i] = c
 	}
 	return out
+}
+
+// inPart reports whether only some VMs of a workload worked from one moment to another: others had not begun, or had
+// ended as planned. One that was lost is a fault's doing.
+func (l *Load) inPart(from, to time.Time) bool {
+	const most = 0.9
+	return slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+		end := p.End
+		if p.Ended == "lost" || end.After(to) {
+			end = to
+		}
+		return end.Sub(Later(p.Start, from)).Seconds() < most*to.Sub(from).Seconds()
+	})
 }
 
 // faults are the faults in force in words, those of a part of the time as such.
@@ -143,6 +162,13 @@ func (c Conditions) Changes(later Conditions) []string {
 	}
 	only(later.Beside, c.Beside, "%s ran")
 	only(c.Beside, later.Beside, "%s did not run")
+	both := func(some []string) []string { // of those that ran both times
+		return slices.DeleteFunc(slices.Clone(some), func(n string) bool {
+			return !slices.Contains(c.Beside, n) || !slices.Contains(later.Beside, n)
+		})
+	}
+	only(both(later.Fewer), c.Fewer, "fewer VMs of %s ran")
+	only(both(c.Fewer), later.Fewer, "more VMs of %s ran")
 	only(later.faults(), c.faults(), "%s")
 	only(c.Faults, later.Faults, "%s was not in force")
 	if later.Since != c.Since {

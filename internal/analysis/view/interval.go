@@ -62,12 +62,17 @@ func Outstanding(ops []result.OpTotals, window float64) (low, high float64, ok b
 // Quantile reads a percentile in seconds with its 95 % interval from order statistics (ranks nq ± z√(nq(1-q))), widened
 // by the histogram's own error. ok is false where there are too few operations to speak of it.
 func Quantile(h *hist.Histogram, q float64) (v, low, high float64, ok bool) {
+	return QuantileOf(h, q, 1)
+}
+
+// QuantileOf is Quantile with an interval that is one of several: all of them hold theirs at 95 % (Bonferroni).
+func QuantileOf(h *hist.Histogram, q float64, several int) (v, low, high float64, ok bool) {
 	mid, ok := h.Percentile(q)
 	if !ok {
 		return 0, 0, 0, false
 	}
 	n := float64(h.Count())
-	half := NormalQuantile * math.Sqrt(q*(1-q)/n)
+	half := math.Sqrt2 * math.Erfinv(1-(1-Confidence)/float64(max(1, several))) * math.Sqrt(q*(1-q)/n)
 	lo, _ := h.Quantile(max(0, q-half))
 	hi, _ := h.Quantile(min(1, q+half))
 	return float64(mid) / 1e9, float64(

@@ -18,13 +18,18 @@ type StoodStill struct {
 	VMs, Of int
 	Longest float64 // seconds
 	Unknown bool    // of several VMs nothing is known of the single ones
+	Unheard bool    // all of them were lost: they reported nothing, and what they did is not known
 }
 
 // Say is "2 of its 4 VMs stood still, for 30 s", for a sentence.
 func (s StoodStill) Say() string {
-	which := fmt.Sprintf("%d of its %d VMs stalled", s.VMs, s.Of)
+	did := "stalled"
+	if s.Unheard {
+		did = "reported nothing"
+	}
+	which := fmt.Sprintf("%d of its %d VMs %s", s.VMs, s.Of, did)
 	if s.VMs == s.Of {
-		which = fmt.Sprintf("each of its %d VMs stalled, not all at once", s.Of)
+		which = fmt.Sprintf("each of its %d VMs %s, not all at once", s.Of, did)
 	}
 	if s.VMs == 1 {
 		return which + " for " + SayDuration(s.Longest)
@@ -52,12 +57,13 @@ func (v *Run) VMTrack(vm, group string) *Track {
 func (v *Run) StoodStill(loads []*Load, before, from, to time.Time) StoodStill {
 	var out StoodStill
 	var names []string
-	group, seen := "", map[string]bool{}
+	group, seen, lost := "", map[string]bool{}, map[string]bool{}
 	for _, l := range loads {
 		for _, p := range l.Parts {
 			if p.VM == "" {
 				continue
 			}
+			lost[p.VM] = lost[p.VM] || p.Ended == "lost" && !p.End.After(from.Add(v.Silence(l)))
 			if group = l.Group; !seen[p.VM] {
 				names, seen[p.VM] = append(names, p.VM), true
 			}
@@ -82,6 +88,7 @@ func (v *Run) StoodStill(loads []*Load, before, from, to time.Time) StoodStill {
 			continue
 		}
 		if s := c.Between(from, to).longestStill(stillBelow * median); s*median >= FewestPerStep {
+			out.Unheard = lost[vm] && (out.Unheard || out.VMs == 0)
 			out.VMs++
 			out.Longest = max(out.Longest, s)
 		}

@@ -273,10 +273,33 @@ const Besides = 0.1
 
 // Silence is the time between two reports of a workload and once more, 0 where it is not known.
 func (v *Run) Silence(l *Load) time.Duration {
+	step := 0.0
 	if c := v.Track(l); c != nil {
-		return time.Duration(2 * c.Step * float64(time.Second))
+		step = c.Step
+	} else { // workloads at work on the same VMs
+		for i := range v.Data.Series {
+			if s := &v.Data.Series[i]; s.Group == l.Group {
+				step = max(step, s.Step)
+			}
+		}
 	}
-	return 0
+	return time.Duration(2 * step * float64(time.Second))
+}
+
+// Comparable are the windows in which all of a workload's VMs worked and that are two of its reports long or longer:
+// which report a moment of a shorter one is in is left to chance, and so is its rate.
+func (v *Run) Comparable(l *Load) []result.Window {
+	return slices.DeleteFunc(l.Whole().Comparable(), func(w result.Window) bool {
+		return w.End.Sub(w.Start) < v.Silence(l)
+	})
+}
+
+// Missed reports whether a workload did less than an offered rate asks for in a window of some pieces, beyond what
+// chance explains and what the reports nearest to their ends may hold of what came before or after.
+func (v *Run) Missed(l *Load, count uint64, seconds, want float64, pieces int) bool {
+	_, high := Poisson(count)
+	edges := v.Silence(l).Seconds() / 2 * float64(pieces)
+	return high < want*(1-RateTolerance)*max(0, seconds-edges)
 }
 
 // Later is the later of two moments.

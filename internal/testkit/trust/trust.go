@@ -43,7 +43,7 @@ type Claim struct {
 // All are the claims in the order of the page.
 func All() []Claim {
 	return slices.Concat(steadyClaims(), spreadClaims(), changeClaims(), serialClaims(), effectClaims(), gateClaims(),
-		singleClaims(), uslClaims(), markClaims())
+		singleClaims(), uslClaims(), markClaims(), honestClaims())
 }
 
 // Measured is a claim with what came out.

@@ -1,0 +1,86 @@
+package trust
+
+import (
+	"slices"
+	"strings"
+
+	"plimsoll/internal/analysis"
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/testkit/lawtest"
+	"plimsoll/internal/testkit/reporttest"
+	"plimsoll/result"
+)
+
+// alarmed reports whether something is said of what was set up to do nothing. What is true of each such run, such as
+// how large its working set is, is no alarm, and neither is that something cannot be told.
+func alarmed(found []result.Finding) bool {
+	return slices.ContainsFunc(found, func(f result.Finding) bool {
+		return f.Severity != result.Fine && !slices.Contains([]string{"cache", "latency-kind", "too-short"}, f.Check) &&
+			!strings.Contains(f.Sentence, "inconclusive")
+	})
+}
+
+// honest are kinds of runs in which nothing happens.
+var honest = []struct {
+	name string // for who reads
+	run  func(seed uint64) *reporttest.Synthetic
+}{
+	{"a load alone, φ 0.5", func(seed uint64) *reporttest.Synthetic {
+		noise := reporttest.Dependent(resample.Source(seed, 91), 600, 1, 0.03, 0.5)
+		s := reporttest.NewSynthetic(seed, 600, 2)
+		s.Load(reporttest.Load{Name: "A", To: 600, Rate: func(t int) float64 { return 8000 * noise[t] }})
+		return s
+	}},
+	{"a rate that is held, on four VMs", func(seed uint64) *reporttest.Synthetic {
+		s := reporttest.NewSynthetic(seed, 600, 4)
+		s.Load(reporttest.Load{Name: "A", VMs: 4, Spread: true, To: 600, Offered: 4000, Noise: 0.02,
+			Rate: func(int) float64 { return 4000 }, Seconds: func(int) float64 { return 5e-4 }})
+		return s
+	}},
+	{"a neighbour that costs nothing comes and goes", func(seed uint64) *reporttest.Synthetic {
+		noise := reporttest.Dependent(resample.Source(seed, 92), 900, 1, 0.03, 0.3)
+		s := reporttest.NewSynthetic(seed, 900, 2)
+		s.Load(reporttest.Load{Name: "A", To: 900, Rate: func(t int) float64 { return 6000 * noise[t] },
+			Cuts: []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with B"},
+				{At: 900, Name: "alone again"}}})
+		s.Load(reporttest.Load{Name: "B", Node: 1, From: 300, To: 600, Noise: 0.05,
+			Rate: func(int) float64 { return 900 }})
+		return s
+	}},
+	{"a fault that costs nothing", func(seed uint64) *reporttest.Synthetic {
+		noise := reporttest.Dependent(resample.Source(seed, 93), 600, 1, 0.04, 0.5)
+		s := reporttest.NewSynthetic(seed, 600, 2)
+		s.Mark(350, result.KindFault, "clocks of node-1 go ahead by 0 s")
+		s.Load(reporttest.Load{Name: "A", To: 600, Rate: func(t int) float64 { return 3000 * noise[t] },
+			Writes: 0.3, Cuts: []reporttest.Cut{{At: 350, Name: "at the start"}, {At: 600, Name: "after it"}}})
+		return s
+	}},
+}
+
+// honestClaims are what all checks together say of runs and tables in which nothing happens.
+func honestClaims() (out []Claim) {
+	add := func(name string, high float64, sets int, one func(seed uint64) bool) {
+		out = append(out, Claim{Family: "together", Name: name, Low: 0, High: high, Sets: sets,
+			Measure: func(seed uint64, n int) (c Count, _ error) {
+				for set := range uint64(n) {
+					c.Of++
+					if one(seed + 7919*set) { // odd, so that kinds take turns
+						c.Hits++
+					}
+				}
+				return c, nil
+			}})
+	}
+	add("runs of four kinds in turn in which nothing happens: any check speaks up", 0.02, 200, func(seed uint64) bool {
+		s := honest[seed%uint64(len(honest))].run(seed)
+		return alarmed(analysis.Run(s.Manifest, s.Data))
+	})
+	add("tables of noise of six kinds in turn, 600 rows: any check speaks up", 0.03, 200, func(seed uint64) bool {
+		noise := even[seed%uint64(len(even))].noise
+		found, _ := analysis.OfTable(analysis.Table{Step: 1, Columns: []analysis.Column{{Name: "iops",
+			Kind:   analysis.Rate,
+			Values: lawtest.Series(resample.Source(seed, 94), 600, lawtest.Flat, 0.02, noise)}}})
+		return alarmed(found)
+	})
+	return out
+}
