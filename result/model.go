@@ -83,6 +83,8 @@ type Manifest struct {
 	// Headline is the first of the run's figures, which lists of runs show; nil in folders of versions that read it
 	// from the data.
 	Headline *Headline `json:"headline,omitempty"`
+	// FailedAsserts are the conditions on the outcome that did not hold, for lists of runs.
+	FailedAsserts []string `json:"failed_asserts,omitempty"`
 	// Imported are the files of other tools that the folder was made of, instead of a run; its Target is ImportTarget.
 	Imported []Imported        `json:"imported,omitempty"`
 	Hashes   map[string]string `json:"hashes,omitempty"` // sha256 of raw output and metrics, by path in the folder

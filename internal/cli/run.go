@@ -240,12 +240,20 @@ func (a *app) numbered(root string, p *prepared, began time.Time) string {
 
 // judge analyses what was collected.
 func judge(ctx context.Context, folder *result.Folder, data *result.Data) error {
-	return errors.Join(folder.WriteFindings(findings(ctx, folder, data)), keepHeadline(folder, data))
+	found := findings(ctx, folder, data)
+	return errors.Join(folder.WriteFindings(found), keepHeadline(folder, data, found))
 }
 
-// keepHeadline keeps the first figure of a run with what lists of runs read.
-func keepHeadline(folder *result.Folder, data *result.Data) error {
-	return folder.Update(func(m *result.Manifest) { m.Headline = report.HeadlineOf(data.Workloads) })
+// keepHeadline keeps the first figure of a run, and which of its conditions failed, with what lists of runs read.
+func keepHeadline(folder *result.Folder, data *result.Data, found []result.Finding) error {
+	return folder.Update(func(m *result.Manifest) {
+		m.Headline, m.FailedAsserts = report.HeadlineOf(data.Workloads), nil
+		for _, f := range found {
+			if f.Check == assert.Check && assert.Failed(f) {
+				m.FailedAsserts = append(m.FailedAsserts, f.Subject)
+			}
+		}
+	})
 }
 
 // conclude writes the report of a run that has ended and prints its summary, and its conditions as test results.

@@ -71,6 +71,7 @@ type listedRun struct {
 	Collected string           `json:"collected"`
 	Cleaned   string           `json:"cleaned"`
 	Headline  *result.Headline `json:"headline,omitempty"` // the first figure of the report
+	Failed    []string         `json:"failed_asserts,omitempty"`
 	Bytes     unit.Bytes       `json:"bytes"`
 	Problem   string           `json:"problem,omitempty"`
 }
@@ -143,7 +144,7 @@ func rowOf(e result.Entry) listedRun {
 		RunID: filepath.Base(e.Dir), Dir: e.Dir, Name: e.Labels.Name, Tags: e.Labels.Tags, Note: e.Labels.Note,
 		Created: m.Created, Made: made(e.Dir, m), Scenario: m.Scenario.Name, Target: m.Target, Status: m.Status,
 		Measured: m.Measured.State, Collected: m.Collected.State, Cleaned: m.Cleaned.State,
-		Headline: m.Headline, Bytes: unit.Bytes(e.Bytes), Problem: e.Problem,
+		Headline: m.Headline, Failed: m.FailedAsserts, Bytes: unit.Bytes(e.Bytes), Problem: e.Problem,
 	}
 	if !m.Ended.IsZero() && !m.Created.IsZero() {
 		s := m.Ended.Sub(m.Created).Seconds()
@@ -228,6 +229,9 @@ func (r listedRun) state() string {
 		if v.state != "yes" && v.state != "" {
 			s += ", " + v.of + ": " + result.Verdict{State: v.state}.Word()
 		}
+	}
+	if n := len(r.Failed); n > 0 {
+		s += ", " + unit.Plural(n, "threshold") + " failed"
 	}
 	return s
 }

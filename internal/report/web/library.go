@@ -337,12 +337,14 @@ type runEntry struct {
 	Simulated bool             `json:"simulated"`
 	Labels    result.Labels    `json:"labels"`
 	Headline  *result.Headline `json:"headline,omitempty"`
+	Failed    []string         `json:"failed_asserts,omitempty"`
 	Problem   string           `json:"problem,omitempty"`
 }
 
 func entryOf(b book) runEntry {
 	m := b.manifest
-	return runEntry{b.id, m.Scenario.Name, m.Target, b.status(), b.made, m.Simulated, b.labels, m.Headline, b.problem}
+	return runEntry{b.id, m.Scenario.Name, m.Target, b.status(), b.made, m.Simulated, b.labels, m.Headline,
+		m.FailedAsserts, b.problem}
 }
 
 func (s *Site) runsJSON(*http.Request) (any, error) {

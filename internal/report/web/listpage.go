@@ -26,7 +26,7 @@ type row struct {
 	ID, Scenario, Target, Status, State string
 	Link                                template.URL
 	Made, Took, Labels                  string
-	Figure, Note                        string
+	Figure, Note, Failed                string
 	Simulated, Live, Experiment, Inside bool // Inside: it is a run of an experiment
 	Verdicts                            []verdict
 	Problem                             string
@@ -211,6 +211,9 @@ func rowOf(b book) row {
 		Live:  b.live(),
 		State: stateOf(b), Made: stamp(b.made), Simulated: m.Simulated, Verdicts: verdicts(m), Problem: b.problem,
 		Labels: labelsOf(b.labels), Note: b.labels.Note,
+	}
+	if n := len(m.FailedAsserts); n > 0 {
+		out.State, out.Failed = "invalid", unit.Plural(n, "threshold")+" failed: "+strings.Join(m.FailedAsserts, "; ")
 	}
 	if m.Headline != nil {
 		out.Figure = report.SayHeadline(*m.Headline)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,7 +14,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // plan is what one call of run was asked for.
@@ -50,27 +54,26 @@ func run(ctx context.Context, p plan) error {
 	var env []string
 	// vet is a command of its own in the Makefile. More packages than processors run at a time: they wait for servers,
 	// guests and loads of a set length for about half of their time.
-	flags := []string{"-vet=off", "-timeout", "40m", "-p", strconv.Itoa(2 * runtime.NumCPU())}
+	flags := []string{"-vet=off", "-timeout", "40m", "-p", strconv.Itoa(2*runtime.NumCPU() - 1)}
 	if p.short {
 		flags = append(flags, "-short")
 	}
 	if p.long {
 		env, flags[2] = []string{"PLIMSOLL_LONG=1"}, "120m" // the timeout
 	}
-	for _, group := range []struct {
-		race     bool
-		packages []string
-	}{{false, plain}, {true, race}} {
-		if len(group.packages) == 0 {
-			continue
-		}
-		args := slices.Clone(flags)
-		if group.race {
-			args = append(args, "-race")
-		}
-		if err := goTest(ctx, rec, group.race, env, append(args, group.packages...)); err != nil {
-			return err
-		}
+	// Those under the race detector run beside the others, one at a time, for the slowest of those wait.
+	var raced errgroup.Group
+	if len(race) > 0 {
+		raced.Go(func() error {
+			args := slices.Concat(flags, []string{"-race", "-p", "1"}, race)
+			return goTest(ctx, rec, true, env, args)
+		})
+	}
+	if len(plain) > 0 {
+		err = goTest(ctx, rec, false, env, slices.Concat(flags, plain))
+	}
+	if err = errors.Join(err, raced.Wait()); err != nil {
+		return err
 	}
 	if p.again {
 		if err := again(ctx, rec); err != nil {
@@ -163,7 +166,10 @@ func goTest(ctx context.Context, rec *recorder, race bool, env, args []string) e
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped: %w", context.Cause(ctx))
 	}
-	if err != nil && rec.failed == 0 {
+	rec.mu.Lock()
+	said := rec.failed > 0
+	rec.mu.Unlock()
+	if err != nil && !said {
 		return fmt.Errorf("go test: %w", err)
 	}
 	return rec.actions(graph.Name(), race)
@@ -171,6 +177,7 @@ func goTest(ctx context.Context, rec *recorder, race bool, env, args []string) e
 
 // recorder counts events, keeps them in a file and prints what a person wants to see of them.
 type recorder struct {
+	mu                      sync.Mutex // guards all of it: two groups of packages may run at a time
 	file                    *os.File
 	out                     io.Writer
 	output                  map[string][]string // of each test that is not over: what it printed
@@ -202,12 +209,14 @@ func (r *recorder) read(in io.Reader, race bool) {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
 			var e event
+			r.mu.Lock()
 			if json.Unmarshal(line, &e) != nil {
 				fmt.Fprintf(r.out, "%s", line)
 			} else {
 				e.Race = race
 				r.event(e)
 			}
+			r.mu.Unlock()
 		}
 		if err != nil {
 			return
