@@ -243,7 +243,21 @@ func markLimits(texts []string, workload string) (full []scenario.Assert, out []
 			Operation: a.Operation,
 			Measure:   a.Measure, AtLeast: a.AtLeast, AtMost: a.AtMost})
 	}
+	for i, a := range full {
+		for _, b := range full[i+1:] {
+			if contradict(a, b) || contradict(b, a) {
+				bad = append(bad, fmt.Errorf("--limit %q and %q can never both hold", out[i].Name,
+					strings.TrimPrefix(b.Name, workload+" ")))
+			}
+		}
+	}
 	return full, out, errors.Join(bad...)
+}
+
+// contradict reports whether one limit wants more of a thing than the other allows.
+func contradict(a, b scenario.Assert) bool {
+	return a.AtLeast != nil && b.AtMost != nil && *a.AtLeast > *b.AtMost && a.Operation == b.Operation &&
+		a.Measure == b.Measure
 }
 
 // Operations beyond a percentile that is limited: so many are wanted, and a probe is prolonged for them.

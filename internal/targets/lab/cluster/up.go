@@ -19,6 +19,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/kit/outfile"
 )
 
 // Options of a new lab.
@@ -249,25 +251,19 @@ func Down(ctx context.Context, dir string) (remains []string, err error) {
 
 // noLab removes what an up leaves that was killed before it wrote what it would make, which is then nothing else.
 func noLab(dir string, why error) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) == 0 {
-		return why
+	if _, err := outfile.Clean(dir); err != nil {
+		return errors.Join(why, err)
 	}
-	for _, e := range entries {
-		if e.Name() != lockName && !strings.HasPrefix(e.Name(), "."+recordName+"-") || !e.Type().IsRegular() {
-			return why
-		}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != lockName || !entries[0].Type().IsRegular() {
+		return why
 	}
 	unlock, err := lock(filepath.Join(dir, lockName), false)
 	if err != nil {
 		return fmt.Errorf("lab: %s: another plimsoll lab is at work on it: %w", dir, err)
 	}
 	defer unlock()
-	var errs []error
-	for _, e := range entries {
-		errs = append(errs, os.Remove(filepath.Join(dir, e.Name())))
-	}
-	return errors.Join(append(errs, os.Remove(dir))...)
+	return errors.Join(os.Remove(filepath.Join(dir, lockName)), os.Remove(dir))
 }
 
 func removeNamespace(path string) error {
