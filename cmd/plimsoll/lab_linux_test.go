@@ -99,6 +99,7 @@ func TestRunOnLabKilled(t *testing.T) {
 // TestFaultsOnLab runs what the lab is for, at the smallest size, each run with a lab of its own: the loads, faults and
 // guests are real, and every sentence that a user would act on is there.
 func TestFaultsOnLab(t *testing.T) {
+	t.Parallel()
 	const redfish, shared = "power=redfish", "storage=shared"
 	integrity := []string{"storage-integrity", "--nodes", "2", "--size-scale", "0.0625", "--set", "write_secs=30",
 		"--set", "dark_secs=2", "--set", "disk_gb=1", "--target-opt", shared}
