@@ -90,7 +90,7 @@ func TestCountersOfDatabases(t *testing.T) {
 	address := fmt.Sprintf("127.0.0.1:%d", users.Port)
 	engines := map[string]workload.Engine{"command": ofDatabase{users: postgres.Config{Password: source,
 		Database: "postgres", URL: "postgresql://" + postgrestest.User + "@" + address}}}
-	root := t.TempDir()
+	root := needs.Folder(t)
 	place, err := local.Provider{}.New(target.Config{Nodes: 1, Clock: clock.Real{}, AllowHostCommands: true,
 		Options: target.Options{"dir": root, "reserve": "1MiB"}})
 	if err != nil {

@@ -31,7 +31,7 @@ func TestLocalColocation(t *testing.T) {
 	if sc == nil {
 		t.Fatal(diagnostics)
 	}
-	root := t.TempDir()
+	root := needs.Folder(t)
 	place, err := local.Provider{}.New(target.Config{Nodes: 4, Clock: clock.Real{},
 		Options: target.Options{"dir": root}})
 	if err != nil {

@@ -95,7 +95,7 @@ teardown:
 // journalled.
 func runPeers(t *testing.T, config string) (summary run.Summary, outputs []string, events string, err error) {
 	t.Helper()
-	root := t.TempDir()
+	root := needs.Folder(t)
 	place, err := local.Provider{}.New(target.Config{Nodes: 4, Clock: clock.Real{}, AllowHostCommands: true,
 		Options: target.Options{"dir": root, "reserve": "1MiB"}})
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"plimsoll/internal/run"
 	"plimsoll/internal/run/plan"
 	"plimsoll/internal/targets/local"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -93,7 +94,7 @@ func executeUntil(
 	if sc == nil {
 		t.Fatal(diagnostics)
 	}
-	root := t.TempDir()
+	root := needs.Folder(t)
 	place, err := local.Provider{}.New(
 		target.Config{Nodes: 2, Clock: clock.Real{}, Options: target.Options{"dir": root, "reserve": "1MiB"}})
 	if err != nil {

@@ -87,7 +87,7 @@ func TestGeneratorHit(t *testing.T) {
 			if sc == nil {
 				t.Fatal(diagnostics)
 			}
-			root := t.TempDir()
+			root := needs.Folder(t)
 			place, err := local.Provider{}.New(target.Config{Nodes: 1, Clock: clock.Real{},
 				Options: target.Options{"dir": root}})
 			if err != nil {

@@ -24,6 +24,14 @@ import (
 // place is that of the process's start: tests change TMPDIR.
 var records = filepath.Join(os.TempDir(), "plimsoll-tests-left")
 
+// Folder is a temporary folder of a test for what may outlive the test's process: see Outlives.
+func Folder(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	Outlives(t, dir)
+	return dir
+}
+
 // Outlives is Record for as long as a test runs.
 func Outlives(t testing.TB, folder string) {
 	t.Helper()
@@ -90,7 +98,7 @@ func incarnation(pid int) string {
 	return fmt.Sprintf("%d-gone", pid)
 }
 
-// remove ends what a folder has: processes that name it or are in its namespaces, mounts below it, the namespaces of
+// remove ends what a folder has: processes that name it, work in it or are in its namespaces, mounts below it, the namespaces of
 // labs below it, and itself.
 func remove(folder string) (found []string) {
 	var spaces []string
@@ -148,17 +156,22 @@ func remove(folder string) (found []string) {
 	return append(found, "folder "+folder)
 }
 
-// living are other processes whose command line names a folder, or what lies in it.
+// living are other processes whose command line names a folder or what lies in it, or that work there.
 func living(folder string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
-		line, _ := os.ReadFile(f)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-		at := bytes.Index(line, []byte(folder))
-		if at < 0 || pid == os.Getpid() {
+		if pid == os.Getpid() {
 			continue
 		}
-		if end := at + len(folder); end == len(line) || line[end] == 0 || line[end] == '/' {
+		line, _ := os.ReadFile(f)
+		works, _ := os.Readlink(filepath.Join(filepath.Dir(f), "cwd"))
+		end := -1
+		if at := bytes.Index(line, []byte(folder)); at >= 0 {
+			end = at + len(folder)
+		}
+		if works == folder || strings.HasPrefix(works, folder+"/") ||
+			end >= 0 && (end == len(line) || line[end] == 0 || line[end] == '/') {
 			pids = append(pids, pid)
 		}
 	}

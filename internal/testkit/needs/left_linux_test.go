@@ -36,12 +36,21 @@ func TestClear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	there := exec.Command("sleep", "1000") // which works there, as a server in a sandbox does
+	there.Dir = filepath.Join(dead, "a")
+	gone, err := Start(there)
+	if err != nil {
+		t.Fatal(err)
+	}
 	found := strings.Join(clear(records), ", ")
-	if !strings.HasPrefix(found, "process "+strconv.Itoa(c.Process.Pid)) || !strings.HasSuffix(found, "folder "+dead) {
+	if !strings.Contains(found, "process "+strconv.Itoa(c.Process.Pid)) ||
+		!strings.Contains(found, "process "+strconv.Itoa(there.Process.Pid)) || !strings.HasSuffix(found, "folder "+dead) {
 		t.Errorf("found %s", found)
 	}
-	if err := <-ended; err == nil || err.Error() != "signal: killed" {
-		t.Errorf("its process: %v", err)
+	for _, ended := range []<-chan error{ended, gone} {
+		if err := <-ended; err == nil || err.Error() != "signal: killed" {
+			t.Errorf("its process: %v", err)
+		}
 	}
 	if _, err := os.Stat(dead); !os.IsNotExist(err) {
 		t.Errorf("the folder of the dead: %v", err)

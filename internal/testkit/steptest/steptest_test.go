@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/targets/sim"
 	workloadfake "plimsoll/internal/testkit/fake"
 	"plimsoll/internal/testkit/golden"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/steptest"
 	"plimsoll/internal/workloads/fio"
 )
@@ -73,7 +74,7 @@ func TestPromises(t *testing.T) {
 
 func TestLocal(t *testing.T) {
 	steptest.Run(t, func(t testing.TB) steptest.Place {
-		dir := t.TempDir()
+		dir := needs.Folder(t)
 		place, err := local.Provider{}.New(target.Config{Nodes: 3, Clock: clock.Real{},
 			Options: target.Options{"dir": dir}})
 		if err != nil {
