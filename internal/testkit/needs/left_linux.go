@@ -90,9 +90,10 @@ func clear(records string) (found []string) {
 	return found
 }
 
-// incarnation is a process as none after it has it: its number, and when it started.
+// incarnation is a process as none after it has it: its number, and when it started. One that has ended and that nobody
+// has waited for is gone.
 func incarnation(pid int) string {
-	if fields := procfs.Fields(pid); len(fields) > 19 {
+	if fields := procfs.Fields(pid); len(fields) > 19 && fields[0] != "Z" {
 		return fmt.Sprintf("%d-%s", pid, fields[19])
 	}
 	return fmt.Sprintf("%d-gone", pid)
