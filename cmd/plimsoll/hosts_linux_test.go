@@ -48,7 +48,6 @@ teardown:
 // left.
 func TestHostLostAndResumed(t *testing.T) {
 	needs.Fio(t)
-	t.Parallel()
 	l := sshtest.NewApart(t, "db1", "db2")
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "grid"), 0o755); err != nil {

@@ -44,11 +44,17 @@ func steadyState(v *view.Run) []result.Finding {
 }
 
 // told are the quantities of a workload that are judged: what unlike operations add up to is none where new orders a
-// minute are counted, which are the figure of such a mix.
+// minute are counted, which are the figure of such a mix. Questions that are asked one after the other, each once, have
+// no level at all: their figure is queries an hour.
 func told(l *view.Load) []view.Quantity {
 	all := l.Quantities()
-	counted := slices.ContainsFunc(l.Declared(), func(m result.Measure) bool { return m.Unit == "NOPM" })
-	if !counted || len(all) < 2 || all[0].Measure != "" || all[0].Unit != result.OperationsUnit {
+	of := func(unit string) bool {
+		return slices.ContainsFunc(l.Declared(), func(m result.Measure) bool { return m.Unit == unit })
+	}
+	if of("scaled queries/hour") {
+		return nil
+	}
+	if !of("NOPM") || len(all) < 2 || all[0].Measure != "" || all[0].Unit != result.OperationsUnit {
 		return all
 	}
 	return all[1:]
