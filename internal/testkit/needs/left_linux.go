@@ -99,8 +99,8 @@ func incarnation(pid int) string {
 	return fmt.Sprintf("%d-gone", pid)
 }
 
-// remove ends what a folder has: processes that name it, work in it or are in its namespaces, mounts below it, the namespaces of
-// labs below it, and itself.
+// remove ends what a folder has: processes that name it, work in it or are in its namespaces, mounts below it, the
+// namespaces of labs below it, and itself.
 func remove(folder string) (found []string) {
 	var spaces []string
 	for _, pattern := range []string{"lab.json", "*/lab.json", "*/*/lab.json"} {

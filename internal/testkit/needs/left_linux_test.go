@@ -44,7 +44,8 @@ func TestClear(t *testing.T) {
 	}
 	found := strings.Join(clear(records), ", ")
 	if !strings.Contains(found, "process "+strconv.Itoa(c.Process.Pid)) ||
-		!strings.Contains(found, "process "+strconv.Itoa(there.Process.Pid)) || !strings.HasSuffix(found, "folder "+dead) {
+		!strings.Contains(found, "process "+strconv.Itoa(there.Process.Pid)) ||
+		!strings.HasSuffix(found, "folder "+dead) {
 		t.Errorf("found %s", found)
 	}
 	for _, ended := range []<-chan error{ended, gone} {

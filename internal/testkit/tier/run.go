@@ -52,8 +52,8 @@ func run(ctx context.Context, p plan) error {
 	defer rec.close()
 	started := time.Now()
 	var env []string
-	// vet is a command of its own in the Makefile. More packages, and more tests of each, than processors run at a time:
-	// they wait for servers, guests and loads of a set length for about half of their time.
+	// vet is a command of its own in the Makefile. More packages, and more tests of each, than processors run at a
+	// time: they wait for servers, guests and loads of a set length for about half of their time.
 	twice := 2 * runtime.NumCPU()
 	flags := []string{"-vet=off", "-timeout", "40m", "-p", strconv.Itoa(twice - 1), "-parallel", strconv.Itoa(twice)}
 	if p.short {
