@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"plimsoll/internal/kit/nearest"
 )
 
 // Severity says what an objection means for the run.
@@ -118,8 +120,8 @@ func hasError(all []Diagnostic) bool {
 	return slices.ContainsFunc(all, func(d Diagnostic) bool { return d.Severity == Error })
 }
 
-// nearest returns the candidate closest to the given name, or "" when none is close enough to be what was meant.
-func nearest(name string, candidates []string) string {
+// closest returns the candidate closest to the given name, or "" when none is close enough to be what was meant.
+func closest(name string, candidates []string) string {
 	const most = 500 // candidates compared, to keep a hostile file cheap
 	best, bestDistance := "", max(1, len(name)/3)+1
 	for _, c := range candidates[:min(len(candidates), most)] {
@@ -133,9 +135,9 @@ func nearest(name string, candidates []string) string {
 	return best
 }
 
-// didYouMean is nearest as a hint; without a near name it lists what there is when that is short.
+// didYouMean is closest as a hint; without a near name it lists what there is when that is short.
 func didYouMean(name string, candidates []string) string {
-	if n := nearest(name, candidates); n != "" {
+	if n := closest(name, candidates); n != "" {
 		return fmt.Sprintf("did you mean %q?", n)
 	}
 	if n := len(candidates); n > 0 && n <= 12 {
@@ -144,24 +146,8 @@ func didYouMean(name string, candidates []string) string {
 	return ""
 }
 
-// distance is the Levenshtein distance in bytes, with long names cut so that hostile input stays cheap.
+// distance is nearest.Distance, with long names cut so that hostile input stays cheap.
 func distance(a, b string) int {
 	const longest = 64
-	a, b = a[:min(len(a), longest)], b[:min(len(b), longest)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
+	return nearest.Distance(a[:min(len(a), longest)], b[:min(len(b), longest)])
 }

@@ -357,7 +357,7 @@ func (d *document) configFile(f fields, of string) (string, []byte) {
 
 // sayMissing reports a file that cannot be read, with the file that may have been meant.
 func (d *document) sayMissing(code string, at Pos, of, name, clean string, err error) {
-	hint := nearest(clean, d.files)
+	hint := closest(clean, d.files)
 	switch {
 	case hint == clean: // it is there, but cannot be read
 		hint = "make it a plain file that you may read; links out of the scenario's directory are not followed"

@@ -77,7 +77,7 @@ func unknownStepHint(name string) string {
 	for i, s := range steps {
 		all[i] = s.Name
 	}
-	if n := nearest(name, all); n != "" {
+	if n := closest(name, all); n != "" {
 		return fmt.Sprintf("did you mean %q?", n)
 	}
 	_, verb, _ := strings.Cut(name, ".")

@@ -7,15 +7,16 @@ package nearest
 func Of(word string, candidates []string) string {
 	best, distance := "", len(word)/2+1
 	for _, c := range candidates {
-		if d := edits(word, c); d < distance {
+		if d := Distance(word, c); d < distance {
 			best, distance = c, d
 		}
 	}
 	return best
 }
 
-// edits is the number of letters to insert, delete or replace to turn a into b (Levenshtein).
-func edits(a, b string) int {
+// Distance is the number of bytes to insert, delete or replace to turn a into b (Levenshtein). It takes as many steps
+// as one has bytes times those of the other: who is given names of any length cuts them before.
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
