@@ -17,7 +17,6 @@ import (
 	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/run"
 	"plimsoll/internal/run/plan"
-	"plimsoll/internal/targets/local"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/postgrestest"
 	"plimsoll/internal/workloads/command"
@@ -90,16 +89,8 @@ func TestCountersOfDatabases(t *testing.T) {
 	address := fmt.Sprintf("127.0.0.1:%d", users.Port)
 	engines := map[string]workload.Engine{"command": ofDatabase{users: postgres.Config{Password: source,
 		Database: "postgres", URL: "postgresql://" + postgrestest.User + "@" + address}}}
-	root := needs.Folder(t)
-	place, err := local.Provider{}.New(target.Config{Nodes: 1, Clock: clock.Real{}, AllowHostCommands: true,
-		Options: target.Options{"dir": root, "reserve": "1MiB"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	facts, err := place.Check(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, place, facts := here(t, target.Config{Nodes: 1,
+		AllowHostCommands: true, Options: target.Options{"reserve": "1MiB"}})
 	needs.That(t, facts.Can(target.PeerNetwork), "namespaces", facts.Missing[target.PeerNetwork])
 	files := fstest.MapFS{"test.yml": {Data: []byte(databases)}, "wait.yml": {Data: []byte(
 		"command: [sh, -c, 'sleep 3; echo 1']\noperations: [{name: nap, noun: naps}]\noutput:\n  format: lines\n" +

@@ -3,6 +3,7 @@ package run_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -22,6 +23,23 @@ import (
 	"plimsoll/scenarios"
 )
 
+// here is this machine as a target, in a folder of its own that is the root of its run, and what it says of itself.
+func here(t *testing.T, c target.Config) (root string, place target.Target, facts target.Facts) {
+	t.Helper()
+	root, c.Clock = needs.Folder(t), clock.Real{}
+	options := target.Options{"dir": root}
+	maps.Copy(options, c.Options)
+	c.Options = options
+	place, err := local.Provider{}.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if facts, err = place.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return root, place, facts
+}
+
 // The shipped noisy-neighbour scenario with real fio on files of this machine: every verdict is yes and nothing
 // remains.
 func TestLocalColocation(t *testing.T) {
@@ -31,16 +49,7 @@ func TestLocalColocation(t *testing.T) {
 	if sc == nil {
 		t.Fatal(diagnostics)
 	}
-	root := needs.Folder(t)
-	place, err := local.Provider{}.New(target.Config{Nodes: 4, Clock: clock.Real{},
-		Options: target.Options{"dir": root}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	facts, err := place.Check(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, place, facts := here(t, target.Config{Nodes: 4})
 	engines := map[string]workload.Engine{"fio": fio.Engine{}}
 	p, err := plan.Build(sc, facts, plan.Options{TimeScale: 0.002, SizeScale: 0.00002, Engines: engines})
 	if err != nil {

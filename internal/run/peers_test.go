@@ -20,7 +20,6 @@ import (
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/run"
 	"plimsoll/internal/run/plan"
-	"plimsoll/internal/targets/local"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/workloads/command"
 	"plimsoll/result"
@@ -95,16 +94,8 @@ teardown:
 // journalled.
 func runPeers(t *testing.T, config string) (summary run.Summary, outputs []string, events string, err error) {
 	t.Helper()
-	root := needs.Folder(t)
-	place, err := local.Provider{}.New(target.Config{Nodes: 4, Clock: clock.Real{}, AllowHostCommands: true,
-		Options: target.Options{"dir": root, "reserve": "1MiB"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	facts, err := place.Check(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root, place, facts := here(t, target.Config{Nodes: 4,
+		AllowHostCommands: true, Options: target.Options{"reserve": "1MiB"}})
 	needs.That(t, facts.Can(target.PeerNetwork), "namespaces", facts.Missing[target.PeerNetwork])
 	files := fstest.MapFS{"test.yml": {Data: []byte(twoGroups)}, "asks.yml": {Data: []byte(config)}}
 	engines := map[string]workload.Engine{"command": command.Engine{}}

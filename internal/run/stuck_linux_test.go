@@ -17,7 +17,6 @@ import (
 	"plimsoll/internal/metrics/record"
 	"plimsoll/internal/run"
 	"plimsoll/internal/run/plan"
-	"plimsoll/internal/targets/local"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/workloads/fio"
 	"plimsoll/result"
@@ -87,16 +86,7 @@ func TestGeneratorHit(t *testing.T) {
 			if sc == nil {
 				t.Fatal(diagnostics)
 			}
-			root := needs.Folder(t)
-			place, err := local.Provider{}.New(target.Config{Nodes: 1, Clock: clock.Real{},
-				Options: target.Options{"dir": root}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			facts, err := place.Check(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			root, place, facts := here(t, target.Config{Nodes: 1})
 			engines := map[string]workload.Engine{"fio": fio.Engine{}}
 			p, err := plan.Build(sc, facts, plan.Options{TimeScale: 1, SizeScale: 0.02, Engines: engines})
 			if err != nil {
