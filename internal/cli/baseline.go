@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/regular"
@@ -159,13 +160,18 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 	if err != nil {
 		return err
 	}
-	if files {
+	search, found := compare.Search{}, false
+	if !files && len(given) == 1 {
+		search, found, err = a.searchSide(phase, given[0])
+	}
+	switch {
+	case err != nil:
+	case files:
 		b.Files, err = a.readRepeats(phase, given, f)
-	} else {
+	case found:
+		b.Runs = []string{search.ID}
+	default:
 		b.Runs, err = a.measuredRuns(phase, given)
-		if s, found, bad := a.searchSide(phase, given[0]); found && bad == nil && len(given) == 1 {
-			b.Runs, err = []string{s.ID}, nil
-		}
 	}
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
+	"plimsoll/internal/report/web"
 	"plimsoll/internal/run/experiment"
 )
 
@@ -291,24 +292,33 @@ func (a *app) searchSide(phase, given string) (s compare.Search, found bool, err
 	return s, true, err
 }
 
-// compareSearches compares marks, when all sides are searches for one.
-func (a *app) compareSearches(phase string, given []string, f compareFlags) (*compare.Document, bool, error) {
-	var list []compare.Search
-	for _, g := range given {
-		s, found, err := a.searchSide(phase, g)
+// searchesAmong are the sides as searches for a mark, when they are; an error when some are and others are not.
+func (a *app) searchesAmong(phase string, sides []web.Side) (list []compare.Search, err error) {
+	for _, side := range sides {
+		s, found, err := a.searchSide(phase, side.Dir)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
-		if found {
+		if s.Name = side.Name; found {
 			list = append(list, s)
 		}
 	}
-	switch {
-	case len(list) == 0:
-		return nil, false, nil
-	case len(list) < len(given):
-		return nil, true, exit.Usagef("compare searches with searches, or single runs of them with runs",
+	if len(list) > 0 && len(list) < len(sides) {
+		return nil, exit.Usagef("compare searches with searches, or single runs of them with runs",
 			"%s: %s is a search for a mark, and not all sides are", phase, list[0].Name)
+	}
+	return list, nil
+}
+
+// compareSearches compares marks, when all sides are searches for one.
+func (a *app) compareSearches(phase string, given []string, f compareFlags) (*compare.Document, bool, error) {
+	var sides []web.Side
+	for _, g := range given {
+		sides = append(sides, web.Side{Name: g, Dir: g})
+	}
+	list, err := a.searchesAmong(phase, sides)
+	if err != nil || len(list) == 0 {
+		return nil, false, err
 	}
 	d, err := compare.OfSearches(list, f.options())
 	if err != nil {

@@ -205,11 +205,11 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 	var ended error
 	var spent time.Duration // on so many probes
 	made := 0
+	lines, err := a.searched(folder)
+	if err != nil {
+		return err
+	}
 	for ended == nil {
-		lines, err := a.searched(folder)
-		if err != nil {
-			return err
-		}
 		at, value, why := nextOf(lines, folder.Record())
 		if at < 0 {
 			break
@@ -240,10 +240,14 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 				err = exit.Errorf(exit.Failed, hint, "mark: a probe failed: %s", reason)
 			}
 		}
-		ended = errors.Join(ended, err)
-		if after, err := a.searched(folder); err == nil && len(after[at].probes) > len(lines[at].probes) {
-			a.sayf("         %s", outcome(after[at].probes[len(lines[at].probes)], after[at].settings.Unit))
+		after, unread := a.searched(folder)
+		if ended = errors.Join(ended, err, unread); unread != nil {
+			return ended
 		}
+		if n := len(lines[at].probes); len(after[at].probes) > n {
+			a.sayf("         %s", outcome(after[at].probes[n], after[at].settings.Unit))
+		}
+		lines = after
 	}
 	return errors.Join(ended, a.markResult(folder, ended == nil))
 }

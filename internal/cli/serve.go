@@ -146,18 +146,15 @@ func (a *app) library(all bool) web.Library {
 // compareServed compares runs and experiments by their folders, under the names that are given.
 func (a *app) compareServed(chosen []web.Side, anyway bool) (*compare.Document, error) {
 	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: anyway}
+	searches, err := a.searchesAmong("compare", chosen)
+	if err != nil {
+		return nil, err
+	}
+	if len(searches) > 0 {
+		return compare.OfSearches(searches, o)
+	}
 	var sides []compare.Side
-	var searches []compare.Search
 	for _, c := range chosen {
-		search, found, err := a.searchSide("compare", c.Dir)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			search.Name = c.Name
-			searches = append(searches, search)
-			continue
-		}
 		side, err := a.side("compare", c.Dir)
 		if err != nil {
 			return nil, err
@@ -165,13 +162,7 @@ func (a *app) compareServed(chosen []web.Side, anyway bool) (*compare.Document, 
 		side.Name = c.Name
 		sides = append(sides, side)
 	}
-	switch {
-	case len(searches) == 0:
-		return compare.Of(sides, o)
-	case len(sides) == 0:
-		return compare.OfSearches(searches, o)
-	}
-	return nil, fmt.Errorf("%s is a search for a mark, and %s is not: choose one kind", searches[0].Name, sides[0].Name)
+	return compare.Of(sides, o)
 }
 
 // allFolders are the folders of all runs, those of experiments included.

@@ -146,7 +146,9 @@ func TestServeExperiments(t *testing.T) {
 	main("--name", "deeper")
 
 	a := &app{clock: clock.Real{}, drivers: drivers.All(), runsDir: root}
-	site := web.New(web.Options{Folders: a.allFolders, Now: a.now, Version: "test", Library: a.library(true)})
+	now := time.Now()
+	site := web.New(web.Options{Folders: a.allFolders, Now: func() time.Time { return now }, Version: "test",
+		Library: a.library(true)})
 	defer site.Close()
 	get := func(path string) (int, string) {
 		t.Helper()
@@ -208,6 +210,16 @@ func TestServeExperiments(t *testing.T) {
 	asked("/compare?run="+id["first"]+"&run="+id["second"], 200, "first", "second", "same within 5 %",
 		"/runs/"+id["first"]+"/report")
 	asked("/api/v1/compare?run="+id["first"]+"&run="+id["second"], 200, `"baseline"`)
+	runOf := strings.TrimSuffix(strings.TrimPrefix(inner[1], "/experiments/"+x+"/runs/"), "/report")
+	asked("/compare?anyway=1&run="+id["first"]+"&run="+url.QueryEscape(x+"/"+runOf), 200, `href="`+inner[1]+`"`)
+	for _, run := range []string{id["first"], id["second"]} { // two of one name are told apart by their identities
+		_, err := result.ChangeLabels(filepath.Join(root, run), func(l *result.Labels) { l.Name = "alike" })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(time.Minute) // runs are looked at again
+	asked("/compare?run="+id["first"]+"&run="+id["second"], 200, id["first"], id["second"])
 	unlike := "/compare?run=" + id["first"] + "&run=" + id["deeper"]
 	asked(unlike, 409, "compare: jobs of", "Compare them anyway")
 	asked("/api/v1"+unlike, 409, `"errorType":"bad_data"`)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"plimsoll/internal/analysis/compare"
@@ -85,14 +86,27 @@ func encodeJSON(w io.Writer, data any) error {
 	return nil
 }
 
-// experiments are those there are, newest first.
+// known are the experiments there are, as they were last looked at, no more often than runs are.
+type known struct {
+	mu     sync.Mutex
+	looked time.Time
+	list   []Experiment
+	err    error
+}
+
+// experiments are those there are, newest first. The slice is shared.
 func (s *Site) experiments() ([]Experiment, error) {
-	if s.lib.Experiments == nil {
-		return []Experiment{}, nil
+	k := &s.known
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := s.now()
+	if s.lib.Experiments == nil || !k.looked.IsZero() && now.Sub(k.looked) < lookEvery && !now.Before(k.looked) {
+		return k.list, k.err
 	}
-	list, err := s.lib.Experiments()
-	slices.SortStableFunc(list, func(a, b Experiment) int { return b.Made.Compare(a.Made) })
-	return list, err
+	k.looked = now
+	k.list, k.err = s.lib.Experiments()
+	slices.SortStableFunc(k.list, func(a, b Experiment) int { return b.Made.Compare(a.Made) })
+	return k.list, k.err
 }
 
 func (s *Site) experiment(id string) (Experiment, error) {
@@ -104,13 +118,12 @@ func (s *Site) experiment(id string) (Experiment, error) {
 }
 
 // examined is the result of an experiment so far.
-func (s *Site) examined(id string) (Experiment, *compare.Experiment, error) {
+func (s *Site) examined(id string) (*compare.Experiment, error) {
 	e, err := s.experiment(id)
 	if err != nil {
-		return e, nil, err
+		return nil, err
 	}
-	x, err := s.lib.Examine(e.Dir)
-	return e, x, err
+	return s.lib.Examine(e.Dir)
 }
 
 // book is the experiment in a list of runs.
@@ -135,9 +148,9 @@ const experimentRuns = "runs"
 
 // run is a run of an experiment.
 func (e Experiment) run(id string) (book, error) {
-	books, err := e.runs()
-	if i := slices.IndexFunc(books, func(b book) bool { return b.id == id }); i >= 0 {
-		return books[i], nil
+	dirs, err := result.Folders(filepath.Join(e.Dir, experimentRuns))
+	if i := slices.IndexFunc(dirs, func(dir string) bool { return filepath.Base(dir) == id }); i >= 0 {
+		return open(dirs[i], ""), nil
 	}
 	return book{}, errors.Join(errMissing(id), err)
 }
@@ -153,11 +166,6 @@ func (s *Site) runOfExperiment(ctx context.Context, r *http.Request, doc *docume
 		return err
 	}
 	return s.reportOf(ctx, b, doc)
-}
-
-// of reports whether a run belongs to an experiment.
-func (e Experiment) of(b book) bool {
-	return filepath.Dir(filepath.Dir(b.dir)) == filepath.Clean(e.Dir)
 }
 
 type experimentView struct {
@@ -181,7 +189,7 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 	if x, err := s.lib.Examine(e.Dir); err != nil {
 		v.Trouble = strings.TrimSpace(v.Trouble + " " + err.Error())
 	} else {
-		v.Answer = append(x.Mind, append(report.ExperimentShort(x), x.Sentence)...)
+		v.Answer = slices.Concat(x.Mind, report.ExperimentShort(x), []string{x.Sentence})
 		v.Report = linkToExperiment(e.ID) + "/report"
 	}
 	books, err := e.runs()
@@ -227,7 +235,7 @@ func formsHere(policy string) string {
 
 // experimentReport is the page of an experiment as "plimsoll report" makes it.
 func (s *Site) experimentReport(_ context.Context, r *http.Request, doc *document) error {
-	_, x, err := s.examined(r.PathValue("id"))
+	x, err := s.examined(r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -241,62 +249,85 @@ func (s *Site) compared(r *http.Request) (*compare.Document, error) {
 		return nil, errAsked("Nothing is compared here.")
 	}
 	asked := r.URL.Query()
-	ids := slices.Compact(asked["run"])
-	if len(ids) < 2 || len(ids) > mostSides {
-		return nil, errAsked(fmt.Sprintf("Choose two runs or experiments, at most %d; %d were chosen.", mostSides, len(ids)))
+	ids, sides := asked["run"], []chosen(nil)
+	for _, id := range ids[:min(len(ids), mostSides+1)] {
+		if slices.ContainsFunc(sides, func(c chosen) bool { return c.id == id }) {
+			continue // ticked twice
+		}
+		c, err := s.choose(id)
+		if err != nil {
+			return nil, err
+		}
+		sides = append(sides, c)
 	}
-	experiments, err := s.experiments()
+	if len(sides) < 2 || len(ids) > mostSides {
+		return nil, errAsked(fmt.Sprintf("Choose two runs or experiments, at most %d; %d were chosen.", mostSides,
+			len(ids)))
+	}
+	d, err := s.lib.Compare(named(sides), asked.Get("anyway") != "")
+	if _, refused := errors.AsType[*compare.Refusal](err); refused {
+		return nil, errUnlike{err, r.URL.Path + "?" + url.Values{"run": ids, "anyway": {"1"}}.Encode()}
+	}
 	if err != nil {
-		return nil, err
+		return nil, errAsked(err.Error())
 	}
-	var sides []Side
-	for _, id := range ids {
-		first, inside, isInside := strings.Cut(id, "/")
-		i := slices.IndexFunc(experiments, func(e Experiment) bool { return e.ID == first })
-		if i >= 0 && isInside {
-			b, err := experiments[i].run(inside)
-			if err != nil {
-				return nil, err
-			}
-			sides = append(sides, Side{id, b.dir})
-			continue
-		}
-		if i >= 0 {
-			sides = append(sides, Side{nameOf(id, experiments[i].Labels), experiments[i].Dir})
-			continue
-		}
-		b, ok := s.shelf.find(id)
-		if !ok {
-			return nil, errMissing(id)
-		}
-		sides = append(sides, Side{nameOf(id, b.labels), b.dir})
-	}
-	d, err := s.lib.Compare(sides, asked.Get("anyway") != "")
-	var refusal *compare.Refusal
-	if errors.As(err, &refusal) {
-		return nil, errUnlike{err, r.URL.Path + "?" + withAnyway(asked).Encode()}
-	}
-	if err == nil {
-		d.Links = map[string]string{}
-		for _, side := range d.Sides {
-			for _, id := range side.Runs {
-				d.Links[id] = string(linkTo(id)) + "/report"
-			}
+	d.Links = map[string]string{}
+	for i, side := range d.Sides {
+		for _, id := range side.Runs {
+			d.Links[id] = sides[i].report(id)
 		}
 	}
-	return d, err
+	return d, nil
 }
 
-// nameOf is the name that a user gave, or the identity.
-func nameOf(id string, l result.Labels) string {
-	if l.Name != "" {
-		return l.Name
-	}
-	return id
+// chosen is what a request names as a side.
+type chosen struct {
+	id, name, dir string
+	experiment    string // whose runs it has; "" for a run of its own
 }
 
-func withAnyway(asked url.Values) url.Values {
-	out := url.Values{"run": asked["run"], "anyway": {"1"}}
+// choose finds a run, EXPERIMENT/RUN, or an experiment, among those that are served.
+func (s *Site) choose(id string) (chosen, error) {
+	first, inside, isInside := strings.Cut(id, "/")
+	e, err := s.experiment(first)
+	switch {
+	case err == nil && isInside:
+		b, err := e.run(inside)
+		return chosen{id, id, b.dir, first}, err
+	case err == nil:
+		return chosen{id, e.Labels.Name, e.Dir, first}, nil
+	}
+	b, ok := s.shelf.find(id)
+	if !ok {
+		return chosen{}, errMissing(id)
+	}
+	return chosen{id, b.labels.Name, b.dir, ""}, nil
+}
+
+// report is where the report of a run of the side is; of a search it is that of the experiment.
+func (c chosen) report(id string) string {
+	at := string(linkTo(id))
+	if c.experiment != "" {
+		at = string(linkToExperiment(c.experiment))
+		if id != c.experiment {
+			at += "/runs/" + url.PathEscape(id)
+		}
+	}
+	return at + "/report"
+}
+
+// named gives each side the name that a user gave it, or its identity where there is none or another has it, too.
+func named(sides []chosen) (out []Side) {
+	of := map[string]int{}
+	for _, c := range sides {
+		of[c.name]++
+	}
+	for _, c := range sides {
+		if c.name == "" || of[c.name] > 1 {
+			c.name = c.id
+		}
+		out = append(out, Side{c.name, c.dir})
+	}
 	return out
 }
 
@@ -387,7 +418,7 @@ func (s *Site) findingsJSON(r *http.Request) (any, error) {
 func (s *Site) experimentsJSON(*http.Request) (any, error) { return s.experiments() }
 
 func (s *Site) experimentJSON(r *http.Request) (any, error) {
-	_, x, err := s.examined(r.PathValue("id"))
+	x, err := s.examined(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -101,9 +102,11 @@ func Since(text string, now time.Time) (time.Time, error) {
 func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error {
 	books, err := s.shelf.all()
 	experiments, bad := s.experiments()
-	books = slices.DeleteFunc(slices.Clone(books), func(b book) bool { // an experiment's page has its runs
-		return slices.ContainsFunc(experiments, func(e Experiment) bool { return e.of(b) })
-	})
+	own := map[string]bool{} // folders of experiments, whose pages have their runs
+	for _, e := range experiments {
+		own[filepath.Clean(e.Dir)] = true
+	}
+	books = slices.DeleteFunc(slices.Clone(books), func(b book) bool { return own[filepath.Dir(filepath.Dir(b.dir))] })
 	for _, e := range experiments {
 		books = append(books, e.book())
 	}

@@ -56,6 +56,7 @@ type Site struct {
 	now      func() time.Time
 	version  string
 	lib      Library
+	known    known
 	heap     uint64
 	asking   *lane
 	reading  *lane
