@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -69,8 +70,15 @@ func (a *app) find(phase, run string) (string, error) {
 		return a.importedNow(phase, run)
 	}
 	if strings.ContainsRune(run, filepath.Separator) || run == "." || run == ".." {
-		if _, err := os.Stat(run); err != nil {
+		info, err := os.Stat(run)
+		if err != nil {
 			return "", exit.Errorf(exit.Failed, "", "%s: run %q: %w", phase, run, err)
+		}
+		if info.Mode().IsRegular() {
+			_, _, _, advice := recognise(run)
+			hint := cmp.Or(advice, "plimsoll import --help names the outputs that are read")
+			return "", exit.Errorf(exit.Failed, hint,
+				"%s: %q is a file, and neither a run folder nor an output that is recognised", phase, run)
 		}
 		return run, nil
 	}
