@@ -119,7 +119,7 @@ func (p *pair) settle() {
 		if !of.part.opening || len(of.part.pieces) > 1 || p.of.Kind == result.Single && p.of.Measure != "" {
 			continue
 		}
-		s := view.Judge("", c)
+		s := view.Judge("", c, 1)
 		if s.Why != "" || !s.Reached || s.WarmUp == 0 {
 			continue
 		}

@@ -67,7 +67,8 @@ func steps(v *view.Run, stages []view.Step) []view.Stretch {
 	c := v.TotalTrack(q.Measure)
 	for _, s := range stages {
 		if c != nil {
-			out = append(out, view.Judge("with "+view.SayCount(s.Concurrency)+" in flight", c.Between(s.Start, s.End)))
+			name := "with " + view.SayCount(s.Concurrency) + " in flight"
+			out = append(out, view.Judge(name, c.Between(s.Start, s.End), len(stages)))
 		}
 	}
 	if out == nil {

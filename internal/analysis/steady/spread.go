@@ -14,6 +14,7 @@ import (
 const (
 	spreadMatters = 0.1 // of the tolerance: a mean deviation that moves by less does not matter
 	spreadRounds  = 399
+	mostRounds    = 20_000
 	around        = 25   // points on both sides whose median is where a point is expected
 	mostScores    = 2000 // beyond, scores are added up in equal parts
 	fewestLoud    = 5    // points of a stretch that is compared with the rest
@@ -21,14 +22,17 @@ const (
 )
 
 // spreadLevels are what a spread alike throughout exceeds by chance: the share of shuffles with a stretch as far from
-// the rest, and in deviations a line and a swell of the scores. Of few points a little more is risked, since what is
+// the rest, and of those with a line and a swell of the scores. Of few points a little more is risked, since what is
 // not the same is harder to see in them.
 func spreadLevels(points int) (chance, line, swell float64) {
 	if points >= 100 && points < 200 {
-		return 0.0125, 2.576, 2.81
+		return 0.0125, 0.01, 0.005
 	}
-	return 0.0075, 2.81, 3.09
+	return 0.0075, 0.005, 0.002
 }
+
+// beyond is how many deviations a normal value exceeds, up or down, with such a chance.
+func beyond(chance float64) float64 { return distuv.UnitNormal.Quantile(1 - chance/2) }
 
 // spreadRatio is how far apart the mean deviations of two stretches are at least for a word. Of few points less will
 // do, since what is not the same is harder to see in them.
@@ -68,7 +72,7 @@ func (s *Stretch) spread(part []float64, step int, o Options, not func(string, .
 	for i, v := range part {
 		off[i] = math.Abs(v - stat.Mean(part, nil))
 	}
-	if first, last, l := ends(off); math.Abs(l.move) > resample.StudentT(0.998, l.dof)*l.error &&
+	if first, last, l := ends(off); math.Abs(l.move) > resample.StudentT(1-o.share(0.002), l.dof)*l.error &&
 		math.Abs(l.move) > (first+last)/4 && matters(first, last) {
 		words(off)
 		return
@@ -76,13 +80,13 @@ func (s *Stretch) spread(part []float64, step int, o Options, not func(string, .
 	scores, sizes := scoresOf(part, step)
 	chance, line, swell := spreadLevels(len(part))
 	slope := scores.along(func(at float64) float64 { return at })
-	if first, last, _ := ends(sizes); math.Abs(slope) > line && matters(first, last) {
+	if first, last, _ := ends(sizes); math.Abs(slope) > beyond(o.share(line)) && matters(first, last) {
 		words(sizes)
 		return
 	}
-	from, to, p := loudest(scores, o.Seed)
+	from, to, p := loudest(scores, o.Seed, o.share(chance))
 	wave := scores.along(func(at float64) float64 { return math.Cos(2 * math.Pi * at) })
-	if p > chance && math.Abs(wave) < swell {
+	if p > o.share(chance) && math.Abs(wave) < beyond(o.share(swell)) {
 		return
 	}
 	in := stat.Mean(sizes[from:to], nil)
@@ -155,8 +159,16 @@ func (s scores) along(shape func(at float64) float64) float64 {
 }
 
 // loudest is the stretch whose scores are furthest from those of the rest, and the chance that a spread which is
-// alike throughout shows one so far.
-func loudest(s scores, seed uint64) (from, to int, p float64) {
+// alike throughout shows one so far: of spreadRounds shuffles, and of more where so few cannot tell it from chance.
+func loudest(s scores, seed uint64, chance float64) (from, to int, p float64) {
+	from, to, p = loudestOf(s, seed, spreadRounds)
+	if most := 3 / chance; p > chance && p == 1.0/(spreadRounds+1) {
+		return loudestOf(s, seed, int(min(most, mostRounds)))
+	}
+	return from, to, p
+}
+
+func loudestOf(s scores, seed uint64, rounds int) (from, to int, p float64) {
 	n := len(s.of)
 	least := max(1, fewestLoud/s.points, n/leastLoud)
 	if n < 8 || n < 4*least {
@@ -190,7 +202,7 @@ func loudest(s scores, seed uint64) (from, to int, p float64) {
 		}
 		return at
 	}
-	all := make([][]float64, spreadRounds+1)
+	all := make([][]float64, rounds+1)
 	r := resample.Source(seed, 41)
 	var at []int
 	for round := range all {

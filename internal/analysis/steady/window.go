@@ -19,7 +19,13 @@ type Options struct {
 	Significance float64 // of changes and periods; 0 means 0.01
 	Confidence   float64 // of the mean's interval; 0 means 0.95
 	Seed         uint64  // 0 means resample.DefaultSeed
+	// Among is how many series of one run are judged: the more there are, the rarer chance alone makes one of them look
+	// as if its spread or its level moved (Bonferroni). 0 means 1.
+	Among int
 }
+
+// share is a chance divided among the series of a run.
+func (o Options) share(chance float64) float64 { return chance / float64(max(1, o.Among)) }
 
 func (o Options) filled() (Options, error) {
 	for _, f := range []struct {
@@ -305,7 +311,7 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 	}
 	if len(even) >= fewestForSwings {
 		n := noiseOf(even)
-		if by, ok := n.swings(even); ok && by > o.Tolerance*level && !drifts && len(s.Changes) == 0 {
+		if by, ok := n.swings(even, o.share(0.001)); ok && by > o.Tolerance*level && !drifts && len(s.Changes) == 0 {
 			not(
 				"it moves slowly, by %.1f %% of its mean and in fewer than three swings, which alike adjacent points do not explain",
 				100*by/level)
@@ -389,8 +395,8 @@ func noiseOf(x []float64) noise {
 func (n noise) long() float64 { return n.shock / ((1 - n.phi) * (1 - n.phi)) }
 
 // swings sums the first six cosine waves, which make up to three swings. ok tells that together they hold more than
-// first-order dependence explains but in one of a thousand series; by is how far they move the level.
-func (n noise) swings(x []float64) (by float64, ok bool) {
+// first-order dependence explains but in a share of all series, which is chance; by is how far they move the level.
+func (n noise) swings(x []float64, chance float64) (by float64, ok bool) {
 	const waves = 6
 	if n.shock == 0 {
 		return 0, false
@@ -414,7 +420,7 @@ func (n noise) swings(x []float64) (by float64, ok bool) {
 	for _, v := range slow {
 		low, high = min(low, v), max(high, v)
 	}
-	return high - low, statistic > distuv.ChiSquared{K: waves}.Quantile(0.999)
+	return high - low, statistic > distuv.ChiSquared{K: waves}.Quantile(1-chance)
 }
 
 // lastTenth is how far the mean of the last tenth lies from that of the rest; ok when noise explains it but in one of a

@@ -41,31 +41,12 @@ func (v *Run) Stretches(l *Load, q Quantity) []Stretch {
 	}
 	var out []Stretch
 	if c := v.TrackOf(l, q); c != nil && !c.seldom(q) {
-		from, end := l.Judged()
-		fault, hit := v.FirstFault(from, end)
-		if hit {
-			end = fault
+		among := 0
+		for _, other := range v.Loads {
+			among += len(v.pieces(other))
 		}
-		w := l.Whole()
-		switch {
-		case w != nil && len(w.Comparable()) < 2 && len(w.Spans) > 1:
-			for i, t := range w.Spans {
-				if t.Start.Before(end) {
-					out = append(out, Judge(fmt.Sprintf("in start %d", i+1), c.Between(t.Start, earlier(t.End, end))))
-				}
-			}
-		case w == nil || len(w.Comparable()) < 2:
-			name := strings.TrimPrefix(l.LeftOut(), " ")
-			if hit {
-				name = "before the fault"
-			}
-			out = append(out, Judge(name, c.Between(from, end)))
-		default:
-			for _, win := range w.Comparable() {
-				if win.Start.Before(end) {
-					out = append(out, Judge(When(win), c.Between(win.Start, earlier(win.End, end))))
-				}
-			}
+		for _, p := range v.pieces(l) {
+			out = append(out, Judge(p.name, c.Between(p.start, p.end), among))
 		}
 	}
 	for i := range out {
@@ -75,6 +56,44 @@ func (v *Run) Stretches(l *Load, q Quantity) []Stretch {
 		}
 	}
 	v.settled[key] = out
+	return out
+}
+
+// piece is a time of a workload that is judged by itself.
+type piece struct {
+	name       string
+	start, end time.Time
+}
+
+// pieces are the times of a workload whose steadiness is judged, each by itself.
+func (v *Run) pieces(l *Load) (out []piece) {
+	from, end := l.Judged()
+	fault, hit := v.FirstFault(from, end)
+	if hit {
+		end = fault
+	}
+	add := func(name string, start, until time.Time) {
+		if start.Before(end) {
+			out = append(out, piece{name, start, earlier(until, end)})
+		}
+	}
+	w := l.Whole()
+	switch {
+	case w != nil && len(w.Comparable()) < 2 && len(w.Spans) > 1:
+		for i, t := range w.Spans {
+			add(fmt.Sprintf("in start %d", i+1), t.Start, t.End)
+		}
+	case w == nil || len(w.Comparable()) < 2:
+		name := strings.TrimPrefix(l.LeftOut(), " ")
+		if hit {
+			name = "before the fault"
+		}
+		out = append(out, piece{name, from, end})
+	default:
+		for _, win := range w.Comparable() {
+			add(When(win), win.Start, win.End)
+		}
+	}
 	return out
 }
 
@@ -113,8 +132,8 @@ func (v *Run) FirstFault(from, to time.Time) (t time.Time, ok bool) {
 	return t, false
 }
 
-// Judge judges a track as one stretch.
-func Judge(name string, c *Track) Stretch {
+// Judge judges a track as one stretch, of so many that are judged in a run.
+func Judge(name string, c *Track, among int) Stretch {
 	s := Stretch{Name: name, Track: c}
 	values, missing := FiniteOf(c.Ops)
 	if missing > MostGaps {
@@ -137,7 +156,7 @@ func Judge(name string, c *Track) Stretch {
 		return s
 	}
 	var err error
-	if s.Stretch, err = steady.Window(values, steady.Options{}); err != nil {
+	if s.Stretch, err = steady.Window(values, steady.Options{Among: among}); err != nil {
 		s.Why = err.Error()
 	}
 	s.Unclear()

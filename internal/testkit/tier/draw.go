@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,10 +131,11 @@ func draw(ctx context.Context, minutes float64, seed int, record string) error {
 func (u unit) try(ctx context.Context, rec *recorder) (bool, error) {
 	before, failures := rec.failed, len(rec.failures)
 	args := append([]string{"-vet=off", "-count", "1", "-timeout", "20m"}, u.args...)
-	if u.race {
-		args = append([]string{"-race"}, args...)
+	env := []string{"PLIMSOLL_LONG=1"}
+	if u.race { // the short forms, since they go the same ways, and long tests are units of their own
+		env, args = nil, append([]string{"-race", "-parallel", strconv.Itoa(2 * runtime.NumCPU())}, args...)
 	}
-	if err := goTest(ctx, rec, u.race, []string{"PLIMSOLL_LONG=1"}, args); err != nil {
+	if err := goTest(ctx, rec, u.race, env, args); err != nil {
 		return false, err
 	}
 	ok := rec.failed == before
