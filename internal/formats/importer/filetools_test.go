@@ -208,7 +208,7 @@ func TestFileTools(t *testing.T) {
 				for i, m := range d.Declared.Measures {
 					text += fmt.Sprintf("%s=%g ", m.Name, r.Values[i])
 				}
-				got = append(got, text+d.Failure)
+				got = append(got, text+d.Failure+d.Lost)
 			}
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
