@@ -166,7 +166,7 @@ func TestFileTools(t *testing.T) {
 				"it does not say that IOR came to its end: the run, or the file, is cut short"}},
 		"ior, repetitions cut": {strings.Replace(iorInside, "repetitions         : 1", "repetitions         : 2",
 			1), []string{"ior write 36h24m32s write 2147483648 2251799813685248 0.0 0 8 " +
-				"it does not say that IOR came to its end: the run, or the file, is cut short"}},
+			"it does not say that IOR came to its end: the run, or the file, is cut short"}},
 		"iozone, all of -i 0 and -i 2": {fmt.Sprintf(iozoneTable, "-i 0 -i 2 -r 1m", "            1024     256  "+
 			"   512    "+
 			"1024                       2048      256\n\niozone test complete."), []string{
