@@ -57,7 +57,9 @@ var (
 	iorWrong = lazyregexp.New(`(?m)^(?:ior )?ERROR: .*|^WARNING: Incorrect data on .*`)
 	iorBegan = lazyregexp.New(`^(?:Began|Run began) *: (.+)$`)
 	iorAsked = lazyregexp.New(`^\s*(api|access|ordering inter file|tasks|clients|nodes|xfersize|transfersize|blocksize|` +
-		`aggregate filesize|ordering in a file) +[:=] +(\S.*)$`)
+		`aggregate filesize|ordering in a file|segments|repetitions|stonewallingTime) +[:=] +(\S.*)$`)
+	iorCall    = lazyregexp.New(`^Command line *: (.+)$`)
+	iorSummary = lazyregexp.New(`^(?:Max (?:Write|Read):|Summary of all tests:|Finished)`)
 
 	radosAny    = lazyregexp.New(`(?m)^Total time run: +[\d.]+`)
 	radosAsked  = lazyregexp.New(`^ *Maintaining (\d+) concurrent (\S+) of (\d+) bytes`)
@@ -335,12 +337,15 @@ func readIOR(_ format, r io.Reader) (*book, error) {
 	var columns []string
 	var began time.Time
 	facts := map[string]string{}
-	from, ended := 0, false
+	from, ended, call := 0, false, ""
+	var rows []string // what was reported, in turn
 	end := func() {
-		if !ended && len(b.stretches) > from {
+		begun := len(facts) > 0 || len(b.stretches) > from
+		if begun && !ended && !iorReported(rows, call, facts["repetitions"]) {
 			b.broke(from, "it does not say that IOR came to its end: the run, or the file, is cut short")
 		}
-		from, ended, columns, began = len(b.stretches), false, nil, time.Time{}
+		from, ended, call, rows, columns, began = len(b.stretches), false, "", nil, nil, time.Time{}
+		clear(facts)
 	}
 	err := eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
@@ -352,6 +357,8 @@ func readIOR(_ format, r io.Reader) (*book, error) {
 				began = at
 				b.note(noZone)
 			}
+		} else if m := iorCall.FindStringSubmatch(text); m != nil {
+			call = m[1]
 		} else if m := iorAsked.FindStringSubmatch(text); m != nil {
 			facts[m[1]] = m[2]
 		} else if iorHead.MatchString(text) {
@@ -371,16 +378,42 @@ func readIOR(_ format, r io.Reader) (*book, error) {
 			if !began.IsZero() {
 				s.start, began = began, time.Time{}
 			}
-			b.stretches = append(b.stretches, s)
+			b.stretches, rows = append(b.stretches, s), append(rows, cells[0])
 		} else if iorWrong.MatchString(text) {
 			b.broke(from, oneLine(text))
+		} else if iorSummary.MatchString(text) {
+			ended, columns = true, nil // its rows are of all repetitions, under other columns
 		}
-		ended = ended || strings.HasPrefix(text, "Finished") || strings.HasPrefix(text, "Max Write") ||
-			strings.HasPrefix(text, "Max Read") || strings.HasPrefix(text, "Summary of all tests")
 		return nil
 	})
 	end()
 	return b, err
+}
+
+// iorReported reports whether all that a command line of IOR asks for was reported: as a library (IO500's) it prints no
+// summary.
+func iorReported(rows []string, call, repetitions string) bool {
+	asks := map[string]bool{}
+	for _, option := range strings.Fields(call) {
+		switch option {
+		case "-w":
+			asks["write"] = true
+		case "-r":
+			asks["read"] = true
+		}
+	}
+	for access := range asks {
+		n := 0
+		for _, row := range rows {
+			if row == access {
+				n++
+			}
+		}
+		if strconv.Itoa(n) != repetitions {
+			return false
+		}
+	}
+	return len(asks) > 0
 }
 
 func firstWord(text string) string {

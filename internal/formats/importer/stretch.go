@@ -256,7 +256,7 @@ func whole(v float64) uint64 {
 	if math.IsNaN(v) {
 		return 0
 	}
-	return uint64(math.Round(min(max(v, 0), maxOperations)))
+	return uint64(math.Round(min(max(v, 0), 1<<62)))
 }
 
 // single declares a figure of the tool's own making, which is combined with nothing.

@@ -61,7 +61,13 @@ func iorTest(access string, row figures, facts map[string]string) (stretch, bool
 		ops = bytes / xfer
 		t.asked("transfer size", fmt.Sprintf("%.0f bytes", xfer))
 	}
-	t.did(op, math.Round(ops), bytes, row.or("Latency(s)"))
+	// IOR divides the time of a task by the transfers of one block, whether it did one block, several, or a part of it.
+	mean := row.or("Latency(s)")
+	if decimal(facts["segments"], "") > 1 || decimal(facts["stonewallingTime"], "") > 0 {
+		mean = 0
+		t.notes = append(t.notes, "its latency is that of tasks which do one whole block, and these did more or less: it is left out")
+	}
+	t.did(op, math.Round(ops), bytes, mean)
 	t.concurrency = decimal(cmpOr(facts["tasks"], firstWord(facts["clients"])), "")
 	for _, name := range []string{"api", "access", "blocksize", "aggregate filesize"} {
 		t.asked(name, facts[name])
