@@ -90,8 +90,8 @@ func (doc *Document) Figures() []Figure {
 // seldomAsked are percentiles of a tool's own that a table leaves out where all do not fit.
 var seldomAsked = lazyregexp.New(`_p(?:[1-9]|[1-8]0|99\.5|99\.95)$`)
 
-// Foremost are the figures of which about as many fit in a table as most: percentiles that are seldom asked for are left
-// out first, and then the last measures of all. Of every workload its operations stay.
+// Foremost are at most so many figures for a table: percentiles that are seldom asked for are left out first, and then
+// the last measures of all. Of every workload its operations stay.
 func (doc *Document) Foremost(most int) (rows []Figure, left int) {
 	rows = doc.Figures()
 	all := len(rows)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Of a workload whose tool states many percentiles its operations and the percentiles that are asked for stay, and so do
-// those of the workloads after it.
+// Of a workload whose tool states many percentiles its operations and the percentiles that are asked for stay, and so
+// do those of the workloads after it.
 func TestForemost(t *testing.T) {
 	t.Parallel()
 	doc := &Document{}

@@ -202,9 +202,11 @@ func TestVerdictOverTime(t *testing.T) {
 	load := &d.Workloads[1]
 	d.End = d.Start.Add(seconds * time.Second)
 	load.End, load.Ops = d.End, load.Ops[:1]
-	rates, means := result.Series{Workload: "W", Op: "read", Measure: result.Rate, Start: d.Start.Add(time.Second), Step: 1},
-		result.Series{Workload: "W", Op: "read", Measure: result.LatencyMean, Unit: "us", Start: d.Start.Add(time.Second),
+	of := func(measure, unit string) result.Series {
+		return result.Series{Workload: "W", Op: "read", Measure: measure, Unit: unit, Start: d.Start.Add(time.Second),
 			Step: 1}
+	}
+	rates, means := of(result.Rate, ""), of(result.LatencyMean, "us")
 	load.Ops[0].Count, load.Ops[0].Seconds = 0, 0
 	for range seconds {
 		rate, mean := math.Round(1000+10*chance.NormFloat64()), 2000+20*chance.NormFloat64()

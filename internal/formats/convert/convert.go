@@ -122,7 +122,7 @@ type Request struct {
 	From, To Tool
 	Set      map[string]string                 // values of the file's variables
 	Include  func(name string) ([]byte, error) // reads a file beside it; nil: there is none
-	// operations a second of which a curve's points are shares; 0: not known; below 0: to be measured, as the first point
+	// operations a second of which a curve's points are shares; 0: not known; below 0: to be measured first
 	CurveMax float64
 }
 
