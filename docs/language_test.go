@@ -170,8 +170,8 @@ func TestPage(t *testing.T) {
 		t.Error("a heading within a fence counts")
 	}
 	if text := string(docs.ScenarioLanguage()); strings.Contains(text, "<!--") ||
-		!strings.Contains(text, "| `runtime_secs` ") {
-		t.Error("the page has its markers, or lacks its tables")
+		!strings.Contains(text, "- `runtime_secs` (") {
+		t.Error("the page has its markers, or lacks its lists")
 	}
 }
 
@@ -250,7 +250,7 @@ func examples(t *testing.T, text string) *exampleList {
 		}
 	}
 	list.said = 0
-	if len(list.all) < 60 {
+	if len(list.all) < 50 {
 		t.Fatalf("%d examples", len(list.all))
 	}
 	return list
@@ -347,24 +347,39 @@ func parts() map[string]string {
 	}
 	out["codes"] = codes(scenario.Codes())
 	for name, g := range drivers.All().Generators() {
-		out["codes "+name] = codes(g.Codes())
+		if own := codes(g.Codes()); own != "" {
+			out["codes "+name] = own
+		}
 	}
 	return out
 }
 
+// table lists names with their type, default and bounds, and what they mean unless the name says it.
 func table(rows []scenario.ArgSpec) string {
 	if len(rows) == 0 {
 		return "No arguments.\n"
 	}
-	cells := [][]string{{"name", "type", "default", "bounds", "meaning"}}
+	said := []string{"the VM group", "the workload", "the nodes, as a selector", "write annotations to the results"}
+	var b strings.Builder
 	for _, r := range rows {
-		meaning := r.Doc
-		if r.Extension {
-			meaning = "*Extension.* " + meaning
+		if r.Name == "annotate" && r.Default == false {
+			continue // the page says it once, of all steps
 		}
-		cells = append(cells, []string{"`" + r.Name + "`", string(r.Type), defaults(r), bounds(r), meaning})
+		about := slices.DeleteFunc([]string{string(r.Type), defaults(r), bounds(r)},
+			func(fact string) bool { return fact == "" })
+		meaning := ": " + r.Doc
+		if slices.Contains(said, r.Doc) {
+			meaning = ""
+		}
+		if r.Extension {
+			meaning = ": *Extension.* " + r.Doc
+		}
+		fmt.Fprintf(&b, "- `%s` (%s)%s\n", r.Name, strings.Join(about, ", "), meaning)
 	}
-	return grid(cells)
+	if b.Len() == 0 {
+		return "No further arguments.\n"
+	}
+	return b.String()
 }
 
 // grid is a table in Markdown whose columns but the last are of equal width: it is read in terminals too.
@@ -392,23 +407,25 @@ func grid(cells [][]string) string {
 }
 
 func defaults(r scenario.ArgSpec) string {
+	text := ""
 	switch v := r.Default.(type) {
 	case nil:
 		if r.Required {
 			return "required"
 		}
-		return "–"
+		return ""
 	case scenario.Selector:
-		return "`" + v.Text + "`"
+		text = "`" + v.Text + "`"
 	case map[string]any:
-		return "{}"
+		text = "{}"
 	case float64:
-		return strings.TrimSuffix(jinja.Text(v), ".0")
+		text = strings.TrimSuffix(jinja.Text(v), ".0")
 	case bool:
-		return jinja.Text(v)
+		text = jinja.Text(v)
 	default:
-		return fmt.Sprint(v)
+		text = fmt.Sprint(v)
 	}
+	return "default " + text
 }
 
 func bounds(r scenario.ArgSpec) string {
@@ -428,26 +445,32 @@ func bounds(r scenario.ArgSpec) string {
 		}
 	}
 	if len(r.Enum) > 0 {
-		parts = append(parts, strings.Join(r.Enum, ", "))
-	}
-	if len(parts) == 0 {
-		return "–"
+		parts = append(parts, strings.Join(r.Enum, " or "))
 	}
 	return strings.Join(parts, ", ")
 }
 
+// codes lists objections by how much they weigh without and with --strict, the weightiest first.
 func codes(list []scenario.Code) string {
-	weight := func(s scenario.Severity) string {
-		if s == 0 {
-			return "–"
-		}
-		return s.String()
-	}
-	cells := [][]string{{"code", "tolerant", "strict", "meaning"}}
+	lists := map[string]string{}
 	for _, c := range list {
-		cells = append(cells, []string{"`" + c.Name + "`", weight(c.Tolerant), weight(c.Strict), c.Doc})
+		weight := func(s scenario.Severity) string {
+			if s == 0 {
+				return "nothing"
+			}
+			return s.String()
+		}
+		head := "**" + weight(c.Tolerant) + ", strict " + weight(c.Strict) + "**:"
+		if c.Tolerant == c.Strict {
+			head = "**" + weight(c.Tolerant) + "**:"
+		}
+		lists[head] += "- `" + c.Name + "`: " + c.Doc + "\n"
 	}
-	return grid(cells)
+	var out []string
+	for _, head := range slices.Sorted(maps.Keys(lists)) {
+		out = append(out, head+"\n\n"+lists[head])
+	}
+	return strings.Join(out, "\n")
 }
 
 func words() string {
