@@ -345,12 +345,6 @@ func parts() map[string]string {
 		}
 		out["step "+s.Name] = text + "\n\n" + table(s.Args)
 	}
-	out["codes"] = codes(scenario.Codes())
-	for name, g := range drivers.All().Generators() {
-		if own := codes(g.Codes()); own != "" {
-			out["codes "+name] = own
-		}
-	}
 	return out
 }
 
@@ -448,29 +442,6 @@ func bounds(r scenario.ArgSpec) string {
 		parts = append(parts, strings.Join(r.Enum, " or "))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// codes lists objections by how much they weigh without and with --strict, the weightiest first.
-func codes(list []scenario.Code) string {
-	lists := map[string]string{}
-	for _, c := range list {
-		weight := func(s scenario.Severity) string {
-			if s == 0 {
-				return "nothing"
-			}
-			return s.String()
-		}
-		head := "**" + weight(c.Tolerant) + ", strict " + weight(c.Strict) + "**:"
-		if c.Tolerant == c.Strict {
-			head = "**" + weight(c.Tolerant) + "**:"
-		}
-		lists[head] += "- `" + c.Name + "`: " + c.Doc + "\n"
-	}
-	var out []string
-	for _, head := range slices.Sorted(maps.Keys(lists)) {
-		out = append(out, head+"\n\n"+lists[head])
-	}
-	return strings.Join(out, "\n")
 }
 
 func words() string {
