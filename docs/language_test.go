@@ -25,7 +25,7 @@ import (
 const page = "scenario-language.md"
 
 var (
-	made   = regexp.MustCompile(`(?ms)^<!-- made: ([^\n]*?) -->\n.*?^<!-- end -->$`)
+	made   = regexp.MustCompile(`(?ms)^<!--made: ([^\n]*?)-->\n.*?^<!--end-->$`)
 	fence  = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 	file   = regexp.MustCompile(`^# ([a-z]+\.[a-z]+)\n`)
 	anchor = regexp.MustCompile(`\]\(#([^)]*)\)`)
@@ -49,11 +49,11 @@ func TestLanguagePage(t *testing.T) {
 			t.Errorf("the page asks for %q, which nothing makes", name)
 		}
 		used[name] = true
-		return "<!-- made: " + name + " -->\n\n" + part + "\n<!-- end -->"
+		return "<!--made: " + name + "-->\n\n" + part + "\n<!--end-->"
 	})
 	for name := range parts {
 		if !used[name] {
-			t.Errorf("the page has no place for %q: give it a section with <!-- made: %s --> and <!-- end -->", name,
+			t.Errorf("the page has no place for %q: give it a section with <!--made: %s--> and <!--end-->", name,
 				name)
 		}
 	}
@@ -226,7 +226,7 @@ func examples(t *testing.T, text string) *exampleList {
 		if i+1 < len(blocks) {
 			end = blocks[i+1][0]
 		}
-		mistake := strings.Contains(text[b[1]:end], "<!-- made: said -->")
+		mistake := strings.Contains(text[b[1]:end], "<!--made: said-->")
 		name := ""
 		if m := file.FindStringSubmatch(body); m != nil {
 			name = m[1]
