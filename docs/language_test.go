@@ -250,7 +250,7 @@ func examples(t *testing.T, text string) *exampleList {
 		}
 	}
 	list.said = 0
-	if len(list.all) < 50 {
+	if len(list.all) < 40 {
 		t.Fatalf("%d examples", len(list.all))
 	}
 	return list
