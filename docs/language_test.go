@@ -134,7 +134,12 @@ func TestLanguageWords(t *testing.T) {
 			t.Errorf("the page links to #%s, which is no heading", m[1])
 		}
 	}
-	program, _ := p.Section("any program")
+	page, err := os.ReadFile("how-to/run-any-program.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(page), "## The file\n")
+	program, _, _ = strings.Cut(program, "\n### ")
 	var keys []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(program, -1) {
 		keys = append(keys, fmt.Sprintf("%q", m[1]))
