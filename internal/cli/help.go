@@ -80,7 +80,7 @@ func (a *app) objections() string {
 	}
 	var b strings.Builder
 	for _, head := range slices.Sorted(maps.Keys(lists)) {
-		fmt.Fprintf(&b, "\n%s:\n\n%s", head, lists[head])
+		b.WriteString("\n" + head + ":\n\n" + lists[head])
 	}
 	return b.String()
 }
