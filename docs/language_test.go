@@ -25,7 +25,7 @@ import (
 const page = "scenario-language.md"
 
 var (
-	made   = regexp.MustCompile(`(?ms)^<!-- made: ([^\n]*?) -->\n.*?^<!-- end -->$`)
+	made   = regexp.MustCompile(`(?ms)^<!--made: ([^\n]*?)-->\n.*?^<!--end-->$`)
 	fence  = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 	file   = regexp.MustCompile(`^# ([a-z]+\.[a-z]+)\n`)
 	anchor = regexp.MustCompile(`\]\(#([^)]*)\)`)
@@ -49,11 +49,11 @@ func TestLanguagePage(t *testing.T) {
 			t.Errorf("the page asks for %q, which nothing makes", name)
 		}
 		used[name] = true
-		return "<!-- made: " + name + " -->\n\n" + part + "\n<!-- end -->"
+		return "<!--made: " + name + "-->\n\n" + part + "\n<!--end-->"
 	})
 	for name := range parts {
 		if !used[name] {
-			t.Errorf("the page has no place for %q: give it a section with <!-- made: %s --> and <!-- end -->", name,
+			t.Errorf("the page has no place for %q: give it a section with <!--made: %s--> and <!--end-->", name,
 				name)
 		}
 	}
@@ -134,7 +134,12 @@ func TestLanguageWords(t *testing.T) {
 			t.Errorf("the page links to #%s, which is no heading", m[1])
 		}
 	}
-	program, _ := p.Section("any program")
+	page, err := os.ReadFile("how-to/run-any-program.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(page), "## The file\n")
+	program, _, _ = strings.Cut(program, "\n### ")
 	var keys []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(program, -1) {
 		keys = append(keys, fmt.Sprintf("%q", m[1]))
@@ -170,8 +175,8 @@ func TestPage(t *testing.T) {
 		t.Error("a heading within a fence counts")
 	}
 	if text := string(docs.ScenarioLanguage()); strings.Contains(text, "<!--") ||
-		!strings.Contains(text, "| `runtime_secs` ") {
-		t.Error("the page has its markers, or lacks its tables")
+		!strings.Contains(text, "- `runtime_secs` (") {
+		t.Error("the page has its markers, or lacks its lists")
 	}
 }
 
@@ -226,7 +231,7 @@ func examples(t *testing.T, text string) *exampleList {
 		if i+1 < len(blocks) {
 			end = blocks[i+1][0]
 		}
-		mistake := strings.Contains(text[b[1]:end], "<!-- made: said -->")
+		mistake := strings.Contains(text[b[1]:end], "<!--made: said-->")
 		name := ""
 		if m := file.FindStringSubmatch(body); m != nil {
 			name = m[1]
@@ -250,7 +255,7 @@ func examples(t *testing.T, text string) *exampleList {
 		}
 	}
 	list.said = 0
-	if len(list.all) < 60 {
+	if len(list.all) < 40 {
 		t.Fatalf("%d examples", len(list.all))
 	}
 	return list
@@ -345,26 +350,35 @@ func parts() map[string]string {
 		}
 		out["step "+s.Name] = text + "\n\n" + table(s.Args)
 	}
-	out["codes"] = codes(scenario.Codes())
-	for name, g := range drivers.All().Generators() {
-		out["codes "+name] = codes(g.Codes())
-	}
 	return out
 }
 
+// table lists names with their type, default and bounds, and what they mean unless the name says it.
 func table(rows []scenario.ArgSpec) string {
 	if len(rows) == 0 {
 		return "No arguments.\n"
 	}
-	cells := [][]string{{"name", "type", "default", "bounds", "meaning"}}
+	said := []string{"the VM group", "the workload", "the nodes, as a selector", "write annotations to the results"}
+	var b strings.Builder
 	for _, r := range rows {
-		meaning := r.Doc
-		if r.Extension {
-			meaning = "*Extension.* " + meaning
+		if r.Name == "annotate" && r.Default == false {
+			continue // the page says it once, of all steps
 		}
-		cells = append(cells, []string{"`" + r.Name + "`", string(r.Type), defaults(r), bounds(r), meaning})
+		about := slices.DeleteFunc([]string{string(r.Type), defaults(r), bounds(r)},
+			func(fact string) bool { return fact == "" })
+		meaning := ": " + r.Doc
+		if slices.Contains(said, r.Doc) {
+			meaning = ""
+		}
+		if r.Extension {
+			meaning = ": *Extension.* " + r.Doc
+		}
+		fmt.Fprintf(&b, "- `%s` (%s)%s\n", r.Name, strings.Join(about, ", "), meaning)
 	}
-	return grid(cells)
+	if b.Len() == 0 {
+		return "No further arguments.\n"
+	}
+	return b.String()
 }
 
 // grid is a table in Markdown whose columns but the last are of equal width: it is read in terminals too.
@@ -392,23 +406,25 @@ func grid(cells [][]string) string {
 }
 
 func defaults(r scenario.ArgSpec) string {
+	text := ""
 	switch v := r.Default.(type) {
 	case nil:
 		if r.Required {
 			return "required"
 		}
-		return "–"
+		return ""
 	case scenario.Selector:
-		return "`" + v.Text + "`"
+		text = "`" + v.Text + "`"
 	case map[string]any:
-		return "{}"
+		text = "{}"
 	case float64:
-		return strings.TrimSuffix(jinja.Text(v), ".0")
+		text = strings.TrimSuffix(jinja.Text(v), ".0")
 	case bool:
-		return jinja.Text(v)
+		text = jinja.Text(v)
 	default:
-		return fmt.Sprint(v)
+		text = fmt.Sprint(v)
 	}
+	return "default " + text
 }
 
 func bounds(r scenario.ArgSpec) string {
@@ -428,26 +444,9 @@ func bounds(r scenario.ArgSpec) string {
 		}
 	}
 	if len(r.Enum) > 0 {
-		parts = append(parts, strings.Join(r.Enum, ", "))
-	}
-	if len(parts) == 0 {
-		return "–"
+		parts = append(parts, strings.Join(r.Enum, " or "))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func codes(list []scenario.Code) string {
-	weight := func(s scenario.Severity) string {
-		if s == 0 {
-			return "–"
-		}
-		return s.String()
-	}
-	cells := [][]string{{"code", "tolerant", "strict", "meaning"}}
-	for _, c := range list {
-		cells = append(cells, []string{"`" + c.Name + "`", weight(c.Tolerant), weight(c.Strict), c.Doc})
-	}
-	return grid(cells)
 }
 
 func words() string {

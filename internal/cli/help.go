@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"plimsoll/docs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
+	"plimsoll/scenario"
 )
 
 // languageTopic is the word that has the reference of the scenario language printed.
@@ -43,7 +45,7 @@ prints that part only.`,
 
 // language prints the reference, or a section of it.
 func (a *app) language(section string) error {
-	page := docs.ScenarioLanguage()
+	page := docs.ScenarioLanguage() + docs.Page(a.objections())
 	text := string(page)
 	if section != "" {
 		var ok bool
@@ -54,6 +56,33 @@ func (a *app) language(section string) error {
 	}
 	_, err := a.out.Write([]byte(text))
 	return err
+}
+
+// objections lists what check may say, the end of the reference: by weight without and with --strict, by code.
+func (a *app) objections() string {
+	lists := map[string]string{}
+	add := func(codes []scenario.Code) {
+		for _, c := range codes {
+			weight := func(s scenario.Severity) string {
+				if s == 0 {
+					return "nothing"
+				}
+				return s.String()
+			}
+			head := "**" + weight(c.Tolerant) + ", strict " + weight(c.Strict) + "**"
+			lists[head] += "- `" + c.Name + "`: " + c.Doc + "\n"
+		}
+	}
+	add(scenario.Codes())
+	generators := a.drivers.Generators()
+	for _, name := range slices.Sorted(maps.Keys(generators)) {
+		add(generators[name].Codes())
+	}
+	var b strings.Builder
+	for _, head := range slices.Sorted(maps.Keys(lists)) {
+		b.WriteString("\n" + head + ":\n\n" + lists[head])
+	}
+	return b.String()
 }
 
 // nearestSection says which section may have been meant: of a step, the part behind the point is looked at as well.

@@ -60,7 +60,8 @@ func TestJSONGoldens(t *testing.T) {
 func TestJSONMembersAreDocumented(t *testing.T) {
 	var docs strings.Builder
 	for _, name := range []string{"../../docs/report-json.md", "../../docs/how-to/other-tools.md",
-		"../../docs/how-to/device.md", "../../docs/how-to/trace.md", "../../docs/how-to/vioperf.md"} {
+		"../../docs/how-to/device.md", "../../docs/how-to/trace.md", "../../docs/how-to/vioperf.md",
+		"../../docs/run-folder.md"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

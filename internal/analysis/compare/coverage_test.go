@@ -14,7 +14,7 @@ import (
 	"plimsoll/internal/testkit/needs"
 )
 
-// pairs is how many pairs are made of each law. The figures of docs/analysis-statistics.md are from 2,500.
+// pairs is how many pairs are made of each law. The figures of testdata/coverage.md are from 2,500.
 var pairs = flag.Int("pairs", 300, "pairs of sides made of each law, for coverage")
 
 // simulated is how many of so many sets are made: a tenth where not all is asked for, and the bounds are wider for it.

@@ -1,4 +1,4 @@
-// Package trust measures anew the rates that docs/analysis-statistics.md claims, with fresh seeds, and says which do
+// Package trust measures anew the rates that testdata/claims.md lists, with fresh seeds, and says which do
 // not hold.
 //
 //	make trust
