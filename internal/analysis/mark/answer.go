@@ -41,8 +41,10 @@ type Answer struct {
 	Sentence string   `json:"sentence"`
 	Warnings []string `json:"warnings,omitempty"`
 	// Rises are what had to wait beyond the mark and did not below it, of what was counted.
-	Rises  []Rise  `json:"rises,omitempty"`
-	Probes []Probe `json:"probes"`
+	Rises []Rise `json:"rises,omitempty"`
+	// Device is the share of the time that is added beyond the mark which is spent in the block device below the load.
+	Device *float64 `json:"added_in_device_share,omitempty"`
+	Probes []Probe  `json:"probes"`
 }
 
 // Conclude says what the probes show; the search need not be over.

@@ -45,6 +45,8 @@ type Probe struct {
 	Generator string `json:"generator,omitempty"`
 	// Used is what was used of what is below the load, most first.
 	Used []Used `json:"used,omitempty"`
+	// Spent is where an operation spent its time; nil when that is not known.
+	Spent *Spent `json:"spent,omitempty"`
 }
 
 // Settings say what is looked for.
@@ -294,6 +296,9 @@ func count(probes []Probe, rate float64) (n int) {
 
 func same(a, b float64) bool { return math.Abs(a-b) <= 1e-6*b }
 
+// mostSides is how often both sides of a step are offered: what contradicts itself that often goes on to.
+const mostSides = 3
+
 // between places a probe inside the bracket: beside a probe that came near the limit, where the margins say, just below
 // what an overload achieved, else in the middle.
 func (s Settings) between(probes []Probe, b span) Step {
@@ -304,7 +309,11 @@ func (s Settings) between(probes []Probe, b span) Step {
 	}
 	if ratio <= 1+s.Within {
 		rate := low.Offered
-		if count(probes, low.Offered) > count(probes, high.Offered) {
+		held, broke := count(probes, low.Offered), count(probes, high.Offered)
+		if min(held, broke) >= mostSides {
+			return Step{}
+		}
+		if held > broke {
 			rate = high.Offered
 		}
 		return Step{rate, "both sides of the step are offered again"}

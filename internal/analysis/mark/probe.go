@@ -82,6 +82,7 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	if w.Latency == serviceTime {
 		corrected, late = correct(w, rate, depth), behind(w, rate)
 	}
+	p.Spent = spent(d, w, corrected, late.mean(), p.Achieved)
 	served := math.Inf(1) // the margin by service times alone
 	for _, limit := range limits {
 		m, err := margin(limit, corrected, d, late)
