@@ -262,8 +262,9 @@ func contradict(a, b scenario.Assert) bool {
 
 // Operations beyond a percentile that is limited: so many are wanted, and a probe is prolonged for them.
 const (
-	beyond  = 200
-	longest = 20 // times its own length
+	beyond    = 200
+	longest   = 20 // times its own length
+	fewBeyond = 2  // with fewer there is no percentile
 )
 
 // probeSeconds is for how long a rate is offered, so that the highest percentile that is limited is known well.

@@ -119,6 +119,23 @@ func TestNextIsPure(t *testing.T) {
 	}
 }
 
+// A rate that broke once, because the generator gave way, and holds ever after is not offered to the last probe.
+func TestContradiction(t *testing.T) {
+	t.Parallel()
+	var probes []mark.Probe
+	s := mark.Settings{Start: 1000, Most: 2000, Probes: 40}
+	for step := mark.Next(s, probes); step.Rate > 0; step = mark.Next(s, probes) {
+		p := mark.Probe{Offered: step.Rate, Achieved: step.Rate, Held: true, Margin: 5}
+		if len(probes) == 1 {
+			p = mark.Probe{Offered: step.Rate, Achieved: 0.9 * step.Rate, Behind: true, Margin: 0.01, Generator: "it waited"}
+		}
+		probes = append(probes, p)
+	}
+	if a := mark.Conclude(s, probes); a.Verdict != mark.Generator || len(probes) > 12 {
+		t.Errorf("%d probes: %s", len(probes), a.Sentence)
+	}
+}
+
 // Whatever a system answers, the search ends, and what is printed has no number that is none.
 func FuzzSearch(f *testing.F) {
 	f.Add(uint64(1), 100.0, 12)

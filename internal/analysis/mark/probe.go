@@ -90,7 +90,10 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		if err == nil && w.Latency == serviceTime {
 			alone, err = margin(limit, w, d, lateness{})
 		}
-		if err != nil {
+		switch {
+		case err != nil && p.Behind: // so few were done that there is no such value
+			m, alone = 0, 0
+		case err != nil:
 			return p, fmt.Errorf("limit %q: %w", limit.Name, err)
 		}
 		served = min(served, alone)
