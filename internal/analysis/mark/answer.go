@@ -51,6 +51,9 @@ type Answer struct {
 func Conclude(s Settings, probes []Probe) Answer {
 	s = s.filled()
 	a := Answer{Verdict: Inconclusive, Unit: s.Unit, Probes: probes}
+	if !s.Count {
+		probes = lagging(probes)
+	}
 	b := bracket(probes)
 	switch {
 	case len(probes) == 0:
@@ -220,7 +223,7 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 func unsteady(probes []Probe) (held, broke Probe, ok bool) {
 	for _, p := range probes {
 		for _, q := range probes {
-			if same(p.Offered, q.Offered) && p.Margin >= clearlyHeld && q.Margin <= clearlyBroken && q.Generator == "" {
+			if !p.Behind && same(p.Offered, q.Offered) && p.Margin >= clearlyHeld && q.Margin <= clearlyBroken && q.Generator == "" {
 				return p, q, true
 			}
 		}
