@@ -87,6 +87,8 @@ func TestJudge(t *testing.T) {
 				Sentence: "It used 99 % of its CPUs."}},
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
 			says: "It used 99 % of its CPUs"},
+		"late to begin": {data: load(1000, 8, append(even(0, 4), even(1000, 96)...), "response time", quick),
+			limits: []result.Assert{below("p99", 5e-3)}, held: true, margin: 5},
 		"behind with places free": {data: load(2000, 8, even(1000, 100), "service time", quick),
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
 			says: "with 1 of 8 operations in flight"},
