@@ -75,8 +75,8 @@ func onHosts(t *testing.T, l *sshtest.Lab, text, job string) (dir string, plimso
 	}
 }
 
-// TestMarkOnHosts: a search on a host that crashes in the second probe says what it learned before, and goes on when the
-// host is back.
+// TestMarkOnHosts: a search on a host that crashes in the second probe says what it learned before, and goes on when
+// the host is back.
 func TestMarkOnHosts(t *testing.T) {
 	needs.Fio(t)
 	l := sshtest.NewApart(t, "db1")
@@ -100,7 +100,8 @@ func TestMarkOnHosts(t *testing.T) {
 		"patience=3s", "--size-scale", "0.002")
 	<-crashed
 	t.Logf("mark ends with %d:\n%s", code, text)
-	if code == 0 || !strings.Contains(text, "No limit broke up to 50 IOPS") || !strings.Contains(text, "plimsoll resume") {
+	if code == 0 || !strings.Contains(text, "No limit broke up to 50 IOPS") ||
+		!strings.Contains(text, "plimsoll resume") {
 		t.Error("it ends well, forgets the first probe, or does not say how to go on")
 	}
 	l.Hosts[0].Start(t)

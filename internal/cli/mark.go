@@ -103,8 +103,8 @@ schedule decides and not the queue.
 counts them. All of them must keep within the limits.
 
 --condition repeats the search under a condition, and says what each costs against the first: alone, "with NAME" (a
-workload of the scenario runs beside it), node-lost, node-back, migrating, worn-in. The scenario's run is then replaced: its machines
-are made and filled, the condition is made, the workload runs once, and the condition is undone.
+workload of the scenario runs beside it), node-lost, node-back, migrating, worn-in. The scenario's run is then
+replaced: its machines are made and filled, the condition is made, the workload runs once, and the condition is undone.
 
 A search is an experiment: Ctrl-C ends it with what is known so far, "plimsoll resume" goes on, "plimsoll report" prints
 it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the mark does not hold.`,
@@ -166,7 +166,8 @@ func (mf *markFlags) register(c *cobra.Command, probe string) {
 
 // conditions reads what the search is to be repeated under, and has each tried on a copy of the scenario, of which try
 // says whether there is a plan.
-func (mf *markFlags) conditions(p *prepared, workload string, try func(*scenario.Scenario) error) (list []experiment.Condition, err error) {
+func (mf *markFlags) conditions(p *prepared, workload string, try func(*scenario.Scenario) error) (
+	list []experiment.Condition, err error) {
 	for _, text := range mf.under {
 		c := experiment.Condition(strings.Join(strings.Fields(text), " "))
 		tried := *p.scenario

@@ -223,7 +223,8 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 func unsteady(probes []Probe) (held, broke Probe, ok bool) {
 	for _, p := range probes {
 		for _, q := range probes {
-			if !p.Behind && same(p.Offered, q.Offered) && p.Margin >= clearlyHeld && q.Margin <= clearlyBroken && q.Generator == "" {
+			if !p.Behind && same(p.Offered, q.Offered) && p.Margin >= clearlyHeld && q.Margin <= clearlyBroken &&
+				q.Generator == "" {
 				return p, q, true
 			}
 		}

@@ -176,8 +176,8 @@ func bracket(probes []Probe) span {
 	return b
 }
 
-// lagged is the share of its rate by which a probe was short more than the one that was least, from which on it was more
-// than the system does: how far its values got from their limits depends on how long it lasted.
+// lagged is the share of its rate by which a probe was short more than the one that was least, from which on it was
+// more than the system does: how far its values got from their limits depends on how long it lasted.
 const lagged = 0.0075
 
 // lagging are the probes with those Behind that were short of their rates. What all are short of is the time that a

@@ -127,7 +127,8 @@ func TestContradiction(t *testing.T) {
 	for step := mark.Next(s, probes); step.Rate > 0; step = mark.Next(s, probes) {
 		p := mark.Probe{Offered: step.Rate, Achieved: step.Rate, Held: true, Margin: 5}
 		if len(probes) == 1 {
-			p = mark.Probe{Offered: step.Rate, Achieved: 0.9 * step.Rate, Behind: true, Margin: 0.01, Generator: "it waited"}
+			p = mark.Probe{Offered: step.Rate, Achieved: 0.9 * step.Rate, Behind: true, Margin: 0.01,
+				Generator: "it waited"}
 		}
 		probes = append(probes, p)
 	}

@@ -139,8 +139,8 @@ func overTime(w result.Workload) (counts []float64, step float64) {
 	return counts, step
 }
 
-// missed reports whether a workload did fewer operations than its rate makes due, over its time and over what is between
-// the first two reports and the last: a generator that took long to begin has not fallen behind since.
+// missed reports whether a workload did fewer operations than its rate makes due, over its time and over what is
+// between the first two reports and the last: a generator that took long to begin has not fallen behind since.
 func missed(w result.Workload, rate float64, depth int) bool {
 	all := 0.0
 	for _, o := range w.Ops {

@@ -134,7 +134,7 @@ type Spent struct {
 	Of     string  `json:"of"` // the device
 }
 
-// alike is how far what a device counts may be from what the load did, as a share, so that they are the same operations.
+// alike is how far what a device counts may be from what the load did, as a share, to be the same operations.
 const alike = 0.1
 
 // spent holds the time of a load's operations beside that of the device which did as many in the same time: by Little's
@@ -212,7 +212,8 @@ func (a *Answer) near(probes []Probe, rate float64) string {
 	}
 	if share, of, ok := added(below, beyond); ok {
 		a.Device = &share
-		text += fmt.Sprintf(" Of the time that is added beyond it %.0f %% is below the block layer, in %s.", 100*share, of)
+		text += fmt.Sprintf(" Of the time that is added beyond it %.0f %% is below the block layer, in %s.", 100*share,
+			of)
 	}
 	return strings.TrimSpace(text)
 }

@@ -48,7 +48,8 @@ func TestConditions(t *testing.T) {
 		var got []string
 		for _, step := range s.Run {
 			_, text, _ := strings.Cut(step.Name, ".")
-			for _, name := range []string{"workload_name", "vm_group_name", "nodes", "from_node", "to_node", "runtime_secs", "duration_secs"} {
+			for _, name := range []string{"workload_name", "vm_group_name", "nodes", "from_node", "to_node",
+				"runtime_secs", "duration_secs"} {
 				if step.Args.Has(name) {
 					text += fmt.Sprintf(" %v", step.Args[name])
 				}
