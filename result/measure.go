@@ -118,6 +118,7 @@ const (
 	DeviceWriteBandwidth = "device_write_bandwidth"
 	DeviceReads          = "device_read_iops"
 	DeviceWrites         = "device_write_iops"
+	DeviceInFlight       = "device_in_flight" // operations, in it at once on average
 )
 
 // Measures of database servers in Series.Measure, as they count themselves; Series.Machine is the VM where one runs,
@@ -138,7 +139,7 @@ const (
 // MachineMeasures are those of machines and servers, which count what everybody on them does.
 var MachineMeasures = []string{HostCPUs, HostSteal, QuotaThrottled, CPUPressure, IOPressure, MemoryPressure,
 	NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
-	DeviceWriteBandwidth, DeviceReads, DeviceWrites,
+	DeviceWriteBandwidth, DeviceReads, DeviceWrites, DeviceInFlight,
 	DatabaseSessions, DatabaseWaits, DatabaseConnections, DatabaseHits, DatabaseTransactions, DatabaseBatches,
 	DatabaseLog, DatabaseCheckpoints, DatabaseSpread, DatabaseDurable}
 

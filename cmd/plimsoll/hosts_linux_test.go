@@ -43,19 +43,16 @@ teardown:
   - cluster.CleanUp: {}
 `
 
-// TestHostLostAndResumed: an experiment over two machines, of which one crashes in the first run. What was measured is
-// kept, the verdict says whose part is missing, no run follows without it, and when it is back resume makes what is
-// left.
-func TestHostLostAndResumed(t *testing.T) {
-	needs.Fio(t)
-	l := sshtest.NewApart(t, "db1", "db2")
-	dir := t.TempDir()
+// onHosts is a folder with a scenario "grid" for hosts, and a plimsoll that runs in it where they are reached.
+func onHosts(t *testing.T, l *sshtest.Lab, text, job string) (dir string, plimsoll func(...string) (int, string)) {
+	t.Helper()
+	dir = t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "grid"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	sshtest.Write(t, filepath.Join(dir, "grid", "test.yml"), hostsScenario)
+	sshtest.Write(t, filepath.Join(dir, "grid", "test.yml"), text)
 	sshtest.Write(t, filepath.Join(dir, "grid", "load.fio"), "[job]\nfilename=/dev/sdb\nrw=randwrite\nbs=4k\n"+
-		"rate_iops=100\nioengine=libaio\niodepth=2\ndirect=1\n")
+		"rate_iops=100\nioengine=libaio\niodepth=2\ndirect=1\n"+job)
 	program := filepath.Join(dir, "plimsoll")
 	self, err := os.Executable()
 	if err == nil {
@@ -64,7 +61,7 @@ func TestHostLostAndResumed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plimsoll := func(words ...string) (code int, text string) {
+	return dir, func(words ...string) (int, string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
@@ -76,6 +73,55 @@ func TestHostLostAndResumed(t *testing.T) {
 		}
 		return c.ProcessState.ExitCode(), string(out)
 	}
+}
+
+// TestMarkOnHosts: a search on a host that crashes in the second probe says what it learned before, and goes on when
+// the host is back.
+func TestMarkOnHosts(t *testing.T) {
+	needs.Fio(t)
+	l := sshtest.NewApart(t, "db1")
+	before, after, _ := strings.Cut(hostsScenario, "experiment:\n")
+	_, after, _ = strings.Cut(after, "order: interleaved\n")
+	dir, plimsoll := onHosts(t, l, strings.Replace(before+after, "default: 6", "default: 3", 1), "time_based\n")
+	crashed := make(chan struct{})
+	go func() {
+		defer close(crashed)
+		for range 1200 {
+			runs, _ := filepath.Glob(filepath.Join(dir, "plimsoll-runs", "*", "runs", "*"))
+			if len(runs) == 2 && sshtest.Alive("--output-format=json+") > 0 {
+				l.Hosts[0].Crash(t)
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	code, text := plimsoll("mark", "grid", "--vary", "rate", "--from", "50", "--to", "100", "--limit", "p99 < 30s",
+		"--target", "ssh", "--target-opt", "inventory="+l.Inventory, "--target-opt", "agents="+l.Dir, "--target-opt",
+		"patience=3s", "--size-scale", "0.002")
+	<-crashed
+	t.Logf("mark ends with %d:\n%s", code, text)
+	if code == 0 || !strings.Contains(text, "No limit broke up to 50 IOPS") ||
+		!strings.Contains(text, "plimsoll resume") {
+		t.Error("it ends well, forgets the first probe, or does not say how to go on")
+	}
+	l.Hosts[0].Start(t)
+	code, text = plimsoll("resume", "latest")
+	t.Logf("resume ends with %d:\n%s", code, text)
+	if code != 0 || !strings.Contains(text, "No limit broke up to 100 IOPS") {
+		t.Error("it does not go on to its end")
+	}
+	if left := l.Remains(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// TestHostLostAndResumed: an experiment over two machines, of which one crashes in the first run. What was measured is
+// kept, the verdict says whose part is missing, no run follows without it, and when it is back resume makes what is
+// left.
+func TestHostLostAndResumed(t *testing.T) {
+	needs.Fio(t)
+	l := sshtest.NewApart(t, "db1", "db2")
+	dir, plimsoll := onHosts(t, l, hostsScenario, "")
 	crashed := make(chan struct{})
 	go func() {
 		defer close(crashed)

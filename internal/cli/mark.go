@@ -103,8 +103,8 @@ schedule decides and not the queue.
 counts them. All of them must keep within the limits.
 
 --condition repeats the search under a condition, and says what each costs against the first: alone, "with NAME" (a
-workload of the scenario runs beside it), node-lost, node-back, worn-in. The scenario's run is then replaced: its machines
-are made and filled, the condition is made, the workload runs once, and the condition is undone.
+workload of the scenario runs beside it), node-lost, node-back, migrating, worn-in. The scenario's run is then
+replaced: its machines are made and filled, the condition is made, the workload runs once, and the condition is undone.
 
 A search is an experiment: Ctrl-C ends it with what is known so far, "plimsoll resume" goes on, "plimsoll report" prints
 it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the mark does not hold.`,
@@ -143,7 +143,7 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 		"gives it to the workload's jobs (of a job file: rate_iops); vms: the number of VMs of its group")
 	flags.StringVar(&mf.workload, "workload", "", "`name` of the workload whose rate it is, where there are several")
 	flags.StringArrayVar(&mf.under, "condition", nil, "repeat the search under this `condition`: alone, 'with NAME', "+
-		"node-lost, node-back, worn-in; repeatable, the first is what others are held against")
+		"node-lost, node-back, migrating, worn-in; repeatable, the first is what others are held against")
 	mf.register(c, "of a job file: for how `long` each rate is offered")
 	c.AddCommand(a.markDBCommand())
 	return c
@@ -164,8 +164,10 @@ func (mf *markFlags) register(c *cobra.Command, probe string) {
 	mf.label.register(c)
 }
 
-// conditions reads what the search is to be repeated under, and has each tried on a copy of the scenario.
-func (mf *markFlags) conditions(p *prepared, workload string) (list []experiment.Condition, err error) {
+// conditions reads what the search is to be repeated under, and has each tried on a copy of the scenario, of which try
+// says whether there is a plan.
+func (mf *markFlags) conditions(p *prepared, workload string, try func(*scenario.Scenario) error) (
+	list []experiment.Condition, err error) {
 	for _, text := range mf.under {
 		c := experiment.Condition(strings.Join(strings.Fields(text), " "))
 		tried := *p.scenario
@@ -174,8 +176,12 @@ func (mf *markFlags) conditions(p *prepared, workload string) (list []experiment
 			err = errors.Join(err, bad)
 		case slices.Contains(list, c):
 			err = errors.Join(err, fmt.Errorf("condition %q is given twice", text))
-		case c.Node() && p.plan.Nodes < 2:
-			err = errors.Join(err, fmt.Errorf("condition %q: a cluster of one node has none to lose: see --nodes", text))
+		case p.plan.Nodes < c.Nodes():
+			err = errors.Join(err, fmt.Errorf("condition %q: it takes two nodes at least: see --nodes", text))
+		default:
+			if bad := try(&tried); bad != nil {
+				return nil, exit.Errorf(exit.Refused, "", "mark: condition %q: %w", text, bad)
+			}
 		}
 		list = append(list, c)
 	}
@@ -262,8 +268,9 @@ func contradict(a, b scenario.Assert) bool {
 
 // Operations beyond a percentile that is limited: so many are wanted, and a probe is prolonged for them.
 const (
-	beyond  = 200
-	longest = 20 // times its own length
+	beyond    = 200
+	longest   = 20 // times its own length
+	fewBeyond = 2  // with fewer there is no percentile
 )
 
 // probeSeconds is for how long a rate is offered, so that the highest percentile that is limited is known well.
@@ -381,7 +388,10 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	if err != nil {
 		return err
 	}
-	conditions, err := mf.conditions(p, name)
+	conditions, err := mf.conditions(p, name, func(sc *scenario.Scenario) error {
+		_, err := a.planned(sc, p, tf)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -39,12 +39,15 @@ type markDocument struct {
 // markAnswer is what a search has found so far.
 func (a *app) markAnswer(folder *experiment.Folder) (markDocument, error) {
 	r := folder.Record()
-	lines, err := a.searched(folder)
-	if err != nil {
-		return markDocument{}, err
+	lines, unread := a.searched(folder)
+	if lines == nil {
+		return markDocument{}, unread
 	}
 	doc := markDocument{ID: r.ID, Workload: r.Mark.Workload, Limits: r.Mark.Limits, Report: folder.ReportPath(),
 		At: r.Mark.At, Answer: mark.Conclude(lines[0].settings, lines[0].probes)}
+	if unread != nil {
+		doc.Mind = append(doc.Mind, "What cannot be judged is left out: "+unread.Error())
+	}
 	at, _, _ := nextOf(lines, r)
 	doc.Over = at < 0
 	for _, s := range lines {
@@ -74,7 +77,7 @@ func (a *app) markResult(folder *experiment.Folder, over bool) error {
 		return exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	page.Beside = true
-	doc.Mind = page.Mind
+	doc.Mind = append(doc.Mind, page.Mind...)
 	err = outfile.Replace(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, page) })
 	if err != nil {
 		err = exit.Errorf(exit.Failed, "", "report: %w", err)

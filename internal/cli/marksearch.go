@@ -29,9 +29,11 @@ type searched struct {
 	scale     float64 // operations per second offered by 1 of the variable
 	free      float64 // operations per second of the run without a rate; 0: none
 	read      bool    // a run was, so that the unit is known
+	seconds   float64 // for which the workload ran in the last run
 }
 
-// searched reads the runs that were made, of each condition apart.
+// searched reads the runs that were made, of each condition apart. With an error it gives what the others say where
+// runs cannot be judged, and nil where none can be read.
 func (a *app) searched(folder *experiment.Folder) ([]searched, error) {
 	r := folder.Record()
 	m := r.Mark
@@ -50,6 +52,7 @@ func (a *app) searched(folder *experiment.Folder) ([]searched, error) {
 	if err != nil {
 		return nil, err
 	}
+	var unread []error
 	for _, planned := range r.Sequence {
 		id, done := progress.Done[planned.Sequence]
 		if !done {
@@ -58,13 +61,13 @@ func (a *app) searched(folder *experiment.Folder) ([]searched, error) {
 		cell := r.Cell(planned.Cell)
 		s := &lines[max(slices.Index(m.Conditions, conditionOf(cell)), 0)]
 		if err := s.add(a, folder, id, cell, limits); err != nil {
-			return nil, err
+			unread = append(unread, err)
 		}
 	}
 	for i := range lines {
 		lines[i].begin(m, lines[0])
 	}
-	return lines, nil
+	return lines, errors.Join(unread...)
 }
 
 // conditionOf is what a run of a search was under.
@@ -86,6 +89,11 @@ func (s *searched) add(a *app, folder *experiment.Folder, id string, cell experi
 	if beside := s.condition.Neighbour(); beside != "" {
 		if err := stayed(run.Data, beside, m.Workload); err != nil {
 			return exit.Errorf(exit.Failed, "", "mark: run %s: condition %q: %w", id, string(s.condition), err)
+		}
+	}
+	for _, w := range run.Data.Workloads {
+		if w.Name == m.Workload && !w.Prefill && w.VM == "" {
+			s.seconds = w.Judged().Seconds()
 		}
 	}
 	value, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
@@ -148,8 +156,12 @@ func stayed(d *result.Data, beside, workload string) error {
 // begin says where the search of a condition begins: as asked, or by what is known of the first condition.
 func (s *searched) begin(m *experiment.Mark, first searched) {
 	s.scale = cmp.Or(s.scale, first.scale, 1)
-	if m.Seconds > 0 && !m.Counts() {
+	switch {
+	case m.Counts():
+	case m.Seconds > 0:
 		s.settings.Least = needed(m) / (longest * m.Seconds)
+	case s.seconds > 0: // a scenario's runs are as long as it says
+		s.settings.Least = needed(m) * fewBeyond / beyond / s.seconds
 	}
 	s.settings.Unit, s.read = cmp.Or(s.settings.Unit, first.settings.Unit), s.read || first.read
 	s.settings.Start, s.settings.Most = m.Start*s.scale, m.Most*s.scale
@@ -205,9 +217,9 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 	var ended error
 	var spent time.Duration // on so many probes
 	made := 0
-	lines, err := a.searched(folder)
-	if err != nil {
-		return err
+	lines, unjudged := a.searched(folder) // of an earlier time: not what ends this one
+	if lines == nil {
+		return unjudged
 	}
 	for ended == nil {
 		at, value, why := nextOf(lines, folder.Record())
@@ -241,7 +253,10 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 			}
 		}
 		after, unread := a.searched(folder)
-		if ended = errors.Join(ended, err, unread); unread != nil {
+		if unread != nil && unjudged != nil && unread.Error() == unjudged.Error() {
+			unread = nil
+		}
+		if ended = errors.Join(ended, err, unread); after == nil {
 			return ended
 		}
 		if n := len(lines[at].probes); len(after[at].probes) > n {

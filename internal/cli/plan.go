@@ -98,6 +98,15 @@ func (a *app) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, tf tar
 	return nil
 }
 
+// planned is the plan of a scenario on the target that was prepared for.
+func (a *app) planned(sc *scenario.Scenario, p *prepared, tf targetFlags) (*plan.Plan, error) {
+	forecaster, _ := p.Target.(workload.Forecaster) // without one the plan says what it cannot say
+	return plan.Build(sc, p.facts, plan.Options{
+		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: a.drivers.ByName(),
+		AllowHostCommands: tf.allowHostCommands, Forecaster: forecaster,
+	})
+}
+
 // prepared is a scenario with its target and plan; nothing has been touched.
 type prepared struct {
 	*loaded
@@ -125,13 +134,7 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 	if checkErr != nil {
 		return p, exit.Errorf(exit.Refused, "plimsoll targets check "+tf.name+" says more", "target: %w", checkErr)
 	}
-	forecaster, _ := t.Target.(workload.Forecaster) // without one the plan says what it cannot say
-	p.plan, err = unlessStopped(ctx, func() (*plan.Plan, error) {
-		return plan.Build(l.scenario, facts, plan.Options{
-			TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: a.drivers.ByName(),
-			AllowHostCommands: tf.allowHostCommands, Forecaster: forecaster,
-		})
-	})
+	p.plan, err = unlessStopped(ctx, func() (*plan.Plan, error) { return a.planned(l.scenario, p, tf) })
 	if ctx.Err() != nil {
 		return p, context.Cause(ctx)
 	}

@@ -41,14 +41,19 @@ type Answer struct {
 	Sentence string   `json:"sentence"`
 	Warnings []string `json:"warnings,omitempty"`
 	// Rises are what had to wait beyond the mark and did not below it, of what was counted.
-	Rises  []Rise  `json:"rises,omitempty"`
-	Probes []Probe `json:"probes"`
+	Rises []Rise `json:"rises,omitempty"`
+	// Device is the share of the time that is added beyond the mark which is spent in the block device below the load.
+	Device *float64 `json:"added_in_device_share,omitempty"`
+	Probes []Probe  `json:"probes"`
 }
 
 // Conclude says what the probes show; the search need not be over.
 func Conclude(s Settings, probes []Probe) Answer {
 	s = s.filled()
 	a := Answer{Verdict: Inconclusive, Unit: s.Unit, Probes: probes}
+	if !s.Count {
+		probes = lagging(probes)
+	}
 	b := bracket(probes)
 	switch {
 	case len(probes) == 0:
@@ -218,7 +223,8 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 func unsteady(probes []Probe) (held, broke Probe, ok bool) {
 	for _, p := range probes {
 		for _, q := range probes {
-			if same(p.Offered, q.Offered) && p.Margin >= clearlyHeld && q.Margin <= clearlyBroken && q.Generator == "" {
+			if !p.Behind && same(p.Offered, q.Offered) && p.Margin >= clearlyHeld && q.Margin <= clearlyBroken &&
+				q.Generator == "" {
 				return p, q, true
 			}
 		}

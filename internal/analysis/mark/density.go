@@ -58,11 +58,7 @@ func marginOf(d *result.Data, w result.Workload, limits []result.Assert) (least 
 	judged, late := w.Judged(), lateness{}
 	least = math.Inf(1)
 	if rate > 0 {
-		done := 0.0
-		for _, o := range judged.Ops {
-			done += float64(o.Count)
-		}
-		if short(done, rate, judged.Seconds(), depth) {
+		if missed(judged, rate, depth) {
 			least, of = 0, RateMet
 		}
 		if w.Latency == serviceTime {

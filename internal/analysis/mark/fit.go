@@ -66,11 +66,11 @@ func estimate(probes []Probe) edge {
 }
 
 // step reports whether the limit breaks from one rate to the other without a slope: both were offered twice, the lower
-// always held with room, and the higher never came near.
+// always held with room, and the higher never came near while it was met.
 func step(probes []Probe, low, high float64) bool {
 	for _, p := range probes {
 		switch {
-		case same(p.Offered, low) && p.Margin < firmly, same(p.Offered, high) && p.Margin > 1/firmly:
+		case same(p.Offered, low) && p.Margin < firmly, same(p.Offered, high) && p.Margin > 1/firmly && !p.Behind:
 			return false
 		}
 	}

@@ -45,6 +45,8 @@ type Probe struct {
 	Generator string `json:"generator,omitempty"`
 	// Used is what was used of what is below the load, most first.
 	Used []Used `json:"used,omitempty"`
+	// Spent is where an operation spent its time; nil when that is not known.
+	Spent *Spent `json:"spent,omitempty"`
 }
 
 // Settings say what is looked for.
@@ -100,6 +102,7 @@ func Next(s Settings, probes []Probe) Step {
 	if s.Count {
 		return s.nextCount(probes)
 	}
+	probes = lagging(probes)
 	b := bracket(probes)
 	switch {
 	case b.fell >= 0:
@@ -173,6 +176,25 @@ func bracket(probes []Probe) span {
 	return b
 }
 
+// lagged is the share of its rate by which a probe was short more than the one that was least, from which on it was
+// more than the system does: how far its values got from their limits depends on how long it lasted.
+const lagged = 0.0075
+
+// lagging are the probes with those Behind that were short of their rates. What all are short of is the time that a
+// generator takes to begin and end.
+func lagging(probes []Probe) []Probe {
+	short := func(p Probe) float64 { return 1 - p.Achieved/p.Offered }
+	least := math.Inf(1)
+	for _, p := range probes {
+		least = min(least, max(short(p), 0))
+	}
+	out := slices.Clone(probes)
+	for i, p := range out {
+		out[i].Behind = p.Behind || p.Achieved > 0 && short(p) > least+lagged
+	}
+	return out
+}
+
 // fell finds a probe that broke clearly at a rate which had held before an overload, and did not hold again; -1 when
 // there is none.
 func fell(probes []Probe) int {
@@ -186,7 +208,7 @@ func fell(probes []Probe) int {
 		over := false // an overload between the two
 		for i := j - 1; i >= 0; i-- {
 			q := probes[i]
-			if q.Held && same(q.Offered, p.Offered) && p.Margin < lost*q.Margin && over {
+			if q.Held && !q.Behind && same(q.Offered, p.Offered) && p.Margin < lost*q.Margin && over {
 				return j
 			}
 			over = over || q.Margin <= clearlyBroken
@@ -294,6 +316,9 @@ func count(probes []Probe, rate float64) (n int) {
 
 func same(a, b float64) bool { return math.Abs(a-b) <= 1e-6*b }
 
+// mostSides is how often both sides of a step are offered: what contradicts itself that often goes on to.
+const mostSides = 3
+
 // between places a probe inside the bracket: beside a probe that came near the limit, where the margins say, just below
 // what an overload achieved, else in the middle.
 func (s Settings) between(probes []Probe, b span) Step {
@@ -304,7 +329,11 @@ func (s Settings) between(probes []Probe, b span) Step {
 	}
 	if ratio <= 1+s.Within {
 		rate := low.Offered
-		if count(probes, low.Offered) > count(probes, high.Offered) {
+		held, broke := count(probes, low.Offered), count(probes, high.Offered)
+		if min(held, broke) >= mostSides {
+			return Step{}
+		}
+		if held > broke {
 			rate = high.Offered
 		}
 		return Step{rate, "both sides of the step are offered again"}

@@ -77,11 +77,12 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		return p, fmt.Errorf("workload %q has no length of time", workload)
 	}
 	p.Achieved = float64(count) / seconds
-	p.Behind = short(float64(count), rate, seconds, depth)
+	p.Behind = missed(w, rate, depth)
 	corrected, late := w, lateness{}
 	if w.Latency == serviceTime {
 		corrected, late = correct(w, rate, depth), behind(w, rate)
 	}
+	p.Spent = spent(d, w, corrected, late.mean(), p.Achieved)
 	served := math.Inf(1) // the margin by service times alone
 	for _, limit := range limits {
 		m, err := margin(limit, corrected, d, late)
@@ -89,7 +90,10 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		if err == nil && w.Latency == serviceTime {
 			alone, err = margin(limit, w, d, lateness{})
 		}
-		if err != nil {
+		switch {
+		case err != nil && p.Behind: // so few were done that there is no such value
+			m, alone = 0, 0
+		case err != nil:
 			return p, fmt.Errorf("limit %q: %w", limit.Name, err)
 		}
 		served = min(served, alone)
@@ -98,9 +102,9 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		}
 	}
 	p.Held = p.Margin >= 1
-	missed := p.Behind
+	unmet := p.Behind
 	p.Behind = p.Behind || !p.Held && served >= 1 // late sending alone breaks it
-	if missed {
+	if unmet {
 		p.Held = false
 		if p.Margin >= 1 {
 			p.Margin, p.Limit = 0, RateMet
@@ -109,13 +113,51 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	p.Margin = min(p.Margin, most)
 	if !p.Held {
 		p.Generator = gaveWay(findings, workload)
-		if p.Generator == "" && missed && served >= 1 && w.Latency == serviceTime {
+		if p.Generator == "" && unmet && served >= 1 && w.Latency == serviceTime {
 			inFlight := busy / seconds
 			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, "+
 				"each of them within the limit", inFlight, depth)
 		}
 	}
 	return p, nil
+}
+
+// overTime is how many operations of any kind were done in each step.
+func overTime(w result.Workload) (counts []float64, step float64) {
+	for _, o := range w.Ops {
+		if o.OverTime == nil {
+			continue
+		}
+		step = o.OverTime.Step
+		for i, n := range o.OverTime.Counts {
+			if i == len(counts) {
+				counts = append(counts, 0)
+			}
+			counts[i] += float64(n)
+		}
+	}
+	return counts, step
+}
+
+// missed reports whether a workload did fewer operations than its rate makes due, over its time and over what is
+// between the first two reports and the last: a generator that took long to begin has not fallen behind since.
+func missed(w result.Workload, rate float64, depth int) bool {
+	all := 0.0
+	for _, o := range w.Ops {
+		all += float64(o.Count)
+	}
+	counts, step := overTime(w)
+	if !short(all, rate, w.Seconds(), depth) {
+		return false
+	}
+	if len(counts) < 6 {
+		return true
+	}
+	done := 0.0
+	for _, n := range counts[2 : len(counts)-1] {
+		done += n
+	}
+	return short(done, rate, float64(len(counts)-3)*step, depth)
 }
 
 // short reports whether fewer operations were done than a rate makes due. Arrivals at random differ in number from run
@@ -207,20 +249,7 @@ func (l lateness) mean() float64 {
 // makes up for it: what is not there at two reports in a row is not taken for lateness, nor is what a twentieth of a
 // step holds. The time by which counts are noted late throughout is the middle one of the first three.
 func behind(w result.Workload, rate float64) (l lateness) {
-	var counts []float64
-	step := 0.0
-	for _, o := range w.Ops {
-		if o.OverTime == nil {
-			continue
-		}
-		step = o.OverTime.Step
-		for i, n := range o.OverTime.Counts {
-			if i == len(counts) {
-				counts = append(counts, 0)
-			}
-			counts[i] += float64(n)
-		}
-	}
+	counts, step := overTime(w)
 	if len(counts) < 5 || step <= 0 {
 		return nil
 	}

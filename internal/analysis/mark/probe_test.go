@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"plimsoll/hist"
 	"plimsoll/internal/analysis/mark"
@@ -86,6 +87,8 @@ func TestJudge(t *testing.T) {
 				Sentence: "It used 99 % of its CPUs."}},
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
 			says: "It used 99 % of its CPUs"},
+		"late to begin": {data: load(1000, 8, append(even(0, 4), even(1000, 96)...), "response time", quick),
+			limits: []result.Assert{below("p99", 5e-3)}, held: true, margin: 5},
 		"behind with places free": {data: load(2000, 8, even(1000, 100), "service time", quick),
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
 			says: "with 1 of 8 operations in flight"},
@@ -119,6 +122,53 @@ func TestJudgeRefuses(t *testing.T) {
 		_, err := mark.Judge(c.data, nil, c.workload, []result.Assert{below(c.limit, 1)})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// The share of the added time that is in a device is told where one device did as many operations as the load, and both
+// probes know of the same; an impossible share, or nothing to share, is not.
+func TestWhereTimeIsAdded(t *testing.T) {
+	t.Parallel()
+	d := load(1000, 8, even(1000, 100), "service time", func(h *hist.Histogram) { h.Add(1e6, 100_000) })
+	for part, n := range map[string][2]float64{"sda": {1000, 0.8}, "sdb": {1200, 0.9}, "dm-0": {950, 0.3}} {
+		for measure, v := range map[string]float64{result.DeviceReads: n[0] - 10, result.DeviceWrites: 10,
+			result.DeviceInFlight: n[1]} {
+			d.Series = append(d.Series, result.Series{Measure: measure, Machine: "host", Part: part, Start: d.Start,
+				Step: 10, Values: []*float64{new(float64), nil, nil, nil, &v, &v, nil, &v, &v}})
+		}
+	}
+	p, err := mark.Judge(d, nil, "OLTP", []result.Assert{below("p99", 5e-3)})
+	if diff := cmp.Diff(&mark.Spent{Whole: 1e-3, Device: 8e-4, Of: "sda of host"}, p.Spent,
+		cmpopts.EquateApprox(0.001, 0)); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, c := range []struct {
+		whole, device float64 // beyond, of 1 ms and 0.8 ms below
+		of, want      string
+	}{
+		{11e-3, 10.1e-3, "sda", "93 % is below the block layer, in sda."},
+		{11e-3, 0.8e-3, "sda", " 0 % is below the block layer, in sda."},
+		{11e-3, 10.1e-3, "sdb", ""},
+		{11e-3, 20e-3, "sda", ""},
+		{1.2e-3, 1e-3, "sda", ""},
+	} {
+		x := &trust.Bearer{Kind: "queue", Capacity: 5000, Base: 2e-4, Limit: 1e-3, Servers: 1, Noise: 0.02, Seconds: 30}
+		var probes []mark.Probe
+		s := mark.Settings{Start: 1000}
+		for step := mark.Next(s, probes); step.Rate > 0; step = mark.Next(s, probes) {
+			q := x.Probe(step.Rate, r)
+			q.Used = []mark.Used{{result.DeviceBusy, "sda", 50}}
+			if q.Spent = (&mark.Spent{Whole: 1e-3, Device: 8e-4, Of: "sda"}); !q.Held {
+				q.Spent = &mark.Spent{Whole: c.whole, Device: c.device, Of: c.of}
+			}
+			probes = append(probes, q)
+		}
+		a := mark.Conclude(s, probes)
+		if got := strings.Contains(a.Sentence, "block layer"); got != (c.want != "") || got != (a.Device != nil) ||
+			!strings.HasSuffix(a.Sentence, c.want) {
+			t.Errorf("%+v: %s", c, a.Sentence)
 		}
 	}
 }

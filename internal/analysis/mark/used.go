@@ -51,10 +51,8 @@ type Rise struct {
 	Below float64 `json:"below_percent"` // in the highest that held below it
 }
 
-// risen are the waits that begin between the highest probe that held below a rate and the lowest that broke above it,
-// the largest rise first.
-func risen(probes []Probe, rate float64) (out []Rise) {
-	var below, beyond *Probe
+// across are the highest probe that held below a rate and the lowest that broke above it; nil where there is none.
+func across(probes []Probe, rate float64) (below, beyond *Probe) {
 	for i, p := range probes {
 		switch {
 		case p.Held && p.Offered <= rate && (below == nil || p.Offered > below.Offered):
@@ -63,6 +61,11 @@ func risen(probes []Probe, rate float64) (out []Rise) {
 			beyond = &probes[i]
 		}
 	}
+	return below, beyond
+}
+
+// risen are the waits that begin between two probes, the largest rise first.
+func risen(below, beyond *Probe) (out []Rise) {
 	if below == nil || beyond == nil {
 		return nil
 	}
@@ -91,18 +94,8 @@ func used(d *result.Data, w result.Workload) (out []Used) {
 		if usable[s.Measure] == "" || s.Unit != "%" || !(s.Step > 0) {
 			continue
 		}
-		sum, n := 0.0, 0.0
-		for i, v := range s.Values {
-			seconds := s.Start.Sub(w.Start).Seconds() + float64(i)*s.Step
-			if v != nil && seconds >= 0 && seconds <= w.Seconds() {
-				sum, n = sum+*v, n+1
-			}
-		}
-		of := cmp.Or(s.Part, s.Machine, s.Name)
-		if s.Part != "" && s.Machine != "" {
-			of = s.Part + " of " + s.Machine
-		}
-		if u := (Used{s.Measure, of, math.Round(10*sum/n) / 10}); n > 0 && u.Percent >= most[s.Measure].Percent {
+		mean, n := meanOf(s, w, 0)
+		if u := (Used{s.Measure, nameOf(s), math.Round(10*mean) / 10}); n > 0 && u.Percent >= most[s.Measure].Percent {
 			most[s.Measure] = u
 		}
 	}
@@ -113,6 +106,79 @@ func used(d *result.Data, w result.Workload) (out []Used) {
 		return cmp.Or(cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Measure, b.Measure))
 	})
 	return out
+}
+
+// meanOf is the mean of a series from so many seconds after a workload has begun to its end, of n values.
+func meanOf(s result.Series, w result.Workload, after float64) (mean float64, n int) {
+	for i, v := range s.Values {
+		seconds := s.Start.Sub(w.Start).Seconds() + float64(i)*s.Step
+		if v != nil && seconds >= after && seconds <= w.Seconds() {
+			mean, n = mean+*v, n+1
+		}
+	}
+	return mean / float64(n), n
+}
+
+// nameOf is what a series of a machine is about.
+func nameOf(s result.Series) string {
+	if s.Part != "" && s.Machine != "" {
+		return s.Part + " of " + s.Machine
+	}
+	return cmp.Or(s.Part, s.Machine, s.Name)
+}
+
+// Spent is how long an operation took on average, in seconds, and how much of that in the device below the load.
+type Spent struct {
+	Whole  float64 `json:"seconds"` // from when it was due
+	Device float64 `json:"device_seconds"`
+	Of     string  `json:"of"` // the device
+}
+
+// alike is how far what a device counts may be from what the load did, as a share, to be the same operations.
+const alike = 0.1
+
+// spent holds the time of a load's operations beside that of the device which did as many in the same time: by Little's
+// law the mean of those in it over their rate. nil when no device did, as where operations are merged or split, served
+// from memory, or several loads share a device. Of several (one on top of the other) it is the one that took longest.
+func spent(d *result.Data, w, corrected result.Workload, late, achieved float64) (best *Spent) {
+	sum, count := 0.0, 0.0
+	for _, o := range corrected.Ops {
+		if w.Block(o.Op) != "" {
+			sum, count = sum+o.Seconds, count+float64(o.Count)
+		}
+	}
+	rates, inside := map[string]float64{}, map[string]float64{}
+	for _, s := range d.Series {
+		back := max(s.Step, min(4*s.Step, 60), 4) // a rate is of so many seconds before
+		switch mean, n := meanOf(s, w, back); {
+		case n < fewest:
+		case s.Measure == result.DeviceReads || s.Measure == result.DeviceWrites:
+			rates[nameOf(s)] += mean
+		case s.Measure == result.DeviceInFlight:
+			inside[nameOf(s)] = mean
+		}
+	}
+	for of, n := range inside {
+		if count == 0 || !(achieved > 0) || math.Abs(rates[of]/achieved-1) > alike {
+			continue
+		}
+		if s := (Spent{sum/count + late, n / rates[of], of}); best == nil || s.Device > best.Device {
+			best = &s
+		}
+	}
+	return best
+}
+
+// added is the share of the time by which operations take longer beyond the mark than below it that is spent in the
+// device, and its name; false where little is added, or the two do not fit together.
+func added(below, beyond *Probe) (share float64, of string, ok bool) {
+	if below == nil || beyond == nil || below.Spent == nil || beyond.Spent == nil || below.Spent.Of != beyond.Spent.Of {
+		return 0, "", false
+	}
+	whole := beyond.Spent.Whole - below.Spent.Whole
+	share = (beyond.Spent.Device - below.Spent.Device) / whole
+	ok = whole >= below.Spent.Whole/2 && share > -alike && share < 1+alike
+	return min(max(share, 0), 1), below.Spent.Of, ok
 }
 
 // near says what was full in the probe nearest to a rate and what else was near, and which waits begin there. It names
@@ -140,8 +206,14 @@ func (a *Answer) near(probes []Probe, rate float64) string {
 	default:
 		text = fmt.Sprintf("Nothing that was counted was full near it: %s.", say(counted[0]))
 	}
-	if a.Rises = risen(probes, rate); len(a.Rises) > 0 {
+	below, beyond := across(probes, rate)
+	if a.Rises = risen(below, beyond); len(a.Rises) > 0 {
 		text += fmt.Sprintf(" Beyond it %s, just below it %.0f %%.", say(a.Rises[0].Used), a.Rises[0].Below)
+	}
+	if share, of, ok := added(below, beyond); ok {
+		a.Device = &share
+		text += fmt.Sprintf(" Of the time that is added beyond it %.0f %% is below the block layer, in %s.", 100*share,
+			of)
 	}
 	return strings.TrimSpace(text)
 }

@@ -426,6 +426,7 @@ type DeviceCounter struct {
 	Reads, Writes           uint64
 	ReadBytes, WrittenBytes uint64
 	Busy                    time.Duration // with at least one operation outstanding
+	Operations              time.Duration // that reads and writes took, added up
 }
 
 // GeneratorUse is what the busiest thread of a command has done since the last look at it.

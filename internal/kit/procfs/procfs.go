@@ -135,8 +135,10 @@ type Disk struct {
 const (
 	ReadsCompleted  = 0
 	SectorsRead     = 2
+	MillisReading   = 3
 	WritesCompleted = 4
 	SectorsWritten  = 6
+	MillisWriting   = 7
 	MillisBusy      = 9
 )
 

@@ -88,6 +88,7 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 		{"", record.HostReads, result.DeviceReads, "ops/s"},
 		{"", record.HostWrites, result.DeviceWrites, "ops/s"},
 		{"100 * ", record.HostIOTime, result.DeviceBusy, "%"},
+		{"", record.HostOperationsTime, result.DeviceInFlight, "operations"},
 	} {
 		query := fmt.Sprintf("%ssum by (instance, device) (rate(%s{%s}[%s]))", d.factor, d.counter, scope, over)
 		out = append(out, c.measured(ctx, query, d.metric, d.unit, func(s series.Series) string {

@@ -33,7 +33,8 @@ func TestMachines(t *testing.T) {
 			k := uint64(n + 1)
 			l.Recorder.HostDevice(
 				record.HostDevice{Host: "host", Device: "sda", Reads: 50 * k, ReadBytes: 400_000 * k, Writes: k,
-					WrittenBytes: 512 * k, Busy: time.Duration(k) * 250 * time.Millisecond},
+					WrittenBytes: 512 * k, Busy: time.Duration(k) * 250 * time.Millisecond,
+					Operations: time.Duration(k) * 1500 * time.Millisecond},
 			)
 			l.Recorder.Waited("host", "io", time.Duration(k)*400*time.Millisecond)
 			l.Recorder.Waited("host", "memory", time.Duration(k)*time.Millisecond)
@@ -50,7 +51,7 @@ func TestMachines(t *testing.T) {
 		switch s.Measure {
 		case result.HostCPUs, result.NUMACPU, result.OneCPU, result.OneCPUInterrupts, result.DeviceReadBandwidth,
 			result.DeviceWriteBandwidth, result.DeviceReads, result.DeviceWrites, result.DeviceBusy,
-			result.IOPressure, result.MemoryPressure:
+			result.DeviceInFlight, result.IOPressure, result.MemoryPressure:
 			v := s.Values[20]
 			if v == nil {
 				t.Fatalf("%s %s has no value in the middle", s.Measure, s.Name)
@@ -64,7 +65,8 @@ func TestMachines(t *testing.T) {
 		"one_cpu_interrupts host, CPU 0": "45 %", "one_cpu_interrupts host, CPU 1": "5 %",
 		"device_read_bandwidth sda":  "400000 bytes/s",
 		"device_write_bandwidth sda": "512 bytes/s", "device_read_iops sda": "50 ops/s",
-		"device_write_iops sda": "1 ops/s", "device_busy sda": "25 %", "io_pressure host": "40 %",
+		"device_write_iops sda": "1 ops/s", "device_busy sda": "25 %", "device_in_flight sda": "1.5 operations",
+		"io_pressure host": "40 %",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

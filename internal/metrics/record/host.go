@@ -21,7 +21,7 @@ type HostDevice struct {
 	Host, Device            string
 	Reads, Writes           uint64
 	ReadBytes, WrittenBytes uint64
-	Busy                    time.Duration
+	Busy, Operations        time.Duration
 }
 
 // host notes a value of a machine for the next tick. Counters carry the moment at which they were read: a whole second
@@ -51,7 +51,8 @@ func (r *Recorder) HostDevice(d HostDevice) {
 		name  string
 		value float64
 	}{{HostReads, float64(d.Reads)}, {HostWrites, float64(d.Writes)}, {HostReadBytes, float64(d.ReadBytes)},
-		{HostWrittenBytes, float64(d.WrittenBytes)}, {HostIOTime, d.Busy.Seconds()}} {
+		{HostWrittenBytes, float64(d.WrittenBytes)}, {HostIOTime, d.Busy.Seconds()},
+		{HostOperationsTime, d.Operations.Seconds()}} {
 		r.host(c.name, c.value, series.Label{Name: "instance", Value: d.Host},
 			series.Label{Name: "device", Value: d.Device})
 	}

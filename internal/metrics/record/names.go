@@ -73,6 +73,8 @@ const (
 	HostReadBytes    = "plimsoll_host_disk_read_bytes_total"
 	HostWrittenBytes = "plimsoll_host_disk_written_bytes_total"
 	HostIOTime       = "plimsoll_host_disk_io_time_seconds_total"
+	// of reads and writes, added up: node_disk_read_time_seconds_total and node_disk_write_time_seconds_total together
+	HostOperationsTime = "plimsoll_host_disk_operations_time_seconds_total"
 
 	HostWaited = "plimsoll_host_pressure_waiting_seconds_total" // by resource: cpu, io, memory
 

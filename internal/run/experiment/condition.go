@@ -19,6 +19,7 @@ const ConditionFactor = "condition"
 //	with NAME       the workload NAME runs beside it, from before it begins until it has ended
 //	node-lost       a node (the last one, or N) is off; its VMs were restarted elsewhere, where that is done
 //	node-back       that node was off for a minute and has just come back
+//	migrating       the VMs of its group that are on the first node move to the last one and back, twice, as it runs
 //	worn-in         its disks were written over and over before, until rates were steady (workload.Precondition)
 type Condition string
 
@@ -26,6 +27,7 @@ type Condition string
 const (
 	Alone    Condition = "alone"
 	WornIn   Condition = "worn-in"
+	Moving   Condition = "migrating"
 	nodeLost           = "node-lost"
 	nodeBack           = "node-back"
 	with               = "with "
@@ -48,10 +50,12 @@ func (c Condition) Neighbour() string {
 	return strings.TrimSpace(name)
 }
 
-// Node reports whether it takes a node from the cluster.
-func (c Condition) Node() bool {
-	kind, _, _ := strings.Cut(string(c), " ")
-	return kind == nodeLost || kind == nodeBack
+// Nodes is how many nodes it takes at least.
+func (c Condition) Nodes() int {
+	if kind, _, _ := strings.Cut(string(c), " "); kind == nodeLost || kind == nodeBack || c == Moving {
+		return 2
+	}
+	return 1
 }
 
 // Apply puts a workload of a scenario under the condition. It replaces the scenario's steps and changes nothing else
@@ -68,6 +72,16 @@ func (c Condition) Apply(sc *scenario.Scenario, workload string) error {
 	case c == Alone:
 	case c == WornIn:
 		run = []scenario.Step{step("workload.Precondition", "workload_name", workload), start}
+	case c == Moving:
+		eighth := step("test.Wait", "duration_secs", start.Args.Float("runtime_secs")/8)
+		if eighth.Args["duration_secs"] == 0. {
+			return fmt.Errorf("condition %q: the step that starts %q has no runtime_secs", string(c), workload)
+		}
+		start.Args["async"] = true
+		away := step("vm_group.MigrateGroup", "vm_group_name", group, "from_node", int64(0), "to_node", int64(-1))
+		back := step("vm_group.ResetGroupPlacement", "vm_group_name", group)
+		run = []scenario.Step{start, eighth, away, eighth, back, eighth, away, eighth, back,
+			step("workload.Wait", "workload_name", workload)}
 	case c.Neighbour() == workload:
 		return fmt.Errorf("condition %q: %q is the workload that is measured", string(c), workload)
 	case c.Neighbour() != "":
@@ -81,7 +95,7 @@ func (c Condition) Apply(sc *scenario.Scenario, workload string) error {
 		}
 		run = []scenario.Step{beside, step("test.Wait", "duration_secs", leadSeconds), start,
 			step("workload.Stop", "workload_name", c.Neighbour())}
-	case c.Node():
+	case c.Nodes() > 1:
 		if node == "" {
 			node = "-1"
 		}
@@ -97,7 +111,8 @@ func (c Condition) Apply(sc *scenario.Scenario, workload string) error {
 			run = []scenario.Step{run[0], off, step("test.Wait", "duration_secs", awaySeconds), on, ready, start}
 		}
 	default:
-		return fmt.Errorf("condition %q is none of alone, with WORKLOAD, node-lost, node-back and worn-in", string(c))
+		return fmt.Errorf("condition %q is none of alone, with WORKLOAD, node-lost, node-back, migrating and worn-in",
+			string(c))
 	}
 	sc.Run = run
 	return nil

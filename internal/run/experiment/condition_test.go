@@ -34,6 +34,8 @@ func TestConditions(t *testing.T) {
 		{"alone", "Start OLTP 300"},
 		{"with Batch", "Start Batch 320 async; Wait 10; Start OLTP 300; Stop Batch"},
 		{"worn-in", "Precondition OLTP; Start OLTP 300"},
+		{"migrating", "Start OLTP 300 async; Wait 37.5; MigrateGroup A 0 -1; Wait 37.5; ResetGroupPlacement A; " +
+			"Wait 37.5; MigrateGroup A 0 -1; Wait 37.5; ResetGroupPlacement A; Wait OLTP"},
 		{"node-lost", "EnableHA A; PowerOff -1; WaitForPowerOn A; Start OLTP 300; PowerOn -1"},
 		{"node-lost 2", "EnableHA A; PowerOff 2; WaitForPowerOn A; Start OLTP 300; PowerOn 2"},
 		{"node-back", "EnableHA A; PowerOff -1; Wait 60; PowerOn -1; WaitForPowerOn A; Start OLTP 300"},
@@ -46,7 +48,8 @@ func TestConditions(t *testing.T) {
 		var got []string
 		for _, step := range s.Run {
 			_, text, _ := strings.Cut(step.Name, ".")
-			for _, name := range []string{"workload_name", "vm_group_name", "nodes", "runtime_secs", "duration_secs"} {
+			for _, name := range []string{"workload_name", "vm_group_name", "nodes", "from_node", "to_node",
+				"runtime_secs", "duration_secs"} {
 				if step.Args.Has(name) {
 					text += fmt.Sprintf(" %v", step.Args[name])
 				}
@@ -70,7 +73,7 @@ func TestConditions(t *testing.T) {
 		"with Idle":   `condition "with Idle": the scenario starts no workload of that name; it has: Batch`,
 		"with OLTP":   `condition "with OLTP": "OLTP" is the workload that is measured`,
 		"node-lost x": `condition "node-lost x": selector "x": `,
-		"sideways":    `condition "sideways" is none of alone, with WORKLOAD, node-lost, node-back and worn-in`,
+		"sideways":    `condition "sideways" is none of alone, with WORKLOAD, node-lost, node-back, migrating and worn-in`,
 	} {
 		if err := condition.Apply(sc(), "OLTP"); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", condition, err, want)

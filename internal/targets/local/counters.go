@@ -147,6 +147,8 @@ func deviceCounter(data []byte, name string) (target.DeviceCounter, bool) {
 				ReadBytes: d.Counts[procfs.SectorsRead] * procfs.SectorBytes, Writes: d.Counts[procfs.WritesCompleted],
 				WrittenBytes: d.Counts[procfs.SectorsWritten] * procfs.SectorBytes,
 				Busy:         time.Duration(d.Counts[procfs.MillisBusy]) * time.Millisecond,
+				Operations: time.Duration(d.Counts[procfs.MillisReading]+d.Counts[procfs.MillisWriting]) *
+					time.Millisecond,
 			}, true
 		}
 	}

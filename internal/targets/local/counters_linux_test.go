@@ -90,7 +90,7 @@ func TestHostCounters(t *testing.T) {
 			{Host: "host", CPU: 1, NUMA: 1, Idle: 2000 * tick},
 		},
 		Devices: []target.DeviceCounter{{Host: "host", Device: "sda", Reads: 10, ReadBytes: 800 * 512, Writes: 20,
-			WrittenBytes: 1600 * 512, Busy: 1500 * time.Millisecond}},
+			WrittenBytes: 1600 * 512, Busy: 1500 * time.Millisecond, Operations: 11 * time.Millisecond}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
