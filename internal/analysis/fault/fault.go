@@ -350,8 +350,12 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	o.along, o.later = alongside(v, all, e.Time, end, o.Regained.Reached)
 	for _, f := range v.Faults() {
 		if f.Start.Sub(e.Time) > oneFault && f.Start.Before(end) {
-			o.along = append(o.along, fmt.Sprintf("%s began at %s", f.Say(),
-				view.ClockOf(f.Start.Sub(v.Data.Start).Seconds())))
+			text := fmt.Sprintf("%s began at %s", f.Say(), view.ClockOf(f.Start.Sub(v.Data.Start).Seconds()))
+			if o.Regained.Reached {
+				o.along = append(o.along, text)
+			} else {
+				o.later = append(o.later, text)
+			}
 		}
 	}
 	if len(all) == len(hit) && o.Stopped.Reached && !o.First.Reached {
@@ -426,13 +430,20 @@ func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
 	return n
 }
 
-// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, or,
-// where the next fault came soon, most points between lay below the level that counts as regained.
+// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, and more
+// than the noise before the fault adds up to in such a time; or, where the next fault came soon, most points between lay
+// below the level that counts as regained.
 func (o *Comeback) hit() bool {
 	const fewest = 5
 	after, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)
 	below := !o.Regained.Reached && len(after) >= fewest && resample.Median(after) < 0.9*o.Before.Value
-	return o.Stopped.Reached || below || o.Behind > o.Before.Value*max(1, 2*o.track.Step)
+	least := o.Before.Value * max(1, 2*o.track.Step)
+	if in := o.Before.Interval; in.Valid() && o.Regained.Reached {
+		const deviations = 3
+		n, k := o.Before.EffectiveSize*o.Before.Time, o.Regained.Seconds/o.track.Step
+		least = max(least, deviations*(in.High-in.Low)/2/view.NormalQuantile*math.Sqrt(k*(n+k))*o.track.Step)
+	}
+	return o.Stopped.Reached || below || o.Behind > least
 }
 
 // usual reports whether the level before the fault, in points, had dropped as far and for half as long as it did after.
