@@ -349,7 +349,8 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	}
 	o.along, o.later = alongside(v, all, e.Time, end, o.Regained.Reached)
 	for _, f := range v.Faults() {
-		if f.Start.Sub(e.Time) > oneFault && f.Start.Before(end) {
+		over := !f.End.IsZero() && end.Sub(f.End) > hold(c) // what it did was made up for by then
+		if f.Start.Sub(e.Time) > oneFault && f.Start.Before(end) && !over {
 			text := fmt.Sprintf("%s began at %s", f.Say(), view.ClockOf(f.Start.Sub(v.Data.Start).Seconds()))
 			if o.Regained.Reached {
 				o.along = append(o.along, text)
