@@ -431,9 +431,9 @@ func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
 	return n
 }
 
-// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, and more
-// than the noise before the fault adds up to in such a time; or, where the next fault came soon, most points between lay
-// below the level that counts as regained.
+// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, and
+// more than the noise before the fault adds up to in such a time; or, where the next fault came soon, most points
+// between lay below the level that counts as regained.
 func (o *Comeback) hit() bool {
 	const fewest = 5
 	after, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)

@@ -113,7 +113,8 @@ func TestFaultsOneAfterAnother(t *testing.T) {
 		return 6000
 	}
 	s.Load(reporttest.Load{Name: "before", Group: "A", VMs: 3, Spread: true, To: 300, Noise: 0.02, Rate: rate})
-	s.Load(reporttest.Load{Name: "after", Group: "A", VMs: 3, Spread: true, From: 400, To: 700, Noise: 0.02, Rate: rate})
+	s.Load(reporttest.Load{Name: "after", Group: "A", VMs: 3, Spread: true, From: 400, To: 700, Noise: 0.02,
+		Rate: rate})
 	for i := range s.Data.Workloads {
 		if w := &s.Data.Workloads[i]; w.Name == "before" {
 			w.Ended = "lost"

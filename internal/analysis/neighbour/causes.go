@@ -26,8 +26,8 @@ func (p *pair) clear(c *view.Track, of part) *view.Track {
 			continue
 		}
 		for i := range out.Ops {
-			end := c.At(i)
-			if end.After(f.Start) && (f.End.IsZero() || end.Add(-time.Duration(c.Step*float64(time.Second))).Before(f.End)) {
+			end, step := c.At(i), time.Duration(c.Step*float64(time.Second))
+			if end.After(f.Start) && (f.End.IsZero() || end.Add(-step).Before(f.End)) {
 				out.Ops[i] = math.NaN()
 			}
 		}

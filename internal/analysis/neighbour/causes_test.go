@@ -110,8 +110,8 @@ func TestBurstsThatComeAgain(t *testing.T) {
 			return 6000
 		}})
 		for i := range bursts {
-			s.Load(reporttest.Load{Name: fmt.Sprintf("B %d", i), From: alone + i*each, To: alone + (i+1)*each, Noise: 0.02,
-				Rate: flat(800)})
+			s.Load(reporttest.Load{Name: fmt.Sprintf("B %d", i), From: alone + i*each, To: alone + (i+1)*each,
+				Noise: 0.02, Rate: flat(800)})
 		}
 		for i := range s.Data.Workloads {
 			w := &s.Data.Workloads[i]

@@ -93,7 +93,7 @@ type pair struct {
 	v            *view.Run
 	a, b         *view.Track        // nil without a series
 	comparisons  int                // of which it is one
-	gone         *part              // what follows when the others of the later one are gone, as in the first; nil without
+	gone         *part              // what follows when others of the later one are gone, as in the first; nil without
 	alike        [2][]result.Window // the pieces of the two, and of all parts in company like theirs
 	lasts        string             // said when what moved did not move back then
 	// warm are the warm-ups left out of the two, in seconds: then they are compared by their series, once settled, and

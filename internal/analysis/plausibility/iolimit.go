@@ -52,7 +52,8 @@ func ioLimit(v *view.Run) []result.Finding {
 			Check: "io-limit", Subject: "run", Metric: "share of the quota of " + strings.ToLower(k.did), Unit: "%",
 			Value: view.Ptr(100 * share), N: len(facts), Limit: view.Ptr(100 * atLimit),
 			NoInterval: "a mean over the measured time against a quota",
-			Basis:      "operations of the generators on " + m.who + "; the quota is that of the run's group or of one above it",
+			Basis: "operations of the generators on " + m.who +
+				"; the quota is that of the run's group or of one above it",
 			Evidence: []result.Evidence{{Name: "quota (" + facts[0].Value + ")", Value: limit, Unit: units},
 				{Name: "moved", Value: measure(m), Unit: units}},
 		}

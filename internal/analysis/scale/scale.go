@@ -105,8 +105,8 @@ func stagesBasis(stages []view.Step) string {
 		view.SayCount(float64(stages[len(stages)-1].Workloads)))
 }
 
-// Fitted tells of the law m as fitted to the stages of a quantity, the points; basis says where they are from, and grows
-// whether the data grew with the load.
+// Fitted tells of the law m as fitted to the stages of a quantity, the points; basis says where they are from, and
+// grows whether the data grew with the load.
 func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantity, basis string,
 	grows bool) result.Finding {
 	first, last := stages[0], stages[len(stages)-1]

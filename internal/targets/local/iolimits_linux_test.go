@@ -25,8 +25,9 @@ func TestIOLimits(t *testing.T) {
 	want := factList{
 		{Group: "storage", Name: "reads a second at most", Value: "500 IOPS by io.max of /sys/fs/cgroup/outer",
 			Kind: result.LimitReadRate, Number: 500, Identifies: result.Path},
-		{Group: "storage", Name: "bytes written a second at most", Value: "1 MiB/s by io.max of /sys/fs/cgroup/outer/inner",
-			Kind: result.LimitWriteBandwidth, Number: 1 << 20, Identifies: result.Path},
+		{Group: "storage", Name: "bytes written a second at most",
+			Value: "1 MiB/s by io.max of /sys/fs/cgroup/outer/inner",
+			Kind:  result.LimitWriteBandwidth, Number: 1 << 20, Identifies: result.Path},
 	}
 	if diff := cmp.Diff(want, l); diff != "" {
 		t.Error(diff)
