@@ -25,6 +25,11 @@ const (
 	DeviceCounters FactKind = "device_counters_count" // devices under the disks that are counted
 	// of a link between the media and the processor, one direction
 	LinkCeiling FactKind = "link_ceiling_bytes_per_second"
+	// what a quota of the run's group allows on the device under the disks
+	LimitReadBandwidth  FactKind = "limit_read_bytes_per_second"
+	LimitWriteBandwidth FactKind = "limit_write_bytes_per_second"
+	LimitReadRate       FactKind = "limit_read_operations_per_second"
+	LimitWriteRate      FactKind = "limit_write_operations_per_second"
 	// what was written over what was stored, as the storage says
 	DataReduction  FactKind = "data_reduction_ratio"
 	SampledZeros   FactKind = "sampled_zero_share" // of blocks of storage that is only read: those that are zeros

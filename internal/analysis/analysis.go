@@ -71,6 +71,7 @@ var checks = []view.Check{
 	neighbour.Windows,
 	plausibility.TooFast,
 	plausibility.BusLimit,
+	plausibility.IOLimit,
 	plausibility.DataSheet,
 	plausibility.Reduction,
 	residency.Ingest,

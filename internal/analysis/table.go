@@ -483,7 +483,7 @@ func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
 	if err != nil {
 		unseen = append(unseen, "the Universal Scalability Law: "+err.Error())
 	} else {
-		out = append(out, scale.Fitted(steps, points, m, q, basis))
+		out = append(out, scale.Fitted(steps, points, m, q, basis, false))
 	}
 	if s.ResponseSeconds == nil {
 		unseen = append(unseen,

@@ -33,3 +33,29 @@ func TestHeldTo(t *testing.T) {
 		})
 	}
 }
+
+func TestHeldByQuota(t *testing.T) {
+	t.Parallel()
+	quota := result.Finding{Check: "io-limit", Subject: "run", Severity: result.Caution,
+		Evidence: []result.Evidence{{Name: "quota", Value: 1000, Unit: result.OperationsUnit}}}
+	l := Latency{Workload: "A", Windows: []WindowTotals{{Rows: []OpRow{{Op: "read", Unit: result.OperationsUnit}}}}}
+	for name, c := range map[string]struct {
+		severity result.Severity
+		others   []WorkloadSummary
+		want     string
+	}{
+		"at it": {result.Caution, nil,
+			", held to the 1,000 IOPS that a quota of its group allows: what could be had without that limit is not known"},
+		"below it":      {result.Fine, nil, ""},
+		"one of two is": {result.Caution, []WorkloadSummary{{Name: "B", VM: "y"}}, ""},
+		"after its prefill": {result.Caution, []WorkloadSummary{{Name: "fill", VM: "x", Prefill: true}},
+			", held to the 1,000 IOPS that a quota of its group allows: what could be had without that limit is not known"},
+	} {
+		quota.Severity = c.severity
+		doc := &Document{Findings: []result.Finding{quota}, Workloads: append([]WorkloadSummary{{Name: "A"},
+			{Name: "A", VM: "x", Lanes: []result.Lane{{}}}}, c.others...)}
+		if got := doc.heldTo(l); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

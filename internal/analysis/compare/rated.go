@@ -126,8 +126,8 @@ func (x *Experiment) figure(l RatedLine) (v CellValue, times float64, ok bool) {
 }
 
 // tellingChecks are of findings that say what bounded a load.
-var tellingChecks = []string{"generator-cpu", "client-limit", "host-cpu", "cpu-starved", "bus-limit", "in-memory",
-	"too-fast", "never-written", "device-counters"}
+var tellingChecks = []string{"generator-cpu", "client-limit", "host-cpu", "cpu-starved", "bus-limit", "io-limit",
+	"in-memory", "too-fast", "never-written", "device-counters"}
 
 // reasons are what of the facts and findings of the runs may explain a line that is not met, what was found before what
 // is only known of such places.

@@ -236,92 +236,6 @@ func groups(v *view.Run) []string {
 	return out
 }
 
-// struck are the workloads of a group that were running when a fault came, and those that do the same again: authors
-// start a new workload when the machines are back. Others, such as a check of what was written, are no measure of the
-// recovery.
-func struck(v *view.Run, group string, at time.Time) (hit, all []*view.Load) {
-	for _, l := range v.Loads {
-		if l.Group == group &&
-			slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { return atWork(v, l, p, at) }) {
-			hit = append(hit, l)
-		}
-	}
-	for _, l := range v.Loads {
-		if l.Group == group && slices.ContainsFunc(hit, func(o *view.Load) bool {
-			return o == l || job(o) != "" && job(o) == job(l)
-		}) {
-			all = append(all, l)
-		}
-	}
-	return hit, all
-}
-
-// atWork reports whether a VM's workload was under way at a moment. A generator that a fault ended has its last report
-// shortly before it.
-func atWork(v *view.Run, l *view.Load, p *result.Workload, at time.Time) bool {
-	before := at.Add(-max(5*time.Second, v.Silence(l)))
-	return slices.ContainsFunc(p.Times(), func(t result.Span) bool { return t.Start.Before(at) && t.End.After(before) })
-}
-
-// begun is how often a VM's workload had been started by a moment.
-func begun(p *result.Workload, at time.Time) (n int) {
-	for _, t := range p.Times() {
-		if t.Start.Before(at) {
-			n++
-		}
-	}
-	return n
-}
-
-// even is the time around a moment in which the same VMs of a workload were to work: from the last start of one before
-// it to the next start of one that is late, or the next planned end. A VM that is started once more does again what a
-// fault ended; end is zero where nothing was to change.
-func even(l *view.Load, at time.Time) (start, end time.Time) {
-	rounds := 0
-	for _, p := range l.Parts {
-		rounds = max(rounds, begun(p, at))
-	}
-	again := time.Time{} // the first of the starts after this one
-	for _, p := range l.Parts {
-		if t := p.Times(); begun(p, at) == rounds && len(t) > rounds &&
-			(again.IsZero() || t[rounds].Start.Before(again)) {
-			again = t[rounds].Start
-		}
-	}
-	sooner := func(t time.Time) {
-		if t.After(at) && (end.IsZero() || t.Before(end)) {
-			end = t
-		}
-	}
-	for _, p := range l.Parts {
-		times := p.Times()
-		n := begun(p, at)
-		if n > 0 {
-			start = view.Later(start, times[n-1].Start)
-			if p.Ended == "finished" {
-				if e := times[n-1].End; e.After(at) {
-					sooner(e)
-				} else if n == rounds {
-					start = view.Later(start, e)
-				}
-			}
-		}
-		if n < rounds && n < len(times) && (again.IsZero() || times[n].Start.Before(again)) {
-			sooner(times[n].Start)
-		}
-	}
-	return start, end
-}
-
-// job is what a workload asks of its first VM, in a form that can be compared; "" where its generator does not say.
-func job(l *view.Load) string {
-	s := ""
-	for _, lane := range l.Parts[0].Lanes {
-		s += fmt.Sprintf("%s %s %d %g %t %t|", lane.Name, lane.Device, lane.Depth, lane.Rate, lane.Reads, lane.Writes)
-	}
-	return s
-}
-
 // jointTrack is the track of several workloads of a group, when the series tell them from the others.
 func jointTrack(v *view.Run, group, measure string, loads []*view.Load) *view.Track {
 	if len(loads) == 1 {
@@ -353,6 +267,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 		to = view.Later(to, end)
 	}
 	from, changes := since, []time.Time{}
+	enough := time.Duration(20 * c.Step * float64(time.Second))
 	for _, l := range hit {
 		start, end := even(l, e.Time)
 		from, changes = view.Later(from, start), append(changes, end)
@@ -361,9 +276,14 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 			continue
 		}
 		for _, win := range w.Comparable() { // what began or ended beside it may have moved the level
-			if enough := time.Duration(20 * c.Step * float64(time.Second)); win.Start.Add(enough).Before(e.Time) {
+			if win.Start.Add(enough).Before(e.Time) {
 				from = view.Later(from, win.Start)
 			}
+		}
+	}
+	for _, f := range v.Faults() { // what an earlier fault took is not the level
+		if !f.End.IsZero() && f.End.Add(enough/2).Before(e.Time) {
+			from = view.Later(from, f.End)
 		}
 	}
 	if !to.After(e.Time) {
@@ -428,6 +348,17 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 		}
 	}
 	o.along, o.later = alongside(v, all, e.Time, end, o.Regained.Reached)
+	for _, f := range v.Faults() {
+		over := !f.End.IsZero() && end.Sub(f.End) > hold(c) // what it did was made up for by then
+		if f.Start.Sub(e.Time) > oneFault && f.Start.Before(end) && !over {
+			text := fmt.Sprintf("%s began at %s", f.Say(), view.ClockOf(f.Start.Sub(v.Data.Start).Seconds()))
+			if o.Regained.Reached {
+				o.along = append(o.along, text)
+			} else {
+				o.later = append(o.later, text)
+			}
+		}
+	}
 	if len(all) == len(hit) && o.Stopped.Reached && !o.First.Reached {
 		o.instead = instead(v, group, hit, e.Time)
 	}
@@ -500,13 +431,20 @@ func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
 	return n
 }
 
-// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, or,
-// where the next fault came soon, most points between lay below the level that counts as regained.
+// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, and
+// more than the noise before the fault adds up to in such a time; or, where the next fault came soon, most points
+// between lay below the level that counts as regained.
 func (o *Comeback) hit() bool {
 	const fewest = 5
 	after, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)
 	below := !o.Regained.Reached && len(after) >= fewest && resample.Median(after) < 0.9*o.Before.Value
-	return o.Stopped.Reached || below || o.Behind > o.Before.Value*max(1, 2*o.track.Step)
+	least := o.Before.Value * max(1, 2*o.track.Step)
+	if in := o.Before.Interval; in.Valid() && o.Regained.Reached {
+		const deviations = 3
+		n, k := o.Before.EffectiveSize*o.Before.Time, o.Regained.Seconds/o.track.Step
+		least = max(least, deviations*(in.High-in.Low)/2/view.NormalQuantile*math.Sqrt(k*(n+k))*o.track.Step)
+	}
+	return o.Stopped.Reached || below || o.Behind > least
 }
 
 // usual reports whether the level before the fault, in points, had dropped as far and for half as long as it did after.
@@ -602,7 +540,10 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Confidence = 1 // it lies between two points
 		f.Sentence = fmt.Sprintf("%s back at 90 %% of %s after %s%s; %s.", head, former,
 			view.SayDuration(o.Regained.Seconds), o.stop(), failed)
-		if o.Overshoot > 0.25 && len(o.under) == 0 { // with another fault over, it is no overshoot
+		if before, after := o.machines(v); after > before {
+			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; that was of %s, and %d worked afterwards.",
+				view.Plural(before, "VM"), after)
+		} else if o.Overshoot > 0.25 && len(o.under) == 0 { // with another fault over, it is no overshoot
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; overshoot %s.", view.Percent(o.Overshoot))
 		}
 	case o.instead != "":

@@ -7,6 +7,7 @@ import (
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/testkit/reporttest"
+	"plimsoll/result"
 )
 
 // A load that begins beside what a fault struck is told as such: the fault is charged with what it took itself, and its
@@ -63,5 +64,68 @@ func TestFaultBeforeAnotherLoad(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A fault that comes while an earlier one is not made up for is named with it; one that was over long before takes
+// nothing from the level that the next one is measured against; VMs that are back are no overshoot.
+func TestFaultsOneAfterAnother(t *testing.T) {
+	t.Parallel()
+	find := func(s *reporttest.Synthetic, fault string) string {
+		for _, f := range recovered(view.New(s.Manifest, s.Data)) {
+			if strings.Contains(f.Sentence, fault) && f.Subject == "A" {
+				return f.Sentence
+			}
+		}
+		return ""
+	}
+	run := func(parts map[[2]int]float64) *reporttest.Synthetic {
+		s := reporttest.NewSynthetic(950, 600, 1)
+		s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.02, Rate: func(t int) float64 {
+			rate := 5000.0
+			for span, left := range parts {
+				if t >= span[0] && t < span[1] {
+					rate *= left
+				}
+			}
+			return rate
+		}})
+		return s
+	}
+	s := run(map[[2]int]float64{{200, 210}: 0.6, {207, 260}: 0.8})
+	s.Fault(200, 210, "node-0", "noisy")
+	s.Fault(207, 260, "node-0", "slow")
+	if got := find(s, `After "noisy"`); !strings.Contains(got, `cannot be told, since "slow" began at 3:27`) {
+		t.Errorf("overlapping: %s", got)
+	}
+	s = run(map[[2]int]float64{{200, 260}: 0.4, {300, 340}: 0.5})
+	s.Fault(200, 260, "node-0", "noisy")
+	s.Fault(300, 340, "node-0", "slow")
+	if got := find(s, `After "slow"`); !regexp.MustCompile(`former (4,9|5,0)\d\d IOPS`).MatchString(got) {
+		t.Errorf("one after the other: %s", got)
+	}
+
+	s = reporttest.NewSynthetic(951, 700, 3)
+	rate := func(t int) float64 {
+		if t >= 100 && t < 300 {
+			return 4000
+		}
+		return 6000
+	}
+	s.Load(reporttest.Load{Name: "before", Group: "A", VMs: 3, Spread: true, To: 300, Noise: 0.02, Rate: rate})
+	s.Load(reporttest.Load{Name: "after", Group: "A", VMs: 3, Spread: true, From: 400, To: 700, Noise: 0.02,
+		Rate: rate})
+	for i := range s.Data.Workloads {
+		if w := &s.Data.Workloads[i]; w.Name == "before" {
+			w.Ended = "lost"
+			if strings.HasSuffix(w.VM, "0") {
+				w.End = s.At(100)
+			}
+		}
+	}
+	s.Mark(100, result.KindFault, "node-0 crashes")
+	s.Mark(300, result.KindFault, "power off")
+	if got := find(s, `After "power off"`); !strings.Contains(got, "that was of 2 VMs, and 3 worked afterwards") {
+		t.Errorf("a VM that is back: %s", got)
 	}
 }

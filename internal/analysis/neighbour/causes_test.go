@@ -1,6 +1,8 @@
 package neighbour
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,5 +85,102 @@ func TestDriftWithinThePhaseBefore(t *testing.T) {
 		if f.Subject == "A" && (f.Weight() > 0 || f.Severity != result.Fine && !strings.Contains(f.Sentence, "drift")) {
 			t.Errorf("weight %v: %s", f.Weight(), f.Sentence)
 		}
+	}
+}
+
+// Bursts that come again under names of their own are one neighbour: what meets few of them, such as a checkpoint, is
+// not their doing, and what meets all of them is.
+func TestBurstsThatComeAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		slow  []int // bursts in which A is at 2,400 instead of 6,000
+		blame bool
+	}{{"two of ten", []int{3, 7}, false}, {"all of ten", []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, true}} {
+		const bursts, alone, each = 10, 100, 20
+		s := reporttest.NewSynthetic(3404, alone+bursts*each, 2)
+		cuts := []reporttest.Cut{{At: alone, Name: "alone"}}
+		for i := range bursts {
+			cuts = append(cuts, reporttest.Cut{At: alone + (i+1)*each, Name: fmt.Sprintf("with B %d", i)})
+		}
+		s.Load(reporttest.Load{Name: "A", To: alone + bursts*each, Noise: 0.02, Cuts: cuts, Rate: func(t int) float64 {
+			if t >= alone && slices.Contains(c.slow, (t-alone)/each) {
+				return 2400
+			}
+			return 6000
+		}})
+		for i := range bursts {
+			s.Load(reporttest.Load{Name: fmt.Sprintf("B %d", i), From: alone + i*each, To: alone + (i+1)*each,
+				Noise: 0.02, Rate: flat(800)})
+		}
+		for i := range s.Data.Workloads {
+			w := &s.Data.Workloads[i]
+			if w.Name != "A" {
+				w.Group = "B"
+				continue
+			}
+			for k := 1; k < len(w.Windows); k++ {
+				w.Windows[k].Beside = []string{fmt.Sprintf("B %d", k-1)}
+			}
+		}
+		s.Data.Series = nil // as of a group that several workloads share
+		changes, all := told(s, "A")
+		if len(all) == 0 || len(changes) > 0 != c.blame {
+			t.Errorf("%s: %q of %q", c.name, changes, all)
+		}
+	}
+}
+
+// A rate that falls all the time fell no more at a moment that is marked than at any other; one that fell at that
+// moment did.
+func TestSlopeThroughAMoment(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		rate  func(t int) float64
+		blame bool
+	}{
+		{"a slope", func(t int) float64 { return 6000 * (1 - 0.0015*float64(t)) }, false},
+		{"a step", func(t int) float64 { return 6000 - 600*float64(t/90) }, true},
+		{"level, then a slope", func(t int) float64 { return 6000 - 20*max(0, float64(t-90)) }, true},
+	} {
+		s := reporttest.NewSynthetic(3405, 180, 1)
+		s.Load(reporttest.Load{Name: "A", To: 180, Noise: 0.02, Rate: c.rate,
+			Cuts: []reporttest.Cut{{At: 90, Name: "alone"}, {At: 180, Name: "with B"}}})
+		s.Load(reporttest.Load{Name: "B", Node: 1, From: 90, To: 180, Noise: 0.02, Rate: flat(100)})
+		changes, all := told(s, "A")
+		if told := strings.Join(changes, " "); len(all) == 0 || len(changes) == 0 ||
+			strings.Contains(told, "not told apart from drift") == c.blame {
+			t.Errorf("%s: %q of %q", c.name, changes, all)
+		}
+	}
+}
+
+// A yardstick that is later in time than what is compared with it says of VMs that they were lost in between, and two
+// windows are compared once.
+func TestLaterYardstick(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(3406, 300, 2)
+	s.Load(reporttest.Load{Name: "A", VMs: 4, To: 300, Noise: 0.02, Rate: func(t int) float64 {
+		if t >= 140 {
+			return 4500
+		}
+		return 6000
+	}, Cuts: []reporttest.Cut{{At: 150, Name: "alone"}, {At: 300, Name: "alone, after \"node-0 is back\""}}})
+	s.Fault(140, 150, "node-0", "node-0 crashes")
+	for i := range s.Data.Workloads {
+		if w := &s.Data.Workloads[i]; strings.HasSuffix(w.VM, "3") {
+			w.Ended, w.End = "lost", s.At(140)
+		}
+	}
+	_, all := told(s, "A")
+	rates := 0
+	for _, said := range all {
+		if strings.Contains(said, "IOPS") {
+			rates++
+		}
+	}
+	if rates != 1 || !strings.Contains(all[0], "1 of its 4 VMs lost in between") {
+		t.Errorf("%q", all)
 	}
 }

@@ -94,6 +94,9 @@ func counterparts(parts []part) []versus {
 		try(order[:at], 1)
 		try(order[at+1:], 1)
 		try(order[:at], math.MaxInt)
+		if slices.ContainsFunc(out, func(k versus) bool { return k.first == i && k.later == best }) {
+			continue // told the other way round
+		}
 		out = append(out, versus{best, i, parts[best].conditions.Changes(parts[i].conditions)})
 	}
 	slices.SortStableFunc(out, func(a, b versus) int { return cmp.Compare(a.later, b.later) })
@@ -117,6 +120,32 @@ func goneAfter(parts []part, k versus) *part {
 		}
 	}
 	return nil
+}
+
+// alike are the pieces of a part and of all windows under the same faults whose company asks for the same, such as the
+// bursts of one group that come again and again under names of their own. Windows of less than half of a piece are left
+// out.
+func alike(v *view.Run, windows []result.Window, conditions []view.Conditions, of part) []result.Window {
+	company := func(c view.Conditions) (asks []string) {
+		for _, name := range c.Beside {
+			if i := slices.IndexFunc(v.Loads, func(l *view.Load) bool { return l.Name == name }); i >= 0 {
+				name = fmt.Sprintf("%s %v", v.Loads[i].Group, v.Loads[i].Parts[0].Lanes)
+			}
+			asks = append(asks, name)
+		}
+		slices.Sort(asks)
+		return asks
+	}
+	pieces := slices.Clone(of.pieces)
+	for i, w := range windows {
+		if c := conditions[i]; w.Seconds() >= of.seconds/float64(2*len(of.pieces)) &&
+			!slices.ContainsFunc(pieces, func(p result.Window) bool { return p.Start.Equal(w.Start) }) &&
+			slices.Equal(c.Faults, of.conditions.Faults) && slices.Equal(c.Partly, of.conditions.Partly) &&
+			slices.Equal(company(c), company(of.conditions)) {
+			pieces = append(pieces, w)
+		}
+	}
+	return pieces
 }
 
 // caused is a finding of two parts and what was different in the later one.

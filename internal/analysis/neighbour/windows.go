@@ -48,6 +48,7 @@ func windows(v *view.Run) []result.Finding {
 			continue
 		}
 		against := counterparts(parts)
+		every := v.ConditionsOf(l, w.Windows)
 		pairs := func(q view.Quantity, compare func(*pair) (result.Finding, bool)) {
 			var found []caused
 			for _, k := range against {
@@ -56,6 +57,7 @@ func windows(v *view.Run) []result.Finding {
 					comparisons: len(against)}
 				p.was, p.is = whenever(p.first, p.later)
 				p.gone = goneAfter(parts, k)
+				p.alike = [2][]result.Window{alike(v, w.Windows, every, p.first), alike(v, w.Windows, every, p.later)}
 				p.series(v)
 				if f, ok := compare(&p); ok {
 					if p.lasts != "" { // nobody's
@@ -89,10 +91,11 @@ type pair struct {
 	was, is      string // the two in a sentence
 	changes      []string
 	v            *view.Run
-	a, b         *view.Track // nil without a series
-	comparisons  int         // of which it is one
-	gone         *part       // what follows when the others of the later one are gone, as in the first; nil without
-	lasts        string      // said when what moved did not move back then
+	a, b         *view.Track        // nil without a series
+	comparisons  int                // of which it is one
+	gone         *part              // what follows when others of the later one are gone, as in the first; nil without
+	alike        [2][]result.Window // the pieces of the two, and of all parts in company like theirs
+	lasts        string             // said when what moved did not move back then
 	// warm are the warm-ups left out of the two, in seconds: then they are compared by their series, once settled, and
 	// not by counts and histograms, which hold them.
 	warm [2]float64
@@ -102,7 +105,7 @@ type pair struct {
 func (p *pair) series(v *view.Run) {
 	p.v = v
 	if c := v.TrackOf(p.l, p.of); c != nil {
-		p.a, p.b = over(c, p.first), over(c, p.later)
+		p.a, p.b = p.clear(over(c, p.first), p.first), p.clear(over(c, p.later), p.later)
 		p.settle()
 	}
 }
@@ -165,49 +168,6 @@ func (p *pair) unsure() string {
 	}
 	return fmt.Sprintf("; which of %d changes did that cannot be told, since no time had only one of them: %s",
 		len(p.changes), view.Listed(p.changes))
-}
-
-// lasting looks whether what moved stayed so when the cause was gone: then it is no more the cause's than that of time,
-// such as of a warm-up. It is told so when the interval of the two later ones holds no change that matters, and they
-// are closer to each other than to the first.
-func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow) {
-	if p.lasts = ""; p.drifts(flow) {
-		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
-		return
-	}
-	if p.gone == nil || p.b == nil || p.missing() != "" {
-		return
-	}
-	c := p.v.TrackOf(p.l, p.of)
-	if c == nil {
-		return
-	}
-	r, in := view.BlockRatio(flow(p.b), flow(over(c, *p.gone)))
-	if !in.Valid() || in.Low < 1-changed || in.High > 1+changed || view.Away(r) > math.Sqrt(view.Away(moved)) {
-		return
-	}
-	p.lasts = fmt.Sprintf("; it stayed so %s, so it is not told apart from drift, such as a warm-up",
-		strings.TrimSuffix(p.gone.when(), ","))
-}
-
-// drifts reports whether half of the way from the earlier of the two to the later one, or more, was made within the
-// earlier one.
-func (p *pair) drifts(flow func(*view.Track) view.Flow) bool {
-	if p.a == nil || p.b == nil || len(p.first.pieces)+len(p.later.pieces) > 2 {
-		return false
-	}
-	earlier, later := flow(p.a), flow(p.b)
-	if p.later.Start.Before(p.first.Start) {
-		earlier, later = later, earlier
-	}
-	const fewest = 8
-	n := len(earlier.Amount)
-	if n < fewest {
-		return false
-	}
-	begins, ends := earlier.Part(0, n/4).Level(), earlier.Part(n-n/4, n).Level()
-	way, whole := math.Log(ends/begins), math.Log(later.Level()/begins)
-	return view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2
 }
 
 func (p *pair) basis(source string) string {
@@ -410,61 +370,6 @@ func apart(a, b []float64) bool {
 		0.25)
 }
 
-// beyond reports whether nine tenths of some points lie beyond nine tenths of others, three points or more on each
-// side: then they moved, though they are too few for an interval.
-func beyond(a, b []float64) bool {
-	a, _ = view.FiniteOf(a)
-	b, _ = view.FiniteOf(b)
-	const fewest = 3
-	if min(len(a), len(b)) < fewest {
-		return false
-	}
-	slices.Sort(a)
-	slices.Sort(b)
-	high := func(x []float64) float64 { return x[len(x)-1-len(x)/10] }
-	low := func(x []float64) float64 { return x[len(x)/10] }
-	return high(a) < low(b) || high(b) < low(a)
-}
-
-// ranged reports whether pieces of one of the two parts, which are alike, differ by themselves as much as the other one
-// lies away from them: what varies without a cause, such as a checkpoint that meets some pieces, is no one's doing.
-func (p *pair) ranged(of func(ops []result.OpTotals, seconds float64) float64) bool {
-	within := func(x float64, pieces []result.Window) bool {
-		low, high := math.Inf(1), math.Inf(-1)
-		for _, w := range pieces {
-			y := of(w.Ops, w.Seconds())
-			low, high = min(low, y), max(high, y)
-		}
-		return len(pieces) > 2 && low*low/high <= x && x <= high*high/low
-	}
-	return within(of(p.later.Ops, p.later.seconds), p.first.pieces) ||
-		within(of(p.first.Ops, p.first.seconds), p.later.pieces)
-}
-
-func countOver(ops []result.OpTotals, seconds float64) float64 {
-	n, _ := view.Totals(ops)
-	return float64(n) / seconds
-}
-
-func meanOf(ops []result.OpTotals, _ float64) float64 {
-	n, sum := view.Totals(ops)
-	return sum / float64(n)
-}
-
-// missing says how many VMs were lost between the two, so that what they did since is in no rate; "" where none was.
-func (p *pair) missing() string {
-	n := 0
-	for _, w := range p.l.Parts {
-		if w.Ended == "lost" && w.End.After(p.first.Start) && w.End.Before(p.later.End) {
-			n++
-		}
-	}
-	if n == 0 || n == len(p.l.Parts) {
-		return ""
-	}
-	return fmt.Sprintf("; %d of its %d VMs lost by then", n, len(p.l.Parts))
-}
-
 // single sets two figures of the tool's own side by side. All that is known of how they vary are its other figures.
 func (p *pair) single() (result.Finding, bool) {
 	a, was := p.first.value(p.of)
@@ -644,6 +549,9 @@ func (p *pair) mean() (result.Finding, bool) {
 	unsure := p.unsure()
 	if view.Away(r) <= 1+changed || !sure {
 		f.Severity, unsure = result.Fine, ""
+		if f.Low == nil && view.Away(r) > 1+changed {
+			unsure = "; inconclusive, since it wanders as much by itself"
+		}
 	}
 	if f.Low != nil {
 		f.Harm = view.Worse(*f.Low, *f.High, changed, result.Lower)

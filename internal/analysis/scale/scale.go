@@ -58,26 +58,29 @@ func scaling(v *view.Run) []result.Finding {
 		}
 		out, _ = LoadCurve(load, main, stagesBasis(stages)) // what is no curve is told by the fit
 	}
-	out = append([]result.Finding{scalesBy(main, stages)}, out...)
+	grows := slices.ContainsFunc(v.Loads, func(l *view.Load) bool {
+		return slices.ContainsFunc(l.Parts[0].Lanes, func(n result.Lane) bool { return n.Bytes > 0 })
+	})
+	out = append([]result.Finding{scalesBy(main, stages, grows)}, out...)
 	for _, q := range v.Loads[0].Measures() { // the others have the same
 		if q.Measure != main.Measure && q.Better == result.Higher {
 			if more := undisturbed(v.StagesOf(q)); len(more) >= fewest {
-				out = append(out, scalesBy(q, more))
+				out = append(out, scalesBy(q, more, grows))
 			}
 		}
 	}
 	return out
 }
 
-// scalesBy fits the law to one quantity.
-func scalesBy(q view.Quantity, stages []view.Step) result.Finding {
+// scalesBy fits the law to one quantity. Data that grow with the load are in a shared cache to an ever smaller part.
+func scalesBy(q view.Quantity, stages []view.Step, grows bool) result.Finding {
 	var points []usl.Point
 	for _, s := range stages {
 		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
 	}
 	m, err := usl.Fit(points, usl.Options{})
 	if err == nil {
-		return Fitted(stages, points, m, q, stagesBasis(stages))
+		return Fitted(stages, points, m, q, stagesBasis(stages), grows)
 	}
 	return result.Finding{
 		Check: "scalability", Severity: result.Notice, Subject: "run",
@@ -102,8 +105,10 @@ func stagesBasis(stages []view.Step) string {
 		view.SayCount(float64(stages[len(stages)-1].Workloads)))
 }
 
-// Fitted tells of the law m as fitted to the stages of a quantity, the points; basis says where they are from.
-func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantity, basis string) result.Finding {
+// Fitted tells of the law m as fitted to the stages of a quantity, the points; basis says where they are from, and
+// grows whether the data grew with the load.
+func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantity, basis string,
+	grows bool) result.Finding {
 	first, last := stages[0], stages[len(stages)-1]
 	f := result.Finding{
 		Check: "scalability", Severity: result.Notice, Subject: "run", Metric: contention(q), Unit: "%",
@@ -124,7 +129,7 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	if q.Measure != "" {
 		what = q.Name
 	}
-	ways := fmt.Sprintf("%s%s. %s", contended(m.Alpha), crossed(m), peakWords(m, q, last.Concurrency))
+	ways := fmt.Sprintf("%s%s. %s", contended(m, grows), crossed(m), peakWords(m, q, last.Concurrency))
 	if m.Cap.Closer {
 		f.NoInterval, f.Low, f.High = "a line up to a cap is closer to the points than the law", nil, nil
 		f.Value = nil
@@ -161,11 +166,14 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 }
 
 // contended and crossed say the two coefficients in words.
-func contended(alpha float64) string {
-	if alpha == 0 {
+func contended(m *usl.Model, grows bool) string {
+	switch {
+	case m.Alpha == 0:
 		return "no contention"
+	case grows:
+		return "contention, or a shared cache that holds ever less of the growing data, " + sayPercent(m.Alpha)
 	}
-	return fmt.Sprintf("contention %s", sayPercent(alpha))
+	return "contention " + sayPercent(m.Alpha)
 }
 
 // crossed speaks of crosstalk only when the points cannot do without.
@@ -206,8 +214,7 @@ func peakWords(m *usl.Model, q view.Quantity, last float64) string {
 	case math.IsInf(m.Limit(), 1):
 		return "No peak."
 	}
-	return fmt.Sprintf("No peak; by the fit, contention limits throughput to about %s.",
-		q.Brief(m.Limit()))
+	return fmt.Sprintf("No peak; by the fit, throughput stays below about %s.", q.Brief(m.Limit()))
 }
 
 // LoadCurve gives the throughput/response-time curve with the single-client point, the knee and Little's law.

@@ -109,13 +109,22 @@ func Rounds(values []float64, rule Rule) (Settled, error) {
 		s.Reason += fmt.Sprintf("; the ceiling of %d rounds was reached", rule.Ceiling)
 	}
 	if !s.Reached && len(values) > rule.Ceiling {
-		s.Warnings = append(
-			s.Warnings,
-			fmt.Sprintf("%d rounds beyond the ceiling of %d were not looked at", len(values)-rule.Ceiling,
-				rule.Ceiling),
-		)
+		s.Reason += furthest(values)
 	}
 	return s, nil
+}
+
+// furthest says which of all rounds lies furthest from their median: that a rule was not held by its ceiling is no
+// reason to leave out what came after it.
+func furthest(values []float64) string {
+	median, worst := resample.Median(values), 0
+	for i, v := range values {
+		if math.Abs(v-median) > math.Abs(values[worst]-median) {
+			worst = i
+		}
+	}
+	return fmt.Sprintf("; of all %d rounds, round %d lies furthest from their median: %.4g, where that is %.4g", len(values),
+		worst+1, values[worst], median)
 }
 
 // leaves says which rounds after a window that holds the rule lie further from its mean than it allows; "" when none.

@@ -68,8 +68,21 @@ func TestRounds(t *testing.T) {
 				Mean:      3,
 				Spread:    4. / 3,
 				Excursion: 4. / 3,
-				Reason:    "rounds 1 to 5 spread over 133.3 % of their mean, 20.0 % are allowed; the ceiling of 5 rounds was reached",
-				Warnings:  []string{"5 rounds beyond the ceiling of 5 were not looked at"},
+				Reason: "rounds 1 to 5 spread over 133.3 % of their mean, 20.0 % are allowed; the ceiling of 5 rounds was " +
+					"reached; of all 10 rounds, round 1 lies furthest from their median: 1, where that is 5.5",
+			},
+		},
+		"the worst beyond the ceiling": {
+			append(slices.Repeat([]float64{1, 2}, 20), 449, 1),
+			Rule{},
+			Settled{
+				First:     20,
+				Last:      24,
+				Mean:      1.4,
+				Spread:    1 / 1.4,
+				Excursion: 0,
+				Reason: "rounds 21 to 25 spread over 71.4 % of their mean, 20.0 % are allowed; the ceiling of 25 rounds was " +
+					"reached; of all 42 rounds, round 41 lies furthest from their median: 449, where that is 1.5",
 			},
 		},
 		"left again": {

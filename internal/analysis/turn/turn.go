@@ -259,7 +259,16 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 		*f.Harm = -math.Abs(*f.Harm) // fewer and larger are not worse
 	}
 	moved := high < 1-changed || low > 1+changed || tailHarm != nil && *tailHarm != 0
+	drift := ""
+	for _, t := range []*turn{first, later} {
+		if drift == "" {
+			drift = drifts(v, t, r)
+		}
+	}
 	switch {
+	case moved && drift != "":
+		f.Harm = nil
+		f.Sentence += drift
 	case moved:
 	case low >= 1-changed && high <= 1+changed && kept:
 		f.Severity = result.Fine
@@ -270,6 +279,21 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 	}
 	f.Sentence += ". They ran one after the other on the same VMs, and nothing else that was declared differs."
 	return f
+}
+
+// drifts says of a workload that its rate moved within its own time by half of the way that lies between the two, or
+// more: then what of that the difference did is not known. "" where it did not.
+func drifts(v *view.Run, t *turn, between float64) string {
+	c := v.Track(t.Load)
+	if c == nil {
+		return ""
+	}
+	begins, ends, ok := view.FlowOf(c.Ops, nil).Ends()
+	if !ok || view.Away(ends/begins) <= 1+changed || view.Away(ends/begins) < math.Sqrt(view.Away(between)) {
+		return ""
+	}
+	return fmt.Sprintf("; %s itself went from %s to %s, so what of it the difference did cannot be told", t.Name,
+		view.SayCount(begins), t.Rate().Say(ends))
 }
 
 // tails are the 99th percentiles of the kind of operation that both did most.

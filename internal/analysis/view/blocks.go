@@ -36,8 +36,27 @@ func FlowOf(values, weights []float64) Flow {
 // Level is the mean of the values, by their weights.
 func (f Flow) Level() float64 { return Total(f.Amount) / Total(f.per) }
 
+// Each are the values of its points, by their weights.
+func (f Flow) Each() []float64 {
+	out := make([]float64, len(f.Amount))
+	for i := range out {
+		out[i] = f.Amount[i] / f.per[i]
+	}
+	return out
+}
+
 // Part is the flow from one point on, up to another.
 func (f Flow) Part(from, to int) Flow { return Flow{f.Amount[from:to], f.per[from:to]} }
+
+// Ends are the levels of its first and its last quarter; not ok where there are fewer than eight points.
+func (f Flow) Ends() (begins, ends float64, ok bool) {
+	const fewest = 8
+	n := len(f.Amount)
+	if n < fewest {
+		return 0, 0, false
+	}
+	return f.Part(0, n/4).Level(), f.Part(n-n/4, n).Level(), true
+}
 
 // Total is the sum of values without gaps.
 func Total(x []float64) (sum float64) {

@@ -156,7 +156,8 @@ func Judge(name string, c *Track, among int) Stretch {
 		return s
 	}
 	var err error
-	if s.Stretch, err = steady.Window(values, steady.Options{Among: among}); err != nil {
+	// Half of the chance is left to the other checks of the run.
+	if s.Stretch, err = steady.Window(values, steady.Options{Among: 2 * among}); err != nil {
 		s.Why = err.Error()
 	}
 	s.Unclear()

@@ -360,6 +360,7 @@ func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGrou
 	for _, st := range sts {
 		st.facts(&l, p.system)
 		linkFacts(&l, p.system, st)
+		limitFacts(&l, p.system, st)
 	}
 	networkFacts(&l, p.system, sts[0])
 	clockFacts(&l, p.system)

@@ -1,0 +1,178 @@
+package neighbour
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// clear is the track of a part without the points at which a fault that was for a smaller part of it was in force: what
+// that did is in the other of the two.
+func (p *pair) clear(c *view.Track, of part) *view.Track {
+	if len(of.conditions.Partly) == 0 || len(of.pieces) > 1 {
+		return c
+	}
+	out := *c
+	out.Ops, out.Busy = slices.Clone(c.Ops), slices.Clone(c.Busy)
+	for _, f := range p.v.Faults() {
+		if !slices.Contains(of.conditions.Partly, f.Say()) {
+			continue
+		}
+		for i := range out.Ops {
+			end, step := c.At(i), time.Duration(c.Step*float64(time.Second))
+			if end.After(f.Start) && (f.End.IsZero() || end.Add(-step).Before(f.End)) {
+				out.Ops[i] = math.NaN()
+			}
+		}
+	}
+	return &out
+}
+
+// lasting looks whether what moved stayed so when the cause was gone: then it is no more the cause's than that of time,
+// such as of a warm-up. It is told so when the interval of the two later ones holds no change that matters, and they
+// are closer to each other than to the first.
+func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow) {
+	if p.lasts = ""; p.drifts(flow) {
+		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
+		return
+	}
+	if p.gone == nil || p.b == nil || p.missing() != "" {
+		return
+	}
+	c := p.v.TrackOf(p.l, p.of)
+	if c == nil {
+		return
+	}
+	r, in := view.BlockRatio(flow(p.b), flow(over(c, *p.gone)))
+	if !in.Valid() || in.Low < 1-changed || in.High > 1+changed || view.Away(r) > math.Sqrt(view.Away(moved)) {
+		return
+	}
+	p.lasts = fmt.Sprintf("; it stayed so %s, so it is not told apart from drift, such as a warm-up",
+		strings.TrimSuffix(p.gone.when(), ","))
+}
+
+// drifts reports whether half of the way from the earlier of the two to the later one, or more, was made within the
+// earlier one.
+func (p *pair) drifts(flow func(*view.Track) view.Flow) bool {
+	if p.a == nil || p.b == nil || len(p.first.pieces)+len(p.later.pieces) > 2 {
+		return false
+	}
+	earlier, later, of := flow(p.a), flow(p.b), p.first
+	if p.later.Start.Before(p.first.Start) {
+		earlier, later, of = later, earlier, p.later
+	}
+	if len(of.conditions.Partly) > 0 { // what moved within it is what came or went then
+		return false
+	}
+	if n := len(earlier.Amount); n >= 10 { // the reports at its edges may hold what came before and after
+		earlier = earlier.Part(1, n-1)
+	}
+	begins, ends, ok := earlier.Ends()
+	if !ok {
+		return false
+	}
+	way, whole := math.Log(ends/begins), math.Log(later.Level()/begins)
+	return view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2 ||
+		p.straight(earlier.Each(), later.Each())
+}
+
+// straight reports whether one line through all points, of the earlier of the two and of the later, is as near to them
+// as a step between the two, and nothing in the earlier one speaks against such a line.
+func (p *pair) straight(earlier, later []float64) bool {
+	between := math.Abs(p.b.Start.Sub(p.a.Start).Seconds()) / p.a.Step
+	var x []float64
+	for i := range earlier {
+		x = append(x, float64(i))
+	}
+	for i := range later {
+		x = append(x, between+float64(i))
+	}
+	n, y := len(earlier), slices.Concat(earlier, later)
+	if min(n, len(later)) < 8 {
+		return false
+	}
+	off := func(x, y []float64, slope, level float64) (sum float64) {
+		for i := range y {
+			sum += (y[i] - level - slope*x[i]) * (y[i] - level - slope*x[i])
+		}
+		return sum
+	}
+	level, slope := stat.LinearRegression(x, y, nil, false)
+	step := off(x[:n], earlier, 0, stat.Mean(earlier, nil)) + off(x[n:], later, 0, stat.Mean(later, nil))
+	if off(x, y, slope, level) > step {
+		return false
+	}
+	own, at := stat.LinearRegression(x[:n], earlier, nil, false)
+	deviation := math.Sqrt(off(x[:n], earlier, at, own) / float64(n-2) / (float64(n) * stat.PopVariance(x[:n], nil)))
+	return math.Abs(at-slope) <= 2*deviation
+}
+
+// beyond reports whether nine tenths of some points lie beyond nine tenths of others, three points or more on each
+// side: then they moved, though they are too few for an interval.
+func beyond(a, b []float64) bool {
+	a, _ = view.FiniteOf(a)
+	b, _ = view.FiniteOf(b)
+	const fewest = 3
+	if min(len(a), len(b)) < fewest {
+		return false
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	high := func(x []float64) float64 { return x[len(x)-1-len(x)/10] }
+	low := func(x []float64) float64 { return x[len(x)/10] }
+	return high(a) < low(b) || high(b) < low(a)
+}
+
+// ranged reports whether pieces of one of the two parts, and of others in company like its own, differ by themselves as
+// much as the other one lies away from them: what comes and goes without a cause, such as a checkpoint that meets some
+// pieces, is no one's doing. Of few pieces the next one may lie as far out again as they lie apart.
+func (p *pair) ranged(of func(ops []result.OpTotals, seconds float64) float64) bool {
+	within := func(x float64, pieces []result.Window) bool {
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, w := range pieces {
+			y := of(w.Ops, w.Seconds())
+			low, high = min(low, y), max(high, y)
+		}
+		beyond := high / low
+		if len(pieces) >= 8 {
+			beyond = math.Sqrt(beyond)
+		}
+		return len(pieces) > 2 && low/beyond <= x && x <= high*beyond
+	}
+	return within(of(p.later.Ops, p.later.seconds), p.alike[0]) || within(of(p.first.Ops, p.first.seconds), p.alike[1])
+}
+
+func countOver(ops []result.OpTotals, seconds float64) float64 {
+	n, _ := view.Totals(ops)
+	return float64(n) / seconds
+}
+
+func meanOf(ops []result.OpTotals, _ float64) float64 {
+	n, sum := view.Totals(ops)
+	return sum / float64(n)
+}
+
+// missing says how many VMs were lost between the two, so that what they did since is in no rate; "" where none was.
+func (p *pair) missing() string {
+	from, to, when := p.first.Start, p.later.End, "by then"
+	if to.Before(p.first.End) {
+		from, to, when = p.later.Start, p.first.End, "in between"
+	}
+	n := 0
+	for _, w := range p.l.Parts {
+		if w.Ended == "lost" && w.End.After(from) && w.End.Before(to) {
+			n++
+		}
+	}
+	if n == 0 || n == len(p.l.Parts) {
+		return ""
+	}
+	return fmt.Sprintf("; %d of its %d VMs lost %s", n, len(p.l.Parts), when)
+}

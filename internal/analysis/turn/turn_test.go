@@ -1,0 +1,51 @@
+package turn
+
+import (
+	"strings"
+	"testing"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/internal/testkit/reporttest"
+)
+
+// What two workloads differ by is not laid at the door of what they declare where one of them moved by itself: data
+// that came to a faster tier while it ran, or a tier that was full.
+func TestMovesByItself(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, later func(at int) float64
+		want         string
+	}{
+		"both hold still": {func(int) float64 { return 3000 }, func(int) float64 { return 5000 }, ""},
+		"data come to a faster tier while the first runs": {
+			func(at int) float64 { return min(5000, 500+30*float64(at)) }, func(int) float64 { return 5000 },
+			"; Uniform itself went from "},
+		"the tier is full while the later runs": {func(int) float64 { return 5000 }, func(at int) float64 {
+			if at > 100 {
+				return 1500
+			}
+			return 5000
+		}, "; Zipf itself went from "},
+		"both moved, by far less than they differ": {func(at int) float64 { return 1000 + 0.3*float64(at) },
+			func(int) float64 { return 5000 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := reporttest.NewSynthetic(3500, 420, 1)
+			s.Load(reporttest.Load{Name: "Uniform", Group: "A", To: 200, Noise: 0.02, Random: 1, Rate: c.first})
+			s.Load(reporttest.Load{Name: "Zipf", Group: "A", From: 220, To: 420, Noise: 0.02, Random: 1,
+				Distribution: "zipf:1.2", Rate: func(at int) float64 { return c.later(at - 220) }})
+			var got []string
+			for _, f := range inTurn(view.New(s.Manifest, s.Data)) {
+				got = append(got, f.Sentence)
+				if (f.Harm == nil) != (c.want != "") {
+					t.Errorf("weight %v: %s", f.Weight(), f.Sentence)
+				}
+			}
+			if len(got) != 1 || !strings.Contains(got[0], "With access distribution zipf:1.2 instead of uniform, Zipf did ") ||
+				!strings.Contains(got[0], c.want) || strings.Contains(got[0], "itself") != (c.want != "") {
+				t.Errorf("%q, want it to say %q", got, c.want)
+			}
+		})
+	}
+}
