@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	findings "plimsoll/internal/analysis/view"
+	"plimsoll/internal/report/answer"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -286,9 +287,60 @@ const leastShort = 2
 // figureCheck is the Check of sentences of a summary that are figures, from no finding.
 const figureCheck = "figures"
 
-// inShort is the summary of a run: that of its findings, and where that is shorter than two sentences what its
-// workloads did, so that it always holds a figure and says whether operations failed.
+// inShort is the summary of a run: the answer to its question, then that of its findings, and where that is shorter
+// than two sentences what its workloads did, so that it always holds a figure and says whether operations failed.
 func (doc *Document) inShort() []Short {
+	first, said := doc.answer()
+	rest := slices.DeleteFunc(doc.plainShort(), func(s Short) bool {
+		return slices.ContainsFunc(said, func(f result.Finding) bool {
+			return f.Check == s.Check && f.Subject == s.Subject
+		}) || len(first) > 0 && len(said) == 0 && s.Check == figureCheck && s.Subject != "" // it has what the loads did
+	})
+	return append(first, rest[:min(len(rest), mostShort)]...)
+}
+
+// answer is the sentence that a summary begins with, and the findings that it says; none where nothing was measured.
+func (doc *Document) answer() (first []Short, said []result.Finding) {
+	r := answer.Run{Findings: doc.Findings, Unread: doc.unread}
+	for _, l := range doc.Latencies {
+		if len(l.Windows) == 0 || len(l.Windows[0].Rows)+len(l.Windows[0].Measures) == 0 {
+			continue
+		}
+		w := l.Windows[0]
+		one := answer.Load{Name: l.Workload, Did: didOf(l) + doc.heldTo(l)}
+		one.Wants = slices.ContainsFunc(w.Measures, func(m MeasureRow) bool { return m.wanted })
+		for _, row := range w.Rows {
+			one.Does = append(one.Does, row.Op)
+		}
+		r.Loads = append(r.Loads, one)
+	}
+	for _, p := range doc.Panels {
+		for _, m := range p.Metrics[:min(len(p.Metrics), 1)] {
+			r.Results = append(r.Results, fmt.Sprintf("%s: %s %s", p.Title, m.Name, quantity(m.Value, p.Unit)))
+		}
+	}
+	sentence, said := answer.Of(r)
+	if sentence == "" {
+		return nil, nil
+	}
+	s := Short{Severity: result.Notice, Check: answer.Check, Sentence: sentence}
+	for _, f := range said {
+		if severityRank(f.Severity) < severityRank(s.Severity) {
+			s.Severity = f.Severity
+		}
+	}
+	if slices.ContainsFunc(doc.Findings, func(f result.Finding) bool {
+		return f.Severity == result.Blocker && !slices.ContainsFunc(said, func(o result.Finding) bool {
+			return o.Check == f.Check && o.Subject == f.Subject
+		})
+	}) {
+		s.Severity, s.Sentence = result.Caution, "Not to be relied on, see below: "+s.Sentence
+	}
+	return []Short{s}, said
+}
+
+// plainShort is the summary of a run without the answer.
+func (doc *Document) plainShort() []Short {
 	out := InShort(doc.Findings)
 	if len(out) >= leastShort {
 		return out
