@@ -57,7 +57,11 @@ func TestAnswersFirst(t *testing.T) {
 			if err != nil || len(folders) != 1 {
 				t.Fatalf("%v, %v", folders, err)
 			}
-			for _, format := range []string{"json", "md", "text", "html"} {
+			formats := []string{"json"}
+			if name == "ab-durable-log" || name == "power-loss" { // of each sort one: the others are made the same way
+				formats = []string{"json", "md", "text", "html"}
+			}
+			for _, format := range formats {
 				doc, err := s.command(t.Context(), "report", folders[0], "-o", format).Output()
 				if err != nil {
 					t.Fatal(err)

@@ -33,6 +33,8 @@ type view struct {
 	Top         *evidenceView // the drawing of what the run was made to find out; not shown again with its finding
 	Table       []Figure
 	MoreFigures int
+	Groups      [][]string // of a large run, as Document.Spread
+	Worst       []string
 	Sides       []side // few windows, side by side
 	Windows     []windowRow
 	MoreWindows int
@@ -111,6 +113,7 @@ type sideRow struct {
 type panelGroup struct {
 	Name   string
 	Panels []panelView
+	More   []panelView // of a large run, shown on demand
 }
 
 type panelView struct {
@@ -171,6 +174,7 @@ func newView(doc *Document) *view {
 	v := &view{Document: doc, origin: doc.Start}
 	v.events()
 	v.Table = doc.Figures()
+	v.Groups, v.Worst = doc.Spread()
 	if n := len(v.Table); n > mostFigures {
 		v.Table, v.MoreFigures = v.Table[:mostFigures], n-mostFigures
 	}
@@ -210,6 +214,7 @@ func newView(doc *Document) *view {
 		budget = min(budget, allPoints/n)
 	}
 	v.panels(budget)
+	v.onDemand()
 	v.servers(budget)
 	v.machines(budget)
 	for i, h := range doc.Heat {
@@ -383,6 +388,21 @@ func (v *view) panels(budget int) {
 	}
 }
 
+// onDemand keeps few results of a large run in sight; the others of each group open when they are asked for.
+func (v *view) onDemand() {
+	if !v.Large() {
+		return
+	}
+	const few = 6
+	left := few
+	for i := range v.PanelGroups {
+		g := &v.PanelGroups[i]
+		n := min(left, len(g.Panels))
+		left -= n
+		g.Panels, g.More = g.Panels[:n], g.Panels[n:]
+	}
+}
+
 // commonPrefix is what the names of all VMs begin with, up to an underscore; "" with fewer than two VMs.
 func commonPrefix(vms []result.VM) string {
 	if len(vms) < 2 {
@@ -548,7 +568,7 @@ func (v *view) Index() []entry {
 		there    bool
 		id, text string
 	}{
-		{len(v.Table) > 0, "figures", "Figures"}, {len(v.Findings) > 0, "found", "Findings"},
+		{len(v.Groups) > 0, "groups", "Groups"}, {len(v.Table) > 0, "figures", "Figures"}, {len(v.Findings) > 0, "found", "Findings"},
 		{len(v.Windows) > 0, "windows", "Phases"}, {len(v.Events) > 0, "events", "Events"},
 		{len(v.PanelGroups) > 0, "results", "Results"}, {len(v.Servers) > 0, "server", "The server"},
 		{len(v.Latencies) > 0, "latency", "Percentiles"},
@@ -567,7 +587,7 @@ func (v *view) Index() []entry {
 func (v *view) PanelCount() (s string) {
 	missing := 0
 	for _, g := range v.PanelGroups {
-		for _, p := range g.Panels {
+		for _, p := range slices.Concat(g.Panels, g.More) {
 			if p.Chart == nil {
 				missing++
 			}
