@@ -11,8 +11,8 @@ import (
 	"plimsoll/internal/testkit/needs"
 )
 
-// beginnings are how the page of each scenario begins that the simulated cluster runs: the answer to its question. Of the
-// others TestOf of package answer has the sorts.
+// beginnings are how the page of each scenario begins that the simulated cluster runs: the answer to its question. Of
+// the others TestOf of package answer has the sorts.
 var beginnings = map[string]string{
 	"ab-durable-log":  `^With flush_every 1 instead of 0, write IOPS of Log writes: [\d,]+ IOPS instead of [\d,]+ IOPS, .* interval `,
 	"block-size-grid": `^Read bandwidth of Reads is highest at block_size=256k queue_depth=16: [\d.]+ GiB/s \(95 % interval `,

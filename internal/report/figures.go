@@ -114,14 +114,14 @@ func (doc *Document) Spread() (rows [][]string, named []string) {
 		}
 		errors := doc.failed(l.Workload)
 		for _, r := range l.Windows[0].Rows {
-			loads = append(loads, spread.Load{Name: l.Workload, Op: r.Op, Unit: r.Unit, Rate: r.OpsPerSecond, P99: r.P99,
-				Errors: errors})
+			loads = append(loads, spread.Load{Name: l.Workload, Op: r.Op, Unit: r.Unit, Rate: r.OpsPerSecond,
+				P99: r.P99, Errors: errors})
 			errors = 0
 		}
 	}
 	for _, g := range spread.Groups(loads) {
-		row := []string{g.Name, plain(float64(g.N)), g.Op, quantity(g.Rate.Low, g.Unit), quantity(g.Rate.Middle, g.Unit),
-			quantity(g.Rate.High, g.Unit), none, none, none, plain(float64(g.Errors))}
+		row := []string{g.Name, plain(float64(g.N)), g.Op, quantity(g.Rate.Low, g.Unit),
+			quantity(g.Rate.Middle, g.Unit), quantity(g.Rate.High, g.Unit), none, none, none, plain(float64(g.Errors))}
 		if g.P99 != nil {
 			row[6], row[7], row[8] = duration(g.P99.Low), duration(g.P99.Middle), duration(g.P99.High)
 		}

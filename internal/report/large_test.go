@@ -44,8 +44,8 @@ func manyLoads() Input {
 	return in
 }
 
-// TestLargeRuns: of 52 workloads, and of 1,000 VMs, at most 8 screens come before all details, and the page prints on at
-// most 10 sheets; what is left out is there when it is asked for.
+// TestLargeRuns: of 52 workloads, and of 1,000 VMs, at most 8 screens come before all details, and the page prints on
+// at most 10 sheets; what is left out is there when it is asked for.
 func TestLargeRuns(t *testing.T) {
 	b := openBrowser(t)
 	for name, in := range map[string]Input{
@@ -97,8 +97,8 @@ func TestSpread(t *testing.T) {
 	doc.Workloads[9].Errors = 1
 	doc.Findings = []result.Finding{finding("errors", result.Notice, "N.")}
 	rows, worst := doc.Spread()
-	if diff := cmp.Diff([][]string{{"W*", "52", "read", "100 IOPS", "125 IOPS", "151 IOPS", "4 ms", "4 ms", "4 ms", "4"}},
-		rows); diff != "" {
+	if diff := cmp.Diff([][]string{{"W*", "52", "read", "100 IOPS", "125 IOPS", "151 IOPS", "4 ms", "4 ms", "4 ms",
+		"4"}}, rows); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"W7: read 107 IOPS, p99 4 ms, 3 operations failed",

@@ -52,8 +52,8 @@ func effectSentences(x *compare.Experiment) (out []string) {
 			continue
 		}
 		told[e.Workload] = true
-		text := fmt.Sprintf("With %s %s instead of %s, %s: %s", e.Factor, e.Level, e.Against, rateOf(e.Workload, e.Name),
-			changed(e.Measure))
+		text := fmt.Sprintf("With %s %s instead of %s, %s: %s", e.Factor, e.Level, e.Against,
+			rateOf(e.Workload, e.Name), changed(e.Measure))
 		if e.Adjusted.Valid() {
 			text += fmt.Sprintf(" (%.3g %% interval %s)", 100*e.Adjusted.Confidence, compareInterval(e.Measure))
 		} else {

@@ -568,7 +568,8 @@ func (v *view) Index() []entry {
 		there    bool
 		id, text string
 	}{
-		{len(v.Groups) > 0, "groups", "Groups"}, {len(v.Table) > 0, "figures", "Figures"}, {len(v.Findings) > 0, "found", "Findings"},
+		{len(v.Groups) > 0, "groups", "Groups"}, {len(v.Table) > 0, "figures", "Figures"},
+		{len(v.Findings) > 0, "found", "Findings"},
 		{len(v.Windows) > 0, "windows", "Phases"}, {len(v.Events) > 0, "events", "Events"},
 		{len(v.PanelGroups) > 0, "results", "Results"}, {len(v.Servers) > 0, "server", "The server"},
 		{len(v.Latencies) > 0, "latency", "Percentiles"},

@@ -58,6 +58,9 @@ var asked = []struct {
 	{kept, nil, false},
 }
 
+// uncut are checks whose sentences end with what they must not be read without.
+var uncut = []string{"lost-writes", "lost-commits", "in-turn"}
+
 const (
 	steady = "steady-state" // has the rate of a load with its interval
 	kept   = "kept"         // a recovery where nothing was lost: other answers come before it
@@ -77,13 +80,12 @@ func Of(r Run) (sentence string, said []result.Finding) {
 		if !a.each {
 			all = all[:1]
 		}
-		for _, f := range all[:min(len(all), most)] {
-			clauses, said = append(clauses, r.clause(f)), append(said, f)
-		}
+		said = append(said, all[:min(len(all), most)]...)
 		for _, check := range a.also {
-			for _, f := range telling(r, check)[:min(len(telling(r, check)), 1)] {
-				clauses, said = append(clauses, r.clause(f)), append(said, f)
-			}
+			said = append(said, telling(r, check)[:min(len(telling(r, check)), 1)]...)
+		}
+		for _, f := range said {
+			clauses = append(clauses, r.clause(f, len(said) == 1 && r.Unread == ""))
 		}
 		break
 	}
@@ -116,7 +118,8 @@ func capital(s string) string {
 // telling are the findings of a check that answer, the largest change first.
 func telling(r Run, check string) (out []result.Finding) {
 	for _, f := range r.Findings {
-		if (f.Check == check || check == kept && f.Check == "recovery" && f.Severity == result.Fine) && tells(r, f, check) {
+		stayed := check == kept && f.Check == "recovery" && f.Severity == result.Fine
+		if (f.Check == check || stayed) && tells(r, f, check) {
 			out = append(out, f)
 		}
 	}
@@ -145,9 +148,9 @@ func tells(r Run, f result.Finding, check string) bool {
 	return true
 }
 
-// clause is what a finding says, and of how many it is the one that changed most.
-func (r Run) clause(f result.Finding) string {
-	text := Clause(f)
+// clause is what a finding says, and of how many it is the one that changed most; alone it has all of its sentence.
+func (r Run) clause(f result.Finding, alone bool) string {
+	text := Clause(f, alone || slices.Contains(uncut, f.Check))
 	subjects := map[string]bool{}
 	for _, o := range telling(r, f.Check) {
 		subjects[o.Subject] = true
@@ -157,7 +160,7 @@ func (r Run) clause(f result.Finding) string {
 		return fmt.Sprintf("of %d workloads that were set against others the one that changed most is %s", n, text)
 	case f.Check == "ingest":
 		if rate := r.steady(f.Subject); rate != nil && rate.Low != nil {
-			text = strings.TrimSuffix(Head(f.Sentence), ".") + fmt.Sprintf(" (when steady %s IOPS, %s; %s)",
+			text = strings.TrimSuffix(Head(First(f)), ".") + fmt.Sprintf(" (when steady %s IOPS, %s; %s)",
 				view.SayCount(*rate.Value), interval(*rate), f.NoInterval)
 		}
 	}
@@ -191,16 +194,18 @@ func (r Run) did(l Load) (string, *result.Finding) {
 	case f.Low == nil && l.Did != "":
 		return fmt.Sprintf("%s: %s (no interval of its rate: %s)", l.Name, l.Did, f.NoInterval), f
 	case l.Wants:
-		return fmt.Sprintf("%s: %s (%s)", l.Name, l.Did, Clause(*f)), f
+		return fmt.Sprintf("%s: %s (%s)", l.Name, l.Did, Clause(*f, false)), f
 	}
-	return Clause(*f), f
+	return Clause(*f, false), f
 }
 
-// Clause is what a finding says first, without its full stop, with its interval or why there is none.
-func Clause(f result.Finding) string {
-	text := strings.TrimSuffix(Head(First(f)), ".")
-	if f.Check == "in-turn" {
-		text, _, _ = strings.Cut(text, ", and the p99 latency")
+// Clause is what a finding says first, without its full stop, with its interval or why there is none, and as a whole
+// also what its sentence has after that.
+func Clause(f result.Finding, whole bool) string {
+	first := strings.TrimSuffix(First(f), ".")
+	text, rest := Head(first), ""
+	if whole {
+		rest = first[len(text):]
 	}
 	switch in := interval(f); {
 	case in == "" || strings.Contains(text, "(95 %"):
@@ -209,7 +214,7 @@ func Clause(f result.Finding) string {
 	default:
 		text += " (" + in + ")"
 	}
-	return text
+	return text + rest
 }
 
 // interval says the interval of a finding's value: of a ratio as the change that it is.

@@ -22,7 +22,7 @@ import (
 const (
 	mostFollowers = 200             // pages that follow runs, of all runs together
 	liveEvery     = 2 * time.Second // between two looks at a run, at least
-	lookShare     = 20              // and as many times as long as the last look took, so that a large run costs no more
+	lookShare     = 20              // and so many times as long as the last look took: a large run costs no more
 	sendWithin    = 10 * time.Second
 	sayAlive      = 15 * time.Second // when nothing changes: a proxy would close what is silent
 )
@@ -290,9 +290,12 @@ func inWords(e result.Event) event {
 		return s == ""
 	}), ": "))
 	say := map[string]string{
-		result.KindRunStart: "The run begins", result.KindRunEnd: "The run ends", result.KindPhase: "Phase " + e.Phase + " begins",
-		result.KindStepStart: fmt.Sprintf("Step %d begins", e.Step), result.KindStepEnd: fmt.Sprintf("Step %d is done", e.Step),
-		result.KindWorkload: "Load", result.KindWarning: "Warning", result.KindFault: "Fault", result.KindBoot: "Booted",
+		result.KindRunStart: "The run begins", result.KindRunEnd: "The run ends",
+		result.KindPhase:     "Phase " + e.Phase + " begins",
+		result.KindStepStart: fmt.Sprintf("Step %d begins", e.Step),
+		result.KindStepEnd:   fmt.Sprintf("Step %d is done", e.Step),
+		result.KindWorkload:  "Load", result.KindWarning: "Warning", result.KindFault: "Fault",
+		result.KindBoot:      "Booted",
 		result.KindMigration: "Moved", result.KindNodeReturn: "A node is back", result.KindPrecondition: "Preparation",
 	}[e.Kind]
 	if e.Kind == result.KindStepEnd {
@@ -310,8 +313,8 @@ func inWords(e result.Event) event {
 		text = strings.TrimSpace(text + " " + e.Error)
 	}
 	out := event{At: e.Time.UTC().Format("15:04:05"), Kind: say, Text: result.PlainNames(text)}
-	out.Mark = map[string]string{result.KindFault: "fault", result.KindWarning: "fault", result.KindAnnotation: "stretch",
-		result.KindPhase: "stretch"}[e.Kind]
+	out.Mark = map[string]string{result.KindFault: "fault", result.KindWarning: "fault",
+		result.KindAnnotation: "stretch", result.KindPhase: "stretch"}[e.Kind]
 	if e.Error != "" {
 		out.Mark = "fault"
 	}
