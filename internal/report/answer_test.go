@@ -75,8 +75,10 @@ func TestAtLeastTwoSentences(t *testing.T) {
 		"nothing": {&Document{}, nil},
 		"one": {loadOf(1500), []string{"W0: read 1,500 IOPS, mean 1 ms, p99 4 ms (service time).",
 			"No operation failed."}},
-		"many": {failed, []string{"3 workloads ran, W1 at the highest rate, 7 IOPS; 12 operations failed and are in no rate " +
-			"and no percentile."}},
+		"many": {failed, []string{"W0: read 5 IOPS, mean 1 ms, p99 4 ms (service time); W1: read 7 IOPS, mean 1 ms, " +
+			"p99 4 ms (service time); W2: read 6 IOPS, mean 1 ms, p99 4 ms (service time).",
+			"3 workloads ran, W1 at the highest rate, 7 IOPS; 12 operations failed and are in no rate " +
+				"and no percentile."}},
 		"one finding":        {told, []string{"Neither moved.", "W0: read 5 IOPS, mean 1 ms, p99 4 ms (service time); no operation failed."}},
 		"what it is run for": {orders, []string{"W0: NOPM 1,200; TPM 2,760.", "No operation failed."}},
 		"enough":             {enough, []string{"Back.", "Errors."}},

@@ -99,9 +99,24 @@ func New(in Input) *Document {
 	merged := mergedOf(d.Workloads)
 	for _, w := range d.Workloads {
 		doc.add(w, merged)
+		doc.readBack(w)
 	}
 	doc.InShort = doc.inShort()
 	return doc
+}
+
+// readBack notes of a workload of a simulated run that it would have held the storage to what was acknowledged.
+func (doc *Document) readBack(w result.Workload) {
+	verifies := slices.ContainsFunc(w.Lanes, func(l result.Lane) bool { return l.Verifies }) ||
+		slices.ContainsFunc(w.Measures, func(m result.Measure) bool { return m.Name == "lost" && m.Unit == "blocks" })
+	if doc.Manifest.Simulated && verifies {
+		var n uint64
+		for _, o := range w.Ops {
+			n += o.Count
+		}
+		doc.unread = fmt.Sprintf("whether any of the %s reads of %s met a lost write is not known, since a simulated cluster "+
+			"reads nothing back", plain(float64(n)), w.Name)
+	}
 }
 
 // mergedKey is a workload, or what prefilled for it.

@@ -68,6 +68,8 @@ type Document struct {
 	Plan           json.RawMessage          `json:"plan,omitempty"`
 	Journal        []result.Event           `json:"journal"`
 	Problems       []string                 `json:"problems,omitempty"`
+
+	unread string // see answer.Run
 }
 
 // Verdict is one of the run's statuses.

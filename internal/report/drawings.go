@@ -57,3 +57,6 @@ func Drawings(panels []result.Panel, marks []result.Mark, origin time.Time) []Dr
 
 // Shown is v with every text on one line, visible and bounded, as all documents for people have it.
 func Shown[T any](v T) T { return shown(v) }
+
+// Quantity is a value in its unit as all documents for people say it.
+func Quantity(v float64, unit string) string { return quantity(v, unit) }

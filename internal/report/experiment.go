@@ -14,12 +14,18 @@ import (
 	"plimsoll/unit"
 )
 
+// experimentDocument is the result of an experiment with the sentences that its page begins with.
+type experimentDocument struct {
+	InShort []string `json:"in_short"`
+	*compare.Experiment
+}
+
 // ExperimentJSON writes the result of an experiment as JSON.
 func ExperimentJSON(w io.Writer, x *compare.Experiment) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(x)
+	return e.Encode(experimentDocument{append(ExperimentShort(x), x.Sentence), x})
 }
 
 // ExperimentText writes the result of an experiment for a terminal.

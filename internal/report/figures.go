@@ -8,6 +8,8 @@ import (
 
 	findings "plimsoll/internal/analysis/view"
 	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/internal/report/answer"
+	"plimsoll/internal/report/spread"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -85,6 +87,61 @@ func (doc *Document) Figures() []Figure {
 		}
 	}
 	return out
+}
+
+// many is from how many tables of percentiles on a run is told as groups first, and how many of the worst are named.
+const (
+	many  = 12
+	worst = 5
+)
+
+// Large reports whether a run has more loads, results or machines than a reader looks at one by one: groups and the
+// worst come first then, and what is of each is among all details.
+func (doc *Document) Large() bool {
+	return len(doc.Latencies) > many || len(doc.Panels) > 2*many || len(doc.VMs) > 8*many
+}
+
+// SpreadHead are the columns of Spread.
+var SpreadHead = []string{"Group", "Loads", "Operation", "Rate of each: lowest", "middle", "highest", "p99: lowest",
+	"middle", "highest", "Errors"}
+
+// Spread are the groups of a large run as the rows of a table, and the names of the worst loads with why; nil of
+// others.
+func (doc *Document) Spread() (rows [][]string, named []string) {
+	if len(doc.Latencies) <= many {
+		return nil, nil
+	}
+	var loads []spread.Load
+	for _, l := range doc.Latencies {
+		if len(l.Windows) == 0 {
+			continue
+		}
+		errors := doc.failed(l.Workload)
+		for _, r := range l.Windows[0].Rows {
+			loads = append(loads, spread.Load{Name: l.Workload, Op: r.Op, Unit: r.Unit, Rate: r.OpsPerSecond,
+				P99: r.P99, Errors: errors})
+			errors = 0
+		}
+	}
+	for _, g := range spread.Groups(loads) {
+		row := []string{g.Name, plain(float64(g.N)), g.Op, quantity(g.Rate.Low, g.Unit),
+			quantity(g.Rate.Middle, g.Unit), quantity(g.Rate.High, g.Unit), none, none, none, plain(float64(g.Errors))}
+		if g.P99 != nil {
+			row[6], row[7], row[8] = duration(g.P99.Low), duration(g.P99.Middle), duration(g.P99.High)
+		}
+		rows = append(rows, row)
+	}
+	for _, l := range spread.Worst(loads, worst) {
+		text := fmt.Sprintf("%s: %s %s", l.Name, l.Op, quantity(l.Rate, l.Unit))
+		if l.P99 != nil {
+			text += ", p99 " + duration(*l.P99)
+		}
+		if l.Errors > 0 {
+			text += ", " + unit.Plural(int(l.Errors), "operation") + " failed"
+		}
+		named = append(named, text)
+	}
+	return rows, named
 }
 
 // seldomAsked are percentiles of a tool's own that a table leaves out where all do not fit.
@@ -314,9 +371,60 @@ const leastShort = 2
 // figureCheck is the Check of sentences of a summary that are figures, from no finding.
 const figureCheck = "figures"
 
-// inShort is the summary of a run: that of its findings, and where that is shorter than two sentences what its
-// workloads did, so that it always holds a figure and says whether operations failed.
+// inShort is the summary of a run: the answer to its question, then that of its findings, and where that is shorter
+// than two sentences what its workloads did, so that it always holds a figure and says whether operations failed.
 func (doc *Document) inShort() []Short {
+	first, said := doc.answer()
+	rest := slices.DeleteFunc(doc.plainShort(), func(s Short) bool {
+		return slices.ContainsFunc(said, func(f result.Finding) bool {
+			return f.Check == s.Check && f.Subject == s.Subject
+		}) || len(first) > 0 && len(said) == 0 && s.Check == figureCheck && s.Subject != "" // it has what the loads did
+	})
+	return append(first, rest[:min(len(rest), mostShort)]...)
+}
+
+// answer is the sentence that a summary begins with, and the findings that it says; none where nothing was measured.
+func (doc *Document) answer() (first []Short, said []result.Finding) {
+	r := answer.Run{Findings: doc.Findings, Unread: doc.unread}
+	for _, l := range doc.Latencies {
+		if len(l.Windows) == 0 || len(l.Windows[0].Rows)+len(l.Windows[0].Measures) == 0 {
+			continue
+		}
+		w := l.Windows[0]
+		one := answer.Load{Name: l.Workload, Did: didOf(l) + doc.heldTo(l)}
+		one.Wants = slices.ContainsFunc(w.Measures, func(m MeasureRow) bool { return m.wanted })
+		for _, row := range w.Rows {
+			one.Does = append(one.Does, row.Op)
+		}
+		r.Loads = append(r.Loads, one)
+	}
+	for _, p := range doc.Panels {
+		for _, m := range p.Metrics[:min(len(p.Metrics), 1)] {
+			r.Results = append(r.Results, fmt.Sprintf("%s: %s %s", p.Title, m.Name, quantity(m.Value, p.Unit)))
+		}
+	}
+	sentence, said := answer.Of(r)
+	if sentence == "" {
+		return nil, nil
+	}
+	s := Short{Severity: result.Notice, Check: answer.Check, Sentence: sentence}
+	for _, f := range said {
+		if severityRank(f.Severity) < severityRank(s.Severity) {
+			s.Severity = f.Severity
+		}
+	}
+	if slices.ContainsFunc(doc.Findings, func(f result.Finding) bool {
+		return f.Severity == result.Blocker && !slices.ContainsFunc(said, func(o result.Finding) bool {
+			return o.Check == f.Check && o.Subject == f.Subject
+		})
+	}) {
+		s.Severity, s.Sentence = result.Caution, "Not to be relied on, see below: "+s.Sentence
+	}
+	return []Short{s}, said
+}
+
+// plainShort is the summary of a run without the answer.
+func (doc *Document) plainShort() []Short {
 	out := InShort(doc.Findings)
 	if len(out) >= leastShort {
 		return out

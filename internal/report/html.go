@@ -76,6 +76,7 @@ var functions = template.FuncMap{
 	"bound":        boundPercent,
 	"length":       length,
 	"figureHead":   func() []string { return FigureHead },
+	"spreadHead":   func() []string { return SpreadHead },
 }
 
 // chartData is what the page's script draws one chart from.

@@ -218,6 +218,17 @@ func (m *markdown) figures(doc *Document) {
 		return
 	}
 	m.line("\n## Figures")
+	if rows, named := doc.Spread(); rows != nil {
+		m.header(SpreadHead...)
+		for _, r := range rows {
+			m.cells(r...)
+		}
+		m.line("\nThe worst of them:\n")
+		for _, n := range named {
+			m.line("- %s", n)
+		}
+		return
+	}
 	m.header(FigureHead...)
 	for _, f := range all {
 		m.cells(f.Cells()...)

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"plimsoll/internal/report/answer"
 	"plimsoll/result"
 )
 
@@ -29,7 +28,7 @@ func InShort(all []result.Finding) []Short {
 	taken := map[string]bool{}
 	take := func(f result.Finding) {
 		taken[f.Check] = true
-		out = append(out, Short{f.Severity, f.Check, f.Subject, firstSentence(f)})
+		out = append(out, Short{f.Severity, f.Check, f.Subject, answer.First(f)})
 	}
 	failed := 0
 	for _, f := range all { // what the author said must hold comes first of all
@@ -44,7 +43,7 @@ func InShort(all []result.Finding) []Short {
 		}
 	}
 	told := 0
-	answer := func(f result.Finding, room int) {
+	tell := func(f result.Finding, room int) {
 		if told < mostAnswers && len(out) < room {
 			take(f)
 			told++
@@ -52,11 +51,11 @@ func InShort(all []result.Finding) []Short {
 	}
 	for _, f := range headlines(all) {
 		if !taken[f.Check] {
-			answer(f, mostShort-1)
+			tell(f, mostShort-1)
 		}
 	}
 	for _, f := range changes(all, out) {
-		answer(f, mostShort-cautions(all, taken))
+		tell(f, mostShort-cautions(all, taken))
 	}
 	if f, ok := tellable(all, plainAnswer); ok && told == 0 && len(out) < mostShort-1 {
 		take(f)
@@ -200,37 +199,6 @@ func tellable(all []result.Finding, check string) (best result.Finding, found bo
 
 func severityRank(s result.Severity) int {
 	return slices.Index([]result.Severity{result.Blocker, result.Caution, result.Notice, result.Fine}, s)
-}
-
-// firstSentence is the sentence of a finding up to the first full stop that a new sentence follows. Stops within the
-// names that it tells of, such as "Avg. Disk sec/Read", end none.
-func firstSentence(f result.Finding) string {
-	s := f.Sentence
-	names := []string{f.Subject, f.Metric}
-	for _, e := range f.Evidence {
-		names = append(names, e.Name)
-	}
-	within := func(at int) bool {
-		return slices.ContainsFunc(names, func(name string) bool {
-			for in := range len(name) - 1 {
-				if name[in:in+2] == ". " && at >= in && strings.HasPrefix(s[at-in:], name) {
-					return true
-				}
-			}
-			return false
-		})
-	}
-	for i := 0; ; {
-		at := strings.Index(s[i:], ". ")
-		if at < 0 {
-			return s
-		}
-		stop := i + at
-		i = stop + 2
-		if r, _ := utf8.DecodeRuneInString(s[i:]); unicode.IsUpper(r) && !within(stop) {
-			return s[:stop+1]
-		}
-	}
 }
 
 // Where says where the load of a run went, by what is known of the place: folders with their file system, device and

@@ -16,7 +16,7 @@ const mostSweeps = 3
 // ExperimentShort are the sentences with which the result of an experiment begins: the best point, from where on more
 // gains nothing, the knee, and what the best point costs.
 func ExperimentShort(x *compare.Experiment) []string {
-	out := ratedSentences(x)
+	out := slices.Concat(effectSentences(x), ratedSentences(x))
 	for i, b := range x.Best {
 		if i == mostSweeps {
 			out = append(out, fmt.Sprintf("%d more rates are below.", len(x.Best)-mostSweeps))
@@ -38,6 +38,41 @@ func ExperimentShort(x *compare.Experiment) []string {
 		out = append(out, sweepSentence(s, x.Threshold))
 	}
 	return append(out, pointSentences(x)...)
+}
+
+// effectSentences answer an experiment of two values of one factor: what the second does to what each workload is run
+// for, which its effects begin with.
+func effectSentences(x *compare.Experiment) (out []string) {
+	if x.Mark != nil || len(x.Rated) > 0 || len(x.Factors) != 1 || len(x.Factors[0].Levels) != 2 {
+		return nil
+	}
+	told := map[string]bool{}
+	for _, e := range x.Effects {
+		if told[e.Workload] || len(out) == mostSweeps {
+			continue
+		}
+		told[e.Workload] = true
+		text := fmt.Sprintf("With %s %s instead of %s, %s: %s", e.Factor, e.Level, e.Against,
+			rateOf(e.Workload, e.Name), changed(e.Measure))
+		if e.Adjusted.Valid() {
+			text += fmt.Sprintf(" (%.3g %% interval %s)", 100*e.Adjusted.Confidence, compareInterval(e.Measure))
+		} else {
+			text += " (no interval: " + e.Adjusted.Reason + ")"
+		}
+		out = append(out, text+map[compare.Verdict]string{
+			compare.Same: ", which is no difference that matters", compare.Inconclusive: ", which is inconclusive",
+		}[e.Verdict]+".")
+	}
+	return out
+}
+
+// changed says what a measure is on both sides, and the change.
+func changed(m compare.Measure) string {
+	text := fmt.Sprintf("%s instead of %s", quantity(m.Candidate.Value, m.Unit), quantity(m.Baseline.Value, m.Unit))
+	if m.Change != nil {
+		text += ", " + percent(m.Change)
+	}
+	return text
 }
 
 // rateOf names a rate in a sentence: read IOPS of OLTP.

@@ -33,6 +33,8 @@ type view struct {
 	Top         *evidenceView // the drawing of what the run was made to find out; not shown again with its finding
 	Table       []Figure
 	MoreFigures int
+	Groups      [][]string // of a large run, as Document.Spread
+	Worst       []string
 	Sides       []side // few windows, side by side
 	Windows     []windowRow
 	MoreWindows int
@@ -111,6 +113,7 @@ type sideRow struct {
 type panelGroup struct {
 	Name   string
 	Panels []panelView
+	More   []panelView // of a large run, shown on demand
 }
 
 type panelView struct {
@@ -171,6 +174,7 @@ func newView(doc *Document) *view {
 	v := &view{Document: doc, origin: doc.Start}
 	v.events()
 	v.Table, v.MoreFigures = doc.Foremost(mostFigures)
+	v.Groups, v.Worst = doc.Spread()
 	pictures := 0
 	for _, f := range Ranked(doc.Findings) {
 		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}
@@ -207,6 +211,7 @@ func newView(doc *Document) *view {
 		budget = min(budget, allPoints/n)
 	}
 	v.panels(budget)
+	v.onDemand()
 	v.servers(budget)
 	v.machines(budget)
 	for i, h := range doc.Heat {
@@ -380,6 +385,21 @@ func (v *view) panels(budget int) {
 	}
 }
 
+// onDemand keeps few results of a large run in sight; the others of each group open when they are asked for.
+func (v *view) onDemand() {
+	if !v.Large() {
+		return
+	}
+	const few = 6
+	left := few
+	for i := range v.PanelGroups {
+		g := &v.PanelGroups[i]
+		n := min(left, len(g.Panels))
+		left -= n
+		g.Panels, g.More = g.Panels[:n], g.Panels[n:]
+	}
+}
+
 // commonPrefix is what the names of all VMs begin with, up to an underscore; "" with fewer than two VMs.
 func commonPrefix(vms []result.VM) string {
 	if len(vms) < 2 {
@@ -545,7 +565,8 @@ func (v *view) Index() []entry {
 		there    bool
 		id, text string
 	}{
-		{len(v.Table) > 0, "figures", "Figures"}, {len(v.Findings) > 0, "found", "Findings"},
+		{len(v.Groups) > 0, "groups", "Groups"}, {len(v.Table) > 0, "figures", "Figures"},
+		{len(v.Findings) > 0, "found", "Findings"},
 		{len(v.Windows) > 0, "windows", "Phases"}, {len(v.Events) > 0, "events", "Events"},
 		{len(v.PanelGroups) > 0, "results", "Results"}, {len(v.Servers) > 0, "server", "The server"},
 		{len(v.Latencies) > 0, "latency", "Percentiles"},
@@ -564,7 +585,7 @@ func (v *view) Index() []entry {
 func (v *view) PanelCount() (s string) {
 	missing := 0
 	for _, g := range v.PanelGroups {
-		for _, p := range g.Panels {
+		for _, p := range slices.Concat(g.Panels, g.More) {
 			if p.Chart == nil {
 				missing++
 			}

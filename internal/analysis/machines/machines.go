@@ -36,8 +36,8 @@ func boots(v *view.Run) (out []result.Finding) {
 	for _, b := range v.Data.Boots {
 		s := storm{b.Group, b.Asked}
 		seconds := b.Answered.Sub(b.Started).Seconds()
-		if b.Asked.After(b.Started) || seconds < 0 {
-			continue // damaged
+		if b.Asked.After(b.Started) || seconds < 0 || b.Asked.Before(v.Data.Start) {
+			continue // damaged, or while the run was prepared
 		}
 		if took[s] == nil {
 			order = append(order, s)

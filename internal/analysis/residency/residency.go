@@ -65,6 +65,9 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	begin := resample.Median(values[:max(3, int(float64(n)*startShare))])
+	if begin > 0 && end.Value < risen*begin && end.Value > begin/risen && movedOn(v, l) {
+		return level(l, c, begin, end.Value, n), true
+	}
 	if !(begin >= 0) || end.Value < risen*begin {
 		return result.Finding{}, false
 	}
@@ -126,6 +129,40 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	f.Sentence = fmt.Sprintf("%s: %s; data resident on the fast tier, or in a cache, after %s of %s.", l.Name, rise,
 		view.SayDuration(seconds), view.SayDuration(window))
 	return f, true
+}
+
+// movedOn reports whether a workload reads at random what another of its machines had written in a row: data of which
+// it is asked how long it takes to come to a faster tier.
+func movedOn(v *view.Run, l *view.Load) bool {
+	from, _ := l.Span()
+	random := func(o *view.Load, share func(float64) bool) bool {
+		return !slices.ContainsFunc(o.Parts, func(p *result.Workload) bool {
+			return slices.ContainsFunc(p.Lanes, func(n result.Lane) bool { return !share(n.Random) })
+		})
+	}
+	return random(l, func(share float64) bool { return share > 0 }) &&
+		slices.ContainsFunc(v.Loads, func(o *view.Load) bool {
+			_, to := o.Span()
+			return o.Group == l.Group && !to.After(from) && random(o, func(share float64) bool { return share == 0 }) &&
+				slices.ContainsFunc(o.Parts, func(p *result.Workload) bool {
+					return slices.ContainsFunc(p.Lanes, func(n result.Lane) bool { return n.Writes })
+				})
+		})
+}
+
+// level is the finding that reads ran at the speed they end with from their first points on.
+func level(l *view.Load, c *view.Track, begin, end float64, n int) result.Finding {
+	return result.Finding{
+		Check: "residency", Subject: l.Name, Severity: result.Fine, Metric: "time until the reads are resident",
+		Unit: "s",
+		Value: view.Ptr(0), Low: view.Ptr(0), High: view.Ptr(c.Step), Confidence: 1, N: n,
+		Basis: fmt.Sprintf("reads per second in points of %s, the first %s against the last %s",
+			view.SayDuration(c.Step), view.Percent(startShare), view.Percent(endShare)),
+		Evidence: []result.Evidence{{Name: "at the beginning", Value: begin, Unit: "ops/s"},
+			{Name: "at the end", Value: end, Unit: "ops/s"}},
+		Sentence: fmt.Sprintf("%s ran at the speed it ends with from its first %s on, %s then %s IOPS. No data were seen to "+
+			"come to a faster tier.", l.Name, view.SayDuration(c.Step), view.SayCount(begin), view.SayCount(end)),
+	}
 }
 
 // explained is what else may have held a workload back from its start until a moment at which it was fast, in words:

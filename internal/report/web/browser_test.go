@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,15 +18,15 @@ import (
 	"plimsoll/result"
 )
 
-// look opens a page at two widths, in light and dark, and finds nothing wider than its window.
+// look opens a page at three widths, in light and dark, and finds nothing wider than its window.
 func look(b *browsertest.Browser, name, url string) {
 	b.Helper()
-	for _, width := range []int64{1300, 390} {
+	for _, width := range []int64{1440, 768, 390} {
 		b.Do(browsertest.Size(width, 900), chromedp.Navigate(url), chromedp.WaitVisible("main", chromedp.ByQuery))
 		if w := browsertest.Ask[int64](b, `document.documentElement.scrollWidth`); w > width {
 			b.Errorf("%s: in a window of %d the page is %d wide", name, width, w)
 		}
-		b.ShotWhole(name + "-" + map[int64]string{1300: "1300", 390: "390"}[width])
+		b.ShotWhole(name + "-" + strconv.FormatInt(width, 10))
 	}
 	b.Do(
 		emulation.SetEmulatedMedia().
@@ -70,28 +71,53 @@ func TestBrowser(t *testing.T) {
 	if at := browsertest.Ask[float64](b, ends); at < 700 {
 		t.Errorf("the lines end at %v of 960", at)
 	}
+	const tiles = `[...document.querySelectorAll(".tiles div")].map(d => [...d.children].map(c => c.textContent).join(" ")).join("; ")`
+	if got, want := browsertest.Ask[string](b, tiles), "Rate 100 IOPS; Bandwidth 400 KiB/s; Latency, p99 2.13 ms of W; "+
+		"Errors 0 so far; Progress"; !strings.HasPrefix(got, want) {
+		t.Errorf("the tiles are %q, want %q", got, want)
+	}
 	before := browsertest.Ask[string](b, times)
+	b.Do(chromedp.Evaluate(`window.stayed = 1; 0`, nil))
+	live.event(result.Event{Kind: result.KindFault, Text: "node 3 <b>lost</b> its power"})
 	live.work(120)
 	s.pass(3 * time.Second)
-	now := before
-	for range 100 { // it makes itself anew after some seconds, and between two pages nothing can be asked
-		if err := b.Try(chromedp.Sleep(200*time.Millisecond), chromedp.Evaluate(times,
-			&now)); err == nil &&
-			now != before &&
-			now != "" {
-			break
-		}
+	within(t, 30*time.Second, "the page follows the run", func() bool {
+		now := browsertest.Ask[string](b, times)
+		return now != before && (strings.Contains(now, "2:30") || strings.Contains(now, "3:00"))
+	})
+	const journal = `document.querySelector(".journal tr.fault td:last-child").textContent`
+	if got := browsertest.Ask[string](b, journal); got != "node 3 <b>lost</b> its power" {
+		t.Errorf("the journal says %q", got)
 	}
-	if !strings.Contains(now, "2:30") && !strings.Contains(now, "3:00") {
-		t.Errorf("the page did not follow the run: its times are %s, and were %s", now, before)
+	if !browsertest.Ask[bool](b, `window.stayed === 1`) {
+		t.Error("the page was loaded again")
 	}
+	look(b, "live-later", page)
+	b.Do(browsertest.Size(1300, 900))
 	b.Do(chromedp.Click(`.links a:not(.main)`, chromedp.ByQuery),
 		chromedp.WaitVisible(`.links a[href$="0003"]`, chromedp.ByQuery))
 	if n := browsertest.Ask[int](b, `document.querySelectorAll("meta[http-equiv=refresh]").length`); n != 0 {
 		t.Error("held still, it is made anew all the same")
 	}
-	b.Complained()
+	b.Do(chromedp.Navigate(page), chromedp.WaitVisible("#live-now", chromedp.ByQuery))
 	live.end(result.StatusStopped)
+	s.pass(3 * time.Second)
+	within(t, 30*time.Second, "the page of a run that has ended is the one of its end", func() bool {
+		var there bool
+		return b.Try(chromedp.Evaluate(`document.querySelector("main") !== null && !document.getElementById("live-now")`,
+			&there)) == nil && there
+	})
+	b.Complained()
+}
+
+// within waits until something is so.
+func within(t *testing.T, patience time.Duration, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not so after %v: %s", patience, what)
+		}
+	}
 }
 
 // TestBrowserHostile opens pages full of hostile texts: nothing of them runs, and nothing is asked for elsewhere.
@@ -114,15 +140,23 @@ func TestBrowserHostile(t *testing.T) {
 	b.Do(network.Enable())
 	for name, path := range map[string]string{"hostile-list": "/",
 		"hostile-live":   "/runs/20260301-100000-hostile-0001?still=1",
+		"hostile-follow": "/runs/20260301-100000-hostile-0001",
 		"hostile-none":   "/runs/" + url.PathEscape(`<script>window.PWNED=1</script>`),
 		"hostile-filter": "/?scenario=" + url.QueryEscape(`"><script>window.PWNED=1</script>`)} {
 		look(b, name, s.url+path)
+		scripts := 0
+		if name == "hostile-follow" { // what it was sent stands in the place of what it was made with
+			scripts = 1
+			within(t, 30*time.Second, "the page follows the run", func() bool {
+				return browsertest.Ask[string](b, `document.getElementById("live-state").textContent`) == "This page follows the run."
+			})
+		}
 		b.Do(chromedp.Evaluate(`for (const e of document.querySelectorAll("*"))
 			for (const kind of ["mouseover", "mouseenter", "focus"]) e.dispatchEvent(new MouseEvent(kind, {bubbles: true}))`, nil))
 		if got := browsertest.Ask[string](b, `String(window.PWNED) + String(window.name)`); got != "undefined" {
 			t.Errorf("%s: something of the texts ran: %s", name, got)
 		}
-		if n := browsertest.Ask[int](b, `document.querySelectorAll("script, iframe, img, object, embed, base, [onerror], [onload], [onfocus]").length`); n != 0 {
+		if n := browsertest.Ask[int](b, `document.querySelectorAll("script, iframe, img, object, embed, base, [onerror], [onload], [onfocus]").length`); n != scripts {
 			t.Errorf("%s: %d elements that the page does not have", name, n)
 		}
 	}

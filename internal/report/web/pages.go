@@ -29,6 +29,7 @@ func (s *Site) pages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", s.page(s.listPage))
 	mux.HandleFunc("GET /runs/{id}", s.page(s.runPage))
 	mux.HandleFunc("GET /runs/{id}/report", s.page(s.reportPage))
+	mux.HandleFunc("GET /runs/{id}/live", s.stream)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		s.problem(w, http.StatusNotFound, "There is no such page.", "")
 	})

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"strings"
 	"time"
 
 	"plimsoll/internal/metrics/collect"
+	"plimsoll/internal/metrics/record"
 	"plimsoll/internal/report"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -28,6 +28,8 @@ type runView struct {
 	Short    []report.Short
 	Problems []string
 	Progress *progress
+	Tiles    []tile
+	Script   template.JS
 	Drawings []report.Drawing
 	Events   []event
 	Still    bool // it is not made anew
@@ -38,7 +40,10 @@ type runView struct {
 
 type fact struct{ Name, Value string }
 
-type event struct{ At, Kind, Text string }
+type event struct {
+	At, Kind, Text string
+	Mark           string // fault or stretch, where it is one
+}
 
 // progress is how far a run is.
 type progress struct {
@@ -71,7 +76,8 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	}
 	v.Still = r.URL.Query().Get("still") != ""
 	if v.Run.Live && !v.Still {
-		v.Refresh = refreshSeconds
+		v.Refresh, v.Script = refreshSeconds, template.JS(liveScript)
+		doc.policy = livePolicy(doc.policy)
 	}
 	v.facts(b, m)
 	events, _, err := folder.Events()
@@ -80,16 +86,29 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	}
 	if v.Run.Live {
 		s.live(ctx, b, folder, events, v)
-	} else if found, err := folder.Findings(); err == nil {
-		v.Short = report.InShort(found)
+	} else {
+		v.Short = shortOf(folder)
 	}
 	return s.fillRun(doc, v)
 }
 
+// shortOf is the summary of a run that ended, as its report has it; what cannot be read is said there.
+func shortOf(folder *result.Folder) []report.Short {
+	data, err := folder.Data()
+	if err != nil {
+		data = nil
+	}
+	found, err := folder.Findings()
+	if err != nil {
+		found = nil
+	}
+	return report.New(report.Input{Manifest: folder.Manifest(), Data: data, Findings: found}).InShort
+}
+
 func (s *Site) fillRun(doc *document, v *runView) error {
-	link, reported, drawings := v.Run.Link, v.Report, v.Drawings // made here, and escaped
+	link, reported, drawings, script := v.Run.Link, v.Report, v.Drawings, v.Script // made here, and escaped
 	*v = report.Shown(*v)
-	v.Run.Link, v.Report, v.Drawings = link, reported, drawings
+	v.Run.Link, v.Report, v.Drawings, v.Script = link, reported, drawings, script
 	return s.fill(doc, "run.html.tmpl", v)
 }
 
@@ -134,9 +153,7 @@ func (s *Site) live(ctx context.Context, b book, folder *result.Folder, events [
 	}
 	v.Progress = progressOf(folder, m, events, now)
 	for i := len(events) - 1; i >= 0 && len(v.Events) < mostEvents; i-- {
-		e := events[i]
-		text := strings.TrimSpace(strings.Join([]string{e.Name, e.Text, e.Error}, " "))
-		v.Events = append(v.Events, event{e.Time.UTC().Format("15:04:05"), strings.ReplaceAll(e.Kind, "_", " "), text})
+		v.Events = append(v.Events, inWords(events[i]))
 	}
 	data, err := s.soFar(ctx, b, folder)
 	if err != nil {
@@ -144,7 +161,28 @@ func (s *Site) live(ctx context.Context, b book, folder *result.Folder, events [
 		return
 	}
 	v.Problems = append(v.Problems, data.Problems...)
+	v.Tiles = tiles(data, v.Progress, s.errorsOf(ctx, b, data.End))
 	v.Drawings = report.Drawings(data.Panels, data.Events, data.Start)
+}
+
+// errorsOf is how many operations of a run failed until a time, in words; "" where that cannot be told.
+func (s *Site) errorsOf(ctx context.Context, b book, at time.Time) string {
+	opened, err := s.shelf.stores.take(ctx, b)
+	if err != nil {
+		return ""
+	}
+	defer s.shelf.stores.release(opened)
+	a, err := opened.store.AnswerAt(ctx, "sum(last_over_time("+record.WorkloadErrors+"[1d]))", at, 1)
+	var found []struct {
+		Value [2]any `json:"value"`
+	}
+	if err != nil || json.Unmarshal(a.Result, &found) != nil {
+		return ""
+	}
+	if len(found) == 0 {
+		return "0"
+	}
+	return fmt.Sprint(found[0].Value[1])
 }
 
 // soFar is what can be shown of a run that goes on.
@@ -213,7 +251,7 @@ func progressOf(folder *result.Folder, m result.Manifest, events []result.Event,
 		p.Left = unit.Duration(time.Duration(left * float64(time.Second)).Round(time.Second)).String()
 	}
 	if len(plan.Steps) > 0 {
-		p.Percent = int(100 * elapsed.Seconds() / max(elapsed.Seconds()+left, 1))
+		p.Percent = min(99, int(100*elapsed.Seconds()/max(elapsed.Seconds()+left, 1))) // it goes on
 	}
 	return p
 }

@@ -57,6 +57,7 @@ type Site struct {
 	version  string
 	lib      Library
 	known    known
+	feeds    feeds
 	heap     uint64
 	asking   *lane
 	reading  *lane

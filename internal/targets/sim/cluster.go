@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 )
 
 // cluster is one run's view of the world. Its state is guarded by the world's lock.
@@ -24,6 +25,7 @@ type cluster struct {
 	cpus     cpuTimes
 	// quotasSince is when declared quotas began to count.
 	quotasSince time.Time
+	tellBooted  func(result.Boot) // may be nil
 	*injector
 }
 
@@ -250,8 +252,10 @@ func (c *cluster) PowerOn(ctx context.Context, names []string, maxConcurrent int
 		return fmt.Errorf("power on: at most %d at a time: must be at least 1", maxConcurrent)
 	}
 	var problems []error
+	asked := c.w.clock.Now()
 	for batch := range slices.Chunk(names, maxConcurrent) {
 		var booting []string
+		began := c.w.clock.Now()
 		problems = append(problems, c.each(ctx, "PowerOn", batch, func(m *machine) error {
 			if err := c.w.node(m.Node, true); err != nil {
 				return err
@@ -270,10 +274,27 @@ func (c *cluster) PowerOn(ctx context.Context, names []string, maxConcurrent int
 		for _, name := range booting {
 			if err := c.booted(name); err != nil {
 				problems = append(problems, fmt.Errorf("power on: vm %q: %w", name, err))
+				continue
 			}
+			c.tellBoot(name, asked, began)
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// tellBoot has the run keep how long a machine took that was asked for, and began to boot, at given times.
+func (c *cluster) tellBoot(name string, asked, began time.Time) {
+	if c.tellBooted == nil {
+		return
+	}
+	c.w.mu.Lock()
+	m, err := c.find(name)
+	b := result.Boot{VM: name, Asked: asked, Started: began, Answered: c.w.clock.Now()}
+	if err == nil {
+		b.Group, b.Node = m.Group, m.Node
+	}
+	c.w.mu.Unlock()
+	c.tellBooted(b)
 }
 
 // booted ends a machine's boot; its node may have been lost meanwhile.

@@ -146,7 +146,7 @@ func (v view) Provision(ctx context.Context, r target.Request) (target.Cluster, 
 		if v.w.runs[r.StateDir] != nil {
 			return fmt.Errorf("%s holds the remains of a run; clean it up first", r.StateDir)
 		}
-		c = &cluster{w: v.w, machines: map[string]*machine{}}
+		c = &cluster{w: v.w, machines: map[string]*machine{}, tellBooted: r.Booted}
 		c.injector = newInjector(c, r)
 		v.w.runs[r.StateDir] = c
 		return nil

@@ -1,4 +1,4 @@
-package report
+package answer
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func TestFirstSentence(t *testing.T) {
 			Sentence: "2 columns never vary: Temp. Sensor No. 1, x. They are left out."},
 			"2 columns never vary: Temp. Sensor No. 1, x."},
 	} {
-		if got := firstSentence(c.f); got != c.want {
+		if got := First(c.f); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

@@ -1,0 +1,269 @@
+// Package answer says in one sentence what a run or an experiment found out about the question that it was made for,
+// with a number and its interval. It judges nothing: what it says is in the findings, the shortest of them in the order
+// in which a reader asks for it; of a run without such findings it is what each load did. It knows scenarios by what
+// they did (a storm of boots, a fault, loads beside each other), not by their names, so that it answers for those of
+// strangers, too.
+package answer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// Check is that of the sentence in a summary.
+const Check = "answer"
+
+// Load is what one workload did in the time by which it is judged.
+type Load struct {
+	Name  string
+	Does  []string // its kinds of operation
+	Did   string   // in words
+	Wants bool     // Did are measures that it is run for, not its operations
+}
+
+// Run is what an answer is made of.
+type Run struct {
+	Findings []result.Finding
+	Loads    []Load
+	Unread   string // what should have been held to what was acknowledged and was not, in words; "": nothing
+	Results  []string
+}
+
+// asked are the checks that answer questions, in the order in which readers ask for them, and which of them may stand
+// beside the first: who loses power asks for lost writes and for the time until all works again, who boots or moves
+// machines what it costs others.
+var asked = []struct {
+	check string
+	also  []string
+	each  bool // every subject has a clause, not the one that changed most
+}{
+	{"lost-writes", []string{"recovery"}, true},
+	{"lost-commits", []string{"recovery"}, true},
+	{"boots", []string{"windows"}, true},
+	{"migrations", []string{"windows"}, true},
+	{"recovery", nil, false},
+	{"scalability", nil, false},
+	{"cache-steps", nil, false},
+	{"residency", nil, true},
+	{"windows", nil, false},
+	{"in-turn", nil, true},
+	{"ingest", nil, true},
+	{kept, nil, false},
+}
+
+// uncut are checks whose sentences end with what they must not be read without.
+var uncut = []string{"lost-writes", "lost-commits", "in-turn"}
+
+const (
+	steady = "steady-state" // has the rate of a load with its interval
+	kept   = "kept"         // a recovery where nothing was lost: other answers come before it
+
+	// most is of how many loads an answer speaks one by one.
+	most = 4
+)
+
+// Of is the answer, which ends with a full stop, and the findings that it says; "" where nothing was measured.
+func Of(r Run) (sentence string, said []result.Finding) {
+	var clauses []string
+	for _, a := range asked {
+		all := telling(r, a.check)
+		if len(all) == 0 {
+			continue
+		}
+		if !a.each {
+			all = all[:1]
+		}
+		said = append(said, all[:min(len(all), most)]...)
+		for _, check := range a.also {
+			said = append(said, telling(r, check)[:min(len(telling(r, check)), 1)]...)
+		}
+		for _, f := range said {
+			clauses = append(clauses, r.clause(f, len(said) == 1 && r.Unread == ""))
+		}
+		break
+	}
+	if r.Unread != "" {
+		clauses = append(clauses, r.Unread)
+	}
+	if len(clauses) == 0 && len(r.Loads) <= most {
+		for _, l := range r.Loads {
+			text, f := r.did(l)
+			clauses = append(clauses, text)
+			if f != nil {
+				said = append(said, *f)
+			}
+		}
+	}
+	if len(clauses) == 0 {
+		clauses = r.Results[:min(len(r.Results), most)]
+	}
+	if len(clauses) == 0 {
+		return "", nil
+	}
+	return capital(strings.Join(clauses, "; ")) + ".", said
+}
+
+func capital(s string) string {
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
+}
+
+// telling are the findings of a check that answer, the largest change first.
+func telling(r Run, check string) (out []result.Finding) {
+	for _, f := range r.Findings {
+		stayed := check == kept && f.Check == "recovery" && f.Severity == result.Fine
+		if (f.Check == check || stayed) && tells(r, f, check) {
+			out = append(out, f)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b result.Finding) int { return cmp.Compare(b.Weight(), a.Weight()) })
+	return out
+}
+
+// tells reports whether a finding answers: of loads that took turns only where they do the same.
+func tells(r Run, f result.Finding, check string) bool {
+	switch check {
+	case "recovery":
+		return f.Severity != result.Fine && f.NoInterval != "the load was not started again"
+	case "in-turn":
+		one, other, _ := strings.Cut(strings.TrimPrefix(f.Metric, "rate "), " / ")
+		return f.Low != nil && slices.Equal(r.does(one), r.does(other)) &&
+			!slices.ContainsFunc(r.Findings, func(o result.Finding) bool { // some differ in too much
+				return o.Check == check && o.Unit == "count"
+			})
+	case "ingest": // that a load wrote is no answer where others were measured for what they read
+		return !slices.ContainsFunc(r.Loads, func(l Load) bool {
+			return !slices.ContainsFunc(r.Findings, func(o result.Finding) bool {
+				return o.Check == check && o.Subject == l.Name && o.Severity != result.Fine
+			})
+		})
+	}
+	return true
+}
+
+// clause is what a finding says, and of how many it is the one that changed most; alone it has all of its sentence.
+func (r Run) clause(f result.Finding, alone bool) string {
+	text := Clause(f, alone || slices.Contains(uncut, f.Check))
+	subjects := map[string]bool{}
+	for _, o := range telling(r, f.Check) {
+		subjects[o.Subject] = true
+	}
+	switch n := len(subjects); {
+	case f.Check == "windows" && n > 1:
+		return fmt.Sprintf("of %d workloads that were set against others the one that changed most is %s", n, text)
+	case f.Check == "ingest":
+		if rate := r.steady(f.Subject); rate != nil && rate.Low != nil {
+			text = strings.TrimSuffix(Head(First(f)), ".") + fmt.Sprintf(" (when steady %s IOPS, %s; %s)",
+				view.SayCount(*rate.Value), interval(*rate), f.NoInterval)
+		}
+	}
+	return text
+}
+
+func (r Run) does(name string) []string {
+	for _, l := range r.Loads {
+		if l.Name == name {
+			return l.Does
+		}
+	}
+	return nil
+}
+
+// steady is what is known of the rate of a load; nil: nothing.
+func (r Run) steady(name string) *result.Finding {
+	i := slices.IndexFunc(r.Findings, func(f result.Finding) bool { return f.Check == steady && f.Subject == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Findings[i]
+}
+
+// did is what a load did, with the interval of its rate, and the finding that has it; nil: none has.
+func (r Run) did(l Load) (string, *result.Finding) {
+	f := r.steady(l.Name)
+	switch {
+	case f == nil:
+		return l.Name + ": " + l.Did, nil
+	case f.Low == nil && l.Did != "":
+		return fmt.Sprintf("%s: %s (no interval of its rate: %s)", l.Name, l.Did, f.NoInterval), f
+	case l.Wants:
+		return fmt.Sprintf("%s: %s (%s)", l.Name, l.Did, Clause(*f, false)), f
+	}
+	return Clause(*f, false), f
+}
+
+// Clause is what a finding says first, without its full stop, with its interval or why there is none, and as a whole
+// also what its sentence has after that.
+func Clause(f result.Finding, whole bool) string {
+	first := strings.TrimSuffix(First(f), ".")
+	text, rest := Head(first), ""
+	if whole {
+		rest = first[len(text):]
+	}
+	switch in := interval(f); {
+	case in == "" || strings.Contains(text, "(95 %"):
+	case strings.HasSuffix(text, ")"):
+		text = strings.TrimSuffix(text, ")") + "; " + in + ")"
+	default:
+		text += " (" + in + ")"
+	}
+	return text + rest
+}
+
+// interval says the interval of a finding's value: of a ratio as the change that it is.
+func interval(f result.Finding) string {
+	if f.Low == nil || f.High == nil {
+		return f.NoInterval
+	}
+	say := func(v float64) string { return view.SayCount(v) }
+	switch f.Unit {
+	case "ratio":
+		say = func(v float64) string { return view.Signed(v - 1) }
+	case "s":
+		say = view.SayDuration
+	}
+	if f.Confidence >= 1 && *f.Low == 0 {
+		return "within " + say(*f.High)
+	}
+	if f.Confidence >= 1 {
+		return fmt.Sprintf("between %s and %s", say(*f.Low), say(*f.High))
+	}
+	if f.Check == "scalability" { // its value is no part of what it says first
+		return fmt.Sprintf("%s %s, 95 %%: %s to %s", f.Metric, quantity(*f.Value, f.Unit), quantity(*f.Low, f.Unit),
+			quantity(*f.High, f.Unit))
+	}
+	return fmt.Sprintf("95 %%: %s to %s", say(*f.Low), say(*f.High))
+}
+
+func quantity(v float64, unit string) string {
+	if unit == "%" {
+		return fmt.Sprintf("%.2g %%", v)
+	}
+	return view.SayCount(v)
+}
+
+// Head is a sentence up to its first semicolon outside of brackets and quoted names.
+func Head(s string) string {
+	depth, quoted := 0, false
+	for i, r := range s {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case quoted:
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case r == ';' && depth == 0:
+			return s[:i]
+		}
+	}
+	return s
+}

@@ -1,0 +1,92 @@
+package answer
+
+import (
+	"testing"
+
+	"plimsoll/result"
+)
+
+func number(v float64) *float64 { return &v }
+
+// TestOf: what each sort of run is asked comes first, with its number and interval or why there is none, whatever else
+// was found.
+func TestOf(t *testing.T) {
+	t.Parallel()
+	windows := func(subject string, low, high float64, severity result.Severity) result.Finding {
+		harm := max(0, -high)
+		return result.Finding{Check: "windows", Subject: subject, Severity: severity, Unit: "ratio", Value: number(1),
+			Low: number(1 + low), High: number(1 + high), Confidence: 0.95, Harm: &harm,
+			Sentence: subject + `: 100 IOPS alone, 90 with "B; C" (−10 %); read p50 unchanged. More.`}
+	}
+	recovery := result.Finding{Check: "recovery", Subject: "OLTP", Severity: result.Notice, Unit: "s",
+		Value: number(30), Low: number(25), High: number(30), Confidence: 1,
+		Sentence: "OLTP back at 90 % after 30 s; no errors reported."}
+	keptRate := result.Finding{Check: "recovery", Subject: "OLTP", Severity: result.Fine, Unit: "s", Value: number(0),
+		NoInterval: "nothing was lost", Sentence: "OLTP kept its rate."}
+	lost := result.Finding{Check: "lost-writes", Subject: "Check", Severity: result.Fine, Value: number(0), N: 500,
+		NoInterval: "every block was read", Sentence: "Check: every acknowledged write was there, in all 500 blocks."}
+	boots := result.Finding{Check: "boots", Subject: "Desktops", Severity: result.Notice, Value: number(41),
+		NoInterval: "every machine of it, each once",
+		Sentence:   "321 VMs were switched on: half answered within 41 s, the slowest after 90 s; all answered."}
+	flat := func(subject string) result.Finding {
+		return result.Finding{Check: "steady-state", Subject: subject, Severity: result.Fine, Unit: "ops/s",
+			Value: number(500), Low: number(490), High: number(510), Confidence: 0.95,
+			Sentence: subject + " was steady: 500 IOPS (95 %: 490 to 510)."}
+	}
+	ingest := func(subject string) result.Finding {
+		return result.Finding{Check: "ingest", Subject: subject, Severity: result.Notice, Value: number(60), Unit: "s",
+			NoInterval: "one ingest", Sentence: subject + " wrote 1 TiB in 1 min: 17 GiB/s."}
+	}
+	turn := func(metric string) result.Finding {
+		return result.Finding{Check: "in-turn", Subject: "B", Metric: metric, Severity: result.Fine, Unit: "ratio",
+			Value: number(1), Low: number(0.9), High: number(1.1), Sentence: "With x 2 instead of 1, B did 5 " +
+				"IOPS: ×1 (95 %: ×0.9 to ×1.1), and the p99 latency was 1 ms. They ran in turn."}
+	}
+	loads := []Load{{Name: "A", Does: []string{"read"}, Did: "read 500 IOPS"},
+		{Name: "B", Does: []string{"read"}, Did: "read 500 IOPS"}}
+	mixed := []Load{loads[0], {Name: "B", Does: []string{"write"}, Did: "write 500 IOPS"}}
+	orders := []Load{{Name: "Users", Does: []string{"new_order"}, Did: "NOPM 1,200", Wants: true}}
+	short := flat("A")
+	short.Low, short.High, short.NoInterval = nil, nil, "it has 16 points"
+	for name, c := range map[string]struct {
+		run  Run
+		want string
+		said int
+	}{
+		"nothing": {Run{}, "", 0},
+		"a loss of power with writes read back": {
+			Run{Findings: []result.Finding{recovery, lost, flat("A")}, Loads: loads},
+			"Check: every acknowledged write was there, in all 500 blocks (every block was read); OLTP back at 90 % after 30 s " +
+				"(between 25 s and 30 s).", 2},
+		"a loss of power where nothing is read back": {
+			Run{Findings: []result.Finding{recovery}, Unread: "whether is not known"},
+			"OLTP back at 90 % after 30 s (between 25 s and 30 s); whether is not known.", 1},
+		"a boot storm": {Run{Findings: []result.Finding{windows("Steady", -0.12, -0.08, result.Notice), boots}},
+			"321 VMs were switched on: half answered within 41 s, the slowest after 90 s (every machine of it, each once); Steady: " +
+				`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %).`, 2},
+		"neighbours, of whom one changed": {Run{Findings: []result.Finding{keptRate,
+			windows("A", -0.01, 0.01, result.Fine), windows("B", -0.12, -0.08, result.Notice)}}, "Of 2 workloads that were set against others the one that changed most is B: " +
+			`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %); read p50 unchanged.`, 1},
+		"a fault that nobody noticed": {Run{Findings: []result.Finding{keptRate}},
+			"OLTP kept its rate (nothing was lost).", 1},
+		"loads of one sort in turn": {Run{Findings: []result.Finding{turn("rate B / A")}, Loads: loads},
+			"With x 2 instead of 1, B did 5 IOPS: ×1 (95 %: ×0.9 to ×1.1), and the p99 latency was 1 ms.", 1},
+		"reads and writes in turn": {
+			Run{Findings: []result.Finding{turn("rate B / A"), flat("A"), flat("B")}, Loads: mixed},
+			"A was steady: 500 IOPS (95 %: 490 to 510); B was steady: 500 IOPS (95 %: 490 to 510).", 2},
+		"a load of data": {Run{Findings: []result.Finding{ingest("A"), flat("A")}, Loads: loads[:1]},
+			"A wrote 1 TiB in 1 min: 17 GiB/s (when steady 500 IOPS, 95 %: 490 to 510; one ingest).", 1},
+		"a write before what is read": {Run{Findings: []result.Finding{ingest("A"), flat("B")}, Loads: loads},
+			"A: read 500 IOPS; B was steady: 500 IOPS (95 %: 490 to 510).", 1},
+		"orders": {Run{Findings: []result.Finding{flat("Users")}, Loads: orders},
+			"Users: NOPM 1,200 (Users was steady: 500 IOPS (95 %: 490 to 510)).", 1},
+		"too short": {Run{Findings: []result.Finding{short}, Loads: loads[:1]},
+			"A: read 500 IOPS (no interval of its rate: it has 16 points).", 1},
+		"only results": {Run{Results: []string{"busy: Max 7"}}, "Busy: Max 7.", 0},
+	} {
+		got, said := Of(c.run)
+		if got != c.want || len(said) != c.said {
+			t.Errorf("%s: of %d findings\n%s\nwant of %d\n%s", name, len(said), got, c.said, c.want)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/testkit/browsertest"
+	"plimsoll/internal/testkit/reporttest"
+	"plimsoll/result"
+)
+
+// manyLoads is a run of 52 workloads with a result of each.
+func manyLoads() Input {
+	in := runInput(reporttest.Options{VMs: 6, Length: 10 * time.Minute})
+	data := *in.Data
+	made := slices.Clone(data.Workloads)
+	panels := slices.Clone(data.Panels)
+	data.Workloads, data.Panels = nil, nil
+	for i := range 26 {
+		for _, w := range made {
+			if w.VM == "" {
+				w.Name = fmt.Sprintf("%s %d", w.Name, i+1)
+				w.Errors = 0
+				data.Workloads = append(data.Workloads, w)
+			}
+		}
+		p := panels[i%len(panels)]
+		p.Title = fmt.Sprintf("%s %d", p.Title, i+1)
+		data.Panels = append(data.Panels, p)
+	}
+	in.Data = &data
+	return in
+}
+
+// TestLargeRuns: of 52 workloads, and of 1,000 VMs, at most 8 screens come before all details, and the page prints on
+// at most 10 sheets; what is left out is there when it is asked for.
+func TestLargeRuns(t *testing.T) {
+	b := openBrowser(t)
+	for name, in := range map[string]Input{
+		"52 workloads": manyLoads(), "1000 VMs": runInput(reporttest.Options{VMs: 1000, Length: 10 * time.Minute}),
+	} {
+		file := filepath.Join(t.TempDir(), "report.html")
+		var html bytes.Buffer
+		if err := HTML(&html, New(in)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, html.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var paper []byte
+		b.Do(browsertest.Size(1440, 900), chromedp.Navigate("file://"+file),
+			chromedp.WaitVisible("#details", chromedp.ByQuery))
+		if top := browsertest.Ask[float64](b, `document.getElementById("details").getBoundingClientRect().top`); top > 8*900 {
+			t.Errorf("%s: all details begin after %.1f screens", name, top/900)
+		}
+		b.Shot("large-" + strings.ReplaceAll(name, " ", "-"))
+		b.Do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			paper, _, err = page.PrintToPDF().Do(ctx)
+			return err
+		}))
+		if n := len(regexp.MustCompile(`/Type /Page\b`).FindAll(paper, -1)); n < 1 || n > 10 {
+			t.Errorf("%s: printed on %d sheets", name, n)
+		}
+		if n := browsertest.Ask[int](b, `document.querySelectorAll("#details section[aria-labelledby=latency] table").length`); n <
+			len(New(in).Latencies) {
+			t.Errorf("%s: %d tables of percentiles among the details", name, n)
+		}
+	}
+	b.Complained()
+}
+
+// TestSpread: a run of many loads is told by groups and the worst of them, as a page, as Markdown and as text.
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	doc := loadOf(5, 7, 6)
+	if rows, worst := doc.Spread(); rows != nil || worst != nil {
+		t.Errorf("of three: %v, %v", rows, worst)
+	}
+	var rates []float64
+	for i := range 52 {
+		rates = append(rates, float64(100+i))
+	}
+	doc = loadOf(rates...)
+	doc.Workloads[7].Errors = 3
+	doc.Workloads[9].Errors = 1
+	doc.Findings = []result.Finding{finding("errors", result.Notice, "N.")}
+	rows, worst := doc.Spread()
+	if diff := cmp.Diff([][]string{{"W*", "52", "read", "100 IOPS", "125 IOPS", "151 IOPS", "4 ms", "4 ms", "4 ms",
+		"4"}}, rows); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"W7: read 107 IOPS, p99 4 ms, 3 operations failed",
+		"W9: read 109 IOPS, p99 4 ms, 1 operation failed", "W0: read 100 IOPS, p99 4 ms", "W1: read 101 IOPS, p99 4 ms",
+		"W2: read 102 IOPS, p99 4 ms"}, worst); diff != "" {
+		t.Error(diff)
+	}
+	var markdown, text bytes.Buffer
+	if err := Markdown(&markdown, doc); err != nil {
+		t.Fatal(err)
+	}
+	if err := Text(&text, doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"W7: read 107 IOPS, p99 4 ms, 3 operations failed", "125 IOPS"} {
+		if !strings.Contains(markdown.String(), want) || !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in both:\n%s\n%s", want, &markdown, &text)
+		}
+	}
+}

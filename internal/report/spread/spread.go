@@ -1,0 +1,124 @@
+// Package spread tells many loads as groups: those whose names differ by numbers alone are one group, of which the
+// lowest, the middle and the highest are told, and beside the groups the loads that are worst of all. Nothing is
+// averaged: each value is that of one load.
+package spread
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Load is an operation of one load, or a measure of it.
+type Load struct {
+	Name, Op, Unit string
+	Rate           float64
+	P99            *float64 // seconds; nil: not known
+	Errors         uint64
+}
+
+// Range is the lowest, the middle and the highest of values; the middle of an even number is the lower one of two.
+type Range struct{ Low, Middle, High float64 }
+
+// Group are loads of which names and operations are alike.
+type Group struct {
+	Name, Op, Unit string
+	N              int
+	Rate           Range
+	P99            *Range // of those of which it is known
+	Errors         uint64
+}
+
+var numbers = regexp.MustCompile(`\d+`)
+
+// Groups are the groups of loads, in the order in which they come. A group of one keeps its name, one of several has
+// a * for each number that differs.
+func Groups(loads []Load) []Group {
+	type key struct{ name, op, unit string }
+	of := map[key][]Load{}
+	var order []key
+	for _, l := range loads {
+		k := key{numbers.ReplaceAllString(l.Name, "*"), l.Op, l.Unit}
+		if of[k] == nil {
+			order = append(order, k)
+		}
+		of[k] = append(of[k], l)
+	}
+	var out []Group
+	for _, k := range order {
+		all := of[k]
+		g := Group{Name: common(all), Op: k.op, Unit: k.unit, N: len(all)}
+		var rates, times []float64
+		for _, l := range all {
+			rates = append(rates, l.Rate)
+			if l.P99 != nil {
+				times = append(times, *l.P99)
+			}
+			g.Errors += l.Errors
+		}
+		g.Rate = rangeOf(rates)
+		if len(times) > 0 {
+			r := rangeOf(times)
+			g.P99 = &r
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// common is the name of loads, with a * in the place of each number in which they differ.
+func common(all []Load) string {
+	first := numbers.FindAllString(all[0].Name, -1)
+	differ := make([]bool, len(first))
+	for _, l := range all[1:] {
+		for i, n := range numbers.FindAllString(l.Name, -1) {
+			differ[i] = differ[i] || n != first[i]
+		}
+	}
+	var b strings.Builder
+	at := 0
+	for i, where := range numbers.FindAllStringIndex(all[0].Name, -1) {
+		b.WriteString(all[0].Name[at:where[0]])
+		if differ[i] {
+			b.WriteString("*")
+		} else {
+			b.WriteString(first[i])
+		}
+		at = where[1]
+	}
+	return b.String() + all[0].Name[at:]
+}
+
+func rangeOf(values []float64) Range {
+	slices.Sort(values)
+	return Range{values[0], values[(len(values)-1)/2], values[len(values)-1]}
+}
+
+// Worst are the loads that are worst, at most n: those with errors first, the most of them, then those whose 99th
+// percentile is most times the middle one of their group.
+func Worst(loads []Load, n int) []Load {
+	middle := map[[3]string]float64{}
+	for _, g := range Groups(loads) {
+		if g.P99 != nil {
+			middle[[3]string{numbers.ReplaceAllString(g.Name, "*"), g.Op, g.Unit}] = g.P99.Middle
+		}
+	}
+	times := func(l Load) float64 {
+		m := middle[[3]string{numbers.ReplaceAllString(l.Name, "*"), l.Op, l.Unit}]
+		if l.P99 == nil || !(m > 0) {
+			return 0
+		}
+		return *l.P99 / m
+	}
+	out := slices.SortedStableFunc(slices.Values(loads), func(a, b Load) int {
+		return cmp.Or(cmp.Compare(b.Errors, a.Errors), cmp.Compare(times(b), times(a)))
+	})
+	seen := map[string]bool{}
+	out = slices.DeleteFunc(out, func(l Load) bool {
+		again := seen[l.Name]
+		seen[l.Name] = true
+		return again
+	})
+	return out[:min(len(out), n)]
+}

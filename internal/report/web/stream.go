@@ -1,0 +1,325 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"plimsoll/internal/report"
+	"plimsoll/result"
+)
+
+// Bounds of pages that follow a run.
+const (
+	mostFollowers = 200             // pages that follow runs, of all runs together
+	liveEvery     = 2 * time.Second // between two looks at a run, at least
+	lookShare     = 20              // and so many times as long as the last look took: a large run costs no more
+	sendWithin    = 10 * time.Second
+	sayAlive      = 15 * time.Second // when nothing changes: a proxy would close what is silent
+)
+
+// parts are what changes on the page of a run that goes on: the template that makes each is called as its element is.
+var parts = []string{"live-now", "live-results", "live-journal"}
+
+//go:embed assets/live.js
+var liveScript string
+
+// livePolicy lets the page of a run that goes on follow it: with our own script, which asks this site only.
+func livePolicy(policy string) string {
+	sum := sha256.Sum256([]byte(liveScript))
+	return policy + "; connect-src 'self'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// feed is what all pages that follow one run are sent. One goroutine looks at the run and writes each part down once,
+// however many pages there are; it ends with the last of them.
+type feed struct {
+	mu      sync.Mutex
+	sent    map[string][]byte // the newest of each part, as it is sent
+	number  map[string]int    // of the change that each is from
+	changes int
+	over    bool          // nothing changes any more
+	changed chan struct{} // closed and made anew at every change
+	pages   int
+	stop    context.CancelFunc
+	ended   chan struct{}
+}
+
+// feeds are those of all runs that are followed.
+type feeds struct {
+	mu    sync.Mutex
+	of    map[string]*feed // by the run's folder
+	pages int
+}
+
+// follow is the feed of a run for one more page, which must leave it; nil when there are too many pages.
+func (s *Site) follow(b book) (f *feed, leave func()) {
+	all := &s.feeds
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.pages == mostFollowers {
+		return nil, nil
+	}
+	all.pages++
+	f = all.of[b.dir]
+	if f == nil {
+		ctx, stop := context.WithCancel(s.stopping)
+		f = &feed{sent: map[string][]byte{}, number: map[string]int{}, changed: make(chan struct{}), stop: stop,
+			ended: make(chan struct{})}
+		if all.of == nil {
+			all.of = map[string]*feed{}
+		}
+		all.of[b.dir] = f
+		go s.feed(ctx, b, f)
+	}
+	f.pages++
+	return f, func() {
+		all.mu.Lock()
+		all.pages--
+		f.pages--
+		last := f.pages == 0
+		if last {
+			delete(all.of, b.dir)
+		}
+		all.mu.Unlock()
+		if last {
+			f.stop()
+			<-f.ended
+		}
+	}
+}
+
+// feed looks at a run until it ends or nobody follows it.
+func (s *Site) feed(ctx context.Context, b book, f *feed) {
+	defer close(f.ended)
+	for {
+		began := time.Now()
+		over := s.look(ctx, b, f)
+		if over || ctx.Err() != nil {
+			f.put("", nil)
+			return
+		}
+		next := time.NewTimer(max(liveEvery, lookShare*time.Since(began)))
+		select {
+		case <-ctx.Done():
+		case <-next.C:
+		}
+		next.Stop()
+	}
+}
+
+// look writes down what has changed of a run since the last time, and reports whether it goes on no more.
+func (s *Site) look(ctx context.Context, b book, f *feed) (over bool) {
+	folder, err := result.Open(b.dir)
+	if err != nil || folder.Manifest().Status != result.StatusExecuting {
+		return true
+	}
+	done, err := s.reading.turn(ctx)
+	if err != nil {
+		return true
+	}
+	defer done()
+	v := &runView{Run: rowOf(b)}
+	events, _, err := folder.Events()
+	if err != nil {
+		return false // the next look may read it
+	}
+	s.live(ctx, b, folder, events, v)
+	drawings := v.Drawings // made here, and escaped
+	*v = report.Shown(*v)
+	v.Drawings = drawings
+	for _, part := range parts {
+		var html bytes.Buffer
+		if err := templates().ExecuteTemplate(&html, part, v); err != nil {
+			return true
+		}
+		data, err := json.Marshal(map[string]string{"id": part, "html": html.String()})
+		if err != nil {
+			return true
+		}
+		f.put(part, fmt.Appendf(nil, "event: part\ndata: %s\n\n", data))
+	}
+	return false
+}
+
+// put keeps a part that differs from what it was, and has the pages send it; of no name: there is no more.
+func (f *feed) put(part string, text []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if part == "" {
+		f.over = true
+	} else if bytes.Equal(f.sent[part], text) {
+		return
+	} else {
+		f.changes++
+		f.sent[part], f.number[part] = text, f.changes
+	}
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// since is what changed after a change, the number of the last, whether there is more to come, and what tells of it.
+func (f *feed) since(n int) (texts [][]byte, last int, over bool, changed <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, part := range parts {
+		if f.number[part] > n {
+			texts = append(texts, f.sent[part])
+		}
+	}
+	return texts, f.changes, f.over, f.changed
+}
+
+// stream answers with what changes of a run that goes on, as server-sent events, until it ends or the page is closed.
+func (s *Site) stream(w http.ResponseWriter, r *http.Request) {
+	b, ok := s.shelf.find(r.PathValue("id"))
+	if !ok {
+		s.notMade(w, r, errMissing(r.PathValue("id")))
+		return
+	}
+	f, leave := s.follow(b)
+	if f == nil {
+		s.notMade(w, r, errBusy)
+		return
+	}
+	defer leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	to := http.NewResponseController(w)
+	send := func(texts ...[]byte) bool {
+		_ = to.SetWriteDeadline(time.Now().Add(sendWithin)) // where there is none, nobody is slow
+		_, err := w.Write(slices.Concat(texts...))
+		return err == nil && to.Flush() == nil
+	}
+	if !send([]byte("retry: 5000\n\n")) {
+		return
+	}
+	seen := 0
+	for {
+		texts, last, over, changed := f.since(seen)
+		if len(texts) > 0 && !send(texts...) {
+			return
+		}
+		if seen = last; over {
+			send([]byte("event: over\ndata: {}\n\n"))
+			return
+		}
+		alive := time.NewTimer(sayAlive)
+		select {
+		case <-changed:
+		case <-alive.C:
+			if !send([]byte(": still here\n\n")) {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+		alive.Stop()
+	}
+}
+
+// tile is one figure of a run that goes on.
+type tile struct{ Name, Value, Note string }
+
+// tiles are the newest figures of a run: what its workloads do together, the slowest of them, errors, and the time.
+func tiles(data *result.Data, p *progress, errors string) (out []tile) {
+	for _, panel := range data.Panels {
+		if panel.Kind != "workload" {
+			continue
+		}
+		sum, most, of, n := 0.0, 0.0, "", 0
+		for _, s := range panel.Series {
+			v, ok := newest(s)
+			if !ok {
+				continue
+			}
+			sum += v
+			if n++; n == 1 || v > most {
+				most, of = v, s.Name
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		switch panel.Name {
+		case "throughput":
+			out = append(out, tile{"Rate", report.Quantity(sum, panel.Unit), workloads(n)})
+		case "bandwidth":
+			out = append(out, tile{"Bandwidth", report.Quantity(sum, panel.Unit), ""})
+		case "p99":
+			out = append(out, tile{"Latency, p99", report.Quantity(most, panel.Unit), "of " + of})
+		}
+	}
+	if errors != "" {
+		out = append(out, tile{"Errors", errors, "so far"})
+	}
+	if p != nil && p.Steps > 0 {
+		out = append(out, tile{"Progress", fmt.Sprintf("%d %%", p.Percent), p.Elapsed + " so far"})
+	}
+	return out
+}
+
+func workloads(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf("of %d workloads together", n)
+}
+
+// newest is the last value of a series, where it is among its last points: what has ended has none.
+func newest(s result.Series) (float64, bool) {
+	const points = 4
+	for i := len(s.Values) - 1; i >= max(0, len(s.Values)-points); i-- {
+		if v := s.Values[i]; v != nil {
+			return *v, true
+		}
+	}
+	return 0, false
+}
+
+// inWords says an entry of the journal as a person would.
+func inWords(e result.Event) event {
+	text := strings.TrimSpace(strings.Join(slices.DeleteFunc([]string{e.Name, e.Text}, func(s string) bool {
+		return s == ""
+	}), ": "))
+	say := map[string]string{
+		result.KindRunStart: "The run begins", result.KindRunEnd: "The run ends",
+		result.KindPhase:     "Phase " + e.Phase + " begins",
+		result.KindStepStart: fmt.Sprintf("Step %d begins", e.Step),
+		result.KindStepEnd:   fmt.Sprintf("Step %d is done", e.Step),
+		result.KindWorkload:  "Load", result.KindWarning: "Warning", result.KindFault: "Fault",
+		result.KindBoot:      "Booted",
+		result.KindMigration: "Moved", result.KindNodeReturn: "A node is back", result.KindPrecondition: "Preparation",
+	}[e.Kind]
+	if e.Kind == result.KindStepEnd {
+		switch {
+		case e.Error != "":
+			say = fmt.Sprintf("Step %d failed", e.Step)
+		case e.Text != "":
+			say, text = fmt.Sprintf("Step %d was %s", e.Step, e.Text), e.Name
+		}
+	}
+	if e.Kind == result.KindPhase {
+		text = ""
+	}
+	if e.Error != "" {
+		text = strings.TrimSpace(text + " " + e.Error)
+	}
+	out := event{At: e.Time.UTC().Format("15:04:05"), Kind: say, Text: result.PlainNames(text)}
+	out.Mark = map[string]string{result.KindFault: "fault", result.KindWarning: "fault",
+		result.KindAnnotation: "stretch", result.KindPhase: "stretch"}[e.Kind]
+	if e.Error != "" {
+		out.Mark = "fault"
+	}
+	if out.Kind == "" {
+		out.Kind, out.Text = out.Text, ""
+	}
+	return out
+}

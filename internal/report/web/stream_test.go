@@ -1,0 +1,128 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/result"
+)
+
+// follower reads what a page that follows a run is sent.
+type follower struct {
+	*testing.T
+	lines *bufio.Scanner
+	code  int
+	leave context.CancelFunc
+}
+
+func (s *tester) follow(id string) *follower {
+	s.Helper()
+	ctx, leave := context.WithTimeout(s.Context(), time.Minute)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/runs/"+id+"/live", nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	f := &follower{T: s.T, lines: bufio.NewScanner(answer.Body), code: answer.StatusCode,
+		leave: func() { leave(); answer.Body.Close() }}
+	f.lines.Buffer(nil, 8<<20)
+	s.Cleanup(f.leave)
+	return f
+}
+
+// next is the next event with its data, "" when there is none.
+func (f *follower) next() (event string, part struct{ ID, HTML string }) {
+	f.Helper()
+	for f.lines.Scan() {
+		line := f.lines.Text()
+		if name, ok := strings.CutPrefix(line, "event: "); ok {
+			event = name
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			if err := json.Unmarshal([]byte(data), &part); err != nil {
+				f.Fatal(err)
+			}
+			return event, part
+		}
+	}
+	return "", part
+}
+
+// TestStream: every page of a run is sent the same, each part again when it has changed, and at last that it is over.
+func TestStream(t *testing.T) {
+	s := serve(t)
+	const id = "20260301-100000-live-0001"
+	live := s.run(id, "live", t0).work(60)
+	one, other := s.follow(id), s.follow(id)
+	for _, want := range []string{"live-now", "live-results", "live-journal"} {
+		event, part := one.next()
+		if _, same := other.next(); event != "part" || part.ID != want || same != part {
+			t.Errorf("%s %q, want %q and the same for both: %q and %q", event, part.ID, want, part.HTML, same.HTML)
+		}
+	}
+	live.event(result.Event{Kind: result.KindAnnotation, Text: "the <neighbour> begins"})
+	live.work(5)
+	s.pass(3 * time.Second)
+	for {
+		event, part := one.next()
+		if event == "" {
+			t.Fatal("the journal was not sent again")
+		}
+		if part.ID == "live-journal" {
+			if want := `class="stretch"`; !strings.Contains(part.HTML, want) ||
+				!strings.Contains(part.HTML, "the &lt;neighbour&gt; begins") {
+				t.Errorf("no %s, or no words: %s", want, part.HTML)
+			}
+			break
+		}
+	}
+	one.leave()
+	live.end(result.StatusSucceeded)
+	for event := ""; event != "over"; {
+		if event, _ = other.next(); event == "" {
+			t.Fatal("it did not say that it is over")
+		}
+	}
+	if late := s.follow(id); late.code != http.StatusOK {
+		t.Errorf("of a run that has ended: %d", late.code)
+	} else if event, _ := late.next(); event != "over" {
+		t.Errorf("of a run that has ended: %q", event)
+	}
+	if none := s.follow("20260301-100000-none-0009"); none.code != http.StatusNotFound {
+		t.Errorf("of no run: %d", none.code)
+	}
+}
+
+// TestStreamBounded: so many pages follow runs and no more; those that were closed make room.
+func TestStreamBounded(t *testing.T) {
+	s := serve(t)
+	const id, most = "20260301-100000-live-0001", 200
+	live := s.run(id, "live", t0).work(5)
+	pages := make([]*follower, most)
+	for i := range pages {
+		if pages[i] = s.follow(id); pages[i].code != http.StatusOK {
+			t.Fatalf("page %d: %d", i, pages[i].code)
+		}
+	}
+	if f := s.follow(id); f.code != http.StatusServiceUnavailable {
+		t.Errorf("one more: %d", f.code)
+	}
+	pages[0].leave()
+	within(t, 30*time.Second, "a page that was closed makes room", func() bool {
+		f := s.follow(id)
+		defer f.leave()
+		return f.code == http.StatusOK
+	})
+	for _, f := range pages {
+		f.leave()
+	}
+	live.end(result.StatusStopped)
+}
