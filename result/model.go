@@ -443,55 +443,6 @@ type Section struct {
 	Ops  []OpTotals `json:"ops"`
 }
 
-// Lane is one stream of operations of a workload; see workload.Lane.
-type Lane struct {
-	Name   string `json:"name"`
-	Noun   string `json:"noun,omitempty"` // what its tool calls it, like fio job; "" is a section
-	Device string `json:"device"`
-	Depth  int    `json:"depth"`
-	// Processes are how many share its work; 0 is one.
-	Processes int     `json:"processes,omitempty"`
-	Rate      float64 `json:"rate_ops,omitempty"`
-	Reads     bool    `json:"reads"`
-	Writes    bool    `json:"writes"`
-	Bytes     int64   `json:"extent_bytes,omitempty"`
-	Offset    int64   `json:"offset_bytes,omitempty"` // where the extent begins on each disk
-	OpenLoop  bool    `json:"open_loop,omitempty"`
-	Verifies  bool    `json:"verifies,omitempty"` // says by itself of what it reads whether it was written
-	Direct    bool    `json:"direct"`
-	ZeroData  bool    `json:"zero_data,omitempty"`
-	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.
-	Reducible float64 `json:"reducible,omitempty"`
-	// Repeats is the share of the blocks written that repeat others, 0 to 1; the rest of Reducible compresses.
-	Repeats float64 `json:"repeats,omitempty"`
-	// What it asks for besides, where its engine says it: the share of its operations at random offsets and how
-	// unevenly these fall on the extent ("zipf:1.2", "pareto:0.2", "" evenly), the share that reads, mean sizes in
-	// bytes.
-	Random       float64 `json:"random,omitempty"`
-	Distribution string  `json:"distribution,omitempty"`
-	ReadShare    float64 `json:"read_share,omitempty"`
-	ReadBytes    float64 `json:"read_bytes,omitempty"`
-	WriteBytes   float64 `json:"write_bytes,omitempty"`
-	// Stage: it began when every lane of a lower stage had ended.
-	Stage int `json:"stage,omitempty"`
-	// Brief: it may work for a part of the job's time only, since it ends with its size or at a time of its own.
-	Brief bool `json:"brief,omitempty"`
-	// Worked is for how long it did, in seconds over all starts: of single VMs whose generator tells lanes apart; 0
-	// where that is not known.
-	Worked float64 `json:"worked_seconds,omitempty"`
-}
-
-// Does reports whether the lane is expected to do an operation. Of blocks the lane says it; trims are rare.
-func (l Lane) Does(o Operation) bool {
-	switch o.Block {
-	case BlockRead:
-		return l.Reads
-	case BlockWrite:
-		return l.Writes
-	}
-	return o.Block == ""
-}
-
 // OpTotals are counts of one kind of operation over a window.
 type OpTotals struct {
 	Op      string          `json:"op"` // Operation.Name
