@@ -213,25 +213,25 @@ type StartSkew struct {
 
 // Event is one line of the journal.
 type Event struct {
-	Time  time.Time      `json:"time"`
-	Kind  string         `json:"kind"`            // see the Kind constants
-	Phase string         `json:"phase,omitempty"` // pre_setup, setup, run, teardown
-	Step  int            `json:"step,omitempty"`  // number in the plan, from 1
-	Name  string         `json:"name,omitempty"`  // step, workload, VM or node
-	Text  string         `json:"text,omitempty"`  // for people
-	Error string         `json:"error,omitempty"`
-	Data  map[string]any `json:"data,omitempty"`
+	Time  time.Time `json:"time"`
+	Kind  string    `json:"kind"`            // see the Kind constants
+	Phase string    `json:"phase,omitempty"` // pre_setup, setup, run, teardown
+	Step  int       `json:"step,omitempty"`  // number in the plan, from 1
+	Name  string    `json:"name,omitempty"`  // step, workload, VM or node
+	Text  string    `json:"text,omitempty"`  // for people
+	Error string    `json:"error,omitempty"`
+	Data  EventData `json:"data,omitzero"`
 }
 
 // Kinds of event.
 const (
-	KindRunStart   = "run_start"
-	KindRunEnd     = "run_end"
-	KindPhase      = "phase" // a phase begins
+	KindRunStart   = "run_start" // Data: scenario, target, steps
+	KindRunEnd     = "run_end"   // Data: state, the run's status
+	KindPhase      = "phase"     // a phase begins
 	KindStepStart  = "step_start"
-	KindStepEnd    = "step_end"   // Error set when it failed, Text "stopped" or "skipped" otherwise
+	KindStepEnd    = "step_end"   // Error set when it failed, Data: state "stopped" or "skipped" otherwise
 	KindAnnotation = "annotation" // drawn on every chart
-	KindWorkload   = "workload"   // Text: start, end, stop, lost; Data: vm, workload, start number
+	KindWorkload   = "workload"   // Data: state, one of WorkloadStart and its like; vm, workload, start
 	KindWarning    = "warning"
 	KindNote       = "note"
 	KindFault      = "fault" // power, node or disk faults injected, with their effect

@@ -33,7 +33,7 @@ func lived(t *testing.T, turns []turn, starts ...int) *result.Data {
 	for s := range last + 1 {
 		if slices.Contains(starts, s) {
 			l.Must(l.Folder.AppendEvent(result.Event{Time: l.Now, Kind: result.KindWorkload, Text: "start",
-				Data: map[string]any{"vm": "", "workload": "W"}}))
+				Data: result.EventData{State: result.WorkloadStart, Workload: "W"}}))
 		}
 		for i, one := range turns {
 			if one.from == s {

@@ -247,14 +247,11 @@ func (l *Set) enter(s *Start) error {
 }
 
 // event records what happened to a start, on one VM or, without one, as a whole.
-func (l *Set) event(s *Start, vm, text, message string) {
-	data := map[string]any{"workload": s.name, "vm": vm, "start": s.number, "group": s.load.Group}
-	if s.prefill {
-		data["prefill"] = true
-	}
-	e := result.Event{Kind: result.KindWorkload, Name: s.name, Text: text, Data: data}
-	if text == "lost" { // a fault's effect, no failure
-		data["reason"] = message
+func (l *Set) event(s *Start, vm, state, message string) {
+	e := result.Event{Kind: result.KindWorkload, Name: s.name, Text: state, Data: result.EventData{State: state,
+		Workload: s.name, VM: vm, Start: s.number, Group: s.load.Group, Prefill: s.prefill}}
+	if state == result.WorkloadLost { // a fault's effect, no failure
+		e.Data.Reason = message
 	} else {
 		e.Error = message
 	}
@@ -273,7 +270,7 @@ func (l *Set) launch(s *Start, j *job) error {
 	j.cancel, j.launched = cancel, true
 	s.users++
 	l.mu.Unlock()
-	l.event(s, j.vm.Name, "start", "")
+	l.event(s, j.vm.Name, result.WorkloadStart, "")
 	l.jobs.Go(func() {
 		defer cancel()
 		env := workload.Env{Run: l.RunID, Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: keeping(out.Sink, j),
@@ -378,7 +375,7 @@ func (l *Set) markLost(s *Start, j *job, reason error) {
 	j.lost = true
 	l.mu.Unlock()
 	if !known {
-		l.event(s, j.vm.Name, "lost", reason.Error())
+		l.event(s, j.vm.Name, result.WorkloadLost, reason.Error())
 	}
 }
 
@@ -437,7 +434,7 @@ func (l *Set) Stop(ctx context.Context, s *Start) (remains []string) {
 			break
 		}
 	}
-	l.close(s, "stop")
+	l.close(s, result.WorkloadStop)
 	return remains
 }
 

@@ -164,7 +164,7 @@ func lookAt(ctx context.Context, e *Env, load scenario.Workload, s *loads.Start,
 	}
 	w.Seconds = e.Clock.Now().Sub(began).Seconds()
 	event := result.Event{Kind: result.KindWritten, Name: load.Name, Text: w.Sentence(),
-		Data: map[string]any{"written": w}}
+		Data: result.EventData{Written: &w}}
 	if w.Problem != "" {
 		event.Error = w.Problem
 	}

@@ -87,7 +87,7 @@ func newBench(t *testing.T) *bench {
 		if e.Kind == result.KindNote {
 			return
 		}
-		vm, _ := e.Data["vm"].(string)
+		vm := e.Data.VM
 		if vm != "" {
 			vm = " on " + short(vm)
 		}

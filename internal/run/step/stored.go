@@ -103,7 +103,7 @@ func lookAtAsked(ctx context.Context, e *Env, load scenario.Workload, s *loads.S
 	tell(&out, all)
 	out.Seconds = e.Clock.Now().Sub(began).Seconds()
 	e.Record(result.Event{Kind: result.KindStored, Name: load.Name, Text: out.Sentence(), Error: out.Problem,
-		Data: map[string]any{"stored": out}})
+		Data: result.EventData{Stored: &out}})
 	for _, d := range out.Differs {
 		e.Warn("workload %q: its data are not as asked: %s", load.Name, d)
 	}
