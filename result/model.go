@@ -373,9 +373,21 @@ type Series struct {
 	Values   []*float64 `json:"values"`
 }
 
-// Unrecorded is the end of a workload of which the record ends before it does, as when the process was killed or its
-// disk was full.
-const Unrecorded = "unrecorded"
+// Ending is how a workload ended.
+type Ending string
+
+// The endings there are.
+const (
+	Finished Ending = "finished"
+	Stopped  Ending = "stopped"
+	Failed   Ending = "failed"
+	Lost     Ending = "lost" // its VM or node went away under it
+	// Unrecorded: the record ends before the workload does, as when the process was killed or its disk was full.
+	Unrecorded Ending = "unrecorded"
+)
+
+// Planned reports whether a workload came to its end as it was to.
+func (e Ending) Planned() bool { return e == Finished || e == Stopped }
 
 // Workload is one workload of one VM (or of a whole group, VM empty), over its measured window.
 type Workload struct {
@@ -391,7 +403,7 @@ type Workload struct {
 	Rounds  bool      `json:"rounds,omitempty"`  // with Prefill: rounds of a preconditioning, which do as the workload does
 	Start   time.Time `json:"start"`
 	End     time.Time `json:"end"`
-	Ended   string    `json:"ended"` // "finished", "stopped", "failed", "lost", Unrecorded
+	Ended   Ending    `json:"ended"`
 	Message string    `json:"message,omitempty"`
 	Latency string    `json:"latency"` // "service time" or "response time"
 	Lanes   []Lane    `json:"lanes,omitempty"`

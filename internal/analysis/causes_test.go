@@ -133,10 +133,10 @@ func scheduled(seed uint64) *reporttest.Synthetic {
 }
 
 // checkedAfter is a load that does nothing more after a fault, and another of the same VMs after it.
-func checkedAfter(seed uint64, ended string) *reporttest.Synthetic {
+func checkedAfter(seed uint64, ended result.Ending) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 400, 3)
 	s.Mark(100, result.KindFault, "Power off sent to node-1")
-	to := map[string]int{"lost": 100, "stopped": 300}[ended]
+	to := map[result.Ending]int{result.Lost: 100, result.Stopped: 300}[ended]
 	s.Load(reporttest.Load{Name: "Write", Group: "Writer", To: to, Noise: 0.01, Ended: ended, Writes: 1,
 		Rate: stepped([]int{100, 400}, 100, 0)})
 	s.Load(reporttest.Load{Name: "Check", Group: "Writer", From: 310, To: 400, Noise: 0.01, Block: 1 << 20,

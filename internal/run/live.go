@@ -264,7 +264,7 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 		return loads.Output{}, err
 	}
 	sink := x.recorder.Job(job)
-	return loads.Output{Raw: raw, Sink: sink, Ended: func(ended, message string, o workload.Outcome) {
+	return loads.Output{Raw: raw, Sink: sink, Ended: func(ended result.Ending, message string, o workload.Outcome) {
 		sink.End()
 		job.End, job.Ended, job.Message = x.req.Clock.Now(), ended, message
 		job.ClockSeconds, job.ClockEndSeconds = sink.ClockSeconds()

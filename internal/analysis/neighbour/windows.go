@@ -455,7 +455,7 @@ func meanOf(ops []result.OpTotals, _ float64) float64 {
 func (p *pair) missing() string {
 	n := 0
 	for _, w := range p.l.Parts {
-		if w.Ended == "lost" && w.End.After(p.first.Start) && w.End.Before(p.later.End) {
+		if w.Ended == result.Lost && w.End.After(p.first.Start) && w.End.Before(p.later.End) {
 			n++
 		}
 	}

@@ -167,9 +167,10 @@ func (c *collector) findJobs(events []result.Event) {
 		k := &track{job: j, ended: j.Ended, end: j.End, notes: slices.Clone(j.Notes)}
 		if e, ok := ends[key{j.VM, j.Workload, j.Attempt}]; ok && j.Ended == "" {
 			k.end = e.Time
-			k.ended = map[string]string{"end": "finished", "stop": "stopped", "lost": "lost"}[e.Data.State]
-			if e.Error != "" && k.ended == "finished" {
-				k.ended, k.job.Message = "failed", e.Error
+			k.ended = map[string]result.Ending{result.WorkloadEnd: result.Finished,
+				result.WorkloadStop: result.Stopped, result.WorkloadLost: result.Lost}[e.Data.State]
+			if e.Error != "" && k.ended == result.Finished {
+				k.ended, k.job.Message = result.Failed, e.Error
 			}
 		}
 		c.tracks = append(c.tracks, k)

@@ -157,7 +157,7 @@ func (l *Set) Prefill(ctx context.Context, s *Start, width int, limit time.Durat
 			return err
 		}
 		err := l.Wait(within, one, limit)
-		if _, ended, message := l.state(s.jobs[i]); err == nil && ended != Finished {
+		if _, ended, message := l.state(s.jobs[i]); err == nil && ended != result.Finished {
 			err = fmt.Errorf("workload %q on %s: not accessible any more: %s", s.name, s.jobs[i].vm.Name, message)
 		}
 		if err != nil {
@@ -339,16 +339,16 @@ func (w *waiting) look(ctx context.Context) {
 	for _, j := range w.pending {
 		launched, ended, message := w.l.state(j)
 		switch {
-		case !launched || ended == Finished:
-		case ended == Lost:
+		case !launched || ended == result.Finished:
+		case ended == result.Lost:
 			if reason := j.host.Accessible(ctx); reason != nil {
 				w.l.markLost(w.s, j, reason)
 			} else if ctx.Err() == nil {
 				w.fail(j, "it vanished when the machine went away, and the machine is back: "+message)
 			}
-		case ended == Failed:
+		case ended == result.Failed:
 			w.fail(j, firstLine(message))
-		case ended == Stopped:
+		case ended == result.Stopped:
 			w.fail(j, "it was stopped before it ended")
 		case ask:
 			if reason := j.host.Accessible(ctx); errors.Is(reason, target.ErrNotAccessible) && ctx.Err() == nil {

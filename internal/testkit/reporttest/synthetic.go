@@ -37,7 +37,7 @@ type Load struct {
 	Cuts         []Cut               // ends of windows and their names; none: no windows
 	Noise        float64             // relative standard deviation of the rate per second; 0 is none
 	Errors       uint64              // of the first VM
-	Ended        string              // finished
+	Ended        result.Ending       // finished
 	NotPrefilled bool
 	// Share is the part of the rate that a VM has; nil: all the same. It adds up to 1.
 	Share func(vm, t int) float64
