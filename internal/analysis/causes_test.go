@@ -188,7 +188,8 @@ func TestTruthOfCauses(t *testing.T) {
 		{"larger blocks", turns(46, alone("Small", 9000), sized(alone("Large", 4000), 64<<10)), "in-turn"},
 		{"deeper", turns(47, deep(alone("Shallow", 4000), 4), deep(alone("Deep", 4100), 32)), "in-turn"},
 		{"writes for reads", turns(48, alone("Reads", 4000), mixed(alone("Writes", 1000), 1)), "in-turn"},
-		{"two things at once", turns(49, alone("Reads", 4000), sized(dealt(alone("Other", 1000), result.Zipf, 1.1), 64<<10)),
+		{"two things at once", turns(49, alone("Reads", 4000),
+			sized(dealt(alone("Other", 1000), result.Zipf, 1.1), 64<<10)),
 			"in-turn"},
 		{"the same again", turns(50, alone("First", 4000), alone("Second", 3000)), "in-turn"},
 	})

@@ -27,6 +27,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/usage"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/kit/exit"
@@ -147,7 +148,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		a.integrityCommand(),
 		a.vioperfCommand(), a.traceCommand(), a.dbCommand(), a.nutanixCommand(), a.dashboardsCommand())
 	root.AddCommand(append(a.workerCommands(), a.labCommands()...)...)
-	root.SetUsageFunc(usage)
+	root.SetUsageFunc(usage.Print)
 	return root
 }
 

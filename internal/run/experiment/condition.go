@@ -39,8 +39,8 @@ const (
 	nodeSeconds = 2400.
 )
 
-// Neighbour is the workload that runs beside, "" for none.
-func (c Condition) Neighbour() string {
+// Beside is the workload that runs beside, "" for none.
+func (c Condition) Beside() string {
 	name, ok := strings.CutPrefix(string(c), with)
 	if !ok {
 		return ""
@@ -68,10 +68,10 @@ func (c Condition) Apply(sc *scenario.Scenario, workload string) error {
 	case c == Alone:
 	case c == WornIn:
 		run = []scenario.Step{step("workload.Precondition", "workload_name", workload), start}
-	case c.Neighbour() == workload:
+	case c.Beside() == workload:
 		return fmt.Errorf("condition %q: %q is the workload that is measured", string(c), workload)
-	case c.Neighbour() != "":
-		beside, ok := startOf(sc, c.Neighbour())
+	case c.Beside() != "":
+		beside, ok := startOf(sc, c.Beside())
 		if !ok {
 			return fmt.Errorf("condition %q: the scenario starts no workload of that name; it has: %s", string(c),
 				strings.Join(others(sc, workload), ", "))
@@ -80,7 +80,7 @@ func (c Condition) Apply(sc *scenario.Scenario, workload string) error {
 			beside.Args["runtime_secs"] = start.Args.Float("runtime_secs") + 2*leadSeconds
 		}
 		run = []scenario.Step{beside, step("test.Wait", "duration_secs", leadSeconds), start,
-			step("workload.Stop", "workload_name", c.Neighbour())}
+			step("workload.Stop", "workload_name", c.Beside())}
 	case c.Node():
 		if node == "" {
 			node = "-1"

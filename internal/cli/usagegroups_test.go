@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/usage"
 )
 
 // Every command and flag stands in the help once, in a group that was chosen for it, and groups name nothing else.
@@ -23,10 +24,10 @@ func TestGroupsOfHelp(t *testing.T) {
 			there = append(there, c.Name())
 		}
 	}
-	check := func(of string, groups []group, there []string) {
+	check := func(of string, groups []usage.Group, there []string) {
 		var named []string
 		for _, g := range groups {
-			named = append(named, strings.Fields(g.names)...)
+			named = append(named, strings.Fields(g.Names)...)
 		}
 		slices.Sort(named)
 		slices.Sort(there)
@@ -34,26 +35,17 @@ func TestGroupsOfHelp(t *testing.T) {
 			t.Errorf("%s (-there +in groups):\n%s", of, diff)
 		}
 	}
-	check("plimsoll", commandGroups, there)
-	for name, groups := range flagGroups {
+	check("plimsoll", usage.Commands, there)
+	for name, groups := range usage.Flags {
 		c, _, err := root.Find([]string{name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.InitDefaultHelpFlag()
-		check(name, groups, namesOf(c.LocalFlags()))
-		if first := strings.Fields(groups[0].names); len(first) != 10 {
+		check(name, groups, usage.Names(c.LocalFlags()))
+		if first := strings.Fields(groups[0].Names); len(first) != 10 {
 			t.Errorf("%s: %d flags stand first, want 10", name, len(first))
 		}
-	}
-}
-
-// What no group names is listed all the same, in the last.
-func TestSplit(t *testing.T) {
-	t.Parallel()
-	got := split([]group{{"A", "b a"}, {"None", "x"}, {"Last", "c"}}, []string{"a", "b", "c", "new"})
-	if diff := cmp.Diff([]group{{"A", "b a"}, {"Last", "c new"}}, got, cmp.AllowUnexported(group{})); diff != "" {
-		t.Error(diff)
 	}
 }
 
