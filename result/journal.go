@@ -144,6 +144,7 @@ func readJournal(r io.Reader) (events []Event, skipped []string, err error) {
 		case e.Kind == "":
 			skip(n, "an event without a kind")
 		default:
+			e.fill()
 			events = append(events, e)
 		}
 	}

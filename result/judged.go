@@ -43,7 +43,7 @@ func (w Workload) Judged() Workload {
 // Part says what the time by which the workload is judged leaves out, "" when nothing.
 func (w Workload) Part() string {
 	ran := "while all its VMs ran"
-	if w.Ended == "lost" || w.Ended == "failed" {
+	if w.Ended == Lost || w.Ended == Failed {
 		ran = "while all its VMs were to run"
 	}
 	switch {

@@ -33,22 +33,25 @@ type Migration struct {
 	MemoryBytes  int64     `json:"memory_bytes"`  // sent
 }
 
-// BootsOf are the boots that a journal tells of. Events that cannot be read are left out.
-func BootsOf(events []Event) []Boot { return eachOf[Boot](events, KindBoot) }
+// BootsOf are the boots that a journal tells of.
+func BootsOf(events []Event) []Boot {
+	return eachOf(events, KindBoot, func(d EventData) *Boot { return d.Boot })
+}
 
-// NodeReturnsOf are the returns of nodes that a journal tells of. Events that cannot be read are left out.
-func NodeReturnsOf(events []Event) []NodeReturn { return eachOf[NodeReturn](events, KindNodeReturn) }
+// NodeReturnsOf are the returns of nodes that a journal tells of.
+func NodeReturnsOf(events []Event) []NodeReturn {
+	return eachOf(events, KindNodeReturn, func(d EventData) *NodeReturn { return d.NodeReturn })
+}
 
-// MigrationsOf are the migrations that a journal tells of. Events that cannot be read are left out.
-func MigrationsOf(events []Event) []Migration { return eachOf[Migration](events, KindMigration) }
+// MigrationsOf are the migrations that a journal tells of.
+func MigrationsOf(events []Event) []Migration {
+	return eachOf(events, KindMigration, func(d EventData) *Migration { return d.Migration })
+}
 
-func eachOf[T any](events []Event, kind string) (out []T) {
+func eachOf[T any](events []Event, kind string, of func(EventData) *T) (out []T) {
 	for _, e := range events {
-		if e.Kind != kind {
-			continue
-		}
-		if v, ok := decoded[T](e, kind); ok {
-			out = append(out, v)
+		if v := of(e.Data); e.Kind == kind && v != nil {
+			out = append(out, *v)
 		}
 	}
 	return out

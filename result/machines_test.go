@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 	"time"
@@ -16,13 +17,14 @@ func TestMachinesOfAJournal(t *testing.T) {
 	move := Migration{VM: "vm", Group: "G", From: 2, To: 0, Began: at, Seconds: 3.5, StillSeconds: 0.25, MemoryBytes: 9}
 	back := NodeReturn{Node: "n0", Off: at, On: at.Add(time.Second), Ready: at.Add(time.Minute)}
 	text, err := json.Marshal([]Event{
-		{Kind: KindNodeReturn, Name: "n0", Data: map[string]any{KindNodeReturn: back}}, {Kind: KindNodeReturn},
-		{Kind: KindBoot, Name: "vm", Data: map[string]any{KindBoot: boot}},
-		{Kind: KindMigration, Name: "vm", Data: map[string]any{KindMigration: move}},
-		{Kind: KindBoot}, {Kind: KindMigration, Data: map[string]any{KindMigration: "damaged"}}, {Kind: KindNote}})
+		{Kind: KindNodeReturn, Name: "n0", Data: EventData{NodeReturn: &back}}, {Kind: KindNodeReturn},
+		{Kind: KindBoot, Name: "vm", Data: EventData{Boot: &boot}},
+		{Kind: KindMigration, Name: "vm", Data: EventData{Migration: &move}},
+		{Kind: KindBoot}, {Kind: KindNote}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	text = bytes.Replace(text, []byte("}]"), []byte(`},{"kind":"migration","data":{"migration":"damaged"}}]`), 1)
 	var events []Event
 	if err := json.Unmarshal(text, &events); err != nil {
 		t.Fatal(err)

@@ -213,25 +213,25 @@ type StartSkew struct {
 
 // Event is one line of the journal.
 type Event struct {
-	Time  time.Time      `json:"time"`
-	Kind  string         `json:"kind"`            // see the Kind constants
-	Phase string         `json:"phase,omitempty"` // pre_setup, setup, run, teardown
-	Step  int            `json:"step,omitempty"`  // number in the plan, from 1
-	Name  string         `json:"name,omitempty"`  // step, workload, VM or node
-	Text  string         `json:"text,omitempty"`  // for people
-	Error string         `json:"error,omitempty"`
-	Data  map[string]any `json:"data,omitempty"`
+	Time  time.Time `json:"time"`
+	Kind  string    `json:"kind"`            // see the Kind constants
+	Phase string    `json:"phase,omitempty"` // pre_setup, setup, run, teardown
+	Step  int       `json:"step,omitempty"`  // number in the plan, from 1
+	Name  string    `json:"name,omitempty"`  // step, workload, VM or node
+	Text  string    `json:"text,omitempty"`  // for people
+	Error string    `json:"error,omitempty"`
+	Data  EventData `json:"data,omitzero"`
 }
 
 // Kinds of event.
 const (
-	KindRunStart   = "run_start"
-	KindRunEnd     = "run_end"
-	KindPhase      = "phase" // a phase begins
+	KindRunStart   = "run_start" // Data: scenario, target, steps
+	KindRunEnd     = "run_end"   // Data: state, the run's status
+	KindPhase      = "phase"     // a phase begins
 	KindStepStart  = "step_start"
-	KindStepEnd    = "step_end"   // Error set when it failed, Text "stopped" or "skipped" otherwise
+	KindStepEnd    = "step_end"   // Error set when it failed, Data: state "stopped" or "skipped" otherwise
 	KindAnnotation = "annotation" // drawn on every chart
-	KindWorkload   = "workload"   // Text: start, end, stop, lost; Data: vm, workload, start number
+	KindWorkload   = "workload"   // Data: state, one of WorkloadStart and its like; vm, workload, start
 	KindWarning    = "warning"
 	KindNote       = "note"
 	KindFault      = "fault" // power, node or disk faults injected, with their effect
@@ -373,9 +373,21 @@ type Series struct {
 	Values   []*float64 `json:"values"`
 }
 
-// Unrecorded is the end of a workload of which the record ends before it does, as when the process was killed or its
-// disk was full.
-const Unrecorded = "unrecorded"
+// Ending is how a workload ended.
+type Ending string
+
+// The endings there are.
+const (
+	Finished Ending = "finished"
+	Stopped  Ending = "stopped"
+	Failed   Ending = "failed"
+	Lost     Ending = "lost" // its VM or node went away under it
+	// Unrecorded: the record ends before the workload does, as when the process was killed or its disk was full.
+	Unrecorded Ending = "unrecorded"
+)
+
+// Planned reports whether a workload came to its end as it was to.
+func (e Ending) Planned() bool { return e == Finished || e == Stopped }
 
 // Workload is one workload of one VM (or of a whole group, VM empty), over its measured window.
 type Workload struct {
@@ -391,7 +403,7 @@ type Workload struct {
 	Rounds  bool      `json:"rounds,omitempty"`  // with Prefill: rounds of a preconditioning, which do as the workload does
 	Start   time.Time `json:"start"`
 	End     time.Time `json:"end"`
-	Ended   string    `json:"ended"` // "finished", "stopped", "failed", "lost", Unrecorded
+	Ended   Ending    `json:"ended"`
 	Message string    `json:"message,omitempty"`
 	Latency string    `json:"latency"` // "service time" or "response time"
 	Lanes   []Lane    `json:"lanes,omitempty"`
@@ -441,55 +453,6 @@ type Workload struct {
 type Section struct {
 	Name string     `json:"name"` // the lane's; a second one of that name is "name (2)"
 	Ops  []OpTotals `json:"ops"`
-}
-
-// Lane is one stream of operations of a workload; see workload.Lane.
-type Lane struct {
-	Name   string `json:"name"`
-	Noun   string `json:"noun,omitempty"` // what its tool calls it, like fio job; "" is a section
-	Device string `json:"device"`
-	Depth  int    `json:"depth"`
-	// Processes are how many share its work; 0 is one.
-	Processes int     `json:"processes,omitempty"`
-	Rate      float64 `json:"rate_ops,omitempty"`
-	Reads     bool    `json:"reads"`
-	Writes    bool    `json:"writes"`
-	Bytes     int64   `json:"extent_bytes,omitempty"`
-	Offset    int64   `json:"offset_bytes,omitempty"` // where the extent begins on each disk
-	OpenLoop  bool    `json:"open_loop,omitempty"`
-	Verifies  bool    `json:"verifies,omitempty"` // says by itself of what it reads whether it was written
-	Direct    bool    `json:"direct"`
-	ZeroData  bool    `json:"zero_data,omitempty"`
-	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.
-	Reducible float64 `json:"reducible,omitempty"`
-	// Repeats is the share of the blocks written that repeat others, 0 to 1; the rest of Reducible compresses.
-	Repeats float64 `json:"repeats,omitempty"`
-	// What it asks for besides, where its engine says it: the share of its operations at random offsets and how
-	// unevenly these fall on the extent ("zipf:1.2", "pareto:0.2", "" evenly), the share that reads, mean sizes in
-	// bytes.
-	Random       float64 `json:"random,omitempty"`
-	Distribution string  `json:"distribution,omitempty"`
-	ReadShare    float64 `json:"read_share,omitempty"`
-	ReadBytes    float64 `json:"read_bytes,omitempty"`
-	WriteBytes   float64 `json:"write_bytes,omitempty"`
-	// Stage: it began when every lane of a lower stage had ended.
-	Stage int `json:"stage,omitempty"`
-	// Brief: it may work for a part of the job's time only, since it ends with its size or at a time of its own.
-	Brief bool `json:"brief,omitempty"`
-	// Worked is for how long it did, in seconds over all starts: of single VMs whose generator tells lanes apart; 0
-	// where that is not known.
-	Worked float64 `json:"worked_seconds,omitempty"`
-}
-
-// Does reports whether the lane is expected to do an operation. Of blocks the lane says it; trims are rare.
-func (l Lane) Does(o Operation) bool {
-	switch o.Block {
-	case BlockRead:
-		return l.Reads
-	case BlockWrite:
-		return l.Writes
-	}
-	return o.Block == ""
 }
 
 // OpTotals are counts of one kind of operation over a window.

@@ -62,14 +62,12 @@ func (m *Manifest) recover(events []Event) {
 			if m.Created.IsZero() {
 				m.Created = e.Time
 			}
-			m.Scenario.Name = cmp.Or(m.Scenario.Name, e.Text)
-			if name, ok := e.Data["target"].(string); ok {
-				m.Target = cmp.Or(m.Target, name)
-			}
+			m.Scenario.Name = cmp.Or(m.Scenario.Name, e.Data.Scenario)
+			m.Target = cmp.Or(m.Target, e.Data.Target)
 		case KindRunEnd:
 			m.Ended = e.Time
-			if slices.Contains([]string{StatusSucceeded, StatusFailed, StatusStopped}, e.Text) {
-				m.Status = e.Text
+			if slices.Contains([]string{StatusSucceeded, StatusFailed, StatusStopped}, e.Data.State) {
+				m.Status = e.Data.State
 			}
 		}
 	}

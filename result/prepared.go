@@ -1,7 +1,6 @@
 package result
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -135,10 +134,10 @@ func Prepared(events []Event, over bool) (pre []Preconditioning, written []Writt
 	for _, e := range events {
 		switch e.Kind {
 		case KindPrecondition:
-			p, ok := decoded[Preconditioning](e, "preconditioning")
-			if !ok {
+			if e.Data.Preconditioning == nil {
 				continue
 			}
+			p := *e.Data.Preconditioning
 			p.Step = e.Step
 			if n := len(pre); n > 0 && pre[n-1].Step == p.Step && pre[n-1].Began.Equal(p.Began) {
 				pre[n-1] = p
@@ -146,7 +145,8 @@ func Prepared(events []Event, over bool) (pre []Preconditioning, written []Writt
 				pre = append(pre, p)
 			}
 		case KindWritten:
-			if w, ok := decoded[Written](e, "written"); ok {
+			if e.Data.Written != nil {
+				w := *e.Data.Written
 				w.Time = e.Time
 				written = append(written, w)
 			}
@@ -158,15 +158,6 @@ func Prepared(events []Event, over bool) (pre []Preconditioning, written []Writt
 		}
 	}
 	return pre, written
-}
-
-// decoded is what an event holds under a key, of a run that goes on or of a journal that was read.
-func decoded[T any](e Event, key string) (v T, ok bool) {
-	raw, err := json.Marshal(e.Data[key])
-	if err != nil || e.Data[key] == nil || json.Unmarshal(raw, &v) != nil {
-		return v, false
-	}
-	return v, true
 }
 
 // Sentence says it in words.

@@ -71,7 +71,7 @@ func TestSteadyRoundsScale(t *testing.T) {
 }
 
 func event(step int, p Preconditioning) Event {
-	return Event{Kind: KindPrecondition, Step: step, Data: map[string]any{"preconditioning": p}}
+	return Event{Kind: KindPrecondition, Step: step, Data: EventData{Preconditioning: &p}}
 }
 
 // What a killed process leaves is what it had done, and says that it was interrupted.
@@ -85,8 +85,8 @@ func TestPrepared(t *testing.T) {
 	other.Began = began.Add(time.Hour)
 	look := Written{Workload: "W", Bytes: 10, Zero: 1, Blocks: 2}
 	events := []Event{event(3, first), event(3, second),
-		{Kind: KindWritten, Time: began, Data: map[string]any{"written": look}},
-		{Kind: KindWritten}, {Kind: KindPrecondition, Data: map[string]any{"preconditioning": "text"}}, event(4, other)}
+		{Kind: KindWritten, Time: began, Data: EventData{Written: &look}},
+		{Kind: KindWritten}, {Kind: KindPrecondition}, event(4, other)}
 	second.Step, other.Step, look.Time = 3, 4, began
 	dead := other
 	dead.State, dead.Reason = PreconditionInterrupted, "the run ended before it did"
@@ -136,7 +136,7 @@ func FuzzPrepared(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var d map[string]any
+		var d EventData
 		if json.Unmarshal(data, &d) != nil {
 			return
 		}

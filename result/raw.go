@@ -61,7 +61,7 @@ type RawJob struct {
 	FailuresUnknown bool      `json:"failures_unknown,omitempty"`
 	Start           time.Time `json:"start"`
 	End             time.Time `json:"end,omitzero"`
-	Ended           string    `json:"ended,omitempty"` // "finished", "stopped", "failed", "lost"
+	Ended           Ending    `json:"ended,omitempty"`
 	Message         string    `json:"message,omitempty"`
 	// ClockSeconds is how far the tool's clock was ahead of plimsoll's when it first reported, negative when behind; 0
 	// when that is within what is known of it, which is a second where nobody compares the clocks.

@@ -77,7 +77,7 @@ func TestRoundTrip(t *testing.T) {
 	must(t, f.WritePlan(map[string]any{"steps": 3}))
 	must(t, f.AppendEvent(result.Event{Time: created.Add(time.Second), Kind: result.KindPhase, Phase: "setup"}))
 	must(t, f.AppendEvent(result.Event{Time: created.Add(2 * time.Second), Kind: result.KindNote, Text: "two\nlines",
-		Data: map[string]any{"n": 1.0}}))
+		Data: result.EventData{Pages: 1}}))
 	h := &hist.Histogram{}
 	h.Add(1000, 3)
 	data := &result.Data{Start: created,
@@ -100,7 +100,7 @@ func TestRoundTrip(t *testing.T) {
 	events, skipped, err := g.Events()
 	wantEvents := []result.Event{
 		{Time: created.Add(time.Second), Kind: "phase", Phase: "setup"},
-		{Time: created.Add(2 * time.Second), Kind: "note", Text: "two\nlines", Data: map[string]any{"n": 1.0}},
+		{Time: created.Add(2 * time.Second), Kind: "note", Text: "two\nlines", Data: result.EventData{Pages: 1}},
 	}
 	if d := cmp.Diff(wantEvents, events); d != "" || skipped != nil || err != nil {
 		t.Error(d, skipped, err)
@@ -298,7 +298,7 @@ func TestOpenDamaged(t *testing.T) {
 	t.Run("the journal fills in", func(t *testing.T) {
 		f := create(t, t.TempDir())
 		must(t, f.AppendEvent(result.Event{Time: created, Kind: result.KindRunStart, Text: "name of it",
-			Data: map[string]any{"target": "local", "steps": 3}}))
+			Data: result.EventData{Target: "local", Steps: 3}}))
 		must(t, f.AppendEvent(result.Event{Time: created.Add(time.Minute), Kind: result.KindRunEnd,
 			Text: result.StatusSucceeded}))
 		must(t, os.WriteFile(filepath.Join(f.Dir(), "manifest.json"), nil, 0o644))

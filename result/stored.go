@@ -43,10 +43,8 @@ const (
 // StoredOf are the looks that a journal tells of. Events that cannot be read are left out.
 func StoredOf(events []Event) (out []Stored) {
 	for _, e := range events {
-		if e.Kind != KindStored {
-			continue
-		}
-		if s, ok := decoded[Stored](e, "stored"); ok {
+		if e.Kind == KindStored && e.Data.Stored != nil {
+			s := *e.Data.Stored
 			s.Time = e.Time
 			out = append(out, s)
 		}

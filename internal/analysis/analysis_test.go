@@ -366,7 +366,8 @@ func TestInvariants(t *testing.T) {
 			w.VM = rapid.SampledFrom([]string{"", "vm0", "vm1"}).Draw(t, "vm")
 			w.End = w.Start.Add(time.Duration(rapid.Int64Range(-5, 1<<40).Draw(t, "length")))
 			w.Errors, w.GeneratorCPUSeconds = counts.Draw(t, "errors"), odd.Draw(t, "cpu")
-			w.Ended = rapid.SampledFrom([]string{"", "finished", "lost", "failed", result.Unrecorded}).Draw(t, "ended")
+			w.Ended = rapid.SampledFrom([]result.Ending{"", "finished", "lost", "failed",
+				result.Unrecorded}).Draw(t, "ended")
 			w.Ops = []result.OpTotals{
 				{Op: "read", Count: counts.Draw(t, "count"), Seconds: odd.Draw(t, "seconds"), Hist: &hist.Histogram{}},
 			}

@@ -133,10 +133,10 @@ func scheduled(seed uint64) *reporttest.Synthetic {
 }
 
 // checkedAfter is a load that does nothing more after a fault, and another of the same VMs after it.
-func checkedAfter(seed uint64, ended string) *reporttest.Synthetic {
+func checkedAfter(seed uint64, ended result.Ending) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 400, 3)
 	s.Mark(100, result.KindFault, "Power off sent to node-1")
-	to := map[string]int{"lost": 100, "stopped": 300}[ended]
+	to := map[result.Ending]int{result.Lost: 100, result.Stopped: 300}[ended]
 	s.Load(reporttest.Load{Name: "Write", Group: "Writer", To: to, Noise: 0.01, Ended: ended, Writes: 1,
 		Rate: stepped([]int{100, 400}, 100, 0)})
 	s.Load(reporttest.Load{Name: "Check", Group: "Writer", From: 310, To: 400, Noise: 0.01, Block: 1 << 20,
@@ -151,7 +151,10 @@ func TestTruthOfCauses(t *testing.T) {
 	alone := func(name string, rate float64) reporttest.Load {
 		return reporttest.Load{Name: name, Rate: flatRate(rate), Random: 1}
 	}
-	dealt := func(l reporttest.Load, distribution string) reporttest.Load { l.Distribution = distribution; return l }
+	dealt := func(l reporttest.Load, kind result.SkewKind, value float64) reporttest.Load {
+		l.Skew = result.Skew{Kind: kind, Value: value}
+		return l
+	}
 	sized := func(l reporttest.Load, block int) reporttest.Load { l.Block = block; return l }
 	deep := func(l reporttest.Load, depth int) reporttest.Load { l.Depth = depth; return l }
 	mixed := func(l reporttest.Load, writes float64) reporttest.Load { l.Writes = writes; return l }
@@ -180,12 +183,13 @@ func TestTruthOfCauses(t *testing.T) {
 		{"a load on a schedule that stands still and catches up, then is stopped", scheduled(51), "recovery"},
 		{"a load that is not started again, but another", checkedAfter(52, "lost"), "recovery"},
 		{"a load that hangs while another begins", checkedAfter(53, "stopped"), "recovery"},
-		{"hot spots", turns(45, alone("Even", 4000), dealt(alone("Zipf", 8000), "zipf:1.2"),
-			dealt(alone("Pareto", 4010), "pareto:0.2")), "in-turn"},
+		{"hot spots", turns(45, alone("Even", 4000), dealt(alone("Zipf", 8000), result.Zipf, 1.2),
+			dealt(alone("Pareto", 4010), result.Pareto, 0.2)), "in-turn"},
 		{"larger blocks", turns(46, alone("Small", 9000), sized(alone("Large", 4000), 64<<10)), "in-turn"},
 		{"deeper", turns(47, deep(alone("Shallow", 4000), 4), deep(alone("Deep", 4100), 32)), "in-turn"},
 		{"writes for reads", turns(48, alone("Reads", 4000), mixed(alone("Writes", 1000), 1)), "in-turn"},
-		{"two things at once", turns(49, alone("Reads", 4000), sized(dealt(alone("Other", 1000), "zipf:1.1"), 64<<10)),
+		{"two things at once", turns(49, alone("Reads", 4000),
+			sized(dealt(alone("Other", 1000), result.Zipf, 1.1), 64<<10)),
 			"in-turn"},
 		{"the same again", turns(50, alone("First", 4000), alone("Second", 3000)), "in-turn"},
 	})
@@ -217,7 +221,7 @@ func quietly(seed uint64) *reporttest.Synthetic {
 			{At: 500, Name: `with DSS, after "` + slowDisk + ` no more"`},
 			{At: 600, Name: `with DSS, after "` + hung + ` no more"`}}}
 	s.Load(l)
-	l.Name, l.Distribution, l.From, l.To, l.Cuts = "Zipf", "zipf:1.2", 605, 900, nil
+	l.Name, l.Skew, l.From, l.To, l.Cuts = "Zipf", result.Skew{Kind: result.Zipf, Value: 1.2}, 605, 900, nil
 	s.Load(l)
 	s.Load(reporttest.Load{Name: "DSS", Node: 1, From: 100, To: 600, Rate: flatRate(1400), Noise: 0.05, Block: 1 << 20})
 	return s

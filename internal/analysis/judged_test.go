@@ -16,7 +16,7 @@ import (
 // shift is one VM's time at work in seconds, from and to several times; it does 1000 operations a second.
 type shift struct {
 	times []int
-	ended string
+	ended result.Ending
 }
 
 // event is a fault of a scripted run.
@@ -121,7 +121,7 @@ func said(d *result.Data, checks ...string) (out []string) {
 // all ran, and every fault by what it did itself.
 func TestStaggeredStarts(t *testing.T) {
 	reads, orders := result.BlockOperations()[0], result.Operation{Name: "order", Noun: "orders"}
-	finished := "finished"
+	finished := result.Finished
 	four := func(times ...int) (out []shift) { // start at 0, 60, 120, 180 and end after 900 or as given
 		for i := range 4 {
 			s := shift{[]int{60 * i, 60*i + 900}, finished}

@@ -19,7 +19,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +27,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/usage"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/kit/exit"
@@ -148,28 +148,8 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		a.integrityCommand(),
 		a.vioperfCommand(), a.traceCommand(), a.dbCommand(), a.nutanixCommand(), a.dashboardsCommand())
 	root.AddCommand(append(a.workerCommands(), a.labCommands()...)...)
-	grouped(root)
+	root.SetUsageFunc(usage.Print)
 	return root
-}
-
-// groups are the commands as the help lists them; those of none stand last.
-var groups = []struct{ id, title, commands string }{
-	{"run", "Scenarios and runs:", "check plan run mark attach resume cleanup scenarios"},
-	{"results", "Results:", "runs report serve compare baseline analyze usl steady changes metrics import"},
-	{"loads", "Loads and devices on their own:", "db device vioperf integrity content trace convert"},
-	{"places", "Places and what is watched:", "targets lab nutanix exporter dashboards"},
-}
-
-// grouped puts the commands of the root into their groups.
-func grouped(root *cobra.Command) {
-	for _, g := range groups {
-		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
-		for _, c := range root.Commands() {
-			if slices.Contains(strings.Fields(g.commands), c.Name()) {
-				c.GroupID = g.id
-			}
-		}
-	}
 }
 
 // complain prints an error as "plimsoll: phase: subject: cause" and its hint below. Joined errors get a line each.

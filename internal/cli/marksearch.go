@@ -86,7 +86,7 @@ func (s *searched) add(a *app, folder *experiment.Folder, id string, cell experi
 	if err != nil {
 		return err
 	}
-	if beside := s.condition.Neighbour(); beside != "" {
+	if beside := s.condition.Beside(); beside != "" {
 		if err := stayed(run.Data, beside, m.Workload); err != nil {
 			return exit.Errorf(exit.Failed, "", "mark: run %s: condition %q: %w", id, string(s.condition), err)
 		}

@@ -318,7 +318,7 @@ type named struct {
 	labels []string // of each value; nil when there are none
 	step   float64  // seconds; 0 when not known
 	at     []int    // of each value, its place among those that were to be, where some are missing
-	gaps   []steady.Standstill
+	gaps   []steady.Stall
 	unit   string
 	of     string // the part of a workload's time that they are of, "" for all of it
 }

@@ -164,7 +164,7 @@ type WorkloadSummary struct {
 	Prefill             bool          `json:"prefill,omitempty"`
 	Start               time.Time     `json:"start"`
 	End                 time.Time     `json:"end"`
-	Ended               string        `json:"ended"`
+	Ended               result.Ending `json:"ended"`
 	Message             string        `json:"message,omitempty"`
 	Errors              uint64        `json:"errors"`
 	FailuresUnknown     bool          `json:"failures_unknown,omitempty"`

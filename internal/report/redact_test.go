@@ -83,7 +83,7 @@ func betraying() Input {
 	all, _ := json.Marshal(strings.Join(planted, " and "))
 	in.Plan = json.RawMessage(`{"steps":[{"number":1,"text":` + string(all) + `}]}`)
 	in.Events = append(in.Events, result.Event{Kind: result.KindNote, Time: in.Manifest.Created,
-		Data: map[string]any{"mallory": []any{strings.Join(planted, ";"), 7.0}}})
+		Data: result.EventData{Reason: strings.Join(planted, ";")}})
 	return in
 }
 

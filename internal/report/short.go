@@ -12,9 +12,9 @@ import (
 
 // How many sentences a summary has at most, in all and of each sort.
 const (
-	mostShort    = 5
-	mostBlockers = 2
-	mostAnswers  = 3
+	mostShort   = 5
+	mostInvalid = 2
+	mostAnswers = 3
 )
 
 // plainAnswer is what is told of a run without any of them: the level at which it was steady.
@@ -32,13 +32,13 @@ func InShort(all []result.Finding) []Short {
 	}
 	failed := 0
 	for _, f := range all { // what the author said must hold comes first of all
-		if failedAssert(f) && failed < mostBlockers {
+		if failedAssert(f) && failed < mostInvalid {
 			take(f)
 			failed++
 		}
 	}
 	for _, f := range all {
-		if f.Severity == result.Blocker && len(out)-failed < mostBlockers && !taken[f.Check] {
+		if f.Severity == result.Blocker && len(out)-failed < mostInvalid && !taken[f.Check] {
 			take(f)
 		}
 	}
@@ -55,7 +55,7 @@ func InShort(all []result.Finding) []Short {
 		}
 	}
 	for _, f := range changes(all, out) {
-		tell(f, mostShort-cautions(all, taken))
+		tell(f, mostShort-warnings(all, taken))
 	}
 	if f, ok := tellable(all, plainAnswer); ok && told == 0 && len(out) < mostShort-1 {
 		take(f)
@@ -162,8 +162,8 @@ func toMind(f result.Finding, taken map[string]bool) bool {
 	return f.Severity == result.Caution && !taken[f.Check] && !same
 }
 
-// cautions is of how many checks there is a warning to be told.
-func cautions(all []result.Finding, taken map[string]bool) int {
+// warnings is of how many checks there is a warning to be told.
+func warnings(all []result.Finding, taken map[string]bool) int {
 	of := map[string]bool{}
 	for _, f := range all {
 		if toMind(f, taken) && !(f.Check == "latency-kind" && of["offered-rate"]) {

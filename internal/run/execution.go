@@ -109,7 +109,7 @@ func (x *execution) prepare() error {
 			ClusterName: x.req.Facts.ClusterName},
 	})
 	x.record(result.Event{Kind: result.KindRunStart, Text: sc.DisplayName,
-		Data: map[string]any{"target": x.req.Plan.Target, "steps": len(x.req.Plan.Steps)}})
+		Data: result.EventData{Scenario: sc.DisplayName, Target: x.req.Plan.Target, Steps: len(x.req.Plan.Steps)}})
 	for _, w := range x.req.Plan.Warnings {
 		x.record(result.Event{Kind: result.KindNote, Text: "plan: " + w})
 	}
@@ -220,11 +220,11 @@ func (x *execution) provision(ctx context.Context) error {
 		},
 		Fault: x.fault,
 		Booted: func(b result.Boot) {
-			x.record(result.Event{Kind: result.KindBoot, Name: b.VM, Data: map[string]any{result.KindBoot: b},
+			x.record(result.Event{Kind: result.KindBoot, Name: b.VM, Data: result.EventData{Boot: &b},
 				Text: fmt.Sprintf("answered %s after it was started", unit.Duration(b.Answered.Sub(b.Started)))})
 		},
 		Migrated: func(m result.Migration) {
-			x.record(result.Event{Kind: result.KindMigration, Name: m.VM, Data: map[string]any{result.KindMigration: m},
+			x.record(result.Event{Kind: result.KindMigration, Name: m.VM, Data: result.EventData{Migration: &m},
 				Text: fmt.Sprintf("moved to node %d within %.1f s and stood still for %.3f s of it", m.To, m.Seconds,
 					m.StillSeconds)})
 		},
@@ -262,12 +262,12 @@ func (x *execution) provision(ctx context.Context) error {
 
 // fault enters a fault that the target brings about by itself.
 func (x *execution) fault(node int, state, text string) {
-	e := result.Event{Kind: result.KindFault, Text: text, Data: map[string]any{"state": state}}
+	e := result.Event{Kind: result.KindFault, Text: text, Data: result.EventData{State: state}}
 	if state == result.Restarted {
 		e.Kind = result.KindAnnotation
 	}
 	if node >= 0 && node < len(x.req.Facts.Nodes) {
-		e.Name, e.Data["node"] = x.req.Facts.Nodes[node].Name, node
+		e.Name, e.Data.Node = x.req.Facts.Nodes[node].Name, &node
 	}
 	x.record(e)
 }
@@ -323,7 +323,7 @@ func (x *execution) step(ctx context.Context, s plan.Step) error {
 	end := result.Event{Kind: result.KindStepEnd, Name: s.Name}
 	switch {
 	case ctx.Err() != nil:
-		end.Text = "stopped"
+		end.Text, end.Data.State = "stopped", "stopped"
 		err = ctx.Err()
 	case err != nil:
 		err = fmt.Errorf("%s: step %d (%s): %w", s.Phase, s.Number, s.Name, err)
@@ -339,9 +339,7 @@ func (x *execution) do(ctx context.Context, s plan.Step, env *step.Env) (err err
 		if p := recover(); p != nil {
 			err = fmt.Errorf("internal error, please report it: %v", p)
 			x.record(result.Event{Kind: result.KindWarning, Name: s.Name, Text: "a defect in plimsoll ended this step",
-				Data: map[string]any{
-					"panic": fmt.Sprint(p), "stack": strings.Split(string(debug.Stack()), "\n"),
-				}})
+				Data: result.EventData{Panic: fmt.Sprint(p), Stack: strings.Split(string(debug.Stack()), "\n")}})
 		}
 	}()
 	if err := s.Do.Check(env.View); err != nil {
@@ -359,7 +357,7 @@ func (x *execution) skipRest() {
 	for _, s := range x.req.Plan.Steps {
 		if s.Number > last && s.Phase != scenario.Teardown {
 			x.record(result.Event{Kind: result.KindStepEnd, Phase: string(s.Phase), Step: s.Number, Name: s.Name,
-				Text: "skipped"})
+				Text: "skipped", Data: result.EventData{State: "skipped"}})
 		}
 	}
 }

@@ -93,9 +93,9 @@ func TestDeclaredFaults(t *testing.T) {
 		fmt.Fprintf(&story, "%s: %s, code %d, measured %s\n", c.name, s.Status, exit.Code(err), s.Measured.State)
 		for _, e := range h.events {
 			if e.Kind == result.KindFault {
-				fmt.Fprintf(&story, "%6.0f %s %s %v\n", e.Time.Sub(began).Seconds(), e.Phase, e.Text, e.Data["node"])
+				fmt.Fprintf(&story, "%6.0f %s %s %v\n", e.Time.Sub(began).Seconds(), e.Phase, e.Text, *e.Data.Node)
 			}
-			if e.Kind == result.KindWorkload && e.Text == "lost" {
+			if e.Kind == result.KindWorkload && e.Data.State == result.WorkloadLost {
 				fmt.Fprintf(&story, "%6.0f a VM lost\n", e.Time.Sub(began).Seconds())
 			}
 			if e.Kind == result.KindStepEnd && e.Error != "" {

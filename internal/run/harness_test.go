@@ -257,7 +257,7 @@ func journal(events []result.Event, began time.Time) string {
 			}
 		}
 		line = strings.TrimRight(line, " ")
-		if vm, _ := e.Data["vm"].(string); vm == "" {
+		if e.Data.VM == "" {
 			flush()
 		} else {
 			line += " on a VM"

@@ -250,11 +250,7 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 		Latency:    cmp.Or(l.Job.Latency, l.Describe.Latency),
 		Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv,
 		Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
-	}
-	for _, lane := range l.Job.Lanes {
-		one := laneOf(lane)
-		one.Brief = lane.Brief(l.Job.Lanes)
-		job.Lanes = append(job.Lanes, one)
+		Lanes: result.MarkBrief(l.Job.Lanes),
 	}
 	errs := []error{x.folder.WriteRawJob(job)}
 	for name, data := range l.Job.Files {
@@ -268,7 +264,7 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 		return loads.Output{}, err
 	}
 	sink := x.recorder.Job(job)
-	return loads.Output{Raw: raw, Sink: sink, Ended: func(ended, message string, o workload.Outcome) {
+	return loads.Output{Raw: raw, Sink: sink, Ended: func(ended result.Ending, message string, o workload.Outcome) {
 		sink.End()
 		job.End, job.Ended, job.Message = x.req.Clock.Now(), ended, message
 		job.ClockSeconds, job.ClockEndSeconds = sink.ClockSeconds()
@@ -283,18 +279,6 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 // printed opens what a start of a workload printed, in the run folder.
 func (x *execution) printed(l loads.Launch) (io.ReadCloser, error) {
 	return x.folder.OpenRaw(result.RawJob{VM: l.VM, Workload: l.Workload, Attempt: l.Start, Engine: l.Engine})
-}
-
-func laneOf(l workload.Lane) result.Lane {
-	return result.Lane{
-		Name: l.Name, Noun: l.Noun, Device: l.Device, Depth: l.Depth, Processes: l.Processes,
-		Rate: l.Rate, Reads: l.Reads, Writes: l.Writes,
-		Bytes: l.Bytes, Offset: l.Offset, OpenLoop: l.OpenLoop, Verifies: l.Verifies,
-		Direct: l.Direct, ZeroData: l.ZeroData,
-		Reducible: l.Reducible, Repeats: l.Repeats,
-		Stage: l.Stage, Random: l.Random, Distribution: l.Skew.String(), ReadShare: l.ReadShare, ReadBytes: l.ReadBytes,
-		WriteBytes: l.WriteBytes,
-	}
 }
 
 // closeMetrics writes what the recorder still holds and closes the database.

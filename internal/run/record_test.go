@@ -232,9 +232,8 @@ func TestDefectOfAStep(t *testing.T) {
 		if e.Kind != result.KindWarning {
 			continue
 		}
-		stack, _ := e.Data["stack"].([]string)
-		found = append(found, fmt.Sprint(e.Phase, e.Step, e.Name, ": ", e.Text, "; ", e.Data["panic"], " ",
-			strings.Contains(strings.Join(stack, "\n"), "record_test.go")))
+		found = append(found, fmt.Sprint(e.Phase, e.Step, e.Name, ": ", e.Text, "; ", e.Data.Panic, " ",
+			strings.Contains(strings.Join(e.Data.Stack, "\n"), "record_test.go")))
 	}
 	if diff := cmp.Diff([]string{"run3test.Wait: a defect in plimsoll ended this step; no such thing true"},
 		found); diff != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -456,7 +457,8 @@ func TestJournalThatCannotBeWritten(t *testing.T) {
 	h := newHarness(t, everyKind)
 	h.withStep("test.Wait", 0, func(s step.Step) step.Step {
 		return wrapped{s, func(ctx context.Context, e *step.Env) error {
-			e.Record(result.Event{Kind: result.KindNote, Data: map[string]any{"no JSON": make(chan int)}})
+			noJSON := result.Migration{Seconds: math.NaN()}
+			e.Record(result.Event{Kind: result.KindNote, Data: result.EventData{Migration: &noJSON}})
 			return s.Do(ctx, e)
 		}}
 	})

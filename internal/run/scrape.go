@@ -106,7 +106,7 @@ func (s *scraper) scrape(ctx context.Context) {
 // sum tells how many pages did not come in the whole run.
 func (s *scraper) sum() {
 	if s != nil && s.missing > 0 {
-		s.x.record(result.Event{Kind: result.KindNote, Data: map[string]any{"pages": s.pages, "missing": s.missing},
+		s.x.record(result.Event{Kind: result.KindNote, Data: result.EventData{Pages: s.pages, Missing: s.missing},
 			Text: fmt.Sprintf("%d of %d pages of exporters did not come in time or could not be read: see the metric up",
 				s.missing, s.pages)})
 	}
@@ -253,7 +253,7 @@ func (s *scraper) tell(e *endpoint, err error) {
 	if e.missing++; err == nil {
 		e.missing = 0
 	}
-	event := result.Event{Kind: result.KindNote, Name: e.key.machine, Data: map[string]any{"endpoint": e.key.name},
+	event := result.Event{Kind: result.KindNote, Name: e.key.machine, Data: result.EventData{Endpoint: e.key.name},
 		Text: fmt.Sprintf("exporter %q of %s is back", e.key.name, e.key.machine)}
 	switch {
 	case err == nil && was < failing, err != nil && e.missing != failing:

@@ -232,10 +232,10 @@ func TestScraping(t *testing.T) {
 	var told []string
 	sums := 0
 	for _, e := range events {
-		if missing, ok := e.Data["missing"].(int); ok && missing >= 4*3 {
+		if e.Data.Missing >= 4*3 {
 			sums++
 		}
-		if e.Data["endpoint"] != nil {
+		if e.Data.Endpoint != "" {
 			told = append(told, fmt.Sprintf("%s %s: %s", e.Kind, e.Text, e.Error))
 		}
 	}

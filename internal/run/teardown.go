@@ -38,7 +38,8 @@ func (x *execution) teardown(outer context.Context) {
 	x.mu.Lock()
 	x.current = plan.Step{}
 	x.mu.Unlock()
-	x.record(result.Event{Kind: result.KindRunEnd, Text: x.status(), Error: x.reason()})
+	x.record(result.Event{Kind: result.KindRunEnd, Text: x.status(), Error: x.reason(),
+		Data: result.EventData{State: x.status()}})
 }
 
 // stopWorkloads ends what still runs and says so. Failures that no step has noticed make the data incomplete.

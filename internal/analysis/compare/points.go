@@ -200,7 +200,7 @@ func (s *Sweep) readCaches(d Design, x *Experiment, within func([]string) string
 	for _, m := range d.Made {
 		for _, lane := range lanesOf(m.Data, s.Workload) {
 			switch {
-			case lane.Random < 1 || lane.Distribution != "":
+			case lane.Random < 1 || lane.Skew != result.Skew{}:
 				s.NoCaches = "sizes can be read off even, random access only; this one was " + access(lane)
 				return
 			case lane.Writes:
@@ -224,7 +224,7 @@ func access(l result.Lane) string {
 	case l.Random < 1:
 		return fmt.Sprintf("%.3g %% random", l.Random*100)
 	}
-	return l.Distribution
+	return l.Skew.String()
 }
 
 // onDevices reports whether all workloads of an experiment are one load on different devices.

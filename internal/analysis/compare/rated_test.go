@@ -130,7 +130,7 @@ func TestPointsOfACell(t *testing.T) {
 }
 
 // setsOf is a working-set sweep through a cache, on several devices that differ in the size of theirs.
-func setsOf(cache map[string]float64, distribution string) compare.Design {
+func setsOf(cache map[string]float64, skew result.Skew) compare.Design {
 	r := rand.New(rand.NewPCG(9, 1))
 	levels := []string{"32m", "64m", "128m", "256m", "512m", "1g", "2g"}
 	d := compare.Design{ID: "made", Title: "Made", Order: "randomised", Repeats: 3,
@@ -147,7 +147,7 @@ func setsOf(cache map[string]float64, distribution string) compare.Design {
 				w := &data.Workloads[0]
 				w.Name = name
 				w.Lanes = []result.Lane{{Name: name, Device: "/dev/" + name, Depth: 1, Reads: true, ReadShare: 1,
-					Random: 1, ReadBytes: 8192, Bytes: int64(set), Direct: true, Distribution: distribution}}
+					Random: 1, ReadBytes: 8192, Bytes: int64(set), Direct: true, Skew: skew}}
 				if all == nil {
 					all = data
 				} else {
@@ -166,7 +166,7 @@ func setsOf(cache map[string]float64, distribution string) compare.Design {
 func TestCachesOfASweep(t *testing.T) {
 	t.Parallel()
 	want := map[string]float64{"a": 128 << 20, "b": 400 << 20}
-	x, err := compare.OfExperiment(setsOf(want, ""), compare.Options{})
+	x, err := compare.OfExperiment(setsOf(want, result.Skew{}), compare.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestCachesOfASweep(t *testing.T) {
 			t.Errorf("chart %q has %d lines, want both devices on each", c.Title, len(c.Lines))
 		}
 	}
-	x, err = compare.OfExperiment(setsOf(want, "zipf:1.2"), compare.Options{})
+	x, err = compare.OfExperiment(setsOf(want, result.Skew{Kind: result.Zipf, Value: 1.2}), compare.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

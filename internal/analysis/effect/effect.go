@@ -202,7 +202,7 @@ func (c *Comparison) beyond(s *sequence, unordered resample.Interval, baseline, 
 	}
 	span := max(slices.Max(baseline)-slices.Min(baseline), slices.Max(candidate)-slices.Min(candidate))
 	switch i := c.Change.Interval; {
-	case min(len(baseline), len(candidate)) >= fewestForNeighbour &&
+	case min(len(baseline), len(candidate)) >= fewestForBefore &&
 		math.Abs(c.Difference.Value) > apartBy*span+o.Threshold*math.Abs(c.Baseline):
 	case min(s.P, s.DriftP) < shownOrder || !i.Valid():
 		return

@@ -28,8 +28,8 @@ type Sequence struct {
 }
 
 const (
-	fewestForDrift     = 3 // repeats a side, below which their order says nothing
-	fewestForNeighbour = 4 // repeats a side, below which that of neighbours says nothing
+	fewestForDrift  = 3 // repeats a side, below which their order says nothing
+	fewestForBefore = 4 // repeats a side, below which that of neighbours says nothing
 	// repeats a side, below which dependence is told from its absence too badly to refuse for it
 	fewestForWorth = 8
 	suspicion      = 0.20 // level below which intervals are widened for dependence
@@ -84,7 +84,7 @@ func sequenceOf(baseline, candidate []float64, o Options) sequence {
 		s.Hidden = resample.StudentT(o.Confidence, dof) * se * s.reach()
 	}
 	s.drift()
-	if n >= fewestForNeighbour && !s.mixed {
+	if n >= fewestForBefore && !s.mixed {
 		s.correlate()
 	}
 	s.warn()

@@ -171,7 +171,7 @@ func undisturbed(v *view.Run, group string, at time.Time) time.Time {
 	for _, l := range hit {
 		for _, p := range l.Parts {
 			times := p.Times()
-			if n := begun(p, at); p.Ended == "stopped" && n > 0 {
+			if n := begun(p, at); p.Ended == result.Stopped && n > 0 {
 				if end := times[n-1].End; end.Sub(at) > oneFault && (until.IsZero() || end.Before(until)) {
 					until = end
 				}
@@ -369,7 +369,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 // or the fault had not ended it.
 func instead(v *view.Run, group string, hit []*view.Load, at time.Time) string {
 	for _, l := range hit {
-		if slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { return p.Ended != "lost" }) {
+		if slices.ContainsFunc(l.Parts, func(p *result.Workload) bool { return p.Ended != result.Lost }) {
 			return ""
 		}
 	}
@@ -406,7 +406,7 @@ func alongside(v *view.Run, all []*view.Load, at, end time.Time, regained bool) 
 			say(l, "began", from)
 		}
 		if from.Before(at) && !slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
-			return p.Ended != "finished" && p.Ended != "stopped"
+			return !p.Ended.Planned()
 		}) {
 			say(l, "ended", to)
 		}

@@ -71,7 +71,7 @@ func even(l *view.Load, at time.Time) (start, end time.Time) {
 		n := begun(p, at)
 		if n > 0 {
 			start = view.Later(start, times[n-1].Start)
-			if p.Ended == "finished" {
+			if p.Ended == result.Finished {
 				if e := times[n-1].End; e.After(at) {
 					sooner(e)
 				} else if n == rounds {

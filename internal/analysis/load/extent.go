@@ -196,7 +196,7 @@ func operationErrors(v *view.Run) []result.Finding {
 func firstWords(l *view.Load) string {
 	for _, p := range l.Parts {
 		first, more, _ := strings.Cut(p.Message, "\n")
-		if p.Errors == 0 || first == "" || p.Ended == "lost" { // what is said of a loss is said of that
+		if p.Errors == 0 || first == "" || p.Ended == result.Lost { // what is said of a loss is said of that
 			continue
 		}
 		for line := range strings.Lines(more) {
@@ -213,7 +213,7 @@ func firstWords(l *view.Load) string {
 // lastWords are those of the first load generator that failed and had no failed operation, which firstWords tells.
 func lastWords(l *view.Load) string {
 	for _, p := range l.Parts {
-		if _, said, _ := strings.Cut(p.Message, " says: "); p.Ended == "failed" && p.Errors == 0 && said != "" {
+		if _, said, _ := strings.Cut(p.Message, " says: "); p.Ended == result.Failed && p.Errors == 0 && said != "" {
 			if own, theirs, more := strings.Cut(said, "; "); more && strings.HasPrefix(own, "plimsoll: ") {
 				said = theirs // a tool's own words before those of what ran it
 			}
@@ -298,7 +298,7 @@ func saidFailed(v *view.Run) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.Loads {
 		for _, p := range l.Parts {
-			if p.Ended != "failed" || p.Message == "" {
+			if p.Ended != result.Failed || p.Message == "" {
 				continue
 			}
 			out = append(out, result.Finding{
@@ -322,13 +322,13 @@ func machinesLost(v *view.Run) []result.Finding {
 		return saidFailed(v) // what others left does not say how long it was meant to be
 	}
 	for _, l := range v.Loads {
-		by := map[string][]string{} // end -> VMs
-		var faults []result.Mark    // that ended some
+		by := map[result.Ending][]string{} // VMs
+		var faults []result.Mark           // that ended some
 		ended := map[time.Time]int{}
 		slack := max(10*time.Second, v.Silence(l))
 		for _, p := range l.Parts {
 			by[p.Ended] = append(by[p.Ended], view.Subject(p))
-			if p.Ended != "lost" {
+			if p.Ended != result.Lost {
 				continue
 			}
 			if e := endedBy(v, p, slack); e != nil {
@@ -337,7 +337,7 @@ func machinesLost(v *view.Run) []result.Finding {
 				}
 			}
 		}
-		lost, failed, open := by["lost"], by["failed"], by[result.Unrecorded]
+		lost, failed, open := by[result.Lost], by[result.Failed], by[result.Unrecorded]
 		bad, explained := len(lost)+len(failed)+len(open), 0
 		for _, n := range ended {
 			explained += n

@@ -339,7 +339,7 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 func endedEarly(l *view.Load) (n int) {
 	from, to := l.Judged()
 	for _, p := range l.Parts {
-		if (p.Ended == "lost" || p.Ended == "failed") && to.Sub(p.End) > to.Sub(from)/100 {
+		if (p.Ended == result.Lost || p.Ended == result.Failed) && to.Sub(p.End) > to.Sub(from)/100 {
 			n++
 		}
 	}

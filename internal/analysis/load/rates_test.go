@@ -51,7 +51,7 @@ func TestWindowsBelowTheRate(t *testing.T) {
 
 // VMs that ended early are those that were lost or failed; one that began late, or ended as planned, did not.
 func TestEndedEarly(t *testing.T) {
-	part := func(from, to int, ended string) *result.Workload {
+	part := func(from, to int, ended result.Ending) *result.Workload {
 		at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
 		return &result.Workload{VM: "vm", Start: at(from), End: at(to), Ended: ended}
 	}

@@ -167,7 +167,7 @@ func (p *pair) missing() string {
 	}
 	n := 0
 	for _, w := range p.l.Parts {
-		if w.Ended == "lost" && w.End.After(from) && w.End.Before(to) {
+		if w.Ended == result.Lost && w.End.After(from) && w.End.Before(to) {
 			n++
 		}
 	}

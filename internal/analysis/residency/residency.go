@@ -154,7 +154,7 @@ func movedOn(v *view.Run, l *view.Load) bool {
 func level(l *view.Load, c *view.Track, begin, end float64, n int) result.Finding {
 	return result.Finding{
 		Check: "residency", Subject: l.Name, Severity: result.Fine, Metric: "time until the reads are resident",
-		Unit: "s",
+		Unit:  "s",
 		Value: view.Ptr(0), Low: view.Ptr(0), High: view.Ptr(c.Step), Confidence: 1, N: n,
 		Basis: fmt.Sprintf("reads per second in points of %s, the first %s against the last %s",
 			view.SayDuration(c.Step), view.Percent(startShare), view.Percent(endShare)),

@@ -325,9 +325,9 @@ func TestNoStandstill(t *testing.T) {
 	copy(hole[200:], make([]float64, 12))
 	for name, test := range map[string]struct {
 		x    []float64
-		want []Standstill
+		want []Stall
 		says string
-	}{"counts of few": {few, nil, ""}, "and a hole": {hole, []Standstill{{200, 211}}, "stalled"},
+	}{"counts of few": {few, nil, ""}, "and a hole": {hole, []Stall{{200, 211}}, "stalled"},
 		"around zero": {around, nil, "cannot be told from 0"}} {
 		s, err := Window(test.x, Options{})
 		if err != nil {

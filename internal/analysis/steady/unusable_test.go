@@ -47,7 +47,7 @@ func TestGaps(t *testing.T) {
 	t.Parallel()
 	no := math.NaN()
 	got := Gaps([]float64{no, no, no, no, 1, no, no, 2, no, no, no, 3, 4, no, no, no, no, 5, no, no, no, no})
-	if diff := cmp.Diff([]Standstill{{8, 10}, {13, 16}}, got); diff != "" {
+	if diff := cmp.Diff([]Stall{{8, 10}, {13, 16}}, got); diff != "" {
 		t.Error(diff)
 	}
 }

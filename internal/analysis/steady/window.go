@@ -61,23 +61,23 @@ type Stretch struct {
 	DriftWithin resample.Interval
 	Period      serial.Period  // of the series after the warm-up
 	Changes     []change.Point // changes of level that matter
-	Still       []Standstill
+	Still       []Stall
 	Reason      string // why not reached; empty when it was
 	Warnings    []string
 }
 
-// Standstill is a row of points at which next to nothing was done.
-type Standstill struct{ First, Last int }
+// Stall is a row of points at which next to nothing was done.
+type Stall struct{ First, Last int }
 
 // Gaps are the rows of at least three points that are missing (NaN), from and to points that are there: what went on in
 // that time nobody knows, and it may be a stall.
-func Gaps(values []float64) (out []Standstill) {
+func Gaps(values []float64) (out []Stall) {
 	first := -1
 	for i, v := range values {
 		switch {
 		case math.IsNaN(v):
 		case first >= 0 && i-first > fewestStill:
-			out = append(out, Standstill{first + 1, i - 1})
+			out = append(out, Stall{first + 1, i - 1})
 			fallthrough
 		default:
 			first = i
@@ -217,7 +217,7 @@ func (s *Stretch) stillness(part []float64, not func(string, ...any)) {
 		if i-from < fewestStill || n*math.Pow((all-row)/max(n-row, 1), row) > stillChance {
 			continue
 		}
-		s.Still = append(s.Still, Standstill{s.First + from, s.First + i - 1})
+		s.Still = append(s.Still, Stall{s.First + from, s.First + i - 1})
 		if i < len(part) {
 			longest = max(longest, i-from)
 		}

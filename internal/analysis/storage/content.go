@@ -195,7 +195,7 @@ func prefillOf(l *view.Load, p *result.Workload, device string) (found bool, byt
 			}
 		}
 		if wrote {
-			found, zeros, done = true, empty, pre.Ended == "finished"
+			found, zeros, done = true, empty, pre.Ended == result.Finished
 		}
 	}
 	return found, bytes, zeros, done

@@ -41,7 +41,7 @@ func lostWrites(v *view.Run) (out []result.Finding) {
 		counts, bad := map[string]float64{}, []string{}
 		finished := 0
 		for _, p := range l.Parts {
-			if p.Ended == "finished" {
+			if p.Ended == result.Finished {
 				finished++
 			}
 			for _, m := range p.Values {
@@ -113,7 +113,7 @@ func verifiedOf(v *view.Run, l *view.Load) result.Finding {
 	n, failed, finished := l.Count(), uint64(0), 0
 	for _, p := range l.Parts {
 		failed += p.Errors
-		if p.Ended == "finished" || p.Ended == "stopped" {
+		if p.Ended.Planned() {
 			finished++
 		}
 	}

@@ -161,7 +161,7 @@ func (t *turn) differences(o *turn) []difference {
 		if n.Random == 0 {
 			return "uniform" // offsets are not drawn, which is said as the share of random ones
 		}
-		return cmp.Or(n.Distribution, "uniform")
+		return cmp.Or(n.Skew.String(), "uniform")
 	})
 	each("share of random offsets", func(n result.Lane) string { return view.Percent(n.Random) })
 	each("share of reads", func(n result.Lane) string { return view.Percent(n.ReadShare) })

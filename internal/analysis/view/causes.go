@@ -131,7 +131,7 @@ func (l *Load) inPart(from, to time.Time) bool {
 	const most = 0.9
 	return slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
 		end := p.End
-		if p.Ended == "lost" || end.After(to) {
+		if p.Ended == result.Lost || end.After(to) {
 			end = to
 		}
 		return end.Sub(Later(p.Start, from)).Seconds() < most*to.Sub(from).Seconds()

@@ -63,7 +63,7 @@ func (v *Run) StoodStill(loads []*Load, before, from, to time.Time) StoodStill {
 			if p.VM == "" {
 				continue
 			}
-			lost[p.VM] = lost[p.VM] || p.Ended == "lost" && !p.End.After(from.Add(v.Silence(l)))
+			lost[p.VM] = lost[p.VM] || p.Ended == result.Lost && !p.End.After(from.Add(v.Silence(l)))
 			if group = l.Group; !seen[p.VM] {
 				names, seen[p.VM] = append(names, p.VM), true
 			}

@@ -211,7 +211,7 @@ func (l *Load) Times() []result.Span {
 	for i := range l.cut {
 		s := &l.cut[i]
 		for _, p := range l.Parts {
-			planned := p.Ended == "finished" || p.Ended == "stopped"
+			planned := p.Ended.Planned()
 			for _, t := range p.Times() {
 				if t.Start.After(s.Start) && t.Start.Before(w.Spans[i].End) {
 					s.Start = t.Start
@@ -261,7 +261,7 @@ func WroteAll(w *result.Workload) bool {
 	for _, op := range BlockTotals(w, result.BlockWrite) {
 		written += float64(op.Bytes)
 	}
-	return extents > 0 && w.Ended == "finished" && written >= extents*(1-PrefillTolerance)
+	return extents > 0 && w.Ended == result.Finished && written >= extents*(1-PrefillTolerance)
 }
 
 // FewOperations are too few for a window's figures to mean much: at 1,000 operations ten lie beyond the 99th

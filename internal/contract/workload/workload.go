@@ -17,7 +17,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"plimsoll/hist"
@@ -87,77 +86,10 @@ type Job struct {
 	Config  string        // which of Files the tool reads what to do from, for messages; "" for none
 	Output  string        // file the reports appear in, relative to the host's working folder
 	Limit   time.Duration // 0 unknown; longest time the tool itself may run
-	Lanes   []Lane        // what the job will keep outstanding, for checks
+	Lanes   []result.Lane // what the job will keep outstanding, for checks
 	Apart   bool          // reports tell the lanes apart
 	Notes   []string      // what was changed or ignored, in words, e.g. "dropped exec_prerun"
 }
-
-// Lane is one stream of operations: a section of a fio file, a set of database clients. Of a lane that moves no blocks,
-// Device is empty, and so is all that speaks of reads, writes, data and offsets.
-type Lane struct {
-	Name      string
-	Noun      string // what the tool calls such a part, like fio job; "" is a section
-	Device    string
-	Depth     int     // most operations outstanding at once, over all its processes
-	Processes int     // that share its work; 0: one
-	Rate      float64 // offered operations per second, 0 when unlimited
-	Reads     bool
-	Writes    bool
-	Bytes     int64 // extent touched, after scaling; 0 unknown
-	Offset    int64 // where the extent begins on each of its disks, after scaling
-	OpenLoop  bool
-	Direct    bool    // bypasses the page cache
-	ZeroData  bool    // writes zeros or otherwise trivially compressible content
-	Reducible float64 // share of what it writes that compression and deduplication can take away, 0 to 1
-	Repeats   float64 // share of the blocks it writes that repeat others; the rest of Reducible compresses
-	TimeBased bool
-	Verifies  bool // says by itself of what it reads whether it was written, so nobody else needs to see to that
-	Pauses    bool // does something else between its operations, like flushing: Depth is not kept all the time
-
-	// What a model of the load needs besides. Zero values are what a tool does when nothing is said.
-	ReadShare  float64       // of operations; with TrimShare 0 too, what Reads and Writes say in equal parts
-	TrimShare  float64       // of operations
-	ReadBytes  float64       // mean size of a read; 0: 4 KiB
-	WriteBytes float64       // mean size of a write or trim; 0: 4 KiB
-	Random     float64       // share of operations at random offsets, 0 to 1
-	Skew       Skew          // of the random offsets
-	Work       int64         // bytes after which it ends by itself; 0: only time ends it
-	Runtime    time.Duration // after which it ends at the latest, Delay not included; 0: none
-	Delay      time.Duration // from the start of its stage to its first operation
-	Stage      int           // it begins when every lane of a lower stage has ended
-}
-
-// Brief reports whether the lane may work for a part only of the time that a job of these lanes takes: it pauses, ends
-// with its size, or begins or ends at a time of its own.
-func (l Lane) Brief(all []Lane) bool {
-	return l.Pauses || len(all) > 1 && l.Work > 0 || slices.ContainsFunc(all, func(o Lane) bool {
-		return l.Runtime != o.Runtime || l.Delay != o.Delay || l.Stage != o.Stage
-	})
-}
-
-// Skew says how unevenly random offsets fall on an extent.
-type Skew struct {
-	Kind  SkewKind
-	Value float64 // theta of Zipf, h of Pareto
-}
-
-// String is a skew as fio writes it, "" of an even spread.
-func (s Skew) String() string {
-	if s.Kind == Uniform {
-		return ""
-	}
-	return string(s.Kind) + ":" + strconv.FormatFloat(s.Value, 'g', -1, 64)
-}
-
-// SkewKind is a family of distributions of offsets.
-type SkewKind string
-
-// The families there are.
-const (
-	Uniform SkewKind = ""
-	Zipf    SkewKind = "zipf"   // the i-th hottest block is asked for in proportion to i^-theta
-	Pareto  SkewKind = "pareto" // a share h of the extent gets 1-h of the operations, at every scale
-)
 
 // Counters are cumulative.
 type Counters struct {

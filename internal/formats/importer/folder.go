@@ -290,10 +290,10 @@ func fill(folder *result.Folder, m result.Manifest, files []File, machines []str
 			FailuresUnknown: d.Unfailing,
 			Start:           d.Start,
 			End:             d.End,
-			Ended:           "finished",
+			Ended:           result.Finished,
 		}
 		if d.Failure != "" {
-			job.Ended, job.Message = "failed", d.Failure
+			job.Ended, job.Message = result.Failed, d.Failure
 		}
 		if job.Operations == nil {
 			job.Operations = []result.Operation{}

@@ -156,13 +156,10 @@ func (c *collector) findJobs(events []result.Event) {
 	}
 	ends := map[key]result.Event{}
 	for _, e := range events {
-		if e.Kind != result.KindWorkload || e.Text == "start" {
+		if e.Kind != result.KindWorkload || e.Data.State == result.WorkloadStart {
 			continue
 		}
-		vm, _ := e.Data["vm"].(string)
-		load, _ := e.Data["workload"].(string)
-		start, _ := e.Data["start"].(float64)
-		if k := (key{vm, load, int(start)}); ends[k].Kind == "" {
+		if k := (key{e.Data.VM, e.Data.Workload, e.Data.Start}); ends[k].Kind == "" {
 			ends[k] = e
 		}
 	}
@@ -170,9 +167,10 @@ func (c *collector) findJobs(events []result.Event) {
 		k := &track{job: j, ended: j.Ended, end: j.End, notes: slices.Clone(j.Notes)}
 		if e, ok := ends[key{j.VM, j.Workload, j.Attempt}]; ok && j.Ended == "" {
 			k.end = e.Time
-			k.ended = map[string]string{"end": "finished", "stop": "stopped", "lost": "lost"}[e.Text]
-			if e.Error != "" && k.ended == "finished" {
-				k.ended, k.job.Message = "failed", e.Error
+			k.ended = map[string]result.Ending{result.WorkloadEnd: result.Finished,
+				result.WorkloadStop: result.Stopped, result.WorkloadLost: result.Lost}[e.Data.State]
+			if e.Error != "" && k.ended == result.Finished {
+				k.ended, k.job.Message = result.Failed, e.Error
 			}
 		}
 		c.tracks = append(c.tracks, k)
@@ -236,7 +234,7 @@ func (c *collector) madeVMs(events []result.Event) map[string]result.VM {
 	}
 	done := map[int]bool{}
 	for _, e := range events {
-		if e.Kind == result.KindStepEnd && e.Error == "" && e.Text == "" {
+		if e.Kind == result.KindStepEnd && e.Error == "" && e.Data.State == "" {
 			done[e.Step] = true
 		}
 	}

@@ -31,7 +31,7 @@ type track struct {
 	judged   []part        // totals within its spans
 	every    time.Duration // between its reports at which cells may be cut, on average
 	notes    []string
-	ended    string
+	ended    result.Ending
 	end      time.Time
 }
 

@@ -56,7 +56,7 @@ func (r *round) bound(c *collector) {
 	r.together, r.apart = r.start, r.end
 	for _, k := range r.tracks {
 		r.together = tally.Later(r.together, k.job.Start)
-		if k.ended == "finished" || k.ended == "stopped" {
+		if k.ended.Planned() {
 			r.apart = tally.Earlier(r.apart, c.endOf(k))
 		}
 	}

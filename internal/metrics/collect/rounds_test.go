@@ -17,7 +17,7 @@ import (
 // reports.
 type turn struct {
 	vm, attempt, from, to int
-	ended                 string
+	ended                 result.Ending
 	silent                bool
 }
 
@@ -33,7 +33,7 @@ func lived(t *testing.T, turns []turn, starts ...int) *result.Data {
 	for s := range last + 1 {
 		if slices.Contains(starts, s) {
 			l.Must(l.Folder.AppendEvent(result.Event{Time: l.Now, Kind: result.KindWorkload, Text: "start",
-				Data: map[string]any{"vm": "", "workload": "W"}}))
+				Data: result.EventData{State: result.WorkloadStart, Workload: "W"}}))
 		}
 		for i, one := range turns {
 			if one.from == s {
@@ -63,7 +63,7 @@ func lived(t *testing.T, turns []turn, starts ...int) *result.Data {
 // A workload is judged by the time in which all its VMs ran, without the pauses between its starts. A lost VM ends
 // none.
 func TestTimeByWhichAWorkloadIsJudged(t *testing.T) {
-	finished := "finished"
+	finished := result.Finished
 	type span struct{ From, To int }
 	type judged struct {
 		Spans     []span

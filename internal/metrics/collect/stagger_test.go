@@ -73,7 +73,7 @@ func TestStaggeredWindows(t *testing.T) {
 
 // Of several ends the workload tells the one of which a reader must know most, with its words.
 func TestWorstEndIsTold(t *testing.T) {
-	ends := []string{"finished", "stopped", result.Unrecorded, "lost", "failed"}
+	ends := []result.Ending{result.Finished, result.Stopped, result.Unrecorded, result.Lost, result.Failed}
 	for i := range ends {
 		for k := range ends {
 			tracks := []*track{

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"time"
 
 	"plimsoll/internal/metrics/tally"
@@ -39,15 +40,11 @@ func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Tim
 			m := result.Mark{Time: e.Time, Kind: e.Kind, Text: e.Text}
 			if e.Kind == result.KindFault {
 				m.Node = e.Name
-				m.State, _ = e.Data["state"].(string)
-				if power, ok := e.Data["power"].(string); ok {
-					m.State = power
-				}
+				m.State = cmp.Or(e.Data.Power, e.Data.State)
 			}
 			tl.marks = append(tl.marks, m)
 		case result.KindWorkload:
-			if vm, _ := e.Data["vm"].(string); e.Text == "start" && vm == "" {
-				name, _ := e.Data["workload"].(string)
+			if name := e.Data.Workload; e.Data.State == result.WorkloadStart && e.Data.VM == "" {
 				tl.starts[name] = append(tl.starts[name], e.Time)
 			}
 		}

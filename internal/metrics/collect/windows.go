@@ -446,8 +446,9 @@ func starts(tracks []*track) int {
 }
 
 // rank orders ends by how much a reader must know of them.
-func rank(ended string) int {
-	return slices.Index([]string{"finished", "stopped", result.Unrecorded, "lost", "failed"}, ended)
+func rank(ended result.Ending) int {
+	return slices.Index([]result.Ending{result.Finished, result.Stopped, result.Unrecorded, result.Lost,
+		result.Failed}, ended)
 }
 
 // windowsOf are the windows with what the tracks did in them. Their times are those of the reports nearest to the cuts.

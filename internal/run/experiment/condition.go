@@ -41,8 +41,8 @@ const (
 	nodeSeconds = 2400.
 )
 
-// Neighbour is the workload that runs beside, "" for none.
-func (c Condition) Neighbour() string {
+// Beside is the workload that runs beside, "" for none.
+func (c Condition) Beside() string {
 	name, ok := strings.CutPrefix(string(c), with)
 	if !ok {
 		return ""
@@ -82,10 +82,10 @@ func (c Condition) Apply(sc *scenario.Scenario, workload string) error {
 		back := step("vm_group.ResetGroupPlacement", "vm_group_name", group)
 		run = []scenario.Step{start, eighth, away, eighth, back, eighth, away, eighth, back,
 			step("workload.Wait", "workload_name", workload)}
-	case c.Neighbour() == workload:
+	case c.Beside() == workload:
 		return fmt.Errorf("condition %q: %q is the workload that is measured", string(c), workload)
-	case c.Neighbour() != "":
-		beside, ok := startOf(sc, c.Neighbour())
+	case c.Beside() != "":
+		beside, ok := startOf(sc, c.Beside())
 		if !ok {
 			return fmt.Errorf("condition %q: the scenario starts no workload of that name; it has: %s", string(c),
 				strings.Join(others(sc, workload), ", "))
@@ -94,7 +94,7 @@ func (c Condition) Apply(sc *scenario.Scenario, workload string) error {
 			beside.Args["runtime_secs"] = start.Args.Float("runtime_secs") + 2*leadSeconds
 		}
 		run = []scenario.Step{beside, step("test.Wait", "duration_secs", leadSeconds), start,
-			step("workload.Stop", "workload_name", c.Neighbour())}
+			step("workload.Stop", "workload_name", c.Beside())}
 	case c.Nodes() > 1:
 		if node == "" {
 			node = "-1"

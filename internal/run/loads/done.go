@@ -5,6 +5,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 )
 
 // keeper is a sink that keeps the last report of a job.
@@ -60,7 +61,7 @@ func (l *Set) Done(s *Start) (d Done) {
 		if ended == "" {
 			continue
 		}
-		if ended == Finished {
+		if ended == result.Finished {
 			d.Finished++
 		}
 		var bytes uint64

@@ -35,13 +35,9 @@ const AccessWidth = 24
 // mostNamed is how many machines a message names.
 const mostNamed = 3
 
-// How a job ended, as result.Workload.Ended has it.
-const (
-	Finished = "finished"
-	Stopped  = "stopped"
-	Failed   = "failed"
-	Lost     = "lost" // its VM or node went away under it
-)
+// stateAtEnd is what the journal says of an end.
+var stateAtEnd = map[result.Ending]string{result.Finished: result.WorkloadEnd, result.Failed: result.WorkloadEnd,
+	result.Stopped: result.WorkloadStop, result.Lost: result.WorkloadLost}
 
 // PrefillName is the name under which a workload's prefill is recorded.
 func PrefillName(load string) string { return load + "_prefill" }
@@ -75,7 +71,7 @@ type Output struct {
 	Raw  io.WriteCloser
 	Sink workload.Sink
 	// Ended is called once, after Raw is closed, with how the job ended.
-	Ended func(ended, message string, outcome workload.Outcome)
+	Ended func(ended result.Ending, message string, outcome workload.Outcome)
 }
 
 // Config is what a Set needs.
@@ -146,7 +142,7 @@ type job struct {
 	cancel context.CancelFunc
 	// ---
 	launched bool
-	ended    string // "" while it runs
+	ended    result.Ending // "" while it runs
 	message  string
 	lost     bool   // seen to be not accessible
 	overdue  string // why it was ended before it had come to its end by itself; "" when it was not
@@ -247,14 +243,11 @@ func (l *Set) enter(s *Start) error {
 }
 
 // event records what happened to a start, on one VM or, without one, as a whole.
-func (l *Set) event(s *Start, vm, text, message string) {
-	data := map[string]any{"workload": s.name, "vm": vm, "start": s.number, "group": s.load.Group}
-	if s.prefill {
-		data["prefill"] = true
-	}
-	e := result.Event{Kind: result.KindWorkload, Name: s.name, Text: text, Data: data}
-	if text == "lost" { // a fault's effect, no failure
-		data["reason"] = message
+func (l *Set) event(s *Start, vm, state, message string) {
+	e := result.Event{Kind: result.KindWorkload, Name: s.name, Text: state, Data: result.EventData{State: state,
+		Workload: s.name, VM: vm, Start: s.number, Group: s.load.Group, Prefill: s.prefill}}
+	if state == result.WorkloadLost { // a fault's effect, no failure
+		e.Data.Reason = message
 	} else {
 		e.Error = message
 	}
@@ -273,7 +266,7 @@ func (l *Set) launch(s *Start, j *job) error {
 	j.cancel, j.launched = cancel, true
 	s.users++
 	l.mu.Unlock()
-	l.event(s, j.vm.Name, "start", "")
+	l.event(s, j.vm.Name, result.WorkloadStart, "")
 	l.jobs.Go(func() {
 		defer cancel()
 		env := workload.Env{Run: l.RunID, Host: j.host, Clock: l.Clock, Raw: out.Raw, Sink: keeping(out.Sink, j),
@@ -339,29 +332,29 @@ func (l *Set) finish(s *Start, j *job, out Output, outcome workload.Outcome, can
 	l.mu.Unlock()
 	gone := outcome.Exit.Lost || errors.Is(err, target.ErrNotAccessible)
 	halted := outcome.Stopped || errors.Is(err, context.Canceled) || cancelled && gone
-	ended, message := Finished, outcome.Message
+	ended, message := result.Finished, outcome.Message
 	switch {
 	case overdue != "" && (halted || err != nil) && !known && !gone:
-		ended, message = Failed, overdue
+		ended, message = result.Failed, overdue
 		if err != nil { // it would not go
 			message += "; " + err.Error()
 		}
 	case halted && !known:
-		ended = Stopped
+		ended = result.Stopped
 	case halted || gone:
-		ended = Lost
+		ended = result.Lost
 		message = cmp.Or(message, "the machine went away")
 	case err != nil:
-		ended, message = Failed, err.Error()
+		ended, message = result.Failed, err.Error()
 	}
 	out.Ended(ended, message, outcome)
-	text := map[string]string{Finished: "end", Failed: "end", Stopped: "stop", Lost: "lost"}[ended]
+	state := stateAtEnd[ended]
 	problem := ""
-	if ended == Failed || ended == Lost {
+	if ended == result.Failed || ended == result.Lost {
 		problem = firstLine(message)
 	}
-	if ended != Lost || !known {
-		l.event(s, j.vm.Name, text, problem)
+	if ended != result.Lost || !known {
+		l.event(s, j.vm.Name, state, problem)
 	}
 	l.release(s)
 	// Last, so that whoever sees the end finds it recorded, and the servers gone.
@@ -374,11 +367,11 @@ func (l *Set) finish(s *Start, j *job, out Output, outcome workload.Outcome, can
 // markLost records that a VM of a start is out of reach, once.
 func (l *Set) markLost(s *Start, j *job, reason error) {
 	l.mu.Lock()
-	known := j.lost || j.ended == Lost
+	known := j.lost || j.ended == result.Lost
 	j.lost = true
 	l.mu.Unlock()
 	if !known {
-		l.event(s, j.vm.Name, "lost", reason.Error())
+		l.event(s, j.vm.Name, result.WorkloadLost, reason.Error())
 	}
 }
 
@@ -394,7 +387,7 @@ func (l *Set) close(s *Start, text string) {
 }
 
 // state returns how a job stands.
-func (l *Set) state(j *job) (launched bool, ended, message string) {
+func (l *Set) state(j *job) (launched bool, ended result.Ending, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return j.launched, j.ended, j.message
@@ -437,7 +430,7 @@ func (l *Set) Stop(ctx context.Context, s *Start) (remains []string) {
 			break
 		}
 	}
-	l.close(s, "stop")
+	l.close(s, result.WorkloadStop)
 	return remains
 }
 
@@ -484,7 +477,7 @@ func (l *Set) Lost() []string {
 	var list []string
 	for _, s := range l.order {
 		for _, j := range s.jobs {
-			if j.lost || j.ended == Lost {
+			if j.lost || j.ended == result.Lost {
 				list = append(list, fmt.Sprintf("%s went away under workload %q: what it did from then on is missing",
 					j.vm.Name, s.name))
 			}
@@ -500,7 +493,7 @@ func (l *Set) Unnoticed() []string {
 	var list []string
 	for _, s := range l.order {
 		for _, j := range s.jobs {
-			if !s.waited && j.ended == Failed {
+			if !s.waited && j.ended == result.Failed {
 				list = append(list, ofJob(s.name, j, firstLine(j.message)))
 			}
 		}

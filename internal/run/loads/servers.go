@@ -313,7 +313,7 @@ func (l *Set) end(s *server) {
 // keepOutput says what became of what a server has printed.
 func (l *Set) keepOutput(s *server) {
 	e := result.Event{Kind: result.KindNote,
-		Data: map[string]any{"workload": s.load, "vm": s.host.Name(), "start": s.start}}
+		Data: result.EventData{Workload: s.load, VM: s.host.Name(), Start: s.start}}
 	what := fmt.Sprintf("what the server of workload %s on %s printed", s.load, s.host.Name())
 	switch name, n, more, err := l.keep(s); {
 	case err != nil:

@@ -82,7 +82,7 @@ func TestKeepWhatAServerPrinted(t *testing.T) {
 			if want.Kind == "" {
 				want.Kind = result.KindNote
 			}
-			want.Data = map[string]any{"workload": "W", "vm": "db-0", "start": 2}
+			want.Data = result.EventData{Workload: "W", VM: "db-0", Start: 2}
 			if diff := cmp.Diff([]result.Event{want}, got); diff != "" {
 				t.Error(diff)
 			}

@@ -144,7 +144,7 @@ func (l *Set) Prefill(ctx context.Context, s *Start, width int, limit time.Durat
 		return err
 	}
 	defer l.release(s)
-	l.event(s, "", "start", "")
+	l.event(s, "", result.WorkloadStart, "")
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err := clock.Parallel(l.Clock, len(s.jobs), width, func(i int) error {
@@ -157,7 +157,7 @@ func (l *Set) Prefill(ctx context.Context, s *Start, width int, limit time.Durat
 			return err
 		}
 		err := l.Wait(within, one, limit)
-		if _, ended, message := l.state(s.jobs[i]); err == nil && ended != Finished {
+		if _, ended, message := l.state(s.jobs[i]); err == nil && ended != result.Finished {
 			err = fmt.Errorf("workload %q on %s: not accessible any more: %s", s.name, s.jobs[i].vm.Name, message)
 		}
 		if err != nil {
@@ -172,7 +172,7 @@ func (l *Set) Prefill(ctx context.Context, s *Start, width int, limit time.Durat
 	s.waited = true
 	l.mu.Unlock()
 	if err == nil && ctx.Err() == nil {
-		l.close(s, "end")
+		l.close(s, result.WorkloadEnd)
 		return nil
 	}
 	l.Stop(context.WithoutCancel(ctx), s)
@@ -228,7 +228,7 @@ func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) err
 	}
 	defer l.release(s)
 	s.beginsAt(l.Clock.Now())
-	l.event(s, "", "start", "")
+	l.event(s, "", result.WorkloadStart, "")
 	together := l.gated(s, stagger)
 	worst := time.Duration(0)
 	for i, offset := range Offsets(len(s.jobs), stagger) {
@@ -286,7 +286,7 @@ func (l *Set) Wait(ctx context.Context, s *Start, limit time.Duration) error {
 			l.Stop(context.WithoutCancel(ctx), s)
 			return ctx.Err()
 		case len(w.pending) == 0:
-			l.close(s, "end")
+			l.close(s, result.WorkloadEnd)
 			return errors.Join(w.errs...)
 		case !l.Clock.Now().Before(deadline):
 			return errors.Join(append(w.errs, w.overdue(limit))...)
@@ -339,16 +339,16 @@ func (w *waiting) look(ctx context.Context) {
 	for _, j := range w.pending {
 		launched, ended, message := w.l.state(j)
 		switch {
-		case !launched || ended == Finished:
-		case ended == Lost:
+		case !launched || ended == result.Finished:
+		case ended == result.Lost:
 			if reason := j.host.Accessible(ctx); reason != nil {
 				w.l.markLost(w.s, j, reason)
 			} else if ctx.Err() == nil {
 				w.fail(j, "it vanished when the machine went away, and the machine is back: "+message)
 			}
-		case ended == Failed:
+		case ended == result.Failed:
 			w.fail(j, firstLine(message))
-		case ended == Stopped:
+		case ended == result.Stopped:
 			w.fail(j, "it was stopped before it ended")
 		case ask:
 			if reason := j.host.Accessible(ctx); errors.Is(reason, target.ErrNotAccessible) && ctx.Err() == nil {

@@ -58,7 +58,7 @@ func (e *Env) annotate(wanted bool, format string, args ...any) {
 func (e *Env) fault(node int, state, format string, args ...any) {
 	e.Record(result.Event{
 		Kind: result.KindFault, Name: e.NodeName(node), Text: fmt.Sprintf(format, args...),
-		Data: map[string]any{"node": node, "power": state},
+		Data: result.EventData{Node: &node, Power: state},
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"plimsoll/internal/contract/target"
-	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/run/loads"
 	"plimsoll/internal/storage/written"
 	"plimsoll/result"
@@ -69,7 +68,7 @@ func (l *Looked) forget(match func(vm, device string) bool) {
 }
 
 // Extents are the ranges of disks that some lanes work on. A lane that does not say how much works on all of its disks.
-func Extents(lanes []workload.Lane, disks []target.Disk, of func(workload.Lane) bool) map[string][]written.Range {
+func Extents(lanes []result.Lane, disks []target.Disk, of func(result.Lane) bool) map[string][]written.Range {
 	out := map[string][]written.Range{}
 	for _, lane := range lanes {
 		if !of(lane) || lane.Device == "" {
@@ -92,10 +91,10 @@ func Extents(lanes []workload.Lane, disks []target.Disk, of func(workload.Lane) 
 }
 
 // Reads and Writes pick lanes for Extents. What verifies is left out: it tells of what it reads whether it was written.
-func Reads(l workload.Lane) bool { return l.Reads && !l.Verifies }
+func Reads(l result.Lane) bool { return l.Reads && !l.Verifies }
 
 // Writes is the other.
-func Writes(l workload.Lane) bool { return l.Writes }
+func Writes(l result.Lane) bool { return l.Writes }
 
 // disksToLookAt are the ranges of a start that are to be looked at, by place and device. What a workload reads is left
 // out where it was seen before.
@@ -165,7 +164,7 @@ func lookAt(ctx context.Context, e *Env, load scenario.Workload, s *loads.Start,
 	}
 	w.Seconds = e.Clock.Now().Sub(began).Seconds()
 	event := result.Event{Kind: result.KindWritten, Name: load.Name, Text: w.Sentence(),
-		Data: map[string]any{"written": w}}
+		Data: result.EventData{Written: &w}}
 	if w.Problem != "" {
 		event.Error = w.Problem
 	}

@@ -299,7 +299,7 @@ func notYet(is target.PowerState, ready bool, err error, wanted target.PowerStat
 func (e *Env) returned(node int) {
 	if r, ok := e.Power.ready(node, e.Clock.Now()); ok {
 		r.Node = e.NodeName(node)
-		e.Record(result.Event{Kind: result.KindNodeReturn, Name: r.Node, Data: map[string]any{result.KindNodeReturn: r},
+		e.Record(result.Event{Kind: result.KindNodeReturn, Name: r.Node, Data: result.EventData{NodeReturn: &r},
 			Text: fmt.Sprintf("ready %s after it was switched on", unit.Duration(r.Ready.Sub(r.On)))})
 	}
 }

@@ -179,7 +179,7 @@ func (c *conditioning) tell() {
 	c.done.Seconds = c.e.Clock.Now().Sub(c.done.Began).Seconds()
 	done := c.done
 	c.e.Record(result.Event{Kind: result.KindPrecondition, Name: c.load.Name, Text: done.Sentence(),
-		Data: map[string]any{"preconditioning": done}})
+		Data: result.EventData{Preconditioning: &done}})
 }
 
 func (c *conditioning) end(state, reason string) {

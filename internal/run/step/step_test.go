@@ -87,7 +87,7 @@ func newBench(t *testing.T) *bench {
 		if e.Kind == result.KindNote {
 			return
 		}
-		vm, _ := e.Data["vm"].(string)
+		vm := e.Data.VM
 		if vm != "" {
 			vm = " on " + short(vm)
 		}
@@ -103,7 +103,7 @@ func newBench(t *testing.T) *bench {
 			SizeScale: 1, TimeScale: 1,
 			Open: func(loads.Launch) (loads.Output, error) {
 				return loads.Output{Raw: discard{}, Sink: discard{},
-					Ended: func(string, string, workload.Outcome) {}}, nil
+					Ended: func(result.Ending, string, workload.Outcome) {}}, nil
 			},
 		}),
 		Background: func(_ string, f func(context.Context) error) { b.back.Go(func() { _ = f(t.Context()) }) },

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"plimsoll/internal/contract/target"
-	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/run/loads"
 	"plimsoll/internal/storage/content"
 	"plimsoll/internal/storage/written"
@@ -27,7 +26,7 @@ const (
 // asked is what a lane asks of its data, as shares.
 type asked struct{ compressible, repeats float64 }
 
-func askedOf(l workload.Lane) asked {
+func askedOf(l result.Lane) asked {
 	if !l.Writes || l.ZeroData || !(l.Reducible > 0 && l.Reducible < 1) || !(l.Repeats >= 0 && l.Repeats < 1) {
 		return asked{}
 	}
@@ -74,9 +73,9 @@ func lookAtAsked(ctx context.Context, e *Env, load scenario.Workload, s *loads.S
 		if _, ok := p.Host.(target.DiskReader); !ok {
 			continue
 		}
-		ours := Extents(p.Job.Lanes, p.Host.Disks(), func(l workload.Lane) bool { return askedOf(l) == a })
+		ours := Extents(p.Job.Lanes, p.Host.Disks(), func(l result.Lane) bool { return askedOf(l) == a })
 		others := Extents(p.Job.Lanes, p.Host.Disks(),
-			func(l workload.Lane) bool { return l.Writes && askedOf(l) != a })
+			func(l result.Lane) bool { return l.Writes && askedOf(l) != a })
 		before := len(parts)
 		for _, d := range p.Host.Disks() {
 			if ranges := written.Lacks(ours[d.Device], others[d.Device]); len(ranges) > 0 {
@@ -104,7 +103,7 @@ func lookAtAsked(ctx context.Context, e *Env, load scenario.Workload, s *loads.S
 	tell(&out, all)
 	out.Seconds = e.Clock.Now().Sub(began).Seconds()
 	e.Record(result.Event{Kind: result.KindStored, Name: load.Name, Text: out.Sentence(), Error: out.Problem,
-		Data: map[string]any{"stored": out}})
+		Data: result.EventData{Stored: &out}})
 	for _, d := range out.Differs {
 		e.Warn("workload %q: its data are not as asked: %s", load.Name, d)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/storage/content"
 	"plimsoll/result"
 )
@@ -60,15 +59,15 @@ func TestTell(t *testing.T) {
 func TestAskedOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		lane workload.Lane
+		lane result.Lane
 		want asked
 	}{
-		{workload.Lane{Writes: true, Reducible: 0.5}, asked{compressible: 0.5}},
-		{workload.Lane{Writes: true, Reducible: 0.75, Repeats: 0.5}, asked{0.5, 0.5}},
-		{workload.Lane{Writes: true, Reducible: 0.25, Repeats: 0.25}, asked{repeats: 0.25}},
-		{workload.Lane{Reducible: 0.5}, asked{}},
-		{workload.Lane{Writes: true, Reducible: 1}, asked{}},
-		{workload.Lane{Writes: true, Reducible: 0.5, ZeroData: true}, asked{}},
+		{result.Lane{Writes: true, Reducible: 0.5}, asked{compressible: 0.5}},
+		{result.Lane{Writes: true, Reducible: 0.75, Repeats: 0.5}, asked{0.5, 0.5}},
+		{result.Lane{Writes: true, Reducible: 0.25, Repeats: 0.25}, asked{repeats: 0.25}},
+		{result.Lane{Reducible: 0.5}, asked{}},
+		{result.Lane{Writes: true, Reducible: 1}, asked{}},
+		{result.Lane{Writes: true, Reducible: 0.5, ZeroData: true}, asked{}},
 	} {
 		if got := askedOf(c.lane); got != c.want {
 			t.Errorf("%+v: %v, want %v", c.lane, got, c.want)

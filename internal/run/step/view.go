@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 	"plimsoll/scenario"
 )
 
@@ -46,7 +47,7 @@ func (v View) job(use JobUse) workload.Job {
 
 // timed reports whether a job runs for exactly its limit.
 func timed(job workload.Job) bool {
-	return job.Limit > 0 && !slices.ContainsFunc(job.Lanes, func(l workload.Lane) bool { return l.Work > 0 })
+	return job.Limit > 0 && !slices.ContainsFunc(job.Lanes, func(l result.Lane) bool { return l.Work > 0 })
 }
 
 // Scaled returns an author's duration in the run's time.

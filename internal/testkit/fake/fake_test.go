@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/testkit/workloadtest"
+	"plimsoll/result"
 )
 
 const steady = "[global]\ntime_based\nbs=4k\n[both]\nfilename=/dev/sdb\nsize=4m\nrw=randrw\niodepth=4\n"
@@ -241,7 +242,7 @@ func TestLaneTellsTheLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []workload.Lane{{Name: "job", Device: "/dev/sdb", Depth: 16, Rate: 300, Reads: true, Writes: true,
+	want := []result.Lane{{Name: "job", Device: "/dev/sdb", Depth: 16, Rate: 300, Reads: true, Writes: true,
 		Bytes: 1 << 30, OpenLoop: true, Direct: true, TimeBased: true}}
 	if diff := cmp.Diff(want, job.Lanes); diff != "" {
 		t.Error(diff)

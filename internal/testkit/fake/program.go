@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/workloads/fio/fiofile"
+	"plimsoll/result"
 )
 
 // program is a job made ready to run: what Command puts on the host and Run reads back.
@@ -39,7 +40,7 @@ type stream struct {
 }
 
 // compile reads the author's file and returns all objections at once.
-func (e Engine) compile(spec workload.Spec) (program, []workload.Lane, error) {
+func (e Engine) compile(spec workload.Spec) (program, []result.Lane, error) {
 	objections := []error{e.law().validate(), e.Stalls.validate()}
 	file, err := fiofile.Parse(spec.ConfigFile, spec.Config)
 	if err != nil {
@@ -52,7 +53,7 @@ func (e Engine) compile(spec workload.Spec) (program, []workload.Lane, error) {
 		Name: spec.Name, VM: spec.VM, Seed: max(spec.Seed, 1), Law: e.law(), Stalls: e.Stalls,
 		Every: max(spec.Interval, time.Second).Truncate(time.Millisecond),
 	}
-	var lanes []workload.Lane
+	var lanes []result.Lane
 	if len(file.Jobs()) == 0 {
 		objections = append(objections, fmt.Errorf("%s: no section besides [global]: there is nothing to run",
 			spec.ConfigFile))
@@ -82,7 +83,7 @@ func (r *reader) object(key, why string) {
 		r.job.Value(key), why))
 }
 
-func (r *reader) stream() (stream, workload.Lane) {
+func (r *reader) stream() (stream, result.Lane) {
 	processes := r.count("numjobs", 1)
 	s := stream{Name: r.job.Name, Depth: r.count("iodepth", 1) * processes, Block: r.block(), Reads: 1}
 	reads, writes := r.mix(&s)
@@ -113,7 +114,7 @@ func (r *reader) stream() (stream, workload.Lane) {
 			s.Ops = 0
 		}
 	}
-	return s, workload.Lane{
+	return s, result.Lane{
 		Name: s.Name, Device: r.device(), Depth: s.Depth, Rate: s.Rate, Reads: reads, Writes: writes, Bytes: size,
 		OpenLoop: s.Poisson, Direct: true, TimeBased: timed,
 	}

@@ -165,7 +165,7 @@ func (j *Job) ReportAt(age time.Duration) {
 	j.Sink.Report(sent)
 }
 
-func (j *Job) End(ended string) {
+func (j *Job) End(ended result.Ending) {
 	j.lab.Must(j.Raw.Close())
 	j.Sink.End()
 	j.Desc.End, j.Desc.Ended = j.lab.Now, ended

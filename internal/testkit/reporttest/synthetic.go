@@ -37,13 +37,13 @@ type Load struct {
 	Cuts         []Cut               // ends of windows and their names; none: no windows
 	Noise        float64             // relative standard deviation of the rate per second; 0 is none
 	Errors       uint64              // of the first VM
-	Ended        string              // finished
+	Ended        result.Ending       // finished
 	NotPrefilled bool
 	// Share is the part of the rate that a VM has; nil: all the same. It adds up to 1.
 	Share func(vm, t int) float64
-	// Random and Distribution are of its offsets; "" is uniform.
-	Random       float64
-	Distribution string
+	// Random and Skew are of its offsets.
+	Random float64
+	Skew   result.Skew
 
 	// Of a load that is not of block I/O; see Database and Tool. Operations that are not nil replace reads and writes.
 	Operations []result.Operation
@@ -194,7 +194,7 @@ func (s *Synthetic) Load(l Load) {
 		part.Lanes = []result.Lane{{Name: "j", Device: "/dev/sdb", Depth: l.Depth, Rate: l.Offered / float64(l.VMs),
 			Reads:  l.Writes < 1,
 			Writes: l.Writes > 0, Bytes: l.Extent, Direct: true,
-			Random: l.Random, Distribution: l.Distribution, ReadShare: 1 - l.Writes}}
+			Random: l.Random, Skew: l.Skew, ReadShare: 1 - l.Writes}}
 		if lane := &part.Lanes[0]; lane.Reads {
 			lane.ReadBytes = float64(l.Block)
 		}

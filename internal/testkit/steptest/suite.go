@@ -182,7 +182,7 @@ func (nowhere) Report(workload.Report)      {}
 func (nowhere) Warn(string)                 {}
 
 func (b *bench) output(loads.Launch) (loads.Output, error) {
-	return loads.Output{Raw: nowhere{}, Sink: nowhere{}, Ended: func(string, string, workload.Outcome) {}}, nil
+	return loads.Output{Raw: nowhere{}, Sink: nowhere{}, Ended: func(result.Ending, string, workload.Outcome) {}}, nil
 }
 
 // steps builds what a written step stands for, with defaults filled in.

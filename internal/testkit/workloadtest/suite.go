@@ -387,7 +387,7 @@ func (s Suite) sections(t *testing.T) {
 
 // checkSections holds sections against the contract: one per lane, cumulative, doing what its lane does, together the
 // totals.
-func checkSections(t *testing.T, operations []result.Operation, reports []workload.Report, lanes []workload.Lane) {
+func checkSections(t *testing.T, operations []result.Operation, reports []workload.Report, lanes []result.Lane) {
 	t.Helper()
 	before := make([]workload.Counts, len(lanes))
 	for i, r := range reports {

@@ -19,6 +19,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 )
 
 // Engine runs programs of the author's. The zero value is ready for use.
@@ -231,7 +232,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if c.latency != serviceTime {
 		latency = c.latency
 	}
-	lane := workload.Lane{Name: c.layout.Program, Depth: c.depth, TimeBased: f.timed, Rate: c.rate,
+	lane := result.Lane{Name: c.layout.Program, Depth: c.depth, TimeBased: f.timed, Rate: c.rate,
 		OpenLoop: c.rate > 0}
 	if f.timed {
 		lane.Runtime = spec.Runtime
@@ -247,7 +248,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Files:    files,
 		Output:   output,
 		Limit:    lane.Runtime,
-		Lanes:    []workload.Lane{lane},
+		Lanes:    []result.Lane{lane},
 	}, nil
 }
 

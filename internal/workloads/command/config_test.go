@@ -93,7 +93,7 @@ rate: qps
 operations: [{name: a, noun: as}]
 output: {format: lines, records: [{match: '(?P<n>\d+)', final: true, operations: {a: {count: n}}}]}
 `
-	for rate, want := range map[string]workload.Lane{
+	for rate, want := range map[string]result.Lane{
 		"":       {Rate: 0},
 		"1500.5": {Rate: 1500.5, OpenLoop: true},
 	} {
@@ -108,7 +108,7 @@ output: {format: lines, records: [{match: '(?P<n>\d+)', final: true, operations:
 			t.Fatal(err)
 		}
 		want.Name, want.Depth, want.TimeBased, want.Runtime = "tool", 1, true, time.Second
-		if diff := cmp.Diff([]workload.Lane{want}, job.Lanes); diff != "" {
+		if diff := cmp.Diff([]result.Lane{want}, job.Lanes); diff != "" {
 			t.Errorf("rate %q: %s", rate, diff)
 		}
 		argv := []string{"tool", "--qps=" + shown, "1"}
@@ -151,7 +151,7 @@ output: {from: file, format: lines, records: [{match: '(?P<n>\d+)', final: true,
 		Files:  map[string][]byte{folder + "/in.txt": []byte("data\n"), folder + "/command.yml": []byte(config)},
 		Output: folder + "/output",
 		Limit:  2500 * time.Millisecond,
-		Lanes:  []workload.Lane{{Name: "tool", Depth: 8, TimeBased: true, Runtime: 2500 * time.Millisecond}},
+		Lanes:  []result.Lane{{Name: "tool", Depth: 8, TimeBased: true, Runtime: 2500 * time.Millisecond}},
 	}
 	if diff := cmp.Diff(want, job); diff != "" {
 		t.Error(diff)

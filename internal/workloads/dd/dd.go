@@ -158,7 +158,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 				strconv.FormatInt(c.commit, 10), strconv.FormatInt(count, 10)}},
 		Output: output,
 		Limit:  spec.Runtime,
-		Lanes:  []workload.Lane{{Name: "log", Depth: 1, TimeBased: true, Runtime: spec.Runtime}},
+		Lanes:  []result.Lane{{Name: "log", Depth: 1, TimeBased: true, Runtime: spec.Runtime}},
 	}, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/workloads/fio/fiofile"
+	"plimsoll/result"
 )
 
 // forced are put into [global] of every job: one entry of statistics for all processes of a group, none of the host's
@@ -34,7 +35,7 @@ type adaptation struct {
 	program    string // that is asked for options which the table lacks
 	source     *fiofile.File
 	out        *fiofile.File
-	lanes      []workload.Lane
+	lanes      []result.Lane
 	limit      time.Duration
 	apart      bool // every section has statistics of its own
 	text       []byte

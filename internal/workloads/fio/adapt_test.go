@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 	"plimsoll/scenario"
 )
 
@@ -369,7 +370,7 @@ func TestPrefill(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	lanes := []workload.Lane{
+	lanes := []result.Lane{
 		{Name: "vdi-read", Noun: "fio job", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true,
 			WriteBytes: 1 << 20, Work: 8 << 30},
 		{Name: "vdi-write", Noun: "fio job", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true,
@@ -504,7 +505,7 @@ startdelay=5
 `)
 	s.Runtime = 30*time.Second + 900*time.Millisecond
 	_, job := adapted(t, s)
-	want := []workload.Lane{
+	want := []result.Lane{
 		{Name: "oltp", Noun: "fio job", Device: "/dev/sdb", Depth: 16, Processes: 2, Rate: 1600,
 			Reads: true, Writes: true,
 			Bytes: 8 << 30, OpenLoop: true, Direct: true, TimeBased: true,
@@ -534,25 +535,25 @@ func TestShape(t *testing.T) {
 	t.Parallel()
 	type shape struct {
 		Reads, Trims, ReadBytes, WriteBytes, Random float64
-		Skew                                        workload.Skew
+		Skew                                        result.Skew
 		Work                                        int64
 	}
 	const gib = int64(1) << 30
 	for lines, want := range map[string]shape{
-		"rw=randrw\nrwmixread=70\nbssplit=8k/50:16k/50,64k/100": {0.7, 0, 12288, 65536, 1, workload.Skew{}, gib},
-		"rw=randrw\nrwmixwrite=70\nbs=4k,8k":                    {0.3, 0, 4096, 8192, 1, workload.Skew{}, gib},
-		"rw=rw\nbsrange=4k-12k":                                 {0.5, 0, 8192, 8192, 0, workload.Skew{}, gib},
-		"rw=randtrim\nbs=1m":                                    {0, 1, 0, 1 << 20, 1, workload.Skew{}, gib},
-		"rw=randread\npercentage_random=20":                     {1, 0, 4096, 0, 0.2, workload.Skew{}, gib},
+		"rw=randrw\nrwmixread=70\nbssplit=8k/50:16k/50,64k/100": {0.7, 0, 12288, 65536, 1, result.Skew{}, gib},
+		"rw=randrw\nrwmixwrite=70\nbs=4k,8k":                    {0.3, 0, 4096, 8192, 1, result.Skew{}, gib},
+		"rw=rw\nbsrange=4k-12k":                                 {0.5, 0, 8192, 8192, 0, result.Skew{}, gib},
+		"rw=randtrim\nbs=1m":                                    {0, 1, 0, 1 << 20, 1, result.Skew{}, gib},
+		"rw=randread\npercentage_random=20":                     {1, 0, 4096, 0, 0.2, result.Skew{}, gib},
 		"rw=randread\nrandom_distribution=zipf:1.2": {1, 0, 4096, 0, 1,
-			workload.Skew{Kind: workload.Zipf, Value: 1.2}, gib},
+			result.Skew{Kind: result.Zipf, Value: 1.2}, gib},
 		"rw=randread\nrandom_distribution=pareto:0.8": {1, 0, 4096, 0, 1,
-			workload.Skew{Kind: workload.Pareto, Value: 0.8}, gib},
-		"rw=randread\nrandom_distribution=normal:30": {1, 0, 4096, 0, 1, workload.Skew{}, gib},
-		"rw=write\nnumjobs=3\nloops=2":               {0, 0, 0, 4096, 0, workload.Skew{}, 6 * gib},
-		"rw=write\nio_size=5g":                       {0, 0, 0, 4096, 0, workload.Skew{}, 5 * gib},
-		"rw=write\nbs=1m\nnumber_ios=10":             {0, 0, 0, 1 << 20, 0, workload.Skew{}, 10 << 20},
-		"rw=write\ntime_based\nruntime=5":            {0, 0, 0, 4096, 0, workload.Skew{}, 0},
+			result.Skew{Kind: result.Pareto, Value: 0.8}, gib},
+		"rw=randread\nrandom_distribution=normal:30": {1, 0, 4096, 0, 1, result.Skew{}, gib},
+		"rw=write\nnumjobs=3\nloops=2":               {0, 0, 0, 4096, 0, result.Skew{}, 6 * gib},
+		"rw=write\nio_size=5g":                       {0, 0, 0, 4096, 0, result.Skew{}, 5 * gib},
+		"rw=write\nbs=1m\nnumber_ios=10":             {0, 0, 0, 1 << 20, 0, result.Skew{}, 10 << 20},
+		"rw=write\ntime_based\nruntime=5":            {0, 0, 0, 4096, 0, result.Skew{}, 0},
 	} {
 		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nsize=1g\n"+lines+"\n"))
 		l := job.Lanes[0]

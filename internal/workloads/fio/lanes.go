@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/workloads/fio/fiofile"
+	"plimsoll/result"
 )
 
 // describe works out what each section will do, and how long the job may run at most.
@@ -60,7 +60,7 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return max(d.Truncate(time.Second), time.Second)
 }
 
-func (a *adaptation) lane(job fiofile.Job) workload.Lane {
+func (a *adaptation) lane(job fiofile.Job) result.Lane {
 	processes := number(job, "numjobs", 1)
 	depth := 1
 	engine := job.Value("ioengine")
@@ -70,7 +70,7 @@ func (a *adaptation) lane(job fiofile.Job) workload.Lane {
 		a.note("[%s] iodepth has no effect: ioengine %s keeps one operation outstanding per process", job.Name,
 			orDefault(engine, "psync"))
 	}
-	l := workload.Lane{
+	l := result.Lane{
 		Name:      job.Name,
 		Noun:      "fio job",
 		Depth:     depth * processes,

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/workloads/fio/fiofile"
+	"plimsoll/result"
 )
 
 // PrefillBlock is the block size of prefill writes in bytes, unless a Spec says another.
@@ -80,7 +80,7 @@ func (a *adaptation) prefillBlock() int64 {
 }
 
 // shrinkPrefillBlocks keeps a section smaller than one prefill block from being written not at all.
-func shrinkPrefillBlocks(out *fiofile.File, lanes []workload.Lane, block int64) {
+func shrinkPrefillBlocks(out *fiofile.File, lanes []result.Lane, block int64) {
 	for i := range lanes {
 		disks := int64(1 + strings.Count(lanes[i].Device, ":"))
 		if b := lanes[i].Bytes / disks; b > 0 && b < block {

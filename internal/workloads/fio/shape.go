@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/workloads/fio/fiofile"
+	"plimsoll/result"
 )
 
 // shape fills in what a model of the load needs besides what checks do. What it does not know (think times, zones,
 // flows) it leaves out.
-func (a *adaptation) shape(job fiofile.Job, l *workload.Lane, stage int) {
+func (a *adaptation) shape(job fiofile.Job, l *result.Lane, stage int) {
 	l.Stage = stage
 	l.ReadShare, l.TrimShare = shares(job)
 	blocks := meanBlocks(job)
@@ -102,20 +102,20 @@ func perDirection(given []float64) (all [3]float64) {
 	return all
 }
 
-func skew(text string) workload.Skew {
+func skew(text string) result.Skew {
 	kind, rest, _ := strings.Cut(text, ":")
 	rest, _, _ = strings.Cut(rest, ":") // the centre of a distribution does not matter here
 	value, err := strconv.ParseFloat(rest, 64)
 	if math.IsNaN(value) || math.IsInf(value, 0) {
-		return workload.Skew{}
+		return result.Skew{}
 	}
 	switch {
 	case kind == "zipf" && (err == nil && value > 0 || rest == ""):
-		return workload.Skew{Kind: workload.Zipf, Value: orNumber(value, 1.1)}
+		return result.Skew{Kind: result.Zipf, Value: orNumber(value, 1.1)}
 	case kind == "pareto" && (err == nil && value > 0 && value < 1 || rest == ""):
-		return workload.Skew{Kind: workload.Pareto, Value: orNumber(value, 0.2)}
+		return result.Skew{Kind: result.Pareto, Value: orNumber(value, 0.2)}
 	}
-	return workload.Skew{}
+	return result.Skew{}
 }
 
 // orNumber gives fio's own default.
@@ -140,7 +140,7 @@ func longest(text string) time.Duration {
 
 // work is what a job moves before it ends by itself: its size, or io_size, as often as it loops and in each of its
 // processes; fewer operations if number_ios says so.
-func (a *adaptation) work(job fiofile.Job, l *workload.Lane) int64 {
+func (a *adaptation) work(job fiofile.Job, l *result.Lane) int64 {
 	work := l.Bytes
 	if size, ok := a.bytes(job, "io_size"); ok && size > 0 {
 		work = size

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/workloads/fio/fiofile"
+	"plimsoll/result"
 )
 
 // Sections get names of our own: fio puts names into file names and cuts them, and a line of the file is a name away
@@ -39,7 +39,7 @@ func sectionNames(f *fiofile.File) []string {
 }
 
 // laneNames are the same names, taken from the lanes of a job.
-func laneNames(lanes []workload.Lane) []string {
+func laneNames(lanes []result.Lane) []string {
 	names := make([]string, len(lanes))
 	for i := range lanes {
 		names[i] = lanes[i].Name

@@ -348,7 +348,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 			Argv: []string{"./" + folder + programFile, hammer.WorkCommand, folder + jobFile}},
 		Config: folder + scriptFile,
 		Output: folder + outputFile,
-		Lanes:  []workload.Lane{{Name: "virtual users", Noun: "set of virtual users", Depth: c.users}},
+		Lanes:  []result.Lane{{Name: "virtual users", Noun: "set of virtual users", Depth: c.users}},
 		Notes: []string{
 			"NOPM and TPM are HammerDB's own figures, and no results of a TPC benchmark; TPM compares runs " +
 				"of one database only",

@@ -210,7 +210,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		return workload.Job{}, fmt.Errorf("prepare: workload %q: %w", spec.Name, err)
 	}
 	folder := workload.FolderName(spec.Name)
-	lane := workload.Lane{Name: "blocks", Device: disk.Device, Depth: j.Threads, Direct: true}
+	lane := result.Lane{Name: "blocks", Device: disk.Device, Depth: j.Threads, Direct: true}
 	declared := workload.Declared{Operations: []result.Operation{{Name: "write", Noun: "writes", Bytes: true,
 		Block: result.BlockWrite}}}
 	if verifies := j.WrittenBy != ""; verifies {
@@ -251,7 +251,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Limit:  j.Duration,
-		Lanes:  []workload.Lane{lane},
+		Lanes:  []result.Lane{lane},
 	}, err
 }
 

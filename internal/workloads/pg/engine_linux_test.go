@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/testkit/postgrestest"
 	"plimsoll/internal/testkit/workloadtest"
 	"plimsoll/internal/workloads/pg/pgload"
+	"plimsoll/result"
 	"plimsoll/scenario"
 )
 
@@ -162,7 +163,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]workload.Lane{{Name: "clients", Noun: "group of clients", Depth: 400, Rate: 9, OpenLoop: true,
+	if diff := cmp.Diff([]result.Lane{{Name: "clients", Noun: "group of clients", Depth: 400, Rate: 9, OpenLoop: true,
 		TimeBased: true, Runtime: time.Second}}, job.Lanes); diff != "" || job.Latency != "response time" {
 		t.Error(diff)
 	}

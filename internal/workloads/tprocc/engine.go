@@ -337,7 +337,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 			Argv: []string{"./" + folder + programFile, tprocc.WorkCommand, folder + jobFile}, Env: c.server.Env()},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
-		Lanes: []workload.Lane{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,
+		Lanes: []result.Lane{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,
 			Runtime: spec.Runtime}},
 		Limit: spec.Runtime,
 	}
@@ -346,7 +346,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}
 	if c.job.Load = spec.Prefill; spec.Prefill {
 		job.Declared = workload.Declared{Operations: tprocc.LoadOperations(), Measures: tprocc.LoadMeasures()}
-		job.Lanes = []workload.Lane{{Name: "loaders", Depth: c.job.Threads}}
+		job.Lanes = []result.Lane{{Name: "loaders", Depth: c.job.Threads}}
 		job.Limit, c.job.Duration = 0, 0
 	}
 	job.Notes = append(job.Notes, fmt.Sprintf("%d users on %d warehouses: %s", c.job.Users, c.job.Warehouses,

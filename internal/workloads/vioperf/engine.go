@@ -172,7 +172,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}
 	text, err := json.Marshal(j)
 	folder := workload.FolderName(spec.Name)
-	lane := workload.Lane{Name: "writers", Device: disk.Device, Depth: j.Threads * j.QueueDepth, Writes: true,
+	lane := result.Lane{Name: "writers", Device: disk.Device, Depth: j.Threads * j.QueueDepth, Writes: true,
 		Rate: j.Rate / float64(j.BlockBytes), OpenLoop: j.Rate > 0, Bytes: j.Part() * int64(j.Threads), Direct: true,
 		Reducible: float64(j.CompressibilityPercent) / 100, TimeBased: true, Runtime: spec.Runtime,
 		WriteBytes: float64(j.BlockBytes)}
@@ -189,7 +189,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Limit:  spec.Runtime,
-		Lanes:  []workload.Lane{lane},
+		Lanes:  []result.Lane{lane},
 	}, err
 }
 

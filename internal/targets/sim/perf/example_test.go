@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/targets/sim/perf"
+	"plimsoll/result"
 )
 
 // The truth says what a right analysis must find; a report is what it gets to see.
@@ -17,7 +17,7 @@ func Example() {
 
 	w := perf.New(truth, 1)
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	job := w.Start(begin, "vm-0", 0, []workload.Lane{{
+	job := w.Start(begin, "vm-0", 0, []result.Lane{{
 		Name: "reads", Device: "/dev/sdb", Depth: 1000, Rate: 800, OpenLoop: true, Reads: true, Random: 1,
 		Bytes: 1 << 30, Direct: true,
 	}}, perf.JobOptions{})

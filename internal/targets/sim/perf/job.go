@@ -46,7 +46,7 @@ type Job struct {
 }
 
 // Start begins a job now.
-func (w *World) Start(now time.Time, vm string, node int, lanes []workload.Lane, o JobOptions) *Job {
+func (w *World) Start(now time.Time, vm string, node int, lanes []result.Lane, o JobOptions) *Job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.advance(now.UnixNano())

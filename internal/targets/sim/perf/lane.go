@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 )
 
 // Directions, in the order of a Report.
@@ -32,7 +32,7 @@ const settling = 7 * time.Second
 // lane is one stream of operations.
 type lane struct {
 	job    *Job
-	spec   workload.Lane
+	spec   result.Lane
 	volume *volume
 	access [bands]float64 // share of random operations that go to each band
 	state  int
@@ -68,7 +68,7 @@ const (
 )
 
 // newLane reads what a lane will do.
-func newLane(j *Job, spec workload.Lane, seed uint64) *lane {
+func newLane(j *Job, spec result.Lane, seed uint64) *lane {
 	l := &lane{job: j, spec: spec, begins: never, ends: never, due: never}
 	l.rand, l.grain = rand.New(rand.NewPCG(seed, 1)), int64(j.world.truth.Grain)
 	if spec.Runtime >= longRun {

@@ -16,6 +16,7 @@ import (
 	"plimsoll/hist"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/targets/sim/perf"
+	"plimsoll/result"
 )
 
 func drawTruth(t *rapid.T) perf.Truth {
@@ -37,8 +38,8 @@ func drawTruth(t *rapid.T) perf.Truth {
 	return truth
 }
 
-func drawLane(t *rapid.T) workload.Lane {
-	return workload.Lane{
+func drawLane(t *rapid.T) result.Lane {
+	return result.Lane{
 		Name: "lane", Device: rapid.SampledFrom([]string{"/dev/sdb", "/dev/sdc"}).Draw(t, "device"),
 		Depth:     rapid.IntRange(1, 64).Draw(t, "depth"),
 		Rate:      rapid.SampledFrom([]float64{0, 0.5, 100, 1e5}).Draw(t, "rate"),
@@ -47,8 +48,8 @@ func drawLane(t *rapid.T) workload.Lane {
 		ReadBytes: 8192, WriteBytes: rapid.SampledFrom([]float64{4096, 1 << 20}).Draw(t, "block"),
 		Bytes:  rapid.SampledFrom([]int64{0, 1 << 28, 20 << 30}).Draw(t, "extent"),
 		Random: rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "random"),
-		Skew: rapid.SampledFrom([]workload.Skew{{}, {Kind: workload.Zipf, Value: 1.1},
-			{Kind: workload.Pareto, Value: 0.2}}).Draw(t, "skew"),
+		Skew: rapid.SampledFrom([]result.Skew{{}, {Kind: result.Zipf, Value: 1.1},
+			{Kind: result.Pareto, Value: 0.2}}).Draw(t, "skew"),
 		Direct:   rapid.Bool().Draw(t, "direct"),
 		ZeroData: rapid.Bool().Draw(t, "zeros"),
 		Work:     rapid.SampledFrom([]int64{0, 0, 1 << 28}).Draw(t, "work"),
@@ -119,7 +120,7 @@ func TestConservation(t *testing.T) {
 // watched is a job with what it reported last.
 type watched struct {
 	job   *perf.Job
-	lanes []workload.Lane
+	lanes []result.Lane
 	began time.Time
 	last  workload.Report
 }
@@ -170,7 +171,7 @@ func (j *watched) look(t *rapid.T, now time.Time) {
 	j.last = r
 }
 
-func hasOpen(lanes []workload.Lane) bool {
+func hasOpen(lanes []result.Lane) bool {
 	for _, l := range lanes {
 		if l.Rate > 0 {
 			return true
@@ -184,9 +185,9 @@ func scenario(truth perf.Truth) (*perf.World, []*perf.Job) {
 	w := perf.New(truth, 3)
 	var jobs []*perf.Job
 	for i := range 10 {
-		open := workload.Lane{Name: "log", Device: "/dev/sdc", Depth: 16, Rate: 300, OpenLoop: true, Writes: true,
+		open := result.Lane{Name: "log", Device: "/dev/sdc", Depth: 16, Rate: 300, OpenLoop: true, Writes: true,
 			WriteBytes: 32768, Random: 0.1, Direct: true, Bytes: 1 << 30}
-		jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", i), i%3, []workload.Lane{reads(4, 0), open},
+		jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", i), i%3, []result.Lane{reads(4, 0), open},
 			perf.JobOptions{Name: "oltp"}))
 	}
 	w.Fault(after(100), perf.Fault{Kind: perf.SlowDisk, Node: 1, Factor: 3, Until: after(200)})
@@ -300,14 +301,14 @@ func TestHottest(t *testing.T) {
 				sum = all
 			}
 		}
-		got := perf.Hottest(workload.Skew{Kind: workload.Zipf, Value: theta}, 0.1, blocks)
+		got := perf.Hottest(result.Skew{Kind: result.Zipf, Value: theta}, 0.1, blocks)
 		near(t, fmt.Sprintf("Zipf %v", theta), got, sum/all, 1e-6)
 	}
-	h := perf.Hottest(workload.Skew{Kind: workload.Pareto, Value: 0.2}, 0.2, 1e6)
+	h := perf.Hottest(result.Skew{Kind: result.Pareto, Value: 0.2}, 0.2, 1e6)
 	near(t, "Pareto 0.2", h, 0.8, 1e-12)
-	near(t, "Pareto 0.2 of the hottest fifth", perf.Hottest(workload.Skew{Kind: workload.Pareto, Value: 0.2}, 0.04,
+	near(t, "Pareto 0.2 of the hottest fifth", perf.Hottest(result.Skew{Kind: result.Pareto, Value: 0.2}, 0.04,
 		1e6), 0.64, 1e-12)
-	near(t, "uniform", perf.Hottest(workload.Skew{}, 0.3, 1e6), 0.3, 0)
+	near(t, "uniform", perf.Hottest(result.Skew{}, 0.3, 1e6), 0.3, 0)
 }
 
 // TestParetoAsDrawn draws as fio does, at u^(ln h / ln(1-h)) of the extent for u even in (0, 1), and counts what the
@@ -324,7 +325,7 @@ func TestParetoAsDrawn(t *testing.T) {
 		for _, n := range hits[bins-bins/10:] {
 			hottest += n
 		}
-		near(t, fmt.Sprintf("Pareto %v", h), perf.Hottest(workload.Skew{Kind: workload.Pareto, Value: h}, 0.1, bins),
+		near(t, fmt.Sprintf("Pareto %v", h), perf.Hottest(result.Skew{Kind: result.Pareto, Value: h}, 0.1, bins),
 			float64(hottest)/draws, 1e-3)
 	}
 }

@@ -3,7 +3,7 @@ package perf
 import (
 	"math"
 
-	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 )
 
 // Hottest is the share of operations that go to the hottest part x, in [0, 1], of an extent of so many blocks.
@@ -12,15 +12,15 @@ import (
 //	Zipf     H(x·blocks, theta) / H(blocks, theta), H the generalised harmonic number
 //	Pareto   x^a, a = ln(1-h)/ln h, so that the part h gets 1-h of them; with h above a half fio's hottest
 //	         data are the last: 1-(1-x)^a
-func Hottest(s workload.Skew, x, blocks float64) float64 {
+func Hottest(s result.Skew, x, blocks float64) float64 {
 	switch {
 	case x <= 0:
 		return 0
 	case x >= 1:
 		return 1
-	case s.Kind == workload.Zipf && s.Value > 0:
+	case s.Kind == result.Zipf && s.Value > 0:
 		return min(harmonic(max(1, blocks)*x, s.Value)/harmonic(max(1, blocks), s.Value), 1)
-	case s.Kind == workload.Pareto && s.Value > 0 && s.Value < 1:
+	case s.Kind == result.Pareto && s.Value > 0 && s.Value < 1:
 		a := math.Log1p(-s.Value) / math.Log(s.Value)
 		if a > 1 {
 			return -math.Expm1(a * math.Log1p(-x))

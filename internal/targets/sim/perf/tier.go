@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 )
 
 // edges divide an extent, hottest data first, into the bands whose residency is followed apart.
@@ -73,7 +73,7 @@ type move struct {
 }
 
 // volume returns the data of a lane, made when first used.
-func (w *World) volume(vm string, n *node, spec workload.Lane) *volume {
+func (w *World) volume(vm string, n *node, spec result.Lane) *volume {
 	v := w.volumes[vm][spec.Device]
 	if v == nil {
 		v = &volume{vm: vm, filled: 1}
