@@ -113,9 +113,11 @@ func run(t *testing.T, script, config string) (*workloadtest.Recorder, workload.
 	t.Helper()
 	t.Setenv("PLIMSOLL_TEST_PASSWORD", password)
 	host := workloadtest.NewHost(t)
+	if !strings.Contains(config, "passwords:") {
+		config += "passwords: {pg_pass: \"env:PLIMSOLL_TEST_PASSWORD\"}\n"
+	}
 	job, err := Engine{}.Command(workload.Spec{Name: "Load", VM: "vm", ConfigFile: "load.yml",
-		Config: []byte("folder: " + fake(t, script) + "\npasswords: {pg_pass: \"env:PLIMSOLL_TEST_PASSWORD\"}\n" +
-			config),
+		Config:  []byte("folder: " + fake(t, script) + "\n" + config),
 		Runtime: time.Minute, SizeScale: 1, TimeScale: 1})
 	if err != nil {
 		t.Fatal(err)
