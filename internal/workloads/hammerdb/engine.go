@@ -93,7 +93,7 @@ func (Engine) Describe() workload.Description {
 const (
 	counterMeasure = "TPM_counter"
 	countedMeasure = "NOPM_counted" // by the districts' order numbers, read by the worker
-	courseMeasure  = "NOPM_course"  // of that, every ten seconds
+	courseMeasure  = "NOPM_course"  // of that, every ten seconds, where the counter does not run
 )
 
 // kinds are the transactions of TPROC-C as time profiles call them.

@@ -1,6 +1,7 @@
 package hammerdb
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type parser struct {
 	users    time.Duration // when the first of them began
 	running  bool          //
 	timed    bool          // the time of the test goes on
+	ended    time.Duration // when it was over
 	lost     uint64        // calls of procedures that HammerDB takes for no failure
 	at       time.Duration // of the line
 	last     time.Duration // of the report
@@ -170,7 +172,7 @@ func (p *parser) course(text string) bool {
 			p.sample(counterMeasure, math.NaN())
 		}
 	case hammer.Ends(text):
-		p.timed = false
+		p.timed, p.ended = false, p.since()
 	}
 	return false
 }
@@ -216,13 +218,15 @@ func (p *parser) give(r workload.Report) {
 	p.sink.Report(r)
 }
 
-// counted takes a reading of the order numbers: the course is of the time between two, the figure of all of it.
+// counted takes a reading of the order numbers: the figure is of all the time, and the course, where HammerDB's own
+// counter does not give one, of that between two.
 func (p *parser) counted(r reading) {
 	if p.orders = append(p.orders, r); len(p.orders) == 1 {
 		return
 	}
 	before := p.orders[len(p.orders)-2]
-	if minutes := (r.at - before.at).Minutes(); minutes > 1.0/60 { // the last one may be of no time
+	// The last one may be of no time. Of two courses each would take the other's time.
+	if minutes := (r.at - before.at).Minutes(); minutes > 1.0/60 && p.samples == 0 {
 		p.sample(courseMeasure, (r.sum-before.sum)/minutes)
 	}
 	p.orders = []reading{p.orders[0], r}
@@ -239,6 +243,9 @@ func (p *parser) finishOrders() {
 	}
 	nopm := (last.sum - first.sum) / (last.at - first.at).Minutes()
 	p.set(countedMeasure, nopm)
+	if p.samples == 0 { // it is taken for what users did beyond, so that the mean is that of the time that is timed
+		p.set(courseMeasure, nopm)
+	}
 	if math.Abs(p.result.NOPM-nopm) > most*max(p.result.NOPM, nopm) {
 		p.warner.Warn("HammerDB says %.0f NOPM, and the districts' order numbers rose by %.0f in %v, which is %.0f a minute",
 			p.result.NOPM, last.sum-first.sum, unit.Duration((last.at - first.at).Round(time.Millisecond)), nopm)
@@ -287,7 +294,7 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	case !p.format.Queries && p.result.NOPM+p.result.TPM > 0:
 		r.Ops = p.finishProfile()
 		// What users did is over the time that they ran: starting them, and gathering their times, is none of it.
-		if elapsed := p.profile.Elapsed(); elapsed > 0 && elapsed < p.since() {
+		if elapsed := cmp.Or(p.profile.Elapsed(), p.ended); elapsed > 0 && elapsed < p.since() {
 			r.Elapsed = elapsed
 		}
 		p.set("NOPM", p.result.NOPM)
