@@ -64,7 +64,8 @@ func groupsOf(kind Kind, count, from int) groupsQuestion {
 			add(c.Prism)
 		}
 	}
-	for _, name := range []string{timespan, "memory_usage_ppm", "memory_size_bytes"} {
+	for _, name := range []string{timespan, "memory_usage_ppm", "memory_size_bytes", "hypervisor.cpu_ready_time_ppm",
+		"guest.memory_usage_ppm"} {
 		add(name)
 	}
 	return q
