@@ -22,10 +22,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/exporters/mariadb"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/secret"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/workloads/postgres"
+	"plimsoll/internal/workloads/tprocc"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -241,6 +243,9 @@ const (
 // around asks a PostgreSQL of the user's how it is before the run, and has the run ask again at its end.
 func (a *app) around(f *dbRunFlags) error {
 	const phase = "db run"
+	if f.other == "mariadb" {
+		return a.askMaria(f)
+	}
 	if f.server.url == "" || f.other != "" {
 		return nil
 	}
@@ -273,6 +278,38 @@ func (a *app) around(f *dbRunFlags) error {
 		}
 		return nil
 	}
+	return nil
+}
+
+// askMaria asks a MariaDB or MySQL of the user's for its version and settings before the run.
+func (a *app) askMaria(f *dbRunFlags) error {
+	const phase = "db run"
+	u, err := url.Parse(f.server.url)
+	if err != nil {
+		return nil //nolint:nilerr // an address that cannot be read was refused
+	}
+	u.Path = ""
+	server := mariadb.Server{URL: u.String()}
+	server.Cleartext, _ = f.beside["cleartext_password"].(bool)
+	if f.server.password != "" {
+		if server.Password, err = secret.ParseSource(f.server.password); err != nil {
+			return exit.Usagef("", "%s: --password: %w", phase, err)
+		}
+	}
+	collector, err := mariadb.New(server)
+	if err != nil {
+		return exit.Errorf(exit.Usage, "", "%s: --server: %s", phase, oneLine(err))
+	}
+	defer collector.Close()
+	ctx, stop := a.interruptible()
+	version, settings, err := collector.Settings(ctx)
+	code := stoppedOrFailed(ctx)
+	stop()
+	if err != nil {
+		return exit.Errorf(code, "", "%s: %s", phase, oneLine(err))
+	}
+	a.servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version", Value: version}},
+		tprocc.MariaFacts(settings)...)
 	return nil
 }
 

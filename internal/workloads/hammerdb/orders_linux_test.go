@@ -30,11 +30,13 @@ echo "Vuser 1:TEST RESULT : System achieved %d NOPM from %d PostgreSQL TPM"
 echo "ALL VIRTUAL USERS COMPLETE"
 `
 
+const mariaPassword = "passwords: {maria_pass: \"env:PLIMSOLL_TEST_PASSWORD\"}\n"
+
 // New orders are read from the tables beside HammerDB's figure, of PostgreSQL and of MariaDB; one that is far from them
 // is told, and a server that cannot be read is, too.
 func TestOrders(t *testing.T) {
 	pg, maria := postgrestest.Start(t), mariadbtest.Start(t)
-	pg.Exec("postgres", ordersTable+"; CREATE ROLE tpcc LOGIN PASSWORD '"+password+"'; GRANT SELECT ON district TO tpcc")
+	pg.Exec("postgres", ordersTable+";CREATE ROLE tpcc LOGIN PASSWORD '"+password+"'; GRANT SELECT ON district TO tpcc")
 	mariadb := []string{"--no-defaults", "-S" + maria.Socket, "-uroot"}
 	out, err := exec.Command("mariadb", append(mariadb, "-e", "CREATE DATABASE tpcc; USE tpcc; "+ordersTable+
 		"; CREATE USER tpcc@'127.0.0.1' IDENTIFIED BY '"+password+"'; GRANT SELECT ON tpcc.* TO tpcc@'127.0.0.1'")...).
@@ -55,8 +57,7 @@ func TestOrders(t *testing.T) {
 		warned        []string // beside the counter's
 	}{
 		"PostgreSQL": {psql, config("pg", "postgres", pg.Port), 1800, nil},
-		"MariaDB": {client, config("maria", "tpcc", maria.Port) + "passwords: {maria_pass: \"env:PLIMSOLL_TEST_PASSWORD\"}\n", 1800,
-			nil},
+		"MariaDB":    {client, config("maria", "tpcc", maria.Port) + mariaPassword, 1800, nil},
 		"far from it": {psql, config("pg", "postgres", pg.Port), 9000,
 			[]string{"HammerDB says 9000 NOPM, and the districts' order numbers rose by 60 in 2"}},
 		"no table": {psql, config("pg", "template1", pg.Port), 1800,
@@ -84,7 +85,8 @@ func TestOrders(t *testing.T) {
 				want = 60 / (at[1] - at[0]) * 60
 			}
 			got := values[countedMeasure]
-			if math.IsNaN(want) != (name == "no table") || math.IsNaN(got) != math.IsNaN(want) || math.Abs(got-want) > 1e-6 {
+			if none := math.IsNaN(want); none != (name == "no table") || math.IsNaN(got) != none ||
+				math.Abs(got-want) > 1e-6 {
 				t.Errorf("%v new orders a minute are counted, want %v\n%s", got, want, raw)
 			}
 			for _, w := range append(c.warned, "HammerDB's transaction counter does not run") {

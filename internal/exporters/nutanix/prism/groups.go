@@ -52,7 +52,7 @@ type groupsEntity struct {
 	} `json:"data"`
 }
 
-// groupsOf is the question for the entities of a kind from one on. Of a VM what is of capacities elsewhere is not asked.
+// groupsOf is the question for the entities of a kind from one on. Capacities are not asked of a VM.
 func groupsOf(kind Kind, count, from int) groupsQuestion {
 	q := groupsQuestion{Type: groupsTypes[kind], Count: count, Offset: from}
 	add := func(name string) { q.Attributes = append(q.Attributes, groupsAttributes{name}) }
@@ -131,8 +131,10 @@ func (e *groupsEntity) entity(now time.Time, o *Options) (Entity, Left) {
 			g.add(name, unquoted(last))
 		}
 	}
-	out := Entity{ID: e.ID, State: texts["power_state"], Controller: texts["is_cvm"] == "1" || texts["is_cvm"] == "true",
-		Name: first(texts["vm_name"], texts["container_name"], texts["node_name"], texts["cluster_name"], texts["name"])}
+	out := Entity{ID: e.ID, State: texts["power_state"],
+		Controller: texts["is_cvm"] == "1" || texts["is_cvm"] == "true",
+		Name: first(texts["vm_name"], texts["container_name"], texts["node_name"], texts["cluster_name"],
+			texts["name"])}
 	if _, vm := texts["vm_name"]; vm {
 		out.Host = first(texts["node_name"], texts["node"])
 	}

@@ -140,7 +140,8 @@ type Options struct {
 	// Floor is the number of operations per second below which a mean latency says nothing: 50 by default, negative
 	// for none.
 	Floor float64
-	// MaxAge is how old a sample of v3 and v4 may be, by the server's clock: 5 minutes by default. v1 and v2.0 do not say.
+	// MaxAge is how old a sample of v3 and v4 may be, by the server's clock: 5 minutes by default. v1 and v2.0 do not
+	// say.
 	MaxAge time.Duration
 	// Configuration is how long names and sizes of v4 are kept before they are asked for again: 5 minutes by default.
 	Configuration time.Duration

@@ -68,7 +68,8 @@ func (a answering) groups(question io.Reader) ([]byte, int) {
 
 // changesSeldom tells names and capacities, which have the time of their last change.
 func changesSeldom(attribute string) bool {
-	for _, word := range []string{"name", "node", "power", "capacity", "num_vcpus", "num_cpu", "num_vms", "memory_size"} {
+	for _, word := range []string{"name", "node", "power", "capacity", "num_vcpus", "num_cpu", "num_vms",
+		"memory_size"} {
 		if strings.Contains(attribute, word) {
 			return true
 		}

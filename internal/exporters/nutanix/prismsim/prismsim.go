@@ -1,6 +1,6 @@
-// Package prismsim is a Prism that does not exist: it answers as v1, v2.0, v3 and v4 of the API do, over TLS, for a cluster
-// of a chosen size whose counters move, and it fails in chosen ways. Tests and demonstrations of what reads a Prism use
-// it. It knows nothing of package prism, so that neither follows the other's mistakes.
+// Package prismsim is a Prism that does not exist: it answers as v1, v2.0, v3 and v4 of the API do, over TLS, for a
+// cluster of a chosen size whose counters move, and it fails in chosen ways. Tests and demonstrations of what reads a
+// Prism use it. It knows nothing of package prism, so that neither follows the other's mistakes.
 //
 // Where the shapes come from:
 //

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"plimsoll/unit"
 )
 
 // Began begins the line that says by the machine's clock when a worker began, in nanoseconds.
@@ -230,10 +232,11 @@ func (o *output) verdict(job Job, ended error) error {
 		bad = append(bad, "it ended with "+ended.Error())
 	}
 	if o.failed > 0 {
-		bad = append(bad, fmt.Sprintf("%d virtual users ended with FINISHED FAILED", o.failed))
+		bad = append(bad, unit.Plural(o.failed, "virtual user")+" ended with FINISHED FAILED")
 	}
 	if o.trouble > 0 {
-		bad = append(bad, fmt.Sprintf("%d lines say that a virtual user had an error", o.trouble))
+		says := map[bool]string{true: " says", false: " say"}[o.trouble == 1]
+		bad = append(bad, unit.Plural(o.trouble, "line")+says+" that a virtual user had an error")
 	}
 	switch {
 	case job.Queries && o.sets == 0:
