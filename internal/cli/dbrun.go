@@ -21,13 +21,12 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/contract/workload"
-	"plimsoll/internal/exporters/mariadb"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/secret"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/workloads/postgres"
-	"plimsoll/internal/workloads/tprocc"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -289,27 +288,20 @@ func (a *app) askMaria(f *dbRunFlags) error {
 		return nil //nolint:nilerr // an address that cannot be read was refused
 	}
 	u.Path = ""
-	server := mariadb.Server{URL: u.String()}
-	server.Cleartext, _ = f.beside["cleartext_password"].(bool)
+	var password secret.Source
 	if f.server.password != "" {
-		if server.Password, err = secret.ParseSource(f.server.password); err != nil {
+		if password, err = secret.ParseSource(f.server.password); err != nil {
 			return exit.Usagef("", "%s: --password: %w", phase, err)
 		}
 	}
-	collector, err := mariadb.New(server)
-	if err != nil {
-		return exit.Errorf(exit.Usage, "", "%s: --server: %s", phase, oneLine(err))
-	}
-	defer collector.Close()
+	cleartext, _ := f.beside["cleartext_password"].(bool)
 	ctx, stop := a.interruptible()
-	version, settings, err := collector.Settings(ctx)
+	a.servers, err = drivers.MariaFacts(ctx, u.String(), password, cleartext)
 	code := stoppedOrFailed(ctx)
 	stop()
 	if err != nil {
-		return exit.Errorf(code, "", "%s: %s", phase, oneLine(err))
+		return exit.Errorf(code, "", "%s: --server: %s", phase, oneLine(err))
 	}
-	a.servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version", Value: version}},
-		tprocc.MariaFacts(settings)...)
 	return nil
 }
 
