@@ -29,6 +29,7 @@ const (
 	DataReduction  FactKind = "data_reduction_ratio"
 	SampledZeros   FactKind = "sampled_zero_share" // of blocks of storage that is only read: those that are zeros
 	ThreadsPerCore FactKind = "threads_per_core_count"
+	IdleWake       FactKind = "idle_wake_seconds" // to wake from the deepest idle state that the processors may enter
 
 	RatedDevice         FactKind = "rated_device" // the device that a rated specification is of; no number
 	RatedReadBandwidth  FactKind = "rated_read_bytes_per_second"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,9 @@ type ownFlags struct {
 	// precondition: see workload.OwnRequest
 	precondition bool
 	curveMax     float64
+	measures     bool           // the command can make a run that tells what a curve's points are shares of
+	first        bool           // of a curve there is the run that tells it
+	values       map[string]any // as they were given, for what follows then
 }
 
 func (f *ownFlags) register(c *cobra.Command) {
@@ -157,9 +161,14 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	for name, value := range sf.values {
 		r.Set[name] = fmt.Sprint(value)
 	}
+	sf.own.values = maps.Clone(sf.values)
 	var used []string
 	if isForeign {
-		made, err := a.converted(given, data, foreign, r.Set, sf.own.curveMax)
+		max := sf.own.curveMax
+		if sf.own.first = sf.own.measures && max == 0 && a.firstOfCurve(given, data, foreign, r.Set); sf.own.first {
+			max = -1
+		}
+		made, err := a.converted(given, data, foreign, r.Set, max)
 		if err != nil {
 			return err
 		}

@@ -102,6 +102,7 @@ remains. With --detach the run goes on without a terminal.
 		},
 	}
 	sf.register(a, c)
+	sf.own.measures = true
 	tf.register(a, c)
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
 	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the "+
@@ -131,6 +132,11 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	if dir := filepath.Dir(rf.junit); rf.junit != "" { // known before the run, not after
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return exit.Usagef("", "run: --junit %s: there is no folder %q", rf.junit, dir)
+		}
+	}
+	if sf.own.first {
+		if err := a.curve(given, &sf, tf, rf); err != nil {
+			return err
 		}
 	}
 	stop := a.stoppable()

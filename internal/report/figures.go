@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	findings "plimsoll/internal/analysis/view"
+	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -23,6 +24,8 @@ type Figure struct {
 	P99       string
 	P999      string
 	Errors    string // of the workload, with its first figure
+
+	measure bool
 }
 
 // FigureHead are the columns of a table of figures.
@@ -69,6 +72,7 @@ func (doc *Document) Figures() []Figure {
 			}
 			add(
 				Figure{
+					measure:   true,
 					Operation: m.Name,
 					Rate:      quantity(m.Value, m.Unit),
 					Bandwidth: none,
@@ -81,6 +85,30 @@ func (doc *Document) Figures() []Figure {
 		}
 	}
 	return out
+}
+
+// seldomAsked are percentiles of a tool's own that a table leaves out where all do not fit.
+var seldomAsked = lazyregexp.New(`_p(?:[1-9]|[1-8]0|99\.5|99\.95)$`)
+
+// Foremost are at most so many figures for a table: percentiles that are seldom asked for are left out first, and then
+// the last measures of all. Of every workload its operations stay.
+func (doc *Document) Foremost(most int) (rows []Figure, left int) {
+	rows = doc.Figures()
+	all := len(rows)
+	if all > most {
+		rows = slices.DeleteFunc(rows, func(f Figure) bool {
+			return f.measure && seldomAsked.MatchString(f.Operation) && !strings.HasSuffix(f.Operation, "_p50")
+		})
+	}
+	for i := len(rows) - 1; i >= 0 && len(rows) > most; i-- {
+		if rows[i].measure && rows[i].Errors == "" {
+			rows = slices.Delete(rows, i, i+1)
+		}
+	}
+	if len(rows) > most {
+		rows = rows[:most]
+	}
+	return rows, all - len(rows)
 }
 
 // zeros are the measures that are 0, which share a line below the figures when there are several; nil for fewer.

@@ -213,18 +213,17 @@ func (m *markdown) short(doc *Document) {
 }
 
 func (m *markdown) figures(doc *Document) {
-	all := doc.Figures()
+	all, left := doc.Foremost(mostFigures)
 	if len(all) == 0 {
 		return
 	}
 	m.line("\n## Figures")
 	m.header(FigureHead...)
-	for i, f := range all {
-		if i == mostFigures {
-			m.line("\n%d more rows among the percentiles.", len(all)-mostFigures)
-			break
-		}
+	for _, f := range all {
 		m.cells(f.Cells()...)
+	}
+	if left > 0 {
+		m.line("\n%d more rows among the percentiles.", left)
 	}
 	for _, text := range []string{doc.FigureTimes(), doc.FigureZeros()} {
 		if text != "" {

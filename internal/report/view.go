@@ -170,10 +170,7 @@ func newView(doc *Document) *view {
 	doc = shown(doc)
 	v := &view{Document: doc, origin: doc.Start}
 	v.events()
-	v.Table = doc.Figures()
-	if n := len(v.Table); n > mostFigures {
-		v.Table, v.MoreFigures = v.Table[:mostFigures], n-mostFigures
-	}
+	v.Table, v.MoreFigures = doc.Foremost(mostFigures)
 	pictures := 0
 	for _, f := range Ranked(doc.Findings) {
 		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}

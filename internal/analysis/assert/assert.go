@@ -4,9 +4,9 @@
 // or when it cannot be judged, which fails it too. It reads the same data as the other checks; PromQL is answered by a
 // function its caller gives, so that the package itself needs no metrics database.
 //
-// A percentile has an interval. Where it holds the limit, the verdict is inconclusive: the run's own value is on one
-// side, and another run could come out on the other. Such a condition still fails when the value is outside, and else
-// holds.
+// A percentile has an interval, and so has a rate or a mean whose course over time is known. Where it holds the limit,
+// the verdict is inconclusive: the run's own value is on one side, and another run could come out on the other. Such a
+// condition still fails when the value is outside, and else holds.
 //
 // Pure but for that function: no I/O, no clock, no randomness.
 package assert
@@ -157,7 +157,7 @@ func judgeValue(f *result.Finding, a result.Assert, d *result.Data, query Query)
 	}
 }
 
-// confidence is that of the interval of a percentile.
+// confidence is that of intervals.
 const confidence = 0.95
 
 func finite(v float64) *float64 {
@@ -300,7 +300,9 @@ func ofWorkload(a result.Assert, d *result.Data) (subject, error) {
 			return s, err
 		}
 		s.values = append(s.values, v)
-		s.low, s.high = within(w, a)
+		if s.low, s.high = within(w, a); s.low == s.high {
+			s.low, s.high = overTime(d, a, v)
+		}
 	}
 	if len(s.values) == 0 {
 		return s, fmt.Errorf("workload %q did not run", a.Workload)

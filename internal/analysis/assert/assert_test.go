@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -187,6 +188,50 @@ func TestVerdict(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("at most %v: %s, want %s: %s", most, got, want, f.Sentence)
+		}
+	}
+}
+
+// A rate and a mean have the interval that their course over time gives: a limit nearer than that decides nothing. The
+// rates here are 1,000/s and 10 more or less by turns and by chance, so that the mean of 100 s is known to about 0.2 %.
+func TestVerdictOverTime(t *testing.T) {
+	t.Parallel()
+	d := data()
+	chance := rand.New(rand.NewPCG(1, 2))
+	const seconds = 100
+	load := &d.Workloads[1]
+	d.End = d.Start.Add(seconds * time.Second)
+	load.End, load.Ops = d.End, load.Ops[:1]
+	of := func(measure, unit string) result.Series {
+		return result.Series{Workload: "W", Op: "read", Measure: measure, Unit: unit, Start: d.Start.Add(time.Second),
+			Step: 1}
+	}
+	rates, means := of(result.Rate, ""), of(result.LatencyMean, "us")
+	load.Ops[0].Count, load.Ops[0].Seconds = 0, 0
+	for range seconds {
+		rate, mean := math.Round(1000+10*chance.NormFloat64()), 2000+20*chance.NormFloat64()
+		rates.Values, means.Values = append(rates.Values, &rate), append(means.Values, &mean)
+		load.Ops[0].Count += uint64(rate)
+		load.Ops[0].Seconds += rate * mean / 1e6
+	}
+	d.Series = []result.Series{rates, means}
+	for _, c := range []struct {
+		measure string
+		least   float64
+		want    string
+	}{
+		{"operations", 990, "met"}, {"operations", 1000, "inconclusive"}, {"operations", 1010, "not met"},
+		{"mean", 0.00198, "met"}, {"mean", 0.002, "inconclusive"}, {"mean", 0.00202, "not met"},
+	} {
+		for _, op := range []string{"read", "all"} {
+			a := result.Assert{Name: "A", Workload: "W", Operation: op, Measure: c.measure, AtLeast: at(c.least)}
+			f := assert.Judge([]result.Assert{a}, d, nil, nil)[0]
+			if got := assert.Verdict(f); got != c.want {
+				t.Errorf("%s %s at least %v: %s, want %s: %s", op, c.measure, c.least, got, c.want, f.Sentence)
+			}
+			if f.Low == nil || *f.High-*f.Low > 0.01**f.Value || *f.High-*f.Low < 0.002**f.Value {
+				t.Errorf("%s %s: from %v to %v", op, c.measure, f.Low, f.High)
+			}
 		}
 	}
 }

@@ -122,7 +122,8 @@ type Request struct {
 	From, To Tool
 	Set      map[string]string                 // values of the file's variables
 	Include  func(name string) ([]byte, error) // reads a file beside it; nil: there is none
-	CurveMax float64                           // operations a second of which a curve's points are shares; 0: not known
+	// operations a second of which a curve's points are shares; 0: not known; below 0: to be measured first
+	CurveMax float64
 }
 
 // Result is what a file became.

@@ -108,7 +108,7 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := fio.Parts(in)
+	parts, cut, err := fio.Parts(in)
 	if err != nil {
 		return nil, err
 	}
@@ -173,6 +173,9 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 	}
 	if len(out) == 0 {
 		return nil, failed
+	}
+	if cut > 0 {
+		out[len(out)-1].loses(unit.Plural(cut, "report") + " of fio in it cut short")
 	}
 	if failed != nil {
 		out[0].Notes = append(out[0].Notes, "left out: "+failed.Error())

@@ -354,7 +354,7 @@ func TestRefused(t *testing.T) {
 		"one sample since the boot": {"a", " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n 1  0 0 1 1 1 0 0 1 1 1 1 1 1 1 1 0\n", "", "average since the machine was started"},
 		"a line without end": {"a", "# hostname;interval;timestamp;x\n" + strings.Repeat("x",
 			longestLine+1), "", "after line 1"},
-		"fio of no reports": {"a", `{"fio version": "fio-3.1", "jobs": [`, "", "no report"},
+		"fio of no reports": {"a", `{"fio version": "fio-3.1", "jobs": [`, "", "cut in its first report"},
 		"DISKSPD cut short": {"a", "Results for timespan 1:\nactual test time: 5.00s\nResults for timespan 2:\n", "",
 			"end before their totals"},
 		"pgbench without a duration": {"a", "number of transactions actually processed: 5/5\n", "",

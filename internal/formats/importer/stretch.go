@@ -61,6 +61,13 @@ func (b *book) broke(from int, why string) {
 	}
 }
 
+// loses says of a file, with the last reading of it, that a test in it failed and left no figures.
+func (d *Reading) loses(why string) {
+	if d.Lost = why; why != "" {
+		d.Notes = append(d.Notes, "another test in it left no figures: "+why)
+	}
+}
+
 // skip notes a line that could not be read.
 func (b *book) skip(line int, format string, args ...any) {
 	if len(b.skipped) < mostSkipped {
@@ -110,9 +117,7 @@ func (b *book) readings(r reader, g *given, f format) ([]*Reading, error) {
 				d.Failure += "; "
 			}
 			d.Failure += b.failure
-			if d.Lost = b.lost; d.Lost != "" {
-				d.Notes = append(d.Notes, "another test in it left no figures: "+d.Lost)
-			}
+			d.loses(b.lost)
 		}
 		d.Declared = workload.Declared{Operations: s.operations, Measures: s.measures, Format: f.json()}
 		if len(s.reports) == 1 {

@@ -24,7 +24,7 @@ var (
 	sysbenchTime    = lazyregexp.New(`(?m)^ *(?:total time|time elapsed): +([0-9.]+)s`)
 	sysbenchOp      = lazyregexp.New(`(?m)^ *(?:Memory )?operations?(?: type)?: (read|write)`)
 	sysbenchSQL     = lazyregexp.New(`(?m)^SQL statistics:|^OLTP test statistics:|\] thds: \d+ tps:`)
-	sysbenchEnds    = lazyregexp.New(`^ *execution time \(avg/stddev\): `)
+	sysbenchEnds    = lazyregexp.New(`^ *(?:execution time \(avg/stddev\)|total time taken by event execution|sum): |^ *avg: +[\d.]+ms`)
 	sysbenchFatal   = lazyregexp.New(`^(?:FATAL|PANIC): (.+)`)
 	sysbenchOld     = lazyregexp.New(`(?m)^ *read/write requests: `)
 	sysbenchFiles   = lazyregexp.New(`(?m)^(\d+ files, |File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)

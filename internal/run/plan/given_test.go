@@ -44,7 +44,7 @@ teardown: []
 				"a scenario of fewer VMs"}},
 		"too small": {[]target.Disk{{Path: "/dev/sdx", Bytes: large}, {Path: "/dev/sdy", Bytes: small}}, []string{
 			`data disks: disk 1 of VM "__curie_test_1_G_0000" is 4 GiB, and /dev/sdy has 1 GiB: give a larger device, or ` +
-				"a smaller size scale"}},
+				"a smaller size scale, or, where a job of fio says no size=, --job-size 1GiB"}},
 	} {
 		facts := everything()
 		facts.DataDisks = c.disks

@@ -314,8 +314,9 @@ func (b *builder) givenDisks() {
 				small = given[i%len(given)]
 			}
 			if size > small.Bytes {
-				b.object("data disks: disk %d of VM %q is %v, and %s has %v: give a larger device, or a smaller size scale",
-					i+1, vm.Name, unit.Bytes(size), small.Path, unit.Bytes(small.Bytes))
+				b.object("data disks: disk %d of VM %q is %v, and %s has %v: give a larger device, or a smaller size scale, "+
+					"or, where a job of fio says no size=, --job-size %s", i+1, vm.Name, unit.Bytes(size), small.Path,
+					unit.Bytes(small.Bytes), strings.ReplaceAll(unit.Bytes(small.Bytes).String(), " ", ""))
 				return
 			}
 		}

@@ -101,11 +101,35 @@ func TestHostFacts(t *testing.T) {
 		{"memory", "huge pages", "4"},
 		{"memory", "transparent huge pages", "madvise"},
 		{"memory", "swappiness", "missing: /proc/sys/vm/swappiness: file does not exist"},
+		{"cpu", "deepest idle state", "missing: /sys/devices/system/cpu/cpu0/cpuidle: lists none that may be entered"},
 		{"clock", "source", "tsc"},
 	} {
 		if got := value(f, c[0], c[1]); got != c[2] {
 			t.Errorf("%s %s: %q, want %q", c[0], c[1], got, c[2])
 		}
+	}
+}
+
+// The deepest idle state is the slowest to wake from of those that are on, and that no program has ruled out.
+func TestIdleFacts(t *testing.T) {
+	t.Parallel()
+	const states = "sys/devices/system/cpu/cpu0/cpuidle/state"
+	tree := map[string]string{}
+	for i, s := range [][3]string{{"POLL", "0", "0"}, {"C1E", "10", "0"}, {"C6", "133", "0"}, {"C9", "900", "1"}} {
+		at := fmt.Sprintf("%s%d/", states, i)
+		tree[at+"name"], tree[at+"latency"], tree[at+"disable"] = s[0]+"\n", s[1]+"\n", s[2]+"\n"
+	}
+	for asked, want := range map[string]string{"": "C6, 133 µs to wake", "\x32\x00\x00\x00": "C1E, 10 µs to wake",
+		"\x00\x00\x00\x00": "POLL, 0 µs to wake", "\x00\x94\x35\x77": "C6, 133 µs to wake"} { // little-endian µs
+		if asked != "" {
+			tree["dev/cpu_dma_latency"] = asked
+		}
+		var l factList
+		idleFacts(&l, fixture(tree))
+		if got := l[len(l)-1]; got.Value != want || got.Kind != result.IdleWake {
+			t.Errorf("asked for %q: %+v, want %s", asked, got, want)
+		}
+		delete(tree, "dev/cpu_dma_latency")
 	}
 }
 

@@ -4,9 +4,11 @@ package local
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -69,6 +71,7 @@ func (c cpuFacts) facts(l *factList, system fs.FS) {
 	active := l.file(system, group, "SMT active", "sys/devices/system/cpu/smt/active")
 	threadsPerCore(active, system)
 	l.file(system, group, "idle driver", "sys/devices/system/cpu/cpuidle/current_driver")
+	idleFacts(l, system)
 	l.file(system, group, "isolated CPUs", "sys/devices/system/cpu/isolated")
 	nodes, err := fs.Glob(system, "sys/devices/system/node/node[0-9]*")
 	count := ""
@@ -84,6 +87,37 @@ func (c cpuFacts) facts(l *factList, system fs.FS) {
 	for _, f := range flaws {
 		l.file(system, group, "mitigation of "+path.Base(f), f)
 	}
+}
+
+// idleFacts tells the deepest idle state that the first CPU may enter, and how long the kernel says that waking from it
+// takes. States may be switched off, or be too slow for what a program has asked the kernel for, such as tuned.
+func idleFacts(l *factList, system fs.FS) {
+	const states = "sys/devices/system/cpu/cpu0/cpuidle"
+	number := func(file string) (float64, bool) {
+		data, err := fs.ReadFile(system, file)
+		v, err2 := strconv.ParseFloat(strings.TrimSpace(string(data)), 64)
+		return v, err == nil && err2 == nil
+	}
+	most := math.Inf(1)
+	if data, err := fs.ReadFile(system, "dev/cpu_dma_latency"); err == nil && len(data) == 4 {
+		most = float64(int32(binary.NativeEndian.Uint32(data))) //nolint:gosec // it is a signed number there
+	}
+	all, _ := fs.Glob(system, states+"/state*")
+	deepest, wake := "", -1.0
+	for _, state := range all {
+		off, _ := number(state + "/disable")
+		us, ok := number(state + "/latency")
+		name, err := fs.ReadFile(system, state+"/name")
+		if ok && err == nil && off == 0 && us <= most && us > wake {
+			deepest, wake = strings.TrimSpace(string(name)), us
+		}
+	}
+	if deepest == "" {
+		l.add("cpu", "deepest idle state", "", "/"+states+": lists none that may be entered")
+		return
+	}
+	f := l.add("cpu", "deepest idle state", fmt.Sprintf("%s, %g µs to wake", deepest, wake), "")
+	f.Kind, f.Number = result.IdleWake, wake/1e6
 }
 
 // threadsPerCore says of the fact whether threads share cores how many do, as the first CPU's list of siblings tells.

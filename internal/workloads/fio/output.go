@@ -138,8 +138,9 @@ func choiceOf(d workload.Declared) *choice {
 	return &c
 }
 
-// Parts looks through fio's JSON and says what stands for itself in it, in the order of time.
-func Parts(r io.Reader) ([]Part, error) {
+// Parts looks through fio's JSON and says what stands for itself in it, in the order of time, and how many reports in
+// it are cut short.
+func Parts(r io.Reader) ([]Part, int, error) {
 	var last []*document // of each output
 	p := newParser(quiet{}, workload.Declared{})
 	p.seen = func(d *document, output int) {
@@ -149,7 +150,7 @@ func Parts(r io.Reader) ([]Part, error) {
 		last[output] = d
 	}
 	if _, err := workload.Replay(r, p, "fio"); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	var out []Part
 	for i, d := range last {
@@ -175,7 +176,7 @@ func Parts(r io.Reader) ([]Part, error) {
 			}
 		}
 	}
-	return out, nil
+	return out, p.cut, nil
 }
 
 type quiet struct{}

@@ -3,6 +3,7 @@ package fio
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,6 +49,7 @@ type parser struct {
 	choice   *choice                       // of what stands in the file, nil for all
 	seen     func(d *document, output int) // takes the reports in the place of order
 	syncs    bool                          // the measures are those of fsync and fdatasync
+	cut      int                           // reports that end early
 }
 
 // newParser makes a parser of what a job of ours declared, or a choice of what somebody's file holds.
@@ -156,6 +158,10 @@ func (p *parser) decode(b []byte) (*document, int, error) {
 // damaged tells of a brace that begins nothing readable and of what follows it.
 func (p *parser) damaged(b []byte, err error) {
 	if looksLikeReport(b) {
+		var any json.RawMessage
+		if errors.Is(json.NewDecoder(bytes.NewReader(b)).Decode(&any), io.ErrUnexpectedEOF) {
+			p.cut++
+		}
 		p.warner.Warn("a report of %d bytes was skipped: %v", len(b), err)
 	} else {
 		p.words.Add(b)
@@ -257,6 +263,8 @@ func (p *parser) Finish() (workload.Outcome, error) {
 		return outcome, errors.New("parse: fio output: every report in it is from the ramp time")
 	case p.choice != nil && p.order.last.failed != "":
 		return outcome, fmt.Errorf("parse: fio output: nothing was done: %s", p.order.last.failed)
+	case outcome.Message == "" && p.cut > 0:
+		return outcome, fmt.Errorf("parse: fio output: it is cut in its first report, after %d bytes", total)
 	case outcome.Message == "":
 		return outcome, fmt.Errorf("parse: fio output: no report could be read in its %d bytes", total)
 	}

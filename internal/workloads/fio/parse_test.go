@@ -160,7 +160,7 @@ func TestParseRefuses(t *testing.T) {
 		"nothing": {"", "it is empty"},
 		"words": {"fio: engine x not loadable\nfio: failed to load engine\n",
 			"fio says: fio: engine x not loadable; fio: failed to load engine"},
-		"half a report": {at(1000, 10).String()[:200], "no report could be read in its 200 bytes"},
+		"half a report": {at(1000, 10).String()[:200], "it is cut in its first report, after 200 bytes"},
 		"other JSON":    {"{\n \"a\" : 1\n}\n", "no report"},
 		"only ramp": {status{stampMS: t0, runtimeMS: 900, issued: 5, options: rampOption}.String(),
 			"from the ramp time"},

@@ -21,7 +21,9 @@ type Request struct {
 	Data    []byte
 	Set     map[string]string                 // values of the file's variables
 	Include func(name string) ([]byte, error) // reads a file beside it; nil: there is none
-	Max     float64                           // operations a second of which a curve's points are shares; 0: not known
+	// operations a second of which a curve's points are shares; 0: not known; below 0: it is to be measured, and of a
+	// curve there is its first point alone, without a rate
+	Max float64
 }
 
 // section is one definition, with what it has from the defaults before it.

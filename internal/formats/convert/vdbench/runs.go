@@ -186,8 +186,10 @@ func (f *reader) atRates(rd *section, sds []*section, c choice, p param, name st
 		rates = f.curve(rd, p)
 	case !w.is || w.number == 0:
 		f.Refuse(p.ask(), "it is a number of operations a second, max or curve")
+	case w.number < 0 && f.request.Max < 0: // after the largest rate is known
+		rates = nil
 	case w.number < 0:
-		if f.request.Max <= 0 {
+		if f.request.Max == 0 {
 			f.Refuse(
 				p.ask(),
 				"it is a share of the largest rate, which must be measured first: say it with --curve-max",
@@ -208,7 +210,10 @@ func (f *reader) atRates(rd *section, sds []*section, c choice, p param, name st
 
 // curve are the rates of a performance curve: the largest that there is, then shares of it.
 func (f *reader) curve(rd *section, p param) []rate {
-	if f.request.Max <= 0 {
+	if f.request.Max < 0 {
+		return []rate{{}}
+	}
+	if f.request.Max == 0 {
 		f.Refuse(
 			p.ask(),
 			"its points are shares of the largest rate, which must be measured first: run it with iorate=max, "+

@@ -1,0 +1,39 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Of a workload whose tool states many percentiles its operations and the percentiles that are asked for stay, and so
+// do those of the workloads after it.
+func TestForemost(t *testing.T) {
+	t.Parallel()
+	doc := &Document{}
+	for _, name := range []string{"a", "b", "c"} {
+		w := WindowTotals{Rows: []OpRow{{Op: "write"}}}
+		for _, p := range strings.Fields("p1 p20 p50 p60 p90 p95 p99 p99.5 p99.9 p99.95 max") {
+			w.Measures = append(w.Measures, MeasureRow{Name: "write_" + p, Unit: "us", Value: 1})
+		}
+		doc.Latencies = append(doc.Latencies, Latency{Workload: name, Windows: []WindowTotals{w}})
+	}
+	each := " write write_p50 write_p90 write_p95 write_p99 write_p99.9 write_max"
+	for most, want := range map[int]string{
+		36: strings.Repeat(" write write_p1 write_p20 write_p50 write_p60 write_p90 write_p95 write_p99 write_p99.5 write_p99.9 "+
+			"write_p99.95 write_max", 3) + ", 0 left",
+		21: strings.Repeat(each, 3) + ", 15 left",
+		16: strings.Repeat(each, 2) + " write write_p50, 20 left",
+		4:  " write write_p50 write write, 32 left",
+		2:  " write write, 34 left",
+	} {
+		rows, left := doc.Foremost(most)
+		got := ""
+		for _, r := range rows {
+			got += " " + r.Operation
+		}
+		if got = fmt.Sprintf("%s, %d left", got, left); got != want {
+			t.Errorf("at most %d:\n got %s\nwant %s", most, got, want)
+		}
+	}
+}
