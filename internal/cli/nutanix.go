@@ -43,7 +43,7 @@ func (f *nutanixFlags) register(c *cobra.Command) {
 	flags.StringVar(&f.file, "clusters", "", "YAML `file` of clusters and settings, in the place of flags")
 	flags.StringVar(&f.url, "url", "", "`address` of Prism, https://HOST:9440")
 	flags.StringVar(&f.name, "name", "", "`name` of the cluster in the label cluster (default: the host of --url)")
-	flags.StringVar(&f.api, "api", "auto", "`version` of the API: auto, v1, v2.0 or v4")
+	flags.StringVar(&f.api, "api", "auto", "`version` of the API: auto, v1, v2.0, v3 or v4")
 	flags.StringVar(&f.user, "user", "", "`name` of a user who may read")
 	flags.StringVar(&f.password, "password", "", "`where` the password is: env:NAME, file:PATH, command:PROGRAM")
 	flags.StringVar(&f.apiKey, "api-key", "", "`where` an API key of v4 is, in the place of user and password")
@@ -236,7 +236,7 @@ func (a *app) nutanixSimulateCommand() *cobra.Command {
 	var address, ca string
 	c := &cobra.Command{
 		Use: "simulate", Short: "Serve a simulated Prism, for trials and demonstrations", Args: args(0, 0, "argument"),
-		Long: `Serve a Prism that does not exist: v1, v2.0 and v4 of the API over TLS, for a cluster whose counters move. It takes the
+		Long: `Serve a Prism that does not exist: v1, v2.0, v3 and v4 of the API over TLS, for a cluster whose counters move. It takes the
 user viewer with the password let-me-look. Its certificate is made anew each time and written to the file of --ca.`,
 		Example: `  plimsoll nutanix simulate --vms 200 --ca prism-ca.pem
   plimsoll nutanix iostat --url https://127.0.0.1:9440 --ca prism-ca.pem --user viewer --password file:prism-password`,

@@ -85,9 +85,16 @@ func ledgerOf(v *view.Run, l *view.Load) result.Finding {
 			f.Severity = result.Blocker
 			said = "although replication was synchronous"
 		}
-		f.Sentence = fmt.Sprintf("%s: %s of %s acknowledged commits are not on the standby that took over, the "+
-			"first of them acknowledged %s before the last of the server that was lost: %s.", l.Name,
-			unit.Thousands(int64(n[lost])), all, view.SayDuration(n[reach]), said)
+		are, since := "are", fmt.Sprintf("the first of them acknowledged %s before the last of the server that was lost",
+			view.SayDuration(n[reach]))
+		if n[lost] == 1 {
+			are = "is"
+		}
+		if n[reach] == 0 {
+			since = "the last that the server acknowledged"
+		}
+		f.Sentence = fmt.Sprintf("%s: %s of %s acknowledged commits %s not on the standby that took over, %s: %s.",
+			l.Name, unit.Thousands(int64(n[lost])), all, are, since, said)
 	default:
 		f.Sentence = fmt.Sprintf("%s: all of %s acknowledged commits are on the standby that took over, with %s "+
 			"replication.", l.Name, all, replication)

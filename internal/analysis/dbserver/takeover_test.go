@@ -38,8 +38,12 @@ func TestLostCommits(t *testing.T) {
 	}{
 		"asynchronous": {"asynchronous", with(lost, 39), result.Caution, "Ledger: 39 of 5,000 acknowledged commits " +
 			"are not " + behind + "asynchronous replication acknowledges a commit before the standby has it." + gap},
-		"synchronous": {"synchronous", with(lost, 1), result.Blocker, "Ledger: 1 of 5,000 acknowledged commits are " +
+		"synchronous": {"synchronous", with(lost, 1), result.Blocker, "Ledger: 1 of 5,000 acknowledged commits is " +
 			"not " + behind + "although replication was synchronous." + gap},
+		"the last": {"asynchronous", map[string]float64{acknowledged: 9, lost: 1, without: 2.5, givenUp: 2,
+			promotion: 0.25, reach: 0}, result.Caution, "Ledger: 1 of 9 acknowledged commits is not on the standby that " +
+			"took over, the last that the server acknowledged: asynchronous replication acknowledges a commit before the " +
+			"standby has it." + gap},
 		"none lost": {"synchronous", took, result.Notice, there + "synchronous replication." + gap},
 		"none lost by luck": {"asynchronous", took, result.Notice, there + "asynchronous replication. It does not " +
 			"wait for the standby: another failover may lose some." + gap},

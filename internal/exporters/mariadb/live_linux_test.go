@@ -132,3 +132,21 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
+
+// What a server was given is told, and what makes its commits last in any case.
+func TestSettings(t *testing.T) {
+	t.Setenv("PLIMSOLL_TEST_PASSWORD", mariadbtest.Password)
+	s := mariadbtest.Start(t, "--innodb-buffer-pool-size=64M", "--sync-binlog=1")
+	c := collector(t, fmt.Sprintf("mariadb://%s@127.0.0.1:%d", mariadbtest.User, s.Port))
+	version, settings, err := c.Settings(t.Context())
+	if err != nil || !regexp.MustCompile(`^(MariaDB|MySQL) \d+\.\d+\.\d+$`).MatchString(version) {
+		t.Fatalf("%q, %v", version, err)
+	}
+	for name, want := range map[string]string{"innodb_buffer_pool_size": "67108864", "sync_binlog": "1",
+		"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON", "log_bin": "OFF",
+		"innodb_log_buffer_size": ""} {
+		if settings[name] != want {
+			t.Errorf("%s is %q, want %q", name, settings[name], want)
+		}
+	}
+}

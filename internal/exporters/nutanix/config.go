@@ -51,7 +51,7 @@ type Config struct {
 type Cluster struct {
 	Name     string        `yaml:"name"`     // label cluster, and ?target= of /probe
 	URL      string        `yaml:"url"`      // https://HOST:9440
-	API      prism.Version `yaml:"api"`      // auto, v1, v2.0 or v4
+	API      prism.Version `yaml:"api"`      // auto, v1, v2.0, v3 or v4
 	User     string        `yaml:"user"`     //
 	Password secret.Source `yaml:"password"` // env:NAME, file:PATH or command:PROGRAM
 	APIKey   secret.Source `yaml:"api_key"`  // of v4, in the place of user and password

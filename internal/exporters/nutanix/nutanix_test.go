@@ -432,7 +432,7 @@ iops_floor: -3 is below 0
 kinds: "moon" is none of cluster, host, container, vm, disk
 cluster "a b": a name is of letters, digits, '_', '.' and '-', 63 at most
 cluster "a b": url: http://x:9440: want https: a password is not sent over "http"
-cluster "y": api: "v7" is none of auto, v1, v2.0, v4
+cluster "y": api: "v7" is none of auto, v1, v2.0, v3, v4
 cluster "y": give user and password, or an API key
 cluster "y": there are two of that name
 cluster "y": ca: open /nowhere.pem: no such file or directory

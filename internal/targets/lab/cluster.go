@@ -114,7 +114,7 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	if l == nil {
-		c.log("making a lab of %d nodes in %s", own.Nodes, own.Dir)
+		c.log("making a lab of %s in %s", unit.Plural(own.Nodes, "node"), own.Dir)
 		if l, err = lab.Up(ctx, own); err != nil {
 			return nil, fmt.Errorf("provision: %w", err)
 		}

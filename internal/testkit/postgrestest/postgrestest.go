@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -187,6 +188,50 @@ func (s *Server) start() bool {
 		}
 	}
 	return false
+}
+
+// Standby is a server that follows this one by way of an address, HOST:PORT, which may be a relay of the test's own. It
+// listens on 127.0.0.2, at the port that this one has on 127.0.0.1.
+func (s *Server) Standby(t testing.TB, by string) *Server {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "pg") // as in Start
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Server{t: t, Bin: s.Bin, Sockets: folder, Port: s.Port, Data: filepath.Join(folder, "data"),
+		Log: filepath.Join(folder, "log"), as: unprivileged(t, folder)}
+	b.settings = append(slices.Clone(s.settings), "listen_addresses=127.0.0.2", fmt.Sprintf(
+		"primary_conninfo=host=%s port=%s user=%s password=%s", host, port, User, Password))
+	t.Cleanup(func() {
+		b.Stop()
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	backup := exec.Command(filepath.Join(s.Bin, "pg_basebackup"), "-D", b.Data, "-d", s.URL(), "-R", "-c", "fast")
+	backup.SysProcAttr, backup.Dir = b.as, folder
+	if out, err := backup.CombinedOutput(); err != nil {
+		t.Fatalf("pg_basebackup: %v: %s", err, out)
+	}
+	if !b.start() {
+		said, _ := os.ReadFile(b.Log) // what there is
+		t.Fatalf("the standby does not start: %s", said)
+	}
+	return b
+}
+
+// Crash ends the server and every connection without a farewell. What was committed is there after Restart.
+func (s *Server) Crash() {
+	s.t.Helper()
+	if err := s.process.Signal(syscall.SIGQUIT); err != nil {
+		s.t.Fatal(err)
+	}
+	<-s.ended
+	s.process = nil
 }
 
 // Stop ends the server at once, as a crash of its machine does not: what was committed is there after Restart.

@@ -90,7 +90,11 @@ func (Engine) Describe() workload.Description {
 	return workload.Description{Name: Name, Latency: "service time"}
 }
 
-const counterMeasure = "TPM_counter"
+const (
+	counterMeasure = "TPM_counter"
+	countedMeasure = "NOPM_counted" // by the districts' order numbers, read by the worker
+	courseMeasure  = "NOPM_course"  // of that, every ten seconds, where the counter does not run
+)
 
 // kinds are the transactions of TPROC-C as time profiles call them.
 var kinds = []string{"neword", "payment", "delivery", "slev", "ostat"}
@@ -359,6 +363,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		job.Limit = c.rampup + spec.Runtime + 10*time.Minute
 		job.Lanes[0].TimeBased, job.Lanes[0].Runtime = true, job.Limit
 	}
+	work.Orders = c.orders()
 	job.Command.Loopback = true // Tcl's comm, by which its programs talk to each other
 	if c.port > 0 {
 		job.Command.Outside = []string{net.JoinHostPort(c.host(), strconv.Itoa(c.port))}
@@ -377,6 +382,19 @@ func (c *config) host() string {
 		key = "mssqls_linux_server" // mssqls_server is what HammerDB takes on Windows
 	}
 	return cmp.Or(c.settings["connection"][key], "127.0.0.1")
+}
+
+// orders is where new orders are counted beside HammerDB: nil for queries, for a database that cannot be read here, and
+// without a port, which says that the worker may reach it.
+func (c *config) orders() *hammer.Orders {
+	user, ok := map[string]string{"pg": "tpcc", "maria": "root", "mysql": "root"}[c.database]
+	if !ok || c.port == 0 || c.benchmark != "tprocc" {
+		return nil
+	}
+	tpcc := c.settings["tpcc"]
+	return &hammer.Orders{Database: c.database, Host: c.host(), Port: c.port,
+		User: cmp.Or(tpcc[c.database+"_user"], user), Schema: cmp.Or(tpcc[c.database+"_dbase"], "tpcc"),
+		Password: c.database + "_pass"}
 }
 
 // Counters implements workload.Counting: by the exporter that the file names.
@@ -404,6 +422,10 @@ func (c *config) declared() workload.Declared {
 		return d
 	}
 	add("NOPM", "NOPM", result.Higher, result.Single)
+	if c.orders() != nil {
+		add(countedMeasure, "NOPM", result.Higher, result.Single)
+		add(courseMeasure, "NOPM", result.Higher, result.Level)
+	}
 	add("TPM", "TPM", result.Higher, result.Single)
 	add(counterMeasure, "TPM", result.Higher, result.Level)
 	if !c.profile {

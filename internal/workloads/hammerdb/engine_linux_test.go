@@ -113,9 +113,11 @@ func run(t *testing.T, script, config string) (*workloadtest.Recorder, workload.
 	t.Helper()
 	t.Setenv("PLIMSOLL_TEST_PASSWORD", password)
 	host := workloadtest.NewHost(t)
+	if !strings.Contains(config, "passwords:") {
+		config += "passwords: {pg_pass: \"env:PLIMSOLL_TEST_PASSWORD\"}\n"
+	}
 	job, err := Engine{}.Command(workload.Spec{Name: "Load", VM: "vm", ConfigFile: "load.yml",
-		Config: []byte("folder: " + fake(t, script) + "\npasswords: {pg_pass: \"env:PLIMSOLL_TEST_PASSWORD\"}\n" +
-			config),
+		Config:  []byte("folder: " + fake(t, script) + "\n" + config),
 		Runtime: time.Minute, SizeScale: 1, TimeScale: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -183,10 +185,10 @@ func TestTimed(t *testing.T) {
 func TestTraps(t *testing.T) {
 	for name, c := range map[string]struct{ script, says string }{
 		"a user failed": {"echo 'Vuser 1:TEST RESULT : System achieved 10 NOPM from 23 PostgreSQL TPM'\n" +
-			"echo 'Vuser 2:FINISHED FAILED'\necho 'ALL VIRTUAL USERS COMPLETE'\n", "1 virtual users ended with FINISHED FAILED"},
+			"echo 'Vuser 2:FINISHED FAILED'\necho 'ALL VIRTUAL USERS COMPLETE'\n", "1 virtual user ended with FINISHED FAILED"},
 		"its own words first": {"echo 'Error in Virtual User 1: Connection to database failed'\necho 'no such host'\n" +
 			"echo 'Vuser 1:FINISHED FAILED'\n", "HammerDB: Error in Virtual User 1: Connection to database failed; no such " +
-			"host; 1 virtual users ended"},
+			"host; 1 virtual user ended"},
 		"Tcl's trace": {"echo 'While loading module \"comm\"...'\necho 'no socket: denied'\necho '    while executing'\n" +
 			"echo 'socket -server'\nexit 1\n", `HammerDB: While loading module "comm"... no socket: denied; there is no`},
 		"no result":  {"echo 'ALL VIRTUAL USERS COMPLETE'\n", "there is no TEST RESULT"},

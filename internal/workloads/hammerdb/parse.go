@@ -1,6 +1,7 @@
 package hammerdb
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,10 +36,12 @@ type parser struct {
 	users    time.Duration // when the first of them began
 	running  bool          //
 	timed    bool          // the time of the test goes on
+	ended    time.Duration // when it was over
 	lost     uint64        // calls of procedures that HammerDB takes for no failure
 	at       time.Duration // of the line
 	last     time.Duration // of the report
 	samples  int
+	orders   []reading // of the time that is timed
 	result   hammer.Result
 	profile  hammer.Profile
 	queries  workload.Counters
@@ -49,6 +52,15 @@ type parser struct {
 }
 
 var _ workload.Parser = (*parser)(nil)
+
+// reading is what the districts' order numbers came to at a moment.
+type reading struct {
+	at  time.Duration
+	sum float64
+}
+
+// most is how far HammerDB's own figure may be from what was counted before it is said.
+const most = 0.03
 
 func newParser(d workload.Declared, sink workload.Sink) (*parser, error) {
 	p := &parser{
@@ -104,7 +116,7 @@ func (p *parser) line(line string) {
 	if s, ok := hammer.Counter(text); ok && !p.format.Queries {
 		// The first one is before anything has run; ramp-up and what comes after the test are no part of it.
 		if p.samples++; p.samples > 1 && p.timed {
-			p.sample(s.TPM)
+			p.sample(counterMeasure, s.TPM)
 		}
 		return
 	}
@@ -130,7 +142,20 @@ func (p *parser) course(text string) bool {
 		}
 		return true
 	}
+	if text, ok := strings.CutPrefix(text, hammer.Counted); ok {
+		if sum, err := strconv.ParseFloat(text, 64); err == nil {
+			p.counted(reading{p.at, sum})
+		}
+		return true
+	}
+	if why, ok := strings.CutPrefix(text, hammer.Uncounted); ok {
+		p.warner.Warn("new orders are not counted beside HammerDB's own figure: %s", why)
+		return true
+	}
 	switch {
+	case strings.HasPrefix(text, "Transaction Counter Error"):
+		p.warner.Warn("HammerDB's transaction counter does not run (%s): it needs a user that may look at all databases, of "+
+			"PostgreSQL pg_superuser among settings and pg_superuserpass among passwords", text)
 	case hammer.Failed(text) || hammer.Trouble(text):
 		p.failures++
 	case hammer.Swallowed(text):
@@ -144,10 +169,10 @@ func (p *parser) course(text string) bool {
 			p.running, p.users = true, p.at
 		}
 		if p.since() > 0 { // a ramp-up is no part of what the counter's figures are of
-			p.sample(math.NaN())
+			p.sample(counterMeasure, math.NaN())
 		}
 	case hammer.Ends(text):
-		p.timed = false
+		p.timed, p.ended = false, p.since()
 	}
 	return false
 }
@@ -193,13 +218,47 @@ func (p *parser) give(r workload.Report) {
 	p.sink.Report(r)
 }
 
-func (p *parser) sample(tpm float64) {
+// counted takes a reading of the order numbers: the figure is of all the time, and the course, where HammerDB's own
+// counter does not give one, of that between two.
+func (p *parser) counted(r reading) {
+	if p.orders = append(p.orders, r); len(p.orders) == 1 {
+		return
+	}
+	before := p.orders[len(p.orders)-2]
+	// The last one may be of no time. Of two courses each would take the other's time.
+	if minutes := (r.at - before.at).Minutes(); minutes > 1.0/60 && p.samples == 0 {
+		p.sample(courseMeasure, (r.sum-before.sum)/minutes)
+	}
+	p.orders = []reading{p.orders[0], r}
+}
+
+// finishOrders holds HammerDB's figure to what was counted.
+func (p *parser) finishOrders() {
+	if len(p.orders) < 2 {
+		return
+	}
+	first, last := p.orders[0], p.orders[1]
+	if last.at <= first.at {
+		return
+	}
+	nopm := (last.sum - first.sum) / (last.at - first.at).Minutes()
+	p.set(countedMeasure, nopm)
+	if p.samples == 0 { // it is taken for what users did beyond, so that the mean is that of the time that is timed
+		p.set(courseMeasure, nopm)
+	}
+	if math.Abs(p.result.NOPM-nopm) > most*max(p.result.NOPM, nopm) {
+		p.warner.Warn("HammerDB says %.0f NOPM, and the districts' order numbers rose by %.0f in %v, which is %.0f a minute",
+			p.result.NOPM, last.sum-first.sum, unit.Duration((last.at - first.at).Round(time.Millisecond)), nopm)
+	}
+}
+
+func (p *parser) sample(measure string, value float64) {
 	values := make([]float64, len(p.values))
 	for i := range values {
 		values[i] = math.NaN()
 	}
-	if i := p.index(counterMeasure); i >= 0 {
-		values[i] = tpm
+	if i := p.index(measure); i >= 0 {
+		values[i] = value
 	}
 	p.give(workload.Report{Elapsed: p.since(), Ops: make(workload.Counts, len(p.declared.Operations)), Values: values,
 		Errors: p.failures})
@@ -235,10 +294,11 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	case !p.format.Queries && p.result.NOPM+p.result.TPM > 0:
 		r.Ops = p.finishProfile()
 		// What users did is over the time that they ran: starting them, and gathering their times, is none of it.
-		if elapsed := p.profile.Elapsed(); elapsed > 0 && elapsed < p.since() {
+		if elapsed := cmp.Or(p.profile.Elapsed(), p.ended); elapsed > 0 && elapsed < p.since() {
 			r.Elapsed = elapsed
 		}
 		p.set("NOPM", p.result.NOPM)
+		p.finishOrders()
 		p.set("TPM", p.result.TPM)
 		if odd := p.result.Odd(); odd != "" {
 			p.warner.Warn("%s", odd)

@@ -39,6 +39,7 @@ import (
 	"plimsoll/internal/workloads/postgres"
 	tprocc "plimsoll/internal/workloads/tprocc/driver"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Name is what scenarios call the engine.
@@ -349,8 +350,8 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		job.Lanes = []result.Lane{{Name: "loaders", Depth: c.job.Threads}}
 		job.Limit, c.job.Duration = 0, 0
 	}
-	job.Notes = append(job.Notes, fmt.Sprintf("%d users on %d warehouses: %s", c.job.Users, c.job.Warehouses,
-		c.job.Homes))
+	job.Notes = append(job.Notes, fmt.Sprintf("%s on %s: %s", unit.Plural(c.job.Users, "user"),
+		unit.Plural(c.job.Warehouses, "warehouse"), c.job.Homes))
 	if c.job.Dialect == postgresql {
 		err = c.server.Apply(spec, &job)
 	} else if c.startsMaria() {

@@ -1,6 +1,7 @@
 package tprocc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha1" //nolint:gosec // what MariaDB keeps of a password
@@ -18,6 +19,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	exporter "plimsoll/internal/exporters/mariadb"
 	"plimsoll/internal/workloads/postgres"
 	"plimsoll/result"
 )
@@ -163,14 +165,32 @@ func (c *config) applyOwn(spec workload.Spec, folder string, job *workload.Job) 
 	return nil
 }
 
-// mariaFacts are of a MariaDB of the run's own, as it is set up: what makes a commit last first.
-func (c *config) mariaFacts() (out []result.Fact) {
+// mariaFacts are of a MariaDB of the run's own, as it is set up.
+func (c *config) mariaFacts() []result.Fact {
 	settings := map[string]string{"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON", "sync_binlog": "0"}
 	maps.Copy(settings, mariaStated())
 	maps.Copy(settings, c.server.Settings)
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		out = append(out, result.Fact{Group: result.ServerGroup, Name: name, Value: settings[name],
-			Across: result.MustAgree})
+	return MariaFacts(settings)
+}
+
+// mariaApart are settings that tell two servers apart and not what they do.
+var mariaApart = []string{"basedir", "bind_address", "datadir", "general_log_file", "hostname", "log_error", "pid_file",
+	"plugin_dir", "port", "report_", "server_id", "slow_query_log_file", "socket", "ssl_", "tmpdir"}
+
+// MariaFacts are settings of a MariaDB or MySQL as facts: what makes a commit last first.
+func MariaFacts(settings map[string]string) (out []result.Fact) {
+	names := slices.Sorted(maps.Keys(settings))
+	slices.SortStableFunc(names, func(a, b string) int {
+		rank := func(name string) int { return slices.Index(exporter.Lasting, name) }
+		last := func(r int) int { return map[bool]int{true: len(exporter.Lasting), false: r}[r < 0] }
+		return cmp.Compare(last(rank(a)), last(rank(b)))
+	})
+	for _, name := range names {
+		f := result.Fact{Group: result.ServerGroup, Name: name, Value: settings[name], Across: result.MustAgree}
+		if slices.ContainsFunc(mariaApart, func(word string) bool { return strings.HasPrefix(name, word) }) {
+			f.Across = result.Noted
+		}
+		out = append(out, f)
 	}
 	return out
 }

@@ -139,7 +139,7 @@ func (c *Client) configure(ctx context.Context, kind Kind, made *atomic.Int64, f
 	}
 	of, list = map[string]*centralConfig{}, nil
 	paths := [...]string{Cluster: clustersPath, Host: hostsPath, Container: containersPath, VM: vmsPath}
-	err := eachPage(ctx, c, call{kind, made}, paths[kind], url.Values{}, true, func(e *centralConfig) {
+	err := eachPage(ctx, c, call{kind, made, nil}, paths[kind], url.Values{}, true, func(e *centralConfig) {
 		id := first(e.ExtID, e.Container)
 		if id == "" || of[id] != nil || len(e.Config.Functions) == 1 && e.Config.Functions[0] == "PRISM_CENTRAL" {
 			return
@@ -205,7 +205,7 @@ func (c *Client) centralOne(ctx context.Context, kind Kind, of *centralConfig, m
 	}
 	now := c.now()
 	query := window(now, c.options.MaxAge, url.Values{})
-	if err := c.get(ctx, call{kind, made}, path, query, false, &answer); err != nil {
+	if err := c.get(ctx, call{kind, made, nil}, path, query, false, &answer); err != nil {
 		return Entity{}, Left{}, err
 	}
 	var g gathered
@@ -284,7 +284,7 @@ func (c *Client) centralVMs(ctx context.Context, p *Part, made *atomic.Int64) er
 	now, strangers := c.now(), false
 	seen := map[string]bool{}
 	query := window(now, c.options.MaxAge, url.Values{})
-	err = eachPage(ctx, c, call{VM, made}, vmStatsPath, query, false, func(s *vmSamples) {
+	err = eachPage(ctx, c, call{VM, made, nil}, vmStatsPath, query, false, func(s *vmSamples) {
 		if s.ExtID == "" || seen[s.ExtID] {
 			return
 		}

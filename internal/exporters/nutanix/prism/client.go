@@ -93,6 +93,7 @@ func (c *Client) now() time.Time { return time.Now().Add(time.Duration(c.offset.
 type call struct {
 	kind     Kind
 	requests *atomic.Int64
+	question []byte // what is asked by POST, nil for GET
 }
 
 // get asks for a path and decodes the answer into to. What may be unchanged since (tagged) is asked for with its ETag.
@@ -103,7 +104,7 @@ func (c *Client) get(ctx context.Context, of call, path string, query url.Values
 		began := time.Now()
 		var body []byte
 		var wait time.Duration
-		body, wait, err = c.once(ctx, path, query, tagged)
+		body, wait, err = c.once(ctx, of.question, path, query, tagged)
 		of.requests.Add(1)
 		if err == nil {
 			if e := json.Unmarshal(body, to); e != nil {
@@ -149,7 +150,8 @@ func form(err error) string {
 }
 
 // once asks one time. wait is how long the server wants to be left alone.
-func (c *Client) once(ctx context.Context, path string, query url.Values, tagged bool) ([]byte, time.Duration, error) {
+func (c *Client) once(ctx context.Context, question []byte, path string, query url.Values, tagged bool) ([]byte,
+	time.Duration, error) {
 	fail := func(r Reason, err error) ([]byte, time.Duration, error) { return nil, 0, &Error{r, path, err} }
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
@@ -157,7 +159,11 @@ func (c *Client) once(ctx context.Context, path string, query url.Values, tagged
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	method := http.MethodGet
+	if question != nil {
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(question))
 	if err != nil {
 		return fail(Broken, errors.New("no request can be made of it"))
 	}
@@ -165,6 +171,9 @@ func (c *Client) once(ctx context.Context, path string, query url.Values, tagged
 		return fail(Secret, err)
 	}
 	r.Header.Set("Accept", "application/json")
+	if question != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	var had kept
 	if tagged {
 		c.mu.Lock()

@@ -130,6 +130,7 @@ var (
 		{"controllerwss3600secondunionmb", "controller_wss_3600s_union_MB"},
 		{"memoryusageppm", "hypervisor_memory_usage_ppm"},
 		{"aggregatehypervisormemoryusageppm", "hypervisor_memory_usage_ppm"},
+		{"memorysizebytes", "memory_capacity_bytes"},
 		{"freephysicalstoragebytes", "storage.free_bytes"},
 		{"logicalstorageusagebytes", "storage.logical_usage_bytes"},
 	}

@@ -138,7 +138,7 @@ func (c *Client) pollElement(ctx context.Context, v Version, kind Kind, p *Part,
 	for page := 1; page <= mostPages; page++ {
 		var answer elementPage
 		query := url.Values{"count": {strconv.Itoa(size)}, "page": {strconv.Itoa(page)}}
-		if err := c.get(ctx, call{kind, made}, path, query, false, &answer); err != nil {
+		if err := c.get(ctx, call{kind, made, nil}, path, query, false, &answer); err != nil {
 			return err
 		}
 		for i := range answer.Entities {
@@ -173,6 +173,8 @@ func (c *Client) Poll(ctx context.Context, kind Kind) (Part, error) {
 	case err != nil:
 	case v == V4:
 		err = c.pollCentral(ctx, kind, &p, &made)
+	case v == V3:
+		err = c.pollGroups(ctx, kind, &p, &made)
 	default:
 		err = c.pollElement(ctx, v, kind, &p, &made)
 	}
@@ -199,10 +201,12 @@ func (c *Client) detect(ctx context.Context, kind Kind, made *atomic.Int64) (Ver
 		version Version
 		path    string
 		query   url.Values
+		ask     []byte
 	}{
-		{V4, vmStatsPath, window(now, c.options.MaxAge, url.Values{"$limit": {"1"}, "$page": {"0"}})},
-		{V2, rest2 + "/cluster", nil},
-		{V1, rest1 + "/cluster", nil},
+		{V4, vmStatsPath, window(now, c.options.MaxAge, url.Values{"$limit": {"1"}, "$page": {"0"}}), nil},
+		{V2, rest2 + "/cluster", nil, nil},
+		{V1, rest1 + "/cluster", nil, nil},
+		{V3, groupsPath, nil, []byte(`{"entity_type":"cluster","group_member_count":1}`)},
 	}
 	if c.options.APIKey != nil {
 		probes = probes[:1]
@@ -211,7 +215,7 @@ func (c *Client) detect(ctx context.Context, kind Kind, made *atomic.Int64) (Ver
 	var until time.Time
 	for _, probe := range probes {
 		var any struct{}
-		err := c.get(ctx, call{kind, made}, probe.path, probe.query, false, &any)
+		err := c.get(ctx, call{kind, made, probe.ask}, probe.path, probe.query, false, &any)
 		switch reason := ReasonOf(err); reason {
 		case "":
 			c.version.Store(&spoken{probe.version, until})
@@ -231,7 +235,7 @@ func (c *Client) detect(ctx context.Context, kind Kind, made *atomic.Int64) (Ver
 	if failed != nil {
 		return "", failed
 	}
-	return "", &Error{Absent, "/", fmt.Errorf("none of v4, v2.0, v1 answers: is it a Prism?")}
+	return "", &Error{Absent, "/", fmt.Errorf("none of v4, v2.0, v1, v3 answers: is it a Prism?")}
 }
 
 // spoken is a version of the API that answers, taken until it is looked for again; the zero time: for good.

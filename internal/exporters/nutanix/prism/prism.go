@@ -1,5 +1,5 @@
 // Package prism reads the statistics of Nutanix clusters from their management API, Prism: clusters, hosts, storage
-// containers, VMs and virtual disks, over its versions v1, v2.0 (both of Prism Element) and v4 (of Prism Central).
+// containers, VMs and virtual disks, over its versions v1, v2.0 (both of Prism Element), v3 and v4 (of Prism Central).
 //
 // It sits below whatever shows or passes on such statistics (exporter/nutanix and the commands) and knows none of them.
 // What the versions write differently comes out the same: values in base units by one table of counters. What is no
@@ -45,12 +45,13 @@ func Kinds() []Kind { return []Kind{Cluster, Host, Container, VM, Disk} }
 // Version is a version of the API.
 type Version string
 
-// The versions. Auto takes v4 where it gives statistics of VMs, then v2.0, then v1: the newest that is there, that the
-// user may read, and that does not answer with an error of the server.
+// The versions. Auto takes v4 where it gives statistics of VMs, then v2.0, then v1, and v3, which has no virtual disks,
+// last: the first that is there, that the user may read, and that does not answer with an error of the server.
 const (
 	Auto Version = "auto"
 	V1   Version = "v1"
 	V2   Version = "v2.0"
+	V3   Version = "v3"
 	V4   Version = "v4"
 )
 
@@ -131,7 +132,7 @@ type Options struct {
 	// Roots are the certificates to trust instead of the system's.
 	Roots    *x509.CertPool
 	Insecure bool // take any certificate
-	// PageSize is how many entities a request of v1 and v2.0 asks for: 1000 by default. A server may give fewer. v4
+	// PageSize is how many entities a request of v1, v2.0 and v3 asks for: 1000 by default. A server may give fewer. v4
 	// takes 100 at most, which is what is asked for.
 	PageSize int
 	Timeout  time.Duration // of one request: 15 s by default
@@ -139,7 +140,8 @@ type Options struct {
 	// Floor is the number of operations per second below which a mean latency says nothing: 50 by default, negative
 	// for none.
 	Floor float64
-	// MaxAge is how old a sample of v4 may be, by the server's clock: 5 minutes by default. v1 and v2.0 do not say.
+	// MaxAge is how old a sample of v3 and v4 may be, by the server's clock: 5 minutes by default. v1 and v2.0 do not
+	// say.
 	MaxAge time.Duration
 	// Configuration is how long names and sizes of v4 are kept before they are asked for again: 5 minutes by default.
 	Configuration time.Duration
@@ -171,13 +173,13 @@ func (o *Options) defaults() error {
 		o.URL = "https://" + u.Host
 	}
 	o.Version = cmp.Or(o.Version, Auto)
-	if !slices.Contains([]Version{Auto, V1, V2, V4}, o.Version) {
-		bad = append(bad, fmt.Errorf("api: %q is none of auto, v1, v2.0, v4", o.Version))
+	if !slices.Contains([]Version{Auto, V1, V2, V3, V4}, o.Version) {
+		bad = append(bad, fmt.Errorf("api: %q is none of auto, v1, v2.0, v3, v4", o.Version))
 	}
 	if o.APIKey == nil && (o.User == "" || o.Password == nil) {
 		bad = append(bad, errors.New("give user and password, or an API key"))
 	}
-	if o.APIKey != nil && (o.Version == V1 || o.Version == V2) {
+	if o.APIKey != nil && o.Version != Auto && o.Version != V4 {
 		bad = append(bad, fmt.Errorf("API keys are of v4, not of %s: give user and password", o.Version))
 	}
 	if o.PageSize < 0 || o.PageSize > 10000 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,7 +64,7 @@ func TestVersionsAgree(t *testing.T) {
 		Values             map[string]float64
 	}
 	all := map[prism.Version][]row{}
-	for _, v := range []prism.Version{prism.V1, prism.V2, prism.V4} {
+	for _, v := range []prism.Version{prism.V1, prism.V2, prism.V3, prism.V4} {
 		c := s.Client(t, func(o *prism.Options) { o.Version = v })
 		parts, err := poll(t, c)
 		if err != nil {
@@ -87,8 +88,12 @@ func TestVersionsAgree(t *testing.T) {
 	if len(all[prism.V1]) != 1+3+3+230+460 {
 		t.Fatalf("%d entities", len(all[prism.V1]))
 	}
-	for _, v := range []prism.Version{prism.V2, prism.V4} {
-		if d := cmp.Diff(all[prism.V1], all[v]); d != "" {
+	for _, v := range []prism.Version{prism.V2, prism.V3, prism.V4} {
+		want := all[prism.V1]
+		if v == prism.V3 { // which has no virtual disks
+			want = slices.DeleteFunc(slices.Clone(want), func(r row) bool { return r.Kind == prism.Disk })
+		}
+		if d := cmp.Diff(want, all[v]); d != "" {
 			t.Errorf("v1 against %s: %.3000s", v, d)
 		}
 	}
@@ -105,6 +110,7 @@ func TestRequestsOfAPoll(t *testing.T) {
 	}{
 		{prism.V2, 1000, 5, 5},
 		{prism.V2, 100, 3 + 3 + 10, 3 + 3 + 10},
+		{prism.V3, 100, 3 + 3, 3 + 3},
 		{prism.V4, 0, 1 + 1 + 1 + 3 + 1 + 5 + 3 + 3, 1 + 5 + 3 + 3},
 	} {
 		client := s.Client(t, func(o *prism.Options) { o.Version, o.PageSize = c.version, c.size })
@@ -124,9 +130,11 @@ func TestRequestsOfAPoll(t *testing.T) {
 func TestServerGivesSmallerPages(t *testing.T) {
 	t.Parallel()
 	s := prismtest.Start(t, prismsim.Options{VMs: 95, MostPerPage: 30})
-	p, err := s.Client(t, func(o *prism.Options) { o.Version = prism.V1 }).Poll(t.Context(), prism.VM)
-	if err != nil || len(p.Entities) != 95 || p.Requests != 4 {
-		t.Fatalf("%d entities of %d requests, %v", len(p.Entities), p.Requests, err)
+	for _, v := range []prism.Version{prism.V1, prism.V3} {
+		p, err := s.Client(t, func(o *prism.Options) { o.Version = v }).Poll(t.Context(), prism.VM)
+		if err != nil || len(p.Entities) != 95 || p.Requests != 4 {
+			t.Errorf("%s: %d entities of %d requests, %v", v, len(p.Entities), p.Requests, err)
+		}
 	}
 }
 
@@ -138,7 +146,8 @@ func TestVersionIsFound(t *testing.T) {
 	}{
 		{[]string{"v1", "v2.0", "v4"}, prism.V4},
 		{[]string{"v1", "v2.0"}, prism.V2},
-		{[]string{"v1"}, prism.V1},
+		{[]string{"v1", "v3"}, prism.V1},
+		{[]string{"v3"}, prism.V3},
 		{[]string{"v9"}, prism.Auto},
 	} {
 		s := prismtest.Start(t, prismsim.Options{Versions: c.there})
@@ -165,6 +174,8 @@ func TestVersionsThatFail(t *testing.T) {
 		{500, nil, prism.V2, "", prism.V4},
 		{503, nil, prism.V2, "", prism.V4},
 		{503, []string{"v1", "v4"}, prism.V1, "", prism.V4},
+		{503, []string{"v3", "v4"}, prism.V3, "", prism.V4},
+		{403, []string{"v3", "v4"}, prism.V3, "", prism.V3},
 		{403, []string{"v4"}, prism.Auto, prism.Forbidden, prism.V4},
 		{500, []string{"v4"}, prism.Auto, prism.Server, prism.V4},
 		{401, nil, prism.Auto, prism.Refused, prism.V4},
@@ -215,7 +226,7 @@ func TestRedundancyAndReduction(t *testing.T) {
 // VMs that are off have no statistics in v4, and are there with what is known of them.
 func TestVMsThatAreOff(t *testing.T) {
 	t.Parallel()
-	for _, v := range []prism.Version{prism.V1, prism.V4} {
+	for _, v := range []prism.Version{prism.V1, prism.V3, prism.V4} {
 		s := prismtest.Start(t, prismsim.Options{VMs: 5, Off: 2})
 		p, err := s.Client(t, func(o *prism.Options) { o.Version = v }).Poll(t.Context(), prism.VM)
 		if err != nil || len(p.Entities) != 5 {
@@ -348,7 +359,7 @@ func TestWhatIsNoValue(t *testing.T) {
 		}
 		return n, p.Left, all
 	}
-	for _, v := range []prism.Version{prism.V1, prism.V4} {
+	for _, v := range []prism.Version{prism.V1, prism.V3, prism.V4} {
 		if n, left, _ := with(v); n == 0 || n == 40 || left.LowIO == 0 {
 			t.Errorf("%s: %d latencies, left out %+v", v, n, left)
 		}
@@ -360,8 +371,10 @@ func TestWhatIsNoValue(t *testing.T) {
 		t.Errorf("%+v and %d values, before it %+v and %d", left, all, some, before)
 	}
 	s.Set(prismsim.Faults{Frozen: time.Hour})
-	if n, left, _ := with(prism.V4); n > 0 || left.Stale+left.NoSample == 0 {
-		t.Errorf("of an hour ago: %d latencies, left out %+v", n, left)
+	for _, v := range []prism.Version{prism.V3, prism.V4} {
+		if n, left, _ := with(v); n > 0 || left.Stale+left.NoSample == 0 {
+			t.Errorf("%s: of an hour ago: %d latencies, left out %+v", v, n, left)
+		}
 	}
 }
 
@@ -370,14 +383,16 @@ func TestClocksApart(t *testing.T) {
 	t.Parallel()
 	s := prismtest.Start(t, prismsim.Options{VMs: 2})
 	s.Set(prismsim.Faults{Lag: 2 * time.Hour})
-	c := s.Client(t, func(o *prism.Options) { o.Version = prism.V4 })
-	p, err := c.Poll(t.Context(), prism.VM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	off, ok := c.ClockOffset()
-	if _, there := p.Entities[0].Get("controller_num_iops"); !there || !ok || off > -119*time.Minute {
-		t.Errorf("offset %v, values %v", off, p.Entities[0].Values)
+	for _, v := range []prism.Version{prism.V3, prism.V4} {
+		c := s.Client(t, func(o *prism.Options) { o.Version = v })
+		p, err := c.Poll(t.Context(), prism.VM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		off, ok := c.ClockOffset()
+		if _, there := p.Entities[0].Get("controller_num_iops"); !there || !ok || off > -119*time.Minute {
+			t.Errorf("%s: offset %v, values %v", v, off, p.Entities[0].Values)
+		}
 	}
 }
 
@@ -424,9 +439,9 @@ func TestUnchangedConfiguration(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	_, err := prism.New(prism.Options{URL: "http://prism:9440", Version: "v3", PageSize: -1})
+	_, err := prism.New(prism.Options{URL: "http://prism:9440", Version: "v5", PageSize: -1})
 	want := "url: http://prism:9440: want https: a password is not sent over \"http\"\n" +
-		"api: \"v3\" is none of auto, v1, v2.0, v4\ngive user and password, or an API key\n" +
+		"api: \"v5\" is none of auto, v1, v2.0, v3, v4\ngive user and password, or an API key\n" +
 		"page size: -1 is not from 1 to 10000"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)

@@ -14,6 +14,9 @@ import (
 func (s *Sim) answer(r *http.Request, now time.Time, f Faults) ([]byte, int) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	version, rest := "v4", ""
+	if path == groupsPath {
+		version = "v3"
+	}
 	for _, v := range []string{"v1", "v2.0"} {
 		if after, ok := strings.CutPrefix(path, "/PrismGateway/services/rest/"+v+"/"); ok {
 			version, rest = v, after
@@ -24,6 +27,9 @@ func (s *Sim) answer(r *http.Request, now time.Time, f Faults) ([]byte, int) {
 	}
 	loads, vms := s.at(now)
 	a := answering{s, now, f, loads, vms}
+	if version == "v3" {
+		return a.groups(r.Body)
+	}
 	if rest != "" {
 		return a.element(version, rest, r.URL.Query())
 	}

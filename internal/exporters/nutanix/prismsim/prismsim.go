@@ -1,6 +1,6 @@
-// Package prismsim is a Prism that does not exist: it answers as v1, v2.0 and v4 of the API do, over TLS, for a cluster
-// of a chosen size whose counters move, and it fails in chosen ways. Tests and demonstrations of what reads a Prism use
-// it. It knows nothing of package prism, so that neither follows the other's mistakes.
+// Package prismsim is a Prism that does not exist: it answers as v1, v2.0, v3 and v4 of the API do, over TLS, for a
+// cluster of a chosen size whose counters move, and it fails in chosen ways. Tests and demonstrations of what reads a
+// Prism use it. It knows nothing of package prism, so that neither follows the other's mistakes.
 //
 // Where the shapes come from:
 //
@@ -11,6 +11,9 @@
 //     the exporter VirtualInstruments/nutanix-exporter reads.
 //   - v1: the same statistics in an envelope of camel case; only v1 gives statistics of VMs on Prism Element, says
 //     https://nutanix.dev/2024/06/18/new-v4-api-and-sdk-features-in-prism-central-2024-1-and-aos-6-8
+//   - v3: questions and the paths to their answers' values in programs that were published (POST /api/nutanix/v3/groups
+//     with entity_type, group_member_attributes and group_member_offset; group_results, entity_results, data, values,
+//     filtered_entity_count); names of counters are those of v2.0. No answer with its types was found published.
 //   - v4: the published answers that DataDog/integrations-core (nutanix/tests/fixtures) and
 //     ManageIQ/manageiq-providers-nutanix (spec/vcr_cassettes) hold: lists of at most 100 with totalAvailableResults,
 //     statistics as lists of time and value, newest first, with old times on capacities; those of VMs as one object for
@@ -39,7 +42,7 @@ type Options struct {
 	APIKey                             string // v4 takes it in the place of user and password; "" for none
 	// Versions that answer; none for all. The others are 404.
 	Versions []string
-	// MostPerPage bounds pages of v1 and v2.0; 0 for no bound.
+	// MostPerPage bounds pages of v1, v2.0 and v3; 0 for no bound.
 	MostPerPage int
 	// RequestsPerSecond is the limit above which requests are answered with 429; 0 for none.
 	RequestsPerSecond int
@@ -295,7 +298,7 @@ func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f.Status != 0:
 		refuse(w, f.Status)
 		return
-	case r.Method != http.MethodGet:
+	case r.Method != map[bool]string{true: http.MethodPost, false: http.MethodGet}[r.URL.Path == groupsPath]:
 		refuse(w, http.StatusMethodNotAllowed)
 		return
 	case !s.permitted(w, r):

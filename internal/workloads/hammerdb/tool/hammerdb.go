@@ -4,7 +4,8 @@
 // It stands below the load generator of that name and the importer of others' files. Work is what this program does
 // where the generator has put it: it starts hammerdbcli with a script, gives the passwords through the environment,
 // keeps HammerDB's own files (its log, its database of jobs, which holds passwords in clear) in a folder of its own
-// that it removes, leaves out every line with a password, and puts the time since the start before each other line. It
+// that it removes, leaves out every line with a password, and puts the time since the start before each other line.
+// While a test is timed it counts new orders in the tables, beside HammerDB's own figure. It
 // refuses to believe "ALL VIRTUAL USERS COMPLETE", which follows failures as well: users that failed, and a test
 // without a result, are errors.
 package hammerdb
@@ -21,6 +22,7 @@ type Job struct {
 	Sources   map[string]string `json:"sources,omitempty"`
 	Profile   bool              `json:"profile,omitempty"` // print the time profile at the end
 	Queries   bool              `json:"queries,omitempty"` // TPROC-H: no result but queries is waited for
+	Orders    *Orders           `json:"orders,omitempty"`  // that are counted while a test is timed; nil for none
 }
 
 // Variable is the environment variable that a script finds a password in.

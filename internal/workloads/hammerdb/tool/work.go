@@ -14,7 +14,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"plimsoll/unit"
 )
 
 // Began begins the line that says by the machine's clock when a worker began, in nanoseconds.
@@ -72,7 +75,16 @@ func Work(ctx context.Context, config io.Reader, to io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(to, "0.000 %s%d\n", Began, out.began.UnixNano())
+	stop := make(chan struct{})
+	out.ends = sync.OnceFunc(func() { close(stop) })
+	if job.Orders != nil {
+		out.times = sync.OnceFunc(func() {
+			out.counting.Go(func() { out.count(ctx, job.Orders, passwords, stop) })
+		})
+	}
 	out.copy(stdout)
+	out.ends()
+	out.counting.Wait()
 	err = command.Wait()
 	if job.Profile {
 		out.profile(temporary)
@@ -82,6 +94,7 @@ func Work(ctx context.Context, config io.Reader, to io.Writer) error {
 
 // output is what a worker prints of HammerDB's lines, and what they said.
 type output struct {
+	mu      sync.Mutex // of what is printed
 	to      io.Writer
 	masked  []string
 	began   time.Time
@@ -91,6 +104,10 @@ type output struct {
 	sets    int
 	lost    int // calls of procedures that failed, which HammerDB does not take for an error
 	err     error
+
+	times    func() // called when the time of the test begins; may be nil
+	ends     func() // and when it is over
+	counting sync.WaitGroup
 
 	cause    string // what stopped it, in its own words
 	lesser   string // or else
@@ -161,10 +178,28 @@ func (o *output) line(text string) {
 		o.lost++
 	}
 	if !result && !sample {
-		for _, m := range o.masked {
-			text = strings.ReplaceAll(text, m, "***")
-		}
+		text = o.mask(text)
 	}
+	o.print(text)
+	switch {
+	case Times(text) && o.times != nil:
+		o.times()
+	case Ends(text):
+		o.ends()
+	}
+}
+
+// mask leaves passwords out of a line.
+func (o *output) mask(text string) string {
+	for _, m := range o.masked {
+		text = strings.ReplaceAll(text, m, "***")
+	}
+	return text
+}
+
+func (o *output) print(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if _, err := fmt.Fprintf(o.to, "%.3f %s\n", time.Since(o.began).Seconds(), text); err != nil && o.err == nil {
 		o.err = err
 	}
@@ -190,19 +225,18 @@ func (o *output) profile(folder string) {
 func (o *output) verdict(job Job, ended error) error {
 	var bad []string
 	if cause := cmp.Or(o.cause, o.lesser); cause != "" && (o.failed+o.trouble > 0 || ended != nil || !o.result) {
-		for _, m := range o.masked {
-			cause = strings.ReplaceAll(cause, m, "***")
-		}
+		cause = o.mask(cause)
 		bad = append(bad, strings.ToValidUTF8(cause[:min(len(cause), mostCause)], ""))
 	}
 	if ended != nil && len(bad) == 0 {
 		bad = append(bad, "it ended with "+ended.Error())
 	}
 	if o.failed > 0 {
-		bad = append(bad, fmt.Sprintf("%d virtual users ended with FINISHED FAILED", o.failed))
+		bad = append(bad, unit.Plural(o.failed, "virtual user")+" ended with FINISHED FAILED")
 	}
 	if o.trouble > 0 {
-		bad = append(bad, fmt.Sprintf("%d lines say that a virtual user had an error", o.trouble))
+		says := map[bool]string{true: " says", false: " say"}[o.trouble == 1]
+		bad = append(bad, unit.Plural(o.trouble, "line")+says+" that a virtual user had an error")
 	}
 	switch {
 	case job.Queries && o.sets == 0:

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"plimsoll/hist"
+	"plimsoll/unit"
 )
 
 // About what a warehouse and the items take as they are sent, for the time left.
@@ -154,8 +155,8 @@ func (l *Load) begin(s Session) error {
 func found(d Dialect, s Session, warehouses int) (bool, error) {
 	has, err := d.Find(s)
 	if err == nil && has != 0 && has != warehouses {
-		err = fmt.Errorf("schema %q has %d warehouses, not %d: say %d, or have it dropped and loaded anew with reload: true",
-			strings.Trim(d.Schema(), "`."), has, warehouses, has)
+		err = fmt.Errorf("schema %q has %s, not %d: say %d, or have it dropped and loaded anew with reload: true",
+			strings.Trim(d.Schema(), "`."), unit.Plural(has, "warehouse"), warehouses, has)
 	}
 	return has != 0, err
 }

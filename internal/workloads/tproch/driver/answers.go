@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"plimsoll/unit"
 )
 
 // answerText has a line for each query: its number, how many rows the answer has, and a SHA-256 of them all; under it,
@@ -66,7 +68,7 @@ func plain(row []string) string {
 // wrong says what is wrong with an answer.
 func (a answer) wrong(rows [][]string) error {
 	if len(rows) != a.rows {
-		return fmt.Errorf("%d rows instead of %d", len(rows), a.rows)
+		return fmt.Errorf("%s instead of %d", unit.Plural(len(rows), "row"), a.rows)
 	}
 	hash := sha256.New()
 	for i, row := range rows {

@@ -125,7 +125,7 @@ func TestWorkload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := load(2); err == nil || !strings.Contains(err.Error(), `schema "bench" has 1 warehouses, not 2`) {
+	if err := load(2); err == nil || !strings.Contains(err.Error(), `schema "bench" has 1 warehouse, not 2`) {
 		t.Errorf("%v", err)
 	}
 	if broken, err := tprocc.Check(d, s); err != nil || broken != 0 {
