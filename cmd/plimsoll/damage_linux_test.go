@@ -27,6 +27,7 @@ var fiveOrMore = regexp.MustCompile(`corruption_errs +([5-9]|1[0-9])\b`)
 // gives the right data all the same, counts what it found, and repairs it; ext4 gives wrong data without an error, and
 // integrity verify names every address.
 func TestCopiesDamagedUnderneath(t *testing.T) {
+	t.Parallel()
 	mkfs, err := exec.LookPath("mkfs.btrfs")
 	needs.That(t, err == nil && os.Geteuid() == 0, "btrfs on loop devices",
 		"apt-get install btrfs-progs, and run as root")
@@ -247,6 +248,7 @@ func (b *bed) verify(code int) []named {
 
 // TestDataOnADevice: a block device is written with its consent only, and read without.
 func TestDataOnADevice(t *testing.T) {
+	t.Parallel()
 	_, err := exec.LookPath("losetup")
 	needs.That(t, err == nil && os.Geteuid() == 0, "loop devices", "apt-get install mount, and run as root")
 	b := newBed(t, 1)

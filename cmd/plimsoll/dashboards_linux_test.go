@@ -185,6 +185,7 @@ func TestDashboardsReturnSomething(t *testing.T) {
 
 // TestDashboardOfSQLServerOnASample asks what the published sample of windows_exporter has the families for.
 func TestDashboardOfSQLServerOnASample(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(needs.Corpus(t, "windows_exporter-mssql"), "*.prom"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v", files, err)
@@ -409,6 +410,7 @@ func answered(t *testing.T, name string, board written, sources ...grafana) {
 
 // TestCGIBehindAWebServer: nginx has fcgiwrap run the program as a user's script does, a process for each request.
 func TestCGIBehindAWebServer(t *testing.T) {
+	t.Parallel()
 	prism := prismtest.Start(t, prismsim.Options{VMs: 4})
 	dir := t.TempDir()
 	ca := programtest.Write(t, dir, "ca.pem", string(prism.Certificate.PEM), 0o600)

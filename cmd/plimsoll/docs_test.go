@@ -205,6 +205,7 @@ func commandLines(page string) (lines []commandLine, wrong []string) {
 
 // TestCommandLinesOfTheDocuments runs every command of every page as it is written, page by page, as a reader would.
 func TestCommandLinesOfTheDocuments(t *testing.T) {
+	t.Parallel()
 	needs.Fio(t)
 	fixture := prepare(t)
 	used, n := make([]bool, len(treatments)), 0

@@ -130,6 +130,7 @@ var needsCause = map[string][]string{
 // TestDrawn runs scenarios of the library with faults that chance draws, and looks for findings that name a cause that
 // was not set up. With -drawn N -drawn-seed S it prints what was set up, and every sentence, to be read.
 func TestDrawn(t *testing.T) {
+	t.Parallel()
 	needs.Time(t)
 	scenarios := ofTheLibrary(t)
 	runs := max(*drawnRuns, needs.Draws(4, 50))

@@ -48,6 +48,7 @@ func nothingLeft(t *testing.T, temporary string) {
 
 // A run where no lab is up makes one, works in guests, and takes it down.
 func TestRunOnLab(t *testing.T) {
+	t.Parallel()
 	s, temporary, run := labSession(t)
 	out := s.must(run...)
 	for _, want := range []string{"run: complete   collection: complete   cleanup: complete   (succeeded)", "Load"} {

@@ -159,6 +159,7 @@ func TestExperimentsKilled(t *testing.T) {
 // TestFullDisk fills the disk of the run folders at every step of a run with real load. The run ends by itself, or is
 // killed, and a clean-up ends the load and removes the files though there is no room to note it; with room it is noted.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	needs.Fio(t)
 	needs.That(t, os.Geteuid() == 0, "a small file system", "run as root")
 	for _, word := range []string{"about", "setup, step", "run, step", "Started workload", "teardown, step"} {

@@ -12,6 +12,7 @@ import (
 // to the fit: with neither, with contention alone, with a peak beyond the data and with one inside. The limit is one
 // and a half times the fit's own 95 % interval, which is 99.3 % for one coefficient at ten degrees of freedom.
 func TestScaleOutGivesTheLawBack(t *testing.T) {
+	t.Parallel()
 	const service = 180e-6 + 8192/200e6 // of a read of 8 KiB, seconds
 	type coefficient struct {
 		Value   float64

@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs every script in testdata/script: each is a session of a user, with what must be printed and left
 // behind.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Condition: func(name string) (bool, error) {

@@ -75,6 +75,7 @@ func signalled(t *testing.T, s session, word string, signals []os.Signal, args .
 // Signals that ask to stop leave nothing behind, at the beginning, in the prefill and under load; SIGQUIT says where
 // everything was. A second one leaves at once, and a clean-up finds what that left.
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	needs.Fio(t)
 	args := []string{"run", tiny(t), "--nodes", "2", "--size-scale", "0.01", "--set", "seconds=60"}
 	stacks := regexp.MustCompile(`stacks of all goroutines: (\S+)`)

@@ -119,6 +119,10 @@ func (p *diskspdParser) line(n int, text string) {
 		p.began, _ = time.Parse("2006/01/02 15:04:05", m[1]) // without one the file's time counts
 		return
 	}
+	if diskspdFailed.MatchString(text) && p.s == nil {
+		p.book.lost = cmpOr(p.book.lost, oneLine(text))
+		return
+	}
 	if p.s == nil || strings.HasPrefix(text, "\t") {
 		p.parameter(text)
 		return
@@ -242,7 +246,7 @@ func (p *diskspdParser) end() {
 	p.first = false
 	switch {
 	case s.length == 0 || p.total.Total() == 0 && !p.finished:
-		p.book.failure = "results that end before their totals are left out"
+		p.book.lost = cmpOr(p.book.lost, s.failure, "results that end before their totals are left out")
 		return
 	case !p.finished && s.failure == "":
 		s.failure = "the file ends within the results of DISKSPD"

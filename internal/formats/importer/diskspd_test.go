@@ -93,7 +93,7 @@ func TestDiskspdText(t *testing.T) {
 				got = append(got, fmt.Sprintf("%s %s %d %d %d %.1f %.1f %v %g %s", d.Workload,
 					d.Start.Format(time.TimeOnly),
 					r.Ops[0].Ops, r.Ops[1].Ops, r.Ops[0].Bytes+r.Ops[1].Bytes, mean(0), mean(1), ranks,
-					d.Concurrency, d.Failure))
+					d.Concurrency, d.Failure+d.Lost))
 			}
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)

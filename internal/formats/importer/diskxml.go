@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/lazyregexp"
 )
 
 const diskspdXML = "diskspd-xml"
@@ -72,9 +74,34 @@ func (p diskspdProfile) tell(s *stretch) {
 // mostXML bounds what is read of such a file.
 const mostXML = 256 << 20
 
-// readDiskspdXML reads a stretch per time span. A file whose end is missing gives those that are whole.
+// diskspdBegins is where the results of a call begin.
+var diskspdBegins = lazyregexp.New(`(?:<\?xml[^>]*>\s*)?<Results>`)
+
+// readDiskspdXML reads a stretch per time span of each call. What is cut gives those that are whole.
 func readDiskspdXML(_ format, r io.Reader) (*book, error) {
-	b, d := &book{}, xml.NewDecoder(io.LimitReader(r, mostXML))
+	data, err := io.ReadAll(io.LimitReader(r, mostXML))
+	if err != nil {
+		return nil, err
+	}
+	b := &book{}
+	begins := diskspdBegins.FindAllIndex(data, -1)
+	for i, at := range begins {
+		end, n := len(data), len(b.stretches)
+		if i+1 < len(begins) {
+			end = begins[i+1][0]
+		}
+		if bad := b.diskspdCall(data[at[0]:end]); bad != nil && len(begins) > 1 {
+			b.broke(n, oneLine(bad.Error()))
+		} else {
+			err = bad
+		}
+	}
+	return b, err
+}
+
+// diskspdCall takes the results of one call.
+func (b *book) diskspdCall(data []byte) error {
+	d := xml.NewDecoder(bytes.NewReader(data))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // it is UTF-8 by now
 	began, depth := time.Time{}, 0
 	var profile []diskspdProfile
@@ -82,10 +109,10 @@ func readDiskspdXML(_ format, r io.Reader) (*book, error) {
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
-			return b, nil
+			return nil
 		}
 		if err != nil {
-			return b, fmt.Errorf("its XML ends early: %w", err)
+			return fmt.Errorf("its XML ends early: %w", err)
 		}
 		if _, ok := token.(xml.EndElement); ok {
 			depth--
@@ -103,7 +130,7 @@ func readDiskspdXML(_ format, r io.Reader) (*book, error) {
 				Began   string `xml:"RunTime"`
 			}
 			if err := d.DecodeElement(&system, &start); err != nil {
-				return b, fmt.Errorf("what it says of the system: %w", err)
+				return fmt.Errorf("what it says of the system: %w", err)
 			}
 			depth--
 			b.tool = oneLine("DISKSPD " + system.Version)
@@ -114,14 +141,14 @@ func readDiskspdXML(_ format, r io.Reader) (*book, error) {
 				Spans []diskspdProfile `xml:"TimeSpans>TimeSpan"`
 			}
 			if err := d.DecodeElement(&all, &start); err != nil {
-				return b, fmt.Errorf("what it says of what was asked: %w", err)
+				return fmt.Errorf("what it says of what was asked: %w", err)
 			}
 			depth--
 			profile = all.Spans
 		case depth == 2 && start.Name.Local == "TimeSpan":
 			var span diskspdSpan
 			if err := d.DecodeElement(&span, &start); err != nil {
-				return b, fmt.Errorf("time span %d: %w", len(b.stretches)+1, err)
+				return fmt.Errorf("time span %d: %w", len(b.stretches)+1, err)
 			}
 			depth--
 			s, err := span.stretch()

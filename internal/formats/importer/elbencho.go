@@ -36,6 +36,7 @@ var (
 	elbenchoLat     = lazyregexp.New(`^\s+(\S+)( wr| rd)? lat(?:ency)?(?: us)?\s*: \[ min=(\S+) avg=(\S+) max=(\S+) \]`)
 	elbenchoPct     = lazyregexp.New(`^\s+(\S+)( wr| rd)? lat % us\s*: \[ (.*) \]`)
 	elbenchoOne     = lazyregexp.New(`(\d{1,2}(?:\.\d{1,6})?)%<=([\d.]+)`)
+	elbenchoWrong   = lazyregexp.New(`^(?:ERROR: |.*\bTerminating due to |.*Caught (?:SIGINT|SIGTERM|exception))`)
 	elbenchoRange   = lazyregexp.New(`^(\d{1,12})(?:-(\d{1,12})|\+)us$`)
 )
 

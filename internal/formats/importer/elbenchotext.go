@@ -64,8 +64,17 @@ func readElbenchoText(_ format, r io.Reader) (*book, error) {
 			}
 			return nil
 		}
-		if strings.HasPrefix(text, "OPERATION ") || strings.HasPrefix(text, "---") {
-			return finish()
+		if head := strings.HasPrefix(text, "OPERATION "); head || strings.HasPrefix(text, "---") {
+			n, open := len(b.book.stretches), p != nil
+			if err := finish(); err != nil || !head || !open {
+				return err
+			}
+			b.book.broke(n, "no line (---) ends a phase: it, or what was written of it, was cut short")
+			return nil
+		}
+		if elbenchoWrong.MatchString(text) {
+			b.book.broke(len(b.book.stretches), "elbencho says: "+oneLine(text))
+			return nil
 		}
 		if m := elbenchoLat.FindStringSubmatch(text); m != nil && p != nil {
 			l := p.latency(m[1], m[2])

@@ -26,7 +26,11 @@ var (
 	ddTotal   = lazyregexp.New(`^(\d+) [^\d(]*\(.+\).*?, ([\d.,]+(?:e[+-]?\d+)?) ?s\w*, +([\d.,]+) ?\S+/\S+$`)
 	ddPlain   = lazyregexp.New(`^(\d+) bytes (?:transferred|copied),? (?:in )?([\d.]+) (?:secs?|s|seconds)\b`)
 	ddRecords = lazyregexp.New(`^(\d+)\+(\d+) \S`)
-	ddAny     = lazyregexp.New(`(?m)^\d+\+\d+ \S.*\r?\n\d+\+\d+ \S.*\r?\n(?:.*\n)?\d+ \S`)
+	ddWrong   = lazyregexp.New(`^(?:\S*/)?dd: (.+)$`)
+	// ddNoTotals are errors before anything is copied, of which no totals follow.
+	ddNoTotals = lazyregexp.New(`failed to open|can't open|No such file|Permission denied|[Ii]nvalid |unrecogni[sz]ed |unknown `)
+
+	ddAny = lazyregexp.New(`(?m)^\d+\+\d+ \S.*\r?\n\d+\+\d+ \S.*\r?\n(?:.*\n)?\d+ \S`)
 
 	iozoneAny   = lazyregexp.New(`(?m)^\s*Iozone: Performance Test of File I/O|^\s+(?:kB|KB) +reclen +write +rewrite`)
 	iozoneHead  = lazyregexp.New(`^\s+(?:kB|KB) +reclen +(\S.*)$`)
@@ -39,7 +43,10 @@ var (
 	iozoneSees  = lazyregexp.New(`^\s*Children see throughput for +(\d+) (.+?)\s*= *([\d.]+) (?:[kK][bB](?:ytes)?|(ops))/sec`)
 	iozoneOps   = lazyregexp.New(`(?i)^\s*(?:OPS Mode|.*Output is in ops/sec)`)
 	iozoneTimes = lazyregexp.New(`(?i)^\s*.*Output is in microseconds`)
+	iozoneWrong = lazyregexp.New(`(?i)^\s*(?:Error (?:writing|reading|opening|in )|Can ?not open|iozone: interrupted|exiting iozone)`)
 	iozoneEnded = lazyregexp.New(`^\s*iozone test complete`)
+
+	bonnieWrong = lazyregexp.New(`^(?:Can't \w+|Bonnie: drastic I/O error)`)
 
 	bonnieAny = lazyregexp.New(`(?m)^(?:1\.9[67]|1\.98|2\.\d\d[a-z]?),\d[^,]*,[^,]+,\d+,\d+,`)
 
@@ -47,13 +54,17 @@ var (
 	iorVer   = lazyregexp.New(`^(IOR-\S+)`)
 	iorHead  = lazyregexp.New(`^access +bw\(MiB/s\) `)
 	iorRow   = lazyregexp.New(`^(write|read|remove) +[\d.-]`)
+	iorWrong = lazyregexp.New(`(?m)^(?:ior )?ERROR: .*|^WARNING: Incorrect data on .*`)
 	iorBegan = lazyregexp.New(`^(?:Began|Run began) *: (.+)$`)
 	iorAsked = lazyregexp.New(`^\s*(api|access|ordering inter file|tasks|clients|nodes|xfersize|transfersize|blocksize|` +
-		`aggregate filesize|ordering in a file) +[:=] +(\S.*)$`)
+		`aggregate filesize|ordering in a file|segments|repetitions|stonewallingTime) +[:=] +(\S.*)$`)
+	iorCall    = lazyregexp.New(`^Command line *: (.+)$`)
+	iorSummary = lazyregexp.New(`^(?:Max (?:Write|Read):|Summary of all tests:|Finished)`)
 
 	radosAny    = lazyregexp.New(`(?m)^Total time run: +[\d.]+`)
 	radosAsked  = lazyregexp.New(`^ *Maintaining (\d+) concurrent (\S+) of (\d+) bytes`)
 	radosRow    = lazyregexp.New(`^(?:\d{4}-\d\d-\d\d[ T][\d:.+-]+ )? *(\d+) +(\d+) +(\d+) +(\d+) +([\d.]+) +([\d.-]+) +(\S+) +(\S+)$`)
+	radosWrong  = lazyregexp.New(`(?m)^error during benchmark.*|^(?:read|write) got -\d+|^WARNING: There were \d+ total errors.*|^.* is not correct!$`)
 	radosFigure = lazyregexp.New(`^([A-Z][\w /()]+?): +([\d.]+)$`)
 )
 
@@ -78,10 +89,19 @@ func fileToolReaders() []reader {
 func readDD(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "dd"}
 	var records []float64
+	wrong := ""
 	err := eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimSpace(lastReturn(strings.ToValidUTF8(string(line), "?")))
 		if m := ddRecords.FindStringSubmatch(text); m != nil {
 			records = append(records, decimal(m[1], "")+decimal(m[2], ""))
+			return nil
+		}
+		if m := ddWrong.FindStringSubmatch(text); m != nil && !strings.HasPrefix(m[1], "warning:") {
+			if ddNoTotals.MatchString(text) {
+				b.lost = cmpOr(b.lost, oneLine(text))
+			} else {
+				wrong = oneLine(text)
+			}
 			return nil
 		}
 		m := ddTotal.FindStringSubmatch(text)
@@ -96,18 +116,27 @@ func readDD(_ format, r io.Reader) (*book, error) {
 			b.skip(n, "%.40q is no time", m[2])
 		} else {
 			t := newTally("dd", length)
-			t.unfailing = true
+			t.failure, wrong = wrong, ""
 			op := result.Operation{Name: "copy", Noun: "records"}
 			t.did(op, records[len(records)-1], decimal(m[1], ""), 0)
 			if copied := decimal(m[1], ""); records[len(records)-1] > 0 {
 				t.asked("block size", fmt.Sprintf("%.0f bytes", copied/records[len(records)-1]))
 			}
 			t.notes = append(t.notes, "dd does not say what it read and what it wrote; records are those that it wrote out")
+			if n := len(b.stretches); n > 0 && b.stretches[n-1].length < length &&
+				b.stretches[n-1].reports[0].Ops[0].Ops < t.report.Ops[0].Ops {
+				t.notes = append(t.notes, "it copied more in more time than the one before: if that was one dd that was asked how "+
+					"far it was (USR1), its last figures are its result")
+			}
 			b.stretches = append(b.stretches, t.done())
 		}
 		records = nil
 		return nil
 	})
+	if wrong == "" && len(records) > 0 {
+		wrong = "it ends before the totals of dd: the file is cut short"
+	}
+	b.lost = cmpOr(b.lost, wrong)
 	return b, err
 }
 
@@ -131,7 +160,13 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 	columns, asks, inTable := iozoneColumns(""), false, false
 	var each, record float64
 	var began time.Time
-	other, ended, ops := "", false, false
+	other, from, ended, ops := "", 0, false, false
+	end := func() {
+		if !ended && len(b.stretches) > from {
+			b.broke(from, "it does not say that iozone came to its end: the run, or the file, is cut short")
+		}
+		from, ended, ops, inTable, columns, asks = len(b.stretches), false, false, false, iozoneColumns(""), false
+	}
 	add := func(test string, bytes, size, rate, processes float64) {
 		length := inSeconds(bytes / 1024 / rate)
 		if rate <= 0 || length == 0 {
@@ -160,7 +195,11 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 	}
 	err := eachLine(r, func(at int, line []byte) error {
 		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
-		if m := iozoneVer.FindStringSubmatch(text); m != nil {
+		if strings.HasPrefix(strings.TrimSpace(text), "Iozone: Performance Test") {
+			end()
+		} else if iozoneWrong.MatchString(text) {
+			b.broke(from, oneLine(text))
+		} else if m := iozoneVer.FindStringSubmatch(text); m != nil {
 			b.tool = "iozone " + m[1]
 		} else if m := iozoneRun.FindStringSubmatch(text); m != nil {
 			if t, ok := localDate(m[1]); ok {
@@ -202,9 +241,7 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 		ended = ended || iozoneEnded.MatchString(text)
 		return nil
 	})
-	if !ended && len(b.stretches) > 0 && b.failure == "" {
-		b.failure = "it does not say that iozone came to its end: the run, or the file, is cut short"
-	}
+	end()
 	if other != "" && len(b.stretches) == 0 {
 		b.failure = "iozone's output is not in KiB/s (" + other + "), which is not read: run it without -N"
 	}
@@ -230,6 +267,11 @@ func readBonnie(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "bonnie++"}
 	err := eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimSpace(strings.ToValidUTF8(string(line), "?"))
+		for part := range strings.SplitSeq(text, "...") { // it says what it does, and in the same line what went wrong
+			if bonnieWrong.MatchString(part) {
+				b.lost = cmpOr(b.lost, "bonnie++ says: "+oneLine(part))
+			}
+		}
 		if !bonnieAny.MatchString(text) {
 			return nil
 		}
@@ -295,16 +337,28 @@ func readIOR(_ format, r io.Reader) (*book, error) {
 	var columns []string
 	var began time.Time
 	facts := map[string]string{}
-	failed, ended := "", false
+	from, ended, call := 0, false, ""
+	var rows []string // what was reported, in turn
+	end := func() {
+		begun := len(facts) > 0 || len(b.stretches) > from
+		if begun && !ended && !iorReported(rows, call, facts["repetitions"]) {
+			b.broke(from, "it does not say that IOR came to its end: the run, or the file, is cut short")
+		}
+		from, ended, call, rows, columns, began = len(b.stretches), false, "", nil, nil, time.Time{}
+		clear(facts)
+	}
 	err := eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
 		if m := iorVer.FindStringSubmatch(text); m != nil {
+			end()
 			b.tool = oneLine(m[1])
 		} else if m := iorBegan.FindStringSubmatch(text); m != nil {
 			if at, ok := localDate(m[1]); ok {
 				began = at
 				b.note(noZone)
 			}
+		} else if m := iorCall.FindStringSubmatch(text); m != nil {
+			call = m[1]
 		} else if m := iorAsked.FindStringSubmatch(text); m != nil {
 			facts[m[1]] = m[2]
 		} else if iorHead.MatchString(text) {
@@ -324,21 +378,42 @@ func readIOR(_ format, r io.Reader) (*book, error) {
 			if !began.IsZero() {
 				s.start, began = began, time.Time{}
 			}
-			b.stretches = append(b.stretches, s)
-		} else if strings.HasPrefix(text, "ior ERROR") && failed == "" {
-			failed = oneLine(text)
+			b.stretches, rows = append(b.stretches, s), append(rows, cells[0])
+		} else if iorWrong.MatchString(text) {
+			b.broke(from, oneLine(text))
+		} else if iorSummary.MatchString(text) {
+			ended, columns = true, nil // its rows are of all repetitions, under other columns
 		}
-		ended = ended || strings.HasPrefix(text, "Finished") || strings.HasPrefix(text, "Max Write") ||
-			strings.HasPrefix(text, "Max Read") || strings.HasPrefix(text, "Summary of all tests")
 		return nil
 	})
-	switch {
-	case failed != "":
-		b.failure = failed
-	case !ended && len(b.stretches) > 0:
-		b.failure = "it does not say that IOR came to its end: the run, or the file, is cut short"
-	}
+	end()
 	return b, err
+}
+
+// iorReported reports whether all that a command line of IOR asks for was reported: as a library (IO500's) it prints no
+// summary.
+func iorReported(rows []string, call, repetitions string) bool {
+	asks := map[string]bool{}
+	for _, option := range strings.Fields(call) {
+		switch option {
+		case "-w":
+			asks["write"] = true
+		case "-r":
+			asks["read"] = true
+		}
+	}
+	for access := range asks {
+		n := 0
+		for _, row := range rows {
+			if row == access {
+				n++
+			}
+		}
+		if strconv.Itoa(n) != repetitions {
+			return false
+		}
+	}
+	return len(asks) > 0
 }
 
 func firstWord(text string) string {
@@ -362,12 +437,13 @@ func (o *radosBench) end(b *book) error {
 		size = total.or("Object size")
 	}
 	if seconds == 0 {
-		if len(o.rows) > 0 {
-			b.failure = "it ends before the totals of a bench, which is left out"
+		if len(o.rows) > 0 || o.wrong != "" {
+			b.lost = cmpOr(b.lost, o.wrong, "it ends before the totals of a bench, which is left out")
 		}
 		return nil
 	}
 	t := newTally("rados bench "+cmpOr(o.kind, "read"), inSeconds(seconds))
+	t.failure = o.wrong
 	t.did(noun, ops, ops*size, total.or("Average Latency(s)"))
 	t.concurrency = o.concurrency
 	t.asked("block size", fmt.Sprintf("%.0f bytes", size))
@@ -378,7 +454,7 @@ func (o *radosBench) end(b *book) error {
 		}
 	}
 	if !total.has("Min latency(s)") && !total.has("Min latency") {
-		t.failure = "it ends within the totals of a bench: the file is cut short"
+		t.failure = cmpOr(t.failure, "it ends within the totals of a bench: the file is cut short")
 	}
 	s := t.done()
 	for _, row := range o.rows {
@@ -407,6 +483,9 @@ func readRados(_ format, r io.Reader) (*book, error) {
 	err := eachLine(r, func(_ int, line []byte) error {
 		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
 		over := one.total.has("Total time run")
+		if radosWrong.MatchString(text) {
+			one.wrong = cmpOr(one.wrong, "rados bench says: "+oneLine(text))
+		}
 		if m := radosAsked.FindStringSubmatch(text); m != nil {
 			err := end()
 			one.kind, one.concurrency = map[string]string{"writes": "write"}[m[2]], decimal(m[1], "")

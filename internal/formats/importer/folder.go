@@ -88,9 +88,9 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 	}
 	m.Measured = result.Verdict{State: "yes", Reason: "by " + tools + ", imported"}
 	for _, f := range files {
-		if f.Reading.Failure != "" {
+		if why := cmpOr(f.Reading.Failure, f.Reading.Lost); why != "" {
 			m.Status, m.Measured.State = result.StatusFailed, "partly"
-			m.Measured.Reason = oneLine(f.Name + ": " + f.Reading.Failure)
+			m.Measured.Reason = oneLine(f.Name + ": " + why)
 			break
 		}
 	}

@@ -73,6 +73,10 @@ Test execution summary:
          avg:                                 85.00ms
          max:                                311.89ms
          approx.  95 percentile:             224.40ms
+
+Threads fairness:
+    events (avg/stddev):           1000.0000/0.00
+    execution time (avg/stddev):   9.0000/0.00
 `
 
 const sysbenchOldFile = `sysbench 0.4.12:  multi-threaded system evaluation benchmark
@@ -86,6 +90,10 @@ Test execution summary:
     total time:                          10.0000s
     total number of events:              1000
          avg:                                  0.10ms
+
+Threads fairness:
+    events (avg/stddev):           1000.0000/0.00
+    execution time (avg/stddev):   9.0000/0.00
 `
 
 const sysbenchOldMemory = `sysbench 0.4.12:  multi-threaded system evaluation benchmark
@@ -100,6 +108,10 @@ Operations performed: 1000 (500.00 ops/sec)
 Test execution summary:
     total time:                          2.0000s
     total time taken by event execution: 0.5000
+
+Threads fairness:
+    events (avg/stddev):           1000.0000/0.00
+    execution time (avg/stddev):   9.0000/0.00
 `
 
 const iozoneOPS = `	Iozone: Performance Test of File I/O
@@ -315,34 +327,6 @@ func TestEveryFormCut(t *testing.T) {
 			if !told {
 				t.Errorf("%s cut at %d of %d: nothing says so: ...%q", name, at, len(text), text[max(0, at-40):at])
 			}
-		}
-	}
-}
-
-// What a tool says of its failure is told, of every form that has a way to say so.
-func TestEveryFormFailed(t *testing.T) {
-	t.Parallel()
-	for name, text := range map[string]string{
-		"fio":         strings.Replace(fioOutput(1_700_000_000, fioJob("r", 0, 6000, "")), `"error":0`, `"error":5`, 1),
-		"fio-text":    strings.Replace(fioTwo, "err= 0", "err= 5 (file:io_u.c:1, func=io_u error, error=EIO)", 1),
-		"sysbench":    strings.Replace(strings.Replace(sysbenchOldSQL, " 2 ", " 0 ", 1), "OLTP", "FATAL: x\nOLTP", 1),
-		"sysbench 2":  sysbenchOldFile + strings.ReplaceAll(sysbenchOldFile, "total time:", "it was stopped:"),
-		"k6":          k6New,
-		"go-tpc":      goTPCShort,
-		"tpcc-mysql":  tpccMySQLShort,
-		"benchbase":   benchBaseShort,
-		"iozone":      strings.Replace(iozoneOPS, "iozone test complete.", "", 1),
-		"vdbench":     strings.Replace(intervals(""), "execution completed successfully", "was stopped", 1),
-		"rados bench": strings.Split(radosWrite, "Total time run")[0],
-	} {
-		all, err := Prepare(name, strings.NewReader(text), changed, Options{Interval: time.Second})
-		told := err != nil
-		for _, d := range all {
-			r := parse(t, d, strings.NewReader(text))
-			told = told || d.Failure != "" || r.Reports[len(r.Reports)-1].Errors > 0
-		}
-		if !told {
-			t.Errorf("%s: it is told as if nothing had failed", name)
 		}
 	}
 }

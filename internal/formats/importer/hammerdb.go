@@ -238,10 +238,14 @@ func (p *hammerParser) failure(users float64) string {
 // endTest gives the last test what was said after its result: its time profile, its errors.
 func (p *hammerParser) endTest() {
 	n := len(p.book.stretches)
-	if n > 0 {
+	if p.test.minutes > 0 { // what was said is of a test without a result
+		p.book.lost = cmpOr(p.book.lost, p.failure(p.test.users), p.trouble,
+			`a test in it has no "TEST RESULT": it was cut short, or the file is`)
+	} else if n > 0 {
 		s := &p.book.stretches[n-1]
 		last := &s.reports[len(s.reports)-1]
-		if s.failure = p.failure(s.concurrency); p.lost > 0 {
+		s.failure = cmpOr(p.failure(s.concurrency), s.failure)
+		if p.lost > 0 {
 			last.Errors += p.lost
 			s.notes = append(s.notes, fmt.Sprintf("%s of HammerDB's procedures failed and their virtual users went on, as "+
 				"they do unless raiseerror is set", unit.Plural(int(min(p.lost, 1<<31)), "call")))
@@ -351,9 +355,7 @@ func (p *hammerParser) close(f format) error {
 		p.closeProfile(p.head)
 	default:
 		p.closeQueries()
-		if p.endTest(); p.test.minutes > 0 && len(b.stretches) > 0 {
-			b.failure = cmpOr(broken, `the last test in it has no "TEST RESULT": it was cut short, or the file is`)
-		}
+		p.endTest()
 		if p.figures > 0 && f.Reader == hammerdb {
 			b.notes = append(b.notes, fmt.Sprintf("%s of the transaction counter in it have no times and are left out: "+
 				"its log (hdbtcount.log) has them", unit.Plural(p.figures, "figure")))
@@ -397,6 +399,9 @@ func (p *hammerParser) closeQueries() {
 	s.length = time.Duration(max(longest, q.set) * float64(time.Second))
 	rep := workload.Report{Elapsed: s.length, Final: true,
 		Ops: workload.Counts{{Ops: uint64(q.n), Seconds: q.seconds}}}
+	if q.set == 0 {
+		s.failure = "it does not say that a set of queries was completed: the test, or the file, is cut short"
+	}
 	if q.set > 0 {
 		s.measures, rep.Values = append(s.measures, single("query_set", "s")), append(rep.Values, q.set)
 	}
@@ -500,54 +505,6 @@ func (p *hammerParser) closeProfile(end time.Time) {
 	p.book.stretches = append(p.book.stretches, s)
 }
 
-// mostJSON bounds a file of JSON, which is read as a whole.
-const mostJSON = 64 << 20
-
-// allJSON is a file of JSON as a whole; advice says what to do with one that is too large.
-func allJSON(r io.Reader, advice string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, mostJSON+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(data) > mostJSON:
-		return nil, fmt.Errorf("more than %d MiB of JSON: %s", mostJSON>>20, advice)
-	}
-	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
-}
-
-// jsonValues are the values in a file, each from the beginning of a line; lines between them are none.
-func jsonValues(r io.Reader, take func(line int, v json.RawMessage) error) error {
-	data, err := allJSON(r, "split the file")
-	if err != nil {
-		return err
-	}
-	line := 1
-	for len(data) > 0 {
-		if c := data[0]; c != '{' && c != '[' {
-			_, rest, _ := bytes.Cut(data, []byte("\n"))
-			data = rest
-			line++
-			continue
-		}
-		dec := json.NewDecoder(bytes.NewReader(data))
-		var v json.RawMessage
-		if err := dec.Decode(&v); err != nil {
-			at := line + bytes.Count(data[:min(int(dec.InputOffset()), len(data))], []byte("\n"))
-			var syntax *json.SyntaxError
-			if errors.As(err, &syntax) {
-				at = line + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
-			}
-			return fmt.Errorf("line %d: %w", at, err)
-		}
-		if err := take(line, v); err != nil {
-			return fmt.Errorf("line %d: %w", line, err)
-		}
-		line += bytes.Count(data[:dec.InputOffset()], []byte("\n"))
-		data = data[dec.InputOffset():]
-	}
-	return nil
-}
-
 // readHammerJSON reads what HammerDB's job commands and its web service give: a job's lines or its result as a list,
 // its timing and its transaction counter as objects.
 func readHammerJSON(f format, r io.Reader) (*book, error) {
@@ -599,6 +556,7 @@ func readHammerJSON(f format, r io.Reader) (*book, error) {
 	text.endTest()
 	p.book.stretches = append(p.book.stretches, text.book.stretches...)
 	p.book.skipped = append(p.book.skipped, text.book.skipped...)
+	p.book.lost = text.book.lost
 	if len(p.profile.Kinds) > 0 {
 		p.closeTiming()
 	}

@@ -23,6 +23,18 @@ func (p *hostParser) json(r io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if err = p.statistics(data); err == nil {
+		return nil
+	}
+	next := nextLike(bytes.TrimLeft(data, " \t\r\n"))
+	if next < 0 {
+		return err
+	}
+	return errors.Join(err, p.json(bytes.NewReader(bytes.TrimLeft(data, " \t\r\n")[next:])))
+}
+
+// statistics takes one object of sysstat's after another.
+func (p *hostParser) statistics(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	damaged := func(err error) error {

@@ -12,6 +12,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -93,6 +94,7 @@ type Reading struct {
 	Notes       []string      // what a reader must know
 	Unseen      []string      // what such a file cannot show
 	Failure     string        // what the tool says of an error that ended its work
+	Lost        string        // what the tool says of a test in the file that failed and left no figures
 	Unfailing   bool          // the file does not tell operations that failed
 	Facts       []result.Fact // what was asked of the tool, as far as the file says: unlike ones are not compared
 
@@ -325,12 +327,8 @@ func asked(name, value string) result.Fact {
 	return result.Fact{Name: name, Value: value, Across: result.MustAgree}
 }
 
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
+// cmpOr is the first of some texts that is not empty.
+func cmpOr(all ...string) string { return cmp.Or(all...) }
 
 // probe notes what a file spans.
 type probe struct {

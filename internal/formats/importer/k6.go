@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,29 +153,23 @@ func readK6Text(_ format, r io.Reader) (*book, error) {
 	return b, err
 }
 
-// mostK6 bounds a summary.
-const mostK6 = 16 << 20
-
 // readK6JSON reads exported summaries, one after another, whose times are in milliseconds.
 func readK6JSON(_ format, r io.Reader) (*book, error) {
-	b, dec := &book{tool: "k6"}, json.NewDecoder(io.LimitReader(r, mostK6))
-	for {
+	b := &book{tool: "k6"}
+	return b, jsonValues(r, func(_ int, v json.RawMessage) error {
 		var doc k6Document
-		err := dec.Decode(&doc)
-		if errors.Is(err, io.EOF) && len(b.stretches) > 0 {
-			return b, nil
-		}
-		if err != nil {
-			return b, fmt.Errorf("its JSON ends early, or is none: %w", err)
+		if err := json.Unmarshal(v, &doc); err != nil {
+			return err
 		}
 		s, err := doc.stretch()
 		if err != nil {
-			return b, err
+			return err
 		}
 		if b.stretches = append(b.stretches, s); len(b.stretches) > mostStretches {
-			return b, fmt.Errorf("more than %d summaries: split the file", mostStretches)
+			return fmt.Errorf("more than %d summaries: split the file", mostStretches)
 		}
-	}
+		return nil
+	})
 }
 
 // k6Document is an exported summary, of either form.
@@ -220,5 +215,26 @@ func (doc k6Document) stretch() (stretch, error) {
 		k.vus = max(k.vus, k.times[name]["max"]*1e3)
 	}
 	k.length = milliseconds(doc.State.Milliseconds)
-	return k.stretch()
+	s, err := k.stretch()
+	s.failure = doc.crossed()
+	return s, err
+}
+
+// crossed says which thresholds were crossed: of an exported summary those that are true, of handleSummary those that
+// are not ok.
+func (doc k6Document) crossed() string {
+	var out []string
+	for name, m := range doc.Metrics {
+		limits, _ := m["thresholds"].(map[string]any)
+		for limit, v := range limits {
+			of, _ := v.(map[string]any)
+			if ok, is := of["ok"].(bool); v == true || is && !ok {
+				out = append(out, name+" "+limit)
+			}
+		}
+	}
+	if slices.Sort(out); len(out) == 0 {
+		return ""
+	}
+	return "k6's thresholds were crossed: " + oneLine(strings.Join(out, ", "))
 }

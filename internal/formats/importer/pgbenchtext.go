@@ -27,12 +27,14 @@ type pgbenchTest struct {
 	head     bool          // the line of the version was there
 	kind     bool          // the line of the type of transactions was there
 	totals   bool
+	bad      bool // an error was told
 }
 
 var (
 	pgbenchProgress = lazyregexp.New(`^progress: ([0-9.]+) s, `)
 	pgbenchAnyTotal = lazyregexp.New(`^(?:number of transactions actually processed: \d|tps = )`)
 	pgbenchLag      = lazyregexp.New(`^(?:rate limit schedule lag|progress: .*\blag [\d.]+ ms)`)
+	pgbenchWrong    = lazyregexp.New(`^pgbench: (?:error|fatal): `)
 	pgbenchName     = lazyregexp.New(`[^a-z0-9_-]+`)
 )
 
@@ -52,7 +54,7 @@ func readPgbench(f format, r io.Reader) (*book, error) {
 		}
 		head, kind := bytes.HasPrefix(line, []byte("pgbench (")), bytes.HasPrefix(line, []byte("transaction type: "))
 		step, isStep := pgbenchStep(line)
-		if t == nil || head && (t.head || t.totals) || kind && (t.kind || t.totals) || isStep && t.totals &&
+		if t == nil || head && (t.head || t.totals || t.bad) || kind && (t.kind || t.totals) || isStep && t.totals &&
 			(len(t.progress) == 0 || step <= t.at) || isStep && step <= t.at && !t.totals && len(t.progress) > 0 {
 			if len(tests) > mostStretches {
 				return fmt.Errorf("more than %d tests in it: split the file", mostStretches)
@@ -61,7 +63,7 @@ func readPgbench(f format, r io.Reader) (*book, error) {
 			tests = append(tests, t)
 		}
 		t.head, t.kind = t.head || head, t.kind || kind
-		t.totals = t.totals || pgbenchAnyTotal.Match(line)
+		t.totals, t.bad = t.totals || pgbenchAnyTotal.Match(line), t.bad || pgbenchWrong.Match(line)
 		if isStep {
 			t.at = step
 			t.progress = append(t.progress, slices.Clone(line))
@@ -76,7 +78,11 @@ func readPgbench(f format, r io.Reader) (*book, error) {
 			if len(tests) == 1 {
 				return b, errors.Join(bad, err)
 			}
-			b.skipped = append(b.skipped, fmt.Sprintf("test %d of %d is left out: %v", i+1, len(tests), bad))
+			said := bad.Error()
+			if i := slices.IndexFunc(t.lines, pgbenchWrong.Match); i >= 0 {
+				said = oneLine(string(t.lines[i]))
+			}
+			b.lost = cmpOr(b.lost, fmt.Sprintf("test %d of %d: %s", i+1, len(tests), said))
 		}
 	}
 	return b, err

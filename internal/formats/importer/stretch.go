@@ -40,6 +40,7 @@ type book struct {
 	stretches []stretch
 	notes     []string // of the file as a whole
 	failure   string   // of the file as a whole, such as its being cut short
+	lost      string   // what it says of a test that failed and left no figures
 	skipped   []string // lines that could not be read, with what stood in the way
 }
 
@@ -49,6 +50,16 @@ const (
 	mostRows      = 300_000
 	mostSkipped   = 20
 )
+
+// broke says of what the file holds up to here that it failed: of the last stretch since from, or, where none came of
+// it, of the file.
+func (b *book) broke(from int, why string) {
+	if n := len(b.stretches); n > from {
+		b.stretches[n-1].failure = cmpOr(b.stretches[n-1].failure, why)
+	} else {
+		b.lost = cmpOr(b.lost, why)
+	}
+}
 
 // skip notes a line that could not be read.
 func (b *book) skip(line int, format string, args ...any) {
@@ -95,7 +106,13 @@ func (b *book) readings(r reader, g *given, f format) ([]*Reading, error) {
 			Notes:       slices.Concat(b.notes, b.skipped, s.notes), Unseen: s.unseen,
 			Facts: s.facts, Unfailing: s.unfailing, Failure: s.failure}
 		if i == len(b.stretches)-1 {
-			d.Failure = cmpOr(d.Failure, b.failure)
+			if d.Failure != "" && b.failure != "" {
+				d.Failure += "; "
+			}
+			d.Failure += b.failure
+			if d.Lost = b.lost; d.Lost != "" {
+				d.Notes = append(d.Notes, "another test in it left no figures: "+d.Lost)
+			}
 		}
 		d.Declared = workload.Declared{Operations: s.operations, Measures: s.measures, Format: f.json()}
 		if len(s.reports) == 1 {
@@ -172,11 +189,11 @@ func prepareBook(r reader, g *given) ([]*Reading, error) {
 	case err != nil && (b == nil || len(b.stretches) == 0):
 		return nil, err
 	case err != nil:
-		b.notes = append(b.notes, err.Error())
+		b.failure = cmpOr(b.failure, oneLine(err.Error()))
 	case len(b.stretches) == 0 && len(b.skipped) > 0:
 		return nil, fmt.Errorf("it holds no figures that can be read: %s", b.skipped[0])
 	case len(b.stretches) == 0:
-		return nil, errors.New(cmpOr(b.failure, "it holds no figures"))
+		return nil, errors.New(cmpOr(b.failure, b.lost, "it holds no figures"))
 	}
 	return b.readings(r, g, f)
 }
@@ -234,7 +251,7 @@ func whole(v float64) uint64 {
 	if math.IsNaN(v) {
 		return 0
 	}
-	return uint64(math.Round(min(max(v, 0), maxOperations)))
+	return uint64(math.Round(min(max(v, 0), 1<<62)))
 }
 
 // single declares a figure of the tool's own making, which is combined with nothing.

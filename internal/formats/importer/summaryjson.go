@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,7 +61,13 @@ func iorTest(access string, row figures, facts map[string]string) (stretch, bool
 		ops = bytes / xfer
 		t.asked("transfer size", fmt.Sprintf("%.0f bytes", xfer))
 	}
-	t.did(op, math.Round(ops), bytes, row.or("Latency(s)"))
+	// IOR divides the time of a task by the transfers of one block, whether it did one block, several, or a part of it.
+	mean := row.or("Latency(s)")
+	if decimal(facts["segments"], "") > 1 || decimal(facts["stonewallingTime"], "") > 0 {
+		mean = 0
+		t.notes = append(t.notes, "its latency is that of tasks which do one whole block, and these did more or less: it is left out")
+	}
+	t.did(op, math.Round(ops), bytes, mean)
 	t.concurrency = decimal(cmpOr(facts["tasks"], firstWord(facts["clients"])), "")
 	for _, name := range []string{"api", "access", "blocksize", "aggregate filesize"} {
 		t.asked(name, facts[name])
@@ -76,7 +83,8 @@ var iorNames = map[string]string{"bwMiB": "bw(MiB/s)", "xferKiB": "xfer(KiB)", "
 // readIORJSON reads the results of each test; where they stand in it differs between versions.
 func readIORJSON(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "ior"}
-	err := jsonValues(r, func(_ int, v json.RawMessage) error {
+	words := &wrongWords{r: r, re: iorWrong}
+	err := jsonValues(words, func(_ int, v json.RawMessage) error {
 		var doc struct {
 			Version, Began, Finished string
 			Tests                    []map[string]any
@@ -85,6 +93,7 @@ func readIORJSON(_ format, r io.Reader) (*book, error) {
 			return err
 		}
 		b.tool = "IOR-" + strings.TrimPrefix(cmpOr(oneLine(doc.Version), "3"), "IOR-")
+		from := len(b.stretches)
 		began, dated := localDate(doc.Began)
 		if dated {
 			b.note(noZone)
@@ -111,11 +120,34 @@ func readIORJSON(_ format, r io.Reader) (*book, error) {
 			})
 		}
 		if doc.Finished == "" {
-			b.failure = "it does not say that IOR came to its end: the run, or the file, is cut short"
+			b.broke(from, "it does not say that IOR came to its end: the run, or the file, is cut short")
 		}
 		return nil
 	})
+	b.failure = cmpOr(b.failure, words.said())
 	return b, err
+}
+
+// wrongWords keeps what a tool says of its failure among its figures, or before them.
+type wrongWords struct {
+	r   io.Reader
+	re  *lazyregexp.Regexp
+	all bytes.Buffer
+}
+
+// Read implements io.Reader. What goes through is bounded by who reads it.
+func (w *wrongWords) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	w.all.Write(p[:n])
+	return n, err
+}
+
+// said are the first words of a failure, "" where there are none.
+func (w *wrongWords) said() string {
+	if m := w.re.FindSubmatch(w.all.Bytes()); m != nil {
+		return oneLine(string(m[0]))
+	}
+	return ""
 }
 
 // iorResults finds the results in a test.
@@ -149,6 +181,9 @@ func readIORCSV(_ format, r io.Reader) (*book, error) {
 	err := eachLine(r, func(n int, line []byte) error {
 		cells := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(line), "?")), ",")
 		switch {
+		case iorWrong.Match(line):
+			b.broke(0, oneLine(string(line)))
+			return nil
 		case cells[0] == "access":
 			columns = cells
 			for i, name := range columns {
@@ -189,7 +224,8 @@ var radosNames = map[string]string{"total_time_run": "Total time run", "total_wr
 // readRadosJSON reads one bench after another, with its course.
 func readRadosJSON(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "rados bench"}
-	err := jsonValues(r, func(_ int, v json.RawMessage) error {
+	words := &wrongWords{r: r, re: radosWrong}
+	err := jsonValues(words, func(_ int, v json.RawMessage) error {
 		var doc map[string]any
 		if err := json.Unmarshal(v, &doc); err != nil {
 			return err
@@ -217,6 +253,7 @@ func readRadosJSON(_ format, r io.Reader) (*book, error) {
 		}
 		return one.end(b)
 	})
+	b.failure = cmpOr(b.failure, words.said())
 	return b, err
 }
 
@@ -226,6 +263,7 @@ type radosBench struct {
 	concurrency float64
 	total       figures
 	rows        []workload.Report
+	wrong       string // what it says went wrong
 }
 
 // moment takes how much was done by a time.

@@ -24,7 +24,7 @@ var (
 	sysbenchTime    = lazyregexp.New(`(?m)^ *(?:total time|time elapsed): +([0-9.]+)s`)
 	sysbenchOp      = lazyregexp.New(`(?m)^ *(?:Memory )?operations?(?: type)?: (read|write)`)
 	sysbenchSQL     = lazyregexp.New(`(?m)^SQL statistics:|^OLTP test statistics:|\] thds: \d+ tps:`)
-	sysbenchEnds    = lazyregexp.New(`^ *(?:total time|time elapsed): +[0-9.]+s`)
+	sysbenchEnds    = lazyregexp.New(`^ *execution time \(avg/stddev\): `)
 	sysbenchFatal   = lazyregexp.New(`^(?:FATAL|PANIC): (.+)`)
 	sysbenchOld     = lazyregexp.New(`(?m)^ *read/write requests: `)
 	sysbenchFiles   = lazyregexp.New(`(?m)^(\d+ files, |File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)
@@ -63,8 +63,8 @@ func readSysbench(_ format, r io.Reader) (*book, error) {
 		if err == nil {
 			_, err = Engines()[d.Engine].Parse(d.Declared, bytes.NewReader(text), &rec)
 		}
-		if err != nil || len(rec) == 0 {
-			b.failure = cmpOr(d.Failure, fmt.Sprintf("test %d of %d cannot be read: %v", i+1, len(heads), err))
+		if err != nil || len(rec) == 0 || rec[len(rec)-1].Elapsed <= 0 {
+			b.lost = cmpOr(b.lost, d.Failure, fmt.Sprintf("test %d of %d cannot be read", i+1, len(heads)))
 			continue
 		}
 		b.tool = d.Tool

@@ -75,7 +75,7 @@ func readGoTPC(_ format, r io.Reader) (*book, error) {
 			one.total(b.tool)
 			b.stretches = append(b.stretches, one.t.done())
 		case one.steps > 0:
-			b.failure = "it ends before go-tpc's summary: the test, or the file, is cut short"
+			b.lost = "it ends before go-tpc's summary: the test, or the file, is cut short"
 		}
 		one = tpccTest{tpmC: math.NaN(), kinds: map[string]bool{}}
 	}
@@ -151,7 +151,7 @@ func readTPCCMySQL(_ format, r io.Reader) (*book, error) {
 			one.total(b.tool)
 			b.stretches = append(b.stretches, one.t.done())
 		case one.steps > 0:
-			b.failure = "it ends before tpcc-mysql's results: the test, or the file, is cut short"
+			b.lost = "it ends before tpcc-mysql's results: the test, or the file, is cut short"
 		}
 		one = tpccTest{tpmC: math.NaN(), kinds: map[string]bool{}}
 	}

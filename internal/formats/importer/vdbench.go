@@ -84,6 +84,8 @@ type vdbenchRun struct {
 	total       *vdbenchInterval // vdbench's own average, of intervals first to last
 	first, last int
 	buckets     []vdbenchBuckets
+	share       float64 // of the operations of the last heading, in its buckets, in per cent
+	failure     string
 	failed      uint64 // operations since the newest interval
 }
 
@@ -112,7 +114,6 @@ type vdbenchParser struct {
 	names    []string // of the columns of intervals
 	flat     []string // of the columns of a flatfile
 	section  string   // of the histogram
-	share    float64  // of the operations of a heading, in the buckets so far, in per cent
 	date     time.Time
 	dated    bool
 	newest   time.Time
@@ -451,7 +452,14 @@ func localNumber(text string) string {
 
 // close makes stretches of what was found.
 func (p *vdbenchParser) close() {
-	for _, run := range p.runs {
+	const nearly = 99.99
+	for i, run := range p.runs {
+		switch again := i+1 < len(p.runs); {
+		case again && run.buckets == nil && len(run.rows) > 0 && run.total == nil:
+			run.failure = "it has no row of averages, and another run follows: it was cut short"
+		case again && run.buckets != nil && run.share < nearly:
+			run.failure = fmt.Sprintf("its last heading ends at %g %% of its operations: it was cut short", run.share)
+		}
 		if strings.HasPrefix(run.name, "format_for_") || run.name == "SD_format" {
 			if !run.empty() {
 				p.formats = append(p.formats, run.name)
@@ -463,9 +471,9 @@ func (p *vdbenchParser) close() {
 	if n := len(p.runs); n > 0 && p.flat != nil && p.runs[n-1].total == nil {
 		p.book.failure = "its last run has no row of averages: the run, or the file, is cut short"
 	}
-	const nearly = 99.99
-	if n := len(p.runs); n > 0 && p.runs[n-1].buckets != nil && p.share < nearly {
-		p.book.failure = fmt.Sprintf("its last heading ends at %g %% of its operations: the file is cut short", p.share)
+	if n := len(p.runs); n > 0 && p.runs[n-1].buckets != nil && p.runs[n-1].share < nearly {
+		p.book.failure = fmt.Sprintf("its last heading ends at %g %% of its operations: the file is cut short",
+			p.runs[n-1].share)
 	}
 	if len(p.formats) > 0 {
 		p.book.notes = append(p.book.notes, "left out, for it prepares: "+strings.Join(p.formats, ", "))
@@ -515,7 +523,7 @@ func ofDay(at time.Time, from time.Duration) time.Duration {
 // stretches are what a run definition measured: one, or one for each of the parts between which intervals are missing,
 // for what went on there nobody knows.
 func (p *vdbenchParser) stretches(run *vdbenchRun) []stretch {
-	s := stretch{workload: strings.TrimSpace("vdbench " + run.name + " " + run.loops),
+	s := stretch{workload: strings.TrimSpace("vdbench " + run.name + " " + run.loops), failure: run.failure,
 		unfailing: p.report != "" && p.report != "logfile" || p.flat != nil || run.buckets != nil}
 	if r := p.report; !slices.Contains([]string{"", "logfile", "summary", "totals", "flatfile", "histogram"}, r) {
 		s.workload += " of " + r

@@ -30,7 +30,7 @@ func (p *vdbenchParser) bucket(n int, m []string) error {
 		p.book.skip(n, "a bucket that cannot be read: %.60q", m[0])
 		return nil
 	}
-	if p.share, err = quantity(localNumber(m[4])); err != nil || count == 0 {
+	if p.run.share, err = quantity(localNumber(m[4])); err != nil || count == 0 {
 		return nil //nolint:nilerr // a share is only looked at to tell whether the file is cut
 	}
 	all := &p.run.buckets

@@ -76,6 +76,9 @@ func (e Engine) Own(r workload.OwnRequest) (workload.Own, error) {
 	if len(o.objections) > 0 {
 		return workload.Own{}, errors.Join(o.objections...)
 	}
+	for _, n := range o.ofJobs {
+		o.note("%s: %s", unit.List(n.jobs, 3), n.text)
+	}
 	files, err := o.write()
 	var places []workload.Place
 	for _, d := range o.order {
@@ -84,6 +87,22 @@ func (e Engine) Own(r workload.OwnRequest) (workload.Own, error) {
 		places = append(places, p)
 	}
 	return workload.Own{Files: files, Used: o.used, Notes: o.notes, Places: places}, err
+}
+
+// ofJobs is a note with the jobs it is of, as the file has them: "[name]".
+type ofJobs struct {
+	text string
+	jobs []string
+}
+
+// noteOf notes something of a job. What is the same of several is one note.
+func (o *own) noteOf(job fiofile.Job, text string) {
+	i := slices.IndexFunc(o.ofJobs, func(n ofJobs) bool { return n.text == text })
+	if i < 0 {
+		i = len(o.ofJobs)
+		o.ofJobs = append(o.ofJobs, ofJobs{text: text})
+	}
+	o.ofJobs[i].jobs = append(o.ofJobs[i].jobs, "["+job.Name+"]")
 }
 
 // appendNew appends the objections whose places have none yet: one place is told of once.
@@ -105,6 +124,7 @@ type own struct {
 	request  workload.OwnRequest
 	file     *fiofile.File
 	used     []string
+	ofJobs   []ofJobs
 	swept    []ownFactor
 	seconds  int64 // runtime of all jobs; 0 when they differ or have none
 	disks    map[string]*ownDisk
@@ -424,7 +444,7 @@ func (o *own) reach(job fiofile.Job, files int, private, whole bool) (int64, boo
 		// fio gives every process files of its own; here each has its own part of the disk.
 		increment = add63(each, offset)
 		job.Set("offset_increment", strconv.FormatInt(increment, 10))
-		o.note("the processes of [%s] have files of their own in fio; here each has its own part of one disk", job.Name)
+		o.noteOf(job, "processes have files of their own in fio; here each has its own part of one disk")
 	}
 	end := add63(add63(offset, mul63(increment, processes-1)), each)
 	if end > math.MaxInt64/4 {
@@ -443,8 +463,8 @@ func (o *own) sizeOfFiles(job fiofile.Job, whole bool) (int64, bool) {
 	case o.request.Size > 0:
 		return o.request.Size, true
 	case whole:
-		o.note("[%s] has no size, which to fio means all of the device: %s are taken; --job-size changes it", job.Name,
-			unit.Bytes(deviceSize))
+		o.noteOf(job, fmt.Sprintf("no size is given, which to fio means all of the device: %s are taken; --job-size changes it",
+			unit.Bytes(deviceSize)))
 		return deviceSize, true
 	}
 	o.objectAt(job.Line, job.Col, "[%s] has no size: write size=, or give --job-size", job.Name)
