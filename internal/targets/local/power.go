@@ -235,8 +235,8 @@ func (c *cluster) killAll(ctx context.Context, list func() ([]process, error)) e
 	}
 }
 
-// hangs says which processes hang in the kernel though they were killed. Nothing of their disks is removed then: whoever
-// touches the file system that they wait for hangs there, too.
+// hangs says which processes hang in the kernel though they were killed. Nothing of their disks is removed then:
+// whoever touches the file system that they wait for hangs there, too.
 func hangs(left []process) error {
 	var hung []process
 	for _, p := range left {
