@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/sshtest"
 )
@@ -93,4 +97,61 @@ func TestRunOverSSH(t *testing.T) {
 	if left := l.Remains(); len(left) > 0 {
 		t.Errorf("cleanup ends with %d, left %q:\n%s", code, left, strings.TrimSpace(text))
 	}
+}
+
+// TestStoppedOverSSH stops fio (SIGSTOP) on one of two hosts in the middle of a run: it is named there with its process
+// and ended, what both measured until then is kept, and nothing is left on the hosts.
+func TestStoppedOverSSH(t *testing.T) {
+	needs.Fio(t)
+	l := sshtest.New(t, "db1", "db2")
+	dir, runs := t.TempDir(), filepath.Join(t.TempDir(), "runs")
+	plimsoll := extended(runs, func(*drivers.Registry) {})
+	write(t, filepath.Join(dir, "test.yml"), onHosts)
+	write(t, filepath.Join(dir, "load.fio"), "[job]\nfilename=/dev/sdb\nrw=randwrite\nbs=4k\nrate_iops=200\n"+
+		"ioengine=libaio\niodepth=2\ndirect=1\ntime_based\nruntime=8\n")
+	stopped := clock.Real{}.Group()
+	var pid int
+	stopped.Go(func() {
+		for deadline := time.Now().Add(time.Minute); pid == 0 && time.Now().Before(deadline); {
+			pid = reporting(filepath.Join(l.Dir, "db1"))
+			time.Sleep(50 * time.Millisecond)
+		}
+		if pid == 0 || syscall.Kill(pid, syscall.SIGSTOP) != nil {
+			t.Error("no fio was found on db1")
+		}
+	})
+	code, text := plimsoll("run", dir, "--target", "ssh", "--target-opt", "inventory="+l.Inventory, "--target-opt",
+		"agents="+l.Dir, "--size-scale", "0.002", "--patience", "2s")
+	stopped.Wait()
+	if code != exit.Failed {
+		t.Errorf("run ends with %d", code)
+	}
+	says(t, text, `workload "Load" on db1: fio has not ended 2 s after its own time of `,
+		fmt.Sprintf("process %d (fio) is stopped (state T)", pid), "run: partial", "cleanup: complete")
+	if code, report := plimsoll("report", "latest", "-o", "json"); code != 0 {
+		t.Errorf("report ends with %d:\n%s", code, report)
+	} else {
+		says(t, report, `"db1`, `"db2`)
+	}
+	if left := l.Remains(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// reporting is a fio that works below a folder and has reported what it did, 0 when there is none yet.
+func reporting(folder string) int {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		process := filepath.Dir(link)
+		name, _ := os.ReadFile(process + "/comm")
+		where, err := os.Readlink(link)
+		if err != nil || strings.TrimSpace(string(name)) != "fio" || !strings.HasPrefix(where, folder) {
+			continue
+		}
+		text, _ := os.ReadFile(where + "/Load/fio.out")
+		if pid, err := strconv.Atoi(filepath.Base(process)); err == nil && strings.Contains(string(text), `"jobs"`) {
+			return pid
+		}
+	}
+	return 0
 }

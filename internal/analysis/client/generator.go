@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
+	"time"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -52,32 +54,75 @@ func generatorCPU(v *view.Run) []result.Finding {
 	return out
 }
 
-// byPlace are the parts of workloads on machines whose generators may take each other's CPUs.
-func byPlace(v *view.Run) map[int][]*result.Workload {
-	out := map[int][]*result.Workload{}
+// use is how many core-seconds the generators of a place have taken by each moment at which one of them begins or ends.
+type use struct{ steps []useStep }
+
+type useStep struct {
+	at    time.Time
+	cores float64 // taken from then on; before add has summed them up: how many more
+	until float64 // core-seconds
+}
+
+// byPlace is what the generators take on machines that may take each other's CPUs. It is summed up once, however many
+// they are: each is then looked at with all that run beside it.
+func byPlace(v *view.Run) map[int]*use {
+	out := map[int]*use{}
 	for _, l := range v.Loads {
 		for _, q := range l.Parts {
-			if q.VM != "" && view.Seconds(q) != 0 {
-				out[v.Place(q.Node)] = append(out[v.Place(q.Node)], q)
+			s := view.Seconds(q)
+			if q.VM == "" || s == 0 {
+				continue
+			}
+			place := v.Place(q.Node)
+			if out[place] == nil {
+				out[place] = &use{}
+			}
+			for _, t := range q.Times() {
+				if t.End.After(t.Start) {
+					out[place].steps = append(out[place].steps, useStep{at: t.Start, cores: q.GeneratorCPUSeconds / s},
+						useStep{at: t.End, cores: -q.GeneratorCPUSeconds / s})
+				}
 			}
 		}
+	}
+	for _, u := range out {
+		u.sum()
 	}
 	return out
 }
 
-// together is how many cores the generators beside p's, itself included, took on average while p ran. One that ran
-// beside p for a part of the time counts for that part.
-func together(beside []*result.Workload, p *result.Workload) float64 {
-	sum := 0.0
-	for _, q := range beside {
-		if both := view.Overlap(q.Times(), p.Times()); both > 0 {
-			sum += q.GeneratorCPUSeconds / view.Seconds(q) * both / view.Seconds(p)
-		}
+func (u *use) sum() {
+	slices.SortStableFunc(u.steps, func(a, b useStep) int { return a.at.Compare(b.at) })
+	for i := 1; i < len(u.steps); i++ {
+		before, step := u.steps[i-1], &u.steps[i]
+		step.until = before.until + before.cores*step.at.Sub(before.at).Seconds()
+		step.cores += before.cores
 	}
-	return sum
 }
 
-func generatorOf(v *view.Run, l *view.Load, places map[int][]*result.Workload) (result.Finding, bool) {
+// by is what was taken by a moment.
+func (u *use) by(at time.Time) float64 {
+	i := sort.Search(len(u.steps), func(i int) bool { return u.steps[i].at.After(at) }) - 1
+	if i < 0 {
+		return 0
+	}
+	return u.steps[i].until + u.steps[i].cores*at.Sub(u.steps[i].at).Seconds()
+}
+
+// beside is how many cores the generators of a place, p's included, took on average while p ran.
+func (u *use) beside(p *result.Workload) (cores float64) {
+	if u == nil {
+		return 0
+	}
+	for _, t := range p.Times() {
+		if t.End.After(t.Start) {
+			cores += (u.by(t.End) - u.by(t.Start)) / view.Seconds(p)
+		}
+	}
+	return cores
+}
+
+func generatorOf(v *view.Run, l *view.Load, places map[int]*use) (result.Finding, bool) {
 	var worst, used, cores, alone float64
 	var who, of string
 	known, n := false, 0
@@ -92,7 +137,7 @@ func generatorOf(v *view.Run, l *view.Load, places map[int][]*result.Workload) (
 		if c := float64(v.VMs[p.VM].CPUs); c > 0 && here/c >= worst {
 			known, worst, used, cores, who, of = true, here/c, here, c, p.VM, "the CPUs of "+p.VM
 		}
-		node, all := v.Nodes[p.Node], together(places[v.Place(p.Node)], p)
+		node, all := v.Nodes[p.Node], places[v.Place(p.Node)].beside(p)
 		if c := float64(node.Cores); c > 0 && p.VM != "" && all/c > worst {
 			known, worst, used, cores, who = true, all/c, all, c, node.Name
 			of = "the cores of node " + node.Name + ", all its generators together"

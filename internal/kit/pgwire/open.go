@@ -84,11 +84,11 @@ type answers struct {
 	most, read atomic.Int64
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. Nothing is given beyond the bound: those that read enough with an error ignore the error.
 func (a *answers) Read(p []byte) (int, error) {
 	n, err := a.Reader.Read(p)
 	if most := a.most.Load(); a.read.Add(int64(n)) > most && most > 0 {
-		return n, &TooLargeError{most}
+		return 0, &TooLargeError{most}
 	}
 	return n, err
 }

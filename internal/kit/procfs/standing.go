@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +18,8 @@ type Standing struct {
 	Name     string
 	State    byte
 	Where    string // it waits in the kernel; "" where that cannot be read
+	// On are the block devices, and the file systems without one, of what it has open, where it hangs.
+	On []string
 }
 
 // String names it for people.
@@ -27,10 +31,14 @@ func (s Standing) String() string {
 	if s.State != 'D' {
 		return text + " is stopped (state T)"
 	}
-	if s.Where == "" {
-		return text + " hangs in the kernel (state D)"
+	text += " hangs in the kernel (state D"
+	if s.Where != "" {
+		text += ", in " + s.Where
 	}
-	return text + " hangs in the kernel (state D, in " + s.Where + ")"
+	if len(s.On) > 0 {
+		text += "; it has open files of " + strings.Join(s.On, " and ")
+	}
+	return text + ")"
 }
 
 // Stands lists the threads of a process that stand at this moment, none when it is gone.
@@ -48,7 +56,7 @@ func Stands(pid int) (list []Standing) {
 			continue
 		}
 		if s.State == 'D' {
-			s.Where = waitsIn(task)
+			s.Where, s.On = waitsIn(task), opened(task)
 		} else if s.TID != pid {
 			continue // a stop is of the whole process
 		}
@@ -71,6 +79,44 @@ func waitsIn(task string) string {
 	_, name, _ := strings.Cut(line, "] ")
 	name, _, _ = strings.Cut(name, "+")
 	return name
+}
+
+// remote are file systems behind which another machine or a program stands.
+var remote = regexp.MustCompile(`^(nfs|cifs|smb|ceph|fuse|9p|virtiofs)`)
+
+// opened are the devices of what a thread has open. The files themselves are not looked at: that would hang, too.
+func opened(task string) (on []string) {
+	mounts := map[string]string{}
+	text, _ := os.ReadFile(task + "/mountinfo")
+	for line := range strings.Lines(string(text)) { // 36 35 98:0 / /mnt rw,noatime master:1 - ext4 /dev/sda1 rw
+		id, rest, _ := strings.Cut(line, " ")
+		_, rest, _ = strings.Cut(rest, " - ")
+		switch f := strings.Fields(rest); {
+		case len(f) < 2:
+		case strings.HasPrefix(f[1], "/dev/"):
+			mounts[id] = f[1]
+		case remote.MatchString(f[0]):
+			mounts[id] = f[1] + " (" + f[0] + ")"
+		}
+	}
+	files, _ := os.ReadDir(task + "/fd")
+	for _, f := range files {
+		name, _ := os.Readlink(filepath.Join(task, "fd", f.Name()))
+		if device, is := strings.CutPrefix(name, "/dev/"); is && filepath.IsLocal(device) {
+			if _, err := os.Lstat("/sys/class/block/" + strings.ReplaceAll(device, "/", "!")); err == nil {
+				on = append(on, name)
+			}
+			continue
+		}
+		info, _ := os.ReadFile(filepath.Join(task, "fdinfo", f.Name()))
+		_, id, _ := strings.Cut(string(info), "mnt_id:")
+		id, _, _ = strings.Cut(id, "\n")
+		if mount := mounts[strings.TrimSpace(id)]; mount != "" {
+			on = append(on, mount)
+		}
+	}
+	slices.Sort(on)
+	return slices.Compact(on)
 }
 
 // GroupStands is Stands of every process of a group that the caller has begun.

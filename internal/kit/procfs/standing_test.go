@@ -46,11 +46,13 @@ func TestStandingWords(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, s := range []Standing{{PID: 7, TID: 7, Name: "fio", State: 'T'}, {PID: 7, TID: 9, Name: "fio", State: 'D'},
-		{PID: 7, TID: 7, Name: "fio", State: 'D', Where: "folio_wait_bit"}} {
+		{PID: 7, TID: 7, Name: "fio", State: 'D', Where: "folio_wait_bit"},
+		{PID: 7, TID: 7, Name: "fio", State: 'D', On: []string{"/dev/sdb", "x (fuse)"}}} {
 		got = append(got, fmt.Sprint(s))
 	}
 	want := "process 7 (fio) is stopped (state T)\nthread 9 of process 7 (fio) hangs in the kernel (state D)\n" +
-		"process 7 (fio) hangs in the kernel (state D, in folio_wait_bit)"
+		"process 7 (fio) hangs in the kernel (state D, in folio_wait_bit)\n" +
+		"process 7 (fio) hangs in the kernel (state D; it has open files of /dev/sdb and x (fuse))"
 	if diff := cmp.Diff(want, strings.Join(got, "\n")); diff != "" {
 		t.Error(diff)
 	}

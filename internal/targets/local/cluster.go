@@ -300,6 +300,12 @@ func (c *cluster) forget(b *sandbox) {
 
 // removeAll removes a folder of that name from every store.
 func (c *cluster) removeAll(name string) error {
+	if c.undying.Load() {
+		left, err := c.living()
+		if err := errors.Join(err, hangs(left)); err != nil {
+			return err
+		}
+	}
 	var problems []error
 	for _, s := range c.stores {
 		if err := s.root.RemoveAll(name); err != nil {

@@ -41,7 +41,15 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	if pid := w.controller.PID; locked != nil && pid != os.Getpid() && w.alive(w.controller) {
 		return nil, fmt.Errorf("destroy: %s: the run is still being executed by process %d: stop that first", path, pid)
 	}
-	problems := []error{err, w.killProcesses(ctx), w.removeGroups(), w.removeFiles(ctx)}
+	problems := []error{err, w.killProcesses(ctx), w.removeGroups()}
+	if w.hang == nil {
+		problems = append(problems, w.removeFiles(ctx))
+	} else {
+		for _, dir := range w.workDirs {
+			w.remains = append(w.remains, dir)
+			problems = append(problems, fmt.Errorf("%s: %w", dir, w.hang))
+		}
+	}
 	if err := errors.Join(problems...); err != nil {
 		if len(w.remains) == 0 {
 			w.remains = []string{path}
@@ -65,6 +73,7 @@ type wreck struct {
 	groups     []string
 	processes  []entry
 	remains    []string
+	hang       error // processes that hang; nil: none
 }
 
 func (w *wreck) read(entries []entry) {
@@ -132,6 +141,7 @@ func (w *wreck) killProcesses(ctx context.Context) error {
 			err = errors.Join(err, p.kill())
 		}
 		if err != nil || calm < 2 && w.clock.Now().After(deadline) {
+			w.hang = hangs(left)
 			w.remains = append(w.remains, "processes "+describe(left))
 			return errors.Join(err, fmt.Errorf("processes still alive: %s", describe(left)))
 		}

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/procfs"
 )
 
 // dieWithin bounds the wait for killed processes: one in the middle of a disk operation dies when that ends.
@@ -191,6 +193,14 @@ func (c *cluster) marked(accept func(unit string) bool) ([]process, error) {
 	return some, err
 }
 
+// living lists all live processes of the run.
+func (c *cluster) living() ([]process, error) {
+	if dir := c.groups.tracked(); dir != "" {
+		return members(dir)
+	}
+	return marked(c.mark)
+}
+
 // killAll kills what list returns, again and again, until it returns nothing twice: while the processes are gone
 // through, one may be begun that is not seen any more by one that ends before it is.
 func (c *cluster) killAll(ctx context.Context, list func() ([]process, error)) error {
@@ -223,6 +233,21 @@ func (c *cluster) killAll(ctx context.Context, list func() ([]process, error)) e
 			return fmt.Errorf("killed, but not yet seen to end: %s: %w", describe(left), err)
 		}
 	}
+}
+
+// hangs says which processes hang in the kernel though they were killed. Nothing of their disks is removed then:
+// whoever touches the file system that they wait for hangs there, too.
+func hangs(left []process) error {
+	var hung []process
+	for _, p := range left {
+		if slices.ContainsFunc(procfs.Stands(p.pid), func(s procfs.Standing) bool { return s.State == 'D' }) {
+			hung = append(hung, p)
+		}
+	}
+	if len(hung) == 0 {
+		return nil
+	}
+	return fmt.Errorf("left alone, for its file system may not answer: %s", describe(hung))
 }
 
 // NodeState implements target.Cluster.
