@@ -35,7 +35,8 @@ func TestMovesByItself(t *testing.T) {
 			s := reporttest.NewSynthetic(3500, 420, 1)
 			s.Load(reporttest.Load{Name: "Uniform", Group: "A", To: 200, Noise: 0.02, Random: 1, Rate: c.first})
 			s.Load(reporttest.Load{Name: "Zipf", Group: "A", From: 220, To: 420, Noise: 0.02, Random: 1,
-				Skew: result.Skew{Kind: result.Zipf, Value: 1.2}, Rate: func(at int) float64 { return c.later(at - 220) }})
+				Skew: result.Skew{Kind: result.Zipf, Value: 1.2},
+				Rate: func(at int) float64 { return c.later(at - 220) }})
 			var got []string
 			for _, f := range inTurn(view.New(s.Manifest, s.Data)) {
 				got = append(got, f.Sentence)
