@@ -60,7 +60,7 @@ func (o *Orders) read(ctx context.Context, passwords map[string]string) (int64, 
 		return 0, err
 	}
 	db := sql.OpenDB(connector)
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	var sum int64
 	err = db.QueryRowContext(ctx, ordersQuery).Scan(&sum)
 	return sum, err
@@ -77,7 +77,7 @@ func (o *Orders) readPostgres(ctx context.Context, password string) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, conn.Stop)()
 	rows, err := conn.Do(ordersQuery)
 	if err != nil {
