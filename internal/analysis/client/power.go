@@ -47,8 +47,10 @@ func cpuPower(v *view.Run) []result.Finding {
 			continue
 		}
 		of := 0.0
-		if count, seconds := view.Totals(l.Whole().Ops); count > 0 && seconds > 0 {
-			of = wake * float64(count) / seconds
+		if w := l.Whole(); w != nil {
+			if count, seconds := view.Totals(w.Ops); count > 0 && seconds > 0 {
+				of = wake * float64(count) / seconds
+			}
 		}
 		if slows || of >= muchOfMean {
 			names, share = append(names, l.Name), max(share, of)

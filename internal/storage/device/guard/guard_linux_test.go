@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -61,7 +62,18 @@ func put(t *testing.T, node string, at int64, text string) {
 func addPartition(t *testing.T, node string, number, start, size int) string {
 	t.Helper()
 	do(t, "addpart", node, strconv.Itoa(number), strconv.Itoa(start), strconv.Itoa(size))
-	t.Cleanup(func() { do(t, "delpart", node, strconv.Itoa(number)) })
+	t.Cleanup(func() { // while somebody else looks at it, as blkid and losetup do at all there are, it is busy
+		for until := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			out, err := exec.Command("delpart", node, strconv.Itoa(number)).CombinedOutput()
+			if err == nil {
+				return
+			}
+			if time.Now().After(until) {
+				t.Errorf("delpart %s %d: %v\n%s", node, number, err, out)
+				return
+			}
+		}
+	})
 	return node + "p" + strconv.Itoa(number)
 }
 

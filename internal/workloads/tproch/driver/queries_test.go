@@ -133,7 +133,7 @@ func TestWrongAnswers(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	want := []string{"2 rows whose SHA-256", "1 rows instead of 2", "row 1", "right", "2 rows whose SHA-256"}
+	want := []string{"2 rows whose SHA-256", "1 row instead of 2", "row 1", "right", "2 rows whose SHA-256"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
