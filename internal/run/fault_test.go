@@ -93,7 +93,11 @@ func TestDeclaredFaults(t *testing.T) {
 		fmt.Fprintf(&story, "%s: %s, code %d, measured %s\n", c.name, s.Status, exit.Code(err), s.Measured.State)
 		for _, e := range h.events {
 			if e.Kind == result.KindFault {
-				fmt.Fprintf(&story, "%6.0f %s %s %v\n", e.Time.Sub(began).Seconds(), e.Phase, e.Text, *e.Data.Node)
+				var node any
+				if e.Data.Node != nil {
+					node = *e.Data.Node
+				}
+				fmt.Fprintf(&story, "%6.0f %s %s %v\n", e.Time.Sub(began).Seconds(), e.Phase, e.Text, node)
 			}
 			if e.Kind == result.KindWorkload && e.Data.State == result.WorkloadLost {
 				fmt.Fprintf(&story, "%6.0f a VM lost\n", e.Time.Sub(began).Seconds())

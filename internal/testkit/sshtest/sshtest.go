@@ -156,10 +156,15 @@ func begin(t testing.TB, space string, ahead time.Duration, names []string) *Lab
 		}
 		hostKey := Key(t, filepath.Join(l.Dir, name+".key"))
 		fmt.Fprintln(&known, knownhosts.Line([]string{knownhosts.Normalize(s.At())}, hostKey))
+		// A home of its own: what this user's .bashrc does is not to be waited for, nor to be cut in the middle of it.
+		home := s.Folder + ".home"
+		if err := os.Mkdir(home, 0o700); err != nil {
+			t.Fatal(err)
+		}
 		s.config = filepath.Join(l.Dir, name+".conf")
 		Write(t, s.config, fmt.Sprintf("ListenAddress %s\nPort %d\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\n"+
-			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nSetEnv PATH=%s.bin:/usr/bin:/bin\n",
-			s.Address, s.Port, filepath.Join(l.Dir, name+".key"), filepath.Join(l.Dir, "authorized"), s.Folder))
+			"StrictModes no\nUsePAM no\nPasswordAuthentication no\nSetEnv PATH=%s.bin:/usr/bin:/bin HOME=%s\n",
+			s.Address, s.Port, filepath.Join(l.Dir, name+".key"), filepath.Join(l.Dir, "authorized"), s.Folder, home))
 		l.Hosts = append(l.Hosts, s)
 		t.Cleanup(func() {
 			for _, end := range s.ends {

@@ -92,7 +92,7 @@ func TestSuite(t *testing.T) {
 			`suite.cfg:7:10: server: unknown key "uri"; did you mean "url"?`,
 		},
 		Refused:      []byte(with(t, server, "warehouses: 2\n")),
-		RefusedWords: []string{`schema "tprocc" has 1 warehouses, not 2`},
+		RefusedWords: []string{`schema "tprocc" has 1 warehouse, not 2`},
 		Noise:        []byte("first deadlock, in payment of warehouse 1: why\n{\"elapsed_ns\": 1}\n"),
 	}.Run(t)
 	failures(t, server)
