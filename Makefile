@@ -46,7 +46,7 @@ check: format vet lint ## minutes: format, vet, lint, build, and the tests that 
 	$(GO) build ./...
 	$(TIER) run -short
 
-test: ## everything a user can break, with what that takes installed: about half an hour on two processors
+test: ## everything a user can break, with what that takes installed: a quarter of an hour on two processors
 	@setup/install test
 	@$(MAKE) --no-print-directory format vet build
 	$(TIER) run $(if $(AGAIN),-again)
