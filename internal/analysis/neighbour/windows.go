@@ -267,6 +267,9 @@ func (p *pair) rate() (result.Finding, bool) {
 		case tail == "":
 		case low >= 1-changed && high <= 1+changed && tailKept:
 			f.Sentence = said + "; no change above " + view.Percent(changed) + "." + p.kept(na, nb)
+		case low >= 1-changed && high <= 1+changed:
+			f.Sentence = fmt.Sprintf("%s; its rate changed by no more than %s, of percentiles that is inconclusive.%s", said,
+				view.Percent(changed), p.kept(na, nb))
 		case wanders:
 			f.Sentence = said + "; inconclusive, since the rate wanders within the two." + p.kept(na, nb)
 		default:
