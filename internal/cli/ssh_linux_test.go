@@ -40,20 +40,27 @@ teardown:
   - cluster.CleanUp: {}
 `
 
-// TestRunOverSSH runs fio on two hosts as a user would, then again with one whose server is killed on the way: what was
-// measured is kept, the verdict names the host, and a clean-up removes what is left there once it is back.
-func TestRunOverSSH(t *testing.T) {
+// onTwoHosts are two hosts, plimsoll with a folder for its runs, and the words that have it run fio on both.
+func onTwoHosts(t *testing.T) (l *sshtest.Lab, runs string, plimsoll func(...string) (int, string), run []string) {
+	t.Helper()
 	needs.Fio(t)
-	l := sshtest.New(t, "db1", "db2")
-	dir, runs := t.TempDir(), filepath.Join(t.TempDir(), "runs")
-	plimsoll := extended(runs, func(*drivers.Registry) {})
+	l = sshtest.New(t, "db1", "db2")
+	dir := t.TempDir()
+	runs = filepath.Join(t.TempDir(), "runs")
+	plimsoll = extended(runs, func(*drivers.Registry) {})
 	write(t, filepath.Join(dir, "test.yml"), onHosts)
 	write(t, filepath.Join(dir, "load.fio"), "[job]\nfilename=/dev/sdb\nrw=randwrite\nbs=4k\nrate_iops=200\n"+
 		"ioengine=libaio\niodepth=2\ndirect=1\ntime_based\nruntime=8\n")
-	target := []string{"--target", "ssh", "--target-opt", "inventory=" + l.Inventory, "--target-opt", "agents=" + l.Dir,
-		"--size-scale", "0.002"}
+	return l, runs, plimsoll, []string{"run", dir, "--target", "ssh", "--target-opt", "inventory=" + l.Inventory,
+		"--target-opt", "agents=" + l.Dir, "--size-scale", "0.002"}
+}
 
-	code, text := plimsoll(append([]string{"run", dir}, target...)...)
+// TestRunOverSSH runs fio on two hosts as a user would, then again with one whose server is killed on the way: what was
+// measured is kept, the verdict names the host, and a clean-up removes what is left there once it is back.
+func TestRunOverSSH(t *testing.T) {
+	l, runs, plimsoll, run := onTwoHosts(t)
+
+	code, text := plimsoll(run...)
 	if code != 0 {
 		t.Fatalf("run ends with %d:\n%s", code, text)
 	}
@@ -77,7 +84,7 @@ func TestRunOverSSH(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		l.Hosts[1].Kill(t)
 	})
-	code, text = plimsoll(append([]string{"run", dir, "--target-opt", "patience=3s"}, target...)...)
+	code, text = plimsoll(append(run, "--target-opt", "patience=3s")...)
 	killed.Wait()
 	if code == 0 {
 		t.Errorf("a run that has lost a host ends with 0:\n%s", text)
@@ -102,13 +109,7 @@ func TestRunOverSSH(t *testing.T) {
 // TestStoppedOverSSH stops fio (SIGSTOP) on one of two hosts in the middle of a run: it is named there with its process
 // and ended, what both measured until then is kept, and nothing is left on the hosts.
 func TestStoppedOverSSH(t *testing.T) {
-	needs.Fio(t)
-	l := sshtest.New(t, "db1", "db2")
-	dir, runs := t.TempDir(), filepath.Join(t.TempDir(), "runs")
-	plimsoll := extended(runs, func(*drivers.Registry) {})
-	write(t, filepath.Join(dir, "test.yml"), onHosts)
-	write(t, filepath.Join(dir, "load.fio"), "[job]\nfilename=/dev/sdb\nrw=randwrite\nbs=4k\nrate_iops=200\n"+
-		"ioengine=libaio\niodepth=2\ndirect=1\ntime_based\nruntime=8\n")
+	l, _, plimsoll, run := onTwoHosts(t)
 	stopped := clock.Real{}.Group()
 	var pid int
 	stopped.Go(func() {
@@ -120,8 +121,7 @@ func TestStoppedOverSSH(t *testing.T) {
 			t.Error("no fio was found on db1")
 		}
 	})
-	code, text := plimsoll("run", dir, "--target", "ssh", "--target-opt", "inventory="+l.Inventory, "--target-opt",
-		"agents="+l.Dir, "--size-scale", "0.002", "--patience", "2s")
+	code, text := plimsoll(append(run, "--patience", "2s")...)
 	stopped.Wait()
 	if code != exit.Failed {
 		t.Errorf("run ends with %d", code)

@@ -20,6 +20,9 @@ const (
 // same time could lie as far away. Its ends are equal where there is none: of several starts, of windows that differ on
 // purpose, where nothing is known over time, or too little.
 func overTime(d *result.Data, a result.Assert, value float64) (low, high float64) {
+	if !slices.Contains([]string{"operations", "bandwidth", "mean"}, a.Measure) {
+		return 0, 0
+	}
 	v := view.New(result.Manifest{}, d)
 	var l *view.Load
 	for _, one := range v.Loads {
@@ -40,13 +43,10 @@ func overTime(d *result.Data, a result.Assert, value float64) (low, high float64
 	c = c.Within(l.Times())
 	values, weights := c.Ops, []float64(nil)
 	switch a.Measure {
-	case "operations":
 	case "bandwidth":
 		values = c.Bytes
 	case "mean":
 		values, weights = c.Busy, c.Ops
-	default:
-		return 0, 0
 	}
 	relative, dof := errorOf(values, weights)
 	if !(relative > 0) {

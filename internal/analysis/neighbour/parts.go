@@ -136,12 +136,12 @@ func alike(v *view.Run, windows []result.Window, conditions []view.Conditions, o
 		slices.Sort(asks)
 		return asks
 	}
-	pieces := slices.Clone(of.pieces)
+	pieces, own := slices.Clone(of.pieces), company(of.conditions)
 	for i, w := range windows {
 		if c := conditions[i]; w.Seconds() >= of.seconds/float64(2*len(of.pieces)) &&
 			!slices.ContainsFunc(pieces, func(p result.Window) bool { return p.Start.Equal(w.Start) }) &&
 			slices.Equal(c.Faults, of.conditions.Faults) && slices.Equal(c.Partly, of.conditions.Partly) &&
-			slices.Equal(company(c), company(of.conditions)) {
+			slices.Equal(company(c), own) {
 			pieces = append(pieces, w)
 		}
 	}

@@ -41,12 +41,13 @@ func (v *Run) Stretches(l *Load, q Quantity) []Stretch {
 	}
 	var out []Stretch
 	if c := v.TrackOf(l, q); c != nil && !c.seldom(q) {
-		among := 0
-		for _, other := range v.Loads {
-			among += len(v.pieces(other))
+		if v.among == 0 {
+			for _, other := range v.Loads {
+				v.among += len(v.pieces(other))
+			}
 		}
 		for _, p := range v.pieces(l) {
-			out = append(out, Judge(p.name, c.Between(p.start, p.end), among))
+			out = append(out, Judge(p.name, c.Between(p.start, p.end), v.among))
 		}
 	}
 	for i := range out {

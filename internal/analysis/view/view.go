@@ -42,6 +42,7 @@ type Run struct {
 	// What was worked out already, for runs of thousands of VMs; see TrackOf, Stretches and Stages.
 	tracks  map[loadKey]*Track
 	settled map[loadKey][]Stretch
+	among   int // how many stretches are judged; 0: not counted yet
 	staged  *[]Step
 	ofVM    map[string][]*result.Series // see VMTrack
 }

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -120,7 +121,7 @@ func (p *diskspdParser) line(n int, text string) {
 		return
 	}
 	if diskspdFailed.MatchString(text) && p.s == nil {
-		p.book.lost = cmpOr(p.book.lost, oneLine(text))
+		p.book.lost = cmp.Or(p.book.lost, oneLine(text))
 		return
 	}
 	if p.s == nil || strings.HasPrefix(text, "\t") {
@@ -246,7 +247,7 @@ func (p *diskspdParser) end() {
 	p.first = false
 	switch {
 	case s.length == 0 || p.total.Total() == 0 && !p.finished:
-		p.book.lost = cmpOr(p.book.lost, s.failure, "results that end before their totals are left out")
+		p.book.lost = cmp.Or(p.book.lost, s.failure, "results that end before their totals are left out")
 		return
 	case !p.finished && s.failure == "":
 		s.failure = "the file ends within the results of DISKSPD"

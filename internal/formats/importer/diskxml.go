@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (p diskspdProfile) tell(s *stretch) {
 	for _, t := range p.Targets {
 		a.add("block size", t.BlockSize+" bytes")
 		a.add("mix", fmt.Sprintf("%g %% writes", t.WriteRatio))
-		a.add("places", "random I/O: "+cmpOr(cmpOr(t.Random, t.RandomAccess), "false"))
+		a.add("places", "random I/O: "+cmp.Or(cmp.Or(t.Random, t.RandomAccess), "false"))
 		a.add("outstanding", fmt.Sprintf("%g", t.RequestCount))
 		a.add("threads", fmt.Sprintf("%g", max(t.ThreadsPerFile, p.Threads)))
 		a.flight += t.RequestCount * t.ThreadsPerFile

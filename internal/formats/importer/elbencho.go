@@ -3,6 +3,7 @@ package importer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -342,7 +343,7 @@ func readElbenchoCSV(_ format, r io.Reader) (*book, error) {
 			b.book.tool = "elbencho " + oneLine(v)
 		}
 		if bad != "" || p.name == "" {
-			b.book.skip(n, "%s", cmpOr(bad, "no operation is named"))
+			b.book.skip(n, "%s", cmp.Or(bad, "no operation is named"))
 			continue
 		}
 		if err := b.add(p); err != nil {

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -98,7 +99,7 @@ func readDD(_ format, r io.Reader) (*book, error) {
 		}
 		if m := ddWrong.FindStringSubmatch(text); m != nil && !strings.HasPrefix(m[1], "warning:") {
 			if ddNoTotals.MatchString(text) {
-				b.lost = cmpOr(b.lost, oneLine(text))
+				b.lost = cmp.Or(b.lost, oneLine(text))
 			} else {
 				wrong = oneLine(text)
 			}
@@ -136,7 +137,7 @@ func readDD(_ format, r io.Reader) (*book, error) {
 	if wrong == "" && len(records) > 0 {
 		wrong = "it ends before the totals of dd: the file is cut short"
 	}
-	b.lost = cmpOr(b.lost, wrong)
+	b.lost = cmp.Or(b.lost, wrong)
 	return b, err
 }
 
@@ -269,7 +270,7 @@ func readBonnie(_ format, r io.Reader) (*book, error) {
 		text := strings.TrimSpace(strings.ToValidUTF8(string(line), "?"))
 		for part := range strings.SplitSeq(text, "...") { // it says what it does, and in the same line what went wrong
 			if bonnieWrong.MatchString(part) {
-				b.lost = cmpOr(b.lost, "bonnie++ says: "+oneLine(part))
+				b.lost = cmp.Or(b.lost, "bonnie++ says: "+oneLine(part))
 			}
 		}
 		if !bonnieAny.MatchString(text) {
@@ -438,11 +439,11 @@ func (o *radosBench) end(b *book) error {
 	}
 	if seconds == 0 {
 		if len(o.rows) > 0 || o.wrong != "" {
-			b.lost = cmpOr(b.lost, o.wrong, "it ends before the totals of a bench, which is left out")
+			b.lost = cmp.Or(b.lost, o.wrong, "it ends before the totals of a bench, which is left out")
 		}
 		return nil
 	}
-	t := newTally("rados bench "+cmpOr(o.kind, "read"), inSeconds(seconds))
+	t := newTally("rados bench "+cmp.Or(o.kind, "read"), inSeconds(seconds))
 	t.failure = o.wrong
 	t.did(noun, ops, ops*size, total.or("Average Latency(s)"))
 	t.concurrency = o.concurrency
@@ -454,7 +455,7 @@ func (o *radosBench) end(b *book) error {
 		}
 	}
 	if !total.has("Min latency(s)") && !total.has("Min latency") {
-		t.failure = cmpOr(t.failure, "it ends within the totals of a bench: the file is cut short")
+		t.failure = cmp.Or(t.failure, "it ends within the totals of a bench: the file is cut short")
 	}
 	s := t.done()
 	for _, row := range o.rows {
@@ -484,7 +485,7 @@ func readRados(_ format, r io.Reader) (*book, error) {
 		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
 		over := one.total.has("Total time run")
 		if radosWrong.MatchString(text) {
-			one.wrong = cmpOr(one.wrong, "rados bench says: "+oneLine(text))
+			one.wrong = cmp.Or(one.wrong, "rados bench says: "+oneLine(text))
 		}
 		if m := radosAsked.FindStringSubmatch(text); m != nil {
 			err := end()

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -161,8 +162,8 @@ func (p *fioTextParser) of(e *fioTextEntry, text string) {
 		} else if p.dir < 0 {
 			p.dir, e.mixed = 0, true
 		}
-		e.bytes[p.dir] = binary(cmpOr(m[2], m[5]), cmpOr(m[3], m[6]))
-		e.ms[p.dir], _ = strconv.ParseFloat(cmpOr(m[4], m[7]), 64)
+		e.bytes[p.dir] = binary(cmp.Or(m[2], m[5]), cmp.Or(m[3], m[6]))
+		e.ms[p.dir], _ = strconv.ParseFloat(cmp.Or(m[4], m[7]), 64)
 		return
 	}
 	if m := fioTextLat.FindStringSubmatch(text); m != nil {
@@ -205,7 +206,7 @@ func (p *fioTextParser) of(e *fioTextEntry, text string) {
 		e.cpu = decimal(m[1], "") + decimal(m[2], "")
 	} else if m := fioTextIOs.FindStringSubmatch(text); m != nil {
 		for i := range e.issued {
-			e.issued[i] = decimal(cmpOr(m[1+i], m[4+i]), "")
+			e.issued[i] = decimal(cmp.Or(m[1+i], m[4+i]), "")
 		}
 	} else if m := fioTextErrs.FindStringSubmatch(text); m != nil {
 		e.errors = decimal(m[1], "")
@@ -236,7 +237,7 @@ func (p *fioTextParser) end() {
 	for _, k := range kinds {
 		s, ok := p.stretch(of[k], len(kinds) == 1)
 		if !ok {
-			p.book.failure = cmpOr(s.failure, p.book.failure)
+			p.book.failure = cmp.Or(s.failure, p.book.failure)
 			continue
 		}
 		for _, g := range groups[slices.Index(groups, k[0])+1:] { // all are printed when the last has ended
@@ -253,7 +254,7 @@ func (p *fioTextParser) end() {
 		p.book.failure = "the file ends before fio's summary of all jobs"
 	}
 	if len(p.entries) == 0 || strings.Contains(p.fatal, " on signal ") { // else the entry tells of it
-		p.book.failure = cmpOr(p.book.failure, p.fatal)
+		p.book.failure = cmp.Or(p.book.failure, p.fatal)
 	}
 	p.entries, p.e, p.whole, p.fatal, p.requests = nil, nil, false, "", map[string]fioTextRequest{}
 }
@@ -343,7 +344,7 @@ func (p *fioTextParser) add(t *tally, e *fioTextEntry, n int, several bool) {
 		t.report.CPUSeconds += e.cpu / 100 * e.jobs * max(e.ms[0], e.ms[1], e.ms[2]) / 1e3
 	}
 	t.report.Errors += whole(e.errors)
-	if t.failure = cmpOr(t.failure, e.errorOf()); e.code != 0 {
+	if t.failure = cmp.Or(t.failure, e.errorOf()); e.code != 0 {
 		t.report.Errors = max(t.report.Errors, 1)
 	}
 	if asked {
@@ -358,7 +359,7 @@ func (p *fioTextParser) add(t *tally, e *fioTextEntry, n int, several bool) {
 // binary is a number of bytes as fio prints it, in powers of 1024 whatever it calls them.
 func binary(text, prefix string) float64 {
 	v, _ := strconv.ParseFloat(text, 64)
-	return v * math.Pow(1024, float64(strings.Index(" KMGTP", cmpOr(prefix, " "))))
+	return v * math.Pow(1024, float64(strings.Index(" KMGTP", cmp.Or(prefix, " "))))
 }
 
 // decimal is a number that may be in thousands.

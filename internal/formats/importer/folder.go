@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -88,7 +89,7 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 	}
 	m.Measured = result.Verdict{State: "yes", Reason: "by " + tools + ", imported"}
 	for _, f := range files {
-		if why := cmpOr(f.Reading.Failure, f.Reading.Lost); why != "" {
+		if why := cmp.Or(f.Reading.Failure, f.Reading.Lost); why != "" {
 			m.Status, m.Measured.State = result.StatusFailed, "partly"
 			m.Measured.Reason = oneLine(f.Name + ": " + why)
 			break

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func readHammerText(f format, r io.Reader) (*book, error) {
 // date reads a date as Tcl writes it. Zones other than UTC are names that mean several things.
 func (p *hammerParser) date(text string) (time.Time, bool) {
 	at, zone, ok := hammer.Date(text)
-	p.zone = cmpOr(zone, p.zone)
+	p.zone = cmp.Or(zone, p.zone)
 	return at, ok
 }
 
@@ -239,12 +240,12 @@ func (p *hammerParser) failure(users float64) string {
 func (p *hammerParser) endTest() {
 	n := len(p.book.stretches)
 	if p.test.minutes > 0 { // what was said is of a test without a result
-		p.book.lost = cmpOr(p.book.lost, p.failure(p.test.users), p.trouble,
+		p.book.lost = cmp.Or(p.book.lost, p.failure(p.test.users), p.trouble,
 			`a test in it has no "TEST RESULT": it was cut short, or the file is`)
 	} else if n > 0 {
 		s := &p.book.stretches[n-1]
 		last := &s.reports[len(s.reports)-1]
-		s.failure = cmpOr(p.failure(s.concurrency), s.failure)
+		s.failure = cmp.Or(p.failure(s.concurrency), s.failure)
 		if p.lost > 0 {
 			last.Errors += p.lost
 			s.notes = append(s.notes, fmt.Sprintf("%s of HammerDB's procedures failed and their virtual users went on, as "+
@@ -347,7 +348,7 @@ func (p *hammerParser) profileLine(n int, text string) (bool, error) {
 // close makes stretches of what was found.
 func (p *hammerParser) close(f format) error {
 	b := &p.book
-	broken := cmpOr(p.failure(p.test.users), p.trouble)
+	broken := cmp.Or(p.failure(p.test.users), p.trouble)
 	switch f.Reader {
 	case hammerdbTcount:
 		p.closeCounter()

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -485,7 +486,7 @@ func prepareHost(d *Reading, g *given, tool string) error {
 		return errors.New("it holds no samples after the first, which is the average since the machine was started")
 	case timeless > 0 && g.interval <= 0:
 		return fmt.Errorf("%d of its %d samples have no time: say the interval with --interval, or let %s", timeless, n,
-			cmpOr(map[string]string{vmstat: "vmstat print times (-t)"}[tool], "iostat print times (-t)"))
+			cmp.Or(map[string]string{vmstat: "vmstat print times (-t)"}[tool], "iostat print times (-t)"))
 	}
 	idle := 0
 	for name, moved := range moves {

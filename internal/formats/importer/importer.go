@@ -292,7 +292,7 @@ func (d *Reading) date(g *given) error {
 	case p.reports == 0:
 		return errors.New("it holds no figures")
 	}
-	d.Failure = cmpOr(outcome.Failure, d.Failure)
+	d.Failure = cmp.Or(outcome.Failure, d.Failure)
 	if outcome.Message != "" && d.Engine == "fio" {
 		d.Notes = append(d.Notes, "fio says: "+workload.FirstLines(outcome.Message, 3))
 	}
@@ -306,11 +306,11 @@ func (d *Reading) date(g *given) error {
 			"percentiles of latency but those that the tool printed: the file holds no histogram")
 	}
 	if !p.first.IsZero() {
-		d.Start, d.End, d.Dated = p.first.Add(-p.firstElapsed), p.last, cmpOr(d.Dated, ownClock)
+		d.Start, d.End, d.Dated = p.first.Add(-p.firstElapsed), p.last, cmp.Or(d.Dated, ownClock)
 	} else {
 		d.End = g.modified
 		d.Start = d.End.Add(-p.elapsed)
-		d.Dated = cmpOr(d.dated, noClock)
+		d.Dated = cmp.Or(d.dated, noClock)
 	}
 	d.Start, d.End = d.Start.UTC(), d.End.UTC()
 	if !d.End.After(d.Start) {
@@ -326,9 +326,6 @@ func (d *Reading) date(g *given) error {
 func asked(name, value string) result.Fact {
 	return result.Fact{Name: name, Value: value, Across: result.MustAgree}
 }
-
-// cmpOr is the first of some texts that is not empty.
-func cmpOr(all ...string) string { return cmp.Or(all...) }
 
 // probe notes what a file spans.
 type probe struct {

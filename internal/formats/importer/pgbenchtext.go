@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -82,7 +83,7 @@ func readPgbench(f format, r io.Reader) (*book, error) {
 			if i := slices.IndexFunc(t.lines, pgbenchWrong.Match); i >= 0 {
 				said = oneLine(string(t.lines[i]))
 			}
-			b.lost = cmpOr(b.lost, fmt.Sprintf("test %d of %d: %s", i+1, len(tests), said))
+			b.lost = cmp.Or(b.lost, fmt.Sprintf("test %d of %d: %s", i+1, len(tests), said))
 		}
 	}
 	return b, err
@@ -225,7 +226,7 @@ func scriptName(name string) string {
 	}
 	name = strings.ToLower(path.Base(strings.ReplaceAll(name, "\\", "/")))
 	name = strings.Trim(pgbenchName.ReplaceAllString(strings.TrimSuffix(name, path.Ext(name)), "-"), "-")
-	return cmpOr(name[:min(len(name), 40)], "script")
+	return cmp.Or(name[:min(len(name), 40)], "script")
 }
 
 // scriptsOf is what the scripts of a test did, each an operation, beside the test as a whole.

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -55,9 +56,9 @@ const (
 // it, of the file.
 func (b *book) broke(from int, why string) {
 	if n := len(b.stretches); n > from {
-		b.stretches[n-1].failure = cmpOr(b.stretches[n-1].failure, why)
+		b.stretches[n-1].failure = cmp.Or(b.stretches[n-1].failure, why)
 	} else {
-		b.lost = cmpOr(b.lost, why)
+		b.lost = cmp.Or(b.lost, why)
 	}
 }
 
@@ -107,7 +108,7 @@ func (b *book) readings(r reader, g *given, f format) ([]*Reading, error) {
 			name = fmt.Sprintf("%s (%d)", name, used[name])
 		}
 		d := &Reading{As: r.name, Tool: b.tool, Workload: name, Engine: Name, Dated: dated,
-			Latency: cmpOr(s.latency, "service time"),
+			Latency: cmp.Or(s.latency, "service time"),
 			Start:   s.start.UTC(), End: s.start.Add(s.length).UTC(), Reports: len(s.reports),
 			Concurrency: s.concurrency,
 			Notes:       slices.Concat(b.notes, b.skipped, s.notes), Unseen: s.unseen,
@@ -142,7 +143,7 @@ func (b *book) date(modified time.Time) (dated string, err error) {
 	}
 	at := modified
 	from := len(b.stretches)
-	if dated = cmpOr(b.dated, ownClock); known >= 0 {
+	if dated = cmp.Or(b.dated, ownClock); known >= 0 {
 		from, at = known, b.stretches[known].start
 	} else {
 		dated = noClock
@@ -194,11 +195,11 @@ func prepareBook(r reader, g *given) ([]*Reading, error) {
 	case err != nil && (b == nil || len(b.stretches) == 0):
 		return nil, err
 	case err != nil:
-		b.failure = cmpOr(b.failure, oneLine(err.Error()))
+		b.failure = cmp.Or(b.failure, oneLine(err.Error()))
 	case len(b.stretches) == 0 && len(b.skipped) > 0:
 		return nil, fmt.Errorf("it holds no figures that can be read: %s", b.skipped[0])
 	case len(b.stretches) == 0:
-		return nil, errors.New(cmpOr(b.failure, b.lost, "it holds no figures"))
+		return nil, errors.New(cmp.Or(b.failure, b.lost, "it holds no figures"))
 	}
 	return b.readings(r, g, f)
 }

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func iorTest(access string, row figures, facts map[string]string) (stretch, bool
 		t.notes = append(t.notes, "its latency is that of tasks which do one whole block, and these did more or less: it is left out")
 	}
 	t.did(op, math.Round(ops), bytes, mean)
-	t.concurrency = decimal(cmpOr(facts["tasks"], firstWord(facts["clients"])), "")
+	t.concurrency = decimal(cmp.Or(facts["tasks"], firstWord(facts["clients"])), "")
 	for _, name := range []string{"api", "access", "blocksize", "aggregate filesize"} {
 		t.asked(name, facts[name])
 	}
@@ -92,7 +93,7 @@ func readIORJSON(_ format, r io.Reader) (*book, error) {
 		if err := json.Unmarshal(v, &doc); err != nil {
 			return err
 		}
-		b.tool = "IOR-" + strings.TrimPrefix(cmpOr(oneLine(doc.Version), "3"), "IOR-")
+		b.tool = "IOR-" + strings.TrimPrefix(cmp.Or(oneLine(doc.Version), "3"), "IOR-")
 		from := len(b.stretches)
 		began, dated := localDate(doc.Began)
 		if dated {
@@ -124,7 +125,7 @@ func readIORJSON(_ format, r io.Reader) (*book, error) {
 		}
 		return nil
 	})
-	b.failure = cmpOr(b.failure, words.said())
+	b.failure = cmp.Or(b.failure, words.said())
 	return b, err
 }
 
@@ -253,7 +254,7 @@ func readRadosJSON(_ format, r io.Reader) (*book, error) {
 		}
 		return one.end(b)
 	})
-	b.failure = cmpOr(b.failure, words.said())
+	b.failure = cmp.Or(b.failure, words.said())
 	return b, err
 }
 

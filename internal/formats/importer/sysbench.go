@@ -64,7 +64,7 @@ func readSysbench(_ format, r io.Reader) (*book, error) {
 			_, err = Engines()[d.Engine].Parse(d.Declared, bytes.NewReader(text), &rec)
 		}
 		if err != nil || len(rec) == 0 || rec[len(rec)-1].Elapsed <= 0 {
-			b.lost = cmpOr(b.lost, d.Failure, fmt.Sprintf("test %d of %d cannot be read", i+1, len(heads)))
+			b.lost = cmp.Or(b.lost, d.Failure, fmt.Sprintf("test %d of %d cannot be read", i+1, len(heads)))
 			continue
 		}
 		b.tool = d.Tool
@@ -281,7 +281,7 @@ func prepareSysbench(d *Reading, g *given) error {
 		}
 		return d.declare(sysbenchFileLayout, values)
 	case sysbenchMem.Match(g.head):
-		values["Op"] = cmpOr(found(sysbenchOp, g.head), "write")
+		values["Op"] = cmp.Or(found(sysbenchOp, g.head), "write")
 		d.Workload = "sysbench memory"
 		values["PerMiB"] = perMiB(found(sysbenchMem, g.head))
 		return d.declare(sysbenchMemoryLayout, values)

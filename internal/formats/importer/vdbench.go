@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -178,7 +179,7 @@ func (p *vdbenchParser) line(n int, raw []byte) error {
 		p.head = nil
 	default:
 		if m := vdbenchHeading.FindStringSubmatch(text); m != nil {
-			p.section = strings.ToLower(cmpOr(m[1], m[2]))
+			p.section = strings.ToLower(cmp.Or(m[1], m[2]))
 		}
 	}
 	return nil
@@ -490,7 +491,7 @@ func (p *vdbenchParser) close() {
 	}
 	if says := p.report == "" || p.report == "logfile" || p.report == "summary"; says && !p.finished && p.flat == nil &&
 		!slices.ContainsFunc(p.runs, func(r *vdbenchRun) bool { return r.buckets != nil }) {
-		p.book.failure = cmpOr(p.book.failure,
+		p.book.failure = cmp.Or(p.book.failure,
 			"it does not say that vdbench came to its end: the run, or the file, is cut short")
 	}
 }
