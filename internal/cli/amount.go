@@ -31,8 +31,8 @@ type amount struct {
 // calm is how often an amount is told.
 const calm = 5 * time.Second
 
-func (a *app) amount(phase string) *amount {
-	return &amount{w: a.notes(), now: a.now, phase: phase, began: a.now(), told: a.now()}
+func (c *console) amount(phase string) *amount {
+	return &amount{w: c.notes(), now: c.now, phase: phase, began: c.now(), told: c.now()}
 }
 
 // tell may be called at any rate, from several goroutines.

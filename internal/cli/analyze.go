@@ -30,7 +30,7 @@ type analyzeFlags struct {
 	all    bool
 }
 
-func (a *app) analyzeCommand() *cobra.Command {
+func (sd *sides) analyzeCommand() *cobra.Command {
 	var f analyzeFlags
 	c := &cobra.Command{
 		Use: "analyze RUN|FILE|-...", Short: "Say what a finished run or a file of another tool shows, and how sure " +
@@ -54,17 +54,17 @@ The folder is not changed unless --write says so. The exit code is 5 when an ass
   plimsoll analyze run1 run2 run3 --json
   plimsoll analyze iostat.csv --column iops
   plimsoll analyze latest --data-sheet sequential-read=540MB/s --data-sheet random-read=98000`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			if a.json {
+			if sd.json {
 				f.format = "json"
 			}
-			return a.analyze(given, f)
+			return sd.analyze(given, f)
 		},
 	}
 	c.Flags().StringVarP(&f.format, "format", "o", "text", "`format`: json, md, text")
 	c.Flags().StringVar(&f.column, "column", "", "of files look at this `column` only: its name, or its number from 1")
-	registerWhere(c, &a.where)
+	registerWhere(c, &sd.where)
 	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, sheetUsage)
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
@@ -96,11 +96,11 @@ type analyses struct {
 	Across []result.Finding `json:"across_runs,omitempty"`
 }
 
-func (a *app) analyze(given []string, f analyzeFlags) error {
+func (sd *sides) analyze(given []string, f analyzeFlags) error {
 	if !slices.Contains([]string{"json", "md", "text"}, f.format) {
 		return exit.Usagef("there are: json, md, text", "analyze: no format %q", f.format)
 	}
-	sheet, err := a.dataSheet(f.sheet)
+	sheet, err := dataSheet(sd.console, f.sheet)
 	if err != nil {
 		return err
 	}
@@ -112,14 +112,14 @@ func (a *app) analyze(given []string, f analyzeFlags) error {
 	var failed []error
 	for _, run := range given {
 		if isFile(run) {
-			one, err := a.analyzeFile(run, f.column)
+			one, err := sd.analyzeFile(run, f.column)
 			if err != nil {
 				return err
 			}
 			out.Files = append(out.Files, one)
 			continue
 		}
-		one, err := a.analyzeRun(run, sheet, f)
+		one, err := sd.analyzeRun(run, sheet, f)
 		if err != nil {
 			return err
 		}
@@ -128,10 +128,10 @@ func (a *app) analyze(given []string, f analyzeFlags) error {
 		failed = append(failed, one.failed)
 	}
 	out.Across = analysis.Across(repeats)
-	b := bufio.NewWriter(a.out)
+	b := bufio.NewWriter(sd.out)
 	switch f.format {
 	case "json":
-		err = a.printJSON(out)
+		err = sd.printJSON(out)
 	case "md":
 		err = errors.Join(out.markdown(b), b.Flush())
 	default:
@@ -159,18 +159,18 @@ func (f analyzeFlags) fits(given []string) error {
 	return nil
 }
 
-func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*analyzed, error) {
-	folder, err := a.openRun("analyze", given)
+func (sd *sides) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*analyzed, error) {
+	folder, err := sd.openRun("analyze", given)
 	if err != nil {
 		return nil, err
 	}
-	_ = a.intact("analyze", folder, true) // warns
+	_ = intact(sd.console, "analyze", folder, true) // warns
 	defer folder.Close()
-	data, err := a.dataOf(folder, f.again)
+	data, err := sd.dataOf(folder, f.again)
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := sd.interruptible()
 	defer stop()
 	m := folder.Manifest()
 	m.Environment = withSheet(m.Environment, sheet)
@@ -181,7 +181,7 @@ func (a *app) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*an
 		list = bySeverity(append(list, analysis.AgainstSheet(m, data)...))
 	}
 	if f.write {
-		if err := a.keep(folder, data, list, f.again); err != nil {
+		if err := keepFindings(folder, data, list, f.again); err != nil {
 			return nil, err
 		}
 	}
@@ -213,13 +213,13 @@ func bySeverity(list []result.Finding) []result.Finding {
 }
 
 // dataOf reads what was collected of a run, or collects it now without keeping it.
-func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
+func (st *store) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 	if data, err := folder.Data(); err == nil && !again {
 		return data, nil
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := st.interruptible()
 	defer stop()
-	data, err := a.collected(ctx, folder)
+	data, err := st.collected(ctx, folder)
 	var gone *goneError
 	switch {
 	case errors.As(err, &gone):
@@ -229,15 +229,15 @@ func (a *app) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
 	case data == nil:
 		return nil, exit.Errorf(exit.Failed, "", "analyze: %w", err)
 	case err != nil:
-		visible.Fprintf(a.err, "warning: analyze: %v\n", err)
+		visible.Fprintf(st.err, "warning: analyze: %v\n", err)
 	case len(data.Problems) > 0:
-		visible.Fprintf(a.err, "warning: analyze: %s\n", some(data.Problems))
+		visible.Fprintf(st.err, "warning: analyze: %s\n", some(data.Problems))
 	}
 	return data, nil
 }
 
 // keep writes findings, and data that were collected anew, into the folder of a run that is not going on.
-func (a *app) keep(folder *result.Folder, data *result.Data, findings []result.Finding, again bool) error {
+func keepFindings(folder *result.Folder, data *result.Data, findings []result.Finding, again bool) error {
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
 		return exit.Errorf(exit.Failed, "wait for its end, or leave out --write", "analyze: %s is going on",

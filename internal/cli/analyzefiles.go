@@ -48,9 +48,9 @@ func kindOf(name string) analysis.Kind {
 }
 
 // analyzeFile looks at a table of any tool.
-func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
+func (sd *sides) analyzeFile(given, column string) (*analyzedFile, error) {
 	const phase = "analyze"
-	s, err := a.openTable(phase, given)
+	s, err := sd.openTable(phase, given)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 	var t analysis.Table
 	if column == "" {
 		if t.Sweep, err = sweepOf(s); t.Sweep != nil {
-			if err := a.oneTest(phase, s, s.Concurrency()); err != nil {
+			if err := oneTest(phase, s, s.Concurrency()); err != nil {
 				return nil, err
 			}
 		}
@@ -68,7 +68,7 @@ func (a *app) analyzeFile(given, column string) (*analyzedFile, error) {
 		}
 	}
 	if t.Sweep == nil {
-		list, line, err := a.evenly(phase, s, column)
+		list, line, err := evenly(sd.console, phase, s, column)
 		if err != nil {
 			return nil, err
 		}

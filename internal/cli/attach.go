@@ -27,7 +27,7 @@ import (
 	"plimsoll/result"
 )
 
-func (a *app) attachCommand() *cobra.Command {
+func (st *store) attachCommand() *cobra.Command {
 	var end bool
 	c := &cobra.Command{
 		Use: "attach [RUN]", Short: "Show a run that goes on, and how it ends", Args: args(0, 1, "run"),
@@ -37,13 +37,13 @@ first: its workloads end, teardown runs, data is kept. Without a RUN the newest 
 
 ` + runHelp,
 		Example:           "  plimsoll attach\n  plimsoll attach 20261121-2045 --stop",
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: st.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			dir, err := a.toAttach(given)
+			dir, err := st.toAttach(given)
 			if err != nil {
 				return err
 			}
-			return a.attach(dir, end)
+			return st.attach(dir, end)
 		},
 	}
 	c.Flags().BoolVar(&end, "stop", false, "ask the run to stop, and wait until it has torn down")
@@ -51,22 +51,22 @@ first: its workloads end, teardown runs, data is kept. Without a RUN the newest 
 }
 
 // toAttach is the folder of the run or experiment that is meant.
-func (a *app) toAttach(given []string) (string, error) {
+func (st *store) toAttach(given []string) (string, error) {
 	if len(given) > 0 {
-		if dir, ok := a.findExperiment(given[0]); ok {
+		if dir, ok := st.findExperiment(given[0]); ok {
 			return dir, nil
 		}
-		return a.find("attach", given[0])
+		return st.find("attach", given[0])
 	}
-	experiments, err := experiment.List(a.runsDir)
-	runs, err2 := result.Folders(a.runsDir)
+	experiments, err := experiment.List(st.runsDir)
+	runs, err2 := result.Folders(st.runsDir)
 	if err := errors.Join(err, err2); err != nil {
 		return "", exit.Errorf(exit.Failed, "", "attach: %w", err)
 	}
 	going := slices.DeleteFunc(slices.Concat(experiments, runs), func(dir string) bool { return !held(lockOf(dir)) })
 	if len(going) == 0 {
 		return "", exit.Errorf(exit.Failed, "plimsoll runs shows those that have ended", "attach: no run in %q goes on",
-			a.runsDir)
+			st.runsDir)
 	}
 	// identities begin with the time
 	return slices.MaxFunc(going, func(x, y string) int {
@@ -125,9 +125,9 @@ func asking(pid int) syscall.Signal {
 	return syscall.SIGHUP
 }
 
-func (a *app) attach(dir string, end bool) error {
+func (st *store) attach(dir string, end bool) error {
 	lock, id := lockOf(dir), filepath.Base(dir)
-	ctx, release := a.interruptible()
+	ctx, release := st.interruptible()
 	defer release()
 	if end && held(lock) {
 		pid := holder(lock)
@@ -138,9 +138,9 @@ func (a *app) attach(dir string, end bool) error {
 		if err := syscall.Kill(pid, asking(pid)); err != nil {
 			return exit.Errorf(exit.Failed, "", "attach: %s: process %d: %w", id, pid, err)
 		}
-		visible.Fprintf(a.notes(), "asked process %d to stop\n", pid)
+		visible.Fprintf(st.notes(), "asked process %d to stop\n", pid)
 	}
-	shown, err := a.follow(ctx, dir, lock)
+	shown, err := follow(st.console, ctx, dir, lock)
 	switch {
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "attach: %s: %w", id, err)
@@ -150,17 +150,17 @@ func (a *app) attach(dir string, end bool) error {
 	case experiment.Is(dir):
 		return nil
 	}
-	return a.attachedEnd(dir, id, shown, end)
+	return st.attachedEnd(dir, id, shown, end)
 }
 
 // attachedEnd says how a run has ended, in words unless they were shown, and with its exit code.
-func (a *app) attachedEnd(dir, id string, shown, end bool) error {
+func (st *store) attachedEnd(dir, id string, shown, end bool) error {
 	folder, err := result.Open(dir)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "attach: %w", err)
 	}
-	if !shown || a.json {
-		if err := a.showRun(dir + string(filepath.Separator)); err != nil {
+	if !shown || st.json {
+		if err := st.showRun(dir + string(filepath.Separator)); err != nil {
 			return err
 		}
 	}
@@ -185,14 +185,14 @@ func (a *app) attachedEnd(dir, id string, shown, end bool) error {
 
 // follow shows what a run prints until its locks are free or ctx done: its own words where they are kept, else its
 // journal. It reports whether the words hold how the run ended.
-func (a *app) follow(ctx context.Context, dir, lock string) (shown bool, err error) {
+func follow(con *console, ctx context.Context, dir, lock string) (shown bool, err error) {
 	output := filepath.Join(dir, result.OutputFile)
 	log, err := regular.Open(output, os.O_RDONLY|regular.NoLinks)
 	if err == nil {
 		defer log.Close()
 		goesOn := func() bool { return held(lock) || held(output) }
 		return true, tail(ctx, log, goesOn, func(line []byte) {
-			visible.Fprintf(a.notes(), "%s", visible.Lines(line))
+			visible.Fprintf(con.notes(), "%s", visible.Lines(line))
 		})
 	}
 	journal, err := regular.Open(filepath.Join(dir, "journal.jsonl"), os.O_RDONLY|regular.NoLinks)
@@ -210,7 +210,7 @@ func (a *app) follow(ctx context.Context, dir, lock string) (shown bool, err err
 			p.Steps = make([]plan.Step, len(steps.Steps))
 		}
 	}
-	w := progress.New(a.notes(), a.now, a.now, &p)
+	w := progress.New(con.notes(), con.now, con.now, &p)
 	return false, tail(ctx, journal, func() bool { return held(lock) }, func(line []byte) {
 		var e result.Event
 		if json.Unmarshal(line, &e) == nil {

@@ -56,7 +56,7 @@ func (b baseline) holds() string {
 
 var baselineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-func (a *app) baselineCommand() *cobra.Command {
+func (sd *sides) baselineCommand() *cobra.Command {
 	var of compareFlags
 	set := &cobra.Command{
 		Use: "set NAME RUN|FILE|-...", Short: "Make runs, or files of repeats, the baseline of that name",
@@ -72,16 +72,16 @@ baseline; the files are not needed again.
 		Example: `  plimsoll baseline set release latest
   plimsoll baseline set release run1 run2 run3
   plimsoll baseline set disk before.csv --better p99_ms=lower`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.setBaseline(given[0], given[1:], of)
+			return sd.setBaseline(given[0], given[1:], of)
 		},
 	}
 	of.registerFiles(set)
 	show := &cobra.Command{
 		Use: "show [NAME]", Short: "Show a baseline, or list all", Args: args(0, 1, "name"),
 		Example: "  plimsoll baseline show\n  plimsoll baseline show release --json",
-		RunE:    func(_ *cobra.Command, given []string) error { return a.showBaselines(given) },
+		RunE:    func(_ *cobra.Command, given []string) error { return sd.showBaselines(given) },
 	}
 	var f compareFlags
 	var g gate
@@ -97,43 +97,43 @@ refused with 4; columns that the baseline does not have are left out.
 
 ` + sideHelp,
 		Example:           "  plimsoll baseline check release latest\n  plimsoll baseline check release run4,run5,run6 --threshold 0.1\n  plimsoll baseline check disk after.csv --fail-on worse,inconclusive --junit disk.xml",
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if err := g.check("baseline check"); err != nil {
 				return err
 			}
 			f.gate = true
-			d, err := a.compareSides("baseline check", []string{"@" + given[0], given[1]}, f)
+			d, err := sd.compareSides("baseline check", []string{"@" + given[0], given[1]}, f)
 			if err != nil {
 				return err
 			}
-			return a.judge("baseline check", d, f, g)
+			return sd.judge("baseline check", d, f, g)
 		},
 	}
 	f.register(check)
 	f.registerBetter(check)
 	f.registerPaired(check)
 	g.register(check, failWorse)
-	return a.group("baseline", "Keep runs to compare others with", set, show, check)
+	return group("baseline", "Keep runs to compare others with", set, show, check)
 }
 
-func (a *app) baselinePath(phase, name string) (string, error) {
+func (sd *sides) baselinePath(phase, name string) (string, error) {
 	if !baselineName.MatchString(name) {
 		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64",
 			"%s: %q cannot be the name of a baseline", phase, name)
 	}
-	return filepath.Join(a.runsDir, baselineDir, name+".json"), nil
+	return filepath.Join(sd.runsDir, baselineDir, name+".json"), nil
 }
 
-func (a *app) readBaseline(phase, name string) (*baseline, error) {
-	path, err := a.baselinePath(phase, name)
+func (sd *sides) readBaseline(phase, name string) (*baseline, error) {
+	path, err := sd.baselinePath(phase, name)
 	if err != nil {
 		return nil, err
 	}
 	data, err := regular.Read(path, regular.NoLinks, regular.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, exit.Errorf(exit.Failed, fmt.Sprintf("plimsoll baseline set %s RUN makes it", name),
-			"%s: no baseline %q in %q", phase, name, a.runsDir)
+			"%s: no baseline %q in %q", phase, name, sd.runsDir)
 	}
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -149,35 +149,35 @@ func (a *app) readBaseline(phase, name string) (*baseline, error) {
 	return &b, nil
 }
 
-func (a *app) setBaseline(name string, given []string, f compareFlags) error {
+func (sd *sides) setBaseline(name string, given []string, f compareFlags) error {
 	const phase = "baseline set"
-	path, err := a.baselinePath(phase, name)
+	path, err := sd.baselinePath(phase, name)
 	if err != nil {
 		return err
 	}
-	b := baseline{Version: baselineVersion, Name: name, Runs: []string{}, Set: a.now().UTC(), By: operator(false)}
-	files, err := a.ofTables(phase, given, f)
+	b := baseline{Version: baselineVersion, Name: name, Runs: []string{}, Set: sd.now().UTC(), By: operator(false)}
+	files, err := sd.ofTables(phase, given, f)
 	if err != nil {
 		return err
 	}
 	search, found := compare.Search{}, false
 	if !files && len(given) == 1 {
-		search, found, err = a.searchSide(phase, given[0])
+		search, found, err = sd.searchSide(phase, given[0])
 	}
 	switch {
 	case err != nil:
 	case files:
-		b.Files, err = a.readRepeats(phase, given, f)
+		b.Files, err = sd.readRepeats(phase, given, f)
 	case found:
 		b.Runs = []string{search.ID}
 	default:
-		b.Runs, err = a.measuredRuns(phase, given)
+		b.Runs, err = sd.measuredRuns(phase, given)
 	}
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(path); err == nil {
-		old, err := a.readBaseline(phase, name)
+		old, err := sd.readBaseline(phase, name)
 		if err != nil {
 			return err
 		}
@@ -195,21 +195,21 @@ func (a *app) setBaseline(name string, given []string, f compareFlags) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	if a.json {
-		return a.printJSON(b)
+	if sd.json {
+		return sd.printJSON(b)
 	}
-	visible.Fprintf(a.out, "baseline %s: %s\n", name, b.holds())
+	visible.Fprintf(sd.out, "baseline %s: %s\n", name, b.holds())
 	if len(b.Before) > 0 {
-		visible.Fprintf(a.out, "before: %s\n", b.Before[0].holds())
+		visible.Fprintf(sd.out, "before: %s\n", b.Before[0].holds())
 	}
 	return nil
 }
 
 // measuredRuns are the identities of runs that can be a baseline.
-func (a *app) measuredRuns(phase string, given []string) ([]string, error) {
+func (sd *sides) measuredRuns(phase string, given []string) ([]string, error) {
 	var runs []string
 	for _, g := range given {
-		s, err := a.side(phase, g)
+		s, err := sd.side(phase, g)
 		if err != nil {
 			return nil, err
 		}
@@ -228,10 +228,10 @@ func (a *app) measuredRuns(phase string, given []string) ([]string, error) {
 	return runs, nil
 }
 
-func (a *app) showBaselines(given []string) error {
+func (sd *sides) showBaselines(given []string) error {
 	names := given
 	if len(given) == 0 {
-		found, err := fs.Glob(os.DirFS(filepath.Join(a.runsDir, baselineDir)), "*.json")
+		found, err := fs.Glob(os.DirFS(filepath.Join(sd.runsDir, baselineDir)), "*.json")
 		if err != nil {
 			return exit.Errorf(exit.Failed, "", "baseline show: %w", err)
 		}
@@ -241,17 +241,17 @@ func (a *app) showBaselines(given []string) error {
 	}
 	list := []baseline{}
 	for _, name := range names {
-		b, err := a.readBaseline("baseline show", name)
+		b, err := sd.readBaseline("baseline show", name)
 		if err != nil {
 			return err
 		}
 		list = append(list, *b)
 	}
-	if a.json {
-		return a.printJSON(list)
+	if sd.json {
+		return sd.printJSON(list)
 	}
 	if len(list) == 0 {
-		_, err := visible.Fprintf(a.out, "no baselines in %s\n", a.runsDir)
+		_, err := visible.Fprintf(sd.out, "no baselines in %s\n", sd.runsDir)
 		return err
 	}
 	t := terminal.Table{Head: []string{"BASELINE", "SET", "BY", "RUNS OR FILES"}}
@@ -263,5 +263,5 @@ func (a *app) showBaselines(given []string) error {
 			}
 		}
 	}
-	return t.Write(a.out)
+	return t.Write(sd.out)
 }

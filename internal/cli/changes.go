@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) changesCommand() *cobra.Command {
+func (sd *sides) changesCommand() *cobra.Command {
 	var column string
 	var independent bool
 	var significance float64
@@ -38,9 +39,9 @@ cannot be separated the result is inconclusive. --independent says that there is
   plimsoll changes all --json
   plimsoll changes nightly.csv --independent`,
 		Args:              args(1, 1000, "file or runs"),
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.changes(given, column, change.Options{Independent: independent, Significance: significance})
+			return sd.changes(given, column, change.Options{Independent: independent, Significance: significance})
 		},
 	}
 	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
@@ -60,15 +61,15 @@ type changed struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-func (a *app) changes(given []string, column string, o change.Options) error {
+func (sd *sides) changes(given []string, column string, o change.Options) error {
 	var list []named
 	var source string
 	var err error
 	if len(given) > 1 || given[0] == "all" {
-		list, source, err = a.history(given, column)
+		list, source, err = sd.history(given, column)
 		o.Independent = true
 	} else {
-		list, source, err = a.namedSeries("changes", given[0], column)
+		list, source, err = sd.namedSeries("changes", given[0], column)
 	}
 	if err != nil {
 		return err
@@ -101,27 +102,27 @@ func (a *app) changes(given []string, column string, o change.Options) error {
 	if len(errs) > 0 {
 		return exit.Errorf(exit.Failed, "", "%w", errors.Join(errs...))
 	}
-	if a.json {
-		return a.printJSON(struct {
+	if sd.json {
+		return sd.printJSON(struct {
 			Source string    `json:"source"`
 			Series []changed `json:"series"`
 		}{source, out})
 	}
-	visible.Fprintf(a.out, "Changes, %s\n", source)
+	visible.Fprintf(sd.out, "Changes, %s\n", source)
 	for _, c := range out {
-		c.text(a)
+		c.text(sd.out)
 	}
 	return nil
 }
 
-func (c changed) text(a *app) {
+func (c changed) text(out io.Writer) {
 	if c.Unclear > 0 {
-		visible.Fprintf(a.out, "\n%s: inconclusive: %s among %s may be change or dependence\n", c.Name,
+		visible.Fprintf(out, "\n%s: inconclusive: %s among %s may be change or dependence\n", c.Name,
 			unit.Plural(c.Unclear, "place"), unit.Plural(c.Values, "value"))
 	} else if len(c.Changes) == 0 {
-		visible.Fprintf(a.out, "\n%s: no change in %s\n", c.Name, unit.Plural(c.Values, "value"))
+		visible.Fprintf(out, "\n%s: no change in %s\n", c.Name, unit.Plural(c.Values, "value"))
 	} else {
-		visible.Fprintf(a.out, "\n%s: %s in %s\n", c.Name, unit.Plural(len(c.Changes), "change"),
+		visible.Fprintf(out, "\n%s: %s in %s\n", c.Name, unit.Plural(len(c.Changes), "change"),
 			unit.Plural(c.Values, "value"))
 	}
 	for _, s := range c.Changes {
@@ -136,16 +137,16 @@ func (c changed) text(a *app) {
 		if s.Before != 0 {
 			relative = fmt.Sprintf(" (%+.1f %%)", 100*(s.After/s.Before-1))
 		}
-		visible.Fprintf(a.out, "  at %s: from %.6g to %.6g%s, p = %.3g\n", where, s.Before, s.After, relative, s.P)
+		visible.Fprintf(out, "  at %s: from %.6g to %.6g%s, p = %.3g\n", where, s.Before, s.After, relative, s.P)
 	}
 	for _, w := range c.Warnings {
-		visible.Fprintf(a.out, "  warning: %s\n", w)
+		visible.Fprintf(out, "  warning: %s\n", w)
 	}
 }
 
 // history follows the headline numbers of runs from the oldest to the newest.
-func (a *app) history(given []string, column string) ([]named, string, error) {
-	folders, err := a.historyRuns("changes", given)
+func (sd *sides) history(given []string, column string) ([]named, string, error) {
+	folders, err := sd.historyRuns("changes", given)
 	if err != nil {
 		return nil, "", err
 	}
@@ -153,7 +154,7 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	for _, f := range folders {
 		runs = append(runs, f.Manifest())
 	}
-	a.mind("changes", runs...)
+	mind(sd.console, "changes", runs...)
 	index := map[string]int{}
 	var list []named
 	for _, f := range folders {
@@ -185,9 +186,9 @@ func (a *app) history(given []string, column string) ([]named, string, error) {
 	return enough, unit.Plural(len(folders), "run"), nil
 }
 
-func (a *app) historyRuns(phase string, given []string) ([]*result.Folder, error) {
+func (st *store) historyRuns(phase string, given []string) ([]*result.Folder, error) {
 	if len(given) == 1 && given[0] == "all" {
-		entries, err := result.List(a.runsDir)
+		entries, err := result.List(st.runsDir)
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 		}
@@ -200,11 +201,11 @@ func (a *app) historyRuns(phase string, given []string) ([]*result.Folder, error
 	}
 	var folders []*result.Folder
 	for _, run := range given {
-		f, err := a.openRun(phase, run)
+		f, err := st.openRun(phase, run)
 		if err != nil {
 			return nil, err
 		}
-		_ = a.intact(phase, f, true) // warns
+		_ = intact(st.console, phase, f, true) // warns
 		folders = append(folders, f)
 	}
 	slices.SortFunc(folders, func(x, y *result.Folder) int {

@@ -14,7 +14,7 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) checkCommand() *cobra.Command {
+func (pl *planner) checkCommand() *cobra.Command {
 	var f scenarioFlags
 	c := &cobra.Command{
 		Use:   "check SCENARIO",
@@ -31,9 +31,9 @@ with; --strict objects to that too. The exit code is 3 when there is an error, 0
   plimsoll check ./my-scenario/test.yml --set runtime_secs=60 --json`,
 		Args:              args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.check(given[0], f) },
+		RunE:              func(_ *cobra.Command, given []string) error { return pl.check(given[0], f) },
 	}
-	f.register(a, c)
+	f.register(pl, c)
 	return c
 }
 
@@ -60,13 +60,13 @@ type checkedDiagnostic struct {
 	Hint     string            `json:"hint,omitempty"`
 }
 
-func (a *app) check(given string, f scenarioFlags) error {
-	l, err := a.load(given, f, f.nodes, a.now())
+func (pl *planner) check(given string, f scenarioFlags) error {
+	l, err := pl.load(given, f, f.nodes, pl.now())
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	a.checkAsserts(l)
+	pl.checkAsserts(l)
 	report := checked{
 		Scenario: given, Errors: l.count(scenario.Error), Warnings: l.count(scenario.Warning),
 		Diagnostics: []checkedDiagnostic{},
@@ -81,15 +81,15 @@ func (a *app) check(given string, f scenarioFlags) error {
 			File: d.File, Line: d.Line, Column: d.Col, Severity: d.Severity, Code: d.Code, What: d.What, Hint: d.Hint,
 		})
 	}
-	if a.json {
-		if err := a.printJSON(report); err != nil {
+	if pl.json {
+		if err := pl.printJSON(report); err != nil {
 			return err
 		}
 	} else {
 		for _, d := range l.diagnostics {
-			visible.Fprintf(a.out, "%s\n", d)
+			visible.Fprintf(pl.out, "%s\n", d)
 		}
-		visible.Fprintf(a.out, "%s\n", report.sentence())
+		visible.Fprintf(pl.out, "%s\n", report.sentence())
 	}
 	if report.Errors > 0 {
 		return &exit.Error{Code: exit.Scenario,
@@ -99,11 +99,11 @@ func (a *app) check(given string, f scenarioFlags) error {
 }
 
 // checkAsserts adds the conditions of the author on what the generators do not count.
-func (a *app) checkAsserts(l *loaded) {
+func (pl *planner) checkAsserts(l *loaded) {
 	if l.scenario == nil {
 		return
 	}
-	for _, u := range plan.CheckAsserts(l.scenario, a.drivers.ByName()) {
+	for _, u := range plan.CheckAsserts(l.scenario, pl.drivers.ByName()) {
 		pos := u.Assert.Pos
 		if pos.File != "" && fs.ValidPath(pos.File) {
 			pos.File = l.path(pos.File)

@@ -20,7 +20,7 @@ import (
 	"plimsoll/result"
 )
 
-func (a *app) cleanupCommand() *cobra.Command {
+func (st *store) cleanupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cleanup [RUN...]",
 		Short: "Remove what stopped or killed runs have left behind",
@@ -33,8 +33,8 @@ on are left alone.
 ` + runHelp,
 		Example:           "  plimsoll cleanup\n  plimsoll cleanup latest",
 		Args:              args(0, 1000, "run"),
-		ValidArgsFunction: a.completeRun,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.cleanup(given) },
+		ValidArgsFunction: st.completeRun,
+		RunE:              func(_ *cobra.Command, given []string) error { return st.cleanup(given) },
 	}
 }
 
@@ -47,17 +47,17 @@ type cleaned struct {
 	Error   string   `json:"error,omitempty"`
 }
 
-func (a *app) cleanup(runs []string) error {
-	dirs, err := a.toClean(runs)
+func (st *store) cleanup(runs []string) error {
+	dirs, err := st.toClean(runs)
 	if err != nil {
 		return err
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := st.interruptible()
 	defer stop()
 	list := []cleaned{}
 	var errs []error
 	for _, dir := range dirs {
-		c, err := a.cleanOne(ctx, dir, len(runs) > 0)
+		c, err := st.cleanOne(ctx, dir, len(runs) > 0)
 		if c.State == "clean already" && len(runs) == 0 {
 			continue
 		}
@@ -65,27 +65,27 @@ func (a *app) cleanup(runs []string) error {
 		if err != nil {
 			errs = append(errs, err)
 		}
-		if !a.json {
-			visible.Fprintf(a.out, "%s: %s\n", c.RunID, c.State)
+		if !st.json {
+			visible.Fprintf(st.out, "%s: %s\n", c.RunID, c.State)
 			for _, r := range c.Remains {
-				visible.Fprintf(a.out, "  remains: %s\n", r)
+				visible.Fprintf(st.out, "  remains: %s\n", r)
 			}
 		}
 	}
-	left, err := a.cleanTemporary(dirs, len(runs) == 0)
+	left, err := st.cleanTemporary(dirs, len(runs) == 0)
 	if err != nil {
 		errs = append(errs, exit.Errorf(exit.Uncleaned, "", "cleanup: %w", err))
 	}
 	for _, name := range left {
 		list = append(list, cleaned{Dir: name, State: "cleaned"})
-		if !a.json {
-			visible.Fprintf(a.out, "%s: temporary files of a process that is gone: cleaned\n", name)
+		if !st.json {
+			visible.Fprintf(st.out, "%s: temporary files of a process that is gone: cleaned\n", name)
 		}
 	}
-	if a.json {
-		errs = append(errs, a.printJSON(list))
+	if st.json {
+		errs = append(errs, st.printJSON(list))
 	} else if len(list) == 0 {
-		visible.Fprintf(a.out, "nothing to clean up in %s\n", a.runsDir)
+		visible.Fprintf(st.out, "nothing to clean up in %s\n", st.runsDir)
 	}
 	return errors.Join(errs...)
 }
@@ -93,7 +93,7 @@ func (a *app) cleanup(runs []string) error {
 // cleanTemporary removes what killed processes were writing into these run folders; with all, what they have left
 // elsewhere, too, as far as that can be known: beside the runs and the baselines, where the user is, in the lab, and in
 // TMPDIR.
-func (a *app) cleanTemporary(dirs []string, all bool) (removed []string, err error) {
+func (st *store) cleanTemporary(dirs []string, all bool) (removed []string, err error) {
 	var errs []error
 	clean := func(f func() ([]string, error)) {
 		names, err := f()
@@ -113,8 +113,8 @@ func (a *app) cleanTemporary(dirs []string, all bool) (removed []string, err err
 	if !all {
 		return removed, errors.Join(errs...)
 	}
-	places := []string{a.runsDir, filepath.Join(a.runsDir, baselineDir), "."}
-	experiments, err := experiment.List(a.runsDir)
+	places := []string{st.runsDir, filepath.Join(st.runsDir, baselineDir), "."}
+	experiments, err := experiment.List(st.runsDir)
 	errs = append(errs, err)
 	for _, place := range slices.Concat(places, experiments, labPlaces()) {
 		clean(func() ([]string, error) { return outfile.Clean(place) })
@@ -124,14 +124,14 @@ func (a *app) cleanTemporary(dirs []string, all bool) (removed []string, err err
 }
 
 // toClean lists the folders of the runs named, or of all.
-func (a *app) toClean(runs []string) ([]string, error) {
+func (st *store) toClean(runs []string) ([]string, error) {
 	var dirs []string
 	if len(runs) == 0 {
-		entries, err := result.List(a.runsDir)
+		entries, err := result.List(st.runsDir)
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "", "cleanup: %w", err)
 		}
-		experiments, err := experiment.List(a.runsDir)
+		experiments, err := experiment.List(st.runsDir)
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "", "cleanup: %w", err)
 		}
@@ -148,7 +148,7 @@ func (a *app) toClean(runs []string) ([]string, error) {
 		return dirs, nil
 	}
 	for _, r := range runs {
-		dir, err := a.find("cleanup", r)
+		dir, err := st.find("cleanup", r)
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func (a *app) toClean(runs []string) ([]string, error) {
 
 // cleanOne cleans up after one run. A run that says it is clean and how far it measured, which comes last, is looked at
 // only when it was named.
-func (a *app) cleanOne(ctx context.Context, dir string, named bool) (cleaned, error) {
+func (st *store) cleanOne(ctx context.Context, dir string, named bool) (cleaned, error) {
 	c := cleaned{RunID: dir, Dir: dir, State: "failed"}
 	fail := func(err error) (cleaned, error) {
 		c.Error = err.Error()
@@ -176,7 +176,7 @@ func (a *app) cleanOne(ctx context.Context, dir string, named bool) (cleaned, er
 		c.State = "clean already"
 		return c, nil
 	}
-	t, err := a.target(targetFlags{name: cmp.Or(m.Target, a.drivers.Targets[0].Name())}, len(m.Nodes))
+	t, err := st.target(targetFlags{name: cmp.Or(m.Target, st.drivers.Targets[0].Name())}, len(m.Nodes))
 	if err != nil {
 		return fail(err)
 	}

@@ -20,8 +20,6 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,36 +34,77 @@ import (
 	"plimsoll/result"
 )
 
-// app is what commands share.
+// app is the command line: what its commands work on.
 type app struct {
-	in       io.Reader
-	out, err io.Writer
-	clock    clock.Clock
+	*console
+	*store
+	*sides
+	*planner
+	*runner
+	*devices
+	*configs
+}
+
+// newApp puts the parts together.
+func newApp(con *console, registry drivers.Registry) *app {
+	a := &app{console: con, store: &store{console: con, drivers: registry}, devices: &devices{console: con}}
+	a.configs = &configs{console: con, drivers: registry}
+	a.devices.runs = a.store
+	a.sides = &sides{store: a.store}
+	a.planner = &planner{store: a.store}
+	a.runner = &runner{planner: a.planner, sides: a.sides}
+	return a
+}
+
+// devices are those of a machine, as its system shows them.
+type devices struct {
+	*console
+	runs   *store
+	system fs.FS // for tests; nil is this machine
+}
+
+// store is the folder of run folders, and what reads them.
+type store struct {
+	*console
+	runsDir  string // --dir
 	drivers  drivers.Registry
-	signals  <-chan os.Signal            // instead of the process's own; for tests
-	stops    atomic.Int32                // signals that this command line was sent while it listened
-	args     []string                    // the command line
-	teller   *teller                     // who waits for the folder of a detached run; nil for nobody
-	heard    sync.Mutex                  // guards lastStop
-	lastStop time.Time                   // when the last of them came
-	leave    chan error                  // told when it must not wait any more
-	runsDir  string                      // --dir
-	json     bool                        // --json
-	quiet    bool                        // --quiet
-	trust    bool                        // --trust, of what compares runs
-	where    []string                    // --where, of what reads tables
-	config   string                      // --config
-	made     map[string]fs.FS            // scenarios made of job files, by the name given
-	places   map[string][]workload.Place // where their files want their data disks
-	servers  []result.Fact               // of a server that db run goes to, as it was asked
-	system   fs.FS                       // the machine whose devices are looked at, for tests; nil is this one
-	imported imports                     // outputs of other tools that were given in the place of runs
-	warned   map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
+	imported imports // outputs of other tools that were given in the place of runs
+}
+
+// sides reads what is compared and judged: runs, experiments, baselines, tables.
+type sides struct {
+	*store
+	trust bool     // --trust
+	where []string // --where, of what reads tables
+}
+
+// planner reads scenarios and plans them.
+type planner struct {
+	*store
+	made    map[string]fs.FS            // scenarios made of job files, by the name given
+	places  map[string][]workload.Place // where their files want their data disks
+	servers []result.Fact               // of a server that db run goes to, as it was asked
+	warned  map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
+}
+
+// runner makes runs, alone or in experiments.
+type runner struct {
+	*planner
+	sides  *sides
+	teller *teller  // who waits for the folder of a detached run; nil for nobody
+	args   []string // the command line
+}
+
+// configs reads the configuration file.
+type configs struct {
+	*console
+	drivers drivers.Registry
+	config  string // --config
 }
 
 // Main runs one command line, without the program's name, and returns its exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{in: stdin, out: stdout, err: stderr, clock: clock.Real{}, drivers: drivers.All()}
+	a := newApp(&console{in: stdin, out: stdout, err: stderr, clock: clock.Real{}}, drivers.All())
 	return a.main(args)
 }
 
@@ -116,7 +155,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
   plimsoll report latest -o md`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          a.needVerb,
+		Args:          needVerb,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -131,7 +170,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	dir := cmp.Or(os.Getenv("PLIMSOLL_DIR"), os.Getenv("PLIMSOLL_RUNS"), "plimsoll-runs")
 	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_DIR)")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
-	root.SetHelpCommand(a.helpCommand())
+	root.SetHelpCommand(helpCommand(a.out, a.store.drivers))
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes; warnings and errors stay")
 	root.PersistentFlags().StringVar(&a.config, "config", "", "configuration `file`; see plimsoll config --help")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
@@ -139,15 +178,15 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.markCommand(), a.runsCommand(),
 		a.reportCommand(),
-		a.importCommand(), a.convertCommand(), a.cleanupCommand(), a.scenariosCommand(), a.metricsCommand(),
-		a.serveCommand(),
-		a.targetsCommand(), a.exporterCommand(), a.schemaCommand(), a.versionCommand(), a.configCommand(),
-		a.manCommand(), a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.historyCommand(),
+		a.importCommand(), convertCommand(a.console), a.cleanupCommand(), a.scenariosCommand(), a.metricsCommand(),
+		serveCommand(a.store),
+		a.targetsCommand(), exporterCommand(a.console, a.store.drivers), schemaCommand(a.console), versionCommand(a.console), a.configCommand(),
+		manCommand(a.console), a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.historyCommand(),
 		a.compareCommand(),
-		a.baselineCommand(), a.resumeCommand(), a.attachCommand(), a.deviceCommand(), a.contentCommand(),
-		a.integrityCommand(),
-		a.vioperfCommand(), a.traceCommand(), a.dbCommand(), a.nutanixCommand(), a.dashboardsCommand())
-	root.AddCommand(append(a.workerCommands(), a.labCommands()...)...)
+		a.baselineCommand(), a.resumeCommand(), a.attachCommand(), deviceCommand(a.devices, a.runner), contentCommand(a.console),
+		integrityCommand(a.console),
+		a.vioperfCommand(), traceCommand(a.console), a.dbCommand(), nutanixCommand(a.console), dashboardsCommand(a.console))
+	root.AddCommand(append(workerCommands(a.console), labCommands(a.console)...)...)
 	root.SetUsageFunc(usage.Print)
 	return root
 }
@@ -168,7 +207,7 @@ func complain(w io.Writer, err error) {
 }
 
 // needVerb refuses words that are no command, and offers the nearest.
-func (a *app) needVerb(cmd *cobra.Command, args []string) error {
+func needVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -180,8 +219,8 @@ func (a *app) needVerb(cmd *cobra.Command, args []string) error {
 }
 
 // group is a command that only holds others.
-func (a *app) group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: a.needVerb, RunE: func(cmd *cobra.Command, _ []string) error {
+func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: needVerb, RunE: func(cmd *cobra.Command, _ []string) error {
 		return cmd.Help()
 	}}
 	c.SuggestionsMinimumDistance = 2
@@ -216,20 +255,20 @@ func phase(cmd *cobra.Command) string {
 }
 
 // printJSON writes v indented, as every --json does.
-func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.out)
+func (c *console) printJSON(v any) error {
+	e := json.NewEncoder(c.out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
 
 // notes is where a person is told what goes on; nowhere with --quiet.
-func (a *app) notes() io.Writer {
-	if a.quiet {
+func (c *console) notes() io.Writer {
+	if c.quiet {
 		return io.Discard
 	}
-	return a.err
+	return c.err
 }
 
 // now is the time of the machine, for identities and file names.
-func (a *app) now() time.Time { return a.clock.Now() }
+func (c *console) now() time.Time { return c.clock.Now() }

@@ -70,7 +70,7 @@ func TestVariables(t *testing.T) {
 	if err := os.WriteFile(file, []byte("iops: 100\nname: from file\nlist: [1, 2]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := (&app{}).variables([]string{file}, []string{
+	got, err := variables(&console{}, []string{file}, []string{
 		"iops=4000", "ratio=0.5", "on=true", `text="4"`, "empty=", "path=a: b", "eq=a=b", "none=null", "selector=1:",
 		"l=[serva.fio]", "word=yes please",
 	})
@@ -83,12 +83,12 @@ func TestVariables(t *testing.T) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
 	for _, bad := range []string{"iops", "=4", "x=[1"} {
-		_, err := (&app{}).variables(nil, []string{bad})
+		_, err := variables(&console{}, nil, []string{bad})
 		if exit.Code(err) != exit.Usage || !strings.Contains(err.Error(), "--set") {
 			t.Errorf("--set %q: %v, want a usage error", bad, err)
 		}
 	}
-	if _, err := (&app{}).variables([]string{file + ".not"}, nil); exit.Code(err) != exit.Usage {
+	if _, err := variables(&console{}, []string{file + ".not"}, nil); exit.Code(err) != exit.Usage {
 		t.Errorf("a missing --set-file: %v", err)
 	}
 }
@@ -107,8 +107,9 @@ func TestFactor(t *testing.T) {
 func quiet(t *testing.T) (*app, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	var out, err bytes.Buffer
-	return &app{in: strings.NewReader(""), out: &out, err: &err, clock: stopped{}, drivers: drivers.All(),
-		runsDir: filepath.Join(t.TempDir(), "runs")}, &out, &err
+	a := newApp(&console{in: strings.NewReader(""), out: &out, err: &err, clock: stopped{}}, drivers.All())
+	a.runsDir = filepath.Join(t.TempDir(), "runs")
+	return a, &out, &err
 }
 
 func write(t *testing.T, name, text string) {
@@ -347,8 +348,7 @@ func TestSignalsAfterTheStop(t *testing.T) {
 		}
 		return
 	}
-	a := &app{}
-	s := a.stoppable()
+	s := new(console).stoppable()
 	send := func(sig syscall.Signal) {
 		if err := syscall.Kill(os.Getpid(), sig); err != nil {
 			t.Fatal(err)

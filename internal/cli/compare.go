@@ -87,7 +87,7 @@ func (f *compareFlags) options() compare.Options {
 const sideHelp = `A side is a RUN; repeats, RUN,RUN,...; an experiment, whose cells are compared one by one; cells of one, as
 EXPERIMENT:block_size=4k; or a baseline, @NAME.`
 
-func (a *app) compareCommand() *cobra.Command {
+func (sd *sides) compareCommand() *cobra.Command {
 	var f compareFlags
 	var g gate
 	c := &cobra.Command{
@@ -138,17 +138,17 @@ rejected_qps=lower.`,
 			}
 			return args(2, 50, "baseline and candidate")(c, given)
 		},
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if err := g.check("compare"); err != nil {
 				return err
 			}
 			f.gate = slices.Contains(g.failOn, failWorse) || slices.Contains(g.failOn, failInconclusive)
-			d, err := a.compareSides("compare", given, f)
+			d, err := sd.compareSides("compare", given, f)
 			if err != nil {
 				return err
 			}
-			return a.judge("compare", d, f, g)
+			return sd.judge("compare", d, f, g)
 		},
 	}
 	f.register(c)
@@ -164,8 +164,8 @@ rejected_qps=lower.`,
 }
 
 // compareSides reads the sides and compares them.
-func (a *app) compareSides(phase string, given []string, f compareFlags) (*compare.Document, error) {
-	if _, err := formatOf(a, phase, f.output, compareFormats); err != nil {
+func (sd *sides) compareSides(phase string, given []string, f compareFlags) (*compare.Document, error) {
+	if _, err := formatOf(sd.console, phase, f.output, compareFormats); err != nil {
 		return nil, err
 	}
 	if !(f.threshold >= 0 && f.threshold < 1) {
@@ -174,8 +174,8 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 	if !(f.confidence > 0.5 && f.confidence < 1) {
 		return nil, exit.Usagef("", "%s: --confidence: %g does not lie between 0.5 and 1", phase, f.confidence)
 	}
-	a.trust = f.trust
-	files, err := a.ofTables(phase, given, f)
+	sd.trust = f.trust
+	files, err := sd.ofTables(phase, given, f)
 	if err != nil {
 		return nil, err
 	}
@@ -183,14 +183,14 @@ func (a *app) compareSides(phase string, given []string, f compareFlags) (*compa
 		return nil, exit.Usagef("", "%s: %q is a file: --phase is for runs", phase, given[0])
 	}
 	if files {
-		return a.compareTables(phase, given, f)
+		return sd.compareTables(phase, given, f)
 	}
-	if d, found, err := a.compareSearches(phase, given, f); found || err != nil {
+	if d, found, err := sd.compareSearches(phase, given, f); found || err != nil {
 		return d, err
 	}
 	var sides []compare.Side
 	for _, g := range given {
-		s, err := a.side(phase, g)
+		s, err := sd.side(phase, g)
 		if err != nil {
 			return nil, err
 		}
@@ -279,28 +279,28 @@ func windowSides(phase string, s compare.Side, names []string) ([]compare.Side, 
 	return out, nil
 }
 
-func (a *app) writeComparison(d *compare.Document, f compareFlags) error {
-	write, err := formatOf(a, "compare", f.output, compareFormats)
+func (sd *sides) writeComparison(d *compare.Document, f compareFlags) error {
+	write, err := formatOf(sd.console, "compare", f.output, compareFormats)
 	if err != nil {
 		return err
 	}
 	if f.file != "" && f.file != "-" && d.Marked != "" {
-		visible.Fprintf(a.err, "%s\n", d.Marked)
+		visible.Fprintf(sd.err, "%s\n", d.Marked)
 	}
-	d.Links = a.links(d, f.file)
-	return a.print("compare", "comparison", f.output, func(w io.Writer) error { return write(w, d) })
+	d.Links = sd.links(d, f.file)
+	return sd.print("compare", "comparison", f.output, func(w io.Writer) error { return write(w, d) })
 }
 
 // links are where the reports of the compared runs lie, as seen from the file that the comparison is written to. Runs
 // that are not in the folder of run folders, such as those of experiments, have none.
-func (a *app) links(d *compare.Document, file string) map[string]string {
+func (sd *sides) links(d *compare.Document, file string) map[string]string {
 	if file == "" || file == "-" {
 		return nil
 	}
 	out := map[string]string{}
 	for _, s := range d.Sides {
 		for _, id := range s.Runs {
-			f, err := result.Open(filepath.Join(a.runsDir, id))
+			f, err := result.Open(filepath.Join(sd.runsDir, id))
 			if err != nil {
 				continue
 			}
@@ -321,22 +321,22 @@ func (a *app) links(d *compare.Document, file string) map[string]string {
 }
 
 // side reads the runs of one side.
-func (a *app) side(phase, given string) (compare.Side, error) {
+func (sd *sides) side(phase, given string) (compare.Side, error) {
 	if name, ok := strings.CutPrefix(given, "@"); ok {
-		b, err := a.readBaseline(phase, name)
+		b, err := sd.readBaseline(phase, name)
 		if err != nil {
 			return compare.Side{}, err
 		}
-		s, err := a.side(phase, strings.Join(b.Runs, ","))
+		s, err := sd.side(phase, strings.Join(b.Runs, ","))
 		s.Name = given
 		return s, err
 	}
-	if s, ok, err := a.experimentSide(phase, given); ok || err != nil {
+	if s, ok, err := sd.experimentSide(phase, given); ok || err != nil {
 		return s, err
 	}
 	s := compare.Side{Name: given}
 	for name := range strings.SplitSeq(given, ",") {
-		r, err := a.comparedRun(phase, strings.TrimSpace(name))
+		r, err := sd.comparedRun(phase, strings.TrimSpace(name))
 		if err != nil {
 			return s, err
 		}
@@ -349,12 +349,12 @@ func (a *app) side(phase, given string) (compare.Side, error) {
 }
 
 // comparedRun reads what is compared of one run.
-func (a *app) comparedRun(phase, name string) (compare.Run, error) {
-	folder, data, err := a.runData(phase, name)
+func (sd *sides) comparedRun(phase, name string) (compare.Run, error) {
+	folder, data, err := sd.runData(phase, name)
 	if err != nil {
 		return compare.Run{}, err
 	}
-	if err := a.intact(phase, folder, a.trust); err != nil {
+	if err := intact(sd.console, phase, folder, sd.trust); err != nil {
 		return compare.Run{}, err
 	}
 	m := folder.Manifest()

@@ -48,21 +48,21 @@ type repeatedMeasure struct {
 }
 
 // isTable reports whether a side is of files: a file, or a baseline of files.
-func (a *app) isTable(phase, given string) (bool, error) {
+func (sd *sides) isTable(phase, given string) (bool, error) {
 	name, named := strings.CutPrefix(given, "@")
 	if !named {
 		return isFile(given), nil
 	}
-	b, err := a.readBaseline(phase, name)
+	b, err := sd.readBaseline(phase, name)
 	return err == nil && b.Files != nil, err
 }
 
 // ofTables reports whether all sides are of files. Files are not compared with runs.
-func (a *app) ofTables(phase string, given []string, f compareFlags) (bool, error) {
+func (sd *sides) ofTables(phase string, given []string, f compareFlags) (bool, error) {
 	is := make([]bool, len(given))
 	for i, g := range given {
 		var err error
-		if is[i], err = a.isTable(phase, g); err != nil {
+		if is[i], err = sd.isTable(phase, g); err != nil {
 			return false, err
 		}
 	}
@@ -93,7 +93,7 @@ func (a *app) ofTables(phase string, given []string, f compareFlags) (bool, erro
 }
 
 // compareTables compares files column by column.
-func (a *app) compareTables(phase string, given []string, f compareFlags) (*compare.Document, error) {
+func (sd *sides) compareTables(phase string, given []string, f compareFlags) (*compare.Document, error) {
 	better, err := betterOf(phase, f.better)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (a *app) compareTables(phase string, given []string, f compareFlags) (*comp
 		name, named := strings.CutPrefix(g, "@")
 		switch {
 		case named:
-			b, err := a.readBaseline(phase, name)
+			b, err := sd.readBaseline(phase, name)
 			if err != nil {
 				return nil, err
 			}
@@ -116,9 +116,9 @@ func (a *app) compareTables(phase string, given []string, f compareFlags) (*comp
 				kept = b.Files
 			}
 		case kept != nil:
-			side, err = a.asIn(phase, g, sides[0])
+			side, err = sd.asIn(phase, g, sides[0])
 		default:
-			side, err = a.fileColumns(phase, g, f.columns)
+			side, err = sd.fileColumns(phase, g, f.columns)
 		}
 		side.Name = g
 		if err != nil {
@@ -140,12 +140,12 @@ func (a *app) compareTables(phase string, given []string, f compareFlags) (*comp
 }
 
 // fileColumns reads the columns of a file.
-func (a *app) fileColumns(phase, given string, asked []string) (compare.Samples, error) {
-	s, err := a.openTable(phase, given)
+func (sd *sides) fileColumns(phase, given string, asked []string) (compare.Samples, error) {
+	s, err := sd.openTable(phase, given)
 	if err != nil {
 		return compare.Samples{}, err
 	}
-	return a.samples(phase, s, asked, a.aside(phase, s))
+	return samples(sd.console, phase, s, asked, setAside(sd.console, phase, s))
 }
 
 // columns are those of a baseline, or the ones asked for.
@@ -171,12 +171,12 @@ func (r *repeats) names() []string {
 }
 
 // asIn reads the columns of a file that a baseline has. A file that lacks one, or has it in another unit, is refused.
-func (a *app) asIn(phase, given string, base compare.Samples) (compare.Samples, error) {
-	s, err := a.openTable(phase, given)
+func (sd *sides) asIn(phase, given string, base compare.Samples) (compare.Samples, error) {
+	s, err := sd.openTable(phase, given)
 	if err != nil {
 		return compare.Samples{}, err
 	}
-	aside := a.aside(phase, s)
+	aside := setAside(sd.console, phase, s)
 	var asked []string
 	var errs []error
 	left := slices.Clone(s.Names)
@@ -206,10 +206,10 @@ func (a *app) asIn(phase, given string, base compare.Samples) (compare.Samples, 
 	}
 	left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(aside.names, n) })
 	if len(left) > 0 {
-		visible.Fprintf(a.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.Source,
+		visible.Fprintf(sd.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.Source,
 			table.QuoteAll(left))
 	}
-	side, err := a.samples(phase, s, asked, aside)
+	side, err := samples(sd.console, phase, s, asked, aside)
 	for i := range side.Columns {
 		side.Columns[i].Name = base.Columns[i].Name // as the baseline writes it
 	}
@@ -217,7 +217,7 @@ func (a *app) asIn(phase, given string, base compare.Samples) (compare.Samples, 
 }
 
 // readRepeats reads files for a baseline. All must have the same columns.
-func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeats, error) {
+func (sd *sides) readRepeats(phase string, given []string, f compareFlags) (*repeats, error) {
 	better, err := betterOf(phase, f.better)
 	if err != nil {
 		return nil, err
@@ -234,12 +234,12 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 			out.Sources = append(out.Sources, filepath.Base(g))
 		}
 		if i == 0 {
-			if all, err = a.fileColumns(phase, g, f.columns); err != nil {
+			if all, err = sd.fileColumns(phase, g, f.columns); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		more, err := a.asIn(phase, g, all)
+		more, err := sd.asIn(phase, g, all)
 		if err != nil {
 			return nil, err
 		}
@@ -258,7 +258,7 @@ func (a *app) readRepeats(phase string, given []string, f compareFlags) (*repeat
 	out.StepSeconds = all.StepSeconds
 	for _, c := range all.Columns {
 		if c.Better == "" {
-			visible.Fprintf(a.err,
+			visible.Fprintf(sd.err,
 				"warning: %s: which way of %s is good is not known; a check fails when it moves. Say it: --better %q, or higher\n",
 				phase, table.Quote(c.Name), c.Name+"=lower")
 		}
@@ -292,17 +292,17 @@ var numberNames = []string{
 	"trial",
 }
 
-// aside finds the columns that say when or which, and says that they are left out.
-func (a *app) aside(phase string, s *table.Table) aside {
+// setAside finds the columns that say when or which, and says that they are left out.
+func setAside(con *console, phase string, s *table.Table) aside {
 	var out aside
 	leave := func(i int, why string) {
 		out.names = append(out.names, s.Names[i])
-		visible.Fprintf(a.err, "warning: %s: %s: %s is left out: it %s\n", phase, s.Source, table.Quote(s.Names[i]),
+		visible.Fprintf(con.err, "warning: %s: %s: %s is left out: it %s\n", phase, s.Source, table.Quote(s.Names[i]),
 			why)
 	}
 	switch times, err := s.Times(); {
 	case err != nil:
-		visible.Fprintf(a.err, "warning: %s: %s: %v\n", phase, s.Source, err)
+		visible.Fprintf(con.err, "warning: %s: %s: %v\n", phase, s.Source, err)
 	case times != nil:
 		leave(times.Column, "says when each row was measured")
 		if times.Step > 0 && times.Step <= mostStep {
@@ -328,8 +328,8 @@ func (a *app) aside(phase string, s *table.Table) aside {
 
 // samples are the columns of numbers that are measures, or those asked for. Missing values are left out, and said to
 // be.
-func (a *app) samples(phase string, s *table.Table, asked []string, besides aside) (compare.Samples, error) {
-	at, err := a.picked(phase, s, asked)
+func samples(con *console, phase string, s *table.Table, asked []string, besides aside) (compare.Samples, error) {
+	at, err := picked(con, phase, s, asked)
 	if err != nil {
 		return compare.Samples{}, err
 	}
@@ -338,7 +338,7 @@ func (a *app) samples(phase string, s *table.Table, asked []string, besides asid
 		if len(asked) == 0 && slices.Contains(besides.names, s.Names[i]) {
 			continue
 		}
-		values, err := a.values(phase, s, i)
+		values, err := columnValues(con, phase, s, i)
 		if err != nil {
 			return compare.Samples{}, err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -20,12 +21,12 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) contentCommand() *cobra.Command {
-	return a.group("content", "Make data of a given reducibility, and see what data can be reduced to",
-		a.contentWriteCommand(), a.contentCheckCommand())
+func contentCommand(con *console) *cobra.Command {
+	return group("content", "Make data of a given reducibility, and see what data can be reduced to",
+		contentWriteCommand(con), contentCheckCommand(con))
 }
 
-func (a *app) contentWriteCommand() *cobra.Command {
+func contentWriteCommand(con *console) *cobra.Command {
 	var o content.Options
 	var size, block sizeFlag = 0, 4 << 10
 	var pattern, consent string
@@ -53,7 +54,7 @@ or has marked it, and with its consent phrase; see plimsoll device check.`,
 			if err != nil {
 				return exit.Usagef("", "content write: %s", strings.ReplaceAll(err.Error(), "content: ", ""))
 			}
-			return a.contentWrite(given[0], consent, int64(size), g)
+			return contentWrite(con, given[0], consent, int64(size), g)
 		},
 	}
 	flags := c.Flags()
@@ -78,16 +79,16 @@ func patternOf(text string) ([]byte, error) {
 	return b, nil
 }
 
-func (a *app) contentWrite(name, consent string, size int64, g *content.Generator) error {
+func contentWrite(con *console, name, consent string, size int64, g *content.Generator) error {
 	const phase = "content write"
-	ctx, stop := a.interruptible()
+	ctx, stop := con.interruptible()
 	defer stop()
 	f, err := openToWrite(ctx, phase, name, consent, size)
 	if err != nil {
 		return err
 	}
 	size = f.size
-	began, progress := a.now(), a.amount(phase)
+	began, progress := con.now(), con.amount(phase)
 	var done atomic.Int64
 	if err = g.Write(ctx, f, size, 2, func(n int64) { progress.tell(done.Add(n), size) }); err == nil {
 		err = f.finish()
@@ -97,17 +98,17 @@ func (a *app) contentWrite(name, consent string, size int64, g *content.Generato
 		if e := f.remove(); e != nil {
 			err = errors.Join(err, e)
 		} else if !f.Device {
-			visible.Fprintf(a.notes(), "%s: %s was not finished, and is removed\n", phase, name)
+			visible.Fprintf(con.notes(), "%s: %s was not finished, and is removed\n", phase, name)
 		}
 		return exit.Errorf(stoppedOrFailed(ctx), "", "%w", err)
 	}
 	if err := f.Close(); err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	took := a.now().Sub(began)
-	if a.json {
+	took := con.now().Sub(began)
+	if con.json {
 		o := g.Options()
-		return a.printJSON(struct {
+		return con.printJSON(struct {
 			Path                   string  `json:"path"`
 			Bytes                  int64   `json:"bytes"`
 			Seconds                float64 `json:"seconds"`
@@ -119,7 +120,7 @@ func (a *app) contentWrite(name, consent string, size int64, g *content.Generato
 		}{name, size, took.Seconds(), f.Direct, o.Seed, o.CompressibilityPercent, o.DedupePercent,
 			o.DedupeBlockBytes})
 	}
-	_, err = visible.Fprintf(a.out, "%s: %s written %s, %s\n", name, unit.Bytes(size), bypassed(f.File),
+	_, err = visible.Fprintf(con.out, "%s: %s written %s, %s\n", name, unit.Bytes(size), bypassed(f.File),
 		unit.Bandwidth(float64(size)/max(took.Seconds(), 1e-9)).Decimal())
 	return err
 }
@@ -132,7 +133,7 @@ func stoppedOrFailed(ctx context.Context) int {
 	return exit.Failed
 }
 
-func (a *app) contentCheckCommand() *cobra.Command {
+func contentCheckCommand(con *console) *cobra.Command {
 	var o content.CheckOptions
 	e := content.Expectation{CompressibilityPercent: -1, DedupePercent: -1}
 	var sample, compress, block sizeFlag = 0, 64 << 20, 4 << 10
@@ -164,7 +165,7 @@ a load generator that ignored an option in silence is caught so.`,
 			if c.Flags().Changed("dedupe-block") {
 				o.DedupeBlockBytes = []int{e.DedupeBlockBytes}
 			}
-			return a.contentCheck(given[0], o, e)
+			return contentCheck(con, given[0], o, e)
 		},
 	}
 	flags := c.Flags()
@@ -192,7 +193,7 @@ type contentDocument struct {
 	*content.Report
 }
 
-func (a *app) contentCheck(name string, o content.CheckOptions, e content.Expectation) error {
+func contentCheck(con *console, name string, o content.CheckOptions, e content.Expectation) error {
 	const phase = "content check"
 	f, err := direct.OpenRead(name)
 	if err != nil {
@@ -210,24 +211,24 @@ func (a *app) contentCheck(name string, o content.CheckOptions, e content.Expect
 	if d.AllocatedBytes, err = f.Allocated(); err != nil {
 		d.AllocatedBytes = -1
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := con.interruptible()
 	defer stop()
-	began := a.now()
-	o.Progress = a.amount(phase).tell
+	began := con.now()
+	o.Progress = con.amount(phase).tell
 	if d.Report, err = content.Check(ctx, f, f.Bytes, o); err != nil {
 		if ctx.Err() == nil {
 			return exit.Usagef("", "%s: %s", phase, strings.ReplaceAll(err.Error(), "content: ", ""))
 		}
 		return exit.Errorf(exit.Interrupted, "", "%s: %s: %w", phase, name, err)
 	}
-	d.Seconds = a.now().Sub(began).Seconds()
+	d.Seconds = con.now().Sub(began).Seconds()
 	if e.CompressibilityPercent >= 0 || e.DedupePercent >= 0 {
 		d.Verdicts = d.Judge(e)
 	}
-	if a.json {
-		err = a.printJSON(d)
+	if con.json {
+		err = con.printJSON(d)
 	} else {
-		err = d.text(a, f)
+		err = d.text(con.out, f)
 	}
 	if err != nil {
 		return err
@@ -248,7 +249,7 @@ func (a *app) contentCheck(name string, o content.CheckOptions, e content.Expect
 	return nil
 }
 
-func (d *contentDocument) text(a *app, f *direct.File) error {
+func (d *contentDocument) text(w io.Writer, f *direct.File) error {
 	what := "file"
 	if d.Device {
 		what = "block device"
@@ -257,7 +258,7 @@ func (d *contentDocument) text(a *app, f *direct.File) error {
 	if d.Sampled {
 		part = unit.Bytes(d.ReadBytes).String() + " of it, spread evenly,"
 	}
-	visible.Fprintf(a.out, "%s: %s of %s; read %s %s in %s\n\n", filepath.Clean(d.Path), what,
+	visible.Fprintf(w, "%s: %s of %s; read %s %s in %s\n\n", filepath.Clean(d.Path), what,
 		unit.Bytes(d.LogicalBytes), part, bypassed(f), time.Duration(d.Seconds*1e9).Round(time.Millisecond))
 	looked := float64(d.ReadBytes + max(d.HoleBytes, 0))
 	share := func(n int64) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/max(looked, 1)) }
@@ -272,10 +273,10 @@ func (d *contentDocument) text(a *app, f *direct.File) error {
 	t.Add("blocks of zeros (4 KiB)", unit.Bytes(d.ZeroBytes).String(), share(d.ZeroBytes))
 	t.Add("zeros within other blocks (64 bytes and more)", unit.Bytes(d.ZeroLineBytes-d.ZeroBytes).String(),
 		share(d.ZeroLineBytes-d.ZeroBytes))
-	if err := t.Write(a.out); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
-	visible.Fprintf(a.out, "\n")
+	visible.Fprintf(w, "\n")
 	t = terminal.Table{Head: []string{"BLOCKS OF", "NOT ZEROS", "DIFFERENT", "REPEAT OTHERS"},
 		Right: []bool{true, true, true, true}}
 	for _, n := range d.Duplicates {
@@ -288,10 +289,10 @@ func (d *contentDocument) text(a *app, f *direct.File) error {
 		}
 		t.Add(unit.Bytes(n.BlockBytes).String(), unit.Thousands(n.Blocks), unit.Thousands(n.Distinct), repeat)
 	}
-	if err := t.Write(a.out); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
-	visible.Fprintf(a.out, "\n")
+	visible.Fprintf(w, "\n")
 	t = terminal.Table{Head: []string{"COMPRESSOR", "CHUNKS OF", "TRIED ON", "SAVES", "RATIO"},
 		Right: []bool{false, true, true, true, true}}
 	for _, n := range d.Compression {
@@ -304,14 +305,14 @@ func (d *contentDocument) text(a *app, f *direct.File) error {
 		}
 		t.Add(n.Codec, unit.Bytes(n.ChunkBytes).String(), unit.Bytes(n.InBytes).String(), saves, ratio)
 	}
-	if err := t.Write(a.out); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
 	for i, v := range d.Verdicts {
 		if i == 0 {
-			visible.Fprintf(a.out, "\n")
+			visible.Fprintf(w, "\n")
 		}
-		visible.Fprintf(a.out, "%s %s: %s\n", v.Subject, v.Met, v.Sentence)
+		visible.Fprintf(w, "%s %s: %s\n", v.Subject, v.Met, v.Sentence)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type convertFlags struct {
 	out      output
 }
 
-func (a *app) convertCommand() *cobra.Command {
+func convertCommand(con *console) *cobra.Command {
 	var f convertFlags
 	c := &cobra.Command{
 		Use: "convert FILE|- --to TOOL | convert --from diskspd|fio --to TOOL -- COMMAND LINE", Short: "Turn a parameter file of " +
@@ -49,7 +49,7 @@ files can also be run as they are: plimsoll run file.vdb.`,
 			return args(1, 1, "file")(cmd, given)
 		},
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return a.convert(f, given, cmd.ArgsLenAtDash() == 0)
+			return convertFile(con, f, given, cmd.ArgsLenAtDash() == 0)
 		},
 	}
 	flags := c.Flags()
@@ -74,7 +74,7 @@ files can also be run as they are: plimsoll run file.vdb.`,
 	return c
 }
 
-func (a *app) convert(f convertFlags, given []string, line bool) error {
+func convertFile(con *console, f convertFlags, given []string, line bool) error {
 	r := convert.Request{Name: given[0], CurveMax: f.curveMax}
 	var bad []error
 	var known bool
@@ -112,11 +112,11 @@ func (a *app) convert(f convertFlags, given []string, line bool) error {
 	if line {
 		r.Name, r.Data = "command line", convert.CommandLine(given)
 	} else {
-		if r.Data, err = a.readGiven(given[0], 1<<20); err != nil {
+		if r.Data, err = con.readGiven(given[0], 1<<20); err != nil {
 			return exit.Errorf(exit.Scenario, "", "convert: %w", err)
 		}
 		if given[0] != "-" {
-			r.Include = a.besides(given[0])
+			r.Include = besides(con, given[0])
 		}
 	}
 	made, err := convert.Convert(r)
@@ -129,12 +129,12 @@ func (a *app) convert(f convertFlags, given []string, line bool) error {
 	for name := range r.Set {
 		return exit.Usagef("", "--set %s: the file has no such variable", name)
 	}
-	if a.json {
+	if con.json {
 		notes := []jsonNote{}
 		for _, n := range made.Notes {
 			notes = append(notes, jsonNote{n.At.File, n.At.Line, n.At.Col, n.Asked, n.Instead, n.Differs})
 		}
-		return a.printJSON(struct {
+		return con.printJSON(struct {
 			From   string     `json:"from"`
 			To     string     `json:"to"`
 			Text   string     `json:"text"`
@@ -142,8 +142,8 @@ func (a *app) convert(f convertFlags, given []string, line bool) error {
 			Notes  []jsonNote `json:"notes"`
 		}{r.From.Name, r.To.Name, made.Text, made.Stages, notes})
 	}
-	a.tell(made.Notes)
-	return a.print("convert", "written for "+r.To.Name, f.out, func(w io.Writer) error {
+	tell(con, made.Notes)
+	return con.print("convert", "written for "+r.To.Name, f.out, func(w io.Writer) error {
 		_, err := visible.Fprintf(w, "%s", visible.Lines(made.Annotated(r.To)))
 		return err
 	})
@@ -160,18 +160,18 @@ type jsonNote struct {
 }
 
 // tell prints approximations for people.
-func (a *app) tell(notes []convert.Note) {
+func tell(con *console, notes []convert.Note) {
 	for _, n := range notes {
-		visible.Fprintf(a.notes(), "note: %s\n", n)
+		visible.Fprintf(con.notes(), "note: %s\n", n)
 	}
 }
 
 // besides reads files that one names, from the folder that it lies in.
-func (a *app) besides(given string) func(string) ([]byte, error) {
+func besides(con *console, given string) func(string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		if strings.TrimSpace(name) == "" {
 			return nil, errors.New("no name of a file")
 		}
-		return a.readGiven(filepath.Join(filepath.Dir(given), name), 1<<20)
+		return con.readGiven(filepath.Join(filepath.Dir(given), name), 1<<20)
 	}
 }

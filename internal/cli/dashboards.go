@@ -14,11 +14,11 @@ import (
 	"plimsoll/internal/report/terminal"
 )
 
-func (a *app) dashboardsCommand() *cobra.Command {
+func dashboardsCommand(con *console) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List the Grafana dashboards that come with the program", Args: args(0, 0, "argument"),
 		Example: "  plimsoll dashboards list --json",
-		RunE:    func(*cobra.Command, []string) error { return a.listDashboards() },
+		RunE:    func(*cobra.Command, []string) error { return listDashboards(con) },
 	}
 	write := &cobra.Command{
 		Use: "write FOLDER", Short: "Write the Grafana dashboards into a folder, a file of JSON each",
@@ -26,12 +26,12 @@ func (a *app) dashboardsCommand() *cobra.Command {
 names are replaced, others stay. Import them in Grafana by hand, or let Grafana read the folder by itself (provisioning).
 Data source is plimsoll serve, or a Prometheus that scrapes the exporters.`,
 		Args: args(1, 1, "folder"), Example: "  plimsoll dashboards write /var/lib/grafana/dashboards/plimsoll",
-		RunE: func(cmd *cobra.Command, given []string) error { return a.writeDashboards(phase(cmd), given[0]) },
+		RunE: func(cmd *cobra.Command, given []string) error { return writeDashboards(con, phase(cmd), given[0]) },
 	}
-	return a.group("dashboards", "List and write the Grafana dashboards that come with the program", list, write)
+	return group("dashboards", "List and write the Grafana dashboards that come with the program", list, write)
 }
 
-func (a *app) listDashboards() error {
+func listDashboards(con *console) error {
 	type listed struct {
 		Name  string `json:"name"`
 		Title string `json:"title"`
@@ -43,13 +43,13 @@ func (a *app) listDashboards() error {
 		rows = append(rows, listed{d.Name, d.Title, d.Help})
 		t.Add(d.Name, d.Title, d.Help)
 	}
-	if a.json {
-		return a.printJSON(rows)
+	if con.json {
+		return con.printJSON(rows)
 	}
-	return t.Write(a.out)
+	return t.Write(con.out)
 }
 
-func (a *app) writeDashboards(phase, folder string) error {
+func writeDashboards(con *console, phase, folder string) error {
 	err := os.MkdirAll(folder, 0o777)
 	for _, d := range dashboards.All() {
 		var text []byte
@@ -66,6 +66,6 @@ func (a *app) writeDashboards(phase, folder string) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
-	visible.Fprintf(a.notes(), "dashboards: %d in %s\n", len(dashboards.All()), folder)
+	visible.Fprintf(con.notes(), "dashboards: %d in %s\n", len(dashboards.All()), folder)
 	return nil
 }

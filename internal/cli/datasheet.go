@@ -36,7 +36,7 @@ func sheetNames() []string {
 }
 
 // dataSheet makes facts of what was given, files first, and returns all objections.
-func (a *app) dataSheet(given []string) ([]result.Fact, error) {
+func dataSheet(con *console, given []string) ([]result.Fact, error) {
 	var single []string
 	promises := map[string]string{}
 	var facts []result.Fact
@@ -46,7 +46,7 @@ func (a *app) dataSheet(given []string) ([]result.Fact, error) {
 			single = append(single, g)
 			continue
 		}
-		device, list, err := a.readDataSheet(g)
+		device, list, err := readDataSheet(con, g)
 		if err != nil {
 			bad = append(bad, err)
 		}
@@ -96,8 +96,8 @@ func checkPromise(name, value string) error {
 }
 
 // readDataSheet reads a file: the device's name and the promises in it, and all objections with their lines.
-func (a *app) readDataSheet(name string) (device string, promises map[string]string, err error) {
-	data, err := a.readGiven(name, largestDataSheet)
+func readDataSheet(con *console, name string) (device string, promises map[string]string, err error) {
+	data, err := con.readGiven(name, largestDataSheet)
 	if err != nil {
 		return "", nil, fmt.Errorf("--data-sheet: %w", err)
 	}

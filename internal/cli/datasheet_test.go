@@ -22,7 +22,7 @@ func TestDataSheet(t *testing.T) {
 	fact := func(name, value string, kind result.FactKind, number float64) result.Fact {
 		return result.Fact{Group: "data sheet", Name: name, Value: value, Kind: kind, Number: number}
 	}
-	got, err := (&app{}).dataSheet([]string{"random-read=5000", file, "random-write=70000"})
+	got, err := dataSheet(&console{}, []string{"random-read=5000", file, "random-write=70000"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestDataSheet(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := (&app{}).dataSheet([]string{"none.yaml"}); err == nil {
+	if _, err := dataSheet(&console{}, []string{"none.yaml"}); err == nil {
 		t.Error("a file that is not there was read")
 	}
 }

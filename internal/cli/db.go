@@ -25,12 +25,12 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) dbCommand() *cobra.Command {
-	return a.group("db", "Load databases, say how large they are and what a load has left in them",
-		a.dbRunCommand(), a.dbSizeCommand(), a.dbStateCommand())
+func (rn *runner) dbCommand() *cobra.Command {
+	return group("db", "Load databases, say how large they are and what a load has left in them",
+		rn.dbRunCommand(), dbSizeCommand(rn.console), dbStateCommand(rn.console))
 }
 
-func (a *app) dbSizeCommand() *cobra.Command {
+func dbSizeCommand(con *console) *cobra.Command {
 	var scale int64
 	var bytes, ram sizeFlag
 	var share string
@@ -74,7 +74,7 @@ space: scale 10 was seen to have 164.7 MB fresh and 217 MB after a few minutes o
 			if err != nil {
 				return exit.Usagef("", "db size: %w", err)
 			}
-			return a.saySize(s, memory)
+			return saySize(con, s, memory)
 		},
 	}
 	flags := c.Flags()
@@ -85,9 +85,9 @@ space: scale 10 was seen to have 164.7 MB fresh and 217 MB after a few minutes o
 	return c
 }
 
-func (a *app) saySize(s postgres.PgbenchSize, memory int64) error {
-	if a.json {
-		return a.printJSON(struct {
+func saySize(con *console, s postgres.PgbenchSize, memory int64) error {
+	if con.json {
+		return con.printJSON(struct {
 			postgres.PgbenchSize
 			MemoryBytes int64   `json:"memory_bytes,omitempty"`
 			MemoryShare float64 `json:"memory_share,omitempty"`
@@ -105,7 +105,7 @@ func (a *app) saySize(s postgres.PgbenchSize, memory int64) error {
 		t.Add("share of memory", fmt.Sprintf("%.1f %%", 100*shareOf(s.FreshBytes, memory)),
 			"of "+unit.Bytes(memory).String())
 	}
-	return t.Write(a.out)
+	return t.Write(con.out)
 }
 
 func shareOf(part, of int64) float64 {
@@ -178,7 +178,7 @@ func (f *serverFlags) state(ctx context.Context) (postgres.State, error) {
 	return postgres.StateOf(conn)
 }
 
-func (a *app) dbStateCommand() *cobra.Command {
+func dbStateCommand(con *console) *cobra.Command {
 	var server serverFlags
 	var save string
 	var diff bool
@@ -197,7 +197,7 @@ the hit ratio of that time alone.`,
 			const phase = "db state"
 			switch {
 			case diff && len(given) == 2 && server.url == "" && save == "":
-				return a.dbDiff(given[0], given[1])
+				return dbDiff(con, given[0], given[1])
 			case diff || len(given) > 0:
 				return exit.Usagef("", "%s: want --diff BEFORE AFTER, or --server URL without files", phase)
 			case server.url == "":
@@ -206,16 +206,16 @@ the hit ratio of that time alone.`,
 			if err := server.check(phase); err != nil {
 				return err
 			}
-			ctx, stop := a.interruptible()
+			ctx, stop := con.interruptible()
 			defer stop()
 			s, err := server.state(ctx)
 			if err != nil {
 				return exit.Errorf(stoppedOrFailed(ctx), "", "%s: %s", phase, oneLine(err))
 			}
 			if save != "" {
-				return a.print(phase, phase, output{file: save}, func(w io.Writer) error { return indented(w, s) })
+				return con.print(phase, phase, output{file: save}, func(w io.Writer) error { return indented(w, s) })
 			}
-			return a.sayState(s)
+			return sayState(con, s)
 		},
 	}
 	server.register(c, "")
@@ -233,9 +233,9 @@ func indented(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-func (a *app) sayState(s postgres.State) error {
-	if a.json {
-		return a.printJSON(s)
+func sayState(con *console, s postgres.State) error {
+	if con.json {
+		return con.printJSON(s)
 	}
 	t := terminal.Table{Head: []string{"SERVER", "VALUE", ""}}
 	t.Add("database", s.Database, fmt.Sprintf("PostgreSQL %s, %s", s.Version, s.Time.Format(time.RFC3339)))
@@ -253,14 +253,14 @@ func (a *app) sayState(s postgres.State) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
 		t.Add("set "+name, s.Settings[name], "")
 	}
-	return t.Write(a.out)
+	return t.Write(con.out)
 }
 
-func (a *app) dbDiff(before, after string) error {
+func dbDiff(con *console, before, after string) error {
 	const phase = "db state"
 	var states [2]postgres.State
 	for i, name := range []string{before, after} {
-		data, err := a.readGiven(name, 16<<20)
+		data, err := con.readGiven(name, 16<<20)
 		if err == nil {
 			if states[i], err = postgres.ReadState(data); err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
@@ -271,10 +271,10 @@ func (a *app) dbDiff(before, after string) error {
 		}
 	}
 	d := postgres.Diff(states[0], states[1])
-	if a.json {
-		return a.printJSON(d)
+	if con.json {
+		return con.printJSON(d)
 	}
-	return sayDifference(a.out, d)
+	return sayDifference(con.out, d)
 }
 
 // sayDifference prints what happened between two states.

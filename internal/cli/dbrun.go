@@ -83,7 +83,7 @@ type dbRunFlags struct {
 	rf         runFlags
 }
 
-func (a *app) dbRunCommand() *cobra.Command {
+func (rn *runner) dbRunCommand() *cobra.Command {
 	var f dbRunFlags
 	var list strings.Builder
 	for _, name := range dbLoadNames() {
@@ -111,7 +111,7 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
   plimsoll db run tprocc --scale 4 --clients 8`,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			f.given = cmd.Flags().Changed
-			return a.dbRun(given[0], f)
+			return rn.dbRun(given[0], f)
 		},
 	}
 	f.register(c, 1)
@@ -150,34 +150,34 @@ func (f *dbRunFlags) register(c *cobra.Command, clients int) {
 	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target local, `NAME=VALUE`; repeatable")
 }
 
-func (a *app) dbRun(name string, f dbRunFlags) error {
+func (rn *runner) dbRun(name string, f dbRunFlags) error {
 	const phase = "db run"
 	f.other = f.dialect(name)
-	files, err := a.dbScenario(name, f)
+	files, err := rn.dbScenario(name, f)
 	if err != nil {
 		return err
 	}
 	given := phase + " " + name
-	a.made = map[string]fs.FS{given: files}
+	rn.made = map[string]fs.FS{given: files}
 	f.tf.allowHostCommands = f.server.url != "" // who named it allows to reach it
 	sf := scenarioFlags{nodes: 1}
 	if f.dry {
 		for _, file := range []string{"test.yml", "load.yml"} {
-			visible.Fprintf(a.out, "# %s\n%s\n", file, visible.Lines(files[file].Data))
+			visible.Fprintf(rn.out, "# %s\n%s\n", file, visible.Lines(files[file].Data))
 		}
-		p, err := a.prepare(context.Background(), phase, given, sf, f.tf)
+		p, err := rn.prepare(context.Background(), phase, given, sf, f.tf)
 		if p != nil {
 			defer p.close()
 		}
 		if err != nil {
 			return err
 		}
-		return a.sayPlan(context.Background(), p, sf, f.tf)
+		return rn.sayPlan(context.Background(), p, sf, f.tf)
 	}
-	if err := a.around(&f); err != nil {
+	if err := rn.around(&f); err != nil {
 		return err
 	}
-	return a.run(given, sf, f.tf, f.rf)
+	return rn.run(given, sf, f.tf, f.rf)
 }
 
 // withDatabase is the address of a server with the database that is named beside it.
@@ -191,8 +191,8 @@ func withDatabase(address, database string) string {
 }
 
 // serves reports whether the scenario's workloads start a PostgreSQL of the run's own.
-func (a *app) serves(p *prepared) bool {
-	engines := a.drivers.ByName()
+func (pl *planner) serves(p *prepared) bool {
+	engines := pl.drivers.ByName()
 	return slices.ContainsFunc(p.scenario.Workloads, func(w scenario.Workload) bool {
 		e, ok := engines[w.Generator].(workload.Peering)
 		if !ok {
@@ -209,7 +209,7 @@ func (a *app) serves(p *prepared) bool {
 }
 
 // programs has PostgreSQL in PATH: where it is installed, or else fetched into the user's cache.
-func (a *app) programs(phase string) error {
+func programs(con *console, phase string) error {
 	if _, err := postgres.Folder(); err == nil || os.Getenv(postgres.FolderVariable) != "" {
 		return nil // the run says what is wrong with a folder that was named
 	}
@@ -217,9 +217,9 @@ func (a *app) programs(phase string) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	visible.Fprintf(a.notes(), "%s: PostgreSQL is not installed here: version 18.4 is fetched into %s, once (25 MB)\n", phase,
+	visible.Fprintf(con.notes(), "%s: PostgreSQL is not installed here: version 18.4 is fetched into %s, once (25 MB)\n", phase,
 		filepath.Join(cache, "plimsoll"))
-	ctx, stop := a.interruptible()
+	ctx, stop := con.interruptible()
 	defer stop()
 	bin, root, err := postgres.Fetch(ctx, filepath.Join(cache, "plimsoll"))
 	if err != nil {
@@ -240,23 +240,23 @@ const (
 )
 
 // around asks a PostgreSQL of the user's how it is before the run, and has the run ask again at its end.
-func (a *app) around(f *dbRunFlags) error {
+func (pl *planner) around(f *dbRunFlags) error {
 	const phase = "db run"
 	if f.other == "mariadb" {
-		return a.askMaria(f)
+		return pl.askMaria(f)
 	}
 	if f.server.url == "" || f.other != "" {
 		return nil
 	}
 	f.server.url = withDatabase(f.server.url, f.database)
-	ctx, stop := a.interruptible()
+	ctx, stop := pl.interruptible()
 	before, err := f.server.state(ctx)
 	code := stoppedOrFailed(ctx)
 	stop()
 	if err != nil {
 		return exit.Errorf(code, "", "%s: %s", phase, oneLine(err))
 	}
-	a.servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version",
+	pl.servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version",
 		Value: "PostgreSQL " + before.Version}},
 		postgres.SettingFacts(before.Settings)...)
 	server := f.server
@@ -271,8 +271,8 @@ func (a *app) around(f *dbRunFlags) error {
 		if err := errors.Join(keep(stateBefore, before), keep(stateAfter, after)); err != nil {
 			return err
 		}
-		if !a.quiet {
-			visible.Fprintf(a.err, "the server before and after: plimsoll db state --diff %s %s\n",
+		if !pl.quiet {
+			visible.Fprintf(pl.err, "the server before and after: plimsoll db state --diff %s %s\n",
 				filepath.Join(folder.Dir(), stateBefore), filepath.Join(folder.Dir(), stateAfter))
 		}
 		return nil
@@ -281,7 +281,7 @@ func (a *app) around(f *dbRunFlags) error {
 }
 
 // askMaria asks a MariaDB or MySQL of the user's for its version and settings before the run.
-func (a *app) askMaria(f *dbRunFlags) error {
+func (pl *planner) askMaria(f *dbRunFlags) error {
 	const phase = "db run"
 	u, err := url.Parse(f.server.url)
 	if err != nil {
@@ -295,8 +295,8 @@ func (a *app) askMaria(f *dbRunFlags) error {
 		}
 	}
 	cleartext, _ := f.beside["cleartext_password"].(bool)
-	ctx, stop := a.interruptible()
-	a.servers, err = drivers.MariaFacts(ctx, u.String(), password, cleartext)
+	ctx, stop := pl.interruptible()
+	pl.servers, err = drivers.MariaFacts(ctx, u.String(), password, cleartext)
 	code := stoppedOrFailed(ctx)
 	stop()
 	if err != nil {
@@ -306,13 +306,13 @@ func (a *app) askMaria(f *dbRunFlags) error {
 }
 
 // dbScenario makes the scenario of one load.
-func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
+func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	const phase = "db run"
 	load, ok := dbLoads[name]
 	if !ok {
 		return nil, exit.Usagef("there are: "+strings.Join(dbLoadNames(), ", "), "%s: no load called %q", phase, name)
 	}
-	if a.drivers.ByName()[load.engine] == nil {
+	if pl.drivers.ByName()[load.engine] == nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: this program has no load generator %s", phase, load.engine)
 	}
 	var bad []error
@@ -440,7 +440,7 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		memory = 4 << 30
 	}
 	prefill := ""
-	if load.scale != "" && !a.left(load, text) {
+	if load.scale != "" && !pl.left(load, text) {
 		prefill = fmt.Sprintf("\n  - workload.PrefillRun: {workload_name: %q}", name)
 	}
 	scenario := fmt.Sprintf(dbScenarioText, name, name, load.summary, int(duration.Seconds())+600,

@@ -23,7 +23,7 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) deviceInspectCommand() *cobra.Command {
+func (dv *devices) deviceInspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "inspect PATH", Short: "Say what a block device is and how it is connected", Args: args(1, 1, "path"),
 		Long: `Inspect prints what the kernel tells of a block device: who made it, its sizes, queues and caches, partitions and
@@ -35,11 +35,11 @@ PATH is a device (/dev/sdb, a link in /dev/disk/by-id, a partition), or a file o
 Nothing is written, and only the places of known marks are read. As an ordinary user the content cannot be read.`,
 		Example: `  plimsoll device inspect /dev/nvme0n1
   plimsoll device inspect /var/lib/postgresql --json`,
-		RunE: func(cmd *cobra.Command, given []string) error { return a.inspectDevice(cmd.Context(), given[0]) },
+		RunE: func(cmd *cobra.Command, given []string) error { return dv.inspectDevice(cmd.Context(), given[0]) },
 	}
 }
 
-func (a *app) deviceCheckCommand() *cobra.Command {
+func (dv *devices) deviceCheckCommand() *cobra.Command {
 	var consent string
 	c := &cobra.Command{
 		Use: "check PATH", Short: "Say whether a block device may be overwritten, and all that stands against it",
@@ -57,7 +57,7 @@ Exit code 0: nothing stands against it; 4: refused.`,
 		Example: `  plimsoll device check /dev/nvme1n1
   plimsoll device check /dev/nvme1n1 --consent "INTEL SSDPE21D280GA PHM27513004A280AGN"`,
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return a.checkDevice(cmd.Context(), given[0], consent, cmd.Flags().Changed("consent"))
+			return dv.checkDevice(cmd.Context(), given[0], consent, cmd.Flags().Changed("consent"))
 		},
 	}
 	c.Flags().StringVar(&consent, "consent", "", consentHelp)
@@ -65,15 +65,15 @@ Exit code 0: nothing stands against it; 4: refused.`,
 }
 
 // machine is where devices are looked for: this machine, unless a test has another.
-func (a *app) machine() fs.FS {
-	if a.system != nil {
-		return a.system
+func (dv *devices) machine() fs.FS {
+	if dv.system != nil {
+		return dv.system
 	}
 	return os.DirFS("/")
 }
 
-func (a *app) inspectDevice(ctx context.Context, given string) error {
-	system := a.machine()
+func (dv *devices) inspectDevice(ctx context.Context, given string) error {
+	system := dv.machine()
 	path, err := filepath.Abs(given)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "device inspect: %w", err)
@@ -91,20 +91,20 @@ func (a *app) inspectDevice(ctx context.Context, given string) error {
 	if d.Signatures, err = guard.Signatures(ctx, system, d); err != nil {
 		d.Unknown["signatures"] = err.Error()
 	}
-	if a.system == nil {
+	if dv.system == nil {
 		entitle(ctx, &d)
 	}
-	if a.json {
-		return a.printJSON(struct {
+	if dv.json {
+		return dv.printJSON(struct {
 			device.Place
 			Found device.Device `json:"device"`
 		}{place, d})
 	}
 	if place.Mount != nil {
-		visible.Fprintf(a.out, "%s lies on %s, mounted on %s (%s %s)\n\n", given, d.Node, place.Mount.Point,
+		visible.Fprintf(dv.out, "%s lies on %s, mounted on %s (%s %s)\n\n", given, d.Node, place.Mount.Point,
 			place.Mount.FSType, strings.Join(place.Mount.Options, ","))
 	}
-	return a.printDevice(d, "")
+	return printDevice(dv.console, d, "")
 }
 
 // entitle gives PCI functions the names of lspci, where that is installed.
@@ -135,12 +135,12 @@ func entitle(ctx context.Context, d *device.Device) {
 }
 
 // printDevice prints a device and what it is made of, for people.
-func (a *app) printDevice(d device.Device, relation string) error {
+func printDevice(con *console, d device.Device, relation string) error {
 	media := d.Media
 	if media == "" {
 		media = string(d.Kind)
 	}
-	visible.Fprintf(a.out, "%s: %s%s\n", d.Node, relation, media)
+	visible.Fprintf(con.out, "%s: %s%s\n", d.Node, relation, media)
 	t := &terminal.Table{Head: []string{"WHAT", "VALUE"}}
 	add := func(what, value string) {
 		if value != "" {
@@ -183,22 +183,22 @@ func (a *app) printDevice(d device.Device, relation string) error {
 	for _, member := range slices.Sorted(maps.Keys(d.Unknown)) {
 		add(strings.ReplaceAll(strings.TrimPrefix(member, "queue."), "_", " "), "unknown: "+d.Unknown[member])
 	}
-	if err := t.Write(a.out); err != nil {
+	if err := t.Write(con.out); err != nil {
 		return err
 	}
-	if err := a.printParts(d); err != nil {
+	if err := printParts(con, d); err != nil {
 		return err
 	}
-	if err := a.printPath(d); err != nil {
+	if err := printPath(con, d); err != nil {
 		return err
 	}
 	if d.Disk != nil {
-		visible.Fprintf(a.out, "\n")
-		return a.printDevice(*d.Disk, "the disk of "+d.Name+", ")
+		visible.Fprintf(con.out, "\n")
+		return printDevice(con, *d.Disk, "the disk of "+d.Name+", ")
 	}
 	for _, m := range d.Members {
-		visible.Fprintf(a.out, "\n")
-		if err := a.printDevice(m, d.Name+" is made of it, "); err != nil {
+		visible.Fprintf(con.out, "\n")
+		if err := printDevice(con, m, d.Name+" is made of it, "); err != nil {
 			return err
 		}
 	}
@@ -248,11 +248,11 @@ func queueRows(add func(what, value string), d device.Device) {
 	}
 }
 
-func (a *app) printParts(d device.Device) error {
+func printParts(con *console, d device.Device) error {
 	if len(d.Partitions) == 0 {
 		return nil
 	}
-	visible.Fprintf(a.out, "\n")
+	visible.Fprintf(con.out, "\n")
 	t := &terminal.Table{Head: []string{"PARTITION", "BEGINS AT BYTE", "SIZE", "ALIGNED"},
 		Right: []bool{false, true, true}}
 	for _, p := range d.Partitions {
@@ -264,14 +264,14 @@ func (a *app) printParts(d device.Device) error {
 		}
 		t.Add(p.Name, unit.Thousands(p.StartBytes), unit.Bytes(p.SizeBytes).String(), aligned)
 	}
-	return t.Write(a.out)
+	return t.Write(con.out)
 }
 
-func (a *app) printPath(d device.Device) error {
+func printPath(con *console, d device.Device) error {
 	if len(d.Path) == 0 {
 		return nil
 	}
-	visible.Fprintf(a.out, "\n")
+	visible.Fprintf(con.out, "\n")
 	t := &terminal.Table{Head: []string{"PATH", "WHERE", "LINK", "CEILING", "NOTE"},
 		Right: []bool{false, false, false, true}}
 	for _, h := range d.Path {
@@ -288,11 +288,11 @@ func (a *app) printPath(d device.Device) error {
 		}
 		t.Add(h.What, where, h.Link, ceiling, h.Note)
 	}
-	if err := t.Write(a.out); err != nil {
+	if err := t.Write(con.out); err != nil {
 		return err
 	}
 	if d.Narrowest != "" {
-		visible.Fprintf(a.out, "narrowest: %s\n", d.Narrowest)
+		visible.Fprintf(con.out, "narrowest: %s\n", d.Narrowest)
 	}
 	return nil
 }
@@ -303,12 +303,12 @@ const (
 	refusedDevice = "refused"
 )
 
-func (a *app) checkDevice(ctx context.Context, given, consent string, asked bool) error {
+func (dv *devices) checkDevice(ctx context.Context, given, consent string, asked bool) error {
 	var keep []string
-	if dir, err := filepath.Abs(a.runsDir); err == nil {
+	if dir, err := filepath.Abs(dv.runs.runsDir); err == nil {
 		keep = append(keep, dir)
 	}
-	d, list, err := guard.Check(ctx, a.machine(), given, keep...)
+	d, list, err := guard.Check(ctx, dv.machine(), given, keep...)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "device check: %w", err)
 	}
@@ -321,8 +321,8 @@ func (a *app) checkDevice(ctx context.Context, given, consent string, asked bool
 	if len(list) > 0 {
 		verdict = refusedDevice
 	}
-	if a.json {
-		if err := a.printJSON(struct {
+	if dv.json {
+		if err := dv.printJSON(struct {
 			Path       string            `json:"path"`
 			Verdict    string            `json:"verdict"`
 			Node       string            `json:"node,omitempty"`
@@ -338,11 +338,11 @@ func (a *app) checkDevice(ctx context.Context, given, consent string, asked bool
 		}
 	}
 	if len(list) > 0 {
-		return &exit.Error{Code: exit.Refused, Err: &guard.Refusal{Path: given, Objections: list}, Said: a.json}
+		return &exit.Error{Code: exit.Refused, Err: &guard.Refusal{Path: given, Objections: list}, Said: dv.json}
 	}
-	if !a.json {
-		visible.Fprintf(a.out, "%s: free: nothing stands against overwriting it\n", d.Node)
-		visible.Fprintf(a.out, "consent phrase: %s\n", d.Identity.Phrase)
+	if !dv.json {
+		visible.Fprintf(dv.out, "%s: free: nothing stands against overwriting it\n", d.Node)
+		visible.Fprintf(dv.out, "consent phrase: %s\n", d.Identity.Phrase)
 	}
 	return nil
 }

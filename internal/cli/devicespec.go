@@ -19,7 +19,7 @@ import (
 // sheetFile is the data sheet in the scenario of an experiment that measures one.
 const sheetFile = "sheet.yaml"
 
-func (a *app) specCommand() *cobra.Command {
+func (rn *runner) specCommand() *cobra.Command {
 	var f probeFlags
 	var sheet string
 	c := &cobra.Command{
@@ -46,19 +46,19 @@ A line may hold a list of such ratings. The same files go with --data-sheet of r
 		Example: `  plimsoll device spec /mnt/under-test --sheet sheet.yaml
   plimsoll device spec /mnt/under-test --sheet sheet.yaml --size 16GiB --duration 2m --repeats 5
   plimsoll device spec /mnt/under-test --sheet sheet.yaml --dry-run`,
-		RunE: func(_ *cobra.Command, given []string) error { return a.deviceSpec(given, sheet, f) },
+		RunE: func(_ *cobra.Command, given []string) error { return rn.deviceSpec(given, sheet, f) },
 	}
-	f.register(a, c, "30s")
+	f.register(c, "30s")
 	c.Flags().StringVar(&f.size, "size", "4GiB", "`size` of the file that is worked on")
 	c.Flags().StringVar(&sheet, "sheet", "", "the data sheet, a YAML `FILE`")
 	return c
 }
 
-func (a *app) deviceSpec(paths []string, file string, f probeFlags) error {
+func (rn *runner) deviceSpec(paths []string, file string, f probeFlags) error {
 	if file == "" {
 		return exit.Usagef("plimsoll device spec --help shows one", "device spec: no data sheet given: --sheet FILE")
 	}
-	data, err := a.readGiven(file, largestDataSheet)
+	data, err := rn.readGiven(file, largestDataSheet)
 	if err != nil {
 		return exit.Usagef("", "device spec: --sheet: %w", err)
 	}
@@ -74,7 +74,7 @@ func (a *app) deviceSpec(paths []string, file string, f probeFlags) error {
 		return exit.Usagef("", "device spec: %w", err)
 	}
 	request.Beside = map[string][]byte{sheetFile: data}
-	return a.probe("device spec", paths, request, f, needsDirectIO)
+	return rn.probe("device spec", paths, request, f, needsDirectIO)
 }
 
 // unitOf are the units in which results have what lines of a sheet rate.

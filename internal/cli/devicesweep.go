@@ -32,7 +32,7 @@ type probeFlags struct {
 	size     string
 }
 
-func (f *probeFlags) register(a *app, c *cobra.Command, duration string) {
+func (f *probeFlags) register(c *cobra.Command, duration string) {
 	f.tf.timeScale, f.tf.sizeScale = 1, 1
 	flags := c.Flags()
 	flags.StringVar(&f.duration, "duration", duration, "`time` that is measured at every point")
@@ -80,7 +80,7 @@ type sweepFlags struct {
 	buffered  bool
 }
 
-func (a *app) sweepCommand() *cobra.Command {
+func (rn *runner) sweepCommand() *cobra.Command {
 	var f sweepFlags
 	c := &cobra.Command{
 		Use:   "sweep PATH...",
@@ -112,10 +112,10 @@ A sweep is an experiment: "plimsoll resume" goes on after a stop, "plimsoll repo
 			if !cmd.Flags().Changed("rw") && slices.Contains(f.what, "mix") {
 				f.rw = "randrw"
 			}
-			return a.deviceSweep(given, f)
+			return rn.deviceSweep(given, f)
 		},
 	}
-	f.register(a, c, "30s")
+	f.register(c, "30s")
 	flags := c.Flags()
 	flags.StringSliceVar(&f.what, "what", []string{"iodepth"}, "what takes several values: `iodepth`, bs, wss "+
 		"(working set) or mix (share of reads); several make a grid")
@@ -135,7 +135,7 @@ A sweep is an experiment: "plimsoll resume" goes on after a stop, "plimsoll repo
 }
 
 // deviceSweep runs a sweep as an experiment.
-func (a *app) deviceSweep(paths []string, f sweepFlags) error {
+func (rn *runner) deviceSweep(paths []string, f sweepFlags) error {
 	s, err := f.sweep(paths)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (a *app) deviceSweep(paths []string, f sweepFlags) error {
 	if err != nil {
 		return exit.Usagef("", "device sweep: %w", err)
 	}
-	return a.probe("device sweep", paths, request, f.probeFlags, func(p *prepared) error {
+	return rn.probe("device sweep", paths, request, f.probeFlags, func(p *prepared) error {
 		if f.buffered {
 			return cached(p, int64(s.Size))
 		}
@@ -217,16 +217,16 @@ func deviceLabels(paths []string) (names []string) {
 
 // probe runs a job file of our own on paths as an experiment, or says what it would do. fits objects to a place that
 // cannot give what is asked.
-func (a *app) probe(phase string, paths []string, request workload.OwnRequest, f probeFlags,
+func (rn *runner) probe(phase string, paths []string, request workload.OwnRequest, f probeFlags,
 	fits func(*prepared) error) error {
 	limit, err := timeLimit(f.rf.limit)
 	if err != nil {
 		return err
 	}
-	if err := f.rf.check(a, phase); err != nil {
+	if err := f.rf.check(rn.store, phase); err != nil {
 		return err
 	}
-	reader, ok := a.ownReader(request.Name)
+	reader, ok := rn.ownReader(request.Name)
 	if !ok {
 		return exit.Errorf(exit.Failed, "", "%s: no load generator reads %s", phase, request.Name)
 	}
@@ -235,17 +235,17 @@ func (a *app) probe(phase string, paths []string, request workload.OwnRequest, f
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	given := phase + " " + strings.Join(paths, " ")
-	a.made = map[string]fs.FS{given: made.Files}
+	rn.made = map[string]fs.FS{given: made.Files}
 	if f.tf.name == "local" {
 		f.tf.disks = paths
 		if request.ReadOnly {
 			f.tf.options = append(f.tf.options, "devices=read")
 		}
 	}
-	stop := a.stoppable()
+	stop := rn.stoppable()
 	defer stop.release()
 	sf := scenarioFlags{nodes: 1}
-	p, err := a.prepare(stop.ctx, phase, given, sf, f.tf)
+	p, err := rn.prepare(stop.ctx, phase, given, sf, f.tf)
 	if p != nil {
 		defer p.close()
 	}
@@ -259,10 +259,10 @@ func (a *app) probe(phase string, paths []string, request workload.OwnRequest, f
 		return exit.Errorf(exit.Refused, "", "%s: %w", phase, err)
 	}
 	if f.dry {
-		visible.Fprintf(a.out, "%s\n", visible.Lines(request.Data))
-		return a.sayPlan(stop.ctx, p, sf, f.tf)
+		visible.Fprintf(rn.out, "%s\n", visible.Lines(request.Data))
+		return rn.sayPlan(stop.ctx, p, sf, f.tf)
 	}
-	return a.startExperiment(stop, p, sf, f.tf, f.rf, limit)
+	return rn.startExperiment(stop, p, sf, f.tf, f.rf, limit)
 }
 
 // needsDirectIO objects to file systems that answer from the page cache whatever is asked.

@@ -42,7 +42,7 @@ func extended(runs string, add func(*drivers.Registry)) func(...string) (int, st
 	add(&registry)
 	return func(args ...string) (int, string) {
 		var out bytes.Buffer
-		a := &app{in: strings.NewReader(""), out: &out, err: &out, clock: clock.Real{}, drivers: registry}
+		a := newApp(&console{in: strings.NewReader(""), out: &out, err: &out, clock: clock.Real{}}, registry)
 		code := a.main(append(args, "--dir", runs))
 		return code, out.String()
 	}

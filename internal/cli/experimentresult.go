@@ -22,7 +22,7 @@ var experimentFormats = map[string]func(io.Writer, *compare.Experiment) error{
 }
 
 // experimentDocument evaluates an experiment as far as it has come.
-func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (*compare.Experiment, error) {
+func (sd *sides) experimentDocument(folder *experiment.Folder, threshold float64) (*compare.Experiment, error) {
 	r := folder.Record()
 	progress, err := folder.Progress()
 	if err != nil {
@@ -46,7 +46,7 @@ func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (
 		if !done {
 			continue
 		}
-		run, err := a.comparedRun("experiment", filepath.Join(folder.RunsDir(), id))
+		run, err := sd.comparedRun("experiment", filepath.Join(folder.RunsDir(), id))
 		if err != nil {
 			d.Failed = append(d.Failed,
 				fmt.Sprintf("%s, repeat %d: %v", r.Cell(planned.Cell).Title(), planned.Repeat, err))
@@ -68,7 +68,7 @@ func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (
 	}
 	if err == nil && r.Mark != nil {
 		var found markDocument
-		if found, err = a.markAnswer(folder); err == nil {
+		if found, err = sd.markAnswer(folder); err == nil {
 			x.OfSearch(found.Answer, found.Lines, found.Costs)
 		}
 	}
@@ -76,9 +76,9 @@ func (a *app) experimentDocument(folder *experiment.Folder, threshold float64) (
 }
 
 // reportExperiment prints the result of an experiment.
-func (a *app) reportExperiment(dir string, to output, trust bool) error {
-	a.trust = trust
-	write, err := formatOf(a, "report of an experiment", to, experimentFormats)
+func (sd *sides) reportExperiment(dir string, to output, trust bool) error {
+	sd.trust = trust
+	write, err := formatOf(sd.console, "report of an experiment", to, experimentFormats)
 	if err != nil {
 		return err
 	}
@@ -86,18 +86,18 @@ func (a *app) reportExperiment(dir string, to output, trust bool) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
-	doc, err := a.experimentDocument(folder, compare.DefaultThreshold)
+	doc, err := sd.experimentDocument(folder, compare.DefaultThreshold)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w",
 			err)
 	}
-	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
+	return sd.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
 
 // experimentSide reads an experiment, or cells of one, as the side of a comparison: ID or ID:factor=level,factor=level.
-func (a *app) experimentSide(phase, given string) (compare.Side, bool, error) {
+func (sd *sides) experimentSide(phase, given string) (compare.Side, bool, error) {
 	name, cells, picked := strings.Cut(given, ":")
-	dir, ok := a.findExperiment(name)
+	dir, ok := sd.findExperiment(name)
 	if !ok {
 		return compare.Side{}, false, nil
 	}
@@ -133,7 +133,7 @@ func (a *app) experimentSide(phase, given string) (compare.Side, bool, error) {
 		if !done || !fits {
 			continue
 		}
-		run, err := a.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
+		run, err := sd.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
 		if err != nil {
 			return s, true, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/contract/exporter"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/listen"
@@ -20,13 +21,13 @@ type exporterFlags struct {
 	once, open    bool
 }
 
-func (a *app) exporterCommand() *cobra.Command {
+func exporterCommand(con *console, registry drivers.Registry) *cobra.Command {
 	verbs := []*cobra.Command{{
 		Use: "list", Short: "List the exporters there are, with their options", Args: args(0, 0, "argument"),
 		Example: "  plimsoll exporter list",
-		RunE:    func(*cobra.Command, []string) error { return a.listExporters() },
+		RunE:    func(*cobra.Command, []string) error { return listExporters(con, registry) },
 	}}
-	for _, k := range a.drivers.Exporters {
+	for _, k := range registry.Exporters {
 		var f exporterFlags
 		c := &cobra.Command{
 			Use:   k.Name,
@@ -39,7 +40,7 @@ reach it, unless --listen says otherwise; then readers must send a token (Author
 says where that is. The token is sent as it is: encrypt where the network is not trusted.`,
 			Example: fmt.Sprintf("  plimsoll exporter %s --once\n  plimsoll exporter %[1]s --listen 127.0.0.1:9100",
 				k.Name),
-			RunE: func(cmd *cobra.Command, _ []string) error { return a.export(phase(cmd), k, f) },
+			RunE: func(cmd *cobra.Command, _ []string) error { return export(con, phase(cmd), k, f) },
 		}
 		c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:9100", "`address` to serve at, HOST:PORT")
 		c.Flags().StringVar(&f.token, "token", "",
@@ -49,21 +50,21 @@ says where that is. The token is sent as it is: encrypt where the network is not
 		c.Flags().BoolVar(&f.open, "openmetrics", false, "with --once: print it in the OpenMetrics format")
 		verbs = append(verbs, c)
 	}
-	verbs = append(verbs, a.exporterNutanixCommand())
-	return a.group("exporter", "Serve counters of machines and databases for Prometheus", verbs...)
+	verbs = append(verbs, exporterNutanixCommand(con))
+	return group("exporter", "Serve counters of machines and databases for Prometheus", verbs...)
 }
 
-func (a *app) listExporters() error {
+func listExporters(con *console, registry drivers.Registry) error {
 	var all []listed
-	for _, k := range a.drivers.Exporters {
+	for _, k := range registry.Exporters {
 		all = append(all, listing(k.Name, k.Summary, k.Options))
 	}
 	all = append(all, listing("nutanix", nutanixSummary, nil))
-	return a.printListed(all)
+	return con.printListed(all)
 }
 
 // export makes one page, or serves until it is interrupted.
-func (a *app) export(phase string, k exporter.Kind, f exporterFlags) error {
+func export(con *console, phase string, k exporter.Kind, f exporterFlags) error {
 	options, err := pairs("--opt", f.options)
 	if err != nil {
 		return err
@@ -76,14 +77,14 @@ func (a *app) export(phase string, k exporter.Kind, f exporterFlags) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := con.interruptible()
 	defer stop()
 	if f.once {
-		return a.exportOnce(ctx, phase, x, f.open)
+		return exportOnce(con, ctx, phase, x, f.open)
 	}
 	s := listen.Server{
 		Address:   f.listen,
-		Listening: func(address string) { visible.Fprintf(a.err, "serving http://%s/metrics\n", address) },
+		Listening: func(address string) { visible.Fprintf(con.err, "serving http://%s/metrics\n", address) },
 	}
 	if s.Token, err = tokenFrom(ctx, f.token); err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
@@ -114,12 +115,12 @@ func tokenFrom(ctx context.Context, where string) (secret.Secret, error) {
 }
 
 // exportOnce prints a page. One that a collector could give nothing for is printed all the same, and is a failure.
-func (a *app) exportOnce(ctx context.Context, phase string, x *exporter.Exporter, open bool) error {
+func exportOnce(con *console, ctx context.Context, phase string, x *exporter.Exporter, open bool) error {
 	format := exporter.Text
 	if open {
 		format = exporter.OpenMetrics
 	}
-	failed, err := x.Page(ctx, a.out, format)
+	failed, err := x.Page(ctx, con.out, format)
 	switch {
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)

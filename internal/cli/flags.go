@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/kit/exit"
@@ -111,17 +112,17 @@ func countOf(g *scenario.Group) *int {
 	return &g.CountPerNode
 }
 
-func (f *scenarioFlags) register(a *app, c *cobra.Command) {
+func (f *scenarioFlags) register(pl *planner, c *cobra.Command) {
 	var set, setFiles []string
 	flags := c.Flags()
 	flags.StringArrayVar(&set, "set", nil, "set a variable of the scenario, `NAME=VALUE`, typed as YAML; repeatable")
 	flags.StringArrayVar(&setFiles, "set-file", nil, "read variables from a YAML `file`; --set wins; repeatable")
 	// A stream can be read once, and before the command takes signals for itself.
 	c.PreRunE = func(_ *cobra.Command, given []string) (err error) {
-		if f.values, err = a.variables(setFiles, set); err != nil {
+		if f.values, err = variables(pl.console, setFiles, set); err != nil {
 			return err
 		}
-		return a.own(given[0], f)
+		return pl.own(given[0], f)
 	}
 	flags.StringVar(&f.preset, "preset", "", "use the scenario's preset of that `name`; --set wins")
 	flags.IntVar(&f.nodes, "nodes", 0, "`number` of nodes of the cluster (default: the target's)")
@@ -142,10 +143,10 @@ type targetFlags struct {
 	consents          []string
 }
 
-func (f *targetFlags) register(a *app, c *cobra.Command) {
+func (f *targetFlags) register(known drivers.Registry, c *cobra.Command) {
 	f.timeScale, f.sizeScale = 1, 1
 	flags := c.Flags()
-	flags.StringVar(&f.name, "target", a.drivers.Targets[0].Name(),
+	flags.StringVar(&f.name, "target", known.Targets[0].Name(),
 		"`where` the machines come from; see plimsoll targets list")
 	flags.StringArrayVar(
 		&f.disks,
@@ -164,7 +165,7 @@ func (f *targetFlags) register(a *app, c *cobra.Command) {
 		"target",
 		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
-			for _, p := range a.drivers.Targets {
+			for _, p := range known.Targets {
 				names = append(names, p.Name()+"\t"+p.Summary())
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
@@ -180,14 +181,10 @@ type clockedTarget struct {
 }
 
 // target makes the target of the flags. It touches nothing yet.
-func (a *app) target(f targetFlags, nodes int) (*clockedTarget, error) {
-	provider, ok := a.drivers.Target(f.name)
+func (st *store) target(f targetFlags, nodes int) (*clockedTarget, error) {
+	provider, ok := st.drivers.Target(f.name)
 	if !ok {
-		var names []string
-		for _, p := range a.drivers.Targets {
-			names = append(names, p.Name())
-		}
-		return nil, exit.Usagef("there are: "+strings.Join(names, ", "), "target: no target called %q", f.name)
+		return nil, exit.Usagef("there are: "+strings.Join(st.drivers.TargetNames(), ", "), "target: no target called %q", f.name)
 	}
 	options, err := pairs("--target-opt", f.options)
 	if err != nil {
@@ -207,12 +204,12 @@ func (a *app) target(f targetFlags, nodes int) (*clockedTarget, error) {
 	if nodes < 0 {
 		return nil, exit.Usagef("", "--nodes: %d is not a number of nodes", nodes)
 	}
-	p := &clockedTarget{options: options, clock: a.clock}
+	p := &clockedTarget{options: options, clock: st.clock}
 	if keeper, ok := provider.(target.Timekeeper); ok {
 		p.clock = keeper.Clock()
 	}
-	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir,
-		PowerKinds: a.drivers.PowerKinds, AllowHostCommands: f.allowHostCommands})
+	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: st.runsDir,
+		PowerKinds: st.drivers.PowerKinds, AllowHostCommands: f.allowHostCommands})
 	if err != nil &&
 		slices.ContainsFunc(f.disks, func(dir string) bool { return strings.HasPrefix(err.Error(), dir) }) {
 		return nil, exit.Usagef("", "--disk %w", err)
@@ -260,15 +257,15 @@ type loaded struct {
 
 // load opens and reads a scenario, as of the moment now. Objections are in the result, not in the error. The caller
 // closes it.
-func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*loaded, error) {
-	src, err := a.open(given)
+func (pl *planner) load(given string, f scenarioFlags, nodes int, now time.Time) (*loaded, error) {
+	src, err := pl.open(given)
 	if err != nil {
 		return nil, err
 	}
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
 		Set: f.values, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict,
 		CheckQuery: collect.CheckQuery,
-		Generators: a.drivers.Generators(),
+		Generators: pl.drivers.Generators(),
 	})
 	if sc != nil && f.search != nil {
 		if err := f.search.set(sc); err != nil {
@@ -356,15 +353,15 @@ func warned(d scenario.Diagnostic) string {
 }
 
 // refuse prints what was said about the scenario to standard error and returns an error when it cannot be used.
-func (a *app) refuse(phase string, l *loaded) error {
+func (pl *planner) refuse(phase string, l *loaded) error {
 	for _, d := range l.diagnostics {
-		if d.Severity == scenario.Note || a.warned[warned(d)] {
+		if d.Severity == scenario.Note || pl.warned[warned(d)] {
 			continue
 		}
-		if a.warned != nil && d.Severity == scenario.Warning {
-			a.warned[warned(d)] = true
+		if pl.warned != nil && d.Severity == scenario.Warning {
+			pl.warned[warned(d)] = true
 		}
-		visible.Fprintf(a.err, "%s\n", d)
+		visible.Fprintf(pl.err, "%s\n", d)
 	}
 	if l.scenario == nil {
 		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given,

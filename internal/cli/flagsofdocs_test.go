@@ -30,7 +30,7 @@ func TestFlagsOfTheDocuments(t *testing.T) {
 		"--csvfile":         "elbencho", "--jsonfile": "elbencho", "--livecsv": "elbencho",
 	}
 	flags := map[string]bool{"--help": true}
-	a := &app{clock: clock.Real{}, drivers: drivers.All()}
+	a := newApp(&console{clock: clock.Real{}}, drivers.All())
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		note := func(f *pflag.Flag) { flags["--"+f.Name] = true }

@@ -60,11 +60,11 @@ func (g gate) fails(m compare.Measure) string {
 }
 
 // judge writes the comparison and the test results, and is the error of one that fails.
-func (a *app) judge(phase string, d *compare.Document, f compareFlags, g gate) error {
-	err := a.writeComparison(d, f)
+func (sd *sides) judge(phase string, d *compare.Document, f compareFlags, g gate) error {
+	err := sd.writeComparison(d, f)
 	if g.junit != "" {
 		write := func(w io.Writer) error { return report.CompareJUnit(w, d, g.fails) }
-		err = errors.Join(err, a.print(phase, "test results", output{file: g.junit}, write))
+		err = errors.Join(err, sd.print(phase, "test results", output{file: g.junit}, write))
 	}
 	return errors.Join(err, g.failed(phase, d))
 }

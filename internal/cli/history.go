@@ -40,7 +40,7 @@ type historyFlags struct {
 	better       []string
 }
 
-func (a *app) historyCommand() *cobra.Command {
+func (sd *sides) historyCommand() *cobra.Command {
 	var f, s historyFlags
 	add := &cobra.Command{
 		Use: "add NAME RUN|FILE|-...", Short: "Add results to a history; exit with 5 when a change is new",
@@ -59,20 +59,20 @@ result lacks is a gap.
 		Example: `  plimsoll history add nightly latest
   plimsoll history add nightly results.csv --better p99=lower --webhook https://chat.example/hook
   plimsoll history add nightly latest -o md --output comment.md`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.addHistory(given[0], given[1:], f)
+			return sd.addHistory(given[0], given[1:], f)
 		},
 	}
 	show := &cobra.Command{
 		Use: "show NAME", Short: "Show the changes in a history, new and known", Args: args(1, 1, "name"),
 		Example: "  plimsoll history show nightly\n  plimsoll history show nightly -o md",
 		RunE: func(_ *cobra.Command, given []string) error {
-			h, err := a.readHistory("history show", given[0])
+			h, err := sd.readHistory("history show", given[0])
 			if err != nil {
 				return err
 			}
-			_, err = a.tellHistory("history show", h, s)
+			_, err = tellHistory(sd.console, "history show", h, s)
 			return err
 		},
 	}
@@ -88,7 +88,7 @@ result lacks is a gap.
 		Use: "ack NAME MEASURE", Short: "Acknowledge a change with a note", Args: args(2, 2, "name and measure"),
 		Example: `  plimsoll history ack nightly p99 --note "new kernel" --at 2026-03-01`,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.changeHistory("history ack", given[0], func(h *history.History) (string, error) {
+			return sd.changeHistory("history ack", given[0], func(h *history.History) (string, error) {
 				if note == "" {
 					return "", exit.Usagef("", "history ack: --note says why; give one")
 				}
@@ -104,31 +104,31 @@ result lacks is a gap.
 		Args:    args(3, 3, "name, old and new measure"),
 		Example: "  plimsoll history rename nightly p99 p99_ms",
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.changeHistory("history rename", given[0], func(h *history.History) (string, error) {
+			return sd.changeHistory("history rename", given[0], func(h *history.History) (string, error) {
 				return fmt.Sprintf("%s is %s from now on", given[1], given[2]), h.Rename(given[1], given[2])
 			})
 		},
 	}
-	return a.group("history", "Keep results over time and tell of changes once", add, show, ack, rename)
+	return group("history", "Keep results over time and tell of changes once", add, show, ack, rename)
 }
 
-func (a *app) historyPath(phase, name string) (string, error) {
+func (sd *sides) historyPath(phase, name string) (string, error) {
 	if !baselineName.MatchString(name) {
 		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64",
 			"%s: %q cannot be the name of a history", phase, name)
 	}
-	return filepath.Join(a.runsDir, historyDir, name+".json"), nil
+	return filepath.Join(sd.runsDir, historyDir, name+".json"), nil
 }
 
-func (a *app) readHistory(phase, name string) (*history.History, error) {
-	path, err := a.historyPath(phase, name)
+func (sd *sides) readHistory(phase, name string) (*history.History, error) {
+	path, err := sd.historyPath(phase, name)
 	if err != nil {
 		return nil, err
 	}
 	data, err := regular.Read(path, regular.NoLinks, regular.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, exit.Errorf(exit.Failed, fmt.Sprintf("plimsoll history add %s RUN makes it", name),
-			"%s: no history %q in %q: %w", phase, name, a.runsDir, fs.ErrNotExist)
+			"%s: no history %q in %q: %w", phase, name, sd.runsDir, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -144,8 +144,8 @@ func (a *app) readHistory(phase, name string) (*history.History, error) {
 	return &h, nil
 }
 
-func (a *app) writeHistory(phase string, h *history.History) error {
-	path, err := a.historyPath(phase, h.Name)
+func (sd *sides) writeHistory(phase string, h *history.History) error {
+	path, err := sd.historyPath(phase, h.Name)
 	if err != nil {
 		return err
 	}
@@ -159,8 +159,8 @@ func (a *app) writeHistory(phase string, h *history.History) error {
 }
 
 // changeHistory changes what is known of a history, and prints what was done.
-func (a *app) changeHistory(phase, name string, change func(*history.History) (string, error)) error {
-	h, err := a.readHistory(phase, name)
+func (sd *sides) changeHistory(phase, name string, change func(*history.History) (string, error)) error {
+	h, err := sd.readHistory(phase, name)
 	if err != nil {
 		return err
 	}
@@ -172,14 +172,14 @@ func (a *app) changeHistory(phase, name string, change func(*history.History) (s
 		}
 		return exit.Errorf(exit.Failed, fmt.Sprintf("plimsoll history show %s lists them", name), "%s: %w", phase, err)
 	}
-	if err := a.writeHistory(phase, h); err != nil {
+	if err := sd.writeHistory(phase, h); err != nil {
 		return err
 	}
-	_, err = visible.Fprintf(a.out, "%s\n", done)
+	_, err = visible.Fprintf(sd.out, "%s\n", done)
 	return err
 }
 
-func (a *app) addHistory(name string, given []string, f historyFlags) error {
+func (sd *sides) addHistory(name string, given []string, f historyFlags) error {
 	const phase = "history add"
 	if u, err := url.Parse(f.webhook); f.webhook != "" &&
 		(err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
@@ -189,11 +189,11 @@ func (a *app) addHistory(name string, given []string, f historyFlags) error {
 	if err != nil {
 		return err
 	}
-	h, err := a.readHistory(phase, name)
+	h, err := sd.readHistory(phase, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		h = &history.History{Version: history.Version, Name: name, Known: []history.Known{},
 			Better: map[string]effect.Direction{}}
-		err = a.beginHistory(phase, h)
+		err = sd.beginHistory(phase, h)
 	}
 	if err != nil {
 		return err
@@ -205,11 +205,11 @@ func (a *app) addHistory(name string, given []string, f historyFlags) error {
 	for _, g := range given {
 		if g != "-" && !isFile(g) {
 			runs = append(runs, g)
-		} else if err := a.rowsOf(phase, g, h); err != nil {
+		} else if err := sd.rowsOf(phase, g, h); err != nil {
 			return err
 		}
 	}
-	if err := a.runsOf(phase, runs, h); err != nil {
+	if err := sd.runsOf(phase, runs, h); err != nil {
 		return err
 	}
 	for _, measure := range h.Measures() {
@@ -223,7 +223,7 @@ func (a *app) addHistory(name string, given []string, f historyFlags) error {
 		}
 		h.Better[measure] = way
 	}
-	changes, err := a.tellHistory(phase, h, f)
+	changes, err := tellHistory(sd.console, phase, h, f)
 	if err != nil {
 		return err
 	}
@@ -239,12 +239,12 @@ func (a *app) addHistory(name string, given []string, f historyFlags) error {
 	}
 	if f.webhook != "" && len(fresh) > 0 {
 		if err := post(f.webhook, historyDocument{name, len(h.Points), fresh}); err != nil {
-			return errors.Join(a.writeHistory(phase, h), exit.Errorf(exit.Failed,
+			return errors.Join(sd.writeHistory(phase, h), exit.Errorf(exit.Failed,
 				"the results are kept; what is new is told again by the next call", "%s: --webhook: %w", phase, err))
 		}
 	}
-	h.Tell(changes, a.now().UTC())
-	if err := a.writeHistory(phase, h); err != nil {
+	h.Tell(changes, sd.now().UTC())
+	if err := sd.writeHistory(phase, h); err != nil {
 		return err
 	}
 	if len(bad) > 0 {
@@ -255,18 +255,18 @@ func (a *app) addHistory(name string, given []string, f historyFlags) error {
 }
 
 // beginHistory gives a history what the baseline of its name holds, if there is one.
-func (a *app) beginHistory(phase string, h *history.History) error {
-	path, err := a.baselinePath(phase, h.Name)
+func (sd *sides) beginHistory(phase string, h *history.History) error {
+	path, err := sd.baselinePath(phase, h.Name)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	b, err := a.readBaseline(phase, h.Name)
+	b, err := sd.readBaseline(phase, h.Name)
 	if err != nil || b.Files == nil {
 		if err == nil {
-			err = a.runsOf(phase, b.Runs, h)
+			err = sd.runsOf(phase, b.Runs, h)
 		}
 		return err
 	}
@@ -291,8 +291,8 @@ func (a *app) beginHistory(phase string, h *history.History) error {
 }
 
 // rowsOf adds the rows of a file.
-func (a *app) rowsOf(phase, file string, h *history.History) error {
-	list, source, err := a.namedSeries(phase, file, "")
+func (sd *sides) rowsOf(phase, file string, h *history.History) error {
+	list, source, err := sd.namedSeries(phase, file, "")
 	if err != nil {
 		return err
 	}
@@ -325,11 +325,11 @@ func (a *app) rowsOf(phase, file string, h *history.History) error {
 }
 
 // runsOf adds the headline numbers of runs, the oldest first.
-func (a *app) runsOf(phase string, runs []string, h *history.History) error {
+func (sd *sides) runsOf(phase string, runs []string, h *history.History) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	folders, err := a.historyRuns(phase, runs)
+	folders, err := sd.historyRuns(phase, runs)
 	if err != nil {
 		return err
 	}
@@ -363,20 +363,20 @@ type historyDocument struct {
 }
 
 // tellHistory finds the changes of a history and prints them.
-func (a *app) tellHistory(phase string, h *history.History, f historyFlags) ([]history.Change, error) {
+func tellHistory(con *console, phase string, h *history.History, f historyFlags) ([]history.Change, error) {
 	changes, err := h.Changes(f.significance)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	d := historyDocument{h.Name, len(h.Points), append([]history.Change{}, changes...)}
-	write, err := formatOf(a, phase, f.output, map[string]func(io.Writer, historyDocument) error{
+	write, err := formatOf(con, phase, f.output, map[string]func(io.Writer, historyDocument) error{
 		"text": historyText, "md": historyMarkdown,
 		"json": func(w io.Writer, d historyDocument) error { return indented(w, d) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	return changes, a.print(phase, "history", f.output, func(w io.Writer) error { return write(w, d) })
+	return changes, con.print(phase, "history", f.output, func(w io.Writer) error { return write(w, d) })
 }
 
 // by is the change in per cent, "" where that says nothing.

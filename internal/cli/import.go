@@ -28,7 +28,7 @@ import (
 	"plimsoll/result"
 )
 
-func (a *app) importCommand() *cobra.Command {
+func (st *store) importCommand() *cobra.Command {
 	var o importer.Options
 	var list bool
 	c := &cobra.Command{
@@ -59,12 +59,12 @@ The other commands take such files directly as well: plimsoll report out.json.`,
   pgbench -T 60 -P 1 2>&1 | plimsoll import -`,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if list {
-				return a.listForms()
+				return listForms(st.console)
 			}
 			if o.Interval < 0 {
 				return exit.Usagef("", "import: --interval: %v is not above 0", o.Interval)
 			}
-			return a.importFiles(given, o)
+			return st.importFiles(given, o)
 		},
 	}
 	c.Flags().StringVar(&o.As, "as", "", "the files are what this `tool` left, whatever they look like")
@@ -79,28 +79,28 @@ The other commands take such files directly as well: plimsoll report out.json.`,
 	return c
 }
 
-func (a *app) listForms() error {
-	if a.json {
-		return a.printJSON(importer.Forms())
+func listForms(con *console) error {
+	if con.json {
+		return con.printJSON(importer.Forms())
 	}
 	t := terminal.Table{Head: []string{"TOOL", "WHAT"}}
 	for _, f := range importer.Forms() {
 		t.Add(f.Name, f.Holds)
 	}
-	return t.Write(a.out)
+	return t.Write(con.out)
 }
 
-func (a *app) importFiles(given []string, o importer.Options) error {
-	ctx, stop := a.interruptible()
+func (st *store) importFiles(given []string, o importer.Options) error {
+	ctx, stop := st.interruptible()
 	defer stop()
-	folder, err := a.importTo(ctx, "import", a.runsDir, given, o)
+	folder, err := st.importTo(ctx, "import", st.runsDir, given, o)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
 	m := folder.Manifest()
-	if a.json {
-		return a.printJSON(struct {
+	if st.json {
+		return st.printJSON(struct {
 			RunID    string            `json:"run_id"`
 			Dir      string            `json:"dir"`
 			Imported []result.Imported `json:"imported"`
@@ -118,23 +118,23 @@ func (a *app) importFiles(given []string, o importer.Options) error {
 				of, runs = append(of, o), append(runs, o.Workload)
 			}
 		}
-		visible.Fprintf(a.out, "%s: %s by %s\n", f.File, f.As, f.Tool)
-		visible.Fprintf(a.out, "  dated by %s\n", f.Dated)
+		visible.Fprintf(st.out, "%s: %s by %s\n", f.File, f.As, f.Tool)
+		visible.Fprintf(st.out, "  dated by %s\n", f.Dated)
 		if len(of) > 1 {
-			visible.Fprintf(a.out, "  %d workloads: %s\n", len(of), strings.Join(runs, ", "))
+			visible.Fprintf(st.out, "  %d workloads: %s\n", len(of), strings.Join(runs, ", "))
 		}
 		notes, unseen := importer.Told(of)
 		for _, n := range notes {
-			visible.Fprintf(a.out, "  mind: %s\n", strings.TrimPrefix(n, f.File+": "))
+			visible.Fprintf(st.out, "  mind: %s\n", strings.TrimPrefix(n, f.File+": "))
 		}
 		for _, n := range unseen {
-			visible.Fprintf(a.out, "  not looked at: %s\n", strings.TrimPrefix(n, f.File+": "))
+			visible.Fprintf(st.out, "  not looked at: %s\n", strings.TrimPrefix(n, f.File+": "))
 		}
 	}
 	for _, p := range problemsOf(folder) {
-		visible.Fprintf(a.err, "warning: import: %s\n", p)
+		visible.Fprintf(st.err, "warning: import: %s\n", p)
 	}
-	visible.Fprintf(a.out, "run %s\nreport: %s\n", m.RunID, folder.ReportPath())
+	visible.Fprintf(st.out, "run %s\nreport: %s\n", m.RunID, folder.ReportPath())
 	return nil
 }
 
@@ -147,7 +147,7 @@ func problemsOf(folder *result.Folder) []string {
 }
 
 // importTo makes a run folder of files and collects it.
-func (a *app) importTo(
+func (st *store) importTo(
 	ctx context.Context,
 	phase, root string,
 	given []string,
@@ -171,7 +171,7 @@ func (a *app) importTo(
 		if slices.Contains(given[:i], name) {
 			return nil, exit.Usagef("", "%s: %q is given twice", phase, name)
 		}
-		f, encoding, done, err := a.openOutput(name)
+		f, encoding, done, err := openOutput(st.console, name)
 		if err != nil {
 			objections = append(objections, fmt.Errorf("%s: %w", phase, err))
 			continue
@@ -183,7 +183,7 @@ func (a *app) importTo(
 		}
 		readings, err := importer.Prepare(f.Name, f.Content, f.Modified, of)
 		if err != nil && (slices.Contains(found, name) || errors.Is(err, importer.ErrEmpty) && len(given) > 1) {
-			visible.Fprintf(a.err, "warning: %s: left out: %v\n", phase, err)
+			visible.Fprintf(st.err, "warning: %s: left out: %v\n", phase, err)
 			continue
 		}
 		if err != nil {
@@ -222,16 +222,16 @@ func (a *app) importTo(
 	case err != nil:
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	if err := a.recollect(ctx, folder); err != nil {
-		visible.Fprintf(a.err, "warning: %s: %v\n", phase, err)
+	if err := st.recollect(ctx, folder); err != nil {
+		visible.Fprintf(st.err, "warning: %s: %v\n", phase, err)
 	}
-	if root == a.runsDir {
+	if root == st.runsDir {
 		doc, err := report.Build(folder)
 		if err == nil {
 			err = folder.WriteReport(func(w io.Writer) error { return report.HTML(w, doc) })
 		}
 		if err != nil {
-			visible.Fprintf(a.err, "warning: %s: report: %v\n", phase, err)
+			visible.Fprintf(st.err, "warning: %s: report: %v\n", phase, err)
 		}
 	}
 	if ctx.Err() != nil {
@@ -242,12 +242,12 @@ func (a *app) importTo(
 
 // openOutput opens a file for import. What comes as a stream, or is no plain UTF-8, is kept in a temporary file, since
 // it is read more than once.
-func (a *app) openOutput(name string) (out importer.File, encoding plaintext.Encoding, done func(), err error) {
-	in, err := a.openGiven(name)
+func openOutput(con *console, name string) (out importer.File, encoding plaintext.Encoding, done func(), err error) {
+	in, err := con.openGiven(name)
 	if err != nil {
 		return out, "", nil, err
 	}
-	out = importer.File{Name: name, Modified: a.now()}
+	out = importer.File{Name: name, Modified: con.now()}
 	f, ok := in.(*os.File)
 	if ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
@@ -314,37 +314,37 @@ func (i *imports) remove() {
 }
 
 // importedNow is the folder of outputs that stand in the place of a run. A baseline is to last, and so is its run.
-func (a *app) importedNow(phase string, names ...string) (string, error) {
+func (st *store) importedNow(phase string, names ...string) (string, error) {
 	name := strings.Join(names, ", ")
-	if dir, ok := a.imported.dirs[name]; ok {
+	if dir, ok := st.imported.dirs[name]; ok {
 		return dir, nil
 	}
-	root := a.runsDir
+	root := st.runsDir
 	if phase != "baseline set" {
-		if a.imported.root == nil {
+		if st.imported.root == nil {
 			dir, err := scratch.Make("import")
 			if err != nil {
 				return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 			}
-			a.imported.root, a.imported.dirs = dir, map[string]string{}
+			st.imported.root, st.imported.dirs = dir, map[string]string{}
 		}
-		root = filepath.Join(a.imported.root.Path, strconv.Itoa(len(a.imported.dirs)))
+		root = filepath.Join(st.imported.root.Path, strconv.Itoa(len(st.imported.dirs)))
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := st.interruptible()
 	defer stop()
-	folder, err := a.importTo(ctx, phase, root, names, importer.Options{})
+	folder, err := st.importTo(ctx, phase, root, names, importer.Options{})
 	if err != nil {
 		return "", err
 	}
-	if a.imported.dirs == nil {
-		a.imported.dirs = map[string]string{}
+	if st.imported.dirs == nil {
+		st.imported.dirs = map[string]string{}
 	}
-	a.imported.dirs[name] = folder.Dir()
-	if root == a.runsDir {
-		visible.Fprintf(a.notes(), "%s: %s is imported as run %s\n", phase, name, folder.Manifest().RunID)
+	st.imported.dirs[name] = folder.Dir()
+	if root == st.runsDir {
+		visible.Fprintf(st.notes(), "%s: %s is imported as run %s\n", phase, name, folder.Manifest().RunID)
 	}
 	for _, p := range problemsOf(folder) {
-		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, name, p)
+		visible.Fprintf(st.err, "warning: %s: %s: %s\n", phase, name, p)
 	}
 	return folder.Dir(), folder.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,12 +19,12 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) integrityCommand() *cobra.Command {
-	return a.group("integrity", "Write blocks that say what they are, and find those that the storage lost or changed",
-		a.integrityWriteCommand(), a.integrityVerifyCommand())
+func integrityCommand(con *console) *cobra.Command {
+	return group("integrity", "Write blocks that say what they are, and find those that the storage lost or changed",
+		integrityWriteCommand(con), integrityVerifyCommand(con))
 }
 
-func (a *app) integrityWriteCommand() *cobra.Command {
+func integrityWriteCommand(con *console) *cobra.Command {
 	m := integrity.Manifest{Passes: 1, Order: integrity.Sequential}
 	var size, block, flush sizeFlag = 0, 4 << 10, 64 << 20
 	var dir, pattern, consent string
@@ -55,7 +56,7 @@ With --pattern there is nothing but the pattern: what changed is found, but not 
 			}
 			m.Pattern = hex.EncodeToString(p)
 			m.Bytes, m.BlockBytes, m.FlushBytes = int64(size), int(min(int64(block), 1<<30)), int64(flush)
-			return a.integrityWrite(given[0], m, dir, consent, same, threads)
+			return integrityWrite(con, given[0], m, dir, consent, same, threads)
 		},
 	}
 	flags := c.Flags()
@@ -76,7 +77,7 @@ With --pattern there is nothing but the pattern: what changed is found, but not 
 	return c
 }
 
-func (a *app) integrityWrite(name string, m integrity.Manifest, dir, consent string, same bool, threads int) error {
+func integrityWrite(con *console, name string, m integrity.Manifest, dir, consent string, same bool, threads int) error {
 	const phase = "integrity write"
 	if dir == "" {
 		return exit.Usagef("for example --manifest ~/kept",
@@ -97,7 +98,7 @@ func (a *app) integrityWrite(name string, m integrity.Manifest, dir, consent str
 		return exit.Errorf(exit.Refused, "give a folder on another one, or --same-device when it is only to be tried out",
 			"%s: --manifest %s: it lies on the file system that is tested, and would be lost with it", phase, dir)
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := con.interruptible()
 	defer stop()
 	f, err := openToWrite(ctx, phase, name, consent, m.Bytes, keep)
 	if err != nil {
@@ -106,20 +107,20 @@ func (a *app) integrityWrite(name string, m integrity.Manifest, dir, consent str
 	if m.Bytes == 0 && m.BlockBytes > 0 {
 		m.Bytes = f.size / int64(m.BlockBytes) * int64(m.BlockBytes)
 	}
-	l, err := integrity.Create(dir, m, a.now())
+	l, err := integrity.Create(dir, m, con.now())
 	if err != nil {
 		return exit.Usagef("", "%s: %w", phase, errors.Join(err, f.remove()))
 	}
 	defer l.Close() //nolint:errcheck // what is in it was synced
-	began := a.now()
-	err = integrity.Write(ctx, f, l, integrity.Options{Workers: threads, Now: a.now, Progress: a.amount(phase).tell})
+	began := con.now()
+	err = integrity.Write(ctx, f, l, integrity.Options{Workers: threads, Now: con.now, Progress: con.amount(phase).tell})
 	if err = errors.Join(err, f.finish(), f.Close()); err != nil {
 		return exit.Errorf(stoppedOrFailed(ctx), "plimsoll integrity verify "+name+" --manifest "+l.Name+
 			" holds the storage to what it had acknowledged", "%s: %s: %w", phase, name, err)
 	}
-	seconds := a.now().Sub(began).Seconds()
-	if a.json {
-		return a.printJSON(struct {
+	seconds := con.now().Sub(began).Seconds()
+	if con.json {
+		return con.printJSON(struct {
 			Path     string  `json:"path"`
 			Manifest string  `json:"manifest"`
 			Run      string  `json:"run"`
@@ -129,13 +130,13 @@ func (a *app) integrityWrite(name string, m integrity.Manifest, dir, consent str
 			Direct   bool    `json:"direct"`
 		}{m.Path, l.Name, l.Manifest.Run, m.Bytes, m.Passes, seconds, f.Direct})
 	}
-	_, err = visible.Fprintf(a.out, "%s: %s in blocks of %s, passes: %d, all acknowledged; written %s, %s\nmanifest: %s\n",
+	_, err = visible.Fprintf(con.out, "%s: %s in blocks of %s, passes: %d, all acknowledged; written %s, %s\nmanifest: %s\n",
 		name, unit.Bytes(m.Bytes), unit.Bytes(m.BlockBytes), m.Passes, bypassed(f.File),
 		unit.Bandwidth(float64(m.Bytes)*float64(m.Passes)/max(seconds, 1e-9)).Decimal(), l.Name)
 	return err
 }
 
-func (a *app) integrityVerifyCommand() *cobra.Command {
+func integrityVerifyCommand(con *console) *cobra.Command {
 	var manifest string
 	var threads int
 	c := &cobra.Command{
@@ -166,7 +167,7 @@ Addresses are bytes from the start, the second the first byte behind the range. 
 			if threads < 0 || threads > 1024 {
 				return exit.Usagef("", "integrity verify: --threads: %d: want 1 to 1024", threads)
 			}
-			return a.integrityVerify(given[0], manifest, threads)
+			return integrityVerify(con, given[0], manifest, threads)
 		},
 	}
 	c.Flags().StringVar(&manifest, "manifest", "", "what integrity write made: the `file`, or "+
@@ -215,7 +216,7 @@ type integrityDocument struct {
 	*integrity.Report
 }
 
-func (a *app) integrityVerify(name, manifest string, threads int) error {
+func integrityVerify(con *console, name, manifest string, threads int) error {
 	const phase = "integrity verify"
 	manifest, err := manifestOf(manifest, name)
 	if err != nil {
@@ -233,20 +234,20 @@ func (a *app) integrityVerify(name, manifest string, threads int) error {
 	if !f.Direct {
 		_ = f.Forget() // said below
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := con.interruptible()
 	defer stop()
 	d := integrityDocument{Path: name, Manifest: manifest, Direct: f.Direct, WhyNotDirect: f.Why}
-	began := a.now()
+	began := con.now()
 	d.Report, err = integrity.Verify(ctx, f, f.Bytes, m, acknowledged, integrity.Options{Workers: threads,
-		Progress: a.amount(phase).tell})
+		Progress: con.amount(phase).tell})
 	if err != nil {
 		return exit.Errorf(stoppedOrFailed(ctx), "", "%s: %s: %w", phase, name, err)
 	}
-	d.Seconds = a.now().Sub(began).Seconds()
-	if a.json {
-		err = a.printJSON(d)
+	d.Seconds = con.now().Sub(began).Seconds()
+	if con.json {
+		err = con.printJSON(d)
 	} else {
-		err = d.text(a, f, m)
+		err = d.text(con.out, f, m)
 	}
 	if err != nil {
 		return err
@@ -277,39 +278,39 @@ func (d *integrityDocument) claimed(m *integrity.Manifest) int64 {
 // mostShown is how many ranges are printed for people.
 const mostShown = 50
 
-func (d *integrityDocument) text(a *app, f *direct.File, m *integrity.Manifest) error {
-	visible.Fprintf(a.out, "%s: run %s of %s; read %s, %s\n", d.Path, d.Run, m.Made.Format("2006-01-02 15:04:05 MST"),
+func (d *integrityDocument) text(w io.Writer, f *direct.File, m *integrity.Manifest) error {
+	visible.Fprintf(w, "%s: run %s of %s; read %s, %s\n", d.Path, d.Run, m.Made.Format("2006-01-02 15:04:05 MST"),
 		bypassed(f), unit.Bandwidth(float64(d.Bytes)/max(d.Seconds, 1e-9)).Decimal())
-	visible.Fprintf(a.out, "acknowledged: %s of %s blocks of %s in pass %d of %d\n",
+	visible.Fprintf(w, "acknowledged: %s of %s blocks of %s in pass %d of %d\n",
 		unit.Thousands(d.Acknowledged.Blocks), unit.Thousands(d.Blocks), unit.Bytes(m.BlockBytes), d.Acknowledged.Pass,
 		m.Passes)
-	visible.Fprintf(a.out, "intact: %s", unit.Thousands(d.Intact))
+	visible.Fprintf(w, "intact: %s", unit.Thousands(d.Intact))
 	if d.UnderWay > 0 {
-		visible.Fprintf(a.out, " (%s partly written when the write ended)", unit.Thousands(d.UnderWay))
+		visible.Fprintf(w, " (%s partly written when the write ended)", unit.Thousands(d.UnderWay))
 	}
 	if d.Unclaimed > 0 {
-		visible.Fprintf(a.out, "; never acknowledged: %s", unit.Thousands(d.Unclaimed))
+		visible.Fprintf(w, "; never acknowledged: %s", unit.Thousands(d.Unclaimed))
 	}
-	visible.Fprintf(a.out, "\n")
+	visible.Fprintf(w, "\n")
 	for _, k := range integrity.Kinds() {
 		if n := d.Damaged[k]; n > 0 {
-			visible.Fprintf(a.out, "%s: %s\n", k, unit.Bytes(n))
+			visible.Fprintf(w, "%s: %s\n", k, unit.Bytes(n))
 		}
 	}
 	if len(d.Damages) == 0 {
-		_, err := visible.Fprintf(a.out, "no damage\n")
+		_, err := visible.Fprintf(w, "no damage\n")
 		return err
 	}
-	visible.Fprintf(a.out, "\n")
+	visible.Fprintf(w, "\n")
 	t := terminal.Table{Head: []string{"FROM BYTE", "TO", "DAMAGE", "WHAT"}, Right: []bool{true, true}}
 	for _, r := range d.Damages[:min(mostShown, len(d.Damages))] {
 		t.Add(fmt.Sprint(r.From), fmt.Sprint(r.To), string(r.Kind), r.About())
 	}
-	if err := t.Write(a.out); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
 	if more := int64(len(d.Damages)) - mostShown + d.Unlisted; more > 0 {
-		visible.Fprintf(a.out, "and %s more ranges; --json has %s of them\n", unit.Thousands(more),
+		visible.Fprintf(w, "and %s more ranges; --json has %s of them\n", unit.Thousands(more),
 			unit.Thousands(more-d.Unlisted))
 	}
 	return nil

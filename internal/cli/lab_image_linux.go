@@ -15,9 +15,9 @@ import (
 )
 
 // labImageCommand holds what is done with the images that machines of a lab boot.
-func (a *app) labImageCommand() *cobra.Command {
-	return a.group("image", "Build and list the images that machines of a lab boot",
-		a.labImageBuildCommand(), a.labImageListCommand())
+func labImageCommand(con *console) *cobra.Command {
+	return group("image", "Build and list the images that machines of a lab boot",
+		labImageBuildCommand(con), labImageListCommand(con))
 }
 
 func cacheFlag(c *cobra.Command, cache *string) {
@@ -31,7 +31,7 @@ func cacheFlag(c *cobra.Command, cache *string) {
 	}
 }
 
-func (a *app) labImageBuildCommand() *cobra.Command {
+func labImageBuildCommand(con *console) *cobra.Command {
 	var cache, agent string
 	var packages []string
 	c := &cobra.Command{
@@ -55,17 +55,17 @@ An image is found in the cache as long as its packages, the agent and the recipe
 					return exit.Errorf(exit.Failed, "", "lab image build: %w", err)
 				}
 			}
-			ctx, stop := a.interruptible()
+			ctx, stop := con.interruptible()
 			defer stop()
 			image, err := guest.Build(ctx, guest.Config{Kind: kind, Cache: cache, Agent: agent, Packages: packages,
-				Log: func(format string, args ...any) { visible.Fprintf(a.notes(), format+"\n", args...) }})
+				Log: func(format string, args ...any) { visible.Fprintf(con.notes(), format+"\n", args...) }})
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "lab image build: %w", err)
 			}
-			if a.json {
-				return a.printJSON(image)
+			if con.json {
+				return con.printJSON(image)
 			}
-			return a.printImages([]guest.Image{image})
+			return printImages(con, []guest.Image{image})
 		},
 	}
 	c.Flags().StringVar(&agent, "agent", "", "the agent for Linux on amd64 (default: beside plimsoll) `file`")
@@ -74,7 +74,7 @@ An image is found in the cache as long as its packages, the agent and the recipe
 	return c
 }
 
-func (a *app) labImageListCommand() *cobra.Command {
+func labImageListCommand(con *console) *cobra.Command {
 	var cache string
 	c := &cobra.Command{
 		Use:     "list",
@@ -86,21 +86,21 @@ func (a *app) labImageListCommand() *cobra.Command {
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "lab image list: %w", err)
 			}
-			if a.json {
-				return a.printJSON(append([]guest.Image{}, list...))
+			if con.json {
+				return con.printJSON(append([]guest.Image{}, list...))
 			}
 			if len(list) == 0 {
-				visible.Fprintf(a.out, "no images in %s\n", cache)
+				visible.Fprintf(con.out, "no images in %s\n", cache)
 				return nil
 			}
-			return a.printImages(list)
+			return printImages(con, list)
 		},
 	}
 	cacheFlag(c, &cache)
 	return c
 }
 
-func (a *app) printImages(list []guest.Image) error {
+func printImages(con *console, list []guest.Image) error {
 	t := terminal.Table{Head: []string{"KIND", "ID", "KERNEL", "INITRD", "ROOT", "MEMORY", "PACKAGES", "", "FOLDER"},
 		Right: []bool{false, false, true, true, true, true, true}}
 	for _, i := range list {
@@ -117,5 +117,5 @@ func (a *app) printImages(list []guest.Image) error {
 		t.Add(string(i.Kind), i.ID, size(i.Kernel), size(i.Initrd), size(i.Root), unit.Bytes(i.MemoryBytes).String(),
 			strconv.Itoa(len(i.Packages)), how, i.Dir)
 	}
-	return t.Write(a.out)
+	return t.Write(con.out)
 }

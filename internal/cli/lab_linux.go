@@ -21,7 +21,7 @@ import (
 	lab "plimsoll/internal/targets/lab/cluster"
 )
 
-func (a *app) labCommands() []*cobra.Command {
+func labCommands(con *console) []*cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use: "lab", Short: "A miniature cluster on this machine: nodes with addresses, power buttons, replicated storage",
@@ -30,20 +30,20 @@ which every node holds a copy (GlusterFS), and a power controller that ipmitool 
 this machine's own network is touched. It needs root.
 
 The lab is in the folder of --dir, with all that it has made; "lab down" removes that, also after a crash.`,
-		Args: a.needVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: needVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.PersistentFlags().StringVar(&dir, "dir", lab.Folder(),
 		"`folder` of the lab (environment: PLIMSOLL_LAB)")
-	c.AddCommand(a.labUp(&dir), a.labStatus(&dir), a.labPower(&dir), a.labExec(&dir), a.labDown(&dir),
-		a.labImageCommand(),
+	c.AddCommand(labUp(con, &dir), labStatusCommand(con, &dir), labPower(con, &dir), labExec(con, &dir), labDown(con, &dir),
+		labImageCommand(con),
 		&cobra.Command{Use: "part WORD DIR", Hidden: true, DisableFlagParsing: true, Short: "Be a part of a lab",
 			RunE: func(cmd *cobra.Command, given []string) error {
-				return lab.Part(cmd.Context(), given, a.out, a.err)
+				return lab.Part(cmd.Context(), given, con.out, con.err)
 			}})
 	return []*cobra.Command{c}
 }
 
-func (a *app) labUp(dir *string) *cobra.Command {
+func labUp(con *console, dir *string) *cobra.Command {
 	o := lab.Options{}
 	c := &cobra.Command{
 		Use: "up", Short: "Make a lab and wait until its nodes are ready", Args: args(0, 0, "argument"),
@@ -53,13 +53,13 @@ func (a *app) labUp(dir *string) *cobra.Command {
 				return exit.Errorf(exit.Failed, "", "lab: %w", err)
 			}
 			o.Dir = *dir
-			ctx, stop := a.interruptible()
+			ctx, stop := con.interruptible()
 			defer stop()
 			l, err := lab.Up(ctx, o)
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "%w", err)
 			}
-			return a.labStatusOf(ctx, l)
+			return labStatusOf(con, ctx, l)
 		},
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 3, "`number` of nodes, 1 to 9")
@@ -72,18 +72,18 @@ func (a *app) labUp(dir *string) *cobra.Command {
 func labPlaces() []string { return lab.Places() }
 
 // openLab finds the lab and starts controllers of it again that are dead.
-func (a *app) openLab(ctx context.Context, dir string) (*lab.Lab, error) {
+func openLab(con *console, ctx context.Context, dir string) (*lab.Lab, error) {
 	l, err := lab.Open(dir)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	mended, err := l.Mend(ctx)
 	if len(mended) > 0 {
-		visible.Fprintf(a.err, "plimsoll: lab: controllers did not answer and were started again: %s\n",
+		visible.Fprintf(con.err, "plimsoll: lab: controllers did not answer and were started again: %s\n",
 			strings.Join(mended, ", "))
 	}
 	if err != nil { // nodes can be looked at and switched without
-		visible.Fprintf(a.err, "plimsoll: %v\n", err)
+		visible.Fprintf(con.err, "plimsoll: %v\n", err)
 	}
 	return l, nil
 }
@@ -110,20 +110,20 @@ type labNode struct {
 	Answers bool              `json:"bmc_answers"`
 }
 
-func (a *app) labStatus(dir *string) *cobra.Command {
+func labStatusCommand(con *console, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Say what the nodes and the copies of the storage are like", Args: args(0, 0, "argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.openLab(cmd.Context(), *dir)
+			l, err := openLab(con, cmd.Context(), *dir)
 			if err != nil {
 				return err
 			}
-			return a.labStatusOf(cmd.Context(), l)
+			return labStatusOf(con, cmd.Context(), l)
 		},
 	}
 }
 
-func (a *app) labStatusOf(ctx context.Context, l *lab.Lab) error {
+func labStatusOf(con *console, ctx context.Context, l *lab.Lab) error {
 	s := labStatus{ID: l.ID(), Dir: l.Dir(), Storage: l.Storage()}
 	var unknown []string
 	for _, n := range l.Nodes() {
@@ -141,13 +141,13 @@ func (a *app) labStatusOf(ctx context.Context, l *lab.Lab) error {
 		}
 	}
 	s.Error = strings.Join(unknown, "; ")
-	if a.json {
-		return a.printJSON(s)
+	if con.json {
+		return con.printJSON(s)
 	}
-	return a.printLab(s)
+	return printLab(con, s)
 }
 
-func (a *app) printLab(s labStatus) error {
+func printLab(con *console, s labStatus) error {
 	t := terminal.Table{Head: []string{"NODE", "ADDRESS", "POWER", "READY", "BRICK", "CONTROLLER"}}
 	for i, n := range s.Nodes {
 		ready, brick := "no", "-"
@@ -165,27 +165,27 @@ func (a *app) printLab(s labStatus) error {
 		}
 		t.Add(n.Name, n.Address.String(), string(n.Power), ready, brick, bmc)
 	}
-	visible.Fprintf(a.out, "lab %s in %s\n", s.ID, s.Dir)
-	if err := t.Write(a.out); err != nil {
+	visible.Fprintf(con.out, "lab %s in %s\n", s.ID, s.Dir)
+	if err := t.Write(con.out); err != nil {
 		return err
 	}
 	switch {
 	case s.Storage == lab.Shared:
-		visible.Fprintf(a.out, "storage: one folder for all nodes, no copies\n")
+		visible.Fprintf(con.out, "storage: one folder for all nodes, no copies\n")
 	case s.Replication == nil:
-		visible.Fprintf(a.out, "storage: its copies are not known\n")
+		visible.Fprintf(con.out, "storage: its copies are not known\n")
 	case s.Replication.Heals < 0:
-		visible.Fprintf(a.out, "storage: a brick is down: what it misses is healed when it is back\n")
+		visible.Fprintf(con.out, "storage: a brick is down: what it misses is healed when it is back\n")
 	default:
-		visible.Fprintf(a.out, "storage: %d entries to heal\n", s.Replication.Heals)
+		visible.Fprintf(con.out, "storage: %d entries to heal\n", s.Replication.Heals)
 	}
 	if s.Error != "" {
-		visible.Fprintf(a.out, "not known: %s\n", s.Error)
+		visible.Fprintf(con.out, "not known: %s\n", s.Error)
 	}
 	return nil
 }
 
-func (a *app) labPower(dir *string) *cobra.Command {
+func labPower(con *console, dir *string) *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
 		Use: "power NODE on|off|cycle|shutdown|status", Short: "Press a node's power button",
@@ -198,7 +198,7 @@ is off, or on with its storage there and healed.`,
 			if wait < 0 {
 				return exit.Usagef("", "lab power: --wait %v: must not be negative", wait)
 			}
-			l, err := a.openLab(cmd.Context(), *dir)
+			l, err := openLab(con, cmd.Context(), *dir)
 			if err != nil {
 				return err
 			}
@@ -210,9 +210,9 @@ is off, or on with its storage there and healed.`,
 			if err != nil {
 				return exit.Errorf(exit.Usage, "", "%w", err)
 			}
-			ctx, stop := a.interruptible()
+			ctx, stop := con.interruptible()
 			defer stop()
-			if err := a.pressPower(ctx, l, n, given[1], wait); err != nil {
+			if err := pressPower(con, ctx, l, n, given[1], wait); err != nil {
 				return exit.Errorf(cmp.Or(exit.Code(err), exit.Failed), "", "%w", err)
 			}
 			return nil
@@ -222,15 +222,15 @@ is off, or on with its storage there and healed.`,
 	return c
 }
 
-func (a *app) pressPower(ctx context.Context, l *lab.Lab, n *lab.Node, action string, wait time.Duration) (err error) {
+func pressPower(con *console, ctx context.Context, l *lab.Lab, n *lab.Node, action string, wait time.Duration) (err error) {
 	c, want := n.Power(), target.On
 	switch action {
 	case "status":
 		state, err := c.State(ctx)
-		if err == nil && a.json {
-			return a.printJSON(map[string]any{"node": n.Name(), "power": state})
+		if err == nil && con.json {
+			return con.printJSON(map[string]any{"node": n.Name(), "power": state})
 		}
-		visible.Fprintf(a.out, "%s\n", state)
+		visible.Fprintf(con.out, "%s\n", state)
 		return err
 	case "on":
 		err = c.PowerOn(ctx)
@@ -257,7 +257,7 @@ func (a *app) pressPower(ctx context.Context, l *lab.Lab, n *lab.Node, action st
 	return n.WaitOff(ctx)
 }
 
-func (a *app) labExec(dir *string) *cobra.Command {
+func labExec(con *console, dir *string) *cobra.Command {
 	var node int
 	c := &cobra.Command{
 		Use: "exec [--node N] -- COMMAND...", Short: "Run a command in the lab's network, or as part of a node",
@@ -267,12 +267,12 @@ a process of that node, which ends when the node's power is cut. Files are those
 of the command.`,
 		Example: "  plimsoll lab exec -- ping -c 1 10.77.0.11\n  plimsoll lab exec --node 1 -- ip address",
 		RunE: func(cmd *cobra.Command, given []string) error {
-			l, err := a.openLab(cmd.Context(), *dir)
+			l, err := openLab(con, cmd.Context(), *dir)
 			if err != nil {
 				return err
 			}
 			command := exec.CommandContext(cmd.Context(), given[0], given[1:]...)
-			command.Stdin, command.Stdout, command.Stderr = a.in, a.out, a.err
+			command.Stdin, command.Stdout, command.Stderr = con.in, con.out, con.err
 			if node == 0 {
 				err = l.Enter(command.Start)
 			} else {
@@ -299,17 +299,17 @@ of the command.`,
 	return c
 }
 
-func (a *app) labDown(dir *string) *cobra.Command {
+func labDown(con *console, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "down", Short: "Remove a lab with all that it has made, its guests and their disks included",
 		Args: args(0, 0, "argument"),
 		RunE: func(*cobra.Command, []string) error {
-			ctx, stop := a.interruptible()
+			ctx, stop := con.interruptible()
 			defer stop()
 			remains, err := lab.Down(ctx, *dir)
-			if a.json {
+			if con.json {
 				said := map[string]any{"dir": *dir, "remains": append([]string{}, remains...)}
-				err = errors.Join(err, a.printJSON(said))
+				err = errors.Join(err, con.printJSON(said))
 			}
 			if len(remains) > 0 {
 				return exit.Errorf(exit.Uncleaned, "mend what is said above and call it again", "%w", err)
@@ -317,8 +317,8 @@ func (a *app) labDown(dir *string) *cobra.Command {
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "%w", err)
 			}
-			if !a.json && !a.quiet {
-				visible.Fprintf(a.out, "%s: removed\n", *dir)
+			if !con.json && !con.quiet {
+				visible.Fprintf(con.out, "%s: removed\n", *dir)
 			}
 			return nil
 		},

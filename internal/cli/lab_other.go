@@ -5,7 +5,7 @@ package cli
 import "github.com/spf13/cobra"
 
 // labCommands are none: a lab is made of what Linux has.
-func (a *app) labCommands() []*cobra.Command { return nil }
+func labCommands(*console) []*cobra.Command { return nil }
 
 // labPlaces are none either.
 func labPlaces() []string { return nil }

@@ -24,16 +24,16 @@ func (f *labelFlags) register(c *cobra.Command) {
 }
 
 // check refuses labels that cannot be, before anything is started.
-func (f *labelFlags) check(a *app, phase string) error {
+func (f *labelFlags) check(st *store, phase string) error {
 	if err := f.labels.Check(); err != nil {
 		return exit.Usagef("", "%s: %w", phase, err)
 	}
-	return a.nameIsFree(phase, f.labels.Name, "")
+	return st.nameIsFree(phase, f.labels.Name, "")
 }
 
 // nameIsFree refuses a name that another run has, or that would be taken for something else. dir is the run that is to
 // have it.
-func (a *app) nameIsFree(phase, name, dir string) error {
+func (st *store) nameIsFree(phase, name, dir string) error {
 	switch {
 	case name == "":
 		return nil
@@ -43,11 +43,11 @@ func (a *app) nameIsFree(phase, name, dir string) error {
 		return exit.Usagef("leave out the ending", "%s: a run cannot be called %q, which commands take for a file", phase,
 			name)
 	}
-	runs, err := a.allFolders()
+	runs, err := st.allFolders()
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	experiments, err := experiment.List(a.runsDir)
+	experiments, err := experiment.List(st.runsDir)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
@@ -74,7 +74,7 @@ func samePath(x, y string) bool {
 const labelsHelp = "Labels lie in a file of their own in the run's folder: what was measured stays as it is, also when " +
 	"it is collected anew.\n\n" + runHelp
 
-func (a *app) nameCommand() *cobra.Command {
+func (st *store) nameCommand() *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
 		Use: "name RUN [NAME]", Short: "Give a run a name, or take it away", Args: args(1, 2, "run and name"),
@@ -83,20 +83,20 @@ func (a *app) nameCommand() *cobra.Command {
 ` + labelsHelp,
 		Example: `  plimsoll runs name latest before-upgrade
   plimsoll runs name before-upgrade --remove`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: st.completeRun,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if remove == (len(given) == 2) {
 				return exit.Usagef(`as in "plimsoll runs name latest before-upgrade"`, "runs name: give a name, or --remove")
 			}
 			name := strings.Join(given[1:], "")
-			return a.label("runs name", given[0], result.Labels{Name: name}, func(l *result.Labels) { l.Name = name })
+			return st.label("runs name", given[0], result.Labels{Name: name}, func(l *result.Labels) { l.Name = name })
 		},
 	}
 	c.Flags().BoolVar(&remove, "remove", false, "take the name away")
 	return c
 }
 
-func (a *app) noteCommand() *cobra.Command {
+func (st *store) noteCommand() *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
 		Use: "note RUN [TEXT]", Short: "Say something about a run, or take it back", Args: args(1, 2, "run and text"),
@@ -105,20 +105,20 @@ func (a *app) noteCommand() *cobra.Command {
 ` + labelsHelp,
 		Example: `  plimsoll runs note latest "cache of the array switched off"
   plimsoll runs note latest --remove`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: st.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if remove == (len(given) == 2) {
 				return exit.Usagef(`as in plimsoll runs note latest "new firmware"`, "runs note: give a text, or --remove")
 			}
 			note := strings.Join(given[1:], "")
-			return a.label("runs note", given[0], result.Labels{Note: note}, func(l *result.Labels) { l.Note = note })
+			return st.label("runs note", given[0], result.Labels{Note: note}, func(l *result.Labels) { l.Note = note })
 		},
 	}
 	c.Flags().BoolVar(&remove, "remove", false, "take the note away")
 	return c
 }
 
-func (a *app) tagCommand() *cobra.Command {
+func (st *store) tagCommand() *cobra.Command {
 	var remove []string
 	c := &cobra.Command{
 		Use: "tag RUN [TAG...]", Short: "Add tags to a run, or remove some", Args: args(1, 100, "run and tags"),
@@ -128,12 +128,12 @@ runs that have one.
 ` + labelsHelp,
 		Example: `  plimsoll runs tag latest nightly host=db7
   plimsoll runs tag latest good --remove suspect`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: st.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if len(given) == 1 && len(remove) == 0 {
 				return exit.Usagef(`as in "plimsoll runs tag latest nightly"`, "runs tag: give tags, or --remove TAG")
 			}
-			return a.label("runs tag", given[0], result.Labels{Tags: given[1:]}, func(l *result.Labels) {
+			return st.label("runs tag", given[0], result.Labels{Tags: given[1:]}, func(l *result.Labels) {
 				l.Tags = slices.DeleteFunc(slices.Concat(l.Tags, given[1:]), func(t string) bool {
 					return slices.Contains(remove, t)
 				})
@@ -146,32 +146,32 @@ runs that have one.
 
 // label changes the labels of a run or an experiment and prints what they are then. asked are those given, checked
 // before the run is looked for.
-func (a *app) label(phase, run string, asked result.Labels, change func(*result.Labels)) error {
+func (st *store) label(phase, run string, asked result.Labels, change func(*result.Labels)) error {
 	if err := asked.Check(); err != nil {
 		return exit.Usagef("", "%s: %w", phase, err)
 	}
 	if isOutput(run) {
 		return exit.Usagef("make a run of it first: plimsoll import "+run, "%s: %q is a file and no run", phase, run)
 	}
-	dir, ok := a.findExperiment(run)
+	dir, ok := st.findExperiment(run)
 	if !ok {
 		var err error
-		if dir, err = a.find(phase, run); err != nil {
+		if dir, err = st.find(phase, run); err != nil {
 			return err
 		}
 		if _, err := result.Open(dir); err != nil {
 			return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 		}
 	}
-	if err := a.nameIsFree(phase, asked.Name, dir); err != nil {
+	if err := st.nameIsFree(phase, asked.Name, dir); err != nil {
 		return err
 	}
 	labels, err := result.ChangeLabels(dir, change)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	if a.json {
-		return a.printJSON(struct {
+	if st.json {
+		return st.printJSON(struct {
 			RunID string   `json:"run_id"`
 			Name  string   `json:"name"`
 			Tags  []string `json:"tags"`
@@ -179,7 +179,7 @@ func (a *app) label(phase, run string, asked result.Labels, change func(*result.
 		}{filepath.Base(dir), labels.Name, append([]string{}, labels.Tags...), labels.Note})
 	}
 	for _, line := range labelLines(labels) {
-		visible.Fprintf(a.out, "%s: %s\n", line[0], line[1])
+		visible.Fprintf(st.out, "%s: %s\n", line[0], line[1])
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // manCommand writes the manual; make man calls it, and packagers do.
-func (a *app) manCommand() *cobra.Command {
+func manCommand(con *console) *cobra.Command {
 	return &cobra.Command{
 		Use: "man FOLDER", Short: "Write the manual pages, one for each command", Args: args(1, 1, "folder"),
 		Hidden:  true,
@@ -30,7 +30,7 @@ func (a *app) manCommand() *cobra.Command {
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "man: %w", err)
 			}
-			visible.Fprintf(a.notes(), "manual: %s\n", given[0])
+			visible.Fprintf(con.notes(), "manual: %s\n", given[0])
 			return nil
 		},
 	}

@@ -78,7 +78,7 @@ const (
 // its queue.
 const markDepth = 512
 
-func (a *app) markCommand() *cobra.Command {
+func (rn *runner) markCommand() *cobra.Command {
 	var sf scenarioFlags
 	var tf targetFlags
 	var mf markFlags
@@ -116,7 +116,7 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 		Args:              args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
 	}
-	sf.register(a, c)
+	sf.register(rn.planner, c)
 	read := c.PreRunE
 	c.PreRunE = func(cmd *cobra.Command, given []string) error {
 		for _, text := range sf.assert {
@@ -128,7 +128,7 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 		if len(sf.own.sweeps) > 0 || sf.own.repeats != 0 {
 			return exit.Usagef("it places its runs itself", "mark: it takes neither --sweep nor --repeat")
 		}
-		if _, ok := a.ownReader(given[0]); ok {
+		if _, ok := rn.ownReader(given[0]); ok {
 			if _, err := os.Stat(given[0]); err != nil {
 				return exit.Errorf(exit.Scenario, "", "mark: %q: %w", given[0], errors.Unwrap(err))
 			}
@@ -136,8 +136,8 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 		}
 		return read(cmd, given)
 	}
-	c.RunE = func(_ *cobra.Command, given []string) error { return a.mark(given[0], sf, tf, mf) }
-	tf.register(a, c)
+	c.RunE = func(_ *cobra.Command, given []string) error { return rn.mark(given[0], sf, tf, mf) }
+	tf.register(rn.drivers, c)
 	flags := c.Flags()
 	flags.StringVar(&mf.vary, "vary", "", "`variable` of the scenario that sets the rate; rate, where none does, "+
 		"gives it to the workload's jobs (of a job file: rate_iops); vms: the number of VMs of its group")
@@ -145,7 +145,7 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 	flags.StringArrayVar(&mf.under, "condition", nil, "repeat the search under this `condition`: alone, 'with NAME', "+
 		"node-lost, node-back, migrating, worn-in; repeatable, the first is what others are held against")
 	mf.register(c, "of a job file: for how `long` each rate is offered")
-	c.AddCommand(a.markDBCommand())
+	c.AddCommand(rn.markDBCommand())
 	return c
 }
 
@@ -308,7 +308,7 @@ func marked(sc *scenario.Scenario, given string) (string, error) {
 		"mark: which workload's rate is meant")
 }
 
-func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags) error {
+func (rn *runner) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags) error {
 	within, err := withinShare(mf.within)
 	var bad []error
 	if err != nil {
@@ -331,21 +331,21 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	}
 	limit, err := timeLimit(mf.waits.limit)
 	if err == nil {
-		err = mf.label.check(a, "mark")
+		err = mf.label.check(rn.store, "mark")
 	}
 	if err != nil {
 		return err
 	}
-	stop := a.stoppable()
+	stop := rn.stoppable()
 	defer stop.release()
-	_, own := a.made[given]
+	_, own := rn.made[given]
 	if own && mf.vary != vmsOption { // of the two values that made it a variable none is meant
 		least := map[bool]int64{true: 1}[mf.vary == clientsOption]
 		sf.values = withValue(sf.values, mf.vary, max(int64(mf.from), least))
 	} else if mf.from > 0 && mf.vary != rateOption && mf.vary != vmsOption {
 		sf.values = withValue(sf.values, mf.vary, float64(mf.from))
 	}
-	p, tf, _, err := a.ready(stop, "mark", given, sf, tf)
+	p, tf, _, err := rn.ready(stop, "mark", given, sf, tf)
 	if p != nil {
 		defer p.close()
 	}
@@ -381,7 +381,7 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	}
 	asked := *p.scenario
 	asked.Asserts = full
-	for _, bad := range plan.CheckAsserts(&asked, a.drivers.ByName()) {
+	for _, bad := range plan.CheckAsserts(&asked, rn.drivers.ByName()) {
 		what := strings.Replace(bad.What, "assert ", "--limit ", 1)
 		err = errors.Join(err, exit.Errorf(exit.Refused, bad.Hint, "mark: %s", what))
 	}
@@ -389,7 +389,7 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 		return err
 	}
 	conditions, err := mf.conditions(p, name, func(sc *scenario.Scenario) error {
-		_, err := a.planned(sc, p, tf)
+		_, err := rn.planned(sc, p, tf)
 		return err
 	})
 	if err != nil {
@@ -398,7 +398,7 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	p.scenario.Experiment = &scenario.Experiment{Factors: []scenario.Factor{{Name: mf.vary}},
 		Order: "as the search places it"}
 	delete(sf.values, mf.vary)
-	r := a.record(p, sf, tf)
+	r := rn.record(p, sf, tf)
 	r.Cells, r.Sequence, r.Factors = nil, nil, []experiment.Factor{{Name: mf.vary}}
 	if len(conditions) > 0 {
 		r.Factors = append(r.Factors, experiment.Factor{Name: experiment.ConditionFactor})
@@ -415,14 +415,14 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	for _, limit := range full {
 		r.Mark.Limits = append(r.Mark.Limits, limit.Name)
 	}
-	folder, err := a.createExperiment("mark", r, p, mf.label.labels)
+	folder, err := rn.createExperiment("mark", r, p, mf.label.labels)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	visible.Fprintf(a.notes(), "mark %s: at most %s of %s\n", r.ID, unit.Plural(mf.probes, "probe"),
+	visible.Fprintf(rn.notes(), "mark %s: at most %s of %s\n", r.ID, unit.Plural(mf.probes, "probe"),
 		unit.Duration(p.plan.Least()))
-	return a.search(stop, folder, experiment.Conduct{Limit: limit, Now: a.now, Say: func(string, ...any) {}}, mf.waits)
+	return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.now, Say: func(string, ...any) {}}, mf.waits)
 }
 
 func withValue(values map[string]any, name string, v any) map[string]any {

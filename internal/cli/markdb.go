@@ -13,7 +13,7 @@ import (
 const markClients = 32
 
 // markDBCommand is mark for a load of db run.
-func (a *app) markDBCommand() *cobra.Command {
+func (rn *runner) markDBCommand() *cobra.Command {
 	var f dbRunFlags
 	var mf markFlags
 	var asserts []string
@@ -40,7 +40,7 @@ The first run has no rate: the search begins below what it did, unless --from sa
 			}
 		}
 		f.given = cmd.Flags().Changed
-		return a.markDB(given[0], f, mf)
+		return rn.markDB(given[0], f, mf)
 	}
 	f.register(c, markClients)
 	c.Flags().StringArrayVar(&asserts, "assert", nil,
@@ -50,7 +50,7 @@ The first run has no rate: the search begins below what it did, unless --from sa
 	return c
 }
 
-func (a *app) markDB(name string, f dbRunFlags, mf markFlags) error {
+func (rn *runner) markDB(name string, f dbRunFlags, mf markFlags) error {
 	load, ok := dbLoads[name]
 	switch {
 	case !ok || load.fraction:
@@ -72,17 +72,17 @@ func (a *app) markDB(name string, f dbRunFlags, mf markFlags) error {
 		f.clients, mf.unit = 1, strings.ReplaceAll(load.clients, "_", " ")
 	}
 	f.other, f.duration, f.marked = f.dialect(name), mf.probe, mf.vary
-	files, err := a.dbScenario(name, f)
+	files, err := rn.dbScenario(name, f)
 	if err != nil {
 		return err
 	}
 	given := "mark db " + name
-	a.made = map[string]fs.FS{given: files}
+	rn.made = map[string]fs.FS{given: files}
 	f.tf.allowHostCommands = f.server.url != "" // who named it allows to reach it
 	sf := scenarioFlags{nodes: 1}
 	sf.own.runtime = mf.probe
-	if err := a.around(&f); err != nil {
+	if err := rn.around(&f); err != nil {
 		return err
 	}
-	return a.mark(given, sf, f.tf, mf)
+	return rn.mark(given, sf, f.tf, mf)
 }

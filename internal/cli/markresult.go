@@ -37,9 +37,9 @@ type markDocument struct {
 }
 
 // markAnswer is what a search has found so far.
-func (a *app) markAnswer(folder *experiment.Folder) (markDocument, error) {
+func (sd *sides) markAnswer(folder *experiment.Folder) (markDocument, error) {
 	r := folder.Record()
-	lines, unread := a.searched(folder)
+	lines, unread := sd.searched(folder)
 	if lines == nil {
 		return markDocument{}, unread
 	}
@@ -67,12 +67,12 @@ func (a *app) markAnswer(folder *experiment.Folder) (markDocument, error) {
 }
 
 // markResult writes the report of a search and prints its answer.
-func (a *app) markResult(folder *experiment.Folder, over bool) error {
-	doc, err := a.markAnswer(folder)
+func (sd *sides) markResult(folder *experiment.Folder, over bool) error {
+	doc, err := sd.markAnswer(folder)
 	if err != nil || len(doc.Probes) == 0 {
 		return err
 	}
-	page, err := a.experimentDocument(folder, 0)
+	page, err := sd.experimentDocument(folder, 0)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%w", err)
 	}
@@ -82,11 +82,11 @@ func (a *app) markResult(folder *experiment.Folder, over bool) error {
 	if err != nil {
 		err = exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
-	if a.json {
-		err = errors.Join(err, a.printJSON(doc))
+	if sd.json {
+		err = errors.Join(err, sd.printJSON(doc))
 	} else {
-		a.printMark(a.out, doc)
-		visible.Fprintf(a.out, "report: %s\n", folder.ReportPath())
+		printMark(sd.out, doc)
+		visible.Fprintf(sd.out, "report: %s\n", folder.ReportPath())
 	}
 	if over {
 		err = errors.Join(err, asserted(doc.Answer, "", folder.Record().Mark.Least))
@@ -117,7 +117,7 @@ func asserted(doc mark.Answer, under string, least float64) error {
 }
 
 // printMark prints the answer, what to mind, the probes and a drawing of them.
-func (a *app) printMark(w io.Writer, doc markDocument) {
+func printMark(w io.Writer, doc markDocument) {
 	for _, text := range doc.Mind {
 		visible.Fprintf(w, "%s\n\n", text)
 	}
@@ -251,16 +251,16 @@ func drawMark(w io.Writer, answer mark.Answer) {
 }
 
 // searchSide reads a search for a mark as the side of a comparison; false for anything else.
-func (a *app) searchSide(phase, given string) (s compare.Search, found bool, err error) {
+func (sd *sides) searchSide(phase, given string) (s compare.Search, found bool, err error) {
 	name := given
 	if base, ok := strings.CutPrefix(given, "@"); ok {
-		b, err := a.readBaseline(phase, base)
+		b, err := sd.readBaseline(phase, base)
 		if err != nil || len(b.Runs) != 1 {
 			return s, false, err
 		}
 		name = b.Runs[0]
 	}
-	dir, ok := a.findExperiment(name)
+	dir, ok := sd.findExperiment(name)
 	if !ok {
 		return s, false, nil
 	}
@@ -272,7 +272,7 @@ func (a *app) searchSide(phase, given string) (s compare.Search, found bool, err
 	if r.Mark == nil {
 		return s, false, nil
 	}
-	doc, err := a.markAnswer(folder)
+	doc, err := sd.markAnswer(folder)
 	if err != nil {
 		return s, true, err
 	}
@@ -288,7 +288,7 @@ func (a *app) searchSide(phase, given string) (s compare.Search, found bool, err
 	}
 	for _, planned := range r.Sequence {
 		if id, done := progress.Done[planned.Sequence]; done {
-			s.Run, err = a.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
+			s.Run, err = sd.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
 			break
 		}
 	}
@@ -296,9 +296,9 @@ func (a *app) searchSide(phase, given string) (s compare.Search, found bool, err
 }
 
 // searchesAmong are the sides as searches for a mark, when they are; an error when some are and others are not.
-func (a *app) searchesAmong(phase string, sides []web.Side) (list []compare.Search, err error) {
+func (sd *sides) searchesAmong(phase string, sides []web.Side) (list []compare.Search, err error) {
 	for _, side := range sides {
-		s, found, err := a.searchSide(phase, side.Dir)
+		s, found, err := sd.searchSide(phase, side.Dir)
 		if err != nil {
 			return nil, err
 		}
@@ -314,12 +314,12 @@ func (a *app) searchesAmong(phase string, sides []web.Side) (list []compare.Sear
 }
 
 // compareSearches compares marks, when all sides are searches for one.
-func (a *app) compareSearches(phase string, given []string, f compareFlags) (*compare.Document, bool, error) {
+func (sd *sides) compareSearches(phase string, given []string, f compareFlags) (*compare.Document, bool, error) {
 	var sides []web.Side
 	for _, g := range given {
 		sides = append(sides, web.Side{Name: g, Dir: g})
 	}
-	list, err := a.searchesAmong(phase, sides)
+	list, err := sd.searchesAmong(phase, sides)
 	if err != nil || len(list) == 0 {
 		return nil, false, err
 	}

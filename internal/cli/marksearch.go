@@ -34,7 +34,7 @@ type searched struct {
 
 // searched reads the runs that were made, of each condition apart. With an error it gives what the others say where
 // runs cannot be judged, and nil where none can be read.
-func (a *app) searched(folder *experiment.Folder) ([]searched, error) {
+func (sd *sides) searched(folder *experiment.Folder) ([]searched, error) {
 	r := folder.Record()
 	m := r.Mark
 	lines := make([]searched, max(1, len(m.Conditions)))
@@ -60,7 +60,7 @@ func (a *app) searched(folder *experiment.Folder) ([]searched, error) {
 		}
 		cell := r.Cell(planned.Cell)
 		s := &lines[max(slices.Index(m.Conditions, conditionOf(cell)), 0)]
-		if err := s.add(a, folder, id, cell, limits); err != nil {
+		if err := s.add(sd, folder, id, cell, limits); err != nil {
 			unread = append(unread, err)
 		}
 	}
@@ -79,10 +79,10 @@ func conditionOf(c experiment.Cell) experiment.Condition {
 }
 
 // add makes a probe of a run.
-func (s *searched) add(a *app, folder *experiment.Folder, id string, cell experiment.Cell,
+func (s *searched) add(sd *sides, folder *experiment.Folder, id string, cell experiment.Cell,
 	limits []result.Assert) error {
 	m := folder.Record().Mark
-	run, err := a.comparedRun("mark", filepath.Join(folder.RunsDir(), id))
+	run, err := sd.comparedRun("mark", filepath.Join(folder.RunsDir(), id))
 	if err != nil {
 		return err
 	}
@@ -104,10 +104,10 @@ func (s *searched) add(a *app, folder *experiment.Folder, id string, cell experi
 	}
 	var p mark.Probe
 	if m.Counts() {
-		p, err = mark.JudgeVMs(run.Data, a.foundIn(folder, id), m.Workload, limits, value)
+		p, err = mark.JudgeVMs(run.Data, foundIn(folder, id), m.Workload, limits, value)
 		s.scale = 1
 	} else {
-		p, err = mark.Judge(run.Data, a.foundIn(folder, id), m.Workload, limits)
+		p, err = mark.Judge(run.Data, foundIn(folder, id), m.Workload, limits)
 		s.settings.Unit, s.scale = mark.UnitOf(run.Data, m.Workload), p.Offered/value
 	}
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *searched) begin(m *experiment.Mark, first searched) {
 }
 
 // foundIn are the findings of a probe; none where they cannot be read.
-func (a *app) foundIn(folder *experiment.Folder, id string) []result.Finding {
+func foundIn(folder *experiment.Folder, id string) []result.Finding {
 	run, err := result.Open(filepath.Join(folder.RunsDir(), id))
 	if err != nil {
 		return nil
@@ -208,16 +208,16 @@ func achieved(d *result.Data, workload string) (float64, error) {
 }
 
 // search makes probes until there is an answer, and prints it.
-func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Conduct, waits waitFlags) error {
-	stop.tell(func() { a.sayf("stopping: the probe under way is torn down; plimsoll resume goes on") })
-	if a.warned == nil {
-		a.warned = map[string]bool{}
+func (rn *runner) search(stop *stopper, folder *experiment.Folder, c experiment.Conduct, waits waitFlags) error {
+	stop.tell(func() { rn.sayf("stopping: the probe under way is torn down; plimsoll resume goes on") })
+	if rn.warned == nil {
+		rn.warned = map[string]bool{}
 	}
 	m := folder.Record().Mark
 	var ended error
 	var spent time.Duration // on so many probes
 	made := 0
-	lines, unjudged := a.searched(folder) // of an earlier time: not what ends this one
+	lines, unjudged := rn.sides.searched(folder) // of an earlier time: not what ends this one
 	if lines == nil {
 		return unjudged
 	}
@@ -237,11 +237,11 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 				return exit.Errorf(exit.Failed, "", "mark: %w", err)
 			}
 		}
-		a.sayProbe(lines[at], value, why, left(lines, m.Probes, spent, made))
-		began := a.clock.Now()
-		_, _, ended = c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(), stop: stop,
+		sayProbe(rn.console, lines[at], value, why, left(lines, m.Probes, spent, made))
+		began := rn.clock.Now()
+		_, _, ended = c.Run(stop.ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(), stop: stop,
 			waits: waits})
-		spent, made = spent+a.clock.Now().Sub(began), made+1
+		spent, made = spent+rn.clock.Now().Sub(began), made+1
 		progress, err := folder.Progress()
 		if err == nil && len(progress.Failed) > 0 && ended == nil {
 			for _, reason := range progress.Failed {
@@ -252,7 +252,7 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 				err = exit.Errorf(exit.Failed, hint, "mark: a probe failed: %s", reason)
 			}
 		}
-		after, unread := a.searched(folder)
+		after, unread := rn.sides.searched(folder)
 		if unread != nil && unjudged != nil && unread.Error() == unjudged.Error() {
 			unread = nil
 		}
@@ -260,11 +260,11 @@ func (a *app) search(stop *stopper, folder *experiment.Folder, c experiment.Cond
 			return ended
 		}
 		if n := len(lines[at].probes); len(after[at].probes) > n {
-			a.sayf("         %s", outcome(after[at].probes[n], after[at].settings.Unit))
+			rn.sayf("         %s", outcome(after[at].probes[n], after[at].settings.Unit))
 		}
 		lines = after
 	}
-	return errors.Join(ended, a.markResult(folder, ended == nil))
+	return errors.Join(ended, rn.sides.markResult(folder, ended == nil))
 }
 
 // left says how long the search may still take: it is over with this probe, or when no more are allowed. "" before the
@@ -342,7 +342,7 @@ func (s searched) next(m *experiment.Mark) (value float64, why string) {
 	return value, step.Why
 }
 
-func (a *app) sayProbe(s searched, value float64, why, left string) {
+func sayProbe(con *console, s searched, value float64, why, left string) {
 	say := func(rate float64) string { return mark.InUnit(rate, s.settings.Unit) }
 	if s.settings.Unit == "" && !s.read { // nothing has said yet what is done
 		say = func(rate float64) string { return mark.InUnit(rate, "a second") }
@@ -352,7 +352,7 @@ func (a *app) sayProbe(s searched, value float64, why, left string) {
 		under = ", " + string(s.condition)
 	}
 	if value == 0 {
-		a.sayf("probe 0%s: %s", under, why)
+		con.sayf("probe 0%s: %s", under, why)
 		return
 	}
 	text := ""
@@ -367,7 +367,7 @@ func (a *app) sayProbe(s searched, value float64, why, left string) {
 			text += fmt.Sprintf("between %s and %s", say(low), say(high))
 		}
 	}
-	a.sayf("probe %d%s: %s (%s%s%s)", len(s.probes)+1, under, offered, why, text, left)
+	con.sayf("probe %d%s: %s (%s%s%s)", len(s.probes)+1, under, offered, why, text, left)
 }
 
 // bounds are the highest rate that held below all that broke, and the lowest that broke; 0 where there is none.

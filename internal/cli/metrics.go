@@ -32,7 +32,7 @@ beginning of the run phase, as charts count it, and before the run's last point.
 // span says what time of a run is meant.
 type span struct{ at, from, to, step string }
 
-func (a *app) metricsCommand() *cobra.Command {
+func (st *store) metricsCommand() *cobra.Command {
 	var s span
 	var to output
 	query := &cobra.Command{
@@ -43,9 +43,9 @@ last point unless --at says which; or, with --from, --to or --step, over a time.
 ` + timeHelp + "\n\n" + runHelp,
 		Example: `  plimsoll metrics query latest 'sum by (workload) (rate(plimsoll_workload_ops_total[30s]))' --at +60s
   plimsoll metrics query latest 'irate(node_disk_reads_completed_total[30s])' --from +0s --to +10m --step 30s -o csv`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: st.completeRun,
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return a.queryMetrics(phase(cmd), given[0], given[1], s, to)
+			return st.queryMetrics(phase(cmd), given[0], given[1], s, to)
 		},
 	}
 	to.register(query, "table", "csv", "json")
@@ -65,16 +65,16 @@ OpenMetrics has.
 ` + timeHelp + "\n\n" + runHelp,
 		Example: `  plimsoll metrics export latest --output metrics.txt
   plimsoll metrics export latest --match '{__name__=~"plimsoll_workload_.*"}' --from +0s | gzip > metrics.txt.gz`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: st.completeRun,
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return a.exportMetrics(phase(cmd), given[0], match, e, file)
+			return st.exportMetrics(phase(cmd), given[0], match, e, file)
 		},
 	}
 	export.Flags().StringVar(&file, "output", "", "write to this `file` instead of standard output")
 	export.Flags().StringArrayVar(&match, "match", nil, "only series that fit this `selector`; repeatable")
 	export.Flags().StringVar(&e.from, "from", "", "`time` of the first point")
 	export.Flags().StringVar(&e.to, "to", "", "`time` of the last point")
-	return a.group("metrics", "Query and export what a run measured", query, export)
+	return group("metrics", "Query and export what a run measured", query, export)
 }
 
 // measured is the open metrics of a run with the times that flags are about.
@@ -86,12 +86,12 @@ type measured struct {
 }
 
 // openMetrics opens the metrics of a run as the user names it. Close the store.
-func (a *app) openMetrics(phase, run string) (*measured, error) {
-	folder, err := a.openRun(strings.TrimSuffix(phase, ": "), run)
+func (st *store) openMetrics(phase, run string) (*measured, error) {
+	folder, err := st.openRun(strings.TrimSuffix(phase, ": "), run)
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := st.interruptible()
 	defer stop()
 	m := &measured{}
 	events, _, err := folder.Events()
@@ -139,8 +139,8 @@ func (m *measured) moment(flag, text string, otherwise time.Time) (time.Time, er
 // usualPoints is about how many points a series gets over a time for which no step is given.
 const usualPoints = 100
 
-func (a *app) queryMetrics(phase, run, query string, s span, to output) error {
-	write, err := formatOf(a, strings.TrimSuffix(phase, ": "), to, map[string]func(io.Writer, series.Answer) error{
+func (st *store) queryMetrics(phase, run, query string, s span, to output) error {
+	write, err := formatOf(st.console, strings.TrimSuffix(phase, ": "), to, map[string]func(io.Writer, series.Answer) error{
 		"table": answerTable, "csv": answerCSV, "json": answerJSON,
 	})
 	if err != nil {
@@ -150,12 +150,12 @@ func (a *app) queryMetrics(phase, run, query string, s span, to output) error {
 	if over && s.at != "" {
 		return exit.Usagef("give --at for one moment, or --from, --to and --step for a time", "%s--at stands alone", phase)
 	}
-	m, err := a.openMetrics(phase, run)
+	m, err := st.openMetrics(phase, run)
 	if err != nil {
 		return err
 	}
 	defer m.Close() //nolint:errcheck // a view for reading
-	ctx, stop := a.interruptible()
+	ctx, stop := st.interruptible()
 	defer stop()
 	at, atErr := m.moment("at", s.at, m.newest)
 	from, fromErr := m.moment("from", s.from, m.oldest)
@@ -185,9 +185,9 @@ func (a *app) queryMetrics(phase, run, query string, s span, to output) error {
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
 	for _, w := range slices.Concat(answer.Warnings, answer.Infos) {
-		visible.Fprintf(a.err, "warning: %s%s\n", phase, w)
+		visible.Fprintf(st.err, "warning: %s%s\n", phase, w)
 	}
-	return a.print(strings.TrimSuffix(phase, ": "), "answer", to, func(w io.Writer) error { return write(w, answer) })
+	return st.print(strings.TrimSuffix(phase, ": "), "answer", to, func(w io.Writer) error { return write(w, answer) })
 }
 
 // answerJSON writes an answer as Prometheus' API does.
@@ -352,11 +352,11 @@ func answerCSV(w io.Writer, a series.Answer) error {
 	return nil
 }
 
-func (a *app) exportMetrics(phase, run string, match []string, s span, file string) error {
-	if a.json {
+func (st *store) exportMetrics(phase, run string, match []string, s span, file string) error {
+	if st.json {
 		return exit.Usagef("metrics query prints JSON", "%sOpenMetrics is a text and has no JSON", phase)
 	}
-	m, err := a.openMetrics(phase, run)
+	m, err := st.openMetrics(phase, run)
 	if err != nil {
 		return err
 	}
@@ -366,10 +366,10 @@ func (a *app) exportMetrics(phase, run string, match []string, s span, file stri
 	if err := errors.Join(fromErr, endErr); err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := st.interruptible()
 	defer stop()
 	selection := series.Selection{Match: match, From: from, To: end}
-	err = a.print(strings.TrimSuffix(phase, ": "), "metrics", output{file: file}, func(w io.Writer) error {
+	err = st.print(strings.TrimSuffix(phase, ": "), "metrics", output{file: file}, func(w io.Writer) error {
 		b := bufio.NewWriter(w)
 		return errors.Join(m.OpenMetrics(ctx, b, selection, record.Describe), b.Flush())
 	})

@@ -55,12 +55,12 @@ func (f *nutanixFlags) register(c *cobra.Command) {
 }
 
 // config is the configuration of file or flags, checked.
-func (a *app) nutanixConfig(f nutanixFlags) (nutanix.Config, error) {
+func nutanixConfig(con *console, f nutanixFlags) (nutanix.Config, error) {
 	if f.file != "" {
 		if f.url != "" || f.user != "" || f.password != "" {
 			return nutanix.Config{}, errors.New("--clusters: the file takes the place of --url, --user and --password")
 		}
-		data, err := a.readGiven(f.file, 1<<20)
+		data, err := con.readGiven(f.file, 1<<20)
 		if err != nil {
 			return nutanix.Config{}, err
 		}
@@ -103,7 +103,7 @@ func (a *app) nutanixConfig(f nutanixFlags) (nutanix.Config, error) {
 	return c, c.Check()
 }
 
-func (a *app) exporterNutanixCommand() *cobra.Command {
+func exporterNutanixCommand(con *console) *cobra.Command {
 	var f nutanixFlags
 	var address, token string
 	var once, cgi, classic bool
@@ -122,18 +122,18 @@ several clusters it tells of the exporter itself, and /probe?target=NAME gives t
 		Example: `  plimsoll exporter nutanix --url https://prism.example:9440 --user viewer --password env:PRISM_PASSWORD
   plimsoll exporter nutanix --clusters /etc/plimsoll/nutanix.yaml --listen 127.0.0.1:9405`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := a.nutanixConfig(f)
+			config, err := nutanixConfig(con, f)
 			if err != nil {
 				return exit.Usagef("docs/how-to/nutanix.md shows a file", "%s%w", phase(cmd), err)
 			}
-			x, err := nutanix.New(buildVersion().Program, config, a.logger())
+			x, err := nutanix.New(buildVersion().Program, config, con.logger())
 			if err != nil {
 				return exit.Usagef("", "%s%w", phase(cmd), err)
 			}
 			if once || cgi {
-				return a.nutanixOnce(phase(cmd), x, cgi, classic, deadline)
+				return nutanixOnce(con, phase(cmd), x, cgi, classic, deadline)
 			}
-			return a.nutanixServe(phase(cmd), x, f, address, token)
+			return nutanixServe(con, phase(cmd), x, f, address, token)
 		},
 	}
 	f.register(c)
@@ -154,13 +154,13 @@ several clusters it tells of the exporter itself, and /probe?target=NAME gives t
 }
 
 // logger writes lines for operators to standard error.
-func (a *app) logger() *slog.Logger { return slog.New(slog.NewTextHandler(a.err, nil)) }
+func (c *console) logger() *slog.Logger { return slog.New(slog.NewTextHandler(c.err, nil)) }
 
-func (a *app) nutanixServe(phase string, x *nutanix.Exporter, f nutanixFlags, address, token string) error {
-	ctx, stop := a.interruptible()
+func nutanixServe(con *console, phase string, x *nutanix.Exporter, f nutanixFlags, address, token string) error {
+	ctx, stop := con.interruptible()
 	defer stop()
 	s := listen.Server{Address: address,
-		Listening: func(at string) { visible.Fprintf(a.err, "serving http://%s/metrics\n", at) }}
+		Listening: func(at string) { visible.Fprintf(con.err, "serving http://%s/metrics\n", at) }}
 	var err error
 	if s.Token, err = tokenFrom(ctx, token); err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
@@ -179,7 +179,7 @@ func (a *app) nutanixServe(phase string, x *nutanix.Exporter, f nutanixFlags, ad
 				return
 			case <-hangups:
 				select {
-				case reload <- func() (nutanix.Config, error) { return a.nutanixConfig(f) }:
+				case reload <- func() (nutanix.Config, error) { return nutanixConfig(con, f) }:
 				case <-ctx.Done():
 					return
 				}
@@ -193,13 +193,13 @@ func (a *app) nutanixServe(phase string, x *nutanix.Exporter, f nutanixFlags, ad
 }
 
 // nutanixOnce polls once and prints. As a CGI program it answers in any case: what failed is on the page.
-func (a *app) nutanixOnce(phase string, x *nutanix.Exporter, cgi, classic bool, deadline time.Duration) error {
-	signals, stop := a.interruptible()
+func nutanixOnce(con *console, phase string, x *nutanix.Exporter, cgi, classic bool, deadline time.Duration) error {
+	signals, stop := con.interruptible()
 	defer stop()
 	ctx, cancel := context.WithTimeout(signals, deadline)
 	defer cancel()
 	x.PollOnce(ctx)
-	out := a.out
+	out := con.out
 	if w, ok := out.(interface{ Unwrap() io.Writer }); ok && cgi {
 		out = w.Unwrap() // a page is for a program: names stay as they are
 	}
@@ -226,11 +226,11 @@ func (a *app) nutanixOnce(phase string, x *nutanix.Exporter, cgi, classic bool, 
 	return nil
 }
 
-func (a *app) nutanixCommand() *cobra.Command {
-	return a.group("nutanix", "Watch Nutanix clusters: tables like iostat's and top's", a.nutanixViewCommands()...)
+func nutanixCommand(con *console) *cobra.Command {
+	return group("nutanix", "Watch Nutanix clusters: tables like iostat's and top's", nutanixViewCommands(con)...)
 }
 
-func (a *app) nutanixSimulateCommand() *cobra.Command {
+func nutanixSimulateCommand(con *console) *cobra.Command {
 	var o prismsim.Options
 	var faults prismsim.Faults
 	var address, ca string
@@ -252,12 +252,12 @@ user viewer with the password let-me-look. Its certificate is made anew each tim
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "%s%w", phase(cmd), err)
 			}
-			ctx, stop := a.interruptible()
+			ctx, stop := con.interruptible()
 			defer stop()
 			sim := prismsim.New(o)
 			sim.Set(faults)
 			err = sim.Serve(ctx, address, cert, func(at string) {
-				visible.Fprintf(a.err, "serving https://%s, user viewer, password let-me-look, --ca %s\n", at, ca)
+				visible.Fprintf(con.err, "serving https://%s, user viewer, password let-me-look, --ca %s\n", at, ca)
 			})
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "%s%w", phase(cmd), err)

@@ -81,7 +81,7 @@ type viewFlags struct {
 	reverse          bool
 }
 
-func (a *app) nutanixViewCommands() []*cobra.Command {
+func nutanixViewCommands(con *console) []*cobra.Command {
 	var out []*cobra.Command
 	for _, v := range nutanixViews {
 		f := viewFlags{of: v.kind.String()}
@@ -93,7 +93,7 @@ The table is made anew at each poll; the API's own values last some 20 seconds. 
 nothing and are left out (--iops-floor). --json prints one poll in base units and ends.`,
 			Example: "  plimsoll nutanix " + v.name +
 				" --url https://prism.example:9440 --user viewer --password env:PRISM_PASSWORD --sort iops",
-			RunE: func(cmd *cobra.Command, _ []string) error { return a.watchNutanix(phase(cmd), v, f) },
+			RunE: func(cmd *cobra.Command, _ []string) error { return watchNutanix(con, phase(cmd), v, f) },
 		}
 		f.register(c)
 		flags := c.Flags()
@@ -111,7 +111,7 @@ nothing and are left out (--iops-floor). --json prints one poll in base units an
 		flags.IntVar(&f.count, "count", 0, "`number` of tables; 0 goes on until interrupted (one with --json)")
 		out = append(out, c)
 	}
-	return append(out, a.nutanixSimulateCommand())
+	return append(out, nutanixSimulateCommand(con))
 }
 
 // check is what is wrong with the flags, all at once, and the expression of the filter.
@@ -133,9 +133,9 @@ func (f *viewFlags) check(v view) (*regexp.Regexp, error) {
 }
 
 // watchNutanix polls and prints until it has printed enough.
-func (a *app) watchNutanix(phase string, v view, f viewFlags) error {
+func watchNutanix(con *console, phase string, v view, f viewFlags) error {
 	match, err := f.check(v)
-	config, e := a.nutanixConfig(f.nutanixFlags)
+	config, e := nutanixConfig(con, f.nutanixFlags)
 	config.Kinds = f.kinds
 	if e == nil {
 		e = config.Check()
@@ -146,7 +146,7 @@ func (a *app) watchNutanix(phase string, v view, f viewFlags) error {
 	if err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
-	x, err := nutanix.New(buildVersion().Program, config, a.logger())
+	x, err := nutanix.New(buildVersion().Program, config, con.logger())
 	if err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
@@ -155,9 +155,9 @@ func (a *app) watchNutanix(phase string, v view, f viewFlags) error {
 			v.kind = k
 		}
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := con.interruptible()
 	defer stop()
-	if a.json && f.count == 0 {
+	if con.json && f.count == 0 {
 		f.count = 1
 	}
 	for n := 1; ; n++ {
@@ -168,7 +168,7 @@ func (a *app) watchNutanix(phase string, v view, f viewFlags) error {
 		if ctx.Err() != nil {
 			return nil // whoever watches ends it so
 		}
-		if err := a.showNutanix(v, f, x, match, config.Clusters[0].Name); err != nil {
+		if err := showNutanix(con, v, f, x, match, config.Clusters[0].Name); err != nil {
 			return err
 		}
 		if n == f.count {
@@ -187,13 +187,13 @@ func (a *app) watchNutanix(phase string, v view, f viewFlags) error {
 }
 
 // showNutanix prints what is known now.
-func (a *app) showNutanix(v view, f viewFlags, x *nutanix.Exporter, match *regexp.Regexp, cluster string) error {
+func showNutanix(con *console, v view, f viewFlags, x *nutanix.Exporter, match *regexp.Regexp, cluster string) error {
 	all, at := x.Entities(v.kind)
 	rows := v.chosen(all, f, match)
-	if a.json {
-		return a.printJSON(v.json(rows, cluster, at))
+	if con.json {
+		return con.printJSON(v.json(rows, cluster, at))
 	}
-	terminal.Clear(a.out)
+	terminal.Clear(con.out)
 	head := fmt.Sprintf("%s: %ss: %d", cluster, v.kind, len(all))
 	if len(rows) < len(all) {
 		head += fmt.Sprintf(", %d shown", len(rows))
@@ -204,9 +204,9 @@ func (a *app) showNutanix(v view, f viewFlags, x *nutanix.Exporter, match *regex
 	if reason := x.Failure(); reason != "" {
 		head += ": the last poll failed (" + string(reason) + ")"
 	}
-	visible.Fprintf(a.out, "%s\n", head)
+	visible.Fprintf(con.out, "%s\n", head)
 	t := v.table(rows)
-	return t.Write(a.out)
+	return t.Write(con.out)
 }
 
 // chosen are the entities to show, in order.

@@ -42,14 +42,14 @@ func (o *output) complete(c *cobra.Command, names []string) {
 const parquetFormat = "parquet"
 
 // print writes a document to standard output, or to the file, and then says so; what is the document's name there.
-func (a *app) print(phase, what string, o output, write func(io.Writer) error) error {
-	binary := o.format == parquetFormat && !a.json
+func (c *console) print(phase, what string, o output, write func(io.Writer) error) error {
+	binary := o.format == parquetFormat && !c.json
 	if o.file == "" || o.file == "-" {
 		if binary {
 			return exit.Usagef("name a file: --output FILE.parquet", "%s: -o %s is no text for standard output", phase,
 				parquetFormat)
 		}
-		b := bufio.NewWriter(a.out)
+		b := bufio.NewWriter(c.out)
 		return errors.Join(write(b), b.Flush())
 	}
 	if err := outfile.Write(o.file, func(w io.Writer) error {
@@ -61,16 +61,16 @@ func (a *app) print(phase, what string, o output, write func(io.Writer) error) e
 	}); err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	visible.Fprintf(a.notes(), "%s: %s\n", what, o.file)
+	visible.Fprintf(c.notes(), "%s: %s\n", what, o.file)
 	return nil
 }
 
 // formatOf finds the writer of a format, or says which there are. --json goes before the format asked for.
-func formatOf[T any](a *app, phase string, o output, formats map[string]func(io.Writer, T) error) (func(io.Writer,
+func formatOf[T any](con *console, phase string, o output, formats map[string]func(io.Writer, T) error) (func(io.Writer,
 	T) error, error) {
 	name := o.format
 	switch {
-	case a.json:
+	case con.json:
 		name = "json"
 	case name == "" && (o.file == "" || o.file == "-"):
 		name = "text"

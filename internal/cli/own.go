@@ -90,8 +90,8 @@ func toolOf(name string) (convert.Tool, bool) {
 }
 
 // ownReader is the generator whose job files end as this name does.
-func (a *app) ownReader(name string) (workload.OwnReader, bool) {
-	for _, engine := range a.drivers.ByName() {
+func (pl *planner) ownReader(name string) (workload.OwnReader, bool) {
+	for _, engine := range pl.drivers.ByName() {
 		if r, ok := engine.(workload.OwnReader); ok &&
 			slices.Contains(r.Suffixes(), strings.ToLower(filepath.Ext(name))) {
 			return r, true
@@ -103,14 +103,14 @@ func (a *app) ownReader(name string) (workload.OwnReader, bool) {
 // own makes a scenario of a generator's own job file, where that is what was given; it is opened by the same name from
 // then on.
 // Values of --set that the file itself takes are taken out of the scenario's.
-func (a *app) own(given string, sf *scenarioFlags) error {
-	reader, ok := a.ownReader(given)
+func (pl *planner) own(given string, sf *scenarioFlags) error {
+	reader, ok := pl.ownReader(given)
 	foreign, isForeign := toolOf(given)
 	if !ok && isForeign && foreign.Name == "fio" { // of another name than its job files have
-		reader, ok = a.ownReader(convertedName)
+		reader, ok = pl.ownReader(convertedName)
 	}
 	if isForeign = isForeign && !ok; isForeign {
-		reader, ok = a.ownReader(convertedName)
+		reader, ok = pl.ownReader(convertedName)
 	}
 	info, err := os.Stat(given)
 	call := err != nil && ok && isCall(given)
@@ -125,7 +125,7 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	name, data := "command line", []byte(given)
 	if !call {
 		name = given
-		if data, err = a.readGiven(given, 1<<20); err != nil {
+		if data, err = pl.readGiven(given, 1<<20); err != nil {
 			return exit.Errorf(exit.Scenario, "", "open: %w", err)
 		}
 	}
@@ -165,10 +165,10 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	var used []string
 	if isForeign {
 		max := sf.own.curveMax
-		if sf.own.first = sf.own.measures && max == 0 && a.firstOfCurve(given, data, foreign, r.Set); sf.own.first {
+		if sf.own.first = sf.own.measures && max == 0 && firstOfCurve(pl.console, given, data, foreign, r.Set); sf.own.first {
 			max = -1
 		}
-		made, err := a.converted(given, data, foreign, r.Set, max)
+		made, err := converted(pl.console, given, data, foreign, r.Set, max)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 		if r.Data, notes, err = convert.JobFile(name, r.Data); err != nil {
 			return exit.Errorf(exit.Scenario, "", "%w", err)
 		}
-		a.tell(notes)
+		tell(pl.console, notes)
 	}
 	made, err := reader.Own(r)
 	if err != nil && isForeign {
@@ -200,12 +200,12 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 		sf.nodes = 1
 	}
 	for _, note := range made.Notes {
-		visible.Fprintf(a.notes(), "%s: note: %s\n", given, note)
+		visible.Fprintf(pl.notes(), "%s: note: %s\n", given, note)
 	}
-	if a.made == nil {
-		a.made, a.places = map[string]fs.FS{}, map[string][]workload.Place{}
+	if pl.made == nil {
+		pl.made, pl.places = map[string]fs.FS{}, map[string][]workload.Place{}
 	}
-	a.made[given], a.places[given] = made.Files, made.Places
+	pl.made[given], pl.places[given] = made.Files, made.Places
 	return nil
 }
 
@@ -213,24 +213,24 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 const convertedName = "converted.fio"
 
 // converted makes a job file of fio of another tool's file, and tells what is not the same.
-func (a *app) converted(given string, data []byte, from convert.Tool, set map[string]string, curveMax float64,
+func converted(con *console, given string, data []byte, from convert.Tool, set map[string]string, curveMax float64,
 ) (convert.Result, error) {
 	to, err := convert.ByName("fio")
 	if err != nil {
 		return convert.Result{}, err
 	}
 	made, err := convert.Convert(convert.Request{Name: given, Data: data, From: from, To: to, Set: set,
-		CurveMax: curveMax, Include: a.besides(given)})
+		CurveMax: curveMax, Include: besides(con, given)})
 	if err != nil {
 		return made, exit.Errorf(exit.Scenario, "", "%w", err)
 	}
-	a.tell(made.Notes)
+	tell(con, made.Notes)
 	return made, nil
 }
 
 // openMade opens a scenario that was made of a job file.
-func (a *app) openMade(given string) (*source, bool) {
-	files, ok := a.made[given]
+func (pl *planner) openMade(given string) (*source, bool) {
+	files, ok := pl.made[given]
 	return &source{given: given, fsys: files, file: "test.yml", made: true, close: func() {}}, ok
 }
 
@@ -240,8 +240,8 @@ const dealOption = "deal"
 // placed puts the data disks of a job file where the file says. A device or folder that it names is used, under the
 // guard, or refused by name, unless the user says with --disk or another target where the load goes: then it is told
 // what is not used. The facts are for the record.
-func (a *app) placed(phase, given string, tf targetFlags) (targetFlags, []result.Fact, error) {
-	places := a.places[given]
+func (pl *planner) placed(phase, given string, tf targetFlags) (targetFlags, []result.Fact, error) {
+	places := pl.places[given]
 	here := tf.name == "local"
 	asked := !here || len(tf.disks) > 0 || slices.ContainsFunc(tf.options, func(o string) bool {
 		return strings.HasPrefix(o, dirOption+"=")
@@ -276,7 +276,7 @@ func (a *app) placed(phase, given string, tf targetFlags) (targetFlags, []result
 	}
 	if len(bad) > 0 && phase != "run" {
 		for _, err := range bad {
-			visible.Fprintf(a.err, "warning: %s: a run refuses this: %v\n", phase, err)
+			visible.Fprintf(pl.err, "warning: %s: a run refuses this: %v\n", phase, err)
 		}
 		return tf, nil, nil
 	}
@@ -297,7 +297,7 @@ func (a *app) placed(phase, given string, tf targetFlags) (targetFlags, []result
 		}
 		deal = append(deal, strconv.Itoa(k+1))
 		if p := places[i]; devices == 0 && !p.Folder && p.Name != "" {
-			visible.Fprintf(a.notes(), "%s: note: %s is left as it is: the load goes to a new file in %s\n", given, p.Name,
+			visible.Fprintf(pl.notes(), "%s: note: %s is left as it is: the load goes to a new file in %s\n", given, p.Name,
 				dir)
 		}
 	}
@@ -309,9 +309,9 @@ func (a *app) placed(phase, given string, tf targetFlags) (targetFlags, []result
 }
 
 // sayPlaced tells what a job names and is not used, when it is known that the load can go where it goes instead.
-func (a *app) sayPlaced(given string, facts []result.Fact) {
+func sayPlaced(con *console, given string, facts []result.Fact) {
 	for _, f := range facts {
-		visible.Fprintf(a.notes(), "%s: %s is %s\n", given, f.Name, f.Value)
+		visible.Fprintf(con.notes(), "%s: %s is %s\n", given, f.Name, f.Value)
 	}
 }
 

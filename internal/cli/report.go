@@ -28,7 +28,7 @@ var formats = map[string]func(io.Writer, *report.Document) error{
 	"text": report.Text, parquetFormat: report.Parquet,
 }
 
-func (a *app) reportCommand() *cobra.Command {
+func (sd *sides) reportCommand() *cobra.Command {
 	var to output
 	var again, redact, trust bool
 	c := &cobra.Command{
@@ -39,9 +39,9 @@ func (a *app) reportCommand() *cobra.Command {
 		Example: `  plimsoll report latest --output report.html
   plimsoll report latest -o md
   plimsoll report plimsoll-runs/20261121-204500-db-colocation-7f3a -o csv --output run.csv`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.report(given[0], to, again, redact, trust)
+			return sd.report(given[0], to, again, redact, trust)
 		},
 	}
 	to.registerByPlace(c, "csv", "json", "md", parquetFormat)
@@ -51,19 +51,19 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) report(run string, to output, again, redact, trust bool) error {
-	if dir, ok := a.findExperiment(run); ok {
+func (sd *sides) report(run string, to output, again, redact, trust bool) error {
+	if dir, ok := sd.findExperiment(run); ok {
 		if redact {
 			return exit.Usagef("make a report of each of its runs: plimsoll report RUN --redact",
 				"report: --redact: the result of an experiment links to the folders of its runs, and those are as they were")
 		}
-		return a.reportExperiment(dir, to, trust)
+		return sd.reportExperiment(dir, to, trust)
 	}
-	write, err := formatOf(a, "report", to, formats)
+	write, err := formatOf(sd.console, "report", to, formats)
 	if err != nil {
 		return err
 	}
-	folder, err := a.openRun("report", run)
+	folder, err := sd.openRun("report", run)
 	if err != nil {
 		return err
 	}
@@ -72,26 +72,26 @@ func (a *app) report(run string, to output, again, redact, trust bool) error {
 		return exit.Usagef("write it elsewhere, and hand on that file alone",
 			"report: --redact: beside %q lie raw output and logs, which are as they were", to.file)
 	}
-	if err := a.intact("report", folder, trust); err != nil {
+	if err := intact(sd.console, "report", folder, trust); err != nil {
 		return err
 	}
-	if err := a.complete(folder, again); err != nil {
+	if err := sd.complete(folder, again); err != nil {
 		return err
 	}
-	doc, err := a.document("report", folder)
+	doc, err := documentOf(sd.console, "report", folder)
 	if err != nil {
 		return err
 	}
 	if redact {
 		doc = report.Redacted(doc, folder.Dir())
 	}
-	return a.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
+	return sd.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
 
 const trustHelp = "go on where files of a run are not as their sums say, with a warning for each"
 
 // intact refuses a run with documents that are not as their sums say, unless they are trusted: then it warns of them.
-func (a *app) intact(phase string, folder *result.Folder, trust bool) error {
+func intact(con *console, phase string, folder *result.Folder, trust bool) error {
 	bad := folder.VerifySums()
 	if len(bad) == 0 {
 		return nil
@@ -102,13 +102,13 @@ func (a *app) intact(phase string, folder *result.Folder, trust bool) error {
 			"%s: %s is damaged: %s", phase, id, some(bad))
 	}
 	for _, b := range bad {
-		visible.Fprintf(a.err, "warning: %s: %s is damaged: %s\n", phase, id, b)
+		visible.Fprintf(con.err, "warning: %s: %s is damaged: %s\n", phase, id, b)
 	}
 	return nil
 }
 
 // document is the report of a run; of one that goes on, what there is so far, which leaves its folder as it is.
-func (a *app) document(phase string, folder *result.Folder) (*report.Document, error) {
+func documentOf(con *console, phase string, folder *result.Folder) (*report.Document, error) {
 	if folder.Manifest().Status != result.StatusExecuting {
 		doc, err := report.Build(folder)
 		if err != nil {
@@ -116,7 +116,7 @@ func (a *app) document(phase string, folder *result.Folder) (*report.Document, e
 		}
 		return doc, nil
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := con.interruptible()
 	defer stop()
 	store, problem := collect.OpenMetricsSoFar(ctx, folder)
 	data, err := collect.SoFar(ctx, folder, store)
@@ -142,12 +142,12 @@ func (a *app) document(phase string, folder *result.Folder) (*report.Document, e
 
 // complete collects and analyses a run of which that is missing, or all over again. A run that is going on is left as
 // it is. What cannot be collected is said and does not prevent a report of the rest.
-func (a *app) complete(folder *result.Folder, again bool) error {
+func (st *store) complete(folder *result.Folder, again bool) error {
 	_, dataErr := folder.Data()
 	_, findingsErr := folder.Findings()
 	m := folder.Manifest()
 	if m.Status == result.StatusExecuting {
-		visible.Fprintf(a.err, "warning: report: %s is going on: the report shows what there is so far\n", m.RunID)
+		visible.Fprintf(st.err, "warning: report: %s is going on: the report shows what there is so far\n", m.RunID)
 		return nil
 	}
 	settled := m.Collected.State != "pending" && m.Status != result.StatusInterrupted
@@ -156,19 +156,19 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 	}
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
-		visible.Fprintf(a.err, "warning: report: another process is collecting %s: the report shows what there is "+
+		visible.Fprintf(st.err, "warning: report: another process is collecting %s: the report shows what there is "+
 			"so far\n", m.RunID)
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		visible.Fprintf(a.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(),
+		visible.Fprintf(st.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(),
 			err)
 		return nil
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := st.interruptible()
 	defer stop()
-	if err := a.recollect(ctx, folder); err != nil {
+	if err := st.recollect(ctx, folder); err != nil {
 		var gone *goneError
 		switch {
 		case ctx.Err() != nil:
@@ -177,7 +177,7 @@ func (a *app) complete(folder *result.Folder, again bool) error {
 			return exit.Errorf(exit.Failed, "leave out --again: the report is made from what was collected before",
 				"report: %w", err)
 		}
-		visible.Fprintf(a.err, "warning: report: %v\n", err)
+		visible.Fprintf(st.err, "warning: report: %v\n", err)
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func covered(d *result.Data) (sum time.Duration) {
 // collected makes data from what a run folder holds. It refuses, with a goneError, to make less than what was made of
 // it before, or other than that, because the files of then are damaged; where there is nothing from before, what is
 // damaged is among the data's problems.
-func (a *app) collected(ctx context.Context, folder *result.Folder) (*result.Data, error) {
+func (st *store) collected(ctx context.Context, folder *result.Folder) (*result.Data, error) {
 	damaged := folder.VerifyHashes(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func (a *app) collected(ctx context.Context, folder *result.Folder) (*result.Dat
 	if unread == nil && damaged != nil {
 		return nil, &goneError{damaged}
 	}
-	data, err := collect.Collect(ctx, folder, a.drivers.Replays(folder.Manifest().Target))
+	data, err := collect.Collect(ctx, folder, st.drivers.Replays(folder.Manifest().Target))
 	if data == nil {
 		return nil, err
 	}
@@ -281,8 +281,8 @@ func (a *app) collected(ctx context.Context, folder *result.Folder) (*result.Dat
 
 // recollect makes data and findings from what a run folder holds. Data that were collected before are not replaced by
 // less.
-func (a *app) recollect(ctx context.Context, folder *result.Folder) error {
-	data, err := a.collected(ctx, folder)
+func (st *store) recollect(ctx context.Context, folder *result.Folder) error {
+	data, err := st.collected(ctx, folder)
 	if data == nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (s *spanFlag) Set(text string) error {
 	return err
 }
 
-func (a *app) runCommand() *cobra.Command {
+func (rn *runner) runCommand() *cobra.Command {
 	var sf scenarioFlags
 	var tf targetFlags
 	var rf runFlags
@@ -95,15 +95,15 @@ remains. With --detach the run goes on without a terminal.
 		Args:              args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(_ *cobra.Command, given []string) error {
-			if rf.detach && a.teller == nil {
-				return a.detach()
+			if rf.detach && rn.teller == nil {
+				return rn.detach()
 			}
-			return a.run(given[0], sf, tf, rf)
+			return rn.run(given[0], sf, tf, rf)
 		},
 	}
-	sf.register(a, c)
+	sf.register(rn.planner, c)
 	sf.own.measures = true
-	tf.register(a, c)
+	tf.register(rn.drivers, c)
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
 	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the "+
 		"variables' own values")
@@ -117,15 +117,15 @@ remains. With --detach the run goes on without a terminal.
 	return c
 }
 
-func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) error {
+func (rn *runner) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) error {
 	limit, err := timeLimit(rf.limit)
 	if err != nil {
 		return err
 	}
-	if err := rf.check(a, "run"); err != nil {
+	if err := rf.check(rn.store, "run"); err != nil {
 		return err
 	}
-	sheet, err := a.dataSheet(rf.sheet)
+	sheet, err := dataSheet(rn.console, rf.sheet)
 	if err != nil {
 		return err
 	}
@@ -135,13 +135,13 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 		}
 	}
 	if sf.own.first {
-		if err := a.curve(given, &sf, tf, rf); err != nil {
+		if err := rn.curve(given, &sf, tf, rf); err != nil {
 			return err
 		}
 	}
-	stop := a.stoppable()
+	stop := rn.stoppable()
 	defer stop.release()
-	p, tf, placed, err := a.ready(stop, "run", given, sf, tf)
+	p, tf, placed, err := rn.ready(stop, "run", given, sf, tf)
 	if p != nil {
 		defer p.close()
 	}
@@ -157,24 +157,24 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 			return exit.Usagef("plimsoll compare and baseline check have --junit for the runs it makes",
 				"run: --junit is for single runs, and this is an experiment")
 		}
-		return a.startExperiment(stop, p, sf, tf, rf, limit)
+		return rn.startExperiment(stop, p, sf, tf, rf, limit)
 	}
 	p.facts.Environment = slices.Concat(p.facts.Environment, sheet, rf.facts, placed)
-	watch := progress.New(a.notes(), a.now, p.clock.Now, p.plan)
+	watch := progress.New(rn.notes(), rn.now, p.clock.Now, p.plan)
 	stop.tell(watch.Stopping)
-	request := a.request(stop, p, a.runsDir, a.numbered(a.runsDir, p, p.clock.Now()), given, rf, limit)
-	request.Observer = whenMade{watch, a.teller, filepath.Join(request.Root, request.RunID)}
+	request := rn.request(stop, p, rn.runsDir, numbered(rn.runsDir, p, p.clock.Now()), given, rf, limit)
+	request.Observer = whenMade{watch, rn.teller, filepath.Join(request.Root, request.RunID)}
 	if rf.finish != nil {
 		request.Finish = append(request.Finish, rf.finish)
 	}
 	if where := report.Where(p.facts.Environment); where != "" {
-		visible.Fprintf(a.notes(), "%s\n", where)
+		visible.Fprintf(rn.notes(), "%s\n", where)
 	}
 	watch.Begin(request.RunID)
 	summary, err := run.Execute(stop.ctx, request)
 	watch.End()
 	if p.facts.Simulated && summary.Dir != "" {
-		visible.Fprintf(a.notes(), "%s of simulated time took %s and at most %s of memory\n",
+		visible.Fprintf(rn.notes(), "%s of simulated time took %s and at most %s of memory\n",
 			unit.Duration(summary.Elapsed.Round(time.Second)),
 			unit.Duration(summary.Overhead.WallSeconds*float64(time.Second)),
 			unit.Bytes(summary.Overhead.MaxResidentBytes))
@@ -182,23 +182,23 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	if summary.Dir == "" {
 		return err
 	}
-	return errors.Join(a.conclude(summary, rf.junit), err)
+	return errors.Join(conclude(rn.console, summary, rf.junit), err)
 }
 
 // ready prepares a run where its job file, or the user, says that the load goes, and tells what is not used. The
 // options of the target are those of that place, the facts are for the record.
-func (a *app) ready(stop *stopper, phase, given string, sf scenarioFlags, tf targetFlags) (*prepared, targetFlags,
+func (pl *planner) ready(stop *stopper, phase, given string, sf scenarioFlags, tf targetFlags) (*prepared, targetFlags,
 	[]result.Fact, error) {
-	tf, placed, err := a.placed(phase, given, tf)
+	tf, placed, err := pl.placed(phase, given, tf)
 	if err != nil {
 		return nil, tf, nil, err
 	}
-	p, err := a.prepare(stop.ctx, phase, given, sf, tf)
+	p, err := pl.prepare(stop.ctx, phase, given, sf, tf)
 	if err != nil && stop.ctx.Err() != nil {
 		err = exit.Errorf(exit.Interrupted, "nothing was started", "%s: %w", phase, errInterrupted)
 	}
 	if err == nil {
-		a.sayPlaced(given, placed)
+		sayPlaced(pl.console, given, placed)
 	}
 	return p, tf, placed, err
 }
@@ -217,14 +217,14 @@ func timeLimit(text string) (time.Duration, error) {
 }
 
 // request is what run needs for one run into a folder of runs.
-func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf runFlags,
+func (rn *runner) request(stop *stopper, p *prepared, root, id, source string, rf runFlags,
 	limit time.Duration) run.Request {
 	stop.about(filepath.Join(root, id))
 	return run.Request{
 		Root: root, RunID: id, Program: buildVersion().String(), Operator: operator(p.facts.Simulated),
 		Source: source, Labels: rf.labels,
 		Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
-		Options: p.options, Engines: a.drivers.ByName(), Clock: p.clock, Keep: rf.keep, Limit: limit,
+		Options: p.options, Engines: rn.drivers.ByName(), Clock: p.clock, Keep: rf.keep, Limit: limit,
 		Patience: time.Duration(rf.patience),
 		Finish:   []func(context.Context, *result.Folder, *result.Data) error{judge},
 	}
@@ -232,7 +232,7 @@ func (a *app) request(stop *stopper, p *prepared, root, id, source string, rf ru
 
 // numbered is a new identity in a folder of runs. Simulated runs all begin at the same moment and leave nothing to
 // chance, so they are numbered.
-func (a *app) numbered(root string, p *prepared, began time.Time) string {
+func numbered(root string, p *prepared, began time.Time) string {
 	if !p.facts.Simulated {
 		return result.NewRunID(began, p.scenario.Name, uint16(rand.Uint32()))
 	}
@@ -263,8 +263,8 @@ func keepHeadline(folder *result.Folder, data *result.Data, found []result.Findi
 }
 
 // conclude writes the report of a run that has ended and prints its summary, and its conditions as test results.
-func (a *app) conclude(s run.Summary, junit string) error {
-	folder, doc, err := a.writeReport(s.Dir)
+func conclude(con *console, s run.Summary, junit string) error {
+	folder, doc, err := writeReport(s.Dir)
 	if err != nil && folder != nil && s.Status == result.StatusSucceeded { // the list of runs and the exit code agree
 		s.Status, s.Error = result.StatusFailed, err.Error()
 		err = errors.Join(err, folder.Update(func(m *result.Manifest) { m.Status, m.Error = s.Status, s.Error }))
@@ -278,7 +278,7 @@ func (a *app) conclude(s run.Summary, junit string) error {
 			s.Status, s.Error = result.StatusFailed, strings.ReplaceAll(failed.Error(), "\n", "; ")
 			errs = append(errs, failed,
 				folder.Update(func(m *result.Manifest) { m.Status, m.Error = s.Status, s.Error }))
-			if folder, doc, err = a.writeReport(s.Dir); doc == nil {
+			if folder, doc, err = writeReport(s.Dir); doc == nil {
 				return errors.Join(append(errs, err)...)
 			}
 			errs = append(errs, err)
@@ -286,23 +286,23 @@ func (a *app) conclude(s run.Summary, junit string) error {
 	}
 	if junit != "" {
 		write := func(w io.Writer) error { return report.RunJUnit(w, doc) }
-		errs = append(errs, a.print("run", "test results", output{file: junit}, write))
+		errs = append(errs, con.print("run", "test results", output{file: junit}, write))
 	}
-	if a.json {
-		errs = append(errs, a.printJSON(concluded{
+	if con.json {
+		errs = append(errs, con.printJSON(concluded{
 			RunID: s.RunID, Dir: s.Dir, Mind: report.Mind(doc.Manifest), Status: s.Status, Error: s.Error,
 			Measured: s.Measured, Collected: s.Collected, Cleaned: s.Cleaned,
 			Remains: s.Remains, ElapsedSeconds: s.Elapsed.Seconds(), Report: folder.ReportPath(),
 			Asserts: doc.Asserts, Latencies: doc.Latencies, Findings: doc.Findings,
 		}))
 	} else {
-		errs = append(errs, summarise(a.out, doc, folder))
+		errs = append(errs, summarise(con.out, doc, folder))
 	}
 	return errors.Join(errs...)
 }
 
 // writeReport writes the report of a run into its folder. The document is nil when it cannot be made.
-func (a *app) writeReport(dir string) (*result.Folder, *report.Document, error) {
+func writeReport(dir string) (*result.Folder, *report.Document, error) {
 	folder, err := result.Open(dir)
 	if err != nil {
 		return nil, nil, exit.Errorf(exit.Failed, "", "report: %w", err)

@@ -20,13 +20,13 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) runsCommand() *cobra.Command {
+func (st *store) runsCommand() *cobra.Command {
 	show := &cobra.Command{
 		Use: "show RUN", Short: "Show what a run was, how it went and what was found", Args: args(1, 1, "run"),
 		Long:              "Show prints what is known about a run, and of one that goes on what there is so far.\n\n" + runHelp,
 		Example:           "  plimsoll runs show latest",
-		ValidArgsFunction: a.completeRun,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.showRun(given[0]) },
+		ValidArgsFunction: st.completeRun,
+		RunE:              func(_ *cobra.Command, given []string) error { return st.showRun(given[0]) },
 	}
 	var force, yes bool
 	remove := &cobra.Command{
@@ -34,14 +34,14 @@ func (a *app) runsCommand() *cobra.Command {
 		Long: "Rm deletes run folders. It refuses runs that are going on, and those whose machines were " +
 			"not cleaned up\n(plimsoll cleanup does that).\n\n" + runHelp,
 		Example:           "  plimsoll runs rm 20261121-2045 --yes",
-		ValidArgsFunction: a.completeRun,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.removeRuns(given, force, yes) },
+		ValidArgsFunction: st.completeRun,
+		RunE:              func(_ *cobra.Command, given []string) error { return st.removeRuns(given, force, yes) },
 	}
 	remove.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	remove.Flags().BoolVar(&force, "force", false, "delete runs too whose machines were not cleaned up")
-	c := a.group("runs", "List, show, label and delete runs", a.listCommand(), show, a.tagCommand(), a.noteCommand(),
-		a.nameCommand(), remove)
-	a.makeList(c) // "plimsoll runs" lists, too
+	c := group("runs", "List, show, label and delete runs", st.listCommand(), show, st.tagCommand(), st.noteCommand(),
+		st.nameCommand(), remove)
+	st.makeList(c) // "plimsoll runs" lists, too
 	return c
 }
 
@@ -49,8 +49,8 @@ const runHelp = `A RUN is its identity, its name, or the beginning of either, as
 or "latest".`
 
 // completeRun completes identities of runs.
-func (a *app) completeRun(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	entries, err := result.List(a.runsDir)
+func (st *store) completeRun(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	entries, err := result.List(st.runsDir)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -65,9 +65,9 @@ func (a *app) completeRun(*cobra.Command, []string, string) ([]string, cobra.She
 }
 
 // find returns the folder of a run as the user names it.
-func (a *app) find(phase, run string) (string, error) {
+func (st *store) find(phase, run string) (string, error) {
 	if isOutput(run) {
-		return a.importedNow(phase, run)
+		return st.importedNow(phase, run)
 	}
 	if strings.ContainsRune(run, filepath.Separator) || run == "." || run == ".." {
 		info, err := os.Stat(run)
@@ -82,17 +82,17 @@ func (a *app) find(phase, run string) (string, error) {
 		}
 		return run, nil
 	}
-	runs, err := result.Folders(a.runsDir)
+	runs, err := result.Folders(st.runsDir)
 	if err != nil {
 		return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	experiments, _ := experiment.List(a.runsDir) // what is wrong with the folder was said
+	experiments, _ := experiment.List(st.runsDir) // what is wrong with the folder was said
 	if len(runs) == 0 && (len(experiments) == 0 || run == "latest") {
 		return "", exit.Errorf(exit.Failed, "name another folder with --dir, or make a run: plimsoll run SCENARIO",
-			"%s: no runs in %q", phase, a.runsDir)
+			"%s: no runs in %q", phase, st.runsDir)
 	}
 	if run == "latest" {
-		entries, err := result.List(a.runsDir)
+		entries, err := result.List(st.runsDir)
 		if err != nil {
 			return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 		}
@@ -114,7 +114,7 @@ func (a *app) find(phase, run string) (string, error) {
 	switch len(found) {
 	case 0:
 		return "", exit.Errorf(exit.Failed, `run "plimsoll runs list" for the runs there are`,
-			"%s: run %q: none of that name in %q", phase, run, a.runsDir)
+			"%s: run %q: none of that name in %q", phase, run, st.runsDir)
 	case 1:
 		if experiment.Is(found[0]) {
 			return "", exit.Errorf(exit.Failed, "its runs are in "+filepath.Join(found[0], experiment.RunsFolder),
@@ -177,8 +177,8 @@ func made(dir string, m result.Manifest) time.Time {
 }
 
 // openRun opens the folder of a run as the user names it.
-func (a *app) openRun(phase, run string) (*result.Folder, error) {
-	dir, err := a.find(phase, run)
+func (st *store) openRun(phase, run string) (*result.Folder, error) {
+	dir, err := st.find(phase, run)
 	if err != nil {
 		return nil, err
 	}
@@ -189,21 +189,21 @@ func (a *app) openRun(phase, run string) (*result.Folder, error) {
 	return folder, nil
 }
 
-func (a *app) showRun(run string) error {
-	folder, err := a.openRun("runs show", run)
+func (st *store) showRun(run string) error {
+	folder, err := st.openRun("runs show", run)
 	if err != nil {
 		return err
 	}
 	labels, err := result.ReadLabels(folder.Dir())
 	if err != nil {
-		visible.Fprintf(a.err, "warning: runs show: %v\n", err)
+		visible.Fprintf(st.err, "warning: runs show: %v\n", err)
 	}
-	if a.json {
+	if st.json {
 		findings, err := folder.Findings()
 		if err != nil {
 			findings = nil // none yet; Problems tells of damage
 		}
-		return a.printJSON(struct {
+		return st.printJSON(struct {
 			Dir      string           `json:"dir"`
 			Labels   result.Labels    `json:"labels"`
 			Manifest result.Manifest  `json:"manifest"`
@@ -212,11 +212,11 @@ func (a *app) showRun(run string) error {
 		}{folder.Dir(), labels, folder.Manifest(), findings, folder.Problems()})
 	}
 	m := folder.Manifest()
-	visible.Fprintf(a.out, "%s\n", m.RunID)
+	visible.Fprintf(st.out, "%s\n", m.RunID)
 	if m.Scenario.Name != "" {
-		visible.Fprintf(a.out, "%s\n", strings.TrimSuffix(m.Scenario.Name+": "+m.Scenario.Summary, ": "))
+		visible.Fprintf(st.out, "%s\n", strings.TrimSuffix(m.Scenario.Name+": "+m.Scenario.Summary, ": "))
 	}
-	visible.Fprintf(a.out, "\n")
+	visible.Fprintf(st.out, "\n")
 	facts := terminal.Table{Head: []string{"FACT", "VALUE"}}
 	facts.Add("folder", folder.Dir())
 	for _, line := range labelLines(labels) {
@@ -239,28 +239,28 @@ func (a *app) showRun(run string) error {
 		facts.Add("own cost", fmt.Sprintf("%.1f %% of one core, %s resident", o.CorePercent,
 			unit.Bytes(o.MaxResidentBytes)))
 	}
-	if err := facts.Write(a.out); err != nil {
+	if err := facts.Write(st.out); err != nil {
 		return err
 	}
-	visible.Fprintf(a.out, "\n")
-	return a.printSummary("runs show", folder)
+	visible.Fprintf(st.out, "\n")
+	return printSummary(st.console, "runs show", folder)
 }
 
-func (a *app) removeRuns(runs []string, force, yes bool) error {
+func (st *store) removeRuns(runs []string, force, yes bool) error {
 	var dirs []string
 	for _, run := range runs {
-		if dir, ok := a.findExperiment(run); ok {
+		if dir, ok := st.findExperiment(run); ok {
 			dirs = append(dirs, dir)
 			continue
 		}
-		dir, err := a.find("runs rm", run)
+		dir, err := st.find("runs rm", run)
 		if err != nil {
 			return err
 		}
 		dirs = append(dirs, dir)
 	}
 	if !yes {
-		if err := a.consent(fmt.Sprintf("delete %s and everything measured in it?",
+		if err := st.confirm(fmt.Sprintf("delete %s and everything measured in it?",
 			strings.Join(dirs, ", "))); err != nil {
 			return err
 		}
@@ -275,15 +275,15 @@ func (a *app) removeRuns(runs []string, force, yes bool) error {
 			errs = append(errs, fmt.Errorf("runs rm: %w", err))
 			continue
 		}
-		if !a.json {
-			visible.Fprintf(a.out, "deleted %s\n", dir)
+		if !st.json {
+			visible.Fprintf(st.out, "deleted %s\n", dir)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return &exit.Error{Code: exit.Failed, Err: err}
 	}
-	if a.json {
-		return a.printJSON(map[string][]string{"deleted": dirs})
+	if st.json {
+		return st.printJSON(map[string][]string{"deleted": dirs})
 	}
 	return nil
 }
@@ -311,10 +311,10 @@ func removeExperiment(dir string, force bool) error {
 }
 
 // consent asks on standard error and reads a line; anything but y or yes refuses.
-func (a *app) consent(question string) error {
-	visible.Fprintf(a.err, "%s [y/N] ", question)
+func (c *console) confirm(question string) error {
+	visible.Fprintf(c.err, "%s [y/N] ", question)
 	var answer string
-	_, _ = fmt.Fscanln(a.in, &answer) // an empty line and the end of input are a no
+	_, _ = fmt.Fscanln(c.in, &answer) // an empty line and the end of input are a no
 	if answer = strings.ToLower(answer); answer == "y" || answer == "yes" {
 		return nil
 	}

@@ -29,14 +29,14 @@ type listFilter struct {
 	from                    time.Time // of since
 }
 
-func (a *app) listCommand() *cobra.Command {
+func (st *store) listCommand() *cobra.Command {
 	list := &cobra.Command{Use: "list", Short: "List the runs, newest first"}
-	a.makeList(list)
+	st.makeList(list)
 	return list
 }
 
 // makeList has a command list the runs.
-func (a *app) makeList(c *cobra.Command) {
+func (st *store) makeList(c *cobra.Command) {
 	var f listFilter
 	if c.Args == nil {
 		c.Args = args(0, 0, "argument")
@@ -46,7 +46,7 @@ where they were made, whatever their own clock says. Filters add up.`
 	c.Example = `  plimsoll runs
   plimsoll runs --scenario db-colocation --since 7d
   plimsoll runs --tag before-upgrade --json`
-	c.RunE = func(cmd *cobra.Command, _ []string) error { return a.listRuns(phase(cmd), f) }
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return st.listRuns(phase(cmd), f) }
 	c.Flags().StringVar(&f.scenario, "scenario", "", "only runs of the scenario of that `name`")
 	c.Flags().StringVar(&f.target, "target", "", "only runs on that `target`")
 	c.Flags().StringVar(&f.since, "since", "", "only runs made since a `time`: a date like 2026-11-22, or 12h or 7d ago")
@@ -83,21 +83,21 @@ func (f listFilter) fits(r listedRun) bool {
 		!r.Made.Before(f.from) && !slices.ContainsFunc(f.tags, lacks)
 }
 
-func (a *app) listRuns(phase string, f listFilter) error {
+func (st *store) listRuns(phase string, f listFilter) error {
 	if f.limit < 0 {
 		return exit.Usagef("", "%s--limit: %d is not a number of runs", phase, f.limit)
 	}
 	if f.since != "" {
 		var err error
-		if f.from, err = web.Since(f.since, a.now()); err != nil {
+		if f.from, err = web.Since(f.since, st.now()); err != nil {
 			return exit.Usagef("", "%s--since: %w", phase, err)
 		}
 	}
-	entries, err := result.List(a.runsDir)
+	entries, err := result.List(st.runsDir)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "runs: %w", err)
 	}
-	rows, err := a.listedExperiments()
+	rows, err := st.listedExperiments()
 	if err != nil {
 		return err
 	}
@@ -116,23 +116,23 @@ func (a *app) listRuns(phase string, f listFilter) error {
 		rows = rows[:min(f.limit, len(rows))]
 	}
 	headlines(rows)
-	if a.json {
-		return a.printJSON(rows)
+	if st.json {
+		return st.printJSON(rows)
 	}
 	if len(rows) == 0 {
-		none := "no runs in " + a.runsDir
+		none := "no runs in " + st.runsDir
 		if all > 0 {
-			none = fmt.Sprintf("none of %s in %s fits", unit.Plural(all, "run"), a.runsDir)
+			none = fmt.Sprintf("none of %s in %s fits", unit.Plural(all, "run"), st.runsDir)
 		}
-		_, err := visible.Fprintf(a.out, "%s\n", none)
+		_, err := visible.Fprintf(st.out, "%s\n", none)
 		return err
 	}
-	if err := listTable(rows, terminal.Width(a.out)).Write(a.out); err != nil {
+	if err := listTable(rows, terminal.Width(st.out)).Write(st.out); err != nil {
 		return err
 	}
 	for _, r := range rows {
 		if r.Problem != "" {
-			visible.Fprintf(a.err, "warning: %s: %s\n", r.RunID, r.Problem)
+			visible.Fprintf(st.err, "warning: %s: %s\n", r.RunID, r.Problem)
 		}
 	}
 	return nil
@@ -237,9 +237,9 @@ func (r listedRun) state() string {
 }
 
 // listedExperiments are the experiments as rows of a list of runs.
-func (a *app) listedExperiments() ([]listedRun, error) {
+func (st *store) listedExperiments() ([]listedRun, error) {
 	rows := []listedRun{}
-	dirs, err := experiment.List(a.runsDir)
+	dirs, err := experiment.List(st.runsDir)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "runs: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"plimsoll/scenario"
 )
 
-func (a *app) schemaCommand() *cobra.Command {
+func schemaCommand(con *console) *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", Short: "Print the JSON schema of scenario files, for editors", Args: args(0, 0, "argument"),
 		Long: `Schema prints the JSON schema (draft 2020-12) of a scenario file after templating, made from the same
@@ -24,22 +24,22 @@ option tables that check the file. Point your editor's YAML mode to it.`,
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "schema: %w", err)
 			}
-			_, err = a.out.Write(append(bytes.TrimSpace(schema), '\n'))
+			_, err = con.out.Write(append(bytes.TrimSpace(schema), '\n'))
 			return err
 		},
 	}
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(con *console) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of the program and of its run folders", Args: args(0, 0, "argument"),
 		Example: "  plimsoll version --json",
 		RunE: func(*cobra.Command, []string) error {
 			v := buildVersion()
-			if a.json {
-				return a.printJSON(v)
+			if con.json {
+				return con.printJSON(v)
 			}
-			_, err := visible.Fprintf(a.out, "%s\nrun folders: version %d\n%s\n", v, v.RunFolder, v.Go)
+			_, err := visible.Fprintf(con.out, "%s\nrun folders: version %d\n%s\n", v, v.RunFolder, v.Go)
 			return err
 		},
 	}

@@ -20,7 +20,7 @@ import (
 	"plimsoll/result"
 )
 
-func (a *app) serveCommand() *cobra.Command {
+func serveCommand(st *store) *cobra.Command {
 	var address, token string
 	c := &cobra.Command{
 		Use: "serve [RUN...]", Short: "Serve runs to a browser and to Grafana, also while they go on",
@@ -38,9 +38,9 @@ it is: encrypt where the network is not trusted.
 		Example: `  plimsoll serve
   plimsoll serve latest --listen 127.0.0.1:9999
   plimsoll serve --listen 0.0.0.0:9095 --token file:/etc/plimsoll.token`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: st.completeRun,
 		RunE: func(cmd *cobra.Command, runs []string) error {
-			return a.serve(phase(cmd), runs, address,
+			return serveRuns(st, phase(cmd), runs, address,
 				token)
 		},
 	}
@@ -54,14 +54,14 @@ it is: encrypt where the network is not trusted.
 // serveMemory is from where on memory is collected rather than taken from the machine. It stops nothing: the site does.
 const serveMemory = 250 << 20
 
-func (a *app) serve(phase string, runs []string, address, token string) error {
-	ctx, stop := a.interruptible()
+func serveRuns(st *store, phase string, runs []string, address, token string) error {
+	ctx, stop := st.interruptible()
 	defer stop()
-	folders := a.allFolders
+	folders := st.allFolders
 	if len(runs) > 0 {
 		var dirs []string
 		for _, run := range runs {
-			dir, err := a.find("serve", run)
+			dir, err := st.find("serve", run)
 			if err != nil {
 				return err
 			}
@@ -79,12 +79,12 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // else the environment says one
 		debug.SetMemoryLimit(serveMemory)
 	}
-	site := web.New(web.Options{Folders: folders, Now: a.now, Version: buildVersion().Program,
-		Library: a.library(len(runs) == 0)})
+	site := web.New(web.Options{Folders: folders, Now: st.now, Version: buildVersion().Program,
+		Library: library(st, len(runs) == 0)})
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {
-			visible.Fprintf(a.err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
+			visible.Fprintf(st.err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
 				at)
 		},
 	}
@@ -98,16 +98,16 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 	return nil
 }
 
-// reader is what looks at runs for one request: it says nothing on the terminal and shares nothing with others.
-func (a *app) reader() *app {
-	return &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, clock: a.clock, drivers: a.drivers,
-		runsDir: a.runsDir, system: a.system, quiet: true}
+// silent looks at runs for one request: it says nothing on the terminal and shares nothing with others.
+func (st *store) silent() *sides {
+	con := &console{in: strings.NewReader(""), out: io.Discard, err: io.Discard, clock: st.clock, quiet: true}
+	return &sides{store: &store{console: con, runsDir: st.runsDir, drivers: st.drivers}}
 }
 
 // library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.
-func (a *app) library(all bool) web.Library {
+func library(st *store, all bool) web.Library {
 	l := web.Library{Compare: func(sides []web.Side, anyway bool) (*compare.Document, error) {
-		return a.reader().compareServed(sides, anyway)
+		return st.silent().compareServed(sides, anyway)
 	}}
 	if !all {
 		return l
@@ -117,10 +117,10 @@ func (a *app) library(all bool) web.Library {
 		if err != nil {
 			return nil, err
 		}
-		return a.reader().experimentDocument(folder, compare.DefaultThreshold)
+		return st.silent().experimentDocument(folder, compare.DefaultThreshold)
 	}
 	l.Experiments = func() ([]web.Experiment, error) {
-		dirs, err := experiment.List(a.runsDir)
+		dirs, err := experiment.List(st.runsDir)
 		list := make([]web.Experiment, 0, len(dirs))
 		for _, dir := range dirs {
 			e := web.Experiment{ID: filepath.Base(dir), Dir: dir, Made: experiment.Touched(dir)}
@@ -144,9 +144,9 @@ func (a *app) library(all bool) web.Library {
 }
 
 // compareServed compares runs and experiments by their folders, under the names that are given.
-func (a *app) compareServed(chosen []web.Side, anyway bool) (*compare.Document, error) {
+func (sd *sides) compareServed(chosen []web.Side, anyway bool) (*compare.Document, error) {
 	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: anyway}
-	searches, err := a.searchesAmong("compare", chosen)
+	searches, err := sd.searchesAmong("compare", chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (a *app) compareServed(chosen []web.Side, anyway bool) (*compare.Document, 
 	}
 	var sides []compare.Side
 	for _, c := range chosen {
-		side, err := a.side("compare", c.Dir)
+		side, err := sd.side("compare", c.Dir)
 		if err != nil {
 			return nil, err
 		}
@@ -166,12 +166,12 @@ func (a *app) compareServed(chosen []web.Side, anyway bool) (*compare.Document, 
 }
 
 // allFolders are the folders of all runs, those of experiments included.
-func (a *app) allFolders() ([]string, error) {
-	dirs, err := result.Folders(a.runsDir)
+func (st *store) allFolders() ([]string, error) {
+	dirs, err := result.Folders(st.runsDir)
 	if err != nil {
 		return nil, err
 	}
-	experiments, err := experiment.List(a.runsDir)
+	experiments, err := experiment.List(st.runsDir)
 	if err != nil {
 		return nil, fmt.Errorf("experiments: %w", err)
 	}

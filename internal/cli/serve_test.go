@@ -60,8 +60,8 @@ func TestServe(t *testing.T) {
 	}
 	var out, errs said
 	signals := make(chan os.Signal)
-	a := &app{in: strings.NewReader(""), out: &out, err: &errs, clock: clock.Real{}, drivers: drivers.All(),
-		signals: signals}
+	a := newApp(&console{in: strings.NewReader(""), out: &out, err: &errs, clock: clock.Real{}, signals: signals},
+		drivers.All())
 	ended := make(chan int, 1)
 	go func() { ended <- a.main([]string{"serve", "--listen", "127.0.0.1:0", "--token", "file:" + file}) }()
 	url := ""
@@ -133,7 +133,7 @@ func TestServeExperiments(t *testing.T) {
 	main := func(args ...string) {
 		t.Helper()
 		var errs said
-		a := &app{in: strings.NewReader(""), out: io.Discard, err: &errs, clock: clock.Real{}, drivers: drivers.All()}
+		a := newApp(&console{in: strings.NewReader(""), out: io.Discard, err: &errs, clock: clock.Real{}}, drivers.All())
 		if code := a.main(append([]string{"--dir", root, "-q", "run", job, "--target", "sim"}, args...)); code != 0 {
 			t.Fatalf("%q: exit code %d\n%s", args, code, errs.String())
 		}
@@ -145,10 +145,11 @@ func TestServeExperiments(t *testing.T) {
 	write("16")
 	main("--name", "deeper")
 
-	a := &app{clock: clock.Real{}, drivers: drivers.All(), runsDir: root}
+	a := newApp(&console{clock: clock.Real{}}, drivers.All())
+	a.runsDir = root
 	now := time.Now()
 	site := web.New(web.Options{Folders: a.allFolders, Now: func() time.Time { return now }, Version: "test",
-		Library: a.library(true)})
+		Library: library(a.store, true)})
 	defer site.Close()
 	get := func(path string) (int, string) {
 		t.Helper()

@@ -14,10 +14,10 @@ const largestSetFile = 4 << 20
 
 // variables reads the values given with --set-file and --set; the latter win. A value is typed as YAML types it: 4 is a
 // number, true a boolean, '"4"' a text.
-func (a *app) variables(files, pairs []string) (map[string]any, error) {
+func variables(con *console, files, pairs []string) (map[string]any, error) {
 	set := map[string]any{}
 	for _, name := range files {
-		data, err := a.readGiven(name, largestSetFile)
+		data, err := con.readGiven(name, largestSetFile)
 		if err != nil {
 			return nil, exit.Usagef("", "--set-file: %w", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) steadyCommand() *cobra.Command {
+func (sd *sides) steadyCommand() *cobra.Command {
 	var column, rule string
 	var require, rounds bool
 	var tolerance float64
@@ -43,9 +44,9 @@ result: the exit code is 0, and 5 only with --require, for "inconclusive" too.`,
   plimsoll steady iops.csv --column iops --require
   plimsoll steady - --rounds < rounds.txt`,
 		Args:              args(1, 1, "file or run"),
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.steady(given[0], column, rule, rounds, require, tolerance)
+			return sd.steady(given[0], column, rule, rounds, require, tolerance)
 		},
 	}
 	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
@@ -126,7 +127,7 @@ func (v *settled) hollow(s named) {
 	}
 }
 
-func (a *app) steady(given, column, rule string, rounds, require bool, tolerance float64) error {
+func (sd *sides) steady(given, column, rule string, rounds, require bool, tolerance float64) error {
 	r, err := parseRule(rule)
 	if err != nil {
 		return exit.Usagef("as in 5,0.20,0.10,25: window, spread, excursion, ceiling", "steady: --rule: %w", err)
@@ -134,7 +135,7 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 	if !(tolerance > 0 && tolerance < 1) {
 		return exit.Usagef("", "steady: --tolerance: %g is not a share above 0 and below 1", tolerance)
 	}
-	list, source, err := a.evenSeries("steady", given, column)
+	list, source, err := sd.evenSeries("steady", given, column)
 	if err != nil {
 		return err
 	}
@@ -158,15 +159,15 @@ func (a *app) steady(given, column, rule string, rounds, require bool, tolerance
 	if len(errs) > 0 {
 		return exit.Errorf(exit.Failed, "", "%w", errors.Join(errs...))
 	}
-	if a.json {
-		err = a.printJSON(struct {
+	if sd.json {
+		err = sd.printJSON(struct {
 			Source string    `json:"source"`
 			Series []settled `json:"series"`
 		}{source, out})
 	} else {
-		visible.Fprintf(a.out, "Steady state, %s\n", source)
+		visible.Fprintf(sd.out, "Steady state, %s\n", source)
 		for _, v := range out {
-			v.text(a)
+			v.text(sd.out)
 		}
 	}
 	if err != nil || !require {
@@ -237,16 +238,16 @@ func judgeStretch(s named, tolerance float64) (settled, error) {
 	return v, nil
 }
 
-func (v settled) text(a *app) {
+func (v settled) text(out io.Writer) {
 	state := "steady"
 	if v.Unclear {
 		state = "inconclusive: " + v.Reason
 	} else if !v.Reached {
 		state = "not steady: " + v.Reason
 	}
-	visible.Fprintf(a.out, "\n%s: %s\n", v.Name, state)
+	visible.Fprintf(out, "\n%s: %s\n", v.Name, state)
 	if v.Of != "" {
-		visible.Fprintf(a.out, "  looked at %s\n", v.Of)
+		visible.Fprintf(out, "  looked at %s\n", v.Of)
 	}
 	if !v.Reached && !v.Ends.Valid() && deref(v.Mean) == 0 {
 		return // there is no stretch to speak of
@@ -255,34 +256,34 @@ func (v settled) text(a *app) {
 	if v.WarmUp == nil {
 		what = "rounds"
 	}
-	visible.Fprintf(a.out, "  %s %d to %d of %d%s, mean %.6g%s", what, v.First+1, v.Last+1, v.Points,
+	visible.Fprintf(out, "  %s %d to %d of %d%s, mean %.6g%s", what, v.First+1, v.Last+1, v.Points,
 		v.seconds(v.First, v.Last+1), deref(v.Mean), blank(v.unit))
 	if v.Ends.Valid() {
-		visible.Fprintf(a.out, ", %s\n", v.Ends)
+		visible.Fprintf(out, ", %s\n", v.Ends)
 	} else {
-		visible.Fprintf(a.out, "; %s\n", v.Ends)
+		visible.Fprintf(out, "; %s\n", v.Ends)
 	}
 	if v.WarmUp != nil {
-		visible.Fprintf(a.out, "  warm-up: %s left out", unit.Plural(*v.WarmUp, "point"))
+		visible.Fprintf(out, "  warm-up: %s left out", unit.Plural(*v.WarmUp, "point"))
 		if v.Period != nil {
-			visible.Fprintf(a.out, "; repeats every %.4g points%s", *v.Period,
+			visible.Fprintf(out, "; repeats every %.4g points%s", *v.Period,
 				settled{step: v.step}.seconds(0, int(*v.Period+0.5)))
 		}
 		if v.Within.Valid() {
-			visible.Fprintf(a.out, "; drift across it %+.1f %% (90 %%: %+.1f to %+.1f)\n", 100*deref(v.Drift),
+			visible.Fprintf(out, "; drift across it %+.1f %% (90 %%: %+.1f to %+.1f)\n", 100*deref(v.Drift),
 				100*v.Within.Low, 100*v.Within.High)
 		} else {
-			visible.Fprintf(a.out, "; too few periods to judge a drift\n")
+			visible.Fprintf(out, "; too few periods to judge a drift\n")
 		}
 	} else {
-		visible.Fprintf(a.out, "  spread %.1f %% of the mean, the fitted line moves by %.1f %%\n",
+		visible.Fprintf(out, "  spread %.1f %% of the mean, the fitted line moves by %.1f %%\n",
 			100*deref(v.Spread), 100*deref(v.Line))
 	}
 	for _, c := range v.Changes {
-		visible.Fprintf(a.out, "  change of level at point %d: from %.5g to %.5g\n", c.Index+1, c.Before, c.After)
+		visible.Fprintf(out, "  change of level at point %d: from %.5g to %.5g\n", c.Index+1, c.Before, c.After)
 	}
 	for _, w := range v.Note {
-		visible.Fprintf(a.out, "  warning: %s\n", w)
+		visible.Fprintf(out, "  warning: %s\n", w)
 	}
 }
 
@@ -324,33 +325,33 @@ type named struct {
 }
 
 // namedSeries reads the series of a file, or those of a run: the throughput of every workload.
-func (a *app) namedSeries(phase, given, column string) ([]named, string, error) {
+func (sd *sides) namedSeries(phase, given, column string) ([]named, string, error) {
 	if !isFile(given) {
-		return a.runSeries(phase, given, column)
+		return sd.runSeries(phase, given, column)
 	}
-	s, err := a.openTable(phase, given)
+	s, err := sd.openTable(phase, given)
 	if err != nil {
 		return nil, "", err
 	}
-	list, _, err := a.sheetSeries(phase, s, column)
+	list, _, err := sheetSeries(sd.console, phase, s, column)
 	return list, s.Source, err
 }
 
 // sheetSeries are the columns of a sheet as series of its rows, with its column of times, which is no series, if there
 // is one.
-func (a *app) sheetSeries(phase string, s *table.Table, column string) ([]named, *table.Times, error) {
+func sheetSeries(con *console, phase string, s *table.Table, column string) ([]named, *table.Times, error) {
 	t, err := s.Times()
 	if err != nil {
 		return nil, nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, s.Source, err)
 	}
 	if note := s.UnreadTimes(); t == nil && note != "" {
-		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.Source, note)
+		visible.Fprintf(con.err, "warning: %s: %s: %s\n", phase, s.Source, note)
 	}
 	var asked []string
 	if column != "" {
 		asked = []string{column}
 	}
-	columns, err := a.picked(phase, s, asked)
+	columns, err := picked(con, phase, s, asked)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -360,7 +361,7 @@ func (a *app) sheetSeries(phase string, s *table.Table, column string) ([]named,
 	var list []named
 	labels := labelsOf(s, columns, t)
 	for _, c := range columns {
-		values, err := a.values(phase, s, c)
+		values, err := columnValues(con, phase, s, c)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -374,15 +375,15 @@ func (a *app) sheetSeries(phase string, s *table.Table, column string) ([]named,
 }
 
 // evenSeries are evenly spaced series of a file or a run without their gaps, which may be a fifth of them.
-func (a *app) evenSeries(phase, given, column string) ([]named, string, error) {
+func (sd *sides) evenSeries(phase, given, column string) ([]named, string, error) {
 	if !isFile(given) {
-		return a.runSeries(phase, given, column)
+		return sd.runSeries(phase, given, column)
 	}
-	s, err := a.openTable(phase, given)
+	s, err := sd.openTable(phase, given)
 	if err != nil {
 		return nil, "", err
 	}
-	list, _, err := a.evenly(phase, s, column)
+	list, _, err := evenly(sd.console, phase, s, column)
 	if err != nil {
 		return nil, "", err
 	}
@@ -408,13 +409,13 @@ func (a *app) evenSeries(phase, given, column string) ([]named, string, error) {
 
 // evenly are the series of a sheet in evenly spaced points, with the column of times if there is one: gaps in the times
 // are NaN.
-func (a *app) evenly(phase string, s *table.Table, column string) ([]named, *table.Times, error) {
-	list, t, err := a.sheetSeries(phase, s, column)
+func evenly(con *console, phase string, s *table.Table, column string) ([]named, *table.Times, error) {
+	list, t, err := sheetSeries(con, phase, s, column)
 	if err != nil || t == nil {
 		return list, nil, err
 	}
 	for _, note := range t.Notes {
-		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, s.Source, note)
+		visible.Fprintf(con.err, "warning: %s: %s: %s\n", phase, s.Source, note)
 	}
 	for i := range list {
 		list[i].values, list[i].step, list[i].labels = t.Grid(list[i].values), t.Step, nil
@@ -452,13 +453,13 @@ func labelsOf(s *table.Table, numeric []int, t *table.Times) []string {
 
 // runSeries are the throughputs of a run's workloads over the time by which they are judged, or the one panel or metric
 // named.
-func (a *app) runSeries(phase, given, column string) ([]named, string, error) {
-	folder, data, err := a.runData(phase, given)
+func (sd *sides) runSeries(phase, given, column string) ([]named, string, error) {
+	folder, data, err := sd.runData(phase, given)
 	if err != nil {
 		return nil, "", err
 	}
-	_ = a.intact(phase, folder, true) // warns
-	a.mind(phase, folder.Manifest())
+	_ = intact(sd.console, phase, folder, true) // warns
+	mind(sd.console, phase, folder.Manifest())
 	var list []named
 	add := func(name, group string, s result.Series) {
 		times, of := judgedTimes(s, group, data)

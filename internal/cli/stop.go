@@ -28,7 +28,7 @@ const asOne = time.Second
 // first; a person's Ctrl-C always does. SIGQUIT also writes down where all goroutines are.
 type stopper struct {
 	ctx     context.Context
-	app     *app
+	con     *console
 	left    error // of the second signal
 	release func()
 
@@ -53,27 +53,27 @@ func (s *stopper) about(dir string) {
 
 // listen takes the signals that ask to stop, until release. Commands that do not listen are ended by them as usual.
 // With left the command says what leaving at the second signal means.
-func (a *app) listen(left error) *stopper {
+func (c *console) listen(left error) *stopper {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s := &stopper{ctx: ctx, app: a, left: left}
-	signals, done := a.signals, make(chan struct{})
+	s := &stopper{ctx: ctx, con: c, left: left}
+	signals, done := c.signals, make(chan struct{})
 	stop := func() {}
 	if signals == nil {
-		c, all := make(chan os.Signal, 2), []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
+		coming, all := make(chan os.Signal, 2), []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
 		if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
 			all = append(all, syscall.SIGHUP)
 		}
-		signal.Notify(c, all...)
-		signals, stop = c, func() {
-			if a.stops.Load() > 0 { // it has stopped in order: one more at the very end does not change how it ended
+		signal.Notify(coming, all...)
+		signals, stop = coming, func() {
+			if c.stops.Load() > 0 { // it has stopped in order: one more at the very end does not change how it ended
 				signal.Ignore(all...)
 				return
 			}
-			signal.Stop(c)
+			signal.Stop(coming)
 		}
 	}
 	s.release = sync.OnceFunc(func() { close(done); stop(); cancel(nil) })
-	if a.stops.Load() > 0 { // an earlier part of the command was told already
+	if c.stops.Load() > 0 { // an earlier part of the command was told already
 		cancel(errInterrupted)
 	}
 	go func() {
@@ -97,26 +97,26 @@ var surviveWriting = sync.OnceFunc(func() {
 })
 
 func (s *stopper) heard(sig os.Signal, cancel context.CancelCauseFunc) {
-	a := s.app
-	a.heard.Lock()
+	c := s.con
+	c.heard.Lock()
 	now := time.Now()
-	same := a.stops.Load() > 0 && (sig == syscall.SIGHUP || sig == syscall.SIGTERM && now.Sub(a.lastStop) < asOne)
-	a.lastStop = now
-	a.heard.Unlock()
+	same := c.stops.Load() > 0 && (sig == syscall.SIGHUP || sig == syscall.SIGTERM && now.Sub(c.lastStop) < asOne)
+	c.lastStop = now
+	c.heard.Unlock()
 	if same {
 		return
 	}
-	n := a.stops.Add(1)
+	n := c.stops.Add(1)
 	cancel(errInterrupted)
 	s.mu.Lock()
 	first, dir := s.first, s.dir
 	s.mu.Unlock()
 	if sig == syscall.SIGQUIT {
-		s.app.stacks(dir)
+		s.con.stacks(dir)
 	}
 	if n > 1 {
 		select {
-		case s.app.leave <- s.left:
+		case s.con.leave <- s.left:
 		default: // on its way out already
 		}
 	} else if first != nil {
@@ -125,45 +125,45 @@ func (s *stopper) heard(sig os.Signal, cancel context.CancelCauseFunc) {
 }
 
 // stacks writes where all goroutines are, into the run folder when it is there, and says into which file.
-func (a *app) stacks(dir string) {
+func (c *console) stacks(dir string) {
 	if _, err := os.Stat(dir); err != nil {
 		dir = "."
 	}
-	name, err := filepath.Abs(filepath.Join(dir, "stacks-"+a.now().UTC().Format("20060102-150405")+".txt"))
+	name, err := filepath.Abs(filepath.Join(dir, "stacks-"+c.now().UTC().Format("20060102-150405")+".txt"))
 	if err == nil {
 		err = outfile.Replace(name, func(w io.Writer) error { return pprof.Lookup("goroutine").WriteTo(w, 2) })
 	}
 	if err != nil {
-		visible.Fprintf(a.err, "warning: stacks of all goroutines: %v\n", err)
+		visible.Fprintf(c.err, "warning: stacks of all goroutines: %v\n", err)
 		return
 	}
-	visible.Fprintf(a.err, "stacks of all goroutines: %s\n", name)
+	visible.Fprintf(c.err, "stacks of all goroutines: %s\n", name)
 }
 
 // interruptible is a context that ends at the first signal, with errInterrupted as its cause. Call the function when
 // done.
-func (a *app) interruptible() (context.Context, func()) {
-	s := a.listen(exit.Errorf(exit.Interrupted, "", "%w", errInterrupted))
+func (c *console) interruptible() (context.Context, func()) {
+	s := c.listen(exit.Errorf(exit.Interrupted, "", "%w", errInterrupted))
 	return s.ctx, s.release
 }
 
 // stoppable is for commands that make machines.
-func (a *app) stoppable() *stopper {
+func (c *console) stoppable() *stopper {
 	const hint = `"plimsoll cleanup" ends and removes what remains, "plimsoll report latest" reads what was measured`
 	surviveWriting()
-	return a.listen(exit.Errorf(exit.Interrupted, hint, "run: left without teardown"))
+	return c.listen(exit.Errorf(exit.Interrupted, hint, "run: left without teardown"))
 }
 
 // untilLeft returns what a command returns, or what its second signal means as soon as that comes: the command is
 // left where it is, as by a kill.
-func (a *app) untilLeft(command func() error) error {
+func (c *console) untilLeft(command func() error) error {
 	ended := make(chan error, 1)
-	a.leave = make(chan error, 1)
+	c.leave = make(chan error, 1)
 	go func() { ended <- command() }()
 	select {
 	case err := <-ended:
 		return err
-	case err := <-a.leave:
+	case err := <-c.leave:
 		return err
 	}
 }

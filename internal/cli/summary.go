@@ -21,12 +21,12 @@ const (
 )
 
 // printSummary prints what a run has shown: numbers, findings, verdicts, and where the report is.
-func (a *app) printSummary(phase string, folder *result.Folder) error {
-	doc, err := a.document(phase, folder)
+func printSummary(con *console, phase string, folder *result.Folder) error {
+	doc, err := documentOf(con, phase, folder)
 	if err != nil {
 		return err
 	}
-	return summarise(a.out, doc, folder)
+	return summarise(con.out, doc, folder)
 }
 
 func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {

@@ -14,8 +14,8 @@ import (
 )
 
 // openTable reads a table from a file, or from standard input for "-".
-func (a *app) openTable(phase, name string) (*table.Table, error) {
-	in, err := a.openGiven(name)
+func (sd *sides) openTable(phase, name string) (*table.Table, error) {
+	in, err := sd.openGiven(name)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
@@ -33,7 +33,7 @@ func (a *app) openTable(phase, name string) (*table.Table, error) {
 		return nil, exit.Errorf(exit.Failed, `a table is CSV with a header, columns separated by blanks, or JSON like [{"n":1,"x":100}]`, "%s: %s: %w", phase, label, err)
 	}
 	t.Source = label
-	for _, w := range a.where {
+	for _, w := range sd.where {
 		column, value, ok := strings.Cut(w, "=")
 		if !ok {
 			return nil, exit.Usagef("", "%s: --where %q: want COLUMN=VALUE", phase, w)
@@ -52,7 +52,7 @@ func registerWhere(c *cobra.Command, where *[]string) {
 }
 
 // oneTest objects to a table whose rows are of several systems or tests, which have no curve over its concurrency.
-func (a *app) oneTest(phase string, t *table.Table, concurrency int) error {
+func oneTest(phase string, t *table.Table, concurrency int) error {
 	if err := t.Apart(concurrency); err != nil {
 		return exit.Errorf(exit.Failed, "choose the rows of one: --where COLUMN=VALUE", "%s: %s: %w", phase, t.Source,
 			err)
@@ -61,11 +61,11 @@ func (a *app) oneTest(phase string, t *table.Table, concurrency int) error {
 }
 
 // picked are the columns asked for by name or number, or else all that hold numbers. Warnings are said to the user.
-func (a *app) picked(phase string, t *table.Table, asked []string) ([]int, error) {
+func picked(con *console, phase string, t *table.Table, asked []string) ([]int, error) {
 	if len(asked) == 0 {
 		list, warnings, err := t.Numeric()
 		for _, w := range warnings {
-			visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, t.Source, w)
+			visible.Fprintf(con.err, "warning: %s: %s: %s\n", phase, t.Source, w)
 		}
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column only", "%s: %s: %w", phase,
@@ -89,7 +89,7 @@ func (a *app) picked(phase string, t *table.Table, asked []string) ([]int, error
 }
 
 // values reads a column of a series or of repeats; its gaps are NaN and said to the user.
-func (a *app) values(phase string, t *table.Table, column int) ([]float64, error) {
+func columnValues(con *console, phase string, t *table.Table, column int) ([]float64, error) {
 	values, err := t.Numbers(column, true)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, t.Source, err)
@@ -103,7 +103,7 @@ func (a *app) values(phase string, t *table.Table, column int) ([]float64, error
 		}
 	}
 	if gaps > 0 {
-		visible.Fprintf(a.err, "warning: %s: %s: %s: %d of %d values missing, the first in %s %d\n",
+		visible.Fprintf(con.err, "warning: %s: %s: %s: %d of %d values missing, the first in %s %d\n",
 			phase, t.Source, t.Names[column], gaps, len(values), t.Unit, first)
 	}
 	return values, nil

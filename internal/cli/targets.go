@@ -18,12 +18,12 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) targetsCommand() *cobra.Command {
+func (st *store) targetsCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List the places that machines can come from, with their options",
 		Args:    args(0, 0, "argument"),
 		Example: "  plimsoll targets list",
-		RunE:    func(*cobra.Command, []string) error { return a.listTargets() },
+		RunE:    func(*cobra.Command, []string) error { return st.listTargets() },
 	}
 	var f targetFlags
 	var nodes int
@@ -35,14 +35,14 @@ func (a *app) targetsCommand() *cobra.Command {
 			if len(given) == 1 {
 				f.name = given[0]
 			}
-			return a.checkTarget(f, nodes)
+			return st.checkTarget(f, nodes)
 		},
 	}
 	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
 	check.Flags().StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	check.Flags().BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
-	f.name = a.drivers.Targets[0].Name()
-	return a.group("targets", "List and look at the places that machines come from", list, check)
+	f.name = st.drivers.Targets[0].Name()
+	return group("targets", "List and look at the places that machines come from", list, check)
 }
 
 // listed is one entry of targets list --json and exporter list --json.
@@ -59,12 +59,12 @@ type listedOption struct {
 	Help    string `json:"help"`
 }
 
-func (a *app) listTargets() error {
+func (st *store) listTargets() error {
 	var all []listed
-	for _, p := range a.drivers.Targets {
+	for _, p := range st.drivers.Targets {
 		all = append(all, listing(p.Name(), p.Summary(), p.Options()))
 	}
-	return a.printListed(all)
+	return st.printListed(all)
 }
 
 func listing(name, summary string, options []target.Option) listed {
@@ -76,18 +76,18 @@ func listing(name, summary string, options []target.Option) listed {
 }
 
 // printListed prints what there is of something, each with its options.
-func (a *app) printListed(all []listed) error {
-	if a.json {
-		return a.printJSON(all)
+func (c *console) printListed(all []listed) error {
+	if c.json {
+		return c.printJSON(all)
 	}
 	for _, l := range all {
-		visible.Fprintf(a.out, "%s: %s\n", l.Name, l.Summary)
+		visible.Fprintf(c.out, "%s: %s\n", l.Name, l.Summary)
 		t := terminal.Table{Head: []string{"  OPTION", "DEFAULT", "MEANING"}}
 		for _, o := range l.Options {
 			t.Add("  "+o.Name, o.Default, o.Help)
 		}
 		if t.Len() > 0 {
-			if err := t.Write(a.out); err != nil {
+			if err := t.Write(c.out); err != nil {
 				return err
 			}
 		}
@@ -95,25 +95,25 @@ func (a *app) printListed(all []listed) error {
 	return nil
 }
 
-func (a *app) checkTarget(f targetFlags, nodes int) error {
-	t, err := a.target(f, nodes)
+func (st *store) checkTarget(f targetFlags, nodes int) error {
+	t, err := st.target(f, nodes)
 	if err != nil {
 		return err
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := st.interruptible()
 	defer stop()
 	facts, checkErr := t.Check(ctx)
 	if checkErr != nil && facts.Target == "" { // there is nothing to show
 		return exit.Errorf(exit.Refused, "", "target: %w", checkErr)
 	}
 	if f.name == "local" {
-		facts.Environment = append(facts.Environment, a.residents(ctx)...)
+		facts.Environment = append(facts.Environment, st.residents(ctx)...)
 	}
-	if a.json {
-		if err := a.printJSON(facts); err != nil {
+	if st.json {
+		if err := st.printJSON(facts); err != nil {
 			return err
 		}
-	} else if err := a.printFacts(facts); err != nil {
+	} else if err := printFacts(st.console, facts); err != nil {
 		return err
 	}
 	if checkErr != nil {
@@ -123,8 +123,8 @@ func (a *app) checkTarget(f targetFlags, nodes int) error {
 }
 
 // residents are the programs of this machine that loads need, and what is wrong with those that cannot be used.
-func (a *app) residents(ctx context.Context) (out []result.Fact) {
-	engines := a.drivers.ByName()
+func (st *store) residents(ctx context.Context) (out []result.Fact) {
+	engines := st.drivers.ByName()
 	for _, name := range slices.Sorted(maps.Keys(engines)) {
 		if e, ok := engines[name].(workload.Resident); ok {
 			f := result.Fact{Group: "programs", Name: name}
@@ -138,8 +138,8 @@ func (a *app) residents(ctx context.Context) (out []result.Fact) {
 	return out
 }
 
-func (a *app) printFacts(f target.Facts) error {
-	visible.Fprintf(a.out, "%s: %s, cluster %s\n\n", f.Target, unit.Plural(len(f.Nodes), "node"), f.ClusterName)
+func printFacts(con *console, f target.Facts) error {
+	visible.Fprintf(con.out, "%s: %s, cluster %s\n\n", f.Target, unit.Plural(len(f.Nodes), "node"), f.ClusterName)
 	t := terminal.Table{Head: []string{"NODE", "NAME", "CORES", "MEMORY", "POWER"}}
 	for _, n := range f.Nodes {
 		memory := "-" // not known
@@ -148,10 +148,10 @@ func (a *app) printFacts(f target.Facts) error {
 		}
 		t.Add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), memory, n.Power)
 	}
-	if err := t.Write(a.out); err != nil {
+	if err := t.Write(con.out); err != nil {
 		return err
 	}
-	visible.Fprintf(a.out, "\n")
+	visible.Fprintf(con.out, "\n")
 	can := terminal.Table{Head: []string{"CAN", "HOW, OR WHY NOT"}}
 	for _, c := range slices.Sorted(maps.Keys(f.Capabilities)) {
 		can.Add("yes  "+string(c), f.Capabilities[c])
@@ -159,7 +159,7 @@ func (a *app) printFacts(f target.Facts) error {
 	for _, c := range slices.Sorted(maps.Keys(f.Missing)) {
 		can.Add("no   "+string(c), f.Missing[c])
 	}
-	if err := can.Write(a.out); err != nil {
+	if err := can.Write(con.out); err != nil {
 		return err
 	}
 	env := terminal.Table{Head: []string{"FACT", "VALUE"}}
@@ -170,18 +170,18 @@ func (a *app) printFacts(f target.Facts) error {
 		}
 		env.Add(e.Group+": "+e.Name, value)
 	}
-	visible.Fprintf(a.out, "\n")
+	visible.Fprintf(con.out, "\n")
 	if len(f.Environment) > 0 {
-		if err := env.Write(a.out); err != nil {
+		if err := env.Write(con.out); err != nil {
 			return err
 		}
-		visible.Fprintf(a.out, "\n")
+		visible.Fprintf(con.out, "\n")
 	}
 	if f.FreeBytes >= 0 {
-		visible.Fprintf(a.out, "room for disks: %s\n", unit.Bytes(f.FreeBytes))
+		visible.Fprintf(con.out, "room for disks: %s\n", unit.Bytes(f.FreeBytes))
 	}
 	for _, n := range f.Notes {
-		visible.Fprintf(a.out, "note: %s\n", n)
+		visible.Fprintf(con.out, "note: %s\n", n)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type traceFlags struct {
 	buffer   string
 }
 
-func (a *app) traceCommand() *cobra.Command {
+func traceCommand(con *console) *cobra.Command {
 	var f traceFlags
 	c := &cobra.Command{
 		Use:   "trace FILE...|DEVICE|-",
@@ -61,7 +61,7 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
   plimsoll trace volume.csv.gz -o json
   plimsoll trace /dev/sdb --duration 30s`,
 		Args: args(1, 1024, "file or device"),
-		RunE: func(_ *cobra.Command, given []string) error { return a.trace(given, f) },
+		RunE: func(_ *cobra.Command, given []string) error { return traceGiven(con, given, f) },
 	}
 	flags := c.Flags()
 	f.output.register(c, "text", "csv", "html", "json")
@@ -85,8 +85,8 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
 var traceFormats = map[string]func(io.Writer, *trace.Result) error{"text": traceText, "csv": traceCSV, "json": nil,
 	"html": tracePage}
 
-func (a *app) trace(given []string, f traceFlags) error {
-	write, err := formatOf(a, "trace", f.output, traceFormats)
+func traceGiven(con *console, given []string, f traceFlags) error {
+	write, err := formatOf(con, "trace", f.output, traceFormats)
 	if err != nil {
 		return err
 	}
@@ -94,21 +94,21 @@ func (a *app) trace(given []string, f traceFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := a.interruptible()
+	ctx, stop := con.interruptible()
 	defer stop()
 	var r *trace.Result
 	if device, ok := live.Device(given[0]); ok {
 		if len(given) > 1 {
 			return exit.Usagef("one at a time", "trace: %q is a device, and only one is traced", given[0])
 		}
-		r, err = a.traceDevice(ctx, device, f, options)
+		r, err = traceDevice(con, ctx, device, f, options)
 	} else {
-		r, err = a.traceFiles(ctx, given, f, options)
+		r, err = traceFiles(con, ctx, given, f, options)
 	}
 	if r == nil {
 		return err
 	}
-	return errors.Join(a.traced(r, f, write), err)
+	return errors.Join(traced(con, r, f, write), err)
 }
 
 func (f *traceFlags) options() (o trace.Options, err error) {
@@ -134,11 +134,11 @@ func (f *traceFlags) options() (o trace.Options, err error) {
 }
 
 // traceFiles reads files, each once.
-func (a *app) traceFiles(ctx context.Context, given []string, f traceFlags, o trace.Options) (*trace.Result, error) {
+func traceFiles(con *console, ctx context.Context, given []string, f traceFlags, o trace.Options) (*trace.Result, error) {
 	var inputs []read.Input
 	var failed []error
 	for _, name := range given {
-		in, err := a.openGiven(name)
+		in, err := con.openGiven(name)
 		if err != nil {
 			failed = append(failed, exit.Errorf(exit.Failed, "", "trace: %w", err))
 			continue
@@ -175,7 +175,7 @@ func deviceNames(r *trace.Result) string {
 }
 
 // traceDevice looks on while a device works.
-func (a *app) traceDevice(ctx context.Context, device live.Block, f traceFlags, o trace.Options) (*trace.Result,
+func traceDevice(con *console, ctx context.Context, device live.Block, f traceFlags, o trace.Options) (*trace.Result,
 	error) {
 	buffer, err := unit.ParseBytes(f.buffer)
 	if err != nil || buffer < 64<<10 || buffer > 1<<30 {
@@ -184,7 +184,7 @@ func (a *app) traceDevice(ctx context.Context, device live.Block, f traceFlags, 
 	if f.duration <= 0 {
 		return nil, exit.Usagef("like 30s", "trace: --duration %v: want more than nothing", f.duration)
 	}
-	visible.Fprintf(a.notes(), "trace: %s (%s) for %v; Ctrl-C ends it earlier, and what was seen until then counts\n",
+	visible.Fprintf(con.notes(), "trace: %s (%s) for %v; Ctrl-C ends it earlier, and what was seen until then counts\n",
 		device.Path, device.Numbers(), f.duration)
 	session, err := live.Start(ctx, device, live.Options{Duration: f.duration, BufferBytes: int64(buffer)})
 	if err != nil {
@@ -201,7 +201,7 @@ func (a *app) traceDevice(ctx context.Context, device live.Block, f traceFlags, 
 		from = io.TeeReader(session, kept)
 		saved = kept
 	}
-	r, err := a.analyseSession(from, device, o)
+	r, err := analyseSession(from, device, o)
 	if saved != nil { // whatever came of reading it, the trace was made
 		if kept := saved.Commit(); kept != nil {
 			err = errors.Join(err, exit.Errorf(exit.Failed, "", "trace: --save: %w", kept))
@@ -213,7 +213,7 @@ func (a *app) traceDevice(ctx context.Context, device live.Block, f traceFlags, 
 	return r, err
 }
 
-func (a *app) analyseSession(from io.Reader, device live.Block, o trace.Options) (*trace.Result, error) {
+func analyseSession(from io.Reader, device live.Block, o trace.Options) (*trace.Result, error) {
 	t, err := read.Open([]read.Input{{Name: device.Path, From: from}}, "tracefs")
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "was it at work? --duration gives it longer",
@@ -227,13 +227,13 @@ func (a *app) analyseSession(from io.Reader, device live.Block, o trace.Options)
 }
 
 // traced writes the documents that were asked for.
-func (a *app) traced(r *trace.Result, f traceFlags, write func(io.Writer, *trace.Result) error) error {
+func traced(con *console, r *trace.Result, f traceFlags, write func(io.Writer, *trace.Result) error) error {
 	for _, p := range r.Problems {
 		where := ""
 		if p.First != "" {
 			where = "; the first: " + p.First
 		}
-		visible.Fprintf(a.err, "warning: trace: %s (%s)%s\n", p.What, unit.Thousands(int64(p.Count)), where)
+		visible.Fprintf(con.err, "warning: trace: %s (%s)%s\n", p.What, unit.Thousands(int64(p.Count)), where)
 	}
 	for _, file := range []struct {
 		name, what string
@@ -245,13 +245,13 @@ func (a *app) traced(r *trace.Result, f traceFlags, write func(io.Writer, *trace
 		if file.name == "" {
 			continue
 		}
-		if err := a.print("trace: "+file.what, file.what, output{file: file.name}, file.write); err != nil {
+		if err := con.print("trace: "+file.what, file.what, output{file: file.name}, file.write); err != nil {
 			return err
 		}
 	}
-	return a.print("trace", "trace", f.output, func(w io.Writer) error {
+	return con.print("trace", "trace", f.output, func(w io.Writer) error {
 		if write == nil {
-			return a.printJSON(r)
+			return con.printJSON(r)
 		}
 		return write(w, r)
 	})

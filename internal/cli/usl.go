@@ -30,7 +30,7 @@ var (
 	weightNames     = []string{"w", "weight", "repeats"}
 )
 
-func (a *app) uslCommand() *cobra.Command {
+func (sd *sides) uslCommand() *cobra.Command {
 	var columns, format, errors string
 	var at []float64
 	c := &cobra.Command{
@@ -56,23 +56,23 @@ number are left out, and said.`,
   plimsoll usl c1.txt c2.txt c4.txt c8.txt
   plimsoll usl latest -o svg > curve.svg`,
 		Args:              args(1, 100, "file or run"),
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return a.usl(given, columns, format, usl.Errors(errors), at)
+			return sd.usl(given, columns, format, usl.Errors(errors), at)
 		},
 	}
 	c.Flags().StringVar(&columns, "columns", "", "the `columns` of concurrency, throughput and weight: names or "+
 		"numbers from 1, like n,x,w")
 	c.Flags().StringVarP(&format, "format", "o", "text", "`format`: json, svg, text")
-	registerWhere(c, &a.where)
+	registerWhere(c, &sd.where)
 	c.Flags().
 		StringVar(&errors, "errors", "", "how `errors` grow with throughput: alike, root, proportional; else as the data have it")
 	c.Flags().Float64SliceVar(&at, "at", nil, "predict the throughput at this `concurrency`; repeatable")
 	return c
 }
 
-func (a *app) usl(files []string, columns, format string, errors usl.Errors, at []float64) error {
-	if a.json {
+func (sd *sides) usl(files []string, columns, format string, errors usl.Errors, at []float64) error {
+	if sd.json {
 		format = "json"
 	}
 	if format != "text" && format != "json" && format != "svg" {
@@ -87,13 +87,13 @@ func (a *app) usl(files []string, columns, format string, errors usl.Errors, at 
 			"usl: %q is one of %d files, and no output of a tool that is known here", files[i], len(files))
 	}
 	if len(files) > 1 {
-		dir, err := a.importedNow("usl", files...)
+		dir, err := sd.importedNow("usl", files...)
 		if err != nil {
 			return err
 		}
 		given = dir
 	}
-	points, source, err := a.throughputCurve(given, columns)
+	points, source, err := sd.throughputCurve(given, columns)
 	if err != nil {
 		return err
 	}
@@ -112,18 +112,18 @@ func (a *app) usl(files []string, columns, format string, errors usl.Errors, at 
 	}
 	switch format {
 	case "json":
-		return a.printJSON(doc.json())
+		return sd.printJSON(doc.json())
 	case "svg":
-		return report.PlotSVG(a.out, doc.plot())
+		return report.PlotSVG(sd.out, doc.plot())
 	}
-	return doc.text(a.out)
+	return doc.text(sd.out)
 }
 
 // throughputCurve reads the points of a file or of a run.
-func (a *app) throughputCurve(given, columns string) (points []usl.Point, source string, err error) {
+func (sd *sides) throughputCurve(given, columns string) (points []usl.Point, source string, err error) {
 	if !isFile(given) {
 		var runs []result.Manifest
-		side, ok, err := a.experimentSide("usl", given)
+		side, ok, err := sd.experimentSide("usl", given)
 		switch {
 		case err != nil:
 			return nil, "", err
@@ -131,7 +131,7 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 			for _, r := range side.Runs {
 				runs = append(runs, r.Manifest)
 			}
-			a.mind("usl", runs...)
+			mind(sd.console, "usl", runs...)
 			metric, err := throughputMetric(side.Runs[0].Data, columns)
 			if err != nil {
 				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs",
@@ -140,9 +140,9 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", unit.Plural(len(side.Runs), "run"),
 				given), nil
 		}
-		return a.stagePoints(given, columns)
+		return sd.stagePoints(given, columns)
 	}
-	s, err := a.openTable("usl", given)
+	s, err := sd.openTable("usl", given)
 	if err != nil {
 		return nil, "", err
 	}
@@ -151,7 +151,7 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 		return nil, "", exit.Usagef("name them: --columns CONCURRENCY,THROUGHPUT[,WEIGHT]", "usl: %s: %w", s.Source,
 			err)
 	}
-	if err := a.oneTest("usl", s, n); err != nil {
+	if err := oneTest("usl", s, n); err != nil {
 		return nil, "", err
 	}
 	ns, errN := s.Numbers(n, true)
@@ -173,7 +173,7 @@ func (a *app) throughputCurve(given, columns string) (points []usl.Point, source
 		points = append(points, usl.Point{Concurrency: ns[i], Throughput: xs[i], Weight: ws[i]})
 	}
 	if len(left) > 0 {
-		visible.Fprintf(a.err, "warning: usl: %s: %s left out, a value is missing: %s %s\n", s.Source,
+		visible.Fprintf(sd.err, "warning: usl: %s: %s left out, a value is missing: %s %s\n", s.Source,
 			unit.Plural(len(left), "row"), s.Unit, strings.Join(left, ", "))
 	}
 	return points, s.Source, nil
@@ -212,13 +212,13 @@ func curveColumns(s *table.Table, asked string) (n, x, w int, err error) {
 }
 
 // stagePoints are the stages of a run's load as points.
-func (a *app) stagePoints(given, column string) ([]usl.Point, string, error) {
-	folder, data, err := a.runData("usl", given)
+func (sd *sides) stagePoints(given, column string) ([]usl.Point, string, error) {
+	folder, data, err := sd.runData("usl", given)
 	if err != nil {
 		return nil, "", err
 	}
-	_ = a.intact("usl", folder, true) // warns
-	a.mind("usl", folder.Manifest())
+	_ = intact(sd.console, "usl", folder, true) // warns
+	mind(sd.console, "usl", folder.Manifest())
 	id := folder.Manifest().RunID
 	metric, err := throughputMetric(data, column)
 	if err != nil {
@@ -368,7 +368,7 @@ func throughputOf(w result.Workload, metric string, seconds float64) (sum float6
 }
 
 // mind says of runs what changes the meaning of all their numbers, each sentence once.
-func (a *app) mind(phase string, runs ...result.Manifest) {
+func mind(con *console, phase string, runs ...result.Manifest) {
 	var said []string
 	about := map[string][]string{}
 	for _, m := range runs {
@@ -384,13 +384,13 @@ func (a *app) mind(phase string, runs ...result.Manifest) {
 		if len(about[sentence]) == 1 {
 			who = "run " + about[sentence][0]
 		}
-		visible.Fprintf(a.err, "warning: %s: %s: %s\n", phase, who, sentence)
+		visible.Fprintf(con.err, "warning: %s: %s: %s\n", phase, who, sentence)
 	}
 }
 
 // runData opens a run and reads what was collected of it.
-func (a *app) runData(phase, given string) (*result.Folder, *result.Data, error) {
-	folder, err := a.openRun(phase, given)
+func (st *store) runData(phase, given string) (*result.Folder, *result.Data, error) {
+	folder, err := st.openRun(phase, given)
 	if err != nil {
 		return nil, nil, err
 	}

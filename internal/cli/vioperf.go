@@ -31,7 +31,7 @@ type vioperfFlags struct {
 	rounds               int
 }
 
-func (a *app) vioperfCommand() *cobra.Command {
+func (dv *devices) vioperfCommand() *cobra.Command {
 	o := vioperf.Defaults()
 	var f vioperfFlags
 	c := &cobra.Command{
@@ -63,7 +63,7 @@ comes from.`,
 			if err := f.into(&o); err != nil {
 				return err
 			}
-			return a.vioperf(o, f)
+			return dv.vioperf(o, f)
 		},
 	}
 	flags := c.Flags()
@@ -124,8 +124,8 @@ func (f vioperfFlags) into(o *vioperf.Options) error {
 	return nil
 }
 
-func (a *app) vioperf(o vioperf.Options, f vioperfFlags) error {
-	ctx, stop := a.interruptible()
+func (dv *devices) vioperf(o vioperf.Options, f vioperfFlags) error {
+	ctx, stop := dv.interruptible()
 	defer stop()
 	signal.Ignore(syscall.SIGXFSZ) // the write that a limit refuses says it, too
 	if info, err := os.Stat(o.Dir); err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice {
@@ -137,7 +137,7 @@ func (a *app) vioperf(o vioperf.Options, f vioperfFlags) error {
 		if err != nil {
 			return fmt.Errorf("vioperf: %w", err)
 		}
-		claim, err := guard.Take(ctx, a.system, path, f.consent)
+		claim, err := guard.Take(ctx, dv.system, path, f.consent)
 		if err != nil {
 			return fmt.Errorf("vioperf: %w", err)
 		}
@@ -145,17 +145,17 @@ func (a *app) vioperf(o vioperf.Options, f vioperfFlags) error {
 		d := claim.Device()
 		o.Disk = &vioperf.Disk{Path: claim.Path(), Name: d.Name, Bytes: d.SizeBytes, Recheck: claim.Recheck}
 	}
-	a.noteLeft(o.Dir)
+	noteLeft(dv.console, o.Dir)
 	var res *vioperf.Result
 	var c *vioperf.Comparison
 	var err error
 	if f.compare {
 		res, c, err = vioperf.Compare(ctx, o, f.rounds, func(l vioperf.Leg) {
-			visible.Fprintf(a.notes(), "%-48s %9s MB/s  %.3f CPU s/GB\n", l.What, megabytes(l.BytesPerSecond),
+			visible.Fprintf(dv.notes(), "%-48s %9s MB/s  %.3f CPU s/GB\n", l.What, megabytes(l.BytesPerSecond),
 				l.CPUPerGB)
 		})
 	} else {
-		o.Progress = a.vioperfSeconds()
+		o.Progress = vioperfSeconds(dv.console)
 		res, err = vioperf.Write(ctx, o)
 	}
 	var left *vioperf.LeftError
@@ -175,38 +175,38 @@ func (a *app) vioperf(o vioperf.Options, f vioperfFlags) error {
 	if res == nil {
 		return err
 	}
-	if a.json {
-		return errors.Join(a.printVioperfJSON(res, c), err)
+	if dv.json {
+		return errors.Join(printVioperfJSON(dv.console, res, c), err)
 	}
-	said := printVioperf(a.out, res)
+	said := printVioperf(dv.out, res)
 	if c != nil {
-		said = errors.Join(said, printBesideFio(a.out, c))
+		said = errors.Join(said, printBesideFio(dv.out, c))
 	}
 	return errors.Join(said, err)
 }
 
-func (a *app) printVioperfJSON(res *vioperf.Result, c *vioperf.Comparison) error {
-	return a.printJSON(struct {
+func printVioperfJSON(con *console, res *vioperf.Result, c *vioperf.Comparison) error {
+	return con.printJSON(struct {
 		*vioperf.Result
 		Comparison *vioperf.Comparison `json:"beside_fio,omitempty"`
 	}{res, c})
 }
 
 // noteLeft tells of folders of runs that were killed.
-func (a *app) noteLeft(dir string) {
+func noteLeft(con *console, dir string) {
 	left, _ := fs.Glob(os.DirFS(dir), vioperf.FolderPrefix+"*") // the pattern is right
 	for _, name := range left {
 		folder := filepath.Join(dir, name)
 		if info, err := os.Lstat(folder); err == nil && info.IsDir() {
-			visible.Fprintf(a.err, "warning: %s is of another run of vioperf: unless that goes on, or its files were to be "+
+			visible.Fprintf(con.err, "warning: %s is of another run of vioperf: unless that goes on, or its files were to be "+
 				"kept, remove it\n", folder)
 		}
 	}
 }
 
 // vioperfSeconds prints a line a second, as iostat does.
-func (a *app) vioperfSeconds() func(vioperf.Second) {
-	w := a.notes()
+func vioperfSeconds(con *console) func(vioperf.Second) {
+	w := con.notes()
 	if w == io.Discard {
 		return nil
 	}

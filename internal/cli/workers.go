@@ -22,7 +22,7 @@ import (
 )
 
 // workerCommands are what load generators run on a machine where they are this program. They are for no person.
-func (a *app) workerCommands() (commands []*cobra.Command) {
+func workerCommands(con *console) (commands []*cobra.Command) {
 	for _, w := range []struct {
 		word string
 		work func(ctx context.Context, job io.Reader, out io.Writer) error
@@ -32,7 +32,7 @@ func (a *app) workerCommands() (commands []*cobra.Command) {
 		{integrity.WorkCommand, integrity.Work},
 		{pgbench.WorkCommand, pgbench.Work},
 		{pgload.WorkCommand, func(ctx context.Context, job io.Reader, out io.Writer) error {
-			return pgload.Work(ctx, job, out, a.err)
+			return pgload.Work(ctx, job, out, con.err)
 		}},
 		{tprocc.WorkCommand, func(ctx context.Context, job io.Reader, out io.Writer) error {
 			return tprocc.Work(ctx, job, out, dialects.Of)
@@ -52,7 +52,7 @@ func (a *app) workerCommands() (commands []*cobra.Command) {
 					return err
 				}
 				defer job.Close()
-				if err := w.work(cmd.Context(), job, a.out); err != nil {
+				if err := w.work(cmd.Context(), job, con.out); err != nil {
 					return exit.Errorf(exit.Failed, "", "%s: %w", w.word, err)
 				}
 				return nil
