@@ -4,70 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
-	"time"
 
 	"plimsoll/internal/kit/exit"
-	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/storage/device/guard"
 	"plimsoll/internal/storage/direct"
 	"plimsoll/unit"
 )
-
-// amount tells how far something with a known number of bytes is, now and then, and how long the rest will take.
-type amount struct {
-	mu    sync.Mutex
-	w     io.Writer
-	now   func() time.Time
-	phase string
-	began time.Time
-	told  time.Time
-}
-
-// calm is how often an amount is told.
-const calm = 5 * time.Second
-
-func (c *console) amount(phase string) *amount {
-	return &amount{w: c.notes(), now: c.now, phase: phase, began: c.now(), told: c.now()}
-}
-
-// tell may be called at any rate, from several goroutines.
-func (p *amount) tell(done, of int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.now()
-	if now.Sub(p.told) < calm || done >= of || done <= 0 {
-		return
-	}
-	p.told = now
-	took := now.Sub(p.began)
-	left := time.Duration(float64(took) / float64(done) * float64(of-done))
-	visible.Fprintf(p.w, "%s: %s of %s, %s, %s left\n", p.phase, unit.Bytes(done), unit.Bytes(of),
-		unit.Bandwidth(float64(done)/took.Seconds()).Decimal(), left.Round(time.Second))
-}
-
-// sizeFlag is a number of bytes.
-type sizeFlag unit.Bytes
-
-// String implements pflag.Value.
-func (s *sizeFlag) String() string { return unit.Bytes(*s).Exact() }
-
-// Type implements pflag.Value.
-func (s *sizeFlag) Type() string { return "size" }
-
-// Set implements pflag.Value.
-func (s *sizeFlag) Set(text string) error {
-	b, err := unit.ParseBytes(text)
-	if err == nil && b < 1 {
-		err = errors.New("want at least 1 byte")
-	}
-	*s = sizeFlag(b)
-	return err
-}
 
 // writable is what may be written: a file made for it, or a device that the guard has claimed.
 type writable struct {

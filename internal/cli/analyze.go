@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/importer"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -34,7 +35,7 @@ func (sd *sides) analyzeCommand() *cobra.Command {
 	var f analyzeFlags
 	c := &cobra.Command{
 		Use: "analyze RUN|FILE|-...", Short: "Say what a finished run or a file of another tool shows, and how sure " +
-			"that is", Args: args(1, 50, "run or file"),
+			"that is", Args: console.Args(1, 50, "run or file"),
 		Long: `Analyze looks at a run from its folder alone: what makes its numbers invalid or needs a warning, what co-running
 workloads cost, whether it was steady, how it recovered from a fault, how it scales, and whether the figures are
 plausible. Every number comes with an interval or the reason for none.
@@ -56,7 +57,7 @@ The folder is not changed unless --write says so. The exit code is 5 when an ass
   plimsoll analyze latest --data-sheet sequential-read=540MB/s --data-sheet random-read=98000`,
 		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			if sd.json {
+			if sd.JSON {
 				f.format = "json"
 			}
 			return sd.analyze(given, f)
@@ -100,7 +101,7 @@ func (sd *sides) analyze(given []string, f analyzeFlags) error {
 	if !slices.Contains([]string{"json", "md", "text"}, f.format) {
 		return exit.Usagef("there are: json, md, text", "analyze: no format %q", f.format)
 	}
-	sheet, err := dataSheet(sd.console, f.sheet)
+	sheet, err := dataSheet(sd.Console, f.sheet)
 	if err != nil {
 		return err
 	}
@@ -128,10 +129,10 @@ func (sd *sides) analyze(given []string, f analyzeFlags) error {
 		failed = append(failed, one.failed)
 	}
 	out.Across = analysis.Across(repeats)
-	b := bufio.NewWriter(sd.out)
+	b := bufio.NewWriter(sd.Out)
 	switch f.format {
 	case "json":
-		err = sd.printJSON(out)
+		err = sd.PrintJSON(out)
 	case "md":
 		err = errors.Join(out.markdown(b), b.Flush())
 	default:
@@ -164,13 +165,13 @@ func (sd *sides) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (
 	if err != nil {
 		return nil, err
 	}
-	_ = intact(sd.console, "analyze", folder, true) // warns
+	_ = intact(sd.Console, "analyze", folder, true) // warns
 	defer folder.Close()
 	data, err := sd.dataOf(folder, f.again)
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := sd.interruptible()
+	ctx, stop := sd.Interruptible()
 	defer stop()
 	m := folder.Manifest()
 	m.Environment = withSheet(m.Environment, sheet)
@@ -217,7 +218,7 @@ func (st *store) dataOf(folder *result.Folder, again bool) (*result.Data, error)
 	if data, err := folder.Data(); err == nil && !again {
 		return data, nil
 	}
-	ctx, stop := st.interruptible()
+	ctx, stop := st.Interruptible()
 	defer stop()
 	data, err := st.collected(ctx, folder)
 	var gone *goneError
@@ -225,13 +226,13 @@ func (st *store) dataOf(folder *result.Folder, again bool) (*result.Data, error)
 	case errors.As(err, &gone):
 		return nil, exit.Errorf(exit.Failed, "leave out --again", "analyze: %w", err)
 	case ctx.Err() != nil:
-		return nil, exit.Errorf(exit.Interrupted, "", "analyze: %w", errInterrupted)
+		return nil, exit.Errorf(exit.Interrupted, "", "analyze: %w", console.ErrInterrupted)
 	case data == nil:
 		return nil, exit.Errorf(exit.Failed, "", "analyze: %w", err)
 	case err != nil:
-		visible.Fprintf(st.err, "warning: analyze: %v\n", err)
+		visible.Fprintf(st.Err, "warning: analyze: %v\n", err)
 	case len(data.Problems) > 0:
-		visible.Fprintf(st.err, "warning: analyze: %s\n", some(data.Problems))
+		visible.Fprintf(st.Err, "warning: analyze: %s\n", console.Some(data.Problems))
 	}
 	return data, nil
 }

@@ -68,7 +68,7 @@ func (sd *sides) analyzeFile(given, column string) (*analyzedFile, error) {
 		}
 	}
 	if t.Sweep == nil {
-		list, line, err := evenly(sd.console, phase, s, column)
+		list, line, err := evenly(sd.Console, phase, s, column)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/regular"
@@ -30,7 +31,7 @@ import (
 func (st *store) attachCommand() *cobra.Command {
 	var end bool
 	c := &cobra.Command{
-		Use: "attach [RUN]", Short: "Show a run that goes on, and how it ends", Args: args(0, 1, "run"),
+		Use: "attach [RUN]", Short: "Show a run that goes on, and how it ends", Args: console.Args(0, 1, "run"),
 		Long: `Attach shows what a run prints that goes on in another process, as one made with "plimsoll run --detach" does,
 until it ends, and exits as it did. Ctrl-C leaves it alone and goes on without it. With --stop the run is asked to stop
 first: its workloads end, teardown runs, data is kept. Without a RUN the newest that goes on is meant.
@@ -127,7 +128,7 @@ func asking(pid int) syscall.Signal {
 
 func (st *store) attach(dir string, end bool) error {
 	lock, id := lockOf(dir), filepath.Base(dir)
-	ctx, release := st.interruptible()
+	ctx, release := st.Interruptible()
 	defer release()
 	if end && held(lock) {
 		pid := holder(lock)
@@ -138,9 +139,9 @@ func (st *store) attach(dir string, end bool) error {
 		if err := syscall.Kill(pid, asking(pid)); err != nil {
 			return exit.Errorf(exit.Failed, "", "attach: %s: process %d: %w", id, pid, err)
 		}
-		visible.Fprintf(st.notes(), "asked process %d to stop\n", pid)
+		visible.Fprintf(st.Notes(), "asked process %d to stop\n", pid)
 	}
-	shown, err := follow(st.console, ctx, dir, lock)
+	shown, err := follow(st.Console, ctx, dir, lock)
 	switch {
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "attach: %s: %w", id, err)
@@ -159,7 +160,7 @@ func (st *store) attachedEnd(dir, id string, shown, end bool) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "attach: %w", err)
 	}
-	if !shown || st.json {
+	if !shown || st.JSON {
 		if err := st.showRun(dir + string(filepath.Separator)); err != nil {
 			return err
 		}
@@ -185,14 +186,14 @@ func (st *store) attachedEnd(dir, id string, shown, end bool) error {
 
 // follow shows what a run prints until its locks are free or ctx done: its own words where they are kept, else its
 // journal. It reports whether the words hold how the run ended.
-func follow(con *console, ctx context.Context, dir, lock string) (shown bool, err error) {
+func follow(con *console.Console, ctx context.Context, dir, lock string) (shown bool, err error) {
 	output := filepath.Join(dir, result.OutputFile)
 	log, err := regular.Open(output, os.O_RDONLY|regular.NoLinks)
 	if err == nil {
 		defer log.Close()
 		goesOn := func() bool { return held(lock) || held(output) }
 		return true, tail(ctx, log, goesOn, func(line []byte) {
-			visible.Fprintf(con.notes(), "%s", visible.Lines(line))
+			visible.Fprintf(con.Notes(), "%s", visible.Lines(line))
 		})
 	}
 	journal, err := regular.Open(filepath.Join(dir, "journal.jsonl"), os.O_RDONLY|regular.NoLinks)
@@ -210,7 +211,7 @@ func follow(con *console, ctx context.Context, dir, lock string) (shown bool, er
 			p.Steps = make([]plan.Step, len(steps.Steps))
 		}
 	}
-	w := progress.New(con.notes(), con.now, con.now, &p)
+	w := progress.New(con.Notes(), con.Now, con.Now, &p)
 	return false, tail(ctx, journal, func() bool { return held(lock) }, func(line []byte) {
 		var e result.Event
 		if json.Unmarshal(line, &e) == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/regular"
@@ -60,7 +61,7 @@ func (sd *sides) baselineCommand() *cobra.Command {
 	var of compareFlags
 	set := &cobra.Command{
 		Use: "set NAME RUN|FILE|-...", Short: "Make runs, or files of repeats, the baseline of that name",
-		Args: args(2, 50, "name and run or file"),
+		Args: console.Args(2, 50, "name and run or file"),
 		Long: `Set gives runs a name to compare others with; several runs are repeats of the same. A baseline changes only by this
 command; earlier holders of the name stay on record.
 
@@ -79,7 +80,7 @@ baseline; the files are not needed again.
 	}
 	of.registerFiles(set)
 	show := &cobra.Command{
-		Use: "show [NAME]", Short: "Show a baseline, or list all", Args: args(0, 1, "name"),
+		Use: "show [NAME]", Short: "Show a baseline, or list all", Args: console.Args(0, 1, "name"),
 		Example: "  plimsoll baseline show\n  plimsoll baseline show release --json",
 		RunE:    func(_ *cobra.Command, given []string) error { return sd.showBaselines(given) },
 	}
@@ -87,7 +88,7 @@ baseline; the files are not needed again.
 	var g gate
 	check := &cobra.Command{
 		Use: "check NAME RUN|FILE|-", Short: "Compare a run or a file with a baseline; exit with 5 when it is worse",
-		Args: args(2, 2, "name and run or file"),
+		Args: console.Args(2, 2, "name and run or file"),
 		Long: `Check compares a side with a baseline as "plimsoll compare @NAME RUN" does, and exits with 5 when any
 measure is worse by more than the threshold, or changed with no direction known to be good, and with 4 when the two
 are not alike. Inconclusive is neither worse nor the same: with --fail-on worse,inconclusive it fails too.
@@ -114,7 +115,7 @@ refused with 4; columns that the baseline does not have are left out.
 	f.registerBetter(check)
 	f.registerPaired(check)
 	g.register(check, failWorse)
-	return group("baseline", "Keep runs to compare others with", set, show, check)
+	return console.Group("baseline", "Keep runs to compare others with", set, show, check)
 }
 
 func (sd *sides) baselinePath(phase, name string) (string, error) {
@@ -155,7 +156,7 @@ func (sd *sides) setBaseline(name string, given []string, f compareFlags) error 
 	if err != nil {
 		return err
 	}
-	b := baseline{Version: baselineVersion, Name: name, Runs: []string{}, Set: sd.now().UTC(), By: operator(false)}
+	b := baseline{Version: baselineVersion, Name: name, Runs: []string{}, Set: sd.Now().UTC(), By: console.Operator(false)}
 	files, err := sd.ofTables(phase, given, f)
 	if err != nil {
 		return err
@@ -195,12 +196,12 @@ func (sd *sides) setBaseline(name string, given []string, f compareFlags) error 
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	if sd.json {
-		return sd.printJSON(b)
+	if sd.JSON {
+		return sd.PrintJSON(b)
 	}
-	visible.Fprintf(sd.out, "baseline %s: %s\n", name, b.holds())
+	visible.Fprintf(sd.Out, "baseline %s: %s\n", name, b.holds())
 	if len(b.Before) > 0 {
-		visible.Fprintf(sd.out, "before: %s\n", b.Before[0].holds())
+		visible.Fprintf(sd.Out, "before: %s\n", b.Before[0].holds())
 	}
 	return nil
 }
@@ -247,11 +248,11 @@ func (sd *sides) showBaselines(given []string) error {
 		}
 		list = append(list, *b)
 	}
-	if sd.json {
-		return sd.printJSON(list)
+	if sd.JSON {
+		return sd.PrintJSON(list)
 	}
 	if len(list) == 0 {
-		_, err := visible.Fprintf(sd.out, "no baselines in %s\n", sd.runsDir)
+		_, err := visible.Fprintf(sd.Out, "no baselines in %s\n", sd.runsDir)
 		return err
 	}
 	t := terminal.Table{Head: []string{"BASELINE", "SET", "BY", "RUNS OR FILES"}}
@@ -263,5 +264,5 @@ func (sd *sides) showBaselines(given []string) error {
 			}
 		}
 	}
-	return t.Write(sd.out)
+	return t.Write(sd.Out)
 }

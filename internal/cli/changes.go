@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/change"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
@@ -38,7 +39,7 @@ cannot be separated the result is inconclusive. --independent says that there is
 		Example: `  plimsoll changes history.csv --column p99
   plimsoll changes all --json
   plimsoll changes nightly.csv --independent`,
-		Args:              args(1, 1000, "file or runs"),
+		Args:              console.Args(1, 1000, "file or runs"),
 		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.changes(given, column, change.Options{Independent: independent, Significance: significance})
@@ -102,15 +103,15 @@ func (sd *sides) changes(given []string, column string, o change.Options) error 
 	if len(errs) > 0 {
 		return exit.Errorf(exit.Failed, "", "%w", errors.Join(errs...))
 	}
-	if sd.json {
-		return sd.printJSON(struct {
+	if sd.JSON {
+		return sd.PrintJSON(struct {
 			Source string    `json:"source"`
 			Series []changed `json:"series"`
 		}{source, out})
 	}
-	visible.Fprintf(sd.out, "Changes, %s\n", source)
+	visible.Fprintf(sd.Out, "Changes, %s\n", source)
 	for _, c := range out {
-		c.text(sd.out)
+		c.text(sd.Out)
 	}
 	return nil
 }
@@ -154,7 +155,7 @@ func (sd *sides) history(given []string, column string) ([]named, string, error)
 	for _, f := range folders {
 		runs = append(runs, f.Manifest())
 	}
-	mind(sd.console, "changes", runs...)
+	mind(sd.Console, "changes", runs...)
 	index := map[string]int{}
 	var list []named
 	for _, f := range folders {
@@ -205,7 +206,7 @@ func (st *store) historyRuns(phase string, given []string) ([]*result.Folder, er
 		if err != nil {
 			return nil, err
 		}
-		_ = intact(st.console, phase, f, true) // warns
+		_ = intact(st.Console, phase, f, true) // warns
 		folders = append(folders, f)
 	}
 	slices.SortFunc(folders, func(x, y *result.Folder) int {

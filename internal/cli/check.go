@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run/plan"
@@ -29,7 +30,7 @@ with; --strict objects to that too. The exit code is 3 when there is an error, 0
 		Example: `  plimsoll check ./my-scenario
   plimsoll check --strict --nodes 4 db-colocation
   plimsoll check ./my-scenario/test.yml --set runtime_secs=60 --json`,
-		Args:              args(1, 1, "scenario"),
+		Args:              console.Args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
 		RunE:              func(_ *cobra.Command, given []string) error { return pl.check(given[0], f) },
 	}
@@ -61,7 +62,7 @@ type checkedDiagnostic struct {
 }
 
 func (pl *planner) check(given string, f scenarioFlags) error {
-	l, err := pl.load(given, f, f.nodes, pl.now())
+	l, err := pl.load(given, f, f.nodes, pl.Now())
 	if err != nil {
 		return err
 	}
@@ -81,15 +82,15 @@ func (pl *planner) check(given string, f scenarioFlags) error {
 			File: d.File, Line: d.Line, Column: d.Col, Severity: d.Severity, Code: d.Code, What: d.What, Hint: d.Hint,
 		})
 	}
-	if pl.json {
-		if err := pl.printJSON(report); err != nil {
+	if pl.JSON {
+		if err := pl.PrintJSON(report); err != nil {
 			return err
 		}
 	} else {
 		for _, d := range l.diagnostics {
-			visible.Fprintf(pl.out, "%s\n", d)
+			visible.Fprintf(pl.Out, "%s\n", d)
 		}
-		visible.Fprintf(pl.out, "%s\n", report.sentence())
+		visible.Fprintf(pl.Out, "%s\n", report.sentence())
 	}
 	if report.Errors > 0 {
 		return &exit.Error{Code: exit.Scenario,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/scratch"
@@ -32,7 +33,7 @@ on are left alone.
 
 ` + runHelp,
 		Example:           "  plimsoll cleanup\n  plimsoll cleanup latest",
-		Args:              args(0, 1000, "run"),
+		Args:              console.Args(0, 1000, "run"),
 		ValidArgsFunction: st.completeRun,
 		RunE:              func(_ *cobra.Command, given []string) error { return st.cleanup(given) },
 	}
@@ -52,7 +53,7 @@ func (st *store) cleanup(runs []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := st.interruptible()
+	ctx, stop := st.Interruptible()
 	defer stop()
 	list := []cleaned{}
 	var errs []error
@@ -65,10 +66,10 @@ func (st *store) cleanup(runs []string) error {
 		if err != nil {
 			errs = append(errs, err)
 		}
-		if !st.json {
-			visible.Fprintf(st.out, "%s: %s\n", c.RunID, c.State)
+		if !st.JSON {
+			visible.Fprintf(st.Out, "%s: %s\n", c.RunID, c.State)
 			for _, r := range c.Remains {
-				visible.Fprintf(st.out, "  remains: %s\n", r)
+				visible.Fprintf(st.Out, "  remains: %s\n", r)
 			}
 		}
 	}
@@ -78,14 +79,14 @@ func (st *store) cleanup(runs []string) error {
 	}
 	for _, name := range left {
 		list = append(list, cleaned{Dir: name, State: "cleaned"})
-		if !st.json {
-			visible.Fprintf(st.out, "%s: temporary files of a process that is gone: cleaned\n", name)
+		if !st.JSON {
+			visible.Fprintf(st.Out, "%s: temporary files of a process that is gone: cleaned\n", name)
 		}
 	}
-	if st.json {
-		errs = append(errs, st.printJSON(list))
+	if st.JSON {
+		errs = append(errs, st.PrintJSON(list))
 	} else if len(list) == 0 {
-		visible.Fprintf(st.out, "nothing to clean up in %s\n", st.runsDir)
+		visible.Fprintf(st.Out, "nothing to clean up in %s\n", st.runsDir)
 	}
 	return errors.Join(errs...)
 }

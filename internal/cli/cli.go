@@ -12,7 +12,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,10 +19,10 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/cli/usage"
 	"plimsoll/internal/contract/workload"
@@ -36,20 +35,20 @@ import (
 
 // app is the command line: what its commands work on.
 type app struct {
-	*console
+	*console.Console
 	*store
-	*sides
-	*planner
-	*runner
-	*devices
-	*configs
+	sides   *sides
+	planner *planner
+	runner  *runner
+	devices *devices
+	configs *configs
 }
 
 // newApp puts the parts together.
-func newApp(con *console, registry drivers.Registry) *app {
-	a := &app{console: con, store: &store{console: con, drivers: registry}, devices: &devices{console: con}}
-	a.configs = &configs{console: con, drivers: registry}
-	a.devices.runs = a.store
+func newApp(con *console.Console, registry drivers.Registry) *app {
+	a := &app{Console: con, store: &store{Console: con, drivers: registry}, devices: &devices{Console: con}}
+	a.configs = &configs{Console: con, drivers: registry}
+	a.devices.runsDir = &a.store.runsDir
 	a.sides = &sides{store: a.store}
 	a.planner = &planner{store: a.store}
 	a.runner = &runner{planner: a.planner, sides: a.sides}
@@ -58,14 +57,14 @@ func newApp(con *console, registry drivers.Registry) *app {
 
 // devices are those of a machine, as its system shows them.
 type devices struct {
-	*console
-	runs   *store
-	system fs.FS // for tests; nil is this machine
+	*console.Console
+	runsDir *string // --dir, which no device may hold that is overwritten
+	system  fs.FS   // for tests; nil is this machine
 }
 
 // store is the folder of run folders, and what reads them.
 type store struct {
-	*console
+	*console.Console
 	runsDir  string // --dir
 	drivers  drivers.Registry
 	imported imports // outputs of other tools that were given in the place of runs
@@ -97,34 +96,34 @@ type runner struct {
 
 // configs reads the configuration file.
 type configs struct {
-	*console
+	*console.Console
 	drivers drivers.Registry
 	config  string // --config
 }
 
 // Main runs one command line, without the program's name, and returns its exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := newApp(&console{in: stdin, out: stdout, err: stderr, clock: clock.Real{}}, drivers.All())
+	a := newApp(&console.Console{In: stdin, Out: stdout, Err: stderr, Clock: clock.Real{}}, drivers.All())
 	return a.main(args)
 }
 
 func (a *app) main(args []string) int {
-	out, errs := visible.NewWriter(terminal.Paint(a.out)), visible.NewWriter(terminal.Paint(a.err))
-	a.out, a.err = out, errs
+	out, errs := visible.NewWriter(terminal.Paint(a.Out)), visible.NewWriter(terminal.Paint(a.Err))
+	a.Out, a.Err = out, errs
 	defer func() {
 		_ = errors.Join(out.Close(), errs.Close()) // what is left of a character has nobody to complain to
 	}()
 	defer a.imported.remove()
-	a.args, a.teller = args, detached()
+	a.runner.args, a.runner.teller = args, detached()
 	root := a.root()
 	root.SetArgs(withCall(args))
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
-	err := a.untilLeft(func() (err error) {
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	err := a.UntilLeft(func() (err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				visible.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p,
+				visible.Fprintf(a.Err, "plimsoll: internal error, please report it: %v\n%s", p,
 					visible.Lines(debug.Stack()))
 				err = &exit.Error{Code: exit.Failed, Err: errors.New("internal error"), Said: true}
 			}
@@ -132,7 +131,7 @@ func (a *app) main(args []string) int {
 		return root.ExecuteContext(context.Background())
 	})
 	if err != nil {
-		complain(a.err, err)
+		complain(a.Err, err)
 	}
 	return exit.Code(err)
 }
@@ -155,7 +154,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
   plimsoll report latest -o md`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          needVerb,
+		Args:          console.NeedVerb,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -164,29 +163,29 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		if near := nearestFlag(cmd, err); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
-		return exit.Usagef(hint, "%s%w", phase(cmd), plainNumber(err))
+		return exit.Usagef(hint, "%s%w", console.Phase(cmd), plainNumber(err))
 	})
 	// Completion, before which nothing is configured, has the folder of the environment.
 	dir := cmp.Or(os.Getenv("PLIMSOLL_DIR"), os.Getenv("PLIMSOLL_RUNS"), "plimsoll-runs")
 	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_DIR)")
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
-	root.SetHelpCommand(helpCommand(a.out, a.store.drivers))
-	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes; warnings and errors stay")
-	root.PersistentFlags().StringVar(&a.config, "config", "", "configuration `file`; see plimsoll config --help")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
-	root.Version = buildVersion().String()
+	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print data as JSON")
+	root.SetHelpCommand(helpCommand(a.Out, a.store.drivers))
+	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no progress and no notes; warnings and errors stay")
+	root.PersistentFlags().StringVar(&a.configs.config, "config", "", "configuration `file`; see plimsoll config --help")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configs.configure(cmd) }
+	root.Version = console.BuildVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.markCommand(), a.runsCommand(),
-		a.reportCommand(),
-		a.importCommand(), convertCommand(a.console), a.cleanupCommand(), a.scenariosCommand(), a.metricsCommand(),
+	root.AddCommand(a.planner.checkCommand(), a.planner.planCommand(), a.runner.runCommand(), a.runner.markCommand(), a.runsCommand(),
+		a.sides.reportCommand(),
+		a.importCommand(), convertCommand(a.Console), a.cleanupCommand(), a.planner.scenariosCommand(), a.metricsCommand(),
 		serveCommand(a.store),
-		a.targetsCommand(), exporterCommand(a.console, a.store.drivers), schemaCommand(a.console), versionCommand(a.console), a.configCommand(),
-		manCommand(a.console), a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.historyCommand(),
-		a.compareCommand(),
-		a.baselineCommand(), a.resumeCommand(), a.attachCommand(), deviceCommand(a.devices, a.runner), contentCommand(a.console),
-		integrityCommand(a.console),
-		a.vioperfCommand(), traceCommand(a.console), a.dbCommand(), nutanixCommand(a.console), dashboardsCommand(a.console))
-	root.AddCommand(append(workerCommands(a.console), labCommands(a.console)...)...)
+		a.targetsCommand(), exporterCommand(a.Console, a.store.drivers), schemaCommand(a.Console), versionCommand(a.Console), a.configs.configCommand(),
+		manCommand(a.Console), a.sides.analyzeCommand(), a.sides.uslCommand(), a.sides.steadyCommand(), a.sides.changesCommand(), a.sides.historyCommand(),
+		a.sides.compareCommand(),
+		a.sides.baselineCommand(), a.runner.resumeCommand(), a.attachCommand(), deviceCommand(a.devices, a.runner), contentCommand(a.Console),
+		integrityCommand(a.Console),
+		a.devices.vioperfCommand(), traceCommand(a.Console), a.runner.dbCommand(), nutanixCommand(a.Console), dashboardsCommand(a.Console))
+	root.AddCommand(append(workerCommands(a.Console), labCommands(a.Console)...)...)
 	root.SetUsageFunc(usage.Print)
 	return root
 }
@@ -205,70 +204,3 @@ func complain(w io.Writer, err error) {
 		visible.Fprintf(w, "hint: %s\n", f.Hint)
 	}
 }
-
-// needVerb refuses words that are no command, and offers the nearest.
-func needVerb(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := fmt.Sprintf("run %q for the commands there are", cmd.CommandPath()+" --help")
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near[0])
-	}
-	return exit.Usagef(hint, "%sunknown command %q", phase(cmd), args[0])
-}
-
-// group is a command that only holds others.
-func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: needVerb, RunE: func(cmd *cobra.Command, _ []string) error {
-		return cmd.Help()
-	}}
-	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(verbs...)
-	return c
-}
-
-// args demands between low and high arguments and names what they are.
-func args(low, high int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, given []string) error {
-		if len(given) >= low && len(given) <= high {
-			return nil
-		}
-		hint := fmt.Sprintf("run %q", cmd.CommandPath()+" --help")
-		switch {
-		case len(given) < low:
-			return exit.Usagef(hint, "%sno %s given", phase(cmd), what)
-		case high == 0:
-			return exit.Usagef(hint, "%s%q is too much: no argument is wanted", phase(cmd), given[0])
-		}
-		return exit.Usagef(hint, "%s%d arguments are too many, want one %s (quote names with blanks)", phase(cmd),
-			len(given), what)
-	}
-}
-
-// phase is a command as errors begin with it: without the program's name, which every error has in front.
-func phase(cmd *cobra.Command) string {
-	if !cmd.HasParent() {
-		return ""
-	}
-	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ") + ": "
-}
-
-// printJSON writes v indented, as every --json does.
-func (c *console) printJSON(v any) error {
-	e := json.NewEncoder(c.out)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
-// notes is where a person is told what goes on; nowhere with --quiet.
-func (c *console) notes() io.Writer {
-	if c.quiet {
-		return io.Discard
-	}
-	return c.err
-}
-
-// now is the time of the machine, for identities and file names.
-func (c *console) now() time.Time { return c.clock.Now() }

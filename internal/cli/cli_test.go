@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
@@ -70,7 +71,7 @@ func TestVariables(t *testing.T) {
 	if err := os.WriteFile(file, []byte("iops: 100\nname: from file\nlist: [1, 2]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := variables(&console{}, []string{file}, []string{
+	got, err := variables(&console.Console{}, []string{file}, []string{
 		"iops=4000", "ratio=0.5", "on=true", `text="4"`, "empty=", "path=a: b", "eq=a=b", "none=null", "selector=1:",
 		"l=[serva.fio]", "word=yes please",
 	})
@@ -83,12 +84,12 @@ func TestVariables(t *testing.T) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
 	for _, bad := range []string{"iops", "=4", "x=[1"} {
-		_, err := variables(&console{}, nil, []string{bad})
+		_, err := variables(&console.Console{}, nil, []string{bad})
 		if exit.Code(err) != exit.Usage || !strings.Contains(err.Error(), "--set") {
 			t.Errorf("--set %q: %v, want a usage error", bad, err)
 		}
 	}
-	if _, err := variables(&console{}, []string{file + ".not"}, nil); exit.Code(err) != exit.Usage {
+	if _, err := variables(&console.Console{}, []string{file + ".not"}, nil); exit.Code(err) != exit.Usage {
 		t.Errorf("a missing --set-file: %v", err)
 	}
 }
@@ -107,7 +108,7 @@ func TestFactor(t *testing.T) {
 func quiet(t *testing.T) (*app, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	var out, err bytes.Buffer
-	a := newApp(&console{in: strings.NewReader(""), out: &out, err: &err, clock: stopped{}}, drivers.All())
+	a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &err, Clock: stopped{}}, drivers.All())
 	a.runsDir = filepath.Join(t.TempDir(), "runs")
 	return a, &out, &err
 }
@@ -141,7 +142,7 @@ func TestSourcesOfAScenario(t *testing.T) {
 
 	for given, file := range map[string]string{dir + "/sc": "test.yml", dir + "/sc/test.yml": "test.yml",
 		dir + "/sc.zip": "inner/test.yml", "restore": "restore.fio"} {
-		src, err := a.open(given)
+		src, err := a.planner.open(given)
 		if err != nil {
 			t.Errorf("%s: %v", given, err)
 			continue
@@ -151,7 +152,7 @@ func TestSourcesOfAScenario(t *testing.T) {
 		}
 		src.close()
 	}
-	src, err := a.open(dir + "/sc")
+	src, err := a.planner.open(dir + "/sc")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,16 +164,16 @@ func TestSourcesOfAScenario(t *testing.T) {
 		dir + "/none": "no such file", dir + "/sc/notes.txt": "neither a directory", "restroe": "no such file",
 		dir + "/outside.txt/x": "not a directory",
 	} {
-		if _, err := a.open(given); exit.Code(err) != exit.Scenario || !strings.Contains(err.Error(), say) {
+		if _, err := a.planner.open(given); exit.Code(err) != exit.Scenario || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an invalid scenario saying %q", given, err, say)
 		}
 	}
 	write(t, dir+"/broken.zip", "no zip")
-	if _, err := a.open(dir + "/broken.zip"); exit.Code(err) != exit.Scenario {
+	if _, err := a.planner.open(dir + "/broken.zip"); exit.Code(err) != exit.Scenario {
 		t.Errorf("a broken zip: %v", err)
 	}
 	var f2 *exit.Error
-	if _, err := a.open("restroe"); !errors.As(err, &f2) || !strings.Contains(f2.Hint, `"restore"`) {
+	if _, err := a.planner.open("restroe"); !errors.As(err, &f2) || !strings.Contains(f2.Hint, `"restore"`) {
 		t.Errorf("the nearest name is not offered: %v", err)
 	}
 }
@@ -191,7 +192,7 @@ func TestRunsInsideTheScenarioAreNotPartOfIt(t *testing.T) {
 	write(t, dir+"/e/experiment.json", "{}")
 	write(t, dir+"/e/lock.experiment", "")
 	write(t, dir+"/own/manifest.json", "{}") // a file of the author's
-	src, err := a.open(dir)
+	src, err := a.planner.open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 func TestStopper(t *testing.T) {
 	a, _, _ := quiet(t)
 	signals := make(chan os.Signal)
-	a.signals = signals
+	a.Signals = signals
 	forever := make(chan struct{})
 	defer close(forever)
 	told := make(chan bool)
@@ -317,15 +318,15 @@ func TestStopper(t *testing.T) {
 		<-told
 		signals <- os.Interrupt
 	}()
-	err := a.untilLeft(func() error {
-		s := a.stoppable()
-		s.tell(func() { close(told) })
-		<-s.ctx.Done()
+	err := a.UntilLeft(func() error {
+		s := a.Stoppable()
+		s.Tell(func() { close(told) })
+		<-s.Ctx.Done()
 		<-told
-		s.release()
-		later, stop := a.interruptible()
+		s.Release()
+		later, stop := a.Interruptible()
 		defer stop()
-		if context.Cause(later) != errInterrupted { //nolint:errorlint // the cause itself
+		if context.Cause(later) != console.ErrInterrupted { //nolint:errorlint // the cause itself
 			t.Errorf("a later part of the command was not told: %v", context.Cause(later))
 		}
 		<-forever
@@ -348,15 +349,15 @@ func TestSignalsAfterTheStop(t *testing.T) {
 		}
 		return
 	}
-	s := new(console).stoppable()
+	s := new(console.Console).Stoppable()
 	send := func(sig syscall.Signal) {
 		if err := syscall.Kill(os.Getpid(), sig); err != nil {
 			t.Fatal(err)
 		}
 	}
 	send(syscall.SIGINT)
-	<-s.ctx.Done()
-	s.release()
+	<-s.Ctx.Done()
+	s.Release()
 	send(syscall.SIGINT)
 	send(syscall.SIGTERM)
 	send(syscall.SIGQUIT)
@@ -370,15 +371,15 @@ func TestStacks(t *testing.T) {
 	for dir, want := range map[string]string{made: made, filepath.Join(made, "not yet"): here} {
 		a, _, errs := quiet(t)
 		signals := make(chan os.Signal)
-		a.signals = signals
-		s := a.stoppable()
-		s.about(dir)
+		a.Signals = signals
+		s := a.Stoppable()
+		s.About(dir)
 		told := make(chan bool)
-		s.tell(func() { close(told) })
+		s.Tell(func() { close(told) })
 		signals <- syscall.SIGQUIT
-		<-s.ctx.Done()
+		<-s.Ctx.Done()
 		<-told
-		s.release()
+		s.Release()
 		files, err := filepath.Glob(filepath.Join(want, "stacks-*.txt"))
 		if err != nil || len(files) != 1 || !strings.Contains(errs.String(), files[0]) {
 			t.Fatalf("%s: files %q, %v; said %q", dir, files, err, errs)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
@@ -24,7 +25,7 @@ var compareFormats = map[string]func(io.Writer, *compare.Document) error{
 // compareFlags say how runs are compared.
 type compareFlags struct {
 	gate bool // something is let through or held back by the verdicts
-	output
+	console.Output
 	threshold  float64
 	confidence float64
 	vary       []string
@@ -38,7 +39,7 @@ type compareFlags struct {
 }
 
 func (f *compareFlags) register(c *cobra.Command) {
-	f.output.register(c, "text", "html", "json", "md")
+	f.Output.Register(c, "text", "html", "json", "md")
 	flags := c.Flags()
 	flags.Float64Var(&f.threshold, "threshold", compare.DefaultThreshold,
 		"relative `difference` that matters, 0.05 for 5 %")
@@ -134,9 +135,9 @@ rejected_qps=lower.`,
 					return exit.Usagef(`as in: plimsoll compare latest --phase alone --phase "with DSS"`,
 						"compare: --phase wants one side and two phases of it or more")
 				}
-				return args(1, 1, "run")(c, given)
+				return console.Args(1, 1, "run")(c, given)
 			}
-			return args(2, 50, "baseline and candidate")(c, given)
+			return console.Args(2, 50, "baseline and candidate")(c, given)
 		},
 		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
@@ -165,7 +166,7 @@ rejected_qps=lower.`,
 
 // compareSides reads the sides and compares them.
 func (sd *sides) compareSides(phase string, given []string, f compareFlags) (*compare.Document, error) {
-	if _, err := formatOf(sd.console, phase, f.output, compareFormats); err != nil {
+	if _, err := console.FormatOf(sd.Console, phase, f.Output, compareFormats); err != nil {
 		return nil, err
 	}
 	if !(f.threshold >= 0 && f.threshold < 1) {
@@ -280,15 +281,15 @@ func windowSides(phase string, s compare.Side, names []string) ([]compare.Side, 
 }
 
 func (sd *sides) writeComparison(d *compare.Document, f compareFlags) error {
-	write, err := formatOf(sd.console, "compare", f.output, compareFormats)
+	write, err := console.FormatOf(sd.Console, "compare", f.Output, compareFormats)
 	if err != nil {
 		return err
 	}
-	if f.file != "" && f.file != "-" && d.Marked != "" {
-		visible.Fprintf(sd.err, "%s\n", d.Marked)
+	if f.File != "" && f.File != "-" && d.Marked != "" {
+		visible.Fprintf(sd.Err, "%s\n", d.Marked)
 	}
-	d.Links = sd.links(d, f.file)
-	return sd.print("compare", "comparison", f.output, func(w io.Writer) error { return write(w, d) })
+	d.Links = sd.links(d, f.File)
+	return sd.Print("compare", "comparison", f.Output, func(w io.Writer) error { return write(w, d) })
 }
 
 // links are where the reports of the compared runs lie, as seen from the file that the comparison is written to. Runs
@@ -354,7 +355,7 @@ func (sd *sides) comparedRun(phase, name string) (compare.Run, error) {
 	if err != nil {
 		return compare.Run{}, err
 	}
-	if err := intact(sd.console, phase, folder, sd.trust); err != nil {
+	if err := intact(sd.Console, phase, folder, sd.trust); err != nil {
 		return compare.Run{}, err
 	}
 	m := folder.Manifest()

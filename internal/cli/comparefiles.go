@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/effect"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -145,7 +146,7 @@ func (sd *sides) fileColumns(phase, given string, asked []string) (compare.Sampl
 	if err != nil {
 		return compare.Samples{}, err
 	}
-	return samples(sd.console, phase, s, asked, setAside(sd.console, phase, s))
+	return samples(sd.Console, phase, s, asked, setAside(sd.Console, phase, s))
 }
 
 // columns are those of a baseline, or the ones asked for.
@@ -176,7 +177,7 @@ func (sd *sides) asIn(phase, given string, base compare.Samples) (compare.Sample
 	if err != nil {
 		return compare.Samples{}, err
 	}
-	aside := setAside(sd.console, phase, s)
+	aside := setAside(sd.Console, phase, s)
 	var asked []string
 	var errs []error
 	left := slices.Clone(s.Names)
@@ -206,10 +207,10 @@ func (sd *sides) asIn(phase, given string, base compare.Samples) (compare.Sample
 	}
 	left = slices.DeleteFunc(left, func(n string) bool { return slices.Contains(aside.names, n) })
 	if len(left) > 0 {
-		visible.Fprintf(sd.err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.Source,
+		visible.Fprintf(sd.Err, "warning: %s: %s: not in the baseline and left out: %s\n", phase, s.Source,
 			table.QuoteAll(left))
 	}
-	side, err := samples(sd.console, phase, s, asked, aside)
+	side, err := samples(sd.Console, phase, s, asked, aside)
 	for i := range side.Columns {
 		side.Columns[i].Name = base.Columns[i].Name // as the baseline writes it
 	}
@@ -258,7 +259,7 @@ func (sd *sides) readRepeats(phase string, given []string, f compareFlags) (*rep
 	out.StepSeconds = all.StepSeconds
 	for _, c := range all.Columns {
 		if c.Better == "" {
-			visible.Fprintf(sd.err,
+			visible.Fprintf(sd.Err,
 				"warning: %s: which way of %s is good is not known; a check fails when it moves. Say it: --better %q, or higher\n",
 				phase, table.Quote(c.Name), c.Name+"=lower")
 		}
@@ -293,16 +294,16 @@ var numberNames = []string{
 }
 
 // setAside finds the columns that say when or which, and says that they are left out.
-func setAside(con *console, phase string, s *table.Table) aside {
+func setAside(con *console.Console, phase string, s *table.Table) aside {
 	var out aside
 	leave := func(i int, why string) {
 		out.names = append(out.names, s.Names[i])
-		visible.Fprintf(con.err, "warning: %s: %s: %s is left out: it %s\n", phase, s.Source, table.Quote(s.Names[i]),
+		visible.Fprintf(con.Err, "warning: %s: %s: %s is left out: it %s\n", phase, s.Source, table.Quote(s.Names[i]),
 			why)
 	}
 	switch times, err := s.Times(); {
 	case err != nil:
-		visible.Fprintf(con.err, "warning: %s: %s: %v\n", phase, s.Source, err)
+		visible.Fprintf(con.Err, "warning: %s: %s: %v\n", phase, s.Source, err)
 	case times != nil:
 		leave(times.Column, "says when each row was measured")
 		if times.Step > 0 && times.Step <= mostStep {
@@ -328,7 +329,7 @@ func setAside(con *console, phase string, s *table.Table) aside {
 
 // samples are the columns of numbers that are measures, or those asked for. Missing values are left out, and said to
 // be.
-func samples(con *console, phase string, s *table.Table, asked []string, besides aside) (compare.Samples, error) {
+func samples(con *console.Console, phase string, s *table.Table, asked []string, besides aside) (compare.Samples, error) {
 	at, err := picked(con, phase, s, asked)
 	if err != nil {
 		return compare.Samples{}, err

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/exit"
@@ -345,7 +346,7 @@ func configureOptions(cmd *cobra.Command, c *configuration) error {
 
 func (cf *configs) configCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "config", Short: "Print the settings in force, and where each is from", Args: args(0, 0, "argument"),
+		Use: "config", Short: "Print the settings in force, and where each is from", Args: console.Args(0, 0, "argument"),
 		Long: "Config prints the settings in force.\n\n" + configHelp,
 		Example: `  plimsoll config
   PLIMSOLL_TARGET=sim plimsoll config --json`,
@@ -392,12 +393,12 @@ func (cf *configs) printConfig(cmd *cobra.Command) error {
 			rows = append(rows, inForce{targetOptions + " of " + name + ", " + option, v.text, v.at})
 		}
 	}
-	if cf.json {
-		return cf.printJSON(rows)
+	if cf.JSON {
+		return cf.PrintJSON(rows)
 	}
 	t := terminal.Table{Head: []string{"SETTING", "VALUE", "FROM"}}
 	for _, r := range rows {
 		t.Add(r.Setting, cmp.Or(r.Value, "-"), r.From)
 	}
-	return t.Write(cf.out)
+	return t.Write(cf.Out)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report/terminal"
@@ -21,17 +21,17 @@ import (
 	"plimsoll/unit"
 )
 
-func contentCommand(con *console) *cobra.Command {
-	return group("content", "Make data of a given reducibility, and see what data can be reduced to",
+func contentCommand(con *console.Console) *cobra.Command {
+	return console.Group("content", "Make data of a given reducibility, and see what data can be reduced to",
 		contentWriteCommand(con), contentCheckCommand(con))
 }
 
-func contentWriteCommand(con *console) *cobra.Command {
+func contentWriteCommand(con *console.Console) *cobra.Command {
 	var o content.Options
-	var size, block sizeFlag = 0, 4 << 10
+	var size, block console.SizeFlag = 0, 4 << 10
 	var pattern, consent string
 	c := &cobra.Command{
-		Use: "write PATH", Short: "Make a file of data that compress and repeat as asked", Args: args(1, 1, "path"),
+		Use: "write PATH", Short: "Make a file of data that compress and repeat as asked", Args: console.Args(1, 1, "path"),
 		Long: `Write makes a new file of data of which compressors save --compressibility percent, evenly throughout and
 without zeros, and of whose blocks --dedupe percent repeat others. Unless asked, nothing of it compresses and no block
 of 512 bytes comes twice. The same options give the same data.
@@ -79,18 +79,18 @@ func patternOf(text string) ([]byte, error) {
 	return b, nil
 }
 
-func contentWrite(con *console, name, consent string, size int64, g *content.Generator) error {
+func contentWrite(con *console.Console, name, consent string, size int64, g *content.Generator) error {
 	const phase = "content write"
-	ctx, stop := con.interruptible()
+	ctx, stop := con.Interruptible()
 	defer stop()
 	f, err := openToWrite(ctx, phase, name, consent, size)
 	if err != nil {
 		return err
 	}
 	size = f.size
-	began, progress := con.now(), con.amount(phase)
+	began, progress := con.Now(), con.Amount(phase)
 	var done atomic.Int64
-	if err = g.Write(ctx, f, size, 2, func(n int64) { progress.tell(done.Add(n), size) }); err == nil {
+	if err = g.Write(ctx, f, size, 2, func(n int64) { progress.Tell(done.Add(n), size) }); err == nil {
 		err = f.finish()
 	}
 	if err != nil {
@@ -98,17 +98,17 @@ func contentWrite(con *console, name, consent string, size int64, g *content.Gen
 		if e := f.remove(); e != nil {
 			err = errors.Join(err, e)
 		} else if !f.Device {
-			visible.Fprintf(con.notes(), "%s: %s was not finished, and is removed\n", phase, name)
+			visible.Fprintf(con.Notes(), "%s: %s was not finished, and is removed\n", phase, name)
 		}
-		return exit.Errorf(stoppedOrFailed(ctx), "", "%w", err)
+		return exit.Errorf(console.StoppedOrFailed(ctx), "", "%w", err)
 	}
 	if err := f.Close(); err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	took := con.now().Sub(began)
-	if con.json {
+	took := con.Now().Sub(began)
+	if con.JSON {
 		o := g.Options()
-		return con.printJSON(struct {
+		return con.PrintJSON(struct {
 			Path                   string  `json:"path"`
 			Bytes                  int64   `json:"bytes"`
 			Seconds                float64 `json:"seconds"`
@@ -120,26 +120,18 @@ func contentWrite(con *console, name, consent string, size int64, g *content.Gen
 		}{name, size, took.Seconds(), f.Direct, o.Seed, o.CompressibilityPercent, o.DedupePercent,
 			o.DedupeBlockBytes})
 	}
-	_, err = visible.Fprintf(con.out, "%s: %s written %s, %s\n", name, unit.Bytes(size), bypassed(f.File),
+	_, err = visible.Fprintf(con.Out, "%s: %s written %s, %s\n", name, unit.Bytes(size), bypassed(f.File),
 		unit.Bandwidth(float64(size)/max(took.Seconds(), 1e-9)).Decimal())
 	return err
 }
 
-// stoppedOrFailed is the exit code of what failed, or was told to stop.
-func stoppedOrFailed(ctx context.Context) int {
-	if ctx.Err() != nil {
-		return exit.Interrupted
-	}
-	return exit.Failed
-}
-
-func contentCheckCommand(con *console) *cobra.Command {
+func contentCheckCommand(con *console.Console) *cobra.Command {
 	var o content.CheckOptions
 	e := content.Expectation{CompressibilityPercent: -1, DedupePercent: -1}
-	var sample, compress, block sizeFlag = 0, 64 << 20, 4 << 10
+	var sample, compress, block console.SizeFlag = 0, 64 << 20, 4 << 10
 	c := &cobra.Command{
 		Use: "check PATH", Short: "See what a file or device holds: holes, zeros, repeats, what compresses",
-		Args: args(1, 1, "path"),
+		Args: console.Args(1, 1, "path"),
 		Long: `Check reads a file or a block device, past the page cache where it can, and tells how much of it was never
 written, how much is zeros, how many blocks repeat others, and how far two compressors get with chunks of it as storage
 would compress them. It writes nothing.
@@ -193,7 +185,7 @@ type contentDocument struct {
 	*content.Report
 }
 
-func contentCheck(con *console, name string, o content.CheckOptions, e content.Expectation) error {
+func contentCheck(con *console.Console, name string, o content.CheckOptions, e content.Expectation) error {
 	const phase = "content check"
 	f, err := direct.OpenRead(name)
 	if err != nil {
@@ -211,24 +203,24 @@ func contentCheck(con *console, name string, o content.CheckOptions, e content.E
 	if d.AllocatedBytes, err = f.Allocated(); err != nil {
 		d.AllocatedBytes = -1
 	}
-	ctx, stop := con.interruptible()
+	ctx, stop := con.Interruptible()
 	defer stop()
-	began := con.now()
-	o.Progress = con.amount(phase).tell
+	began := con.Now()
+	o.Progress = con.Amount(phase).Tell
 	if d.Report, err = content.Check(ctx, f, f.Bytes, o); err != nil {
 		if ctx.Err() == nil {
 			return exit.Usagef("", "%s: %s", phase, strings.ReplaceAll(err.Error(), "content: ", ""))
 		}
 		return exit.Errorf(exit.Interrupted, "", "%s: %s: %w", phase, name, err)
 	}
-	d.Seconds = con.now().Sub(began).Seconds()
+	d.Seconds = con.Now().Sub(began).Seconds()
 	if e.CompressibilityPercent >= 0 || e.DedupePercent >= 0 {
 		d.Verdicts = d.Judge(e)
 	}
-	if con.json {
-		err = con.printJSON(d)
+	if con.JSON {
+		err = con.PrintJSON(d)
 	} else {
-		err = d.text(con.out, f)
+		err = d.text(con.Out, f)
 	}
 	if err != nil {
 		return err

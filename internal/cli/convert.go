@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -19,10 +20,10 @@ type convertFlags struct {
 	from, to string
 	set      []string
 	curveMax float64
-	out      output
+	out      console.Output
 }
 
-func convertCommand(con *console) *cobra.Command {
+func convertCommand(con *console.Console) *cobra.Command {
 	var f convertFlags
 	c := &cobra.Command{
 		Use: "convert FILE|- --to TOOL | convert --from diskspd|fio --to TOOL -- COMMAND LINE", Short: "Turn a parameter file of " +
@@ -46,7 +47,7 @@ files can also be run as they are: plimsoll run file.vdb.`,
 			if cmd.ArgsLenAtDash() == 0 && len(given) > 0 {
 				return nil
 			}
-			return args(1, 1, "file")(cmd, given)
+			return console.Args(1, 1, "file")(cmd, given)
 		},
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return convertFile(con, f, given, cmd.ArgsLenAtDash() == 0)
@@ -63,7 +64,7 @@ files can also be run as they are: plimsoll run file.vdb.`,
 	flags.StringArrayVar(&f.set, "set", nil, "give a variable of a vdbench file its value, `NAME=VALUE`; repeatable")
 	flags.Float64Var(&f.curveMax, "curve-max", 0,
 		"of a vdbench file: the `rate` in operations a second of which the points of a curve are shares")
-	flags.StringVar(&f.out.file, "output", "", "write to this `file` instead of standard output")
+	flags.StringVar(&f.out.File, "output", "", "write to this `file` instead of standard output")
 	var names []string
 	for _, t := range convert.Tools() {
 		names = append(names, t.Name)
@@ -74,7 +75,7 @@ files can also be run as they are: plimsoll run file.vdb.`,
 	return c
 }
 
-func convertFile(con *console, f convertFlags, given []string, line bool) error {
+func convertFile(con *console.Console, f convertFlags, given []string, line bool) error {
 	r := convert.Request{Name: given[0], CurveMax: f.curveMax}
 	var bad []error
 	var known bool
@@ -105,14 +106,14 @@ func convertFile(con *console, f convertFlags, given []string, line bool) error 
 	if !(f.curveMax >= 0 && f.curveMax <= 1e12) {
 		bad = append(bad, fmt.Errorf("--curve-max: %v is not a rate above 0", f.curveMax))
 	}
-	r.Set, err = pairs("--set", f.set)
+	r.Set, err = console.Pairs("--set", f.set)
 	if err := errors.Join(append(bad, err)...); err != nil {
 		return exit.Usagef("", "%w", err)
 	}
 	if line {
 		r.Name, r.Data = "command line", convert.CommandLine(given)
 	} else {
-		if r.Data, err = con.readGiven(given[0], 1<<20); err != nil {
+		if r.Data, err = con.ReadGiven(given[0], 1<<20); err != nil {
 			return exit.Errorf(exit.Scenario, "", "convert: %w", err)
 		}
 		if given[0] != "-" {
@@ -129,12 +130,12 @@ func convertFile(con *console, f convertFlags, given []string, line bool) error 
 	for name := range r.Set {
 		return exit.Usagef("", "--set %s: the file has no such variable", name)
 	}
-	if con.json {
+	if con.JSON {
 		notes := []jsonNote{}
 		for _, n := range made.Notes {
 			notes = append(notes, jsonNote{n.At.File, n.At.Line, n.At.Col, n.Asked, n.Instead, n.Differs})
 		}
-		return con.printJSON(struct {
+		return con.PrintJSON(struct {
 			From   string     `json:"from"`
 			To     string     `json:"to"`
 			Text   string     `json:"text"`
@@ -143,7 +144,7 @@ func convertFile(con *console, f convertFlags, given []string, line bool) error 
 		}{r.From.Name, r.To.Name, made.Text, made.Stages, notes})
 	}
 	tell(con, made.Notes)
-	return con.print("convert", "written for "+r.To.Name, f.out, func(w io.Writer) error {
+	return con.Print("convert", "written for "+r.To.Name, f.out, func(w io.Writer) error {
 		_, err := visible.Fprintf(w, "%s", visible.Lines(made.Annotated(r.To)))
 		return err
 	})
@@ -160,18 +161,18 @@ type jsonNote struct {
 }
 
 // tell prints approximations for people.
-func tell(con *console, notes []convert.Note) {
+func tell(con *console.Console, notes []convert.Note) {
 	for _, n := range notes {
-		visible.Fprintf(con.notes(), "note: %s\n", n)
+		visible.Fprintf(con.Notes(), "note: %s\n", n)
 	}
 }
 
 // besides reads files that one names, from the folder that it lies in.
-func besides(con *console, given string) func(string) ([]byte, error) {
+func besides(con *console.Console, given string) func(string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		if strings.TrimSpace(name) == "" {
 			return nil, errors.New("no name of a file")
 		}
-		return con.readGiven(filepath.Join(filepath.Dir(given), name), 1<<20)
+		return con.ReadGiven(filepath.Join(filepath.Dir(given), name), 1<<20)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis/plausibility"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
 	"plimsoll/internal/workloads/probe"
@@ -36,7 +37,7 @@ func sheetNames() []string {
 }
 
 // dataSheet makes facts of what was given, files first, and returns all objections.
-func dataSheet(con *console, given []string) ([]result.Fact, error) {
+func dataSheet(con *console.Console, given []string) ([]result.Fact, error) {
 	var single []string
 	promises := map[string]string{}
 	var facts []result.Fact
@@ -55,7 +56,7 @@ func dataSheet(con *console, given []string) ([]result.Fact, error) {
 		}
 		maps.Copy(promises, list)
 	}
-	over, err := pairs("--data-sheet", single)
+	over, err := console.Pairs("--data-sheet", single)
 	if err != nil {
 		bad = append(bad, err)
 	}
@@ -96,8 +97,8 @@ func checkPromise(name, value string) error {
 }
 
 // readDataSheet reads a file: the device's name and the promises in it, and all objections with their lines.
-func readDataSheet(con *console, name string) (device string, promises map[string]string, err error) {
-	data, err := con.readGiven(name, largestDataSheet)
+func readDataSheet(con *console.Console, name string) (device string, promises map[string]string, err error) {
+	data, err := con.ReadGiven(name, largestDataSheet)
 	if err != nil {
 		return "", nil, fmt.Errorf("--data-sheet: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/result"
 )
 
@@ -22,7 +23,7 @@ func TestDataSheet(t *testing.T) {
 	fact := func(name, value string, kind result.FactKind, number float64) result.Fact {
 		return result.Fact{Group: "data sheet", Name: name, Value: value, Kind: kind, Number: number}
 	}
-	got, err := dataSheet(&console{}, []string{"random-read=5000", file, "random-write=70000"})
+	got, err := dataSheet(&console.Console{}, []string{"random-read=5000", file, "random-write=70000"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestDataSheet(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := dataSheet(&console{}, []string{"none.yaml"}); err == nil {
+	if _, err := dataSheet(&console.Console{}, []string{"none.yaml"}); err == nil {
 		t.Error("a file that is not there was read")
 	}
 }

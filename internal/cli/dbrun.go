@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
@@ -90,7 +91,7 @@ func (rn *runner) dbRunCommand() *cobra.Command {
 		visible.Fprintf(&list, "  %-9s %s\n", name, dbLoads[name].summary)
 	}
 	c := &cobra.Command{
-		Use: "run LOAD", Short: "Run one load on a database now, with a run folder and a report", Args: args(1, 1, "load"),
+		Use: "run LOAD", Short: "Run one load on a database now, with a run folder and a report", Args: console.Args(1, 1, "load"),
 		ValidArgs: dbLoadNames(),
 		Long: `Run makes a scenario of one load and runs it on this machine like any other: its tables are made where they are not
 there yet, then it is measured. Loads are
@@ -163,7 +164,7 @@ func (rn *runner) dbRun(name string, f dbRunFlags) error {
 	sf := scenarioFlags{nodes: 1}
 	if f.dry {
 		for _, file := range []string{"test.yml", "load.yml"} {
-			visible.Fprintf(rn.out, "# %s\n%s\n", file, visible.Lines(files[file].Data))
+			visible.Fprintf(rn.Out, "# %s\n%s\n", file, visible.Lines(files[file].Data))
 		}
 		p, err := rn.prepare(context.Background(), phase, given, sf, f.tf)
 		if p != nil {
@@ -209,7 +210,7 @@ func (pl *planner) serves(p *prepared) bool {
 }
 
 // programs has PostgreSQL in PATH: where it is installed, or else fetched into the user's cache.
-func programs(con *console, phase string) error {
+func programs(con *console.Console, phase string) error {
 	if _, err := postgres.Folder(); err == nil || os.Getenv(postgres.FolderVariable) != "" {
 		return nil // the run says what is wrong with a folder that was named
 	}
@@ -217,13 +218,13 @@ func programs(con *console, phase string) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	visible.Fprintf(con.notes(), "%s: PostgreSQL is not installed here: version 18.4 is fetched into %s, once (25 MB)\n", phase,
+	visible.Fprintf(con.Notes(), "%s: PostgreSQL is not installed here: version 18.4 is fetched into %s, once (25 MB)\n", phase,
 		filepath.Join(cache, "plimsoll"))
-	ctx, stop := con.interruptible()
+	ctx, stop := con.Interruptible()
 	defer stop()
 	bin, root, err := postgres.Fetch(ctx, filepath.Join(cache, "plimsoll"))
 	if err != nil {
-		return exit.Errorf(stoppedOrFailed(ctx), "apt-get install postgresql, or give --server", "%s: %w", phase, err)
+		return exit.Errorf(console.StoppedOrFailed(ctx), "apt-get install postgresql, or give --server", "%s: %w", phase, err)
 	}
 	// Commands of a run may read the folders of PATH: the programs need their libraries, too.
 	list := strings.Join([]string{bin, root, os.Getenv("PATH")}, string(filepath.ListSeparator))
@@ -249,12 +250,12 @@ func (pl *planner) around(f *dbRunFlags) error {
 		return nil
 	}
 	f.server.url = withDatabase(f.server.url, f.database)
-	ctx, stop := pl.interruptible()
+	ctx, stop := pl.Interruptible()
 	before, err := f.server.state(ctx)
-	code := stoppedOrFailed(ctx)
+	code := console.StoppedOrFailed(ctx)
 	stop()
 	if err != nil {
-		return exit.Errorf(code, "", "%s: %s", phase, oneLine(err))
+		return exit.Errorf(code, "", "%s: %s", phase, console.OneLine(err))
 	}
 	pl.servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version",
 		Value: "PostgreSQL " + before.Version}},
@@ -271,8 +272,8 @@ func (pl *planner) around(f *dbRunFlags) error {
 		if err := errors.Join(keep(stateBefore, before), keep(stateAfter, after)); err != nil {
 			return err
 		}
-		if !pl.quiet {
-			visible.Fprintf(pl.err, "the server before and after: plimsoll db state --diff %s %s\n",
+		if !pl.Quiet {
+			visible.Fprintf(pl.Err, "the server before and after: plimsoll db state --diff %s %s\n",
 				filepath.Join(folder.Dir(), stateBefore), filepath.Join(folder.Dir(), stateAfter))
 		}
 		return nil
@@ -295,12 +296,12 @@ func (pl *planner) askMaria(f *dbRunFlags) error {
 		}
 	}
 	cleartext, _ := f.beside["cleartext_password"].(bool)
-	ctx, stop := pl.interruptible()
+	ctx, stop := pl.Interruptible()
 	pl.servers, err = drivers.MariaFacts(ctx, u.String(), password, cleartext)
-	code := stoppedOrFailed(ctx)
+	code := console.StoppedOrFailed(ctx)
 	stop()
 	if err != nil {
-		return exit.Errorf(code, "", "%s: --server: %s", phase, oneLine(err))
+		return exit.Errorf(code, "", "%s: --server: %s", phase, console.OneLine(err))
 	}
 	return nil
 }
@@ -325,7 +326,7 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		bad = append(bad, err)
 	}
 	f.duration = cmp.Or(f.duration, load.lasts)
-	duration, err := timeLimit(f.duration)
+	duration, err := console.TimeLimit(f.duration)
 	switch {
 	case err != nil:
 		object("--duration %q: want a length of time above 0, like 60s", f.duration)
@@ -370,14 +371,14 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if err := f.ownScripts(name, load, config); err != nil {
 		bad = append(bad, err)
 	}
-	settings, err := pairs("--server-setting", f.settings)
+	settings, err := console.Pairs("--server-setting", f.settings)
 	if err != nil {
 		bad = append(bad, err)
 	}
 	if len(settings) > 0 && (f.server.url != "" || load.scale == "") {
 		object("--server-setting is of a server that the run makes; yours is never reconfigured")
 	}
-	options, err := pairs("--option", f.options)
+	options, err := console.Pairs("--option", f.options)
 	if err != nil {
 		bad = append(bad, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
@@ -41,7 +42,7 @@ func (rn *runner) detach() error {
 		return fail(errors.Join(err, os.Remove(log.Name())))
 	}
 	defer told.Close()
-	ctx, stop := rn.interruptible()
+	ctx, stop := rn.Interruptible()
 	defer stop()
 	cmd := exec.Command("/proc/self/exe", rn.args...)
 	cmd.Args[0] = "plimsoll"
@@ -55,28 +56,28 @@ func (rn *runner) detach() error {
 	unwatched := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // it says so itself
 	dir, err := bufio.NewReader(told).ReadString('\n')
 	if !unwatched() || err != nil {
-		return undetached(rn.console, cmd, log)
+		return undetached(rn.Console, cmd, log)
 	}
 	dir = strings.TrimSuffix(dir, "\n")
 	id := filepath.Base(dir)
-	if rn.json {
-		return rn.printJSON(struct {
+	if rn.JSON {
+		return rn.PrintJSON(struct {
 			RunID   string `json:"run_id"`
 			Dir     string `json:"dir"`
 			Process int    `json:"process"`
 		}{id, dir, cmd.Process.Pid})
 	}
-	visible.Fprintf(rn.out, "%s goes on in process %d\n", id, cmd.Process.Pid)
-	visible.Fprintf(rn.notes(), "plimsoll attach %s shows it, with --stop ends it in order\n", id)
+	visible.Fprintf(rn.Out, "%s goes on in process %d\n", id, cmd.Process.Pid)
+	visible.Fprintf(rn.Notes(), "plimsoll attach %s shows it, with --stop ends it in order\n", id)
 	return nil
 }
 
 // undetached prints what a process said that has ended without a run, or was stopped, and passes its exit code on.
-func undetached(con *console, cmd *exec.Cmd, log *os.File) error {
+func undetached(con *console.Console, cmd *exec.Cmd, log *os.File) error {
 	err := cmd.Wait()
 	data, readError := os.ReadFile(log.Name())
 	_ = os.Remove(log.Name()) // a run that was made after all has it in its folder
-	visible.Fprintf(con.err, "%s", visible.Lines(data))
+	visible.Fprintf(con.Err, "%s", visible.Lines(data))
 	if err == nil && readError == nil {
 		return nil
 	}

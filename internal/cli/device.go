@@ -1,9 +1,13 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/cli/console"
+)
 
 // deviceCommand holds what is asked of devices and the paths to them.
 func deviceCommand(dv *devices, rn *runner) *cobra.Command {
-	return group("device", "Ask a device, a file system or the path to it what it is and what it can do",
+	return console.Group("device", "Ask a device, a file system or the path to it what it is and what it can do",
 		dv.deviceInspectCommand(), dv.deviceCheckCommand(), rn.sweepCommand(), rn.specCommand())
 }

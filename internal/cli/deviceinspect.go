@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report/terminal"
@@ -25,7 +26,7 @@ import (
 
 func (dv *devices) deviceInspectCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "inspect PATH", Short: "Say what a block device is and how it is connected", Args: args(1, 1, "path"),
+		Use: "inspect PATH", Short: "Say what a block device is and how it is connected", Args: console.Args(1, 1, "path"),
 		Long: `Inspect prints what the kernel tells of a block device: who made it, its sizes, queues and caches, partitions and
 whether they are aligned, what is made of it, where it is mounted, the marks that software has left on it, and the path
 of its bytes to the processor: every link with what was agreed on, what both ends could do, and its theoretical ceiling.
@@ -43,7 +44,7 @@ func (dv *devices) deviceCheckCommand() *cobra.Command {
 	var consent string
 	c := &cobra.Command{
 		Use: "check PATH", Short: "Say whether a block device may be overwritten, and all that stands against it",
-		Args: args(1, 1, "path"),
+		Args: console.Args(1, 1, "path"),
 		Long: `Check is the guard before which every write of plimsoll's to a block device comes. It objects to a device that is
 mounted in any namespace, held by LVM, RAID, encryption or multipath, swap, partitioned, marked by a file system or a
 volume manager (its partitions and its disk too), behind another loop device, open for writing, held exclusively,
@@ -94,17 +95,17 @@ func (dv *devices) inspectDevice(ctx context.Context, given string) error {
 	if dv.system == nil {
 		entitle(ctx, &d)
 	}
-	if dv.json {
-		return dv.printJSON(struct {
+	if dv.JSON {
+		return dv.PrintJSON(struct {
 			device.Place
 			Found device.Device `json:"device"`
 		}{place, d})
 	}
 	if place.Mount != nil {
-		visible.Fprintf(dv.out, "%s lies on %s, mounted on %s (%s %s)\n\n", given, d.Node, place.Mount.Point,
+		visible.Fprintf(dv.Out, "%s lies on %s, mounted on %s (%s %s)\n\n", given, d.Node, place.Mount.Point,
 			place.Mount.FSType, strings.Join(place.Mount.Options, ","))
 	}
-	return printDevice(dv.console, d, "")
+	return printDevice(dv.Console, d, "")
 }
 
 // entitle gives PCI functions the names of lspci, where that is installed.
@@ -135,12 +136,12 @@ func entitle(ctx context.Context, d *device.Device) {
 }
 
 // printDevice prints a device and what it is made of, for people.
-func printDevice(con *console, d device.Device, relation string) error {
+func printDevice(con *console.Console, d device.Device, relation string) error {
 	media := d.Media
 	if media == "" {
 		media = string(d.Kind)
 	}
-	visible.Fprintf(con.out, "%s: %s%s\n", d.Node, relation, media)
+	visible.Fprintf(con.Out, "%s: %s%s\n", d.Node, relation, media)
 	t := &terminal.Table{Head: []string{"WHAT", "VALUE"}}
 	add := func(what, value string) {
 		if value != "" {
@@ -183,7 +184,7 @@ func printDevice(con *console, d device.Device, relation string) error {
 	for _, member := range slices.Sorted(maps.Keys(d.Unknown)) {
 		add(strings.ReplaceAll(strings.TrimPrefix(member, "queue."), "_", " "), "unknown: "+d.Unknown[member])
 	}
-	if err := t.Write(con.out); err != nil {
+	if err := t.Write(con.Out); err != nil {
 		return err
 	}
 	if err := printParts(con, d); err != nil {
@@ -193,11 +194,11 @@ func printDevice(con *console, d device.Device, relation string) error {
 		return err
 	}
 	if d.Disk != nil {
-		visible.Fprintf(con.out, "\n")
+		visible.Fprintf(con.Out, "\n")
 		return printDevice(con, *d.Disk, "the disk of "+d.Name+", ")
 	}
 	for _, m := range d.Members {
-		visible.Fprintf(con.out, "\n")
+		visible.Fprintf(con.Out, "\n")
 		if err := printDevice(con, m, d.Name+" is made of it, "); err != nil {
 			return err
 		}
@@ -248,11 +249,11 @@ func queueRows(add func(what, value string), d device.Device) {
 	}
 }
 
-func printParts(con *console, d device.Device) error {
+func printParts(con *console.Console, d device.Device) error {
 	if len(d.Partitions) == 0 {
 		return nil
 	}
-	visible.Fprintf(con.out, "\n")
+	visible.Fprintf(con.Out, "\n")
 	t := &terminal.Table{Head: []string{"PARTITION", "BEGINS AT BYTE", "SIZE", "ALIGNED"},
 		Right: []bool{false, true, true}}
 	for _, p := range d.Partitions {
@@ -264,14 +265,14 @@ func printParts(con *console, d device.Device) error {
 		}
 		t.Add(p.Name, unit.Thousands(p.StartBytes), unit.Bytes(p.SizeBytes).String(), aligned)
 	}
-	return t.Write(con.out)
+	return t.Write(con.Out)
 }
 
-func printPath(con *console, d device.Device) error {
+func printPath(con *console.Console, d device.Device) error {
 	if len(d.Path) == 0 {
 		return nil
 	}
-	visible.Fprintf(con.out, "\n")
+	visible.Fprintf(con.Out, "\n")
 	t := &terminal.Table{Head: []string{"PATH", "WHERE", "LINK", "CEILING", "NOTE"},
 		Right: []bool{false, false, false, true}}
 	for _, h := range d.Path {
@@ -288,11 +289,11 @@ func printPath(con *console, d device.Device) error {
 		}
 		t.Add(h.What, where, h.Link, ceiling, h.Note)
 	}
-	if err := t.Write(con.out); err != nil {
+	if err := t.Write(con.Out); err != nil {
 		return err
 	}
 	if d.Narrowest != "" {
-		visible.Fprintf(con.out, "narrowest: %s\n", d.Narrowest)
+		visible.Fprintf(con.Out, "narrowest: %s\n", d.Narrowest)
 	}
 	return nil
 }
@@ -305,7 +306,7 @@ const (
 
 func (dv *devices) checkDevice(ctx context.Context, given, consent string, asked bool) error {
 	var keep []string
-	if dir, err := filepath.Abs(dv.runs.runsDir); err == nil {
+	if dir, err := filepath.Abs(*dv.runsDir); err == nil {
 		keep = append(keep, dir)
 	}
 	d, list, err := guard.Check(ctx, dv.machine(), given, keep...)
@@ -321,8 +322,8 @@ func (dv *devices) checkDevice(ctx context.Context, given, consent string, asked
 	if len(list) > 0 {
 		verdict = refusedDevice
 	}
-	if dv.json {
-		if err := dv.printJSON(struct {
+	if dv.JSON {
+		if err := dv.PrintJSON(struct {
 			Path       string            `json:"path"`
 			Verdict    string            `json:"verdict"`
 			Node       string            `json:"node,omitempty"`
@@ -338,11 +339,11 @@ func (dv *devices) checkDevice(ctx context.Context, given, consent string, asked
 		}
 	}
 	if len(list) > 0 {
-		return &exit.Error{Code: exit.Refused, Err: &guard.Refusal{Path: given, Objections: list}, Said: dv.json}
+		return &exit.Error{Code: exit.Refused, Err: &guard.Refusal{Path: given, Objections: list}, Said: dv.JSON}
 	}
-	if !dv.json {
-		visible.Fprintf(dv.out, "%s: free: nothing stands against overwriting it\n", d.Node)
-		visible.Fprintf(dv.out, "consent phrase: %s\n", d.Identity.Phrase)
+	if !dv.JSON {
+		visible.Fprintf(dv.Out, "%s: free: nothing stands against overwriting it\n", d.Node)
+		visible.Fprintf(dv.Out, "consent phrase: %s\n", d.Identity.Phrase)
 	}
 	return nil
 }

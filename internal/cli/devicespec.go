@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/run/experiment"
@@ -25,7 +26,7 @@ func (rn *runner) specCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "spec PATH --sheet FILE",
 		Short: "Measure a device line by line of its data sheet",
-		Args:  args(1, 1, "path"),
+		Args:  console.Args(1, 1, "path"),
 		Long: `Spec measures every line of a vendor's data sheet by itself, with the block size and queue depth of that line, and
 prints what was measured beside it: the ratio with its interval over the repeats, whether the line is met, and if it is
 not, what may be the reason: queue depth, link, requests that are split, a load generator that did not keep up, a drive
@@ -58,7 +59,7 @@ func (rn *runner) deviceSpec(paths []string, file string, f probeFlags) error {
 	if file == "" {
 		return exit.Usagef("plimsoll device spec --help shows one", "device spec: no data sheet given: --sheet FILE")
 	}
-	data, err := rn.readGiven(file, largestDataSheet)
+	data, err := rn.ReadGiven(file, largestDataSheet)
 	if err != nil {
 		return exit.Usagef("", "device spec: --sheet: %w", err)
 	}

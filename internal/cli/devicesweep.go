@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/lazyregexp"
@@ -85,7 +86,7 @@ func (rn *runner) sweepCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sweep PATH...",
 		Short: "Measure curves over queue depth, block size, working set or mix",
-		Args:  args(1, 16, "path"),
+		Args:  console.Args(1, 16, "path"),
 		Long: `Sweep loads a device with fio at several levels of one thing, or of several as a grid, and reports the curves of
 throughput and latency with intervals over the repeats: the knee, the ceiling, whether each point was steady, and of
 working sets at what sizes caches end.
@@ -219,7 +220,7 @@ func deviceLabels(paths []string) (names []string) {
 // cannot give what is asked.
 func (rn *runner) probe(phase string, paths []string, request workload.OwnRequest, f probeFlags,
 	fits func(*prepared) error) error {
-	limit, err := timeLimit(f.rf.limit)
+	limit, err := console.TimeLimit(f.rf.limit)
 	if err != nil {
 		return err
 	}
@@ -242,16 +243,16 @@ func (rn *runner) probe(phase string, paths []string, request workload.OwnReques
 			f.tf.options = append(f.tf.options, "devices=read")
 		}
 	}
-	stop := rn.stoppable()
-	defer stop.release()
+	stop := rn.Stoppable()
+	defer stop.Release()
 	sf := scenarioFlags{nodes: 1}
-	p, err := rn.prepare(stop.ctx, phase, given, sf, f.tf)
+	p, err := rn.prepare(stop.Ctx, phase, given, sf, f.tf)
 	if p != nil {
 		defer p.close()
 	}
 	if err != nil {
-		if stop.ctx.Err() != nil {
-			return exit.Errorf(exit.Interrupted, "nothing was started", "%s: %w", phase, errInterrupted)
+		if stop.Ctx.Err() != nil {
+			return exit.Errorf(exit.Interrupted, "nothing was started", "%s: %w", phase, console.ErrInterrupted)
 		}
 		return err
 	}
@@ -259,8 +260,8 @@ func (rn *runner) probe(phase string, paths []string, request workload.OwnReques
 		return exit.Errorf(exit.Refused, "", "%s: %w", phase, err)
 	}
 	if f.dry {
-		visible.Fprintf(rn.out, "%s\n", visible.Lines(request.Data))
-		return rn.sayPlan(stop.ctx, p, sf, f.tf)
+		visible.Fprintf(rn.Out, "%s\n", visible.Lines(request.Data))
+		return rn.sayPlan(stop.Ctx, p, sf, f.tf)
 	}
 	return rn.startExperiment(stop, p, sf, f.tf, f.rf, limit)
 }

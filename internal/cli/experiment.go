@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
@@ -33,7 +34,7 @@ func (rn *runner) resumeCommand() *cobra.Command {
 	var rf runFlags
 	c := &cobra.Command{
 		Use: "resume EXPERIMENT", Short: "Go on with an experiment that was stopped or killed",
-		Args: args(1, 1, "experiment"),
+		Args: console.Args(1, 1, "experiment"),
 		Long: `Resume makes the runs of an experiment that are missing: those not begun, those interrupted (which are cleaned
 up first), and those that failed. Runs that have measured are kept. The scenario is the copy in the experiment's
 folder, with the values, target and scales the experiment was begun with.
@@ -104,7 +105,7 @@ func (st *store) latestExperiment(dirs []string) (string, bool) {
 }
 
 // startExperiment checks every cell, makes the folder, and executes.
-func (rn *runner) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf targetFlags, rf runFlags,
+func (rn *runner) startExperiment(stop *console.Stopper, p *prepared, sf scenarioFlags, tf targetFlags, rf runFlags,
 	limit time.Duration) error {
 	if rf.keep {
 		return exit.Usagef("run it with --once to keep the machines of one run",
@@ -121,7 +122,7 @@ func (rn *runner) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, 
 		rn.warned[warned(d)] = true
 	}
 	r := rn.record(p, sf, tf)
-	estimate, unknown, err := rn.checkCells(stop.ctx, p, r, sf, tf)
+	estimate, unknown, err := rn.checkCells(stop.Ctx, p, r, sf, tf)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (rn *runner) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, 
 		return err
 	}
 	defer folder.Close()
-	visible.Fprintf(rn.notes(), "experiment %s: %s (%s, %s each), %s\n", r.ID, unit.Plural(len(r.Sequence), "run"),
+	visible.Fprintf(rn.Notes(), "experiment %s: %s (%s, %s each), %s\n", r.ID, unit.Plural(len(r.Sequence), "run"),
 		unit.Plural(len(r.Cells), "combination"), unit.Plural(r.Repeats, "repeat"), progress.Lasts(estimate, unknown))
 	rn.teller.made(folder.Dir())
 	return rn.conduct(stop, folder, rf.waitFlags, limit)
@@ -138,12 +139,12 @@ func (rn *runner) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, 
 
 // record is what an experiment of a prepared scenario is, with what the command line said.
 func (rn *runner) record(p *prepared, sf scenarioFlags, tf targetFlags) experiment.Record {
-	began := rn.now()
+	began := rn.Now()
 	if p.facts.Simulated {
 		began = p.clock.Now()
 	}
 	r := experiment.NewRecord(numbered(rn.runsDir, p, began), p.scenario)
-	r.Program, r.Operator, r.Created, r.Source, r.File = buildVersion().String(), operator(p.facts.Simulated), began,
+	r.Program, r.Operator, r.Created, r.Source, r.File = console.BuildVersion().String(), console.Operator(p.facts.Simulated), began,
 		p.given, p.file
 	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
 		Target: tf.name, TargetOptions: p.options,
@@ -208,7 +209,7 @@ func cellValues(r experiment.Record, c experiment.Cell) map[string]any {
 }
 
 func (rn *runner) resume(given string, rf runFlags) error {
-	limit, err := timeLimit(rf.limit)
+	limit, err := console.TimeLimit(rf.limit)
 	if err != nil {
 		return err
 	}
@@ -225,8 +226,8 @@ func (rn *runner) resume(given string, rf runFlags) error {
 		return exit.Errorf(exit.Failed, "", "resume: %w", err)
 	}
 	defer folder.Close()
-	stop := rn.stoppable()
-	defer stop.release()
+	stop := rn.Stoppable()
+	defer stop.Release()
 	progress, err := folder.Progress()
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "resume: %w", err)
@@ -236,24 +237,24 @@ func (rn *runner) resume(given string, rf runFlags) error {
 		if _, err := os.Stat(filepath.Join(dir, "manifest.json")); errors.Is(err, fs.ErrNotExist) {
 			continue // it had not come to its manifest, which is written before anything is made
 		}
-		c, err := rn.cleanOne(stop.ctx, dir, true)
+		c, err := rn.cleanOne(stop.Ctx, dir, true)
 		switch {
 		case err != nil:
 			return fmt.Errorf("resume: clean-up of run %s: %w", id, err)
 		case c.State == "going on":
 			return exit.Errorf(exit.Failed, "", "resume: run %s is going on in another process", id)
 		default:
-			visible.Fprintf(rn.notes(), "run %s was interrupted: %s\n", id, c.State)
+			visible.Fprintf(rn.Notes(), "run %s was interrupted: %s\n", id, c.State)
 		}
 	}
-	if err := rn.cleanFailed(stop.ctx, folder); err != nil {
+	if err := rn.cleanFailed(stop.Ctx, folder); err != nil {
 		return exit.Errorf(exit.Failed, "", "resume: %w", err)
 	}
 	record := folder.Record()
-	visible.Fprintf(rn.notes(), "experiment %s: %d of %s made\n", record.ID, len(progress.Done),
+	visible.Fprintf(rn.Notes(), "experiment %s: %d of %s made\n", record.ID, len(progress.Done),
 		unit.Plural(len(record.Sequence), "run"))
 	if record.Mark != nil {
-		return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.now, Say: func(string, ...any) {}},
+		return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.Now, Say: func(string, ...any) {}},
 			rf.waitFlags)
 	}
 	return rn.conduct(stop, folder, rf.waitFlags, limit)
@@ -274,35 +275,32 @@ func (rn *runner) cleanFailed(ctx context.Context, folder *experiment.Folder) er
 		c, err := rn.cleanOne(ctx, dir, false)
 		switch {
 		case err != nil:
-			visible.Fprintf(rn.notes(), "run %s failed, and what it left cannot be removed: %v\n", e.RunID, err)
+			visible.Fprintf(rn.Notes(), "run %s failed, and what it left cannot be removed: %v\n", e.RunID, err)
 		case c.State != "clean already":
-			visible.Fprintf(rn.notes(), "run %s failed: %s\n", e.RunID, c.State)
+			visible.Fprintf(rn.Notes(), "run %s failed: %s\n", e.RunID, c.State)
 		}
 	}
 	return nil
 }
 
 // conduct makes the runs that are left, then the result.
-func (rn *runner) conduct(stop *stopper, folder *experiment.Folder, waits waitFlags, limit time.Duration) error {
-	stop.tell(func() { rn.sayf("stopping: the run under way is torn down; plimsoll resume goes on") })
+func (rn *runner) conduct(stop *console.Stopper, folder *experiment.Folder, waits waitFlags, limit time.Duration) error {
+	stop.Tell(func() { rn.Sayf("stopping: the run under way is torn down; plimsoll resume goes on") })
 	if rn.warned == nil {
 		rn.warned = map[string]bool{}
 	}
-	c := experiment.Conduct{Limit: limit, Now: rn.now, Say: rn.sayf}
-	whole, failed, err := c.Run(stop.ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(),
+	c := experiment.Conduct{Limit: limit, Now: rn.Now, Say: rn.Sayf}
+	whole, failed, err := c.Run(stop.Ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(),
 		stop: stop, waits: waits})
 	return errors.Join(err, rn.sides.writeResult(folder, whole, failed))
 }
-
-// sayf prints a line for the person who waits.
-func (c *console) sayf(format string, args ...any) { visible.Fprintf(c.notes(), format+"\n", args...) }
 
 // cellRunner makes the runs of an experiment as run makes a single one.
 type cellRunner struct {
 	*runner
 	folder *experiment.Folder
 	record experiment.Record
-	stop   *stopper
+	stop   *console.Stopper
 	waits  waitFlags
 }
 
@@ -434,11 +432,11 @@ func (sd *sides) writeResult(folder *experiment.Folder, whole bool, failedThresh
 	if err != nil {
 		errs = append(errs, exit.Errorf(exit.Failed, "", "report: %w", err))
 	}
-	if sd.json {
-		errs = append(errs, report.ExperimentJSON(sd.out, doc))
+	if sd.JSON {
+		errs = append(errs, report.ExperimentJSON(sd.Out, doc))
 	} else {
-		errs = append(errs, report.ExperimentText(sd.out, doc))
-		visible.Fprintf(sd.out, "report: %s\n", folder.ReportPath())
+		errs = append(errs, report.ExperimentText(sd.Out, doc))
+		visible.Fprintf(sd.Out, "report: %s\n", folder.ReportPath())
 	}
 	if len(failedThresholds) > 0 {
 		errs = append(errs, exit.Errorf(exit.Threshold, "", "threshold: %s", strings.Join(failedThresholds, "; ")))

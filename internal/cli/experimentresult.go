@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run/experiment"
@@ -17,7 +18,7 @@ import (
 // experimentFormats are the documents the result of an experiment can be.
 var experimentFormats = map[string]func(io.Writer, *compare.Experiment) error{
 	"html": report.ExperimentHTML, "json": report.ExperimentJSON, "md": report.ExperimentMarkdown,
-	"csv": report.ExperimentCSV, parquetFormat: report.ExperimentParquet,
+	"csv": report.ExperimentCSV, console.ParquetFormat: report.ExperimentParquet,
 	"text": report.ExperimentText,
 }
 
@@ -76,9 +77,9 @@ func (sd *sides) experimentDocument(folder *experiment.Folder, threshold float64
 }
 
 // reportExperiment prints the result of an experiment.
-func (sd *sides) reportExperiment(dir string, to output, trust bool) error {
+func (sd *sides) reportExperiment(dir string, to console.Output, trust bool) error {
 	sd.trust = trust
-	write, err := formatOf(sd.console, "report of an experiment", to, experimentFormats)
+	write, err := console.FormatOf(sd.Console, "report of an experiment", to, experimentFormats)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (sd *sides) reportExperiment(dir string, to output, trust bool) error {
 		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w",
 			err)
 	}
-	return sd.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
+	return sd.Print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
 
 // experimentSide reads an experiment, or cells of one, as the side of a comparison: ID or ID:factor=level,factor=level.

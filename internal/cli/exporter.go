@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/contract/exporter"
 	"plimsoll/internal/kit/exit"
@@ -21,9 +22,9 @@ type exporterFlags struct {
 	once, open    bool
 }
 
-func exporterCommand(con *console, registry drivers.Registry) *cobra.Command {
+func exporterCommand(con *console.Console, registry drivers.Registry) *cobra.Command {
 	verbs := []*cobra.Command{{
-		Use: "list", Short: "List the exporters there are, with their options", Args: args(0, 0, "argument"),
+		Use: "list", Short: "List the exporters there are, with their options", Args: console.Args(0, 0, "argument"),
 		Example: "  plimsoll exporter list",
 		RunE:    func(*cobra.Command, []string) error { return listExporters(con, registry) },
 	}}
@@ -32,7 +33,7 @@ func exporterCommand(con *console, registry drivers.Registry) *cobra.Command {
 		c := &cobra.Command{
 			Use:   k.Name,
 			Short: "Serve " + k.Summary,
-			Args:  args(0, 0, "argument"),
+			Args:  console.Args(0, 0, "argument"),
 			Long: "Serve " + k.Summary + `.
 
 It answers /metrics in Prometheus' text format, /-/healthy and /-/ready, until it is interrupted. Only this machine can
@@ -40,7 +41,7 @@ reach it, unless --listen says otherwise; then readers must send a token (Author
 says where that is. The token is sent as it is: encrypt where the network is not trusted.`,
 			Example: fmt.Sprintf("  plimsoll exporter %s --once\n  plimsoll exporter %[1]s --listen 127.0.0.1:9100",
 				k.Name),
-			RunE: func(cmd *cobra.Command, _ []string) error { return export(con, phase(cmd), k, f) },
+			RunE: func(cmd *cobra.Command, _ []string) error { return export(con, console.Phase(cmd), k, f) },
 		}
 		c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:9100", "`address` to serve at, HOST:PORT")
 		c.Flags().StringVar(&f.token, "token", "",
@@ -51,21 +52,21 @@ says where that is. The token is sent as it is: encrypt where the network is not
 		verbs = append(verbs, c)
 	}
 	verbs = append(verbs, exporterNutanixCommand(con))
-	return group("exporter", "Serve counters of machines and databases for Prometheus", verbs...)
+	return console.Group("exporter", "Serve counters of machines and databases for Prometheus", verbs...)
 }
 
-func listExporters(con *console, registry drivers.Registry) error {
-	var all []listed
+func listExporters(con *console.Console, registry drivers.Registry) error {
+	var all []console.Listed
 	for _, k := range registry.Exporters {
-		all = append(all, listing(k.Name, k.Summary, k.Options))
+		all = append(all, console.Listing(k.Name, k.Summary, k.Options))
 	}
-	all = append(all, listing("nutanix", nutanixSummary, nil))
-	return con.printListed(all)
+	all = append(all, console.Listing("nutanix", nutanixSummary, nil))
+	return con.PrintListed(all)
 }
 
 // export makes one page, or serves until it is interrupted.
-func export(con *console, phase string, k exporter.Kind, f exporterFlags) error {
-	options, err := pairs("--opt", f.options)
+func export(con *console.Console, phase string, k exporter.Kind, f exporterFlags) error {
+	options, err := console.Pairs("--opt", f.options)
 	if err != nil {
 		return err
 	}
@@ -73,18 +74,18 @@ func export(con *console, phase string, k exporter.Kind, f exporterFlags) error 
 	if err != nil {
 		return exit.Usagef(`run "plimsoll exporter list" for the options there are`, "%w", err)
 	}
-	x, err := exporter.New(buildVersion().Program, c)
+	x, err := exporter.New(console.BuildVersion().Program, c)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
-	ctx, stop := con.interruptible()
+	ctx, stop := con.Interruptible()
 	defer stop()
 	if f.once {
 		return exportOnce(con, ctx, phase, x, f.open)
 	}
 	s := listen.Server{
 		Address:   f.listen,
-		Listening: func(address string) { visible.Fprintf(con.err, "serving http://%s/metrics\n", address) },
+		Listening: func(address string) { visible.Fprintf(con.Err, "serving http://%s/metrics\n", address) },
 	}
 	if s.Token, err = tokenFrom(ctx, f.token); err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
@@ -115,17 +116,17 @@ func tokenFrom(ctx context.Context, where string) (secret.Secret, error) {
 }
 
 // exportOnce prints a page. One that a collector could give nothing for is printed all the same, and is a failure.
-func exportOnce(con *console, ctx context.Context, phase string, x *exporter.Exporter, open bool) error {
+func exportOnce(con *console.Console, ctx context.Context, phase string, x *exporter.Exporter, open bool) error {
 	format := exporter.Text
 	if open {
 		format = exporter.OpenMetrics
 	}
-	failed, err := x.Page(ctx, con.out, format)
+	failed, err := x.Page(ctx, con.Out, format)
 	switch {
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	case ctx.Err() != nil:
-		return exit.Errorf(exit.Interrupted, "", "%s%w", phase, errInterrupted)
+		return exit.Errorf(exit.Interrupted, "", "%s%w", phase, console.ErrInterrupted)
 	case failed != nil:
 		return exit.Errorf(exit.Failed, "the page says the same", "%s%w", phase, failed)
 	}

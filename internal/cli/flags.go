@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
@@ -119,7 +120,7 @@ func (f *scenarioFlags) register(pl *planner, c *cobra.Command) {
 	flags.StringArrayVar(&setFiles, "set-file", nil, "read variables from a YAML `file`; --set wins; repeatable")
 	// A stream can be read once, and before the command takes signals for itself.
 	c.PreRunE = func(_ *cobra.Command, given []string) (err error) {
-		if f.values, err = variables(pl.console, setFiles, set); err != nil {
+		if f.values, err = variables(pl.Console, setFiles, set); err != nil {
 			return err
 		}
 		return pl.own(given[0], f)
@@ -186,7 +187,7 @@ func (st *store) target(f targetFlags, nodes int) (*clockedTarget, error) {
 	if !ok {
 		return nil, exit.Usagef("there are: "+strings.Join(st.drivers.TargetNames(), ", "), "target: no target called %q", f.name)
 	}
-	options, err := pairs("--target-opt", f.options)
+	options, err := console.Pairs("--target-opt", f.options)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +205,7 @@ func (st *store) target(f targetFlags, nodes int) (*clockedTarget, error) {
 	if nodes < 0 {
 		return nil, exit.Usagef("", "--nodes: %d is not a number of nodes", nodes)
 	}
-	p := &clockedTarget{options: options, clock: st.clock}
+	p := &clockedTarget{options: options, clock: st.Clock}
 	if keeper, ok := provider.(target.Timekeeper); ok {
 		p.clock = keeper.Clock()
 	}
@@ -361,7 +362,7 @@ func (pl *planner) refuse(phase string, l *loaded) error {
 		if pl.warned != nil && d.Severity == scenario.Warning {
 			pl.warned[warned(d)] = true
 		}
-		visible.Fprintf(pl.err, "%s\n", d)
+		visible.Fprintf(pl.Err, "%s\n", d)
 	}
 	if l.scenario == nil {
 		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given,

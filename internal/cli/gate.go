@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/report"
 )
@@ -64,7 +65,7 @@ func (sd *sides) judge(phase string, d *compare.Document, f compareFlags, g gate
 	err := sd.writeComparison(d, f)
 	if g.junit != "" {
 		write := func(w io.Writer) error { return report.CompareJUnit(w, d, g.fails) }
-		err = errors.Join(err, sd.print(phase, "test results", output{file: g.junit}, write))
+		err = errors.Join(err, sd.Print(phase, "test results", console.Output{File: g.junit}, write))
 	}
 	return errors.Join(err, g.failed(phase, d))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/docs"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
@@ -37,7 +38,7 @@ prints that part only.`,
 			}
 			about, rest, err := cmd.Root().Find(given)
 			if err != nil || len(rest) > 0 {
-				return needVerb(about, []string{slices.Concat(rest, given)[0]})
+				return console.NeedVerb(about, []string{slices.Concat(rest, given)[0]})
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()

@@ -21,6 +21,7 @@ import (
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/history"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/regular"
@@ -34,7 +35,7 @@ const historyDir = ".histories"
 
 // historyFlags say how a history is judged and told.
 type historyFlags struct {
-	output
+	console.Output
 	significance float64
 	webhook      string
 	better       []string
@@ -44,7 +45,7 @@ func (sd *sides) historyCommand() *cobra.Command {
 	var f, s historyFlags
 	add := &cobra.Command{
 		Use: "add NAME RUN|FILE|-...", Short: "Add results to a history; exit with 5 when a change is new",
-		Args: args(2, 1000, "name and run or file"),
+		Args: console.Args(2, 1000, "name and run or file"),
 		Long: `Add keeps results in the history of that name and looks for changes of level in each of its measures, as
 "plimsoll changes" does. A change is told once: the first time it is new, and unless it is for the better the exit code
 is 5; after that it is known. A run, or a row of a file, that is there already takes its own place again, so that a
@@ -65,19 +66,19 @@ result lacks is a gap.
 		},
 	}
 	show := &cobra.Command{
-		Use: "show NAME", Short: "Show the changes in a history, new and known", Args: args(1, 1, "name"),
+		Use: "show NAME", Short: "Show the changes in a history, new and known", Args: console.Args(1, 1, "name"),
 		Example: "  plimsoll history show nightly\n  plimsoll history show nightly -o md",
 		RunE: func(_ *cobra.Command, given []string) error {
 			h, err := sd.readHistory("history show", given[0])
 			if err != nil {
 				return err
 			}
-			_, err = tellHistory(sd.console, "history show", h, s)
+			_, err = tellHistory(sd.Console, "history show", h, s)
 			return err
 		},
 	}
 	for c, of := range map[*cobra.Command]*historyFlags{add: &f, show: &s} {
-		of.register(c, "text", "json", "md")
+		of.Register(c, "text", "json", "md")
 		c.Flags().Float64Var(&of.significance, "significance", 0.01,
 			"`chance` of finding a change in a measure without one")
 	}
@@ -85,14 +86,14 @@ result lacks is a gap.
 	add.Flags().StringArrayVar(&f.better, "better", nil, "which way of a measure is good: `NAME=lower` or higher; repeatable")
 	var note, at string
 	ack := &cobra.Command{
-		Use: "ack NAME MEASURE", Short: "Acknowledge a change with a note", Args: args(2, 2, "name and measure"),
+		Use: "ack NAME MEASURE", Short: "Acknowledge a change with a note", Args: console.Args(2, 2, "name and measure"),
 		Example: `  plimsoll history ack nightly p99 --note "new kernel" --at 2026-03-01`,
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.changeHistory("history ack", given[0], func(h *history.History) (string, error) {
 				if note == "" {
 					return "", exit.Usagef("", "history ack: --note says why; give one")
 				}
-				k, err := h.Acknowledge(given[1], at, note, operator(false))
+				k, err := h.Acknowledge(given[1], at, note, console.Operator(false))
 				return fmt.Sprintf("%s at %s: %s", k.Measure, k.At, k.Note), err
 			})
 		},
@@ -101,7 +102,7 @@ result lacks is a gap.
 	ack.Flags().StringVar(&at, "at", "", "the change at this `label`; without it the last one")
 	rename := &cobra.Command{
 		Use: "rename NAME OLD NEW", Short: "Go on with a measure under another name",
-		Args:    args(3, 3, "name, old and new measure"),
+		Args:    console.Args(3, 3, "name, old and new measure"),
 		Example: "  plimsoll history rename nightly p99 p99_ms",
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.changeHistory("history rename", given[0], func(h *history.History) (string, error) {
@@ -109,7 +110,7 @@ result lacks is a gap.
 			})
 		},
 	}
-	return group("history", "Keep results over time and tell of changes once", add, show, ack, rename)
+	return console.Group("history", "Keep results over time and tell of changes once", add, show, ack, rename)
 }
 
 func (sd *sides) historyPath(phase, name string) (string, error) {
@@ -175,7 +176,7 @@ func (sd *sides) changeHistory(phase, name string, change func(*history.History)
 	if err := sd.writeHistory(phase, h); err != nil {
 		return err
 	}
-	_, err = visible.Fprintf(sd.out, "%s\n", done)
+	_, err = visible.Fprintf(sd.Out, "%s\n", done)
 	return err
 }
 
@@ -223,7 +224,7 @@ func (sd *sides) addHistory(name string, given []string, f historyFlags) error {
 		}
 		h.Better[measure] = way
 	}
-	changes, err := tellHistory(sd.console, phase, h, f)
+	changes, err := tellHistory(sd.Console, phase, h, f)
 	if err != nil {
 		return err
 	}
@@ -243,7 +244,7 @@ func (sd *sides) addHistory(name string, given []string, f historyFlags) error {
 				"the results are kept; what is new is told again by the next call", "%s: --webhook: %w", phase, err))
 		}
 	}
-	h.Tell(changes, sd.now().UTC())
+	h.Tell(changes, sd.Now().UTC())
 	if err := sd.writeHistory(phase, h); err != nil {
 		return err
 	}
@@ -363,20 +364,20 @@ type historyDocument struct {
 }
 
 // tellHistory finds the changes of a history and prints them.
-func tellHistory(con *console, phase string, h *history.History, f historyFlags) ([]history.Change, error) {
+func tellHistory(con *console.Console, phase string, h *history.History, f historyFlags) ([]history.Change, error) {
 	changes, err := h.Changes(f.significance)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	d := historyDocument{h.Name, len(h.Points), append([]history.Change{}, changes...)}
-	write, err := formatOf(con, phase, f.output, map[string]func(io.Writer, historyDocument) error{
+	write, err := console.FormatOf(con, phase, f.Output, map[string]func(io.Writer, historyDocument) error{
 		"text": historyText, "md": historyMarkdown,
 		"json": func(w io.Writer, d historyDocument) error { return indented(w, d) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	return changes, con.print(phase, "history", f.output, func(w io.Writer) error { return write(w, d) })
+	return changes, con.Print(phase, "history", f.Output, func(w io.Writer) error { return write(w, d) })
 }
 
 // by is the change in per cent, "" where that says nothing.

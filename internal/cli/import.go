@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/importer"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
@@ -35,9 +36,9 @@ func (st *store) importCommand() *cobra.Command {
 		Use: "import FILE|-...", Short: "Make a run folder of what other tools left", Args: func(c *cobra.Command,
 			given []string) error {
 			if list {
-				return args(0, 0, "file")(c, given)
+				return console.Args(0, 0, "file")(c, given)
 			}
-			return args(1, 100, "file")(c, given)
+			return console.Args(1, 100, "file")(c, given)
 		},
 		Long: `Import reads what fio, vdbench, elbencho, DISKSPD, HammerDB, sysbench, pgbench, vmstat, iostat, sar and others left
 and makes a run folder of it, on which report, analyze, compare, steady, baseline and the others work as on any run.
@@ -59,7 +60,7 @@ The other commands take such files directly as well: plimsoll report out.json.`,
   pgbench -T 60 -P 1 2>&1 | plimsoll import -`,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if list {
-				return listForms(st.console)
+				return listForms(st.Console)
 			}
 			if o.Interval < 0 {
 				return exit.Usagef("", "import: --interval: %v is not above 0", o.Interval)
@@ -79,19 +80,19 @@ The other commands take such files directly as well: plimsoll report out.json.`,
 	return c
 }
 
-func listForms(con *console) error {
-	if con.json {
-		return con.printJSON(importer.Forms())
+func listForms(con *console.Console) error {
+	if con.JSON {
+		return con.PrintJSON(importer.Forms())
 	}
 	t := terminal.Table{Head: []string{"TOOL", "WHAT"}}
 	for _, f := range importer.Forms() {
 		t.Add(f.Name, f.Holds)
 	}
-	return t.Write(con.out)
+	return t.Write(con.Out)
 }
 
 func (st *store) importFiles(given []string, o importer.Options) error {
-	ctx, stop := st.interruptible()
+	ctx, stop := st.Interruptible()
 	defer stop()
 	folder, err := st.importTo(ctx, "import", st.runsDir, given, o)
 	if err != nil {
@@ -99,8 +100,8 @@ func (st *store) importFiles(given []string, o importer.Options) error {
 	}
 	defer folder.Close()
 	m := folder.Manifest()
-	if st.json {
-		return st.printJSON(struct {
+	if st.JSON {
+		return st.PrintJSON(struct {
 			RunID    string            `json:"run_id"`
 			Dir      string            `json:"dir"`
 			Imported []result.Imported `json:"imported"`
@@ -118,23 +119,23 @@ func (st *store) importFiles(given []string, o importer.Options) error {
 				of, runs = append(of, o), append(runs, o.Workload)
 			}
 		}
-		visible.Fprintf(st.out, "%s: %s by %s\n", f.File, f.As, f.Tool)
-		visible.Fprintf(st.out, "  dated by %s\n", f.Dated)
+		visible.Fprintf(st.Out, "%s: %s by %s\n", f.File, f.As, f.Tool)
+		visible.Fprintf(st.Out, "  dated by %s\n", f.Dated)
 		if len(of) > 1 {
-			visible.Fprintf(st.out, "  %d workloads: %s\n", len(of), strings.Join(runs, ", "))
+			visible.Fprintf(st.Out, "  %d workloads: %s\n", len(of), strings.Join(runs, ", "))
 		}
 		notes, unseen := importer.Told(of)
 		for _, n := range notes {
-			visible.Fprintf(st.out, "  mind: %s\n", strings.TrimPrefix(n, f.File+": "))
+			visible.Fprintf(st.Out, "  mind: %s\n", strings.TrimPrefix(n, f.File+": "))
 		}
 		for _, n := range unseen {
-			visible.Fprintf(st.out, "  not looked at: %s\n", strings.TrimPrefix(n, f.File+": "))
+			visible.Fprintf(st.Out, "  not looked at: %s\n", strings.TrimPrefix(n, f.File+": "))
 		}
 	}
 	for _, p := range problemsOf(folder) {
-		visible.Fprintf(st.err, "warning: import: %s\n", p)
+		visible.Fprintf(st.Err, "warning: import: %s\n", p)
 	}
-	visible.Fprintf(st.out, "run %s\nreport: %s\n", m.RunID, folder.ReportPath())
+	visible.Fprintf(st.Out, "run %s\nreport: %s\n", m.RunID, folder.ReportPath())
 	return nil
 }
 
@@ -171,7 +172,7 @@ func (st *store) importTo(
 		if slices.Contains(given[:i], name) {
 			return nil, exit.Usagef("", "%s: %q is given twice", phase, name)
 		}
-		f, encoding, done, err := openOutput(st.console, name)
+		f, encoding, done, err := openOutput(st.Console, name)
 		if err != nil {
 			objections = append(objections, fmt.Errorf("%s: %w", phase, err))
 			continue
@@ -183,7 +184,7 @@ func (st *store) importTo(
 		}
 		readings, err := importer.Prepare(f.Name, f.Content, f.Modified, of)
 		if err != nil && (slices.Contains(found, name) || errors.Is(err, importer.ErrEmpty) && len(given) > 1) {
-			visible.Fprintf(st.err, "warning: %s: left out: %v\n", phase, err)
+			visible.Fprintf(st.Err, "warning: %s: left out: %v\n", phase, err)
 			continue
 		}
 		if err != nil {
@@ -210,7 +211,7 @@ func (st *store) importTo(
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	folder, err := importer.Folder(root, buildVersion().String(), files)
+	folder, err := importer.Folder(root, console.BuildVersion().String(), files)
 	var there *importer.ThereError
 	switch {
 	case errors.As(err, &there) && phase != "import":
@@ -223,7 +224,7 @@ func (st *store) importTo(
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	if err := st.recollect(ctx, folder); err != nil {
-		visible.Fprintf(st.err, "warning: %s: %v\n", phase, err)
+		visible.Fprintf(st.Err, "warning: %s: %v\n", phase, err)
 	}
 	if root == st.runsDir {
 		doc, err := report.Build(folder)
@@ -231,7 +232,7 @@ func (st *store) importTo(
 			err = folder.WriteReport(func(w io.Writer) error { return report.HTML(w, doc) })
 		}
 		if err != nil {
-			visible.Fprintf(st.err, "warning: %s: report: %v\n", phase, err)
+			visible.Fprintf(st.Err, "warning: %s: report: %v\n", phase, err)
 		}
 	}
 	if ctx.Err() != nil {
@@ -242,12 +243,12 @@ func (st *store) importTo(
 
 // openOutput opens a file for import. What comes as a stream, or is no plain UTF-8, is kept in a temporary file, since
 // it is read more than once.
-func openOutput(con *console, name string) (out importer.File, encoding plaintext.Encoding, done func(), err error) {
-	in, err := con.openGiven(name)
+func openOutput(con *console.Console, name string) (out importer.File, encoding plaintext.Encoding, done func(), err error) {
+	in, err := con.OpenGiven(name)
 	if err != nil {
 		return out, "", nil, err
 	}
-	out = importer.File{Name: name, Modified: con.now()}
+	out = importer.File{Name: name, Modified: con.Now()}
 	f, ok := in.(*os.File)
 	if ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
@@ -330,7 +331,7 @@ func (st *store) importedNow(phase string, names ...string) (string, error) {
 		}
 		root = filepath.Join(st.imported.root.Path, strconv.Itoa(len(st.imported.dirs)))
 	}
-	ctx, stop := st.interruptible()
+	ctx, stop := st.Interruptible()
 	defer stop()
 	folder, err := st.importTo(ctx, phase, root, names, importer.Options{})
 	if err != nil {
@@ -341,10 +342,10 @@ func (st *store) importedNow(phase string, names ...string) (string, error) {
 	}
 	st.imported.dirs[name] = folder.Dir()
 	if root == st.runsDir {
-		visible.Fprintf(st.notes(), "%s: %s is imported as run %s\n", phase, name, folder.Manifest().RunID)
+		visible.Fprintf(st.Notes(), "%s: %s is imported as run %s\n", phase, name, folder.Manifest().RunID)
 	}
 	for _, p := range problemsOf(folder) {
-		visible.Fprintf(st.err, "warning: %s: %s: %s\n", phase, name, p)
+		visible.Fprintf(st.Err, "warning: %s: %s: %s\n", phase, name, p)
 	}
 	return folder.Dir(), folder.Close()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report/terminal"
@@ -19,20 +20,20 @@ import (
 	"plimsoll/unit"
 )
 
-func integrityCommand(con *console) *cobra.Command {
-	return group("integrity", "Write blocks that say what they are, and find those that the storage lost or changed",
+func integrityCommand(con *console.Console) *cobra.Command {
+	return console.Group("integrity", "Write blocks that say what they are, and find those that the storage lost or changed",
 		integrityWriteCommand(con), integrityVerifyCommand(con))
 }
 
-func integrityWriteCommand(con *console) *cobra.Command {
+func integrityWriteCommand(con *console.Console) *cobra.Command {
 	m := integrity.Manifest{Passes: 1, Order: integrity.Sequential}
-	var size, block, flush sizeFlag = 0, 4 << 10, 64 << 20
+	var size, block, flush console.SizeFlag = 0, 4 << 10, 64 << 20
 	var dir, pattern, consent string
 	var same bool
 	var threads int
 	c := &cobra.Command{
 		Use: "write PATH", Short: "Write stamped blocks, and keep what was acknowledged elsewhere",
-		Args: args(1, 1, "path"),
+		Args: console.Args(1, 1, "path"),
 		Long: `Write makes a new file of blocks of which every 512 bytes say to which run they belong, where they belong and
 which generation they are, with a checksum. Each of --passes writes every block anew. After every --flush the storage is
 told to make safe what it has (fsync), and that is noted as acknowledged, beside the manifest in the folder --manifest.
@@ -77,7 +78,7 @@ With --pattern there is nothing but the pattern: what changed is found, but not 
 	return c
 }
 
-func integrityWrite(con *console, name string, m integrity.Manifest, dir, consent string, same bool, threads int) error {
+func integrityWrite(con *console.Console, name string, m integrity.Manifest, dir, consent string, same bool, threads int) error {
 	const phase = "integrity write"
 	if dir == "" {
 		return exit.Usagef("for example --manifest ~/kept",
@@ -98,7 +99,7 @@ func integrityWrite(con *console, name string, m integrity.Manifest, dir, consen
 		return exit.Errorf(exit.Refused, "give a folder on another one, or --same-device when it is only to be tried out",
 			"%s: --manifest %s: it lies on the file system that is tested, and would be lost with it", phase, dir)
 	}
-	ctx, stop := con.interruptible()
+	ctx, stop := con.Interruptible()
 	defer stop()
 	f, err := openToWrite(ctx, phase, name, consent, m.Bytes, keep)
 	if err != nil {
@@ -107,20 +108,20 @@ func integrityWrite(con *console, name string, m integrity.Manifest, dir, consen
 	if m.Bytes == 0 && m.BlockBytes > 0 {
 		m.Bytes = f.size / int64(m.BlockBytes) * int64(m.BlockBytes)
 	}
-	l, err := integrity.Create(dir, m, con.now())
+	l, err := integrity.Create(dir, m, con.Now())
 	if err != nil {
 		return exit.Usagef("", "%s: %w", phase, errors.Join(err, f.remove()))
 	}
 	defer l.Close() //nolint:errcheck // what is in it was synced
-	began := con.now()
-	err = integrity.Write(ctx, f, l, integrity.Options{Workers: threads, Now: con.now, Progress: con.amount(phase).tell})
+	began := con.Now()
+	err = integrity.Write(ctx, f, l, integrity.Options{Workers: threads, Now: con.Now, Progress: con.Amount(phase).Tell})
 	if err = errors.Join(err, f.finish(), f.Close()); err != nil {
-		return exit.Errorf(stoppedOrFailed(ctx), "plimsoll integrity verify "+name+" --manifest "+l.Name+
+		return exit.Errorf(console.StoppedOrFailed(ctx), "plimsoll integrity verify "+name+" --manifest "+l.Name+
 			" holds the storage to what it had acknowledged", "%s: %s: %w", phase, name, err)
 	}
-	seconds := con.now().Sub(began).Seconds()
-	if con.json {
-		return con.printJSON(struct {
+	seconds := con.Now().Sub(began).Seconds()
+	if con.JSON {
+		return con.PrintJSON(struct {
 			Path     string  `json:"path"`
 			Manifest string  `json:"manifest"`
 			Run      string  `json:"run"`
@@ -130,18 +131,18 @@ func integrityWrite(con *console, name string, m integrity.Manifest, dir, consen
 			Direct   bool    `json:"direct"`
 		}{m.Path, l.Name, l.Manifest.Run, m.Bytes, m.Passes, seconds, f.Direct})
 	}
-	_, err = visible.Fprintf(con.out, "%s: %s in blocks of %s, passes: %d, all acknowledged; written %s, %s\nmanifest: %s\n",
+	_, err = visible.Fprintf(con.Out, "%s: %s in blocks of %s, passes: %d, all acknowledged; written %s, %s\nmanifest: %s\n",
 		name, unit.Bytes(m.Bytes), unit.Bytes(m.BlockBytes), m.Passes, bypassed(f.File),
 		unit.Bandwidth(float64(m.Bytes)*float64(m.Passes)/max(seconds, 1e-9)).Decimal(), l.Name)
 	return err
 }
 
-func integrityVerifyCommand(con *console) *cobra.Command {
+func integrityVerifyCommand(con *console.Console) *cobra.Command {
 	var manifest string
 	var threads int
 	c := &cobra.Command{
 		Use: "verify PATH", Short: "Find what the storage lost or changed of what it had acknowledged",
-		Args: args(1, 1, "path"),
+		Args: console.Args(1, 1, "path"),
 		Long: `Verify reads what integrity write wrote, past the page cache where it can, and names every range that is not
 what the storage had acknowledged:
 
@@ -216,7 +217,7 @@ type integrityDocument struct {
 	*integrity.Report
 }
 
-func integrityVerify(con *console, name, manifest string, threads int) error {
+func integrityVerify(con *console.Console, name, manifest string, threads int) error {
 	const phase = "integrity verify"
 	manifest, err := manifestOf(manifest, name)
 	if err != nil {
@@ -234,20 +235,20 @@ func integrityVerify(con *console, name, manifest string, threads int) error {
 	if !f.Direct {
 		_ = f.Forget() // said below
 	}
-	ctx, stop := con.interruptible()
+	ctx, stop := con.Interruptible()
 	defer stop()
 	d := integrityDocument{Path: name, Manifest: manifest, Direct: f.Direct, WhyNotDirect: f.Why}
-	began := con.now()
+	began := con.Now()
 	d.Report, err = integrity.Verify(ctx, f, f.Bytes, m, acknowledged, integrity.Options{Workers: threads,
-		Progress: con.amount(phase).tell})
+		Progress: con.Amount(phase).Tell})
 	if err != nil {
-		return exit.Errorf(stoppedOrFailed(ctx), "", "%s: %s: %w", phase, name, err)
+		return exit.Errorf(console.StoppedOrFailed(ctx), "", "%s: %s: %w", phase, name, err)
 	}
-	d.Seconds = con.now().Sub(began).Seconds()
-	if con.json {
-		err = con.printJSON(d)
+	d.Seconds = con.Now().Sub(began).Seconds()
+	if con.JSON {
+		err = con.PrintJSON(d)
 	} else {
-		err = d.text(con.out, f, m)
+		err = d.text(con.Out, f, m)
 	}
 	if err != nil {
 		return err

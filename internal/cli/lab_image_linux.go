@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/installed"
 	"plimsoll/internal/kit/visible"
@@ -15,8 +16,8 @@ import (
 )
 
 // labImageCommand holds what is done with the images that machines of a lab boot.
-func labImageCommand(con *console) *cobra.Command {
-	return group("image", "Build and list the images that machines of a lab boot",
+func labImageCommand(con *console.Console) *cobra.Command {
+	return console.Group("image", "Build and list the images that machines of a lab boot",
 		labImageBuildCommand(con), labImageListCommand(con))
 }
 
@@ -31,7 +32,7 @@ func cacheFlag(c *cobra.Command, cache *string) {
 	}
 }
 
-func labImageBuildCommand(con *console) *cobra.Command {
+func labImageBuildCommand(con *console.Console) *cobra.Command {
 	var cache, agent string
 	var packages []string
 	c := &cobra.Command{
@@ -42,7 +43,7 @@ seconds) or of a debian (systemd, OpenSSH, Python, PostgreSQL, fio). What it lac
 An image is found in the cache as long as its packages, the agent and the recipe are the same.`,
 		Example: "  plimsoll lab image build\n  plimsoll lab image build debian --json\n" +
 			"  plimsoll lab image build debian --packages default-jre-headless,unzip",
-		Args:      args(0, 1, "kind of image"),
+		Args:      console.Args(0, 1, "kind of image"),
 		ValidArgs: []string{string(guest.Worker), string(guest.Debian)},
 		RunE: func(_ *cobra.Command, given []string) error {
 			kind := guest.Worker
@@ -55,15 +56,15 @@ An image is found in the cache as long as its packages, the agent and the recipe
 					return exit.Errorf(exit.Failed, "", "lab image build: %w", err)
 				}
 			}
-			ctx, stop := con.interruptible()
+			ctx, stop := con.Interruptible()
 			defer stop()
 			image, err := guest.Build(ctx, guest.Config{Kind: kind, Cache: cache, Agent: agent, Packages: packages,
-				Log: func(format string, args ...any) { visible.Fprintf(con.notes(), format+"\n", args...) }})
+				Log: func(format string, args ...any) { visible.Fprintf(con.Notes(), format+"\n", args...) }})
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "lab image build: %w", err)
 			}
-			if con.json {
-				return con.printJSON(image)
+			if con.JSON {
+				return con.PrintJSON(image)
 			}
 			return printImages(con, []guest.Image{image})
 		},
@@ -74,23 +75,23 @@ An image is found in the cache as long as its packages, the agent and the recipe
 	return c
 }
 
-func labImageListCommand(con *console) *cobra.Command {
+func labImageListCommand(con *console.Console) *cobra.Command {
 	var cache string
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the images in the cache",
 		Example: "  plimsoll lab image list\n  plimsoll lab image list --json",
-		Args:    args(0, 0, ""),
+		Args:    console.Args(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			list, err := guest.List(cache)
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "lab image list: %w", err)
 			}
-			if con.json {
-				return con.printJSON(append([]guest.Image{}, list...))
+			if con.JSON {
+				return con.PrintJSON(append([]guest.Image{}, list...))
 			}
 			if len(list) == 0 {
-				visible.Fprintf(con.out, "no images in %s\n", cache)
+				visible.Fprintf(con.Out, "no images in %s\n", cache)
 				return nil
 			}
 			return printImages(con, list)
@@ -100,7 +101,7 @@ func labImageListCommand(con *console) *cobra.Command {
 	return c
 }
 
-func printImages(con *console, list []guest.Image) error {
+func printImages(con *console.Console, list []guest.Image) error {
 	t := terminal.Table{Head: []string{"KIND", "ID", "KERNEL", "INITRD", "ROOT", "MEMORY", "PACKAGES", "", "FOLDER"},
 		Right: []bool{false, false, true, true, true, true, true}}
 	for _, i := range list {
@@ -117,5 +118,5 @@ func printImages(con *console, list []guest.Image) error {
 		t.Add(string(i.Kind), i.ID, size(i.Kernel), size(i.Initrd), size(i.Root), unit.Bytes(i.MemoryBytes).String(),
 			strconv.Itoa(len(i.Packages)), how, i.Dir)
 	}
-	return t.Write(con.out)
+	return t.Write(con.Out)
 }

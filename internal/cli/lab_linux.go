@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -21,7 +22,7 @@ import (
 	lab "plimsoll/internal/targets/lab/cluster"
 )
 
-func labCommands(con *console) []*cobra.Command {
+func labCommands(con *console.Console) []*cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use: "lab", Short: "A miniature cluster on this machine: nodes with addresses, power buttons, replicated storage",
@@ -30,7 +31,7 @@ which every node holds a copy (GlusterFS), and a power controller that ipmitool 
 this machine's own network is touched. It needs root.
 
 The lab is in the folder of --dir, with all that it has made; "lab down" removes that, also after a crash.`,
-		Args: needVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: console.NeedVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.PersistentFlags().StringVar(&dir, "dir", lab.Folder(),
 		"`folder` of the lab (environment: PLIMSOLL_LAB)")
@@ -38,22 +39,22 @@ The lab is in the folder of --dir, with all that it has made; "lab down" removes
 		labImageCommand(con),
 		&cobra.Command{Use: "part WORD DIR", Hidden: true, DisableFlagParsing: true, Short: "Be a part of a lab",
 			RunE: func(cmd *cobra.Command, given []string) error {
-				return lab.Part(cmd.Context(), given, con.out, con.err)
+				return lab.Part(cmd.Context(), given, con.Out, con.Err)
 			}})
 	return []*cobra.Command{c}
 }
 
-func labUp(con *console, dir *string) *cobra.Command {
+func labUp(con *console.Console, dir *string) *cobra.Command {
 	o := lab.Options{}
 	c := &cobra.Command{
-		Use: "up", Short: "Make a lab and wait until its nodes are ready", Args: args(0, 0, "argument"),
+		Use: "up", Short: "Make a lab and wait until its nodes are ready", Args: console.Args(0, 0, "argument"),
 		Example: "  plimsoll lab up --nodes 3\n  plimsoll lab up --nodes 3 --storage shared --dir /var/tmp/lab",
 		RunE: func(*cobra.Command, []string) (err error) {
 			if o.Program, err = os.Executable(); err != nil {
 				return exit.Errorf(exit.Failed, "", "lab: %w", err)
 			}
 			o.Dir = *dir
-			ctx, stop := con.interruptible()
+			ctx, stop := con.Interruptible()
 			defer stop()
 			l, err := lab.Up(ctx, o)
 			if err != nil {
@@ -72,18 +73,18 @@ func labUp(con *console, dir *string) *cobra.Command {
 func labPlaces() []string { return lab.Places() }
 
 // openLab finds the lab and starts controllers of it again that are dead.
-func openLab(con *console, ctx context.Context, dir string) (*lab.Lab, error) {
+func openLab(con *console.Console, ctx context.Context, dir string) (*lab.Lab, error) {
 	l, err := lab.Open(dir)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	mended, err := l.Mend(ctx)
 	if len(mended) > 0 {
-		visible.Fprintf(con.err, "plimsoll: lab: controllers did not answer and were started again: %s\n",
+		visible.Fprintf(con.Err, "plimsoll: lab: controllers did not answer and were started again: %s\n",
 			strings.Join(mended, ", "))
 	}
 	if err != nil { // nodes can be looked at and switched without
-		visible.Fprintf(con.err, "plimsoll: %v\n", err)
+		visible.Fprintf(con.Err, "plimsoll: %v\n", err)
 	}
 	return l, nil
 }
@@ -110,9 +111,9 @@ type labNode struct {
 	Answers bool              `json:"bmc_answers"`
 }
 
-func labStatusCommand(con *console, dir *string) *cobra.Command {
+func labStatusCommand(con *console.Console, dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Say what the nodes and the copies of the storage are like", Args: args(0, 0, "argument"),
+		Use: "status", Short: "Say what the nodes and the copies of the storage are like", Args: console.Args(0, 0, "argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := openLab(con, cmd.Context(), *dir)
 			if err != nil {
@@ -123,7 +124,7 @@ func labStatusCommand(con *console, dir *string) *cobra.Command {
 	}
 }
 
-func labStatusOf(con *console, ctx context.Context, l *lab.Lab) error {
+func labStatusOf(con *console.Console, ctx context.Context, l *lab.Lab) error {
 	s := labStatus{ID: l.ID(), Dir: l.Dir(), Storage: l.Storage()}
 	var unknown []string
 	for _, n := range l.Nodes() {
@@ -141,13 +142,13 @@ func labStatusOf(con *console, ctx context.Context, l *lab.Lab) error {
 		}
 	}
 	s.Error = strings.Join(unknown, "; ")
-	if con.json {
-		return con.printJSON(s)
+	if con.JSON {
+		return con.PrintJSON(s)
 	}
 	return printLab(con, s)
 }
 
-func printLab(con *console, s labStatus) error {
+func printLab(con *console.Console, s labStatus) error {
 	t := terminal.Table{Head: []string{"NODE", "ADDRESS", "POWER", "READY", "BRICK", "CONTROLLER"}}
 	for i, n := range s.Nodes {
 		ready, brick := "no", "-"
@@ -165,31 +166,31 @@ func printLab(con *console, s labStatus) error {
 		}
 		t.Add(n.Name, n.Address.String(), string(n.Power), ready, brick, bmc)
 	}
-	visible.Fprintf(con.out, "lab %s in %s\n", s.ID, s.Dir)
-	if err := t.Write(con.out); err != nil {
+	visible.Fprintf(con.Out, "lab %s in %s\n", s.ID, s.Dir)
+	if err := t.Write(con.Out); err != nil {
 		return err
 	}
 	switch {
 	case s.Storage == lab.Shared:
-		visible.Fprintf(con.out, "storage: one folder for all nodes, no copies\n")
+		visible.Fprintf(con.Out, "storage: one folder for all nodes, no copies\n")
 	case s.Replication == nil:
-		visible.Fprintf(con.out, "storage: its copies are not known\n")
+		visible.Fprintf(con.Out, "storage: its copies are not known\n")
 	case s.Replication.Heals < 0:
-		visible.Fprintf(con.out, "storage: a brick is down: what it misses is healed when it is back\n")
+		visible.Fprintf(con.Out, "storage: a brick is down: what it misses is healed when it is back\n")
 	default:
-		visible.Fprintf(con.out, "storage: %d entries to heal\n", s.Replication.Heals)
+		visible.Fprintf(con.Out, "storage: %d entries to heal\n", s.Replication.Heals)
 	}
 	if s.Error != "" {
-		visible.Fprintf(con.out, "not known: %s\n", s.Error)
+		visible.Fprintf(con.Out, "not known: %s\n", s.Error)
 	}
 	return nil
 }
 
-func labPower(con *console, dir *string) *cobra.Command {
+func labPower(con *console.Console, dir *string) *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
 		Use: "power NODE on|off|cycle|shutdown|status", Short: "Press a node's power button",
-		Args: args(2, 2, "node and action"),
+		Args: console.Args(2, 2, "node and action"),
 		Long: `Power switches a node, past the protocols of its controller. Off kills whatever runs on the node; shutdown
 presses the power buttons of its guests first and returns when that has begun. With --wait it returns when the node
 is off, or on with its storage there and healed.`,
@@ -210,7 +211,7 @@ is off, or on with its storage there and healed.`,
 			if err != nil {
 				return exit.Errorf(exit.Usage, "", "%w", err)
 			}
-			ctx, stop := con.interruptible()
+			ctx, stop := con.Interruptible()
 			defer stop()
 			if err := pressPower(con, ctx, l, n, given[1], wait); err != nil {
 				return exit.Errorf(cmp.Or(exit.Code(err), exit.Failed), "", "%w", err)
@@ -222,15 +223,15 @@ is off, or on with its storage there and healed.`,
 	return c
 }
 
-func pressPower(con *console, ctx context.Context, l *lab.Lab, n *lab.Node, action string, wait time.Duration) (err error) {
+func pressPower(con *console.Console, ctx context.Context, l *lab.Lab, n *lab.Node, action string, wait time.Duration) (err error) {
 	c, want := n.Power(), target.On
 	switch action {
 	case "status":
 		state, err := c.State(ctx)
-		if err == nil && con.json {
-			return con.printJSON(map[string]any{"node": n.Name(), "power": state})
+		if err == nil && con.JSON {
+			return con.PrintJSON(map[string]any{"node": n.Name(), "power": state})
 		}
-		visible.Fprintf(con.out, "%s\n", state)
+		visible.Fprintf(con.Out, "%s\n", state)
 		return err
 	case "on":
 		err = c.PowerOn(ctx)
@@ -257,11 +258,11 @@ func pressPower(con *console, ctx context.Context, l *lab.Lab, n *lab.Node, acti
 	return n.WaitOff(ctx)
 }
 
-func labExec(con *console, dir *string) *cobra.Command {
+func labExec(con *console.Console, dir *string) *cobra.Command {
 	var node int
 	c := &cobra.Command{
 		Use: "exec [--node N] -- COMMAND...", Short: "Run a command in the lab's network, or as part of a node",
-		Args: args(1, 1000, "command"),
+		Args: console.Args(1, 1000, "command"),
 		Long: `Exec runs a command in the lab's network, where its nodes, guests and controllers are reached, or with --node as
 a process of that node, which ends when the node's power is cut. Files are those of this machine. Its exit code is that
 of the command.`,
@@ -272,7 +273,7 @@ of the command.`,
 				return err
 			}
 			command := exec.CommandContext(cmd.Context(), given[0], given[1:]...)
-			command.Stdin, command.Stdout, command.Stderr = con.in, con.out, con.err
+			command.Stdin, command.Stdout, command.Stderr = con.In, con.Out, con.Err
 			if node == 0 {
 				err = l.Enter(command.Start)
 			} else {
@@ -299,17 +300,17 @@ of the command.`,
 	return c
 }
 
-func labDown(con *console, dir *string) *cobra.Command {
+func labDown(con *console.Console, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "down", Short: "Remove a lab with all that it has made, its guests and their disks included",
-		Args: args(0, 0, "argument"),
+		Args: console.Args(0, 0, "argument"),
 		RunE: func(*cobra.Command, []string) error {
-			ctx, stop := con.interruptible()
+			ctx, stop := con.Interruptible()
 			defer stop()
 			remains, err := lab.Down(ctx, *dir)
-			if con.json {
+			if con.JSON {
 				said := map[string]any{"dir": *dir, "remains": append([]string{}, remains...)}
-				err = errors.Join(err, con.printJSON(said))
+				err = errors.Join(err, con.PrintJSON(said))
 			}
 			if len(remains) > 0 {
 				return exit.Errorf(exit.Uncleaned, "mend what is said above and call it again", "%w", err)
@@ -317,8 +318,8 @@ func labDown(con *console, dir *string) *cobra.Command {
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "%w", err)
 			}
-			if !con.json && !con.quiet {
-				visible.Fprintf(con.out, "%s: removed\n", *dir)
+			if !con.JSON && !con.Quiet {
+				visible.Fprintf(con.Out, "%s: removed\n", *dir)
 			}
 			return nil
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run/experiment"
@@ -77,7 +78,7 @@ const labelsHelp = "Labels lie in a file of their own in the run's folder: what 
 func (st *store) nameCommand() *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
-		Use: "name RUN [NAME]", Short: "Give a run a name, or take it away", Args: args(1, 2, "run and name"),
+		Use: "name RUN [NAME]", Short: "Give a run a name, or take it away", Args: console.Args(1, 2, "run and name"),
 		Long: `Name gives a run or an experiment a name, by which all commands find it. Two runs cannot have the same name.
 
 ` + labelsHelp,
@@ -99,7 +100,7 @@ func (st *store) nameCommand() *cobra.Command {
 func (st *store) noteCommand() *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
-		Use: "note RUN [TEXT]", Short: "Say something about a run, or take it back", Args: args(1, 2, "run and text"),
+		Use: "note RUN [TEXT]", Short: "Say something about a run, or take it back", Args: console.Args(1, 2, "run and text"),
 		Long: `Note says something about a run or an experiment, in place of what was said before. Its report shows it.
 
 ` + labelsHelp,
@@ -121,7 +122,7 @@ func (st *store) noteCommand() *cobra.Command {
 func (st *store) tagCommand() *cobra.Command {
 	var remove []string
 	c := &cobra.Command{
-		Use: "tag RUN [TAG...]", Short: "Add tags to a run, or remove some", Args: args(1, 100, "run and tags"),
+		Use: "tag RUN [TAG...]", Short: "Add tags to a run, or remove some", Args: console.Args(1, 100, "run and tags"),
 		Long: `Tag adds tags to a run or an experiment, and removes those named with --remove. "plimsoll runs --tag TAG" lists the
 runs that have one.
 
@@ -170,8 +171,8 @@ func (st *store) label(phase, run string, asked result.Labels, change func(*resu
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	if st.json {
-		return st.printJSON(struct {
+	if st.JSON {
+		return st.PrintJSON(struct {
 			RunID string   `json:"run_id"`
 			Name  string   `json:"name"`
 			Tags  []string `json:"tags"`
@@ -179,7 +180,7 @@ func (st *store) label(phase, run string, asked result.Labels, change func(*resu
 		}{filepath.Base(dir), labels.Name, append([]string{}, labels.Tags...), labels.Note})
 	}
 	for _, line := range labelLines(labels) {
-		visible.Fprintf(st.out, "%s: %s\n", line[0], line[1])
+		visible.Fprintf(st.Out, "%s: %s\n", line[0], line[1])
 	}
 	return nil
 }

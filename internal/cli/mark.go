@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run/experiment"
@@ -113,7 +114,7 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
   plimsoll mark my.fio --target sim --limit 'read p99 < 1ms' --at 2500
   plimsoll mark db-colocation --vary rate --workload OLTP --limit 'read p99 < 10ms' --condition alone \
     --condition 'with DSS' --condition node-lost --target sim`,
-		Args:              args(1, 1, "scenario"),
+		Args:              console.Args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
 	}
 	sf.register(rn.planner, c)
@@ -329,15 +330,15 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf targetFlags, mf markFl
 	if len(bad) > 0 {
 		return exit.Usagef("", "mark: %w", errors.Join(bad...))
 	}
-	limit, err := timeLimit(mf.waits.limit)
+	limit, err := console.TimeLimit(mf.waits.limit)
 	if err == nil {
 		err = mf.label.check(rn.store, "mark")
 	}
 	if err != nil {
 		return err
 	}
-	stop := rn.stoppable()
-	defer stop.release()
+	stop := rn.Stoppable()
+	defer stop.Release()
 	_, own := rn.made[given]
 	if own && mf.vary != vmsOption { // of the two values that made it a variable none is meant
 		least := map[bool]int64{true: 1}[mf.vary == clientsOption]
@@ -420,9 +421,9 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf targetFlags, mf markFl
 		return err
 	}
 	defer folder.Close()
-	visible.Fprintf(rn.notes(), "mark %s: at most %s of %s\n", r.ID, unit.Plural(mf.probes, "probe"),
+	visible.Fprintf(rn.Notes(), "mark %s: at most %s of %s\n", r.ID, unit.Plural(mf.probes, "probe"),
 		unit.Duration(p.plan.Least()))
-	return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.now, Say: func(string, ...any) {}}, mf.waits)
+	return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.Now, Say: func(string, ...any) {}}, mf.waits)
 }
 
 func withValue(values map[string]any, name string, v any) map[string]any {

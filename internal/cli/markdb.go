@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 )
 
@@ -20,7 +21,7 @@ func (rn *runner) markDBCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "db LOAD --limit LIMIT",
 		Short: "Find the highest rate of transactions that a database bears under a limit",
-		Args:  args(1, 1, "load"),
+		Args:  console.Args(1, 1, "load"),
 		Long: `Db looks for the highest rate of transactions at which every limit holds, of loads of "plimsoll db run" that take a
 rate: pg and pgbench. With "--vary clients" it looks for the most clients, each of which goes on as soon as it has its
 answer; so it does for tprocc (users) and hammerdb (virtual users), which take no rate. The server is yours (--server), or one that is made for each run. Transactions are due by

@@ -82,11 +82,11 @@ func (sd *sides) markResult(folder *experiment.Folder, over bool) error {
 	if err != nil {
 		err = exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
-	if sd.json {
-		err = errors.Join(err, sd.printJSON(doc))
+	if sd.JSON {
+		err = errors.Join(err, sd.PrintJSON(doc))
 	} else {
-		printMark(sd.out, doc)
-		visible.Fprintf(sd.out, "report: %s\n", folder.ReportPath())
+		printMark(sd.Out, doc)
+		visible.Fprintf(sd.Out, "report: %s\n", folder.ReportPath())
 	}
 	if over {
 		err = errors.Join(err, asserted(doc.Answer, "", folder.Record().Mark.Least))

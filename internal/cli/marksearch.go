@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/run/experiment"
 	"plimsoll/result"
@@ -208,8 +209,8 @@ func achieved(d *result.Data, workload string) (float64, error) {
 }
 
 // search makes probes until there is an answer, and prints it.
-func (rn *runner) search(stop *stopper, folder *experiment.Folder, c experiment.Conduct, waits waitFlags) error {
-	stop.tell(func() { rn.sayf("stopping: the probe under way is torn down; plimsoll resume goes on") })
+func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c experiment.Conduct, waits waitFlags) error {
+	stop.Tell(func() { rn.Sayf("stopping: the probe under way is torn down; plimsoll resume goes on") })
 	if rn.warned == nil {
 		rn.warned = map[string]bool{}
 	}
@@ -237,11 +238,11 @@ func (rn *runner) search(stop *stopper, folder *experiment.Folder, c experiment.
 				return exit.Errorf(exit.Failed, "", "mark: %w", err)
 			}
 		}
-		sayProbe(rn.console, lines[at], value, why, left(lines, m.Probes, spent, made))
-		began := rn.clock.Now()
-		_, _, ended = c.Run(stop.ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(), stop: stop,
+		sayProbe(rn.Console, lines[at], value, why, left(lines, m.Probes, spent, made))
+		began := rn.Clock.Now()
+		_, _, ended = c.Run(stop.Ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(), stop: stop,
 			waits: waits})
-		spent, made = spent+rn.clock.Now().Sub(began), made+1
+		spent, made = spent+rn.Clock.Now().Sub(began), made+1
 		progress, err := folder.Progress()
 		if err == nil && len(progress.Failed) > 0 && ended == nil {
 			for _, reason := range progress.Failed {
@@ -260,7 +261,7 @@ func (rn *runner) search(stop *stopper, folder *experiment.Folder, c experiment.
 			return ended
 		}
 		if n := len(lines[at].probes); len(after[at].probes) > n {
-			rn.sayf("         %s", outcome(after[at].probes[n], after[at].settings.Unit))
+			rn.Sayf("         %s", outcome(after[at].probes[n], after[at].settings.Unit))
 		}
 		lines = after
 	}
@@ -342,7 +343,7 @@ func (s searched) next(m *experiment.Mark) (value float64, why string) {
 	return value, step.Why
 }
 
-func sayProbe(con *console, s searched, value float64, why, left string) {
+func sayProbe(con *console.Console, s searched, value float64, why, left string) {
 	say := func(rate float64) string { return mark.InUnit(rate, s.settings.Unit) }
 	if s.settings.Unit == "" && !s.read { // nothing has said yet what is done
 		say = func(rate float64) string { return mark.InUnit(rate, "a second") }
@@ -352,7 +353,7 @@ func sayProbe(con *console, s searched, value float64, why, left string) {
 		under = ", " + string(s.condition)
 	}
 	if value == 0 {
-		con.sayf("probe 0%s: %s", under, why)
+		con.Sayf("probe 0%s: %s", under, why)
 		return
 	}
 	text := ""
@@ -367,7 +368,7 @@ func sayProbe(con *console, s searched, value float64, why, left string) {
 			text += fmt.Sprintf("between %s and %s", say(low), say(high))
 		}
 	}
-	con.sayf("probe %d%s: %s (%s%s%s)", len(s.probes)+1, under, offered, why, text, left)
+	con.Sayf("probe %d%s: %s (%s%s%s)", len(s.probes)+1, under, offered, why, text, left)
 }
 
 // bounds are the highest rate that held below all that broke, and the lowest that broke; 0 where there is none.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/metrics/collect"
@@ -34,9 +35,9 @@ type span struct{ at, from, to, step string }
 
 func (st *store) metricsCommand() *cobra.Command {
 	var s span
-	var to output
+	var to console.Output
 	query := &cobra.Command{
-		Use: "query RUN PROMQL", Short: "Evaluate PromQL over the metrics of a run", Args: args(2, 2, "run and query"),
+		Use: "query RUN PROMQL", Short: "Evaluate PromQL over the metrics of a run", Args: console.Args(2, 2, "run and query"),
 		Long: `Query evaluates a PromQL expression over the metrics of a run, also while that goes on: at one moment, the run's
 last point unless --at says which; or, with --from, --to or --step, over a time. JSON is as Prometheus' query API gives it.
 
@@ -45,10 +46,10 @@ last point unless --at says which; or, with --from, --to or --step, over a time.
   plimsoll metrics query latest 'irate(node_disk_reads_completed_total[30s])' --from +0s --to +10m --step 30s -o csv`,
 		ValidArgsFunction: st.completeRun,
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return st.queryMetrics(phase(cmd), given[0], given[1], s, to)
+			return st.queryMetrics(console.Phase(cmd), given[0], given[1], s, to)
 		},
 	}
-	to.register(query, "table", "csv", "json")
+	to.Register(query, "table", "csv", "json")
 	query.Flags().StringVar(&s.at, "at", "", "the `time` of the only point")
 	query.Flags().StringVar(&s.from, "from", "", "`time` of the first point")
 	query.Flags().StringVar(&s.to, "to", "", "`time` of the last point")
@@ -57,7 +58,7 @@ last point unless --at says which; or, with --from, --to or --step, over a time.
 	var file string
 	var match []string
 	export := &cobra.Command{
-		Use: "export RUN", Short: "Print the metrics of a run as OpenMetrics text", Args: args(1, 1, "run"),
+		Use: "export RUN", Short: "Print the metrics of a run as OpenMetrics text", Args: console.Args(1, 1, "run"),
 		Long: `Export prints every point of the metrics of a run, with its time, as OpenMetrics text. Prometheus makes a database
 of it: promtool tsdb create-blocks-from openmetrics FILE. Native histograms become classic ones, the only ones that
 OpenMetrics has.
@@ -67,14 +68,14 @@ OpenMetrics has.
   plimsoll metrics export latest --match '{__name__=~"plimsoll_workload_.*"}' --from +0s | gzip > metrics.txt.gz`,
 		ValidArgsFunction: st.completeRun,
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return st.exportMetrics(phase(cmd), given[0], match, e, file)
+			return st.exportMetrics(console.Phase(cmd), given[0], match, e, file)
 		},
 	}
 	export.Flags().StringVar(&file, "output", "", "write to this `file` instead of standard output")
 	export.Flags().StringArrayVar(&match, "match", nil, "only series that fit this `selector`; repeatable")
 	export.Flags().StringVar(&e.from, "from", "", "`time` of the first point")
 	export.Flags().StringVar(&e.to, "to", "", "`time` of the last point")
-	return group("metrics", "Query and export what a run measured", query, export)
+	return console.Group("metrics", "Query and export what a run measured", query, export)
 }
 
 // measured is the open metrics of a run with the times that flags are about.
@@ -91,7 +92,7 @@ func (st *store) openMetrics(phase, run string) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := st.interruptible()
+	ctx, stop := st.Interruptible()
 	defer stop()
 	m := &measured{}
 	events, _, err := folder.Events()
@@ -139,8 +140,8 @@ func (m *measured) moment(flag, text string, otherwise time.Time) (time.Time, er
 // usualPoints is about how many points a series gets over a time for which no step is given.
 const usualPoints = 100
 
-func (st *store) queryMetrics(phase, run, query string, s span, to output) error {
-	write, err := formatOf(st.console, strings.TrimSuffix(phase, ": "), to, map[string]func(io.Writer, series.Answer) error{
+func (st *store) queryMetrics(phase, run, query string, s span, to console.Output) error {
+	write, err := console.FormatOf(st.Console, strings.TrimSuffix(phase, ": "), to, map[string]func(io.Writer, series.Answer) error{
 		"table": answerTable, "csv": answerCSV, "json": answerJSON,
 	})
 	if err != nil {
@@ -155,7 +156,7 @@ func (st *store) queryMetrics(phase, run, query string, s span, to output) error
 		return err
 	}
 	defer m.Close() //nolint:errcheck // a view for reading
-	ctx, stop := st.interruptible()
+	ctx, stop := st.Interruptible()
 	defer stop()
 	at, atErr := m.moment("at", s.at, m.newest)
 	from, fromErr := m.moment("from", s.from, m.oldest)
@@ -178,16 +179,16 @@ func (st *store) queryMetrics(phase, run, query string, s span, to output) error
 	}
 	switch {
 	case ctx.Err() != nil:
-		return exit.Errorf(exit.Interrupted, "", "%s%w", phase, errInterrupted)
+		return exit.Errorf(exit.Interrupted, "", "%s%w", phase, console.ErrInterrupted)
 	case errors.Is(err, series.ErrBadQuery):
 		return exit.Usagef("", "%s%w", phase, err)
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
 	for _, w := range slices.Concat(answer.Warnings, answer.Infos) {
-		visible.Fprintf(st.err, "warning: %s%s\n", phase, w)
+		visible.Fprintf(st.Err, "warning: %s%s\n", phase, w)
 	}
-	return st.print(strings.TrimSuffix(phase, ": "), "answer", to, func(w io.Writer) error { return write(w, answer) })
+	return st.Print(strings.TrimSuffix(phase, ": "), "answer", to, func(w io.Writer) error { return write(w, answer) })
 }
 
 // answerJSON writes an answer as Prometheus' API does.
@@ -353,7 +354,7 @@ func answerCSV(w io.Writer, a series.Answer) error {
 }
 
 func (st *store) exportMetrics(phase, run string, match []string, s span, file string) error {
-	if st.json {
+	if st.JSON {
 		return exit.Usagef("metrics query prints JSON", "%sOpenMetrics is a text and has no JSON", phase)
 	}
 	m, err := st.openMetrics(phase, run)
@@ -366,16 +367,16 @@ func (st *store) exportMetrics(phase, run string, match []string, s span, file s
 	if err := errors.Join(fromErr, endErr); err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
-	ctx, stop := st.interruptible()
+	ctx, stop := st.Interruptible()
 	defer stop()
 	selection := series.Selection{Match: match, From: from, To: end}
-	err = st.print(strings.TrimSuffix(phase, ": "), "metrics", output{file: file}, func(w io.Writer) error {
+	err = st.Print(strings.TrimSuffix(phase, ": "), "metrics", console.Output{File: file}, func(w io.Writer) error {
 		b := bufio.NewWriter(w)
 		return errors.Join(m.OpenMetrics(ctx, b, selection, record.Describe), b.Flush())
 	})
 	switch {
 	case ctx.Err() != nil:
-		return exit.Errorf(exit.Interrupted, "", "%s%w", phase, errInterrupted)
+		return exit.Errorf(exit.Interrupted, "", "%s%w", phase, console.ErrInterrupted)
 	case errors.Is(err, series.ErrBadQuery):
 		return exit.Usagef("", "%s%w", phase, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/exporters/nutanix"
 	"plimsoll/internal/exporters/nutanix/prism"
 	"plimsoll/internal/exporters/nutanix/prismsim"
@@ -55,12 +55,12 @@ func (f *nutanixFlags) register(c *cobra.Command) {
 }
 
 // config is the configuration of file or flags, checked.
-func nutanixConfig(con *console, f nutanixFlags) (nutanix.Config, error) {
+func nutanixConfig(con *console.Console, f nutanixFlags) (nutanix.Config, error) {
 	if f.file != "" {
 		if f.url != "" || f.user != "" || f.password != "" {
 			return nutanix.Config{}, errors.New("--clusters: the file takes the place of --url, --user and --password")
 		}
-		data, err := con.readGiven(f.file, 1<<20)
+		data, err := con.ReadGiven(f.file, 1<<20)
 		if err != nil {
 			return nutanix.Config{}, err
 		}
@@ -103,7 +103,7 @@ func nutanixConfig(con *console, f nutanixFlags) (nutanix.Config, error) {
 	return c, c.Check()
 }
 
-func exporterNutanixCommand(con *console) *cobra.Command {
+func exporterNutanixCommand(con *console.Console) *cobra.Command {
 	var f nutanixFlags
 	var address, token string
 	var once, cgi, classic bool
@@ -111,7 +111,7 @@ func exporterNutanixCommand(con *console) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nutanix",
 		Short: "Serve " + nutanixSummary,
-		Args:  args(0, 0, "argument"),
+		Args:  console.Args(0, 0, "argument"),
 		Long: "Serve " + nutanixSummary + `: clusters, hosts, storage containers, VMs and virtual disks.
 
 Clusters are polled on a cadence of their own. /metrics gives the last good values with their age; where there are
@@ -124,16 +124,16 @@ several clusters it tells of the exporter itself, and /probe?target=NAME gives t
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := nutanixConfig(con, f)
 			if err != nil {
-				return exit.Usagef("docs/how-to/nutanix.md shows a file", "%s%w", phase(cmd), err)
+				return exit.Usagef("docs/how-to/nutanix.md shows a file", "%s%w", console.Phase(cmd), err)
 			}
-			x, err := nutanix.New(buildVersion().Program, config, con.logger())
+			x, err := nutanix.New(console.BuildVersion().Program, config, con.Logger())
 			if err != nil {
-				return exit.Usagef("", "%s%w", phase(cmd), err)
+				return exit.Usagef("", "%s%w", console.Phase(cmd), err)
 			}
 			if once || cgi {
-				return nutanixOnce(con, phase(cmd), x, cgi, classic, deadline)
+				return nutanixOnce(con, console.Phase(cmd), x, cgi, classic, deadline)
 			}
-			return nutanixServe(con, phase(cmd), x, f, address, token)
+			return nutanixServe(con, console.Phase(cmd), x, f, address, token)
 		},
 	}
 	f.register(c)
@@ -153,14 +153,11 @@ several clusters it tells of the exporter itself, and /probe?target=NAME gives t
 	return c
 }
 
-// logger writes lines for operators to standard error.
-func (c *console) logger() *slog.Logger { return slog.New(slog.NewTextHandler(c.err, nil)) }
-
-func nutanixServe(con *console, phase string, x *nutanix.Exporter, f nutanixFlags, address, token string) error {
-	ctx, stop := con.interruptible()
+func nutanixServe(con *console.Console, phase string, x *nutanix.Exporter, f nutanixFlags, address, token string) error {
+	ctx, stop := con.Interruptible()
 	defer stop()
 	s := listen.Server{Address: address,
-		Listening: func(at string) { visible.Fprintf(con.err, "serving http://%s/metrics\n", at) }}
+		Listening: func(at string) { visible.Fprintf(con.Err, "serving http://%s/metrics\n", at) }}
 	var err error
 	if s.Token, err = tokenFrom(ctx, token); err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
@@ -193,13 +190,13 @@ func nutanixServe(con *console, phase string, x *nutanix.Exporter, f nutanixFlag
 }
 
 // nutanixOnce polls once and prints. As a CGI program it answers in any case: what failed is on the page.
-func nutanixOnce(con *console, phase string, x *nutanix.Exporter, cgi, classic bool, deadline time.Duration) error {
-	signals, stop := con.interruptible()
+func nutanixOnce(con *console.Console, phase string, x *nutanix.Exporter, cgi, classic bool, deadline time.Duration) error {
+	signals, stop := con.Interruptible()
 	defer stop()
 	ctx, cancel := context.WithTimeout(signals, deadline)
 	defer cancel()
 	x.PollOnce(ctx)
-	out := con.out
+	out := con.Out
 	if w, ok := out.(interface{ Unwrap() io.Writer }); ok && cgi {
 		out = w.Unwrap() // a page is for a program: names stay as they are
 	}
@@ -219,23 +216,23 @@ func nutanixOnce(con *console, phase string, x *nutanix.Exporter, cgi, classic b
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	case signals.Err() != nil:
-		return exit.Errorf(exit.Interrupted, "", "%s%w", phase, errInterrupted)
+		return exit.Errorf(exit.Interrupted, "", "%s%w", phase, console.ErrInterrupted)
 	case reason != "":
 		return exit.Errorf(exit.Failed, "the lines above say more", "%spoll failed: %s", phase, reason)
 	}
 	return nil
 }
 
-func nutanixCommand(con *console) *cobra.Command {
-	return group("nutanix", "Watch Nutanix clusters: tables like iostat's and top's", nutanixViewCommands(con)...)
+func nutanixCommand(con *console.Console) *cobra.Command {
+	return console.Group("nutanix", "Watch Nutanix clusters: tables like iostat's and top's", nutanixViewCommands(con)...)
 }
 
-func nutanixSimulateCommand(con *console) *cobra.Command {
+func nutanixSimulateCommand(con *console.Console) *cobra.Command {
 	var o prismsim.Options
 	var faults prismsim.Faults
 	var address, ca string
 	c := &cobra.Command{
-		Use: "simulate", Short: "Serve a simulated Prism, for trials and demonstrations", Args: args(0, 0, "argument"),
+		Use: "simulate", Short: "Serve a simulated Prism, for trials and demonstrations", Args: console.Args(0, 0, "argument"),
 		Long: `Serve a Prism that does not exist: v1, v2.0, v3 and v4 of the API over TLS, for a cluster whose counters move. It takes the
 user viewer with the password let-me-look. Its certificate is made anew each time and written to the file of --ca.`,
 		Example: `  plimsoll nutanix simulate --vms 200 --ca prism-ca.pem
@@ -243,24 +240,24 @@ user viewer with the password let-me-look. Its certificate is made anew each tim
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Hosts < 1 || o.VMs < 1 || o.DisksPerVM < 1 || o.Containers < 1 || o.VMs*o.DisksPerVM > 1e6 {
 				return exit.Usagef("", "%swant at least one host, VM, disk and container, and at most 1,000,000 disks",
-					phase(cmd))
+					console.Phase(cmd))
 			}
 			cert, err := prismsim.NewCertificate(30 * 24 * time.Hour)
 			if err == nil {
 				err = outfile.Write(ca, func(w io.Writer) error { _, err := w.Write(cert.PEM); return err })
 			}
 			if err != nil {
-				return exit.Errorf(exit.Failed, "", "%s%w", phase(cmd), err)
+				return exit.Errorf(exit.Failed, "", "%s%w", console.Phase(cmd), err)
 			}
-			ctx, stop := con.interruptible()
+			ctx, stop := con.Interruptible()
 			defer stop()
 			sim := prismsim.New(o)
 			sim.Set(faults)
 			err = sim.Serve(ctx, address, cert, func(at string) {
-				visible.Fprintf(con.err, "serving https://%s, user viewer, password let-me-look, --ca %s\n", at, ca)
+				visible.Fprintf(con.Err, "serving https://%s, user viewer, password let-me-look, --ca %s\n", at, ca)
 			})
 			if err != nil {
-				return exit.Errorf(exit.Failed, "", "%s%w", phase(cmd), err)
+				return exit.Errorf(exit.Failed, "", "%s%w", console.Phase(cmd), err)
 			}
 			return nil
 		},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/exporters/nutanix"
 	"plimsoll/internal/exporters/nutanix/prism"
 	"plimsoll/internal/kit/exit"
@@ -81,19 +82,19 @@ type viewFlags struct {
 	reverse          bool
 }
 
-func nutanixViewCommands(con *console) []*cobra.Command {
+func nutanixViewCommands(con *console.Console) []*cobra.Command {
 	var out []*cobra.Command
 	for _, v := range nutanixViews {
 		f := viewFlags{of: v.kind.String()}
 		c := &cobra.Command{
-			Use: v.name, Short: v.short, Args: args(0, 0, "argument"),
+			Use: v.name, Short: v.short, Args: console.Args(0, 0, "argument"),
 			Long: v.long + `
 
 The table is made anew at each poll; the API's own values last some 20 seconds. Mean latencies of few operations say
 nothing and are left out (--iops-floor). --json prints one poll in base units and ends.`,
 			Example: "  plimsoll nutanix " + v.name +
 				" --url https://prism.example:9440 --user viewer --password env:PRISM_PASSWORD --sort iops",
-			RunE: func(cmd *cobra.Command, _ []string) error { return watchNutanix(con, phase(cmd), v, f) },
+			RunE: func(cmd *cobra.Command, _ []string) error { return watchNutanix(con, console.Phase(cmd), v, f) },
 		}
 		f.register(c)
 		flags := c.Flags()
@@ -133,7 +134,7 @@ func (f *viewFlags) check(v view) (*regexp.Regexp, error) {
 }
 
 // watchNutanix polls and prints until it has printed enough.
-func watchNutanix(con *console, phase string, v view, f viewFlags) error {
+func watchNutanix(con *console.Console, phase string, v view, f viewFlags) error {
 	match, err := f.check(v)
 	config, e := nutanixConfig(con, f.nutanixFlags)
 	config.Kinds = f.kinds
@@ -146,7 +147,7 @@ func watchNutanix(con *console, phase string, v view, f viewFlags) error {
 	if err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
-	x, err := nutanix.New(buildVersion().Program, config, con.logger())
+	x, err := nutanix.New(console.BuildVersion().Program, config, con.Logger())
 	if err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
@@ -155,9 +156,9 @@ func watchNutanix(con *console, phase string, v view, f viewFlags) error {
 			v.kind = k
 		}
 	}
-	ctx, stop := con.interruptible()
+	ctx, stop := con.Interruptible()
 	defer stop()
-	if con.json && f.count == 0 {
+	if con.JSON && f.count == 0 {
 		f.count = 1
 	}
 	for n := 1; ; n++ {
@@ -187,13 +188,13 @@ func watchNutanix(con *console, phase string, v view, f viewFlags) error {
 }
 
 // showNutanix prints what is known now.
-func showNutanix(con *console, v view, f viewFlags, x *nutanix.Exporter, match *regexp.Regexp, cluster string) error {
+func showNutanix(con *console.Console, v view, f viewFlags, x *nutanix.Exporter, match *regexp.Regexp, cluster string) error {
 	all, at := x.Entities(v.kind)
 	rows := v.chosen(all, f, match)
-	if con.json {
-		return con.printJSON(v.json(rows, cluster, at))
+	if con.JSON {
+		return con.PrintJSON(v.json(rows, cluster, at))
 	}
-	terminal.Clear(con.out)
+	terminal.Clear(con.Out)
 	head := fmt.Sprintf("%s: %ss: %d", cluster, v.kind, len(all))
 	if len(rows) < len(all) {
 		head += fmt.Sprintf(", %d shown", len(rows))
@@ -204,9 +205,9 @@ func showNutanix(con *console, v view, f viewFlags, x *nutanix.Exporter, match *
 	if reason := x.Failure(); reason != "" {
 		head += ": the last poll failed (" + string(reason) + ")"
 	}
-	visible.Fprintf(con.out, "%s\n", head)
+	visible.Fprintf(con.Out, "%s\n", head)
 	t := v.table(rows)
-	return t.Write(con.out)
+	return t.Write(con.Out)
 }
 
 // chosen are the entities to show, in order.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/kit/exit"
@@ -125,7 +126,7 @@ func (pl *planner) own(given string, sf *scenarioFlags) error {
 	name, data := "command line", []byte(given)
 	if !call {
 		name = given
-		if data, err = pl.readGiven(given, 1<<20); err != nil {
+		if data, err = pl.ReadGiven(given, 1<<20); err != nil {
 			return exit.Errorf(exit.Scenario, "", "open: %w", err)
 		}
 	}
@@ -135,7 +136,7 @@ func (pl *planner) own(given string, sf *scenarioFlags) error {
 	if sf.own.repeats < 0 || sf.own.repeats > 1000 {
 		bad = append(bad, fmt.Errorf("--repeat: %d is not a number of runs from 1 to 1000", sf.own.repeats))
 	}
-	if r.Runtime, err = timeLimit(sf.own.runtime); err != nil {
+	if r.Runtime, err = console.TimeLimit(sf.own.runtime); err != nil {
 		bad = append(bad, errors.New(strings.Replace(err.Error(), "--time-limit", "--runtime", 1)))
 	}
 	if m := sf.own.curveMax; !(m >= 0 && m <= 1e12) {
@@ -165,10 +166,10 @@ func (pl *planner) own(given string, sf *scenarioFlags) error {
 	var used []string
 	if isForeign {
 		max := sf.own.curveMax
-		if sf.own.first = sf.own.measures && max == 0 && firstOfCurve(pl.console, given, data, foreign, r.Set); sf.own.first {
+		if sf.own.first = sf.own.measures && max == 0 && firstOfCurve(pl.Console, given, data, foreign, r.Set); sf.own.first {
 			max = -1
 		}
-		made, err := converted(pl.console, given, data, foreign, r.Set, max)
+		made, err := converted(pl.Console, given, data, foreign, r.Set, max)
 		if err != nil {
 			return err
 		}
@@ -179,7 +180,7 @@ func (pl *planner) own(given string, sf *scenarioFlags) error {
 		if r.Data, notes, err = convert.JobFile(name, r.Data); err != nil {
 			return exit.Errorf(exit.Scenario, "", "%w", err)
 		}
-		tell(pl.console, notes)
+		tell(pl.Console, notes)
 	}
 	made, err := reader.Own(r)
 	if err != nil && isForeign {
@@ -200,7 +201,7 @@ func (pl *planner) own(given string, sf *scenarioFlags) error {
 		sf.nodes = 1
 	}
 	for _, note := range made.Notes {
-		visible.Fprintf(pl.notes(), "%s: note: %s\n", given, note)
+		visible.Fprintf(pl.Notes(), "%s: note: %s\n", given, note)
 	}
 	if pl.made == nil {
 		pl.made, pl.places = map[string]fs.FS{}, map[string][]workload.Place{}
@@ -213,7 +214,7 @@ func (pl *planner) own(given string, sf *scenarioFlags) error {
 const convertedName = "converted.fio"
 
 // converted makes a job file of fio of another tool's file, and tells what is not the same.
-func converted(con *console, given string, data []byte, from convert.Tool, set map[string]string, curveMax float64,
+func converted(con *console.Console, given string, data []byte, from convert.Tool, set map[string]string, curveMax float64,
 ) (convert.Result, error) {
 	to, err := convert.ByName("fio")
 	if err != nil {
@@ -276,7 +277,7 @@ func (pl *planner) placed(phase, given string, tf targetFlags) (targetFlags, []r
 	}
 	if len(bad) > 0 && phase != "run" {
 		for _, err := range bad {
-			visible.Fprintf(pl.err, "warning: %s: a run refuses this: %v\n", phase, err)
+			visible.Fprintf(pl.Err, "warning: %s: a run refuses this: %v\n", phase, err)
 		}
 		return tf, nil, nil
 	}
@@ -297,7 +298,7 @@ func (pl *planner) placed(phase, given string, tf targetFlags) (targetFlags, []r
 		}
 		deal = append(deal, strconv.Itoa(k+1))
 		if p := places[i]; devices == 0 && !p.Folder && p.Name != "" {
-			visible.Fprintf(pl.notes(), "%s: note: %s is left as it is: the load goes to a new file in %s\n", given, p.Name,
+			visible.Fprintf(pl.Notes(), "%s: note: %s is left as it is: the load goes to a new file in %s\n", given, p.Name,
 				dir)
 		}
 	}
@@ -309,9 +310,9 @@ func (pl *planner) placed(phase, given string, tf targetFlags) (targetFlags, []r
 }
 
 // sayPlaced tells what a job names and is not used, when it is known that the load can go where it goes instead.
-func sayPlaced(con *console, given string, facts []result.Fact) {
+func sayPlaced(con *console.Console, given string, facts []result.Fact) {
 	for _, f := range facts {
-		visible.Fprintf(con.notes(), "%s: %s is %s\n", given, f.Name, f.Value)
+		visible.Fprintf(con.Notes(), "%s: %s is %s\n", given, f.Name, f.Value)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -13,7 +14,7 @@ import (
 
 // firstOfCurve reports whether the points of a file's curve are shares of one largest rate, which a run of its first
 // point tells. Loops around a curve have a largest rate each.
-func firstOfCurve(con *console, given string, data []byte, from convert.Tool, set map[string]string) bool {
+func firstOfCurve(con *console.Console, given string, data []byte, from convert.Tool, set map[string]string) bool {
 	to, err := convert.ByName("fio")
 	if err != nil {
 		return false
@@ -30,7 +31,7 @@ func firstOfCurve(con *console, given string, data []byte, from convert.Tool, se
 // curve makes the first run of a curve, as fast as it goes, and then what sf has become: the same file with the rate
 // that the first run reached.
 func (rn *runner) curve(given string, sf *scenarioFlags, tf targetFlags, rf runFlags) error {
-	visible.Fprintf(rn.notes(), "%s: the points of its curve are shares of the largest rate: a run that measures it comes "+
+	visible.Fprintf(rn.Notes(), "%s: the points of its curve are shares of the largest rate: a run that measures it comes "+
 		"first\n", given)
 	first, most := *sf, 0.0
 	first.own.first, first.assert = false, nil
@@ -39,10 +40,10 @@ func (rn *runner) curve(given string, sf *scenarioFlags, tf targetFlags, rf runF
 		most = largest(d)
 		return nil
 	}
-	if rn.json { // one document is printed, of the curve
-		out := rn.out
-		rn.out = io.Discard
-		defer func() { rn.out = out }()
+	if rn.JSON { // one document is printed, of the curve
+		out := rn.Out
+		rn.Out = io.Discard
+		defer func() { rn.Out = out }()
 	}
 	if err := rn.run(given, first, tf, rf); err != nil {
 		return err
@@ -51,7 +52,7 @@ func (rn *runner) curve(given string, sf *scenarioFlags, tf targetFlags, rf runF
 		return exit.Errorf(exit.Failed, "--curve-max says the rate", "run: the run that was to tell the largest rate of the curve "+
 			"did nothing")
 	}
-	visible.Fprintf(rn.notes(), "%s: its largest rate is %.0f operations a second; its curve comes now\n", given, most)
+	visible.Fprintf(rn.Notes(), "%s: its largest rate is %.0f operations a second; its curve comes now\n", given, most)
 	sf.own.curveMax, sf.values = most, sf.own.values
 	return rn.own(given, sf)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
@@ -37,7 +38,7 @@ they need. The exit code is 3 when the scenario is invalid and 4 when it cannot 
 		Example: `  plimsoll plan db-colocation
   plimsoll plan ./my-scenario --nodes 4 --time-scale 0.02 --size-scale 0.002 --set iops=500
   plimsoll plan db-colocation --json`,
-		Args:              args(1, 1, "scenario"),
+		Args:              console.Args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
 		RunE:              func(_ *cobra.Command, given []string) error { return pl.plan(given[0], sf, tf) },
 	}
@@ -47,7 +48,7 @@ they need. The exit code is 3 when the scenario is invalid and 4 when it cannot 
 }
 
 func (pl *planner) plan(given string, sf scenarioFlags, tf targetFlags) error {
-	ctx, stop := pl.interruptible()
+	ctx, stop := pl.Interruptible()
 	defer stop()
 	tf, placed, err := pl.placed("plan", given, tf)
 	if err != nil {
@@ -61,12 +62,12 @@ func (pl *planner) plan(given string, sf scenarioFlags, tf targetFlags) error {
 	if err != nil && !errors.As(err, &refused) {
 		return err
 	}
-	sayPlaced(pl.console, given, placed)
+	sayPlaced(pl.Console, given, placed)
 	switch {
-	case pl.json:
-		err = errors.Join(pl.printJSON(p.plan), err)
+	case pl.JSON:
+		err = errors.Join(pl.PrintJSON(p.plan), err)
 	case err != nil:
-		err = errors.Join(p.plan.Text(pl.out), err)
+		err = errors.Join(p.plan.Text(pl.Out), err)
 	default:
 		err = pl.sayPlan(ctx, p, sf, tf)
 	}
@@ -79,7 +80,7 @@ func (pl *planner) plan(given string, sf scenarioFlags, tf targetFlags) error {
 // sayPlan prints a plan, and of an experiment how often it is gone through, with the values of each combination checked
 // as its runs check them.
 func (pl *planner) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, tf targetFlags) error {
-	if err := p.plan.Text(pl.out); err != nil {
+	if err := p.plan.Text(pl.Out); err != nil {
 		return err
 	}
 	x := p.scenario.Experiment
@@ -92,7 +93,7 @@ func (pl *planner) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, t
 	if err != nil {
 		return err
 	}
-	visible.Fprintf(pl.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
+	visible.Fprintf(pl.Out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
 		unit.Plural(x.Runs(), "run"), unit.Plural(x.Runs()/x.Repeats, "combination"),
 		unit.Plural(x.Repeats, "time"), progress.Lasts(least, unknown))
 	return nil
@@ -147,12 +148,12 @@ func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenario
 			return p, err
 		}
 	}
-	sayDisks(pl.console, phase, p, tf.disks)
+	sayDisks(pl.Console, phase, p, tf.disks)
 	if err := checkPlaybooks(ctx, p); err != nil {
 		return p, err
 	}
 	if phase == "run" && tf.name == "local" && pl.serves(p) {
-		return p, programs(pl.console, phase)
+		return p, programs(pl.Console, phase)
 	}
 	return p, nil
 }
@@ -268,7 +269,7 @@ func checkPlaybooks(ctx context.Context, p *prepared) error {
 }
 
 // sayDisks says how data disks are put on several folders, and which of them get none.
-func sayDisks(con *console, phase string, p *prepared, folders []string) {
+func sayDisks(con *console.Console, phase string, p *prepared, folders []string) {
 	if len(folders) < 2 {
 		return
 	}
@@ -281,12 +282,12 @@ func sayDisks(con *console, phase string, p *prepared, folders []string) {
 		}
 	}
 	if disks < len(folders) {
-		visible.Fprintf(con.err, "warning: %s: %s for %d folders: nothing is put in %s\n", phase,
+		visible.Fprintf(con.Err, "warning: %s: %s for %d folders: nothing is put in %s\n", phase,
 			unit.Plural(disks, "data disk"), len(folders), strings.Join(folders[disks:], " and "))
 		folders = folders[:disks]
 	}
 	if phase != "plan" {
-		visible.Fprintf(con.err, "%s: the data disks are dealt out in turn, VM by VM: %s\n", phase,
+		visible.Fprintf(con.Err, "%s: the data disks are dealt out in turn, VM by VM: %s\n", phase,
 			strings.Join(folders, ", "))
 	}
 }

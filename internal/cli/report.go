@@ -7,12 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/metrics/collect"
@@ -25,14 +24,14 @@ import (
 // formats are the documents a report can be.
 var formats = map[string]func(io.Writer, *report.Document) error{
 	"html": report.HTML, "json": report.JSON, "csv": report.CSV, "md": report.Markdown,
-	"text": report.Text, parquetFormat: report.Parquet,
+	"text": report.Text, console.ParquetFormat: report.Parquet,
 }
 
 func (sd *sides) reportCommand() *cobra.Command {
-	var to output
+	var to console.Output
 	var again, redact, trust bool
 	c := &cobra.Command{
-		Use: "report RUN", Short: "Print the report of a run as text, HTML, JSON, CSV, Parquet or Markdown", Args: args(1, 1, "run"),
+		Use: "report RUN", Short: "Print the report of a run as text, HTML, JSON, CSV, Parquet or Markdown", Args: console.Args(1, 1, "run"),
 		Long: "Report makes the report of a run from its folder alone; the target is not needed. It is text, and in a file\n(--output) a page, unless -o says otherwise. What was measured " +
 			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of a run that goes on it tells what there is\nso far, and changes nothing.\n\nWith --redact, names of hosts and users, addresses, serial numbers, the kernel's command line and paths under home are\nreplaced wherever they stand, for reports that leave the house; the run folder stays as it is.\n\nThe CSV and the Parquet of an experiment have " +
 			"a row for each run and a column for each factor.\n\n" + runHelp,
@@ -44,14 +43,14 @@ func (sd *sides) reportCommand() *cobra.Command {
 			return sd.report(given[0], to, again, redact, trust)
 		},
 	}
-	to.registerByPlace(c, "csv", "json", "md", parquetFormat)
+	to.RegisterByPlace(c, "csv", "json", "md", console.ParquetFormat)
 	c.Flags().BoolVar(&again, "again", false, "collect and analyse anew, from the raw output and the metrics")
 	c.Flags().BoolVar(&trust, "trust", false, trustHelp)
 	c.Flags().BoolVar(&redact, "redact", false, "replace what names a host, an address, a disk or a user")
 	return c
 }
 
-func (sd *sides) report(run string, to output, again, redact, trust bool) error {
+func (sd *sides) report(run string, to console.Output, again, redact, trust bool) error {
 	if dir, ok := sd.findExperiment(run); ok {
 		if redact {
 			return exit.Usagef("make a report of each of its runs: plimsoll report RUN --redact",
@@ -59,7 +58,7 @@ func (sd *sides) report(run string, to output, again, redact, trust bool) error 
 		}
 		return sd.reportExperiment(dir, to, trust)
 	}
-	write, err := formatOf(sd.console, "report", to, formats)
+	write, err := console.FormatOf(sd.Console, "report", to, formats)
 	if err != nil {
 		return err
 	}
@@ -68,30 +67,30 @@ func (sd *sides) report(run string, to output, again, redact, trust bool) error 
 		return err
 	}
 	defer folder.Close()
-	if _, beside := inside(folder.Dir(), to.file); redact && to.file != "" && beside {
+	if _, beside := inside(folder.Dir(), to.File); redact && to.File != "" && beside {
 		return exit.Usagef("write it elsewhere, and hand on that file alone",
-			"report: --redact: beside %q lie raw output and logs, which are as they were", to.file)
+			"report: --redact: beside %q lie raw output and logs, which are as they were", to.File)
 	}
-	if err := intact(sd.console, "report", folder, trust); err != nil {
+	if err := intact(sd.Console, "report", folder, trust); err != nil {
 		return err
 	}
 	if err := sd.complete(folder, again); err != nil {
 		return err
 	}
-	doc, err := documentOf(sd.console, "report", folder)
+	doc, err := documentOf(sd.Console, "report", folder)
 	if err != nil {
 		return err
 	}
 	if redact {
 		doc = report.Redacted(doc, folder.Dir())
 	}
-	return sd.print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
+	return sd.Print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
 
 const trustHelp = "go on where files of a run are not as their sums say, with a warning for each"
 
 // intact refuses a run with documents that are not as their sums say, unless they are trusted: then it warns of them.
-func intact(con *console, phase string, folder *result.Folder, trust bool) error {
+func intact(con *console.Console, phase string, folder *result.Folder, trust bool) error {
 	bad := folder.VerifySums()
 	if len(bad) == 0 {
 		return nil
@@ -99,16 +98,16 @@ func intact(con *console, phase string, folder *result.Folder, trust bool) error
 	id := filepath.Base(folder.Dir())
 	if !trust {
 		return exit.Errorf(exit.Failed, "put back a copy that is whole, or go on all the same with --trust",
-			"%s: %s is damaged: %s", phase, id, some(bad))
+			"%s: %s is damaged: %s", phase, id, console.Some(bad))
 	}
 	for _, b := range bad {
-		visible.Fprintf(con.err, "warning: %s: %s is damaged: %s\n", phase, id, b)
+		visible.Fprintf(con.Err, "warning: %s: %s is damaged: %s\n", phase, id, b)
 	}
 	return nil
 }
 
 // document is the report of a run; of one that goes on, what there is so far, which leaves its folder as it is.
-func documentOf(con *console, phase string, folder *result.Folder) (*report.Document, error) {
+func documentOf(con *console.Console, phase string, folder *result.Folder) (*report.Document, error) {
 	if folder.Manifest().Status != result.StatusExecuting {
 		doc, err := report.Build(folder)
 		if err != nil {
@@ -116,7 +115,7 @@ func documentOf(con *console, phase string, folder *result.Folder) (*report.Docu
 		}
 		return doc, nil
 	}
-	ctx, stop := con.interruptible()
+	ctx, stop := con.Interruptible()
 	defer stop()
 	store, problem := collect.OpenMetricsSoFar(ctx, folder)
 	data, err := collect.SoFar(ctx, folder, store)
@@ -147,7 +146,7 @@ func (st *store) complete(folder *result.Folder, again bool) error {
 	_, findingsErr := folder.Findings()
 	m := folder.Manifest()
 	if m.Status == result.StatusExecuting {
-		visible.Fprintf(st.err, "warning: report: %s is going on: the report shows what there is so far\n", m.RunID)
+		visible.Fprintf(st.Err, "warning: report: %s is going on: the report shows what there is so far\n", m.RunID)
 		return nil
 	}
 	settled := m.Collected.State != "pending" && m.Status != result.StatusInterrupted
@@ -156,17 +155,17 @@ func (st *store) complete(folder *result.Folder, again bool) error {
 	}
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
-		visible.Fprintf(st.err, "warning: report: another process is collecting %s: the report shows what there is "+
+		visible.Fprintf(st.Err, "warning: report: another process is collecting %s: the report shows what there is "+
 			"so far\n", m.RunID)
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		visible.Fprintf(st.err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(),
+		visible.Fprintf(st.Err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(),
 			err)
 		return nil
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
-	ctx, stop := st.interruptible()
+	ctx, stop := st.Interruptible()
 	defer stop()
 	if err := st.recollect(ctx, folder); err != nil {
 		var gone *goneError
@@ -177,7 +176,7 @@ func (st *store) complete(folder *result.Folder, again bool) error {
 			return exit.Errorf(exit.Failed, "leave out --again: the report is made from what was collected before",
 				"report: %w", err)
 		}
-		visible.Fprintf(st.err, "warning: report: %v\n", err)
+		visible.Fprintf(st.Err, "warning: report: %v\n", err)
 	}
 	return nil
 }
@@ -187,16 +186,7 @@ type goneError struct{ what []string }
 
 func (e *goneError) Error() string {
 	return "the folder's raw output or metrics no longer hold what was collected of them before, which is kept: " +
-		some(e.what)
-}
-
-// some are the first of a list.
-func some(list []string) string {
-	const most = 10
-	if len(list) > most {
-		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))
-	}
-	return strings.Join(list, "; ")
+		console.Some(e.what)
 }
 
 // lost compares what was collected before and now; nil when nothing is missing now.

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/assert"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -44,33 +43,14 @@ type runFlags struct {
 // waitFlags say how long a run waits.
 type waitFlags struct {
 	limit    string
-	patience spanFlag
+	patience console.SpanFlag
 }
 
 func (f *waitFlags) register(c *cobra.Command) {
-	f.patience = spanFlag(loads.DefaultPatience)
+	f.patience = console.SpanFlag(loads.DefaultPatience)
 	c.Flags().StringVar(&f.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
 	c.Flags().Var(&f.patience, "patience", "end a load generator that stands still, or goes on beyond its own time, for "+
 		"this `time`")
-}
-
-// spanFlag is a length of time above 0.
-type spanFlag time.Duration
-
-// String implements pflag.Value.
-func (s *spanFlag) String() string { return unit.Duration(*s).String() }
-
-// Type implements pflag.Value.
-func (s *spanFlag) Type() string { return "time" }
-
-// Set implements pflag.Value.
-func (s *spanFlag) Set(text string) error {
-	d, err := unit.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = fmt.Errorf("%q is not a length of time above 0, like 90s or 2m", text)
-	}
-	*s = spanFlag(d)
-	return err
 }
 
 func (rn *runner) runCommand() *cobra.Command {
@@ -92,7 +72,7 @@ remains. With --detach the run goes on without a terminal.
   plimsoll run ./my-scenario --nodes 4 --set iops=500 --time-limit 30m
   plimsoll run ./my-scenario --name before-upgrade --tag nightly --note "old firmware"
   plimsoll run ./my-scenario --keep --json`,
-		Args:              args(1, 1, "scenario"),
+		Args:              console.Args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if rf.detach && rn.teller == nil {
@@ -118,14 +98,14 @@ remains. With --detach the run goes on without a terminal.
 }
 
 func (rn *runner) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) error {
-	limit, err := timeLimit(rf.limit)
+	limit, err := console.TimeLimit(rf.limit)
 	if err != nil {
 		return err
 	}
 	if err := rf.check(rn.store, "run"); err != nil {
 		return err
 	}
-	sheet, err := dataSheet(rn.console, rf.sheet)
+	sheet, err := dataSheet(rn.Console, rf.sheet)
 	if err != nil {
 		return err
 	}
@@ -139,8 +119,8 @@ func (rn *runner) run(given string, sf scenarioFlags, tf targetFlags, rf runFlag
 			return err
 		}
 	}
-	stop := rn.stoppable()
-	defer stop.release()
+	stop := rn.Stoppable()
+	defer stop.Release()
 	p, tf, placed, err := rn.ready(stop, "run", given, sf, tf)
 	if p != nil {
 		defer p.close()
@@ -160,21 +140,21 @@ func (rn *runner) run(given string, sf scenarioFlags, tf targetFlags, rf runFlag
 		return rn.startExperiment(stop, p, sf, tf, rf, limit)
 	}
 	p.facts.Environment = slices.Concat(p.facts.Environment, sheet, rf.facts, placed)
-	watch := progress.New(rn.notes(), rn.now, p.clock.Now, p.plan)
-	stop.tell(watch.Stopping)
+	watch := progress.New(rn.Notes(), rn.Now, p.clock.Now, p.plan)
+	stop.Tell(watch.Stopping)
 	request := rn.request(stop, p, rn.runsDir, numbered(rn.runsDir, p, p.clock.Now()), given, rf, limit)
 	request.Observer = whenMade{watch, rn.teller, filepath.Join(request.Root, request.RunID)}
 	if rf.finish != nil {
 		request.Finish = append(request.Finish, rf.finish)
 	}
 	if where := report.Where(p.facts.Environment); where != "" {
-		visible.Fprintf(rn.notes(), "%s\n", where)
+		visible.Fprintf(rn.Notes(), "%s\n", where)
 	}
 	watch.Begin(request.RunID)
-	summary, err := run.Execute(stop.ctx, request)
+	summary, err := run.Execute(stop.Ctx, request)
 	watch.End()
 	if p.facts.Simulated && summary.Dir != "" {
-		visible.Fprintf(rn.notes(), "%s of simulated time took %s and at most %s of memory\n",
+		visible.Fprintf(rn.Notes(), "%s of simulated time took %s and at most %s of memory\n",
 			unit.Duration(summary.Elapsed.Round(time.Second)),
 			unit.Duration(summary.Overhead.WallSeconds*float64(time.Second)),
 			unit.Bytes(summary.Overhead.MaxResidentBytes))
@@ -182,46 +162,33 @@ func (rn *runner) run(given string, sf scenarioFlags, tf targetFlags, rf runFlag
 	if summary.Dir == "" {
 		return err
 	}
-	return errors.Join(conclude(rn.console, summary, rf.junit), err)
+	return errors.Join(conclude(rn.Console, summary, rf.junit), err)
 }
 
 // ready prepares a run where its job file, or the user, says that the load goes, and tells what is not used. The
 // options of the target are those of that place, the facts are for the record.
-func (pl *planner) ready(stop *stopper, phase, given string, sf scenarioFlags, tf targetFlags) (*prepared, targetFlags,
+func (pl *planner) ready(stop *console.Stopper, phase, given string, sf scenarioFlags, tf targetFlags) (*prepared, targetFlags,
 	[]result.Fact, error) {
 	tf, placed, err := pl.placed(phase, given, tf)
 	if err != nil {
 		return nil, tf, nil, err
 	}
-	p, err := pl.prepare(stop.ctx, phase, given, sf, tf)
-	if err != nil && stop.ctx.Err() != nil {
-		err = exit.Errorf(exit.Interrupted, "nothing was started", "%s: %w", phase, errInterrupted)
+	p, err := pl.prepare(stop.Ctx, phase, given, sf, tf)
+	if err != nil && stop.Ctx.Err() != nil {
+		err = exit.Errorf(exit.Interrupted, "nothing was started", "%s: %w", phase, console.ErrInterrupted)
 	}
 	if err == nil {
-		sayPlaced(pl.console, given, placed)
+		sayPlaced(pl.Console, given, placed)
 	}
 	return p, tf, placed, err
 }
 
-// timeLimit reads --time-limit; empty is none.
-func timeLimit(text string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
-	limit, err := unit.ParseDuration(text)
-	if err != nil || limit <= 0 {
-		return 0, exit.Usagef("", "--time-limit: %w",
-			cmp.Or(err, fmt.Errorf("%q is not a length of time above 0", text)))
-	}
-	return time.Duration(limit), nil
-}
-
 // request is what run needs for one run into a folder of runs.
-func (rn *runner) request(stop *stopper, p *prepared, root, id, source string, rf runFlags,
+func (rn *runner) request(stop *console.Stopper, p *prepared, root, id, source string, rf runFlags,
 	limit time.Duration) run.Request {
-	stop.about(filepath.Join(root, id))
+	stop.About(filepath.Join(root, id))
 	return run.Request{
-		Root: root, RunID: id, Program: buildVersion().String(), Operator: operator(p.facts.Simulated),
+		Root: root, RunID: id, Program: console.BuildVersion().String(), Operator: console.Operator(p.facts.Simulated),
 		Source: source, Labels: rf.labels,
 		Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
 		Options: p.options, Engines: rn.drivers.ByName(), Clock: p.clock, Keep: rf.keep, Limit: limit,
@@ -263,7 +230,7 @@ func keepHeadline(folder *result.Folder, data *result.Data, found []result.Findi
 }
 
 // conclude writes the report of a run that has ended and prints its summary, and its conditions as test results.
-func conclude(con *console, s run.Summary, junit string) error {
+func conclude(con *console.Console, s run.Summary, junit string) error {
 	folder, doc, err := writeReport(s.Dir)
 	if err != nil && folder != nil && s.Status == result.StatusSucceeded { // the list of runs and the exit code agree
 		s.Status, s.Error = result.StatusFailed, err.Error()
@@ -286,17 +253,17 @@ func conclude(con *console, s run.Summary, junit string) error {
 	}
 	if junit != "" {
 		write := func(w io.Writer) error { return report.RunJUnit(w, doc) }
-		errs = append(errs, con.print("run", "test results", output{file: junit}, write))
+		errs = append(errs, con.Print("run", "test results", console.Output{File: junit}, write))
 	}
-	if con.json {
-		errs = append(errs, con.printJSON(concluded{
+	if con.JSON {
+		errs = append(errs, con.PrintJSON(concluded{
 			RunID: s.RunID, Dir: s.Dir, Mind: report.Mind(doc.Manifest), Status: s.Status, Error: s.Error,
 			Measured: s.Measured, Collected: s.Collected, Cleaned: s.Cleaned,
 			Remains: s.Remains, ElapsedSeconds: s.Elapsed.Seconds(), Report: folder.ReportPath(),
 			Asserts: doc.Asserts, Latencies: doc.Latencies, Findings: doc.Findings,
 		}))
 	} else {
-		errs = append(errs, summarise(con.out, doc, folder))
+		errs = append(errs, summarise(con.Out, doc, folder))
 	}
 	return errors.Join(errs...)
 }
@@ -359,27 +326,4 @@ func thresholds(doc *report.Document) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// String is the program with its version, for the record.
-func (v versions) String() string {
-	text := v.Program
-	if v.Revision != "" {
-		text += " " + v.Revision[:min(12, len(v.Revision))]
-	}
-	if v.Modified {
-		text += " (modified)"
-	}
-	return text
-}
-
-// operator is who runs it; empty for a simulated run, which is the same whoever runs it.
-func operator(simulated bool) string {
-	if simulated {
-		return ""
-	}
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username
-	}
-	return os.Getenv("USER")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report/terminal"
@@ -22,7 +23,7 @@ import (
 
 func (st *store) runsCommand() *cobra.Command {
 	show := &cobra.Command{
-		Use: "show RUN", Short: "Show what a run was, how it went and what was found", Args: args(1, 1, "run"),
+		Use: "show RUN", Short: "Show what a run was, how it went and what was found", Args: console.Args(1, 1, "run"),
 		Long:              "Show prints what is known about a run, and of one that goes on what there is so far.\n\n" + runHelp,
 		Example:           "  plimsoll runs show latest",
 		ValidArgsFunction: st.completeRun,
@@ -30,7 +31,7 @@ func (st *store) runsCommand() *cobra.Command {
 	}
 	var force, yes bool
 	remove := &cobra.Command{
-		Use: "rm RUN...", Short: "Delete run folders with everything measured in them", Args: args(1, 1000, "run"),
+		Use: "rm RUN...", Short: "Delete run folders with everything measured in them", Args: console.Args(1, 1000, "run"),
 		Long: "Rm deletes run folders. It refuses runs that are going on, and those whose machines were " +
 			"not cleaned up\n(plimsoll cleanup does that).\n\n" + runHelp,
 		Example:           "  plimsoll runs rm 20261121-2045 --yes",
@@ -39,7 +40,7 @@ func (st *store) runsCommand() *cobra.Command {
 	}
 	remove.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	remove.Flags().BoolVar(&force, "force", false, "delete runs too whose machines were not cleaned up")
-	c := group("runs", "List, show, label and delete runs", st.listCommand(), show, st.tagCommand(), st.noteCommand(),
+	c := console.Group("runs", "List, show, label and delete runs", st.listCommand(), show, st.tagCommand(), st.noteCommand(),
 		st.nameCommand(), remove)
 	st.makeList(c) // "plimsoll runs" lists, too
 	return c
@@ -196,14 +197,14 @@ func (st *store) showRun(run string) error {
 	}
 	labels, err := result.ReadLabels(folder.Dir())
 	if err != nil {
-		visible.Fprintf(st.err, "warning: runs show: %v\n", err)
+		visible.Fprintf(st.Err, "warning: runs show: %v\n", err)
 	}
-	if st.json {
+	if st.JSON {
 		findings, err := folder.Findings()
 		if err != nil {
 			findings = nil // none yet; Problems tells of damage
 		}
-		return st.printJSON(struct {
+		return st.PrintJSON(struct {
 			Dir      string           `json:"dir"`
 			Labels   result.Labels    `json:"labels"`
 			Manifest result.Manifest  `json:"manifest"`
@@ -212,11 +213,11 @@ func (st *store) showRun(run string) error {
 		}{folder.Dir(), labels, folder.Manifest(), findings, folder.Problems()})
 	}
 	m := folder.Manifest()
-	visible.Fprintf(st.out, "%s\n", m.RunID)
+	visible.Fprintf(st.Out, "%s\n", m.RunID)
 	if m.Scenario.Name != "" {
-		visible.Fprintf(st.out, "%s\n", strings.TrimSuffix(m.Scenario.Name+": "+m.Scenario.Summary, ": "))
+		visible.Fprintf(st.Out, "%s\n", strings.TrimSuffix(m.Scenario.Name+": "+m.Scenario.Summary, ": "))
 	}
-	visible.Fprintf(st.out, "\n")
+	visible.Fprintf(st.Out, "\n")
 	facts := terminal.Table{Head: []string{"FACT", "VALUE"}}
 	facts.Add("folder", folder.Dir())
 	for _, line := range labelLines(labels) {
@@ -239,11 +240,11 @@ func (st *store) showRun(run string) error {
 		facts.Add("own cost", fmt.Sprintf("%.1f %% of one core, %s resident", o.CorePercent,
 			unit.Bytes(o.MaxResidentBytes)))
 	}
-	if err := facts.Write(st.out); err != nil {
+	if err := facts.Write(st.Out); err != nil {
 		return err
 	}
-	visible.Fprintf(st.out, "\n")
-	return printSummary(st.console, "runs show", folder)
+	visible.Fprintf(st.Out, "\n")
+	return printSummary(st.Console, "runs show", folder)
 }
 
 func (st *store) removeRuns(runs []string, force, yes bool) error {
@@ -260,7 +261,7 @@ func (st *store) removeRuns(runs []string, force, yes bool) error {
 		dirs = append(dirs, dir)
 	}
 	if !yes {
-		if err := st.confirm(fmt.Sprintf("delete %s and everything measured in it?",
+		if err := st.Confirm(fmt.Sprintf("delete %s and everything measured in it?",
 			strings.Join(dirs, ", "))); err != nil {
 			return err
 		}
@@ -275,15 +276,15 @@ func (st *store) removeRuns(runs []string, force, yes bool) error {
 			errs = append(errs, fmt.Errorf("runs rm: %w", err))
 			continue
 		}
-		if !st.json {
-			visible.Fprintf(st.out, "deleted %s\n", dir)
+		if !st.JSON {
+			visible.Fprintf(st.Out, "deleted %s\n", dir)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return &exit.Error{Code: exit.Failed, Err: err}
 	}
-	if st.json {
-		return st.printJSON(map[string][]string{"deleted": dirs})
+	if st.JSON {
+		return st.PrintJSON(map[string][]string{"deleted": dirs})
 	}
 	return nil
 }
@@ -308,15 +309,4 @@ func removeExperiment(dir string, force bool) error {
 		}
 	}
 	return os.RemoveAll(dir)
-}
-
-// consent asks on standard error and reads a line; anything but y or yes refuses.
-func (c *console) confirm(question string) error {
-	visible.Fprintf(c.err, "%s [y/N] ", question)
-	var answer string
-	_, _ = fmt.Fscanln(c.in, &answer) // an empty line and the end of input are a no
-	if answer = strings.ToLower(answer); answer == "y" || answer == "yes" {
-		return nil
-	}
-	return exit.Usagef("answer y, or give --yes", "not confirmed")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
@@ -39,14 +40,14 @@ func (st *store) listCommand() *cobra.Command {
 func (st *store) makeList(c *cobra.Command) {
 	var f listFilter
 	if c.Args == nil {
-		c.Args = args(0, 0, "argument")
+		c.Args = console.Args(0, 0, "argument")
 	}
 	c.Long = `Runs lists runs and experiments, the newest first, each with the first figure of its report. Simulated runs stand
 where they were made, whatever their own clock says. Filters add up.`
 	c.Example = `  plimsoll runs
   plimsoll runs --scenario db-colocation --since 7d
   plimsoll runs --tag before-upgrade --json`
-	c.RunE = func(cmd *cobra.Command, _ []string) error { return st.listRuns(phase(cmd), f) }
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return st.listRuns(console.Phase(cmd), f) }
 	c.Flags().StringVar(&f.scenario, "scenario", "", "only runs of the scenario of that `name`")
 	c.Flags().StringVar(&f.target, "target", "", "only runs on that `target`")
 	c.Flags().StringVar(&f.since, "since", "", "only runs made since a `time`: a date like 2026-11-22, or 12h or 7d ago")
@@ -89,7 +90,7 @@ func (st *store) listRuns(phase string, f listFilter) error {
 	}
 	if f.since != "" {
 		var err error
-		if f.from, err = web.Since(f.since, st.now()); err != nil {
+		if f.from, err = web.Since(f.since, st.Now()); err != nil {
 			return exit.Usagef("", "%s--since: %w", phase, err)
 		}
 	}
@@ -116,23 +117,23 @@ func (st *store) listRuns(phase string, f listFilter) error {
 		rows = rows[:min(f.limit, len(rows))]
 	}
 	headlines(rows)
-	if st.json {
-		return st.printJSON(rows)
+	if st.JSON {
+		return st.PrintJSON(rows)
 	}
 	if len(rows) == 0 {
 		none := "no runs in " + st.runsDir
 		if all > 0 {
 			none = fmt.Sprintf("none of %s in %s fits", unit.Plural(all, "run"), st.runsDir)
 		}
-		_, err := visible.Fprintf(st.out, "%s\n", none)
+		_, err := visible.Fprintf(st.Out, "%s\n", none)
 		return err
 	}
-	if err := listTable(rows, terminal.Width(st.out)).Write(st.out); err != nil {
+	if err := listTable(rows, terminal.Width(st.Out)).Write(st.Out); err != nil {
 		return err
 	}
 	for _, r := range rows {
 		if r.Problem != "" {
-			visible.Fprintf(st.err, "warning: %s: %s\n", r.RunID, r.Problem)
+			visible.Fprintf(st.Err, "warning: %s: %s\n", r.RunID, r.Problem)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
 	"plimsoll/internal/kit/outfile"
@@ -22,13 +23,13 @@ import (
 
 func (pl *planner) scenariosCommand() *cobra.Command {
 	list := &cobra.Command{
-		Use: "list", Short: "List the scenarios that come with the program", Args: args(0, 0, "argument"),
+		Use: "list", Short: "List the scenarios that come with the program", Args: console.Args(0, 0, "argument"),
 		Example: "  plimsoll scenarios list --json",
 		RunE:    func(*cobra.Command, []string) error { return pl.listScenarios() },
 	}
 	show := &cobra.Command{
 		Use: "show SCENARIO", Short: "Show what a scenario tests, its variables, machines and workloads",
-		Args:              args(1, 1, "scenario"),
+		Args:              console.Args(1, 1, "scenario"),
 		Example:           "  plimsoll scenarios show db-colocation",
 		ValidArgsFunction: completeScenario,
 		RunE:              func(_ *cobra.Command, given []string) error { return pl.showScenario(given[0]) },
@@ -36,13 +37,13 @@ func (pl *planner) scenariosCommand() *cobra.Command {
 	var from string
 	var made ownFlags
 	create := &cobra.Command{
-		Use: "new DIRECTORY", Short: "Begin a scenario of your own with one from the library, or with a job file", Args: args(1, 1, "directory"),
+		Use: "new DIRECTORY", Short: "Begin a scenario of your own with one from the library, or with a job file", Args: console.Args(1, 1, "directory"),
 		Example: "  plimsoll scenarios new ./my-test --from four-corners\n  plimsoll scenarios new ./my-test --from my.fio --sweep iodepth=1,8,64",
 		RunE:    func(_ *cobra.Command, given []string) error { return pl.newScenario(given[0], from, made) },
 	}
 	create.Flags().StringVar(&from, "from", "four-corners", "`scenario` of the library to copy, or job file to make one of")
 	made.register(create)
-	return group("scenarios", "List, show and begin scenarios", list, show, create)
+	return console.Group("scenarios", "List, show and begin scenarios", list, show, create)
 }
 
 // completeScenario completes names of the library beside files.
@@ -62,7 +63,7 @@ type shipped struct {
 func (pl *planner) listScenarios() error {
 	var rows []shipped
 	for _, name := range scenarios.Names() {
-		l, err := pl.load(name, scenarioFlags{}, 0, pl.now())
+		l, err := pl.load(name, scenarioFlags{}, 0, pl.Now())
 		if err != nil {
 			return err
 		}
@@ -72,14 +73,14 @@ func (pl *planner) listScenarios() error {
 		sc := l.scenario
 		rows = append(rows, shipped{name, sc.DisplayName, sc.Summary, sc.EstimatedRuntime.Seconds(), sc.Tags})
 	}
-	if pl.json {
-		return pl.printJSON(rows)
+	if pl.JSON {
+		return pl.PrintJSON(rows)
 	}
 	t := terminal.Table{Head: []string{"SCENARIO", "TAKES", "QUESTION"}}
 	for _, r := range rows {
 		t.Add(r.Name, unit.Duration(r.Seconds*1e9).String(), r.Summary)
 	}
-	return t.Write(pl.out)
+	return t.Write(pl.Out)
 }
 
 // described is what scenarios show --json prints.
@@ -141,7 +142,7 @@ func describe(name string, sc *scenario.Scenario) described {
 }
 
 func (pl *planner) showScenario(given string) error {
-	l, err := pl.load(given, scenarioFlags{}, 0, pl.now())
+	l, err := pl.load(given, scenarioFlags{}, 0, pl.Now())
 	if err != nil {
 		return err
 	}
@@ -150,18 +151,18 @@ func (pl *planner) showScenario(given string) error {
 		return err
 	}
 	d := describe(given, l.scenario)
-	if pl.json {
-		return pl.printJSON(d)
+	if pl.JSON {
+		return pl.PrintJSON(d)
 	}
-	visible.Fprintf(pl.out, "%s: %s\n\n%s\n\n%s\n\ntakes about %s unscaled\n", given, d.Display, d.Summary,
+	visible.Fprintf(pl.Out, "%s: %s\n\n%s\n\n%s\n\ntakes about %s unscaled\n", given, d.Display, d.Summary,
 		visible.Lines(d.Description), unit.Duration(d.Seconds*1e9))
 	if len(d.Variables) > 0 {
 		t := terminal.Table{Head: []string{"VARIABLE", "DEFAULT", "MIN", "MAX", "MEANING"}}
 		for _, v := range d.Variables {
 			t.Add(v.Name, show(v.Default), show(v.Min), show(v.Max), v.Description)
 		}
-		visible.Fprintf(pl.out, "\n")
-		if err := t.Write(pl.out); err != nil {
+		visible.Fprintf(pl.Out, "\n")
+		if err := t.Write(pl.Out); err != nil {
 			return err
 		}
 	}
@@ -169,12 +170,12 @@ func (pl *planner) showScenario(given string) error {
 	for _, g := range d.Groups {
 		t.Add(g.Name, g.Nodes, fmt.Sprint(g.CPUs), g.MemoryBytes.String(), fmt.Sprintf("%d x %s", g.Disks, g.DiskBytes))
 	}
-	visible.Fprintf(pl.out, "\n")
-	if err := t.Write(pl.out); err != nil {
+	visible.Fprintf(pl.Out, "\n")
+	if err := t.Write(pl.Out); err != nil {
 		return err
 	}
-	visible.Fprintf(pl.out, "\nworkloads: %s\n", strings.Join(d.Workloads, ", "))
-	visible.Fprintf(pl.out, "results:   %s\n", strings.Join(d.Results, ", "))
+	visible.Fprintf(pl.Out, "\nworkloads: %s\n", strings.Join(d.Workloads, ", "))
+	visible.Fprintf(pl.Out, "results:   %s\n", strings.Join(d.Results, ", "))
 	return nil
 }
 
@@ -209,9 +210,9 @@ func (pl *planner) newScenario(dir, from string, made ownFlags) error {
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "scenarios new: %w", err)
 	}
-	if pl.json {
-		return pl.printJSON(map[string]string{"directory": dir, "from": from})
+	if pl.JSON {
+		return pl.PrintJSON(map[string]string{"directory": dir, "from": from})
 	}
-	visible.Fprintf(pl.out, "%s\nedit it, then: plimsoll check --strict %s\n", filepath.Join(dir, "test.yml"), dir)
+	visible.Fprintf(pl.Out, "%s\nedit it, then: plimsoll check --strict %s\n", filepath.Join(dir, "test.yml"), dir)
 	return nil
 }

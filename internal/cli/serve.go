@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/listen"
 	"plimsoll/internal/kit/visible"
@@ -24,7 +25,7 @@ func serveCommand(st *store) *cobra.Command {
 	var address, token string
 	c := &cobra.Command{
 		Use: "serve [RUN...]", Short: "Serve runs to a browser and to Grafana, also while they go on",
-		Args: args(0, 1000, "run"),
+		Args: console.Args(0, 1000, "run"),
 		Long: `Serve answers over HTTP until it is interrupted: pages that list runs and experiments, show what a run does while
 it goes on, hold reports and compare what is ticked; and Prometheus' query API over the metrics of all runs, each series with the label run. In Grafana,
 add a data source of type Prometheus with the address that is printed. Without a RUN it serves every run there is, those
@@ -40,7 +41,7 @@ it is: encrypt where the network is not trusted.
   plimsoll serve --listen 0.0.0.0:9095 --token file:/etc/plimsoll.token`,
 		ValidArgsFunction: st.completeRun,
 		RunE: func(cmd *cobra.Command, runs []string) error {
-			return serveRuns(st, phase(cmd), runs, address,
+			return serveRuns(st, console.Phase(cmd), runs, address,
 				token)
 		},
 	}
@@ -55,7 +56,7 @@ it is: encrypt where the network is not trusted.
 const serveMemory = 250 << 20
 
 func serveRuns(st *store, phase string, runs []string, address, token string) error {
-	ctx, stop := st.interruptible()
+	ctx, stop := st.Interruptible()
 	defer stop()
 	folders := st.allFolders
 	if len(runs) > 0 {
@@ -79,12 +80,12 @@ func serveRuns(st *store, phase string, runs []string, address, token string) er
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // else the environment says one
 		debug.SetMemoryLimit(serveMemory)
 	}
-	site := web.New(web.Options{Folders: folders, Now: st.now, Version: buildVersion().Program,
+	site := web.New(web.Options{Folders: folders, Now: st.Now, Version: console.BuildVersion().Program,
 		Library: library(st, len(runs) == 0)})
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {
-			visible.Fprintf(st.err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
+			visible.Fprintf(st.Err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
 				at)
 		},
 	}
@@ -100,8 +101,8 @@ func serveRuns(st *store, phase string, runs []string, address, token string) er
 
 // silent looks at runs for one request: it says nothing on the terminal and shares nothing with others.
 func (st *store) silent() *sides {
-	con := &console{in: strings.NewReader(""), out: io.Discard, err: io.Discard, clock: st.clock, quiet: true}
-	return &sides{store: &store{console: con, runsDir: st.runsDir, drivers: st.drivers}}
+	con := &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Clock: st.Clock, Quiet: true}
+	return &sides{store: &store{Console: con, runsDir: st.runsDir, drivers: st.drivers}}
 }
 
 // library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.

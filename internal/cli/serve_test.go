@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/report/web"
@@ -60,7 +61,7 @@ func TestServe(t *testing.T) {
 	}
 	var out, errs said
 	signals := make(chan os.Signal)
-	a := newApp(&console{in: strings.NewReader(""), out: &out, err: &errs, clock: clock.Real{}, signals: signals},
+	a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &errs, Clock: clock.Real{}, Signals: signals},
 		drivers.All())
 	ended := make(chan int, 1)
 	go func() { ended <- a.main([]string{"serve", "--listen", "127.0.0.1:0", "--token", "file:" + file}) }()
@@ -133,7 +134,7 @@ func TestServeExperiments(t *testing.T) {
 	main := func(args ...string) {
 		t.Helper()
 		var errs said
-		a := newApp(&console{in: strings.NewReader(""), out: io.Discard, err: &errs, clock: clock.Real{}}, drivers.All())
+		a := newApp(&console.Console{In: strings.NewReader(""), Out: io.Discard, Err: &errs, Clock: clock.Real{}}, drivers.All())
 		if code := a.main(append([]string{"--dir", root, "-q", "run", job, "--target", "sim"}, args...)); code != 0 {
 			t.Fatalf("%q: exit code %d\n%s", args, code, errs.String())
 		}
@@ -145,7 +146,7 @@ func TestServeExperiments(t *testing.T) {
 	write("16")
 	main("--name", "deeper")
 
-	a := newApp(&console{clock: clock.Real{}}, drivers.All())
+	a := newApp(&console.Console{Clock: clock.Real{}}, drivers.All())
 	a.runsDir = root
 	now := time.Now()
 	site := web.New(web.Options{Folders: a.allFolders, Now: func() time.Time { return now }, Version: "test",

@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/steady"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -43,7 +44,7 @@ result: the exit code is 0, and 5 only with --require, for "inconclusive" too.`,
 		Example: `  plimsoll steady latest
   plimsoll steady iops.csv --column iops --require
   plimsoll steady - --rounds < rounds.txt`,
-		Args:              args(1, 1, "file or run"),
+		Args:              console.Args(1, 1, "file or run"),
 		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.steady(given[0], column, rule, rounds, require, tolerance)
@@ -159,15 +160,15 @@ func (sd *sides) steady(given, column, rule string, rounds, require bool, tolera
 	if len(errs) > 0 {
 		return exit.Errorf(exit.Failed, "", "%w", errors.Join(errs...))
 	}
-	if sd.json {
-		err = sd.printJSON(struct {
+	if sd.JSON {
+		err = sd.PrintJSON(struct {
 			Source string    `json:"source"`
 			Series []settled `json:"series"`
 		}{source, out})
 	} else {
-		visible.Fprintf(sd.out, "Steady state, %s\n", source)
+		visible.Fprintf(sd.Out, "Steady state, %s\n", source)
 		for _, v := range out {
-			v.text(sd.out)
+			v.text(sd.Out)
 		}
 	}
 	if err != nil || !require {
@@ -333,19 +334,19 @@ func (sd *sides) namedSeries(phase, given, column string) ([]named, string, erro
 	if err != nil {
 		return nil, "", err
 	}
-	list, _, err := sheetSeries(sd.console, phase, s, column)
+	list, _, err := sheetSeries(sd.Console, phase, s, column)
 	return list, s.Source, err
 }
 
 // sheetSeries are the columns of a sheet as series of its rows, with its column of times, which is no series, if there
 // is one.
-func sheetSeries(con *console, phase string, s *table.Table, column string) ([]named, *table.Times, error) {
+func sheetSeries(con *console.Console, phase string, s *table.Table, column string) ([]named, *table.Times, error) {
 	t, err := s.Times()
 	if err != nil {
 		return nil, nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, s.Source, err)
 	}
 	if note := s.UnreadTimes(); t == nil && note != "" {
-		visible.Fprintf(con.err, "warning: %s: %s: %s\n", phase, s.Source, note)
+		visible.Fprintf(con.Err, "warning: %s: %s: %s\n", phase, s.Source, note)
 	}
 	var asked []string
 	if column != "" {
@@ -383,7 +384,7 @@ func (sd *sides) evenSeries(phase, given, column string) ([]named, string, error
 	if err != nil {
 		return nil, "", err
 	}
-	list, _, err := evenly(sd.console, phase, s, column)
+	list, _, err := evenly(sd.Console, phase, s, column)
 	if err != nil {
 		return nil, "", err
 	}
@@ -409,13 +410,13 @@ func (sd *sides) evenSeries(phase, given, column string) ([]named, string, error
 
 // evenly are the series of a sheet in evenly spaced points, with the column of times if there is one: gaps in the times
 // are NaN.
-func evenly(con *console, phase string, s *table.Table, column string) ([]named, *table.Times, error) {
+func evenly(con *console.Console, phase string, s *table.Table, column string) ([]named, *table.Times, error) {
 	list, t, err := sheetSeries(con, phase, s, column)
 	if err != nil || t == nil {
 		return list, nil, err
 	}
 	for _, note := range t.Notes {
-		visible.Fprintf(con.err, "warning: %s: %s: %s\n", phase, s.Source, note)
+		visible.Fprintf(con.Err, "warning: %s: %s: %s\n", phase, s.Source, note)
 	}
 	for i := range list {
 		list[i].values, list[i].step, list[i].labels = t.Grid(list[i].values), t.Step, nil
@@ -458,8 +459,8 @@ func (sd *sides) runSeries(phase, given, column string) ([]named, string, error)
 	if err != nil {
 		return nil, "", err
 	}
-	_ = intact(sd.console, phase, folder, true) // warns
-	mind(sd.console, phase, folder.Manifest())
+	_ = intact(sd.Console, phase, folder, true) // warns
+	mind(sd.Console, phase, folder.Manifest())
 	var list []named
 	add := func(name, group string, s result.Series) {
 		times, of := judgedTimes(s, group, data)

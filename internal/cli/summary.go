@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis/assert"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
 	"plimsoll/internal/report/terminal"
@@ -21,12 +22,12 @@ const (
 )
 
 // printSummary prints what a run has shown: numbers, findings, verdicts, and where the report is.
-func printSummary(con *console, phase string, folder *result.Folder) error {
+func printSummary(con *console.Console, phase string, folder *result.Folder) error {
 	doc, err := documentOf(con, phase, folder)
 	if err != nil {
 		return err
 	}
-	return summarise(con.out, doc, folder)
+	return summarise(con.Out, doc, folder)
 }
 
 func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -15,7 +16,7 @@ import (
 
 // openTable reads a table from a file, or from standard input for "-".
 func (sd *sides) openTable(phase, name string) (*table.Table, error) {
-	in, err := sd.openGiven(name)
+	in, err := sd.OpenGiven(name)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
@@ -61,11 +62,11 @@ func oneTest(phase string, t *table.Table, concurrency int) error {
 }
 
 // picked are the columns asked for by name or number, or else all that hold numbers. Warnings are said to the user.
-func picked(con *console, phase string, t *table.Table, asked []string) ([]int, error) {
+func picked(con *console.Console, phase string, t *table.Table, asked []string) ([]int, error) {
 	if len(asked) == 0 {
 		list, warnings, err := t.Numeric()
 		for _, w := range warnings {
-			visible.Fprintf(con.err, "warning: %s: %s: %s\n", phase, t.Source, w)
+			visible.Fprintf(con.Err, "warning: %s: %s: %s\n", phase, t.Source, w)
 		}
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "--column NAME looks at one column only", "%s: %s: %w", phase,
@@ -89,7 +90,7 @@ func picked(con *console, phase string, t *table.Table, asked []string) ([]int, 
 }
 
 // values reads a column of a series or of repeats; its gaps are NaN and said to the user.
-func columnValues(con *console, phase string, t *table.Table, column int) ([]float64, error) {
+func columnValues(con *console.Console, phase string, t *table.Table, column int) ([]float64, error) {
 	values, err := t.Numbers(column, true)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, t.Source, err)
@@ -103,7 +104,7 @@ func columnValues(con *console, phase string, t *table.Table, column int) ([]flo
 		}
 	}
 	if gaps > 0 {
-		visible.Fprintf(con.err, "warning: %s: %s: %s: %d of %d values missing, the first in %s %d\n",
+		visible.Fprintf(con.Err, "warning: %s: %s: %s: %d of %d values missing, the first in %s %d\n",
 			phase, t.Source, t.Names[column], gaps, len(values), t.Unit, first)
 	}
 	return values, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
@@ -21,7 +22,7 @@ import (
 func (st *store) targetsCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List the places that machines can come from, with their options",
-		Args:    args(0, 0, "argument"),
+		Args:    console.Args(0, 0, "argument"),
 		Example: "  plimsoll targets list",
 		RunE:    func(*cobra.Command, []string) error { return st.listTargets() },
 	}
@@ -29,7 +30,7 @@ func (st *store) targetsCommand() *cobra.Command {
 	var nodes int
 	check := &cobra.Command{
 		Use: "check [TARGET]", Short: "Look at a target and say what it is and what it can do; changes nothing",
-		Args:    args(0, 1, "target"),
+		Args:    console.Args(0, 1, "target"),
 		Example: "  plimsoll targets check local --nodes 4",
 		RunE: func(_ *cobra.Command, given []string) error {
 			if len(given) == 1 {
@@ -42,57 +43,15 @@ func (st *store) targetsCommand() *cobra.Command {
 	check.Flags().StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	check.Flags().BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
 	f.name = st.drivers.Targets[0].Name()
-	return group("targets", "List and look at the places that machines come from", list, check)
-}
-
-// listed is one entry of targets list --json and exporter list --json.
-type listed struct {
-	Name    string         `json:"name"`
-	Summary string         `json:"summary"`
-	Options []listedOption `json:"options"`
-}
-
-type listedOption struct {
-	Name    string `json:"name"`
-	Default string `json:"default"`
-	Type    string `json:"type,omitempty"`
-	Help    string `json:"help"`
+	return console.Group("targets", "List and look at the places that machines come from", list, check)
 }
 
 func (st *store) listTargets() error {
-	var all []listed
+	var all []console.Listed
 	for _, p := range st.drivers.Targets {
-		all = append(all, listing(p.Name(), p.Summary(), p.Options()))
+		all = append(all, console.Listing(p.Name(), p.Summary(), p.Options()))
 	}
-	return st.printListed(all)
-}
-
-func listing(name, summary string, options []target.Option) listed {
-	l := listed{Name: name, Summary: summary, Options: []listedOption{}}
-	for _, o := range options {
-		l.Options = append(l.Options, listedOption{o.Name, o.Default, string(o.Type), o.Help})
-	}
-	return l
-}
-
-// printListed prints what there is of something, each with its options.
-func (c *console) printListed(all []listed) error {
-	if c.json {
-		return c.printJSON(all)
-	}
-	for _, l := range all {
-		visible.Fprintf(c.out, "%s: %s\n", l.Name, l.Summary)
-		t := terminal.Table{Head: []string{"  OPTION", "DEFAULT", "MEANING"}}
-		for _, o := range l.Options {
-			t.Add("  "+o.Name, o.Default, o.Help)
-		}
-		if t.Len() > 0 {
-			if err := t.Write(c.out); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return st.PrintListed(all)
 }
 
 func (st *store) checkTarget(f targetFlags, nodes int) error {
@@ -100,7 +59,7 @@ func (st *store) checkTarget(f targetFlags, nodes int) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := st.interruptible()
+	ctx, stop := st.Interruptible()
 	defer stop()
 	facts, checkErr := t.Check(ctx)
 	if checkErr != nil && facts.Target == "" { // there is nothing to show
@@ -109,11 +68,11 @@ func (st *store) checkTarget(f targetFlags, nodes int) error {
 	if f.name == "local" {
 		facts.Environment = append(facts.Environment, st.residents(ctx)...)
 	}
-	if st.json {
-		if err := st.printJSON(facts); err != nil {
+	if st.JSON {
+		if err := st.PrintJSON(facts); err != nil {
 			return err
 		}
-	} else if err := printFacts(st.console, facts); err != nil {
+	} else if err := printFacts(st.Console, facts); err != nil {
 		return err
 	}
 	if checkErr != nil {
@@ -138,8 +97,8 @@ func (st *store) residents(ctx context.Context) (out []result.Fact) {
 	return out
 }
 
-func printFacts(con *console, f target.Facts) error {
-	visible.Fprintf(con.out, "%s: %s, cluster %s\n\n", f.Target, unit.Plural(len(f.Nodes), "node"), f.ClusterName)
+func printFacts(con *console.Console, f target.Facts) error {
+	visible.Fprintf(con.Out, "%s: %s, cluster %s\n\n", f.Target, unit.Plural(len(f.Nodes), "node"), f.ClusterName)
 	t := terminal.Table{Head: []string{"NODE", "NAME", "CORES", "MEMORY", "POWER"}}
 	for _, n := range f.Nodes {
 		memory := "-" // not known
@@ -148,10 +107,10 @@ func printFacts(con *console, f target.Facts) error {
 		}
 		t.Add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), memory, n.Power)
 	}
-	if err := t.Write(con.out); err != nil {
+	if err := t.Write(con.Out); err != nil {
 		return err
 	}
-	visible.Fprintf(con.out, "\n")
+	visible.Fprintf(con.Out, "\n")
 	can := terminal.Table{Head: []string{"CAN", "HOW, OR WHY NOT"}}
 	for _, c := range slices.Sorted(maps.Keys(f.Capabilities)) {
 		can.Add("yes  "+string(c), f.Capabilities[c])
@@ -159,7 +118,7 @@ func printFacts(con *console, f target.Facts) error {
 	for _, c := range slices.Sorted(maps.Keys(f.Missing)) {
 		can.Add("no   "+string(c), f.Missing[c])
 	}
-	if err := can.Write(con.out); err != nil {
+	if err := can.Write(con.Out); err != nil {
 		return err
 	}
 	env := terminal.Table{Head: []string{"FACT", "VALUE"}}
@@ -170,18 +129,18 @@ func printFacts(con *console, f target.Facts) error {
 		}
 		env.Add(e.Group+": "+e.Name, value)
 	}
-	visible.Fprintf(con.out, "\n")
+	visible.Fprintf(con.Out, "\n")
 	if len(f.Environment) > 0 {
-		if err := env.Write(con.out); err != nil {
+		if err := env.Write(con.Out); err != nil {
 			return err
 		}
-		visible.Fprintf(con.out, "\n")
+		visible.Fprintf(con.Out, "\n")
 	}
 	if f.FreeBytes >= 0 {
-		visible.Fprintf(con.out, "room for disks: %s\n", unit.Bytes(f.FreeBytes))
+		visible.Fprintf(con.Out, "room for disks: %s\n", unit.Bytes(f.FreeBytes))
 	}
 	for _, n := range f.Notes {
-		visible.Fprintf(con.out, "note: %s\n", n)
+		visible.Fprintf(con.Out, "note: %s\n", n)
 	}
 	return nil
 }

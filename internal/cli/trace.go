@@ -2,20 +2,19 @@ package cli
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"io"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/blocktrace"
 	"plimsoll/internal/storage/trace"
 	"plimsoll/internal/storage/trace/live"
 	"plimsoll/internal/storage/trace/read"
@@ -24,7 +23,7 @@ import (
 
 // traceFlags are what trace is asked.
 type traceFlags struct {
-	output   output
+	output   console.Output
 	from     string // --from
 	device   string
 	level    string
@@ -37,7 +36,7 @@ type traceFlags struct {
 	buffer   string
 }
 
-func traceCommand(con *console) *cobra.Command {
+func traceCommand(con *console.Console) *cobra.Command {
 	var f traceFlags
 	c := &cobra.Command{
 		Use:   "trace FILE...|DEVICE|-",
@@ -60,11 +59,11 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
   plimsoll trace vdb.blkparse.txt --fio like-it.fio
   plimsoll trace volume.csv.gz -o json
   plimsoll trace /dev/sdb --duration 30s`,
-		Args: args(1, 1024, "file or device"),
+		Args: console.Args(1, 1024, "file or device"),
 		RunE: func(_ *cobra.Command, given []string) error { return traceGiven(con, given, f) },
 	}
 	flags := c.Flags()
-	f.output.register(c, "text", "csv", "html", "json")
+	f.output.Register(c, "text", "csv", "html", "json")
 	flags.StringVar(&f.from, "from", "", "what the files are: `"+strings.Join(read.Formats(), ", ")+
 		"` (default: what they prove to be)")
 	flags.StringVar(&f.device, "device", "", "only the device of this `name`, of a trace of several")
@@ -82,11 +81,11 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
 	return c
 }
 
-var traceFormats = map[string]func(io.Writer, *trace.Result) error{"text": traceText, "csv": traceCSV, "json": nil,
-	"html": tracePage}
+var traceFormats = map[string]func(io.Writer, *trace.Result) error{"text": blocktrace.Text, "csv": blocktrace.CSV, "json": nil,
+	"html": blocktrace.Page}
 
-func traceGiven(con *console, given []string, f traceFlags) error {
-	write, err := formatOf(con, "trace", f.output, traceFormats)
+func traceGiven(con *console.Console, given []string, f traceFlags) error {
+	write, err := console.FormatOf(con, "trace", f.output, traceFormats)
 	if err != nil {
 		return err
 	}
@@ -94,7 +93,7 @@ func traceGiven(con *console, given []string, f traceFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := con.interruptible()
+	ctx, stop := con.Interruptible()
 	defer stop()
 	var r *trace.Result
 	if device, ok := live.Device(given[0]); ok {
@@ -134,11 +133,11 @@ func (f *traceFlags) options() (o trace.Options, err error) {
 }
 
 // traceFiles reads files, each once.
-func traceFiles(con *console, ctx context.Context, given []string, f traceFlags, o trace.Options) (*trace.Result, error) {
+func traceFiles(con *console.Console, ctx context.Context, given []string, f traceFlags, o trace.Options) (*trace.Result, error) {
 	var inputs []read.Input
 	var failed []error
 	for _, name := range given {
-		in, err := con.openGiven(name)
+		in, err := con.OpenGiven(name)
 		if err != nil {
 			failed = append(failed, exit.Errorf(exit.Failed, "", "trace: %w", err))
 			continue
@@ -175,7 +174,7 @@ func deviceNames(r *trace.Result) string {
 }
 
 // traceDevice looks on while a device works.
-func traceDevice(con *console, ctx context.Context, device live.Block, f traceFlags, o trace.Options) (*trace.Result,
+func traceDevice(con *console.Console, ctx context.Context, device live.Block, f traceFlags, o trace.Options) (*trace.Result,
 	error) {
 	buffer, err := unit.ParseBytes(f.buffer)
 	if err != nil || buffer < 64<<10 || buffer > 1<<30 {
@@ -184,7 +183,7 @@ func traceDevice(con *console, ctx context.Context, device live.Block, f traceFl
 	if f.duration <= 0 {
 		return nil, exit.Usagef("like 30s", "trace: --duration %v: want more than nothing", f.duration)
 	}
-	visible.Fprintf(con.notes(), "trace: %s (%s) for %v; Ctrl-C ends it earlier, and what was seen until then counts\n",
+	visible.Fprintf(con.Notes(), "trace: %s (%s) for %v; Ctrl-C ends it earlier, and what was seen until then counts\n",
 		device.Path, device.Numbers(), f.duration)
 	session, err := live.Start(ctx, device, live.Options{Duration: f.duration, BufferBytes: int64(buffer)})
 	if err != nil {
@@ -227,58 +226,32 @@ func analyseSession(from io.Reader, device live.Block, o trace.Options) (*trace.
 }
 
 // traced writes the documents that were asked for.
-func traced(con *console, r *trace.Result, f traceFlags, write func(io.Writer, *trace.Result) error) error {
+func traced(con *console.Console, r *trace.Result, f traceFlags, write func(io.Writer, *trace.Result) error) error {
 	for _, p := range r.Problems {
 		where := ""
 		if p.First != "" {
 			where = "; the first: " + p.First
 		}
-		visible.Fprintf(con.err, "warning: trace: %s (%s)%s\n", p.What, unit.Thousands(int64(p.Count)), where)
+		visible.Fprintf(con.Err, "warning: trace: %s (%s)%s\n", p.What, unit.Thousands(int64(p.Count)), where)
 	}
 	for _, file := range []struct {
 		name, what string
 		write      func(io.Writer) error
 	}{
 		{f.job, "fio job", r.FioJob},
-		{f.series, "series", func(w io.Writer) error { return traceCSV(w, r) }},
+		{f.series, "series", func(w io.Writer) error { return blocktrace.CSV(w, r) }},
 	} {
 		if file.name == "" {
 			continue
 		}
-		if err := con.print("trace: "+file.what, file.what, output{file: file.name}, file.write); err != nil {
+		if err := con.Print("trace: "+file.what, file.what, console.Output{File: file.name}, file.write); err != nil {
 			return err
 		}
 	}
-	return con.print("trace", "trace", f.output, func(w io.Writer) error {
+	return con.Print("trace", "trace", f.output, func(w io.Writer) error {
 		if write == nil {
-			return con.printJSON(r)
+			return con.PrintJSON(r)
 		}
 		return write(w, r)
 	})
-}
-
-// traceCSV writes what happened over time as a tidy table: time, measure, value.
-func traceCSV(w io.Writer, r *trace.Result) error {
-	c := csv.NewWriter(w)
-	_ = c.Write([]string{"time", "series", "value", "unit"})
-	for _, m := range r.Series {
-		at := strconv.FormatFloat(m.Seconds, 'f', -1, 64)
-		rows := map[string]struct {
-			value float64
-			unit  string
-		}{
-			"read_iops":       {float64(m.Reads) / r.Step, "ops/s"},
-			"write_iops":      {float64(m.Writes) / r.Step, "ops/s"},
-			"read_bandwidth":  {float64(m.ReadBytes) / r.Step, "bytes/s"},
-			"write_bandwidth": {float64(m.WriteBytes) / r.Step, "bytes/s"},
-			"queue_depth":     {m.QueueDepth, "count"}, "deepest_queue": {float64(m.DeepestQueue), "count"},
-			"mean_latency": {m.MeanSeconds, "s"}, "max_latency": {m.MaxSeconds, "s"},
-			"streams": {float64(m.Streams), "count"},
-		}
-		for _, name := range slices.Sorted(maps.Keys(rows)) {
-			_ = c.Write([]string{at, name, strconv.FormatFloat(rows[name].value, 'g', -1, 64), rows[name].unit})
-		}
-	}
-	c.Flush()
-	return c.Error()
 }

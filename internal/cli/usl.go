@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
@@ -55,7 +56,7 @@ number are left out, and said.`,
   plimsoll usl latest --columns NOPM
   plimsoll usl c1.txt c2.txt c4.txt c8.txt
   plimsoll usl latest -o svg > curve.svg`,
-		Args:              args(1, 100, "file or run"),
+		Args:              console.Args(1, 100, "file or run"),
 		ValidArgsFunction: sd.completeRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.usl(given, columns, format, usl.Errors(errors), at)
@@ -72,7 +73,7 @@ number are left out, and said.`,
 }
 
 func (sd *sides) usl(files []string, columns, format string, errors usl.Errors, at []float64) error {
-	if sd.json {
+	if sd.JSON {
 		format = "json"
 	}
 	if format != "text" && format != "json" && format != "svg" {
@@ -112,11 +113,11 @@ func (sd *sides) usl(files []string, columns, format string, errors usl.Errors, 
 	}
 	switch format {
 	case "json":
-		return sd.printJSON(doc.json())
+		return sd.PrintJSON(doc.json())
 	case "svg":
-		return report.PlotSVG(sd.out, doc.plot())
+		return report.PlotSVG(sd.Out, doc.plot())
 	}
-	return doc.text(sd.out)
+	return doc.text(sd.Out)
 }
 
 // throughputCurve reads the points of a file or of a run.
@@ -131,7 +132,7 @@ func (sd *sides) throughputCurve(given, columns string) (points []usl.Point, sou
 			for _, r := range side.Runs {
 				runs = append(runs, r.Manifest)
 			}
-			mind(sd.console, "usl", runs...)
+			mind(sd.Console, "usl", runs...)
 			metric, err := throughputMetric(side.Runs[0].Data, columns)
 			if err != nil {
 				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs",
@@ -173,7 +174,7 @@ func (sd *sides) throughputCurve(given, columns string) (points []usl.Point, sou
 		points = append(points, usl.Point{Concurrency: ns[i], Throughput: xs[i], Weight: ws[i]})
 	}
 	if len(left) > 0 {
-		visible.Fprintf(sd.err, "warning: usl: %s: %s left out, a value is missing: %s %s\n", s.Source,
+		visible.Fprintf(sd.Err, "warning: usl: %s: %s left out, a value is missing: %s %s\n", s.Source,
 			unit.Plural(len(left), "row"), s.Unit, strings.Join(left, ", "))
 	}
 	return points, s.Source, nil
@@ -217,8 +218,8 @@ func (sd *sides) stagePoints(given, column string) ([]usl.Point, string, error) 
 	if err != nil {
 		return nil, "", err
 	}
-	_ = intact(sd.console, "usl", folder, true) // warns
-	mind(sd.console, "usl", folder.Manifest())
+	_ = intact(sd.Console, "usl", folder, true) // warns
+	mind(sd.Console, "usl", folder.Manifest())
 	id := folder.Manifest().RunID
 	metric, err := throughputMetric(data, column)
 	if err != nil {
@@ -368,7 +369,7 @@ func throughputOf(w result.Workload, metric string, seconds float64) (sum float6
 }
 
 // mind says of runs what changes the meaning of all their numbers, each sentence once.
-func mind(con *console, phase string, runs ...result.Manifest) {
+func mind(con *console.Console, phase string, runs ...result.Manifest) {
 	var said []string
 	about := map[string][]string{}
 	for _, m := range runs {
@@ -384,7 +385,7 @@ func mind(con *console, phase string, runs ...result.Manifest) {
 		if len(about[sentence]) == 1 {
 			who = "run " + about[sentence][0]
 		}
-		visible.Fprintf(con.err, "warning: %s: %s: %s\n", phase, who, sentence)
+		visible.Fprintf(con.Err, "warning: %s: %s: %s\n", phase, who, sentence)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report/terminal"
@@ -36,7 +37,7 @@ func (dv *devices) vioperfCommand() *cobra.Command {
 	var f vioperfFlags
 	c := &cobra.Command{
 		Use: "vioperf FOLDER|DEVICE", Short: "Write large blocks to growing files, as a column store loads, and say what it took",
-		Args: args(1, 1, "folder or device"),
+		Args: console.Args(1, 1, "folder or device"),
 		Long: `Vioperf has every thread extend a file of its own with blocks of 1 MiB, one after the other, each with a
 CRC-64/NVME in its header: past the page cache where the file system can, with data of which no two sectors are equal
 and nothing compresses. Making data and checksums goes on while other blocks are written.
@@ -125,7 +126,7 @@ func (f vioperfFlags) into(o *vioperf.Options) error {
 }
 
 func (dv *devices) vioperf(o vioperf.Options, f vioperfFlags) error {
-	ctx, stop := dv.interruptible()
+	ctx, stop := dv.Interruptible()
 	defer stop()
 	signal.Ignore(syscall.SIGXFSZ) // the write that a limit refuses says it, too
 	if info, err := os.Stat(o.Dir); err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice {
@@ -145,17 +146,17 @@ func (dv *devices) vioperf(o vioperf.Options, f vioperfFlags) error {
 		d := claim.Device()
 		o.Disk = &vioperf.Disk{Path: claim.Path(), Name: d.Name, Bytes: d.SizeBytes, Recheck: claim.Recheck}
 	}
-	noteLeft(dv.console, o.Dir)
+	noteLeft(dv.Console, o.Dir)
 	var res *vioperf.Result
 	var c *vioperf.Comparison
 	var err error
 	if f.compare {
 		res, c, err = vioperf.Compare(ctx, o, f.rounds, func(l vioperf.Leg) {
-			visible.Fprintf(dv.notes(), "%-48s %9s MB/s  %.3f CPU s/GB\n", l.What, megabytes(l.BytesPerSecond),
+			visible.Fprintf(dv.Notes(), "%-48s %9s MB/s  %.3f CPU s/GB\n", l.What, megabytes(l.BytesPerSecond),
 				l.CPUPerGB)
 		})
 	} else {
-		o.Progress = vioperfSeconds(dv.console)
+		o.Progress = vioperfSeconds(dv.Console)
 		res, err = vioperf.Write(ctx, o)
 	}
 	var left *vioperf.LeftError
@@ -165,7 +166,7 @@ func (dv *devices) vioperf(o vioperf.Options, f vioperfFlags) error {
 	case err != nil && ctx.Err() == nil:
 		err = exit.Errorf(exit.Failed, "", "vioperf: %w", err)
 	case ctx.Err() != nil:
-		err = exit.Errorf(exit.Interrupted, "", "vioperf: %w", errInterrupted)
+		err = exit.Errorf(exit.Interrupted, "", "vioperf: %w", console.ErrInterrupted)
 	case res != nil && res.Ended == vioperf.Failed:
 		err = exit.Errorf(exit.Failed, "", "vioperf: %s: %s", o.Dir, res.Error)
 	case res != nil && res.Verification.Wrong() > 0:
@@ -175,38 +176,38 @@ func (dv *devices) vioperf(o vioperf.Options, f vioperfFlags) error {
 	if res == nil {
 		return err
 	}
-	if dv.json {
-		return errors.Join(printVioperfJSON(dv.console, res, c), err)
+	if dv.JSON {
+		return errors.Join(printVioperfJSON(dv.Console, res, c), err)
 	}
-	said := printVioperf(dv.out, res)
+	said := printVioperf(dv.Out, res)
 	if c != nil {
-		said = errors.Join(said, printBesideFio(dv.out, c))
+		said = errors.Join(said, printBesideFio(dv.Out, c))
 	}
 	return errors.Join(said, err)
 }
 
-func printVioperfJSON(con *console, res *vioperf.Result, c *vioperf.Comparison) error {
-	return con.printJSON(struct {
+func printVioperfJSON(con *console.Console, res *vioperf.Result, c *vioperf.Comparison) error {
+	return con.PrintJSON(struct {
 		*vioperf.Result
 		Comparison *vioperf.Comparison `json:"beside_fio,omitempty"`
 	}{res, c})
 }
 
 // noteLeft tells of folders of runs that were killed.
-func noteLeft(con *console, dir string) {
+func noteLeft(con *console.Console, dir string) {
 	left, _ := fs.Glob(os.DirFS(dir), vioperf.FolderPrefix+"*") // the pattern is right
 	for _, name := range left {
 		folder := filepath.Join(dir, name)
 		if info, err := os.Lstat(folder); err == nil && info.IsDir() {
-			visible.Fprintf(con.err, "warning: %s is of another run of vioperf: unless that goes on, or its files were to be "+
+			visible.Fprintf(con.Err, "warning: %s is of another run of vioperf: unless that goes on, or its files were to be "+
 				"kept, remove it\n", folder)
 		}
 	}
 }
 
 // vioperfSeconds prints a line a second, as iostat does.
-func vioperfSeconds(con *console) func(vioperf.Second) {
-	w := con.notes()
+func vioperfSeconds(con *console.Console) func(vioperf.Second) {
+	w := con.Notes()
 	if w == io.Discard {
 		return nil
 	}

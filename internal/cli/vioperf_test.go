@@ -43,7 +43,7 @@ func everyMember() (*vioperf.Result, *vioperf.Comparison) {
 func TestVioperfPrints(t *testing.T) {
 	res, c := everyMember()
 	a, out, _ := quiet(t)
-	if err := printVioperfJSON(a.console, res, c); err != nil {
+	if err := printVioperfJSON(a.Console, res, c); err != nil {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "testdata/json/vioperf.json", out.Bytes())

@@ -1,4 +1,5 @@
-package cli
+// Package blocktrace says what a trace of block I/O holds: as text, as a table over time and as a page with its charts.
+package blocktrace
 
 import (
 	"cmp"
@@ -14,25 +15,25 @@ import (
 	"plimsoll/unit"
 )
 
-// traceTable is a part of what trace prints, as text and on the page.
-type traceTable struct {
+// table is a part of what trace prints, as text and on the page.
+type table struct {
 	Title string
 	Table terminal.Table
 	Notes []string
 }
 
-// partialTrace stands before all else.
-const partialTrace = "PARTIAL: some of the trace could not be read, or was lost."
+// partial stands before all else.
+const partial = "PARTIAL: some of the trace could not be read, or was lost."
 
 // textColumns is how wide sentences are printed.
 const textColumns = 80
 
-// traceText prints the answer first, then the figures it rests on.
-func traceText(w io.Writer, r *trace.Result) error {
+// Text prints the answer first, then the figures it rests on.
+func Text(w io.Writer, r *trace.Result) error {
 	if r.Partial {
-		visible.Fprintf(w, "%s\n", partialTrace)
+		visible.Fprintf(w, "%s\n", partial)
 	}
-	for i, text := range []string{traceTitle(r), r.Verdict.Sentence, sureWords(r.Verdict)} {
+	for i, text := range []string{title(r), r.Verdict.Sentence, sureWords(r.Verdict)} {
 		if i == 1 {
 			visible.Fprintf(w, "\n")
 		}
@@ -40,7 +41,7 @@ func traceText(w io.Writer, r *trace.Result) error {
 			visible.Fprintf(w, "%s\n", line)
 		}
 	}
-	for _, t := range traceTables(r) {
+	for _, t := range tables(r) {
 		visible.Fprintf(w, "\n")
 		if t.Title != "" {
 			visible.Fprintf(w, "%s\n", t.Title)
@@ -57,7 +58,7 @@ func traceText(w io.Writer, r *trace.Result) error {
 	return nil
 }
 
-func traceTitle(r *trace.Result) string {
+func title(r *trace.Result) string {
 	var names []string
 	for _, d := range r.Devices {
 		names = append(names, d.Name)
@@ -118,13 +119,13 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-func traceTables(r *trace.Result) []traceTable {
-	list := []traceTable{operationsTable(r), orderTable(r), sizesTable(r), timesTable(r), queueTable(r),
+func tables(r *trace.Result) []table {
+	list := []table{operationsTable(r), orderTable(r), sizesTable(r), timesTable(r), queueTable(r),
 		workingSetTable(r), burstTable(r), layerTable(r), processTable(r), hotTable(r)}
-	return slices.DeleteFunc(list, func(t traceTable) bool { return t.Table.Len() == 0 })
+	return slices.DeleteFunc(list, func(t table) bool { return t.Table.Len() == 0 })
 }
 
-func operationsTable(r *trace.Result) traceTable {
+func operationsTable(r *trace.Result) table {
 	t := terminal.Table{Head: []string{"OPERATION", "REQUESTS", "PER SECOND", "BANDWIDTH", "MEAN SIZE", "4K-ALIGNED",
 		"FUA", "FAILED"}, Right: []bool{false, true, true, true, true, true, true, true}}
 	seconds := max(r.Seconds, 1e-9)
@@ -142,7 +143,7 @@ func operationsTable(r *trace.Result) traceTable {
 			notes = append(notes, fmt.Sprintf("%s with a flush before: %s", o.Op, unit.Thousands(int64(o.Barrier))))
 		}
 	}
-	return traceTable{Table: t, Notes: notes}
+	return table{Table: t, Notes: notes}
 }
 
 func short(v float64) string {
@@ -152,7 +153,7 @@ func short(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-func orderTable(r *trace.Result) traceTable {
+func orderTable(r *trace.Result) table {
 	t := terminal.Table{Head: []string{"ORDER"}, Right: []bool{false}}
 	for k := range trace.Kinds {
 		t.Head, t.Right = append(t.Head, strings.ToUpper(k.String())), append(t.Right, true)
@@ -177,13 +178,13 @@ func orderTable(r *trace.Result) traceTable {
 		notes = append(notes, fmt.Sprintf("%s: %.3g at once on average, %d at most; the longest %s",
 			unit.Plural(int(s.Opened), "sequential stream"), s.AtOnce, s.Most, unit.Bytes(s.Longest)))
 	}
-	return traceTable{Table: t, Notes: notes}
+	return table{Table: t, Notes: notes}
 }
 
 // mostRows bounds rows of sizes that are printed; JSON has all.
 const mostRows = 8
 
-func sizesTable(r *trace.Result) traceTable {
+func sizesTable(r *trace.Result) table {
 	t := terminal.Table{Head: []string{"SIZE", "READS", "WRITES", "OTHER"}, Right: []bool{true, true, true, true}}
 	type row struct {
 		from, bytes uint64
@@ -223,10 +224,10 @@ func sizesTable(r *trace.Result) traceTable {
 		notes = append(notes, fmt.Sprintf("and %s of %s more", unit.Plural(int(rest), "request"),
 			unit.Plural(len(rows)-mostRows, "size")))
 	}
-	return traceTable{Table: t, Notes: notes}
+	return table{Table: t, Notes: notes}
 }
 
-func timesTable(r *trace.Result) traceTable {
+func timesTable(r *trace.Result) table {
 	t := terminal.Table{Head: []string{"TIME", "COUNT", "MEAN", "P50", "P99", "P99.9", "MAX"},
 		Right: []bool{false, true, true, true, true, true, true}}
 	add := func(name string, s *trace.Times) {
@@ -253,24 +254,24 @@ func timesTable(r *trace.Result) traceTable {
 			"service time: from issue to completion; response time: from queueing to completion, or as a "+
 				"table has it")
 	}
-	return traceTable{Table: t, Notes: notes}
+	return table{Table: t, Notes: notes}
 }
 
-func queueTable(r *trace.Result) traceTable {
+func queueTable(r *trace.Result) table {
 	t := terminal.Table{Head: []string{"QUEUE DEPTH", "WHILE BUSY", "P50", "P99", "MAX", "IDLE"},
 		Right: []bool{true, true, true, true, true, true}}
 	if q := r.Queue; q != nil {
 		t.Add(fmt.Sprintf("%.3g", q.Mean), fmt.Sprintf("%.3g", q.Busy), fmt.Sprint(q.P50), fmt.Sprint(q.P99),
 			fmt.Sprint(q.Max), percent(q.Idle))
 	}
-	return traceTable{Table: t}
+	return table{Table: t}
 }
 
-func workingSetTable(r *trace.Result) traceTable {
+func workingSetTable(r *trace.Result) table {
 	t := terminal.Table{Head: []string{"LRU CACHE", "MISSES", "OF READS"}, Right: []bool{true, true, true}}
 	s := r.WorkingSet
 	if s == nil {
-		return traceTable{Table: t}
+		return table{Table: t}
 	}
 	var last float64 = 2
 	for i, p := range s.Curve {
@@ -306,11 +307,11 @@ func workingSetTable(r *trace.Result) traceTable {
 		notes = append(notes, fmt.Sprintf("told from %s blocks, %.3g %% of all; ± is 95 %%",
 			unit.Thousands(int64(s.SampledBlocks)), 100*s.SampledShare))
 	}
-	return traceTable{Title: fmt.Sprintf("Working set, in blocks of %s", unit.Bytes(s.BlockBytes)), Table: t,
+	return table{Title: fmt.Sprintf("Working set, in blocks of %s", unit.Bytes(s.BlockBytes)), Table: t,
 		Notes: notes}
 }
 
-func burstTable(r *trace.Result) traceTable {
+func burstTable(r *trace.Result) table {
 	t := terminal.Table{Head: []string{"IN WINDOWS OF", "MEAN", "PEAK", "PEAK TO MEAN", "DISPERSION", "EMPTY"},
 		Right: []bool{true, true, true, true, true, true}}
 	for _, b := range r.Bursts {
@@ -321,10 +322,10 @@ func burstTable(r *trace.Result) traceTable {
 	if t.Len() > 0 {
 		notes = append(notes, "dispersion is variance over mean: 1 when arrivals are at random, more in bursts")
 	}
-	return traceTable{Table: t, Notes: notes}
+	return table{Table: t, Notes: notes}
 }
 
-func layerTable(r *trace.Result) traceTable {
+func layerTable(r *trace.Result) table {
 	t := terminal.Table{Head: []string{"BLOCK LAYER", "EVENTS"}, Right: []bool{false, true}}
 	l := r.Layer
 	for _, row := range []struct {
@@ -337,20 +338,20 @@ func layerTable(r *trace.Result) traceTable {
 			t.Add(row.name, unit.Thousands(int64(row.n)))
 		}
 	}
-	return traceTable{Table: t}
+	return table{Table: t}
 }
 
-func processTable(r *trace.Result) traceTable {
+func processTable(r *trace.Result) table {
 	t := terminal.Table{Head: []string{"PID", "READS", "READ", "WRITES", "WRITTEN", "PROCESS"},
 		Right: []bool{true, true, true, true, true}}
 	for _, p := range r.Processes[:min(mostRows, len(r.Processes))] {
 		t.Add(fmt.Sprint(p.PID), unit.Thousands(int64(p.Reads)), unit.Bytes(p.ReadBytes).String(),
 			unit.Thousands(int64(p.Writes)), unit.Bytes(p.WriteBytes).String(), p.Name)
 	}
-	return traceTable{Table: t}
+	return table{Table: t}
 }
 
-func hotTable(r *trace.Result) traceTable {
+func hotTable(r *trace.Result) table {
 	t := terminal.Table{Head: []string{"REGION AT", "REQUESTS", "READS", "WRITES", "DEVICE"},
 		Right: []bool{true, true, true, true}}
 	h := r.Hot
@@ -363,5 +364,5 @@ func hotTable(r *trace.Result) traceTable {
 		notes = append(notes, fmt.Sprintf("regions of %s: %s touched, half of the requests in %d, 90 %% in %d",
 			unit.Bytes(h.RegionBytes), unit.Thousands(int64(h.Touched)), h.Half, h.Ninety))
 	}
-	return traceTable{Table: t, Notes: notes}
+	return table{Table: t, Notes: notes}
 }

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"context"
@@ -17,35 +17,35 @@ import (
 	"plimsoll/internal/kit/visible"
 )
 
-var errInterrupted = errors.New("interrupted")
+var ErrInterrupted = errors.New("interrupted")
 
 // asOne is the time within which the signals of one request to stop come: timeout(1) sends SIGTERM to its child and
 // then to its group, systemd may send SIGHUP besides, a terminal that closes has the shell and the kernel send SIGHUP.
 const asOne = time.Second
 
-// stopper turns signals into an orderly stop: the first of the command ends ctx, the second has app.main return at
+// Stopper turns signals into an orderly stop: the first of the command ends ctx, the second has app.main return at
 // once, whatever the command is doing. A SIGTERM counts only when it does not come with one before, SIGHUP only as the
 // first; a person's Ctrl-C always does. SIGQUIT also writes down where all goroutines are.
-type stopper struct {
-	ctx     context.Context
-	con     *console
+type Stopper struct {
+	Ctx     context.Context
+	con     *Console
 	left    error // of the second signal
-	release func()
+	Release func()
 
 	mu    sync.Mutex
 	first func() // told of the first signal; may be nil
 	dir   string // where stacks are written, once it exists
 }
 
-// tell has f called at the first signal.
-func (s *stopper) tell(f func()) {
+// Tell has f called at the first signal.
+func (s *Stopper) Tell(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.first = f
 }
 
-// about names the run folder that is about to be made.
-func (s *stopper) about(dir string) {
+// About names the run folder that is about to be made.
+func (s *Stopper) About(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dir = dir
@@ -53,10 +53,10 @@ func (s *stopper) about(dir string) {
 
 // listen takes the signals that ask to stop, until release. Commands that do not listen are ended by them as usual.
 // With left the command says what leaving at the second signal means.
-func (c *console) listen(left error) *stopper {
+func (c *Console) listen(left error) *Stopper {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s := &stopper{ctx: ctx, con: c, left: left}
-	signals, done := c.signals, make(chan struct{})
+	s := &Stopper{Ctx: ctx, con: c, left: left}
+	signals, done := c.Signals, make(chan struct{})
 	stop := func() {}
 	if signals == nil {
 		coming, all := make(chan os.Signal, 2), []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
@@ -72,9 +72,9 @@ func (c *console) listen(left error) *stopper {
 			signal.Stop(coming)
 		}
 	}
-	s.release = sync.OnceFunc(func() { close(done); stop(); cancel(nil) })
+	s.Release = sync.OnceFunc(func() { close(done); stop(); cancel(nil) })
 	if c.stops.Load() > 0 { // an earlier part of the command was told already
-		cancel(errInterrupted)
+		cancel(ErrInterrupted)
 	}
 	go func() {
 		for {
@@ -96,7 +96,7 @@ var surviveWriting = sync.OnceFunc(func() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGXFSZ)
 })
 
-func (s *stopper) heard(sig os.Signal, cancel context.CancelCauseFunc) {
+func (s *Stopper) heard(sig os.Signal, cancel context.CancelCauseFunc) {
 	c := s.con
 	c.heard.Lock()
 	now := time.Now()
@@ -107,7 +107,7 @@ func (s *stopper) heard(sig os.Signal, cancel context.CancelCauseFunc) {
 		return
 	}
 	n := c.stops.Add(1)
-	cancel(errInterrupted)
+	cancel(ErrInterrupted)
 	s.mu.Lock()
 	first, dir := s.first, s.dir
 	s.mu.Unlock()
@@ -125,38 +125,38 @@ func (s *stopper) heard(sig os.Signal, cancel context.CancelCauseFunc) {
 }
 
 // stacks writes where all goroutines are, into the run folder when it is there, and says into which file.
-func (c *console) stacks(dir string) {
+func (c *Console) stacks(dir string) {
 	if _, err := os.Stat(dir); err != nil {
 		dir = "."
 	}
-	name, err := filepath.Abs(filepath.Join(dir, "stacks-"+c.now().UTC().Format("20060102-150405")+".txt"))
+	name, err := filepath.Abs(filepath.Join(dir, "stacks-"+c.Now().UTC().Format("20060102-150405")+".txt"))
 	if err == nil {
 		err = outfile.Replace(name, func(w io.Writer) error { return pprof.Lookup("goroutine").WriteTo(w, 2) })
 	}
 	if err != nil {
-		visible.Fprintf(c.err, "warning: stacks of all goroutines: %v\n", err)
+		visible.Fprintf(c.Err, "warning: stacks of all goroutines: %v\n", err)
 		return
 	}
-	visible.Fprintf(c.err, "stacks of all goroutines: %s\n", name)
+	visible.Fprintf(c.Err, "stacks of all goroutines: %s\n", name)
 }
 
-// interruptible is a context that ends at the first signal, with errInterrupted as its cause. Call the function when
+// Interruptible is a context that ends at the first signal, with errInterrupted as its cause. Call the function when
 // done.
-func (c *console) interruptible() (context.Context, func()) {
-	s := c.listen(exit.Errorf(exit.Interrupted, "", "%w", errInterrupted))
-	return s.ctx, s.release
+func (c *Console) Interruptible() (context.Context, func()) {
+	s := c.listen(exit.Errorf(exit.Interrupted, "", "%w", ErrInterrupted))
+	return s.Ctx, s.Release
 }
 
-// stoppable is for commands that make machines.
-func (c *console) stoppable() *stopper {
+// Stoppable is for commands that make machines.
+func (c *Console) Stoppable() *Stopper {
 	const hint = `"plimsoll cleanup" ends and removes what remains, "plimsoll report latest" reads what was measured`
 	surviveWriting()
 	return c.listen(exit.Errorf(exit.Interrupted, hint, "run: left without teardown"))
 }
 
-// untilLeft returns what a command returns, or what its second signal means as soon as that comes: the command is
+// UntilLeft returns what a command returns, or what its second signal means as soon as that comes: the command is
 // left where it is, as by a kill.
-func (c *console) untilLeft(command func() error) error {
+func (c *Console) UntilLeft(command func() error) error {
 	ended := make(chan error, 1)
 	c.leave = make(chan error, 1)
 	go func() { ended <- command() }()

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"bufio"
@@ -15,44 +15,44 @@ import (
 	"plimsoll/internal/kit/visible"
 )
 
-// output says in what format a document is wanted, and where.
-type output struct{ format, file string }
+// Output says in what format a document is wanted, and where.
+type Output struct{ format, File string }
 
-// register adds the flags. The first format is the one unless another is given.
-func (o *output) register(c *cobra.Command, first string, others ...string) {
+// Register adds the flags. The first format is the one unless another is given.
+func (o *Output) Register(c *cobra.Command, first string, others ...string) {
 	names := slices.Sorted(slices.Values(append(others, first)))
 	c.Flags().StringVarP(&o.format, "format", "o", first, "`format`: "+strings.Join(names, ", "))
 	o.complete(c, names)
 }
 
-// registerByPlace adds the flags of a document that is text, and a page where it goes to a file.
-func (o *output) registerByPlace(c *cobra.Command, others ...string) {
+// RegisterByPlace adds the flags of a document that is text, and a page where it goes to a file.
+func (o *Output) RegisterByPlace(c *cobra.Command, others ...string) {
 	names := slices.Sorted(slices.Values(append(others, "html", "text")))
 	c.Flags().StringVarP(&o.format, "format", "o", "", "`format`: "+strings.Join(names, ", ")+" (default text, in a "+
 		"file html)")
 	o.complete(c, names)
 }
 
-func (o *output) complete(c *cobra.Command, names []string) {
-	c.Flags().StringVar(&o.file, "output", "", "write to this `file` instead of standard output")
+func (o *Output) complete(c *cobra.Command, names []string) {
+	c.Flags().StringVar(&o.File, "output", "", "write to this `file` instead of standard output")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // parquetFormat is the one format that is no text.
-const parquetFormat = "parquet"
+const ParquetFormat = "parquet"
 
-// print writes a document to standard output, or to the file, and then says so; what is the document's name there.
-func (c *console) print(phase, what string, o output, write func(io.Writer) error) error {
-	binary := o.format == parquetFormat && !c.json
-	if o.file == "" || o.file == "-" {
+// Print writes a document to standard output, or to the file, and then says so; what is the document's name there.
+func (c *Console) Print(phase, what string, o Output, write func(io.Writer) error) error {
+	binary := o.format == ParquetFormat && !c.JSON
+	if o.File == "" || o.File == "-" {
 		if binary {
 			return exit.Usagef("name a file: --output FILE.parquet", "%s: -o %s is no text for standard output", phase,
-				parquetFormat)
+				ParquetFormat)
 		}
-		b := bufio.NewWriter(c.out)
+		b := bufio.NewWriter(c.Out)
 		return errors.Join(write(b), b.Flush())
 	}
-	if err := outfile.Write(o.file, func(w io.Writer) error {
+	if err := outfile.Write(o.File, func(w io.Writer) error {
 		if binary {
 			return write(w)
 		}
@@ -61,18 +61,18 @@ func (c *console) print(phase, what string, o output, write func(io.Writer) erro
 	}); err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	visible.Fprintf(c.notes(), "%s: %s\n", what, o.file)
+	visible.Fprintf(c.Notes(), "%s: %s\n", what, o.File)
 	return nil
 }
 
-// formatOf finds the writer of a format, or says which there are. --json goes before the format asked for.
-func formatOf[T any](con *console, phase string, o output, formats map[string]func(io.Writer, T) error) (func(io.Writer,
+// FormatOf finds the writer of a format, or says which there are. --json goes before the format asked for.
+func FormatOf[T any](con *Console, phase string, o Output, formats map[string]func(io.Writer, T) error) (func(io.Writer,
 	T) error, error) {
 	name := o.format
 	switch {
-	case con.json:
+	case con.JSON:
 		name = "json"
-	case name == "" && (o.file == "" || o.file == "-"):
+	case name == "" && (o.File == "" || o.File == "-"):
 		name = "text"
 	case name == "":
 		name = "html"

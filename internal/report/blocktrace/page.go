@@ -1,4 +1,4 @@
-package cli
+package blocktrace
 
 import (
 	"io"
@@ -8,28 +8,28 @@ import (
 	"plimsoll/unit"
 )
 
-// tracePage writes what trace prints as a page, with its charts.
-func tracePage(w io.Writer, r *trace.Result) error {
+// Page writes what trace prints as a page, with its charts.
+func Page(w io.Writer, r *trace.Result) error {
 	p := report.Page{Kind: "trace", Title: unit.List(r.Sources, 2), Headline: r.Verdict.Sentence,
-		Notes: []string{traceTitle(r), sureWords(r.Verdict)}}
+		Notes: []string{title(r), sureWords(r.Verdict)}}
 	if r.Partial {
-		p.Notes = append([]string{partialTrace}, p.Notes...)
+		p.Notes = append([]string{partial}, p.Notes...)
 	}
 	for _, q := range r.Problems {
 		p.Notes = append(p.Notes, q.What+" ("+unit.Thousands(int64(q.Count))+")")
 	}
-	for _, plot := range tracePlots(r) {
+	for _, plot := range plots(r) {
 		p.Parts = append(p.Parts, report.PagePart{Title: plot.Title, Plot: &plot})
 	}
-	for _, t := range traceTables(r) {
+	for _, t := range tables(r) {
 		p.Parts = append(p.Parts, report.PagePart{Title: t.Title, Head: t.Table.Head, Right: t.Table.Right,
 			Rows: t.Table.Rows(), Notes: t.Notes})
 	}
 	return report.PageHTML(w, p)
 }
 
-// tracePlots are the requests by size, what caches would miss, and what happened over time.
-func tracePlots(r *trace.Result) []report.Plot {
+// plots are the requests by size, what caches would miss, and what happened over time.
+func plots(r *trace.Result) []report.Plot {
 	plots := []report.Plot{sizesPlot(r)}
 	if r.WorkingSet != nil {
 		plots = append(plots, missPlot(r.WorkingSet))

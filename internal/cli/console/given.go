@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 	"plimsoll/internal/kit/regular"
 )
 
-// openGiven opens a file that the user named. Standard input ("-" or /dev/stdin) and what a shell hands over as
+// OpenGiven opens a file that the user named. Standard input ("-" or /dev/stdin) and what a shell hands over as
 // /dev/fd/N, as it does for <(command), are streams: they are read as they come, and a signal ends that as it ends the
 // program. All else must be a regular file, for a pipe that nobody writes to would be waited for without end.
-func (c *console) openGiven(name string) (io.ReadCloser, error) {
+func (c *Console) OpenGiven(name string) (io.ReadCloser, error) {
 	text, ok := strings.CutPrefix(name, "/dev/fd/")
 	if !ok {
 		text, ok = strings.CutPrefix(name, "/proc/self/fd/")
@@ -24,7 +24,7 @@ func (c *console) openGiven(name string) (io.ReadCloser, error) {
 	n, err := strconv.Atoi(text)
 	switch {
 	case name == "-" || name == "/dev/stdin" || ok && err == nil && n == 0:
-		return io.NopCloser(c.in), nil
+		return io.NopCloser(c.In), nil
 	case ok && err == nil:
 		// The descriptor itself: to open its name once more would wait for a writer that may be gone.
 		fd, err := unix.FcntlInt(uintptr(n), unix.F_DUPFD_CLOEXEC, 0)
@@ -36,10 +36,10 @@ func (c *console) openGiven(name string) (io.ReadCloser, error) {
 	return regular.Open(name, os.O_RDONLY)
 }
 
-// readGiven reads a file that the user named, of at most so many bytes. Text in UTF-16, or with a byte order mark, is
+// ReadGiven reads a file that the user named, of at most so many bytes. Text in UTF-16, or with a byte order mark, is
 // given as plain UTF-8.
-func (c *console) readGiven(name string, most int64) ([]byte, error) {
-	in, err := c.openGiven(name)
+func (c *Console) ReadGiven(name string, most int64) ([]byte, error) {
+	in, err := c.OpenGiven(name)
 	if err != nil {
 		return nil, err
 	}
