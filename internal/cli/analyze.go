@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/analysis"
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/importer"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
@@ -112,7 +113,7 @@ func (sd *sides) analyze(given []string, f analyzeFlags) error {
 	var repeats []analysis.Repeat
 	var failed []error
 	for _, run := range given {
-		if isFile(run) {
+		if recognise.IsTable(run) {
 			one, err := sd.analyzeFile(run, f.column)
 			if err != nil {
 				return err
@@ -151,9 +152,9 @@ func (f analyzeFlags) fits(given []string) error {
 			return exit.Usagef("", "analyze: %q is given twice", g)
 		}
 		switch {
-		case isFile(g) && (len(f.sheet) > 0 || f.write || f.again):
+		case recognise.IsTable(g) && (len(f.sheet) > 0 || f.write || f.again):
 			return exit.Usagef("", "analyze: %q is a file: --data-sheet, --write and --again are for runs", g)
-		case !isFile(g) && f.column != "":
+		case !recognise.IsTable(g) && f.column != "":
 			return exit.Usagef("", "analyze: %q is no file: --column is for files", g)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/cli/usage"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
@@ -40,26 +41,19 @@ type app struct {
 	sides   *sides
 	planner *planner
 	runner  *runner
-	devices *devices
+	devices *storage.Devices
 	configs *configs
 }
 
 // newApp puts the parts together.
 func newApp(con *console.Console, registry drivers.Registry) *app {
-	a := &app{Console: con, store: &store{Console: con, drivers: registry}, devices: &devices{Console: con}}
+	a := &app{Console: con, store: &store{Console: con, drivers: registry}, devices: &storage.Devices{Console: con}}
 	a.configs = &configs{Console: con, drivers: registry}
-	a.devices.runsDir = &a.store.runsDir
+	a.devices.RunsDir = &a.store.runsDir
 	a.sides = &sides{store: a.store}
 	a.planner = &planner{store: a.store}
 	a.runner = &runner{planner: a.planner, sides: a.sides}
 	return a
-}
-
-// devices are those of a machine, as its system shows them.
-type devices struct {
-	*console.Console
-	runsDir *string // --dir, which no device may hold that is overwritten
-	system  fs.FS   // for tests; nil is this machine
 }
 
 // store is the folder of run folders, and what reads them.
@@ -177,14 +171,14 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(a.planner.checkCommand(), a.planner.planCommand(), a.runner.runCommand(), a.runner.markCommand(), a.runsCommand(),
 		a.sides.reportCommand(),
-		a.importCommand(), convertCommand(a.Console), a.cleanupCommand(), a.planner.scenariosCommand(), a.metricsCommand(),
+		a.importCommand(), storage.ConvertCommand(a.Console), a.cleanupCommand(), a.planner.scenariosCommand(), a.metricsCommand(),
 		serveCommand(a.store),
 		a.targetsCommand(), exporterCommand(a.Console, a.store.drivers), schemaCommand(a.Console), versionCommand(a.Console), a.configs.configCommand(),
 		manCommand(a.Console), a.sides.analyzeCommand(), a.sides.uslCommand(), a.sides.steadyCommand(), a.sides.changesCommand(), a.sides.historyCommand(),
 		a.sides.compareCommand(),
-		a.sides.baselineCommand(), a.runner.resumeCommand(), a.attachCommand(), deviceCommand(a.devices, a.runner), contentCommand(a.Console),
-		integrityCommand(a.Console),
-		a.devices.vioperfCommand(), traceCommand(a.Console), a.runner.dbCommand(), nutanixCommand(a.Console), dashboardsCommand(a.Console))
+		a.sides.baselineCommand(), a.runner.resumeCommand(), a.attachCommand(), deviceCommand(a.devices, a.runner), storage.ContentCommand(a.Console),
+		storage.IntegrityCommand(a.Console),
+		a.devices.VioperfCommand(), storage.TraceCommand(a.Console), a.runner.dbCommand(), nutanixCommand(a.Console), dashboardsCommand(a.Console))
 	root.AddCommand(append(workerCommands(a.Console), labCommands(a.Console)...)...)
 	root.SetUsageFunc(usage.Print)
 	return root

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,23 +12,11 @@ import (
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 )
-
-// isFile reports whether an argument is a table rather than a run: standard input, the path of something that is no
-// folder, or a name that only a table has, whether or not it exists.
-func isFile(given string) bool {
-	if given == "-" {
-		return true
-	}
-	if info, err := os.Stat(given); err == nil {
-		return !info.IsDir() && !strings.HasPrefix(given, "@") && !isOutput(given)
-	}
-	return slices.Contains([]string{".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".dat"},
-		strings.ToLower(filepath.Ext(given)))
-}
 
 // repeats are files of repeats of one side.
 type repeats struct {
@@ -52,7 +39,7 @@ type repeatedMeasure struct {
 func (sd *sides) isTable(phase, given string) (bool, error) {
 	name, named := strings.CutPrefix(given, "@")
 	if !named {
-		return isFile(given), nil
+		return recognise.IsTable(given), nil
 	}
 	b, err := sd.readBaseline(phase, name)
 	return err == nil && b.Files != nil, err

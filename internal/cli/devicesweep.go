@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/lazyregexp"
@@ -43,7 +44,7 @@ func (f *probeFlags) register(c *cobra.Command, duration string) {
 	flags.StringVar(&f.tf.name, "target", "local", "`where` it runs: local, or sim, where paths are only names")
 	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	f.rf.waitFlags.register(c)
-	flags.StringArrayVar(&f.tf.consents, "consent", nil, consentHelp+"; without it devices are only read; repeatable")
+	flags.StringArrayVar(&f.tf.consents, "consent", nil, storage.ConsentHelp+"; without it devices are only read; repeatable")
 	f.rf.labelFlags.register(c)
 }
 

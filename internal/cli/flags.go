@@ -16,6 +16,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/kit/exit"
@@ -156,7 +157,7 @@ func (f *targetFlags) register(known drivers.Registry, c *cobra.Command) {
 		"`folder` whose file system the data disks are put on (target local), or a block device that is one data disk "+
 			"and is overwritten; the load goes there; repeatable: disks are dealt out in turn",
 	)
-	flags.StringArrayVar(&f.consents, "consent", nil, consentHelp+"; repeatable, one for each device")
+	flags.StringArrayVar(&f.consents, "consent", nil, storage.ConsentHelp+"; repeatable, one for each device")
 	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
 	flags.Var(&f.sizeScale, "size-scale", "multiply sizes of disks and files by this `factor`")
@@ -226,8 +227,6 @@ const (
 	dirOption     = "dir"
 	consentOption = "consent"
 )
-
-const consentHelp = "consent `phrase` of a block device that is to be overwritten, as plimsoll device check prints it"
 
 // onDisk puts the data disks where --disk says. Nothing there is touched but a folder of the run's own, which clean-up
 // removes.

@@ -22,6 +22,7 @@ import (
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/history"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/regular"
@@ -204,7 +205,7 @@ func (sd *sides) addHistory(name string, given []string, f historyFlags) error {
 	}
 	var runs []string
 	for _, g := range given {
-		if g != "-" && !isFile(g) {
+		if g != "-" && !recognise.IsTable(g) {
 			runs = append(runs, g)
 		} else if err := sd.rowsOf(phase, g, h); err != nil {
 			return err

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +16,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/importer"
-	"plimsoll/internal/formats/table"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/plaintext"
 	"plimsoll/internal/kit/regular"
@@ -159,7 +157,7 @@ func (st *store) importTo(
 	var spare []string // what a folder holds beside: no objection when it holds nothing
 	var found []string // in a folder that was given, so nobody asked for each of them
 	for i := 0; i < len(given); i++ {
-		if main, beside := outputFolder(given[i]); main != nil {
+		if main, beside := recognise.Outputs(given[i]); main != nil {
 			given = slices.Concat(given[:i], main, beside, given[i+1:])
 			i += len(main) + len(beside) - 1
 			spare = append(spare, beside...)
@@ -348,147 +346,4 @@ func (st *store) importedNow(phase string, names ...string) (string, error) {
 		visible.Fprintf(st.Err, "warning: %s: %s: %s\n", phase, name, p)
 	}
 	return folder.Dir(), folder.Close()
-}
-
-// What is looked at of a folder of outputs.
-const (
-	deepestFolder = 3
-	mostInFolder  = 1000
-)
-
-// outputFolder is what of a folder is read: all files of a known form, in its folders too; of vdbench's reports on the
-// intervals, which say the same in several ways, the one that says most, and beside it the histogram. main is nil of
-// any other folder, of a run folder and of a scenario.
-func outputFolder(name string) (main, beside []string) {
-	if info, err := os.Stat(name); err != nil || !info.IsDir() {
-		return nil, nil
-	}
-	known := func(file string) bool {
-		_, _, known, advice := recognise(filepath.Join(name, file))
-		return known && advice == ""
-	}
-	looked := 0
-	var walk func(dir string, depth int)
-	walk = func(dir string, depth int) {
-		entries, err := os.ReadDir(filepath.Join(name, dir))
-		there := func(file string) bool {
-			return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == file })
-		}
-		if err != nil || there("manifest.json") || there("test.yml") {
-			return
-		}
-		reports := []string{"flatfile.html", "summary.html", "logfile.html", "totals.html"}
-		if there("errorlog.html") && importer.VdbenchFailed(headOf(filepath.Join(name, dir, "errorlog.html"))) {
-			reports = []string{"logfile.html", "flatfile.html", "summary.html",
-				"totals.html"} // which tells what failed
-		}
-		for _, file := range reports {
-			if there(file) && known(filepath.Join(dir, file)) {
-				main = append(main, filepath.Join(name, dir, file))
-				if there("histogram.html") && known(filepath.Join(dir, "histogram.html")) {
-					beside = append(beside, filepath.Join(name, dir, "histogram.html"))
-				}
-				return
-			}
-		}
-		for _, e := range entries {
-			file := filepath.Join(dir, e.Name())
-			if looked++; looked > mostInFolder {
-				return
-			}
-			switch {
-			case e.IsDir() && slices.Contains([]string{"/proc", "/sys", "/dev"}, filepath.Join(name, file)):
-				// what lies there is no file that somebody left, and some of it is read without end
-			case e.IsDir() && depth < deepestFolder:
-				walk(file, depth+1)
-			case e.Type().IsRegular() && (known(file) || importer.IsFioLog(e.Name())):
-				main = append(main, filepath.Join(name, file))
-			}
-		}
-	}
-	walk("", 1)
-	return main, beside
-}
-
-// recognise says what a file holds by its beginning; not known where it cannot be read.
-func recognise(name string) (as string, host, known bool, advice string) {
-	return importer.Recognise(headOf(name))
-}
-
-// headOf is the beginning of a file as text, nothing where it cannot be read.
-func headOf(name string) []byte {
-	f, err := regular.Open(name, os.O_RDONLY)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(plaintext.Reader(f), importer.HeadBytes))
-	if err != nil {
-		return nil
-	}
-	return head
-}
-
-// isOutput reports whether a file holds what a tool left of a load, so that it stands for a run rather than for a
-// table.
-func isOutput(name string) bool {
-	if name == "-" || strings.HasPrefix(name, "@") || strings.HasPrefix(name, "/dev/") ||
-		strings.HasPrefix(name, "/proc/") {
-		return false
-	}
-	files, _ := outputFolder(name)
-	if files == nil {
-		files = []string{name}
-	}
-	return slices.ContainsFunc(files, func(file string) bool {
-		_, host, known, advice := recognise(file)
-		return known && !host && advice == ""
-	})
-}
-
-// readTable reads a table, or what a tool counted of a machine as one. A stream that holds what a load generator
-// printed is refused with what to do.
-func readTable(phase, label string, in io.Reader) (*table.Table, error) {
-	b := bufio.NewReaderSize(plaintext.Reader(in), importer.HeadBytes)
-	head, err := b.Peek(importer.HeadBytes)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	name, host, known, advice := importer.Recognise(head)
-	switch {
-	case !known:
-		return table.Read(b)
-	case advice != "":
-		return nil, exit.Errorf(exit.Failed, advice, "%s: %s: it is output of a tool (%s) that is no table", phase,
-			label, name)
-	case !host:
-		return nil, exit.Errorf(exit.Failed, "save it to a file and give that",
-			"%s: %s: it is output of %s, which stands for a run", phase, label, name)
-	}
-	const most = 256 << 20
-	data, err := io.ReadAll(io.LimitReader(b, most+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(data) > most:
-		return nil, regular.TooLarge(most)
-	}
-	names, rows, _, err := importer.HostTable(bytes.NewReader(data), label)
-	if err != nil {
-		return nil, err
-	}
-	t := &table.Table{Source: label, Named: true, Names: names, Unit: "sample"}
-	for i, row := range rows {
-		cells := make([]string, len(row))
-		for j, v := range row {
-			if cells[j] = strconv.FormatFloat(v, 'f', -1, 64); v != v { // NaN: a gap
-				cells[j] = ""
-			}
-		}
-		t.Rows, t.Lines = append(t.Rows, cells), append(t.Lines, i+1)
-	}
-	if len(t.Rows) == 0 {
-		return nil, errors.New("no samples")
-	}
-	return t, nil
 }

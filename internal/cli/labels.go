@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run/experiment"
@@ -40,7 +41,7 @@ func (st *store) nameIsFree(phase, name, dir string) error {
 		return nil
 	case name == "latest" || name == "all":
 		return exit.Usagef("", "%s: a run cannot be called %q, which means others already", phase, name)
-	case isFile(name) || isOutput(name):
+	case recognise.IsTable(name) || recognise.IsOutput(name):
 		return exit.Usagef("leave out the ending", "%s: a run cannot be called %q, which commands take for a file", phase,
 			name)
 	}
@@ -151,7 +152,7 @@ func (st *store) label(phase, run string, asked result.Labels, change func(*resu
 	if err := asked.Check(); err != nil {
 		return exit.Usagef("", "%s: %w", phase, err)
 	}
-	if isOutput(run) {
+	if recognise.IsOutput(run) {
 		return exit.Usagef("make a run of it first: plimsoll import "+run, "%s: %q is a file and no run", phase, run)
 	}
 	dir, ok := st.findExperiment(run)

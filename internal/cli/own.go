@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/formats/convert"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/result"
@@ -60,34 +62,10 @@ func withCall(args []string) []string {
 	if i < 1 || !slices.Contains([]string{"run", "plan", "check"}, args[0]) || len(args) < i+3 {
 		return args
 	}
-	if call := string(convert.CommandLine(args[i+1:])); isCall(call) {
+	if call := string(convert.CommandLine(args[i+1:])); recognise.IsCall(call) {
 		return append(slices.Clone(args[:i]), "--", call)
 	}
 	return args
-}
-
-// isCall reports whether a name is the command line of a tool instead, as in plimsoll run 'fio --name=t --rw=read'.
-func isCall(name string) bool {
-	_, known := convert.ByContent([]byte(name))
-	return known && strings.Contains(name, " -")
-}
-
-// toolOf is the tool whose parameters a file holds, by the end of its name or, of names that say nothing, by how it
-// begins.
-func toolOf(name string) (convert.Tool, bool) {
-	t, ok := convert.ByFile(name)
-	if ok && t.Name == "diskspd" { // batch files may be of another
-		if of, known := convert.ByContent(headOf(name)); known && of.Name == "fio" {
-			return of, true
-		}
-	}
-	if ok || slices.Contains([]string{".yml", ".yaml", ".zip"}, strings.ToLower(filepath.Ext(name))) {
-		return t, ok
-	}
-	if _, err := os.Stat(name); err != nil && isCall(name) {
-		return convert.ByContent([]byte(name))
-	}
-	return convert.ByContent(headOf(name))
 }
 
 // ownReader is the generator whose job files end as this name does.
@@ -106,7 +84,7 @@ func (pl *planner) ownReader(name string) (workload.OwnReader, bool) {
 // Values of --set that the file itself takes are taken out of the scenario's.
 func (pl *planner) own(given string, sf *scenarioFlags) error {
 	reader, ok := pl.ownReader(given)
-	foreign, isForeign := toolOf(given)
+	foreign, isForeign := recognise.Tool(given)
 	if !ok && isForeign && foreign.Name == "fio" { // of another name than its job files have
 		reader, ok = pl.ownReader(convertedName)
 	}
@@ -114,7 +92,7 @@ func (pl *planner) own(given string, sf *scenarioFlags) error {
 		reader, ok = pl.ownReader(convertedName)
 	}
 	info, err := os.Stat(given)
-	call := err != nil && ok && isCall(given)
+	call := err != nil && ok && recognise.IsCall(given)
 	if !call && (!ok || err != nil || info.IsDir()) {
 		if sf.own.given() {
 			return exit.Usagef("in a scenario, write experiment: with its factors, or workload.Precondition; see docs/how-to/experiment.md",
@@ -180,7 +158,7 @@ func (pl *planner) own(given string, sf *scenarioFlags) error {
 		if r.Data, notes, err = convert.JobFile(name, r.Data); err != nil {
 			return exit.Errorf(exit.Scenario, "", "%w", err)
 		}
-		tell(pl.Console, notes)
+		storage.Tell(pl.Console, notes)
 	}
 	made, err := reader.Own(r)
 	if err != nil && isForeign {
@@ -221,11 +199,11 @@ func converted(con *console.Console, given string, data []byte, from convert.Too
 		return convert.Result{}, err
 	}
 	made, err := convert.Convert(convert.Request{Name: given, Data: data, From: from, To: to, Set: set,
-		CurveMax: curveMax, Include: besides(con, given)})
+		CurveMax: curveMax, Include: storage.Besides(con, given)})
 	if err != nil {
 		return made, exit.Errorf(exit.Scenario, "", "%w", err)
 	}
-	tell(con, made.Notes)
+	storage.Tell(con, made.Notes)
 	return made, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -19,7 +20,7 @@ func firstOfCurve(con *console.Console, given string, data []byte, from convert.
 	if err != nil {
 		return false
 	}
-	r := convert.Request{Name: given, Data: data, From: from, To: to, Set: set, Include: besides(con, given)}
+	r := convert.Request{Name: given, Data: data, From: from, To: to, Set: set, Include: storage.Besides(con, given)}
 	if _, err := convert.Convert(r); err == nil {
 		return false
 	}

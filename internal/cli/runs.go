@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report/terminal"
@@ -67,7 +68,7 @@ func (st *store) completeRun(*cobra.Command, []string, string) ([]string, cobra.
 
 // find returns the folder of a run as the user names it.
 func (st *store) find(phase, run string) (string, error) {
-	if isOutput(run) {
+	if recognise.IsOutput(run) {
 		return st.importedNow(phase, run)
 	}
 	if strings.ContainsRune(run, filepath.Separator) || run == "." || run == ".." {
@@ -76,7 +77,7 @@ func (st *store) find(phase, run string) (string, error) {
 			return "", exit.Errorf(exit.Failed, "", "%s: run %q: %w", phase, run, err)
 		}
 		if info.Mode().IsRegular() {
-			_, _, _, advice := recognise(run)
+			_, _, _, advice := recognise.Recognise(run)
 			hint := cmp.Or(advice, "plimsoll import --help names the outputs that are read")
 			return "", exit.Errorf(exit.Failed, hint,
 				"%s: %q is a file, and neither a run folder nor an output that is recognised", phase, run)

@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/steady"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -327,7 +328,7 @@ type named struct {
 
 // namedSeries reads the series of a file, or those of a run: the throughput of every workload.
 func (sd *sides) namedSeries(phase, given, column string) ([]named, string, error) {
-	if !isFile(given) {
+	if !recognise.IsTable(given) {
 		return sd.runSeries(phase, given, column)
 	}
 	s, err := sd.openTable(phase, given)
@@ -377,7 +378,7 @@ func sheetSeries(con *console.Console, phase string, s *table.Table, column stri
 
 // evenSeries are evenly spaced series of a file or a run without their gaps, which may be a fifth of them.
 func (sd *sides) evenSeries(phase, given, column string) ([]named, string, error) {
-	if !isFile(given) {
+	if !recognise.IsTable(given) {
 		return sd.runSeries(phase, given, column)
 	}
 	s, err := sd.openTable(phase, given)

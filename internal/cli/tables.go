@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -25,7 +26,7 @@ func (sd *sides) openTable(phase, name string) (*table.Table, error) {
 	if name == "-" {
 		label = "standard input"
 	}
-	t, err := readTable(phase, label, in)
+	t, err := recognise.Table(phase, label, in)
 	if err != nil {
 		var known *exit.Error
 		if errors.As(err, &known) {

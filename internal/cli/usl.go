@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
@@ -83,7 +84,7 @@ func (sd *sides) usl(files []string, columns, format string, errors usl.Errors, 
 		return exit.Usagef("there are: alike, root, proportional", "usl: --errors: no such %q", errors)
 	}
 	given := files[0]
-	if i := slices.IndexFunc(files, func(f string) bool { return !isOutput(f) }); len(files) > 1 && i >= 0 {
+	if i := slices.IndexFunc(files, func(f string) bool { return !recognise.IsOutput(f) }); len(files) > 1 && i >= 0 {
 		return exit.Usagef("several files are outputs of a tool, a test or more each; runs of an experiment are one name",
 			"usl: %q is one of %d files, and no output of a tool that is known here", files[i], len(files))
 	}
@@ -122,7 +123,7 @@ func (sd *sides) usl(files []string, columns, format string, errors usl.Errors, 
 
 // throughputCurve reads the points of a file or of a run.
 func (sd *sides) throughputCurve(given, columns string) (points []usl.Point, source string, err error) {
-	if !isFile(given) {
+	if !recognise.IsTable(given) {
 		var runs []result.Manifest
 		side, ok, err := sd.experimentSide("usl", given)
 		switch {

@@ -1,4 +1,4 @@
-package cli
+package storage
 
 import (
 	"encoding/hex"
@@ -21,7 +21,7 @@ import (
 	"plimsoll/unit"
 )
 
-func contentCommand(con *console.Console) *cobra.Command {
+func ContentCommand(con *console.Console) *cobra.Command {
 	return console.Group("content", "Make data of a given reducibility, and see what data can be reduced to",
 		contentWriteCommand(con), contentCheckCommand(con))
 }

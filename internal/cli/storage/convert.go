@@ -1,4 +1,4 @@
-package cli
+package storage
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/formats/convert"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 )
@@ -23,7 +24,7 @@ type convertFlags struct {
 	out      console.Output
 }
 
-func convertCommand(con *console.Console) *cobra.Command {
+func ConvertCommand(con *console.Console) *cobra.Command {
 	var f convertFlags
 	c := &cobra.Command{
 		Use: "convert FILE|- --to TOOL | convert --from diskspd|fio --to TOOL -- COMMAND LINE", Short: "Turn a parameter file of " +
@@ -88,7 +89,7 @@ func convertFile(con *console.Console, f convertFlags, given []string, line bool
 	case line:
 		bad = append(bad, errors.New("--from: say whose command line it is, as --from diskspd"))
 	default:
-		if r.From, known = toolOf(given[0]); !known {
+		if r.From, known = recognise.Tool(given[0]); !known {
 			bad = append(bad, fmt.Errorf("%q does not end as the files of vdbench, diskspd or fio do, nor hold what they do: "+
 				"say --from", given[0]))
 		}
@@ -117,7 +118,7 @@ func convertFile(con *console.Console, f convertFlags, given []string, line bool
 			return exit.Errorf(exit.Scenario, "", "convert: %w", err)
 		}
 		if given[0] != "-" {
-			r.Include = besides(con, given[0])
+			r.Include = Besides(con, given[0])
 		}
 	}
 	made, err := convert.Convert(r)
@@ -143,7 +144,7 @@ func convertFile(con *console.Console, f convertFlags, given []string, line bool
 			Notes  []jsonNote `json:"notes"`
 		}{r.From.Name, r.To.Name, made.Text, made.Stages, notes})
 	}
-	tell(con, made.Notes)
+	Tell(con, made.Notes)
 	return con.Print("convert", "written for "+r.To.Name, f.out, func(w io.Writer) error {
 		_, err := visible.Fprintf(w, "%s", visible.Lines(made.Annotated(r.To)))
 		return err
@@ -160,15 +161,15 @@ type jsonNote struct {
 	Differs string `json:"differs"`
 }
 
-// tell prints approximations for people.
-func tell(con *console.Console, notes []convert.Note) {
+// Tell prints approximations for people.
+func Tell(con *console.Console, notes []convert.Note) {
 	for _, n := range notes {
 		visible.Fprintf(con.Notes(), "note: %s\n", n)
 	}
 }
 
-// besides reads files that one names, from the folder that it lies in.
-func besides(con *console.Console, given string) func(string) ([]byte, error) {
+// Besides reads files that one names, from the folder that it lies in.
+func Besides(con *console.Console, given string) func(string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		if strings.TrimSpace(name) == "" {
 			return nil, errors.New("no name of a file")

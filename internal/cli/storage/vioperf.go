@@ -1,4 +1,4 @@
-package cli
+package storage
 
 import (
 	"errors"
@@ -32,7 +32,7 @@ type vioperfFlags struct {
 	rounds               int
 }
 
-func (dv *devices) vioperfCommand() *cobra.Command {
+func (dv *Devices) VioperfCommand() *cobra.Command {
 	o := vioperf.Defaults()
 	var f vioperfFlags
 	c := &cobra.Command{
@@ -90,42 +90,7 @@ comes from.`,
 	return c
 }
 
-// into reads the flags that are texts, and checks all of them together.
-func (f vioperfFlags) into(o *vioperf.Options) error {
-	var wrong []error
-	size := func(flag, text string) int64 {
-		n, err := unit.ParseBytes(text)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("--%s: %w", flag, err))
-		}
-		return int64(n)
-	}
-	o.Checksum = !f.disableCRC
-	o.BlockBytes = int(min(size("block-size", f.block), 1<<40))
-	if f.reserve != "" {
-		o.Reserve = size("reserve", f.reserve)
-	}
-	if f.rate != "" {
-		rate, err := unit.ParseBandwidth(f.rate)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("--rate: %w", err))
-		}
-		o.Rate = float64(rate)
-	}
-	if f.compare && f.rounds < 1 {
-		wrong = append(wrong, fmt.Errorf("--rounds: %d is not 1 or more", f.rounds))
-	}
-	if len(wrong) == 0 {
-		wrong = append(wrong, o.Check())
-	}
-	if err := errors.Join(wrong...); err != nil {
-		return exit.Usagef(`run "plimsoll vioperf --help" for what each flag wants`, "vioperf: %s",
-			strings.ReplaceAll(err.Error(), "\n", "\nvioperf: "))
-	}
-	return nil
-}
-
-func (dv *devices) vioperf(o vioperf.Options, f vioperfFlags) error {
+func (dv *Devices) vioperf(o vioperf.Options, f vioperfFlags) error {
 	ctx, stop := dv.Interruptible()
 	defer stop()
 	signal.Ignore(syscall.SIGXFSZ) // the write that a limit refuses says it, too
@@ -138,7 +103,7 @@ func (dv *devices) vioperf(o vioperf.Options, f vioperfFlags) error {
 		if err != nil {
 			return fmt.Errorf("vioperf: %w", err)
 		}
-		claim, err := guard.Take(ctx, dv.system, path, f.consent)
+		claim, err := guard.Take(ctx, dv.System, path, f.consent)
 		if err != nil {
 			return fmt.Errorf("vioperf: %w", err)
 		}
@@ -184,6 +149,41 @@ func (dv *devices) vioperf(o vioperf.Options, f vioperfFlags) error {
 		said = errors.Join(said, printBesideFio(dv.Out, c))
 	}
 	return errors.Join(said, err)
+}
+
+// into reads the flags that are texts, and checks all of them together.
+func (f vioperfFlags) into(o *vioperf.Options) error {
+	var wrong []error
+	size := func(flag, text string) int64 {
+		n, err := unit.ParseBytes(text)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("--%s: %w", flag, err))
+		}
+		return int64(n)
+	}
+	o.Checksum = !f.disableCRC
+	o.BlockBytes = int(min(size("block-size", f.block), 1<<40))
+	if f.reserve != "" {
+		o.Reserve = size("reserve", f.reserve)
+	}
+	if f.rate != "" {
+		rate, err := unit.ParseBandwidth(f.rate)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("--rate: %w", err))
+		}
+		o.Rate = float64(rate)
+	}
+	if f.compare && f.rounds < 1 {
+		wrong = append(wrong, fmt.Errorf("--rounds: %d is not 1 or more", f.rounds))
+	}
+	if len(wrong) == 0 {
+		wrong = append(wrong, o.Check())
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return exit.Usagef(`run "plimsoll vioperf --help" for what each flag wants`, "vioperf: %s",
+			strings.ReplaceAll(err.Error(), "\n", "\nvioperf: "))
+	}
+	return nil
 }
 
 func printVioperfJSON(con *console.Console, res *vioperf.Result, c *vioperf.Comparison) error {

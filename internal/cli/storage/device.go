@@ -1,4 +1,6 @@
-package cli
+// Package storage is the commands that look at and write devices and files: device inspect and check, trace, convert,
+// content, integrity, vioperf.
+package storage
 
 import (
 	"context"
@@ -24,7 +26,17 @@ import (
 	"plimsoll/unit"
 )
 
-func (dv *devices) deviceInspectCommand() *cobra.Command {
+// Devices are those of a machine, as its system shows them.
+type Devices struct {
+	*console.Console
+	RunsDir *string // --dir, which no device may hold that is overwritten
+	System  fs.FS   // for tests; nil is this machine
+}
+
+// ConsentHelp says what a consent is.
+const ConsentHelp = "consent `phrase` of a block device that is to be overwritten, as plimsoll device check prints it"
+
+func (dv *Devices) DeviceInspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "inspect PATH", Short: "Say what a block device is and how it is connected", Args: console.Args(1, 1, "path"),
 		Long: `Inspect prints what the kernel tells of a block device: who made it, its sizes, queues and caches, partitions and
@@ -40,7 +52,7 @@ Nothing is written, and only the places of known marks are read. As an ordinary 
 	}
 }
 
-func (dv *devices) deviceCheckCommand() *cobra.Command {
+func (dv *Devices) DeviceCheckCommand() *cobra.Command {
 	var consent string
 	c := &cobra.Command{
 		Use: "check PATH", Short: "Say whether a block device may be overwritten, and all that stands against it",
@@ -61,19 +73,19 @@ Exit code 0: nothing stands against it; 4: refused.`,
 			return dv.checkDevice(cmd.Context(), given[0], consent, cmd.Flags().Changed("consent"))
 		},
 	}
-	c.Flags().StringVar(&consent, "consent", "", consentHelp)
+	c.Flags().StringVar(&consent, "consent", "", ConsentHelp)
 	return c
 }
 
 // machine is where devices are looked for: this machine, unless a test has another.
-func (dv *devices) machine() fs.FS {
-	if dv.system != nil {
-		return dv.system
+func (dv *Devices) machine() fs.FS {
+	if dv.System != nil {
+		return dv.System
 	}
 	return os.DirFS("/")
 }
 
-func (dv *devices) inspectDevice(ctx context.Context, given string) error {
+func (dv *Devices) inspectDevice(ctx context.Context, given string) error {
 	system := dv.machine()
 	path, err := filepath.Abs(given)
 	if err != nil {
@@ -92,7 +104,7 @@ func (dv *devices) inspectDevice(ctx context.Context, given string) error {
 	if d.Signatures, err = guard.Signatures(ctx, system, d); err != nil {
 		d.Unknown["signatures"] = err.Error()
 	}
-	if dv.system == nil {
+	if dv.System == nil {
 		entitle(ctx, &d)
 	}
 	if dv.JSON {
@@ -304,9 +316,9 @@ const (
 	refusedDevice = "refused"
 )
 
-func (dv *devices) checkDevice(ctx context.Context, given, consent string, asked bool) error {
+func (dv *Devices) checkDevice(ctx context.Context, given, consent string, asked bool) error {
 	var keep []string
-	if dir, err := filepath.Abs(*dv.runsDir); err == nil {
+	if dir, err := filepath.Abs(*dv.RunsDir); err == nil {
 		keep = append(keep, dir)
 	}
 	d, list, err := guard.Check(ctx, dv.machine(), given, keep...)

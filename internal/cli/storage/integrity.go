@@ -1,4 +1,4 @@
-package cli
+package storage
 
 import (
 	"encoding/hex"
@@ -20,7 +20,7 @@ import (
 	"plimsoll/unit"
 )
 
-func integrityCommand(con *console.Console) *cobra.Command {
+func IntegrityCommand(con *console.Console) *cobra.Command {
 	return console.Group("integrity", "Write blocks that say what they are, and find those that the storage lost or changed",
 		integrityWriteCommand(con), integrityVerifyCommand(con))
 }

@@ -1,10 +1,11 @@
-package cli
+package storage
 
 import (
 	"bytes"
 	"testing"
 	"time"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/testkit/golden"
 	vioperf "plimsoll/internal/workloads/vioperf/driver"
 )
@@ -42,8 +43,8 @@ func everyMember() (*vioperf.Result, *vioperf.Comparison) {
 // What is printed of a run, for programs and for people.
 func TestVioperfPrints(t *testing.T) {
 	res, c := everyMember()
-	a, out, _ := quiet(t)
-	if err := printVioperfJSON(a.Console, res, c); err != nil {
+	var out bytes.Buffer
+	if err := printVioperfJSON(&console.Console{Out: &out}, res, c); err != nil {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "testdata/json/vioperf.json", out.Bytes())

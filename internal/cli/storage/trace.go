@@ -1,4 +1,4 @@
-package cli
+package storage
 
 import (
 	"context"
@@ -36,7 +36,7 @@ type traceFlags struct {
 	buffer   string
 }
 
-func traceCommand(con *console.Console) *cobra.Command {
+func TraceCommand(con *console.Console) *cobra.Command {
 	var f traceFlags
 	c := &cobra.Command{
 		Use:   "trace FILE...|DEVICE|-",
@@ -60,7 +60,7 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
   plimsoll trace volume.csv.gz -o json
   plimsoll trace /dev/sdb --duration 30s`,
 		Args: console.Args(1, 1024, "file or device"),
-		RunE: func(_ *cobra.Command, given []string) error { return traceGiven(con, given, f) },
+		RunE: func(_ *cobra.Command, given []string) error { return analyseTrace(con, given, f) },
 	}
 	flags := c.Flags()
 	f.output.Register(c, "text", "csv", "html", "json")
@@ -84,7 +84,7 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
 var traceFormats = map[string]func(io.Writer, *trace.Result) error{"text": blocktrace.Text, "csv": blocktrace.CSV, "json": nil,
 	"html": blocktrace.Page}
 
-func traceGiven(con *console.Console, given []string, f traceFlags) error {
+func analyseTrace(con *console.Console, given []string, f traceFlags) error {
 	write, err := console.FormatOf(con, "trace", f.output, traceFormats)
 	if err != nil {
 		return err
