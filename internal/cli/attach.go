@@ -59,15 +59,15 @@ func (st *store) toAttach(given []string) (string, error) {
 		}
 		return st.find("attach", given[0])
 	}
-	experiments, err := experiment.List(st.runsDir)
-	runs, err2 := result.Folders(st.runsDir)
+	experiments, err := experiment.List(st.RunsDir)
+	runs, err2 := result.Folders(st.RunsDir)
 	if err := errors.Join(err, err2); err != nil {
 		return "", exit.Errorf(exit.Failed, "", "attach: %w", err)
 	}
 	going := slices.DeleteFunc(slices.Concat(experiments, runs), func(dir string) bool { return !held(lockOf(dir)) })
 	if len(going) == 0 {
 		return "", exit.Errorf(exit.Failed, "plimsoll runs shows those that have ended", "attach: no run in %q goes on",
-			st.runsDir)
+			st.RunsDir)
 	}
 	// identities begin with the time
 	return slices.MaxFunc(going, func(x, y string) int {

@@ -123,7 +123,7 @@ func (sd *sides) baselinePath(phase, name string) (string, error) {
 		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64",
 			"%s: %q cannot be the name of a baseline", phase, name)
 	}
-	return filepath.Join(sd.runsDir, baselineDir, name+".json"), nil
+	return filepath.Join(sd.RunsDir, baselineDir, name+".json"), nil
 }
 
 func (sd *sides) readBaseline(phase, name string) (*baseline, error) {
@@ -134,7 +134,7 @@ func (sd *sides) readBaseline(phase, name string) (*baseline, error) {
 	data, err := regular.Read(path, regular.NoLinks, regular.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, exit.Errorf(exit.Failed, fmt.Sprintf("plimsoll baseline set %s RUN makes it", name),
-			"%s: no baseline %q in %q", phase, name, sd.runsDir)
+			"%s: no baseline %q in %q", phase, name, sd.RunsDir)
 	}
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -232,7 +232,7 @@ func (sd *sides) measuredRuns(phase string, given []string) ([]string, error) {
 func (sd *sides) showBaselines(given []string) error {
 	names := given
 	if len(given) == 0 {
-		found, err := fs.Glob(os.DirFS(filepath.Join(sd.runsDir, baselineDir)), "*.json")
+		found, err := fs.Glob(os.DirFS(filepath.Join(sd.RunsDir, baselineDir)), "*.json")
 		if err != nil {
 			return exit.Errorf(exit.Failed, "", "baseline show: %w", err)
 		}
@@ -252,7 +252,7 @@ func (sd *sides) showBaselines(given []string) error {
 		return sd.PrintJSON(list)
 	}
 	if len(list) == 0 {
-		_, err := visible.Fprintf(sd.Out, "no baselines in %s\n", sd.runsDir)
+		_, err := visible.Fprintf(sd.Out, "no baselines in %s\n", sd.RunsDir)
 		return err
 	}
 	t := terminal.Table{Head: []string{"BASELINE", "SET", "BY", "RUNS OR FILES"}}

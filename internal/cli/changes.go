@@ -189,7 +189,7 @@ func (sd *sides) history(given []string, column string) ([]named, string, error)
 
 func (st *store) historyRuns(phase string, given []string) ([]*result.Folder, error) {
 	if len(given) == 1 && given[0] == "all" {
-		entries, err := result.List(st.runsDir)
+		entries, err := result.List(st.RunsDir)
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 		}

@@ -104,7 +104,7 @@ func (pl *planner) checkAsserts(l *loaded) {
 	if l.scenario == nil {
 		return
 	}
-	for _, u := range plan.CheckAsserts(l.scenario, pl.drivers.ByName()) {
+	for _, u := range plan.CheckAsserts(l.scenario, pl.Drivers.ByName()) {
 		pos := u.Assert.Pos
 		if pos.File != "" && fs.ValidPath(pos.File) {
 			pos.File = l.path(pos.File)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/scratch"
@@ -86,7 +87,7 @@ func (st *store) cleanup(runs []string) error {
 	if st.JSON {
 		errs = append(errs, st.PrintJSON(list))
 	} else if len(list) == 0 {
-		visible.Fprintf(st.Out, "nothing to clean up in %s\n", st.runsDir)
+		visible.Fprintf(st.Out, "nothing to clean up in %s\n", st.RunsDir)
 	}
 	return errors.Join(errs...)
 }
@@ -114,10 +115,10 @@ func (st *store) cleanTemporary(dirs []string, all bool) (removed []string, err 
 	if !all {
 		return removed, errors.Join(errs...)
 	}
-	places := []string{st.runsDir, filepath.Join(st.runsDir, baselineDir), "."}
-	experiments, err := experiment.List(st.runsDir)
+	places := []string{st.RunsDir, filepath.Join(st.RunsDir, baselineDir), "."}
+	experiments, err := experiment.List(st.RunsDir)
 	errs = append(errs, err)
-	for _, place := range slices.Concat(places, experiments, labPlaces()) {
+	for _, place := range slices.Concat(places, experiments, machines.LabPlaces()) {
 		clean(func() ([]string, error) { return outfile.Clean(place) })
 	}
 	clean(scratch.Clean)
@@ -128,11 +129,11 @@ func (st *store) cleanTemporary(dirs []string, all bool) (removed []string, err 
 func (st *store) toClean(runs []string) ([]string, error) {
 	var dirs []string
 	if len(runs) == 0 {
-		entries, err := result.List(st.runsDir)
+		entries, err := result.List(st.RunsDir)
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "", "cleanup: %w", err)
 		}
-		experiments, err := experiment.List(st.runsDir)
+		experiments, err := experiment.List(st.RunsDir)
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "", "cleanup: %w", err)
 		}
@@ -177,7 +178,7 @@ func (st *store) cleanOne(ctx context.Context, dir string, named bool) (cleaned,
 		c.State = "clean already"
 		return c, nil
 	}
-	t, err := st.target(targetFlags{name: cmp.Or(m.Target, st.drivers.Targets[0].Name())}, len(m.Nodes))
+	t, err := st.Target(machines.Flags{Name: cmp.Or(m.Target, st.Drivers.Targets[0].Name())}, len(m.Nodes))
 	if err != nil {
 		return fail(err)
 	}

@@ -24,6 +24,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/cli/usage"
 	"plimsoll/internal/contract/workload"
@@ -47,9 +48,9 @@ type app struct {
 
 // newApp puts the parts together.
 func newApp(con *console.Console, registry drivers.Registry) *app {
-	a := &app{Console: con, store: &store{Console: con, drivers: registry}, devices: &storage.Devices{Console: con}}
+	a := &app{Console: con, store: &store{Targets: &machines.Targets{Console: con, Drivers: registry}}, devices: &storage.Devices{Console: con}}
 	a.configs = &configs{Console: con, drivers: registry}
-	a.devices.RunsDir = &a.store.runsDir
+	a.devices.RunsDir = &a.store.RunsDir
 	a.sides = &sides{store: a.store}
 	a.planner = &planner{store: a.store}
 	a.runner = &runner{planner: a.planner, sides: a.sides}
@@ -58,9 +59,7 @@ func newApp(con *console.Console, registry drivers.Registry) *app {
 
 // store is the folder of run folders, and what reads them.
 type store struct {
-	*console.Console
-	runsDir  string // --dir
-	drivers  drivers.Registry
+	*machines.Targets
 	imported imports // outputs of other tools that were given in the place of runs
 }
 
@@ -161,9 +160,9 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	})
 	// Completion, before which nothing is configured, has the folder of the environment.
 	dir := cmp.Or(os.Getenv("PLIMSOLL_DIR"), os.Getenv("PLIMSOLL_RUNS"), "plimsoll-runs")
-	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_DIR)")
+	root.PersistentFlags().StringVar(&a.RunsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_DIR)")
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print data as JSON")
-	root.SetHelpCommand(helpCommand(a.Out, a.store.drivers))
+	root.SetHelpCommand(helpCommand(a.Out, a.store.Drivers))
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no progress and no notes; warnings and errors stay")
 	root.PersistentFlags().StringVar(&a.configs.config, "config", "", "configuration `file`; see plimsoll config --help")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configs.configure(cmd) }
@@ -173,13 +172,13 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		a.sides.reportCommand(),
 		a.importCommand(), storage.ConvertCommand(a.Console), a.cleanupCommand(), a.planner.scenariosCommand(), a.metricsCommand(),
 		serveCommand(a.store),
-		a.targetsCommand(), exporterCommand(a.Console, a.store.drivers), schemaCommand(a.Console), versionCommand(a.Console), a.configs.configCommand(),
+		a.Command(), machines.ExporterCommand(a.Console, a.store.Drivers), schemaCommand(a.Console), versionCommand(a.Console), a.configs.configCommand(),
 		manCommand(a.Console), a.sides.analyzeCommand(), a.sides.uslCommand(), a.sides.steadyCommand(), a.sides.changesCommand(), a.sides.historyCommand(),
 		a.sides.compareCommand(),
 		a.sides.baselineCommand(), a.runner.resumeCommand(), a.attachCommand(), deviceCommand(a.devices, a.runner), storage.ContentCommand(a.Console),
 		storage.IntegrityCommand(a.Console),
-		a.devices.VioperfCommand(), storage.TraceCommand(a.Console), a.runner.dbCommand(), nutanixCommand(a.Console), dashboardsCommand(a.Console))
-	root.AddCommand(append(workerCommands(a.Console), labCommands(a.Console)...)...)
+		a.devices.VioperfCommand(), storage.TraceCommand(a.Console), a.runner.dbCommand(), machines.NutanixCommand(a.Console), dashboardsCommand(a.Console))
+	root.AddCommand(append(workerCommands(a.Console), machines.LabCommands(a.Console)...)...)
 	root.SetUsageFunc(usage.Print)
 	return root
 }

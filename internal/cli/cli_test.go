@@ -19,6 +19,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/run"
@@ -97,7 +98,7 @@ func TestVariables(t *testing.T) {
 func TestFactor(t *testing.T) {
 	for text, want := range map[string]bool{"0.02": true, "1000": true, "1e-6": true, "0": false, "-1": false,
 		"1001": false, "NaN": false, "Inf": false, "half": false, "": false} {
-		var f factor
+		var f machines.Factor
 		if err := f.Set(text); (err == nil) != want {
 			t.Errorf("scale %q: %v", text, err)
 		}
@@ -109,7 +110,7 @@ func quiet(t *testing.T) (*app, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	var out, err bytes.Buffer
 	a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &err, Clock: stopped{}}, drivers.All())
-	a.runsDir = filepath.Join(t.TempDir(), "runs")
+	a.RunsDir = filepath.Join(t.TempDir(), "runs")
 	return a, &out, &err
 }
 
@@ -181,7 +182,7 @@ func TestSourcesOfAScenario(t *testing.T) {
 func TestRunsInsideTheScenarioAreNotPartOfIt(t *testing.T) {
 	a, _, _ := quiet(t)
 	dir := t.TempDir()
-	a.runsDir = filepath.Join(dir, "plimsoll-runs")
+	a.RunsDir = filepath.Join(dir, "plimsoll-runs")
 	write(t, dir+"/test.yml", "name: x\n")
 	write(t, dir+"/plimsoll-runs/1/scenario/test.yml", "name: x\n")
 	write(t, dir+"/old/1/manifest.json", "{}") // of runs that were put elsewhere then
@@ -220,7 +221,7 @@ type stopped struct{ scenarioClock }
 // A run that was killed between its last removal and its last verdict gets that verdict from a clean-up, once.
 func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
 	a, out, errs := quiet(t)
-	folder, err := result.Create(a.runsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
+	folder, err := result.Create(a.RunsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
 		Status: result.StatusExecuting, Target: "local"})
 	if err != nil {
 		t.Fatal(err)
@@ -234,9 +235,9 @@ func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
 	if err := errors.Join(err, folder.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"20260101-000000-x-0001: cleaned\n", "nothing to clean up in " + a.runsDir + "\n"} {
+	for _, want := range []string{"20260101-000000-x-0001: cleaned\n", "nothing to clean up in " + a.RunsDir + "\n"} {
 		out.Reset()
-		if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exit.Done || out.String() != want {
+		if code := a.main([]string{"cleanup", "--dir", a.RunsDir}); code != exit.Done || out.String() != want {
 			t.Errorf("exit code %d, %q, %s: want %q", code, out, errs, want)
 		}
 	}
@@ -252,7 +253,7 @@ func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
 // What killed processes were writing is found beside the runs and within them, beside baselines, and where the user is.
 func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the working folder is of the whole process
 	a, out, errs := quiet(t)
-	folder, err := result.Create(a.runsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
+	folder, err := result.Create(a.RunsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
 		Status: result.StatusExecuting, Target: "local"})
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +275,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(a.runsDir, baselineDir), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(a.RunsDir, baselineDir), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var want []string
@@ -283,7 +284,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 	if err := errors.Join(os.MkdirAll(node, 0o700), os.WriteFile("lab/lab.json", nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{folder.Dir(), deep, a.runsDir, filepath.Join(a.runsDir, baselineDir), ".", "lab",
+	for _, dir := range []string{folder.Dir(), deep, a.RunsDir, filepath.Join(a.RunsDir, baselineDir), ".", "lab",
 		node} {
 		mine, err := outfile.Temporary(dir, 0o600) // which stays
 		if err != nil {
@@ -297,7 +298,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 		}
 		want = append(want, name+": temporary files of a process that is gone: cleaned")
 	}
-	if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exit.Done {
+	if code := a.main([]string{"cleanup", "--dir", a.RunsDir}); code != exit.Done {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {

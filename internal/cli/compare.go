@@ -301,7 +301,7 @@ func (sd *sides) links(d *compare.Document, file string) map[string]string {
 	out := map[string]string{}
 	for _, s := range d.Sides {
 		for _, id := range s.Runs {
-			f, err := result.Open(filepath.Join(sd.runsDir, id))
+			f, err := result.Open(filepath.Join(sd.RunsDir, id))
 			if err != nil {
 				continue
 			}

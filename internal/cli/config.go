@@ -19,6 +19,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
@@ -330,7 +331,7 @@ func configureOptions(cmd *cobra.Command, c *configuration) error {
 		given[name] = true
 	}
 	if disk := cmd.Flag("disk"); disk != nil && disk.Changed {
-		given[dirOption] = true
+		given[machines.DirOption] = true
 	}
 	of := c.options[chosen.Value.String()]
 	for _, name := range slices.Sorted(maps.Keys(of)) {

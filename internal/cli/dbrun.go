@@ -23,6 +23,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/secret"
@@ -80,7 +81,7 @@ type dbRunFlags struct {
 	marked     string // what a search varies: rateOption, clientsOption; "" for a run
 	dry        bool
 	given      func(flag string) bool
-	tf         targetFlags
+	tf         machines.Flags
 	rf         runFlags
 }
 
@@ -132,8 +133,8 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
 
 // register gives a command the flags that say which load goes to which server.
 func (f *dbRunFlags) register(c *cobra.Command, clients int) {
-	f.tf.timeScale, f.tf.sizeScale = 1, 1
-	f.tf.name = "local"
+	f.tf.TimeScale, f.tf.SizeScale = 1, 1
+	f.tf.Name = "local"
 	f.server.register(c, "; without one a server is made for the run")
 	flags := c.Flags()
 	flags.StringVar(&f.database, "database", "", "`name` of the database (default: that of the URL)")
@@ -148,7 +149,7 @@ func (f *dbRunFlags) register(c *cobra.Command, clients int) {
 	flags.StringArrayVarP(&f.files, "file", "f", nil, "run the transactions of this `FILE[@WEIGHT]`, as pgbench -f does; "+
 		"repeatable (pgbench, pg)")
 	flags.StringArrayVarP(&f.define, "define", "D", nil, "`NAME=VALUE` of a variable of the scripts; repeatable (pgbench, pg)")
-	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target local, `NAME=VALUE`; repeatable")
+	flags.StringArrayVar(&f.tf.Options, "target-opt", nil, "set an option of the target local, `NAME=VALUE`; repeatable")
 }
 
 func (rn *runner) dbRun(name string, f dbRunFlags) error {
@@ -160,7 +161,7 @@ func (rn *runner) dbRun(name string, f dbRunFlags) error {
 	}
 	given := phase + " " + name
 	rn.made = map[string]fs.FS{given: files}
-	f.tf.allowHostCommands = f.server.url != "" // who named it allows to reach it
+	f.tf.AllowHostCommands = f.server.url != "" // who named it allows to reach it
 	sf := scenarioFlags{nodes: 1}
 	if f.dry {
 		for _, file := range []string{"test.yml", "load.yml"} {
@@ -193,7 +194,7 @@ func withDatabase(address, database string) string {
 
 // serves reports whether the scenario's workloads start a PostgreSQL of the run's own.
 func (pl *planner) serves(p *prepared) bool {
-	engines := pl.drivers.ByName()
+	engines := pl.Drivers.ByName()
 	return slices.ContainsFunc(p.scenario.Workloads, func(w scenario.Workload) bool {
 		e, ok := engines[w.Generator].(workload.Peering)
 		if !ok {
@@ -313,7 +314,7 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if !ok {
 		return nil, exit.Usagef("there are: "+strings.Join(dbLoadNames(), ", "), "%s: no load called %q", phase, name)
 	}
-	if pl.drivers.ByName()[load.engine] == nil {
+	if pl.Drivers.ByName()[load.engine] == nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: this program has no load generator %s", phase, load.engine)
 	}
 	var bad []error

@@ -29,10 +29,10 @@ const detachedVariable = "PLIMSOLL_DETACHED"
 // with what it says when it comes to none.
 func (rn *runner) detach() error {
 	fail := func(err error) error { return exit.Errorf(exit.Failed, "", "run: --detach: %w", err) }
-	if err := os.MkdirAll(rn.runsDir, 0o755); err != nil {
+	if err := os.MkdirAll(rn.RunsDir, 0o755); err != nil {
 		return fail(err)
 	}
-	log, err := outfile.Temporary(rn.runsDir, 0o666) // cleanup finds it when this process is killed
+	log, err := outfile.Temporary(rn.RunsDir, 0o666) // cleanup finds it when this process is killed
 	if err != nil {
 		return fail(err)
 	}

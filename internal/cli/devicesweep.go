@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
@@ -25,7 +26,7 @@ import (
 
 // probeFlags are what commands have in common that load devices with job files of our own.
 type probeFlags struct {
-	tf       targetFlags
+	tf       machines.Flags
 	rf       runFlags
 	dry      bool
 	repeats  int
@@ -35,22 +36,22 @@ type probeFlags struct {
 }
 
 func (f *probeFlags) register(c *cobra.Command, duration string) {
-	f.tf.timeScale, f.tf.sizeScale = 1, 1
+	f.tf.TimeScale, f.tf.SizeScale = 1, 1
 	flags := c.Flags()
 	flags.StringVar(&f.duration, "duration", duration, "`time` that is measured at every point")
 	flags.StringVar(&f.warmUp, "warm-up", "2s", "`time` of load before it that is left out")
 	flags.IntVar(&f.repeats, "repeats", 3, "`number` of runs of everything, in an order mixed anew each time")
 	flags.BoolVar(&f.dry, "dry-run", false, "say what would be done and for how long, print the job file, and touch nothing")
-	flags.StringVar(&f.tf.name, "target", "local", "`where` it runs: local, or sim, where paths are only names")
-	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
+	flags.StringVar(&f.tf.Name, "target", "local", "`where` it runs: local, or sim, where paths are only names")
+	flags.StringArrayVar(&f.tf.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	f.rf.waitFlags.register(c)
-	flags.StringArrayVar(&f.tf.consents, "consent", nil, storage.ConsentHelp+"; without it devices are only read; repeatable")
+	flags.StringArrayVar(&f.tf.Consents, "consent", nil, storage.ConsentHelp+"; without it devices are only read; repeatable")
 	f.rf.labelFlags.register(c)
 }
 
 // reads reports whether a path is a block device without consent to be overwritten, which is then only read.
 func (f *probeFlags) reads(paths []string) bool {
-	return len(f.tf.consents) == 0 && f.tf.name == "local" && slices.ContainsFunc(paths, func(p string) bool {
+	return len(f.tf.Consents) == 0 && f.tf.Name == "local" && slices.ContainsFunc(paths, func(p string) bool {
 		info, err := os.Stat(p)
 		return err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice
 	})
@@ -238,10 +239,10 @@ func (rn *runner) probe(phase string, paths []string, request workload.OwnReques
 	}
 	given := phase + " " + strings.Join(paths, " ")
 	rn.made = map[string]fs.FS{given: made.Files}
-	if f.tf.name == "local" {
-		f.tf.disks = paths
+	if f.tf.Name == "local" {
+		f.tf.Disks = paths
 		if request.ReadOnly {
-			f.tf.options = append(f.tf.options, "devices=read")
+			f.tf.Options = append(f.tf.Options, "devices=read")
 		}
 	}
 	stop := rn.Stoppable()

@@ -19,6 +19,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
@@ -49,7 +50,7 @@ An EXPERIMENT is its identity, its name or the beginning of either, the path of 
 }
 
 func (st *store) completeExperiment(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	dirs, err := experiment.List(st.runsDir)
+	dirs, err := experiment.List(st.RunsDir)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -63,7 +64,7 @@ func (st *store) completeExperiment(*cobra.Command, []string, string) ([]string,
 // findExperiment returns the folder of an experiment as the user names it; ok is false when there is none, or when a
 // run may be meant as well.
 func (st *store) findExperiment(given string) (dir string, ok bool) {
-	runs, err := result.Folders(st.runsDir)
+	runs, err := result.Folders(st.RunsDir)
 	if err != nil {
 		return "", false
 	}
@@ -75,7 +76,7 @@ func (st *store) findExperimentAmong(given string, others []string) (dir string,
 	if strings.ContainsRune(given, filepath.Separator) {
 		return given, experiment.Is(given)
 	}
-	dirs, err := experiment.List(st.runsDir)
+	dirs, err := experiment.List(st.RunsDir)
 	if err != nil || given == "" {
 		return "", false
 	}
@@ -97,7 +98,7 @@ func (st *store) latestExperiment(dirs []string) (string, bool) {
 	newest := slices.MaxFunc(dirs, func(x, y string) int {
 		return experiment.Touched(x).Compare(experiment.Touched(y))
 	})
-	entries, err := result.List(st.runsDir)
+	entries, err := result.List(st.RunsDir)
 	later := slices.ContainsFunc(entries, func(e result.Entry) bool {
 		return made(e.Dir, e.Manifest).After(experiment.Touched(newest))
 	})
@@ -105,7 +106,7 @@ func (st *store) latestExperiment(dirs []string) (string, bool) {
 }
 
 // startExperiment checks every cell, makes the folder, and executes.
-func (rn *runner) startExperiment(stop *console.Stopper, p *prepared, sf scenarioFlags, tf targetFlags, rf runFlags,
+func (rn *runner) startExperiment(stop *console.Stopper, p *prepared, sf scenarioFlags, tf machines.Flags, rf runFlags,
 	limit time.Duration) error {
 	if rf.keep {
 		return exit.Usagef("run it with --once to keep the machines of one run",
@@ -138,24 +139,24 @@ func (rn *runner) startExperiment(stop *console.Stopper, p *prepared, sf scenari
 }
 
 // record is what an experiment of a prepared scenario is, with what the command line said.
-func (rn *runner) record(p *prepared, sf scenarioFlags, tf targetFlags) experiment.Record {
+func (rn *runner) record(p *prepared, sf scenarioFlags, tf machines.Flags) experiment.Record {
 	began := rn.Now()
 	if p.facts.Simulated {
-		began = p.clock.Now()
+		began = p.Clock.Now()
 	}
-	r := experiment.NewRecord(numbered(rn.runsDir, p, began), p.scenario)
+	r := experiment.NewRecord(numbered(rn.RunsDir, p, began), p.scenario)
 	r.Program, r.Operator, r.Created, r.Source, r.File = console.BuildVersion().String(), console.Operator(p.facts.Simulated), began,
 		p.given, p.file
 	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
-		Target: tf.name, TargetOptions: p.options,
-		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), AllowHostCommands: tf.allowHostCommands}
+		Target: tf.Name, TargetOptions: p.Options,
+		TimeScale: float64(tf.TimeScale), SizeScale: float64(tf.SizeScale), AllowHostCommands: tf.AllowHostCommands}
 	return r
 }
 
 // createExperiment makes the folder of an experiment, with its labels.
 func (rn *runner) createExperiment(phase string, r experiment.Record, p *prepared,
 	labels result.Labels) (*experiment.Folder, error) {
-	folder, err := experiment.Create(rn.runsDir, r, p.fsys)
+	folder, err := experiment.Create(rn.RunsDir, r, p.fsys)
 	if err == nil && !labels.Empty() {
 		_, err = result.ChangeLabels(folder.Dir(), func(l *result.Labels) { *l = labels })
 	}
@@ -170,15 +171,15 @@ func (rn *runner) createExperiment(phase string, r experiment.Record, p *prepare
 
 // checkCells reads and plans the scenario with the values of every cell, before anything is touched.
 func (pl *planner) checkCells(
-	ctx context.Context, p *prepared, r experiment.Record, sf scenarioFlags, tf targetFlags,
+	ctx context.Context, p *prepared, r experiment.Record, sf scenarioFlags, tf machines.Flags,
 ) (total time.Duration, unknown bool, _ error) {
 	var errs []error
-	if len(tf.disks) > 0 { // where they lie was said of the first plan
-		tf.options = append(slices.Clone(tf.options), dirOption+"="+p.options[dirOption])
-		if len(tf.consents) > 0 {
-			tf.options = append(tf.options, consentOption+"="+p.options[consentOption])
+	if len(tf.Disks) > 0 { // where they lie was said of the first plan
+		tf.Options = append(slices.Clone(tf.Options), machines.DirOption+"="+p.Options[machines.DirOption])
+		if len(tf.Consents) > 0 {
+			tf.Options = append(tf.Options, machines.ConsentOption+"="+p.Options[machines.ConsentOption])
 		}
-		tf.disks, tf.consents = nil, nil
+		tf.Disks, tf.Consents = nil, nil
 	}
 	for _, c := range r.Cells {
 		sf.values = cellValues(r, c)
@@ -216,7 +217,7 @@ func (rn *runner) resume(given string, rf runFlags) error {
 	dir, ok := rn.findExperimentAmong(given, nil) // a run cannot be meant
 	if !ok {
 		return exit.Errorf(exit.Failed, `plimsoll runs list shows experiments; a single run cannot be resumed`,
-			"resume: no experiment %q in %q", given, rn.runsDir)
+			"resume: no experiment %q in %q", given, rn.RunsDir)
 	}
 	folder, err := experiment.Open(dir)
 	if err != nil {
@@ -332,14 +333,14 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 			sf.values["runtime_secs"] = int64(math.Ceil(probeSeconds(m, rate)))
 		}
 	}
-	tf := targetFlags{
-		name: s.Target, timeScale: factor(s.TimeScale), sizeScale: factor(s.SizeScale),
-		allowHostCommands: s.AllowHostCommands,
+	tf := machines.Flags{
+		Name: s.Target, TimeScale: machines.Factor(s.TimeScale), SizeScale: machines.Factor(s.SizeScale),
+		AllowHostCommands: s.AllowHostCommands,
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.TargetOptions)) {
-		tf.options = append(tf.options, name+"="+s.TargetOptions[name])
+		tf.Options = append(tf.Options, name+"="+s.TargetOptions[name])
 	}
-	tf.options = append(tf.options, c.seedOf(tf.name, s.TargetOptions, planned.Sequence)...)
+	tf.Options = append(tf.Options, c.seedOf(tf.Name, s.TargetOptions, planned.Sequence)...)
 	file := filepath.Join(c.folder.ScenarioDir(), filepath.FromSlash(c.record.File))
 	p, err := c.prepare(ctx, "run", file, sf, tf)
 	if err != nil {
@@ -348,7 +349,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 		}
 		return nil, err
 	}
-	return &cellRun{c, p, numbered(c.folder.RunsDir(), p, p.clock.Now())}, nil
+	return &cellRun{c, p, numbered(c.folder.RunsDir(), p, p.Clock.Now())}, nil
 }
 
 // ID implements experiment.Run.
@@ -398,7 +399,7 @@ func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outc
 // seedOf gives every run of an experiment on a simulated target a seed of its own: without one all repeats would be
 // equal.
 func (pl *planner) seedOf(target string, given map[string]string, sequence int) []string {
-	provider, ok := pl.drivers.Target(target)
+	provider, ok := pl.Drivers.Target(target)
 	if !ok {
 		return nil
 	}

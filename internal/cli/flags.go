@@ -14,11 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"plimsoll/internal/cli/console"
-	"plimsoll/internal/cli/drivers"
-	"plimsoll/internal/cli/storage"
-	"plimsoll/internal/contract/target"
-	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
 	"plimsoll/internal/kit/visible"
@@ -27,28 +22,6 @@ import (
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
-
-// maxScale bounds --time-scale and --size-scale from above.
-const maxScale = 1000
-
-// factor is a scale: a number above 0, at most maxScale.
-type factor float64
-
-// String implements pflag.Value.
-func (f *factor) String() string { return strconv.FormatFloat(float64(*f), 'g', -1, 64) }
-
-// Type implements pflag.Value.
-func (f *factor) Type() string { return "factor" }
-
-// Set implements pflag.Value.
-func (f *factor) Set(text string) error {
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v > 0 && v <= maxScale) {
-		return fmt.Errorf("want a number above 0 and at most %d, like 0.02", maxScale)
-	}
-	*f = factor(v)
-	return nil
-}
 
 // scenarioFlags say how to read a scenario.
 type scenarioFlags struct {
@@ -134,120 +107,6 @@ func (f *scenarioFlags) register(pl *planner, c *cobra.Command) {
 	f.own.register(c)
 }
 
-// targetFlags say where machines come from and how a scenario is made to fit.
-type targetFlags struct {
-	name              string
-	options           []string
-	timeScale         factor
-	sizeScale         factor
-	allowHostCommands bool
-	disks             []string
-	consents          []string
-}
-
-func (f *targetFlags) register(known drivers.Registry, c *cobra.Command) {
-	f.timeScale, f.sizeScale = 1, 1
-	flags := c.Flags()
-	flags.StringVar(&f.name, "target", known.Targets[0].Name(),
-		"`where` the machines come from; see plimsoll targets list")
-	flags.StringArrayVar(
-		&f.disks,
-		"disk",
-		nil,
-		"`folder` whose file system the data disks are put on (target local), or a block device that is one data disk "+
-			"and is overwritten; the load goes there; repeatable: disks are dealt out in turn",
-	)
-	flags.StringArrayVar(&f.consents, "consent", nil, storage.ConsentHelp+"; repeatable, one for each device")
-	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
-	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
-	flags.Var(&f.sizeScale, "size-scale", "multiply sizes of disks and files by this `factor`")
-	flags.BoolVar(&f.allowHostCommands, "allow-host-commands", false,
-		"permit steps that run the author's commands on this machine")
-	_ = c.RegisterFlagCompletionFunc(
-		"target",
-		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, p := range known.Targets {
-				names = append(names, p.Name()+"\t"+p.Summary())
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-	)
-}
-
-// clockedTarget is a target with the clock that a run on it goes by.
-type clockedTarget struct {
-	target.Target
-	options map[string]string
-	clock   clock.Clock
-}
-
-// target makes the target of the flags. It touches nothing yet.
-func (st *store) target(f targetFlags, nodes int) (*clockedTarget, error) {
-	provider, ok := st.drivers.Target(f.name)
-	if !ok {
-		return nil, exit.Usagef("there are: "+strings.Join(st.drivers.TargetNames(), ", "), "target: no target called %q", f.name)
-	}
-	options, err := console.Pairs("--target-opt", f.options)
-	if err != nil {
-		return nil, err
-	}
-	if len(f.consents) > 0 {
-		if len(f.disks) == 0 {
-			return nil, exit.Usagef("", "--consent goes with --disk and a block device")
-		}
-		options[consentOption] = strings.Join(f.consents, "\n")
-	}
-	if len(f.disks) > 0 {
-		if err := onDisk(f, provider, options); err != nil {
-			return nil, err
-		}
-	}
-	if nodes < 0 {
-		return nil, exit.Usagef("", "--nodes: %d is not a number of nodes", nodes)
-	}
-	p := &clockedTarget{options: options, clock: st.Clock}
-	if keeper, ok := provider.(target.Timekeeper); ok {
-		p.clock = keeper.Clock()
-	}
-	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: st.runsDir,
-		PowerKinds: st.drivers.PowerKinds, AllowHostCommands: f.allowHostCommands})
-	if err != nil &&
-		slices.ContainsFunc(f.disks, func(dir string) bool { return strings.HasPrefix(err.Error(), dir) }) {
-		return nil, exit.Usagef("", "--disk %w", err)
-	}
-	if err != nil {
-		return nil, exit.Usagef(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
-	}
-	return p, nil
-}
-
-// Options of a target that say where its data disks lie, and that devices there may be overwritten.
-const (
-	dirOption     = "dir"
-	consentOption = "consent"
-)
-
-// onDisk puts the data disks where --disk says. Nothing there is touched but a folder of the run's own, which clean-up
-// removes.
-func onDisk(f targetFlags, provider target.Provider, options map[string]string) error {
-	if !slices.ContainsFunc(provider.Options(), func(o target.Option) bool { return o.Name == dirOption }) {
-		return exit.Usagef("leave it out, or use --target local", "--disk: target %s has no disks on this machine",
-			provider.Name())
-	}
-	if options[dirOption] != "" {
-		return exit.Usagef("give one of them", "--disk and --target-opt %s both say where the disks lie", dirOption)
-	}
-	for _, dir := range f.disks {
-		if strings.Contains(dir, ":") && len(f.disks) > 1 {
-			return exit.Usagef("give it a name without one, or a symbolic link of such a name",
-				`--disk %s: with several folders, none may have a ":" in its name`, dir)
-		}
-	}
-	options[dirOption] = strings.Join(f.disks, ":")
-	return nil
-}
-
 // loaded is a scenario that was read, with all that was said about it.
 type loaded struct {
 	*source
@@ -265,7 +124,7 @@ func (pl *planner) load(given string, f scenarioFlags, nodes int, now time.Time)
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
 		Set: f.values, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict,
 		CheckQuery: collect.CheckQuery,
-		Generators: pl.drivers.Generators(),
+		Generators: pl.Drivers.Generators(),
 	})
 	if sc != nil && f.search != nil {
 		if err := f.search.set(sc); err != nil {

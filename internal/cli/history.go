@@ -119,7 +119,7 @@ func (sd *sides) historyPath(phase, name string) (string, error) {
 		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64",
 			"%s: %q cannot be the name of a history", phase, name)
 	}
-	return filepath.Join(sd.runsDir, historyDir, name+".json"), nil
+	return filepath.Join(sd.RunsDir, historyDir, name+".json"), nil
 }
 
 func (sd *sides) readHistory(phase, name string) (*history.History, error) {
@@ -130,7 +130,7 @@ func (sd *sides) readHistory(phase, name string) (*history.History, error) {
 	data, err := regular.Read(path, regular.NoLinks, regular.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, exit.Errorf(exit.Failed, fmt.Sprintf("plimsoll history add %s RUN makes it", name),
-			"%s: no history %q in %q: %w", phase, name, sd.runsDir, fs.ErrNotExist)
+			"%s: no history %q in %q: %w", phase, name, sd.RunsDir, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)

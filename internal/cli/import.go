@@ -92,7 +92,7 @@ func listForms(con *console.Console) error {
 func (st *store) importFiles(given []string, o importer.Options) error {
 	ctx, stop := st.Interruptible()
 	defer stop()
-	folder, err := st.importTo(ctx, "import", st.runsDir, given, o)
+	folder, err := st.importTo(ctx, "import", st.RunsDir, given, o)
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (st *store) importTo(
 	if err := st.recollect(ctx, folder); err != nil {
 		visible.Fprintf(st.Err, "warning: %s: %v\n", phase, err)
 	}
-	if root == st.runsDir {
+	if root == st.RunsDir {
 		doc, err := report.Build(folder)
 		if err == nil {
 			err = folder.WriteReport(func(w io.Writer) error { return report.HTML(w, doc) })
@@ -318,7 +318,7 @@ func (st *store) importedNow(phase string, names ...string) (string, error) {
 	if dir, ok := st.imported.dirs[name]; ok {
 		return dir, nil
 	}
-	root := st.runsDir
+	root := st.RunsDir
 	if phase != "baseline set" {
 		if st.imported.root == nil {
 			dir, err := scratch.Make("import")
@@ -339,7 +339,7 @@ func (st *store) importedNow(phase string, names ...string) (string, error) {
 		st.imported.dirs = map[string]string{}
 	}
 	st.imported.dirs[name] = folder.Dir()
-	if root == st.runsDir {
+	if root == st.RunsDir {
 		visible.Fprintf(st.Notes(), "%s: %s is imported as run %s\n", phase, name, folder.Manifest().RunID)
 	}
 	for _, p := range problemsOf(folder) {

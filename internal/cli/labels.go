@@ -49,7 +49,7 @@ func (st *store) nameIsFree(phase, name, dir string) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	experiments, err := experiment.List(st.runsDir)
+	experiments, err := experiment.List(st.RunsDir)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}

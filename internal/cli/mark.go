@@ -15,6 +15,7 @@ import (
 
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run/experiment"
@@ -81,7 +82,7 @@ const markDepth = 512
 
 func (rn *runner) markCommand() *cobra.Command {
 	var sf scenarioFlags
-	var tf targetFlags
+	var tf machines.Flags
 	var mf markFlags
 	c := &cobra.Command{
 		Use:   "mark SCENARIO --limit LIMIT",
@@ -138,7 +139,7 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 		return read(cmd, given)
 	}
 	c.RunE = func(_ *cobra.Command, given []string) error { return rn.mark(given[0], sf, tf, mf) }
-	tf.register(rn.drivers, c)
+	tf.Register(rn.Drivers, c)
 	flags := c.Flags()
 	flags.StringVar(&mf.vary, "vary", "", "`variable` of the scenario that sets the rate; rate, where none does, "+
 		"gives it to the workload's jobs (of a job file: rate_iops); vms: the number of VMs of its group")
@@ -309,7 +310,7 @@ func marked(sc *scenario.Scenario, given string) (string, error) {
 		"mark: which workload's rate is meant")
 }
 
-func (rn *runner) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags) error {
+func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf markFlags) error {
 	within, err := withinShare(mf.within)
 	var bad []error
 	if err != nil {
@@ -382,7 +383,7 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf targetFlags, mf markFl
 	}
 	asked := *p.scenario
 	asked.Asserts = full
-	for _, bad := range plan.CheckAsserts(&asked, rn.drivers.ByName()) {
+	for _, bad := range plan.CheckAsserts(&asked, rn.Drivers.ByName()) {
 		what := strings.Replace(bad.What, "assert ", "--limit ", 1)
 		err = errors.Join(err, exit.Errorf(exit.Refused, bad.Hint, "mark: %s", what))
 	}

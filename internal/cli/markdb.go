@@ -79,7 +79,7 @@ func (rn *runner) markDB(name string, f dbRunFlags, mf markFlags) error {
 	}
 	given := "mark db " + name
 	rn.made = map[string]fs.FS{given: files}
-	f.tf.allowHostCommands = f.server.url != "" // who named it allows to reach it
+	f.tf.AllowHostCommands = f.server.url != "" // who named it allows to reach it
 	sf := scenarioFlags{nodes: 1}
 	sf.own.runtime = mf.probe
 	if err := rn.around(&f); err != nil {

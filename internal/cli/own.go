@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/formats/convert"
@@ -70,7 +71,7 @@ func withCall(args []string) []string {
 
 // ownReader is the generator whose job files end as this name does.
 func (pl *planner) ownReader(name string) (workload.OwnReader, bool) {
-	for _, engine := range pl.drivers.ByName() {
+	for _, engine := range pl.Drivers.ByName() {
 		if r, ok := engine.(workload.OwnReader); ok &&
 			slices.Contains(r.Suffixes(), strings.ToLower(filepath.Ext(name))) {
 			return r, true
@@ -219,11 +220,11 @@ const dealOption = "deal"
 // placed puts the data disks of a job file where the file says. A device or folder that it names is used, under the
 // guard, or refused by name, unless the user says with --disk or another target where the load goes: then it is told
 // what is not used. The facts are for the record.
-func (pl *planner) placed(phase, given string, tf targetFlags) (targetFlags, []result.Fact, error) {
+func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flags, []result.Fact, error) {
 	places := pl.places[given]
-	here := tf.name == "local"
-	asked := !here || len(tf.disks) > 0 || slices.ContainsFunc(tf.options, func(o string) bool {
-		return strings.HasPrefix(o, dirOption+"=")
+	here := tf.Name == "local"
+	asked := !here || len(tf.Disks) > 0 || slices.ContainsFunc(tf.Options, func(o string) bool {
+		return strings.HasPrefix(o, machines.DirOption+"=")
 	})
 	if !slices.ContainsFunc(places, func(p workload.Place) bool { return p.Name != "" }) {
 		return tf, nil, nil
@@ -231,7 +232,7 @@ func (pl *planner) placed(phase, given string, tf targetFlags) (targetFlags, []r
 	if asked {
 		deal, facts := unused(places, tf, here)
 		if deal != nil {
-			tf.options = append(slices.Clone(tf.options), dealOption+"="+strings.Join(deal, ","))
+			tf.Options = append(slices.Clone(tf.Options), dealOption+"="+strings.Join(deal, ","))
 		}
 		return tf, facts, nil
 	}
@@ -280,9 +281,9 @@ func (pl *planner) placed(phase, given string, tf targetFlags) (targetFlags, []r
 				dir)
 		}
 	}
-	tf.disks = disks
+	tf.Disks = disks
 	if len(disks) > 1 || devices > 0 {
-		tf.options = append(slices.Clone(tf.options), dealOption+"="+strings.Join(deal, ","))
+		tf.Options = append(slices.Clone(tf.Options), dealOption+"="+strings.Join(deal, ","))
 	}
 	return tf, nil, nil
 }
@@ -336,13 +337,13 @@ func lies(p workload.Place) (where string, device bool, err error) {
 
 // unused says which names of a job file are not used because the user says where the load goes. Devices given with
 // --disk are those of their names, whatever the order they are given in.
-func unused(places []workload.Place, tf targetFlags, here bool) (deal []string,
+func unused(places []workload.Place, tf machines.Flags, here bool) (deal []string,
 	facts []result.Fact) {
 	taken := map[int]bool{}
 	of := make([]int, len(places))
 	for i, p := range places {
 		of[i] = -1
-		for k, disk := range tf.disks {
+		for k, disk := range tf.Disks {
 			x, err1 := os.Stat(p.Name)
 			y, err2 := os.Stat(disk)
 			if here && p.Name != "" && errors.Join(err1, err2) == nil && os.SameFile(x, y) {
@@ -355,19 +356,19 @@ func unused(places []workload.Place, tf targetFlags, here bool) (deal []string,
 		if of[i] >= 0 {
 			continue
 		}
-		for next < len(tf.disks) && taken[next] {
+		for next < len(tf.Disks) && taken[next] {
 			next++
 		}
-		if next < len(tf.disks) {
+		if next < len(tf.Disks) {
 			of[i] = next
 			next++
 		}
 		if p.Name == "" {
 			continue
 		}
-		to := "a data disk of target " + tf.name
+		to := "a data disk of target " + tf.Name
 		if here && of[i] >= 0 {
-			to = tf.disks[of[i]]
+			to = tf.Disks[of[i]]
 		} else if here {
 			to = "the places given with --disk, in turn"
 		}

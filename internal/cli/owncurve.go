@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/kit/exit"
@@ -31,7 +32,7 @@ func firstOfCurve(con *console.Console, given string, data []byte, from convert.
 
 // curve makes the first run of a curve, as fast as it goes, and then what sf has become: the same file with the rate
 // that the first run reached.
-func (rn *runner) curve(given string, sf *scenarioFlags, tf targetFlags, rf runFlags) error {
+func (rn *runner) curve(given string, sf *scenarioFlags, tf machines.Flags, rf runFlags) error {
 	visible.Fprintf(rn.Notes(), "%s: the points of its curve are shares of the largest rate: a run that measures it comes "+
 		"first\n", given)
 	first, most := *sf, 0.0

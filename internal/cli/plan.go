@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
@@ -28,7 +29,7 @@ import (
 
 func (pl *planner) planCommand() *cobra.Command {
 	var sf scenarioFlags
-	var tf targetFlags
+	var tf machines.Flags
 	c := &cobra.Command{
 		Use:   "plan SCENARIO",
 		Short: "Say what a run would do, step by step, without touching anything",
@@ -43,11 +44,11 @@ they need. The exit code is 3 when the scenario is invalid and 4 when it cannot 
 		RunE:              func(_ *cobra.Command, given []string) error { return pl.plan(given[0], sf, tf) },
 	}
 	sf.register(pl, c)
-	tf.register(pl.drivers, c)
+	tf.Register(pl.Drivers, c)
 	return c
 }
 
-func (pl *planner) plan(given string, sf scenarioFlags, tf targetFlags) error {
+func (pl *planner) plan(given string, sf scenarioFlags, tf machines.Flags) error {
 	ctx, stop := pl.Interruptible()
 	defer stop()
 	tf, placed, err := pl.placed("plan", given, tf)
@@ -79,7 +80,7 @@ func (pl *planner) plan(given string, sf scenarioFlags, tf targetFlags) error {
 
 // sayPlan prints a plan, and of an experiment how often it is gone through, with the values of each combination checked
 // as its runs check them.
-func (pl *planner) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, tf targetFlags) error {
+func (pl *planner) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, tf machines.Flags) error {
 	if err := p.plan.Text(pl.Out); err != nil {
 		return err
 	}
@@ -100,40 +101,40 @@ func (pl *planner) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, t
 }
 
 // planned is the plan of a scenario on the target that was prepared for.
-func (pl *planner) planned(sc *scenario.Scenario, p *prepared, tf targetFlags) (*plan.Plan, error) {
+func (pl *planner) planned(sc *scenario.Scenario, p *prepared, tf machines.Flags) (*plan.Plan, error) {
 	forecaster, _ := p.Target.(workload.Forecaster) // without one the plan says what it cannot say
 	return plan.Build(sc, p.facts, plan.Options{
-		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: pl.drivers.ByName(),
-		AllowHostCommands: tf.allowHostCommands, Forecaster: forecaster,
+		TimeScale: float64(tf.TimeScale), SizeScale: float64(tf.SizeScale), Engines: pl.Drivers.ByName(),
+		AllowHostCommands: tf.AllowHostCommands, Forecaster: forecaster,
 	})
 }
 
 // prepared is a scenario with its target and plan; nothing has been touched.
 type prepared struct {
 	*loaded
-	*clockedTarget
+	*machines.Clocked
 	facts target.Facts
 	plan  *plan.Plan
 }
 
 // prepare reads the scenario, looks at the target and makes the plan. With a *plan.Refused in the error the plan comes
 // back as far as it could be made.
-func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenarioFlags, tf targetFlags) (*prepared, error) {
-	t, err := pl.target(tf, sf.nodes)
+func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenarioFlags, tf machines.Flags) (*prepared, error) {
+	t, err := pl.Target(tf, sf.nodes)
 	if err != nil {
 		return nil, err
 	}
 	facts, checkErr := t.Check(ctx)
-	l, err := pl.load(given, sf, max(len(facts.Nodes), sf.nodes), t.clock.Now())
+	l, err := pl.load(given, sf, max(len(facts.Nodes), sf.nodes), t.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{loaded: l, clockedTarget: t, facts: facts}
+	p := &prepared{loaded: l, Clocked: t, facts: facts}
 	if err := pl.refuse(phase, l); err != nil {
 		return p, err
 	}
 	if checkErr != nil {
-		return p, exit.Errorf(exit.Refused, "plimsoll targets check "+tf.name+" says more", "target: %w", checkErr)
+		return p, exit.Errorf(exit.Refused, "plimsoll targets check "+tf.Name+" says more", "target: %w", checkErr)
 	}
 	p.plan, err = unlessStopped(ctx, func() (*plan.Plan, error) { return pl.planned(l.scenario, p, tf) })
 	if ctx.Err() != nil {
@@ -143,16 +144,16 @@ func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenario
 		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
 	}
 	p.facts.Environment = append(p.facts.Environment, pl.stated(p)...)
-	if phase == "run" && tf.name == "local" {
+	if phase == "run" && tf.Name == "local" {
 		if err := pl.fits(ctx, p); err != nil {
 			return p, err
 		}
 	}
-	sayDisks(pl.Console, phase, p, tf.disks)
+	sayDisks(pl.Console, phase, p, tf.Disks)
 	if err := checkPlaybooks(ctx, p); err != nil {
 		return p, err
 	}
-	if phase == "run" && tf.name == "local" && pl.serves(p) {
+	if phase == "run" && tf.Name == "local" && pl.serves(p) {
 		return p, programs(pl.Console, phase)
 	}
 	return p, nil
@@ -161,7 +162,7 @@ func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenario
 // stated are the facts of the loads, and of their servers as far as the configs say them. Loads on one server say the
 // same of it once.
 func (pl *planner) stated(p *prepared) (out []result.Fact) {
-	engines := pl.drivers.ByName()
+	engines := pl.Drivers.ByName()
 	for _, w := range p.scenario.Workloads {
 		e, ok := engines[w.Generator].(workload.Stating)
 		if !ok {
@@ -194,7 +195,7 @@ func (pl *planner) fits(ctx context.Context, p *prepared) error {
 		of[w.Generator] = append(of[w.Generator], specOf(w))
 	}
 	for _, generator := range slices.Sorted(maps.Keys(of)) {
-		if e, ok := pl.drivers.ByName()[generator].(workload.Resident); ok {
+		if e, ok := pl.Drivers.ByName()[generator].(workload.Resident); ok {
 			if _, err := e.Here(ctx, of[generator]); err != nil {
 				bad = append(bad, err)
 			}

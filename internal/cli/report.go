@@ -256,7 +256,7 @@ func (st *store) collected(ctx context.Context, folder *result.Folder) (*result.
 	if unread == nil && damaged != nil {
 		return nil, &goneError{damaged}
 	}
-	data, err := collect.Collect(ctx, folder, st.drivers.Replays(folder.Manifest().Target))
+	data, err := collect.Collect(ctx, folder, st.Drivers.Replays(folder.Manifest().Target))
 	if data == nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"plimsoll/internal/analysis/assert"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -55,7 +56,7 @@ func (f *waitFlags) register(c *cobra.Command) {
 
 func (rn *runner) runCommand() *cobra.Command {
 	var sf scenarioFlags
-	var tf targetFlags
+	var tf machines.Flags
 	var rf runFlags
 	c := &cobra.Command{
 		Use:   "run SCENARIO",
@@ -83,7 +84,7 @@ remains. With --detach the run goes on without a terminal.
 	}
 	sf.register(rn.planner, c)
 	sf.own.measures = true
-	tf.register(rn.drivers, c)
+	tf.Register(rn.Drivers, c)
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")
 	c.Flags().BoolVar(&rf.once, "once", false, "of a scenario that is an experiment, make one run with the "+
 		"variables' own values")
@@ -97,7 +98,7 @@ remains. With --detach the run goes on without a terminal.
 	return c
 }
 
-func (rn *runner) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) error {
+func (rn *runner) run(given string, sf scenarioFlags, tf machines.Flags, rf runFlags) error {
 	limit, err := console.TimeLimit(rf.limit)
 	if err != nil {
 		return err
@@ -140,9 +141,9 @@ func (rn *runner) run(given string, sf scenarioFlags, tf targetFlags, rf runFlag
 		return rn.startExperiment(stop, p, sf, tf, rf, limit)
 	}
 	p.facts.Environment = slices.Concat(p.facts.Environment, sheet, rf.facts, placed)
-	watch := progress.New(rn.Notes(), rn.Now, p.clock.Now, p.plan)
+	watch := progress.New(rn.Notes(), rn.Now, p.Clock.Now, p.plan)
 	stop.Tell(watch.Stopping)
-	request := rn.request(stop, p, rn.runsDir, numbered(rn.runsDir, p, p.clock.Now()), given, rf, limit)
+	request := rn.request(stop, p, rn.RunsDir, numbered(rn.RunsDir, p, p.Clock.Now()), given, rf, limit)
 	request.Observer = whenMade{watch, rn.teller, filepath.Join(request.Root, request.RunID)}
 	if rf.finish != nil {
 		request.Finish = append(request.Finish, rf.finish)
@@ -167,7 +168,7 @@ func (rn *runner) run(given string, sf scenarioFlags, tf targetFlags, rf runFlag
 
 // ready prepares a run where its job file, or the user, says that the load goes, and tells what is not used. The
 // options of the target are those of that place, the facts are for the record.
-func (pl *planner) ready(stop *console.Stopper, phase, given string, sf scenarioFlags, tf targetFlags) (*prepared, targetFlags,
+func (pl *planner) ready(stop *console.Stopper, phase, given string, sf scenarioFlags, tf machines.Flags) (*prepared, machines.Flags,
 	[]result.Fact, error) {
 	tf, placed, err := pl.placed(phase, given, tf)
 	if err != nil {
@@ -191,7 +192,7 @@ func (rn *runner) request(stop *console.Stopper, p *prepared, root, id, source s
 		Root: root, RunID: id, Program: console.BuildVersion().String(), Operator: console.Operator(p.facts.Simulated),
 		Source: source, Labels: rf.labels,
 		Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
-		Options: p.options, Engines: rn.drivers.ByName(), Clock: p.clock, Keep: rf.keep, Limit: limit,
+		Options: p.Options, Engines: rn.Drivers.ByName(), Clock: p.Clock, Keep: rf.keep, Limit: limit,
 		Patience: time.Duration(rf.patience),
 		Finish:   []func(context.Context, *result.Folder, *result.Data) error{judge},
 	}

@@ -52,7 +52,7 @@ or "latest".`
 
 // completeRun completes identities of runs.
 func (st *store) completeRun(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	entries, err := result.List(st.runsDir)
+	entries, err := result.List(st.RunsDir)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -84,17 +84,17 @@ func (st *store) find(phase, run string) (string, error) {
 		}
 		return run, nil
 	}
-	runs, err := result.Folders(st.runsDir)
+	runs, err := result.Folders(st.RunsDir)
 	if err != nil {
 		return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	experiments, _ := experiment.List(st.runsDir) // what is wrong with the folder was said
+	experiments, _ := experiment.List(st.RunsDir) // what is wrong with the folder was said
 	if len(runs) == 0 && (len(experiments) == 0 || run == "latest") {
 		return "", exit.Errorf(exit.Failed, "name another folder with --dir, or make a run: plimsoll run SCENARIO",
-			"%s: no runs in %q", phase, st.runsDir)
+			"%s: no runs in %q", phase, st.RunsDir)
 	}
 	if run == "latest" {
-		entries, err := result.List(st.runsDir)
+		entries, err := result.List(st.RunsDir)
 		if err != nil {
 			return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 		}
@@ -116,7 +116,7 @@ func (st *store) find(phase, run string) (string, error) {
 	switch len(found) {
 	case 0:
 		return "", exit.Errorf(exit.Failed, `run "plimsoll runs list" for the runs there are`,
-			"%s: run %q: none of that name in %q", phase, run, st.runsDir)
+			"%s: run %q: none of that name in %q", phase, run, st.RunsDir)
 	case 1:
 		if experiment.Is(found[0]) {
 			return "", exit.Errorf(exit.Failed, "its runs are in "+filepath.Join(found[0], experiment.RunsFolder),

@@ -94,7 +94,7 @@ func (st *store) listRuns(phase string, f listFilter) error {
 			return exit.Usagef("", "%s--since: %w", phase, err)
 		}
 	}
-	entries, err := result.List(st.runsDir)
+	entries, err := result.List(st.RunsDir)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "runs: %w", err)
 	}
@@ -121,9 +121,9 @@ func (st *store) listRuns(phase string, f listFilter) error {
 		return st.PrintJSON(rows)
 	}
 	if len(rows) == 0 {
-		none := "no runs in " + st.runsDir
+		none := "no runs in " + st.RunsDir
 		if all > 0 {
-			none = fmt.Sprintf("none of %s in %s fits", unit.Plural(all, "run"), st.runsDir)
+			none = fmt.Sprintf("none of %s in %s fits", unit.Plural(all, "run"), st.RunsDir)
 		}
 		_, err := visible.Fprintf(st.Out, "%s\n", none)
 		return err
@@ -240,7 +240,7 @@ func (r listedRun) state() string {
 // listedExperiments are the experiments as rows of a list of runs.
 func (st *store) listedExperiments() ([]listedRun, error) {
 	rows := []listedRun{}
-	dirs, err := experiment.List(st.runsDir)
+	dirs, err := experiment.List(st.RunsDir)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "runs: %w", err)
 	}

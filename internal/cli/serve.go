@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/listen"
 	"plimsoll/internal/kit/visible"
@@ -73,7 +74,7 @@ func serveRuns(st *store, phase string, runs []string, address, token string) er
 		}
 		folders = func() ([]string, error) { return dirs, nil }
 	}
-	secret, err := tokenFrom(ctx, token)
+	secret, err := machines.TokenFrom(ctx, token)
 	if err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
@@ -102,7 +103,7 @@ func serveRuns(st *store, phase string, runs []string, address, token string) er
 // silent looks at runs for one request: it says nothing on the terminal and shares nothing with others.
 func (st *store) silent() *sides {
 	con := &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Clock: st.Clock, Quiet: true}
-	return &sides{store: &store{Console: con, runsDir: st.runsDir, drivers: st.drivers}}
+	return &sides{store: &store{Targets: &machines.Targets{Console: con, RunsDir: st.RunsDir, Drivers: st.Drivers}}}
 }
 
 // library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.
@@ -121,7 +122,7 @@ func library(st *store, all bool) web.Library {
 		return st.silent().experimentDocument(folder, compare.DefaultThreshold)
 	}
 	l.Experiments = func() ([]web.Experiment, error) {
-		dirs, err := experiment.List(st.runsDir)
+		dirs, err := experiment.List(st.RunsDir)
 		list := make([]web.Experiment, 0, len(dirs))
 		for _, dir := range dirs {
 			e := web.Experiment{ID: filepath.Base(dir), Dir: dir, Made: experiment.Touched(dir)}
@@ -168,11 +169,11 @@ func (sd *sides) compareServed(chosen []web.Side, anyway bool) (*compare.Documen
 
 // allFolders are the folders of all runs, those of experiments included.
 func (st *store) allFolders() ([]string, error) {
-	dirs, err := result.Folders(st.runsDir)
+	dirs, err := result.Folders(st.RunsDir)
 	if err != nil {
 		return nil, err
 	}
-	experiments, err := experiment.List(st.runsDir)
+	experiments, err := experiment.List(st.RunsDir)
 	if err != nil {
 		return nil, fmt.Errorf("experiments: %w", err)
 	}

@@ -147,7 +147,7 @@ func TestServeExperiments(t *testing.T) {
 	main("--name", "deeper")
 
 	a := newApp(&console.Console{Clock: clock.Real{}}, drivers.All())
-	a.runsDir = root
+	a.RunsDir = root
 	now := time.Now()
 	site := web.New(web.Options{Folders: a.allFolders, Now: func() time.Time { return now }, Version: "test",
 		Library: library(a.store, true)})

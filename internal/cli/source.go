@@ -72,7 +72,7 @@ func openLibrary(given string) (*source, error) {
 }
 
 func (pl *planner) openDir(given, dir, file string) (*source, error) {
-	runs, _ := inside(dir, pl.runsDir)
+	runs, _ := inside(dir, pl.RunsDir)
 	s := &source{given: given, fsys: withoutRuns{regular.Dir(dir), runs}, file: file, close: func() {}}
 	if _, err := fs.ReadDir(s.fsys, "."); err != nil {
 		return nil, exit.Errorf(exit.Scenario, "", "open: %q: %w", given, err)

@@ -1,4 +1,4 @@
-package cli
+package machines
 
 import (
 	"context"
@@ -159,7 +159,7 @@ func nutanixServe(con *console.Console, phase string, x *nutanix.Exporter, f nut
 	s := listen.Server{Address: address,
 		Listening: func(at string) { visible.Fprintf(con.Err, "serving http://%s/metrics\n", at) }}
 	var err error
-	if s.Token, err = tokenFrom(ctx, token); err != nil {
+	if s.Token, err = TokenFrom(ctx, token); err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
 	if err := s.Check(); err != nil {
@@ -223,7 +223,7 @@ func nutanixOnce(con *console.Console, phase string, x *nutanix.Exporter, cgi, c
 	return nil
 }
 
-func nutanixCommand(con *console.Console) *cobra.Command {
+func NutanixCommand(con *console.Console) *cobra.Command {
 	return console.Group("nutanix", "Watch Nutanix clusters: tables like iostat's and top's", nutanixViewCommands(con)...)
 }
 

@@ -1,4 +1,4 @@
-package cli
+package machines
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type exporterFlags struct {
 	once, open    bool
 }
 
-func exporterCommand(con *console.Console, registry drivers.Registry) *cobra.Command {
+func ExporterCommand(con *console.Console, registry drivers.Registry) *cobra.Command {
 	verbs := []*cobra.Command{{
 		Use: "list", Short: "List the exporters there are, with their options", Args: console.Args(0, 0, "argument"),
 		Example: "  plimsoll exporter list",
@@ -87,7 +87,7 @@ func export(con *console.Console, phase string, k exporter.Kind, f exporterFlags
 		Address:   f.listen,
 		Listening: func(address string) { visible.Fprintf(con.Err, "serving http://%s/metrics\n", address) },
 	}
-	if s.Token, err = tokenFrom(ctx, f.token); err != nil {
+	if s.Token, err = TokenFrom(ctx, f.token); err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
 	if err := s.Check(); err != nil {
@@ -99,8 +99,8 @@ func export(con *console.Console, phase string, k exporter.Kind, f exporterFlags
 	return nil
 }
 
-// tokenFrom reads a token from where a flag says it is; none when it says nothing.
-func tokenFrom(ctx context.Context, where string) (secret.Secret, error) {
+// TokenFrom reads a token from where a flag says it is; none when it says nothing.
+func TokenFrom(ctx context.Context, where string) (secret.Secret, error) {
 	if where == "" {
 		return secret.Secret{}, nil
 	}

@@ -1,4 +1,4 @@
-package cli
+package machines
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ import (
 	lab "plimsoll/internal/targets/lab/cluster"
 )
 
-func labCommands(con *console.Console) []*cobra.Command {
+func LabCommands(con *console.Console) []*cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use: "lab", Short: "A miniature cluster on this machine: nodes with addresses, power buttons, replicated storage",
@@ -69,8 +69,8 @@ func labUp(con *console.Console, dir *string) *cobra.Command {
 	return c
 }
 
-// labPlaces are where labs write.
-func labPlaces() []string { return lab.Places() }
+// LabPlaces are where labs write.
+func LabPlaces() []string { return lab.Places() }
 
 // openLab finds the lab and starts controllers of it again that are dead.
 func openLab(con *console.Console, ctx context.Context, dir string) (*lab.Lab, error) {

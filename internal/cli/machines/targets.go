@@ -1,4 +1,4 @@
-package cli
+package machines
 
 import (
 	"context"
@@ -19,14 +19,14 @@ import (
 	"plimsoll/unit"
 )
 
-func (st *store) targetsCommand() *cobra.Command {
+func (tg *Targets) Command() *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List the places that machines can come from, with their options",
 		Args:    console.Args(0, 0, "argument"),
 		Example: "  plimsoll targets list",
-		RunE:    func(*cobra.Command, []string) error { return st.listTargets() },
+		RunE:    func(*cobra.Command, []string) error { return tg.listTargets() },
 	}
-	var f targetFlags
+	var f Flags
 	var nodes int
 	check := &cobra.Command{
 		Use: "check [TARGET]", Short: "Look at a target and say what it is and what it can do; changes nothing",
@@ -34,45 +34,45 @@ func (st *store) targetsCommand() *cobra.Command {
 		Example: "  plimsoll targets check local --nodes 4",
 		RunE: func(_ *cobra.Command, given []string) error {
 			if len(given) == 1 {
-				f.name = given[0]
+				f.Name = given[0]
 			}
-			return st.checkTarget(f, nodes)
+			return tg.checkTarget(f, nodes)
 		},
 	}
 	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
-	check.Flags().StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
-	check.Flags().BoolVar(&f.allowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
-	f.name = st.drivers.Targets[0].Name()
+	check.Flags().StringArrayVar(&f.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
+	check.Flags().BoolVar(&f.AllowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
+	f.Name = tg.Drivers.Targets[0].Name()
 	return console.Group("targets", "List and look at the places that machines come from", list, check)
 }
 
-func (st *store) listTargets() error {
+func (tg *Targets) listTargets() error {
 	var all []console.Listed
-	for _, p := range st.drivers.Targets {
+	for _, p := range tg.Drivers.Targets {
 		all = append(all, console.Listing(p.Name(), p.Summary(), p.Options()))
 	}
-	return st.PrintListed(all)
+	return tg.PrintListed(all)
 }
 
-func (st *store) checkTarget(f targetFlags, nodes int) error {
-	t, err := st.target(f, nodes)
+func (tg *Targets) checkTarget(f Flags, nodes int) error {
+	t, err := tg.Target(f, nodes)
 	if err != nil {
 		return err
 	}
-	ctx, stop := st.Interruptible()
+	ctx, stop := tg.Interruptible()
 	defer stop()
 	facts, checkErr := t.Check(ctx)
 	if checkErr != nil && facts.Target == "" { // there is nothing to show
 		return exit.Errorf(exit.Refused, "", "target: %w", checkErr)
 	}
-	if f.name == "local" {
-		facts.Environment = append(facts.Environment, st.residents(ctx)...)
+	if f.Name == "local" {
+		facts.Environment = append(facts.Environment, tg.residents(ctx)...)
 	}
-	if st.JSON {
-		if err := st.PrintJSON(facts); err != nil {
+	if tg.JSON {
+		if err := tg.PrintJSON(facts); err != nil {
 			return err
 		}
-	} else if err := printFacts(st.Console, facts); err != nil {
+	} else if err := printFacts(tg.Console, facts); err != nil {
 		return err
 	}
 	if checkErr != nil {
@@ -82,8 +82,8 @@ func (st *store) checkTarget(f targetFlags, nodes int) error {
 }
 
 // residents are the programs of this machine that loads need, and what is wrong with those that cannot be used.
-func (st *store) residents(ctx context.Context) (out []result.Fact) {
-	engines := st.drivers.ByName()
+func (tg *Targets) residents(ctx context.Context) (out []result.Fact) {
+	engines := tg.Drivers.ByName()
 	for _, name := range slices.Sorted(maps.Keys(engines)) {
 		if e, ok := engines[name].(workload.Resident); ok {
 			f := result.Fact{Group: "programs", Name: name}
