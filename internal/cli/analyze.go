@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/analysis"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/formats/importer"
 	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
@@ -50,13 +51,13 @@ columns of concurrency and throughput for how it scales. What could not be looke
 
 The folder is not changed unless --write says so. The exit code is 5 when an assertion of a run failed.
 
-` + sheetHelp + "\n\n" + runHelp,
+` + runs.SheetHelp + "\n\n" + runs.RunHelp,
 		Example: `  plimsoll analyze latest
   plimsoll analyze latest -o md
   plimsoll analyze run1 run2 run3 --json
   plimsoll analyze iostat.csv --column iops
   plimsoll analyze latest --data-sheet sequential-read=540MB/s --data-sheet random-read=98000`,
-		ValidArgsFunction: sd.completeRun,
+		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if sd.JSON {
 				f.format = "json"
@@ -67,7 +68,7 @@ The folder is not changed unless --write says so. The exit code is 5 when an ass
 	c.Flags().StringVarP(&f.format, "format", "o", "text", "`format`: json, md, text")
 	c.Flags().StringVar(&f.column, "column", "", "of files look at this `column` only: its name, or its number from 1")
 	registerWhere(c, &sd.where)
-	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, sheetUsage)
+	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, runs.SheetUsage)
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")
 	c.Flags().BoolVar(&f.all, "all", false, "print every finding, what passed too (text)")
@@ -102,7 +103,7 @@ func (sd *sides) analyze(given []string, f analyzeFlags) error {
 	if !slices.Contains([]string{"json", "md", "text"}, f.format) {
 		return exit.Usagef("there are: json, md, text", "analyze: no format %q", f.format)
 	}
-	sheet, err := dataSheet(sd.Console, f.sheet)
+	sheet, err := runs.DataSheet(sd.Console, f.sheet)
 	if err != nil {
 		return err
 	}
@@ -162,21 +163,21 @@ func (f analyzeFlags) fits(given []string) error {
 }
 
 func (sd *sides) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*analyzed, error) {
-	folder, err := sd.openRun("analyze", given)
+	folder, err := sd.OpenRun("analyze", given)
 	if err != nil {
 		return nil, err
 	}
-	_ = intact(sd.Console, "analyze", folder, true) // warns
+	_ = runs.Intact(sd.Console, "analyze", folder, true) // warns
 	defer folder.Close()
-	data, err := sd.dataOf(folder, f.again)
+	data, err := sd.DataOf(folder, f.again)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := sd.Interruptible()
 	defer stop()
 	m := folder.Manifest()
-	m.Environment = withSheet(m.Environment, sheet)
-	list := findings(ctx, folder, data)
+	m.Environment = runs.WithSheet(m.Environment, sheet)
+	list := runs.Findings(ctx, folder, data)
 	if len(sheet) > 0 {
 		// of a sheet given to the run
 		list = slices.DeleteFunc(list, func(f result.Finding) bool { return f.Check == "data-sheet" })
@@ -212,30 +213,6 @@ func bySeverity(list []result.Finding) []result.Finding {
 		return slices.Index(order, x.Severity) - slices.Index(order, y.Severity)
 	})
 	return list
-}
-
-// dataOf reads what was collected of a run, or collects it now without keeping it.
-func (st *store) dataOf(folder *result.Folder, again bool) (*result.Data, error) {
-	if data, err := folder.Data(); err == nil && !again {
-		return data, nil
-	}
-	ctx, stop := st.Interruptible()
-	defer stop()
-	data, err := st.collected(ctx, folder)
-	var gone *goneError
-	switch {
-	case errors.As(err, &gone):
-		return nil, exit.Errorf(exit.Failed, "leave out --again", "analyze: %w", err)
-	case ctx.Err() != nil:
-		return nil, exit.Errorf(exit.Interrupted, "", "analyze: %w", console.ErrInterrupted)
-	case data == nil:
-		return nil, exit.Errorf(exit.Failed, "", "analyze: %w", err)
-	case err != nil:
-		visible.Fprintf(st.Err, "warning: analyze: %v\n", err)
-	case len(data.Problems) > 0:
-		visible.Fprintf(st.Err, "warning: analyze: %s\n", console.Some(data.Problems))
-	}
-	return data, nil
 }
 
 // keep writes findings, and data that were collected anew, into the folder of a run that is not going on.

@@ -16,6 +16,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/regular"
@@ -23,9 +24,6 @@ import (
 	"plimsoll/internal/report/terminal"
 	"plimsoll/unit"
 )
-
-// baselineDir holds the baselines, beside the runs; a name that begins with a dot is no run.
-const baselineDir = ".baselines"
 
 // baselineVersion is the version of a baseline's file.
 const baselineVersion = 1
@@ -69,11 +67,11 @@ Files of any tool can be a baseline instead (CSV, columns separated by blanks, J
 is a measure, a row is a repeat, several files are more repeats. Their numbers, and which way is good, are kept in the
 baseline; the files are not needed again.
 
-` + runHelp,
+` + runs.RunHelp,
 		Example: `  plimsoll baseline set release latest
   plimsoll baseline set release run1 run2 run3
   plimsoll baseline set disk before.csv --better p99_ms=lower`,
-		ValidArgsFunction: sd.completeRun,
+		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.setBaseline(given[0], given[1:], of)
 		},
@@ -98,7 +96,7 @@ refused with 4; columns that the baseline does not have are left out.
 
 ` + sideHelp,
 		Example:           "  plimsoll baseline check release latest\n  plimsoll baseline check release run4,run5,run6 --threshold 0.1\n  plimsoll baseline check disk after.csv --fail-on worse,inconclusive --junit disk.xml",
-		ValidArgsFunction: sd.completeRun,
+		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if err := g.check("baseline check"); err != nil {
 				return err
@@ -123,7 +121,7 @@ func (sd *sides) baselinePath(phase, name string) (string, error) {
 		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64",
 			"%s: %q cannot be the name of a baseline", phase, name)
 	}
-	return filepath.Join(sd.RunsDir, baselineDir, name+".json"), nil
+	return filepath.Join(sd.RunsDir, runs.BaselineDir, name+".json"), nil
 }
 
 func (sd *sides) readBaseline(phase, name string) (*baseline, error) {
@@ -232,7 +230,7 @@ func (sd *sides) measuredRuns(phase string, given []string) ([]string, error) {
 func (sd *sides) showBaselines(given []string) error {
 	names := given
 	if len(given) == 0 {
-		found, err := fs.Glob(os.DirFS(filepath.Join(sd.RunsDir, baselineDir)), "*.json")
+		found, err := fs.Glob(os.DirFS(filepath.Join(sd.RunsDir, runs.BaselineDir)), "*.json")
 		if err != nil {
 			return exit.Errorf(exit.Failed, "", "baseline show: %w", err)
 		}

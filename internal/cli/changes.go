@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
@@ -40,7 +41,7 @@ cannot be separated the result is inconclusive. --independent says that there is
   plimsoll changes all --json
   plimsoll changes nightly.csv --independent`,
 		Args:              console.Args(1, 1000, "file or runs"),
-		ValidArgsFunction: sd.completeRun,
+		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.changes(given, column, change.Options{Independent: independent, Significance: significance})
 		},
@@ -147,15 +148,15 @@ func (c changed) text(out io.Writer) {
 
 // history follows the headline numbers of runs from the oldest to the newest.
 func (sd *sides) history(given []string, column string) ([]named, string, error) {
-	folders, err := sd.historyRuns("changes", given)
+	folders, err := sd.HistoryRuns("changes", given)
 	if err != nil {
 		return nil, "", err
 	}
-	var runs []result.Manifest
+	var made []result.Manifest
 	for _, f := range folders {
-		runs = append(runs, f.Manifest())
+		made = append(made, f.Manifest())
 	}
-	mind(sd.Console, "changes", runs...)
+	runs.Mind(sd.Console, "changes", made...)
 	index := map[string]int{}
 	var list []named
 	for _, f := range folders {
@@ -185,34 +186,6 @@ func (sd *sides) history(given []string, column string) ([]named, string, error)
 			unit.Plural(len(folders), "run"), fewest)
 	}
 	return enough, unit.Plural(len(folders), "run"), nil
-}
-
-func (st *store) historyRuns(phase string, given []string) ([]*result.Folder, error) {
-	if len(given) == 1 && given[0] == "all" {
-		entries, err := result.List(st.RunsDir)
-		if err != nil {
-			return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
-		}
-		given = nil
-		for _, e := range entries {
-			if e.Manifest.Measured.State == "yes" {
-				given = append(given, e.Dir)
-			}
-		}
-	}
-	var folders []*result.Folder
-	for _, run := range given {
-		f, err := st.openRun(phase, run)
-		if err != nil {
-			return nil, err
-		}
-		_ = intact(st.Console, phase, f, true) // warns
-		folders = append(folders, f)
-	}
-	slices.SortFunc(folders, func(x, y *result.Folder) int {
-		return made(x.Dir(), x.Manifest()).Compare(made(y.Dir(), y.Manifest()))
-	})
-	return folders, nil
 }
 
 // headlineNumber is a number that a history follows, with the name of its metric.

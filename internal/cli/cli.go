@@ -25,6 +25,7 @@ import (
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/cli/usage"
 	"plimsoll/internal/contract/workload"
@@ -38,7 +39,7 @@ import (
 // app is the command line: what its commands work on.
 type app struct {
 	*console.Console
-	*store
+	*runs.Store
 	sides   *sides
 	planner *planner
 	runner  *runner
@@ -48,31 +49,25 @@ type app struct {
 
 // newApp puts the parts together.
 func newApp(con *console.Console, registry drivers.Registry) *app {
-	a := &app{Console: con, store: &store{Targets: &machines.Targets{Console: con, Drivers: registry}}, devices: &storage.Devices{Console: con}}
+	a := &app{Console: con, Store: &runs.Store{Targets: &machines.Targets{Console: con, Drivers: registry}}, devices: &storage.Devices{Console: con}}
 	a.configs = &configs{Console: con, drivers: registry}
-	a.devices.RunsDir = &a.store.RunsDir
-	a.sides = &sides{store: a.store}
-	a.planner = &planner{store: a.store}
+	a.devices.RunsDir = &a.Store.RunsDir
+	a.sides = &sides{Store: a.Store}
+	a.planner = &planner{Store: a.Store}
 	a.runner = &runner{planner: a.planner, sides: a.sides}
 	return a
 }
 
-// store is the folder of run folders, and what reads them.
-type store struct {
-	*machines.Targets
-	imported imports // outputs of other tools that were given in the place of runs
-}
-
 // sides reads what is compared and judged: runs, experiments, baselines, tables.
 type sides struct {
-	*store
+	*runs.Store
 	trust bool     // --trust
 	where []string // --where, of what reads tables
 }
 
 // planner reads scenarios and plans them.
 type planner struct {
-	*store
+	*runs.Store
 	made    map[string]fs.FS            // scenarios made of job files, by the name given
 	places  map[string][]workload.Place // where their files want their data disks
 	servers []result.Fact               // of a server that db run goes to, as it was asked
@@ -106,7 +101,7 @@ func (a *app) main(args []string) int {
 	defer func() {
 		_ = errors.Join(out.Close(), errs.Close()) // what is left of a character has nobody to complain to
 	}()
-	defer a.imported.remove()
+	defer a.Store.Close()
 	a.runner.args, a.runner.teller = args, detached()
 	root := a.root()
 	root.SetArgs(withCall(args))
@@ -162,20 +157,20 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	dir := cmp.Or(os.Getenv("PLIMSOLL_DIR"), os.Getenv("PLIMSOLL_RUNS"), "plimsoll-runs")
 	root.PersistentFlags().StringVar(&a.RunsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_DIR)")
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print data as JSON")
-	root.SetHelpCommand(helpCommand(a.Out, a.store.Drivers))
+	root.SetHelpCommand(helpCommand(a.Out, a.Store.Drivers))
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no progress and no notes; warnings and errors stay")
 	root.PersistentFlags().StringVar(&a.configs.config, "config", "", "configuration `file`; see plimsoll config --help")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configs.configure(cmd) }
 	root.Version = console.BuildVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(a.planner.checkCommand(), a.planner.planCommand(), a.runner.runCommand(), a.runner.markCommand(), a.runsCommand(),
+	root.AddCommand(a.planner.checkCommand(), a.planner.planCommand(), a.runner.runCommand(), a.runner.markCommand(), a.RunsCommand(),
 		a.sides.reportCommand(),
-		a.importCommand(), storage.ConvertCommand(a.Console), a.cleanupCommand(), a.planner.scenariosCommand(), a.metricsCommand(),
-		serveCommand(a.store),
-		a.Command(), machines.ExporterCommand(a.Console, a.store.Drivers), schemaCommand(a.Console), versionCommand(a.Console), a.configs.configCommand(),
+		a.ImportCommand(), storage.ConvertCommand(a.Console), a.CleanupCommand(), a.planner.scenariosCommand(), a.MetricsCommand(),
+		serveCommand(a.Store),
+		a.Targets.Command(), machines.ExporterCommand(a.Console, a.Store.Drivers), schemaCommand(a.Console), versionCommand(a.Console), a.configs.configCommand(),
 		manCommand(a.Console), a.sides.analyzeCommand(), a.sides.uslCommand(), a.sides.steadyCommand(), a.sides.changesCommand(), a.sides.historyCommand(),
 		a.sides.compareCommand(),
-		a.sides.baselineCommand(), a.runner.resumeCommand(), a.attachCommand(), deviceCommand(a.devices, a.runner), storage.ContentCommand(a.Console),
+		a.sides.baselineCommand(), a.runner.resumeCommand(), a.AttachCommand(), deviceCommand(a.devices, a.runner), storage.ContentCommand(a.Console),
 		storage.IntegrityCommand(a.Console),
 		a.devices.VioperfCommand(), storage.TraceCommand(a.Console), a.runner.dbCommand(), machines.NutanixCommand(a.Console), dashboardsCommand(a.Console))
 	root.AddCommand(append(workerCommands(a.Console), machines.LabCommands(a.Console)...)...)

@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/run"
@@ -275,7 +276,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(a.RunsDir, baselineDir), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(a.RunsDir, runs.BaselineDir), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var want []string
@@ -284,7 +285,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 	if err := errors.Join(os.MkdirAll(node, 0o700), os.WriteFile("lab/lab.json", nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{folder.Dir(), deep, a.RunsDir, filepath.Join(a.RunsDir, baselineDir), ".", "lab",
+	for _, dir := range []string{folder.Dir(), deep, a.RunsDir, filepath.Join(a.RunsDir, runs.BaselineDir), ".", "lab",
 		node} {
 		mine, err := outfile.Temporary(dir, 0o600) // which stays
 		if err != nil {
@@ -431,7 +432,7 @@ func TestFindingsOfASummary(t *testing.T) {
 		{Check: "cpu", Severity: result.Blocker, Sentence: "B was out of CPU."},
 		{Check: "cpu", Severity: result.Caution, Sentence: "C nearly."},
 	}
-	if err := printFindings(&out, all); err != nil {
+	if err := runs.PrintFindings(&out, all); err != nil {
 		t.Fatal(err)
 	}
 	want := "invalid: A was out of CPU. (and 1 more like it)\nwarning: C nearly.\ninfo: small\nchecks passed: 1\n\n"

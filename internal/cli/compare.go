@@ -11,6 +11,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
@@ -46,7 +47,7 @@ func (f *compareFlags) register(c *cobra.Command) {
 	flags.Float64Var(&f.confidence, "confidence", 0.95, "`level` of the intervals")
 	flags.StringArrayVar(&f.vary, "vary", nil, "the `fact` that differs on purpose, like kernel or \"variable "+
 		"block_size\"; repeatable")
-	flags.BoolVar(&f.trust, "trust", false, trustHelp)
+	flags.BoolVar(&f.trust, "trust", false, runs.TrustHelp)
 	flags.BoolVar(&f.anyway, "anyway", false, "compare sides that differ in what should be equal; the first line "+
 		"says so")
 }
@@ -139,7 +140,7 @@ rejected_qps=lower.`,
 			}
 			return console.Args(2, 50, "baseline and candidate")(c, given)
 		},
-		ValidArgsFunction: sd.completeRun,
+		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if err := g.check("compare"); err != nil {
 				return err
@@ -351,11 +352,11 @@ func (sd *sides) side(phase, given string) (compare.Side, error) {
 
 // comparedRun reads what is compared of one run.
 func (sd *sides) comparedRun(phase, name string) (compare.Run, error) {
-	folder, data, err := sd.runData(phase, name)
+	folder, data, err := sd.RunData(phase, name)
 	if err != nil {
 		return compare.Run{}, err
 	}
-	if err := intact(sd.Console, phase, folder, sd.trust); err != nil {
+	if err := runs.Intact(sd.Console, phase, folder, sd.trust); err != nil {
 		return compare.Run{}, err
 	}
 	m := folder.Manifest()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -214,7 +213,7 @@ the hit ratio of that time alone.`,
 				return exit.Errorf(console.StoppedOrFailed(ctx), "", "%s: %s", phase, console.OneLine(err))
 			}
 			if save != "" {
-				return con.Print(phase, phase, console.Output{File: save}, func(w io.Writer) error { return indented(w, s) })
+				return con.Print(phase, phase, console.Output{File: save}, func(w io.Writer) error { return console.Indented(w, s) })
 			}
 			return sayState(con, s)
 		},
@@ -223,12 +222,6 @@ the hit ratio of that time alone.`,
 	c.Flags().StringVar(&save, "save", "", "write it to this `file`, for --diff")
 	c.Flags().BoolVar(&diff, "diff", false, "compare two files of --save")
 	return c
-}
-
-func indented(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }
 
 func sayState(con *console.Console, s postgres.State) error {

@@ -127,7 +127,7 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
 	flags.IntVar(&f.repeats, "repeat", 0, "`number` of runs of every combination")
 	flags.BoolVar(&f.dry, "dry-run", false, "print the scenario and what would be done, and touch nothing")
 	f.rf.waitFlags.register(c)
-	f.rf.labelFlags.register(c)
+	f.rf.LabelFlags.Register(c)
 	return c
 }
 
@@ -265,7 +265,7 @@ func (pl *planner) around(f *dbRunFlags) error {
 	f.rf.finish = func(ctx context.Context, folder *result.Folder, _ *result.Data) error {
 		after, err := server.state(ctx)
 		keep := func(name string, s postgres.State) error {
-			return folder.WriteFile(name, func(w io.Writer) error { return indented(w, s) })
+			return folder.WriteFile(name, func(w io.Writer) error { return console.Indented(w, s) })
 		}
 		if err != nil {
 			return errors.Join(keep(stateBefore, before), fmt.Errorf("the server's state after the run: %w", err))

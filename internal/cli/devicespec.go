@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/run/experiment"
@@ -59,7 +60,7 @@ func (rn *runner) deviceSpec(paths []string, file string, f probeFlags) error {
 	if file == "" {
 		return exit.Usagef("plimsoll device spec --help shows one", "device spec: no data sheet given: --sheet FILE")
 	}
-	data, err := rn.ReadGiven(file, largestDataSheet)
+	data, err := rn.ReadGiven(file, runs.LargestDataSheet)
 	if err != nil {
 		return exit.Usagef("", "device spec: --sheet: %w", err)
 	}
@@ -83,7 +84,7 @@ var unitOf = map[probe.Measure]string{probe.Bandwidth: "bytes/s", probe.Rate: "o
 
 // rate holds the result of an experiment against the data sheet that it was made to measure, if there is one.
 func rate(x *compare.Experiment, d compare.Design, folder *experiment.Folder) error {
-	data, err := regular.Read(filepath.Join(folder.ScenarioDir(), sheetFile), regular.NoLinks, largestDataSheet)
+	data, err := regular.Read(filepath.Join(folder.ScenarioDir(), sheetFile), regular.NoLinks, runs.LargestDataSheet)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

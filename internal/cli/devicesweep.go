@@ -46,7 +46,7 @@ func (f *probeFlags) register(c *cobra.Command, duration string) {
 	flags.StringArrayVar(&f.tf.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	f.rf.waitFlags.register(c)
 	flags.StringArrayVar(&f.tf.Consents, "consent", nil, storage.ConsentHelp+"; without it devices are only read; repeatable")
-	f.rf.labelFlags.register(c)
+	f.rf.LabelFlags.Register(c)
 }
 
 // reads reports whether a path is a block device without consent to be overwritten, which is then only read.
@@ -226,7 +226,7 @@ func (rn *runner) probe(phase string, paths []string, request workload.OwnReques
 	if err != nil {
 		return err
 	}
-	if err := f.rf.check(rn.store, phase); err != nil {
+	if err := f.rf.Check(rn.Store, phase); err != nil {
 		return err
 	}
 	reader, ok := rn.ownReader(request.Name)

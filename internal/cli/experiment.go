@@ -42,67 +42,11 @@ folder, with the values, target and scales the experiment was begun with.
 
 An EXPERIMENT is its identity, its name or the beginning of either, the path of its folder, or "latest".`,
 		Example:           "  plimsoll resume latest",
-		ValidArgsFunction: rn.completeExperiment,
+		ValidArgsFunction: rn.CompleteExperiment,
 		RunE:              func(_ *cobra.Command, given []string) error { return rn.resume(given[0], rf) },
 	}
 	rf.waitFlags.register(c)
 	return c
-}
-
-func (st *store) completeExperiment(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	dirs, err := experiment.List(st.RunsDir)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	names := []string{"latest"}
-	for _, d := range dirs {
-		names = append(names, filepath.Base(d))
-	}
-	return names, cobra.ShellCompDirectiveDefault
-}
-
-// findExperiment returns the folder of an experiment as the user names it; ok is false when there is none, or when a
-// run may be meant as well.
-func (st *store) findExperiment(given string) (dir string, ok bool) {
-	runs, err := result.Folders(st.RunsDir)
-	if err != nil {
-		return "", false
-	}
-	return st.findExperimentAmong(given, runs)
-}
-
-// findExperimentAmong finds an experiment where these other folders may be meant, too.
-func (st *store) findExperimentAmong(given string, others []string) (dir string, ok bool) {
-	if strings.ContainsRune(given, filepath.Separator) {
-		return given, experiment.Is(given)
-	}
-	dirs, err := experiment.List(st.RunsDir)
-	if err != nil || given == "" {
-		return "", false
-	}
-	if given == "latest" {
-		return st.latestExperiment(dirs)
-	}
-	found := matching(given, slices.Concat(dirs, others))
-	if len(found) != 1 || !slices.Contains(dirs, found[0]) {
-		return "", false
-	}
-	return found[0], true
-}
-
-// latestExperiment is the one that came on last, unless a run was made since.
-func (st *store) latestExperiment(dirs []string) (string, bool) {
-	if len(dirs) == 0 {
-		return "", false
-	}
-	newest := slices.MaxFunc(dirs, func(x, y string) int {
-		return experiment.Touched(x).Compare(experiment.Touched(y))
-	})
-	entries, err := result.List(st.RunsDir)
-	later := slices.ContainsFunc(entries, func(e result.Entry) bool {
-		return made(e.Dir, e.Manifest).After(experiment.Touched(newest))
-	})
-	return newest, err == nil && !later
 }
 
 // startExperiment checks every cell, makes the folder, and executes.
@@ -127,7 +71,7 @@ func (rn *runner) startExperiment(stop *console.Stopper, p *prepared, sf scenari
 	if err != nil {
 		return err
 	}
-	folder, err := rn.createExperiment("run", r, p, rf.labels)
+	folder, err := rn.createExperiment("run", r, p, rf.Labels)
 	if err != nil {
 		return err
 	}
@@ -214,7 +158,7 @@ func (rn *runner) resume(given string, rf runFlags) error {
 	if err != nil {
 		return err
 	}
-	dir, ok := rn.findExperimentAmong(given, nil) // a run cannot be meant
+	dir, ok := rn.FindExperimentAmong(given, nil) // a run cannot be meant
 	if !ok {
 		return exit.Errorf(exit.Failed, `plimsoll runs list shows experiments; a single run cannot be resumed`,
 			"resume: no experiment %q in %q", given, rn.RunsDir)
@@ -238,7 +182,7 @@ func (rn *runner) resume(given string, rf runFlags) error {
 		if _, err := os.Stat(filepath.Join(dir, "manifest.json")); errors.Is(err, fs.ErrNotExist) {
 			continue // it had not come to its manifest, which is written before anything is made
 		}
-		c, err := rn.cleanOne(stop.Ctx, dir, true)
+		c, err := rn.CleanOne(stop.Ctx, dir, true)
 		switch {
 		case err != nil:
 			return fmt.Errorf("resume: clean-up of run %s: %w", id, err)
@@ -273,7 +217,7 @@ func (rn *runner) cleanFailed(ctx context.Context, folder *experiment.Folder) er
 		if _, err := os.Stat(filepath.Join(dir, "manifest.json")); e.State != experiment.Failed || err != nil {
 			continue
 		}
-		c, err := rn.cleanOne(ctx, dir, false)
+		c, err := rn.CleanOne(ctx, dir, false)
 		switch {
 		case err != nil:
 			visible.Fprintf(rn.Notes(), "run %s failed, and what it left cannot be removed: %v\n", e.RunID, err)

@@ -98,7 +98,7 @@ func (sd *sides) reportExperiment(dir string, to console.Output, trust bool) err
 // experimentSide reads an experiment, or cells of one, as the side of a comparison: ID or ID:factor=level,factor=level.
 func (sd *sides) experimentSide(phase, given string) (compare.Side, bool, error) {
 	name, cells, picked := strings.Cut(given, ":")
-	dir, ok := sd.findExperiment(name)
+	dir, ok := sd.FindExperiment(name)
 	if !ok {
 		return compare.Side{}, false, nil
 	}

@@ -61,7 +61,7 @@ result lacks is a gap.
 		Example: `  plimsoll history add nightly latest
   plimsoll history add nightly results.csv --better p99=lower --webhook https://chat.example/hook
   plimsoll history add nightly latest -o md --output comment.md`,
-		ValidArgsFunction: sd.completeRun,
+		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.addHistory(given[0], given[1:], f)
 		},
@@ -152,7 +152,7 @@ func (sd *sides) writeHistory(phase string, h *history.History) error {
 		return err
 	}
 	if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-		err = outfile.Replace(path, func(w io.Writer) error { return indented(w, h) })
+		err = outfile.Replace(path, func(w io.Writer) error { return console.Indented(w, h) })
 	}
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -331,7 +331,7 @@ func (sd *sides) runsOf(phase string, runs []string, h *history.History) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	folders, err := sd.historyRuns(phase, runs)
+	folders, err := sd.HistoryRuns(phase, runs)
 	if err != nil {
 		return err
 	}
@@ -373,7 +373,7 @@ func tellHistory(con *console.Console, phase string, h *history.History, f histo
 	d := historyDocument{h.Name, len(h.Points), append([]history.Change{}, changes...)}
 	write, err := console.FormatOf(con, phase, f.Output, map[string]func(io.Writer, historyDocument) error{
 		"text": historyText, "md": historyMarkdown,
-		"json": func(w io.Writer, d historyDocument) error { return indented(w, d) },
+		"json": func(w io.Writer, d historyDocument) error { return console.Indented(w, d) },
 	})
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run/experiment"
@@ -39,7 +40,7 @@ type markFlags struct {
 	under    []string // conditions
 	unit     string   // of clients
 	waits    waitFlags
-	label    labelFlags
+	label    runs.LabelFlags
 }
 
 // rateFlag is a number of operations per second above 0.
@@ -163,7 +164,7 @@ func (mf *markFlags) register(c *cobra.Command, probe string) {
 	flags.IntVar(&mf.probes, "probes", mark.DefaultProbes, "the most `rates` that are offered")
 	flags.StringVar(&mf.probe, "probe", "30s", probe)
 	mf.waits.register(c)
-	mf.label.register(c)
+	mf.label.Register(c)
 }
 
 // conditions reads what the search is to be repeated under, and has each tried on a copy of the scenario, of which try
@@ -333,7 +334,7 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	}
 	limit, err := console.TimeLimit(mf.waits.limit)
 	if err == nil {
-		err = mf.label.check(rn.store, "mark")
+		err = mf.label.Check(rn.Store, "mark")
 	}
 	if err != nil {
 		return err
@@ -417,7 +418,7 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	for _, limit := range full {
 		r.Mark.Limits = append(r.Mark.Limits, limit.Name)
 	}
-	folder, err := rn.createExperiment("mark", r, p, mf.label.labels)
+	folder, err := rn.createExperiment("mark", r, p, mf.label.Labels)
 	if err != nil {
 		return err
 	}

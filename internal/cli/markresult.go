@@ -260,7 +260,7 @@ func (sd *sides) searchSide(phase, given string) (s compare.Search, found bool, 
 		}
 		name = b.Runs[0]
 	}
-	dir, ok := sd.findExperiment(name)
+	dir, ok := sd.FindExperiment(name)
 	if !ok {
 		return s, false, nil
 	}

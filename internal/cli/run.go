@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
@@ -38,7 +39,7 @@ type runFlags struct {
 	// Of a run that a command makes of its own: what is known of where it goes, and what is done at its end.
 	facts  []result.Fact
 	finish func(context.Context, *result.Folder, *result.Data) error
-	labelFlags
+	runs.LabelFlags
 }
 
 // waitFlags say how long a run waits.
@@ -68,7 +69,7 @@ Ctrl-C stops the workloads, tears down, keeps the data, and exits with 130, and 
 end of the terminal (SIGHUP). A second Ctrl-C leaves at once; "plimsoll cleanup" then removes what
 remains. With --detach the run goes on without a terminal.
 
-` + sheetHelp,
+` + runs.SheetHelp,
 		Example: `  plimsoll run db-colocation --time-scale 0.02 --size-scale 0.002
   plimsoll run ./my-scenario --nodes 4 --set iops=500 --time-limit 30m
   plimsoll run ./my-scenario --name before-upgrade --tag nightly --note "old firmware"
@@ -93,8 +94,8 @@ remains. With --detach the run goes on without a terminal.
 	rf.waitFlags.register(c)
 	c.Flags().StringVar(&rf.junit, "junit", "", "also write the conditions (--assert and the scenario's) as test results in "+
 		"the JUnit form to this `file`")
-	c.Flags().StringArrayVar(&rf.sheet, "data-sheet", nil, sheetUsage)
-	rf.labelFlags.register(c)
+	c.Flags().StringArrayVar(&rf.sheet, "data-sheet", nil, runs.SheetUsage)
+	rf.LabelFlags.Register(c)
 	return c
 }
 
@@ -103,10 +104,10 @@ func (rn *runner) run(given string, sf scenarioFlags, tf machines.Flags, rf runF
 	if err != nil {
 		return err
 	}
-	if err := rf.check(rn.store, "run"); err != nil {
+	if err := rf.Check(rn.Store, "run"); err != nil {
 		return err
 	}
-	sheet, err := dataSheet(rn.Console, rf.sheet)
+	sheet, err := runs.DataSheet(rn.Console, rf.sheet)
 	if err != nil {
 		return err
 	}
@@ -190,11 +191,11 @@ func (rn *runner) request(stop *console.Stopper, p *prepared, root, id, source s
 	stop.About(filepath.Join(root, id))
 	return run.Request{
 		Root: root, RunID: id, Program: console.BuildVersion().String(), Operator: console.Operator(p.facts.Simulated),
-		Source: source, Labels: rf.labels,
+		Source: source, Labels: rf.Labels,
 		Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
 		Options: p.Options, Engines: rn.Drivers.ByName(), Clock: p.Clock, Keep: rf.keep, Limit: limit,
 		Patience: time.Duration(rf.patience),
-		Finish:   []func(context.Context, *result.Folder, *result.Data) error{judge},
+		Finish:   []func(context.Context, *result.Folder, *result.Data) error{runs.Judge},
 	}
 }
 
@@ -210,24 +211,6 @@ func numbered(root string, p *prepared, began time.Time) string {
 			return id
 		}
 	}
-}
-
-// judge analyses what was collected.
-func judge(ctx context.Context, folder *result.Folder, data *result.Data) error {
-	found := findings(ctx, folder, data)
-	return errors.Join(folder.WriteFindings(found), keepHeadline(folder, data, found))
-}
-
-// keepHeadline keeps the first figure of a run, and which of its conditions failed, with what lists of runs read.
-func keepHeadline(folder *result.Folder, data *result.Data, found []result.Finding) error {
-	return folder.Update(func(m *result.Manifest) {
-		m.Headline, m.FailedAsserts = report.HeadlineOf(data.Workloads), nil
-		for _, f := range found {
-			if f.Check == assert.Check && assert.Failed(f) {
-				m.FailedAsserts = append(m.FailedAsserts, f.Subject)
-			}
-		}
-	})
 }
 
 // conclude writes the report of a run that has ended and prints its summary, and its conditions as test results.
@@ -264,7 +247,7 @@ func conclude(con *console.Console, s run.Summary, junit string) error {
 			Asserts: doc.Asserts, Latencies: doc.Latencies, Findings: doc.Findings,
 		}))
 	} else {
-		errs = append(errs, summarise(con.Out, doc, folder))
+		errs = append(errs, runs.Summarise(con.Out, doc, folder))
 	}
 	return errors.Join(errs...)
 }

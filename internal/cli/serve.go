@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/listen"
 	"plimsoll/internal/kit/visible"
@@ -22,7 +22,7 @@ import (
 	"plimsoll/result"
 )
 
-func serveCommand(st *store) *cobra.Command {
+func serveCommand(st *runs.Store) *cobra.Command {
 	var address, token string
 	c := &cobra.Command{
 		Use: "serve [RUN...]", Short: "Serve runs to a browser and to Grafana, also while they go on",
@@ -36,11 +36,11 @@ Only this machine can reach it, unless --listen says otherwise; then readers mus
 "Authorization: Bearer TOKEN" or as the password of any user name, and --token says where that is. The token is sent as
 it is: encrypt where the network is not trusted.
 
-` + runHelp,
+` + runs.RunHelp,
 		Example: `  plimsoll serve
   plimsoll serve latest --listen 127.0.0.1:9999
   plimsoll serve --listen 0.0.0.0:9095 --token file:/etc/plimsoll.token`,
-		ValidArgsFunction: st.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE: func(cmd *cobra.Command, runs []string) error {
 			return serveRuns(st, console.Phase(cmd), runs, address,
 				token)
@@ -56,14 +56,14 @@ it is: encrypt where the network is not trusted.
 // serveMemory is from where on memory is collected rather than taken from the machine. It stops nothing: the site does.
 const serveMemory = 250 << 20
 
-func serveRuns(st *store, phase string, runs []string, address, token string) error {
+func serveRuns(st *runs.Store, phase string, runs []string, address, token string) error {
 	ctx, stop := st.Interruptible()
 	defer stop()
-	folders := st.allFolders
+	folders := st.AllFolders
 	if len(runs) > 0 {
 		var dirs []string
 		for _, run := range runs {
-			dir, err := st.find("serve", run)
+			dir, err := st.Find("serve", run)
 			if err != nil {
 				return err
 			}
@@ -101,15 +101,15 @@ func serveRuns(st *store, phase string, runs []string, address, token string) er
 }
 
 // silent looks at runs for one request: it says nothing on the terminal and shares nothing with others.
-func (st *store) silent() *sides {
+func silent(st *runs.Store) *sides {
 	con := &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Clock: st.Clock, Quiet: true}
-	return &sides{store: &store{Targets: &machines.Targets{Console: con, RunsDir: st.RunsDir, Drivers: st.Drivers}}}
+	return &sides{Store: &runs.Store{Targets: &machines.Targets{Console: con, RunsDir: st.RunsDir, Drivers: st.Drivers}}}
 }
 
 // library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.
-func library(st *store, all bool) web.Library {
+func library(st *runs.Store, all bool) web.Library {
 	l := web.Library{Compare: func(sides []web.Side, anyway bool) (*compare.Document, error) {
-		return st.silent().compareServed(sides, anyway)
+		return silent(st).compareServed(sides, anyway)
 	}}
 	if !all {
 		return l
@@ -119,7 +119,7 @@ func library(st *store, all bool) web.Library {
 		if err != nil {
 			return nil, err
 		}
-		return st.silent().experimentDocument(folder, compare.DefaultThreshold)
+		return silent(st).experimentDocument(folder, compare.DefaultThreshold)
 	}
 	l.Experiments = func() ([]web.Experiment, error) {
 		dirs, err := experiment.List(st.RunsDir)
@@ -165,24 +165,4 @@ func (sd *sides) compareServed(chosen []web.Side, anyway bool) (*compare.Documen
 		sides = append(sides, side)
 	}
 	return compare.Of(sides, o)
-}
-
-// allFolders are the folders of all runs, those of experiments included.
-func (st *store) allFolders() ([]string, error) {
-	dirs, err := result.Folders(st.RunsDir)
-	if err != nil {
-		return nil, err
-	}
-	experiments, err := experiment.List(st.RunsDir)
-	if err != nil {
-		return nil, fmt.Errorf("experiments: %w", err)
-	}
-	for _, e := range experiments {
-		inside, err := result.Folders(filepath.Join(e, experiment.RunsFolder))
-		if err != nil {
-			return nil, err
-		}
-		dirs = append(dirs, inside...)
-	}
-	return dirs, nil
 }

@@ -149,8 +149,8 @@ func TestServeExperiments(t *testing.T) {
 	a := newApp(&console.Console{Clock: clock.Real{}}, drivers.All())
 	a.RunsDir = root
 	now := time.Now()
-	site := web.New(web.Options{Folders: a.allFolders, Now: func() time.Time { return now }, Version: "test",
-		Library: library(a.store, true)})
+	site := web.New(web.Options{Folders: a.AllFolders, Now: func() time.Time { return now }, Version: "test",
+		Library: library(a.Store, true)})
 	defer site.Close()
 	get := func(path string) (int, string) {
 		t.Helper()

@@ -72,23 +72,12 @@ func openLibrary(given string) (*source, error) {
 }
 
 func (pl *planner) openDir(given, dir, file string) (*source, error) {
-	runs, _ := inside(dir, pl.RunsDir)
+	runs, _ := regular.Inside(dir, pl.RunsDir)
 	s := &source{given: given, fsys: withoutRuns{regular.Dir(dir), runs}, file: file, close: func() {}}
 	if _, err := fs.ReadDir(s.fsys, "."); err != nil {
 		return nil, exit.Errorf(exit.Scenario, "", "open: %q: %w", given, err)
 	}
 	return s, nil
-}
-
-// inside returns the slash path of name below dir, when it is there.
-func inside(dir, name string) (string, bool) {
-	absDir, err1 := filepath.Abs(dir)
-	absName, err2 := filepath.Abs(name)
-	rel, err3 := filepath.Rel(absDir, absName)
-	if errors.Join(err1, err2, err3) != nil || rel == "." || !filepath.IsLocal(rel) {
-		return "", false
-	}
-	return filepath.ToSlash(rel), true
 }
 
 func openZip(given string) (*source, error) {

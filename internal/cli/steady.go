@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/steady"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
@@ -46,7 +47,7 @@ result: the exit code is 0, and 5 only with --require, for "inconclusive" too.`,
   plimsoll steady iops.csv --column iops --require
   plimsoll steady - --rounds < rounds.txt`,
 		Args:              console.Args(1, 1, "file or run"),
-		ValidArgsFunction: sd.completeRun,
+		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.steady(given[0], column, rule, rounds, require, tolerance)
 		},
@@ -456,12 +457,12 @@ func labelsOf(s *table.Table, numeric []int, t *table.Times) []string {
 // runSeries are the throughputs of a run's workloads over the time by which they are judged, or the one panel or metric
 // named.
 func (sd *sides) runSeries(phase, given, column string) ([]named, string, error) {
-	folder, data, err := sd.runData(phase, given)
+	folder, data, err := sd.RunData(phase, given)
 	if err != nil {
 		return nil, "", err
 	}
-	_ = intact(sd.Console, phase, folder, true) // warns
-	mind(sd.Console, phase, folder.Manifest())
+	_ = runs.Intact(sd.Console, phase, folder, true) // warns
+	runs.Mind(sd.Console, phase, folder.Manifest())
 	var list []named
 	add := func(name, group string, s result.Series) {
 		times, of := judgedTimes(s, group, data)

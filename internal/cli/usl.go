@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/formats/table"
 	"plimsoll/internal/kit/exit"
@@ -58,7 +59,7 @@ number are left out, and said.`,
   plimsoll usl c1.txt c2.txt c4.txt c8.txt
   plimsoll usl latest -o svg > curve.svg`,
 		Args:              console.Args(1, 100, "file or run"),
-		ValidArgsFunction: sd.completeRun,
+		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.usl(given, columns, format, usl.Errors(errors), at)
 		},
@@ -89,7 +90,7 @@ func (sd *sides) usl(files []string, columns, format string, errors usl.Errors, 
 			"usl: %q is one of %d files, and no output of a tool that is known here", files[i], len(files))
 	}
 	if len(files) > 1 {
-		dir, err := sd.importedNow("usl", files...)
+		dir, err := sd.ImportedNow("usl", files...)
 		if err != nil {
 			return err
 		}
@@ -124,16 +125,16 @@ func (sd *sides) usl(files []string, columns, format string, errors usl.Errors, 
 // throughputCurve reads the points of a file or of a run.
 func (sd *sides) throughputCurve(given, columns string) (points []usl.Point, source string, err error) {
 	if !recognise.IsTable(given) {
-		var runs []result.Manifest
+		var made []result.Manifest
 		side, ok, err := sd.experimentSide("usl", given)
 		switch {
 		case err != nil:
 			return nil, "", err
 		case ok:
 			for _, r := range side.Runs {
-				runs = append(runs, r.Manifest)
+				made = append(made, r.Manifest)
 			}
-			mind(sd.Console, "usl", runs...)
+			runs.Mind(sd.Console, "usl", made...)
 			metric, err := throughputMetric(side.Runs[0].Data, columns)
 			if err != nil {
 				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs",
@@ -215,12 +216,12 @@ func curveColumns(s *table.Table, asked string) (n, x, w int, err error) {
 
 // stagePoints are the stages of a run's load as points.
 func (sd *sides) stagePoints(given, column string) ([]usl.Point, string, error) {
-	folder, data, err := sd.runData("usl", given)
+	folder, data, err := sd.RunData("usl", given)
 	if err != nil {
 		return nil, "", err
 	}
-	_ = intact(sd.Console, "usl", folder, true) // warns
-	mind(sd.Console, "usl", folder.Manifest())
+	_ = runs.Intact(sd.Console, "usl", folder, true) // warns
+	runs.Mind(sd.Console, "usl", folder.Manifest())
 	id := folder.Manifest().RunID
 	metric, err := throughputMetric(data, column)
 	if err != nil {
@@ -367,41 +368,6 @@ func throughputOf(w result.Workload, metric string, seconds float64) (sum float6
 		}
 	}
 	return sum
-}
-
-// mind says of runs what changes the meaning of all their numbers, each sentence once.
-func mind(con *console.Console, phase string, runs ...result.Manifest) {
-	var said []string
-	about := map[string][]string{}
-	for _, m := range runs {
-		for _, sentence := range report.Mind(m) {
-			if about[sentence] == nil {
-				said = append(said, sentence)
-			}
-			about[sentence] = append(about[sentence], m.RunID)
-		}
-	}
-	for _, sentence := range said {
-		who := unit.Plural(len(about[sentence]), "run")
-		if len(about[sentence]) == 1 {
-			who = "run " + about[sentence][0]
-		}
-		visible.Fprintf(con.Err, "warning: %s: %s: %s\n", phase, who, sentence)
-	}
-}
-
-// runData opens a run and reads what was collected of it.
-func (st *store) runData(phase, given string) (*result.Folder, *result.Data, error) {
-	folder, err := st.openRun(phase, given)
-	if err != nil {
-		return nil, nil, err
-	}
-	data, err := folder.Data()
-	if err != nil {
-		return nil, nil, exit.Errorf(exit.Failed, "plimsoll report "+folder.Manifest().RunID+" collects it",
-			"%s: run %q: %w", phase, given, err)
-	}
-	return folder, data, nil
 }
 
 // scalability is what usl prints.

@@ -67,3 +67,10 @@ func (c *Console) Confirm(question string) error {
 	}
 	return exit.Usagef("answer y, or give --yes", "not confirmed")
 }
+
+// Indented writes a document that is kept as JSON.
+func Indented(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

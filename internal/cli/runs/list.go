@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"fmt"
@@ -30,14 +30,14 @@ type listFilter struct {
 	from                    time.Time // of since
 }
 
-func (st *store) listCommand() *cobra.Command {
+func (st *Store) listCommand() *cobra.Command {
 	list := &cobra.Command{Use: "list", Short: "List the runs, newest first"}
 	st.makeList(list)
 	return list
 }
 
 // makeList has a command list the runs.
-func (st *store) makeList(c *cobra.Command) {
+func (st *Store) makeList(c *cobra.Command) {
 	var f listFilter
 	if c.Args == nil {
 		c.Args = console.Args(0, 0, "argument")
@@ -84,7 +84,7 @@ func (f listFilter) fits(r listedRun) bool {
 		!r.Made.Before(f.from) && !slices.ContainsFunc(f.tags, lacks)
 }
 
-func (st *store) listRuns(phase string, f listFilter) error {
+func (st *Store) listRuns(phase string, f listFilter) error {
 	if f.limit < 0 {
 		return exit.Usagef("", "%s--limit: %d is not a number of runs", phase, f.limit)
 	}
@@ -238,7 +238,7 @@ func (r listedRun) state() string {
 }
 
 // listedExperiments are the experiments as rows of a list of runs.
-func (st *store) listedExperiments() ([]listedRun, error) {
+func (st *Store) listedExperiments() ([]listedRun, error) {
 	rows := []listedRun{}
 	dirs, err := experiment.List(st.RunsDir)
 	if err != nil {

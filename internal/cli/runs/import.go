@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 	"plimsoll/result"
 )
 
-func (st *store) importCommand() *cobra.Command {
+func (st *Store) ImportCommand() *cobra.Command {
 	var o importer.Options
 	var list bool
 	c := &cobra.Command{
@@ -89,7 +89,7 @@ func listForms(con *console.Console) error {
 	return t.Write(con.Out)
 }
 
-func (st *store) importFiles(given []string, o importer.Options) error {
+func (st *Store) importFiles(given []string, o importer.Options) error {
 	ctx, stop := st.Interruptible()
 	defer stop()
 	folder, err := st.importTo(ctx, "import", st.RunsDir, given, o)
@@ -146,7 +146,7 @@ func problemsOf(folder *result.Folder) []string {
 }
 
 // importTo makes a run folder of files and collects it.
-func (st *store) importTo(
+func (st *Store) importTo(
 	ctx context.Context,
 	phase, root string,
 	given []string,
@@ -306,14 +306,15 @@ type imports struct {
 	dirs map[string]string // by the file given
 }
 
-func (i *imports) remove() {
-	if i.root != nil {
-		_ = i.root.Remove()
+// Close removes what was made of outputs that were given in the place of runs.
+func (st *Store) Close() {
+	if st.imported.root != nil {
+		_ = st.imported.root.Remove()
 	}
 }
 
-// importedNow is the folder of outputs that stand in the place of a run. A baseline is to last, and so is its run.
-func (st *store) importedNow(phase string, names ...string) (string, error) {
+// ImportedNow is the folder of outputs that stand in the place of a run. A baseline is to last, and so is its run.
+func (st *Store) ImportedNow(phase string, names ...string) (string, error) {
 	name := strings.Join(names, ", ")
 	if dir, ok := st.imported.dirs[name]; ok {
 		return dir, nil

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"bufio"
@@ -28,7 +28,7 @@ import (
 	"plimsoll/result"
 )
 
-func (st *store) attachCommand() *cobra.Command {
+func (st *Store) AttachCommand() *cobra.Command {
 	var end bool
 	c := &cobra.Command{
 		Use: "attach [RUN]", Short: "Show a run that goes on, and how it ends", Args: console.Args(0, 1, "run"),
@@ -36,9 +36,9 @@ func (st *store) attachCommand() *cobra.Command {
 until it ends, and exits as it did. Ctrl-C leaves it alone and goes on without it. With --stop the run is asked to stop
 first: its workloads end, teardown runs, data is kept. Without a RUN the newest that goes on is meant.
 
-` + runHelp,
+` + RunHelp,
 		Example:           "  plimsoll attach\n  plimsoll attach 20261121-2045 --stop",
-		ValidArgsFunction: st.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			dir, err := st.toAttach(given)
 			if err != nil {
@@ -52,12 +52,12 @@ first: its workloads end, teardown runs, data is kept. Without a RUN the newest 
 }
 
 // toAttach is the folder of the run or experiment that is meant.
-func (st *store) toAttach(given []string) (string, error) {
+func (st *Store) toAttach(given []string) (string, error) {
 	if len(given) > 0 {
-		if dir, ok := st.findExperiment(given[0]); ok {
+		if dir, ok := st.FindExperiment(given[0]); ok {
 			return dir, nil
 		}
-		return st.find("attach", given[0])
+		return st.Find("attach", given[0])
 	}
 	experiments, err := experiment.List(st.RunsDir)
 	runs, err2 := result.Folders(st.RunsDir)
@@ -126,7 +126,7 @@ func asking(pid int) syscall.Signal {
 	return syscall.SIGHUP
 }
 
-func (st *store) attach(dir string, end bool) error {
+func (st *Store) attach(dir string, end bool) error {
 	lock, id := lockOf(dir), filepath.Base(dir)
 	ctx, release := st.Interruptible()
 	defer release()
@@ -155,7 +155,7 @@ func (st *store) attach(dir string, end bool) error {
 }
 
 // attachedEnd says how a run has ended, in words unless they were shown, and with its exit code.
-func (st *store) attachedEnd(dir, id string, shown, end bool) error {
+func (st *Store) attachedEnd(dir, id string, shown, end bool) error {
 	folder, err := result.Open(dir)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "attach: %w", err)

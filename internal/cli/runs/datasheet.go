@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"errors"
@@ -17,15 +17,15 @@ import (
 
 // What help says of data sheets.
 var (
-	sheetUsage = "compare the figures with the vendor's rated specification: a YAML `FILE`, or single ratings " +
+	SheetUsage = "compare the figures with the vendor's rated specification: a YAML `FILE`, or single ratings " +
 		"NAME=VALUE; repeatable"
-	sheetHelp = `With --data-sheet the figures are compared with the vendor's rated specification: a YAML file of NAME: VALUE,
+	SheetHelp = `With --data-sheet the figures are compared with the vendor's rated specification: a YAML file of NAME: VALUE,
 or NAME=VALUE on the command line, which wins. NAME is one of
 ` + strings.Join(sheetNames(), ", ") + `, and in a file also device, for its name.`
 )
 
 // largestDataSheet is far more than a data sheet needs.
-const largestDataSheet = 1 << 20
+const LargestDataSheet = 1 << 20
 
 // sheetNames are what of a data sheet can be given.
 func sheetNames() []string {
@@ -36,8 +36,8 @@ func sheetNames() []string {
 	return out
 }
 
-// dataSheet makes facts of what was given, files first, and returns all objections.
-func dataSheet(con *console.Console, given []string) ([]result.Fact, error) {
+// DataSheet makes facts of what was given, files first, and returns all objections.
+func DataSheet(con *console.Console, given []string) ([]result.Fact, error) {
 	var single []string
 	promises := map[string]string{}
 	var facts []result.Fact
@@ -98,7 +98,7 @@ func checkPromise(name, value string) error {
 
 // readDataSheet reads a file: the device's name and the promises in it, and all objections with their lines.
 func readDataSheet(con *console.Console, name string) (device string, promises map[string]string, err error) {
-	data, err := con.ReadGiven(name, largestDataSheet)
+	data, err := con.ReadGiven(name, LargestDataSheet)
 	if err != nil {
 		return "", nil, fmt.Errorf("--data-sheet: %w", err)
 	}
@@ -117,8 +117,8 @@ func parseDataSheet(name string, data []byte) (device string, promises map[strin
 	return sheet.Device, promises, err
 }
 
-// withSheet puts facts of a data sheet into an environment, in the place of those of the same name.
-func withSheet(environment, sheet []result.Fact) []result.Fact {
+// WithSheet puts facts of a data sheet into an environment, in the place of those of the same name.
+func WithSheet(environment, sheet []result.Fact) []result.Fact {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(f result.Fact) bool {
 		return f.Kind != "" && slices.ContainsFunc(sheet, func(s result.Fact) bool { return s.Kind == f.Kind })
 	})

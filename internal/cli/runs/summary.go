@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"fmt"
@@ -23,14 +23,14 @@ const (
 
 // printSummary prints what a run has shown: numbers, findings, verdicts, and where the report is.
 func printSummary(con *console.Console, phase string, folder *result.Folder) error {
-	doc, err := documentOf(con, phase, folder)
+	doc, err := DocumentOf(con, phase, folder)
 	if err != nil {
 		return err
 	}
-	return summarise(con.Out, doc, folder)
+	return Summarise(con.Out, doc, folder)
 }
 
-func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
+func Summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	doc = doc.ForPeople()
 	for _, first := range []string{doc.Simulated, report.Where(doc.Manifest.Environment), doc.Scaled} {
 		if first != "" {
@@ -49,7 +49,7 @@ func summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	if err := printFigures(w, doc); err != nil {
 		return err
 	}
-	if err := printFindings(w, doc.Findings, doc.InShort...); err != nil {
+	if err := PrintFindings(w, doc.Findings, doc.InShort...); err != nil {
 		return err
 	}
 	m := folder.Manifest()
@@ -139,9 +139,9 @@ func printFigures(w io.Writer, doc *report.Document) error {
 	return nil
 }
 
-// printFindings prints the most important findings that are not plain approval: one sentence per check and severity,
+// PrintFindings prints the most important findings that are not plain approval: one sentence per check and severity,
 // with the number of others like it.
-func printFindings(w io.Writer, all []result.Finding, told ...report.Short) error {
+func PrintFindings(w io.Writer, all []result.Finding, told ...report.Short) error {
 	type kind struct {
 		severity result.Severity
 		check    string

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"plimsoll/result"
 )
 
-// findings analyses a run and judges the conditions of its author.
-func findings(ctx context.Context, folder *result.Folder, data *result.Data) []result.Finding {
+// Findings analyses a run and judges the conditions of its author.
+func Findings(ctx context.Context, folder *result.Folder, data *result.Data) []result.Finding {
 	m := folder.Manifest()
 	list := analysis.Run(m, data)
 	if len(m.Scenario.Asserts) == 0 {

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"fmt"
@@ -16,26 +16,26 @@ import (
 	"plimsoll/result"
 )
 
-// labelFlags say what a new run is called.
-type labelFlags struct{ labels result.Labels }
+// LabelFlags say what a new run is called.
+type LabelFlags struct{ Labels result.Labels }
 
-func (f *labelFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.labels.Name, "name", "", "a `name` for the run, by which other commands find it")
-	c.Flags().StringArrayVar(&f.labels.Tags, "tag", nil, "a `tag` for the run, which lists filter by; repeatable")
-	c.Flags().StringVar(&f.labels.Note, "note", "", "a `text` about the run, shown with its report")
+func (f *LabelFlags) Register(c *cobra.Command) {
+	c.Flags().StringVar(&f.Labels.Name, "name", "", "a `name` for the run, by which other commands find it")
+	c.Flags().StringArrayVar(&f.Labels.Tags, "tag", nil, "a `tag` for the run, which lists filter by; repeatable")
+	c.Flags().StringVar(&f.Labels.Note, "note", "", "a `text` about the run, shown with its report")
 }
 
-// check refuses labels that cannot be, before anything is started.
-func (f *labelFlags) check(st *store, phase string) error {
-	if err := f.labels.Check(); err != nil {
+// Check refuses labels that cannot be, before anything is started.
+func (f *LabelFlags) Check(st *Store, phase string) error {
+	if err := f.Labels.Check(); err != nil {
 		return exit.Usagef("", "%s: %w", phase, err)
 	}
-	return st.nameIsFree(phase, f.labels.Name, "")
+	return st.nameIsFree(phase, f.Labels.Name, "")
 }
 
 // nameIsFree refuses a name that another run has, or that would be taken for something else. dir is the run that is to
 // have it.
-func (st *store) nameIsFree(phase, name, dir string) error {
+func (st *Store) nameIsFree(phase, name, dir string) error {
 	switch {
 	case name == "":
 		return nil
@@ -45,7 +45,7 @@ func (st *store) nameIsFree(phase, name, dir string) error {
 		return exit.Usagef("leave out the ending", "%s: a run cannot be called %q, which commands take for a file", phase,
 			name)
 	}
-	runs, err := st.allFolders()
+	runs, err := st.AllFolders()
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
@@ -74,9 +74,9 @@ func samePath(x, y string) bool {
 }
 
 const labelsHelp = "Labels lie in a file of their own in the run's folder: what was measured stays as it is, also when " +
-	"it is collected anew.\n\n" + runHelp
+	"it is collected anew.\n\n" + RunHelp
 
-func (st *store) nameCommand() *cobra.Command {
+func (st *Store) nameCommand() *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
 		Use: "name RUN [NAME]", Short: "Give a run a name, or take it away", Args: console.Args(1, 2, "run and name"),
@@ -85,7 +85,7 @@ func (st *store) nameCommand() *cobra.Command {
 ` + labelsHelp,
 		Example: `  plimsoll runs name latest before-upgrade
   plimsoll runs name before-upgrade --remove`,
-		ValidArgsFunction: st.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if remove == (len(given) == 2) {
 				return exit.Usagef(`as in "plimsoll runs name latest before-upgrade"`, "runs name: give a name, or --remove")
@@ -98,7 +98,7 @@ func (st *store) nameCommand() *cobra.Command {
 	return c
 }
 
-func (st *store) noteCommand() *cobra.Command {
+func (st *Store) noteCommand() *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
 		Use: "note RUN [TEXT]", Short: "Say something about a run, or take it back", Args: console.Args(1, 2, "run and text"),
@@ -107,7 +107,7 @@ func (st *store) noteCommand() *cobra.Command {
 ` + labelsHelp,
 		Example: `  plimsoll runs note latest "cache of the array switched off"
   plimsoll runs note latest --remove`,
-		ValidArgsFunction: st.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if remove == (len(given) == 2) {
 				return exit.Usagef(`as in plimsoll runs note latest "new firmware"`, "runs note: give a text, or --remove")
@@ -120,7 +120,7 @@ func (st *store) noteCommand() *cobra.Command {
 	return c
 }
 
-func (st *store) tagCommand() *cobra.Command {
+func (st *Store) tagCommand() *cobra.Command {
 	var remove []string
 	c := &cobra.Command{
 		Use: "tag RUN [TAG...]", Short: "Add tags to a run, or remove some", Args: console.Args(1, 100, "run and tags"),
@@ -130,7 +130,7 @@ runs that have one.
 ` + labelsHelp,
 		Example: `  plimsoll runs tag latest nightly host=db7
   plimsoll runs tag latest good --remove suspect`,
-		ValidArgsFunction: st.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
 			if len(given) == 1 && len(remove) == 0 {
 				return exit.Usagef(`as in "plimsoll runs tag latest nightly"`, "runs tag: give tags, or --remove TAG")
@@ -148,17 +148,17 @@ runs that have one.
 
 // label changes the labels of a run or an experiment and prints what they are then. asked are those given, checked
 // before the run is looked for.
-func (st *store) label(phase, run string, asked result.Labels, change func(*result.Labels)) error {
+func (st *Store) label(phase, run string, asked result.Labels, change func(*result.Labels)) error {
 	if err := asked.Check(); err != nil {
 		return exit.Usagef("", "%s: %w", phase, err)
 	}
 	if recognise.IsOutput(run) {
 		return exit.Usagef("make a run of it first: plimsoll import "+run, "%s: %q is a file and no run", phase, run)
 	}
-	dir, ok := st.findExperiment(run)
+	dir, ok := st.FindExperiment(run)
 	if !ok {
 		var err error
-		if dir, err = st.find(phase, run); err != nil {
+		if dir, err = st.Find(phase, run); err != nil {
 			return err
 		}
 		if _, err := result.Open(dir); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"bufio"
@@ -33,7 +33,7 @@ beginning of the run phase, as charts count it, and before the run's last point.
 // span says what time of a run is meant.
 type span struct{ at, from, to, step string }
 
-func (st *store) metricsCommand() *cobra.Command {
+func (st *Store) MetricsCommand() *cobra.Command {
 	var s span
 	var to console.Output
 	query := &cobra.Command{
@@ -41,10 +41,10 @@ func (st *store) metricsCommand() *cobra.Command {
 		Long: `Query evaluates a PromQL expression over the metrics of a run, also while that goes on: at one moment, the run's
 last point unless --at says which; or, with --from, --to or --step, over a time. JSON is as Prometheus' query API gives it.
 
-` + timeHelp + "\n\n" + runHelp,
+` + timeHelp + "\n\n" + RunHelp,
 		Example: `  plimsoll metrics query latest 'sum by (workload) (rate(plimsoll_workload_ops_total[30s]))' --at +60s
   plimsoll metrics query latest 'irate(node_disk_reads_completed_total[30s])' --from +0s --to +10m --step 30s -o csv`,
-		ValidArgsFunction: st.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return st.queryMetrics(console.Phase(cmd), given[0], given[1], s, to)
 		},
@@ -63,10 +63,10 @@ last point unless --at says which; or, with --from, --to or --step, over a time.
 of it: promtool tsdb create-blocks-from openmetrics FILE. Native histograms become classic ones, the only ones that
 OpenMetrics has.
 
-` + timeHelp + "\n\n" + runHelp,
+` + timeHelp + "\n\n" + RunHelp,
 		Example: `  plimsoll metrics export latest --output metrics.txt
   plimsoll metrics export latest --match '{__name__=~"plimsoll_workload_.*"}' --from +0s | gzip > metrics.txt.gz`,
-		ValidArgsFunction: st.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return st.exportMetrics(console.Phase(cmd), given[0], match, e, file)
 		},
@@ -87,8 +87,8 @@ type measured struct {
 }
 
 // openMetrics opens the metrics of a run as the user names it. Close the store.
-func (st *store) openMetrics(phase, run string) (*measured, error) {
-	folder, err := st.openRun(strings.TrimSuffix(phase, ": "), run)
+func (st *Store) openMetrics(phase, run string) (*measured, error) {
+	folder, err := st.OpenRun(strings.TrimSuffix(phase, ": "), run)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (m *measured) moment(flag, text string, otherwise time.Time) (time.Time, er
 // usualPoints is about how many points a series gets over a time for which no step is given.
 const usualPoints = 100
 
-func (st *store) queryMetrics(phase, run, query string, s span, to console.Output) error {
+func (st *Store) queryMetrics(phase, run, query string, s span, to console.Output) error {
 	write, err := console.FormatOf(st.Console, strings.TrimSuffix(phase, ": "), to, map[string]func(io.Writer, series.Answer) error{
 		"table": answerTable, "csv": answerCSV, "json": answerJSON,
 	})
@@ -353,7 +353,7 @@ func answerCSV(w io.Writer, a series.Answer) error {
 	return nil
 }
 
-func (st *store) exportMetrics(phase, run string, match []string, s span, file string) error {
+func (st *Store) exportMetrics(phase, run string, match []string, s span, file string) error {
 	if st.JSON {
 		return exit.Usagef("metrics query prints JSON", "%sOpenMetrics is a text and has no JSON", phase)
 	}

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"os"
@@ -23,7 +23,7 @@ func TestDataSheet(t *testing.T) {
 	fact := func(name, value string, kind result.FactKind, number float64) result.Fact {
 		return result.Fact{Group: "data sheet", Name: name, Value: value, Kind: kind, Number: number}
 	}
-	got, err := dataSheet(&console.Console{}, []string{"random-read=5000", file, "random-write=70000"})
+	got, err := DataSheet(&console.Console{}, []string{"random-read=5000", file, "random-write=70000"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestDataSheet(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := dataSheet(&console.Console{}, []string{"none.yaml"}); err == nil {
+	if _, err := DataSheet(&console.Console{}, []string{"none.yaml"}); err == nil {
 		t.Error("a file that is not there was read")
 	}
 }
@@ -57,7 +57,7 @@ func TestSheetsReplaceEachOther(t *testing.T) {
 		return result.Fact{Group: "a group", Name: "a name", Value: value, Kind: kind}
 	}
 	before := []result.Fact{fact("", "kept"), fact(result.RatedReadRate, "1"), fact(result.RatedWriteRate, "2")}
-	got := withSheet(before, []result.Fact{fact(result.RatedReadRate, "3")})
+	got := WithSheet(before, []result.Fact{fact(result.RatedReadRate, "3")})
 	want := []result.Fact{before[0], before[2], fact(result.RatedReadRate, "3")}
 	if diff := cmp.Diff(want, got); diff != "" || before[1].Value != "1" {
 		t.Error(diff)

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ import (
 	"plimsoll/result"
 )
 
-func (st *store) cleanupCommand() *cobra.Command {
+func (st *Store) CleanupCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cleanup [RUN...]",
 		Short: "Remove what stopped or killed runs have left behind",
@@ -32,10 +32,10 @@ which are gone have left in TMPDIR and, beside what they were writing, in --dir,
 the lab (environment: PLIMSOLL_LAB). What was measured stays. It may be called again at any time; runs that are going
 on are left alone.
 
-` + runHelp,
+` + RunHelp,
 		Example:           "  plimsoll cleanup\n  plimsoll cleanup latest",
 		Args:              console.Args(0, 1000, "run"),
-		ValidArgsFunction: st.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE:              func(_ *cobra.Command, given []string) error { return st.cleanup(given) },
 	}
 }
@@ -49,7 +49,7 @@ type cleaned struct {
 	Error   string   `json:"error,omitempty"`
 }
 
-func (st *store) cleanup(runs []string) error {
+func (st *Store) cleanup(runs []string) error {
 	dirs, err := st.toClean(runs)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (st *store) cleanup(runs []string) error {
 	list := []cleaned{}
 	var errs []error
 	for _, dir := range dirs {
-		c, err := st.cleanOne(ctx, dir, len(runs) > 0)
+		c, err := st.CleanOne(ctx, dir, len(runs) > 0)
 		if c.State == "clean already" && len(runs) == 0 {
 			continue
 		}
@@ -95,7 +95,7 @@ func (st *store) cleanup(runs []string) error {
 // cleanTemporary removes what killed processes were writing into these run folders; with all, what they have left
 // elsewhere, too, as far as that can be known: beside the runs and the baselines, where the user is, in the lab, and in
 // TMPDIR.
-func (st *store) cleanTemporary(dirs []string, all bool) (removed []string, err error) {
+func (st *Store) cleanTemporary(dirs []string, all bool) (removed []string, err error) {
 	var errs []error
 	clean := func(f func() ([]string, error)) {
 		names, err := f()
@@ -115,7 +115,7 @@ func (st *store) cleanTemporary(dirs []string, all bool) (removed []string, err 
 	if !all {
 		return removed, errors.Join(errs...)
 	}
-	places := []string{st.RunsDir, filepath.Join(st.RunsDir, baselineDir), "."}
+	places := []string{st.RunsDir, filepath.Join(st.RunsDir, BaselineDir), "."}
 	experiments, err := experiment.List(st.RunsDir)
 	errs = append(errs, err)
 	for _, place := range slices.Concat(places, experiments, machines.LabPlaces()) {
@@ -126,7 +126,7 @@ func (st *store) cleanTemporary(dirs []string, all bool) (removed []string, err 
 }
 
 // toClean lists the folders of the runs named, or of all.
-func (st *store) toClean(runs []string) ([]string, error) {
+func (st *Store) toClean(runs []string) ([]string, error) {
 	var dirs []string
 	if len(runs) == 0 {
 		entries, err := result.List(st.RunsDir)
@@ -150,7 +150,7 @@ func (st *store) toClean(runs []string) ([]string, error) {
 		return dirs, nil
 	}
 	for _, r := range runs {
-		dir, err := st.find("cleanup", r)
+		dir, err := st.Find("cleanup", r)
 		if err != nil {
 			return nil, err
 		}
@@ -159,9 +159,9 @@ func (st *store) toClean(runs []string) ([]string, error) {
 	return dirs, nil
 }
 
-// cleanOne cleans up after one run. A run that says it is clean and how far it measured, which comes last, is looked at
+// CleanOne cleans up after one run. A run that says it is clean and how far it measured, which comes last, is looked at
 // only when it was named.
-func (st *store) cleanOne(ctx context.Context, dir string, named bool) (cleaned, error) {
+func (st *Store) CleanOne(ctx context.Context, dir string, named bool) (cleaned, error) {
 	c := cleaned{RunID: dir, Dir: dir, State: "failed"}
 	fail := func(err error) (cleaned, error) {
 		c.Error = err.Error()

@@ -1,4 +1,7 @@
-package cli
+// Package runs is the folder of run folders: which run or experiment is meant, what was collected and found in it,
+// outputs of other tools in the place of runs, and the commands that list, label, import, attach to, query and clean up
+// runs.
+package runs
 
 import (
 	"cmp"
@@ -22,21 +25,21 @@ import (
 	"plimsoll/unit"
 )
 
-func (st *store) runsCommand() *cobra.Command {
+func (st *Store) RunsCommand() *cobra.Command {
 	show := &cobra.Command{
 		Use: "show RUN", Short: "Show what a run was, how it went and what was found", Args: console.Args(1, 1, "run"),
-		Long:              "Show prints what is known about a run, and of one that goes on what there is so far.\n\n" + runHelp,
+		Long:              "Show prints what is known about a run, and of one that goes on what there is so far.\n\n" + RunHelp,
 		Example:           "  plimsoll runs show latest",
-		ValidArgsFunction: st.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE:              func(_ *cobra.Command, given []string) error { return st.showRun(given[0]) },
 	}
 	var force, yes bool
 	remove := &cobra.Command{
 		Use: "rm RUN...", Short: "Delete run folders with everything measured in them", Args: console.Args(1, 1000, "run"),
 		Long: "Rm deletes run folders. It refuses runs that are going on, and those whose machines were " +
-			"not cleaned up\n(plimsoll cleanup does that).\n\n" + runHelp,
+			"not cleaned up\n(plimsoll cleanup does that).\n\n" + RunHelp,
 		Example:           "  plimsoll runs rm 20261121-2045 --yes",
-		ValidArgsFunction: st.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE:              func(_ *cobra.Command, given []string) error { return st.removeRuns(given, force, yes) },
 	}
 	remove.Flags().BoolVar(&yes, "yes", false, "do not ask")
@@ -47,11 +50,11 @@ func (st *store) runsCommand() *cobra.Command {
 	return c
 }
 
-const runHelp = `A RUN is its identity, its name, or the beginning of either, as far as only one run begins so; the path of its folder;
+const RunHelp = `A RUN is its identity, its name, or the beginning of either, as far as only one run begins so; the path of its folder;
 or "latest".`
 
-// completeRun completes identities of runs.
-func (st *store) completeRun(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// CompleteRun completes identities of runs.
+func (st *Store) CompleteRun(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	entries, err := result.List(st.RunsDir)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -66,10 +69,10 @@ func (st *store) completeRun(*cobra.Command, []string, string) ([]string, cobra.
 	return names, cobra.ShellCompDirectiveDefault
 }
 
-// find returns the folder of a run as the user names it.
-func (st *store) find(phase, run string) (string, error) {
+// Find returns the folder of a run as the user names it.
+func (st *Store) Find(phase, run string) (string, error) {
 	if recognise.IsOutput(run) {
-		return st.importedNow(phase, run)
+		return st.ImportedNow(phase, run)
 	}
 	if strings.ContainsRune(run, filepath.Separator) || run == "." || run == ".." {
 		info, err := os.Stat(run)
@@ -178,9 +181,9 @@ func made(dir string, m result.Manifest) time.Time {
 	return m.Created
 }
 
-// openRun opens the folder of a run as the user names it.
-func (st *store) openRun(phase, run string) (*result.Folder, error) {
-	dir, err := st.find(phase, run)
+// OpenRun opens the folder of a run as the user names it.
+func (st *Store) OpenRun(phase, run string) (*result.Folder, error) {
+	dir, err := st.Find(phase, run)
 	if err != nil {
 		return nil, err
 	}
@@ -191,8 +194,8 @@ func (st *store) openRun(phase, run string) (*result.Folder, error) {
 	return folder, nil
 }
 
-func (st *store) showRun(run string) error {
-	folder, err := st.openRun("runs show", run)
+func (st *Store) showRun(run string) error {
+	folder, err := st.OpenRun("runs show", run)
 	if err != nil {
 		return err
 	}
@@ -248,14 +251,14 @@ func (st *store) showRun(run string) error {
 	return printSummary(st.Console, "runs show", folder)
 }
 
-func (st *store) removeRuns(runs []string, force, yes bool) error {
+func (st *Store) removeRuns(runs []string, force, yes bool) error {
 	var dirs []string
 	for _, run := range runs {
-		if dir, ok := st.findExperiment(run); ok {
+		if dir, ok := st.FindExperiment(run); ok {
 			dirs = append(dirs, dir)
 			continue
 		}
-		dir, err := st.find("runs rm", run)
+		dir, err := st.Find("runs rm", run)
 		if err != nil {
 			return err
 		}
