@@ -24,6 +24,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/cli/storage"
@@ -40,7 +41,7 @@ import (
 type app struct {
 	*console.Console
 	*runs.Store
-	sides   *sides
+	sides   *judge.Sides
 	planner *planner
 	runner  *runner
 	devices *storage.Devices
@@ -52,17 +53,10 @@ func newApp(con *console.Console, registry drivers.Registry) *app {
 	a := &app{Console: con, Store: &runs.Store{Targets: &machines.Targets{Console: con, Drivers: registry}}, devices: &storage.Devices{Console: con}}
 	a.configs = &configs{Console: con, drivers: registry}
 	a.devices.RunsDir = &a.Store.RunsDir
-	a.sides = &sides{Store: a.Store}
+	a.sides = &judge.Sides{Store: a.Store}
 	a.planner = &planner{Store: a.Store}
 	a.runner = &runner{planner: a.planner, sides: a.sides}
 	return a
-}
-
-// sides reads what is compared and judged: runs, experiments, baselines, tables.
-type sides struct {
-	*runs.Store
-	trust bool     // --trust
-	where []string // --where, of what reads tables
 }
 
 // planner reads scenarios and plans them.
@@ -77,7 +71,7 @@ type planner struct {
 // runner makes runs, alone or in experiments.
 type runner struct {
 	*planner
-	sides  *sides
+	sides  *judge.Sides
 	teller *teller  // who waits for the folder of a detached run; nil for nobody
 	args   []string // the command line
 }
@@ -164,13 +158,13 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	root.Version = console.BuildVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(a.planner.checkCommand(), a.planner.planCommand(), a.runner.runCommand(), a.runner.markCommand(), a.RunsCommand(),
-		a.sides.reportCommand(),
+		a.sides.ReportCommand(),
 		a.ImportCommand(), storage.ConvertCommand(a.Console), a.CleanupCommand(), a.planner.scenariosCommand(), a.MetricsCommand(),
 		serveCommand(a.Store),
 		a.Targets.Command(), machines.ExporterCommand(a.Console, a.Store.Drivers), schemaCommand(a.Console), versionCommand(a.Console), a.configs.configCommand(),
-		manCommand(a.Console), a.sides.analyzeCommand(), a.sides.uslCommand(), a.sides.steadyCommand(), a.sides.changesCommand(), a.sides.historyCommand(),
-		a.sides.compareCommand(),
-		a.sides.baselineCommand(), a.runner.resumeCommand(), a.AttachCommand(), deviceCommand(a.devices, a.runner), storage.ContentCommand(a.Console),
+		manCommand(a.Console), a.sides.AnalyzeCommand(), a.sides.UslCommand(), a.sides.SteadyCommand(), a.sides.ChangesCommand(), a.sides.HistoryCommand(),
+		a.sides.CompareCommand(),
+		a.sides.BaselineCommand(), a.runner.resumeCommand(), a.AttachCommand(), deviceCommand(a.devices, a.runner), storage.ContentCommand(a.Console),
 		storage.IntegrityCommand(a.Console),
 		a.devices.VioperfCommand(), storage.TraceCommand(a.Console), a.runner.dbCommand(), machines.NutanixCommand(a.Console), dashboardsCommand(a.Console))
 	root.AddCommand(append(workerCommands(a.Console), machines.LabCommands(a.Console)...)...)

@@ -19,6 +19,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
@@ -394,10 +395,10 @@ func TestStacks(t *testing.T) {
 }
 
 func TestThresholdsNameThePanels(t *testing.T) {
-	if err := thresholds(document(0)); err != nil {
+	if err := judge.Thresholds(document(0)); err != nil {
 		t.Errorf("nothing failed, and yet: %v", err)
 	}
-	err := thresholds(document(2))
+	err := judge.Thresholds(document(2))
 	if exit.Code(err) != exit.Threshold || !strings.Contains(err.Error(), "Lost writes") {
 		t.Errorf("%v, want exit code 5 and the panel's title", err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/exit"
@@ -93,8 +94,8 @@ func settings() []setting {
 			return err
 		}},
 		{"format", []string{"report"}, func(_ drivers.Registry, text string) error {
-			if formats[text] == nil {
-				known := slices.Sorted(maps.Keys(formats))
+			if judge.Formats[text] == nil {
+				known := slices.Sorted(maps.Keys(judge.Formats))
 				return fmt.Errorf("no format %q; there are: %s", text, strings.Join(known, ", "))
 			}
 			return nil

@@ -2,24 +2,16 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
-	"plimsoll/internal/kit/regular"
-	"plimsoll/internal/run/experiment"
 	"plimsoll/internal/workloads/probe"
 	"plimsoll/unit"
 )
-
-// sheetFile is the data sheet in the scenario of an experiment that measures one.
-const sheetFile = "sheet.yaml"
 
 func (rn *runner) specCommand() *cobra.Command {
 	var f probeFlags
@@ -75,32 +67,6 @@ func (rn *runner) deviceSpec(paths []string, file string, f probeFlags) error {
 	if err != nil {
 		return exit.Usagef("", "device spec: %w", err)
 	}
-	request.Beside = map[string][]byte{sheetFile: data}
+	request.Beside = map[string][]byte{judge.SheetFile: data}
 	return rn.probe("device spec", paths, request, f, needsDirectIO)
-}
-
-// unitOf are the units in which results have what lines of a sheet rate.
-var unitOf = map[probe.Measure]string{probe.Bandwidth: "bytes/s", probe.Rate: "ops/s", probe.Latency: "s"}
-
-// rate holds the result of an experiment against the data sheet that it was made to measure, if there is one.
-func rate(x *compare.Experiment, d compare.Design, folder *experiment.Folder) error {
-	data, err := regular.Read(filepath.Join(folder.ScenarioDir(), sheetFile), regular.NoLinks, runs.LargestDataSheet)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("data sheet: %w", err)
-	}
-	sheet, err := probe.ParseSheet(sheetFile, data)
-	if err != nil {
-		return fmt.Errorf("data sheet: %w", err)
-	}
-	var lines []compare.RatedLine
-	for _, l := range sheet.Lines {
-		lines = append(lines, compare.RatedLine{Name: l.Name, Workload: l.Workload, Rated: l.Rated,
-			Unit:  unitOf[l.Measure],
-			Block: int64(l.Block), Depth: l.Depth * l.Processes, QueueMost: sheet.QueueMost(), Writes: l.Writes()})
-	}
-	x.Rate(lines, d)
-	return nil
 }

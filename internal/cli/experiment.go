@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -12,17 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/kit/exit"
-	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
@@ -237,7 +234,7 @@ func (rn *runner) conduct(stop *console.Stopper, folder *experiment.Folder, wait
 	c := experiment.Conduct{Limit: limit, Now: rn.Now, Say: rn.Sayf}
 	whole, failed, err := c.Run(stop.Ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(),
 		stop: stop, waits: waits})
-	return errors.Join(err, rn.sides.writeResult(folder, whole, failed))
+	return errors.Join(err, rn.sides.WriteResult(folder, whole, failed))
 }
 
 // cellRunner makes the runs of an experiment as run makes a single one.
@@ -263,7 +260,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 	sf := scenarioFlags{values: cellValues(c.record, cell), preset: s.Preset, nodes: s.Nodes}
 	if m := c.record.Mark; m != nil {
 		delete(sf.values, experiment.ConditionFactor)
-		sf.search = &searchProbe{workload: m.Workload, vms: m.VMs, under: conditionOf(cell)}
+		sf.search = &searchProbe{workload: m.Workload, vms: m.VMs, under: judge.ConditionOf(cell)}
 		if m.Rated || m.VMs {
 			delete(sf.values, m.Variable)
 			sf.search.value = cell.Levels[0].Value
@@ -274,7 +271,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 		if m.Counts() {
 			sf.values["runtime_secs"] = int64(math.Ceil(m.Seconds))
 		} else if rate > 0 { // the run without one is for where to begin
-			sf.values["runtime_secs"] = int64(math.Ceil(probeSeconds(m, rate)))
+			sf.values["runtime_secs"] = int64(math.Ceil(judge.ProbeSeconds(m, rate)))
 		}
 	}
 	tf := machines.Flags{
@@ -335,7 +332,7 @@ func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outc
 	case doc == nil:
 		out.Verdict, out.Err = experiment.Unusable, reportErr
 	default:
-		out.Err = thresholds(doc)
+		out.Err = judge.Thresholds(doc)
 	}
 	return out
 }
@@ -360,35 +357,4 @@ func (pl *planner) seedOf(target string, given map[string]string, sequence int) 
 		}
 	}
 	return nil
-}
-
-// writeResult writes and prints what has come out so far; whole says that no run is left.
-func (sd *sides) writeResult(folder *experiment.Folder, whole bool, failedThresholds []string) error {
-	doc, err := sd.experimentDocument(folder, compare.DefaultThreshold)
-	if err != nil {
-		if !whole {
-			return nil // nothing has measured yet, and why was said
-		}
-		return exit.Errorf(exit.Failed, "", "%w", err)
-	}
-	var errs []error
-	doc.Beside = true
-	err = outfile.Replace(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, doc) })
-	if err != nil {
-		errs = append(errs, exit.Errorf(exit.Failed, "", "report: %w", err))
-	}
-	if sd.JSON {
-		errs = append(errs, report.ExperimentJSON(sd.Out, doc))
-	} else {
-		errs = append(errs, report.ExperimentText(sd.Out, doc))
-		visible.Fprintf(sd.Out, "report: %s\n", folder.ReportPath())
-	}
-	if len(failedThresholds) > 0 {
-		errs = append(errs, exit.Errorf(exit.Threshold, "", "threshold: %s", strings.Join(failedThresholds, "; ")))
-	}
-	if n := len(doc.Failed); n > 0 && whole {
-		errs = append(errs, exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes them again",
-			"run: %s of the experiment failed", unit.Plural(n, "run")))
-	}
-	return errors.Join(errs...)
 }

@@ -15,13 +15,13 @@ import (
 
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run/experiment"
 	"plimsoll/internal/run/plan"
-	"plimsoll/result"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -76,10 +76,6 @@ const (
 	vmsOption     = "vms"
 	clientsOption = "clients"
 )
-
-// markDepth is how many operations a job of fio may have in flight in a search, so that its schedule decides and not
-// its queue.
-const markDepth = 512
 
 func (rn *runner) markCommand() *cobra.Command {
 	var sf scenarioFlags
@@ -216,7 +212,7 @@ func (mf *markFlags) ofJobs(sf *scenarioFlags) {
 		return
 	}
 	mf.vary = cmp.Or(mf.vary, "rate_iops")
-	sf.own.sweeps = []string{mf.vary + "=0,1", fmt.Sprintf("iodepth=%d,%d", markDepth, markDepth+1)}
+	sf.own.sweeps = []string{mf.vary + "=0,1", fmt.Sprintf("iodepth=%d,%d", judge.MarkDepth, judge.MarkDepth+1)}
 }
 
 // withinShare reads "5%" or "0.05".
@@ -230,67 +226,6 @@ func withinShare(text string) (float64, error) {
 		return 0, fmt.Errorf("--within: %q is not a share like 5%% or 0.05", text)
 	}
 	return v, nil
-}
-
-var noneAllowed = regexp.MustCompile(`([^<>=\s])\s*==?\s*0$`)
-
-// markLimits reads the limits; the only workload may be left out of them.
-func markLimits(texts []string, workload string) (full []scenario.Assert, out []result.Assert, err error) {
-	var bad []error
-	for _, text := range texts {
-		t := noneAllowed.ReplaceAllString(strings.TrimSpace(text), "$1 <= 0")
-		if !strings.HasPrefix(t, workload+" ") {
-			t = workload + " " + t
-		}
-		a, err := scenario.ParseAssert(t, []string{workload})
-		if err != nil {
-			bad = append(bad, errors.New(strings.Replace(err.Error(), "assert ", "--limit ", 1)))
-			continue
-		}
-		full = append(full, a)
-		out = append(out, result.Assert{Name: strings.TrimPrefix(a.Name, workload+" "), Workload: a.Workload,
-			Operation: a.Operation,
-			Measure:   a.Measure, AtLeast: a.AtLeast, AtMost: a.AtMost})
-	}
-	for i, a := range full {
-		for _, b := range full[i+1:] {
-			if contradict(a, b) || contradict(b, a) {
-				bad = append(bad, fmt.Errorf("--limit %q and %q can never both hold", out[i].Name,
-					strings.TrimPrefix(b.Name, workload+" ")))
-			}
-		}
-	}
-	return full, out, errors.Join(bad...)
-}
-
-// contradict reports whether one limit wants more of a thing than the other allows.
-func contradict(a, b scenario.Assert) bool {
-	return a.AtLeast != nil && b.AtMost != nil && *a.AtLeast > *b.AtMost && a.Operation == b.Operation &&
-		a.Measure == b.Measure
-}
-
-// Operations beyond a percentile that is limited: so many are wanted, and a probe is prolonged for them.
-const (
-	beyond    = 200
-	longest   = 20 // times its own length
-	fewBeyond = 2  // with fewer there is no percentile
-)
-
-// probeSeconds is for how long a rate is offered, so that the highest percentile that is limited is known well.
-func probeSeconds(m *experiment.Mark, rate float64) float64 {
-	return min(max(m.Seconds, needed(m)/max(rate, 1e-9)), longest*m.Seconds)
-}
-
-// needed is how many operations the highest percentile that is limited takes.
-func needed(m *experiment.Mark) float64 {
-	_, limits, _ := markLimits(m.Limits, m.Workload) // they were read before
-	n := 0.0
-	for _, l := range limits {
-		if p, err := strconv.ParseFloat(strings.TrimPrefix(l.Measure, "p"), 64); err == nil && p < 100 {
-			n = max(n, beyond/(1-p/100))
-		}
-	}
-	return n
 }
 
 // marked is the only workload that can be meant, or the one that was named.
@@ -378,7 +313,7 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	if err != nil {
 		return err
 	}
-	full, _, err := markLimits(mf.limits, name)
+	full, _, err := judge.MarkLimits(mf.limits, name)
 	if err != nil {
 		return exit.Usagef("", "mark: %w", err)
 	}

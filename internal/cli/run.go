@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/analysis/assert"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/cli/runs"
@@ -225,7 +224,7 @@ func conclude(con *console.Console, s run.Summary, junit string) error {
 	}
 	errs := []error{err}
 	if s.Status == result.StatusSucceeded {
-		if failed := thresholds(doc); failed != nil { // the list, the page and the last line say so, too
+		if failed := judge.Thresholds(doc); failed != nil { // the list, the page and the last line say so, too
 			s.Status, s.Error = result.StatusFailed, strings.ReplaceAll(failed.Error(), "\n", "; ")
 			errs = append(errs, failed,
 				folder.Update(func(m *result.Manifest) { m.Status, m.Error = s.Status, s.Error }))
@@ -285,29 +284,4 @@ type concluded struct {
 	Asserts        []report.Assertion `json:"asserts,omitempty"`
 	Latencies      []report.Latency   `json:"latencies"`
 	Findings       []result.Finding   `json:"findings"`
-}
-
-// thresholds is the error of a run in which a result that must be zero (report metric AnyFail) is not, or an assert
-// does not hold.
-func thresholds(doc *report.Document) error {
-	var failed []string
-	for _, p := range doc.Panels {
-		for _, m := range p.Metrics {
-			if strings.HasPrefix(m.Name, "AnyFail") && m.Value != 0 {
-				failed = append(failed, cmp.Or(p.Title, p.Name))
-				break
-			}
-		}
-	}
-	var errs []error
-	if len(failed) > 0 {
-		errs = append(errs, exit.Errorf(exit.Threshold, "the scenario's author demands that they stay at zero",
-			"threshold: not zero: %s", strings.Join(failed, ", ")))
-	}
-	for _, f := range doc.Findings {
-		if assert.Failed(f) {
-			errs = append(errs, exit.Errorf(exit.Threshold, "", "threshold: %s", strings.TrimSuffix(f.Sentence, ".")))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
@@ -101,15 +102,15 @@ func serveRuns(st *runs.Store, phase string, runs []string, address, token strin
 }
 
 // silent looks at runs for one request: it says nothing on the terminal and shares nothing with others.
-func silent(st *runs.Store) *sides {
+func silent(st *runs.Store) *judge.Sides {
 	con := &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Clock: st.Clock, Quiet: true}
-	return &sides{Store: &runs.Store{Targets: &machines.Targets{Console: con, RunsDir: st.RunsDir, Drivers: st.Drivers}}}
+	return &judge.Sides{Store: &runs.Store{Targets: &machines.Targets{Console: con, RunsDir: st.RunsDir, Drivers: st.Drivers}}}
 }
 
 // library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.
 func library(st *runs.Store, all bool) web.Library {
 	l := web.Library{Compare: func(sides []web.Side, anyway bool) (*compare.Document, error) {
-		return silent(st).compareServed(sides, anyway)
+		return silent(st).CompareServed(sides, anyway)
 	}}
 	if !all {
 		return l
@@ -119,7 +120,7 @@ func library(st *runs.Store, all bool) web.Library {
 		if err != nil {
 			return nil, err
 		}
-		return silent(st).experimentDocument(folder, compare.DefaultThreshold)
+		return silent(st).ExperimentDocument(folder, compare.DefaultThreshold)
 	}
 	l.Experiments = func() ([]web.Experiment, error) {
 		dirs, err := experiment.List(st.RunsDir)
@@ -143,26 +144,4 @@ func library(st *runs.Store, all bool) web.Library {
 		return list, err
 	}
 	return l
-}
-
-// compareServed compares runs and experiments by their folders, under the names that are given.
-func (sd *sides) compareServed(chosen []web.Side, anyway bool) (*compare.Document, error) {
-	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: anyway}
-	searches, err := sd.searchesAmong("compare", chosen)
-	if err != nil {
-		return nil, err
-	}
-	if len(searches) > 0 {
-		return compare.OfSearches(searches, o)
-	}
-	var sides []compare.Side
-	for _, c := range chosen {
-		side, err := sd.side("compare", c.Dir)
-		if err != nil {
-			return nil, err
-		}
-		side.Name = c.Name
-		sides = append(sides, side)
-	}
-	return compare.Of(sides, o)
 }

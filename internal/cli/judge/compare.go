@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"errors"
@@ -89,7 +89,7 @@ func (f *compareFlags) options() compare.Options {
 const sideHelp = `A side is a RUN; repeats, RUN,RUN,...; an experiment, whose cells are compared one by one; cells of one, as
 EXPERIMENT:block_size=4k; or a baseline, @NAME.`
 
-func (sd *sides) compareCommand() *cobra.Command {
+func (sd *Sides) CompareCommand() *cobra.Command {
 	var f compareFlags
 	var g gate
 	c := &cobra.Command{
@@ -166,7 +166,7 @@ rejected_qps=lower.`,
 }
 
 // compareSides reads the sides and compares them.
-func (sd *sides) compareSides(phase string, given []string, f compareFlags) (*compare.Document, error) {
+func (sd *Sides) compareSides(phase string, given []string, f compareFlags) (*compare.Document, error) {
 	if _, err := console.FormatOf(sd.Console, phase, f.Output, compareFormats); err != nil {
 		return nil, err
 	}
@@ -281,7 +281,7 @@ func windowSides(phase string, s compare.Side, names []string) ([]compare.Side, 
 	return out, nil
 }
 
-func (sd *sides) writeComparison(d *compare.Document, f compareFlags) error {
+func (sd *Sides) writeComparison(d *compare.Document, f compareFlags) error {
 	write, err := console.FormatOf(sd.Console, "compare", f.Output, compareFormats)
 	if err != nil {
 		return err
@@ -295,7 +295,7 @@ func (sd *sides) writeComparison(d *compare.Document, f compareFlags) error {
 
 // links are where the reports of the compared runs lie, as seen from the file that the comparison is written to. Runs
 // that are not in the folder of run folders, such as those of experiments, have none.
-func (sd *sides) links(d *compare.Document, file string) map[string]string {
+func (sd *Sides) links(d *compare.Document, file string) map[string]string {
 	if file == "" || file == "-" {
 		return nil
 	}
@@ -323,7 +323,7 @@ func (sd *sides) links(d *compare.Document, file string) map[string]string {
 }
 
 // side reads the runs of one side.
-func (sd *sides) side(phase, given string) (compare.Side, error) {
+func (sd *Sides) side(phase, given string) (compare.Side, error) {
 	if name, ok := strings.CutPrefix(given, "@"); ok {
 		b, err := sd.readBaseline(phase, name)
 		if err != nil {
@@ -351,7 +351,7 @@ func (sd *sides) side(phase, given string) (compare.Side, error) {
 }
 
 // comparedRun reads what is compared of one run.
-func (sd *sides) comparedRun(phase, name string) (compare.Run, error) {
+func (sd *Sides) comparedRun(phase, name string) (compare.Run, error) {
 	folder, data, err := sd.RunData(phase, name)
 	if err != nil {
 		return compare.Run{}, err

@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"encoding/json"
@@ -55,7 +55,7 @@ func (b baseline) holds() string {
 
 var baselineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-func (sd *sides) baselineCommand() *cobra.Command {
+func (sd *Sides) BaselineCommand() *cobra.Command {
 	var of compareFlags
 	set := &cobra.Command{
 		Use: "set NAME RUN|FILE|-...", Short: "Make runs, or files of repeats, the baseline of that name",
@@ -116,7 +116,7 @@ refused with 4; columns that the baseline does not have are left out.
 	return console.Group("baseline", "Keep runs to compare others with", set, show, check)
 }
 
-func (sd *sides) baselinePath(phase, name string) (string, error) {
+func (sd *Sides) baselinePath(phase, name string) (string, error) {
 	if !baselineName.MatchString(name) {
 		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64",
 			"%s: %q cannot be the name of a baseline", phase, name)
@@ -124,7 +124,7 @@ func (sd *sides) baselinePath(phase, name string) (string, error) {
 	return filepath.Join(sd.RunsDir, runs.BaselineDir, name+".json"), nil
 }
 
-func (sd *sides) readBaseline(phase, name string) (*baseline, error) {
+func (sd *Sides) readBaseline(phase, name string) (*baseline, error) {
 	path, err := sd.baselinePath(phase, name)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (sd *sides) readBaseline(phase, name string) (*baseline, error) {
 	return &b, nil
 }
 
-func (sd *sides) setBaseline(name string, given []string, f compareFlags) error {
+func (sd *Sides) setBaseline(name string, given []string, f compareFlags) error {
 	const phase = "baseline set"
 	path, err := sd.baselinePath(phase, name)
 	if err != nil {
@@ -205,7 +205,7 @@ func (sd *sides) setBaseline(name string, given []string, f compareFlags) error 
 }
 
 // measuredRuns are the identities of runs that can be a baseline.
-func (sd *sides) measuredRuns(phase string, given []string) ([]string, error) {
+func (sd *Sides) measuredRuns(phase string, given []string) ([]string, error) {
 	var runs []string
 	for _, g := range given {
 		s, err := sd.side(phase, g)
@@ -227,7 +227,7 @@ func (sd *sides) measuredRuns(phase string, given []string) ([]string, error) {
 	return runs, nil
 }
 
-func (sd *sides) showBaselines(given []string) error {
+func (sd *Sides) showBaselines(given []string) error {
 	names := given
 	if len(given) == 0 {
 		found, err := fs.Glob(os.DirFS(filepath.Join(sd.RunsDir, runs.BaselineDir)), "*.json")

@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ import (
 	"plimsoll/unit"
 )
 
-func (sd *sides) steadyCommand() *cobra.Command {
+func (sd *Sides) SteadyCommand() *cobra.Command {
 	var column, rule string
 	var require, rounds bool
 	var tolerance float64
@@ -130,7 +130,7 @@ func (v *settled) hollow(s named) {
 	}
 }
 
-func (sd *sides) steady(given, column, rule string, rounds, require bool, tolerance float64) error {
+func (sd *Sides) steady(given, column, rule string, rounds, require bool, tolerance float64) error {
 	r, err := parseRule(rule)
 	if err != nil {
 		return exit.Usagef("as in 5,0.20,0.10,25: window, spread, excursion, ceiling", "steady: --rule: %w", err)
@@ -328,7 +328,7 @@ type named struct {
 }
 
 // namedSeries reads the series of a file, or those of a run: the throughput of every workload.
-func (sd *sides) namedSeries(phase, given, column string) ([]named, string, error) {
+func (sd *Sides) namedSeries(phase, given, column string) ([]named, string, error) {
 	if !recognise.IsTable(given) {
 		return sd.runSeries(phase, given, column)
 	}
@@ -378,7 +378,7 @@ func sheetSeries(con *console.Console, phase string, s *table.Table, column stri
 }
 
 // evenSeries are evenly spaced series of a file or a run without their gaps, which may be a fifth of them.
-func (sd *sides) evenSeries(phase, given, column string) ([]named, string, error) {
+func (sd *Sides) evenSeries(phase, given, column string) ([]named, string, error) {
 	if !recognise.IsTable(given) {
 		return sd.runSeries(phase, given, column)
 	}
@@ -456,7 +456,7 @@ func labelsOf(s *table.Table, numeric []int, t *table.Times) []string {
 
 // runSeries are the throughputs of a run's workloads over the time by which they are judged, or the one panel or metric
 // named.
-func (sd *sides) runSeries(phase, given, column string) ([]named, string, error) {
+func (sd *Sides) runSeries(phase, given, column string) ([]named, string, error) {
 	folder, data, err := sd.RunData(phase, given)
 	if err != nil {
 		return nil, "", err

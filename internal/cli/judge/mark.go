@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"cmp"
@@ -37,24 +37,24 @@ type markDocument struct {
 }
 
 // markAnswer is what a search has found so far.
-func (sd *sides) markAnswer(folder *experiment.Folder) (markDocument, error) {
+func (sd *Sides) markAnswer(folder *experiment.Folder) (markDocument, error) {
 	r := folder.Record()
-	lines, unread := sd.searched(folder)
+	lines, unread := sd.Searched(folder)
 	if lines == nil {
 		return markDocument{}, unread
 	}
 	doc := markDocument{ID: r.ID, Workload: r.Mark.Workload, Limits: r.Mark.Limits, Report: folder.ReportPath(),
-		At: r.Mark.At, Answer: mark.Conclude(lines[0].settings, lines[0].probes)}
+		At: r.Mark.At, Answer: mark.Conclude(lines[0].Settings, lines[0].Probes)}
 	if unread != nil {
 		doc.Mind = append(doc.Mind, "What cannot be judged is left out: "+unread.Error())
 	}
-	at, _, _ := nextOf(lines, r)
+	at, _, _ := NextOf(lines, r)
 	doc.Over = at < 0
 	for _, s := range lines {
-		if len(r.Mark.Conditions) > 0 && len(s.probes) > 0 {
+		if len(r.Mark.Conditions) > 0 && len(s.Probes) > 0 {
 			value, _ := s.next(r.Mark)
-			doc.Lines = append(doc.Lines, mark.Line{Condition: string(s.condition), Over: value < 0,
-				Answer: mark.Conclude(s.settings, s.probes)})
+			doc.Lines = append(doc.Lines, mark.Line{Condition: string(s.Condition), Over: value < 0,
+				Answer: mark.Conclude(s.Settings, s.Probes)})
 		}
 	}
 	doc.Costs = mark.Costs(doc.Lines)
@@ -66,13 +66,13 @@ func (sd *sides) markAnswer(folder *experiment.Folder) (markDocument, error) {
 	return doc, nil
 }
 
-// markResult writes the report of a search and prints its answer.
-func (sd *sides) markResult(folder *experiment.Folder, over bool) error {
+// MarkResult writes the report of a search and prints its answer.
+func (sd *Sides) MarkResult(folder *experiment.Folder, over bool) error {
 	doc, err := sd.markAnswer(folder)
 	if err != nil || len(doc.Probes) == 0 {
 		return err
 	}
-	page, err := sd.experimentDocument(folder, 0)
+	page, err := sd.ExperimentDocument(folder, 0)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%w", err)
 	}
@@ -152,7 +152,7 @@ func printAnswer(w io.Writer, answer mark.Answer) {
 	}
 	visible.Fprintf(w, "\n%*s  %*s\n", wide, "offered", wide, "achieved")
 	for _, p := range answer.Probes {
-		visible.Fprintf(w, "%*s  %*s  %s\n", wide, say(p.Offered), wide, say(p.Achieved), outcome(p, answer.Unit))
+		visible.Fprintf(w, "%*s  %*s  %s\n", wide, say(p.Offered), wide, say(p.Achieved), Outcome(p, answer.Unit))
 	}
 }
 
@@ -251,7 +251,7 @@ func drawMark(w io.Writer, answer mark.Answer) {
 }
 
 // searchSide reads a search for a mark as the side of a comparison; false for anything else.
-func (sd *sides) searchSide(phase, given string) (s compare.Search, found bool, err error) {
+func (sd *Sides) searchSide(phase, given string) (s compare.Search, found bool, err error) {
 	name := given
 	if base, ok := strings.CutPrefix(given, "@"); ok {
 		b, err := sd.readBaseline(phase, base)
@@ -296,7 +296,7 @@ func (sd *sides) searchSide(phase, given string) (s compare.Search, found bool, 
 }
 
 // searchesAmong are the sides as searches for a mark, when they are; an error when some are and others are not.
-func (sd *sides) searchesAmong(phase string, sides []web.Side) (list []compare.Search, err error) {
+func (sd *Sides) searchesAmong(phase string, sides []web.Side) (list []compare.Search, err error) {
 	for _, side := range sides {
 		s, found, err := sd.searchSide(phase, side.Dir)
 		if err != nil {
@@ -314,7 +314,7 @@ func (sd *sides) searchesAmong(phase string, sides []web.Side) (list []compare.S
 }
 
 // compareSearches compares marks, when all sides are searches for one.
-func (sd *sides) compareSearches(phase string, given []string, f compareFlags) (*compare.Document, bool, error) {
+func (sd *Sides) compareSearches(phase string, given []string, f compareFlags) (*compare.Document, bool, error) {
 	var sides []web.Side
 	for _, g := range given {
 		sides = append(sides, web.Side{Name: g, Dir: g})

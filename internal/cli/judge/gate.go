@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"errors"
@@ -61,7 +61,7 @@ func (g gate) fails(m compare.Measure) string {
 }
 
 // judge writes the comparison and the test results, and is the error of one that fails.
-func (sd *sides) judge(phase string, d *compare.Document, f compareFlags, g gate) error {
+func (sd *Sides) judge(phase string, d *compare.Document, f compareFlags, g gate) error {
 	err := sd.writeComparison(d, f)
 	if g.junit != "" {
 		write := func(w io.Writer) error { return report.CompareJUnit(w, d, g.fails) }

@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ import (
 	"plimsoll/unit"
 )
 
-func (sd *sides) changesCommand() *cobra.Command {
+func (sd *Sides) ChangesCommand() *cobra.Command {
 	var column string
 	var independent bool
 	var significance float64
@@ -63,7 +63,7 @@ type changed struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-func (sd *sides) changes(given []string, column string, o change.Options) error {
+func (sd *Sides) changes(given []string, column string, o change.Options) error {
 	var list []named
 	var source string
 	var err error
@@ -147,7 +147,7 @@ func (c changed) text(out io.Writer) {
 }
 
 // history follows the headline numbers of runs from the oldest to the newest.
-func (sd *sides) history(given []string, column string) ([]named, string, error) {
+func (sd *Sides) history(given []string, column string) ([]named, string, error) {
 	folders, err := sd.HistoryRuns("changes", given)
 	if err != nil {
 		return nil, "", err

@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 )
 
 // openTable reads a table from a file, or from standard input for "-".
-func (sd *sides) openTable(phase, name string) (*table.Table, error) {
+func (sd *Sides) openTable(phase, name string) (*table.Table, error) {
 	in, err := sd.OpenGiven(name)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)

@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"regexp"
@@ -48,7 +48,7 @@ func kindOf(name string) analysis.Kind {
 }
 
 // analyzeFile looks at a table of any tool.
-func (sd *sides) analyzeFile(given, column string) (*analyzedFile, error) {
+func (sd *Sides) analyzeFile(given, column string) (*analyzedFile, error) {
 	const phase = "analyze"
 	s, err := sd.openTable(phase, given)
 	if err != nil {

@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"cmp"
@@ -36,7 +36,7 @@ type repeatedMeasure struct {
 }
 
 // isTable reports whether a side is of files: a file, or a baseline of files.
-func (sd *sides) isTable(phase, given string) (bool, error) {
+func (sd *Sides) isTable(phase, given string) (bool, error) {
 	name, named := strings.CutPrefix(given, "@")
 	if !named {
 		return recognise.IsTable(given), nil
@@ -46,7 +46,7 @@ func (sd *sides) isTable(phase, given string) (bool, error) {
 }
 
 // ofTables reports whether all sides are of files. Files are not compared with runs.
-func (sd *sides) ofTables(phase string, given []string, f compareFlags) (bool, error) {
+func (sd *Sides) ofTables(phase string, given []string, f compareFlags) (bool, error) {
 	is := make([]bool, len(given))
 	for i, g := range given {
 		var err error
@@ -81,7 +81,7 @@ func (sd *sides) ofTables(phase string, given []string, f compareFlags) (bool, e
 }
 
 // compareTables compares files column by column.
-func (sd *sides) compareTables(phase string, given []string, f compareFlags) (*compare.Document, error) {
+func (sd *Sides) compareTables(phase string, given []string, f compareFlags) (*compare.Document, error) {
 	better, err := betterOf(phase, f.better)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (sd *sides) compareTables(phase string, given []string, f compareFlags) (*c
 }
 
 // fileColumns reads the columns of a file.
-func (sd *sides) fileColumns(phase, given string, asked []string) (compare.Samples, error) {
+func (sd *Sides) fileColumns(phase, given string, asked []string) (compare.Samples, error) {
 	s, err := sd.openTable(phase, given)
 	if err != nil {
 		return compare.Samples{}, err
@@ -159,7 +159,7 @@ func (r *repeats) names() []string {
 }
 
 // asIn reads the columns of a file that a baseline has. A file that lacks one, or has it in another unit, is refused.
-func (sd *sides) asIn(phase, given string, base compare.Samples) (compare.Samples, error) {
+func (sd *Sides) asIn(phase, given string, base compare.Samples) (compare.Samples, error) {
 	s, err := sd.openTable(phase, given)
 	if err != nil {
 		return compare.Samples{}, err
@@ -205,7 +205,7 @@ func (sd *sides) asIn(phase, given string, base compare.Samples) (compare.Sample
 }
 
 // readRepeats reads files for a baseline. All must have the same columns.
-func (sd *sides) readRepeats(phase string, given []string, f compareFlags) (*repeats, error) {
+func (sd *Sides) readRepeats(phase string, given []string, f compareFlags) (*repeats, error) {
 	better, err := betterOf(phase, f.better)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"io"
@@ -13,12 +13,12 @@ import (
 )
 
 // formats are the documents a report can be.
-var formats = map[string]func(io.Writer, *report.Document) error{
+var Formats = map[string]func(io.Writer, *report.Document) error{
 	"html": report.HTML, "json": report.JSON, "csv": report.CSV, "md": report.Markdown,
 	"text": report.Text, console.ParquetFormat: report.Parquet,
 }
 
-func (sd *sides) reportCommand() *cobra.Command {
+func (sd *Sides) ReportCommand() *cobra.Command {
 	var to console.Output
 	var again, redact, trust bool
 	c := &cobra.Command{
@@ -41,7 +41,7 @@ func (sd *sides) reportCommand() *cobra.Command {
 	return c
 }
 
-func (sd *sides) report(run string, to console.Output, again, redact, trust bool) error {
+func (sd *Sides) report(run string, to console.Output, again, redact, trust bool) error {
 	if dir, ok := sd.FindExperiment(run); ok {
 		if redact {
 			return exit.Usagef("make a report of each of its runs: plimsoll report RUN --redact",
@@ -49,7 +49,7 @@ func (sd *sides) report(run string, to console.Output, again, redact, trust bool
 		}
 		return sd.reportExperiment(dir, to, trust)
 	}
-	write, err := console.FormatOf(sd.Console, "report", to, formats)
+	write, err := console.FormatOf(sd.Console, "report", to, Formats)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ type historyFlags struct {
 	better       []string
 }
 
-func (sd *sides) historyCommand() *cobra.Command {
+func (sd *Sides) HistoryCommand() *cobra.Command {
 	var f, s historyFlags
 	add := &cobra.Command{
 		Use: "add NAME RUN|FILE|-...", Short: "Add results to a history; exit with 5 when a change is new",
@@ -114,7 +114,7 @@ result lacks is a gap.
 	return console.Group("history", "Keep results over time and tell of changes once", add, show, ack, rename)
 }
 
-func (sd *sides) historyPath(phase, name string) (string, error) {
+func (sd *Sides) historyPath(phase, name string) (string, error) {
 	if !baselineName.MatchString(name) {
 		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64",
 			"%s: %q cannot be the name of a history", phase, name)
@@ -122,7 +122,7 @@ func (sd *sides) historyPath(phase, name string) (string, error) {
 	return filepath.Join(sd.RunsDir, historyDir, name+".json"), nil
 }
 
-func (sd *sides) readHistory(phase, name string) (*history.History, error) {
+func (sd *Sides) readHistory(phase, name string) (*history.History, error) {
 	path, err := sd.historyPath(phase, name)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (sd *sides) readHistory(phase, name string) (*history.History, error) {
 	return &h, nil
 }
 
-func (sd *sides) writeHistory(phase string, h *history.History) error {
+func (sd *Sides) writeHistory(phase string, h *history.History) error {
 	path, err := sd.historyPath(phase, h.Name)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (sd *sides) writeHistory(phase string, h *history.History) error {
 }
 
 // changeHistory changes what is known of a history, and prints what was done.
-func (sd *sides) changeHistory(phase, name string, change func(*history.History) (string, error)) error {
+func (sd *Sides) changeHistory(phase, name string, change func(*history.History) (string, error)) error {
 	h, err := sd.readHistory(phase, name)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (sd *sides) changeHistory(phase, name string, change func(*history.History)
 	return err
 }
 
-func (sd *sides) addHistory(name string, given []string, f historyFlags) error {
+func (sd *Sides) addHistory(name string, given []string, f historyFlags) error {
 	const phase = "history add"
 	if u, err := url.Parse(f.webhook); f.webhook != "" &&
 		(err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
@@ -257,7 +257,7 @@ func (sd *sides) addHistory(name string, given []string, f historyFlags) error {
 }
 
 // beginHistory gives a history what the baseline of its name holds, if there is one.
-func (sd *sides) beginHistory(phase string, h *history.History) error {
+func (sd *Sides) beginHistory(phase string, h *history.History) error {
 	path, err := sd.baselinePath(phase, h.Name)
 	if err != nil {
 		return err
@@ -293,7 +293,7 @@ func (sd *sides) beginHistory(phase string, h *history.History) error {
 }
 
 // rowsOf adds the rows of a file.
-func (sd *sides) rowsOf(phase, file string, h *history.History) error {
+func (sd *Sides) rowsOf(phase, file string, h *history.History) error {
 	list, source, err := sd.namedSeries(phase, file, "")
 	if err != nil {
 		return err
@@ -327,7 +327,7 @@ func (sd *sides) rowsOf(phase, file string, h *history.History) error {
 }
 
 // runsOf adds the headline numbers of runs, the oldest first.
-func (sd *sides) runsOf(phase string, runs []string, h *history.History) error {
+func (sd *Sides) runsOf(phase string, runs []string, h *history.History) error {
 	if len(runs) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ var (
 	weightNames     = []string{"w", "weight", "repeats"}
 )
 
-func (sd *sides) uslCommand() *cobra.Command {
+func (sd *Sides) UslCommand() *cobra.Command {
 	var columns, format, errors string
 	var at []float64
 	c := &cobra.Command{
@@ -74,7 +74,7 @@ number are left out, and said.`,
 	return c
 }
 
-func (sd *sides) usl(files []string, columns, format string, errors usl.Errors, at []float64) error {
+func (sd *Sides) usl(files []string, columns, format string, errors usl.Errors, at []float64) error {
 	if sd.JSON {
 		format = "json"
 	}
@@ -123,7 +123,7 @@ func (sd *sides) usl(files []string, columns, format string, errors usl.Errors, 
 }
 
 // throughputCurve reads the points of a file or of a run.
-func (sd *sides) throughputCurve(given, columns string) (points []usl.Point, source string, err error) {
+func (sd *Sides) throughputCurve(given, columns string) (points []usl.Point, source string, err error) {
 	if !recognise.IsTable(given) {
 		var made []result.Manifest
 		side, ok, err := sd.experimentSide("usl", given)
@@ -215,7 +215,7 @@ func curveColumns(s *table.Table, asked string) (n, x, w int, err error) {
 }
 
 // stagePoints are the stages of a run's load as points.
-func (sd *sides) stagePoints(given, column string) ([]usl.Point, string, error) {
+func (sd *Sides) stagePoints(given, column string) ([]usl.Point, string, error) {
 	folder, data, err := sd.RunData("usl", given)
 	if err != nil {
 		return nil, "", err

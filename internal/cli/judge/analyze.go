@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"bufio"
@@ -33,7 +33,7 @@ type analyzeFlags struct {
 	all    bool
 }
 
-func (sd *sides) analyzeCommand() *cobra.Command {
+func (sd *Sides) AnalyzeCommand() *cobra.Command {
 	var f analyzeFlags
 	c := &cobra.Command{
 		Use: "analyze RUN|FILE|-...", Short: "Say what a finished run or a file of another tool shows, and how sure " +
@@ -99,7 +99,7 @@ type analyses struct {
 	Across []result.Finding `json:"across_runs,omitempty"`
 }
 
-func (sd *sides) analyze(given []string, f analyzeFlags) error {
+func (sd *Sides) analyze(given []string, f analyzeFlags) error {
 	if !slices.Contains([]string{"json", "md", "text"}, f.format) {
 		return exit.Usagef("there are: json, md, text", "analyze: no format %q", f.format)
 	}
@@ -162,7 +162,7 @@ func (f analyzeFlags) fits(given []string) error {
 	return nil
 }
 
-func (sd *sides) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*analyzed, error) {
+func (sd *Sides) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (*analyzed, error) {
 	folder, err := sd.OpenRun("analyze", given)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (sd *sides) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (
 		repeat:   analysis.Repeat{Manifest: m, Data: data},
 	}
 	_, one.NotLookedAt = importer.Told(m.Imported)
-	one.failed = thresholds(report.New(report.Input{Manifest: m, Data: data, Findings: list}))
+	one.failed = Thresholds(report.New(report.Input{Manifest: m, Data: data, Findings: list}))
 	return one, nil
 }
 

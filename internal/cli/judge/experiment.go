@@ -1,4 +1,4 @@
-package cli
+package judge
 
 import (
 	"fmt"
@@ -22,8 +22,8 @@ var experimentFormats = map[string]func(io.Writer, *compare.Experiment) error{
 	"text": report.ExperimentText,
 }
 
-// experimentDocument evaluates an experiment as far as it has come.
-func (sd *sides) experimentDocument(folder *experiment.Folder, threshold float64) (*compare.Experiment, error) {
+// ExperimentDocument evaluates an experiment as far as it has come.
+func (sd *Sides) ExperimentDocument(folder *experiment.Folder, threshold float64) (*compare.Experiment, error) {
 	r := folder.Record()
 	progress, err := folder.Progress()
 	if err != nil {
@@ -77,7 +77,7 @@ func (sd *sides) experimentDocument(folder *experiment.Folder, threshold float64
 }
 
 // reportExperiment prints the result of an experiment.
-func (sd *sides) reportExperiment(dir string, to console.Output, trust bool) error {
+func (sd *Sides) reportExperiment(dir string, to console.Output, trust bool) error {
 	sd.trust = trust
 	write, err := console.FormatOf(sd.Console, "report of an experiment", to, experimentFormats)
 	if err != nil {
@@ -87,7 +87,7 @@ func (sd *sides) reportExperiment(dir string, to console.Output, trust bool) err
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
-	doc, err := sd.experimentDocument(folder, compare.DefaultThreshold)
+	doc, err := sd.ExperimentDocument(folder, compare.DefaultThreshold)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w",
 			err)
@@ -96,7 +96,7 @@ func (sd *sides) reportExperiment(dir string, to console.Output, trust bool) err
 }
 
 // experimentSide reads an experiment, or cells of one, as the side of a comparison: ID or ID:factor=level,factor=level.
-func (sd *sides) experimentSide(phase, given string) (compare.Side, bool, error) {
+func (sd *Sides) experimentSide(phase, given string) (compare.Side, bool, error) {
 	name, cells, picked := strings.Cut(given, ":")
 	dir, ok := sd.FindExperiment(name)
 	if !ok {
