@@ -213,7 +213,8 @@ the hit ratio of that time alone.`,
 				return exit.Errorf(console.StoppedOrFailed(ctx), "", "%s: %s", phase, console.OneLine(err))
 			}
 			if save != "" {
-				return con.Print(phase, phase, console.Output{File: save}, func(w io.Writer) error { return console.Indented(w, s) })
+				return con.Print(phase, phase, console.Output{File: save},
+					func(w io.Writer) error { return console.Indented(w, s) })
 			}
 			return sayState(con, s)
 		},

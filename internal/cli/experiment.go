@@ -86,7 +86,8 @@ func (rn *runner) record(p *prepared, sf scenarioFlags, tf machines.Flags) exper
 		began = p.Clock.Now()
 	}
 	r := experiment.NewRecord(numbered(rn.RunsDir, p, began), p.scenario)
-	r.Program, r.Operator, r.Created, r.Source, r.File = console.BuildVersion().String(), console.Operator(p.facts.Simulated), began,
+	r.Program, r.Operator, r.Created, r.Source, r.File = console.BuildVersion().String(),
+		console.Operator(p.facts.Simulated), began,
 		p.given, p.file
 	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
 		Target: tf.Name, TargetOptions: p.Options,
@@ -226,7 +227,8 @@ func (rn *runner) cleanFailed(ctx context.Context, folder *experiment.Folder) er
 }
 
 // conduct makes the runs that are left, then the result.
-func (rn *runner) conduct(stop *console.Stopper, folder *experiment.Folder, waits waitFlags, limit time.Duration) error {
+func (rn *runner) conduct(stop *console.Stopper, folder *experiment.Folder, waits waitFlags,
+	limit time.Duration) error {
 	stop.Tell(func() { rn.Sayf("stopping: the run under way is torn down; plimsoll resume goes on") })
 	if rn.warned == nil {
 		rn.warned = map[string]bool{}

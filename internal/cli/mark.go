@@ -360,7 +360,8 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	defer folder.Close()
 	visible.Fprintf(rn.Notes(), "mark %s: at most %s of %s\n", r.ID, unit.Plural(mf.probes, "probe"),
 		unit.Duration(p.plan.Least()))
-	return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.Now, Say: func(string, ...any) {}}, mf.waits)
+	return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.Now, Say: func(string, ...any) {}},
+		mf.waits)
 }
 
 func withValue(values map[string]any, name string, v any) map[string]any {

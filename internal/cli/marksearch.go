@@ -15,7 +15,8 @@ import (
 )
 
 // search makes probes until there is an answer, and prints it.
-func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c experiment.Conduct, waits waitFlags) error {
+func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c experiment.Conduct,
+	waits waitFlags) error {
 	stop.Tell(func() { rn.Sayf("stopping: the probe under way is torn down; plimsoll resume goes on") })
 	if rn.warned == nil {
 		rn.warned = map[string]bool{}
@@ -46,7 +47,8 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 		}
 		sayProbe(rn.Console, lines[at], value, why, left(lines, m.Probes, spent, made))
 		began := rn.Clock.Now()
-		_, _, ended = c.Run(stop.Ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(), stop: stop,
+		_, _, ended = c.Run(stop.Ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(),
+			stop:  stop,
 			waits: waits})
 		spent, made = spent+rn.Clock.Now().Sub(began), made+1
 		progress, err := folder.Progress()

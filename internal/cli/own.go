@@ -145,7 +145,8 @@ func (pl *planner) own(given string, sf *scenarioFlags) error {
 	var used []string
 	if isForeign {
 		max := sf.own.curveMax
-		if sf.own.first = sf.own.measures && max == 0 && firstOfCurve(pl.Console, given, data, foreign, r.Set); sf.own.first {
+		if sf.own.first = sf.own.measures && max == 0 && firstOfCurve(pl.Console, given, data, foreign,
+			r.Set); sf.own.first {
 			max = -1
 		}
 		made, err := converted(pl.Console, given, data, foreign, r.Set, max)
@@ -193,7 +194,8 @@ func (pl *planner) own(given string, sf *scenarioFlags) error {
 const convertedName = "converted.fio"
 
 // converted makes a job file of fio of another tool's file, and tells what is not the same.
-func converted(con *console.Console, given string, data []byte, from convert.Tool, set map[string]string, curveMax float64,
+func converted(con *console.Console, given string, data []byte, from convert.Tool, set map[string]string,
+	curveMax float64,
 ) (convert.Result, error) {
 	to, err := convert.ByName("fio")
 	if err != nil {

@@ -119,7 +119,8 @@ type prepared struct {
 
 // prepare reads the scenario, looks at the target and makes the plan. With a *plan.Refused in the error the plan comes
 // back as far as it could be made.
-func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenarioFlags, tf machines.Flags) (*prepared, error) {
+func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenarioFlags, tf machines.Flags) (*prepared,
+	error) {
 	t, err := pl.Target(tf, sf.nodes)
 	if err != nil {
 		return nil, err

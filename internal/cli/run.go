@@ -168,7 +168,8 @@ func (rn *runner) run(given string, sf scenarioFlags, tf machines.Flags, rf runF
 
 // ready prepares a run where its job file, or the user, says that the load goes, and tells what is not used. The
 // options of the target are those of that place, the facts are for the record.
-func (pl *planner) ready(stop *console.Stopper, phase, given string, sf scenarioFlags, tf machines.Flags) (*prepared, machines.Flags,
+func (pl *planner) ready(stop *console.Stopper, phase, given string, sf scenarioFlags, tf machines.Flags) (*prepared,
+	machines.Flags,
 	[]result.Fact, error) {
 	tf, placed, err := pl.placed(phase, given, tf)
 	if err != nil {

@@ -104,7 +104,8 @@ func serveRuns(st *runs.Store, phase string, runs []string, address, token strin
 // silent looks at runs for one request: it says nothing on the terminal and shares nothing with others.
 func silent(st *runs.Store) *judge.Sides {
 	con := &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Clock: st.Clock, Quiet: true}
-	return &judge.Sides{Store: &runs.Store{Targets: &machines.Targets{Console: con, RunsDir: st.RunsDir, Drivers: st.Drivers}}}
+	return &judge.Sides{Store: &runs.Store{Targets: &machines.Targets{Console: con, RunsDir: st.RunsDir,
+		Drivers: st.Drivers}}}
 }
 
 // library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.

@@ -1,5 +1,5 @@
-// Package console is what commands share: streams, --json and --quiet, documents that are printed or written, files that
-// are given, signals that ask to stop, and the shape of commands. It knows no run and no scenario.
+// Package console is what commands share: streams, --json and --quiet, documents that are printed or written, files
+// that are given, signals that ask to stop, and the shape of commands. It knows no run and no scenario.
 package console
 
 import (

@@ -154,7 +154,8 @@ func (sd *Sides) setBaseline(name string, given []string, f compareFlags) error 
 	if err != nil {
 		return err
 	}
-	b := baseline{Version: baselineVersion, Name: name, Runs: []string{}, Set: sd.Now().UTC(), By: console.Operator(false)}
+	b := baseline{Version: baselineVersion, Name: name, Runs: []string{}, Set: sd.Now().UTC(),
+		By: console.Operator(false)}
 	files, err := sd.ofTables(phase, given, f)
 	if err != nil {
 		return err

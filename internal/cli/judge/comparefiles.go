@@ -316,7 +316,8 @@ func setAside(con *console.Console, phase string, s *table.Table) aside {
 
 // samples are the columns of numbers that are measures, or those asked for. Missing values are left out, and said to
 // be.
-func samples(con *console.Console, phase string, s *table.Table, asked []string, besides aside) (compare.Samples, error) {
+func samples(con *console.Console, phase string, s *table.Table, asked []string, besides aside) (compare.Samples,
+	error) {
 	at, err := picked(con, phase, s, asked)
 	if err != nil {
 		return compare.Samples{}, err

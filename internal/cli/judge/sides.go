@@ -1,3 +1,5 @@
+// Package judge is the commands that judge what was measured: analyze, steady, usl and changes one side, compare,
+// baseline and history several. A side is a run, repeats of it, an experiment, a baseline or a table of any tool.
 package judge
 
 import (

@@ -81,7 +81,7 @@ func export(con *console.Console, phase string, k exporter.Kind, f exporterFlags
 	ctx, stop := con.Interruptible()
 	defer stop()
 	if f.once {
-		return exportOnce(con, ctx, phase, x, f.open)
+		return exportOnce(ctx, con, phase, x, f.open)
 	}
 	s := listen.Server{
 		Address:   f.listen,
@@ -116,7 +116,7 @@ func TokenFrom(ctx context.Context, where string) (secret.Secret, error) {
 }
 
 // exportOnce prints a page. One that a collector could give nothing for is printed all the same, and is a failure.
-func exportOnce(con *console.Console, ctx context.Context, phase string, x *exporter.Exporter, open bool) error {
+func exportOnce(ctx context.Context, con *console.Console, phase string, x *exporter.Exporter, open bool) error {
 	format := exporter.Text
 	if open {
 		format = exporter.OpenMetrics

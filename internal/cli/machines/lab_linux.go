@@ -35,7 +35,8 @@ The lab is in the folder of --dir, with all that it has made; "lab down" removes
 	}
 	c.PersistentFlags().StringVar(&dir, "dir", lab.Folder(),
 		"`folder` of the lab (environment: PLIMSOLL_LAB)")
-	c.AddCommand(labUp(con, &dir), labStatusCommand(con, &dir), labPower(con, &dir), labExec(con, &dir), labDown(con, &dir),
+	c.AddCommand(labUp(con, &dir), labStatusCommand(con, &dir), labPower(con, &dir), labExec(con, &dir), labDown(con,
+		&dir),
 		labImageCommand(con),
 		&cobra.Command{Use: "part WORD DIR", Hidden: true, DisableFlagParsing: true, Short: "Be a part of a lab",
 			RunE: func(cmd *cobra.Command, given []string) error {
@@ -60,7 +61,7 @@ func labUp(con *console.Console, dir *string) *cobra.Command {
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "%w", err)
 			}
-			return labStatusOf(con, ctx, l)
+			return labStatusOf(ctx, con, l)
 		},
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 3, "`number` of nodes, 1 to 9")
@@ -73,7 +74,7 @@ func labUp(con *console.Console, dir *string) *cobra.Command {
 func LabPlaces() []string { return lab.Places() }
 
 // openLab finds the lab and starts controllers of it again that are dead.
-func openLab(con *console.Console, ctx context.Context, dir string) (*lab.Lab, error) {
+func openLab(ctx context.Context, con *console.Console, dir string) (*lab.Lab, error) {
 	l, err := lab.Open(dir)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%w", err)
@@ -115,16 +116,16 @@ func labStatusCommand(con *console.Console, dir *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Say what the nodes and the copies of the storage are like", Args: console.Args(0, 0, "argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := openLab(con, cmd.Context(), *dir)
+			l, err := openLab(cmd.Context(), con, *dir)
 			if err != nil {
 				return err
 			}
-			return labStatusOf(con, cmd.Context(), l)
+			return labStatusOf(cmd.Context(), con, l)
 		},
 	}
 }
 
-func labStatusOf(con *console.Console, ctx context.Context, l *lab.Lab) error {
+func labStatusOf(ctx context.Context, con *console.Console, l *lab.Lab) error {
 	s := labStatus{ID: l.ID(), Dir: l.Dir(), Storage: l.Storage()}
 	var unknown []string
 	for _, n := range l.Nodes() {
@@ -199,7 +200,7 @@ is off, or on with its storage there and healed.`,
 			if wait < 0 {
 				return exit.Usagef("", "lab power: --wait %v: must not be negative", wait)
 			}
-			l, err := openLab(con, cmd.Context(), *dir)
+			l, err := openLab(cmd.Context(), con, *dir)
 			if err != nil {
 				return err
 			}
@@ -213,7 +214,7 @@ is off, or on with its storage there and healed.`,
 			}
 			ctx, stop := con.Interruptible()
 			defer stop()
-			if err := pressPower(con, ctx, l, n, given[1], wait); err != nil {
+			if err := pressPower(ctx, con, l, n, given[1], wait); err != nil {
 				return exit.Errorf(cmp.Or(exit.Code(err), exit.Failed), "", "%w", err)
 			}
 			return nil
@@ -223,7 +224,8 @@ is off, or on with its storage there and healed.`,
 	return c
 }
 
-func pressPower(con *console.Console, ctx context.Context, l *lab.Lab, n *lab.Node, action string, wait time.Duration) (err error) {
+func pressPower(ctx context.Context, con *console.Console, l *lab.Lab, n *lab.Node, action string,
+	wait time.Duration) (err error) {
 	c, want := n.Power(), target.On
 	switch action {
 	case "status":
@@ -268,7 +270,7 @@ a process of that node, which ends when the node's power is cut. Files are those
 of the command.`,
 		Example: "  plimsoll lab exec -- ping -c 1 10.77.0.11\n  plimsoll lab exec --node 1 -- ip address",
 		RunE: func(cmd *cobra.Command, given []string) error {
-			l, err := openLab(con, cmd.Context(), *dir)
+			l, err := openLab(cmd.Context(), con, *dir)
 			if err != nil {
 				return err
 			}

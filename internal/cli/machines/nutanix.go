@@ -153,7 +153,8 @@ several clusters it tells of the exporter itself, and /probe?target=NAME gives t
 	return c
 }
 
-func nutanixServe(con *console.Console, phase string, x *nutanix.Exporter, f nutanixFlags, address, token string) error {
+func nutanixServe(con *console.Console, phase string, x *nutanix.Exporter, f nutanixFlags, address,
+	token string) error {
 	ctx, stop := con.Interruptible()
 	defer stop()
 	s := listen.Server{Address: address,
@@ -190,7 +191,8 @@ func nutanixServe(con *console.Console, phase string, x *nutanix.Exporter, f nut
 }
 
 // nutanixOnce polls once and prints. As a CGI program it answers in any case: what failed is on the page.
-func nutanixOnce(con *console.Console, phase string, x *nutanix.Exporter, cgi, classic bool, deadline time.Duration) error {
+func nutanixOnce(con *console.Console, phase string, x *nutanix.Exporter, cgi, classic bool,
+	deadline time.Duration) error {
 	signals, stop := con.Interruptible()
 	defer stop()
 	ctx, cancel := context.WithTimeout(signals, deadline)

@@ -188,7 +188,8 @@ func watchNutanix(con *console.Console, phase string, v view, f viewFlags) error
 }
 
 // showNutanix prints what is known now.
-func showNutanix(con *console.Console, v view, f viewFlags, x *nutanix.Exporter, match *regexp.Regexp, cluster string) error {
+func showNutanix(con *console.Console, v view, f viewFlags, x *nutanix.Exporter, match *regexp.Regexp,
+	cluster string) error {
 	all, at := x.Entities(v.kind)
 	rows := v.chosen(all, f, match)
 	if con.JSON {

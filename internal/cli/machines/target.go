@@ -1,3 +1,5 @@
+// Package machines is the commands about machines and what counts of them: targets, exporters, Nutanix, the lab; and
+// how flags make a target.
 package machines
 
 import (

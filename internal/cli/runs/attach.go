@@ -141,7 +141,7 @@ func (st *Store) attach(dir string, end bool) error {
 		}
 		visible.Fprintf(st.Notes(), "asked process %d to stop\n", pid)
 	}
-	shown, err := follow(st.Console, ctx, dir, lock)
+	shown, err := follow(ctx, st.Console, dir, lock)
 	switch {
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "attach: %s: %w", id, err)
@@ -186,7 +186,7 @@ func (st *Store) attachedEnd(dir, id string, shown, end bool) error {
 
 // follow shows what a run prints until its locks are free or ctx done: its own words where they are kept, else its
 // journal. It reports whether the words hold how the run ended.
-func follow(con *console.Console, ctx context.Context, dir, lock string) (shown bool, err error) {
+func follow(ctx context.Context, con *console.Console, dir, lock string) (shown bool, err error) {
 	output := filepath.Join(dir, result.OutputFile)
 	log, err := regular.Open(output, os.O_RDONLY|regular.NoLinks)
 	if err == nil {

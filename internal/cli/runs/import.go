@@ -241,7 +241,8 @@ func (st *Store) importTo(
 
 // openOutput opens a file for import. What comes as a stream, or is no plain UTF-8, is kept in a temporary file, since
 // it is read more than once.
-func openOutput(con *console.Console, name string) (out importer.File, encoding plaintext.Encoding, done func(), err error) {
+func openOutput(con *console.Console, name string) (out importer.File, encoding plaintext.Encoding, done func(),
+	err error) {
 	in, err := con.OpenGiven(name)
 	if err != nil {
 		return out, "", nil, err

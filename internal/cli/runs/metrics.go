@@ -141,7 +141,8 @@ func (m *measured) moment(flag, text string, otherwise time.Time) (time.Time, er
 const usualPoints = 100
 
 func (st *Store) queryMetrics(phase, run, query string, s span, to console.Output) error {
-	write, err := console.FormatOf(st.Console, strings.TrimSuffix(phase, ": "), to, map[string]func(io.Writer, series.Answer) error{
+	write, err := console.FormatOf(st.Console, strings.TrimSuffix(phase, ": "), to, map[string]func(io.Writer,
+		series.Answer) error{
 		"table": answerTable, "csv": answerCSV, "json": answerJSON,
 	})
 	if err != nil {

@@ -78,7 +78,8 @@ With --pattern there is nothing but the pattern: what changed is found, but not 
 	return c
 }
 
-func integrityWrite(con *console.Console, name string, m integrity.Manifest, dir, consent string, same bool, threads int) error {
+func integrityWrite(con *console.Console, name string, m integrity.Manifest, dir, consent string, same bool,
+	threads int) error {
 	const phase = "integrity write"
 	if dir == "" {
 		return exit.Usagef("for example --manifest ~/kept",
@@ -114,7 +115,8 @@ func integrityWrite(con *console.Console, name string, m integrity.Manifest, dir
 	}
 	defer l.Close() //nolint:errcheck // what is in it was synced
 	began := con.Now()
-	err = integrity.Write(ctx, f, l, integrity.Options{Workers: threads, Now: con.Now, Progress: con.Amount(phase).Tell})
+	err = integrity.Write(ctx, f, l, integrity.Options{Workers: threads, Now: con.Now,
+		Progress: con.Amount(phase).Tell})
 	if err = errors.Join(err, f.finish(), f.Close()); err != nil {
 		return exit.Errorf(console.StoppedOrFailed(ctx), "plimsoll integrity verify "+name+" --manifest "+l.Name+
 			" holds the storage to what it had acknowledged", "%s: %s: %w", phase, name, err)

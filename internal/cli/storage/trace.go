@@ -81,7 +81,8 @@ trace. What is wrong with a trace is counted and named, and the rest of it stand
 	return c
 }
 
-var traceFormats = map[string]func(io.Writer, *trace.Result) error{"text": blocktrace.Text, "csv": blocktrace.CSV, "json": nil,
+var traceFormats = map[string]func(io.Writer, *trace.Result) error{"text": blocktrace.Text, "csv": blocktrace.CSV,
+	"json": nil,
 	"html": blocktrace.Page}
 
 func analyseTrace(con *console.Console, given []string, f traceFlags) error {
@@ -100,9 +101,9 @@ func analyseTrace(con *console.Console, given []string, f traceFlags) error {
 		if len(given) > 1 {
 			return exit.Usagef("one at a time", "trace: %q is a device, and only one is traced", given[0])
 		}
-		r, err = traceDevice(con, ctx, device, f, options)
+		r, err = traceDevice(ctx, con, device, f, options)
 	} else {
-		r, err = traceFiles(con, ctx, given, f, options)
+		r, err = traceFiles(ctx, con, given, f, options)
 	}
 	if r == nil {
 		return err
@@ -133,7 +134,8 @@ func (f *traceFlags) options() (o trace.Options, err error) {
 }
 
 // traceFiles reads files, each once.
-func traceFiles(con *console.Console, ctx context.Context, given []string, f traceFlags, o trace.Options) (*trace.Result, error) {
+func traceFiles(ctx context.Context, con *console.Console, given []string, f traceFlags,
+	o trace.Options) (*trace.Result, error) {
 	var inputs []read.Input
 	var failed []error
 	for _, name := range given {
@@ -174,7 +176,8 @@ func deviceNames(r *trace.Result) string {
 }
 
 // traceDevice looks on while a device works.
-func traceDevice(con *console.Console, ctx context.Context, device live.Block, f traceFlags, o trace.Options) (*trace.Result,
+func traceDevice(ctx context.Context, con *console.Console, device live.Block, f traceFlags,
+	o trace.Options) (*trace.Result,
 	error) {
 	buffer, err := unit.ParseBytes(f.buffer)
 	if err != nil || buffer < 64<<10 || buffer > 1<<30 {

@@ -1,4 +1,4 @@
-// Package recognise says what a file is that somebody names: what a tool left of a load, a tool's parameters, or a table.
+// Package recognise says what a file is that somebody names: what a tool left of a load, its parameters, or a table.
 package recognise
 
 import (

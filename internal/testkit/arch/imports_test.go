@@ -231,7 +231,8 @@ func TestScenarioTimeComesFromTheClock(t *testing.T) {
 }
 
 // printers are the packages whose words reach a terminal. What they print is of authors, tools and files as well.
-var printers = []string{"internal/cli", "internal/cli/*", "internal/run/plan", "internal/run",
+var printers = []string{"internal/cli", "internal/cli/console", "internal/cli/judge", "internal/cli/machines",
+	"internal/cli/progress", "internal/cli/runs", "internal/cli/storage", "internal/run/plan", "internal/run",
 	"internal/report/terminal", "internal/report/blocktrace"}
 
 // TestPrintingGoesThroughVisible: fmt would print an author's control characters and line ends as they stand.
