@@ -154,7 +154,8 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print data as JSON")
 	root.SetHelpCommand(helpCommand(a.Out, a.Store.Drivers))
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no progress and no notes; warnings and errors stay")
-	root.PersistentFlags().StringVar(&a.configs.config, "config", "", "configuration `file`; see plimsoll config --help")
+	root.PersistentFlags().StringVar(&a.configs.config, "config", "",
+		"configuration `file`; see plimsoll config --help")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configs.configure(cmd) }
 	root.Version = console.BuildVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")

@@ -348,7 +348,8 @@ func configureOptions(cmd *cobra.Command, c *configuration) error {
 
 func (cf *configs) configCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "config", Short: "Print the settings in force, and where each is from", Args: console.Args(0, 0, "argument"),
+		Use: "config", Short: "Print the settings in force, and where each is from", Args: console.Args(0, 0,
+			"argument"),
 		Long: "Config prints the settings in force.\n\n" + configHelp,
 		Example: `  plimsoll config
   PLIMSOLL_TARGET=sim plimsoll config --json`,

@@ -17,7 +17,8 @@ import (
 
 func dashboardsCommand(con *console.Console) *cobra.Command {
 	list := &cobra.Command{
-		Use: "list", Short: "List the Grafana dashboards that come with the program", Args: console.Args(0, 0, "argument"),
+		Use: "list", Short: "List the Grafana dashboards that come with the program", Args: console.Args(0, 0,
+			"argument"),
 		Example: "  plimsoll dashboards list --json",
 		RunE:    func(*cobra.Command, []string) error { return listDashboards(con) },
 	}

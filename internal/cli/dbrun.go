@@ -225,7 +225,8 @@ func programs(con *console.Console, phase string) error {
 	defer stop()
 	bin, root, err := postgres.Fetch(ctx, filepath.Join(cache, "plimsoll"))
 	if err != nil {
-		return exit.Errorf(console.StoppedOrFailed(ctx), "apt-get install postgresql, or give --server", "%s: %w", phase, err)
+		return exit.Errorf(console.StoppedOrFailed(ctx), "apt-get install postgresql, or give --server", "%s: %w",
+			phase, err)
 	}
 	// Commands of a run may read the folders of PATH: the programs need their libraries, too.
 	list := strings.Join([]string{bin, root, os.Getenv("PATH")}, string(filepath.ListSeparator))

@@ -45,7 +45,8 @@ func (f *probeFlags) register(c *cobra.Command, duration string) {
 	flags.StringVar(&f.tf.Name, "target", "local", "`where` it runs: local, or sim, where paths are only names")
 	flags.StringArrayVar(&f.tf.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	f.rf.waitFlags.register(c)
-	flags.StringArrayVar(&f.tf.Consents, "consent", nil, storage.ConsentHelp+"; without it devices are only read; repeatable")
+	flags.StringArrayVar(&f.tf.Consents, "consent", nil,
+		storage.ConsentHelp+"; without it devices are only read; repeatable")
 	f.rf.LabelFlags.Register(c)
 }
 

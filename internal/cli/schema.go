@@ -13,7 +13,8 @@ import (
 
 func schemaCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
-		Use: "schema", Short: "Print the JSON schema of scenario files, for editors", Args: console.Args(0, 0, "argument"),
+		Use: "schema", Short: "Print the JSON schema of scenario files, for editors", Args: console.Args(0, 0,
+			"argument"),
 		Long: `Schema prints the JSON schema (draft 2020-12) of a scenario file after templating, made from the same
 option tables that check the file. Point your editor's YAML mode to it.`,
 		Example: "  plimsoll schema > plimsoll.schema.json",
@@ -30,7 +31,8 @@ option tables that check the file. Point your editor's YAML mode to it.`,
 
 func versionCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version of the program and of its run folders", Args: console.Args(0, 0, "argument"),
+		Use: "version", Short: "Print the version of the program and of its run folders", Args: console.Args(0, 0,
+			"argument"),
 		Example: "  plimsoll version --json",
 		RunE: func(*cobra.Command, []string) error {
 			v := console.BuildVersion()

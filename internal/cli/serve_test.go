@@ -61,7 +61,8 @@ func TestServe(t *testing.T) {
 	}
 	var out, errs said
 	signals := make(chan os.Signal)
-	a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &errs, Clock: clock.Real{}, Signals: signals},
+	a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &errs, Clock: clock.Real{},
+		Signals: signals},
 		drivers.All())
 	ended := make(chan int, 1)
 	go func() { ended <- a.main([]string{"serve", "--listen", "127.0.0.1:0", "--token", "file:" + file}) }()
@@ -134,7 +135,8 @@ func TestServeExperiments(t *testing.T) {
 	main := func(args ...string) {
 		t.Helper()
 		var errs said
-		a := newApp(&console.Console{In: strings.NewReader(""), Out: io.Discard, Err: &errs, Clock: clock.Real{}}, drivers.All())
+		a := newApp(&console.Console{In: strings.NewReader(""), Out: io.Discard, Err: &errs, Clock: clock.Real{}},
+			drivers.All())
 		if code := a.main(append([]string{"--dir", root, "-q", "run", job, "--target", "sim"}, args...)); code != 0 {
 			t.Fatalf("%q: exit code %d\n%s", args, code, errs.String())
 		}

@@ -87,7 +87,8 @@ result lacks is a gap.
 	add.Flags().StringArrayVar(&f.better, "better", nil, "which way of a measure is good: `NAME=lower` or higher; repeatable")
 	var note, at string
 	ack := &cobra.Command{
-		Use: "ack NAME MEASURE", Short: "Acknowledge a change with a note", Args: console.Args(2, 2, "name and measure"),
+		Use: "ack NAME MEASURE", Short: "Acknowledge a change with a note", Args: console.Args(2, 2,
+			"name and measure"),
 		Example: `  plimsoll history ack nightly p99 --note "new kernel" --at 2026-03-01`,
 		RunE: func(_ *cobra.Command, given []string) error {
 			return sd.changeHistory("history ack", given[0], func(h *history.History) (string, error) {

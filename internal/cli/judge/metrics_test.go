@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/effect"
+	"plimsoll/internal/analysis/scaling"
 	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
@@ -43,7 +44,7 @@ func TestThroughputMetric(t *testing.T) {
 			got[what] = err.Error()
 			continue
 		}
-		for _, p := range runPoints([]compare.Run{{Data: c.data}}, metric) {
+		for _, p := range scaling.Runs([]compare.Run{{Data: c.data}}, metric) {
 			got[what] += fmt.Sprintf(" %.0f at %.0f", p.Throughput, p.Concurrency)
 		}
 	}

@@ -10,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/resample"
-	"plimsoll/internal/analysis/stage"
+	"plimsoll/internal/analysis/scaling"
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/runs"
@@ -140,7 +139,7 @@ func (sd *Sides) throughputCurve(given, columns string) (points []usl.Point, sou
 				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs",
 					"usl: experiment %s: %w", given, err)
 			}
-			return runPoints(side.Runs, metric), fmt.Sprintf("%s of experiment %s", unit.Plural(len(side.Runs), "run"),
+			return scaling.Runs(side.Runs, metric), fmt.Sprintf("%s of experiment %s", unit.Plural(len(side.Runs), "run"),
 				given), nil
 		}
 		return sd.stagePoints(given, columns)
@@ -227,7 +226,7 @@ func (sd *Sides) stagePoints(given, column string) ([]usl.Point, string, error) 
 	if err != nil {
 		return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the run", "usl: run %s: %w", id, err)
 	}
-	points, err := importedPoints(folder.Manifest(), data, metric)
+	points, err := scaling.Imported(folder.Manifest(), data, metric)
 	if err != nil {
 		return nil, "", exit.Errorf(exit.Failed, "import the tests of one load, and give that", "usl: run %s: %w", id,
 			err)
@@ -235,10 +234,7 @@ func (sd *Sides) stagePoints(given, column string) ([]usl.Point, string, error) 
 	if len(points) > 0 {
 		return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "imported test"), id), nil
 	}
-	stages := stage.Of(data, metric)
-	for _, s := range stages {
-		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
-	}
+	points = scaling.Stages(data, metric)
 	if len(points) < 4 {
 		return nil, "", exit.Errorf(exit.Failed, "a scenario like scale-out adds workers in stages; the law needs "+
 			"four of them",
@@ -247,82 +243,13 @@ func (sd *Sides) stagePoints(given, column string) ([]usl.Point, string, error) 
 	return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "stage"), id), nil
 }
 
-// importedPoints are the tests of imported files that say how many were at work at once: virtual users, threads. There
-// are none unless they say different numbers, and no curve of tests that were asked unlike things besides.
-func importedPoints(m result.Manifest, data *result.Data, metric string) (points []usl.Point, err error) {
-	levels := map[float64]bool{}
-	first := map[string]result.Fact{}
-	var unlike error
-	for _, f := range m.Imported {
-		i := slices.IndexFunc(data.Workloads, func(w result.Workload) bool {
-			return w.VM == f.VM && w.Name == f.Workload && w.Seconds() > 0
-		})
-		if f.Concurrency <= 0 || i < 0 {
-			continue
-		}
-		w := data.Workloads[i]
-		x := throughputOf(w, metric, w.Seconds())
-		if x <= 0 {
-			continue
-		}
-		points = append(points, usl.Point{Concurrency: f.Concurrency, Throughput: x})
-		levels[f.Concurrency] = true
-		for _, fact := range m.Environment {
-			if fact.Group != f.Workload || slices.Contains(concurrencyFacts, fact.Name) {
-				continue
-			}
-			one, ok := first[fact.Name]
-			if !ok {
-				first[fact.Name] = fact
-			} else if one.Value != fact.Value && unlike == nil {
-				unlike = fmt.Errorf("its tests are no curve of one load: the %s of %s is %q, of %s %q", fact.Name, one.Group,
-					one.Value, fact.Group, fact.Value)
-			}
-		}
-	}
-	if len(levels) < 2 {
-		return nil, nil
-	}
-	return points, unlike
-}
-
-// concurrencyFacts are those of imported tests that a curve is over, or that follow from it.
-var concurrencyFacts = []string{"concurrency", "iodepth", "numjobs", "threads", "outstanding"}
-
-// throughputMetric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are
-// counted, the first measure of which more is better.
+// throughputMetric is the metric to fit.
 func throughputMetric(data *result.Data, asked string) (string, error) {
-	var known []string
-	first, counted := "", false
-	add := func(s result.Series, higher bool) {
-		if name := s.Metric(); !slices.Contains(known, name) {
-			known = append(known, name)
-			if first == "" && higher && s.Op == "" {
-				first = name
-			}
-		}
+	metric, known, ok := scaling.Metric(data, asked)
+	if !ok {
+		return "", fmt.Errorf("no metric %q that adds up over its VMs; %s", asked, meant(asked, known))
 	}
-	for _, w := range data.Workloads {
-		if w.Prefill {
-			continue
-		}
-		for _, o := range w.Operations {
-			add(result.Series{Op: o.Name, Measure: result.Rate, Unit: o.RateUnit()}, true)
-		}
-		for _, m := range w.Measures {
-			if m.Kind != result.Single {
-				add(result.Series{Measure: m.Name}, m.Better == result.Higher)
-			}
-		}
-		counted = counted || len(w.Ops) > 0
-	}
-	switch {
-	case asked == "" && !counted:
-		return first, nil
-	case asked == "" || slices.Contains(known, asked):
-		return asked, nil
-	}
-	return "", fmt.Errorf("no metric %q that adds up over its VMs; %s", asked, meant(asked, known))
+	return metric, nil
 }
 
 // meant says which names there are, the nearest first.
@@ -334,40 +261,6 @@ func meant(asked string, known []string) string {
 		return fmt.Sprintf("did you mean %q?", like)
 	}
 	return "it has " + table.QuoteAll(known)
-}
-
-// runPoints are the runs of an experiment as points: what all VMs of a run did, at the depth they declared.
-func runPoints(runs []compare.Run, metric string) []usl.Point {
-	var points []usl.Point
-	for _, r := range runs {
-		var p usl.Point
-		for _, w := range r.Data.Workloads {
-			if seconds := w.Seconds(); w.VM != "" && !w.Prefill && w.Phase == "run" && seconds > 0 {
-				p.Throughput += throughputOf(w, metric, seconds)
-				for _, l := range w.Lanes {
-					p.Concurrency += float64(max(l.Depth, 1))
-				}
-			}
-		}
-		points = append(points, p)
-	}
-	return points
-}
-
-// throughputOf is what a workload did of a metric, per second where it is a count; "" stands for all its operations.
-func throughputOf(w result.Workload, metric string, seconds float64) (sum float64) {
-	for _, t := range w.Ops {
-		o, _ := w.Operation(t.Op)
-		if metric == "" || metric == (result.Series{Op: t.Op, Measure: result.Rate, Unit: o.RateUnit()}).Metric() {
-			sum += float64(t.Count) / seconds
-		}
-	}
-	for _, m := range w.Measures {
-		if v, ok := m.Over(w.Values, seconds); ok && m.Name == metric {
-			sum += v
-		}
-	}
-	return sum
 }
 
 // scalability is what usl prints.

@@ -114,7 +114,8 @@ type labNode struct {
 
 func labStatusCommand(con *console.Console, dir *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Say what the nodes and the copies of the storage are like", Args: console.Args(0, 0, "argument"),
+		Use: "status", Short: "Say what the nodes and the copies of the storage are like", Args: console.Args(0, 0,
+			"argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := openLab(cmd.Context(), con, *dir)
 			if err != nil {

@@ -226,7 +226,8 @@ func nutanixOnce(con *console.Console, phase string, x *nutanix.Exporter, cgi, c
 }
 
 func NutanixCommand(con *console.Console) *cobra.Command {
-	return console.Group("nutanix", "Watch Nutanix clusters: tables like iostat's and top's", nutanixViewCommands(con)...)
+	return console.Group("nutanix", "Watch Nutanix clusters: tables like iostat's and top's",
+		nutanixViewCommands(con)...)
 }
 
 func nutanixSimulateCommand(con *console.Console) *cobra.Command {
@@ -234,7 +235,8 @@ func nutanixSimulateCommand(con *console.Console) *cobra.Command {
 	var faults prismsim.Faults
 	var address, ca string
 	c := &cobra.Command{
-		Use: "simulate", Short: "Serve a simulated Prism, for trials and demonstrations", Args: console.Args(0, 0, "argument"),
+		Use: "simulate", Short: "Serve a simulated Prism, for trials and demonstrations", Args: console.Args(0, 0,
+			"argument"),
 		Long: `Serve a Prism that does not exist: v1, v2.0, v3 and v4 of the API over TLS, for a cluster whose counters move. It takes the
 user viewer with the password let-me-look. Its certificate is made anew each time and written to the file of --ca.`,
 		Example: `  plimsoll nutanix simulate --vms 200 --ca prism-ca.pem

@@ -99,7 +99,8 @@ type Clocked struct {
 func (tg *Targets) Target(f Flags, nodes int) (*Clocked, error) {
 	provider, ok := tg.Drivers.Target(f.Name)
 	if !ok {
-		return nil, exit.Usagef("there are: "+strings.Join(tg.Drivers.TargetNames(), ", "), "target: no target called %q", f.Name)
+		return nil, exit.Usagef("there are: "+strings.Join(tg.Drivers.TargetNames(), ", "),
+			"target: no target called %q", f.Name)
 	}
 	options, err := console.Pairs("--target-opt", f.Options)
 	if err != nil {

@@ -101,7 +101,8 @@ func (st *Store) nameCommand() *cobra.Command {
 func (st *Store) noteCommand() *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
-		Use: "note RUN [TEXT]", Short: "Say something about a run, or take it back", Args: console.Args(1, 2, "run and text"),
+		Use: "note RUN [TEXT]", Short: "Say something about a run, or take it back", Args: console.Args(1, 2,
+			"run and text"),
 		Long: `Note says something about a run or an experiment, in place of what was said before. Its report shows it.
 
 ` + labelsHelp,

@@ -37,7 +37,8 @@ func (st *Store) MetricsCommand() *cobra.Command {
 	var s span
 	var to console.Output
 	query := &cobra.Command{
-		Use: "query RUN PROMQL", Short: "Evaluate PromQL over the metrics of a run", Args: console.Args(2, 2, "run and query"),
+		Use: "query RUN PROMQL", Short: "Evaluate PromQL over the metrics of a run", Args: console.Args(2, 2,
+			"run and query"),
 		Long: `Query evaluates a PromQL expression over the metrics of a run, also while that goes on: at one moment, the run's
 last point unless --at says which; or, with --from, --to or --step, over a time. JSON is as Prometheus' query API gives it.
 

@@ -35,7 +35,8 @@ func (st *Store) RunsCommand() *cobra.Command {
 	}
 	var force, yes bool
 	remove := &cobra.Command{
-		Use: "rm RUN...", Short: "Delete run folders with everything measured in them", Args: console.Args(1, 1000, "run"),
+		Use: "rm RUN...", Short: "Delete run folders with everything measured in them", Args: console.Args(1, 1000,
+			"run"),
 		Long: "Rm deletes run folders. It refuses runs that are going on, and those whose machines were " +
 			"not cleaned up\n(plimsoll cleanup does that).\n\n" + RunHelp,
 		Example:           "  plimsoll runs rm 20261121-2045 --yes",
@@ -44,7 +45,8 @@ func (st *Store) RunsCommand() *cobra.Command {
 	}
 	remove.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	remove.Flags().BoolVar(&force, "force", false, "delete runs too whose machines were not cleaned up")
-	c := console.Group("runs", "List, show, label and delete runs", st.listCommand(), show, st.tagCommand(), st.noteCommand(),
+	c := console.Group("runs", "List, show, label and delete runs", st.listCommand(), show, st.tagCommand(),
+		st.noteCommand(),
 		st.nameCommand(), remove)
 	st.makeList(c) // "plimsoll runs" lists, too
 	return c

@@ -31,7 +31,8 @@ func contentWriteCommand(con *console.Console) *cobra.Command {
 	var size, block console.SizeFlag = 0, 4 << 10
 	var pattern, consent string
 	c := &cobra.Command{
-		Use: "write PATH", Short: "Make a file of data that compress and repeat as asked", Args: console.Args(1, 1, "path"),
+		Use: "write PATH", Short: "Make a file of data that compress and repeat as asked", Args: console.Args(1, 1,
+			"path"),
 		Long: `Write makes a new file of data of which compressors save --compressibility percent, evenly throughout and
 without zeros, and of whose blocks --dedupe percent repeat others. Unless asked, nothing of it compresses and no block
 of 512 bytes comes twice. The same options give the same data.

@@ -38,7 +38,8 @@ const ConsentHelp = "consent `phrase` of a block device that is to be overwritte
 
 func (dv *Devices) DeviceInspectCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "inspect PATH", Short: "Say what a block device is and how it is connected", Args: console.Args(1, 1, "path"),
+		Use: "inspect PATH", Short: "Say what a block device is and how it is connected", Args: console.Args(1, 1,
+			"path"),
 		Long: `Inspect prints what the kernel tells of a block device: who made it, its sizes, queues and caches, partitions and
 whether they are aligned, what is made of it, where it is mounted, the marks that software has left on it, and the path
 of its bytes to the processor: every link with what was agreed on, what both ends could do, and its theoretical ceiling.
