@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/workloadtest"
 	hammer "plimsoll/internal/workloads/hammerdb/tool"
 )
@@ -45,6 +46,7 @@ echo "Vuser 1:FINISHED SUCCESS"
 `
 
 func TestSuite(t *testing.T) {
+	needs.Time(t)
 	folder, broken := fake(t, queries), fake(t, "echo 'Error in Virtual User 1: no tables'\n")
 	workloadtest.Suite{
 		Engine: Engine{},
