@@ -31,12 +31,20 @@ const ofSetting = -1
 // Object notes what is wrong at a node; nil is the file as a whole.
 func (r *Reading) Object(n *yaml.Node, format string, args ...any) {
 	o := scenario.Objection{What: fmt.Sprintf(format, args...)}
-	if n != nil && n.Line == ofSetting {
-		o.Setting = true
-	} else if n != nil {
+	if n != nil {
 		o.Line, o.Col = n.Line, n.Column
 	}
-	r.bad = append(r.bad, o)
+	r.Add([]scenario.Objection{o})
+}
+
+// Add notes objections at lines of nodes.
+func (r *Reading) Add(objections []scenario.Objection) {
+	for _, o := range objections {
+		if o.Line == ofSetting {
+			o = scenario.Objection{Setting: true, What: o.What}
+		}
+		r.bad = append(r.bad, o)
+	}
 }
 
 // Judge objects to what is wrong with the whole, in the lines of an error, where nothing else is wrong.

@@ -225,7 +225,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 			Measures: failover.Measures()},
 		Files: map[string][]byte{},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, failover.WorkCommand, folder + jobFile}, Env: c.server.Env()},
+			Argv: []string{"./" + folder + programFile, failover.WorkCommand, folder + jobFile}},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Lanes: []result.Lane{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, TimeBased: true,

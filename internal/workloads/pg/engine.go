@@ -320,7 +320,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Declared: workload.Declared{Operations: operations, Measures: measures},
 		Files:    map[string][]byte{},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, pgload.WorkCommand, folder + jobFile}, Env: c.server.Env()},
+			Argv: []string{"./" + folder + programFile, pgload.WorkCommand, folder + jobFile}},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Lanes: []result.Lane{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, Rate: c.job.Rate,

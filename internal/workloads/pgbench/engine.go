@@ -166,7 +166,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	job := workload.Job{
 		Files: map[string][]byte{},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, pgbench.WorkCommand, folder + jobFile}, Env: c.server.Env()},
+			Argv: []string{"./" + folder + programFile, pgbench.WorkCommand, folder + jobFile}},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Limit:  spec.Runtime,

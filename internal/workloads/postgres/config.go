@@ -311,6 +311,7 @@ func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 	folder := workload.FolderName(spec.Name)
 	a := access{Password: c.Password, Own: c.Own(), PassFile: path.Join(folder, passFile)}
 	// A job's working folder is the same for all its processes, and a socket's path has to begin with "/".
+	job.Command.Env = append(job.Command.Env, c.Env()...)
 	env := map[string]string{"PGDATABASE": c.Database, "PGPASSFILE": a.PassFile, "PGCONNECT_TIMEOUT": "10"}
 	switch {
 	case !c.Own():

@@ -335,7 +335,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Declared: workload.Declared{Operations: tprocc.Operations(), Measures: tprocc.Measures()},
 		Files:    map[string][]byte{},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, tprocc.WorkCommand, folder + jobFile}, Env: c.server.Env()},
+			Argv: []string{"./" + folder + programFile, tprocc.WorkCommand, folder + jobFile}},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Lanes: []result.Lane{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,

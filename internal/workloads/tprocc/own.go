@@ -149,6 +149,7 @@ func (e Engine) CheckServer(ctx context.Context, host target.Host, spec workload
 // applyOwn has the job's client reach a MariaDB of the run's own.
 func (c *config) applyOwn(spec workload.Spec, folder string, job *workload.Job) error {
 	where := "the machine itself, by a unix socket"
+	job.Command.Env = c.server.Env()
 	u := url.URL{Scheme: mariadb, User: url.User(postgres.OwnUser), Host: "localhost",
 		RawQuery: url.Values{"socket": {"/proc/self/cwd/" + mariaFolder + "/socket"}}.Encode()}
 	if c.server.Group != "" {
