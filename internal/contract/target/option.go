@@ -30,8 +30,8 @@ type Option struct {
 	Unit    string   // of a number, such as "percent"; in objections and help
 	Range   string   // bounds as a user would write them: "1 to 100", "512 to 1MiB"; "1" is the least alone
 	Choices []string // of a Choice
-	// To is where the value goes: a pointer, which holds the default before; or a function, which reads it itself. nil
-	// where Values are asked.
+	// To is where the value goes: a pointer, which holds the default before; a func(string) error; or a function of
+	// another kind, for who reads the config to call. nil where Values are asked.
 	To any
 }
 
@@ -105,7 +105,10 @@ func (o Option) kind() OptionType {
 	at := reflect.TypeOf(o.To)
 	switch at.Kind() {
 	case reflect.Func:
-		return Several
+		if at.In(0).Kind() != reflect.String {
+			return Several
+		}
+		at = at.In(0)
 	case reflect.Pointer:
 		at = at.Elem()
 	}
@@ -128,6 +131,9 @@ func (o Option) kind() OptionType {
 
 // Set decodes a text and puts the value where To points.
 func (o Option) Set(text string) error {
+	if read, ok := o.To.(func(string) error); ok {
+		return read(text)
+	}
 	v, err := o.decode(text)
 	if err == nil {
 		to := reflect.ValueOf(o.To).Elem()
@@ -169,7 +175,11 @@ func (o Option) decode(text string) (v any, err error) {
 	case Count:
 		v, err = strconv.Atoi(text)
 	case Number:
-		v, err = strconv.ParseFloat(text, 64)
+		number := text
+		if strings.HasSuffix(o.Unit, " per second") {
+			number = strings.TrimSuffix(text, "/s")
+		}
+		v, err = strconv.ParseFloat(number, 64)
 	case Truth:
 		if v, err = strconv.ParseBool(text); err != nil {
 			err = fmt.Errorf("%q is neither true nor false", text)
@@ -195,6 +205,9 @@ func (o Option) decode(text string) (v any, err error) {
 		}
 		if o.Range != "" {
 			what += " from " + o.Range
+			if !strings.Contains(o.Range, " to ") {
+				what += " on"
+			}
 		}
 		return nil, fmt.Errorf("%q is no %s", text, what)
 	}

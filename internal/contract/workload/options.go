@@ -80,7 +80,7 @@ func (r *Reading) Read(table []Option) {
 	if err := yaml.Unmarshal(r.Spec.Config, &root); err != nil {
 		r.Object(&yaml.Node{Line: 1, Column: 1}, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 	} else if len(root.Content) > 0 {
-		r.Options(root.Content[0], "", table)
+		r.Table(root.Content[0], "", table)
 	}
 	for _, s := range r.Spec.Settings {
 		var value yaml.Node
@@ -100,8 +100,8 @@ func unplaced(n *yaml.Node) {
 	}
 }
 
-// Options reads a mapping by a table; of is what it is, for messages.
-func (r *Reading) Options(n *yaml.Node, of string, table []Option) {
+// Table reads a mapping by a table; of is what it is, for messages.
+func (r *Reading) Table(n *yaml.Node, of string, table []Option) {
 	example := "NAME: VALUE"
 	if i := slices.IndexFunc(table, func(o Option) bool { return o.Shown().Default != "" }); i >= 0 {
 		example = table[i].Name + ": " + table[i].Shown().Default
