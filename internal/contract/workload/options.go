@@ -170,7 +170,7 @@ func (r *Reading) mapping(n *yaml.Node, of, example string, take func(key, value
 // Disk is a row for the disk that a load is of, the first one by default. Without disks in the Spec any is right.
 func (r *Reading) Disk(to *target.Disk) Option {
 	of := r.Spec.Disks
-	if len(of) > 0 {
+	if len(of) > 0 && *to == (target.Disk{}) {
 		*to = of[0]
 	}
 	return Option{Name: "disk", Help: "such as /dev/sdb; without it the first data disk", To: func(n *yaml.Node) {
