@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,6 +58,14 @@ func (r *Reading) Judge(check func() error) {
 			r.Object(nil, "%s", line)
 		}
 	}
+}
+
+// Joined are objections as one error, each a line of its own; nil for none.
+func Joined(objections []string) error {
+	if len(objections) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(objections, "\n"))
 }
 
 // Settle is Config.Settle of an engine whose keys do not depend on each other.
@@ -124,12 +133,27 @@ func (r *Reading) take(of string, table []Option, key, value *yaml.Node) {
 	if of == "" {
 		r.Given[key.Value] = value
 	}
-	if read, ok := table[i].To.(func(*yaml.Node)); ok {
-		read(value)
-	} else if value.Kind != yaml.ScalarNode {
-		r.Object(value, "%s%s: want one value", of, key.Value)
-	} else if err := table[i].Set(value.Value); err != nil {
-		r.Object(value, "%s%s: %v", of, key.Value, err)
+	r.Set(value, of+key.Value, table[i])
+}
+
+// Set puts the value of a node where a row says; what it is is for messages.
+func (r *Reading) Set(n *yaml.Node, what string, o Option) {
+	if read, ok := o.To.(func(*yaml.Node)); ok {
+		read(n)
+		return
+	}
+	if n.Kind != yaml.ScalarNode {
+		r.Object(n, "%s: want one value", what)
+		return
+	}
+	text := n.Value
+	if n.Tag == "!!null" {
+		text = ""
+	}
+	if err := o.Set(text); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			r.Object(n, "%s: %s", what, line)
+		}
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"go.yaml.in/yaml/v3"
-
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
 )
@@ -68,21 +66,4 @@ func (e Engine[M, C]) Counters(spec workload.Spec, host target.Host) (*workload.
 // Run implements workload.Engine. It puts the program and the server's password on the machine.
 func (e Engine[M, C]) Run(ctx context.Context, env workload.Env, job workload.Job) (workload.Outcome, error) {
 	return workload.RunSelf(ctx, env, job, e.Describe().Name, PutPassword)
-}
-
-// Options are the rows of an engine's table that say where its load goes; ReadServer reads them when all are there.
-func Options(more ...workload.Option) []workload.Option {
-	later := func(*yaml.Node) {}
-	return append([]workload.Option{
-		{Name: "server", To: later, Help: "{vm_group: NAME} of a PostgreSQL of the run's own there, with settings: and " +
-			"cpus:; {url: ..., password: env:NAME} of yours; without it one on each machine"},
-		{Name: "database", To: later, Help: "the name, where the url has none"},
-	}, more...)
-}
-
-// ReadServer reads what a config says by the rows of Options.
-func ReadServer(r *workload.Reading) Config {
-	c, bad := Read(r.Given["server"], r.Given["database"])
-	r.Add(bad)
-	return c
 }

@@ -107,17 +107,10 @@ func (c *config) Settle() {
 	default:
 		c.other(n)
 	}
-	c.Judge(func() error { return lines(c.job.Check()) })
+	c.Judge(func() error { return workload.Joined(c.job.Check()) })
 	c.job.First += c.Spec.Turn * c.job.Users
 	c.job.Homes = fmt.Sprintf("user n, counted from %d, has its home in warehouse n mod %d + 1, "+
 		"district n div %d mod %d + 1", c.job.First, c.job.Warehouses, c.job.Warehouses, tprocc.Districts)
-}
-
-func lines(list []string) error {
-	if list == nil {
-		return nil
-	}
-	return errors.New(strings.Join(list, "\n"))
 }
 
 // ServerOf implements postgres.Served.
