@@ -142,10 +142,12 @@ func (o Option) Set(text string) error {
 	return err
 }
 
-// Shown is the row as people see it: with its type, and with what To holds as default.
+// Shown is the row as people see it: with its type, with what To holds as default, and with choices, unit and bounds in
+// its help.
 func (o Option) Shown() Option {
 	o.Type = o.kind()
-	if to := reflect.ValueOf(o.To); o.Default == "" && to.Kind() == reflect.Pointer && (o.Type == Truth || !to.Elem().IsZero()) {
+	to := reflect.ValueOf(o.To)
+	if o.Default == "" && to.Kind() == reflect.Pointer && (o.Type == Truth || !to.Elem().IsZero()) {
 		switch v := to.Elem(); o.Type {
 		case Bytes:
 			o.Default = strings.ReplaceAll(unit.Bytes(v.Int()).String(), " ", "")
@@ -156,7 +158,31 @@ func (o Option) Shown() Option {
 		}
 	}
 	o.To = nil
+	about := []string{strings.Join(o.Choices, ", "), o.Unit}
+	if strings.Contains(o.Range, " to ") {
+		about = append(about, o.Range)
+	}
+	about = slices.DeleteFunc(append(about, o.Help), func(part string) bool { return part == "" })
+	o.Help = strings.Join(about, "; ")
 	return o
+}
+
+// Check says what is wrong with the row itself: its bounds or its default are no values of its type.
+func (o Option) Check() error {
+	shown := o.Shown()
+	var errs []error
+	for text := range strings.SplitSeq(o.Range, " to ") {
+		if bound := shown; text != "" {
+			bound.Range = ""
+			_, err := bound.decode(text)
+			errs = append(errs, err)
+		}
+	}
+	if shown.Default != "" {
+		_, err := shown.decode(shown.Default)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // words are what a value of a type is called in objections.

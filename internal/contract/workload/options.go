@@ -17,7 +17,7 @@ import (
 // Option is a row of an engine's table: a key of its config.
 type Option = target.Option
 
-// Reading reads a config that is YAML by the table of its engine, for the type of the config to embed: pairs of keys and
+// Reading reads a config that is YAML by the table of its engine, for the config's type to embed: pairs of keys and
 // values, each known and there once, then the settings of a workload on top of them, and all objections with their
 // places.
 type Reading struct {

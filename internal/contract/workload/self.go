@@ -18,6 +18,48 @@ import (
 	"plimsoll/result"
 )
 
+// Configured is implemented by engines whose configs are read by a table.
+type Configured interface {
+	// Options are the keys of a config, with their defaults.
+	Options() []Option
+}
+
+// Schema is the JSON schema of an engine's configs, for editors.
+type Schema struct {
+	Schema      string             `json:"$schema,omitempty"`
+	Title       string             `json:"title,omitempty"`
+	Type        string             `json:"type,omitempty"`
+	Description string             `json:"description,omitempty"`
+	Default     any                `json:"default,omitempty"`
+	Enum        []string           `json:"enum,omitempty"`
+	Properties  map[string]*Schema `json:"properties,omitempty"`
+	Closed      *bool              `json:"additionalProperties,omitempty"`
+}
+
+// SchemaOf is made of the engine's table.
+func SchemaOf(name string, c Configured) *Schema {
+	types := map[target.OptionType]string{target.Count: "integer", target.Number: "number", target.Truth: "boolean",
+		target.Several: ""}
+	s := &Schema{Schema: "https://json-schema.org/draft/2020-12/schema", Title: "Config of the generator " + name,
+		Type: "object", Properties: map[string]*Schema{}, Closed: new(false)}
+	for _, o := range c.Options() {
+		o = o.Shown()
+		p := &Schema{Type: "string", Description: o.Help, Enum: o.Choices}
+		kind, other := types[o.Type]
+		if other {
+			p.Type = kind
+		}
+		switch {
+		case o.Default != "" && other:
+			p.Default = json.RawMessage(o.Default)
+		case o.Default != "":
+			p.Default = o.Default
+		}
+		s.Properties[o.Name] = p
+	}
+	return s
+}
+
 // Config is a config while it is read, and after: its type embeds a Reading.
 type Config interface {
 	// Options are the rows of its table. They point to where values go, which hold the defaults before.
@@ -49,7 +91,7 @@ func (Self[M, C]) Describe() Description {
 	return m.Describe()
 }
 
-// Options are the keys of the engine's configs, with their defaults.
+// Options implements Configured.
 func (Self[M, C]) Options() []Option {
 	var m M
 	return m.New(Spec{}).Options()

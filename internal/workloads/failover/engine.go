@@ -3,7 +3,8 @@
 // second take over, goes on there, and says how long nothing was committed and which acknowledged commits are lost.
 // See package plimsoll/internal/workloads/failover/driver, which does that on the machine.
 //
-// It stands among the engines. It refuses a server of the user's, which no run takes away, and a group that has not two VMs.
+// It stands among the engines. It refuses a server of the user's, which no run takes away, and a group that has not two
+// VMs.
 package failover
 
 import (
@@ -70,13 +71,13 @@ func (c *config) Options() []workload.Option {
 	return postgres.Options(
 		workload.Option{Name: "replication", To: &c.job.Replication,
 			Choices: []string{failover.Asynchronous, failover.Synchronous},
-			Help:    "asynchronous, or synchronous: a commit waits for the standby"},
-		workload.Option{Name: "clients", To: &c.job.Clients, Range: "1 to 1000", Help: "that commit"},
+			Help:    "a synchronous commit waits until the standby has it on disk"},
+		workload.Option{Name: "clients", To: &c.job.Clients, Range: "1 to 1000"},
 		workload.Option{Name: "row_bytes", To: &c.job.RowBytes, Range: "0 to 1048576", Help: "of what a commit writes"},
 		workload.Option{Name: "give_up", To: &c.job.GiveUp, Range: "100ms to 1h",
 			Help: "silence, until the standby takes over"},
 		workload.Option{Name: "distance", To: &c.job.Distance, Range: "0 to 1s",
-			Help: "of the standby: its stream passes the client machine, and takes so long one way"},
+			Help: "of the standby: its stream passes the client machine and takes so long one way"},
 	)
 }
 

@@ -1,9 +1,9 @@
 // Package hammerdb is the load generator `hammerdb`: a HammerDB that the user has unpacked on the machine, against a
 // database whose schema is there. See package plimsoll/internal/workloads/hammerdb/tool, which runs it there.
 //
-// It stands among the engines. NOPM and TPM are HammerDB's own figures of its timed period, and never results of a TPC benchmark. It refuses
-// passwords among the settings, times that are no whole minutes, and to build schemas: HammerDB does that, and reports
-// success of some builds that failed.
+// It stands among the engines. NOPM and TPM are HammerDB's own figures of its timed period, and never results of a TPC
+// benchmark. It refuses passwords among the settings, times that are no whole minutes, and to build schemas: HammerDB
+// does that, and reports success of some builds that failed.
 package hammerdb
 
 import (
@@ -109,13 +109,14 @@ func (own) New(spec workload.Spec) *config {
 // Options implements workload.Config.
 func (c *config) Options() []workload.Option {
 	return []workload.Option{
-		{Name: "benchmark", To: &c.benchmark, Choices: []string{"tprocc", "tproch"}, Help: "tprocc or tproch"},
+		{Name: "benchmark", To: &c.benchmark, Choices: []string{"tprocc", "tproch"}},
 		{Name: "database", To: &c.database, Choices: []string{"pg", "mysql", "maria", "mssqls"},
-			Help: "pg, mysql, maria or mssqls, as HammerDB calls them"},
-		{Name: "virtual_users", To: &c.users, Range: "1 to 10000", Help: "HammerDB's"},
-		{Name: "rampup", To: &c.rampup, Range: "0 to 24h", Help: "of tprocc: whole minutes, as HammerDB has them"},
+			Help: "as HammerDB calls them"},
+		{Name: "virtual_users", To: &c.users, Range: "1 to 10000", Help: "without the monitor, which HammerDB adds"},
+		{Name: "rampup", To: &c.rampup, Range: "0 to 24h",
+			Help: "of tprocc: whole minutes, and runtime_secs of the step as well: HammerDB has no others"},
 		{Name: "time_profile", To: &c.profile, Help: "of tprocc: times of each kind of transaction"},
-		{Name: "query_sets", To: &c.sets, Range: "1 to 10000", Help: "of tproch"},
+		{Name: "query_sets", To: &c.sets, Range: "1 to 10000", Help: "of tproch: how often queries run"},
 		{Name: "folder", Help: "where HammerDB is unpacked; without it where it is found", To: func(text string) error {
 			if c.folder = text; !strings.HasPrefix(text, "/") || strings.ContainsAny(text, "\x00\r\n") {
 				return fmt.Errorf("%q is no path from the root", text)
@@ -130,7 +131,7 @@ func (c *config) Options() []workload.Option {
 		}},
 		{Name: "passwords", To: c.readPasswords, Help: `where HammerDB's are kept, such as {pg_pass: "env:NAME"}`},
 		{Name: "settings", Help: "HammerDB's own, as diset takes them: {connection: {pg_host: 192.0.2.1}, tpcc: " +
-			"{pg_user: tpcc}}", To: func(n *yaml.Node) { c.Mapping(n, "settings: ", c.section) }},
+			"{pg_user: tpcc, pg_dbase: tpcc}}", To: func(n *yaml.Node) { c.Mapping(n, "settings: ", c.section) }},
 	}
 }
 

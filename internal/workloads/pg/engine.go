@@ -2,8 +2,8 @@
 // on the machine, for less processor time than pgbench takes; see package plimsoll/internal/workloads/pg/pgload, which
 // does it there.
 //
-// It stands among the engines. Its prefill makes the tables of the built-in scripts. It refuses unknown keys with the nearest known one, scripts
-// with a mistake, each with its line, and tables that it did not make.
+// It stands among the engines. Its prefill makes the tables of the built-in scripts. It refuses scripts with a mistake,
+// each with its line, and tables that it did not make.
 package pg
 
 import (
@@ -68,25 +68,22 @@ func (c *config) Options() []workload.Option {
 	j := &c.job
 	type row = workload.Option
 	return postgres.Options(
-		row{Name: "script", To: &c.script, Choices: builtins, Help: "what clients do: " + strings.Join(builtins, ", ")},
+		row{Name: "script", To: &c.script, Choices: builtins, Help: "what clients do"},
 		row{Name: "scripts", To: c.readScripts, Help: "in place of script, a list of {builtin: select-only, weight: 9} " +
 			`and {name: transfer, weight: 1, text: "..."}`},
 		row{Name: "scale", To: &j.Scale, Range: "1", Help: "of the tables, which a prefill makes"},
 		postgres.InitialiseOption(&j.Initialise),
 		postgres.SchemaOption(&j.Schema),
-		row{Name: "clients", To: &j.Clients, Range: "1", Help: "that are connected"},
+		row{Name: "clients", To: &j.Clients, Range: "1"},
 		row{Name: "threads", To: &j.Threads, Range: "1", Help: "each serves its share of the clients"},
-		row{Name: "mode", To: &j.Mode, Choices: []string{pgload.Simple, pgload.Extended, pgload.Prepared},
-			Help: "of the protocol: simple, extended, prepared"},
+		row{Name: "mode", To: &j.Mode, Choices: []string{pgload.Simple, pgload.Extended, pgload.Prepared}},
 		row{Name: "rate", To: &j.Rate, Unit: "transactions per second", Range: "0.001 to 100000000",
-			Help: "an open loop: transactions per second offered; times are response times then"},
-		row{Name: "arrivals", To: &j.Arrivals, Choices: []string{pgload.Poisson, pgload.Constant},
-			Help: "of a rate: poisson or constant"},
+			Help: "offered, an open loop: times are response times then"},
+		row{Name: "arrivals", To: &j.Arrivals, Choices: []string{pgload.Poisson, pgload.Constant}},
 		row{Name: "late", To: &j.Late, Default: "10ms", Help: "arrivals that are begun later are counted"},
 		row{Name: "drop", To: &j.Drop, Help: "arrivals that are later still are not begun, and counted"},
 		row{Name: "think_time", To: &j.Think, Help: "of a closed loop: mean time between transactions"},
-		row{Name: "think_times", To: &j.ThinkTimes, Choices: []string{pgload.Poisson, pgload.Constant},
-			Help: "poisson or constant"},
+		row{Name: "think_times", To: &j.ThinkTimes, Choices: []string{pgload.Poisson, pgload.Constant}},
 		row{Name: "connect", To: &j.Connect, Help: "a connection for every transaction; connecting is an operation"},
 		row{Name: "max_tries", To: &j.Tries, Range: "1",
 			Help: "after serialization failures and deadlocks, with the same random numbers"},

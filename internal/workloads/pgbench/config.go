@@ -69,24 +69,24 @@ func (c *config) Options() []workload.Option {
 		row{Name: "scale", To: &j.Scale, Range: "1 to 1000000", Help: "of the tables, which a prefill makes"},
 		postgres.InitialiseOption(&j.Initialise),
 		postgres.SchemaOption(&j.Schema),
-		row{Name: "clients", To: &j.Clients, Range: "1 to 10000", Help: "that are connected"},
+		row{Name: "clients", To: &j.Clients, Range: "1 to 10000"},
 		row{Name: "threads", To: &j.Threads, Range: "1 to 10000", Help: "of pgbench"},
 		row{Name: "builtin", To: &c.builtin, Choices: builtinNames,
-			Help: "what clients do: " + strings.Join(builtinNames, ", ")},
+			Help: "what clients do"},
 		row{Name: "scripts", To: c.readScripts, Help: "in place of builtin, a list of {builtin: select-only, weight: 9} " +
 			`and {name: transfer, weight: 1, text: "..."}`},
-		row{Name: "mode", To: &j.Mode, Choices: []string{"simple", "extended", "prepared"},
-			Help: "of the protocol: simple, extended, prepared"},
+		row{Name: "mode", To: &j.Mode, Choices: []string{"simple", "extended", "prepared"}},
 		row{Name: "rate", To: &j.Rate, Unit: "transactions per second", Range: "0.001 to 10000000", // it rounds to µs
-			Help: "transactions per second offered; times are response times then"},
-		row{Name: "latency_limit", To: &c.limit, Range: "1us to 1h", Help: "transactions that take longer are counted"},
+			Help: "offered; times are response times then"},
+		row{Name: "latency_limit", To: &c.limit, Range: "1us to 1h",
+			Help: "transactions that take longer are counted; with a rate what is later than this before it begins is skipped and counted"},
 		row{Name: "max_tries", To: &j.MaxTries, Range: "1 to 1000000",
-			Help: "of a transaction that meets a serialization failure or a deadlock; from PostgreSQL 15 on"},
+			Help: "after serialization failures and deadlocks; from PostgreSQL 15 on"},
 		row{Name: "connect", To: &j.Connect, Help: "a connection for every transaction"},
 		row{Name: "statements", To: &j.Statements, Help: "the mean of every statement"},
 		row{Name: "percentiles", To: &j.Log, Help: "of every transaction; false: pgbench's own means alone"},
 		row{Name: "variables", To: c.readVariables, Help: "{NAME: VALUE} of the scripts"},
-		row{Name: "options", To: c.readOptions, Help: "pgbench's own, such as {vacuum-all: true}"},
+		row{Name: "options", To: c.readOptions, Help: "pgbench's own, such as {vacuum-all: true, unlogged-tables: true}"},
 	)
 }
 

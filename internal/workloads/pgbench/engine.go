@@ -2,8 +2,9 @@
 // server of the run's own or one that the user names. See package plimsoll/internal/workloads/pgbench/tool, which runs
 // it there.
 //
-// It stands among the engines. Percentiles are of histograms of every transaction in pgbench's log (-l), which is read from a pipe while it is
-// written. It refuses options that pgbench's version does not know, and scripts that run programs on the machine. Passwords reach neither arguments nor logs.
+// It stands among the engines. Percentiles are of histograms of every transaction in pgbench's log (-l), which is read
+// from a pipe while it is written. It refuses options that pgbench's version does not know, and scripts that run
+// programs on the machine. Passwords reach neither arguments nor logs.
 package pgbench
 
 import (

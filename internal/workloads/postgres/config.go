@@ -82,9 +82,9 @@ func (c *Config) Admit(clients, more int) {
 func Options(more ...workload.Option) []workload.Option {
 	later := func(*yaml.Node) {}
 	return append([]workload.Option{
-		{Name: "server", To: later, Help: "{vm_group: NAME} of a PostgreSQL of the run's own there, with settings: and " +
-			"cpus:; {url: ..., password: env:NAME} of yours; without it one on each machine"},
-		{Name: "database", To: later, Help: "the name, where the url has none"},
+		{Name: "server", To: later, Help: "of the run's own {vm_group: NAME, settings: {}, cpus: 0-3, client_cpus: " +
+			"4-7}, on each machine by default; or yours {url: ..., password: env:NAME}"},
+		{Name: "database", To: later, Help: "where the url names none"},
 	}, more...)
 }
 

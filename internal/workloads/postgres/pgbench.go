@@ -57,8 +57,8 @@ func SchemaOption(to *string) workload.Option {
 // InitialiseOption is a row for what is done about them.
 func InitialiseOption(to *string) workload.Option {
 	return workload.Option{Name: "initialise", To: to, Choices: []string{Never, Missing, Always},
-		Help: "missing (make absent tables; default for built-in scripts and own servers), always (anew), never " +
-			"(default for your scripts on your server)"}
+		Help: "missing makes absent tables (default for built-in scripts and own servers), always makes them anew; never " +
+			"is the default for your scripts on your server"}
 }
 
 // ReadSchema reads the name of a schema as a config has it.

@@ -2,8 +2,8 @@
 // whose clients are plimsoll itself, put on the machine; see package plimsoll/internal/workloads/tprocc/driver, which
 // does the work there.
 //
-// It stands among the engines. Its prefill loads the warehouses that are not there yet. It refuses a schema that does not carry its mark or is of
-// another scale.
+// It stands among the engines. Its prefill loads the warehouses that are not there yet. It refuses a schema that does
+// not carry its mark or is of another scale.
 package tprocc
 
 import (
@@ -79,14 +79,15 @@ func (c *config) Options() []workload.Option {
 	type row = workload.Option
 	return postgres.Options(
 		row{Name: "dialect", To: &j.Dialect, Choices: []string{postgresql, mariadb, sqlserver},
-			Help: "postgresql, mariadb or sqlserver; servers of yours of the latter two are {url: DIALECT://USER@HOST:PORT, " +
-				"password: env:NAME}, with exporter: http://HOST:PORT/metrics where one counts what they do"},
-		row{Name: "warehouses", To: &j.Warehouses, Range: "1", Help: "of the schema, which a prefill loads"},
+			Help: "servers of the latter two may have exporter: http://HOST:PORT/metrics, which counts what they do"},
+		row{Name: "warehouses", To: &j.Warehouses, Range: "1",
+			Help: "of the schema, which a prefill loads; about 100 MB each"},
 		row{Name: "users", To: &j.Users, Range: "1", Help: "without it one for each warehouse, ten with keying"},
-		row{Name: "first_user", To: &j.First, Range: "0", Help: "the number of the first, of clients that share a schema"},
+		row{Name: "first_user", To: &j.First, Range: "0", Help: "of several workloads on one schema: where the one " +
+			"before ends, so that homes are shared evenly"},
 		row{Name: "keying", To: &j.Keying, Help: "users type and think as TPC-C says; else the next transaction follows " +
 			"at once"},
-		row{Name: "threads", To: &j.Threads, Range: "1", Help: "that drive the users"},
+		row{Name: "threads", To: &j.Threads, Range: "1", Help: "that drive the users, and sessions that load"},
 		row{Name: "reload", To: &j.Reload, Help: "a prefill drops the tables that it made before, and loads anew"},
 	)
 }

@@ -2,8 +2,8 @@
 // whose clients are plimsoll itself, put on the machine; see package plimsoll/internal/workloads/tproch/driver, which
 // does the work there.
 //
-// It stands among the engines. Its prefill loads what is not there yet, and at scale 1 holds the answers against the published ones. It refuses a
-// schema that does not carry its mark or is of another scale.
+// It stands among the engines. Its prefill loads what is not there yet, and at scale 1 holds the answers against the
+// published ones. It refuses a schema that does not carry its mark or is of another scale.
 package tproch
 
 import (
