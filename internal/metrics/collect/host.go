@@ -175,7 +175,7 @@ func (c *replayed) threads(ctx context.Context, workloads []result.Workload) {
 		for i := range workloads {
 			w := &workloads[i]
 			for _, s := range found {
-				if w.VM != "" && s.Label("instance") == w.VM && s.Label("workload") == w.Name {
+				if !w.Merged() && s.Label("instance") == w.VM && s.Label("workload") == w.Name {
 					*m.of(w) = meanBetween(s.Points, w.Start.Add(c.grid.step), w.End)
 				}
 			}
