@@ -32,7 +32,8 @@ generator, made from the same option tables that check the file. Point your edit
 						_, ok := engines[name].(workload.Configured)
 						return !ok
 					})
-					return exit.Usagef("", "schema: no generator %q whose configs have one%s", name, didYouMean(name, known))
+					return exit.Usagef("", "schema: no generator %q whose configs have one%s", name,
+						didYouMean(name, known))
 				}
 				return a.printJSON(workload.SchemaOf(name, c))
 			}

@@ -213,7 +213,11 @@ func (o Option) decode(text string) (v any, err error) {
 		return v, err
 	case Choice:
 		if !slices.Contains(o.Choices, text) {
-			return nil, fmt.Errorf("%q is none of %s", text, strings.Join(o.Choices, ", "))
+			hint := ""
+			if meant := nearest.Of(text, o.Choices); meant != "" {
+				hint = fmt.Sprintf("; did you mean %q?", meant)
+			}
+			return nil, fmt.Errorf("%q is none of %s%s", text, strings.Join(o.Choices, ", "), hint)
 		}
 		return text, nil
 	case Secret:

@@ -73,17 +73,19 @@ func (c *config) Options() []workload.Option {
 		{Name: "threads", To: &j.Threads, Help: "blocks written or read at once"},
 		{Name: "compressibility", To: &j.CompressibilityPercent, Unit: "percent", Help: "that a compressor saves"},
 		c.Disk(&c.disk),
-		{Name: "written_by", To: &j.WrittenBy, Help: "verify what the workload of that name wrote on the same machine, " +
-			"with threads and disk alone"},
+		{Name: "written_by", Help: "verify what the workload of that name wrote on the same machine, with threads and " +
+			"disk alone", To: func(name string) error {
+			if j.WrittenBy = name; name == "" {
+				return errors.New("want the name of the workload that wrote")
+			}
+			return nil
+		}},
 	}
 }
 
 // Settle implements workload.Config. Without disks in the Spec it judges the form.
 func (c *config) Settle() {
 	j := &c.job
-	if at := c.Given["written_by"]; at != nil && j.WrittenBy == "" {
-		c.Object(at, "written_by: want the name of the workload that wrote")
-	}
 	if j.WrittenBy != "" {
 		var writes []string
 		for _, o := range c.Options() {
