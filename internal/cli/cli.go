@@ -165,7 +165,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		a.ImportCommand(), storage.ConvertCommand(a.Console), a.CleanupCommand(), a.planner.scenariosCommand(),
 		a.MetricsCommand(),
 		serveCommand(a.Store),
-		a.Targets.Command(), machines.ExporterCommand(a.Console, a.Store.Drivers), schemaCommand(a.Console),
+		a.Targets.Command(), machines.ExporterCommand(a.Console, a.Store.Drivers), schemaCommand(a.Console, a.Store.Drivers),
 		versionCommand(a.Console), a.configs.configCommand(),
 		manCommand(a.Console), a.sides.AnalyzeCommand(), a.sides.UslCommand(), a.sides.SteadyCommand(),
 		a.sides.ChangesCommand(), a.sides.HistoryCommand(),

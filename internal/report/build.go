@@ -129,7 +129,7 @@ type mergedKey struct {
 func mergedOf(all []result.Workload) map[mergedKey]bool {
 	out := map[mergedKey]bool{}
 	for i := range all {
-		if w := &all[i]; w.VM == "" {
+		if w := &all[i]; w.Merged() {
 			out[mergedKey{w.Name, w.Prefill}] = true
 		}
 	}
@@ -149,11 +149,11 @@ func (doc *Document) add(w result.Workload, merged map[mergedKey]bool) {
 		FailuresUnknown:     w.FailuresUnknown,
 		GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
 	})
-	if w.Prefill || w.VM != "" && merged[mergedKey{w.Name, w.Prefill}] {
+	if w.Prefill || !w.Merged() && merged[mergedKey{w.Name, w.Prefill}] {
 		return
 	}
 	name := w.Name
-	if w.VM != "" {
+	if !w.Merged() {
 		name += " on " + w.VM
 	}
 	table := Latency{Workload: name, Kind: latencyKind(w), Error: hist.RelativeError, Windows: []WindowTotals{whole}}

@@ -290,9 +290,9 @@ func ofWorkload(a result.Assert, d *result.Data) (subject, error) {
 		return figures(a, m, d, s)
 	}
 	for _, w := range d.Workloads {
-		alone := w.VM != "" &&
+		alone := !w.Merged() &&
 			!slices.ContainsFunc(d.Workloads, func(o result.Workload) bool { return o.Name == w.Name && o.VM != w.VM })
-		if w.Name != a.Workload || w.Prefill || w.VM != "" && !alone {
+		if w.Name != a.Workload || w.Prefill || !w.Merged() && !alone {
 			continue
 		}
 		v, unit, err := measure(w, a)
@@ -327,10 +327,10 @@ func declared(a result.Assert, d *result.Data) (result.Measure, bool) {
 func figures(a result.Assert, m result.Measure, d *result.Data, s subject) (subject, error) {
 	s.unit = m.Unit
 	single := slices.ContainsFunc(d.Workloads, func(w result.Workload) bool {
-		return w.Name == a.Workload && !w.Prefill && w.VM != ""
+		return w.Name == a.Workload && !w.Prefill && !w.Merged()
 	})
 	for _, w := range d.Workloads {
-		if w.Name != a.Workload || w.Prefill || (w.VM != "") != single {
+		if w.Name != a.Workload || w.Prefill || w.Merged() == single {
 			continue
 		}
 		v, unit, err := measure(w, a)

@@ -70,7 +70,7 @@ func byPlace(v *view.Run) map[int]*use {
 	for _, l := range v.Loads {
 		for _, q := range l.Parts {
 			s := view.Seconds(q)
-			if q.VM == "" || s == 0 {
+			if q.Merged() || s == 0 {
 				continue
 			}
 			place := v.Place(q.Node)
@@ -138,7 +138,7 @@ func generatorOf(v *view.Run, l *view.Load, places map[int]*use) (result.Finding
 			known, worst, used, cores, who, of = true, here/c, here, c, p.VM, "the CPUs of "+p.VM
 		}
 		node, all := v.Nodes[p.Node], places[v.Place(p.Node)].beside(p)
-		if c := float64(node.Cores); c > 0 && p.VM != "" && all/c > worst {
+		if c := float64(node.Cores); c > 0 && !p.Merged() && all/c > worst {
 			known, worst, used, cores, who = true, all/c, all, c, node.Name
 			of = "the cores of node " + node.Name + ", all its generators together"
 			if v.OneHost {

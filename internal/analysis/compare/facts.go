@@ -189,10 +189,10 @@ func merged(d *result.Data, prefill bool) []result.Workload {
 		if w.Prefill && !prefill || !w.Prefill && w.Phase != "run" {
 			continue
 		}
-		alone := w.VM != "" && !slices.ContainsFunc(d.Workloads, func(o result.Workload) bool {
+		alone := !w.Merged() && !slices.ContainsFunc(d.Workloads, func(o result.Workload) bool {
 			return o.Name == w.Name && o.VM != w.VM
 		})
-		if w.VM == "" || alone {
+		if w.Merged() || alone {
 			out = append(out, judged(w))
 		}
 	}

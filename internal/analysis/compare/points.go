@@ -57,7 +57,7 @@ func (l CellLoad) Little() (agrees, known bool) {
 // lanesOf are the parts of a workload over all its VMs.
 func lanesOf(d *result.Data, name string) (lanes []result.Lane) {
 	for _, w := range d.Workloads {
-		if w.Name == name && w.VM != "" && w.Phase == "run" && !w.Prefill {
+		if w.Name == name && !w.Merged() && w.Phase == "run" && !w.Prefill {
 			lanes = append(lanes, w.Lanes...)
 		}
 	}

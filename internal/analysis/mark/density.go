@@ -19,7 +19,7 @@ func JudgeVMs(d *result.Data, findings []result.Finding, workload string, limits
 		if w.Name != workload || w.Prefill {
 			continue
 		}
-		if w.VM == "" {
+		if w.Merged() {
 			p.Used = used(d, w)
 			continue
 		}

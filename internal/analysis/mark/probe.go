@@ -31,7 +31,7 @@ const most = 100
 func Offered(d *result.Data, workload string) (rate float64, depth int, err error) {
 	found := false
 	for _, w := range d.Workloads {
-		if w.Name != workload || w.Prefill || w.VM == "" {
+		if w.Name != workload || w.Prefill || w.Merged() {
 			continue
 		}
 		for _, l := range w.Lanes {
@@ -174,7 +174,7 @@ func whole(d *result.Data, name string) (result.Workload, error) {
 		if w.Name != name || w.Prefill {
 			continue
 		}
-		if w.VM == "" {
+		if w.Merged() {
 			return w.Judged(), nil
 		}
 		alone = append(alone, w)

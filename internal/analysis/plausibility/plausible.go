@@ -82,7 +82,7 @@ func busiest(v *view.Run, measure func(moved) float64) (best moved, found bool) 
 		times := l.Times()
 		places := map[int]bool{}
 		for _, p := range l.Parts {
-			places[v.Place(p.Node)] = p.VM != ""
+			places[v.Place(p.Node)] = !p.Merged()
 		}
 		for _, place := range slices.Sorted(maps.Keys(places)) {
 			if !places[place] || view.Length(times) == 0 {
@@ -102,7 +102,7 @@ func during(v *view.Run, place int, times []result.Span) moved {
 	for _, l := range v.Loads {
 		for _, p := range l.Parts {
 			s := view.Seconds(p)
-			if s == 0 || p.VM == "" || v.Place(p.Node) != place {
+			if s == 0 || p.Merged() || v.Place(p.Node) != place {
 				continue
 			}
 			beside := view.Overlap(p.Times(), times)

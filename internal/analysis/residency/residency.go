@@ -229,7 +229,7 @@ func ingest(v *view.Run) []result.Finding {
 		ok := true
 		for _, p := range l.Parts {
 			written, only := onlyWrites(p)
-			ok = ok && only && p.VM != "" && view.WroteAll(p)
+			ok = ok && only && !p.Merged() && view.WroteAll(p)
 			seconds, bytes = append(seconds, p.Seconds()), bytes+written
 		}
 		took := working(l)

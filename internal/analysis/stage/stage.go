@@ -41,7 +41,7 @@ func Of(d *result.Data, metric string) []Stage {
 	var loads []result.Workload
 	var cuts []time.Time
 	for _, w := range d.Workloads {
-		if w.VM == "" || w.Prefill || w.Phase != "run" {
+		if w.Merged() || w.Prefill || w.Phase != "run" {
 			continue
 		}
 		for _, t := range w.Times() { // in a pause between two starts it is no load

@@ -63,7 +63,7 @@ func someVMs(v *view.Run, l *view.Load, whole work, cut func(*view.Track) *view.
 	times := l.Times()
 	for _, p := range l.Parts {
 		c := v.VMTrack(p.VM, l.Group)
-		if p.VM == "" || c == nil {
+		if p.Merged() || c == nil {
 			return f, false
 		}
 		c = cut(c.Within(times))

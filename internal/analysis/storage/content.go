@@ -185,7 +185,7 @@ func seen(f *result.Finding, l *view.Load, looks []result.Written) {
 func prefillOf(l *view.Load, p *result.Workload, device string) (found bool, bytes int64, zeros, done bool) {
 	for _, pre := range l.Prefills {
 		late := pre.Start.After(p.Start) || !pre.Prefill && pre.End.After(p.Start)
-		if pre.VM != "" && p.VM != "" && pre.VM != p.VM || late {
+		if !pre.Merged() && !p.Merged() && pre.VM != p.VM || late {
 			continue
 		}
 		wrote, empty := false, false

@@ -95,7 +95,7 @@ func New(m result.Manifest, d *result.Data) *Run {
 			byName[key] = l
 			v.Loads = append(v.Loads, l)
 		}
-		if w.VM == "" {
+		if w.Merged() {
 			l.Merged = w
 		} else {
 			l.Parts = append(l.Parts, w)
@@ -107,7 +107,7 @@ func New(m result.Manifest, d *result.Data) *Run {
 		}
 		for i := range d.Workloads {
 			if w := &d.Workloads[i]; w.Group == l.Group &&
-				(w.Prefill && !w.Rounds || !w.Prefill && w.Name != l.Name && w.VM != "" && WroteAll(w)) {
+				(w.Prefill && !w.Rounds || !w.Prefill && w.Name != l.Name && !w.Merged() && WroteAll(w)) {
 				l.Prefills = append(l.Prefills, w)
 			}
 		}
@@ -313,7 +313,7 @@ func Later(a, b time.Time) time.Time {
 
 // Subject is what a part of a workload is called in a sentence: its VM, or itself where it is the whole.
 func Subject(w *result.Workload) string {
-	if w.VM != "" {
+	if !w.Merged() {
 		return w.VM
 	}
 	return w.Name

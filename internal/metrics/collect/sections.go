@@ -74,7 +74,7 @@ func workedLanes(tracks []*track) []result.Lane {
 
 // planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many
 // or long, or a workload reports rarely: a lane is starved for seconds, and only points as short as that show it.
-func (c *collector) planSections() {
+func (c *planned) planSections() {
 	lanes, lines, interval := 0, 0, time.Second
 	c.apart = map[*loadPlan]bool{}
 	for _, l := range c.loads {
@@ -101,7 +101,7 @@ func (c *collector) planSections() {
 }
 
 // lanesOf are empty tracks for the lanes of a start that tells them apart.
-func (c *collector) lanesOf(k *track) []laneTrack {
+func (c *planned) lanesOf(k *track) []laneTrack {
 	l := c.loadOf(k)
 	if !k.job.Apart || l.prefill {
 		return nil
@@ -176,7 +176,7 @@ func sections(tracks []*track, of func(*laneTrack) tally.Mark) []result.Section 
 }
 
 // sectionViews makes the series of all lanes of a workload, each over all VMs.
-func (c *collector) sectionViews(l *loadPlan) []result.Series {
+func (c *replayed) sectionViews(l *loadPlan) []result.Series {
 	if !c.apart[l] {
 		return nil
 	}

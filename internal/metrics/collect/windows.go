@@ -32,7 +32,7 @@ type loadPlan struct {
 }
 
 // planLoads groups the starts by workload and cuts each workload where something else began or ended while it ran.
-func (c *collector) planLoads() {
+func (c *found) planLoads() {
 	for _, k := range c.tracks {
 		l := c.loadOf(k)
 		if l == nil {
@@ -60,14 +60,14 @@ func (c *collector) planLoads() {
 }
 
 // endOf is when a start ended; for one that nobody saw end, the newest moment known.
-func (c *collector) endOf(k *track) time.Time {
+func (c *source) endOf(k *track) time.Time {
 	if k.end.IsZero() {
 		return tally.Later(c.tl.last, k.job.Start)
 	}
 	return k.end
 }
 
-func (c *collector) loadOf(k *track) *loadPlan {
+func (c *found) loadOf(k *track) *loadPlan {
 	for _, l := range c.loads {
 		if l.name == k.job.Workload && l.group == k.job.Group {
 			return l
@@ -169,7 +169,7 @@ func (l *loadPlan) beside(all []*loadPlan, at time.Time) []string {
 }
 
 // cuttersFor are the cutters of one start: the grid of its VM, the workload's windows, the workload's heat map.
-func (c *collector) cuttersFor(k *track, mine *cells, begin tally.Mark) []*cutter {
+func (c *replayed) cuttersFor(k *track, mine *cells, begin tally.Mark) []*cutter {
 	said := false
 	complain := func(err error) {
 		if err != nil && !said {
@@ -237,7 +237,7 @@ func (c *collector) cuttersFor(k *track, mine *cells, begin tally.Mark) []*cutte
 }
 
 // heatOf makes the workload's heat map when it is first needed.
-func (c *collector) heatOf(l *loadPlan) *heat {
+func (c *replayed) heatOf(l *loadPlan) *heat {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.heat == nil {
@@ -250,7 +250,7 @@ func (c *collector) heatOf(l *loadPlan) *heat {
 }
 
 // workloads makes the entries: per VM, and merged over the group.
-func (c *collector) workloads() []result.Workload {
+func (c *replayed) workloads() []result.Workload {
 	var out []result.Workload
 	for _, l := range c.loads {
 		byVM := map[string][]*track{}

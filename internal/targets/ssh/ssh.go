@@ -47,9 +47,9 @@ func (Provider) Options() []target.Option {
 			Name: "agents",
 			Help: "the folder that holds plimsoll-agent-linux-amd64 and -arm64 (default: that of plimsoll, or ../libexec/plimsoll from there)",
 		},
-		{Name: "patience", Type: target.Duration, Default: "2m", Least: target.Bound(1), Most: target.Bound(86400),
+		{Name: "patience", Type: target.Duration, Default: "2m", Range: "1s to 24h",
 			Help: "how long a host may not answer before what runs there is taken for lost"},
-		{Name: "lease", Type: target.Duration, Default: "1h", Least: target.Bound(0), Most: target.Bound(30 * 86400),
+		{Name: "lease", Type: target.Duration, Default: "1h", Range: "0 to 720h",
 			Help: "how long commands go on when nothing is heard of the run; 0 for ever"},
 	}
 }

@@ -225,14 +225,14 @@ func TestScript(t *testing.T) {
 		{"benchmark: tproch\npasswords: {pg_tpch_pass: \"env:A\"}\nquery_sets: 3\n",
 			"diset tpch pg_tpch_pass $::env(PLIMSOLL_pg_tpch_pass)\n", "127.0.0.1"},
 	} {
-		parsed, err := parse(workload.Spec{Config: []byte(c.config)})
+		parsed, err := (Engine{}).Read(workload.Spec{Config: []byte(c.config)})
 		if err != nil || parsed.host() != c.host || !strings.Contains(parsed.script(time.Minute), c.wants) {
 			t.Errorf("%v: %s: want %q at %s\n%s", err, parsed.host(), c.wants, c.host, parsed.script(time.Minute))
 		}
 	}
 	for _, config := range []string{"benchmark: tproch\nrampup: 1m", "benchmark: tproch\ntime_profile: true",
 		"query_sets: 2"} {
-		if _, err := parse(workload.Spec{Config: []byte(config)}); err == nil {
+		if _, err := (Engine{}).Read(workload.Spec{Config: []byte(config)}); err == nil {
 			t.Errorf("%q is not refused", config)
 		}
 	}

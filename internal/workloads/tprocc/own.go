@@ -58,13 +58,12 @@ var notMariaSettings = regexp.MustCompile(`^(bind_address|port|extra_port|socket
 	`ssl.*|tls.*|local_infile|lc_messages_dir|wsrep.*|relay_log.*|report_.*|default_authentication_plugin|aria_log_dir_path|` +
 	`general_log.*|slow_query_log_.*)$`)
 
-// own reads the keys of a MariaDB that the run starts, which are those of a PostgreSQL's.
-func (c *config) own() {
-	server, bad := postgres.Read(c.nodes["server"], c.nodes["database"])
-	c.Bad.Objections = append(c.Bad.Objections, bad...)
+// ownMaria reads the keys of a MariaDB that the run starts, which are those of a PostgreSQL's.
+func (c *config) ownMaria() {
+	server := postgres.ReadServer(&c.Reading)
 	for _, name := range slices.Sorted(maps.Keys(server.Settings)) {
 		if notMariaSettings.MatchString(strings.ReplaceAll(name, "-", "_")) {
-			c.Object(c.nodes["server"], "server: settings: %s is not for a scenario to set", name)
+			c.Object(c.Given["server"], "server: settings: %s is not for a scenario to set", name)
 		}
 	}
 	server.Admit(c.job.Users, c.job.Threads)
@@ -76,19 +75,19 @@ func (c *config) startsMaria() bool { return c.job.Dialect == mariadb && c.job.U
 
 // Peers implements workload.Peering.
 func (e Engine) Peers(spec workload.Spec) (workload.Peers, bool, error) {
-	if c, err := parse(spec); err == nil && c.startsMaria() {
+	if c, err := e.Read(spec); err == nil && c.startsMaria() {
 		peers, ok := c.server.Peers()
 		return peers, ok, nil
 	}
-	return e.Peering.Peers(spec)
+	return e.Engine.Peers(spec)
 }
 
 // Server implements workload.Peering: of MariaDB one that is made where it is not there yet, with one user
 // (postgres.OwnUser), who may all, beside root, who gets in as the system's root alone. It stays until the teardown.
 func (e Engine) Server(spec workload.Spec) (workload.Server, error) {
-	c, err := parse(spec)
+	c, err := e.Read(spec)
 	if err != nil || !c.startsMaria() {
-		return e.Peering.Server(spec)
+		return e.Engine.Server(spec)
 	}
 	stated := mariaStated()
 	maps.Copy(stated, c.server.Settings)
@@ -124,9 +123,9 @@ var mariaVersion = regexp.MustCompile(`Ver ([0-9]+\.[0-9]+\.[0-9]+)-MariaDB`)
 
 // CheckServer implements workload.Peering.
 func (e Engine) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
-	c, err := parse(spec)
+	c, err := e.Read(spec)
 	if err != nil || !c.startsMaria() {
-		return e.Peering.CheckServer(ctx, host, spec)
+		return e.Engine.CheckServer(ctx, host, spec)
 	}
 	fail := func(err error) (workload.Tool, error) {
 		return workload.Tool{}, fmt.Errorf("check: MariaDB on %s: %w", host.Name(), err)
@@ -149,6 +148,7 @@ func (e Engine) CheckServer(ctx context.Context, host target.Host, spec workload
 // applyOwn has the job's client reach a MariaDB of the run's own.
 func (c *config) applyOwn(spec workload.Spec, folder string, job *workload.Job) error {
 	where := "the machine itself, by a unix socket"
+	job.Command.Env = c.server.Env()
 	u := url.URL{Scheme: mariadb, User: url.User(postgres.OwnUser), Host: "localhost",
 		RawQuery: url.Values{"socket": {"/proc/self/cwd/" + mariaFolder + "/socket"}}.Encode()}
 	if c.server.Group != "" {

@@ -34,9 +34,9 @@ func TestSuite(t *testing.T) {
 		Faulty: []byte("thread: 2\nblock_size: 64Kb\nqueue_depth: many\ndisk: /dev/sdx\n"),
 		Objections: []string{
 			`suite.cfg:1:1: unknown key "thread"; did you mean "threads"?`,
-			`suite.cfg:2:1: block_size: size "64Kb"`,
-			`suite.cfg:3:1: queue_depth: "many" is no whole number`,
-			`suite.cfg:4:1: disk: the VM has no "/dev/sdx"`,
+			`suite.cfg:2:13: block_size: size "64Kb"`,
+			`suite.cfg:3:14: queue_depth: "many" is no whole number`,
+			`suite.cfg:4:7: disk: the VM has no "/dev/sdx"`,
 		},
 		Noise: []byte("plimsoll: something went wrong\n{\"elapsed_ns\": 1}\n"),
 	}.Run(t)
