@@ -264,6 +264,9 @@ func keepHeadline(folder *result.Folder, data *result.Data, found []result.Findi
 
 // conclude writes the report of a run that has ended and prints its summary, and its conditions as test results.
 func (a *app) conclude(s run.Summary, junit string) error {
+	if s.Collected.State == "pending" { // the report collects it
+		return a.concludeLater(s)
+	}
 	folder, doc, err := a.writeReport(s.Dir)
 	if err != nil && folder != nil && s.Status == result.StatusSucceeded { // the list of runs and the exit code agree
 		s.Status, s.Error = result.StatusFailed, err.Error()
@@ -299,6 +302,17 @@ func (a *app) conclude(s run.Summary, junit string) error {
 		errs = append(errs, summarise(a.out, doc, folder))
 	}
 	return errors.Join(errs...)
+}
+
+// concludeLater says what there is of a run whose figures are left for later.
+func (a *app) concludeLater(s run.Summary) error {
+	if a.json {
+		return a.printJSON(concluded{RunID: s.RunID, Dir: s.Dir, Status: s.Status, Error: s.Error, Measured: s.Measured,
+			Collected: s.Collected, Cleaned: s.Cleaned, Remains: s.Remains, ElapsedSeconds: s.Elapsed.Seconds()})
+	}
+	_, err := visible.Fprintf(a.out, "run: %s   collection: %s   cleanup: %s   (%s)\nits figures: plimsoll report %s\n",
+		verdict(s.Measured), verdict(s.Collected), verdict(s.Cleaned), s.Status, s.Dir)
+	return err
 }
 
 // writeReport writes the report of a run into its folder. The document is nil when it cannot be made.
