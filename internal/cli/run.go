@@ -215,6 +215,9 @@ func numbered(root string, p *prepared, began time.Time) string {
 
 // conclude writes the report of a run that has ended and prints its summary, and its conditions as test results.
 func conclude(con *console.Console, s run.Summary, junit string) error {
+	if s.Collected.State == "pending" { // the report collects it
+		return concludeLater(con, s)
+	}
 	folder, doc, err := writeReport(s.Dir)
 	if err != nil && folder != nil && s.Status == result.StatusSucceeded { // the list of runs and the exit code agree
 		s.Status, s.Error = result.StatusFailed, err.Error()
@@ -250,6 +253,17 @@ func conclude(con *console.Console, s run.Summary, junit string) error {
 		errs = append(errs, runs.Summarise(con.Out, doc, folder))
 	}
 	return errors.Join(errs...)
+}
+
+// concludeLater says what there is of a run whose figures are left for later.
+func concludeLater(con *console.Console, s run.Summary) error {
+	if con.JSON {
+		return con.PrintJSON(concluded{RunID: s.RunID, Dir: s.Dir, Status: s.Status, Error: s.Error, Measured: s.Measured,
+			Collected: s.Collected, Cleaned: s.Cleaned, Remains: s.Remains, ElapsedSeconds: s.Elapsed.Seconds()})
+	}
+	_, err := visible.Fprintf(con.Out, "run: %s   collection: %s   cleanup: %s   (%s)\nits figures: plimsoll report %s\n",
+		runs.Verdict(s.Measured), runs.Verdict(s.Collected), runs.Verdict(s.Cleaned), s.Status, s.Dir)
+	return err
 }
 
 // writeReport writes the report of a run into its folder. The document is nil when it cannot be made.

@@ -57,6 +57,10 @@ it is: encrypt where the network is not trusted.
 // serveMemory is from where on memory is collected rather than taken from the machine. It stops nothing: the site does.
 const serveMemory = 250 << 20
 
+// serveGarbage is how much memory may be garbage before it is collected, in percent of what is in use: 200 runs are
+// then served within 150 MB.
+const serveGarbage = 50
+
 func serveRuns(st *runs.Store, phase string, runs []string, address, token string) error {
 	ctx, stop := st.Interruptible()
 	defer stop()
@@ -81,6 +85,7 @@ func serveRuns(st *runs.Store, phase string, runs []string, address, token strin
 	}
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // else the environment says one
 		debug.SetMemoryLimit(serveMemory)
+		debug.SetGCPercent(serveGarbage)
 	}
 	site := web.New(web.Options{Folders: folders, Now: st.Now, Version: console.BuildVersion().Program,
 		Library: library(st, len(runs) == 0)})
