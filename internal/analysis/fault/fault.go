@@ -587,8 +587,11 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)
 	default:
 		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
-		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s by the end of the run%s; %s.", head, former, o.stop(),
-			failed)
+		end := "the end of the run"
+		if last := o.track.At(len(o.track.Ops) - 1); v.Data.End.Sub(last) > hold(o.track) && !o.Stopped.Reached {
+			end = "its end at " + view.ClockOf(last.Sub(v.Data.Start).Seconds())
+		}
+		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s by %s%s; %s.", head, former, end, o.stop(), failed)
 	}
 	switch {
 	case o.over > 0 && len(o.along)+len(o.later) == 0:
