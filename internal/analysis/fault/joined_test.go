@@ -163,7 +163,8 @@ func TestFaultsOfAMoment(t *testing.T) {
 			mark(c.off+4, "power on", result.PowerOn)
 			var got []string
 			for _, f := range recovered(view.New(s.Manifest, s.Data)) {
-				got = append(got, regexp.MustCompile(`former (4,9|5,0)\d\d IOPS`).ReplaceAllString(f.Sentence, "former LEVEL IOPS"))
+				got = append(got, regexp.MustCompile(`former (4,9|5,0)\d\d IOPS`).ReplaceAllString(f.Sentence,
+					"former LEVEL IOPS"))
 			}
 			if len(got) != len(c.want) {
 				t.Fatalf("%q, want %q", got, c.want)

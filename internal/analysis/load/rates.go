@@ -224,7 +224,9 @@ func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
 	due := func(i int) (rate float64) {
 		at := c.At(i).Add(-time.Duration(c.Step / 2 * float64(time.Second)))
 		for _, p := range l.Parts {
-			if slices.ContainsFunc(p.Times(), func(t result.Span) bool { return !at.Before(t.Start) && at.Before(t.End) }) {
+			if slices.ContainsFunc(p.Times(), func(t result.Span) bool {
+				return !at.Before(t.Start) && at.Before(t.End)
+			}) {
 				r, _, _ := view.Offered(p.Lanes)
 				rate += r
 			}

@@ -48,7 +48,8 @@ func (v *Run) Faults() []Fault {
 		switch e.State {
 		case result.FaultBegins, result.PowerOff:
 			i := slices.IndexFunc(out, func(f Fault) bool {
-				return e.Time.Sub(f.Start) <= SameMoment && e.Node != "" && !slices.Contains(f.Nodes, e.Node) && f.Alike(e)
+				return e.Time.Sub(f.Start) <= SameMoment && e.Node != "" && !slices.Contains(f.Nodes, e.Node) &&
+					f.Alike(e)
 			})
 			if i >= 0 {
 				out[i].Nodes = append(out[i].Nodes, e.Node)

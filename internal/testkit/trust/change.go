@@ -138,8 +138,8 @@ func changeClaims() []Claim {
 		independent}} {
 		add(fmt.Sprintf("step of %v deviations in the last %d of %d points%s: found", law.by, law.last, law.n,
 			map[bool]string{false: ", dependence found by itself"}[law.o.Independent]), law.low, 1, 100,
-			finds(shaped(lawtest.StepAt(1-float64(law.last)/float64(law.n), law.by*spread), spread, lawtest.White), law.n,
-				law.o, at(2, false, law.n-law.last)))
+			finds(shaped(lawtest.StepAt(1-float64(law.last)/float64(law.n), law.by*spread), spread, lawtest.White),
+				law.n, law.o, at(2, false, law.n-law.last)))
 	}
 	add("none in lognormal noise of 0.5, 100 points: some found", 0, 0.02, 300,
 		finds(times(0.5, 1), 100, independent, anything))
