@@ -544,10 +544,14 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 	after := o.after()
 	switch {
 	case !o.hit() && !o.Regained.Reached && len(after) < fewestAfter:
-		f.Severity, f.NoInterval = result.Notice, "too short to tell what the fault took"
-		f.Sentence = fmt.Sprintf("%s was measured for %s more, %s in the middle, %s before: %s; %s.", head,
-			view.SayDuration(float64(len(after))*o.track.Step), o.Quantity.Brief(resample.Median(after)),
-			o.Quantity.Brief(o.Before.Value), f.NoInterval, failed)
+		f.Severity, f.NoInterval = result.Notice, "few or no reports after it"
+		more := "has no report after it"
+		if len(after) > 0 {
+			more = fmt.Sprintf("was measured for %s more, %s in the middle, %s before",
+				view.SayDuration(float64(len(after))*o.track.Step), o.Quantity.Brief(resample.Median(after)),
+				o.Quantity.Brief(o.Before.Value))
+		}
+		f.Sentence = fmt.Sprintf("%s %s: too short to tell what the fault took; %s.", head, more, failed)
 		return f
 	case !o.hit():
 		f.Severity, f.Value, f.NoInterval = result.Fine, view.Ptr(0), "the rate did not drop"
