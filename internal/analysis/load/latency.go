@@ -34,13 +34,14 @@ func latencyKind(v *view.Run) []result.Finding {
 		}) {
 			scheduled = append(scheduled, l.Name)
 		}
-		want, limited, unlimited := l.Offered()
-		var got, high float64 // high: as far as chance goes, in a count of arrivals at random
+		_, limited, unlimited := l.Offered()
+		var want, got, high float64 // while its VMs ran; high: as far as chance goes, in a count of arrivals at random
 		for _, p := range l.Parts {
 			if s := view.Seconds(p); s > 0 {
+				rate, _, _ := view.Offered(p.Lanes)
 				n, _ := view.Totals(p.Ops)
 				_, hi := view.Poisson(n)
-				got, high = got+float64(n)/s, high+hi/s
+				want, got, high = want+rate, got+float64(n)/s, high+hi/s
 			}
 		}
 		if limited > 0 && unlimited == 0 && l.Alike() && high < want*(1-view.RateTolerance) {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -218,8 +219,20 @@ const (
 )
 
 // late takes back that a rate was met where the load fell behind it and made up for it later: what was due in between
-// began late, and an average does not show it.
+// began late, and an average does not show it. A VM that has ended, or of which nothing is known, has nothing due.
 func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
+	due := func(i int) (rate float64) {
+		at := c.At(i).Add(-time.Duration(c.Step / 2 * float64(time.Second)))
+		for _, p := range l.Parts {
+			if slices.ContainsFunc(p.Times(), func(t result.Span) bool {
+				return !at.Before(t.Start) && at.Before(t.End)
+			}) {
+				r, _, _ := view.Offered(p.Lanes)
+				rate += r
+			}
+		}
+		return rate
+	}
 	behind, most := 0.0, 0.0
 	since, from, worst, until := 0, 0, 0, -1
 	for i, x := range c.Ops {
@@ -229,7 +242,7 @@ func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
 		if behind == 0 {
 			since = i
 		}
-		behind = max(0, behind+(want*(1-view.RateTolerance)-x)*c.Step)
+		behind = max(0, behind+(due(i)*(1-view.RateTolerance)-x)*c.Step)
 		if behind > most {
 			most, from, worst, until = behind, since, i, -1
 		}
@@ -259,10 +272,13 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	turns := false
 	for _, p := range l.Parts {
 		s := view.Seconds(p)
+		rate, a, b := view.Offered(p.Lanes)
 		if s == 0 {
+			if p.Ended == result.Lost || p.Ended == result.Failed { // before its first report
+				want, own = want+rate, own+rate
+			}
 			continue
 		}
-		rate, a, b := view.Offered(p.Lanes)
 		limited, unlimited, turns = limited+a, unlimited+b, turns || inTurn(p.Lanes)
 		n, _ := view.Totals(p.Ops)
 		lo, hi := view.Poisson(n)
@@ -271,7 +287,7 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	if limited == 0 {
 		return result.Finding{}, false // nothing was offered at a rate
 	}
-	own = high
+	own += high
 	early := endedEarly(l)
 	if w := l.Whole(); w != nil && (early > 0 || len(w.Spans) > 0) && w.Seconds() > 0 {
 		n, _ := view.Totals(w.Judged().Ops)

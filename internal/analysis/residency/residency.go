@@ -194,8 +194,9 @@ func explained(v *view.Run, l *view.Load, at time.Time) (out []string) {
 	return out
 }
 
-// returns reports whether a rate that had risen most of the way came back to where it began, and stayed there for three
-// points: then what held it down comes and goes, as a checkpoint or a neighbour does. A stall is no return.
+// returns reports whether a rate that had risen most of the way came back to where it began, for three points in all:
+// then what held it down comes and goes, as a checkpoint or a neighbour does. A stall and the points beside it are no
+// return.
 func returns(values []float64, begin, end float64) bool {
 	up, low := begin*math.Pow(end/begin, 0.75), begin*math.Pow(end/begin, 0.25)
 	first := slices.IndexFunc(values, func(v float64) bool { return v >= up })
@@ -203,15 +204,12 @@ func returns(values []float64, begin, end float64) bool {
 		return false
 	}
 	back := 0
-	for _, v := range values[first:] {
-		if back++; v > low || v < begin/2 {
-			back = 0
-		}
-		if back == 3 {
-			return true
+	for i, v := range values {
+		if i >= first && v <= low && slices.Min(values[i-1:min(i+2, len(values))]) >= begin/2 {
+			back++
 		}
 	}
-	return false
+	return back >= 3
 }
 
 // preparation is the share of a run below which an ingest is taken for preparation of another workload.

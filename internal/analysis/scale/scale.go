@@ -165,11 +165,15 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	return f
 }
 
-// contended and crossed say the two coefficients in words.
+// contended and crossed say the two coefficients in words, and speak of contention only when its interval leaves no
+// other choice.
 func contended(m *usl.Model, grows bool) string {
+	in := m.AlphaParameter.Interval()
 	switch {
 	case m.Alpha == 0:
 		return "no contention"
+	case in.Valid() && !(in.Low > 0):
+		return fmt.Sprintf("contention inconclusive (%s)", sayPercent(m.Alpha))
 	case grows:
 		return "contention, or a shared cache that holds ever less of the growing data, " + sayPercent(m.Alpha)
 	}
