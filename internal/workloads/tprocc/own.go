@@ -113,7 +113,7 @@ func (e Engine) Server(spec workload.Spec) (workload.Server, error) {
 		Service: service,
 		Files: map[string][]byte{mariaFolder + "/server.sh": script, mariaFolder + "/first.sql": []byte(sql),
 			mariaFolder + "/settings.cnf": []byte(settings)},
-		Ready: target.Readiness{Output: service.Command.Stdout, Within: 2 * time.Minute,
+		Ready: target.Readiness{Output: service.Command.Stdout, Within: 10 * time.Minute,
 			Match: regexp.MustCompile(`: ready for connections`)},
 		Grace: 20 * time.Second,
 		Stays: true,
