@@ -57,7 +57,6 @@ type app struct {
 	config   string                      // --config
 	made     map[string]fs.FS            // scenarios made of job files, by the name given
 	places   map[string][]workload.Place // where their files want their data disks
-	servers  []result.Fact               // of a server that db run goes to, as it was asked
 	system   fs.FS                       // the machine whose devices are looked at, for tests; nil is this one
 	imported imports                     // outputs of other tools that were given in the place of runs
 	warned   map[string]bool             // what was said of an experiment's scenario; nil outside of experiments

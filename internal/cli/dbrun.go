@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/secret"
@@ -242,9 +241,6 @@ const (
 // around asks a PostgreSQL of the user's how it is before the run, and has the run ask again at its end.
 func (a *app) around(f *dbRunFlags) error {
 	const phase = "db run"
-	if f.other == "mariadb" {
-		return a.askMaria(f)
-	}
 	if f.server.url == "" || f.other != "" {
 		return nil
 	}
@@ -256,9 +252,6 @@ func (a *app) around(f *dbRunFlags) error {
 	if err != nil {
 		return exit.Errorf(code, "", "%s: %s", phase, oneLine(err))
 	}
-	a.servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version",
-		Value: "PostgreSQL " + before.Version}},
-		postgres.SettingFacts(before.Settings)...)
 	server := f.server
 	f.rf.finish = func(ctx context.Context, folder *result.Folder, _ *result.Data) error {
 		after, err := server.state(ctx)
@@ -276,31 +269,6 @@ func (a *app) around(f *dbRunFlags) error {
 				filepath.Join(folder.Dir(), stateBefore), filepath.Join(folder.Dir(), stateAfter))
 		}
 		return nil
-	}
-	return nil
-}
-
-// askMaria asks a MariaDB or MySQL of the user's for its version and settings before the run.
-func (a *app) askMaria(f *dbRunFlags) error {
-	const phase = "db run"
-	u, err := url.Parse(f.server.url)
-	if err != nil {
-		return nil //nolint:nilerr // an address that cannot be read was refused
-	}
-	u.Path = ""
-	var password secret.Source
-	if f.server.password != "" {
-		if password, err = secret.ParseSource(f.server.password); err != nil {
-			return exit.Usagef("", "%s: --password: %w", phase, err)
-		}
-	}
-	cleartext, _ := f.beside["cleartext_password"].(bool)
-	ctx, stop := a.interruptible()
-	a.servers, err = drivers.MariaFacts(ctx, u.String(), password, cleartext)
-	code := stoppedOrFailed(ctx)
-	stop()
-	if err != nil {
-		return exit.Errorf(code, "", "%s: --server: %s", phase, oneLine(err))
 	}
 	return nil
 }

@@ -350,6 +350,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 		}
 		return nil, err
 	}
+	_ = c.ask(ctx, p) // it is among the facts
 	return &cellRun{c, p, c.numbered(c.folder.RunsDir(), p, p.clock.Now())}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -141,7 +142,7 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 	if err != nil {
 		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
 	}
-	p.facts.Environment = append(p.facts.Environment, a.stated(p)...)
+	a.state(p, workload.Stating.Facts)
 	if phase == "run" && tf.name == "local" {
 		if err := a.fits(ctx, p); err != nil {
 			return p, err
@@ -157,27 +158,48 @@ func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags
 	return p, nil
 }
 
-// stated are the facts of the loads, and of their servers as far as the configs say them. Loads on one server say the
-// same of it once.
-func (a *app) stated(p *prepared) (out []result.Fact) {
-	engines := a.drivers.ByName()
+// state adds facts of the loads that can say some. Loads on one server say the same of it once.
+func (a *app) state(p *prepared, facts func(workload.Stating, workload.Spec) []result.Fact) {
+	engines, list := a.drivers.ByName(), &p.facts.Environment
 	for _, w := range p.scenario.Workloads {
 		e, ok := engines[w.Generator].(workload.Stating)
 		if !ok {
 			continue
 		}
-		for _, f := range e.Facts(specOf(w)) {
-			same := slices.IndexFunc(out, func(o result.Fact) bool { return o.Group == f.Group && o.Name == f.Name })
-			if same >= 0 && out[same].Value == f.Value {
+		for _, f := range facts(e, specOf(w)) {
+			same := slices.IndexFunc(*list, func(o result.Fact) bool { return o.Group == f.Group && o.Name == f.Name })
+			if same >= 0 && (*list)[same].Value == f.Value {
 				continue
 			}
 			if same >= 0 && f.Group == result.ServerGroup {
 				f.Group += " of " + w.Name
 			}
-			out = append(out, f)
+			*list = append(*list, f)
 		}
 	}
-	return append(out, a.servers...)
+}
+
+// askLimit bounds how long a server of the user's is asked for its settings.
+const askLimit = 15 * time.Second
+
+// ask adds what servers of the user's say of themselves, or why that is not known: the loads' machines may reach one
+// that this machine does not. The error joins why.
+func (a *app) ask(ctx context.Context, p *prepared) (bad error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	a.state(p, func(e workload.Stating, spec workload.Spec) []result.Fact {
+		asking, ok := e.(workload.Asking)
+		if !ok {
+			return nil
+		}
+		facts, err := asking.Asked(ctx, spec)
+		if err != nil {
+			bad = errors.Join(bad, err)
+			facts = []result.Fact{{Group: result.ServerGroup, Name: "settings", Value: "not known: " + oneLine(err)}}
+		}
+		return facts
+	})
+	return bad
 }
 
 // specOf is what the scenario says of a workload, on no machine yet.

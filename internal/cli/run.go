@@ -148,6 +148,9 @@ func (a *app) run(given string, sf scenarioFlags, tf targetFlags, rf runFlags) e
 	if err != nil {
 		return err
 	}
+	if err := a.ask(stop.ctx, p); err != nil && a.made[given] != nil { // what a command line names is to be right
+		return exit.Errorf(stoppedOrFailed(stop.ctx), "", "%s: --server: %s", given, oneLine(err))
+	}
 	if p.scenario.Experiment != nil && !rf.once {
 		if len(sheet) > 0 {
 			return exit.Usagef("give it to plimsoll analyze, for the runs that matter",

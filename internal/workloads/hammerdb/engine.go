@@ -30,6 +30,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/secret"
 	hammer "plimsoll/internal/workloads/hammerdb/tool"
+	"plimsoll/internal/workloads/postgres"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -56,6 +58,7 @@ var (
 	_ workload.Naming   = Engine{}
 	_ workload.Counting = Engine{}
 	_ workload.Stating  = Engine{}
+	_ workload.Asking   = Engine{}
 )
 
 // Facts implements workload.Stating.
@@ -83,6 +86,29 @@ func (Engine) Facts(spec workload.Spec) []result.Fact {
 		}
 	}
 	return out
+}
+
+// Asked implements workload.Asking, for PostgreSQL.
+func (Engine) Asked(ctx context.Context, spec workload.Spec) ([]result.Fact, error) {
+	c, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	o := c.orders()
+	if o == nil || o.Database != "pg" {
+		return nil, nil
+	}
+	u := url.URL{Scheme: "postgresql", User: url.User(o.User), Host: net.JoinHostPort(o.Host, strconv.Itoa(o.Port))}
+	if mode := c.settings["connection"]["pg_sslmode"]; mode != "" {
+		u.RawQuery = url.Values{"sslmode": {strings.ToLower(mode)}}.Encode()
+	}
+	server := postgres.Config{URL: u.String(), Database: o.Schema}
+	if from := c.passwords[o.Password]; from != "" {
+		if server.Password, err = secret.ParseSource(from); err != nil {
+			return nil, err
+		}
+	}
+	return server.Asked(ctx)
 }
 
 // Describe implements workload.Engine.

@@ -43,7 +43,7 @@ type parser struct {
 	samples  int
 	sampled  time.Duration // when the last sample was
 	rest     float64       // TPM of the time between the last sample and the end of the test
-	orders   []reading // of the time that is timed
+	orders   []reading     // of the time that is timed
 	result   hammer.Result
 	profile  hammer.Profile
 	queries  workload.Counters

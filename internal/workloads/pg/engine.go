@@ -105,7 +105,7 @@ func parse(spec workload.Spec) (*config, error) {
 		nodes: map[string]*yaml.Node{},
 		seen:  map[string]bool{},
 	}
-	c.job.Seed, c.job.Duration, c.job.Initialise = spec.Seed, spec.Runtime, ""
+	c.job.Duration, c.job.Initialise = spec.Runtime, ""
 	c.job.Scripts = []pgload.Script{{Name: "tpcb-like", Weight: 1}}
 	c.Read(spec, c.take)
 	if c.seen["script"] && c.seen["scripts"] {
@@ -124,6 +124,7 @@ func parse(spec workload.Spec) (*config, error) {
 		c.job.Initialise = c.server.Initialise(slices.ContainsFunc(c.job.Scripts,
 			func(s pgload.Script) bool { return s.Text == "" }))
 	}
+	c.job.Seed = c.server.Seed(spec.Seed, c.job.Initialise)
 	c.server.Admit(c.job.Clients, 0)
 	if len(c.Bad.Objections) == 0 {
 		if err := c.job.Check(); err != nil {

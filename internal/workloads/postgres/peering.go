@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 )
 
 // Reader says which server of PostgreSQL an engine's file names; false where it names another database's.
@@ -13,8 +14,8 @@ type Reader interface {
 	ServerOf(workload.Spec) (Config, bool, error)
 }
 
-// Peering is what an engine has to say of its server, for its type to embed: the methods of workload.Peering and
-// workload.Counting. R reads the engine's file; its zero value is used.
+// Peering is what an engine has to say of its server, for its type to embed: the methods of workload.Peering,
+// workload.Counting and workload.Asking. R reads the engine's file; its zero value is used.
 type Peering[R Reader] struct{}
 
 func (Peering[R]) config(spec workload.Spec) (Config, bool, error) {
@@ -47,6 +48,15 @@ func (p Peering[R]) Server(spec workload.Spec) (workload.Server, error) {
 // CheckServer implements workload.Peering.
 func (Peering[R]) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
 	return CheckServer(ctx, host, spec)
+}
+
+// Asked implements workload.Asking.
+func (p Peering[R]) Asked(ctx context.Context, spec workload.Spec) ([]result.Fact, error) {
+	c, ok, err := p.config(spec)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return c.Asked(ctx)
 }
 
 // Counters implements workload.Counting.
