@@ -46,8 +46,8 @@ func TestServerIsAsked(t *testing.T) {
 		"ASKED": "fsync off; full_page_writes on; synchronous_commit on; version PostgreSQL; work_mem 5MB",
 		"WRONG": "settings not_known",
 	} {
-		write(t, filepath.Join(dir, "load.yml"), fmt.Sprintf("server: {url: %q, password: \"env:%s\"}\ninitialise: never\n"+
-			"scripts: [{name: one, text: \"SELECT 1;\"}]\n", address, password))
+		write(t, filepath.Join(dir, "load.yml"), fmt.Sprintf("server: {url: %q, password: \"env:%s\"}\n"+
+			"initialise: never\nscripts: [{name: one, text: \"SELECT 1;\"}]\n", address, password))
 		a, _, _ := quiet(t)
 		p, err := a.prepare(t.Context(), "run", dir, scenarioFlags{nodes: 1},
 			targetFlags{name: "local", timeScale: 1, sizeScale: 1, allowHostCommands: true})
@@ -58,8 +58,8 @@ func TestServerIsAsked(t *testing.T) {
 		p.close()
 		var got []string
 		for _, f := range p.facts.Environment {
-			if f.Group == result.ServerGroup && slices.Contains(
-				[]string{"version", "settings", "fsync", "synchronous_commit", "full_page_writes", "work_mem"}, f.Name) {
+			if f.Group == result.ServerGroup && slices.Contains([]string{"version", "settings", "fsync",
+				"synchronous_commit", "full_page_writes", "work_mem"}, f.Name) {
 				value, _, _ := strings.Cut(strings.Replace(f.Value, "not known:", "not_known", 1), " ")
 				got = append(got, f.Name+" "+value)
 			}
@@ -69,7 +69,8 @@ func TestServerIsAsked(t *testing.T) {
 			t.Errorf("%s: %v, %q, want %q", password, err, text, want)
 		}
 	}
-	code, text := extended(filepath.Join(dir, "runs"), func(*drivers.Registry) {})("db", "run", "pg", "--server", address, "--password", "env:WRONG")
+	plimsoll := extended(filepath.Join(dir, "runs"), func(*drivers.Registry) {})
+	code, text := plimsoll("db", "run", "pg", "--server", address, "--password", "env:WRONG")
 	if code != 1 {
 		t.Errorf("db run ends with %d", code)
 	}

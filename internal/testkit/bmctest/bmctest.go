@@ -76,7 +76,8 @@ func NewIn(t testing.TB, space string) *BMC {
 		}
 	}
 	said := &bytes.Buffer{}
-	words := []string{needs.IPMISim(t), "-n", "-p", "-c", dir + "/node.conf", "-f", dir + "/node.emu", "-s", dir + "/state"}
+	words := []string{needs.IPMISim(t), "-n", "-p", "-c", dir + "/node.conf", "-f", dir + "/node.emu",
+		"-s", dir + "/state"}
 	if space != "" {
 		words = append([]string{"ip", "netns", "exec", space}, words...)
 	}

@@ -189,7 +189,8 @@ func TestTimed(t *testing.T) {
 
 // The counter's mean is that of all the time that was timed, whether or not it was read at its end.
 func TestCounterToTheEnd(t *testing.T) {
-	job, err := Engine{}.Command(workload.Spec{Name: "Load", Config: []byte("virtual_users: 2\n"), Runtime: time.Minute})
+	job, err := Engine{}.Command(workload.Spec{Name: "Load", Config: []byte("virtual_users: 2\n"),
+		Runtime: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
