@@ -65,7 +65,6 @@ type planner struct {
 	*runs.Store
 	made    map[string]fs.FS            // scenarios made of job files, by the name given
 	places  map[string][]workload.Place // where their files want their data disks
-	servers []result.Fact               // of a server that db run goes to, as it was asked
 	warned  map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
 }
 

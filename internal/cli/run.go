@@ -129,6 +129,9 @@ func (rn *runner) run(given string, sf scenarioFlags, tf machines.Flags, rf runF
 	if err != nil {
 		return err
 	}
+	if err := rn.ask(stop.Ctx, p); err != nil && rn.made[given] != nil { // what a command line names is to be right
+		return exit.Errorf(console.StoppedOrFailed(stop.Ctx), "", "%s: --server: %s", given, console.OneLine(err))
+	}
 	if p.scenario.Experiment != nil && !rf.once {
 		if len(sheet) > 0 {
 			return exit.Usagef("give it to plimsoll analyze, for the runs that matter",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"plimsoll/hist"
 	"plimsoll/internal/analysis/assert"
@@ -175,14 +176,25 @@ func whole(d *result.Data, name string) (result.Workload, error) {
 			continue
 		}
 		if w.Merged() {
-			return w.Judged(), nil
+			return there(w.Judged())
 		}
 		alone = append(alone, w)
 	}
 	if len(alone) == 1 {
-		return alone[0].Judged(), nil
+		return there(alone[0].Judged())
 	}
 	return result.Workload{}, fmt.Errorf("workload %q did not run", name)
+}
+
+// there refuses a workload whose server ended connections: it was gone for a time, and that is no answer to a rate.
+func there(w result.Workload) (result.Workload, error) {
+	for _, v := range w.Values {
+		if strings.Contains(v.Measure, "lost") && strings.Contains(v.Measure, "connection") && v.Value > 0 {
+			return w, fmt.Errorf("the server of workload %q was gone, and so this is no answer of it: %.0f of %s", w.Name,
+				v.Value, v.Measure)
+		}
+	}
+	return w, nil
 }
 
 // gaveWay says how the load generator of a workload was the limit, "" when no check found that.

@@ -108,6 +108,12 @@ func TestJudge(t *testing.T) {
 // A closed loop, a workload that is not there and a measure without a value are errors.
 func TestJudgeRefuses(t *testing.T) {
 	t.Parallel()
+	gone := load(1000, 512, even(1000, 100), "response time", func(h *hist.Histogram) { h.Add(1e6, 100_000) })
+	gone.Workloads[1].Values = []result.Value{{Measure: "lost_connections", Value: 8}}
+	if _, err := mark.Judge(gone, nil, "OLTP", []result.Assert{below("p99", 5e-3)}); err == nil ||
+		!strings.Contains(err.Error(), "was gone") {
+		t.Errorf("a server that was gone: %v", err)
+	}
 	quick := func(h *hist.Histogram) { h.Add(1e6, 10) }
 	for want, c := range map[string]struct {
 		data     *result.Data

@@ -15,6 +15,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/secret"
 	hammer "plimsoll/internal/workloads/hammerdb/tool"
+	"plimsoll/internal/workloads/postgres"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -41,6 +43,7 @@ var (
 	_ workload.Naming   = Engine{}
 	_ workload.Counting = Engine{}
 	_ workload.Stating  = Engine{}
+	_ workload.Asking   = Engine{}
 )
 
 type own struct{}
@@ -65,6 +68,29 @@ func (c *config) Facts() (out []result.Fact) {
 		}
 	}
 	return out
+}
+
+// Asked implements workload.Asking, for PostgreSQL.
+func (Engine) Asked(ctx context.Context, spec workload.Spec) ([]result.Fact, error) {
+	c, err := Engine{}.Read(spec)
+	if err != nil {
+		return nil, err
+	}
+	o := c.orders()
+	if o == nil || o.Database != "pg" {
+		return nil, nil
+	}
+	u := url.URL{Scheme: "postgresql", User: url.User(o.User), Host: net.JoinHostPort(o.Host, strconv.Itoa(o.Port))}
+	if mode := c.settings["connection"]["pg_sslmode"]; mode != "" {
+		u.RawQuery = url.Values{"sslmode": {strings.ToLower(mode)}}.Encode()
+	}
+	server := postgres.Config{URL: u.String(), Database: o.Schema}
+	if from := c.passwords[o.Password]; from != "" {
+		if server.Password, err = secret.ParseSource(from); err != nil {
+			return nil, err
+		}
+	}
+	return server.Asked(ctx)
 }
 
 // Describe implements workload.Maker.

@@ -59,7 +59,7 @@ type config struct {
 // New implements workload.Maker.
 func (own) New(spec workload.Spec) *config {
 	c := &config{Reading: workload.Reading{Spec: spec}, job: pgload.Defaults(), script: "tpcb-like"}
-	c.job.Seed, c.job.Duration, c.job.Initialise = spec.Seed, spec.Runtime, ""
+	c.job.Duration, c.job.Initialise = spec.Runtime, ""
 	return c
 }
 
@@ -153,6 +153,7 @@ func (c *config) Settle() {
 		c.job.Initialise = c.server.Initialise(slices.ContainsFunc(c.job.Scripts,
 			func(s pgload.Script) bool { return s.Text == "" }))
 	}
+	c.job.Seed = c.server.Seed(c.Spec.Seed, c.job.Initialise)
 	c.server.Admit(c.job.Clients, 0)
 	c.Judge(c.job.Check)
 }

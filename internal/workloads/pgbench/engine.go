@@ -113,7 +113,7 @@ func (c *config) Job(job *workload.Job) (any, error) {
 		OpenLoop: c.job.Rate > 0, TimeBased: true, Runtime: spec.Runtime}}
 	j := &c.job
 	j.Seconds = int(math.Ceil(spec.Runtime.Seconds()))
-	j.Seed = spec.Seed
+	j.Seed = c.server.Seed(spec.Seed, j.Initialise)
 	if s := spec.SizeScale; s > 0 && s != 1 {
 		j.Scale = max(1, int(math.Round(float64(j.Scale)*s)))
 		job.Notes = append(job.Notes, fmt.Sprintf("pgbench's scale is %d, by the size scale", j.Scale))

@@ -6,6 +6,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 )
 
 // Served is a config of a load on PostgreSQL.
@@ -15,8 +16,8 @@ type Served interface {
 	ServerOf() (Config, bool, error)
 }
 
-// Engine is a workload.Self whose load goes to PostgreSQL, for its type to embed: with the methods of workload.Peering
-// and workload.Counting.
+// Engine is a workload.Self whose load goes to PostgreSQL, for its type to embed: with the methods of workload.Peering,
+// workload.Counting and workload.Asking.
 type Engine[M workload.Maker[C], C Served] struct{ workload.Self[M, C] }
 
 func (e Engine[M, C]) server(spec workload.Spec) (Config, bool, error) {
@@ -52,6 +53,15 @@ func (e Engine[M, C]) Server(spec workload.Spec) (workload.Server, error) {
 // CheckServer implements workload.Peering.
 func (Engine[M, C]) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
 	return CheckServer(ctx, host, spec)
+}
+
+// Asked implements workload.Asking.
+func (e Engine[M, C]) Asked(ctx context.Context, spec workload.Spec) ([]result.Fact, error) {
+	c, ok, err := e.server(spec)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return c.Asked(ctx)
 }
 
 // Counters implements workload.Counting.

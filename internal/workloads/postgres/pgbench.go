@@ -34,6 +34,15 @@ func (c Config) Initialise(builtin bool) string {
 	return Never
 }
 
+// Seed is that of a load's random numbers: the same in each of its runs, and none on tables of the user's, where keys
+// of an earlier run would be there already.
+func (c Config) Seed(given uint64, initialise string) uint64 {
+	if !c.Own() && initialise == Never {
+		return 0
+	}
+	return given
+}
+
 // Pgbench makes pgbench's tables in a schema, as pgbench itself and the generator pg do: either may use what the other
 // has made.
 func Pgbench(c *pgwire.Conn, schema string) Maker {

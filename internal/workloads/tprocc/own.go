@@ -112,7 +112,7 @@ func (e Engine) Server(spec workload.Spec) (workload.Server, error) {
 		Service: service,
 		Files: map[string][]byte{mariaFolder + "/server.sh": script, mariaFolder + "/first.sql": []byte(sql),
 			mariaFolder + "/settings.cnf": []byte(settings)},
-		Ready: target.Readiness{Output: service.Command.Stdout, Within: 2 * time.Minute,
+		Ready: target.Readiness{Output: service.Command.Stdout, Within: 10 * time.Minute,
 			Match: regexp.MustCompile(`: ready for connections`)},
 		Grace: 20 * time.Second,
 		Stays: true,
@@ -170,15 +170,31 @@ func (c *config) mariaFacts() []result.Fact {
 	settings := map[string]string{"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON", "sync_binlog": "0"}
 	maps.Copy(settings, mariaStated())
 	maps.Copy(settings, c.server.Settings)
-	return MariaFacts(settings)
+	return mariaFacts(settings)
+}
+
+// Asked implements workload.Asking.
+func (e Engine) Asked(ctx context.Context, spec workload.Spec) ([]result.Fact, error) {
+	c, err := e.Read(spec)
+	if err != nil || c.job.Dialect != mariadb || c.startsMaria() {
+		return e.Engine.Asked(ctx, spec)
+	}
+	collector, err := exporter.New(exporter.Server{URL: c.job.URL, Password: c.password, Cleartext: c.job.Cleartext})
+	if err != nil {
+		return nil, err
+	}
+	defer collector.Close()
+	version, settings, err := collector.Settings(ctx)
+	return append([]result.Fact{{Group: result.ServerGroup, Name: "version", Value: version}},
+		mariaFacts(settings)...), err
 }
 
 // mariaApart are settings that tell two servers apart and not what they do.
 var mariaApart = []string{"basedir", "bind_address", "datadir", "general_log_file", "hostname", "log_error", "pid_file",
 	"plugin_dir", "port", "report_", "server_id", "slow_query_log_file", "socket", "ssl_", "tmpdir"}
 
-// MariaFacts are settings of a MariaDB or MySQL as facts: what makes a commit last first.
-func MariaFacts(settings map[string]string) (out []result.Fact) {
+// mariaFacts are settings of a MariaDB or MySQL as facts: what makes a commit last first.
+func mariaFacts(settings map[string]string) (out []result.Fact) {
 	names := slices.Sorted(maps.Keys(settings))
 	slices.SortStableFunc(names, func(a, b string) int {
 		rank := func(name string) int { return slices.Index(exporter.Lasting, name) }
