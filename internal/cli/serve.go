@@ -2,12 +2,12 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +57,7 @@ const serveMemory = 250 << 20
 func (a *app) serve(phase string, runs []string, address, token string) error {
 	ctx, stop := a.interruptible()
 	defer stop()
-	folders := a.allFolders
+	folders := newFolderIndex(a.runsDir).folders
 	if len(runs) > 0 {
 		var dirs []string
 		for _, run := range runs {
@@ -84,6 +84,7 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {
+			go site.Look() // before anybody waits for it
 			visible.Fprintf(a.err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
 				at)
 		},
@@ -119,28 +120,42 @@ func (a *app) library(all bool) web.Library {
 		}
 		return a.reader().experimentDocument(folder, compare.DefaultThreshold)
 	}
-	l.Experiments = func() ([]web.Experiment, error) {
-		dirs, err := experiment.List(a.runsDir)
+	known, index := map[string]web.Experiment{}, newFolderIndex(a.runsDir)
+	l.Experiments = func() ([]web.Experiment, error) { // asked by one at a time
+		_, dirs, err := index.look()
 		list := make([]web.Experiment, 0, len(dirs))
 		for _, dir := range dirs {
-			e := web.Experiment{ID: filepath.Base(dir), Dir: dir, Made: experiment.Touched(dir)}
+			e, met := known[dir]
 			labels, bad := result.ReadLabels(dir)
-			folder, unread := experiment.Open(dir)
-			if e.Labels = labels; unread == nil {
-				r := folder.Record()
-				progress, err := folder.Progress()
-				e.Scenario, e.Target = r.ScenarioName, r.Settings.Target
-				e.Planned, e.Done = len(r.Sequence), len(progress.Done)
-				unread = err
+			if made := experiment.Touched(dir); !met || e.Problem != "" || !made.Equal(e.Made) {
+				e = servedExperiment(dir, made)
 			}
-			if bad = errors.Join(bad, unread); bad != nil {
-				e.Problem = bad.Error()
+			if e.Labels = labels; bad != nil {
+				e.Problem = strings.TrimSpace(e.Problem + " " + bad.Error())
 			}
+			known[dir] = e
 			list = append(list, e)
 		}
 		return list, err
 	}
 	return l
+}
+
+// servedExperiment is an experiment as a list shows it.
+func servedExperiment(dir string, made time.Time) web.Experiment {
+	e := web.Experiment{ID: filepath.Base(dir), Dir: dir, Made: made}
+	folder, err := experiment.Open(dir)
+	if err == nil {
+		r := folder.Record()
+		var progress experiment.Progress
+		progress, err = folder.Progress()
+		e.Scenario, e.Title, e.Target = r.ScenarioName, r.DisplayName, r.Settings.Target
+		e.Planned, e.Done, e.Failed = len(r.Sequence), len(progress.Done), len(progress.Failed)
+	}
+	if err != nil {
+		e.Problem = err.Error()
+	}
+	return e
 }
 
 // compareServed compares runs and experiments by their folders, under the names that are given.
@@ -166,21 +181,4 @@ func (a *app) compareServed(chosen []web.Side, anyway bool) (*compare.Document, 
 }
 
 // allFolders are the folders of all runs, those of experiments included.
-func (a *app) allFolders() ([]string, error) {
-	dirs, err := result.Folders(a.runsDir)
-	if err != nil {
-		return nil, err
-	}
-	experiments, err := experiment.List(a.runsDir)
-	if err != nil {
-		return nil, fmt.Errorf("experiments: %w", err)
-	}
-	for _, e := range experiments {
-		inside, err := result.Folders(filepath.Join(e, experiment.RunsFolder))
-		if err != nil {
-			return nil, err
-		}
-		dirs = append(dirs, inside...)
-	}
-	return dirs, nil
-}
+func (a *app) allFolders() ([]string, error) { return newFolderIndex(a.runsDir).folders() }

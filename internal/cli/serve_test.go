@@ -194,6 +194,19 @@ func TestServeExperiments(t *testing.T) {
 	if rows := strings.Count(list, "<tr>"); rows != 1+4 {
 		t.Errorf("the list has %d rows", rows)
 	}
+	within := time.Now().Add(30 * time.Second)
+	for !strings.Contains(list, "Cells, curve, best point") && time.Now().Before(within) {
+		list = asked("/", 200)
+	}
+	opened := regexp.MustCompile(`(?s)<details class="peek">.*?</details>`).FindString(list)
+	for _, text := range []string{"<svg", "iodepth=1", "iodepth=8", "2 runs"} {
+		if !strings.Contains(opened, text) {
+			t.Errorf("the row of the experiment lacks %q:\n%s", text, opened)
+		}
+	}
+	if !strings.Contains(list, "read IOPS at iodepth=8)") {
+		t.Error("the experiment has no first figure")
+	}
 	asked("/?q=DEEPER+my", 200, "1 of 4 runs", "<b>deeper</b>")
 	asked("/?q=nothing+of+the+kind", 200, "No run fits")
 	page := asked("/experiments/"+x, 200, "4 runs, newest first", "iodepth")

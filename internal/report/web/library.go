@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/report"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Experiment is an experiment, or a search for a mark, as a list shows it.
@@ -26,10 +28,12 @@ type Experiment struct {
 	ID       string        `json:"experiment_id"`
 	Dir      string        `json:"-"`
 	Scenario string        `json:"scenario"`
+	Title    string        `json:"display_name"`
 	Target   string        `json:"target"`
 	Labels   result.Labels `json:"labels"`
 	Made     time.Time     `json:"made"` // when it was last worked at, by this machine's clock
 	Done     int           `json:"runs_done"`
+	Failed   int           `json:"runs_failed"` // and not made again since
 	Planned  int           `json:"runs_planned"`
 	Problem  string        `json:"problem,omitempty"`
 }
@@ -127,19 +131,20 @@ func (s *Site) examined(id string) (*compare.Experiment, error) {
 }
 
 // book is the experiment in a list of runs.
-func (e Experiment) book() book {
-	return book{id: e.ID, dir: e.Dir, labels: e.Labels, made: e.Made, problem: e.Problem, experiment: &e,
-		manifest: result.Manifest{Target: e.Target, Scenario: result.ScenarioInfo{Name: e.Scenario}}}
+func (e Experiment) book() *book {
+	return &book{id: e.ID, dir: e.Dir, labels: e.Labels, made: e.Made, problem: e.Problem, experiment: &e,
+		manifest: result.Manifest{Target: e.Target, Scenario: result.ScenarioInfo{Name: e.Scenario, DisplayName: e.Title}}}
 }
 
 // runs are the runs of an experiment, newest first: on a simulated cluster those of two may be called alike.
-func (e Experiment) runs() ([]book, error) {
+func (e Experiment) runs() ([]*book, error) {
 	dirs, err := result.Folders(filepath.Join(e.Dir, experimentRuns))
-	books := make([]book, 0, len(dirs))
+	books := make([]*book, 0, len(dirs))
 	for _, dir := range dirs {
-		books = append(books, open(dir, ""))
+		b := open(dir)
+		books = append(books, &b)
 	}
-	slices.SortStableFunc(books, func(x, y book) int { return y.made.Compare(x.made) })
+	slices.SortStableFunc(books, newestFirst)
 	return books, err
 }
 
@@ -150,7 +155,7 @@ const experimentRuns = "runs"
 func (e Experiment) run(id string) (book, error) {
 	dirs, err := result.Folders(filepath.Join(e.Dir, experimentRuns))
 	if i := slices.IndexFunc(dirs, func(dir string) bool { return filepath.Base(dir) == id }); i >= 0 {
-		return open(dirs[i], ""), nil
+		return open(dirs[i]), nil
 	}
 	return book{}, errors.Join(errMissing(id), err)
 }
@@ -197,7 +202,7 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 		v.Trouble = err.Error()
 	}
 	for _, b := range books {
-		one := rowOf(b)
+		one := rowOf(*b)
 		one.ID, one.Scenario, one.Inside = e.ID+"/"+b.id, b.id, true
 		one.Link = v.Row.Link + template.URL("/runs/"+url.PathEscape(b.id)+"/report")
 		v.Rows = append(v.Rows, one)
@@ -211,10 +216,13 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 }
 
 func experimentRow(e Experiment) row {
-	out := row{ID: e.ID, Link: linkToExperiment(e.ID), Scenario: e.Scenario, Target: e.Target, Made: stamp(e.Made),
+	out := row{ID: e.ID, Link: linkToExperiment(e.ID), Scenario: cmp.Or(e.Title, e.Scenario), Target: e.Target, Made: stamp(e.Made),
 		State: "info", Status: fmt.Sprintf("%d of %d runs", e.Done, e.Planned), Problem: e.Problem, Experiment: true,
-		Labels: labelsOf(e.Labels)}
-	if e.Done == e.Planned {
+		Labels: labelsOf(e.Labels), Note: e.Labels.Note}
+	switch {
+	case e.Failed > 0:
+		out.State, out.Failed = "invalid", unit.Plural(e.Failed, "run")+" failed"
+	case e.Done == e.Planned:
 		out.State = "passed"
 	}
 	return out
@@ -382,7 +390,7 @@ func (s *Site) runsJSON(*http.Request) (any, error) {
 	books, err := s.shelf.all()
 	list := make([]runEntry, 0, len(books))
 	for _, b := range books {
-		list = append(list, entryOf(b))
+		list = append(list, entryOf(*b))
 	}
 	return list, err
 }

@@ -147,11 +147,7 @@ const mostEvents = 12
 // live adds what a run does now.
 func (s *Site) live(ctx context.Context, b book, folder *result.Folder, events []result.Event, v *runView) {
 	m := folder.Manifest()
-	now := s.now()
-	if n := len(events); m.Simulated && n > 0 {
-		now = events[n-1].Time // its time is not that of this machine
-	}
-	v.Progress = progressOf(folder, m, events, now)
+	v.Progress = progressOf(folder, m, events, s.now())
 	for i := len(events) - 1; i >= 0 && len(v.Events) < mostEvents; i-- {
 		v.Events = append(v.Events, inWords(events[i]))
 	}
@@ -206,6 +202,9 @@ const lateSeconds = 5
 
 // progressOf reads from plan and journal how far a run is.
 func progressOf(folder *result.Folder, m result.Manifest, events []result.Event, now time.Time) *progress {
+	if n := len(events); m.Simulated && n > 0 {
+		now = events[n-1].Time // its time is not that of this machine
+	}
 	p := &progress{}
 	var plan struct {
 		Steps []struct {

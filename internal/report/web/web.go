@@ -57,6 +57,7 @@ type Site struct {
 	version  string
 	lib      Library
 	known    known
+	peeks    peeks
 	feeds    feeds
 	heap     uint64
 	asking   *lane
@@ -84,6 +85,9 @@ func New(o Options) *Site {
 	s.newest = series.NewUnion(RunLabel, func() []series.Member { return s.shelf.members(fewRuns) }, limits)
 	return s
 }
+
+// Look looks at what there is to be served.
+func (s *Site) Look() { _, _ = s.shelf.all() } // whoever asks is told what went wrong
 
 // fewRuns is from how many runs, the newest, the names of metrics are taken where any would do.
 const fewRuns = 20
