@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/report/web"
@@ -222,7 +224,13 @@ func TestServeExperiments(t *testing.T) {
 
 	asked("/compare?run="+id["first"]+"&run="+id["second"], 200, "first", "second", "same within 5 %",
 		"/runs/"+id["first"]+"/report")
-	asked("/api/v1/compare?run="+id["first"]+"&run="+id["second"], 200, `"baseline"`)
+	asDescribed(t, asked("/api/v1/openapi.json", 200), map[string]string{
+		"compare":          asked("/api/v1/compare?run="+id["first"]+"&run="+id["second"], 200, `"baseline"`),
+		"experiments/{id}": asked("/api/v1/experiments/"+x, 200), "experiments": asked("/api/v1/experiments", 200),
+		"runs/{id}":          asked("/api/v1/runs/"+id["first"], 200),
+		"runs/{id}/findings": asked("/api/v1/runs/"+id["first"]+"/findings", 200),
+		"runs/{id}/series":   asked("/api/v1/runs/"+id["first"]+"/series", 200),
+		"runs/{id}/events":   asked("/api/v1/runs/"+id["first"]+"/events", 200)})
 	runOf := strings.TrimSuffix(strings.TrimPrefix(inner[1], "/experiments/"+x+"/runs/"), "/report")
 	asked("/compare?anyway=1&run="+id["first"]+"&run="+url.QueryEscape(x+"/"+runOf), 200, `href="`+inner[1]+`"`)
 	for _, run := range []string{id["first"], id["second"]} { // two of one name are told apart by their identities
@@ -245,5 +253,33 @@ func TestServeExperiments(t *testing.T) {
 		"/compare?" + strings.Repeat("run="+id["first"]+"&run="+id["second"]+"&", 10):    400,
 	} {
 		asked(path, code)
+	}
+}
+
+// asDescribed checks answers, by their paths, against the description of the API.
+func asDescribed(t *testing.T, description string, answers map[string]string) {
+	t.Helper()
+	c := jsonschema.NewCompiler()
+	const at = "https://example.com/openapi.json"
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(description))
+	if err == nil {
+		err = c.AddResource(at, doc)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, answer := range answers {
+		pointer := strings.NewReplacer("/", "~1", "{", "%7B", "}", "%7D").Replace("/api/v1/" + path)
+		schema, err := c.Compile(at + "#/paths/" + pointer + "/get/responses/200/content/application~1json/schema")
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(answer))
+		if err == nil {
+			err = schema.Validate(value)
+		}
+		if err != nil {
+			t.Errorf("%s: %v\n%.300s", path, err, answer)
+		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"plimsoll/unit"
 )
 
-// experimentDocument is the result of an experiment with the sentences that its page begins with.
-type experimentDocument struct {
+// ExperimentDocument is the result of an experiment with the sentences that its page begins with.
+type ExperimentDocument struct {
 	InShort []string `json:"in_short"`
 	*compare.Experiment
 }
@@ -25,7 +25,7 @@ func ExperimentJSON(w io.Writer, x *compare.Experiment) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(experimentDocument{append(ExperimentShort(x), x.Sentence), x})
+	return e.Encode(ExperimentDocument{append(ExperimentShort(x), x.Sentence), x})
 }
 
 // ExperimentText writes the result of an experiment for a terminal.

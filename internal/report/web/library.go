@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -56,25 +57,12 @@ type errAsked string
 
 func (e errAsked) Error() string { return string(e) }
 
-// library adds the paths of what takes more than one run, and of the API that is not Prometheus'.
+// library adds the paths of what takes more than one run.
 func (s *Site) library(mux *http.ServeMux) {
 	mux.HandleFunc("GET /experiments/{id}", s.page(s.experimentPage))
 	mux.HandleFunc("GET /experiments/{id}/report", s.page(s.experimentReport))
 	mux.HandleFunc("GET /experiments/{id}/runs/{run}/report", s.page(s.runOfExperiment))
 	mux.HandleFunc("GET /compare", s.page(s.comparePage))
-	for path, answer := range map[string]func(*http.Request) (any, error){
-		"runs": s.runsJSON, "runs/{id}": s.runJSON, "runs/{id}/findings": s.findingsJSON,
-		"experiments": s.experimentsJSON, "experiments/{id}": s.experimentJSON, "compare": s.compareJSON,
-	} {
-		mux.HandleFunc("GET /api/v1/"+path, s.page(func(_ context.Context, r *http.Request, doc *document) error {
-			data, err := answer(r)
-			if err != nil {
-				return err
-			}
-			doc.kind = jsonKind
-			return encodeJSON(&doc.body, data)
-		}))
-	}
 }
 
 func encodeJSON(w io.Writer, data any) error {
@@ -417,13 +405,16 @@ func (s *Site) findingsJSON(r *http.Request) (any, error) {
 		return nil, err
 	}
 	found, err := folder.Findings()
-	if found == nil {
-		found = []result.Finding{}
+	if errors.Is(err, fs.ErrNotExist) { // it goes on, or was not collected
+		err = nil
 	}
-	return found, err
+	return listOf(found), err
 }
 
-func (s *Site) experimentsJSON(*http.Request) (any, error) { return s.experiments() }
+func (s *Site) experimentsJSON(*http.Request) (any, error) {
+	list, err := s.experiments()
+	return listOf(list), err
+}
 
 func (s *Site) experimentJSON(r *http.Request) (any, error) {
 	x, err := s.examined(r.PathValue("id"))

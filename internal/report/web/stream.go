@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -228,33 +229,35 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request) {
 // tile is one figure of a run that goes on.
 type tile struct{ Name, Value, Note string }
 
-// tiles are the newest figures of a run: what its workloads do together, the slowest of them, errors, and the time.
+// tiles are the newest figures of a run: what its workloads do, the slowest of them, errors, and the time. Rates are
+// added up within a unit only: requests and transactions make no sum.
 func tiles(data *result.Data, p *progress, errors string) (out []tile) {
 	for _, panel := range data.Panels {
 		if panel.Kind != "workload" {
 			continue
 		}
-		sum, most, of, n := 0.0, 0.0, "", 0
-		for _, s := range panel.Series {
-			v, ok := newest(s)
-			if !ok {
-				continue
-			}
-			sum += v
-			if n++; n == 1 || v > most {
-				most, of = v, s.Name
-			}
+		name, together := map[string]string{"throughput": "Rate", "bandwidth": "Bandwidth"}[panel.Name], true
+		if panel.Name == "p99" {
+			name, together = "Latency, p99", false
 		}
-		if n == 0 {
+		if name == "" {
 			continue
 		}
-		switch panel.Name {
-		case "throughput":
-			out = append(out, tile{"Rate", report.Quantity(sum, panel.Unit), workloads(n)})
-		case "bandwidth":
-			out = append(out, tile{"Bandwidth", report.Quantity(sum, panel.Unit), ""})
-		case "p99":
-			out = append(out, tile{"Latency, p99", report.Quantity(most, panel.Unit), "of " + of})
+		sums := sumsOf(panel)
+		for _, s := range sums {
+			note := "of " + s.of[0]
+			switch {
+			case !together:
+			case len(s.of) > 1:
+				note = fmt.Sprintf("of %d workloads together", len(s.of))
+			case len(sums) == 1:
+				note = ""
+			}
+			value := s.sum
+			if !together {
+				value = s.most
+			}
+			out = append(out, tile{name, report.Quantity(value, s.unit), note})
 		}
 	}
 	if errors != "" {
@@ -266,11 +269,31 @@ func tiles(data *result.Data, p *progress, errors string) (out []tile) {
 	return out
 }
 
-func workloads(n int) string {
-	if n == 1 {
-		return ""
+// sumOf are the newest values of a panel in one unit.
+type sumOf struct {
+	unit      string
+	sum, most float64
+	of        []string // workloads; that with the most is first
+}
+
+func sumsOf(panel result.Panel) (out []sumOf) {
+	for _, s := range panel.Series {
+		v, ok := newest(s)
+		if !ok {
+			continue
+		}
+		unit := cmp.Or(s.Unit, panel.Unit)
+		i := slices.IndexFunc(out, func(o sumOf) bool { return o.unit == unit })
+		if i < 0 {
+			i, out = len(out), append(out, sumOf{unit: unit, most: v})
+		}
+		o := &out[i]
+		o.sum += v
+		if o.of = append(o.of, s.Name); v > o.most {
+			o.most, o.of[0], o.of[len(o.of)-1] = v, s.Name, o.of[0]
+		}
 	}
-	return fmt.Sprintf("of %d workloads together", n)
+	return out
 }
 
 // newest is the last value of a series, where it is among its last points: what has ended has none.
