@@ -107,8 +107,8 @@ func (a *app) reader() *app {
 
 // library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.
 func (a *app) library(all bool) web.Library {
-	l := web.Library{Compare: func(sides []web.Side, anyway bool) (*compare.Document, error) {
-		return a.reader().compareServed(sides, anyway)
+	l := web.Library{Compare: func(sides []web.Side, o compare.Options) (*compare.Document, error) {
+		return a.reader().compareServed(sides, o)
 	}}
 	if !all {
 		return l
@@ -159,8 +159,7 @@ func servedExperiment(dir string, made time.Time) web.Experiment {
 }
 
 // compareServed compares runs and experiments by their folders, under the names that are given.
-func (a *app) compareServed(chosen []web.Side, anyway bool) (*compare.Document, error) {
-	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: anyway}
+func (a *app) compareServed(chosen []web.Side, o compare.Options) (*compare.Document, error) {
 	searches, err := a.searchesAmong("compare", chosen)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,7 @@ var (
 	sidesParams = []parameter{
 		{name: "run", about: "identity of a run, of an experiment, or EXPERIMENT/RUN", needed: true, many: true},
 		{name: "anyway", about: "1: compare unlike sides all the same"},
+		{name: "at", about: "a moment that all runs have, at which pages lay their courses over each other"},
 	}
 )
 

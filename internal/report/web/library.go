@@ -46,7 +46,7 @@ type Side struct{ Name, Dir string }
 type Library struct {
 	Experiments func() ([]Experiment, error)
 	Examine     func(dir string) (*compare.Experiment, error)
-	Compare     func(sides []Side, anyway bool) (*compare.Document, error)
+	Compare     func(sides []Side, o compare.Options) (*compare.Document, error)
 }
 
 // mostSides is how many runs and experiments one page compares.
@@ -260,14 +260,16 @@ func (s *Site) compared(r *http.Request) (*compare.Document, error) {
 		return nil, errAsked(fmt.Sprintf("Choose two runs or experiments, at most %d; %d were chosen.", mostSides,
 			len(ids)))
 	}
-	d, err := s.lib.Compare(named(sides), asked.Get("anyway") != "")
+	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: asked.Get("anyway") != "", At: asked.Get("at")}
+	d, err := s.lib.Compare(named(sides), o)
 	if _, refused := errors.AsType[*compare.Refusal](err); refused {
 		return nil, errUnlike{err, r.URL.Path + "?" + url.Values{"run": ids, "anyway": {"1"}}.Encode()}
 	}
 	if err != nil {
 		return nil, errAsked(err.Error())
 	}
-	d.Links = map[string]string{}
+	asked.Del("at")
+	d.Here, d.Links = r.URL.Path+"?"+asked.Encode(), map[string]string{}
 	for i, side := range d.Sides {
 		for _, id := range side.Runs {
 			d.Links[id] = sides[i].report(id)

@@ -71,7 +71,7 @@ func (s *Site) follow(b book) (f *feed, leave func()) {
 	}
 	all.pages++
 	f = all.of[b.dir]
-	if f == nil {
+	if f == nil || f.isOver() {
 		ctx, stop := context.WithCancel(s.stopping)
 		f = &feed{sent: map[string][]byte{}, number: map[string]int{}, changed: make(chan struct{}), stop: stop,
 			ended: make(chan struct{})}
@@ -87,7 +87,7 @@ func (s *Site) follow(b book) (f *feed, leave func()) {
 		all.pages--
 		f.pages--
 		last := f.pages == 0
-		if last {
+		if last && all.of[b.dir] == f {
 			delete(all.of, b.dir)
 		}
 		all.mu.Unlock()
@@ -165,6 +165,12 @@ func (f *feed) put(part string, text []byte) {
 	}
 	close(f.changed)
 	f.changed = make(chan struct{})
+}
+
+func (f *feed) isOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over
 }
 
 // since is what changed after a change, the number of the last, whether there is more to come, and what tells of it.
