@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"plimsoll/internal/metrics/collect"
@@ -87,9 +89,41 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	if v.Run.Live {
 		s.live(ctx, b, folder, events, v)
 	} else {
-		v.Short = shortOf(folder)
+		v.Short = s.shorts.of(b.dir, func() []report.Short { return shortOf(folder) })
 	}
 	return s.fillRun(doc, v)
+}
+
+// mostShorts is how many summaries are kept.
+const mostShorts = 500
+
+// shorts are the summaries of runs that ended, which are made of all their data and findings.
+type shorts struct {
+	mu   sync.Mutex
+	kept map[string]kept
+}
+
+type kept struct {
+	mark  string
+	short []report.Short
+}
+
+func (s *shorts) of(dir string, make func() []report.Short) []report.Short {
+	mark := markOf(dir, "manifest.json", "data.json", "findings.json")
+	s.mu.Lock()
+	known, there := s.kept[dir]
+	s.mu.Unlock()
+	if there && known.mark == mark {
+		return known.short
+	}
+	made := kept{mark, make()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil || len(s.kept) >= mostShorts {
+		s.kept = map[string]kept{}
+	}
+	s.kept[dir] = made
+	return made.short
 }
 
 // shortOf is the summary of a run that ended, as its report has it; what cannot be read is said there.
@@ -264,17 +298,46 @@ func (s *Site) reportPage(ctx context.Context, r *http.Request, doc *document) e
 	return s.reportOf(ctx, b, doc)
 }
 
-func (s *Site) reportOf(ctx context.Context, b book, doc *document) error {
-	folder, err := result.Open(b.dir)
+// handed are the files that a run's report is handed over as, with their kinds.
+var handed = map[string]struct {
+	kind  string
+	write func(io.Writer, *report.Document) error
+}{
+	"report.html": {"text/html; charset=utf-8", report.HTML}, "report.csv": {"text/csv; charset=utf-8", report.CSV},
+	"report.md": {"text/markdown; charset=utf-8", report.Markdown}, "report.json": {jsonKind, report.JSON},
+}
+
+// reportFile is the report as a file, with "redact" without what names a host, an address, a disk or a user.
+func (s *Site) reportFile(ctx context.Context, r *http.Request, doc *document) error {
+	as, known := handed[r.PathValue("file")]
+	b, ok := s.shelf.find(r.PathValue("id"))
+	if !ok || !known {
+		return errMissing(r.PathValue("id") + "/" + r.PathValue("file"))
+	}
+	built, err := s.built(ctx, b)
 	if err != nil {
 		return err
 	}
-	var built *report.Document
-	if folder.Manifest().Status == result.StatusExecuting {
-		built, err = s.liveReport(ctx, b, folder)
-	} else {
-		built, err = report.Build(folder)
+	doc.kind, doc.file = as.kind, "plimsoll-"+r.PathValue("file")
+	if r.URL.Query().Get("redact") != "" {
+		built, doc.file = report.Redacted(built, b.dir), "redacted-"+r.PathValue("file")
 	}
+	return as.write(&doc.body, built)
+}
+
+func (s *Site) built(ctx context.Context, b book) (*report.Document, error) {
+	folder, err := result.Open(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	if folder.Manifest().Status == result.StatusExecuting {
+		return s.liveReport(ctx, b, folder)
+	}
+	return report.Build(folder)
+}
+
+func (s *Site) reportOf(ctx context.Context, b book, doc *document) error {
+	built, err := s.built(ctx, b)
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,7 @@ type Site struct {
 	lib      Library
 	known    known
 	peeks    peeks
+	shorts   shorts
 	feeds    feeds
 	heap     uint64
 	asking   *lane

@@ -621,6 +621,31 @@ func TestRunningNow(t *testing.T) {
 	}
 }
 
+// A report is handed over as files, redacted where asked; of a live run, too, and of others not.
+func TestFiles(t *testing.T) {
+	s := serve(t)
+	const id = "20260301-100000-done-0001"
+	s.run(id, "done", t0).work(30).end(result.StatusSucceeded)
+	for file, begins := range map[string]string{"report.html": "<!DOCTYPE html>", "report.csv": "", "report.md": "# The done",
+		"report.json": "{"} {
+		for query, name := range map[string]string{"": "plimsoll-" + file, "?redact=1": "redacted-" + file} {
+			code, body, head := s.get("/runs/" + id + "/files/" + file + query)
+			if code != http.StatusOK || len(body) < 20 || !strings.Contains(body[:min(len(body), 600)], begins) ||
+				head.Get("Content-Disposition") != `attachment; filename="`+name+`"` {
+				t.Errorf("%s%s: %d, %q\n%.300s", file, query, code, head.Get("Content-Disposition"), body)
+			}
+			if said := strings.Contains(body, "Redacted: names of hosts"); said != (query != "") && file != "report.csv" {
+				t.Errorf("%s%s says that it is redacted: %v", file, query, said)
+			}
+		}
+	}
+	for _, path := range []string{"/runs/" + id + "/files/manifest.json", "/runs/none/files/report.csv"} {
+		if code, _, _ := s.get(path); code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+}
+
 // Every answer says what a browser must not do with it.
 func TestHeaders(t *testing.T) {
 	s := serve(t)
