@@ -76,7 +76,7 @@ type listView struct {
 
 // running is a run that goes on, as the home page shows it.
 type running struct {
-	row
+	Row      row
 	Progress *progress
 }
 
@@ -188,7 +188,7 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	*v = report.Shown(*v)
 	v.Newer, v.More = newer, more
 	for i := range runs {
-		v.Running[i].Link = runs[i].Link
+		v.Running[i].Row.Link = runs[i].Row.Link
 	}
 	for i := range rows {
 		v.Rows[i].Link, v.Rows[i].Peek = rows[i].Link, rows[i].Peek
@@ -245,7 +245,7 @@ const mostRunning = 12
 // runningOf are the runs that go on, with how far they are.
 func runningOf(live []*book, now time.Time) (out []running) {
 	for _, b := range live[:min(len(live), mostRunning)] {
-		one := running{row: rowOf(*b)}
+		one := running{Row: rowOf(*b)}
 		if folder, err := result.Open(b.dir); err == nil {
 			m := folder.Manifest()
 			if events, _, err := folder.Events(); err == nil {
@@ -271,7 +271,9 @@ func (s *Site) rowsOf(books []*book) []row {
 		one := rowOf(*b)
 		if b.experiment != nil {
 			one.Peek = peeks[b.dir]
-			one.Figure = one.Peek.Figure
+			if one.Figure = one.Peek.Figure; s.lib.Examine != nil && one.Peek.Sentence == "" {
+				one.Figure = "being read; it is here in a moment"
+			}
 		}
 		rows = append(rows, one)
 	}

@@ -89,8 +89,10 @@ func (s *Site) peekLoop() {
 		p.asked = p.asked[1:]
 		p.mu.Unlock()
 		made := peek{of: e, looked: s.now()}
-		if x, err := s.lib.Examine(e.Dir); err == nil { // of one that cannot be read its page says why
+		if x, err := s.lib.Examine(e.Dir); err == nil {
 			made.Peek = report.PeekOf(x)
+		} else {
+			made.Figure, made.Sentence = "–", err.Error() // its page says it
 		}
 		p.mu.Lock()
 		p.of[e.Dir] = made

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type fact struct{ Name, Value string }
 type event struct {
 	At, Kind, Text string
 	Mark           string // fault or stretch, where it is one
+	Times          int    // it happened in that second
 }
 
 // progress is how far a run is.
@@ -182,9 +184,7 @@ const mostEvents = 12
 func (s *Site) live(ctx context.Context, b book, folder *result.Folder, events []result.Event, v *runView) {
 	m := folder.Manifest()
 	v.Progress = progressOf(folder, m, events, s.now())
-	for i := len(events) - 1; i >= 0 && len(v.Events) < mostEvents; i-- {
-		v.Events = append(v.Events, inWords(events[i]))
-	}
+	v.Events = newestOf(events)
 	data, err := s.soFar(ctx, b, folder)
 	if err != nil {
 		v.Problems = append(v.Problems, err.Error())
@@ -193,6 +193,29 @@ func (s *Site) live(ctx context.Context, b book, folder *result.Folder, events [
 	v.Problems = append(v.Problems, data.Problems...)
 	v.Tiles = tiles(data, v.Progress, s.errorsOf(ctx, b, data.End))
 	v.Drawings = report.Drawings(data.Panels, data.Events, data.Start)
+	if !slices.ContainsFunc(v.Drawings, func(d report.Drawing) bool { return d.SVG != "" }) {
+		v.Drawings = nil // that nothing was measured yet needs no chart each
+	}
+}
+
+// newestOf are the newest entries of a journal in words, the last first; alike ones of one moment, as of a thousand
+// machines, are one.
+func newestOf(events []result.Event) (out []event) {
+	for _, e := range slices.Backward(events) {
+		one := inWords(e)
+		if n := len(out); n > 0 {
+			if one.Times = out[n-1].Times; one == out[n-1] {
+				out[n-1].Times++
+				continue
+			}
+		}
+		if len(out) == mostEvents {
+			break
+		}
+		one.Times = 1
+		out = append(out, one)
+	}
+	return out
 }
 
 // errorsOf is how many operations of a run failed until a time, in words; "" where that cannot be told.

@@ -341,6 +341,10 @@ func inWords(e result.Event) event {
 	if e.Error != "" {
 		text = strings.TrimSpace(text + " " + e.Error)
 	}
+	if did := map[string]string{"start": "Load begins", "end": "Load ends"}[e.Text]; e.Kind == result.KindWorkload &&
+		did != "" && e.Error == "" {
+		say, text = did, e.Name
+	}
 	out := event{At: e.Time.UTC().Format("15:04:05"), Kind: say, Text: result.PlainNames(text)}
 	out.Mark = map[string]string{result.KindFault: "fault", result.KindWarning: "fault",
 		result.KindAnnotation: "stretch", result.KindPhase: "stretch"}[e.Kind]

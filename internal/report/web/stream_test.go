@@ -173,3 +173,22 @@ func TestTilesOfUnlikeLoads(t *testing.T) {
 	}
 	r.end(result.StatusSucceeded)
 }
+
+// TestJournalOfMany: what many machines do in one second is one line of the journal.
+func TestJournalOfMany(t *testing.T) {
+	s := serve(t)
+	r := s.run("20260301-103000-live-0001", "live", t0.Add(30*time.Minute))
+	for range 300 {
+		r.event(result.Event{Kind: result.KindWorkload, Name: "W", Text: "start"})
+	}
+	r.event(result.Event{Kind: result.KindFault, Text: "node 3 lost its power"})
+	_, body, _ := s.get("/runs/20260301-103000-live-0001")
+	row := regexp.MustCompile(`<td class="l">Load begins</td><td class="l">W <span class="of">× 300</span></td>`)
+	if n := len(row.FindAllString(body, -1)); n != 1 || strings.Count(body, "Load begins") != 1 {
+		t.Errorf("%d lines of 300 starts:\n%.3000s", n, body[strings.Index(body, "journal"):])
+	}
+	if !strings.Contains(body, "Nothing has been measured yet.") {
+		t.Error("the page does not say that nothing has been measured")
+	}
+	r.end(result.StatusSucceeded)
+}

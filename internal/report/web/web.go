@@ -88,7 +88,11 @@ func New(o Options) *Site {
 }
 
 // Look looks at what there is to be served.
-func (s *Site) Look() { _, _ = s.shelf.all() } // whoever asks is told what went wrong
+func (s *Site) Look() {
+	_, _ = s.shelf.all() // whoever asks is told what went wrong
+	list, _ := s.experiments()
+	s.peekAt(list[:min(len(list), rowsOfPage)])
+}
 
 // fewRuns is from how many runs, the newest, the names of metrics are taken where any would do.
 const fewRuns = 20
