@@ -87,7 +87,8 @@ func (d Dashboard) JSON() ([]byte, error) {
 	out := object{
 		"uid": "plimsoll-" + d.Name, "title": d.Title, "description": d.Help, "tags": []string{"plimsoll"},
 		"schemaVersion": schemaVersion, "version": 1, "editable": true, "graphTooltip": 1, "refresh": d.refresh,
-		"timezone": "browser", "time": object{"from": "now-1h", "to": "now"}, "annotations": object{"list": d.annotations()},
+		"timezone": "browser", "time": object{"from": "now-1h", "to": "now"},
+		"annotations": object{"list": d.annotations()},
 		"links": []object{{"type": "dashboards", "title": "Plimsoll", "tags": []string{"plimsoll"}, "asDropdown": true,
 			"includeVars": false, "keepTime": true, "targetBlank": false, "icon": "external link",
 			"tooltip": "", "url": ""}},

@@ -125,7 +125,8 @@ func TestPlot(t *testing.T) {
 func TestChangesInOneWay(t *testing.T) {
 	t.Parallel()
 	row := func(change, low, high float64, v compare.Verdict) string {
-		m := compare.Measure{Change: &change, Verdict: v, Adjusted: resample.Interval{Low: low, High: high, Confidence: 0.95}}
+		m := compare.Measure{Change: &change, Verdict: v,
+			Adjusted: resample.Interval{Low: low, High: high, Confidence: 0.95}}
 		return changeText(m) + "; " + compareInterval(m) + "; " + verdictText(m, 0.05)
 	}
 	for _, c := range []struct{ got, want string }{

@@ -21,8 +21,9 @@ func TestAlign(t *testing.T) {
 				{Time: at.Add(fault), Kind: result.KindFault, Text: words}},
 			Panels: []result.Panel{{Title: "Rate", Unit: "ops/s", Series: []result.Series{{Name: "Rate",
 				Start: at.Add(5 * time.Second), Step: 5, Values: []*float64{&one, nil, &one}}}}},
-			Series: []result.Series{{Name: "G", Group: "G", Op: "read", Measure: result.LatencyP99, Unit: "us", Start: at,
-				Step: 60, Values: []*float64{&one}}, {Name: "G", Group: "G", Op: "read", Measure: result.Rate, Unit: "ops/s",
+			Series: []result.Series{{Name: "G", Group: "G", Op: "read", Measure: result.LatencyP99, Unit: "us",
+				Start: at, Step: 60, Values: []*float64{&one}}, {Name: "G", Group: "G", Op: "read",
+				Measure: result.Rate, Unit: "ops/s",
 				Start: at, Step: 5, Values: []*float64{&one}}, {Name: "vm", VM: "vm", Group: "G", Op: "read",
 				Measure: result.LatencyP99, Unit: "us", Start: at, Step: 60, Values: []*float64{&one}}},
 		}}
@@ -51,7 +52,8 @@ func TestAlign(t *testing.T) {
 			t.Errorf("moments (-want +got)\n%s", diff)
 		}
 	}
-	if err := (&Document{}).align(sides, "node 1 lost"); err == nil || !strings.Contains(err.Error(), "together; the first") {
+	err := (&Document{}).align(sides, "node 1 lost")
+	if err == nil || !strings.Contains(err.Error(), "together; the first") {
 		t.Errorf("a moment that one of two runs has: %v", err)
 	}
 }

@@ -81,7 +81,8 @@ func TestAccessible(t *testing.T) {
 	for _, path := range []string{"/", "/runs/20260301-100000-done-0001", "/runs/20260301-105900-live-0002",
 		"/runs/20260301-100000-done-0001/report", "/runs/none"} {
 		for _, width := range []int64{1440, 390} {
-			b.Do(browsertest.Size(width, 900), chromedp.Navigate(s.url+path), chromedp.WaitVisible("main", chromedp.ByQuery),
+			b.Do(browsertest.Size(width, 900), chromedp.Navigate(s.url+path),
+				chromedp.WaitVisible("main", chromedp.ByQuery),
 				chromedp.Evaluate(axe+"; 0", nil))
 			var found string
 			b.Do(chromedp.Evaluate(serious, &found,

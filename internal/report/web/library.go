@@ -121,7 +121,8 @@ func (s *Site) examined(id string) (*compare.Experiment, error) {
 // book is the experiment in a list of runs.
 func (e Experiment) book() *book {
 	return &book{id: e.ID, dir: e.Dir, labels: e.Labels, made: e.Made, problem: e.Problem, experiment: &e,
-		manifest: result.Manifest{Target: e.Target, Scenario: result.ScenarioInfo{Name: e.Scenario, DisplayName: e.Title}}}
+		manifest: result.Manifest{Target: e.Target,
+			Scenario: result.ScenarioInfo{Name: e.Scenario, DisplayName: e.Title}}}
 }
 
 // runs are the runs of an experiment, newest first: on a simulated cluster those of two may be called alike.
@@ -204,7 +205,8 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 }
 
 func experimentRow(e Experiment) row {
-	out := row{ID: e.ID, Link: linkToExperiment(e.ID), Scenario: cmp.Or(e.Title, e.Scenario), Target: e.Target, Made: stamp(e.Made),
+	out := row{ID: e.ID, Link: linkToExperiment(e.ID), Scenario: cmp.Or(e.Title, e.Scenario), Target: e.Target,
+		Made:  stamp(e.Made),
 		State: "info", Status: fmt.Sprintf("%d of %d runs", e.Done, e.Planned), Problem: e.Problem, Experiment: true,
 		Labels: labelsOf(e.Labels), Note: e.Labels.Note}
 	switch {

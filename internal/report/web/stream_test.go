@@ -144,7 +144,8 @@ func TestTilesOfUnlikeLoads(t *testing.T) {
 		name, op, noun string
 		rate           int
 		block          result.Block
-	}{{"Orders", "order", "orders", 40, ""}, {"OLTP", "read", "reads", 100, result.BlockRead}, {"DSS", "read", "reads", 300,
+	}{{"Orders", "order", "orders", 40, ""}, {"OLTP", "read", "reads", 100, result.BlockRead}, {"DSS",
+		"read", "reads", 300,
 		result.BlockRead}} {
 		raw := result.RawJob{VM: "vm0", Group: "G", Workload: w.name, Engine: "fio", Phase: "run", Start: r.at,
 			Operations: []result.Operation{{Name: w.op, Noun: w.noun, Block: w.block}}}
@@ -152,8 +153,9 @@ func TestTilesOfUnlikeLoads(t *testing.T) {
 			t.Fatal(i, err)
 		}
 		for second := range 60 {
-			b.Float(record.WorkloadOps, []series.Label{{Name: "scenario_id", Value: "7"}, {Name: "instance", Value: "vm0"},
-				{Name: "vm_group", Value: "G"}, {Name: "workload", Value: w.name}, {Name: "op", Value: w.op}},
+			b.Float(record.WorkloadOps, []series.Label{{Name: "scenario_id", Value: "7"},
+				{Name: "instance", Value: "vm0"}, {Name: "vm_group", Value: "G"}, {Name: "workload", Value: w.name},
+				{Name: "op", Value: w.op}},
 				r.at.Add(time.Duration(second)*time.Second), float64(w.rate*second))
 		}
 	}

@@ -588,7 +588,8 @@ func TestOrder(t *testing.T) {
 		{"20260301-102000-a-0003", "a", result.StatusSucceeded, "alpha", 20 * time.Minute, 1},
 	} {
 		s.run(r.id, r.scenario, t0.Add(r.after)).work(r.seconds).end(r.status)
-		if _, err := result.ChangeLabels(filepath.Join(s.root, r.id), func(l *result.Labels) { l.Name = r.name }); err != nil {
+		_, err := result.ChangeLabels(filepath.Join(s.root, r.id), func(l *result.Labels) { l.Name = r.name })
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -627,7 +628,8 @@ func TestFiles(t *testing.T) {
 	s := serve(t)
 	const id = "20260301-100000-done-0001"
 	s.run(id, "done", t0).work(30).end(result.StatusSucceeded)
-	for file, begins := range map[string]string{"report.html": "<!DOCTYPE html>", "report.csv": "", "report.md": "# The done",
+	for file, begins := range map[string]string{"report.html": "<!DOCTYPE html>", "report.csv": "",
+		"report.md":   "# The done",
 		"report.json": "{"} {
 		for query, name := range map[string]string{"": "plimsoll-" + file, "?redact=1": "redacted-" + file} {
 			code, body, head := s.get("/runs/" + id + "/files/" + file + query)
@@ -635,7 +637,8 @@ func TestFiles(t *testing.T) {
 				head.Get("Content-Disposition") != `attachment; filename="`+name+`"` {
 				t.Errorf("%s%s: %d, %q\n%.300s", file, query, code, head.Get("Content-Disposition"), body)
 			}
-			if said := strings.Contains(body, "Redacted: names of hosts"); said != (query != "") && file != "report.csv" {
+			said := strings.Contains(body, "Redacted: names of hosts")
+			if said != (query != "") && file != "report.csv" {
 				t.Errorf("%s%s says that it is redacted: %v", file, query, said)
 			}
 		}
