@@ -63,9 +63,9 @@ func newApp(con *console.Console, registry drivers.Registry) *app {
 // planner reads scenarios and plans them.
 type planner struct {
 	*runs.Store
-	made    map[string]fs.FS            // scenarios made of job files, by the name given
-	places  map[string][]workload.Place // where their files want their data disks
-	warned  map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
+	made   map[string]fs.FS            // scenarios made of job files, by the name given
+	places map[string][]workload.Place // where their files want their data disks
+	warned map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
 }
 
 // runner makes runs, alone or in experiments.

@@ -207,7 +207,11 @@ func (doc *Document) FigureZeros() string {
 
 // SayHeadline is the headline as a table shows it, the figure first, which is never cut.
 func SayHeadline(h result.Headline) string {
-	return fmt.Sprintf("%s (%s)", quantity(h.Value, h.Unit), strings.TrimSpace(h.Workload+" "+h.Operation))
+	name := h.Workload
+	if !strings.HasSuffix(strings.ToLower(name), strings.ToLower(h.Operation)) { // "Random write" says it
+		name = strings.TrimSpace(name + " " + h.Operation)
+	}
+	return fmt.Sprintf("%s (%s)", quantity(h.Value, h.Unit), name)
 }
 
 // HeadlineOf is the first of the figures of some workloads; nil when they have none.

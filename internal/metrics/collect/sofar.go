@@ -96,6 +96,13 @@ func (c *found) generalPanels(ctx context.Context) (out []result.Panel) {
 				name += " prefill"
 			}
 			one := result.Series{Name: name, Workload: name, Unit: p.Unit}
+			if g.name == "throughput" { // workloads may count unlike things
+				for _, k := range c.tracks {
+					if k.job.Workload == s.Label("workload") {
+						one.Unit = result.RateUnit(k.job.Operations)
+					}
+				}
+			}
 			p.Series = append(p.Series, onGrid(one, s.Points, start, c.end, step))
 		}
 		if len(found) == 0 && err == nil {

@@ -28,6 +28,8 @@ const (
 	WorkloadMeasure = "plimsoll_workload_measure" // by measure and unit: as last reported
 	WorkloadActive  = "plimsoll_workload_active"  // 1 while it runs, else 0
 
+	Event = "plimsoll_event" // 1 at a fault or the beginning of a stretch; by kind and text
+
 	VMNode = "plimsoll_vm_node" // index of the node on which the VM is; a point per tick while it is on
 
 	clusterPrefix = "plimsoll_cluster_"
@@ -127,6 +129,7 @@ var descriptions = map[string]series.Description{
 	WorkloadErrors:  {Type: "counter", Help: "Operations of a workload that failed."},
 	WorkloadMeasure: {Type: "gauge", Help: "What a load generator reports besides operations, by measure and unit."},
 	WorkloadActive:  {Type: "gauge", Help: "1 while a workload runs on the VM, else 0."},
+	Event:           {Type: "gauge", Help: "1 at a fault or at the beginning of a stretch, by kind and text."},
 	VMNode:          {Type: "gauge", Help: "Index of the node on which the VM is, while it is on."},
 	ReadsCompleted:  {Type: "counter", Help: "Reads completed."},
 	WritesCompleted: {Type: "counter", Help: "Writes completed."},

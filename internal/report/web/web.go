@@ -57,6 +57,8 @@ type Site struct {
 	version  string
 	lib      Library
 	known    known
+	peeks    peeks
+	shorts   shorts
 	feeds    feeds
 	heap     uint64
 	asking   *lane
@@ -83,6 +85,13 @@ func New(o Options) *Site {
 	s.union = series.NewUnion(RunLabel, func() []series.Member { return s.shelf.members(-1) }, limits)
 	s.newest = series.NewUnion(RunLabel, func() []series.Member { return s.shelf.members(fewRuns) }, limits)
 	return s
+}
+
+// Look looks at what there is to be served.
+func (s *Site) Look() {
+	_, _ = s.shelf.all() // whoever asks is told what went wrong
+	list, _ := s.experiments()
+	s.peekAt(list[:min(len(list), rowsOfPage)])
 }
 
 // fewRuns is from how many runs, the newest, the names of metrics are taken where any would do.
