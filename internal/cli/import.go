@@ -411,7 +411,16 @@ func outputFolder(name string) (main, beside []string) {
 
 // recognise says what a file holds by its beginning; not known where it cannot be read.
 func recognise(name string) (as string, host, known bool, advice string) {
-	return importer.Recognise(headOf(name))
+	head := headOf(name)
+	if as, host, known, advice = importer.Recognise(head); known || len(head) < importer.HeadBytes {
+		return as, host, known, advice
+	}
+	f, err := regular.Open(name, os.O_RDONLY)
+	if err != nil {
+		return "", false, false, ""
+	}
+	defer f.Close()
+	return importer.Recognise(importer.End(f))
 }
 
 // headOf is the beginning of a file as text, nothing where it cannot be read.

@@ -52,7 +52,7 @@ var (
 	bonnieAny = lazyregexp.New(`(?m)^(?:1\.9[67]|1\.98|2\.\d\d[a-z]?),\d[^,]*,[^,]+,\d+,\d+,`)
 
 	iorAny   = lazyregexp.New(`(?m)^IOR-\d|^access +bw\(MiB/s\) `)
-	iorVer   = lazyregexp.New(`^(IOR-\S+)`)
+	iorVer   = lazyregexp.New(`^(IOR-[^\s:]+)`)
 	iorHead  = lazyregexp.New(`^access +bw\(MiB/s\) `)
 	iorRow   = lazyregexp.New(`^(write|read|remove) +[\d.-]`)
 	iorWrong = lazyregexp.New(`(?m)^(?:ior )?ERROR: .*|^WARNING: Incorrect data on .*`)

@@ -50,8 +50,24 @@ var shortForms = []struct{ name, text, want string }{
 		"r: (groupid=0, jobs=1): err= 0: pid=501549\n  read : io=4000KB, bw=400.0KB/s, iops=100 , runt= 10000msec\n" +
 		"     issued    : total=r=1000/w=0/d=0, short=r=0/w=0/d=0\n\nRun status group 0 (all jobs):\n",
 		"fio: read 1000/0/4096000, 0 errors, 10s"},
+	{"elbencho of files, older", elbenchoOldFiles, "elbencho mkdirs: entry 2/0, 0 errors, 2ms\n" +
+		"elbencho write: write 1000/0/4194304, 0 errors, 2s"},
 	{"vdbench", intervals(""), "vdbench mix: read 400/0.16 write 400/0.24, 0 errors, 4s"},
 }
+
+const elbenchoOldFiles = `OPERATION RESULT TYPE        FIRST DONE  LAST DONE
+========= ================   ==========  =========
+MKDIRS    Elapsed ms       :          0          2
+          Dirs/s           :       1000       1000
+          Total dirs       :          1          2
+---
+WRITE     Elapsed ms       :       1900       2000
+          Files/s          :        500        500
+          Throughput MiB/s :          2          2
+          Total files      :        950       1000
+          Total MiB        :          3          4
+---
+`
 
 const sysbenchOldSQL = `sysbench 0.4.12:  multi-threaded system evaluation benchmark
 
