@@ -35,6 +35,24 @@ var shortForms = []struct{ name, text, want string }{
 		"ior read: read 256/1.28/268435456, 0 errors, 500ms"},
 	{"dd", "1024+0 records in\n1024+0 records out\n1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.5 s, 429 MB/s\n",
 		"dd: copy 1024/0/1073741824, 0 errors, 2.5s"},
+	{"dd of China", "记录了8+0 的读入\n记录了8+0 的写出\n8388608字节（8.4 MB，8.0 MiB）已复制，0.5 s，16.8 MB/s\n",
+		"dd: copy 8/0/8388608, 0 errors, 500ms"},
+	{"dd of Japan", "8+0 レコード入力\n8+0 レコード出力\n8388608 バイト (8.4 MB) コピーされました、 0.5 秒、 16.8 MB/秒\n",
+		"dd: copy 8/0/8388608, 0 errors, 500ms"},
+	{"dd of few bytes", "1+0 Datensätze ein\n1+0 Datensätze aus\n512 Bytes kopiert, 0,000128 s, 4,0 MB/s\n",
+		"dd: copy 1/0/512, 0 errors, 128µs"},
+	{"bonnie++ 1.03", "host1,1G,1024,90,2048,20,,,+++++,+++,4096,12,512.0,1,16,2000,9,+++++,+++,3000,8,2100,9,+++++,+++," +
+		"2500,7\n", "bonnie++ writes, a character at a time: write 131072/0/1073741824, 0 errors, 17m4s\n" +
+		"bonnie++ block writes: write 131072/0/1073741824, 0 errors, 8m32s\n" +
+		"bonnie++ block reads: read 131072/0/1073741824, 0 errors, 4m16s\n" +
+		"bonnie++ seeks: read 8192/0, 0 errors, 16s"}, // 1 GiB at 1, 2 and 4 MiB/s; 8192 seeks at 512/s
+	{"rados bench before Jewel", strings.NewReplacer("(s)", "", "Total time", " Total time").Replace(radosWrite),
+		"rados bench write: write 96/23.04/402653184, 0 errors, 3s"},
+	{"rados bench --show-time", "2020-01-30 18:55:05.270604 " + strings.ReplaceAll(strings.TrimSpace(radosWrite),
+		"\nTotal time", "\n2020-01-30T18:55:05.27-0700 Total time") + "\n",
+		"rados bench write: write 96/23.04/402653184, 0 errors, 3s"},
+	{"sysbench 0.5", sysbench05, "sysbench oltp: transaction 420/31.92, 1 errors, 4s"},
+	{"sysbench 1.1 fileio", sysbench11File, "sysbench fileio: read 30000/0/491520000 write 20000/0/327680000, 0 errors, 10s"},
 	{"diskspd of Linux", diskspdLinux, "diskspd: read 3000/1.5/24576000, 0 errors, 10s"},
 	{"pgbench, to a schedule", // 15 columns: lags of 2 and 3 s in all, 5 and 0 skipped, 1 and 2 failed
 		"1700000000 100 500000 0 1 9 200000 0 1 9 5 0 0 1 0\n1700000001 120 600000 0 1 9 300000 0 1 9 0 0 0 0 2\n",
@@ -67,6 +85,51 @@ WRITE     Elapsed ms       :       1900       2000
           Total files      :        950       1000
           Total MiB        :          3          4
 ---
+`
+
+const sysbench05 = `sysbench 0.5:  multi-threaded system evaluation benchmark
+
+Number of threads: 8
+
+[   2s] threads: 8, tps: 100.00, reads/s: 1400.00, writes/s: 400.00, response time: 90.00ms (95%)
+[   4s] threads: 8, tps: 110.00, reads: 1540.00, writes: 440.00, response time: 85.00ms (95%), errors: 0.50, reconnects:  0.00
+OLTP test statistics:
+    transactions:                        420    (105.00 per sec.)
+    read/write requests:                 7560   (1890.00 per sec.)
+    ignored errors:                      1      (0.25 per sec.)
+
+General statistics:
+    total time:                          4.0000s
+    total number of events:              420
+    total time taken by event execution: 31.9200s
+    response time:
+         avg:                                 76.00ms
+         max:                                200.00ms
+         approx.  95 percentile:              88.00ms
+`
+
+const sysbench11File = `sysbench 1.1.0 (using bundled LuaJIT 2.1.0-beta3)
+
+128 files, 8MiB each
+Block size 16KiB
+
+Throughput:
+         read:  IOPS=3000.00 46.875 MiB/s (49.15 MB/s)
+         write: IOPS=2000.00 31.25 MiB/s (32.77 MB/s)
+         fsync: IOPS=6400.00
+
+Latency (ms):
+         avg:                                  0.35
+         max:                                 20.00
+         sum:                              39900.00
+
+Throughput:
+    events/s (eps):                      11400.0000
+    time elapsed:                        10.0000s
+    total number of events:              114000
+
+Threads fairness:
+    execution time (avg/stddev):   9.9750/0.00
 `
 
 const sysbenchOldSQL = `sysbench 0.4.12:  multi-threaded system evaluation benchmark
