@@ -53,6 +53,14 @@ var shortForms = []struct{ name, text, want string }{
 		"rados bench write: write 96/23.04/402653184, 0 errors, 3s"},
 	{"sysbench 0.5", sysbench05, "sysbench oltp: transaction 420/31.92, 1 errors, 4s"},
 	{"sysbench 1.1 fileio", sysbench11File, "sysbench fileio: read 30000/0/491520000 write 20000/0/327680000, 0 errors, 10s"},
+	{"wrk", wrkShort, "wrk: request 2880/5.76/1048576, 23 errors, 30s"}, // 2900 with 20 of other answers, and 3 of sockets
+	{"wrk2", strings.NewReplacer("Latency Distribution", "Latency Distribution (HdrHistogram - Recorded Latency)", "  50% ",
+		" 50.000%").Replace(wrkShort), "wrk: request 2880/5.76/1048576, 23 errors, 30s"},
+	{"ycsb", ycsbShort, "ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
+	{"ycsb 0.1", "[OVERALL], RunTime(ms), 1000.0\n[OVERALL], Throughput(ops/sec), 100\n[INSERT], Operations, 100\n[INSERT], AverageLatency(us), 2000\n[INSERT], " +
+		"Return=0, 96\n[INSERT], Return=-1, 4\n", "ycsb: insert 96/0.192, 4 errors, 1s"},
+	{"mdtest", mdtestShort, "mdtest file creation: entry 4000/0, 0 errors, 500ms\n" + // 8000/s
+		"mdtest file stat: entry 6000/0, 0 errors, 150ms"}, // 40000/s for 0.15 s
 	{"diskspd of Linux", diskspdLinux, "diskspd: read 3000/1.5/24576000, 0 errors, 10s"},
 	{"pgbench, to a schedule", // 15 columns: lags of 2 and 3 s in all, 5 and 0 skipped, 1 and 2 failed
 		"1700000000 100 500000 0 1 9 200000 0 1 9 5 0 0 1 0\n1700000001 120 600000 0 1 9 300000 0 1 9 0 0 0 0 2\n",
@@ -130,6 +138,64 @@ Throughput:
 
 Threads fairness:
     execution time (avg/stddev):   9.9750/0.00
+`
+
+const wrkShort = `Running 30s test @ http://127.0.0.1/
+  2 threads and 16 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     2.00ms    0.89ms  12.92ms   93.69%
+    Req/Sec    48.20      8.07    62.00     86.54%
+  Latency Distribution
+     50%    1.50ms
+     99%    9.00ms
+  2900 requests in 30.00s, 1.00MB read
+  Socket errors: connect 0, read 1, write 0, timeout 2
+  Non-2xx or 3xx responses: 20
+Requests/sec:     96.67
+Transfer/sec:     34.13KB
+`
+
+const ycsbShort = `Command line: -db site.ycsb.BasicDB -threads 8 -t
+[OVERALL], RunTime(ms), 10000
+[OVERALL], Throughput(ops/sec), 100.0
+[TOTAL_GCS_Copy], Count, 3
+[READ], Operations, 490
+[READ], AverageLatency(us), 1000.0
+[READ], MaxLatency(us), 9000
+[READ], 95thPercentileLatency(us), 2000
+[READ], 99thPercentileLatency(us), 5000
+[READ], Return=OK, 490
+[READ], Return=NOT_FOUND, 10
+[READ], 0, 12
+[CLEANUP], Operations, 8
+[CLEANUP], AverageLatency(us), 3.0
+[UPDATE], Operations, 500
+[UPDATE], AverageLatency(us), 2000.0
+[UPDATE], 99.9PercentileLatency(us), 7000
+[UPDATE], Return=OK, 500
+[READ-FAILED], Operations, 10
+[READ-FAILED], AverageLatency(us), 800.0
+`
+
+const mdtestShort = `-- started at 03/05/2024 10:00:00 --
+
+mdtest-4.0.0 was launched with 4 total task(s) on 1 node(s)
+4 tasks, 4000 files/directories
+
+SUMMARY rate: (of 1 iterations)
+   Operation                     Max            Min           Mean        Std Dev
+   ---------                     ---            ---           ----        -------
+   File creation               8000.000       8000.000       8000.000          0.000
+   File stat                  40000.000      40000.000      40000.000          0.000
+   File read                      0.000          0.000          0.000          0.000
+   Tree creation                100.000        100.000        100.000          0.000
+
+SUMMARY time (in ops/sec): (of 1 iterations)
+   Operation                     Max            Min           Mean        Std Dev
+   ---------                     ---            ---           ----        -------
+   File creation                  0.500          0.500          0.500          0.000
+   File stat                      0.150          0.150          0.150          0.000
+-- finished at 03/05/2024 10:00:02 --
 `
 
 const sysbenchOldSQL = `sysbench 0.4.12:  multi-threaded system evaluation benchmark
