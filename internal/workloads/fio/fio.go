@@ -126,8 +126,8 @@ func engineLacks(ctx context.Context, path, name, switched string) string {
 	if err := exec.CommandContext(limited, path, "--enghelp="+name).Run(); errors.As(err, &exit) && exit.Exited() {
 		return path + " has it not: name another, such as libaio or psync"
 	}
-	off, err := os.ReadFile(switched)
-	if v := strings.TrimSpace(string(off)); name == "io_uring" && err == nil && (v == "2" || v == "1" && os.Geteuid() != 0) {
+	off, _ := os.ReadFile(switched) // without the file it is on
+	if v := strings.TrimSpace(string(off)); name == "io_uring" && (v == "2" || v == "1" && os.Geteuid() != 0) {
 		return "the kernel has io_uring switched off (kernel.io_uring_disabled is " + v + "): name libaio"
 	}
 	return ""
