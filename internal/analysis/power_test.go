@@ -59,10 +59,12 @@ func TestCPUPowerOfHosts(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	m := result.Manifest{Environment: []result.Fact{{Group: "cpu", Name: "n1: governor", Value: "performance"},
-		{Group: "cpu", Name: "n2: governor", Value: "powersave"}, {Group: "cpu", Name: "n3: governor", Value: "powersave"},
+		{Group: "cpu", Name: "n2: governor", Value: "powersave"},
+		{Group: "cpu", Name: "n3: governor", Value: "powersave"},
 		{Group: "cpu", Name: "n1: deepest idle state", Value: "C6", Kind: result.IdleWake, Number: 2e-3}}}
 	load := func(name, vm string) result.Workload {
-		return result.Workload{Name: name, VM: vm, Group: name, Engine: "fio", Start: start, End: start.Add(time.Minute),
+		return result.Workload{Name: name, VM: vm, Group: name, Engine: "fio",
+			Start: start, End: start.Add(time.Minute),
 			Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "read", Count: 6000, Seconds: 50}},
 			Lanes: []result.Lane{{Name: "a", Device: "/dev/sdb", Depth: 1, Reads: true, Direct: true}}}
 	}

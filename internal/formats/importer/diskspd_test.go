@@ -155,8 +155,8 @@ func TestApart(t *testing.T) {
 func TestDiskspdAsked(t *testing.T) {
 	t.Parallel()
 	old := diskspdCall("2026/02/03 08:00:00", 3000, 1000, true)
-	newer := strings.NewReplacer("block size: 8192", "block size: 8KiB", "I/O operations: 4", "I/O operations per thread: 4").
-		Replace(old)
+	newer := strings.NewReplacer("block size: 8192", "block size: 8KiB",
+		"I/O operations: 4", "I/O operations per thread: 4").Replace(old)
 	bare := strings.Replace(old, "-b8K x.dat", `-b8K -t2 -o4 x.dat "d:\my data\y.dat"`, 1)
 	bare = bare[:strings.Index(bare, "Input par")] + bare[strings.Index(bare, "System info"):]
 	for text, want := range map[string]string{

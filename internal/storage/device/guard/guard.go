@@ -73,7 +73,7 @@ type Refusal struct {
 // mostMounts is how many mounts of a device an error tells by themselves.
 const mostMounts = 5
 
-// Error has a line for each objection. A device of the system is mounted in many places: of those beyond some the number.
+// Error has a line for each objection. A device of the system is mounted in many places: of most the number.
 func (r *Refusal) Error() string {
 	var lines []string
 	mounts := 0
