@@ -166,7 +166,8 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 			}
 			for _, what := range slices.Sorted(maps.Keys(s.figures)) {
 				if m := ycsbRank.FindStringSubmatch(what); m != nil {
-					t.figure(single(lower+"_p"+m[1], "ms"), s.figures[what]/map[string]float64{"us": 1e3, "ms": 1}[m[2]])
+					per := map[string]float64{"us": 1e3, "ms": 1}[m[2]]
+					t.figure(single(lower+"_p"+m[1], "ms"), s.figures[what]/per)
 				}
 			}
 			if s.has("MaxLatency(us)") {
