@@ -52,13 +52,16 @@ var shortForms = []struct{ name, text, want string }{
 		"\nTotal time", "\n2020-01-30T18:55:05.27-0700 Total time") + "\n",
 		"rados bench write: write 96/23.04/402653184, 0 errors, 3s"},
 	{"sysbench 0.5", sysbench05, "sysbench oltp: transaction 420/31.92, 1 errors, 4s"},
-	{"sysbench 1.1 fileio", sysbench11File, "sysbench fileio: read 30000/0/491520000 write 20000/0/327680000, 0 errors, 10s"},
-	{"wrk", wrkShort, "wrk: request 2880/5.76/1048576, 23 errors, 30s"}, // 2900 with 20 of other answers, and 3 of sockets
-	{"wrk2", strings.NewReplacer("Latency Distribution", "Latency Distribution (HdrHistogram - Recorded Latency)", "  50% ",
+	{"sysbench 1.1 fileio", sysbench11File,
+		"sysbench fileio: read 30000/0/491520000 write 20000/0/327680000, 0 errors, 10s"},
+	// 2900 with 20 of other answers, and 3 of sockets
+	{"wrk", wrkShort, "wrk: request 2880/5.76/1048576, 23 errors, 30s"},
+	{"wrk2", strings.NewReplacer("Latency Distribution",
+		"Latency Distribution (HdrHistogram - Recorded Latency)", "  50% ",
 		" 50.000%").Replace(wrkShort), "wrk: request 2880/5.76/1048576, 23 errors, 30s"},
 	{"ycsb", ycsbShort, "ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
-	{"ycsb 0.1", "[OVERALL], RunTime(ms), 1000.0\n[OVERALL], Throughput(ops/sec), 100\n[INSERT], Operations, 100\n[INSERT], AverageLatency(us), 2000\n[INSERT], " +
-		"Return=0, 96\n[INSERT], Return=-1, 4\n", "ycsb: insert 96/0.192, 4 errors, 1s"},
+	{"ycsb 0.1", "[OVERALL], RunTime(ms), 1000.0\n[OVERALL], Throughput(ops/sec), 100\n" +
+		"[INSERT], Operations, 100\n[INSERT], AverageLatency(us), 2000\n[INSERT], Return=0, 96\n[INSERT], Return=-1, 4\n", "ycsb: insert 96/0.192, 4 errors, 1s"},
 	{"mdtest", mdtestShort, "mdtest file creation: entry 4000/0, 0 errors, 500ms\n" + // 8000/s
 		"mdtest file stat: entry 6000/0, 0 errors, 150ms"}, // 40000/s for 0.15 s
 	{"diskspd of Linux", diskspdLinux, "diskspd: read 3000/1.5/24576000, 0 errors, 10s"},

@@ -146,7 +146,8 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 			n := s.or("Operations")
 			lower := strings.ReplaceAll(strings.ToLower(name), "-", "_")
 			switch failed := sections[name+"-FAILED"]; {
-			case n == 0 || name == "CLEANUP" || strings.HasSuffix(name, "-FAILED") || strings.HasPrefix(name, "INTENDED"):
+			case n == 0 || name == "CLEANUP" || strings.HasSuffix(name, "-FAILED") ||
+				strings.HasPrefix(name, "INTENDED"):
 				continue
 			case failed != nil:
 				t.report.Errors += whole(failed.or("Operations"))
