@@ -219,8 +219,8 @@ func readIORCSV(_ format, r io.Reader) (*book, error) {
 // radosText are the names of rados bench's figures in its text, by those of its JSON. All are texts there.
 var radosNames = map[string]string{"total_time_run": "Total time run", "total_writes_made": "Total writes made",
 	"total_reads_made": "Total reads made", "write_size": "Write size", "read_size": "Read size",
-	"object_size": "Object size", "average_latency": "Average Latency(s)", "max_latency": "Max latency(s)",
-	"min_latency": "Min latency(s)"}
+	"object_size": "Object size", "average_latency": "Average Latency", "max_latency": "Max latency",
+	"min_latency": "Min latency"}
 
 // readRadosJSON reads one bench after another, with its course.
 func readRadosJSON(_ format, r io.Reader) (*book, error) {

@@ -40,11 +40,11 @@ type Asked struct{ Name, Value string }
 func BlockSize(reads, writes bool, read, written float64) string {
 	switch {
 	case !reads:
-		return fmt.Sprintf("%.6g bytes", written)
+		return fmt.Sprintf("%.0f bytes", written)
 	case writes && read != written:
-		return fmt.Sprintf("%.6g bytes read, %.6g written", read, written)
+		return fmt.Sprintf("%.0f bytes read, %.0f written", read, written)
 	}
-	return fmt.Sprintf("%.6g bytes", read)
+	return fmt.Sprintf("%.0f bytes", read)
 }
 
 // asked adds what a job was asked for.
