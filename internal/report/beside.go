@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/report/catalogue"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // besideCheck is the Check of sentences of a summary that set a run beside recorded systems.
@@ -144,3 +145,58 @@ func (doc *Document) setBeside(folder *result.Folder, data *result.Data) {
 			Sentence: b.Say(mostBeside, quantity)})
 	}
 }
+
+// standView is a load among recorded systems as a table: a row a system, a column a figure that the run has, too.
+type standView struct {
+	Title string
+	Alike string
+	Head  []string
+	Rows  []standRow
+	// Sources are the published ones among its sources.
+	Sources []catalogue.Source
+}
+
+type standRow struct {
+	Own   bool
+	Cells []string
+}
+
+// mostStanding are the figures and the systems that such a table shows; the JSON report has all.
+const (
+	mostStanding = 4
+	mostSystems  = 40
+)
+
+func newStand(all []catalogue.Beside) (out []standView) {
+	for _, b := range all[:min(len(all), maxStands)] {
+		figures := b.Figures[:min(len(b.Figures), mostStanding)]
+		v := standView{Title: b.Workload + " and " + unit.Plural(b.Systems, "system"), Alike: b.Alike}
+		v.Head = []string{"System"}
+		own := standRow{Own: true, Cells: []string{"this run"}}
+		for _, f := range figures {
+			v.Head, own.Cells = append(v.Head, f.Name), append(own.Cells, quantity(f.Value, f.Unit))
+		}
+		v.Head, own.Cells = append(v.Head, "Source"), append(own.Cells, none)
+		v.Rows = []standRow{own}
+		for _, a := range b.Records[:min(len(b.Records), mostSystems)] {
+			row := standRow{Cells: []string{a.System}}
+			for _, f := range figures {
+				cell := none
+				if i := slices.IndexFunc(a.Figures, f.Same); i >= 0 {
+					cell = quantity(a.Figures[i].Value, a.Figures[i].Unit)
+				}
+				row.Cells = append(row.Cells, cell)
+			}
+			v.Rows = append(v.Rows, standRow{Cells: append(row.Cells, a.Source)})
+			i := slices.IndexFunc(catalogue.Sources(), func(s catalogue.Source) bool { return s.Name == a.Source })
+			if i >= 0 && !slices.Contains(v.Sources, catalogue.Sources()[i]) {
+				v.Sources = append(v.Sources, catalogue.Sources()[i])
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// maxStands is of how many loads a page has such a table.
+const maxStands = 12

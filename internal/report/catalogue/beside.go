@@ -77,7 +77,7 @@ func setOne(own Record, d Done, l Load, records []Record) Beside {
 	for _, f := range d.Figures {
 		var values []float64
 		for _, a := range b.Records {
-			i := slices.IndexFunc(a.Figures, func(o Figure) bool { return o.Name == f.Name && o.Unit == f.Unit })
+			i := slices.IndexFunc(a.Figures, f.Same)
 			if i >= 0 {
 				values = append(values, a.Figures[i].Value)
 			}
