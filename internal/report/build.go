@@ -47,7 +47,11 @@ func build(folder *result.Folder, soFar *result.Data) (*Document, error) {
 		problem(err)
 	}
 	in.Problems = slices.Concat(folder.Problems(), in.Problems, skipped)
-	return New(in), nil
+	doc := New(in)
+	if soFar == nil && in.Data != nil {
+		doc.setBeside(folder, in.Data)
+	}
+	return doc, nil
 }
 
 // New makes the document. It changes nothing it is given.

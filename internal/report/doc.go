@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/report/catalogue"
 	"plimsoll/result"
 )
 
@@ -63,11 +64,13 @@ type Document struct {
 	// Preconditioned and Written are as in result.Data.
 	Preconditioned []result.Preconditioning `json:"preconditioned,omitempty"`
 	Written        []result.Written         `json:"written,omitempty"`
-	Labels         *result.Labels           `json:"labels,omitempty"`
-	Manifest       result.Manifest          `json:"manifest"` // description left out: it is not sanitised
-	Plan           json.RawMessage          `json:"plan,omitempty"`
-	Journal        []result.Event           `json:"journal"`
-	Problems       []string                 `json:"problems,omitempty"`
+	// Beside are its loads among recorded systems that did the same.
+	Beside   []catalogue.Beside `json:"beside,omitempty"`
+	Labels   *result.Labels     `json:"labels,omitempty"`
+	Manifest result.Manifest    `json:"manifest"` // description left out: it is not sanitised
+	Plan     json.RawMessage    `json:"plan,omitempty"`
+	Journal  []result.Event     `json:"journal"`
+	Problems []string           `json:"problems,omitempty"`
 
 	unread string // see answer.Run
 }

@@ -33,6 +33,7 @@ type view struct {
 	Top         *evidenceView // the drawing of what the run was made to find out; not shown again with its finding
 	Table       []Figure
 	MoreFigures int
+	Stand       []standView
 	Groups      [][]string // of a large run, as Document.Spread
 	Worst       []string
 	Sides       []side // few windows, side by side
@@ -175,6 +176,7 @@ func newView(doc *Document) *view {
 	v.events()
 	v.Table, v.MoreFigures = doc.Foremost(mostFigures)
 	v.Groups, v.Worst = doc.Spread()
+	v.Stand = newStand(doc.Beside)
 	pictures := 0
 	for _, f := range Ranked(doc.Findings) {
 		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}

@@ -164,12 +164,13 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 	columns, asks, inTable := iozoneColumns(""), false, false
 	var each, record float64
 	var began time.Time
-	other, from, ended, ops := "", 0, false, false
+	other, from, ended, ops, cache := "", 0, false, false, ""
 	end := func() {
 		if !ended && len(b.stretches) > from {
 			b.broke(from, "it does not say that iozone came to its end: the run, or the file, is cut short")
 		}
 		from, ended, ops, inTable, columns, asks = len(b.stretches), false, false, false, iozoneColumns(""), false
+		cache = ""
 	}
 	add := func(test string, bytes, size, rate, processes float64) {
 		length := inSeconds(bytes / 1024 / rate)
@@ -186,6 +187,7 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 		t.concurrency = processes
 		t.asked("record", fmt.Sprintf("%.0f bytes", size))
 		t.asked("file size", fmt.Sprintf("%.0f bytes", bytes/processes))
+		t.asked("page cache", cache)
 		t.notes = append(t.notes, "how long it took is worked out from the bytes and iozone's rate, which it gives in KiB/s or, "+
 			"with -O, in operations")
 		if !began.IsZero() && len(b.stretches) == 0 {
@@ -212,6 +214,10 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 			}
 		} else if m := iozoneCall.FindStringSubmatch(text); m != nil {
 			columns, asks = iozoneColumns(m[1]), strings.Contains(m[1], "-i")
+			cache = "used"
+			if slices.Contains(strings.Fields(m[1]), "-I") {
+				cache = "bypassed"
+			}
 		} else if iozoneOps.MatchString(text) {
 			ops = true
 		} else if m := iozoneTimes.FindStringSubmatch(text); m != nil {
