@@ -41,8 +41,8 @@ func cpuPower(v *view.Run) []result.Finding {
 	share := 0.0
 	for _, l := range v.Loads {
 		if !slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
-			_, most := view.Depths(p.Lanes)
-			return len(p.Lanes) > 0 && most <= fewInFlight
+			_, most := view.Depths(p.Streams)
+			return len(p.Streams) > 0 && most <= fewInFlight
 		}) {
 			continue
 		}
@@ -69,7 +69,7 @@ func cpuPower(v *view.Run) []result.Finding {
 		could, tells = "could sleep", "a run with that state off (cpupower idle-set) tells"
 	}
 	return []result.Finding{{
-		Check: "cpu-power", Severity: result.Notice, Subject: view.Some(names), Metric: "workloads with one in flight",
+		Check: "cpu-power", Severity: result.Info, Subject: view.Some(names), Metric: "workloads with one in flight",
 		Unit: "count", Value: view.Ptr(float64(len(names))), N: len(names),
 		NoInterval: "settings of the host, as they were before the run",
 		Basis:      "facts of the host, the queue depths of the jobs and their mean times",

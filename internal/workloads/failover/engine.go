@@ -228,7 +228,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 			Argv: []string{"./" + folder + programFile, failover.WorkCommand, folder + jobFile}, Env: c.server.Env()},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
-		Lanes: []result.Lane{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, TimeBased: true,
+		Streams: []result.Stream{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, TimeBased: true,
 			Runtime: spec.Runtime}},
 		Limit: spec.Runtime,
 		Notes: []string{fmt.Sprintf("%s replication; a first server that is silent for %v is given up",

@@ -350,9 +350,9 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Files:    map[string][]byte{folder + scriptFile: []byte(c.script(spec.Runtime))},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
 			Argv: []string{"./" + folder + programFile, hammer.WorkCommand, folder + jobFile}},
-		Config: folder + scriptFile,
-		Output: folder + outputFile,
-		Lanes:  []result.Lane{{Name: "virtual users", Noun: "set of virtual users", Depth: c.users}},
+		Config:  folder + scriptFile,
+		Output:  folder + outputFile,
+		Streams: []result.Stream{{Name: "virtual users", Noun: "set of virtual users", Depth: c.users}},
 		Notes: []string{
 			"NOPM and TPM are HammerDB's own figures, and no results of a TPC benchmark; TPM compares runs " +
 				"of one database only",
@@ -361,7 +361,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if !queries {
 		// Beside its time HammerDB makes its users, and gathers the times of each.
 		job.Limit = c.rampup + spec.Runtime + 10*time.Minute
-		job.Lanes[0].TimeBased, job.Lanes[0].Runtime = true, job.Limit
+		job.Streams[0].TimeBased, job.Streams[0].Runtime = true, job.Limit
 	}
 	work.Orders = c.orders()
 	job.Command.Loopback = true // Tcl's comm, by which its programs talk to each other

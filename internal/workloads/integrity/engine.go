@@ -210,24 +210,24 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		return workload.Job{}, fmt.Errorf("prepare: workload %q: %w", spec.Name, err)
 	}
 	folder := workload.FolderName(spec.Name)
-	lane := result.Lane{Name: "blocks", Device: disk.Device, Depth: j.Threads, Direct: true}
+	stream := result.Stream{Name: "blocks", Device: disk.Device, Depth: j.Threads, Direct: true}
 	declared := workload.Declared{Operations: []result.Operation{{Name: "write", Noun: "writes", Bytes: true,
 		Block: result.BlockWrite}}}
 	if verifies := j.WrittenBy != ""; verifies {
 		j.Record = folder + recordFile
 		declared.Operations = []result.Operation{{Name: "read", Noun: "reads", Bytes: true, Block: result.BlockRead}}
-		lane.Reads, lane.Verifies, lane.ReadBytes, lane.Bytes = true, true, 1<<20, j.Bytes
-		lane.Work = j.Bytes // of the disk; what was written may be less of it
+		stream.Reads, stream.Verifies, stream.ReadBytes, stream.Bytes = true, true, 1<<20, j.Bytes
+		stream.Work = j.Bytes // of the disk; what was written may be less of it
 	} else {
 		m := j.Manifest()
-		lane.Pauses = true // between batches there is a flush
-		lane.Writes, lane.WriteBytes, lane.Bytes = true, float64(j.BlockBytes), m.Bytes
-		lane.Reducible = float64(j.CompressibilityPercent) / 100
-		if lane.Random = 1; j.Order == integrity.Sequential {
-			lane.Random, lane.WriteBytes = 0, 1<<20
+		stream.Pauses = true // between batches there is a flush
+		stream.Writes, stream.WriteBytes, stream.Bytes = true, float64(j.BlockBytes), m.Bytes
+		stream.Reducible = float64(j.CompressibilityPercent) / 100
+		if stream.Random = 1; j.Order == integrity.Sequential {
+			stream.Random, stream.WriteBytes = 0, 1<<20
 		}
-		if lane.Runtime, lane.TimeBased = spec.Runtime, j.Passes == 0; j.Passes > 0 {
-			lane.Work = m.Bytes * int64(j.Passes)
+		if stream.Runtime, stream.TimeBased = spec.Runtime, j.Passes == 0; j.Passes > 0 {
+			stream.Work = m.Bytes * int64(j.Passes)
 		}
 	}
 	for _, name := range integrity.Measures(j.WrittenBy != "") {
@@ -248,10 +248,10 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Files:    map[string][]byte{folder + jobFile: text},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
 			Argv: []string{"./" + folder + programFile, integrity.WorkCommand, folder + jobFile}},
-		Config: folder + jobFile,
-		Output: folder + outputFile,
-		Limit:  j.Duration,
-		Lanes:  []result.Lane{lane},
+		Config:  folder + jobFile,
+		Output:  folder + outputFile,
+		Limit:   j.Duration,
+		Streams: []result.Stream{stream},
 	}, err
 }
 

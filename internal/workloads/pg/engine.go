@@ -323,7 +323,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 			Argv: []string{"./" + folder + programFile, pgload.WorkCommand, folder + jobFile}, Env: c.server.Env()},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
-		Lanes: []result.Lane{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, Rate: c.job.Rate,
+		Streams: []result.Stream{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, Rate: c.job.Rate,
 			OpenLoop: c.job.Rate > 0, TimeBased: true, Runtime: spec.Runtime}},
 		Limit: spec.Runtime,
 	}
@@ -331,7 +331,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		job.Latency = "response time"
 	}
 	if spec.Prefill {
-		job.Lanes, job.Limit, job.Latency = []result.Lane{{Name: "loader", Depth: 1}}, 0, ""
+		job.Streams, job.Limit, job.Latency = []result.Stream{{Name: "loader", Depth: 1}}, 0, ""
 	}
 	if err := c.server.Apply(spec, &job); err != nil {
 		return workload.Job{}, err

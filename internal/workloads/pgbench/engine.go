@@ -170,7 +170,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Config: folder + jobFile,
 		Output: folder + outputFile,
 		Limit:  spec.Runtime,
-		Lanes: []result.Lane{{Name: "clients", Noun: "set of clients", Depth: c.job.Clients, Rate: c.job.Rate,
+		Streams: []result.Stream{{Name: "clients", Noun: "set of clients", Depth: c.job.Clients, Rate: c.job.Rate,
 			OpenLoop: c.job.Rate > 0, TimeBased: true, Runtime: spec.Runtime}},
 	}
 	j := &c.job
@@ -187,7 +187,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 			f.Scale = 0
 		}
 		c.scripts = nil
-		job.Lanes[0] = result.Lane{Name: "tables", Noun: "set of tables", Depth: 1}
+		job.Streams[0] = result.Stream{Name: "tables", Noun: "set of tables", Depth: 1}
 	}
 	for i, s := range c.scripts {
 		one := pgbench.Script{Builtin: s.builtin, Weight: s.weight}

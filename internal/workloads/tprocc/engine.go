@@ -338,7 +338,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 			Argv: []string{"./" + folder + programFile, tprocc.WorkCommand, folder + jobFile}, Env: c.server.Env()},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
-		Lanes: []result.Lane{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,
+		Streams: []result.Stream{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,
 			Runtime: spec.Runtime}},
 		Limit: spec.Runtime,
 	}
@@ -347,7 +347,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}
 	if c.job.Load = spec.Prefill; spec.Prefill {
 		job.Declared = workload.Declared{Operations: tprocc.LoadOperations(), Measures: tprocc.LoadMeasures()}
-		job.Lanes = []result.Lane{{Name: "loaders", Depth: c.job.Threads}}
+		job.Streams = []result.Stream{{Name: "loaders", Depth: c.job.Threads}}
 		job.Limit, c.job.Duration = 0, 0
 	}
 	job.Notes = append(job.Notes, fmt.Sprintf("%s on %s: %s", unit.Plural(c.job.Users, "user"),

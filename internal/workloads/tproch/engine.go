@@ -181,7 +181,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 			Argv: []string{"./" + folder + programFile, tproch.WorkCommand, folder + jobFile}, Env: c.server.Env()},
 		Config: folder + jobFile,
 		Output: folder + outputFile,
-		Lanes: []result.Lane{{Name: "streams", Noun: "group of streams", Depth: max(1, c.job.Streams),
+		Streams: []result.Stream{{Name: "streams", Noun: "group of streams", Depth: max(1, c.job.Streams),
 			Runtime: spec.Runtime}},
 		Limit: spec.Runtime,
 		Notes: []string{fmt.Sprintf("its figures at scale %v are derived from TPC-H and are no audited results",
@@ -189,7 +189,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}
 	if spec.Prefill {
 		job.Declared = workload.Declared{Operations: tproch.LoadOperations(), Measures: tproch.LoadMeasures()}
-		job.Lanes[0] = result.Lane{Name: "loaders", Noun: "group of connections", Depth: 1}
+		job.Streams[0] = result.Stream{Name: "loaders", Noun: "group of connections", Depth: 1}
 		job.Limit, c.job.Duration = 0, 0
 	}
 	if err := c.server.Apply(spec, &job); err != nil {

@@ -172,7 +172,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}
 	text, err := json.Marshal(j)
 	folder := workload.FolderName(spec.Name)
-	lane := result.Lane{Name: "writers", Device: disk.Device, Depth: j.Threads * j.QueueDepth, Writes: true,
+	stream := result.Stream{Name: "writers", Device: disk.Device, Depth: j.Threads * j.QueueDepth, Writes: true,
 		Rate: j.Rate / float64(j.BlockBytes), OpenLoop: j.Rate > 0, Bytes: j.Part() * int64(j.Threads), Direct: true,
 		Reducible: float64(j.CompressibilityPercent) / 100, TimeBased: true, Runtime: spec.Runtime,
 		WriteBytes: float64(j.BlockBytes)}
@@ -186,10 +186,10 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Files:    map[string][]byte{folder + jobFile: text},
 		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
 			Argv: []string{"./" + folder + programFile, vioperf.WorkCommand, folder + jobFile}},
-		Config: folder + jobFile,
-		Output: folder + outputFile,
-		Limit:  spec.Runtime,
-		Lanes:  []result.Lane{lane},
+		Config:  folder + jobFile,
+		Output:  folder + outputFile,
+		Limit:   spec.Runtime,
+		Streams: []result.Stream{stream},
 	}, err
 }
 
