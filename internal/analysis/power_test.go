@@ -42,7 +42,7 @@ func TestCPUPower(t *testing.T) {
 		}
 		w := result.Workload{Name: "W", VM: "v", Group: "G", Engine: "fio", Start: start, End: start.Add(time.Minute),
 			Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "read", Count: 6000, Seconds: 50}},
-			Lanes: []result.Lane{{Name: "a", Device: "/dev/sdb", Depth: c.depth, Reads: true, Direct: true}}}
+			Streams: []result.Stream{{Name: "a", Device: "/dev/sdb", Depth: c.depth, Reads: true, Direct: true}}}
 		all := analysis.Run(m, &result.Data{Start: start, End: w.End, Workloads: []result.Workload{w}})
 		got := ""
 		if i := slices.IndexFunc(all, func(f result.Finding) bool { return f.Check == "cpu-power" }); i >= 0 {

@@ -111,7 +111,7 @@ func New(in Input) *Document {
 
 // readBack notes of a workload of a simulated run that it would have held the storage to what was acknowledged.
 func (doc *Document) readBack(w result.Workload) {
-	verifies := slices.ContainsFunc(w.Lanes, func(l result.Lane) bool { return l.Verifies }) ||
+	verifies := slices.ContainsFunc(w.Streams, func(l result.Stream) bool { return l.Verifies }) ||
 		slices.ContainsFunc(w.Measures, func(m result.Measure) bool { return m.Name == "lost" && m.Unit == "blocks" })
 	if doc.Manifest.Simulated && verifies {
 		var n uint64
@@ -149,7 +149,7 @@ func (doc *Document) add(w result.Workload, merged map[mergedKey]bool) {
 	doc.Workloads = append(doc.Workloads, WorkloadSummary{
 		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Server: w.Server,
 		Phase: w.Phase, Prefill: w.Prefill, Start: w.Start, End: w.End,
-		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Lanes: cleanLanes(w.Lanes),
+		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Streams: cleanStreams(w.Streams),
 		FailuresUnknown:     w.FailuresUnknown,
 		GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
 	})
@@ -335,7 +335,7 @@ func cleanSeries(in []result.Series) []result.Series {
 	return out
 }
 
-func cleanLanes(in []result.Lane) []result.Lane {
+func cleanStreams(in []result.Stream) []result.Stream {
 	out := slices.Clone(in)
 	for i := range out {
 		out[i].Rate = number(out[i].Rate)

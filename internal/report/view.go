@@ -62,7 +62,7 @@ func (v *view) SectionNoun() string {
 	const section = "section"
 	noun := ""
 	for _, w := range v.Workloads {
-		for _, l := range w.Lanes {
+		for _, l := range w.Streams {
 			if one := cmp.Or(l.Noun, section); noun != "" && noun != one {
 				return section
 			} else {
@@ -180,7 +180,7 @@ func newView(doc *Document) *view {
 	pictures := 0
 	for _, f := range Ranked(doc.Findings) {
 		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}
-		if f.Severity == result.Fine {
+		if f.Severity == result.Passed {
 			v.Passed = append(v.Passed, fv)
 			continue
 		}
@@ -256,7 +256,7 @@ func (v *view) cutTables() {
 	}
 }
 
-var icons = map[result.Severity]string{result.Blocker: "✕", result.Caution: "!", result.Notice: "i", result.Fine: "✓"}
+var icons = map[result.Severity]string{result.Invalid: "✕", result.Warning: "!", result.Info: "i", result.Passed: "✓"}
 
 func newSide(c Comparison) side {
 	s := side{Workload: c.Workload, Kind: c.Latency}

@@ -249,7 +249,7 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 		Latency:    cmp.Or(l.Job.Latency, l.Describe.Latency),
 		Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv,
 		Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
-		Lanes: result.MarkBrief(l.Job.Lanes),
+		Streams: result.MarkBrief(l.Job.Streams),
 	}
 	errs := []error{x.folder.WriteRawJob(job)}
 	for name, data := range l.Job.Files {

@@ -87,7 +87,7 @@ func cpuPower(v *view.Run) []result.Finding {
 		could, tells = "could sleep", "a run with that state off (cpupower idle-set) tells"
 	}
 	return []result.Finding{{
-		Check: "cpu-power", Severity: result.Notice, Subject: view.Some(names), Metric: "workloads with one in flight",
+		Check: "cpu-power", Severity: result.Info, Subject: view.Some(names), Metric: "workloads with one in flight",
 		Unit: "count", Value: view.Ptr(float64(len(names))), N: len(names),
 		NoInterval: "settings of the host, as they were before the run",
 		Basis:      "facts of the host, the queue depths of the jobs and their mean times",

@@ -554,23 +554,23 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Sentence = fmt.Sprintf("%s %s: too short to tell what the fault took; %s.", head, more, failed)
 		return f
 	case !o.hit():
-		f.Severity, f.Value, f.NoInterval = result.Fine, view.Ptr(0), "the rate did not drop"
+		f.Severity, f.Value, f.NoInterval = result.Passed, view.Ptr(0), "the rate did not drop"
 		f.Sentence = fmt.Sprintf("%s kept its %s of %s, within normal variation; %s.", head,
 			o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		if o.vms.VMs == 0 {
 			return f
 		}
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf("%s stood still in part: %s, though its %s of %s as a whole was not left for longer "+
 			"than chance does; %s.", head, o.vms.Say(), o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		return f
 	case o.over > 0:
-		f.Severity, f.NoInterval = result.Notice, "what the fault took is not told apart from what another load takes"
+		f.Severity, f.NoInterval = result.Info, "what the fault took is not told apart from what another load takes"
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %s; the fault was over after %s, and what is missing "+
 			"since then is not told apart from what that load takes; %s.", head, former, o.joined,
 			view.SayDuration(o.over.Seconds()), failed)
 	case o.Regained.Reached:
-		f.Severity, f.Value = result.Notice, view.Ptr(o.Regained.Seconds)
+		f.Severity, f.Value = result.Info, view.Ptr(o.Regained.Seconds)
 		view.SetInterval(&f, o.Regained.Interval)
 		f.Confidence = 1 // it lies between two points
 		f.Sentence = fmt.Sprintf("%s back at 90 %% of %s after %s%s; %s.", head, former,
@@ -582,11 +582,11 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; overshoot %s.", view.Percent(o.Overshoot))
 		}
 	case o.instead != "":
-		f.Severity, f.NoInterval = result.Notice, "the load was not started again"
+		f.Severity, f.NoInterval = result.Info, "the load was not started again"
 		f.Sentence = fmt.Sprintf("%s lost its load, which was not started again (%s): no return was measured; %s.", head,
 			o.instead, failed)
 	case o.next != nil:
-		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
+		f.Severity, f.NoInterval = result.Warning, o.Regained.Reason
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %q at %s%s; %s.", head, former, o.next.Text,
 			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)
 	default:
@@ -613,7 +613,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			"; how much of it is due to the fault cannot be told, since %s.", o.joined)
 	}
 	if o.failed > 0 {
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 	}
 	f.Chart = v.Chart(o.Group+": "+o.Quantity.Per, o.Quantity.Unit, o.track.Line(o.Group, o.filled()))
 	f.Chart.Levels = []result.ChartPlace{{At: view.Round(0.9 * o.Before.Value), Text: "90 % of before"}}

@@ -35,7 +35,7 @@ func TestCatchUpIsNotMeeting(t *testing.T) {
 		}})
 		told := offeredRate(view.New(s.Manifest, s.Data))
 		if len(told) != 1 || !strings.Contains(told[0].Sentence, c.want) ||
-			(told[0].Severity == result.Fine) != (c.still < 2) {
+			(told[0].Severity == result.Passed) != (c.still < 2) {
 			t.Errorf("%s: %+v", name, told)
 		}
 	}

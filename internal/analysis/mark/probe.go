@@ -35,7 +35,7 @@ func Offered(d *result.Data, workload string) (rate float64, depth int, err erro
 		if w.Name != workload || w.Prefill || w.Merged() {
 			continue
 		}
-		for _, l := range w.Lanes {
+		for _, l := range w.Streams {
 			found = true
 			if l.Rate <= 0 {
 				return 0, 0, fmt.Errorf("%s of workload %q has no rate: it offers what it gets back (a closed loop)",
@@ -203,8 +203,8 @@ func gaveWay(findings []result.Finding, workload string) string {
 		if f.Subject != workload && f.Subject != "run" {
 			continue
 		}
-		if f.Check == "generator-cpu" && f.Severity == result.Blocker || f.Check == "client-limit" &&
-			(f.Severity == result.Blocker || f.Severity == result.Caution) {
+		if f.Check == "generator-cpu" && f.Severity == result.Invalid || f.Check == "client-limit" &&
+			(f.Severity == result.Invalid || f.Severity == result.Warning) {
 			return f.Sentence[:max(len(f.Sentence)-1, 0)]
 		}
 	}

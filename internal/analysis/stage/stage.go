@@ -64,8 +64,8 @@ func Of(d *result.Data, metric string) []Stage {
 				continue
 			}
 			s.Workloads++
-			for _, lane := range w.Lanes {
-				s.Concurrency += float64(max(lane.Depth, 1))
+			for _, stream := range w.Streams {
+				s.Concurrency += float64(max(stream.Depth, 1))
 			}
 		}
 		values := throughput(d.Series, metric, s.Start, s.End)

@@ -147,7 +147,7 @@ func Totals(ops []result.OpTotals) (count uint64, service float64) {
 // Verifies reports whether all that a workload does is to say whether what it reads is what was written.
 func (l *Load) Verifies() bool {
 	for _, p := range l.Parts {
-		if len(p.Lanes) == 0 || slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return !l.Verifies }) {
+		if len(p.Streams) == 0 || slices.ContainsFunc(p.Streams, func(l result.Stream) bool { return !l.Verifies }) {
 			return false
 		}
 	}
@@ -251,12 +251,12 @@ func Length(spans []result.Span) (s float64) { return Overlap(spans, spans) }
 // PrefillTolerance is how much of an extent may be missing from its prefill (rounding to blocks).
 const PrefillTolerance = 0.01
 
-// WroteAll reports whether a workload that is no prefill has written as much as the extents of its lanes hold.
+// WroteAll reports whether a workload that is no prefill has written as much as the extents of its streams hold.
 func WroteAll(w *result.Workload) bool {
 	var extents, written float64
-	for _, lane := range w.Lanes {
-		if lane.Writes {
-			extents += float64(lane.Bytes)
+	for _, stream := range w.Streams {
+		if stream.Writes {
+			extents += float64(stream.Bytes)
 		}
 	}
 	for _, op := range BlockTotals(w, result.BlockWrite) {

@@ -194,7 +194,7 @@ func jobsOf(d *result.Data, workload string) float64 {
 	depth := 0
 	for _, w := range d.Workloads {
 		if w.Name == workload && !w.Prefill && w.VM != "" && w.Engine == "fio" {
-			for _, l := range w.Lanes {
+			for _, l := range w.Streams {
 				depth += l.Depth
 			}
 		}

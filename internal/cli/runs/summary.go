@@ -38,7 +38,7 @@ func Summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 		}
 	}
 	for _, short := range doc.InShort {
-		if short.Severity == result.Blocker || short.Severity == result.Caution {
+		if short.Severity == result.Invalid || short.Severity == result.Warning {
 			visible.Fprintf(w, "%s: ", short.Severity)
 		}
 		visible.Fprintf(w, "%s\n", short.Sentence)
@@ -152,7 +152,7 @@ func PrintFindings(w io.Writer, all []result.Finding, told ...report.Short) erro
 	fine := 0
 	for _, f := range report.Ranked(all) {
 		k := kind{f.Severity, f.Check}
-		if f.Severity == result.Fine {
+		if f.Severity == result.Passed {
 			fine++
 			continue
 		}

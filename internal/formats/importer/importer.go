@@ -89,14 +89,14 @@ type Reading struct {
 	Host     bool // it holds counters of a machine
 	// Concurrency is how many were at work at once, as far as the file says; 0 where it does not.
 	Concurrency float64
-	Lanes       []result.Lane // what its jobs did, as far as the file says
-	Apart       bool          // its reports tell the lanes apart
-	Notes       []string      // what a reader must know
-	Unseen      []string      // what such a file cannot show
-	Failure     string        // what the tool says of an error that ended its work
-	Lost        string        // what the tool says of a test in the file that failed and left no figures
-	Unfailing   bool          // the file does not tell operations that failed
-	Facts       []result.Fact // what was asked of the tool, as far as the file says: unlike ones are not compared
+	Streams     []result.Stream // what its jobs did, as far as the file says
+	Apart       bool            // its reports tell the streams apart
+	Notes       []string        // what a reader must know
+	Unseen      []string        // what such a file cannot show
+	Failure     string          // what the tool says of an error that ended its work
+	Lost        string          // what the tool says of a test in the file that failed and left no figures
+	Unfailing   bool            // the file does not tell operations that failed
+	Facts       []result.Fact   // what was asked of the tool, as far as the file says: unlike ones are not compared
 
 	dated string // a date that the file itself gives its end
 }

@@ -328,7 +328,7 @@ func (c *replayed) replayVM(ctx context.Context, list []*track) {
 			c.problem("%s of %s: no engine %q to read its output", k.job.Workload, k.job.VM, k.job.Engine)
 			continue
 		}
-		k.lanes = c.lanesOf(k)
+		k.streams = c.streamsOf(k)
 		p := &replay{track: k, fine: c.fine, warned: map[string]int{}, cutters: func(begin tally.Mark) []*cutter {
 			return c.cuttersFor(k, mine, begin)
 		}}

@@ -166,7 +166,7 @@ func (l *loadPlan) judged(w *result.Workload) {
 	t.Values = values(l.tracks, w.Seconds(), func(k *track) (from, to tally.Mark, span time.Duration) {
 		return ofWindow(k.judged, func(part) bool { return true })
 	})
-	t.Sections = sections(l.tracks, func(n *laneTrack) tally.Mark { return n.judged })
+	t.Sections = sections(l.tracks, func(n *streamTrack) tally.Mark { return n.judged })
 	w.InSpans = t
 }
 

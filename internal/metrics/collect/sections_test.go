@@ -16,7 +16,7 @@ import (
 	"plimsoll/scenario"
 )
 
-var oltpLanes = []result.Lane{{Name: "data", Reads: true}, {Name: "log", Writes: true}, {Name: "log", Writes: true}}
+var oltpLanes = []result.Stream{{Name: "data", Reads: true}, {Name: "log", Writes: true}, {Name: "log", Writes: true}}
 
 // starving runs OLTP in three sections on two VMs for 30 s; the second section does nothing from second 10 to 13.
 func starving(t *testing.T) *recordtest.Lab {

@@ -217,8 +217,8 @@ func (c *replayed) cuttersFor(k *track, mine *cells, begin tally.Mark) []*cutter
 			complain(err)
 			k.judged = append(k.judged, part{i, from, to, h})
 		}))
-		for i := range k.lanes {
-			n := &k.lanes[i]
+		for i := range k.streams {
+			n := &k.streams[i]
 			n.cutter = l.spanCutter(begin, func(_ int, from, to tally.Mark) {
 				h, _ := histsBetween(from, to) // said of the whole
 				n.judged = n.judged.Plus(to.Totals.Minus(from.Totals), h)
@@ -268,14 +268,14 @@ func (c *replayed) workloads() []result.Workload {
 			if len(byVM[vm]) > 1 {
 				w.Spans, w.Starts = startsOf(byVM[vm]), len(byVM[vm])
 			}
-			w.Lanes = workedLanes(byVM[vm])
+			w.Streams = workedStreams(byVM[vm])
 			w.ClockSeconds = slices.MaxFunc(byVM[vm],
 				func(a, b *track) int { return cmp.Compare(a.clock.Abs(), b.clock.Abs()) }).clock.Seconds()
 			out = append(out, w)
 		}
 		w := l.entry(l.tracks)
 		w.Node = -1
-		w.Sections = sections(l.tracks, func(n *laneTrack) tally.Mark { return n.final })
+		w.Sections = sections(l.tracks, func(n *streamTrack) tally.Mark { return n.final })
 		l.judged(&w)
 		w.StartSkew = startSkew(l.tracks)
 		if l.heat != nil {
@@ -332,7 +332,7 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Server: first.Server,
 		Phase:   first.Phase,
 		Prefill: l.prefill, Rounds: first.Rounds,
-		Latency: first.Latency, Lanes: first.Lanes, Operations: first.Operations, Measures: first.Measures,
+		Latency: first.Latency, Streams: first.Streams, Operations: first.Operations, Measures: first.Measures,
 		FailuresUnknown: first.FailuresUnknown,
 	}
 	for _, k := range tracks {

@@ -96,19 +96,19 @@ const (
 	EndpointSamples  = "scrape_samples_scraped"
 )
 
-// Names of the series that a Recorder writes of the lanes of a workload that tells them apart, with the labels workload
-// and section besides those of all. They are not the workload's names with one label more: a query for a workload must
-// not count everything twice.
+// Names of the series that a Recorder writes of the streams of a workload that tells them apart, with the labels
+// workload and section besides those of all. They are not the workload's names with one label more: a query for a
+// workload must not count everything twice.
 const (
 	SectionOps     = "plimsoll_section_ops_total"            // by op
 	SectionBytes   = "plimsoll_section_bytes_total"          // by op
 	SectionService = "plimsoll_section_service_time_seconds" // by op; native histogram
 )
 
-// SectionNames are the names of lanes made unique: a second one of a name gets a number.
-func SectionNames(lanes []result.Lane) []string {
+// SectionNames are the names of streams made unique: a second one of a name gets a number.
+func SectionNames(streams []result.Stream) []string {
 	var names []string
-	for _, l := range lanes {
+	for _, l := range streams {
 		name := l.Name
 		for n := 2; slices.Contains(names, name); n++ {
 			name = fmt.Sprintf("%s (%d)", l.Name, n)

@@ -61,8 +61,8 @@ type Site struct {
 	shorts   shorts
 	feeds    feeds
 	heap     uint64
-	asking   *lane
-	reading  *lane
+	asking   *stream
+	reading  *stream
 	unsent   atomic.Int64
 	stopping context.Context
 	stop     context.CancelCauseFunc
@@ -78,7 +78,7 @@ var Open = []string{"/-/healthy", "/-/ready"}
 func New(o Options) *Site {
 	s := &Site{
 		shelf: newShelf(o.Folders, o.Now), now: o.Now, version: o.Version, lib: o.Library,
-		heap: cmp.Or(o.Heap, mostHeap), asking: newLane(mostAtOnce), reading: newLane(mostReading),
+		heap: cmp.Or(o.Heap, mostHeap), asking: newStream(mostAtOnce), reading: newStream(mostReading),
 	}
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	limits := series.Options{MaxSamples: mostSamples, MaxAnswer: mostPoints, QueryTimeout: longestAsk}

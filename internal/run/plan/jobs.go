@@ -136,7 +136,7 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 		}
 	}
 	a := answer{job: job, known: true, needs: needs}
-	if slices.ContainsFunc(job.Lanes, func(l result.Lane) bool { return l.TrimShare > 0 }) {
+	if slices.ContainsFunc(job.Streams, func(l result.Stream) bool { return l.TrimShare > 0 }) {
 		a.needs = append(a.needs, target.DiskTrim)
 	}
 	if about.RunsPrograms {

@@ -256,7 +256,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if readOnly {
 		argv = append(argv, "--readonly")
 	}
-	sections, err := json.Marshal(laneNames(a.lanes))
+	sections, err := json.Marshal(streamNames(a.streams))
 	if err != nil {
 		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM,
 			err)
@@ -273,12 +273,12 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 			Label:    name,
 			ReadOnly: readOnly,
 		},
-		Files:  map[string][]byte{folder + "/job.fio": a.text},
-		Config: folder + "/job.fio",
-		Output: folder + "/fio.out",
-		Limit:  a.limit,
-		Lanes:  a.lanes,
-		Apart:  a.apart,
-		Notes:  a.notes,
+		Files:   map[string][]byte{folder + "/job.fio": a.text},
+		Config:  folder + "/job.fio",
+		Output:  folder + "/fio.out",
+		Limit:   a.limit,
+		Streams: a.streams,
+		Apart:   a.apart,
+		Notes:   a.notes,
 	}, nil
 }

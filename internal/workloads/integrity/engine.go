@@ -137,14 +137,14 @@ func (c *config) Job(job *workload.Job) (any, error) {
 		job.Limit = 0
 	} else {
 		m := j.Manifest()
-		lane.Pauses = true // between batches there is a flush
-		lane.Writes, lane.WriteBytes, lane.Bytes = true, float64(j.BlockBytes), m.Bytes
-		lane.Reducible = float64(j.CompressibilityPercent) / 100
-		if lane.Random = 1; j.Order == integrity.Sequential {
-			lane.Random, lane.WriteBytes = 0, 1<<20
+		stream.Pauses = true // between batches there is a flush
+		stream.Writes, stream.WriteBytes, stream.Bytes = true, float64(j.BlockBytes), m.Bytes
+		stream.Reducible = float64(j.CompressibilityPercent) / 100
+		if stream.Random = 1; j.Order == integrity.Sequential {
+			stream.Random, stream.WriteBytes = 0, 1<<20
 		}
-		if lane.Runtime, lane.TimeBased = spec.Runtime, j.Passes == 0; j.Passes > 0 {
-			lane.Work = m.Bytes * int64(j.Passes)
+		if stream.Runtime, stream.TimeBased = spec.Runtime, j.Passes == 0; j.Passes > 0 {
+			stream.Work = m.Bytes * int64(j.Passes)
 		}
 	}
 	job.Lanes = []result.Lane{lane}

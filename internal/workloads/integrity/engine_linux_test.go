@@ -77,7 +77,7 @@ func TestCommand(t *testing.T) {
 		Files: map[string][]byte{"Ledger/integrity.json": []byte(`{"path":"/d","device":"/dev/sdb","bytes":1048576,` +
 			`"threads":4,"block_bytes":8192,"flush_bytes":65536,"order":"random","duration_ns":60000000000}`)},
 		Config: "Ledger/integrity.json", Output: "Ledger/output", Limit: time.Minute,
-		Lanes: []result.Lane{{Name: "blocks", Device: "/dev/sdb", Depth: 4, Pauses: true, Writes: true,
+		Streams: []result.Stream{{Name: "blocks", Device: "/dev/sdb", Depth: 4, Pauses: true, Writes: true,
 			Bytes: 1 << 20, Direct: true, TimeBased: true, WriteBytes: 8 << 10, Random: 1, Runtime: time.Minute}},
 	}
 	if diff := cmp.Diff(want, job); diff != "" {

@@ -163,8 +163,8 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]result.Lane{{Name: "clients", Noun: "group of clients", Depth: 400, Rate: 9, OpenLoop: true,
-		TimeBased: true, Runtime: time.Second}}, job.Lanes); diff != "" || job.Latency != "response time" {
+	if diff := cmp.Diff([]result.Stream{{Name: "clients", Noun: "group of clients", Depth: 400, Rate: 9, OpenLoop: true,
+		TimeBased: true, Runtime: time.Second}}, job.Streams); diff != "" || job.Latency != "response time" {
 		t.Error(diff)
 	}
 }

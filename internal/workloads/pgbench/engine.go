@@ -125,7 +125,7 @@ func (c *config) Job(job *workload.Job) (any, error) {
 			f.Scale = 0
 		}
 		c.scripts = nil
-		job.Lanes[0] = result.Lane{Name: "tables", Noun: "set of tables", Depth: 1}
+		job.Streams[0] = result.Stream{Name: "tables", Noun: "set of tables", Depth: 1}
 	}
 	for i, s := range c.scripts {
 		one := pgbench.Script{Builtin: s.builtin, Weight: s.weight}

@@ -18,7 +18,7 @@ import (
 func Example() {
 	job, err := Engine{}.Command(workload.Spec{Name: "Load", ConfigFile: "load.yml", Runtime: time.Minute, SizeScale: 1,
 		Config: []byte("server: {url: \"postgresql://app@192.0.2.1/bench\"}\nscale: 100\nclients: 8\nrate: 500\n")})
-	fmt.Println(err, job.Operations[0].Noun, job.Latency, job.Lanes[0].Depth)
+	fmt.Println(err, job.Operations[0].Noun, job.Latency, job.Streams[0].Depth)
 	fmt.Println(strings.Join(job.Command.Argv, " "))
 	// Output:
 	// <nil> transactions response time 8

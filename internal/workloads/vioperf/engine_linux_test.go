@@ -76,7 +76,8 @@ func TestCommand(t *testing.T) {
 			`"block_bytes":1048576,"queue_depth":2,"rate_bytes_per_second":67108864,"checksum":true,` +
 			`"compressibility_percent":25,"seed":7,"duration_ns":60000000000}`)},
 		Config: "Load/vioperf.json", Output: "Load/output", Limit: time.Minute,
-		Lanes: []result.Lane{{Name: "writers", Device: "/dev/sdb", Depth: 6, Rate: 64, Writes: true, Bytes: 3 * part,
+		Streams: []result.Stream{{Name: "writers", Device: "/dev/sdb", Depth: 6, Rate: 64, Writes: true,
+			Bytes:    3 * part,
 			OpenLoop: true, Direct: true, Reducible: 0.25, TimeBased: true, WriteBytes: 1 << 20, Runtime: time.Minute}},
 	}
 	if diff := cmp.Diff(want, job); diff != "" {
