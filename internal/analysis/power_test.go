@@ -66,7 +66,7 @@ func TestCPUPowerOfHosts(t *testing.T) {
 		return result.Workload{Name: name, VM: vm, Group: name, Engine: "fio",
 			Start: start, End: start.Add(time.Minute),
 			Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "read", Count: 6000, Seconds: 50}},
-			Lanes: []result.Lane{{Name: "a", Device: "/dev/sdb", Depth: 1, Reads: true, Direct: true}}}
+			Streams: []result.Stream{{Name: "a", Device: "/dev/sdb", Depth: 1, Reads: true, Direct: true}}}
 	}
 	for vm, want := range map[string]string{
 		"n1": "The processors could sleep (deepest idle state C6 on n1) while W kept",

@@ -198,7 +198,9 @@ func (pl *planner) ask(ctx context.Context, p *prepared) (bad error) {
 		facts, err := asking.Asked(ctx, spec)
 		if err != nil {
 			bad = errors.Join(bad, err)
-			facts = []result.Fact{{Group: result.ServerGroup, Name: "settings", Value: "not known: " + console.OneLine(err)}}
+			facts = []result.Fact{
+				{Group: result.ServerGroup, Name: "settings", Value: "not known: " + console.OneLine(err)},
+			}
 		}
 		return facts
 	})

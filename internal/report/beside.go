@@ -60,7 +60,13 @@ func version(folder *result.Folder) string {
 
 func (doc *Document) record(data *result.Data, version string) (r catalogue.Record, names []string) {
 	m := doc.Manifest
-	r = catalogue.Record{ID: m.RunID, System: m.ClusterName, Source: m.Operator, Date: m.Created, Simulated: m.Simulated}
+	r = catalogue.Record{
+		ID:        m.RunID,
+		System:    m.ClusterName,
+		Source:    m.Operator,
+		Date:      m.Created,
+		Simulated: m.Simulated,
+	}
 	machines := map[string]int{}
 	for _, w := range data.Workloads {
 		if w.VM != "" && !w.Prefill {
@@ -93,7 +99,7 @@ func (doc *Document) recorded(w result.Workload, t WindowTotals) (out []catalogu
 	}
 	offered := 0.0
 	for _, s := range doc.Workloads {
-		for _, l := range s.Lanes {
+		for _, l := range s.Streams {
 			if s.Name == w.Name && s.VM != "" && !s.Prefill {
 				offered += l.Rate
 			}
@@ -125,8 +131,11 @@ func (doc *Document) recorded(w result.Workload, t WindowTotals) (out []catalogu
 	}
 	for _, f := range doc.Findings {
 		if f.Answers() && f.Subject == w.Name && f.Value != nil && finite(*f.Value) {
-			out = append(out, catalogue.Figure{Name: f.Check + " " + f.Metric, Unit: f.Unit, Value: *f.Value, Low: f.Low,
-				High: f.High})
+			out = append(
+				out,
+				catalogue.Figure{Name: f.Check + " " + f.Metric, Unit: f.Unit, Value: *f.Value, Low: f.Low,
+					High: f.High},
+			)
 		}
 	}
 	return out
@@ -141,7 +150,7 @@ func (doc *Document) setBeside(folder *result.Folder, data *result.Data) {
 	own, names := doc.record(data, version(folder))
 	doc.Beside = catalogue.Set(own, names, records)
 	for _, b := range doc.Beside[:min(mostBeside, len(doc.Beside))] {
-		doc.InShort = append(doc.InShort, Short{Severity: result.Fine, Check: besideCheck, Subject: b.Workload,
+		doc.InShort = append(doc.InShort, Short{Severity: result.Passed, Check: besideCheck, Subject: b.Workload,
 			Sentence: b.Say(mostBeside, quantity)})
 	}
 }

@@ -42,7 +42,7 @@ func cpuPower(v *view.Run) []result.Finding {
 	for _, l := range v.Loads {
 		wake, idle, host, slow := 0.0, "", "", false
 		for _, p := range l.Parts {
-			if _, most := view.Depths(p.Lanes); len(p.Lanes) == 0 || most > fewInFlight {
+			if _, most := view.Depths(p.Streams); len(p.Streams) == 0 || most > fewInFlight {
 				continue
 			}
 			governor, at := powerOf(v.Manifest.Environment, p.VM, "governor")

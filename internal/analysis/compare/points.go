@@ -58,7 +58,7 @@ func (l CellLoad) Little() (agrees, known bool) {
 func streamsOf(d *result.Data, name string) (streams []result.Stream) {
 	for _, w := range d.Workloads {
 		if w.Name == name && !w.Merged() && w.Phase == "run" && !w.Prefill {
-			lanes = append(lanes, w.Lanes...)
+			streams = append(streams, w.Streams...)
 		}
 	}
 	if streams != nil {

@@ -544,7 +544,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 	after := o.after()
 	switch {
 	case !o.hit() && !o.Regained.Reached && len(after) < fewestAfter:
-		f.Severity, f.NoInterval = result.Notice, "few or no reports after it"
+		f.Severity, f.NoInterval = result.Info, "few or no reports after it"
 		more := "has no report after it"
 		if len(after) > 0 {
 			more = fmt.Sprintf("was measured for %s more, %s in the middle, %s before",
@@ -590,7 +590,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %q at %s%s; %s.", head, former, o.next.Text,
 			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)
 	default:
-		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
+		f.Severity, f.NoInterval = result.Warning, o.Regained.Reason
 		end := "the end of the run"
 		if last := o.track.At(len(o.track.Ops) - 1); v.Data.End.Sub(last) > hold(o.track) && !o.Stopped.Reached {
 			end = "its end at " + view.ClockOf(last.Sub(v.Data.Start).Seconds())

@@ -155,8 +155,11 @@ func TestFaultsOfAMoment(t *testing.T) {
 				return 5000
 			}})
 			mark := func(second int, text, state string) {
-				s.Data.Events = append(s.Data.Events, result.Mark{Time: s.Data.Start.Add(time.Duration(second) * time.Second),
-					Kind: result.KindFault, Text: text, Node: "node-0", State: state})
+				s.Data.Events = append(
+					s.Data.Events,
+					result.Mark{Time: s.Data.Start.Add(time.Duration(second) * time.Second),
+						Kind: result.KindFault, Text: text, Node: "node-0", State: state},
+				)
 			}
 			mark(100, "clock ahead", result.FaultBegins)
 			mark(c.off, "power off", result.PowerOff)

@@ -38,7 +38,7 @@ func latencyKind(v *view.Run) []result.Finding {
 		var want, got, high float64 // while its VMs ran; high: as far as chance goes, in a count of arrivals at random
 		for _, p := range l.Parts {
 			if s := view.Seconds(p); s > 0 {
-				rate, _, _ := view.Offered(p.Lanes)
+				rate, _, _ := view.Offered(p.Streams)
 				n, _ := view.Totals(p.Ops)
 				_, hi := view.Poisson(n)
 				want, got, high = want+rate, got+float64(n)/s, high+hi/s

@@ -227,7 +227,7 @@ func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
 			if slices.ContainsFunc(p.Times(), func(t result.Span) bool {
 				return !at.Before(t.Start) && at.Before(t.End)
 			}) {
-				r, _, _ := view.Offered(p.Lanes)
+				r, _, _ := view.Offered(p.Streams)
 				rate += r
 			}
 		}
@@ -272,14 +272,14 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	turns := false
 	for _, p := range l.Parts {
 		s := view.Seconds(p)
-		rate, a, b := view.Offered(p.Lanes)
+		rate, a, b := view.Offered(p.Streams)
 		if s == 0 {
 			if p.Ended == result.Lost || p.Ended == result.Failed { // before its first report
 				want, own = want+rate, own+rate
 			}
 			continue
 		}
-		limited, unlimited, turns = limited+a, unlimited+b, turns || inTurn(p.Lanes)
+		limited, unlimited, turns = limited+a, unlimited+b, turns || inTurn(p.Streams)
 		n, _ := view.Totals(p.Ops)
 		lo, hi := view.Poisson(n)
 		want, got, low, high, count = want+rate, got+float64(n)/s, low+lo/s, high+hi/s, count+n

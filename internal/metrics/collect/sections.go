@@ -73,9 +73,9 @@ func workedStreams(tracks []*track) []result.Stream {
 }
 
 // planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many
-// or long, or a workload reports rarely: a lane is starved for seconds, and only points as short as that show it.
+// or long, or a workload reports rarely: a stream is starved for seconds, and only points as short as that show it.
 func (c *planned) planSections() {
-	lanes, lines, interval := 0, 0, time.Second
+	streams, lines, interval := 0, 0, time.Second
 	c.apart = map[*loadPlan]bool{}
 	for _, l := range c.loads {
 		d := l.tracks[0].job
@@ -100,8 +100,8 @@ func (c *planned) planSections() {
 	c.fine = grid{c.grid.start, step, int((span + step - 1) / step), interval, c.grid.detail}
 }
 
-// lanesOf are empty tracks for the lanes of a start that tells them apart.
-func (c *planned) lanesOf(k *track) []laneTrack {
+// streamsOf are empty tracks for the streams of a start that tells them apart.
+func (c *planned) streamsOf(k *track) []streamTrack {
 	l := c.loadOf(k)
 	if !k.job.Apart || l.prefill {
 		return nil
@@ -175,7 +175,7 @@ func sections(tracks []*track, of func(*streamTrack) tally.Mark) []result.Sectio
 	return out
 }
 
-// sectionViews makes the series of all lanes of a workload, each over all VMs.
+// sectionViews makes the series of all streams of a workload, each over all VMs.
 func (c *replayed) sectionViews(l *loadPlan) []result.Series {
 	if !c.apart[l] {
 		return nil

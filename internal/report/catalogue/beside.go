@@ -40,8 +40,8 @@ type Alike struct {
 	Figures []Figure `json:"figures"`
 }
 
-// Set sets what a run did beside records: of each of its loads the systems that did the same, for the first of its sets of
-// conditions that any did; none where nothing is alike. Its own record is not beside itself.
+// Set sets what a run did beside records: of each of its loads the systems that did the same, for the first of its sets
+// of conditions that any did; none where nothing is alike. Its own record is not beside itself.
 func Set(own Record, workloads []string, records []Record) (out []Beside) {
 	for i, d := range own.Done {
 		for _, l := range d.Loads {
@@ -132,7 +132,12 @@ func (b Beside) Say(most int, say func(v float64, unit string) string) string {
 		case s.N == 1:
 			text += ", the other " + say(s.Most, s.Unit)
 		default:
-			text += fmt.Sprintf(", the others %s to %s, median %s", say(s.Least, s.Unit), say(s.Most, s.Unit), say(s.Median, s.Unit))
+			text += fmt.Sprintf(
+				", the others %s to %s, median %s",
+				say(s.Least, s.Unit),
+				say(s.Most, s.Unit),
+				say(s.Median, s.Unit),
+			)
 		}
 		if s.Unit == "ratio" && s.Kept > 0 {
 			text += fmt.Sprintf(" (%d of %d kept it)", s.Kept, s.N)

@@ -1,5 +1,6 @@
-// Package catalogue keeps what systems gave for a load, and sets a run beside those that did the same: figures that were
-// published, with their source, and records of one's own runs or of a team's, a file each in a folder that may be shared.
+// Package catalogue keeps what systems gave for a load, and sets a run beside those that did the same: figures that
+// were published, with their source, and records of one's own runs or of a team's, a file each in a folder that may be
+// shared.
 //
 // It matches like with like only: every condition of a load that its kind has must be known of both and be equal, and
 // what was simulated stands beside simulated alone. Where a condition is not known the load is beside nothing. It ranks
@@ -31,8 +32,8 @@ import (
 // Version is that of a record's file.
 const Version = 1
 
-// Dir is the folder of records beside the runs; its name begins with a dot, so it is no run. It may be a link to a shared
-// folder, or a clone of a git repository.
+// Dir is the folder of records beside the runs; its name begins with a dot, so it is no run. It may be a link to a
+// shared folder, or a clone of a git repository.
 const Dir = ".catalogue"
 
 // Load is what was done, as conditions by name, the kind of load under "load". Two are alike when they are equal.
@@ -164,8 +165,11 @@ func readRecord(name string) (r Record, err error) {
 	}
 	switch {
 	case r.Version > Version:
-		err = fmt.Errorf("written in format version %d; this program reads up to version %d: use a newer plimsoll", r.Version,
-			Version)
+		err = fmt.Errorf(
+			"written in format version %d; this program reads up to version %d: use a newer plimsoll",
+			r.Version,
+			Version,
+		)
 	case r.System == "" || r.ID == "":
 		err = errors.New("it is no record: system and id are missing")
 	}

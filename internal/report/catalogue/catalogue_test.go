@@ -54,14 +54,14 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// block is a workload of one lane, as fast as it can.
-func block(change func(*result.Lane)) result.Workload {
-	l := result.Lane{Name: "job", Depth: 8, Reads: true, Direct: true, Random: 1, ReadShare: 1, ReadBytes: 4096,
+// block is a workload of one stream, as fast as it can.
+func block(change func(*result.Stream)) result.Workload {
+	l := result.Stream{Name: "job", Depth: 8, Reads: true, Direct: true, Random: 1, ReadShare: 1, ReadBytes: 4096,
 		Bytes: 1 << 30}
 	if change != nil {
 		change(&l)
 	}
-	return result.Workload{Name: "job", Engine: "fio", Tool: "fio-3.33", Lanes: []result.Lane{l},
+	return result.Workload{Name: "job", Engine: "fio", Tool: "fio-3.33", Streams: []result.Stream{l},
 		Operations: []result.Operation{{Name: "read"}}, Ops: []result.OpTotals{{Op: "read"}}}
 }
 
@@ -71,21 +71,21 @@ var manifest = result.Manifest{Target: "local", TimeScale: 1, SizeScale: 1, Node
 // A load matches none that differs from it in any condition, drawn at random, nor one of which a condition is unknown.
 func TestUnlikeIsNeverMatched(t *testing.T) {
 	random := rand.New(rand.NewPCG(33, 10))
-	changes := []func(*result.Lane){
-		func(l *result.Lane) { l.Depth *= 2 },
-		func(l *result.Lane) { l.ReadBytes = 8192 },
-		func(l *result.Lane) { l.Random = 0 },
-		func(l *result.Lane) { l.Random = .5 },
-		func(l *result.Lane) { l.Direct = false },
-		func(l *result.Lane) { l.Bytes *= 16 },
-		func(l *result.Lane) { l.Bytes = 0 },
-		func(l *result.Lane) { l.Rate = 500 },
-		func(l *result.Lane) { l.OpenLoop = true },
-		func(l *result.Lane) { l.ZeroData = true },
-		func(l *result.Lane) { l.Pauses = true },
-		func(l *result.Lane) { l.Writes, l.ReadShare, l.WriteBytes = true, .7, 4096 },
-		func(l *result.Lane) { l.Reads, l.Writes, l.WriteBytes = false, true, 4096 },
-		func(l *result.Lane) { l.Skew = result.Skew{Kind: "zipf"} },
+	changes := []func(*result.Stream){
+		func(l *result.Stream) { l.Depth *= 2 },
+		func(l *result.Stream) { l.ReadBytes = 8192 },
+		func(l *result.Stream) { l.Random = 0 },
+		func(l *result.Stream) { l.Random = .5 },
+		func(l *result.Stream) { l.Direct = false },
+		func(l *result.Stream) { l.Bytes *= 16 },
+		func(l *result.Stream) { l.Bytes = 0 },
+		func(l *result.Stream) { l.Rate = 500 },
+		func(l *result.Stream) { l.OpenLoop = true },
+		func(l *result.Stream) { l.ZeroData = true },
+		func(l *result.Stream) { l.Pauses = true },
+		func(l *result.Stream) { l.Writes, l.ReadShare, l.WriteBytes = true, .7, 4096 },
+		func(l *result.Stream) { l.Reads, l.Writes, l.WriteBytes = false, true, 4096 },
+		func(l *result.Stream) { l.Skew = result.Skew{Kind: "zipf"} },
 	}
 	scenario := []func(*result.Manifest){
 		func(m *result.Manifest) { m.TimeScale = .5 },
@@ -125,9 +125,14 @@ func TestUnlikeIsNeverMatched(t *testing.T) {
 func TestStanding(t *testing.T) {
 	load := Load{"load": "x"}
 	of := func(system, id string, day int, iops, p99 float64) Record {
-		return Record{ID: id, System: system, Date: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC), Done: []Done{{[]Load{load},
-			[]Figure{{Name: "read", Unit: "ops/s", Value: iops, Better: result.Higher},
-				{Name: "p99", Unit: "s", Value: p99, Better: result.Lower}}}}}
+		return Record{
+			ID:     id,
+			System: system,
+			Date:   time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC),
+			Done: []Done{{[]Load{load},
+				[]Figure{{Name: "read", Unit: "ops/s", Value: iops, Better: result.Higher},
+					{Name: "p99", Unit: "s", Value: p99, Better: result.Lower}}}},
+		}
 	}
 	own := of("ours", "0", 9, 250, .002)
 	b := Set(own, []string{"job"}, []Record{own, of("a", "1", 1, 100, .001), of("b", "2", 1, 999, .009),

@@ -9,9 +9,9 @@ import (
 	"plimsoll/result"
 )
 
-// LoadsOf are the sets of conditions by which one workload of a run is known: the merged one of its group, not a machine's.
-// machines is on how many VMs it ran, version what stands for the text of its scenario. A set of which a condition is not
-// known is left out.
+// LoadsOf are the sets of conditions by which one workload of a run is known: the merged one of its group, not a
+// machine's. machines is on how many VMs it ran, version what stands for the text of its scenario. A set of which a
+// condition is not known is left out.
 func LoadsOf(m result.Manifest, w result.Workload, machines int, version string) (loads []Load) {
 	facts := map[string]string{}
 	for _, f := range m.Environment {
@@ -49,13 +49,14 @@ func inScenario(m result.Manifest, w result.Workload, version string) Load {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// blocks is block I/O that goes as fast as it can, of one kind in all its lanes.
+// blocks is block I/O that goes as fast as it can, of one kind in all its streams.
 func blocks(w result.Workload, machines int, facts map[string]string) Load {
-	var first result.Lane
+	var first result.Stream
 	var depth int
 	var extent int64
-	for i, l := range w.Lanes {
-		if l.Rate > 0 || l.OpenLoop || l.Pauses || l.Stage != 0 || l.Verifies || l.ZeroData || l.Skew != (result.Skew{}) {
+	for i, l := range w.Streams {
+		if l.Rate > 0 || l.OpenLoop || l.Pauses || l.Stage != 0 || l.Verifies || l.ZeroData ||
+			l.Skew != (result.Skew{}) {
 			return nil
 		}
 		if i == 0 {
@@ -68,7 +69,7 @@ func blocks(w result.Workload, machines int, facts map[string]string) Load {
 		depth += l.Depth
 		extent += l.Bytes
 	}
-	if len(w.Lanes) == 0 || !first.Reads && !first.Writes || len(w.Ops) == 0 || depth == 0 {
+	if len(w.Streams) == 0 || !first.Reads && !first.Writes || len(w.Ops) == 0 || depth == 0 {
 		return nil
 	}
 	if flushes := facts["flushes"]; flushes != "" && flushes != "none" {
@@ -78,7 +79,7 @@ func blocks(w result.Workload, machines int, facts map[string]string) Load {
 		return nil
 	}
 	if size, err := strconv.ParseInt(strings.TrimSuffix(facts["size"], " bytes"), 10, 64); err == nil && extent == 0 {
-		extent = size * int64(len(w.Lanes))
+		extent = size * int64(len(w.Streams))
 	}
 	bytes := first.ReadBytes
 	operations := "reads"
@@ -90,9 +91,16 @@ func blocks(w result.Workload, machines int, facts map[string]string) Load {
 	case first.Writes:
 		operations, bytes = "writes", first.WriteBytes
 	}
-	return Load{"load": "block I/O", "operations": operations, "access": access(first.Random), "block_bytes": positive(bytes),
-		"outstanding": strconv.Itoa(depth), "machines": strconv.Itoa(machines), "extent": Extent(extent),
-		"page_cache": map[bool]string{true: "bypassed", false: "used"}[first.Direct]}
+	return Load{
+		"load":        "block I/O",
+		"operations":  operations,
+		"access":      access(first.Random),
+		"block_bytes": positive(bytes),
+		"outstanding": strconv.Itoa(depth),
+		"machines":    strconv.Itoa(machines),
+		"extent":      Extent(extent),
+		"page_cache":  map[bool]string{true: "bypassed", false: "used"}[first.Direct],
+	}
 }
 
 func access(random float64) string {
@@ -112,8 +120,9 @@ func positive(v float64) string {
 	return number(v)
 }
 
-// Extent is the range that a size lies in, each four times the one before: 1 GiB is in that of 512 MiB to 2 GiB. "" is of
-// a size that is not known. Smaller and larger extents are not alike: caches and the way of a disk's arm make them differ.
+// Extent is the range that a size lies in, each four times the one before: 1 GiB is in that of 512 MiB to 2 GiB. "" is
+// of a size that is not known. Smaller and larger extents are not alike: caches and the way of a disk's arm make them
+// differ.
 func Extent(bytes int64) string {
 	if bytes <= 0 {
 		return ""
@@ -161,7 +170,8 @@ func either(a, b string) string {
 
 // orders are of TPROC-C, by HammerDB or the driver of this program.
 func orders(w result.Workload, facts map[string]string) Load {
-	if w.Engine != "tprocc" && w.Engine != "hammerdb" && !strings.HasPrefix(w.Tool, "HammerDB") || facts["query_set"] != "" {
+	if w.Engine != "tprocc" && w.Engine != "hammerdb" && !strings.HasPrefix(w.Tool, "HammerDB") ||
+		facts["query_set"] != "" {
 		return nil
 	}
 	database, _, _ := strings.Cut(either(w.Server, facts["database"]), " ")

@@ -203,8 +203,8 @@ func (u Uncounted) Error() string { return u.What + "; " + u.Hint }
 
 // asserted objects to the conditions of the author on a workload that its generator cannot answer.
 func asserted(sc *scenario.Scenario, name string, job workload.Job) (list []Uncounted) {
-	reads := slices.ContainsFunc(job.Lanes, func(l result.Lane) bool { return l.Reads })
-	writes := slices.ContainsFunc(job.Lanes, func(l result.Lane) bool { return l.Writes })
+	reads := slices.ContainsFunc(job.Streams, func(l result.Stream) bool { return l.Reads })
+	writes := slices.ContainsFunc(job.Streams, func(l result.Stream) bool { return l.Writes })
 	for _, a := range sc.Asserts {
 		asked := result.Assert{Operation: a.Operation, Measure: a.Measure}
 		what, word, known := asked.Unknown(job.Operations, job.Measures)

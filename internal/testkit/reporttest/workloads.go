@@ -13,13 +13,13 @@ func (m *maker) workloads() {
 	before, after := result.Window{Name: "alone", Start: m.start, End: m.mid}, result.Window{Name: "with DSS",
 		Circumstances: result.Circumstances{Beside: []string{"DSS"}}, Start: m.mid, End: m.end}
 	half := m.mid.Sub(m.start).Seconds()
-	oltpLanes := m.streams("data", 4, 8, 667, true, true)
-	oltpLanes = append(oltpLanes, m.streams("log", 2, 1, 666, false, true)...)
+	oltpStreams := m.streams("data", 4, 8, 667, true, true)
+	oltpStreams = append(oltpStreams, m.streams("log", 2, 1, 666, false, true)...)
 	dssStreams := m.streams("scan", 4, 10, 350, true, false)
 	oltp := result.Workload{
 		Name: "OLTP", Group: "OLTP", Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(),
 		Phase: "run", Start: m.start, End: m.end,
-		Ended: "finished", Latency: "service time", Streams: oltpLanes, GeneratorCPUSeconds: 0.31 * 2 * half,
+		Ended: "finished", Latency: "service time", Streams: oltpStreams, GeneratorCPUSeconds: 0.31 * 2 * half,
 	}
 	dss := result.Workload{
 		Name: "DSS", Group: "DSS", Node: 1, Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(),

@@ -136,7 +136,7 @@ func (c *config) Job(job *workload.Job) (any, error) {
 	}
 	c.job.Self = c.Spec.Address
 	job.Operations, job.Measures = []result.Operation{{Name: "commit", Noun: "commits"}}, failover.Measures()
-	job.Lanes = []result.Lane{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, TimeBased: true,
+	job.Streams = []result.Stream{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, TimeBased: true,
 		Runtime: c.Spec.Runtime}}
 	job.Notes = []string{fmt.Sprintf("%s replication; a first server that is silent for %v is given up",
 		c.job.Replication, c.job.GiveUp)}

@@ -305,13 +305,13 @@ func (c *config) Job(job *workload.Job) (any, error) {
 	}
 	job.Declared, job.Config, job.Limit = c.declared(), folder+scriptFile, 0
 	job.Files[job.Config] = []byte(c.script(runtime))
-	job.Lanes = []result.Lane{{Name: "virtual users", Noun: "set of virtual users", Depth: c.users}}
+	job.Streams = []result.Stream{{Name: "virtual users", Noun: "set of virtual users", Depth: c.users}}
 	job.Notes = []string{"NOPM and TPM are HammerDB's own figures, and no results of a TPC benchmark; TPM compares runs " +
 		"of one database only"}
 	if !queries {
 		// Beside its time HammerDB makes its users, and gathers the times of each.
 		job.Limit = c.rampup + runtime + 10*time.Minute
-		job.Lanes[0].TimeBased, job.Lanes[0].Runtime = true, job.Limit
+		job.Streams[0].TimeBased, job.Streams[0].Runtime = true, job.Limit
 	}
 	job.Command.Loopback = true // Tcl's comm, by which its programs talk to each other
 	if c.port > 0 {

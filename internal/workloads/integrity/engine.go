@@ -127,13 +127,13 @@ func (c *config) Job(job *workload.Job) (any, error) {
 	case j.Path == "":
 		return nil, errors.New("the VM has no data disk; give it one")
 	}
-	lane := result.Lane{Name: "blocks", Device: j.Device, Depth: j.Threads, Direct: true}
+	stream := result.Stream{Name: "blocks", Device: j.Device, Depth: j.Threads, Direct: true}
 	job.Operations = []result.Operation{{Name: "write", Noun: "writes", Bytes: true, Block: result.BlockWrite}}
 	if j.WrittenBy != "" {
 		j.Record = workload.FolderName(spec.Name) + recordFile
 		job.Operations = []result.Operation{{Name: "read", Noun: "reads", Bytes: true, Block: result.BlockRead}}
-		lane.Reads, lane.Verifies, lane.ReadBytes, lane.Bytes = true, true, 1<<20, j.Bytes
-		lane.Work = j.Bytes // of the disk; what was written may be less of it
+		stream.Reads, stream.Verifies, stream.ReadBytes, stream.Bytes = true, true, 1<<20, j.Bytes
+		stream.Work = j.Bytes // of the disk; what was written may be less of it
 		job.Limit = 0
 	} else {
 		m := j.Manifest()
@@ -147,7 +147,7 @@ func (c *config) Job(job *workload.Job) (any, error) {
 			stream.Work = m.Bytes * int64(j.Passes)
 		}
 	}
-	job.Lanes = []result.Lane{lane}
+	job.Streams = []result.Stream{stream}
 	for _, name := range integrity.Measures(j.WrittenBy != "") {
 		m := result.Measure{Name: name, Unit: "blocks", Kind: result.Count, Better: result.Lower}
 		switch name {

@@ -177,13 +177,13 @@ func (c *config) Job(job *workload.Job) (any, error) {
 	}
 	c.job.Load = c.Spec.Prefill
 	job.Operations, job.Measures = c.job.Declared()
-	job.Lanes = []result.Lane{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, Rate: c.job.Rate,
+	job.Streams = []result.Stream{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, Rate: c.job.Rate,
 		OpenLoop: c.job.Rate > 0, TimeBased: true, Runtime: c.Spec.Runtime}}
 	if c.job.Rate > 0 {
 		job.Latency = "response time"
 	}
 	if c.Spec.Prefill {
-		job.Lanes, job.Limit, job.Latency = []result.Lane{{Name: "loader", Depth: 1}}, 0, ""
+		job.Streams, job.Limit, job.Latency = []result.Stream{{Name: "loader", Depth: 1}}, 0, ""
 	}
 	err := c.server.Apply(c.Spec, job)
 	return c.job, err

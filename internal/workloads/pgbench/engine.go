@@ -109,7 +109,7 @@ func (c *config) Job(job *workload.Job) (any, error) {
 	if !spec.Prefill && spec.Runtime < time.Second {
 		return nil, errors.New("pgbench ends with its time: give runtime_secs of a second or more")
 	}
-	job.Lanes = []result.Lane{{Name: "clients", Noun: "set of clients", Depth: c.job.Clients, Rate: c.job.Rate,
+	job.Streams = []result.Stream{{Name: "clients", Noun: "set of clients", Depth: c.job.Clients, Rate: c.job.Rate,
 		OpenLoop: c.job.Rate > 0, TimeBased: true, Runtime: spec.Runtime}}
 	j := &c.job
 	j.Seconds = int(math.Ceil(spec.Runtime.Seconds()))

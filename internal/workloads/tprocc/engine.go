@@ -227,14 +227,14 @@ func (c *config) Job(job *workload.Job) (any, error) {
 		return nil, errors.New("tprocc ends with its time: give runtime_secs")
 	}
 	job.Operations, job.Measures = tprocc.Operations(), tprocc.Measures()
-	job.Lanes = []result.Lane{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,
+	job.Streams = []result.Stream{{Name: "users", Noun: "group of users", Depth: c.job.Users, TimeBased: true,
 		Runtime: c.Spec.Runtime}}
 	if c.job.Keying {
 		job.Latency = "response time"
 	}
 	if c.job.Load = c.Spec.Prefill; c.job.Load {
 		job.Operations, job.Measures, job.Latency = tprocc.LoadOperations(), tprocc.LoadMeasures(), ""
-		job.Lanes = []result.Lane{{Name: "loaders", Depth: c.job.Threads}}
+		job.Streams = []result.Stream{{Name: "loaders", Depth: c.job.Threads}}
 		job.Limit, c.job.Duration = 0, 0
 	}
 	job.Notes = append(job.Notes, fmt.Sprintf("%s on %s: %s", unit.Plural(c.job.Users, "user"),

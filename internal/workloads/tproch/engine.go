@@ -81,13 +81,13 @@ func (c *config) Facts() []result.Fact {
 // Job implements workload.Config. A run ends when its streams have; a given time is the longest that it may take.
 func (c *config) Job(job *workload.Job) (any, error) {
 	job.Operations, job.Measures = c.job.Operations(), tproch.Measures()
-	job.Lanes = []result.Lane{{Name: "streams", Noun: "group of streams", Depth: max(1, c.job.Streams),
+	job.Streams = []result.Stream{{Name: "streams", Noun: "group of streams", Depth: max(1, c.job.Streams),
 		Runtime: c.Spec.Runtime}}
 	job.Notes = []string{fmt.Sprintf("its figures at scale %v are derived from TPC-H and are no audited results",
 		float64(c.job.Scale))}
 	if c.Spec.Prefill {
 		job.Operations, job.Measures = tproch.LoadOperations(), tproch.LoadMeasures()
-		job.Lanes[0] = result.Lane{Name: "loaders", Noun: "group of connections", Depth: 1}
+		job.Streams[0] = result.Stream{Name: "loaders", Noun: "group of connections", Depth: 1}
 		job.Limit, c.job.Duration = 0, 0
 	}
 	err := c.server.Apply(c.Spec, job)

@@ -81,10 +81,24 @@ func (c *config) Job(job *workload.Job) (any, error) {
 		return nil, errors.New("the VM has no data disk; give it one")
 	}
 	j := c.job
-	job.Lanes = []result.Lane{{Name: "writers", Device: c.disk.Device, Depth: j.Threads * j.QueueDepth, Writes: true,
-		Rate: j.Rate / float64(j.BlockBytes), OpenLoop: j.Rate > 0, Bytes: j.Part() * int64(j.Threads), Direct: true,
-		Reducible: float64(j.CompressibilityPercent) / 100, TimeBased: true, Runtime: c.Spec.Runtime,
-		WriteBytes: float64(j.BlockBytes)}}
+	job.Streams = []result.Stream{
+		{
+			Name:   "writers",
+			Device: c.disk.Device,
+			Depth:  j.Threads * j.QueueDepth,
+			Writes: true,
+			Rate: j.Rate / float64(
+				j.BlockBytes,
+			),
+			OpenLoop:   j.Rate > 0,
+			Bytes:      j.Part() * int64(j.Threads),
+			Direct:     true,
+			Reducible:  float64(j.CompressibilityPercent) / 100,
+			TimeBased:  true,
+			Runtime:    c.Spec.Runtime,
+			WriteBytes: float64(j.BlockBytes),
+		},
+	}
 	job.Operations = []result.Operation{{Name: "write", Noun: "writes", Bytes: true, Block: result.BlockWrite}}
 	if j.Rate > 0 {
 		job.Latency = "response time"
