@@ -145,6 +145,16 @@ func overAt(v *view.Run, e result.Mark) time.Time {
 	return time.Time{}
 }
 
+// lastOf is when the last load of a group ended.
+func lastOf(v *view.Run, group string) (last time.Time) {
+	for _, l := range v.Loads {
+		if _, end := l.Span(); l.Group == group && end.After(last) {
+			last = end
+		}
+	}
+	return last
+}
+
 // hold is for how long a return must last.
 func hold(c *view.Track) time.Duration {
 	return time.Duration(max(10, 3*c.Step) * float64(time.Second))
@@ -591,9 +601,13 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)
 	default:
 		f.Severity, f.NoInterval = result.Warning, o.Regained.Reason
-		end := "the end of the run"
-		if last := o.track.At(len(o.track.Ops) - 1); v.Data.End.Sub(last) > hold(o.track) && !o.Stopped.Reached {
-			end = "its end at " + view.ClockOf(last.Sub(v.Data.Start).Seconds())
+		end, at := "the end of the run", o.track.At(len(o.track.Ops)-1)
+		if v.Data.End.Sub(at) > hold(o.track) && !o.Stopped.Reached {
+			// What is compared ends with the load, or before it where more of its VMs begin.
+			end = view.ClockOf(at.Sub(v.Data.Start).Seconds())
+			if lastOf(v, o.Group).Sub(at) <= hold(o.track) {
+				end = "its end at " + end
+			}
 		}
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s by %s%s; %s.", head, former, end, o.stop(), failed)
 	}
