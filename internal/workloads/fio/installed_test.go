@@ -177,7 +177,8 @@ func TestEngineLacks(t *testing.T) {
 		}
 	}
 	real := needs.Fio(t)
-	for engine, has := range map[string]bool{"psync": true, "sync": true, "libaio": true, "null": true, "nosuch": false} {
+	for engine, has := range map[string]bool{"psync": true, "sync": true, "libaio": true, "null": true,
+		"nosuch": false} {
 		if got := engineLacks(t.Context(), real, engine, switched); (got == "") != has {
 			t.Errorf("%s of the fio here: %q", engine, got)
 		}
