@@ -1,0 +1,707 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/installed"
+	"plimsoll/internal/targets/fleet"
+	"plimsoll/internal/targets/ssh/remote"
+	"plimsoll/result"
+)
+
+type cluster struct {
+	place  *place
+	fleet  *fleetFile
+	api    *api
+	nodes  []target.Node
+	access remote.Access
+	dir    string
+	log    func(string, ...any)
+	fault  func(int, string, string)
+	booted func(result.Boot)
+
+	turn  sync.Mutex // one change of what there is at a time
+	mu    sync.Mutex
+	state state
+	hosts map[string]*fleet.Machine
+
+	stop  context.CancelFunc
+	group clock.Group
+}
+
+var (
+	_ target.Cluster      = (*cluster)(nil)
+	_ target.VMMaker      = (*cluster)(nil)
+	_ target.VMPower      = (*cluster)(nil)
+	_ target.VMMover      = (*cluster)(nil)
+	_ target.ScrapeSource = (*cluster)(nil)
+	_ fleet.Owner         = (*cluster)(nil)
+)
+
+// Provision implements target.Target.
+func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster, error) {
+	f, a, nodes, err := p.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	c := &cluster{place: p, fleet: f, api: a, nodes: nodes, dir: r.StateDir, log: r.Log, fault: r.Fault, booted: r.Booted,
+		hosts: map[string]*fleet.Machine{}, group: p.clock.Group(),
+		access: remote.Access{Agents: p.agents, Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock},
+		state: state{Kubeconfig: f.Kubeconfig, Context: a.context, Exec: f.Exec, Namespace: f.Namespace, Run: runName(r.RunID),
+			Made: p.clock.Now().UTC().Format(time.RFC3339), VMs: map[string]*vm{}}}
+	if c.log == nil {
+		c.log = func(string, ...any) {}
+	}
+	if err := errors.Join(os.MkdirAll(c.dir, 0o700), c.change(func() {})); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	c.group.Go(func() { c.watch(watched) })
+	return c, nil
+}
+
+// runName is a run's identity as a label may be.
+func runName(id string) string {
+	text := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(id))
+	if len(text) > 40 { // its end, where runs of one scenario differ, and what stands for the whole
+		text = strings.Trim(text[len(text)-30:], "-") + "-" + short(id, "")[1:9]
+	}
+	return runPrefix + strings.Trim(text, "-")
+}
+
+// Close implements target.Cluster. Pods go on.
+func (c *cluster) Close() error {
+	c.stop()
+	c.group.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	for _, h := range c.hosts {
+		err = errors.Join(err, h.Begin(nil))
+	}
+	return err
+}
+
+// change alters what there is and writes it down.
+func (c *cluster) change(do func()) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	return c.save()
+}
+
+func (c *cluster) get(name string) (*vm, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.state.VMs[name]; v != nil {
+		return v, nil
+	}
+	return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
+}
+
+func (c *cluster) node(i int) error {
+	if i < 0 || i >= len(c.nodes) {
+		return fmt.Errorf("node %d: %w", i, target.ErrNoSuchNode)
+	}
+	return nil
+}
+
+// VMs implements target.Cluster.
+func (c *cluster) VMs(ctx context.Context) (list []target.VM, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.state.VMs {
+		power := target.Off
+		if v.On {
+			power = target.On
+		}
+		list = append(list, target.VM{Name: v.Name, Group: v.Group, Node: v.Node, Power: power, Template: v.Template})
+	}
+	slices.SortFunc(list, func(a, b target.VM) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// Host implements target.Cluster.
+func (c *cluster) Host(name string) (target.Host, error) { return c.handle(name) }
+
+func (c *cluster) handle(name string) (*fleet.Machine, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state.VMs[name] == nil {
+		return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
+	}
+	h := c.hosts[name]
+	if h == nil {
+		h = fleet.New(c, name)
+		c.hosts[name] = h
+	}
+	return h, nil
+}
+
+// Node implements fleet.Owner.
+func (c *cluster) Node(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.state.VMs[name]; v != nil {
+		return v.Node
+	}
+	return 0
+}
+
+// Disks implements fleet.Owner.
+func (c *cluster) Disks(name string) (list []target.Disk) {
+	v, err := c.get(name)
+	if err != nil {
+		return nil
+	}
+	for i, bytes := range v.DiskBytes {
+		list = append(list, target.Disk{Device: device(i), Path: device(i), ID: fmt.Sprintf("%s:data%d", v.Name, i+1), Bytes: bytes})
+	}
+	return list
+}
+
+// Runs implements fleet.Owner.
+func (c *cluster) Runs(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.state.VMs[name]
+	return v != nil && v.On
+}
+
+// Address implements fleet.Owner: the pod's own, which other pods reach.
+func (c *cluster) Address(ctx context.Context, name string) (string, error) {
+	v, err := c.get(name)
+	if err != nil {
+		return "", err
+	}
+	o, err := c.api.get(ctx, pods, v.Short)
+	if err != nil || o == nil {
+		return "", fmt.Errorf("vm %q: address: %w", name, errors.Join(err, target.ErrNotAccessible))
+	}
+	ip, _, _ := unstructured.NestedString(o.Object, "status", "podIP")
+	if ip == "" {
+		return "", fmt.Errorf("vm %q: its pod has no address: %w", name, target.ErrNotAccessible)
+	}
+	return ip, nil
+}
+
+// NodeState implements target.Cluster: a node that is not ready may be off or cut from the network, which the cluster
+// does not tell.
+func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, bool, error) {
+	if err := cmp.Or(ctx.Err(), c.node(node)); err != nil {
+		return target.Unknown, false, err
+	}
+	o, err := c.api.get(ctx, nodes, c.nodes[node].Name)
+	if err != nil {
+		return target.Unknown, false, fmt.Errorf("node %q: %w", c.nodes[node].Name, err)
+	}
+	if o != nil && nodeReady(o) {
+		return target.On, true, nil
+	}
+	return target.Unknown, false, nil
+}
+
+func nodeReady(o *unstructured.Unstructured) bool { return condition(o, "Ready") == "True" }
+
+// condition is the state of one of an object's conditions.
+func condition(o *unstructured.Unstructured, name string) string {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range list {
+		if m, is := c.(map[string]any); is && m["type"] == name {
+			state, _ := m["status"].(string)
+			return state
+		}
+	}
+	return ""
+}
+
+// Endpoints implements target.ScrapeSource.
+func (c *cluster) Endpoints(ctx context.Context) (list []target.Endpoint, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, h := range c.hosts {
+		if h.Alive() {
+			list = append(list, target.Endpoint{Name: "agent", VM: name, Get: h.Page})
+		}
+	}
+	slices.SortFunc(list, func(a, b target.Endpoint) int { return strings.Compare(a.VM, b.VM) })
+	return list, ctx.Err()
+}
+
+// checkName refuses names that no machine may have.
+func checkName(name string) error {
+	if name == "" || len(name) > 253 || strings.ContainsAny(name, "/\x00\n") {
+		return fmt.Errorf("name %q: want 1 to 253 bytes, no slash, line feed or null byte", name)
+	}
+	return nil
+}
+
+const mostDisks = 25
+
+// CreateTemplate implements target.VMMaker. A template is never on and takes no space: who is cloned from it has disks
+// of its sizes.
+func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if _, err := c.get(t.Name); err == nil {
+		return nil
+	}
+	image, err := c.fleet.image(t.Image)
+	err = errors.Join(checkName(t.Name), c.node(t.Node), err)
+	for i, bytes := range t.DiskBytes {
+		if bytes < 1 {
+			err = errors.Join(err, fmt.Errorf("disk %s: %d bytes: want more than 0", device(i), bytes))
+		}
+	}
+	if len(t.DiskBytes) > mostDisks {
+		err = errors.Join(err, fmt.Errorf("%d disks: want at most %d", len(t.DiskBytes), mostDisks))
+	}
+	if t.Folder {
+		err = errors.Join(err, errors.New("an OVF folder is no container image"))
+	}
+	if err != nil {
+		return fmt.Errorf("vm %q: %w", t.Name, err)
+	}
+	return c.change(func() {
+		c.state.VMs[t.Name] = &vm{Name: t.Name, Short: short(c.state.Run, t.Name), Group: t.Group, Node: t.Node, Template: true,
+			Image: image, CPUs: t.CPUs, MemoryBytes: t.MemoryBytes, DiskBytes: t.DiskBytes}
+	})
+}
+
+// Clone implements target.VMMaker. Of a template disks are made, of a machine they are copied by the storage.
+func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	source, err := c.get(k.Source)
+	if err != nil {
+		return fmt.Errorf("clone: %w", err)
+	}
+	if source.On { // what its page cache holds is not in the volume yet
+		if err := c.flush(ctx, source); err != nil {
+			return fmt.Errorf("clone: vm %q: %w", k.Source, err)
+		}
+	}
+	var errs []error
+	for _, p := range k.Members {
+		err := errors.Join(checkName(p.Name), c.node(p.Node))
+		if _, e := c.get(p.Name); e == nil {
+			err = errors.Join(err, errors.New("it exists already"))
+		}
+		if err == nil {
+			v := &vm{Name: p.Name, Short: short(c.state.Run, p.Name), Group: k.Group, Node: p.Node, Image: source.Image,
+				CPUs: source.CPUs, MemoryBytes: source.MemoryBytes, DiskBytes: slices.Clone(source.DiskBytes)}
+			err = c.add(ctx, v, source)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("clone: vm %q: %w", p.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// add writes a machine down, then makes its volumes. One that could not be made is none.
+func (c *cluster) add(ctx context.Context, v, source *vm) error {
+	if err := c.change(func() { c.state.VMs[v.Name] = v }); err != nil {
+		return err
+	}
+	err := c.api.create(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, false, nil))
+	for i, bytes := range v.DiskBytes {
+		var from map[string]any
+		if !source.Template {
+			from = map[string]any{"kind": "PersistentVolumeClaim", "name": diskClaim(source.Short, i)}
+		}
+		if err == nil {
+			err = c.api.create(ctx, claims, c.claim(diskClaim(v.Short, i), v, bytes, true, from))
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	gone := c.removeClaims(context.WithoutCancel(ctx), v)
+	if gone == nil {
+		gone = c.change(func() { delete(c.state.VMs, v.Name) })
+	}
+	return errors.Join(err, gone)
+}
+
+func (c *cluster) removeClaims(ctx context.Context, v *vm) error {
+	err := c.api.remove(ctx, claims, workClaim(v.Short), nil)
+	for i := range v.DiskBytes {
+		err = errors.Join(err, c.api.remove(ctx, claims, diskClaim(v.Short, i), nil))
+	}
+	return err
+}
+
+// flush makes safe what a machine has written: its page cache is that of its node.
+func (c *cluster) flush(ctx context.Context, v *vm) error {
+	w, err := c.api.way(v.Short)(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = w.Command(ctx, 5*time.Minute, nil, "sync")
+	return errors.Join(err, w.Close())
+}
+
+// Delete implements target.VMMaker.
+func (c *cluster) Delete(ctx context.Context, names []string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	known := slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, e := c.get(n); return e != nil })
+	err := c.PowerOff(ctx, known)
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	for _, name := range known {
+		v, gone := c.get(name)
+		if gone != nil {
+			continue
+		}
+		e := error(nil)
+		if !v.Template {
+			e = c.removeClaims(ctx, v)
+		}
+		if e == nil {
+			e = c.change(func() {
+				delete(c.state.VMs, name)
+				delete(c.hosts, name)
+			})
+		}
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("delete: vm %q: %w", name, e))
+		}
+	}
+	return err
+}
+
+// Move implements target.VMMover. A volume that its storage keeps to some nodes goes nowhere else.
+func (c *cluster) Move(ctx context.Context, name string, node int) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	v, err := c.get(name)
+	if err == nil {
+		err = c.node(node)
+	}
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		return fmt.Errorf("move: %w", err)
+	}
+	if v.On {
+		return fmt.Errorf("move: vm %q: it is on: power it off first", name)
+	}
+	bound := []string{workClaim(v.Short)}
+	for i := range v.DiskBytes {
+		bound = append(bound, diskClaim(v.Short, i))
+	}
+	for _, claim := range bound {
+		hosts, err := c.api.keptTo(ctx, claim)
+		if err != nil {
+			return fmt.Errorf("move: vm %q: %w", name, err)
+		}
+		if to := c.nodes[node].Name; hosts != nil && !slices.Contains(hosts, to) {
+			return fmt.Errorf("move: vm %q: its volume %s is kept to %s, and cannot be used on %s", name, claim,
+				strings.Join(hosts, ", "), to)
+		}
+	}
+	return c.change(func() { v.Node = node })
+}
+
+// keptTo are the nodes to which the storage keeps a claim's volume; nil where it is on none yet, or reached from all.
+func (a *api) keptTo(ctx context.Context, claim string) (hosts []string, err error) {
+	o, err := a.get(ctx, claims, claim)
+	if err != nil || o == nil {
+		return nil, err
+	}
+	name, _, _ := unstructured.NestedString(o.Object, "spec", "volumeName")
+	if name == "" {
+		return nil, nil
+	}
+	v, err := a.get(ctx, volumes, name)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	terms, _, _ := unstructured.NestedSlice(v.Object, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
+	for _, t := range terms {
+		m, _ := t.(map[string]any)
+		list, _, _ := unstructured.NestedSlice(m, "matchExpressions")
+		for _, e := range list {
+			m, _ := e.(map[string]any)
+			values, _, _ := unstructured.NestedStringSlice(m, "values")
+			hosts = append(hosts, values...)
+		}
+	}
+	return hosts, nil
+}
+
+// Bounds of waits for a machine.
+const (
+	onLimit  = 5 * time.Minute // until its pod runs: volumes are made and an image may be fetched meanwhile
+	offLimit = 2 * time.Minute
+	lookEach = 300 * time.Millisecond
+)
+
+// PowerOn implements target.VMPower.
+func (c *cluster) PowerOn(ctx context.Context, names []string, most int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	places := make(chan struct{}, max(1, most))
+	errs := make([]error, len(names))
+	group := c.place.clock.Group()
+	asked := c.place.clock.Now()
+	for i, name := range names {
+		group.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			if err := c.on(ctx, name, asked); err != nil {
+				errs[i] = fmt.Errorf("power on: vm %q: %w", name, err)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+func (c *cluster) on(ctx context.Context, name string, asked time.Time) error {
+	v, err := c.get(name)
+	if err != nil {
+		return err
+	}
+	if v.Template {
+		return errors.New("a template is never on")
+	}
+	h, err := c.handle(name)
+	if err != nil {
+		return err
+	}
+	started := c.place.clock.Now()
+	err = h.Wake(ctx, func(ctx context.Context) (*remote.Host, error) { return c.begin(ctx, v) })
+	if err == nil && c.booted != nil {
+		c.booted(result.Boot{VM: v.Name, Group: v.Group, Node: v.Node, Asked: asked, Started: started, Answered: c.place.clock.Now()})
+	}
+	return err
+}
+
+// begin makes a machine's pod, waits until it runs, and lets the agent work there.
+func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
+	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, onLimit)
+	defer cancel()
+	if err := c.api.create(ctx, pods, c.pod(v)); err != nil {
+		return nil, err
+	}
+	if err := c.waitOn(ctx, v); err != nil {
+		return nil, err
+	}
+	if err := c.putAgent(ctx, v); err != nil {
+		return nil, err
+	}
+	m := remote.Machine{Name: v.Name, Folder: workFolder + "/run", Agent: agentFile, Own: c.Disks(v.Name), Way: c.api.way(v.Short)}
+	if m.Own == nil {
+		m.Own = []target.Disk{}
+	}
+	h := c.access.NewHost(m, v.Node)
+	if err := h.Settle(ctx, c.state.Run); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, c.change(func() { v.On = true })
+}
+
+// waitOn waits until a pod runs. What keeps it from that is told in the cluster's words.
+func (c *cluster) waitOn(ctx context.Context, v *vm) error {
+	why := ""
+	for {
+		o, err := c.api.get(ctx, pods, v.Short)
+		if err == nil && o == nil {
+			return errors.New("its pod was removed by somebody else")
+		}
+		if err == nil {
+			phase, text := phaseOf(o)
+			if phase == "Running" && condition(o, "Ready") == "True" {
+				return nil
+			}
+			if phase == "Failed" || phase == "Succeeded" {
+				return fmt.Errorf("its pod ended: %s", cmp.Or(text, phase))
+			}
+			why = cmp.Or(text, phase)
+		}
+		if c.place.clock.Sleep(ctx, lookEach) != nil {
+			if said := c.api.why(context.WithoutCancel(ctx), v.Short); said != "" {
+				why = said
+			}
+			return fmt.Errorf("its pod does not run after %v: %s: %w", onLimit, why, errors.Join(err, target.ErrNotAccessible))
+		}
+	}
+}
+
+// phaseOf is what a pod does, and what its status says of why it does no more.
+func phaseOf(o *unstructured.Unstructured) (phase, why string) {
+	phase, _, _ = unstructured.NestedString(o.Object, "status", "phase")
+	why, _, _ = unstructured.NestedString(o.Object, "status", "message")
+	states, _, _ := unstructured.NestedSlice(o.Object, "status", "containerStatuses")
+	for _, s := range states {
+		m, _ := s.(map[string]any)
+		for _, kind := range []string{"waiting", "terminated"} {
+			reason, _, _ := unstructured.NestedString(m, "state", kind, "reason")
+			message, _, _ := unstructured.NestedString(m, "state", kind, "message")
+			if reason != "" {
+				why = strings.TrimSuffix(reason+": "+message, ": ")
+			}
+		}
+	}
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, s := range conditions {
+		if m, is := s.(map[string]any); is && m["status"] == "False" && why == "" {
+			message, _ := m["message"].(string)
+			why = message
+		}
+	}
+	return phase, why
+}
+
+// putAgent puts the agent's program on a machine's own volume, where it is again after a power cycle.
+func (c *cluster) putAgent(ctx context.Context, v *vm) error {
+	w, err := c.api.way(v.Short)(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Close() //nolint:errcheck // it has ended
+	kind, err := w.Command(ctx, time.Minute, nil, "uname -sm; [ -x "+agentFile+" ] && echo there || true")
+	if err != nil || strings.Contains(kind, "there") {
+		return err
+	}
+	arch := map[string]string{"Linux x86_64": "amd64", "Linux aarch64": "arm64"}[strings.TrimSpace(kind)]
+	if arch == "" {
+		return fmt.Errorf("its node is %q: there are agents for Linux on x86_64 and aarch64", strings.TrimSpace(kind))
+	}
+	path := installed.In(c.access.Agents, "plimsoll-agent-linux-"+arch)
+	if c.access.Agents == "" {
+		if path, err = installed.Path("plimsoll-agent-linux-" + arch); err != nil {
+			return err
+		}
+	}
+	program, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("the agent: %w: make agents builds it, --target-opt agents=FOLDER says where it is", err)
+	}
+	defer program.Close() //nolint:errcheck // only read
+	_, err = w.Command(ctx, 5*time.Minute, io.Reader(program), "umask 077 && mkdir -p "+workFolder+"/bin && cat >"+agentFile+".part && chmod 700 "+
+		agentFile+".part && mv "+agentFile+".part "+agentFile)
+	return err
+}
+
+// PowerOff implements target.VMPower. A machine is off when its node says that the pod is gone.
+func (c *cluster) PowerOff(ctx context.Context, names []string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var errs []error
+	second := int64(1)
+	var off []*vm
+	for _, name := range names {
+		v, err := c.get(name)
+		if err == nil {
+			err = c.change(func() { v.On = false })
+		}
+		if err == nil && !v.Template {
+			if h, e := c.handle(name); e == nil {
+				_ = h.Begin(nil) // nobody is there to part from
+			}
+			err = c.api.remove(ctx, pods, v.Short, &second)
+			off = append(off, v)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("power off: vm %q: %w", name, err))
+		}
+	}
+	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, offLimit)
+	defer cancel()
+	for _, v := range off {
+		for {
+			o, err := c.api.get(ctx, pods, v.Short)
+			if err == nil && o == nil {
+				break
+			}
+			if c.place.clock.Sleep(ctx, lookEach) != nil {
+				errs = append(errs, fmt.Errorf("power off: vm %q: its node %q does not say after %v that the pod has ended: %w", v.Name,
+					c.nodes[v.Node].Name, offLimit, errors.Join(err, target.ErrNotAccessible)))
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// watch sees pods that the platform ended: each is a fault, in the platform's words.
+func (c *cluster) watch(ctx context.Context) {
+	for c.place.clock.Sleep(ctx, time.Second) == nil {
+		c.mu.Lock()
+		var on []*vm
+		for _, v := range c.state.VMs {
+			if v.On {
+				on = append(on, v)
+			}
+		}
+		c.mu.Unlock()
+		if len(on) == 0 {
+			continue
+		}
+		list, err := c.api.list(ctx, pods, runLabel+"="+c.state.Run)
+		if err != nil {
+			continue // it is asked again
+		}
+		there := map[string]*unstructured.Unstructured{}
+		for i := range list {
+			there[list[i].GetName()] = &list[i]
+		}
+		for _, v := range on {
+			o, text := there[v.Short], "its pod was removed"
+			if o != nil {
+				phase, why := phaseOf(o)
+				if phase != "Failed" && phase != "Succeeded" {
+					continue
+				}
+				text = cmp.Or(why, phase)
+			}
+			ended := false
+			if c.change(func() { ended, v.On = v.On, false }) != nil || !ended { // we switched it off
+				continue
+			}
+			if h, err := c.handle(v.Name); err == nil {
+				h.Forget()
+			}
+			if c.fault != nil {
+				c.fault(v.Node, result.FaultBegins, fmt.Sprintf("the platform ended %s: %s", v.Name, text))
+			}
+		}
+	}
+}
+
+// sorted are the names of a map.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
