@@ -4,12 +4,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -30,7 +32,11 @@ func images(file string) error {
 	if err != nil {
 		return err
 	}
-	if bytes.Contains(program, []byte("ld-linux-")) {
+	f, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		return fmt.Errorf("%s: %w", busybox, err)
+	}
+	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		return fmt.Errorf("%w: %s is linked to libraries (apt-get install busybox-static)", errCannot, busybox)
 	}
 	applets, err := exec.Command(busybox, "--list").Output()
