@@ -42,6 +42,7 @@ func TestCluster(t *testing.T) {
 	in(t, c, "node1", "one",
 		"echo here > /files/a && sync && printf words | dd of=/dev/sdb bs=4096 seek=3 conv=sync,fsync")
 
+	cut := container(t, c, "one")
 	ipmi(t, c.Nodes[0], "off")
 	if err := c.WaitReady("node1", false, time.Minute); err != nil {
 		t.Error(err)
@@ -56,6 +57,12 @@ func TestCluster(t *testing.T) {
 	if err := c.WaitReady("node1", true, 2*time.Minute); err != nil {
 		t.Fatal(err)
 	}
+	wait(t, "pod one after the power cut", func() error { // what the API says first is from before it
+		if id := container(t, c, "one"); id == cut {
+			return fmt.Errorf("its container is %s still", id)
+		}
+		return nil
+	})
 	waitPod(t, c, "one")
 	const read = "cat /files/a; dd if=/dev/sdb bs=4096 skip=3 count=1 2>/dev/null | head -c 5"
 	if got := in(t, c, "node1", "one", read); got != "here\nwords" {
@@ -306,8 +313,8 @@ func waitPod(t *testing.T, c *Cluster, name string) {
 	})
 }
 
-// in runs a command of the shell in a pod, by the node's runtime.
-func in(t *testing.T, c *Cluster, node, name, command string) string {
+// container is the id of a pod's container.
+func container(t *testing.T, c *Cluster, name string) string {
 	t.Helper()
 	var p struct {
 		Status struct {
@@ -315,8 +322,17 @@ func in(t *testing.T, c *Cluster, node, name, command string) string {
 		}
 	}
 	get(t, c, "/api/v1/namespaces/default/pods/"+name, &p)
-	id := strings.TrimPrefix(p.Status.ContainerStatuses[0].ContainerID, "containerd://")
-	out, err := c.On(node, append(Ctr(), "tasks", "exec", "--exec-id", random(8), id, "/bin/sh", "-c", command)...)
+	if len(p.Status.ContainerStatuses) == 0 {
+		return ""
+	}
+	return strings.TrimPrefix(p.Status.ContainerStatuses[0].ContainerID, "containerd://")
+}
+
+// in runs a command of the shell in a pod, by the node's runtime.
+func in(t *testing.T, c *Cluster, node, name, command string) string {
+	t.Helper()
+	out, err := c.On(node, append(Ctr(), "tasks", "exec", "--exec-id", random(8), container(t, c, name), "/bin/sh", "-c",
+		command)...)
 	if err != nil {
 		t.Fatal(err)
 	}
