@@ -129,7 +129,7 @@ func (c *control) network() error {
 	if err := c.each(lines); err != nil {
 		return err
 	}
-	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)
+	return forwards()
 }
 
 // plane starts etcd, the API server, the controllers, the scheduler and the sidecars of storage.

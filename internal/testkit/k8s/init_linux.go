@@ -144,6 +144,12 @@ func until(deadline time.Duration, ask func() error) error {
 	}
 }
 
+// forwards has the process's network namespace pass packets on, and not keep connections for long that were cut.
+func forwards() error {
+	return errors.Join(os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0),
+		os.WriteFile("/proc/sys/net/ipv4/tcp_orphan_retries", []byte("1"), 0))
+}
+
 func write(name, text string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err

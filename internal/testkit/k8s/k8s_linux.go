@@ -23,7 +23,7 @@ import (
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	needs.Time(t)
-	started.Do(func() { started.cluster, started.stop, started.err = start(t) })
+	started.Do(func() { started.cluster, _, started.err = start(t) })
 	needs.That(t, !errors.Is(started.err, errCannot), "kubernetes", fmt.Sprint(started.err))
 	if started.err != nil {
 		t.Fatal(started.err)
@@ -34,26 +34,19 @@ func Start(t testing.TB) *Cluster {
 var started struct {
 	sync.Once
 	cluster *Cluster
-	stop    func() error
 	err     error
 }
 
 // Another gives a test a cluster of its own, for what no other test may see. stop takes it down, as the end of the
-// test does.
-func Another(t testing.TB) (c *Cluster, stop func()) {
+// process does, and gives what the command that holds it ended with.
+func Another(t testing.TB) (c *Cluster, stop func() error) {
 	t.Helper()
 	needs.Time(t)
-	c, end, err := start(t)
+	c, stop, err := start(t)
 	needs.That(t, !errors.Is(err, errCannot), "kubernetes", fmt.Sprint(err))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop = sync.OnceFunc(func() {
-		if err := end(); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(stop)
 	return c, stop
 }
 

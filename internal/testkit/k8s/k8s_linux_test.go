@@ -155,10 +155,12 @@ func TestNothingIsLeft(t *testing.T) {
 		})
 	}
 	use(c)
-	stop()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
 	same("an orderly end")
 
-	c, _ = Another(t)
+	c, stop = Another(t)
 	use(c)
 	out, err := exec.Command("pgrep", "-f", "up control "+c.Dir+"$").Output()
 	if err != nil {
@@ -182,6 +184,9 @@ func TestNothingIsLeft(t *testing.T) {
 		return nil
 	})
 	same("clearing what a kill has left")
+	if err := stop(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the command that was killed ended with %v", err)
+	}
 }
 
 // TestDriver is csi-sanity's word on the storage driver.
@@ -268,6 +273,8 @@ func get(t *testing.T, c *Cluster, path string, into any) {
 
 func wait(t *testing.T, what string, done func() error) {
 	t.Helper()
+	begun := time.Now()
+	defer func() { t.Logf("%s: %.1f s", what, time.Since(begun).Seconds()) }()
 	if err := until(2*time.Minute, done); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}

@@ -128,7 +128,7 @@ func (c *control) join(n int) error {
 	if err := c.each(lines); err != nil {
 		return err
 	}
-	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)
+	return forwards()
 }
 
 // configure writes what containerd and the kubelet are told, as a node finds it each time.

@@ -228,7 +228,7 @@ func (u *up) control() error {
 // set aside for tests of networks, 198.18.0.0/15. The route is the claim: no two can be made, and it goes with the
 // link.
 func (u *up) link() error {
-	name := "pk-" + random(4)
+	name := linkOf(u.ID)
 	if err := command("ip", "link", "add", name, "type", "veth", "peer", "name", "up0", "netns",
 		fmt.Sprint(u.begun.Process.Pid)); err != nil {
 		return err
@@ -257,6 +257,9 @@ func (u *up) link() error {
 	}
 	return fmt.Errorf("%w: all the %d nets in 198.18.0.0/15 are taken", errCannot, blocks)
 }
+
+// linkOf is the name of a cluster's link on this machine.
+func linkOf(id string) string { return "pk-" + strings.TrimPrefix(id, prefix) }
 
 // taken says whether this machine has an address in the block of addresses.
 func (u *up) taken() bool {
@@ -291,6 +294,8 @@ func (u *up) down() error {
 // remove removes what a cluster has outside its namespaces, and its folder.
 func remove(dir string) error {
 	id := filepath.Base(dir)
+	// A connection that was cut keeps its namespace for a minute, and with it the link.
+	_ = exec.Command("ip", "link", "del", linkOf(id)).Run() // it may have gone
 	freeLoops(id + "/")
 	return errors.Join(removeGroup(id), os.RemoveAll(dir))
 }
