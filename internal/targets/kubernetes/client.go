@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
+	"k8s.io/klog/v2"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/targets/ssh/remote"
@@ -54,6 +56,9 @@ type api struct {
 
 // callLimit bounds one call of the API; the server may be away for a while.
 const callLimit = 30 * time.Second
+
+// The client writes what it meets to standard error by itself: what matters comes back as errors.
+func init() { klog.SetLogger(logr.Discard()) }
 
 // connect reads the kubeconfig and opens no connection. A credential plug-in runs only where the file allows it.
 func (f *fleetFile) connect() (*api, error) {
