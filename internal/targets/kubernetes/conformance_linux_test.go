@@ -68,7 +68,9 @@ func TestConformance(t *testing.T) {
 func remains(t testing.TB, c *k8s.Cluster, namespace string) (left []string) {
 	for _, kind := range []string{"pods", "persistentvolumeclaims"} {
 		data, err := c.Call(http.MethodGet, "/api/v1/namespaces/"+namespace+"/"+kind, nil)
-		var list struct{ Items []struct{ Metadata struct{ Name string } } }
+		var list struct {
+			Items []struct{ Metadata struct{ Name string } }
+		}
 		if err == nil {
 			err = json.Unmarshal(data, &list)
 		}
