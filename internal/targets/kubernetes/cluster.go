@@ -317,7 +317,7 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 			err = errors.Join(err, errors.New("it exists already"))
 		}
 		if err == nil {
-			v := &vm{Name: p.Name, Short: short(c.state.Run, p.Name), Group: k.Group, Node: p.Node, Image: source.Image,
+			v := &vm{Name: p.Name, Short: c.fresh(p.Name), Group: k.Group, Node: p.Node, Image: source.Image,
 				CPUs: source.CPUs, MemoryBytes: source.MemoryBytes, DiskBytes: slices.Clone(source.DiskBytes)}
 			err = c.add(ctx, v, source)
 		}
@@ -326,6 +326,14 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// fresh is a short name that no machine had before: the volumes of one that was deleted go in their own time.
+func (c *cluster) fresh(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Machines++
+	return short(c.state.Run, fmt.Sprintf("%s\x00%d", name, c.state.Machines))
 }
 
 // add writes a machine down, then makes its volumes. One that could not be made is none.
@@ -472,7 +480,10 @@ func (c *cluster) PowerOn(ctx context.Context, names []string, most int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	places := make(chan struct{}, max(1, most))
+	if most < 1 {
+		return fmt.Errorf("power on: %d at a time: want 1 or more", most)
+	}
+	places := make(chan struct{}, most)
 	errs := make([]error, len(names))
 	group := c.place.clock.Group()
 	asked := c.place.clock.Now()

@@ -27,6 +27,7 @@ type state struct {
 	Namespace  string         `json:"namespace"`
 	Run        string         `json:"run"` // the label of all that is its
 	Made       string         `json:"made"`
+	Machines   int            `json:"machines"` // that were ever made
 	VMs        map[string]*vm `json:"vms"`
 }
 
