@@ -336,7 +336,8 @@ func traces(t *testing.T, c *Cluster) (all []string) {
 func places(t *testing.T) (all []string) {
 	t.Helper()
 	for _, pattern := range []string{"/run/netns/cni-*", "/run/containerd/*", "/var/log/pods/*",
-		"/var/log/containers/*", "/var/lib/cni/*", "/var/lib/kubelet/*", "/run/kubernetes/*", "/opt/containerd/*", "/etc/cni/net.d/*",
+		"/var/log/containers/*", "/var/lib/cni/*", "/var/lib/kubelet/*", "/run/kubernetes/*", "/opt/containerd/*",
+		"/etc/cni/net.d/*",
 		"/sys/fs/cgroup/*/k8s.io/*", "/sys/fs/cgroup/*/kubepods*", "/usr/libexec/kubernetes/*", "/run/cni/*"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
