@@ -42,7 +42,7 @@ assets: ## renew the report's chart library, which is in the repository (needs n
 	sh internal/report/assets.sh
 
 TIER := go run ./internal/testkit/tier
-check: format vet lint ## minutes: format, vet, lint, build, and the tests that start no program
+check: format vet lint ## minutes: format, vet, lint, build, and the tests that are pure and quick
 	$(GO) build ./...
 	$(TIER) run -short
 

@@ -21,6 +21,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"plimsoll/hist"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/visibletest"
 	"plimsoll/result"
 )
@@ -603,6 +604,7 @@ func Example() {
 // not.
 func TestRawBombs(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	f := create(t, t.TempDir())
 	must(t, f.WriteRawJob(result.RawJob{VM: "vm", Workload: "load", Attempt: 1, Start: created}))
 	file := filepath.Join(f.Dir(), "raw/vm/load/fio.out.zst")

@@ -361,6 +361,7 @@ func TestQuotes(t *testing.T) {
 // bin/plimsoll, and looks for targets of make and tests that pages name.
 func TestCommandsInTheText(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
 	makefile, err := os.ReadFile(filepath.Join(needs.Root(), "Makefile"))
 	if err != nil {

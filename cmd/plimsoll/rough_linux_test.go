@@ -19,6 +19,7 @@ import (
 // or whole; what it reads is unharmed; the same command works afterwards.
 func TestWritersKilled(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	first := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
 	for _, seed := range []string{"seed=1", "seed=2"} {
 		first.must("run", tiny(t), "--target", "sim", "--target-opt", seed, "--size-scale", "0.01", "--quiet")

@@ -6,6 +6,8 @@ import (
 	"math"
 	"path/filepath"
 	"testing"
+
+	"plimsoll/internal/testkit/needs"
 )
 
 // A scale-out run on a simulated cluster whose contention and crosstalk are chosen gives them back, from the scenario
@@ -13,6 +15,7 @@ import (
 // and a half times the fit's own 95 % interval, which is 99.3 % for one coefficient at ten degrees of freedom.
 func TestScaleOutGivesTheLawBack(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	const service = 180e-6 + 8192/200e6 // of a read of 8 KiB, seconds
 	type coefficient struct {
 		Value   float64

@@ -176,6 +176,7 @@ var blockWords = regexp.MustCompile(
 // of it judged.
 func TestNoBlockWords(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	for _, c := range declaredRuns() {
 		c.run.Manifest.Environment = []result.Fact{
 			{Group: "storage", Name: "media", Kind: result.StorageMedia},

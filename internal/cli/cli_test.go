@@ -217,6 +217,7 @@ type stopped struct{ scenarioClock }
 
 // A run that was killed between its last removal and its last verdict gets that verdict from a clean-up, once.
 func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // what others left in that of the machine is cleaned up, too
 	a, out, errs := quiet(t)
 	folder, err := result.Create(a.runsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
 		Status: result.StatusExecuting, Target: "local"})

@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/testkit/needs"
 )
 
 // TestFlips turns single bits of all files of a run round. No number of its report or of a comparison may then be
 // another one without a word: either the file is named and the exit code is 1, or all is as it was.
 func TestFlips(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	good := simulatedRun(t)
 	other := again(t, good)
 	var files []string

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/visibletest"
 )
 
@@ -139,6 +140,7 @@ func flow(t *testing.T, v any) string {
 // TestHostileScenario runs a scenario of hostile texts on the simulated cluster and has everything printed of it that a
 // command prints: no control character, nothing hidden, no line of its own making, no file of an odd name.
 func TestHostileScenario(t *testing.T) {
+	needs.Time(t)
 	dir := hostileScenario(t)
 	home := t.TempDir()
 	runs := filepath.Join(home, "runs")
@@ -260,6 +262,7 @@ func filesOfRun(t *testing.T, dir string) {
 // TestHostileArguments gives hostile texts where commands take a name, a path, a value or the content of a file: what
 // is printed of them is visible.
 func TestHostileArguments(t *testing.T) {
+	needs.Time(t)
 	dir := t.TempDir()
 	for i, h := range visibletest.Texts {
 		bad := filepath.Join(dir, fmt.Sprint("bad", i))

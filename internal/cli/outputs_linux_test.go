@@ -93,6 +93,7 @@ func seen(t *testing.T, name, written string) string {
 
 // TestOutputs gives every command that writes a file for a user every kind of file as its output.
 func TestOutputs(t *testing.T) {
+	needs.Time(t)
 	needs.Super(t)
 	t.Parallel()
 	run := simulatedRun(t)

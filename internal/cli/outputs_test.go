@@ -9,6 +9,7 @@ import (
 	"unicode/utf16"
 
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/testkit/needs"
 )
 
 // fioTold is fio's JSON of a minute of so many reads by one job with these options.
@@ -76,6 +77,7 @@ func wide(text string) []byte {
 // machines that began a second apart did 120,000 reads in 61 s, which bc makes 1,967 a second.
 func TestOutputsAsGiven(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	dir := t.TempDir()
 	put := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)

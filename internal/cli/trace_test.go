@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/visibletest"
 )
 
@@ -13,6 +14,7 @@ import (
 // no terminal and forges no line, in any format.
 func TestHostileTrace(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	for _, hostile := range visibletest.Texts {
 		text := hostile.Text
 		word := strings.NewReplacer("\n", "", "\r", "", ",", "", "\"", "").Replace(text)

@@ -19,6 +19,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/internal/testkit/visibletest"
 )
@@ -191,6 +192,7 @@ func elements(page string) []string {
 // TestHostileTexts puts every hostile text into every text of every document: its shape is that of harmless words, and
 // nothing hidden is in it.
 func TestHostileTexts(t *testing.T) {
+	needs.Time(t)
 	all, want := newDocuments(t), map[string][]string{}
 	for name, document := range all.filled(t, harmless) {
 		want[name] = shape(t, name, document)

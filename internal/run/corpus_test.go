@@ -43,6 +43,7 @@ var largest = []string{"75-VM-Server-Virt", "vdi_simulator_task_25", "single-vm-
 // cluster. Every panel has results, and the plan told how long it would take, within a tenth or a minute. The journals
 // are goldens.
 func TestCorpusRuns(t *testing.T) {
+	needs.Time(t)
 	corpus(t, func(t *testing.T, name, dir string) {
 		if slices.Contains(largest, name) {
 			needs.Long(t, "minutes of simulation; the other published ones run each time")
@@ -78,6 +79,7 @@ func TestCorpusRuns(t *testing.T) {
 // Two runs of the same with the same seed leave the same bytes in all files of their folders; with another seed they do
 // not.
 func TestSameBytes(t *testing.T) {
+	needs.Time(t)
 	dir := filepath.Join(needs.Corpus(t, "xray"), "snapshot_impact_standard")
 	folder := func(seed uint64) map[string]string {
 		h := modelled(t, os.DirFS(dir), sim.Options{Seed: seed})

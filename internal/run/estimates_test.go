@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/targets/sim"
 	"plimsoll/internal/targets/sim/perf"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -128,6 +129,7 @@ func (d dice) cluster() sim.Options {
 // Plans of random scenarios on the simulated cluster tell how long every step of load takes, and the whole, within a
 // fifth, or say that they cannot.
 func TestEstimates(t *testing.T) {
+	needs.Time(t)
 	type tally struct {
 		of, unknown, right int
 		worst              float64

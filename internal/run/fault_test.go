@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/targets/sim"
 	"plimsoll/internal/testkit/golden"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 )
 
@@ -48,6 +49,7 @@ teardown:
 // Every kind of fault happens in a run. It enters the journal with its end, does what it says, and whatever it does to
 // the run, nothing remains and the folder reads.
 func TestDeclaredFaults(t *testing.T) {
+	needs.Time(t)
 	at := func(f sim.Fault) sim.Fault {
 		f.Step, f.At, f.For = "workload.Start", 100*time.Second, 60*time.Second
 		return f

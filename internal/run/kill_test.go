@@ -69,6 +69,7 @@ func (h *harness) at(i int, moment string, f func()) {
 // The process dies at the start, in the middle and at the end of every step of every published scenario. The folder it
 // leaves reads, says interrupted, and gets the verdicts its journal allows from a clean-up, which leaves nothing.
 func TestProcessKilledInEveryStep(t *testing.T) {
+	needs.Time(t)
 	everyScenario(t, func(t *testing.T, name, dir string) {
 		h := quick(t, dir)
 		type death struct{ dir, phase, when string }
@@ -177,6 +178,7 @@ func distinct(steps []plan.Step) (list []plan.Step) {
 // A run is stopped at the start, in the middle or at the end of every kind of step in every phase of every published
 // scenario, at some of them when short. Teardown has run, nothing remains, the folder reads, the verdicts are right.
 func TestStoppedInEveryStep(t *testing.T) {
+	needs.Time(t)
 	everyScenario(t, func(t *testing.T, name, dir string) {
 		steps := quick(t, dir).req.Plan.Steps
 		for i, s := range distinct(steps) {

@@ -57,6 +57,7 @@ func TestEveryKindOfStep(t *testing.T) {
 
 // Same scenario, same seed: the same journal to the nanosecond.
 func TestSameJournalEveryTime(t *testing.T) {
+	needs.Time(t)
 	var first string
 	for range 3 {
 		h := newHarness(t, everyKind)
@@ -79,6 +80,7 @@ func TestSameJournalEveryTime(t *testing.T) {
 // Every step fails, panics or is stopped, at its start, in its middle and at its end. Whatever happens, teardown has
 // run, nothing remains, the folder reads and the verdicts are right.
 func TestEveryStepCutShort(t *testing.T) {
+	needs.Time(t)
 	ways := []string{"fails at its end", "stopped in its middle", "fails at once", "panics", "stopped at its start",
 		"stopped at its end"}
 	if !needs.All() {
@@ -160,6 +162,7 @@ func cutShort(t *testing.T, i int, way string) {
 
 // Every call to the target fails once.
 func TestEveryCallFails(t *testing.T) {
+	needs.Time(t)
 	h := newHarness(t, everyKind)
 	if _, err := h.execute(t.Context()); err != nil {
 		t.Fatal(err)

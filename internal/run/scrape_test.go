@@ -170,6 +170,7 @@ func (e endless) Read(p []byte) (int, error) {
 // that recovers is told of, one that owes a page now and then is not, and everything is in the metrics with the run's
 // labels.
 func TestScraping(t *testing.T) {
+	needs.Time(t)
 	x, err := exporter.New("test", host.New(os.DirFS("/"), nil, host.Load), disk{})
 	if err != nil {
 		t.Fatal(err)

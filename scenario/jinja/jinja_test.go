@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/scenario/jinja"
 )
 
@@ -70,6 +71,7 @@ func TestKnownAnswers(t *testing.T) {
 // TestRefuses checks what is said of a template that cannot be rendered, and where.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	for _, c := range []struct {
 		source string
 		at     int

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"plimsoll/internal/analysis/caches"
+	"plimsoll/internal/testkit/needs"
 )
 
 // level is a cache of a made curve, or the medium when it has no size.
@@ -77,6 +78,7 @@ func TestKnownCaches(t *testing.T) {
 // TestIntervalsHoldTheTruth: of many noisy curves about 95 of 100 intervals hold the size that was declared.
 func TestIntervalsHoldTheTruth(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	const curves = 120
 	r := rand.New(rand.NewPCG(11, 3))
 	held, found := 0, 0

@@ -17,6 +17,7 @@ import (
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/testkit/lawtest"
+	"plimsoll/internal/testkit/needs"
 )
 
 // Annual flow of the Nile at Aswan 1871 to 1970, 10⁸ m³ (Cobb 1978; data set Nile of R). Its level falls after 1898,
@@ -136,6 +137,7 @@ func ar1(r *rand.Rand, n int, phi float64) []float64 {
 // and slow wandering beyond the first order is not.
 func TestFalsePositives(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	heavy := func(r *rand.Rand, n int, _ float64) []float64 {
 		x := make([]float64, n)
 		for i := range x {
@@ -214,6 +216,7 @@ func TestAStrayLeavesNoEcho(t *testing.T) {
 }
 
 func TestFindsKnownChanges(t *testing.T) {
+	needs.Time(t)
 	step := func(levels ...float64) func(int, int) float64 {
 		return func(i, n int) float64 { return levels[i*len(levels)/n] }
 	}
@@ -291,6 +294,7 @@ func TestFindsKnownChanges(t *testing.T) {
 // methods of their own, and between.
 func TestEveryLengthIsSearchedAlike(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	steps := func(levels ...float64) lawtest.Shape {
 		return func(i, n int) float64 { return 0.01 * levels[i*len(levels)/n] }
 	}
@@ -350,6 +354,7 @@ func TestShortHistoriesThatPart(t *testing.T) {
 // the result says that it cannot tell.
 func TestDependenceIsNoChange(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	const sets = 100
 	for _, c := range []struct {
 		phi float64
@@ -400,6 +405,7 @@ func seq(from, to, by int) (out []int) {
 // well; make trust measures both with more sets.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	const sets = 60
 	r := rand.New(rand.NewPCG(34, 34))
 	var shifts, places, found int
@@ -504,6 +510,7 @@ func TestNothingToFind(t *testing.T) {
 }
 
 func TestTrend(t *testing.T) {
+	needs.Time(t)
 	r := rand.New(rand.NewPCG(36, 36))
 	for _, test := range []struct {
 		phi float64

@@ -154,6 +154,7 @@ func simulated(all int) (sets int, slack float64) {
 // that of a median step from one order statistic to the next, so with few values they cover more, up to 98 %.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	sets, slack := simulated(2000)
 	for _, test := range []struct {
 		name      string

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"plimsoll/hist"
+	"plimsoll/internal/testkit/needs"
 )
 
 func ExampleHistograms() {
@@ -85,6 +86,7 @@ func TestHistogramCoverageWithinRuns(t *testing.T) {
 // Runs differ by 15 %, more than their I/Os can explain; only the jackknife over runs knows.
 func TestHistogramCoverageBetweenRuns(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	const sets = 1000
 	r := rand.New(rand.NewPCG(22, 22))
 	side := func(scale float64) []*hist.Histogram {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"plimsoll/internal/testkit/lawtest"
+	"plimsoll/internal/testkit/needs"
 )
 
 func Example() {
@@ -87,6 +88,7 @@ func TestTimeAndAR1(t *testing.T) {
 
 func TestMeanCoverage(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	const sets = 1000
 	for _, test := range []struct {
 		phi float64

@@ -14,6 +14,7 @@ import (
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/testkit/lawtest"
+	"plimsoll/internal/testkit/needs"
 )
 
 func ExampleRounds() {
@@ -177,6 +178,7 @@ func ar1(r *rand.Rand, n int, phi, mean, sd float64) []float64 {
 }
 
 func TestWindow(t *testing.T) {
+	needs.Time(t)
 	type check func(t *testing.T, s Stretch)
 	reached := func(want bool, reason string) check {
 		return func(t *testing.T, s Stretch) {
@@ -258,6 +260,7 @@ func TestWindow(t *testing.T) {
 // TestNotSteadyBecause: every way not to be steady is named, whatever the seed; make trust counts them over many.
 func TestNotSteadyBecause(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	white := lawtest.White
 	tests := map[string]struct {
 		points int
@@ -365,6 +368,7 @@ func b2f(b bool) float64 {
 // although the window was chosen by the data.
 func TestStationaryIsSteady(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	const sets = 100
 	for _, phi := range []float64{0, 0.7} {
 		r := rand.New(rand.NewPCG(42, uint64(phi*10)))

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/testkit/needs"
 )
 
 func Example() {
@@ -250,6 +251,7 @@ func TestCoverage(t *testing.T) {
 // truth, inside the data and beyond, and so does the peak.
 func TestCoverageUnequalErrors(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	truth := Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.0002}
 	const sets = 120
 	for name, ns := range map[string][]float64{
@@ -300,6 +302,7 @@ func TestCoverageUnequalErrors(t *testing.T) {
 // exclude crosstalk.
 func TestFewPointsChooseHonestly(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	says := func(m *Model, what string) bool {
 		return slices.ContainsFunc(m.Warnings, func(s string) bool { return strings.Contains(s, what) })
 	}
@@ -340,6 +343,7 @@ func TestFewPointsChooseHonestly(t *testing.T) {
 // One point that is half of what it should be is named, whichever it is, and nearly never one of a clean sweep.
 func TestOutlierIsNamed(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	r := rand.New(rand.NewPCG(9, 42))
 	truth := Coefficients{2000, 0.04, 0.0003}
 	named, false1, all := 0, 0, 0
@@ -381,6 +385,7 @@ func TestOverhead(t *testing.T) {
 // Errors of known size: weights by 1/variance, or whole points drawn, cover as they say.
 func TestCoverageOfWeightsAndCases(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	truth := Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.0002}
 	const sets = 200
 	r := rand.New(rand.NewPCG(8, 8))

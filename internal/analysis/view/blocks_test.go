@@ -4,11 +4,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/reporttest"
 )
 
 // TestBlockRatioCoverage: the interval holds the true ratio about as often as it says, under dependence.
 func TestBlockRatioCoverage(t *testing.T) {
+	needs.Time(t)
 	const rounds = 400
 	r := rand.New(rand.NewPCG(11, 12))
 	for _, c := range []struct {

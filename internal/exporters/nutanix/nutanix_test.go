@@ -222,6 +222,7 @@ func TestSeveralClusters(t *testing.T) {
 
 // What goes wrong is told by a metric and a line of the log, without secrets, and leaves the last good values.
 func TestWhatGoesWrong(t *testing.T) {
+	needs.Time(t)
 	for _, c := range []struct {
 		name   string
 		faults prismsim.Faults

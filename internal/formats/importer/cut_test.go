@@ -5,12 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/workloadtest"
 )
 
 // What ends anywhere is read as far as it goes or refused, and what is read can be read again.
 func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	for name, text := range map[string]string{
 		"rados": radosWrite + radosRead, "ior": iorBoth, "bonnie++": bonnieLine, "k6": k6Old, "k6 1": k6New,
 		"k6 json": k6Exported,

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 )
 
@@ -58,6 +59,7 @@ func (f *follower) next() (event string, part struct{ ID, HTML string }) {
 
 // TestStream: every page of a run is sent the same, each part again when it has changed, and at last that it is over.
 func TestStream(t *testing.T) {
+	needs.Time(t)
 	s := serve(t)
 	const id = "20260301-100000-live-0001"
 	live := s.run(id, "live", t0).work(60)

@@ -413,6 +413,7 @@ func tree(t *testing.T, root string) map[string]string {
 
 // Many ask at once while a run grows and others come and go: everybody gets an answer that was right at some time.
 func TestManyAtOnce(t *testing.T) {
+	needs.Time(t)
 	s := serve(t)
 	live := s.run("20260301-100000-live-0001", "live", t0).work(2)
 	var g sync.WaitGroup
@@ -708,6 +709,7 @@ func TestHostileTexts(t *testing.T) {
 
 // What is held of many runs stays small, however many of them were asked about.
 func TestHeapOfManyRuns(t *testing.T) {
+	needs.Time(t)
 	s := serve(t)
 	const runs, most = 200, 70 << 20
 	r := s.run("20260301-100000-x-0000", "x", t0).work(10)

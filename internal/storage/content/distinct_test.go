@@ -4,12 +4,15 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"plimsoll/internal/testkit/needs"
 )
 
 // With more blocks than there is memory for, the share of repeats is estimated, and the error that is told holds as
 // often as it should: in 19 of 20 draws, and here in at least 16 of 20, which a true 95 % misses once in 400.
 func TestRepeatsAreEstimated(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	held, far := 0, 0.0
 	const draws, blocks = 20, 1 << 20
 	for seed := range uint64(draws) {

@@ -208,6 +208,7 @@ func TestQueuedLevel(t *testing.T) {
 // TestLostCompletions: what never ends is given up on when there is too much of it, and counted.
 func TestLostCompletions(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	const n = 600_000
 	a := trace.NewAnalyzer(trace.Options{}, trace.NewNames(), &trace.Problems{})
 	for i := range int64(n) {

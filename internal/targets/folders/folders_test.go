@@ -14,12 +14,14 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/targettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestFolders(t *testing.T) {
+	needs.Time(t)
 	targettest.Run(t, func(t testing.TB) targettest.Place {
 		dir, names := t.TempDir(), []string{"db1", "db2", "web1"}
 		options := target.Options{"password": "file:" + filepath.Join(dir, "key")}

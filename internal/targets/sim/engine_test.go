@@ -12,6 +12,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/targets/sim"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/targettest"
 	"plimsoll/internal/testkit/workloadtest"
 	"plimsoll/internal/workloads/fio"
@@ -54,6 +55,7 @@ func modelled(t testing.TB, c clock.Clock, o sim.Options) (*sim.World, target.Cl
 }
 
 func TestEngineConformance(t *testing.T) {
+	needs.Time(t)
 	_, _, engine, _ := modelled(t, clock.Real{}, sim.Options{})
 	workloadtest.Suite{
 		Engine: engine,

@@ -16,6 +16,7 @@ import (
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/workloadtest"
 	"plimsoll/result"
 )
@@ -23,6 +24,7 @@ import (
 const steady = "[global]\ntime_based\nbs=4k\n[both]\nfilename=/dev/sdb\nsize=4m\nrw=randrw\niodepth=4\n"
 
 func TestSuite(t *testing.T) {
+	needs.Time(t)
 	workloadtest.Suite{
 		Engine:     Engine{},
 		Good:       []byte(steady),

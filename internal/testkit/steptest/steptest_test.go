@@ -73,6 +73,7 @@ func TestPromises(t *testing.T) {
 }
 
 func TestLocal(t *testing.T) {
+	needs.Time(t)
 	steptest.Run(t, func(t testing.TB) steptest.Place {
 		dir := needs.Folder(t)
 		place, err := local.Provider{}.New(target.Config{Nodes: 3, Clock: clock.Real{},

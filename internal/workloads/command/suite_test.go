@@ -54,6 +54,7 @@ output:
 `
 
 func TestSuite(t *testing.T) {
+	needs.Time(t)
 	workloadtest.Suite{
 		Engine: Engine{},
 		Good:   []byte(counting),

@@ -12,11 +12,13 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/workloadtest"
 	"plimsoll/scenario"
 )
 
 func TestDD(t *testing.T) {
+	needs.Time(t)
 	workloadtest.Suite{
 		Engine: Engine{},
 		Good:   []byte("commit 8KiB\n"),

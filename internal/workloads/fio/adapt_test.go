@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 	"plimsoll/scenario"
 )
@@ -247,6 +248,7 @@ func TestAdaptRefuses(t *testing.T) {
 // What could touch anything but the disks never gets to fio, whatever its value looks like and wherever it stands.
 func TestNeverReachesFio(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	for _, key := range strings.Fields("directory filename_format opendir read_iolog merge_blktrace_file " +
 		"replay_redirect replay_scale " +
 		"profile fill_device fill_fs file_append include trigger trigger_file exec_prerun exec_postrun " +

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/workloadtest"
 )
 
@@ -40,6 +41,7 @@ var unbounded = map[string]struct{ head, again, tail string }{
 // not in days. Were it the square of it, this test would not end.
 func TestParseIsLinear(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	for name, h := range unbounded {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,6 +79,7 @@ func TestDepthIsBounded(t *testing.T) {
 // Output without an end is read as it comes, in the memory of one report, and the report after it is found.
 func TestParseOutputWithoutEnd(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	report := at(1000, 10).String()
 	endless := bytes.Repeat([]byte("{\"a\":1,\n"), maxDocument/8+piece)
 	var sink workloadtest.Recorder

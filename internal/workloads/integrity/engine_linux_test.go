@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/workloadtest"
 	integrity "plimsoll/internal/workloads/integrity/driver"
 	"plimsoll/result"
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestSuite(t *testing.T) {
+	needs.Time(t)
 	workloadtest.Suite{
 		Engine: Engine{},
 		Good:   []byte("size: 4MiB\nblock_size: 4KiB\nflush_every: 64KiB\nthreads: 2\n"),
@@ -235,6 +237,7 @@ func TestLiars(t *testing.T) {
 
 // TestRecords: a record may end anywhere, and then claims less; what is no record is refused.
 func TestRecords(t *testing.T) {
+	needs.Time(t)
 	host := workloadtest.NewHost(t, 1<<20, 1<<20)
 	raw, _, err := ran(t, host, "flush_every: 4KiB\npasses: 40", 0, nil)
 	if err != nil {

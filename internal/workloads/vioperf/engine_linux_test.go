@@ -11,6 +11,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/workloadtest"
 	vioperf "plimsoll/internal/workloads/vioperf/driver"
 	"plimsoll/result"
@@ -26,6 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestSuite(t *testing.T) {
+	needs.Time(t)
 	workloadtest.Suite{
 		Engine: Engine{},
 		Good:   []byte("threads: 2\nblock_size: 64KiB\nqueue_depth: 2\nrate: 20MB/s\n"),
@@ -42,6 +44,7 @@ func TestSuite(t *testing.T) {
 
 // As fast as it goes, histograms are of service times.
 func TestFullSpeed(t *testing.T) {
+	needs.Time(t)
 	workloadtest.Suite{
 		Engine:     Engine{},
 		Good:       []byte("block_size: 1MiB\nchecksum: false\ncompressibility: 50\n"),

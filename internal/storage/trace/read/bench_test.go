@@ -65,6 +65,7 @@ func rate(b *testing.B, file []byte) {
 
 // TestMemory: what is kept does not grow with the trace.
 func TestMemory(t *testing.T) {
+	needs.Time(t)
 	if needs.Race {
 		t.Skip("the race detector keeps memory of its own, and is ten times slower")
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"plimsoll/internal/storage/trace/reuse"
+	"plimsoll/internal/testkit/needs"
 )
 
 // A loop over more blocks than the cache has misses all of them, one that fits misses none but the first time.
@@ -125,6 +126,7 @@ const (
 // may lie on the other side of a cliff, so the nearest exact ratio within sizeWidth counts.
 func TestAgainstExact(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	for name, make := range shapes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,6 +175,7 @@ func compare(t *testing.T, e *reuse.Estimator, x *exact) (worst, mean float64) {
 // TestIntervals: how often the stated errors hold what they should, over many samples of the same accesses.
 func TestIntervals(t *testing.T) {
 	t.Parallel()
+	needs.Time(t)
 	const n, samples = 60_000, 60
 	z := rand.NewZipf(rand.New(rand.NewPCG(3, 3)), 1.05, 50, 1<<18)
 	keys := make([]uint64, n)

@@ -279,6 +279,7 @@ var sizes = []int64{8 << 20, 16 << 20, 24 << 20, 32 << 20}
 
 // Two workers of one image share nothing that an identity has. One ends by its power button, one by its own word.
 func TestWorkersBoot(t *testing.T) {
+	needs.Time(t)
 	i := built(t, Worker, cacheOfUser(t))
 	signer, authorized := user(t)
 	var machines []*machine

@@ -125,6 +125,7 @@ func TestBuildersTakeTurns(t *testing.T) {
 
 // The same packages and programs give the same files to the last bit, put together twice.
 func TestReproducible(t *testing.T) {
+	needs.Time(t)
 	user := cacheOfUser(t)
 	first := built(t, Worker, user)
 	again := t.TempDir()

@@ -125,8 +125,8 @@ func parts(out []byte) (list []part) {
 	return list
 }
 
-// apt asks apt as if no package were installed or kept in its archives (--print-uris leaves out what it has), and leaves its
-// own files alone.
+// apt asks apt as if no package were installed or kept in its archives (--print-uris leaves out what it has), and
+// leaves its own files alone.
 func apt(ctx context.Context, tool string, args ...string) ([]byte, error) {
 	return command(ctx, "", nil, tool, append([]string{"-o", "Dir::State::status=/dev/null", "-o", "Debug::NoLocking=1",
 		"-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=", "-o", "Dir::Cache::archives=/dev/null",

@@ -15,11 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	mssql "github.com/microsoft/go-mssqldb"
 
+	"plimsoll/internal/testkit/needs"
 	tprocc "plimsoll/internal/workloads/tprocc/driver"
 )
 
 // Every row that is loaded has, for every column, what the column's type in the schema wants.
 func TestValues(t *testing.T) {
+	needs.Time(t)
 	data := tprocc.Data{Seed: 7, Time: "2026-01-02 03:04:05"}
 	for _, table := range append([]tprocc.Table{tprocc.ItemTable}, tprocc.WarehouseTables...) {
 		_, body, ok := strings.Cut(schema, "CREATE TABLE tprocc."+table.Name+" (")
