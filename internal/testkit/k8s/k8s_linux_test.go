@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/targets/power/ipmi"
 	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/powertest"
 )
 
 type object = map[string]any
@@ -44,7 +47,7 @@ func TestCluster(t *testing.T) {
 		"echo here > /files/a && sync && printf words | dd of=/dev/sdb bs=4096 seek=3 conv=sync,fsync")
 
 	cut := container(t, c, "one")
-	ipmi(t, c.Nodes[0], "off")
+	ipmitool(t, c.Nodes[0], "off")
 	if err := c.WaitReady("node1", false, time.Minute); err != nil {
 		t.Error(err)
 	}
@@ -54,7 +57,7 @@ func TestCluster(t *testing.T) {
 	if got := loops(filepath.Base(c.Dir) + "/node1/"); len(got) > 0 {
 		t.Errorf("node1 is off, and has loop devices: %s", got)
 	}
-	ipmi(t, c.Nodes[0], "on")
+	ipmitool(t, c.Nodes[0], "on")
 	if err := c.WaitReady("node1", true, 2*time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -199,6 +202,31 @@ func TestNothingIsLeft(t *testing.T) {
 	gone(c, "clearing what a kill has left")
 	if _, err := first.Call(http.MethodGet, "/readyz", nil); err != nil {
 		t.Errorf("the cluster beside them: %v", err)
+	}
+}
+
+// TestPower: the nodes' BMCs are driven by the suite of power controllers.
+func TestPower(t *testing.T) {
+	needs.Long(t, why)
+	c := Start(t)
+	n := c.Nodes[1]
+	o := target.Options{"address": n.BMC.Address, "user": n.BMC.User, "password": "file:" + n.BMC.PasswordFile}
+	powertest.RunKind(t, powertest.Bench{Kind: ipmi.Kind{}, Options: o, Secret: n.BMC.Password,
+		Node: func() (target.PowerState, error) {
+			on, err := c.Power(n.Name)
+			return map[bool]target.PowerState{true: target.On, false: target.Off}[on], err
+		},
+		Wait: func(done func() bool) {
+			wait(t, "the node's power", func() error {
+				if !done() {
+					return fmt.Errorf("it never was")
+				}
+				return nil
+			})
+		},
+		Wrong: powertest.With(o, "user", "nobody"), Graceful: true})
+	if err := c.WaitReady(n.Name, true, time.Minute); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -466,7 +494,7 @@ func in(t *testing.T, c *Cluster, node, name, command string) string {
 	return ""
 }
 
-func ipmi(t *testing.T, n Node, want string) {
+func ipmitool(t *testing.T, n Node, want string) {
 	t.Helper()
 	out, err := exec.Command(needs.Ipmitool(t), "-I", "lanplus", "-C", "3", "-H", n.BMC.Address, "-U", n.BMC.User, "-f",
 		n.BMC.PasswordFile, "chassis", "power", want).CombinedOutput()
