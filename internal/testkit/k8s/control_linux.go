@@ -300,7 +300,7 @@ func (c *control) on(n int) error {
 	if err != nil {
 		return err
 	}
-	port := fmt.Sprintf("port%d", n)
+	port := portOf(n)
 	if err := c.each(fmt.Sprintf("ip link add %[1]s type veth peer name eth0 netns %[2]d\n"+
 		"ip link set %[1]s master br0 up", port, pid)); err != nil {
 		return errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
@@ -318,6 +318,9 @@ func (c *control) on(n int) error {
 	}()
 	return nil
 }
+
+// portOf is the bridge's end of a node's link.
+func portOf(n int) string { return fmt.Sprintf("port%d", n) }
 
 // off cuts a node's power: nothing of it runs when this returns.
 func (c *control) off(n int) error {
@@ -346,6 +349,8 @@ func (c *control) off(n int) error {
 // cleared is a node that is off, without the kubelet's loop devices, which the kernel of a machine takes with it.
 func (c *control) cleared(n int) {
 	delete(c.nodes, n)
+	// A connection that was cut keeps the node's namespace for a while, and with it the link, if it has not gone.
+	_ = c.run("ip", "link", "del", portOf(n))
 	freeLoops(c.ID + "/" + c.node(n) + "/")
 	if err := removeGroup(c.ID + "/" + c.node(n)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
