@@ -116,6 +116,11 @@ func (u *up) ready(ctx context.Context) (*Cluster, error) {
 	if err := wait("classes", func() error { return c.classes(u.program("crd")) }); err != nil {
 		return nil, err
 	}
+	for _, name := range sidecars {
+		if err := c.SetPart(name, true); err != nil {
+			return nil, err
+		}
+	}
 	if err := wait("nodes", func() error {
 		for _, n := range c.Nodes {
 			if err := c.nodeReady(n.Name); err != nil {
@@ -293,12 +298,12 @@ func (c *Cluster) pid(node string) (string, error) {
 // at is a cluster's folder, where its control answers.
 type at string
 
-func (a at) ask(method, node, body string) (string, error) {
+func (a at) ask(method, path, body string) (string, error) {
 	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(string(a), socket))
 		}}}
-	r, err := http.NewRequest(method, "http://control/power/"+strings.TrimPrefix(node, "node"), strings.NewReader(body))
+	r, err := http.NewRequest(method, "http://control/"+path, strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
@@ -309,19 +314,18 @@ func (a at) ask(method, node, body string) (string, error) {
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", node, strings.TrimSpace(string(data)))
+		err = fmt.Errorf("%s: %s", path, strings.TrimSpace(string(data)))
 	}
 	return string(data), err
 }
 
 func (a at) power(node, want string) error {
-	_, err := a.ask(http.MethodPost, node, want)
+	_, err := a.ask(http.MethodPost, "power/"+strings.TrimPrefix(node, "node"), want)
 	return err
 }
 
 func (a at) state(node string) (string, error) {
-	said, err := a.ask(http.MethodGet, node, "")
-	return said, err
+	return a.ask(http.MethodGet, "power/"+strings.TrimPrefix(node, "node"), "")
 }
 
 func (c *Cluster) usage() string {
@@ -334,6 +338,7 @@ func (c *Cluster) usage() string {
 		fmt.Fprintf(&b, "%s       %s, power: ipmitool -I lanplus -C 3 -H %s -U %s -f %s chassis power status|off|on\n",
 			n.Name, n.Address, n.BMC.Address, n.BMC.User, n.BMC.PasswordFile)
 	}
+	fmt.Fprintf(&b, "on node1    nsenter -t $(pgrep -f 'up node %s 1$') -m -n -p -u\n", c.Dir)
 	fmt.Fprintf(&b, "images      %s is loaded; others: see Load in package k8s\n", WorkImage)
 	fmt.Fprintf(&b, "storage     classes %s, %s, %s, %s; snapshots %s\n", Shared, Local, FilesOnly, Plain,
 		SnapshotClass)

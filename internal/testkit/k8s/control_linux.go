@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +35,12 @@ func (p *plan) path(parts ...string) string {
 }
 func (p *plan) program(name string) string { return filepath.Join(p.Programs, name) }
 func (p *plan) node(n int) string          { return fmt.Sprintf("node%d", n) }
+
+// blocks is how many clusters have room beside each other.
+const blocks = 32
+
+// place gives the cluster one of the blocks of addresses.
+func (p *plan) place(block int) { p.Base, p.Block = fmt.Sprintf("198.%d.", 18+block/16), block%16*16 }
 
 // address is one of the nodes' net: node N has N, its BMC 100+N, the API server 254 and this machine 253.
 func (p *plan) address(host int) string { return fmt.Sprintf("%s%d.%d", p.Base, p.Block, host) }
@@ -67,6 +75,7 @@ type control struct {
 	*children
 	mu    sync.Mutex
 	nodes map[int]*power
+	parts map[string]*part
 }
 
 type power struct {
@@ -84,7 +93,7 @@ func runControl(dir string) error {
 	if err != nil {
 		return err
 	}
-	c := &control{plan: p, children: newChildren(), nodes: map[int]*power{}}
+	c := &control{plan: p, children: newChildren(), nodes: map[int]*power{}, parts: map[string]*part{}}
 	if err := mounts([]mount{{"none", "/", "", syscall.MS_REC | syscall.MS_PRIVATE, ""},
 		{"proc", "/proc", "proc", 0, ""}, {"tmpfs", "/run", "tmpfs", 0, "mode=755"}}); err != nil {
 		return err
@@ -132,8 +141,11 @@ func (c *control) network() error {
 	return forwards()
 }
 
-// plane starts etcd, the API server, the controllers, the scheduler and the sidecars of storage.
+// plane starts etcd, the API server, the controllers and the scheduler, and makes the sidecars of storage ready.
 func (c *control) plane() error {
+	if err := os.Setenv("NAMESPACE", "kube-system"); err != nil { // where the provisioner says what capacity is left
+		return err
+	}
 	kcp := c.program("kcp")
 	pki := func(name string) string { return c.path("pki", name) }
 	for _, argv := range [][]string{
@@ -160,7 +172,8 @@ func (c *control) plane() error {
 		{c.program("csi"), "csi", "-name=" + Driver, "-id=" + c.ID, "-node=control", "-volumes=" + c.path("volumes"),
 			"-endpoint=" + c.path("csi")},
 		{c.program("csi-provisioner"), "csi-provisioner", "--csi-address=" + c.path("csi"),
-			"--kubeconfig=" + c.path("kubeconfig"), "--leader-election=false", "--default-fstype=ext4"},
+			"--kubeconfig=" + c.path("kubeconfig"), "--leader-election=false", "--default-fstype=ext4",
+			"--enable-capacity", "--capacity-ownerref-level=-1"},
 		{c.program("csi-snapshotter"), "csi-snapshotter", "--csi-address=" + c.path("csi"),
 			"--kubeconfig=" + c.path("kubeconfig"), "--leader-election=false"},
 		{c.program("snapshot-controller"), "snapshot-controller", "--kubeconfig=" + c.path("kubeconfig"),
@@ -170,30 +183,73 @@ func (c *control) plane() error {
 		if filepath.Base(argv[0]) == name { // of its own, and no part of the one binary
 			argv = append(argv[:1], argv[2:]...)
 		}
-		if err := c.service(name, argv...); err != nil {
+		if slices.Contains(sidecars, name) {
+			c.parts[name] = &part{argv: argv, off: true}
+		} else if err := c.service(name, argv...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// service starts a program and starts it again when it ends, a second after.
+// sidecars are started when the API server knows what they ask it for: they ask once.
+var sidecars = []string{"csi-provisioner", "csi-snapshotter", "snapshot-controller"}
+
+// part is a program that is started again, a second after it has ended.
+type part struct {
+	argv []string
+	pid  int
+	off  bool // it is not to run
+}
+
+// service starts a part.
 func (c *control) service(name string, argv ...string) error {
-	_, done, err := c.start(c.path("log", name+".log"), nil, argv...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &part{argv: argv}
+	c.parts[name] = p
+	return c.begin(name, p)
+}
+
+// begin starts a part while c.mu is held.
+func (c *control) begin(name string, p *part) error {
+	pid, done, err := c.start(c.path("log", name+".log"), nil, p.argv...)
 	if err != nil {
 		return err
 	}
+	p.pid = pid
 	go func() {
-		for {
-			status := <-done
-			fmt.Fprintf(os.Stderr, "%s ended: exit %d, signal %v\n", name, status.ExitStatus(), status.Signal())
-			time.Sleep(time.Second)
-			if _, done, err = c.start(c.path("log", name+".log"), nil, argv...); err != nil {
+		status := <-done
+		fmt.Fprintf(os.Stderr, "%s ended: exit %d, signal %v\n", name, status.ExitStatus(), status.Signal())
+		time.Sleep(time.Second)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		p.pid = 0
+		if !p.off {
+			if err := c.begin(name, p); err != nil {
 				fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-				return
 			}
 		}
 	}()
+	return nil
+}
+
+// set ends a part, or starts it.
+func (c *control) set(name string, on bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.parts[name]
+	if p == nil {
+		return fmt.Errorf("no part %q: %s", name, slices.Sorted(maps.Keys(c.parts)))
+	}
+	if p.off = !on; on && p.pid == 0 {
+		return c.begin(name, p)
+	}
+	if !on && p.pid != 0 {
+		if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -244,7 +300,7 @@ func (c *control) on(n int) error {
 	if err != nil {
 		return err
 	}
-	port := fmt.Sprintf("port%d", n)
+	port := portOf(n)
 	if err := c.each(fmt.Sprintf("ip link add %[1]s type veth peer name eth0 netns %[2]d\n"+
 		"ip link set %[1]s master br0 up", port, pid)); err != nil {
 		return errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
@@ -262,6 +318,9 @@ func (c *control) on(n int) error {
 	}()
 	return nil
 }
+
+// portOf is the bridge's end of a node's link.
+func portOf(n int) string { return fmt.Sprintf("port%d", n) }
 
 // off cuts a node's power: nothing of it runs when this returns.
 func (c *control) off(n int) error {
@@ -290,38 +349,43 @@ func (c *control) off(n int) error {
 // cleared is a node that is off, without the kubelet's loop devices, which the kernel of a machine takes with it.
 func (c *control) cleared(n int) {
 	delete(c.nodes, n)
+	// A connection that was cut keeps the node's namespace for a while, and with it the link, if it has not gone.
+	_ = c.run("ip", "link", "del", portOf(n))
 	freeLoops(c.ID + "/" + c.node(n) + "/")
 	if err := removeGroup(c.ID + "/" + c.node(n)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
 
-// ServeHTTP answers GET, and changes the power on POST: /power/1, with "on" or "off".
+// ServeHTTP answers GET with what runs, and changes that on POST of "on" or "off": /power/1, /part/kube-apiserver.
 func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/power/"))
-	if err != nil || n < 1 || n > c.Nodes {
-		http.NotFound(w, r)
+	var want [4]byte
+	got, _ := io.ReadFull(r.Body, want[:])
+	on := string(want[:got]) == "on"
+	if r.Method == http.MethodPost && !on && string(want[:got]) != "off" {
+		http.Error(w, "on or off", http.StatusBadRequest)
 		return
 	}
-	if r.Method == http.MethodPost {
-		var want [3]byte
-		got, _ := io.ReadFull(r.Body, want[:])
-		switch string(want[:got]) {
-		case "on":
-			err = c.on(n)
-		case "off":
-			err = c.off(n)
-		default:
-			err = errors.New(`on or off`)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
+	name, isPart := strings.CutPrefix(r.URL.Path, "/part/")
+	n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/power/"))
+	switch {
+	case isPart && r.Method == http.MethodPost:
+		err = c.set(name, on)
+	case isPart || err != nil || n < 1 || n > c.Nodes:
+		http.NotFound(w, r)
+		return
+	case r.Method == http.MethodPost && on:
+		err = c.on(n)
+	case r.Method == http.MethodPost:
+		err = c.off(n)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.nodes[n] == nil {
+	if !isPart && c.nodes[n] == nil {
 		fmt.Fprint(w, "off")
 	} else {
 		fmt.Fprint(w, "on")

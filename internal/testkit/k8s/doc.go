@@ -37,6 +37,14 @@
 // server .0.254:6443, node N .0.N with its pods in .N.0/24, and its BMC .0.(100+N). Pods are reached from this
 // machine.
 //
+// # What a test does with it
+//
+// Call asks the API server, with no client linked; Kubeconfig is for those that are. SetPower and the BMCs cut a
+// node's power, SetPart ends the API server or another part for a while, and On runs a program on a node: `pkill
+// -KILL -f "kcp kubelet"` kills a kubelet, which is back a second later while its pods run on. Load imports images.
+// Holds counts what lies and runs on the machine for the cluster's users, and Audit is the file of all requests.
+// Another gives a test a cluster of its own.
+//
 // # What is not as elsewhere
 //
 //   - Nodes share this machine's kernel, clock and /dev, and have no limits. Those of a container hold (exit 137).

@@ -82,7 +82,7 @@ func (c *children) start(log string, attr *syscall.SysProcAttr, argv ...string) 
 
 // run runs a program to its end. What it said is in the error.
 func (c *children) run(argv ...string) error {
-	log, err := os.CreateTemp("", "plimsoll-k8s-run-")
+	log, err := os.CreateTemp(".", "run-") // in the cluster's folder
 	if err != nil {
 		return err
 	}

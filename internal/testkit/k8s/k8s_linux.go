@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	needs.Time(t)
+	needs.Super(t)
 	started.Do(func() { started.cluster, _, started.err = start(t) })
 	needs.That(t, !errors.Is(started.err, errCannot), "kubernetes", fmt.Sprint(started.err))
 	if started.err != nil {
@@ -42,6 +44,7 @@ var started struct {
 func Another(t testing.TB) (c *Cluster, stop func() error) {
 	t.Helper()
 	needs.Time(t)
+	needs.Super(t)
 	c, stop, err := start(t)
 	needs.That(t, !errors.Is(err, errCannot), "kubernetes", fmt.Sprint(err))
 	if err != nil {
@@ -73,15 +76,17 @@ func start(t testing.TB) (*Cluster, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer os.Remove(log.Name())
 	defer log.Close()
+	if err := os.Remove(log.Name()); err != nil {
+		return nil, nil, err
+	}
 	up.Stderr = log
 	if err := up.Start(); err != nil {
 		return nil, nil, err
 	}
 	line, readErr := bufio.NewReader(said).ReadBytes('\n')
 	words := func() string {
-		text, _ := os.ReadFile(log.Name())
+		text, _ := io.ReadAll(io.NewSectionReader(log, 0, 1<<20)) // it is there
 		return strings.TrimSpace(string(text))
 	}
 	if readErr != nil {
@@ -128,6 +133,13 @@ func (c *Cluster) Power(node string) (on bool, err error) {
 // SetPower cuts a node's power, or gives it back. Nothing of the node runs when the power is off.
 func (c *Cluster) SetPower(node string, on bool) error {
 	return at(c.Dir).power(node, map[bool]string{true: "on", false: "off"}[on])
+}
+
+// SetPart ends a part of the cluster that is on no node, such as "kube-apiserver", or starts it again. A part that
+// ends by itself is started again after a second, as are a node's: On(node, "pkill", "-KILL", "-f", "kcp kubelet").
+func (c *Cluster) SetPart(name string, on bool) error {
+	_, err := at(c.Dir).ask(http.MethodPost, "part/"+name, map[bool]string{true: "on", false: "off"}[on])
+	return err
 }
 
 // WaitReady waits until a node says that it is ready, or as want has it, that it is not.

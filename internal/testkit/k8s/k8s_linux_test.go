@@ -3,6 +3,7 @@ package k8s
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/targets/power/ipmi"
 	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/powertest"
 )
 
 type object = map[string]any
@@ -43,7 +47,7 @@ func TestCluster(t *testing.T) {
 		"echo here > /files/a && sync && printf words | dd of=/dev/sdb bs=4096 seek=3 conv=sync,fsync")
 
 	cut := container(t, c, "one")
-	ipmi(t, c.Nodes[0], "off")
+	ipmitool(t, c.Nodes[0], "off")
 	if err := c.WaitReady("node1", false, time.Minute); err != nil {
 		t.Error(err)
 	}
@@ -53,7 +57,7 @@ func TestCluster(t *testing.T) {
 	if got := loops(filepath.Base(c.Dir) + "/node1/"); len(got) > 0 {
 		t.Errorf("node1 is off, and has loop devices: %s", got)
 	}
-	ipmi(t, c.Nodes[0], "on")
+	ipmitool(t, c.Nodes[0], "on")
 	if err := c.WaitReady("node1", true, 2*time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +112,20 @@ func TestCluster(t *testing.T) {
 		t.Errorf("no event says why claim refused is not bound: %+v", events)
 	}
 
+	if err := c.SetPart("kube-apiserver", false); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "the API server's end", func() error {
+		if _, err := c.Call(http.MethodGet, "/readyz", nil); err == nil {
+			return fmt.Errorf("it answers")
+		}
+		return nil
+	})
+	if err := c.SetPart("kube-apiserver", true); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "the API server", func() error { _, err := c.Call(http.MethodGet, "/readyz", nil); return err })
+
 	for _, kind := range []string{"/api/v1/namespaces/default/pods",
 		"/api/v1/namespaces/default/persistentvolumeclaims",
 		"/apis/snapshot.storage.k8s.io/v1/namespaces/default/volumesnapshots"} {
@@ -125,40 +143,40 @@ func TestCluster(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	needs.Long(t, why)
 	first := Start(t)
-	before := machine(t)
-	c, stop := Another(t)
-	if c.URL == first.URL {
-		t.Errorf("two clusters have the address %s", c.URL)
-	}
+	before := places(t)
 	use := func(c *Cluster) {
 		call(t, c, http.MethodPost, "/api/v1/namespaces/default/persistentvolumeclaims", object{
 			"metadata": object{"name": "disk"}, "spec": object{"accessModes": []string{"ReadWriteOnce"},
 				"volumeMode": "Block", "resources": object{"requests": object{"storage": "64Mi"}}}})
 		pod(t, c, "one", "node2", "disk", "")
-		if now := machine(t); slices.Equal(now, before) {
-			t.Error("a cluster with a pod shows nowhere on this machine: the comparison is blind")
+		now := strings.Join(traces(t, c), "\n")
+		for _, want := range []string{"loop ", "link ", "route ", "containerd-shim", "etcd", "group ", "folder "} {
+			if !strings.Contains(now, want) {
+				t.Errorf("no trace of a cluster that runs has %q: the comparison is blind\n%s", want, now)
+			}
 		}
 	}
-	same := func(what string) {
+	gone := func(c *Cluster, what string) {
 		t.Helper()
 		wait(t, what, func() error {
-			var more []string
-			for _, line := range machine(t) {
-				if !slices.Contains(before, line) {
-					more = append(more, line)
-				}
-			}
-			if len(more) > 0 {
-				return fmt.Errorf("there is left: %s", strings.Join(more, "\n"))
+			if left := traces(t, c); len(left) > 0 {
+				return fmt.Errorf("there is left:\n%s", strings.Join(left, "\n"))
 			}
 			return nil
 		})
+		if now := places(t); !slices.Equal(now, before) {
+			t.Errorf("%s: this machine has\n%s\nand had\n%s", what, strings.Join(now, "\n"), strings.Join(before, "\n"))
+		}
+	}
+	c, stop := Another(t)
+	if c.URL == first.URL {
+		t.Errorf("two clusters have the address %s", c.URL)
 	}
 	use(c)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	same("an orderly end")
+	gone(c, "an orderly end")
 
 	c, stop = Another(t)
 	use(c)
@@ -177,15 +195,38 @@ func TestNothingIsLeft(t *testing.T) {
 	if err := syscall.Kill(parent, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "the end of a cluster whose command was killed", func() error {
-		if found := Clear(); !slices.Contains(found, c.Dir) {
-			return fmt.Errorf("cleared: %s", found)
-		}
-		return nil
-	})
-	same("clearing what a kill has left")
 	if err := stop(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("the command that was killed ended with %v", err)
+	}
+	Clear()
+	gone(c, "clearing what a kill has left")
+	if _, err := first.Call(http.MethodGet, "/readyz", nil); err != nil {
+		t.Errorf("the cluster beside them: %v", err)
+	}
+}
+
+// TestPower: the nodes' BMCs are driven by the suite of power controllers.
+func TestPower(t *testing.T) {
+	needs.Long(t, why)
+	c := Start(t)
+	n := c.Nodes[1]
+	o := target.Options{"address": n.BMC.Address, "user": n.BMC.User, "password": "file:" + n.BMC.PasswordFile}
+	powertest.RunKind(t, powertest.Bench{Kind: ipmi.Kind{}, Options: o, Secret: n.BMC.Password,
+		Node: func() (target.PowerState, error) {
+			on, err := c.Power(n.Name)
+			return map[bool]target.PowerState{true: target.On, false: target.Off}[on], err
+		},
+		Wait: func(done func() bool) {
+			wait(t, "the node's power", func() error {
+				if !done() {
+					return fmt.Errorf("it never was")
+				}
+				return nil
+			})
+		},
+		Wrong: powertest.With(o, "user", "nobody"), Graceful: true})
+	if err := c.WaitReady(n.Name, true, time.Minute); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -210,38 +251,135 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// machine is what a cluster may leave on this machine.
-func machine(t *testing.T) (all []string) {
+// TestImages reads the archive of images as a runtime does.
+func TestImages(t *testing.T) {
+	needs.That(t, exec.Command("busybox", "true").Run() == nil, "busybox", "apt-get install busybox-static")
+	file := filepath.Join(t.TempDir(), "images.tar")
+	if err := images(file); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("tar", "-xf", file, "-C", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var manifest []struct {
+		Config           string
+		RepoTags, Layers []string
+	}
+	var config struct {
+		Rootfs struct {
+			DiffIDs []string `json:"diff_ids"`
+		}
+	}
+	for name, into := range map[string]any{"manifest.json": &manifest, "config.json": &config} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err == nil {
+			err = json.Unmarshal(text, into)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum, err := exec.Command("sha256sum", filepath.Join(dir, manifest[0].Layers[0])).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "sha256:" + strings.Fields(string(sum))[0]; !slices.Equal(config.Rootfs.DiffIDs, []string{want}) {
+		t.Errorf("the layer is %s, and said to be %s", want, config.Rootfs.DiffIDs)
+	}
+	if !slices.Equal(manifest[0].RepoTags, []string{PauseImage, WorkImage}) {
+		t.Errorf("the archive has %s", manifest[0].RepoTags)
+	}
+	root := t.TempDir()
+	layer := filepath.Join(dir, manifest[0].Layers[0])
+	if out, err := exec.Command("tar", "-xf", layer, "-C", root).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err := exec.Command(root+"/bin/sh", "-c", "echo of busybox").CombinedOutput()
+	if err != nil || string(out) != "of busybox\n" {
+		t.Errorf("its shell says %q, %v", out, err)
+	}
+}
+
+// TestAddresses: the nets of a cluster lie in its block, and not in another's or each other's.
+func TestAddresses(t *testing.T) {
+	seen := map[string]bool{}
+	for at := range blocks {
+		p := &plan{Nodes: 2}
+		p.place(at)
+		_, block, err := net.ParseCIDR(p.all())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{p.net(), p.pods(1), p.pods(2), p.services()} {
+			_, own, err := net.ParseCIDR(name)
+			if err != nil || !block.Contains(own.IP) || seen[name] {
+				t.Errorf("block %d has %s: %v", at, name, err)
+			}
+			seen[name] = true
+		}
+	}
+}
+
+// traces are all that this machine shows of a cluster.
+func traces(t *testing.T, c *Cluster) (all []string) {
 	t.Helper()
-	for _, pattern := range []string{"/run/netns/*", "/run/containerd/*", "/var/log/pods/*", "/var/log/containers/*",
-		"/var/lib/cni/*", "/var/lib/kubelet/*", "/var/run/kubernetes/*", "/opt/containerd/*", "/etc/cni/net.d/*",
-		"/sys/fs/cgroup/*/" + prefix + "*", "/sys/fs/cgroup/" + prefix + "*", "/sys/fs/cgroup/*/k8s.io/*",
-		filepath.Join(os.TempDir(), prefix+"*"), "/usr/libexec/kubernetes/*"} {
+	id := filepath.Base(c.Dir)
+	for kind, pattern := range map[string]string{"folder ": c.Dir, "group ": "/sys/fs/cgroup/*/" + id} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			all = append(all, kind+name)
+		}
+	}
+	for _, device := range loops(id + "/") {
+		all = append(all, "loop "+device)
+	}
+	for kind, argv := range map[string][]string{"link ": {"ip", "-o", "link"}, "route ": {"ip", "route"},
+		"mount ": {"cat", "/proc/mounts"}} {
+		out, err := exec.Command(argv[0], argv[1:]...).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", argv, err)
+		}
+		for line := range strings.Lines(string(out)) {
+			if strings.Contains(line, linkOf(id)) || strings.Contains(line, c.Dir) {
+				all = append(all, kind+strings.TrimSpace(line))
+			}
+		}
+	}
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range lines {
+		line, _ := os.ReadFile(name) // it may have ended
+		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cgroup"))
+		if strings.Contains(string(groups), id) || strings.Contains(string(line), c.Dir) {
+			all = append(all, "process "+strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return all
+}
+
+// places are where a Kubernetes keeps its things elsewhere, and the kernel's settings that it makes there.
+func places(t *testing.T) (all []string) {
+	t.Helper()
+	for _, pattern := range []string{"/run/netns/cni-*", "/run/containerd/*", "/var/log/pods/*",
+		"/var/log/containers/*", "/var/lib/cni/*", "/var/lib/kubelet/*", "/run/kubernetes/*", "/opt/containerd/*",
+		"/etc/cni/net.d/*",
+		"/sys/fs/cgroup/*/k8s.io/*", "/sys/fs/cgroup/*/kubepods*", "/usr/libexec/kubernetes/*", "/run/cni/*"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, names...)
 	}
-	ours := regexp.MustCompile(prefix + `|k8s\.io|containerd-shim`)
-	for _, argv := range [][]string{{"ip", "-o", "link"}, {"ip", "route"}, {"ps", "-eo", "args="},
-		{"cat", "/proc/mounts"},
-		{"sysctl", "vm.overcommit_memory", "vm.panic_on_oom", "kernel.panic", "kernel.panic_on_oops",
-			"kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes", "net.ipv4.ip_forward"}} {
-		out, err := exec.Command(argv[0], argv[1:]...).Output()
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
+		value, err := os.ReadFile("/proc/sys/" + name)
 		if err != nil {
-			t.Fatalf("%s: %v", argv, err)
+			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(out)) {
-			// Of processes and mounts those of a cluster, since others come and go.
-			if argv[0] == "ip" || argv[0] == "sysctl" || ours.MatchString(line) {
-				all = append(all, strings.TrimSpace(line))
-			}
-		}
-	}
-	for _, device := range loops(prefix) {
-		name, _ := os.ReadFile("/sys/block/" + filepath.Base(device) + "/loop/backing_file")
-		all = append(all, "loop "+string(name))
+		all = append(all, name+": "+strings.TrimSpace(string(value)))
 	}
 	return all
 }
@@ -335,18 +473,28 @@ func container(t *testing.T, c *Cluster, name string) string {
 	return strings.TrimPrefix(p.Status.ContainerStatuses[0].ContainerID, "containerd://")
 }
 
-// in runs a command of the shell in a pod, by the node's runtime.
+// in runs a command of the shell in a pod. It enters the container by its process: ctr tasks exec lost what was said.
 func in(t *testing.T, c *Cluster, node, name, command string) string {
 	t.Helper()
-	out, err := c.On(node, append(Ctr(), "tasks", "exec", "--exec-id", random(8), container(t, c, name), "/bin/sh", "-c",
-		command)...)
+	tasks, err := c.On(node, append(Ctr(), "tasks", "list")...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out
+	id := container(t, c, name)
+	for line := range strings.Lines(tasks) {
+		if words := strings.Fields(line); words[0] == id {
+			out, err := c.On(node, "nsenter", "-t", words[1], "-m", "-p", "-r", "-w", "/bin/sh", "-c", command)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+	}
+	t.Fatalf("pod %s has no container %s on %s", name, id, node)
+	return ""
 }
 
-func ipmi(t *testing.T, n Node, want string) {
+func ipmitool(t *testing.T, n Node, want string) {
 	t.Helper()
 	out, err := exec.Command(needs.Ipmitool(t), "-I", "lanplus", "-C", "3", "-H", n.BMC.Address, "-U", n.BMC.User, "-f",
 		n.BMC.PasswordFile, "chassis", "power", want).CombinedOutput()

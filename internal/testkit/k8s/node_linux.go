@@ -65,7 +65,7 @@ func runNode(dir, number string) error {
 	}); err != nil {
 		return err
 	}
-	c := &control{plan: p, children: newChildren()}
+	c := &control{plan: p, children: newChildren(), parts: map[string]*part{}}
 	if err := c.join(n); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ const ldflags = "-s -w -X k8s.io/component-base/version.gitVersion=" + version +
 var errCannot = errors.New("no Kubernetes can be started here")
 
 // programs builds Kubernetes and what is beside it from the nested module, and gives the folder where they are kept.
+// It is this process's until it ends: what nobody has goes when others are built.
 func programs(ctx context.Context, source string, say func(string)) (string, error) {
 	module := filepath.Join(source, "programs")
 	cache, err := os.UserCacheDir()
@@ -47,17 +48,20 @@ func programs(ctx context.Context, source string, say func(string)) (string, err
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return "", err
 	}
-	held, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", err
 	}
-	defer held.Close()
-	if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX); err != nil {
-		return "", err
+	inUse = append(inUse, lock)
+	for _, how := range []int{syscall.LOCK_SH, syscall.LOCK_EX} {
+		if err := syscall.Flock(int(lock.Fd()), how); err != nil {
+			return "", err
+		}
+		if _, err := os.Stat(dir); err == nil {
+			return dir, syscall.Flock(int(lock.Fd()), syscall.LOCK_SH)
+		}
 	}
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
-	}
+	outdated(dir)
 	say("Kubernetes " + version + " is compiled: some 830 seconds of one processor, once")
 	begun := dir + ".unfinished"
 	if err := errors.Join(os.RemoveAll(begun), os.Mkdir(begun, 0o755)); err != nil {
@@ -93,7 +97,25 @@ func programs(ctx context.Context, source string, say func(string)) (string, err
 			return "", err
 		}
 	}
-	return dir, os.Rename(begun, dir)
+	return dir, errors.Join(os.Rename(begun, dir), syscall.Flock(int(lock.Fd()), syscall.LOCK_SH))
+}
+
+// inUse are the locks of folders of programs, so that the collector does not close them.
+var inUse []*os.File
+
+// outdated removes the programs of other sources that nobody uses.
+func outdated(but string) {
+	folders, _ := filepath.Glob(filepath.Join(filepath.Dir(but), "k8s-*[0-9a-f]"))
+	for _, dir := range folders {
+		lock, err := os.OpenFile(dir+".lock", os.O_RDWR, 0)
+		if dir == but || err != nil {
+			continue
+		}
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.RemoveAll(dir) // they are built again where they are wanted
+		}
+		lock.Close()
+	}
 }
 
 // last are the last lines of a text.

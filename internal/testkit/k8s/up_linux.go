@@ -123,10 +123,11 @@ func (u *up) start(ctx context.Context, source string) (*Cluster, error) {
 	}
 	u.Dir, u.ID, u.Programs, u.Nodes = dir, filepath.Base(dir), built, 2
 	u.Password = random(8)
-	if u.lock, err = os.OpenFile(u.path("lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if u.lock, err = os.Create(u.path("lock.new")); err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(u.lock.Fd()), syscall.LOCK_EX); err != nil {
+	if err := errors.Join(syscall.Flock(int(u.lock.Fd()), syscall.LOCK_EX),
+		os.Rename(u.path("lock.new"), u.path("lock"))); err != nil { // no other sees it before it is held
 		return nil, err
 	}
 	for _, hidden := range []string{"/run/", "/var/lib/", "/var/log/", "/proc/", "/sys/"} {
@@ -236,11 +237,9 @@ func (u *up) link() error {
 	if err := command("ip", "link", "set", name, "up"); err != nil {
 		return err
 	}
-	const blocks = 32
 	first := mathrand.N(blocks)
 	for i := range blocks {
-		at := (first + i) % blocks
-		u.Base, u.Block = fmt.Sprintf("198.%d.", 18+at/16), at%16*16
+		u.place((first + i) % blocks)
 		if u.taken() {
 			continue
 		}
