@@ -10,7 +10,7 @@ GO     := CGO_ENABLED=0 go
 # Stated in every run folder. Not left to the toolchain's own stamp, which some environments switch off. Without -trimpath
 # and with the tests' own settings, so that both are compiled once; releases have it.
 REVISION := $(shell git describe --always --dirty --abbrev=12 2>/dev/null)
-BUILD  := $(GO) build -ldflags "-X plimsoll/internal/cli.revision=$(REVISION)" -o $(BIN) ./cmd/plimsoll
+BUILD  := $(GO) build -ldflags "-X plimsoll/internal/cli/console.revision=$(REVISION)" -o $(BIN) ./cmd/plimsoll
 
 # The version of packages: the last tag and the commits since, or the date of the commit.
 VERSION := $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' | grep . || \
@@ -131,7 +131,7 @@ release: build man ## dist/: archives for amd64 and arm64 with completions and m
 	for system in linux/amd64 linux/arm64 darwin/arm64; do \
 	  dir=dist/plimsoll-$${system//\//-}; mkdir -p $$dir; \
 	  GOOS=$${system%/*} GOARCH=$${system#*/} $(GO) build -trimpath \
-	    -ldflags "-s -w -X plimsoll/internal/cli.revision=$(REVISION)" -o $$dir/plimsoll ./cmd/plimsoll; \
+	    -ldflags "-s -w -X plimsoll/internal/cli/console.revision=$(REVISION)" -o $$dir/plimsoll ./cmd/plimsoll; \
 	  cp -r LICENSE README.md CHANGELOG.md dist/completions bin/man bin/plimsoll-agent-linux-* $$dir/; \
 	  if [ $${system%/*} = linux ]; then for kind in deb rpm; do ARCH=$${system#*/} VERSION=$(VERSION) DIR=$$dir MAINTAINER='$(MAINTAINER)' \
 	    $(NFPM) package --config setup/nfpm.yaml --packager $$kind --target dist/; done; fi; \

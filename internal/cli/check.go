@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run/plan"
@@ -14,7 +15,7 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) checkCommand() *cobra.Command {
+func (pl *planner) checkCommand() *cobra.Command {
 	var f scenarioFlags
 	c := &cobra.Command{
 		Use:   "check SCENARIO",
@@ -29,11 +30,11 @@ with; --strict objects to that too. The exit code is 3 when there is an error, 0
 		Example: `  plimsoll check ./my-scenario
   plimsoll check --strict --nodes 4 db-colocation
   plimsoll check ./my-scenario/test.yml --set runtime_secs=60 --json`,
-		Args:              args(1, 1, "scenario"),
+		Args:              console.Args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.check(given[0], f) },
+		RunE:              func(_ *cobra.Command, given []string) error { return pl.check(given[0], f) },
 	}
-	f.register(a, c)
+	f.register(pl, c)
 	return c
 }
 
@@ -60,13 +61,13 @@ type checkedDiagnostic struct {
 	Hint     string            `json:"hint,omitempty"`
 }
 
-func (a *app) check(given string, f scenarioFlags) error {
-	l, err := a.load(given, f, f.nodes, a.now())
+func (pl *planner) check(given string, f scenarioFlags) error {
+	l, err := pl.load(given, f, f.nodes, pl.Now())
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	a.checkAsserts(l)
+	pl.checkAsserts(l)
 	report := checked{
 		Scenario: given, Errors: l.count(scenario.Error), Warnings: l.count(scenario.Warning),
 		Diagnostics: []checkedDiagnostic{},
@@ -81,15 +82,15 @@ func (a *app) check(given string, f scenarioFlags) error {
 			File: d.File, Line: d.Line, Column: d.Col, Severity: d.Severity, Code: d.Code, What: d.What, Hint: d.Hint,
 		})
 	}
-	if a.json {
-		if err := a.printJSON(report); err != nil {
+	if pl.JSON {
+		if err := pl.PrintJSON(report); err != nil {
 			return err
 		}
 	} else {
 		for _, d := range l.diagnostics {
-			visible.Fprintf(a.out, "%s\n", d)
+			visible.Fprintf(pl.Out, "%s\n", d)
 		}
-		visible.Fprintf(a.out, "%s\n", report.sentence())
+		visible.Fprintf(pl.Out, "%s\n", report.sentence())
 	}
 	if report.Errors > 0 {
 		return &exit.Error{Code: exit.Scenario,
@@ -99,11 +100,11 @@ func (a *app) check(given string, f scenarioFlags) error {
 }
 
 // checkAsserts adds the conditions of the author on what the generators do not count.
-func (a *app) checkAsserts(l *loaded) {
+func (pl *planner) checkAsserts(l *loaded) {
 	if l.scenario == nil {
 		return
 	}
-	for _, u := range plan.CheckAsserts(l.scenario, a.drivers.ByName()) {
+	for _, u := range plan.CheckAsserts(l.scenario, pl.Drivers.ByName()) {
 		pos := u.Assert.Pos
 		if pos.File != "" && fs.ValidPath(pos.File) {
 			pos.File = l.path(pos.File)

@@ -12,7 +12,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,13 +19,15 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/runs"
+	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/cli/usage"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
@@ -36,56 +37,76 @@ import (
 	"plimsoll/result"
 )
 
-// app is what commands share.
+// app is the command line: what its commands work on.
 type app struct {
-	in       io.Reader
-	out, err io.Writer
-	clock    clock.Clock
-	drivers  drivers.Registry
-	signals  <-chan os.Signal            // instead of the process's own; for tests
-	stops    atomic.Int32                // signals that this command line was sent while it listened
-	args     []string                    // the command line
-	teller   *teller                     // who waits for the folder of a detached run; nil for nobody
-	heard    sync.Mutex                  // guards lastStop
-	lastStop time.Time                   // when the last of them came
-	leave    chan error                  // told when it must not wait any more
-	runsDir  string                      // --dir
-	json     bool                        // --json
-	quiet    bool                        // --quiet
-	trust    bool                        // --trust, of what compares runs
-	where    []string                    // --where, of what reads tables
-	config   string                      // --config
-	made     map[string]fs.FS            // scenarios made of job files, by the name given
-	places   map[string][]workload.Place // where their files want their data disks
-	servers  []result.Fact               // of a server that db run goes to, as it was asked
-	system   fs.FS                       // the machine whose devices are looked at, for tests; nil is this one
-	imported imports                     // outputs of other tools that were given in the place of runs
-	warned   map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
+	*console.Console
+	*runs.Store
+	sides   *judge.Sides
+	planner *planner
+	runner  *runner
+	devices *storage.Devices
+	configs *configs
+}
+
+// newApp puts the parts together.
+func newApp(con *console.Console, registry drivers.Registry) *app {
+	a := &app{Console: con, Store: &runs.Store{Targets: &machines.Targets{Console: con, Drivers: registry}},
+		devices: &storage.Devices{Console: con}}
+	a.configs = &configs{Console: con, drivers: registry}
+	a.devices.RunsDir = &a.Store.RunsDir
+	a.sides = &judge.Sides{Store: a.Store}
+	a.planner = &planner{Store: a.Store}
+	a.runner = &runner{planner: a.planner, sides: a.sides}
+	return a
+}
+
+// planner reads scenarios and plans them.
+type planner struct {
+	*runs.Store
+	made    map[string]fs.FS            // scenarios made of job files, by the name given
+	places  map[string][]workload.Place // where their files want their data disks
+	servers []result.Fact               // of a server that db run goes to, as it was asked
+	warned  map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
+}
+
+// runner makes runs, alone or in experiments.
+type runner struct {
+	*planner
+	sides  *judge.Sides
+	teller *teller  // who waits for the folder of a detached run; nil for nobody
+	args   []string // the command line
+}
+
+// configs reads the configuration file.
+type configs struct {
+	*console.Console
+	drivers drivers.Registry
+	config  string // --config
 }
 
 // Main runs one command line, without the program's name, and returns its exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{in: stdin, out: stdout, err: stderr, clock: clock.Real{}, drivers: drivers.All()}
+	a := newApp(&console.Console{In: stdin, Out: stdout, Err: stderr, Clock: clock.Real{}}, drivers.All())
 	return a.main(args)
 }
 
 func (a *app) main(args []string) int {
-	out, errs := visible.NewWriter(terminal.Paint(a.out)), visible.NewWriter(terminal.Paint(a.err))
-	a.out, a.err = out, errs
+	out, errs := visible.NewWriter(terminal.Paint(a.Out)), visible.NewWriter(terminal.Paint(a.Err))
+	a.Out, a.Err = out, errs
 	defer func() {
 		_ = errors.Join(out.Close(), errs.Close()) // what is left of a character has nobody to complain to
 	}()
-	defer a.imported.remove()
-	a.args, a.teller = args, detached()
+	defer a.Store.Close()
+	a.runner.args, a.runner.teller = args, detached()
 	root := a.root()
 	root.SetArgs(withCall(args))
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
-	err := a.untilLeft(func() (err error) {
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	err := a.UntilLeft(func() (err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				visible.Fprintf(a.err, "plimsoll: internal error, please report it: %v\n%s", p,
+				visible.Fprintf(a.Err, "plimsoll: internal error, please report it: %v\n%s", p,
 					visible.Lines(debug.Stack()))
 				err = &exit.Error{Code: exit.Failed, Err: errors.New("internal error"), Said: true}
 			}
@@ -93,7 +114,7 @@ func (a *app) main(args []string) int {
 		return root.ExecuteContext(context.Background())
 	})
 	if err != nil {
-		complain(a.err, err)
+		complain(a.Err, err)
 	}
 	return exit.Code(err)
 }
@@ -116,7 +137,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
   plimsoll report latest -o md`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          a.needVerb,
+		Args:          console.NeedVerb,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -125,29 +146,36 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		if near := nearestFlag(cmd, err); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
-		return exit.Usagef(hint, "%s%w", phase(cmd), plainNumber(err))
+		return exit.Usagef(hint, "%s%w", console.Phase(cmd), plainNumber(err))
 	})
 	// Completion, before which nothing is configured, has the folder of the environment.
 	dir := cmp.Or(os.Getenv("PLIMSOLL_DIR"), os.Getenv("PLIMSOLL_RUNS"), "plimsoll-runs")
-	root.PersistentFlags().StringVar(&a.runsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_DIR)")
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
-	root.SetHelpCommand(a.helpCommand())
-	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress and no notes; warnings and errors stay")
-	root.PersistentFlags().StringVar(&a.config, "config", "", "configuration `file`; see plimsoll config --help")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
-	root.Version = buildVersion().String()
+	root.PersistentFlags().StringVar(&a.RunsDir, "dir", dir, "`folder` of run folders (environment: PLIMSOLL_DIR)")
+	root.PersistentFlags().BoolVar(&a.JSON, "json", false, "print data as JSON")
+	root.SetHelpCommand(helpCommand(a.Out, a.Store.Drivers))
+	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no progress and no notes; warnings and errors stay")
+	root.PersistentFlags().StringVar(&a.configs.config, "config", "",
+		"configuration `file`; see plimsoll config --help")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configs.configure(cmd) }
+	root.Version = console.BuildVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(a.checkCommand(), a.planCommand(), a.runCommand(), a.markCommand(), a.runsCommand(),
-		a.reportCommand(),
-		a.importCommand(), a.convertCommand(), a.cleanupCommand(), a.scenariosCommand(), a.metricsCommand(),
-		a.serveCommand(),
-		a.targetsCommand(), a.exporterCommand(), a.schemaCommand(), a.versionCommand(), a.configCommand(),
-		a.manCommand(), a.analyzeCommand(), a.uslCommand(), a.steadyCommand(), a.changesCommand(), a.historyCommand(),
-		a.compareCommand(),
-		a.baselineCommand(), a.resumeCommand(), a.attachCommand(), a.deviceCommand(), a.contentCommand(),
-		a.integrityCommand(),
-		a.vioperfCommand(), a.traceCommand(), a.dbCommand(), a.nutanixCommand(), a.dashboardsCommand())
-	root.AddCommand(append(a.workerCommands(), a.labCommands()...)...)
+	root.AddCommand(a.planner.checkCommand(), a.planner.planCommand(), a.runner.runCommand(), a.runner.markCommand(),
+		a.RunsCommand(),
+		a.sides.ReportCommand(),
+		a.ImportCommand(), storage.ConvertCommand(a.Console), a.CleanupCommand(), a.planner.scenariosCommand(),
+		a.MetricsCommand(),
+		serveCommand(a.Store),
+		a.Targets.Command(), machines.ExporterCommand(a.Console, a.Store.Drivers), schemaCommand(a.Console),
+		versionCommand(a.Console), a.configs.configCommand(),
+		manCommand(a.Console), a.sides.AnalyzeCommand(), a.sides.UslCommand(), a.sides.SteadyCommand(),
+		a.sides.ChangesCommand(), a.sides.HistoryCommand(),
+		a.sides.CompareCommand(),
+		a.sides.BaselineCommand(), a.runner.resumeCommand(), a.AttachCommand(), deviceCommand(a.devices, a.runner),
+		storage.ContentCommand(a.Console),
+		storage.IntegrityCommand(a.Console),
+		a.devices.VioperfCommand(), storage.TraceCommand(a.Console), a.runner.dbCommand(),
+		machines.NutanixCommand(a.Console), dashboardsCommand(a.Console))
+	root.AddCommand(append(workerCommands(a.Console), machines.LabCommands(a.Console)...)...)
 	root.SetUsageFunc(usage.Print)
 	return root
 }
@@ -166,70 +194,3 @@ func complain(w io.Writer, err error) {
 		visible.Fprintf(w, "hint: %s\n", f.Hint)
 	}
 }
-
-// needVerb refuses words that are no command, and offers the nearest.
-func (a *app) needVerb(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := fmt.Sprintf("run %q for the commands there are", cmd.CommandPath()+" --help")
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near[0])
-	}
-	return exit.Usagef(hint, "%sunknown command %q", phase(cmd), args[0])
-}
-
-// group is a command that only holds others.
-func (a *app) group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: a.needVerb, RunE: func(cmd *cobra.Command, _ []string) error {
-		return cmd.Help()
-	}}
-	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(verbs...)
-	return c
-}
-
-// args demands between low and high arguments and names what they are.
-func args(low, high int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, given []string) error {
-		if len(given) >= low && len(given) <= high {
-			return nil
-		}
-		hint := fmt.Sprintf("run %q", cmd.CommandPath()+" --help")
-		switch {
-		case len(given) < low:
-			return exit.Usagef(hint, "%sno %s given", phase(cmd), what)
-		case high == 0:
-			return exit.Usagef(hint, "%s%q is too much: no argument is wanted", phase(cmd), given[0])
-		}
-		return exit.Usagef(hint, "%s%d arguments are too many, want one %s (quote names with blanks)", phase(cmd),
-			len(given), what)
-	}
-}
-
-// phase is a command as errors begin with it: without the program's name, which every error has in front.
-func phase(cmd *cobra.Command) string {
-	if !cmd.HasParent() {
-		return ""
-	}
-	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ") + ": "
-}
-
-// printJSON writes v indented, as every --json does.
-func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.out)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
-// notes is where a person is told what goes on; nowhere with --quiet.
-func (a *app) notes() io.Writer {
-	if a.quiet {
-		return io.Discard
-	}
-	return a.err
-}
-
-// now is the time of the machine, for identities and file names.
-func (a *app) now() time.Time { return a.clock.Now() }

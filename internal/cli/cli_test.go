@@ -17,7 +17,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/run"
@@ -70,7 +74,7 @@ func TestVariables(t *testing.T) {
 	if err := os.WriteFile(file, []byte("iops: 100\nname: from file\nlist: [1, 2]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := (&app{}).variables([]string{file}, []string{
+	got, err := variables(&console.Console{}, []string{file}, []string{
 		"iops=4000", "ratio=0.5", "on=true", `text="4"`, "empty=", "path=a: b", "eq=a=b", "none=null", "selector=1:",
 		"l=[serva.fio]", "word=yes please",
 	})
@@ -83,12 +87,12 @@ func TestVariables(t *testing.T) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
 	for _, bad := range []string{"iops", "=4", "x=[1"} {
-		_, err := (&app{}).variables(nil, []string{bad})
+		_, err := variables(&console.Console{}, nil, []string{bad})
 		if exit.Code(err) != exit.Usage || !strings.Contains(err.Error(), "--set") {
 			t.Errorf("--set %q: %v, want a usage error", bad, err)
 		}
 	}
-	if _, err := (&app{}).variables([]string{file + ".not"}, nil); exit.Code(err) != exit.Usage {
+	if _, err := variables(&console.Console{}, []string{file + ".not"}, nil); exit.Code(err) != exit.Usage {
 		t.Errorf("a missing --set-file: %v", err)
 	}
 }
@@ -96,7 +100,7 @@ func TestVariables(t *testing.T) {
 func TestFactor(t *testing.T) {
 	for text, want := range map[string]bool{"0.02": true, "1000": true, "1e-6": true, "0": false, "-1": false,
 		"1001": false, "NaN": false, "Inf": false, "half": false, "": false} {
-		var f factor
+		var f machines.Factor
 		if err := f.Set(text); (err == nil) != want {
 			t.Errorf("scale %q: %v", text, err)
 		}
@@ -107,8 +111,9 @@ func TestFactor(t *testing.T) {
 func quiet(t *testing.T) (*app, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	var out, err bytes.Buffer
-	return &app{in: strings.NewReader(""), out: &out, err: &err, clock: stopped{}, drivers: drivers.All(),
-		runsDir: filepath.Join(t.TempDir(), "runs")}, &out, &err
+	a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &err, Clock: stopped{}}, drivers.All())
+	a.RunsDir = filepath.Join(t.TempDir(), "runs")
+	return a, &out, &err
 }
 
 func write(t *testing.T, name, text string) {
@@ -140,7 +145,7 @@ func TestSourcesOfAScenario(t *testing.T) {
 
 	for given, file := range map[string]string{dir + "/sc": "test.yml", dir + "/sc/test.yml": "test.yml",
 		dir + "/sc.zip": "inner/test.yml", "restore": "restore.fio"} {
-		src, err := a.open(given)
+		src, err := a.planner.open(given)
 		if err != nil {
 			t.Errorf("%s: %v", given, err)
 			continue
@@ -150,7 +155,7 @@ func TestSourcesOfAScenario(t *testing.T) {
 		}
 		src.close()
 	}
-	src, err := a.open(dir + "/sc")
+	src, err := a.planner.open(dir + "/sc")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,16 +167,16 @@ func TestSourcesOfAScenario(t *testing.T) {
 		dir + "/none": "no such file", dir + "/sc/notes.txt": "neither a directory", "restroe": "no such file",
 		dir + "/outside.txt/x": "not a directory",
 	} {
-		if _, err := a.open(given); exit.Code(err) != exit.Scenario || !strings.Contains(err.Error(), say) {
+		if _, err := a.planner.open(given); exit.Code(err) != exit.Scenario || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an invalid scenario saying %q", given, err, say)
 		}
 	}
 	write(t, dir+"/broken.zip", "no zip")
-	if _, err := a.open(dir + "/broken.zip"); exit.Code(err) != exit.Scenario {
+	if _, err := a.planner.open(dir + "/broken.zip"); exit.Code(err) != exit.Scenario {
 		t.Errorf("a broken zip: %v", err)
 	}
 	var f2 *exit.Error
-	if _, err := a.open("restroe"); !errors.As(err, &f2) || !strings.Contains(f2.Hint, `"restore"`) {
+	if _, err := a.planner.open("restroe"); !errors.As(err, &f2) || !strings.Contains(f2.Hint, `"restore"`) {
 		t.Errorf("the nearest name is not offered: %v", err)
 	}
 }
@@ -179,7 +184,7 @@ func TestSourcesOfAScenario(t *testing.T) {
 func TestRunsInsideTheScenarioAreNotPartOfIt(t *testing.T) {
 	a, _, _ := quiet(t)
 	dir := t.TempDir()
-	a.runsDir = filepath.Join(dir, "plimsoll-runs")
+	a.RunsDir = filepath.Join(dir, "plimsoll-runs")
 	write(t, dir+"/test.yml", "name: x\n")
 	write(t, dir+"/plimsoll-runs/1/scenario/test.yml", "name: x\n")
 	write(t, dir+"/old/1/manifest.json", "{}") // of runs that were put elsewhere then
@@ -190,7 +195,7 @@ func TestRunsInsideTheScenarioAreNotPartOfIt(t *testing.T) {
 	write(t, dir+"/e/experiment.json", "{}")
 	write(t, dir+"/e/lock.experiment", "")
 	write(t, dir+"/own/manifest.json", "{}") // a file of the author's
-	src, err := a.open(dir)
+	src, err := a.planner.open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +224,7 @@ type stopped struct{ scenarioClock }
 func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // what others left in that of the machine is cleaned up, too
 	a, out, errs := quiet(t)
-	folder, err := result.Create(a.runsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
+	folder, err := result.Create(a.RunsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
 		Status: result.StatusExecuting, Target: "local"})
 	if err != nil {
 		t.Fatal(err)
@@ -233,9 +238,9 @@ func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
 	if err := errors.Join(err, folder.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"20260101-000000-x-0001: cleaned\n", "nothing to clean up in " + a.runsDir + "\n"} {
+	for _, want := range []string{"20260101-000000-x-0001: cleaned\n", "nothing to clean up in " + a.RunsDir + "\n"} {
 		out.Reset()
-		if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exit.Done || out.String() != want {
+		if code := a.main([]string{"cleanup", "--dir", a.RunsDir}); code != exit.Done || out.String() != want {
 			t.Errorf("exit code %d, %q, %s: want %q", code, out, errs, want)
 		}
 	}
@@ -251,7 +256,7 @@ func TestCleanupSettlesAfterTheLastRemoval(t *testing.T) {
 // What killed processes were writing is found beside the runs and within them, beside baselines, and where the user is.
 func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the working folder is of the whole process
 	a, out, errs := quiet(t)
-	folder, err := result.Create(a.runsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
+	folder, err := result.Create(a.RunsDir, result.Manifest{RunID: "20260101-000000-x-0001", Created: time.Now(),
 		Status: result.StatusExecuting, Target: "local"})
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +278,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(a.runsDir, baselineDir), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(a.RunsDir, runs.BaselineDir), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var want []string
@@ -282,7 +287,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 	if err := errors.Join(os.MkdirAll(node, 0o700), os.WriteFile("lab/lab.json", nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{folder.Dir(), deep, a.runsDir, filepath.Join(a.runsDir, baselineDir), ".", "lab",
+	for _, dir := range []string{folder.Dir(), deep, a.RunsDir, filepath.Join(a.RunsDir, runs.BaselineDir), ".", "lab",
 		node} {
 		mine, err := outfile.Temporary(dir, 0o600) // which stays
 		if err != nil {
@@ -296,7 +301,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 		}
 		want = append(want, name+": temporary files of a process that is gone: cleaned")
 	}
-	if code := a.main([]string{"cleanup", "--dir", a.runsDir}); code != exit.Done {
+	if code := a.main([]string{"cleanup", "--dir", a.RunsDir}); code != exit.Done {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {
@@ -308,7 +313,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 func TestStopper(t *testing.T) {
 	a, _, _ := quiet(t)
 	signals := make(chan os.Signal)
-	a.signals = signals
+	a.Signals = signals
 	forever := make(chan struct{})
 	defer close(forever)
 	told := make(chan bool)
@@ -317,15 +322,15 @@ func TestStopper(t *testing.T) {
 		<-told
 		signals <- os.Interrupt
 	}()
-	err := a.untilLeft(func() error {
-		s := a.stoppable()
-		s.tell(func() { close(told) })
-		<-s.ctx.Done()
+	err := a.UntilLeft(func() error {
+		s := a.Stoppable()
+		s.Tell(func() { close(told) })
+		<-s.Ctx.Done()
 		<-told
-		s.release()
-		later, stop := a.interruptible()
+		s.Release()
+		later, stop := a.Interruptible()
 		defer stop()
-		if context.Cause(later) != errInterrupted { //nolint:errorlint // the cause itself
+		if context.Cause(later) != console.ErrInterrupted { //nolint:errorlint // the cause itself
 			t.Errorf("a later part of the command was not told: %v", context.Cause(later))
 		}
 		<-forever
@@ -348,16 +353,15 @@ func TestSignalsAfterTheStop(t *testing.T) {
 		}
 		return
 	}
-	a := &app{}
-	s := a.stoppable()
+	s := new(console.Console).Stoppable()
 	send := func(sig syscall.Signal) {
 		if err := syscall.Kill(os.Getpid(), sig); err != nil {
 			t.Fatal(err)
 		}
 	}
 	send(syscall.SIGINT)
-	<-s.ctx.Done()
-	s.release()
+	<-s.Ctx.Done()
+	s.Release()
 	send(syscall.SIGINT)
 	send(syscall.SIGTERM)
 	send(syscall.SIGQUIT)
@@ -371,15 +375,15 @@ func TestStacks(t *testing.T) {
 	for dir, want := range map[string]string{made: made, filepath.Join(made, "not yet"): here} {
 		a, _, errs := quiet(t)
 		signals := make(chan os.Signal)
-		a.signals = signals
-		s := a.stoppable()
-		s.about(dir)
+		a.Signals = signals
+		s := a.Stoppable()
+		s.About(dir)
 		told := make(chan bool)
-		s.tell(func() { close(told) })
+		s.Tell(func() { close(told) })
 		signals <- syscall.SIGQUIT
-		<-s.ctx.Done()
+		<-s.Ctx.Done()
 		<-told
-		s.release()
+		s.Release()
 		files, err := filepath.Glob(filepath.Join(want, "stacks-*.txt"))
 		if err != nil || len(files) != 1 || !strings.Contains(errs.String(), files[0]) {
 			t.Fatalf("%s: files %q, %v; said %q", dir, files, err, errs)
@@ -392,10 +396,10 @@ func TestStacks(t *testing.T) {
 }
 
 func TestThresholdsNameThePanels(t *testing.T) {
-	if err := thresholds(document(0)); err != nil {
+	if err := judge.Thresholds(document(0)); err != nil {
 		t.Errorf("nothing failed, and yet: %v", err)
 	}
-	err := thresholds(document(2))
+	err := judge.Thresholds(document(2))
 	if exit.Code(err) != exit.Threshold || !strings.Contains(err.Error(), "Lost writes") {
 		t.Errorf("%v, want exit code 5 and the panel's title", err)
 	}
@@ -430,7 +434,7 @@ func TestFindingsOfASummary(t *testing.T) {
 		{Check: "cpu", Severity: result.Blocker, Sentence: "B was out of CPU."},
 		{Check: "cpu", Severity: result.Caution, Sentence: "C nearly."},
 	}
-	if err := printFindings(&out, all); err != nil {
+	if err := runs.PrintFindings(&out, all); err != nil {
 		t.Fatal(err)
 	}
 	want := "invalid: A was out of CPU. (and 1 more like it)\nwarning: C nearly.\ninfo: small\nchecks passed: 1\n\n"

@@ -17,6 +17,10 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
@@ -52,46 +56,46 @@ option that is a secret says where that is kept, like env:NAME or file:PATH.`
 // setting is a flag that has a variable in the environment and a key in the configuration file.
 type setting struct {
 	name     string
-	commands []string                 // whose flag it is; nil: of all
-	check    func(*app, string) error // of a value in the file
+	commands []string                             // whose flag it is; nil: of all
+	check    func(drivers.Registry, string) error // of a value in the file
 }
 
 func settings() []setting {
 	making := []string{"check", "plan", "run"}
 	return []setting{
-		{"dir", nil, func(_ *app, text string) error {
+		{"dir", nil, func(_ drivers.Registry, text string) error {
 			if text == "" {
 				return errors.New("it names no folder")
 			}
 			return nil
 		}},
-		{"quiet", nil, func(_ *app, text string) error {
+		{"quiet", nil, func(_ drivers.Registry, text string) error {
 			_, err := strconv.ParseBool(text)
 			if err != nil {
 				err = fmt.Errorf("%q is neither true nor false", text)
 			}
 			return err
 		}},
-		{"target", making, func(a *app, text string) error {
-			if _, ok := a.drivers.Target(text); !ok {
-				return fmt.Errorf("no target called %q%s", text, didYouMean(text, a.targetNames()))
+		{"target", making, func(known drivers.Registry, text string) error {
+			if _, ok := known.Target(text); !ok {
+				return fmt.Errorf("no target called %q%s", text, didYouMean(text, known.TargetNames()))
 			}
 			return nil
 		}},
 		{targetOptions, making, nil},
-		{"nodes", making, func(_ *app, text string) error {
+		{"nodes", making, func(_ drivers.Registry, text string) error {
 			if n, err := strconv.Atoi(text); err != nil || n < 1 {
 				return fmt.Errorf("%q is not a number of nodes", text)
 			}
 			return nil
 		}},
-		{"time-limit", []string{"run", "resume"}, func(_ *app, text string) error {
+		{"time-limit", []string{"run", "resume"}, func(_ drivers.Registry, text string) error {
 			_, err := unit.ParseDuration(text)
 			return err
 		}},
-		{"format", []string{"report"}, func(_ *app, text string) error {
-			if formats[text] == nil {
-				known := slices.Sorted(maps.Keys(formats))
+		{"format", []string{"report"}, func(_ drivers.Registry, text string) error {
+			if judge.Formats[text] == nil {
+				known := slices.Sorted(maps.Keys(judge.Formats))
 				return fmt.Errorf("no format %q; there are: %s", text, strings.Join(known, ", "))
 			}
 			return nil
@@ -133,13 +137,6 @@ type configuration struct {
 // placed is a value with the place where it stands.
 type placed struct{ text, at string }
 
-func (a *app) targetNames() (names []string) {
-	for _, p := range a.drivers.Targets {
-		names = append(names, p.Name())
-	}
-	return names
-}
-
 func didYouMean(word string, known []string) string {
 	if near := nearest.Of(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
@@ -148,8 +145,8 @@ func didYouMean(word string, known []string) string {
 }
 
 // configFile is the file that holds the configuration, and whether somebody named it.
-func (a *app) configFile() (path string, named bool) {
-	if path := cmp.Or(a.config, os.Getenv("PLIMSOLL_CONFIG")); path != "" {
+func (cf *configs) configFile() (path string, named bool) {
+	if path := cmp.Or(cf.config, os.Getenv("PLIMSOLL_CONFIG")); path != "" {
 		return path, true
 	}
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
@@ -163,9 +160,9 @@ func (a *app) configFile() (path string, named bool) {
 }
 
 // configured reads the configuration file; empty when there is none.
-func (a *app) configured() (*configuration, error) {
+func (cf *configs) configured() (*configuration, error) {
 	c := &configuration{values: map[string]placed{}, options: map[string]map[string]placed{}}
-	path, named := a.configFile()
+	path, named := cf.configFile()
 	if path == "" {
 		return c, nil
 	}
@@ -178,14 +175,14 @@ func (a *app) configured() (*configuration, error) {
 		return nil, exit.Usagef("", "config: %w", err)
 	}
 	c.path = path
-	if err := c.parse(a, data); err != nil {
+	if err := c.parse(cf.drivers, data); err != nil {
 		return nil, exit.Usagef(`run "plimsoll config --help" for what may stand there`, "config: %w", err)
 	}
 	return c, nil
 }
 
 // parse reads the text of a file. Errors are all of them, each with its place.
-func (c *configuration) parse(a *app, data []byte) error {
+func (c *configuration) parse(registry drivers.Registry, data []byte) error {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	switch err := d.Decode(&doc); {
@@ -205,13 +202,13 @@ func (c *configuration) parse(a *app, data []byte) error {
 	return c.members(doc.Content[0], known, "key", func(key string, value *yaml.Node) error {
 		s := all[slices.Index(known, key)]
 		if key == targetOptions {
-			return c.members(value, a.targetNames(), "target", func(name string, options *yaml.Node) error {
-				return c.targetOptions(a, name, options)
+			return c.members(value, registry.TargetNames(), "target", func(name string, options *yaml.Node) error {
+				return c.targetOptions(registry, name, options)
 			})
 		}
 		text, err := c.text(value)
 		if err == nil {
-			if err = s.check(a, text.text); err != nil {
+			if err = s.check(registry, text.text); err != nil {
 				err = fmt.Errorf("%s: %s: %w", text.at, key, err)
 			}
 		}
@@ -253,8 +250,8 @@ func (c *configuration) members(
 	return errors.Join(errs...)
 }
 
-func (c *configuration) targetOptions(a *app, name string, n *yaml.Node) error {
-	provider, _ := a.drivers.Target(name)
+func (c *configuration) targetOptions(registry drivers.Registry, name string, n *yaml.Node) error {
+	provider, _ := registry.Target(name)
 	var known []string
 	types := map[string]target.OptionType{}
 	for _, o := range provider.Options() {
@@ -288,8 +285,8 @@ func (c *configuration) place(n *yaml.Node) string {
 }
 
 // configure gives flags that were not given the values of the environment or of the configuration file.
-func (a *app) configure(cmd *cobra.Command) error {
-	c, err := a.configured()
+func (cf *configs) configure(cmd *cobra.Command) error {
+	c, err := cf.configured()
 	if err != nil {
 		return err
 	}
@@ -316,11 +313,11 @@ func (a *app) configure(cmd *cobra.Command) error {
 			}
 		}
 	}
-	return a.configureOptions(cmd, c)
+	return configureOptions(cmd, c)
 }
 
 // configureOptions adds the options that the file has for the command's target, but for those that were given.
-func (a *app) configureOptions(cmd *cobra.Command, c *configuration) error {
+func configureOptions(cmd *cobra.Command, c *configuration) error {
 	chosen, options := cmd.Flag("target"), cmd.Flag(targetOptions)
 	if chosen == nil || options == nil {
 		return nil
@@ -335,7 +332,7 @@ func (a *app) configureOptions(cmd *cobra.Command, c *configuration) error {
 		given[name] = true
 	}
 	if disk := cmd.Flag("disk"); disk != nil && disk.Changed {
-		given[dirOption] = true
+		given[machines.DirOption] = true
 	}
 	of := c.options[chosen.Value.String()]
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -349,13 +346,14 @@ func (a *app) configureOptions(cmd *cobra.Command, c *configuration) error {
 	return nil
 }
 
-func (a *app) configCommand() *cobra.Command {
+func (cf *configs) configCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "config", Short: "Print the settings in force, and where each is from", Args: args(0, 0, "argument"),
+		Use: "config", Short: "Print the settings in force, and where each is from", Args: console.Args(0, 0,
+			"argument"),
 		Long: "Config prints the settings in force.\n\n" + configHelp,
 		Example: `  plimsoll config
   PLIMSOLL_TARGET=sim plimsoll config --json`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.printConfig(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return cf.printConfig(cmd) },
 	}
 }
 
@@ -366,8 +364,8 @@ type inForce struct {
 	From    string `json:"from"`
 }
 
-func (a *app) printConfig(cmd *cobra.Command) error {
-	c, err := a.configured()
+func (cf *configs) printConfig(cmd *cobra.Command) error {
+	c, err := cf.configured()
 	if err != nil {
 		return err
 	}
@@ -377,7 +375,7 @@ func (a *app) printConfig(cmd *cobra.Command) error {
 		if flag := cmd.Flag(s.name); flag != nil {
 			row.Value = flag.Value.String()
 		} else if s.name == "target" {
-			row.Value = a.drivers.Targets[0].Name()
+			row.Value = cf.drivers.Targets[0].Name()
 		}
 		value, variable := s.inEnvironment()
 		switch v, ok := c.values[s.name]; {
@@ -398,12 +396,12 @@ func (a *app) printConfig(cmd *cobra.Command) error {
 			rows = append(rows, inForce{targetOptions + " of " + name + ", " + option, v.text, v.at})
 		}
 	}
-	if a.json {
-		return a.printJSON(rows)
+	if cf.JSON {
+		return cf.PrintJSON(rows)
 	}
 	t := terminal.Table{Head: []string{"SETTING", "VALUE", "FROM"}}
 	for _, r := range rows {
 		t.Add(r.Setting, cmp.Or(r.Value, "-"), r.From)
 	}
-	return t.Write(a.out)
+	return t.Write(cf.Out)
 }

@@ -8,30 +8,34 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/dashboards"
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report/terminal"
 )
 
-func (a *app) dashboardsCommand() *cobra.Command {
+func dashboardsCommand(con *console.Console) *cobra.Command {
 	list := &cobra.Command{
-		Use: "list", Short: "List the Grafana dashboards that come with the program", Args: args(0, 0, "argument"),
+		Use: "list", Short: "List the Grafana dashboards that come with the program", Args: console.Args(0, 0,
+			"argument"),
 		Example: "  plimsoll dashboards list --json",
-		RunE:    func(*cobra.Command, []string) error { return a.listDashboards() },
+		RunE:    func(*cobra.Command, []string) error { return listDashboards(con) },
 	}
 	write := &cobra.Command{
 		Use: "write FOLDER", Short: "Write the Grafana dashboards into a folder, a file of JSON each",
 		Long: `Write puts a file NAME.json for each dashboard into FOLDER, which is made when it is not there; files of these
 names are replaced, others stay. Import them in Grafana by hand, or let Grafana read the folder by itself (provisioning).
 Data source is plimsoll serve, or a Prometheus that scrapes the exporters.`,
-		Args: args(1, 1, "folder"), Example: "  plimsoll dashboards write /var/lib/grafana/dashboards/plimsoll",
-		RunE: func(cmd *cobra.Command, given []string) error { return a.writeDashboards(phase(cmd), given[0]) },
+		Args: console.Args(1, 1, "folder"), Example: "  plimsoll dashboards write /var/lib/grafana/dashboards/plimsoll",
+		RunE: func(cmd *cobra.Command, given []string) error {
+			return writeDashboards(con, console.Phase(cmd), given[0])
+		},
 	}
-	return a.group("dashboards", "List and write the Grafana dashboards that come with the program", list, write)
+	return console.Group("dashboards", "List and write the Grafana dashboards that come with the program", list, write)
 }
 
-func (a *app) listDashboards() error {
+func listDashboards(con *console.Console) error {
 	type listed struct {
 		Name  string `json:"name"`
 		Title string `json:"title"`
@@ -43,13 +47,13 @@ func (a *app) listDashboards() error {
 		rows = append(rows, listed{d.Name, d.Title, d.Help})
 		t.Add(d.Name, d.Title, d.Help)
 	}
-	if a.json {
-		return a.printJSON(rows)
+	if con.JSON {
+		return con.PrintJSON(rows)
 	}
-	return t.Write(a.out)
+	return t.Write(con.Out)
 }
 
-func (a *app) writeDashboards(phase, folder string) error {
+func writeDashboards(con *console.Console, phase, folder string) error {
 	err := os.MkdirAll(folder, 0o777)
 	for _, d := range dashboards.All() {
 		var text []byte
@@ -66,6 +70,6 @@ func (a *app) writeDashboards(phase, folder string) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
-	visible.Fprintf(a.notes(), "dashboards: %d in %s\n", len(dashboards.All()), folder)
+	visible.Fprintf(con.Notes(), "dashboards: %d in %s\n", len(dashboards.All()), folder)
 	return nil
 }

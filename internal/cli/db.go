@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/pgwire"
 	"plimsoll/internal/kit/secret"
@@ -25,17 +25,17 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) dbCommand() *cobra.Command {
-	return a.group("db", "Load databases, say how large they are and what a load has left in them",
-		a.dbRunCommand(), a.dbSizeCommand(), a.dbStateCommand())
+func (rn *runner) dbCommand() *cobra.Command {
+	return console.Group("db", "Load databases, say how large they are and what a load has left in them",
+		rn.dbRunCommand(), dbSizeCommand(rn.Console), dbStateCommand(rn.Console))
 }
 
-func (a *app) dbSizeCommand() *cobra.Command {
+func dbSizeCommand(con *console.Console) *cobra.Command {
 	var scale int64
-	var bytes, ram sizeFlag
+	var bytes, ram console.SizeFlag
 	var share string
 	c := &cobra.Command{
-		Use: "size", Short: "Say how large pgbench's database is at a scale, or which scale has a size", Args: args(0, 0, ""),
+		Use: "size", Short: "Say how large pgbench's database is at a scale, or which scale has a size", Args: console.Args(0, 0, ""),
 		Long: `Size says what pgbench's tables take at a scale factor, or which scale a size or a share of the memory takes.
 
 Tables and indexes are counted in pages, as pgbench -i leaves them: they are exact. The empty database that they lie in
@@ -74,7 +74,7 @@ space: scale 10 was seen to have 164.7 MB fresh and 217 MB after a few minutes o
 			if err != nil {
 				return exit.Usagef("", "db size: %w", err)
 			}
-			return a.saySize(s, memory)
+			return saySize(con, s, memory)
 		},
 	}
 	flags := c.Flags()
@@ -85,9 +85,9 @@ space: scale 10 was seen to have 164.7 MB fresh and 217 MB after a few minutes o
 	return c
 }
 
-func (a *app) saySize(s postgres.PgbenchSize, memory int64) error {
-	if a.json {
-		return a.printJSON(struct {
+func saySize(con *console.Console, s postgres.PgbenchSize, memory int64) error {
+	if con.JSON {
+		return con.PrintJSON(struct {
 			postgres.PgbenchSize
 			MemoryBytes int64   `json:"memory_bytes,omitempty"`
 			MemoryShare float64 `json:"memory_share,omitempty"`
@@ -105,7 +105,7 @@ func (a *app) saySize(s postgres.PgbenchSize, memory int64) error {
 		t.Add("share of memory", fmt.Sprintf("%.1f %%", 100*shareOf(s.FreshBytes, memory)),
 			"of "+unit.Bytes(memory).String())
 	}
-	return t.Write(a.out)
+	return t.Write(con.Out)
 }
 
 func shareOf(part, of int64) float64 {
@@ -178,13 +178,13 @@ func (f *serverFlags) state(ctx context.Context) (postgres.State, error) {
 	return postgres.StateOf(conn)
 }
 
-func (a *app) dbStateCommand() *cobra.Command {
+func dbStateCommand(con *console.Console) *cobra.Command {
 	var server serverFlags
 	var save string
 	var diff bool
 	c := &cobra.Command{
 		Use: "state [BEFORE AFTER]", Short: "Say how a PostgreSQL is set and used, or what has changed between two moments",
-		Args: args(0, 2, "file"),
+		Args: console.Args(0, 2, "file"),
 		Long: `State asks a PostgreSQL for its settings that are not the program's own, sizes, dead rows (bloat in the making),
 the hit ratio of its cache, and its counters. Nothing is written there. With --save it goes to a file.
 
@@ -197,7 +197,7 @@ the hit ratio of that time alone.`,
 			const phase = "db state"
 			switch {
 			case diff && len(given) == 2 && server.url == "" && save == "":
-				return a.dbDiff(given[0], given[1])
+				return dbDiff(con, given[0], given[1])
 			case diff || len(given) > 0:
 				return exit.Usagef("", "%s: want --diff BEFORE AFTER, or --server URL without files", phase)
 			case server.url == "":
@@ -206,16 +206,17 @@ the hit ratio of that time alone.`,
 			if err := server.check(phase); err != nil {
 				return err
 			}
-			ctx, stop := a.interruptible()
+			ctx, stop := con.Interruptible()
 			defer stop()
 			s, err := server.state(ctx)
 			if err != nil {
-				return exit.Errorf(stoppedOrFailed(ctx), "", "%s: %s", phase, oneLine(err))
+				return exit.Errorf(console.StoppedOrFailed(ctx), "", "%s: %s", phase, console.OneLine(err))
 			}
 			if save != "" {
-				return a.print(phase, phase, output{file: save}, func(w io.Writer) error { return indented(w, s) })
+				return con.Print(phase, phase, console.Output{File: save},
+					func(w io.Writer) error { return console.Indented(w, s) })
 			}
-			return a.sayState(s)
+			return sayState(con, s)
 		},
 	}
 	server.register(c, "")
@@ -224,18 +225,9 @@ the hit ratio of that time alone.`,
 	return c
 }
 
-// oneLine is an error of many lines, as of a server with several addresses.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
-
-func indented(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-func (a *app) sayState(s postgres.State) error {
-	if a.json {
-		return a.printJSON(s)
+func sayState(con *console.Console, s postgres.State) error {
+	if con.JSON {
+		return con.PrintJSON(s)
 	}
 	t := terminal.Table{Head: []string{"SERVER", "VALUE", ""}}
 	t.Add("database", s.Database, fmt.Sprintf("PostgreSQL %s, %s", s.Version, s.Time.Format(time.RFC3339)))
@@ -253,14 +245,14 @@ func (a *app) sayState(s postgres.State) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
 		t.Add("set "+name, s.Settings[name], "")
 	}
-	return t.Write(a.out)
+	return t.Write(con.Out)
 }
 
-func (a *app) dbDiff(before, after string) error {
+func dbDiff(con *console.Console, before, after string) error {
 	const phase = "db state"
 	var states [2]postgres.State
 	for i, name := range []string{before, after} {
-		data, err := a.readGiven(name, 16<<20)
+		data, err := con.ReadGiven(name, 16<<20)
 		if err == nil {
 			if states[i], err = postgres.ReadState(data); err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
@@ -271,10 +263,10 @@ func (a *app) dbDiff(before, after string) error {
 		}
 	}
 	d := postgres.Diff(states[0], states[1])
-	if a.json {
-		return a.printJSON(d)
+	if con.JSON {
+		return con.PrintJSON(d)
 	}
-	return sayDifference(a.out, d)
+	return sayDifference(con.Out, d)
 }
 
 // sayDifference prints what happened between two states.

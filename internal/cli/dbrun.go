@@ -21,7 +21,9 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/secret"
@@ -79,18 +81,18 @@ type dbRunFlags struct {
 	marked     string // what a search varies: rateOption, clientsOption; "" for a run
 	dry        bool
 	given      func(flag string) bool
-	tf         targetFlags
+	tf         machines.Flags
 	rf         runFlags
 }
 
-func (a *app) dbRunCommand() *cobra.Command {
+func (rn *runner) dbRunCommand() *cobra.Command {
 	var f dbRunFlags
 	var list strings.Builder
 	for _, name := range dbLoadNames() {
 		visible.Fprintf(&list, "  %-9s %s\n", name, dbLoads[name].summary)
 	}
 	c := &cobra.Command{
-		Use: "run LOAD", Short: "Run one load on a database now, with a run folder and a report", Args: args(1, 1, "load"),
+		Use: "run LOAD", Short: "Run one load on a database now, with a run folder and a report", Args: console.Args(1, 1, "load"),
 		ValidArgs: dbLoadNames(),
 		Long: `Run makes a scenario of one load and runs it on this machine like any other: its tables are made where they are not
 there yet, then it is measured. Loads are
@@ -111,7 +113,7 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
   plimsoll db run tprocc --scale 4 --clients 8`,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			f.given = cmd.Flags().Changed
-			return a.dbRun(given[0], f)
+			return rn.dbRun(given[0], f)
 		},
 	}
 	f.register(c, 1)
@@ -125,14 +127,14 @@ PGPASSWORD or ~/.pgpass, never from the command line. How it was before and afte
 	flags.IntVar(&f.repeats, "repeat", 0, "`number` of runs of every combination")
 	flags.BoolVar(&f.dry, "dry-run", false, "print the scenario and what would be done, and touch nothing")
 	f.rf.waitFlags.register(c)
-	f.rf.labelFlags.register(c)
+	f.rf.LabelFlags.Register(c)
 	return c
 }
 
 // register gives a command the flags that say which load goes to which server.
 func (f *dbRunFlags) register(c *cobra.Command, clients int) {
-	f.tf.timeScale, f.tf.sizeScale = 1, 1
-	f.tf.name = "local"
+	f.tf.TimeScale, f.tf.SizeScale = 1, 1
+	f.tf.Name = "local"
 	f.server.register(c, "; without one a server is made for the run")
 	flags := c.Flags()
 	flags.StringVar(&f.database, "database", "", "`name` of the database (default: that of the URL)")
@@ -147,37 +149,37 @@ func (f *dbRunFlags) register(c *cobra.Command, clients int) {
 	flags.StringArrayVarP(&f.files, "file", "f", nil, "run the transactions of this `FILE[@WEIGHT]`, as pgbench -f does; "+
 		"repeatable (pgbench, pg)")
 	flags.StringArrayVarP(&f.define, "define", "D", nil, "`NAME=VALUE` of a variable of the scripts; repeatable (pgbench, pg)")
-	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target local, `NAME=VALUE`; repeatable")
+	flags.StringArrayVar(&f.tf.Options, "target-opt", nil, "set an option of the target local, `NAME=VALUE`; repeatable")
 }
 
-func (a *app) dbRun(name string, f dbRunFlags) error {
+func (rn *runner) dbRun(name string, f dbRunFlags) error {
 	const phase = "db run"
 	f.other = f.dialect(name)
-	files, err := a.dbScenario(name, f)
+	files, err := rn.dbScenario(name, f)
 	if err != nil {
 		return err
 	}
 	given := phase + " " + name
-	a.made = map[string]fs.FS{given: files}
-	f.tf.allowHostCommands = f.server.url != "" // who named it allows to reach it
+	rn.made = map[string]fs.FS{given: files}
+	f.tf.AllowHostCommands = f.server.url != "" // who named it allows to reach it
 	sf := scenarioFlags{nodes: 1}
 	if f.dry {
 		for _, file := range []string{"test.yml", "load.yml"} {
-			visible.Fprintf(a.out, "# %s\n%s\n", file, visible.Lines(files[file].Data))
+			visible.Fprintf(rn.Out, "# %s\n%s\n", file, visible.Lines(files[file].Data))
 		}
-		p, err := a.prepare(context.Background(), phase, given, sf, f.tf)
+		p, err := rn.prepare(context.Background(), phase, given, sf, f.tf)
 		if p != nil {
 			defer p.close()
 		}
 		if err != nil {
 			return err
 		}
-		return a.sayPlan(context.Background(), p, sf, f.tf)
+		return rn.sayPlan(context.Background(), p, sf, f.tf)
 	}
-	if err := a.around(&f); err != nil {
+	if err := rn.around(&f); err != nil {
 		return err
 	}
-	return a.run(given, sf, f.tf, f.rf)
+	return rn.run(given, sf, f.tf, f.rf)
 }
 
 // withDatabase is the address of a server with the database that is named beside it.
@@ -191,8 +193,8 @@ func withDatabase(address, database string) string {
 }
 
 // serves reports whether the scenario's workloads start a PostgreSQL of the run's own.
-func (a *app) serves(p *prepared) bool {
-	engines := a.drivers.ByName()
+func (pl *planner) serves(p *prepared) bool {
+	engines := pl.Drivers.ByName()
 	return slices.ContainsFunc(p.scenario.Workloads, func(w scenario.Workload) bool {
 		e, ok := engines[w.Generator].(workload.Peering)
 		if !ok {
@@ -209,7 +211,7 @@ func (a *app) serves(p *prepared) bool {
 }
 
 // programs has PostgreSQL in PATH: where it is installed, or else fetched into the user's cache.
-func (a *app) programs(phase string) error {
+func programs(con *console.Console, phase string) error {
 	if _, err := postgres.Folder(); err == nil || os.Getenv(postgres.FolderVariable) != "" {
 		return nil // the run says what is wrong with a folder that was named
 	}
@@ -217,13 +219,14 @@ func (a *app) programs(phase string) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	visible.Fprintf(a.notes(), "%s: PostgreSQL is not installed here: version 18.4 is fetched into %s, once (25 MB)\n", phase,
+	visible.Fprintf(con.Notes(), "%s: PostgreSQL is not installed here: version 18.4 is fetched into %s, once (25 MB)\n", phase,
 		filepath.Join(cache, "plimsoll"))
-	ctx, stop := a.interruptible()
+	ctx, stop := con.Interruptible()
 	defer stop()
 	bin, root, err := postgres.Fetch(ctx, filepath.Join(cache, "plimsoll"))
 	if err != nil {
-		return exit.Errorf(stoppedOrFailed(ctx), "apt-get install postgresql, or give --server", "%s: %w", phase, err)
+		return exit.Errorf(console.StoppedOrFailed(ctx), "apt-get install postgresql, or give --server", "%s: %w",
+			phase, err)
 	}
 	// Commands of a run may read the folders of PATH: the programs need their libraries, too.
 	list := strings.Join([]string{bin, root, os.Getenv("PATH")}, string(filepath.ListSeparator))
@@ -240,30 +243,30 @@ const (
 )
 
 // around asks a PostgreSQL of the user's how it is before the run, and has the run ask again at its end.
-func (a *app) around(f *dbRunFlags) error {
+func (pl *planner) around(f *dbRunFlags) error {
 	const phase = "db run"
 	if f.other == "mariadb" {
-		return a.askMaria(f)
+		return pl.askMaria(f)
 	}
 	if f.server.url == "" || f.other != "" {
 		return nil
 	}
 	f.server.url = withDatabase(f.server.url, f.database)
-	ctx, stop := a.interruptible()
+	ctx, stop := pl.Interruptible()
 	before, err := f.server.state(ctx)
-	code := stoppedOrFailed(ctx)
+	code := console.StoppedOrFailed(ctx)
 	stop()
 	if err != nil {
-		return exit.Errorf(code, "", "%s: %s", phase, oneLine(err))
+		return exit.Errorf(code, "", "%s: %s", phase, console.OneLine(err))
 	}
-	a.servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version",
+	pl.servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version",
 		Value: "PostgreSQL " + before.Version}},
 		postgres.SettingFacts(before.Settings)...)
 	server := f.server
 	f.rf.finish = func(ctx context.Context, folder *result.Folder, _ *result.Data) error {
 		after, err := server.state(ctx)
 		keep := func(name string, s postgres.State) error {
-			return folder.WriteFile(name, func(w io.Writer) error { return indented(w, s) })
+			return folder.WriteFile(name, func(w io.Writer) error { return console.Indented(w, s) })
 		}
 		if err != nil {
 			return errors.Join(keep(stateBefore, before), fmt.Errorf("the server's state after the run: %w", err))
@@ -271,8 +274,8 @@ func (a *app) around(f *dbRunFlags) error {
 		if err := errors.Join(keep(stateBefore, before), keep(stateAfter, after)); err != nil {
 			return err
 		}
-		if !a.quiet {
-			visible.Fprintf(a.err, "the server before and after: plimsoll db state --diff %s %s\n",
+		if !pl.Quiet {
+			visible.Fprintf(pl.Err, "the server before and after: plimsoll db state --diff %s %s\n",
 				filepath.Join(folder.Dir(), stateBefore), filepath.Join(folder.Dir(), stateAfter))
 		}
 		return nil
@@ -281,7 +284,7 @@ func (a *app) around(f *dbRunFlags) error {
 }
 
 // askMaria asks a MariaDB or MySQL of the user's for its version and settings before the run.
-func (a *app) askMaria(f *dbRunFlags) error {
+func (pl *planner) askMaria(f *dbRunFlags) error {
 	const phase = "db run"
 	u, err := url.Parse(f.server.url)
 	if err != nil {
@@ -295,24 +298,24 @@ func (a *app) askMaria(f *dbRunFlags) error {
 		}
 	}
 	cleartext, _ := f.beside["cleartext_password"].(bool)
-	ctx, stop := a.interruptible()
-	a.servers, err = drivers.MariaFacts(ctx, u.String(), password, cleartext)
-	code := stoppedOrFailed(ctx)
+	ctx, stop := pl.Interruptible()
+	pl.servers, err = drivers.MariaFacts(ctx, u.String(), password, cleartext)
+	code := console.StoppedOrFailed(ctx)
 	stop()
 	if err != nil {
-		return exit.Errorf(code, "", "%s: --server: %s", phase, oneLine(err))
+		return exit.Errorf(code, "", "%s: --server: %s", phase, console.OneLine(err))
 	}
 	return nil
 }
 
 // dbScenario makes the scenario of one load.
-func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
+func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	const phase = "db run"
 	load, ok := dbLoads[name]
 	if !ok {
 		return nil, exit.Usagef("there are: "+strings.Join(dbLoadNames(), ", "), "%s: no load called %q", phase, name)
 	}
-	if a.drivers.ByName()[load.engine] == nil {
+	if pl.Drivers.ByName()[load.engine] == nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: this program has no load generator %s", phase, load.engine)
 	}
 	var bad []error
@@ -325,7 +328,7 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		bad = append(bad, err)
 	}
 	f.duration = cmp.Or(f.duration, load.lasts)
-	duration, err := timeLimit(f.duration)
+	duration, err := console.TimeLimit(f.duration)
 	switch {
 	case err != nil:
 		object("--duration %q: want a length of time above 0, like 60s", f.duration)
@@ -370,14 +373,14 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if err := f.ownScripts(name, load, config); err != nil {
 		bad = append(bad, err)
 	}
-	settings, err := pairs("--server-setting", f.settings)
+	settings, err := console.Pairs("--server-setting", f.settings)
 	if err != nil {
 		bad = append(bad, err)
 	}
 	if len(settings) > 0 && (f.server.url != "" || load.scale == "") {
 		object("--server-setting is of a server that the run makes; yours is never reconfigured")
 	}
-	options, err := pairs("--option", f.options)
+	options, err := console.Pairs("--option", f.options)
 	if err != nil {
 		bad = append(bad, err)
 	}
@@ -440,7 +443,7 @@ func (a *app) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		memory = 4 << 30
 	}
 	prefill := ""
-	if load.scale != "" && !a.left(load, text) {
+	if load.scale != "" && !pl.left(load, text) {
 		prefill = fmt.Sprintf("\n  - workload.PrefillRun: {workload_name: %q}", name)
 	}
 	scenario := fmt.Sprintf(dbScenarioText, name, name, load.summary, int(duration.Seconds())+600,

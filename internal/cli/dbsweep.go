@@ -153,8 +153,8 @@ func (f *dbRunFlags) experimentOf(load dbLoad, factors []dbFactor,
 }
 
 // left reports whether the load makes no tables: it uses those that are there.
-func (a *app) left(load dbLoad, config []byte) bool {
-	e, ok := a.drivers.ByName()[load.engine].(workload.Filling)
+func (pl *planner) left(load dbLoad, config []byte) bool {
+	e, ok := pl.Drivers.ByName()[load.engine].(workload.Filling)
 	return ok && !e.Fills(workload.Spec{Name: load.engine, ConfigFile: "load.yml", Config: config})
 }
 

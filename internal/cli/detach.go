@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
@@ -26,12 +27,12 @@ const detachedVariable = "PLIMSOLL_DETACHED"
 
 // detach makes a run in a process of its own, which no terminal's end reaches, and returns when its folder is there, or
 // with what it says when it comes to none.
-func (a *app) detach() error {
+func (rn *runner) detach() error {
 	fail := func(err error) error { return exit.Errorf(exit.Failed, "", "run: --detach: %w", err) }
-	if err := os.MkdirAll(a.runsDir, 0o755); err != nil {
+	if err := os.MkdirAll(rn.RunsDir, 0o755); err != nil {
 		return fail(err)
 	}
-	log, err := outfile.Temporary(a.runsDir, 0o666) // cleanup finds it when this process is killed
+	log, err := outfile.Temporary(rn.RunsDir, 0o666) // cleanup finds it when this process is killed
 	if err != nil {
 		return fail(err)
 	}
@@ -41,9 +42,9 @@ func (a *app) detach() error {
 		return fail(errors.Join(err, os.Remove(log.Name())))
 	}
 	defer told.Close()
-	ctx, stop := a.interruptible()
+	ctx, stop := rn.Interruptible()
 	defer stop()
-	cmd := exec.Command("/proc/self/exe", a.args...)
+	cmd := exec.Command("/proc/self/exe", rn.args...)
 	cmd.Args[0] = "plimsoll"
 	cmd.Env = append(os.Environ(), detachedVariable+"=1")
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{telling}
@@ -55,28 +56,28 @@ func (a *app) detach() error {
 	unwatched := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // it says so itself
 	dir, err := bufio.NewReader(told).ReadString('\n')
 	if !unwatched() || err != nil {
-		return a.undetached(cmd, log)
+		return undetached(rn.Console, cmd, log)
 	}
 	dir = strings.TrimSuffix(dir, "\n")
 	id := filepath.Base(dir)
-	if a.json {
-		return a.printJSON(struct {
+	if rn.JSON {
+		return rn.PrintJSON(struct {
 			RunID   string `json:"run_id"`
 			Dir     string `json:"dir"`
 			Process int    `json:"process"`
 		}{id, dir, cmd.Process.Pid})
 	}
-	visible.Fprintf(a.out, "%s goes on in process %d\n", id, cmd.Process.Pid)
-	visible.Fprintf(a.notes(), "plimsoll attach %s shows it, with --stop ends it in order\n", id)
+	visible.Fprintf(rn.Out, "%s goes on in process %d\n", id, cmd.Process.Pid)
+	visible.Fprintf(rn.Notes(), "plimsoll attach %s shows it, with --stop ends it in order\n", id)
 	return nil
 }
 
 // undetached prints what a process said that has ended without a run, or was stopped, and passes its exit code on.
-func (a *app) undetached(cmd *exec.Cmd, log *os.File) error {
+func undetached(con *console.Console, cmd *exec.Cmd, log *os.File) error {
 	err := cmd.Wait()
 	data, readError := os.ReadFile(log.Name())
 	_ = os.Remove(log.Name()) // a run that was made after all has it in its folder
-	visible.Fprintf(a.err, "%s", visible.Lines(data))
+	visible.Fprintf(con.Err, "%s", visible.Lines(data))
 	if err == nil && readError == nil {
 		return nil
 	}

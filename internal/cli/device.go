@@ -1,9 +1,14 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/storage"
+)
 
 // deviceCommand holds what is asked of devices and the paths to them.
-func (a *app) deviceCommand() *cobra.Command {
-	return a.group("device", "Ask a device, a file system or the path to it what it is and what it can do",
-		a.deviceInspectCommand(), a.deviceCheckCommand(), a.sweepCommand(), a.specCommand())
+func deviceCommand(dv *storage.Devices, rn *runner) *cobra.Command {
+	return console.Group("device", "Ask a device, a file system or the path to it what it is and what it can do",
+		dv.DeviceInspectCommand(), dv.DeviceCheckCommand(), rn.sweepCommand(), rn.specCommand())
 }

@@ -19,7 +19,7 @@ func TestDeviceInspect(t *testing.T) {
 		machine, look := devicetest.Machine(t, name)
 		for _, json := range []bool{false, true} {
 			a, out, errs := quiet(t)
-			a.system = machine
+			a.devices.System = machine
 			args, file := []string{"device", "inspect", look}, "testdata/device/"+name+".txt"
 			if json {
 				args, file = append(args, "--json"), "testdata/json/device-inspect-"+name+".json"
@@ -52,7 +52,7 @@ func TestDeviceCheck(t *testing.T) {
 	} {
 		machine, _ := devicetest.Machine(t, c.machine)
 		a, out, errs := quiet(t)
-		a.system = machine
+		a.devices.System = machine
 		if code := a.main(append([]string{"device", "check"}, c.args...)); code != c.code ||
 			!strings.Contains(errs.String(), c.errs) || out.Len() > 0 {
 			t.Errorf("%s: exit code %d, want %d\n%s%s", name, code, c.code, out, errs)
@@ -60,7 +60,7 @@ func TestDeviceCheck(t *testing.T) {
 	}
 	machine, _ := devicetest.Machine(t, "dm-on-partition")
 	a, out, errs := quiet(t)
-	a.system = machine
+	a.devices.System = machine
 	if code := a.main([]string{"device", "check", "/dev/nvme0n1", "--json", "--consent",
 		"Samsung SSD 980 PRO 1TB S5GXNX0R123456"}); code != exit.Refused || errs.Len() > 0 {
 		t.Errorf("exit code %d\n%s", code, errs)
@@ -84,7 +84,7 @@ func TestDeviceNotThere(t *testing.T) {
 		"/srv/share/file": "device inspect: /srv/share/file: lies on server:/share (nfs4), which names no block device of this machine: give the device itself",
 	} {
 		a, out, errs := quiet(t)
-		a.system = machine
+		a.devices.System = machine
 		if code := a.main([]string{"device", "inspect", path}); code != exit.Failed || out.Len() > 0 ||
 			!strings.HasPrefix(errs.String(), "plimsoll: "+want+"\n") {
 			t.Errorf("%s: exit code %d\n%s%s", filepath.Base(path), code, out, errs)

@@ -2,30 +2,24 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
-	"plimsoll/internal/kit/regular"
-	"plimsoll/internal/run/experiment"
 	"plimsoll/internal/workloads/probe"
 	"plimsoll/unit"
 )
 
-// sheetFile is the data sheet in the scenario of an experiment that measures one.
-const sheetFile = "sheet.yaml"
-
-func (a *app) specCommand() *cobra.Command {
+func (rn *runner) specCommand() *cobra.Command {
 	var f probeFlags
 	var sheet string
 	c := &cobra.Command{
 		Use:   "spec PATH --sheet FILE",
 		Short: "Measure a device line by line of its data sheet",
-		Args:  args(1, 1, "path"),
+		Args:  console.Args(1, 1, "path"),
 		Long: `Spec measures every line of a vendor's data sheet by itself, with the block size and queue depth of that line, and
 prints what was measured beside it: the ratio with its interval over the repeats, whether the line is met, and if it is
 not, what may be the reason: queue depth, link, requests that are split, a load generator that did not keep up, a drive
@@ -46,19 +40,19 @@ A line may hold a list of such ratings. The same files go with --data-sheet of r
 		Example: `  plimsoll device spec /mnt/under-test --sheet sheet.yaml
   plimsoll device spec /mnt/under-test --sheet sheet.yaml --size 16GiB --duration 2m --repeats 5
   plimsoll device spec /mnt/under-test --sheet sheet.yaml --dry-run`,
-		RunE: func(_ *cobra.Command, given []string) error { return a.deviceSpec(given, sheet, f) },
+		RunE: func(_ *cobra.Command, given []string) error { return rn.deviceSpec(given, sheet, f) },
 	}
-	f.register(a, c, "30s")
+	f.register(c, "30s")
 	c.Flags().StringVar(&f.size, "size", "4GiB", "`size` of the file that is worked on")
 	c.Flags().StringVar(&sheet, "sheet", "", "the data sheet, a YAML `FILE`")
 	return c
 }
 
-func (a *app) deviceSpec(paths []string, file string, f probeFlags) error {
+func (rn *runner) deviceSpec(paths []string, file string, f probeFlags) error {
 	if file == "" {
 		return exit.Usagef("plimsoll device spec --help shows one", "device spec: no data sheet given: --sheet FILE")
 	}
-	data, err := a.readGiven(file, largestDataSheet)
+	data, err := rn.ReadGiven(file, runs.LargestDataSheet)
 	if err != nil {
 		return exit.Usagef("", "device spec: --sheet: %w", err)
 	}
@@ -73,32 +67,6 @@ func (a *app) deviceSpec(paths []string, file string, f probeFlags) error {
 	if err != nil {
 		return exit.Usagef("", "device spec: %w", err)
 	}
-	request.Beside = map[string][]byte{sheetFile: data}
-	return a.probe("device spec", paths, request, f, needsDirectIO)
-}
-
-// unitOf are the units in which results have what lines of a sheet rate.
-var unitOf = map[probe.Measure]string{probe.Bandwidth: "bytes/s", probe.Rate: "ops/s", probe.Latency: "s"}
-
-// rate holds the result of an experiment against the data sheet that it was made to measure, if there is one.
-func rate(x *compare.Experiment, d compare.Design, folder *experiment.Folder) error {
-	data, err := regular.Read(filepath.Join(folder.ScenarioDir(), sheetFile), regular.NoLinks, largestDataSheet)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("data sheet: %w", err)
-	}
-	sheet, err := probe.ParseSheet(sheetFile, data)
-	if err != nil {
-		return fmt.Errorf("data sheet: %w", err)
-	}
-	var lines []compare.RatedLine
-	for _, l := range sheet.Lines {
-		lines = append(lines, compare.RatedLine{Name: l.Name, Workload: l.Workload, Rated: l.Rated,
-			Unit:  unitOf[l.Measure],
-			Block: int64(l.Block), Depth: l.Depth * l.Processes, QueueMost: sheet.QueueMost(), Writes: l.Writes()})
-	}
-	x.Rate(lines, d)
-	return nil
+	request.Beside = map[string][]byte{judge.SheetFile: data}
+	return rn.probe("device spec", paths, request, f, needsDirectIO)
 }

@@ -13,6 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/lazyregexp"
@@ -23,7 +26,7 @@ import (
 
 // probeFlags are what commands have in common that load devices with job files of our own.
 type probeFlags struct {
-	tf       targetFlags
+	tf       machines.Flags
 	rf       runFlags
 	dry      bool
 	repeats  int
@@ -32,23 +35,24 @@ type probeFlags struct {
 	size     string
 }
 
-func (f *probeFlags) register(a *app, c *cobra.Command, duration string) {
-	f.tf.timeScale, f.tf.sizeScale = 1, 1
+func (f *probeFlags) register(c *cobra.Command, duration string) {
+	f.tf.TimeScale, f.tf.SizeScale = 1, 1
 	flags := c.Flags()
 	flags.StringVar(&f.duration, "duration", duration, "`time` that is measured at every point")
 	flags.StringVar(&f.warmUp, "warm-up", "2s", "`time` of load before it that is left out")
 	flags.IntVar(&f.repeats, "repeats", 3, "`number` of runs of everything, in an order mixed anew each time")
 	flags.BoolVar(&f.dry, "dry-run", false, "say what would be done and for how long, print the job file, and touch nothing")
-	flags.StringVar(&f.tf.name, "target", "local", "`where` it runs: local, or sim, where paths are only names")
-	flags.StringArrayVar(&f.tf.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
+	flags.StringVar(&f.tf.Name, "target", "local", "`where` it runs: local, or sim, where paths are only names")
+	flags.StringArrayVar(&f.tf.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	f.rf.waitFlags.register(c)
-	flags.StringArrayVar(&f.tf.consents, "consent", nil, consentHelp+"; without it devices are only read; repeatable")
-	f.rf.labelFlags.register(c)
+	flags.StringArrayVar(&f.tf.Consents, "consent", nil,
+		storage.ConsentHelp+"; without it devices are only read; repeatable")
+	f.rf.LabelFlags.Register(c)
 }
 
 // reads reports whether a path is a block device without consent to be overwritten, which is then only read.
 func (f *probeFlags) reads(paths []string) bool {
-	return len(f.tf.consents) == 0 && f.tf.name == "local" && slices.ContainsFunc(paths, func(p string) bool {
+	return len(f.tf.Consents) == 0 && f.tf.Name == "local" && slices.ContainsFunc(paths, func(p string) bool {
 		info, err := os.Stat(p)
 		return err == nil && info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) == fs.ModeDevice
 	})
@@ -80,12 +84,12 @@ type sweepFlags struct {
 	buffered  bool
 }
 
-func (a *app) sweepCommand() *cobra.Command {
+func (rn *runner) sweepCommand() *cobra.Command {
 	var f sweepFlags
 	c := &cobra.Command{
 		Use:   "sweep PATH...",
 		Short: "Measure curves over queue depth, block size, working set or mix",
-		Args:  args(1, 16, "path"),
+		Args:  console.Args(1, 16, "path"),
 		Long: `Sweep loads a device with fio at several levels of one thing, or of several as a grid, and reports the curves of
 throughput and latency with intervals over the repeats: the knee, the ceiling, whether each point was steady, and of
 working sets at what sizes caches end.
@@ -112,10 +116,10 @@ A sweep is an experiment: "plimsoll resume" goes on after a stop, "plimsoll repo
 			if !cmd.Flags().Changed("rw") && slices.Contains(f.what, "mix") {
 				f.rw = "randrw"
 			}
-			return a.deviceSweep(given, f)
+			return rn.deviceSweep(given, f)
 		},
 	}
-	f.register(a, c, "30s")
+	f.register(c, "30s")
 	flags := c.Flags()
 	flags.StringSliceVar(&f.what, "what", []string{"iodepth"}, "what takes several values: `iodepth`, bs, wss "+
 		"(working set) or mix (share of reads); several make a grid")
@@ -135,7 +139,7 @@ A sweep is an experiment: "plimsoll resume" goes on after a stop, "plimsoll repo
 }
 
 // deviceSweep runs a sweep as an experiment.
-func (a *app) deviceSweep(paths []string, f sweepFlags) error {
+func (rn *runner) deviceSweep(paths []string, f sweepFlags) error {
 	s, err := f.sweep(paths)
 	if err != nil {
 		return err
@@ -144,7 +148,7 @@ func (a *app) deviceSweep(paths []string, f sweepFlags) error {
 	if err != nil {
 		return exit.Usagef("", "device sweep: %w", err)
 	}
-	return a.probe("device sweep", paths, request, f.probeFlags, func(p *prepared) error {
+	return rn.probe("device sweep", paths, request, f.probeFlags, func(p *prepared) error {
 		if f.buffered {
 			return cached(p, int64(s.Size))
 		}
@@ -217,16 +221,16 @@ func deviceLabels(paths []string) (names []string) {
 
 // probe runs a job file of our own on paths as an experiment, or says what it would do. fits objects to a place that
 // cannot give what is asked.
-func (a *app) probe(phase string, paths []string, request workload.OwnRequest, f probeFlags,
+func (rn *runner) probe(phase string, paths []string, request workload.OwnRequest, f probeFlags,
 	fits func(*prepared) error) error {
-	limit, err := timeLimit(f.rf.limit)
+	limit, err := console.TimeLimit(f.rf.limit)
 	if err != nil {
 		return err
 	}
-	if err := f.rf.check(a, phase); err != nil {
+	if err := f.rf.Check(rn.Store, phase); err != nil {
 		return err
 	}
-	reader, ok := a.ownReader(request.Name)
+	reader, ok := rn.ownReader(request.Name)
 	if !ok {
 		return exit.Errorf(exit.Failed, "", "%s: no load generator reads %s", phase, request.Name)
 	}
@@ -235,23 +239,23 @@ func (a *app) probe(phase string, paths []string, request workload.OwnRequest, f
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
 	given := phase + " " + strings.Join(paths, " ")
-	a.made = map[string]fs.FS{given: made.Files}
-	if f.tf.name == "local" {
-		f.tf.disks = paths
+	rn.made = map[string]fs.FS{given: made.Files}
+	if f.tf.Name == "local" {
+		f.tf.Disks = paths
 		if request.ReadOnly {
-			f.tf.options = append(f.tf.options, "devices=read")
+			f.tf.Options = append(f.tf.Options, "devices=read")
 		}
 	}
-	stop := a.stoppable()
-	defer stop.release()
+	stop := rn.Stoppable()
+	defer stop.Release()
 	sf := scenarioFlags{nodes: 1}
-	p, err := a.prepare(stop.ctx, phase, given, sf, f.tf)
+	p, err := rn.prepare(stop.Ctx, phase, given, sf, f.tf)
 	if p != nil {
 		defer p.close()
 	}
 	if err != nil {
-		if stop.ctx.Err() != nil {
-			return exit.Errorf(exit.Interrupted, "nothing was started", "%s: %w", phase, errInterrupted)
+		if stop.Ctx.Err() != nil {
+			return exit.Errorf(exit.Interrupted, "nothing was started", "%s: %w", phase, console.ErrInterrupted)
 		}
 		return err
 	}
@@ -259,10 +263,10 @@ func (a *app) probe(phase string, paths []string, request workload.OwnRequest, f
 		return exit.Errorf(exit.Refused, "", "%s: %w", phase, err)
 	}
 	if f.dry {
-		visible.Fprintf(a.out, "%s\n", visible.Lines(request.Data))
-		return a.sayPlan(stop.ctx, p, sf, f.tf)
+		visible.Fprintf(rn.Out, "%s\n", visible.Lines(request.Data))
+		return rn.sayPlan(stop.Ctx, p, sf, f.tf)
 	}
-	return a.startExperiment(stop, p, sf, f.tf, f.rf, limit)
+	return rn.startExperiment(stop, p, sf, f.tf, f.rf, limit)
 }
 
 // needsDirectIO objects to file systems that answer from the page cache whatever is asked.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/targets/folders"
@@ -42,7 +43,7 @@ func extended(runs string, add func(*drivers.Registry)) func(...string) (int, st
 	add(&registry)
 	return func(args ...string) (int, string) {
 		var out bytes.Buffer
-		a := &app{in: strings.NewReader(""), out: &out, err: &out, clock: clock.Real{}, drivers: registry}
+		a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &out, Clock: clock.Real{}}, registry)
 		code := a.main(append(args, "--dir", runs))
 		return code, out.String()
 	}

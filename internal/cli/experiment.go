@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -12,15 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/kit/exit"
-	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
@@ -29,82 +28,26 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) resumeCommand() *cobra.Command {
+func (rn *runner) resumeCommand() *cobra.Command {
 	var rf runFlags
 	c := &cobra.Command{
 		Use: "resume EXPERIMENT", Short: "Go on with an experiment that was stopped or killed",
-		Args: args(1, 1, "experiment"),
+		Args: console.Args(1, 1, "experiment"),
 		Long: `Resume makes the runs of an experiment that are missing: those not begun, those interrupted (which are cleaned
 up first), and those that failed. Runs that have measured are kept. The scenario is the copy in the experiment's
 folder, with the values, target and scales the experiment was begun with.
 
 An EXPERIMENT is its identity, its name or the beginning of either, the path of its folder, or "latest".`,
 		Example:           "  plimsoll resume latest",
-		ValidArgsFunction: a.completeExperiment,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.resume(given[0], rf) },
+		ValidArgsFunction: rn.CompleteExperiment,
+		RunE:              func(_ *cobra.Command, given []string) error { return rn.resume(given[0], rf) },
 	}
 	rf.waitFlags.register(c)
 	return c
 }
 
-func (a *app) completeExperiment(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	dirs, err := experiment.List(a.runsDir)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	names := []string{"latest"}
-	for _, d := range dirs {
-		names = append(names, filepath.Base(d))
-	}
-	return names, cobra.ShellCompDirectiveDefault
-}
-
-// findExperiment returns the folder of an experiment as the user names it; ok is false when there is none, or when a
-// run may be meant as well.
-func (a *app) findExperiment(given string) (dir string, ok bool) {
-	runs, err := result.Folders(a.runsDir)
-	if err != nil {
-		return "", false
-	}
-	return a.findExperimentAmong(given, runs)
-}
-
-// findExperimentAmong finds an experiment where these other folders may be meant, too.
-func (a *app) findExperimentAmong(given string, others []string) (dir string, ok bool) {
-	if strings.ContainsRune(given, filepath.Separator) {
-		return given, experiment.Is(given)
-	}
-	dirs, err := experiment.List(a.runsDir)
-	if err != nil || given == "" {
-		return "", false
-	}
-	if given == "latest" {
-		return a.latestExperiment(dirs)
-	}
-	found := matching(given, slices.Concat(dirs, others))
-	if len(found) != 1 || !slices.Contains(dirs, found[0]) {
-		return "", false
-	}
-	return found[0], true
-}
-
-// latestExperiment is the one that came on last, unless a run was made since.
-func (a *app) latestExperiment(dirs []string) (string, bool) {
-	if len(dirs) == 0 {
-		return "", false
-	}
-	newest := slices.MaxFunc(dirs, func(x, y string) int {
-		return experiment.Touched(x).Compare(experiment.Touched(y))
-	})
-	entries, err := result.List(a.runsDir)
-	later := slices.ContainsFunc(entries, func(e result.Entry) bool {
-		return made(e.Dir, e.Manifest).After(experiment.Touched(newest))
-	})
-	return newest, err == nil && !later
-}
-
 // startExperiment checks every cell, makes the folder, and executes.
-func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf targetFlags, rf runFlags,
+func (rn *runner) startExperiment(stop *console.Stopper, p *prepared, sf scenarioFlags, tf machines.Flags, rf runFlags,
 	limit time.Duration) error {
 	if rf.keep {
 		return exit.Usagef("run it with --once to keep the machines of one run",
@@ -116,45 +59,46 @@ func (a *app) startExperiment(stop *stopper, p *prepared, sf scenarioFlags, tf t
 				f.Name)
 		}
 	}
-	a.warned = map[string]bool{}
+	rn.warned = map[string]bool{}
 	for _, d := range p.diagnostics {
-		a.warned[warned(d)] = true
+		rn.warned[warned(d)] = true
 	}
-	r := a.record(p, sf, tf)
-	estimate, unknown, err := a.checkCells(stop.ctx, p, r, sf, tf)
+	r := rn.record(p, sf, tf)
+	estimate, unknown, err := rn.checkCells(stop.Ctx, p, r, sf, tf)
 	if err != nil {
 		return err
 	}
-	folder, err := a.createExperiment("run", r, p, rf.labels)
+	folder, err := rn.createExperiment("run", r, p, rf.Labels)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	visible.Fprintf(a.notes(), "experiment %s: %s (%s, %s each), %s\n", r.ID, unit.Plural(len(r.Sequence), "run"),
+	visible.Fprintf(rn.Notes(), "experiment %s: %s (%s, %s each), %s\n", r.ID, unit.Plural(len(r.Sequence), "run"),
 		unit.Plural(len(r.Cells), "combination"), unit.Plural(r.Repeats, "repeat"), progress.Lasts(estimate, unknown))
-	a.teller.made(folder.Dir())
-	return a.conduct(stop, folder, rf.waitFlags, limit)
+	rn.teller.made(folder.Dir())
+	return rn.conduct(stop, folder, rf.waitFlags, limit)
 }
 
 // record is what an experiment of a prepared scenario is, with what the command line said.
-func (a *app) record(p *prepared, sf scenarioFlags, tf targetFlags) experiment.Record {
-	began := a.now()
+func (rn *runner) record(p *prepared, sf scenarioFlags, tf machines.Flags) experiment.Record {
+	began := rn.Now()
 	if p.facts.Simulated {
-		began = p.clock.Now()
+		began = p.Clock.Now()
 	}
-	r := experiment.NewRecord(a.numbered(a.runsDir, p, began), p.scenario)
-	r.Program, r.Operator, r.Created, r.Source, r.File = buildVersion().String(), operator(p.facts.Simulated), began,
+	r := experiment.NewRecord(numbered(rn.RunsDir, p, began), p.scenario)
+	r.Program, r.Operator, r.Created, r.Source, r.File = console.BuildVersion().String(),
+		console.Operator(p.facts.Simulated), began,
 		p.given, p.file
 	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
-		Target: tf.name, TargetOptions: p.options,
-		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), AllowHostCommands: tf.allowHostCommands}
+		Target: tf.Name, TargetOptions: p.Options,
+		TimeScale: float64(tf.TimeScale), SizeScale: float64(tf.SizeScale), AllowHostCommands: tf.AllowHostCommands}
 	return r
 }
 
 // createExperiment makes the folder of an experiment, with its labels.
-func (a *app) createExperiment(phase string, r experiment.Record, p *prepared,
+func (rn *runner) createExperiment(phase string, r experiment.Record, p *prepared,
 	labels result.Labels) (*experiment.Folder, error) {
-	folder, err := experiment.Create(a.runsDir, r, p.fsys)
+	folder, err := experiment.Create(rn.RunsDir, r, p.fsys)
 	if err == nil && !labels.Empty() {
 		_, err = result.ChangeLabels(folder.Dir(), func(l *result.Labels) { *l = labels })
 	}
@@ -168,20 +112,20 @@ func (a *app) createExperiment(phase string, r experiment.Record, p *prepared,
 }
 
 // checkCells reads and plans the scenario with the values of every cell, before anything is touched.
-func (a *app) checkCells(
-	ctx context.Context, p *prepared, r experiment.Record, sf scenarioFlags, tf targetFlags,
+func (pl *planner) checkCells(
+	ctx context.Context, p *prepared, r experiment.Record, sf scenarioFlags, tf machines.Flags,
 ) (total time.Duration, unknown bool, _ error) {
 	var errs []error
-	if len(tf.disks) > 0 { // where they lie was said of the first plan
-		tf.options = append(slices.Clone(tf.options), dirOption+"="+p.options[dirOption])
-		if len(tf.consents) > 0 {
-			tf.options = append(tf.options, consentOption+"="+p.options[consentOption])
+	if len(tf.Disks) > 0 { // where they lie was said of the first plan
+		tf.Options = append(slices.Clone(tf.Options), machines.DirOption+"="+p.Options[machines.DirOption])
+		if len(tf.Consents) > 0 {
+			tf.Options = append(tf.Options, machines.ConsentOption+"="+p.Options[machines.ConsentOption])
 		}
-		tf.disks, tf.consents = nil, nil
+		tf.Disks, tf.Consents = nil, nil
 	}
 	for _, c := range r.Cells {
 		sf.values = cellValues(r, c)
-		q, err := a.prepare(ctx, "run", p.given, sf, tf)
+		q, err := pl.prepare(ctx, "run", p.given, sf, tf)
 		if q != nil {
 			q.close()
 		}
@@ -207,15 +151,15 @@ func cellValues(r experiment.Record, c experiment.Cell) map[string]any {
 	return values
 }
 
-func (a *app) resume(given string, rf runFlags) error {
-	limit, err := timeLimit(rf.limit)
+func (rn *runner) resume(given string, rf runFlags) error {
+	limit, err := console.TimeLimit(rf.limit)
 	if err != nil {
 		return err
 	}
-	dir, ok := a.findExperimentAmong(given, nil) // a run cannot be meant
+	dir, ok := rn.FindExperimentAmong(given, nil) // a run cannot be meant
 	if !ok {
 		return exit.Errorf(exit.Failed, `plimsoll runs list shows experiments; a single run cannot be resumed`,
-			"resume: no experiment %q in %q", given, a.runsDir)
+			"resume: no experiment %q in %q", given, rn.RunsDir)
 	}
 	folder, err := experiment.Open(dir)
 	if err != nil {
@@ -225,8 +169,8 @@ func (a *app) resume(given string, rf runFlags) error {
 		return exit.Errorf(exit.Failed, "", "resume: %w", err)
 	}
 	defer folder.Close()
-	stop := a.stoppable()
-	defer stop.release()
+	stop := rn.Stoppable()
+	defer stop.Release()
 	progress, err := folder.Progress()
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "resume: %w", err)
@@ -236,32 +180,32 @@ func (a *app) resume(given string, rf runFlags) error {
 		if _, err := os.Stat(filepath.Join(dir, "manifest.json")); errors.Is(err, fs.ErrNotExist) {
 			continue // it had not come to its manifest, which is written before anything is made
 		}
-		c, err := a.cleanOne(stop.ctx, dir, true)
+		c, err := rn.CleanOne(stop.Ctx, dir, true)
 		switch {
 		case err != nil:
 			return fmt.Errorf("resume: clean-up of run %s: %w", id, err)
 		case c.State == "going on":
 			return exit.Errorf(exit.Failed, "", "resume: run %s is going on in another process", id)
 		default:
-			visible.Fprintf(a.notes(), "run %s was interrupted: %s\n", id, c.State)
+			visible.Fprintf(rn.Notes(), "run %s was interrupted: %s\n", id, c.State)
 		}
 	}
-	if err := a.cleanFailed(stop.ctx, folder); err != nil {
+	if err := rn.cleanFailed(stop.Ctx, folder); err != nil {
 		return exit.Errorf(exit.Failed, "", "resume: %w", err)
 	}
 	record := folder.Record()
-	visible.Fprintf(a.notes(), "experiment %s: %d of %s made\n", record.ID, len(progress.Done),
+	visible.Fprintf(rn.Notes(), "experiment %s: %d of %s made\n", record.ID, len(progress.Done),
 		unit.Plural(len(record.Sequence), "run"))
 	if record.Mark != nil {
-		return a.search(stop, folder, experiment.Conduct{Limit: limit, Now: a.now, Say: func(string, ...any) {}},
+		return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.Now, Say: func(string, ...any) {}},
 			rf.waitFlags)
 	}
-	return a.conduct(stop, folder, rf.waitFlags, limit)
+	return rn.conduct(stop, folder, rf.waitFlags, limit)
 }
 
 // cleanFailed removes what failed runs have left behind, as on a machine that was away and is back. What cannot be
 // removed yet keeps nothing from going on.
-func (a *app) cleanFailed(ctx context.Context, folder *experiment.Folder) error {
+func (rn *runner) cleanFailed(ctx context.Context, folder *experiment.Folder) error {
 	events, err := folder.Events()
 	if err != nil {
 		return err
@@ -271,38 +215,36 @@ func (a *app) cleanFailed(ctx context.Context, folder *experiment.Folder) error 
 		if _, err := os.Stat(filepath.Join(dir, "manifest.json")); e.State != experiment.Failed || err != nil {
 			continue
 		}
-		c, err := a.cleanOne(ctx, dir, false)
+		c, err := rn.CleanOne(ctx, dir, false)
 		switch {
 		case err != nil:
-			visible.Fprintf(a.notes(), "run %s failed, and what it left cannot be removed: %v\n", e.RunID, err)
+			visible.Fprintf(rn.Notes(), "run %s failed, and what it left cannot be removed: %v\n", e.RunID, err)
 		case c.State != "clean already":
-			visible.Fprintf(a.notes(), "run %s failed: %s\n", e.RunID, c.State)
+			visible.Fprintf(rn.Notes(), "run %s failed: %s\n", e.RunID, c.State)
 		}
 	}
 	return nil
 }
 
 // conduct makes the runs that are left, then the result.
-func (a *app) conduct(stop *stopper, folder *experiment.Folder, waits waitFlags, limit time.Duration) error {
-	stop.tell(func() { a.sayf("stopping: the run under way is torn down; plimsoll resume goes on") })
-	if a.warned == nil {
-		a.warned = map[string]bool{}
+func (rn *runner) conduct(stop *console.Stopper, folder *experiment.Folder, waits waitFlags,
+	limit time.Duration) error {
+	stop.Tell(func() { rn.Sayf("stopping: the run under way is torn down; plimsoll resume goes on") })
+	if rn.warned == nil {
+		rn.warned = map[string]bool{}
 	}
-	c := experiment.Conduct{Limit: limit, Now: a.now, Say: a.sayf}
-	whole, failed, err := c.Run(stop.ctx, folder, &cellRunner{app: a, folder: folder, record: folder.Record(),
+	c := experiment.Conduct{Limit: limit, Now: rn.Now, Say: rn.Sayf}
+	whole, failed, err := c.Run(stop.Ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(),
 		stop: stop, waits: waits})
-	return errors.Join(err, a.writeResult(folder, whole, failed))
+	return errors.Join(err, rn.sides.WriteResult(folder, whole, failed))
 }
-
-// sayf prints a line for the person who waits.
-func (a *app) sayf(format string, args ...any) { visible.Fprintf(a.notes(), format+"\n", args...) }
 
 // cellRunner makes the runs of an experiment as run makes a single one.
 type cellRunner struct {
-	*app
+	*runner
 	folder *experiment.Folder
 	record experiment.Record
-	stop   *stopper
+	stop   *console.Stopper
 	waits  waitFlags
 }
 
@@ -320,7 +262,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 	sf := scenarioFlags{values: cellValues(c.record, cell), preset: s.Preset, nodes: s.Nodes}
 	if m := c.record.Mark; m != nil {
 		delete(sf.values, experiment.ConditionFactor)
-		sf.search = &searchProbe{workload: m.Workload, vms: m.VMs, under: conditionOf(cell)}
+		sf.search = &searchProbe{workload: m.Workload, vms: m.VMs, under: judge.ConditionOf(cell)}
 		if m.Rated || m.VMs {
 			delete(sf.values, m.Variable)
 			sf.search.value = cell.Levels[0].Value
@@ -331,17 +273,17 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 		if m.Counts() {
 			sf.values["runtime_secs"] = int64(math.Ceil(m.Seconds))
 		} else if rate > 0 { // the run without one is for where to begin
-			sf.values["runtime_secs"] = int64(math.Ceil(probeSeconds(m, rate)))
+			sf.values["runtime_secs"] = int64(math.Ceil(judge.ProbeSeconds(m, rate)))
 		}
 	}
-	tf := targetFlags{
-		name: s.Target, timeScale: factor(s.TimeScale), sizeScale: factor(s.SizeScale),
-		allowHostCommands: s.AllowHostCommands,
+	tf := machines.Flags{
+		Name: s.Target, TimeScale: machines.Factor(s.TimeScale), SizeScale: machines.Factor(s.SizeScale),
+		AllowHostCommands: s.AllowHostCommands,
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.TargetOptions)) {
-		tf.options = append(tf.options, name+"="+s.TargetOptions[name])
+		tf.Options = append(tf.Options, name+"="+s.TargetOptions[name])
 	}
-	tf.options = append(tf.options, c.seedOf(tf.name, s.TargetOptions, planned.Sequence)...)
+	tf.Options = append(tf.Options, c.seedOf(tf.Name, s.TargetOptions, planned.Sequence)...)
 	file := filepath.Join(c.folder.ScenarioDir(), filepath.FromSlash(c.record.File))
 	p, err := c.prepare(ctx, "run", file, sf, tf)
 	if err != nil {
@@ -350,7 +292,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 		}
 		return nil, err
 	}
-	return &cellRun{c, p, c.numbered(c.folder.RunsDir(), p, p.clock.Now())}, nil
+	return &cellRun{c, p, numbered(c.folder.RunsDir(), p, p.Clock.Now())}, nil
 }
 
 // ID implements experiment.Run.
@@ -376,7 +318,7 @@ func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outc
 	var doc *report.Document
 	var reportErr error
 	if summary.Dir != "" {
-		_, doc, reportErr = r.writeReport(summary.Dir)
+		_, doc, reportErr = writeReport(summary.Dir)
 	}
 	switch {
 	case errors.Is(err, run.ErrStopped) || ctx.Err() != nil:
@@ -392,15 +334,15 @@ func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outc
 	case doc == nil:
 		out.Verdict, out.Err = experiment.Unusable, reportErr
 	default:
-		out.Err = thresholds(doc)
+		out.Err = judge.Thresholds(doc)
 	}
 	return out
 }
 
 // seedOf gives every run of an experiment on a simulated target a seed of its own: without one all repeats would be
 // equal.
-func (a *app) seedOf(target string, given map[string]string, sequence int) []string {
-	provider, ok := a.drivers.Target(target)
+func (pl *planner) seedOf(target string, given map[string]string, sequence int) []string {
+	provider, ok := pl.Drivers.Target(target)
 	if !ok {
 		return nil
 	}
@@ -417,35 +359,4 @@ func (a *app) seedOf(target string, given map[string]string, sequence int) []str
 		}
 	}
 	return nil
-}
-
-// writeResult writes and prints what has come out so far; whole says that no run is left.
-func (a *app) writeResult(folder *experiment.Folder, whole bool, failedThresholds []string) error {
-	doc, err := a.experimentDocument(folder, compare.DefaultThreshold)
-	if err != nil {
-		if !whole {
-			return nil // nothing has measured yet, and why was said
-		}
-		return exit.Errorf(exit.Failed, "", "%w", err)
-	}
-	var errs []error
-	doc.Beside = true
-	err = outfile.Replace(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, doc) })
-	if err != nil {
-		errs = append(errs, exit.Errorf(exit.Failed, "", "report: %w", err))
-	}
-	if a.json {
-		errs = append(errs, report.ExperimentJSON(a.out, doc))
-	} else {
-		errs = append(errs, report.ExperimentText(a.out, doc))
-		visible.Fprintf(a.out, "report: %s\n", folder.ReportPath())
-	}
-	if len(failedThresholds) > 0 {
-		errs = append(errs, exit.Errorf(exit.Threshold, "", "threshold: %s", strings.Join(failedThresholds, "; ")))
-	}
-	if n := len(doc.Failed); n > 0 && whole {
-		errs = append(errs, exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes them again",
-			"run: %s of the experiment failed", unit.Plural(n, "run")))
-	}
-	return errors.Join(errs...)
 }

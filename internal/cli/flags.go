@@ -14,8 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"plimsoll/internal/contract/target"
-	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
 	"plimsoll/internal/kit/visible"
@@ -24,28 +23,6 @@ import (
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
-
-// maxScale bounds --time-scale and --size-scale from above.
-const maxScale = 1000
-
-// factor is a scale: a number above 0, at most maxScale.
-type factor float64
-
-// String implements pflag.Value.
-func (f *factor) String() string { return strconv.FormatFloat(float64(*f), 'g', -1, 64) }
-
-// Type implements pflag.Value.
-func (f *factor) Type() string { return "factor" }
-
-// Set implements pflag.Value.
-func (f *factor) Set(text string) error {
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v > 0 && v <= maxScale) {
-		return fmt.Errorf("want a number above 0 and at most %d, like 0.02", maxScale)
-	}
-	*f = factor(v)
-	return nil
-}
 
 // scenarioFlags say how to read a scenario.
 type scenarioFlags struct {
@@ -86,7 +63,7 @@ func (r *searchProbe) set(sc *scenario.Scenario) error {
 		key := "rate"
 		if w.Generator == "fio" {
 			key = "rate_iops"
-			w.Settings = append(w.Settings, scenario.Setting{Key: "iodepth", Value: strconv.Itoa(markDepth)})
+			w.Settings = append(w.Settings, scenario.Setting{Key: "iodepth", Value: strconv.Itoa(judge.MarkDepth)})
 		}
 		w.Settings = append(w.Settings, scenario.Setting{Key: key, Value: fmt.Sprint(r.value)})
 	}
@@ -111,17 +88,17 @@ func countOf(g *scenario.Group) *int {
 	return &g.CountPerNode
 }
 
-func (f *scenarioFlags) register(a *app, c *cobra.Command) {
+func (f *scenarioFlags) register(pl *planner, c *cobra.Command) {
 	var set, setFiles []string
 	flags := c.Flags()
 	flags.StringArrayVar(&set, "set", nil, "set a variable of the scenario, `NAME=VALUE`, typed as YAML; repeatable")
 	flags.StringArrayVar(&setFiles, "set-file", nil, "read variables from a YAML `file`; --set wins; repeatable")
 	// A stream can be read once, and before the command takes signals for itself.
 	c.PreRunE = func(_ *cobra.Command, given []string) (err error) {
-		if f.values, err = a.variables(setFiles, set); err != nil {
+		if f.values, err = variables(pl.Console, setFiles, set); err != nil {
 			return err
 		}
-		return a.own(given[0], f)
+		return pl.own(given[0], f)
 	}
 	flags.StringVar(&f.preset, "preset", "", "use the scenario's preset of that `name`; --set wins")
 	flags.IntVar(&f.nodes, "nodes", 0, "`number` of nodes of the cluster (default: the target's)")
@@ -129,126 +106,6 @@ func (f *scenarioFlags) register(a *app, c *cobra.Command) {
 	flags.StringArrayVar(&f.assert, "assert", nil,
 		"a condition on the outcome, like `'OLTP read p99 < 10ms'`; exit code 5 when it does not hold; repeatable")
 	f.own.register(c)
-}
-
-// targetFlags say where machines come from and how a scenario is made to fit.
-type targetFlags struct {
-	name              string
-	options           []string
-	timeScale         factor
-	sizeScale         factor
-	allowHostCommands bool
-	disks             []string
-	consents          []string
-}
-
-func (f *targetFlags) register(a *app, c *cobra.Command) {
-	f.timeScale, f.sizeScale = 1, 1
-	flags := c.Flags()
-	flags.StringVar(&f.name, "target", a.drivers.Targets[0].Name(),
-		"`where` the machines come from; see plimsoll targets list")
-	flags.StringArrayVar(
-		&f.disks,
-		"disk",
-		nil,
-		"`folder` whose file system the data disks are put on (target local), or a block device that is one data disk "+
-			"and is overwritten; the load goes there; repeatable: disks are dealt out in turn",
-	)
-	flags.StringArrayVar(&f.consents, "consent", nil, consentHelp+"; repeatable, one for each device")
-	flags.StringArrayVar(&f.options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
-	flags.Var(&f.timeScale, "time-scale", "multiply the scenario's durations by this `factor`")
-	flags.Var(&f.sizeScale, "size-scale", "multiply sizes of disks and files by this `factor`")
-	flags.BoolVar(&f.allowHostCommands, "allow-host-commands", false,
-		"permit steps that run the author's commands on this machine")
-	_ = c.RegisterFlagCompletionFunc(
-		"target",
-		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, p := range a.drivers.Targets {
-				names = append(names, p.Name()+"\t"+p.Summary())
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-	)
-}
-
-// clockedTarget is a target with the clock that a run on it goes by.
-type clockedTarget struct {
-	target.Target
-	options map[string]string
-	clock   clock.Clock
-}
-
-// target makes the target of the flags. It touches nothing yet.
-func (a *app) target(f targetFlags, nodes int) (*clockedTarget, error) {
-	provider, ok := a.drivers.Target(f.name)
-	if !ok {
-		var names []string
-		for _, p := range a.drivers.Targets {
-			names = append(names, p.Name())
-		}
-		return nil, exit.Usagef("there are: "+strings.Join(names, ", "), "target: no target called %q", f.name)
-	}
-	options, err := pairs("--target-opt", f.options)
-	if err != nil {
-		return nil, err
-	}
-	if len(f.consents) > 0 {
-		if len(f.disks) == 0 {
-			return nil, exit.Usagef("", "--consent goes with --disk and a block device")
-		}
-		options[consentOption] = strings.Join(f.consents, "\n")
-	}
-	if len(f.disks) > 0 {
-		if err := onDisk(f, provider, options); err != nil {
-			return nil, err
-		}
-	}
-	if nodes < 0 {
-		return nil, exit.Usagef("", "--nodes: %d is not a number of nodes", nodes)
-	}
-	p := &clockedTarget{options: options, clock: a.clock}
-	if keeper, ok := provider.(target.Timekeeper); ok {
-		p.clock = keeper.Clock()
-	}
-	p.Target, err = provider.New(target.Config{Nodes: nodes, Options: options, Clock: p.clock, RunsDir: a.runsDir,
-		PowerKinds: a.drivers.PowerKinds, AllowHostCommands: f.allowHostCommands})
-	if err != nil &&
-		slices.ContainsFunc(f.disks, func(dir string) bool { return strings.HasPrefix(err.Error(), dir) }) {
-		return nil, exit.Usagef("", "--disk %w", err)
-	}
-	if err != nil {
-		return nil, exit.Usagef(`run "plimsoll targets list" for the options there are`, "target: %s: %w", f.name, err)
-	}
-	return p, nil
-}
-
-// Options of a target that say where its data disks lie, and that devices there may be overwritten.
-const (
-	dirOption     = "dir"
-	consentOption = "consent"
-)
-
-const consentHelp = "consent `phrase` of a block device that is to be overwritten, as plimsoll device check prints it"
-
-// onDisk puts the data disks where --disk says. Nothing there is touched but a folder of the run's own, which clean-up
-// removes.
-func onDisk(f targetFlags, provider target.Provider, options map[string]string) error {
-	if !slices.ContainsFunc(provider.Options(), func(o target.Option) bool { return o.Name == dirOption }) {
-		return exit.Usagef("leave it out, or use --target local", "--disk: target %s has no disks on this machine",
-			provider.Name())
-	}
-	if options[dirOption] != "" {
-		return exit.Usagef("give one of them", "--disk and --target-opt %s both say where the disks lie", dirOption)
-	}
-	for _, dir := range f.disks {
-		if strings.Contains(dir, ":") && len(f.disks) > 1 {
-			return exit.Usagef("give it a name without one, or a symbolic link of such a name",
-				`--disk %s: with several folders, none may have a ":" in its name`, dir)
-		}
-	}
-	options[dirOption] = strings.Join(f.disks, ":")
-	return nil
 }
 
 // loaded is a scenario that was read, with all that was said about it.
@@ -260,15 +117,15 @@ type loaded struct {
 
 // load opens and reads a scenario, as of the moment now. Objections are in the result, not in the error. The caller
 // closes it.
-func (a *app) load(given string, f scenarioFlags, nodes int, now time.Time) (*loaded, error) {
-	src, err := a.open(given)
+func (pl *planner) load(given string, f scenarioFlags, nodes int, now time.Time) (*loaded, error) {
+	src, err := pl.open(given)
 	if err != nil {
 		return nil, err
 	}
 	sc, diagnostics := scenario.Load(src.fsys, scenario.LoadOptions{
 		Set: f.values, Preset: f.preset, File: src.file, Now: now, Nodes: nodes, Strict: f.strict,
 		CheckQuery: collect.CheckQuery,
-		Generators: a.drivers.Generators(),
+		Generators: pl.Drivers.Generators(),
 	})
 	if sc != nil && f.search != nil {
 		if err := f.search.set(sc); err != nil {
@@ -356,15 +213,15 @@ func warned(d scenario.Diagnostic) string {
 }
 
 // refuse prints what was said about the scenario to standard error and returns an error when it cannot be used.
-func (a *app) refuse(phase string, l *loaded) error {
+func (pl *planner) refuse(phase string, l *loaded) error {
 	for _, d := range l.diagnostics {
-		if d.Severity == scenario.Note || a.warned[warned(d)] {
+		if d.Severity == scenario.Note || pl.warned[warned(d)] {
 			continue
 		}
-		if a.warned != nil && d.Severity == scenario.Warning {
-			a.warned[warned(d)] = true
+		if pl.warned != nil && d.Severity == scenario.Warning {
+			pl.warned[warned(d)] = true
 		}
-		visible.Fprintf(a.err, "%s\n", d)
+		visible.Fprintf(pl.Err, "%s\n", d)
 	}
 	if l.scenario == nil {
 		return exit.Errorf(exit.Scenario, "", "%s: %s: %s", phase, l.given,

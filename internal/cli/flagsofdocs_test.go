@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/testkit/needs"
@@ -30,7 +31,7 @@ func TestFlagsOfTheDocuments(t *testing.T) {
 		"--csvfile":         "elbencho", "--jsonfile": "elbencho", "--livecsv": "elbencho",
 	}
 	flags := map[string]bool{"--help": true}
-	a := &app{clock: clock.Real{}, drivers: drivers.All()}
+	a := newApp(&console.Console{Clock: clock.Real{}}, drivers.All())
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		note := func(f *pflag.Flag) { flags["--"+f.Name] = true }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/docs"
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
 	"plimsoll/scenario"
@@ -17,7 +20,7 @@ import (
 // languageTopic is the word that has the reference of the scenario language printed.
 const languageTopic = "scenario"
 
-func (a *app) helpCommand() *cobra.Command {
+func helpCommand(out io.Writer, registry drivers.Registry) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND | scenario [SECTION]]",
 		Short: "Help about any command, and the reference of the scenario language",
@@ -31,11 +34,11 @@ prints that part only.`,
 		ValidArgsFunction: completeHelp,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if len(given) > 0 && given[0] == languageTopic {
-				return a.language(strings.Join(given[1:], " "))
+				return language(out, registry, strings.Join(given[1:], " "))
 			}
 			about, rest, err := cmd.Root().Find(given)
 			if err != nil || len(rest) > 0 {
-				return a.needVerb(about, []string{slices.Concat(rest, given)[0]})
+				return console.NeedVerb(about, []string{slices.Concat(rest, given)[0]})
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()
@@ -44,8 +47,8 @@ prints that part only.`,
 }
 
 // language prints the reference, or a section of it.
-func (a *app) language(section string) error {
-	page := docs.ScenarioLanguage() + docs.Page(a.objections())
+func language(out io.Writer, registry drivers.Registry, section string) error {
+	page := docs.ScenarioLanguage() + docs.Page(objections(registry))
 	text := string(page)
 	if section != "" {
 		var ok bool
@@ -54,12 +57,12 @@ func (a *app) language(section string) error {
 				"help: the reference has no section %q", section)
 		}
 	}
-	_, err := a.out.Write([]byte(text))
+	_, err := out.Write([]byte(text))
 	return err
 }
 
 // objections lists what check may say, the end of the reference: by weight without and with --strict, by code.
-func (a *app) objections() string {
+func objections(registry drivers.Registry) string {
 	lists := map[string]string{}
 	add := func(codes []scenario.Code) {
 		for _, c := range codes {
@@ -74,7 +77,7 @@ func (a *app) objections() string {
 		}
 	}
 	add(scenario.Codes())
-	generators := a.drivers.Generators()
+	generators := registry.Generators()
 	for _, name := range slices.Sorted(maps.Keys(generators)) {
 		add(generators[name].Codes())
 	}

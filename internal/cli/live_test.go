@@ -42,7 +42,7 @@ func tree(t *testing.T, dir string) map[string]string {
 // folder as it is.
 func TestReportOfALiveRun(t *testing.T) {
 	a, _, errs := quiet(t)
-	root := a.runsDir
+	root := a.RunsDir
 	if code := a.main([]string{"run", "db-colocation", "--target", "sim", "--time-scale", "0.02", "--dir", root,
 		"--name", "live"}); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, errs)

@@ -9,15 +9,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
 )
 
 // manCommand writes the manual; make man calls it, and packagers do.
-func (a *app) manCommand() *cobra.Command {
+func manCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
-		Use: "man FOLDER", Short: "Write the manual pages, one for each command", Args: args(1, 1, "folder"),
+		Use: "man FOLDER", Short: "Write the manual pages, one for each command", Args: console.Args(1, 1, "folder"),
 		Hidden:  true,
 		Example: "  plimsoll man man/man1",
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -30,7 +31,7 @@ func (a *app) manCommand() *cobra.Command {
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "man: %w", err)
 			}
-			visible.Fprintf(a.notes(), "manual: %s\n", given[0])
+			visible.Fprintf(con.Notes(), "manual: %s\n", given[0])
 			return nil
 		},
 	}

@@ -14,11 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run/experiment"
 	"plimsoll/internal/run/plan"
-	"plimsoll/result"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -37,7 +40,7 @@ type markFlags struct {
 	under    []string // conditions
 	unit     string   // of clients
 	waits    waitFlags
-	label    labelFlags
+	label    runs.LabelFlags
 }
 
 // rateFlag is a number of operations per second above 0.
@@ -74,13 +77,9 @@ const (
 	clientsOption = "clients"
 )
 
-// markDepth is how many operations a job of fio may have in flight in a search, so that its schedule decides and not
-// its queue.
-const markDepth = 512
-
-func (a *app) markCommand() *cobra.Command {
+func (rn *runner) markCommand() *cobra.Command {
 	var sf scenarioFlags
-	var tf targetFlags
+	var tf machines.Flags
 	var mf markFlags
 	c := &cobra.Command{
 		Use:   "mark SCENARIO --limit LIMIT",
@@ -113,10 +112,10 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
   plimsoll mark my.fio --target sim --limit 'read p99 < 1ms' --at 2500
   plimsoll mark db-colocation --vary rate --workload OLTP --limit 'read p99 < 10ms' --condition alone \
     --condition 'with DSS' --condition node-lost --target sim`,
-		Args:              args(1, 1, "scenario"),
+		Args:              console.Args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
 	}
-	sf.register(a, c)
+	sf.register(rn.planner, c)
 	read := c.PreRunE
 	c.PreRunE = func(cmd *cobra.Command, given []string) error {
 		for _, text := range sf.assert {
@@ -128,7 +127,7 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 		if len(sf.own.sweeps) > 0 || sf.own.repeats != 0 {
 			return exit.Usagef("it places its runs itself", "mark: it takes neither --sweep nor --repeat")
 		}
-		if _, ok := a.ownReader(given[0]); ok {
+		if _, ok := rn.ownReader(given[0]); ok {
 			if _, err := os.Stat(given[0]); err != nil {
 				return exit.Errorf(exit.Scenario, "", "mark: %q: %w", given[0], errors.Unwrap(err))
 			}
@@ -136,8 +135,8 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 		}
 		return read(cmd, given)
 	}
-	c.RunE = func(_ *cobra.Command, given []string) error { return a.mark(given[0], sf, tf, mf) }
-	tf.register(a, c)
+	c.RunE = func(_ *cobra.Command, given []string) error { return rn.mark(given[0], sf, tf, mf) }
+	tf.Register(rn.Drivers, c)
 	flags := c.Flags()
 	flags.StringVar(&mf.vary, "vary", "", "`variable` of the scenario that sets the rate; rate, where none does, "+
 		"gives it to the workload's jobs (of a job file: rate_iops); vms: the number of VMs of its group")
@@ -145,7 +144,7 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 	flags.StringArrayVar(&mf.under, "condition", nil, "repeat the search under this `condition`: alone, 'with NAME', "+
 		"node-lost, node-back, migrating, worn-in; repeatable, the first is what others are held against")
 	mf.register(c, "of a job file: for how `long` each rate is offered")
-	c.AddCommand(a.markDBCommand())
+	c.AddCommand(rn.markDBCommand())
 	return c
 }
 
@@ -161,7 +160,7 @@ func (mf *markFlags) register(c *cobra.Command, probe string) {
 	flags.IntVar(&mf.probes, "probes", mark.DefaultProbes, "the most `rates` that are offered")
 	flags.StringVar(&mf.probe, "probe", "30s", probe)
 	mf.waits.register(c)
-	mf.label.register(c)
+	mf.label.Register(c)
 }
 
 // conditions reads what the search is to be repeated under, and has each tried on a copy of the scenario, of which try
@@ -213,7 +212,7 @@ func (mf *markFlags) ofJobs(sf *scenarioFlags) {
 		return
 	}
 	mf.vary = cmp.Or(mf.vary, "rate_iops")
-	sf.own.sweeps = []string{mf.vary + "=0,1", fmt.Sprintf("iodepth=%d,%d", markDepth, markDepth+1)}
+	sf.own.sweeps = []string{mf.vary + "=0,1", fmt.Sprintf("iodepth=%d,%d", judge.MarkDepth, judge.MarkDepth+1)}
 }
 
 // withinShare reads "5%" or "0.05".
@@ -227,67 +226,6 @@ func withinShare(text string) (float64, error) {
 		return 0, fmt.Errorf("--within: %q is not a share like 5%% or 0.05", text)
 	}
 	return v, nil
-}
-
-var noneAllowed = regexp.MustCompile(`([^<>=\s])\s*==?\s*0$`)
-
-// markLimits reads the limits; the only workload may be left out of them.
-func markLimits(texts []string, workload string) (full []scenario.Assert, out []result.Assert, err error) {
-	var bad []error
-	for _, text := range texts {
-		t := noneAllowed.ReplaceAllString(strings.TrimSpace(text), "$1 <= 0")
-		if !strings.HasPrefix(t, workload+" ") {
-			t = workload + " " + t
-		}
-		a, err := scenario.ParseAssert(t, []string{workload})
-		if err != nil {
-			bad = append(bad, errors.New(strings.Replace(err.Error(), "assert ", "--limit ", 1)))
-			continue
-		}
-		full = append(full, a)
-		out = append(out, result.Assert{Name: strings.TrimPrefix(a.Name, workload+" "), Workload: a.Workload,
-			Operation: a.Operation,
-			Measure:   a.Measure, AtLeast: a.AtLeast, AtMost: a.AtMost})
-	}
-	for i, a := range full {
-		for _, b := range full[i+1:] {
-			if contradict(a, b) || contradict(b, a) {
-				bad = append(bad, fmt.Errorf("--limit %q and %q can never both hold", out[i].Name,
-					strings.TrimPrefix(b.Name, workload+" ")))
-			}
-		}
-	}
-	return full, out, errors.Join(bad...)
-}
-
-// contradict reports whether one limit wants more of a thing than the other allows.
-func contradict(a, b scenario.Assert) bool {
-	return a.AtLeast != nil && b.AtMost != nil && *a.AtLeast > *b.AtMost && a.Operation == b.Operation &&
-		a.Measure == b.Measure
-}
-
-// Operations beyond a percentile that is limited: so many are wanted, and a probe is prolonged for them.
-const (
-	beyond    = 200
-	longest   = 20 // times its own length
-	fewBeyond = 2  // with fewer there is no percentile
-)
-
-// probeSeconds is for how long a rate is offered, so that the highest percentile that is limited is known well.
-func probeSeconds(m *experiment.Mark, rate float64) float64 {
-	return min(max(m.Seconds, needed(m)/max(rate, 1e-9)), longest*m.Seconds)
-}
-
-// needed is how many operations the highest percentile that is limited takes.
-func needed(m *experiment.Mark) float64 {
-	_, limits, _ := markLimits(m.Limits, m.Workload) // they were read before
-	n := 0.0
-	for _, l := range limits {
-		if p, err := strconv.ParseFloat(strings.TrimPrefix(l.Measure, "p"), 64); err == nil && p < 100 {
-			n = max(n, beyond/(1-p/100))
-		}
-	}
-	return n
 }
 
 // marked is the only workload that can be meant, or the one that was named.
@@ -308,7 +246,7 @@ func marked(sc *scenario.Scenario, given string) (string, error) {
 		"mark: which workload's rate is meant")
 }
 
-func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags) error {
+func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf markFlags) error {
 	within, err := withinShare(mf.within)
 	var bad []error
 	if err != nil {
@@ -329,23 +267,23 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	if len(bad) > 0 {
 		return exit.Usagef("", "mark: %w", errors.Join(bad...))
 	}
-	limit, err := timeLimit(mf.waits.limit)
+	limit, err := console.TimeLimit(mf.waits.limit)
 	if err == nil {
-		err = mf.label.check(a, "mark")
+		err = mf.label.Check(rn.Store, "mark")
 	}
 	if err != nil {
 		return err
 	}
-	stop := a.stoppable()
-	defer stop.release()
-	_, own := a.made[given]
+	stop := rn.Stoppable()
+	defer stop.Release()
+	_, own := rn.made[given]
 	if own && mf.vary != vmsOption { // of the two values that made it a variable none is meant
 		least := map[bool]int64{true: 1}[mf.vary == clientsOption]
 		sf.values = withValue(sf.values, mf.vary, max(int64(mf.from), least))
 	} else if mf.from > 0 && mf.vary != rateOption && mf.vary != vmsOption {
 		sf.values = withValue(sf.values, mf.vary, float64(mf.from))
 	}
-	p, tf, _, err := a.ready(stop, "mark", given, sf, tf)
+	p, tf, _, err := rn.ready(stop, "mark", given, sf, tf)
 	if p != nil {
 		defer p.close()
 	}
@@ -375,13 +313,13 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	if err != nil {
 		return err
 	}
-	full, _, err := markLimits(mf.limits, name)
+	full, _, err := judge.MarkLimits(mf.limits, name)
 	if err != nil {
 		return exit.Usagef("", "mark: %w", err)
 	}
 	asked := *p.scenario
 	asked.Asserts = full
-	for _, bad := range plan.CheckAsserts(&asked, a.drivers.ByName()) {
+	for _, bad := range plan.CheckAsserts(&asked, rn.Drivers.ByName()) {
 		what := strings.Replace(bad.What, "assert ", "--limit ", 1)
 		err = errors.Join(err, exit.Errorf(exit.Refused, bad.Hint, "mark: %s", what))
 	}
@@ -389,7 +327,7 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 		return err
 	}
 	conditions, err := mf.conditions(p, name, func(sc *scenario.Scenario) error {
-		_, err := a.planned(sc, p, tf)
+		_, err := rn.planned(sc, p, tf)
 		return err
 	})
 	if err != nil {
@@ -398,7 +336,7 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	p.scenario.Experiment = &scenario.Experiment{Factors: []scenario.Factor{{Name: mf.vary}},
 		Order: "as the search places it"}
 	delete(sf.values, mf.vary)
-	r := a.record(p, sf, tf)
+	r := rn.record(p, sf, tf)
 	r.Cells, r.Sequence, r.Factors = nil, nil, []experiment.Factor{{Name: mf.vary}}
 	if len(conditions) > 0 {
 		r.Factors = append(r.Factors, experiment.Factor{Name: experiment.ConditionFactor})
@@ -415,14 +353,15 @@ func (a *app) mark(given string, sf scenarioFlags, tf targetFlags, mf markFlags)
 	for _, limit := range full {
 		r.Mark.Limits = append(r.Mark.Limits, limit.Name)
 	}
-	folder, err := a.createExperiment("mark", r, p, mf.label.labels)
+	folder, err := rn.createExperiment("mark", r, p, mf.label.Labels)
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	visible.Fprintf(a.notes(), "mark %s: at most %s of %s\n", r.ID, unit.Plural(mf.probes, "probe"),
+	visible.Fprintf(rn.Notes(), "mark %s: at most %s of %s\n", r.ID, unit.Plural(mf.probes, "probe"),
 		unit.Duration(p.plan.Least()))
-	return a.search(stop, folder, experiment.Conduct{Limit: limit, Now: a.now, Say: func(string, ...any) {}}, mf.waits)
+	return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.Now, Say: func(string, ...any) {}},
+		mf.waits)
 }
 
 func withValue(values map[string]any, name string, v any) map[string]any {

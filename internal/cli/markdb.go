@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 )
 
@@ -13,14 +14,14 @@ import (
 const markClients = 32
 
 // markDBCommand is mark for a load of db run.
-func (a *app) markDBCommand() *cobra.Command {
+func (rn *runner) markDBCommand() *cobra.Command {
 	var f dbRunFlags
 	var mf markFlags
 	var asserts []string
 	c := &cobra.Command{
 		Use:   "db LOAD --limit LIMIT",
 		Short: "Find the highest rate of transactions that a database bears under a limit",
-		Args:  args(1, 1, "load"),
+		Args:  console.Args(1, 1, "load"),
 		Long: `Db looks for the highest rate of transactions at which every limit holds, of loads of "plimsoll db run" that take a
 rate: pg and pgbench. With "--vary clients" it looks for the most clients, each of which goes on as soon as it has its
 answer; so it does for tprocc (users) and hammerdb (virtual users), which take no rate. The server is yours (--server), or one that is made for each run. Transactions are due by
@@ -40,7 +41,7 @@ The first run has no rate: the search begins below what it did, unless --from sa
 			}
 		}
 		f.given = cmd.Flags().Changed
-		return a.markDB(given[0], f, mf)
+		return rn.markDB(given[0], f, mf)
 	}
 	f.register(c, markClients)
 	c.Flags().StringArrayVar(&asserts, "assert", nil,
@@ -50,7 +51,7 @@ The first run has no rate: the search begins below what it did, unless --from sa
 	return c
 }
 
-func (a *app) markDB(name string, f dbRunFlags, mf markFlags) error {
+func (rn *runner) markDB(name string, f dbRunFlags, mf markFlags) error {
 	load, ok := dbLoads[name]
 	switch {
 	case !ok || load.fraction:
@@ -72,17 +73,17 @@ func (a *app) markDB(name string, f dbRunFlags, mf markFlags) error {
 		f.clients, mf.unit = 1, strings.ReplaceAll(load.clients, "_", " ")
 	}
 	f.other, f.duration, f.marked = f.dialect(name), mf.probe, mf.vary
-	files, err := a.dbScenario(name, f)
+	files, err := rn.dbScenario(name, f)
 	if err != nil {
 		return err
 	}
 	given := "mark db " + name
-	a.made = map[string]fs.FS{given: files}
-	f.tf.allowHostCommands = f.server.url != "" // who named it allows to reach it
+	rn.made = map[string]fs.FS{given: files}
+	f.tf.AllowHostCommands = f.server.url != "" // who named it allows to reach it
 	sf := scenarioFlags{nodes: 1}
 	sf.own.runtime = mf.probe
-	if err := a.around(&f); err != nil {
+	if err := rn.around(&f); err != nil {
 		return err
 	}
-	return a.mark(given, sf, f.tf, mf)
+	return rn.mark(given, sf, f.tf, mf)
 }

@@ -153,7 +153,7 @@ func TestOutputsAsGiven(t *testing.T) {
 		{[]string{"usl", put("wide.csv", wide("clients,tps\n1,100\n2,190\n4,350\n8,500\n"))}, 0, "4 points"},
 	} {
 		a, out, errs := quiet(t)
-		a.runsDir = t.TempDir()
+		a.RunsDir = t.TempDir()
 		code := a.main(append(c.args, "--dir", t.TempDir()))
 		if said := out.String() + errs.String(); code != c.code || !strings.Contains(said, c.want) {
 			t.Errorf("%q: exit code %d, want %d and %q:\n%s", c.args, code, c.code, c.want,

@@ -13,8 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/formats/convert"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/result"
@@ -59,39 +63,15 @@ func withCall(args []string) []string {
 	if i < 1 || !slices.Contains([]string{"run", "plan", "check"}, args[0]) || len(args) < i+3 {
 		return args
 	}
-	if call := string(convert.CommandLine(args[i+1:])); isCall(call) {
+	if call := string(convert.CommandLine(args[i+1:])); recognise.IsCall(call) {
 		return append(slices.Clone(args[:i]), "--", call)
 	}
 	return args
 }
 
-// isCall reports whether a name is the command line of a tool instead, as in plimsoll run 'fio --name=t --rw=read'.
-func isCall(name string) bool {
-	_, known := convert.ByContent([]byte(name))
-	return known && strings.Contains(name, " -")
-}
-
-// toolOf is the tool whose parameters a file holds, by the end of its name or, of names that say nothing, by how it
-// begins.
-func toolOf(name string) (convert.Tool, bool) {
-	t, ok := convert.ByFile(name)
-	if ok && t.Name == "diskspd" { // batch files may be of another
-		if of, known := convert.ByContent(headOf(name)); known && of.Name == "fio" {
-			return of, true
-		}
-	}
-	if ok || slices.Contains([]string{".yml", ".yaml", ".zip"}, strings.ToLower(filepath.Ext(name))) {
-		return t, ok
-	}
-	if _, err := os.Stat(name); err != nil && isCall(name) {
-		return convert.ByContent([]byte(name))
-	}
-	return convert.ByContent(headOf(name))
-}
-
 // ownReader is the generator whose job files end as this name does.
-func (a *app) ownReader(name string) (workload.OwnReader, bool) {
-	for _, engine := range a.drivers.ByName() {
+func (pl *planner) ownReader(name string) (workload.OwnReader, bool) {
+	for _, engine := range pl.Drivers.ByName() {
 		if r, ok := engine.(workload.OwnReader); ok &&
 			slices.Contains(r.Suffixes(), strings.ToLower(filepath.Ext(name))) {
 			return r, true
@@ -103,17 +83,17 @@ func (a *app) ownReader(name string) (workload.OwnReader, bool) {
 // own makes a scenario of a generator's own job file, where that is what was given; it is opened by the same name from
 // then on.
 // Values of --set that the file itself takes are taken out of the scenario's.
-func (a *app) own(given string, sf *scenarioFlags) error {
-	reader, ok := a.ownReader(given)
-	foreign, isForeign := toolOf(given)
+func (pl *planner) own(given string, sf *scenarioFlags) error {
+	reader, ok := pl.ownReader(given)
+	foreign, isForeign := recognise.Tool(given)
 	if !ok && isForeign && foreign.Name == "fio" { // of another name than its job files have
-		reader, ok = a.ownReader(convertedName)
+		reader, ok = pl.ownReader(convertedName)
 	}
 	if isForeign = isForeign && !ok; isForeign {
-		reader, ok = a.ownReader(convertedName)
+		reader, ok = pl.ownReader(convertedName)
 	}
 	info, err := os.Stat(given)
-	call := err != nil && ok && isCall(given)
+	call := err != nil && ok && recognise.IsCall(given)
 	if !call && (!ok || err != nil || info.IsDir()) {
 		if sf.own.given() {
 			return exit.Usagef("in a scenario, write experiment: with its factors, or workload.Precondition; see docs/how-to/experiment.md",
@@ -125,7 +105,7 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	name, data := "command line", []byte(given)
 	if !call {
 		name = given
-		if data, err = a.readGiven(given, 1<<20); err != nil {
+		if data, err = pl.ReadGiven(given, 1<<20); err != nil {
 			return exit.Errorf(exit.Scenario, "", "open: %w", err)
 		}
 	}
@@ -135,7 +115,7 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	if sf.own.repeats < 0 || sf.own.repeats > 1000 {
 		bad = append(bad, fmt.Errorf("--repeat: %d is not a number of runs from 1 to 1000", sf.own.repeats))
 	}
-	if r.Runtime, err = timeLimit(sf.own.runtime); err != nil {
+	if r.Runtime, err = console.TimeLimit(sf.own.runtime); err != nil {
 		bad = append(bad, errors.New(strings.Replace(err.Error(), "--time-limit", "--runtime", 1)))
 	}
 	if m := sf.own.curveMax; !(m >= 0 && m <= 1e12) {
@@ -165,10 +145,11 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 	var used []string
 	if isForeign {
 		max := sf.own.curveMax
-		if sf.own.first = sf.own.measures && max == 0 && a.firstOfCurve(given, data, foreign, r.Set); sf.own.first {
+		if sf.own.first = sf.own.measures && max == 0 && firstOfCurve(pl.Console, given, data, foreign,
+			r.Set); sf.own.first {
 			max = -1
 		}
-		made, err := a.converted(given, data, foreign, r.Set, max)
+		made, err := converted(pl.Console, given, data, foreign, r.Set, max)
 		if err != nil {
 			return err
 		}
@@ -179,7 +160,7 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 		if r.Data, notes, err = convert.JobFile(name, r.Data); err != nil {
 			return exit.Errorf(exit.Scenario, "", "%w", err)
 		}
-		a.tell(notes)
+		storage.Tell(pl.Console, notes)
 	}
 	made, err := reader.Own(r)
 	if err != nil && isForeign {
@@ -200,12 +181,12 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 		sf.nodes = 1
 	}
 	for _, note := range made.Notes {
-		visible.Fprintf(a.notes(), "%s: note: %s\n", given, note)
+		visible.Fprintf(pl.Notes(), "%s: note: %s\n", given, note)
 	}
-	if a.made == nil {
-		a.made, a.places = map[string]fs.FS{}, map[string][]workload.Place{}
+	if pl.made == nil {
+		pl.made, pl.places = map[string]fs.FS{}, map[string][]workload.Place{}
 	}
-	a.made[given], a.places[given] = made.Files, made.Places
+	pl.made[given], pl.places[given] = made.Files, made.Places
 	return nil
 }
 
@@ -213,24 +194,25 @@ func (a *app) own(given string, sf *scenarioFlags) error {
 const convertedName = "converted.fio"
 
 // converted makes a job file of fio of another tool's file, and tells what is not the same.
-func (a *app) converted(given string, data []byte, from convert.Tool, set map[string]string, curveMax float64,
+func converted(con *console.Console, given string, data []byte, from convert.Tool, set map[string]string,
+	curveMax float64,
 ) (convert.Result, error) {
 	to, err := convert.ByName("fio")
 	if err != nil {
 		return convert.Result{}, err
 	}
 	made, err := convert.Convert(convert.Request{Name: given, Data: data, From: from, To: to, Set: set,
-		CurveMax: curveMax, Include: a.besides(given)})
+		CurveMax: curveMax, Include: storage.Besides(con, given)})
 	if err != nil {
 		return made, exit.Errorf(exit.Scenario, "", "%w", err)
 	}
-	a.tell(made.Notes)
+	storage.Tell(con, made.Notes)
 	return made, nil
 }
 
 // openMade opens a scenario that was made of a job file.
-func (a *app) openMade(given string) (*source, bool) {
-	files, ok := a.made[given]
+func (pl *planner) openMade(given string) (*source, bool) {
+	files, ok := pl.made[given]
 	return &source{given: given, fsys: files, file: "test.yml", made: true, close: func() {}}, ok
 }
 
@@ -240,11 +222,11 @@ const dealOption = "deal"
 // placed puts the data disks of a job file where the file says. A device or folder that it names is used, under the
 // guard, or refused by name, unless the user says with --disk or another target where the load goes: then it is told
 // what is not used. The facts are for the record.
-func (a *app) placed(phase, given string, tf targetFlags) (targetFlags, []result.Fact, error) {
-	places := a.places[given]
-	here := tf.name == "local"
-	asked := !here || len(tf.disks) > 0 || slices.ContainsFunc(tf.options, func(o string) bool {
-		return strings.HasPrefix(o, dirOption+"=")
+func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flags, []result.Fact, error) {
+	places := pl.places[given]
+	here := tf.Name == "local"
+	asked := !here || len(tf.Disks) > 0 || slices.ContainsFunc(tf.Options, func(o string) bool {
+		return strings.HasPrefix(o, machines.DirOption+"=")
 	})
 	if !slices.ContainsFunc(places, func(p workload.Place) bool { return p.Name != "" }) {
 		return tf, nil, nil
@@ -252,7 +234,7 @@ func (a *app) placed(phase, given string, tf targetFlags) (targetFlags, []result
 	if asked {
 		deal, facts := unused(places, tf, here)
 		if deal != nil {
-			tf.options = append(slices.Clone(tf.options), dealOption+"="+strings.Join(deal, ","))
+			tf.Options = append(slices.Clone(tf.Options), dealOption+"="+strings.Join(deal, ","))
 		}
 		return tf, facts, nil
 	}
@@ -276,7 +258,7 @@ func (a *app) placed(phase, given string, tf targetFlags) (targetFlags, []result
 	}
 	if len(bad) > 0 && phase != "run" {
 		for _, err := range bad {
-			visible.Fprintf(a.err, "warning: %s: a run refuses this: %v\n", phase, err)
+			visible.Fprintf(pl.Err, "warning: %s: a run refuses this: %v\n", phase, err)
 		}
 		return tf, nil, nil
 	}
@@ -297,21 +279,21 @@ func (a *app) placed(phase, given string, tf targetFlags) (targetFlags, []result
 		}
 		deal = append(deal, strconv.Itoa(k+1))
 		if p := places[i]; devices == 0 && !p.Folder && p.Name != "" {
-			visible.Fprintf(a.notes(), "%s: note: %s is left as it is: the load goes to a new file in %s\n", given, p.Name,
+			visible.Fprintf(pl.Notes(), "%s: note: %s is left as it is: the load goes to a new file in %s\n", given, p.Name,
 				dir)
 		}
 	}
-	tf.disks = disks
+	tf.Disks = disks
 	if len(disks) > 1 || devices > 0 {
-		tf.options = append(slices.Clone(tf.options), dealOption+"="+strings.Join(deal, ","))
+		tf.Options = append(slices.Clone(tf.Options), dealOption+"="+strings.Join(deal, ","))
 	}
 	return tf, nil, nil
 }
 
 // sayPlaced tells what a job names and is not used, when it is known that the load can go where it goes instead.
-func (a *app) sayPlaced(given string, facts []result.Fact) {
+func sayPlaced(con *console.Console, given string, facts []result.Fact) {
 	for _, f := range facts {
-		visible.Fprintf(a.notes(), "%s: %s is %s\n", given, f.Name, f.Value)
+		visible.Fprintf(con.Notes(), "%s: %s is %s\n", given, f.Name, f.Value)
 	}
 }
 
@@ -357,13 +339,13 @@ func lies(p workload.Place) (where string, device bool, err error) {
 
 // unused says which names of a job file are not used because the user says where the load goes. Devices given with
 // --disk are those of their names, whatever the order they are given in.
-func unused(places []workload.Place, tf targetFlags, here bool) (deal []string,
+func unused(places []workload.Place, tf machines.Flags, here bool) (deal []string,
 	facts []result.Fact) {
 	taken := map[int]bool{}
 	of := make([]int, len(places))
 	for i, p := range places {
 		of[i] = -1
-		for k, disk := range tf.disks {
+		for k, disk := range tf.Disks {
 			x, err1 := os.Stat(p.Name)
 			y, err2 := os.Stat(disk)
 			if here && p.Name != "" && errors.Join(err1, err2) == nil && os.SameFile(x, y) {
@@ -376,19 +358,19 @@ func unused(places []workload.Place, tf targetFlags, here bool) (deal []string,
 		if of[i] >= 0 {
 			continue
 		}
-		for next < len(tf.disks) && taken[next] {
+		for next < len(tf.Disks) && taken[next] {
 			next++
 		}
-		if next < len(tf.disks) {
+		if next < len(tf.Disks) {
 			of[i] = next
 			next++
 		}
 		if p.Name == "" {
 			continue
 		}
-		to := "a data disk of target " + tf.name
+		to := "a data disk of target " + tf.Name
 		if here && of[i] >= 0 {
-			to = tf.disks[of[i]]
+			to = tf.Disks[of[i]]
 		} else if here {
 			to = "the places given with --disk, in turn"
 		}

@@ -5,6 +5,9 @@ import (
 	"io"
 	"slices"
 
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/storage"
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -13,12 +16,12 @@ import (
 
 // firstOfCurve reports whether the points of a file's curve are shares of one largest rate, which a run of its first
 // point tells. Loops around a curve have a largest rate each.
-func (a *app) firstOfCurve(given string, data []byte, from convert.Tool, set map[string]string) bool {
+func firstOfCurve(con *console.Console, given string, data []byte, from convert.Tool, set map[string]string) bool {
 	to, err := convert.ByName("fio")
 	if err != nil {
 		return false
 	}
-	r := convert.Request{Name: given, Data: data, From: from, To: to, Set: set, Include: a.besides(given)}
+	r := convert.Request{Name: given, Data: data, From: from, To: to, Set: set, Include: storage.Besides(con, given)}
 	if _, err := convert.Convert(r); err == nil {
 		return false
 	}
@@ -29,8 +32,8 @@ func (a *app) firstOfCurve(given string, data []byte, from convert.Tool, set map
 
 // curve makes the first run of a curve, as fast as it goes, and then what sf has become: the same file with the rate
 // that the first run reached.
-func (a *app) curve(given string, sf *scenarioFlags, tf targetFlags, rf runFlags) error {
-	visible.Fprintf(a.notes(), "%s: the points of its curve are shares of the largest rate: a run that measures it comes "+
+func (rn *runner) curve(given string, sf *scenarioFlags, tf machines.Flags, rf runFlags) error {
+	visible.Fprintf(rn.Notes(), "%s: the points of its curve are shares of the largest rate: a run that measures it comes "+
 		"first\n", given)
 	first, most := *sf, 0.0
 	first.own.first, first.assert = false, nil
@@ -39,21 +42,21 @@ func (a *app) curve(given string, sf *scenarioFlags, tf targetFlags, rf runFlags
 		most = largest(d)
 		return nil
 	}
-	if a.json { // one document is printed, of the curve
-		out := a.out
-		a.out = io.Discard
-		defer func() { a.out = out }()
+	if rn.JSON { // one document is printed, of the curve
+		out := rn.Out
+		rn.Out = io.Discard
+		defer func() { rn.Out = out }()
 	}
-	if err := a.run(given, first, tf, rf); err != nil {
+	if err := rn.run(given, first, tf, rf); err != nil {
 		return err
 	}
 	if most <= 0 {
 		return exit.Errorf(exit.Failed, "--curve-max says the rate", "run: the run that was to tell the largest rate of the curve "+
 			"did nothing")
 	}
-	visible.Fprintf(a.notes(), "%s: its largest rate is %.0f operations a second; its curve comes now\n", given, most)
+	visible.Fprintf(rn.Notes(), "%s: its largest rate is %.0f operations a second; its curve comes now\n", given, most)
 	sf.own.curveMax, sf.values = most, sf.own.values
-	return a.own(given, sf)
+	return rn.own(given, sf)
 }
 
 // largest is the rate of all that ran at once, in operations a second.

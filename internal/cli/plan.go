@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
@@ -25,9 +27,9 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) planCommand() *cobra.Command {
+func (pl *planner) planCommand() *cobra.Command {
 	var sf scenarioFlags
-	var tf targetFlags
+	var tf machines.Flags
 	c := &cobra.Command{
 		Use:   "plan SCENARIO",
 		Short: "Say what a run would do, step by step, without touching anything",
@@ -37,23 +39,23 @@ they need. The exit code is 3 when the scenario is invalid and 4 when it cannot 
 		Example: `  plimsoll plan db-colocation
   plimsoll plan ./my-scenario --nodes 4 --time-scale 0.02 --size-scale 0.002 --set iops=500
   plimsoll plan db-colocation --json`,
-		Args:              args(1, 1, "scenario"),
+		Args:              console.Args(1, 1, "scenario"),
 		ValidArgsFunction: completeScenario,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.plan(given[0], sf, tf) },
+		RunE:              func(_ *cobra.Command, given []string) error { return pl.plan(given[0], sf, tf) },
 	}
-	sf.register(a, c)
-	tf.register(a, c)
+	sf.register(pl, c)
+	tf.Register(pl.Drivers, c)
 	return c
 }
 
-func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
-	ctx, stop := a.interruptible()
+func (pl *planner) plan(given string, sf scenarioFlags, tf machines.Flags) error {
+	ctx, stop := pl.Interruptible()
 	defer stop()
-	tf, placed, err := a.placed("plan", given, tf)
+	tf, placed, err := pl.placed("plan", given, tf)
 	if err != nil {
 		return err
 	}
-	p, err := a.prepare(ctx, "plan", given, sf, tf)
+	p, err := pl.prepare(ctx, "plan", given, sf, tf)
 	if p != nil {
 		defer p.close()
 	}
@@ -61,14 +63,14 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 	if err != nil && !errors.As(err, &refused) {
 		return err
 	}
-	a.sayPlaced(given, placed)
+	sayPlaced(pl.Console, given, placed)
 	switch {
-	case a.json:
-		err = errors.Join(a.printJSON(p.plan), err)
+	case pl.JSON:
+		err = errors.Join(pl.PrintJSON(p.plan), err)
 	case err != nil:
-		err = errors.Join(p.plan.Text(a.out), err)
+		err = errors.Join(p.plan.Text(pl.Out), err)
 	default:
-		err = a.sayPlan(ctx, p, sf, tf)
+		err = pl.sayPlan(ctx, p, sf, tf)
 	}
 	if refused != nil { // its objections are part of the plan
 		return &exit.Error{Code: exit.Refused, Err: err, Said: true}
@@ -78,8 +80,8 @@ func (a *app) plan(given string, sf scenarioFlags, tf targetFlags) error {
 
 // sayPlan prints a plan, and of an experiment how often it is gone through, with the values of each combination checked
 // as its runs check them.
-func (a *app) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, tf targetFlags) error {
-	if err := p.plan.Text(a.out); err != nil {
+func (pl *planner) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, tf machines.Flags) error {
+	if err := p.plan.Text(pl.Out); err != nil {
 		return err
 	}
 	x := p.scenario.Experiment
@@ -88,79 +90,80 @@ func (a *app) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, tf tar
 	}
 	r := experiment.NewRecord("", p.scenario)
 	r.Settings.Set = sf.values
-	least, unknown, err := a.checkCells(ctx, p, r, sf, tf)
+	least, unknown, err := pl.checkCells(ctx, p, r, sf, tf)
 	if err != nil {
 		return err
 	}
-	visible.Fprintf(a.out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
+	visible.Fprintf(pl.Out, "\nAn experiment: %s of this, %s %s each, %s in all.\n",
 		unit.Plural(x.Runs(), "run"), unit.Plural(x.Runs()/x.Repeats, "combination"),
 		unit.Plural(x.Repeats, "time"), progress.Lasts(least, unknown))
 	return nil
 }
 
 // planned is the plan of a scenario on the target that was prepared for.
-func (a *app) planned(sc *scenario.Scenario, p *prepared, tf targetFlags) (*plan.Plan, error) {
+func (pl *planner) planned(sc *scenario.Scenario, p *prepared, tf machines.Flags) (*plan.Plan, error) {
 	forecaster, _ := p.Target.(workload.Forecaster) // without one the plan says what it cannot say
 	return plan.Build(sc, p.facts, plan.Options{
-		TimeScale: float64(tf.timeScale), SizeScale: float64(tf.sizeScale), Engines: a.drivers.ByName(),
-		AllowHostCommands: tf.allowHostCommands, Forecaster: forecaster,
+		TimeScale: float64(tf.TimeScale), SizeScale: float64(tf.SizeScale), Engines: pl.Drivers.ByName(),
+		AllowHostCommands: tf.AllowHostCommands, Forecaster: forecaster,
 	})
 }
 
 // prepared is a scenario with its target and plan; nothing has been touched.
 type prepared struct {
 	*loaded
-	*clockedTarget
+	*machines.Clocked
 	facts target.Facts
 	plan  *plan.Plan
 }
 
 // prepare reads the scenario, looks at the target and makes the plan. With a *plan.Refused in the error the plan comes
 // back as far as it could be made.
-func (a *app) prepare(ctx context.Context, phase, given string, sf scenarioFlags, tf targetFlags) (*prepared, error) {
-	t, err := a.target(tf, sf.nodes)
+func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenarioFlags, tf machines.Flags) (*prepared,
+	error) {
+	t, err := pl.Target(tf, sf.nodes)
 	if err != nil {
 		return nil, err
 	}
 	facts, checkErr := t.Check(ctx)
-	l, err := a.load(given, sf, max(len(facts.Nodes), sf.nodes), t.clock.Now())
+	l, err := pl.load(given, sf, max(len(facts.Nodes), sf.nodes), t.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{loaded: l, clockedTarget: t, facts: facts}
-	if err := a.refuse(phase, l); err != nil {
+	p := &prepared{loaded: l, Clocked: t, facts: facts}
+	if err := pl.refuse(phase, l); err != nil {
 		return p, err
 	}
 	if checkErr != nil {
-		return p, exit.Errorf(exit.Refused, "plimsoll targets check "+tf.name+" says more", "target: %w", checkErr)
+		return p, exit.Errorf(exit.Refused, "plimsoll targets check "+tf.Name+" says more", "target: %w", checkErr)
 	}
-	p.plan, err = unlessStopped(ctx, func() (*plan.Plan, error) { return a.planned(l.scenario, p, tf) })
+	p.plan, err = unlessStopped(ctx, func() (*plan.Plan, error) { return pl.planned(l.scenario, p, tf) })
 	if ctx.Err() != nil {
 		return p, context.Cause(ctx)
 	}
 	if err != nil {
 		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
 	}
-	p.facts.Environment = append(p.facts.Environment, a.stated(p)...)
-	if phase == "run" && tf.name == "local" {
-		if err := a.fits(ctx, p); err != nil {
+	p.facts.Environment = append(p.facts.Environment, pl.stated(p)...)
+	if phase == "run" && tf.Name == "local" {
+		if err := pl.fits(ctx, p); err != nil {
 			return p, err
 		}
 	}
-	a.sayDisks(phase, p, tf.disks)
-	if err := a.playbooks(ctx, p); err != nil {
+	sayDisks(pl.Console, phase, p, tf.Disks)
+	if err := checkPlaybooks(ctx, p); err != nil {
 		return p, err
 	}
-	if phase == "run" && tf.name == "local" && a.serves(p) {
-		return p, a.programs(phase)
+	if phase == "run" && tf.Name == "local" && pl.serves(p) {
+		return p, programs(pl.Console, phase)
 	}
 	return p, nil
 }
 
 // stated are the facts of the loads, and of their servers as far as the configs say them. Loads on one server say the
 // same of it once.
-func (a *app) stated(p *prepared) (out []result.Fact) {
-	engines := a.drivers.ByName()
+func (pl *planner) stated(p *prepared) (out []result.Fact) {
+	engines := pl.Drivers.ByName()
 	for _, w := range p.scenario.Workloads {
 		e, ok := engines[w.Generator].(workload.Stating)
 		if !ok {
@@ -177,7 +180,7 @@ func (a *app) stated(p *prepared) (out []result.Fact) {
 			out = append(out, f)
 		}
 	}
-	return append(out, a.servers...)
+	return append(out, pl.servers...)
 }
 
 // specOf is what the scenario says of a workload, on no machine yet.
@@ -186,14 +189,14 @@ func specOf(w scenario.Workload) workload.Spec {
 }
 
 // fits refuses a run on this machine that lacks a program or space.
-func (a *app) fits(ctx context.Context, p *prepared) error {
+func (pl *planner) fits(ctx context.Context, p *prepared) error {
 	var bad []error
 	of := map[string][]workload.Spec{}
 	for _, w := range p.scenario.Workloads {
 		of[w.Generator] = append(of[w.Generator], specOf(w))
 	}
 	for _, generator := range slices.Sorted(maps.Keys(of)) {
-		if e, ok := a.drivers.ByName()[generator].(workload.Resident); ok {
+		if e, ok := pl.Drivers.ByName()[generator].(workload.Resident); ok {
 			if _, err := e.Here(ctx, of[generator]); err != nil {
 				bad = append(bad, err)
 			}
@@ -249,7 +252,7 @@ func unlessStopped(ctx context.Context, f func() (*plan.Plan, error)) (made *pla
 }
 
 // playbooks has Ansible read the playbooks of a scenario, where they will run.
-func (a *app) playbooks(ctx context.Context, p *prepared) error {
+func checkPlaybooks(ctx context.Context, p *prepared) error {
 	var files []string
 	for _, steps := range [][]scenario.Step{p.scenario.Setup, p.scenario.Run, p.scenario.Teardown} {
 		for _, s := range steps {
@@ -268,7 +271,7 @@ func (a *app) playbooks(ctx context.Context, p *prepared) error {
 }
 
 // sayDisks says how data disks are put on several folders, and which of them get none.
-func (a *app) sayDisks(phase string, p *prepared, folders []string) {
+func sayDisks(con *console.Console, phase string, p *prepared, folders []string) {
 	if len(folders) < 2 {
 		return
 	}
@@ -281,12 +284,12 @@ func (a *app) sayDisks(phase string, p *prepared, folders []string) {
 		}
 	}
 	if disks < len(folders) {
-		visible.Fprintf(a.err, "warning: %s: %s for %d folders: nothing is put in %s\n", phase,
+		visible.Fprintf(con.Err, "warning: %s: %s for %d folders: nothing is put in %s\n", phase,
 			unit.Plural(disks, "data disk"), len(folders), strings.Join(folders[disks:], " and "))
 		folders = folders[:disks]
 	}
 	if phase != "plan" {
-		visible.Fprintf(a.err, "%s: the data disks are dealt out in turn, VM by VM: %s\n", phase,
+		visible.Fprintf(con.Err, "%s: the data disks are dealt out in turn, VM by VM: %s\n", phase,
 			strings.Join(folders, ", "))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
 	"plimsoll/internal/kit/outfile"
@@ -20,29 +21,29 @@ import (
 	"plimsoll/unit"
 )
 
-func (a *app) scenariosCommand() *cobra.Command {
+func (pl *planner) scenariosCommand() *cobra.Command {
 	list := &cobra.Command{
-		Use: "list", Short: "List the scenarios that come with the program", Args: args(0, 0, "argument"),
+		Use: "list", Short: "List the scenarios that come with the program", Args: console.Args(0, 0, "argument"),
 		Example: "  plimsoll scenarios list --json",
-		RunE:    func(*cobra.Command, []string) error { return a.listScenarios() },
+		RunE:    func(*cobra.Command, []string) error { return pl.listScenarios() },
 	}
 	show := &cobra.Command{
 		Use: "show SCENARIO", Short: "Show what a scenario tests, its variables, machines and workloads",
-		Args:              args(1, 1, "scenario"),
+		Args:              console.Args(1, 1, "scenario"),
 		Example:           "  plimsoll scenarios show db-colocation",
 		ValidArgsFunction: completeScenario,
-		RunE:              func(_ *cobra.Command, given []string) error { return a.showScenario(given[0]) },
+		RunE:              func(_ *cobra.Command, given []string) error { return pl.showScenario(given[0]) },
 	}
 	var from string
 	var made ownFlags
 	create := &cobra.Command{
-		Use: "new DIRECTORY", Short: "Begin a scenario of your own with one from the library, or with a job file", Args: args(1, 1, "directory"),
+		Use: "new DIRECTORY", Short: "Begin a scenario of your own with one from the library, or with a job file", Args: console.Args(1, 1, "directory"),
 		Example: "  plimsoll scenarios new ./my-test --from four-corners\n  plimsoll scenarios new ./my-test --from my.fio --sweep iodepth=1,8,64",
-		RunE:    func(_ *cobra.Command, given []string) error { return a.newScenario(given[0], from, made) },
+		RunE:    func(_ *cobra.Command, given []string) error { return pl.newScenario(given[0], from, made) },
 	}
 	create.Flags().StringVar(&from, "from", "four-corners", "`scenario` of the library to copy, or job file to make one of")
 	made.register(create)
-	return a.group("scenarios", "List, show and begin scenarios", list, show, create)
+	return console.Group("scenarios", "List, show and begin scenarios", list, show, create)
 }
 
 // completeScenario completes names of the library beside files.
@@ -59,27 +60,27 @@ type shipped struct {
 	Tags    []string `json:"tags"`
 }
 
-func (a *app) listScenarios() error {
+func (pl *planner) listScenarios() error {
 	var rows []shipped
 	for _, name := range scenarios.Names() {
-		l, err := a.load(name, scenarioFlags{}, 0, a.now())
+		l, err := pl.load(name, scenarioFlags{}, 0, pl.Now())
 		if err != nil {
 			return err
 		}
-		if err := a.refuse("scenarios", l); err != nil {
+		if err := pl.refuse("scenarios", l); err != nil {
 			return err
 		}
 		sc := l.scenario
 		rows = append(rows, shipped{name, sc.DisplayName, sc.Summary, sc.EstimatedRuntime.Seconds(), sc.Tags})
 	}
-	if a.json {
-		return a.printJSON(rows)
+	if pl.JSON {
+		return pl.PrintJSON(rows)
 	}
 	t := terminal.Table{Head: []string{"SCENARIO", "TAKES", "QUESTION"}}
 	for _, r := range rows {
 		t.Add(r.Name, unit.Duration(r.Seconds*1e9).String(), r.Summary)
 	}
-	return t.Write(a.out)
+	return t.Write(pl.Out)
 }
 
 // described is what scenarios show --json prints.
@@ -140,28 +141,28 @@ func describe(name string, sc *scenario.Scenario) described {
 	return d
 }
 
-func (a *app) showScenario(given string) error {
-	l, err := a.load(given, scenarioFlags{}, 0, a.now())
+func (pl *planner) showScenario(given string) error {
+	l, err := pl.load(given, scenarioFlags{}, 0, pl.Now())
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	if err := a.refuse("scenarios show", l); err != nil {
+	if err := pl.refuse("scenarios show", l); err != nil {
 		return err
 	}
 	d := describe(given, l.scenario)
-	if a.json {
-		return a.printJSON(d)
+	if pl.JSON {
+		return pl.PrintJSON(d)
 	}
-	visible.Fprintf(a.out, "%s: %s\n\n%s\n\n%s\n\ntakes about %s unscaled\n", given, d.Display, d.Summary,
+	visible.Fprintf(pl.Out, "%s: %s\n\n%s\n\n%s\n\ntakes about %s unscaled\n", given, d.Display, d.Summary,
 		visible.Lines(d.Description), unit.Duration(d.Seconds*1e9))
 	if len(d.Variables) > 0 {
 		t := terminal.Table{Head: []string{"VARIABLE", "DEFAULT", "MIN", "MAX", "MEANING"}}
 		for _, v := range d.Variables {
 			t.Add(v.Name, show(v.Default), show(v.Min), show(v.Max), v.Description)
 		}
-		visible.Fprintf(a.out, "\n")
-		if err := t.Write(a.out); err != nil {
+		visible.Fprintf(pl.Out, "\n")
+		if err := t.Write(pl.Out); err != nil {
 			return err
 		}
 	}
@@ -169,12 +170,12 @@ func (a *app) showScenario(given string) error {
 	for _, g := range d.Groups {
 		t.Add(g.Name, g.Nodes, fmt.Sprint(g.CPUs), g.MemoryBytes.String(), fmt.Sprintf("%d x %s", g.Disks, g.DiskBytes))
 	}
-	visible.Fprintf(a.out, "\n")
-	if err := t.Write(a.out); err != nil {
+	visible.Fprintf(pl.Out, "\n")
+	if err := t.Write(pl.Out); err != nil {
 		return err
 	}
-	visible.Fprintf(a.out, "\nworkloads: %s\n", strings.Join(d.Workloads, ", "))
-	visible.Fprintf(a.out, "results:   %s\n", strings.Join(d.Results, ", "))
+	visible.Fprintf(pl.Out, "\nworkloads: %s\n", strings.Join(d.Workloads, ", "))
+	visible.Fprintf(pl.Out, "results:   %s\n", strings.Join(d.Results, ", "))
 	return nil
 }
 
@@ -187,12 +188,12 @@ func show(v any) string {
 }
 
 // newScenario copies a library scenario, or one made of a job file, into a directory that does not exist yet.
-func (a *app) newScenario(dir, from string, made ownFlags) error {
-	if err := a.own(from, &scenarioFlags{own: made}); err != nil {
+func (pl *planner) newScenario(dir, from string, made ownFlags) error {
+	if err := pl.own(from, &scenarioFlags{own: made}); err != nil {
 		return err
 	}
 	fsys, ok := scenarios.Open(from)
-	if src, own := a.openMade(from); own {
+	if src, own := pl.openMade(from); own {
 		fsys, ok = src.fsys, true
 	}
 	if !ok {
@@ -209,9 +210,9 @@ func (a *app) newScenario(dir, from string, made ownFlags) error {
 	case err != nil:
 		return exit.Errorf(exit.Failed, "", "scenarios new: %w", err)
 	}
-	if a.json {
-		return a.printJSON(map[string]string{"directory": dir, "from": from})
+	if pl.JSON {
+		return pl.PrintJSON(map[string]string{"directory": dir, "from": from})
 	}
-	visible.Fprintf(a.out, "%s\nedit it, then: plimsoll check --strict %s\n", filepath.Join(dir, "test.yml"), dir)
+	visible.Fprintf(pl.Out, "%s\nedit it, then: plimsoll check --strict %s\n", filepath.Join(dir, "test.yml"), dir)
 	return nil
 }

@@ -2,20 +2,19 @@ package cli
 
 import (
 	"bytes"
-	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
-	"plimsoll/result"
 	"plimsoll/scenario"
 )
 
-func (a *app) schemaCommand() *cobra.Command {
+func schemaCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
-		Use: "schema", Short: "Print the JSON schema of scenario files, for editors", Args: args(0, 0, "argument"),
+		Use: "schema", Short: "Print the JSON schema of scenario files, for editors", Args: console.Args(0, 0,
+			"argument"),
 		Long: `Schema prints the JSON schema (draft 2020-12) of a scenario file after templating, made from the same
 option tables that check the file. Point your editor's YAML mode to it.`,
 		Example: "  plimsoll schema > plimsoll.schema.json",
@@ -24,59 +23,24 @@ option tables that check the file. Point your editor's YAML mode to it.`,
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "schema: %w", err)
 			}
-			_, err = a.out.Write(append(bytes.TrimSpace(schema), '\n'))
+			_, err = con.Out.Write(append(bytes.TrimSpace(schema), '\n'))
 			return err
 		},
 	}
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version of the program and of its run folders", Args: args(0, 0, "argument"),
+		Use: "version", Short: "Print the version of the program and of its run folders", Args: console.Args(0, 0,
+			"argument"),
 		Example: "  plimsoll version --json",
 		RunE: func(*cobra.Command, []string) error {
-			v := buildVersion()
-			if a.json {
-				return a.printJSON(v)
+			v := console.BuildVersion()
+			if con.JSON {
+				return con.PrintJSON(v)
 			}
-			_, err := visible.Fprintf(a.out, "%s\nrun folders: version %d\n%s\n", v, v.RunFolder, v.Go)
+			_, err := visible.Fprintf(con.Out, "%s\nrun folders: version %d\n%s\n", v, v.RunFolder, v.Go)
 			return err
 		},
 	}
-}
-
-// versions is what version --json prints.
-type versions struct {
-	Program   string `json:"program"`
-	Revision  string `json:"revision,omitempty"`
-	Modified  bool   `json:"modified,omitempty"`
-	RunFolder int    `json:"run_folder_version"`
-	Go        string `json:"go"`
-}
-
-// revision is set by make: what git calls the source.
-var revision string
-
-// buildVersion reads what make and the Go toolchain have stamped into the binary.
-func buildVersion() versions {
-	v := versions{Program: "plimsoll (unknown build)", RunFolder: result.FormatVersion}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	v.Go = info.GoVersion
-	v.Program = "plimsoll " + info.Main.Version
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			v.Revision = s.Value
-		case "vcs.modified":
-			v.Modified = s.Value == "true"
-		}
-	}
-	if revision != "" {
-		clean, dirty := strings.CutSuffix(revision, "-dirty")
-		v.Revision, v.Modified = clean, dirty
-	}
-	return v
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"path/filepath"
@@ -12,6 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/cli/machines"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/listen"
 	"plimsoll/internal/kit/visible"
@@ -20,11 +23,11 @@ import (
 	"plimsoll/result"
 )
 
-func (a *app) serveCommand() *cobra.Command {
+func serveCommand(st *runs.Store) *cobra.Command {
 	var address, token string
 	c := &cobra.Command{
 		Use: "serve [RUN...]", Short: "Serve runs to a browser and to Grafana, also while they go on",
-		Args: args(0, 1000, "run"),
+		Args: console.Args(0, 1000, "run"),
 		Long: `Serve answers over HTTP until it is interrupted: pages that list runs and experiments, show what a run does while
 it goes on, hold reports and compare what is ticked; and Prometheus' query API over the metrics of all runs, each series with the label run. In Grafana,
 add a data source of type Prometheus with the address that is printed. Without a RUN it serves every run there is, those
@@ -34,13 +37,13 @@ Only this machine can reach it, unless --listen says otherwise; then readers mus
 "Authorization: Bearer TOKEN" or as the password of any user name, and --token says where that is. The token is sent as
 it is: encrypt where the network is not trusted.
 
-` + runHelp,
+` + runs.RunHelp,
 		Example: `  plimsoll serve
   plimsoll serve latest --listen 127.0.0.1:9999
   plimsoll serve --listen 0.0.0.0:9095 --token file:/etc/plimsoll.token`,
-		ValidArgsFunction: a.completeRun,
+		ValidArgsFunction: st.CompleteRun,
 		RunE: func(cmd *cobra.Command, runs []string) error {
-			return a.serve(phase(cmd), runs, address,
+			return serveRuns(st, console.Phase(cmd), runs, address,
 				token)
 		},
 	}
@@ -54,14 +57,14 @@ it is: encrypt where the network is not trusted.
 // serveMemory is from where on memory is collected rather than taken from the machine. It stops nothing: the site does.
 const serveMemory = 250 << 20
 
-func (a *app) serve(phase string, runs []string, address, token string) error {
-	ctx, stop := a.interruptible()
+func serveRuns(st *runs.Store, phase string, runs []string, address, token string) error {
+	ctx, stop := st.Interruptible()
 	defer stop()
-	folders := a.allFolders
+	folders := st.AllFolders
 	if len(runs) > 0 {
 		var dirs []string
 		for _, run := range runs {
-			dir, err := a.find("serve", run)
+			dir, err := st.Find("serve", run)
 			if err != nil {
 				return err
 			}
@@ -72,19 +75,19 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 		}
 		folders = func() ([]string, error) { return dirs, nil }
 	}
-	secret, err := tokenFrom(ctx, token)
+	secret, err := machines.TokenFrom(ctx, token)
 	if err != nil {
 		return exit.Usagef("", "%s%w", phase, err)
 	}
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // else the environment says one
 		debug.SetMemoryLimit(serveMemory)
 	}
-	site := web.New(web.Options{Folders: folders, Now: a.now, Version: buildVersion().Program,
-		Library: a.library(len(runs) == 0)})
+	site := web.New(web.Options{Folders: folders, Now: st.Now, Version: console.BuildVersion().Program,
+		Library: library(st, len(runs) == 0)})
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {
-			visible.Fprintf(a.err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
+			visible.Fprintf(st.Err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
 				at)
 		},
 	}
@@ -98,16 +101,17 @@ func (a *app) serve(phase string, runs []string, address, token string) error {
 	return nil
 }
 
-// reader is what looks at runs for one request: it says nothing on the terminal and shares nothing with others.
-func (a *app) reader() *app {
-	return &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, clock: a.clock, drivers: a.drivers,
-		runsDir: a.runsDir, system: a.system, quiet: true}
+// silent looks at runs for one request: it says nothing on the terminal and shares nothing with others.
+func silent(st *runs.Store) *judge.Sides {
+	con := &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Clock: st.Clock, Quiet: true}
+	return &judge.Sides{Store: &runs.Store{Targets: &machines.Targets{Console: con, RunsDir: st.RunsDir,
+		Drivers: st.Drivers}}}
 }
 
 // library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.
-func (a *app) library(all bool) web.Library {
+func library(st *runs.Store, all bool) web.Library {
 	l := web.Library{Compare: func(sides []web.Side, anyway bool) (*compare.Document, error) {
-		return a.reader().compareServed(sides, anyway)
+		return silent(st).CompareServed(sides, anyway)
 	}}
 	if !all {
 		return l
@@ -117,10 +121,10 @@ func (a *app) library(all bool) web.Library {
 		if err != nil {
 			return nil, err
 		}
-		return a.reader().experimentDocument(folder, compare.DefaultThreshold)
+		return silent(st).ExperimentDocument(folder, compare.DefaultThreshold)
 	}
 	l.Experiments = func() ([]web.Experiment, error) {
-		dirs, err := experiment.List(a.runsDir)
+		dirs, err := experiment.List(st.RunsDir)
 		list := make([]web.Experiment, 0, len(dirs))
 		for _, dir := range dirs {
 			e := web.Experiment{ID: filepath.Base(dir), Dir: dir, Made: experiment.Touched(dir)}
@@ -141,46 +145,4 @@ func (a *app) library(all bool) web.Library {
 		return list, err
 	}
 	return l
-}
-
-// compareServed compares runs and experiments by their folders, under the names that are given.
-func (a *app) compareServed(chosen []web.Side, anyway bool) (*compare.Document, error) {
-	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: anyway}
-	searches, err := a.searchesAmong("compare", chosen)
-	if err != nil {
-		return nil, err
-	}
-	if len(searches) > 0 {
-		return compare.OfSearches(searches, o)
-	}
-	var sides []compare.Side
-	for _, c := range chosen {
-		side, err := a.side("compare", c.Dir)
-		if err != nil {
-			return nil, err
-		}
-		side.Name = c.Name
-		sides = append(sides, side)
-	}
-	return compare.Of(sides, o)
-}
-
-// allFolders are the folders of all runs, those of experiments included.
-func (a *app) allFolders() ([]string, error) {
-	dirs, err := result.Folders(a.runsDir)
-	if err != nil {
-		return nil, err
-	}
-	experiments, err := experiment.List(a.runsDir)
-	if err != nil {
-		return nil, fmt.Errorf("experiments: %w", err)
-	}
-	for _, e := range experiments {
-		inside, err := result.Folders(filepath.Join(e, experiment.RunsFolder))
-		if err != nil {
-			return nil, err
-		}
-		dirs = append(dirs, inside...)
-	}
-	return dirs, nil
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/report/web"
@@ -60,8 +61,9 @@ func TestServe(t *testing.T) {
 	}
 	var out, errs said
 	signals := make(chan os.Signal)
-	a := &app{in: strings.NewReader(""), out: &out, err: &errs, clock: clock.Real{}, drivers: drivers.All(),
-		signals: signals}
+	a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &errs, Clock: clock.Real{},
+		Signals: signals},
+		drivers.All())
 	ended := make(chan int, 1)
 	go func() { ended <- a.main([]string{"serve", "--listen", "127.0.0.1:0", "--token", "file:" + file}) }()
 	url := ""
@@ -133,7 +135,8 @@ func TestServeExperiments(t *testing.T) {
 	main := func(args ...string) {
 		t.Helper()
 		var errs said
-		a := &app{in: strings.NewReader(""), out: io.Discard, err: &errs, clock: clock.Real{}, drivers: drivers.All()}
+		a := newApp(&console.Console{In: strings.NewReader(""), Out: io.Discard, Err: &errs, Clock: clock.Real{}},
+			drivers.All())
 		if code := a.main(append([]string{"--dir", root, "-q", "run", job, "--target", "sim"}, args...)); code != 0 {
 			t.Fatalf("%q: exit code %d\n%s", args, code, errs.String())
 		}
@@ -145,10 +148,11 @@ func TestServeExperiments(t *testing.T) {
 	write("16")
 	main("--name", "deeper")
 
-	a := &app{clock: clock.Real{}, drivers: drivers.All(), runsDir: root}
+	a := newApp(&console.Console{Clock: clock.Real{}}, drivers.All())
+	a.RunsDir = root
 	now := time.Now()
-	site := web.New(web.Options{Folders: a.allFolders, Now: func() time.Time { return now }, Version: "test",
-		Library: a.library(true)})
+	site := web.New(web.Options{Folders: a.AllFolders, Now: func() time.Time { return now }, Version: "test",
+		Library: library(a.Store, true)})
 	defer site.Close()
 	get := func(path string) (int, string) {
 		t.Helper()

@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 )
 
@@ -14,10 +15,10 @@ const largestSetFile = 4 << 20
 
 // variables reads the values given with --set-file and --set; the latter win. A value is typed as YAML types it: 4 is a
 // number, true a boolean, '"4"' a text.
-func (a *app) variables(files, pairs []string) (map[string]any, error) {
+func variables(con *console.Console, files, pairs []string) (map[string]any, error) {
 	set := map[string]any{}
 	for _, name := range files {
-		data, err := a.readGiven(name, largestSetFile)
+		data, err := con.ReadGiven(name, largestSetFile)
 		if err != nil {
 			return nil, exit.Usagef("", "--set-file: %w", err)
 		}
@@ -61,17 +62,4 @@ func scalar(text string) (any, error) {
 		}
 	}
 	return v, nil
-}
-
-// pairs reads NAME=VALUE texts, as --target-opt gives them.
-func pairs(flag string, given []string) (map[string]string, error) {
-	m := map[string]string{}
-	for _, pair := range given {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			return nil, exit.Usagef("", "%s: %q: want NAME=VALUE", flag, pair)
-		}
-		m[name] = value
-	}
-	return m, nil
 }

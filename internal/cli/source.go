@@ -35,8 +35,8 @@ type source struct {
 
 // open finds the scenario behind an argument: a directory, a YAML file, a zip, or a name of the library. A path that
 // exists goes before a name. Directories are opened so that no symbolic link leads out of them.
-func (a *app) open(given string) (*source, error) {
-	if s, ok := a.openMade(given); ok {
+func (pl *planner) open(given string) (*source, error) {
+	if s, ok := pl.openMade(given); ok {
 		return s, nil
 	}
 	info, err := os.Stat(given)
@@ -46,13 +46,13 @@ func (a *app) open(given string) (*source, error) {
 	case err != nil:
 		return nil, exit.Errorf(exit.Scenario, "", "open: %w", err)
 	case info.IsDir():
-		return a.openDir(given, given, "")
+		return pl.openDir(given, given, "")
 	case !info.Mode().IsRegular():
 		return nil, exit.Errorf(exit.Scenario, "", "open: %q: %w", given, regular.Kind(info.Mode().Type()))
 	case strings.EqualFold(filepath.Ext(given), ".zip"):
 		return openZip(given)
 	case slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(given))):
-		return a.openDir(given, filepath.Dir(given), filepath.Base(given))
+		return pl.openDir(given, filepath.Dir(given), filepath.Base(given))
 	}
 	return nil, exit.Errorf(exit.Scenario, "name a directory, its test.yml or a zip of it, or a job file: .fio, .vdb, .diskspd",
 		"open: %q is neither a directory nor a .yml, .yaml or .zip file, nor does it hold a job of fio, vdbench or DISKSPD",
@@ -71,24 +71,13 @@ func openLibrary(given string) (*source, error) {
 		given)
 }
 
-func (a *app) openDir(given, dir, file string) (*source, error) {
-	runs, _ := inside(dir, a.runsDir)
+func (pl *planner) openDir(given, dir, file string) (*source, error) {
+	runs, _ := regular.Inside(dir, pl.RunsDir)
 	s := &source{given: given, fsys: withoutRuns{regular.Dir(dir), runs}, file: file, close: func() {}}
 	if _, err := fs.ReadDir(s.fsys, "."); err != nil {
 		return nil, exit.Errorf(exit.Scenario, "", "open: %q: %w", given, err)
 	}
 	return s, nil
-}
-
-// inside returns the slash path of name below dir, when it is there.
-func inside(dir, name string) (string, bool) {
-	absDir, err1 := filepath.Abs(dir)
-	absName, err2 := filepath.Abs(name)
-	rel, err3 := filepath.Rel(absDir, absName)
-	if errors.Join(err1, err2, err3) != nil || rel == "." || !filepath.IsLocal(rel) {
-		return "", false
-	}
-	return filepath.ToSlash(rel), true
 }
 
 func openZip(given string) (*source, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/cli/usage"
 )
@@ -15,7 +16,7 @@ import (
 // Every command and flag stands in the help once, in a group that was chosen for it, and groups name nothing else.
 func TestGroupsOfHelp(t *testing.T) {
 	t.Parallel()
-	root := (&app{drivers: drivers.All()}).root()
+	root := newApp(&console.Console{}, drivers.All()).root()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	var there []string
@@ -52,7 +53,7 @@ func TestGroupsOfHelp(t *testing.T) {
 // A command of few flags has the help that cobra gives.
 func TestUsageOfOthers(t *testing.T) {
 	t.Parallel()
-	root := (&app{drivers: drivers.All()}).root()
+	root := newApp(&console.Console{}, drivers.All()).root()
 	for _, name := range []string{"check", "runs"} {
 		c, _, _ := root.Find([]string{name})
 		got := c.UsageString()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-
 	"math"
 	"path/filepath"
 	"testing"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/cli/console"
 	"plimsoll/internal/contract/worker"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/regular"
@@ -22,7 +23,7 @@ import (
 )
 
 // workerCommands are what load generators run on a machine where they are this program. They are for no person.
-func (a *app) workerCommands() (commands []*cobra.Command) {
+func workerCommands(con *console.Console) (commands []*cobra.Command) {
 	for _, w := range []struct {
 		word string
 		work func(ctx context.Context, job io.Reader, out io.Writer) error
@@ -32,7 +33,7 @@ func (a *app) workerCommands() (commands []*cobra.Command) {
 		{integrity.WorkCommand, integrity.Work},
 		{pgbench.WorkCommand, pgbench.Work},
 		{pgload.WorkCommand, func(ctx context.Context, job io.Reader, out io.Writer) error {
-			return pgload.Work(ctx, job, out, a.err)
+			return pgload.Work(ctx, job, out, con.Err)
 		}},
 		{tprocc.WorkCommand, func(ctx context.Context, job io.Reader, out io.Writer) error {
 			return tprocc.Work(ctx, job, out, dialects.Of)
@@ -41,7 +42,7 @@ func (a *app) workerCommands() (commands []*cobra.Command) {
 		{vioperf.WorkCommand, vioperf.Work},
 	} {
 		commands = append(commands, &cobra.Command{
-			Use: w.word + " FILE", Hidden: true, Args: args(1, 1, "file of a job"),
+			Use: w.word + " FILE", Hidden: true, Args: console.Args(1, 1, "file of a job"),
 			Short: "Do a job that a load generator has written",
 			RunE: func(cmd *cobra.Command, given []string) error {
 				if err := worker.Pin(); err != nil {
@@ -52,7 +53,7 @@ func (a *app) workerCommands() (commands []*cobra.Command) {
 					return err
 				}
 				defer job.Close()
-				if err := w.work(cmd.Context(), job, a.out); err != nil {
+				if err := w.work(cmd.Context(), job, con.Out); err != nil {
 					return exit.Errorf(exit.Failed, "", "%s: %w", w.word, err)
 				}
 				return nil

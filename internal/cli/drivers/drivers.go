@@ -113,6 +113,14 @@ func (r Registry) Replays(target string) map[string]workload.Engine {
 	return engines
 }
 
+// TargetNames are the names of the targets, the default first.
+func (r Registry) TargetNames() (names []string) {
+	for _, p := range r.Targets {
+		names = append(names, p.Name())
+	}
+	return names
+}
+
 // Target is the provider of a name.
 func (r Registry) Target(name string) (target.Provider, bool) {
 	i := slices.IndexFunc(r.Targets, func(p target.Provider) bool { return p.Name() == name })

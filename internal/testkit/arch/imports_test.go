@@ -231,8 +231,9 @@ func TestScenarioTimeComesFromTheClock(t *testing.T) {
 }
 
 // printers are the packages whose words reach a terminal. What they print is of authors, tools and files as well.
-var printers = []string{"internal/cli", "internal/run/plan", "internal/run", "internal/report/terminal",
-	"internal/cli/progress"}
+var printers = []string{"internal/cli", "internal/cli/console", "internal/cli/judge", "internal/cli/machines",
+	"internal/cli/progress", "internal/cli/runs", "internal/cli/storage", "internal/run/plan", "internal/run",
+	"internal/report/terminal", "internal/report/blocktrace"}
 
 // TestPrintingGoesThroughVisible: fmt would print an author's control characters and line ends as they stand.
 func TestPrintingGoesThroughVisible(t *testing.T) {

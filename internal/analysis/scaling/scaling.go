@@ -1,0 +1,133 @@
+// Package scaling takes points of throughput at growing concurrency from what was measured: the stages of a run's load,
+// the runs of an experiment, tests that were imported. What fits a law to them is usl.
+package scaling
+
+import (
+	"fmt"
+	"slices"
+
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/analysis/stage"
+	"plimsoll/internal/analysis/usl"
+	"plimsoll/result"
+)
+
+// Stages are the stages of a run's load as points.
+func Stages(data *result.Data, metric string) (points []usl.Point) {
+	for _, s := range stage.Of(data, metric) {
+		points = append(points, usl.Point{Concurrency: s.Concurrency, Throughput: s.Throughput.Value})
+	}
+	return points
+}
+
+// Runs are the runs of an experiment as points: what all VMs of a run did, at the depth they declared.
+func Runs(runs []compare.Run, metric string) []usl.Point {
+	var points []usl.Point
+	for _, r := range runs {
+		var p usl.Point
+		for _, w := range r.Data.Workloads {
+			if seconds := w.Seconds(); w.VM != "" && !w.Prefill && w.Phase == "run" && seconds > 0 {
+				p.Throughput += throughput(w, metric, seconds)
+				for _, l := range w.Lanes {
+					p.Concurrency += float64(max(l.Depth, 1))
+				}
+			}
+		}
+		points = append(points, p)
+	}
+	return points
+}
+
+// Imported are the tests of imported files that say how many were at work at once: virtual users, threads. There
+// are none unless they say different numbers, and no curve of tests that were asked unlike things besides.
+func Imported(m result.Manifest, data *result.Data, metric string) (points []usl.Point, err error) {
+	levels := map[float64]bool{}
+	first := map[string]result.Fact{}
+	var unlike error
+	for _, f := range m.Imported {
+		i := slices.IndexFunc(data.Workloads, func(w result.Workload) bool {
+			return w.VM == f.VM && w.Name == f.Workload && w.Seconds() > 0
+		})
+		if f.Concurrency <= 0 || i < 0 {
+			continue
+		}
+		w := data.Workloads[i]
+		x := throughput(w, metric, w.Seconds())
+		if x <= 0 {
+			continue
+		}
+		points = append(points, usl.Point{Concurrency: f.Concurrency, Throughput: x})
+		levels[f.Concurrency] = true
+		for _, fact := range m.Environment {
+			if fact.Group != f.Workload || slices.Contains(concurrencyFacts, fact.Name) {
+				continue
+			}
+			one, ok := first[fact.Name]
+			if !ok {
+				first[fact.Name] = fact
+			} else if one.Value != fact.Value && unlike == nil {
+				unlike = fmt.Errorf("its tests are no curve of one load: the %s of %s is %q, of %s %q", fact.Name,
+					one.Group,
+					one.Value, fact.Group, fact.Value)
+			}
+		}
+	}
+	if len(levels) < 2 {
+		return nil, nil
+	}
+	return points, unlike
+}
+
+// concurrencyFacts are those of imported tests that a curve is over, or that follow from it.
+var concurrencyFacts = []string{"concurrency", "iodepth", "numjobs", "threads", "outstanding"}
+
+// Metric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are counted, the first
+// measure of which more is better. It is not ok when the one asked for is none of those known.
+func Metric(data *result.Data, asked string) (metric string, known []string, ok bool) {
+	first, counted := "", false
+	add := func(s result.Series, higher bool) {
+		if name := s.Metric(); !slices.Contains(known, name) {
+			known = append(known, name)
+			if first == "" && higher && s.Op == "" {
+				first = name
+			}
+		}
+	}
+	for _, w := range data.Workloads {
+		if w.Prefill {
+			continue
+		}
+		for _, o := range w.Operations {
+			add(result.Series{Op: o.Name, Measure: result.Rate, Unit: o.RateUnit()}, true)
+		}
+		for _, m := range w.Measures {
+			if m.Kind != result.Single {
+				add(result.Series{Measure: m.Name}, m.Better == result.Higher)
+			}
+		}
+		counted = counted || len(w.Ops) > 0
+	}
+	switch {
+	case asked == "" && !counted:
+		return first, known, true
+	case asked == "" || slices.Contains(known, asked):
+		return asked, known, true
+	}
+	return "", known, false
+}
+
+// throughput is what a workload did of a metric, per second where it is a count; "" stands for all its operations.
+func throughput(w result.Workload, metric string, seconds float64) (sum float64) {
+	for _, t := range w.Ops {
+		o, _ := w.Operation(t.Op)
+		if metric == "" || metric == (result.Series{Op: t.Op, Measure: result.Rate, Unit: o.RateUnit()}).Metric() {
+			sum += float64(t.Count) / seconds
+		}
+	}
+	for _, m := range w.Measures {
+		if v, ok := m.Over(w.Values, seconds); ok && m.Name == metric {
+			sum += v
+		}
+	}
+	return sum
+}

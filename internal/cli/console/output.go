@@ -1,0 +1,85 @@
+package console
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/visible"
+)
+
+// Output says in what format a document is wanted, and where.
+type Output struct{ format, File string }
+
+// Register adds the flags. The first format is the one unless another is given.
+func (o *Output) Register(c *cobra.Command, first string, others ...string) {
+	names := slices.Sorted(slices.Values(append(others, first)))
+	c.Flags().StringVarP(&o.format, "format", "o", first, "`format`: "+strings.Join(names, ", "))
+	o.complete(c, names)
+}
+
+// RegisterByPlace adds the flags of a document that is text, and a page where it goes to a file.
+func (o *Output) RegisterByPlace(c *cobra.Command, others ...string) {
+	names := slices.Sorted(slices.Values(append(others, "html", "text")))
+	c.Flags().StringVarP(&o.format, "format", "o", "", "`format`: "+strings.Join(names, ", ")+" (default text, in a "+
+		"file html)")
+	o.complete(c, names)
+}
+
+func (o *Output) complete(c *cobra.Command, names []string) {
+	c.Flags().StringVar(&o.File, "output", "", "write to this `file` instead of standard output")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// parquetFormat is the one format that is no text.
+const ParquetFormat = "parquet"
+
+// Print writes a document to standard output, or to the file, and then says so; what is the document's name there.
+func (c *Console) Print(phase, what string, o Output, write func(io.Writer) error) error {
+	binary := o.format == ParquetFormat && !c.JSON
+	if o.File == "" || o.File == "-" {
+		if binary {
+			return exit.Usagef("name a file: --output FILE.parquet", "%s: -o %s is no text for standard output", phase,
+				ParquetFormat)
+		}
+		b := bufio.NewWriter(c.Out)
+		return errors.Join(write(b), b.Flush())
+	}
+	if err := outfile.Write(o.File, func(w io.Writer) error {
+		if binary {
+			return write(w)
+		}
+		wall := visible.NewWriter(w) // the same bytes as on standard output
+		return errors.Join(write(wall), wall.Close())
+	}); err != nil {
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	visible.Fprintf(c.Notes(), "%s: %s\n", what, o.File)
+	return nil
+}
+
+// FormatOf finds the writer of a format, or says which there are. --json goes before the format asked for.
+func FormatOf[T any](con *Console, phase string, o Output, formats map[string]func(io.Writer, T) error) (func(io.Writer,
+	T) error, error) {
+	name := o.format
+	switch {
+	case con.JSON:
+		name = "json"
+	case name == "" && (o.File == "" || o.File == "-"):
+		name = "text"
+	case name == "":
+		name = "html"
+	}
+	if write, ok := formats[name]; ok {
+		return write, nil
+	}
+	return nil, exit.Usagef("there are: "+strings.Join(slices.Sorted(maps.Keys(formats)), ", "), "%s: no format %q",
+		phase, name)
+}

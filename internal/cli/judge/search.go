@@ -1,0 +1,358 @@
+package judge
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/run/experiment"
+	"plimsoll/result"
+	"plimsoll/scenario"
+	"plimsoll/unit"
+)
+
+// markDepth is how many operations a job of fio may have in flight in a search, so that its schedule decides and not
+// its queue.
+const MarkDepth = 512
+
+var noneAllowed = regexp.MustCompile(`([^<>=\s])\s*==?\s*0$`)
+
+// MarkLimits reads the limits; the only workload may be left out of them.
+func MarkLimits(texts []string, workload string) (full []scenario.Assert, out []result.Assert, err error) {
+	var bad []error
+	for _, text := range texts {
+		t := noneAllowed.ReplaceAllString(strings.TrimSpace(text), "$1 <= 0")
+		if !strings.HasPrefix(t, workload+" ") {
+			t = workload + " " + t
+		}
+		a, err := scenario.ParseAssert(t, []string{workload})
+		if err != nil {
+			bad = append(bad, errors.New(strings.Replace(err.Error(), "assert ", "--limit ", 1)))
+			continue
+		}
+		full = append(full, a)
+		out = append(out, result.Assert{Name: strings.TrimPrefix(a.Name, workload+" "), Workload: a.Workload,
+			Operation: a.Operation,
+			Measure:   a.Measure, AtLeast: a.AtLeast, AtMost: a.AtMost})
+	}
+	for i, a := range full {
+		for _, b := range full[i+1:] {
+			if contradict(a, b) || contradict(b, a) {
+				bad = append(bad, fmt.Errorf("--limit %q and %q can never both hold", out[i].Name,
+					strings.TrimPrefix(b.Name, workload+" ")))
+			}
+		}
+	}
+	return full, out, errors.Join(bad...)
+}
+
+// contradict reports whether one limit wants more of a thing than the other allows.
+func contradict(a, b scenario.Assert) bool {
+	return a.AtLeast != nil && b.AtMost != nil && *a.AtLeast > *b.AtMost && a.Operation == b.Operation &&
+		a.Measure == b.Measure
+}
+
+// Operations beyond a percentile that is limited: so many are wanted, and a probe is prolonged for them.
+const (
+	beyond    = 200
+	longest   = 20 // times its own length
+	fewBeyond = 2  // with fewer there is no percentile
+)
+
+// ProbeSeconds is for how long a rate is offered, so that the highest percentile that is limited is known well.
+func ProbeSeconds(m *experiment.Mark, rate float64) float64 {
+	return min(max(m.Seconds, needed(m)/max(rate, 1e-9)), longest*m.Seconds)
+}
+
+// needed is how many operations the highest percentile that is limited takes.
+func needed(m *experiment.Mark) float64 {
+	_, limits, _ := MarkLimits(m.Limits, m.Workload) // they were read before
+	n := 0.0
+	for _, l := range limits {
+		if p, err := strconv.ParseFloat(strings.TrimPrefix(l.Measure, "p"), 64); err == nil && p < 100 {
+			n = max(n, beyond/(1-p/100))
+		}
+	}
+	return n
+}
+
+// startShare is where a search begins, of what a run without a rate did: its double is an overload for sure.
+const startShare = 0.6
+
+// Searched is how far a search has come under one condition.
+type Searched struct {
+	Condition experiment.Condition // "": the scenario as it is written
+	Settings  mark.Settings
+	Probes    []mark.Probe
+	Scale     float64 // operations per second offered by 1 of the variable
+	free      float64 // operations per second of the run without a rate; 0: none
+	Read      bool    // a run was, so that the unit is known
+	seconds   float64 // for which the workload ran in the last run
+}
+
+// Searched reads the runs that were made, of each condition apart. With an error it gives what the others say where
+// runs cannot be judged, and nil where none can be read.
+func (sd *Sides) Searched(folder *experiment.Folder) ([]Searched, error) {
+	r := folder.Record()
+	m := r.Mark
+	lines := make([]Searched, max(1, len(m.Conditions)))
+	for i := range lines {
+		lines[i].Settings = mark.Settings{Probes: m.Probes, Within: m.Within, Unit: m.Unit, Count: m.Counts()}
+		if len(m.Conditions) > 0 {
+			lines[i].Condition = m.Conditions[i]
+		}
+	}
+	_, limits, err := MarkLimits(m.Limits, m.Workload)
+	if err != nil {
+		return nil, err
+	}
+	progress, err := folder.Progress()
+	if err != nil {
+		return nil, err
+	}
+	var unread []error
+	for _, planned := range r.Sequence {
+		id, done := progress.Done[planned.Sequence]
+		if !done {
+			continue
+		}
+		cell := r.Cell(planned.Cell)
+		s := &lines[max(slices.Index(m.Conditions, ConditionOf(cell)), 0)]
+		if err := s.add(sd, folder, id, cell, limits); err != nil {
+			unread = append(unread, err)
+		}
+	}
+	for i := range lines {
+		lines[i].begin(m, lines[0])
+	}
+	return lines, errors.Join(unread...)
+}
+
+// ConditionOf is what a run of a search was under.
+func ConditionOf(c experiment.Cell) experiment.Condition {
+	if len(c.Levels) < 2 {
+		return ""
+	}
+	return experiment.Condition(fmt.Sprint(c.Levels[1].Value))
+}
+
+// add makes a probe of a run.
+func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell experiment.Cell,
+	limits []result.Assert) error {
+	m := folder.Record().Mark
+	run, err := sd.comparedRun("mark", filepath.Join(folder.RunsDir(), id))
+	if err != nil {
+		return err
+	}
+	if beside := s.Condition.Beside(); beside != "" {
+		if err := stayed(run.Data, beside, m.Workload); err != nil {
+			return exit.Errorf(exit.Failed, "", "mark: run %s: condition %q: %w", id, string(s.Condition), err)
+		}
+	}
+	for _, w := range run.Data.Workloads {
+		if w.Name == m.Workload && !w.Prefill && w.VM == "" {
+			s.seconds = w.Judged().Seconds()
+		}
+	}
+	value, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
+	if value == 0 {
+		s.Settings.Unit, s.Read, s.Scale = mark.UnitOf(run.Data, m.Workload), true, jobsOf(run.Data, m.Workload)
+		s.free, err = achieved(run.Data, m.Workload)
+		return err
+	}
+	var p mark.Probe
+	if m.Counts() {
+		p, err = mark.JudgeVMs(run.Data, foundIn(folder, id), m.Workload, limits, value)
+		s.Scale = 1
+	} else {
+		p, err = mark.Judge(run.Data, foundIn(folder, id), m.Workload, limits)
+		s.Settings.Unit, s.Scale = mark.UnitOf(run.Data, m.Workload), p.Offered/value
+	}
+	if err != nil {
+		return exit.Errorf(exit.Refused, "", "mark: run %s: %w", id, err)
+	}
+	s.Probes, s.Read = append(s.Probes, p), true
+	return nil
+}
+
+// jobsOf is how many jobs of fio a workload has in all its VMs, each of which gets the rate: 0 where that is not seen
+// by the depth that a search gives them.
+func jobsOf(d *result.Data, workload string) float64 {
+	depth := 0
+	for _, w := range d.Workloads {
+		if w.Name == workload && !w.Prefill && w.VM != "" && w.Engine == "fio" {
+			for _, l := range w.Lanes {
+				depth += l.Depth
+			}
+		}
+	}
+	if depth%MarkDepth != 0 {
+		return 0
+	}
+	return float64(depth / MarkDepth)
+}
+
+// stayed is an error when the workload beside did not run for as long as the one that is measured.
+func stayed(d *result.Data, beside, workload string) error {
+	var other, own result.Workload
+	for _, w := range d.Workloads {
+		switch {
+		case w.VM != "" || w.Prefill:
+		case w.Name == beside:
+			other = w
+		case w.Name == workload:
+			own = w
+		}
+	}
+	if early := own.End.Sub(other.End); other.Name == "" || early.Seconds() > 0.05*own.Seconds() {
+		return fmt.Errorf("%q did not run beside %q to its end (it ended %s before), so this is no mark of that",
+			beside, workload, unit.Duration(early))
+	}
+	return nil
+}
+
+// begin says where the search of a condition begins: as asked, or by what is known of the first condition.
+func (s *Searched) begin(m *experiment.Mark, first Searched) {
+	s.Scale = cmp.Or(s.Scale, first.Scale, 1)
+	switch {
+	case m.Counts():
+	case m.Seconds > 0:
+		s.Settings.Least = needed(m) / (longest * m.Seconds)
+	case s.seconds > 0: // a scenario's runs are as long as it says
+		s.Settings.Least = needed(m) * fewBeyond / beyond / s.seconds
+	}
+	s.Settings.Unit, s.Read = cmp.Or(s.Settings.Unit, first.Settings.Unit), s.Read || first.Read
+	s.Settings.Start, s.Settings.Most = m.Start*s.Scale, m.Most*s.Scale
+	if m.Start == 0 {
+		s.Settings.Start = startShare * first.free
+	}
+	if s.Condition == first.Condition {
+		return
+	}
+	if found := mark.Conclude(first.Settings, first.Probes); found.Verdict == mark.Found {
+		if s.Settings.Start = startShare * *found.Rate; m.Counts() {
+			s.Settings.Start = max(1, math.Round(s.Settings.Start))
+		}
+	}
+}
+
+// foundIn are the findings of a probe; none where they cannot be read.
+func foundIn(folder *experiment.Folder, id string) []result.Finding {
+	run, err := result.Open(filepath.Join(folder.RunsDir(), id))
+	if err != nil {
+		return nil
+	}
+	found, _ := run.Findings() // a run without them is judged by its figures
+	return found
+}
+
+// achieved is what a workload did per second.
+func achieved(d *result.Data, workload string) (float64, error) {
+	for _, w := range d.Workloads {
+		if w.Name == workload && !w.Prefill && w.VM == "" {
+			w = w.Judged()
+			n := 0.0
+			for _, o := range w.Ops {
+				n += float64(o.Count)
+			}
+			if n > 0 && w.Seconds() > 0 {
+				return n / w.Seconds(), nil
+			}
+		}
+	}
+	return 0, exit.Errorf(exit.Failed, "say --from where to begin",
+		"mark: workload %q did nothing in its run without a rate",
+		workload)
+}
+
+// NextOf is the next probe of a search, and the condition that it is of; below 0 when it is over. When all conditions
+// have their answer the first is looked at once more, so that what has drifted since is not taken for what they cost.
+func NextOf(lines []Searched, r experiment.Record) (at int, value float64, why string) {
+	for i, s := range lines {
+		if value, why := s.next(r.Mark); value >= 0 {
+			return i, value, why
+		}
+	}
+	first := lines[0]
+	if len(lines) < 2 || ConditionOf(r.Cell(r.Sequence[len(r.Sequence)-1].Cell)) == first.Condition {
+		return -1, 0, ""
+	}
+	found := mark.Conclude(first.Settings, first.Probes)
+	if found.Verdict != mark.Found {
+		return -1, 0, ""
+	}
+	rate := 0.0
+	for _, p := range first.Probes {
+		if p.Held && p.Offered <= *found.High {
+			rate = max(rate, p.Offered)
+		}
+	}
+	if rate == 0 {
+		return -1, 0, ""
+	}
+	return 0, rate / first.Scale, "the first condition once more, for drift"
+}
+
+// next is the variable's next value, below 0 when the search is over.
+func (s Searched) next(m *experiment.Mark) (value float64, why string) {
+	if len(s.Probes) == 0 {
+		if s.Settings.Start == 0 {
+			return 0, "without a rate, to see where to begin"
+		}
+		if value = s.Settings.Start / s.Scale; m.Whole {
+			value = max(math.Round(value), 1)
+		}
+		return value, "the first"
+	}
+	step := mark.Next(s.Settings, s.Probes)
+	if step.Rate == 0 {
+		return -1, ""
+	}
+	if value = step.Rate / s.Scale; m.Whole {
+		value = max(math.Round(value), 1)
+	}
+	return value, step.Why
+}
+
+// Bounds are the highest rate that held below all that broke, and the lowest that broke; 0 where there is none.
+func Bounds(probes []mark.Probe) (low, high float64) {
+	for _, p := range probes {
+		if !p.Held && (high == 0 || p.Offered < high) {
+			high = p.Offered
+		}
+	}
+	for _, p := range probes {
+		if p.Held && (high == 0 || p.Offered < high) {
+			low = max(low, p.Offered)
+		}
+	}
+	return low, high
+}
+
+// Outcome says in a line how a probe came out, with rates in their unit.
+func Outcome(p mark.Probe, of string) string {
+	switch {
+	case p.Generator != "":
+		return "the generator gave way: " + p.Generator
+	case p.Behind && p.Margin == 0:
+		return fmt.Sprintf("broken: %s achieved", mark.InUnit(p.Achieved, of))
+	case p.Limit == mark.RateMet && !p.Held:
+		return "broken: the rate is not met"
+	case p.Held:
+		return fmt.Sprintf("held: %s at %.0f %% of its limit", p.Limit, 100/p.Margin)
+	case p.Margin > 0 && p.Margin < 0.01:
+		return fmt.Sprintf("broken: %s at %s times its limit", p.Limit,
+			strings.TrimSuffix(unit.Rate(math.Round(1/p.Margin)).String(), " IOPS"))
+	case p.Margin > 0:
+		return fmt.Sprintf("broken: %s at %.3g times its limit", p.Limit, 1/p.Margin)
+	}
+	return "broken: " + p.Limit
+}

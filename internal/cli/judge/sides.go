@@ -1,0 +1,79 @@
+// Package judge is the commands that judge what was measured: analyze, steady, usl and changes one side, compare,
+// baseline and history several. A side is a run, repeats of it, an experiment, a baseline or a table of any tool.
+package judge
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/cli/runs"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report"
+	"plimsoll/internal/report/web"
+	"plimsoll/internal/run/experiment"
+	"plimsoll/unit"
+)
+
+// Sides reads what is compared and judged: runs, experiments, baselines, tables.
+type Sides struct {
+	*runs.Store
+	trust bool     // --trust
+	where []string // --where, of what reads tables
+}
+
+// WriteResult writes and prints what has come out so far; whole says that no run is left.
+func (sd *Sides) WriteResult(folder *experiment.Folder, whole bool, failedThresholds []string) error {
+	doc, err := sd.ExperimentDocument(folder, compare.DefaultThreshold)
+	if err != nil {
+		if !whole {
+			return nil // nothing has measured yet, and why was said
+		}
+		return exit.Errorf(exit.Failed, "", "%w", err)
+	}
+	var errs []error
+	doc.Beside = true
+	err = outfile.Replace(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, doc) })
+	if err != nil {
+		errs = append(errs, exit.Errorf(exit.Failed, "", "report: %w", err))
+	}
+	if sd.JSON {
+		errs = append(errs, report.ExperimentJSON(sd.Out, doc))
+	} else {
+		errs = append(errs, report.ExperimentText(sd.Out, doc))
+		visible.Fprintf(sd.Out, "report: %s\n", folder.ReportPath())
+	}
+	if len(failedThresholds) > 0 {
+		errs = append(errs, exit.Errorf(exit.Threshold, "", "threshold: %s", strings.Join(failedThresholds, "; ")))
+	}
+	if n := len(doc.Failed); n > 0 && whole {
+		errs = append(errs, exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes them again",
+			"run: %s of the experiment failed", unit.Plural(n, "run")))
+	}
+	return errors.Join(errs...)
+}
+
+// CompareServed compares runs and experiments by their folders, under the names that are given.
+func (sd *Sides) CompareServed(chosen []web.Side, anyway bool) (*compare.Document, error) {
+	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: anyway}
+	searches, err := sd.searchesAmong("compare", chosen)
+	if err != nil {
+		return nil, err
+	}
+	if len(searches) > 0 {
+		return compare.OfSearches(searches, o)
+	}
+	var sides []compare.Side
+	for _, c := range chosen {
+		side, err := sd.side("compare", c.Dir)
+		if err != nil {
+			return nil, err
+		}
+		side.Name = c.Name
+		sides = append(sides, side)
+	}
+	return compare.Of(sides, o)
+}

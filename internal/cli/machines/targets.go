@@ -1,0 +1,146 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+func (tg *Targets) Command() *cobra.Command {
+	list := &cobra.Command{
+		Use: "list", Short: "List the places that machines can come from, with their options",
+		Args:    console.Args(0, 0, "argument"),
+		Example: "  plimsoll targets list",
+		RunE:    func(*cobra.Command, []string) error { return tg.listTargets() },
+	}
+	var f Flags
+	var nodes int
+	check := &cobra.Command{
+		Use: "check [TARGET]", Short: "Look at a target and say what it is and what it can do; changes nothing",
+		Args:    console.Args(0, 1, "target"),
+		Example: "  plimsoll targets check local --nodes 4",
+		RunE: func(_ *cobra.Command, given []string) error {
+			if len(given) == 1 {
+				f.Name = given[0]
+			}
+			return tg.checkTarget(f, nodes)
+		},
+	}
+	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
+	check.Flags().StringArrayVar(&f.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
+	check.Flags().BoolVar(&f.AllowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
+	f.Name = tg.Drivers.Targets[0].Name()
+	return console.Group("targets", "List and look at the places that machines come from", list, check)
+}
+
+func (tg *Targets) listTargets() error {
+	var all []console.Listed
+	for _, p := range tg.Drivers.Targets {
+		all = append(all, console.Listing(p.Name(), p.Summary(), p.Options()))
+	}
+	return tg.PrintListed(all)
+}
+
+func (tg *Targets) checkTarget(f Flags, nodes int) error {
+	t, err := tg.Target(f, nodes)
+	if err != nil {
+		return err
+	}
+	ctx, stop := tg.Interruptible()
+	defer stop()
+	facts, checkErr := t.Check(ctx)
+	if checkErr != nil && facts.Target == "" { // there is nothing to show
+		return exit.Errorf(exit.Refused, "", "target: %w", checkErr)
+	}
+	if f.Name == "local" {
+		facts.Environment = append(facts.Environment, tg.residents(ctx)...)
+	}
+	if tg.JSON {
+		if err := tg.PrintJSON(facts); err != nil {
+			return err
+		}
+	} else if err := printFacts(tg.Console, facts); err != nil {
+		return err
+	}
+	if checkErr != nil {
+		return exit.Errorf(exit.Refused, "", "target: %w", checkErr)
+	}
+	return nil
+}
+
+// residents are the programs of this machine that loads need, and what is wrong with those that cannot be used.
+func (tg *Targets) residents(ctx context.Context) (out []result.Fact) {
+	engines := tg.Drivers.ByName()
+	for _, name := range slices.Sorted(maps.Keys(engines)) {
+		if e, ok := engines[name].(workload.Resident); ok {
+			f := result.Fact{Group: "programs", Name: name}
+			tool, err := e.Here(ctx, nil)
+			if f.Value = strings.TrimSpace(tool.Version + " " + tool.Path); err != nil {
+				f.Missing = strings.TrimPrefix(err.Error(), name+": ")
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func printFacts(con *console.Console, f target.Facts) error {
+	visible.Fprintf(con.Out, "%s: %s, cluster %s\n\n", f.Target, unit.Plural(len(f.Nodes), "node"), f.ClusterName)
+	t := terminal.Table{Head: []string{"NODE", "NAME", "CORES", "MEMORY", "POWER"}}
+	for _, n := range f.Nodes {
+		memory := "-" // not known
+		if n.MemoryBytes > 0 {
+			memory = unit.Bytes(n.MemoryBytes).String()
+		}
+		t.Add(fmt.Sprint(n.Index), n.Name, fmt.Sprint(n.Cores), memory, n.Power)
+	}
+	if err := t.Write(con.Out); err != nil {
+		return err
+	}
+	visible.Fprintf(con.Out, "\n")
+	can := terminal.Table{Head: []string{"CAN", "HOW, OR WHY NOT"}}
+	for _, c := range slices.Sorted(maps.Keys(f.Capabilities)) {
+		can.Add("yes  "+string(c), f.Capabilities[c])
+	}
+	for _, c := range slices.Sorted(maps.Keys(f.Missing)) {
+		can.Add("no   "+string(c), f.Missing[c])
+	}
+	if err := can.Write(con.Out); err != nil {
+		return err
+	}
+	env := terminal.Table{Head: []string{"FACT", "VALUE"}}
+	for _, e := range f.Environment {
+		value := e.Value
+		if e.Missing != "" {
+			value = "missing: " + e.Missing
+		}
+		env.Add(e.Group+": "+e.Name, value)
+	}
+	visible.Fprintf(con.Out, "\n")
+	if len(f.Environment) > 0 {
+		if err := env.Write(con.Out); err != nil {
+			return err
+		}
+		visible.Fprintf(con.Out, "\n")
+	}
+	if f.FreeBytes >= 0 {
+		visible.Fprintf(con.Out, "room for disks: %s\n", unit.Bytes(f.FreeBytes))
+	}
+	for _, n := range f.Notes {
+		visible.Fprintf(con.Out, "note: %s\n", n)
+	}
+	return nil
+}
