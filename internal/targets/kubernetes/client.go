@@ -40,6 +40,7 @@ var (
 	spaces   = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	quotas   = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 	classes  = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	leases   = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	reviews  = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
 	shots    = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 	shotSets = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotclasses"}
@@ -138,22 +139,34 @@ func (a *api) list(ctx context.Context, kind schema.GroupVersionResource, select
 	}
 }
 
-// create makes an object. One of that name that is there already, as after a call whose answer was lost, is fine.
-func (a *api) create(ctx context.Context, kind schema.GroupVersionResource, o map[string]any) error {
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	_, err := a.of(kind).Create(ctx, &unstructured.Unstructured{Object: o}, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+// owned gets an object of a run; nil where there is none. One of that name that is not of the run is an error.
+func (a *api) owned(ctx context.Context, kind schema.GroupVersionResource, name, run string) (*unstructured.Unstructured, error) {
+	o, err := a.get(ctx, kind, name)
+	if err != nil || o == nil {
+		return nil, err
 	}
-	return a.said(err)
+	if other := o.GetLabels()[runLabel]; other != run {
+		return nil, fmt.Errorf("%s %q: its label %s is %q: it is not of this run and stays as it is", kind.Resource, name, runLabel, other)
+	}
+	return o, nil
 }
 
-// remove deletes an object, with what time its processes have to end. One that is gone is fine.
-func (a *api) remove(ctx context.Context, kind schema.GroupVersionResource, name string, grace *int64) error {
+// remove deletes an object of a run, with what time its processes have to end: the very one whose label was looked at.
+// One that is gone is fine.
+func (a *api) remove(ctx context.Context, kind schema.GroupVersionResource, name, run string, grace *int64) error {
+	o, err := a.owned(ctx, kind, name, run)
+	if err != nil || o == nil {
+		return err
+	}
+	return a.removeThis(ctx, kind, o, grace)
+}
+
+func (a *api) removeThis(ctx context.Context, kind schema.GroupVersionResource, o *unstructured.Unstructured, grace *int64) error {
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	err := a.of(kind).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: grace})
+	id := o.GetUID()
+	err := a.of(kind).Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: grace,
+		Preconditions: &metav1.Preconditions{UID: &id}})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -5,19 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
-	"plimsoll/internal/kit/installed"
 	"plimsoll/internal/targets/fleet"
 	"plimsoll/internal/targets/ssh/remote"
 	"plimsoll/result"
@@ -69,6 +69,9 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	if err := errors.Join(os.MkdirAll(c.dir, 0o700), c.change(func() {})); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
+	if err := c.hold(ctx); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
 	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.group.Go(func() { c.watch(watched) })
@@ -108,6 +111,19 @@ func (c *cluster) change(do func()) error {
 	defer c.mu.Unlock()
 	do()
 	return c.save()
+}
+
+// create makes an object of this run. One that is there already, as after a call whose answer was lost, is fine.
+func (c *cluster) create(ctx context.Context, kind schema.GroupVersionResource, o map[string]any) error {
+	call, cancel := limited(ctx)
+	defer cancel()
+	made := &unstructured.Unstructured{Object: o}
+	_, err := c.api.of(kind).Create(call, made, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = c.api.owned(ctx, kind, made.GetName(), c.state.Run)
+		return err
+	}
+	return c.api.said(err)
 }
 
 func (c *cluster) get(name string) (*vm, error) {
@@ -341,14 +357,14 @@ func (c *cluster) add(ctx context.Context, v, source *vm) error {
 	if err := c.change(func() { c.state.VMs[v.Name] = v }); err != nil {
 		return err
 	}
-	err := c.api.create(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, false, nil))
+	err := c.create(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, false, nil))
 	for i, bytes := range v.DiskBytes {
 		var from map[string]any
 		if !source.Template {
 			from = map[string]any{"kind": "PersistentVolumeClaim", "name": diskClaim(source.Short, i)}
 		}
 		if err == nil {
-			err = c.api.create(ctx, claims, c.claim(diskClaim(v.Short, i), v, bytes, true, from))
+			err = c.create(ctx, claims, c.claim(diskClaim(v.Short, i), v, bytes, true, from))
 		}
 	}
 	if err == nil {
@@ -362,9 +378,9 @@ func (c *cluster) add(ctx context.Context, v, source *vm) error {
 }
 
 func (c *cluster) removeClaims(ctx context.Context, v *vm) error {
-	err := c.api.remove(ctx, claims, workClaim(v.Short), nil)
+	err := c.api.remove(ctx, claims, workClaim(v.Short), c.state.Run, nil)
 	for i := range v.DiskBytes {
-		err = errors.Join(err, c.api.remove(ctx, claims, diskClaim(v.Short, i), nil))
+		err = errors.Join(err, c.api.remove(ctx, claims, diskClaim(v.Short, i), c.state.Run, nil))
 	}
 	return err
 }
@@ -467,252 +483,3 @@ func (a *api) keptTo(ctx context.Context, claim string) (hosts []string, err err
 	}
 	return hosts, nil
 }
-
-// Bounds of waits for a machine.
-const (
-	onLimit  = 5 * time.Minute // until its pod runs: volumes are made and an image may be fetched meanwhile
-	offLimit = 2 * time.Minute
-	lookEach = 300 * time.Millisecond
-)
-
-// PowerOn implements target.VMPower.
-func (c *cluster) PowerOn(ctx context.Context, names []string, most int) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if most < 1 {
-		return fmt.Errorf("power on: %d at a time: want 1 or more", most)
-	}
-	places := make(chan struct{}, most)
-	errs := make([]error, len(names))
-	group := c.place.clock.Group()
-	asked := c.place.clock.Now()
-	for i, name := range names {
-		group.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			if err := c.on(ctx, name, asked); err != nil {
-				errs[i] = fmt.Errorf("power on: vm %q: %w", name, err)
-			}
-		})
-	}
-	group.Wait()
-	return errors.Join(errs...)
-}
-
-func (c *cluster) on(ctx context.Context, name string, asked time.Time) error {
-	v, err := c.get(name)
-	if err != nil {
-		return err
-	}
-	if v.Template {
-		return errors.New("a template is never on")
-	}
-	h, err := c.handle(name)
-	if err != nil {
-		return err
-	}
-	started := c.place.clock.Now()
-	err = h.Wake(ctx, func(ctx context.Context) (*remote.Host, error) { return c.begin(ctx, v) })
-	if err == nil && c.booted != nil {
-		c.booted(result.Boot{VM: v.Name, Group: v.Group, Node: v.Node, Asked: asked, Started: started, Answered: c.place.clock.Now()})
-	}
-	return err
-}
-
-// begin makes a machine's pod, waits until it runs, and lets the agent work there.
-func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
-	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, onLimit)
-	defer cancel()
-	if err := c.api.create(ctx, pods, c.pod(v)); err != nil {
-		return nil, err
-	}
-	if err := c.waitOn(ctx, v); err != nil {
-		return nil, err
-	}
-	if err := c.putAgent(ctx, v); err != nil {
-		return nil, err
-	}
-	m := remote.Machine{Name: v.Name, Folder: workFolder + "/run", Agent: agentFile, Own: c.Disks(v.Name), Way: c.api.way(v.Short)}
-	if m.Own == nil {
-		m.Own = []target.Disk{}
-	}
-	h := c.access.NewHost(m, v.Node)
-	if err := h.Settle(ctx, c.state.Run); err != nil {
-		return nil, errors.Join(err, h.Close())
-	}
-	return h, c.change(func() { v.On = true })
-}
-
-// waitOn waits until a pod runs. What keeps it from that is told in the cluster's words.
-func (c *cluster) waitOn(ctx context.Context, v *vm) error {
-	why := ""
-	for {
-		o, err := c.api.get(ctx, pods, v.Short)
-		if err == nil && o == nil {
-			return errors.New("its pod was removed by somebody else")
-		}
-		if err == nil {
-			phase, text := phaseOf(o)
-			if phase == "Running" && condition(o, "Ready") == "True" {
-				return nil
-			}
-			if phase == "Failed" || phase == "Succeeded" {
-				return fmt.Errorf("its pod ended: %s", cmp.Or(text, phase))
-			}
-			why = cmp.Or(text, phase)
-		}
-		if c.place.clock.Sleep(ctx, lookEach) != nil {
-			if said := c.api.why(context.WithoutCancel(ctx), v.Short); said != "" {
-				why = said
-			}
-			return fmt.Errorf("its pod does not run after %v: %s: %w", onLimit, why, errors.Join(err, target.ErrNotAccessible))
-		}
-	}
-}
-
-// phaseOf is what a pod does, and what its status says of why it does no more.
-func phaseOf(o *unstructured.Unstructured) (phase, why string) {
-	phase, _, _ = unstructured.NestedString(o.Object, "status", "phase")
-	why, _, _ = unstructured.NestedString(o.Object, "status", "message")
-	states, _, _ := unstructured.NestedSlice(o.Object, "status", "containerStatuses")
-	for _, s := range states {
-		m, _ := s.(map[string]any)
-		for _, kind := range []string{"waiting", "terminated"} {
-			reason, _, _ := unstructured.NestedString(m, "state", kind, "reason")
-			message, _, _ := unstructured.NestedString(m, "state", kind, "message")
-			if reason != "" {
-				why = strings.TrimSuffix(reason+": "+message, ": ")
-			}
-		}
-	}
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, s := range conditions {
-		if m, is := s.(map[string]any); is && m["status"] == "False" && why == "" {
-			message, _ := m["message"].(string)
-			why = message
-		}
-	}
-	return phase, why
-}
-
-// putAgent puts the agent's program on a machine's own volume, where it is again after a power cycle.
-func (c *cluster) putAgent(ctx context.Context, v *vm) error {
-	w, err := c.api.way(v.Short)(ctx)
-	if err != nil {
-		return err
-	}
-	defer w.Close() //nolint:errcheck // it has ended
-	kind, err := w.Command(ctx, time.Minute, nil, "uname -sm; [ -x "+agentFile+" ] && echo there || true")
-	if err != nil || strings.Contains(kind, "there") {
-		return err
-	}
-	arch := map[string]string{"Linux x86_64": "amd64", "Linux aarch64": "arm64"}[strings.TrimSpace(kind)]
-	if arch == "" {
-		return fmt.Errorf("its node is %q: there are agents for Linux on x86_64 and aarch64", strings.TrimSpace(kind))
-	}
-	path := installed.In(c.access.Agents, "plimsoll-agent-linux-"+arch)
-	if c.access.Agents == "" {
-		if path, err = installed.Path("plimsoll-agent-linux-" + arch); err != nil {
-			return err
-		}
-	}
-	program, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("the agent: %w: make agents builds it, --target-opt agents=FOLDER says where it is", err)
-	}
-	defer program.Close() //nolint:errcheck // only read
-	_, err = w.Command(ctx, 5*time.Minute, io.Reader(program), "umask 077 && mkdir -p "+workFolder+"/bin && cat >"+agentFile+".part && chmod 700 "+
-		agentFile+".part && mv "+agentFile+".part "+agentFile)
-	return err
-}
-
-// PowerOff implements target.VMPower. A machine is off when its node says that the pod is gone.
-func (c *cluster) PowerOff(ctx context.Context, names []string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	var errs []error
-	second := int64(1)
-	var off []*vm
-	for _, name := range names {
-		v, err := c.get(name)
-		if err == nil {
-			err = c.change(func() { v.On = false })
-		}
-		if err == nil && !v.Template {
-			if h, e := c.handle(name); e == nil {
-				_ = h.Begin(nil) // nobody is there to part from
-			}
-			err = c.api.remove(ctx, pods, v.Short, &second)
-			off = append(off, v)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("power off: vm %q: %w", name, err))
-		}
-	}
-	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, offLimit)
-	defer cancel()
-	for _, v := range off {
-		for {
-			o, err := c.api.get(ctx, pods, v.Short)
-			if err == nil && o == nil {
-				break
-			}
-			if c.place.clock.Sleep(ctx, lookEach) != nil {
-				errs = append(errs, fmt.Errorf("power off: vm %q: its node %q does not say after %v that the pod has ended: %w", v.Name,
-					c.nodes[v.Node].Name, offLimit, errors.Join(err, target.ErrNotAccessible)))
-				break
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// watch sees pods that the platform ended: each is a fault, in the platform's words.
-func (c *cluster) watch(ctx context.Context) {
-	for c.place.clock.Sleep(ctx, time.Second) == nil {
-		c.mu.Lock()
-		var on []*vm
-		for _, v := range c.state.VMs {
-			if v.On {
-				on = append(on, v)
-			}
-		}
-		c.mu.Unlock()
-		if len(on) == 0 {
-			continue
-		}
-		list, err := c.api.list(ctx, pods, runLabel+"="+c.state.Run)
-		if err != nil {
-			continue // it is asked again
-		}
-		there := map[string]*unstructured.Unstructured{}
-		for i := range list {
-			there[list[i].GetName()] = &list[i]
-		}
-		for _, v := range on {
-			o, text := there[v.Short], "its pod was removed"
-			if o != nil {
-				phase, why := phaseOf(o)
-				if phase != "Failed" && phase != "Succeeded" {
-					continue
-				}
-				text = cmp.Or(why, phase)
-			}
-			ended := false
-			if c.change(func() { ended, v.On = v.On, false }) != nil || !ended { // we switched it off
-				continue
-			}
-			if h, err := c.handle(v.Name); err == nil {
-				h.Forget()
-			}
-			if c.fault != nil {
-				c.fault(v.Node, result.FaultBegins, fmt.Sprintf("the platform ended %s: %s", v.Name, text))
-			}
-		}
-	}
-}
-
-// sorted are the names of a map.
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

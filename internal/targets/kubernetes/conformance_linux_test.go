@@ -6,15 +6,19 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/targets/power/ipmi"
 	"plimsoll/internal/testkit/k8s"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/sshtest"
 	"plimsoll/internal/testkit/targettest"
 )
+
+var kinds = []target.PowerKind{ipmi.Kind{}}
 
 const why = "building Kubernetes takes a quarter of an hour, and nothing shorter is a Kubernetes"
 
@@ -39,19 +43,11 @@ func started(t testing.TB, more string) (c *k8s.Cluster, namespace, file string)
 func TestConformance(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")
-	named := filepath.Join(t.TempDir(), "plimsoll-agent-linux-amd64")
-	needs.Copy(t, needs.Program(t, "./cmd/plimsoll-agent"), named)
-	agents := filepath.Dir(named)
+	agents := agents(t)
 	targettest.Run(t, func(t testing.TB) targettest.Place {
 		dir := t.TempDir()
 		return targettest.Place{
-			New: func() target.Target {
-				p, err := Provider{}.New(target.Config{Options: target.Options{"file": file, "agents": agents}, Clock: clock.Real{}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return p
-			},
+			New:           func() target.Target { return opened(t, file, agents) },
 			Request:       target.Request{RunID: "one", StateDir: filepath.Join(dir, "state"), Log: t.Logf},
 			OtherStateDir: filepath.Join(dir, "other"),
 			Clock:         clock.Real{},
@@ -66,8 +62,9 @@ func TestConformance(t *testing.T) {
 
 // remains are the objects of runs in a namespace.
 func remains(t testing.TB, c *k8s.Cluster, namespace string) (left []string) {
-	for _, kind := range []string{"pods", "persistentvolumeclaims"} {
-		data, err := c.Call(http.MethodGet, "/api/v1/namespaces/"+namespace+"/"+kind, nil)
+	for kind, group := range map[string]string{"pods": "/api/v1", "persistentvolumeclaims": "/api/v1",
+		"leases": "/apis/coordination.k8s.io/v1", "volumesnapshots": "/apis/snapshot.storage.k8s.io/v1"} {
+		data, err := c.Call(http.MethodGet, group+"/namespaces/"+namespace+"/"+kind, nil)
 		var list struct {
 			Items []struct{ Metadata struct{ Name string } }
 		}
@@ -81,5 +78,6 @@ func remains(t testing.TB, c *k8s.Cluster, namespace string) (left []string) {
 			left = append(left, kind+" "+o.Metadata.Name)
 		}
 	}
+	slices.Sort(left)
 	return left
 }

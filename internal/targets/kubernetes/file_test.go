@@ -38,7 +38,7 @@ func TestFleetFile(t *testing.T) {
 	}
 }
 
-const user = `apiVersion: v1
+const userFile = `apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
 users: [{name: u, user: {token: t}}, {name: e, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true,
@@ -50,7 +50,7 @@ contexts: [{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluste
 // there: each is said with what to do, and no program runs.
 func TestKubeconfigs(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(config, []byte(user), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(userFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

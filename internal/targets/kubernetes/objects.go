@@ -15,6 +15,7 @@ const (
 	vmNote     = labelBase + "vm"    // annotation: the name as the scenario has it
 	groupNote  = labelBase + "group" // annotation
 	madeNote   = labelBase + "made"  // annotation: when, for who cleans up without the folder
+	ownerNote  = labelBase + "owner" // annotation: who started it, and where
 	container  = "machine"
 	workFolder = "/plimsoll"
 	agentFile  = workFolder + "/bin/agent"
@@ -37,7 +38,7 @@ func (c *cluster) meta(name string, v *vm) map[string]any {
 	}
 	maps.Copy(labels, map[string]any{runLabel: c.state.Run, vmLabel: v.Short})
 	return map[string]any{"name": name, "namespace": c.state.Namespace, "labels": labels,
-		"annotations": map[string]any{vmNote: v.Name, groupNote: v.Group, madeNote: c.state.Made}}
+		"annotations": map[string]any{vmNote: v.Name, groupNote: v.Group, madeNote: c.state.Made, ownerNote: owner()}}
 }
 
 // claim is a claim of a volume. A source is a claim or a snapshot that it is a copy of.

@@ -3,30 +3,21 @@ package kubernetes
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"plimsoll/internal/contract/target"
-	"plimsoll/internal/kit/answer"
 	"plimsoll/result"
 )
 
 // open reads the fleet's file, connects and lists the nodes.
 func (p *place) open(ctx context.Context) (*fleetFile, *api, []target.Node, error) {
-	f, err := readFleet(p.file, p.kinds)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	a, err := f.connect()
+	f, a, err := p.connect()
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -41,6 +32,16 @@ func (p *place) open(ctx context.Context) (*fleetFile, *api, []target.Node, erro
 		list = list[:p.nodes]
 	}
 	return f, a, list, nil
+}
+
+// connect reads the fleet's file and its kubeconfig.
+func (p *place) connect() (*fleetFile, *api, error) {
+	f, err := readFleet(p.file, p.kinds)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := f.connect()
+	return f, a, err
 }
 
 // nodeList are the nodes to use: those of the file in its order, else all that pods may go to, by name.
@@ -114,6 +115,7 @@ var rights = []right{
 	{verbs: []string{"get", "create"}, resource: "pods", under: "exec"},
 	{verbs: []string{"get", "list", "create", "delete"}, resource: "persistentvolumeclaims"},
 	{verbs: []string{"list"}, resource: "events"},
+	{verbs: []string{"get", "list", "create", "patch", "delete"}, group: "coordination.k8s.io", resource: "leases"},
 	{verbs: []string{"get", "list"}, resource: "nodes", cluster: true},
 	{verbs: []string{"get"}, resource: "persistentvolumes", cluster: true},
 	{verbs: []string{"get", "list"}, group: "storage.k8s.io", resource: "storageclasses", cluster: true},
@@ -147,38 +149,6 @@ func (a *api) denied(ctx context.Context) (missing []string, err error) {
 	return missing, nil
 }
 
-// version is the API server's.
-func (a *api) version(ctx context.Context) (string, error) {
-	client, err := rest.HTTPClientFor(a.config)
-	if err != nil {
-		return "", err
-	}
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	base, _, err := rest.DefaultServerURL(a.config.Host, "", schema.GroupVersion{}, true)
-	if err != nil {
-		return "", err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("version").String(), nil)
-	if err != nil {
-		return "", err
-	}
-	got, err := client.Do(r)
-	if err != nil {
-		return "", a.said(err)
-	}
-	defer got.Body.Close() //nolint:errcheck // only read
-	var v struct{ GitVersion string }
-	data, err := answer.Read(got.Body, a.host, 1<<20)
-	if err == nil {
-		err = json.Unmarshal(data, &v)
-	}
-	if err == nil && v.GitVersion == "" {
-		err = fmt.Errorf("it answered %s to the question for its version", got.Status)
-	}
-	return v.GitVersion, err
-}
-
 // Check implements target.Target.
 func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	facts := target.Facts{Target: "kubernetes", ClusterName: "kubernetes", FreeBytes: -1, FreeMemory: -1, EmptyTemplates: true,
@@ -199,7 +169,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	object := func(format string, args ...any) {
 		objections = append(objections, fmt.Errorf("target kubernetes: "+format, args...))
 	}
-	version, err := a.version(ctx)
+	version, _, err := a.version(ctx)
 	if err != nil {
 		return target.Facts{}, fmt.Errorf("target kubernetes: %w", err)
 	}

@@ -68,7 +68,7 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	if err == nil {
 		err = json.Unmarshal(data, &s)
 	}
-	if err == nil && (!strings.HasPrefix(s.Run, runPrefix) || !label.MatchString(s.Run) || !label.MatchString(s.Namespace)) {
+	if err == nil && (!isRun(s.Run) || !label.MatchString(s.Namespace)) {
 		err = fmt.Errorf("run %q in namespace %q: not of a run", s.Run, s.Namespace)
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ const (
 // clear removes all that has a run's label: pods first, whose claims are held by them.
 func (a *api) clear(ctx context.Context, run string) (remains []string, err error) {
 	second := int64(1)
-	for _, kind := range []schema.GroupVersionResource{pods, claims, shots} {
+	for _, kind := range ofRuns {
 		list, e := a.list(ctx, kind, runLabel+"="+run)
 		if kind == shots && e != nil { // a cluster without snapshots has no such kind
 			continue
@@ -102,7 +102,7 @@ func (a *api) clear(ctx context.Context, run string) (remains []string, err erro
 			if o.GetLabels()[runLabel] != run { // the server's word is not enough to delete by
 				continue
 			}
-			if e := a.remove(ctx, kind, o.GetName(), &second); e != nil {
+			if e := a.removeThis(ctx, kind, &o, &second); e != nil {
 				err = errors.Join(err, fmt.Errorf("destroy: %s %q: %w", kind.Resource, o.GetName(), e))
 			}
 		}
