@@ -28,6 +28,7 @@ type Dashboard struct {
 
 	refresh   string // how often Grafana asks anew; "" for never
 	variables []variable
+	marks     []annotation
 	rows      []row
 }
 
@@ -59,6 +60,9 @@ type panel struct {
 
 type query struct{ expr, legend string }
 
+// annotation marks all charts wherever its query has a point.
+type annotation struct{ name, colour, expr string }
+
 // object is one of JSON's; its keys are written in the order of the alphabet.
 type object = map[string]any
 
@@ -83,7 +87,8 @@ func (d Dashboard) JSON() ([]byte, error) {
 	out := object{
 		"uid": "plimsoll-" + d.Name, "title": d.Title, "description": d.Help, "tags": []string{"plimsoll"},
 		"schemaVersion": schemaVersion, "version": 1, "editable": true, "graphTooltip": 1, "refresh": d.refresh,
-		"timezone": "browser", "time": object{"from": "now-1h", "to": "now"}, "annotations": object{"list": []any{}},
+		"timezone": "browser", "time": object{"from": "now-1h", "to": "now"},
+		"annotations": object{"list": d.annotations()},
 		"links": []object{{"type": "dashboards", "title": "Plimsoll", "tags": []string{"plimsoll"}, "asDropdown": true,
 			"includeVars": false, "keepTime": true, "targetBlank": false, "icon": "external link",
 			"tooltip": "", "url": ""}},
@@ -120,6 +125,16 @@ func (d Dashboard) JSON() ([]byte, error) {
 	}
 	b.WriteString("\n}\n")
 	return b.Bytes(), nil
+}
+
+// annotations mark the charts at faults and at the beginnings of stretches, where the data have them.
+func (d Dashboard) annotations() []object {
+	out := []object{}
+	for _, m := range d.marks {
+		out = append(out, object{"name": m.name, "datasource": source, "enable": true, "iconColor": m.colour,
+			"expr": m.expr, "titleFormat": m.name, "textFormat": "{{text}}", "step": "15s"})
+	}
+	return out
 }
 
 func (v variable) object() object {

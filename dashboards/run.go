@@ -32,6 +32,10 @@ func run() Dashboard {
 			some("workload", "Workload", `plimsoll_workload_ops_total{`+ofRun+`,prefill=""}`),
 			{name: "vm", label: "VM", query: `label_values(plimsoll_workload_ops_total{` + ofRun + `}, instance)`},
 		},
+		marks: []annotation{ // a point in the step after the moment, and no other
+			{"Fault", "red", `present_over_time(plimsoll_event{` + ofRun + `,kind="fault"}[15s])`},
+			{"Stretch", "blue", `present_over_time(plimsoll_event{` + ofRun + `,kind="stretch"}[15s])`},
+		},
 		rows: []row{
 			{"Now", []panel{
 				number("Operations", "ops", "Operations per second of all workloads, prefills left out.",

@@ -87,6 +87,23 @@ func TestQuantileRefuses(t *testing.T) {
 	}
 }
 
+// A percentile takes so many values that one can be expected beyond it; no histogram has none.
+func TestPercentileNeedsValues(t *testing.T) {
+	t.Parallel()
+	for q, fewest := range map[float64]int{0.5: 2, 0.9: 10, 0.95: 20, 0.99: 100, 0.999: 1000, 0.9999: 10000} {
+		for n, want := range map[int]bool{0: false, 1: false, fewest - 1: false, fewest: true, fewest + 1: true} {
+			h := &Histogram{}
+			h.Add(7, uint64(n))
+			if v, ok := h.Percentile(q); ok != want || ok && v != 7 {
+				t.Errorf("Percentile(%v) of %d values = %d, %v; want %v", q, n, v, ok, want)
+			}
+		}
+	}
+	if v, ok := (*Histogram)(nil).Percentile(0.5); ok {
+		t.Errorf("no histogram has the percentile %d", v)
+	}
+}
+
 func TestQuantilesAreMonotonic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

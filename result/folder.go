@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sys/unix"
+
+	"plimsoll/internal/kit/regular"
 )
 
 // Names of the documents and folders inside a run folder.
@@ -379,7 +380,7 @@ func (f *Folder) writeJSON(name string, v any, indent bool) error {
 		return fmt.Errorf("run folder: %s: %w", name, err)
 	}
 	err := replace(f.dir, name, buf.Bytes(), name == manifestFile, f.disk)
-	if errors.Is(err, unix.ENOSPC) && name == manifestFile && f.giveRoom() {
+	if regular.Full(err) && name == manifestFile && f.giveRoom() {
 		err = replace(f.dir, name, buf.Bytes(), true, f.disk)
 	}
 	if err != nil {

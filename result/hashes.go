@@ -110,6 +110,17 @@ func (f *Folder) measuredFiles() (names []string, err error) {
 	return names, err
 }
 
+// MeasuredBytes is the size of raw output and metrics as they lie on the disk; what cannot be looked at is not counted.
+func (f *Folder) MeasuredBytes() (n int64) {
+	names, _ := f.measuredFiles() // Hash says what is wrong
+	for _, name := range names {
+		if info, err := os.Lstat(filepath.Join(f.dir, filepath.FromSlash(name))); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
 // hashAll hashes files of the folder, on all processors. It returns the sum or the error of each.
 func (f *Folder) hashAll(ctx context.Context, names []string) (sums []string, errs []error) {
 	sums, errs = make([]string, len(names)), make([]error, len(names))

@@ -9,6 +9,9 @@ type Totals struct {
 	Sections []Section  `json:"sections,omitempty"`
 }
 
+// Merged reports whether the entry is of all VMs of its group, and not of one.
+func (w *Workload) Merged() bool { return w.VM == "" }
+
 // Times are the parts of the workload's time by which it is judged, in order: its Spans, or all of its time.
 func (w Workload) Times() []Span {
 	if len(w.Spans) > 0 {
@@ -49,7 +52,7 @@ func (w Workload) Part() string {
 	switch {
 	case len(w.Spans) == 0:
 		return ""
-	case w.VM != "" || w.Starts > 1 && !w.Staggered:
+	case !w.Merged() || w.Starts > 1 && !w.Staggered:
 		return "without the pauses between its starts"
 	case w.Starts > 1:
 		return ran + ", without the pauses between its starts"
@@ -66,7 +69,7 @@ func (d *Data) judgeByWindows() {
 	for i := range d.Workloads {
 		w := &d.Workloads[i]
 		all := w.Comparable()
-		if w.VM != "" || len(w.Spans) > 0 || len(all) == 0 || len(all) == len(w.Windows) {
+		if !w.Merged() || len(w.Spans) > 0 || len(all) == 0 || len(all) == len(w.Windows) {
 			continue
 		}
 		w.Spans = []Span{{Start: all[0].Start, End: all[len(all)-1].End}}

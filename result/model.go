@@ -364,7 +364,7 @@ type Series struct {
 	VM       string     `json:"vm,omitempty"`
 	Group    string     `json:"group,omitempty"`
 	Workload string     `json:"workload,omitempty"`
-	Section  string     `json:"section,omitempty"` // of the workload: one lane of it, over all its VMs
+	Section  string     `json:"section,omitempty"` // of the workload: one stream of it, over all its VMs
 	Machine  string     `json:"machine,omitempty"` // of a machine's counters: its name, and in Part what of it they count
 	Part     string     `json:"part,omitempty"`    // "NUMA node 1", "CPU 3", a device; "" the whole
 	Unit     string     `json:"unit,omitempty"`
@@ -406,7 +406,7 @@ type Workload struct {
 	Ended   Ending    `json:"ended"`
 	Message string    `json:"message,omitempty"`
 	Latency string    `json:"latency"` // "service time" or "response time"
-	Lanes   []Lane    `json:"lanes,omitempty"`
+	Streams []Stream  `json:"lanes,omitempty"`
 	// Operations and Measures are what the engine declared; Ops and Values hold those of them that occurred, in that
 	// order.
 	Operations []Operation `json:"operations"`
@@ -430,8 +430,8 @@ type Workload struct {
 	StartSkew *StartSkew `json:"start_skew,omitempty"`
 	// Apart: in one of its starts its VMs never all ran at one time, so Spans hold the whole of it.
 	Apart bool `json:"apart,omitempty"`
-	// Sections are the same totals by lane, over the whole window, where the generator told lanes apart; merged entries
-	// only.
+	// Sections are the same totals by stream, over the whole window, where the generator told streams apart; merged
+	// entries only.
 	Sections []Section `json:"sections,omitempty"`
 	// Windows are the same totals cut at phase boundaries and annotations (before/after a neighbour starts).
 	Windows []Window `json:"windows,omitempty"`
@@ -449,9 +449,9 @@ type Workload struct {
 	Notes         []string `json:"notes,omitempty"`
 }
 
-// Section is what one lane of a workload did.
+// Section is what one stream of a workload did.
 type Section struct {
-	Name string     `json:"name"` // the lane's; a second one of that name is "name (2)"
+	Name string     `json:"name"` // the stream's; a second one of that name is "name (2)"
 	Ops  []OpTotals `json:"ops"`
 }
 
@@ -533,14 +533,14 @@ type Severity string
 
 // Severities, most important first.
 const (
-	Blocker Severity = "invalid" // the headline number must not be used
-	Caution Severity = "warning" // it can, with this in mind
-	Notice  Severity = "info"    // worth knowing
-	Fine    Severity = "passed"  // checked, and in order
+	Invalid Severity = "invalid" // the headline number must not be used
+	Warning Severity = "warning" // it can, with this in mind
+	Info    Severity = "info"    // worth knowing
+	Passed  Severity = "passed"  // checked, and in order
 )
 
 // former are the words that severities had in earlier folders and scenarios; they are still read.
-var former = map[string]Severity{"blocker": Blocker, "caution": Caution, "notice": Notice, "fine": Fine}
+var former = map[string]Severity{"blocker": Invalid, "caution": Warning, "notice": Info, "fine": Passed}
 
 // UnmarshalText reads a severity by its word or its former one.
 func (s *Severity) UnmarshalText(text []byte) error {

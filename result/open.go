@@ -17,7 +17,13 @@ import (
 // Open reads a run folder, also while its run goes on, after it was killed, or when files in it are damaged: what
 // cannot be read is listed by Problems. It fails when dir is no run folder, cannot be read, or was written in a newer
 // format (*NewerError).
-func Open(dir string) (*Folder, error) {
+func Open(dir string) (*Folder, error) { return open(dir, true) }
+
+// Glance is Open for lists of many runs: of a run that has ended it reads no journal, and so does not say what is wrong
+// with that.
+func Glance(dir string) (*Folder, error) { return open(dir, false) }
+
+func open(dir string, journal bool) (*Folder, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("run folder: %w", err)
@@ -35,6 +41,9 @@ func Open(dir string) (*Folder, error) {
 	damaged, err := f.readManifest(b)
 	if err != nil {
 		return nil, fmt.Errorf("run folder: %s: %w", dir, err)
+	}
+	if !journal && !damaged && !f.manifest.Ended.IsZero() {
+		return f, nil
 	}
 	events, skipped, err := f.Events()
 	if err != nil {
@@ -138,11 +147,17 @@ func Folders(root string) ([]string, error) {
 		if !d.IsDir() || strings.HasPrefix(d.Name(), ".") {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(dir, manifestFile)); err == nil || looksLikeRun(dir) {
+		if IsFolder(dir) {
 			dirs = append(dirs, dir)
 		}
 	}
 	return dirs, nil
+}
+
+// IsFolder reports whether a folder is one of a run.
+func IsFolder(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, manifestFile))
+	return err == nil || looksLikeRun(dir)
 }
 
 // List returns the runs in root, newest first. A folder that cannot be read is listed with its Problem. A root that

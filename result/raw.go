@@ -53,10 +53,10 @@ type RawJob struct {
 	Operations []Operation `json:"operations"`
 	Measures   []Measure   `json:"measures,omitempty"`
 	// Format is what the engine needs besides to read its output.
-	Format json.RawMessage `json:"format,omitempty"`
-	Lanes  []Lane          `json:"lanes,omitempty"`
-	Apart  bool            `json:"apart,omitempty"` // its reports tell the lanes apart
-	Notes  []string        `json:"notes,omitempty"`
+	Format  json.RawMessage `json:"format,omitempty"`
+	Streams []Stream        `json:"lanes,omitempty"`
+	Apart   bool            `json:"apart,omitempty"` // its reports tell the streams apart
+	Notes   []string        `json:"notes,omitempty"`
 	// FailuresUnknown: its output does not tell operations that failed.
 	FailuresUnknown bool      `json:"failures_unknown,omitempty"`
 	Start           time.Time `json:"start"`

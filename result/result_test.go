@@ -85,7 +85,7 @@ func TestRoundTrip(t *testing.T) {
 		Workloads: []result.Workload{{Name: "w", Ops: []result.OpTotals{{Op: "read", Count: 3, Hist: h}}}}}
 	must(t, f.WriteData(data))
 	value := 1.5
-	findings := []result.Finding{{Check: "c", Severity: result.Notice, Value: &value}}
+	findings := []result.Finding{{Check: "c", Severity: result.Info, Value: &value}}
 	must(t, f.WriteFindings(findings))
 	must(t, f.Update(func(m *result.Manifest) { m.Status = result.StatusSucceeded; m.Measured.State = "yes" }))
 	must(t, f.Close())

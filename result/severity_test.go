@@ -15,7 +15,7 @@ func TestSeveritiesOfEarlierVersions(t *testing.T) {
 		&got); err != nil {
 		t.Fatal(err)
 	}
-	want := []Severity{Blocker, Caution, Notice, Fine, Blocker, Caution, Notice, Fine, "x"}
+	want := []Severity{Invalid, Warning, Info, Passed, Invalid, Warning, Info, Passed, "x"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

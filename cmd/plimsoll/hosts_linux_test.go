@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/testkit/bmctest"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/sshtest"
+	"plimsoll/internal/workloads/postgres"
 )
 
 const hostsScenario = `
@@ -109,6 +113,66 @@ func TestMarkOnHosts(t *testing.T) {
 	t.Logf("resume ends with %d:\n%s", code, text)
 	if code != 0 || !strings.Contains(text, "No limit broke up to 100 IOPS") {
 		t.Error("it does not go on to its end")
+	}
+	if left := l.Remains(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// TestFailoverOnHosts: the host of a database loses its power, and its standby on another one takes over. With
+// synchronous replication nothing that was acknowledged is lost.
+func TestFailoverOnHosts(t *testing.T) {
+	needs.Long(t, "a failover with its time before and after")
+	_, err := postgres.Folder()
+	needs.That(t, err == nil, "postgresql", "apt-get install postgresql")
+	l := sshtest.NewApart(t, "db1", "db2", "client")
+	if err := os.Chmod(filepath.Dir(l.Dir), 0o711); err != nil { // PostgreSQL runs as another user
+		t.Fatal(err)
+	}
+	text := strings.Replace(l.Text, "Loader", "Databases", 2)
+	text = strings.Replace(text, "Loader", "Client", 1)
+	var first *bmctest.BMC
+	for _, h := range l.Hosts {
+		bmc := bmctest.NewIn(t, l.Space)
+		if first == nil {
+			first = bmc
+		}
+		power := "power: {kind: ipmi"
+		for name, value := range bmc.Options(t) {
+			power += fmt.Sprintf(", %s: %s", name, value)
+		}
+		text = strings.Replace(text, h.Name+": {", h.Name+": {"+power+"}, ", 1)
+	}
+	sshtest.Write(t, l.Inventory, text)
+	_, plimsoll := onHosts(t, l, hostsScenario, "")
+	over, switched := make(chan struct{}), make(chan struct{})
+	go func() { // the host runs as long as its BMC has it on
+		defer close(switched)
+		for on := true; ; time.Sleep(20 * time.Millisecond) {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			is, err := first.State()
+			if err != nil || is == target.Unknown || on == (is == target.On) {
+				continue
+			}
+			if on = is == target.On; on {
+				l.Hosts[0].Start(t)
+			} else {
+				l.Hosts[0].Crash(t)
+			}
+		}
+	}()
+	code, out := plimsoll("run", "db-failover", "--once", "--set", "replication=synchronous", "--set", "before_secs=5",
+		"--set", "after_secs=10", "--set", "clients=4", "--target", "ssh", "--target-opt", "inventory="+l.Inventory,
+		"--target-opt", "agents="+l.Dir, "--target-opt", "patience=3s", "--size-scale", "0.002")
+	close(over)
+	<-switched
+	t.Logf("run ends with %d:\n%s", code, out)
+	if code != 0 || !strings.Contains(out, "acknowledged commits are on the standby that took over") {
+		t.Error("it does not end well, or does not say what was lost")
 	}
 	if left := l.Remains(); len(left) > 0 {
 		t.Errorf("left: %q", left)

@@ -98,7 +98,7 @@ func momentsOf(v *view.Run) (out []moment) {
 
 func spreadFinding(check, subject, what string, ordinal, found, runs int, s recovery.Spread) result.Finding {
 	f := result.Finding{
-		Check: check + "-repeats", Subject: subject, Severity: result.Notice, Metric: "mean time over runs", Unit: "s",
+		Check: check + "-repeats", Subject: subject, Severity: result.Info, Metric: "mean time over runs", Unit: "s",
 		N: s.N, Warnings: s.Warnings,
 		Basis: fmt.Sprintf("%d of %d runs; Student's t over runs", found, runs),
 	}
@@ -106,7 +106,7 @@ func spreadFinding(check, subject, what string, ordinal, found, runs int, s reco
 		what += fmt.Sprintf(" after fault %d", ordinal+1)
 	}
 	if s.N == 0 {
-		f.Severity, f.NoInterval = result.Caution, "it never happened"
+		f.Severity, f.NoInterval = result.Warning, "it never happened"
 		f.Sentence = fmt.Sprintf("In none of %d runs: %s.", found, what)
 		return f
 	}
@@ -123,7 +123,7 @@ func spreadFinding(check, subject, what string, ordinal, found, runs int, s reco
 			view.SayDuration(s.Interval.High), view.SayDuration(s.Min), view.SayDuration(s.Max))
 	}
 	if s.Missing > 0 {
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence += fmt.Sprintf("; in %d of %d never", s.Missing, found)
 	}
 	f.Sentence += "."

@@ -27,7 +27,7 @@ func TestAcrossRecovery(t *testing.T) {
 		t.Errorf("interval %v to %v of %d", f.Low, f.High, f.N)
 	}
 	lost := Across(repeats(outage(1, 118), outage(2, 120), outage(3, 600)))
-	if len(lost) != 1 || lost[0].Severity != result.Caution || !strings.Contains(lost[0].Sentence, "1 of 3") {
+	if len(lost) != 1 || lost[0].Severity != result.Warning || !strings.Contains(lost[0].Sentence, "1 of 3") {
 		t.Errorf("one of three never came back: %+v", lost)
 	}
 	if got := Across(repeats(outage(1, 100))); got != nil {

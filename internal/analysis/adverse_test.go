@@ -66,7 +66,7 @@ func TestAdverseSeries(t *testing.T) {
 			case 7:
 				load.Ops = nil
 			case 8:
-				load.Lanes = nil
+				load.Streams = nil
 			case 9:
 				s.Mark(rapid.IntRange(-100, 2000).Draw(t, "fault"), result.KindFault, "fault")
 			case 10:
@@ -87,8 +87,8 @@ func TestAdverseSeries(t *testing.T) {
 				s.Fault(rapid.IntRange(-100, 2000).Draw(t, "begins"), rapid.IntRange(-100, 2000).Draw(t, "is over"),
 					rapid.SampledFrom([]string{"", "node-1", "node-2"}).Draw(t, "node"), "fault")
 			case 15:
-				for i := range load.Lanes {
-					n := &load.Lanes[i]
+				for i := range load.Streams {
+					n := &load.Streams[i]
 					n.Random, n.ReadShare = odd.Draw(t, "random"), odd.Draw(t, "share")
 					n.ReadBytes, n.WriteBytes = odd.Draw(t, "read size"), odd.Draw(t, "write size")
 				}

@@ -7,8 +7,8 @@
 //
 // Run is pure: it reads result.Manifest and result.Data, does no I/O and prints nothing; package report shows what it
 // returns. Every finding is a value with its evidence, an interval or the reason for none, and a sentence that stands
-// on its own. A check that passed is a finding too (result.Fine). No finding stops a run, and damaged data (gaps, NaN,
-// nothing at all) gives a finding that says so, never a panic.
+// on its own. A check that passed is a finding too (result.Passed). No finding stops a run, and damaged data (gaps,
+// NaN, nothing at all) gives a finding that says so, never a panic.
 //
 // The checks live in rooms by question (load, client, storage, plausibility, neighbour, fault, ...), which see a run
 // through package view; the other folders are methods of statistics. A new one is a file in its room and a line in the
@@ -103,7 +103,7 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	began := d != nil && slices.ContainsFunc(d.Workloads, func(w result.Workload) bool { return !w.Prefill })
 	if d != nil && !began && m.Measured.State == "yes" {
 		return []result.Finding{{
-			Check: "no-data", Severity: result.Notice, Subject: "run",
+			Check: "no-data", Severity: result.Info, Subject: "run",
 			Sentence: "No workload of the scenario ran, so there is nothing to judge: the journal has its steps, the charts its results.",
 			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "nothing was to be measured",
 			Basis: "the collected data of the run",
@@ -111,7 +111,7 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	}
 	if v != nil && len(v.Loads) == 0 && began && m.Target == result.ImportTarget {
 		return []result.Finding{{
-			Check: "no-data", Severity: result.Notice, Subject: "run",
+			Check: "no-data", Severity: result.Info, Subject: "run",
 			Sentence: "The imported files hold no operations of a load, so nothing is judged: what they hold is in the figures and, where it is known over time, in the charts.",
 			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "no load was measured",
 			Basis: "the imported files",
@@ -119,7 +119,7 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 	}
 	if v == nil || len(v.Loads) == 0 {
 		return []result.Finding{{
-			Check: "no-data", Severity: result.Blocker, Subject: "run",
+			Check: "no-data", Severity: result.Invalid, Subject: "run",
 			Sentence: "Nothing to judge: no workload of this run left any data.",
 			Metric:   "workloads", Value: view.Ptr(0), Unit: "count", NoInterval: "nothing was measured",
 			Basis: "the collected data of the run",
@@ -147,7 +147,7 @@ func ask(check view.Check, v *view.Run) []result.Finding {
 
 // order is the place of a severity among the others, the most important first.
 func order(s result.Severity) int {
-	return slices.Index([]result.Severity{result.Blocker, result.Caution, result.Notice, result.Fine}, s)
+	return slices.Index([]result.Severity{result.Invalid, result.Warning, result.Info, result.Passed}, s)
 }
 
 // sound drops numbers that JSON cannot carry and sees to it that no finding lacks both interval and reason.

@@ -20,13 +20,13 @@ import (
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// closed is a VM with one lane of depth 8 that was kept full for ten minutes.
+// closed is a VM with one stream of depth 8 that was kept full for ten minutes.
 func closed() (result.Manifest, *result.Data) {
 	end := t0.Add(10 * time.Minute)
 	ops := reporttest.Ops("read", 4_000_000, 8192, 1e6, 0.4)
 	ops.Seconds = 8 * 600 * 0.98
-	lane := result.Lane{Name: "j", Device: "/dev/sdb", Depth: 8, Reads: true, Bytes: 200 << 30, Direct: true}
-	pre := lane
+	stream := result.Stream{Name: "j", Device: "/dev/sdb", Depth: 8, Reads: true, Bytes: 200 << 30, Direct: true}
+	pre := stream
 	pre.Reads, pre.Writes = false, true
 	return result.Manifest{
 			TimeScale: 1,
@@ -47,7 +47,7 @@ func closed() (result.Manifest, *result.Data) {
 					Start:      t0.Add(-time.Minute),
 					End:        t0,
 					Ended:      "finished",
-					Lanes:      []result.Lane{pre},
+					Streams:    []result.Stream{pre},
 				},
 				{
 					Name:                "W",
@@ -57,7 +57,7 @@ func closed() (result.Manifest, *result.Data) {
 					Start:               t0,
 					End:                 end,
 					Ended:               "finished",
-					Lanes:               []result.Lane{lane},
+					Streams:             []result.Stream{stream},
 					Ops:                 []result.OpTotals{ops},
 					GeneratorCPUSeconds: 300,
 				},
@@ -98,27 +98,28 @@ func TestWording(t *testing.T) {
 			func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Seconds /= 3 },
 		},
 		{"rate limited below depth", "littles-law", func(_ *result.Manifest, d *result.Data) {
-			load1(d).Lanes[0].Rate = 6600
+			load1(d).Streams[0].Rate = 6600
 			load1(d).Ops[0].Seconds /= 3
 		}},
 		{"sections in turn", "littles-law", func(_ *result.Manifest, d *result.Data) {
-			second := load1(d).Lanes[0]
+			second := load1(d).Streams[0]
 			second.Depth, second.Stage = 4, 1
-			load1(d).Lanes = append(load1(d).Lanes, second)
+			load1(d).Streams = append(load1(d).Streams, second)
 			load1(d).Ops[0].Seconds *= 0.75
 		}},
-		{"depth unknown", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes = nil }},
+		{"depth unknown", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Streams = nil }},
 		{"no histogram", "littles-law", func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Hist = nil }},
-		{"met", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 6667 }},
-		{"missed", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 8000 }},
-		{"exceeded", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 5000 }},
+		{"met", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Streams[0].Rate = 6667 }},
+		{"missed", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Streams[0].Rate = 8000 }},
+		{"exceeded", "offered-rate", func(_ *result.Manifest, d *result.Data) { load1(d).Streams[0].Rate = 5000 }},
 		{"mixed lanes", "offered-rate", func(_ *result.Manifest, d *result.Data) {
-			load1(d).Lanes = append(load1(d).Lanes, result.Lane{Name: "r", Device: "/dev/sdb", Depth: 1, Rate: 10})
+			load1(d).Streams = append(load1(d).Streams, result.Stream{Name: "r", Device: "/dev/sdb", Depth: 1,
+				Rate: 10})
 		}},
 		{"rates in turn", "offered-rate", func(_ *result.Manifest, d *result.Data) {
-			load1(d).Lanes[0].Rate = 6667
-			load1(d).Lanes = append(load1(d).Lanes,
-				result.Lane{Name: "r", Device: "/dev/sdb", Depth: 1, Rate: 10, Stage: 1})
+			load1(d).Streams[0].Rate = 6667
+			load1(d).Streams = append(load1(d).Streams,
+				result.Stream{Name: "r", Device: "/dev/sdb", Depth: 1, Rate: 10, Stage: 1})
 		}},
 		{"idle generator", "generator-cpu", nil},
 		{
@@ -153,7 +154,7 @@ func TestWording(t *testing.T) {
 			func(_ *result.Manifest, d *result.Data) { load1(d).GeneratorCPUSeconds = 0 },
 		},
 		{"prefilled", "never-written", nil},
-		{"never prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes = nil }},
+		{"never prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Streams = nil }},
 		{"other VM prefilled", "never-written", func(_ *result.Manifest, d *result.Data) { d.Workloads[0].VM = "vm9" }},
 		{
 			"prefilled too late",
@@ -163,7 +164,7 @@ func TestWording(t *testing.T) {
 		{
 			"prefilled in part",
 			"never-written",
-			func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes[0].Bytes /= 2 },
+			func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Streams[0].Bytes /= 2 },
 		},
 		{
 			"prefill stopped",
@@ -173,7 +174,7 @@ func TestWording(t *testing.T) {
 		{
 			"prefilled with zeros",
 			"never-written",
-			func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Lanes[0].ZeroData = true },
+			func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Streams[0].ZeroData = true },
 		},
 		{"only read, written before", "never-written", sampled(0)},
 		{"only read, some never written", "never-written", sampled(51)},
@@ -181,15 +182,18 @@ func TestWording(t *testing.T) {
 		{
 			"larger than memory, direct",
 			"cache",
-			func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Bytes = 1 << 40 },
+			func(_ *result.Manifest, d *result.Data) { load1(d).Streams[0].Bytes = 1 << 40 },
 		},
-		{"direct and small", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Bytes = 1 << 30 }},
+		{"direct and small", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Streams[0].Bytes = 1 << 30 }},
 		{"buffered and small", "cache", func(_ *result.Manifest, d *result.Data) {
-			load1(d).Lanes[0].Bytes = 1 << 30
-			load1(d).Lanes[0].Direct = false
+			load1(d).Streams[0].Bytes = 1 << 30
+			load1(d).Streams[0].Direct = false
 		}},
-		{"buffered and large", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Direct = false }},
-		{"extent unknown", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Bytes = 0 }},
+		{"buffered and large", "cache", func(_ *result.Manifest,
+			d *result.Data) {
+			load1(d).Streams[0].Direct = false
+		}},
+		{"extent unknown", "cache", func(_ *result.Manifest, d *result.Data) { load1(d).Streams[0].Bytes = 0 }},
 		{"memory unknown", "cache", func(m *result.Manifest, d *result.Data) { m.Nodes, d.VMs = nil, nil }},
 		{"plenty free", "device-free", facts(400<<30, 1<<40)},
 		{"some free", "device-free", facts(150<<30, 1<<40)},
@@ -209,10 +213,10 @@ func TestWording(t *testing.T) {
 		{"many errors", "errors", func(_ *result.Manifest, d *result.Data) { load1(d).Errors = 400_000 }},
 		{"service times", "latency-kind", nil},
 		{"open loop", "latency-kind", func(_ *result.Manifest, d *result.Data) {
-			load1(d).Lanes[0].OpenLoop, load1(d).Lanes[0].Rate = true, 6000
+			load1(d).Streams[0].OpenLoop, load1(d).Streams[0].Rate = true, 6000
 		}},
 		{"open loop, late", "latency-kind", func(_ *result.Manifest, d *result.Data) {
-			load1(d).Lanes[0].OpenLoop, load1(d).Lanes[0].Rate = true, 9000
+			load1(d).Streams[0].OpenLoop, load1(d).Streams[0].Rate = true, 9000
 		}},
 		{
 			"response times",
@@ -250,15 +254,18 @@ func TestWording(t *testing.T) {
 			d.Workloads[2].VM, d.Workloads[2].Ended = "vm1", "finished"
 		}},
 		{"schedule kept but for chance", "latency-kind", func(_ *result.Manifest, d *result.Data) {
-			load1(d).Lanes[0].Rate, load1(d).Ops[0].Count = 1, 580 // of 600 arrivals
+			load1(d).Streams[0].Rate, load1(d).Ops[0].Count = 1, 580 // of 600 arrivals
 		}},
-		{"behind schedule", "latency-kind", func(_ *result.Manifest, d *result.Data) { load1(d).Lanes[0].Rate = 8000 }},
+		{"behind schedule", "latency-kind", func(_ *result.Manifest,
+			d *result.Data) {
+			load1(d).Streams[0].Rate = 8000
+		}},
 		{"two behind schedule", "latency-kind", func(_ *result.Manifest, d *result.Data) {
-			load1(d).Lanes[0].Rate = 8000
+			load1(d).Streams[0].Rate = 8000
 			other := *load1(d)
 			other.Name, other.VM = "V", "vm1"
-			other.Lanes = append([]result.Lane(nil), other.Lanes...)
-			other.Lanes[0].Rate = 12000
+			other.Streams = append([]result.Stream(nil), other.Streams...)
+			other.Streams[0].Rate = 12000
 			d.Workloads = append(d.Workloads, other)
 		}},
 		{"no data", "no-data", func(_ *result.Manifest, d *result.Data) { d.Workloads = nil }},
@@ -371,7 +378,7 @@ func TestInvariants(t *testing.T) {
 			w.Ops = []result.OpTotals{
 				{Op: "read", Count: counts.Draw(t, "count"), Seconds: odd.Draw(t, "seconds"), Hist: &hist.Histogram{}},
 			}
-			w.Lanes = []result.Lane{
+			w.Streams = []result.Stream{
 				{
 					Depth: rapid.IntRange(-3, 1<<30).Draw(t, "depth"),
 					Rate:  odd.Draw(t, "rate"),
@@ -417,7 +424,7 @@ func TestEmpty(t *testing.T) {
 	for _, d := range []*result.Data{nil, {}, {Workloads: []result.Workload{{Prefill: true}}},
 		{Workloads: []result.Workload{{Name: "x"}}}} {
 		findings := Run(result.Manifest{}, d)
-		if len(findings) == 0 || findings[0].Severity != result.Blocker {
+		if len(findings) == 0 || findings[0].Severity != result.Invalid {
 			t.Errorf("%+v: want a blocker first, got %+v", d, findings)
 		}
 	}

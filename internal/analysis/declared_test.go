@@ -250,7 +250,7 @@ func TestDeclaredFalseAlarms(t *testing.T) {
 		s.Mark(700, result.KindFault, "node-1 power off")
 		seen := map[string]bool{}
 		for _, f := range Run(s.Manifest, s.Data) {
-			if f.Severity != result.Fine && !seen[f.Check+f.Metric] && !strings.Contains(f.Sentence, "inconclusive") {
+			if f.Severity != result.Passed && !seen[f.Check+f.Metric] && !strings.Contains(f.Sentence, "inconclusive") {
 				seen[f.Check+f.Metric] = true
 				alarms[f.Check+": "+f.Metric]++
 			}
@@ -302,7 +302,7 @@ func TestAdverseMeasures(t *testing.T) {
 				w.Ops = append(slices.Clone(w.Ops), result.OpTotals{Op: "undeclared", Count: 5},
 					result.OpTotals{Op: "", Count: 1})
 			case 7:
-				w.Lanes = nil
+				w.Streams = nil
 			}
 		}
 		for _, f := range append(Run(s.Manifest, s.Data), Across(repeats(s, s))...) {

@@ -51,7 +51,7 @@ func shifts(op result.Operation, vms []shift, spans []int, faults ...event) *res
 	}
 	for i, s := range vms {
 		w := merged
-		w.VM, w.Node, w.Ended, w.Start, w.Lanes = string(rune('a'+i)), i, s.ended, at(s.times[0]), []result.Lane{
+		w.VM, w.Node, w.Ended, w.Start, w.Streams = string(rune('a'+i)), i, s.ended, at(s.times[0]), []result.Stream{
 			{Depth: 4, Rate: 1000, Reads: true},
 		}
 		var all []result.OpTotals

@@ -160,8 +160,8 @@ func underDisks(seed uint64, writes, share float64, direct bool) *reporttest.Syn
 		},
 	)
 	for i := range s.Data.Workloads {
-		for k := range s.Data.Workloads[i].Lanes {
-			s.Data.Workloads[i].Lanes[k].Direct = direct
+		for k := range s.Data.Workloads[i].Streams {
+			s.Data.Workloads[i].Streams[k].Direct = direct
 		}
 	}
 	metric := map[float64]string{0: result.DeviceReadBandwidth, 1: result.DeviceWriteBandwidth}[writes]
@@ -212,9 +212,9 @@ func written(seed uint64, times float64) *reporttest.Synthetic {
 		for _, o := range w.Ops {
 			bytes += o.Bytes
 		}
-		for k := range w.Lanes {
-			w.Lanes[k].Bytes = int64(float64(bytes) / times / float64(len(w.Lanes)))
-			w.Lanes[k].Device = "/dev/sd" + string(rune('b'+k))
+		for k := range w.Streams {
+			w.Streams[k].Bytes = int64(float64(bytes) / times / float64(len(w.Streams)))
+			w.Streams[k].Device = "/dev/sd" + string(rune('b'+k))
 		}
 	}
 	return s
@@ -239,9 +239,9 @@ func oneOfEight(seed uint64) *reporttest.Synthetic {
 // halfFilled has the prefills of a run write half of what is read.
 func halfFilled(s *reporttest.Synthetic) *reporttest.Synthetic {
 	for i := range s.Data.Workloads {
-		for k := range s.Data.Workloads[i].Lanes {
+		for k := range s.Data.Workloads[i].Streams {
 			if w := &s.Data.Workloads[i]; w.Prefill {
-				w.Lanes[k].Bytes /= 2
+				w.Streams[k].Bytes /= 2
 			}
 		}
 	}
@@ -309,8 +309,8 @@ func writing(seed uint64, reducible float64) *reporttest.Synthetic {
 	s := reporttest.NewSynthetic(seed, 120, 1)
 	s.Load(reporttest.Load{Name: "Writes", To: 120, Rate: flatRate(4000), Noise: 0.02, Writes: 0.5})
 	for i := range s.Data.Workloads {
-		for k := range s.Data.Workloads[i].Lanes {
-			s.Data.Workloads[i].Lanes[k].Reducible = reducible
+		for k := range s.Data.Workloads[i].Streams {
+			s.Data.Workloads[i].Streams[k].Reducible = reducible
 		}
 	}
 	return s

@@ -10,15 +10,15 @@ import (
 )
 
 // during makes a workload of one VM that ran from one second to another.
-func during(name string, from, to int, cpu float64, lane result.Lane, written uint64) result.Workload {
+func during(name string, from, to int, cpu float64, stream result.Stream, written uint64) result.Workload {
 	t := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
 	return result.Workload{
 		Operations: result.BlockOperations(),
 		Name:       name, VM: "vm", Group: "G", Phase: "run", Ended: "finished", Latency: "service time",
 		Start: t.Add(
 			time.Duration(from) * time.Second), End: t.Add(time.Duration(to) * time.Second), GeneratorCPUSeconds: cpu,
-		Lanes: []result.Lane{lane},
-		Ops:   []result.OpTotals{{Op: "read", Count: 100, Bytes: 1}, {Op: "write", Count: 100, Bytes: written}},
+		Streams: []result.Stream{stream},
+		Ops:     []result.OpTotals{{Op: "read", Count: 100, Bytes: 1}, {Op: "write", Count: 100, Bytes: written}},
 	}
 }
 
@@ -35,7 +35,7 @@ func findingOf(t *testing.T, check, subject string, workloads ...result.Workload
 
 // Two generators that each took one and a half of two cores, one after the other, never took three together.
 func TestGeneratorsOneAfterTheOther(t *testing.T) {
-	none := result.Lane{Name: "a", Depth: 1, Reads: true}
+	none := result.Stream{Name: "a", Depth: 1, Reads: true}
 	after := findingOf(t, "generator-cpu", "A", during("A", 0, 10, 10, none, 0), during("B", 10, 20, 10, none, 0))
 	if *after.Value != 50 {
 		t.Errorf("one after the other: %v %% of the cores, want 50", *after.Value)
@@ -48,24 +48,24 @@ func TestGeneratorsOneAfterTheOther(t *testing.T) {
 
 // What an earlier workload has written need not be prefilled, and what the last one wrote is what is read.
 func TestWorkloadsThatFill(t *testing.T) {
-	write := result.Lane{Name: "w", Device: "/dev/sdb", Depth: 1, Writes: true, Bytes: 1000}
+	write := result.Stream{Name: "w", Device: "/dev/sdb", Depth: 1, Writes: true, Bytes: 1000}
 	zero := write
 	zero.ZeroData = true
-	read := result.Lane{Name: "r", Device: "/dev/sdb", Depth: 1, Reads: true, Bytes: 1000}
+	read := result.Stream{Name: "r", Device: "/dev/sdb", Depth: 1, Reads: true, Bytes: 1000}
 	check := during("Check", 20, 30, 1, read, 0)
 	for name, c := range map[string]struct {
 		before []result.Workload
 		want   result.Severity
 	}{
-		"nothing":          {nil, result.Blocker},
-		"all of it":        {[]result.Workload{during("Fill", 0, 10, 1, write, 1000)}, result.Fine},
-		"a part of it":     {[]result.Workload{during("Fill", 0, 10, 1, write, 500)}, result.Blocker},
-		"at the same time": {[]result.Workload{during("Fill", 15, 25, 1, write, 1000)}, result.Blocker},
-		"zeros":            {[]result.Workload{during("Zero", 0, 10, 1, zero, 1000)}, result.Caution},
+		"nothing":          {nil, result.Invalid},
+		"all of it":        {[]result.Workload{during("Fill", 0, 10, 1, write, 1000)}, result.Passed},
+		"a part of it":     {[]result.Workload{during("Fill", 0, 10, 1, write, 500)}, result.Invalid},
+		"at the same time": {[]result.Workload{during("Fill", 15, 25, 1, write, 1000)}, result.Invalid},
+		"zeros":            {[]result.Workload{during("Zero", 0, 10, 1, zero, 1000)}, result.Warning},
 		"zeros, then other data": {[]result.Workload{during("Fill", 10, 20, 1, write, 1000), during("Zero", 0, 10, 1,
-			zero, 1000)}, result.Fine},
+			zero, 1000)}, result.Passed},
 		"data, and zeros over it": {[]result.Workload{during("Fill", 0, 10, 1, write, 1000), during("Zero", 10, 20, 1,
-			zero, 1000)}, result.Caution},
+			zero, 1000)}, result.Warning},
 	} {
 		if f := findingOf(t, "never-written", "Check", append(c.before, check)...); f.Severity != c.want {
 			t.Errorf("%s: %s (%s), want %s", name, f.Severity, f.Sentence, c.want)

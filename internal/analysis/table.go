@@ -199,7 +199,7 @@ func (l line) chart() *result.Chart {
 // a device that idled: nothing that needs anybody's care, and nothing to be judged.
 func constants(still []line) result.Finding {
 	f := still[0].finding("constant", "columns that never vary", "count")
-	f.Severity, f.Value, f.NoInterval = result.Notice, view.Ptr(float64(len(still))), "counted"
+	f.Severity, f.Value, f.NoInterval = result.Info, view.Ptr(float64(len(still))), "counted"
 	var names []string
 	for _, l := range still {
 		names = append(names, fmt.Sprintf("%s (%s)", l.Name, l.say(l.values[0])))
@@ -221,7 +221,7 @@ func constants(still []line) result.Finding {
 func (l line) negative() result.Finding {
 	f := l.finding("plausible", "smallest value", "as given")
 	at := slices.Index(l.values, slices.Min(l.values))
-	f.Severity, f.Value, f.Limit, f.NoInterval = result.Caution, view.Ptr(l.values[at]), view.Ptr(
+	f.Severity, f.Value, f.Limit, f.NoInterval = result.Warning, view.Ptr(l.values[at]), view.Ptr(
 		0), "a value of the file"
 	f.Sentence = fmt.Sprintf("%s is %s at %s: neither a rate nor a time can be below zero.", l.Name,
 		l.say(l.values[at]), l.place(at))
@@ -248,14 +248,14 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 	}
 	switch {
 	case s.Why != "":
-		f.Severity, f.NoInterval = result.Notice, s.Why
+		f.Severity, f.NoInterval = result.Info, s.Why
 		f.Sentence = fmt.Sprintf("Whether %s was steady is inconclusive: %s.", l.Name, s.Why)
 	case !s.Reached:
-		f.Severity, f.NoInterval = result.Caution, "no steady state was reached"
+		f.Severity, f.NoInterval = result.Warning, "no steady state was reached"
 		f.Sentence = fmt.Sprintf("%s was not steady: %s. A mean over all rows depends on where they begin and end.",
 			l.Name, l.unsteady(s.Stretch))
 	default:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = l.Name + " was steady"
 		if s.WarmUp > 0 {
 			f.Sentence += fmt.Sprintf(" from %s on, after a warm-up of %s", l.place(s.WarmUp),
@@ -295,7 +295,7 @@ func (l line) unsteady(s steady.Stretch) string {
 
 func (l line) period(s steady.Stretch) result.Finding {
 	f := l.finding("period", "period", "s")
-	f.Severity, f.NoInterval = result.Fine, s.Period.Reason
+	f.Severity, f.NoInterval = result.Passed, s.Period.Reason
 	if l.step == 0 {
 		f.Unit = "rows"
 	}
@@ -304,7 +304,7 @@ func (l line) period(s steady.Stretch) result.Finding {
 		return f
 	}
 	step := cmp.Or(l.step, 1)
-	f.Severity, f.Value = result.Notice, view.Ptr(s.Period.Points*step)
+	f.Severity, f.Value = result.Info, view.Ptr(s.Period.Points*step)
 	view.SetInterval(&f, s.Period.Interval.Map(func(x float64) float64 { return x * step }))
 	f.Sentence = fmt.Sprintf(
 		"%s repeats every %s, as checkpoints and flushes do; an interval shorter than three of them says little.",
@@ -324,7 +324,7 @@ func (l line) changes(s steady.Stretch) result.Finding {
 	if len(l.values) < longEnough {
 		r, err := change.Detect(l.values, change.Options{})
 		if err != nil {
-			f.Severity, f.NoInterval, f.Sentence = result.Notice, err.Error(), fmt.Sprintf(
+			f.Severity, f.NoInterval, f.Sentence = result.Info, err.Error(), fmt.Sprintf(
 				"Whether %s changed level is inconclusive: %v.", l.Name, err)
 			return f
 		}
@@ -333,16 +333,16 @@ func (l line) changes(s steady.Stretch) result.Finding {
 	}
 	f.Value = view.Ptr(float64(len(points)))
 	if len(points) == 0 {
-		f.Severity, f.Sentence = result.Fine, l.Name+" has no change of level above 5 % of its mean."
+		f.Severity, f.Sentence = result.Passed, l.Name+" has no change of level above 5 % of its mean."
 		if len(l.values) >= longEnough && s.Reason != "" && !s.CannotTell {
-			f.Severity, f.Sentence = result.Notice, l.Name+" has no change of level, but was not steady."
+			f.Severity, f.Sentence = result.Info, l.Name+" has no change of level, but was not steady."
 		}
 		if len(l.values) < longEnough {
 			f.Sentence = l.Name + " has no change of level."
 		}
 		return f
 	}
-	f.Severity = result.Notice
+	f.Severity = result.Info
 	const most = 3
 	var said []string
 	for i, p := range points {
@@ -408,16 +408,16 @@ func (l line) stalls() (f result.Finding, why string) {
 		f.Sentence = fmt.Sprintf(
 			"Stalls of %s cannot be judged: it comes and goes (%s of the rows are almost nothing).", l.Name,
 			view.Percent(s.Share))
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 	case len(s.Runs) == 0 && l.holes() != "":
-		f.Severity, f.NoInterval, f.Value = result.Caution, "what is missing is not counted", nil
+		f.Severity, f.NoInterval, f.Value = result.Warning, "what is missing is not counted", nil
 		f.Sentence = fmt.Sprintf("Whether %s stalled is inconclusive: %s.", l.Name, l.holes())
 		f.Chart = l.chart()
 	case len(s.Runs) == 0:
-		f.Severity, f.Sentence = result.Fine, fmt.Sprintf(
+		f.Severity, f.Sentence = result.Passed, fmt.Sprintf(
 			"No stall of %s: never below a quarter of its usual level for %s.", l.Name, view.SayDuration(l.step))
 	default:
-		f.Severity, f.Chart = result.Caution, l.chart()
+		f.Severity, f.Chart = result.Warning, l.chart()
 		longest := 0.0
 		for _, r := range s.Runs {
 			longest = max(longest, float64(r.Last-r.First+1)*l.step)

@@ -63,10 +63,9 @@ func newApp(con *console.Console, registry drivers.Registry) *app {
 // planner reads scenarios and plans them.
 type planner struct {
 	*runs.Store
-	made    map[string]fs.FS            // scenarios made of job files, by the name given
-	places  map[string][]workload.Place // where their files want their data disks
-	servers []result.Fact               // of a server that db run goes to, as it was asked
-	warned  map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
+	made   map[string]fs.FS            // scenarios made of job files, by the name given
+	places map[string][]workload.Place // where their files want their data disks
+	warned map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
 }
 
 // runner makes runs, alone or in experiments.
@@ -159,22 +158,43 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configs.configure(cmd) }
 	root.Version = console.BuildVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(a.planner.checkCommand(), a.planner.planCommand(), a.runner.runCommand(), a.runner.markCommand(),
+	root.AddCommand(
+		a.planner.checkCommand(),
+		a.planner.planCommand(),
+		a.runner.runCommand(),
+		a.runner.markCommand(),
 		a.RunsCommand(),
 		a.sides.ReportCommand(),
-		a.ImportCommand(), storage.ConvertCommand(a.Console), a.CleanupCommand(), a.planner.scenariosCommand(),
+		a.ImportCommand(),
+		storage.ConvertCommand(a.Console),
+		a.CleanupCommand(),
+		a.planner.scenariosCommand(),
 		a.MetricsCommand(),
 		serveCommand(a.Store),
-		a.Targets.Command(), machines.ExporterCommand(a.Console, a.Store.Drivers), schemaCommand(a.Console),
-		versionCommand(a.Console), a.configs.configCommand(),
-		manCommand(a.Console), a.sides.AnalyzeCommand(), a.sides.UslCommand(), a.sides.SteadyCommand(),
-		a.sides.ChangesCommand(), a.sides.HistoryCommand(),
+		a.Targets.Command(),
+		machines.ExporterCommand(a.Console, a.Store.Drivers),
+		schemaCommand(a.Console, a.Store.Drivers),
+		versionCommand(a.Console),
+		a.configs.configCommand(),
+		manCommand(a.Console),
+		a.sides.AnalyzeCommand(),
+		a.sides.UslCommand(),
+		a.sides.SteadyCommand(),
+		a.sides.ChangesCommand(),
+		a.sides.HistoryCommand(),
 		a.sides.CompareCommand(),
-		a.sides.BaselineCommand(), a.runner.resumeCommand(), a.AttachCommand(), deviceCommand(a.devices, a.runner),
+		a.sides.BaselineCommand(),
+		a.runner.resumeCommand(),
+		a.AttachCommand(),
+		deviceCommand(a.devices, a.runner),
 		storage.ContentCommand(a.Console),
 		storage.IntegrityCommand(a.Console),
-		a.devices.VioperfCommand(), storage.TraceCommand(a.Console), a.runner.dbCommand(),
-		machines.NutanixCommand(a.Console), dashboardsCommand(a.Console))
+		a.devices.VioperfCommand(),
+		storage.TraceCommand(a.Console),
+		a.runner.dbCommand(),
+		machines.NutanixCommand(a.Console),
+		dashboardsCommand(a.Console),
+	)
 	root.AddCommand(append(workerCommands(a.Console), machines.LabCommands(a.Console)...)...)
 	root.SetUsageFunc(usage.Print)
 	return root

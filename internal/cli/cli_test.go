@@ -428,11 +428,11 @@ func TestRefusedScenarioSaysEverything(t *testing.T) {
 func TestFindingsOfASummary(t *testing.T) {
 	var out bytes.Buffer
 	all := []result.Finding{
-		{Check: "cache", Severity: result.Notice, Sentence: "small"},
-		{Check: "cpu", Severity: result.Blocker, Sentence: "A was out of CPU."},
-		{Check: "errors", Severity: result.Fine, Sentence: "none"},
-		{Check: "cpu", Severity: result.Blocker, Sentence: "B was out of CPU."},
-		{Check: "cpu", Severity: result.Caution, Sentence: "C nearly."},
+		{Check: "cache", Severity: result.Info, Sentence: "small"},
+		{Check: "cpu", Severity: result.Invalid, Sentence: "A was out of CPU."},
+		{Check: "errors", Severity: result.Passed, Sentence: "none"},
+		{Check: "cpu", Severity: result.Invalid, Sentence: "B was out of CPU."},
+		{Check: "cpu", Severity: result.Warning, Sentence: "C nearly."},
 	}
 	if err := runs.PrintFindings(&out, all); err != nil {
 		t.Fatal(err)

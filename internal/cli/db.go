@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
-	"plimsoll/internal/kit/pgwire"
 	"plimsoll/internal/kit/secret"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report/terminal"
@@ -150,32 +148,14 @@ func (f *serverFlags) check(phase string) error {
 
 // state asks the server.
 func (f *serverFlags) state(ctx context.Context) (postgres.State, error) {
-	u, err := url.Parse(f.url)
-	if err != nil {
-		return postgres.State{}, errors.New("the address of the server cannot be read")
-	}
+	var source secret.Source
 	if f.password != "" {
-		source, err := secret.ParseSource(f.password)
-		if err != nil {
+		var err error
+		if source, err = secret.ParseSource(f.password); err != nil {
 			return postgres.State{}, err
 		}
-		value, err := source.Read(ctx)
-		if err != nil {
-			return postgres.State{}, err
-		}
-		u.User = url.UserPassword(u.User.Username(), value.Reveal()) // stays in this process
 	}
-	server, err := pgwire.ParseServer(u.String())
-	if err != nil {
-		return postgres.State{}, errors.New("the address of the server cannot be read")
-	}
-	conn, err := server.Connect(ctx)
-	if err != nil {
-		return postgres.State{}, err
-	}
-	defer conn.Close() //nolint:errcheck // everything was asked
-	defer context.AfterFunc(ctx, conn.Stop)()
-	return postgres.StateOf(conn)
+	return postgres.Ask(ctx, f.url, source)
 }
 
 func dbStateCommand(con *console.Console) *cobra.Command {

@@ -22,7 +22,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"plimsoll/internal/cli/console"
-	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
@@ -245,9 +244,6 @@ const (
 // around asks a PostgreSQL of the user's how it is before the run, and has the run ask again at its end.
 func (pl *planner) around(f *dbRunFlags) error {
 	const phase = "db run"
-	if f.other == "mariadb" {
-		return pl.askMaria(f)
-	}
 	if f.server.url == "" || f.other != "" {
 		return nil
 	}
@@ -259,9 +255,6 @@ func (pl *planner) around(f *dbRunFlags) error {
 	if err != nil {
 		return exit.Errorf(code, "", "%s: %s", phase, console.OneLine(err))
 	}
-	pl.servers = append([]result.Fact{{Group: result.ServerGroup, Name: "version",
-		Value: "PostgreSQL " + before.Version}},
-		postgres.SettingFacts(before.Settings)...)
 	server := f.server
 	f.rf.finish = func(ctx context.Context, folder *result.Folder, _ *result.Data) error {
 		after, err := server.state(ctx)
@@ -279,31 +272,6 @@ func (pl *planner) around(f *dbRunFlags) error {
 				filepath.Join(folder.Dir(), stateBefore), filepath.Join(folder.Dir(), stateAfter))
 		}
 		return nil
-	}
-	return nil
-}
-
-// askMaria asks a MariaDB or MySQL of the user's for its version and settings before the run.
-func (pl *planner) askMaria(f *dbRunFlags) error {
-	const phase = "db run"
-	u, err := url.Parse(f.server.url)
-	if err != nil {
-		return nil //nolint:nilerr // an address that cannot be read was refused
-	}
-	u.Path = ""
-	var password secret.Source
-	if f.server.password != "" {
-		if password, err = secret.ParseSource(f.server.password); err != nil {
-			return exit.Usagef("", "%s: --password: %w", phase, err)
-		}
-	}
-	cleartext, _ := f.beside["cleartext_password"].(bool)
-	ctx, stop := pl.Interruptible()
-	pl.servers, err = drivers.MariaFacts(ctx, u.String(), password, cleartext)
-	code := console.StoppedOrFailed(ctx)
-	stop()
-	if err != nil {
-		return exit.Errorf(code, "", "%s: --server: %s", phase, console.OneLine(err))
 	}
 	return nil
 }

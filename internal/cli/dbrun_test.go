@@ -32,6 +32,7 @@ func TestDBRunScenarios(t *testing.T) {
 		{"pg -f testdata/db/pay-day.sql@3 -f testdata/db/pay-day.sql -D sum=5", "name: pay-day-2", false},
 		{"pgbench -f testdata/db/pay-day.sql@3 -D sum=5", "weight: 3", false},
 		{"pg -f testdata/db/pay-day.sql@x", `"x" is no weight`, true},
+		{"pg -f testdata/db/indented.sql", `text: " SELECT 1,\n        2;\n"`, false},
 		{"pg -f testdata/db/none.sql", "none.sql", true},
 		{"pg -D sum", `--define "sum": want NAME=VALUE`, true},
 		{"tprocc -f testdata/db/pay-day.sql", "tprocc has no scripts", true},

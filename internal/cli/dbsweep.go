@@ -196,7 +196,11 @@ func (f *dbRunFlags) ownScripts(name string, load dbLoad, config map[string]any)
 		if used[script]++; used[script] > 1 {
 			script += "-" + strconv.Itoa(used[script])
 		}
-		scripts = append(scripts, map[string]any{"name": script, "weight": weight, "text": text})
+		node := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
+		if strings.TrimLeft(text, " \t\n") != text { // a block that begins with a blank is not read back
+			node.Style = yaml.DoubleQuotedStyle
+		}
+		scripts = append(scripts, map[string]any{"name": script, "weight": weight, "text": node})
 	}
 	if len(scripts) > 0 {
 		config["scripts"] = scripts

@@ -292,6 +292,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 		}
 		return nil, err
 	}
+	_ = c.ask(ctx, p) // it is among the facts
 	return &cellRun{c, p, numbered(c.folder.RunsDir(), p, p.Clock.Now())}, nil
 }
 

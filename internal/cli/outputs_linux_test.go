@@ -5,11 +5,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/kit/exit"
@@ -91,6 +94,13 @@ func seen(t *testing.T, name, written string) string {
 	return "file" + perm + " " + string(text)
 }
 
+// alike are flags for outputs whose commands need a server or a device, or serve until they are stopped, with the
+// function of package outfile that they write through, as another command here does.
+var alike = map[string]string{
+	"db state --save": "Write, as report", "nutanix simulate --ca": "Write",
+	"trace --save": "Grow, which its own tests try",
+}
+
 // TestOutputs gives every command that writes a file for a user every kind of file as its output.
 func TestOutputs(t *testing.T) {
 	needs.Time(t)
@@ -103,20 +113,48 @@ func TestOutputs(t *testing.T) {
 	write(t, trace, "fio version 3 iolog\n22 /dev/sdb add\n126 /dev/sdb open\n130 /dev/sdb read 57344 8192\n"+
 		"217 /dev/sdb write 0 4096\n900 /dev/sdb read 8192 8192\n")
 	write(t, job, "[a]\nfilename=/dev/sdb\nsize=64M\nrw=randread\nbs=8k\nruntime=10\ntime_based\n")
-	commands := map[string][]string{
-		"report":         {"report", run, "-o", "md", "--output", "OUT"},
-		"report page":    {"report", run, "--output", "OUT"},
-		"metrics query":  {"metrics", "query", run, "up", "-o", "csv", "--output", "OUT"},
-		"metrics export": {"metrics", "export", run, "--output", "OUT"},
-		"compare":        {"compare", run, second, "--output", "OUT"},
-		"compare junit":  {"compare", run, second, "--junit", "OUT"},
-		"convert":        {"convert", job, "--to", "vdbench", "--output", "OUT"},
-		"trace":          {"trace", trace, "--output", "OUT"},
-		"trace fio":      {"trace", trace, "--fio", "OUT"},
-		"trace series":   {"trace", trace, "--series", "OUT"},
-		"man":            {"man", "DIR"},                 // its page is OUT
-		"dashboards":     {"dashboards", "write", "DIR"}, // its dashboard is OUT
+	runs := filepath.Dir(run)
+	for _, line := range [][]string{{"baseline", "set", "base", run}, {"history", "add", "base", run, second}} {
+		a, _, errs := quiet(t)
+		if code := a.main(append(line, "--dir", runs)); code != exit.Done {
+			t.Fatalf("%s: exit code %d\n%s", line, code, errs)
+		}
 	}
+	commands := map[string][]string{
+		"run --junit": {"run", filepath.Join(filepath.Dir(runs), "scenario"), "--target", "sim", "--nodes", "2",
+			"--dir", t.TempDir(), "--assert", "W read iops > 1", "--junit", "OUT"},
+		"baseline check --output": {"baseline", "check", "base", second, "--dir", runs, "--output", "OUT"},
+		"baseline check --junit":  {"baseline", "check", "base", second, "--dir", runs, "--junit", "OUT"},
+		"history add --output":    {"history", "add", "base", second, "--dir", runs, "--output", "OUT"},
+		"history show --output":   {"history", "show", "base", "--dir", runs, "--output", "OUT"},
+		"report --output":         {"report", run, "-o", "md", "--output", "OUT"},
+		"report page":             {"report", run, "--output", "OUT"},
+		"metrics query --output":  {"metrics", "query", run, "up", "-o", "csv", "--output", "OUT"},
+		"metrics export --output": {"metrics", "export", run, "--output", "OUT"},
+		"compare --output":        {"compare", run, second, "--output", "OUT"},
+		"compare --junit":         {"compare", run, second, "--junit", "OUT"},
+		"convert --output":        {"convert", job, "--to", "vdbench", "--output", "OUT"},
+		"trace --output":          {"trace", trace, "--output", "OUT"},
+		"trace --fio":             {"trace", trace, "--fio", "OUT"},
+		"trace --series":          {"trace", trace, "--series", "OUT"},
+		"man":                     {"man", "DIR"},                 // its page is OUT
+		"dashboards":              {"dashboards", "write", "DIR"}, // its dashboard is OUT
+	}
+	a, _, _ := quiet(t)
+	writes := regexp.MustCompile("(?i)(to|in) this `file`|`file` to write")
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			name := strings.TrimPrefix(c.CommandPath(), "plimsoll ") + " --" + f.Name
+			if writes.MatchString(f.Usage) && commands[name] == nil && alike[name] == "" {
+				t.Errorf("%s is not tried", name)
+			}
+		})
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(a.root())
 	outs := map[string]string{"man": "plimsoll.1", "dashboards": "run.json"}
 	for command, line := range commands {
 		t.Run(command, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -144,7 +145,7 @@ func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenario
 	if err != nil {
 		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
 	}
-	p.facts.Environment = append(p.facts.Environment, pl.stated(p)...)
+	pl.state(p, workload.Stating.Facts)
 	if phase == "run" && tf.Name == "local" {
 		if err := pl.fits(ctx, p); err != nil {
 			return p, err
@@ -160,27 +161,50 @@ func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenario
 	return p, nil
 }
 
-// stated are the facts of the loads, and of their servers as far as the configs say them. Loads on one server say the
-// same of it once.
-func (pl *planner) stated(p *prepared) (out []result.Fact) {
-	engines := pl.Drivers.ByName()
+// state adds facts of the loads that can say some. Loads on one server say the same of it once.
+func (pl *planner) state(p *prepared, facts func(workload.Stating, workload.Spec) []result.Fact) {
+	engines, list := pl.Drivers.ByName(), &p.facts.Environment
 	for _, w := range p.scenario.Workloads {
 		e, ok := engines[w.Generator].(workload.Stating)
 		if !ok {
 			continue
 		}
-		for _, f := range e.Facts(specOf(w)) {
-			same := slices.IndexFunc(out, func(o result.Fact) bool { return o.Group == f.Group && o.Name == f.Name })
-			if same >= 0 && out[same].Value == f.Value {
+		for _, f := range facts(e, specOf(w)) {
+			same := slices.IndexFunc(*list, func(o result.Fact) bool { return o.Group == f.Group && o.Name == f.Name })
+			if same >= 0 && (*list)[same].Value == f.Value {
 				continue
 			}
 			if same >= 0 && f.Group == result.ServerGroup {
 				f.Group += " of " + w.Name
 			}
-			out = append(out, f)
+			*list = append(*list, f)
 		}
 	}
-	return append(out, pl.servers...)
+}
+
+// askLimit bounds how long a server of the user's is asked for its settings.
+const askLimit = 15 * time.Second
+
+// ask adds what servers of the user's say of themselves, or why that is not known: the loads' machines may reach one
+// that this machine does not. The error joins why.
+func (pl *planner) ask(ctx context.Context, p *prepared) (bad error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	pl.state(p, func(e workload.Stating, spec workload.Spec) []result.Fact {
+		asking, ok := e.(workload.Asking)
+		if !ok {
+			return nil
+		}
+		facts, err := asking.Asked(ctx, spec)
+		if err != nil {
+			bad = errors.Join(bad, err)
+			facts = []result.Fact{
+				{Group: result.ServerGroup, Name: "settings", Value: "not known: " + console.OneLine(err)},
+			}
+		}
+		return facts
+	})
+	return bad
 }
 
 // specOf is what the scenario says of a workload, on no machine yet.

@@ -50,8 +50,12 @@ type waitFlags struct {
 func (f *waitFlags) register(c *cobra.Command) {
 	f.patience = console.SpanFlag(loads.DefaultPatience)
 	c.Flags().StringVar(&f.limit, "time-limit", "", "stop and tear down after this `time`, like 90s or 2h")
-	c.Flags().Var(&f.patience, "patience", "end a load generator that stands still, or goes on beyond its own time, for "+
-		"this `time`")
+	c.Flags().Var(
+		&f.patience,
+		"patience",
+		"end a load generator that stands still, or goes on beyond its own time, for "+
+			"this `time`",
+	)
 }
 
 func (rn *runner) runCommand() *cobra.Command {
@@ -91,8 +95,13 @@ remains. With --detach the run goes on without a terminal.
 	c.Flags().BoolVar(&rf.detach, "detach", false, "go on in the background, where no terminal's end reaches it; "+
 		"plimsoll attach shows it")
 	rf.waitFlags.register(c)
-	c.Flags().StringVar(&rf.junit, "junit", "", "also write the conditions (--assert and the scenario's) as test results in "+
-		"the JUnit form to this `file`")
+	c.Flags().StringVar(
+		&rf.junit,
+		"junit",
+		"",
+		"also write the conditions (--assert and the scenario's) as test results in "+
+			"the JUnit form to this `file`",
+	)
 	c.Flags().StringArrayVar(&rf.sheet, "data-sheet", nil, runs.SheetUsage)
 	rf.LabelFlags.Register(c)
 	return c
@@ -128,6 +137,9 @@ func (rn *runner) run(given string, sf scenarioFlags, tf machines.Flags, rf runF
 	}
 	if err != nil {
 		return err
+	}
+	if err := rn.ask(stop.Ctx, p); err != nil && rn.made[given] != nil { // what a command line names is to be right
+		return exit.Errorf(console.StoppedOrFailed(stop.Ctx), "", "%s: --server: %s", given, console.OneLine(err))
 	}
 	if p.scenario.Experiment != nil && !rf.once {
 		if len(sheet) > 0 {
@@ -215,6 +227,9 @@ func numbered(root string, p *prepared, began time.Time) string {
 
 // conclude writes the report of a run that has ended and prints its summary, and its conditions as test results.
 func conclude(con *console.Console, s run.Summary, junit string) error {
+	if s.Collected.State == "pending" { // the report collects it
+		return concludeLater(con, s)
+	}
 	folder, doc, err := writeReport(s.Dir)
 	if err != nil && folder != nil && s.Status == result.StatusSucceeded { // the list of runs and the exit code agree
 		s.Status, s.Error = result.StatusFailed, err.Error()
@@ -250,6 +265,26 @@ func conclude(con *console.Console, s run.Summary, junit string) error {
 		errs = append(errs, runs.Summarise(con.Out, doc, folder))
 	}
 	return errors.Join(errs...)
+}
+
+// concludeLater says what there is of a run whose figures are left for later.
+func concludeLater(con *console.Console, s run.Summary) error {
+	if con.JSON {
+		return con.PrintJSON(
+			concluded{RunID: s.RunID, Dir: s.Dir, Status: s.Status, Error: s.Error, Measured: s.Measured,
+				Collected: s.Collected, Cleaned: s.Cleaned, Remains: s.Remains, ElapsedSeconds: s.Elapsed.Seconds()},
+		)
+	}
+	_, err := visible.Fprintf(
+		con.Out,
+		"run: %s   collection: %s   cleanup: %s   (%s)\nits figures: plimsoll report %s\n",
+		runs.Verdict(s.Measured),
+		runs.Verdict(s.Collected),
+		runs.Verdict(s.Cleaned),
+		s.Status,
+		s.Dir,
+	)
+	return err
 }
 
 // writeReport writes the report of a run into its folder. The document is nil when it cannot be made.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,13 +58,18 @@ it is: encrypt where the network is not trusted.
 // serveMemory is from where on memory is collected rather than taken from the machine. It stops nothing: the site does.
 const serveMemory = 250 << 20
 
-func serveRuns(st *runs.Store, phase string, runs []string, address, token string) error {
+// serveGarbage is how much memory may be garbage before it is collected, in percent of what is in use: 200 runs are
+// then served within 150 MB.
+const serveGarbage = 50
+
+func serveRuns(st *runs.Store, phase string, given []string, address, token string) error {
 	ctx, stop := st.Interruptible()
 	defer stop()
-	folders := st.AllFolders
-	if len(runs) > 0 {
+	index := runs.NewFolderIndex(st.RunsDir)
+	folders := index.Folders
+	if len(given) > 0 {
 		var dirs []string
-		for _, run := range runs {
+		for _, run := range given {
 			dir, err := st.Find("serve", run)
 			if err != nil {
 				return err
@@ -81,12 +87,14 @@ func serveRuns(st *runs.Store, phase string, runs []string, address, token strin
 	}
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // else the environment says one
 		debug.SetMemoryLimit(serveMemory)
+		debug.SetGCPercent(serveGarbage)
 	}
 	site := web.New(web.Options{Folders: folders, Now: st.Now, Version: console.BuildVersion().Program,
-		Library: library(st, len(runs) == 0)})
+		Library: library(st, index, len(given) == 0)})
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {
+			go site.Look() // before anybody waits for it
 			visible.Fprintf(st.Err, "serving http://%s/ (a Prometheus data source for Grafana, too); Ctrl-C ends it\n",
 				at)
 		},
@@ -109,9 +117,9 @@ func silent(st *runs.Store) *judge.Sides {
 }
 
 // library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.
-func library(st *runs.Store, all bool) web.Library {
-	l := web.Library{Compare: func(sides []web.Side, anyway bool) (*compare.Document, error) {
-		return silent(st).CompareServed(sides, anyway)
+func library(st *runs.Store, index *runs.FolderIndex, all bool) web.Library {
+	l := web.Library{Compare: func(sides []web.Side, o compare.Options) (*compare.Document, error) {
+		return silent(st).CompareServed(sides, o)
 	}}
 	if !all {
 		return l
@@ -123,26 +131,40 @@ func library(st *runs.Store, all bool) web.Library {
 		}
 		return silent(st).ExperimentDocument(folder, compare.DefaultThreshold)
 	}
-	l.Experiments = func() ([]web.Experiment, error) {
-		dirs, err := experiment.List(st.RunsDir)
+	known := map[string]web.Experiment{}
+	l.Experiments = func() ([]web.Experiment, error) { // asked by one at a time
+		_, dirs, err := index.Look()
 		list := make([]web.Experiment, 0, len(dirs))
 		for _, dir := range dirs {
-			e := web.Experiment{ID: filepath.Base(dir), Dir: dir, Made: experiment.Touched(dir)}
+			e, met := known[dir]
 			labels, bad := result.ReadLabels(dir)
-			folder, unread := experiment.Open(dir)
-			if e.Labels = labels; unread == nil {
-				r := folder.Record()
-				progress, err := folder.Progress()
-				e.Scenario, e.Target = r.ScenarioName, r.Settings.Target
-				e.Planned, e.Done = len(r.Sequence), len(progress.Done)
-				unread = err
+			if made := experiment.Touched(dir); !met || e.Problem != "" || !made.Equal(e.Made) {
+				e = servedExperiment(dir, made)
 			}
-			if bad = errors.Join(bad, unread); bad != nil {
-				e.Problem = bad.Error()
+			if e.Labels = labels; bad != nil {
+				e.Problem = strings.TrimSpace(e.Problem + " " + bad.Error())
 			}
+			known[dir] = e
 			list = append(list, e)
 		}
 		return list, err
 	}
 	return l
+}
+
+// servedExperiment is an experiment as a list shows it.
+func servedExperiment(dir string, made time.Time) web.Experiment {
+	e := web.Experiment{ID: filepath.Base(dir), Dir: dir, Made: made}
+	folder, err := experiment.Open(dir)
+	if err == nil {
+		r := folder.Record()
+		var progress experiment.Progress
+		progress, err = folder.Progress()
+		e.Scenario, e.Title, e.Target = r.ScenarioName, r.DisplayName, r.Settings.Target
+		e.Planned, e.Done, e.Failed = len(r.Sequence), len(progress.Done), len(progress.Failed)
+	}
+	if err != nil {
+		e.Problem = err.Error()
+	}
+	return e
 }

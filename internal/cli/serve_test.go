@@ -16,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
+	cliruns "plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/report/web"
 	"plimsoll/result"
@@ -152,7 +155,7 @@ func TestServeExperiments(t *testing.T) {
 	a.RunsDir = root
 	now := time.Now()
 	site := web.New(web.Options{Folders: a.AllFolders, Now: func() time.Time { return now }, Version: "test",
-		Library: library(a.Store, true)})
+		Library: library(a.Store, cliruns.NewFolderIndex(root), true)})
 	defer site.Close()
 	get := func(path string) (int, string) {
 		t.Helper()
@@ -198,6 +201,19 @@ func TestServeExperiments(t *testing.T) {
 	if rows := strings.Count(list, "<tr>"); rows != 1+4 {
 		t.Errorf("the list has %d rows", rows)
 	}
+	within := time.Now().Add(30 * time.Second)
+	for !strings.Contains(list, "Cells, curve, best point") && time.Now().Before(within) {
+		list = asked("/", 200)
+	}
+	opened := regexp.MustCompile(`(?s)<details class="peek">.*?</details>`).FindString(list)
+	for _, text := range []string{"<svg", "iodepth=1", "iodepth=8", "2 runs"} {
+		if !strings.Contains(opened, text) {
+			t.Errorf("the row of the experiment lacks %q:\n%s", text, opened)
+		}
+	}
+	if !strings.Contains(list, "read IOPS at iodepth=8)") {
+		t.Error("the experiment has no first figure")
+	}
 	asked("/?q=DEEPER+my", 200, "1 of 4 runs", "<b>deeper</b>")
 	asked("/?q=nothing+of+the+kind", 200, "No run fits")
 	page := asked("/experiments/"+x, 200, "4 runs, newest first", "iodepth")
@@ -213,7 +229,13 @@ func TestServeExperiments(t *testing.T) {
 
 	asked("/compare?run="+id["first"]+"&run="+id["second"], 200, "first", "second", "same within 5 %",
 		"/runs/"+id["first"]+"/report")
-	asked("/api/v1/compare?run="+id["first"]+"&run="+id["second"], 200, `"baseline"`)
+	asDescribed(t, asked("/api/v1/openapi.json", 200), map[string]string{
+		"compare":          asked("/api/v1/compare?run="+id["first"]+"&run="+id["second"], 200, `"baseline"`),
+		"experiments/{id}": asked("/api/v1/experiments/"+x, 200), "experiments": asked("/api/v1/experiments", 200),
+		"runs/{id}":          asked("/api/v1/runs/"+id["first"], 200),
+		"runs/{id}/findings": asked("/api/v1/runs/"+id["first"]+"/findings", 200),
+		"runs/{id}/series":   asked("/api/v1/runs/"+id["first"]+"/series", 200),
+		"runs/{id}/events":   asked("/api/v1/runs/"+id["first"]+"/events", 200)})
 	runOf := strings.TrimSuffix(strings.TrimPrefix(inner[1], "/experiments/"+x+"/runs/"), "/report")
 	asked("/compare?anyway=1&run="+id["first"]+"&run="+url.QueryEscape(x+"/"+runOf), 200, `href="`+inner[1]+`"`)
 	for _, run := range []string{id["first"], id["second"]} { // two of one name are told apart by their identities
@@ -236,5 +258,33 @@ func TestServeExperiments(t *testing.T) {
 		"/compare?" + strings.Repeat("run="+id["first"]+"&run="+id["second"]+"&", 10):    400,
 	} {
 		asked(path, code)
+	}
+}
+
+// asDescribed checks answers, by their paths, against the description of the API.
+func asDescribed(t *testing.T, description string, answers map[string]string) {
+	t.Helper()
+	c := jsonschema.NewCompiler()
+	const at = "https://example.com/openapi.json"
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(description))
+	if err == nil {
+		err = c.AddResource(at, doc)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, answer := range answers {
+		pointer := strings.NewReplacer("/", "~1", "{", "%7B", "}", "%7D").Replace("/api/v1/" + path)
+		schema, err := c.Compile(at + "#/paths/" + pointer + "/get/responses/200/content/application~1json/schema")
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(answer))
+		if err == nil {
+			err = schema.Validate(value)
+		}
+		if err != nil {
+			t.Errorf("%s: %v\n%.300s", path, err, answer)
+		}
 	}
 }

@@ -18,12 +18,12 @@ import (
 func TestRanked(t *testing.T) {
 	t.Parallel()
 	in := []result.Finding{
-		finding("cache", result.Notice,
-			"N."), finding("errors", result.Caution, "C."), finding("windows", result.Fine, "Same."),
-		harm(finding("windows", result.Notice, "Little."), 0.8),
-		harm(finding("windows", result.Notice, "86 %."), 1/0.14),
-		finding("recovery", result.Notice, "Back."), finding("clock", result.Blocker, "Bad."),
-		finding(result.AssertCheck, result.Caution, "Does not hold."), finding(result.AssertCheck, result.Fine,
+		finding("cache", result.Info,
+			"N."), finding("errors", result.Warning, "C."), finding("windows", result.Passed, "Same."),
+		harm(finding("windows", result.Info, "Little."), 0.8),
+		harm(finding("windows", result.Info, "86 %."), 1/0.14),
+		finding("recovery", result.Info, "Back."), finding("clock", result.Invalid, "Bad."),
+		finding(result.AssertCheck, result.Warning, "Does not hold."), finding(result.AssertCheck, result.Passed,
 			"Holds."),
 	}
 	var got []string
@@ -59,14 +59,14 @@ func TestAtLeastTwoSentences(t *testing.T) {
 	failed := loadOf(5, 7, 6)
 	failed.Workloads[1].Errors = 12
 	told := loadOf(5)
-	told.Findings = []result.Finding{harm(finding("windows", result.Fine, "Neither moved."), 1)}
+	told.Findings = []result.Finding{harm(finding("windows", result.Passed, "Neither moved."), 1)}
 	orders := loadOf(5)
 	orders.Latencies[0].Windows[0].Measures = []MeasureRow{{Name: "retries", Value: 3, Unit: "retries/s"},
 		{Name: "NOPM", Value: 1200, wanted: true}, {Name: "TPM", Value: 2760, wanted: true}, {Name: "x", wanted: true}}
 	enough := loadOf(5)
 	enough.Findings = []result.Finding{
-		finding("recovery", result.Notice, "Back."),
-		finding("errors", result.Caution, "Errors."),
+		finding("recovery", result.Info, "Back."),
+		finding("errors", result.Warning, "Errors."),
 	}
 	for name, c := range map[string]struct {
 		doc  *Document

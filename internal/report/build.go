@@ -47,7 +47,11 @@ func build(folder *result.Folder, soFar *result.Data) (*Document, error) {
 		problem(err)
 	}
 	in.Problems = slices.Concat(folder.Problems(), in.Problems, skipped)
-	return New(in), nil
+	doc := New(in)
+	if soFar == nil && in.Data != nil {
+		doc.setBeside(folder, in.Data)
+	}
+	return doc, nil
 }
 
 // New makes the document. It changes nothing it is given.
@@ -107,7 +111,7 @@ func New(in Input) *Document {
 
 // readBack notes of a workload of a simulated run that it would have held the storage to what was acknowledged.
 func (doc *Document) readBack(w result.Workload) {
-	verifies := slices.ContainsFunc(w.Lanes, func(l result.Lane) bool { return l.Verifies }) ||
+	verifies := slices.ContainsFunc(w.Streams, func(l result.Stream) bool { return l.Verifies }) ||
 		slices.ContainsFunc(w.Measures, func(m result.Measure) bool { return m.Name == "lost" && m.Unit == "blocks" })
 	if doc.Manifest.Simulated && verifies {
 		var n uint64
@@ -129,7 +133,7 @@ type mergedKey struct {
 func mergedOf(all []result.Workload) map[mergedKey]bool {
 	out := map[mergedKey]bool{}
 	for i := range all {
-		if w := &all[i]; w.VM == "" {
+		if w := &all[i]; w.Merged() {
 			out[mergedKey{w.Name, w.Prefill}] = true
 		}
 	}
@@ -145,15 +149,15 @@ func (doc *Document) add(w result.Workload, merged map[mergedKey]bool) {
 	doc.Workloads = append(doc.Workloads, WorkloadSummary{
 		Name: w.Name, VM: w.VM, Group: w.Group, Node: w.Node, Engine: w.Engine, Tool: w.Tool, Server: w.Server,
 		Phase: w.Phase, Prefill: w.Prefill, Start: w.Start, End: w.End,
-		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Lanes: cleanLanes(w.Lanes),
+		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Streams: cleanStreams(w.Streams),
 		FailuresUnknown:     w.FailuresUnknown,
 		GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
 	})
-	if w.Prefill || w.VM != "" && merged[mergedKey{w.Name, w.Prefill}] {
+	if w.Prefill || !w.Merged() && merged[mergedKey{w.Name, w.Prefill}] {
 		return
 	}
 	name := w.Name
-	if w.VM != "" {
+	if !w.Merged() {
 		name += " on " + w.VM
 	}
 	table := Latency{Workload: name, Kind: latencyKind(w), Error: hist.RelativeError, Windows: []WindowTotals{whole}}
@@ -331,7 +335,7 @@ func cleanSeries(in []result.Series) []result.Series {
 	return out
 }
 
-func cleanLanes(in []result.Lane) []result.Lane {
+func cleanStreams(in []result.Stream) []result.Stream {
 	out := slices.Clone(in)
 	for i := range out {
 		out[i].Rate = number(out[i].Rate)

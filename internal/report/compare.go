@@ -17,6 +17,9 @@ import (
 // mostSeries is how many series a comparison shows; its JSON form has all.
 const mostSeries = 40
 
+// mostOverlays is how many charts a comparison shows at once; the others are opened.
+const mostOverlays = 6
+
 // mostWarnings is how many warnings of its measures a table shows; the JSON form has all.
 const mostWarnings = 12
 
@@ -282,8 +285,13 @@ func (g *grid) add(m compare.Measure, several map[string]string) {
 	}
 }
 
-// verdictText is a verdict in words; what is the same is so within the threshold.
+// verdictText is a verdict in words; what is the same is so within the threshold. A gross change of single runs is one
+// of these runs, and not what its interval says of others.
 func verdictText(m compare.Measure, threshold float64) string {
+	told := m.Verdict != compare.Same && m.Verdict != compare.Inconclusive
+	if told && m.Adjusted.Valid() && m.Adjusted.Low <= 0 && m.Adjusted.High >= 0 {
+		return string(m.Verdict) + " in these runs"
+	}
 	if m.Verdict == compare.Same && threshold > 0 {
 		return fmt.Sprintf("same within %.3g %%", threshold*100)
 	}
@@ -294,6 +302,9 @@ func verdictText(m compare.Measure, threshold float64) string {
 func changeText(m compare.Measure) string {
 	if m.Absolute {
 		return signed(m.Candidate.Value-m.Baseline.Value, m.Unit)
+	}
+	if m.Change != nil && m.Adjusted.Valid() && m.Adjusted.High >= timesFrom {
+		return times(*m.Change) // as its interval is written
 	}
 	return percent(m.Change)
 }
@@ -324,6 +335,12 @@ func measureName(cell, workload, name string) string {
 	return name
 }
 
+// timesFrom is the change from which on it is written as a factor: ×11 and not +999 %.
+const timesFrom = 9
+
+// times prints a relative change as a factor.
+func times(change float64) string { return "×" + plain(1+change) }
+
 // percent prints a relative change.
 func percent(v *float64) string {
 	if v == nil || !finite(*v) {
@@ -332,8 +349,8 @@ func percent(v *float64) string {
 	switch {
 	case *v >= 1e6:
 		return "over ×1,000,000"
-	case *v >= 9:
-		return "×" + plain(1+*v)
+	case *v >= timesFrom:
+		return times(*v)
 	}
 	if math.Abs(*v) < 0.0005 {
 		return "0.0 %"
@@ -357,6 +374,8 @@ func span(low, high float64, valid bool) string {
 			return "no upper end"
 		case math.IsInf(v, -1):
 			return "no lower end"
+		case high >= timesFrom && high < 1e6: // both ends in one way
+			return times(v)
 		}
 		return percent(&v)
 	}
@@ -381,7 +400,8 @@ type compareView struct {
 	Style    template.CSS
 	Groups   []compareGroup
 	Overlays []*overlayView
-	Top      []compareRow // series
+	Others   []*overlayView // on demand
+	Top      []compareRow   // series
 	More     int
 	Single   bool
 	Files    bool // the sides are files
@@ -441,6 +461,8 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		v.Single = v.Single || m.Scope == compare.WithinRuns
 	}
 	v.Overlays = newOverlays(d.Overlays)
+	first := min(len(v.Overlays), mostOverlays)
+	v.Overlays, v.Others = v.Overlays[:first], v.Overlays[first:]
 	means := meansOverTime(d)
 	for i, m := range means {
 		if i == mostSeries {
@@ -492,7 +514,7 @@ func forest(m compare.Measure, widest, threshold float64) template.HTML {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height,
-		template.HTMLEscapeString("change "+percent(m.Change)+", interval "+compareInterval(m)))
+		template.HTMLEscapeString("change "+changeText(m)+", interval "+compareInterval(m)))
 	fmt.Fprintf(&b, `<rect class="same" x="%d" y="0" width="%d" height="%d"/><path class="zero" d="M%d 0V%d"/>`,
 		at(-threshold), at(threshold)-at(-threshold), height, at(0), height)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/testkit/comparetest"
 	"plimsoll/internal/testkit/golden"
 )
@@ -116,6 +117,27 @@ func TestPlot(t *testing.T) {
 		if err := PlotSVG(&b, p); err != nil || !strings.HasPrefix(b.String(), "<svg xmlns=") ||
 			strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "<a>") {
 			t.Errorf("%s: %v\n%s", name, err, b.String())
+		}
+	}
+}
+
+// A change and its interval are written in one way, and a verdict says what its interval does not hold of other runs.
+func TestChangesInOneWay(t *testing.T) {
+	t.Parallel()
+	row := func(change, low, high float64, v compare.Verdict) string {
+		m := compare.Measure{Change: &change, Verdict: v,
+			Adjusted: resample.Interval{Low: low, High: high, Confidence: 0.95}}
+		return changeText(m) + "; " + compareInterval(m) + "; " + verdictText(m, 0.05)
+	}
+	for _, c := range []struct{ got, want string }{
+		{row(0.2, 0.1, 0.3, compare.Better), "+20.0 %; +10.0 % to +30.0 %; better"},
+		{row(2, -0.1, 11, compare.Better), "×3; ×0.9 to ×12; better in these runs"},
+		{row(11, 8, 14, compare.Better), "×12; ×9 to ×15; better"},
+		{row(0, -0.01, 0.01, compare.Same), "0.0 %; −1.0 % to +1.0 %; same within 5 %"},
+		{row(0.1, -0.1, 0.3, compare.Inconclusive), "+10.0 %; −10.0 % to +30.0 %; inconclusive"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s\nwant %s", c.got, c.want)
 		}
 	}
 }

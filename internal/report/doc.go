@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/internal/report/catalogue"
 	"plimsoll/result"
 )
 
@@ -63,11 +64,13 @@ type Document struct {
 	// Preconditioned and Written are as in result.Data.
 	Preconditioned []result.Preconditioning `json:"preconditioned,omitempty"`
 	Written        []result.Written         `json:"written,omitempty"`
-	Labels         *result.Labels           `json:"labels,omitempty"`
-	Manifest       result.Manifest          `json:"manifest"` // description left out: it is not sanitised
-	Plan           json.RawMessage          `json:"plan,omitempty"`
-	Journal        []result.Event           `json:"journal"`
-	Problems       []string                 `json:"problems,omitempty"`
+	// Beside are its loads among recorded systems that did the same.
+	Beside   []catalogue.Beside `json:"beside,omitempty"`
+	Labels   *result.Labels     `json:"labels,omitempty"`
+	Manifest result.Manifest    `json:"manifest"` // description left out: it is not sanitised
+	Plan     json.RawMessage    `json:"plan,omitempty"`
+	Journal  []result.Event     `json:"journal"`
+	Problems []string           `json:"problems,omitempty"`
 
 	unread string // see answer.Run
 }
@@ -153,23 +156,23 @@ type Heat struct {
 
 // WorkloadSummary is one workload on one VM, or of a group (VM empty).
 type WorkloadSummary struct {
-	Name                string        `json:"name"`
-	VM                  string        `json:"vm,omitempty"`
-	Group               string        `json:"group"`
-	Node                int           `json:"node"`
-	Engine              string        `json:"engine"`
-	Tool                string        `json:"tool"`
-	Server              string        `json:"server,omitempty"`
-	Phase               string        `json:"phase"`
-	Prefill             bool          `json:"prefill,omitempty"`
-	Start               time.Time     `json:"start"`
-	End                 time.Time     `json:"end"`
-	Ended               result.Ending `json:"ended"`
-	Message             string        `json:"message,omitempty"`
-	Errors              uint64        `json:"errors"`
-	FailuresUnknown     bool          `json:"failures_unknown,omitempty"`
-	Lanes               []result.Lane `json:"lanes,omitempty"`
-	GeneratorCPUSeconds float64       `json:"generator_cpu_seconds"`
-	Notes               []string      `json:"notes,omitempty"`
-	Totals              WindowTotals  `json:"totals"`
+	Name                string          `json:"name"`
+	VM                  string          `json:"vm,omitempty"`
+	Group               string          `json:"group"`
+	Node                int             `json:"node"`
+	Engine              string          `json:"engine"`
+	Tool                string          `json:"tool"`
+	Server              string          `json:"server,omitempty"`
+	Phase               string          `json:"phase"`
+	Prefill             bool            `json:"prefill,omitempty"`
+	Start               time.Time       `json:"start"`
+	End                 time.Time       `json:"end"`
+	Ended               result.Ending   `json:"ended"`
+	Message             string          `json:"message,omitempty"`
+	Errors              uint64          `json:"errors"`
+	FailuresUnknown     bool            `json:"failures_unknown,omitempty"`
+	Streams             []result.Stream `json:"lanes,omitempty"`
+	GeneratorCPUSeconds float64         `json:"generator_cpu_seconds"`
+	Notes               []string        `json:"notes,omitempty"`
+	Totals              WindowTotals    `json:"totals"`
 }

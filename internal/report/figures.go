@@ -207,7 +207,11 @@ func (doc *Document) FigureZeros() string {
 
 // SayHeadline is the headline as a table shows it, the figure first, which is never cut.
 func SayHeadline(h result.Headline) string {
-	return fmt.Sprintf("%s (%s)", quantity(h.Value, h.Unit), strings.TrimSpace(h.Workload+" "+h.Operation))
+	name := h.Workload
+	if !strings.HasSuffix(strings.ToLower(name), strings.ToLower(h.Operation)) { // "Random write" says it
+		name = strings.TrimSpace(name + " " + h.Operation)
+	}
+	return fmt.Sprintf("%s (%s)", quantity(h.Value, h.Unit), name)
 }
 
 // HeadlineOf is the first of the figures of some workloads; nil when they have none.
@@ -407,18 +411,18 @@ func (doc *Document) answer() (first []Short, said []result.Finding) {
 	if sentence == "" {
 		return nil, nil
 	}
-	s := Short{Severity: result.Notice, Check: answer.Check, Sentence: sentence}
+	s := Short{Severity: result.Info, Check: answer.Check, Sentence: sentence}
 	for _, f := range said {
 		if severityRank(f.Severity) < severityRank(s.Severity) {
 			s.Severity = f.Severity
 		}
 	}
 	if slices.ContainsFunc(doc.Findings, func(f result.Finding) bool {
-		return f.Severity == result.Blocker && !slices.ContainsFunc(said, func(o result.Finding) bool {
+		return f.Severity == result.Invalid && !slices.ContainsFunc(said, func(o result.Finding) bool {
 			return o.Check == f.Check && o.Subject == f.Subject
 		})
 	}) {
-		s.Severity, s.Sentence = result.Caution, "Not to be relied on, see below: "+s.Sentence
+		s.Severity, s.Sentence = result.Warning, "Not to be relied on, see below: "+s.Sentence
 	}
 	return []Short{s}, said
 }
@@ -453,7 +457,7 @@ func (doc *Document) plainShort() []Short {
 		out = append(
 			out,
 			Short{
-				Severity: result.Notice,
+				Severity: result.Info,
 				Check:    figureCheck,
 				Subject:  subject,
 				Sentence: fmt.Sprintf(format, args...),
@@ -495,18 +499,18 @@ func (doc *Document) plainShort() []Short {
 func (doc *Document) heldTo(l Latency) string {
 	name := l.Workload
 	met := slices.ContainsFunc(doc.Findings, func(f result.Finding) bool {
-		return f.Check == "offered-rate" && f.Subject == name && f.Severity == result.Fine
+		return f.Check == "offered-rate" && f.Subject == name && f.Severity == result.Passed
 	})
 	rate := 0.0
 	for _, s := range doc.Workloads {
 		if s.Name != name || s.Prefill || s.VM == "" {
 			continue
 		}
-		for _, lane := range s.Lanes {
-			if !(lane.Rate > 0) {
+		for _, stream := range s.Streams {
+			if !(stream.Rate > 0) {
 				return doc.heldByQuota()
 			}
-			rate += lane.Rate
+			rate += stream.Rate
 		}
 	}
 	if !met || rate == 0 || len(l.Windows[0].Rows) == 0 {
@@ -526,7 +530,7 @@ func (doc *Document) heldByQuota() string {
 		}
 	}
 	i := slices.IndexFunc(doc.Findings, func(f result.Finding) bool {
-		return f.Check == "io-limit" && f.Severity != result.Fine && len(f.Evidence) > 0
+		return f.Check == "io-limit" && f.Severity != result.Passed && len(f.Evidence) > 0
 	})
 	if i < 0 || len(names) != 1 {
 		return ""
@@ -584,13 +588,13 @@ func Ranked(all []result.Finding) []result.Finding {
 		switch {
 		case failedAssert(f):
 			return -1
-		case f.Severity == result.Blocker:
+		case f.Severity == result.Invalid:
 			return 0
-		case f.Severity == result.Fine:
+		case f.Severity == result.Passed:
 			return 4
 		case f.Answers():
 			return 1
-		case f.Severity == result.Caution:
+		case f.Severity == result.Warning:
 			return 2
 		}
 		return 3

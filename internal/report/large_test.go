@@ -95,7 +95,7 @@ func TestSpread(t *testing.T) {
 	doc = loadOf(rates...)
 	doc.Workloads[7].Errors = 3
 	doc.Workloads[9].Errors = 1
-	doc.Findings = []result.Finding{finding("errors", result.Notice, "N.")}
+	doc.Findings = []result.Finding{finding("errors", result.Info, "N.")}
 	rows, worst := doc.Spread()
 	if diff := cmp.Diff([][]string{{"W*", "52", "read", "100 IOPS", "125 IOPS", "151 IOPS", "4 ms", "4 ms", "4 ms",
 		"4"}}, rows); diff != "" {

@@ -294,7 +294,7 @@ func (m *markdown) list(findings []result.Finding) {
 	told := map[kind]bool{}
 	for _, f := range findings {
 		word, k := string(f.Severity), kind{f.Severity, f.Check}
-		many := len(like[k]) > few && (f.Severity == result.Fine || !f.Answers())
+		many := len(like[k]) > few && (f.Severity == result.Passed || !f.Answers())
 		if many && told[k] {
 			continue
 		}

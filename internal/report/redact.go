@@ -53,6 +53,8 @@ func Redacted(doc *Document, paths ...string) *Document {
 	out := walkTexts(reflect.ValueOf(doc), false, r.replaced).Interface().(*Document)
 	// Values that are too common to be looked for in texts are replaced where it is known what they are.
 	out.Manifest.Operator = r.of(m.Operator)
+	out.Beside = nil // a catalogue names systems of a team
+	out.InShort = slices.DeleteFunc(out.InShort, func(s Short) bool { return s.Check == besideCheck })
 	for i, f := range m.Environment {
 		if f.Identifies != "" && f.Missing == "" {
 			out.Manifest.Environment[i].Value = r.of(f.Value)

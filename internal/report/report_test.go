@@ -194,7 +194,7 @@ func TestEmptyAndOdd(t *testing.T) {
 		}, Workloads: []result.Workload{
 			{Name: "w", Ops: []result.OpTotals{{Op: "read", Count: 5}},
 				Heat: &result.HeatMap{Step: 1, EdgesNs: []float64{1, 2}, Counts: [][]uint64{{}, {0}, {1, 2, 3}}}},
-			{Name: "w", VM: "v", GeneratorCPUSeconds: nan, Lanes: []result.Lane{{Rate: inf}}, Start: at,
+			{Name: "w", VM: "v", GeneratorCPUSeconds: nan, Streams: []result.Stream{{Rate: inf}}, Start: at,
 				End: at.Add(-time.Hour)},
 			{Name: "x", Heat: &result.HeatMap{}},
 			{Name: "y", Windows: []result.Window{{}, {}}},

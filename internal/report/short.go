@@ -38,7 +38,7 @@ func InShort(all []result.Finding) []Short {
 		}
 	}
 	for _, f := range all {
-		if f.Severity == result.Blocker && len(out)-failed < mostInvalid && !taken[f.Check] {
+		if f.Severity == result.Invalid && len(out)-failed < mostInvalid && !taken[f.Check] {
 			take(f)
 		}
 	}
@@ -74,7 +74,7 @@ func InShort(all []result.Finding) []Short {
 	if len(out) == 0 && len(all) > 0 {
 		n := 0
 		for _, f := range all {
-			if f.Severity == result.Fine {
+			if f.Severity == result.Passed {
 				n++
 			}
 		}
@@ -85,7 +85,7 @@ func InShort(all []result.Finding) []Short {
 		out = append(
 			out,
 			Short{
-				Severity: result.Fine,
+				Severity: result.Passed,
 				Check:    "all",
 				Sentence: fmt.Sprintf("No warnings; %d checks passed.", n),
 			},
@@ -96,7 +96,7 @@ func InShort(all []result.Finding) []Short {
 
 // failedAssert reports whether a finding is a condition of the author's that does not hold, or could not be judged.
 func failedAssert(f result.Finding) bool {
-	return f.Check == result.AssertCheck && f.Severity != result.Fine
+	return f.Check == result.AssertCheck && f.Severity != result.Passed
 }
 
 // Short is one sentence of the summary with the finding it is from.
@@ -113,7 +113,7 @@ type Short struct {
 func headlines(all []result.Finding) []result.Finding {
 	var out []result.Finding
 	for _, f := range all {
-		if !f.Answers() || f.Severity == result.Fine && f.Harm == nil {
+		if !f.Answers() || f.Severity == result.Passed && f.Harm == nil {
 			continue
 		}
 		i := slices.IndexFunc(out, func(o result.Finding) bool {
@@ -148,7 +148,7 @@ func changes(all []result.Finding, told []Short) []result.Finding {
 	})
 	for _, f := range sorted {
 		of := about{f.Rank, f.Subject}
-		if f.Answers() && f.Severity != result.Fine && f.Weight() > 0 && !known[of] {
+		if f.Answers() && f.Severity != result.Passed && f.Weight() > 0 && !known[of] {
 			known[of] = true
 			out = append(out, f)
 		}
@@ -159,7 +159,7 @@ func changes(all []result.Finding, told []Short) []result.Finding {
 // toMind reports whether a finding is a warning of a check of which nothing was told.
 func toMind(f result.Finding, taken map[string]bool) bool {
 	same := f.Check == "latency-kind" && taken["offered-rate"] // both say that the rate was missed
-	return f.Severity == result.Caution && !taken[f.Check] && !same
+	return f.Severity == result.Warning && !taken[f.Check] && !same
 }
 
 // warnings is of how many checks there is a warning to be told.
@@ -198,7 +198,7 @@ func tellable(all []result.Finding, check string) (best result.Finding, found bo
 }
 
 func severityRank(s result.Severity) int {
-	return slices.Index([]result.Severity{result.Blocker, result.Caution, result.Notice, result.Fine}, s)
+	return slices.Index([]result.Severity{result.Invalid, result.Warning, result.Info, result.Passed}, s)
 }
 
 // Where says where the load of a run went, by what is known of the place: folders with their file system, device and

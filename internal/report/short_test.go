@@ -39,64 +39,65 @@ func TestInShort(t *testing.T) {
 		want []string
 	}{
 		"nothing": {nil, nil},
-		"all in order": {[]result.Finding{finding("cache", result.Fine, "A."), finding("errors", result.Fine, "B.")},
+		"all in order": {[]result.Finding{finding("cache", result.Passed, "A."), finding("errors", result.Passed,
+			"B.")},
 			[]string{"No warnings; 2 checks passed."}},
-		"plain answer": {[]result.Finding{finding("steady-state", result.Fine,
-			"W was steady: at 4 operations per second."), finding("cache", result.Notice, "C.")},
+		"plain answer": {[]result.Finding{finding("steady-state", result.Passed,
+			"W was steady: at 4 operations per second."), finding("cache", result.Info, "C.")},
 			[]string{"W was steady: at 4 operations per second."}},
 		"several beside each other": {[]result.Finding{
-			{Check: "steady-state", Subject: "A", Severity: result.Fine, Sentence: "A was steady."},
-			{Check: "steady-state", Subject: "B", Severity: result.Fine, Sentence: "B was steady."},
-			{Check: "steady-state", Subject: "C", Severity: result.Fine, Sentence: "C was steady."},
-			{Check: "steady-state", Subject: "D", Severity: result.Fine, Sentence: "D was steady."},
-			{Check: "steady-state", Subject: "E", Severity: result.Fine, Sentence: "E was steady."},
+			{Check: "steady-state", Subject: "A", Severity: result.Passed, Sentence: "A was steady."},
+			{Check: "steady-state", Subject: "B", Severity: result.Passed, Sentence: "B was steady."},
+			{Check: "steady-state", Subject: "C", Severity: result.Passed, Sentence: "C was steady."},
+			{Check: "steady-state", Subject: "D", Severity: result.Passed, Sentence: "D was steady."},
+			{Check: "steady-state", Subject: "E", Severity: result.Passed, Sentence: "E was steady."},
 		}, []string{"A was steady.", "B was steady.", "C was steady.", "D was steady."}},
-		"first of text": {[]result.Finding{finding("errors", result.Caution,
+		"first of text": {[]result.Finding{finding("errors", result.Warning,
 			"12 failed at p99.9 of 5 ms. They count nowhere.")}, []string{"12 failed at p99.9 of 5 ms."}},
 		"answer between": {[]result.Finding{
-			finding("cache", result.Blocker, "Blocker."), finding("offered-rate", result.Caution, "Caution."),
-			finding("latency-kind", result.Caution, "Same caution."),
-			harm(finding("windows", result.Notice, "Small."), 1.1),
-			harm(finding("windows", result.Notice, "Large."), 2),
+			finding("cache", result.Invalid, "Blocker."), finding("offered-rate", result.Warning, "Caution."),
+			finding("latency-kind", result.Warning, "Same caution."),
+			harm(finding("windows", result.Info, "Small."), 1.1),
+			harm(finding("windows", result.Info, "Large."), 2),
 		}, []string{"Blocker.", "Large.", "Caution."}},
 		"unchanged windows are an answer": {
-			[]result.Finding{harm(finding("windows", result.Fine, "Neither moved."), 1)}, []string{"Neither moved."}},
+			[]result.Finding{harm(finding("windows", result.Passed, "Neither moved."), 1)}, []string{"Neither moved."}},
 		"a large loss before a small gain": {[]result.Finding{
-			harm(finding("windows", result.Notice, "Gain of ×0.756."), 0.756),
-			harm(finding("windows", result.Notice, "Loss of ×5."), 5),
+			harm(finding("windows", result.Info, "Gain of ×0.756."), 0.756),
+			harm(finding("windows", result.Info, "Loss of ×5."), 5),
 		}, []string{"Loss of ×5."}},
 		"a large gain before a small loss": {[]result.Finding{
-			harm(finding("windows", result.Notice, "Loss of ×1.1."), 1.1),
-			harm(finding("windows", result.Notice, "Gain of ×0.1."), 0.1),
+			harm(finding("windows", result.Info, "Loss of ×1.1."), 1.1),
+			harm(finding("windows", result.Info, "Gain of ×0.1."), 0.1),
 		}, []string{"Gain of ×0.1."}},
 		"a loss before a gain of its size": {[]result.Finding{
-			harm(finding("windows", result.Notice, "Gain."), 1/2.2),
-			harm(finding("windows", result.Notice, "Loss."), 2),
+			harm(finding("windows", result.Info, "Gain."), 1/2.2),
+			harm(finding("windows", result.Info, "Loss."), 2),
 		}, []string{"Loss."}},
 		"what is sure before what is not": {[]result.Finding{
-			finding("windows", result.Notice, "Perhaps ×9."), harm(finding("windows", result.Notice, "Surely ×2."), 2),
+			finding("windows", result.Info, "Perhaps ×9."), harm(finding("windows", result.Info, "Surely ×2."), 2),
 		}, []string{"Surely ×2."}},
 		"the time where it alone moved": {[]result.Finding{
-			harm(finding("windows", result.Notice, "Rate ×1.1."), 1.1), harm(finding("latency-cost", result.Notice,
+			harm(finding("windows", result.Info, "Rate ×1.1."), 1.1), harm(finding("latency-cost", result.Info,
 				"Time ×5."), 5),
 		}, []string{"Time ×5."}},
 		"the rate where both did": {[]result.Finding{
-			harm(finding("windows", result.Notice, "Rate ×5."), 5), harm(finding("latency-cost", result.Notice,
+			harm(finding("windows", result.Info, "Rate ×5."), 5), harm(finding("latency-cost", result.Info,
 				"Time ×5.1."), 5.1),
 		}, []string{"Rate ×5."}},
 		"others that changed, by size": {[]result.Finding{
-			harm(finding("windows", result.Notice, "W: loss of ×2."), 2),
-			harm(of("A", finding("windows", result.Notice, "A: loss of ×1.5.")), 1.5),
-			harm(of("B", finding("in-turn", result.Notice, "B: gain of ×0.5.")), 0.5),
-			harm(of("C", finding("windows", result.Notice, "C: loss of ×4.")), 4),
-			harm(of("C", finding("latency-cost", result.Notice, "C: time ×4.")), 4),
+			harm(finding("windows", result.Info, "W: loss of ×2."), 2),
+			harm(of("A", finding("windows", result.Info, "A: loss of ×1.5.")), 1.5),
+			harm(of("B", finding("in-turn", result.Info, "B: gain of ×0.5.")), 0.5),
+			harm(of("C", finding("windows", result.Info, "C: loss of ×4.")), 4),
+			harm(of("C", finding("latency-cost", result.Info, "C: time ×4.")), 4),
 		}, []string{"C: loss of ×4.", "B: gain of ×0.5.", "W: loss of ×2."}},
 		"warnings keep their places": {[]result.Finding{
-			finding("a", result.Caution, "1."), finding("b", result.Caution, "2."), finding("c", result.Caution, "3."),
-			harm(finding("windows", result.Notice, "Loss of ×2."), 2), harm(finding("in-turn", result.Notice,
-				"Gain."), 0.5), harm(of("A", finding("windows", result.Notice, "Other.")), 1.5),
+			finding("a", result.Warning, "1."), finding("b", result.Warning, "2."), finding("c", result.Warning, "3."),
+			harm(finding("windows", result.Info, "Loss of ×2."), 2), harm(finding("in-turn", result.Info,
+				"Gain."), 0.5), harm(of("A", finding("windows", result.Info, "Other.")), 1.5),
 		}, []string{"Loss of ×2.", "Gain.", "1.", "2.", "3."}},
-		"nothing to judge": {[]result.Finding{finding("constant", result.Notice, "x is 5 in every row.")},
+		"nothing to judge": {[]result.Finding{finding("constant", result.Info, "x is 5 in every row.")},
 			[]string{"x is 5 in every row."}},
 	} {
 		var got []string
@@ -109,7 +110,7 @@ func TestInShort(t *testing.T) {
 	}
 	var many []result.Finding
 	for i := range 40 {
-		many = append(many, finding(fmt.Sprint("c", i), []result.Severity{result.Blocker, result.Caution}[i%2], "S."))
+		many = append(many, finding(fmt.Sprint("c", i), []result.Severity{result.Invalid, result.Warning}[i%2], "S."))
 	}
 	if n := len(InShort(many)); n != mostShort {
 		t.Errorf("%d sentences", n)
@@ -148,9 +149,9 @@ func TestManyAlike(t *testing.T) {
 	var all []result.Finding
 	for i := range 6 {
 		name := string(rune('A' + i))
-		all = append(all, result.Finding{Check: "cache", Subject: name, Severity: result.Notice, Sentence: name +
+		all = append(all, result.Finding{Check: "cache", Subject: name, Severity: result.Info, Sentence: name +
 			" may be cached."},
-			result.Finding{Check: "windows", Subject: name, Severity: result.Notice, Rank: 130, Sentence: name +
+			result.Finding{Check: "windows", Subject: name, Severity: result.Info, Rank: 130, Sentence: name +
 				" moved."})
 	}
 	var b strings.Builder

@@ -233,12 +233,13 @@ func newOverlays(all []compare.Overlay) (out []*overlayView) {
 // newOverlay draws the courses; nil where there are more combinations than colours.
 func newOverlay(o compare.Overlay) *overlayView {
 	v := &overlayView{Title: o.Title}
-	longest, highest := 0, 0.0
+	first, last, longest, highest := math.Inf(1), math.Inf(-1), 0, 0.0
 	for _, l := range o.Lines {
 		if !slices.Contains(v.Names, l.Cell) {
 			v.Names = append(v.Names, l.Cell)
 		}
 		longest = max(longest, len(l.Values))
+		first, last = min(first, l.From), max(last, l.From+float64(len(l.Values))*o.Step)
 		for _, x := range l.Values {
 			if finite(x) {
 				highest = max(highest, x)
@@ -250,12 +251,15 @@ func newOverlay(o compare.Overlay) *overlayView {
 	}
 	d := newDrawing(
 		fmt.Sprintf("%s of %d runs over their own time, up to %s", o.Title, len(o.Lines), quantity(highest, o.Unit)),
-		svgHeight, 0, float64(longest)*o.Step, 0, highest*1.06)
+		svgHeight, first, last, 0, highest*1.06)
 	for _, t := range valueTicks(d.y0, d.y1, o.Unit) {
 		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left), d.y(t), int(d.right))
 		d.text("t e", int(d.left)-8, d.y(t)+4, axisLabel(t, o.Unit))
 	}
 	d.timeAxis()
+	if first < 0 {
+		fmt.Fprintf(&d.b, `<path class="zero" d="M%d %dV%d"/>`, d.x(0), int(d.top), int(d.bottom))
+	}
 	for _, l := range o.Lines {
 		values := slices.Clone(l.Values)
 		for i, x := range values {
@@ -263,7 +267,7 @@ func newOverlay(o compare.Overlay) *overlayView {
 				values[i] = math.NaN()
 			}
 		}
-		c := &chart{Step: o.Step, Reduced: 1, Names: []string{l.Run}, Values: [][]float64{values}}
+		c := &chart{Start: l.From, Step: o.Step, Reduced: 1, Names: []string{l.Run}, Values: [][]float64{values}}
 		c = c.reduce(svgColumns * slots)
 		d.line(c.Values[0], c, fmt.Sprintf("l thin s%d", slices.Index(v.Names, l.Cell)))
 	}

@@ -33,6 +33,7 @@ type view struct {
 	Top         *evidenceView // the drawing of what the run was made to find out; not shown again with its finding
 	Table       []Figure
 	MoreFigures int
+	Stand       []standView
 	Groups      [][]string // of a large run, as Document.Spread
 	Worst       []string
 	Sides       []side // few windows, side by side
@@ -61,7 +62,7 @@ func (v *view) SectionNoun() string {
 	const section = "section"
 	noun := ""
 	for _, w := range v.Workloads {
-		for _, l := range w.Lanes {
+		for _, l := range w.Streams {
 			if one := cmp.Or(l.Noun, section); noun != "" && noun != one {
 				return section
 			} else {
@@ -175,10 +176,11 @@ func newView(doc *Document) *view {
 	v.events()
 	v.Table, v.MoreFigures = doc.Foremost(mostFigures)
 	v.Groups, v.Worst = doc.Spread()
+	v.Stand = newStand(doc.Beside)
 	pictures := 0
 	for _, f := range Ranked(doc.Findings) {
 		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}
-		if f.Severity == result.Fine {
+		if f.Severity == result.Passed {
 			v.Passed = append(v.Passed, fv)
 			continue
 		}
@@ -254,7 +256,7 @@ func (v *view) cutTables() {
 	}
 }
 
-var icons = map[result.Severity]string{result.Blocker: "✕", result.Caution: "!", result.Notice: "i", result.Fine: "✓"}
+var icons = map[result.Severity]string{result.Invalid: "✕", result.Warning: "!", result.Info: "i", result.Passed: "✓"}
 
 func newSide(c Comparison) side {
 	s := side{Workload: c.Workload, Kind: c.Latency}

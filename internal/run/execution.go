@@ -137,10 +137,16 @@ func (x *execution) record(e result.Event) {
 			x.halt(x.journalErr)
 		}
 	}
+	if kind := marked[e.Kind]; kind != "" && x.recorder != nil {
+		x.recorder.Event(kind, e.Text)
+	}
 	if x.req.Observer != nil {
 		x.req.Observer.Event(e)
 	}
 }
+
+// marked are the kinds of events that dashboards mark their charts with, and what those are called there.
+var marked = map[string]string{result.KindFault: "fault", result.KindAnnotation: "stretch"}
 
 // fail keeps the first reason why the run failed.
 func (x *execution) fail(err error) {

@@ -2,9 +2,11 @@ package run_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -217,5 +219,33 @@ func (h *harness) stopped(sum run.Summary, err error, s plan.Step, when string) 
 	}
 	if _, err := h.folder.Data(); err != nil {
 		t.Errorf("%s: data: %v", when, err)
+	}
+}
+
+// A run that is terminated, as before a kill, leaves much raw output uncollected, sums included; a run that is stopped
+// otherwise, or left little, is collected.
+func TestTerminatedRunIsCollectedLater(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		cause  error
+		atOnce int64
+		want   string
+	}{{run.ErrTerminated, 1, "pending"}, {run.ErrTerminated, 0, "yes"}, {context.Canceled, 1, "yes"}} {
+		h := newHarness(t, short)
+		h.req.AtOnce = test.atOnce
+		ctx, cancel := context.WithCancelCause(t.Context())
+		steps := h.req.Plan.Steps
+		last := slices.IndexFunc(steps, func(s plan.Step) bool { return s.Phase == scenario.Teardown }) - 1
+		h.at(last, moments[len(moments)-1], func() { cancel(test.cause) })
+		sum, err := h.execute(ctx)
+		cancel(nil)
+		_, missing := h.folder.Data()
+		if !errors.Is(err, run.ErrStopped) || sum.Collected.State != test.want ||
+			(missing != nil) != (test.want == "pending") {
+			t.Errorf("%v, %d: %v, collected %+v, data: %v", test.cause, test.atOnce, err, sum.Collected, missing)
+		}
+		if len(h.folder.Manifest().Hashes) == 0 {
+			t.Errorf("%v, %d: raw output has no sums", test.cause, test.atOnce)
+		}
 	}
 }

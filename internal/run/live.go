@@ -10,10 +10,9 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/metrics/record"
 	"plimsoll/internal/run/loads"
@@ -250,7 +249,7 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 		Latency:    cmp.Or(l.Job.Latency, l.Describe.Latency),
 		Operations: l.Job.Operations, Measures: l.Job.Measures, Format: l.Job.Format, Command: l.Job.Command.Argv,
 		Notes: l.Job.Notes, Start: l.Time, Apart: l.Job.Apart,
-		Lanes: result.MarkBrief(l.Job.Lanes),
+		Streams: result.MarkBrief(l.Job.Streams),
 	}
 	errs := []error{x.folder.WriteRawJob(job)}
 	for name, data := range l.Job.Files {
@@ -296,6 +295,12 @@ func Collected(data *result.Data) result.Verdict {
 	return result.Verdict{State: "yes"}
 }
 
+// later reports whether collecting is left to who asks for the report.
+func (x *execution) later(outer context.Context) bool {
+	return x.stopped && errors.Is(context.Cause(outer), ErrTerminated) &&
+		x.folder.MeasuredBytes() > cmp.Or(x.req.AtOnce, collectedAtOnce)
+}
+
 // collect makes data.json of what was measured and lets the finishers make their documents. Nothing here changes what
 // was measured.
 func (x *execution) collect(outer context.Context) {
@@ -303,7 +308,12 @@ func (x *execution) collect(outer context.Context) {
 	verdict := result.Verdict{State: "yes"}
 	var problems []error
 	var data *result.Data
+	later := x.later(outer)
 	err := x.guarded(func() (err error) {
+		if later {
+			verdict = result.Verdict{State: "pending", Reason: "the run was told to end at once, and the report collects it"}
+			return nil
+		}
 		if data, err = collect.Collect(ctx, x.folder, x.engines); err != nil {
 			return err
 		}
@@ -318,7 +328,7 @@ func (x *execution) collect(outer context.Context) {
 		problems = append(problems, err)
 	}
 	x.update(func(m *result.Manifest) { m.Collected = verdict })
-	if err == nil {
+	if err == nil && !later {
 		for _, finish := range x.req.Finish {
 			if err := x.guarded(func() error { return finish(ctx, x.folder, data) }); err != nil {
 				problems = append(problems, err)
@@ -328,7 +338,7 @@ func (x *execution) collect(outer context.Context) {
 	if len(problems) == 0 {
 		return
 	}
-	if err := errors.Join(problems...); errors.Is(err, unix.ENOSPC) { // what was measured could not be kept
+	if err := errors.Join(problems...); regular.Full(err) { // what was measured could not be kept
 		x.fail(fmt.Errorf("collecting: %w", err))
 	}
 	for _, err := range problems {

@@ -55,6 +55,9 @@ type Request struct {
 	// Patience is how long a load generator may stand still, or go on beyond its own time, before it is ended; 0 means
 	// loads.DefaultPatience.
 	Patience time.Duration
+	// AtOnce is how many bytes of raw output and metrics a run still collects that ends by ErrTerminated; 0 means
+	// collectedAtOnce.
+	AtOnce int64
 	// Interval between points of metrics; 0 means one second, or five in simulated runs of more than an hour.
 	Interval time.Duration
 	Observer Observer
@@ -108,6 +111,13 @@ func (stoppedError) Error() string { return "stopped on request" }
 
 // ExitCode implements exit.Coded.
 func (stoppedError) ExitCode() int { return exit.Interrupted }
+
+// ErrTerminated is the cause of a context whose run is ended by somebody who kills soon, as SIGTERM says. What was
+// measured is kept, and where to collect it would take long that is left for later.
+var ErrTerminated = errors.New("interrupted")
+
+// collectedAtOnce is raw output and metrics of which collecting and reporting take a second or two, in bytes.
+const collectedAtOnce = 256 << 20
 
 // RefusedError is the error of a run that the target refused before anything was made.
 type RefusedError struct{ Err error }

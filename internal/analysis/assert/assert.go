@@ -35,7 +35,7 @@ const Check = result.AssertCheck
 type Query func(promql string) ([]float64, error)
 
 // Failed reports whether a finding is a condition that did not hold.
-func Failed(f result.Finding) bool { return f.Check == Check && f.Severity != result.Fine }
+func Failed(f result.Finding) bool { return f.Check == Check && f.Severity != result.Passed }
 
 // The verdicts on a condition.
 const (
@@ -59,7 +59,7 @@ func Verdict(f result.Finding) string {
 func Judge(asserts []result.Assert, d *result.Data, findings []result.Finding, query Query) []result.Finding {
 	var out []result.Finding
 	for _, a := range asserts {
-		f := result.Finding{Check: Check, Subject: a.Name, Severity: result.Fine, N: 1,
+		f := result.Finding{Check: Check, Subject: a.Name, Severity: result.Passed, N: 1,
 			NoInterval: "the condition is about this run's own value", Basis: "the condition of the scenario's author"}
 		if a.Finding != "" {
 			judgeFinding(&f, a, findings)
@@ -76,7 +76,7 @@ func Judge(asserts []result.Assert, d *result.Data, findings []result.Finding, q
 }
 
 // weight orders severities; the worst has the least.
-var weight = map[result.Severity]int{result.Blocker: 0, result.Caution: 1, result.Notice: 2, result.Fine: 3}
+var weight = map[result.Severity]int{result.Invalid: 0, result.Warning: 1, result.Info: 2, result.Passed: 3}
 
 func judgeFinding(f *result.Finding, a result.Assert, findings []result.Finding) {
 	f.Metric, f.Unit, f.Basis = "findings", "count", "the findings of check "+a.Finding
@@ -106,7 +106,7 @@ func judgeFinding(f *result.Finding, a result.Assert, findings []result.Finding)
 }
 
 func fail(f *result.Finding, format string, args ...any) {
-	f.Severity = result.Caution
+	f.Severity = result.Warning
 	f.Sentence = fmt.Sprintf(format, args...)
 }
 
@@ -147,7 +147,7 @@ func judgeValue(f *result.Finding, a result.Assert, d *result.Data, query Query)
 	}
 	holds := "holds"
 	if excess > 0 {
-		holds, f.Severity = "does not hold", result.Caution
+		holds, f.Severity = "does not hold", result.Warning
 	}
 	f.Sentence = fmt.Sprintf("Assert %q %s: %s is %s, and must be %s", a.Name, holds, s.what, text(worst, s.unit),
 		limits(a, s.unit))
@@ -290,9 +290,9 @@ func ofWorkload(a result.Assert, d *result.Data) (subject, error) {
 		return figures(a, m, d, s)
 	}
 	for _, w := range d.Workloads {
-		alone := w.VM != "" &&
+		alone := !w.Merged() &&
 			!slices.ContainsFunc(d.Workloads, func(o result.Workload) bool { return o.Name == w.Name && o.VM != w.VM })
-		if w.Name != a.Workload || w.Prefill || w.VM != "" && !alone {
+		if w.Name != a.Workload || w.Prefill || !w.Merged() && !alone {
 			continue
 		}
 		v, unit, err := measure(w, a)
@@ -327,10 +327,10 @@ func declared(a result.Assert, d *result.Data) (result.Measure, bool) {
 func figures(a result.Assert, m result.Measure, d *result.Data, s subject) (subject, error) {
 	s.unit = m.Unit
 	single := slices.ContainsFunc(d.Workloads, func(w result.Workload) bool {
-		return w.Name == a.Workload && !w.Prefill && w.VM != ""
+		return w.Name == a.Workload && !w.Prefill && !w.Merged()
 	})
 	for _, w := range d.Workloads {
-		if w.Name != a.Workload || w.Prefill || (w.VM != "") != single {
+		if w.Name != a.Workload || w.Prefill || w.Merged() == single {
 			continue
 		}
 		v, unit, err := measure(w, a)

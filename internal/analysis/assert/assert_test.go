@@ -70,8 +70,8 @@ func database(vm string, nopm, p95 float64) result.Workload {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	findings := []result.Finding{
-		{Check: "offered-rate", Severity: result.Caution, Sentence: "It was not reached."},
-		{Check: "littles-law", Severity: result.Fine},
+		{Check: "offered-rate", Severity: result.Warning, Sentence: "It was not reached."},
+		{Check: "littles-law", Severity: result.Passed},
 	}
 	query := func(q string) ([]float64, error) {
 		switch q {
@@ -133,7 +133,7 @@ func TestJudge(t *testing.T) {
 		if got := fmt.Sprintf("%s: %s", f.Severity, f.Sentence); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
-		if assert.Failed(f) != (f.Severity != result.Fine) || f.Check != assert.Check || f.Subject != "A" ||
+		if assert.Failed(f) != (f.Severity != result.Passed) || f.Check != assert.Check || f.Subject != "A" ||
 			(f.NoInterval == "") != (f.Low != nil) ||
 			f.Basis == "" {
 			t.Errorf("%+v", f)

@@ -126,14 +126,14 @@ func unevenness(v *view.Run, cpus []view.CPU, subject, kind string) (result.Find
 			high.Part, high.Machine, view.Percent(high.Value/100), low.Part, view.Percent(max(0, low.Value)/100))
 	}
 	if surely > unevenPoints && high.Value > unevenTimes*low.Value {
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf(
 			"Load was not balanced: %s. The busier one sets the limit; the system as a whole could do more.", both)
 		f.Chart = v.Chart("CPU use", "%", high.Track.Line(high.Name, high.Track.Ops),
 			low.Track.Line(low.Name, low.Track.Ops))
 		return f, true
 	}
-	f.Severity = result.Fine
+	f.Severity = result.Passed
 	f.Sentence = fmt.Sprintf("CPU load was balanced: %s.", both)
 	return f, true
 }
@@ -177,10 +177,10 @@ func hotCPU(v *view.Run) (result.Finding, bool) {
 		return result.Finding{}, false // all of them were at their limit together
 	}
 	if hot.Value < oneBusy || hot.Value-rest < unevenPoints || hot.Value < unevenTimes*rest {
-		f.Severity, f.Sentence = result.Fine, "No single CPU of the host was the limit: "+both+"."
+		f.Severity, f.Sentence = result.Passed, "No single CPU of the host was the limit: "+both+"."
 		return f, true
 	}
-	f.Severity = result.Caution
+	f.Severity = result.Warning
 	f.Sentence = fmt.Sprintf("One CPU of the host was at its limit: %s. Single-threaded work cannot go beyond that.",
 		both)
 	for _, k := range v.Percents(result.OneCPUInterrupts) {

@@ -9,8 +9,8 @@
 // Fryzlewicz 2019); what the largest sum may be without a change is seen from shuffles of the whole series, and when
 // changes were found, of what they leave; shuffling tests each proposal between its neighbours. Values that stand alone
 // are brought near their neighbourhood first, so that one wild value cannot make or hide a change. Levels are searched
-// first, then the spread about them. Histories of fewer than 50 values are also split by normal theory, since few
-// values have too few orders.
+// first, then the spread about them. Series of fewer than 200 values are also split in two as a whole, those of fewer
+// than 50 by normal theory, since few values have too few orders.
 //
 // Neighbouring points of one run depend on each other, which a shuffle does not know. Unless the caller says that
 // points are independent, first-order dependence is estimated and filtered out first; and since a shift looks like
@@ -141,7 +141,7 @@ func Detect(values []float64, o Options) (Result, error) {
 		return res, nil
 	}
 	// the coefficient of the null is itself only estimated
-	if p, phi := wanders(x, len(cuts), o); p > o.Significance/2 {
+	if p, phi := wanders(x, len(cuts), o); p > o.Significance {
 		return res.cannotTell(len(cuts), len(x), phi), nil
 	}
 	// What the cuts leave gives a sharper estimate. If it is higher, some cuts were dependence: search once more.

@@ -25,7 +25,7 @@ func search(x []float64, o Options) []cut {
 	const fewestForSpread = 30
 	half := o.Significance / 2
 	levels := scan(x, half, ofLevel, o)
-	if len(x) < mostForNormal {
+	if len(x) < mostForParts {
 		if more := parted(x, half, o); len(more) > len(levels) {
 			levels = more
 			slices.SortFunc(levels, byPlace)

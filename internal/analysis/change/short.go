@@ -8,9 +8,14 @@ import (
 // four values two part them completely, and no distance between the two could make that rarer.
 const mostForNormal = 50
 
+// mostForParts is the length from which on intervals alone are searched: shorter series have so many intervals for
+// their points that a step near the end drowns in what chance does in one of them.
+const mostForParts = 200
+
 // parted cuts a short series where it splits best into two levels, and goes on within both sides, as long as normal
-// noise of that length would split as well with at most the chance given. The statistic, the sum of squares between the
-// sides over that within them, knows no scale; tails heavier than normal make it smaller, not larger.
+// noise of that length, or from mostForNormal points on its own shuffles, would split as well with at most the chance
+// given. The statistic, the sum of squares between the sides over all, knows no scale; in few points tails heavier than
+// normal make it smaller, not larger.
 func parted(x []float64, level float64, o Options) []cut {
 	const rounds = 1999
 	r := resample.Source(o.Seed, 8)
@@ -22,11 +27,17 @@ func parted(x []float64, level float64, o Options) []cut {
 		if !(observed > 0) {
 			return
 		}
-		p := resample.Permutation(observed, rounds, int(level*(rounds+1))+10, func() float64 {
-			for i := range noise[:to-from] {
-				noise[i] = r.NormFloat64()
+		copy(noise, x[from:to])
+		p := resample.Permutation(observed*(1-1e-12), rounds, int(level*(rounds+1))+10, func() float64 {
+			noise := noise[:to-from]
+			if len(x) < mostForNormal {
+				for i := range noise {
+					noise[i] = r.NormFloat64()
+				}
+			} else {
+				r.Shuffle(len(noise), func(i, j int) { noise[i], noise[j] = noise[j], noise[i] })
 			}
-			_, s := split(noise[:to-from], o.MinSegment)
+			_, s := split(noise, o.MinSegment)
 			return s
 		})
 		if p > level {

@@ -70,7 +70,7 @@ func byPlace(v *view.Run) map[int]*use {
 	for _, l := range v.Loads {
 		for _, q := range l.Parts {
 			s := view.Seconds(q)
-			if q.VM == "" || s == 0 {
+			if q.Merged() || s == 0 {
 				continue
 			}
 			place := v.Place(q.Node)
@@ -138,7 +138,7 @@ func generatorOf(v *view.Run, l *view.Load, places map[int]*use) (result.Finding
 			known, worst, used, cores, who, of = true, here/c, here, c, p.VM, "the CPUs of "+p.VM
 		}
 		node, all := v.Nodes[p.Node], places[v.Place(p.Node)].beside(p)
-		if c := float64(node.Cores); c > 0 && p.VM != "" && all/c > worst {
+		if c := float64(node.Cores); c > 0 && !p.Merged() && all/c > worst {
 			known, worst, used, cores, who = true, all/c, all, c, node.Name
 			of = "the cores of node " + node.Name + ", all its generators together"
 			if v.OneHost {
@@ -155,14 +155,14 @@ func generatorOf(v *view.Run, l *view.Load, places map[int]*use) (result.Finding
 		NoInterval: "one total per process from the operating system",
 	}
 	if !known && alone > 0 && view.IsFinite(alone) {
-		f.Severity, f.Value, f.Unit = result.Notice, view.Ptr(alone), "count"
+		f.Severity, f.Value, f.Unit = result.Info, view.Ptr(alone), "count"
 		f.Evidence = []result.Evidence{{Name: "cores used", Value: alone, Unit: "count"}}
 		f.Sentence = fmt.Sprintf("The load generator of %s used %.3g CPUs on average; how many its machine has is not known, "+
 			"so it may have been the limit, as one whose processes each use a whole CPU is.", l.Name, alone)
 		return f, true
 	}
 	if !known {
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf("CPU use of the load generator of %s is not known, so it may have been the limit.",
 			l.Name)
 		return f, true
@@ -175,15 +175,15 @@ func generatorOf(v *view.Run, l *view.Load, places map[int]*use) (result.Finding
 	what := fmt.Sprintf("The load generator of %s used %s of %s", l.Name, view.Percent(worst), of)
 	switch {
 	case worst >= cpuSaturated:
-		f.Severity = result.Blocker
+		f.Severity = result.Invalid
 		f.Sentence = fmt.Sprintf(
 			"%s: it was the limit, and this result says nothing about %s. Give %s more CPUs or spread the load.", what,
 			server(l), who)
 	case worst >= cpuHigh:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = what + ": service times may include waiting for a CPU."
 	default:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = what + ": it was not the limit."
 		if use, ok := hostUse(v, l); ok && use >= hostBusy {
 			f.Sentence = what + "; all CPUs of the host were busy, so it may have waited for one."
@@ -254,11 +254,11 @@ func busiestThread(v *view.Run, p *result.Workload) (ran, waited float64) {
 		return *p.ThreadBusy, waited
 	}
 	s, threads := view.Seconds(p), 0.0
-	for _, l := range p.Lanes {
+	for _, l := range p.Streams {
 		threads += float64(max(1, l.Processes))
 	}
 	if !p.MovesBlocks() {
-		return 0, 0 // a lane of others may be any number of threads
+		return 0, 0 // a stream of others may be any number of threads
 	}
 	if s == 0 || cpus <= threads || threads == 0 {
 		return 0, 0
@@ -274,7 +274,7 @@ func watched(l *view.Load) bool {
 // busyClient says whose limit it was, as far as the servers' CPUs, or the device under the disks of one host, tell.
 func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) result.Finding {
 	f := result.Finding{
-		Check: "client-limit", Subject: l.Name, Severity: result.Caution, Metric: "busiest thread of the generator",
+		Check: "client-limit", Subject: l.Name, Severity: result.Warning, Metric: "busiest thread of the generator",
 		Unit: "count", Value: view.Ptr(used), N: len(l.Parts), Limit: view.Ptr(threadBusy),
 		NoInterval: "a share of the time accounted by the operating system", Basis: l.Basis(),
 		Evidence: []result.Evidence{
@@ -323,7 +323,7 @@ func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) re
 		view.SayCount(have))
 	switch {
 	case known && idle < serverIdle && even:
-		f.Severity = result.Blocker
+		f.Severity = result.Invalid
 		f.Sentence = fmt.Sprintf("%s, throughput was flat, and "+what+": this is the client's limit, not %s.", said,
 			view.Percent(idle/100), whose)
 	case even:
@@ -347,7 +347,7 @@ func server(l *view.Load) string {
 // starvedClient tells of threads that were ready and had no CPU.
 func starvedClient(l *view.Load, starved []string, ran, waited float64) result.Finding {
 	return result.Finding{
-		Check: "client-limit", Subject: l.Name, Severity: result.Caution,
+		Check: "client-limit", Subject: l.Name, Severity: result.Warning,
 		Metric: "wait of the busiest thread for a CPU", Unit: "%", Value: view.Ptr(100 * waited), N: len(l.Parts),
 		Limit:      view.Ptr(100 * threadWaited),
 		NoInterval: "a share of the time accounted by the operating system", Basis: l.Basis(),

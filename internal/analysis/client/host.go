@@ -27,7 +27,7 @@ func hostCPU(v *view.Run) []result.Finding {
 		which = "The one CPU of the host was"
 	}
 	f := result.Finding{
-		Check: "host-cpu", Severity: result.Caution, Subject: "run", Metric: "CPU use of the host", Unit: "%",
+		Check: "host-cpu", Severity: result.Warning, Subject: "run", Metric: "CPU use of the host", Unit: "%",
 		Value: view.Ptr(most), N: len(names), Limit: view.Ptr(hostBusy),
 		NoInterval: "a mean over the measured time of what the kernel counts",
 		Basis:      "time of all CPUs of the host while the workloads ran, whatever used it",
@@ -101,7 +101,7 @@ func uncounted(v *view.Run) []result.Finding {
 		return nil
 	}
 	return []result.Finding{{
-		Check: "host-cpu", Severity: result.Caution, Subject: "run", Metric: "time without counters of the host",
+		Check: "host-cpu", Severity: result.Warning, Subject: "run", Metric: "time without counters of the host",
 		Unit: "%", Value: view.Ptr(100 * most), N: len(names), Limit: view.Ptr(100 * mostUncounted),
 		NoInterval: "counted, not sampled", Basis: "counters of the host, which are read every second",
 		Sentence: fmt.Sprintf("Counters of the host are missing for %s of the time while %s ran: plimsoll itself was not "+

@@ -21,30 +21,39 @@ const (
 	muchOfMean = 0.1
 )
 
-func cpuPower(v *view.Run) []result.Finding {
-	fact := func(name string) string { return result.ValueOf(v.Manifest.Environment, "cpu", name) }
-	var saw []string
-	slows := slices.Contains([]string{"powersave", "schedutil", "ondemand", "conservative"}, fact("governor"))
-	if slows {
-		saw = append(saw, "governor "+fact("governor"))
-		for _, name := range []string{"frequency driver", "idle driver"} {
-			if value := fact(name); value != "" && value != "none" {
-				saw = append(saw, name+" "+value)
-			}
+// powerOf is a fact of the processors that a load ran on: of its own host where there are several, else of this one.
+func powerOf(environment []result.Fact, vm, name string) (result.Fact, string) {
+	for _, f := range environment {
+		switch {
+		case f.Group != "cpu":
+		case f.Name == vm+": "+name:
+			return f, vm
+		case f.Name == name:
+			return f, ""
 		}
 	}
-	wake := 0.0
-	if idle := result.Find(v.Manifest.Environment, result.IdleWake); len(idle) == 1 {
-		wake = idle[0].Number
-	}
+	return result.Fact{}, ""
+}
+
+func cpuPower(v *view.Run) []result.Finding {
+	var governors, states said
 	var names []string
-	share := 0.0
+	slows, share := false, 0.0
 	for _, l := range v.Loads {
-		if !slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
-			_, most := view.Depths(p.Lanes)
-			return len(p.Lanes) > 0 && most <= fewInFlight
-		}) {
-			continue
+		wake, idle, host, slow := 0.0, "", "", false
+		for _, p := range l.Parts {
+			if _, most := view.Depths(p.Streams); len(p.Streams) == 0 || most > fewInFlight {
+				continue
+			}
+			governor, at := powerOf(v.Manifest.Environment, p.VM, "governor")
+			if slices.Contains([]string{"powersave", "schedutil", "ondemand", "conservative"}, governor.Value) {
+				slow = true
+				governors.add("governor "+governor.Value, at)
+			}
+			if f, at := powerOf(v.Manifest.Environment, p.VM, "deepest idle state"); f.Kind == result.IdleWake &&
+				f.Number > wake {
+				wake, idle, host = f.Number, f.Value, at
+			}
 		}
 		of := 0.0
 		if w := l.Whole(); w != nil {
@@ -52,16 +61,25 @@ func cpuPower(v *view.Run) []result.Finding {
 				of = wake * float64(count) / seconds
 			}
 		}
-		if slows || of >= muchOfMean {
-			names, share = append(names, l.Name), max(share, of)
+		if of >= muchOfMean {
+			states.add("deepest idle state "+idle, host)
+		}
+		if slow || of >= muchOfMean {
+			names, share, slows = append(names, l.Name), max(share, of), slows || slow
 		}
 	}
+	saw := governors.list()
+	for _, name := range []string{"frequency driver", "idle driver"} {
+		if f, _ := powerOf(v.Manifest.Environment, "", name); slows && f.Value != "" && f.Value != "none" {
+			saw = append(saw, name+" "+f.Value)
+		}
+	}
+	saw = append(saw, states.list()...)
 	if len(names) == 0 {
 		return nil
 	}
 	could, atMost := "could slow down and sleep", ""
 	if share >= muchOfMean {
-		saw = append(saw, "deepest idle state "+fact("deepest idle state"))
 		atMost = fmt.Sprintf(", up to %s of their mean", view.Percent(min(share, 1)))
 	}
 	tells := "governor performance tells"
@@ -69,7 +87,7 @@ func cpuPower(v *view.Run) []result.Finding {
 		could, tells = "could sleep", "a run with that state off (cpupower idle-set) tells"
 	}
 	return []result.Finding{{
-		Check: "cpu-power", Severity: result.Notice, Subject: view.Some(names), Metric: "workloads with one in flight",
+		Check: "cpu-power", Severity: result.Info, Subject: view.Some(names), Metric: "workloads with one in flight",
 		Unit: "count", Value: view.Ptr(float64(len(names))), N: len(names),
 		NoInterval: "settings of the host, as they were before the run",
 		Basis:      "facts of the host, the queue depths of the jobs and their mean times",
@@ -77,4 +95,32 @@ func cpuPower(v *view.Run) []result.Finding {
 			"waking takes%s. How much, nothing in this run measured; %s.", could, strings.Join(saw, ", "), view.Some(names), atMost,
 			tells),
 	}}
+}
+
+// said is what was seen, in order, each with the hosts on which.
+type said struct {
+	order []string
+	on    map[string][]string
+}
+
+func (s *said) add(what, host string) {
+	if s.on == nil {
+		s.on = map[string][]string{}
+	}
+	if _, there := s.on[what]; !there {
+		s.order, s.on[what] = append(s.order, what), nil
+	}
+	if host != "" && !slices.Contains(s.on[what], host) {
+		s.on[what] = append(s.on[what], host)
+	}
+}
+
+func (s *said) list() (out []string) {
+	for _, what := range s.order {
+		if hosts := s.on[what]; len(hosts) > 0 {
+			what += " on " + view.Some(hosts)
+		}
+		out = append(out, what)
+	}
+	return out
 }

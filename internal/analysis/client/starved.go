@@ -48,7 +48,7 @@ func starved(v *view.Run) []result.Finding {
 			continue
 		}
 		out = append(out, result.Finding{
-			Check: "cpu-starved", Severity: result.Caution, Subject: view.Some(names), Metric: k.metric, Unit: "%",
+			Check: "cpu-starved", Severity: result.Warning, Subject: view.Some(names), Metric: k.metric, Unit: "%",
 			Value: view.Ptr(worst), N: len(names), Limit: view.Ptr(k.limit),
 			NoInterval: "a mean over the measured time of what the kernel counts",
 			Basis:      "counters of the machines while the workloads ran, whatever used them",

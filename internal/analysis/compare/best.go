@@ -357,7 +357,8 @@ type Overlay struct {
 
 // RunLine is a rate of one run over its own time.
 type RunLine struct {
-	Cell, Run string // Cell is the combination, or the side of a comparison
+	Cell, Run string  // Cell is the combination, or the side of a comparison
+	From      float64 // seconds of the first value after what the runs are aligned at
 	Values    []float64
 }
 

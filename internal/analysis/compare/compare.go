@@ -57,6 +57,9 @@ type Options struct {
 	Better map[string]effect.Direction
 	Cores  []Cores // of the servers of each side, in order; where it is short or zero, what the runs tell
 	Paired bool    // of files: rows of one number were measured side by side
+	// At is the moment, by its words, at which courses are laid over each other: the beginning of a stretch or a fault
+	// that all runs have; "": the beginning.
+	At string
 	// Gate: something is let through or held back by the verdicts, so one run a side decides nothing that is not gross.
 	Gate bool
 }
@@ -107,6 +110,11 @@ type Document struct {
 	Missing    []string     `json:"only_on_one_side,omitempty"`
 	// Overlays are the runs' courses over time, for drawing; data.json of each run has them.
 	Overlays []Overlay `json:"-"`
+	// Moments are what they can be aligned at, AlignedAt what they are.
+	Moments   []string `json:"-"`
+	AlignedAt string   `json:"-"`
+	// Here is the page's own address, where it is served, without a moment.
+	Here string `json:"-"`
 	// Links are where the reports of runs lie as seen from the page, by run.
 	Links map[string]string `json:"-"`
 }
@@ -243,7 +251,7 @@ func Of(sides []Side, o Options) (*Document, error) {
 	d.order(sides, o)
 	d.conclude(sides, o)
 	d.overlays(sides, o)
-	return d, nil
+	return d, d.align(sides, o.At)
 }
 
 // title is the scenario that all sides ran, "" when they did not.

@@ -39,8 +39,8 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 			r.Manifest.Environment[i].Value = value
 		}
 	}
-	lane := func(change func(*result.Lane)) func(*compare.Run) {
-		return func(r *compare.Run) { change(&r.Data.Workloads[0].Lanes[0]) }
+	stream := func(change func(*result.Stream)) func(*compare.Run) {
+		return func(r *compare.Run) { change(&r.Data.Workloads[0].Streams[0]) }
 	}
 	for name, c := range map[string]struct {
 		change  func(*compare.Run)
@@ -73,10 +73,10 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 			r.Manifest.Options = map[string]string{"sockets": "2"}
 		}, noted: "target option sockets"},
 		"nodes": {change: func(r *compare.Run) { r.Manifest.Nodes = nil }, refused: `nodes: A has "1", B has "0"`},
-		"depth": {change: lane(func(l *result.Lane) {
+		"depth": {change: stream(func(l *result.Stream) {
 			l.Depth = 16
 		}), refused: `jobs of OLTP: A has "depth 8 reads", B has "depth 16 reads"`},
-		"content": {change: lane(func(l *result.Lane) {
+		"content": {change: stream(func(l *result.Stream) {
 			l.ZeroData = true
 		}), refused: `content of OLTP: A has "data", B has "zeros"`},
 		"working set": {change: func(r *compare.Run) { r.Data.VMs[0].MemoryBytes *= 4 },

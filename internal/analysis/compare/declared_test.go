@@ -166,7 +166,7 @@ func TestNoBlockWordsInComparisons(t *testing.T) {
 	other := databases("b", 2, 1, 1500, 60, 18)
 	for i := range other.Runs[0].Data.Workloads {
 		w := &other.Runs[0].Data.Workloads[i]
-		w.Lanes = []result.Lane{{Name: "clients", Depth: 64}}
+		w.Streams = []result.Stream{{Name: "clients", Depth: 64}}
 	}
 	_, err := compare.Of([]compare.Side{databases("a", 1, 1, 2000, 30, 12), other}, compare.Options{})
 	var refusal *compare.Refusal

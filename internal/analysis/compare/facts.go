@@ -151,7 +151,7 @@ func loadFacts(r Run) []entry {
 			continue // they say nothing of what is on the disks
 		}
 		if w.Prefill {
-			prefilled[w.Group] = prefilled[w.Group] + extents(w.Lanes) + " "
+			prefilled[w.Group] = prefilled[w.Group] + extents(w.Streams) + " "
 			continue
 		}
 		list = append(list, entry{name: "tool of " + w.Name, value: strings.TrimSpace(w.Tool), refuses: true},
@@ -165,7 +165,8 @@ func loadFacts(r Run) []entry {
 		if !slices.Contains(groups, w.Group) {
 			groups = append(groups, w.Group)
 		}
-		list = append(list, entry{name: "content of " + w.Name, value: content(w.Lanes), refuses: true, follows: true})
+		list = append(list, entry{name: "content of " + w.Name, value: content(w.Streams), refuses: true,
+			follows: true})
 		if ratio := workingSet(w, r.Data.VMs); ratio > 0 {
 			// To one digit of a power of two, so that rounding of sizes is not a difference.
 			list = append(list, entry{name: "working set to memory of " + w.Name,
@@ -189,19 +190,19 @@ func merged(d *result.Data, prefill bool) []result.Workload {
 		if w.Prefill && !prefill || !w.Prefill && w.Phase != "run" {
 			continue
 		}
-		alone := w.VM != "" && !slices.ContainsFunc(d.Workloads, func(o result.Workload) bool {
+		alone := !w.Merged() && !slices.ContainsFunc(d.Workloads, func(o result.Workload) bool {
 			return o.Name == w.Name && o.VM != w.VM
 		})
-		if w.VM == "" || alone {
+		if w.Merged() || alone {
 			out = append(out, judged(w))
 		}
 	}
 	return out
 }
 
-func extents(lanes []result.Lane) string {
+func extents(streams []result.Stream) string {
 	var sum int64
-	for _, l := range lanes {
+	for _, l := range streams {
 		sum += l.Bytes
 	}
 	return fmt.Sprintf("%d bytes", sum)
@@ -210,7 +211,7 @@ func extents(lanes []result.Lane) string {
 func jobs(w result.Workload) string {
 	var parts []string
 	blocks := w.MovesBlocks()
-	for _, l := range w.Lanes {
+	for _, l := range w.Streams {
 		var mode []string
 		for word, is := range map[string]bool{"reads": blocks && l.Reads, "writes": blocks && l.Writes,
 			"buffered":      blocks && !l.Direct,
@@ -229,9 +230,9 @@ func jobs(w result.Workload) string {
 	return strings.Join(parts, "; ")
 }
 
-func content(lanes []result.Lane) string {
+func content(streams []result.Stream) string {
 	zero := 0
-	for _, l := range lanes {
+	for _, l := range streams {
 		if l.ZeroData {
 			zero++
 		}
@@ -239,16 +240,16 @@ func content(lanes []result.Lane) string {
 	switch {
 	case zero == 0:
 		return "data"
-	case zero == len(lanes):
+	case zero == len(streams):
 		return "zeros"
 	}
-	return fmt.Sprintf("zeros in %d of %d jobs", zero, len(lanes))
+	return fmt.Sprintf("zeros in %d of %d jobs", zero, len(streams))
 }
 
 // workingSet is what the jobs of a VM reach over that VM's memory; 0 when either is not known.
 func workingSet(w result.Workload, vms []result.VM) float64 {
 	var reach int64
-	for _, l := range w.Lanes {
+	for _, l := range w.Streams {
 		reach += l.Bytes
 	}
 	for _, vm := range vms {

@@ -99,10 +99,10 @@ func withoutRate(s Search) Run {
 	data.Workloads = slices.Clone(data.Workloads)
 	for i := range data.Workloads {
 		w := &data.Workloads[i]
-		w.Lanes = slices.Clone(w.Lanes)
-		for k := range w.Lanes {
+		w.Streams = slices.Clone(w.Streams)
+		for k := range w.Streams {
 			if w.Name == s.Workload {
-				w.Lanes[k].Rate, w.Lanes[k].OpenLoop = 0, false
+				w.Streams[k].Rate, w.Streams[k].OpenLoop = 0, false
 			}
 		}
 	}

@@ -54,22 +54,22 @@ func (l CellLoad) Little() (agrees, known bool) {
 	return math.Abs(l.InFlight/float64(l.Asked)-1) <= littleTolerance, true
 }
 
-// lanesOf are the parts of a workload over all its VMs.
-func lanesOf(d *result.Data, name string) (lanes []result.Lane) {
+// streamsOf are the parts of a workload over all its VMs.
+func streamsOf(d *result.Data, name string) (streams []result.Stream) {
 	for _, w := range d.Workloads {
-		if w.Name == name && w.VM != "" && w.Phase == "run" && !w.Prefill {
-			lanes = append(lanes, w.Lanes...)
+		if w.Name == name && !w.Merged() && w.Phase == "run" && !w.Prefill {
+			streams = append(streams, w.Streams...)
 		}
 	}
-	if lanes != nil {
-		return lanes
+	if streams != nil {
+		return streams
 	}
 	for _, w := range merged(d, false) {
 		if w.Name == name {
-			lanes = append(lanes, w.Lanes...)
+			streams = append(streams, w.Streams...)
 		}
 	}
-	return lanes
+	return streams
 }
 
 // loadsOf are the workloads of a combination.
@@ -95,10 +95,10 @@ func loadsOf(runs []Made) (out []CellLoad) {
 		}
 		closed, blocks := true, w.MovesBlocks()
 		extents := map[string]int64{}
-		for _, lane := range lanesOf(runs[0].Data, w.Name) {
-			closed = closed && lane.Rate == 0 && !lane.OpenLoop
-			l.Asked += lane.Depth
-			extents[lane.Device] = max(extents[lane.Device], lane.Bytes)
+		for _, stream := range streamsOf(runs[0].Data, w.Name) {
+			closed = closed && stream.Rate == 0 && !stream.OpenLoop
+			l.Asked += stream.Depth
+			extents[stream.Device] = max(extents[stream.Device], stream.Bytes)
 		}
 		for _, b := range extents {
 			l.SetBytes += b
@@ -120,10 +120,10 @@ func (s *Steadiness) add(findings []result.Finding, workload string) {
 	case i < 0:
 		s.Unknown++
 		why = "nothing was said of it"
-	case findings[i].Severity == result.Fine:
+	case findings[i].Severity == result.Passed:
 		s.Yes++
 		return
-	case findings[i].Severity == result.Notice:
+	case findings[i].Severity == result.Info:
 		s.Unknown++
 		why = findings[i].NoInterval
 	default:
@@ -140,14 +140,14 @@ func (s *Steadiness) add(findings []result.Finding, workload string) {
 
 // changes is what of a workload's load a factor changes, "" where that is several things, nothing, or not known.
 func (d Design) changes(factor int, workload string) string {
-	var first, other []result.Lane
+	var first, other []result.Stream
 	for _, m := range d.Made {
-		lanes := lanesOf(m.Data, workload)
-		if len(lanes) == 0 {
+		streams := streamsOf(m.Data, workload)
+		if len(streams) == 0 {
 			return ""
 		}
 		if first == nil {
-			first, other = lanes, lanes
+			first, other = streams, streams
 			continue
 		}
 		alike := true // in all other factors as the first
@@ -155,14 +155,14 @@ func (d Design) changes(factor int, workload string) string {
 			alike = alike && (i == factor || m.Levels[i] == d.Made[0].Levels[i])
 		}
 		if alike && m.Levels[factor] != d.Made[0].Levels[factor] {
-			other = lanes
+			other = streams
 		}
 	}
 	if len(first) != len(other) || len(first) == 0 {
 		return ""
 	}
 	var found []string
-	note := func(what string, differ func(a, b result.Lane) bool) {
+	note := func(what string, differ func(a, b result.Stream) bool) {
 		for i := range first {
 			if differ(first[i], other[i]) {
 				found = append(found, what)
@@ -170,10 +170,10 @@ func (d Design) changes(factor int, workload string) string {
 			}
 		}
 	}
-	note(QueueDepth, func(a, b result.Lane) bool { return a.Depth != b.Depth })
-	note(WorkingSet, func(a, b result.Lane) bool { return a.Bytes != b.Bytes })
-	note(ReadShare, func(a, b result.Lane) bool { return a.ReadShare != b.ReadShare })
-	note(BlockSize, func(a, b result.Lane) bool {
+	note(QueueDepth, func(a, b result.Stream) bool { return a.Depth != b.Depth })
+	note(WorkingSet, func(a, b result.Stream) bool { return a.Bytes != b.Bytes })
+	note(ReadShare, func(a, b result.Stream) bool { return a.ReadShare != b.ReadShare })
+	note(BlockSize, func(a, b result.Stream) bool {
 		return a.ReadBytes > 0 && b.ReadBytes > 0 && a.ReadBytes != b.ReadBytes ||
 			a.WriteBytes > 0 && b.WriteBytes > 0 && a.WriteBytes != b.WriteBytes
 	})
@@ -198,12 +198,12 @@ func (s *Sweep) readCaches(d Design, x *Experiment, within func([]string) string
 		points = append(points, caches.Point{Bytes: float64(x.Cells[i].Loads[l].SetBytes), Seconds: step.Time.Repeats})
 	}
 	for _, m := range d.Made {
-		for _, lane := range lanesOf(m.Data, s.Workload) {
+		for _, stream := range streamsOf(m.Data, s.Workload) {
 			switch {
-			case lane.Random < 1 || lane.Skew != result.Skew{}:
-				s.NoCaches = "sizes can be read off even, random access only; this one was " + access(lane)
+			case stream.Random < 1 || stream.Skew != result.Skew{}:
+				s.NoCaches = "sizes can be read off even, random access only; this one was " + access(stream)
 				return
-			case lane.Writes:
+			case stream.Writes:
 				s.NoCaches = "it writes as well, and what is written may stay in a cache of its own"
 				return
 			}
@@ -217,7 +217,7 @@ func (s *Sweep) readCaches(d Design, x *Experiment, within func([]string) string
 	s.Caches = r
 }
 
-func access(l result.Lane) string {
+func access(l result.Stream) string {
 	switch {
 	case l.Random == 0:
 		return "sequential"
@@ -229,16 +229,16 @@ func access(l result.Lane) string {
 
 // onDevices reports whether all workloads of an experiment are one load on different devices.
 func (d Design) onDevices() bool {
-	var first []result.Lane
+	var first []result.Stream
 	names := 0
 	for _, w := range merged(d.Made[0].Data, false) {
-		lanes := slices.Clone(lanesOf(d.Made[0].Data, w.Name))
-		for i := range lanes {
-			lanes[i].Name, lanes[i].Device, lanes[i].Worked = "", "", 0
+		streams := slices.Clone(streamsOf(d.Made[0].Data, w.Name))
+		for i := range streams {
+			streams[i].Name, streams[i].Device, streams[i].Worked = "", "", 0
 		}
 		if names++; names == 1 {
-			first = lanes
-		} else if !slices.Equal(first, lanes) {
+			first = streams
+		} else if !slices.Equal(first, streams) {
 			return false
 		}
 	}

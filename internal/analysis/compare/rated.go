@@ -192,7 +192,7 @@ func (x *Experiment) reasons(r Rated, times float64, d Design) (out []string) {
 	for _, m := range d.Made {
 		for _, f := range m.Findings {
 			about := f.Subject == r.Workload || f.Subject == "run" || f.Subject == "host"
-			if about && slices.Contains(tellingChecks, f.Check) && f.Severity != result.Fine && f.Severity != "" {
+			if about && slices.Contains(tellingChecks, f.Check) && f.Severity != result.Passed && f.Severity != "" {
 				say("%s: %s", f.Check, strings.TrimSuffix(f.Sentence, "."))
 				break
 			}

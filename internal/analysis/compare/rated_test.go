@@ -66,7 +66,7 @@ func TestReasonsOfALine(t *testing.T) {
 		Number: 1e6}
 	split := result.Fact{Group: "storage", Name: "largest request (KiB)", Value: "4"}
 	place := result.Fact{Group: "storage", Name: "file system", Value: "xfs"}
-	busy := result.Finding{Check: "generator-cpu", Subject: "OLTP", Severity: result.Caution,
+	busy := result.Finding{Check: "generator-cpu", Subject: "OLTP", Severity: result.Warning,
 		Sentence: "The load generator of OLTP used 99 % of its CPUs."}
 	line := compare.RatedLine{Name: "random-read", Workload: "OLTP", Unit: "ops/s", Rated: 4000, Block: 8192, Depth: 8,
 		QueueMost: 32}
@@ -109,7 +109,7 @@ func TestReasonsOfALine(t *testing.T) {
 // intervals.
 func TestPointsOfACell(t *testing.T) {
 	t.Parallel()
-	steady := result.Finding{Check: "steady-state", Subject: "OLTP", Severity: result.Fine}
+	steady := result.Finding{Check: "steady-state", Subject: "OLTP", Severity: result.Passed}
 	x, err := compare.OfExperiment(specOf(3, 1000, 8e-3, nil, steady), compare.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func setsOf(cache map[string]float64, skew result.Skew) compare.Design {
 					Seconds: 30})
 				w := &data.Workloads[0]
 				w.Name = name
-				w.Lanes = []result.Lane{{Name: name, Device: "/dev/" + name, Depth: 1, Reads: true, ReadShare: 1,
+				w.Streams = []result.Stream{{Name: name, Device: "/dev/" + name, Depth: 1, Reads: true, ReadShare: 1,
 					Random: 1, ReadBytes: 8192, Bytes: int64(set), Direct: true, Skew: skew}}
 				if all == nil {
 					all = data
@@ -205,20 +205,20 @@ func TestWhatAFactorChanges(t *testing.T) {
 		change   func(w *result.Workload, i int)
 	}{
 		{compare.BlockSize, "read bandwidth", func(w *result.Workload, i int) {
-			w.Lanes[0].ReadBytes = float64(int(4096) << i)
+			w.Streams[0].ReadBytes = float64(int(4096) << i)
 			w.Ops[0].Bytes = w.Ops[0].Count << (12 + i)
 		}},
 		{compare.ReadShare, "read and write IOPS", func(w *result.Workload, i int) {
-			w.Lanes[0].ReadShare = float64(i) / 4
+			w.Streams[0].ReadShare = float64(i) / 4
 		}},
-		{compare.QueueDepth, "read IOPS", func(w *result.Workload, i int) { w.Lanes[0].Depth = i + 1 }},
+		{compare.QueueDepth, "read IOPS", func(w *result.Workload, i int) { w.Streams[0].Depth = i + 1 }},
 	} {
 		d := compare.Design{ID: "made", Order: "as written", Repeats: 2,
 			Factors: []compare.Factor{{Name: "level", Levels: []string{"0", "1", "2", "3", "4"}}}}
 		r := rand.New(rand.NewPCG(2, 2))
 		for n := range 10 {
 			data := comparetest.Data(r, comparetest.Law{Rate: 200, Mean: 5e-3, Noise: 0.01, Seconds: 10})
-			data.Workloads[0].Lanes[0].ReadShare = 1
+			data.Workloads[0].Streams[0].ReadShare = 1
 			c.change(&data.Workloads[0], n%5)
 			d.Made = append(d.Made, compare.Made{Run: compare.Run{Manifest: comparetest.Manifest(n + 1), Data: data},
 				Levels: []string{fmt.Sprint(n % 5)}, Repeat: n/5 + 1, Sequence: n + 1})

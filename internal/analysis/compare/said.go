@@ -31,7 +31,7 @@ func (x *Experiment) said(d Design) {
 		for _, m := range d.at(c.Levels) {
 			warned := map[string]bool{} // a check speaks of every workload
 			for _, f := range m.Findings {
-				if f.Severity != result.Blocker && f.Severity != result.Caution {
+				if f.Severity != result.Invalid && f.Severity != result.Warning {
 					continue
 				}
 				s := of[f.Check]
@@ -40,7 +40,7 @@ func (x *Experiment) said(d Design) {
 					of[f.Check] = s
 					order = append(order, f.Check)
 				}
-				if f.Severity == result.Blocker && s.Severity != result.Blocker {
+				if f.Severity == result.Invalid && s.Severity != result.Invalid {
 					s.Severity, s.Sentence = f.Severity, f.Sentence
 				}
 				if warned[f.Check] {
@@ -56,7 +56,7 @@ func (x *Experiment) said(d Design) {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b string) int {
-		if worse := of[a].Severity == result.Blocker; worse != (of[b].Severity == result.Blocker) {
+		if worse := of[a].Severity == result.Invalid; worse != (of[b].Severity == result.Invalid) {
 			if worse {
 				return -1
 			}

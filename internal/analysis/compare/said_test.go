@@ -18,17 +18,17 @@ func TestSaid(t *testing.T) {
 		return result.Finding{Check: check, Severity: severity, Sentence: sentence}
 	}
 	d := Design{Factors: []Factor{{Name: "f", Levels: []string{"a", "b"}}}, Made: []Made{
-		made("a", f("stalls", result.Caution, "one"), f("stalls", result.Caution, "of another workload")),
-		made("a", f("law", result.Caution, "may be"), f("x", result.Notice, "a word"), f("y", result.Fine, "fine")),
-		made("b", f("stalls", result.Caution, "two"), f("law", result.Blocker, "cannot be")),
+		made("a", f("stalls", result.Warning, "one"), f("stalls", result.Warning, "of another workload")),
+		made("a", f("law", result.Warning, "may be"), f("x", result.Info, "a word"), f("y", result.Passed, "fine")),
+		made("b", f("stalls", result.Warning, "two"), f("law", result.Invalid, "cannot be")),
 	}}
 	x := &Experiment{Cells: []CellResult{{Cell: "f=a", Levels: []string{"a"}, Runs: []string{"1", "2"}},
 		{Cell: "f=b", Levels: []string{"b"}, Runs: []string{"3"}}}}
 	x.said(d)
 	want := []Said{
-		{Check: "law", Severity: result.Blocker, Sentence: "cannot be",
+		{Check: "law", Severity: result.Invalid, Sentence: "cannot be",
 			Cells: []SaidOfCell{{"f=a", 1, 2}, {"f=b", 1, 1}}},
-		{Check: "stalls", Severity: result.Caution, Sentence: "one", Cells: []SaidOfCell{{"f=a", 1, 2}, {"f=b", 1, 1}}},
+		{Check: "stalls", Severity: result.Warning, Sentence: "one", Cells: []SaidOfCell{{"f=a", 1, 2}, {"f=b", 1, 1}}},
 	}
 	if diff := cmp.Diff(want, x.Said); diff != "" {
 		t.Error(diff)

@@ -48,7 +48,7 @@ func agrees(v *view.Run) (out []result.Finding) {
 		}
 		theirs := view.Total(values) / float64(len(values))
 		rate := view.Total(did) / float64(len(did)) * perSecond
-		f := result.Finding{Check: "server-agrees", Subject: l.Name, Severity: result.Fine, Unit: "ratio",
+		f := result.Finding{Check: "server-agrees", Subject: l.Name, Severity: result.Passed, Unit: "ratio",
 			Metric: "requests that the server counted for each of the load's transactions", N: len(values),
 			Value: view.Ptr(theirs / rate), Limit: view.Ptr(1), NoInterval: "two counts of the same time, not sampled",
 			Basis: fmt.Sprintf("batch requests of %s, rates over %s, against %s", machine, view.SayDuration(smear),
@@ -63,11 +63,11 @@ func agrees(v *view.Run) (out []result.Finding) {
 		case math.Abs(ratio-1) <= apart:
 			f.Sentence = said + ": they agree."
 		case ratio > 1:
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = said + ": others used the server at the same time, or each transaction takes more than one " +
 				"request."
 		default:
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = said + ": the load tells of more than the server did, or another instance is counted. Look at " +
 				"which server the exporter is on before the figures are used."
 		}

@@ -30,7 +30,7 @@ func checkpoints(v *view.Run) (out []result.Finding) {
 	for _, l := range v.Loads {
 		for _, s := range serversOf(v, l) {
 			if f, ok := logStalls(v, l, s); ok && !seen[s] {
-				seen[s] = f.Severity != result.Fine || seen[s]
+				seen[s] = f.Severity != result.Passed || seen[s]
 				out = append(out, f)
 			}
 		}
@@ -55,7 +55,7 @@ func logStalls(v *view.Run, l *view.Load, server string) (f result.Finding, ok b
 	whole, atEnds := active(wrote)
 	share := shareOf(whole)
 	f = result.Finding{
-		Check: "log-stalls", Subject: l.Name, Severity: result.Fine, Metric: "time the log stood still", Unit: "%",
+		Check: "log-stalls", Subject: l.Name, Severity: result.Passed, Metric: "time the log stood still", Unit: "%",
 		Value: view.Ptr(100 * s.Share), Limit: view.Ptr(0), N: len(some),
 		NoInterval: "counted over all its time, not estimated",
 		Basis: fmt.Sprintf("growth of the write-ahead log in points of %s, below %s of the median of the points around "+
@@ -87,7 +87,7 @@ func logStalls(v *view.Run, l *view.Load, server string) (f result.Finding, ok b
 	if no {
 		return f, false // what is to be said of the load's own stalls is said by stalls
 	}
-	f.Severity = result.Caution
+	f.Severity = result.Warning
 	f.Evidence = append(f.Evidence, result.Evidence{Name: "stalls", Value: float64(len(s.Runs)), Unit: "count"},
 		result.Evidence{Name: "at checkpoints", Value: float64(during), Unit: "count"},
 		result.Evidence{Name: "longest", Value: view.Round(s.Longest()), Unit: "s"})
@@ -200,13 +200,14 @@ func durable(v *view.Run) (out []result.Finding) {
 			continue
 		}
 		f := result.Finding{
-			Check: "durable-commits", Subject: l.Name, Severity: result.Fine, Metric: "servers without durable commits",
-			Unit: "count", Value: view.Ptr(float64(len(loose))), Limit: view.Ptr(0), N: known,
+			Check: "durable-commits", Subject: l.Name, Severity: result.Passed,
+			Metric: "servers without durable commits",
+			Unit:   "count", Value: view.Ptr(float64(len(loose))), Limit: view.Ptr(0), N: known,
 			NoInterval: "settings, not sampled", Basis: "settings fsync and synchronous_commit of " + said(servers),
 			Sentence: fmt.Sprintf("Commits of %s waited for the disk (fsync and synchronous_commit).", l.Name),
 		}
 		if len(loose) > 0 {
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = fmt.Sprintf("Commits of %s did not wait for the disk (fsync or synchronous_commit is off on %s): a "+
 				"crash loses some, and rates are not those of a server that keeps them.", l.Name, view.Some(loose))
 		}

@@ -127,19 +127,19 @@ type cause struct {
 
 // causes in the order in which they are asked; the first that most of the time went to is it.
 var causes = []cause{
-	{regexp.MustCompile(`^Lock$`), true, "for locks", result.Caution,
+	{regexp.MustCompile(`^Lock$`), true, "for locks", result.Warning,
 		"sessions of the load held each other up, on rows or tables that they shared, and more clients add waits"},
 	{regexp.MustCompile(`(?i)^(IO wal|LWLock wal_?(write|bufmapping)|IPC sync_?rep)`), false,
-		"for the write-ahead log", result.Notice,
+		"for the write-ahead log", result.Info,
 		"commits waited until the log was on its disk (or on a standby); that disk was the limit"},
-	{regexp.MustCompile(`(?i)^IO ([^w]|w[^a])`), false, "for reads and writes of files", result.Notice,
+	{regexp.MustCompile(`(?i)^IO ([^w]|w[^a])`), false, "for reads and writes of files", result.Info,
 		"the disks of the data were the limit"},
-	{regexp.MustCompile(`^IO$`), true, "for reads and writes of files", result.Notice, "the disks were the limit"},
-	{regexp.MustCompile(`^LWLock$`), true, "for locks inside the server", result.Notice,
+	{regexp.MustCompile(`^IO$`), true, "for reads and writes of files", result.Info, "the disks were the limit"},
+	{regexp.MustCompile(`^LWLock$`), true, "for locks inside the server", result.Info,
 		"what its processes share was the limit, which more CPUs do not help"},
-	{regexp.MustCompile(`^Client$`), true, "for the client", result.Caution,
+	{regexp.MustCompile(`^Client$`), true, "for the client", result.Warning,
 		"the client, or the network, was slower than the server"},
-	{regexp.MustCompile(`^(IPC|BufferPin|Extension|Timeout)$`), true, "for other sessions or timers", result.Notice,
+	{regexp.MustCompile(`^(IPC|BufferPin|Extension|Timeout)$`), true, "for other sessions or timers", result.Info,
 		"disks were not the limit"},
 }
 
@@ -164,7 +164,7 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 	switch _, limited, _ := l.Offered(); {
 	case clients > 0 && closed && limited == 0 && total < hardlyAtWork*float64(clients) && known && use >= busyCPUs:
 		// A session that waits for a CPU to read its statement is not told as at work yet.
-		f.Severity, f.Metric = result.Notice, "CPUs of its machine"
+		f.Severity, f.Metric = result.Info, "CPUs of its machine"
 		f.Value, f.Limit = view.Ptr(use), view.Ptr(busyCPUs)
 		f.Sentence = fmt.Sprintf("The CPUs of the machine of %s were busy %s of the time under %s: CPU was the limit, "+
 			"whoever used it. (Sessions at work were %s of %d; those that wait for a CPU before they begin are not among them.)",
@@ -174,13 +174,13 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 		}
 		return f, true
 	case clients > 0 && closed && limited == 0 && total < hardlyAtWork*float64(clients):
-		f.Severity, f.Metric = result.Notice, "clients that the server was at work for"
+		f.Severity, f.Metric = result.Info, "clients that the server was at work for"
 		f.Value, f.Limit = view.Ptr(100*total/float64(clients)), view.Ptr(100*hardlyAtWork)
 		f.Sentence = fmt.Sprintf("%s was at work for %s of the %d clients of %s at a time: the rest of their time went by "+
 			"in the client, on the network or in think times, so this is not the server's limit.",
 			view.Capital(said(servers)), view.SayCount(total), clients, l.Name)
 		if busy := busyThread(l); busy > 0 {
-			f.Severity = result.Blocker
+			f.Severity = result.Invalid
 			f.Evidence = []result.Evidence{{Name: "CPUs used by one thread of the client", Value: busy, Unit: "count"}}
 			f.Sentence = fmt.Sprintf("%s was at work for %s of the %d clients of %s at a time, while the load generator kept "+
 				"one thread at a full CPU: this is the client's limit, and says nothing about the server.",
@@ -235,12 +235,12 @@ func limit(v *view.Run, l *view.Load, servers []string) (f result.Finding, ok bo
 	if i := slices.IndexFunc(kinds, func(w wait) bool { return w.name == "CPU" }); i >= 0 {
 		share = kinds[i].share
 	}
-	f.Value, f.Severity = view.Ptr(100*share), result.Fine
+	f.Value, f.Severity = view.Ptr(100*share), result.Passed
 	f.Sentence = fmt.Sprintf("%s spent %s without a wait under %s, and no kind of wait took %s of it", at,
 		view.Percent(share), l.Name, view.Percent(mostOf))
 	switch {
 	case known && use >= busyCPUs && share >= 1-mostOf:
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf("%s spent %s without a wait under %s, and the CPUs of its machine were busy %s of the "+
 			"time: CPU was the limit.", at, view.Percent(share), l.Name, view.Percent(use/100))
 		return f, true
@@ -304,9 +304,9 @@ func clientsOf(l *view.Load) (clients int, closed bool) {
 			continue // another start
 		}
 		seen[p.VM] = true
-		for _, lane := range p.Lanes {
-			clients += lane.Depth
-			closed = closed && !lane.OpenLoop && lane.Rate == 0
+		for _, stream := range p.Streams {
+			clients += stream.Depth
+			closed = closed && !stream.OpenLoop && stream.Rate == 0
 		}
 	}
 	return clients, closed
@@ -357,7 +357,7 @@ func connections(v *view.Run, l *view.Load, servers []string) (f result.Finding,
 		return f, false
 	}
 	return result.Finding{
-		Check: "database-limit", Subject: l.Name, Severity: result.Caution, Metric: "connections", Unit: "%",
+		Check: "database-limit", Subject: l.Name, Severity: result.Warning, Metric: "connections", Unit: "%",
 		Value: view.Ptr(most), Limit: view.Ptr(full), N: n, NoInterval: "counted, not sampled",
 		Basis: "sessions of the server against max_connections",
 		Sentence: fmt.Sprintf("The database server on %s had %s of the sessions that it lets in while %s ran: clients may "+

@@ -47,7 +47,7 @@ func ledgerOf(v *view.Run, l *view.Load) result.Finding {
 		}
 	}
 	replication := result.ValueOf(v.Manifest.Environment, result.LoadGroup+l.Name, "replication")
-	f := result.Finding{Check: "lost-commits", Subject: l.Name, Severity: result.Notice, Unit: "commits",
+	f := result.Finding{Check: "lost-commits", Subject: l.Name, Severity: result.Info, Unit: "commits",
 		Metric: "acknowledged commits that are not there", Value: view.Ptr(n[lost]), Limit: view.Ptr(0),
 		N:          int(n[acknowledged]),
 		NoInterval: "every commit was looked for, none was sampled; one failover says nothing of the next",
@@ -65,24 +65,24 @@ func ledgerOf(v *view.Run, l *view.Load) result.Finding {
 	_, over := n[without]
 	switch {
 	case !counted:
-		f.Severity, f.Value = result.Caution, nil
+		f.Severity, f.Value = result.Warning, nil
 		f.Sentence = l.Name + " did not come to its end, so it is not known whether every acknowledged commit is there."
 		return f
 	case n[lost] > 0 && !over:
-		f.Severity = result.Blocker
+		f.Severity = result.Invalid
 		f.Sentence = fmt.Sprintf("%s: %s of %s acknowledged commits are not there, on a server that was never "+
 			"taken away.", l.Name, unit.Thousands(int64(n[lost])), all)
 		return f
 	case !over:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf("%s: all of %s acknowledged commits are there; no standby took over, so this "+
 			"says only that they can be read back.", l.Name, all)
 		return f
 	case n[lost] > 0:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		said := fmt.Sprintf("%s replication acknowledges a commit before the standby has it", replication)
 		if replication == "synchronous" {
-			f.Severity = result.Blocker
+			f.Severity = result.Invalid
 			said = "although replication was synchronous"
 		}
 		are, since := "are", fmt.Sprintf("the first of them acknowledged %s before the last of the server that was lost",

@@ -36,22 +36,22 @@ func TestLostCommits(t *testing.T) {
 		severity    result.Severity
 		want        string
 	}{
-		"asynchronous": {"asynchronous", with(lost, 39), result.Caution, "Ledger: 39 of 5,000 acknowledged commits " +
+		"asynchronous": {"asynchronous", with(lost, 39), result.Warning, "Ledger: 39 of 5,000 acknowledged commits " +
 			"are not " + behind + "asynchronous replication acknowledges a commit before the standby has it." + gap},
-		"synchronous": {"synchronous", with(lost, 1), result.Blocker, "Ledger: 1 of 5,000 acknowledged commits is " +
+		"synchronous": {"synchronous", with(lost, 1), result.Invalid, "Ledger: 1 of 5,000 acknowledged commits is " +
 			"not " + behind + "although replication was synchronous." + gap},
 		"the last": {"asynchronous", map[string]float64{acknowledged: 9, lost: 1, without: 2.5, givenUp: 2,
-			promotion: 0.25, reach: 0}, result.Caution, "Ledger: 1 of 9 acknowledged commits is not on the standby that " +
+			promotion: 0.25, reach: 0}, result.Warning, "Ledger: 1 of 9 acknowledged commits is not on the standby that " +
 			"took over, the last that the server acknowledged: asynchronous replication acknowledges a commit before the " +
 			"standby has it." + gap},
-		"none lost": {"synchronous", took, result.Notice, there + "synchronous replication." + gap},
-		"none lost by luck": {"asynchronous", took, result.Notice, there + "asynchronous replication. It does not " +
+		"none lost": {"synchronous", took, result.Info, there + "synchronous replication." + gap},
+		"none lost by luck": {"asynchronous", took, result.Info, there + "asynchronous replication. It does not " +
 			"wait for the standby: another failover may lose some." + gap},
-		"no failover": {"synchronous", map[string]float64{acknowledged: 10, lost: 0}, result.Fine, "Ledger: all of " +
+		"no failover": {"synchronous", map[string]float64{acknowledged: 10, lost: 0}, result.Passed, "Ledger: all of " +
 			"10 acknowledged commits are there; no standby took over, so this says only that they can be read back."},
-		"lost in place": {"synchronous", map[string]float64{acknowledged: 10, lost: 2}, result.Blocker, "Ledger: 2 " +
+		"lost in place": {"synchronous", map[string]float64{acknowledged: 10, lost: 2}, result.Invalid, "Ledger: 2 " +
 			"of 10 acknowledged commits are not there, on a server that was never taken away."},
-		"not ended": {"synchronous", map[string]float64{acknowledged: 10}, result.Caution, "Ledger did not come to " +
+		"not ended": {"synchronous", map[string]float64{acknowledged: 10}, result.Warning, "Ledger did not come to " +
 			"its end, so it is not known whether every acknowledged commit is there."},
 	} {
 		s := reporttest.NewSynthetic(1, 60, 1)

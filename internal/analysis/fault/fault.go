@@ -20,6 +20,7 @@ import (
 type Comeback struct {
 	Group string
 	fault string    // what was done, as the journal has it
+	node  string    // to whom
 	at    time.Time // of the first fault of the episode
 	recovery.Recovery
 	failed uint64 // operations of these workloads that failed after it, up to the end of what was measured
@@ -28,6 +29,7 @@ type Comeback struct {
 	Quantity view.Quantity
 	track    *view.Track
 	vms      view.StoodStill // those of its VMs that did, though the whole may not have
+	beside   []string        // faults of other kinds that came within the same few seconds
 	under    []string        // other faults that were in force when it came
 	along    []string        // what else began or ended with it
 	later    []string        // what did after it, while the level was not regained
@@ -39,9 +41,9 @@ type Comeback struct {
 
 // Outages measures how every group came back after every episode of faults, by what stands for its workloads and by
 // the measures of which more is better: the others rise in a fault, or fall to nothing with all else. Faults that
-// follow before the level was regained and cost nothing by themselves belong to the same episode, as do the orders to
-// switch power on again. One that takes away more of what was left begins an episode of its own. What has cost nothing
-// by the time of the next one is no beginning of an episode.
+// follow before the level was regained and cost nothing by themselves belong to the same episode. One that takes away
+// more of what was left begins an episode of its own. What has cost nothing by the time of the next one is no beginning
+// of an episode.
 func Outages(v *view.Run) []Comeback {
 	var out []Comeback
 	for _, group := range groups(v) {
@@ -82,7 +84,13 @@ func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 			continue
 		}
 		if o, ok := measure(v, group, q, e, since, undisturbed(v, group, e.Time)); ok && !o.hit() {
+			// What came with it is looked at with it; another kind that came a moment later may still have struck.
 			out, until = append(out, o), e.Time.Add(oneFault)
+			for _, f := range v.Faults() {
+				if f.Start.After(e.Time) && f.Start.Before(until) && !f.Alike(e) {
+					until = f.Start
+				}
+			}
 			continue
 		}
 		o, ok := measure(v, group, q, e, since, time.Time{})
@@ -220,8 +228,11 @@ func nextFault(v *view.Run, at time.Time) time.Time {
 	return time.Time{}
 }
 
-// strikes reports whether a mark is of something that takes away: that a fault is over takes away nothing.
-func strikes(e result.Mark) bool { return e.Kind == result.KindFault && e.State != result.FaultOver }
+// strikes reports whether a mark is of something that takes away: that a fault is over, or power is given again, takes
+// away nothing.
+func strikes(e result.Mark) bool {
+	return e.Kind == result.KindFault && e.State != result.FaultOver && e.State != result.PowerOn
+}
 
 // oneFault is the time within which faults are one.
 const oneFault = view.SameMoment
@@ -255,7 +266,7 @@ func jointTrack(v *view.Run, group, measure string, loads []*view.Load) *view.Tr
 // of the VMs which were at work when it came, without their warm-up; points at which none ran are points at which
 // nothing was done.
 func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, until time.Time) (Comeback, bool) {
-	o := Comeback{Group: group, fault: e.Text, at: e.Time, Quantity: q}
+	o := Comeback{Group: group, fault: e.Text, node: e.Node, at: e.Time, Quantity: q}
 	hit, all := struck(v, group, e.Time)
 	c := jointTrack(v, group, q.Measure, all)
 	if len(hit) == 0 || c == nil {
@@ -343,7 +354,10 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 		o.vms = v.StoodStill(hit, from, e.Time, until)
 	}
 	for _, f := range v.Faults() {
-		if f.At(e.Time) && e.Time.Sub(f.Start) > oneFault {
+		switch {
+		case f.Start.Sub(e.Time).Abs() <= oneFault && !f.Alike(e):
+			o.beside = append(o.beside, f.Say())
+		case f.At(e.Time) && e.Time.Sub(f.Start) > oneFault:
 			o.under = append(o.under, f.Say())
 		}
 	}
@@ -435,9 +449,8 @@ func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
 // more than the noise before the fault adds up to in such a time; or, where the next fault came soon, most points
 // between lay below the level that counts as regained.
 func (o *Comeback) hit() bool {
-	const fewest = 5
-	after, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)
-	below := !o.Regained.Reached && len(after) >= fewest && resample.Median(after) < 0.9*o.Before.Value
+	after := o.after()
+	below := !o.Regained.Reached && len(after) >= fewestAfter && resample.Median(after) < 0.9*o.Before.Value
 	least := o.Before.Value * max(1, 2*o.track.Step)
 	if in := o.Before.Interval; in.Valid() && o.Regained.Reached {
 		const deviations = 3
@@ -445,6 +458,15 @@ func (o *Comeback) hit() bool {
 		least = max(least, deviations*(in.High-in.Low)/2/view.NormalQuantile*math.Sqrt(k*(n+k))*o.track.Step)
 	}
 	return o.Stopped.Reached || below || o.Behind > least
+}
+
+// fewestAfter is how many points after a fault tell whether it struck, where the level was not regained.
+const fewestAfter = 5
+
+// after is what was measured from the fault on.
+func (o *Comeback) after() []float64 {
+	values, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)
+	return values
 }
 
 // usual reports whether the level before the fault, in points, had dropped as far and for half as long as it did after.
@@ -506,36 +528,49 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 	if o.failed > 0 {
 		failed = view.SayCount(float64(o.failed)) + " operations failed"
 	}
-	head := fmt.Sprintf("After %q%s at %s: %s", o.fault, beside(v, o.at), view.ClockOf(at), o.Group)
+	head := fmt.Sprintf("After %q%s at %s", o.fault, o.alike(v), view.ClockOf(at))
 	former := "its former " + o.Quantity.Say(o.Before.Value)
+	if with := slices.Concat(o.under, o.beside); len(with) > 0 {
+		head += ", with " + view.Listed(with)
+	}
+	head += ": " + o.Group
 	if len(o.under) > 0 {
-		head = fmt.Sprintf("After %q%s at %s, with %s: %s", o.fault, beside(v, o.at), view.ClockOf(at),
-			view.Listed(o.under), o.Group)
 		former = fmt.Sprintf("the %s it had then", o.Quantity.Say(o.Before.Value))
 	}
 	if o.First.Reached {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "first " + o.work() + " after", Value: o.First.Seconds,
 			Unit: "s"})
 	}
+	after := o.after()
 	switch {
+	case !o.hit() && !o.Regained.Reached && len(after) < fewestAfter:
+		f.Severity, f.NoInterval = result.Info, "few or no reports after it"
+		more := "has no report after it"
+		if len(after) > 0 {
+			more = fmt.Sprintf("was measured for %s more, %s in the middle, %s before",
+				view.SayDuration(float64(len(after))*o.track.Step), o.Quantity.Brief(resample.Median(after)),
+				o.Quantity.Brief(o.Before.Value))
+		}
+		f.Sentence = fmt.Sprintf("%s %s: too short to tell what the fault took; %s.", head, more, failed)
+		return f
 	case !o.hit():
-		f.Severity, f.Value, f.NoInterval = result.Fine, view.Ptr(0), "the rate did not drop"
+		f.Severity, f.Value, f.NoInterval = result.Passed, view.Ptr(0), "the rate did not drop"
 		f.Sentence = fmt.Sprintf("%s kept its %s of %s, within normal variation; %s.", head,
 			o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		if o.vms.VMs == 0 {
 			return f
 		}
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf("%s stood still in part: %s, though its %s of %s as a whole was not left for longer "+
 			"than chance does; %s.", head, o.vms.Say(), o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		return f
 	case o.over > 0:
-		f.Severity, f.NoInterval = result.Notice, "what the fault took is not told apart from what another load takes"
+		f.Severity, f.NoInterval = result.Info, "what the fault took is not told apart from what another load takes"
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %s; the fault was over after %s, and what is missing "+
 			"since then is not told apart from what that load takes; %s.", head, former, o.joined,
 			view.SayDuration(o.over.Seconds()), failed)
 	case o.Regained.Reached:
-		f.Severity, f.Value = result.Notice, view.Ptr(o.Regained.Seconds)
+		f.Severity, f.Value = result.Info, view.Ptr(o.Regained.Seconds)
 		view.SetInterval(&f, o.Regained.Interval)
 		f.Confidence = 1 // it lies between two points
 		f.Sentence = fmt.Sprintf("%s back at 90 %% of %s after %s%s; %s.", head, former,
@@ -547,17 +582,20 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; overshoot %s.", view.Percent(o.Overshoot))
 		}
 	case o.instead != "":
-		f.Severity, f.NoInterval = result.Notice, "the load was not started again"
+		f.Severity, f.NoInterval = result.Info, "the load was not started again"
 		f.Sentence = fmt.Sprintf("%s lost its load, which was not started again (%s): no return was measured; %s.", head,
 			o.instead, failed)
 	case o.next != nil:
-		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
+		f.Severity, f.NoInterval = result.Warning, o.Regained.Reason
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %q at %s%s; %s.", head, former, o.next.Text,
 			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)
 	default:
-		f.Severity, f.NoInterval = result.Caution, o.Regained.Reason
-		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s by the end of the run%s; %s.", head, former, o.stop(),
-			failed)
+		f.Severity, f.NoInterval = result.Warning, o.Regained.Reason
+		end := "the end of the run"
+		if last := o.track.At(len(o.track.Ops) - 1); v.Data.End.Sub(last) > hold(o.track) && !o.Stopped.Reached {
+			end = "its end at " + view.ClockOf(last.Sub(v.Data.Start).Seconds())
+		}
+		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s by %s%s; %s.", head, former, end, o.stop(), failed)
 	}
 	switch {
 	case o.over > 0 && len(o.along)+len(o.later) == 0:
@@ -575,18 +613,18 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			"; how much of it is due to the fault cannot be told, since %s.", o.joined)
 	}
 	if o.failed > 0 {
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 	}
 	f.Chart = v.Chart(o.Group+": "+o.Quantity.Per, o.Quantity.Unit, o.track.Line(o.Group, o.filled()))
 	f.Chart.Levels = []result.ChartPlace{{At: view.Round(0.9 * o.Before.Value), Text: "90 % of before"}}
 	return f
 }
 
-// beside says how many more faults came with one, within a few seconds.
-func beside(v *view.Run, at time.Time) string {
-	n := 0
+// alike says how many more faults came with one, within a few seconds, but for those of other kinds.
+func (o *Comeback) alike(v *view.Run) string {
+	n, kind := 0, view.Fault{Text: o.fault, Nodes: []string{o.node}}
 	for _, e := range v.Data.Events {
-		if strikes(e) && e.Time.Sub(at) <= oneFault && !e.Time.Before(at) {
+		if strikes(e) && (e.State == "" || kind.Alike(e)) && !e.Time.Before(o.at) && e.Time.Sub(o.at) <= oneFault {
 			n++
 		}
 	}

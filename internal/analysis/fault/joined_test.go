@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/testkit/reporttest"
@@ -127,5 +128,55 @@ func TestFaultsOneAfterAnother(t *testing.T) {
 	s.Mark(300, result.KindFault, "power off")
 	if got := find(s, `After "power off"`); !strings.Contains(got, "that was of 2 VMs, and 3 worked afterwards") {
 		t.Errorf("a VM that is back: %s", got)
+	}
+}
+
+// Faults of two kinds within a few seconds are both named, an order to switch power on is none, and where the
+// measurement ends in a drop, nothing is "kept".
+func TestFaultsOfAMoment(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		off, end int // seconds: power lost, end of the run
+		want     []string
+	}{
+		"a clock is set, then power is lost": {off: 102, end: 300, want: []string{
+			`After "clock ahead" at 1:40, with "power off": A not back at 90 % of its former LEVEL IOPS by the end`}},
+		"at the end": {off: 197, end: 200, want: []string{
+			`After "clock ahead" at 1:40: A kept`,
+			`After "power off" at 3:17, with "clock ahead": A was measured for 3 s more, `}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := reporttest.NewSynthetic(77, c.end, 1)
+			s.Load(reporttest.Load{Name: "A", To: c.end, Noise: 0.02, Rate: func(t int) float64 {
+				if t >= c.off {
+					return 3000
+				}
+				return 5000
+			}})
+			mark := func(second int, text, state string) {
+				s.Data.Events = append(
+					s.Data.Events,
+					result.Mark{Time: s.Data.Start.Add(time.Duration(second) * time.Second),
+						Kind: result.KindFault, Text: text, Node: "node-0", State: state},
+				)
+			}
+			mark(100, "clock ahead", result.FaultBegins)
+			mark(c.off, "power off", result.PowerOff)
+			mark(c.off+4, "power on", result.PowerOn)
+			var got []string
+			for _, f := range recovered(view.New(s.Manifest, s.Data)) {
+				got = append(got, regexp.MustCompile(`former (4,9|5,0)\d\d IOPS`).ReplaceAllString(f.Sentence,
+					"former LEVEL IOPS"))
+			}
+			if len(got) != len(c.want) {
+				t.Fatalf("%q, want %q", got, c.want)
+			}
+			for i := range c.want {
+				if !strings.HasPrefix(got[i], c.want[i]) {
+					t.Errorf("%q, want %q", got[i], c.want[i])
+				}
+			}
+		})
 	}
 }

@@ -89,8 +89,9 @@ func even(l *view.Load, at time.Time) (start, end time.Time) {
 // job is what a workload asks of its first VM, in a form that can be compared; "" where its generator does not say.
 func job(l *view.Load) string {
 	s := ""
-	for _, lane := range l.Parts[0].Lanes {
-		s += fmt.Sprintf("%s %s %d %g %t %t|", lane.Name, lane.Device, lane.Depth, lane.Rate, lane.Reads, lane.Writes)
+	for _, stream := range l.Parts[0].Streams {
+		s += fmt.Sprintf("%s %s %d %g %t %t|", stream.Name, stream.Device, stream.Depth, stream.Rate, stream.Reads,
+			stream.Writes)
 	}
 	return s
 }

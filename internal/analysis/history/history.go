@@ -43,7 +43,7 @@ type Known struct {
 	Before  float64   `json:"before"`
 	After   float64   `json:"after"`
 	P       float64   `json:"p"` // by permutation
-	Told    time.Time `json:"told"`
+	Told    time.Time `json:"told,omitzero"`
 	Note    string    `json:"note,omitempty"` // of who acknowledged it
 	By      string    `json:"by,omitempty"`
 }

@@ -37,7 +37,7 @@ func clocksDiffer(v *view.Run) []result.Finding {
 	}
 	slices.SortStableFunc(off, func(a, b machine) int { return cmp.Compare(math.Abs(b.ahead), math.Abs(a.ahead)) })
 	f := result.Finding{
-		Check: "clocks", Subject: "run", Severity: result.Notice,
+		Check: "clocks", Subject: "run", Severity: result.Info,
 		Metric: "largest distance of a VM's clock from plimsoll's", Unit: "s", Value: view.Ptr(math.Abs(off[0].ahead)),
 		N: len(
 			off), NoInterval: "one reading for each VM", Basis: "time in a generator's first report on each VM, compared with when it was started and when the report came",

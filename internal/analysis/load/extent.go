@@ -55,37 +55,37 @@ func tooShort(v *view.Run) []result.Finding {
 		}
 		switch {
 		case !l.Reported():
-			f.Severity = result.Blocker
+			f.Severity = result.Invalid
 			f.Sentence = fmt.Sprintf("%s reported nothing.", l.Name)
 			if len(l.Operations()) > 0 {
 				f.Sentence = fmt.Sprintf("%s completed no operations.", l.Name)
 			}
 		case n == 0 && len(l.Operations()) > 0:
-			f.Severity = result.Blocker
+			f.Severity = result.Invalid
 			f.Sentence = fmt.Sprintf("%s completed no operations.", l.Name)
 		case s == 0:
-			f.Severity = result.Blocker
+			f.Severity = result.Invalid
 			f.Sentence = fmt.Sprintf("%s was measured for no time, so it has no rate.", l.Name)
 			if n > 0 {
 				f.Sentence = fmt.Sprintf("%s has %s %s but was measured for no time, so it has no rate.", l.Name,
 					view.SayCount(float64(n)), counted)
 			}
 		case n < view.FewOperations && l.Timed() && !set:
-			f.Severity, f.Limit = result.Caution, view.Ptr(view.FewOperations)
+			f.Severity, f.Limit = result.Warning, view.Ptr(view.FewOperations)
 			f.Metric, f.Unit, f.Value = "operations", "count", view.Ptr(float64(n))
 			f.Sentence = what + ": too few for a 99th percentile." + scaled
 		case s < tinySeconds:
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = what + ": enough to show that the test works, too short to judge " + judged + "." + scaled
 		case s < shortSeconds:
-			f.Severity = result.Notice
+			f.Severity = result.Info
 			f.Sentence = what + "; under a minute, so effects of " + hidden + " may not show yet." + scaled
 		default:
-			f.Severity = result.Fine
+			f.Severity = result.Passed
 			f.Sentence = what + "." + scaled
 		}
-		if f.Severity == result.Caution && s < view.Besides*longest {
-			f.Severity = result.Notice // it prepares or checks what another workload measures
+		if f.Severity == result.Warning && s < view.Besides*longest {
+			f.Severity = result.Info // it prepares or checks what another workload measures
 		}
 		out = append(out, f)
 	}
@@ -104,7 +104,7 @@ func neverTogether(v *view.Run) []result.Finding {
 			continue
 		}
 		out = append(out, result.Finding{
-			Check: "never-together", Severity: result.Caution, Subject: l.Name, Metric: "VMs", Unit: "count",
+			Check: "never-together", Severity: result.Warning, Subject: l.Name, Metric: "VMs", Unit: "count",
 			Value: view.Ptr(float64(len(l.Parts))), N: len(l.Parts), NoInterval: "a fact of the schedule, not a sample",
 			Basis: "starts and ends of the workload on each VM",
 			Sentence: fmt.Sprintf(
@@ -162,12 +162,12 @@ func operationErrors(v *view.Run) []result.Finding {
 		case failed == 0 && l.Parts[0].FailuresUnknown:
 			f = result.Finding{Check: "errors", Subject: l.Name, Metric: "failed operations", Unit: "%",
 				Basis:      l.Basis(),
-				NoInterval: "what the file holds does not tell failures", Severity: result.Notice,
+				NoInterval: "what the file holds does not tell failures", Severity: result.Info,
 				Sentence: fmt.Sprintf("Whether operations of %s failed is not known: its output does not say.", l.Name)}
 		case failed == 0:
-			f.Severity, f.Sentence = result.Fine, fmt.Sprintf("No operation of %s failed.", l.Name)
+			f.Severity, f.Sentence = result.Passed, fmt.Sprintf("No operation of %s failed.", l.Name)
 		case share >= manyErrors:
-			f.Severity = result.Blocker
+			f.Severity = result.Invalid
 			f.Sentence = fmt.Sprintf(
 				"%s of the operations of %s failed (%s, on %s)%s. The rest does not describe this workload.",
 				view.Percent(share),
@@ -177,7 +177,7 @@ func operationErrors(v *view.Run) []result.Finding {
 				said,
 			)
 		default:
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = fmt.Sprintf(
 				"%s of %s failed (on %s)%s. No percentile includes failed operations.",
 				view.Plural(int(min(failed, math.MaxInt)), "operation"),
@@ -237,7 +237,7 @@ func bounded(text string) string {
 // failures are those of a workload that counts no operations, so that their share is not known.
 func failures(l *view.Load, failed uint64, where []string) result.Finding {
 	return result.Finding{
-		Check: "errors", Subject: l.Name, Severity: result.Caution, Metric: "failures", Unit: "count",
+		Check: "errors", Subject: l.Name, Severity: result.Warning, Metric: "failures", Unit: "count",
 		Value: view.Ptr(float64(failed)),
 		N: int(
 			min(failed, math.MaxInt),
@@ -278,10 +278,10 @@ func saturated(v *view.Run) []result.Finding {
 		}
 		switch {
 		case beyond == 0:
-			f.Severity = result.Fine
+			f.Severity = result.Passed
 			f.Sentence = fmt.Sprintf("All percentiles of %s lie within the latency scale.", l.Name)
 		default:
-			f.Severity, f.Warnings = result.Caution, []string{view.Independent}
+			f.Severity, f.Warnings = result.Warning, []string{view.Independent}
 			f.Sentence = fmt.Sprintf(
 				"%s of %s took 17 s or longer, the end of fio's latency scale: the maximum and the highest percentiles are lower bounds.",
 				view.Plural(int(min(beyond, math.MaxInt)), "operation"),
@@ -302,7 +302,7 @@ func saidFailed(v *view.Run) []result.Finding {
 				continue
 			}
 			out = append(out, result.Finding{
-				Check: "lost", Subject: l.Name, Severity: result.Blocker, Metric: "outputs that say they failed",
+				Check: "lost", Subject: l.Name, Severity: result.Invalid, Metric: "outputs that say they failed",
 				Unit: "count", Value: view.Ptr(1), N: 1, Limit: view.Ptr(0),
 				NoInterval: "what the tool says of itself", Basis: "the imported file",
 				Sentence: fmt.Sprintf("%s (%s) did not end as planned: %s. Its figures are not those of a whole test.",
@@ -343,13 +343,13 @@ func machinesLost(v *view.Run) []result.Finding {
 			explained += n
 		}
 		f := result.Finding{
-			Check: "lost", Subject: l.Name, Severity: result.Caution, Metric: "VMs that did not end as planned",
+			Check: "lost", Subject: l.Name, Severity: result.Warning, Metric: "VMs that did not end as planned",
 			Unit: "count", Value: view.Ptr(float64(bad)), N: len(l.Parts), Limit: view.Ptr(0),
 			NoInterval: "a count of VMs, not a sample", Basis: "journal and exit of the generator on each VM",
 		}
 		switch {
 		case bad == 0:
-			f.Severity, f.Sentence = result.Fine, fmt.Sprintf(
+			f.Severity, f.Sentence = result.Passed, fmt.Sprintf(
 				"%s ended as planned on %s.",
 				l.Name,
 				view.Plural(len(l.Parts), "VM"),
@@ -387,7 +387,7 @@ func machinesLost(v *view.Run) []result.Finding {
 			)
 		}
 		if bad == len(l.Parts) {
-			f.Severity = result.Blocker
+			f.Severity = result.Invalid
 		}
 		if len(lost) > 0 && len(failed) == 0 && explained == len(lost) {
 			slices.SortFunc(faults, func(a, b result.Mark) int { return a.Time.Compare(b.Time) })
@@ -405,7 +405,7 @@ func machinesLost(v *view.Run) []result.Finding {
 					each = append(each, fmt.Sprintf("%s at %q at %s", vms, e.Text, at))
 				}
 			}
-			f.Severity = result.Notice
+			f.Severity = result.Info
 			f.Sentence = view.Some(each) + ". Totals include what they reported until then."
 		}
 		out = append(out, f)

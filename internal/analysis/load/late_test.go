@@ -35,8 +35,29 @@ func TestCatchUpIsNotMeeting(t *testing.T) {
 		}})
 		told := offeredRate(view.New(s.Manifest, s.Data))
 		if len(told) != 1 || !strings.Contains(told[0].Sentence, c.want) ||
-			(told[0].Severity == result.Fine) != (c.still < 2) {
+			(told[0].Severity == result.Passed) != (c.still < 2) {
 			t.Errorf("%s: %+v", name, told)
 		}
+	}
+}
+
+// A VM that was lost before its first report began nothing late: the others met what was theirs, and the rate was not
+// met.
+func TestALostVMIsNotLate(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(92, 300, 2)
+	s.Load(reporttest.Load{Name: "A", VMs: 2, Spread: true, To: 300, Noise: 0.01, Offered: 4000,
+		Rate:  func(int) float64 { return 2000 },
+		Share: func(vm, _ int) float64 { return float64(1 - vm) }})
+	first, lost, all := &s.Data.Workloads[1], &s.Data.Workloads[3], &s.Data.Workloads[4] // after their fills
+	first.Ops, lost.Ops, lost.End, lost.Ended = all.Ops, nil, lost.Start, result.Lost
+	v := view.New(s.Manifest, s.Data)
+	told := offeredRate(v)
+	want := "target rate not met: its VMs met it while they ran, but 1 of 2 ended early"
+	if len(told) != 1 || !strings.Contains(told[0].Sentence, want) {
+		t.Errorf("%+v, want %q", told, want)
+	}
+	if kind := latencyKind(v); len(kind) != 1 || strings.Contains(kind[0].Sentence, "missed") {
+		t.Errorf("%+v", kind)
 	}
 }

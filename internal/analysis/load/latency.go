@@ -30,17 +30,18 @@ func latencyKind(v *view.Run) []result.Finding {
 		}
 		service = append(service, l.Name)
 		if slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
-			return slices.ContainsFunc(p.Lanes, func(lane result.Lane) bool { return lane.OpenLoop })
+			return slices.ContainsFunc(p.Streams, func(stream result.Stream) bool { return stream.OpenLoop })
 		}) {
 			scheduled = append(scheduled, l.Name)
 		}
-		want, limited, unlimited := l.Offered()
-		var got, high float64 // high: as far as chance goes, in a count of arrivals at random
+		_, limited, unlimited := l.Offered()
+		var want, got, high float64 // while its VMs ran; high: as far as chance goes, in a count of arrivals at random
 		for _, p := range l.Parts {
 			if s := view.Seconds(p); s > 0 {
+				rate, _, _ := view.Offered(p.Streams)
 				n, _ := view.Totals(p.Ops)
 				_, hi := view.Poisson(n)
-				got, high = got+float64(n)/s, high+hi/s
+				want, got, high = want+rate, got+float64(n)/s, high+hi/s
 			}
 		}
 		if limited > 0 && unlimited == 0 && l.Alike() && high < want*(1-view.RateTolerance) {
@@ -54,14 +55,14 @@ func latencyKind(v *view.Run) []result.Finding {
 		return nil
 	}
 	f := result.Finding{
-		Check: "latency-kind", Subject: "run", Severity: result.Fine,
+		Check: "latency-kind", Subject: "run", Severity: result.Passed,
 		Metric: "workloads whose times are service times", Unit: "count", Value: view.Ptr(float64(len(service))),
 		N:          len(service) + len(response),
 		NoInterval: "a property of the generators", Basis: "what each generator records; percentiles are from merged histograms and never averaged",
 	}
 	switch {
 	case worst != nil:
-		f.Severity, f.Limit = result.Caution, view.Ptr(1-view.RateTolerance)
+		f.Severity, f.Limit = result.Warning, view.Ptr(1-view.RateTolerance)
 		f.Metric, f.Unit, f.Value = "achieved ÷ offered", "ratio", view.Ptr(least)
 		behind, their := fmt.Sprintf("%s missed its target rate (%s of it)", hidden[0], view.Percent(least)), "its"
 		if len(hidden) > 1 {
@@ -72,7 +73,7 @@ func latencyKind(v *view.Run) []result.Finding {
 			"%s, and %s latencies are service times (from the actual send): the wait before a late send is in no percentile. A user on that schedule waited longer.",
 			behind, their)
 	case len(scheduled) > 0:
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		verb, their, rate := "was", "its", "rate"
 		if len(scheduled) > 1 {
 			verb, their, rate = "were", "their", "rates"
@@ -81,7 +82,7 @@ func latencyKind(v *view.Run) []result.Finding {
 			"%s %s open-loop and met %s target %s, but %s latencies are service times (from the actual send): the wait before a late send is in no percentile.",
 			view.Some(scheduled), verb, their, rate, their)
 	case len(response) == 0 && v.Manifest.Target == result.ImportTarget && !ratesTold(v):
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = "All latencies are service times, from the actual send to completion. " +
 			"Whether there was a target rate, and whether it was met, is not known: if it was missed, the wait before a late send is in no percentile."
 	case len(response) == 0:
@@ -92,7 +93,7 @@ func latencyKind(v *view.Run) []result.Finding {
 		f.Sentence = fmt.Sprintf(
 			"Latencies of %s are response times, those of %s service times: do not compare the two.",
 			view.Some(response), view.Some(service))
-		f.Severity = result.Notice
+		f.Severity = result.Info
 	}
 	return []result.Finding{f}
 }
@@ -101,7 +102,8 @@ func latencyKind(v *view.Run) []result.Finding {
 func ratesTold(v *view.Run) bool {
 	return !slices.ContainsFunc(v.Loads, func(l *view.Load) bool {
 		return slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
-			return len(p.Lanes) == 0 || slices.ContainsFunc(p.Lanes, func(o result.Lane) bool { return o.Depth == 0 })
+			return len(p.Streams) == 0 || slices.ContainsFunc(p.Streams,
+				func(o result.Stream) bool { return o.Depth == 0 })
 		})
 	})
 }

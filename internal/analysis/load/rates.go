@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -16,8 +17,8 @@ import (
 // Tolerances of the Little's-law check. Time between a completion and the next submission is no service time, so a
 // loop that never pauses stays a little below its depth; above it there is only rounding of the window.
 const (
-	littleBelow = 0.80 // of the depth of lanes without a rate
-	littleAbove = 1.05 // of the depth of all lanes
+	littleBelow = 0.80 // of the depth of streams without a rate
+	littleAbove = 1.05 // of the depth of all streams
 )
 
 // LittlesLaw compares throughput × mean service time, which is the mean number of operations in flight
@@ -51,9 +52,9 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	var over, under []string
 	interval, why, few := true, "its rate is limited", false
 	for _, p := range l.Parts {
-		if inTurn(p.Lanes) {
+		if inTurn(p.Streams) {
 			why = "its " + l.Section() + "s run in turn"
-		} else if ended := slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return l.Brief }); ended {
+		} else if ended := slices.ContainsFunc(p.Streams, func(l result.Stream) bool { return l.Brief }); ended {
 			why = "not all its " + l.Section() + "s run all the time"
 		}
 		s := view.Seconds(p)
@@ -68,7 +69,7 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 			few = true
 			continue
 		}
-		_, most := view.Depths(p.Lanes)
+		_, most := view.Depths(p.Streams)
 		least := asked(p)
 		here := sum / s
 		switch {
@@ -118,20 +119,20 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		view.SayDuration(service/float64(count)))
 	switch {
 	case len(over) > 0:
-		f.Severity, f.Limit = result.Blocker, view.Ptr(littleAbove*atMost)
+		f.Severity, f.Limit = result.Invalid, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(
 			"%s, but its job allows at most %s. On %s throughput and service time cannot both be right (Little's law).",
 			what, view.SayCount(atMost), view.Some(over))
 	case atMost == 0:
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = what + ". The queue depth of its job is not known, so this was not checked."
 	case len(under) > 0 && !l.MovesBlocks(): // users think between two requests, which no generator declares
-		f.Severity, f.Limit = result.Notice, view.Ptr(littleBelow*atLeast)
+		f.Severity, f.Limit = result.Info, view.Ptr(littleBelow*atLeast)
 		f.Sentence = fmt.Sprintf(
 			"%s of the %s its clients could have. On %s the clients paused in between or were short of CPU.", what,
 			view.SayCount(atMost), view.Some(under))
 	case len(under) > 0:
-		f.Severity, f.Limit = result.Caution, view.Ptr(littleBelow*atLeast)
+		f.Severity, f.Limit = result.Warning, view.Ptr(littleBelow*atLeast)
 		asks := view.SayCount(atMost) + " at all times"
 		if atLeast < 0.99*atMost {
 			asks = view.SayCount(atLeast) + " on average, by what its " + l.Section() + "s still had to do"
@@ -141,18 +142,18 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 			what, asks, view.Some(under))
 		from, to := l.Span()
 		if fault, hit := v.FirstFault(from, to); hit {
-			f.Severity = result.Notice
+			f.Severity = result.Info
 			f.Sentence = fmt.Sprintf("%s, though its job asks for %s, on %s. With the fault at %s that says nothing of the "+
 				"load generator: what hung to the end is in no figure.", what, asks, view.Some(under),
 				view.ClockOf(fault.Sub(v.Data.Start).Seconds()))
 		}
 	case atLeast < atMost:
-		f.Severity, f.Limit = result.Fine, view.Ptr(littleAbove*atMost)
+		f.Severity, f.Limit = result.Passed, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(
 			"%s, within the queue depth of %s (lower is expected: %s). Throughput and service time agree.", what,
 			view.SayCount(atMost), why)
 	default:
-		f.Severity, f.Limit = result.Fine, view.Ptr(littleBelow*atLeast)
+		f.Severity, f.Limit = result.Passed, view.Ptr(littleBelow*atLeast)
 		f.Sentence = fmt.Sprintf(
 			"%s; queue depth %s. Throughput and service time agree (%s to %s of the depth is accepted).", what,
 			view.SayCount(atMost), view.Percent(littleBelow), view.Percent(littleAbove))
@@ -160,15 +161,15 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	return f, true
 }
 
-// asked is how many operations a VM's job holds outstanding at the least, on average over its time: a lane without a
+// asked is how many operations a VM's job holds outstanding at the least, on average over its time: a stream without a
 // rate its depth for as long as it has work. Of one that may have had none for a part of the time nothing is asked
 // where for how long it worked is not known.
 func asked(p *result.Workload) (least float64) {
-	if !slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return l.Brief }) {
-		least, _ = view.Depths(p.Lanes)
+	if !slices.ContainsFunc(p.Streams, func(l result.Stream) bool { return l.Brief }) {
+		least, _ = view.Depths(p.Streams)
 		return least
 	}
-	for _, l := range p.Lanes {
+	for _, l := range p.Streams {
 		if l.Rate != 0 || l.OpenLoop {
 			continue
 		}
@@ -181,9 +182,9 @@ func asked(p *result.Workload) (least float64) {
 	return least
 }
 
-// inTurn reports whether some lanes begin when others have ended.
-func inTurn(lanes []result.Lane) bool {
-	return slices.ContainsFunc(lanes, func(l result.Lane) bool { return l.Stage != lanes[0].Stage })
+// inTurn reports whether some streams begin when others have ended.
+func inTurn(streams []result.Stream) bool {
+	return slices.ContainsFunc(streams, func(l result.Stream) bool { return l.Stage != streams[0].Stage })
 }
 
 // OfferedRate compares achieved with offered operations per second, over the whole window and in each part of it.
@@ -198,10 +199,10 @@ func offeredRate(v *view.Run) []result.Finding {
 		if f, ok := offeredOf(v, l); ok {
 			c := v.Track(l)
 			want, _, _ := l.Offered()
-			if c != nil && f.Severity == result.Fine {
+			if c != nil && f.Severity == result.Passed {
 				late(&f, l, c, want)
 			}
-			if c != nil && f.Severity == result.Caution {
+			if c != nil && f.Severity == result.Warning {
 				f.Chart = v.Chart(l.Name+": "+l.Rate().Per, l.Rate().Unit, c.Line(l.Name, c.Ops))
 				f.Chart.Levels = []result.ChartPlace{{At: want, Text: "offered"}}
 			}
@@ -218,8 +219,20 @@ const (
 )
 
 // late takes back that a rate was met where the load fell behind it and made up for it later: what was due in between
-// began late, and an average does not show it.
+// began late, and an average does not show it. A VM that has ended, or of which nothing is known, has nothing due.
 func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
+	due := func(i int) (rate float64) {
+		at := c.At(i).Add(-time.Duration(c.Step / 2 * float64(time.Second)))
+		for _, p := range l.Parts {
+			if slices.ContainsFunc(p.Times(), func(t result.Span) bool {
+				return !at.Before(t.Start) && at.Before(t.End)
+			}) {
+				r, _, _ := view.Offered(p.Streams)
+				rate += r
+			}
+		}
+		return rate
+	}
 	behind, most := 0.0, 0.0
 	since, from, worst, until := 0, 0, 0, -1
 	for i, x := range c.Ops {
@@ -229,7 +242,7 @@ func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
 		if behind == 0 {
 			since = i
 		}
-		behind = max(0, behind+(want*(1-view.RateTolerance)-x)*c.Step)
+		behind = max(0, behind+(due(i)*(1-view.RateTolerance)-x)*c.Step)
 		if behind > most {
 			most, from, worst, until = behind, since, i, -1
 		}
@@ -240,7 +253,7 @@ func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
 	if most < max(behindSeconds*want, behindFewest) {
 		return
 	}
-	f.Severity = result.Caution
+	f.Severity = result.Warning
 	f.Evidence = append(f.Evidence, result.Evidence{Name: "work behind schedule", Value: view.Round(most / want),
 		Unit: "s"})
 	made := "did not make up for it"
@@ -259,11 +272,14 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	turns := false
 	for _, p := range l.Parts {
 		s := view.Seconds(p)
+		rate, a, b := view.Offered(p.Streams)
 		if s == 0 {
+			if p.Ended == result.Lost || p.Ended == result.Failed { // before its first report
+				want, own = want+rate, own+rate
+			}
 			continue
 		}
-		rate, a, b := view.Offered(p.Lanes)
-		limited, unlimited, turns = limited+a, unlimited+b, turns || inTurn(p.Lanes)
+		limited, unlimited, turns = limited+a, unlimited+b, turns || inTurn(p.Streams)
 		n, _ := view.Totals(p.Ops)
 		lo, hi := view.Poisson(n)
 		want, got, low, high, count = want+rate, got+float64(n)/s, low+lo/s, high+hi/s, count+n
@@ -271,7 +287,7 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	if limited == 0 {
 		return result.Finding{}, false // nothing was offered at a rate
 	}
-	own = high
+	own += high
 	early := endedEarly(l)
 	if w := l.Whole(); w != nil && (early > 0 || len(w.Spans) > 0) && w.Seconds() > 0 {
 		n, _ := view.Totals(w.Judged().Ops)
@@ -286,14 +302,14 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 			Unit: q.Unit}},
 	}
 	if unlimited > 0 {
-		f.Severity, f.NoInterval = result.Notice, "operations are not counted separately"
+		f.Severity, f.NoInterval = result.Info, "operations are not counted separately"
 		f.Sentence = fmt.Sprintf(
 			"Whether %s met its target rate is inconclusive: only %d of its %s have one, and the tool counts them together.",
 			l.Name, limited, view.Plural(limited+unlimited, l.Section()))
 		return f, true
 	}
 	if turns {
-		f.Severity, f.NoInterval, f.Evidence = result.Notice, "the target rate changes over time",
+		f.Severity, f.NoInterval, f.Evidence = result.Info, "the target rate changes over time",
 			f.Evidence[1:]
 		f.Sentence = fmt.Sprintf(
 			"Whether %s met its target rate is inconclusive: its %ss ran one after another, each with its own.", l.Name,
@@ -315,20 +331,20 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	}
 	switch {
 	case high < want*(1-view.RateTolerance) && early > 0 && own >= want*(1-view.RateTolerance):
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf("%s: target rate not met: its VMs met it while they ran, but %d of %d ended early%s.",
 			what, early, len(l.Parts), missed)
 	case high < want*(1-view.RateTolerance):
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = what + ": target rate not met" + missed + "."
 	case low > want*(1+view.RateTolerance):
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = what + ": above the target, so the job's rate limit did not apply."
 	case missed != "":
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = what + ": target rate met over all, not met" + missed + "."
 	default:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = what + ": target rate met (within " + view.Percent(view.RateTolerance) + ")."
 	}
 	return f, true

@@ -74,18 +74,19 @@ func TestEndedEarly(t *testing.T) {
 
 // Little's law asks of a VM what its sections still had to do, and says nothing of a handful of operations.
 func TestLittleCountsWhatWasStillToDo(t *testing.T) {
-	lane := func(depth int, worked float64) result.Lane {
-		return result.Lane{Depth: depth, Reads: true, Brief: true, Worked: worked}
+	stream := func(depth int, worked float64) result.Stream {
+		return result.Stream{Depth: depth, Reads: true, Brief: true, Worked: worked}
 	}
 	// A VM that worked for so many seconds and kept so many operations outstanding on average.
-	part := func(seconds, kept float64, n uint64, lanes ...result.Lane) *view.Load {
+	part := func(seconds, kept float64, n uint64, streams ...result.Stream) *view.Load {
 		h := &hist.Histogram{}
 		h.Add(uint64(kept*seconds/float64(n)*1e9), n)
 		return &view.Load{
 			Name: "W",
 			Parts: []*result.Workload{
 				{Name: "W", VM: "a", Start: t0, End: t0.Add(time.Duration(seconds * float64(time.Second))),
-					Lanes: lanes, Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "read", Count: n,
+					Streams: streams, Operations: result.BlockOperations(), Ops: []result.OpTotals{{Op: "read",
+						Count:   n,
 						Seconds: kept * seconds, Hist: h}}},
 			},
 		}
@@ -94,17 +95,17 @@ func TestLittleCountsWhatWasStillToDo(t *testing.T) {
 		l    *view.Load
 		want string
 	}{
-		"small ones end first": {part(100, 10, 1e6, lane(16, 10), lane(16, 50)), "passed: (lower is expected: not all its sections run all the time)"},
-		"short of what was left": {part(100, 5, 1e6, lane(16, 10), lane(16, 50)),
+		"small ones end first": {part(100, 10, 1e6, stream(16, 10), stream(16, 50)), "passed: (lower is expected: not all its sections run all the time)"},
+		"short of what was left": {part(100, 5, 1e6, stream(16, 10), stream(16, 50)),
 			"warning: though its job asks for 9.6 on average, by what its sections still had to do"},
-		"not known for how long": {part(100, 1, 1e6, lane(16, 0), lane(16, 0)), "passed: (lower is expected: not all its sections run all the time)"},
-		"all work all the time": {part(100, 5, 1e6, result.Lane{Depth: 16, Reads: true}),
+		"not known for how long": {part(100, 1, 1e6, stream(16, 0), stream(16, 0)), "passed: (lower is expected: not all its sections run all the time)"},
+		"all work all the time": {part(100, 5, 1e6, result.Stream{Depth: 16, Reads: true}),
 			"warning: though its job asks for 16 at all times"},
-		"more than can be": {part(100, 40, 1e6, lane(16, 10), lane(16, 50)),
+		"more than can be": {part(100, 40, 1e6, stream(16, 10), stream(16, 50)),
 			"invalid: but its job allows at most 32"},
-		"twelve operations in 300 ms":   {part(0.3, 0.04, 12, result.Lane{Depth: 16, Reads: true}), ""},
-		"a long wait for few":           {part(30, 1, 12, result.Lane{Depth: 16, Reads: true}), ""},
-		"hardly longer than operations": {part(2, 10, 100, result.Lane{Depth: 16, Reads: true}), ""},
+		"twelve operations in 300 ms":   {part(0.3, 0.04, 12, result.Stream{Depth: 16, Reads: true}), ""},
+		"a long wait for few":           {part(30, 1, 12, result.Stream{Depth: 16, Reads: true}), ""},
+		"hardly longer than operations": {part(2, 10, 100, result.Stream{Depth: 16, Reads: true}), ""},
 	} {
 		f, ok := littleOf(nothing, c.l)
 		severity, words, _ := strings.Cut(c.want, ": ")
@@ -119,12 +120,12 @@ func TestOfferedRateWithoutInterval(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	vm := func(length time.Duration, count uint64) *result.Workload {
 		return &result.Workload{
-			Start: began, End: began.Add(length), Lanes: []result.Lane{{Name: "w", Rate: 100}},
+			Start: began, End: began.Add(length), Streams: []result.Stream{{Name: "w", Rate: 100}},
 			Ops: []result.OpTotals{{Op: "write", Count: count}},
 		}
 	}
 	alone, ok := offeredOf(nothing, &view.Load{Name: "W", Parts: []*result.Workload{vm(10*time.Second, 1000)}})
-	if !ok || alone.Severity != result.Fine {
+	if !ok || alone.Severity != result.Passed {
 		t.Fatalf("%+v", alone)
 	}
 	for _, count := range []uint64{0, 50} {

@@ -26,7 +26,7 @@ func together(v *view.Run) (out []result.Finding) {
 			continue
 		}
 		f := result.Finding{
-			Check: "start-skew", Subject: l.Name, Severity: result.Fine,
+			Check: "start-skew", Subject: l.Name, Severity: result.Passed,
 			Metric: "time between the first and the last VM's beginning", Unit: "s", Value: view.Ptr(s.Seconds),
 			N:          s.VMs,
 			NoInterval: "one start; the worst, of several",
@@ -36,7 +36,7 @@ func together(v *view.Run) (out []result.Finding) {
 			Evidence: []result.Evidence{{Name: "it may be wrong by", Value: s.BoundSeconds, Unit: "s"}},
 		}
 		if s.Seconds > skewMatters+s.BoundSeconds {
-			f.Severity = result.Notice
+			f.Severity = result.Info
 			f.Sentence += fmt.Sprintf(" More than %s: the first seconds are not of all of them.",
 				view.SayDuration(skewMatters))
 		}
@@ -67,7 +67,7 @@ func clocksMoved(v *view.Run) []result.Finding {
 	slices.SortStableFunc(off, func(a, b machine) int { return cmp.Compare(math.Abs(b.moved), math.Abs(a.moved)) })
 	worst := off[0]
 	f := result.Finding{
-		Check: "clocks-moved", Subject: "run", Severity: result.Caution,
+		Check: "clocks-moved", Subject: "run", Severity: result.Warning,
 		Metric: "largest movement of a VM's clock against plimsoll's", Unit: "s", Value: view.Ptr(worst.moved),
 		N:          len(off),
 		NoInterval: "readings with a bound of their own each",

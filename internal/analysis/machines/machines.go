@@ -53,7 +53,7 @@ func boots(v *view.Run) (out []result.Finding) {
 		slices.Sort(all)
 		p50, p95, most := rank(all, 0.5), rank(all, 0.95), all[len(all)-1]
 		f := result.Finding{
-			Check: "boots", Subject: s.group, Severity: result.Notice,
+			Check: "boots", Subject: s.group, Severity: result.Info,
 			Metric: "median time from switching on to the first answer", Unit: "s", Value: view.Ptr(p50), N: len(all),
 			NoInterval: "every machine of it, each once",
 			Basis:      "when each machine's start was begun and when the agent in it first answered",
@@ -89,7 +89,7 @@ func migrations(v *view.Run) (out []result.Finding) {
 		slices.Sort(s)
 		n := len(t)
 		f := result.Finding{
-			Check: "migrations", Subject: group, Severity: result.Notice,
+			Check: "migrations", Subject: group, Severity: result.Info,
 			Metric: "longest standstill of a VM that moved", Unit: "s", Value: view.Ptr(s[n-1]), N: n,
 			NoInterval: "every migration, each once",
 			Basis:      "what the hypervisor says of each migration",
@@ -118,7 +118,7 @@ func nodeReturns(v *view.Run) []result.Finding {
 	}
 	slices.SortStableFunc(back, func(a, b result.NodeReturn) int { return cmp.Compare(took(b), took(a)) })
 	f := result.Finding{
-		Check: "node-return", Subject: "run", Severity: result.Notice,
+		Check: "node-return", Subject: "run", Severity: result.Info,
 		Metric: "longest time from a node's power-on to its being ready", Unit: "s", Value: view.Ptr(took(back[0])),
 		N: len(back), NoInterval: "every return, each once",
 		Basis: "when each node's controller was told to switch it on, and when it was first seen ready with its services",

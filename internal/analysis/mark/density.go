@@ -19,7 +19,7 @@ func JudgeVMs(d *result.Data, findings []result.Finding, workload string, limits
 		if w.Name != workload || w.Prefill {
 			continue
 		}
-		if w.VM == "" {
+		if w.Merged() {
 			p.Used = used(d, w)
 			continue
 		}
@@ -49,7 +49,7 @@ func JudgeVMs(d *result.Data, findings []result.Finding, workload string, limits
 // marginOf is the least margin of one VM's workload, and the limit that it is of.
 func marginOf(d *result.Data, w result.Workload, limits []result.Assert) (least float64, of string, err error) {
 	rate, depth := 0.0, 0
-	for _, l := range w.Lanes {
+	for _, l := range w.Streams {
 		rate, depth = rate+l.Rate, depth+l.Depth
 		if l.Rate <= 0 {
 			rate = math.NaN() // one that has none makes the sum none

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"plimsoll/hist"
 	"plimsoll/internal/analysis/assert"
@@ -31,10 +32,10 @@ const most = 100
 func Offered(d *result.Data, workload string) (rate float64, depth int, err error) {
 	found := false
 	for _, w := range d.Workloads {
-		if w.Name != workload || w.Prefill || w.VM == "" {
+		if w.Name != workload || w.Prefill || w.Merged() {
 			continue
 		}
-		for _, l := range w.Lanes {
+		for _, l := range w.Streams {
 			found = true
 			if l.Rate <= 0 {
 				return 0, 0, fmt.Errorf("%s of workload %q has no rate: it offers what it gets back (a closed loop)",
@@ -174,15 +175,26 @@ func whole(d *result.Data, name string) (result.Workload, error) {
 		if w.Name != name || w.Prefill {
 			continue
 		}
-		if w.VM == "" {
-			return w.Judged(), nil
+		if w.Merged() {
+			return there(w.Judged())
 		}
 		alone = append(alone, w)
 	}
 	if len(alone) == 1 {
-		return alone[0].Judged(), nil
+		return there(alone[0].Judged())
 	}
 	return result.Workload{}, fmt.Errorf("workload %q did not run", name)
+}
+
+// there refuses a workload whose server ended connections: it was gone for a time, and that is no answer to a rate.
+func there(w result.Workload) (result.Workload, error) {
+	for _, v := range w.Values {
+		if strings.Contains(v.Measure, "lost") && strings.Contains(v.Measure, "connection") && v.Value > 0 {
+			return w, fmt.Errorf("the server of workload %q was gone, and so this is no answer of it: %.0f of %s", w.Name,
+				v.Value, v.Measure)
+		}
+	}
+	return w, nil
 }
 
 // gaveWay says how the load generator of a workload was the limit, "" when no check found that.
@@ -191,8 +203,8 @@ func gaveWay(findings []result.Finding, workload string) string {
 		if f.Subject != workload && f.Subject != "run" {
 			continue
 		}
-		if f.Check == "generator-cpu" && f.Severity == result.Blocker || f.Check == "client-limit" &&
-			(f.Severity == result.Blocker || f.Severity == result.Caution) {
+		if f.Check == "generator-cpu" && f.Severity == result.Invalid || f.Check == "client-limit" &&
+			(f.Severity == result.Invalid || f.Severity == result.Warning) {
 			return f.Sentence[:max(len(f.Sentence)-1, 0)]
 		}
 	}

@@ -27,7 +27,7 @@ func load(rate float64, depth int, perSecond []uint64, latency string, times fun
 	}
 	w := result.Workload{Name: "OLTP", VM: "a", Latency: latency, Start: start,
 		End:        start.Add(time.Duration(len(perSecond)) * time.Second),
-		Lanes:      []result.Lane{{Name: "job", Depth: depth, Rate: rate, Reads: true}},
+		Streams:    []result.Stream{{Name: "job", Depth: depth, Rate: rate, Reads: true}},
 		Operations: []result.Operation{{Name: "read", Noun: "reads", Bytes: true, Block: result.BlockRead}},
 		Ops: []result.OpTotals{{Op: "read", Count: n, Seconds: h.Sum() / 1e9, Hist: h,
 			OverTime: &result.OverTime{Start: start, Step: 1, Counts: perSecond}}}}
@@ -83,7 +83,7 @@ func TestJudge(t *testing.T) {
 			h.Add(1e9, 1_000)
 		}), limits: []result.Assert{below("p90", 50e-3)}, behind: true, margin: 50e-3 / 0.82},
 		"the generator's CPU": {data: load(2000, 8, even(1000, 100), "service time", quick),
-			findings: []result.Finding{{Check: "generator-cpu", Severity: result.Blocker, Subject: "OLTP",
+			findings: []result.Finding{{Check: "generator-cpu", Severity: result.Invalid, Subject: "OLTP",
 				Sentence: "It used 99 % of its CPUs."}},
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
 			says: "It used 99 % of its CPUs"},
@@ -108,6 +108,12 @@ func TestJudge(t *testing.T) {
 // A closed loop, a workload that is not there and a measure without a value are errors.
 func TestJudgeRefuses(t *testing.T) {
 	t.Parallel()
+	gone := load(1000, 512, even(1000, 100), "response time", func(h *hist.Histogram) { h.Add(1e6, 100_000) })
+	gone.Workloads[1].Values = []result.Value{{Measure: "lost_connections", Value: 8}}
+	if _, err := mark.Judge(gone, nil, "OLTP", []result.Assert{below("p99", 5e-3)}); err == nil ||
+		!strings.Contains(err.Error(), "was gone") {
+		t.Errorf("a server that was gone: %v", err)
+	}
 	quick := func(h *hist.Histogram) { h.Add(1e6, 10) }
 	for want, c := range map[string]struct {
 		data     *result.Data

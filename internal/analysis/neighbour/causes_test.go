@@ -20,7 +20,7 @@ func told(s *reporttest.Synthetic, subject string) (changes, all []string) {
 			continue
 		}
 		all = append(all, f.Sentence)
-		if f.Severity != result.Fine {
+		if f.Severity != result.Passed {
 			changes = append(changes, f.Sentence)
 		}
 	}
@@ -82,7 +82,8 @@ func TestDriftWithinThePhaseBefore(t *testing.T) {
 		Cuts:    []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with B"}}})
 	s.Load(reporttest.Load{Name: "B", Node: 1, From: 300, To: 600, Noise: 0.02, Rate: flat(100)})
 	for _, f := range windows(view.New(s.Manifest, s.Data)) {
-		if f.Subject == "A" && (f.Weight() > 0 || f.Severity != result.Fine && !strings.Contains(f.Sentence, "drift")) {
+		if f.Subject == "A" && (f.Weight() > 0 || f.Severity != result.Passed &&
+			!strings.Contains(f.Sentence, "drift")) {
 			t.Errorf("weight %v: %s", f.Weight(), f.Sentence)
 		}
 	}

@@ -129,7 +129,7 @@ func alike(v *view.Run, windows []result.Window, conditions []view.Conditions, o
 	company := func(c view.Conditions) (asks []string) {
 		for _, name := range c.Beside {
 			if i := slices.IndexFunc(v.Loads, func(l *view.Load) bool { return l.Name == name }); i >= 0 {
-				name = fmt.Sprintf("%s %v", v.Loads[i].Group, v.Loads[i].Parts[0].Lanes)
+				name = fmt.Sprintf("%s %v", v.Loads[i].Group, v.Loads[i].Parts[0].Streams)
 			}
 			asks = append(asks, name)
 		}
@@ -256,7 +256,7 @@ func most(all []caused, windows int) []result.Finding {
 	})
 	told := map[string]bool{}
 	for i, c := range all {
-		if i > 0 && (c.Severity == result.Fine || told[c.by] || len(out) == mostChanges) {
+		if i > 0 && (c.Severity == result.Passed || told[c.by] || len(out) == mostChanges) {
 			continue
 		}
 		told[c.by] = true

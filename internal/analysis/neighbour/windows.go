@@ -260,9 +260,9 @@ func (p *pair) rate() (result.Finding, bool) {
 	if h := (result.Finding{Harm: tailHarm}); h.Weight() > f.Weight() {
 		f.Harm = tailHarm
 	}
-	f.Severity, f.Sentence = result.Notice, said+p.unsure()+"."+p.kept(na, nb)
+	f.Severity, f.Sentence = result.Info, said+p.unsure()+"."+p.kept(na, nb)
 	if !moved && tailHarm == nil {
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		switch {
 		case tail == "":
 		case low >= 1-changed && high <= 1+changed && tailKept:
@@ -307,7 +307,7 @@ func (p *pair) measure() (result.Finding, bool) {
 	}
 	said := fmt.Sprintf("%s: %s %s, %s %s", p.l.Name, p.of.Say(a), p.was, view.SayCount(b), p.is)
 	if !(a > 0) || !(b > 0) {
-		f.Severity, f.NoInterval = result.Notice, "one of the two is not above 0, so there is no ratio"
+		f.Severity, f.NoInterval = result.Info, "one of the two is not above 0, so there is no ratio"
 		f.Sentence = said + p.of.Judged(b-a) + "."
 		return f, true
 	}
@@ -332,15 +332,16 @@ func (p *pair) measure() (result.Finding, bool) {
 	left := p.leaves()
 	switch {
 	case f.Low == nil && view.Away(r) > 1+changed:
-		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+"), without an interval"+left+p.unsure()+"."
+		f.Severity, f.Sentence = result.Info, said+p.of.Judged(r-1)+"), without an interval"+left+p.unsure()+"."
 	case f.Low == nil:
-		f.Severity, f.Sentence = result.Fine, said+"), without an interval"+left+"."
+		f.Severity, f.Sentence = result.Passed, said+"), without an interval"+left+"."
 	case *f.High < 1-changed || *f.Low > 1+changed:
-		f.Severity, f.Sentence = result.Notice, said+p.of.Judged(r-1)+")"+left+p.unsure()+"."
+		f.Severity, f.Sentence = result.Info, said+p.of.Judged(r-1)+")"+left+p.unsure()+"."
 	case *f.Low >= 1-changed && *f.High <= 1+changed:
-		f.Severity, f.Sentence = result.Fine, said+"): no change above "+view.Percent(changed)+left+"."
+		f.Severity, f.Sentence = result.Passed, said+"): no change above "+view.Percent(changed)+left+"."
 	default:
-		f.Severity, f.Sentence = result.Fine, said+"); inconclusive at the threshold of "+view.Percent(changed)+left+"."
+		f.Severity, f.Sentence = result.Passed,
+			said+"); inconclusive at the threshold of "+view.Percent(changed)+left+"."
 	}
 	return f, true
 }
@@ -396,14 +397,14 @@ func (p *pair) single() (result.Finding, bool) {
 	}
 	switch before, after := p.figures(p.first), p.figures(p.later); {
 	case len(before) == 0 || len(after) == 0:
-		f.Severity, f.Sentence = result.Fine, said+"; no interval for the difference."
+		f.Severity, f.Sentence = result.Passed, said+"; no interval for the difference."
 	case apart(before, after):
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf(
 			"%s%s: three quarters of the later figures lie beyond three quarters of the earlier ones%s.",
 			said, p.of.Judged(b-a), p.unsure())
 	default:
-		f.Severity, f.Sentence = result.Fine, said+"; the figures of both overlap: inconclusive."
+		f.Severity, f.Sentence = result.Passed, said+"; the figures of both overlap: inconclusive."
 	}
 	return f, true
 }
@@ -543,7 +544,7 @@ func (p *pair) mean() (result.Finding, bool) {
 	if p.a != nil && p.a.Busy != nil {
 		p.lasting(r, busyFlow)
 	}
-	f.Severity = result.Notice
+	f.Severity = result.Info
 	sure := f.Low == nil && (p.a == nil || p.a.Busy == nil || beyond(each(p.a), each(p.b))) ||
 		f.Low != nil && (*f.Low > 1+changed || *f.High < 1-changed)
 	if f.Low == nil && sure {
@@ -551,7 +552,7 @@ func (p *pair) mean() (result.Finding, bool) {
 	}
 	unsure := p.unsure()
 	if view.Away(r) <= 1+changed || !sure {
-		f.Severity, unsure = result.Fine, ""
+		f.Severity, unsure = result.Passed, ""
 		if f.Low == nil && view.Away(r) > 1+changed {
 			unsure = "; inconclusive, since it wanders as much by itself"
 		}

@@ -60,10 +60,10 @@ func ioLimit(v *view.Run) []result.Finding {
 		said := fmt.Sprintf("%s were at %s on average, where the run's group is allowed %s (%s)", k.did,
 			say(measure(m)), say(limit), facts[0].Value)
 		if share >= atLimit {
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = said + ": that quota was measured, not the storage."
 		} else {
-			f.Severity = result.Fine
+			f.Severity = result.Passed
 			f.Sentence = said + "."
 		}
 		out = append(out, f)

@@ -42,7 +42,7 @@ func TestIOLimit(t *testing.T) {
 		var got []string
 		for _, f := range ioLimit(view.New(s.Manifest, s.Data)) {
 			got = append(got, f.Sentence)
-			if (f.Severity == result.Caution) != strings.Contains(c.want, "quota was measured") {
+			if (f.Severity == result.Warning) != strings.Contains(c.want, "quota was measured") {
 				t.Errorf("%s: %s", name, f.Severity)
 			}
 		}

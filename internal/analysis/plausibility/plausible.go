@@ -53,11 +53,11 @@ func tooFast(v *view.Run) []result.Finding {
 			},
 		}
 		if high < memorySpeed {
-			f.Severity, f.Warnings = result.Blocker, []string{view.Independent}
+			f.Severity, f.Warnings = result.Invalid, []string{view.Independent}
 			f.Sentence = fmt.Sprintf("Read p50 of %s: %s; the fastest media need about %s. Memory answered.", l.Name,
 				view.SayMicro(p50), view.SayMicro(10e-6))
 		} else {
-			f.Severity = result.Fine
+			f.Severity = result.Passed
 			f.Sentence = fmt.Sprintf("Read p50 of %s: %s, plausible for a storage device.", l.Name,
 				view.SayDuration(p50))
 		}
@@ -82,7 +82,7 @@ func busiest(v *view.Run, measure func(moved) float64) (best moved, found bool) 
 		times := l.Times()
 		places := map[int]bool{}
 		for _, p := range l.Parts {
-			places[v.Place(p.Node)] = p.VM != ""
+			places[v.Place(p.Node)] = !p.Merged()
 		}
 		for _, place := range slices.Sorted(maps.Keys(places)) {
 			if !places[place] || view.Length(times) == 0 {
@@ -102,7 +102,7 @@ func during(v *view.Run, place int, times []result.Span) moved {
 	for _, l := range v.Loads {
 		for _, p := range l.Parts {
 			s := view.Seconds(p)
-			if s == 0 || p.VM == "" || v.Place(p.Node) != place {
+			if s == 0 || p.Merged() || v.Place(p.Node) != place {
 				continue
 			}
 			beside := view.Overlap(p.Times(), times)
@@ -180,14 +180,14 @@ func busLimit(v *view.Run) []result.Finding {
 		view.SayDecimal(narrowest))
 	switch {
 	case share > overCeiling:
-		f.Severity = result.Blocker
+		f.Severity = result.Invalid
 		f.Sentence = "The load generators report " + both + ". The rest came from a cache in front of it."
 	case share > nearCeiling:
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf("Transferred %s: the link is the limit (%s), not the devices behind it.", both,
 			view.Percent(share))
 	default:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf("Transferred %s (%s): the link was not the limit.", both, view.Percent(share))
 	}
 	return []result.Finding{f}
@@ -288,12 +288,12 @@ func dataSheet(v *view.Run) []result.Finding {
 		both := fmt.Sprintf("%s: %s/s measured, %s/s rated (%s)", s.Name, say(got), say(promised), view.Percent(share))
 		switch {
 		case share > overSheet:
-			f.Severity, f.Sentence = result.Caution, view.Capital(
+			f.Severity, f.Sentence = result.Warning, view.Capital(
 				both)+": more than one such device can do: there were several, or a cache answered."
 		case share < 0.5:
-			f.Severity, f.Sentence = result.Notice, view.Capital(both)+": the device was not the limit of this run."
+			f.Severity, f.Sentence = result.Info, view.Capital(both)+": the device was not the limit of this run."
 		default:
-			f.Severity, f.Sentence = result.Fine, view.Capital(both)+"."
+			f.Severity, f.Sentence = result.Passed, view.Capital(both)+"."
 		}
 		out = append(out, f)
 	}
@@ -321,7 +321,7 @@ func reported(v *view.Run) []result.Finding {
 			continue
 		}
 		f := result.Finding{
-			Check: "data-reduction", Subject: fact.Name, Severity: result.Fine, Metric: fact.Name, Unit: "ratio",
+			Check: "data-reduction", Subject: fact.Name, Severity: result.Passed, Metric: fact.Name, Unit: "ratio",
 			Value: &x, N: 1, Limit: view.Ptr(reduced), NoInterval: "one reading",
 			Basis:    "environment facts of the storage",
 			Evidence: []result.Evidence{{Name: fact.Name, Value: x, Unit: "ratio"}},
@@ -329,7 +329,7 @@ func reported(v *view.Run) []result.Finding {
 				view.SayCount(x)),
 		}
 		if x > reduced {
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = fmt.Sprintf(
 				"The storage reports a %s of %s: it stored less than was written. Zeros, repeated or compressible blocks made this load lighter than real data.",
 				fact.Name, view.SayCount(x))
@@ -345,9 +345,9 @@ func reducible(v *view.Run) []result.Finding {
 	for _, l := range v.Loads {
 		most := 0.0
 		for _, p := range l.Parts {
-			for _, lane := range p.Lanes {
-				if p.MovesBlocks() && lane.Writes && !lane.ZeroData && view.IsFinite(lane.Reducible) {
-					most = max(most, lane.Reducible)
+			for _, stream := range p.Streams {
+				if p.MovesBlocks() && stream.Writes && !stream.ZeroData && view.IsFinite(stream.Reducible) {
+					most = max(most, stream.Reducible)
 				}
 			}
 		}
@@ -355,7 +355,7 @@ func reducible(v *view.Run) []result.Finding {
 			continue
 		}
 		f := result.Finding{
-			Check: "data-reduction", Subject: l.Name, Severity: result.Notice,
+			Check: "data-reduction", Subject: l.Name, Severity: result.Info,
 			Metric: "reducible share of what is written", Unit: "%", Value: view.Ptr(100 * most), N: len(l.Parts),
 			Limit:      view.Ptr(100 * (1 - 1/reduced)),
 			NoInterval: "compared from job files, not sampled", Basis: "what the job files say of the content of blocks, the most reducible section",
@@ -365,7 +365,7 @@ func reducible(v *view.Run) []result.Finding {
 				l.Name, view.Percent(most)),
 		}
 		if most >= 1 {
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = fmt.Sprintf(
 				"%s writes one pattern over and over: storage that compresses or deduplicates stores almost nothing of it.",
 				l.Name)

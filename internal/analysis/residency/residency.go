@@ -44,13 +44,13 @@ func residency(v *view.Run) []result.Finding {
 
 func readsOnly(l *view.Load) bool {
 	for _, p := range l.Parts {
-		for _, lane := range p.Lanes {
-			if lane.Writes || lane.Rate > 0 {
+		for _, stream := range p.Streams {
+			if stream.Writes || stream.Rate > 0 {
 				return false
 			}
 		}
 	}
-	return len(l.Parts[0].Lanes) > 0
+	return len(l.Parts[0].Streams) > 0
 }
 
 func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
@@ -103,7 +103,7 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		f.Basis = strings.Replace(f.Basis, "resident where", "there where", 1)
 	}
 	if at >= from {
-		f.Severity, f.NoInterval = result.Caution, "the rate was still rising when the workload ended"
+		f.Severity, f.NoInterval = result.Warning, "the rate was still rising when the workload ended"
 		f.Sentence = fmt.Sprintf(
 			"%s: %s, still rising at its end after %s: not all its data were on the fast tier yet.", l.Name, rise,
 			view.SayDuration(window))
@@ -114,7 +114,7 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		return f, true
 	}
 	seconds := float64(at) * c.Step
-	f.Value, f.Severity = &seconds, result.Notice
+	f.Value, f.Severity = &seconds, result.Info
 	in := riseInterval(values, from, residentFrom)
 	in.Low, in.High = in.Low-1, in.High+1 // rounding to points
 	view.SetInterval(&f, in.Map(func(points float64) float64 { return max(0, points) * c.Step }))
@@ -137,7 +137,7 @@ func movedOn(v *view.Run, l *view.Load) bool {
 	from, _ := l.Span()
 	random := func(o *view.Load, share func(float64) bool) bool {
 		return !slices.ContainsFunc(o.Parts, func(p *result.Workload) bool {
-			return slices.ContainsFunc(p.Lanes, func(n result.Lane) bool { return !share(n.Random) })
+			return slices.ContainsFunc(p.Streams, func(n result.Stream) bool { return !share(n.Random) })
 		})
 	}
 	return random(l, func(share float64) bool { return share > 0 }) &&
@@ -145,7 +145,7 @@ func movedOn(v *view.Run, l *view.Load) bool {
 			_, to := o.Span()
 			return o.Group == l.Group && !to.After(from) && random(o, func(share float64) bool { return share == 0 }) &&
 				slices.ContainsFunc(o.Parts, func(p *result.Workload) bool {
-					return slices.ContainsFunc(p.Lanes, func(n result.Lane) bool { return n.Writes })
+					return slices.ContainsFunc(p.Streams, func(n result.Stream) bool { return n.Writes })
 				})
 		})
 }
@@ -153,7 +153,7 @@ func movedOn(v *view.Run, l *view.Load) bool {
 // level is the finding that reads ran at the speed they end with from their first points on.
 func level(l *view.Load, c *view.Track, begin, end float64, n int) result.Finding {
 	return result.Finding{
-		Check: "residency", Subject: l.Name, Severity: result.Fine, Metric: "time until the reads are resident",
+		Check: "residency", Subject: l.Name, Severity: result.Passed, Metric: "time until the reads are resident",
 		Unit:  "s",
 		Value: view.Ptr(0), Low: view.Ptr(0), High: view.Ptr(c.Step), Confidence: 1, N: n,
 		Basis: fmt.Sprintf("reads per second in points of %s, the first %s against the last %s",
@@ -194,8 +194,9 @@ func explained(v *view.Run, l *view.Load, at time.Time) (out []string) {
 	return out
 }
 
-// returns reports whether a rate that had risen most of the way came back to where it began, and stayed there for three
-// points: then what held it down comes and goes, as a checkpoint or a neighbour does. A stall is no return.
+// returns reports whether a rate that had risen most of the way came back to where it began, for three points in all:
+// then what held it down comes and goes, as a checkpoint or a neighbour does. A stall and the points beside it are no
+// return.
 func returns(values []float64, begin, end float64) bool {
 	up, low := begin*math.Pow(end/begin, 0.75), begin*math.Pow(end/begin, 0.25)
 	first := slices.IndexFunc(values, func(v float64) bool { return v >= up })
@@ -203,15 +204,12 @@ func returns(values []float64, begin, end float64) bool {
 		return false
 	}
 	back := 0
-	for _, v := range values[first:] {
-		if back++; v > low || v < begin/2 {
-			back = 0
-		}
-		if back == 3 {
-			return true
+	for i, v := range values {
+		if i >= first && v <= low && slices.Min(values[i-1:min(i+2, len(values))]) >= begin/2 {
+			back++
 		}
 	}
-	return false
+	return back >= 3
 }
 
 // preparation is the share of a run below which an ingest is taken for preparation of another workload.
@@ -229,7 +227,7 @@ func ingest(v *view.Run) []result.Finding {
 		ok := true
 		for _, p := range l.Parts {
 			written, only := onlyWrites(p)
-			ok = ok && only && p.VM != "" && view.WroteAll(p)
+			ok = ok && only && !p.Merged() && view.WroteAll(p)
 			seconds, bytes = append(seconds, p.Seconds()), bytes+written
 		}
 		took := working(l)
@@ -237,7 +235,7 @@ func ingest(v *view.Run) []result.Finding {
 			continue
 		}
 		f := result.Finding{
-			Check: "ingest", Subject: l.Name, Severity: result.Notice, Metric: "time to ingest", Unit: "s",
+			Check: "ingest", Subject: l.Name, Severity: result.Info, Metric: "time to ingest", Unit: "s",
 			Value: &took, N: len(l.Parts),
 			NoInterval: "one ingest: only repeats show how it varies",
 			Basis: "from the first start to the last end on " + view.Plural(len(l.Parts),
@@ -248,7 +246,7 @@ func ingest(v *view.Run) []result.Finding {
 			},
 		}
 		if took < preparation*v.Data.End.Sub(v.Data.Start).Seconds() {
-			f.Severity = result.Fine // a fill on the way to something else
+			f.Severity = result.Passed // a fill on the way to something else
 		}
 		f.Sentence = fmt.Sprintf("%s wrote %s in %s: %s/s.", l.Name, view.SayBytes(bytes), view.SayDuration(took),
 			view.SayBytes(bytes/took))
@@ -294,9 +292,9 @@ func paused(l *view.Load) string {
 
 // onlyWrites is how much a part wrote, and whether it did nothing else.
 func onlyWrites(p *result.Workload) (bytes float64, only bool) {
-	only = len(p.Lanes) > 0
-	for _, lane := range p.Lanes {
-		only = only && lane.Writes && !lane.Reads
+	only = len(p.Streams) > 0
+	for _, stream := range p.Streams {
+		only = only && stream.Writes && !stream.Reads
 	}
 	for _, o := range view.BlockTotals(p, result.BlockWrite) {
 		bytes += float64(o.Bytes)

@@ -94,6 +94,11 @@ func TestReturns(t *testing.T) {
 			60}), false},
 		{"checkpoints", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{105, 4}, [2]float64{1000, 30}),
 			true},
+		{"short checkpoints", repeat([2]float64{100, 2}, [2]float64{1000, 30}, [2]float64{105, 2}, [2]float64{1000, 30},
+			[2]float64{105, 1}, [2]float64{1000, 30}), true},
+		{"stalls", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{105, 1}, [2]float64{0, 6},
+			[2]float64{105, 1}, [2]float64{1000, 30}, [2]float64{0, 6}, [2]float64{105, 1},
+			[2]float64{1000, 30}), false},
 		{"a blink", repeat([2]float64{100, 10}, [2]float64{1000, 30}, [2]float64{105, 2}, [2]float64{1000, 30}), false},
 		{"from nothing", repeat([2]float64{0, 10}, [2]float64{1000, 30}), false},
 	} {

@@ -38,7 +38,7 @@ func scaling(v *view.Run) []result.Finding {
 	if all := len(stages); len(undisturbed(stages)) < all {
 		if stages = undisturbed(stages); len(stages) < fewest {
 			return []result.Finding{{
-				Check: "scalability", Severity: result.Notice, Subject: "run",
+				Check: "scalability", Severity: result.Info, Subject: "run",
 				Sentence: fmt.Sprintf("How throughput grows is not told: faults were in force in %d of %d stages, and at "+
 					"least %d without one are needed.", all-len(stages), all, fewest),
 				Metric: contention(main), Unit: "%", NoInterval: "nothing was fitted", Basis: view.Plural(all, "stage"),
@@ -59,7 +59,7 @@ func scaling(v *view.Run) []result.Finding {
 		out, _ = LoadCurve(load, main, stagesBasis(stages)) // what is no curve is told by the fit
 	}
 	grows := slices.ContainsFunc(v.Loads, func(l *view.Load) bool {
-		return slices.ContainsFunc(l.Parts[0].Lanes, func(n result.Lane) bool { return n.Bytes > 0 })
+		return slices.ContainsFunc(l.Parts[0].Streams, func(n result.Stream) bool { return n.Bytes > 0 })
 	})
 	out = append([]result.Finding{scalesBy(main, stages, grows)}, out...)
 	for _, q := range v.Loads[0].Measures() { // the others have the same
@@ -83,7 +83,7 @@ func scalesBy(q view.Quantity, stages []view.Step, grows bool) result.Finding {
 		return Fitted(stages, points, m, q, stagesBasis(stages), grows)
 	}
 	return result.Finding{
-		Check: "scalability", Severity: result.Notice, Subject: "run",
+		Check: "scalability", Severity: result.Info, Subject: "run",
 		Sentence: "No scalability fit: " + err.Error() + ".",
 		Metric:   contention(q), Unit: "%", NoInterval: "nothing was fitted", Basis: view.Plural(len(stages), "stage"),
 		N: len(stages),
@@ -111,7 +111,7 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	grows bool) result.Finding {
 	first, last := stages[0], stages[len(stages)-1]
 	f := result.Finding{
-		Check: "scalability", Severity: result.Notice, Subject: "run", Metric: contention(q), Unit: "%",
+		Check: "scalability", Severity: result.Info, Subject: "run", Metric: contention(q), Unit: "%",
 		Value: view.Ptr(100 * m.Alpha), N: len(stages),
 		Basis:    basis + "; Universal Scalability Law by bounded least squares, errors " + m.Errors.Words(),
 		Warnings: m.Warnings,
@@ -165,11 +165,15 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	return f
 }
 
-// contended and crossed say the two coefficients in words.
+// contended and crossed say the two coefficients in words, and speak of contention only when its interval leaves no
+// other choice.
 func contended(m *usl.Model, grows bool) string {
+	in := m.AlphaParameter.Interval()
 	switch {
 	case m.Alpha == 0:
 		return "no contention"
+	case in.Valid() && !(in.Low > 0):
+		return fmt.Sprintf("contention inconclusive (%s)", sayPercent(m.Alpha))
 	case grows:
 		return "contention, or a shared cache that holds ever less of the growing data, " + sayPercent(m.Alpha)
 	}
@@ -225,7 +229,7 @@ func LoadCurve(load []curve.Point, q view.Quantity, basis string) ([]result.Find
 	}
 	knee := c.Knee
 	f := result.Finding{
-		Check: "load-curve", Severity: result.Notice, Subject: "run", Metric: "knee", Unit: "count",
+		Check: "load-curve", Severity: result.Info, Subject: "run", Metric: "knee", Unit: "count",
 		Value: view.Ptr(knee.Concurrency), N: len(load),
 		NoInterval: fmt.Sprintf("the knee is one of the stages measured; the true one lies between %s and %s",
 			view.SayCount(c.KneeLow), view.SayCount(c.KneeHigh)),

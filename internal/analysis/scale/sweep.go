@@ -35,12 +35,12 @@ func SetPoints(v *view.Run) []SetPoint {
 		ok := l.BlocksOnly() && l.Count() > 0
 		for _, part := range l.Parts {
 			extents := map[string]int64{}
-			for _, lane := range part.Lanes {
-				ok = ok && lane.Bytes > 0 && lane.Reads && lane.Rate == 0
-				extents[lane.Device] = max(extents[lane.Device], lane.Bytes)
-				fmt.Fprintf(&like, "|%d %v %v", lane.Depth, lane.Writes, lane.Direct)
+			for _, stream := range part.Streams {
+				ok = ok && stream.Bytes > 0 && stream.Reads && stream.Rate == 0
+				extents[stream.Device] = max(extents[stream.Device], stream.Bytes)
+				fmt.Fprintf(&like, "|%d %v %v", stream.Depth, stream.Writes, stream.Direct)
 			}
-			ok = ok && len(part.Lanes) > 0
+			ok = ok && len(part.Streams) > 0
 			for _, b := range extents {
 				p.bytes += float64(b)
 			}
@@ -99,7 +99,7 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 	}
 	first, last := best[0], best[len(best)-1]
 	f := result.Finding{
-		Check: "cache-steps", Severity: result.Notice, Subject: "working set",
+		Check: "cache-steps", Severity: result.Info, Subject: "working set",
 		Metric: "largest step of the mean service time", Unit: "ratio", N: len(best), Limit: view.Ptr(cacheStep),
 		Basis: fmt.Sprintf(
 			"%d working sets from %s to %s, %s; a step is a rise of more than %s at the lower end of its 95 %% interval, corrected for the number of comparisons",
@@ -144,7 +144,7 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 		Lines:  []result.ChartLine{line, dots},
 	}
 	if len(steps) == 0 {
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf(
 			"Working set %s to %s: mean service time %s to %s without a step: no cache of a size in between shows.",
 			view.SayBytes(first.bytes), view.SayBytes(last.bytes), view.SayDuration(first.mean),

@@ -41,7 +41,7 @@ func Of(d *result.Data, metric string) []Stage {
 	var loads []result.Workload
 	var cuts []time.Time
 	for _, w := range d.Workloads {
-		if w.VM == "" || w.Prefill || w.Phase != "run" {
+		if w.Merged() || w.Prefill || w.Phase != "run" {
 			continue
 		}
 		for _, t := range w.Times() { // in a pause between two starts it is no load
@@ -64,8 +64,8 @@ func Of(d *result.Data, metric string) []Stage {
 				continue
 			}
 			s.Workloads++
-			for _, lane := range w.Lanes {
-				s.Concurrency += float64(max(lane.Depth, 1))
+			for _, stream := range w.Streams {
+				s.Concurrency += float64(max(stream.Depth, 1))
 			}
 		}
 		values := throughput(d.Series, metric, s.Start, s.End)

@@ -23,12 +23,12 @@ func scaleOut(steps int) *result.Data {
 		d.Workloads = append(
 			d.Workloads,
 			result.Workload{
-				Name:  fmt.Sprintf("W%d", i),
-				VM:    vm,
-				Phase: "run",
-				Start: after(50*i + i%2),
-				End:   after(50 * steps),
-				Lanes: []result.Lane{{Depth: 3}, {}},
+				Name:    fmt.Sprintf("W%d", i),
+				VM:      vm,
+				Phase:   "run",
+				Start:   after(50*i + i%2),
+				End:     after(50 * steps),
+				Streams: []result.Stream{{Depth: 3}, {}},
 			},
 		)
 		s := result.Series{VM: vm, Op: "read", Measure: result.Rate, Start: start, Step: 1}

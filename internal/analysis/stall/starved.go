@@ -39,8 +39,8 @@ func stalled(v *view.Run) []result.Finding {
 		own, only := starved(v, l, parts)
 		if k := whole.c.Dense(whole.values, 1); k > 0 && !only {
 			f := stallFinding(v, whole.joined(k), others(v, l))
-			if why := l.Silent(whole.c); why != "" && f.Severity == result.Fine {
-				f.Severity, f.Value, f.NoInterval = result.Caution, nil, why
+			if why := l.Silent(whole.c); why != "" && f.Severity == result.Passed {
+				f.Severity, f.Value, f.NoInterval = result.Warning, nil, why
 				f.Sentence = fmt.Sprintf("Whether the %s of %s stalled is inconclusive: %s.", whole.what, l.Name, why)
 			}
 			out = append(out, f)
@@ -63,7 +63,7 @@ func someVMs(v *view.Run, l *view.Load, whole work, cut func(*view.Track) *view.
 	times := l.Times()
 	for _, p := range l.Parts {
 		c := v.VMTrack(p.VM, l.Group)
-		if p.VM == "" || c == nil {
+		if p.Merged() || c == nil {
 			return f, false
 		}
 		c = cut(c.Within(times))
@@ -95,7 +95,7 @@ func someVMs(v *view.Run, l *view.Load, whole work, cut func(*view.Track) *view.
 		return f, false
 	}
 	f = result.Finding{
-		Check: "stalls", Severity: result.Caution, Subject: l.Name, Metric: "VMs that stalled", Unit: "count",
+		Check: "stalls", Severity: result.Warning, Subject: l.Name, Metric: "VMs that stalled", Unit: "count",
 		Value: view.Ptr(float64(len(names))), Limit: view.Ptr(0), N: len(l.Parts),
 		NoInterval: "counted over the whole window, not estimated",
 		Basis: fmt.Sprintf("operations of each VM, below %s of their median while those of another were at half of theirs "+
@@ -214,7 +214,7 @@ func starved(v *view.Run, l *view.Load, parts []work) (out []result.Finding, onl
 	out = append(out, reads...)
 	if len(even) > 0 {
 		out = append(out, result.Finding{
-			Check: "stalls", Severity: result.Fine, Subject: l.Name, Metric: l.Section() + "s stalled", Unit: "count",
+			Check: "stalls", Severity: result.Passed, Subject: l.Name, Metric: l.Section() + "s stalled", Unit: "count",
 			Value: view.Ptr(0),
 			Limit: view.Ptr(0), N: points,
 			NoInterval: "counted over all its time, not estimated", Warnings: unknown,
@@ -265,13 +265,13 @@ func stallFinding(v *view.Run, w work, suspects []work) result.Finding {
 	f := w.finding(s)
 	switch {
 	case s.Share > view.OnAndOff:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf(
 			"Stalls of the %s of %s cannot be judged: they come and go (%s of the time there are almost none).", w.what,
 			w.name, view.Percent(s.Share))
 		return f
 	case len(s.Runs) == 0:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf("No stall of the %s of %s: never below a quarter of the usual rate for %s%s.", w.what,
 			w.name, view.SayDuration(w.c.Step), w.before)
 		return f
@@ -293,7 +293,7 @@ func (w work) finding(s view.StallSet) result.Finding {
 // found is the finding of stalls that there are.
 func found(v *view.Run, w work, s view.StallSet, suspects []work) result.Finding {
 	f := w.finding(s)
-	f.Severity = result.Caution
+	f.Severity = result.Warning
 	length := fmt.Sprintf("%s in all, longest %s", view.SayDuration(s.Seconds), view.SayDuration(s.Longest()))
 	if len(s.Runs) == 1 {
 		length = view.SayDuration(s.Seconds)

@@ -133,12 +133,12 @@ func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) res
 	switch {
 	case not != nil:
 		shown = not
-		f.Severity, f.Value = result.Caution, nil
+		f.Severity, f.Value = result.Warning, nil
 		f.NoInterval = "no steady state was reached"
 		f.Sentence = fmt.Sprintf("%s was not steady%s: %s. Its average depends on when it begins and ends.", name, in,
 			strings.Join(fewOf(failed, said), "; "))
 	case shown == nil:
-		f.Severity, f.NoInterval = result.Notice, unknown.Why
+		f.Severity, f.NoInterval = result.Info, unknown.Why
 		f.Sentence = fmt.Sprintf("Whether %s was steady%s is inconclusive: %s.", name, in, unknown.Why)
 		if len(all) == 1 && view.IsFinite(average) {
 			f.Sentence = fmt.Sprintf("%s: %s on average; steadiness inconclusive: %s.", name, q.Say(average),
@@ -146,7 +146,7 @@ func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) res
 		}
 		return f
 	default:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf("%s was steady%s: %s.", name, in, strings.Join(fewOf(said, nil), "; "))
 	}
 	f.N = len(shown.Track.Ops)
@@ -336,13 +336,13 @@ func baseline(v *view.Run) []result.Finding {
 			)
 		}
 		if len(what) > 0 {
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = fmt.Sprintf(
 				"The baseline of %s (%s) was not steady: %s. Everything later is compared with it.", l.Name, first.Name,
 				strings.Join(what, ", "))
 			f.Chart = picture(v, l.Name, first)
 		} else {
-			f.Severity = result.Fine
+			f.Severity = result.Passed
 			f.Sentence = fmt.Sprintf("The baseline of %s (%s) was steady: no change of level, no stall.", l.Name,
 				first.Name)
 		}

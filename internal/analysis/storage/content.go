@@ -46,18 +46,18 @@ func sampledOf(l *view.Load, sampled []result.Fact) result.Finding {
 		}
 	}
 	f := result.Finding{
-		Check: "never-written", Subject: l.Name, Severity: result.Fine, Metric: "sampled blocks that are zeros",
+		Check: "never-written", Subject: l.Name, Severity: result.Passed, Metric: "sampled blocks that are zeros",
 		Unit: "%", Value: view.Ptr(100 * worst.Number), N: len(sampled), Limit: view.Ptr(100 * someZeros),
 		NoInterval: "counted in a sample of the whole device", Basis: "blocks sampled before the run: " + worst.Value,
 	}
 	share := fmt.Sprintf("of the blocks sampled on what %s read %s (%s)", l.Name, worst.Value, worst.Group)
 	switch {
 	case worst.Number > mostZeros:
-		f.Severity = result.Blocker
+		f.Severity = result.Invalid
 		f.Sentence = view.Capital(share) + ": most of it was never written or was trimmed, and storage answers reads of " +
 			"that without touching the media."
 	case worst.Number > someZeros:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = view.Capital(share) + ": that much may never have been written or was trimmed, and is read faster " +
 			"than what was."
 	default:
@@ -67,72 +67,72 @@ func sampledOf(l *view.Load, sampled []result.Fact) result.Finding {
 }
 
 func writtenOf(l *view.Load) (result.Finding, bool) {
-	var lanes, covered int
+	var streams, covered int
 	var empty, short, zero places
 	unfinished := false
 	for _, p := range l.Parts {
-		for _, lane := range p.Lanes {
-			if lane.ZeroData && lane.Writes {
-				zero.add(p, lane.Device)
+		for _, stream := range p.Streams {
+			if stream.ZeroData && stream.Writes {
+				zero.add(p, stream.Device)
 			}
-			if !lane.Reads || lane.Verifies {
+			if !stream.Reads || stream.Verifies {
 				continue
 			}
-			lanes++
-			pre, bytes, zeros, done := prefillOf(l, p, lane.Device)
+			streams++
+			pre, bytes, zeros, done := prefillOf(l, p, stream.Device)
 			unfinished = unfinished || pre && !done
 			switch {
 			case !pre:
-				empty.add(p, lane.Device)
+				empty.add(p, stream.Device)
 			case zeros:
-				zero.add(p, lane.Device)
-			case float64(bytes) < float64(lane.Bytes)*(1-view.PrefillTolerance) || !done:
-				short.add(p, lane.Device)
+				zero.add(p, stream.Device)
+			case float64(bytes) < float64(stream.Bytes)*(1-view.PrefillTolerance) || !done:
+				short.add(p, stream.Device)
 			default:
 				covered++
 			}
 		}
 	}
-	if lanes == 0 && len(zero.devices) == 0 {
+	if streams == 0 && len(zero.devices) == 0 {
 		return result.Finding{}, false
 	}
 	f := result.Finding{
 		Check: "never-written", Subject: l.Name,
-		Metric: l.Section() + "s that read, wholly prefilled with data", Unit: "%", N: lanes, Limit: view.Ptr(100),
+		Metric: l.Section() + "s that read, wholly prefilled with data", Unit: "%", N: streams, Limit: view.Ptr(100),
 		NoInterval: "compared from job files and prefill totals, not sampled",
 		Basis:      "job files and prefills of " + view.Plural(len(l.Parts), "VM"),
-		Evidence: []result.Evidence{{Name: l.Section() + "s that read", Value: float64(lanes), Unit: "count"},
+		Evidence: []result.Evidence{{Name: l.Section() + "s that read", Value: float64(streams), Unit: "count"},
 			{Name: "wholly prefilled", Value: float64(covered), Unit: "count"}},
 	}
-	if lanes > 0 {
-		f.Value = view.Ptr(100 * float64(covered) / float64(lanes))
+	if streams > 0 {
+		f.Value = view.Ptr(100 * float64(covered) / float64(streams))
 	}
 	switch {
 	case len(empty.devices) > 0:
-		f.Severity = result.Blocker
+		f.Severity = result.Invalid
 		f.Sentence = fmt.Sprintf(
 			"%s read from disks that were never prefilled (%s). Storage answers reads of empty blocks without touching the media, so they look faster than real reads.",
 			l.Name, empty.String())
 	case len(zero.devices) > 0:
-		f.Severity = result.Caution
-		if lanes == 0 { // writing zeros frees data: it prepares, and is not what is measured
-			f.Severity = result.Notice
+		f.Severity = result.Warning
+		if streams == 0 { // writing zeros frees data: it prepares, and is not what is measured
+			f.Severity = result.Info
 		}
 		f.Sentence = fmt.Sprintf(
 			"The data of %s were zeros (%s). Storage that suppresses, compresses or deduplicates stores almost nothing for them.",
 			l.Name, zero.String())
 	case unfinished:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf(
 			"The prefill of %s did not finish, so some of its reads may be of blocks never written (%s).", l.Name,
 			short.String())
 	case len(short.devices) > 0:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf(
 			"%s read beyond its prefill (%s), so some of its reads may be of blocks never written.", l.Name,
 			short.String())
 	default:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf("Everything %s read had been prefilled with non-zero data.", l.Name)
 	}
 	return f, true
@@ -166,15 +166,15 @@ func seen(f *result.Finding, l *view.Load, looks []result.Written) {
 		result.Evidence{Name: "of them zero", Value: float64(zero), Unit: "count"})
 	switch {
 	case len(lacking) > 0 && read:
-		f.Severity = result.Blocker
+		f.Severity = result.Invalid
 		f.Sentence = fmt.Sprintf("%s read where nothing was ever written, or zeros (%s). Storage answers such reads from "+
 			"its own tables, so they look faster than real ones.", l.Name, view.Some(lacking))
-	case len(lacking) > 0 && f.Severity == result.Fine:
-		f.Severity = result.Caution
+	case len(lacking) > 0 && f.Severity == result.Passed:
+		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf("What was prefilled for %s is not all there (%s): some of its reads may be of blocks "+
 			"never written.", l.Name, view.Some(lacking))
-	case len(lacking) == 0 && !problem && (f.Severity == result.Fine || read):
-		f.Severity = result.Fine
+	case len(lacking) == 0 && !problem && (f.Severity == result.Passed || read):
+		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf("Everything %s read had been written before: of %s sampled blocks none was zero.", l.Name,
 			view.SayCount(float64(blocks)))
 	}
@@ -185,13 +185,13 @@ func seen(f *result.Finding, l *view.Load, looks []result.Written) {
 func prefillOf(l *view.Load, p *result.Workload, device string) (found bool, bytes int64, zeros, done bool) {
 	for _, pre := range l.Prefills {
 		late := pre.Start.After(p.Start) || !pre.Prefill && pre.End.After(p.Start)
-		if pre.VM != "" && p.VM != "" && pre.VM != p.VM || late {
+		if !pre.Merged() && !p.Merged() && pre.VM != p.VM || late {
 			continue
 		}
 		wrote, empty := false, false
-		for _, lane := range pre.Lanes {
-			if lane.Device == device && lane.Writes {
-				wrote, empty, bytes = true, empty || lane.ZeroData, max(bytes, lane.Bytes)
+		for _, stream := range pre.Streams {
+			if stream.Device == device && stream.Writes {
+				wrote, empty, bytes = true, empty || stream.ZeroData, max(bytes, stream.Bytes)
 			}
 		}
 		if wrote {
@@ -215,7 +215,7 @@ func (ps *places) add(of *result.Workload, device string) {
 	if !known {
 		ps.devices = append(ps.devices, device)
 	}
-	if n := len(list); n == 0 || list[n-1] != view.Subject(of) { // lanes of a VM come together
+	if n := len(list); n == 0 || list[n-1] != view.Subject(of) { // streams of a VM come together
 		ps.vms[device] = append(list, view.Subject(of))
 	}
 }
@@ -249,10 +249,10 @@ func cache(v *view.Run) []result.Finding {
 		nodes := map[int]bool{}
 		for _, p := range l.Parts {
 			extents := map[string]int64{}
-			for _, lane := range p.Lanes {
-				direct = direct && lane.Direct
-				known = known && lane.Bytes > 0
-				extents[lane.Device] = max(extents[lane.Device], lane.Bytes)
+			for _, stream := range p.Streams {
+				direct = direct && stream.Direct
+				known = known && stream.Bytes > 0
+				extents[stream.Device] = max(extents[stream.Device], stream.Bytes)
 			}
 			for _, b := range extents {
 				set += float64(b)
@@ -263,9 +263,9 @@ func cache(v *view.Run) []result.Finding {
 				node += float64(v.Nodes[p.Node].MemoryBytes)
 			}
 		}
-		if l.MovesBlocks() && l.Count() > 0 && len(l.Parts[0].Lanes) > 0 {
+		if l.MovesBlocks() && l.Count() > 0 && len(l.Parts[0].Streams) > 0 {
 			f := cacheFinding(l, set, machine, node, direct, known)
-			if f.Severity == result.Blocker {
+			if f.Severity == result.Invalid {
 				reallyRead(v, l, &f)
 			}
 			out = append(out, f)
@@ -280,13 +280,13 @@ func reallyRead(v *view.Run, l *view.Load, f *result.Finding) {
 	share, counted := deviceShare(v, l)
 	switch {
 	case !counted:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence += " These numbers may be memory's: what reached a device was not counted."
 	case share >= 1-deviceMissing:
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence += " The device counters show that its operations reached the device all the same."
 	case share >= 1-deviceNothing:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence += fmt.Sprintf(" The device counted %s of what was done: memory served the rest.",
 			view.Percent(share))
 	default:
@@ -311,27 +311,27 @@ func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) 
 	what := fmt.Sprintf("Working set of %s: %s", l.Name, view.SayBytes(set))
 	switch {
 	case !known || set == 0:
-		f.Severity, f.Value = result.Notice, nil
+		f.Severity, f.Value = result.Info, nil
 		f.Sentence = fmt.Sprintf("Working set of %s: not known, so it cannot be compared with memory.", l.Name)
 	case memory == 0:
-		f.Severity, f.Limit = result.Notice, nil
+		f.Severity, f.Limit = result.Info, nil
 		f.Sentence = what + "; how much memory could cache it is not known."
 	case !direct && set <= memory:
-		f.Severity, f.Limit = result.Blocker, view.Ptr(memory)
+		f.Severity, f.Limit = result.Invalid, view.Ptr(memory)
 		f.Sentence = fmt.Sprintf(
 			"%s through the page cache, which fits into memory (%s).",
 			what, view.SayBytes(memory))
 	case !direct:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf("%s through the page cache, with %s of memory: memory may serve part of it.", what,
 			view.SayBytes(memory))
 	case set < cacheMargin*memory:
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf(
 			"%s with direct I/O (no page cache). The nodes have %s of memory, so a cache in the storage below could hold much of it.",
 			what, view.SayBytes(memory))
 	default:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf("%s with direct I/O, over %d times the %s of memory.", what, cacheMargin,
 			view.SayBytes(memory))
 	}
@@ -378,13 +378,13 @@ func freeFinding(fact result.Fact, left, size float64) result.Finding {
 		view.Percent(share))
 	switch {
 	case share < freeLow:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = what + ". Nearly full devices are slower, flash above all."
 	case share < freeSome:
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = what + "; below 20 %, some devices slow down."
 	default:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = what + "."
 	}
 	return f
@@ -407,7 +407,7 @@ func inMemory(v *view.Run) []result.Finding {
 			"not any storage's, and so are the figures that hold it.", view.SayCount(float64(len(media))), len(of))
 	}
 	return []result.Finding{{
-		Check: "in-memory", Severity: result.Blocker, Subject: "run", Metric: "media under the disks", Unit: "count",
+		Check: "in-memory", Severity: result.Invalid, Subject: "run", Metric: "media under the disks", Unit: "count",
 		Value: view.Ptr(0), N: 1, Limit: view.Ptr(1),
 		Sentence:   sentence,
 		NoInterval: "a fact, not a measurement", Basis: "environment facts recorded before the run",

@@ -109,13 +109,13 @@ func agreement(group string, claimed, counted *view.Track) (result.Finding, bool
 		view.SayCount(seen))
 	switch {
 	case r < 1-countersAgree:
-		f.Severity = result.Blocker
+		f.Severity = result.Invalid
 		f.Sentence = view.Capital(both) + ". The rest never reached a disk: a cache answered, or it was never done."
 	case r > 1+countersAgree:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = view.Capital(both) + ". Requests were split, or the disks had other work as well."
 	default:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = view.Capital(both) + ": they agree."
 	}
 	return f, true

@@ -105,7 +105,7 @@ func reachedDevice(v *view.Run, op result.Block) (result.Finding, bool) {
 			counts.Line("the device "+device, counts.Ops)),
 	}
 	f.Severity, f.Sentence = reached(op, device, claimed/long, moved/long, direct, unwritten(loads))
-	if f.Severity == result.Fine {
+	if f.Severity == result.Passed {
 		f.Chart = nil
 	}
 	return f, true
@@ -115,7 +115,7 @@ func reachedDevice(v *view.Run, op result.Block) (result.Finding, bool) {
 func unwritten(loads []*view.Load) bool {
 	return slices.ContainsFunc(loads, func(l *view.Load) bool {
 		f, ok := writtenOf(l)
-		return ok && f.Severity != result.Fine
+		return ok && f.Severity != result.Passed
 	})
 }
 
@@ -124,23 +124,23 @@ func reached(op result.Block, device string, claimed, moved float64, direct, unw
 	both := fmt.Sprintf("the load generators report %s/s of %ss, device %s counted %s/s", view.SayDecimal(claimed), op,
 		device, view.SayDecimal(moved))
 	missing := 1 - moved/claimed
-	severity := result.Caution
+	severity := result.Warning
 	if missing >= deviceNothing {
-		severity = result.Blocker
+		severity = result.Invalid
 	}
 	switch {
 	case missing < deviceMissing && moved > deviceOthers*claimed:
-		return result.Notice, view.Capital(
+		return result.Info, view.Capital(
 			both) + ": something else used the device, or the file system added its own I/O."
 	case missing < deviceMissing:
-		return result.Fine, view.Capital(both) + ": they agree."
+		return result.Passed, view.Capital(both) + ": they agree."
 	case op == result.BlockRead && !direct && unwritten:
 		return severity, fmt.Sprintf(
 			"%s: %s never reached the device. The page cache answered, or the file system did for blocks never written.",
 			view.Capital(both), view.Percent(missing))
 	case op == result.BlockRead && !direct:
 		which := "These"
-		if severity != result.Blocker {
+		if severity != result.Invalid {
 			which = "Some of these"
 		}
 		return severity, fmt.Sprintf("%s reads came from memory: %s. The page cache answered %s of them.", which, both,
@@ -194,12 +194,12 @@ func doing(v *view.Run, op result.Block) (loads []*view.Load, direct bool) {
 	for _, l := range v.Loads {
 		some := false
 		for _, p := range l.Parts {
-			for _, lane := range p.Lanes {
+			for _, stream := range p.Streams {
 				if !p.MovesBlocks() {
 					continue
 				}
-				if op == result.BlockRead && lane.Reads || op == result.BlockWrite && lane.Writes {
-					some, direct = true, direct && lane.Direct
+				if op == result.BlockRead && stream.Reads || op == result.BlockWrite && stream.Writes {
+					some, direct = true, direct && stream.Direct
 				}
 			}
 		}
@@ -230,7 +230,7 @@ func uncounted(v *view.Run) []result.Finding {
 			continue
 		}
 		return []result.Finding{{
-			Check: "device-counters", Severity: result.Notice, Subject: "run", Metric: "devices counted",
+			Check: "device-counters", Severity: result.Info, Subject: "run", Metric: "devices counted",
 			Unit: "count", Value: view.Ptr(0), NoInterval: "a fact, not a measurement",
 			Basis: "environment facts recorded before the run",
 			Sentence: "What reached a device under the disks was not counted: " + strings.TrimSuffix(f.Missing,

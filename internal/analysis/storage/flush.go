@@ -46,25 +46,25 @@ func flushes(v *view.Run) (out []result.Finding) {
 			took += fmt.Sprintf(", %s at the 99th percentile", view.SayDuration(tail))
 		}
 		f := result.Finding{
-			Check: "flushes", Subject: l.Name, Severity: result.Fine, Metric: "median of flushes", Unit: "s",
+			Check: "flushes", Subject: l.Name, Severity: result.Passed, Metric: "median of flushes", Unit: "s",
 			Value: view.Ptr(median), N: n, NoInterval: "figures of the load generator's own",
 			Basis:    "times of fsync and fdatasync that the load generator measured; what the device says of its cache",
 			Evidence: []result.Evidence{{Name: "p99 of flushes", Value: tail, Unit: "s"}},
 		}
 		switch {
 		case median < fasterThanMedia && cache == "write back":
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = took + ": shorter than flash or a disk takes to write, and the device says that its cache is " +
 				"volatile (write back). Whether what was flushed outlasts a loss of power, only cutting it tells."
 		case median < fasterThanMedia && cache == "write through":
 			f.Sentence = took + ": shorter than flash or a disk takes to write; the device says that it keeps what it " +
 				"has taken (write through)."
 		case median < fasterThanMedia:
-			f.Severity = result.Notice
+			f.Severity = result.Info
 			f.Sentence = took + ": shorter than flash or a disk takes to write, and nothing here says whether what was " +
 				"flushed outlasts a loss of power."
 		case tail > asLogsAsk:
-			f.Severity = result.Notice
+			f.Severity = result.Info
 			f.Sentence = took + fmt.Sprintf(": a log that waits for each of them waits so long; etcd asks for at "+
 				"most %s at the 99th.", view.SayDuration(asLogsAsk))
 		default:

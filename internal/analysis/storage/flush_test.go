@@ -19,15 +19,15 @@ func TestFlushes(t *testing.T) {
 		severity                result.Severity
 		want                    string
 	}{
-		"volatile cache": {"20", "90", "", "write back", result.Caution, "20 µs at the median, 90 µs at the 99th " +
+		"volatile cache": {"20", "90", "", "write back", result.Warning, "20 µs at the median, 90 µs at the 99th " +
 			"percentile: shorter than flash or a disk takes to write, and the device says that its cache is"},
-		"kept cache": {"20", "90", "", "write through", result.Fine,
+		"kept cache": {"20", "90", "", "write through", result.Passed,
 			"the device says that it keeps what it has taken (write through)."},
-		"cache not known": {"20", "90", "etcd 1 ", "", result.Notice,
+		"cache not known": {"20", "90", "etcd 1 ", "", result.Info,
 			"nothing here says whether what was flushed outlasts a loss of power."},
-		"slower than a log": {"2000", "12000", "", "write back", result.Notice, "2 ms at the median, 12 ms at the " +
+		"slower than a log": {"2000", "12000", "", "write back", result.Info, "2 ms at the median, 12 ms at the " +
 			"99th percentile: a log that waits for each of them waits so long; etcd asks for at most 10 ms at the 99th."},
-		"as a medium does":   {"2000", "9000", "", "write back", result.Fine, "as long as writing to a medium"},
+		"as a medium does":   {"2000", "9000", "", "write back", result.Passed, "as long as writing to a medium"},
 		"no flush was timed": {"", "", "", "write back", "", ""},
 	} {
 		m := result.Manifest{Environment: []result.Fact{{Group: "storage 1", Name: "write cache", Value: c.cache}}}

@@ -41,7 +41,7 @@ func fresh(v *view.Run) []result.Finding {
 		return nil
 	}
 	f := result.Finding{
-		Check: "fresh-flash", Severity: result.Caution, Subject: "run", Metric: "times that data were written",
+		Check: "fresh-flash", Severity: result.Warning, Subject: "run", Metric: "times that data were written",
 		Unit: "ratio", Value: &least, Limit: view.Ptr(float64(overwritten)), N: len(names),
 		NoInterval: "counted from job files and operations", Basis: "what was written before and by the workloads, " +
 			"by the extents they write; facts of the devices",
@@ -50,7 +50,7 @@ func fresh(v *view.Run) []result.Finding {
 			view.Some(names), view.SayCount(view.Round(least))),
 	}
 	if !sure {
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf("Whether flash is under the virtual device of %s is not known. This run did not overwrite "+
 			"all that it wrote: were it flash, its rates might be of a fresh device.", view.Some(names))
 	}
@@ -78,12 +78,12 @@ func timesWritten(l *view.Load) (times float64, ok bool) {
 			return 0, false
 		}
 		devices := map[string]float64{}
-		for _, lane := range p.Lanes {
-			if lane.Writes && lane.Bytes <= 0 {
+		for _, stream := range p.Streams {
+			if stream.Writes && stream.Bytes <= 0 {
 				return 0, false
 			}
-			if lane.Writes {
-				devices[lane.Device] = max(devices[lane.Device], float64(lane.Bytes))
+			if stream.Writes {
+				devices[stream.Device] = max(devices[stream.Device], float64(stream.Bytes))
 			}
 		}
 		for device, bytes := range devices {

@@ -67,7 +67,7 @@ func hasBlocks(declared []result.Measure, name string) bool {
 func lostOf(v *view.Run, l *view.Load, declared []result.Measure, counts map[string]float64, bad []string,
 	finished int) result.Finding {
 	n := counts[checked]
-	f := result.Finding{Check: "lost-writes", Subject: l.Name, Severity: result.Fine, Unit: "blocks",
+	f := result.Finding{Check: "lost-writes", Subject: l.Name, Severity: result.Passed, Unit: "blocks",
 		Metric: "acknowledged blocks that are not there", Value: view.Ptr(counts[lost]), Limit: view.Ptr(0),
 		N: int(n), NoInterval: "every block was read, none was sampled",
 		Basis: "the stamps of all blocks of " + view.Plural(len(l.Parts), "VM") +
@@ -85,19 +85,19 @@ func lostOf(v *view.Run, l *view.Load, declared []result.Measure, counts map[str
 	up, end, severity := faultsBefore(v, l)
 	switch {
 	case counts[lost] > 0:
-		f.Severity = result.Blocker
+		f.Severity = result.Invalid
 		f.Sentence = fmt.Sprintf("%s: %s of %s acknowledged writes are not there: %s. Unless somebody else wrote there, "+
 			"the storage of %s acknowledges what it can lose. The notes and the raw output name the addresses.", l.Name,
 			blocks(counts[lost]), blocks(n), strings.Join(kinds, ", "), unit.List(bad, 5))
 	case finished < len(l.Parts):
-		f.Severity, f.Value = result.Caution, nil
+		f.Severity, f.Value = result.Warning, nil
 		f.Sentence = fmt.Sprintf("%s came to an end on %d of %s only, so it is not known whether every acknowledged "+
 			"write is there.", l.Name, finished, view.Plural(len(l.Parts), "VM"))
 	case n == 0:
-		f.Severity, f.Value = result.Caution, nil
+		f.Severity, f.Value = result.Warning, nil
 		f.Sentence = l.Name + " held the storage to nothing: no write was acknowledged before the end of the record."
 	case len(kinds) > 0:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf("%s: every acknowledged write%s was there, but where nothing had been acknowledged the "+
 			"storage holds what no write had put there, or cannot be read: %s. The notes and the raw output name the "+
 			"addresses.", l.Name, up, strings.Join(kinds, ", "))
@@ -117,18 +117,18 @@ func verifiedOf(v *view.Run, l *view.Load) result.Finding {
 			finished++
 		}
 	}
-	f := result.Finding{Check: "lost-writes", Subject: l.Name, Severity: result.Fine, Unit: "reads",
+	f := result.Finding{Check: "lost-writes", Subject: l.Name, Severity: result.Passed, Unit: "reads",
 		Metric: "reads that failed", Value: view.Ptr(float64(failed)), Limit: view.Ptr(0), N: int(n),
 		NoInterval: "every read was verified, none was sampled",
 		Basis:      "the checksums and addresses in all blocks that were read, on " + view.Plural(len(l.Parts), "VM")}
 	up, end, severity := faultsBefore(v, l)
 	switch {
 	case failed > 0:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf("%s: %s reads failed: of blocks that are missing, old or damaged, or that could not be "+
 			"read. The raw output names them.", l.Name, blocks(float64(failed)))
 	case finished < len(l.Parts):
-		f.Severity, f.Value = result.Caution, nil
+		f.Severity, f.Value = result.Warning, nil
 		f.Sentence = fmt.Sprintf("%s came to an end on %d of %s only, so it is not known whether everything written is "+
 			"there.", l.Name, finished, view.Plural(len(l.Parts), "VM"))
 	default:
@@ -145,17 +145,17 @@ func faultsBefore(v *view.Run, l *view.Load) (up, end string, severity result.Se
 	begin, _ := l.Span()
 	faults := slices.DeleteFunc(v.Faults(), func(f view.Fault) bool { return f.Start.After(begin) })
 	if len(faults) > 0 && faults[len(faults)-1].Start.Before(written(v, l, begin)) {
-		return "", "; no fault came after they were written, so this says only that they can be read back", result.Fine
+		return "", "; no fault came after they were written, so this says only that they can be read back", result.Passed
 	}
 	if len(faults) == 0 {
-		return "", "; no fault came before, so this says only that they can be read back", result.Fine
+		return "", "; no fault came before, so this says only that they can be read back", result.Passed
 	}
 	up = fmt.Sprintf(" up to the moment of the fault (%s)", faults[len(faults)-1].Say())
 	if v.OneHost {
 		end = "; but the nodes are parts of one host, whose kernel lived through it and keeps what it has taken: this " +
 			"does not judge the storage below"
 	}
-	return up, end, result.Notice
+	return up, end, result.Info
 }
 
 // written is when the write began whose blocks a verification that began at a time holds the storage to: the last one
@@ -163,8 +163,8 @@ func faultsBefore(v *view.Run, l *view.Load) (up, end string, severity result.Se
 func written(v *view.Run, l *view.Load, begin time.Time) (from time.Time) {
 	for _, w := range v.Data.Workloads {
 		same := func(p *result.Workload) bool {
-			return p.VM == w.VM && p.Group == w.Group && slices.EqualFunc(p.Lanes, w.Lanes,
-				func(a, b result.Lane) bool { return a.Device == b.Device })
+			return p.VM == w.VM && p.Group == w.Group && slices.EqualFunc(p.Streams, w.Streams,
+				func(a, b result.Stream) bool { return a.Device == b.Device })
 		}
 		if hasBlocks(w.Measures, acknowledged) && w.Start.Before(begin) && w.Start.After(from) &&
 			slices.ContainsFunc(l.Parts, same) {

@@ -36,19 +36,19 @@ func stateOf(p result.Preconditioning) result.Finding {
 	rounds := view.Plural(len(p.Rounds), "round")
 	switch p.State {
 	case result.Preconditioned:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf("The disks of %s were written %s in full, and its rates steady after %s.", p.Workload,
 			passes, rounds)
 	case result.PreconditionWritten:
-		f.Severity = result.Notice
+		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf("The disks of %s were written %s in full; whether its rates are steady after that was "+
 			"not looked at.", p.Workload, passes)
 	case result.PreconditionNotReached:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf("The disks of %s were preconditioned, but its rates not steady after %s (%s): its "+
 			"figures may be of a device on its way to another state.", p.Workload, rounds, p.Reason)
 	default:
-		f.Severity = result.Caution
+		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf("The preconditioning of the disks of %s did not come to its end (%s after %s).",
 			p.Workload, p.State, rounds)
 	}

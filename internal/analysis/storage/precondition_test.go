@@ -22,10 +22,10 @@ func TestPreconditioned(t *testing.T) {
 		severity result.Severity
 		words    string
 	}{
-		{result.Fine, "written 2 times in full, and its rates steady after 6 rounds"},
-		{result.Caution, "its rates not steady after 5 rounds (max_rounds is 5)"},
-		{result.Notice, "written 1 time in full; whether its rates are steady after that was not looked at"},
-		{result.Caution, "did not come to its end (interrupted after 0 rounds)"},
+		{result.Passed, "written 2 times in full, and its rates steady after 6 rounds"},
+		{result.Warning, "its rates not steady after 5 rounds (max_rounds is 5)"},
+		{result.Info, "written 1 time in full; whether its rates are steady after that was not looked at"},
+		{result.Warning, "did not come to its end (interrupted after 0 rounds)"},
 	}
 	got := Preconditioned.Run(v)
 	if len(got) != len(want) {
@@ -55,22 +55,22 @@ func TestSeenOfDisks(t *testing.T) {
 		want  result.Severity
 		words string
 	}{
-		"nothing looked at": {result.Blocker, nil, result.Blocker, "as it was"},
-		"a good prefill": {result.Fine, []result.Written{fill},
-			result.Fine, "of 100 sampled blocks none was zero"},
-		"a prefill with holes": {result.Fine, []result.Written{holes}, result.Caution, "is not all there"},
-		"reads of holes": {result.Fine, []result.Written{fill, empty},
-			result.Blocker, "nothing was ever written"},
-		"written by what nobody knows": {result.Blocker, []result.Written{read},
-			result.Fine, "had been written before"},
-		"filled up after the prefill": {result.Caution, []result.Written{holes, read},
-			result.Fine, "had been written"},
-		"of another group": {result.Fine, []result.Written{{Group: "H", Blocks: 9, Zero: 9}},
-			result.Fine, "as it was"},
-		"of another workload's reads": {result.Fine, []result.Written{{Group: "G", Workload: "X", Blocks: 9,
-			Zero: 9, Ranges: result.ReadByWorkload}}, result.Fine, "as it was"},
-		"a look that failed":        {result.Blocker, []result.Written{failed}, result.Blocker, "as it was"},
-		"a prefill does not excuse": {result.Blocker, []result.Written{fill}, result.Blocker, "as it was"},
+		"nothing looked at": {result.Invalid, nil, result.Invalid, "as it was"},
+		"a good prefill": {result.Passed, []result.Written{fill},
+			result.Passed, "of 100 sampled blocks none was zero"},
+		"a prefill with holes": {result.Passed, []result.Written{holes}, result.Warning, "is not all there"},
+		"reads of holes": {result.Passed, []result.Written{fill, empty},
+			result.Invalid, "nothing was ever written"},
+		"written by what nobody knows": {result.Invalid, []result.Written{read},
+			result.Passed, "had been written before"},
+		"filled up after the prefill": {result.Warning, []result.Written{holes, read},
+			result.Passed, "had been written"},
+		"of another group": {result.Passed, []result.Written{{Group: "H", Blocks: 9, Zero: 9}},
+			result.Passed, "as it was"},
+		"of another workload's reads": {result.Passed, []result.Written{{Group: "G", Workload: "X", Blocks: 9,
+			Zero: 9, Ranges: result.ReadByWorkload}}, result.Passed, "as it was"},
+		"a look that failed":        {result.Invalid, []result.Written{failed}, result.Invalid, "as it was"},
+		"a prefill does not excuse": {result.Invalid, []result.Written{fill}, result.Invalid, "as it was"},
 	} {
 		f := result.Finding{Severity: c.from, Sentence: "as it was"}
 		seen(&f, &view.Load{Name: "W", Group: "G"}, c.looks)

@@ -19,7 +19,7 @@ func asAsked(v *view.Run) []result.Finding {
 	var out []result.Finding
 	for _, s := range v.Data.Stored {
 		f := result.Finding{
-			Check: "data-as-asked", Subject: s.Workload, Severity: result.Fine, N: s.VMs,
+			Check: "data-as-asked", Subject: s.Workload, Severity: result.Passed, N: s.VMs,
 			NoInterval: "of one sample; its own error is below a percentage point",
 			Basis: fmt.Sprintf("%s of the disks of %s read after the %s, blocks of 4 KiB",
 				view.SayBytes(float64(s.Bytes)), view.Plural(s.VMs, "VM"), s.After),
@@ -39,20 +39,20 @@ func asAsked(v *view.Run) []result.Finding {
 		asked := fmt.Sprintf("%s asks for data that are %s", s.Workload, s.Asked())
 		switch {
 		case s.Bytes <= 0:
-			f.Severity, f.Value = result.Notice, nil
+			f.Severity, f.Value = result.Info, nil
 			f.NoInterval = "nothing was read"
 			f.Sentence = asked + ": whether they are could not be looked at."
 		case len(s.Differs) > 0:
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = fmt.Sprintf("%s, and its disks hold others after the %s: %s.", asked, s.After,
 				strings.Join(s.Differs, "; "))
 		case s.ZerosWithin > zerosWithin:
-			f.Severity = result.Caution
+			f.Severity = result.Warning
 			f.Sentence = fmt.Sprintf("%s: what compresses of them is zeros (%s of all bytes), which storage may suppress "+
 				"instead of compressing. With fio, buffer_pattern puts something else in their place.", asked,
 				view.Percent(s.ZerosWithin))
 		case len(s.CannotTell) > 0:
-			f.Severity = result.Notice
+			f.Severity = result.Info
 			f.Sentence = fmt.Sprintf("%s, and a sample after the %s cannot show all of it: %s.", asked, s.After,
 				strings.Join(s.CannotTell, "; "))
 		default:

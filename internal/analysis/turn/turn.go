@@ -111,7 +111,7 @@ func turns(v *view.Run) [][]*turn {
 // known reports whether the engine said what all sections of a workload ask for.
 func known(l *view.Load) bool {
 	for _, p := range l.Parts {
-		if len(p.Lanes) == 0 || slices.ContainsFunc(p.Lanes, func(n result.Lane) bool {
+		if len(p.Streams) == 0 || slices.ContainsFunc(p.Streams, func(n result.Stream) bool {
 			return n.ReadBytes == 0 && n.WriteBytes == 0
 		}) {
 			return false
@@ -120,12 +120,12 @@ func known(l *view.Load) bool {
 	return true
 }
 
-// lanes are the sections of the first VM; those of the others are alike but for the machine.
-func (t *turn) lanes() []result.Lane { return t.Parts[0].Lanes }
+// streams are the sections of the first VM; those of the others are alike but for the machine.
+func (t *turn) streams() []result.Stream { return t.Parts[0].Streams }
 
 // data is what it works on.
 func (t *turn) data() (s string) {
-	for _, n := range t.lanes() {
+	for _, n := range t.streams() {
 		s += fmt.Sprintf("%s %d|", n.Device, n.Bytes)
 	}
 	return s
@@ -140,12 +140,12 @@ func (d difference) declared() bool { return d.was != "" }
 // differences are all things that may make one workload faster than the other.
 func (t *turn) differences(o *turn) []difference {
 	var out []difference
-	a, b := t.lanes(), o.lanes()
+	a, b := t.streams(), o.streams()
 	if len(a) != len(b) {
 		return []difference{{"number of sections", fmt.Sprint(len(a)), fmt.Sprint(len(b))},
 			{"what they ask for", "", ""}}
 	}
-	each := func(what string, say func(result.Lane) string) {
+	each := func(what string, say func(result.Stream) string) {
 		var was, is []string
 		differ := false
 		for i := range a {
@@ -157,35 +157,35 @@ func (t *turn) differences(o *turn) []difference {
 			out = append(out, difference{what, strings.Join(was, " and "), strings.Join(is, " and ")})
 		}
 	}
-	each("access distribution", func(n result.Lane) string {
+	each("access distribution", func(n result.Stream) string {
 		if n.Random == 0 {
 			return "uniform" // offsets are not drawn, which is said as the share of random ones
 		}
 		return cmp.Or(n.Skew.String(), "uniform")
 	})
-	each("share of random offsets", func(n result.Lane) string { return view.Percent(n.Random) })
-	each("share of reads", func(n result.Lane) string { return view.Percent(n.ReadShare) })
+	each("share of random offsets", func(n result.Stream) string { return view.Percent(n.Random) })
+	each("share of reads", func(n result.Stream) string { return view.Percent(n.ReadShare) })
 	each("block size", blocks)
-	each("queue depth", func(n result.Lane) string { return fmt.Sprint(n.Depth) })
-	each("offered rate", func(n result.Lane) string {
+	each("queue depth", func(n result.Stream) string { return fmt.Sprint(n.Depth) })
+	each("offered rate", func(n result.Stream) string {
 		if n.Rate == 0 {
 			return "none"
 		}
 		return view.SayCount(n.Rate) + " per second and VM"
 	})
-	each("way through the page cache", func(n result.Lane) string {
+	each("way through the page cache", func(n result.Stream) string {
 		if n.Direct {
 			return "direct"
 		}
 		return "buffered"
 	})
-	each("content", func(n result.Lane) string {
+	each("content", func(n result.Stream) string {
 		if n.ZeroData {
 			return "zeros"
 		}
 		return fmt.Sprintf("%s reducible", view.Percent(n.Reducible))
 	})
-	each("order of sections", func(n result.Lane) string { return fmt.Sprintf("stage %d", n.Stage) })
+	each("order of sections", func(n result.Stream) string { return fmt.Sprintf("stage %d", n.Stage) })
 	if t.data() != o.data() && (len(out) > 0 || t.sets < 3) { // a sweep of working sets is told elsewhere
 		out = append(out, difference{"working set", t.data(), o.data()})
 		var was, is int64
@@ -204,7 +204,7 @@ func (t *turn) differences(o *turn) []difference {
 }
 
 // blocks are the sizes that a section moves.
-func blocks(n result.Lane) string {
+func blocks(n result.Stream) string {
 	size := func(b float64) string { return unit.Bytes(b).String() }
 	switch {
 	case n.ReadBytes == 0 || n.ReadShare == 0 && n.WriteBytes > 0:
@@ -221,7 +221,7 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 	a, b := rate(first), rate(later)
 	r, low, high := view.Ratio(later.Completed(), first.Completed(), later.Longest(), first.Longest())
 	f := result.Finding{
-		Check: "in-turn", Subject: later.Name, Severity: result.Notice, Unit: "ratio", Value: view.Ptr(r),
+		Check: "in-turn", Subject: later.Name, Severity: result.Info, Unit: "ratio", Value: view.Ptr(r),
 		Metric: "rate " + later.Name + " / " + first.Name, Limit: view.Ptr(1 - changed), Low: &low, High: &high,
 		N: int(min(first.Completed()+later.Completed(), math.MaxInt)),
 		Basis: fmt.Sprintf("%s (%s) against %s (%s) of %s, one run", later.Name, view.SayDuration(later.Longest()),
@@ -271,10 +271,10 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 		f.Sentence += drift
 	case moved:
 	case low >= 1-changed && high <= 1+changed && kept:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence += "; neither moved by more than " + view.Percent(changed)
 	default:
-		f.Severity = result.Fine
+		f.Severity = result.Passed
 		f.Sentence += "; whether either moved by more than " + view.Percent(changed) + " cannot be told"
 	}
 	f.Sentence += ". They ran one after the other on the same VMs, and nothing else that was declared differs."
@@ -346,7 +346,7 @@ func untold(all, apart []*turn, between []string) result.Finding {
 		names = append(names, t.Name)
 	}
 	return result.Finding{
-		Check: "in-turn", Subject: all[0].Group, Severity: result.Fine, Metric: "workloads without a counterpart",
+		Check: "in-turn", Subject: all[0].Group, Severity: result.Passed, Metric: "workloads without a counterpart",
 		Unit: "count", Value: view.Ptr(float64(len(apart))), N: len(all), NoInterval: "counted",
 		Basis: "what the workloads of " + all[0].Group + " declare",
 		Sentence: fmt.Sprintf("What makes the figures of %s differ from those of the workloads before on %s cannot be "+

@@ -28,6 +28,11 @@ func (f Fault) Say() string {
 	return fmt.Sprintf("%q", f.Text)
 }
 
+// Alike reports whether a mark is of the same as it, on whichever node.
+func (f Fault) Alike(e result.Mark) bool {
+	return strings.ReplaceAll(f.Text, f.Nodes[0], "") == strings.ReplaceAll(e.Text, e.Node, "")
+}
+
 // SameMoment is the time within which faults, or the beginnings of other things, are one moment.
 const SameMoment = 5 * time.Second
 
@@ -36,7 +41,6 @@ const SameMoment = 5 * time.Second
 // over nobody says; it is taken for the older one.
 func (v *Run) Faults() []Fault {
 	var out []Fault
-	bare := func(text, node string) string { return strings.ReplaceAll(text, node, "") }
 	for _, e := range v.Data.Events {
 		if e.Kind != result.KindFault {
 			continue
@@ -45,7 +49,7 @@ func (v *Run) Faults() []Fault {
 		case result.FaultBegins, result.PowerOff:
 			i := slices.IndexFunc(out, func(f Fault) bool {
 				return e.Time.Sub(f.Start) <= SameMoment && e.Node != "" && !slices.Contains(f.Nodes, e.Node) &&
-					bare(f.Text, f.Nodes[0]) == bare(e.Text, e.Node)
+					f.Alike(e)
 			})
 			if i >= 0 {
 				out[i].Nodes = append(out[i].Nodes, e.Node)

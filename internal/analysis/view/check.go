@@ -10,6 +10,6 @@ type Check struct {
 	// read with, from 500 what is good to know. No two checks have the same one.
 	Rank int
 	// Run gives the findings, none where the question does not arise: it changes nothing, takes damaged data (gaps,
-	// NaN, nothing at all) for what it is, and says of what is in order that it is (result.Fine).
+	// NaN, nothing at all) for what it is, and says of what is in order that it is (result.Passed).
 	Run func(*Run) []result.Finding
 }

@@ -26,13 +26,13 @@ func loneVM(v *view.Run) []result.Finding {
 		}
 		n := len(l.Parts)
 		f := result.Finding{
-			Check: "lone-vm", Severity: result.Fine, Subject: l.Name, Metric: "VMs", Unit: "count",
+			Check: "lone-vm", Severity: result.Passed, Subject: l.Name, Metric: "VMs", Unit: "count",
 			Value: view.Ptr(float64(n)), N: n, Limit: view.Ptr(2),
 			NoInterval: "counted, not sampled", Basis: l.Basis(),
 			Sentence: fmt.Sprintf("%s ran on %s.", l.Name, view.Plural(n, "VM")),
 		}
 		if n < 2 {
-			f.Severity = result.Notice
+			f.Severity = result.Info
 			f.Sentence = fmt.Sprintf("%s ran on one VM and did %s: more machines may get more out of the storage.",
 				l.Name, l.Rate().Say(float64(l.Completed())/l.Longest()))
 		}

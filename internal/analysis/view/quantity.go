@@ -186,8 +186,8 @@ func (l *Load) Quantities() []Quantity {
 // Section is what the tool of a workload calls one of its parts.
 func (l *Load) Section() string {
 	for _, p := range l.Parts {
-		if len(p.Lanes) > 0 && p.Lanes[0].Noun != "" {
-			return p.Lanes[0].Noun
+		if len(p.Streams) > 0 && p.Streams[0].Noun != "" {
+			return p.Streams[0].Noun
 		}
 	}
 	return "section"

@@ -85,7 +85,7 @@ func (v *Run) alike() bool {
 			if n == 0 && len(p.Values) == 0 || Seconds(p) == 0 {
 				continue
 			}
-			least, most := Depths(p.Lanes)
+			least, most := Depths(p.Streams)
 			if most == 0 || least < most {
 				return false // a rate is offered, or the depth is not known
 			}

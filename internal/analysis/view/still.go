@@ -60,7 +60,7 @@ func (v *Run) StoodStill(loads []*Load, before, from, to time.Time) StoodStill {
 	group, seen, lost := "", map[string]bool{}, map[string]bool{}
 	for _, l := range loads {
 		for _, p := range l.Parts {
-			if p.VM == "" {
+			if p.Merged() {
 				continue
 			}
 			lost[p.VM] = lost[p.VM] || p.Ended == result.Lost && !p.End.After(from.Add(v.Silence(l)))

@@ -95,7 +95,7 @@ func New(m result.Manifest, d *result.Data) *Run {
 			byName[key] = l
 			v.Loads = append(v.Loads, l)
 		}
-		if w.VM == "" {
+		if w.Merged() {
 			l.Merged = w
 		} else {
 			l.Parts = append(l.Parts, w)
@@ -107,7 +107,7 @@ func New(m result.Manifest, d *result.Data) *Run {
 		}
 		for i := range d.Workloads {
 			if w := &d.Workloads[i]; w.Group == l.Group &&
-				(w.Prefill && !w.Rounds || !w.Prefill && w.Name != l.Name && w.VM != "" && WroteAll(w)) {
+				(w.Prefill && !w.Rounds || !w.Prefill && w.Name != l.Name && !w.Merged() && WroteAll(w)) {
 				l.Prefills = append(l.Prefills, w)
 			}
 		}
@@ -147,7 +147,7 @@ func Totals(ops []result.OpTotals) (count uint64, service float64) {
 // Verifies reports whether all that a workload does is to say whether what it reads is what was written.
 func (l *Load) Verifies() bool {
 	for _, p := range l.Parts {
-		if len(p.Lanes) == 0 || slices.ContainsFunc(p.Lanes, func(l result.Lane) bool { return !l.Verifies }) {
+		if len(p.Streams) == 0 || slices.ContainsFunc(p.Streams, func(l result.Stream) bool { return !l.Verifies }) {
 			return false
 		}
 	}
@@ -251,12 +251,12 @@ func Length(spans []result.Span) (s float64) { return Overlap(spans, spans) }
 // PrefillTolerance is how much of an extent may be missing from its prefill (rounding to blocks).
 const PrefillTolerance = 0.01
 
-// WroteAll reports whether a workload that is no prefill has written as much as the extents of its lanes hold.
+// WroteAll reports whether a workload that is no prefill has written as much as the extents of its streams hold.
 func WroteAll(w *result.Workload) bool {
 	var extents, written float64
-	for _, lane := range w.Lanes {
-		if lane.Writes {
-			extents += float64(lane.Bytes)
+	for _, stream := range w.Streams {
+		if stream.Writes {
+			extents += float64(stream.Bytes)
 		}
 	}
 	for _, op := range BlockTotals(w, result.BlockWrite) {
@@ -313,7 +313,7 @@ func Later(a, b time.Time) time.Time {
 
 // Subject is what a part of a workload is called in a sentence: its VM, or itself where it is the whole.
 func Subject(w *result.Workload) string {
-	if w.VM != "" {
+	if !w.Merged() {
 		return w.VM
 	}
 	return w.Name

@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/run"
 )
 
 var ErrInterrupted = errors.New("interrupted")
@@ -107,7 +108,11 @@ func (s *Stopper) heard(sig os.Signal, cancel context.CancelCauseFunc) {
 		return
 	}
 	n := c.stops.Add(1)
-	cancel(ErrInterrupted)
+	cause := ErrInterrupted
+	if sig == syscall.SIGTERM {
+		cause = run.ErrTerminated
+	}
+	cancel(cause)
 	s.mu.Lock()
 	first, dir := s.first, s.dir
 	s.mu.Unlock()

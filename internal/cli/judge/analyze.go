@@ -208,7 +208,7 @@ func (sd *Sides) analyzeRun(given string, sheet []result.Fact, f analyzeFlags) (
 
 // bySeverity puts the most important findings first and changes nothing else of their order.
 func bySeverity(list []result.Finding) []result.Finding {
-	order := []result.Severity{result.Blocker, result.Caution, result.Notice, result.Fine}
+	order := []result.Severity{result.Invalid, result.Warning, result.Info, result.Passed}
 	slices.SortStableFunc(list, func(x, y result.Finding) int {
 		return slices.Index(order, x.Severity) - slices.Index(order, y.Severity)
 	})
@@ -308,7 +308,7 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 	fine := 0
 	like := map[string]int{} // of a check and severity
 	for _, f := range findings {
-		if f.Severity == result.Fine {
+		if f.Severity == result.Passed {
 			if fine++; !all {
 				continue
 			}
@@ -318,7 +318,7 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 	shown := map[string]bool{}
 	for _, f := range report.Ranked(findings) {
 		kind := string(f.Severity) + f.Check
-		if !all && (f.Severity == result.Fine || shown[kind]) {
+		if !all && (f.Severity == result.Passed || shown[kind]) {
 			continue
 		}
 		shown[kind] = true

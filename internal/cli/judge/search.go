@@ -23,6 +23,8 @@ import (
 // its queue.
 const MarkDepth = 512
 
+var latencyWord = regexp.MustCompile(`^(mean|max|p[0-9.]+)$`)
+
 var noneAllowed = regexp.MustCompile(`([^<>=\s])\s*==?\s*0$`)
 
 // MarkLimits reads the limits; the only workload may be left out of them.
@@ -44,6 +46,9 @@ func MarkLimits(texts []string, workload string) (full []scenario.Assert, out []
 			Measure:   a.Measure, AtLeast: a.AtLeast, AtMost: a.AtMost})
 	}
 	for i, a := range full {
+		if most := a.AtMost; most != nil && (*most < 0 || *most == 0 && latencyWord.MatchString(a.Measure)) {
+			bad = append(bad, fmt.Errorf("--limit %q can never hold", out[i].Name))
+		}
 		for _, b := range full[i+1:] {
 			if contradict(a, b) || contradict(b, a) {
 				bad = append(bad, fmt.Errorf("--limit %q and %q can never both hold", out[i].Name,
@@ -189,7 +194,7 @@ func jobsOf(d *result.Data, workload string) float64 {
 	depth := 0
 	for _, w := range d.Workloads {
 		if w.Name == workload && !w.Prefill && w.VM != "" && w.Engine == "fio" {
-			for _, l := range w.Lanes {
+			for _, l := range w.Streams {
 				depth += l.Depth
 			}
 		}

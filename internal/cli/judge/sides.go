@@ -57,8 +57,7 @@ func (sd *Sides) WriteResult(folder *experiment.Folder, whole bool, failedThresh
 }
 
 // CompareServed compares runs and experiments by their folders, under the names that are given.
-func (sd *Sides) CompareServed(chosen []web.Side, anyway bool) (*compare.Document, error) {
-	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: anyway}
+func (sd *Sides) CompareServed(chosen []web.Side, o compare.Options) (*compare.Document, error) {
 	searches, err := sd.searchesAmong("compare", chosen)
 	if err != nil {
 		return nil, err

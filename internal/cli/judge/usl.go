@@ -139,7 +139,8 @@ func (sd *Sides) throughputCurve(given, columns string) (points []usl.Point, sou
 				return nil, "", exit.Errorf(exit.Failed, "--columns names one metric of the runs",
 					"usl: experiment %s: %w", given, err)
 			}
-			return scaling.Runs(side.Runs, metric), fmt.Sprintf("%s of experiment %s", unit.Plural(len(side.Runs), "run"),
+			return scaling.Runs(side.Runs, metric), fmt.Sprintf("%s of experiment %s",
+				unit.Plural(len(side.Runs), "run"),
 				given), nil
 		}
 		return sd.stagePoints(given, columns)

@@ -16,7 +16,6 @@ import (
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
-	"plimsoll/internal/run/experiment"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -297,24 +296,7 @@ func keepHeadline(folder *result.Folder, data *result.Data, found []result.Findi
 }
 
 // AllFolders are the folders of all runs, those of experiments included.
-func (st *Store) AllFolders() ([]string, error) {
-	dirs, err := result.Folders(st.RunsDir)
-	if err != nil {
-		return nil, err
-	}
-	experiments, err := experiment.List(st.RunsDir)
-	if err != nil {
-		return nil, fmt.Errorf("experiments: %w", err)
-	}
-	for _, e := range experiments {
-		inside, err := result.Folders(filepath.Join(e, experiment.RunsFolder))
-		if err != nil {
-			return nil, err
-		}
-		dirs = append(dirs, inside...)
-	}
-	return dirs, nil
-}
+func (st *Store) AllFolders() ([]string, error) { return NewFolderIndex(st.RunsDir).Folders() }
 
 // Mind says of runs what changes the meaning of all their numbers, each sentence once.
 func Mind(con *console.Console, phase string, runs ...result.Manifest) {

@@ -25,7 +25,7 @@ func Findings(ctx context.Context, folder *result.Folder, data *result.Data) []r
 	judged := assert.Judge(m.Scenario.Asserts, data, list, query)
 	// Within a severity the author's own conditions come first.
 	list = append(judged, list...)
-	rank := map[result.Severity]int{result.Blocker: 0, result.Caution: 1, result.Notice: 2, result.Fine: 3}
+	rank := map[result.Severity]int{result.Invalid: 0, result.Warning: 1, result.Info: 2, result.Passed: 3}
 	slices.SortStableFunc(list, func(a, b result.Finding) int {
 		return cmp.Compare(rank[a.Severity], rank[b.Severity])
 	})

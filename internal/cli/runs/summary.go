@@ -38,7 +38,7 @@ func Summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 		}
 	}
 	for _, short := range doc.InShort {
-		if short.Severity == result.Blocker || short.Severity == result.Caution {
+		if short.Severity == result.Invalid || short.Severity == result.Warning {
 			visible.Fprintf(w, "%s: ", short.Severity)
 		}
 		visible.Fprintf(w, "%s\n", short.Sentence)
@@ -54,7 +54,7 @@ func Summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 	}
 	m := folder.Manifest()
 	visible.Fprintf(w, "run: %s   collection: %s   cleanup: %s   (%s)\n",
-		verdict(m.Measured), verdict(m.Collected), verdict(m.Cleaned), m.Status)
+		Verdict(m.Measured), Verdict(m.Collected), Verdict(m.Cleaned), m.Status)
 	if m.Error != "" {
 		visible.Fprintf(w, "error: %s\n", result.PlainNames(m.Error))
 	}
@@ -152,7 +152,7 @@ func PrintFindings(w io.Writer, all []result.Finding, told ...report.Short) erro
 	fine := 0
 	for _, f := range report.Ranked(all) {
 		k := kind{f.Severity, f.Check}
-		if f.Severity == result.Fine {
+		if f.Severity == result.Passed {
 			fine++
 			continue
 		}
@@ -191,7 +191,7 @@ func PrintFindings(w io.Writer, all []result.Finding, told ...report.Short) erro
 	return nil
 }
 
-func verdict(v result.Verdict) string {
+func Verdict(v result.Verdict) string {
 	if v.Reason == "" || v.State == "yes" {
 		return v.Word()
 	}

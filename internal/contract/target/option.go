@@ -1,10 +1,12 @@
 package target
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,15 +20,19 @@ import (
 // Options is how a user configures a target: free text pairs, decoded by the provider's own table.
 type Options map[string]string
 
-// Option is one row of a provider's option table; it drives decoding, bounds, help and the reference page.
+// Option is one row of an option table: of a place, a power controller, an exporter, or of the config of a load
+// generator. The row drives decoding, bounds, help and the reference pages.
 type Option struct {
-	Name    string // as given on the command line: --target-opt NAME=VALUE
-	Type    OptionType
-	Default string // as a user would write it; "" for none
+	Name    string     // as given on the command line, --target-opt NAME=VALUE, or as key of a config
+	Type    OptionType // may be left out where To says it
+	Default string     // as a user would write it; "" for none, or where To holds it
 	Help    string
-	// Least and Most bound a Bytes, Duration (in seconds), Count or Number; nil for no bound.
-	Least, Most *float64
-	Choices     []string // of a Choice
+	Unit    string   // of a number, such as "percent"; in objections and help
+	Range   string   // bounds as a user would write them: "1 to 100", "512 to 1MiB"; "1" is the least alone
+	Choices []string // of a Choice
+	// To is where the value goes: a pointer, which holds the default before; a func(string) error; or a function of
+	// another kind, for who reads the config to call. nil where Values are asked.
+	To any
 }
 
 // OptionType says how the text of an option is read. The zero value is Text.
@@ -34,17 +40,17 @@ type OptionType string
 
 // The types.
 const (
-	Text     OptionType = ""
-	Bytes    OptionType = "size"     // 512MiB
-	Duration OptionType = "duration" // 90s, 4m
-	Count    OptionType = "number"   // a whole one
-	Number   OptionType = "fraction" // 0.25
-	Choice   OptionType = "choice"
-	Secret   OptionType = "secret" // never given as itself: env:NAME, file:PATH, command:...
+	Text      OptionType = ""
+	Bytes     OptionType = "size"      // 512MiB
+	Bandwidth OptionType = "bandwidth" // 200MB/s
+	Duration  OptionType = "duration"  // 90s, 4m
+	Count     OptionType = "number"    // a whole one
+	Number    OptionType = "fraction"  // 0.25
+	Truth     OptionType = "truth"     // true or false
+	Choice    OptionType = "choice"
+	Secret    OptionType = "secret" // never given as itself: env:NAME, file:PATH, command:...
+	Several   OptionType = "pairs"  // a list or mapping in a config, which To reads
 )
-
-// Bound is a bound of an option.
-func Bound(v float64) *float64 { return &v }
 
 // Values are decoded options, by name.
 type Values struct {
@@ -91,63 +97,178 @@ func DecodeFor(whose string, table []Option, given Options) (Values, error) {
 	return v, errors.Join(objections...)
 }
 
-func (o Option) decode(text string) (any, error) {
-	switch o.Type {
+// kind is the type, as To says it where Type does not.
+func (o Option) kind() OptionType {
+	if o.Type != "" || o.To == nil {
+		return o.Type
+	}
+	at := reflect.TypeOf(o.To)
+	switch at.Kind() {
+	case reflect.Func:
+		if at.In(0).Kind() != reflect.String {
+			return Several
+		}
+		at = at.In(0)
+	case reflect.Pointer:
+		at = at.Elem()
+	}
+	switch {
+	case at == reflect.TypeFor[time.Duration]():
+		return Duration
+	case at == reflect.TypeFor[secret.Source]():
+		return Secret
+	case at.Kind() == reflect.Bool:
+		return Truth
+	case at.Kind() == reflect.Float64:
+		return Number
+	case at.Kind() == reflect.Int:
+		return Count
+	case len(o.Choices) > 0:
+		return Choice
+	}
+	return Text
+}
+
+// Set decodes a text and puts the value where To points.
+func (o Option) Set(text string) error {
+	if read, ok := o.To.(func(string) error); ok {
+		return read(text)
+	}
+	v, err := o.decode(text)
+	if err == nil {
+		to := reflect.ValueOf(o.To).Elem()
+		to.Set(reflect.ValueOf(v).Convert(to.Type()))
+	}
+	return err
+}
+
+// Shown is the row as people see it: with its type, with what To holds as default, and with choices, unit and bounds in
+// its help.
+func (o Option) Shown() Option {
+	o.Type = o.kind()
+	to := reflect.ValueOf(o.To)
+	if o.Default == "" && to.Kind() == reflect.Pointer && (o.Type == Truth || !to.Elem().IsZero()) {
+		switch v := to.Elem(); o.Type {
+		case Bytes:
+			o.Default = strings.ReplaceAll(unit.Bytes(v.Int()).String(), " ", "")
+		case Duration:
+			o.Default = strings.ReplaceAll(unit.Duration(v.Int()).String(), " ", "")
+		default:
+			o.Default = fmt.Sprint(v)
+		}
+	}
+	o.To = nil
+	about := []string{strings.Join(o.Choices, ", "), o.Unit}
+	if strings.Contains(o.Range, " to ") {
+		about = append(about, o.Range)
+	}
+	about = slices.DeleteFunc(append(about, o.Help), func(part string) bool { return part == "" })
+	o.Help = strings.Join(about, "; ")
+	return o
+}
+
+// Check says what is wrong with the row itself: its bounds or its default are no values of its type.
+func (o Option) Check() error {
+	shown := o.Shown()
+	var errs []error
+	for text := range strings.SplitSeq(o.Range, " to ") {
+		if bound := shown; text != "" {
+			bound.Range = ""
+			_, err := bound.decode(text)
+			errs = append(errs, err)
+		}
+	}
+	if shown.Default != "" {
+		_, err := shown.decode(shown.Default)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// words are what a value of a type is called in objections.
+var words = map[OptionType]string{Bytes: "size", Bandwidth: "bandwidth", Duration: "time", Count: "whole number",
+	Number: "number"}
+
+func (o Option) decode(text string) (v any, err error) {
+	kind := o.kind()
+	switch kind {
 	case Bytes:
-		n, err := unit.ParseBytes(text)
-		return int64(n), errors.Join(err, o.within(float64(n), text))
+		v, err = unit.ParseBytes(text)
+	case Bandwidth:
+		v, err = unit.ParseBandwidth(text)
 	case Duration:
-		d, err := unit.ParseDuration(text)
-		return time.Duration(d), errors.Join(err, o.within(time.Duration(d).Seconds(), text))
+		v, err = unit.ParseDuration(text)
 	case Count:
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, fmt.Errorf("%q is no whole number", text)
-		}
-		return n, o.within(float64(n), text)
+		v, err = strconv.Atoi(text)
 	case Number:
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, fmt.Errorf("%q is no number", text)
+		number := text
+		if strings.HasSuffix(o.Unit, " per second") {
+			number = strings.TrimSuffix(text, "/s")
 		}
-		return f, o.within(f, text)
+		v, err = strconv.ParseFloat(number, 64)
+	case Truth:
+		if v, err = strconv.ParseBool(text); err != nil {
+			err = fmt.Errorf("%q is neither true nor false", text)
+		}
+		return v, err
 	case Choice:
 		if !slices.Contains(o.Choices, text) {
-			return nil, fmt.Errorf("%q is none of %s", text, strings.Join(o.Choices, ", "))
+			hint := ""
+			if meant := nearest.Of(text, o.Choices); meant != "" {
+				hint = fmt.Sprintf("; did you mean %q?", meant)
+			}
+			return nil, fmt.Errorf("%q is none of %s%s", text, strings.Join(o.Choices, ", "), hint)
 		}
 		return text, nil
 	case Secret:
 		return secret.ParseSource(text)
+	default:
+		return text, nil
 	}
-	return text, nil
+	if numeric := (*strconv.NumError)(nil); err != nil && !errors.As(err, &numeric) {
+		return nil, err // it quotes the text and says how it is written
+	}
+	if err != nil || !o.within(v) {
+		what := words[kind]
+		if o.Unit != "" {
+			what += " of " + o.Unit
+		}
+		if o.Range != "" {
+			what += " from " + o.Range
+			if !strings.Contains(o.Range, " to ") {
+				what += " on"
+			}
+		}
+		return nil, fmt.Errorf("%q is no %s", text, what)
+	}
+	return v, nil
 }
 
-// within holds a value against the bounds.
-func (o Option) within(v float64, text string) error {
-	bound := func(v float64) string {
-		switch o.Type {
-		case Bytes:
-			return unit.Bytes(v).String()
-		case Duration:
-			return unit.Duration(time.Duration(v * float64(time.Second))).String()
+// within holds a number against the bounds.
+func (o Option) within(v any) bool {
+	least, most, _ := strings.Cut(o.Range, " to ")
+	o.Range = ""
+	reach := func(bound string, sign int) bool {
+		if bound == "" {
+			return true
 		}
-		return strconv.FormatFloat(v, 'g', -1, 64)
+		b, err := o.decode(bound)
+		return err == nil && cmp.Compare(plain(v), plain(b))*sign >= 0
 	}
-	switch {
-	case o.Least != nil && v < *o.Least:
-		return fmt.Errorf("%q is less than %s", text, bound(*o.Least))
-	case o.Most != nil && v > *o.Most:
-		return fmt.Errorf("%q is more than %s", text, bound(*o.Most))
-	}
-	return nil
+	f := plain(v)
+	return !math.IsNaN(f) && !math.IsInf(f, 0) && reach(least, 1) && reach(most, -1)
 }
+
+func plain(v any) float64 { return reflect.ValueOf(v).Convert(reflect.TypeFor[float64]()).Float() }
 
 // Given reports whether the user named the option.
 func (v Values) Given(name string) bool { _, ok := v.given[name]; return ok }
 
 // value is a decoded option, the zero of its type when it has none.
 func value[T any](v Values, name string) (t T) {
-	t, _ = v.values[name].(T)
+	if got := v.values[name]; got != nil {
+		t = reflect.ValueOf(got).Convert(reflect.TypeFor[T]()).Interface().(T)
+	}
 	return t
 }
 

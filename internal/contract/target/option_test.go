@@ -12,10 +12,10 @@ import (
 
 var table = []target.Option{
 	{Name: "dir"},
-	{Name: "reserve", Type: target.Bytes, Default: "512MiB", Least: target.Bound(1 << 20), Most: target.Bound(1 << 40)},
-	{Name: "wait", Type: target.Duration, Default: "4m", Least: target.Bound(1), Most: target.Bound(3600)},
-	{Name: "ports", Type: target.Count, Least: target.Bound(1), Most: target.Bound(65535)},
-	{Name: "share", Type: target.Number, Default: "0.5", Least: target.Bound(0), Most: target.Bound(1)},
+	{Name: "reserve", Type: target.Bytes, Default: "512MiB", Range: "1MiB to 1TiB"},
+	{Name: "wait", Type: target.Duration, Default: "4m", Range: "1s to 1h"},
+	{Name: "ports", Type: target.Count, Range: "1 to 65535"},
+	{Name: "share", Type: target.Number, Default: "0.5", Range: "0 to 1"},
 	{Name: "groups", Type: target.Choice, Choices: []string{"auto", "off"}, Default: "auto"},
 	{Name: "password", Type: target.Secret},
 }
@@ -41,10 +41,10 @@ func TestDecodeObjects(t *testing.T) {
 		"share":  "NaN",
 		"groups": "on", "password": "hunter2", "resreve": "1"})
 	want := []string{
-		`target test: option "reserve": "1KiB" is less than 1 MiB`,
-		`target test: option "wait": "2h" is more than 1 h`,
-		`target test: option "ports": "many" is no whole number`,
-		`target test: option "share": "NaN" is no number`,
+		`target test: option "reserve": "1KiB" is no size from 1MiB to 1TiB`,
+		`target test: option "wait": "2h" is no time from 1s to 1h`,
+		`target test: option "ports": "many" is no whole number from 1 to 65535`,
+		`target test: option "share": "NaN" is no number from 0 to 1`,
 		`target test: option "groups": "on" is none of auto, off`,
 		`target test: option "password": a secret is not given as itself, where lists of processes and histories show it: give env:NAME, file:PATH or command:PROGRAM ARGUMENT...`,
 		`target test: option "resreve": unknown; did you mean "reserve"? known are dir, reserve, wait, ports, share, groups, password`,

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,6 +20,12 @@ import (
 type Stating interface {
 	// Facts are of a workload of this config; none of one that cannot be read. They hold no passwords.
 	Facts(Spec) []result.Fact
+}
+
+// Asking is implemented by engines whose load may go to a server of the user's.
+type Asking interface {
+	// Asked are the server's version and settings, from itself, in ServerGroup; none where the run starts the server.
+	Asked(context.Context, Spec) ([]result.Fact, error)
 }
 
 // LoadFacts are the options of a load, of a job that is marshalled to JSON, but for those left out. They are to agree

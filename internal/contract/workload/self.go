@@ -15,7 +15,147 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/worker"
+	"plimsoll/result"
 )
+
+// Configured is implemented by engines whose configs are read by a table.
+type Configured interface {
+	// Options are the keys of a config, with their defaults.
+	Options() []Option
+}
+
+// Schema is the JSON schema of an engine's configs, for editors.
+type Schema struct {
+	Schema      string             `json:"$schema,omitempty"`
+	Title       string             `json:"title,omitempty"`
+	Type        string             `json:"type,omitempty"`
+	Description string             `json:"description,omitempty"`
+	Default     any                `json:"default,omitempty"`
+	Enum        []string           `json:"enum,omitempty"`
+	Properties  map[string]*Schema `json:"properties,omitempty"`
+	Closed      *bool              `json:"additionalProperties,omitempty"`
+}
+
+// SchemaOf is made of the engine's table.
+func SchemaOf(name string, c Configured) *Schema {
+	types := map[target.OptionType]string{target.Count: "integer", target.Number: "number", target.Truth: "boolean",
+		target.Several: ""}
+	s := &Schema{Schema: "https://json-schema.org/draft/2020-12/schema", Title: "Config of the generator " + name,
+		Type: "object", Properties: map[string]*Schema{}, Closed: new(false)}
+	for _, o := range c.Options() {
+		o = o.Shown()
+		p := &Schema{Type: "string", Description: o.Help, Enum: o.Choices}
+		kind, other := types[o.Type]
+		if other {
+			p.Type = kind
+		}
+		switch {
+		case o.Default != "" && other:
+			p.Default = json.RawMessage(o.Default)
+		case o.Default != "":
+			p.Default = o.Default
+		}
+		s.Properties[o.Name] = p
+	}
+	return s
+}
+
+// Config is a config while it is read, and after: its type embeds a Reading.
+type Config interface {
+	// Options are the rows of its table. They point to where values go, which hold the defaults before.
+	Options() []Option
+	// Settle judges what depends on several keys, and completes what follows from others.
+	Settle()
+	// Job completes a job of the Spec that was read, and returns what the program on the machine is told.
+	Job(*Job) (told any, err error)
+	// Facts are as those of Stating.
+	Facts() []result.Fact
+
+	Read([]Option)
+	Err() error
+}
+
+// Maker is what is an engine's own of Self.
+type Maker[C Config] interface {
+	Describe() Description
+	New(Spec) C // with the defaults, and a Reading of the Spec
+}
+
+// Self is an engine whose tool is this program, put on the machine, for its type to embed. The program is called there
+// by the engine's name and "-worker", with the file of what it is told, and prints States. The zero value of M is used.
+type Self[M Maker[C], C Config] struct{}
+
+// Describe implements Engine.
+func (Self[M, C]) Describe() Description {
+	var m M
+	return m.Describe()
+}
+
+// Options implements Configured.
+func (Self[M, C]) Options() []Option {
+	var m M
+	return m.New(Spec{}).Options()
+}
+
+// Read reads a config, and the settings of the workload on top of it.
+func (Self[M, C]) Read(spec Spec) (C, error) {
+	var m M
+	c := m.New(spec)
+	c.Read(c.Options())
+	c.Settle()
+	return c, c.Err()
+}
+
+// Check implements Engine: Run brings the tool along.
+func (s Self[M, C]) Check(ctx context.Context, host target.Host) (Tool, error) {
+	return CheckSelf(ctx, host, s.Describe().Name)
+}
+
+// Validate implements Engine.
+func (s Self[M, C]) Validate(spec Spec) error {
+	_, err := s.Read(spec)
+	return err
+}
+
+// Facts implements Stating.
+func (s Self[M, C]) Facts(spec Spec) []result.Fact {
+	c, err := s.Read(spec)
+	if err != nil {
+		return nil
+	}
+	return c.Facts()
+}
+
+// Command implements Engine.
+func (s Self[M, C]) Command(spec Spec) (Job, error) {
+	c, err := s.Read(spec)
+	if err != nil {
+		return Job{}, err
+	}
+	name, folder := s.Describe().Name, FolderName(spec.Name)
+	file := folder + "/" + name + ".json"
+	job := Job{Files: map[string][]byte{}, Config: file, Output: folder + "/output", Limit: spec.Runtime,
+		Command: target.Command{Label: spec.Name, Stdout: folder + "/output", Stderr: folder + "/stderr",
+			Argv: []string{"./" + folder + "/plimsoll", name + "-worker", file}}}
+	told, err := c.Job(&job)
+	if err == nil {
+		job.Files[file], err = json.Marshal(told)
+	}
+	if err != nil {
+		return Job{}, fmt.Errorf("prepare: workload %q: %w", spec.Name, err)
+	}
+	return job, nil
+}
+
+// Run implements Engine.
+func (s Self[M, C]) Run(ctx context.Context, env Env, job Job) (Outcome, error) {
+	return RunSelf(ctx, env, job, s.Describe().Name)
+}
+
+// Parse implements Engine.
+func (s Self[M, C]) Parse(d Declared, raw io.Reader, sink Sink) (Outcome, error) {
+	return ReplaySelf(d, raw, sink, s.Describe().Name)
+}
 
 // CheckSelf is Check of an engine whose tool is this program, which RunSelf brings along.
 func CheckSelf(ctx context.Context, host target.Host, name string) (Tool, error) {

@@ -2,7 +2,7 @@ package workload
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -73,7 +73,7 @@ const scrapeLimit = 10 * time.Second
 func CheckExporter(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
-		return errors.New("want the address of an exporter's page without a user, http://HOST:PORT/metrics")
+		return fmt.Errorf("%q: want the address of an exporter's page without a user, http://HOST:PORT/metrics", text)
 	}
 	return nil
 }

@@ -32,9 +32,9 @@ type Description struct {
 	OpenLoop   bool   // can offer arrivals on a schedule
 	Latency    string // "service time" or "response time": what the histograms hold
 	MinVersion string // oldest tool version accepted, "" when there is no tool
-	// Blocks: its jobs do block I/O, and their lanes say enough of it for a model of storage.
+	// Blocks: its jobs do block I/O, and their streams say enough of it for a model of storage.
 	Blocks bool
-	// Prefills: with Spec.Prefill it writes everything that its lanes read.
+	// Prefills: with Spec.Prefill it writes everything that its streams read.
 	Prefills bool
 	// RunsPrograms: it runs programs that the scenario's author names. The plan asks that the place permits that.
 	RunsPrograms bool
@@ -73,7 +73,7 @@ type Spec struct {
 	Seed      uint64        // 0: do not fix the sequence
 	SizeScale float64       // 1 leaves sizes alone
 	TimeScale float64       // for durations inside the config
-	// Sections is how many lanes may be told apart in the reports of the machine; with more, and where it is below 2,
+	// Sections is how many streams may be told apart in the reports of the machine; with more, and where it is below 2,
 	// reports hold totals only.
 	Sections int
 }
@@ -83,12 +83,12 @@ type Job struct {
 	Declared
 	Command target.Command
 	Files   map[string][]byte
-	Config  string        // which of Files the tool reads what to do from, for messages; "" for none
-	Output  string        // file the reports appear in, relative to the host's working folder
-	Limit   time.Duration // 0 unknown; longest time the tool itself may run
-	Lanes   []result.Lane // what the job will keep outstanding, for checks
-	Apart   bool          // reports tell the lanes apart
-	Notes   []string      // what was changed or ignored, in words, e.g. "dropped exec_prerun"
+	Config  string          // which of Files the tool reads what to do from, for messages; "" for none
+	Output  string          // file the reports appear in, relative to the host's working folder
+	Limit   time.Duration   // 0 unknown; longest time the tool itself may run
+	Streams []result.Stream // what the job will keep outstanding, for checks
+	Apart   bool            // reports tell the streams apart
+	Notes   []string        // what was changed or ignored, in words, e.g. "dropped exec_prerun"
 }
 
 // Counters are cumulative.
@@ -137,7 +137,7 @@ func (c Counts) Total() (n uint64) {
 	return n
 }
 
-// MostSections bounds the lanes that an engine tells apart, whatever a Spec allows.
+// MostSections bounds the streams that an engine tells apart, whatever a Spec allows.
 const MostSections = 16
 
 // Report is the state of a job at one moment.
@@ -150,8 +150,8 @@ type Report struct {
 	Errors     uint64
 	CPUSeconds float64 // of the generator, 0 when unknown
 	Final      bool    // the last one, printed when the tool knew of nothing more to come
-	// Sections are the same counters by lane, in the order of Job.Lanes, when Job.Apart; they add up to the totals. Of
-	// other jobs they mean nothing.
+	// Sections are the same counters by stream, in the order of Job.Streams, when Job.Apart; they add up to the totals.
+	// Of other jobs they mean nothing.
 	Sections []Counts
 }
 

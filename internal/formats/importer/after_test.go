@@ -111,6 +111,10 @@ var failedForms = []struct{ form, text, want string }{
 	{"pgbench", "pgbench: error: connection to server failed\n" + pgbenchWhole + pgbenchWhole,
 		"pgbench 4 clients: 0 errors; pgbench 4 clients (2): 0 errors; lost: test 1 of 3: pgbench: error: connection to " +
 			"server failed"},
+	{"wrk", wrkShort, "wrk: 23 errors"},
+	{"ycsb", ycsbShort, "ycsb: 10 errors"},
+	{"mdtest", mdtestShort + "ERROR: open() failed: No space left on device\n", "mdtest file creation: 0 " +
+		"errors; mdtest file stat: 0 errors; lost: mdtest says: ERROR: open() failed: No space left on device"},
 	{"hammerdb", hammerFailed, "TPROC-C 8 VU: 0 errors, 1 of 8 virtual users FINISHED FAILED: Error in Virtual User 3: " +
 		"deadlock"},
 	{"hammerdb", strings.Replace(hammerFailed, "TEST RESULT : System achieved", "", 1) + hammerWhole,

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/formats/convert/diskspd"
+	"plimsoll/internal/formats/convert/load"
 	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/result"
 )
@@ -27,15 +29,18 @@ var (
 	diskspdRank  = lazyregexp.New(`^ *(min|max|\d\d?th|\d-nines) *\|(.+)$`)
 	diskspdCPU   = lazyregexp.New(`^ *avg[.:]\s*\|?\s*([\d.]+)%`)
 	diskspdAsked = lazyregexp.New(`^\s+(block size|number of outstanding I/O operations|threads per file|` +
-		`warm up time|total threads): +(\d+)`)
+		`warm up time|total threads)(?: per thread)?: +(\d+)([KMGT]?)`)
 	diskspdMix    = lazyregexp.New(`^\s+performing (.*?test.*?)\s*$`)
 	diskspdPlaces = lazyregexp.New(`^\s+using (.*?(?:random|sequential).*?I/O)`)
 	diskspdFailed = lazyregexp.New(`(?i)^(?:error\b|there has been an error)`)
 )
 
+// diskspdTogether is of threads for all targets.
+var diskspdTogether = lazyregexp.New(`\s-F\d`)
+
 // diskspdFlags are what a command line says of the load, by the names of facts.
 var diskspdFlags = map[string]*lazyregexp.Regexp{
-	"block size": lazyregexp.New(`\s-b(\d+[KMGkmg]?)\b`), "outstanding": lazyregexp.New(`\s-o(\d+)\b`),
+	"block size": lazyregexp.New(`\s-b(\d+)([KMGTkmgt]?)\b`), "outstanding": lazyregexp.New(`\s-o(\d+)\b`),
 	"threads": lazyregexp.New(`\s-[tF](\d+)\b`), "writes": lazyregexp.New(`\s-w(\d+)\b`),
 }
 
@@ -99,15 +104,45 @@ func readDiskspdText(_ format, r io.Reader) (*book, error) {
 	return &p.book, err
 }
 
+// diskspdBytes says a size, of which DISKSPD writes bytes or, since 2.2, KiB.
+func diskspdBytes(v float64, prefix string) string {
+	return fmt.Sprintf("%.0f bytes", binary(strconv.FormatFloat(v, 'f', -1, 64), strings.ToUpper(prefix)))
+}
+
+// diskspdCalled is what a command line asks for, in the words that the parameters have.
+func diskspdCalled(text string) (a diskspdAsk) {
+	for name, flag := range diskspdFlags {
+		m := flag.FindStringSubmatch(text)
+		switch {
+		case m == nil:
+		case name == "block size":
+			a.add(name, diskspdBytes(decimal(m[1], ""), m[2]))
+		default:
+			a.add(name, m[1])
+		}
+	}
+	count := func(flag string, otherwise float64) float64 {
+		if m := diskspdFlags[flag].FindStringSubmatch(text); m != nil {
+			return decimal(m[1], "")
+		}
+		return otherwise
+	}
+	words, _, err := diskspd.Words(text, load.Place{})
+	targets := len(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })) - 3
+	if err == nil && targets > 0 { // without "Command", "Line:" and the program
+		a.flight = count("threads", 1) * count("outstanding", 2)
+		if !diskspdTogether.MatchString(text) {
+			a.flight *= float64(targets)
+		}
+	}
+	return a
+}
+
 func (p *diskspdParser) line(n int, text string) {
 	if strings.HasPrefix(text, "Command Line:") {
 		p.end()
 		p.began, p.spots, p.spot, p.first, p.called = time.Time{}, map[string]diskspdAsk{}, "", true, diskspdAsk{}
-		for name, flag := range diskspdFlags {
-			if m := flag.FindStringSubmatch(text); m != nil {
-				p.called.add(name, m[1])
-			}
-		}
+		p.called = diskspdCalled(text)
 		return
 	}
 	if m := diskspdSpans.FindStringSubmatch(text); m != nil {
@@ -168,7 +203,7 @@ func (p *diskspdParser) parameter(text string) {
 		v, _ := strconv.ParseFloat(m[2], 64) // digits
 		switch m[1] {
 		case "block size":
-			a.add("block size", m[2]+" bytes")
+			a.add("block size", diskspdBytes(v, m[3]))
 		case "number of outstanding I/O operations":
 			a.add("outstanding", m[2])
 			p.flight = v

@@ -149,3 +149,34 @@ func TestApart(t *testing.T) {
 		})
 	}
 }
+
+// What was asked is the same, however DISKSPD writes it: bytes before 2.2, KiB and "per thread" since; without the
+// parameters by the command line, whose threads are for each of two targets.
+func TestDiskspdAsked(t *testing.T) {
+	t.Parallel()
+	old := diskspdCall("2026/02/03 08:00:00", 3000, 1000, true)
+	newer := strings.NewReplacer("block size: 8192", "block size: 8KiB",
+		"I/O operations: 4", "I/O operations per thread: 4").Replace(old)
+	bare := strings.Replace(old, "-b8K x.dat", `-b8K -t2 -o4 x.dat "d:\my data\y.dat"`, 1)
+	bare = bare[:strings.Index(bare, "Input par")] + bare[strings.Index(bare, "System info"):]
+	for text, want := range map[string]string{
+		old: "8 8192 bytes 4", newer: "8 8192 bytes 4", bare: "16 8192 bytes 4",
+		strings.Replace(bare, "-t2", "-F2", 1): "8 8192 bytes 4",
+	} {
+		all, err := Prepare("d.txt", strings.NewReader(text), changed, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprint(all[0].Concurrency)
+		for _, name := range []string{"block size", "outstanding"} {
+			for _, f := range all[0].Facts {
+				if f.Name == name {
+					got += " " + f.Value
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("of %.120q: %s, want %s", text, got, want)
+		}
+	}
+}

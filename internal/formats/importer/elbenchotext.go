@@ -138,7 +138,7 @@ func readElbenchoText(_ format, r io.Reader) (*book, error) {
 		case "MiB read":
 			p.read.bytes = last * (1 << 20)
 		case "Files total", "Dirs total", "Objects total", "Buckets total", "Files write", "Objects write",
-			"Entries total":
+			"Entries total", "Total files", "Total dirs":
 			if !known(p.main.entries) {
 				p.main.entries = last
 			}

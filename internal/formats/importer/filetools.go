@@ -24,14 +24,15 @@ const (
 
 var (
 	// dd speaks the language of its user: the numbers and the form are what it keeps.
-	ddTotal   = lazyregexp.New(`^(\d+) [^\d(]*\(.+\).*?, ([\d.,]+(?:e[+-]?\d+)?) ?s\w*, +([\d.,]+) ?\S+/\S+$`)
+	ddTotal = lazyregexp.New(`^(\d+) ?[^\d\s(（][^\d(（,，、]*(?:[(（].+[)）])?.*?[,，、] ?([\d.,]+(?:e[+-]?\d+)?) ?` +
+		`(?:s\w*|с\p{L}*|秒)[,，、] *([\d.,]+) ?\S+/\S+$`)
 	ddPlain   = lazyregexp.New(`^(\d+) bytes (?:transferred|copied),? (?:in )?([\d.]+) (?:secs?|s|seconds)\b`)
-	ddRecords = lazyregexp.New(`^(\d+)\+(\d+) \S`)
+	ddRecords = lazyregexp.New(`^(?:记录了)?(\d+)\+(\d+) \S`)
 	ddWrong   = lazyregexp.New(`^(?:\S*/)?dd: (.+)$`)
 	// ddNoTotals are errors before anything is copied, of which no totals follow.
 	ddNoTotals = lazyregexp.New(`failed to open|can't open|No such file|Permission denied|[Ii]nvalid |unrecogni[sz]ed |unknown `)
 
-	ddAny = lazyregexp.New(`(?m)^\d+\+\d+ \S.*\r?\n\d+\+\d+ \S.*\r?\n(?:.*\n)?\d+ \S`)
+	ddAny = lazyregexp.New(`(?m)^(?:记录了)?\d+\+\d+ \S.*\r?\n(?:记录了)?\d+\+\d+ \S.*\r?\n(?:.*\n)?\d+ ?[^\d\s]`)
 
 	iozoneAny   = lazyregexp.New(`(?m)^\s*Iozone: Performance Test of File I/O|^\s+(?:kB|KB) +reclen +write +rewrite`)
 	iozoneHead  = lazyregexp.New(`^\s+(?:kB|KB) +reclen +(\S.*)$`)
@@ -49,10 +50,12 @@ var (
 
 	bonnieWrong = lazyregexp.New(`^(?:Can't \w+|Bonnie: drastic I/O error)`)
 
+	// bonnieOld is the line of 1.03, which begins with the machine and its size.
+	bonnieOld = lazyregexp.New(`(?m)^[^,\n]+,\d+[MG](?::\d+k?)?(?:,[\d.+]*){25}\r?$`)
 	bonnieAny = lazyregexp.New(`(?m)^(?:1\.9[67]|1\.98|2\.\d\d[a-z]?),\d[^,]*,[^,]+,\d+,\d+,`)
 
 	iorAny   = lazyregexp.New(`(?m)^IOR-\d|^access +bw\(MiB/s\) `)
-	iorVer   = lazyregexp.New(`^(IOR-\S+)`)
+	iorVer   = lazyregexp.New(`^(IOR-[^\s:]+)`)
 	iorHead  = lazyregexp.New(`^access +bw\(MiB/s\) `)
 	iorRow   = lazyregexp.New(`^(write|read|remove) +[\d.-]`)
 	iorWrong = lazyregexp.New(`(?m)^(?:ior )?ERROR: .*|^WARNING: Incorrect data on .*`)
@@ -62,11 +65,11 @@ var (
 	iorCall    = lazyregexp.New(`^Command line *: (.+)$`)
 	iorSummary = lazyregexp.New(`^(?:Max (?:Write|Read):|Summary of all tests:|Finished)`)
 
-	radosAny    = lazyregexp.New(`(?m)^Total time run: +[\d.]+`)
-	radosAsked  = lazyregexp.New(`^ *Maintaining (\d+) concurrent (\S+) of (\d+) bytes`)
+	radosAny    = lazyregexp.New(`(?m)^(?:\d{4}-\d\d-\d\d[ T][\d:.+-]+)? *Total time run: +[\d.]+`)
+	radosAsked  = lazyregexp.New(`^(?:\d{4}-\d\d-\d\d[ T][\d:.+-]+)? *Maintaining (\d+) concurrent (\S+) of (\d+) bytes`)
 	radosRow    = lazyregexp.New(`^(?:\d{4}-\d\d-\d\d[ T][\d:.+-]+ )? *(\d+) +(\d+) +(\d+) +(\d+) +([\d.]+) +([\d.-]+) +(\S+) +(\S+)$`)
 	radosWrong  = lazyregexp.New(`(?m)^error during benchmark.*|^(?:read|write) got -\d+|^WARNING: There were \d+ total errors.*|^.* is not correct!$`)
-	radosFigure = lazyregexp.New(`^([A-Z][\w /()]+?): +([\d.]+)$`)
+	radosFigure = lazyregexp.New(`^(?:\d{4}-\d\d-\d\d[ T][\d:.+-]+)? *([A-Z][\w /()]+?): +([\d.]+)$`)
 )
 
 func fileToolReaders() []reader {
@@ -78,8 +81,8 @@ func fileToolReaders() []reader {
 		name: iozoneText, holds: "iozone's tables (-a, -i) and its throughput mode (-t)", book: true,
 		recognise: iozoneAny.Match,
 	}, {
-		name: bonnieText, holds: "the line of values of bonnie++ 1.96 and later, with anything around it", book: true,
-		recognise: bonnieAny.Match,
+		name: bonnieText, holds: "the line of values of bonnie++ 1.03, 1.96 and later, with anything around it", book: true,
+		recognise: func(head []byte) bool { return bonnieAny.Match(head) || bonnieOld.Match(head) },
 	}, {
 		name: ddText, holds: "what dd says in the end, in any language, of GNU, BSD and busybox", book: true,
 		recognise: ddAny.Match,
@@ -161,12 +164,13 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 	columns, asks, inTable := iozoneColumns(""), false, false
 	var each, record float64
 	var began time.Time
-	other, from, ended, ops := "", 0, false, false
+	other, from, ended, ops, cache := "", 0, false, false, ""
 	end := func() {
 		if !ended && len(b.stretches) > from {
 			b.broke(from, "it does not say that iozone came to its end: the run, or the file, is cut short")
 		}
 		from, ended, ops, inTable, columns, asks = len(b.stretches), false, false, false, iozoneColumns(""), false
+		cache = ""
 	}
 	add := func(test string, bytes, size, rate, processes float64) {
 		length := inSeconds(bytes / 1024 / rate)
@@ -183,6 +187,7 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 		t.concurrency = processes
 		t.asked("record", fmt.Sprintf("%.0f bytes", size))
 		t.asked("file size", fmt.Sprintf("%.0f bytes", bytes/processes))
+		t.asked("page cache", cache)
 		t.notes = append(t.notes, "how long it took is worked out from the bytes and iozone's rate, which it gives in KiB/s or, "+
 			"with -O, in operations")
 		if !began.IsZero() && len(b.stretches) == 0 {
@@ -209,6 +214,10 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 			}
 		} else if m := iozoneCall.FindStringSubmatch(text); m != nil {
 			columns, asks = iozoneColumns(m[1]), strings.Contains(m[1], "-i")
+			cache = "used"
+			if slices.Contains(strings.Fields(m[1]), "-I") {
+				cache = "bypassed"
+			}
 		} else if iozoneOps.MatchString(text) {
 			ops = true
 		} else if m := iozoneTimes.FindStringSubmatch(text); m != nil {
@@ -273,15 +282,18 @@ func readBonnie(_ format, r io.Reader) (*book, error) {
 				b.lost = cmp.Or(b.lost, "bonnie++ says: "+oneLine(part))
 			}
 		}
-		if !bonnieAny.MatchString(text) {
+		cells := strings.Split(text, ",")
+		old := bonnieOld.MatchString(text)
+		if old {
+			cells = slices.Concat([]string{"1.03", "1.03", cells[0], "1", "", cells[1], ""}, cells[2:])
+		} else if !bonnieAny.MatchString(text) {
 			return nil
 		}
-		cells := strings.Split(text, ",")
 		if len(cells) < 20 {
 			b.skip(n, "%d values, and bonnie++ writes %d", len(cells), bonnieCells)
 			return nil
 		}
-		if len(cells) < bonnieCells {
+		if len(cells) < bonnieCells && !old {
 			b.failure = fmt.Sprintf("its line of values has %d, and bonnie++ writes %d: the file is cut short", len(cells),
 				bonnieCells)
 		}
@@ -445,16 +457,16 @@ func (o *radosBench) end(b *book) error {
 	}
 	t := newTally("rados bench "+cmp.Or(o.kind, "read"), inSeconds(seconds))
 	t.failure = o.wrong
-	t.did(noun, ops, ops*size, total.or("Average Latency(s)"))
+	t.did(noun, ops, ops*size, total.or("Average Latency"))
 	t.concurrency = o.concurrency
 	t.asked("block size", fmt.Sprintf("%.0f bytes", size))
-	for _, f := range []struct{ name, of string }{{noun.Name + "_max", "Max latency(s)"},
-		{noun.Name + "_min", "Min latency(s)"}} {
+	for _, f := range []struct{ name, of string }{{noun.Name + "_max", "Max latency"},
+		{noun.Name + "_min", "Min latency"}} {
 		if total.has(f.of) {
 			t.figure(single(f.name, "s"), total[f.of])
 		}
 	}
-	if !total.has("Min latency(s)") && !total.has("Min latency") {
+	if !total.has("Min latency") {
 		t.failure = cmp.Or(t.failure, "it ends within the totals of a bench: the file is cut short")
 	}
 	s := t.done()
@@ -509,7 +521,7 @@ func readRados(_ format, r io.Reader) (*book, error) {
 				}
 			}
 			if v, err := quantity(m[2]); err == nil {
-				one.total[m[1]] = v
+				one.total[strings.TrimSuffix(m[1], "(s)")] = v // in seconds with and, before Jewel, without saying so
 			}
 		}
 		return nil

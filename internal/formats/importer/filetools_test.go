@@ -248,3 +248,20 @@ func TestFileTools(t *testing.T) {
 		})
 	}
 }
+
+// Much that others said before it does not hide what a tool printed.
+func TestAfterNoise(t *testing.T) {
+	t.Parallel()
+	noise := strings.Repeat("[node17] fabric: queue pair made\n", 20_000)
+	for _, c := range shortForms {
+		if runsIn(t, c.name, []byte(c.text)) != runsIn(t, c.name, []byte("[node17] ready\n"+c.text)) {
+			continue // JSON and the like, which begin a file
+		}
+		if got := runsIn(t, c.name, []byte(noise+c.text)); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+	if got := runsIn(t, "ior", []byte(noise+iorBoth+"\n")); !strings.HasPrefix(got, "ior write: write 256") {
+		t.Errorf("ior: %s", got)
+	}
+}

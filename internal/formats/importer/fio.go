@@ -139,7 +139,7 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			}
 			d.Notes = append(d.Notes, note)
 		}
-		d.Declared.Measures, d.Declared.Format, d.Lanes = p.Measures, p.Format, p.Lanes
+		d.Declared.Measures, d.Declared.Format, d.Streams = p.Measures, p.Format, p.Streams
 		for _, a := range p.Asked {
 			d.Facts = append(d.Facts, asked(a.Name, a.Value))
 		}
@@ -151,10 +151,10 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			d.Notes = append(d.Notes, "a job ended with an error that fio did not count: one failed operation stands for it, "+
 				"however many failed")
 		}
-		for _, l := range p.Lanes {
+		for _, l := range p.Streams {
 			d.Concurrency += float64(l.Depth)
 		}
-		if n := len(p.Lanes); n > 1 {
+		if n := len(p.Streams); n > 1 {
 			d.Apart = n <= workload.MostSections
 			d.Notes = append(d.Notes, fmt.Sprintf("its %d jobs ran at the same time: figures of the whole are sums over %s",
 				n, oneLine(p.Name())))

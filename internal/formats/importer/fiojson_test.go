@@ -108,7 +108,7 @@ func TestFioApart(t *testing.T) {
 					}
 				}
 				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %d %.0f %.0f %d %d %s", d.Workload, r.Ops[0].Ops,
-					r.Ops[0].Seconds/float64(r.Ops[0].Ops)*1e6, p99, r.Errors, d.Lanes[0].Depth, d.Failure)))
+					r.Ops[0].Seconds/float64(r.Ops[0].Ops)*1e6, p99, r.Errors, d.Streams[0].Depth, d.Failure)))
 			}
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)

@@ -101,7 +101,7 @@ func (p *fioTextParser) line(text string) {
 		p.book.tool = "fio-" + strings.TrimPrefix(m[1], "fio-")
 		return
 	}
-	if strings.HasPrefix(text, "Run status group") {
+	if strings.HasPrefix(strings.TrimLeft(text, " "), "Run status group") {
 		p.whole, p.e = true, nil
 		return
 	}

@@ -284,7 +284,7 @@ func fill(folder *result.Folder, m result.Manifest, files []File, machines []str
 			Operations: d.Declared.Operations,
 			Measures:   d.Declared.Measures,
 			Format:     d.Declared.Format,
-			Lanes:      d.Lanes,
+			Streams:    d.Streams,
 			Apart:      d.Apart,
 			Notes:      d.Notes,
 

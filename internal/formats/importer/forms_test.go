@@ -35,6 +35,35 @@ var shortForms = []struct{ name, text, want string }{
 		"ior read: read 256/1.28/268435456, 0 errors, 500ms"},
 	{"dd", "1024+0 records in\n1024+0 records out\n1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.5 s, 429 MB/s\n",
 		"dd: copy 1024/0/1073741824, 0 errors, 2.5s"},
+	{"dd of China", "记录了8+0 的读入\n记录了8+0 的写出\n8388608字节（8.4 MB，8.0 MiB）已复制，0.5 s，16.8 MB/s\n",
+		"dd: copy 8/0/8388608, 0 errors, 500ms"},
+	{"dd of Japan", "8+0 レコード入力\n8+0 レコード出力\n8388608 バイト (8.4 MB) コピーされました、 0.5 秒、 16.8 MB/秒\n",
+		"dd: copy 8/0/8388608, 0 errors, 500ms"},
+	{"dd of few bytes", "1+0 Datensätze ein\n1+0 Datensätze aus\n512 Bytes kopiert, 0,000128 s, 4,0 MB/s\n",
+		"dd: copy 1/0/512, 0 errors, 128µs"},
+	{"bonnie++ 1.03", "host1,1G,1024,90,2048,20,,,+++++,+++,4096,12,512.0,1,16,2000,9,+++++,+++,3000,8,2100,9,+++++,+++," +
+		"2500,7\n", "bonnie++ writes, a character at a time: write 131072/0/1073741824, 0 errors, 17m4s\n" +
+		"bonnie++ block writes: write 131072/0/1073741824, 0 errors, 8m32s\n" +
+		"bonnie++ block reads: read 131072/0/1073741824, 0 errors, 4m16s\n" +
+		"bonnie++ seeks: read 8192/0, 0 errors, 16s"}, // 1 GiB at 1, 2 and 4 MiB/s; 8192 seeks at 512/s
+	{"rados bench before Jewel", strings.NewReplacer("(s)", "", "Total time", " Total time").Replace(radosWrite),
+		"rados bench write: write 96/23.04/402653184, 0 errors, 3s"},
+	{"rados bench --show-time", "2020-01-30 18:55:05.270604 " + strings.ReplaceAll(strings.TrimSpace(radosWrite),
+		"\nTotal time", "\n2020-01-30T18:55:05.27-0700 Total time") + "\n",
+		"rados bench write: write 96/23.04/402653184, 0 errors, 3s"},
+	{"sysbench 0.5", sysbench05, "sysbench oltp: transaction 420/31.92, 1 errors, 4s"},
+	{"sysbench 1.1 fileio", sysbench11File,
+		"sysbench fileio: read 30000/0/491520000 write 20000/0/327680000, 0 errors, 10s"},
+	// 2900 with 20 of other answers, and 3 of sockets
+	{"wrk", wrkShort, "wrk: request 2880/5.76/1048576, 23 errors, 30s"},
+	{"wrk2", strings.NewReplacer("Latency Distribution",
+		"Latency Distribution (HdrHistogram - Recorded Latency)", "  50% ",
+		" 50.000%").Replace(wrkShort), "wrk: request 2880/5.76/1048576, 23 errors, 30s"},
+	{"ycsb", ycsbShort, "ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
+	{"ycsb 0.1", "[OVERALL], RunTime(ms), 1000.0\n[OVERALL], Throughput(ops/sec), 100\n" +
+		"[INSERT], Operations, 100\n[INSERT], AverageLatency(us), 2000\n[INSERT], Return=0, 96\n[INSERT], Return=-1, 4\n", "ycsb: insert 96/0.192, 4 errors, 1s"},
+	{"mdtest", mdtestShort, "mdtest file creation: entry 4000/0, 0 errors, 500ms\n" + // 8000/s
+		"mdtest file stat: entry 6000/0, 0 errors, 150ms"}, // 40000/s for 0.15 s
 	{"diskspd of Linux", diskspdLinux, "diskspd: read 3000/1.5/24576000, 0 errors, 10s"},
 	{"pgbench, to a schedule", // 15 columns: lags of 2 and 3 s in all, 5 and 0 skipped, 1 and 2 failed
 		"1700000000 100 500000 0 1 9 200000 0 1 9 5 0 0 1 0\n1700000001 120 600000 0 1 9 300000 0 1 9 0 0 0 0 2\n",
@@ -50,8 +79,127 @@ var shortForms = []struct{ name, text, want string }{
 		"r: (groupid=0, jobs=1): err= 0: pid=501549\n  read : io=4000KB, bw=400.0KB/s, iops=100 , runt= 10000msec\n" +
 		"     issued    : total=r=1000/w=0/d=0, short=r=0/w=0/d=0\n\nRun status group 0 (all jobs):\n",
 		"fio: read 1000/0/4096000, 0 errors, 10s"},
+	{"elbencho of files, older", elbenchoOldFiles, "elbencho mkdirs: entry 2/0, 0 errors, 2ms\n" +
+		"elbencho write: write 1000/0/4194304, 0 errors, 2s"},
 	{"vdbench", intervals(""), "vdbench mix: read 400/0.16 write 400/0.24, 0 errors, 4s"},
 }
+
+const elbenchoOldFiles = `OPERATION RESULT TYPE        FIRST DONE  LAST DONE
+========= ================   ==========  =========
+MKDIRS    Elapsed ms       :          0          2
+          Dirs/s           :       1000       1000
+          Total dirs       :          1          2
+---
+WRITE     Elapsed ms       :       1900       2000
+          Files/s          :        500        500
+          Throughput MiB/s :          2          2
+          Total files      :        950       1000
+          Total MiB        :          3          4
+---
+`
+
+const sysbench05 = `sysbench 0.5:  multi-threaded system evaluation benchmark
+
+Number of threads: 8
+
+[   2s] threads: 8, tps: 100.00, reads/s: 1400.00, writes/s: 400.00, response time: 90.00ms (95%)
+[   4s] threads: 8, tps: 110.00, reads: 1540.00, writes: 440.00, response time: 85.00ms (95%), errors: 0.50, reconnects:  0.00
+OLTP test statistics:
+    transactions:                        420    (105.00 per sec.)
+    read/write requests:                 7560   (1890.00 per sec.)
+    ignored errors:                      1      (0.25 per sec.)
+
+General statistics:
+    total time:                          4.0000s
+    total number of events:              420
+    total time taken by event execution: 31.9200s
+    response time:
+         avg:                                 76.00ms
+         max:                                200.00ms
+         approx.  95 percentile:              88.00ms
+`
+
+const sysbench11File = `sysbench 1.1.0 (using bundled LuaJIT 2.1.0-beta3)
+
+128 files, 8MiB each
+Block size 16KiB
+
+Throughput:
+         read:  IOPS=3000.00 46.875 MiB/s (49.15 MB/s)
+         write: IOPS=2000.00 31.25 MiB/s (32.77 MB/s)
+         fsync: IOPS=6400.00
+
+Latency (ms):
+         avg:                                  0.35
+         max:                                 20.00
+         sum:                              39900.00
+
+Throughput:
+    events/s (eps):                      11400.0000
+    time elapsed:                        10.0000s
+    total number of events:              114000
+
+Threads fairness:
+    execution time (avg/stddev):   9.9750/0.00
+`
+
+const wrkShort = `Running 30s test @ http://127.0.0.1/
+  2 threads and 16 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     2.00ms    0.89ms  12.92ms   93.69%
+    Req/Sec    48.20      8.07    62.00     86.54%
+  Latency Distribution
+     50%    1.50ms
+     99%    9.00ms
+  2900 requests in 30.00s, 1.00MB read
+  Socket errors: connect 0, read 1, write 0, timeout 2
+  Non-2xx or 3xx responses: 20
+Requests/sec:     96.67
+Transfer/sec:     34.13KB
+`
+
+const ycsbShort = `Command line: -db site.ycsb.BasicDB -threads 8 -t
+[OVERALL], RunTime(ms), 10000
+[OVERALL], Throughput(ops/sec), 100.0
+[TOTAL_GCS_Copy], Count, 3
+[READ], Operations, 490
+[READ], AverageLatency(us), 1000.0
+[READ], MaxLatency(us), 9000
+[READ], 95thPercentileLatency(us), 2000
+[READ], 99thPercentileLatency(us), 5000
+[READ], Return=OK, 490
+[READ], Return=NOT_FOUND, 10
+[READ], 0, 12
+[CLEANUP], Operations, 8
+[CLEANUP], AverageLatency(us), 3.0
+[UPDATE], Operations, 500
+[UPDATE], AverageLatency(us), 2000.0
+[UPDATE], 99.9PercentileLatency(us), 7000
+[UPDATE], Return=OK, 500
+[READ-FAILED], Operations, 10
+[READ-FAILED], AverageLatency(us), 800.0
+`
+
+const mdtestShort = `-- started at 03/05/2024 10:00:00 --
+
+mdtest-4.0.0 was launched with 4 total task(s) on 1 node(s)
+4 tasks, 4000 files/directories
+
+SUMMARY rate: (of 1 iterations)
+   Operation                     Max            Min           Mean        Std Dev
+   ---------                     ---            ---           ----        -------
+   File creation               8000.000       8000.000       8000.000          0.000
+   File stat                  40000.000      40000.000      40000.000          0.000
+   File read                      0.000          0.000          0.000          0.000
+   Tree creation                100.000        100.000        100.000          0.000
+
+SUMMARY time (in ops/sec): (of 1 iterations)
+   Operation                     Max            Min           Mean        Std Dev
+   ---------                     ---            ---           ----        -------
+   File creation                  0.500          0.500          0.500          0.000
+   File stat                      0.150          0.150          0.150          0.000
+-- finished at 03/05/2024 10:00:02 --
+`
 
 const sysbenchOldSQL = `sysbench 0.4.12:  multi-threaded system evaluation benchmark
 

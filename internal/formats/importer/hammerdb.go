@@ -302,6 +302,7 @@ func (p *hammerParser) achieved(n int, r hammer.Result) error {
 		s.start = p.at.Add(-s.length)
 	}
 	s.notes = []string{hammerTPMNote, "database: " + oneLine(r.Database)}
+	s.facts = append(s.facts, asked("database", r.Database))
 	if odd := r.Odd(); odd != "" {
 		s.notes = append(s.notes, odd)
 	}

@@ -50,7 +50,7 @@ type reader struct {
 func readers() []reader {
 	return slices.Concat(fioReaders(), sysbenchReaders(), pgbenchReaders(), hostReaders(), diskReaders(),
 		vdbenchReaders(), hammerReaders(), elbenchoReaders(), summaryReaders(), tpccReaders(), fileToolReaders(),
-		k6Readers(),
+		k6Readers(), requestReaders(),
 		refusedReaders())
 }
 
@@ -89,14 +89,14 @@ type Reading struct {
 	Host     bool // it holds counters of a machine
 	// Concurrency is how many were at work at once, as far as the file says; 0 where it does not.
 	Concurrency float64
-	Lanes       []result.Lane // what its jobs did, as far as the file says
-	Apart       bool          // its reports tell the lanes apart
-	Notes       []string      // what a reader must know
-	Unseen      []string      // what such a file cannot show
-	Failure     string        // what the tool says of an error that ended its work
-	Lost        string        // what the tool says of a test in the file that failed and left no figures
-	Unfailing   bool          // the file does not tell operations that failed
-	Facts       []result.Fact // what was asked of the tool, as far as the file says: unlike ones are not compared
+	Streams     []result.Stream // what its jobs did, as far as the file says
+	Apart       bool            // its reports tell the streams apart
+	Notes       []string        // what a reader must know
+	Unseen      []string        // what such a file cannot show
+	Failure     string          // what the tool says of an error that ended its work
+	Lost        string          // what the tool says of a test in the file that failed and left no figures
+	Unfailing   bool            // the file does not tell operations that failed
+	Facts       []result.Fact   // what was asked of the tool, as far as the file says: unlike ones are not compared
 
 	dated string // a date that the file itself gives its end
 }
@@ -144,6 +144,24 @@ func Recognise(head []byte) (name string, host, known bool, advice string) {
 	return "", false, false, ""
 }
 
+// End is the end of a text that is longer than what Recognise looks at, from the begin of a line: a job's own words may
+// stand before what the tool printed. It is nil where there is none.
+func End(content io.ReadSeeker) []byte {
+	size, err := content.Seek(0, io.SeekEnd)
+	if err != nil || size <= HeadBytes {
+		return nil
+	}
+	if _, err := content.Seek(-HeadBytes, io.SeekEnd); err != nil {
+		return nil
+	}
+	end, err := io.ReadAll(io.LimitReader(content, HeadBytes))
+	at := bytes.IndexByte(end, '\n')
+	if err != nil || at < 0 || bytes.IndexByte(end, 0) >= 0 {
+		return nil
+	}
+	return end[at+1:]
+}
+
 func plainHead(head []byte) []byte {
 	return bytes.TrimPrefix(head[:min(len(head), HeadBytes)], []byte("\ufeff"))
 }
@@ -169,6 +187,15 @@ func Prepare(name string, content io.ReadSeeker, modified time.Time, o Options) 
 		return nil, fmt.Errorf("%s: %w", name, ErrEmpty)
 	}
 	r, err := choose(g, o.As)
+	if end := End(content); errors.Is(err, ErrUnknown) && end != nil {
+		head := g.head
+		g.head = end
+		if at, known := choose(g, ""); known == nil {
+			r, err = at, nil
+		} else {
+			g.head = head
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -190,6 +191,10 @@ func (b *book) pgbenchTest(test *pgbenchTest, several bool) error {
 	}
 	if t.Type != "" {
 		s.notes = append(s.notes, pgbenchSaid(t))
+		s.facts = append(s.facts, asked("script", scriptName(t.Type)), asked("mode", t.Mode))
+		if !math.IsNaN(t.Scale) {
+			s.facts = append(s.facts, asked("scale", strconv.FormatFloat(t.Scale, 'g', -1, 64)))
+		}
 	}
 	s.unseen = []string{
 		"percentiles of latency: pgbench prints means; its log (-l) holds every transaction",

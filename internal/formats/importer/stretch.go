@@ -179,7 +179,7 @@ func books() map[string]func(format, io.Reader) (*book, error) {
 		bonnieText: readBonnie, iorText: readIOR,
 		radosText: readRados, k6Text: readK6Text, k6JSON: readK6JSON,
 		iorJSON: readIORJSON, iorCSV: readIORCSV, radosJSON: readRadosJSON, benchBase: readBenchBase,
-		goTPC: readGoTPC, tpccMySQL: readTPCCMySQL,
+		goTPC: readGoTPC, tpccMySQL: readTPCCMySQL, wrkText: readWrk, ycsbText: readYCSB, mdtestText: readMdtest,
 	}
 }
 

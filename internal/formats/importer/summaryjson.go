@@ -59,6 +59,10 @@ func iorTest(access string, row figures, facts map[string]string) (stretch, bool
 	}
 	ops := 0.0
 	if xfer := row.or("xfer(KiB)") * 1024; xfer > 0 {
+		exact, whole := strings.CutSuffix(cmp.Or(facts["xfersize"], facts["transfersize"]), " bytes")
+		if whole { // the column has two digits after the point
+			xfer = cmp.Or(decimal(exact, ""), xfer)
+		}
 		ops = bytes / xfer
 		t.asked("transfer size", fmt.Sprintf("%.0f bytes", xfer))
 	}
@@ -70,7 +74,7 @@ func iorTest(access string, row figures, facts map[string]string) (stretch, bool
 	}
 	t.did(op, math.Round(ops), bytes, mean)
 	t.concurrency = decimal(cmp.Or(facts["tasks"], firstWord(facts["clients"])), "")
-	for _, name := range []string{"api", "access", "blocksize", "aggregate filesize"} {
+	for _, name := range []string{"api", "access", "tasks", "nodes", "blocksize", "aggregate filesize"} {
 		t.asked(name, facts[name])
 	}
 	t.notes = append(t.notes, "its rates are of all the time of a test, opening and closing of files included")
@@ -219,8 +223,8 @@ func readIORCSV(_ format, r io.Reader) (*book, error) {
 // radosText are the names of rados bench's figures in its text, by those of its JSON. All are texts there.
 var radosNames = map[string]string{"total_time_run": "Total time run", "total_writes_made": "Total writes made",
 	"total_reads_made": "Total reads made", "write_size": "Write size", "read_size": "Read size",
-	"object_size": "Object size", "average_latency": "Average Latency(s)", "max_latency": "Max latency(s)",
-	"min_latency": "Min latency(s)"}
+	"object_size": "Object size", "average_latency": "Average Latency", "max_latency": "Max latency",
+	"min_latency": "Min latency"}
 
 // readRadosJSON reads one bench after another, with its course.
 func readRadosJSON(_ format, r io.Reader) (*book, error) {

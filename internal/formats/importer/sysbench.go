@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"plimsoll/internal/contract/workload"
@@ -16,7 +17,7 @@ import (
 var (
 	sysbenchHead    = lazyregexp.New(`(?m)^sysbench (v?\d[\w.-]*)`)
 	sysbenchThreads = lazyregexp.New(`(?m)^Number of threads: (\d{1,6})`)
-	sysbenchLine    = lazyregexp.New(`(?m)^\[ +\d+(\.\d+)?s \] (thds:|reads:|[\d.]+ MiB/sec)`)
+	sysbenchLine    = lazyregexp.New(`(?m)^\[ +\d+(\.\d+)?s ?\] (thds:|threads:|reads:|[\d.]+ MiB/sec)`)
 	sysbenchRate    = lazyregexp.New(`(?m)^Target transaction rate: (\d+)`)
 	sysbenchBlock   = lazyregexp.New(`(?mi)^Block size (\d+(?:\.\d+)? ?[KMG]?i?b)`)
 	sysbenchMem     = lazyregexp.New(`(?mi)^ *(?:memory )?block size: (\d+(?:\.\d+)? ?[KMG]?(?:i?B)?)\r?$`)
@@ -27,12 +28,12 @@ var (
 	sysbenchEnds    = lazyregexp.New(`^ *(?:execution time \(avg/stddev\)|total time taken by event execution|sum): |^ *avg: +[\d.]+ms`)
 	sysbenchFatal   = lazyregexp.New(`^(?:FATAL|PANIC): (.+)`)
 	sysbenchOld     = lazyregexp.New(`(?m)^ *read/write requests: `)
-	sysbenchFiles   = lazyregexp.New(`(?m)^(\d+ files, |File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)
+	sysbenchFiles   = lazyregexp.New(`(?m)^(\d+ files, | +(?:read|write): +IOPS=|File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)
 )
 
 func sysbenchReaders() []reader {
 	return []reader{{
-		name: "sysbench", holds: "what sysbench prints (1.0 and later): interval reports, totals, histogram",
+		name: "sysbench", holds: "what sysbench prints (0.4 and later): interval reports, totals, histogram",
 		recognise: func(head []byte) bool { return sysbenchHead.Match(head) || sysbenchLine.Match(head) },
 		prepare:   prepareSysbench,
 	}}
@@ -134,6 +135,11 @@ output:
     - match: '^ *transactions: +(?P<n>\d+)'
       final: true
       operations: {transaction: {count: n}}
+    - match: '^\[ *(?P<t>[0-9.]+)s ?\] threads: \d+, tps: (?P<tps>[0-9.]+), reads(?:/s)?: (?P<r>[0-9.]+), .*response time: (?P<p>[0-9.]+)ms.*?(?:errors: (?P<err>[0-9.]+).*)?$'
+      elapsed: {field: t, unit: s}
+      operations: {transaction: {rate: tps}}
+      errors: {rate: err}
+      measures: {{"{"}}{{.Interval}}: p}
     - match: '^ *(?:queries|read/write requests): +\d+ +\((?P<q>[0-9.]+) per sec'
       final: true
       measures: {{"{"}}{{.Queries}}: q}
@@ -179,7 +185,13 @@ output:
     - match: '^ *written, MiB/s: +(?P<w>[0-9.]+)'
       final: true
       operations: {write: {bytes: {count: {field: w, unit: MiB, scale: {{.Time}}}}}}
-{{end}}    - match: '^ *fsyncs/s: +(?P<f>[0-9.]+)'
+    - match: '^ *read: +IOPS=(?P<r>[0-9.]+) (?P<b>[0-9.]+) MiB/s'
+      final: true
+      operations: {read: {count: {field: r, scale: {{.Time}}}, bytes: {count: {field: b, unit: MiB, scale: {{.Time}}}}}}
+    - match: '^ *write: +IOPS=(?P<w>[0-9.]+) (?P<b>[0-9.]+) MiB/s'
+      final: true
+      operations: {write: {count: {field: w, scale: {{.Time}}}, bytes: {count: {field: b, unit: MiB, scale: {{.Time}}}}}}
+{{end}}    - match: '^ *(?:fsyncs/s|fsync): +(?:IOPS=)?(?P<f>[0-9.]+)'
       final: true
       measures: {fsyncs: f}
 ` + sysbenchTail
@@ -243,18 +255,19 @@ func prepareSysbench(d *Reading, g *given) error {
 		return err
 	}
 	d.Tool = "sysbench"
-	if v := found(sysbenchHead, g.head); v != "" {
+	text := slices.Concat(g.head, End(g.content)) // its totals come after all its intervals
+	if v := found(sysbenchHead, text); v != "" {
 		d.Tool += " " + v
 	}
-	d.Concurrency, _ = strconv.ParseFloat(found(sysbenchThreads, g.head), 64) // 0 where it does not say
+	d.Concurrency, _ = strconv.ParseFloat(found(sysbenchThreads, text), 64) // 0 where it does not say
 	values := map[string]string{"Latency": "service time", "Op": "event", "P": "", "Interval": "max"}
-	if rate := found(sysbenchRate, g.head); rate != "" && rate != "0" {
+	if rate := found(sysbenchRate, text); rate != "" && rate != "0" {
 		// sysbench adds the time that an event waited for a free thread.
 		values["Latency"] = "response time"
 		d.Latency = "response time"
 	}
 	// --percentile picks one; 100 is the maximum, 0 none.
-	if p := found(sysbenchWhich, g.head); p != "" {
+	if p := found(sysbenchWhich, text); p != "" {
 		if v, err := strconv.ParseFloat(p, 64); err == nil && v > 0 && v < 100 {
 			values["P"], values["Name"], values["Interval"] = p, "p"+p, "p"+p
 		}
@@ -263,27 +276,27 @@ func prepareSysbench(d *Reading, g *given) error {
 		"the storage underneath: sysbench counts no I/O of devices",
 	}
 	switch {
-	case sysbenchSQL.Match(g.head):
+	case sysbenchSQL.Match(text):
 		values["Op"], values["Queries"] = "transaction", "queries"
-		if sysbenchOld.Match(g.head) { // 0.4 and 0.5 count reads and writes alone
+		if sysbenchOld.Match(text) { // 0.4 and 0.5 count reads and writes alone
 			values["Queries"] = "reads_and_writes"
 		}
 		d.Workload = "sysbench oltp"
 		return d.declare(sysbenchSQLLayout, values)
-	case sysbenchFiles.Match(g.head):
+	case sysbenchFiles.Match(text):
 		d.Workload = "sysbench fileio"
-		values["Time"] = found(sysbenchTime, g.head) // its summary holds rates, which give counts with it
-		if values["PerMiB"] = perMiB(found(sysbenchBlock, g.head)); values["PerMiB"] == "0" {
+		values["Time"] = found(sysbenchTime, text) // its summary holds rates, which give counts with it
+		if values["PerMiB"] = perMiB(found(sysbenchBlock, text)); values["PerMiB"] == "0" {
 			d.Notes = append(d.Notes,
 				"it does not say its block size, so its reads and writes are not counted, only their bytes")
 		} else if f, err := strconv.ParseFloat(values["PerMiB"], 64); err == nil {
 			values["Block"] = strconv.FormatFloat(float64(unit.MiB)/f, 'f', 0, 64)
 		}
 		return d.declare(sysbenchFileLayout, values)
-	case sysbenchMem.Match(g.head):
-		values["Op"] = cmp.Or(found(sysbenchOp, g.head), "write")
+	case sysbenchMem.Match(text):
+		values["Op"] = cmp.Or(found(sysbenchOp, text), "write")
 		d.Workload = "sysbench memory"
-		values["PerMiB"] = perMiB(found(sysbenchMem, g.head))
+		values["PerMiB"] = perMiB(found(sysbenchMem, text))
 		return d.declare(sysbenchMemoryLayout, values)
 	}
 	d.Workload = "sysbench"

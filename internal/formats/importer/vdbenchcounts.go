@@ -50,7 +50,8 @@ func newVdbenchCounts(rows []vdbenchInterval, decimal bool) *vdbenchCounts {
 	}
 	levels := []struct{ column, name, unit string }{
 		{"MB/sec 1024**2", "bandwidth", "MiB/s"}, {"MB/sec 1000**2", "bandwidth", "MB/s"},
-		{"queue depth", "queue_depth", "I/Os"}, {"cpu% sys+u", "cpu", "%"}, {"cpu% total", "cpu", "%"},
+		{"queue depth", "queue_depth", "I/Os"}, {"cpu% sys+u", "cpu", "%"}, {"cpu% sys+usr", "cpu", "%"},
+		{"cpu% total", "cpu", "%"},
 	}
 	if !c.apart && !c.files {
 		levels = append(levels, struct{ column, name, unit string }{"read pct", "reads", "%"})

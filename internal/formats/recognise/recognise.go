@@ -88,7 +88,16 @@ func Outputs(name string) (main, beside []string) {
 
 // Recognise says what a file holds by its beginning; not known where it cannot be read.
 func Recognise(name string) (as string, host, known bool, advice string) {
-	return importer.Recognise(Head(name))
+	head := Head(name)
+	if as, host, known, advice = importer.Recognise(head); known || len(head) < importer.HeadBytes {
+		return as, host, known, advice
+	}
+	f, err := regular.Open(name, os.O_RDONLY)
+	if err != nil {
+		return "", false, false, ""
+	}
+	defer f.Close()
+	return importer.Recognise(importer.End(f))
 }
 
 // Head is the beginning of a file as text, nothing where it cannot be read.

@@ -3,6 +3,8 @@ package regular
 import (
 	"errors"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // Append writes one record to the end of a file that nobody else writes, whole or not at all: what a full disk has
@@ -18,3 +20,6 @@ func Append(f *os.File, record []byte) error {
 	}
 	return errors.Join(err, f.Truncate(info.Size()-int64(n)))
 }
+
+// Full reports whether a write failed for want of room, be it the disk's or a quota's.
+func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }

@@ -41,90 +41,131 @@ func Collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	return collect(ctx, folder, engines, sc, problem)
 }
 
-// collect is Collect with the scenario loaded; nil and a problem when it could not be.
+// collect is Collect with the scenario loaded; nil and a problem when it could not be. Each stage is made of the one
+// before: what the folder has, what was found to have run, how that is cut, what the raw output says, and the panels.
 func collect(ctx context.Context, folder *result.Folder, engines map[string]workload.Engine, sc *scenario.Scenario,
 	problem string) (*result.Data, error) {
-	c := &collector{folder: folder, m: folder.Manifest(), engines: engines, sc: sc,
-		data: &result.Data{Version: result.FormatVersion}}
-	if problem != "" {
-		c.problem("%s", problem)
+	store, err := series.OpenReadOnly(folder.MetricsDir(), series.Options{})
+	if err != nil {
+		store = nil
+	} else {
+		defer store.Close() //nolint:errcheck // a view for reading
 	}
-	events, skipped, err := folder.Events()
+	s, events, skipped, openErr := open(folder, store, sc, problem)
+	if openErr != nil {
+		return nil, fmt.Errorf("collect: %w", openErr)
+	}
+	s.engines, s.problems = engines, append(s.problems, skipped...)
+	if err != nil {
+		s.problem("%v", err)
+	}
+	data := s.data()
+	data.Preconditioned, data.Written = result.Prepared(events, true)
+	data.Stored = result.StoredOf(events)
+	data.Boots, data.Migrations = result.BootsOf(events), result.MigrationsOf(events)
+	data.NodeReturns = result.NodeReturnsOf(events)
+	f := find(ctx, s, events)
+	if data.VMs = f.vms; store != nil {
+		share(store, s.m, f.vms)
+	}
+	r, err := replayAll(ctx, plan(ctx, f))
 	if err != nil {
 		return nil, fmt.Errorf("collect: %w", err)
 	}
-	c.data.Problems = append(c.data.Problems, skipped...)
-	c.openMetrics()
-	if c.store != nil {
-		defer c.store.Close() //nolint:errcheck // a view for reading
-	}
-	var newest time.Time
-	if c.store != nil {
-		_, newest, _ = c.store.Bounds()
-	}
-	c.tl = readTimeline(c.m, events, newest)
-	c.start, c.end, c.ran = c.tl.window(c.m)
-	c.data.Start, c.data.End, c.data.Phases, c.data.Events = c.start, c.end, c.tl.phases, c.tl.marks
-	c.data.Preconditioned, c.data.Written = result.Prepared(events, !c.soFar)
-	c.data.Stored = result.StoredOf(events)
-	c.data.Boots, c.data.Migrations = result.BootsOf(events), result.MigrationsOf(events)
-	c.data.NodeReturns = result.NodeReturnsOf(events)
-	c.findJobs(events)
-	c.findVMs(ctx, events)
-	if c.store != nil {
-		share(c.store, c.m, c.data.VMs)
-	}
-	if err := c.replayAll(ctx); err != nil {
-		return nil, fmt.Errorf("collect: %w", err)
-	}
-	c.data.Workloads = c.workloads()
-	c.threads(ctx)
-	c.data.Series = c.series(ctx)
-	c.data.Panels = c.panels(ctx)
+	data.Workloads = r.workloads()
+	r.threads(ctx, data.Workloads)
+	data.Series = r.series(ctx)
+	data.Panels = (&panelist{found: f, data: data}).panels(ctx)
+	data.Problems = s.problems
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("collect: %w", err)
 	}
-	return c.data, nil
+	return data, nil
 }
 
-type collector struct {
-	folder  *result.Folder
-	m       result.Manifest
-	engines map[string]workload.Engine
-	store   *series.Store      // nil when there are no metrics
-	sc      *scenario.Scenario // nil when the folder's copy cannot be loaded
-	tl      timeline
-	start   time.Time
-	end     time.Time
-	ran     bool // the run phase began
-	soFar   bool // the raw output is not looked at
-	tracks  []*track
-	layout  tally.Layout // of every start's counters
-	loads   []*loadPlan
+// source is what the folder of a run has.
+type source struct {
+	folder     *result.Folder
+	m          result.Manifest
+	engines    map[string]workload.Engine
+	store      *series.Store      // nil when there are no metrics
+	sc         *scenario.Scenario // nil when the folder's copy cannot be loaded
+	tl         timeline
+	start, end time.Time
+	ran        bool // the run phase began
+	problems   []string
+	mu         sync.Mutex // guards problems, and what VMs add to while they are replayed
+}
+
+// open reads the journal; skipped is what of it cannot be read.
+func open(folder *result.Folder, store *series.Store, sc *scenario.Scenario, problem string) (s *source,
+	events []result.Event, skipped []string, err error) {
+	s = &source{folder: folder, m: folder.Manifest(), store: store, sc: sc}
+	if problem != "" {
+		s.problem("%s", problem)
+	}
+	if events, skipped, err = folder.Events(); err != nil {
+		return nil, nil, nil, err
+	}
+	var newest time.Time
+	if store != nil {
+		_, newest, _ = store.Bounds()
+	}
+	s.tl = readTimeline(s.m, events, newest)
+	s.start, s.end, s.ran = s.tl.window(s.m)
+	return s, events, skipped, nil
+}
+
+func (c *source) data() *result.Data {
+	return &result.Data{Version: result.FormatVersion, Start: c.start, End: c.end, Phases: c.tl.phases,
+		Events: c.tl.marks}
+}
+
+func (c *source) problem(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
+}
+
+// found is which workloads were started on which machines.
+type found struct {
+	*source
+	tracks []*track
+	layout tally.Layout // of every start's counters
+	loads  []*loadPlan
+	vms    []result.VM
+}
+
+func find(ctx context.Context, s *source, events []result.Event) *found {
+	f := &found{source: s}
+	f.findJobs(events)
+	f.findVMs(ctx, events)
+	f.planLoads()
+	return f
+}
+
+// planned is how that is cut.
+type planned struct {
+	*found
+	groups  []string
 	grid    grid
 	spacing map[string]time.Duration // between reports, by workload
 	fine    grid                     // of the series of sections
 	apart   map[*loadPlan]bool       // the workloads that have such series
-	total   []*cells                 // by group; the last is the total over all groups
-	groups  []string
-	perVM   map[string]*cells
-	data    *result.Data
-	mu      sync.Mutex // guards problem
 }
 
-func (c *collector) problem(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.data.Problems = append(c.data.Problems, fmt.Sprintf(format, args...))
+func plan(ctx context.Context, f *found) *planned {
+	p := &planned{found: f}
+	p.planGrid(ctx)
+	p.planSections()
+	return p
 }
 
-func (c *collector) openMetrics() {
-	store, err := series.OpenReadOnly(c.folder.MetricsDir(), series.Options{})
-	if err != nil {
-		c.problem("%v", err)
-		return
-	}
-	c.store = store
+// replayed is what the raw output says, beside what tracks have taken of it.
+type replayed struct {
+	*planned
+	total []*cells // by group; the last is the total over all groups
+	perVM map[string]*cells
 }
 
 // loadScenario loads the folder's copy as it ran: the file after templating, so that neither variables nor presets are
@@ -147,9 +188,9 @@ func loadScenario(folder *result.Folder) (sc *scenario.Scenario, problem string)
 }
 
 // findJobs lists the starts of workloads and completes from the journal what a killed process could not write.
-func (c *collector) findJobs(events []result.Event) {
+func (c *found) findJobs(events []result.Event) {
 	jobs, problems := c.folder.RawJobs()
-	c.data.Problems = append(c.data.Problems, problems...)
+	c.problems = append(c.problems, problems...)
 	type key struct {
 		vm, load string
 		start    int
@@ -182,7 +223,7 @@ func (c *collector) findJobs(events []result.Event) {
 }
 
 // findVMs lists the machines: those that steps have made, those that were ever on, and those that ran something.
-func (c *collector) findVMs(ctx context.Context, events []result.Event) {
+func (c *found) findVMs(ctx context.Context, events []result.Event) {
 	nodes := c.madeVMs(events)
 	for _, k := range c.tracks {
 		nodes[k.job.VM] = result.VM{Name: k.job.VM, Group: k.job.Group, Node: k.job.Node}
@@ -215,13 +256,13 @@ func (c *collector) findVMs(ctx context.Context, events []result.Event) {
 		if len(g.DiskBytes) > 0 {
 			vm.DiskBytes = int64(math.Round(float64(g.DiskBytes[0]) * scale))
 		}
-		c.data.VMs = append(c.data.VMs, vm)
+		c.vms = append(c.vms, vm)
 	}
-	slices.SortFunc(c.data.VMs, func(a, b result.VM) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.vms, func(a, b result.VM) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // madeVMs are the machines of the plan whose step came to its end.
-func (c *collector) madeVMs(events []result.Event) map[string]result.VM {
+func (c *found) madeVMs(events []result.Event) map[string]result.VM {
 	vms := map[string]result.VM{}
 	var p struct {
 		VMs []struct {
@@ -247,16 +288,17 @@ func (c *collector) madeVMs(events []result.Event) map[string]result.VM {
 }
 
 // replayAll replays every raw output, VM by VM, on all cores.
-func (c *collector) replayAll(ctx context.Context) error {
-	c.planLoads()
-	c.planGrid(ctx)
-	c.planSections()
+func replayAll(ctx context.Context, p *planned) (*replayed, error) {
+	c := &replayed{planned: p, perVM: map[string]*cells{}}
+	for range len(c.groups) + 1 {
+		c.total = append(c.total, newCells(c.grid.detailed(), len(c.layout.Operations)))
+	}
 	byVM := map[string][]*track{}
 	for _, k := range c.tracks {
 		byVM[k.job.VM] = append(byVM[k.job.VM], k)
 	}
 	work := make(chan []*track, len(byVM))
-	for _, vm := range c.data.VMs {
+	for _, vm := range c.vms {
 		if list := byVM[vm.Name]; len(list) > 0 {
 			work <- list
 		}
@@ -273,12 +315,12 @@ func (c *collector) replayAll(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
-	slices.Sort(c.data.Problems)
-	return ctx.Err()
+	slices.Sort(c.problems)
+	return c, ctx.Err()
 }
 
 // replayVM replays the outputs of one VM.
-func (c *collector) replayVM(ctx context.Context, list []*track) {
+func (c *replayed) replayVM(ctx context.Context, list []*track) {
 	mine := newCells(c.grid.detailed(), len(c.layout.Operations))
 	for _, k := range list {
 		engine := c.engines[k.job.Engine]
@@ -286,7 +328,7 @@ func (c *collector) replayVM(ctx context.Context, list []*track) {
 			c.problem("%s of %s: no engine %q to read its output", k.job.Workload, k.job.VM, k.job.Engine)
 			continue
 		}
-		k.lanes = c.lanesOf(k)
+		k.streams = c.streamsOf(k)
 		p := &replay{track: k, fine: c.fine, warned: map[string]int{}, cutters: func(begin tally.Mark) []*cutter {
 			return c.cuttersFor(k, mine, begin)
 		}}

@@ -419,7 +419,7 @@ func TestScaledStep(t *testing.T) {
 		step, want time.Duration
 	}{{1, 0, 5 * time.Second}, {0, 0, 5 * time.Second}, {0.02, 0, time.Second}, {0.5, 30 * time.Second,
 		15 * time.Second}, {2, 30 * time.Second, 30 * time.Second}} {
-		c2 := &collector{m: result.Manifest{TimeScale: c.scale}}
+		c2 := &source{m: result.Manifest{TimeScale: c.scale}}
 		if got := c2.scaledStep(c.step); got != c.want {
 			t.Errorf("%v at %v: %v, want %v", c.step, c.scale, got, c.want)
 		}
@@ -602,7 +602,7 @@ func TestMetricsOfAWorkloadsOwnTime(t *testing.T) {
 		"of the cluster": {"bytes/s", scenario.ClusterResult, []result.Workload{run("G", 10, 20)}, []float64{0, 4}, 2,
 			""},
 	} {
-		col := &collector{start: start, data: &result.Data{Workloads: c.loads}}
+		col := &panelist{data: &result.Data{Workloads: c.loads}}
 		p := result.Panel{
 			Unit:   c.unit,
 			Series: []result.Series{{Name: "s", Start: start, Step: 10, Values: values(c.of...)}},

@@ -18,7 +18,7 @@ const mostWaits = 6
 // databases are the series of the database servers that were asked, on the grid. The names are those of
 // postgres_exporter, so a server that another exporter has asked is there as well, with what that knows; of SQL Server
 // those of windows_exporter.
-func (c *collector) databases(ctx context.Context) []result.Series {
+func (c *replayed) databases(ctx context.Context) []result.Series {
 	if c.store == nil || c.grid.n == 0 {
 		return nil
 	}

@@ -59,8 +59,8 @@ func (g grid) cell(t time.Time) int {
 const longestSpan = 10 * 365 * 24 * time.Hour
 
 // planGrid chooses the step: whole seconds, not shorter than the interval between reports, within the limits.
-func (c *collector) planGrid(ctx context.Context) {
-	for _, vm := range c.data.VMs {
+func (c *planned) planGrid(ctx context.Context) {
+	for _, vm := range c.vms {
 		if !vm.NeverSeenOn && !slices.Contains(c.groups, vm.Group) {
 			c.groups = append(c.groups, vm.Group)
 		}
@@ -69,7 +69,7 @@ func (c *collector) planGrid(ctx context.Context) {
 	if len(c.groups) > mostGroups {
 		c.groups = nil
 	}
-	points := mostValues / (metricsPer * (len(c.data.VMs) + len(c.groups) + len(c.sharing()) + 1))
+	points := mostValues / (metricsPer * (len(c.vms) + len(c.groups) + len(c.sharing()) + 1))
 	points = min(max(points, fewestCells), mostPoints)
 	span := min(max(c.end.Sub(c.start), time.Second), longestSpan)
 	spacing, detail := c.intervals(ctx)
@@ -81,16 +81,11 @@ func (c *collector) planGrid(ctx context.Context) {
 	step := max(time.Second, interval, span/time.Duration(points))
 	step = (step + time.Second - 1).Truncate(time.Second)
 	c.grid = grid{c.start, step, int((span + step - 1) / step), interval, detail}
-	c.total = nil
-	for range len(c.groups) + 1 {
-		c.total = append(c.total, newCells(c.grid.detailed(), len(c.layout.Operations)))
-	}
-	c.perVM = map[string]*cells{}
 }
 
 // intervals are the usual times between the reports of workloads, and the longest between those with histograms, judged
 // by the beginning of one output of each.
-func (c *collector) intervals(ctx context.Context) (between map[string]time.Duration, detail time.Duration) {
+func (c *planned) intervals(ctx context.Context) (between map[string]time.Duration, detail time.Duration) {
 	const enough, few = 1 << 20, 8
 	between = map[string]time.Duration{}
 	for _, k := range c.tracks {
@@ -251,13 +246,13 @@ func significant(v float64, digits int) float64 {
 }
 
 // series makes the per-VM, per-group and total views.
-func (c *collector) series(ctx context.Context) []result.Series {
+func (c *replayed) series(ctx context.Context) []result.Series {
 	var out []result.Series
 	all, onVM := c.having(func(*track) bool { return true }), map[string][]*track{}
 	for _, k := range all {
 		onVM[k.job.VM] = append(onVM[k.job.VM], k)
 	}
-	for _, vm := range c.data.VMs {
+	for _, vm := range c.vms {
 		own := c.perVM[vm.Name]
 		if own == nil {
 			continue
@@ -283,7 +278,7 @@ func (c *collector) series(ctx context.Context) []result.Series {
 
 // sharing are the workloads that share the VMs of their group with another, so that the group's views do not tell them
 // apart.
-func (c *collector) sharing() []*loadPlan {
+func (c *found) sharing() []*loadPlan {
 	in := map[string]int{}
 	for _, l := range c.loads {
 		if !l.prefill {
@@ -303,7 +298,7 @@ func (c *collector) sharing() []*loadPlan {
 }
 
 // nodeCPU are the nodes' CPU use on the grid, where the target serves it, whether or not the scenario shows it.
-func (c *collector) nodeCPU(ctx context.Context) []result.Series {
+func (c *replayed) nodeCPU(ctx context.Context) []result.Series {
 	if c.store == nil || c.grid.n == 0 {
 		return nil
 	}
@@ -328,7 +323,7 @@ func (c *collector) nodeCPU(ctx context.Context) []result.Series {
 }
 
 // having lists the tracks with reports for which keep says yes.
-func (c *collector) having(keep func(*track) bool) []*track {
+func (c *found) having(keep func(*track) bool) []*track {
 	var out []*track
 	for _, k := range c.tracks {
 		if len(k.marks) > 1 && keep(k) {
@@ -360,7 +355,7 @@ func unknown(tracks []*track, g grid) []bool {
 
 // views makes the series of some tracks together; those without any operation are left out. q nil leaves out
 // percentiles.
-func (c *collector) views(head result.Series, tracks []*track, q *cells) []result.Series {
+func (c *replayed) views(head result.Series, tracks []*track, q *cells) []result.Series {
 	if q != nil {
 		q = q.without(unknown(tracks, q.grid))
 	}
@@ -433,7 +428,7 @@ func views(l tally.Layout, head result.Series, g grid, rates []tally.Totals, mac
 }
 
 // figures are the series of measures that cannot be added, of a single machine: the last one reported in each cell.
-func (c *collector) figures(head result.Series, tracks []*track) []result.Series {
+func (c *replayed) figures(head result.Series, tracks []*track) []result.Series {
 	if head.VM == "" {
 		return nil
 	}
@@ -461,7 +456,7 @@ func (c *collector) figures(head result.Series, tracks []*track) []result.Series
 }
 
 // binned re-bins the counters of tracks together; a cell during which none of them ran is nil.
-func (c *collector) binned(tracks []*track, g grid) []tally.Totals {
+func (c *replayed) binned(tracks []*track, g grid) []tally.Totals {
 	out := make([]tally.Totals, g.n)
 	for _, k := range tracks {
 		first, last := max(0, g.cell(k.from())), min(g.n-1, g.cell(k.to()))

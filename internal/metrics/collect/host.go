@@ -27,7 +27,7 @@ const (
 )
 
 // machines are the series of the machines underneath, on the grid.
-func (c *collector) machines(ctx context.Context) []result.Series {
+func (c *replayed) machines(ctx context.Context) []result.Series {
 	if c.store == nil || c.grid.n == 0 {
 		return nil
 	}
@@ -99,13 +99,13 @@ func (c *collector) machines(ctx context.Context) []result.Series {
 }
 
 // rateWindow is the stretch over which counters are turned into rates: four points, but not much more than a minute.
-func (c *collector) rateWindow() string {
+func (c *replayed) rateWindow() string {
 	window := max(c.grid.step, min(4*c.grid.step, time.Minute), 4*time.Second)
 	return strconv.Itoa(int(window.Seconds())) + "s"
 }
 
 // measured evaluates a query on the grid, named and in the order of the names.
-func (c *collector) measured(ctx context.Context, query, metric, unit string,
+func (c *replayed) measured(ctx context.Context, query, metric, unit string,
 	part func(series.Series) string) []result.Series {
 	start, end := c.grid.edge(1), c.grid.edge(c.grid.n)
 	found, err := c.store.Range(ctx, query, start, end, c.grid.step)
@@ -154,7 +154,7 @@ func peak(s result.Series) float64 {
 
 // threads adds to the workloads of single VMs what the busiest thread of their generator did, over the window that was
 // measured.
-func (c *collector) threads(ctx context.Context) {
+func (c *replayed) threads(ctx context.Context, workloads []result.Workload) {
 	if c.store == nil || c.grid.n == 0 {
 		return
 	}
@@ -172,10 +172,10 @@ func (c *collector) threads(ctx context.Context) {
 			c.problem("threads of the load generators: %v", err)
 			return
 		}
-		for i := range c.data.Workloads {
-			w := &c.data.Workloads[i]
+		for i := range workloads {
+			w := &workloads[i]
 			for _, s := range found {
-				if w.VM != "" && s.Label("instance") == w.VM && s.Label("workload") == w.Name {
+				if !w.Merged() && s.Label("instance") == w.VM && s.Label("workload") == w.Name {
 					*m.of(w) = meanBetween(s.Points, w.Start.Add(c.grid.step), w.End)
 				}
 			}

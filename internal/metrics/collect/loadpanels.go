@@ -15,7 +15,7 @@ import (
 // workloadPanel makes a result from the generators' own reports. Rates are counters re-binned on a grid: with reports
 // on the grid they are the difference of two reports over the time between them, the first report giving no point
 // unless there is hardly another, and each point carrying the later time.
-func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
+func (c *found) workloadPanel(r scenario.Result, p *result.Panel) error {
 	value, cumulative, err := c.workloadValue(r, p)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (c *collector) workloadPanel(r scenario.Result, p *result.Panel) error {
 
 // workloadValue is what a result of a workload shows of its counters, with its unit put into the panel. Operations are
 // all that the workload does, of a generator of block I/O reads and writes.
-func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value func(tally.Totals, time.Duration) float64,
+func (c *found) workloadValue(r scenario.Result, p *result.Panel) (value func(tally.Totals, time.Duration) float64,
 	cumulative bool, err error) {
 	var ops []int
 	moving := false
@@ -130,7 +130,7 @@ func (c *collector) workloadValue(r scenario.Result, p *result.Panel) (value fun
 }
 
 // declares reports whether a workload counts an operation.
-func (c *collector) declares(load string, o result.Operation) bool {
+func (c *found) declares(load string, o result.Operation) bool {
 	return slices.ContainsFunc(c.tracks, func(k *track) bool {
 		return k.job.Workload == load && !k.job.Prefill &&
 			slices.ContainsFunc(k.job.Operations, func(x result.Operation) bool {
@@ -140,7 +140,7 @@ func (c *collector) declares(load string, o result.Operation) bool {
 }
 
 // tracksByVM are the starts of a workload that left reports, and the VMs on which none did.
-func (c *collector) tracksByVM(load string) (byVM map[string][]*track, silent []string) {
+func (c *found) tracksByVM(load string) (byVM map[string][]*track, silent []string) {
 	byVM = map[string][]*track{}
 	for _, k := range c.tracks {
 		if k.job.Workload == load && !k.job.Prefill && len(k.marks) > 1 {
@@ -157,7 +157,7 @@ func (c *collector) tracksByVM(load string) (byVM map[string][]*track, silent []
 
 // reportGrid is the grid of a workload's result: the usual time between its reports, for aggregates the author's
 // reporting interval if that is longer, from the first report's whole second to the last report.
-func (c *collector) reportGrid(r scenario.Result, byVM map[string][]*track) (g grid, end time.Time) {
+func (c *found) reportGrid(r scenario.Result, byVM map[string][]*track) (g grid, end time.Time) {
 	var start time.Time
 	step := time.Second
 	for _, tracks := range byVM {

@@ -53,7 +53,7 @@ func metricsOf(names []string, p result.Panel) []result.Metric {
 // reportMetrics are the metrics that a result asks for. Of a rate, a bandwidth or a latency of VMs they are of the time
 // from the first start of the group's workloads to their last end: before and after it the zeros are of no workload,
 // and a mean over them is nobody's rate. A panel of which something is left out says so.
-func (c *collector) reportMetrics(r scenario.Result, p *result.Panel) []result.Metric {
+func (c *panelist) reportMetrics(r scenario.Result, p *result.Panel) []result.Metric {
 	if r.Kind != scenario.GroupResult || !slices.Contains([]string{"ops/s", "bytes/s", "us"}, p.Unit) {
 		return metricsOf(r.Metrics, *p)
 	}

@@ -26,8 +26,15 @@ const (
 	mostPanelValues = 40_000
 )
 
+// panelist draws what was found; while the run goes on without the raw output.
+type panelist struct {
+	*found
+	data  *result.Data
+	soFar bool
+}
+
 // panels makes one panel per result of the scenario, in its order.
-func (c *collector) panels(ctx context.Context) []result.Panel {
+func (c *panelist) panels(ctx context.Context) []result.Panel {
 	if c.sc == nil {
 		return []result.Panel{}
 	}
@@ -133,7 +140,7 @@ func quote(s string) string {
 }
 
 // groupPanel evaluates a result over the exporters of a VM group.
-func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result.Panel) (err error) {
+func (c *found) groupPanel(ctx context.Context, r scenario.Result, p *result.Panel) (err error) {
 	if p.Query, p.Unit, err = Query(r, c.m.Scenario.ID); err != nil {
 		return err
 	}
@@ -147,7 +154,7 @@ func (c *collector) groupPanel(ctx context.Context, r scenario.Result, p *result
 		perVM = 2
 	}
 	lines, machines := 1, 0
-	for _, vm := range c.data.VMs {
+	for _, vm := range c.vms {
 		if vm.Group == r.Group {
 			machines++
 		}
@@ -189,7 +196,7 @@ func within(points []series.Point, from time.Time) []series.Point {
 }
 
 // panelWindow is the run phase, or what of it the masked workload covers. It ends on a whole second, as queries do.
-func (c *collector) panelWindow(r scenario.Result) (start, end time.Time, err error) {
+func (c *found) panelWindow(r scenario.Result) (start, end time.Time, err error) {
 	if c.store == nil {
 		return start, end, fmt.Errorf("the run folder has no readable metrics")
 	}
@@ -214,7 +221,7 @@ func (c *collector) panelWindow(r scenario.Result) (start, end time.Time, err er
 }
 
 // scaledStep is the author's step, or the default one, shortened with a run's time scale: whole seconds, at least one.
-func (c *collector) scaledStep(step time.Duration) time.Duration {
+func (c *source) scaledStep(step time.Duration) time.Duration {
 	step = cmp.Or(step, defaultStep)
 	if f := c.m.TimeScale; f > 0 && f < 1 {
 		step = time.Duration(float64(step) * f)
@@ -232,7 +239,7 @@ const (
 
 // query evaluates the panel's query, with a longer step, said in a note, where the step would give too many points.
 // lines is the most series that it gives, over how many series it goes.
-func (c *collector) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines,
+func (c *found) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines,
 	over int) ([]series.Series, time.Duration, error) {
 	most := min(series.MaxPoints, max(mostPanelValues/max(lines, 1), fewestCells),
 		max(mostEvaluations/max(over, 1), fewestCells))
@@ -280,7 +287,7 @@ var clusterMetrics = map[string]struct {
 }
 
 // clusterPanel evaluates a result over the cluster's own counters.
-func (c *collector) clusterPanel(ctx context.Context, r scenario.Result, p *result.Panel) error {
+func (c *found) clusterPanel(ctx context.Context, r scenario.Result, p *result.Panel) error {
 	metric, ok := clusterMetrics[r.Metric]
 	if !ok {
 		return fmt.Errorf("metric %q is not one of the language", r.Metric)

@@ -20,11 +20,11 @@ import (
 type track struct {
 	job      result.RawJob
 	meter    *tally.Meter
-	marks    []tally.Mark // cumulative counters, without histograms; the first is the zero before the first report
-	single   [][]figure   // by measure of the layout; of those that cannot be added
-	reported []bool       // by measure of the layout
-	final    tally.Mark   // with histograms
-	lanes    []laneTrack  // of a job that tells them apart
+	marks    []tally.Mark  // cumulative counters, without histograms; the first is the zero before the first report
+	single   [][]figure    // by measure of the layout; of those that cannot be added
+	reported []bool        // by measure of the layout
+	final    tally.Mark    // with histograms
+	streams  []streamTrack // of a job that tells them apart
 	cpu      float64
 	clock    time.Duration // how far the tool's was ahead at most, or behind when negative
 	parts    []part        // totals between the workload's cuts
@@ -162,7 +162,7 @@ func (p *replay) Report(r workload.Report) {
 		p.cut, p.told = m, r.Ops
 		p.cuts++
 	}
-	if len(k.lanes) > 0 {
+	if len(k.streams) > 0 {
 		p.sections(m, r.Sections, with || !p.hists)
 	}
 	k.cpu = max(k.cpu, r.CPUSeconds)
@@ -217,8 +217,8 @@ func (p *replay) zero(began time.Time) {
 	k := p.track
 	zero := tally.Mark{At: began.UTC(), Totals: k.meter.Layout.Zero()}
 	k.marks = append(k.marks, zero)
-	for i := range k.lanes {
-		k.lanes[i].prev, k.lanes[i].final = zero, tally.Mark{At: zero.At, Totals: zero.Totals}
+	for i := range k.streams {
+		k.streams[i].prev, k.streams[i].final = zero, tally.Mark{At: zero.At, Totals: zero.Totals}
 	}
 	p.prev, p.cut, p.elapsed = zero, zero, 0
 	p.active = p.cutters(zero)
@@ -281,8 +281,8 @@ func (p *replay) finish() {
 		c.finish(p.cut)
 	}
 	k := p.track
-	for i := range k.lanes {
-		if n := &k.lanes[i]; n.cutter != nil {
+	for i := range k.streams {
+		if n := &k.streams[i]; n.cutter != nil {
 			n.cutter.finish(n.final)
 		}
 	}

@@ -22,7 +22,7 @@ type round struct {
 
 // roundsOf are the starts of a workload in order. A new one begins where the journal has a start of the workload as a
 // whole, or, where the journal does not say, where a VM begins for a second time.
-func (c *collector) roundsOf(l *loadPlan) []round {
+func (c *found) roundsOf(l *loadPlan) []round {
 	tracks := slices.Clone(l.tracks)
 	slices.SortStableFunc(tracks, func(a, b *track) int {
 		return cmp.Or(a.job.Start.Compare(b.job.Start), cmp.Compare(a.job.Attempt, b.job.Attempt))
@@ -52,7 +52,7 @@ func (c *collector) roundsOf(l *loadPlan) []round {
 }
 
 // bound finds the time in which all VMs of the round worked.
-func (r *round) bound(c *collector) {
+func (r *round) bound(c *found) {
 	r.together, r.apart = r.start, r.end
 	for _, k := range r.tracks {
 		r.together = tally.Later(r.together, k.job.Start)
@@ -166,7 +166,7 @@ func (l *loadPlan) judged(w *result.Workload) {
 	t.Values = values(l.tracks, w.Seconds(), func(k *track) (from, to tally.Mark, span time.Duration) {
 		return ofWindow(k.judged, func(part) bool { return true })
 	})
-	t.Sections = sections(l.tracks, func(n *laneTrack) tally.Mark { return n.judged })
+	t.Sections = sections(l.tracks, func(n *streamTrack) tally.Mark { return n.judged })
 	w.InSpans = t
 }
 

@@ -172,16 +172,16 @@ func TestPausesInWindows(t *testing.T) {
 func TestSectionsThatEnd(t *testing.T) {
 	l := recordtest.New(t)
 	l.Event(result.KindPhase, "run", "")
-	lanes := []result.Lane{
+	streams := []result.Stream{
 		{Name: "small", Depth: 4, Reads: true, Brief: true},
 		{Name: "large", Depth: 4, Reads: true, Brief: true},
 		{Name: "idle", Depth: 1, Reads: true, Brief: true},
 	}
-	jobs := []*recordtest.Job{l.Start(recordtest.VMName(0), "G", "W", 1, lanes...)}
+	jobs := []*recordtest.Job{l.Start(recordtest.VMName(0), "G", "W", 1, streams...)}
 	until := []int{6, 20}
 	for s := range 20 {
 		if s == 10 {
-			jobs = append(jobs, l.Start(recordtest.VMName(1), "G", "W", 1, lanes...))
+			jobs = append(jobs, l.Start(recordtest.VMName(1), "G", "W", 1, streams...))
 		}
 		l.Second(func() {
 			for i, j := range jobs {
@@ -212,8 +212,8 @@ func TestSectionsThatEnd(t *testing.T) {
 	for _, w := range collected(l, &scenario.Scenario{Name: "s"}).Workloads {
 		if w.VM != "" {
 			var worked []float64
-			for _, lane := range w.Lanes {
-				worked = append(worked, lane.Worked)
+			for _, stream := range w.Streams {
+				worked = append(worked, stream.Worked)
 			}
 			if diff := cmp.Diff([]float64{6, 20, 0}, worked); diff != "" {
 				t.Errorf("%s: -want +got\n%s", w.VM, diff)

@@ -17,8 +17,8 @@ const (
 	mostSectionPoints = 3600   // per series
 )
 
-// laneTrack is what one lane of a start did.
-type laneTrack struct {
+// streamTrack is what one stream of a start did.
+type streamTrack struct {
 	prev   tally.Mark
 	final  tally.Mark     // the newest report at which counts and histograms belong together
 	cells  []tally.Totals // on the grid of the sections; nil where it did not run. Absent when its series are not made
@@ -29,8 +29,8 @@ type laneTrack struct {
 	before, after   tally.Totals // the states at from and to
 }
 
-// moved notes that the lane worked between two reports, when it did.
-func (n *laneTrack) moved(l tally.Layout, now tally.Mark) {
+// moved notes that the stream worked between two reports, when it did.
+func (n *streamTrack) moved(l tally.Layout, now tally.Mark) {
 	if l.Done(now.Totals) <= l.Done(n.prev.Totals) {
 		return
 	}
@@ -40,10 +40,10 @@ func (n *laneTrack) moved(l tally.Layout, now tally.Mark) {
 	n.from, n.to, n.before, n.after = n.prev.At, now.At, n.prev.Totals, now.Totals
 }
 
-// worked is for how long the lane had work, at the least: in the last interval in which it did some, as long as that
+// worked is for how long the stream had work, at the least: in the last interval in which it did some, as long as that
 // would have taken at its rate until then, or, where there is no other, as long as its depth takes for the times of its
 // operations.
-func (n *laneTrack) worked(l tally.Layout, depth int) time.Duration {
+func (n *streamTrack) worked(l tally.Layout, depth int) time.Duration {
 	last := n.to.Sub(n.from)
 	if until := n.from.Sub(n.began); until > 0 && l.Done(n.before) > 0 {
 		rate := l.Done(n.before) / until.Seconds()
@@ -56,38 +56,38 @@ func (n *laneTrack) worked(l tally.Layout, depth int) time.Duration {
 	return min(last, time.Duration(l.Busy(n.after)/float64(depth)*float64(time.Second)))
 }
 
-// workedLanes are the lanes of a VM's starts with for how long each had work, where that is told apart.
-func workedLanes(tracks []*track) []result.Lane {
-	lanes := slices.Clone(tracks[0].job.Lanes)
-	for i := range lanes {
+// workedStreams are the streams of a VM's starts with for how long each had work, where that is told apart.
+func workedStreams(tracks []*track) []result.Stream {
+	streams := slices.Clone(tracks[0].job.Streams)
+	for i := range streams {
 		for _, k := range tracks {
-			if len(k.lanes) != len(lanes) {
-				lanes[i].Worked = 0
+			if len(k.streams) != len(streams) {
+				streams[i].Worked = 0
 				break
 			}
-			lanes[i].Worked += k.lanes[i].worked(k.meter.Layout, lanes[i].Depth).Seconds()
+			streams[i].Worked += k.streams[i].worked(k.meter.Layout, streams[i].Depth).Seconds()
 		}
-		lanes[i].Worked = significant(lanes[i].Worked, 6)
+		streams[i].Worked = significant(streams[i].Worked, 6)
 	}
-	return lanes
+	return streams
 }
 
 // planSections chooses the grid of the sections' series. It is finer than that of the other series where these are many
-// or long, or a workload reports rarely: a lane is starved for seconds, and only points as short as that show it.
-func (c *collector) planSections() {
-	lanes, lines, interval := 0, 0, time.Second
+// or long, or a workload reports rarely: a stream is starved for seconds, and only points as short as that show it.
+func (c *planned) planSections() {
+	streams, lines, interval := 0, 0, time.Second
 	c.apart = map[*loadPlan]bool{}
 	for _, l := range c.loads {
 		d := l.tracks[0].job
-		if l.prefill || !d.Apart || lanes+len(d.Lanes) > mostSections {
+		if l.prefill || !d.Apart || streams+len(d.Streams) > mostSections {
 			continue
 		}
 		c.apart[l] = true
-		lanes += len(d.Lanes)
+		streams += len(d.Streams)
 		interval = max(interval, c.spacing[l.name])
-		for _, lane := range d.Lanes {
+		for _, stream := range d.Streams {
 			for _, o := range d.Operations {
-				if lane.Does(o) {
+				if stream.Does(o) {
 					lines += 3
 				}
 			}
@@ -100,13 +100,13 @@ func (c *collector) planSections() {
 	c.fine = grid{c.grid.start, step, int((span + step - 1) / step), interval, c.grid.detail}
 }
 
-// lanesOf are empty tracks for the lanes of a start that tells them apart.
-func (c *collector) lanesOf(k *track) []laneTrack {
+// streamsOf are empty tracks for the streams of a start that tells them apart.
+func (c *planned) streamsOf(k *track) []streamTrack {
 	l := c.loadOf(k)
 	if !k.job.Apart || l.prefill {
 		return nil
 	}
-	out := make([]laneTrack, len(k.job.Lanes))
+	out := make([]streamTrack, len(k.job.Streams))
 	for i := range out {
 		if c.apart[l] {
 			out[i].cells = make([]tally.Totals, c.fine.n)
@@ -115,14 +115,14 @@ func (c *collector) lanesOf(k *track) []laneTrack {
 	return out
 }
 
-// sections takes what a report placed at m says of each lane; whole says that it is one at which cells may be cut.
+// sections takes what a report placed at m says of each stream; whole says that it is one at which cells may be cut.
 func (p *replay) sections(m tally.Mark, all []workload.Counts, whole bool) {
-	if len(all) != len(p.track.lanes) {
+	if len(all) != len(p.track.streams) {
 		p.warned["a report that does not tell the sections apart"]++
 		return
 	}
-	for i := range p.track.lanes {
-		l := &p.track.lanes[i]
+	for i := range p.track.streams {
+		l := &p.track.streams[i]
 		now := p.track.meter.Counts(m.At, all[i])
 		if l.cells != nil {
 			p.fine.spread(l.cells, l.prev.At, m.At, l.prev.Totals, now.Totals)
@@ -156,18 +156,18 @@ func (g grid) spread(cells []tally.Totals, from, to time.Time, before, after tal
 	}
 }
 
-// sections are the totals of a workload's lanes over some starts, of each what of gives.
-func sections(tracks []*track, of func(*laneTrack) tally.Mark) []result.Section {
+// sections are the totals of a workload's streams over some starts, of each what of gives.
+func sections(tracks []*track, of func(*streamTrack) tally.Mark) []result.Section {
 	var out []result.Section
 	for _, k := range tracks {
-		if len(k.lanes) == 0 || out != nil && len(k.lanes) != len(out) {
+		if len(k.streams) == 0 || out != nil && len(k.streams) != len(out) {
 			continue
 		}
-		for i, name := range record.SectionNames(k.job.Lanes) {
+		for i, name := range record.SectionNames(k.job.Streams) {
 			if len(out) <= i {
 				out = append(out, result.Section{Name: name})
 			}
-			if did := of(&k.lanes[i]); did.Totals != nil {
+			if did := of(&k.streams[i]); did.Totals != nil {
 				out[i].Ops = addOps(k.meter.Layout, out[i].Ops, did.Totals, did.Hists)
 			}
 		}
@@ -175,19 +175,19 @@ func sections(tracks []*track, of func(*laneTrack) tally.Mark) []result.Section 
 	return out
 }
 
-// sectionViews makes the series of all lanes of a workload, each over all VMs.
-func (c *collector) sectionViews(l *loadPlan) []result.Series {
+// sectionViews makes the series of all streams of a workload, each over all VMs.
+func (c *replayed) sectionViews(l *loadPlan) []result.Series {
 	if !c.apart[l] {
 		return nil
 	}
 	var out []result.Series
-	for i, name := range record.SectionNames(l.tracks[0].job.Lanes) {
+	for i, name := range record.SectionNames(l.tracks[0].job.Streams) {
 		rates := make([]tally.Totals, c.fine.n)
 		for _, k := range l.tracks {
-			if i >= len(k.lanes) {
+			if i >= len(k.streams) {
 				continue
 			}
-			for at, cell := range k.lanes[i].cells {
+			for at, cell := range k.streams[i].cells {
 				if cell == nil {
 					continue
 				}

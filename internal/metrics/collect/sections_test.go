@@ -16,7 +16,7 @@ import (
 	"plimsoll/scenario"
 )
 
-var oltpLanes = []result.Lane{{Name: "data", Reads: true}, {Name: "log", Writes: true}, {Name: "log", Writes: true}}
+var oltpStreams = []result.Stream{{Name: "data", Reads: true}, {Name: "log", Writes: true}, {Name: "log", Writes: true}}
 
 // starving runs OLTP in three sections on two VMs for 30 s; the second section does nothing from second 10 to 13.
 func starving(t *testing.T) *recordtest.Lab {
@@ -25,8 +25,8 @@ func starving(t *testing.T) *recordtest.Lab {
 	for i := range 2 {
 		l.Recorder.VM(recordtest.VMName(i), "DB", i, true)
 	}
-	jobs := []*recordtest.Job{l.Start(recordtest.VMName(0), "DB", "OLTP", 1, oltpLanes...),
-		l.Start(recordtest.VMName(1), "DB", "OLTP", 1, oltpLanes...)}
+	jobs := []*recordtest.Job{l.Start(recordtest.VMName(0), "DB", "OLTP", 1, oltpStreams...),
+		l.Start(recordtest.VMName(1), "DB", "OLTP", 1, oltpStreams...)}
 	for s := range 30 {
 		l.Second(func() {
 			for _, j := range jobs {
@@ -109,7 +109,7 @@ func TestSections(t *testing.T) {
 func TestSectionsMissing(t *testing.T) {
 	l := recordtest.New(t)
 	l.Event(result.KindPhase, "run", "")
-	j := l.Start(recordtest.VMName(0), "DB", "OLTP", 1, oltpLanes...)
+	j := l.Start(recordtest.VMName(0), "DB", "OLTP", 1, oltpStreams...)
 	j.Next.Sections = nil
 	for range 5 {
 		l.Second(func() { j.Do(&j.Next.Ops[0], 10, 10, time.Millisecond); j.Report() })

@@ -28,29 +28,15 @@ func SoFar(ctx context.Context, folder *result.Folder, store *series.Store) (*re
 func soFar(
 	ctx context.Context, folder *result.Folder, store *series.Store, sc *scenario.Scenario, problem string,
 ) (*result.Data, error) {
-	c := &collector{
-		folder: folder, m: folder.Manifest(), store: store, sc: sc, soFar: true,
-		data: &result.Data{Version: result.FormatVersion},
-	}
-	if problem != "" {
-		c.problem("%s", problem)
-	}
-	events, _, err := folder.Events() // the last line may just be written
+	s, events, _, err := open(folder, store, sc, problem) // the last line may just be written
 	if err != nil {
 		return nil, fmt.Errorf("collect: %w", err)
 	}
-	var newest time.Time
-	if store != nil {
-		_, newest, _ = store.Bounds()
-	}
-	c.tl = readTimeline(c.m, events, newest)
-	c.start, c.end, c.ran = c.tl.window(c.m)
-	c.data.Start, c.data.End, c.data.Phases, c.data.Events = c.start, c.end, c.tl.phases, c.tl.marks
-	c.findJobs(events)
-	c.findVMs(ctx, events)
-	c.planLoads()
-	c.data.Panels = append(c.generalPanels(ctx), c.panels(ctx)...)
-	return c.data, ctx.Err()
+	data, f := s.data(), find(ctx, s, events)
+	data.VMs = f.vms
+	data.Panels = append(f.generalPanels(ctx), (&panelist{found: f, data: data, soFar: true}).panels(ctx)...)
+	data.Problems = s.problems
+	return data, ctx.Err()
 }
 
 // OpenMetricsSoFar is OpenMetrics for a run of which nothing may have been collected yet: its VMs are those of its
@@ -65,15 +51,12 @@ func OpenMetricsSoFar(ctx context.Context, folder *result.Folder) (*series.Store
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	c := &collector{folder: folder, m: m, store: store, data: &result.Data{}}
-	c.findJobs(events)
-	c.findVMs(ctx, events)
-	share(store, m, c.data.VMs)
+	share(store, m, find(ctx, &source{folder: folder, m: m, store: store}, events).vms)
 	return store, nil
 }
 
 // generalPanels are what every run has: what its workloads do, from the beginning of the run on, prefills included.
-func (c *collector) generalPanels(ctx context.Context) (out []result.Panel) {
+func (c *found) generalPanels(ctx context.Context) (out []result.Panel) {
 	if c.store == nil || len(c.tracks) == 0 {
 		return nil
 	}
@@ -113,6 +96,13 @@ func (c *collector) generalPanels(ctx context.Context) (out []result.Panel) {
 				name += " prefill"
 			}
 			one := result.Series{Name: name, Workload: name, Unit: p.Unit}
+			if g.name == "throughput" { // workloads may count unlike things
+				for _, k := range c.tracks {
+					if k.job.Workload == s.Label("workload") {
+						one.Unit = result.RateUnit(k.job.Operations)
+					}
+				}
+			}
 			p.Series = append(p.Series, onGrid(one, s.Points, start, c.end, step))
 		}
 		if len(found) == 0 && err == nil {
@@ -124,7 +114,7 @@ func (c *collector) generalPanels(ctx context.Context) (out []result.Panel) {
 }
 
 // soFarPanel is workloadPanel made of the metrics.
-func (c *collector) soFarPanel(ctx context.Context, r scenario.Result, p *result.Panel) error {
+func (c *found) soFarPanel(ctx context.Context, r scenario.Result, p *result.Panel) error {
 	if _, _, err := c.workloadValue(r, p); err != nil {
 		return err
 	}

@@ -98,7 +98,8 @@ func TestCellsOfTheGrid(t *testing.T) {
 	}{{1, 100 * time.Second, 100}, {1, 720 * time.Second, 720}, {1, 721 * time.Second, 361}, {1, 10 * time.Hour, 720},
 		{5000, time.Minute, 60}, {5000, time.Hour, 60}, {5000, 61 * time.Second, 31}, {1, 0, 1}} {
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		p := &collector{data: &result.Data{VMs: make([]result.VM, c.vms)}, start: start, end: start.Add(c.span)}
+		p := &planned{found: &found{vms: make([]result.VM, c.vms),
+			source: &source{start: start, end: start.Add(c.span)}}}
 		p.planGrid(t.Context())
 		if p.grid.n != c.want {
 			t.Errorf("%d VMs for %v: %d cells of %v, want %d", c.vms, c.span, p.grid.n, p.grid.step, c.want)

@@ -28,7 +28,7 @@ func TestOneReportIsNoLine(t *testing.T) {
 		return k
 	}
 	const s = time.Second
-	c := &collector{layout: l, grid: grid{start: recordtest.Epoch, step: s, n: 5}}
+	c := &replayed{planned: &planned{found: &found{layout: l}, grid: grid{start: recordtest.Epoch, step: s, n: 5}}}
 	once, often, brief := start(0, 3*s), start(0, s, 2*s, 3*s, 4*s, 5*s), start(4*s, 5*s)
 	ten := 10.0
 	for name, x := range map[string]struct {

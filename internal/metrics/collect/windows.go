@@ -32,7 +32,7 @@ type loadPlan struct {
 }
 
 // planLoads groups the starts by workload and cuts each workload where something else began or ended while it ran.
-func (c *collector) planLoads() {
+func (c *found) planLoads() {
 	for _, k := range c.tracks {
 		l := c.loadOf(k)
 		if l == nil {
@@ -60,14 +60,14 @@ func (c *collector) planLoads() {
 }
 
 // endOf is when a start ended; for one that nobody saw end, the newest moment known.
-func (c *collector) endOf(k *track) time.Time {
+func (c *source) endOf(k *track) time.Time {
 	if k.end.IsZero() {
 		return tally.Later(c.tl.last, k.job.Start)
 	}
 	return k.end
 }
 
-func (c *collector) loadOf(k *track) *loadPlan {
+func (c *found) loadOf(k *track) *loadPlan {
 	for _, l := range c.loads {
 		if l.name == k.job.Workload && l.group == k.job.Group {
 			return l
@@ -169,7 +169,7 @@ func (l *loadPlan) beside(all []*loadPlan, at time.Time) []string {
 }
 
 // cuttersFor are the cutters of one start: the grid of its VM, the workload's windows, the workload's heat map.
-func (c *collector) cuttersFor(k *track, mine *cells, begin tally.Mark) []*cutter {
+func (c *replayed) cuttersFor(k *track, mine *cells, begin tally.Mark) []*cutter {
 	said := false
 	complain := func(err error) {
 		if err != nil && !said {
@@ -217,8 +217,8 @@ func (c *collector) cuttersFor(k *track, mine *cells, begin tally.Mark) []*cutte
 			complain(err)
 			k.judged = append(k.judged, part{i, from, to, h})
 		}))
-		for i := range k.lanes {
-			n := &k.lanes[i]
+		for i := range k.streams {
+			n := &k.streams[i]
 			n.cutter = l.spanCutter(begin, func(_ int, from, to tally.Mark) {
 				h, _ := histsBetween(from, to) // said of the whole
 				n.judged = n.judged.Plus(to.Totals.Minus(from.Totals), h)
@@ -237,7 +237,7 @@ func (c *collector) cuttersFor(k *track, mine *cells, begin tally.Mark) []*cutte
 }
 
 // heatOf makes the workload's heat map when it is first needed.
-func (c *collector) heatOf(l *loadPlan) *heat {
+func (c *replayed) heatOf(l *loadPlan) *heat {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.heat == nil {
@@ -250,7 +250,7 @@ func (c *collector) heatOf(l *loadPlan) *heat {
 }
 
 // workloads makes the entries: per VM, and merged over the group.
-func (c *collector) workloads() []result.Workload {
+func (c *replayed) workloads() []result.Workload {
 	var out []result.Workload
 	for _, l := range c.loads {
 		byVM := map[string][]*track{}
@@ -268,14 +268,14 @@ func (c *collector) workloads() []result.Workload {
 			if len(byVM[vm]) > 1 {
 				w.Spans, w.Starts = startsOf(byVM[vm]), len(byVM[vm])
 			}
-			w.Lanes = workedLanes(byVM[vm])
+			w.Streams = workedStreams(byVM[vm])
 			w.ClockSeconds = slices.MaxFunc(byVM[vm],
 				func(a, b *track) int { return cmp.Compare(a.clock.Abs(), b.clock.Abs()) }).clock.Seconds()
 			out = append(out, w)
 		}
 		w := l.entry(l.tracks)
 		w.Node = -1
-		w.Sections = sections(l.tracks, func(n *laneTrack) tally.Mark { return n.final })
+		w.Sections = sections(l.tracks, func(n *streamTrack) tally.Mark { return n.final })
 		l.judged(&w)
 		w.StartSkew = startSkew(l.tracks)
 		if l.heat != nil {
@@ -332,7 +332,7 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 		Name: l.name, Group: l.group, Node: first.Node, Engine: first.Engine, Tool: first.Tool, Server: first.Server,
 		Phase:   first.Phase,
 		Prefill: l.prefill, Rounds: first.Rounds,
-		Latency: first.Latency, Lanes: first.Lanes, Operations: first.Operations, Measures: first.Measures,
+		Latency: first.Latency, Streams: first.Streams, Operations: first.Operations, Measures: first.Measures,
 		FailuresUnknown: first.FailuresUnknown,
 	}
 	for _, k := range tracks {

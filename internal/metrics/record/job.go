@@ -26,7 +26,7 @@ type load struct {
 	running *series.Row       // active and errors; nil of a section
 	byOp    []opSeries
 	values  []*series.Row // of measures
-	// sections are the lanes of a workload that tells them apart, each as a load of its own.
+	// sections are the streams of a workload that tells them apart, each as a load of its own.
 	sections []*load
 }
 

@@ -28,6 +28,8 @@ const (
 	WorkloadMeasure = "plimsoll_workload_measure" // by measure and unit: as last reported
 	WorkloadActive  = "plimsoll_workload_active"  // 1 while it runs, else 0
 
+	Event = "plimsoll_event" // 1 at a fault or the beginning of a stretch; by kind and text
+
 	VMNode = "plimsoll_vm_node" // index of the node on which the VM is; a point per tick while it is on
 
 	clusterPrefix = "plimsoll_cluster_"
@@ -94,19 +96,19 @@ const (
 	EndpointSamples  = "scrape_samples_scraped"
 )
 
-// Names of the series that a Recorder writes of the lanes of a workload that tells them apart, with the labels workload
-// and section besides those of all. They are not the workload's names with one label more: a query for a workload must
-// not count everything twice.
+// Names of the series that a Recorder writes of the streams of a workload that tells them apart, with the labels
+// workload and section besides those of all. They are not the workload's names with one label more: a query for a
+// workload must not count everything twice.
 const (
 	SectionOps     = "plimsoll_section_ops_total"            // by op
 	SectionBytes   = "plimsoll_section_bytes_total"          // by op
 	SectionService = "plimsoll_section_service_time_seconds" // by op; native histogram
 )
 
-// SectionNames are the names of lanes made unique: a second one of a name gets a number.
-func SectionNames(lanes []result.Lane) []string {
+// SectionNames are the names of streams made unique: a second one of a name gets a number.
+func SectionNames(streams []result.Stream) []string {
 	var names []string
-	for _, l := range lanes {
+	for _, l := range streams {
 		name := l.Name
 		for n := 2; slices.Contains(names, name); n++ {
 			name = fmt.Sprintf("%s (%d)", l.Name, n)
@@ -127,6 +129,7 @@ var descriptions = map[string]series.Description{
 	WorkloadErrors:  {Type: "counter", Help: "Operations of a workload that failed."},
 	WorkloadMeasure: {Type: "gauge", Help: "What a load generator reports besides operations, by measure and unit."},
 	WorkloadActive:  {Type: "gauge", Help: "1 while a workload runs on the VM, else 0."},
+	Event:           {Type: "gauge", Help: "1 at a fault or at the beginning of a stretch, by kind and text."},
 	VMNode:          {Type: "gauge", Help: "Index of the node on which the VM is, while it is on."},
 	ReadsCompleted:  {Type: "counter", Help: "Reads completed."},
 	WritesCompleted: {Type: "counter", Help: "Writes completed."},

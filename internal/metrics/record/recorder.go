@@ -228,6 +228,14 @@ func (r *Recorder) Cluster(metric string, node int, nodeName string, value float
 	})
 }
 
+// Event records that something happened that charts are marked with, of a kind and in words.
+func (r *Recorder) Event(kind, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cluster = append(r.cluster, clusterPoint{name: Event, t: r.now().Truncate(r.o.Interval), v: 1,
+		labels: r.o.Scope.labels(series.Label{Name: "kind", Value: kind}, series.Label{Name: "text", Value: text})})
+}
+
 // fewVMs are not worth a goroutine.
 const fewVMs = 64
 

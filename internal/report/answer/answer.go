@@ -118,7 +118,7 @@ func capital(s string) string {
 // telling are the findings of a check that answer, the largest change first.
 func telling(r Run, check string) (out []result.Finding) {
 	for _, f := range r.Findings {
-		stayed := check == kept && f.Check == "recovery" && f.Severity == result.Fine
+		stayed := check == kept && f.Check == "recovery" && f.Severity == result.Passed
 		if (f.Check == check || stayed) && tells(r, f, check) {
 			out = append(out, f)
 		}
@@ -131,7 +131,7 @@ func telling(r Run, check string) (out []result.Finding) {
 func tells(r Run, f result.Finding, check string) bool {
 	switch check {
 	case "recovery":
-		return f.Severity != result.Fine && f.NoInterval != "the load was not started again"
+		return f.Severity != result.Passed && f.NoInterval != "the load was not started again"
 	case "in-turn":
 		one, other, _ := strings.Cut(strings.TrimPrefix(f.Metric, "rate "), " / ")
 		return f.Low != nil && slices.Equal(r.does(one), r.does(other)) &&
@@ -141,7 +141,7 @@ func tells(r Run, f result.Finding, check string) bool {
 	case "ingest": // that a load wrote is no answer where others were measured for what they read
 		return !slices.ContainsFunc(r.Loads, func(l Load) bool {
 			return !slices.ContainsFunc(r.Findings, func(o result.Finding) bool {
-				return o.Check == check && o.Subject == l.Name && o.Severity != result.Fine
+				return o.Check == check && o.Subject == l.Name && o.Severity != result.Passed
 			})
 		})
 	}

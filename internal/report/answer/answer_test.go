@@ -18,27 +18,27 @@ func TestOf(t *testing.T) {
 			Low: number(1 + low), High: number(1 + high), Confidence: 0.95, Harm: &harm,
 			Sentence: subject + `: 100 IOPS alone, 90 with "B; C" (−10 %); read p50 unchanged. More.`}
 	}
-	recovery := result.Finding{Check: "recovery", Subject: "OLTP", Severity: result.Notice, Unit: "s",
+	recovery := result.Finding{Check: "recovery", Subject: "OLTP", Severity: result.Info, Unit: "s",
 		Value: number(30), Low: number(25), High: number(30), Confidence: 1,
 		Sentence: "OLTP back at 90 % after 30 s; no errors reported."}
-	keptRate := result.Finding{Check: "recovery", Subject: "OLTP", Severity: result.Fine, Unit: "s", Value: number(0),
+	keptRate := result.Finding{Check: "recovery", Subject: "OLTP", Severity: result.Passed, Unit: "s", Value: number(0),
 		NoInterval: "nothing was lost", Sentence: "OLTP kept its rate."}
-	lost := result.Finding{Check: "lost-writes", Subject: "Check", Severity: result.Fine, Value: number(0), N: 500,
+	lost := result.Finding{Check: "lost-writes", Subject: "Check", Severity: result.Passed, Value: number(0), N: 500,
 		NoInterval: "every block was read", Sentence: "Check: every acknowledged write was there, in all 500 blocks."}
-	boots := result.Finding{Check: "boots", Subject: "Desktops", Severity: result.Notice, Value: number(41),
+	boots := result.Finding{Check: "boots", Subject: "Desktops", Severity: result.Info, Value: number(41),
 		NoInterval: "every machine of it, each once",
 		Sentence:   "321 VMs were switched on: half answered within 41 s, the slowest after 90 s; all answered."}
 	flat := func(subject string) result.Finding {
-		return result.Finding{Check: "steady-state", Subject: subject, Severity: result.Fine, Unit: "ops/s",
+		return result.Finding{Check: "steady-state", Subject: subject, Severity: result.Passed, Unit: "ops/s",
 			Value: number(500), Low: number(490), High: number(510), Confidence: 0.95,
 			Sentence: subject + " was steady: 500 IOPS (95 %: 490 to 510)."}
 	}
 	ingest := func(subject string) result.Finding {
-		return result.Finding{Check: "ingest", Subject: subject, Severity: result.Notice, Value: number(60), Unit: "s",
+		return result.Finding{Check: "ingest", Subject: subject, Severity: result.Info, Value: number(60), Unit: "s",
 			NoInterval: "one ingest", Sentence: subject + " wrote 1 TiB in 1 min: 17 GiB/s."}
 	}
 	turn := func(metric string) result.Finding {
-		return result.Finding{Check: "in-turn", Subject: "B", Metric: metric, Severity: result.Fine, Unit: "ratio",
+		return result.Finding{Check: "in-turn", Subject: "B", Metric: metric, Severity: result.Passed, Unit: "ratio",
 			Value: number(1), Low: number(0.9), High: number(1.1), Sentence: "With x 2 instead of 1, B did 5 " +
 				"IOPS: ×1 (95 %: ×0.9 to ×1.1), and the p99 latency was 1 ms. They ran in turn."}
 	}
@@ -61,11 +61,11 @@ func TestOf(t *testing.T) {
 		"a loss of power where nothing is read back": {
 			Run{Findings: []result.Finding{recovery}, Unread: "whether is not known"},
 			"OLTP back at 90 % after 30 s (between 25 s and 30 s); whether is not known.", 1},
-		"a boot storm": {Run{Findings: []result.Finding{windows("Steady", -0.12, -0.08, result.Notice), boots}},
+		"a boot storm": {Run{Findings: []result.Finding{windows("Steady", -0.12, -0.08, result.Info), boots}},
 			"321 VMs were switched on: half answered within 41 s, the slowest after 90 s (every machine of it, each once); Steady: " +
 				`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %).`, 2},
 		"neighbours, of whom one changed": {Run{Findings: []result.Finding{keptRate,
-			windows("A", -0.01, 0.01, result.Fine), windows("B", -0.12, -0.08, result.Notice)}}, "Of 2 workloads that were set against others the one that changed most is B: " +
+			windows("A", -0.01, 0.01, result.Passed), windows("B", -0.12, -0.08, result.Info)}}, "Of 2 workloads that were set against others the one that changed most is B: " +
 			`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %); read p50 unchanged.`, 1},
 		"a fault that nobody noticed": {Run{Findings: []result.Finding{keptRate}},
 			"OLTP kept its rate (nothing was lost).", 1},

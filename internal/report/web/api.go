@@ -70,28 +70,6 @@ type wrong struct{ error }
 // answerer gives an answer's data and warnings.
 type answerer func(context.Context, question) (reply, error)
 
-// api adds the paths of the API.
-func (s *Site) api(mux *http.ServeMux) {
-	for path, answer := range map[string]answerer{
-		"query": queryAt, "query_range": queryOver, "series": findSeries, "labels": labelNames,
-		"query_exemplars": nothing([]any{}),
-	} {
-		mux.HandleFunc("GET /api/v1/"+path, s.answering(answer))
-		mux.HandleFunc("POST /api/v1/"+path, s.answering(answer))
-	}
-	for path, answer := range map[string]answerer{
-		"label/{name}/values": labelValues, "metadata": metadata, "status/buildinfo": buildInfo,
-		"rules": nothing(map[string]any{"groups": []any{}}), "alerts": nothing(map[string]any{"alerts": []any{}}),
-	} {
-		mux.HandleFunc("GET /api/v1/"+path, s.answering(answer))
-	}
-	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		body, code := encode(
-			reply{Status: "error", ErrorType: notFound, Error: "there is no " + r.Method + " " + r.URL.Path + " here"})
-		s.write(w, body, code)
-	})
-}
-
 // answering wraps an answer: parameters, its turn, and the forms of data and errors.
 func (s *Site) answering(answer answerer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -326,7 +304,7 @@ func labelNames(ctx context.Context, q question) (reply, error) {
 		return reply{}, err
 	}
 	data, warnings, err := q.site.union.LabelNames(ctx, sel)
-	return reply{Data: listed(data), Warnings: warnings}, err
+	return reply{Data: listOf(data), Warnings: warnings}, err
 }
 
 func labelValues(ctx context.Context, q question) (reply, error) {
@@ -335,15 +313,7 @@ func labelValues(ctx context.Context, q question) (reply, error) {
 		return reply{}, err
 	}
 	data, warnings, err := q.site.union.LabelValues(ctx, q.r.PathValue("name"), sel)
-	return reply{Data: listed(data), Warnings: warnings}, err
-}
-
-// listed is an empty list in the place of none.
-func listed(words []string) []string {
-	if words == nil {
-		return []string{}
-	}
-	return words
+	return reply{Data: listOf(data), Warnings: warnings}, err
 }
 
 // metadata tells what is known of metrics: of one by its name, or of those that the newest runs have.
@@ -360,20 +330,17 @@ func metadata(ctx context.Context, q question) (reply, error) {
 			return reply{}, err
 		}
 	}
-	data := make(map[string]any, len(names))
+	data := make(map[string][]metricData, len(names))
 	for _, name := range names {
 		d := record.Describe(name)
-		data[name] = []map[string]string{{"type": d.Type, "help": d.Help, "unit": ""}}
+		data[name] = []metricData{{Type: d.Type, Help: d.Help}}
 	}
 	return reply{Data: data, Warnings: warnings}, nil
 }
 
 // buildInfo tells, in the form that clients know, the version of Prometheus whose query language this is, and ours.
 func buildInfo(_ context.Context, q question) (reply, error) {
-	return reply{Data: map[string]string{
-		"version": prometheusVersion(), "revision": q.site.version, "goVersion": goVersion(),
-		"branch": "", "buildUser": "", "buildDate": "",
-	}}, nil
+	return reply{Data: buildData{Version: prometheusVersion(), Revision: q.site.version, GoVersion: goVersion()}}, nil
 }
 
 // prometheusVersion is the version of the Prometheus in this program. As a module 3.13.5 is called v0.313.5.

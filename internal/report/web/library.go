@@ -2,12 +2,14 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -19,6 +21,7 @@ import (
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/report"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Experiment is an experiment, or a search for a mark, as a list shows it.
@@ -26,10 +29,12 @@ type Experiment struct {
 	ID       string        `json:"experiment_id"`
 	Dir      string        `json:"-"`
 	Scenario string        `json:"scenario"`
+	Title    string        `json:"display_name"`
 	Target   string        `json:"target"`
 	Labels   result.Labels `json:"labels"`
 	Made     time.Time     `json:"made"` // when it was last worked at, by this machine's clock
 	Done     int           `json:"runs_done"`
+	Failed   int           `json:"runs_failed"` // and not made again since
 	Planned  int           `json:"runs_planned"`
 	Problem  string        `json:"problem,omitempty"`
 }
@@ -41,7 +46,7 @@ type Side struct{ Name, Dir string }
 type Library struct {
 	Experiments func() ([]Experiment, error)
 	Examine     func(dir string) (*compare.Experiment, error)
-	Compare     func(sides []Side, anyway bool) (*compare.Document, error)
+	Compare     func(sides []Side, o compare.Options) (*compare.Document, error)
 }
 
 // mostSides is how many runs and experiments one page compares.
@@ -52,25 +57,12 @@ type errAsked string
 
 func (e errAsked) Error() string { return string(e) }
 
-// library adds the paths of what takes more than one run, and of the API that is not Prometheus'.
+// library adds the paths of what takes more than one run.
 func (s *Site) library(mux *http.ServeMux) {
 	mux.HandleFunc("GET /experiments/{id}", s.page(s.experimentPage))
 	mux.HandleFunc("GET /experiments/{id}/report", s.page(s.experimentReport))
 	mux.HandleFunc("GET /experiments/{id}/runs/{run}/report", s.page(s.runOfExperiment))
 	mux.HandleFunc("GET /compare", s.page(s.comparePage))
-	for path, answer := range map[string]func(*http.Request) (any, error){
-		"runs": s.runsJSON, "runs/{id}": s.runJSON, "runs/{id}/findings": s.findingsJSON,
-		"experiments": s.experimentsJSON, "experiments/{id}": s.experimentJSON, "compare": s.compareJSON,
-	} {
-		mux.HandleFunc("GET /api/v1/"+path, s.page(func(_ context.Context, r *http.Request, doc *document) error {
-			data, err := answer(r)
-			if err != nil {
-				return err
-			}
-			doc.kind = jsonKind
-			return encodeJSON(&doc.body, data)
-		}))
-	}
 }
 
 func encodeJSON(w io.Writer, data any) error {
@@ -127,19 +119,21 @@ func (s *Site) examined(id string) (*compare.Experiment, error) {
 }
 
 // book is the experiment in a list of runs.
-func (e Experiment) book() book {
-	return book{id: e.ID, dir: e.Dir, labels: e.Labels, made: e.Made, problem: e.Problem, experiment: &e,
-		manifest: result.Manifest{Target: e.Target, Scenario: result.ScenarioInfo{Name: e.Scenario}}}
+func (e Experiment) book() *book {
+	return &book{id: e.ID, dir: e.Dir, labels: e.Labels, made: e.Made, problem: e.Problem, experiment: &e,
+		manifest: result.Manifest{Target: e.Target,
+			Scenario: result.ScenarioInfo{Name: e.Scenario, DisplayName: e.Title}}}
 }
 
 // runs are the runs of an experiment, newest first: on a simulated cluster those of two may be called alike.
-func (e Experiment) runs() ([]book, error) {
+func (e Experiment) runs() ([]*book, error) {
 	dirs, err := result.Folders(filepath.Join(e.Dir, experimentRuns))
-	books := make([]book, 0, len(dirs))
+	books := make([]*book, 0, len(dirs))
 	for _, dir := range dirs {
-		books = append(books, open(dir, ""))
+		b := open(dir)
+		books = append(books, &b)
 	}
-	slices.SortStableFunc(books, func(x, y book) int { return y.made.Compare(x.made) })
+	slices.SortStableFunc(books, newestFirst)
 	return books, err
 }
 
@@ -150,7 +144,7 @@ const experimentRuns = "runs"
 func (e Experiment) run(id string) (book, error) {
 	dirs, err := result.Folders(filepath.Join(e.Dir, experimentRuns))
 	if i := slices.IndexFunc(dirs, func(dir string) bool { return filepath.Base(dir) == id }); i >= 0 {
-		return open(dirs[i], ""), nil
+		return open(dirs[i]), nil
 	}
 	return book{}, errors.Join(errMissing(id), err)
 }
@@ -197,7 +191,7 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 		v.Trouble = err.Error()
 	}
 	for _, b := range books {
-		one := rowOf(b)
+		one := rowOf(*b)
 		one.ID, one.Scenario, one.Inside = e.ID+"/"+b.id, b.id, true
 		one.Link = v.Row.Link + template.URL("/runs/"+url.PathEscape(b.id)+"/report")
 		v.Rows = append(v.Rows, one)
@@ -211,10 +205,14 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 }
 
 func experimentRow(e Experiment) row {
-	out := row{ID: e.ID, Link: linkToExperiment(e.ID), Scenario: e.Scenario, Target: e.Target, Made: stamp(e.Made),
+	out := row{ID: e.ID, Link: linkToExperiment(e.ID), Scenario: cmp.Or(e.Title, e.Scenario), Target: e.Target,
+		Made:  stamp(e.Made),
 		State: "info", Status: fmt.Sprintf("%d of %d runs", e.Done, e.Planned), Problem: e.Problem, Experiment: true,
-		Labels: labelsOf(e.Labels)}
-	if e.Done == e.Planned {
+		Labels: labelsOf(e.Labels), Note: e.Labels.Note}
+	switch {
+	case e.Failed > 0:
+		out.State, out.Failed = "invalid", unit.Plural(e.Failed, "run")+" failed"
+	case e.Done == e.Planned:
 		out.State = "passed"
 	}
 	return out
@@ -264,14 +262,16 @@ func (s *Site) compared(r *http.Request) (*compare.Document, error) {
 		return nil, errAsked(fmt.Sprintf("Choose two runs or experiments, at most %d; %d were chosen.", mostSides,
 			len(ids)))
 	}
-	d, err := s.lib.Compare(named(sides), asked.Get("anyway") != "")
+	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: asked.Get("anyway") != "", At: asked.Get("at")}
+	d, err := s.lib.Compare(named(sides), o)
 	if _, refused := errors.AsType[*compare.Refusal](err); refused {
 		return nil, errUnlike{err, r.URL.Path + "?" + url.Values{"run": ids, "anyway": {"1"}}.Encode()}
 	}
 	if err != nil {
 		return nil, errAsked(err.Error())
 	}
-	d.Links = map[string]string{}
+	asked.Del("at")
+	d.Here, d.Links = r.URL.Path+"?"+asked.Encode(), map[string]string{}
 	for i, side := range d.Sides {
 		for _, id := range side.Runs {
 			d.Links[id] = sides[i].report(id)
@@ -382,7 +382,7 @@ func (s *Site) runsJSON(*http.Request) (any, error) {
 	books, err := s.shelf.all()
 	list := make([]runEntry, 0, len(books))
 	for _, b := range books {
-		list = append(list, entryOf(b))
+		list = append(list, entryOf(*b))
 	}
 	return list, err
 }
@@ -409,13 +409,16 @@ func (s *Site) findingsJSON(r *http.Request) (any, error) {
 		return nil, err
 	}
 	found, err := folder.Findings()
-	if found == nil {
-		found = []result.Finding{}
+	if errors.Is(err, fs.ErrNotExist) { // it goes on, or was not collected
+		err = nil
 	}
-	return found, err
+	return listOf(found), err
 }
 
-func (s *Site) experimentsJSON(*http.Request) (any, error) { return s.experiments() }
+func (s *Site) experimentsJSON(*http.Request) (any, error) {
+	list, err := s.experiments()
+	return listOf(list), err
+}
 
 func (s *Site) experimentJSON(r *http.Request) (any, error) {
 	x, err := s.examined(r.PathValue("id"))

@@ -1,14 +1,17 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +22,8 @@ import (
 	"plimsoll/unit"
 )
 
-// mostRows bounds the list of runs; filters find the others.
-const mostRows = 500
+// rowsOfPage is how many rows a page of the list has.
+const rowsOfPage = 100
 
 // row is a run in the list.
 type row struct {
@@ -31,6 +34,7 @@ type row struct {
 	Simulated, Live, Experiment, Inside bool // Inside: it is a run of an experiment
 	Verdicts                            []verdict
 	Problem                             string
+	Peek                                report.Peek // of an experiment
 }
 
 type verdict struct {
@@ -58,13 +62,22 @@ type filter struct {
 
 type listView struct {
 	frame
-	Rows     []row
-	Filters  []filter
-	Search   string
-	Filtered bool
-	All      int // runs there are
-	More     int // that fit and are not shown
-	Trouble  string
+	Running     []running
+	Rows        []row
+	Filters     []filter
+	Search      string
+	Filtered    bool
+	All, Fit    int // runs there are, and that fit the filters
+	First, Last int // numbers of the first and last row
+	Order       string
+	Newer, More template.URL // the pages before and after
+	Trouble     string
+}
+
+// running is a run that goes on, as the home page shows it.
+type running struct {
+	Row      row
+	Progress *progress
 }
 
 // in completes the frame.
@@ -98,68 +111,173 @@ func Since(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf(objection, visible.Cut(text, 100))
 }
 
-// listPage is the list of runs.
+// orders are what a list can be sorted by; of equal ones the newest is first.
+var orders = []struct {
+	value, text, said string
+	compare           func(x, y *book) int
+}{
+	{"", "newest first", "newest first", newestFirst},
+	{"oldest", "oldest first", "oldest first", func(x, y *book) int { return newestFirst(y, x) }},
+	{"scenario", "by scenario", "by scenario", func(x, y *book) int { return strings.Compare(x.title(), y.title()) }},
+	{"name", "by name", "by name, those without one last", func(x, y *book) int {
+		if (x.labels.Name == "") != (y.labels.Name == "") {
+			return strings.Compare(y.labels.Name, x.labels.Name)
+		}
+		return strings.Compare(x.labels.Name, y.labels.Name)
+	}},
+	{"longest", "longest first", "longest first", func(x, y *book) int { return cmp.Compare(y.took(), x.took()) }},
+	{"status", "by status", "by status", func(x, y *book) int { return strings.Compare(x.status(), y.status()) }},
+}
+
+// listPage is the home page: what runs now, and the list of runs and experiments.
 func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error {
-	books, err := s.shelf.all()
+	every, err := s.shelf.all()
 	experiments, bad := s.experiments()
-	own := map[string]bool{} // folders of experiments, whose pages have their runs
+	own := map[string]bool{} // folders of experiments, whose rows have their runs
 	for _, e := range experiments {
 		own[filepath.Clean(e.Dir)] = true
 	}
-	books = slices.DeleteFunc(slices.Clone(books), func(b book) bool { return own[filepath.Dir(filepath.Dir(b.dir))] })
+	books := make([]*book, 0, len(every)+len(experiments))
+	var live []*book
+	for _, b := range every {
+		if b.live() {
+			live = append(live, b)
+		}
+		if !own[b.above] {
+			books = append(books, b)
+		}
+	}
 	for _, e := range experiments {
 		books = append(books, e.book())
 	}
-	slices.SortStableFunc(books, func(x, y book) int { return y.made.Compare(x.made) })
 	v := &listView{frame: frame{Title: "Runs"}, All: len(books)}
 	if err = errors.Join(err, bad); err != nil {
 		v.Trouble = err.Error()
 	}
 	asked := r.URL.Query()
-	from := time.Time{}
-	if text := asked.Get("since"); text != "" {
-		if from, err = Since(text, s.now()); err != nil {
-			v.Trouble = "since: " + err.Error()
+	books = v.filter(books, asked, s.now())
+	if v.Fit = len(books); !v.Filtered {
+		v.Running = runningOf(live, s.now())
+	}
+	sorting := filter{Name: "sort", Label: "Order"}
+	order := orders[0]
+	for _, o := range orders {
+		chosen := o.value == asked.Get("sort")
+		if sorting.Choices = append(sorting.Choices, choice{o.value, o.text, chosen}); chosen {
+			order = o
 		}
+	}
+	v.Filters, v.Order = append(v.Filters, sorting), order.said
+	slices.SortFunc(books, func(x, y *book) int { return cmp.Or(order.compare(x, y), newestFirst(x, y)) })
+	page, _ := strconv.Atoi(asked.Get("page")) // of no number, the first
+	page = max(1, min(page, (len(books)+rowsOfPage-1)/rowsOfPage))
+	from := (page - 1) * rowsOfPage
+	link := func(n int) template.URL {
+		asked.Set("page", strconv.Itoa(n))
+		return template.URL("/?" + asked.Encode())
+	}
+	if v.First = from + 1; page > 1 {
+		v.Newer = link(page - 1)
+	}
+	if from+rowsOfPage < len(books) {
+		v.More = link(page + 1)
+	}
+	v.Rows = s.rowsOf(books[from:min(len(books), from+rowsOfPage)])
+	v.Last = from + len(v.Rows)
+	newer, more, runs, rows := v.Newer, v.More, v.Running, v.Rows // links that are escaped already
+	*v = report.Shown(*v)
+	v.Newer, v.More = newer, more
+	for i := range runs {
+		v.Running[i].Row.Link = runs[i].Row.Link
+	}
+	for i := range rows {
+		v.Rows[i].Link, v.Rows[i].Peek = rows[i].Link, rows[i].Peek
+	}
+	doc.policy = formsHere(doc.policy)
+	return s.fill(doc, "list.html.tmpl", v)
+}
+
+// filter are the runs that fit what is asked for.
+func (v *listView) filter(books []*book, asked url.Values, now time.Time) []*book {
+	keep := func(fits func(*book) bool) {
+		books, v.Filtered = slices.DeleteFunc(books, func(b *book) bool { return !fits(b) }), true
 	}
 	for _, f := range []struct {
 		name, label, every string
-		of                 func(book) string
+		of                 func(*book) string
 	}{
 		{"scenario", "Scenario", "all scenarios", scenarioOf},
-		{"target", "Target", "all targets", func(b book) string { return b.manifest.Target }},
-		{"status", "Status", "any status", book.status},
+		{"target", "Target", "all targets", func(b *book) string { return b.manifest.Target }},
+		{"status", "Status", "any status", (*book).status},
 	} {
 		v.Filters = append(v.Filters, choices(books, f.name, f.label, f.every, asked.Get(f.name), f.of))
 		if want := asked.Get(f.name); want != "" {
-			books, v.Filtered = slices.DeleteFunc(slices.Clone(books),
-				func(b book) bool { return f.of(b) != want }), true
+			keep(func(b *book) bool { return f.of(b) == want })
 		}
 	}
 	if v.Search = strings.TrimSpace(asked.Get("q")); v.Search != "" {
-		books, v.Filtered = slices.DeleteFunc(slices.Clone(books), func(b book) bool { return !b.has(v.Search) }), true
+		keep(func(b *book) bool { return b.has(v.Search) })
 	}
+	since := asked.Get("since")
 	times := filter{Name: "since", Label: "Made", Choices: []choice{{"", "at any time", false}}}
 	for _, sp := range spans {
-		times.Choices = append(times.Choices, choice{sp.value, sp.text, asked.Get("since") == sp.value})
+		times.Choices = append(times.Choices, choice{sp.value, sp.text, since == sp.value})
 	}
-	offered := func(c choice) bool { return c.Value == asked.Get("since") }
-	if text := asked.Get("since"); !slices.ContainsFunc(times.Choices, offered) {
-		times.Choices = append(times.Choices, choice{text, "since " + text, true})
+	offered := func(c choice) bool { return c.Value == since }
+	if !slices.ContainsFunc(times.Choices, offered) {
+		times.Choices = append(times.Choices, choice{since, "since " + since, true})
 	}
 	v.Filters = append(v.Filters, times)
-	if !from.IsZero() {
-		books, v.Filtered = slices.DeleteFunc(slices.Clone(books),
-			func(b book) bool { return b.made.Before(from) }), true
+	if since != "" {
+		from, err := Since(since, now)
+		if err != nil {
+			v.Trouble = strings.TrimSpace(v.Trouble + " since: " + err.Error())
+			return books
+		}
+		keep(func(b *book) bool { return !b.made.Before(from) })
 	}
-	v.More = max(0, len(books)-mostRows)
-	for _, b := range books[:min(len(books), mostRows)] {
-		v.Rows = append(v.Rows, rowOf(b))
+	return books
+}
+
+// mostRunning is how many runs that go on the home page shows; the list has all.
+const mostRunning = 12
+
+// runningOf are the runs that go on, with how far they are.
+func runningOf(live []*book, now time.Time) (out []running) {
+	for _, b := range live[:min(len(live), mostRunning)] {
+		one := running{Row: rowOf(*b)}
+		if folder, err := result.Open(b.dir); err == nil {
+			m := folder.Manifest()
+			if events, _, err := folder.Events(); err == nil {
+				one.Progress = progressOf(folder, m, events, now)
+			}
+		}
+		out = append(out, one)
 	}
-	v.Rows, v.Filters, v.Trouble = shownRows(v.Rows), report.Shown(v.Filters), report.Shown(v.Trouble)
-	v.Search = report.Shown(v.Search)
-	doc.policy = formsHere(doc.policy)
-	return s.fill(doc, "list.html.tmpl", v)
+	return out
+}
+
+// rowsOf are the rows of some runs and experiments.
+func (s *Site) rowsOf(books []*book) []row {
+	var listed []Experiment
+	for _, b := range books {
+		if b.experiment != nil {
+			listed = append(listed, *b.experiment)
+		}
+	}
+	peeks := s.peekAt(listed)
+	rows := make([]row, 0, len(books))
+	for _, b := range books {
+		one := rowOf(*b)
+		if b.experiment != nil {
+			one.Peek = peeks[b.dir]
+			if one.Figure = one.Peek.Figure; s.lib.Examine != nil && one.Peek.Sentence == "" {
+				one.Figure = "being read; it is here in a moment"
+			}
+		}
+		rows = append(rows, one)
+	}
+	return rows
 }
 
 // shownRows leaves links, which are escaped already, as they are.
@@ -171,28 +289,24 @@ func shownRows(rows []row) []row {
 	return out
 }
 
-func scenarioOf(b book) string { return b.manifest.Scenario.Name }
+func scenarioOf(b *book) string { return b.manifest.Scenario.Name }
 
-func choices(books []book, name, label, every, chosen string, of func(book) string) filter {
+func choices(books []*book, name, label, every, chosen string, of func(*book) string) filter {
 	f := filter{Name: name, Label: label, Choices: []choice{{"", every, false}}}
-	var known []string
+	known := map[string]bool{}
 	for _, b := range books {
-		if value := of(b); value != "" && !slices.Contains(known, value) {
-			known = append(known, value)
-		}
+		known[of(b)] = true
 	}
-	if chosen != "" && !slices.Contains(known, chosen) {
-		known = append(known, chosen)
-	}
-	slices.Sort(known)
-	for _, value := range known {
+	known[chosen] = true
+	delete(known, "")
+	for _, value := range slices.Sorted(maps.Keys(known)) {
 		f.Choices = append(f.Choices, choice{value, value, value == chosen})
 	}
 	return f
 }
 
 // has reports whether all words of a search stand somewhere in what is known of a run, in any case of letters.
-func (b book) has(search string) bool {
+func (b *book) has(search string) bool {
 	m := b.manifest
 	text := strings.ToLower(strings.Join(append([]string{b.id, m.Scenario.Name, m.Scenario.DisplayName, m.Target,
 		m.ClusterName, m.Operator, b.labels.Name, b.labels.Note}, b.labels.Tags...), "\n"))
@@ -210,7 +324,7 @@ func rowOf(b book) row {
 	}
 	m := b.manifest
 	out := row{
-		ID: b.id, Link: linkTo(b.id), Scenario: m.Scenario.DisplayName, Target: m.Target, Status: b.status(),
+		ID: b.id, Link: linkTo(b.id), Scenario: b.title(), Target: m.Target, Status: b.status(),
 		Live:  b.live(),
 		State: stateOf(b), Made: stamp(b.made), Simulated: m.Simulated, Verdicts: verdicts(m), Problem: b.problem,
 		Labels: labelsOf(b.labels), Note: b.labels.Note,
@@ -221,11 +335,8 @@ func rowOf(b book) row {
 	if m.Headline != nil {
 		out.Figure = report.SayHeadline(*m.Headline)
 	}
-	if out.Scenario == "" {
-		out.Scenario = m.Scenario.Name
-	}
-	if !m.Ended.IsZero() && m.Ended.After(m.Created) {
-		out.Took = unit.Duration(m.Ended.Sub(m.Created)).String()
+	if took := b.took(); took > 0 {
+		out.Took = unit.Duration(took).String()
 	}
 	return out
 }

@@ -29,6 +29,7 @@ func (s *Site) pages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", s.page(s.listPage))
 	mux.HandleFunc("GET /runs/{id}", s.page(s.runPage))
 	mux.HandleFunc("GET /runs/{id}/report", s.page(s.reportPage))
+	mux.HandleFunc("GET /runs/{id}/files/{file}", s.page(s.reportFile))
 	mux.HandleFunc("GET /runs/{id}/live", s.stream)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		s.problem(w, http.StatusNotFound, "There is no such page.", "")
@@ -40,6 +41,7 @@ type document struct {
 	body   bytes.Buffer
 	policy string
 	kind   string // "": a page
+	file   string // the name under which it is kept; "": it is shown
 }
 
 const jsonKind = "application/json"
@@ -60,6 +62,9 @@ func (s *Site) page(make func(context.Context, *http.Request, *document) error) 
 		}
 		w.Header().Set("Content-Type", cmp.Or(doc.kind, "text/html; charset=utf-8"))
 		w.Header().Set("Content-Security-Policy", doc.policy)
+		if doc.file != "" {
+			w.Header().Set("Content-Disposition", `attachment; filename="`+doc.file+`"`)
+		}
 		_, _ = w.Write(doc.body.Bytes()) // the reader may have gone away
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"plimsoll/internal/metrics/collect"
@@ -43,6 +46,7 @@ type fact struct{ Name, Value string }
 type event struct {
 	At, Kind, Text string
 	Mark           string // fault or stretch, where it is one
+	Times          int    // it happened in that second
 }
 
 // progress is how far a run is.
@@ -87,9 +91,41 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	if v.Run.Live {
 		s.live(ctx, b, folder, events, v)
 	} else {
-		v.Short = shortOf(folder)
+		v.Short = s.shorts.of(b.dir, func() []report.Short { return shortOf(folder) })
 	}
 	return s.fillRun(doc, v)
+}
+
+// mostShorts is how many summaries are kept.
+const mostShorts = 500
+
+// shorts are the summaries of runs that ended, which are made of all their data and findings.
+type shorts struct {
+	mu   sync.Mutex
+	kept map[string]kept
+}
+
+type kept struct {
+	mark  string
+	short []report.Short
+}
+
+func (s *shorts) of(dir string, make func() []report.Short) []report.Short {
+	mark := markOf(dir, "manifest.json", "data.json", "findings.json")
+	s.mu.Lock()
+	known, there := s.kept[dir]
+	s.mu.Unlock()
+	if there && known.mark == mark {
+		return known.short
+	}
+	made := kept{mark, make()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil || len(s.kept) >= mostShorts {
+		s.kept = map[string]kept{}
+	}
+	s.kept[dir] = made
+	return made.short
 }
 
 // shortOf is the summary of a run that ended, as its report has it; what cannot be read is said there.
@@ -147,14 +183,8 @@ const mostEvents = 12
 // live adds what a run does now.
 func (s *Site) live(ctx context.Context, b book, folder *result.Folder, events []result.Event, v *runView) {
 	m := folder.Manifest()
-	now := s.now()
-	if n := len(events); m.Simulated && n > 0 {
-		now = events[n-1].Time // its time is not that of this machine
-	}
-	v.Progress = progressOf(folder, m, events, now)
-	for i := len(events) - 1; i >= 0 && len(v.Events) < mostEvents; i-- {
-		v.Events = append(v.Events, inWords(events[i]))
-	}
+	v.Progress = progressOf(folder, m, events, s.now())
+	v.Events = newestOf(events)
 	data, err := s.soFar(ctx, b, folder)
 	if err != nil {
 		v.Problems = append(v.Problems, err.Error())
@@ -163,6 +193,29 @@ func (s *Site) live(ctx context.Context, b book, folder *result.Folder, events [
 	v.Problems = append(v.Problems, data.Problems...)
 	v.Tiles = tiles(data, v.Progress, s.errorsOf(ctx, b, data.End))
 	v.Drawings = report.Drawings(data.Panels, data.Events, data.Start)
+	if !slices.ContainsFunc(v.Drawings, func(d report.Drawing) bool { return d.SVG != "" }) {
+		v.Drawings = nil // that nothing was measured yet needs no chart each
+	}
+}
+
+// newestOf are the newest entries of a journal in words, the last first; alike ones of one moment, as of a thousand
+// machines, are one.
+func newestOf(events []result.Event) (out []event) {
+	for _, e := range slices.Backward(events) {
+		one := inWords(e)
+		if n := len(out); n > 0 {
+			if one.Times = out[n-1].Times; one == out[n-1] {
+				out[n-1].Times++
+				continue
+			}
+		}
+		if len(out) == mostEvents {
+			break
+		}
+		one.Times = 1
+		out = append(out, one)
+	}
+	return out
 }
 
 // errorsOf is how many operations of a run failed until a time, in words; "" where that cannot be told.
@@ -206,6 +259,9 @@ const lateSeconds = 5
 
 // progressOf reads from plan and journal how far a run is.
 func progressOf(folder *result.Folder, m result.Manifest, events []result.Event, now time.Time) *progress {
+	if n := len(events); m.Simulated && n > 0 {
+		now = events[n-1].Time // its time is not that of this machine
+	}
 	p := &progress{}
 	var plan struct {
 		Steps []struct {
@@ -265,17 +321,46 @@ func (s *Site) reportPage(ctx context.Context, r *http.Request, doc *document) e
 	return s.reportOf(ctx, b, doc)
 }
 
-func (s *Site) reportOf(ctx context.Context, b book, doc *document) error {
-	folder, err := result.Open(b.dir)
+// handed are the files that a run's report is handed over as, with their kinds.
+var handed = map[string]struct {
+	kind  string
+	write func(io.Writer, *report.Document) error
+}{
+	"report.html": {"text/html; charset=utf-8", report.HTML}, "report.csv": {"text/csv; charset=utf-8", report.CSV},
+	"report.md": {"text/markdown; charset=utf-8", report.Markdown}, "report.json": {jsonKind, report.JSON},
+}
+
+// reportFile is the report as a file, with "redact" without what names a host, an address, a disk or a user.
+func (s *Site) reportFile(ctx context.Context, r *http.Request, doc *document) error {
+	as, known := handed[r.PathValue("file")]
+	b, ok := s.shelf.find(r.PathValue("id"))
+	if !ok || !known {
+		return errMissing(r.PathValue("id") + "/" + r.PathValue("file"))
+	}
+	built, err := s.built(ctx, b)
 	if err != nil {
 		return err
 	}
-	var built *report.Document
-	if folder.Manifest().Status == result.StatusExecuting {
-		built, err = s.liveReport(ctx, b, folder)
-	} else {
-		built, err = report.Build(folder)
+	doc.kind, doc.file = as.kind, "plimsoll-"+r.PathValue("file")
+	if r.URL.Query().Get("redact") != "" {
+		built, doc.file = report.Redacted(built, b.dir), "redacted-"+r.PathValue("file")
 	}
+	return as.write(&doc.body, built)
+}
+
+func (s *Site) built(ctx context.Context, b book) (*report.Document, error) {
+	folder, err := result.Open(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	if folder.Manifest().Status == result.StatusExecuting {
+		return s.liveReport(ctx, b, folder)
+	}
+	return report.Build(folder)
+}
+
+func (s *Site) reportOf(ctx context.Context, b book, doc *document) error {
+	built, err := s.built(ctx, b)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,15 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,8 +29,9 @@ const (
 type book struct {
 	id       string // the folder's name, which is the run's identity
 	dir      string
-	metrics  string // folder of its database
-	manifest result.Manifest
+	above    string          // the folder two above it: an experiment, if it is a run of one
+	metrics  string          // folder of its database
+	manifest result.Manifest // what lists show of it: see inList
 	labels   result.Labels
 	problem  string // what could not be read of it
 	readable bool
@@ -38,10 +42,23 @@ type book struct {
 }
 
 // live reports whether a process executes the run.
-func (b book) live() bool { return b.manifest.Status == result.StatusExecuting }
+func (b *book) live() bool { return b.manifest.Status == result.StatusExecuting }
+
+// title is what the scenario is called.
+func (b *book) title() string {
+	return cmp.Or(b.manifest.Scenario.DisplayName, b.manifest.Scenario.Name)
+}
+
+// took is how long a run that has ended took; 0 of any other.
+func (b *book) took() time.Duration {
+	if b.manifest.Ended.IsZero() {
+		return 0
+	}
+	return max(0, b.manifest.Ended.Sub(b.manifest.Created))
+}
 
 // status is a word for people.
-func (b book) status() string {
+func (b *book) status() string {
 	if b.experiment != nil {
 		return "experiment"
 	}
@@ -59,7 +76,9 @@ type shelf struct {
 
 	mu     sync.Mutex
 	looked time.Time
-	books  []book // newest first
+	cost   time.Duration // of the last look
+	books  []*book       // newest first
+	at     map[string]*book
 	err    error
 }
 
@@ -71,54 +90,91 @@ func (s *shelf) close() error { return s.stores.close() }
 
 // all are the runs there are, newest first. When the folder of all cannot be read, they are those of before, and an
 // error.
-func (s *shelf) all() ([]book, error) {
+func (s *shelf) all() ([]*book, error) {
+	books, _, err := s.look()
+	return books, err
+}
+
+// look is all, and the same by their identities.
+func (s *shelf) look() ([]*book, map[string]*book, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if !s.looked.IsZero() && now.Sub(s.looked) < lookEvery && !now.Before(s.looked) {
-		return s.books, s.err
+	if !s.looked.IsZero() && now.Sub(s.looked) < max(lookEvery, lazier*s.cost) && !now.Before(s.looked) {
+		return s.books, s.at, s.err
 	}
 	s.looked = now
 	dirs, err := s.folders()
 	if s.err = err; err != nil {
-		return s.books, s.err
+		return s.books, s.at, s.err
 	}
-	known := map[string]book{}
+	known := make(map[string]*book, len(s.books))
 	for _, b := range s.books {
 		known[b.dir] = b
 	}
-	books, names := make([]book, 0, len(dirs)), map[string]bool{}
-	for _, dir := range dirs {
-		mark := markOf(dir, "manifest.json", "journal.jsonl", "lock", "data.json", "labels.json")
-		b, ok := known[dir]
-		if !ok || b.mark != mark || b.live() { // that a live run's process has died shows in no file
-			b = open(dir, mark)
-		}
-		if !names[b.id] { // a run of that name elsewhere could not be told from it
-			names[b.id] = true
+	looked := make([]*book, len(dirs))
+	var g sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		g.Go(func() {
+			for i := w; i < len(dirs); i += workers {
+				looked[i] = lookAt(dirs[i], known[dirs[i]])
+			}
+		})
+	}
+	g.Wait()
+	books, at := make([]*book, 0, len(dirs)), make(map[string]*book, len(dirs))
+	for _, b := range looked {
+		if at[b.id] == nil { // a run of that name elsewhere could not be told from it
+			at[b.id] = b
 			books = append(books, b)
 		}
 	}
-	slices.SortStableFunc(books, func(x, y book) int {
-		if c := y.made.Compare(x.made); c != 0 {
-			return c
-		}
-		return strings.Compare(y.id, x.id)
-	})
-	s.books = books
+	slices.SortStableFunc(books, newestFirst)
+	s.books, s.at, s.cost = books, at, s.now().Sub(now)
 	s.stores.keep(dirs)
-	return s.books, nil
+	return s.books, s.at, nil
+}
+
+func newestFirst(x, y *book) int {
+	return cmp.Or(y.made.Compare(x.made), strings.Compare(y.id, x.id))
+}
+
+// lookAt is a run as it is now; what is known of it may be nil. Of a run that has ended only what people change is
+// looked at again; that a live run's process has died shows in no file.
+func lookAt(dir string, known *book) *book {
+	names := []string{"manifest.json", "labels.json"}
+	if known == nil || known.manifest.Ended.IsZero() {
+		names = append(names, "journal.jsonl", "lock")
+	}
+	mark := markOf(dir, names...)
+	if known != nil && known.mark == mark && !known.live() {
+		return known
+	}
+	b := open(dir)
+	if b.mark = mark; !b.manifest.Ended.IsZero() {
+		b.mark = markOf(dir, names[:2]...)
+	}
+	return &b
+}
+
+// inList is what is kept of a manifest in memory, for as many runs as there are.
+func inList(m result.Manifest) result.Manifest {
+	return result.Manifest{RunID: m.RunID, Operator: m.Operator, Created: m.Created, Ended: m.Ended, Status: m.Status,
+		Measured: m.Measured, Collected: m.Collected, Cleaned: m.Cleaned, Target: m.Target, ClusterName: m.ClusterName,
+		Simulated: m.Simulated, Headline: m.Headline, FailedAsserts: m.FailedAsserts,
+		Scenario: result.ScenarioInfo{Name: m.Scenario.Name, DisplayName: m.Scenario.DisplayName}}
 }
 
 // open reads what a list shows of a run.
-func open(dir, mark string) book {
-	b := book{id: filepath.Base(dir), dir: dir, mark: mark}
-	folder, err := result.Open(dir)
+func open(dir string) book {
+	b := book{id: filepath.Base(dir), dir: dir, above: filepath.Dir(filepath.Dir(dir))}
+	folder, err := result.Glance(dir)
 	if err != nil {
 		b.problem = err.Error()
 		return b
 	}
-	b.manifest, b.metrics, b.readable = folder.Manifest(), folder.MetricsDir(), true
+	b.manifest, b.metrics, b.readable = inList(folder.Manifest()), folder.MetricsDir(), true
 	problems := folder.Problems()
 	if b.labels, err = result.ReadLabels(dir); err != nil {
 		problems = append(problems, err.Error())
@@ -134,12 +190,11 @@ func open(dir, mark string) book {
 
 // find returns the run with an identity.
 func (s *shelf) find(id string) (book, bool) {
-	books, _ := s.all()
-	at := slices.IndexFunc(books, func(b book) bool { return b.id == id })
-	if at < 0 {
-		return book{}, false
+	_, at, _ := s.look()
+	if b := at[id]; b != nil {
+		return *b, true
 	}
-	return books[at], true
+	return book{}, false
 }
 
 // members are the newest runs as members of a union; all when most is negative.
@@ -154,7 +209,7 @@ func (s *shelf) members(most int) []series.Member {
 			continue // the list of runs says why
 		}
 		m := series.Member{Name: b.id, Open: func(ctx context.Context) (*series.Store, func(), error) {
-			v, err := s.stores.take(ctx, b)
+			v, err := s.stores.take(ctx, *b)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -177,10 +232,10 @@ func markOf(dir string, names ...string) string {
 	for _, name := range names {
 		info, err := os.Lstat(filepath.Join(dir, name))
 		if err != nil {
-			fmt.Fprintf(&b, "%s -;", name)
+			b.WriteString("-;")
 			continue
 		}
-		fmt.Fprintf(&b, "%s %d %d;", name, info.Size(), info.ModTime().UnixNano())
+		b.WriteString(strconv.FormatInt(info.Size(), 36) + " " + strconv.FormatInt(info.ModTime().UnixNano(), 36) + ";")
 	}
 	return b.String()
 }

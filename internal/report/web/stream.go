@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -70,7 +71,7 @@ func (s *Site) follow(b book) (f *feed, leave func()) {
 	}
 	all.pages++
 	f = all.of[b.dir]
-	if f == nil {
+	if f == nil || f.isOver() {
 		ctx, stop := context.WithCancel(s.stopping)
 		f = &feed{sent: map[string][]byte{}, number: map[string]int{}, changed: make(chan struct{}), stop: stop,
 			ended: make(chan struct{})}
@@ -86,7 +87,7 @@ func (s *Site) follow(b book) (f *feed, leave func()) {
 		all.pages--
 		f.pages--
 		last := f.pages == 0
-		if last {
+		if last && all.of[b.dir] == f {
 			delete(all.of, b.dir)
 		}
 		all.mu.Unlock()
@@ -166,6 +167,12 @@ func (f *feed) put(part string, text []byte) {
 	f.changed = make(chan struct{})
 }
 
+func (f *feed) isOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over
+}
+
 // since is what changed after a change, the number of the last, whether there is more to come, and what tells of it.
 func (f *feed) since(n int) (texts [][]byte, last int, over bool, changed <-chan struct{}) {
 	f.mu.Lock()
@@ -228,33 +235,35 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request) {
 // tile is one figure of a run that goes on.
 type tile struct{ Name, Value, Note string }
 
-// tiles are the newest figures of a run: what its workloads do together, the slowest of them, errors, and the time.
+// tiles are the newest figures of a run: what its workloads do, the slowest of them, errors, and the time. Rates are
+// added up within a unit only: requests and transactions make no sum.
 func tiles(data *result.Data, p *progress, errors string) (out []tile) {
 	for _, panel := range data.Panels {
 		if panel.Kind != "workload" {
 			continue
 		}
-		sum, most, of, n := 0.0, 0.0, "", 0
-		for _, s := range panel.Series {
-			v, ok := newest(s)
-			if !ok {
-				continue
-			}
-			sum += v
-			if n++; n == 1 || v > most {
-				most, of = v, s.Name
-			}
+		name, together := map[string]string{"throughput": "Rate", "bandwidth": "Bandwidth"}[panel.Name], true
+		if panel.Name == "p99" {
+			name, together = "Latency, p99", false
 		}
-		if n == 0 {
+		if name == "" {
 			continue
 		}
-		switch panel.Name {
-		case "throughput":
-			out = append(out, tile{"Rate", report.Quantity(sum, panel.Unit), workloads(n)})
-		case "bandwidth":
-			out = append(out, tile{"Bandwidth", report.Quantity(sum, panel.Unit), ""})
-		case "p99":
-			out = append(out, tile{"Latency, p99", report.Quantity(most, panel.Unit), "of " + of})
+		sums := sumsOf(panel)
+		for _, s := range sums {
+			note := "of " + s.of[0]
+			switch {
+			case !together:
+			case len(s.of) > 1:
+				note = fmt.Sprintf("of %d workloads together", len(s.of))
+			case len(sums) == 1:
+				note = ""
+			}
+			value := s.sum
+			if !together {
+				value = s.most
+			}
+			out = append(out, tile{name, report.Quantity(value, s.unit), note})
 		}
 	}
 	if errors != "" {
@@ -266,11 +275,31 @@ func tiles(data *result.Data, p *progress, errors string) (out []tile) {
 	return out
 }
 
-func workloads(n int) string {
-	if n == 1 {
-		return ""
+// sumOf are the newest values of a panel in one unit.
+type sumOf struct {
+	unit      string
+	sum, most float64
+	of        []string // workloads; that with the most is first
+}
+
+func sumsOf(panel result.Panel) (out []sumOf) {
+	for _, s := range panel.Series {
+		v, ok := newest(s)
+		if !ok {
+			continue
+		}
+		unit := cmp.Or(s.Unit, panel.Unit)
+		i := slices.IndexFunc(out, func(o sumOf) bool { return o.unit == unit })
+		if i < 0 {
+			i, out = len(out), append(out, sumOf{unit: unit, most: v})
+		}
+		o := &out[i]
+		o.sum += v
+		if o.of = append(o.of, s.Name); v > o.most {
+			o.most, o.of[0], o.of[len(o.of)-1] = v, s.Name, o.of[0]
+		}
 	}
-	return fmt.Sprintf("of %d workloads together", n)
+	return out
 }
 
 // newest is the last value of a series, where it is among its last points: what has ended has none.
@@ -311,6 +340,10 @@ func inWords(e result.Event) event {
 	}
 	if e.Error != "" {
 		text = strings.TrimSpace(text + " " + e.Error)
+	}
+	if did := map[string]string{"start": "Load begins", "end": "Load ends"}[e.Text]; e.Kind == result.KindWorkload &&
+		did != "" && e.Error == "" {
+		say, text = did, e.Name
 	}
 	out := event{At: e.Time.UTC().Format("15:04:05"), Kind: say, Text: result.PlainNames(text)}
 	out.Mark = map[string]string{result.KindFault: "fault", result.KindWarning: "fault",

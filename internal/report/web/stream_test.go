@@ -5,10 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 )
@@ -127,4 +133,64 @@ func TestStreamBounded(t *testing.T) {
 		f.leave()
 	}
 	live.end(result.StatusStopped)
+}
+
+// TestTilesOfUnlikeLoads: rates of what is counted alike are added up, others are not.
+func TestTilesOfUnlikeLoads(t *testing.T) {
+	s := serve(t)
+	r := s.run("20260301-103000-live-0001", "live", t0.Add(30*time.Minute))
+	b := r.store.Batch()
+	for i, w := range []struct {
+		name, op, noun string
+		rate           int
+		block          result.Block
+	}{{"Orders", "order", "orders", 40, ""}, {"OLTP", "read", "reads", 100, result.BlockRead}, {"DSS",
+		"read", "reads", 300,
+		result.BlockRead}} {
+		raw := result.RawJob{VM: "vm0", Group: "G", Workload: w.name, Engine: "fio", Phase: "run", Start: r.at,
+			Operations: []result.Operation{{Name: w.op, Noun: w.noun, Block: w.block}}}
+		if err := r.folder.WriteRawJob(raw); err != nil {
+			t.Fatal(i, err)
+		}
+		for second := range 60 {
+			b.Float(record.WorkloadOps, []series.Label{{Name: "scenario_id", Value: "7"},
+				{Name: "instance", Value: "vm0"}, {Name: "vm_group", Value: "G"}, {Name: "workload", Value: w.name},
+				{Name: "op", Value: w.op}},
+				r.at.Add(time.Duration(second)*time.Second), float64(w.rate*second))
+		}
+	}
+	if err := b.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	r.at = r.at.Add(time.Minute)
+	_, body, _ := s.get("/runs/20260301-103000-live-0001")
+	tile := regexp.MustCompile(`<dt>Rate</dt><dd>([^<]*)</dd>(?:<dd class="of">([^<]*)</dd>)?`)
+	var got []string
+	for _, m := range tile.FindAllStringSubmatch(body, -1) {
+		got = append(got, m[1]+" "+m[2])
+	}
+	slices.Sort(got)
+	if d := cmp.Diff([]string{"40 orders/s of Orders", "400 IOPS of 2 workloads together"}, got); d != "" {
+		t.Errorf("tiles (-want +got)\n%s", d)
+	}
+	r.end(result.StatusSucceeded)
+}
+
+// TestJournalOfMany: what many machines do in one second is one line of the journal.
+func TestJournalOfMany(t *testing.T) {
+	s := serve(t)
+	r := s.run("20260301-103000-live-0001", "live", t0.Add(30*time.Minute))
+	for range 300 {
+		r.event(result.Event{Kind: result.KindWorkload, Name: "W", Text: "start"})
+	}
+	r.event(result.Event{Kind: result.KindFault, Text: "node 3 lost its power"})
+	_, body, _ := s.get("/runs/20260301-103000-live-0001")
+	row := regexp.MustCompile(`<td class="l">Load begins</td><td class="l">W <span class="of">× 300</span></td>`)
+	if n := len(row.FindAllString(body, -1)); n != 1 || strings.Count(body, "Load begins") != 1 {
+		t.Errorf("%d lines of 300 starts:\n%.3000s", n, body[strings.Index(body, "journal"):])
+	}
+	if !strings.Contains(body, "Nothing has been measured yet.") {
+		t.Error("the page does not say that nothing has been measured")
+	}
+	r.end(result.StatusSucceeded)
 }

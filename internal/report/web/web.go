@@ -57,10 +57,12 @@ type Site struct {
 	version  string
 	lib      Library
 	known    known
+	peeks    peeks
+	shorts   shorts
 	feeds    feeds
 	heap     uint64
-	asking   *lane
-	reading  *lane
+	asking   *stream
+	reading  *stream
 	unsent   atomic.Int64
 	stopping context.Context
 	stop     context.CancelCauseFunc
@@ -76,13 +78,20 @@ var Open = []string{"/-/healthy", "/-/ready"}
 func New(o Options) *Site {
 	s := &Site{
 		shelf: newShelf(o.Folders, o.Now), now: o.Now, version: o.Version, lib: o.Library,
-		heap: cmp.Or(o.Heap, mostHeap), asking: newLane(mostAtOnce), reading: newLane(mostReading),
+		heap: cmp.Or(o.Heap, mostHeap), asking: newStream(mostAtOnce), reading: newStream(mostReading),
 	}
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	limits := series.Options{MaxSamples: mostSamples, MaxAnswer: mostPoints, QueryTimeout: longestAsk}
 	s.union = series.NewUnion(RunLabel, func() []series.Member { return s.shelf.members(-1) }, limits)
 	s.newest = series.NewUnion(RunLabel, func() []series.Member { return s.shelf.members(fewRuns) }, limits)
 	return s
+}
+
+// Look looks at what there is to be served.
+func (s *Site) Look() {
+	_, _ = s.shelf.all() // whoever asks is told what went wrong
+	list, _ := s.experiments()
+	s.peekAt(list[:min(len(list), rowsOfPage)])
 }
 
 // fewRuns is from how many runs, the newest, the names of metrics are taken where any would do.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -516,10 +517,13 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%s: report: %d", id, code)
 		}
 	}
-	for _, words := range []string{"manifest.json is damaged", "9999", "journal line 1"} {
+	for _, words := range []string{"manifest.json is damaged", "9999"} {
 		if !strings.Contains(body, words) {
 			t.Errorf("the list does not say %q", words)
 		}
+	}
+	if _, page, _ := s.get("/runs/20260301-100005-journal-0006"); !strings.Contains(page, "journal line 1") {
+		t.Error("the page of a run with a damaged journal does not say so") // lists read no journals
 	}
 }
 
@@ -567,6 +571,81 @@ func TestFilters(t *testing.T) {
 		}
 		if said := strings.Contains(body, "is no date"); said != (query == "?since=noon") {
 			t.Errorf("%q: complains: %v", query, said)
+		}
+	}
+}
+
+// A list is sorted by what is asked for; of runs that are alike in that the newest is first.
+func TestOrder(t *testing.T) {
+	s := serve(t)
+	for _, r := range []struct {
+		id, scenario, status, name string
+		after                      time.Duration
+		seconds                    int
+	}{
+		{"20260301-100000-b-0001", "b", result.StatusSucceeded, "zeta", 0, 3},
+		{"20260301-101000-a-0002", "a", result.StatusFailed, "", 10 * time.Minute, 2},
+		{"20260301-102000-a-0003", "a", result.StatusSucceeded, "alpha", 20 * time.Minute, 1},
+	} {
+		s.run(r.id, r.scenario, t0.Add(r.after)).work(r.seconds).end(r.status)
+		_, err := result.ChangeLabels(filepath.Join(s.root, r.id), func(l *result.Labels) { l.Name = r.name })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for query, want := range map[string]string{"": "3 2 1", "?sort=oldest": "1 2 3", "?sort=scenario": "3 2 1",
+		"?sort=longest": "1 2 3", "?sort=status": "2 3 1", "?sort=name": "3 1 2", "?sort=none": "3 2 1",
+		"?sort=oldest&status=succeeded": "1 3"} {
+		_, body, _ := s.get("/" + query)
+		var got []string
+		for _, m := range regexp.MustCompile(`value="20260301-\d+-[ab]-000(\d)"`).FindAllStringSubmatch(body, -1) {
+			got = append(got, m[1])
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("%q: %s, want %s", query, got, want)
+		}
+	}
+}
+
+// The home page shows what runs now and how far it is, but not where something else is looked for.
+func TestRunningNow(t *testing.T) {
+	s := serve(t)
+	r := s.run("20260301-105900-live-0001", "live", t0.Add(59*time.Minute)).work(30)
+	defer r.end(result.StatusSucceeded)
+	_, body, _ := s.get("/")
+	for _, words := range []string{"Running now", "Step 2 of 2: measure &lt;it&gt;", "1 min so far", `value="60"`} {
+		if !strings.Contains(body, words) {
+			t.Errorf("the page does not say %q", words)
+		}
+	}
+	if _, body, _ := s.get("/?q=live"); strings.Contains(body, "Running now") {
+		t.Error("a search shows what runs now")
+	}
+}
+
+// A report is handed over as files, redacted where asked; of a live run, too, and of others not.
+func TestFiles(t *testing.T) {
+	s := serve(t)
+	const id = "20260301-100000-done-0001"
+	s.run(id, "done", t0).work(30).end(result.StatusSucceeded)
+	for file, begins := range map[string]string{"report.html": "<!DOCTYPE html>", "report.csv": "",
+		"report.md":   "# The done",
+		"report.json": "{"} {
+		for query, name := range map[string]string{"": "plimsoll-" + file, "?redact=1": "redacted-" + file} {
+			code, body, head := s.get("/runs/" + id + "/files/" + file + query)
+			if code != http.StatusOK || len(body) < 20 || !strings.Contains(body[:min(len(body), 600)], begins) ||
+				head.Get("Content-Disposition") != `attachment; filename="`+name+`"` {
+				t.Errorf("%s%s: %d, %q\n%.300s", file, query, code, head.Get("Content-Disposition"), body)
+			}
+			said := strings.Contains(body, "Redacted: names of hosts")
+			if said != (query != "") && file != "report.csv" {
+				t.Errorf("%s%s says that it is redacted: %v", file, query, said)
+			}
+		}
+	}
+	for _, path := range []string{"/runs/" + id + "/files/manifest.json", "/runs/none/files/report.csv"} {
+		if code, _, _ := s.get(path); code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, code)
 		}
 	}
 }
@@ -731,8 +810,12 @@ func TestHeapOfManyRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, body, _ := s.get("/"); code != http.StatusOK || strings.Count(body, "/runs/2026") < runs {
-		t.Fatalf("the list: %d, %.500s", code, body)
+	pages := map[string]string{"/": "1 to 100 of 200 of 200 runs", "/?page=2": "101 to 200 of 200 of 200 runs",
+		"/?page=9": "101 to 200 of 200 of 200 runs", "/?q=0007": "1 of 200 runs"}
+	for path, caption := range pages {
+		if code, body, _ := s.get(path); code != http.StatusOK || !strings.Contains(body, caption) {
+			t.Fatalf("%s: %d, lacks %q", path, code, caption)
+		}
 	}
 	before := heapAfterGC()
 	for _, path := range []string{"/api/v1/labels", "/", "/runs/20260301-100000-x-0007",

@@ -18,8 +18,8 @@ import (
 	"plimsoll/unit"
 )
 
-// mostSections bounds the lanes of one workload, over all its machines, that are told apart: their reports, histograms
-// and series cost about as much again as the totals.
+// mostSections bounds the streams of one workload, over all its machines, that are told apart: their reports,
+// histograms and series cost about as much again as the totals.
 const mostSections = 256
 
 // Seed is the seed of the VM at a position of the list being started: the same text and position give the same sequence

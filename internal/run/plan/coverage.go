@@ -47,7 +47,7 @@ func (b *builder) objectToReads() {
 			if use.Prefill {
 				to = c.prefilled
 			}
-			for device, ranges := range step.Extents(job.Lanes, disks, step.Writes) {
+			for device, ranges := range step.Extents(job.Streams, disks, step.Writes) {
 				to[device] = append(to[device], ranges...)
 			}
 		}
@@ -55,7 +55,7 @@ func (b *builder) objectToReads() {
 }
 
 func (b *builder) objectToRead(s Step, use step.JobUse, job workload.Job, c *cover, disks []target.Disk) {
-	read := step.Extents(job.Lanes, disks, step.Reads)
+	read := step.Extents(job.Streams, disks, step.Reads)
 	for _, d := range disks { // in their order
 		ranges := written.Merge(read[d.Device])
 		if len(ranges) == 0 || len(c.prefilled[d.Device]) == 0 {

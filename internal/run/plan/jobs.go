@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
@@ -127,7 +128,7 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 			j.remarks.add(n, use.Workload)
 		}
 		var errs []error
-		for _, u := range asserted(j.view.Scenario, use.Workload, job.Declared) {
+		for _, u := range asserted(j.view.Scenario, use.Workload, job) {
 			errs = append(errs, u)
 		}
 		if len(errs) > 0 {
@@ -135,7 +136,7 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 		}
 	}
 	a := answer{job: job, known: true, needs: needs}
-	if slices.ContainsFunc(job.Lanes, func(l result.Lane) bool { return l.TrimShare > 0 }) {
+	if slices.ContainsFunc(job.Streams, func(l result.Stream) bool { return l.TrimShare > 0 }) {
 		a.needs = append(a.needs, target.DiskTrim)
 	}
 	if about.RunsPrograms {
@@ -201,11 +202,19 @@ type Uncounted struct {
 func (u Uncounted) Error() string { return u.What + "; " + u.Hint }
 
 // asserted objects to the conditions of the author on a workload that its generator cannot answer.
-func asserted(sc *scenario.Scenario, name string, declared workload.Declared) (list []Uncounted) {
+func asserted(sc *scenario.Scenario, name string, job workload.Job) (list []Uncounted) {
+	reads := slices.ContainsFunc(job.Streams, func(l result.Stream) bool { return l.Reads })
+	writes := slices.ContainsFunc(job.Streams, func(l result.Stream) bool { return l.Writes })
 	for _, a := range sc.Asserts {
 		asked := result.Assert{Operation: a.Operation, Measure: a.Measure}
-		what, word, known := asked.Unknown(declared.Operations, declared.Measures)
-		if a.Workload != name || what == "" {
+		what, word, known := asked.Unknown(job.Operations, job.Measures)
+		switch {
+		case a.Workload != name:
+			continue
+		case a.Operation == "write" && reads && !writes, a.Operation == "read" && writes && !reads:
+			list = append(list, Uncounted{a, fmt.Sprintf("assert %q: its jobs do not %s", a.Name, a.Operation), ""})
+			continue
+		case what == "":
 			continue
 		}
 		hint := "there are: " + strings.Join(known, ", ")
@@ -228,13 +237,13 @@ func CheckAsserts(sc *scenario.Scenario, engines map[string]workload.Engine) (li
 			continue
 		}
 		jobs := newJobs(view, engines)
-		spec := jobs.spec(load, step.JobUse{Workload: load.Name})
+		spec := jobs.spec(load, step.JobUse{Workload: load.Name, Runtime: time.Hour}) // some want to be told one
 		if engine.Validate(spec) != nil {
 			continue
 		}
 		_, _ = jobs.peers(engine, load, &spec) // which machines these are makes no difference to what is counted
 		if job, err := engine.Command(spec); err == nil {
-			list = append(list, asserted(sc, load.Name, job.Declared)...)
+			list = append(list, asserted(sc, load.Name, job)...)
 		}
 	}
 	return list

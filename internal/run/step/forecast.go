@@ -207,8 +207,8 @@ func (f *Forecast) begin(name, group string, job workload.Job, prefill bool, sta
 	if job.Limit > 0 {
 		l.end = f.Now + stagger + job.Limit
 	}
-	for _, lane := range job.Lanes {
-		l.depth += lane.Depth
+	for _, stream := range job.Streams {
+		l.depth += stream.Depth
 	}
 	f.crowd()
 	if n := f.needMembers(group); n > 0 && !f.group(group).on && len(f.off) == 0 {
@@ -219,7 +219,7 @@ func (f *Forecast) begin(name, group string, job workload.Job, prefill bool, sta
 
 // launch starts a load on one VM of its group.
 func (f *Forecast) launch(l *foreseenLoad, at time.Duration, m target.Placement, job workload.Job) {
-	if f.Rehearsal != nil && len(job.Lanes) > 0 {
+	if f.Rehearsal != nil && len(job.Streams) > 0 {
 		l.jobs[m.Name] = f.Rehearsal.Start(at, m.Name, m.Node, job)
 	}
 }

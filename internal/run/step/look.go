@@ -67,21 +67,22 @@ func (l *Looked) forget(match func(vm, device string) bool) {
 	}
 }
 
-// Extents are the ranges of disks that some lanes work on. A lane that does not say how much works on all of its disks.
-func Extents(lanes []result.Lane, disks []target.Disk, of func(result.Lane) bool) map[string][]written.Range {
+// Extents are the ranges of disks that some streams work on. A stream that does not say how much works on all of its
+// disks.
+func Extents(streams []result.Stream, disks []target.Disk, of func(result.Stream) bool) map[string][]written.Range {
 	out := map[string][]written.Range{}
-	for _, lane := range lanes {
-		if !of(lane) || lane.Device == "" {
+	for _, stream := range streams {
+		if !of(stream) || stream.Device == "" {
 			continue
 		}
-		names := strings.Split(lane.Device, ":")
-		each := (lane.Bytes + int64(len(names)) - 1) / int64(len(names))
+		names := strings.Split(stream.Device, ":")
+		each := (stream.Bytes + int64(len(names)) - 1) / int64(len(names))
 		for _, d := range disks {
 			if !slices.Contains(names, d.Device) {
 				continue
 			}
-			r := written.Range{From: min(lane.Offset, d.Bytes), To: d.Bytes}
-			if lane.Bytes > 0 {
+			r := written.Range{From: min(stream.Offset, d.Bytes), To: d.Bytes}
+			if stream.Bytes > 0 {
 				r.To = min(r.From+each, d.Bytes)
 			}
 			out[d.Device] = append(out[d.Device], r)
@@ -90,11 +91,12 @@ func Extents(lanes []result.Lane, disks []target.Disk, of func(result.Lane) bool
 	return out
 }
 
-// Reads and Writes pick lanes for Extents. What verifies is left out: it tells of what it reads whether it was written.
-func Reads(l result.Lane) bool { return l.Reads && !l.Verifies }
+// Reads and Writes pick streams for Extents. What verifies is left out: it tells of what it reads whether it was
+// written.
+func Reads(l result.Stream) bool { return l.Reads && !l.Verifies }
 
 // Writes is the other.
-func Writes(l result.Lane) bool { return l.Writes }
+func Writes(l result.Stream) bool { return l.Writes }
 
 // disksToLookAt are the ranges of a start that are to be looked at, by place and device. What a workload reads is left
 // out where it was seen before.
@@ -108,7 +110,7 @@ func disksToLookAt(e *Env, s *loads.Start, ranges string) (places []loads.Place,
 		if ranges == result.ReadByWorkload {
 			of = Reads
 		}
-		all := Extents(p.Job.Lanes, p.Host.Disks(), of)
+		all := Extents(p.Job.Streams, p.Host.Disks(), of)
 		var disks []vmDisk
 		for _, d := range p.Host.Disks() { // in their order
 			one := vmDisk{p.VM.Name, d.Device}
@@ -195,9 +197,9 @@ func lookAtDisk(ctx context.Context, h target.Host, d vmDisk, ranges []written.R
 // looking is load too.
 func lookBeforeReads(ctx context.Context, e *Env, load scenario.Workload, s *loads.Start) error {
 	for _, p := range s.Places() {
-		for _, lane := range p.Job.Lanes {
-			if lane.TrimShare > 0 { // what it trims is not there any more when somebody reads
-				devices := strings.Split(lane.Device, ":")
+		for _, stream := range p.Job.Streams {
+			if stream.TrimShare > 0 { // what it trims is not there any more when somebody reads
+				devices := strings.Split(stream.Device, ":")
 				e.Looked.forget(func(vm, device string) bool {
 					return vm == p.VM.Name && slices.Contains(devices, device)
 				})

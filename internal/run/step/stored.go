@@ -23,24 +23,24 @@ const (
 	storedTolerance = 5
 )
 
-// asked is what a lane asks of its data, as shares.
+// asked is what a stream asks of its data, as shares.
 type asked struct{ compressible, repeats float64 }
 
-func askedOf(l result.Lane) asked {
+func askedOf(l result.Stream) asked {
 	if !l.Writes || l.ZeroData || !(l.Reducible > 0 && l.Reducible < 1) || !(l.Repeats >= 0 && l.Repeats < 1) {
 		return asked{}
 	}
 	return asked{1 - (1-l.Reducible)/(1-l.Repeats), l.Repeats}
 }
 
-// lookAtStored looks at what a start's lanes have stored where they asked for data that compress or repeat, and records
-// it: an option of a load generator that does nothing changes what all figures mean. While others work nothing is
-// looked at, for looking is load too.
+// lookAtStored looks at what a start's streams have stored where they asked for data that compress or repeat, and
+// records it: an option of a load generator that does nothing changes what all figures mean. While others work nothing
+// is looked at, for looking is load too.
 func lookAtStored(ctx context.Context, e *Env, load scenario.Workload, s *loads.Start, after string) error {
 	var asks []asked
 	for _, p := range s.Places() {
-		for _, lane := range p.Job.Lanes {
-			if a := askedOf(lane); a != (asked{}) && !slices.Contains(asks, a) {
+		for _, stream := range p.Job.Streams {
+			if a := askedOf(stream); a != (asked{}) && !slices.Contains(asks, a) {
 				asks = append(asks, a)
 			}
 		}
@@ -57,7 +57,7 @@ func lookAtStored(ctx context.Context, e *Env, load scenario.Workload, s *loads.
 	return nil
 }
 
-// lookAtAsked looks at the data of those lanes that ask for the same.
+// lookAtAsked looks at the data of those streams that ask for the same.
 func lookAtAsked(ctx context.Context, e *Env, load scenario.Workload, s *loads.Start, a asked, after string) error {
 	began := e.Clock.Now()
 	out := result.Stored{Workload: load.Name, Group: load.Group, After: after, Compressible: a.compressible,
@@ -73,9 +73,9 @@ func lookAtAsked(ctx context.Context, e *Env, load scenario.Workload, s *loads.S
 		if _, ok := p.Host.(target.DiskReader); !ok {
 			continue
 		}
-		ours := Extents(p.Job.Lanes, p.Host.Disks(), func(l result.Lane) bool { return askedOf(l) == a })
-		others := Extents(p.Job.Lanes, p.Host.Disks(),
-			func(l result.Lane) bool { return l.Writes && askedOf(l) != a })
+		ours := Extents(p.Job.Streams, p.Host.Disks(), func(l result.Stream) bool { return askedOf(l) == a })
+		others := Extents(p.Job.Streams, p.Host.Disks(),
+			func(l result.Stream) bool { return l.Writes && askedOf(l) != a })
 		before := len(parts)
 		for _, d := range p.Host.Disks() {
 			if ranges := written.Lacks(ours[d.Device], others[d.Device]); len(ranges) > 0 {

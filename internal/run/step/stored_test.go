@@ -55,22 +55,22 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// TestAskedOf takes the shares apart that a lane gives as one.
+// TestAskedOf takes the shares apart that a stream gives as one.
 func TestAskedOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		lane result.Lane
-		want asked
+		stream result.Stream
+		want   asked
 	}{
-		{result.Lane{Writes: true, Reducible: 0.5}, asked{compressible: 0.5}},
-		{result.Lane{Writes: true, Reducible: 0.75, Repeats: 0.5}, asked{0.5, 0.5}},
-		{result.Lane{Writes: true, Reducible: 0.25, Repeats: 0.25}, asked{repeats: 0.25}},
-		{result.Lane{Reducible: 0.5}, asked{}},
-		{result.Lane{Writes: true, Reducible: 1}, asked{}},
-		{result.Lane{Writes: true, Reducible: 0.5, ZeroData: true}, asked{}},
+		{result.Stream{Writes: true, Reducible: 0.5}, asked{compressible: 0.5}},
+		{result.Stream{Writes: true, Reducible: 0.75, Repeats: 0.5}, asked{0.5, 0.5}},
+		{result.Stream{Writes: true, Reducible: 0.25, Repeats: 0.25}, asked{repeats: 0.25}},
+		{result.Stream{Reducible: 0.5}, asked{}},
+		{result.Stream{Writes: true, Reducible: 1}, asked{}},
+		{result.Stream{Writes: true, Reducible: 0.5, ZeroData: true}, asked{}},
 	} {
-		if got := askedOf(c.lane); got != c.want {
-			t.Errorf("%+v: %v, want %v", c.lane, got, c.want)
+		if got := askedOf(c.stream); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.stream, got, c.want)
 		}
 	}
 }

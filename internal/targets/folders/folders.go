@@ -47,7 +47,7 @@ func (Provider) Options() []target.Option {
 		{Name: "machines", Help: "the folders, with : between"},
 		{Name: "password", Type: target.Secret,
 			Help: "where the password that they ask for is kept: env:NAME, file:PATH or command:PROGRAM"},
-		{Name: "wait", Type: target.Duration, Default: "10s", Least: target.Bound(0.1), Most: target.Bound(600),
+		{Name: "wait", Type: target.Duration, Default: "10s", Range: "100ms to 10m",
 			Help: "how long killed processes may take to be gone"},
 	}
 }

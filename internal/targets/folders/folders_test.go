@@ -110,7 +110,7 @@ func TestObjections(t *testing.T) {
 		target.Config{Nodes: 2, Options: target.Options{"machines": dir, "password": "sesame", "wait": "1h",
 			"machine": "x"}},
 	)
-	fails(t, err, "every machine is a node", "a secret is not given as itself", `"1h" is more than`,
+	fails(t, err, "every machine is a node", "a secret is not given as itself", `"1h" is no time from 100ms to 10m`,
 		`did you mean "machines"?`)
 }
 

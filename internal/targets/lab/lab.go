@@ -51,7 +51,7 @@ func (Provider) Options() []target.Option {
 			Help: "what guests boot: worker is up in seconds, debian has systemd, Python and PostgreSQL"},
 		{Name: "packages", Help: "of Debian's that guests of image debian have besides its own, as default-jre,unzip: " +
 			"guests reach no network but the lab's"},
-		{Name: "memory", Type: target.Bytes, Least: target.Bound(128 << 20), Help: "that a guest has at most, " +
+		{Name: "memory", Type: target.Bytes, Range: "128MiB", Help: "that a guest has at most, " +
 			"whatever the scenario gives it (default: 256MiB for worker, 1GiB for debian)"},
 		{Name: "ha", Type: target.Choice, Default: "on", Choices: []string{"on", "off"},
 			Help: "on: guests of a node that is lost are started on another one; off: they are not"},
@@ -60,11 +60,11 @@ func (Provider) Options() []target.Option {
 				"their node's power goes; for seeing that a test catches it"},
 		{Name: "power", Type: target.Choice, Default: "ipmi", Choices: []string{"ipmi", "redfish", "button"},
 			Help: "how nodes are switched: by their controllers over IPMI 2.0 or Redfish, or past these"},
-		{Name: "sockets", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(64),
+		{Name: "sockets", Type: target.Count, Default: "1", Range: "1 to 64",
 			Help: "that a guest's CPUs are said to be in"},
-		{Name: "threads", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(8),
+		{Name: "threads", Type: target.Count, Default: "1", Range: "1 to 8",
 			Help: "that a core of a guest is said to have"},
-		{Name: "numa", Type: target.Count, Default: "1", Least: target.Bound(1), Most: target.Bound(64),
+		{Name: "numa", Type: target.Count, Default: "1", Range: "1 to 64",
 			Help: "NUMA nodes that a guest's CPUs and memory are shared among"},
 		{Name: "pins", Help: "CPUs of this machine, as 0,2,1,3: the first CPU of each guest keeps to the first of them, " +
 			"and so on, over again where they are fewer (default: any)"},

@@ -296,5 +296,5 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// target lab: option "image": "windows" is none of worker, debian
-	// target lab: option "memory": "1MiB" is less than 128 MiB
+	// target lab: option "memory": "1MiB" is no size from 128MiB on
 }

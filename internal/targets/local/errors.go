@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/kit/regular"
 	"plimsoll/unit"
 )
 
@@ -24,7 +25,7 @@ func explain(err error, path string, wanted int64) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+	case regular.Full(err):
 		free := "an unknown amount"
 		if n, e := freeBytes(path); e == nil {
 			free = unit.Bytes(n).String()

@@ -4,11 +4,9 @@ package local
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -17,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/kit/procfs"
 	"plimsoll/internal/storage/device"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -89,31 +88,11 @@ func (c cpuFacts) facts(l *factList, system fs.FS) {
 	}
 }
 
-// idleFacts tells the deepest idle state that the first CPU may enter, and how long the kernel says that waking from it
-// takes. States may be switched off, or be too slow for what a program has asked the kernel for, such as tuned.
+// idleFacts tells the deepest idle state that the first CPU may enter, and how long waking from it takes.
 func idleFacts(l *factList, system fs.FS) {
-	const states = "sys/devices/system/cpu/cpu0/cpuidle"
-	number := func(file string) (float64, bool) {
-		data, err := fs.ReadFile(system, file)
-		v, err2 := strconv.ParseFloat(strings.TrimSpace(string(data)), 64)
-		return v, err == nil && err2 == nil
-	}
-	most := math.Inf(1)
-	if data, err := fs.ReadFile(system, "dev/cpu_dma_latency"); err == nil && len(data) == 4 {
-		most = float64(int32(binary.NativeEndian.Uint32(data))) //nolint:gosec // it is a signed number there
-	}
-	all, _ := fs.Glob(system, states+"/state*")
-	deepest, wake := "", -1.0
-	for _, state := range all {
-		off, _ := number(state + "/disable")
-		us, ok := number(state + "/latency")
-		name, err := fs.ReadFile(system, state+"/name")
-		if ok && err == nil && off == 0 && us <= most && us > wake {
-			deepest, wake = strings.TrimSpace(string(name)), us
-		}
-	}
+	deepest, wake := procfs.DeepestIdle(system)
 	if deepest == "" {
-		l.add("cpu", "deepest idle state", "", "/"+states+": lists none that may be entered")
+		l.add("cpu", "deepest idle state", "", "/"+procfs.IdleStates+": lists none that may be entered")
 		return
 	}
 	f := l.add("cpu", "deepest idle state", fmt.Sprintf("%s, %g µs to wake", deepest, wake), "")

@@ -96,7 +96,7 @@ func (d *driver) add(j *modelled, name string, job workload.Job) {
 	if j.every > trace {
 		o.Trace = trace
 	}
-	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, job.Lanes, o)
+	j.job = d.w.storage.Start(now, j.m.Name, j.m.Node, job.Streams, o)
 	j.skew.Store(int64(d.w.nodes[j.m.Node].skew))
 	j.next = now.Truncate(j.every).Add(j.every)
 	j.last = now

@@ -36,7 +36,7 @@ type rehearsal struct {
 // Start implements workload.Rehearsal.
 func (r *rehearsal) Start(at time.Duration, vm string, node int, job workload.Job) int {
 	o := perf.JobOptions{Name: job.Command.Label, Runtime: job.Limit}
-	r.jobs = append(r.jobs, r.storage.Start(r.began.Add(at), vm, node, job.Lanes, o))
+	r.jobs = append(r.jobs, r.storage.Start(r.began.Add(at), vm, node, job.Streams, o))
 	return len(r.jobs) - 1
 }
 

@@ -20,15 +20,15 @@ type line struct {
 	CPU     float64   `json:"cpu_seconds"`
 	Errors  uint64    `json:"errors"`
 	Final   bool      `json:"final"`
-	// Sections are in the order of the job's lanes, of jobs that tell them apart.
+	// Sections are in the order of the job's streams, of jobs that tell them apart.
 	Sections []section `json:"sections"`
 }
 
 type section struct {
-	Lane  int      `json:"lane"`
-	Read  *counted `json:"read"`
-	Write *counted `json:"write"`
-	Trim  *counted `json:"trim"`
+	Stream int      `json:"lane"`
+	Read   *counted `json:"read"`
+	Write  *counted `json:"write"`
+	Trim   *counted `json:"trim"`
 }
 
 type counted struct {
@@ -123,7 +123,7 @@ func parseLine(text []byte, n int, at [3]int) (r workload.Report, ok bool) {
 		CPUSeconds: l.CPU, Errors: l.Errors, Final: l.Final,
 	}
 	for i, s := range l.Sections {
-		if s.Lane != i {
+		if s.Stream != i {
 			return workload.Report{}, false
 		}
 		r.Sections = append(r.Sections, unpack(s.Read, s.Write, s.Trim))

@@ -12,6 +12,6 @@ func ExampleProvider() {
 	_, err := ssh.Provider{}.New(target.Config{Options: target.Options{"inventry": "lab.yml", "patience": "0s"}})
 	fmt.Println(err)
 	// Output:
-	// target ssh: option "patience": "0s" is less than 1 s
+	// target ssh: option "patience": "0s" is no time from 1s to 24h
 	// target ssh: option "inventry": unknown; did you mean "inventory"? known are inventory, agents, patience, lease
 }

@@ -47,9 +47,9 @@ func (Provider) Options() []target.Option {
 			Name: "agents",
 			Help: "the folder that holds plimsoll-agent-linux-amd64 and -arm64 (default: that of plimsoll, or ../libexec/plimsoll from there)",
 		},
-		{Name: "patience", Type: target.Duration, Default: "2m", Least: target.Bound(1), Most: target.Bound(86400),
+		{Name: "patience", Type: target.Duration, Default: "2m", Range: "1s to 24h",
 			Help: "how long a host may not answer before what runs there is taken for lost"},
-		{Name: "lease", Type: target.Duration, Default: "1h", Least: target.Bound(0), Most: target.Bound(30 * 86400),
+		{Name: "lease", Type: target.Duration, Default: "1h", Range: "0 to 720h",
 			Help: "how long commands go on when nothing is heard of the run; 0 for ever"},
 	}
 }
@@ -149,6 +149,11 @@ func factsOf(name string, s remote.Seen) (list []result.Fact) {
 	add("host", "kernel", s.Kernel, "the host does not tell")
 	add("cpu", "model", s.CPU, "the host does not tell")
 	add("cpu", "governor", s.Governor, "the host does not tell")
+	add("cpu", "deepest idle state", s.Idle, "the host lists none that may be entered")
+	if f := &list[len(list)-1]; s.Idle != "" {
+		f.Value += fmt.Sprintf(", %g µs to wake", s.WakeMicros)
+		f.Kind, f.Number = result.IdleWake, s.WakeMicros/1e6
+	}
 	add("memory", "size", unit.Bytes(s.MemoryBytes).String(), "")
 	add("tool", "fio", s.Fio, "it is not installed")
 	add("clock", "ahead of this machine's", fmt.Sprintf("%v ± %v", s.Ahead.Round(time.Microsecond),
@@ -184,6 +189,7 @@ func differences(machines []remote.Machine, all []remote.Seen, objections []erro
 	}{{"kernel", func(s remote.Seen) string { return s.Kernel }},
 		{"CPU model", func(s remote.Seen) string { return s.CPU }},
 		{"governor", func(s remote.Seen) string { return s.Governor }},
+		{"deepest idle state", func(s remote.Seen) string { return s.Idle }},
 		{"fio", func(s remote.Seen) string { return s.Fio }},
 		{"mitigations", mitigations}} {
 		by := map[string][]string{}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/thread"
 	"plimsoll/internal/testkit/needs"
 )
 
@@ -46,7 +47,10 @@ esac
 `
 
 // New starts a BMC whose node is on. It is stopped with the test.
-func New(t testing.TB) *BMC {
+func New(t testing.TB) *BMC { t.Helper(); return NewIn(t, "") }
+
+// NewIn is New in a network namespace; "" is this one.
+func NewIn(t testing.TB, space string) *BMC {
 	t.Helper()
 	dir := t.TempDir()
 	free, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -72,7 +76,12 @@ func New(t testing.TB) *BMC {
 		}
 	}
 	said := &bytes.Buffer{}
-	sim := exec.Command(needs.IPMISim(t), "-n", "-p", "-c", dir+"/node.conf", "-f", dir+"/node.emu", "-s", dir+"/state")
+	words := []string{needs.IPMISim(t), "-n", "-p", "-c", dir + "/node.conf", "-f", dir + "/node.emu",
+		"-s", dir + "/state"}
+	if space != "" {
+		words = append([]string{"ip", "netns", "exec", space}, words...)
+	}
+	sim := exec.Command(words[0], words[1:]...)
 	sim.Stdout, sim.Stderr = said, said
 	if err := sim.Start(); err != nil {
 		t.Fatal(err)
@@ -84,14 +93,24 @@ func New(t testing.TB) *BMC {
 			t.Logf("ipmi_sim said:\n%s", said)
 		}
 	})
-	b.wait(t)
+	b.wait(t, space)
 	return b
 }
 
 // wait returns when the BMC answers a ping of RMCP.
-func (b *BMC) wait(t testing.TB) {
+func (b *BMC) wait(t testing.TB, space string) {
 	t.Helper()
-	conn, err := net.Dial("udp", fmt.Sprintf("127.0.0.1:%d", b.Port))
+	var conn net.Conn
+	dial := func() (err error) {
+		conn, err = net.Dial("udp", fmt.Sprintf("127.0.0.1:%d", b.Port))
+		return err
+	}
+	err := error(nil)
+	if space != "" {
+		err = thread.InNetwork("/run/netns/"+space, dial)
+	} else {
+		err = dial()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,8 @@ func Data(r *rand.Rand, law Law) *result.Data {
 	step := max(law.Step, 1)
 	w := result.Workload{Name: "OLTP", Group: "DB", Node: -1, Engine: "fio", Tool: "fio-3.36", Phase: "run",
 		Operations: result.BlockOperations(), Start: Start, End: end, Ended: "finished", Latency: "service time",
-		Lanes: []result.Lane{{Name: "data", Device: "/dev/sdb", Depth: 8, Reads: true, Bytes: 8 << 30, Direct: true}}}
+		Streams: []result.Stream{{Name: "data", Device: "/dev/sdb", Depth: 8, Reads: true, Bytes: 8 << 30,
+			Direct: true}}}
 	op := result.OpTotals{Op: "read", Hist: &hist.Histogram{}}
 	var iops, latency []*float64
 	var parts []*hist.Histogram

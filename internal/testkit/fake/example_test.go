@@ -19,7 +19,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("throughput to expect:", float64(job.Lanes[0].Depth)/engine.Law.Mean.Seconds(), "a second")
+	fmt.Println("throughput to expect:", float64(job.Streams[0].Depth)/engine.Law.Mean.Seconds(), "a second")
 	fmt.Println("p99 to expect:", engine.Law.Quantile(0.99).Round(time.Microsecond))
 	// Output:
 	// throughput to expect: 4000 a second

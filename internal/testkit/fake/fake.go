@@ -64,7 +64,7 @@ const programFile = "fake.json"
 
 // Command implements workload.Engine.
 func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
-	p, lanes, err := e.compile(spec)
+	p, streams, err := e.compile(spec)
 	if err != nil {
 		return workload.Job{}, err
 	}
@@ -77,7 +77,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Command:  target.Command{Argv: []string{"fake"}, Label: spec.Name},
 		Files:    map[string][]byte{programFile: text},
 		Output:   "fake.out",
-		Lanes:    lanes,
+		Streams:  streams,
 	}
 	for _, s := range p.Streams {
 		if s.Runtime == 0 {

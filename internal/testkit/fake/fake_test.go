@@ -235,7 +235,7 @@ func TestParseSkipsWhatItCannotRead(t *testing.T) {
 	}
 }
 
-func TestLaneTellsTheLoad(t *testing.T) {
+func TestStreamTellsTheLoad(t *testing.T) {
 	t.Parallel()
 	s := spec("[job]\ntime_based\nfilename=/dev/sdb\nsize=1g\nrw=randrw\niodepth=8\nnumjobs=2\nrate_iops=100,50\n"+
 		"rate_process=poisson\n", time.Minute)
@@ -244,9 +244,9 @@ func TestLaneTellsTheLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []result.Lane{{Name: "job", Device: "/dev/sdb", Depth: 16, Rate: 300, Reads: true, Writes: true,
+	want := []result.Stream{{Name: "job", Device: "/dev/sdb", Depth: 16, Rate: 300, Reads: true, Writes: true,
 		Bytes: 1 << 30, OpenLoop: true, Direct: true, TimeBased: true}}
-	if diff := cmp.Diff(want, job.Lanes); diff != "" {
+	if diff := cmp.Diff(want, job.Streams); diff != "" {
 		t.Error(diff)
 	}
 	if job.Limit != time.Minute {

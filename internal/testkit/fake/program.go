@@ -40,7 +40,7 @@ type stream struct {
 }
 
 // compile reads the author's file and returns all objections at once.
-func (e Engine) compile(spec workload.Spec) (program, []result.Lane, error) {
+func (e Engine) compile(spec workload.Spec) (program, []result.Stream, error) {
 	objections := []error{e.law().validate(), e.Stalls.validate()}
 	file, err := fiofile.Parse(spec.ConfigFile, spec.Config)
 	if err != nil {
@@ -53,18 +53,18 @@ func (e Engine) compile(spec workload.Spec) (program, []result.Lane, error) {
 		Name: spec.Name, VM: spec.VM, Seed: max(spec.Seed, 1), Law: e.law(), Stalls: e.Stalls,
 		Every: max(spec.Interval, time.Second).Truncate(time.Millisecond),
 	}
-	var lanes []result.Lane
+	var streams []result.Stream
 	if len(file.Jobs()) == 0 {
 		objections = append(objections, fmt.Errorf("%s: no section besides [global]: there is nothing to run",
 			spec.ConfigFile))
 	}
 	for _, job := range file.Jobs() {
 		r := reader{spec: spec, job: job}
-		s, lane := r.stream()
+		s, stream := r.stream()
 		objections = append(objections, r.objections...)
-		p.Streams, lanes = append(p.Streams, s), append(lanes, lane)
+		p.Streams, streams = append(p.Streams, s), append(streams, stream)
 	}
-	return p, lanes, errors.Join(objections...)
+	return p, streams, errors.Join(objections...)
 }
 
 // reader reads one section.
@@ -83,7 +83,7 @@ func (r *reader) object(key, why string) {
 		r.job.Value(key), why))
 }
 
-func (r *reader) stream() (stream, result.Lane) {
+func (r *reader) stream() (stream, result.Stream) {
 	processes := r.count("numjobs", 1)
 	s := stream{Name: r.job.Name, Depth: r.count("iodepth", 1) * processes, Block: r.block(), Reads: 1}
 	reads, writes := r.mix(&s)
@@ -114,7 +114,7 @@ func (r *reader) stream() (stream, result.Lane) {
 			s.Ops = 0
 		}
 	}
-	return s, result.Lane{
+	return s, result.Stream{
 		Name: s.Name, Device: r.device(), Depth: s.Depth, Rate: s.Rate, Reads: reads, Writes: writes, Bytes: size,
 		OpenLoop: s.Poisson, Direct: true, TimeBased: timed,
 	}

@@ -117,12 +117,12 @@ func (l *Lab) Event(kind, phase, text string) {
 	l.Must(l.Folder.AppendEvent(result.Event{Time: l.Now, Kind: kind, Phase: phase, Text: text}))
 }
 
-// Start begins a workload on a VM, one that tells its lanes apart when there are any.
-func (l *Lab) Start(vm, group, load string, attempt int, lanes ...result.Lane) *Job {
+// Start begins a workload on a VM, one that tells its streams apart when there are any.
+func (l *Lab) Start(vm, group, load string, attempt int, streams ...result.Stream) *Job {
 	j := &Job{lab: l, began: l.Now, Desc: result.RawJob{
 		VM: vm, Group: group, Workload: load, Attempt: attempt, Engine: "lines", Phase: "run", Latency: "service time",
-		Start: l.Now,
-		Lanes: lanes, Apart: len(lanes) > 0, Operations: result.BlockOperations(),
+		Start:   l.Now,
+		Streams: streams, Apart: len(streams) > 0, Operations: result.BlockOperations(),
 	}}
 	l.Must(l.Folder.WriteRawJob(j.Desc))
 	raw, err := l.Folder.RawWriter(j.Desc)
@@ -130,7 +130,7 @@ func (l *Lab) Start(vm, group, load string, attempt int, lanes ...result.Lane) *
 	j.Raw, j.Sink = raw, l.Recorder.Job(j.Desc)
 	j.Next.Ops = make(workload.Counts, len(result.BlockOperations()))
 	j.Next.Ops[0].Hist, j.Next.Ops[1].Hist, j.Next.Ops[2].Hist = &hist.Histogram{}, &hist.Histogram{}, &hist.Histogram{}
-	for range lanes {
+	for range streams {
 		j.Next.Sections = append(j.Next.Sections, slices.Clone(j.Next.Ops))
 	}
 	l.jobs = append(l.jobs, j)

@@ -191,18 +191,18 @@ func (s *Synthetic) Load(l Load) {
 		part := merged
 		part.VM, part.Node, part.Windows = vm.Name, vm.Node, nil
 		part.GeneratorCPUSeconds = l.CPU * float64(l.To-l.From)
-		part.Lanes = []result.Lane{{Name: "j", Device: "/dev/sdb", Depth: l.Depth, Rate: l.Offered / float64(l.VMs),
+		part.Streams = []result.Stream{{Name: "j", Device: "/dev/sdb", Depth: l.Depth, Rate: l.Offered / float64(l.VMs),
 			Reads:  l.Writes < 1,
 			Writes: l.Writes > 0, Bytes: l.Extent, Direct: true,
 			Random: l.Random, Skew: l.Skew, ReadShare: 1 - l.Writes}}
-		if lane := &part.Lanes[0]; lane.Reads {
-			lane.ReadBytes = float64(l.Block)
+		if stream := &part.Streams[0]; stream.Reads {
+			stream.ReadBytes = float64(l.Block)
 		}
-		if lane := &part.Lanes[0]; lane.Writes {
-			lane.WriteBytes = float64(l.Block)
+		if stream := &part.Streams[0]; stream.Writes {
+			stream.WriteBytes = float64(l.Block)
 		}
 		if l.declares() {
-			part.Lanes = []result.Lane{{Name: "clients", Depth: l.Depth, Rate: l.Offered / float64(l.VMs)}}
+			part.Streams = []result.Stream{{Name: "clients", Depth: l.Depth, Rate: l.Offered / float64(l.VMs)}}
 		}
 		part.Ops, part.Values = nil, l.values(l.From, l.To, l.VMs)
 		for _, o := range merged.Ops {
@@ -215,13 +215,13 @@ func (s *Synthetic) Load(l Load) {
 		}
 		if i == 0 {
 			part.Errors = l.Errors
-			merged.Lanes = part.Lanes
+			merged.Streams = part.Streams
 		}
 		if !l.NotPrefilled && !l.declares() {
 			fill := part
 			fill.Prefill, fill.Start, fill.End, fill.Ops, fill.Errors, fill.Ended = true, s.At(-60), s.At(-1), nil, 0,
 				"finished"
-			fill.Lanes = []result.Lane{{Name: "fill", Device: "/dev/sdb", Depth: 8, Writes: true, Bytes: l.Extent,
+			fill.Streams = []result.Stream{{Name: "fill", Device: "/dev/sdb", Depth: 8, Writes: true, Bytes: l.Extent,
 				Direct: true}}
 			s.Data.Workloads = append(s.Data.Workloads, fill)
 		}

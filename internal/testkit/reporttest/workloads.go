@@ -13,18 +13,18 @@ func (m *maker) workloads() {
 	before, after := result.Window{Name: "alone", Start: m.start, End: m.mid}, result.Window{Name: "with DSS",
 		Circumstances: result.Circumstances{Beside: []string{"DSS"}}, Start: m.mid, End: m.end}
 	half := m.mid.Sub(m.start).Seconds()
-	oltpLanes := m.lanes("data", 4, 8, 667, true, true)
-	oltpLanes = append(oltpLanes, m.lanes("log", 2, 1, 666, false, true)...)
-	dssLanes := m.lanes("scan", 4, 10, 350, true, false)
+	oltpStreams := m.streams("data", 4, 8, 667, true, true)
+	oltpStreams = append(oltpStreams, m.streams("log", 2, 1, 666, false, true)...)
+	dssStreams := m.streams("scan", 4, 10, 350, true, false)
 	oltp := result.Workload{
 		Name: "OLTP", Group: "OLTP", Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(),
 		Phase: "run", Start: m.start, End: m.end,
-		Ended: "finished", Latency: "service time", Lanes: oltpLanes, GeneratorCPUSeconds: 0.31 * 2 * half,
+		Ended: "finished", Latency: "service time", Streams: oltpStreams, GeneratorCPUSeconds: 0.31 * 2 * half,
 	}
 	dss := result.Workload{
 		Name: "DSS", Group: "DSS", Node: 1, Engine: "fio", Tool: "fio-3.33", Operations: result.BlockOperations(),
 		Phase: "run", Start: m.mid, End: m.end,
-		Ended: "finished", Latency: "service time", Lanes: dssLanes, GeneratorCPUSeconds: 0.2 * half,
+		Ended: "finished", Latency: "service time", Streams: dssStreams, GeneratorCPUSeconds: 0.2 * half,
 	}
 	dssOps := func(k int) []result.OpTotals {
 		return []result.OpTotals{Ops("read", uint64(1400*half)+uint64(k), 1<<20, 9e6, 0.5)}
@@ -75,7 +75,7 @@ func (m *maker) workloads() {
 
 // sections share a workload's operations out: reads to the data disks, writes to all, and the log's are faster.
 func (m *maker) sections(w *result.Workload) {
-	for _, l := range w.Lanes {
+	for _, l := range w.Streams {
 		s := result.Section{Name: l.Name}
 		median, share := 900e3, uint64(8)
 		if !l.Reads {
@@ -93,14 +93,14 @@ func (m *maker) sections(w *result.Workload) {
 	}
 }
 
-func (m *maker) lanes(name string, disks, depth int, rate float64, reads, writes bool) []result.Lane {
-	var out []result.Lane
+func (m *maker) streams(name string, disks, depth int, rate float64, reads, writes bool) []result.Stream {
+	var out []result.Stream
 	for d := range disks {
 		dev := "bcdefg"[d]
 		if name == "log" {
 			dev = "fg"[d]
 		}
-		out = append(out, result.Lane{
+		out = append(out, result.Stream{
 			Name: fmt.Sprintf("%s%d", name, d), Device: "/dev/sd" + string(dev), Depth: depth, Rate: rate, Reads: reads,
 			Writes: writes,
 			Bytes:  int64(float64(16<<30) * m.opt.SizeScale), Direct: true,
@@ -110,15 +110,15 @@ func (m *maker) lanes(name string, disks, depth int, rate float64, reads, writes
 }
 
 func (m *maker) prefill(v result.VM) result.Workload {
-	lanes := m.lanes("prefill", 6, 8, 0, false, true)
+	streams := m.streams("prefill", 6, 8, 0, false, true)
 	var bytes int64
-	for _, l := range lanes {
+	for _, l := range streams {
 		bytes += l.Bytes
 	}
 	return result.Workload{
 		Name: v.Group, VM: v.Name, Group: v.Group, Node: v.Node, Engine: "fio", Tool: "fio-3.33",
 		Operations: result.BlockOperations(), Phase: "setup", Prefill: true,
-		Start: m.start.Add(-time.Minute), End: m.start, Ended: "finished", Latency: "service time", Lanes: lanes,
+		Start: m.start.Add(-time.Minute), End: m.start, Ended: "finished", Latency: "service time", Streams: streams,
 		Ops: []result.OpTotals{Ops("write", uint64(bytes>>20), 1<<20, 8e6, 0.3)}, GeneratorCPUSeconds: 4,
 	}
 }

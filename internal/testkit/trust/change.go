@@ -2,8 +2,10 @@ package trust
 
 import (
 	"fmt"
+	"math"
 
 	"plimsoll/internal/analysis/change"
+	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/testkit/lawtest"
 )
 
@@ -38,6 +40,20 @@ func at(within int, only bool, places ...int) func(change.Result) bool {
 			}
 		}
 		return !only || len(r.Points) == len(places)
+	}
+}
+
+// times is lognormal noise that is so many times as large from the middle on.
+func times(sigma, by float64) drawn {
+	return func(seed uint64, n int) []float64 {
+		r, out := resample.Source(seed, 71), make([]float64, n)
+		for i := range out {
+			out[i] = lawtest.Level * math.Exp(sigma*r.NormFloat64())
+			if i >= n/2 {
+				out[i] *= by
+			}
+		}
+		return out
 	}
 }
 
@@ -112,6 +128,27 @@ func changeClaims() []Claim {
 			finds(shaped(lawtest.StepAt(float64(sides[0])/float64(n), -0.129), 0.02, lawtest.White), n, independent,
 				at(0, true, sides[0])),
 		)
+	}
+	for _, law := range []struct {
+		n, last int
+		by, low float64
+		o       change.Options
+	}{{30, 3, 3, 0.6, independent}, {30, 3, 5, 0.95, independent}, {60, 3, 3, 0.6, independent}, {100, 3, 3, 0.6,
+		independent}, {100, 3, 5, 0.95, found}, {30, 15, 5, 0.8, found}, {30, 3, 5, 0.8, found}, {30, 15, 5, 0.95,
+		independent}} {
+		add(fmt.Sprintf("step of %v deviations in the last %d of %d points%s: found", law.by, law.last, law.n,
+			map[bool]string{false: ", dependence found by itself"}[law.o.Independent]), law.low, 1, 100,
+			finds(shaped(lawtest.StepAt(1-float64(law.last)/float64(law.n), law.by*spread), spread, lawtest.White),
+				law.n, law.o, at(2, false, law.n-law.last)))
+	}
+	add("none in lognormal noise of 0.5, 100 points: some found", 0, 0.02, 300,
+		finds(times(0.5, 1), 100, independent, anything))
+	for _, law := range []struct {
+		sigma, low float64
+		n          int
+	}{{0.25, 0.9, 30}, {0.25, 0.9, 100}, {0.5, 0.25, 100}} {
+		add(fmt.Sprintf("×1.8 in the middle of lognormal noise of %v, %d points: found", law.sigma, law.n), law.low, 1,
+			100, finds(times(law.sigma, 1.8), law.n, independent, at(3, false, law.n/2)))
 	}
 	for _, law := range []struct {
 		phi, shift, low float64

@@ -15,7 +15,8 @@ import (
 // how large its working set is, is no alarm, and neither is that something cannot be told.
 func alarmed(found []result.Finding) bool {
 	return slices.ContainsFunc(found, func(f result.Finding) bool {
-		return f.Severity != result.Fine && !slices.Contains([]string{"cache", "latency-kind", "too-short"}, f.Check) &&
+		return f.Severity != result.Passed && !slices.Contains([]string{"cache", "latency-kind", "too-short"},
+			f.Check) &&
 			!strings.Contains(f.Sentence, "inconclusive")
 	})
 }

@@ -34,7 +34,7 @@ type Suite struct {
 	Host func(testing.TB) target.Host
 	// Good is a config that does I/O on /dev/sdb until Spec.Runtime is over.
 	Good []byte
-	// Sections is a config of several lanes that the engine can tell apart, on /dev/sdb until Spec.Runtime is over.
+	// Sections is a config of several streams that the engine can tell apart, on /dev/sdb until Spec.Runtime is over.
 	// Nil: it tells none apart.
 	Sections []byte
 	// Faulty holds at least two mistakes; every one of Objections occurs in the error of Validate.
@@ -208,8 +208,8 @@ func (s Suite) command(t *testing.T) {
 	if !bytes.Equal(before, spec.Config) {
 		t.Error("Command changed the author's config")
 	}
-	if len(a.Lanes) == 0 {
-		t.Error("no lane says what the job keeps outstanding")
+	if len(a.Streams) == 0 {
+		t.Error("no stream says what the job keeps outstanding")
 	}
 	checkDeclared(t, a.Declared, s.Engine.Describe().Blocks)
 }
@@ -351,7 +351,7 @@ func checkCounters(t *testing.T, name string, now, before workload.Counters) {
 
 func (s Suite) sections(t *testing.T) {
 	if s.Sections == nil {
-		t.Skip("the engine does not tell lanes apart")
+		t.Skip("the engine does not tell streams apart")
 	}
 	host := s.Host(t)
 	spec := s.spec(host, s.Sections)
@@ -364,11 +364,11 @@ func (s Suite) sections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(job.Lanes); n < 2 || !job.Apart || together.Apart {
-		t.Fatalf("%d lanes, told apart: %t, and without being asked: %t", n, job.Apart, together.Apart)
+	if n := len(job.Streams); n < 2 || !job.Apart || together.Apart {
+		t.Fatalf("%d streams, told apart: %t, and without being asked: %t", n, job.Apart, together.Apart)
 	}
-	if diff := cmp.Diff(together.Lanes, job.Lanes); diff != "" {
-		t.Errorf("being told apart changes the lanes:\n%s", diff)
+	if diff := cmp.Diff(together.Streams, job.Streams); diff != "" {
+		t.Errorf("being told apart changes the streams:\n%s", diff)
 	}
 	var live, replayed Recorder
 	var raw bytes.Buffer
@@ -376,7 +376,7 @@ func (s Suite) sections(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkReports(t, job.Declared, live.Reports, true)
-	checkSections(t, job.Operations, live.Reports, job.Lanes)
+	checkSections(t, job.Operations, live.Reports, job.Streams)
 	if _, err := s.Engine.Parse(job.Declared, &raw, &replayed); err != nil {
 		t.Fatal(err)
 	}
@@ -385,22 +385,22 @@ func (s Suite) sections(t *testing.T) {
 	}
 }
 
-// checkSections holds sections against the contract: one per lane, cumulative, doing what its lane does, together the
-// totals.
-func checkSections(t *testing.T, operations []result.Operation, reports []workload.Report, lanes []result.Lane) {
+// checkSections holds sections against the contract: one per stream, cumulative, doing what its stream does, together
+// the totals.
+func checkSections(t *testing.T, operations []result.Operation, reports []workload.Report, streams []result.Stream) {
 	t.Helper()
-	before := make([]workload.Counts, len(lanes))
+	before := make([]workload.Counts, len(streams))
 	for i, r := range reports {
-		if len(r.Sections) != len(lanes) {
-			t.Fatalf("report %d has %d sections, the job %d lanes", i, len(r.Sections), len(lanes))
+		if len(r.Sections) != len(streams) {
+			t.Fatalf("report %d has %d sections, the job %d streams", i, len(r.Sections), len(streams))
 		}
 		sum := make(workload.Counts, len(operations))
 		for k, s := range r.Sections {
-			checkCounts(t, "section "+lanes[k].Name, operations, s, before[k])
+			checkCounts(t, "section "+streams[k].Name, operations, s, before[k])
 			for n, o := range operations {
-				if c := s[n].Ops; c > 0 && (o.Block == result.BlockRead && !lanes[k].Reads ||
-					o.Block == result.BlockWrite && !lanes[k].Writes) {
-					t.Errorf("report %d: section %s has %d %s, which it does not do", i, lanes[k].Name, c, o.Noun)
+				if c := s[n].Ops; c > 0 && (o.Block == result.BlockRead && !streams[k].Reads ||
+					o.Block == result.BlockWrite && !streams[k].Writes) {
+					t.Errorf("report %d: section %s has %d %s, which it does not do", i, streams[k].Name, c, o.Noun)
 				}
 				sum[n].Ops, sum[n].Bytes = sum[n].Ops+s[n].Ops, sum[n].Bytes+s[n].Bytes
 			}
@@ -414,11 +414,11 @@ func checkSections(t *testing.T, operations []result.Operation, reports []worklo
 	}
 	for k, s := range before {
 		if s.Total() == 0 {
-			t.Errorf("section %s did nothing: %+v", lanes[k].Name, s)
+			t.Errorf("section %s did nothing: %+v", streams[k].Name, s)
 		}
 		for n, c := range s {
 			if c.Ops > 0 && c.Hist == nil {
-				t.Errorf("section %s: its %s have no histogram", lanes[k].Name, operations[n].Noun)
+				t.Errorf("section %s: its %s have no histogram", streams[k].Name, operations[n].Noun)
 			}
 		}
 	}

@@ -232,10 +232,10 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if c.latency != serviceTime {
 		latency = c.latency
 	}
-	lane := result.Lane{Name: c.layout.Program, Depth: c.depth, TimeBased: f.timed, Rate: c.rate,
+	stream := result.Stream{Name: c.layout.Program, Depth: c.depth, TimeBased: f.timed, Rate: c.rate,
 		OpenLoop: c.rate > 0}
 	if f.timed {
-		lane.Runtime = spec.Runtime
+		stream.Runtime = spec.Runtime
 	}
 	var notes []string
 	if c.server != nil {
@@ -247,8 +247,8 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Command:  command,
 		Files:    files,
 		Output:   output,
-		Limit:    lane.Runtime,
-		Lanes:    []result.Lane{lane},
+		Limit:    stream.Runtime,
+		Streams:  []result.Stream{stream},
 	}, nil
 }
 

@@ -83,7 +83,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What is declared to be the rate is the lane's, and is set by the word rate whatever the option is called.
+// What is declared to be the rate is the stream's, and is set by the word rate whatever the option is called.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	const config = `
@@ -93,7 +93,7 @@ rate: qps
 operations: [{name: a, noun: as}]
 output: {format: lines, records: [{match: '(?P<n>\d+)', final: true, operations: {a: {count: n}}}]}
 `
-	for rate, want := range map[string]result.Lane{
+	for rate, want := range map[string]result.Stream{
 		"":       {Rate: 0},
 		"1500.5": {Rate: 1500.5, OpenLoop: true},
 	} {
@@ -108,7 +108,7 @@ output: {format: lines, records: [{match: '(?P<n>\d+)', final: true, operations:
 			t.Fatal(err)
 		}
 		want.Name, want.Depth, want.TimeBased, want.Runtime = "tool", 1, true, time.Second
-		if diff := cmp.Diff([]result.Lane{want}, job.Lanes); diff != "" {
+		if diff := cmp.Diff([]result.Stream{want}, job.Streams); diff != "" {
 			t.Errorf("rate %q: %s", rate, diff)
 		}
 		argv := []string{"tool", "--qps=" + shown, "1"}
@@ -148,10 +148,10 @@ output: {from: file, format: lines, records: [{match: '(?P<n>\d+)', final: true,
 			Env: []string{"LC_ALL=C", "SIZE=4096"}, Stdout: folder + "/stdout", Stderr: folder + "/stderr",
 			Label: "My Load",
 		},
-		Files:  map[string][]byte{folder + "/in.txt": []byte("data\n"), folder + "/command.yml": []byte(config)},
-		Output: folder + "/output",
-		Limit:  2500 * time.Millisecond,
-		Lanes:  []result.Lane{{Name: "tool", Depth: 8, TimeBased: true, Runtime: 2500 * time.Millisecond}},
+		Files:   map[string][]byte{folder + "/in.txt": []byte("data\n"), folder + "/command.yml": []byte(config)},
+		Output:  folder + "/output",
+		Limit:   2500 * time.Millisecond,
+		Streams: []result.Stream{{Name: "tool", Depth: 8, TimeBased: true, Runtime: 2500 * time.Millisecond}},
 	}
 	if diff := cmp.Diff(want, job); diff != "" {
 		t.Error(diff)

@@ -156,9 +156,9 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		Command: target.Command{Label: spec.Name, Stdout: output, Stderr: output,
 			Argv: []string{"/bin/sh", folder + "/commits.sh", strconv.Itoa(int(spec.Runtime.Seconds())), c.disk.Path,
 				strconv.FormatInt(c.commit, 10), strconv.FormatInt(count, 10)}},
-		Output: output,
-		Limit:  spec.Runtime,
-		Lanes:  []result.Lane{{Name: "log", Depth: 1, TimeBased: true, Runtime: spec.Runtime}},
+		Output:  output,
+		Limit:   spec.Runtime,
+		Streams: []result.Stream{{Name: "log", Depth: 1, TimeBased: true, Runtime: spec.Runtime}},
 	}, err
 }
 

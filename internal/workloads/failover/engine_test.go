@@ -21,9 +21,9 @@ func TestObjections(t *testing.T) {
 	want := []string{
 		`l.yml:2:1: unknown key "client"; did you mean "clients"?`,
 		`l.yml:3:10: clients: "0" is no whole number from 1 to 1000`,
-		`l.yml:4:14: replication: "both" is neither asynchronous nor synchronous`,
+		`l.yml:4:14: replication: "both" is none of asynchronous, synchronous`,
 		`l.yml:5:10: give_up: "1ms" is no time from 100ms to 1h`,
-		`l.yml:6:11: distance: "far" is no time from 0 to 1s`,
+		`l.yml:6:11: distance: duration "far": want something like 90s, 1h30m, 250ms, or a number of seconds`,
 		`l.yml:7:12: row_bytes: "-1" is no whole number from 0 to 1048576`,
 	}
 	if diff := cmp.Diff(strings.Join(want, "\n"), fmt.Sprint(err)); diff != "" {

@@ -35,7 +35,7 @@ type adaptation struct {
 	program    string // that is asked for options which the table lacks
 	source     *fiofile.File
 	out        *fiofile.File
-	lanes      []result.Lane
+	streams    []result.Stream
 	limit      time.Duration
 	apart      bool // every section has statistics of its own
 	text       []byte
@@ -83,7 +83,7 @@ func (a *adaptation) adapt(source *fiofile.File) error {
 	a.fit()
 	a.describe()
 	if spec.Prefill {
-		shrinkPrefillBlocks(a.out, a.lanes, a.prefillBlock())
+		shrinkPrefillBlocks(a.out, a.streams, a.prefillBlock())
 	}
 	a.write()
 	return errors.Join(a.objections...)

@@ -354,8 +354,8 @@ func TestSizeIsCutToTheDisk(t *testing.T) {
 	if want := "[global]\n" + forcedLines + "\n[section-1]\nfilename=/d\nsize=15732736\n"; got != want {
 		t.Errorf("got %s", got)
 	}
-	if len(job.Notes) != 1 || job.Lanes[0].Bytes != 15732736 {
-		t.Errorf("notes %q, lanes %+v", job.Notes, job.Lanes)
+	if len(job.Notes) != 1 || job.Streams[0].Bytes != 15732736 {
+		t.Errorf("notes %q, lanes %+v", job.Notes, job.Streams)
 	}
 }
 
@@ -372,13 +372,13 @@ func TestPrefill(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	lanes := []result.Lane{
+	streams := []result.Stream{
 		{Name: "vdi-read", Noun: "fio job", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true,
 			WriteBytes: 1 << 20, Work: 8 << 30},
 		{Name: "vdi-write", Noun: "fio job", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true,
 			Offset: 8 << 30, WriteBytes: 1 << 20, Work: 2 << 30},
 	}
-	if diff := cmp.Diff(lanes, job.Lanes); diff != "" {
+	if diff := cmp.Diff(streams, job.Streams); diff != "" {
 		t.Error(diff)
 	}
 	if job.Output != "w_prefill/fio.out" {
@@ -466,13 +466,13 @@ func TestOfferedRate(t *testing.T) {
 		"rw=read\nbssplit=4k/50:8k/50\nrate=1m":       0, // not known
 	} {
 		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nsize=1g\n"+options+"\n"))
-		if got := job.Lanes[0].Rate; got != want {
+		if got := job.Streams[0].Rate; got != want {
 			t.Errorf("%q: offered %v, want %v", options, got, want)
 		}
 	}
 }
 
-func TestLanes(t *testing.T) {
+func TestStreams(t *testing.T) {
 	t.Parallel()
 	s := spec(`[global]
 direct=1
@@ -507,7 +507,7 @@ startdelay=5
 `)
 	s.Runtime = 30*time.Second + 900*time.Millisecond
 	_, job := adapted(t, s)
-	want := []result.Lane{
+	want := []result.Stream{
 		{Name: "oltp", Noun: "fio job", Device: "/dev/sdb", Depth: 16, Processes: 2, Rate: 1600,
 			Reads: true, Writes: true,
 			Bytes: 8 << 30, OpenLoop: true, Direct: true, TimeBased: true,
@@ -519,7 +519,7 @@ startdelay=5
 			Direct:    true,
 			ReadShare: 1, ReadBytes: 4096, Work: 10 << 30, Runtime: 10 * time.Second, Delay: 5 * time.Second, Stage: 1},
 	}
-	if diff := cmp.Diff(want, job.Lanes); diff != "" {
+	if diff := cmp.Diff(want, job.Streams); diff != "" {
 		t.Error(diff)
 	}
 	if job.Limit != 45*time.Second {
@@ -558,7 +558,7 @@ func TestShape(t *testing.T) {
 		"rw=write\ntime_based\nruntime=5":            {0, 0, 0, 4096, 0, result.Skew{}, 0},
 	} {
 		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nsize=1g\n"+lines+"\n"))
-		l := job.Lanes[0]
+		l := job.Streams[0]
 		got := shape{l.ReadShare, l.TrimShare, l.ReadBytes, l.WriteBytes, l.Random, l.Skew, l.Work}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q: %s", lines, diff)
@@ -574,7 +574,7 @@ func TestZeroData(t *testing.T) {
 		"buffer_compress_percentage=100": true, "buffer_compress_percentage=50": false, "dedupe_percentage=100": true,
 		"bs=4k": false,
 	} {
-		if _, job := adapted(t, spec("[a]\nfilename=/dev/sdb\n"+line+"\n")); job.Lanes[0].ZeroData != want {
+		if _, job := adapted(t, spec("[a]\nfilename=/dev/sdb\n"+line+"\n")); job.Streams[0].ZeroData != want {
 			t.Errorf("%s: %v", line, !want)
 		}
 	}
@@ -593,8 +593,9 @@ func TestPrefillOfSuchData(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if a, b := job.Lanes[0], job.Lanes[1]; math.Abs(a.Reducible-0.6) > 1e-12 || a.Repeats != 0.2 || b.Reducible != 0 {
-		t.Errorf("lanes %+v", job.Lanes)
+	if a, b := job.Streams[0], job.Streams[1]; math.Abs(a.Reducible-0.6) > 1e-12 || a.Repeats != 0.2 ||
+		b.Reducible != 0 {
+		t.Errorf("lanes %+v", job.Streams)
 	}
 }
 
@@ -607,8 +608,8 @@ func TestReducible(t *testing.T) {
 		"buffer_compress_percentage=50\ndedupe_percentage=50":      0.75, "dedupe_percentage=250": 1,
 	} {
 		if _, job := adapted(t,
-			spec("[a]\nfilename=/dev/sdb\n"+lines+"\n")); math.Abs(job.Lanes[0].Reducible-want) > 1e-12 {
-			t.Errorf("%q: %v, want %v", lines, job.Lanes[0].Reducible, want)
+			spec("[a]\nfilename=/dev/sdb\n"+lines+"\n")); math.Abs(job.Streams[0].Reducible-want) > 1e-12 {
+			t.Errorf("%q: %v, want %v", lines, job.Streams[0].Reducible, want)
 		}
 	}
 }
@@ -720,13 +721,13 @@ func TestVersions(t *testing.T) {
 }
 
 // Only what reads alone, with a checksum to hold the data to, says by itself whether what it reads had been written.
-func TestVerifyingLanes(t *testing.T) {
+func TestVerifyingStreams(t *testing.T) {
 	for text, want := range map[string]bool{
 		"rw=read\nverify=crc32c": true, "rw=randread\nverify=md5": true, "rw=read": false, "rw=read\nverify=0": false,
 		"rw=read\nverify=null": false, "rw=write\nverify=crc32c": false, "rw=randrw\nverify=crc32c": false,
 	} {
 		_, job := adapted(t, spec("[j]\nfilename=/dev/sdb\nsize=1g\n"+text+"\n"))
-		if got := job.Lanes[0].Verifies; got != want {
+		if got := job.Streams[0].Verifies; got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}

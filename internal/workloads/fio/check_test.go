@@ -22,15 +22,15 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type lane struct {
+	type stream struct {
 		depth int
 		bytes float64
 	}
-	var got []lane
-	for _, l := range job.Lanes {
-		got = append(got, lane{l.Depth, l.ReadBytes})
+	var got []stream
+	for _, l := range job.Streams {
+		got = append(got, stream{l.Depth, l.ReadBytes})
 	}
-	if diff := cmp.Diff([]lane{{8, 4096}, {8, 4096}}, got, cmp.AllowUnexported(lane{})); diff != "" {
+	if diff := cmp.Diff([]stream{{8, 4096}, {8, 4096}}, got, cmp.AllowUnexported(stream{})); diff != "" {
 		t.Error(diff)
 	}
 }

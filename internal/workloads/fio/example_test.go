@@ -26,7 +26,7 @@ func Example() {
 	}
 	os.Stdout.Write(job.Files["OLTP/job.fio"])
 	fmt.Println(job.Notes[0])
-	fmt.Println(job.Lanes[0].Depth, "outstanding on", job.Lanes[0].Device)
+	fmt.Println(job.Streams[0].Depth, "outstanding on", job.Streams[0].Device)
 	// Output:
 	// [global]
 	// group_reporting

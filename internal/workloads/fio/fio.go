@@ -89,6 +89,7 @@ func (e Engine) Here(ctx context.Context, specs []workload.Spec) (workload.Tool,
 		return tool, fmt.Errorf("fio: %w", err)
 	}
 	var bad []error
+	engines := map[string]string{} // and why each cannot be used, "" where it can
 	for _, spec := range specs {
 		a, err := e.adapt(spec)
 		if err != nil {
@@ -98,12 +99,38 @@ func (e Engine) Here(ctx context.Context, specs []workload.Spec) (workload.Tool,
 			bad = append(bad, fmt.Errorf("workload %q: %s (%s): take it out, or install a newer one", spec.Name, what,
 				path))
 		}
+		for _, job := range a.out.Jobs() {
+			name := job.Value("ioengine")
+			why, known := engines[name]
+			if !known && name != "" {
+				why = engineLacks(ctx, path, name, "/proc/sys/kernel/io_uring_disabled")
+				engines[name] = why
+			}
+			if why != "" {
+				bad = append(bad, fmt.Errorf("workload %q, job %s: ioengine=%s: %s", spec.Name, job.Name, name, why))
+			}
+		}
 		if need, free := aioDepth(a.out.Jobs()), aioFree(); free >= 0 && need > free {
 			bad = append(bad, fmt.Errorf("workload %q: its jobs keep %d operations in flight with libaio, and fs.aio-max-nr "+
 				"leaves room for %d: raise it with sysctl, or write ioengine=io_uring", spec.Name, need, free))
 		}
 	}
 	return tool, errors.Join(bad...)
+}
+
+// engineLacks says why an engine cannot be used here: the fio has it not, or the kernel has io_uring switched off.
+func engineLacks(ctx context.Context, path, name, switched string) string {
+	limited, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	var exit *exec.ExitError
+	if err := exec.CommandContext(limited, path, "--enghelp="+name).Run(); errors.As(err, &exit) && exit.Exited() {
+		return path + " has it not: name another, such as libaio or psync"
+	}
+	off, _ := os.ReadFile(switched) // without the file it is on
+	if v := strings.TrimSpace(string(off)); name == "io_uring" && (v == "2" || v == "1" && os.Geteuid() != 0) {
+		return "the kernel has io_uring switched off (kernel.io_uring_disabled is " + v + "): name libaio"
+	}
+	return ""
 }
 
 // aioDepth is how many operations jobs may have in flight with libaio at once, over all their processes.
@@ -229,7 +256,7 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 	if readOnly {
 		argv = append(argv, "--readonly")
 	}
-	sections, err := json.Marshal(laneNames(a.lanes))
+	sections, err := json.Marshal(streamNames(a.streams))
 	if err != nil {
 		return workload.Job{}, fmt.Errorf("prepare: workload %q on %s: names of its sections: %w", spec.Name, spec.VM,
 			err)
@@ -246,12 +273,12 @@ func (e Engine) Command(spec workload.Spec) (workload.Job, error) {
 			Label:    name,
 			ReadOnly: readOnly,
 		},
-		Files:  map[string][]byte{folder + "/job.fio": a.text},
-		Config: folder + "/job.fio",
-		Output: folder + "/fio.out",
-		Limit:  a.limit,
-		Lanes:  a.lanes,
-		Apart:  a.apart,
-		Notes:  a.notes,
+		Files:   map[string][]byte{folder + "/job.fio": a.text},
+		Config:  folder + "/job.fio",
+		Output:  folder + "/fio.out",
+		Limit:   a.limit,
+		Streams: a.streams,
+		Apart:   a.apart,
+		Notes:   a.notes,
 	}, nil
 }

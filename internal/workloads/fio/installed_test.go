@@ -153,3 +153,29 @@ func TestAioDepth(t *testing.T) {
 		}
 	}
 }
+
+// An engine is refused before a run where the fio has it not, or the kernel will not have it.
+func TestEngineLacks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program, switched := filepath.Join(dir, "fio"), filepath.Join(dir, "io_uring_disabled")
+	script := "#!/bin/sh\n[ \"$1\" != --enghelp=rados ]\n"
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ engine, off, want string }{
+		{"io_uring", "0\n", ""}, {"io_uring", "2\n", "(kernel.io_uring_disabled is 2)"}, {"libaio", "2\n", ""},
+		{"rados", "0\n", "has it not"},
+	} {
+		if err := os.WriteFile(switched, []byte(c.off), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := engineLacks(t.Context(), program, c.engine, switched)
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s with %q: %q, want %q", c.engine, c.off, got, c.want)
+		}
+	}
+	if got := engineLacks(t.Context(), program, "io_uring", filepath.Join(dir, "none")); got != "" {
+		t.Errorf("of a kernel without the switch: %q", got)
+	}
+}

@@ -21,7 +21,7 @@ import (
 // for each other (stonewall), groups and outputs appended to one file are parts of their own.
 type Part struct {
 	Jobs     []string // the names of its entries, in their order
-	Lanes    []result.Lane
+	Streams  []result.Stream
 	Measures []result.Measure
 	Format   json.RawMessage // of a Declared that has Parse read this part alone
 	Asked    []Asked
@@ -40,11 +40,11 @@ type Asked struct{ Name, Value string }
 func BlockSize(reads, writes bool, read, written float64) string {
 	switch {
 	case !reads:
-		return fmt.Sprintf("%.6g bytes", written)
+		return fmt.Sprintf("%.0f bytes", written)
 	case writes && read != written:
-		return fmt.Sprintf("%.6g bytes read, %.6g written", read, written)
+		return fmt.Sprintf("%.0f bytes read, %.0f written", read, written)
 	}
-	return fmt.Sprintf("%.6g bytes", read)
+	return fmt.Sprintf("%.0f bytes", read)
 }
 
 // asked adds what a job was asked for.
@@ -357,7 +357,7 @@ func (d *document) part(c choice) Part {
 	}
 	for n, i := range stage {
 		e := &d.jobs[i]
-		p.Lanes = append(p.Lanes, d.laneOf(e, named[e.host+e.name]))
+		p.Streams = append(p.Streams, d.streamOf(e, named[e.host+e.name]))
 		if len(e.options)+len(d.global) > 0 {
 			p.asked(d.jobOf(e))
 		}
@@ -481,10 +481,10 @@ func (o settings) has(key string) bool {
 	return slices.ContainsFunc(o, func(one fiofile.Option) bool { return one.Key == key })
 }
 
-// laneOf says what a job did by the options that stand in the output; entries of its name stand there so many times.
-func (d *document) laneOf(e *entry, times int) result.Lane {
+// streamOf says what a job did by the options that stand in the output; entries of its name stand there so many times.
+func (d *document) streamOf(e *entry, times int) result.Stream {
 	job := d.jobOf(e)
-	l := result.Lane{Name: e.name, Noun: "fio job", Direct: job.Enabled("direct") || job.Value("buffered") == "0"}
+	l := result.Stream{Name: e.name, Noun: "fio job", Direct: job.Enabled("direct") || job.Value("buffered") == "0"}
 	if len(e.options)+len(d.global) == 0 { // fio before 2.3 prints none
 		return l
 	}

@@ -80,12 +80,12 @@ func (a *adaptation) prefillBlock() int64 {
 }
 
 // shrinkPrefillBlocks keeps a section smaller than one prefill block from being written not at all.
-func shrinkPrefillBlocks(out *fiofile.File, lanes []result.Lane, block int64) {
-	for i := range lanes {
-		disks := int64(1 + strings.Count(lanes[i].Device, ":"))
-		if b := lanes[i].Bytes / disks; b > 0 && b < block {
+func shrinkPrefillBlocks(out *fiofile.File, streams []result.Stream, block int64) {
+	for i := range streams {
+		disks := int64(1 + strings.Count(streams[i].Device, ":"))
+		if b := streams[i].Bytes / disks; b > 0 && b < block {
 			out.Jobs()[i].Section.Set("bs", strconv.FormatInt(b, 10))
-			lanes[i].WriteBytes = float64(b)
+			streams[i].WriteBytes = float64(b)
 		}
 	}
 }

@@ -383,8 +383,8 @@ func showcmd(t *testing.T, fio string, host *workloadtest.Host, job workload.Job
 			t.Errorf("%s does not stand once in %q", want, out)
 		}
 	}
-	if got := strings.Count(string(out), "--name="); got != len(job.Lanes) {
-		t.Errorf("fio sees %d jobs, want %d", got, len(job.Lanes))
+	if got := strings.Count(string(out), "--name="); got != len(job.Streams) {
+		t.Errorf("fio sees %d jobs, want %d", got, len(job.Streams))
 	}
 }
 

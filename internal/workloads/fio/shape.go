@@ -12,7 +12,7 @@ import (
 
 // shape fills in what a model of the load needs besides what checks do. What it does not know (think times, zones,
 // flows) it leaves out.
-func (a *adaptation) shape(job fiofile.Job, l *result.Lane, stage int) {
+func (a *adaptation) shape(job fiofile.Job, l *result.Stream, stage int) {
 	l.Stage = stage
 	l.ReadShare, l.TrimShare = shares(job)
 	blocks := meanBlocks(job)
@@ -140,7 +140,7 @@ func longest(text string) time.Duration {
 
 // work is what a job moves before it ends by itself: its size, or io_size, as often as it loops and in each of its
 // processes; fewer operations if number_ios says so.
-func (a *adaptation) work(job fiofile.Job, l *result.Lane) int64 {
+func (a *adaptation) work(job fiofile.Job, l *result.Stream) int64 {
 	work := l.Bytes
 	if size, ok := a.bytes(job, "io_size"); ok && size > 0 {
 		work = size

@@ -48,8 +48,8 @@ func TestFlushesAreDeclared(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"fsync=1": true, "fdatasync=8": true, "fsync=0": false, "bs=4k": false} {
 		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nrw=write\nsize=4m\n"+text+"\n"))
-		if got := len(job.Measures) > 0; got != want || job.Lanes[0].Pauses != want {
-			t.Errorf("%s: declared %v, pauses %v; want %v", text, got, job.Lanes[0].Pauses, want)
+		if got := len(job.Measures) > 0; got != want || job.Streams[0].Pauses != want {
+			t.Errorf("%s: declared %v, pauses %v; want %v", text, got, job.Streams[0].Pauses, want)
 		}
 	}
 }

@@ -38,11 +38,11 @@ func sectionNames(f *fiofile.File) []string {
 	return distinct(names)
 }
 
-// laneNames are the same names, taken from the lanes of a job.
-func laneNames(lanes []result.Lane) []string {
-	names := make([]string, len(lanes))
-	for i := range lanes {
-		names[i] = lanes[i].Name
+// streamNames are the same names, taken from the streams of a job.
+func streamNames(streams []result.Stream) []string {
+	names := make([]string, len(streams))
+	for i := range streams {
+		names[i] = streams[i].Name
 	}
 	return distinct(names)
 }

@@ -132,8 +132,8 @@ func checkWritten(t testing.TB, s workload.Spec, job workload.Job) {
 			jobs++
 		}
 	}
-	if jobs != len(job.Lanes) || !strings.HasPrefix(data, "[global]\n") {
-		t.Fatalf("%d sections for %d lanes:\n%s", jobs, len(job.Lanes), data)
+	if jobs != len(job.Streams) || !strings.HasPrefix(data, "[global]\n") {
+		t.Fatalf("%d sections for %d lanes:\n%s", jobs, len(job.Streams), data)
 	}
 }
 

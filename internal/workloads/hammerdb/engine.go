@@ -1,24 +1,9 @@
 // Package hammerdb is the load generator `hammerdb`: a HammerDB that the user has unpacked on the machine, against a
 // database whose schema is there. See package plimsoll/internal/workloads/hammerdb/tool, which runs it there.
 //
-// It stands among the engines. Its config is YAML:
-//
-//	benchmark: tprocc          # or tproch
-//	database: pg               # or mysql, maria, mssqls
-//	virtual_users: 8
-//	rampup: 2m                 # whole minutes, as HammerDB has them
-//	time_profile: true         # tprocc: times of each kind of transaction
-//	query_sets: 1              # tproch
-//	folder: /opt/HammerDB-4.12 # default: where it is found
-//	port: 5432                 # of the database, for places that let commands reach nothing else
-//	passwords: {pg_pass: "env:TPCC_PASSWORD"}
-//	settings:                  # HammerDB's own, as its command diset takes them
-//	  connection: {pg_host: 192.0.2.1}
-//	  tpcc: {pg_user: tpcc, pg_dbase: tpcc}
-//
-// NOPM and TPM are HammerDB's own figures of its timed period, and never results of a TPC benchmark. It refuses
-// passwords among the settings, times that are no whole minutes, and to build schemas: HammerDB does that, and reports
-// success of some builds that failed.
+// It stands among the engines. NOPM and TPM are HammerDB's own figures of its timed period, and never results of a TPC
+// benchmark. It refuses passwords among the settings, times that are no whole minutes, and to build schemas: HammerDB
+// does that, and reports success of some builds that failed.
 package hammerdb
 
 import (
@@ -30,6 +15,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +27,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/secret"
 	hammer "plimsoll/internal/workloads/hammerdb/tool"
+	"plimsoll/internal/workloads/postgres"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -49,23 +36,21 @@ import (
 const Name = "hammerdb"
 
 // Engine is the generator. The zero value is ready for use.
-type Engine struct{}
+type Engine struct{ workload.Self[own, *config] }
 
 var (
 	_ workload.Engine   = Engine{}
 	_ workload.Naming   = Engine{}
 	_ workload.Counting = Engine{}
 	_ workload.Stating  = Engine{}
+	_ workload.Asking   = Engine{}
 )
 
-// Facts implements workload.Stating.
-func (Engine) Facts(spec workload.Spec) []result.Fact {
-	c, err := parse(spec)
-	if err != nil {
-		return nil
-	}
-	var out []result.Fact
-	add := func(key, value string) { out = append(out, workload.LoadFact(spec.Name, key, value)) }
+type own struct{}
+
+// Facts implements workload.Config.
+func (c *config) Facts() (out []result.Fact) {
+	add := func(key, value string) { out = append(out, workload.LoadFact(c.Spec.Name, key, value)) }
 	add("benchmark", c.benchmark)
 	add("database", c.database)
 	add("virtual_users", strconv.Itoa(c.users))
@@ -85,8 +70,31 @@ func (Engine) Facts(spec workload.Spec) []result.Fact {
 	return out
 }
 
-// Describe implements workload.Engine.
-func (Engine) Describe() workload.Description {
+// Asked implements workload.Asking, for PostgreSQL.
+func (Engine) Asked(ctx context.Context, spec workload.Spec) ([]result.Fact, error) {
+	c, err := Engine{}.Read(spec)
+	if err != nil {
+		return nil, err
+	}
+	o := c.orders()
+	if o == nil || o.Database != "pg" {
+		return nil, nil
+	}
+	u := url.URL{Scheme: "postgresql", User: url.User(o.User), Host: net.JoinHostPort(o.Host, strconv.Itoa(o.Port))}
+	if mode := c.settings["connection"]["pg_sslmode"]; mode != "" {
+		u.RawQuery = url.Values{"sslmode": {strings.ToLower(mode)}}.Encode()
+	}
+	server := postgres.Config{URL: u.String(), Database: o.Schema}
+	if from := c.passwords[o.Password]; from != "" {
+		if server.Password, err = secret.ParseSource(from); err != nil {
+			return nil, err
+		}
+	}
+	return server.Asked(ctx)
+}
+
+// Describe implements workload.Maker.
+func (own) Describe() workload.Description {
 	return workload.Description{Name: Name, Latency: "service time"}
 }
 
@@ -104,7 +112,7 @@ var stated = []string{"min", "p50", "p95", "p99", "max"}
 
 // config is what the author's file says.
 type config struct {
-	workload.Pairs
+	workload.Reading
 	benchmark string
 	database  string
 	users     int
@@ -118,104 +126,69 @@ type config struct {
 	settings  map[string]map[string]string // section → key → value
 }
 
-var keys = []string{"benchmark", "database", "exporter", "folder", "passwords", "port", "query_sets", "rampup",
-	"settings", "time_profile", "virtual_users"}
+// New implements workload.Maker.
+func (own) New(spec workload.Spec) *config {
+	return &config{Reading: workload.Reading{Spec: spec}, benchmark: "tprocc", database: "pg", users: 1, sets: 1,
+		passwords: map[string]string{}, settings: map[string]map[string]string{}}
+}
 
-func parse(spec workload.Spec) (*config, error) {
-	c := &config{
-		Pairs:     workload.Pairs{Example: "virtual_users: 4", Bad: &workload.ConfigError{File: spec.ConfigFile}},
-		benchmark: "tprocc",
-		database:  "pg",
-		users:     1,
-		sets:      1,
-		passwords: map[string]string{},
-		settings:  map[string]map[string]string{},
+// Options implements workload.Config.
+func (c *config) Options() []workload.Option {
+	return []workload.Option{
+		{Name: "benchmark", To: &c.benchmark, Choices: []string{"tprocc", "tproch"}},
+		{Name: "database", To: &c.database, Choices: []string{"pg", "mysql", "maria", "mssqls"},
+			Help: "as HammerDB calls them"},
+		{Name: "virtual_users", To: &c.users, Range: "1 to 10000", Help: "without the monitor, which HammerDB adds"},
+		{Name: "rampup", To: &c.rampup, Range: "0 to 24h",
+			Help: "of tprocc: whole minutes, and runtime_secs of the step as well: HammerDB has no others"},
+		{Name: "time_profile", To: &c.profile, Help: "of tprocc: times of each kind of transaction"},
+		{Name: "query_sets", To: &c.sets, Range: "1 to 10000", Help: "of tproch: how often queries run"},
+		{Name: "folder", Help: "where HammerDB is unpacked; without it where it is found", To: func(text string) error {
+			if c.folder = text; !strings.HasPrefix(text, "/") || strings.ContainsAny(text, "\x00\r\n") {
+				return fmt.Errorf("%q is no path from the root", text)
+			}
+			return nil
+		}},
+		{Name: "port", To: &c.port, Range: "1 to 65535",
+			Help: "of the database, for places that let commands reach nothing else"},
+		{Name: "exporter", Help: "http://HOST:PORT/metrics of what counts on the server", To: func(text string) error {
+			c.exporter = text
+			return workload.CheckExporter(text)
+		}},
+		{Name: "passwords", To: c.readPasswords, Help: `where HammerDB's are kept, such as {pg_pass: "env:NAME"}`},
+		{Name: "settings", Help: "HammerDB's own, as diset takes them: {connection: {pg_host: 192.0.2.1}, tpcc: " +
+			"{pg_user: tpcc, pg_dbase: tpcc}}", To: func(n *yaml.Node) { c.Mapping(n, "settings: ", c.section) }},
 	}
-	c.Read(spec, c.take)
+}
+
+// Settle implements workload.Config.
+func (c *config) Settle() {
+	runtime := c.Spec.Runtime
+	if c.rampup%time.Minute != 0 {
+		c.Object(c.Given["rampup"], "rampup: %q is no number of whole minutes such as 2m", c.Given["rampup"].Value)
+	}
 	if c.benchmark == "tproch" && (c.profile || c.rampup > 0) {
 		c.Object(nil, "rampup and time_profile are of tprocc; the queries of tproch run once and are timed each")
 	}
 	if c.benchmark == "tprocc" && c.sets > 1 {
 		c.Object(nil, "query_sets is of tproch")
 	}
-	if spec.Runtime > 0 && c.benchmark == "tprocc" && spec.Runtime%time.Minute != 0 {
+	if runtime > 0 && c.benchmark == "tprocc" && runtime%time.Minute != 0 {
 		c.Object(nil, "HammerDB measures whole minutes: give runtime_secs of 60, 120 and so on, not %v",
-			unit.Duration(spec.Runtime))
+			unit.Duration(runtime))
 	}
-	if len(c.Bad.Objections) > 0 {
-		return c, c.Bad
-	}
-	return c, nil
 }
 
-// take takes one key of the file.
-func (c *config) take(key, value *yaml.Node) {
-	whole := func(to *int, most int) {
-		v, err := strconv.Atoi(value.Value)
-		if value.Kind != yaml.ScalarNode || err != nil || v < 1 || v > most {
-			c.Object(value, "%s: %q is no whole number from 1 to %d", key.Value, value.Value, most)
-			return
+func (c *config) readPasswords(n *yaml.Node) {
+	c.Mapping(n, "passwords: ", func(k, v *yaml.Node) {
+		if !word(k.Value) || !hammer.Secret("_"+strings.TrimPrefix(k.Value, "_")) {
+			c.Object(k, "passwords: %q is none of HammerDB's names for one, such as pg_pass or pg_superuserpass", k.Value)
 		}
-		*to = v
-	}
-	choice := func(to *string, of ...string) {
-		if value.Kind != yaml.ScalarNode || !slices.Contains(of, value.Value) {
-			c.Object(value, "%s: %q is none of %s", key.Value, value.Value, strings.Join(of, ", "))
-			return
+		if _, err := secret.ParseSource(v.Value); err != nil {
+			c.Object(v, "passwords: %s: %v", k.Value, err)
 		}
-		*to = value.Value
-	}
-	switch key.Value {
-	case "benchmark":
-		choice(&c.benchmark, "tprocc", "tproch")
-	case "database":
-		choice(&c.database, "pg", "mysql", "maria", "mssqls")
-	case "exporter":
-		c.exporter = value.Value
-		if err := workload.CheckExporter(c.exporter); err != nil {
-			c.Object(value, "exporter: %q: %v", c.exporter, err)
-		}
-	case "virtual_users":
-		whole(&c.users, 10_000)
-	case "query_sets":
-		whole(&c.sets, 10_000)
-	case "port":
-		whole(&c.port, 65535)
-	case "rampup":
-		d, err := unit.ParseDuration(value.Value)
-		if err != nil || d < 0 || time.Duration(d)%time.Minute != 0 || time.Duration(d) > 24*time.Hour {
-			c.Object(value, "rampup: %q is no number of whole minutes such as 2m", value.Value)
-		}
-		c.rampup = time.Duration(d)
-	case "time_profile":
-		v, err := strconv.ParseBool(value.Value)
-		if err != nil {
-			c.Object(value, "time_profile: %q is neither true nor false", value.Value)
-		}
-		c.profile = v
-	case "folder":
-		if c.folder = value.Value; !strings.HasPrefix(c.folder, "/") || strings.ContainsAny(c.folder, "\x00\r\n") {
-			c.Object(value, "folder: %q is no path from the root", value.Value)
-		}
-	case "passwords":
-		c.Mapping(value, "passwords: ", func(k, v *yaml.Node) {
-			if !word(k.Value) || !hammer.Secret("_"+strings.TrimPrefix(k.Value, "_")) {
-				c.Object(
-					k,
-					"passwords: %q is none of HammerDB's names for one, such as pg_pass or pg_superuserpass",
-					k.Value,
-				)
-			}
-			if _, err := secret.ParseSource(v.Value); err != nil {
-				c.Object(v, "passwords: %s: %v", k.Value, err)
-			}
-			c.passwords[k.Value] = v.Value
-		})
-	case "settings":
-		c.Mapping(value, "settings: ", c.section)
-	default:
-		c.Unknown(key, "", keys)
-	}
+		c.passwords[k.Value] = v.Value
+	})
 }
 
 func word(s string) bool {
@@ -254,12 +227,6 @@ func (c *config) own() (names []string) {
 		}
 	}
 	return names
-}
-
-// Validate implements workload.Engine.
-func (Engine) Validate(spec workload.Spec) error {
-	_, err := parse(spec)
-	return err
 }
 
 // script is what hammerdbcli does. Passwords are read from the environment, so they stand in no file of ours. Versions
@@ -319,60 +286,40 @@ const (
 	jobFile      = "/hammerdb.json"
 	scriptFile   = "/run.tcl"
 	passwordFile = "/passwords"
-	outputFile   = "/output"
-	stderrFile   = "/stderr"
-	programFile  = "/plimsoll"
 )
 
-// Command implements workload.Engine.
-func (Engine) Command(spec workload.Spec) (workload.Job, error) {
-	c, err := parse(spec)
+// Job implements workload.Config.
+func (c *config) Job(job *workload.Job) (any, error) {
+	queries, runtime := c.benchmark == "tproch", c.Spec.Runtime
 	switch {
-	case err != nil:
-		return workload.Job{}, err
-	case spec.Prefill:
-		err = errors.New("HammerDB builds its schema itself: build it beforehand, and leave the prefill out")
-	case spec.Runtime < time.Minute && c.benchmark == "tprocc":
-		err = errors.New("HammerDB measures whole minutes: give runtime_secs of 60 or more")
+	case c.Spec.Prefill:
+		return nil, errors.New("HammerDB builds its schema itself: build it beforehand, and leave the prefill out")
+	case runtime < time.Minute && !queries:
+		return nil, errors.New("HammerDB measures whole minutes: give runtime_secs of 60 or more")
 	}
-	if err != nil {
-		return workload.Job{}, fmt.Errorf("prepare: workload %q: %w", spec.Name, err)
-	}
-	folder := workload.FolderName(spec.Name)
-	queries := c.benchmark == "tproch"
+	folder := workload.FolderName(c.Spec.Name)
 	work := hammer.Job{Folder: c.folder, Script: folder + scriptFile, Temporary: folder + "/tmp", Profile: c.profile &&
-		!queries, Queries: queries, Sources: c.passwords}
+		!queries, Queries: queries, Sources: c.passwords, Orders: c.orders()}
 	if len(c.passwords) > 0 {
 		work.Passwords = folder + passwordFile
 	}
-	job := workload.Job{
-		Declared: c.declared(),
-		Files:    map[string][]byte{folder + scriptFile: []byte(c.script(spec.Runtime))},
-		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, hammer.WorkCommand, folder + jobFile}},
-		Config: folder + scriptFile,
-		Output: folder + outputFile,
-		Lanes:  []result.Lane{{Name: "virtual users", Noun: "set of virtual users", Depth: c.users}},
-		Notes: []string{
-			"NOPM and TPM are HammerDB's own figures, and no results of a TPC benchmark; TPM compares runs " +
-				"of one database only",
-		},
-	}
+	job.Declared, job.Config, job.Limit = c.declared(), folder+scriptFile, 0
+	job.Files[job.Config] = []byte(c.script(runtime))
+	job.Streams = []result.Stream{{Name: "virtual users", Noun: "set of virtual users", Depth: c.users}}
+	job.Notes = []string{"NOPM and TPM are HammerDB's own figures, and no results of a TPC benchmark; TPM compares runs " +
+		"of one database only"}
 	if !queries {
 		// Beside its time HammerDB makes its users, and gathers the times of each.
-		job.Limit = c.rampup + spec.Runtime + 10*time.Minute
-		job.Lanes[0].TimeBased, job.Lanes[0].Runtime = true, job.Limit
+		job.Limit = c.rampup + runtime + 10*time.Minute
+		job.Streams[0].TimeBased, job.Streams[0].Runtime = true, job.Limit
 	}
-	work.Orders = c.orders()
 	job.Command.Loopback = true // Tcl's comm, by which its programs talk to each other
 	if c.port > 0 {
 		job.Command.Outside = []string{net.JoinHostPort(c.host(), strconv.Itoa(c.port))}
 	}
-	if job.Format, err = json.Marshal(format{Queries: queries}); err != nil {
-		return job, err
-	}
-	job.Files[folder+jobFile], err = json.MarshalIndent(work, "", "  ")
-	return job, err
+	var err error
+	job.Format, err = json.Marshal(format{Queries: queries})
+	return work, err
 }
 
 // host is the machine of the server.
@@ -398,8 +345,8 @@ func (c *config) orders() *hammer.Orders {
 }
 
 // Counters implements workload.Counting: by the exporter that the file names.
-func (Engine) Counters(spec workload.Spec, _ target.Host) (*workload.Scrape, error) {
-	c, err := parse(spec)
+func (e Engine) Counters(spec workload.Spec, _ target.Host) (*workload.Scrape, error) {
+	c, err := e.Read(spec)
 	if err != nil || c.exporter == "" {
 		return nil, err
 	}
@@ -449,8 +396,8 @@ func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error
 }
 
 // CheckTool implements workload.Naming.
-func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
-	c, err := parse(spec)
+func (e Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
+	c, err := e.Read(spec)
 	if err != nil {
 		return workload.Tool{}, err
 	}

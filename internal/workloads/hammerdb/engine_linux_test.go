@@ -3,6 +3,7 @@ package hammerdb
 import (
 	"bytes"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -165,6 +166,7 @@ func TestTimed(t *testing.T) {
 			values[m.Name] = v
 		}
 	}
+	delete(values, counterMeasure) // of the moment between its last sample and the end
 	if d := cmp.Diff(map[string]float64{"NOPM": 10000, "TPM": 23200, "neword_min": 0.4, "neword_max": 9,
 		"neword_p50": 0.85, "neword_p95": 2.5, "neword_p99": 4.5}, values); d != "" {
 		t.Error(d)
@@ -182,6 +184,47 @@ func TestTimed(t *testing.T) {
 	}
 	if !strings.Contains(raw, "cannot say *** aloud") {
 		t.Errorf("the raw output is\n%s", raw)
+	}
+}
+
+// The counter's mean is that of all the time that was timed, whether or not it was read at its end.
+func TestCounterToTheEnd(t *testing.T) {
+	job, err := Engine{}.Command(workload.Spec{Name: "Load", Config: []byte("virtual_users: 2\n"),
+		Runtime: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		last string
+		want float64
+	}{
+		"read within it":    {"60.0 300 PostgreSQL tpm\n60.1 Vuser 1:Test complete, Taking end Transaction Count.\n", 200.02},
+		"read just after":   {"60.0 Vuser 1:Test complete, Taking end Transaction Count.\n60.1 300 PostgreSQL tpm\n", 200},
+		"read long after":   {"42.0 Vuser 1:Test complete, Taking end Transaction Count.\n60.0 90 PostgreSQL tpm\n", 152.86},
+		"read not any more": {"60.0 Vuser 1:Test complete, Taking end Transaction Count.\n", 170},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := "0.0 Vuser 1:Timing test period of 1 in minutes\n0.0 0 PostgreSQL tpm\n20.0 100 PostgreSQL tpm\n" +
+				"40.0 200 PostgreSQL tpm\n" + c.last +
+				"61.0 Vuser 1:TEST RESULT : System achieved 91 NOPM from 210 PostgreSQL TPM\n"
+			var sink workloadtest.Recorder
+			if _, err := (Engine{}).Parse(job.Declared, strings.NewReader(raw), &sink); err != nil {
+				t.Fatal(err)
+			}
+			sum, last := 0.0, 0.0
+			for _, r := range sink.Reports {
+				at := r.Elapsed.Seconds()
+				for i, m := range job.Measures {
+					if m.Name == counterMeasure {
+						sum += r.Values[i] * (at - last)
+					}
+				}
+				last = at
+			}
+			if mean := sum / last; math.Abs(mean-c.want) > 0.01 {
+				t.Errorf("the mean is %v, want %v", mean, c.want)
+			}
+		})
 	}
 }
 
@@ -225,14 +268,14 @@ func TestScript(t *testing.T) {
 		{"benchmark: tproch\npasswords: {pg_tpch_pass: \"env:A\"}\nquery_sets: 3\n",
 			"diset tpch pg_tpch_pass $::env(PLIMSOLL_pg_tpch_pass)\n", "127.0.0.1"},
 	} {
-		parsed, err := parse(workload.Spec{Config: []byte(c.config)})
+		parsed, err := (Engine{}).Read(workload.Spec{Config: []byte(c.config)})
 		if err != nil || parsed.host() != c.host || !strings.Contains(parsed.script(time.Minute), c.wants) {
 			t.Errorf("%v: %s: want %q at %s\n%s", err, parsed.host(), c.wants, c.host, parsed.script(time.Minute))
 		}
 	}
 	for _, config := range []string{"benchmark: tproch\nrampup: 1m", "benchmark: tproch\ntime_profile: true",
 		"query_sets: 2"} {
-		if _, err := parse(workload.Spec{Config: []byte(config)}); err == nil {
+		if _, err := (Engine{}).Read(workload.Spec{Config: []byte(config)}); err == nil {
 			t.Errorf("%q is not refused", config)
 		}
 	}

@@ -41,7 +41,9 @@ type parser struct {
 	at       time.Duration // of the line
 	last     time.Duration // of the report
 	samples  int
-	orders   []reading // of the time that is timed
+	sampled  time.Duration // when the last sample was
+	rest     float64       // TPM of the time between the last sample and the end of the test
+	orders   []reading     // of the time that is timed
 	result   hammer.Result
 	profile  hammer.Profile
 	queries  workload.Counters
@@ -114,10 +116,14 @@ func (p *parser) line(line string) {
 		return
 	}
 	if s, ok := hammer.Counter(text); ok && !p.format.Queries {
-		// The first one is before anything has run; ramp-up and what comes after the test are no part of it.
+		// The first one is before anything has run; ramp-up and what comes after the test are no part of it. One that
+		// comes after the test tells of its rest when most of its time is that.
 		if p.samples++; p.samples > 1 && p.timed {
 			p.sample(counterMeasure, s.TPM)
+		} else if since := p.at - p.sampled; p.ended > 0 && p.rest == 0 && 2*(p.since()-p.ended) < since {
+			p.rest = s.TPM
 		}
+		p.sampled = p.at
 		return
 	}
 	if q, ok := hammer.ReadQuery(text); ok && p.format.Queries {
@@ -303,8 +309,8 @@ func (p *parser) Finish() (workload.Outcome, error) {
 		if odd := p.result.Odd(); odd != "" {
 			p.warner.Warn("%s", odd)
 		}
-		if i := p.index(counterMeasure); i >= 0 {
-			p.values[i] = math.NaN()
+		if p.samples > 1 { // a time without a sample would be taken for one without transactions
+			p.set(counterMeasure, cmp.Or(p.rest, p.result.TPM))
 		}
 	default:
 		p.out.Message, p.out.Errors = p.said.String(), p.failures

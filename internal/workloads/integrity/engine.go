@@ -8,20 +8,7 @@
 // from that folder and put on the machine that verifies, as a file. A claim that was still on its way when the power
 // went is held against nobody.
 //
-// Its config is YAML. To write, every key may be left out:
-//
-//	block_size: 4KiB      # a power of two, 512 to 1MiB
-//	flush_every: 64KiB    # written, then made safe and acknowledged together
-//	order: random         # or sequential
-//	size: 1GiB            # of the disk, from its beginning; default: all
-//	passes: 1             # default: until runtime_secs are over; without runtime_secs 1
-//	threads: 4            # blocks written at once
-//	compressibility: 0    # percent that a compressor saves
-//	disk: /dev/sdb        # default: the first one
-//
-// To verify: `written_by: Ledger write`, the name of the workload that wrote, on the same machine; and threads, disk.
-//
-// It refuses unknown keys with the nearest known one, and to prefill: what it writes is no data set that others read.
+// It refuses to prefill: what it writes is no data set that others read.
 package integrity
 
 import (
@@ -34,10 +21,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
@@ -50,186 +34,120 @@ import (
 const Name = "integrity"
 
 // Engine is the generator. The zero value is ready for use.
-type Engine struct{}
+type Engine struct{ workload.Self[own, *config] }
 
 var _ workload.Engine = Engine{}
 
-// Describe implements workload.Engine.
-func (Engine) Describe() workload.Description {
+type own struct{}
+
+// Describe implements workload.Maker.
+func (own) Describe() workload.Description {
 	return workload.Description{Name: Name, Latency: "service time", Blocks: true}
 }
 
-// Check implements workload.Engine: the tool is this program, which Run brings along.
-func (Engine) Check(ctx context.Context, host target.Host) (workload.Tool, error) {
-	return workload.CheckSelf(ctx, host, Name)
+// config is a file that is read.
+type config struct {
+	workload.Reading
+	job  integrity.Job
+	disk target.Disk
 }
 
-// parse reads the file, then the settings of the workload on top of it. Without disks in the Spec it judges the form.
-func parse(spec workload.Spec) (integrity.Job, target.Disk, error) {
-	c := &config{Pairs: workload.Pairs{Example: "block_size: 4KiB", Bad: &workload.ConfigError{File: spec.ConfigFile}},
-		disks: spec.Disks, job: integrity.Job{Threads: 4, BlockBytes: 4 << 10, FlushBytes: 64 << 10,
-			Order: integrity.Random, Duration: spec.Runtime}}
-	if len(spec.Disks) > 0 {
-		c.disk = spec.Disks[0]
+// New implements workload.Maker.
+func (own) New(spec workload.Spec) *config {
+	return &config{Reading: workload.Reading{Spec: spec}, job: integrity.Job{Threads: 4, BlockBytes: 4 << 10,
+		FlushBytes: 64 << 10, Order: integrity.Random, Duration: spec.Runtime}}
+}
+
+// Options implements workload.Config.
+func (c *config) Options() []workload.Option {
+	j := &c.job
+	return []workload.Option{
+		{Name: "block_size", Type: target.Bytes, To: &j.BlockBytes, Help: "a power of two, 512 to 1MiB"},
+		{Name: "flush_every", Type: target.Bytes, To: &j.FlushBytes, Range: "1",
+			Help: "written, then made safe (fsync) and acknowledged together"},
+		{Name: "order", To: &j.Order, Choices: []string{integrity.Sequential, integrity.Random}},
+		{Name: "size", Type: target.Bytes, To: &j.Bytes, Range: "1",
+			Help: "of the disk, from its beginning; without it all"},
+		{Name: "passes", To: &j.Passes, Range: "1",
+			Help: "without it until runtime_secs are over, and without those 1"},
+		{Name: "threads", To: &j.Threads, Help: "blocks written or read at once"},
+		{Name: "compressibility", To: &j.CompressibilityPercent, Unit: "percent", Help: "that a compressor saves"},
+		c.Disk(&c.disk),
+		{Name: "written_by", Help: "verify what the workload of that name wrote on the same machine, with threads and " +
+			"disk alone", To: func(name string) error {
+			if j.WrittenBy = name; name == "" {
+				return errors.New("want the name of the workload that wrote")
+			}
+			return nil
+		}},
 	}
-	c.Read(spec, c.take)
+}
+
+// Settle implements workload.Config. Without disks in the Spec it judges the form.
+func (c *config) Settle() {
 	j := &c.job
 	if j.WrittenBy != "" {
-		if len(c.writes) > 0 {
+		var writes []string
+		for _, o := range c.Options() {
+			if c.Given[o.Name] != nil && !slices.Contains([]string{"threads", "written_by", "disk"}, o.Name) {
+				writes = append(writes, o.Name)
+			}
+		}
+		if len(writes) > 0 {
 			c.Object(nil, "written_by: what verifies has no %s: the record of the write says that; leave it out",
-				strings.Join(c.writes, ", no "))
+				strings.Join(writes, ", no "))
 		}
 		c.job = integrity.Job{Threads: j.Threads, WrittenBy: j.WrittenBy}
-	} else if j.Passes == 0 && spec.Runtime == 0 {
+	} else if j.Passes == 0 && c.Spec.Runtime == 0 {
 		j.Passes = 1
 	}
 	j.Path, j.Device = c.disk.Path, c.disk.Device
 	if size := j.Bytes; size == 0 {
 		j.Bytes = c.disk.Bytes
-	} else if len(spec.Disks) > 0 && size > c.disk.Bytes {
+	} else if len(c.Spec.Disks) > 0 && size > c.disk.Bytes {
 		c.Object(nil, "size: %s has %s, and %s are to be written", c.disk.Device, unit.Bytes(c.disk.Bytes),
 			unit.Bytes(size))
 	}
-	if len(c.Bad.Objections) == 0 {
-		judged := c.job
-		if len(spec.Disks) == 0 {
-			judged.Bytes = cmp.Or(judged.Bytes, 1<<40) // a file is judged before its disk is known
-		}
-		if err := judged.Check(); err != nil {
-			for line := range strings.SplitSeq(err.Error(), "\n") {
-				c.Object(nil, "%s", line)
-			}
-		}
+	judged := *j
+	if len(c.Spec.Disks) == 0 {
+		judged.Bytes = cmp.Or(judged.Bytes, 1<<40) // a file is judged before its disk is known
 	}
-	if len(c.Bad.Objections) > 0 {
-		return c.job, c.disk, c.Bad
-	}
-	return c.job, c.disk, nil
+	c.Judge(judged.Check)
 }
 
-// config is a file while it is read.
-type config struct {
-	workload.Pairs
-	disks  []target.Disk
-	job    integrity.Job
-	disk   target.Disk
-	writes []string // keys of a write that are there
-}
+// recordFile is in the folder of a job that verifies.
+const recordFile = "/record.json"
 
-var keys = []string{"block_size", "compressibility", "disk", "flush_every", "order", "passes", "size", "threads",
-	"written_by"}
-
-// take takes one pair, or objects to it at its place.
-func (c *config) take(key, node *yaml.Node) {
-	if node.Kind != yaml.ScalarNode {
-		c.Object(node, "%s: want one value", key.Value)
-		return
-	}
-	var err error
-	value := node.Value
-	size := func() int64 {
-		var n unit.Bytes
-		n, err = unit.ParseBytes(value)
-		if err == nil && n < 1 {
-			err = fmt.Errorf("size %q: want more than nothing", value)
-		}
-		return int64(n)
-	}
-	switch key.Value {
-	case "threads":
-		c.job.Threads, err = strconv.Atoi(value)
-	case "passes":
-		if c.job.Passes, err = strconv.Atoi(value); err == nil && c.job.Passes < 1 {
-			err = fmt.Errorf("%d passes: want 1 or more", c.job.Passes)
-		}
-	case "compressibility":
-		c.job.CompressibilityPercent, err = strconv.Atoi(value)
-	case "block_size":
-		c.job.BlockBytes = int(min(size(), 1<<40))
-	case "flush_every":
-		c.job.FlushBytes = size()
-	case "size":
-		c.job.Bytes = size()
-	case "order":
-		if c.job.Order = value; value != integrity.Random && value != integrity.Sequential {
-			err = fmt.Errorf("%q: want %s or %s", value, integrity.Sequential, integrity.Random)
-		}
-	case "written_by":
-		if c.job.WrittenBy = value; value == "" {
-			err = errors.New("want the name of the workload that wrote")
-		}
-	case "disk":
-		i := slices.IndexFunc(c.disks, func(d target.Disk) bool { return d.Device == value })
-		if i >= 0 {
-			c.disk = c.disks[i]
-		} else if len(c.disks) > 0 {
-			err = fmt.Errorf("the VM has no %q", value)
-		}
-	default:
-		c.Unknown(key, "", keys)
-		return
-	}
-	if !slices.Contains([]string{"threads", "written_by", "disk"}, key.Value) {
-		c.writes = append(c.writes, key.Value)
-	}
-	if numeric := (*strconv.NumError)(nil); errors.As(err, &numeric) {
-		err = fmt.Errorf("%q is no whole number", value)
-	}
-	if err != nil {
-		c.Object(key, "%s: %v", key.Value, err)
-	}
-}
-
-// Validate implements workload.Engine.
-func (Engine) Validate(spec workload.Spec) error {
-	_, _, err := parse(spec)
-	return err
-}
-
-// Files of a job in its folder.
-const (
-	jobFile     = "/integrity.json"
-	recordFile  = "/record.json"
-	outputFile  = "/output"
-	stderrFile  = "/stderr"
-	programFile = "/plimsoll"
-)
-
-// Command implements workload.Engine.
-func (Engine) Command(spec workload.Spec) (workload.Job, error) {
-	j, disk, err := parse(spec)
+// Job implements workload.Config.
+func (c *config) Job(job *workload.Job) (any, error) {
+	j, spec := c.job, c.Spec
 	switch {
-	case err != nil:
-		return workload.Job{}, err
 	case spec.Prefill:
-		err = errors.New("integrity has no prefill; leave it out, it writes what it reads")
-	case disk.Path == "":
-		err = errors.New("the VM has no data disk; give it one")
+		return nil, errors.New("integrity has no prefill; leave it out, it writes what it reads")
+	case j.Path == "":
+		return nil, errors.New("the VM has no data disk; give it one")
 	}
-	if err != nil {
-		return workload.Job{}, fmt.Errorf("prepare: workload %q: %w", spec.Name, err)
-	}
-	folder := workload.FolderName(spec.Name)
-	lane := result.Lane{Name: "blocks", Device: disk.Device, Depth: j.Threads, Direct: true}
-	declared := workload.Declared{Operations: []result.Operation{{Name: "write", Noun: "writes", Bytes: true,
-		Block: result.BlockWrite}}}
-	if verifies := j.WrittenBy != ""; verifies {
-		j.Record = folder + recordFile
-		declared.Operations = []result.Operation{{Name: "read", Noun: "reads", Bytes: true, Block: result.BlockRead}}
-		lane.Reads, lane.Verifies, lane.ReadBytes, lane.Bytes = true, true, 1<<20, j.Bytes
-		lane.Work = j.Bytes // of the disk; what was written may be less of it
+	stream := result.Stream{Name: "blocks", Device: j.Device, Depth: j.Threads, Direct: true}
+	job.Operations = []result.Operation{{Name: "write", Noun: "writes", Bytes: true, Block: result.BlockWrite}}
+	if j.WrittenBy != "" {
+		j.Record = workload.FolderName(spec.Name) + recordFile
+		job.Operations = []result.Operation{{Name: "read", Noun: "reads", Bytes: true, Block: result.BlockRead}}
+		stream.Reads, stream.Verifies, stream.ReadBytes, stream.Bytes = true, true, 1<<20, j.Bytes
+		stream.Work = j.Bytes // of the disk; what was written may be less of it
+		job.Limit = 0
 	} else {
 		m := j.Manifest()
-		lane.Pauses = true // between batches there is a flush
-		lane.Writes, lane.WriteBytes, lane.Bytes = true, float64(j.BlockBytes), m.Bytes
-		lane.Reducible = float64(j.CompressibilityPercent) / 100
-		if lane.Random = 1; j.Order == integrity.Sequential {
-			lane.Random, lane.WriteBytes = 0, 1<<20
+		stream.Pauses = true // between batches there is a flush
+		stream.Writes, stream.WriteBytes, stream.Bytes = true, float64(j.BlockBytes), m.Bytes
+		stream.Reducible = float64(j.CompressibilityPercent) / 100
+		if stream.Random = 1; j.Order == integrity.Sequential {
+			stream.Random, stream.WriteBytes = 0, 1<<20
 		}
-		if lane.Runtime, lane.TimeBased = spec.Runtime, j.Passes == 0; j.Passes > 0 {
-			lane.Work = m.Bytes * int64(j.Passes)
+		if stream.Runtime, stream.TimeBased = spec.Runtime, j.Passes == 0; j.Passes > 0 {
+			stream.Work = m.Bytes * int64(j.Passes)
 		}
 	}
+	job.Streams = []result.Stream{stream}
 	for _, name := range integrity.Measures(j.WrittenBy != "") {
 		m := result.Measure{Name: name, Unit: "blocks", Kind: result.Count, Better: result.Lower}
 		switch name {
@@ -240,19 +158,9 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 		case integrity.MeasureUnclaimed:
 			m.Better = ""
 		}
-		declared.Measures = append(declared.Measures, m)
+		job.Measures = append(job.Measures, m)
 	}
-	text, err := json.Marshal(j)
-	return workload.Job{
-		Declared: declared,
-		Files:    map[string][]byte{folder + jobFile: text},
-		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, integrity.WorkCommand, folder + jobFile}},
-		Config: folder + jobFile,
-		Output: folder + outputFile,
-		Limit:  j.Duration,
-		Lanes:  []result.Lane{lane},
-	}, err
+	return j, nil
 }
 
 // Run implements workload.Engine.

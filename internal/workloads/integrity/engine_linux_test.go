@@ -43,11 +43,11 @@ func TestSuite(t *testing.T) {
 		Faulty: []byte("thread: 2\nblock_size: 64Kb\npasses: many\ndisk: /dev/sdx\norder: up\nflush_every: 0\n"),
 		Objections: []string{
 			`suite.cfg:1:1: unknown key "thread"; did you mean "threads"?`,
-			`suite.cfg:2:1: block_size: size "64Kb"`,
-			`suite.cfg:3:1: passes: "many" is no whole number`,
-			`suite.cfg:4:1: disk: the VM has no "/dev/sdx"`,
-			`suite.cfg:5:1: order: "up": want sequential or random`,
-			`suite.cfg:6:1: flush_every: size "0": want more than nothing`,
+			`suite.cfg:2:13: block_size: size "64Kb"`,
+			`suite.cfg:3:9: passes: "many" is no whole number from 1 on`,
+			`suite.cfg:4:7: disk: the VM has no "/dev/sdx"`,
+			`suite.cfg:5:8: order: "up" is none of sequential, random`,
+			`suite.cfg:6:14: flush_every: "0" is no size from 1 on`,
 		},
 		Noise: []byte("plimsoll: something went wrong\n{\"elapsed_ns\": 1}\nintegrity-verified 0 {}\n"),
 	}.Run(t)
@@ -77,7 +77,7 @@ func TestCommand(t *testing.T) {
 		Files: map[string][]byte{"Ledger/integrity.json": []byte(`{"path":"/d","device":"/dev/sdb","bytes":1048576,` +
 			`"threads":4,"block_bytes":8192,"flush_bytes":65536,"order":"random","duration_ns":60000000000}`)},
 		Config: "Ledger/integrity.json", Output: "Ledger/output", Limit: time.Minute,
-		Lanes: []result.Lane{{Name: "blocks", Device: "/dev/sdb", Depth: 4, Pauses: true, Writes: true,
+		Streams: []result.Stream{{Name: "blocks", Device: "/dev/sdb", Depth: 4, Pauses: true, Writes: true,
 			Bytes: 1 << 20, Direct: true, TimeBased: true, WriteBytes: 8 << 10, Random: 1, Runtime: time.Minute}},
 	}
 	if diff := cmp.Diff(want, job); diff != "" {

@@ -79,13 +79,13 @@ func TestSuite(t *testing.T) { // alone, since it counts goroutines
 		Objections: []string{
 			`suite.cfg:1:1: unknown key "client"; did you mean "clients"?`,
 			`suite.cfg:2:9: script: "tpcb" is none of select-only, simple-update, tpcb-like`,
-			`suite.cfg:3:8: scale: "0" is no whole number above 0`,
+			`suite.cfg:3:8: scale: "0" is no whole number from 1 on`,
 			`suite.cfg:4:7: rate: "nan" is no number of transactions per second`,
 			`suite.cfg:5:7: mode: "none" is none of simple, extended, prepared`,
 			`suite.cfg:6:7: late: `,
 			`suite.cfg:7:10: connect: "7" is neither true nor false`,
 			`suite.cfg:8:10: server: unknown key "uri"; did you mean "url"?`,
-			`suite.cfg:10:12: scripts: weight: "0" is no whole number above 0`,
+			`suite.cfg:10:12: scripts: weight: "0" is no whole number from 1 on`,
 			`suite.cfg:10:3: scripts: give a builtin or a text`,
 			`suite.cfg: script and scripts: give one of them`,
 		},
@@ -126,7 +126,7 @@ func TestOpenLoop(t *testing.T) {
 			"scripts:\n- {builtin: select-only, weight: 2}\n- {name: other, text: \"SELECT 1;\"}\n")),
 		Faulty: []byte("clients: 0.5\nscripts:\n- {text: \"\\\\set x 1 +\"}\n- {name: a b, builtin: tpcb-like}\n"),
 		Objections: []string{
-			`suite.cfg:1:10: clients: "0.5" is no whole number above 0`,
+			`suite.cfg:1:10: clients: "0.5" is no whole number from 1 on`,
 		},
 		Noise: []byte("{}\n"),
 	}.Run(t)
@@ -163,8 +163,8 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]result.Lane{{Name: "clients", Noun: "group of clients", Depth: 400, Rate: 9, OpenLoop: true,
-		TimeBased: true, Runtime: time.Second}}, job.Lanes); diff != "" || job.Latency != "response time" {
+	if diff := cmp.Diff([]result.Stream{{Name: "clients", Noun: "group of clients", Depth: 400, Rate: 9, OpenLoop: true,
+		TimeBased: true, Runtime: time.Second}}, job.Streams); diff != "" || job.Latency != "response time" {
 		t.Error(diff)
 	}
 }

@@ -1,6 +1,8 @@
 package pgbench
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -14,16 +16,12 @@ import (
 	"plimsoll/internal/kit/lazyregexp"
 	pgbench "plimsoll/internal/workloads/pgbench/tool"
 	"plimsoll/internal/workloads/postgres"
-	"plimsoll/scenario"
-	"plimsoll/unit"
 )
 
 // Bounds of a config.
 const (
-	mostClients = 10_000
 	mostScripts = 64
 	mostText    = 256 << 10
-	mostScale   = 1_000_000
 )
 
 // builtins are pgbench's own scripts with the statements of each, which say what a mean is of.
@@ -44,153 +42,81 @@ type script struct {
 
 // config is what the author's file says.
 type config struct {
-	workload.Pairs
+	workload.Reading
 	server  postgres.Config
 	job     pgbench.Job
+	builtin string
+	limit   time.Duration
 	scripts []script
-
-	spec       workload.Spec
-	serverAt   *yaml.Node
-	databaseAt *yaml.Node
-	init       []string // options of pgbench -i
-	keys       map[string]func(*yaml.Node)
-	given      map[string]*yaml.Node
+	init    []string // options of pgbench -i
 }
 
-// parse reads the file, then the settings of the workload on top of it.
-func parse(spec workload.Spec) (*config, error) {
-	c := &config{
-		spec:  spec,
-		Pairs: workload.Pairs{Example: "scale: 100", Bad: &workload.ConfigError{File: spec.ConfigFile}},
-		given: map[string]*yaml.Node{},
-		job:   pgbench.Job{Scale: 1, Clients: 1, Threads: 1, Mode: "simple", Log: true},
-	}
-	c.scripts = []script{{"tpcb-like", "tpcb-like", "", 1}}
-	c.keys = map[string]func(*yaml.Node){
-		"server":   func(n *yaml.Node) { c.serverAt = n },
-		"database": func(n *yaml.Node) { c.databaseAt = n },
-		"scale":    func(n *yaml.Node) { c.whole(n, "scale", &c.job.Scale, mostScale) },
-		"schema": func(n *yaml.Node) {
-			var err error
-			if c.job.Schema, err = postgres.ReadSchema(n.Value); err != nil || n.Kind != yaml.ScalarNode {
-				c.Object(n, "schema: %v", err)
-			}
-		},
-		"clients": func(n *yaml.Node) { c.whole(n, "clients", &c.job.Clients, mostClients) },
-		"threads": func(n *yaml.Node) { c.whole(n, "threads", &c.job.Threads, mostClients) },
-		"builtin": func(n *yaml.Node) {
-			if name := c.builtin(n); name != "" {
-				c.scripts = []script{{name, name, "", 1}}
-			}
-		},
-		"scripts":       c.readScripts,
-		"mode":          func(n *yaml.Node) { c.choice(n, "mode", &c.job.Mode, "simple", "extended", "prepared") },
-		"rate":          func(n *yaml.Node) { c.rate(n) },
-		"latency_limit": func(n *yaml.Node) { c.limit(n) },
-		"max_tries":     func(n *yaml.Node) { c.whole(n, "max_tries", &c.job.MaxTries, 1_000_000) },
-		"connect":       func(n *yaml.Node) { c.yes(n, "connect", &c.job.Connect) },
-		"statements":    func(n *yaml.Node) { c.yes(n, "statements", &c.job.Statements) },
-		"percentiles":   func(n *yaml.Node) { c.yes(n, "percentiles", &c.job.Log) },
-		"initialise": func(n *yaml.Node) {
-			c.choice(n, "initialise", &c.job.Initialise, postgres.Never, postgres.Missing, postgres.Always)
-		},
-		"variables": c.readVariables,
-		"options":   c.readOptions,
-	}
-	c.Read(spec, c.take)
-	c.together()
-	if len(c.Bad.Objections) > 0 {
-		return c, c.Bad
-	}
-	return c, nil
+type own struct{}
+
+// New implements workload.Maker.
+func (own) New(spec workload.Spec) *config {
+	return &config{Reading: workload.Reading{Spec: spec}, builtin: "tpcb-like",
+		job: pgbench.Job{Scale: 1, Clients: 1, Threads: 1, Mode: "simple", Log: true}}
 }
 
-// together judges what depends on several keys.
-func (c *config) together() {
-	var objections []scenario.Objection
-	c.server, objections = postgres.Read(c.serverAt, c.databaseAt)
-	c.Bad.Objections = append(c.Bad.Objections, objections...)
+var builtinNames = slices.Sorted(maps.Keys(builtins))
+
+// Options implements workload.Config.
+func (c *config) Options() []workload.Option {
+	j := &c.job
+	type row = workload.Option
+	return postgres.Options(
+		row{Name: "scale", To: &j.Scale, Range: "1 to 1000000", Help: "of the tables, which a prefill makes"},
+		postgres.InitialiseOption(&j.Initialise),
+		postgres.SchemaOption(&j.Schema),
+		row{Name: "clients", To: &j.Clients, Range: "1 to 10000"},
+		row{Name: "threads", To: &j.Threads, Range: "1 to 10000", Help: "of pgbench"},
+		row{Name: "builtin", To: &c.builtin, Choices: builtinNames,
+			Help: "what clients do"},
+		row{Name: "scripts", To: c.readScripts, Help: "in place of builtin, a list of {builtin: select-only, weight: 9} " +
+			`and {name: transfer, weight: 1, text: "..."}`},
+		row{Name: "mode", To: &j.Mode, Choices: []string{"simple", "extended", "prepared"}},
+		row{Name: "rate", To: &j.Rate, Unit: "transactions per second", Range: "0.001 to 10000000", // it rounds to µs
+			Help: "offered; times are response times then"},
+		row{Name: "latency_limit", To: &c.limit, Range: "1us to 1h",
+			Help: "transactions that take longer are counted; with a rate what is later than this before it begins is skipped and counted"},
+		row{Name: "max_tries", To: &j.MaxTries, Range: "1 to 1000000",
+			Help: "after serialization failures and deadlocks; from PostgreSQL 15 on"},
+		row{Name: "connect", To: &j.Connect, Help: "a connection for every transaction"},
+		row{Name: "statements", To: &j.Statements, Help: "the mean of every statement"},
+		row{Name: "percentiles", To: &j.Log, Help: "of every transaction; false: pgbench's own means alone"},
+		row{Name: "variables", To: c.readVariables, Help: "{NAME: VALUE} of the scripts"},
+		row{Name: "options", To: c.readOptions, Help: "pgbench's own, such as {vacuum-all: true, unlogged-tables: true}"},
+	)
+}
+
+// Settle implements workload.Config.
+func (c *config) Settle() {
+	if c.Given["scripts"] == nil {
+		c.scripts = []script{{c.builtin, c.builtin, "", 1}}
+	}
+	c.job.LatencyLimitMS = math.Round(c.limit.Seconds()*1e6) / 1e3
+	c.server = postgres.ReadServer(&c.Reading)
 	if c.job.Initialise == "" {
 		c.job.Initialise = c.server.Initialise(slices.ContainsFunc(c.scripts,
 			func(s script) bool { return s.builtin != "" }))
 	}
 	switch {
 	case c.job.Initialise == postgres.Never && len(c.init) > 0:
-		c.Object(c.given["options"], "options: %s is of making the tables, and initialise is never", c.init[0])
-	case c.given["builtin"] != nil && c.given["scripts"] != nil:
-		c.Object(c.given["builtin"], "builtin and scripts: give one of them; a script can be {builtin: select-only}")
+		c.Object(c.Given["options"], "options: %s is of making the tables, and initialise is never", c.init[0])
+	case c.Given["builtin"] != nil && c.Given["scripts"] != nil:
+		c.Object(c.Given["builtin"], "builtin and scripts: give one of them; a script can be {builtin: select-only}")
 	case c.job.Threads > c.job.Clients:
-		c.Object(c.given["threads"], "threads: %d, more than the %d clients; a client needs one thread at most",
+		c.Object(c.Given["threads"], "threads: %d, more than the %d clients; a client needs one thread at most",
 			c.job.Threads, c.job.Clients)
-	case c.job.LatencyLimitMS > 0 && c.job.Rate == 0 && !c.job.Log:
-		c.Object(
-			c.given["latency_limit"],
-			"latency_limit: without a rate and without percentiles nothing says what is late",
-		)
+	case c.limit > 0 && c.job.Rate == 0 && !c.job.Log:
+		c.Object(c.Given["latency_limit"],
+			"latency_limit: without a rate and without percentiles nothing says what is late")
 	}
 }
 
-// take takes one key of the file.
-func (c *config) take(key, value *yaml.Node) {
-	read := c.keys[key.Value]
-	if read == nil {
-		c.Unknown(key, "", slices.Sorted(maps.Keys(c.keys)))
-		return
-	}
-	c.given[key.Value] = key
-	read(value)
-}
-
-func (c *config) whole(n *yaml.Node, what string, to *int, most int) {
-	v, err := strconv.Atoi(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil || v < 1 || v > most {
-		c.Object(n, "%s: %q is no whole number from 1 to %d", what, n.Value, most)
-		return
-	}
-	*to = v
-}
-
-func (c *config) yes(n *yaml.Node, what string, to *bool) {
-	v, err := strconv.ParseBool(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil {
-		c.Object(n, "%s: %q is neither true nor false", what, n.Value)
-		return
-	}
-	*to = v
-}
-
-func (c *config) choice(n *yaml.Node, what string, to *string, of ...string) {
-	if n.Kind != yaml.ScalarNode || !slices.Contains(of, n.Value) {
-		c.Object(n, "%s: %q is none of %s", what, n.Value, strings.Join(of, ", "))
-		return
-	}
-	*to = n.Value
-}
-
-func (c *config) rate(n *yaml.Node) {
-	v, err := strconv.ParseFloat(strings.TrimSuffix(n.Value, "/s"), 64)
-	if n.Kind != yaml.ScalarNode || err != nil || !(v >= 0.001 && v <= 1e7) { // pgbench rounds to microseconds
-		c.Object(n, "rate: %q is no number of transactions per second from 0.001 to 10000000", n.Value)
-		return
-	}
-	c.job.Rate = v
-}
-
-func (c *config) limit(n *yaml.Node) {
-	d, err := unit.ParseDuration(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil || time.Duration(d) < time.Microsecond ||
-		time.Duration(d) > time.Hour {
-		c.Object(n, "latency_limit: %q is no time from a microsecond to an hour, such as 50ms", n.Value)
-		return
-	}
-	c.job.LatencyLimitMS = math.Round(time.Duration(d).Seconds()*1e6) / 1e3
-}
-
-func (c *config) builtin(n *yaml.Node) string {
-	name := ""
-	c.choice(n, "builtin", &name, slices.Sorted(maps.Keys(builtins))...)
-	return name
-}
+// ServerOf implements postgres.Served.
+func (c *config) ServerOf() (postgres.Config, bool, error) { return c.server, true, nil }
 
 // readScripts reads a list of {builtin | text, name, weight}.
 func (c *config) readScripts(n *yaml.Node) {
@@ -202,22 +128,16 @@ func (c *config) readScripts(n *yaml.Node) {
 	names := map[string]bool{}
 	for i, item := range n.Content {
 		s := script{weight: 1}
-		c.Mapping(item, "scripts: ", func(key, value *yaml.Node) {
-			switch key.Value {
-			case "builtin":
-				s.builtin = c.builtin(value)
-			case "text":
-				s.text = value.Value
-				c.checkText(value)
-			case "name":
-				if s.name = value.Value; !plain(s.name) {
-					c.Object(value, "scripts: name: %q: use small letters, digits, - and _, at most 40", s.name)
+		c.Table(item, "scripts: ", []workload.Option{
+			{Name: "builtin", To: &s.builtin, Choices: builtinNames},
+			{Name: "text", To: func(text string) error { s.text = text; return fit(text) }},
+			{Name: "name", To: func(name string) error {
+				if s.name = name; !plain(name) {
+					return fmt.Errorf("%q: use small letters, digits, - and _, at most 40", name)
 				}
-			case "weight":
-				c.whole(value, "scripts: weight", &s.weight, 1_000_000)
-			default:
-				c.Unknown(key, "scripts: ", []string{"builtin", "name", "text", "weight"})
-			}
+				return nil
+			}},
+			{Name: "weight", To: &s.weight, Range: "1 to 1000000"},
 		})
 		if (s.builtin == "") == (s.text == "") {
 			c.Object(item, "scripts: give a builtin or a text")
@@ -242,19 +162,17 @@ func plain(name string) bool {
 // shell is a command of pgbench's that runs programs: blanks and ends of lines may come between it and its backslash.
 var shell = lazyregexp.New(`(?i)\\[\s\v\\]*(?:set)?shell`)
 
-// checkText objects to what a script may not do: programs of the author's on the machine.
-func (c *config) checkText(n *yaml.Node) {
+// fit objects to what a script may not do: programs of the author's on the machine.
+func fit(text string) error {
 	switch {
-	case n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "":
-		c.Object(n, "scripts: text: want the script itself")
-	case len(n.Value) > mostText || strings.ContainsRune(n.Value, 0):
-		c.Object(n, "scripts: text: want at most %d KiB, without NUL", mostText>>10)
-	case shell.MatchString(n.Value):
-		c.Object(
-			n,
-			`scripts: text: \shell and \setshell run programs on the machine, which is refused; compute with \set`,
-		)
+	case strings.TrimSpace(text) == "":
+		return errors.New("want the script itself")
+	case len(text) > mostText || strings.ContainsRune(text, 0):
+		return fmt.Errorf("want at most %d KiB, without NUL", mostText>>10)
+	case shell.MatchString(text):
+		return errors.New(`\shell and \setshell run programs on the machine, which is refused; compute with \set`)
 	}
+	return nil
 }
 
 func (c *config) readVariables(n *yaml.Node) {

@@ -2,31 +2,9 @@
 // server of the run's own or one that the user names. See package plimsoll/internal/workloads/pgbench/tool, which runs
 // it there.
 //
-// It stands among the engines. Its config is YAML, every key of which may be left out:
-//
-//	server: {url: "postgresql://app@192.0.2.1:5432/bench", password: "env:PGPASSWORD"}
-//	scale: 100            # of the tables, which a prefill step makes
-//	initialise: missing   # or always; never, where the tables are yours: the default of texts on your server
-//	schema: public        # where they are; without it in a schema of their own, plimsoll_pgbench
-//	clients: 8
-//	threads: 2
-//	builtin: tpcb-like    # or simple-update, select-only
-//	scripts:              # in place of builtin
-//	  - {builtin: select-only, weight: 9}
-//	  - {name: transfer, weight: 1, text: "..."}
-//	mode: prepared        # simple, extended, prepared
-//	rate: 500             # transactions per second offered; times are response times then
-//	latency_limit: 50ms
-//	max_tries: 10         # PostgreSQL 15
-//	connect: true         # a connection for every transaction
-//	statements: true      # the mean of every statement
-//	percentiles: false    # pgbench's own means alone
-//	variables: {name: 1}
-//	options: {vacuum-all: true}
-//
-// Percentiles are of histograms of every transaction in pgbench's log (-l), which is read from a pipe while it is
-// written. It refuses unknown keys with the nearest known one, options that pgbench's version does not know, and
-// scripts that run programs on the machine. Passwords reach neither arguments nor logs.
+// It stands among the engines. Percentiles are of histograms of every transaction in pgbench's log (-l), which is read
+// from a pipe while it is written. It refuses options that pgbench's version does not know, and scripts that run
+// programs on the machine. Passwords reach neither arguments nor logs.
 package pgbench
 
 import (
@@ -51,18 +29,7 @@ import (
 const Name = "pgbench"
 
 // Engine is the generator. The zero value is ready for use.
-type Engine struct{ postgres.Peering[reader] }
-
-type reader struct{}
-
-// ServerOf implements postgres.Reader.
-func (reader) ServerOf(spec workload.Spec) (postgres.Config, bool, error) {
-	c, err := parse(spec)
-	if err != nil {
-		return postgres.Config{}, false, err
-	}
-	return c.server, true, nil
-}
+type Engine struct{ postgres.Engine[own, *config] }
 
 var (
 	_ workload.Engine   = Engine{}
@@ -73,8 +40,8 @@ var (
 	_ workload.Stating  = Engine{}
 )
 
-// Describe implements workload.Engine.
-func (Engine) Describe() workload.Description {
+// Describe implements workload.Maker.
+func (own) Describe() workload.Description {
 	return workload.Description{Name: Name, OpenLoop: true, Latency: "service time", MinVersion: "9.6", Prefills: true}
 }
 
@@ -111,8 +78,8 @@ func check(ctx context.Context, host target.Host) (workload.Tool, int, error) {
 }
 
 // CheckTool implements workload.Naming: what the file asks for is held against the version there is.
-func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
-	c, err := parse(spec)
+func (e Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
+	c, err := e.Read(spec)
 	if err != nil {
 		return workload.Tool{}, err
 	}
@@ -126,20 +93,6 @@ func (Engine) CheckTool(ctx context.Context, host target.Host, spec workload.Spe
 	return tool, nil
 }
 
-// Validate implements workload.Engine.
-func (Engine) Validate(spec workload.Spec) error {
-	_, err := parse(spec)
-	return err
-}
-
-// Files of a job in its folder.
-const (
-	jobFile     = "/pgbench.json"
-	outputFile  = "/output"
-	stderrFile  = "/stderr"
-	programFile = "/plimsoll"
-)
-
 // format is what Parse needs to know of a job.
 type format struct {
 	Prefill  bool    `json:"prefill,omitempty"`          // what pgbench -i prints
@@ -150,32 +103,17 @@ type format struct {
 	Length   float64 `json:"length_seconds,omitempty"`   // of a test; 0: as its text has it
 }
 
-// Command implements workload.Engine.
-func (Engine) Command(spec workload.Spec) (workload.Job, error) {
-	c, err := parse(spec)
-	switch {
-	case err != nil:
-		return workload.Job{}, err
-	case !spec.Prefill && spec.Runtime < time.Second:
-		err = errors.New("pgbench ends with its time: give runtime_secs of a second or more")
+// Job implements workload.Config.
+func (c *config) Job(job *workload.Job) (any, error) {
+	spec := c.Spec
+	if !spec.Prefill && spec.Runtime < time.Second {
+		return nil, errors.New("pgbench ends with its time: give runtime_secs of a second or more")
 	}
-	if err != nil {
-		return workload.Job{}, fmt.Errorf("prepare: workload %q: %w", spec.Name, err)
-	}
-	folder := workload.FolderName(spec.Name)
-	job := workload.Job{
-		Files: map[string][]byte{},
-		Command: target.Command{Label: spec.Name, Stdout: folder + outputFile, Stderr: folder + stderrFile,
-			Argv: []string{"./" + folder + programFile, pgbench.WorkCommand, folder + jobFile}, Env: c.server.Env()},
-		Config: folder + jobFile,
-		Output: folder + outputFile,
-		Limit:  spec.Runtime,
-		Lanes: []result.Lane{{Name: "clients", Noun: "set of clients", Depth: c.job.Clients, Rate: c.job.Rate,
-			OpenLoop: c.job.Rate > 0, TimeBased: true, Runtime: spec.Runtime}},
-	}
+	job.Streams = []result.Stream{{Name: "clients", Noun: "set of clients", Depth: c.job.Clients, Rate: c.job.Rate,
+		OpenLoop: c.job.Rate > 0, TimeBased: true, Runtime: spec.Runtime}}
 	j := &c.job
 	j.Seconds = int(math.Ceil(spec.Runtime.Seconds()))
-	j.Seed = spec.Seed
+	j.Seed = c.server.Seed(spec.Seed, j.Initialise)
 	if s := spec.SizeScale; s > 0 && s != 1 {
 		j.Scale = max(1, int(math.Round(float64(j.Scale)*s)))
 		job.Notes = append(job.Notes, fmt.Sprintf("pgbench's scale is %d, by the size scale", j.Scale))
@@ -187,12 +125,12 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 			f.Scale = 0
 		}
 		c.scripts = nil
-		job.Lanes[0] = result.Lane{Name: "tables", Noun: "set of tables", Depth: 1}
+		job.Streams[0] = result.Stream{Name: "tables", Noun: "set of tables", Depth: 1}
 	}
 	for i, s := range c.scripts {
 		one := pgbench.Script{Builtin: s.builtin, Weight: s.weight}
 		if s.builtin == "" {
-			one.File = folder + "/script-" + strconv.Itoa(i+1) + ".sql"
+			one.File = workload.FolderName(spec.Name) + "/script-" + strconv.Itoa(i+1) + ".sql"
 			job.Files[one.File] = []byte(s.text)
 		} else if j.Initialise != postgres.Never {
 			f.Scale = j.Scale
@@ -203,13 +141,9 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	for _, m := range job.Measures {
 		j.Measures = append(j.Measures, m.Name)
 	}
-	if job.Format, err = json.Marshal(f); err != nil {
-		return job, err
-	}
-	if job.Files[folder+jobFile], err = json.MarshalIndent(j, "", "  "); err != nil {
-		return job, err
-	}
-	return job, c.server.Apply(spec, &job)
+	var err error
+	job.Format, err = json.Marshal(f)
+	return j, errors.Join(err, c.server.Apply(spec, job))
 }
 
 // declared is what a job counts.
@@ -281,26 +215,22 @@ func (c *config) declared() workload.Declared {
 	return d
 }
 
-// Facts implements workload.Stating.
-func (Engine) Facts(spec workload.Spec) []result.Fact {
-	c, err := parse(spec)
-	if err != nil {
-		return nil
-	}
-	var out []result.Fact
+// Facts implements workload.Config.
+func (c *config) Facts() (out []result.Fact) {
+	name := c.Spec.Name
 	for _, s := range c.scripts {
-		out = append(out, workload.ScriptFact(spec.Name, s.name, s.text, s.weight))
+		out = append(out, workload.ScriptFact(name, s.name, s.text, s.weight))
 	}
-	out = append(out, workload.LoadFacts(spec.Name, c.job, "scripts", "measures", "seed", "log", "apart")...)
+	out = append(out, workload.LoadFacts(name, c.job, "scripts", "measures", "seed", "log", "apart")...)
 	if len(c.init) > 0 {
-		out = append(out, workload.LoadFact(spec.Name, "options of pgbench -i", strings.Join(c.init, " ")))
+		out = append(out, workload.LoadFact(name, "options of pgbench -i", strings.Join(c.init, " ")))
 	}
 	return append(out, c.server.Facts()...)
 }
 
 // Fills implements workload.Filling.
-func (Engine) Fills(spec workload.Spec) bool {
-	c, err := parse(spec)
+func (e Engine) Fills(spec workload.Spec) bool {
+	c, err := e.Read(spec)
 	return err != nil || c.job.Initialise != postgres.Never // what is wrong is said where it is run
 }
 

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
-
 	"plimsoll/hist"
 	"plimsoll/internal/contract/worker"
 	"plimsoll/internal/contract/workload"
@@ -20,7 +18,7 @@ import (
 func Example() {
 	job, err := Engine{}.Command(workload.Spec{Name: "Load", ConfigFile: "load.yml", Runtime: time.Minute, SizeScale: 1,
 		Config: []byte("server: {url: \"postgresql://app@192.0.2.1/bench\"}\nscale: 100\nclients: 8\nrate: 500\n")})
-	fmt.Println(err, job.Operations[0].Noun, job.Latency, job.Lanes[0].Depth)
+	fmt.Println(err, job.Operations[0].Noun, job.Latency, job.Streams[0].Depth)
 	fmt.Println(strings.Join(job.Command.Argv, " "))
 	// Output:
 	// <nil> transactions response time 8
@@ -34,16 +32,13 @@ func TestShell(t *testing.T) {
 		"\\\\\nshell a": true, "select 1 \\ \\\r\n setshell x a": true,
 		`select 'shell'`: false, `\set shell 1`: false, "\\set x \\\n 1": false,
 	} {
-		c := &config{}
-		c.Bad = &workload.ConfigError{}
-		c.checkText(&yaml.Node{Kind: yaml.ScalarNode, Value: text})
-		if got := len(c.Bad.Objections) > 0; got != refused {
-			t.Errorf("%q: refused %v, want %v", text, got, refused)
+		if err := fit(text); (err != nil) != refused {
+			t.Errorf("%q: %v, want refused %v", text, err, refused)
 		}
 	}
 	_, err := Engine{}.Command(workload.Spec{Name: "Load", Runtime: time.Minute,
 		Config: []byte("rate: 9\nlatency_limit: 100ns\n")})
-	if !strings.Contains(fmt.Sprint(err), `latency_limit: "100ns" is no time from a microsecond`) {
+	if !strings.Contains(fmt.Sprint(err), `latency_limit: "100ns" is no time from 1us to 1h`) {
 		t.Error(err)
 	}
 }

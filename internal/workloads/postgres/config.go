@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -17,13 +18,8 @@ import (
 
 	"plimsoll/internal/contract/worker"
 	"plimsoll/internal/contract/workload"
-	"plimsoll/internal/kit/nearest"
 	"plimsoll/internal/kit/secret"
-	"plimsoll/scenario"
 )
-
-// Keys are those of an engine's config that Read takes.
-var Keys = []string{"server", "database"}
 
 // Config says which server a load goes to: one of the run's own, or one that the user named.
 type Config struct {
@@ -82,113 +78,96 @@ func (c *Config) Admit(clients, more int) {
 	c.Settings["max_connections"] = strconv.Itoa(clients + more + 50)
 }
 
-// Read takes the nodes of Keys in an engine's file, nil for those that are not there. Without a server it is one of the
-// run's own on the workload's machines. All that is wrong comes back at once, each with its place.
-func Read(server, database *yaml.Node) (Config, []scenario.Objection) {
-	r := &reading{seen: map[string]*yaml.Node{}}
+// Options are the rows of an engine's table that say where its load goes; ReadServer reads them when all are there.
+func Options(more ...workload.Option) []workload.Option {
+	later := func(*yaml.Node) {}
+	return append([]workload.Option{
+		{Name: "server", To: later, Help: "of the run's own {vm_group: NAME, settings: {}, cpus: 0-3, client_cpus: " +
+			"4-7}, on each machine by default; or yours {url: ..., password: env:NAME}"},
+		{Name: "database", To: later, Help: "where the url names none"},
+	}, more...)
+}
+
+// ReadServer reads what a config says by the rows of Options. Without a server it is one of the run's own on the
+// workload's machines. All that is wrong is noted at once, each with its place.
+func ReadServer(r *workload.Reading) (c Config) {
+	server, database := r.Given["server"], r.Given["database"]
 	if server != nil {
-		r.server(server)
+		c.read(r, server)
 	}
 	if database != nil {
-		r.config.Database = r.text(database, "database")
-		if name := r.config.Database; r.config.Own() && name != "" && !plainName.MatchString(name) {
-			r.object(database, "database: %q: of a server of the run's own it has small letters, digits and _ only", name)
+		r.Set(database, "database", workload.Option{To: line(&c.Database)})
+		if name := c.Database; c.Own() && name != "" && !plainName.MatchString(name) {
+			r.Object(database, "database: %q: of a server of the run's own it has small letters, digits and _ only", name)
 		}
 	}
-	if u, err := url.Parse(r.config.URL); err == nil && r.config.URL != "" {
+	if u, err := url.Parse(c.URL); err == nil && c.URL != "" {
 		named := strings.TrimPrefix(u.Path, "/")
-		if named != "" && r.config.Database != "" && named != r.config.Database {
-			r.object(database, "database: %q, and the URL says %q; say it once", r.config.Database, named)
+		if named != "" && c.Database != "" && named != c.Database {
+			r.Object(database, "database: %q, and the URL says %q; say it once", c.Database, named)
 		}
-		r.config.Database = cmp.Or(r.config.Database, named, u.User.Username())
+		c.Database = cmp.Or(c.Database, named, u.User.Username())
 	}
-	if r.config.Own() {
-		r.config.Database = cmp.Or(r.config.Database, OwnDatabase)
+	if c.Own() {
+		c.Database = cmp.Or(c.Database, OwnDatabase)
 	}
-	return r.config, r.objections
+	return c
 }
 
-type reading struct {
-	config     Config
-	seen       map[string]*yaml.Node
-	objections []scenario.Objection
+// line is where a text of one line goes.
+func line(to *string) func(string) error {
+	return func(text string) error {
+		switch {
+		case strings.TrimSpace(text) == "":
+			return errors.New("want a text")
+		case len(text) > 1<<10 || strings.ContainsAny(text, "\x00\r\n"):
+			return errors.New("want one line of at most 1024 characters")
+		}
+		*to = text
+		return nil
+	}
 }
 
-func (r *reading) object(n *yaml.Node, format string, args ...any) {
-	o := scenario.Objection{What: fmt.Sprintf(format, args...)}
-	if n != nil {
-		o.Line, o.Col = n.Line, n.Column
+func cpus(to *string) func(string) error {
+	return func(text string) (err error) {
+		if *to, err = worker.ReadCPUs(text); err != nil {
+			return fmt.Errorf("%q is no list of CPUs such as 0-3,8", text)
+		}
+		return nil
 	}
-	r.objections = append(r.objections, o)
 }
 
-func (r *reading) text(n *yaml.Node, what string) string {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "" {
-		r.object(n, "%s: want a text", what)
-		return ""
-	}
-	if len(n.Value) > 1<<10 || strings.ContainsAny(n.Value, "\x00\r\n") {
-		r.object(n, "%s: want one line of at most 1024 characters", what)
-		return ""
-	}
-	return n.Value
-}
-
-func (r *reading) cpus(n *yaml.Node, what string) string {
-	list, err := worker.ReadCPUs(n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil {
-		r.object(n, "%s: %q is no list of CPUs such as 0-3,8", what, n.Value)
-	}
-	return list
-}
-
-var serverKeys = []string{"client_cpus", "cpus", "password", "settings", "url", "vm_group"}
-
-func (r *reading) server(n *yaml.Node) {
+// read reads the pairs of a server.
+func (c *Config) read(r *workload.Reading, n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
-		r.object(n, `server: want pairs such as {vm_group: Database} or {url: "postgresql://app@192.0.2.1/bench"}`)
+		r.Object(n, `server: want pairs such as {vm_group: Database} or {url: "postgresql://app@192.0.2.1/bench"}`)
 		return
 	}
+	r.Table(n, "server: ", []workload.Option{
+		{Name: "vm_group", To: line(&c.Group), Help: "the VMs that each have a server of the run's own"},
+		{Name: "cpus", To: cpus(&c.CPUs), Help: "that it is kept on"},
+		{Name: "client_cpus", To: cpus(&c.ClientCPUs), Help: "that the load is kept on"},
+		{Name: "settings", Help: "of postgresql.conf", To: func(n *yaml.Node) { c.settings(r, n) }},
+		{Name: "url", Help: "of a server of yours", To: func(text string) error {
+			if err := line(&c.URL)(text); err != nil {
+				return err
+			}
+			return workload.Joined(CheckURL(text))
+		}},
+		{Name: "password", To: &c.Password, Help: "where its password is kept"},
+	})
+	seen := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if r.seen[key.Value] != nil {
-			r.object(key, "server: %s is there twice", key.Value)
-			continue
-		}
-		r.seen[key.Value] = key
-		switch key.Value {
-		case "vm_group":
-			r.config.Group = r.text(value, "server: vm_group")
-		case "cpus":
-			r.config.CPUs = r.cpus(value, "server: cpus")
-		case "client_cpus":
-			r.config.ClientCPUs = r.cpus(value, "server: client_cpus")
-		case "settings":
-			r.settings(value)
-		case "url":
-			r.url(value)
-		case "password":
-			source, err := secret.ParseSource(r.text(value, "server: password"))
-			if err != nil {
-				r.object(value, "server: password: %v", err)
-			}
-			r.config.Password = source
-		default:
-			what := "known are " + strings.Join(serverKeys, ", ")
-			if near := nearest.Of(key.Value, serverKeys); near != "" {
-				what = fmt.Sprintf("did you mean %q?", near)
-			}
-			r.object(key, "server: unknown key %q; %s", key.Value, what)
-		}
+		seen[n.Content[i].Value] = n.Content[i]
 	}
 	for _, key := range []string{"vm_group", "settings", "cpus"} {
-		if r.seen["url"] != nil && r.seen[key] != nil {
-			r.object(r.seen[key], "server: %s is of a server that the run starts, and url names one of yours, which is "+
+		if seen["url"] != nil && seen[key] != nil {
+			r.Object(seen[key], "server: %s is of a server that the run starts, and url names one of yours, which is "+
 				"never reconfigured; leave one of them out", key)
 		}
 	}
-	if at := r.seen["password"]; at != nil && r.seen["url"] == nil {
-		r.object(at, "server: password is of a server that url names; a run's own server gets a password by itself")
+	if at := seen["password"]; at != nil && seen["url"] == nil {
+		r.Object(at, "server: password is of a server that url names; a run's own server gets a password by itself")
 	}
 }
 
@@ -201,26 +180,20 @@ var (
 		`.*_libraries|jit_provider|dynamic_library_path|extension_control_path|archive_library|include.*)$`)
 )
 
-func (r *reading) settings(n *yaml.Node) {
-	if n.Kind != yaml.MappingNode {
-		r.object(n, "server: settings: want pairs such as {shared_buffers: 1GB}")
-		return
-	}
-	r.config.Settings = map[string]string{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		_, twice := r.config.Settings[key.Value]
+func (c *Config) settings(r *workload.Reading, n *yaml.Node) {
+	c.Settings = map[string]string{}
+	r.Mapping(n, "server: settings: ", func(key, value *yaml.Node) {
+		name, text := key.Value, ""
 		switch {
-		case !settingName.MatchString(key.Value):
-			r.object(key, "server: settings: %q is no name of a setting", key.Value)
-		case notSettings.MatchString(key.Value):
-			r.object(key, "server: settings: %s is not for a scenario to set", key.Value)
-		case twice:
-			r.object(key, "server: settings: %s is there twice", key.Value)
+		case !settingName.MatchString(name):
+			r.Object(key, "server: settings: %q is no name of a setting", name)
+		case notSettings.MatchString(name):
+			r.Object(key, "server: settings: %s is not for a scenario to set", name)
 		default:
-			r.config.Settings[key.Value] = r.text(value, "server: settings: "+key.Value)
+			r.Set(value, "server: settings: "+name, workload.Option{To: line(&text)})
+			c.Settings[name] = text
 		}
-	}
+	})
 }
 
 // urlParameters are those of libpq's that a load may give, as variables of its environment.
@@ -229,17 +202,6 @@ var urlParameters = map[string]string{
 	"connect_timeout": "PGCONNECT_TIMEOUT", "options": "PGOPTIONS", "channel_binding": "PGCHANNELBINDING",
 	"require_auth": "PGREQUIREAUTH",
 	"sslrootcert":  "PGSSLROOTCERT", // a file of the machine that runs plimsoll, see PutPassword
-}
-
-func (r *reading) url(n *yaml.Node) {
-	text := r.text(n, "server: url")
-	if text == "" {
-		return
-	}
-	for _, what := range CheckURL(text) {
-		r.object(n, "server: url: %s", what)
-	}
-	r.config.URL = text
 }
 
 // CheckURL says what is wrong with the address of a user's server; nil is nothing. No answer quotes a password.
@@ -311,6 +273,7 @@ func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 	folder := workload.FolderName(spec.Name)
 	a := access{Password: c.Password, Own: c.Own(), PassFile: path.Join(folder, passFile)}
 	// A job's working folder is the same for all its processes, and a socket's path has to begin with "/".
+	job.Command.Env = append(job.Command.Env, c.Env()...)
 	env := map[string]string{"PGDATABASE": c.Database, "PGPASSFILE": a.PassFile, "PGCONNECT_TIMEOUT": "10"}
 	switch {
 	case !c.Own():

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -59,4 +60,21 @@ func (c Config) Facts() []result.Fact {
 		out = append(out, result.Fact{Group: result.ServerGroup, Name: "CPUs", Value: c.CPUs, Across: result.MustAgree})
 	}
 	return out
+}
+
+// Asked are the version and the settings of a server of the user's, which is asked for them.
+func (c Config) Asked(ctx context.Context) ([]result.Fact, error) {
+	if c.Own() {
+		return nil, nil
+	}
+	u, err := c.address()
+	if err != nil {
+		return nil, err
+	}
+	state, err := Ask(ctx, u.String(), c.Password)
+	if err != nil {
+		return nil, err
+	}
+	return append([]result.Fact{{Group: result.ServerGroup, Name: "version", Value: "PostgreSQL " + state.Version}},
+		SettingFacts(state.Settings)...), nil
 }

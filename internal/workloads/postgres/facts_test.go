@@ -34,3 +34,18 @@ func TestSettingFacts(t *testing.T) {
 		t.Errorf("a server of the user's: %v", got)
 	}
 }
+
+// Random numbers are the same in every run, but on tables of the user's, where an earlier run's keys are.
+func TestSeed(t *testing.T) {
+	t.Parallel()
+	theirs := Config{URL: "postgresql://a@192.0.2.1/b"}
+	for _, c := range []struct {
+		on         Config
+		initialise string
+		want       uint64
+	}{{Config{}, Never, 7}, {theirs, Missing, 7}, {theirs, Never, 0}} {
+		if got := c.on.Seed(7, c.initialise); got != c.want {
+			t.Errorf("%+v, %s: %d, want %d", c.on, c.initialise, got, c.want)
+		}
+	}
+}

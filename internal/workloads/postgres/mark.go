@@ -388,7 +388,8 @@ func (m Maker) together(statements []string) error {
 }
 
 // users are all objects that would be lost or broken if tables were dropped with all that depends on them, besides
-// those that are parts of the tables: views, foreign keys, triggers, policies, publications, columns of their types.
+// those that are parts of the tables: views, foreign keys, triggers, policies, publications, columns of their types,
+// tables and extensions that they were made parts of.
 const users = `with recursive ours(c, o) as (
  select 'pg_class'::regclass::oid, unnest(array[%[1]s]::oid[])
  union select 'pg_class'::regclass, id from %[2]s where kind = 'index'
@@ -405,10 +406,15 @@ const users = `with recursive ours(c, o) as (
 ) select distinct pg_describe_object(c, o, s) from reach r where not exists (select from ours u where (u.c, u.o) = (r.c, r.o)
   and (r.s = 0 or r.c <> 'pg_class'::regclass))
  and not exists (select from pg_depend d join reach w on (w.c, w.o) = (d.refclassid, d.refobjid) where
-  (d.classid, d.objid) = (r.c, r.o) and d.deptype = 'i')
+  (d.classid, d.objid) = (r.c, r.o) and d.deptype = 'i' and (r.c <> 'pg_class'::regclass or
+  exists (select from pg_class where oid = r.o and relkind <> 'S')))
  and not (c = 'pg_class'::regclass and s = 0 and o in
   (select oid from pg_class where relnamespace = 'pg_toast'::regnamespace))
- and not (c = 'pg_class'::regclass and s > 0 and o = any(array[%[1]s]::oid[])) order by 1`
+ and not (c = 'pg_class'::regclass and s > 0 and o = any(array[%[1]s]::oid[]))
+union select pg_describe_object('pg_class'::regclass, inhparent, 0) from pg_inherits where inhrelid = any(array[%[1]s]::oid[])
+ and inhparent <> all(array[%[1]s]::oid[])
+union select pg_describe_object(refclassid, refobjid, 0) from pg_depend where classid = 'pg_class'::regclass and
+ objid = any(array[%[1]s]::oid[]) and deptype in ('e', 'x') order by 1`
 
 // grants are the statements that give others again what they may do with tables, each with a number.
 const grants = `select 'grant', (row_number() over (order by g))::text, 0, g from (

@@ -193,6 +193,32 @@ func TestDropRefuses(t *testing.T) {
 		{"default", "alter table ours.accounts alter column n set default 1",
 			"default value for column n of table ours.accounts", "alter table ours.accounts alter column n drop " +
 				"default"},
+		{"sequence owned by", "create sequence ours.q owned by ours.accounts.id", "sequence ours.q",
+			"drop sequence ours.q"},
+		{"identity", "alter table ours.accounts alter column id add generated always as identity", "sequence ours.accounts_id_seq",
+			"alter table ours.accounts alter column id drop identity"},
+		{"attached to theirs", "create table app.whole (id int, at date) partition by range (id); alter table app.whole " +
+			"attach partition ours.history for values from (0) to (9)", "table app.whole",
+			"alter table app.whole detach partition ours.history; drop table app.whole"},
+		{"parent", "create table app.base (id int); alter table ours.accounts inherit app.base", "table app.base",
+			"alter table ours.accounts no inherit app.base; drop table app.base"},
+		{"extension", "alter extension plpgsql add table ours.history", "extension plpgsql",
+			"alter extension plpgsql drop table ours.history"},
+		{"array", "alter table app.t add column b ours.accounts[]", "column b of table app.t",
+			"alter table app.t drop column b"},
+		{"cast", "create function app.n(ours.accounts) returns int language sql as 'select 1'; create cast (ours.accounts " +
+			"as int) with function app.n(ours.accounts)", "cast from ours.accounts to integer, function app.n(ours.accounts)",
+			"drop cast (ours.accounts as int); drop function app.n(ours.accounts)"},
+		{"constraint trigger", "create constraint trigger g after insert on ours.accounts for each row execute function " +
+			"app.touch()", "trigger g on table ours.accounts", "drop trigger g on ours.accounts"},
+		{"view on a column's type", "create view app.v as select null::ours.history as h",
+			"column h of view app.v, view app.v",
+			"drop view app.v"},
+		{"generated", "create function app.of(ours.history) returns int immutable language sql as 'select 1'; create table " +
+			"app.g (a int, h ours.history, b int generated always as (app.of(h)) stored)",
+			"column b of table app.g, column h of table app.g, function app.of(ours.history)", "drop table app.g; drop function app.of(ours.history)"},
+		{"argument's default", "create function app.f(a int default (null::ours.accounts).id) returns int language sql as " +
+			"'select 1'", "function app.f(integer)", "drop function app.f(int)"},
 		{"column", "alter table ours.accounts add column note text", "table accounts has other columns (id,n,note)",
 			"alter table ours.accounts drop column note"},
 		{"type of a column", "alter table ours.accounts alter column n type bigint",
@@ -212,6 +238,17 @@ func TestDropRefuses(t *testing.T) {
 		}
 		do(t, m, test.undo)
 	}
+	// What watches drops may forbid them.
+	do(t, m, "create function app.no() returns event_trigger language plpgsql as 'begin raise ''theirs''; end'; "+
+		"create event trigger no_drops on sql_drop execute function app.no()")
+	before := s.Exec("postgres", everything)
+	if err := m.Drop(); err == nil || !strings.Contains(err.Error(), "ERROR: theirs") {
+		t.Errorf("event trigger: %v", err)
+	}
+	if after := s.Exec("postgres", everything); after != before {
+		t.Error("event trigger: something has changed")
+	}
+	do(t, m, "drop event trigger no_drops")
 	// A table of ours that is another one by now.
 	do(t, m, "drop table ours.history; create table ours.history (id int, at date)")
 	if err := m.Drop(); err == nil || !strings.Contains(err.Error(), "history is another one than plimsoll made") {

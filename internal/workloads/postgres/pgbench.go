@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/pgwire"
 )
 
@@ -33,6 +34,15 @@ func (c Config) Initialise(builtin bool) string {
 	return Never
 }
 
+// Seed is that of a load's random numbers: the same in each of its runs, and none on tables of the user's, where keys
+// of an earlier run would be there already.
+func (c Config) Seed(given uint64, initialise string) uint64 {
+	if !c.Own() && initialise == Never {
+		return 0
+	}
+	return given
+}
+
 // Pgbench makes pgbench's tables in a schema, as pgbench itself and the generator pg do: either may use what the other
 // has made.
 func Pgbench(c *pgwire.Conn, schema string) Maker {
@@ -42,6 +52,22 @@ func Pgbench(c *pgwire.Conn, schema string) Maker {
 		"pgbench_history":  {"tid", "bid", "aid", "delta", "mtime", "filler"},
 		"pgbench_tellers":  {"tid", "bid", "tbalance", "filler"},
 	}}
+}
+
+// SchemaOption is a row for where pgbench's tables are.
+func SchemaOption(to *string) workload.Option {
+	return workload.Option{Name: "schema", Default: PgbenchSchema, Help: "where the tables are, or are made",
+		To: func(text string) (err error) {
+			*to, err = ReadSchema(text)
+			return err
+		}}
+}
+
+// InitialiseOption is a row for what is done about them.
+func InitialiseOption(to *string) workload.Option {
+	return workload.Option{Name: "initialise", To: to, Choices: []string{Never, Missing, Always},
+		Help: "missing makes absent tables (default for built-in scripts and own servers), always makes them anew; never " +
+			"is the default for your scripts on your server"}
 }
 
 // ReadSchema reads the name of a schema as a config has it.

@@ -71,7 +71,7 @@ func (c Config) Server(spec workload.Spec) (workload.Server, error) {
 			folder + "/server.sh": script, folder + "/pg_hba.conf": []byte(hba), folder + "/first.sql": []byte(sql),
 			folder + "/settings.conf": []byte(settings.String()),
 		},
-		Ready: target.Readiness{Output: service.Command.Stdout, Within: 2 * time.Minute,
+		Ready: target.Readiness{Output: service.Command.Stdout, Within: 10 * time.Minute,
 			Match: regexp.MustCompile(`database system is ready to accept (?:read[- ]only )?connections`)},
 		Grace: 10 * time.Second,
 		Stays: true,

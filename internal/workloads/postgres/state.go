@@ -1,14 +1,18 @@
 package postgres
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"plimsoll/internal/kit/pgwire"
+	"plimsoll/internal/kit/secret"
 )
 
 // State is what a server says of itself and of one database at a moment: configuration, sizes, dead rows and counters.
@@ -72,6 +76,32 @@ var counted = []struct{ word, view, where string }{
 
 // notCounters are numbers in those views that are none.
 var notCounters = map[string]bool{"numbackends": true, "datid": true}
+
+// Ask asks a server at an address that has no password; without a source of one it is looked up as psql does.
+func Ask(ctx context.Context, address string, password secret.Source) (State, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return State{}, errors.New("the address of the server cannot be read")
+	}
+	if password != (secret.Source{}) {
+		value, err := password.Read(ctx)
+		if err != nil {
+			return State{}, err
+		}
+		u.User = url.UserPassword(u.User.Username(), value.Reveal()) // stays in this process
+	}
+	server, err := pgwire.ParseServer(u.String())
+	if err != nil {
+		return State{}, errors.New("the address of the server cannot be read")
+	}
+	conn, err := server.Connect(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	defer conn.Close() //nolint:errcheck // everything was asked
+	defer context.AfterFunc(ctx, conn.Stop)()
+	return StateOf(conn)
+}
 
 // StateOf asks a server. Its connection is set to read only, and no statement takes longer than 30 s.
 func StateOf(c *pgwire.Conn) (State, error) {

@@ -17,10 +17,10 @@ import (
 // machine lets that be reached from here, and one of the user's at its address; with an exporter that the file names
 // that is asked instead, as servers of SQL Server are.
 func (e Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape, error) {
-	c, err := parse(spec)
+	c, err := e.Read(spec)
 	switch {
 	case err != nil || c.job.Dialect == postgresql:
-		return e.Peering.Counters(spec, host)
+		return e.Engine.Counters(spec, host)
 	case c.exporter == "" && c.job.Dialect != mariadb:
 		return nil, nil
 	}

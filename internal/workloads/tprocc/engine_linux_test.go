@@ -86,8 +86,8 @@ func TestSuite(t *testing.T) {
 			`suite.cfg:1:1: unknown key "warehouse"; did you mean "warehouses"?`,
 			`suite.cfg:2:8: users: "many" is no whole number`,
 			`suite.cfg:3:9: keying: "3" is neither true nor false`,
-			`suite.cfg:6:13: first_user: "-1" is no whole number from 0`,
-			`suite.cfg:4:10: threads: "0" is no whole number above 0`,
+			`suite.cfg:6:13: first_user: "-1" is no whole number from 0 on`,
+			`suite.cfg:4:10: threads: "0" is no whole number from 1 on`,
 			`suite.cfg:5:10: dialect: "oracle" is none of postgresql, mariadb, sqlserver`,
 			`suite.cfg:7:10: server: unknown key "uri"; did you mean "url"?`,
 		},
@@ -163,7 +163,7 @@ func TestRefusals(t *testing.T) {
 		"- a list":           "want pairs such as",
 		"users: [1]":         "users: want one value",
 		"users: 1\nusers: 2": "users is there twice",
-		"users: -3":          `users: "-3" is no whole number above 0`,
+		"users: -3":          `users: "-3" is no whole number from 1 on`,
 		"a: b: c":            "load.yml:1:1: ",
 		"dialect: sqlserver": "server: sqlserver wants {url: sqlserver://USER@HOST:PORT",
 		"dialect: sqlserver\nserver: {url: \"mariadb://app@h\"}\ndatabase: b":                       "want sqlserver://USER@HOST:PORT",
@@ -246,7 +246,7 @@ func TestAddressOfAnotherDialect(t *testing.T) {
 	t.Parallel()
 	err := Engine{}.Validate(specOf("server: {url: \"mariadb://app@192.0.2.7\"}\nwarehouses: -1\n"))
 	for _, want := range []string{"server: url: mariadb is another dialect; give dialect: mariadb as well",
-		`warehouses: "-1" is no whole number above 0`} {
+		`warehouses: "-1" is no whole number from 1 on`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -257,7 +257,7 @@ func TestAddressOfAnotherDialect(t *testing.T) {
 func TestServerAmongOptions(t *testing.T) {
 	spec := specOf("")
 	spec.Settings = []scenario.Setting{{Key: "server", Value: "{vm_group: DB}"}, {Key: "database", Value: "bench"}}
-	c, err := parse(spec)
+	c, err := Engine{}.Read(spec)
 	if err != nil || c.server.Group != "DB" || c.server.Database != "bench" {
 		t.Errorf("%v, %+v", err, c.server)
 	}

@@ -58,13 +58,12 @@ var notMariaSettings = regexp.MustCompile(`^(bind_address|port|extra_port|socket
 	`ssl.*|tls.*|local_infile|lc_messages_dir|wsrep.*|relay_log.*|report_.*|default_authentication_plugin|aria_log_dir_path|` +
 	`general_log.*|slow_query_log_.*)$`)
 
-// own reads the keys of a MariaDB that the run starts, which are those of a PostgreSQL's.
-func (c *config) own() {
-	server, bad := postgres.Read(c.nodes["server"], c.nodes["database"])
-	c.Bad.Objections = append(c.Bad.Objections, bad...)
+// ownMaria reads the keys of a MariaDB that the run starts, which are those of a PostgreSQL's.
+func (c *config) ownMaria() {
+	server := postgres.ReadServer(&c.Reading)
 	for _, name := range slices.Sorted(maps.Keys(server.Settings)) {
 		if notMariaSettings.MatchString(strings.ReplaceAll(name, "-", "_")) {
-			c.Object(c.nodes["server"], "server: settings: %s is not for a scenario to set", name)
+			c.Object(c.Given["server"], "server: settings: %s is not for a scenario to set", name)
 		}
 	}
 	server.Admit(c.job.Users, c.job.Threads)
@@ -76,19 +75,19 @@ func (c *config) startsMaria() bool { return c.job.Dialect == mariadb && c.job.U
 
 // Peers implements workload.Peering.
 func (e Engine) Peers(spec workload.Spec) (workload.Peers, bool, error) {
-	if c, err := parse(spec); err == nil && c.startsMaria() {
+	if c, err := e.Read(spec); err == nil && c.startsMaria() {
 		peers, ok := c.server.Peers()
 		return peers, ok, nil
 	}
-	return e.Peering.Peers(spec)
+	return e.Engine.Peers(spec)
 }
 
 // Server implements workload.Peering: of MariaDB one that is made where it is not there yet, with one user
 // (postgres.OwnUser), who may all, beside root, who gets in as the system's root alone. It stays until the teardown.
 func (e Engine) Server(spec workload.Spec) (workload.Server, error) {
-	c, err := parse(spec)
+	c, err := e.Read(spec)
 	if err != nil || !c.startsMaria() {
-		return e.Peering.Server(spec)
+		return e.Engine.Server(spec)
 	}
 	stated := mariaStated()
 	maps.Copy(stated, c.server.Settings)
@@ -113,7 +112,7 @@ func (e Engine) Server(spec workload.Spec) (workload.Server, error) {
 		Service: service,
 		Files: map[string][]byte{mariaFolder + "/server.sh": script, mariaFolder + "/first.sql": []byte(sql),
 			mariaFolder + "/settings.cnf": []byte(settings)},
-		Ready: target.Readiness{Output: service.Command.Stdout, Within: 2 * time.Minute,
+		Ready: target.Readiness{Output: service.Command.Stdout, Within: 10 * time.Minute,
 			Match: regexp.MustCompile(`: ready for connections`)},
 		Grace: 20 * time.Second,
 		Stays: true,
@@ -124,9 +123,9 @@ var mariaVersion = regexp.MustCompile(`Ver ([0-9]+\.[0-9]+\.[0-9]+)-MariaDB`)
 
 // CheckServer implements workload.Peering.
 func (e Engine) CheckServer(ctx context.Context, host target.Host, spec workload.Spec) (workload.Tool, error) {
-	c, err := parse(spec)
+	c, err := e.Read(spec)
 	if err != nil || !c.startsMaria() {
-		return e.Peering.CheckServer(ctx, host, spec)
+		return e.Engine.CheckServer(ctx, host, spec)
 	}
 	fail := func(err error) (workload.Tool, error) {
 		return workload.Tool{}, fmt.Errorf("check: MariaDB on %s: %w", host.Name(), err)
@@ -149,6 +148,7 @@ func (e Engine) CheckServer(ctx context.Context, host target.Host, spec workload
 // applyOwn has the job's client reach a MariaDB of the run's own.
 func (c *config) applyOwn(spec workload.Spec, folder string, job *workload.Job) error {
 	where := "the machine itself, by a unix socket"
+	job.Command.Env = c.server.Env()
 	u := url.URL{Scheme: mariadb, User: url.User(postgres.OwnUser), Host: "localhost",
 		RawQuery: url.Values{"socket": {"/proc/self/cwd/" + mariaFolder + "/socket"}}.Encode()}
 	if c.server.Group != "" {
@@ -170,15 +170,31 @@ func (c *config) mariaFacts() []result.Fact {
 	settings := map[string]string{"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON", "sync_binlog": "0"}
 	maps.Copy(settings, mariaStated())
 	maps.Copy(settings, c.server.Settings)
-	return MariaFacts(settings)
+	return mariaFacts(settings)
+}
+
+// Asked implements workload.Asking.
+func (e Engine) Asked(ctx context.Context, spec workload.Spec) ([]result.Fact, error) {
+	c, err := e.Read(spec)
+	if err != nil || c.job.Dialect != mariadb || c.startsMaria() {
+		return e.Engine.Asked(ctx, spec)
+	}
+	collector, err := exporter.New(exporter.Server{URL: c.job.URL, Password: c.password, Cleartext: c.job.Cleartext})
+	if err != nil {
+		return nil, err
+	}
+	defer collector.Close()
+	version, settings, err := collector.Settings(ctx)
+	return append([]result.Fact{{Group: result.ServerGroup, Name: "version", Value: version}},
+		mariaFacts(settings)...), err
 }
 
 // mariaApart are settings that tell two servers apart and not what they do.
 var mariaApart = []string{"basedir", "bind_address", "datadir", "general_log_file", "hostname", "log_error", "pid_file",
 	"plugin_dir", "port", "report_", "server_id", "slow_query_log_file", "socket", "ssl_", "tmpdir"}
 
-// MariaFacts are settings of a MariaDB or MySQL as facts: what makes a commit last first.
-func MariaFacts(settings map[string]string) (out []result.Fact) {
+// mariaFacts are settings of a MariaDB or MySQL as facts: what makes a commit last first.
+func mariaFacts(settings map[string]string) (out []result.Fact) {
 	names := slices.Sorted(maps.Keys(settings))
 	slices.SortStableFunc(names, func(a, b string) int {
 		rank := func(name string) int { return slices.Index(exporter.Lasting, name) }

@@ -100,7 +100,7 @@ func FuzzConfig(f *testing.F) {
 		if err != nil && !strings.HasPrefix(err.Error(), "load.yml:") {
 			t.Error(err)
 		}
-		c, _ := parse(spec)
+		c, _ := Engine{}.Read(spec)
 		if err == nil && c.job.Check() != nil {
 			t.Error(c.job.Check())
 		}
@@ -143,7 +143,7 @@ func TestRun(t *testing.T) {
 func TestServerAmongOptions(t *testing.T) {
 	spec := specOf("")
 	spec.Settings = []scenario.Setting{{Key: "server", Value: "{vm_group: DB}"}, {Key: "database", Value: "bench"}}
-	c, err := parse(spec)
+	c, err := Engine{}.Read(spec)
 	if err != nil || c.server.Group != "DB" || c.server.Database != "bench" {
 		t.Errorf("%v, %+v", err, c.server)
 	}

@@ -34,9 +34,9 @@ func TestSuite(t *testing.T) {
 		Faulty: []byte("thread: 2\nblock_size: 64Kb\nqueue_depth: many\ndisk: /dev/sdx\n"),
 		Objections: []string{
 			`suite.cfg:1:1: unknown key "thread"; did you mean "threads"?`,
-			`suite.cfg:2:1: block_size: size "64Kb"`,
-			`suite.cfg:3:1: queue_depth: "many" is no whole number`,
-			`suite.cfg:4:1: disk: the VM has no "/dev/sdx"`,
+			`suite.cfg:2:13: block_size: size "64Kb"`,
+			`suite.cfg:3:14: queue_depth: "many" is no whole number`,
+			`suite.cfg:4:7: disk: the VM has no "/dev/sdx"`,
 		},
 		Noise: []byte("plimsoll: something went wrong\n{\"elapsed_ns\": 1}\n"),
 	}.Run(t)
@@ -76,7 +76,8 @@ func TestCommand(t *testing.T) {
 			`"block_bytes":1048576,"queue_depth":2,"rate_bytes_per_second":67108864,"checksum":true,` +
 			`"compressibility_percent":25,"seed":7,"duration_ns":60000000000}`)},
 		Config: "Load/vioperf.json", Output: "Load/output", Limit: time.Minute,
-		Lanes: []result.Lane{{Name: "writers", Device: "/dev/sdb", Depth: 6, Rate: 64, Writes: true, Bytes: 3 * part,
+		Streams: []result.Stream{{Name: "writers", Device: "/dev/sdb", Depth: 6, Rate: 64, Writes: true,
+			Bytes:    3 * part,
 			OpenLoop: true, Direct: true, Reducible: 0.25, TimeBased: true, WriteBytes: 1 << 20, Runtime: time.Minute}},
 	}
 	if diff := cmp.Diff(want, job); diff != "" {

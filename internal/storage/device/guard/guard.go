@@ -70,11 +70,23 @@ type Refusal struct {
 	Objections []Objection
 }
 
-// Error has a line for each objection.
+// mostMounts is how many mounts of a device an error tells by themselves.
+const mostMounts = 5
+
+// Error has a line for each objection. A device of the system is mounted in many places: of most the number.
 func (r *Refusal) Error() string {
 	var lines []string
+	mounts := 0
 	for _, o := range r.Objections {
+		if o.Kind == Mounted {
+			if mounts++; mounts > mostMounts {
+				continue
+			}
+		}
 		lines = append(lines, "device guard: "+o.String())
+	}
+	if more := mounts - mostMounts; more > 0 {
+		lines = append(lines, fmt.Sprintf("device guard: and %d more mounts of it", more))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -496,3 +496,18 @@ func TestOpenRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An error counts what it does not list.
+func TestRefusalOfManyMounts(t *testing.T) {
+	t.Parallel()
+	r := &guard.Refusal{Path: "/dev/sdb", Objections: []guard.Objection{{Kind: guard.System, About: "/dev/sdb"}}}
+	for range 40 {
+		r.Objections = append(r.Objections,
+			guard.Objection{Kind: guard.Mounted, About: "/dev/sdb", Text: "is mounted"})
+	}
+	text := r.Error()
+	n := strings.Count(text, "\n") + 1
+	if n != 7 || !strings.HasSuffix(text, "\ndevice guard: and 35 more mounts of it") {
+		t.Errorf("%d lines: %s", n, text)
+	}
+}

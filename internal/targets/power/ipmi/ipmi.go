@@ -44,7 +44,7 @@ var privileges = map[string]byte{"operator": 3, "administrator": 4}
 func (Kind) Options() []target.Option {
 	return []target.Option{
 		{Name: "address", Help: "the BMC's name or address"},
-		{Name: "port", Type: target.Count, Default: "623", Least: target.Bound(1), Most: target.Bound(65535),
+		{Name: "port", Type: target.Count, Default: "623", Range: "1 to 65535",
 			Help: "its UDP port"},
 		{Name: "user", Help: "who we are there, at most 16 bytes"},
 		{
@@ -56,7 +56,7 @@ func (Kind) Options() []target.Option {
 			Help: "cipher suite: 17 (SHA-256), 3 (SHA-1), or whichever of them in this order it takes"},
 		{Name: "privilege", Type: target.Choice, Default: "operator", Choices: []string{"operator", "administrator"},
 			Help: "the level to ask for; switching power needs operator"},
-		{Name: "timeout", Type: target.Duration, Default: "15s", Least: target.Bound(1), Most: target.Bound(600),
+		{Name: "timeout", Type: target.Duration, Default: "15s", Range: "1s to 10m",
 			Help: "how long one command may take, logging in included"},
 	}
 }

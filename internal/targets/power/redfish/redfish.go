@@ -53,7 +53,7 @@ func (Kind) Summary() string { return "a BMC with a Redfish service" }
 func (Kind) Options() []target.Option {
 	return []target.Option{
 		{Name: "address", Help: "the BMC's name or address"},
-		{Name: "port", Type: target.Count, Default: "443", Least: target.Bound(1), Most: target.Bound(65535),
+		{Name: "port", Type: target.Count, Default: "443", Range: "1 to 65535",
 			Help: "its port of HTTPS"},
 		{Name: "user", Help: "who we are there"},
 		{
@@ -68,7 +68,7 @@ func (Kind) Options() []target.Option {
 		},
 		{Name: "tls", Type: target.Choice, Default: "verify", Choices: []string{"verify", "insecure"},
 			Help: "insecure takes any certificate, so the password goes to whoever answers"},
-		{Name: "timeout", Type: target.Duration, Default: "30s", Least: target.Bound(1), Most: target.Bound(600),
+		{Name: "timeout", Type: target.Duration, Default: "30s", Range: "1s to 10m",
 			Help: "how long one command may take"},
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"plimsoll/result"
 )
 
-// fleet starts ten VMs on every node, each with an OLTP-like job of a paced and a closed lane.
+// fleet starts ten VMs on every node, each with an OLTP-like job of a paced and a closed stream.
 func fleet(nodes int) []*perf.Job {
 	w := perf.New(perf.DefaultTruth(), nodes)
 	var jobs []*perf.Job
 	for i := range 10 * nodes {
-		paced := result.Lane{Name: "db", Device: "/dev/sdb", Depth: 32, Rate: 500, OpenLoop: true, Reads: true,
+		paced := result.Stream{Name: "db", Device: "/dev/sdb", Depth: 32, Rate: 500, OpenLoop: true, Reads: true,
 			Writes: true, ReadShare: 0.5, ReadBytes: 8192,
 			WriteBytes: 8192, Random: 1, Bytes: 8 << 30, Direct: true}
-		log := result.Lane{Name: "log", Device: "/dev/sdc", Depth: 1, Rate: 20, Writes: true, WriteBytes: 32768,
+		log := result.Stream{Name: "log", Device: "/dev/sdc", Depth: 1, Rate: 20, Writes: true, WriteBytes: 32768,
 			Random: 0.1, Bytes: 1 << 30, Direct: true}
-		jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", i), i/10, []result.Lane{paced, log}, perf.JobOptions{}))
+		jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", i), i/10, []result.Stream{paced, log}, perf.JobOptions{}))
 	}
 	return jobs
 }
@@ -63,7 +63,7 @@ func BenchmarkChange(b *testing.B) {
 	truth := perf.DefaultTruth()
 	w := perf.New(truth, 1000)
 	for i := range 10_000 {
-		w.Start(start, fmt.Sprint("vm-", i), i/10, []result.Lane{reads(8, 0)}, perf.JobOptions{})
+		w.Start(start, fmt.Sprint("vm-", i), i/10, []result.Stream{reads(8, 0)}, perf.JobOptions{})
 	}
 	now := start
 	for b.Loop() {

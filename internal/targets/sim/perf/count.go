@@ -7,12 +7,12 @@ import (
 	"plimsoll/hist"
 )
 
-// stream is one direction of a lane: its counters and what they follow.
+// flow is one direction of a stream: its counters and what they follow.
 //
 // Within a cell the count grows evenly from have to will. The path that it follows, expected operations plus noise, may
 // fall where the rate is small against the noise; the count stays then, which keeps it ahead of the path by half the
 // dispersion of an operation on average and no more with time.
-type stream struct {
+type flow struct {
 	mix      Mix
 	rate     float64
 	scatter  float64 // variance of a count over its mean
@@ -35,14 +35,14 @@ type count struct {
 }
 
 // respond gives the stream its rate and response times from now on.
-func (s *stream) respond(w *World, m Mix, rate, scatter float64) {
+func (s *flow) respond(w *World, m Mix, rate, scatter float64) {
 	s.hand(w)
 	s.mix, s.rate, s.scatter = m, rate, scatter
 	s.mean, s.spread = m.Mean(), math.Sqrt(m.cv2())
 }
 
 // hand leaves what was counted so far to be put into the histogram under the law it was served with.
-func (s *stream) hand(w *World) {
+func (s *flow) hand(w *World) {
 	if n := s.have.ops - s.tally; n > 0 {
 		s.pend(w, s.mix, n)
 		s.tally = s.have.ops
@@ -50,7 +50,7 @@ func (s *stream) hand(w *World) {
 }
 
 // open begins a cell at the time given, which lasts until the next line of the grid.
-func (l *lane) open(at int64) {
+func (l *stream) open(at int64) {
 	if l.state != running {
 		return
 	}
@@ -63,7 +63,7 @@ func (l *lane) open(at int64) {
 }
 
 // draw decides how a cell ends.
-func (l *lane) draw(s *stream, d int) {
+func (l *stream) draw(s *flow, d int) {
 	t := &l.job.world.truth
 	s.will = s.have
 	dt := float64(l.to-l.from) / 1e9
@@ -99,7 +99,7 @@ func (l *lane) draw(s *stream, d int) {
 }
 
 // run passes the cells that have ended by the time given.
-func (l *lane) run(at int64) {
+func (l *stream) run(at int64) {
 	for l.state == running && l.to <= at {
 		l.done += l.rate * float64(l.to-l.from) / 1e9
 		for d := range l.dirs {
@@ -110,7 +110,7 @@ func (l *lane) run(at int64) {
 }
 
 // cut ends the present cell early. The next one must be opened.
-func (l *lane) cut(at int64) {
+func (l *stream) cut(at int64) {
 	l.job.note(at)
 	l.run(at)
 	if l.state != running || at <= l.from {
@@ -128,7 +128,7 @@ func (l *lane) cut(at int64) {
 }
 
 // between is the count at a fraction of the present cell.
-func (s *stream) between(f float64) count {
+func (s *flow) between(f float64) count {
 	return count{
 		path:    s.have.path + f*(s.will.path-s.have.path),
 		ops:     s.have.ops + uint64(f*float64(s.will.ops-s.have.ops)),
@@ -137,7 +137,7 @@ func (s *stream) between(f float64) count {
 }
 
 // now is the count at a time within the present cell, or the last one when there is none.
-func (l *lane) now(d int, at int64) count {
+func (l *stream) now(d int, at int64) count {
 	s := &l.dirs[d]
 	if l.state != running || at <= l.from || l.to <= l.from {
 		return s.have
@@ -146,7 +146,7 @@ func (l *lane) now(d int, at int64) count {
 }
 
 // finish sets the counts to the whole work.
-func (l *lane) finish() {
+func (l *stream) finish() {
 	for d := range l.dirs {
 		s := &l.dirs[d]
 		if n := uint64(math.Floor(l.ops * l.share[d])); n > s.have.ops {
@@ -162,7 +162,7 @@ func (l *lane) finish() {
 }
 
 // counted is the operations of all directions when the present cell began.
-func (l *lane) counted() (ops uint64) {
+func (l *stream) counted() (ops uint64) {
 	for d := range l.dirs {
 		ops += l.dirs[d].have.ops
 	}
@@ -170,7 +170,7 @@ func (l *lane) counted() (ops uint64) {
 }
 
 // release lets the operations complete that a hang has held since it began.
-func (l *lane) release(since, at int64) {
+func (l *stream) release(since, at int64) {
 	held := float64(at-since) / 1e9
 	n := float64(max(1, l.spec.Depth))
 	if l.spec.Rate > 0 {

@@ -17,7 +17,7 @@ func Example() {
 
 	w := perf.New(truth, 1)
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	job := w.Start(begin, "vm-0", 0, []result.Lane{{
+	job := w.Start(begin, "vm-0", 0, []result.Stream{{
 		Name: "reads", Device: "/dev/sdb", Depth: 1000, Rate: 800, OpenLoop: true, Reads: true, Random: 1,
 		Bytes: 1 << 30, Direct: true,
 	}}, perf.JobOptions{})

@@ -12,12 +12,12 @@ import (
 	"plimsoll/result"
 )
 
-// JobOptions are what a job is besides its lanes.
+// JobOptions are what a job is besides its streams.
 type JobOptions struct {
 	Name    string        // of the workload, told apart by it from others of the VM
 	Runtime time.Duration // after which everything ends at the latest; 0: none
-	Apart   bool          // reports tell the lanes apart
-	// Operations are those that reports count: of every lane's reads, writes and discards the ones that are declared.
+	Apart   bool          // reports tell the streams apart
+	// Operations are those that reports count: of every stream's reads, writes and discards the ones that are declared.
 	// Nil: result.BlockOperations().
 	Operations []result.Operation
 	// Trace is how often the counters are noted for Passed, at whole multiples of it; 0: never.
@@ -26,27 +26,27 @@ type JobOptions struct {
 
 // Job is a running workload of one VM.
 type Job struct {
-	world *World
-	vm    string
-	node  int
-	began int64
-	ended int64 // never while it runs
-	limit int64
-	stage int
-	lanes []*lane
-	apart bool
+	world   *World
+	vm      string
+	node    int
+	began   int64
+	ended   int64 // never while it runs
+	limit   int64
+	stage   int
+	streams []*stream
+	apart   bool
 	// operations is how many there are, index where reads, writes and discards are among them.
 	operations int
 	index      [3]int
 
-	mu     sync.Mutex // of the lanes' counters and of what follows, where the world is only read
+	mu     sync.Mutex // of the streams' counters and of what follows, where the world is only read
 	every  int64      // between notes
 	noted  int64      // up to which time there are notes
 	passed []workload.Point
 }
 
 // Start begins a job now.
-func (w *World) Start(now time.Time, vm string, node int, lanes []result.Lane, o JobOptions) *Job {
+func (w *World) Start(now time.Time, vm string, node int, streams []result.Stream, o JobOptions) *Job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.advance(now.UnixNano())
@@ -61,25 +61,25 @@ func (w *World) Start(now time.Time, vm string, node int, lanes []result.Lane, o
 	}
 	n := &w.nodes[j.node]
 	w.settle(n)
-	for i, spec := range lanes {
-		l := newLane(j, spec, w.seed(vm, o, spec.Name, i, now))
+	for i, spec := range streams {
+		l := newStream(j, spec, w.seed(vm, o, spec.Name, i, now))
 		l.volume = w.volume(vm, n, spec)
-		j.lanes = append(j.lanes, l)
+		j.streams = append(j.streams, l)
 	}
 	w.jobs[vm] = append(w.jobs[vm], j)
-	n.lanes = append(n.lanes, j.lanes...)
+	n.streams = append(n.streams, j.streams...)
 	j.enter(w.firstStage(j))
-	if len(lanes) == 0 {
+	if len(streams) == 0 {
 		j.next()
 	}
 	w.touch(j.node)
 	return j
 }
 
-// seed tells the lanes of a world apart, whatever the order in which they started.
-func (w *World) seed(vm string, o JobOptions, lane string, i int, now time.Time) uint64 {
+// seed tells the streams of a world apart, whatever the order in which they started.
+func (w *World) seed(vm string, o JobOptions, stream string, i int, now time.Time) uint64 {
 	h := fnv.New64a()
-	for _, text := range []string{vm, o.Name, lane} {
+	for _, text := range []string{vm, o.Name, stream} {
 		h.Write([]byte(text))
 		h.Write([]byte{0})
 	}
@@ -91,7 +91,7 @@ func (w *World) seed(vm string, o JobOptions, lane string, i int, now time.Time)
 
 func (w *World) firstStage(j *Job) int {
 	stage := 0
-	for i, l := range j.lanes {
+	for i, l := range j.streams {
 		if i == 0 || l.spec.Stage < stage {
 			stage = l.spec.Stage
 		}
@@ -99,21 +99,21 @@ func (w *World) firstStage(j *Job) int {
 	return stage
 }
 
-// enter makes the lanes of a stage wait for their delays.
+// enter makes the streams of a stage wait for their delays.
 func (j *Job) enter(stage int) {
 	j.stage = stage
-	for _, l := range j.lanes {
+	for _, l := range j.streams {
 		if l.spec.Stage == stage {
 			l.begins = j.world.at + int64(max(0, l.spec.Delay))
 		}
 	}
-	j.world.turnLanes(&j.world.nodes[j.node])
+	j.world.turnStreams(&j.world.nodes[j.node])
 }
 
-// turnLanes begins and ends the lanes of a node whose time has come.
-func (w *World) turnLanes(n *node) {
+// turnStreams begins and ends the streams of a node whose time has come.
+func (w *World) turnStreams(n *node) {
 	var jobs []*Job
-	for _, l := range n.lanes {
+	for _, l := range n.streams {
 		if l.state == waiting && l.begins <= w.at {
 			l.state, l.from, l.to = running, w.at, w.at
 			if l.spec.Runtime > 0 {
@@ -135,28 +135,28 @@ func (w *World) turnLanes(n *node) {
 			jobs = append(jobs, l.job)
 		}
 	}
-	w.settle(n) // what the lanes wrote counts before they go
-	n.lanes = slices.DeleteFunc(n.lanes, func(l *lane) bool { return l.state == over })
+	w.settle(n) // what the streams wrote counts before they go
+	n.streams = slices.DeleteFunc(n.streams, func(l *stream) bool { return l.state == over })
 	for _, j := range jobs {
 		j.next()
 	}
 }
 
-// end stops a lane where it is.
-func (l *lane) end() {
+// end stops a stream where it is.
+func (l *stream) end() {
 	l.cut(l.job.world.at)
 	l.state = over
 }
 
 // next goes on with the next stage when the present one is over, or ends the job.
 func (j *Job) next() {
-	if j.ended != never || slices.ContainsFunc(j.lanes, func(l *lane) bool {
+	if j.ended != never || slices.ContainsFunc(j.streams, func(l *stream) bool {
 		return l.spec.Stage <= j.stage && l.state != over
 	}) {
 		return
 	}
 	stage, found := 0, false
-	for _, l := range j.lanes {
+	for _, l := range j.streams {
 		if l.state != over && (!found || l.spec.Stage < stage) {
 			stage, found = l.spec.Stage, true
 		}
@@ -184,11 +184,11 @@ func (j *Job) Stop(now time.Time) {
 		return
 	}
 	j.limit = w.at
-	for _, l := range j.lanes {
+	for _, l := range j.streams {
 		l.ends = w.at
 	}
 	w.touch(j.node)
-	w.turnLanes(&w.nodes[j.node])
+	w.turnStreams(&w.nodes[j.node])
 }
 
 // Over reports whether the job has ended by the time that the world has come to.
@@ -225,10 +225,10 @@ func (w *World) NextEnd() (time.Time, bool) {
 	return time.Unix(0, max(end, w.at+1)).UTC(), true
 }
 
-// estimate is when the last lane of the present stage ends, or begins where nothing says how long it runs.
+// estimate is when the last stream of the present stage ends, or begins where nothing says how long it runs.
 func (j *Job) estimate() int64 {
 	var end int64
-	for _, l := range j.lanes {
+	for _, l := range j.streams {
 		at := l.ends
 		switch {
 		case l.state == over:
@@ -261,9 +261,9 @@ func (j *Job) report(now time.Time, histograms bool) workload.Report {
 	r := workload.Report{Time: time.Unix(0, at).UTC(), Elapsed: time.Duration(at - j.began), Final: j.ended <= w.at}
 	r.Ops = make(workload.Counts, j.operations)
 	if j.apart {
-		r.Sections = make([]workload.Counts, len(j.lanes))
+		r.Sections = make([]workload.Counts, len(j.streams))
 	}
-	for i, l := range j.lanes {
+	for i, l := range j.streams {
 		l.run(at)
 		if j.apart {
 			r.Sections[i] = make(workload.Counts, j.operations)
@@ -310,7 +310,7 @@ func (w *World) read(now time.Time) (done func()) {
 }
 
 // counters are those of one direction at a time within the present cell, without a histogram.
-func (l *lane) counters(d int, at int64) workload.Counters {
+func (l *stream) counters(d int, at int64) workload.Counters {
 	n := l.now(d, at)
 	if n.ops == 0 {
 		return workload.Counters{} // what is under way takes no time yet: a tool sums up completed operations
@@ -326,7 +326,7 @@ func (j *Job) note(at int64) {
 	}
 	for t := j.noted - j.noted%j.every + j.every; t <= min(at, j.ended); t += j.every {
 		p := workload.Point{Time: time.Unix(0, t).UTC()}
-		for _, l := range j.lanes {
+		for _, l := range j.streams {
 			l.run(t)
 			for d := range l.dirs {
 				if l.share[d] == 0 {
@@ -373,13 +373,13 @@ func (w *World) MoveVM(vm string, node int) {
 		w.touch(j.node)
 		w.touch(node)
 		j.node = node
-		for _, l := range j.lanes {
+		for _, l := range j.streams {
 			if l.state == over {
 				continue
 			}
 			l.cut(w.at)
-			from.lanes = slices.DeleteFunc(from.lanes, func(o *lane) bool { return o == l })
-			to.lanes = append(to.lanes, l)
+			from.streams = slices.DeleteFunc(from.streams, func(o *stream) bool { return o == l })
+			to.streams = append(to.streams, l)
 		}
 	}
 	w.offNodes(vm)

@@ -31,7 +31,7 @@ func (w *World) NodeMetrics(now time.Time) []NodeUse {
 	for i := range w.nodes {
 		n, u := &w.nodes[i], &out[i]
 		var bytes, written float64
-		for _, l := range n.lanes {
+		for _, l := range n.streams {
 			if l.state != running {
 				continue
 			}
@@ -79,7 +79,7 @@ func (w *World) plan(n *node) {
 			n.next = min(n.next, w.at+max(nanoseconds(seconds), int64(time.Millisecond)))
 		}
 	}
-	for _, l := range n.lanes {
+	for _, l := range n.streams {
 		switch {
 		case l.state == waiting:
 			n.next = min(n.next, max(l.begins, w.at+1))
@@ -93,7 +93,7 @@ func (w *World) plan(n *node) {
 		}
 	}
 	n.ends = never
-	for _, l := range n.lanes {
+	for _, l := range n.streams {
 		n.ends = min(n.ends, l.job.estimate())
 	}
 	for _, f := range n.faults {
@@ -107,7 +107,7 @@ func (w *World) plan(n *node) {
 // planWear finds when the next disk is a step further from fresh.
 func (w *World) planWear(n *node, in func(seconds float64)) {
 	rates := map[*volume]float64{} // sizes a second
-	for _, l := range n.lanes {
+	for _, l := range n.streams {
 		if _, changes := w.truth.Fresh.share(l.volume.written); changes > 0 && l.state == running {
 			rates[l.volume] += l.rate * l.share[dirWrite] * l.bytes[dirWrite] / l.volume.bytes
 		}
@@ -126,7 +126,7 @@ func (w *World) planLog(n *node, in func(seconds float64)) {
 		return
 	}
 	n.flow = -log.BytesPerSecond
-	for _, l := range n.lanes {
+	for _, l := range n.streams {
 		if l.state == running {
 			n.flow += l.rate * l.share[dirWrite] * l.bytes[dirWrite] * l.spec.Random
 		}
@@ -148,7 +148,7 @@ func (w *World) planMoves(n *node, in func(seconds float64)) {
 			continue
 		}
 		m := move{v: v}
-		for _, l := range n.lanes {
+		for _, l := range n.streams {
 			if l.state == running && l.volume == v {
 				l.touchRates(&m, w.truth)
 			}
@@ -177,8 +177,8 @@ func (w *World) planMoves(n *node, in func(seconds float64)) {
 	}
 }
 
-// touchRates adds how often a lane touches the extents of each band of its volume, per extent.
-func (l *lane) touchRates(m *move, t Truth) {
+// touchRates adds how often a stream touches the extents of each band of its volume, per extent.
+func (l *stream) touchRates(m *move, t Truth) {
 	extents := m.v.bytes / float64(t.Promotion.ExtentBytes)
 	touches := l.rate * l.spec.Random * (l.share[dirRead]*l.missed + l.share[dirWrite])
 	for b := range m.rate {

@@ -38,8 +38,8 @@ func drawTruth(t *rapid.T) perf.Truth {
 	return truth
 }
 
-func drawLane(t *rapid.T) result.Lane {
-	return result.Lane{
+func drawStream(t *rapid.T) result.Stream {
+	return result.Stream{
 		Name: "lane", Device: rapid.SampledFrom([]string{"/dev/sdb", "/dev/sdc"}).Draw(t, "device"),
 		Depth:     rapid.IntRange(1, 64).Draw(t, "depth"),
 		Rate:      rapid.SampledFrom([]float64{0, 0.5, 100, 1e5}).Draw(t, "rate"),
@@ -78,10 +78,10 @@ func TestConservation(t *testing.T) {
 			switch rapid.SampledFrom([]string{"start", "start", "stop", "move", "slow", "hang", "read",
 				"forget"}).Draw(t, "what") {
 			case "start":
-				lanes := rapid.SliceOfN(rapid.Custom(drawLane), 1, 2).Draw(t, "lanes")
+				streams := rapid.SliceOfN(rapid.Custom(drawStream), 1, 2).Draw(t, "lanes")
 				vm := fmt.Sprint("vm-", i%4)
-				jobs = append(jobs, &watched{job: w.Start(now, vm, node, lanes, perf.JobOptions{Name: fmt.Sprint(i)}),
-					lanes: lanes, began: now})
+				jobs = append(jobs, &watched{job: w.Start(now, vm, node, streams, perf.JobOptions{Name: fmt.Sprint(i)}),
+					streams: streams, began: now})
 			case "stop":
 				if len(jobs) > 0 {
 					jobs[i%len(jobs)].job.Stop(now)
@@ -119,10 +119,10 @@ func TestConservation(t *testing.T) {
 
 // watched is a job with what it reported last.
 type watched struct {
-	job   *perf.Job
-	lanes []result.Lane
-	began time.Time
-	last  workload.Report
+	job     *perf.Job
+	streams []result.Stream
+	began   time.Time
+	last    workload.Report
 }
 
 func (j *watched) look(t *rapid.T, now time.Time) {
@@ -149,7 +149,7 @@ func (j *watched) look(t *rapid.T, now time.Time) {
 		}
 		ops, last = ops+float64(c.Ops), last+float64(before.Ops)
 	}
-	for _, l := range j.lanes {
+	for _, l := range j.streams {
 		depth += float64(l.Depth)
 		if l.Work > 0 {
 			mean := l.ReadShare*l.ReadBytes + (1-l.ReadShare)*l.WriteBytes
@@ -161,7 +161,7 @@ func (j *watched) look(t *rapid.T, now time.Time) {
 	if ops > most+1 {
 		t.Fatalf("%v operations of a work of %v", ops, most)
 	}
-	if seconds := r.Ops[0].Seconds + r.Ops[1].Seconds; !hasOpen(j.lanes) &&
+	if seconds := r.Ops[0].Seconds + r.Ops[1].Seconds; !hasOpen(j.streams) &&
 		seconds > 1.0001*depth*r.Elapsed.Seconds()+1e-6 {
 		t.Fatalf("%v s of responses in %v at depth %v", seconds, r.Elapsed, depth)
 	}
@@ -171,8 +171,8 @@ func (j *watched) look(t *rapid.T, now time.Time) {
 	j.last = r
 }
 
-func hasOpen(lanes []result.Lane) bool {
-	for _, l := range lanes {
+func hasOpen(streams []result.Stream) bool {
+	for _, l := range streams {
 		if l.Rate > 0 {
 			return true
 		}
@@ -185,9 +185,9 @@ func scenario(truth perf.Truth) (*perf.World, []*perf.Job) {
 	w := perf.New(truth, 3)
 	var jobs []*perf.Job
 	for i := range 10 {
-		open := result.Lane{Name: "log", Device: "/dev/sdc", Depth: 16, Rate: 300, OpenLoop: true, Writes: true,
+		open := result.Stream{Name: "log", Device: "/dev/sdc", Depth: 16, Rate: 300, OpenLoop: true, Writes: true,
 			WriteBytes: 32768, Random: 0.1, Direct: true, Bytes: 1 << 30}
-		jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", i), i%3, []result.Lane{reads(4, 0), open},
+		jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", i), i%3, []result.Stream{reads(4, 0), open},
 			perf.JobOptions{Name: "oltp"}))
 	}
 	w.Fault(after(100), perf.Fault{Kind: perf.SlowDisk, Node: 1, Factor: 3, Until: after(200)})
@@ -351,15 +351,15 @@ func TestCheckSaysEverything(t *testing.T) {
 func TestPassed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		truth := drawTruth(t)
-		lanes := rapid.SliceOfN(rapid.Custom(drawLane), 1, 3).Draw(t, "lanes")
+		streams := rapid.SliceOfN(rapid.Custom(drawStream), 1, 3).Draw(t, "lanes")
 		events := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) int {
 			return rapid.IntRange(0, 120_000).Draw(t, "at")
 		}), 0, 6).Draw(t, "events")
 		slices.Sort(events)
 		watch := func(every time.Duration) (seen []workload.Point) {
 			w := perf.New(truth, 2)
-			j := w.Start(start, "vm", 0, lanes, perf.JobOptions{Trace: every})
-			w.Start(start, "other", 0, lanes, perf.JobOptions{})
+			j := w.Start(start, "vm", 0, streams, perf.JobOptions{Trace: every})
+			w.Start(start, "other", 0, streams, perf.JobOptions{})
 			next := 0
 			for i := range 24 {
 				at := start.Add(time.Duration(i+1) * 5 * time.Second)

@@ -19,7 +19,7 @@ type batch struct {
 const manyPending = 32
 
 // pend adds operations to what the histogram still lacks.
-func (s *stream) pend(w *World, m Mix, n uint64) {
+func (s *flow) pend(w *World, m Mix, n uint64) {
 	for i := range s.pending {
 		if p := &s.pending[i]; p.mix.Law == m.Law && slices.Equal(p.mix.Parts, m.Parts) {
 			p.n += n
@@ -33,7 +33,7 @@ func (s *stream) pend(w *World, m Mix, n uint64) {
 }
 
 // histogram returns the cumulative histogram of so many operations, the newest of them under the present law.
-func (s *stream) histogram(w *World, ops uint64, seconds float64) *hist.Histogram {
+func (s *flow) histogram(w *World, ops uint64, seconds float64) *hist.Histogram {
 	if ops > s.tally {
 		s.pend(w, s.mix, ops-s.tally)
 		s.tally = ops
@@ -47,7 +47,7 @@ func (s *stream) histogram(w *World, ops uint64, seconds float64) *hist.Histogra
 	return h
 }
 
-func (s *stream) draw(w *World) {
+func (s *flow) draw(w *World) {
 	for _, p := range s.pending {
 		if s.hist == nil {
 			s.hist = &hist.Histogram{}

@@ -26,8 +26,8 @@ func plain() perf.Truth {
 	return t
 }
 
-func reads(depth int, rate float64) result.Lane {
-	return result.Lane{Name: "reads", Device: "/dev/sdb", Depth: depth, Rate: rate, OpenLoop: rate > 0, Reads: true,
+func reads(depth int, rate float64) result.Stream {
+	return result.Stream{Name: "reads", Device: "/dev/sdb", Depth: depth, Rate: rate, OpenLoop: rate > 0, Reads: true,
 		ReadShare: 1,
 		ReadBytes: 4096, Random: 1, Bytes: 1 << 30, Direct: true}
 }
@@ -58,7 +58,7 @@ func quantiles(t *testing.T, what string, h *hist.Histogram, law perf.Mix) {
 func TestPoissonArrivalsAtOneServer(t *testing.T) {
 	for _, rho := range []float64{0.1, 0.5, 0.8, 0.95} {
 		w := perf.New(plain(), 1)
-		j := w.Start(start, "vm", 0, []result.Lane{reads(1<<20, rho*1000)}, perf.JobOptions{})
+		j := w.Start(start, "vm", 0, []result.Stream{reads(1<<20, rho*1000)}, perf.JobOptions{})
 		const seconds = 1800
 		r := j.Report(after(seconds)).Ops[0]
 		n, want := float64(r.Ops), 1e-3/(1-rho)
@@ -74,7 +74,7 @@ func TestPoissonArrivalsAtOneServer(t *testing.T) {
 func TestClosedLoopAtOneServer(t *testing.T) {
 	for _, depth := range []int{1, 4, 32} {
 		w := perf.New(plain(), 1)
-		j := w.Start(start, "vm", 0, []result.Lane{reads(depth, 0)}, perf.JobOptions{})
+		j := w.Start(start, "vm", 0, []result.Stream{reads(depth, 0)}, perf.JobOptions{})
 		const seconds = 600
 		r := j.Report(after(seconds)).Ops[0]
 		near(t, "count", float64(r.Ops), 1000*seconds, 5*math.Sqrt(1000*seconds))
@@ -90,10 +90,10 @@ func TestManyServersWithoutQueue(t *testing.T) {
 	truth := perf.DefaultTruth()
 	truth.Contention, truth.Crosstalk, truth.Background, truth.NoiseCV, truth.CacheBytes = 0, 0, 0, 0, 0
 	w := perf.New(truth, 1)
-	lane := result.Lane{Name: "mixed", Device: "/dev/sdb", Depth: 4, Reads: true, Writes: true, ReadShare: 0.7,
+	stream := result.Stream{Name: "mixed", Device: "/dev/sdb", Depth: 4, Reads: true, Writes: true, ReadShare: 0.7,
 		ReadBytes: 16384, WriteBytes: 65536,
 		Random: 1, Bytes: 1 << 30, Direct: true}
-	r := w.Start(start, "vm", 0, []result.Lane{lane}, perf.JobOptions{}).Report(after(600))
+	r := w.Start(start, "vm", 0, []result.Stream{stream}, perf.JobOptions{}).Report(after(600))
 	read := truth.Fast.ReadSeconds + 16384/truth.Fast.BytesPerSecond
 	write := truth.Fast.WriteSeconds + 65536/truth.Fast.BytesPerSecond
 	x := 4 / (0.7*read + 0.3*write)
@@ -116,7 +116,7 @@ func TestScalabilityIsRecovered(t *testing.T) {
 			w := perf.New(truth, nodes)
 			var jobs []*perf.Job
 			for n := range nodes {
-				jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", n), n, []result.Lane{reads(depth, 0)},
+				jobs = append(jobs, w.Start(start, fmt.Sprint("vm-", n), n, []result.Stream{reads(depth, 0)},
 					perf.JobOptions{}))
 			}
 			var ops uint64
@@ -158,7 +158,7 @@ func TestNoise(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		truth          perf.Truth
-		lane           result.Lane
+		stream         result.Stream
 		mean, variance float64
 	}{
 		{"poisson", plain(), reads(1<<20, 500), 500, 500},
@@ -166,7 +166,7 @@ func TestNoise(t *testing.T) {
 		{"closed", plain(), reads(1, 0), 1000, 1000},
 		{"closed, noisy", noisy, reads(1, 0), 1000, 1000 + 100*100},
 	} {
-		j := perf.New(c.truth, 1).Start(start, "vm", 0, []result.Lane{c.lane}, perf.JobOptions{})
+		j := perf.New(c.truth, 1).Start(start, "vm", 0, []result.Stream{c.stream}, perf.JobOptions{})
 		const n = 4000
 		var last uint64
 		var sum, square float64

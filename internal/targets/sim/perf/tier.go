@@ -15,7 +15,7 @@ const (
 	bands = len(edges)
 	// residencyStep is how far the residency of a band may move before rates are worked out again.
 	residencyStep = 1.0 / 64
-	// unknownExtent is taken for lanes that do not say how much they touch.
+	// unknownExtent is taken for streams that do not say how much they touch.
 	unknownExtent = 8 << 30
 	// logResumes is the filling of the write log below which it no longer throttles.
 	logResumes = 0.8
@@ -72,8 +72,8 @@ type move struct {
 	rate [bands]float64 // of the slow data of a band, per second
 }
 
-// volume returns the data of a lane, made when first used.
-func (w *World) volume(vm string, n *node, spec result.Lane) *volume {
+// volume returns the data of a stream, made when first used.
+func (w *World) volume(vm string, n *node, spec result.Stream) *volume {
 	v := w.volumes[vm][spec.Device]
 	if v == nil {
 		v = &volume{vm: vm, filled: 1}
@@ -152,7 +152,7 @@ func (w *World) settle(n *node) {
 	if w.truth.SequentialToSlow || w.room(n) <= 0 {
 		target = 0
 	}
-	for _, l := range n.lanes {
+	for _, l := range n.streams {
 		l.write(dt, target)
 	}
 }
@@ -230,9 +230,9 @@ func (t Truth) TimeToResidency(f, bytes, block float64, depth int) float64 {
 	return bytes*until/p + free(f) - free(until)
 }
 
-// write accounts for what a lane has written of its volume: one pass over it sequentially moves all of it to the target
-// tier.
-func (l *lane) write(dt, target float64) {
+// write accounts for what a stream has written of its volume: one pass over it sequentially moves all of it to the
+// target tier.
+func (l *stream) write(dt, target float64) {
 	v, d := l.volume, dirWrite
 	wrote := l.rate * l.share[d] * l.bytes[d] * dt / v.bytes
 	if wrote <= 0 {
@@ -257,7 +257,7 @@ func (l *lane) write(dt, target float64) {
 	}
 }
 
-// prepare works out the service times of a node's lanes as they are now.
+// prepare works out the service times of a node's streams as they are now.
 func (w *World) prepare(n *node) {
 	n.hung = slices.ContainsFunc(n.faults, func(f fault) bool { return f.Kind == HungIO })
 	slow, room := n.slowness(), w.room(n)
@@ -267,7 +267,7 @@ func (w *World) prepare(n *node) {
 	}
 	var extents float64 // of what is read, for the share of the cache
 	read := map[*volume]float64{}
-	for _, l := range n.lanes {
+	for _, l := range n.streams {
 		if l.state == running && l.share[dirRead] > 0 && l.extent() > read[l.volume] {
 			extents += l.extent() - read[l.volume]
 			read[l.volume] = l.extent()
@@ -276,13 +276,13 @@ func (w *World) prepare(n *node) {
 	for _, v := range n.volumes {
 		v.moving = false
 	}
-	for _, l := range n.lanes {
+	for _, l := range n.streams {
 		if l.state == running && w.truth.Promotion.ExtentBytes > 0 && room > 0 && l.spec.Random > 0 &&
 			l.volume.filled > 0 && l.volume.onFast() < 1 {
 			l.volume.moving = true
 		}
 	}
-	for _, l := range n.lanes {
+	for _, l := range n.streams {
 		if l.state == running {
 			l.serve(w.truth, n, extents, slow)
 		}

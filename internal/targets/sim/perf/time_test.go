@@ -21,8 +21,8 @@ func tiered() perf.Truth {
 	return t
 }
 
-func fill(bytes int64, zero bool) result.Lane {
-	return result.Lane{Name: "fill", Device: "/dev/sdb", Depth: 4, Writes: true, WriteBytes: 1 << 20, Bytes: bytes,
+func fill(bytes int64, zero bool) result.Stream {
+	return result.Stream{Name: "fill", Device: "/dev/sdb", Depth: 4, Writes: true, WriteBytes: 1 << 20, Bytes: bytes,
 		Work: bytes, ZeroData: zero, Direct: true}
 }
 
@@ -50,13 +50,13 @@ func TestTimeToResidency(t *testing.T) {
 		truth.Promotion.BytesPerSecond = speed
 		w := perf.New(truth, 1)
 		const bytes = 16 << 30
-		_, begin := ended(t, w, w.Start(start, "vm", 0, []result.Lane{fill(bytes, false)}, perf.JobOptions{}))
+		_, begin := ended(t, w, w.Start(start, "vm", 0, []result.Stream{fill(bytes, false)}, perf.JobOptions{}))
 		if got := w.Resident(begin, "vm"); got > 1e-9 {
 			t.Fatalf("%v of the data is on the fast tier after the fill", got)
 		}
-		lane := reads(4, 0)
-		lane.ReadBytes, lane.Bytes = 16384, bytes
-		j := w.Start(begin, "vm", 0, []result.Lane{lane}, perf.JobOptions{})
+		stream := reads(4, 0)
+		stream.ReadBytes, stream.Bytes = 16384, bytes
+		j := w.Start(begin, "vm", 0, []result.Stream{stream}, perf.JobOptions{})
 		for _, f := range []float64{0.05, 0.25, 0.5, 0.8, 0.95, 0.99} {
 			seconds := truth.TimeToResidency(f, bytes, 16384, 4)
 			got := w.Resident(begin.Add(time.Duration(seconds*1e9)), "vm")
@@ -80,17 +80,17 @@ func TestZerosFreeData(t *testing.T) {
 	w := perf.New(truth, 1)
 	const bytes = 1 << 30
 	rate := func(at time.Time) (float64, time.Time) {
-		lane := reads(1, 0)
-		lane.Bytes = bytes
-		r := w.Start(at, "vm", 0, []result.Lane{lane},
+		stream := reads(1, 0)
+		stream.Bytes = bytes
+		r := w.Start(at, "vm", 0, []result.Stream{stream},
 			perf.JobOptions{Runtime: time.Minute}).Report(at.Add(time.Minute))
 		return float64(r.Ops[0].Ops) / 60, r.Time
 	}
-	_, at := ended(t, w, w.Start(start, "vm", 0, []result.Lane{fill(bytes, false)}, perf.JobOptions{}))
+	_, at := ended(t, w, w.Start(start, "vm", 0, []result.Stream{fill(bytes, false)}, perf.JobOptions{}))
 	slow, at := rate(at)
-	_, at = ended(t, w, w.Start(at, "vm", 0, []result.Lane{fill(bytes, true)}, perf.JobOptions{}))
+	_, at = ended(t, w, w.Start(at, "vm", 0, []result.Stream{fill(bytes, true)}, perf.JobOptions{}))
 	freed, at := rate(at)
-	_, at = ended(t, w, w.Start(at, "vm", 0, []result.Lane{fill(bytes, false)}, perf.JobOptions{}))
+	_, at = ended(t, w, w.Start(at, "vm", 0, []result.Stream{fill(bytes, false)}, perf.JobOptions{}))
 	again, _ := rate(at)
 	below := truth.Slow.ReadSeconds + 4096/truth.Slow.BytesPerSecond
 	cache := truth.CacheSeconds + 4096/truth.Fast.BytesPerSecond
@@ -106,9 +106,9 @@ func TestWriteBurst(t *testing.T) {
 	truth.Servers = 8
 	truth.WriteLog = perf.WriteLog{Bytes: 1 << 30, BytesPerSecond: 20e6}
 	w := perf.New(truth, 1)
-	lane := result.Lane{Name: "burst", Device: "/dev/sdb", Depth: 1000, Writes: true, WriteBytes: 8192, Random: 1,
+	stream := result.Stream{Name: "burst", Device: "/dev/sdb", Depth: 1000, Writes: true, WriteBytes: 8192, Random: 1,
 		Bytes: 8 << 30, Direct: true}
-	j := w.Start(start, "vm", 0, []result.Lane{lane}, perf.JobOptions{})
+	j := w.Start(start, "vm", 0, []result.Stream{stream}, perf.JobOptions{})
 	in := 8e3 * 8192 // eight servers of a millisecond
 	full := float64(1<<30) / (in - 20e6)
 	a := j.Counters(after(full - 1)).Ops[1].Bytes
@@ -133,16 +133,16 @@ func TestCacheAndSkew(t *testing.T) {
 		{result.Skew{Kind: result.Pareto, Value: 0.25}, 0.75},
 		{result.Skew{Kind: result.Zipf, Value: 1}, (math.Log(65536) + 0.5772157) / (math.Log(262144) + 0.5772157)},
 	} {
-		lane := reads(1, 0)
-		lane.Skew = c.skew
-		r := perf.New(truth, 1).Start(start, "vm", 0, []result.Lane{lane}, perf.JobOptions{}).Report(after(600))
+		stream := reads(1, 0)
+		stream.Skew = c.skew
+		r := perf.New(truth, 1).Start(start, "vm", 0, []result.Stream{stream}, perf.JobOptions{}).Report(after(600))
 		want := c.hits*1e-5 + (1-c.hits)*1e-3
 		near(t, fmt.Sprintf("mean response with %v", c.skew), r.Ops[0].Seconds/float64(r.Ops[0].Ops), want, 0.01*want)
 	}
 	page := reads(1, 0)
 	page.Direct = false
 	truth.CacheBytes, truth.PageCacheBytes, truth.PageSeconds = 0, 512<<20, 2e-6
-	r := perf.New(truth, 1).Start(start, "vm", 0, []result.Lane{page}, perf.JobOptions{}).Report(after(600))
+	r := perf.New(truth, 1).Start(start, "vm", 0, []result.Stream{page}, perf.JobOptions{}).Report(after(600))
 	want := 0.5*2e-6 + 0.5*1e-3
 	near(t, "mean response with half of it in the page cache", r.Ops[0].Seconds/float64(r.Ops[0].Ops), want, 0.01*want)
 }
@@ -151,7 +151,7 @@ func TestCacheAndSkew(t *testing.T) {
 func TestCheckpoints(t *testing.T) {
 	truth := plain()
 	truth.Checkpoint = perf.Checkpoint{Every: 5 * time.Minute, Lasts: time.Minute, Load: 0.4}
-	j := perf.New(truth, 1).Start(start, "vm", 0, []result.Lane{reads(1<<20, 300)}, perf.JobOptions{})
+	j := perf.New(truth, 1).Start(start, "vm", 0, []result.Stream{reads(1<<20, 300)}, perf.JobOptions{})
 	mean := func(from, to float64) float64 {
 		a, b := j.Counters(after(from)).Ops[0], j.Counters(after(to)).Ops[0]
 		return (b.Seconds - a.Seconds) / float64(b.Ops-a.Ops)
@@ -176,8 +176,8 @@ func TestFaults(t *testing.T) {
 		return float64(j.Counters(after(to)).Ops[0].Ops - a)
 	}
 	w := perf.New(plain(), 2)
-	j := w.Start(start, "a", 0, []result.Lane{reads(8, 0)}, perf.JobOptions{})
-	other := w.Start(start, "b", 1, []result.Lane{reads(8, 0)}, perf.JobOptions{})
+	j := w.Start(start, "a", 0, []result.Stream{reads(8, 0)}, perf.JobOptions{})
+	other := w.Start(start, "b", 1, []result.Stream{reads(8, 0)}, perf.JobOptions{})
 	near(t, "before", count(j, 0, 60), 60e3, 1500)
 	w.Fault(after(60), perf.Fault{Kind: perf.SlowDisk, Node: 0, Factor: 10, Until: after(120)})
 	near(t, "slow", count(j, 60, 120), 6e3, 500)
@@ -204,7 +204,7 @@ func TestRunsToSize(t *testing.T) {
 	truth := plain()
 	truth.NoiseCV = 0.05
 	w := perf.New(truth, 1)
-	j := w.Start(start, "vm", 0, []result.Lane{fill(8<<30, false)}, perf.JobOptions{})
+	j := w.Start(start, "vm", 0, []result.Stream{fill(8<<30, false)}, perf.JobOptions{})
 	end, ok := w.NextEnd()
 	near(t, "seconds to its end", end.Sub(start).Seconds(), 8.192, 1e-4)
 	if r := j.Report(after(8.1)); r.Final || r.Ops[1].Ops < 7000 {
@@ -215,7 +215,7 @@ func TestRunsToSize(t *testing.T) {
 		r.Ops[1].Hist.Count() != 8192 {
 		t.Errorf("at its end %+v", r)
 	}
-	slow := w.Start(after(100), "vm", 0, []result.Lane{fill(8<<30, false)}, perf.JobOptions{})
+	slow := w.Start(after(100), "vm", 0, []result.Stream{fill(8<<30, false)}, perf.JobOptions{})
 	w.Fault(after(104.096), perf.Fault{Kind: perf.SlowDisk, Node: 0, Factor: 2, Until: after(1000)})
 	end, _ = w.NextEnd()
 	near(t, "seconds to its end on a disk that becomes slow", end.Sub(after(100)).Seconds(), 4.096+8.192, 1e-4)
@@ -224,14 +224,14 @@ func TestRunsToSize(t *testing.T) {
 	}
 }
 
-// TestStagesAndDelays: a lane begins after its delay, a stage when the one before has ended, and a job's limit ends
+// TestStagesAndDelays: a stream begins after its delay, a stage when the one before has ended, and a job's limit ends
 // them all.
 func TestStagesAndDelays(t *testing.T) {
 	w := perf.New(plain(), 1)
 	first, second := reads(1, 0), fill(1<<30, false)
 	first.Runtime, first.Delay = 20*time.Second, 10*time.Second
 	second.Stage = 1
-	j := w.Start(start, "vm", 0, []result.Lane{first, second}, perf.JobOptions{})
+	j := w.Start(start, "vm", 0, []result.Stream{first, second}, perf.JobOptions{})
 	if r := j.Counters(after(9.9)); r.Ops[0].Ops+r.Ops[1].Ops != 0 {
 		t.Errorf("%d operations before the delay is over", r.Ops[0].Ops+r.Ops[1].Ops)
 	}
@@ -246,7 +246,7 @@ func TestStagesAndDelays(t *testing.T) {
 	if r := j.Counters(after(60)); r.Ops[1].Ops != 1024 || !r.Final {
 		t.Errorf("at the end %+v", r)
 	}
-	cut := w.Start(after(60), "vm", 0, []result.Lane{first, second}, perf.JobOptions{Runtime: 15 * time.Second})
+	cut := w.Start(after(60), "vm", 0, []result.Stream{first, second}, perf.JobOptions{Runtime: 15 * time.Second})
 	if r := cut.Counters(after(100)); !r.Final || r.Elapsed != 15*time.Second || r.Ops[1].Ops != 0 {
 		t.Errorf("cut off: %+v", r)
 	}
@@ -258,8 +258,8 @@ func TestStagesAndDelays(t *testing.T) {
 // TestMoveAndForget: a moved VM loads the other node; a deleted one leaves nothing.
 func TestMoveAndForget(t *testing.T) {
 	w := perf.New(plain(), 2)
-	a := w.Start(start, "a", 0, []result.Lane{reads(4, 0)}, perf.JobOptions{})
-	b := w.Start(start, "b", 0, []result.Lane{reads(4, 0)}, perf.JobOptions{})
+	a := w.Start(start, "a", 0, []result.Stream{reads(4, 0)}, perf.JobOptions{})
+	b := w.Start(start, "b", 0, []result.Stream{reads(4, 0)}, perf.JobOptions{})
 	near(t, "shared", float64(a.Counters(after(60)).Ops[0].Ops), 30e3, 1000)
 	w.MoveVM("b", 1)
 	near(t, "alone", float64(a.Counters(after(120)).Ops[0].Ops), 90e3, 1500)
@@ -278,9 +278,9 @@ func TestNodeMetrics(t *testing.T) {
 	truth := plain()
 	truth.Host = perf.Host{Cores: 10, IdleShare: 0.1, OpSeconds: 1e-3, ByteSecond: 1e-9, Copies: 3, IdleBytes: 1000}
 	w := perf.New(truth, 4)
-	lane := reads(1<<20, 500)
-	lane.Writes, lane.ReadShare, lane.WriteBytes, lane.ReadBytes = true, 0.2, 1e5, 1e4
-	w.Start(start, "vm", 1, []result.Lane{lane}, perf.JobOptions{})
+	stream := reads(1<<20, 500)
+	stream.Writes, stream.ReadShare, stream.WriteBytes, stream.ReadBytes = true, 0.2, 1e5, 1e4
+	w.Start(start, "vm", 1, []result.Stream{stream}, perf.JobOptions{})
 	use := w.NodeMetrics(after(10))
 	near(t, "cpu", use[1].CPU, 0.1+(500*1e-3+(100*1e4+400*1e5)*1e-9)/10, 1e-9)
 	near(t, "cpu of an idle node", use[0].CPU, 0.1, 1e-12)
@@ -300,8 +300,8 @@ func TestFreshDisk(t *testing.T) {
 	truth.Fresh = perf.Fresh{Factor: 0.25, Until: 2}
 	w := perf.New(truth, 1)
 	const size, block = 8 << 30, 1 << 20
-	lane := fill(size, false)
-	lane.Depth = 1
+	stream := fill(size, false)
+	stream.Depth = 1
 	service := truth.Fast.WriteSeconds*truth.Fast.Sequential + block/truth.Fast.BytesPerSecond
 	pass := func(from, to float64) float64 {
 		f, u := truth.Fresh.Factor, truth.Fresh.Until
@@ -313,7 +313,7 @@ func TestFreshDisk(t *testing.T) {
 		if round == 4 {
 			w.Purge(at, "vm", "/dev/sdb")
 		}
-		_, end := ended(t, w, w.Start(at, "vm", 0, []result.Lane{lane}, perf.JobOptions{Name: fmt.Sprint(round)}))
+		_, end := ended(t, w, w.Start(at, "vm", 0, []result.Stream{stream}, perf.JobOptions{Name: fmt.Sprint(round)}))
 		want := pass(from, from+1)
 		near(t, fmt.Sprintf("pass %d", round+1), end.Sub(at).Seconds(), want, 0.005*want)
 		at = end

@@ -1,11 +1,11 @@
 // Package perf is what the simulated cluster's storage does over time, with every parameter known.
 //
-// A World holds nodes; a Job is a workload on one VM, given as lanes. Each lane is a stream of operations at its node's
-// storage, which package model solves as a network of queues under the Universal Scalability Law. Between two changes
-// (a job begins or ends, a fault, a checkpoint, a full log, a step of promotion) every rate is constant, so counters
-// are rates times time plus seeded noise, and nothing is computed for operations one by one. Counters and their noise
-// lie on a grid of their own, whoever reads and how often. Histograms are drawn from the stated Law when a Report is
-// asked for, and hold exactly as many values as the counter.
+// A World holds nodes; a Job is a workload on one VM, given as streams. Each stream is a stream of operations at its
+// node's storage, which package model solves as a network of queues under the Universal Scalability Law. Between two
+// changes (a job begins or ends, a fault, a checkpoint, a full log, a step of promotion) every rate is constant, so
+// counters are rates times time plus seeded noise, and nothing is computed for operations one by one. Counters and
+// their noise lie on a grid of their own, whoever reads and how often. Histograms are drawn from the stated Law when a
+// Report is asked for, and hold exactly as many values as the counter.
 //
 // docs/simulated-cluster.md has the equations, their sources and where reality differs. The package knows no clock:
 // callers say what time it is, never earlier than before. It does no I/O and draws only from Truth.Seed. A World may be
@@ -39,13 +39,13 @@ type World struct {
 	tabled    sync.Mutex
 	tables    map[string]*table
 	streams   []model.Stream // kept for the next solution
-	owners    []*lane
+	owners    []*stream
 }
 
 // node is the storage of one node.
 type node struct {
 	index   int
-	lanes   []*lane // running or about to begin, in the order of their start
+	streams []*stream // running or about to begin, in the order of their start
 	faults  []fault
 	next    int64 // when something here changes by itself
 	ends    int64 // when the first job here ends by itself
@@ -162,7 +162,7 @@ func (w *World) change() {
 			n.next = never
 			w.touch(i)
 			w.endFaults(n)
-			w.turnLanes(n)
+			w.turnStreams(n)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (w *World) solve() {
 	w.streams, w.owners = w.streams[:0], w.owners[:0]
 	for i := range w.nodes {
 		n := &w.nodes[i]
-		if !n.dirty && (!shared || len(n.lanes) == 0) {
+		if !n.dirty && (!shared || len(n.streams) == 0) {
 			continue
 		}
 		if n.dirty {
@@ -191,7 +191,7 @@ func (w *World) solve() {
 		}
 		net.Servers = append(net.Servers, w.truth.Servers)
 		net.Background = append(net.Background, w.background(n))
-		for _, l := range n.lanes {
+		for _, l := range n.streams {
 			if l.state == running && !n.hung {
 				w.streams = append(w.streams, model.Stream{Node: len(some), Depth: max(1, l.spec.Depth),
 					Rate: l.spec.Rate, Seconds: l.service})
@@ -211,7 +211,7 @@ func (w *World) solve() {
 				w.settle(n)
 			}
 			n.busy = answer.Utilisation[k]
-			for _, l := range n.lanes {
+			for _, l := range n.streams {
 				l.cut(w.at)
 				l.idle()
 				if n.hung && l.state == running && l.hung == 0 {
@@ -228,7 +228,7 @@ func (w *World) solve() {
 	for _, i := range some {
 		if n := &w.nodes[i]; all || n.dirty {
 			n.dirty = false
-			for _, l := range n.lanes {
+			for _, l := range n.streams {
 				l.open(w.at)
 			}
 			w.plan(n)

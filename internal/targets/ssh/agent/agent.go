@@ -68,6 +68,8 @@ type Look struct {
 	Kernel      string            `json:"kernel"`
 	CPU         string            `json:"cpu,omitempty"`
 	Governor    string            `json:"governor,omitempty"`
+	Idle        string            `json:"idle,omitempty"`        // the deepest idle state that a CPU may enter
+	WakeMicros  float64           `json:"wake_micros,omitempty"` // to wake from it
 	Cores       int               `json:"cores"`
 	MemoryBytes int64             `json:"memory_bytes"`
 	FreeBytes   int64             `json:"free_bytes"` // in the run's folder

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll/internal/kit/procfs"
 	"plimsoll/internal/storage/device/guard"
 )
 
@@ -22,6 +23,7 @@ func look(ctx context.Context, folder string, l Looking) Look {
 	m := Look{Cores: runtime.NumCPU(), Root: os.Getuid() == 0, MachineID: line("/etc/machine-id"),
 		Kernel: line("/proc/sys/kernel/osrelease"), Mitigations: map[string]string{},
 		Governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")}
+	m.Idle, m.WakeMicros = procfs.DeepestIdle(os.DirFS("/"))
 	m.Hostname, _ = os.Hostname()
 	if u, err := user.Current(); err == nil {
 		m.User = u.Username

@@ -155,6 +155,13 @@ func (w *work) at() int {
 	return w.server
 }
 
+// committed reports whether the first server has acknowledged anything yet.
+func (w *work) committed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.last.IsZero()
+}
+
 // again is how long is waited before another attempt to connect.
 const again = 20 * time.Millisecond
 
@@ -223,7 +230,7 @@ func (w *work) inDoubt(err error) {
 }
 
 // watch asks the first server every little while whether it is there, and has the second take over when it has been
-// silent for so long.
+// silent for so long after it had committed something.
 func (w *work) watch(ctx context.Context) {
 	const often = 100 * time.Millisecond
 	seen := time.Now()
@@ -238,7 +245,7 @@ func (w *work) watch(ctx context.Context) {
 			}
 		}
 		switch {
-		case err == nil:
+		case err == nil || !w.committed():
 			seen = time.Now()
 		case ctx.Err() == nil && time.Since(seen) >= w.job.GiveUp:
 			if err := w.takeOver(ctx); err != nil {
@@ -261,9 +268,7 @@ func (w *work) takeOver(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.server = 1
-	if !w.last.IsZero() {
-		w.values[GivenUp] = began.Sub(w.last).Seconds()
-	}
+	w.values[GivenUp] = began.Sub(w.last).Seconds()
 	w.values[Promotion] = time.Since(began).Seconds()
 	return nil
 }

@@ -2,6 +2,7 @@ package fiofile_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,6 +173,7 @@ func TestParseSize(t *testing.T) {
 		"10": 10, "4b": 4, "4k": 4096, "4K": 4096, "4kb": 4096, "4ki": 4096, "4kib": 4000, "4KiB": 4000, "1m": 1 << 20,
 		"8G": 8 << 30, "2t": 2 << 40, "1p": 1 << 50,
 		"1mib": 1e6, "0x10": 16, "0x10k": 16384, " 64G ": 64 << 30,
+		"9223372036854775807": math.MaxInt64, "9007199254740991k": math.MaxInt64 &^ 1023, "8191p": 8191 << 50,
 	} {
 		got, err := fiofile.ParseSize(text)
 		if err != nil || got != (fiofile.Size{Bytes: want}) {
@@ -190,7 +192,7 @@ func TestParseSize(t *testing.T) {
 		t.Errorf("50%%: %v, %v", got, err)
 	}
 	for _, text := range []string{"", "x", "-1", "1x", "1kk", "1.5k", "k", "-0.5%", "101%", "NaN%",
-		"9223372036854775807k", "99999999999999999999", "0x", "1kiib", "8 k b"} {
+		"9223372036854775808", "9007199254740992k", "8192p", "99999999999999999999", "0x", "1kiib", "8 k b"} {
 		if got, err := fiofile.ParseSize(text); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}

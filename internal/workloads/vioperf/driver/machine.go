@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"plimsoll/internal/kit/regular"
 )
 
 // machine is what a run touches; tests put faults in its place.
@@ -44,7 +46,7 @@ func refusal(path string, err error) error {
 		why = "it is no folder: give the folder in which to write"
 	case errors.Is(err, syscall.ENOENT):
 		why = "there is no such folder: make it, or give another"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case regular.Full(err):
 		why = "not even an empty file has room: free some space, files or quota"
 	default:
 		return err // it names its path

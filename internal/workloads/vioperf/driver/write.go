@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll/hist"
+	"plimsoll/internal/kit/regular"
 )
 
 // file is what a thread writes.
@@ -236,7 +237,7 @@ func (t *thread) isBeyond(n int64) bool { return t.late > 0 && n >= t.around && 
 
 // noRoom reports whether an error says that the file cannot grow: the disk, the quota or the longest file is reached.
 func noRoom(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+	return regular.Full(err) || errors.Is(err, syscall.EFBIG)
 }
 
 // done takes what became of block number n.

@@ -16,7 +16,7 @@ const (
 	directions
 )
 
-// States of a lane.
+// States of a stream.
 const (
 	waiting = iota // for its stage or its delay
 	running
@@ -25,14 +25,14 @@ const (
 
 const defaultBlock = 4096
 
-// settling is the time after which a lane that ends with its work has forgotten half its deviation from the expected
+// settling is the time after which a stream that ends with its work has forgotten half its deviation from the expected
 // count, so that it neither ends with a jump nor waits.
 const settling = 7 * time.Second
 
-// lane is one stream of operations.
-type lane struct {
+// stream is one stream of operations.
+type stream struct {
 	job    *Job
-	spec   result.Lane
+	spec   result.Stream
 	volume *volume
 	access [bands]float64 // share of random operations that go to each band
 	state  int
@@ -57,19 +57,19 @@ type lane struct {
 	from, to int64 // the present cell of noise
 	grain    int64 // longest cell
 	rand     *rand.Rand
-	dirs     [directions]stream
+	dirs     [directions]flow
 }
 
-// A lane that runs for longRun or more has its noise drawn for longGrain times Grain at once, with the same variance
+// A stream that runs for longRun or more has its noise drawn for longGrain times Grain at once, with the same variance
 // over that time.
 const (
 	longRun   = time.Hour
 	longGrain = 5
 )
 
-// newLane reads what a lane will do.
-func newLane(j *Job, spec result.Lane, seed uint64) *lane {
-	l := &lane{job: j, spec: spec, begins: never, ends: never, due: never}
+// newStream reads what a stream will do.
+func newStream(j *Job, spec result.Stream, seed uint64) *stream {
+	l := &stream{job: j, spec: spec, begins: never, ends: never, due: never}
 	l.rand, l.grain = rand.New(rand.NewPCG(seed, 1)), int64(j.world.truth.Grain)
 	if spec.Runtime >= longRun {
 		l.grain *= longGrain
@@ -115,8 +115,8 @@ func (m Medium) seconds(a, b, random float64) float64 {
 	return a*(random+(1-random)*m.Sequential) + b/m.BytesPerSecond
 }
 
-// serve works out the service times of a lane from where its data lies. Extents is all that is read at the node.
-func (l *lane) serve(t Truth, n *node, extents, slow float64) {
+// serve works out the service times of a stream from where its data lies. Extents is all that is read at the node.
+func (l *stream) serve(t Truth, n *node, extents, slow float64) {
 	l.serveReads(t, extents, slow)
 	b, random := l.bytes[dirWrite], l.spec.Random
 	medium := t.Fast
@@ -139,7 +139,7 @@ func (l *lane) serve(t Truth, n *node, extents, slow float64) {
 	}
 }
 
-func (l *lane) serveReads(t Truth, extents, slow float64) {
+func (l *stream) serveReads(t Truth, extents, slow float64) {
 	b, random := l.bytes[dirRead], l.spec.Random
 	blocks := l.extent() / b
 	held := 1.0 // share of the extent in the node's cache
@@ -165,8 +165,8 @@ func (l *lane) serveReads(t Truth, extents, slow float64) {
 		Part{miss * (1 - fast), t.Slow.seconds(t.Slow.ReadSeconds, b, random) * slow})}
 }
 
-// extent is how much of its volume the lane works on, in bytes: all of it where it does not say.
-func (l *lane) extent() float64 {
+// extent is how much of its volume the stream works on, in bytes: all of it where it does not say.
+func (l *stream) extent() float64 {
 	if l.spec.Bytes > 0 {
 		return min(float64(l.spec.Bytes), l.volume.bytes)
 	}
@@ -175,7 +175,7 @@ func (l *lane) extent() float64 {
 
 // hits is the share of reads that a cache serves which holds the hottest part x. A sequential pass over more than it
 // holds finds nothing.
-func (l *lane) hits(x, blocks float64) float64 {
+func (l *stream) hits(x, blocks float64) float64 {
 	sequential := 0.0
 	if x >= 1 {
 		sequential = 1
@@ -199,7 +199,7 @@ func parts(all ...Part) []Part {
 }
 
 // apply takes a solution over: what queues waits equally long, whatever medium serves it in the end.
-func (l *lane) apply(rate, response, inflation float64, limited bool) {
+func (l *stream) apply(rate, response, inflation float64, limited bool) {
 	if l.hung > 0 {
 		l.release(l.hung, l.from)
 		l.hung = 0
@@ -226,8 +226,8 @@ func (l *lane) apply(rate, response, inflation float64, limited bool) {
 	}
 }
 
-// idle stops the lane until it is given a rate.
-func (l *lane) idle() {
+// idle stops the stream until it is given a rate.
+func (l *stream) idle() {
 	l.rate = 0
 	for d := range l.dirs {
 		l.dirs[d].hand(l.job.world)
@@ -237,7 +237,7 @@ func (l *lane) idle() {
 
 // dispersion is the variance of a count over its mean, for a share s of the operations: one for Poisson arrivals, none
 // for paced ones, and for a closed loop that of a renewal process, of which the share is drawn.
-func (l *lane) dispersion(s float64) float64 {
+func (l *stream) dispersion(s float64) float64 {
 	switch {
 	case l.paced && l.spec.OpenLoop:
 		return 1
@@ -253,8 +253,8 @@ func (l *lane) dispersion(s float64) float64 {
 	return s*whole.cv2() + 1 - s
 }
 
-// left is the time until the lane's work is done at the present rate, never when it has none or none is done.
-func (l *lane) left() int64 {
+// left is the time until the stream's work is done at the present rate, never when it has none or none is done.
+func (l *stream) left() int64 {
 	if l.ops == 0 || l.rate <= 0 {
 		return never
 	}

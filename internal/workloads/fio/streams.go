@@ -21,9 +21,9 @@ func (a *adaptation) describe() {
 			total, most = total+most, 0
 			stage++
 		}
-		l := a.lane(job)
+		l := a.stream(job)
 		a.shape(job, &l, stage)
-		a.lanes = append(a.lanes, l)
+		a.streams = append(a.streams, l)
 		most = max(most, runtime)
 	}
 	if known {
@@ -60,7 +60,7 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return max(d.Truncate(time.Second), time.Second)
 }
 
-func (a *adaptation) lane(job fiofile.Job) result.Lane {
+func (a *adaptation) stream(job fiofile.Job) result.Stream {
 	processes := number(job, "numjobs", 1)
 	depth := 1
 	engine := job.Value("ioengine")
@@ -70,7 +70,7 @@ func (a *adaptation) lane(job fiofile.Job) result.Lane {
 		a.note("[%s] iodepth has no effect: ioengine %s keeps one operation outstanding per process", job.Name,
 			orDefault(engine, "psync"))
 	}
-	l := result.Lane{
+	l := result.Stream{
 		Name:      job.Name,
 		Noun:      "fio job",
 		Depth:     depth * processes,

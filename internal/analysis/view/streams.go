@@ -7,11 +7,11 @@ import (
 	"plimsoll/result"
 )
 
-// Depths are the fewest and the most operations that lanes hold outstanding: those with a rate may hold none, and those
-// of different stages take turns.
-func Depths(lanes []result.Lane) (least, most float64) {
+// Depths are the fewest and the most operations that streams hold outstanding: those with a rate may hold none, and
+// those of different stages take turns.
+func Depths(streams []result.Stream) (least, most float64) {
 	low, high := map[int]float64{}, map[int]float64{}
-	for _, l := range lanes {
+	for _, l := range streams {
 		d := float64(max(l.Depth, 0))
 		high[l.Stage] += d
 		if l.Rate != 0 || l.OpenLoop {
@@ -19,7 +19,7 @@ func Depths(lanes []result.Lane) (least, most float64) {
 		}
 		low[l.Stage] += d
 	}
-	if len(lanes) == 0 {
+	if len(streams) == 0 {
 		return 0, 0
 	}
 	return slices.Min(slices.Collect(maps.Values(low))), slices.Max(slices.Collect(maps.Values(high)))
@@ -28,9 +28,9 @@ func Depths(lanes []result.Lane) (least, most float64) {
 // RateTolerance is how far below the offered rate still counts as reached.
 const RateTolerance = 0.01
 
-// Offered is the sum of the lanes' rates; limited and unlimited count the lanes with and without one.
-func Offered(lanes []result.Lane) (rate float64, limited, unlimited int) {
-	for _, l := range lanes {
+// Offered is the sum of the streams' rates; limited and unlimited count the streams with and without one.
+func Offered(streams []result.Stream) (rate float64, limited, unlimited int) {
+	for _, l := range streams {
 		if l.Rate > 0 && IsFinite(l.Rate) {
 			rate += l.Rate
 			limited++
@@ -41,10 +41,10 @@ func Offered(lanes []result.Lane) (rate float64, limited, unlimited int) {
 	return rate, limited, unlimited
 }
 
-// Offered is the rate offered by all parts together, and how many lanes have one and have none.
+// Offered is the rate offered by all parts together, and how many streams have one and have none.
 func (l *Load) Offered() (rate float64, limited, unlimited int) {
 	for _, p := range l.Parts {
-		r, a, b := Offered(p.Lanes)
+		r, a, b := Offered(p.Streams)
 		rate, limited, unlimited = rate+r, limited+a, unlimited+b
 	}
 	return rate, limited, unlimited

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Lane is one stream of operations of a workload: a section of a fio file, a set of database clients. Of a lane that
-// moves no blocks, Device is empty, and so is all that speaks of reads, writes, data and offsets.
-type Lane struct {
+// Stream is one stream of operations of a workload: a section of a fio file, a set of database clients. Of a stream
+// that moves no blocks, Device is empty, and so is all that speaks of reads, writes, data and offsets.
+type Stream struct {
 	Name      string  `json:"name"`
 	Noun      string  `json:"noun,omitempty"` // what the tool calls such a part, like fio job; "" is a section
 	Device    string  `json:"device"`
@@ -35,11 +35,11 @@ type Lane struct {
 	ReadShare  float64 `json:"read_share,omitempty"`
 	ReadBytes  float64 `json:"read_bytes,omitempty"`  // mean size of a read; 0 unknown, to a model 4 KiB
 	WriteBytes float64 `json:"write_bytes,omitempty"` // mean size of a write or trim; 0 unknown, to a model 4 KiB
-	// Stage: it begins when every lane of a lower stage has ended.
+	// Stage: it begins when every stream of a lower stage has ended.
 	Stage int `json:"stage,omitempty"`
 	// Brief: it may work for a part of the job's time only; see MarkBrief.
 	Brief bool `json:"brief,omitempty"`
-	// Worked is for how long it did, in seconds over all starts: of single VMs whose generator tells lanes apart; 0
+	// Worked is for how long it did, in seconds over all starts: of single VMs whose generator tells streams apart; 0
 	// where that is not known.
 	Worked float64 `json:"worked_seconds,omitempty"`
 
@@ -52,21 +52,21 @@ type Lane struct {
 	Delay     time.Duration `json:"-"` // from the start of its stage to its first operation
 }
 
-// MarkBrief returns the lanes of a job, each marked when it may work for a part only of the time that they take: it
+// MarkBrief returns the streams of a job, each marked when it may work for a part only of the time that they take: it
 // pauses, ends with its size, or begins or ends at a time of its own.
-func MarkBrief(lanes []Lane) []Lane {
-	lanes = slices.Clone(lanes)
-	for i := range lanes {
-		l := &lanes[i]
-		l.Brief = l.Pauses || len(lanes) > 1 && l.Work > 0 || slices.ContainsFunc(lanes, func(o Lane) bool {
+func MarkBrief(streams []Stream) []Stream {
+	streams = slices.Clone(streams)
+	for i := range streams {
+		l := &streams[i]
+		l.Brief = l.Pauses || len(streams) > 1 && l.Work > 0 || slices.ContainsFunc(streams, func(o Stream) bool {
 			return l.Runtime != o.Runtime || l.Delay != o.Delay || l.Stage != o.Stage
 		})
 	}
-	return lanes
+	return streams
 }
 
-// Does reports whether the lane is expected to do an operation. Of blocks the lane says it; trims are rare.
-func (l Lane) Does(o Operation) bool {
+// Does reports whether the stream is expected to do an operation. Of blocks the stream says it; trims are rare.
+func (l Stream) Does(o Operation) bool {
 	switch o.Block {
 	case BlockRead:
 		return l.Reads

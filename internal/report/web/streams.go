@@ -18,17 +18,17 @@ var (
 	errTooMuch = errors.New("memory runs short, with what else is asked at the time: ask for less, or in longer steps")
 )
 
-// lane lets so many through at a time. Questions have one and pages have one, so that neither waits for the other.
-type lane struct {
+// stream lets so many through at a time. Questions have one and pages have one, so that neither waits for the other.
+type stream struct {
 	turns   chan struct{}
 	waiting atomic.Int32
 }
 
-func newLane(most int) *lane { return &lane{turns: make(chan struct{}, most)} }
+func newStream(most int) *stream { return &stream{turns: make(chan struct{}, most)} }
 
 // enter takes a place in the queue, before anything of the request is read. Call leave when its turn has come, or when
 // it is not waited for any more.
-func (l *lane) enter() (leave func(), err error) {
+func (l *stream) enter() (leave func(), err error) {
 	if l.waiting.Add(1) > mostWaiting {
 		l.waiting.Add(-1)
 		return nil, errBusy
@@ -37,7 +37,7 @@ func (l *lane) enter() (leave func(), err error) {
 }
 
 // turn waits until it is the turn of who entered. Call done after it.
-func (l *lane) turn(ctx context.Context) (done func(), err error) {
+func (l *stream) turn(ctx context.Context) (done func(), err error) {
 	select {
 	case <-ctx.Done(): // first: of two that are ready any is taken
 		return nil, late(ctx)

@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Limits that no rate can meet, or that the jobs never answer, are refused before the first run.
+func TestMarkLimits(t *testing.T) {
+	job := filepath.Join(t.TempDir(), "my.fio")
+	write(t, job, "[r]\nrw=randread\nbs=4k\nsize=64m\n")
+	for limit, want := range map[string]string{
+		"write p99 < 1ms": "its jobs do not write",
+		"read p99 < 0ms":  "can never hold",
+		"mean < -1ms":     "can never hold",
+		"nopm > 3":        `counts no measure "nopm"`,
+	} {
+		a, out, errs := quiet(t)
+		code := a.main([]string{"mark", job, "--target", "sim", "--dir", t.TempDir(), "--limit", limit})
+		if code == 0 || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "probe 0") {
+			t.Errorf("%s: exit code %d, %s%s", limit, code, out, errs)
+		}
+	}
+}

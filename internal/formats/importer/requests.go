@@ -1,0 +1,309 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/result"
+)
+
+const (
+	wrkText    = "wrk"
+	ycsbText   = "ycsb"
+	mdtestText = "mdtest"
+)
+
+var (
+	wrkBegins = lazyregexp.New(`(?m)^Running \S+ test @ `)
+	wrkAsked  = lazyregexp.New(`^ +(\d+) threads and (\d+) connections`)
+	wrkMean   = lazyregexp.New(`^ +Latency +([\d.]+)(us|ms|s|m|h) +[\d.]+\w+ +([\d.]+)(us|ms|s|m|h) `)
+	wrkRank   = lazyregexp.New(`^ *(\d+(?:\.\d+)?)% +([\d.]+)(us|ms|s|m|h)$`)
+	wrkTotal  = lazyregexp.New(`^ +(\d+) requests in ([\d.]+)(us|ms|s|m|h), ([\d.]+)([KMGTP]?)B read`)
+	wrkErrors = lazyregexp.New(`^ +Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)`)
+	wrkBad    = lazyregexp.New(`^ +Non-2xx or 3xx responses: (\d+)`)
+
+	ycsbAny     = lazyregexp.New(`(?m)^\[OVERALL\], RunTime\(ms\), [\d.]+`)
+	ycsbRow     = lazyregexp.New(`^\[([A-Z][A-Z-]*)\], ([A-Za-z][^,]*|[\d.]+(?:st|nd|rd|th)?PercentileLatency\([um]s\)), *([\d.E+-]+|NaN)$`)
+	ycsbRank    = lazyregexp.New(`^(\d[\d.]*)(?:st|nd|rd|th)?PercentileLatency\((us|ms)\)$`)
+	ycsbThreads = lazyregexp.New(`^Command line:.* -threads (\d+)`)
+
+	mdtestBegins = lazyregexp.New(`(?m)^mdtest-(\S+) was launched with (\d+) total task`)
+	mdtestAt     = lazyregexp.New(`^-- started at (\S+ \S+) --`)
+	mdtestItems  = lazyregexp.New(`^(\d+) tasks, (\d+) (?:files|directories)`)
+	mdtestOf     = lazyregexp.New(`^SUMMARY(?: (rate|time))?[^:]*: \(of (\d+) iterations\)`)
+	mdtestRow    = lazyregexp.New(`^ +([A-Z][A-Za-z ]+?) *:? +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
+	mdtestWrong  = lazyregexp.New(`^(?:ERROR: .*|V-0: .*FAILED.*)`)
+)
+
+func requestReaders() []reader {
+	return []reader{
+		{name: wrkText, holds: "what wrk and wrk2 print", book: true, recognise: wrkBegins.Match},
+		{name: ycsbText, holds: "YCSB's results as text", book: true, recognise: ycsbAny.Match},
+		{name: mdtestText, holds: "what mdtest prints: rates of creating, asking, reading and removing", book: true,
+			recognise: mdtestBegins.Match},
+	}
+}
+
+// wrkTime is a time of wrk in seconds.
+func wrkTime(number, unit string) float64 {
+	return decimal(number, "") * map[string]float64{"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}[unit]
+}
+
+// readWrk reads one test after another. wrk2 counts from when a request was due, and says so by "Recorded Latency".
+func readWrk(_ format, r io.Reader) (*book, error) {
+	b := &book{tool: "wrk"}
+	var t *tally
+	var requests, bytes, mean, bad, failed float64
+	ranks, told := true, false
+	end := func() {
+		switch {
+		case t == nil:
+		case t.length == 0:
+			b.lost = cmp.Or(b.lost, "it ends before wrk's totals: the test, or the file, is cut short")
+		default:
+			if !told {
+				t.failure = "it ends before wrk's rates: the file is cut short"
+			}
+			t.report.Elapsed, t.report.Errors = t.length, whole(bad+failed)
+			t.did(result.Operation{Name: "request", Noun: "requests"}, max(requests-bad, 0), bytes, mean)
+			t.notes = append(t.notes, "times are wrk's, of all requests, those with another answer than 2xx and 3xx among them")
+			b.stretches = append(b.stretches, t.done())
+		}
+		t, requests, bytes, mean, bad, failed, ranks, told = nil, 0, 0, 0, 0, 0, true, false
+	}
+	err := eachLine(r, func(_ int, line []byte) error {
+		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
+		if wrkBegins.MatchString(text) {
+			end()
+			t = newTally("wrk", 0)
+		}
+		if t == nil {
+			return nil
+		}
+		if m := wrkAsked.FindStringSubmatch(text); m != nil {
+			t.concurrency = decimal(m[2], "")
+			t.asked("threads", m[1])
+		} else if m := wrkMean.FindStringSubmatch(text); m != nil && mean == 0 {
+			mean = wrkTime(m[1], m[2])
+			t.figure(single("request_max", "ms"), wrkTime(m[3], m[4])*1e3)
+		} else if m := wrkRank.FindStringSubmatch(text); m != nil && ranks && m[1] != "100.000" {
+			q := strings.TrimSuffix(strings.TrimRight(m[1], "0"), ".")
+			if !strings.Contains(m[1], ".") {
+				q = m[1]
+			}
+			t.figure(single("request_p"+q, "ms"), wrkTime(m[2], m[3])*1e3)
+		} else if m := wrkTotal.FindStringSubmatch(text); m != nil {
+			requests, t.length, bytes = decimal(m[1], ""), inSeconds(wrkTime(m[2], m[3])), binary(m[4], m[5])
+		} else if m := wrkErrors.FindStringSubmatch(text); m != nil {
+			for _, n := range m[1:] {
+				failed += decimal(n, "")
+			}
+		} else if m := wrkBad.FindStringSubmatch(text); m != nil {
+			bad = decimal(m[1], "")
+		} else if strings.HasPrefix(text, "Requests/sec:") {
+			told = true
+		}
+		if strings.Contains(text, "Recorded Latency") {
+			t.latency, b.tool = "response time", "wrk2"
+		}
+		ranks = ranks && !strings.Contains(text, "Uncorrected Latency")
+		return nil
+	})
+	end()
+	return b, err
+}
+
+// ycsbSection is what YCSB says of one kind of operation.
+type ycsbSection struct {
+	figures
+	wrong, answers float64 // those that were neither 0 nor OK, and all
+}
+
+// readYCSB reads one test after another. Those of a read-modify-write are counted as a read and an update too.
+func readYCSB(_ format, r io.Reader) (*book, error) {
+	b := &book{tool: "YCSB"}
+	var order []string
+	sections := map[string]*ycsbSection{}
+	threads := 0.0
+	end := func() error {
+		all := sections["OVERALL"]
+		if all == nil {
+			return nil
+		}
+		t := newTally("ycsb", inSeconds(all.or("RunTime(ms)")/1e3))
+		t.concurrency = threads
+		missing := all.or("Throughput(ops/sec)") * all.or("RunTime(ms)") / 1e3 // operations of any answer
+		short := !all.has("Throughput(ops/sec)")
+		for _, name := range order {
+			s := sections[name]
+			n := s.or("Operations")
+			lower := strings.ReplaceAll(strings.ToLower(name), "-", "_")
+			switch failed := sections[name+"-FAILED"]; {
+			case n == 0 || name == "CLEANUP" || strings.HasSuffix(name, "-FAILED") ||
+				strings.HasPrefix(name, "INTENDED"):
+				continue
+			case failed != nil:
+				t.report.Errors += whole(failed.or("Operations"))
+				missing -= failed.or("Operations") + n
+			default:
+				missing -= n
+				t.report.Errors += whole(s.wrong)
+				n -= s.wrong
+			}
+			short = short || !s.has("AverageLatency(us)") || s.answers < s.or("Operations")
+			if name == "READ-MODIFY-WRITE" {
+				missing += 2 * s.or("Operations")
+				t.figure(single(lower+"_mean", "ms"), s.or("AverageLatency(us)")/1e3)
+				t.notes = append(t.notes, "the reads and updates of read-modify-writes are among its reads and updates")
+			} else {
+				t.did(result.Operation{Name: lower, Noun: lower + "s"}, max(n, 0), 0, s.or("AverageLatency(us)")/1e6)
+			}
+			for _, what := range slices.Sorted(maps.Keys(s.figures)) {
+				if m := ycsbRank.FindStringSubmatch(what); m != nil {
+					per := map[string]float64{"us": 1e3, "ms": 1}[m[2]]
+					t.figure(single(lower+"_p"+m[1], "ms"), s.figures[what]/per)
+				}
+			}
+			if s.has("MaxLatency(us)") {
+				t.figure(single(lower+"_max", "ms"), s.figures["MaxLatency(us)"]/1e3)
+			}
+		}
+		if len(t.operations) == 0 || t.length == 0 {
+			b.lost = cmp.Or(b.lost, "it ends before YCSB's counts: the test, or the file, is cut short")
+		} else {
+			if short || math.Abs(missing) > 1 {
+				t.failure = "the operations that it tells are not all that its throughput counts: the file is cut short"
+			}
+			b.stretches = append(b.stretches, t.done())
+		}
+		order, sections = nil, map[string]*ycsbSection{}
+		if len(b.stretches) > mostStretches {
+			return fmt.Errorf("more than %d tests: split the file", mostStretches)
+		}
+		return nil
+	}
+	err := eachLine(r, func(_ int, line []byte) error {
+		text := strings.TrimSpace(strings.ToValidUTF8(string(line), "?"))
+		if m := ycsbThreads.FindStringSubmatch(text); m != nil {
+			err := end()
+			threads = decimal(m[1], "")
+			return err
+		}
+		m := ycsbRow.FindStringSubmatch(text)
+		if m == nil {
+			return nil
+		}
+		if ycsbAny.MatchString(text) {
+			if err := end(); err != nil {
+				return err
+			}
+		}
+		s := sections[m[1]]
+		if s == nil {
+			if len(order) >= mostKinds {
+				return fmt.Errorf("more than %d kinds of operations", mostKinds)
+			}
+			s = &ycsbSection{figures: figures{}}
+			order, sections[m[1]] = append(order, m[1]), s
+		}
+		v, err := quantity(m[3])
+		switch answer, is := strings.CutPrefix(m[2], "Return="); {
+		case err != nil:
+		case is:
+			s.answers += v
+			if answer != "0" && answer != "OK" {
+				s.wrong += v
+			}
+		case len(s.figures) < mostKinds:
+			s.figures[m[2]] = v
+		}
+		return nil
+	})
+	if err2 := end(); err == nil {
+		err = err2
+	}
+	return b, err
+}
+
+// mostKinds bounds the kinds of operations, and what is said of each.
+const mostKinds = 200
+
+// readMdtest reads a stretch for each kind of operation: mdtest does them one after another.
+func readMdtest(_ format, r io.Reader) (*book, error) {
+	b := &book{tool: "mdtest"}
+	var order []string
+	rates, times := figures{}, figures{}
+	var began time.Time
+	table, iterations := "", "1"
+	tasks, items, from, open := 0.0, 0.0, 0, false
+	end := func() {
+		for _, name := range order {
+			rate := rates.or(name)
+			n := items
+			if strings.HasPrefix(name, "Tree") {
+				n = 0
+			}
+			length := times.or(name)
+			if length == 0 && rate > 0 {
+				length = n / rate
+			}
+			if rate <= 0 || inSeconds(length) == 0 || len(b.stretches) >= mostStretches {
+				continue
+			}
+			t := newTally("mdtest "+strings.ToLower(name), inSeconds(length))
+			t.did(result.Operation{Name: "entry", Noun: "entries"}, math.Round(rate*length), 0, 0)
+			t.concurrency, t.unfailing = tasks, true
+			if len(b.stretches) == from && !began.IsZero() {
+				t.start = began
+			}
+			if iterations != "1" {
+				t.notes = append(t.notes, "rates are means over "+iterations+" iterations")
+			}
+			if times.or(name) == 0 {
+				t.notes = append(t.notes, "how long it took is worked out from the rate and the number that was asked for")
+			}
+			b.stretches = append(b.stretches, t.done())
+		}
+		if open {
+			b.broke(from, "it does not say that mdtest came to its end: the test, or the file, is cut short")
+		}
+		order, rates, times, table, iterations, items, from, open = nil, figures{}, figures{}, "", "1", 0,
+			len(b.stretches), false
+	}
+	err := eachLine(r, func(_ int, line []byte) error {
+		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
+		if m := mdtestAt.FindStringSubmatch(text); m != nil {
+			end()
+			if at, err := time.Parse("01/02/2006 15:04:05", m[1]); err == nil {
+				began = at
+				b.note(noZone)
+			}
+		} else if m := mdtestBegins.FindStringSubmatch(text); m != nil {
+			b.tool, tasks, open = "mdtest "+oneLine(m[1]), decimal(m[2], ""), true
+		} else if m := mdtestItems.FindStringSubmatch(text); m != nil {
+			items = decimal(m[2], "")
+		} else if m := mdtestOf.FindStringSubmatch(text); m != nil {
+			table, iterations = cmp.Or(m[1], "rate"), m[2]
+		} else if m := mdtestRow.FindStringSubmatch(text); m != nil && table != "" && len(order) < mostKinds {
+			if table == "time" {
+				times[m[1]] = decimal(m[4], "")
+			} else {
+				order, rates[m[1]] = append(order, m[1]), decimal(m[4], "")
+			}
+		} else if mdtestWrong.MatchString(text) {
+			b.lost = cmp.Or(b.lost, "mdtest says: "+oneLine(text))
+		} else if strings.HasPrefix(text, "-- finished at") {
+			open = false
+		}
+		return nil
+	})
+	end()
+	return b, err
+}

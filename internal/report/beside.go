@@ -1,0 +1,211 @@
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"plimsoll/internal/kit/regular"
+	"plimsoll/internal/report/catalogue"
+	"plimsoll/result"
+	"plimsoll/unit"
+)
+
+// besideCheck is the Check of sentences of a summary that set a run beside recorded systems.
+const besideCheck = "catalogue"
+
+// mostBeside is about how many loads a summary says where they stand among recorded systems.
+const mostBeside = 2
+
+// offeredShare is a catalogue's name for the part of an offered rate that was kept.
+const offeredShare = "of the offered rate"
+
+// RecordOf is what a run gave, as a catalogue records it, and the workloads that its parts are of. Its system has the
+// name of the cluster.
+func RecordOf(folder *result.Folder) (catalogue.Record, []string, error) {
+	doc, err := Build(folder)
+	if err != nil {
+		return catalogue.Record{}, nil, err
+	}
+	data, err := folder.Data()
+	if err != nil {
+		return catalogue.Record{}, nil, err
+	}
+	r, names := doc.record(data, version(folder))
+	return r, names, nil
+}
+
+// version stands for the text of a scenario: the beginning of a hash over its files; "" where they cannot be read.
+func version(folder *result.Folder) string {
+	dir := filepath.Join(folder.Dir(), "scenario")
+	sum := sha256.New()
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || path.Ext(name) == ".html" {
+			return err
+		}
+		b, err := regular.Read(filepath.Join(dir, filepath.FromSlash(name)), 0, 16<<20)
+		sum.Write([]byte(name + "\x00"))
+		sum.Write(b)
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12]
+}
+
+func (doc *Document) record(data *result.Data, version string) (r catalogue.Record, names []string) {
+	m := doc.Manifest
+	r = catalogue.Record{
+		ID:        m.RunID,
+		System:    m.ClusterName,
+		Source:    m.Operator,
+		Date:      m.Created,
+		Simulated: m.Simulated,
+	}
+	machines := map[string]int{}
+	for _, w := range data.Workloads {
+		if w.VM != "" && !w.Prefill {
+			machines[w.Name]++
+		}
+	}
+	for _, w := range data.Workloads {
+		i := slices.IndexFunc(doc.Latencies, func(l Latency) bool { return l.Workload == w.Name && len(l.Windows) > 0 })
+		if w.VM != "" || w.Prefill || i < 0 || w.Ended == result.Failed || w.Ended == result.Lost {
+			continue
+		}
+		loads := catalogue.LoadsOf(m, w, machines[w.Name], version)
+		if len(loads) == 0 {
+			continue
+		}
+		figures := doc.recorded(w, doc.Latencies[i].Windows[0])
+		if len(figures) > 0 {
+			r.Done, names = append(r.Done, catalogue.Done{Loads: loads, Figures: figures}), append(names, w.Name)
+		}
+	}
+	return r, names
+}
+
+// recorded are the figures of a workload that a catalogue keeps.
+func (doc *Document) recorded(w result.Workload, t WindowTotals) (out []catalogue.Figure) {
+	add := func(name, unit string, value *float64, better result.Direction) {
+		if value != nil && finite(*value) {
+			out = append(out, catalogue.Figure{Name: name, Unit: unit, Value: *value, Better: better})
+		}
+	}
+	offered := 0.0
+	for _, s := range doc.Workloads {
+		for _, l := range s.Streams {
+			if s.Name == w.Name && s.VM != "" && !s.Prefill {
+				offered += l.Rate
+			}
+		}
+	}
+	if offered > 0 {
+		share := t.OpsPerSecond / offered
+		add(offeredShare, "ratio", &share, result.Higher)
+	}
+	rate := result.Higher
+	if offered > 0 { // more than was asked for is not better
+		rate = ""
+	}
+	for _, m := range t.Measures {
+		i := slices.IndexFunc(w.Measures, func(o result.Measure) bool { return o.Name == m.Name })
+		if i >= 0 && !w.Measures[i].Aside && m.Value != 0 {
+			add(m.Name, m.Unit, &m.Value, w.Measures[i].Better)
+		}
+	}
+	measured := slices.ContainsFunc(t.Measures, func(m MeasureRow) bool { return m.Name == "tps" })
+	if !measured && t.Unit == "transactions/s" {
+		add("tps", t.Unit, &t.OpsPerSecond, rate)
+	}
+	for _, r := range t.Rows {
+		add(r.Op+" bandwidth", "bytes/s", r.BytesPerSecond, rate)
+		add(r.Op, r.Unit, &r.OpsPerSecond, rate)
+		add(r.Op+" mean", "s", r.Mean, result.Lower)
+		add(r.Op+" p99", "s", r.P99, result.Lower)
+	}
+	for _, f := range doc.Findings {
+		if f.Answers() && f.Subject == w.Name && f.Value != nil && finite(*f.Value) {
+			out = append(
+				out,
+				catalogue.Figure{Name: f.Check + " " + f.Metric, Unit: f.Unit, Value: *f.Value, Low: f.Low,
+					High: f.High},
+			)
+		}
+	}
+	return out
+}
+
+// setBeside sets what a run did beside recorded systems, the published ones and those of the catalogue beside the runs.
+func (doc *Document) setBeside(folder *result.Folder, data *result.Data) {
+	records, problems := catalogue.All(filepath.Join(filepath.Dir(folder.Dir()), catalogue.Dir))
+	for _, err := range problems {
+		doc.Problems = append(doc.Problems, err.Error())
+	}
+	own, names := doc.record(data, version(folder))
+	doc.Beside = catalogue.Set(own, names, records)
+	for _, b := range doc.Beside[:min(mostBeside, len(doc.Beside))] {
+		doc.InShort = append(doc.InShort, Short{Severity: result.Passed, Check: besideCheck, Subject: b.Workload,
+			Sentence: b.Say(mostBeside, quantity)})
+	}
+}
+
+// standView is a load among recorded systems as a table: a row a system, a column a figure that the run has, too.
+type standView struct {
+	Title string
+	Alike string
+	Head  []string
+	Rows  []standRow
+	// Sources are the published ones among its sources.
+	Sources []catalogue.Source
+}
+
+type standRow struct {
+	Own   bool
+	Cells []string
+}
+
+// mostStanding are the figures and the systems that such a table shows; the JSON report has all.
+const (
+	mostStanding = 4
+	mostSystems  = 40
+)
+
+func newStand(all []catalogue.Beside) (out []standView) {
+	for _, b := range all[:min(len(all), maxStands)] {
+		figures := b.Figures[:min(len(b.Figures), mostStanding)]
+		v := standView{Title: b.Workload + " and " + unit.Plural(b.Systems, "system"), Alike: b.Alike}
+		v.Head = []string{"System"}
+		own := standRow{Own: true, Cells: []string{"this run"}}
+		for _, f := range figures {
+			v.Head, own.Cells = append(v.Head, f.Name), append(own.Cells, quantity(f.Value, f.Unit))
+		}
+		v.Head, own.Cells = append(v.Head, "Source"), append(own.Cells, none)
+		v.Rows = []standRow{own}
+		for _, a := range b.Records[:min(len(b.Records), mostSystems)] {
+			row := standRow{Cells: []string{a.System}}
+			for _, f := range figures {
+				cell := none
+				if i := slices.IndexFunc(a.Figures, f.Same); i >= 0 {
+					cell = quantity(a.Figures[i].Value, a.Figures[i].Unit)
+				}
+				row.Cells = append(row.Cells, cell)
+			}
+			v.Rows = append(v.Rows, standRow{Cells: append(row.Cells, a.Source)})
+			i := slices.IndexFunc(catalogue.Sources(), func(s catalogue.Source) bool { return s.Name == a.Source })
+			if i >= 0 && !slices.Contains(v.Sources, catalogue.Sources()[i]) {
+				v.Sources = append(v.Sources, catalogue.Sources()[i])
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// maxStands is of how many loads a page has such a table.
+const maxStands = 12

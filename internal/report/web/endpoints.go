@@ -1,0 +1,245 @@
+package web
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/report"
+	"plimsoll/result"
+)
+
+// endpoint is a path of the API: what answers it, and what its description says. There is no other list of them.
+type endpoint struct {
+	path    string // below /api/v1/
+	summary string
+	params  []parameter
+	gives   any // a value of the type that it answers with
+
+	ask  answerer                                // as Prometheus' API answers: the value is the reply's data
+	tell func(*Site, *http.Request) (any, error) // the value is the answer
+}
+
+// parameter is one of a question; those in braces in the path are known from there.
+type parameter struct {
+	name, about string
+	needed      bool
+	many        bool
+}
+
+// data of Prometheus' API, of which the query's own part is described by Prometheus.
+type (
+	queryData struct {
+		Kind   string `json:"resultType"`
+		Result any    `json:"result"`
+	}
+	buildData struct {
+		Branch    string `json:"branch"`
+		BuildDate string `json:"buildDate"`
+		BuildUser string `json:"buildUser"`
+		GoVersion string `json:"goVersion"`
+		Revision  string `json:"revision"`
+		Version   string `json:"version"`
+	}
+	metricData struct {
+		Help string `json:"help"`
+		Type string `json:"type"`
+		Unit string `json:"unit"`
+	}
+)
+
+var (
+	whenParams = []parameter{{name: "start", about: "seconds since 1970 or RFC 3339"}, {name: "end"},
+		{name: "match[]", about: "series selector", many: true}, {name: "limit"}}
+	sidesParams = []parameter{
+		{name: "run", about: "identity of a run, of an experiment, or EXPERIMENT/RUN", needed: true, many: true},
+		{name: "anyway", about: "1: compare unlike sides all the same"},
+		{name: "at", about: "a moment that all runs have, at which pages lay their courses over each other"},
+	}
+)
+
+// endpoints are all of the API.
+var endpoints = []endpoint{
+	{path: "runs", summary: "The runs there are, newest first", gives: []runEntry{}, tell: (*Site).runsJSON},
+	{path: "runs/{id}", summary: "What ran, where and with what", gives: result.Manifest{}, tell: (*Site).runJSON},
+	{path: "runs/{id}/findings", summary: "What was found in a run", gives: []result.Finding{},
+		tell: (*Site).findingsJSON},
+	{path: "runs/{id}/series", summary: "The results of a run over time, also while it goes on",
+		gives: []result.Panel{}, tell: (*Site).seriesJSON},
+	{path: "runs/{id}/events", summary: "The journal of a run: faults, stretches and steps", gives: []result.Event{},
+		tell: (*Site).eventsJSON},
+	{path: "experiments", summary: "The experiments and searches there are, newest first", gives: []Experiment{},
+		tell: (*Site).experimentsJSON},
+	{path: "experiments/{id}", summary: "The result of an experiment so far", gives: report.ExperimentDocument{},
+		tell: (*Site).experimentJSON},
+	{path: "compare", summary: "Runs, experiments or searches held against the first of them", params: sidesParams,
+		gives: compare.Document{}, tell: (*Site).compareJSON},
+
+	{path: "query", summary: "PromQL at one moment", ask: queryAt, gives: queryData{}, params: []parameter{
+		{name: "query", needed: true}, {name: "time"}, {name: "limit"}, {name: "timeout"}}},
+	{path: "query_range", summary: "PromQL over a time", ask: queryOver, gives: queryData{}, params: []parameter{
+		{name: "query", needed: true}, {name: "start", needed: true}, {name: "end", needed: true},
+		{name: "step", needed: true}, {name: "limit"}, {name: "timeout"}}},
+	{path: "series", summary: "Series by their labels", ask: findSeries, gives: []map[string]string{},
+		params: whenParams},
+	{path: "labels", summary: "Names of labels", ask: labelNames, gives: []string{}, params: whenParams},
+	{path: "label/{name}/values", summary: "Values of a label", ask: labelValues, gives: []string{},
+		params: whenParams},
+	{path: "metadata", summary: "What is known of metrics", ask: metadata, gives: map[string][]metricData{},
+		params: []parameter{{name: "metric"}, {name: "limit"}}},
+	{path: "query_exemplars", summary: "None", ask: nothing([]any{}), gives: []any{}},
+	{path: "rules", summary: "None", ask: nothing(map[string]any{"groups": []any{}}), gives: map[string]any{}},
+	{path: "alerts", summary: "None", ask: nothing(map[string]any{"alerts": []any{}}), gives: map[string]any{}},
+	{path: "status/buildinfo", summary: "The version of the query language, and of the program", ask: buildInfo,
+		gives: buildData{}},
+}
+
+// posted are the paths whose questions may be posted, too, as Prometheus' may.
+var posted = []string{"query", "query_range", "series", "labels", "query_exemplars"}
+
+// api adds the paths of the API.
+func (s *Site) api(mux *http.ServeMux) {
+	for _, e := range endpoints {
+		if e.ask == nil {
+			mux.HandleFunc("GET /api/v1/"+e.path, s.page(func(_ context.Context, r *http.Request, doc *document) error {
+				data, err := e.tell(s, r)
+				if err != nil {
+					return err
+				}
+				doc.kind = jsonKind
+				return encodeJSON(&doc.body, data)
+			}))
+			continue
+		}
+		mux.HandleFunc("GET /api/v1/"+e.path, s.answering(e.ask))
+		if slices.Contains(posted, e.path) {
+			mux.HandleFunc("POST /api/v1/"+e.path, s.answering(e.ask))
+		}
+	}
+	mux.HandleFunc("GET /api/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", jsonKind)
+		_ = WriteOpenAPI(w, s.version) // the reader may have gone away
+	})
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		body, code := encode(
+			reply{Status: "error", ErrorType: notFound, Error: "there is no " + r.Method + " " + r.URL.Path + " here"})
+		s.write(w, body, code)
+	})
+}
+
+// object is one of JSON's.
+type object = map[string]any
+
+// WriteOpenAPI writes the description of the API, in version 3.1 of OpenAPI: it is made of the table above and of the
+// types that are answered with.
+func WriteOpenAPI(w io.Writer, version string) error {
+	kinds, paths := schemas{}, object{}
+	failed := kinds.of(reply{})
+	for _, e := range endpoints {
+		op := object{"summary": e.summary, "operationId": operationOf(e.path), "parameters": e.parameters()}
+		answer := kinds.of(e.gives)
+		if e.ask != nil {
+			answer = object{"type": "object", "required": []string{"status", "data"}, "properties": object{
+				"status": object{"const": "success"}, "data": answer,
+				"warnings": kinds.of([]string{}), "infos": kinds.of([]string{})}}
+		}
+		content := func(schema any) object { return object{jsonKind: object{"schema": schema}} }
+		op["responses"] = object{
+			"200":     object{"description": "the answer", "content": content(answer)},
+			"default": object{"description": "why there is none", "content": content(failed)},
+		}
+		item := object{"get": op}
+		if slices.Contains(posted, e.path) {
+			post := object{}
+			for k, v := range op {
+				post[k] = v
+			}
+			delete(post, "parameters") // they are in the form
+			post["operationId"] = operationOf(e.path) + "Posted"
+			item["post"] = post
+		}
+		paths["/api/v1/"+e.path] = item
+	}
+	return encodeJSON(w, object{"openapi": "3.1.0", "paths": paths, "components": object{"schemas": kinds},
+		"info": object{"title": "Plimsoll", "version": version,
+			"description": "Runs, experiments, series, findings and comparisons, as pages show them, and Prometheus' " +
+				"query API over the metrics of all runs. Nothing can be changed."}})
+}
+
+func (e endpoint) parameters() []object {
+	out := []object{}
+	for part := range strings.SplitSeq(e.path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			out = append(out, object{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true,
+				"schema": object{"type": "string"}})
+		}
+	}
+	for _, p := range e.params {
+		schema := object{"type": "string"}
+		if p.many {
+			schema = object{"type": "array", "items": schema}
+		}
+		one := object{"name": p.name, "in": "query", "schema": schema}
+		if p.needed {
+			one["required"] = true
+		}
+		if p.about != "" {
+			one["description"] = p.about
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// operationOf is a path as a name: runs/{id}/findings is runsIdFindings.
+func operationOf(path string) string {
+	out := ""
+	for i, word := range strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune("/{}_.", r) }) {
+		if i > 0 {
+			word = strings.ToUpper(word[:1]) + word[1:]
+		}
+		out += word
+	}
+	return out
+}
+
+func (s *Site) seriesJSON(r *http.Request) (any, error) {
+	b, ok := s.shelf.find(r.PathValue("id"))
+	if !ok {
+		return nil, errMissing(r.PathValue("id"))
+	}
+	folder, err := result.Open(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	var data *result.Data
+	if folder.Manifest().Status == result.StatusExecuting {
+		data, err = s.soFar(r.Context(), b, folder)
+	} else {
+		data, err = folder.Data()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return listOf(data.Panels), nil
+}
+
+func (s *Site) eventsJSON(r *http.Request) (any, error) {
+	folder, err := s.opened(r)
+	if err != nil {
+		return nil, err
+	}
+	events, _, err := folder.Events()
+	return listOf(events), err
+}
+
+// listOf is an empty list in the place of none.
+func listOf[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,95 @@
+package web_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"plimsoll/internal/testkit/browsertest"
+	"plimsoll/result"
+)
+
+// TestKeyboard goes from the list to a report with the keyboard alone, and sees where it is.
+func TestKeyboard(t *testing.T) {
+	b := browsertest.Start(t)
+	s := serve(t)
+	s.run("20260301-100000-done-0001", "done", t0).work(120).end(result.StatusSucceeded)
+	s.run("20260301-100200-other-0002", "other", t0.Add(2*time.Minute)).work(5).end(result.StatusSucceeded)
+	tabTo := func(what string) {
+		t.Helper()
+		for range 40 {
+			b.Do(chromedp.KeyEvent(kb.Tab))
+			if browsertest.Ask[bool](b, `document.activeElement.matches(`+"`"+what+"`"+`)`) {
+				if outline := browsertest.Ask[string](b, `getComputedStyle(document.activeElement).outlineStyle`); outline == "none" {
+					t.Errorf("%s shows no focus", what)
+				}
+				return
+			}
+		}
+		t.Fatalf("no key leads to %s", what)
+	}
+	b.Do(browsertest.Size(1300, 900), chromedp.Navigate(s.url+"/"), chromedp.WaitVisible("main", chromedp.ByQuery))
+	tabTo(".skip")
+	tabTo("input[name=q]")
+	b.Do(chromedp.KeyEvent("done"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`.filters a`, chromedp.ByQuery))
+	if rows := browsertest.Ask[int](b, `document.querySelectorAll("tbody tr").length`); rows != 1 {
+		t.Errorf("found: %d rows", rows)
+	}
+	tabTo("input[type=checkbox]")
+	b.Do(chromedp.KeyEvent(" "))
+	if !browsertest.Ask[bool](b, `document.activeElement.checked`) {
+		t.Error("a row cannot be ticked")
+	}
+	tabTo("tbody a")
+	b.Do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#about", chromedp.ByQuery))
+	tabTo(".links a.main")
+	b.Do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#answer", chromedp.ByQuery))
+	b.Complained()
+}
+
+// axeCore is the text of axe-core, which is not of this repository: its licence is the MPL.
+func axeCore(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(cache, "plimsoll-tests", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Skip("no axe-core: put axe.min.js of `npm pack axe-core` into ~/.cache/plimsoll-tests/axe-core")
+	}
+	return string(text)
+}
+
+// TestAccessible has axe-core look at the pages, in light, on a desk and on a phone.
+func TestAccessible(t *testing.T) {
+	axe := axeCore(t)
+	b := browsertest.Start(t)
+	s := serve(t)
+	s.run("20260301-100000-done-0001", "done", t0).work(120).end(result.StatusSucceeded)
+	live := s.run("20260301-105900-live-0002", "live", t0.Add(59*time.Minute)).work(30)
+	defer live.end(result.StatusSucceeded)
+	const serious = `axe.run().then(r => r.violations.filter(v => v.impact === "serious" || v.impact === "critical")
+		.map(v => v.id + ": " + v.nodes.map(n => n.target.join(" ")).join(", ")).join("\n"))`
+	b.Do(page.SetBypassCSP(true)) // it is put into the page
+	for _, path := range []string{"/", "/runs/20260301-100000-done-0001", "/runs/20260301-105900-live-0002",
+		"/runs/20260301-100000-done-0001/report", "/runs/none"} {
+		for _, width := range []int64{1440, 390} {
+			b.Do(browsertest.Size(width, 900), chromedp.Navigate(s.url+path),
+				chromedp.WaitVisible("main", chromedp.ByQuery),
+				chromedp.Evaluate(axe+"; 0", nil))
+			var found string
+			b.Do(chromedp.Evaluate(serious, &found,
+				func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+			if found != "" {
+				t.Errorf("%s at %d:\n%s", path, width, found)
+			}
+		}
+	}
+}
