@@ -24,3 +24,10 @@ type FoundRun struct {
 	Objects map[string]int // number by kind
 	Bytes   int64          // of its disks
 }
+
+// RoleGiver is implemented by providers whose place has users of few rights: it says what a run needs at least, as the
+// place takes it.
+type RoleGiver interface {
+	// Role is for an account in a namespace. With power it may switch nodes off.
+	Role(namespace, account string, power bool) string
+}

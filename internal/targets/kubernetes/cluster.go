@@ -38,6 +38,7 @@ type cluster struct {
 	mu    sync.Mutex
 	state state
 	hosts map[string]*fleet.Machine
+	beats map[int]string // of nodes that were switched off: what they said last
 
 	stop  context.CancelFunc
 	group clock.Group
@@ -59,10 +60,10 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	c := &cluster{place: p, fleet: f, api: a, nodes: nodes, dir: r.StateDir, log: r.Log, fault: r.Fault, booted: r.Booted,
-		hosts: map[string]*fleet.Machine{}, group: p.clock.Group(),
+		hosts: map[string]*fleet.Machine{}, beats: map[int]string{}, group: p.clock.Group(),
 		access: remote.Access{Agents: p.agents, Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock},
 		state: state{Kubeconfig: f.Kubeconfig, Context: a.context, Exec: f.Exec, Namespace: f.Namespace, Run: runName(r.RunID),
-			Made: p.clock.Now().UTC().Format(time.RFC3339), VMs: map[string]*vm{}}}
+			Made: p.clock.Now().UTC().Format(time.RFC3339), VMs: map[string]*vm{}, Power: f.power}}
 	if c.log == nil {
 		c.log = func(string, ...any) {}
 	}
@@ -224,22 +225,6 @@ func (c *cluster) Address(ctx context.Context, name string) (string, error) {
 	return ip, nil
 }
 
-// NodeState implements target.Cluster: a node that is not ready may be off or cut from the network, which the cluster
-// does not tell.
-func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, bool, error) {
-	if err := cmp.Or(ctx.Err(), c.node(node)); err != nil {
-		return target.Unknown, false, err
-	}
-	o, err := c.api.get(ctx, nodes, c.nodes[node].Name)
-	if err != nil {
-		return target.Unknown, false, fmt.Errorf("node %q: %w", c.nodes[node].Name, err)
-	}
-	if o != nil && nodeReady(o) {
-		return target.On, true, nil
-	}
-	return target.Unknown, false, nil
-}
-
 func nodeReady(o *unstructured.Unstructured) bool { return condition(o, "Ready") == "True" }
 
 // condition is the state of one of an object's conditions.
@@ -289,7 +274,7 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 		return nil
 	}
 	image, err := c.fleet.image(t.Image)
-	err = errors.Join(checkName(t.Name), c.node(t.Node), err)
+	err = errors.Join(checkName(t.Name), c.nodeOn(ctx, t.Node), err)
 	for i, bytes := range t.DiskBytes {
 		if bytes < 1 {
 			err = errors.Join(err, fmt.Errorf("disk %s: %d bytes: want more than 0", device(i), bytes))
@@ -321,6 +306,12 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 	if err != nil {
 		return fmt.Errorf("clone: %w", err)
 	}
+	off := map[int]error{} // by the nodes of the members
+	for _, p := range k.Members {
+		if _, asked := off[p.Node]; !asked {
+			off[p.Node] = c.nodeOn(ctx, p.Node)
+		}
+	}
 	if source.On { // what its page cache holds is not in the volume yet
 		if err := c.flush(ctx, source); err != nil {
 			return fmt.Errorf("clone: vm %q: %w", k.Source, err)
@@ -328,7 +319,7 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 	}
 	var errs []error
 	for _, p := range k.Members {
-		err := errors.Join(checkName(p.Name), c.node(p.Node))
+		err := errors.Join(checkName(p.Name), off[p.Node])
 		if _, e := c.get(p.Name); e == nil {
 			err = errors.Join(err, errors.New("it exists already"))
 		}
@@ -361,10 +352,10 @@ func (c *cluster) add(ctx context.Context, v, source *vm) error {
 	for i, bytes := range v.DiskBytes {
 		var from map[string]any
 		if !source.Template {
-			from = map[string]any{"kind": "PersistentVolumeClaim", "name": diskClaim(source.Short, i)}
+			from = map[string]any{"kind": "PersistentVolumeClaim", "name": source.disk(i)}
 		}
 		if err == nil {
-			err = c.create(ctx, claims, c.claim(diskClaim(v.Short, i), v, bytes, true, from))
+			err = c.create(ctx, claims, c.claim(v.disk(i), v, bytes, true, from))
 		}
 	}
 	if err == nil {
@@ -380,7 +371,7 @@ func (c *cluster) add(ctx context.Context, v, source *vm) error {
 func (c *cluster) removeClaims(ctx context.Context, v *vm) error {
 	err := c.api.remove(ctx, claims, workClaim(v.Short), c.state.Run, nil)
 	for i := range v.DiskBytes {
-		err = errors.Join(err, c.api.remove(ctx, claims, diskClaim(v.Short, i), c.state.Run, nil))
+		err = errors.Join(err, c.api.remove(ctx, claims, v.disk(i), c.state.Run, nil))
 	}
 	return err
 }
@@ -411,7 +402,7 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 		}
 		e := error(nil)
 		if !v.Template {
-			e = c.removeClaims(ctx, v)
+			e = errors.Join(c.removeShots(ctx, v, v.Tags...), c.removeClaims(ctx, v))
 		}
 		if e == nil {
 			e = c.change(func() {
@@ -442,7 +433,7 @@ func (c *cluster) Move(ctx context.Context, name string, node int) error {
 	}
 	bound := []string{workClaim(v.Short)}
 	for i := range v.DiskBytes {
-		bound = append(bound, diskClaim(v.Short, i))
+		bound = append(bound, v.disk(i))
 	}
 	for _, claim := range bound {
 		hosts, err := c.api.keptTo(ctx, claim)

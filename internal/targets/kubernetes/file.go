@@ -32,6 +32,8 @@ type fleetFile struct {
 	// StorageClass is of data disks, WorkClass of the volume that keeps the agent; "" is the cluster's default.
 	StorageClass string `yaml:"storage_class"`
 	WorkClass    string `yaml:"work_class"`
+	// SnapshotClass is of snapshots of data disks; "" is the default of their driver.
+	SnapshotClass string `yaml:"snapshot_class"`
 	// AccessMode is of all claims.
 	AccessMode string `yaml:"access_mode"`
 	WorkSize   string `yaml:"work_size"`
@@ -47,7 +49,7 @@ type fleetFile struct {
 	// Requests are whether pods ask the scheduler for the CPUs and memory of their VM.
 	Requests bool `yaml:"requests"`
 
-	power    map[string]target.PowerSetting
+	power    powers
 	workSize int64
 }
 
@@ -113,9 +115,10 @@ func parseFleet(data []byte, kinds []target.PowerKind) (*fleetFile, error) {
 			object("images: %s: %q is no name of a container image", gold, image)
 		}
 	}
-	for _, c := range []struct{ key, name string }{{"storage_class", f.StorageClass}, {"work_class", f.WorkClass}} {
+	for _, c := range []struct{ key, name string }{{"storage_class", f.StorageClass}, {"work_class", f.WorkClass},
+		{"snapshot_class", f.SnapshotClass}} {
 		if c.name != "" && !dnsName.MatchString(c.name) {
-			object("%s: %q is no name of a storage class", c.key, c.name)
+			object("%s: %q is no name of a class", c.key, c.name)
 		}
 	}
 	seen := map[string]bool{}
@@ -125,7 +128,7 @@ func parseFleet(data []byte, kinds []target.PowerKind) (*fleetFile, error) {
 		}
 		seen[n] = true
 	}
-	f.power = map[string]target.PowerSetting{}
+	f.power = powers{}
 	for _, node := range slices.Sorted(maps.Keys(f.Power)) {
 		options := maps.Clone(f.Power[node])
 		s := target.PowerSetting{Kind: options["kind"], Options: options}

@@ -132,18 +132,18 @@ func (p *place) RemoveRun(ctx context.Context, run string) ([]string, error) {
 	if !isRun(run) {
 		return nil, fmt.Errorf("target kubernetes: %q is no tag of a run", run)
 	}
-	_, a, err := p.connect()
+	f, a, err := p.connect()
 	if err != nil {
 		return nil, err
 	}
-	return a.clear(ctx, run)
+	return a.clear(ctx, run, switches{f.power, p.kinds})
 }
 
 func isRun(text string) bool { return strings.HasPrefix(text, runPrefix) && label.MatchString(text) }
 
-// ofRuns are the kinds of objects that runs make, in the order in which they are removed: pods first, which hold
-// claims; leases last.
-var ofRuns = []schema.GroupVersionResource{pods, claims, shots, leases}
+// ofRuns are the kinds of objects that runs make, in the order in which they are removed: pods hold claims, and a
+// snapshot that is taken yet does.
+var ofRuns = []schema.GroupVersionResource{pods, shots, claims, leases}
 
 // version is the API server's, and its clock.
 func (a *api) version(ctx context.Context) (version string, now time.Time, err error) {

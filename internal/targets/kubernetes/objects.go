@@ -27,9 +27,15 @@ func short(run, vm string) string {
 	return "m" + hex.EncodeToString(sum[:6])
 }
 
-// workClaim and diskClaim are the names of a machine's volumes.
-func workClaim(short string) string        { return short + "-work" }
-func diskClaim(short string, i int) string { return fmt.Sprintf("%s-d%d", short, i+1) }
+// workClaim and disk are the names of a machine's volumes. Disks that were restored are others.
+func workClaim(short string) string { return short + "-work" }
+
+func (v *vm) disk(i int) string {
+	if v.Restored > 0 {
+		return fmt.Sprintf("%s-d%d-r%d", v.Short, i+1, v.Restored)
+	}
+	return fmt.Sprintf("%s-d%d", v.Short, i+1)
+}
 
 func (c *cluster) meta(name string, v *vm) map[string]any {
 	labels := map[string]any{}
@@ -71,7 +77,7 @@ func (c *cluster) pod(v *vm) map[string]any {
 	for i := range v.DiskBytes {
 		name := fmt.Sprintf("d%d", i+1)
 		devices = append(devices, map[string]any{"name": name, "devicePath": device(i)})
-		list = append(list, map[string]any{"name": name, "persistentVolumeClaim": map[string]any{"claimName": diskClaim(v.Short, i)}})
+		list = append(list, map[string]any{"name": name, "persistentVolumeClaim": map[string]any{"claimName": v.disk(i)}})
 	}
 	limits := map[string]any{}
 	if v.CPUs > 0 {

@@ -107,6 +107,8 @@ type right struct {
 	verbs                  []string
 	group, resource, under string
 	cluster                bool // in no namespace
+	power                  bool // only where nodes are switched off
+	shots                  bool // only where there are snapshots
 }
 
 // rights are those of a run, the least that will do.
@@ -116,14 +118,21 @@ var rights = []right{
 	{verbs: []string{"get", "list", "create", "delete"}, resource: "persistentvolumeclaims"},
 	{verbs: []string{"list"}, resource: "events"},
 	{verbs: []string{"get", "list", "create", "patch", "delete"}, group: "coordination.k8s.io", resource: "leases"},
+	{verbs: []string{"get", "list", "create", "delete"}, group: "snapshot.storage.k8s.io", resource: "volumesnapshots",
+		shots: true},
+	{verbs: []string{"list"}, group: "snapshot.storage.k8s.io", resource: "volumesnapshotclasses", cluster: true, shots: true},
 	{verbs: []string{"get", "list"}, resource: "nodes", cluster: true},
 	{verbs: []string{"get"}, resource: "persistentvolumes", cluster: true},
 	{verbs: []string{"get", "list"}, group: "storage.k8s.io", resource: "storageclasses", cluster: true},
+	{verbs: []string{"list"}, resource: "pods", cluster: true, power: true},
 }
 
 // denied are the permissions that the user has not.
-func (a *api) denied(ctx context.Context) (missing []string, err error) {
+func (a *api) denied(ctx context.Context, power, shots bool) (missing []string, err error) {
 	for _, r := range rights {
+		if r.power && !power || r.shots && !shots {
+			continue
+		}
 		for _, verb := range r.verbs {
 			attributes := map[string]any{"verb": verb, "group": r.group, "resource": r.resource, "subresource": r.under}
 			if !r.cluster {
@@ -142,6 +151,9 @@ func (a *api) denied(ctx context.Context) (missing []string, err error) {
 				if r.under != "" {
 					name += "/" + r.under
 				}
+				if r.power {
+					name += " of all namespaces"
+				}
 				missing = append(missing, verb+" "+name)
 			}
 		}
@@ -152,6 +164,7 @@ func (a *api) denied(ctx context.Context) (missing []string, err error) {
 // Check implements target.Target.
 func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	facts := target.Facts{Target: "kubernetes", ClusterName: "kubernetes", FreeBytes: -1, FreeMemory: -1, EmptyTemplates: true,
+		Missing: map[target.Capability]string{},
 		Capabilities: map[target.Capability]string{
 			target.VMCreation:     "claims of volumes; clones are made by the storage",
 			target.VMPowerControl: "pods made and deleted",
@@ -178,7 +191,11 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	fact("version", version, "")
 	fact("namespace", f.Namespace, "")
-	missing, err := a.denied(ctx)
+	shot, why, err := a.shotClass(ctx, f)
+	if err != nil {
+		why = err.Error()
+	}
+	missing, err := a.denied(ctx, len(f.power) > 0, shot != "")
 	if err != nil {
 		object("permissions: %w", err)
 	}
@@ -218,9 +235,25 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			}
 		}
 	}
+	if shot != "" {
+		facts.Capabilities[target.Snapshots] = "the storage's, of data disks, after a flush: one after the other, at no " +
+			"one moment"
+		fact("snapshot class", shot, result.MustAgree)
+	} else {
+		facts.Missing[target.Snapshots] = why
+	}
+	p.claimPower(ctx, a, f, &facts, object)
 	facts.Lacking("Kubernetes has no such thing, or this target does not use it yet")
 	facts.Notes = []string{"Machines are pods: they share their node's kernel and page cache with all else there."}
 	return facts, errors.Join(objections...)
+}
+
+// classOf finds a storage class, by its name or as the default.
+func (f *fleetFile) classOf(all []unstructured.Unstructured, name string) int {
+	return slices.IndexFunc(all, func(o unstructured.Unstructured) bool {
+		return o.GetName() == name ||
+			name == "" && o.GetAnnotations()["storageclass.kubernetes.io/is-default-class"] == "true"
+	})
 }
 
 // checkClasses looks at the storage classes.
@@ -230,10 +263,7 @@ func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *t
 		return // a missing permission is said
 	}
 	for _, c := range []struct{ key, name string }{{"storage_class", f.StorageClass}, {"work_class", cmp.Or(f.WorkClass, f.StorageClass)}} {
-		i := slices.IndexFunc(all, func(o unstructured.Unstructured) bool {
-			return o.GetName() == c.name ||
-				c.name == "" && o.GetAnnotations()["storageclass.kubernetes.io/is-default-class"] == "true"
-		})
+		i := f.classOf(all, c.name)
 		switch {
 		case i < 0 && c.name == "":
 			object("%s: the cluster has no default storage class: name one in the fleet's file", c.key)

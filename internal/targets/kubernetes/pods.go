@@ -77,7 +77,10 @@ func (c *cluster) on(ctx context.Context, name string, asked time.Time) error {
 func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
 	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, onLimit)
 	defer cancel()
-	if err := c.create(ctx, pods, c.pod(v)); err != nil {
+	if err := c.nodeOn(ctx, v.Node); err != nil {
+		return nil, err
+	}
+	if err := c.makePod(ctx, v); err != nil {
 		return nil, err
 	}
 	if err := c.waitOn(ctx, v); err != nil {
@@ -95,6 +98,28 @@ func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, c.change(func() { v.On = true })
+}
+
+// makePod makes a machine's pod anew: one of its life before, which the platform ended, is in the way.
+func (c *cluster) makePod(ctx context.Context, v *vm) error {
+	for {
+		o, err := c.api.owned(ctx, pods, v.Short, c.state.Run)
+		if err != nil {
+			return err
+		}
+		if o == nil {
+			return c.create(ctx, pods, c.pod(v))
+		}
+		if phase, _ := phaseOf(o); o.GetDeletionTimestamp() == nil && phase != "Failed" && phase != "Succeeded" {
+			return nil
+		}
+		if err := c.api.removeThis(ctx, pods, o, nil); err != nil {
+			return err
+		}
+		if c.place.clock.Sleep(ctx, lookEach) != nil {
+			return fmt.Errorf("its pod of before does not go: %w", target.ErrNotAccessible)
+		}
+	}
 }
 
 // waitOn waits until a pod runs. What keeps it from that is told in the cluster's words.
@@ -207,10 +232,13 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, offLimit)
 	defer cancel()
 	for _, v := range off {
-		for {
+		for looked := 0; ; looked++ {
 			o, err := c.api.get(ctx, pods, v.Short)
 			if err == nil && o == nil {
 				break
+			}
+			if err == nil && looked%10 == 9 && c.isOff(ctx, v.Node) { // nothing runs there, and nobody is left to say so
+				err = c.api.remove(ctx, pods, v.Short, c.state.Run, new(int64))
 			}
 			if c.place.clock.Sleep(ctx, lookEach) != nil {
 				errs = append(errs, fmt.Errorf("power off: vm %q: its node %q does not say after %v that the pod has ended: %w", v.Name,

@@ -3,13 +3,20 @@ package kubernetes
 import (
 	"fmt"
 	"strings"
+
+	"plimsoll/internal/contract/target"
 )
 
-// Role is the least that a run may do, for kubectl apply: a Role in the namespace, a ClusterRole for what is in none, and
-// what binds both to a service account of the namespace that is made besides.
-func Role(namespace, account string) string {
+var _ target.RoleGiver = Provider{}
+
+// Role implements target.RoleGiver, for kubectl apply: a Role in the namespace, a ClusterRole for what is in none, and
+// what binds both to a service account of the namespace that is made besides. With power nodes may be switched off.
+func (Provider) Role(namespace, account string, power bool) string {
 	var own, all strings.Builder
 	for _, r := range rights {
+		if r.power && !power {
+			continue
+		}
 		b := &own
 		if r.cluster {
 			b = &all

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -21,28 +22,33 @@ const (
 
 // state is what a fresh process needs to remove a run. It holds no secret: the kubeconfig is named.
 type state struct {
-	Kubeconfig string         `json:"kubeconfig,omitempty"`
-	Context    string         `json:"context,omitempty"`
-	Exec       bool           `json:"exec,omitempty"`
-	Namespace  string         `json:"namespace"`
-	Run        string         `json:"run"` // the label of all that is its
-	Made       string         `json:"made"`
-	Machines   int            `json:"machines"` // that were ever made
-	VMs        map[string]*vm `json:"vms"`
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Context    string `json:"context,omitempty"`
+	Exec       bool   `json:"exec,omitempty"`
+	Namespace  string `json:"namespace"`
+	Run        string `json:"run"` // the label of all that is its
+	Made       string `json:"made"`
+	Machines   int    `json:"machines"` // that were ever made
+	// Power is how nodes are switched, and Off are those that the run has switched off.
+	Power powers         `json:"power,omitempty"`
+	Off   []string       `json:"off,omitempty"`
+	VMs   map[string]*vm `json:"vms"`
 }
 
 // vm is a machine, or what one is made of.
 type vm struct {
-	Name        string  `json:"name"`
-	Short       string  `json:"short"`
-	Group       string  `json:"group"`
-	Node        int     `json:"node"`
-	Template    bool    `json:"template,omitempty"`
-	Image       string  `json:"image"`
-	On          bool    `json:"on,omitempty"`
-	CPUs        int     `json:"cpus,omitempty"`
-	MemoryBytes int64   `json:"memory_bytes,omitempty"`
-	DiskBytes   []int64 `json:"disk_bytes"`
+	Name        string   `json:"name"`
+	Short       string   `json:"short"`
+	Group       string   `json:"group"`
+	Node        int      `json:"node"`
+	Template    bool     `json:"template,omitempty"`
+	Image       string   `json:"image"`
+	On          bool     `json:"on,omitempty"`
+	CPUs        int      `json:"cpus,omitempty"`
+	MemoryBytes int64    `json:"memory_bytes,omitempty"`
+	DiskBytes   []int64  `json:"disk_bytes"`
+	Tags        []string `json:"tags,omitempty"`     // of its snapshots
+	Restored    int      `json:"restored,omitempty"` // how often its disks were
 }
 
 // save writes the state down; c.mu is held.
@@ -78,7 +84,15 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	if err != nil {
 		return nil, fmt.Errorf("destroy: %w", err)
 	}
-	return a.clear(ctx, s.Run)
+	switches := switches{s.Power, p.kinds}
+	remains, err = a.clear(ctx, s.Run, switches)
+	for _, name := range s.Off { // others need it
+		if e := switches.on(ctx, name); e != nil {
+			remains = append(remains, "node "+name+" is off")
+			err = errors.Join(err, fmt.Errorf("destroy: node %q: %w", name, e))
+		}
+	}
+	return remains, err
 }
 
 // Bounds of waits for objects to be gone.
@@ -87,10 +101,13 @@ const (
 	goneEach  = 200 * time.Millisecond
 )
 
-// clear removes all that has a run's label: pods first, whose claims are held by them.
-func (a *api) clear(ctx context.Context, run string) (remains []string, err error) {
+// clear removes all that has a run's label: pods first, which hold claims; the lease last, when all else is gone.
+func (a *api) clear(ctx context.Context, run string, power switches) (remains []string, err error) {
 	second := int64(1)
 	for _, kind := range ofRuns {
+		if kind == leases && len(remains) > 0 {
+			return append(remains, kind.Resource+" "+run), err
+		}
 		list, e := a.list(ctx, kind, runLabel+"="+run)
 		if kind == shots && e != nil { // a cluster without snapshots has no such kind
 			continue
@@ -102,7 +119,11 @@ func (a *api) clear(ctx context.Context, run string) (remains []string, err erro
 			if o.GetLabels()[runLabel] != run { // the server's word is not enough to delete by
 				continue
 			}
-			if e := a.removeThis(ctx, kind, &o, &second); e != nil {
+			grace := &second
+			if host, _, _ := unstructured.NestedString(o.Object, "spec", "nodeName"); kind == pods && power.isOff(ctx, host) {
+				grace = new(int64) // nothing runs there, and nobody is left to say so
+			}
+			if e := a.removeThis(ctx, kind, &o, grace); e != nil {
 				err = errors.Join(err, fmt.Errorf("destroy: %s %q: %w", kind.Resource, o.GetName(), e))
 			}
 		}
