@@ -42,9 +42,11 @@ func (tg *Targets) Command() *cobra.Command {
 	}
 	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
 	check.Flags().StringArrayVar(&f.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
-	check.Flags().BoolVar(&f.AllowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
+	check.Flags().BoolVar(&f.AllowHostCommands, "allow-host-commands", false,
+		"permit steps that run the author's commands on this machine")
 	f.Name = tg.Drivers.Targets[0].Name()
-	return console.Group("targets", "List and look at the places that machines come from", list, check, tg.roleCommand())
+	return console.Group("targets", "List and look at the places that machines come from", list, check,
+		tg.roleCommand())
 }
 
 // roleCommand prints the rights that a run needs.
@@ -70,8 +72,10 @@ func (tg *Targets) roleCommand() *cobra.Command {
 					return exit.Usagef("", "target: role: %q: want a name of small letters, digits and dashes", name)
 				}
 			}
-			_, err := fmt.Fprint(tg.Out, giver.Role(namespace, account, power))
-			return err
+			for line := range strings.Lines(giver.Role(namespace, account, power)) {
+				visible.Fprintf(tg.Out, "%s\n", strings.TrimSuffix(line, "\n"))
+			}
+			return nil
 		},
 	}
 	c.Flags().StringVar(&namespace, "namespace", "plimsoll", "`name` of the namespace that runs are in")

@@ -105,7 +105,8 @@ func (st *Store) cleanTagged(f tagged, runs []string) error {
 		for _, kind := range slices.Sorted(maps.Keys(r.Objects)) {
 			objects = append(objects, fmt.Sprintf("%d %s", r.Objects[kind], kind))
 		}
-		table.Add(r.Run, r.Owner, seconds(r.Age), lease, unit.Bytes(r.Bytes).String(), strings.Join(objects, ", "), r.State)
+		table.Add(r.Run, r.Owner, seconds(r.Age), lease, unit.Bytes(r.Bytes).String(), strings.Join(objects, ", "),
+			r.State)
 	}
 	errs = append(errs, table.Write(st.Out))
 	for _, r := range list {

@@ -32,18 +32,20 @@ import (
 
 // The kinds of objects that are worked with.
 var (
-	pods     = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	claims   = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	volumes  = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
-	events   = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	nodes    = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	spaces   = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	quotas   = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
-	classes  = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
-	leases   = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	reviews  = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
+	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	claims  = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	volumes = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+	events  = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	spaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	quotas  = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+	classes = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	leases  = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",
+		Resource: "selfsubjectaccessreviews"}
 	shots    = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
-	shotSets = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotclasses"}
+	shotSets = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1",
+		Resource: "volumesnapshotclasses"}
 )
 
 // api is a cluster's API, in one namespace.
@@ -58,14 +60,16 @@ type api struct {
 // callLimit bounds one call of the API; the server may be away for a while.
 const callLimit = 30 * time.Second
 
-// The client writes what it meets to standard error by itself: what matters comes back as errors.
-func init() { klog.SetLogger(logr.Discard()) }
+// quiet keeps the client from writing what it meets to standard error by itself: what matters comes back as errors.
+var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // connect reads the kubeconfig and opens no connection. A credential plug-in runs only where the file allows it.
 func (f *fleetFile) connect() (*api, error) {
+	quiet()
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: f.Context})
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
@@ -80,8 +84,8 @@ func (f *fleetFile) connect() (*api, error) {
 	}
 	if c := raw.Contexts[name]; c != nil {
 		if who := raw.AuthInfos[c.AuthInfo]; who != nil && who.Exec != nil && !f.Exec {
-			return nil, fmt.Errorf("target kubernetes: kubeconfig: context %q logs in by the program %q: give exec: true in the "+
-				"fleet's file to let it run", name, who.Exec.Command)
+			return nil, fmt.Errorf("target kubernetes: kubeconfig: context %q logs in by the program %q: give exec: true in "+
+				"the fleet's file to let it run", name, who.Exec.Command)
 		}
 	}
 	config, err := loader.ClientConfig()
@@ -112,7 +116,8 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // get gets an object; nil where there is none.
-func (a *api) get(ctx context.Context, kind schema.GroupVersionResource, name string) (*unstructured.Unstructured, error) {
+func (a *api) get(ctx context.Context, kind schema.GroupVersionResource, name string) (*unstructured.Unstructured,
+	error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	o, err := a.of(kind).Get(ctx, name, metav1.GetOptions{})
@@ -123,7 +128,8 @@ func (a *api) get(ctx context.Context, kind schema.GroupVersionResource, name st
 }
 
 // list lists objects that have a label.
-func (a *api) list(ctx context.Context, kind schema.GroupVersionResource, selector string) ([]unstructured.Unstructured, error) {
+func (a *api) list(ctx context.Context, kind schema.GroupVersionResource, selector string) ([]unstructured.Unstructured,
+	error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	var all []unstructured.Unstructured
@@ -140,13 +146,15 @@ func (a *api) list(ctx context.Context, kind schema.GroupVersionResource, select
 }
 
 // owned gets an object of a run; nil where there is none. One of that name that is not of the run is an error.
-func (a *api) owned(ctx context.Context, kind schema.GroupVersionResource, name, run string) (*unstructured.Unstructured, error) {
+func (a *api) owned(ctx context.Context, kind schema.GroupVersionResource, name,
+	run string) (*unstructured.Unstructured, error) {
 	o, err := a.get(ctx, kind, name)
 	if err != nil || o == nil {
 		return nil, err
 	}
 	if other := o.GetLabels()[runLabel]; other != run {
-		return nil, fmt.Errorf("%s %q: its label %s is %q: it is not of this run and stays as it is", kind.Resource, name, runLabel, other)
+		return nil, fmt.Errorf("%s %q: its label %s is %q: it is not of this run and stays as it is", kind.Resource,
+			name, runLabel, other)
 	}
 	return o, nil
 }
@@ -161,7 +169,8 @@ func (a *api) remove(ctx context.Context, kind schema.GroupVersionResource, name
 	return a.removeThis(ctx, kind, o, grace)
 }
 
-func (a *api) removeThis(ctx context.Context, kind schema.GroupVersionResource, o *unstructured.Unstructured, grace *int64) error {
+func (a *api) removeThis(ctx context.Context, kind schema.GroupVersionResource, o *unstructured.Unstructured,
+	grace *int64) error {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	id := o.GetUID()
@@ -192,12 +201,14 @@ func (a *api) said(err error) error {
 
 // execAt is the address of commands in a pod.
 func (a *api) execAt(pod string, line string, in bool) (*url.URL, error) {
-	base, _, err := rest.DefaultServerURL(a.config.Host, a.config.APIPath, schema.GroupVersion{Version: "v1"}, a.config.TLSClientConfig.CAFile != "" || len(a.config.CAData) > 0)
+	base, _, err := rest.DefaultServerURL(a.config.Host, a.config.APIPath, schema.GroupVersion{Version: "v1"},
+		a.config.TLSClientConfig.CAFile != "" || len(a.config.CAData) > 0)
 	if err != nil {
 		return nil, err
 	}
 	u := base.JoinPath("api", "v1", "namespaces", a.namespace, "pods", pod, "exec")
-	q := url.Values{"container": {container}, "stdout": {"true"}, "stderr": {"true"}, "command": {"/bin/sh", "-c", line}}
+	q := url.Values{"container": {container}, "stdout": {"true"}, "stderr": {"true"}, "command": {"/bin/sh", "-c",
+		line}}
 	if in {
 		q.Set("stdin", "true")
 	}
@@ -221,7 +232,8 @@ func (a *api) executor(pod, line string, in bool) (remotecommand.Executor, error
 		return nil, err
 	}
 	return remotecommand.NewFallbackExecutor(web, spdy, func(err error) bool {
-		return err != nil && (strings.Contains(err.Error(), "unable to upgrade") || strings.Contains(err.Error(), "websocket: bad handshake"))
+		return err != nil && (strings.Contains(err.Error(), "unable to upgrade") || strings.Contains(err.Error(),
+			"websocket: bad handshake"))
 	})
 }
 
@@ -264,7 +276,8 @@ func (l *last) text() string { l.mu.Lock(); defer l.mu.Unlock(); return string(l
 
 // Command implements remote.Connection.
 func (i *inside) Command(ctx context.Context, limit time.Duration, in io.Reader, line string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no answer within %v", target.ErrNotAccessible, limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no answer within %v", target.ErrNotAccessible,
+		limit))
 	defer cancel()
 	defer context.AfterFunc(i.life, cancel)()
 	e, err := i.api.executor(i.pod, line, in != nil)
@@ -284,7 +297,8 @@ func (i *inside) Command(ctx context.Context, limit time.Duration, in io.Reader,
 
 // passes marks an error that is no exit code as one of the way, which may pass.
 func (i *inside) passes(err error) error {
-	if _, exited := errors.AsType[exec.CodeExitError](err); err == nil || exited || errors.Is(err, target.ErrNotAccessible) {
+	if _, exited := errors.AsType[exec.CodeExitError](err); err == nil || exited || errors.Is(err,
+		target.ErrNotAccessible) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", target.ErrNotAccessible, err)

@@ -59,10 +59,12 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	c := &cluster{place: p, fleet: f, api: a, nodes: nodes, dir: r.StateDir, log: r.Log, fault: r.Fault, booted: r.Booted,
-		hosts: map[string]*fleet.Machine{}, beats: map[int]string{}, group: p.clock.Group(),
+	c := &cluster{place: p, fleet: f, api: a, nodes: nodes, dir: r.StateDir, log: r.Log, fault: r.Fault,
+		booted: r.Booted,
+		hosts:  map[string]*fleet.Machine{}, beats: map[int]string{}, group: p.clock.Group(),
 		access: remote.Access{Agents: p.agents, Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock},
-		state: state{Kubeconfig: f.Kubeconfig, Context: a.context, Exec: f.Exec, Namespace: f.Namespace, Run: runName(r.RunID),
+		state: state{Kubeconfig: f.Kubeconfig, Context: a.context, Exec: f.Exec, Namespace: f.Namespace,
+			Run:  runName(r.RunID),
 			Made: p.clock.Now().UTC().Format(time.RFC3339), VMs: map[string]*vm{}, Power: f.power}}
 	if c.log == nil {
 		c.log = func(string, ...any) {}
@@ -195,7 +197,8 @@ func (c *cluster) Disks(name string) (list []target.Disk) {
 		return nil
 	}
 	for i, bytes := range v.DiskBytes {
-		list = append(list, target.Disk{Device: device(i), Path: device(i), ID: fmt.Sprintf("%s:data%d", v.Name, i+1), Bytes: bytes})
+		list = append(list, target.Disk{Device: device(i), Path: device(i), ID: fmt.Sprintf("%s:data%d", v.Name, i+1),
+			Bytes: bytes})
 	}
 	return list
 }
@@ -290,8 +293,9 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 		return fmt.Errorf("vm %q: %w", t.Name, err)
 	}
 	return c.change(func() {
-		c.state.VMs[t.Name] = &vm{Name: t.Name, Short: short(c.state.Run, t.Name), Group: t.Group, Node: t.Node, Template: true,
-			Image: image, CPUs: t.CPUs, MemoryBytes: t.MemoryBytes, DiskBytes: t.DiskBytes}
+		c.state.VMs[t.Name] = &vm{Name: t.Name, Short: short(c.state.Run, t.Name), Group: t.Group, Node: t.Node,
+			Template: true,
+			Image:    image, CPUs: t.CPUs, MemoryBytes: t.MemoryBytes, DiskBytes: t.DiskBytes}
 	})
 }
 

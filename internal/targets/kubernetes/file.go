@@ -20,7 +20,8 @@ import (
 	"plimsoll/unit"
 )
 
-// fleetFile is the file of a fleet. Nothing in it is secret: a kubeconfig is named, and power controllers say where their
+// fleetFile is the file of a fleet. Nothing in it is secret: a kubeconfig is named, and power controllers say where
+// their
 // passwords are kept.
 type fleetFile struct {
 	Platform   string `yaml:"platform"`
@@ -151,5 +152,6 @@ func (f *fleetFile) image(gold string) (string, error) {
 	if image := cmp.Or(f.Images[gold], f.Images["*"]); image != "" {
 		return image, nil
 	}
-	return "", fmt.Errorf("image %q: the fleet's file has no container image for it: give images: {%s: IMAGE}", gold, gold)
+	return "", fmt.Errorf("image %q: the fleet's file has no container image for it: give images: {%s: IMAGE}", gold,
+		gold)
 }

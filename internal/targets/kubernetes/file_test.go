@@ -26,7 +26,8 @@ func TestFleetFile(t *testing.T) {
 		"":                    {"platform", "namespace", "images: none"},
 		good + "nodez: [a]\n": {"nodez"},
 		"platform: vsphere\nnamespace: Perf\nimages: {a: \"b c\"}\naccess_mode: ReadWriteMany\nwork_size: 1MiB\nnodes: [n, n, N]\n" +
-			"storage_class: \"a b\"\npower: {n: {kind: fuse}}\nlabels: {plimsoll.dev/run: x}\n": {`"vsphere"`, `"Perf"`, `"b c"`,
+			"storage_class: \"a b\"\npower: {n: {kind: fuse}}\nlabels: {plimsoll.dev/run: x}\n": {`"vsphere"`, `"Perf"`,
+			`"b c"`,
 			`"ReadWriteMany"`, `"1MiB"`, `"n"`, `"N"`, `"a b"`, `"fuse"`, "plimsoll.dev/run"},
 	} {
 		_, err := parseFleet([]byte(text), nil)
@@ -41,7 +42,8 @@ func TestFleetFile(t *testing.T) {
 const userFile = `apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
-users: [{name: u, user: {token: t}}, {name: e, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true,
+users: [{name: u, user: {token: t}}, {name: e, user: {exec: {apiVersion: client.authentication.k8s.io/v1,
+	command: /bin/true,
   interactiveMode: Never}}}]
 contexts: [{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluster: c, user: e}}]
 `
@@ -70,7 +72,8 @@ func TestKubeconfigs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.get(context.Background(), pods, "x"); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if _, err := a.get(context.Background(), pods, "x"); err == nil || !strings.Contains(err.Error(),
+		"does not answer") {
 		t.Errorf("%v", err)
 	}
 }
@@ -78,7 +81,8 @@ func TestKubeconfigs(t *testing.T) {
 // Names of runs and machines are names that objects may have, whatever they were, and differ where those differ.
 func TestNames(t *testing.T) {
 	seen := map[string]string{}
-	for _, id := range []string{"20261127-060000-Db_Colocation-7f3a", strings.Repeat("x", 253), strings.Repeat("x", 252) + "y",
+	for _, id := range []string{"20261127-060000-Db_Colocation-7f3a", strings.Repeat("x", 253), strings.Repeat("x",
+		252) + "y",
 		"Größe", "größe", "a.b", "a_b"} {
 		name := runName(id)
 		if !label.MatchString(name) {
@@ -99,7 +103,8 @@ func TestOptions(t *testing.T) {
 	if _, err := (Provider{}).New(target.Config{}); err == nil || !strings.Contains(err.Error(), "file=FLEET.yaml") {
 		t.Errorf("%v", err)
 	}
-	for text, want := range map[string]int64{"24587204Ki": 24587204 << 10, "2": 2, "1500m": 1, "4Gi": 4 << 30, "x": 0, "": 0} {
+	for text, want := range map[string]int64{"24587204Ki": 24587204 << 10, "2": 2, "1500m": 1, "4Gi": 4 << 30, "x": 0,
+		"": 0} {
 		if got := amount(text); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}

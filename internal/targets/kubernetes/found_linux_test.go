@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 
 // child makes two machines, one of which is on, and then waits to be killed.
 func child(file, state, agents string) error {
-	p, err := Provider{}.New(target.Config{Options: target.Options{"file": file, "agents": agents}, Clock: clock.Real{}})
+	p, err := Provider{}.New(target.Config{Options: target.Options{"file": file, "agents": agents},
+		Clock: clock.Real{}})
 	if err != nil {
 		return err
 	}
@@ -44,9 +45,11 @@ func child(file, state, agents string) error {
 	if err != nil {
 		return err
 	}
-	err = c.(target.VMMaker).CreateTemplate(ctx, target.Template{Name: "gold", Image: "any", DiskBytes: []int64{64 << 20}})
+	err = c.(target.VMMaker).CreateTemplate(ctx, target.Template{Name: "gold", Image: "any",
+		DiskBytes: []int64{64 << 20}})
 	if err == nil {
-		err = c.(target.VMMaker).Clone(ctx, target.Clone{Source: "gold", Members: []target.Placement{{Name: "a"}, {Name: "b", Node: 1}}})
+		err = c.(target.VMMaker).Clone(ctx, target.Clone{Source: "gold", Members: []target.Placement{{Name: "a"},
+			{Name: "b", Node: 1}}})
 	}
 	if err == nil {
 		err = c.(target.VMPower).PowerOn(ctx, []string{"a"}, 1)
@@ -136,7 +139,8 @@ func TestFound(t *testing.T) {
 	if !reflect.DeepEqual(f, want) {
 		t.Errorf("found %+v: want %+v", f, want)
 	}
-	if _, err := c.Call(http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/"+namespace+"/leases/plimsoll-killed",
+	if _, err := c.Call(http.MethodPatch,
+		"/apis/coordination.k8s.io/v1/namespaces/"+namespace+"/leases/plimsoll-killed",
 		map[string]any{"spec": map[string]any{"leaseDurationSeconds": 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +158,8 @@ func TestFound(t *testing.T) {
 	if _, err := finder.RemoveRun(ctx, "web"); err == nil {
 		t.Error("what is of no run was removed")
 	}
-	if left := remains(t, c, namespace); !slices.Equal(left, []string{"persistentvolumeclaims others", "persistentvolumeclaims strange"}) {
+	if left := remains(t, c, namespace); !slices.Equal(left, []string{"persistentvolumeclaims others",
+		"persistentvolumeclaims strange"}) {
 		t.Errorf("remains %q", left)
 	}
 	until(t, "volumes, loop devices and processes are gone", func() error {

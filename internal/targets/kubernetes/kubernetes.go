@@ -35,7 +35,8 @@ func (Provider) Options() []target.Option {
 	return []target.Option{
 		{Name: "file", Help: "the fleet's file: namespace, storage class, images, nodes and how they are " +
 			"switched (docs/how-to/kubernetes.md)"},
-		{Name: "agents", Help: "folder of the agents' programs (default: beside plimsoll, or in ../libexec/plimsoll from there)"},
+		{Name: "agents",
+			Help: "folder of the agents' programs (default: beside plimsoll, or in ../libexec/plimsoll from there)"},
 	}
 }
 

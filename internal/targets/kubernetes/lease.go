@@ -23,7 +23,8 @@ import (
 	"plimsoll/internal/kit/answer"
 )
 
-// A run keeps a Lease of its name for as long as its process lives: it is made first and removed last. Its times are the
+// A run keeps a Lease of its name for as long as its process lives: it is made first and removed last. Its times are
+// the
 // API server's, for the clocks of those who start runs and of those who clean up may be hours apart.
 const (
 	leaseTime  = 5 * time.Minute

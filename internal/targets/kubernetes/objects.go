@@ -64,7 +64,8 @@ func (c *cluster) claim(name string, v *vm, bytes int64, block bool, source map[
 	if source != nil {
 		spec["dataSource"] = source
 	}
-	return map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": c.meta(name, v), "spec": spec}
+	return map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": c.meta(name, v),
+		"spec": spec}
 }
 
 // firstProcess reaps what is left to it, and ends at once when it is told to.
@@ -77,7 +78,8 @@ func (c *cluster) pod(v *vm) map[string]any {
 	for i := range v.DiskBytes {
 		name := fmt.Sprintf("d%d", i+1)
 		devices = append(devices, map[string]any{"name": name, "devicePath": device(i)})
-		list = append(list, map[string]any{"name": name, "persistentVolumeClaim": map[string]any{"claimName": v.disk(i)}})
+		list = append(list, map[string]any{"name": name,
+			"persistentVolumeClaim": map[string]any{"claimName": v.disk(i)}})
 	}
 	limits := map[string]any{}
 	if v.CPUs > 0 {

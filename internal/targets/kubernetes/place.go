@@ -85,7 +85,8 @@ func (a *api) nodeList(ctx context.Context, f *fleetFile) (list []target.Node, e
 
 // amount is a quantity of Kubernetes in its base unit.
 func amount(text string) int64 {
-	units := map[string]float64{"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "k": 1e3, "M": 1e6,
+	units := map[string]float64{"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "k": 1e3,
+		"M": 1e6,
 		"G": 1e9, "T": 1e12, "m": 1e-3}
 	for suffix, factor := range units {
 		if rest, is := strings.CutSuffix(text, suffix); is {
@@ -120,7 +121,8 @@ var rights = []right{
 	{verbs: []string{"get", "list", "create", "patch", "delete"}, group: "coordination.k8s.io", resource: "leases"},
 	{verbs: []string{"get", "list", "create", "delete"}, group: "snapshot.storage.k8s.io", resource: "volumesnapshots",
 		shots: true},
-	{verbs: []string{"list"}, group: "snapshot.storage.k8s.io", resource: "volumesnapshotclasses", cluster: true, shots: true},
+	{verbs: []string{"list"}, group: "snapshot.storage.k8s.io", resource: "volumesnapshotclasses", cluster: true,
+		shots: true},
 	{verbs: []string{"get", "list"}, resource: "nodes", cluster: true},
 	{verbs: []string{"get"}, resource: "persistentvolumes", cluster: true},
 	{verbs: []string{"get", "list"}, group: "storage.k8s.io", resource: "storageclasses", cluster: true},
@@ -163,8 +165,9 @@ func (a *api) denied(ctx context.Context, power, shots bool) (missing []string, 
 
 // Check implements target.Target.
 func (p *place) Check(ctx context.Context) (target.Facts, error) {
-	facts := target.Facts{Target: "kubernetes", ClusterName: "kubernetes", FreeBytes: -1, FreeMemory: -1, EmptyTemplates: true,
-		Missing: map[target.Capability]string{},
+	facts := target.Facts{Target: "kubernetes", ClusterName: "kubernetes", FreeBytes: -1, FreeMemory: -1,
+		EmptyTemplates: true,
+		Missing:        map[target.Capability]string{},
 		Capabilities: map[target.Capability]string{
 			target.VMCreation:     "claims of volumes; clones are made by the storage",
 			target.VMPowerControl: "pods made and deleted",
@@ -187,7 +190,8 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		return target.Facts{}, fmt.Errorf("target kubernetes: %w", err)
 	}
 	fact := func(name, value string, of result.Across) {
-		facts.Environment = append(facts.Environment, result.Fact{Group: "kubernetes", Name: name, Value: value, Across: of})
+		facts.Environment = append(facts.Environment, result.Fact{Group: "kubernetes", Name: name, Value: value,
+			Across: of})
 	}
 	fact("version", version, "")
 	fact("namespace", f.Namespace, "")
@@ -200,7 +204,8 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		object("permissions: %w", err)
 	}
 	if len(missing) > 0 {
-		object("namespace %q: this user may not %s: give it the Role that plimsoll targets role kubernetes prints", f.Namespace,
+		object("namespace %q: this user may not %s: give it the Role that plimsoll targets role kubernetes prints",
+			f.Namespace,
 			strings.Join(missing, ", "))
 	}
 	if space, err := a.get(ctx, spaces, f.Namespace); err == nil && space == nil {
@@ -257,12 +262,14 @@ func (f *fleetFile) classOf(all []unstructured.Unstructured, name string) int {
 }
 
 // checkClasses looks at the storage classes.
-func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *target.Facts, object func(string, ...any)) {
+func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *target.Facts, object func(string,
+	...any)) {
 	all, err := a.list(ctx, classes, "")
 	if err != nil {
 		return // a missing permission is said
 	}
-	for _, c := range []struct{ key, name string }{{"storage_class", f.StorageClass}, {"work_class", cmp.Or(f.WorkClass, f.StorageClass)}} {
+	for _, c := range []struct{ key, name string }{{"storage_class", f.StorageClass}, {"work_class", cmp.Or(f.WorkClass,
+		f.StorageClass)}} {
 		i := f.classOf(all, c.name)
 		switch {
 		case i < 0 && c.name == "":
@@ -272,10 +279,12 @@ func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *t
 			for _, o := range all {
 				names = append(names, o.GetName())
 			}
-			object("%s: %q: the cluster has no class of that name: there are %s", c.key, c.name, strings.Join(names, ", "))
+			object("%s: %q: the cluster has no class of that name: there are %s", c.key, c.name, strings.Join(names,
+				", "))
 		default:
 			provisioner, _, _ := unstructured.NestedString(all[i].Object, "provisioner")
-			facts.Environment = append(facts.Environment, result.Fact{Group: "kubernetes", Name: strings.ReplaceAll(c.key, "_", " "),
+			facts.Environment = append(facts.Environment, result.Fact{Group: "kubernetes",
+				Name:  strings.ReplaceAll(c.key, "_", " "),
 				Value: all[i].GetName() + " of " + provisioner, Across: result.MustAgree})
 		}
 	}

@@ -68,7 +68,8 @@ func (c *cluster) on(ctx context.Context, name string, asked time.Time) error {
 	started := c.place.clock.Now()
 	err = h.Wake(ctx, func(ctx context.Context) (*remote.Host, error) { return c.begin(ctx, v) })
 	if err == nil && c.booted != nil {
-		c.booted(result.Boot{VM: v.Name, Group: v.Group, Node: v.Node, Asked: asked, Started: started, Answered: c.place.clock.Now()})
+		c.booted(result.Boot{VM: v.Name, Group: v.Group, Node: v.Node, Asked: asked, Started: started,
+			Answered: c.place.clock.Now()})
 	}
 	return err
 }
@@ -89,7 +90,8 @@ func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
 	if err := c.putAgent(ctx, v); err != nil {
 		return nil, err
 	}
-	m := remote.Machine{Name: v.Name, Folder: workFolder + "/run", Agent: agentFile, Own: c.Disks(v.Name), Way: c.api.way(v.Short)}
+	m := remote.Machine{Name: v.Name, Folder: workFolder + "/run", Agent: agentFile, Own: c.Disks(v.Name),
+		Way: c.api.way(v.Short)}
 	if m.Own == nil {
 		m.Own = []target.Disk{}
 	}
@@ -100,7 +102,7 @@ func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
 	return h, c.change(func() { v.On = true })
 }
 
-// makePod makes a machine's pod anew: one of its life before, which the platform ended, is in the way.
+// makePod makes a machine's pod anew: one of its life before, which the platform or its node ended, is in the way.
 func (c *cluster) makePod(ctx context.Context, v *vm) error {
 	for {
 		o, err := c.api.owned(ctx, pods, v.Short, c.state.Run)
@@ -108,12 +110,13 @@ func (c *cluster) makePod(ctx context.Context, v *vm) error {
 			return err
 		}
 		if o == nil {
-			return c.create(ctx, pods, c.pod(v))
+			return errors.Join(c.change(func() { v.Lost = false }), c.create(ctx, pods, c.pod(v)))
 		}
-		if phase, _ := phaseOf(o); o.GetDeletionTimestamp() == nil && phase != "Failed" && phase != "Succeeded" {
+		phase, _ := phaseOf(o)
+		if !v.Lost && o.GetDeletionTimestamp() == nil && phase != "Failed" && phase != "Succeeded" {
 			return nil
 		}
-		if err := c.api.removeThis(ctx, pods, o, nil); err != nil {
+		if err := c.api.removeThis(ctx, pods, o, c.power().grace(ctx, o)); err != nil {
 			return err
 		}
 		if c.place.clock.Sleep(ctx, lookEach) != nil {
@@ -144,7 +147,8 @@ func (c *cluster) waitOn(ctx context.Context, v *vm) error {
 			if said := c.api.why(context.WithoutCancel(ctx), v.Short); said != "" {
 				why = said
 			}
-			return fmt.Errorf("its pod does not run after %v: %s: %w", onLimit, why, errors.Join(err, target.ErrNotAccessible))
+			return fmt.Errorf("its pod does not run after %v: %s: %w", onLimit, why, errors.Join(err,
+				target.ErrNotAccessible))
 		}
 	}
 }
@@ -200,8 +204,9 @@ func (c *cluster) putAgent(ctx context.Context, v *vm) error {
 		return fmt.Errorf("the agent: %w: make agents builds it, --target-opt agents=FOLDER says where it is", err)
 	}
 	defer program.Close() //nolint:errcheck // only read
-	_, err = w.Command(ctx, 5*time.Minute, io.Reader(program), "umask 077 && mkdir -p "+workFolder+"/bin && cat >"+agentFile+".part && chmod 700 "+
-		agentFile+".part && mv "+agentFile+".part "+agentFile)
+	_, err = w.Command(ctx, 5*time.Minute, io.Reader(program),
+		"umask 077 && mkdir -p "+workFolder+"/bin && cat >"+agentFile+".part && chmod 700 "+
+			agentFile+".part && mv "+agentFile+".part "+agentFile)
 	return err
 }
 
@@ -237,12 +242,14 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 			if err == nil && o == nil {
 				break
 			}
-			if err == nil && looked%10 == 9 && c.isOff(ctx, v.Node) { // nothing runs there, and nobody is left to say so
+			// nothing runs there, and nobody is left to say so
+			if err == nil && looked%10 == 9 && c.isOff(ctx, v.Node) {
 				err = c.api.remove(ctx, pods, v.Short, c.state.Run, new(int64))
 			}
 			if c.place.clock.Sleep(ctx, lookEach) != nil {
-				errs = append(errs, fmt.Errorf("power off: vm %q: its node %q does not say after %v that the pod has ended: %w", v.Name,
-					c.nodes[v.Node].Name, offLimit, errors.Join(err, target.ErrNotAccessible)))
+				errs = append(errs,
+					fmt.Errorf("power off: vm %q: its node %q does not say after %v that the pod has ended: %w", v.Name,
+						c.nodes[v.Node].Name, offLimit, errors.Join(err, target.ErrNotAccessible)))
 				break
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,9 +67,21 @@ func (s switches) isOff(ctx context.Context, name string) bool {
 	return err == nil && state == target.Off
 }
 
-// on switches a node on that is off.
-func (s switches) on(ctx context.Context, name string) error {
-	c, err := s.powers[name].Open(fmt.Sprintf("node %q", name), s.kinds)
+// grace is the time that the processes of a pod have to end: none where its node is off, for nothing runs there and
+// nobody is left to say so.
+func (s switches) grace(ctx context.Context, pod *unstructured.Unstructured) *int64 {
+	seconds := int64(1)
+	if name, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName"); name != "" && s.isOff(ctx, name) {
+		seconds = 0
+	}
+	return &seconds
+}
+
+const backLimit = 10 * time.Minute // until a node that was switched on is ready
+
+// bringBack switches a node on that is off, and waits until it is ready.
+func (a *api) bringBack(ctx context.Context, name string, power switches) error {
+	c, err := power.powers[name].Open(fmt.Sprintf("node %q", name), power.kinds)
 	if err != nil {
 		return err
 	}
@@ -76,7 +89,26 @@ func (s switches) on(ctx context.Context, name string) error {
 	if err != nil || state == target.On {
 		return err
 	}
-	return c.PowerOn(ctx)
+	before, err := a.get(ctx, nodes, name)
+	if err != nil || before == nil {
+		return cmp.Or(err, errors.New("the cluster has none of that name"))
+	}
+	if err := c.PowerOn(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, backLimit)
+	defer cancel()
+	for {
+		now, err := a.get(ctx, nodes, name)
+		if err == nil && now != nil && nodeReady(now) && beat(now) != beat(before) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it is not ready %v after it was switched on: %w", backLimit, cmp.Or(err, ctx.Err()))
+		case <-time.After(goneEach):
+		}
+	}
 }
 
 // PowerOff implements target.PowerController.
@@ -131,7 +163,7 @@ func (c *cluster) lost(ctx context.Context, node int) error {
 		}
 		vm, e := c.get(v.Name)
 		if e == nil {
-			e = c.change(func() { vm.On = false })
+			e = c.change(func() { vm.On, vm.Lost = false, true })
 		}
 		if h, he := c.handle(v.Name); he == nil {
 			h.Forget()
@@ -169,7 +201,8 @@ func (a *api) mayEnd(ctx context.Context, f *fleetFile, n target.Node, run strin
 	}
 	for _, name := range controlPlane {
 		if _, is := o.GetLabels()[name]; is {
-			return fmt.Errorf("node %q: its label %s says that the cluster's API runs on it: it is not switched off", n.Name, name)
+			return fmt.Errorf("node %q: its label %s says that the cluster's API runs on it: it is not switched off",
+				n.Name, name)
 		}
 	}
 	mine := ownAddresses()
@@ -194,7 +227,8 @@ func (a *api) mayEnd(ctx context.Context, f *fleetFile, n target.Node, run strin
 		network, _, _ := unstructured.NestedBool(o.Object, "spec", "hostNetwork")
 		_, static := o.GetAnnotations()["kubernetes.io/config.mirror"]
 		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-		daemon := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == "DaemonSet" })
+		daemon := slices.ContainsFunc(o.GetOwnerReferences(),
+			func(r metav1.OwnerReference) bool { return r.Kind == "DaemonSet" })
 		name := o.GetNamespace() + "/" + o.GetName()
 		switch {
 		case static && (strings.Contains(o.GetName(), "apiserver") || strings.HasPrefix(o.GetName(), "etcd-")):
@@ -235,7 +269,8 @@ func (a *api) podsOn(ctx context.Context, node string) ([]unstructured.Unstructu
 	return page.Items, nil
 }
 
-// NodeState implements target.Cluster. Without a controller a node that is not ready may be off or cut from the network,
+// NodeState implements target.Cluster. Without a controller a node that is not ready may be off or cut from the
+// network,
 // which the cluster does not tell.
 func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, bool, error) {
 	if err := cmp.Or(ctx.Err(), c.node(node)); err != nil {
@@ -274,8 +309,10 @@ func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, b
 
 // isOff reports whether a node's controller says that it is off.
 func (c *cluster) isOff(ctx context.Context, node int) bool {
-	return switches{c.fleet.power, c.place.kinds}.isOff(ctx, c.nodes[node].Name)
+	return c.power().isOff(ctx, c.nodes[node].Name)
 }
+
+func (c *cluster) power() switches { return switches{c.fleet.power, c.place.kinds} }
 
 // nodeOn refuses what needs a node that is off.
 func (c *cluster) nodeOn(ctx context.Context, node int) error {
@@ -286,7 +323,8 @@ func (c *cluster) nodeOn(ctx context.Context, node int) error {
 }
 
 // claimPower claims power control where every node has a controller and may be switched off, and says else why not.
-func (p *place) claimPower(ctx context.Context, a *api, f *fleetFile, facts *target.Facts, object func(string, ...any)) {
+func (p *place) claimPower(ctx context.Context, a *api, f *fleetFile, facts *target.Facts, object func(string,
+	...any)) {
 	if len(f.power) == 0 {
 		return
 	}
@@ -314,7 +352,8 @@ func (p *place) claimPower(ctx context.Context, a *api, f *fleetFile, facts *tar
 	}
 	for _, name := range sorted(f.power) {
 		if !slices.ContainsFunc(facts.Nodes, func(n target.Node) bool { return n.Name == name }) {
-			facts.Notes = append(facts.Notes, fmt.Sprintf("power: %s: no node of the fleet that is used has that name.", name))
+			facts.Notes = append(facts.Notes, fmt.Sprintf("power: %s: no node of the fleet that is used has that name.",
+				name))
 		}
 	}
 	for _, c := range []target.Capability{target.NodePowerControl, target.NodeShutdown} {

@@ -25,9 +25,11 @@ func (Provider) Role(namespace, account string, power bool) string {
 		if r.under != "" {
 			name += "/" + r.under
 		}
-		fmt.Fprintf(b, "- {apiGroups: [%q], resources: [%q], verbs: [%s]}\n", r.group, name, strings.Join(r.verbs, ", "))
+		fmt.Fprintf(b, "- {apiGroups: [%q], resources: [%q], verbs: [%s]}\n", r.group, name, strings.Join(r.verbs,
+			", "))
 	}
-	return strings.NewReplacer("NAMESPACE", namespace, "ACCOUNT", account, "OWN\n", own.String(), "ALL\n", all.String()).Replace(
+	return strings.NewReplacer("NAMESPACE", namespace, "ACCOUNT", account, "OWN\n", own.String(), "ALL\n",
+		all.String()).Replace(
 		`apiVersion: v1
 kind: ServiceAccount
 metadata: {name: ACCOUNT, namespace: NAMESPACE}

@@ -173,7 +173,8 @@ func (c *cluster) Restore(ctx context.Context, tag, name string) error {
 	next := *v
 	next.Restored++
 	for i, bytes := range v.DiskBytes {
-		from := map[string]any{"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": shotName(v, tag, i)}
+		from := map[string]any{"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": shotName(v, tag,
+			i)}
 		if err == nil {
 			err = c.create(ctx, claims, c.claim(next.disk(i), v, bytes, true, from))
 		}

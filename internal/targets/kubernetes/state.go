@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -44,6 +43,7 @@ type vm struct {
 	Template    bool     `json:"template,omitempty"`
 	Image       string   `json:"image"`
 	On          bool     `json:"on,omitempty"`
+	Lost        bool     `json:"lost,omitempty"` // the node of its pod went off: what the API has of it is not so
 	CPUs        int      `json:"cpus,omitempty"`
 	MemoryBytes int64    `json:"memory_bytes,omitempty"`
 	DiskBytes   []int64  `json:"disk_bytes"`
@@ -84,11 +84,11 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	if err != nil {
 		return nil, fmt.Errorf("destroy: %w", err)
 	}
-	switches := switches{s.Power, p.kinds}
-	remains, err = a.clear(ctx, s.Run, switches)
+	power := switches{s.Power, p.kinds}
+	remains, err = a.clear(ctx, s.Run, power)
 	for _, name := range s.Off { // others need it
-		if e := switches.on(ctx, name); e != nil {
-			remains = append(remains, "node "+name+" is off")
+		if e := a.bringBack(ctx, name, power); e != nil {
+			remains = append(remains, "node "+name+" is not back")
 			err = errors.Join(err, fmt.Errorf("destroy: node %q: %w", name, e))
 		}
 	}
@@ -103,7 +103,6 @@ const (
 
 // clear removes all that has a run's label: pods first, which hold claims; the lease last, when all else is gone.
 func (a *api) clear(ctx context.Context, run string, power switches) (remains []string, err error) {
-	second := int64(1)
 	for _, kind := range ofRuns {
 		if kind == leases && len(remains) > 0 {
 			return append(remains, kind.Resource+" "+run), err
@@ -119,11 +118,7 @@ func (a *api) clear(ctx context.Context, run string, power switches) (remains []
 			if o.GetLabels()[runLabel] != run { // the server's word is not enough to delete by
 				continue
 			}
-			grace := &second
-			if host, _, _ := unstructured.NestedString(o.Object, "spec", "nodeName"); kind == pods && power.isOff(ctx, host) {
-				grace = new(int64) // nothing runs there, and nobody is left to say so
-			}
-			if e := a.removeThis(ctx, kind, &o, grace); e != nil {
+			if e := a.removeThis(ctx, kind, &o, power.grace(ctx, &o)); e != nil {
 				err = errors.Join(err, fmt.Errorf("destroy: %s %q: %w", kind.Resource, o.GetName(), e))
 			}
 		}

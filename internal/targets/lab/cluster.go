@@ -206,7 +206,8 @@ func (c *cluster) machine(v *vm) *qemu.Machine {
 	return m
 }
 
-// Runs implements fleet.Owner. It reports whether a guest has a process. While it moves from one node to another it has one: that is waited for.
+// Runs implements fleet.Owner. It reports whether a guest has a process. While it moves from one node to another it has
+// one: that is waited for.
 func (c *cluster) Runs(name string) bool {
 	look := func() bool {
 		c.mu.Lock()

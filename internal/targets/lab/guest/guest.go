@@ -129,7 +129,8 @@ func (c Config) check() (errs []error) {
 	}
 	for _, name := range c.Packages {
 		if !packageName.MatchString(name) {
-			errs = append(errs, fmt.Errorf("guest image: package %q: want a name as apt has it, such as default-jre", name))
+			errs = append(errs, fmt.Errorf("guest image: package %q: want a name as apt has it, such as default-jre",
+				name))
 		}
 	}
 	if c.Kind != Debian && len(c.Packages) > 0 {

@@ -27,7 +27,8 @@ import (
 var programs = map[Kind][]string{
 	Worker: {"apt-get:apt", "apt-cache:apt", "dpkg-deb:dpkg", "dpkg-query:dpkg", "dpkg-source:dpkg-dev", "gcc:gcc",
 		"make:make", "patch:patch", "mkfs.ext4:e2fsprogs", "qemu-img:qemu-utils"},
-	Pod: {"apt-get:apt", "apt-cache:apt", "dpkg-deb:dpkg", "dpkg-query:dpkg", "dpkg-source:dpkg-dev", "gcc:gcc", "make:make",
+	Pod: {"apt-get:apt", "apt-cache:apt", "dpkg-deb:dpkg", "dpkg-query:dpkg", "dpkg-source:dpkg-dev", "gcc:gcc",
+		"make:make",
 		"patch:patch"},
 	Debian: {"apt-get:apt", "apt-cache:apt", "dpkg-deb:dpkg", "dpkg-scanpackages:dpkg-dev", "mmdebstrap:mmdebstrap",
 		"mkfs.ext4:e2fsprogs", "qemu-img:qemu-utils"},
