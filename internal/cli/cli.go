@@ -184,6 +184,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		a.sides.HistoryCommand(),
 		a.sides.CompareCommand(),
 		a.sides.BaselineCommand(),
+		a.CatalogueCommand(),
 		a.runner.resumeCommand(),
 		a.AttachCommand(),
 		deviceCommand(a.devices, a.runner),

@@ -27,8 +27,8 @@ func TestFlagsOfTheDocuments(t *testing.T) {
 		"--lat_percentiles": "fio",
 		"--randseed":        "fio", "--randrepeat": "fio", "--rate": "pgbench",
 		"--log": "pgbench", "--progress": "pgbench", "--no-vacuum": "pgbench",
-		"--report-interval": "sysbench",
-		"--csvfile":         "elbencho", "--jsonfile": "elbencho", "--livecsv": "elbencho",
+		"--report-interval": "sysbench", "--show-time": "rados bench", "--latency": "wrk2",
+		"--csvfile": "elbencho", "--jsonfile": "elbencho", "--livecsv": "elbencho",
 	}
 	flags := map[string]bool{"--help": true}
 	a := newApp(&console.Console{Clock: clock.Real{}}, drivers.All())

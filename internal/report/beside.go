@@ -151,7 +151,7 @@ func (doc *Document) setBeside(folder *result.Folder, data *result.Data) {
 	doc.Beside = catalogue.Set(own, names, records)
 	for _, b := range doc.Beside[:min(mostBeside, len(doc.Beside))] {
 		doc.InShort = append(doc.InShort, Short{Severity: result.Passed, Check: besideCheck, Subject: b.Workload,
-			Sentence: b.Say(mostBeside, quantity)})
+			Sentence: SayBeside(b)})
 	}
 }
 
@@ -209,3 +209,6 @@ func newStand(all []catalogue.Beside) (out []standView) {
 
 // maxStands is of how many loads a page has such a table.
 const maxStands = 12
+
+// SayBeside is a sentence about where a load stands among recorded systems.
+func SayBeside(b catalogue.Beside) string { return b.Say(mostBeside, quantity) }

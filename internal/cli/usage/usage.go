@@ -19,7 +19,7 @@ type Group struct{ Title, Names string }
 var Commands = []Group{
 	{"Run", "run check plan scenarios mark attach resume cleanup"},
 	{"Look at runs", "report runs analyze metrics import steady usl"},
-	{"Compare and judge", "compare baseline history changes"},
+	{"Compare and judge", "compare baseline history changes catalogue"},
 	{"Storage tools", "device trace convert content integrity vioperf"},
 	{"Databases", "db"},
 	{"Machines", "targets lab nutanix exporter"},

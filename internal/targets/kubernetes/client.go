@@ -105,7 +105,8 @@ func (f *fleetFile) connect() (*api, error) {
 // of is a kind of objects in the namespace, or of the cluster.
 func (a *api) of(kind schema.GroupVersionResource) dynamic.ResourceInterface {
 	switch kind.Resource {
-	case "nodes", "namespaces", "storageclasses", "persistentvolumes", "selfsubjectaccessreviews", "volumesnapshotclasses":
+	case "nodes", "namespaces", "storageclasses", "persistentvolumes", "selfsubjectaccessreviews",
+		"volumesnapshotclasses":
 		return a.dynamic.Resource(kind)
 	}
 	return a.dynamic.Resource(kind).Namespace(a.namespace)

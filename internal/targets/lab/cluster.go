@@ -101,8 +101,8 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	c := &cluster{place: p, image: b.image, accel: b.proof.Accel, dir: r.StateDir, log: r.Log,
-		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*fleet.Machine{}, group: p.clock.Group(),
-		cpus:   underneath.New(os.DirFS("/")),
+		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*fleet.Machine{},
+		group: p.clock.Group(), cpus: underneath.New(os.DirFS("/")),
 		state:  state{Lab: own.Dir, Made: l == nil, Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
 	if l != nil {

@@ -1,0 +1,151 @@
+package runs
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report"
+	"plimsoll/internal/report/catalogue"
+	"plimsoll/internal/report/terminal"
+	"plimsoll/unit"
+)
+
+// CatalogueCommand keeps and shows what systems gave for a load.
+func (st *Store) CatalogueCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "catalogue", Short: "Set runs beside recorded systems that did the same", Args: console.NeedVerb,
+		Long: `Reports set a load beside recorded systems that did the same: published figures, which come with the program, and
+what you add. Alike is a load only when every condition of its kind is known of both and equal.
+
+Records of your own lie in .catalogue in the folder of run folders, a file each. It may be a link to a folder of a
+team's, or a clone of a git repository.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(st.catalogueAdd(), st.catalogueList(), st.catalogueShow())
+	return c
+}
+
+func (st *Store) catalogueAdd() *cobra.Command {
+	var system, note, to string
+	c := &cobra.Command{
+		Use: "add RUN", Short: "Record what a run gave", Args: console.Args(1, 1, "run"),
+		Example: `  plimsoll catalogue add latest --system "rack 7, new firmware"
+  plimsoll catalogue add latest --to /team/plimsoll-catalogue`,
+		ValidArgsFunction: st.CompleteRun,
+		RunE: func(_ *cobra.Command, given []string) error {
+			folder, err := st.OpenRun("catalogue add", given[0])
+			if err != nil {
+				return err
+			}
+			if _, err := st.DataOf(folder, false); err != nil {
+				return exit.Errorf(exit.Failed, "", "catalogue add: %w", err)
+			}
+			r, _, err := report.RecordOf(folder)
+			if err != nil {
+				return exit.Errorf(exit.Failed, "", "catalogue add: %w", err)
+			}
+			if len(r.Done) == 0 {
+				return exit.Errorf(exit.Failed, "", "catalogue add: %s: nothing in it can be set beside others: no load was "+
+					"measured whose conditions are all known", given[0])
+			}
+			r.System, r.Note = cmp.Or(system, r.System), note
+			path, err := catalogue.Add(cmp.Or(to, st.catalogueDir()), r)
+			if err != nil {
+				return exit.Errorf(exit.Failed, "", "catalogue add: %w", err)
+			}
+			if st.JSON {
+				return st.PrintJSON(r)
+			}
+			_, err = visible.Fprintf(st.Out, "%s of %s: %s\n", unit.Plural(len(r.Done), "load"), r.System, path)
+			return err
+		},
+	}
+	c.Flags().StringVar(&system, "system", "", "the `name` of what was measured (default: that of the cluster)")
+	c.Flags().StringVar(&note, "note", "", "a `text` about it")
+	c.Flags().StringVar(&to, "to", "", "the `folder` of records (default: .catalogue beside the runs)")
+	return c
+}
+
+func (st *Store) catalogueDir() string { return filepath.Join(st.RunsDir, catalogue.Dir) }
+
+// records are all there are, and what could not be read is said.
+func (st *Store) records() []catalogue.Record {
+	list, problems := catalogue.All(st.catalogueDir())
+	for _, p := range problems {
+		visible.Fprintf(st.Err, "warning: %v\n", p)
+	}
+	return list
+}
+
+func (st *Store) catalogueList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list [WORD...]", Short: "List the records, or those with all words", Args: console.Args(0, 20, "words"),
+		Example: "  plimsoll catalogue list\n  plimsoll catalogue list iozone eMMC --json",
+		RunE: func(_ *cobra.Command, words []string) error {
+			list := st.records()
+			list = slices.DeleteFunc(list, func(r catalogue.Record) bool {
+				text := strings.ToLower(r.System + " " + r.Source + " " + r.ID + " " + r.Note)
+				for _, d := range r.Done {
+					for _, l := range d.Loads {
+						text += " " + strings.ToLower(l.String())
+					}
+				}
+				return slices.ContainsFunc(words, func(w string) bool {
+					return !strings.Contains(text, strings.ToLower(w))
+				})
+			})
+			if st.JSON {
+				return st.PrintJSON(list)
+			}
+			t := terminal.Table{Head: []string{"SYSTEM", "LOADS", "DATE", "SOURCE"}}
+			for _, r := range list {
+				date := "–"
+				if !r.Date.IsZero() {
+					date = r.Date.Format("2006-01-02")
+				}
+				t.Add(r.System, strconv.Itoa(len(r.Done)), date, r.Source)
+			}
+			return t.Write(st.Out)
+		},
+	}
+}
+
+func (st *Store) catalogueShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show RUN", Short: "Show where a run stands among recorded systems", Args: console.Args(1, 1, "run"),
+		Example:           "  plimsoll catalogue show latest",
+		ValidArgsFunction: st.CompleteRun,
+		RunE: func(_ *cobra.Command, given []string) error {
+			folder, err := st.OpenRun("catalogue show", given[0])
+			if err != nil {
+				return err
+			}
+			own, names, err := report.RecordOf(folder)
+			if err != nil {
+				return exit.Errorf(exit.Failed, "", "catalogue show: %w", err)
+			}
+			all := st.records()
+			beside := catalogue.Set(own, names, all)
+			if st.JSON {
+				return st.PrintJSON(beside)
+			}
+			if len(beside) == 0 {
+				_, err := visible.Fprintf(st.Out, "Of %s none is of a load like one of these.\n",
+					unit.Plural(len(all), "record"))
+				return err
+			}
+			for _, b := range beside {
+				visible.Fprintf(st.Out, "%s\nAlike: %s.\n\n", report.SayBeside(b), b.Alike)
+			}
+			return nil
+		},
+	}
+}
