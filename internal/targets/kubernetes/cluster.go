@@ -62,7 +62,7 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	c := &cluster{place: p, fleet: f, api: a, nodes: nodes, dir: r.StateDir, log: r.Log, fault: r.Fault,
 		booted: r.Booted,
 		hosts:  map[string]*fleet.Machine{}, beats: map[int]string{}, group: p.clock.Group(),
-		access: remote.Access{Agents: p.agents, Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock},
+		access: remote.Access{Agents: p.agents, Patience: silence, Lease: time.Hour, Clock: p.clock},
 		state: state{Kubeconfig: f.Kubeconfig, Context: a.context, Exec: f.Exec, Namespace: f.Namespace,
 			Run:  runName(r.RunID),
 			Made: p.clock.Now().UTC().Format(time.RFC3339), VMs: map[string]*vm{}, Power: f.power}}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"plimsoll/internal/contract/target"
 )
 
@@ -107,6 +109,24 @@ func TestOptions(t *testing.T) {
 		"": 0} {
 		if got := amount(text); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestPhaseOf reads what a platform says of a pod that it ended.
+func TestPhaseOf(t *testing.T) {
+	ended := []any{map[string]any{"state": map[string]any{"terminated": map[string]any{"reason": "OOMKilled",
+		"exitCode": int64(137)}}}}
+	for want, status := range map[string]map[string]any{
+		"Failed, Evicted: The node was low on resource: memory.": {"phase": "Failed", "reason": "Evicted",
+			"message": "The node was low on resource: memory.", "containerStatuses": ended},
+		"Failed, OOMKilled (exit code 137)": {"phase": "Failed", "containerStatuses": ended},
+		"Pending, 0/2 nodes are available": {"phase": "Pending", "conditions": []any{map[string]any{
+			"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}}},
+	} {
+		phase, why := phaseOf(&unstructured.Unstructured{Object: map[string]any{"status": status}})
+		if got := phase + ", " + why; got != want {
+			t.Errorf("got %q: want %q", got, want)
 		}
 	}
 }

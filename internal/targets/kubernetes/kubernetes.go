@@ -12,6 +12,7 @@ package kubernetes
 import (
 	"cmp"
 	"errors"
+	"time"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
@@ -45,6 +46,7 @@ type place struct {
 	nodes        int
 	clock        clock.Clock
 	kinds        []target.PowerKind
+	onLimit      time.Duration // until a pod runs: volumes are made and an image may be fetched meanwhile
 }
 
 // New implements target.Provider.
@@ -57,5 +59,6 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 		return nil, errors.New(`target kubernetes: option "file" is missing: give --target-opt file=FLEET.yaml`)
 	}
 	return &place{file: v.Text("file"), agents: v.Text("agents"), nodes: c.Nodes, kinds: c.PowerKinds,
-		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
+		onLimit: 5 * time.Minute,
+		clock:   cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
 }

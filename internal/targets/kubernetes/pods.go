@@ -23,7 +23,7 @@ import (
 
 // Bounds of waits for a machine.
 const (
-	onLimit  = 5 * time.Minute // until its pod runs: volumes are made and an image may be fetched meanwhile
+	silence  = 2 * time.Minute // of the API server or a kubelet, after which commands are taken for lost
 	offLimit = 2 * time.Minute
 	lookEach = 300 * time.Millisecond
 )
@@ -76,7 +76,7 @@ func (c *cluster) on(ctx context.Context, name string, asked time.Time) error {
 
 // begin makes a machine's pod, waits until it runs, and lets the agent work there.
 func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
-	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, onLimit)
+	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, c.place.onLimit)
 	defer cancel()
 	if err := c.nodeOn(ctx, v.Node); err != nil {
 		return nil, err
@@ -144,19 +144,45 @@ func (c *cluster) waitOn(ctx context.Context, v *vm) error {
 			why = cmp.Or(text, phase)
 		}
 		if c.place.clock.Sleep(ctx, lookEach) != nil {
-			if said := c.api.why(context.WithoutCancel(ctx), v.Short); said != "" {
-				why = said
-			}
-			return fmt.Errorf("its pod does not run after %v: %s: %w", onLimit, why, errors.Join(err,
-				target.ErrNotAccessible))
+			return fmt.Errorf("its pod does not run after %v: %s: %w", c.place.onLimit,
+				c.whyNot(context.WithoutCancel(ctx), v, why), errors.Join(err, target.ErrNotAccessible))
 		}
 	}
+}
+
+// whyNot is why a machine's pod does not run: what its claims wait for, else its own last warning, else its status.
+func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
+	for i := range len(v.DiskBytes) + 1 {
+		name := workClaim(v.Short)
+		if i > 0 {
+			name = v.disk(i - 1)
+		}
+		o, err := c.api.get(ctx, claims, name)
+		switch phase := ""; {
+		case err != nil:
+		case o == nil:
+			return fmt.Sprintf("its claim %s was removed by somebody else", name)
+		default:
+			if phase, _, _ = unstructured.NestedString(o.Object, "status", "phase"); phase != "Bound" {
+				class, _, _ := unstructured.NestedString(o.Object, "spec", "storageClassName")
+				said := cmp.Or(c.api.why(ctx, name), "nobody says why: does its provisioner run?")
+				return fmt.Sprintf("its claim %s of class %q is %s: %s", name, class, phase, said)
+			}
+		}
+	}
+	if strings.Contains(why, ": ") { // the container's own state, with a reason
+		return why
+	}
+	return cmp.Or(c.api.why(ctx, v.Short), why)
 }
 
 // phaseOf is what a pod does, and what its status says of why it does no more.
 func phaseOf(o *unstructured.Unstructured) (phase, why string) {
 	phase, _, _ = unstructured.NestedString(o.Object, "status", "phase")
 	why, _, _ = unstructured.NestedString(o.Object, "status", "message")
+	if reason, _, _ := unstructured.NestedString(o.Object, "status", "reason"); reason != "" { // of the pod as a whole
+		return phase, strings.TrimSuffix(reason+": "+why, ": ")
+	}
 	states, _, _ := unstructured.NestedSlice(o.Object, "status", "containerStatuses")
 	for _, s := range states {
 		m, _ := s.(map[string]any)
@@ -164,6 +190,9 @@ func phaseOf(o *unstructured.Unstructured) (phase, why string) {
 			reason, _, _ := unstructured.NestedString(m, "state", kind, "reason")
 			message, _, _ := unstructured.NestedString(m, "state", kind, "message")
 			if reason != "" {
+				if code, is, _ := unstructured.NestedInt64(m, "state", kind, "exitCode"); is {
+					reason += fmt.Sprintf(" (exit code %d)", code)
+				}
 				why = strings.TrimSuffix(reason+": "+message, ": ")
 			}
 		}
@@ -259,7 +288,7 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 
 // watch sees pods that the platform ended: each is a fault, in the platform's words.
 func (c *cluster) watch(ctx context.Context) {
-	renewed := c.place.clock.Now()
+	renewed, looked := c.place.clock.Now(), 0
 	for c.place.clock.Sleep(ctx, time.Second) == nil {
 		if now := c.place.clock.Now(); now.Sub(renewed) >= renewEach {
 			if err := c.renew(ctx); err == nil { // else it is asked again
@@ -276,6 +305,9 @@ func (c *cluster) watch(ctx context.Context) {
 		c.mu.Unlock()
 		if len(on) == 0 {
 			continue
+		}
+		if looked++; looked%5 == 0 {
+			c.lookAtNodes(ctx, on)
 		}
 		list, err := c.api.list(ctx, pods, runLabel+"="+c.state.Run)
 		if err != nil {
@@ -304,6 +336,26 @@ func (c *cluster) watch(ctx context.Context) {
 			if c.fault != nil {
 				c.fault(v.Node, result.FaultBegins, fmt.Sprintf("the platform ended %s: %s", v.Name, text))
 			}
+		}
+	}
+}
+
+// lookAtNodes sees nodes with machines that are on, and that lost their power by somebody else.
+func (c *cluster) lookAtNodes(ctx context.Context, on []*vm) {
+	seen := map[int]bool{}
+	for _, v := range on {
+		if seen[v.Node] {
+			continue
+		}
+		seen[v.Node] = true
+		name := c.nodes[v.Node].Name
+		o, err := c.api.get(ctx, nodes, name)
+		if err != nil || o != nil && nodeReady(o) || !c.isOff(ctx, v.Node) {
+			continue
+		}
+		if err := c.lost(ctx, v.Node); err == nil && c.fault != nil {
+			c.fault(v.Node, result.FaultBegins, fmt.Sprintf("node %s is off, by its power controller, and all machines on it",
+				name))
 		}
 	}
 }
