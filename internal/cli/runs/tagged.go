@@ -103,7 +103,7 @@ func (st *Store) cleanTagged(f tagged, runs []string) error {
 		}
 		var objects []string
 		for _, kind := range slices.Sorted(maps.Keys(r.Objects)) {
-			objects = append(objects, fmt.Sprintf("%d %s", r.Objects[kind], kind))
+			objects = append(objects, fmt.Sprintf("%s %d", kind, r.Objects[kind]))
 		}
 		table.Add(r.Run, r.Owner, seconds(r.Age), lease, unit.Bytes(r.Bytes).String(), strings.Join(objects, ", "),
 			r.State)
