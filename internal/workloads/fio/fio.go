@@ -17,6 +17,7 @@
 package fio
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,8 +123,9 @@ func (e Engine) Here(ctx context.Context, specs []workload.Spec) (workload.Tool,
 func engineLacks(ctx context.Context, path, name, switched string) string {
 	limited, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	var exit *exec.ExitError
-	if err := exec.CommandContext(limited, path, "--enghelp="+name).Run(); errors.As(err, &exit) && exit.Exited() {
+	said, err := exec.CommandContext(limited, path, "--enghelp="+name).CombinedOutput()
+	// Of an engine without options it ends with 1, too, as of whatever else goes wrong.
+	if err != nil && bytes.Contains(said, []byte("engine "+name+" not found")) {
 		return path + " has it not: name another, such as libaio or psync"
 	}
 	off, _ := os.ReadFile(switched) // without the file it is on

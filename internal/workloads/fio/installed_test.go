@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/workloads/fio/fiofile"
 )
 
@@ -159,7 +160,7 @@ func TestEngineLacks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	program, switched := filepath.Join(dir, "fio"), filepath.Join(dir, "io_uring_disabled")
-	script := "#!/bin/sh\n[ \"$1\" != --enghelp=rados ]\n"
+	script := "#!/bin/sh\ncase $1 in --enghelp=rados) echo 'IO engine rados not found';; *) echo no options;; esac\nexit 1\n"
 	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
@@ -173,6 +174,12 @@ func TestEngineLacks(t *testing.T) {
 		got := engineLacks(t.Context(), program, c.engine, switched)
 		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s with %q: %q, want %q", c.engine, c.off, got, c.want)
+		}
+	}
+	real := needs.Fio(t)
+	for engine, has := range map[string]bool{"psync": true, "sync": true, "libaio": true, "null": true, "nosuch": false} {
+		if got := engineLacks(t.Context(), real, engine, switched); (got == "") != has {
+			t.Errorf("%s of the fio here: %q", engine, got)
 		}
 	}
 	if got := engineLacks(t.Context(), program, "io_uring", filepath.Join(dir, "none")); got != "" {
