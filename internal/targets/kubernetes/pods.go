@@ -353,9 +353,12 @@ func (c *cluster) lookAtNodes(ctx context.Context, on []*vm) {
 		if err != nil || o != nil && nodeReady(o) || !c.isOff(ctx, v.Node) {
 			continue
 		}
-		if err := c.lost(ctx, v.Node); err == nil && c.fault != nil {
+		if c.fault != nil { // first: what was lost with it is told after its cause
 			c.fault(v.Node, result.FaultBegins, fmt.Sprintf("node %s is off, by its power controller, and all machines on it",
 				name))
+		}
+		if err := c.lost(ctx, v.Node); err != nil {
+			c.log("node %s: %v", name, err)
 		}
 	}
 }
