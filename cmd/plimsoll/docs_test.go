@@ -33,6 +33,7 @@ type treatment struct {
 }
 
 var treatments = []treatment{
+	{begins: "plimsoll cleanup --target kubernetes", parsed: true, why: "it takes a cluster"},
 	{begins: "plimsoll run db-colocation --detach", parsed: true, why: "its process outlives the command"},
 	{begins: "plimsoll attach", parsed: true, why: "shows the run of the line before"},
 	{begins: "plimsoll run db-colocation", add: "--target sim --nodes 4", why: "77 seconds; make demo is for real"},

@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/exporters/mariadb"
 	"plimsoll/internal/exporters/postgres"
 	"plimsoll/internal/formats/importer"
+	"plimsoll/internal/targets/kubernetes"
 	"plimsoll/internal/targets/lab"
 	"plimsoll/internal/targets/local"
 	"plimsoll/internal/targets/power/ipmi"
@@ -51,7 +52,7 @@ func All() Registry {
 	return Registry{
 		Targets: []target.Provider{
 			local.Provider{},
-			lab.Provider{},
+			kubernetes.Provider{}, lab.Provider{},
 			sim.Provider{},
 			ssh.Provider{},
 		},

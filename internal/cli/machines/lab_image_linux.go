@@ -36,15 +36,16 @@ func labImageBuildCommand(con *console.Console) *cobra.Command {
 	var cache, agent string
 	var packages []string
 	c := &cobra.Command{
-		Use:   "build [worker|debian]",
+		Use:   "build [worker|debian|pod]",
 		Short: "Build an image from Debian's packages, or find it in the cache",
 		Long: `Build makes the image of a worker (a kernel with busybox, fio, SSH and plimsoll's agent in memory, up in
-seconds) or of a debian (systemd, OpenSSH, Python, PostgreSQL, fio). What it lacks on this machine it names.
+seconds) or of a debian (systemd, OpenSSH, Python, PostgreSQL, fio), or of pods of a Kubernetes (busybox, fio, the agent), as an archive
+for ctr, podman and docker, by the name localhost/plimsoll/pod:1. What it lacks on this machine it names.
 An image is found in the cache as long as its packages, the agent and the recipe are the same.`,
 		Example: "  plimsoll lab image build\n  plimsoll lab image build debian --json\n" +
 			"  plimsoll lab image build debian --packages default-jre-headless,unzip",
 		Args:      console.Args(0, 1, "kind of image"),
-		ValidArgs: []string{string(guest.Worker), string(guest.Debian)},
+		ValidArgs: []string{string(guest.Worker), string(guest.Debian), string(guest.Pod)},
 		RunE: func(_ *cobra.Command, given []string) error {
 			kind := guest.Worker
 			if len(given) > 0 {

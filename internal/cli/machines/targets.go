@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,10 +42,49 @@ func (tg *Targets) Command() *cobra.Command {
 	}
 	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
 	check.Flags().StringArrayVar(&f.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
-	check.Flags().BoolVar(&f.AllowHostCommands, "allow-host-commands", false, "permit steps that run the author's commands on this machine")
+	check.Flags().BoolVar(&f.AllowHostCommands, "allow-host-commands", false,
+		"permit steps that run the author's commands on this machine")
 	f.Name = tg.Drivers.Targets[0].Name()
-	return console.Group("targets", "List and look at the places that machines come from", list, check)
+	return console.Group("targets", "List and look at the places that machines come from", list, check,
+		tg.roleCommand())
 }
+
+// roleCommand prints the rights that a run needs.
+func (tg *Targets) roleCommand() *cobra.Command {
+	var namespace, account string
+	var power bool
+	c := &cobra.Command{
+		Use: "role TARGET", Short: "Print the least rights that a run needs, for kubectl apply",
+		Args:    console.Args(1, 1, "target"),
+		Example: "  plimsoll targets role kubernetes --namespace perf",
+		RunE: func(_ *cobra.Command, given []string) error {
+			p, ok := tg.Drivers.Target(given[0])
+			if !ok {
+				return exit.Usagef("there are: "+strings.Join(tg.Drivers.TargetNames(), ", "),
+					"target: no target called %q", given[0])
+			}
+			giver, is := p.(target.RoleGiver)
+			if !is {
+				return exit.Usagef("", "target: %s has no roles", given[0])
+			}
+			for _, name := range []string{namespace, account} {
+				if !plainName.MatchString(name) {
+					return exit.Usagef("", "target: role: %q: want a name of small letters, digits and dashes", name)
+				}
+			}
+			for line := range strings.Lines(giver.Role(namespace, account, power)) {
+				visible.Fprintf(tg.Out, "%s\n", strings.TrimSuffix(line, "\n"))
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&namespace, "namespace", "plimsoll", "`name` of the namespace that runs are in")
+	c.Flags().StringVar(&account, "account", "plimsoll", "`name` of the service account that they run as")
+	c.Flags().BoolVar(&power, "power", false, "with what switching nodes off needs: seeing whose pods are there")
+	return c
+}
+
+var plainName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func (tg *Targets) listTargets() error {
 	var all []console.Listed

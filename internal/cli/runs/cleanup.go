@@ -23,7 +23,8 @@ import (
 )
 
 func (st *Store) CleanupCommand() *cobra.Command {
-	return &cobra.Command{
+	var tagged tagged
+	c := &cobra.Command{
 		Use:   "cleanup [RUN...]",
 		Short: "Remove what stopped or killed runs have left behind",
 		Long: `Cleanup removes the machines, processes and files that runs have made and not removed, from the record each
@@ -32,12 +33,23 @@ which are gone have left in TMPDIR and, beside what they were writing, in --dir,
 the lab (environment: PLIMSOLL_LAB). What was measured stays. It may be called again at any time; runs that are going
 on are left alone.
 
+With --target it goes by the tags of what is there instead, for runs whose folder is lost: it lists them and removes
+those whose lease is over, which is five minutes after their process has ended; all others only with --all --yes.
+
 ` + RunHelp,
-		Example:           "  plimsoll cleanup\n  plimsoll cleanup latest",
+		Example: "  plimsoll cleanup\n  plimsoll cleanup latest\n" +
+			"  plimsoll cleanup --target kubernetes --target-opt file=fleet.yaml",
 		Args:              console.Args(0, 1000, "run"),
 		ValidArgsFunction: st.CompleteRun,
-		RunE:              func(_ *cobra.Command, given []string) error { return st.cleanup(given) },
+		RunE: func(_ *cobra.Command, given []string) error {
+			if tagged.asked() {
+				return st.cleanTagged(tagged, given)
+			}
+			return st.cleanup(given)
+		},
 	}
+	tagged.register(c)
+	return c
 }
 
 // cleaned is one line of cleanup --json.

@@ -24,6 +24,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/targets/fleet"
 	lab "plimsoll/internal/targets/lab/cluster"
 	"plimsoll/internal/targets/lab/guest"
 	"plimsoll/internal/targets/lab/qemu"
@@ -51,7 +52,7 @@ type cluster struct {
 	turn  sync.Mutex // one change of machines at a time
 	mu    sync.Mutex
 	state state
-	hosts map[string]*handle
+	hosts map[string]*fleet.Machine
 
 	stop  context.CancelFunc // of the watch
 	group clock.Group
@@ -100,8 +101,8 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	c := &cluster{place: p, image: b.image, accel: b.proof.Accel, dir: r.StateDir, log: r.Log,
-		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*handle{}, group: p.clock.Group(),
-		cpus:   underneath.New(os.DirFS("/")),
+		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*fleet.Machine{},
+		group: p.clock.Group(), cpus: underneath.New(os.DirFS("/")),
 		state:  state{Lab: own.Dir, Made: l == nil, Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
 	if l != nil {
@@ -157,7 +158,7 @@ func (c *cluster) Close() error {
 	defer c.mu.Unlock()
 	err := os.RemoveAll(c.keyFile())
 	for _, h := range c.hosts {
-		err = errors.Join(err, h.begins(nil))
+		err = errors.Join(err, h.Begin(nil))
 	}
 	return err
 }
@@ -205,8 +206,9 @@ func (c *cluster) machine(v *vm) *qemu.Machine {
 	return m
 }
 
-// runs reports whether a guest has a process. While it moves from one node to another it has one: that is waited for.
-func (c *cluster) runs(name string) bool {
+// Runs implements fleet.Owner. It reports whether a guest has a process. While it moves from one node to another it has
+// one: that is waited for.
+func (c *cluster) Runs(name string) bool {
 	look := func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -228,7 +230,7 @@ func (c *cluster) runs(name string) bool {
 // Host implements target.Cluster.
 func (c *cluster) Host(name string) (target.Host, error) { return c.handle(name) }
 
-func (c *cluster) handle(name string) (*handle, error) {
+func (c *cluster) handle(name string) (*fleet.Machine, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state.VMs[name] == nil {
@@ -236,10 +238,43 @@ func (c *cluster) handle(name string) (*handle, error) {
 	}
 	h := c.hosts[name]
 	if h == nil {
-		h = &handle{c: c, name: name}
+		h = fleet.New(c, name)
 		c.hosts[name] = h
 	}
 	return h, nil
+}
+
+// Node implements fleet.Owner.
+func (c *cluster) Node(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.state.VMs[name]; v != nil {
+		return v.Node
+	}
+	return 0
+}
+
+// Disks implements fleet.Owner.
+func (c *cluster) Disks(name string) (list []target.Disk) {
+	v, err := c.get(name)
+	if err != nil {
+		return nil
+	}
+	for i, bytes := range v.DiskBytes {
+		name := "/dev/sd" + string(rune('b'+i))
+		id := fmt.Sprintf("%s:data%d", v.Name, i+1)
+		list = append(list, target.Disk{Device: name, Path: name, ID: id, Bytes: bytes})
+	}
+	return list
+}
+
+// Address implements fleet.Owner.
+func (c *cluster) Address(ctx context.Context, name string) (string, error) {
+	a, err := c.address(name)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return a.String(), err
 }
 
 // address is a guest's own, for as long as it is there.
@@ -287,11 +322,9 @@ func (c *cluster) Endpoints(ctx context.Context) (list []target.Endpoint, err er
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, h := range c.hosts {
-		h.mu.Lock()
-		if h.life != nil {
-			list = append(list, target.Endpoint{Name: "agent", VM: name, Get: h.page})
+		if h.Alive() {
+			list = append(list, target.Endpoint{Name: "agent", VM: name, Get: h.Page})
 		}
-		h.mu.Unlock()
 	}
 	slices.SortFunc(list, func(a, b target.Endpoint) int { return strings.Compare(a.VM, b.VM) })
 	return list, ctx.Err()

@@ -19,6 +19,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/targets/fleet"
 	lab "plimsoll/internal/targets/lab/cluster"
 	"plimsoll/internal/targets/lab/guest"
 	"plimsoll/internal/targets/lab/qemu"
@@ -115,7 +116,7 @@ func (c *cluster) launch(ctx context.Context, v *vm) (began time.Time, err error
 // ends ends what goes on in the life that a guest had.
 func (c *cluster) ends(name string) {
 	if h, err := c.handle(name); err == nil {
-		_ = h.begins(nil) // nobody is there to part from
+		_ = h.Begin(nil) // nobody is there to part from
 	}
 }
 
@@ -240,21 +241,19 @@ func (c *cluster) machineOf(v *vm, address netip.Addr, disks []target.Disk) remo
 			KnownHosts: []string{c.known(v.Name)}, Dial: c.lab.Dial}}
 }
 
-// reach waits until a guest that was started answers, and lets the agent work there. Of several that wait for one
-// guest, as who switches it on and a restart, the first does that.
+// reach waits until a guest that was started answers, and lets the agent work there.
 func (c *cluster) reach(ctx context.Context, v *vm) error {
-	address, err := c.address(v.Name)
-	if err != nil {
-		return err
-	}
 	guest, err := c.handle(v.Name)
 	if err != nil {
 		return err
 	}
-	guest.waking.Lock()
-	defer guest.waking.Unlock()
-	if _, err := guest.now(ctx); err == nil {
-		return nil
+	return guest.Wake(ctx, func(ctx context.Context) (*remote.Host, error) { return c.settled(ctx, v, guest) })
+}
+
+func (c *cluster) settled(ctx context.Context, v *vm, guest *fleet.Machine) (*remote.Host, error) {
+	address, err := c.address(v.Name)
+	if err != nil {
+		return nil, err
 	}
 	m := c.machineOf(v, address, guest.Disks())
 	limited, cancel := clock.WithTimeout(ctx, c.place.clock, bootLimit)
@@ -267,11 +266,11 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 			err = dropFlushes(limited, h)
 		}
 		if err == nil {
-			return guest.begins(h)
+			return h, nil
 		}
 		err = errors.Join(err, h.Close())
 		if on, e := c.machine(v).Running(); e != nil || !on {
-			return errors.Join(
+			return nil, errors.Join(
 				fmt.Errorf("power on: vm %q: its process ended: %w", v.Name, target.ErrNotAccessible),
 				e,
 				err,
@@ -284,9 +283,9 @@ func (c *cluster) reach(ctx context.Context, v *vm) error {
 			continue
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("power on: vm %q: %w", v.Name, ctx.Err())
+			return nil, fmt.Errorf("power on: vm %q: %w", v.Name, ctx.Err())
 		}
-		return fmt.Errorf("power on: vm %q: it does not answer after %v: %w; its console: %s", v.Name, bootLimit, last,
+		return nil, fmt.Errorf("power on: vm %q: it does not answer after %v: %w; its console: %s", v.Name, bootLimit, last,
 			c.machine(v).Console(1000))
 	}
 }
@@ -384,18 +383,7 @@ func (c *cluster) watch(ctx context.Context) {
 		list := slices.Collect(maps.Values(c.hosts))
 		c.mu.Unlock()
 		for _, h := range list {
-			h.mu.Lock()
-			life := h.life
-			h.mu.Unlock()
-			if life == nil || c.runs(h.name) {
-				continue
-			}
-			h.mu.Lock()
-			if h.life == life {
-				h.life = nil
-			}
-			h.mu.Unlock()
-			_ = life.Close() // nobody is there to part from
+			h.Forget()
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/targets/fleet"
 	"plimsoll/internal/targets/lab/guest"
 	"plimsoll/internal/targets/ssh/remote"
 	"plimsoll/internal/targets/underneath"
@@ -38,7 +39,7 @@ func refusing(t *testing.T) (c *cluster, starts func() int) {
 	}
 	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
 	c = &cluster{place: &place{settings{clock: clock.Real{}}}, lab: l, nodes: l.Nodes(), accel: "tcg",
-		image: guest.Image{Kernel: "/kernel"}, dir: t.TempDir(), log: t.Logf, hosts: map[string]*handle{},
+		image: guest.Image{Kernel: "/kernel"}, dir: t.TempDir(), log: t.Logf, hosts: map[string]*fleet.Machine{},
 		cpus: underneath.New(os.DirFS("/")), state: state{Lab: l.Dir(), Run: folderPrefix + "test", VMs: map[string]*vm{
 			"one": {Name: "one", Group: "G", On: true, CPUs: 1, MemoryBytes: 128 << 20}}}}
 	c.state.VMs["one"].Machine = c.process(c.state.VMs["one"], 0)
@@ -109,11 +110,20 @@ func TestPowerOnWaitsForARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.waking.Lock()
-	life := c.access.NewHost(remote.Machine{Name: "one"}, 0)
-	time.AfterFunc(200*time.Millisecond, func() { _ = h.begins(life); h.waking.Unlock() })
-	if err := c.PowerOn(t.Context(), []string{"one"}, 1); err != nil || h.life != life {
-		t.Errorf("power on: %v, the guest's life is %p and was %p", err, h.life, life)
+	waking := make(chan struct{})
+	go func() {
+		err := h.Wake(t.Context(), func(context.Context) (*remote.Host, error) {
+			close(waking)
+			time.Sleep(200 * time.Millisecond) // in which the other one begins to wait
+			return c.access.NewHost(remote.Machine{Name: "one"}, 0), nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	<-waking
+	if err := c.PowerOn(t.Context(), []string{"one"}, 1); err != nil || !h.Alive() {
+		t.Errorf("power on: %v, the guest has a life: %t", err, h.Alive())
 	}
 }
 

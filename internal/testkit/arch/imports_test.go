@@ -39,6 +39,7 @@ var (
 	leaves = []string{"internal/targets", "internal/workloads", "internal/exporters"}
 	shared = []string{
 		"internal/targets/underneath",
+		"internal/targets/fleet",      // machines that are made for a run
 		"internal/targets/ssh/remote", // guests of the lab are reached as hosts are
 		"internal/workloads/postgres",
 		"internal/kit/pgwire",

@@ -27,10 +27,11 @@ type Kind string
 const (
 	Worker Kind = "worker"
 	Debian Kind = "debian"
+	Pod    Kind = "pod" // an image for containers, which the lab does not boot
 )
 
 // Kinds lists them.
-var Kinds = []Kind{Worker, Debian}
+var Kinds = []Kind{Worker, Debian, Pod}
 
 // Image is a guest image in a cache. Paths are absolute.
 type Image struct {
@@ -104,6 +105,8 @@ func Build(ctx context.Context, c Config) (Image, error) {
 		i, err = b.worker(ctx)
 	case Debian:
 		i, err = b.debian(ctx)
+	case Pod:
+		i, err = b.pod(ctx)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -126,11 +129,12 @@ func (c Config) check() (errs []error) {
 	}
 	for _, name := range c.Packages {
 		if !packageName.MatchString(name) {
-			errs = append(errs, fmt.Errorf("guest image: package %q: want a name as apt has it, such as default-jre", name))
+			errs = append(errs, fmt.Errorf("guest image: package %q: want a name as apt has it, such as default-jre",
+				name))
 		}
 	}
-	if c.Kind == Worker && len(c.Packages) > 0 {
-		errs = append(errs, fmt.Errorf("guest image: packages %q: a worker takes none, a debian does", c.Packages))
+	if c.Kind != Debian && len(c.Packages) > 0 {
+		errs = append(errs, fmt.Errorf("guest image: packages %q: a %s takes none, a debian does", c.Packages, c.Kind))
 	}
 	return append(errs, missing(c.Kind)...)
 }
@@ -193,7 +197,9 @@ func open(dir string) (Image, error) {
 // image gives the image of an ID, made by make in a folder of its own if it is not there.
 func (b *builder) image(id string, i Image, make func(dir string) error) (Image, error) {
 	i.Kind, i.ID = b.Kind, id
-	i.Kernel, i.Initrd = "kernel", "initrd"
+	if b.Kind != Pod {
+		i.Kernel, i.Initrd = "kernel", "initrd"
+	}
 	made := false
 	dir, err := b.stage(string(b.Kind)+"-"+id, func(dir string) error {
 		made = true

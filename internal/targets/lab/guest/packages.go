@@ -27,6 +27,9 @@ import (
 var programs = map[Kind][]string{
 	Worker: {"apt-get:apt", "apt-cache:apt", "dpkg-deb:dpkg", "dpkg-query:dpkg", "dpkg-source:dpkg-dev", "gcc:gcc",
 		"make:make", "patch:patch", "mkfs.ext4:e2fsprogs", "qemu-img:qemu-utils"},
+	Pod: {"apt-get:apt", "apt-cache:apt", "dpkg-deb:dpkg", "dpkg-query:dpkg", "dpkg-source:dpkg-dev", "gcc:gcc",
+		"make:make",
+		"patch:patch"},
 	Debian: {"apt-get:apt", "apt-cache:apt", "dpkg-deb:dpkg", "dpkg-scanpackages:dpkg-dev", "mmdebstrap:mmdebstrap",
 		"mkfs.ext4:e2fsprogs", "qemu-img:qemu-utils"},
 }
@@ -47,7 +50,7 @@ func missing(kind Kind) (errs []error) {
 		}
 	}
 	for file, pkg := range libraries {
-		if _, err := os.Stat(file); kind == Worker && err != nil {
+		if _, err := os.Stat(file); kind != Debian && err != nil {
 			absent, packages = append(absent, path.Base(file)), append(packages, pkg)
 		}
 	}

@@ -116,11 +116,11 @@ func (m Machine) devices() (list []agent.Disk) {
 }
 
 // program opens the agent for a host; nil for one that has it.
-func (a Access) program(ctx context.Context, m Machine, c *connection) (io.ReadCloser, error) {
+func (a Access) program(ctx context.Context, m Machine, c Connection) (io.ReadCloser, error) {
 	if m.Agent != "" {
 		return nil, nil
 	}
-	kind, err := c.command(ctx, answerLimit, nil, "uname -sm")
+	kind, err := c.Command(ctx, answerLimit, nil, "uname -sm")
 	var program io.ReadCloser
 	if err == nil {
 		program, err = a.agent(strings.TrimSpace(kind))
@@ -132,7 +132,7 @@ func (a Access) program(ctx context.Context, m Machine, c *connection) (io.ReadC
 }
 
 // install makes a run's folder on a host and puts the agent there. The folder must not be there. It closes the program.
-func (m Machine) install(ctx context.Context, c *connection, program io.ReadCloser, tag string) (err error) {
+func (m Machine) install(ctx context.Context, c Connection, program io.ReadCloser, tag string) (err error) {
 	// A machine that has the agent is the run's, so is the folder, which is there again after a power cycle.
 	script, words := `mkdir -p -- "${1%/*}"; umask 077; mkdir -p -- "$1" && printf %s "$2" >"$1/tag" && `+
 		`ln -sf -- "$3" "$1/agent"`, []string{m.Folder, tag, m.Agent}
@@ -141,7 +141,7 @@ func (m Machine) install(ctx context.Context, c *connection, program io.ReadClos
 		script = `umask 077; mkdir -- "$1" && printf %s "$2" >"$1/tag" && cat >"$1/part" && chmod 700 "$1/part" && ` +
 			`mv "$1/part" "$1/agent"`
 	}
-	_, err = c.command(ctx, commandLimit, program, quoted(append([]string{"sh", "-c", script, "sh"}, words...)...))
+	_, err = c.Command(ctx, commandLimit, program, quoted(append([]string{"sh", "-c", script, "sh"}, words...)...))
 	if err != nil {
 		return fmt.Errorf("machine %q: %s: %w", m.Name, m.Folder, err)
 	}
@@ -183,7 +183,7 @@ func (m Machine) Remove(ctx context.Context, tag string) error {
 
 // remove ends all of a run on a host and removes its folder, if it has the run's tag. No folder is fine. What was begun
 // as root is ended as root or not at all: who may not see those processes would find none, and remove what ends them.
-func (m Machine) remove(ctx context.Context, c *connection, tag string) error {
+func (m Machine) remove(ctx context.Context, c Connection, tag string) error {
 	const script = `f=$1 t=$2; shift 2
 [ -e "$f" ] || exit 0
 [ "$(cat "$f/tag")" = "$t" ] || { rmdir "$f" 2>/dev/null && exit 0; echo "$f is not of this run" >&2; exit 3; }
@@ -196,7 +196,7 @@ func (m Machine) remove(ctx context.Context, c *connection, tag string) error {
 	} else {
 		words = append(words, "env")
 	}
-	if _, err := c.command(ctx, commandLimit, nil, quoted(words...)); err != nil {
+	if _, err := c.Command(ctx, commandLimit, nil, quoted(words...)); err != nil {
 		return fmt.Errorf("machine %q: %s: %w", m.Name, m.Folder, err)
 	}
 	return nil

@@ -38,6 +38,24 @@ const (
 	agentLimit  = 3 * time.Second
 )
 
+// Connection is a way into a machine that is open. SSH's is this package's own; a place whose machines have another
+// implements it.
+type Connection interface {
+	// Command runs a command line in the machine's shell, with what it reads, and gives the end of what it printed. It
+	// obeys ctx and the limit also where the machine does not answer any more.
+	Command(ctx context.Context, limit time.Duration, in io.Reader, line string) (string, error)
+	// Session starts a command line whose input and output are a connection, which ends with Close of either. A Read
+	// that finds it ended gives Ended when the command said why.
+	Session(line string) (net.Conn, error)
+	io.Closer
+}
+
+// Ended is the error of a session whose command ended by itself: what it said last. It is not tried again.
+func Ended(said string) error { return refused{errors.New(said)} }
+
+// Dialer opens a Connection. Its errors wrap target.ErrNotAccessible where the machine cannot be reached.
+type Dialer func(ctx context.Context) (Connection, error)
+
 // connection is an open connection to a machine, with those that it goes through.
 type connection struct {
 	*ssh.Client
@@ -56,8 +74,21 @@ func (c *connection) Close() error {
 	return err
 }
 
-// dial logs in. Errors name the machine and say what to do; they wrap target.ErrNotAccessible.
-func (m Machine) dial(ctx context.Context) (*connection, error) {
+// dial leads to the machine, by its own way where it has one. Errors name it and say what to do; they wrap
+// target.ErrNotAccessible.
+func (m Machine) dial(ctx context.Context) (Connection, error) {
+	if m.Way == nil {
+		return m.login(ctx)
+	}
+	c, err := m.Way(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("machine %q: %w", m.Name, err)
+	}
+	return c, nil
+}
+
+// login is dial over SSH.
+func (m Machine) login(ctx context.Context) (*connection, error) {
 	c := &connection{}
 	fail := func(err error) (*connection, error) {
 		for _, t := range slices.Backward(c.through) {
@@ -312,9 +343,8 @@ func quoted(words ...string) string {
 // commandLimit is how long a command of ours may take that moves the agent or removes files: more than dialLimit.
 const commandLimit = 10 * time.Minute
 
-// command runs a command line in the machine's shell and returns what it printed. It obeys ctx and the limit also where
-// the machine does not answer any more: then the connection is closed.
-func (c *connection) command(ctx context.Context, limit time.Duration, in io.Reader, line string) (string, error) {
+// Command implements Connection. A machine that does not answer any more has the connection closed.
+func (c *connection) Command(ctx context.Context, limit time.Duration, in io.Reader, line string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: logged in, but no answer within %v: see that "+
 		"ssh runs commands there at once", target.ErrNotAccessible, limit))
 	defer cancel()

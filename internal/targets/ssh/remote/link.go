@@ -64,7 +64,7 @@ type link struct {
 	patience time.Duration // for a machine that does not answer
 	turn     chan struct{} // of who connects
 	conn     *http.ClientConn
-	spare    *connection // for the first session
+	spare    Connection // for the first session
 	closed   bool
 	life     context.Context // ends with close
 	end      context.CancelFunc
@@ -149,25 +149,32 @@ func (l *link) open(ctx context.Context) (net.Conn, error) {
 			return nil, err
 		}
 	}
-	var err error
-	p := &pipe{connection: c}
 	for _, limit := range []context.Context{ctx, l.life} { // a session is waited for without one
 		defer context.AfterFunc(limit, func() { _ = c.Close() })()
 	}
-	if p.session, err = c.NewSession(); err == nil {
-		p.session.Stderr = &p.said
-		if p.WriteCloser, err = p.session.StdinPipe(); err == nil {
-			p.out, err = p.session.StdoutPipe()
-		}
-	}
-	if err == nil {
-		err = p.session.Start(l.as(l.Folder+"/"+agent.Program, "session", l.Folder))
-	}
+	p, err := c.Session(l.as(l.Folder+"/"+agent.Program, "session", l.Folder))
 	if err != nil {
 		_ = c.Close() // it was of no use
 		return nil, fmt.Errorf("machine %q: %w: %w", l.Name, target.ErrNotAccessible, err)
 	}
 	return p, nil
+}
+
+// Session implements Connection.
+func (c *connection) Session(line string) (net.Conn, error) {
+	s, err := c.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	p := &pipe{connection: c, session: s}
+	s.Stderr = &p.said
+	if p.WriteCloser, err = s.StdinPipe(); err == nil {
+		p.out, err = s.StdoutPipe()
+	}
+	if err == nil {
+		err = s.Start(line)
+	}
+	return p, err
 }
 
 // pipe is a session of the agent as a connection.
@@ -184,7 +191,7 @@ func (p *pipe) Read(b []byte) (int, error) {
 	n, err := p.out.Read(b)
 	if n == 0 && errors.Is(err, io.EOF) {
 		if said := p.saidLast(); said != "" {
-			err = refused{errors.New(said)}
+			err = Ended(said)
 		}
 	}
 	return n, err

@@ -32,7 +32,7 @@ func (m Machine) reach(ctx context.Context) (net.Conn, error) {
 	}
 	last := len(m.Jump) - 1
 	via := Machine{Name: m.Name, Hop: m.Jump[last], Jump: m.Jump[:last]}
-	c, err := via.dial(ctx)
+	c, err := via.login(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,8 @@ type Machine struct {
 	// Own are the data disks of a machine that the run itself has made: nobody else's data are on them, and no consent
 	// is asked for.
 	Own []target.Disk `json:"own,omitempty"`
+	// Way leads to it where SSH does not; its Hop is then of no use.
+	Way Dialer `json:"-"`
 }
 
 // Hop is one connection of SSH.

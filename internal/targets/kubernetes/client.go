@@ -1,0 +1,375 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+	"k8s.io/klog/v2"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/targets/ssh/remote"
+)
+
+// The kinds of objects that are worked with.
+var (
+	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	claims  = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	volumes = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+	events  = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	spaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	quotas  = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+	classes = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	leases  = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",
+		Resource: "selfsubjectaccessreviews"}
+	shots    = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
+	shotSets = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1",
+		Resource: "volumesnapshotclasses"}
+)
+
+// api is a cluster's API, in one namespace.
+type api struct {
+	config    *rest.Config
+	dynamic   dynamic.Interface
+	host      string
+	context   string
+	namespace string
+}
+
+// callLimit bounds one call of the API; the server may be away for a while.
+const callLimit = 30 * time.Second
+
+// quiet keeps the client from writing what it meets to standard error by itself: what matters comes back as errors.
+var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
+
+// connect reads the kubeconfig and opens no connection. A credential plug-in runs only where the file allows it.
+func (f *fleetFile) connect() (*api, error) {
+	quiet()
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: f.Context})
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
+	}
+	name := f.Context
+	if name == "" {
+		name = raw.CurrentContext
+	}
+	if name == "" && len(raw.Contexts) > 1 {
+		return nil, fmt.Errorf("target kubernetes: kubeconfig: it has %d contexts and none is current: give context: NAME in "+
+			"the fleet's file", len(raw.Contexts))
+	}
+	if c := raw.Contexts[name]; c != nil {
+		if who := raw.AuthInfos[c.AuthInfo]; who != nil && who.Exec != nil && !f.Exec {
+			return nil, fmt.Errorf("target kubernetes: kubeconfig: context %q logs in by the program %q: give exec: true in "+
+				"the fleet's file to let it run", name, who.Exec.Command)
+		}
+	}
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst, config.Timeout = 50, 100, 0
+	config.UserAgent = "plimsoll"
+	config.WarningHandler = rest.NoWarnings{}
+	d, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("target kubernetes: %w", err)
+	}
+	return &api{config: config, dynamic: d, host: config.Host, context: name, namespace: f.Namespace}, nil
+}
+
+// of is a kind of objects in the namespace, or of the cluster.
+func (a *api) of(kind schema.GroupVersionResource) dynamic.ResourceInterface {
+	switch kind.Resource {
+	case "nodes", "namespaces", "storageclasses", "persistentvolumes", "selfsubjectaccessreviews",
+		"volumesnapshotclasses":
+		return a.dynamic.Resource(kind)
+	}
+	return a.dynamic.Resource(kind).Namespace(a.namespace)
+}
+
+func limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, callLimit)
+}
+
+// get gets an object; nil where there is none.
+func (a *api) get(ctx context.Context, kind schema.GroupVersionResource, name string) (*unstructured.Unstructured,
+	error) {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	o, err := a.of(kind).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return o, a.said(err)
+}
+
+// list lists objects that have a label.
+func (a *api) list(ctx context.Context, kind schema.GroupVersionResource, selector string) ([]unstructured.Unstructured,
+	error) {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	var all []unstructured.Unstructured
+	for next := ""; ; {
+		page, err := a.of(kind).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 500, Continue: next})
+		if err != nil {
+			return nil, a.said(err)
+		}
+		all = append(all, page.Items...)
+		if next = page.GetContinue(); next == "" {
+			return all, nil
+		}
+	}
+}
+
+// owned gets an object of a run; nil where there is none. One of that name that is not of the run is an error.
+func (a *api) owned(ctx context.Context, kind schema.GroupVersionResource, name,
+	run string) (*unstructured.Unstructured, error) {
+	o, err := a.get(ctx, kind, name)
+	if err != nil || o == nil {
+		return nil, err
+	}
+	if other := o.GetLabels()[runLabel]; other != run {
+		return nil, fmt.Errorf("%s %q: its label %s is %q: it is not of this run and stays as it is", kind.Resource,
+			name, runLabel, other)
+	}
+	return o, nil
+}
+
+// remove deletes an object of a run, with what time its processes have to end: the very one whose label was looked at.
+// One that is gone is fine.
+func (a *api) remove(ctx context.Context, kind schema.GroupVersionResource, name, run string, grace *int64) error {
+	o, err := a.owned(ctx, kind, name, run)
+	if err != nil || o == nil {
+		return err
+	}
+	return a.removeThis(ctx, kind, o, grace)
+}
+
+func (a *api) removeThis(ctx context.Context, kind schema.GroupVersionResource, o *unstructured.Unstructured,
+	grace *int64) error {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	id := o.GetUID()
+	err := a.of(kind).Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: grace,
+		Preconditions: &metav1.Preconditions{UID: &id}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return a.said(err)
+}
+
+// said names the API in an error of its connection, with what to do.
+func (a *api) said(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := ""
+	switch urlErr := (*url.Error)(nil); {
+	case apierrors.IsUnauthorized(err):
+		text = ": the token or certificate of the kubeconfig is not accepted, or has expired"
+	case strings.Contains(err.Error(), "x509:"):
+		text = ": the server's certificate is not signed by the authority in the kubeconfig"
+	case errors.As(err, &urlErr), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the API server %s does not answer: %w: %w", a.host, target.ErrNotAccessible, err)
+	}
+	return fmt.Errorf("%w%s", err, text)
+}
+
+// execAt is the address of commands in a pod.
+func (a *api) execAt(pod string, line string, in bool) (*url.URL, error) {
+	base, _, err := rest.DefaultServerURL(a.config.Host, a.config.APIPath, schema.GroupVersion{Version: "v1"},
+		a.config.TLSClientConfig.CAFile != "" || len(a.config.CAData) > 0)
+	if err != nil {
+		return nil, err
+	}
+	u := base.JoinPath("api", "v1", "namespaces", a.namespace, "pods", pod, "exec")
+	q := url.Values{"container": {container}, "stdout": {"true"}, "stderr": {"true"}, "command": {"/bin/sh", "-c",
+		line}}
+	if in {
+		q.Set("stdin", "true")
+	}
+	u.RawQuery = q.Encode()
+	return u, nil
+}
+
+// executor runs a command line in a pod: over WebSocket, and where the role or the server allows only SPDY, by that.
+func (a *api) executor(pod, line string, in bool) (remotecommand.Executor, error) {
+	u, err := a.execAt(pod, line, in)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(a.config)
+	web, err := remotecommand.NewWebSocketExecutor(config, http.MethodGet, u.String())
+	if err != nil {
+		return nil, err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(config, http.MethodPost, u)
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(web, spdy, func(err error) bool {
+		return err != nil && (strings.Contains(err.Error(), "unable to upgrade") || strings.Contains(err.Error(),
+			"websocket: bad handshake"))
+	})
+}
+
+// inside is a pod as a way for package remote.
+type inside struct {
+	api  *api
+	pod  string
+	life context.Context
+	end  context.CancelFunc
+}
+
+// way leads into a pod.
+func (a *api) way(pod string) remote.Dialer {
+	return func(context.Context) (remote.Connection, error) {
+		life, end := context.WithCancel(context.Background())
+		return &inside{a, pod, life, end}, nil
+	}
+}
+
+// Close implements io.Closer: it ends what goes on over it.
+func (i *inside) Close() error { i.end(); return nil }
+
+// last keeps the end of what is written to it.
+type last struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+const mostSaid = 64 << 10
+
+func (l *last) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.data = append(l.data, p[max(0, len(p)-mostSaid):]...)
+	l.data = l.data[max(0, len(l.data)-mostSaid):]
+	return len(p), nil
+}
+
+func (l *last) text() string { l.mu.Lock(); defer l.mu.Unlock(); return string(l.data) }
+
+// Command implements remote.Connection.
+func (i *inside) Command(ctx context.Context, limit time.Duration, in io.Reader, line string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no answer within %v", target.ErrNotAccessible,
+		limit))
+	defer cancel()
+	defer context.AfterFunc(i.life, cancel)()
+	e, err := i.api.executor(i.pod, line, in != nil)
+	if err != nil {
+		return "", err
+	}
+	var out, errs last
+	err = e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: &out, Stderr: &errs})
+	switch said := strings.TrimSpace(errs.text()); {
+	case err != nil && ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case err != nil && said != "":
+		err = fmt.Errorf("%s (%w)", said, err)
+	}
+	return out.text(), i.passes(err)
+}
+
+// passes marks an error that is no exit code as one of the way, which may pass.
+func (i *inside) passes(err error) error {
+	if _, exited := errors.AsType[exec.CodeExitError](err); err == nil || exited || errors.Is(err,
+		target.ErrNotAccessible) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", target.ErrNotAccessible, err)
+}
+
+// Session implements remote.Connection.
+func (i *inside) Session(line string) (net.Conn, error) {
+	e, err := i.api.executor(i.pod, line, true)
+	if err != nil {
+		return nil, err
+	}
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	go func() {
+		var errs last
+		err := e.StreamWithContext(i.life, remotecommand.StreamOptions{Stdin: inR, Stdout: outW, Stderr: &errs})
+		_, exited := errors.AsType[exec.CodeExitError](err)
+		switch said := strings.TrimSpace(errs.text()); {
+		case exited && said != "":
+			err = remote.Ended(said)
+		case err == nil || i.life.Err() != nil:
+			err = io.EOF
+		}
+		_ = outW.CloseWithError(err) // it never fails
+		_ = inR.CloseWithError(err)  // a Write would wait for ever
+	}()
+	return &session{Reader: outR, WriteCloser: inW, inside: i}, nil
+}
+
+// session is a command's input and output as a connection.
+type session struct {
+	io.Reader
+	io.WriteCloser
+	inside *inside
+}
+
+func (s *session) Close() error {
+	return errors.Join(s.WriteCloser.Close(), s.inside.Close())
+}
+
+func (s *session) LocalAddr() net.Addr              { return podAddr(os.Args[0]) }
+func (s *session) RemoteAddr() net.Addr             { return podAddr(s.inside.pod) }
+func (s *session) SetDeadline(time.Time) error      { return nil } // pings tell that nobody is there
+func (s *session) SetReadDeadline(time.Time) error  { return nil }
+func (s *session) SetWriteDeadline(time.Time) error { return nil }
+
+type podAddr string
+
+func (podAddr) Network() string  { return "pod" }
+func (p podAddr) String() string { return string(p) }
+
+// why is what the cluster says of an object that does not come to be: its last warnings.
+func (a *api) why(ctx context.Context, name string) string {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	page, err := a.of(events).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name, Limit: 100})
+	if err != nil {
+		return ""
+	}
+	var said []string
+	for _, e := range page.Items {
+		kind, _, _ := unstructured.NestedString(e.Object, "type")
+		message, _, _ := unstructured.NestedString(e.Object, "message")
+		reason, _, _ := unstructured.NestedString(e.Object, "reason")
+		if kind == "Warning" && message != "" {
+			said = append(said, reason+": "+string(bytes.TrimSpace([]byte(message))))
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return said[len(said)-1]
+}

@@ -1,0 +1,480 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/targets/fleet"
+	"plimsoll/internal/targets/ssh/remote"
+	"plimsoll/result"
+)
+
+type cluster struct {
+	place  *place
+	fleet  *fleetFile
+	api    *api
+	nodes  []target.Node
+	access remote.Access
+	dir    string
+	log    func(string, ...any)
+	fault  func(int, string, string)
+	booted func(result.Boot)
+
+	turn  sync.Mutex // one change of what there is at a time
+	mu    sync.Mutex
+	state state
+	hosts map[string]*fleet.Machine
+	beats map[int]string // of nodes that were switched off: what they said last
+
+	stop  context.CancelFunc
+	group clock.Group
+}
+
+var (
+	_ target.Cluster      = (*cluster)(nil)
+	_ target.VMMaker      = (*cluster)(nil)
+	_ target.VMPower      = (*cluster)(nil)
+	_ target.VMMover      = (*cluster)(nil)
+	_ target.ScrapeSource = (*cluster)(nil)
+	_ fleet.Owner         = (*cluster)(nil)
+)
+
+// Provision implements target.Target.
+func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster, error) {
+	f, a, nodes, err := p.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	c := &cluster{place: p, fleet: f, api: a, nodes: nodes, dir: r.StateDir, log: r.Log, fault: r.Fault,
+		booted: r.Booted,
+		hosts:  map[string]*fleet.Machine{}, beats: map[int]string{}, group: p.clock.Group(),
+		access: remote.Access{Agents: p.agents, Patience: silence, Lease: time.Hour, Clock: p.clock},
+		state: state{Kubeconfig: f.Kubeconfig, Context: a.context, Exec: f.Exec, Namespace: f.Namespace,
+			Run:  runName(r.RunID),
+			Made: p.clock.Now().UTC().Format(time.RFC3339), VMs: map[string]*vm{}, Power: f.power}}
+	if c.log == nil {
+		c.log = func(string, ...any) {}
+	}
+	if err := errors.Join(os.MkdirAll(c.dir, 0o700), c.change(func() {})); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	if err := c.hold(ctx); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	c.group.Go(func() { c.watch(watched) })
+	return c, nil
+}
+
+// runName is a run's identity as a label may be.
+func runName(id string) string {
+	text := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(id))
+	if len(text) > 40 { // its end, where runs of one scenario differ, and what stands for the whole
+		text = strings.Trim(text[len(text)-30:], "-") + "-" + short(id, "")[1:9]
+	}
+	return runPrefix + strings.Trim(text, "-")
+}
+
+// Close implements target.Cluster. Pods go on.
+func (c *cluster) Close() error {
+	c.stop()
+	c.group.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	for _, h := range c.hosts {
+		err = errors.Join(err, h.Begin(nil))
+	}
+	return err
+}
+
+// change alters what there is and writes it down.
+func (c *cluster) change(do func()) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	return c.save()
+}
+
+// create makes an object of this run. One that is there already, as after a call whose answer was lost, is fine.
+func (c *cluster) create(ctx context.Context, kind schema.GroupVersionResource, o map[string]any) error {
+	call, cancel := limited(ctx)
+	defer cancel()
+	made := &unstructured.Unstructured{Object: o}
+	_, err := c.api.of(kind).Create(call, made, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = c.api.owned(ctx, kind, made.GetName(), c.state.Run)
+		return err
+	}
+	return c.api.said(err)
+}
+
+func (c *cluster) get(name string) (*vm, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.state.VMs[name]; v != nil {
+		return v, nil
+	}
+	return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
+}
+
+func (c *cluster) node(i int) error {
+	if i < 0 || i >= len(c.nodes) {
+		return fmt.Errorf("node %d: %w", i, target.ErrNoSuchNode)
+	}
+	return nil
+}
+
+// VMs implements target.Cluster.
+func (c *cluster) VMs(ctx context.Context) (list []target.VM, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.state.VMs {
+		power := target.Off
+		if v.On {
+			power = target.On
+		}
+		list = append(list, target.VM{Name: v.Name, Group: v.Group, Node: v.Node, Power: power, Template: v.Template})
+	}
+	slices.SortFunc(list, func(a, b target.VM) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// Host implements target.Cluster.
+func (c *cluster) Host(name string) (target.Host, error) { return c.handle(name) }
+
+func (c *cluster) handle(name string) (*fleet.Machine, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state.VMs[name] == nil {
+		return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
+	}
+	h := c.hosts[name]
+	if h == nil {
+		h = fleet.New(c, name)
+		c.hosts[name] = h
+	}
+	return h, nil
+}
+
+// Node implements fleet.Owner.
+func (c *cluster) Node(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.state.VMs[name]; v != nil {
+		return v.Node
+	}
+	return 0
+}
+
+// Disks implements fleet.Owner.
+func (c *cluster) Disks(name string) (list []target.Disk) {
+	v, err := c.get(name)
+	if err != nil {
+		return nil
+	}
+	for i, bytes := range v.DiskBytes {
+		list = append(list, target.Disk{Device: device(i), Path: device(i), ID: fmt.Sprintf("%s:data%d", v.Name, i+1),
+			Bytes: bytes})
+	}
+	return list
+}
+
+// Runs implements fleet.Owner.
+func (c *cluster) Runs(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.state.VMs[name]
+	return v != nil && v.On
+}
+
+// Address implements fleet.Owner: the pod's own, which other pods reach.
+func (c *cluster) Address(ctx context.Context, name string) (string, error) {
+	v, err := c.get(name)
+	if err != nil {
+		return "", err
+	}
+	o, err := c.api.get(ctx, pods, v.Short)
+	if err != nil || o == nil {
+		return "", fmt.Errorf("vm %q: address: %w", name, errors.Join(err, target.ErrNotAccessible))
+	}
+	ip, _, _ := unstructured.NestedString(o.Object, "status", "podIP")
+	if ip == "" {
+		return "", fmt.Errorf("vm %q: its pod has no address: %w", name, target.ErrNotAccessible)
+	}
+	return ip, nil
+}
+
+func nodeReady(o *unstructured.Unstructured) bool { return condition(o, "Ready") == "True" }
+
+// condition is the state of one of an object's conditions.
+func condition(o *unstructured.Unstructured, name string) string {
+	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range list {
+		if m, is := c.(map[string]any); is && m["type"] == name {
+			state, _ := m["status"].(string)
+			return state
+		}
+	}
+	return ""
+}
+
+// Endpoints implements target.ScrapeSource.
+func (c *cluster) Endpoints(ctx context.Context) (list []target.Endpoint, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, h := range c.hosts {
+		if h.Alive() {
+			list = append(list, target.Endpoint{Name: "agent", VM: name, Get: h.Page})
+		}
+	}
+	slices.SortFunc(list, func(a, b target.Endpoint) int { return strings.Compare(a.VM, b.VM) })
+	return list, ctx.Err()
+}
+
+// checkName refuses names that no machine may have.
+func checkName(name string) error {
+	if name == "" || len(name) > 253 || strings.ContainsAny(name, "/\x00\n") {
+		return fmt.Errorf("name %q: want 1 to 253 bytes, no slash, line feed or null byte", name)
+	}
+	return nil
+}
+
+const mostDisks = 25
+
+// CreateTemplate implements target.VMMaker. A template is never on and takes no space: who is cloned from it has disks
+// of its sizes.
+func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if _, err := c.get(t.Name); err == nil {
+		return nil
+	}
+	image, err := c.fleet.image(t.Image)
+	err = errors.Join(checkName(t.Name), c.nodeOn(ctx, t.Node), err)
+	for i, bytes := range t.DiskBytes {
+		if bytes < 1 {
+			err = errors.Join(err, fmt.Errorf("disk %s: %d bytes: want more than 0", device(i), bytes))
+		}
+	}
+	if len(t.DiskBytes) > mostDisks {
+		err = errors.Join(err, fmt.Errorf("%d disks: want at most %d", len(t.DiskBytes), mostDisks))
+	}
+	if t.Folder {
+		err = errors.Join(err, errors.New("an OVF folder is no container image"))
+	}
+	if err != nil {
+		return fmt.Errorf("vm %q: %w", t.Name, err)
+	}
+	return c.change(func() {
+		c.state.VMs[t.Name] = &vm{Name: t.Name, Short: short(c.state.Run, t.Name), Group: t.Group, Node: t.Node,
+			Template: true,
+			Image:    image, CPUs: t.CPUs, MemoryBytes: t.MemoryBytes, DiskBytes: t.DiskBytes}
+	})
+}
+
+// Clone implements target.VMMaker. Of a template disks are made, of a machine they are copied by the storage.
+func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	source, err := c.get(k.Source)
+	if err != nil {
+		return fmt.Errorf("clone: %w", err)
+	}
+	off := map[int]error{} // by the nodes of the members
+	for _, p := range k.Members {
+		if _, asked := off[p.Node]; !asked {
+			off[p.Node] = c.nodeOn(ctx, p.Node)
+		}
+	}
+	if source.On { // what its page cache holds is not in the volume yet
+		if err := c.flush(ctx, source); err != nil {
+			return fmt.Errorf("clone: vm %q: %w", k.Source, err)
+		}
+	}
+	var errs []error
+	for _, p := range k.Members {
+		err := errors.Join(checkName(p.Name), off[p.Node])
+		if _, e := c.get(p.Name); e == nil {
+			err = errors.Join(err, errors.New("it exists already"))
+		}
+		if err == nil {
+			v := &vm{Name: p.Name, Short: c.fresh(p.Name), Group: k.Group, Node: p.Node, Image: source.Image,
+				CPUs: source.CPUs, MemoryBytes: source.MemoryBytes, DiskBytes: slices.Clone(source.DiskBytes)}
+			err = c.add(ctx, v, source)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("clone: vm %q: %w", p.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// fresh is a short name that no machine had before: the volumes of one that was deleted go in their own time.
+func (c *cluster) fresh(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Machines++
+	return short(c.state.Run, fmt.Sprintf("%s\x00%d", name, c.state.Machines))
+}
+
+// add writes a machine down, then makes its volumes. One that could not be made is none.
+func (c *cluster) add(ctx context.Context, v, source *vm) error {
+	if err := c.change(func() { c.state.VMs[v.Name] = v }); err != nil {
+		return err
+	}
+	err := c.create(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, false, nil))
+	for i, bytes := range v.DiskBytes {
+		var from map[string]any
+		if !source.Template {
+			from = map[string]any{"kind": "PersistentVolumeClaim", "name": source.disk(i)}
+		}
+		if err == nil {
+			err = c.create(ctx, claims, c.claim(v.disk(i), v, bytes, true, from))
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	gone := c.removeClaims(context.WithoutCancel(ctx), v)
+	if gone == nil {
+		gone = c.change(func() { delete(c.state.VMs, v.Name) })
+	}
+	return errors.Join(err, gone)
+}
+
+func (c *cluster) removeClaims(ctx context.Context, v *vm) error {
+	err := c.api.remove(ctx, claims, workClaim(v.Short), c.state.Run, nil)
+	for i := range v.DiskBytes {
+		err = errors.Join(err, c.api.remove(ctx, claims, v.disk(i), c.state.Run, nil))
+	}
+	return err
+}
+
+// flush makes safe what a machine has written: its page cache is that of its node.
+func (c *cluster) flush(ctx context.Context, v *vm) error {
+	w, err := c.api.way(v.Short)(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = w.Command(ctx, 5*time.Minute, nil, "sync")
+	return errors.Join(err, w.Close())
+}
+
+// Delete implements target.VMMaker.
+func (c *cluster) Delete(ctx context.Context, names []string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	known := slices.DeleteFunc(slices.Clone(names), func(n string) bool { _, e := c.get(n); return e != nil })
+	err := c.PowerOff(ctx, known)
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	for _, name := range known {
+		v, gone := c.get(name)
+		if gone != nil {
+			continue
+		}
+		e := error(nil)
+		if !v.Template {
+			e = errors.Join(c.removeShots(ctx, v, v.Tags...), c.removeClaims(ctx, v))
+		}
+		if e == nil {
+			e = c.change(func() {
+				delete(c.state.VMs, name)
+				delete(c.hosts, name)
+			})
+		}
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("delete: vm %q: %w", name, e))
+		}
+	}
+	return err
+}
+
+// Move implements target.VMMover. A volume that its storage keeps to some nodes goes nowhere else.
+func (c *cluster) Move(ctx context.Context, name string, node int) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	v, err := c.get(name)
+	if err == nil {
+		err = c.node(node)
+	}
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		return fmt.Errorf("move: %w", err)
+	}
+	if v.On {
+		return fmt.Errorf("move: vm %q: it is on: power it off first", name)
+	}
+	bound := []string{workClaim(v.Short)}
+	for i := range v.DiskBytes {
+		bound = append(bound, v.disk(i))
+	}
+	for _, claim := range bound {
+		hosts, err := c.api.keptTo(ctx, claim)
+		if err != nil {
+			return fmt.Errorf("move: vm %q: %w", name, err)
+		}
+		if to := c.nodes[node].Name; hosts != nil && !slices.Contains(hosts, to) {
+			return fmt.Errorf("move: vm %q: its volume %s is kept to %s, and cannot be used on %s", name, claim,
+				strings.Join(hosts, ", "), to)
+		}
+	}
+	return c.change(func() { v.Node = node })
+}
+
+// keptTo are the nodes to which the storage keeps a claim's volume; nil where it is on none yet, or reached from all.
+func (a *api) keptTo(ctx context.Context, claim string) (hosts []string, err error) {
+	o, err := a.get(ctx, claims, claim)
+	if err != nil || o == nil {
+		return nil, err
+	}
+	name, _, _ := unstructured.NestedString(o.Object, "spec", "volumeName")
+	if name == "" {
+		return nil, nil
+	}
+	v, err := a.get(ctx, volumes, name)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	terms, _, _ := unstructured.NestedSlice(v.Object, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
+	for _, t := range terms {
+		m, _ := t.(map[string]any)
+		list, _, _ := unstructured.NestedSlice(m, "matchExpressions")
+		for _, e := range list {
+			m, _ := e.(map[string]any)
+			values, _, _ := unstructured.NestedStringSlice(m, "values")
+			hosts = append(hosts, values...)
+		}
+	}
+	return hosts, nil
+}

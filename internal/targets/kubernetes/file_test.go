@@ -1,0 +1,132 @@
+package kubernetes
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"plimsoll/internal/contract/target"
+)
+
+// A fleet's file is strict, and all that is wrong in it is said at once.
+func TestFleetFile(t *testing.T) {
+	good := "platform: kubernetes\nnamespace: perf\nimages: {\"*\": localhost/worker:1, ubuntu1604: w:2}\n"
+	f, err := parseFleet([]byte(good), nil)
+	if err != nil || f.AccessMode != "ReadWriteOncePod" || f.workSize != 256<<20 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	for gold, want := range map[string]string{"ubuntu1604": "w:2", "centos": "localhost/worker:1"} {
+		if got, err := f.image(gold); got != want || err != nil {
+			t.Errorf("%s: %s, %v", gold, got, err)
+		}
+	}
+	for text, words := range map[string][]string{
+		"":                    {"platform", "namespace", "images: none"},
+		good + "nodez: [a]\n": {"nodez"},
+		"platform: vsphere\nnamespace: Perf\nimages: {a: \"b c\"}\naccess_mode: ReadWriteMany\nwork_size: 1MiB\nnodes: [n, n, N]\n" +
+			"storage_class: \"a b\"\npower: {n: {kind: fuse}}\nlabels: {plimsoll.dev/run: x}\n": {`"vsphere"`, `"Perf"`,
+			`"b c"`,
+			`"ReadWriteMany"`, `"1MiB"`, `"n"`, `"N"`, `"a b"`, `"fuse"`, "plimsoll.dev/run"},
+	} {
+		_, err := parseFleet([]byte(text), nil)
+		for _, w := range words {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%q: %v: want %s", text, err, w)
+			}
+		}
+	}
+}
+
+const userFile = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}, {name: e, user: {exec: {apiVersion: client.authentication.k8s.io/v1,
+	command: /bin/true,
+  interactiveMode: Never}}}]
+contexts: [{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluster: c, user: e}}]
+`
+
+// A kubeconfig that is absent, has several contexts and none current, names a program, or an API server that is not
+// there: each is said with what to do, and no program runs.
+func TestKubeconfigs(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(config, []byte(userFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		fleet fleetFile
+		want  string
+	}{
+		{fleetFile{Kubeconfig: "/nowhere/config"}, "/nowhere/config"},
+		{fleetFile{Kubeconfig: config}, "2 contexts and none is current"},
+		{fleetFile{Kubeconfig: config, Context: "b"}, `by the program "/bin/true": give exec: true`},
+		{fleetFile{Kubeconfig: config, Context: "z"}, `context "z" does not exist`},
+	} {
+		if _, err := c.fleet.connect(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.fleet, err)
+		}
+	}
+	a, err := (&fleetFile{Kubeconfig: config, Context: "a", Namespace: "perf"}).connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.get(context.Background(), pods, "x"); err == nil || !strings.Contains(err.Error(),
+		"does not answer") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Names of runs and machines are names that objects may have, whatever they were, and differ where those differ.
+func TestNames(t *testing.T) {
+	seen := map[string]string{}
+	for _, id := range []string{"20261127-060000-Db_Colocation-7f3a", strings.Repeat("x", 253), strings.Repeat("x",
+		252) + "y",
+		"Größe", "größe", "a.b", "a_b"} {
+		name := runName(id)
+		if !label.MatchString(name) {
+			t.Errorf("%q: %q is no label", id, name)
+		}
+		for _, vm := range []string{"vm 1", "vm_1", "VM 1", "Ä", "Ö", strings.Repeat("n", 253)} {
+			s := short(name, vm)
+			if other, is := seen[s]; is && other != name+vm || !label.MatchString(s) {
+				t.Errorf("%q of %q: %q is that of %q", vm, id, s, other)
+			}
+			seen[s] = name + vm
+		}
+	}
+}
+
+// Options come from the table, and the file is asked for.
+func TestOptions(t *testing.T) {
+	if _, err := (Provider{}).New(target.Config{}); err == nil || !strings.Contains(err.Error(), "file=FLEET.yaml") {
+		t.Errorf("%v", err)
+	}
+	for text, want := range map[string]int64{"24587204Ki": 24587204 << 10, "2": 2, "1500m": 1, "4Gi": 4 << 30, "x": 0,
+		"": 0} {
+		if got := amount(text); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestPhaseOf reads what a platform says of a pod that it ended.
+func TestPhaseOf(t *testing.T) {
+	ended := []any{map[string]any{"state": map[string]any{"terminated": map[string]any{"reason": "OOMKilled",
+		"exitCode": int64(137)}}}}
+	for want, status := range map[string]map[string]any{
+		"Failed, Evicted: The node was low on resource: memory.": {"phase": "Failed", "reason": "Evicted",
+			"message": "The node was low on resource: memory.", "containerStatuses": ended},
+		"Failed, OOMKilled (exit code 137)": {"phase": "Failed", "containerStatuses": ended},
+		"Pending, 0/2 nodes are available": {"phase": "Pending", "conditions": []any{map[string]any{
+			"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}}},
+	} {
+		phase, why := phaseOf(&unstructured.Unstructured{Object: map[string]any{"status": status}})
+		if got := phase + ", " + why; got != want {
+			t.Errorf("got %q: want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package kubernetes
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/testkit/needs"
+)
+
+const childFile = "PLIMSOLL_TEST_FLEET"
+
+// TestMain is also the process of a run that is killed.
+func TestMain(m *testing.M) {
+	if file := os.Getenv(childFile); file != "" {
+		if err := child(file, os.Getenv(childFile+"_STATE"), os.Getenv(childFile+"_AGENTS")); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// child makes two machines, one of which is on, and then waits to be killed.
+func child(file, state, agents string) error {
+	p, err := Provider{}.New(target.Config{Options: target.Options{"file": file, "agents": agents},
+		Clock: clock.Real{}})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	c, err := p.Provision(ctx, target.Request{RunID: "killed", StateDir: state})
+	if err != nil {
+		return err
+	}
+	err = c.(target.VMMaker).CreateTemplate(ctx, target.Template{Name: "gold", Image: "any",
+		DiskBytes: []int64{64 << 20}})
+	if err == nil {
+		err = c.(target.VMMaker).Clone(ctx, target.Clone{Source: "gold", Members: []target.Placement{{Name: "a"},
+			{Name: "b", Node: 1}}})
+	}
+	if err == nil {
+		err = c.(target.VMPower).PowerOn(ctx, []string{"a"}, 1)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Println("made")
+	time.Sleep(time.Hour) // it is killed
+	return nil
+}
+
+// agents is a folder with the agent's program.
+func agents(t testing.TB) string {
+	named := filepath.Join(t.TempDir(), "plimsoll-agent-linux-amd64")
+	needs.Copy(t, needs.Program(t, "./cmd/plimsoll-agent"), named)
+	return filepath.Dir(named)
+}
+
+// opened is the place of a fleet's file.
+func opened(t testing.TB, file, agents string) target.Target {
+	t.Helper()
+	p, err := Provider{}.New(target.Config{Options: target.Options{"file": file, "agents": agents}, Clock: clock.Real{},
+		PowerKinds: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestFound kills a run's process and loses its folder: its tags lead to all that it made, and to nothing else.
+func TestFound(t *testing.T) {
+	needs.Long(t, why)
+	c, namespace, file := started(t, "")
+	before, err := c.Holds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/api/v1/namespaces/" + namespace + "/persistentvolumeclaims"
+	claim := func(name string, labels map[string]any) map[string]any {
+		return map[string]any{"metadata": map[string]any{"name": name, "labels": labels},
+			"spec": map[string]any{"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "none-of-that-name",
+				"resources": map[string]any{"requests": map[string]any{"storage": "1Mi"}}}}
+	}
+	for name, labels := range map[string]map[string]any{"others": {"app": "web"}, "strange": {runLabel: "web"}} {
+		if _, err := c.Call(http.MethodPost, path, claim(name, labels)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = c.Call(http.MethodDelete, path+"/"+name, nil) })
+	}
+
+	state := filepath.Join(t.TempDir(), "state")
+	run := exec.Command(os.Args[0])
+	run.Env = append(os.Environ(), childFile+"="+file, childFile+"_STATE="+state, childFile+"_AGENTS="+agents(t))
+	out, err := run.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "made\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if err := run.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = run.Wait() // it was killed
+	if err := os.RemoveAll(state); err != nil {
+		t.Fatal(err)
+	}
+
+	finder := opened(t, file, "").(target.RunFinder)
+	ctx := context.Background()
+	found, err := finder.FindRuns(ctx)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	f := found[0]
+	if f.Lease <= leaseTime-2*time.Minute || f.Lease > leaseTime+time.Second || f.Made < 0 || f.Made > 10*time.Minute {
+		t.Errorf("lease for %v, made %v ago", f.Lease, f.Made)
+	}
+	f.Lease, f.Made = 0, 0
+	want := target.FoundRun{Run: "plimsoll-killed", Owner: owner(), Bytes: 2 * (256<<20 + 64<<20),
+		Objects: map[string]int{"pods": 1, "persistentvolumeclaims": 4, "leases": 1}}
+	if !reflect.DeepEqual(f, want) {
+		t.Errorf("found %+v: want %+v", f, want)
+	}
+	if _, err := c.Call(http.MethodPatch,
+		"/apis/coordination.k8s.io/v1/namespaces/"+namespace+"/leases/plimsoll-killed",
+		map[string]any{"spec": map[string]any{"leaseDurationSeconds": 1}}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the lease is over", func() error {
+		if found, err = finder.FindRuns(ctx); err == nil && (len(found) != 1 || found[0].Lease > 0) {
+			err = fmt.Errorf("%+v", found)
+		}
+		return err
+	})
+	for range 2 {
+		if left, err := finder.RemoveRun(ctx, "plimsoll-killed"); err != nil || len(left) > 0 {
+			t.Fatalf("%q remain: %v", left, err)
+		}
+	}
+	if _, err := finder.RemoveRun(ctx, "web"); err == nil {
+		t.Error("what is of no run was removed")
+	}
+	if left := remains(t, c, namespace); !slices.Equal(left, []string{"persistentvolumeclaims others",
+		"persistentvolumeclaims strange"}) {
+		t.Errorf("remains %q", left)
+	}
+	until(t, "volumes, loop devices and processes are gone", func() error {
+		after, err := c.Holds()
+		for _, now := range slices.Concat(after.Volumes, after.Loops, after.Shims) {
+			if !slices.Contains(slices.Concat(before.Volumes, before.Loops, before.Shims), now) {
+				err = errors.Join(err, errors.New(now+" was not there before"))
+			}
+		}
+		return err
+	})
+}
+
+// until waits for a condition of the cluster.
+func until(t testing.TB, what string, is func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if err = is(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: not so after two minutes: %v", what, err)
+}
+
+// TestOthers meets objects of others where a run's would be: they stay.
+func TestOthers(t *testing.T) {
+	needs.Long(t, why)
+	c, namespace, file := started(t, "")
+	p := opened(t, file, "").(*place)
+	state := filepath.Join(t.TempDir(), "state")
+	ctx := context.Background()
+	got, err := p.Provision(ctx, target.Request{RunID: "others", StateDir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close() //nolint:errcheck // nothing is on
+	name := workClaim(short("plimsoll-others", "a\x001"))
+	path := "/api/v1/namespaces/" + namespace + "/persistentvolumeclaims"
+	if _, err := c.Call(http.MethodPost, path, map[string]any{"metadata": map[string]any{"name": name},
+		"spec": map[string]any{"accessModes": []any{"ReadWriteOnce"}, "storageClassName": "none-of-that-name",
+			"resources": map[string]any{"requests": map[string]any{"storage": "1Mi"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Call(http.MethodDelete, path+"/"+name, nil) //nolint:errcheck // the cluster goes
+	maker := got.(target.VMMaker)
+	err = errors.Join(maker.CreateTemplate(ctx, target.Template{Name: "gold", Image: "any"}),
+		maker.Clone(ctx, target.Clone{Source: "gold", Members: []target.Placement{{Name: "a"}}}))
+	if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "not of this run") {
+		t.Errorf("cloning onto a claim of others: %v", err)
+	}
+	if left, err := p.Destroy(ctx, state); err != nil || len(left) > 0 {
+		t.Errorf("%q remain: %v", left, err)
+	}
+	if left := remains(t, c, namespace); !slices.Contains(left, "persistentvolumeclaims "+name) {
+		t.Errorf("the claim of others is gone: there is %q", left)
+	}
+}

@@ -1,0 +1,291 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/result"
+)
+
+// open reads the fleet's file, connects and lists the nodes.
+func (p *place) open(ctx context.Context) (*fleetFile, *api, []target.Node, error) {
+	f, a, err := p.connect()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	list, err := a.nodeList(ctx, f)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if p.nodes > len(list) {
+		return nil, nil, nil, fmt.Errorf("target kubernetes: nodes %d: the fleet has %d", p.nodes, len(list))
+	}
+	if p.nodes > 0 {
+		list = list[:p.nodes]
+	}
+	return f, a, list, nil
+}
+
+// connect reads the fleet's file and its kubeconfig.
+func (p *place) connect() (*fleetFile, *api, error) {
+	f, err := readFleet(p.file, p.kinds)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := f.connect()
+	return f, a, err
+}
+
+// nodeList are the nodes to use: those of the file in its order, else all that pods may go to, by name.
+func (a *api) nodeList(ctx context.Context, f *fleetFile) (list []target.Node, err error) {
+	all, err := a.list(ctx, nodes, "")
+	if err != nil {
+		return nil, fmt.Errorf("target kubernetes: nodes: %w", err)
+	}
+	named := f.Nodes
+	if len(named) == 0 {
+		for _, o := range all {
+			if closed, _, _ := unstructured.NestedBool(o.Object, "spec", "unschedulable"); !closed {
+				named = append(named, o.GetName())
+			}
+		}
+		slices.Sort(named)
+	}
+	var missing []error
+	for _, name := range named {
+		i := slices.IndexFunc(all, func(o unstructured.Unstructured) bool { return o.GetName() == name })
+		if i < 0 {
+			missing = append(missing, fmt.Errorf("target kubernetes: node %q: the cluster has none of that name", name))
+			continue
+		}
+		n := target.Node{Index: len(list), Name: name, Power: f.power[name].Kind}
+		capacity, _, _ := unstructured.NestedStringMap(all[i].Object, "status", "capacity")
+		n.Cores, n.MemoryBytes = int(amount(capacity["cpu"])), amount(capacity["memory"])
+		addresses, _, _ := unstructured.NestedSlice(all[i].Object, "status", "addresses")
+		for _, x := range addresses {
+			if m, is := x.(map[string]any); is && m["type"] == "InternalIP" {
+				n.Address, _ = m["address"].(string)
+			}
+		}
+		list = append(list, n)
+	}
+	if len(list) == 0 && len(missing) == 0 {
+		missing = append(missing, errors.New("target kubernetes: there is no node that pods may be scheduled on"))
+	}
+	return list, errors.Join(missing...)
+}
+
+// amount is a quantity of Kubernetes in its base unit.
+func amount(text string) int64 {
+	units := map[string]float64{"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "k": 1e3,
+		"M": 1e6,
+		"G": 1e9, "T": 1e12, "m": 1e-3}
+	for suffix, factor := range units {
+		if rest, is := strings.CutSuffix(text, suffix); is {
+			var v float64
+			if _, err := fmt.Sscanf(rest, "%g", &v); err == nil {
+				return int64(v * factor)
+			}
+		}
+	}
+	var v float64
+	if _, err := fmt.Sscanf(text, "%g", &v); err != nil {
+		return 0
+	}
+	return int64(v)
+}
+
+// right is a permission that a run needs.
+type right struct {
+	verbs                  []string
+	group, resource, under string
+	cluster                bool // in no namespace
+	power                  bool // only where nodes are switched off
+	shots                  bool // only where there are snapshots
+}
+
+// rights are those of a run, the least that will do.
+var rights = []right{
+	{verbs: []string{"get", "list", "create", "delete"}, resource: "pods"},
+	{verbs: []string{"get", "create"}, resource: "pods", under: "exec"},
+	{verbs: []string{"get", "list", "create", "delete"}, resource: "persistentvolumeclaims"},
+	{verbs: []string{"list"}, resource: "events"},
+	{verbs: []string{"get", "list", "create", "patch", "delete"}, group: "coordination.k8s.io", resource: "leases"},
+	{verbs: []string{"get", "list", "create", "delete"}, group: "snapshot.storage.k8s.io", resource: "volumesnapshots",
+		shots: true},
+	{verbs: []string{"list"}, group: "snapshot.storage.k8s.io", resource: "volumesnapshotclasses", cluster: true,
+		shots: true},
+	{verbs: []string{"get", "list"}, resource: "nodes", cluster: true},
+	{verbs: []string{"get"}, resource: "persistentvolumes", cluster: true},
+	{verbs: []string{"get", "list"}, group: "storage.k8s.io", resource: "storageclasses", cluster: true},
+	{verbs: []string{"list"}, resource: "pods", cluster: true, power: true},
+}
+
+// denied are the permissions that the user has not.
+func (a *api) denied(ctx context.Context, power, shots bool) (missing []string, err error) {
+	for _, r := range rights {
+		if r.power && !power || r.shots && !shots {
+			continue
+		}
+		for _, verb := range r.verbs {
+			attributes := map[string]any{"verb": verb, "group": r.group, "resource": r.resource, "subresource": r.under}
+			if !r.cluster {
+				attributes["namespace"] = a.namespace
+			}
+			c, cancel := limited(ctx)
+			o, err := a.of(reviews).Create(c, &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+				"spec": map[string]any{"resourceAttributes": attributes}}}, metav1.CreateOptions{})
+			cancel()
+			if err != nil {
+				return missing, a.said(err)
+			}
+			if allowed, _, _ := unstructured.NestedBool(o.Object, "status", "allowed"); !allowed {
+				name := r.resource
+				if r.under != "" {
+					name += "/" + r.under
+				}
+				if r.power {
+					name += " of all namespaces"
+				}
+				missing = append(missing, verb+" "+name)
+			}
+		}
+	}
+	return missing, nil
+}
+
+// Check implements target.Target.
+func (p *place) Check(ctx context.Context) (target.Facts, error) {
+	facts := target.Facts{Target: "kubernetes", ClusterName: "kubernetes", FreeBytes: -1, FreeMemory: -1,
+		EmptyTemplates: true,
+		Missing:        map[target.Capability]string{},
+		Capabilities: map[target.Capability]string{
+			target.VMCreation:     "claims of volumes; clones are made by the storage",
+			target.VMPowerControl: "pods made and deleted",
+			target.VMMoves:        "another node's selector, where the volumes are reached from there",
+			target.GuestCommands:  "the agent in each pod, over pods/exec",
+			target.Services:       "the agent in each pod, over pods/exec",
+			target.PeerNetwork:    "the cluster's own",
+		}}
+	f, a, list, err := p.open(ctx)
+	if err != nil {
+		return target.Facts{}, err
+	}
+	facts.Nodes, facts.ClusterName = list, cmp.Or(a.context, a.host)
+	var objections []error
+	object := func(format string, args ...any) {
+		objections = append(objections, fmt.Errorf("target kubernetes: "+format, args...))
+	}
+	version, _, err := a.version(ctx)
+	if err != nil {
+		return target.Facts{}, fmt.Errorf("target kubernetes: %w", err)
+	}
+	fact := func(name, value string, of result.Across) {
+		facts.Environment = append(facts.Environment, result.Fact{Group: "kubernetes", Name: name, Value: value,
+			Across: of})
+	}
+	fact("version", version, "")
+	fact("namespace", f.Namespace, "")
+	shot, why, err := a.shotClass(ctx, f)
+	if err != nil {
+		why = err.Error()
+	}
+	missing, err := a.denied(ctx, len(f.power) > 0, shot != "")
+	if err != nil {
+		object("permissions: %w", err)
+	}
+	if len(missing) > 0 {
+		object("namespace %q: this user may not %s: give it the Role that plimsoll targets role kubernetes prints",
+			f.Namespace,
+			strings.Join(missing, ", "))
+	}
+	if space, err := a.get(ctx, spaces, f.Namespace); err == nil && space == nil {
+		object("namespace %q: there is none of that name: kubectl create namespace %s", f.Namespace, f.Namespace)
+	} else if space != nil {
+		if phase, _, _ := unstructured.NestedString(space.Object, "status", "phase"); phase == "Terminating" {
+			object("namespace %q: it is being removed", f.Namespace)
+		}
+		if level := space.GetLabels()["pod-security.kubernetes.io/enforce"]; level == "restricted" {
+			object("namespace %q: Pod Security %q refuses pods that run as root, which block devices need: label it baseline",
+				f.Namespace, level)
+		}
+	}
+	p.checkClasses(ctx, a, f, &facts, object)
+	for _, n := range list {
+		o, err := a.get(ctx, nodes, n.Name)
+		switch {
+		case err != nil || o == nil:
+			object("node %q: %w", n.Name, cmp.Or(err, errors.New("it is gone")))
+		case !nodeReady(o):
+			object("node %q: it is not ready", n.Name)
+		}
+		if o == nil {
+			continue
+		}
+		if closed, _, _ := unstructured.NestedBool(o.Object, "spec", "unschedulable"); closed {
+			object("node %q: it is cordoned", n.Name)
+		}
+		for _, pressure := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
+			if condition(o, pressure) == "True" {
+				object("node %q: it has %s", n.Name, pressure)
+			}
+		}
+	}
+	if shot != "" {
+		facts.Capabilities[target.Snapshots] = "the storage's, of data disks, after a flush: one after the other, at no " +
+			"one moment"
+		fact("snapshot class", shot, result.MustAgree)
+	} else {
+		facts.Missing[target.Snapshots] = why
+	}
+	p.claimPower(ctx, a, f, &facts, object)
+	facts.Lacking("Kubernetes has no such thing, or this target does not use it yet")
+	facts.Notes = []string{"Machines are pods: they share their node's kernel and page cache with all else there."}
+	return facts, errors.Join(objections...)
+}
+
+// classOf finds a storage class, by its name or as the default.
+func (f *fleetFile) classOf(all []unstructured.Unstructured, name string) int {
+	return slices.IndexFunc(all, func(o unstructured.Unstructured) bool {
+		return o.GetName() == name ||
+			name == "" && o.GetAnnotations()["storageclass.kubernetes.io/is-default-class"] == "true"
+	})
+}
+
+// checkClasses looks at the storage classes.
+func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *target.Facts, object func(string,
+	...any)) {
+	all, err := a.list(ctx, classes, "")
+	if err != nil {
+		return // a missing permission is said
+	}
+	for _, c := range []struct{ key, name string }{{"storage_class", f.StorageClass}, {"work_class", cmp.Or(f.WorkClass,
+		f.StorageClass)}} {
+		i := f.classOf(all, c.name)
+		switch {
+		case i < 0 && c.name == "":
+			object("%s: the cluster has no default storage class: name one in the fleet's file", c.key)
+		case i < 0:
+			var names []string
+			for _, o := range all {
+				names = append(names, o.GetName())
+			}
+			object("%s: %q: the cluster has no class of that name: there are %s", c.key, c.name, strings.Join(names,
+				", "))
+		default:
+			provisioner, _, _ := unstructured.NestedString(all[i].Object, "provisioner")
+			facts.Environment = append(facts.Environment, result.Fact{Group: "kubernetes",
+				Name:  strings.ReplaceAll(c.key, "_", " "),
+				Value: all[i].GetName() + " of " + provisioner, Across: result.MustAgree})
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	stateFile = "kubernetes.json"
+	runPrefix = "plimsoll-"
+)
+
+// state is what a fresh process needs to remove a run. It holds no secret: the kubeconfig is named.
+type state struct {
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	Context    string `json:"context,omitempty"`
+	Exec       bool   `json:"exec,omitempty"`
+	Namespace  string `json:"namespace"`
+	Run        string `json:"run"` // the label of all that is its
+	Made       string `json:"made"`
+	Machines   int    `json:"machines"` // that were ever made
+	// Power is how nodes are switched, and Off are those that the run has switched off.
+	Power powers         `json:"power,omitempty"`
+	Off   []string       `json:"off,omitempty"`
+	VMs   map[string]*vm `json:"vms"`
+}
+
+// vm is a machine, or what one is made of.
+type vm struct {
+	Name        string   `json:"name"`
+	Short       string   `json:"short"`
+	Group       string   `json:"group"`
+	Node        int      `json:"node"`
+	Template    bool     `json:"template,omitempty"`
+	Image       string   `json:"image"`
+	On          bool     `json:"on,omitempty"`
+	Lost        bool     `json:"lost,omitempty"` // the node of its pod went off: what the API has of it is not so
+	CPUs        int      `json:"cpus,omitempty"`
+	MemoryBytes int64    `json:"memory_bytes,omitempty"`
+	DiskBytes   []int64  `json:"disk_bytes"`
+	Tags        []string `json:"tags,omitempty"`     // of its snapshots
+	Restored    int      `json:"restored,omitempty"` // how often its disks were
+}
+
+// save writes the state down; c.mu is held.
+func (c *cluster) save() error {
+	data, err := json.Marshal(c.state)
+	if err != nil {
+		return err
+	}
+	part := filepath.Join(c.dir, stateFile+".part")
+	if err := os.WriteFile(part, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, filepath.Join(c.dir, stateFile))
+}
+
+// Destroy implements target.Target.
+func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string, err error) {
+	data, err := os.ReadFile(filepath.Join(stateDir, stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nothing was made
+	}
+	var s state
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err == nil && (!isRun(s.Run) || !label.MatchString(s.Namespace)) {
+		err = fmt.Errorf("run %q in namespace %q: not of a run", s.Run, s.Namespace)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("destroy: %s: %w", filepath.Join(stateDir, stateFile), err)
+	}
+	a, err := (&fleetFile{Kubeconfig: s.Kubeconfig, Context: s.Context, Exec: s.Exec, Namespace: s.Namespace}).connect()
+	if err != nil {
+		return nil, fmt.Errorf("destroy: %w", err)
+	}
+	power := switches{s.Power, p.kinds}
+	remains, err = a.clear(ctx, s.Run, power)
+	for _, name := range s.Off { // others need it
+		if e := a.bringBack(ctx, name, power); e != nil {
+			remains = append(remains, "node "+name+" is not back")
+			err = errors.Join(err, fmt.Errorf("destroy: node %q: %w", name, e))
+		}
+	}
+	return remains, err
+}
+
+// Bounds of waits for objects to be gone.
+const (
+	goneLimit = 2 * time.Minute
+	goneEach  = 200 * time.Millisecond
+)
+
+// clear removes all that has a run's label: pods first, which hold claims; the lease last, when all else is gone.
+func (a *api) clear(ctx context.Context, run string, power switches) (remains []string, err error) {
+	for _, kind := range ofRuns {
+		if kind == leases && len(remains) > 0 {
+			return append(remains, kind.Resource+" "+run), err
+		}
+		list, e := a.list(ctx, kind, runLabel+"="+run)
+		if kind == shots && e != nil { // a cluster without snapshots has no such kind
+			continue
+		}
+		if e != nil {
+			return append(remains, kind.Resource+" of "+run), errors.Join(err, fmt.Errorf("destroy: %w", e))
+		}
+		for _, o := range list {
+			if o.GetLabels()[runLabel] != run { // the server's word is not enough to delete by
+				continue
+			}
+			if e := a.removeThis(ctx, kind, &o, power.grace(ctx, &o)); e != nil {
+				err = errors.Join(err, fmt.Errorf("destroy: %s %q: %w", kind.Resource, o.GetName(), e))
+			}
+		}
+		left, e := a.gone(ctx, kind, run)
+		for _, name := range left {
+			remains = append(remains, kind.Resource+" "+name)
+		}
+		err = errors.Join(err, e)
+	}
+	return remains, err
+}
+
+// gone waits until no object of a run is there, and names those that stay with what holds them.
+func (a *api) gone(ctx context.Context, kind schema.GroupVersionResource, run string) (left []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, goneLimit)
+	defer cancel()
+	for {
+		list, e := a.list(ctx, kind, runLabel+"="+run)
+		if e == nil && len(list) == 0 {
+			return nil, nil
+		}
+		select {
+		case <-ctx.Done():
+			for _, o := range list {
+				text := o.GetName()
+				if f := o.GetFinalizers(); len(f) > 0 {
+					text += " (held by " + strings.Join(f, ", ") + ")"
+				}
+				left = append(left, text)
+			}
+			return left, fmt.Errorf("destroy: %d %s are still there after %v: %w", len(list), kind.Resource, goneLimit,
+				errors.Join(e, ctx.Err()))
+		case <-time.After(goneEach):
+		}
+	}
+}
