@@ -31,7 +31,12 @@ func (*cloud) FindRuns(context.Context) ([]target.FoundRun, error) {
 	return []target.FoundRun{
 		{Run: "r-old", Owner: "eve@ci", Made: 2 * time.Hour, Lease: -time.Hour, Bytes: 3 << 30,
 			Objects: map[string]int{"pods": 2, "claims": 3}},
-		{Run: "r-new", Made: 90 * time.Second, Lease: 4*time.Minute + 900*time.Millisecond, Objects: map[string]int{"pods": 1}},
+		{
+			Run:     "r-new",
+			Made:    90 * time.Second,
+			Lease:   4*time.Minute + 900*time.Millisecond,
+			Objects: map[string]int{"pods": 1},
+		},
 	}, nil
 }
 

@@ -68,7 +68,10 @@ func provisioned(t testing.TB, c *k8s.Cluster, namespace, file string, limit tim
 	state := filepath.Join(t.TempDir(), "state")
 	o := &ours{t: t, c: c, space: "/api/v1/namespaces/" + namespace}
 	var err error
-	o.Cluster, err = p.Provision(t.Context(), target.Request{RunID: t.Name(), StateDir: state, Log: t.Logf, Fault: o.fault})
+	o.Cluster, err = p.Provision(
+		t.Context(),
+		target.Request{RunID: t.Name(), StateDir: state, Log: t.Logf, Fault: o.fault},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,13 +150,21 @@ func TestWhyNot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(file, []byte(strings.Replace(string(text), test.old, test.now, 1)), 0o600); err != nil {
+			if err := os.WriteFile(
+				file,
+				[]byte(strings.Replace(string(text), test.old, test.now, 1)),
+				0o600,
+			); err != nil {
 				t.Fatal(err)
 			}
 			o := provisioned(t, c, namespace, file, 15*time.Second)
 			if test.quota {
-				o.call(http.MethodPost, o.space+"/resourcequotas", map[string]any{"metadata": map[string]any{"name": "small"},
-					"spec": map[string]any{"hard": map[string]any{"persistentvolumeclaims": "1"}}})
+				o.call(
+					http.MethodPost,
+					o.space+"/resourcequotas",
+					map[string]any{"metadata": map[string]any{"name": "small"},
+						"spec": map[string]any{"hard": map[string]any{"persistentvolumeclaims": "1"}}},
+				)
 				until(t, "the quota counts", func() error {
 					data, err := c.Call(http.MethodGet, o.space+"/resourcequotas/small", nil)
 					if err == nil && !strings.Contains(string(data), `"used"`) {
@@ -184,7 +195,9 @@ func TestEnded(t *testing.T) {
 	if err != nil || id == nil {
 		t.Fatalf("%s, %v", data, err)
 	}
-	if _, err := c.On(c.Nodes[0].Name, append(k8s.Ctr(), "tasks", "kill", "-s", "SIGKILL", string(id[1]))...); err != nil {
+	if _, err := c.On(
+		c.Nodes[0].Name,
+		append(k8s.Ctr(), "tasks", "kill", "-s", "SIGKILL", string(id[1]))...); err != nil {
 		t.Fatal(err)
 	}
 	o.said("0 ", result.FaultBegins, "the platform ended a: Error (exit code 137)")
