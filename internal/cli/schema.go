@@ -23,7 +23,8 @@ func schemaCommand(con *console.Console, registry drivers.Registry) *cobra.Comma
 generator, made from the same option tables that check the file. Point your editor's YAML mode to it.`,
 		Example: "  plimsoll schema > plimsoll.schema.json\n  plimsoll schema pg > pg.schema.json",
 		RunE: func(_ *cobra.Command, given []string) error {
-			for _, name := range given {
+			if len(given) > 0 {
+				name := given[0]
 				engines := registry.ByName()
 				c, ok := engines[name].(workload.Configured)
 				if !ok {

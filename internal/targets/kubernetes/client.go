@@ -38,7 +38,6 @@ var (
 	events  = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	spaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	quotas  = schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
 	classes = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
 	leases  = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",

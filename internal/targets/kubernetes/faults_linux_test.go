@@ -138,8 +138,8 @@ func TestWhyNot(t *testing.T) {
 	}{
 		{name: "a class that is gone", old: "storage_class: " + k8s.Shared, now: "storage_class: gone",
 			words: []string{`of class "gone" is Pending`, `storageclass.storage.k8s.io "gone" not found`}},
-		{name: "a class without block volumes", old: "storage_class: " + k8s.Shared, now: "storage_class: " + k8s.FilesOnly,
-			words: []string{`of class "plimsoll-files" is Pending`, "lock"}},
+		{name: "a class without block volumes", old: "storage_class: " + k8s.Shared,
+			now: "storage_class: " + k8s.FilesOnly, words: []string{`of class "plimsoll-files" is Pending`, "lock"}},
 		{name: "an image that is not there", old: k8s.WorkImage, now: "localhost/nobody/nothing:1",
 			words: []string{"ErrImagePull", "localhost/nobody/nothing:1"}},
 		{name: "a quota that is full", quota: true, words: []string{"exceeded quota: small", "persistentvolumeclaims"}},

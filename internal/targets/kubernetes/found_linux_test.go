@@ -196,7 +196,7 @@ func TestOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer got.Close() //nolint:errcheck // nothing is on
+	defer got.Close() // nothing is on
 	name := workClaim(short("plimsoll-others", "a\x001"))
 	path := "/api/v1/namespaces/" + namespace + "/persistentvolumeclaims"
 	if _, err := c.Call(http.MethodPost, path, map[string]any{"metadata": map[string]any{"name": name},
@@ -204,7 +204,7 @@ func TestOthers(t *testing.T) {
 			"resources": map[string]any{"requests": map[string]any{"storage": "1Mi"}}}}); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Call(http.MethodDelete, path+"/"+name, nil) //nolint:errcheck // the cluster goes
+	defer c.Call(http.MethodDelete, path+"/"+name, nil) // the cluster goes
 	maker := got.(target.VMMaker)
 	err = errors.Join(maker.CreateTemplate(ctx, target.Template{Name: "gold", Image: "any"}),
 		maker.Clone(ctx, target.Clone{Source: "gold", Members: []target.Placement{{Name: "a"}}}))

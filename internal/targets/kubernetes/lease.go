@@ -166,7 +166,7 @@ func (a *api) version(ctx context.Context) (version string, now time.Time, err e
 	if err != nil {
 		return "", now, a.said(err)
 	}
-	defer got.Body.Close() //nolint:errcheck // only read
+	defer got.Body.Close() // only read
 	var v struct{ GitVersion string }
 	data, err := answer.Read(got.Body, a.host, 1<<20)
 	if err == nil {

@@ -213,7 +213,7 @@ func (c *cluster) putAgent(ctx context.Context, v *vm) error {
 	if err != nil {
 		return err
 	}
-	defer w.Close() //nolint:errcheck // it has ended
+	defer w.Close() // it has ended
 	kind, err := w.Command(ctx, time.Minute, nil, "uname -sm; [ -x "+agentFile+" ] && echo there || true")
 	if err != nil || strings.Contains(kind, "there") {
 		return err
@@ -232,7 +232,7 @@ func (c *cluster) putAgent(ctx context.Context, v *vm) error {
 	if err != nil {
 		return fmt.Errorf("the agent: %w: make agents builds it, --target-opt agents=FOLDER says where it is", err)
 	}
-	defer program.Close() //nolint:errcheck // only read
+	defer program.Close() // only read
 	_, err = w.Command(ctx, 5*time.Minute, io.Reader(program),
 		"umask 077 && mkdir -p "+workFolder+"/bin && cat >"+agentFile+".part && chmod 700 "+
 			agentFile+".part && mv "+agentFile+".part "+agentFile)

@@ -48,6 +48,8 @@ func (e Engine) Server(spec workload.Spec) (workload.Server, error) {
 
 type own struct{}
 
+var _ workload.Maker[*config] = own{}
+
 // Describe implements workload.Maker.
 func (own) Describe() workload.Description {
 	return workload.Description{Name: Name, Latency: "service time"}

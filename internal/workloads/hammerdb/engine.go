@@ -48,6 +48,8 @@ var (
 
 type own struct{}
 
+var _ workload.Maker[*config] = own{}
+
 // Facts implements workload.Config.
 func (c *config) Facts() (out []result.Fact) {
 	add := func(key, value string) { out = append(out, workload.LoadFact(c.Spec.Name, key, value)) }

@@ -43,6 +43,8 @@ func (e Engine) Fills(spec workload.Spec) bool {
 
 type own struct{}
 
+var _ workload.Maker[*config] = own{}
+
 // Describe implements workload.Maker.
 func (own) Describe() workload.Description {
 	return workload.Description{Name: Name, OpenLoop: true, Latency: "service time", Prefills: true}

@@ -53,6 +53,8 @@ type config struct {
 
 type own struct{}
 
+var _ workload.Maker[*config] = own{}
+
 // New implements workload.Maker.
 func (own) New(spec workload.Spec) *config {
 	return &config{Reading: workload.Reading{Spec: spec}, builtin: "tpcb-like",

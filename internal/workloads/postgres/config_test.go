@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func read(t testing.TB, text string) (Config, []scenario.Objection) {
 		t.Skip("no mapping")
 	}
 	c := ReadServer(&r)
-	if bad, ok := r.Err().(*workload.ConfigError); ok {
+	if bad, ok := errors.AsType[*workload.ConfigError](r.Err()); ok {
 		return c, bad.Objections
 	}
 	return c, nil

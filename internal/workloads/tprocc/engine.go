@@ -53,6 +53,8 @@ var schemes = map[string]string{mariadb: "mariadb", sqlserver: "sqlserver"}
 
 type own struct{}
 
+var _ workload.Maker[*config] = own{}
+
 // Describe implements workload.Maker.
 func (own) Describe() workload.Description {
 	return workload.Description{Name: Name, Latency: "service time", Prefills: true}

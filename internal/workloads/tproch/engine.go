@@ -30,6 +30,8 @@ var (
 
 type own struct{}
 
+var _ workload.Maker[*config] = own{}
+
 // Describe implements workload.Maker.
 func (own) Describe() workload.Description {
 	return workload.Description{Name: Name, Latency: "service time", Prefills: true}

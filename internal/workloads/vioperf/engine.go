@@ -26,6 +26,8 @@ var _ workload.Engine = Engine{}
 
 type own struct{}
 
+var _ workload.Maker[*config] = own{}
+
 // Describe implements workload.Maker.
 func (own) Describe() workload.Description {
 	return workload.Description{Name: Name, OpenLoop: true, Latency: "service time", Blocks: true}

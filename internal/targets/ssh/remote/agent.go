@@ -75,7 +75,7 @@ func (a Access) Inspect(ctx context.Context, m Machine) (s Seen, err error) {
 	m.Folder += "/plimsoll-check-" + rand.Text()
 	l := newLink(m, a.Clock, 0)
 	l.spare = c
-	defer c.Close() //nolint:errcheck // only looked at
+	defer c.Close() // only looked at
 	program, err := a.program(ctx, m, c)
 	if err != nil {
 		return s, err
