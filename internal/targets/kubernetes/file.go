@@ -63,6 +63,9 @@ var (
 
 // readFleet reads a fleet's file. All objections come at once.
 func readFleet(name string, kinds []target.PowerKind) (*fleetFile, error) {
+	if name == "" {
+		return nil, errors.New(`target kubernetes: option "file" is missing: give --target-opt file=FLEET.yaml`)
+	}
 	data, err := regular.Read(name, os.O_RDONLY, mostFile)
 	if err != nil {
 		return nil, fmt.Errorf("target kubernetes: option \"file\": %w", err)

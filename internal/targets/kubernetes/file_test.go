@@ -102,7 +102,11 @@ func TestNames(t *testing.T) {
 
 // Options come from the table, and the file is asked for.
 func TestOptions(t *testing.T) {
-	if _, err := (Provider{}).New(target.Config{}); err == nil || !strings.Contains(err.Error(), "file=FLEET.yaml") {
+	p, err := Provider{}.New(target.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "file=FLEET.yaml") {
 		t.Errorf("%v", err)
 	}
 	for text, want := range map[string]int64{"24587204Ki": 24587204 << 10, "2": 2, "1500m": 1, "4Gi": 4 << 30, "x": 0,

@@ -11,7 +11,6 @@ package kubernetes
 
 import (
 	"cmp"
-	"errors"
 	"time"
 
 	"plimsoll/internal/contract/target"
@@ -54,9 +53,6 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	v, err := target.Decode(p.Name(), p.Options(), c.Options)
 	if err != nil {
 		return nil, err
-	}
-	if v.Text("file") == "" {
-		return nil, errors.New(`target kubernetes: option "file" is missing: give --target-opt file=FLEET.yaml`)
 	}
 	return &place{file: v.Text("file"), agents: v.Text("agents"), nodes: c.Nodes, kinds: c.PowerKinds,
 		onLimit: 5 * time.Minute,

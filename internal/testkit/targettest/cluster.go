@@ -223,7 +223,7 @@ func powerOffKills(t *testing.T, b *bench) {
 	if exit := b.wait(gone); !exit.Lost {
 		t.Errorf("exit %+v: want lost", exit)
 	}
-	if n := b.place.Alive(lives); n < 2 {
+	if n := b.lives(lives); n < 2 {
 		t.Errorf("the other VM's command and child: %d live", n)
 	}
 	b.must(stays.Kill())

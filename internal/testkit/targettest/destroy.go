@@ -79,7 +79,7 @@ func destroyLeavesOthers(t *testing.T, b *bench) {
 	if len(remains) > 0 {
 		t.Errorf("remains: %q", remains)
 	}
-	if b.place.Alive(w) < 2 || o.power(b.name(0)) != target.On {
+	if b.lives(w) < 2 || o.power(b.name(0)) != target.On {
 		t.Error("destroying one run hit another one")
 	}
 	b.must(p.Kill())
@@ -95,13 +95,13 @@ func closeLeaves(t *testing.T, b *bench) {
 	b.running(1)
 	w := b.word()
 	p := b.spawn(b.name(0), w)
-	if n := b.place.Alive(w); n < 2 {
+	if n := b.lives(w); n < 2 {
 		t.Errorf("%d processes of a command live", n)
 	}
 	for range 2 {
 		b.must(b.cluster.Close())
 	}
-	if b.place.Alive(w) < 2 {
+	if b.lives(w) < 2 {
 		t.Error("closing the cluster ended a command")
 	}
 	b.destroy()

@@ -65,7 +65,7 @@ func killEndsUnit(t *testing.T, b *bench) {
 	if exit.Code != -1 || exit.Signal == "" || exit.Lost {
 		t.Errorf("exit %+v: want a signal, and not lost", exit)
 	}
-	if n := b.place.Alive(other); n < 2 {
+	if n := b.lives(other); n < 2 {
 		t.Errorf("another command of the VM: %d of its processes live", n)
 	}
 	b.must(q.Kill())
@@ -93,7 +93,7 @@ func waitingWithLimit(t *testing.T, b *bench) {
 	if _, err := p.Wait(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("wait: %v: want the context's error", err)
 	}
-	if b.place.Alive(w) < 2 {
+	if b.lives(w) < 2 {
 		t.Error("the end of waiting ended the command")
 	}
 	b.must(p.Kill())

@@ -311,7 +311,7 @@ func serviceRuns(t *testing.T, b *bench) {
 	}
 	b.must(b.start(b.name(0), b.place.Commands.Spawn(b.word())).Kill())
 	b.serviceIs(b.keeper(b.name(0)), "db", target.ServiceState{Started: true, Running: true}) // of a fresh Host
-	if n := b.place.Alive(w); n < 2 {
+	if n := b.lives(w); n < 2 {
 		t.Errorf("after commands %d of its processes live", n)
 	}
 	if source, ok := b.cluster.Cluster.(target.HostSource); ok {

@@ -80,7 +80,7 @@ func nodePowerOff(t *testing.T, b *bench) {
 		}
 	}
 	if r != nil {
-		if b.place.Alive(other) < 2 || b.power("a-1") != target.On {
+		if b.lives(other) < 2 || b.power("a-1") != target.On {
 			t.Error("a VM of another node was hit")
 		}
 		b.must(r.Kill())
@@ -201,7 +201,7 @@ func snapshotRunning(t *testing.T, b *bench) {
 	w := b.word()
 	p := b.spawn("a-0", w)
 	b.must(s.Snapshot(b.ctx, "live", []string{"a-0"}))
-	if got := b.output("a-0", b.place.Commands.Print("on")); got != "on" || b.place.Alive(w) < 2 {
+	if got := b.output("a-0", b.place.Commands.Print("on")); got != "on" || b.lives(w) < 2 {
 		t.Errorf("after the snapshot: printed %q, %d processes live", got, b.place.Alive(w))
 	}
 	b.must(p.Kill())
@@ -234,7 +234,7 @@ func liveMigration(t *testing.T, b *bench) {
 	for range 2 { // where it is already is fine
 		b.must(m.Migrate(b.ctx, "a-0", 1))
 	}
-	if n := b.host("a-0").Node(); n != 1 || b.power("a-0") != target.On || b.place.Alive(w) < 2 {
+	if n := b.host("a-0").Node(); n != 1 || b.power("a-0") != target.On || b.lives(w) < 2 {
 		t.Errorf("on node %d, %s, %d processes live", n, b.power("a-0"), b.place.Alive(w))
 	}
 	b.is(m.Migrate(b.ctx, "a-0", 99), target.ErrNoSuchNode)
@@ -253,7 +253,7 @@ func migratedDiesWithNode(t *testing.T, b *bench) {
 	b.must(m.Migrate(b.ctx, "a-0", 1))
 	b.must(b.controller(0).PowerOff(b.ctx))
 	b.state(0, target.Off)
-	if b.place.Alive(w) < 2 {
+	if b.lives(w) < 2 {
 		t.Error("it died with the node that it had left")
 	}
 	b.is(m.Migrate(b.ctx, "a-0", 0), target.ErrNotAccessible)

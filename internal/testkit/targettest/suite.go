@@ -358,6 +358,18 @@ func (b *bench) until(what string, done func() bool) {
 	}
 }
 
+// lives counts what lives of a command and its child. A process in the middle of an exec shows no command line, so what
+// is not seen is looked for again; what has ended does not come back.
+func (b *bench) lives(word string) (n int) {
+	for range 20 {
+		if n = b.place.Alive(word); n >= 2 {
+			break
+		}
+		b.must(b.place.Clock.Sleep(b.ctx, 10*time.Millisecond))
+	}
+	return n
+}
+
 // dead asserts that nothing which a Spawn with the word has started lives.
 func (b *bench) dead(word string) {
 	b.t.Helper()
