@@ -614,8 +614,8 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		if over := overAt(v, result.Mark{Time: o.at}); !over.IsZero() && at.Sub(over) > hold(o.track) &&
 			!o.Stopped.Reached && o.vms.VMs == 0 && len(o.along)+len(o.later) == 0 {
 			f.Severity = result.Info
-			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; the fault was over after %s, and what is missing "+
-				"since then is not told apart from what the load does by itself.",
+			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; the fault was over after %s, and what is "+
+				"missing since then is not told apart from what the load does by itself.",
 				view.SayDuration(over.Sub(o.at).Seconds()))
 		}
 	}
