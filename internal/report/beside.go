@@ -21,9 +21,6 @@ const besideCheck = "catalogue"
 // mostBeside is about how many loads a summary says where they stand among recorded systems.
 const mostBeside = 2
 
-// offeredShare is a catalogue's name for the part of an offered rate that was kept.
-const offeredShare = "of the offered rate"
-
 // RecordOf is what a run gave, as a catalogue records it, and the workloads that its parts are of. Its system has the
 // name of the cluster.
 func RecordOf(folder *result.Folder) (catalogue.Record, []string, error) {
@@ -107,7 +104,7 @@ func (doc *Document) recorded(w result.Workload, t WindowTotals) (out []catalogu
 	}
 	if offered > 0 {
 		share := t.OpsPerSecond / offered
-		add(offeredShare, "ratio", &share, result.Higher)
+		add(catalogue.OfferedShare, "ratio", &share, result.Higher)
 	}
 	rate := result.Higher
 	if offered > 0 { // more than was asked for is not better

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/analysis/resample"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Beside is one load of a run among the systems that did the same.
@@ -92,19 +94,19 @@ func setOne(own Record, d Done, l Load, records []Record) Beside {
 	return b
 }
 
+// OfferedShare is the name of a figure that is the part of an offered rate that was kept.
+const OfferedShare = "of the offered rate"
+
 // kept is from what part of an offered rate on it counts as kept.
 const kept = 0.99
 
 func standing(f Figure, values []float64) Standing {
 	slices.Sort(values)
-	s := Standing{Figure: f, Least: values[0], Most: values[len(values)-1], N: len(values)}
-	s.Median = values[len(values)/2]
-	if len(values)%2 == 0 {
-		s.Median = (values[len(values)/2-1] + values[len(values)/2]) / 2
-	}
+	s := Standing{Figure: f, Least: values[0], Most: values[len(values)-1], N: len(values),
+		Median: resample.Median(values)}
 	below := 0
 	for _, v := range values {
-		if f.Unit == "ratio" && v >= kept {
+		if f.Name == OfferedShare && v >= kept {
 			s.Kept++
 		}
 		switch cmp.Compare(v, f.Value) {
@@ -139,16 +141,13 @@ func (b Beside) Say(most int, say func(v float64, unit string) string) string {
 				say(s.Median, s.Unit),
 			)
 		}
-		if s.Unit == "ratio" && s.Kept > 0 {
+		if s.Kept > 0 {
 			text += fmt.Sprintf(" (%d of %d kept it)", s.Kept, s.N)
 		} else if s.Rank > 0 && s.N > 1 {
 			text += fmt.Sprintf(" (place %d of %d)", s.Rank, s.N+1)
 		}
 		clauses = append(clauses, text)
 	}
-	systems := "1 recorded system"
-	if b.Systems != 1 {
-		systems = fmt.Sprintf("%d recorded systems", b.Systems)
-	}
-	return fmt.Sprintf("%s beside %s that did the same: %s.", b.Workload, systems, strings.Join(clauses, "; "))
+	return fmt.Sprintf("%s beside %s that did the same: %s.", b.Workload, unit.Plural(b.Systems, "recorded system"),
+		strings.Join(clauses, "; "))
 }

@@ -147,6 +147,12 @@ func TestStanding(t *testing.T) {
 	if !slices.Equal(b[0].Figures, want) {
 		t.Errorf("%+v", b[0].Figures)
 	}
+	for name, kept := range map[string]int{OfferedShare: 2, "windows rate": 0} { // changes are ratios, too
+		s := standing(Figure{Name: name, Unit: "ratio", Value: 1}, []float64{.5, .995, 1})
+		if s.Kept != kept {
+			t.Errorf("%s: %d kept it, want %d", name, s.Kept, kept)
+		}
+	}
 	said := b[0].Say(2, func(v float64, unit string) string { return fmt.Sprint(v, " ", unit) })
 	if want := "job beside 4 recorded systems that did the same: read 250 ops/s, the others 100 ops/s to 400 ops/s, median " +
 		"250 ops/s (place 3 of 5); p99 0.002 s, the others 0.001 s to 0.005 s, median 0.0035 s (place 2 of 5)."; said != want {

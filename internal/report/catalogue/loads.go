@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -158,14 +159,7 @@ func scripts(w result.Workload, facts map[string]string) Load {
 		script = facts["script"]
 	}
 	return Load{"load": "pgbench", "script": script, "scale": facts["scale"], "mode": facts["mode"],
-		"clients": either(facts["clients"], facts["concurrency"])}
-}
-
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
+		"clients": cmp.Or(facts["clients"], facts["concurrency"])}
 }
 
 // orders are of TPROC-C, by HammerDB or the driver of this program.
@@ -174,12 +168,13 @@ func orders(w result.Workload, facts map[string]string) Load {
 		facts["query_set"] != "" {
 		return nil
 	}
-	database, _, _ := strings.Cut(either(w.Server, facts["database"]), " ")
-	if strings.HasPrefix(either(w.Server, facts["database"]), "SQL Server") {
+	server := cmp.Or(w.Server, facts["database"])
+	database, _, _ := strings.Cut(server, " ")
+	if strings.HasPrefix(server, "SQL Server") {
 		database = "SQL Server"
 	}
-	return Load{"load": "TPROC-C", "database": database, "warehouses": either(facts["warehouses"], facts["scale"]),
-		"users": either(either(facts["users"], facts["clients"]), facts["concurrency"])}
+	return Load{"load": "TPROC-C", "database": database, "warehouses": cmp.Or(facts["warehouses"], facts["scale"]),
+		"users": cmp.Or(facts["users"], facts["clients"], facts["concurrency"])}
 }
 
 func iozone(w result.Workload, facts map[string]string) Load {

@@ -47,9 +47,6 @@ var (
 	_ target.StandTeller   = (*Machine)(nil)
 )
 
-// New is a machine that is off.
-func New(owner Owner, name string) *Machine { return &Machine{owner: owner, name: name} }
-
 // Begin gives it another life, or none with nil, and ends all that goes on in the one before.
 func (m *Machine) Begin(life *remote.Host) error {
 	m.mu.Lock()

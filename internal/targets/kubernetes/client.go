@@ -256,23 +256,8 @@ func (a *api) way(pod string) remote.Dialer {
 // Close implements io.Closer: it ends what goes on over it.
 func (i *inside) Close() error { i.end(); return nil }
 
-// last keeps the end of what is written to it.
-type last struct {
-	mu   sync.Mutex
-	data []byte
-}
-
+// mostSaid is kept of what a command prints.
 const mostSaid = 64 << 10
-
-func (l *last) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.data = append(l.data, p[max(0, len(p)-mostSaid):]...)
-	l.data = l.data[max(0, len(l.data)-mostSaid):]
-	return len(p), nil
-}
-
-func (l *last) text() string { l.mu.Lock(); defer l.mu.Unlock(); return string(l.data) }
 
 // Command implements remote.Connection.
 func (i *inside) Command(ctx context.Context, limit time.Duration, in io.Reader, line string) (string, error) {
@@ -284,15 +269,15 @@ func (i *inside) Command(ctx context.Context, limit time.Duration, in io.Reader,
 	if err != nil {
 		return "", err
 	}
-	var out, errs last
+	out, errs := remote.Tail{Most: mostSaid}, remote.Tail{Most: mostSaid}
 	err = e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: &out, Stderr: &errs})
-	switch said := strings.TrimSpace(errs.text()); {
+	switch said := strings.TrimSpace(errs.Text()); {
 	case err != nil && ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case err != nil && said != "":
 		err = fmt.Errorf("%s (%w)", said, err)
 	}
-	return out.text(), i.passes(err)
+	return out.Text(), i.passes(err)
 }
 
 // passes marks an error that is no exit code as one of the way, which may pass.
@@ -313,10 +298,10 @@ func (i *inside) Session(line string) (net.Conn, error) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	go func() {
-		var errs last
+		errs := remote.Tail{Most: mostSaid}
 		err := e.StreamWithContext(i.life, remotecommand.StreamOptions{Stdin: inR, Stdout: outW, Stderr: &errs})
 		_, exited := errors.AsType[exec.CodeExitError](err)
-		switch said := strings.TrimSpace(errs.text()); {
+		switch said := strings.TrimSpace(errs.Text()); {
 		case exited && said != "":
 			err = remote.Ended(said)
 		case err == nil || i.life.Err() != nil:

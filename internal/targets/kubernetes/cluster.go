@@ -37,7 +37,7 @@ type cluster struct {
 	turn  sync.Mutex // one change of what there is at a time
 	mu    sync.Mutex
 	state state
-	hosts map[string]*fleet.Machine
+	hosts fleet.Machines
 	beats map[int]string // of nodes that were switched off: what they said last
 
 	stop  context.CancelFunc
@@ -61,7 +61,7 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	}
 	c := &cluster{place: p, fleet: f, api: a, nodes: nodes, dir: r.StateDir, log: r.Log, fault: r.Fault,
 		booted: r.Booted,
-		hosts:  map[string]*fleet.Machine{}, beats: map[int]string{}, group: p.clock.Group(),
+		beats:  map[int]string{}, group: p.clock.Group(),
 		access: remote.Access{Agents: p.agents, Patience: silence, Lease: time.Hour, Clock: p.clock},
 		state: state{Kubeconfig: f.Kubeconfig, Context: a.context, Exec: f.Exec, Namespace: f.Namespace,
 			Run:  runName(r.RunID),
@@ -99,13 +99,7 @@ func runName(id string) string {
 func (c *cluster) Close() error {
 	c.stop()
 	c.group.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var err error
-	for _, h := range c.hosts {
-		err = errors.Join(err, h.Begin(nil))
-	}
-	return err
+	return c.hosts.Close()
 }
 
 // change alters what there is and writes it down.
@@ -167,17 +161,10 @@ func (c *cluster) VMs(ctx context.Context) (list []target.VM, err error) {
 func (c *cluster) Host(name string) (target.Host, error) { return c.handle(name) }
 
 func (c *cluster) handle(name string) (*fleet.Machine, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state.VMs[name] == nil {
-		return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
+	if _, err := c.get(name); err != nil {
+		return nil, err
 	}
-	h := c.hosts[name]
-	if h == nil {
-		h = fleet.New(c, name)
-		c.hosts[name] = h
-	}
-	return h, nil
+	return c.hosts.Get(c, name), nil
 }
 
 // Node implements fleet.Owner.
@@ -191,16 +178,12 @@ func (c *cluster) Node(name string) int {
 }
 
 // Disks implements fleet.Owner.
-func (c *cluster) Disks(name string) (list []target.Disk) {
+func (c *cluster) Disks(name string) []target.Disk {
 	v, err := c.get(name)
 	if err != nil {
 		return nil
 	}
-	for i, bytes := range v.DiskBytes {
-		list = append(list, target.Disk{Device: device(i), Path: device(i), ID: fmt.Sprintf("%s:data%d", v.Name, i+1),
-			Bytes: bytes})
-	}
-	return list
+	return fleet.Disks(v.Name, v.DiskBytes)
 }
 
 // Runs implements fleet.Owner.
@@ -243,16 +226,8 @@ func condition(o *unstructured.Unstructured, name string) string {
 }
 
 // Endpoints implements target.ScrapeSource.
-func (c *cluster) Endpoints(ctx context.Context) (list []target.Endpoint, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, h := range c.hosts {
-		if h.Alive() {
-			list = append(list, target.Endpoint{Name: "agent", VM: name, Get: h.Page})
-		}
-	}
-	slices.SortFunc(list, func(a, b target.Endpoint) int { return strings.Compare(a.VM, b.VM) })
-	return list, ctx.Err()
+func (c *cluster) Endpoints(ctx context.Context) ([]target.Endpoint, error) {
+	return c.hosts.Endpoints(), ctx.Err()
 }
 
 // checkName refuses names that no machine may have.
@@ -262,8 +237,6 @@ func checkName(name string) error {
 	}
 	return nil
 }
-
-const mostDisks = 25
 
 // CreateTemplate implements target.VMMaker. A template is never on and takes no space: who is cloned from it has disks
 // of its sizes.
@@ -277,15 +250,7 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 		return nil
 	}
 	image, err := c.fleet.image(t.Image)
-	err = errors.Join(checkName(t.Name), c.nodeOn(ctx, t.Node), err)
-	for i, bytes := range t.DiskBytes {
-		if bytes < 1 {
-			err = errors.Join(err, fmt.Errorf("disk %s: %d bytes: want more than 0", device(i), bytes))
-		}
-	}
-	if len(t.DiskBytes) > mostDisks {
-		err = errors.Join(err, fmt.Errorf("%d disks: want at most %d", len(t.DiskBytes), mostDisks))
-	}
+	err = errors.Join(checkName(t.Name), c.nodeOn(ctx, t.Node), err, fleet.CheckDisks(t.DiskBytes))
 	if t.Folder {
 		err = errors.Join(err, errors.New("an OVF folder is no container image"))
 	}
@@ -411,7 +376,7 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 		if e == nil {
 			e = c.change(func() {
 				delete(c.state.VMs, name)
-				delete(c.hosts, name)
+				c.hosts.Drop(name)
 			})
 		}
 		if e != nil {

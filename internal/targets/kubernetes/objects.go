@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+
+	"plimsoll/internal/targets/fleet"
 )
 
 // Labels and annotations of what a run makes.
@@ -77,7 +79,7 @@ func (c *cluster) pod(v *vm) map[string]any {
 		"persistentVolumeClaim": map[string]any{"claimName": workClaim(v.Short)}}}
 	for i := range v.DiskBytes {
 		name := fmt.Sprintf("d%d", i+1)
-		devices = append(devices, map[string]any{"name": name, "devicePath": device(i)})
+		devices = append(devices, map[string]any{"name": name, "devicePath": fleet.Device(i)})
 		list = append(list, map[string]any{"name": name,
 			"persistentVolumeClaim": map[string]any{"claimName": v.disk(i)}})
 	}
@@ -105,6 +107,3 @@ func (c *cluster) pod(v *vm) map[string]any {
 			"volumeDevices": devices}},
 	}}
 }
-
-// device is the name of a data disk, as job files have it.
-func device(i int) string { return "/dev/sd" + string(rune('b'+i)) }

@@ -2,16 +2,14 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"plimsoll/internal/targets/fleet"
 )
 
 const (
@@ -52,33 +50,18 @@ type vm struct {
 }
 
 // save writes the state down; c.mu is held.
-func (c *cluster) save() error {
-	data, err := json.Marshal(c.state)
-	if err != nil {
-		return err
-	}
-	part := filepath.Join(c.dir, stateFile+".part")
-	if err := os.WriteFile(part, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(part, filepath.Join(c.dir, stateFile))
-}
+func (c *cluster) save() error { return fleet.Save(c.dir, stateFile, c.state) }
 
 // Destroy implements target.Target.
 func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string, err error) {
-	data, err := os.ReadFile(filepath.Join(stateDir, stateFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // nothing was made
-	}
-	var s state
-	if err == nil {
-		err = json.Unmarshal(data, &s)
-	}
-	if err == nil && (!isRun(s.Run) || !label.MatchString(s.Namespace)) {
-		err = fmt.Errorf("run %q in namespace %q: not of a run", s.Run, s.Namespace)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("destroy: %s: %w", filepath.Join(stateDir, stateFile), err)
+	s, made, err := fleet.Load(stateDir, stateFile, func(s state) error {
+		if !isRun(s.Run) || !label.MatchString(s.Namespace) {
+			return fmt.Errorf("run %q in namespace %q: not of a run", s.Run, s.Namespace)
+		}
+		return nil
+	})
+	if err != nil || !made {
+		return nil, err
 	}
 	a, err := (&fleetFile{Kubeconfig: s.Kubeconfig, Context: s.Context, Exec: s.Exec, Namespace: s.Namespace}).connect()
 	if err != nil {

@@ -52,7 +52,7 @@ type cluster struct {
 	turn  sync.Mutex // one change of machines at a time
 	mu    sync.Mutex
 	state state
-	hosts map[string]*fleet.Machine
+	hosts fleet.Machines
 
 	stop  context.CancelFunc // of the watch
 	group clock.Group
@@ -101,7 +101,7 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	c := &cluster{place: p, image: b.image, accel: b.proof.Accel, dir: r.StateDir, log: r.Log,
-		fault: r.Fault, booted: r.Booted, migrated: r.Migrated, hosts: map[string]*fleet.Machine{},
+		fault: r.Fault, booted: r.Booted, migrated: r.Migrated,
 		group: p.clock.Group(), cpus: underneath.New(os.DirFS("/")),
 		state:  state{Lab: own.Dir, Made: l == nil, Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
@@ -154,13 +154,7 @@ func (c *cluster) keyFile() string { return filepath.Join(c.dir, keyName) }
 func (c *cluster) Close() error {
 	c.stop()
 	c.group.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	err := os.RemoveAll(c.keyFile())
-	for _, h := range c.hosts {
-		err = errors.Join(err, h.Begin(nil))
-	}
-	return err
+	return errors.Join(os.RemoveAll(c.keyFile()), c.hosts.Close())
 }
 
 // get finds a machine; what it points to is read and changed with c.turn held.
@@ -231,17 +225,10 @@ func (c *cluster) Runs(name string) bool {
 func (c *cluster) Host(name string) (target.Host, error) { return c.handle(name) }
 
 func (c *cluster) handle(name string) (*fleet.Machine, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state.VMs[name] == nil {
-		return nil, fmt.Errorf("vm %q: %w", name, target.ErrNoSuchVM)
+	if _, err := c.get(name); err != nil {
+		return nil, err
 	}
-	h := c.hosts[name]
-	if h == nil {
-		h = fleet.New(c, name)
-		c.hosts[name] = h
-	}
-	return h, nil
+	return c.hosts.Get(c, name), nil
 }
 
 // Node implements fleet.Owner.
@@ -255,17 +242,12 @@ func (c *cluster) Node(name string) int {
 }
 
 // Disks implements fleet.Owner.
-func (c *cluster) Disks(name string) (list []target.Disk) {
+func (c *cluster) Disks(name string) []target.Disk {
 	v, err := c.get(name)
 	if err != nil {
 		return nil
 	}
-	for i, bytes := range v.DiskBytes {
-		name := "/dev/sd" + string(rune('b'+i))
-		id := fmt.Sprintf("%s:data%d", v.Name, i+1)
-		list = append(list, target.Disk{Device: name, Path: name, ID: id, Bytes: bytes})
-	}
-	return list
+	return fleet.Disks(v.Name, v.DiskBytes)
 }
 
 // Address implements fleet.Owner.
@@ -318,16 +300,8 @@ func (c *cluster) Addresses(ctx context.Context, group string) (list []string, e
 }
 
 // Endpoints implements target.ScrapeSource: what the agents of guests count, which are machines of their own.
-func (c *cluster) Endpoints(ctx context.Context) (list []target.Endpoint, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, h := range c.hosts {
-		if h.Alive() {
-			list = append(list, target.Endpoint{Name: "agent", VM: name, Get: h.Page})
-		}
-	}
-	slices.SortFunc(list, func(a, b target.Endpoint) int { return strings.Compare(a.VM, b.VM) })
-	return list, ctx.Err()
+func (c *cluster) Endpoints(ctx context.Context) ([]target.Endpoint, error) {
+	return c.hosts.Endpoints(), ctx.Err()
 }
 
 // HostCounters implements target.HostSource: the CPUs of this machine, which all guests share.
@@ -391,9 +365,6 @@ func (c *cluster) folder(n *lab.Node, vm string) string {
 	return filepath.Join(n.Mount(), c.state.Run, vm)
 }
 
-// mostDisks of a guest have letters for names, after that of the system.
-const mostDisks = 25
-
 // checkName refuses names that cannot be a folder.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || len(name) > 200 || strings.ContainsAny(name, "/\x00\n,") {
@@ -414,15 +385,7 @@ func (c *cluster) CreateTemplate(ctx context.Context, t target.Template) error {
 	if _, err := c.get(t.Name); err == nil {
 		return nil
 	}
-	err := errors.Join(checkName(t.Name), c.awake(ctx, t.Node))
-	for i, bytes := range t.DiskBytes {
-		if bytes < 1 {
-			err = errors.Join(err, fmt.Errorf("disk /dev/sd%c: %d bytes: want more than 0", 'b'+i, bytes))
-		}
-	}
-	if len(t.DiskBytes) > mostDisks {
-		err = errors.Join(err, fmt.Errorf("%d disks: want at most %d", len(t.DiskBytes), mostDisks))
-	}
+	err := errors.Join(checkName(t.Name), c.awake(ctx, t.Node), fleet.CheckDisks(t.DiskBytes))
 	if err != nil {
 		return fmt.Errorf("vm %q: %w", t.Name, err)
 	}
@@ -578,7 +541,7 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 		if e == nil {
 			e = c.change(func() {
 				delete(c.state.VMs, name)
-				delete(c.hosts, name)
+				c.hosts.Drop(name)
 			})
 		}
 		if e != nil {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -379,12 +378,7 @@ func (c *cluster) Migrate(ctx context.Context, name string, to int) error {
 // watch ends what goes on with guests that have ended, with their nodes or by themselves.
 func (c *cluster) watch(ctx context.Context) {
 	for c.place.clock.Sleep(ctx, lookEach) == nil {
-		c.mu.Lock()
-		list := slices.Collect(maps.Values(c.hosts))
-		c.mu.Unlock()
-		for _, h := range list {
-			h.Forget()
-		}
+		c.hosts.Forget()
 	}
 }
 

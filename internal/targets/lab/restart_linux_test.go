@@ -13,7 +13,6 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
-	"plimsoll/internal/targets/fleet"
 	"plimsoll/internal/targets/lab/guest"
 	"plimsoll/internal/targets/ssh/remote"
 	"plimsoll/internal/targets/underneath"
@@ -39,7 +38,7 @@ func refusing(t *testing.T) (c *cluster, starts func() int) {
 	}
 	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
 	c = &cluster{place: &place{settings{clock: clock.Real{}}}, lab: l, nodes: l.Nodes(), accel: "tcg",
-		image: guest.Image{Kernel: "/kernel"}, dir: t.TempDir(), log: t.Logf, hosts: map[string]*fleet.Machine{},
+		image: guest.Image{Kernel: "/kernel"}, dir: t.TempDir(), log: t.Logf,
 		cpus: underneath.New(os.DirFS("/")), state: state{Lab: l.Dir(), Run: folderPrefix + "test", VMs: map[string]*vm{
 			"one": {Name: "one", Group: "G", On: true, CPUs: 1, MemoryBytes: 128 << 20}}}}
 	c.state.VMs["one"].Machine = c.process(c.state.VMs["one"], 0)

@@ -4,7 +4,6 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/targets/fleet"
 	lab "plimsoll/internal/targets/lab/cluster"
 	"plimsoll/internal/targets/lab/qemu"
 )
@@ -46,33 +46,18 @@ type vm struct {
 }
 
 // save writes the state down; c.mu is held.
-func (c *cluster) save() error {
-	data, err := json.Marshal(c.state)
-	if err != nil {
-		return err
-	}
-	part := filepath.Join(c.dir, stateFile+".part")
-	if err := os.WriteFile(part, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(part, filepath.Join(c.dir, stateFile))
-}
+func (c *cluster) save() error { return fleet.Save(c.dir, stateFile, c.state) }
 
 // Destroy implements target.Target.
 func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string, err error) {
-	data, err := os.ReadFile(filepath.Join(stateDir, stateFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // nothing was made
-	}
-	var s state
-	if err == nil {
-		err = json.Unmarshal(data, &s)
-	}
-	if err == nil && (!strings.HasPrefix(s.Run, folderPrefix) || filepath.Base(s.Run) != s.Run) {
-		err = fmt.Errorf("run %q: not a folder of a run", s.Run)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("destroy: %s: %w", filepath.Join(stateDir, stateFile), err)
+	s, made, err := fleet.Load(stateDir, stateFile, func(s state) error {
+		if !strings.HasPrefix(s.Run, folderPrefix) || filepath.Base(s.Run) != s.Run {
+			return fmt.Errorf("run %q: not a folder of a run", s.Run)
+		}
+		return nil
+	})
+	if err != nil || !made {
+		return nil, err
 	}
 	if s.Made {
 		return takeDown(ctx, s, stateDir)

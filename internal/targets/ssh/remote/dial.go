@@ -349,7 +349,7 @@ func (c *connection) Command(ctx context.Context, limit time.Duration, in io.Rea
 		"ssh runs commands there at once", target.ErrNotAccessible, limit))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // its error is that of what goes on
-	var out, errs tail
+	var out, errs Tail
 	s, err := c.NewSession()
 	if err == nil {
 		defer s.Close() //nolint:errcheck // it has ended
@@ -361,5 +361,5 @@ func (c *connection) Command(ctx context.Context, limit time.Duration, in io.Rea
 	} else if said := errs.told(); err != nil && said != "" {
 		err = fmt.Errorf("%s (%w)", said, err)
 	}
-	return out.text(), err
+	return out.Text(), err
 }

@@ -9,6 +9,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,26 +32,30 @@ import (
 	"plimsoll/internal/targets/ssh/agent"
 )
 
-// tail keeps the end of what is written to it; it may be read meanwhile.
-type tail struct {
+// Tail keeps the end of what is written to it; it may be read meanwhile.
+type Tail struct {
+	Most int // bytes; 0: 4 KiB
+
 	mu   sync.Mutex
 	data []byte
 }
 
-func (t *tail) Write(p []byte) (int, error) {
+// Write implements io.Writer. It never fails.
+func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	const most = 4 << 10
+	most := cmp.Or(t.Most, 4<<10)
 	t.data = append(t.data, p[max(0, len(p)-most):]...)
 	t.data = t.data[max(0, len(t.data)-most):]
 	return len(p), nil
 }
 
-func (t *tail) text() string { t.mu.Lock(); defer t.mu.Unlock(); return string(t.data) }
+// Text is what it keeps.
+func (t *Tail) Text() string { t.mu.Lock(); defer t.mu.Unlock(); return string(t.data) }
 
 // told is what was said of a failure, with what to do about it.
-func (t *tail) told() string {
-	said := strings.TrimSpace(t.text())
+func (t *Tail) told() string {
+	said := strings.TrimSpace(t.Text())
 	if strings.Contains(said, "sudo") {
 		said += ": let this user run it with sudo without a password (NOPASSWD), or give sudo: false"
 	}
@@ -183,7 +188,7 @@ type pipe struct {
 	connection *connection
 	session    *ssh.Session
 	out        io.Reader
-	said       tail
+	said       Tail
 }
 
 // Read says what the agent said when it is gone.
