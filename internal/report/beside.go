@@ -140,11 +140,14 @@ func (doc *Document) recorded(w result.Workload, t WindowTotals) (out []catalogu
 
 // setBeside sets what a run did beside recorded systems, the published ones and those of the catalogue beside the runs.
 func (doc *Document) setBeside(folder *result.Folder, data *result.Data) {
+	own, names := doc.record(data, version(folder))
+	if len(own.Done) == 0 { // nothing to set beside anything: no record is read
+		return
+	}
 	records, problems := catalogue.All(filepath.Join(filepath.Dir(folder.Dir()), catalogue.Dir))
 	for _, err := range problems {
 		doc.Problems = append(doc.Problems, err.Error())
 	}
-	own, names := doc.record(data, version(folder))
 	doc.Beside = catalogue.Set(own, names, records)
 	for _, b := range doc.Beside[:min(mostBeside, len(doc.Beside))] {
 		doc.InShort = append(doc.InShort, Short{Severity: result.Passed, Check: besideCheck, Subject: b.Workload,

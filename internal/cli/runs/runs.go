@@ -77,15 +77,11 @@ func (st *Store) Find(phase, run string) (string, error) {
 		return st.ImportedNow(phase, run)
 	}
 	if strings.ContainsRune(run, filepath.Separator) || run == "." || run == ".." {
-		info, err := os.Stat(run)
-		if err != nil {
+		if _, err := os.Stat(run); err != nil {
 			return "", exit.Errorf(exit.Failed, "", "%s: run %q: %w", phase, run, err)
 		}
-		if info.Mode().IsRegular() {
-			_, _, _, advice := recognise.Recognise(run)
-			hint := cmp.Or(advice, "plimsoll import --help names the outputs that are read")
-			return "", exit.Errorf(exit.Failed, hint,
-				"%s: %q is a file, and neither a run folder nor an output that is recognised", phase, run)
+		if err := unknownFile(phase, run); err != nil {
+			return "", err
 		}
 		return run, nil
 	}
@@ -95,6 +91,9 @@ func (st *Store) Find(phase, run string) (string, error) {
 	}
 	experiments, _ := experiment.List(st.RunsDir) // what is wrong with the folder was said
 	if len(runs) == 0 && (len(experiments) == 0 || run == "latest") {
+		if err := unknownFile(phase, run); err != nil {
+			return "", err
+		}
 		return "", exit.Errorf(exit.Failed, "name another folder with --dir, or make a run: plimsoll run SCENARIO",
 			"%s: no runs in %q", phase, st.RunsDir)
 	}
@@ -120,6 +119,9 @@ func (st *Store) Find(phase, run string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
+		if err := unknownFile(phase, run); err != nil {
+			return "", err
+		}
 		return "", exit.Errorf(exit.Failed, `run "plimsoll runs list" for the runs there are`,
 			"%s: run %q: none of that name in %q", phase, run, st.RunsDir)
 	case 1:
@@ -130,6 +132,16 @@ func (st *Store) Find(phase, run string) (string, error) {
 		return found[0], nil
 	}
 	return "", ambiguous(phase, run, found)
+}
+
+// unknownFile refuses a file that is no output that is known.
+func unknownFile(phase, name string) error {
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return nil //nolint:nilerr // who asks says that there is none
+	}
+	_, _, _, advice := recognise.Recognise(name)
+	return exit.Errorf(exit.Failed, cmp.Or(advice, "plimsoll import --help names the outputs that are read"),
+		"%s: %q is a file, and neither a run folder nor an output that is recognised", phase, name)
 }
 
 // ambiguous is the error of an argument that several runs are meant by; it names them.
