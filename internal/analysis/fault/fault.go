@@ -620,17 +620,16 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		}
 	}
 	switch {
-	case o.over > 0 && len(o.along)+len(o.later) == 0:
 	case o.before:
 		f.Sentence = f.Sentence[:len(f.Sentence)-1] + "; it had dropped so before the fault, too, so what the fault did " +
 			"cannot be told."
 	case len(o.along) > 0:
 		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
 			"; how much of it is due to the fault cannot be told, since %s.", view.Listed(o.along))
-	case len(o.later) > 0:
+	case len(o.later) > 0 && o.over == 0:
 		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
 			"; whether it would have come back later cannot be told, since %s.", view.Listed(o.later))
-	case o.joined != "":
+	case o.joined != "" && o.over == 0:
 		f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf(
 			"; how much of it is due to the fault cannot be told, since %s.", o.joined)
 	}

@@ -52,15 +52,18 @@ func boots(v *view.Run) (out []result.Finding) {
 		}
 		slices.Sort(all)
 		p50, p95, most := rank(all, 0.5), rank(all, 0.95), all[len(all)-1]
+		spread := fmt.Sprintf("half of them answered within %s of their start, 95 %% within %s, the slowest after %s",
+			view.SayDuration(p50), view.SayDuration(p95), view.SayDuration(most))
+		if view.SayDuration(all[0]) == view.SayDuration(most) {
+			spread = fmt.Sprintf("each answered %s after its start", view.SayDuration(most))
+		}
 		f := result.Finding{
 			Check: "boots", Subject: s.group, Severity: result.Info,
 			Metric: "median time from switching on to the first answer", Unit: "s", Value: view.Ptr(p50), N: len(all),
 			NoInterval: "every machine of it, each once",
 			Basis:      "when each machine's start was begun and when the agent in it first answered",
-			Sentence: fmt.Sprintf("%s of %s were switched on together: half of them answered within %s of their start, "+
-				"95 %% within %s, the slowest after %s; all of them answered %s after they were asked for.",
-				view.Plural(len(all), "VM"), s.group, view.SayDuration(p50), view.SayDuration(p95),
-				view.SayDuration(most), view.SayDuration(last[s])),
+			Sentence: fmt.Sprintf("%s of %s were switched on together: %s; all of them answered %s after they were asked for.",
+				view.Plural(len(all), "VM"), s.group, spread, view.SayDuration(last[s])),
 			Evidence: []result.Evidence{{Name: "median", Value: p50, Unit: "s"},
 				{Name: "95th percentile", Value: p95, Unit: "s"}, {Name: "longest", Value: most, Unit: "s"},
 				{Name: "until all had answered", Value: last[s], Unit: "s"}},

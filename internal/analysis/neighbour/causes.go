@@ -16,13 +16,14 @@ import (
 // clear is the track of a part without the points at which a fault that was for a smaller part of it was in force: what
 // that did is in the other of the two.
 func (p *pair) clear(c *view.Track, of part) *view.Track {
-	if len(of.conditions.Partly) == 0 || len(of.pieces) > 1 {
+	without := slices.Concat(of.conditions.Partly, of.conditions.Edge)
+	if len(without) == 0 || len(of.pieces) > 1 {
 		return c
 	}
 	out := *c
 	out.Ops, out.Busy = slices.Clone(c.Ops), slices.Clone(c.Busy)
 	for _, f := range p.v.Faults() {
-		if !slices.Contains(of.conditions.Partly, f.Say()) {
+		if !slices.Contains(without, f.Say()) {
 			continue
 		}
 		for i := range out.Ops {

@@ -276,8 +276,7 @@ func most(all []caused, windows int) []result.Finding {
 // whenever names two windows in one sentence. In the same company what lies between them tells them apart.
 func whenever(first, later part) (was, is string) {
 	plain := first.opening && first.After == "" && len(first.conditions.Faults) == 0
-	faultOver := later.conditions.OfFault && len(later.conditions.Faults) == 0
-	if since := later.Since(); since != "" && plain && !faultOver && later.under(false) == "" &&
+	if since := later.Since(); since != "" && plain && later.under(false) == "" &&
 		first.InCompany(later.Circumstances) {
 		return "at the start", since
 	}

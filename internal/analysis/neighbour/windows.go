@@ -140,8 +140,14 @@ func (p *pair) settle() {
 	}
 }
 
-// settled reports whether the two are compared without a warm-up.
-func (p *pair) settled() bool { return p.warm[0] > 0 || p.warm[1] > 0 }
+// settled reports whether the two are compared by their series, without a warm-up or what the report at an end of one
+// holds of a fault.
+func (p *pair) settled() bool {
+	return p.warm[0] > 0 || p.warm[1] > 0 || p.edged() && p.a != nil && p.b != nil
+}
+
+// edged reports whether the report at an end of one of the two holds a little of a fault.
+func (p *pair) edged() bool { return len(p.first.conditions.Edge)+len(p.later.conditions.Edge) > 0 }
 
 // leaves says which warm-up is left out; "" where none is.
 func (p *pair) leaves() string {
@@ -239,6 +245,9 @@ func (p *pair) rate() (result.Finding, bool) {
 	if left := p.leaves(); left != "" {
 		tail, tailHarm, tailKept = strings.TrimPrefix(left, "; "), nil, true
 		f.Warnings = append(f.Warnings, "percentiles and the table of figures hold the warm-up")
+	}
+	if p.edged() {
+		f.Warnings = append(f.Warnings, "percentiles and the table hold what the report at the end of a phase has of a fault")
 	}
 	moved := high < 1-changed || low > 1+changed
 	if moved {

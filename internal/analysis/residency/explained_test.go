@@ -15,8 +15,8 @@ func TestRiseWithAnotherCause(t *testing.T) {
 		beside, fault [2]int // from, to
 		want, never   string
 	}{
-		"a fault is over":      {fault: [2]int{0, 70}, want: `until then "slow" was in force, to 1:10`, never: "resident"},
-		"a neighbour leaves":   {beside: [2]int{0, 70}, want: "until then B was at work, to 1:10", never: "resident"},
+		"a fault is over":      {fault: [2]int{0, 70}, want: `until then "slow" was in force to 1:10`, never: "resident"},
+		"a neighbour leaves":   {beside: [2]int{0, 70}, want: "until then B was at work to 1:10", never: "resident"},
 		"nothing but the rise": {want: "data resident on the fast tier, or in a cache, after", never: "until then"},
 		"a neighbour much later": {beside: [2]int{300, 350},
 			want: "data resident on the fast tier, or in a cache, after", never: "until then"},

@@ -119,9 +119,9 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	in.Low, in.High = in.Low-1, in.High+1 // rounding to points
 	view.SetInterval(&f, in.Map(func(points float64) float64 { return max(0, points) * c.Step }))
 	if len(other) > 0 {
-		f.Sentence = fmt.Sprintf("%s: %s, %s times as fast from %s on; until then %s, so whether data came to a faster "+
-			"tier is not told.", l.Name, rise, view.SayCount(end.Value/begin),
-			view.ClockOf(c.Elapsed(min(at, len(c.Ops)-1))), view.Listed(other))
+		f.Sentence = fmt.Sprintf("%s: %s, %s times as fast from %s on, %s after its start; until then %s, so whether "+
+			"data came to a faster tier is not told.", l.Name, rise, view.SayCount(end.Value/begin),
+			view.ClockOf(c.Elapsed(min(at, len(c.Ops)-1))), view.SayDuration(seconds), view.Listed(other))
 		return f, true
 	}
 	f.Chart.Marks = append(f.Chart.Marks,
@@ -178,7 +178,7 @@ func explained(v *view.Run, l *view.Load, at time.Time) (out []string) {
 		case f.End.IsZero() || f.End.After(at):
 			out = append(out, fmt.Sprintf("%s began at %s", f.Say(), clock(f.Start)))
 		default:
-			out = append(out, fmt.Sprintf("%s was in force, to %s", f.Say(), clock(f.End)))
+			out = append(out, fmt.Sprintf("%s was in force to %s", f.Say(), clock(f.End)))
 		}
 	}
 	for _, e := range v.Data.Events {
@@ -188,7 +188,7 @@ func explained(v *view.Run, l *view.Load, at time.Time) (out []string) {
 	}
 	for _, o := range v.Loads {
 		if began, ended := o.Span(); o != l && began.Before(at) && ended.After(from) && !ended.After(at) {
-			out = append(out, fmt.Sprintf("%s was at work, to %s", o.Name, clock(ended)))
+			out = append(out, fmt.Sprintf("%s was at work to %s", o.Name, clock(ended)))
 		}
 	}
 	return out

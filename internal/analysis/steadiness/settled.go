@@ -268,8 +268,8 @@ func plain(s *view.Stretch) string {
 		}
 		parts = append(parts, text)
 	}
-	if math.Abs(s.DriftShare) > 0.1 {
-		parts = append(parts, fmt.Sprintf("drift %+.0f %% of the mean", 100*s.DriftShare))
+	if len(parts) == 0 && math.Abs(s.DriftShare) > 0.1 { // a line through steps says more than they are
+		parts = append(parts, fmt.Sprintf("drift %s of the mean", view.Signed(s.DriftShare)))
 	}
 	if len(parts) == 0 && len(s.Still) > 0 {
 		parts = append(parts, fmt.Sprintf("stall at %s", view.ClockOf(s.Elapsed(s.Still[0].First))))

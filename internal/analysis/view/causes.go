@@ -74,6 +74,7 @@ type Conditions struct {
 	Fewer  []string // of those beside, the ones of which only some VMs worked, as before all have begun
 	Faults []string // as Fault.Say has them
 	Partly []string // of those the ones that were for less than half of the time
+	Edge   []string // those of which an end of the stretch holds a little, since it ends with a report
 	Since  string
 	// OfFault: the stretch begins with the beginning or the end of one of the faults.
 	OfFault bool
@@ -81,6 +82,10 @@ type Conditions struct {
 
 // counts is the share of a stretch from which on a fault may have moved its 99th percentile.
 const counts = 0.01
+
+// edge is the share up to which what an end of a stretch holds of a fault is left out of its series, and the fault is
+// none of its conditions.
+const edge = 0.05
 
 // ConditionsOf are the conditions of each of some windows of a workload, which end with the reports nearest to what
 // ended them. Without the workload nothing is said of how many VMs of others worked.
@@ -107,6 +112,11 @@ func (v *Run) ConditionsOf(of *Load, windows []result.Window) []Conditions {
 				end = earlier(end, f.End)
 			}
 			in := end.Sub(Later(w.Start, f.Start)).Seconds() / length.Seconds()
+			within := f.Start.After(w.Start) && end.Before(w.End)
+			if of != nil && in >= counts && in < edge && !within {
+				c.Edge = append(c.Edge, f.Say())
+				continue
+			}
 			if in >= counts {
 				c.Faults = append(c.Faults, f.Say())
 			}

@@ -59,7 +59,7 @@ var asked = []struct {
 }
 
 // uncut are checks whose sentences end with what they must not be read without.
-var uncut = []string{"lost-writes", "lost-commits", "in-turn"}
+var uncut = []string{"lost-writes", "lost-commits", "in-turn", "residency"}
 
 const (
 	steady = "steady-state" // has the rate of a load with its interval
