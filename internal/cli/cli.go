@@ -130,7 +130,8 @@ of a scenario that comes with the program (plimsoll scenarios list). "plimsoll h
 the reference of its language.
 
 Exit codes: 0 done, 1 failed, 2 wrong command line, 3 scenario invalid, 4 refused (by the target, or
-unlike runs compared), 5 ran with a failed threshold, 6 something could not be removed, 130 interrupted.`,
+unlike runs compared), 5 ran with a failed threshold, 6 something could not be removed, 7 one run a
+side decides nothing, 130 interrupted.`,
 		Example: `  plimsoll run db-colocation --time-scale 0.02 --size-scale 0.002
   plimsoll check ./my-scenario
   plimsoll report latest -o md`,

@@ -155,6 +155,20 @@ func Looks(name, unit string) effect.Direction {
 	return way
 }
 
+func wordsOf(name string) []string {
+	return betweenWords.Split(strings.ToLower(camel.ReplaceAllString(name, "${1}_$2")), -1)
+}
+
+// ofTime reports whether a name or its unit is that of times that operations took.
+func ofTime(name, unit string) bool {
+	words := wordsOf(name)
+	in := func(list []string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(list, w) })
+	}
+	return !in(failing) && (in(slow) || slices.ContainsFunc(words, percentileWord.MatchString) ||
+		slices.Contains(durations, words[len(words)-1]) || slices.Contains(durations, unit))
+}
+
 // directionBy reads a name and its unit, either of which may be empty; the unit may also end the name, as in p99_ms,
 // "p99 (ms)" or read_MB/s. Failures, times and percentiles of times are better low, rates high. "" when neither says,
 // or a word turns what the others say, as in slo_met_pct. It is sure of names with one kind of such words beside which
@@ -165,7 +179,7 @@ func directionBy(name, unit string) (way effect.Direction, sure bool) {
 			unit = m[1]
 		}
 	}
-	words := betweenWords.Split(strings.ToLower(camel.ReplaceAllString(name, "${1}_$2")), -1)
+	words := wordsOf(name)
 	has := func(list []string) bool {
 		return slices.ContainsFunc(words, func(w string) bool {
 			return slices.Contains(list, strings.TrimSuffix(w, "/s"))

@@ -23,6 +23,10 @@ const (
 // gross judges what is inconclusive, though it changed grossly, where a side has one run only.
 func (m *Measure) gross() {
 	m.appeared()
+	if m.Verdict == Better && len(m.Candidate.Runs) > 0 && allZero(m.Candidate.Runs) && ofTime(m.Name, m.Unit) {
+		m.Verdict = Inconclusive
+		m.warn("times of 0 in every repeat of the candidate: nothing was done, or nothing was timed")
+	}
 	single := m.Scope == WithinRuns || min(len(m.Baseline.Runs), len(m.Candidate.Runs)) == 1
 	if m.Verdict != Inconclusive || !single {
 		return
@@ -61,11 +65,15 @@ func (m *Measure) grossly() (up bool, what string) {
 	return false, ""
 }
 
+// OneEach reports whether one run a side is all that is known of it.
+func (m *Measure) OneEach() bool {
+	return m.Scope == WithinRuns || len(m.Baseline.Runs) == 1 && len(m.Candidate.Runs) == 1
+}
+
 // oneEach makes inconclusive what one run a side decides, unless it is gross: what another run of each would show is
 // not known.
 func (m *Measure) oneEach() {
-	one := m.Scope == WithinRuns || len(m.Baseline.Runs) == 1 && len(m.Candidate.Runs) == 1
-	if _, gross := m.grossly(); !one || gross != "" || m.Verdict == Inconclusive {
+	if _, gross := m.grossly(); !m.OneEach() || gross != "" || m.Verdict == Inconclusive {
 		return
 	}
 	m.Verdict = Inconclusive
@@ -90,8 +98,7 @@ func wouldDo(change, threshold, spread float64) int {
 func (d *Document) sayRuns(o Options) {
 	worst := -1
 	for i, m := range d.Measures {
-		one := m.Scope == WithinRuns || len(m.Baseline.Runs) == 1 && len(m.Candidate.Runs) == 1
-		if one && m.Verdict == Inconclusive && m.Change != nil && *m.Change > -1 &&
+		if m.OneEach() && m.Verdict == Inconclusive && m.Change != nil && *m.Change > -1 &&
 			(worst < 0 || math.Abs(*m.Change) > math.Abs(*d.Measures[worst].Change)) {
 			worst = i
 		}

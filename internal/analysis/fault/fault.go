@@ -122,7 +122,7 @@ func besides(v *view.Run, group string, q view.Quantity, e result.Mark, since ti
 	until time.Time) (Comeback, time.Time) {
 	_, all := struck(v, group, e.Time)
 	l := joins(v, all, e.Time)
-	if l == nil || !begins(l).Before(until) {
+	if l == nil || !begins(l).Before(until) || len(o.along) > 0 {
 		return o, until
 	}
 	if cut, ok := measure(v, group, q, e, since, begins(l)); ok && cut.Regained.Reached {
@@ -371,7 +371,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 			o.under = append(o.under, f.Say())
 		}
 	}
-	o.along, o.later = alongside(v, all, e.Time, end, o.Regained.Reached)
+	o.along, o.later = alongside(v, all, e.Time, end, enough, o.Regained.Reached)
 	for _, f := range v.Faults() {
 		over := !f.End.IsZero() && end.Sub(f.End) > hold(c) // what it did was made up for by then
 		if f.Start.Sub(e.Time) > oneFault && f.Start.Before(end) && !over {
@@ -405,16 +405,18 @@ func instead(v *view.Run, group string, hit []*view.Load, at time.Time) string {
 	return ""
 }
 
-// alongside says what else began or ended with a fault, and what did later, while the level was not regained:
-// workloads that it did not strike. Those that do again what it ended are part of the way back.
-func alongside(v *view.Run, all []*view.Load, at, end time.Time, regained bool) (along, later []string) {
+// alongside says what else began or ended with a fault, or so shortly before that the level before it is not of that
+// company, and what did later, while the level was not regained: workloads that it did not strike. Those that do again
+// what it ended are part of the way back.
+func alongside(v *view.Run, all []*view.Load, at, end time.Time, shortly time.Duration, regained bool) (along,
+	later []string) {
 	if regained {
 		end = at.Add(oneFault)
 	}
 	say := func(l *view.Load, did string, t time.Time) {
 		text := fmt.Sprintf("%s %s at %s", l.Name, did, view.ClockOf(t.Sub(v.Data.Start).Seconds()))
 		switch {
-		case t.Before(at.Add(-oneFault)) || !t.Before(end):
+		case t.Before(at.Add(-max(oneFault, shortly))) || !t.Before(end):
 		case t.Before(at.Add(oneFault)):
 			along = append(along, text)
 		default:

@@ -104,6 +104,34 @@ func TestCounterparts(t *testing.T) {
 	}
 }
 
+// What an end of a window holds of a fault, up to 5 % of it, makes it no window of that fault: the crash, not what was
+// before it, is what changed.
+func TestEdgesOfFaults(t *testing.T) {
+	t.Parallel()
+	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+	v := view.New(result.Manifest{}, &result.Data{Start: t0, Events: []result.Mark{
+		{Kind: result.KindFault, State: result.FaultBegins, Text: "slow", Node: "n", Time: at(98)},
+		{Kind: result.KindFault, State: result.FaultOver, Text: "fast", Node: "n", Time: at(152)}}})
+	window := func(after string, from, to int) result.Window {
+		c := result.Circumstances{After: after}
+		return result.Window{Name: c.Name(), Circumstances: c, Start: at(from), End: at(to)}
+	}
+	windows := []result.Window{window("", 0, 100), window("slow", 100, 150), window("fast", 150, 250)}
+	parts := partsOf(windows, v.ConditionsOf(&view.Load{}, windows))
+	var got []string
+	for _, k := range counterparts(parts) {
+		was, is := whenever(parts[k.first], parts[k.later])
+		got = append(got, was+" | "+is)
+	}
+	want := []string{`at the start | after "slow"`, `at the start | after "fast"`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if edges := parts[0].conditions.Edge; len(edges) != 1 || len(parts[0].conditions.Faults) != 0 {
+		t.Errorf("%+v: the first 2 s of the fault are at its end", parts[0].conditions)
+	}
+}
+
 // Names of workloads and texts of annotations that look like parts of a window's name are not taken for these: windows
 // are joined, and told apart, by who ran beside.
 func TestNamesThatLookLikeWindows(t *testing.T) {

@@ -50,9 +50,9 @@ func (m *Model) describe() {
 			p.T = p.T.Clamp(bounded.low[i], bounded.high[i])
 		}
 	}
-	_, high := m.span()
+	low, high := m.span()
 	if n := m.PeakConcurrency(); m.Beta > 0 {
-		m.Peak = Peak{Exists: true, InRange: n <= high, Concurrency: n, Throughput: m.At(n)}
+		m.Peak = Peak{Exists: true, InRange: low <= n && n <= high, Concurrency: n, Throughput: m.At(n)}
 	}
 }
 

@@ -102,8 +102,8 @@ content, jobs, working set to memory), names each fact with its values, and exit
 purpose with --vary, or insist with --anyway.
 
 With two runs or more on a side the intervals cover the variation between repeats, a single one against several that
-of a further one of them; with one on each side, only that within the run: a gate is then inconclusive unless the
-change is gross, and says how many runs would do. They are widened for the number of measures. A verdict is better or worse when the whole
+of a further one of them; with one on each side, only that within the run: a gate then exits with 7 unless
+the change is gross, and says how many runs would do. They are widened for the number of measures. A verdict is better or worse when the whole
 interval lies beyond the threshold, same when all of it lies within, else inconclusive. A gross change between two
 single runs (a factor of 2, of percentiles of few operations 3) is reported all the same, with what is certain of it and what is not. With
 --fail-on worse,inconclusive the exit code is 5 when a verdict is among these.

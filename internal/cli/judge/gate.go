@@ -67,7 +67,25 @@ func (sd *Sides) judge(phase string, d *compare.Document, f compareFlags, g gate
 		write := func(w io.Writer) error { return report.CompareJUnit(w, d, g.fails) }
 		err = errors.Join(err, sd.Print(phase, "test results", console.Output{File: g.junit}, write))
 	}
-	return errors.Join(err, g.failed(phase, d))
+	if failed := g.failed(phase, d); failed != nil || !f.gate || len(f.windows) > 0 {
+		return errors.Join(err, failed)
+	}
+	return errors.Join(err, undecided(phase, d))
+}
+
+// undecided is the error of a gate that passes though one run a side decided nothing; nil where there were more.
+func undecided(phase string, d *compare.Document) error {
+	n := 0
+	for _, m := range d.Measures {
+		if m.OneEach() && m.Verdict == compare.Inconclusive && (m.Direction != "" || !m.Result) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return exit.Errorf(exit.Undecided, "measure five runs of each; --fail-on none compares without a gate",
+		"%s: one run a side decides nothing: %d of %d measures are inconclusive", phase, n, len(d.Measures))
 }
 
 // failed names the measures that fail the gate, by why they do.

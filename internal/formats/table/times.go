@@ -84,6 +84,11 @@ func (t *Table) Times() (*Times, error) {
 		}
 		nearly := (9*len(steps) + 9) / 10
 		switch {
+		case rise < nearly && fall == 0 && rise >= 3 && len(t.Rows) >= 10: // no measure never falls
+			ts := &Times{Column: i, Step: (at[len(at)-1] - at[0]) / float64(len(steps))}
+			ts.Notes = []string{fmt.Sprintf("%s: %d of %d rows have the time of the row above; they are taken in their "+
+				"order, as if %.6g s apart", name, len(steps)-rise, len(at), ts.Step)}
+			return ts, nil
 		case rise < nearly && fall < nearly && rise+fall > 0:
 			continue // a measure that happens to be called so
 		case fall >= nearly:
@@ -267,7 +272,8 @@ func (ts *Times) space(t *Table, steps []float64) {
 	sorted := slices.Sorted(slices.Values(steps))
 	ts.Step = sorted[len(sorted)/2]
 	after, absent, first := make([]int, len(steps)+1), 0, 0
-	const most = 10 // a longer row of missing points than rows is no series
+	const few = 100_000
+	most := max(10, few/len(steps)) // many more missing points than rows are no series
 	for j, step := range steps {
 		n := math.Round(step / ts.Step)
 		if n < 1 || n > float64(most*len(steps)) || math.Abs(step-n*ts.Step) > 0.25*ts.Step {

@@ -19,6 +19,7 @@ const (
 	Refused     = 4 // by the target, or unlike runs were compared
 	Threshold   = 5 // it ran, and a threshold failed
 	Uncleaned   = 6 // teardown is incomplete; what remains was printed
+	Undecided   = 7 // a gate of one run a side, which decides nothing that is not gross
 	Interrupted = 130
 )
 
