@@ -50,12 +50,14 @@ func TestNeverSame(t *testing.T) {
 // Times of 0 are no improvement; no stalls are one.
 func TestTimesOfNothing(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]compare.Verdict{"p99_ms": compare.Inconclusive, "mean latency": compare.Inconclusive,
-		"stalled_ms": compare.Better, "retries": compare.Better} {
+	for name, want := range map[string]compare.Verdict{"p99_ms": compare.Inconclusive,
+		"mean latency": compare.Inconclusive, "stalled_ms": compare.Better, "retries": compare.Better} {
 		side := func(side string, values ...float64) compare.Samples {
-			return compare.Samples{Name: side, Columns: []compare.Column{{Name: name, Better: effect.LowerIsBetter, Values: values}}}
+			return compare.Samples{Name: side, Columns: []compare.Column{{Name: name, Better: effect.LowerIsBetter,
+				Values: values}}}
 		}
-		d, err := compare.OfSamples([]compare.Samples{side("a", 20, 20.1, 19.9, 20.05), side("b", 0, 0, 0, 0)}, compare.Options{})
+		d, err := compare.OfSamples([]compare.Samples{side("a", 20, 20.1, 19.9, 20.05), side("b", 0, 0, 0, 0)},
+			compare.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

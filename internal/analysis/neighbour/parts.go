@@ -280,5 +280,9 @@ func whenever(first, later part) (was, is string) {
 		first.InCompany(later.Circumstances) {
 		return "at the start", since
 	}
-	return strings.TrimSuffix(first.when(), ","), strings.TrimSuffix(later.when(), ",")
+	was, is = strings.TrimSuffix(first.when(), ","), strings.TrimSuffix(later.when(), ",")
+	if later.conditions.OfFault && len(later.conditions.Faults) == 0 && len(first.conditions.Faults) > 0 {
+		is = strings.TrimSuffix(view.When(later.Window), ",") // "without a fault" is of what it is measured by
+	}
+	return was, is
 }

@@ -253,6 +253,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	if moved {
 		p.lasting(r, rateFlow)
 	}
+	p.gained(moved && r > 1 || tailHarm != nil && *tailHarm < 0)
 	wanders := moved && p.lasts == "" && (p.ranged(countOver) ||
 		counted != "" && p.a != nil && p.b != nil && !beyond(p.a.Ops, p.b.Ops))
 	if wanders { // a count says nothing of how a rate wanders
@@ -553,6 +554,7 @@ func (p *pair) mean() (result.Finding, bool) {
 	if p.a != nil && p.a.Busy != nil {
 		p.lasting(r, busyFlow)
 	}
+	p.gained(r < 1/(1+changed))
 	f.Severity = result.Info
 	sure := f.Low == nil && (p.a == nil || p.a.Busy == nil || beyond(each(p.a), each(p.b))) ||
 		f.Low != nil && (*f.Low > 1+changed || *f.High < 1-changed)

@@ -127,6 +127,12 @@ func TestEdgesOfFaults(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	for better, want := range map[bool]bool{true: true, false: false} { // what got better is not the fault's doing
+		p := pair{first: parts[0], later: parts[1]}
+		if p.gained(better); (p.lasts != "") != want {
+			t.Errorf("better %v: %q", better, p.lasts)
+		}
+	}
 	if edges := parts[0].conditions.Edge; len(edges) != 1 || len(parts[0].conditions.Faults) != 0 {
 		t.Errorf("%+v: the first 2 s of the fault are at its end", parts[0].conditions)
 	}
