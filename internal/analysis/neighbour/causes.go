@@ -59,13 +59,23 @@ func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow) {
 		strings.TrimSuffix(p.gone.when(), ","))
 }
 
-// gained says that what got better with a fault, or when it was over, is none of its doing; nothing where it was said
-// that the two are not told apart from drift.
+// gained says that what got better with a fault or when it was over, or with a neighbour, is none of its doing; nothing
+// where it was said that the two are not told apart from drift.
 func (p *pair) gained(better bool) {
-	if c := p.later.conditions; better && p.lasts == "" && p.first.Start.Before(p.later.Start) &&
-		(c.OfFault || len(c.Faults) > 0) && len(p.first.conditions.Faults) == 0 {
-		p.lasts = "; no fault makes faster, so it is not told apart from drift, such as a warm-up"
+	was, is := p.first.conditions, p.later.conditions
+	if !better || p.lasts != "" || len(was.Faults) > 0 || !p.first.Start.Before(p.later.Start) {
+		return
 	}
+	what := ""
+	switch {
+	case is.OfFault || len(is.Faults) > 0:
+		what = "fault"
+	case len(is.Beside) > len(was.Beside):
+		what = "neighbour"
+	default:
+		return
+	}
+	p.lasts = "; no " + what + " makes faster, so it is not told apart from drift, such as a warm-up"
 }
 
 // drifts reports whether half of the way from the earlier of the two to the later one, or more, was made within the
