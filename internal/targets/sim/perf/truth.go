@@ -32,7 +32,7 @@ type Truth struct {
 	CacheSeconds   float64 `yaml:"cache_seconds"`
 	PageCacheBytes int64   `yaml:"page_cache_bytes"`
 	PageSeconds    float64 `yaml:"page_seconds"`
-	// RemoteReadSeconds is what a read takes longer that no cache serves, while the VM runs on another node than the one
+	// RemoteReadSeconds is what a read takes longer that no cache serves, while the VM runs on another node than that
 	// on which its data were first used.
 	RemoteReadSeconds float64 `yaml:"remote_read_seconds"`
 	// WriteLog takes random writes at the speed of the fast medium until it is full.
