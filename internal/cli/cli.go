@@ -146,7 +146,7 @@ side decides nothing, 130 interrupted.`,
 		if near := nearestFlag(cmd, err); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
-		return exit.Usagef(hint, "%s%w", console.Phase(cmd), plainNumber(err))
+		return exit.Usagef(hint, "%s%w", console.Phase(cmd), plainFlag(err))
 	})
 	// Completion, before which nothing is configured, has the folder of the environment.
 	dir := cmp.Or(os.Getenv("PLIMSOLL_DIR"), os.Getenv("PLIMSOLL_RUNS"), "plimsoll-runs")
