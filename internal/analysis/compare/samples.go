@@ -159,7 +159,7 @@ func (d *Document) sayOrder(sides []Samples, paired bool) {
 func (d *Document) hidden() string {
 	worst, name := 0.0, ""
 	for _, m := range d.Measures {
-		if m.hidden > worst && !math.IsInf(m.hidden, 1) {
+		if m.hidden > worst && !math.IsInf(m.hidden, 1) && !m.Absolute { // of a baseline of zero nothing is a share
 			worst, name = m.hidden, m.Name
 		}
 	}

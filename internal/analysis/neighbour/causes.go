@@ -63,7 +63,7 @@ func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow) {
 // where it was said that the two are not told apart from drift.
 func (p *pair) gained(better bool) {
 	was, is := p.first.conditions, p.later.conditions
-	if !better || p.lasts != "" || len(was.Faults) > 0 || !p.first.Start.Before(p.later.Start) {
+	if !better || p.lasts != "" || len(p.changes) > 1 || len(was.Faults) > 0 || !p.first.Start.Before(p.later.Start) {
 		return
 	}
 	what := ""
@@ -71,7 +71,7 @@ func (p *pair) gained(better bool) {
 	case is.OfFault || len(is.Faults) > 0:
 		what = "fault"
 	case len(is.Beside) > len(was.Beside):
-		what = "neighbour"
+		what = "load beside it"
 	default:
 		return
 	}

@@ -89,7 +89,8 @@ baseline; the files are not needed again.
 		Args: console.Args(2, 2, "name and run or file"),
 		Long: `Check compares a side with a baseline as "plimsoll compare @NAME RUN" does, and exits with 5 when any
 measure is worse by more than the threshold, or changed with no direction known to be good, with 4 when the two are not
-alike, and with 7 when each is one run, which decides nothing that is not gross. Inconclusive is neither worse nor the same: with --fail-on worse,inconclusive it fails too.
+alike, and with 7 when each is one run, which decides nothing that is not gross. Inconclusive is neither worse nor the
+same: with --fail-on worse,inconclusive it fails too.
 
 A baseline of files takes a file of repeats. One that lacks a column of the baseline, or has it in another unit, is
 refused with 4; columns that the baseline does not have are left out.

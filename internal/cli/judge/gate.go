@@ -70,11 +70,11 @@ func (sd *Sides) judge(phase string, d *compare.Document, f compareFlags, g gate
 	if failed := g.failed(phase, d); failed != nil || !f.gate || len(f.windows) > 0 {
 		return errors.Join(err, failed)
 	}
-	return errors.Join(err, undecided(phase, d))
+	return errors.Join(err, ofOneEach(phase, d))
 }
 
-// undecided is the error of a gate that passes though one run a side decided nothing; nil where there were more.
-func undecided(phase string, d *compare.Document) error {
+// ofOneEach is the error of a gate that passes though one run a side decided nothing; nil where there were more.
+func ofOneEach(phase string, d *compare.Document) error {
 	n := 0
 	for _, m := range d.Measures {
 		if m.OneEach() && m.Verdict == compare.Inconclusive && (m.Direction != "" || !m.Result) {
@@ -84,7 +84,7 @@ func undecided(phase string, d *compare.Document) error {
 	if n == 0 {
 		return nil
 	}
-	return exit.Errorf(exit.Undecided, "measure five runs of each; --fail-on none compares without a gate",
+	return exit.Errorf(exit.Inconclusive, "measure five runs of each; --fail-on none compares without a gate",
 		"%s: one run a side decides nothing: %d of %d measures are inconclusive", phase, n, len(d.Measures))
 }
 

@@ -12,15 +12,15 @@ import (
 
 // The exit codes. They are a promise to scripts; docs/how-to/stop-and-clean-up.md says the same.
 const (
-	Done        = 0
-	Failed      = 1
-	Usage       = 2 // the command line is wrong
-	Scenario    = 3 // the scenario is invalid
-	Refused     = 4 // by the target, or unlike runs were compared
-	Threshold   = 5 // it ran, and a threshold failed
-	Uncleaned   = 6 // teardown is incomplete; what remains was printed
-	Undecided   = 7 // a gate of one run a side, which decides nothing that is not gross
-	Interrupted = 130
+	Done         = 0
+	Failed       = 1
+	Usage        = 2 // the command line is wrong
+	Scenario     = 3 // the scenario is invalid
+	Refused      = 4 // by the target, or unlike runs were compared
+	Threshold    = 5 // it ran, and a threshold failed
+	Uncleaned    = 6 // teardown is incomplete; what remains was printed
+	Inconclusive = 7 // a gate of one run a side, which decides nothing that is not gross
+	Interrupted  = 130
 )
 
 // Error is an error with its exit code.
