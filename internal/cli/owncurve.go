@@ -62,8 +62,8 @@ func (rn *runner) curve(given string, sf *scenarioFlags, tf machines.Flags, rf r
 // largest is the rate of all that ran at once, in operations a second.
 func largest(d *result.Data) (rate float64) {
 	for _, w := range d.Workloads {
-		part := w.VM != "" && slices.ContainsFunc(d.Workloads,
-			func(o result.Workload) bool { return o.Name == w.Name && o.VM == "" })
+		part := !w.Merged() && slices.ContainsFunc(d.Workloads,
+			func(o result.Workload) bool { return o.Name == w.Name && o.Merged() })
 		if w.Prefill || part || !(w.Seconds() > 0) {
 			continue
 		}
