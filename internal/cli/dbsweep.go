@@ -18,6 +18,7 @@ import (
 
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/regular"
+	"plimsoll/internal/kit/untyped"
 )
 
 // dbFactor is what a sweep of db run varies.
@@ -159,7 +160,7 @@ func (pl *planner) left(load dbLoad, config []byte) bool {
 }
 
 // ownScripts puts the files of --file and the variables of --define into a load's config.
-func (f *dbRunFlags) ownScripts(name string, load dbLoad, config map[string]any) error {
+func (f *dbRunFlags) ownScripts(name string, load dbLoad, config untyped.Object) error {
 	if len(f.files)+len(f.define) == 0 {
 		return nil
 	}
@@ -200,14 +201,14 @@ func (f *dbRunFlags) ownScripts(name string, load dbLoad, config map[string]any)
 		if strings.TrimLeft(text, " \t\n") != text { // a block that begins with a blank is not read back
 			node.Style = yaml.DoubleQuotedStyle
 		}
-		scripts = append(scripts, map[string]any{"name": script, "weight": weight, "text": node})
+		scripts = append(scripts, untyped.Object{"name": script, "weight": weight, "text": node})
 	}
 	if len(scripts) > 0 {
 		config["scripts"] = scripts
 	} else if len(f.files) > 0 && len(bad) == 0 {
 		bad = append(bad, errors.New("db run: --file: all weights are 0, and nothing would run"))
 	}
-	variables := map[string]any{}
+	variables := map[string]string{}
 	for _, text := range f.define {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
@@ -250,20 +251,4 @@ func scriptWord(path string) string {
 		return '-'
 	}, name), "-")
 	return cmp.Or(name[:min(len(name), 36)], "script")
-}
-
-// merge puts what a user gave over a map of a config that may be there.
-func merge(config map[string]any, key string, given map[string]any) {
-	there, ok := config[key].(map[string]any)
-	if !ok {
-		config[key] = given
-		return
-	}
-	for name, value := range given {
-		if inner, ok := value.(map[string]any); ok {
-			merge(there, name, inner)
-		} else {
-			there[name] = value
-		}
-	}
 }

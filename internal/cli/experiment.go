@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
@@ -140,10 +141,10 @@ func (pl *planner) checkCells(
 }
 
 // cellValues are the variables of a cell: what the experiment was begun with, and its levels.
-func cellValues(r experiment.Record, c experiment.Cell) map[string]any {
+func cellValues(r experiment.Record, c experiment.Cell) untyped.Object {
 	values := maps.Clone(r.Settings.Set)
 	if values == nil {
-		values = map[string]any{}
+		values = untyped.Object{}
 	}
 	for _, l := range c.Levels {
 		values[l.Factor] = l.Value

@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/run/experiment"
@@ -29,7 +30,7 @@ type scenarioFlags struct {
 	preset string
 	nodes  int
 	strict bool
-	values map[string]any // of variables, native: what --set and --set-file say, or the cell of an experiment
+	values untyped.Object // of variables, native: what --set and --set-file say, or the cell of an experiment
 	own    ownFlags
 	assert []string     // conditions on the outcome, on top of the scenario's
 	search *searchProbe // of a search, that a run is for

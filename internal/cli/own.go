@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -36,7 +37,7 @@ type ownFlags struct {
 	curveMax     float64
 	measures     bool           // the command can make a run that tells what a curve's points are shares of
 	first        bool           // of a curve there is the run that tells it
-	values       map[string]any // as they were given, for what follows then
+	values       untyped.Object // as they were given, for what follows then
 }
 
 func (f *ownFlags) register(c *cobra.Command) {

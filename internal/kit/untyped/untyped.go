@@ -55,6 +55,16 @@ func (o Object) List(key string) []any {
 	return list
 }
 
+// Objects are the mappings in the list of a key.
+func (o Object) Objects(key string) (all []Object) {
+	for _, v := range o.List(key) {
+		if of, ok := Of(v); ok {
+			all = append(all, of)
+		}
+	}
+	return all
+}
+
 // Text is the text of a key, "" for none.
 func (o Object) Text(key string) string {
 	text, _ := o[key].(string)

@@ -189,10 +189,11 @@ var (
 func plainly(text string) string {
 	text = twice.ReplaceAllString(text, "$1 is there twice: its first line is $2")
 	if m := unknownKey.FindStringSubmatch(text); m != nil {
-		of := map[string]any{"given": given{}, "givenHost": givenHost{}, "givenDisk": givenDisk{}}[m[2]]
+		of := map[string]reflect.Type{"given": reflect.TypeFor[given](), "givenHost": reflect.TypeFor[givenHost](),
+			"givenDisk": reflect.TypeFor[givenDisk]()}[m[2]]
 		var keys []string
-		for i := range reflect.TypeOf(of).NumField() {
-			keys = append(keys, reflect.TypeOf(of).Field(i).Tag.Get("yaml"))
+		for i := range of.NumField() {
+			keys = append(keys, of.Field(i).Tag.Get("yaml"))
 		}
 		no := fmt.Sprintf("%q is no key here: there are %s", m[1], strings.Join(keys, ", "))
 		return strings.Replace(text, m[0], no, 1)
