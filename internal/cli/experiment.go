@@ -86,7 +86,7 @@ func (rn *runner) record(p *prepared, sf scenarioFlags, tf machines.Flags) exper
 	if p.facts.Simulated {
 		began = p.Clock.Now()
 	}
-	r := experiment.NewRecord(numbered(rn.RunsDir, p, began), p.scenario)
+	r := experiment.NewRecord(newRunID(rn.RunsDir, p, began), p.scenario)
 	r.Program, r.Operator, r.Created, r.Source, r.File = console.BuildVersion().String(),
 		console.Operator(p.facts.Simulated), began,
 		p.given, p.file
@@ -294,7 +294,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 		return nil, err
 	}
 	_ = c.ask(ctx, p) // it is among the facts
-	return &cellRun{c, p, numbered(c.folder.RunsDir(), p, p.Clock.Now())}, nil
+	return &cellRun{c, p, newRunID(c.folder.RunsDir(), p, p.Clock.Now())}, nil
 }
 
 // ID implements experiment.Run.

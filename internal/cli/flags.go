@@ -99,7 +99,7 @@ func (f *scenarioFlags) register(pl *planner, c *cobra.Command) {
 		if f.values, err = variables(pl.Console, setFiles, set); err != nil {
 			return err
 		}
-		return pl.own(given[0], f)
+		return pl.scenarioOfJobs(given[0], f)
 	}
 	flags.StringVar(&f.preset, "preset", "", "use the scenario's preset of that `name`; --set wins")
 	flags.IntVar(&f.nodes, "nodes", 0, "`number` of nodes of the cluster (default: the target's)")

@@ -81,10 +81,10 @@ func (pl *planner) ownReader(name string) (workload.OwnReader, bool) {
 	return nil, false
 }
 
-// own makes a scenario of a generator's own job file, where that is what was given; it is opened by the same name from
-// then on.
+// scenarioOfJobs makes a scenario of a generator's own job file, where that is what was given; it is opened by the same
+// name from then on.
 // Values of --set that the file itself takes are taken out of the scenario's.
-func (pl *planner) own(given string, sf *scenarioFlags) error {
+func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 	reader, ok := pl.ownReader(given)
 	foreign, isForeign := recognise.Tool(given)
 	if !ok && isForeign && foreign.Name == "fio" { // of another name than its job files have

@@ -56,7 +56,7 @@ func (rn *runner) curve(given string, sf *scenarioFlags, tf machines.Flags, rf r
 	}
 	visible.Fprintf(rn.Notes(), "%s: its largest rate is %.0f operations a second; its curve comes now\n", given, most)
 	sf.own.curveMax, sf.values = most, sf.own.values
-	return rn.own(given, sf)
+	return rn.scenarioOfJobs(given, sf)
 }
 
 // largest is the rate of all that ran at once, in operations a second.
