@@ -405,7 +405,6 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 			}
 		}
 	}
-	vars, experiment, jobOptions := f.experimentOf(load, factors, settings)
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -414,14 +413,14 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if err != nil {
 		memory = 4 << 30
 	}
-	prefill := ""
-	if load.scale != "" && !pl.left(load, text) {
-		prefill = fmt.Sprintf("\n  - workload.PrefillRun: {workload_name: %q}", name)
+	sc := dbScenario{Load: name, Engine: load.engine, Summary: load.summary, Seconds: int(duration.Seconds()),
+		CPUs: runtime.NumCPU(), MemoryMB: max(512, memory>>21), Fill: load.scale != "" && !pl.left(load, text)}
+	f.vary(&sc, load, factors, settings)
+	scenario, err := sc.encode()
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	scenario := fmt.Sprintf(dbScenarioText, name, name, load.summary, int(duration.Seconds())+600,
-		int(duration.Seconds()), runtime.NumCPU(), max(512, memory>>21), name, name, load.engine, prefill, vars,
-		experiment, jobOptions)
-	return fstest.MapFS{"test.yml": {Data: []byte(scenario)}, "load.yml": {Data: text}}, nil
+	return fstest.MapFS{"test.yml": {Data: scenario}, "load.yml": {Data: text}}, nil
 }
 
 // otherSchemes are the dialects of addresses of servers that are no PostgreSQL.
@@ -536,66 +535,3 @@ func (f *dbRunFlags) hammer() untyped.Object {
 	}
 	return config
 }
-
-// dbScenarioText is the scenario of a load called %s on a VM with so many processors and so much memory.
-const dbScenarioText = `name: db_%[1]s
-display_name: "%[1]s"
-summary: "One load on a database: %[3]s."
-description: >-
-  <p>The tables are made where they are not there yet. Then the load runs, from the machine that the server runs on
-  unless the config names another one.</p>
-estimated_runtime: %[4]d
-tags: [database]
-
-vars:
-  runtime_secs:
-    default: %[5]d
-    min: 1
-    description: How long the load is measured, in seconds.
-%[12]s%[13]s
-vms:
-  - Database:
-      template: ubuntu1604
-      vcpus: %[6]d
-      ram_mb: %[7]d
-      data_disks: {count: 1, size: 1}
-      nodes: "0"
-      count_per_cluster: 1
-
-workloads:
-  - "%[1]s":
-      vm_group: Database
-      generator: %[10]s
-      config_file: load.yml
-%[14]s      iogen_params: {reporting_interval: 1}
-
-setup:
-  - cluster.CleanUp: {}
-  - vm_group.CloneFromTemplate: {vm_group_name: Database, power_on: True}%[11]s
-
-run:
-  - workload.Start: {workload_name: "%[1]s", runtime_secs: {{ runtime_secs }}, annotate: True}
-
-teardown:
-  - cluster.CleanUp: {}
-
-results:
-  - Transactions:
-      title: Transactions per second
-      workload_name: "%[1]s"
-      result_type: iops
-      aggregate: sum
-      step: 1s
-      result_hint: Higher is better, and level is better than high.
-      report_group: performance
-      report_metrics: [Median, Variability]
-  - Errors:
-      title: Transactions that failed
-      workload_name: "%[1]s"
-      result_type: errors
-      aggregate: sum
-      step: 1s
-      result_hint: Must stay at zero.
-      report_group: performance
-      report_metrics: [AnyFail]
-`

@@ -108,49 +108,39 @@ func plainValue(text string) (string, error) {
 	return string(quoted), err
 }
 
-// experimentOf are the parts of a scenario that make an experiment of it: its variables, its factors and repeats, and
-// what the workload takes of them.
-func (f *dbRunFlags) experimentOf(load dbLoad, factors []dbFactor,
-	settings map[string]string) (vars, experiment, options string) {
+// vary makes an experiment of a scenario, or the start of a search.
+func (f *dbRunFlags) vary(sc *dbScenario, load dbLoad, factors []dbFactor, settings map[string]string) {
 	switch f.marked {
 	case clientsOption:
-		return "  clients:\n    default: 1\n    description: Clients at a time.\n", "",
-			"      job_options:\n        " + load.clients + ": {{ clients }}\n"
+		sc.Vars = []dbVariable{{"clients", "1", "Clients at a time."}}
+		sc.Options = []dbPair{{load.clients, "clients"}}
 	case rateOption:
-		return "  rate:\n    default: 0\n    description: Transactions per second that are offered; 0 as many as it takes.\n", "",
-			"{% if rate > 0 %}      job_options:\n        rate: {{ rate }}\n{% endif %}"
+		sc.Vars = []dbVariable{{"rate", "0", "Transactions per second that are offered; 0 as many as it takes."}}
+		sc.OfferedRate = true
+	default:
+		sc.Factors, sc.Repeats = factors, f.repeats
 	}
-	if len(factors) == 0 && f.repeats <= 1 {
-		return "", "", ""
+	if f.marked != "" {
+		return
 	}
-	experiment = "\nexperiment:\n"
 	var server []string
-	for i, x := range factors {
+	for _, x := range factors {
 		what := "Key " + x.key + " of the load."
 		if x.setting != "" {
 			what = "The server's " + x.setting + "."
-		}
-		vars += fmt.Sprintf("  %s:\n    default: %s\n    description: %s\n", x.variable, x.values[0], what)
-		if i == 0 {
-			experiment += "  factors:\n"
-			options = "      job_options:\n"
-		}
-		experiment += fmt.Sprintf("    %s: [%s]\n", x.variable, strings.Join(x.values, ", "))
-		if x.setting == "" {
-			options += fmt.Sprintf("        %s: {{ %s }}\n", x.key, x.variable)
-		} else {
 			server = append(server, fmt.Sprintf("%s: '{{ %s }}'", x.setting, x.variable))
+		} else {
+			sc.Options = append(sc.Options, dbPair{x.key, x.variable})
 		}
+		sc.Vars = append(sc.Vars, dbVariable{x.variable, x.values[0], what})
 	}
 	if len(server) > 0 {
 		for name, value := range settings {
 			server = append(server, fmt.Sprintf("%s: '%s'", name, strings.ReplaceAll(value, "'", "''")))
 		}
 		slices.Sort(server)
-		options += fmt.Sprintf("        server: \"{settings: {%s}}\"\n", strings.Join(server, ", "))
+		sc.Server = strings.Join(server, ", ")
 	}
-	experiment += fmt.Sprintf("  repeats: %d\n  order: randomised\n", max(f.repeats, 1))
-	return vars, experiment, options
 }
 
 // left reports whether the load makes no tables: it uses those that are there.
