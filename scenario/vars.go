@@ -142,7 +142,7 @@ func (l *loader) readVar(e entry, preset untyped.Object) Var {
 		v.Value, v.From = p, "preset "+l.opts.Preset
 	}
 	if s, ok := l.opts.Set[e.name]; ok {
-		v.Value, v.From = untyped.Each(s, nativeGo), "set"
+		v.Value, v.From = nativeGo(s), "set"
 	}
 	l.boundVar(&v)
 	return v
@@ -274,7 +274,7 @@ func (l *loader) unknownOverrides(preset untyped.Object, at Pos) {
 	}
 }
 
-// nativeGo brings a caller's plain value to the types of the language.
+// nativeGo brings a caller's value to the types of the language.
 func nativeGo(v any) any {
 	switch v := v.(type) {
 	case int:
@@ -291,6 +291,18 @@ func nativeGo(v any) any {
 			list[i] = s
 		}
 		return list
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = nativeGo(item)
+		}
+		return list
+	case untyped.Object:
+		m := make(untyped.Object, len(v))
+		for k, item := range v {
+			m[k] = nativeGo(item)
+		}
+		return m
 	}
 	return v
 }

@@ -59,5 +59,5 @@ func scalar(text string) (any, error) {
 	if reflect.ValueOf(v).Kind() == reflect.Map && !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return text, nil // "a: b" and the selector "1:" are meant as they stand
 	}
-	return v, nil
+	return untyped.Each(v, func(plain any) any { return plain }), nil
 }
