@@ -211,7 +211,7 @@ func (doc k6Document) stretch() (stretch, error) {
 			}
 		}
 	}
-	k.failed, _ = k6Values(doc.Metrics["http_req_failed"])["passes"].(float64) // the rate is of failures, and these pass
+	k.failed, _ = k6Values(doc.Metrics["http_req_failed"])["passes"].(float64) // the rate is of failures
 	for _, name := range []string{"vus_max", "vus"} {
 		k.vus = max(k.vus, k.times[name]["max"]*1e3)
 	}

@@ -1,5 +1,5 @@
-// Package tagged decodes YAML that people write into structs, strictly and by their tags, and objects in words that take
-// no knowledge of Go.
+// Package tagged decodes YAML that people write into structs, strictly and by their tags, and objects in words that
+// take no knowledge of Go.
 package tagged
 
 import (

@@ -1,5 +1,5 @@
-// Package untyped reads mappings of JSON and YAML whose keys are their author's: variables of scenarios, configs of load
-// generators, outputs of other tools.
+// Package untyped reads mappings of JSON and YAML whose keys are their author's: variables of scenarios, configs of
+// load generators, outputs of other tools.
 package untyped
 
 // Object is a mapping: of texts, truths, numbers, nil, lists ([]any) and Objects. Decoders leave plain Go maps in it,

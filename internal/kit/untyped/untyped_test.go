@@ -19,7 +19,7 @@ func TestMappings(t *testing.T) {
 	if b.Text("c") != "text" || b.Text("d") != "" || o.Object("x") != nil || o.Object("none").Object("deep") != nil {
 		t.Errorf("read %v", b)
 	}
-	if all := o.Objects("l"); !reflect.DeepEqual(all, []untyped.Object{{"n": 1.0}, {"n": 3.0}}) || len(o.List("l")) != 3 {
+	if all := o.Objects("l"); !reflect.DeepEqual(all, []untyped.Object{{"n": 1.0}, {"n": 3.0}}) {
 		t.Errorf("of the list %v", all)
 	}
 	if untyped.Plain(o["l"]) || untyped.Plain(o["a"]) || !untyped.Plain(o["x"]) || !untyped.Plain("") {
