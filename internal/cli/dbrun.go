@@ -396,7 +396,7 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if len(bad) > 0 {
 		return nil, exit.Usagef("", "%w", errors.Join(bad...))
 	}
-	if slices.ContainsFunc(factors, func(x dbFactor) bool { return x.key == load.scale && load.scale != "" }) {
+	if slices.ContainsFunc(factors, func(x dbFactor) bool { return x.Key == load.scale && load.scale != "" }) {
 		anew := map[string]untyped.Object{"pg": {"initialise": "always"}, "tprocc": {"reload": true},
 			"tproch": {"reload": true}} // tables of ours are of another scale each time
 		for key, value := range anew[name] {
@@ -414,7 +414,7 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		memory = 4 << 30
 	}
 	sc := dbScenario{Load: name, Engine: load.engine, Summary: load.summary, Seconds: int(duration.Seconds()),
-		CPUs: runtime.NumCPU(), MemoryMB: max(512, memory>>21), Fill: load.scale != "" && !pl.left(load, text)}
+		Estimated: int(duration.Seconds()) + 600, CPUs: runtime.NumCPU(), MemoryMB: max(512, memory>>21), Fill: load.scale != "" && !pl.left(load, text)}
 	f.vary(&sc, load, factors, settings)
 	scenario, err := sc.encode()
 	if err != nil {

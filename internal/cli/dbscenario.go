@@ -9,46 +9,34 @@ import (
 // dbScenario is the scenario of one load on a database, on a VM with so many processors and so much memory.
 type dbScenario struct {
 	Load, Engine, Summary string
-	Seconds, CPUs         int
+	Seconds, Estimated    int
+	CPUs                  int
 	MemoryMB              int64
 	Fill                  bool // its tables are made before
-	Vars                  []dbVariable
-	Options               []dbPair // of the load's config, by variables
-	OfferedRate           bool     // the variable rate is an option where it is above 0
-	Server                string   // settings of the run's server, by variables
 	Factors               []dbFactor
+	Varies                bool // it is an experiment
 	Repeats               int
+	OfferedRate           bool   // the variable rate is an option where it is above 0
+	Server                string // settings of the run's server, by variables
 }
-
-type dbVariable struct{ Name, Default, What string }
-
-type dbPair struct{ Key, Variable string }
-
-// Varies reports whether the scenario is an experiment.
-func (sc dbScenario) Varies() bool { return len(sc.Factors) > 0 || sc.Repeats > 1 }
-
-// List is a factor's values as YAML has a list.
-func (x dbFactor) List() string { return strings.Join(x.values, ", ") }
-
-// Variable is the factor's name.
-func (x dbFactor) Variable() string { return x.variable }
 
 // encode writes the scenario as a file. An encoder of YAML would quote {{ runtime_secs }}, which is a text then and no
 // number.
 func (sc dbScenario) encode() ([]byte, error) {
-	sc.Repeats = max(sc.Repeats, 1)
 	var b bytes.Buffer
 	err := dbScenarioFile.Execute(&b, sc)
 	return b.Bytes(), err
 }
 
-var dbScenarioFile = template.Must(template.New("test.yml").Delims("[[", "]]").Parse(`name: db_[[.Load]]
+var dbScenarioFile = template.Must(template.New("test.yml").Delims("[[", "]]").Funcs(template.FuncMap{
+	"join": func(list []string) string { return strings.Join(list, ", ") },
+}).Parse(`name: db_[[.Load]]
 display_name: "[[.Load]]"
 summary: "One load on a database: [[.Summary]]."
 description: >-
   <p>The tables are made where they are not there yet. Then the load runs, from the machine that the server runs on
   unless the config names another one.</p>
-estimated_runtime: [[.Estimate]]
+estimated_runtime: [[.Estimated]]
 tags: [database]
 
 vars:
@@ -56,9 +44,9 @@ vars:
     default: [[.Seconds]]
     min: 1
     description: How long the load is measured, in seconds.
-[[- range .Vars]]
-  [[.Name]]:
-    default: [[.Default]]
+[[- range .Factors]]
+  [[.Variable]]:
+    default: [[index .Values 0]]
     description: [[.What]]
 [[- end]]
 [[- if .Varies]]
@@ -68,7 +56,7 @@ experiment:
 [[- if eq $i 0]]
   factors:
 [[- end]]
-    [[$x.Variable]]: [ [[- $x.List -]] ]
+    [[$x.Variable]]: [ [[- join $x.Values -]] ]
 [[- end]]
   repeats: [[.Repeats]]
   order: randomised
@@ -92,11 +80,11 @@ workloads:
 {% if rate > 0 %}      job_options:
         rate: {{ rate }}
 {% endif %}
-[[- else if or .Options .Server]]
+[[- else if .Factors]]
       job_options:
-[[- range .Options]]
+[[- range .Factors]][[if .Key]]
         [[.Key]]: {{ [[.Variable]] }}
-[[- end]]
+[[- end]][[end]]
 [[- with .Server]]
         server: "{settings: {[[.]]}}"
 [[- end]]
@@ -136,6 +124,3 @@ results:
       report_group: performance
       report_metrics: [AnyFail]
 `))
-
-// Estimate is how long a run takes, tables and server included, in seconds.
-func (sc dbScenario) Estimate() int { return sc.Seconds + 600 }

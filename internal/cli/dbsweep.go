@@ -23,10 +23,11 @@ import (
 
 // dbFactor is what a sweep of db run varies.
 type dbFactor struct {
-	variable string // of the scenario
-	key      string // of the load's config; "" for a setting of the server
-	setting  string
-	values   []string // of YAML, in one line each
+	Variable string // of the scenario
+	Key      string // of the load's config; "" for a setting of the server
+	Setting  string
+	Values   []string // of YAML, in one line each
+	about    string
 }
 
 var (
@@ -47,32 +48,32 @@ func (f *dbRunFlags) factors(name string, load dbLoad) (out []dbFactor, err erro
 	}
 	for _, text := range f.sweeps {
 		key, list, ok := strings.Cut(text, "=")
-		one := dbFactor{variable: key, key: key}
+		one := dbFactor{Variable: key, Key: key}
 		setting := settingName.FindStringSubmatch(key)
 		switch {
 		case !ok || list == "":
 			object("--sweep %q: want NAME=VALUE,VALUE,..., like clients=1,2,4", text)
 			continue
 		case setting != nil:
-			one.key, one.setting = "", setting[1]
-			one.variable = strings.ReplaceAll(setting[1], ".", "_")
+			one.Key, one.Setting = "", setting[1]
+			one.Variable = strings.ReplaceAll(setting[1], ".", "_")
 			if f.server.url != "" || load.scale == "" {
 				object("--sweep %s: it is of a server that the run makes; yours is never reconfigured", key)
 			}
 		case !factorName.MatchString(key):
 			object("--sweep %q: %q is no name: want clients, scale, server.SETTING or a key of %s's config", text, key, name)
 		case key == "clients":
-			one.key = load.clients
+			one.Key = load.clients
 		case key == "scale" && load.scale == "":
 			object("--sweep scale: %s loads the schema that it has built before, of the size that it has", name)
 		case key == "scale":
-			one.key = load.scale
+			one.Key = load.scale
 		case key == "rate" && !load.rate:
 			object("--sweep rate: %s takes none", name)
 		case slices.Contains([]string{"server", "scripts", "settings", "passwords", "variables"}, key):
 			object("--sweep %s: it has no single values to go through", key)
 		}
-		if slices.ContainsFunc(out, func(o dbFactor) bool { return o.variable == one.variable }) {
+		if slices.ContainsFunc(out, func(o dbFactor) bool { return o.Variable == one.Variable }) {
 			object("--sweep %s is given twice", key)
 		}
 		if f.given(key) {
@@ -83,10 +84,10 @@ func (f *dbRunFlags) factors(name string, load dbLoad) (out []dbFactor, err erro
 			switch {
 			case err != nil:
 				object("--sweep %s: %v", key, err)
-			case slices.Contains(one.values, value):
+			case slices.Contains(one.Values, value):
 				object("--sweep %s: %s is given twice", key, v)
 			}
-			one.values = append(one.values, value)
+			one.Values = append(one.Values, value)
 		}
 		out = append(out, one)
 	}
@@ -108,31 +109,35 @@ func plainValue(text string) (string, error) {
 	return string(quoted), err
 }
 
+// What says it in a sentence.
+func (x dbFactor) What() string {
+	switch {
+	case x.about != "":
+		return x.about
+	case x.Setting != "":
+		return "The server's " + x.Setting + "."
+	}
+	return "Key " + x.Key + " of the load."
+}
+
 // vary makes an experiment of a scenario, or the start of a search.
 func (f *dbRunFlags) vary(sc *dbScenario, load dbLoad, factors []dbFactor, settings map[string]string) {
 	switch f.marked {
 	case clientsOption:
-		sc.Vars = []dbVariable{{"clients", "1", "Clients at a time."}}
-		sc.Options = []dbPair{{load.clients, "clients"}}
+		sc.Factors = []dbFactor{{Variable: "clients", Key: load.clients, Values: []string{"1"}, about: "Clients at a time."}}
+		return
 	case rateOption:
-		sc.Vars = []dbVariable{{"rate", "0", "Transactions per second that are offered; 0 as many as it takes."}}
+		sc.Factors = []dbFactor{{Variable: "rate", Values: []string{"0"},
+			about: "Transactions per second that are offered; 0 as many as it takes."}}
 		sc.OfferedRate = true
-	default:
-		sc.Factors, sc.Repeats = factors, f.repeats
-	}
-	if f.marked != "" {
 		return
 	}
+	sc.Factors, sc.Repeats, sc.Varies = factors, max(f.repeats, 1), len(factors) > 0 || f.repeats > 1
 	var server []string
 	for _, x := range factors {
-		what := "Key " + x.key + " of the load."
-		if x.setting != "" {
-			what = "The server's " + x.setting + "."
-			server = append(server, fmt.Sprintf("%s: '{{ %s }}'", x.setting, x.variable))
-		} else {
-			sc.Options = append(sc.Options, dbPair{x.key, x.variable})
+		if x.Setting != "" {
+			server = append(server, fmt.Sprintf("%s: '{{ %s }}'", x.Setting, x.Variable))
 		}
-		sc.Vars = append(sc.Vars, dbVariable{x.variable, x.values[0], what})
 	}
 	if len(server) > 0 {
 		for name, value := range settings {
