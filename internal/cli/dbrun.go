@@ -414,7 +414,8 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		memory = 4 << 30
 	}
 	sc := dbScenario{Load: name, Engine: load.engine, Summary: load.summary, Seconds: int(duration.Seconds()),
-		Estimated: int(duration.Seconds()) + 600, CPUs: runtime.NumCPU(), MemoryMB: max(512, memory>>21), Fill: load.scale != "" && !pl.left(load, text)}
+		Estimated: int(duration.Seconds()) + 600, CPUs: runtime.NumCPU(), MemoryMB: max(512, memory>>21),
+		Fill: load.scale != "" && !pl.left(load, text)}
 	f.vary(&sc, load, factors, settings)
 	scenario, err := sc.encode()
 	if err != nil {

@@ -124,7 +124,8 @@ func (x dbFactor) What() string {
 func (f *dbRunFlags) vary(sc *dbScenario, load dbLoad, factors []dbFactor, settings map[string]string) {
 	switch f.marked {
 	case clientsOption:
-		sc.Factors = []dbFactor{{Variable: "clients", Key: load.clients, Values: []string{"1"}, about: "Clients at a time."}}
+		sc.Factors = []dbFactor{{Variable: "clients", Key: load.clients, Values: []string{"1"},
+			about: "Clients at a time."}}
 		return
 	case rateOption:
 		sc.Factors = []dbFactor{{Variable: "rate", Values: []string{"0"},
