@@ -1,8 +1,12 @@
 package scenario
 
-import "time"
+import (
+	"time"
 
-// Args are a step's arguments after decoding: string, bool, int64, float64, []string, map[string]any, Selector or
+	"plimsoll/internal/kit/untyped"
+)
+
+// Args are a step's arguments after decoding: string, bool, int64, float64, []string, untyped.Object, Selector or
 // Password, as the option table says. Optional arguments without a default are absent when not given.
 type Args map[string]any
 
@@ -44,7 +48,7 @@ func (a Args) Strings(name string) []string { s, _ := a[name].([]string); return
 func (a Args) Secret(name string) string { s, _ := a[name].(Password); return string(s) }
 
 // Map returns a mapping argument.
-func (a Args) Map(name string) map[string]any { m, _ := a[name].(map[string]any); return m }
+func (a Args) Map(name string) untyped.Object { return untyped.Object(a).Object(name) }
 
 // Password is a text that no printing form shows.
 type Password string

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
@@ -116,14 +117,14 @@ func (l *loader) entries(n *yaml.Node, of string) []entry {
 	return list
 }
 
-// native converts a node to a value: string, bool, int64, float64, nil, []any or map[string]any.
+// native converts a node to a value: string, bool, int64, float64, nil, []any or untyped.Object.
 func (l *loader) native(n *yaml.Node) any {
 	if n == nil {
 		return nil
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
-		m := map[string]any{}
+		m := untyped.Object{}
 		for _, e := range l.entries(n, "a mapping") {
 			m[e.name] = l.native(e.value)
 		}

@@ -93,7 +93,7 @@ func (d *document) readConfig(w *Workload, f fields, of string) {
 
 // settings are the options of a workload, by name.
 func (d *document) settings(f fields, of string) []Setting {
-	options, _ := f.Args["job_options"].(map[string]any)
+	options := f.Args.Map("job_options")
 	var out []Setting
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		value, ok := settingText(options[key])

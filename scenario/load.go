@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
@@ -20,7 +21,7 @@ import (
 
 // LoadOptions say how to read a scenario.
 type LoadOptions struct {
-	Set    map[string]any // values of variables, native: string, bool, int, int64, float64, nil, []any, map[string]any
+	Set    untyped.Object // values of variables, native: string, bool, int, int64, float64, nil, []any, untyped.Object
 	Preset string         // name of a preset in the file; Set wins over it
 	File   string         // the scenario file inside the fs; "": the one test.yml anywhere below the root
 	ID     int64          // 0: from the file, else milliseconds since the epoch of Now

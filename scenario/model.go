@@ -50,7 +50,7 @@ type Pos struct {
 	Col  int    `json:"col,omitempty"`
 }
 
-// Var is one variable with the value in force. Values are string, bool, int64, float64, nil, []any or map[string]any.
+// Var is one variable with the value in force. Values are string, bool, int64, float64, nil, []any or untyped.Object.
 type Var struct {
 	Name        string
 	Default     any

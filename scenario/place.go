@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -88,11 +87,6 @@ func TemplateName(id int64, image, group string) string {
 
 // EntityName returns the name of anything else a scenario makes, such as a snapshot.
 func EntityName(id int64, text string) string { return fmt.Sprintf("__curie_%d_%s", id, text) }
-
-var ours = regexp.MustCompile(`^__curie.*_\d+_`)
-
-// IsOurs reports whether a name follows the scheme of VMName, TemplateName or EntityName, of any scenario id.
-func IsOurs(name string) bool { return ours.MatchString(name) }
 
 func cut(name string) string {
 	if utf8.RuneCountInString(name) <= maxVMName {

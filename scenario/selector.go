@@ -147,8 +147,8 @@ func (e *integerExpr) skip() {
 	}
 }
 
-// take consumes the first of the given operators found here; longer ones come first in the list.
-func (e *integerExpr) take(operators ...string) string {
+// accept consumes the first of the given operators found here; longer ones come first in the list.
+func (e *integerExpr) accept(operators ...string) string {
 	e.skip()
 	i := slices.IndexFunc(operators, func(op string) bool { return strings.HasPrefix(e.text[e.at:], op) })
 	if i < 0 {
@@ -161,7 +161,7 @@ func (e *integerExpr) take(operators ...string) string {
 func (e *integerExpr) sum() (int64, error) {
 	left, err := e.product()
 	for err == nil {
-		op := e.take("+", "-")
+		op := e.accept("+", "-")
 		if op == "" {
 			return left, nil
 		}
@@ -176,7 +176,7 @@ func (e *integerExpr) sum() (int64, error) {
 func (e *integerExpr) product() (int64, error) {
 	left, err := e.unary()
 	for err == nil {
-		op := e.take("//", "/", "*")
+		op := e.accept("//", "/", "*")
 		if op == "" {
 			return left, nil
 		}
@@ -189,7 +189,7 @@ func (e *integerExpr) product() (int64, error) {
 }
 
 func (e *integerExpr) unary() (int64, error) {
-	op := e.take("+", "-")
+	op := e.accept("+", "-")
 	if op == "" {
 		return e.power()
 	}
@@ -206,7 +206,7 @@ func (e *integerExpr) unary() (int64, error) {
 // power binds tighter than the sign on its left and groups to the right, as in Python.
 func (e *integerExpr) power() (int64, error) {
 	base, err := e.atom()
-	if err != nil || e.take("**") == "" {
+	if err != nil || e.accept("**") == "" {
 		return base, err
 	}
 	exponent, err := e.unary()
@@ -217,12 +217,12 @@ func (e *integerExpr) power() (int64, error) {
 }
 
 func (e *integerExpr) atom() (int64, error) {
-	if e.take("(") != "" {
+	if e.accept("(") != "" {
 		v, err := e.sum()
 		if err != nil {
 			return 0, err
 		}
-		if e.take(")") == "" {
+		if e.accept(")") == "" {
 			return 0, fmt.Errorf("syntax error: %q lacks a closing parenthesis", e.text)
 		}
 		return v, nil

@@ -1,5 +1,7 @@
 package scenario
 
+import "plimsoll/internal/kit/untyped"
+
 // Rows that many steps share.
 var (
 	groupArg    = ArgSpec{Name: "vm_group_name", Type: GroupName, Required: true, Doc: "the VM group"}
@@ -185,7 +187,7 @@ var steps = []StepSpec{
 			ArgSpec{Name: "inventory", Type: TextList, Required: true, Doc: "VM groups, nodes, cvms"},
 			ArgSpec{Name: "remote_user", Type: Text, Required: true, Doc: "user on the hosts"},
 			ArgSpec{Name: "remote_pass", Type: Secret, Required: true, Doc: "the user's password"},
-			ArgSpec{Name: "variables", Type: Mapping, Default: map[string]any{}, Doc: "extra variables"},
+			ArgSpec{Name: "variables", Type: Mapping, Default: untyped.Object{}, Doc: "extra variables"},
 			ArgSpec{Name: "forks", Type: Int, Default: int64(32), Min: bound(1), Max: bound(MaxGroupSize),
 				Doc: "hosts at a time"}, silent)},
 

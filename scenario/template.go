@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/scenario/jinja"
 )
 
@@ -51,7 +52,7 @@ func lineCol(text string, starts []int, offset int) (line, col int) {
 }
 
 // render evaluates the template of the file with exactly the given variables in scope.
-func (l *loader) render(values map[string]any) bool {
+func (l *loader) render(values untyped.Object) bool {
 	if l.opts.Rendered {
 		l.out = &rendered{Output: jinja.Verbatim(l.source), lines: l.starts}
 		return true

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/scenario/jinja"
 
 	"go.yaml.in/yaml/v3"
@@ -46,10 +47,10 @@ func cutSection(source, key string) section {
 }
 
 // readVars does steps 1 to 4 of reading a file: cut, parse, choose and bound the variables.
-func (l *loader) readVars() map[string]any {
+func (l *loader) readVars() untyped.Object {
 	preset := l.readPresets()
 	cut := cutSection(l.source, "vars")
-	values := map[string]any{}
+	values := untyped.Object{}
 	at := Pos{File: l.file, Line: cut.line, Col: 1}
 	switch {
 	case cut.line == 0:
@@ -99,7 +100,7 @@ var varFields = []ArgSpec{
 }
 
 // readVar reads one variable. One that is refused keeps a value, so that the rest of the file is looked at as well.
-func (l *loader) readVar(e entry, preset map[string]any) Var {
+func (l *loader) readVar(e entry, preset untyped.Object) Var {
 	v := Var{Name: e.name, From: "default", Value: int64(1), Pos: l.nodePos(e.key)}
 	if e.value.Kind != yaml.MappingNode {
 		l.say("wrong-type", v.Pos, fmt.Sprintf("variable %q must be a mapping, not %s", e.name, kindName(e.value)),
@@ -193,7 +194,7 @@ func pythonCompare(a, b any) (int, bool) {
 			return 0
 		case bool, int64, float64:
 			return 1
-		case map[string]any:
+		case untyped.Object:
 			return 2
 		case []any:
 			return 3
@@ -204,10 +205,10 @@ func pythonCompare(a, b any) (int, bool) {
 }
 
 // readPresets reads the presets section and returns the values of the preset asked for.
-func (l *loader) readPresets() map[string]any {
+func (l *loader) readPresets() untyped.Object {
 	cut := cutSection(l.source, "presets")
 	at := Pos{File: l.file, Line: max(cut.line, 1), Col: 1}
-	presets := map[string]map[string]any{}
+	presets := map[string]untyped.Object{}
 	if cut.line != 0 {
 		root, objection := parseYAML(cut.text)
 		if objection == nil {
@@ -234,14 +235,14 @@ func (l *loader) readPresets() map[string]any {
 	return values
 }
 
-func (l *loader) readPresetValues(root *yaml.Node) map[string]map[string]any {
-	presets := map[string]map[string]any{}
+func (l *loader) readPresetValues(root *yaml.Node) map[string]untyped.Object {
+	presets := map[string]untyped.Object{}
 	for _, section := range l.entries(root, "the file") {
 		for _, preset := range l.entries(section.value, "presets") {
 			presets[preset.name] = nil
 			for _, f := range l.entries(preset.value, "preset "+preset.name) {
 				if f.name == "vars" {
-					presets[preset.name], _ = l.native(f.value).(map[string]any)
+					presets[preset.name], _ = l.native(f.value).(untyped.Object)
 					continue
 				}
 				l.say("unknown-key", l.nodePos(f.key), fmt.Sprintf("preset %q has no field %q", preset.name, f.name),
@@ -253,7 +254,7 @@ func (l *loader) readPresetValues(root *yaml.Node) map[string]map[string]any {
 }
 
 // unknownOverrides remarks on values given for variables that the file does not have.
-func (l *loader) unknownOverrides(preset map[string]any, at Pos) {
+func (l *loader) unknownOverrides(preset untyped.Object, at Pos) {
 	var known []string
 	for _, v := range l.sc.Vars {
 		known = append(known, v.Name)
@@ -296,8 +297,8 @@ func nativeGo(v any) any {
 			list[i] = nativeGo(item)
 		}
 		return list
-	case map[string]any:
-		m := make(map[string]any, len(v))
+	case untyped.Object:
+		m := make(untyped.Object, len(v))
 		for k, item := range v {
 			m[k] = nativeGo(item)
 		}

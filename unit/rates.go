@@ -86,18 +86,6 @@ func (b Bandwidth) in(step float64, names [5]string) string {
 // Percent is a ratio; 0.125 is 12.5 %.
 type Percent float64
 
-// ParsePercent reads "12.5 %" or "12.5%". The sign is demanded, since a bare 0.5 could mean either.
-func ParsePercent(text string) (Percent, error) {
-	v, _, suffix, err := split("percentage", text)
-	if err != nil {
-		return 0, err
-	}
-	if suffix != "%" {
-		return 0, fmt.Errorf("percentage %q: want a number and %%, like 12.5 %%", text)
-	}
-	return Percent(v / 100), nil
-}
-
 // String is the ratio as a percentage: 12.5 %.
 func (p Percent) String() string { return number(float64(p)*100) + " %" }
 

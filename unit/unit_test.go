@@ -80,11 +80,6 @@ func TestParseTheOthers(t *testing.T) {
 			t.Errorf("ParseBandwidth(%q) = %v, %v", text, got, err)
 		}
 	}
-	for text, want := range map[string]Percent{"12.5 %": 0.125, "100%": 1, "-3 %": -0.03} {
-		if got, err := ParsePercent(text); err != nil || got != want {
-			t.Errorf("ParsePercent(%q) = %v, %v", text, got, err)
-		}
-	}
 	for text, want := range map[string]time.Duration{
 		"90": 90 * time.Second, "1.5": 1500 * time.Millisecond, "1h30m": 90 * time.Minute,
 		"1 h 30 min": 90 * time.Minute,
@@ -103,11 +98,6 @@ func TestParseTheOthers(t *testing.T) {
 	for _, text := range []string{"", "many", "-5", "5 MB/s", "1e400"} {
 		if got, err := ParseRate(text); err == nil {
 			t.Errorf("ParseRate(%q) = %v, want an error", text, got)
-		}
-	}
-	for _, text := range []string{"", "0.5", "half %", "%"} {
-		if got, err := ParsePercent(text); err == nil {
-			t.Errorf("ParsePercent(%q) = %v, want an error", text, got)
 		}
 	}
 	for _, text := range []string{"", "soon", "1 fortnight", "NaN", "Inf", "1e300", "xd", "d", "0x10"} {
@@ -161,10 +151,6 @@ func TestRoundTrips(t *testing.T) {
 			v, err := ParseBandwidth(s)
 			return float64(v), err
 		})
-		near(t, Percent(r).String(), r, func(s string) (float64, error) {
-			v, err := ParsePercent(s)
-			return float64(v), err
-		})
 	})
 }
 
@@ -203,9 +189,6 @@ func FuzzParse(f *testing.F) {
 		}
 		if b, err := ParseBandwidth(s); err == nil && (b < 0 || math.IsNaN(float64(b)) || math.IsInf(float64(b), 0)) {
 			t.Errorf("%q: bandwidth %v", s, b)
-		}
-		if p, err := ParsePercent(s); err == nil && (math.IsNaN(float64(p)) || math.IsInf(float64(p), 0)) {
-			t.Errorf("%q: percentage %v", s, p)
 		}
 	})
 }

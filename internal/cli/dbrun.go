@@ -26,6 +26,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/secret"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/workloads/postgres"
 	"plimsoll/result"
@@ -74,7 +75,7 @@ type dbRunFlags struct {
 	sweeps     []string
 	repeats    int
 	other      string // the dialect of a server that is no PostgreSQL
-	beside     map[string]any
+	beside     untyped.Object
 	duration   string
 	rate       float64
 	marked     string // what a search varies: rateOption, clientsOption; "" for a run
@@ -319,7 +320,7 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		(u.Hostname() == "" || u.RawQuery != "" && !u.Query().Has("sslmode") || len(u.Query()) > 1) {
 		object("--server: HammerDB wants postgresql://USER@HOST:PORT/DATABASE, with ?sslmode=... at most")
 	}
-	config := map[string]any{load.clients: f.clients}
+	config := untyped.Object{load.clients: f.clients}
 	switch {
 	case load.scale != "":
 		config[load.scale] = f.scale
@@ -372,16 +373,17 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 			object("--option %s=%s: no value of YAML: %v", key, text, err)
 		}
-		if sections, ok := value.(map[string]any); ok && key == "settings" && load.scale == "" {
-			merge(config, key, sections) // what the address says stays where nothing else is given
+		given, mapping := untyped.Of(value)
+		if mapping && key == "settings" && load.scale == "" {
+			config.Merge(untyped.Object{key: given}) // what the address says stays where nothing else is given
 			continue
 		}
-		if server, ok := value.(map[string]any); ok && key == "server" {
-			if server["url"] != nil {
+		if mapping && key == "server" {
+			if given["url"] != nil {
 				object("--option server: its address is --server URL, and --password says where its password is")
 			}
-			if named, ok := config[key].(map[string]any); ok { // what else is said of it stands beside its address
-				maps.Copy(named, server)
+			if named := config.Object(key); named != nil { // what else is said of it stands beside its address
+				maps.Copy(named, given)
 				continue
 			}
 		}
@@ -394,14 +396,15 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if len(bad) > 0 {
 		return nil, exit.Usagef("", "%w", errors.Join(bad...))
 	}
-	if slices.ContainsFunc(factors, func(x dbFactor) bool { return x.key == load.scale && load.scale != "" }) {
-		anew := map[string]any{"pg": "initialise", "tprocc": "reload", "tproch": "reload"}
-		if key, ok := anew[name].(string); ok && config[key] == nil && f.server.url != "" {
-			// tables of ours are of another scale each time
-			config[key] = map[string]any{"initialise": "always", "reload": true}[key]
+	if slices.ContainsFunc(factors, func(x dbFactor) bool { return x.Key == load.scale && load.scale != "" }) {
+		anew := map[string]untyped.Object{"pg": {"initialise": "always"}, "tprocc": {"reload": true},
+			"tproch": {"reload": true}} // tables of ours are of another scale each time
+		for key, value := range anew[name] {
+			if config[key] == nil && f.server.url != "" {
+				config[key] = value
+			}
 		}
 	}
-	vars, experiment, jobOptions := f.experimentOf(load, factors, settings)
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -410,14 +413,15 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if err != nil {
 		memory = 4 << 30
 	}
-	prefill := ""
-	if load.scale != "" && !pl.left(load, text) {
-		prefill = fmt.Sprintf("\n  - workload.PrefillRun: {workload_name: %q}", name)
+	sc := dbScenario{Load: name, Engine: load.engine, Summary: load.summary, Seconds: int(duration.Seconds()),
+		Estimated: int(duration.Seconds()) + 600, CPUs: runtime.NumCPU(), MemoryMB: max(512, memory>>21),
+		Fill: load.scale != "" && !pl.left(load, text)}
+	f.vary(&sc, load, factors, settings)
+	scenario, err := sc.encode()
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	scenario := fmt.Sprintf(dbScenarioText, name, name, load.summary, int(duration.Seconds())+600,
-		int(duration.Seconds()), runtime.NumCPU(), max(512, memory>>21), name, name, load.engine, prefill, vars,
-		experiment, jobOptions)
-	return fstest.MapFS{"test.yml": {Data: []byte(scenario)}, "load.yml": {Data: text}}, nil
+	return fstest.MapFS{"test.yml": {Data: scenario}, "load.yml": {Data: text}}, nil
 }
 
 // otherSchemes are the dialects of addresses of servers that are no PostgreSQL.
@@ -438,16 +442,14 @@ func (f *dbRunFlags) dialect(load string) string {
 	}
 	for _, option := range f.options {
 		text, ok := strings.CutPrefix(option, "server=")
-		var server map[string]any
+		var server untyped.Object
 		if !ok || yaml.Unmarshal([]byte(text), &server) != nil {
 			continue
 		}
-		address, _ := server["url"].(string)
+		address := server.Text("url")
 		if dialect := scheme(address); dialect != "" {
 			f.server.url = address
-			if password, ok := server["password"].(string); ok && f.server.password == "" {
-				f.server.password = password
-			}
+			f.server.password = cmp.Or(f.server.password, server.Text("password"))
 			delete(server, "url")
 			delete(server, "password")
 			f.beside = server
@@ -488,16 +490,14 @@ func (f *dbRunFlags) checkOther() error {
 }
 
 // named is the server of a load as the generators of this house have it in their configs.
-func (f *dbRunFlags) named(settings map[string]string) map[string]any {
-	server, config := map[string]any{}, map[string]any{}
+func (f *dbRunFlags) named(settings map[string]string) untyped.Object {
+	server, config := untyped.Object{}, untyped.Object{}
 	if u, err := url.Parse(f.server.url); f.other != "" && err == nil {
 		config["dialect"] = f.other
 		if database := strings.Trim(u.Path, "/"); database != "" {
 			config["database"] = database
 		}
-		for key, value := range f.beside {
-			server[key] = value
-		}
+		maps.Copy(server, f.beside)
 		server["url"] = f.other + "://" + u.User.String() + "@" + u.Host
 	} else if f.server.url != "" {
 		server["url"] = f.server.url
@@ -518,84 +518,21 @@ func (f *dbRunFlags) named(settings map[string]string) map[string]any {
 }
 
 // hammer is the server of a load as HammerDB has it in its settings.
-func (f *dbRunFlags) hammer() map[string]any {
+func (f *dbRunFlags) hammer() untyped.Object {
 	u, err := url.Parse(f.server.url)
 	if err != nil || f.server.url == "" {
 		return nil // an address that cannot be read was refused
 	}
 	port := cmp.Or(u.Port(), "5432")
-	connection := map[string]any{"pg_host": u.Hostname(), "pg_port": port}
+	connection := untyped.Object{"pg_host": u.Hostname(), "pg_port": port}
 	if mode := u.Query().Get("sslmode"); mode != "" {
 		connection["pg_sslmode"] = mode
 	}
 	user := u.User.Username()
-	schema := map[string]any{"pg_user": user, "pg_dbase": cmp.Or(f.database, strings.TrimPrefix(u.Path, "/"), user)}
-	config := map[string]any{"port": port, "settings": map[string]any{"connection": connection, "tpcc": schema}}
+	schema := untyped.Object{"pg_user": user, "pg_dbase": cmp.Or(f.database, strings.TrimPrefix(u.Path, "/"), user)}
+	config := untyped.Object{"port": port, "settings": untyped.Object{"connection": connection, "tpcc": schema}}
 	if f.server.password != "" {
 		config["passwords"] = map[string]string{"pg_pass": f.server.password}
 	}
 	return config
 }
-
-// dbScenarioText is the scenario of a load called %s on a VM with so many processors and so much memory.
-const dbScenarioText = `name: db_%[1]s
-display_name: "%[1]s"
-summary: "One load on a database: %[3]s."
-description: >-
-  <p>The tables are made where they are not there yet. Then the load runs, from the machine that the server runs on
-  unless the config names another one.</p>
-estimated_runtime: %[4]d
-tags: [database]
-
-vars:
-  runtime_secs:
-    default: %[5]d
-    min: 1
-    description: How long the load is measured, in seconds.
-%[12]s%[13]s
-vms:
-  - Database:
-      template: ubuntu1604
-      vcpus: %[6]d
-      ram_mb: %[7]d
-      data_disks: {count: 1, size: 1}
-      nodes: "0"
-      count_per_cluster: 1
-
-workloads:
-  - "%[1]s":
-      vm_group: Database
-      generator: %[10]s
-      config_file: load.yml
-%[14]s      iogen_params: {reporting_interval: 1}
-
-setup:
-  - cluster.CleanUp: {}
-  - vm_group.CloneFromTemplate: {vm_group_name: Database, power_on: True}%[11]s
-
-run:
-  - workload.Start: {workload_name: "%[1]s", runtime_secs: {{ runtime_secs }}, annotate: True}
-
-teardown:
-  - cluster.CleanUp: {}
-
-results:
-  - Transactions:
-      title: Transactions per second
-      workload_name: "%[1]s"
-      result_type: iops
-      aggregate: sum
-      step: 1s
-      result_hint: Higher is better, and level is better than high.
-      report_group: performance
-      report_metrics: [Median, Variability]
-  - Errors:
-      title: Transactions that failed
-      workload_name: "%[1]s"
-      result_type: errors
-      aggregate: sum
-      step: 1s
-      result_hint: Must stay at zero.
-      report_group: performance
-      report_metrics: [AnyFail]
-`

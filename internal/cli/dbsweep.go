@@ -18,14 +18,16 @@ import (
 
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/regular"
+	"plimsoll/internal/kit/untyped"
 )
 
 // dbFactor is what a sweep of db run varies.
 type dbFactor struct {
-	variable string // of the scenario
-	key      string // of the load's config; "" for a setting of the server
-	setting  string
-	values   []string // of YAML, in one line each
+	Variable string // of the scenario
+	Key      string // of the load's config; "" for a setting of the server
+	Setting  string
+	Values   []string // of YAML, in one line each
+	about    string
 }
 
 var (
@@ -46,32 +48,32 @@ func (f *dbRunFlags) factors(name string, load dbLoad) (out []dbFactor, err erro
 	}
 	for _, text := range f.sweeps {
 		key, list, ok := strings.Cut(text, "=")
-		one := dbFactor{variable: key, key: key}
+		one := dbFactor{Variable: key, Key: key}
 		setting := settingName.FindStringSubmatch(key)
 		switch {
 		case !ok || list == "":
 			object("--sweep %q: want NAME=VALUE,VALUE,..., like clients=1,2,4", text)
 			continue
 		case setting != nil:
-			one.key, one.setting = "", setting[1]
-			one.variable = strings.ReplaceAll(setting[1], ".", "_")
+			one.Key, one.Setting = "", setting[1]
+			one.Variable = strings.ReplaceAll(setting[1], ".", "_")
 			if f.server.url != "" || load.scale == "" {
 				object("--sweep %s: it is of a server that the run makes; yours is never reconfigured", key)
 			}
 		case !factorName.MatchString(key):
 			object("--sweep %q: %q is no name: want clients, scale, server.SETTING or a key of %s's config", text, key, name)
 		case key == "clients":
-			one.key = load.clients
+			one.Key = load.clients
 		case key == "scale" && load.scale == "":
 			object("--sweep scale: %s loads the schema that it has built before, of the size that it has", name)
 		case key == "scale":
-			one.key = load.scale
+			one.Key = load.scale
 		case key == "rate" && !load.rate:
 			object("--sweep rate: %s takes none", name)
 		case slices.Contains([]string{"server", "scripts", "settings", "passwords", "variables"}, key):
 			object("--sweep %s: it has no single values to go through", key)
 		}
-		if slices.ContainsFunc(out, func(o dbFactor) bool { return o.variable == one.variable }) {
+		if slices.ContainsFunc(out, func(o dbFactor) bool { return o.Variable == one.Variable }) {
 			object("--sweep %s is given twice", key)
 		}
 		if f.given(key) {
@@ -82,10 +84,10 @@ func (f *dbRunFlags) factors(name string, load dbLoad) (out []dbFactor, err erro
 			switch {
 			case err != nil:
 				object("--sweep %s: %v", key, err)
-			case slices.Contains(one.values, value):
+			case slices.Contains(one.Values, value):
 				object("--sweep %s: %s is given twice", key, v)
 			}
-			one.values = append(one.values, value)
+			one.Values = append(one.Values, value)
 		}
 		out = append(out, one)
 	}
@@ -107,38 +109,35 @@ func plainValue(text string) (string, error) {
 	return string(quoted), err
 }
 
-// experimentOf are the parts of a scenario that make an experiment of it: its variables, its factors and repeats, and
-// what the workload takes of them.
-func (f *dbRunFlags) experimentOf(load dbLoad, factors []dbFactor,
-	settings map[string]string) (vars, experiment, options string) {
+// What says it in a sentence.
+func (x dbFactor) What() string {
+	switch {
+	case x.about != "":
+		return x.about
+	case x.Setting != "":
+		return "The server's " + x.Setting + "."
+	}
+	return "Key " + x.Key + " of the load."
+}
+
+// vary makes an experiment of a scenario, or the start of a search.
+func (f *dbRunFlags) vary(sc *dbScenario, load dbLoad, factors []dbFactor, settings map[string]string) {
 	switch f.marked {
 	case clientsOption:
-		return "  clients:\n    default: 1\n    description: Clients at a time.\n", "",
-			"      job_options:\n        " + load.clients + ": {{ clients }}\n"
+		sc.Factors = []dbFactor{{Variable: "clients", Key: load.clients, Values: []string{"1"},
+			about: "Clients at a time."}}
+		return
 	case rateOption:
-		return "  rate:\n    default: 0\n    description: Transactions per second that are offered; 0 as many as it takes.\n", "",
-			"{% if rate > 0 %}      job_options:\n        rate: {{ rate }}\n{% endif %}"
+		sc.Factors = []dbFactor{{Variable: "rate", Values: []string{"0"},
+			about: "Transactions per second that are offered; 0 as many as it takes."}}
+		sc.OfferedRate = true
+		return
 	}
-	if len(factors) == 0 && f.repeats <= 1 {
-		return "", "", ""
-	}
-	experiment = "\nexperiment:\n"
+	sc.Factors, sc.Repeats, sc.Varies = factors, max(f.repeats, 1), len(factors) > 0 || f.repeats > 1
 	var server []string
-	for i, x := range factors {
-		what := "Key " + x.key + " of the load."
-		if x.setting != "" {
-			what = "The server's " + x.setting + "."
-		}
-		vars += fmt.Sprintf("  %s:\n    default: %s\n    description: %s\n", x.variable, x.values[0], what)
-		if i == 0 {
-			experiment += "  factors:\n"
-			options = "      job_options:\n"
-		}
-		experiment += fmt.Sprintf("    %s: [%s]\n", x.variable, strings.Join(x.values, ", "))
-		if x.setting == "" {
-			options += fmt.Sprintf("        %s: {{ %s }}\n", x.key, x.variable)
-		} else {
-			server = append(server, fmt.Sprintf("%s: '{{ %s }}'", x.setting, x.variable))
+	for _, x := range factors {
+		if x.Setting != "" {
+			server = append(server, fmt.Sprintf("%s: '{{ %s }}'", x.Setting, x.Variable))
 		}
 	}
 	if len(server) > 0 {
@@ -146,10 +145,8 @@ func (f *dbRunFlags) experimentOf(load dbLoad, factors []dbFactor,
 			server = append(server, fmt.Sprintf("%s: '%s'", name, strings.ReplaceAll(value, "'", "''")))
 		}
 		slices.Sort(server)
-		options += fmt.Sprintf("        server: \"{settings: {%s}}\"\n", strings.Join(server, ", "))
+		sc.Server = strings.Join(server, ", ")
 	}
-	experiment += fmt.Sprintf("  repeats: %d\n  order: randomised\n", max(f.repeats, 1))
-	return vars, experiment, options
 }
 
 // left reports whether the load makes no tables: it uses those that are there.
@@ -159,7 +156,7 @@ func (pl *planner) left(load dbLoad, config []byte) bool {
 }
 
 // ownScripts puts the files of --file and the variables of --define into a load's config.
-func (f *dbRunFlags) ownScripts(name string, load dbLoad, config map[string]any) error {
+func (f *dbRunFlags) ownScripts(name string, load dbLoad, config untyped.Object) error {
 	if len(f.files)+len(f.define) == 0 {
 		return nil
 	}
@@ -200,14 +197,14 @@ func (f *dbRunFlags) ownScripts(name string, load dbLoad, config map[string]any)
 		if strings.TrimLeft(text, " \t\n") != text { // a block that begins with a blank is not read back
 			node.Style = yaml.DoubleQuotedStyle
 		}
-		scripts = append(scripts, map[string]any{"name": script, "weight": weight, "text": node})
+		scripts = append(scripts, untyped.Object{"name": script, "weight": weight, "text": node})
 	}
 	if len(scripts) > 0 {
 		config["scripts"] = scripts
 	} else if len(f.files) > 0 && len(bad) == 0 {
 		bad = append(bad, errors.New("db run: --file: all weights are 0, and nothing would run"))
 	}
-	variables := map[string]any{}
+	variables := map[string]string{}
 	for _, text := range f.define {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
@@ -250,20 +247,4 @@ func scriptWord(path string) string {
 		return '-'
 	}, name), "-")
 	return cmp.Or(name[:min(len(name), 36)], "script")
-}
-
-// merge puts what a user gave over a map of a config that may be there.
-func merge(config map[string]any, key string, given map[string]any) {
-	there, ok := config[key].(map[string]any)
-	if !ok {
-		config[key] = given
-		return
-	}
-	for name, value := range given {
-		if inner, ok := value.(map[string]any); ok {
-			merge(there, name, inner)
-		} else {
-			there[name] = value
-		}
-	}
 }

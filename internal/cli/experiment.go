@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
@@ -85,7 +86,7 @@ func (rn *runner) record(p *prepared, sf scenarioFlags, tf machines.Flags) exper
 	if p.facts.Simulated {
 		began = p.Clock.Now()
 	}
-	r := experiment.NewRecord(numbered(rn.RunsDir, p, began), p.scenario)
+	r := experiment.NewRecord(newRunID(rn.RunsDir, p, began), p.scenario)
 	r.Program, r.Operator, r.Created, r.Source, r.File = console.BuildVersion().String(),
 		console.Operator(p.facts.Simulated), began,
 		p.given, p.file
@@ -140,10 +141,10 @@ func (pl *planner) checkCells(
 }
 
 // cellValues are the variables of a cell: what the experiment was begun with, and its levels.
-func cellValues(r experiment.Record, c experiment.Cell) map[string]any {
+func cellValues(r experiment.Record, c experiment.Cell) untyped.Object {
 	values := maps.Clone(r.Settings.Set)
 	if values == nil {
-		values = map[string]any{}
+		values = untyped.Object{}
 	}
 	for _, l := range c.Levels {
 		values[l.Factor] = l.Value
@@ -293,7 +294,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 		return nil, err
 	}
 	_ = c.ask(ctx, p) // it is among the facts
-	return &cellRun{c, p, numbered(c.folder.RunsDir(), p, p.Clock.Now())}, nil
+	return &cellRun{c, p, newRunID(c.folder.RunsDir(), p, p.Clock.Now())}, nil
 }
 
 // ID implements experiment.Run.

@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/run/experiment"
@@ -29,7 +30,7 @@ type scenarioFlags struct {
 	preset string
 	nodes  int
 	strict bool
-	values map[string]any // of variables, native: what --set and --set-file say, or the cell of an experiment
+	values untyped.Object // of variables, native: what --set and --set-file say, or the cell of an experiment
 	own    ownFlags
 	assert []string     // conditions on the outcome, on top of the scenario's
 	search *searchProbe // of a search, that a run is for
@@ -98,7 +99,7 @@ func (f *scenarioFlags) register(pl *planner, c *cobra.Command) {
 		if f.values, err = variables(pl.Console, setFiles, set); err != nil {
 			return err
 		}
-		return pl.own(given[0], f)
+		return pl.scenarioOfJobs(given[0], f)
 	}
 	flags.StringVar(&f.preset, "preset", "", "use the scenario's preset of that `name`; --set wins")
 	flags.IntVar(&f.nodes, "nodes", 0, "`number` of nodes of the cluster (default: the target's)")

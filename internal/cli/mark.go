@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/run/experiment"
 	"plimsoll/internal/run/plan"
@@ -364,9 +365,9 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 		mf.waits)
 }
 
-func withValue(values map[string]any, name string, v any) map[string]any {
+func withValue(values untyped.Object, name string, v any) untyped.Object {
 	if values == nil {
-		values = map[string]any{}
+		values = untyped.Object{}
 	}
 	values[name] = v
 	return values

@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -36,7 +37,7 @@ type ownFlags struct {
 	curveMax     float64
 	measures     bool           // the command can make a run that tells what a curve's points are shares of
 	first        bool           // of a curve there is the run that tells it
-	values       map[string]any // as they were given, for what follows then
+	values       untyped.Object // as they were given, for what follows then
 }
 
 func (f *ownFlags) register(c *cobra.Command) {
@@ -80,10 +81,10 @@ func (pl *planner) ownReader(name string) (workload.OwnReader, bool) {
 	return nil, false
 }
 
-// own makes a scenario of a generator's own job file, where that is what was given; it is opened by the same name from
-// then on.
+// scenarioOfJobs makes a scenario of a generator's own job file, where that is what was given; it is opened by the same
+// name from then on.
 // Values of --set that the file itself takes are taken out of the scenario's.
-func (pl *planner) own(given string, sf *scenarioFlags) error {
+func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 	reader, ok := pl.ownReader(given)
 	foreign, isForeign := recognise.Tool(given)
 	if !ok && isForeign && foreign.Name == "fio" { // of another name than its job files have

@@ -56,14 +56,14 @@ func (rn *runner) curve(given string, sf *scenarioFlags, tf machines.Flags, rf r
 	}
 	visible.Fprintf(rn.Notes(), "%s: its largest rate is %.0f operations a second; its curve comes now\n", given, most)
 	sf.own.curveMax, sf.values = most, sf.own.values
-	return rn.own(given, sf)
+	return rn.scenarioOfJobs(given, sf)
 }
 
 // largest is the rate of all that ran at once, in operations a second.
 func largest(d *result.Data) (rate float64) {
 	for _, w := range d.Workloads {
-		part := w.VM != "" && slices.ContainsFunc(d.Workloads,
-			func(o result.Workload) bool { return o.Name == w.Name && o.VM == "" })
+		part := !w.Merged() && slices.ContainsFunc(d.Workloads,
+			func(o result.Workload) bool { return o.Name == w.Name && o.Merged() })
 		if w.Prefill || part || !(w.Seconds() > 0) {
 			continue
 		}

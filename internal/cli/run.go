@@ -185,7 +185,7 @@ func (rn *runner) run(given string, sf scenarioFlags, tf machines.Flags, rf runF
 	p.facts.Environment = slices.Concat(p.facts.Environment, sheet, rf.facts, placed)
 	watch := progress.New(rn.Notes(), rn.Now, p.Clock.Now, p.plan)
 	stop.Tell(watch.Stopping)
-	request := rn.request(stop, p, rn.RunsDir, numbered(rn.RunsDir, p, p.Clock.Now()), given, rf, limit)
+	request := rn.request(stop, p, rn.RunsDir, newRunID(rn.RunsDir, p, p.Clock.Now()), given, rf, limit)
 	request.Observer = whenMade{watch, rn.teller, filepath.Join(request.Root, request.RunID)}
 	if rf.finish != nil {
 		request.Finish = append(request.Finish, rf.finish)
@@ -241,9 +241,9 @@ func (rn *runner) request(stop *console.Stopper, p *prepared, root, id, source s
 	}
 }
 
-// numbered is a new identity in a folder of runs. Simulated runs all begin at the same moment and leave nothing to
+// newRunID is a new identity in a folder of runs. Simulated runs all begin at the same moment and leave nothing to
 // chance, so they are numbered.
-func numbered(root string, p *prepared, began time.Time) string {
+func newRunID(root string, p *prepared, began time.Time) string {
 	if !p.facts.Simulated {
 		return result.NewRunID(began, p.scenario.Name, uint16(rand.Uint32()))
 	}

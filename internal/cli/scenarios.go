@@ -189,7 +189,7 @@ func show(v any) string {
 
 // newScenario copies a library scenario, or one made of a job file, into a directory that does not exist yet.
 func (pl *planner) newScenario(dir, from string, made ownFlags) error {
-	if err := pl.own(from, &scenarioFlags{own: made}); err != nil {
+	if err := pl.scenarioOfJobs(from, &scenarioFlags{own: made}); err != nil {
 		return err
 	}
 	fsys, ok := scenarios.Open(from)

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/untyped"
 )
 
 // largestSetFile is as much as a scenario file may hold, in bytes.
@@ -15,21 +18,19 @@ const largestSetFile = 4 << 20
 
 // variables reads the values given with --set-file and --set; the latter win. A value is typed as YAML types it: 4 is a
 // number, true a boolean, '"4"' a text.
-func variables(con *console.Console, files, pairs []string) (map[string]any, error) {
-	set := map[string]any{}
+func variables(con *console.Console, files, pairs []string) (untyped.Object, error) {
+	set := untyped.Object{}
 	for _, name := range files {
 		data, err := con.ReadGiven(name, largestSetFile)
 		if err != nil {
 			return nil, exit.Usagef("", "--set-file: %w", err)
 		}
-		var m map[string]any
+		var m untyped.Object
 		if err := yaml.Unmarshal(data, &m); err != nil {
 			return nil, exit.Usagef("the file holds one line per variable, like  iops: 4000", "--set-file: %q: %w",
 				name, err)
 		}
-		for k, v := range m {
-			set[k] = v
-		}
+		maps.Copy(set, m)
 	}
 	for _, pair := range pairs {
 		name, text, ok := strings.Cut(pair, "=")
@@ -55,11 +56,8 @@ func scalar(text string) (any, error) {
 	if v == nil && strings.TrimSpace(text) == "" {
 		return "", nil
 	}
-	switch v.(type) {
-	case map[string]any, map[any]any:
-		if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-			return text, nil // "a: b" and the selector "1:" are meant as they stand
-		}
+	if reflect.ValueOf(v).Kind() == reflect.Map && !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return text, nil // "a: b" and the selector "1:" are meant as they stand
 	}
-	return v, nil
+	return untyped.Each(v, func(plain any) any { return plain }), nil
 }

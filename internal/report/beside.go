@@ -66,13 +66,13 @@ func (doc *Document) record(data *result.Data, version string) (r catalogue.Reco
 	}
 	machines := map[string]int{}
 	for _, w := range data.Workloads {
-		if w.VM != "" && !w.Prefill {
+		if !w.Merged() && !w.Prefill {
 			machines[w.Name]++
 		}
 	}
 	for _, w := range data.Workloads {
 		i := slices.IndexFunc(doc.Latencies, func(l Latency) bool { return l.Workload == w.Name && len(l.Windows) > 0 })
-		if w.VM != "" || w.Prefill || i < 0 || w.Ended == result.Failed || w.Ended == result.Lost {
+		if !w.Merged() || w.Prefill || i < 0 || w.Ended == result.Failed || w.Ended == result.Lost {
 			continue
 		}
 		loads := catalogue.LoadsOf(m, w, machines[w.Name], version)

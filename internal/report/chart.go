@@ -112,9 +112,9 @@ const (
 	tells     = 10
 )
 
-// some is the chart with fewer lines when it has very many: the lowest and the highest by the median of their points,
-// and some evenly between, in their old order.
-func (c *chart) some() *chart {
+// thinned is the chart with fewer lines when it has very many: the lowest and the highest by the median of their
+// points, and some evenly between, in their old order.
+func (c *chart) thinned() *chart {
 	n := len(c.Values)
 	if n <= mostLines {
 		return c

@@ -148,7 +148,7 @@ func TestSomeLines(t *testing.T) {
 	}
 	c.Names, c.Values = append(c.Names, "nothing"), append(c.Values,
 		[]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()})
-	got := c.some()
+	got := c.thinned()
 	var levels []float64
 	for _, v := range got.Values {
 		levels = append(levels, v[1])
@@ -164,7 +164,7 @@ func TestSomeLines(t *testing.T) {
 	if diff := gocmp.Diff(want, levels, cmpopts.EquateNaNs()); diff != "" {
 		t.Error(diff)
 	}
-	if few := (&chart{Names: c.Names[:100], Values: c.Values[:100]}); few.some() != few {
+	if few := (&chart{Names: c.Names[:100], Values: c.Values[:100]}); few.thinned() != few {
 		t.Error("a hundred lines were thinned out")
 	}
 }

@@ -326,18 +326,18 @@ func (v *view) place(c *chart, budget int) *chartView {
 		return nil
 	}
 	c.ID = fmt.Sprintf("c%d", len(v.charts))
-	some := c.some()
-	small := some.reduce(budget)
+	fewer := c.thinned()
+	small := fewer.reduce(budget)
 	cv := &chartView{ID: c.ID, SVG: svg, Names: c.Names, Many: len(c.Names) > svgLines}
 	if small.Reduced > 1 {
 		v.Reduced = true
 		cv.Notes = append(cv.Notes, fmt.Sprintf("Drawn from the smallest and the largest value of every %s.",
 			duration(c.Step*float64(small.Reduced))))
 	}
-	if n := len(c.Names); len(some.Names) < n {
+	if n := len(c.Names); len(fewer.Names) < n {
 		cv.Notes = append(cv.Notes, fmt.Sprintf("%s lines would hide each other. With the pointer on the chart, %d "+
 			"can be told apart: the ten lowest and the ten highest by the median of their points, and ten evenly "+
-			"between. The CSV and JSON reports hold all.", plain(float64(n)), len(some.Names)))
+			"between. The CSV and JSON reports hold all.", plain(float64(n)), len(fewer.Names)))
 	}
 	if c.Log != nil {
 		cv.Notes = append(cv.Notes, "The axis is logarithmic: each line is ten times the one below.")

@@ -30,7 +30,7 @@ func Cleanup(ctx context.Context, folder *result.Folder, t target.Target) ([]str
 	}
 	verdict := result.Verdict{State: "yes", Reason: "by a clean-up after the run"}
 	if len(remains) > 0 {
-		verdict = result.Verdict{State: "partly", Reason: "what remains: " + some(remains)}
+		verdict = result.Verdict{State: "partly", Reason: "what remains: " + shortList(remains)}
 	}
 	if unwritten := errors.Join(Settle(folder), folder.Update(func(m *result.Manifest) {
 		if m.Cleaned.State == "yes" && verdict.State == "yes" {

@@ -324,7 +324,7 @@ func (x *execution) sent(outer context.Context) {
 // Collected is the verdict on what was collected.
 func Collected(data *result.Data) result.Verdict {
 	if len(data.Problems) > 0 {
-		return result.Verdict{State: "partly", Reason: some(data.Problems)}
+		return result.Verdict{State: "partly", Reason: shortList(data.Problems)}
 	}
 	return result.Verdict{State: "yes"}
 }

@@ -98,7 +98,7 @@ func TestSome(t *testing.T) {
 		"": nil, "a": {"a"}, "a, b": {"a", "b"}, "a, b, c, d, e": {"a", "b", "c", "d", "e"},
 		"a, b, c, d, e and 2 more": {"a", "b", "c", "d", "e", "f", "g"},
 	} {
-		if got := some(items); got != want {
+		if got := shortList(items); got != want {
 			t.Errorf("%q: %q, want %q", items, got, want)
 		}
 	}

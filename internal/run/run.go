@@ -139,7 +139,7 @@ type LeftoverError struct{ Remains []string }
 
 // Error lists what remains.
 func (e *LeftoverError) Error() string {
-	return fmt.Sprintf("teardown: incomplete; `plimsoll cleanup` tries again; what remains: %s", some(e.Remains))
+	return fmt.Sprintf("teardown: incomplete; `plimsoll cleanup` tries again; what remains: %s", shortList(e.Remains))
 }
 
 // ExitCode implements exit.Coded: machines left behind come before everything else.
@@ -231,7 +231,7 @@ func asserts(sc *scenario.Scenario) []result.Assert {
 	return out
 }
 
-func some(items []string) string {
+func shortList(items []string) string {
 	const most = 5
 	text := ""
 	for i, item := range items {

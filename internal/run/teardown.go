@@ -48,7 +48,7 @@ func (x *execution) stopWorkloads(ctx context.Context) {
 	stopped, remains := x.env.Loads.StopAll(ctx)
 	if len(stopped) > 0 {
 		x.record(result.Event{Kind: result.KindNote, Text: "still running at the end of the run phase, stopped: " +
-			some(stopped)})
+			shortList(stopped)})
 	}
 	for _, text := range remains {
 		x.record(result.Event{Kind: result.KindWarning, Text: text})
@@ -121,7 +121,7 @@ func (x *execution) remove(ctx context.Context) {
 			}
 		}
 		if len(x.remains) > 0 {
-			verdict = result.Verdict{State: "partly", Reason: "what remains: " + some(x.remains)}
+			verdict = result.Verdict{State: "partly", Reason: "what remains: " + shortList(x.remains)}
 		}
 	}
 	x.update(func(m *result.Manifest) { m.Cleaned = verdict })
@@ -171,10 +171,10 @@ func (x *execution) settle() {
 	case !x.finished:
 		measured = result.Verdict{State: "partly", Reason: "the run phase did not come to its end"}
 	case len(x.lost) > 0:
-		measured = result.Verdict{State: "partly", Reason: some(x.lost)}
+		measured = result.Verdict{State: "partly", Reason: shortList(x.lost)}
 	}
 	if away := x.away(); measured.State == "yes" && len(away) > 0 {
-		measured = result.Verdict{State: "partly", Reason: some(away)}
+		measured = result.Verdict{State: "partly", Reason: shortList(away)}
 	}
 	cost := x.cost.read()
 	x.update(func(m *result.Manifest) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"plimsoll/internal/kit/untyped"
 )
 
 // function is what can be called: a global, a method with its value, a filter or a test.
@@ -177,7 +179,7 @@ type call struct {
 	value any    // what a filter or a test is applied to, or whose method this is
 	args  []any
 	rest  []any          // of functions that take any number
-	named map[string]any // of functions that take any name
+	named untyped.Object // of functions that take any name
 }
 
 // absent is an argument that was not given.
@@ -271,7 +273,7 @@ func (m *machine) arguments(c *call, f *function, a arguments) (ok bool) {
 			c.rest = append(c.rest, v)
 		}
 	}
-	c.named = map[string]any{}
+	c.named = untyped.Object{}
 	for key, e := range a.named {
 		c.named[key] = m.value(e)
 		ok = ok && c.named[key] != poison

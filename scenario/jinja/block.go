@@ -120,7 +120,7 @@ func (p *parser) target(ends ...string) *expression {
 	for !slices.ContainsFunc(ends, p.is) {
 		e := p.postfix(p.primary())
 		list = append(list, e)
-		if comma = p.take(","); !comma {
+		if comma = p.accept(","); !comma {
 			break
 		}
 		comma = true
@@ -181,7 +181,7 @@ func (m *machine) assign(target *expression, v any) {
 
 func (p *parser) set(word token) statement {
 	target := p.target("=", "|", tokBlockEnd)
-	if p.take("=") {
+	if p.accept("=") {
 		value := p.tuple(true, false)
 		return func(m *machine) {
 			m.spend(value.at, 1)
@@ -190,7 +190,7 @@ func (p *parser) set(word token) statement {
 	}
 	text := ""
 	value := &expression{at: word.at, eval: func(*machine) any { return text }}
-	for p.take("|") {
+	for p.accept("|") {
 		value = p.filter(value)
 	}
 	p.expect(tokBlockEnd, "write {% set name = value %}")
@@ -215,7 +215,7 @@ func (p *parser) forLoop(word token) statement {
 	p.expect("in", "write {% for i in range(n) %}")
 	over := p.tuple(false, false, "if", "recursive")
 	var test *expression
-	if p.take("if") {
+	if p.accept("if") {
 		test = p.expression()
 	}
 	if p.is("recursive") {

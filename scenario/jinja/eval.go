@@ -71,8 +71,8 @@ func (m *machine) lookup(t token) any {
 	return &undefined{at: t.at, what: fmt.Sprintf("undefined name %q", t.text), hint: hint}
 }
 
-// known is the hint for a word that is not in a table.
-func known[T any](word string, table map[string]T) string {
+// nearestIn is the hint for a word that is not in a table.
+func nearestIn[T any](word string, table map[string]T) string {
 	return meant(word, slices.Sorted(maps.Keys(table)))
 }
 

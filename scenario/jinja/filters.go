@@ -470,7 +470,7 @@ func (c call) through(table map[string]*function, kind string, rest []any, v any
 	name, _ := rest[0].(string)
 	f, ok := table[name]
 	if !ok {
-		fail(c.at, known(name, table), "%s: %s%s is not known", c.name, kind, Shorten(name, 30))
+		fail(c.at, nearestIn(name, table), "%s: %s%s is not known", c.name, kind, Shorten(name, 30))
 	}
 	var a arguments
 	for _, arg := range rest[1:] {

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"plimsoll/internal/kit/untyped"
 )
 
 // MaxRendered is the most bytes that a rendered text has.
@@ -67,10 +69,10 @@ func Verbatim(text string) *Output {
 }
 
 // Render evaluates a template, whose lines end in "\n", with exactly the given variables in scope: string, bool, int64,
-// float64, nil, []any and map[string]any. Undefined names are collected, so that all are reported; any other objection
+// float64, nil, []any and untyped.Object. Undefined names are collected, so that all are reported; any other objection
 // ends rendering. The output is nil when there is an objection.
-func Render(source string, vars map[string]any) (out *Output, objections []*Error) {
-	m := &machine{turns: maxTurns, bytes: maxMade, used: map[string]bool{}, scope: &scope{vars: map[string]any{}},
+func Render(source string, vars untyped.Object) (out *Output, objections []*Error) {
+	m := &machine{turns: maxTurns, bytes: maxMade, used: map[string]bool{}, scope: &scope{vars: untyped.Object{}},
 		filters: filters, predicates: predicates}
 	defer func() {
 		switch p := recover().(type) {
@@ -85,7 +87,7 @@ func Render(source string, vars map[string]any) (out *Output, objections []*Erro
 		m.scope.vars[name] = fromGo(v)
 	}
 	m.given = m.scope
-	m.scope = &scope{vars: map[string]any{}, outer: m.given}
+	m.scope = &scope{vars: untyped.Object{}, outer: m.given}
 	m.run(parse(source))
 	if len(m.noted) > 0 {
 		return nil, m.noted
@@ -119,7 +121,7 @@ type machine struct {
 
 // scope holds the variables of a block.
 type scope struct {
-	vars  map[string]any
+	vars  untyped.Object
 	outer *scope
 }
 
@@ -158,7 +160,7 @@ func (m *machine) emit(text string, src int, verbatim bool) {
 
 // nested runs something in a scope of its own.
 func (m *machine) nested(body func()) {
-	m.scope = &scope{vars: map[string]any{}, outer: m.scope}
+	m.scope = &scope{vars: untyped.Object{}, outer: m.scope}
 	body()
 	m.scope = m.scope.outer
 }

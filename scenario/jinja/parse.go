@@ -45,7 +45,7 @@ func (p *parser) is(what string) bool {
 	return t.kind == what || t.kind == tokName && t.text == what
 }
 
-func (p *parser) take(what string) bool {
+func (p *parser) accept(what string) bool {
 	if !p.is(what) {
 		return false
 	}
@@ -84,7 +84,7 @@ func (p *parser) expression() *expression {
 		at := p.next().at
 		then, condition := value, p.or()
 		var otherwise *expression
-		if p.take("else") {
+		if p.accept("else") {
 			otherwise = p.expression()
 		}
 		value = &expression{at: then.at, eval: func(m *machine) any {
@@ -107,7 +107,7 @@ func (p *parser) and() *expression { return p.logical("and", p.not, false) }
 // logical reads a chain of or, or of and: the first value that decides, or the last.
 func (p *parser) logical(word string, operand func() *expression, decides bool) *expression {
 	left := operand()
-	for p.take(word) {
+	for p.accept(word) {
 		a, b := left, operand()
 		left = &expression{at: a.at, eval: func(m *machine) any {
 			if v := m.value(a); v != poison && truth(v) == decides {
@@ -340,7 +340,7 @@ func (p *parser) tuple(conditional, emptyAllowed bool, ends ...string) *expressi
 		} else {
 			list = append(list, p.or())
 		}
-		if !p.take(",") {
+		if !p.accept(",") {
 			break
 		}
 		comma = true
@@ -416,7 +416,7 @@ func (p *parser) subscript(of *expression) *expression {
 		if !p.is(":") {
 			parts[colons] = p.expression()
 		}
-		if colons == 2 || !p.take(":") {
+		if colons == 2 || !p.accept(":") {
 			break
 		}
 	}
@@ -482,7 +482,7 @@ func (p *parser) call(of *expression) *expression {
 func (p *parser) filtered(e *expression) *expression {
 	for {
 		switch {
-		case p.take("|"):
+		case p.accept("|"):
 			e = p.filter(e)
 		case p.is("is"):
 			e = p.test(e)
@@ -499,7 +499,7 @@ func (p *parser) filter(of *expression) *expression {
 	name := p.expect(tokName, "a filter's name follows |")
 	f, ok := filters[name.text]
 	if !ok {
-		unsupported(name.at, known(name.text, filters), "the filter |"+name.text)
+		unsupported(name.at, nearestIn(name.text, filters), "the filter |"+name.text)
 	}
 	var a arguments
 	if p.is("(") {
@@ -511,11 +511,11 @@ func (p *parser) filter(of *expression) *expression {
 
 func (p *parser) test(of *expression) *expression {
 	at := p.next().at
-	negate := p.take("not")
+	negate := p.accept("not")
 	name := p.expect(tokName, "a test's name follows is")
 	f, ok := predicates[name.text]
 	if !ok {
-		unsupported(name.at, known(name.text, predicates), "the test "+name.text)
+		unsupported(name.at, nearestIn(name.text, predicates), "the test "+name.text)
 	}
 	var a arguments
 	switch t := p.here(); {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"plimsoll/internal/kit/untyped"
 )
 
 // Text prints a value as the language defines it, which is how Python 2 prints: at most 12 significant digits and
@@ -73,7 +75,7 @@ func (p *printer) repr(v any, depth int) {
 		} else {
 			p.items("(", v, ")", depth)
 		}
-	case map[string]any:
+	case untyped.Object:
 		p.repr(fromGo(v), depth)
 	case *dict:
 		p.write("{")
@@ -160,7 +162,7 @@ func Describe(v any) string {
 		return "a list"
 	case tuple:
 		return "a tuple"
-	case map[string]any, *dict:
+	case untyped.Object, *dict:
 		return "a mapping"
 	case *namespace:
 		return "a namespace"
@@ -201,14 +203,16 @@ func fromGo(v any) any {
 			list[i] = fromGo(item)
 		}
 		return list
-	case map[string]any:
-		d := &dict{}
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			d.set(k, fromGo(v[k]))
-		}
-		return d
 	}
-	return v
+	o, ok := untyped.Of(v)
+	if !ok {
+		return v
+	}
+	d := &dict{}
+	for _, k := range slices.Sorted(maps.Keys(o)) {
+		d.set(k, fromGo(o[k]))
+	}
+	return d
 }
 
 // hash is what a key is found by: numbers that are equal are one key. ok is false for what cannot be a key.

@@ -362,3 +362,13 @@ func steepest(y []float64, left, right float64) int {
 	}
 	return at
 }
+
+// lagOne is the correlation of neighbours, corrected for bias by (n·ρ+1)/(n−4), cut to [0, 0.95].
+func lagOne(x []float64) float64 {
+	n := float64(len(x))
+	rho := serial.Autocorrelation(x, 1)[1]
+	if rho == 0 {
+		return 0
+	}
+	return min(max((n*rho+1)/(n-4), 0), 0.95)
+}

@@ -509,62 +509,6 @@ func TestNothingToFind(t *testing.T) {
 	}
 }
 
-func TestTrend(t *testing.T) {
-	needs.Time(t)
-	r := rand.New(rand.NewPCG(36, 36))
-	for _, test := range []struct {
-		phi float64
-		n   int
-	}{{0, 50}, {0.4, 200}, {0.5, 1000}} {
-		sets := 400
-		if test.n > slopePoints {
-			sets = 150 // every point more costs as much as all before it, up to slopePoints
-		}
-		covered, found := 0, 0
-		for range sets {
-			x := ar1(r, test.n, test.phi)
-			for i := range x {
-				x[i] += 0.01 * float64(i)
-			}
-			s, err := Trend(x, 0.95)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s.Interval.Contains(0.01) {
-				covered++
-			}
-			flat, err := Trend(ar1(r, test.n, test.phi), 0.95)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if flat.P <= 0.05 {
-				found++
-			}
-		}
-		t.Logf("phi %v, n %d: slope covered %.3f, false trends %.3f", test.phi, test.n, float64(covered)/float64(sets),
-			float64(found)/float64(sets))
-		if covered < sets*92/100 || covered > sets*99/100 || found > sets*8/100 {
-			t.Errorf("phi %v, n %d: slope covered in %d of %d, false trends %d", test.phi, test.n, covered, sets, found)
-		}
-	}
-	line := make([]float64, 30)
-	for i := range line {
-		line[i] = 5 - 2*float64(i)
-	}
-	line[7] = math.NaN()
-	s, err := Trend(line, 0.95)
-	if err != nil || s.PerPoint != -2 || s.Tau != -1 || len(s.Warnings) != 1 {
-		t.Errorf("a line: %+v, %v", s, err)
-	}
-	if s, err := Trend(make([]float64, 20), 0.95); err != nil || s.P != 1 || s.Interval.Valid() ||
-		s.Interval.Reason == "" {
-		t.Errorf("constant: %+v, %v", s, err)
-	}
-	if _, err := Trend([]float64{1, 2}, 2); err == nil || strings.Count(err.Error(), "\n") != 1 {
-		t.Errorf("want two objections: %v", err)
-	}
-}
-
 func TestSameSeedSameAnswer(t *testing.T) {
 	x := ar1(resample.Source(1, 1), 700, 0.3)
 	for i := range x[400:] {

@@ -26,7 +26,7 @@ func Runs(runs []compare.Run, metric string) []usl.Point {
 	for _, r := range runs {
 		var p usl.Point
 		for _, w := range r.Data.Workloads {
-			if seconds := w.Seconds(); w.VM != "" && !w.Prefill && w.Phase == "run" && seconds > 0 {
+			if seconds := w.Seconds(); !w.Merged() && !w.Prefill && w.Phase == "run" && seconds > 0 {
 				p.Throughput += throughput(w, metric, seconds)
 				for _, l := range w.Streams {
 					p.Concurrency += float64(max(l.Depth, 1))

@@ -74,7 +74,7 @@ func turns(v *view.Run) [][]*turn {
 	by := map[string][]*turn{}
 	var groups []string
 	for _, l := range v.Loads {
-		if !l.BlocksOnly() || l.Count() == 0 || l.Longest() < view.Besides*longest || !v.Lone(l) || !known(l) {
+		if !l.BlocksOnly() || l.Count() == 0 || l.Longest() < view.Besides*longest || !v.Lone(l) || !saysSizes(l) {
 			continue
 		}
 		t := &turn{Load: l}
@@ -108,8 +108,8 @@ func turns(v *view.Run) [][]*turn {
 	return out
 }
 
-// known reports whether the engine said what all sections of a workload ask for.
-func known(l *view.Load) bool {
+// saysSizes reports whether the engine said what all sections of a workload ask for.
+func saysSizes(l *view.Load) bool {
 	for _, p := range l.Parts {
 		if len(p.Streams) == 0 || slices.ContainsFunc(p.Streams, func(n result.Stream) bool {
 			return n.ReadBytes == 0 && n.WriteBytes == 0

@@ -163,7 +163,7 @@ func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell exp
 		}
 	}
 	for _, w := range run.Data.Workloads {
-		if w.Name == m.Workload && !w.Prefill && w.VM == "" {
+		if w.Name == m.Workload && !w.Prefill && w.Merged() {
 			s.seconds = w.Judged().Seconds()
 		}
 	}
@@ -193,7 +193,7 @@ func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell exp
 func jobsOf(d *result.Data, workload string) float64 {
 	depth := 0
 	for _, w := range d.Workloads {
-		if w.Name == workload && !w.Prefill && w.VM != "" && w.Engine == "fio" {
+		if w.Name == workload && !w.Prefill && !w.Merged() && w.Engine == "fio" {
 			for _, l := range w.Streams {
 				depth += l.Depth
 			}
@@ -210,7 +210,7 @@ func stayed(d *result.Data, beside, workload string) error {
 	var other, own result.Workload
 	for _, w := range d.Workloads {
 		switch {
-		case w.VM != "" || w.Prefill:
+		case !w.Merged() || w.Prefill:
 		case w.Name == beside:
 			other = w
 		case w.Name == workload:
@@ -262,7 +262,7 @@ func foundIn(folder *experiment.Folder, id string) []result.Finding {
 // achieved is what a workload did per second.
 func achieved(d *result.Data, workload string) (float64, error) {
 	for _, w := range d.Workloads {
-		if w.Name == workload && !w.Prefill && w.VM == "" {
+		if w.Name == workload && !w.Prefill && w.Merged() {
 			w = w.Judged()
 			n := 0.0
 			for _, o := range w.Ops {

@@ -522,7 +522,7 @@ func judgedTimes(s result.Series, group string, data *result.Data) (times []resu
 		}
 	}
 	for _, w := range data.Workloads {
-		if w.Prefill || w.VM != "" || s.Workload != "" && w.Name != s.Workload || s.Workload == "" &&
+		if w.Prefill || !w.Merged() || s.Workload != "" && w.Name != s.Workload || s.Workload == "" &&
 			(group == "" || w.Group != group) {
 			continue
 		}

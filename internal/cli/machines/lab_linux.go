@@ -232,7 +232,10 @@ func pressPower(ctx context.Context, con *console.Console, l *lab.Lab, n *lab.No
 	case "status":
 		state, err := c.State(ctx)
 		if err == nil && con.JSON {
-			return con.PrintJSON(map[string]any{"node": n.Name(), "power": state})
+			return con.PrintJSON(struct {
+				Node  string `json:"node"`
+				Power any    `json:"power"`
+			}{n.Name(), state})
 		}
 		visible.Fprintf(con.Out, "%s\n", state)
 		return err
@@ -312,8 +315,10 @@ func labDown(con *console.Console, dir *string) *cobra.Command {
 			defer stop()
 			remains, err := lab.Down(ctx, *dir)
 			if con.JSON {
-				said := map[string]any{"dir": *dir, "remains": append([]string{}, remains...)}
-				err = errors.Join(err, con.PrintJSON(said))
+				err = errors.Join(err, con.PrintJSON(struct {
+					Dir     string   `json:"dir"`
+					Remains []string `json:"remains"`
+				}{*dir, append([]string{}, remains...)}))
 			}
 			if len(remains) > 0 {
 				return exit.Errorf(exit.Uncleaned, "mend what is said above and call it again", "%w", err)

@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/exporters/nutanix"
 	"plimsoll/internal/exporters/nutanix/prism"
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report/terminal"
 )
@@ -291,16 +292,16 @@ type viewJSON struct {
 	Cluster  string           `json:"cluster"`
 	Kind     string           `json:"kind"`
 	At       string           `json:"at,omitempty"`
-	Entities []map[string]any `json:"entities"`
+	Entities []untyped.Object `json:"entities"`
 }
 
 func (v view) json(rows []*prism.Entity, cluster string, at time.Time) viewJSON {
-	out := viewJSON{Cluster: cluster, Kind: v.kind.String(), Entities: []map[string]any{}}
+	out := viewJSON{Cluster: cluster, Kind: v.kind.String(), Entities: []untyped.Object{}}
 	if !at.IsZero() {
 		out.At = at.UTC().Format(time.RFC3339)
 	}
 	for _, e := range rows {
-		one := map[string]any{"uuid": e.ID, "name": e.Name}
+		one := untyped.Object{"uuid": e.ID, "name": e.Name}
 		for key, text := range map[string]string{"host": e.Host, "vm": e.VM, "address": e.Address, "state": e.State} {
 			if text != "" {
 				one[key] = text

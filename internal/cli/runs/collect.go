@@ -186,7 +186,7 @@ func lost(before, now *result.Data) *goneError {
 	compared("operations", func(d *result.Data) (sum uint64) {
 		for _, w := range d.Workloads {
 			for _, o := range w.Ops {
-				if w.VM == "" {
+				if w.Merged() {
 					sum += o.Count
 				}
 			}

@@ -55,7 +55,7 @@ const (
 // Values are decoded options, by name.
 type Values struct {
 	given  Options
-	values map[string]any
+	values map[string]reflect.Value
 }
 
 // Decode reads the options of a target by its table, defaults filled in, and returns all objections at once.
@@ -65,7 +65,7 @@ func Decode(of string, table []Option, given Options) (Values, error) {
 
 // DecodeFor is Decode for whatever has options; objections begin with what that is.
 func DecodeFor(whose string, table []Option, given Options) (Values, error) {
-	v := Values{given: given, values: map[string]any{}}
+	v := Values{given: given, values: map[string]reflect.Value{}}
 	var names []string
 	var objections []error
 	for _, o := range table {
@@ -82,7 +82,7 @@ func DecodeFor(whose string, table []Option, given Options) (Values, error) {
 			objections = append(objections, fmt.Errorf("%s: option %q: %w", whose, o.Name, err))
 			continue
 		}
-		v.values[o.Name] = value
+		v.values[o.Name] = reflect.ValueOf(value)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if slices.Contains(names, name) {
@@ -266,8 +266,8 @@ func (v Values) Given(name string) bool { _, ok := v.given[name]; return ok }
 
 // value is a decoded option, the zero of its type when it has none.
 func value[T any](v Values, name string) (t T) {
-	if got := v.values[name]; got != nil {
-		t = reflect.ValueOf(got).Convert(reflect.TypeFor[T]()).Interface().(T)
+	if got := v.values[name]; got.IsValid() {
+		t = got.Convert(reflect.TypeFor[T]()).Interface().(T)
 	}
 	return t
 }

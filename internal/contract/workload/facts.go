@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/result"
 )
 
@@ -35,7 +36,7 @@ func LoadFacts(name string, job any, but ...string) []result.Fact {
 	if err != nil {
 		return nil // a job is plain values
 	}
-	var options map[string]any
+	var options untyped.Object
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	if d.Decode(&options) != nil {
@@ -52,8 +53,7 @@ func LoadFacts(name string, job any, but ...string) []result.Fact {
 				key, value = word, time.Duration(n).String()
 			}
 		}
-		switch options[key].(type) {
-		case map[string]any, []any:
+		if !untyped.Plain(options[key]) {
 			text, _ := json.Marshal(options[key]) // it came from JSON
 			value = string(text)
 		}

@@ -98,7 +98,7 @@ func (r *Reading) Read(table []Option) {
 			continue
 		}
 		unplaced(&value)
-		r.take("", table, &yaml.Node{Kind: yaml.ScalarNode, Value: s.Key, Line: ofSetting}, value.Content[0])
+		r.pair("", table, &yaml.Node{Kind: yaml.ScalarNode, Value: s.Key, Line: ofSetting}, value.Content[0])
 	}
 }
 
@@ -115,11 +115,11 @@ func (r *Reading) Table(n *yaml.Node, of string, table []Option) {
 	if i := slices.IndexFunc(table, func(o Option) bool { return o.Shown().Default != "" }); i >= 0 {
 		example = table[i].Name + ": " + table[i].Shown().Default
 	}
-	r.mapping(n, of, example, func(key, value *yaml.Node) { r.take(of, table, key, value) })
+	r.mapping(n, of, example, func(key, value *yaml.Node) { r.pair(of, table, key, value) })
 }
 
-// take reads one pair.
-func (r *Reading) take(of string, table []Option, key, value *yaml.Node) {
+// pair reads one pair.
+func (r *Reading) pair(of string, table []Option, key, value *yaml.Node) {
 	i := slices.IndexFunc(table, func(o Option) bool { return o.Name == key.Value })
 	if i < 0 {
 		var known []string

@@ -8,7 +8,6 @@
 package nutanix
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/x509"
@@ -22,12 +21,10 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"plimsoll/internal/exporters/nutanix/prism"
-	"plimsoll/internal/kit/nearest"
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/kit/secret"
+	"plimsoll/internal/kit/tagged"
 )
 
 // Defaults of a Config.
@@ -82,36 +79,12 @@ var clusterName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 // Parse reads a configuration and returns all objections at once, each with the line or the cluster that it is of.
 func Parse(data []byte) (Config, error) {
 	var c Config
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, objections(err)
+	objections, err := tagged.Decode(data, &c)
+	if err = errors.Join(err, tagged.Join(objections)); err != nil {
+		return Config{}, err
 	}
 	return c, c.Check()
 }
-
-// objections are those of the YAML decoder, with what may have been meant.
-func objections(err error) error {
-	var wrong *yaml.TypeError
-	if !errors.As(err, &wrong) {
-		return err
-	}
-	var all []error
-	for _, text := range wrong.Errors {
-		if before, after, ok := strings.Cut(text, "field "); ok {
-			name, _, _ := strings.Cut(after, " ")
-			text = fmt.Sprintf("%sno setting is called %q", before, name)
-			if meant := nearest.Of(name, settings); meant != "" {
-				text += fmt.Sprintf(": did you mean %q?", meant)
-			}
-		}
-		all = append(all, errors.New(text))
-	}
-	return errors.Join(all...)
-}
-
-var settings = []string{"poll", "stale_after", "iops_floor", "kinds", "clusters", "push", "name", "url", "api", "user",
-	"password", "api_key", "ca", "insecure", "timeout", "page_size", "pushgateway", "remote_write", "job", "keep"}
 
 // Check fills defaults in, reads the files of certificates, and returns all objections at once. It reads no secret.
 func (c *Config) Check() error {

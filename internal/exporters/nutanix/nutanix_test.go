@@ -416,7 +416,7 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", "clusters: there is none: name one with its url, user and password"},
-		{"misspelt", "clusters:\n  - {pasword: env:A}\n", `line 2: no setting is called "pasword": did you mean "password"?`},
+		{"misspelt", "clusters:\n  - {pasword: env:A}\n", `line 2: unknown key "pasword"; did you mean "password"?`},
 		{"everything", `
 poll: 1ms
 iops_floor: -3

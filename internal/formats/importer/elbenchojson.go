@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"plimsoll/hist"
+	"plimsoll/internal/kit/untyped"
 )
 
 // elbenchoDone is a part of a phase in JSON.
@@ -142,7 +143,7 @@ func readElbenchoJSON(_ format, r io.Reader) (*book, error) {
 			return nil
 		}
 		var told struct {
-			Config map[string]any `json:"config"`
+			Config untyped.Object `json:"config"`
 		}
 		_ = json.Unmarshal(v, &told) // it is JSON, as was just seen
 		p := newElbenchoPhase()

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"plimsoll/internal/kit/untyped"
 )
 
 // hammerSummary is what HammerDB 6 gives of a job as a whole (schema hammerdb-job-report-v1). Numbers that cannot be
@@ -14,7 +16,7 @@ type hammerSummary struct {
 		Version   string `json:"hdb_version"`
 		Timestamp string `json:"timestamp"`
 	} `json:"job"`
-	Config map[string]any `json:"benchmark_config"`
+	Config untyped.Object `json:"benchmark_config"`
 	Result struct {
 		Type     string `json:"type"`
 		Database string `json:"database_display"`
@@ -35,10 +37,10 @@ type hammerSummary struct {
 		} `json:"series"`
 	} `json:"transaction_count"`
 	Times struct {
-		Rows []map[string]any `json:"rows"`
+		Rows []untyped.Object `json:"rows"`
 	} `json:"response_times"`
 	Queries struct {
-		Rows []map[string]any `json:"rows"`
+		Rows []untyped.Object `json:"rows"`
 	} `json:"query_times"`
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"plimsoll/internal/kit/untyped"
 )
 
 // sysstatKeys are the members of sysstat's JSON that name what the others of an object are of.
@@ -61,7 +63,7 @@ func (p *hostParser) statistics(data []byte) error {
 		}
 		p.calls++
 		for dec.More() {
-			var sample map[string]any
+			var sample untyped.Object
 			if err := dec.Decode(&sample); err != nil {
 				return damaged(err)
 			}
@@ -73,19 +75,17 @@ func (p *hostParser) statistics(data []byte) error {
 }
 
 // sample takes one moment.
-func (p *hostParser) sample(of map[string]any) error {
+func (p *hostParser) sample(of untyped.Object) error {
 	p.now.at = time.Time{}
-	switch at := of["timestamp"].(type) {
-	case string:
-		p.now.at, _ = p.clock(at)
-	case map[string]any:
-		date, _ := at["date"].(string)
-		clock, _ := at["time"].(string)
+	if text := of.Text("timestamp"); text != "" {
+		p.now.at, _ = p.clock(text)
+	} else if at := of.Object("timestamp"); at != nil {
+		clock := at.Text("date") + " " + at.Text("time")
 		utc, _ := at["utc"].(json.Number)
 		if utc == "1" || at["utc"] == true {
 			clock += " UTC"
 		}
-		p.now.at, _ = p.clock(date + " " + clock)
+		p.now.at, _ = p.clock(clock)
 	}
 	for _, section := range slices.Sorted(maps.Keys(of)) {
 		if section == "timestamp" {
@@ -112,36 +112,35 @@ func (p *hostParser) member(section, prefix string, v any, depth int) error {
 				return err
 			}
 		}
-	case map[string]any:
-		key := ""
-		for _, name := range sysstatKeys {
-			if id, ok := v[name].(string); ok {
-				key = oneLine(id) + "_"
-				if name == "cpu" {
-					if key = "cpu" + key; id == "all" || id == "-1" {
-						key = "cpu_"
-					}
-				}
-				break
-			}
-		}
-		if section == "avg-cpu" {
-			key = "cpu_"
-		}
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			switch one := v[name].(type) {
-			case json.Number:
-				if err := p.put(prefix+key+sysstatName(section, name), one.String()); err != nil {
-					return err
-				}
-			case map[string]any, []any:
-				if err := p.member(name, prefix+key, one, depth+1); err != nil {
-					return err
-				}
-			}
-		}
 	case json.Number:
 		return p.put(prefix+section, v.String())
+	}
+	of, _ := untyped.Of(v)
+	key := ""
+	for _, name := range sysstatKeys {
+		if id, ok := of[name].(string); ok {
+			key = oneLine(id) + "_"
+			if name == "cpu" {
+				if key = "cpu" + key; id == "all" || id == "-1" {
+					key = "cpu_"
+				}
+			}
+			break
+		}
+	}
+	if section == "avg-cpu" {
+		key = "cpu_"
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		var err error
+		if n, ok := of[name].(json.Number); ok {
+			err = p.put(prefix+key+sysstatName(section, name), n.String())
+		} else if !untyped.Plain(of[name]) {
+			err = p.member(name, prefix+key, of[name], depth+1)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/result"
 )
 
@@ -174,19 +175,24 @@ func readK6JSON(_ format, r io.Reader) (*book, error) {
 
 // k6Document is an exported summary, of either form.
 type k6Document struct {
-	Metrics map[string]map[string]any `json:"metrics"`
+	Metrics map[string]untyped.Object `json:"metrics"`
 	State   struct {
 		Milliseconds float64 `json:"testRunDurationMs"`
 	} `json:"state"`
 }
 
+// k6Values are the values of a metric, which handleSummary has in a mapping of their own.
+func k6Values(metric untyped.Object) untyped.Object {
+	if values := metric.Object("values"); values != nil {
+		return values
+	}
+	return metric
+}
+
 func (doc k6Document) stretch() (stretch, error) {
 	k := newK6Summary()
 	for name, m := range doc.Metrics {
-		if values, ok := m["values"].(map[string]any); ok { // of handleSummary
-			m = values
-		}
-		for key, v := range m {
+		for key, v := range k6Values(m) {
 			f, ok := v.(float64)
 			if !ok || math.IsNaN(f) || f < 0 {
 				continue
@@ -205,12 +211,7 @@ func (doc k6Document) stretch() (stretch, error) {
 			}
 		}
 	}
-	if failed := doc.Metrics["http_req_failed"]; failed != nil {
-		if values, ok := failed["values"].(map[string]any); ok {
-			failed = values
-		}
-		k.failed, _ = failed["passes"].(float64) // the rate is of failures, and these pass
-	}
+	k.failed, _ = k6Values(doc.Metrics["http_req_failed"])["passes"].(float64) // the rate is of failures
 	for _, name := range []string{"vus_max", "vus"} {
 		k.vus = max(k.vus, k.times[name]["max"]*1e3)
 	}
@@ -225,10 +226,9 @@ func (doc k6Document) stretch() (stretch, error) {
 func (doc k6Document) crossed() string {
 	var out []string
 	for name, m := range doc.Metrics {
-		limits, _ := m["thresholds"].(map[string]any)
+		limits := m.Object("thresholds")
 		for limit, v := range limits {
-			of, _ := v.(map[string]any)
-			if ok, is := of["ok"].(bool); v == true || is && !ok {
+			if ok, is := limits.Object(limit)["ok"].(bool); v == true || is && !ok {
 				out = append(out, name+" "+limit)
 			}
 		}

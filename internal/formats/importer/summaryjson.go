@@ -16,6 +16,7 @@ import (
 
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/result"
 )
 
@@ -92,7 +93,7 @@ func readIORJSON(_ format, r io.Reader) (*book, error) {
 	err := jsonValues(words, func(_ int, v json.RawMessage) error {
 		var doc struct {
 			Version, Began, Finished string
-			Tests                    []map[string]any
+			Tests                    []untyped.Object
 		}
 		if err := json.Unmarshal(v, &doc); err != nil {
 			return err
@@ -105,14 +106,12 @@ func readIORJSON(_ format, r io.Reader) (*book, error) {
 		}
 		for _, test := range doc.Tests {
 			facts := map[string]string{}
-			if options, ok := test["Options"].(map[string]any); ok {
-				for name, v := range options {
-					switch v := v.(type) {
-					case string:
-						facts[name] = v
-					case float64:
-						facts[name] = strconv.FormatFloat(v, 'f', -1, 64)
-					}
+			for name, v := range test.Object("Options") {
+				switch v := v.(type) {
+				case string:
+					facts[name] = v
+				case float64:
+					facts[name] = strconv.FormatFloat(v, 'f', -1, 64)
 				}
 			}
 			iorResults(test, func(access string, row figures) {
@@ -157,25 +156,27 @@ func (w *wrongWords) said() string {
 
 // iorResults finds the results in a test.
 func iorResults(in any, take func(access string, row figures)) {
-	switch in := in.(type) {
-	case []any:
-		for _, one := range in {
+	if list, ok := in.([]any); ok {
+		for _, one := range list {
 			iorResults(one, take)
 		}
-	case map[string]any:
-		if access, ok := in["access"].(string); ok && in["bwMiB"] != nil {
-			row := figures{}
-			for key, name := range iorNames {
-				if v, ok := in[key].(float64); ok && v >= 0 {
-					row[name] = v
-				}
+	}
+	of, ok := untyped.Of(in)
+	if !ok {
+		return
+	}
+	if access, ok := of["access"].(string); ok && of["bwMiB"] != nil {
+		row := figures{}
+		for key, name := range iorNames {
+			if v, ok := of[key].(float64); ok && v >= 0 {
+				row[name] = v
 			}
-			take(access, row)
-			return
 		}
-		for _, of := range []string{"Results", "Options"} {
-			iorResults(in[of], take)
-		}
+		take(access, row)
+		return
+	}
+	for _, key := range []string{"Results", "Options"} {
+		iorResults(of[key], take)
 	}
 }
 
@@ -231,11 +232,11 @@ func readRadosJSON(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "rados bench"}
 	words := &wrongWords{r: r, re: radosWrong}
 	err := jsonValues(words, func(_ int, v json.RawMessage) error {
-		var doc map[string]any
+		var doc untyped.Object
 		if err := json.Unmarshal(v, &doc); err != nil {
 			return err
 		}
-		if inner, ok := doc["bench"].(map[string]any); ok {
+		if inner := doc.Object("bench"); inner != nil {
 			doc = inner
 		}
 		total := figures{}
@@ -246,14 +247,11 @@ func readRadosJSON(_ format, r io.Reader) (*book, error) {
 		}
 		one := radosBench{total: total}
 		one.concurrency, _ = quantity(fmt.Sprint(doc["concurrent_ios"]))
-		course, _ := doc["datas"].([]any)
-		for _, c := range course {
-			if moment, ok := c.(map[string]any); ok {
-				at, err := quantity(fmt.Sprint(moment["sec"]))
-				done, err2 := quantity(fmt.Sprint(moment["finished"]))
-				if err == nil && err2 == nil {
-					one.moment(inSeconds(at), whole(done))
-				}
+		for _, moment := range doc.Objects("datas") {
+			at, err := quantity(fmt.Sprint(moment["sec"]))
+			done, err2 := quantity(fmt.Sprint(moment["finished"]))
+			if err == nil && err2 == nil {
+				one.moment(inSeconds(at), whole(done))
 			}
 		}
 		return one.end(b)
@@ -284,11 +282,11 @@ func (o *radosBench) moment(at time.Duration, done uint64) {
 func readBenchBase(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "BenchBase"}
 	err := jsonValues(r, func(_ int, v json.RawMessage) error {
-		var doc map[string]any
+		var doc untyped.Object
 		if err := json.Unmarshal(v, &doc); err != nil {
 			return err
 		}
-		num := func(of map[string]any, name string) float64 {
+		num := func(of untyped.Object, name string) float64 {
 			v, err := quantity(fmt.Sprint(of[name]))
 			if err != nil {
 				return math.NaN()
@@ -305,9 +303,8 @@ func readBenchBase(_ format, r io.Reader) (*book, error) {
 		if length == 0 || math.IsNaN(good) {
 			return errors.New("a summary without its elapsed time and goodput")
 		}
-		kind, _ := doc["Benchmark Type"].(string)
-		t := newTally(strings.TrimSpace("BenchBase "+oneLine(kind)), length)
-		latency, _ := doc["Latency Distribution"].(map[string]any)
+		t := newTally(strings.TrimSpace("BenchBase "+oneLine(doc.Text("Benchmark Type"))), length)
+		latency := doc.Object("Latency Distribution")
 		mean := num(latency, "Average Latency (microseconds)") / 1e6
 		if math.IsNaN(mean) {
 			mean = 0

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/unit"
 )
 
@@ -19,7 +20,7 @@ func (t *Table) readJSON(data []byte) error {
 	}
 	list := values
 	if len(values) == 1 {
-		if columns, ok := values[0].(map[string]any); ok {
+		if columns, ok := untyped.Of(values[0]); ok {
 			return t.fromColumns(columns)
 		}
 		list, _ = values[0].([]any)
@@ -69,23 +70,20 @@ func (t *Table) element(i int, item any) error {
 		return nil
 	}
 	var err error
-	switch item := item.(type) {
-	case map[string]any:
-		if i > 0 && !t.Named {
-			return fmt.Errorf("element %d is an object, and the first is none", i+1)
-		}
-		if err = t.fields(i, item); err != nil {
-			return err
-		}
-		for _, name := range t.Names {
-			err = Join(err, add(Quote(name), item[name]))
-		}
-	case []any:
-		for j, c := range item {
+	if list, ok := item.([]any); ok {
+		for j, c := range list {
 			err = Join(err, add(fmt.Sprintf("value %d", j+1), c))
 		}
-	default:
+	} else if of, ok := untyped.Of(item); !ok {
 		err = add("it", item)
+	} else if i > 0 && !t.Named {
+		return fmt.Errorf("element %d is an object, and the first is none", i+1)
+	} else if err = t.fields(i, of); err != nil {
+		return err
+	} else {
+		for _, name := range t.Names {
+			err = Join(err, add(Quote(name), of[name]))
+		}
 	}
 	if err != nil {
 		return err
@@ -103,7 +101,7 @@ func (t *Table) element(i int, item any) error {
 }
 
 // fields takes the names of the columns from the first object; a later one may lack some and have no others.
-func (t *Table) fields(i int, item map[string]any) error {
+func (t *Table) fields(i int, item untyped.Object) error {
 	if i == 0 {
 		t.Named = true
 		for name := range item {
@@ -125,7 +123,7 @@ func (t *Table) fields(i int, item map[string]any) error {
 	return fmt.Errorf("element %d has what those before it lack: %s", i+1, QuoteAll(unknown))
 }
 
-func (t *Table) fromColumns(columns map[string]any) error {
+func (t *Table) fromColumns(columns untyped.Object) error {
 	t.Named = true
 	for name := range columns {
 		t.Names = append(t.Names, name)
@@ -156,11 +154,8 @@ func (t *Table) fromColumns(columns map[string]any) error {
 
 // cell prints a JSON value as a cell; null is an empty one. ok is false for lists and objects.
 func cell(v any) (text string, ok bool) {
-	switch v.(type) {
-	case nil:
-		return "", true
-	case []any, map[string]any:
-		return "", false
+	if v == nil || !untyped.Plain(v) {
+		return "", v == nil
 	}
 	return fmt.Sprint(v), true
 }

@@ -64,7 +64,7 @@ func bounded(queries ...string) error {
 		replaces := strings.Contains(query, "label_replace")
 		for m.depth = 0; item.Typ != parser.EOF && item.Typ != parser.ERROR; before = item.Typ {
 			lexer.NextItem(&item) // what is wrong with it the parser says
-			m.take(item, replaces || before == parser.EQL_REGEX || before == parser.NEQ_REGEX)
+			m.count(item, replaces || before == parser.EQL_REGEX || before == parser.NEQ_REGEX)
 			if err := m.check(); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func bounded(queries ...string) error {
 // measure is how large expressions are as far as they were looked at.
 type measure struct{ bytes, tokens, depth, text, states, classes int }
 
-func (m *measure) take(item parser.Item, pattern bool) {
+func (m *measure) count(item parser.Item, pattern bool) {
 	m.tokens++
 	switch item.Typ {
 	case parser.LEFT_PAREN, parser.LEFT_BRACE, parser.LEFT_BRACKET:

@@ -80,7 +80,7 @@ func (to *chunkEncoder) flush(b *buffer) error {
 	b.times, b.values = b.times[:0], b.values[:0]
 	b.flushed++
 	for i, s := range b.series {
-		c := to.known(times, values, i, len(b.series))
+		c := to.reused(times, values, i, len(b.series))
 		if c == nil {
 			var err error
 			if c, err = to.encode(times, values, i, len(b.series)); err != nil {
@@ -94,8 +94,8 @@ func (to *chunkEncoder) flush(b *buffer) error {
 	return nil
 }
 
-// known returns the chunk of a column encoded lately with the same points, nil when there is none.
-func (to *chunkEncoder) known(times []int64, values []float64, column, width int) chunkenc.Chunk {
+// reused returns the chunk of a column encoded lately with the same points, nil when there is none.
+func (to *chunkEncoder) reused(times []int64, values []float64, column, width int) chunkenc.Chunk {
 	n := len(times)
 	for k := range to.recent {
 		r := &to.recent[k]

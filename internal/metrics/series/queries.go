@@ -66,7 +66,7 @@ func (q Queries) RangeInSlices(
 	if err := checkSteps(start, end, step); err != nil {
 		return nil, err
 	}
-	enough, err := own(query, int(end.Sub(start)/step)+1, end.Sub(start))
+	enough, err := slicesFor(query, int(end.Sub(start)/step)+1, end.Sub(start))
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func (q Queries) RangeInSlices(
 	return q.inSlices(ctx, query, start, end, step, max(slices, enough))
 }
 
-// own is affordable for a query of the program's, which may be long: it can name every VM.
-func own(query string, steps int, span time.Duration) (slices int, err error) {
+// slicesFor is affordable for a query of the program's, which may be long: it can name every VM.
+func slicesFor(query string, steps int, span time.Duration) (slices int, err error) {
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	if err != nil {
 		return 0, fmt.Errorf("query: %w", err)
@@ -100,7 +100,7 @@ func checkSteps(start, end time.Time, step time.Duration) error {
 
 // Instant evaluates a PromQL expression at one moment.
 func (q Queries) Instant(ctx context.Context, query string, at time.Time) ([]Series, error) {
-	if _, err := own(query, 1, 0); err != nil {
+	if _, err := slicesFor(query, 1, 0); err != nil {
 		return nil, err
 	}
 	ctx, cancel := q.limited(ctx)

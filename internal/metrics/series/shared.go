@@ -93,12 +93,12 @@ func (q *sharedQuerier) Select(
 		return q.Querier.Select(ctx, sorted, hints, all...)
 	}
 	out := &list{}
-	for found := q.Querier.Select(ctx, false, hints, all...); out.take(found); {
+	for found := q.Querier.Select(ctx, false, hints, all...); out.next(found); {
 		if ls := found.At().Labels(); !matchAll(q.of, ls.Get) {
 			out.series = append(out.series, found.At())
 		}
 	}
-	for found := q.Querier.Select(ctx, false, hints, append(others, q.of...)...); out.take(found); {
+	for found := q.Querier.Select(ctx, false, hints, append(others, q.of...)...); out.next(found); {
 		one := found.At()
 		for _, a := range as {
 			b := labels.NewBuilder(one.Labels())
@@ -125,8 +125,8 @@ type list struct {
 	err      error
 }
 
-// take goes to the next series of a set; at its end it keeps what went wrong.
-func (l *list) take(from storage.SeriesSet) bool {
+// next goes to the next series of a set; at its end it keeps what went wrong.
+func (l *list) next(from storage.SeriesSet) bool {
 	if l.err != nil {
 		return false
 	}

@@ -204,7 +204,7 @@ func (q *unionQuerier) Select(
 	out.warnings, err = q.each(ctx, own, points, func(s Member, from storage.Querier) error {
 		b := labels.NewBuilder(labels.EmptyLabels())
 		one := &list{}
-		for found := from.Select(ctx, false, hints, rest...); one.take(found); {
+		for found := from.Select(ctx, false, hints, rest...); one.next(found); {
 			here := found.At()
 			b.Reset(here.Labels())
 			if was := here.Labels().Get(q.label); was != "" {

@@ -91,8 +91,8 @@ var endpoints = []endpoint{
 	{path: "metadata", summary: "What is known of metrics", ask: metadata, gives: map[string][]metricData{},
 		params: []parameter{{name: "metric"}, {name: "limit"}}},
 	{path: "query_exemplars", summary: "None", ask: nothing([]any{}), gives: []any{}},
-	{path: "rules", summary: "None", ask: nothing(map[string]any{"groups": []any{}}), gives: map[string]any{}},
-	{path: "alerts", summary: "None", ask: nothing(map[string]any{"alerts": []any{}}), gives: map[string]any{}},
+	{path: "rules", summary: "None", ask: nothing(object{"groups": []any{}}), gives: object{}},
+	{path: "alerts", summary: "None", ask: nothing(object{"alerts": []any{}}), gives: object{}},
 	{path: "status/buildinfo", summary: "The version of the query language, and of the program", ask: buildInfo,
 		gives: buildData{}},
 }

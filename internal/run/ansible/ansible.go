@@ -32,6 +32,7 @@ import (
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/kit/procfs"
 	"plimsoll/internal/kit/scratch"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/unit"
 )
 
@@ -51,7 +52,7 @@ type Play struct {
 	Groups []Group
 	// Root says that the playbook is written for logins as root: who logs in as somebody else with sudo becomes root.
 	Root      bool
-	Variables map[string]any
+	Variables untyped.Object
 	Forks     int
 	Patience  time.Duration      // how long a process of Ansible may stand still until all of it is ended; 0: for ever
 	Log       string             // the file that keeps what Ansible prints
@@ -374,18 +375,20 @@ func (p Play) follow(r io.Reader) (recap []Recap, failures []Failure) {
 
 // write writes the inventory, the variables and the configuration of SSH, and begins to pass connections on.
 func (p *Play) write(private string) error {
-	type object = map[string]any
-	groups := object{}
+	type host struct {
+		Become bool `json:"ansible_become,omitempty"`
+	}
+	type group struct {
+		Hosts    map[string]host  `json:"hosts,omitempty"`
+		Children map[string]group `json:"children,omitempty"`
+	}
+	groups := map[string]group{}
 	var ssh strings.Builder
 	p.passing = map[string]*passer{}
 	for _, g := range p.Groups {
-		hosts := object{}
+		hosts := map[string]host{}
 		for _, h := range g.Hosts {
-			vars := object{}
-			if p.Root && h.User != "root" && h.Sudo {
-				vars["ansible_become"] = true
-			}
-			hosts[h.Machine] = vars
+			hosts[h.Machine] = host{Become: p.Root && h.User != "root" && h.Sudo}
 			if p.passing[h.Machine] != nil {
 				continue
 			}
@@ -405,11 +408,11 @@ func (p *Play) write(private string) error {
 				fmt.Fprintf(&ssh, "  IdentityFile %s\n", k)
 			}
 		}
-		groups[g.Name] = object{"hosts": hosts}
+		groups[g.Name] = group{Hosts: hosts}
 	}
 	ssh.WriteString("Host *\n  GlobalKnownHostsFile none\n  StrictHostKeyChecking yes\n  CheckHostIP no\n" +
 		"  BatchMode yes\n  ControlMaster no\n  ForwardAgent no\n  ServerAliveInterval 15\n")
-	inventory, err := json.Marshal(object{"all": object{"children": groups}})
+	inventory, err := json.Marshal(map[string]group{"all": {Children: groups}})
 	variables, err2 := json.Marshal(p.Variables)
 	if p.Variables == nil {
 		variables = []byte("{}")

@@ -16,6 +16,7 @@ import (
 
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/regular"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/scenario"
 )
 
@@ -87,7 +88,7 @@ type Factor struct {
 
 // Settings are what the command line said, for a resume. Options of a target may hold secrets, which are not kept.
 type Settings struct {
-	Set               map[string]any    `json:"set,omitempty"`
+	Set               untyped.Object    `json:"set,omitempty"`
 	Preset            string            `json:"preset,omitempty"`
 	Nodes             int               `json:"nodes,omitempty"`
 	Target            string            `json:"target"`
@@ -235,34 +236,26 @@ func Open(dir string) (*Folder, error) {
 	}
 	for i := range f.record.Factors {
 		for j, v := range f.record.Factors[i].Levels {
-			f.record.Factors[i].Levels[j] = native(v)
+			f.record.Factors[i].Levels[j] = untyped.Each(v, native)
 		}
 	}
 	for name, v := range f.record.Settings.Set {
-		f.record.Settings.Set[name] = native(v)
+		f.record.Settings.Set[name] = untyped.Each(v, native)
 	}
 	return f, nil
 }
 
-// native brings what JSON decoding gives back to the types of the language.
+// native brings a number of JSON to the types of the language.
 func native(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if i, err := v.Int64(); err == nil {
-			return i
-		}
-		f, _ := v.Float64()
-		return f
-	case []any:
-		for i := range v {
-			v[i] = native(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = native(v[k])
-		}
+	n, ok := v.(json.Number)
+	if !ok {
+		return v
 	}
-	return v
+	if i, err := n.Int64(); err == nil {
+		return i
+	}
+	f, _ := n.Float64()
+	return f
 }
 
 // List returns the folders of the experiments in root, newest first. A root that does not exist holds none.

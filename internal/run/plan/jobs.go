@@ -100,7 +100,7 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 	engine, ok := j.engines[load.Generator]
 	if !ok {
 		return answer{}, fmt.Errorf("there is no engine for generator %q; known are %s", load.Generator,
-			known(j.engines))
+			engineNames(j.engines))
 	}
 	about := engine.Describe()
 	if j.view.Facts.Simulated && !about.Blocks {
@@ -249,7 +249,7 @@ func CheckAsserts(sc *scenario.Scenario, engines map[string]workload.Engine) (li
 	return list
 }
 
-func known(engines map[string]workload.Engine) string {
+func engineNames(engines map[string]workload.Engine) string {
 	var names []string
 	for n := range engines {
 		names = append(names, n)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/run/ansible"
 	"plimsoll/scenario"
 	"plimsoll/unit"
@@ -123,7 +124,7 @@ func ansiblePlay(ctx context.Context, e *Env, a scenario.Args) error {
 	if err != nil {
 		return err
 	}
-	variables := map[string]any{"output_directory": output}
+	variables := untyped.Object{"output_directory": output}
 	maps.Copy(variables, a.Map("variables"))
 	play := ansible.Play{Dir: filepath.Join(e.Dir, "scenario"), File: file, Root: a.String("remote_user") == "root",
 		Variables: variables, Forks: a.Int("forks"), Log: log.Name(),

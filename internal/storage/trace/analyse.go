@@ -145,7 +145,7 @@ func Analyze(s Source, o Options, names *Names, problems *Problems, stop func() 
 func (a *Analyzer) Add(events []Event) {
 	if a.looked {
 		for i := range events {
-			a.take(&events[i])
+			a.count(&events[i])
 		}
 		return
 	}
@@ -171,7 +171,7 @@ func (a *Analyzer) look() {
 		clear(d.seen[:])
 	}
 	for i := range a.held {
-		a.take(&a.held[i])
+		a.count(&a.held[i])
 	}
 	a.held = nil
 }
@@ -196,7 +196,7 @@ func (a *Analyzer) of(id uint32) *device {
 	return d
 }
 
-func (a *Analyzer) take(e *Event) {
+func (a *Analyzer) count(e *Event) {
 	a.events++
 	d := a.of(e.Device)
 	d.events++
@@ -432,7 +432,7 @@ func (a *Analyzer) classify(d *device, c *counts, t int64, e *Event) {
 		a.second = second
 		a.streams.window, a.streams.active = second, 0
 	}
-	kind, before := a.streams.take(e.Offset|d.index<<56, e)
+	kind, before := a.streams.place(e.Offset|d.index<<56, e)
 	c.kinds[kind].requests++
 	c.kinds[kind].bytes += uint64(e.Bytes)
 	if kind != Random {

@@ -80,7 +80,7 @@ func (f *flight) enter(p place, piece flying) {
 }
 
 // take removes the first piece at a place, of that many bytes if there is one.
-func (f *flight) take(p place, bytes uint32) (piece flying, ok bool) {
+func (f *flight) remove(p place, bytes uint32) (piece flying, ok bool) {
 	l, ok := f.at[p]
 	if !ok {
 		return flying{}, false
@@ -111,7 +111,7 @@ func (f *flight) take(p place, bytes uint32) (piece flying, ok bool) {
 
 // cancel forgets a request that did not begin after all.
 func (f *flight) cancel(p place, bytes uint32) bool {
-	piece, ok := f.take(p, bytes)
+	piece, ok := f.remove(p, bytes)
 	if ok {
 		f.free(piece.whole)
 	}
@@ -125,7 +125,7 @@ func (f *flight) free(w int32) {
 
 // split cuts a piece in two at an offset.
 func (f *flight) split(p place, at uint64) {
-	piece, ok := f.take(p, 0)
+	piece, ok := f.remove(p, 0)
 	if !ok {
 		return
 	}
@@ -146,7 +146,7 @@ func (f *flight) split(p place, at uint64) {
 func (f *flight) end(p place, bytes uint32, done func(w whole)) bool {
 	found := false
 	for left := bytes; ; {
-		piece, ok := f.take(p, left)
+		piece, ok := f.remove(p, left)
 		if !ok {
 			return found
 		}

@@ -93,9 +93,9 @@ func newStreams() *streams {
 	return s
 }
 
-// take says what kind a request is. before are requests that were said to be of another kind, and are found now to have
-// begun its stream.
-func (s *streams) take(position uint64, e *Event) (kind Kind, before []earlier) {
+// place says what kind a request is. before are requests that were said to be of another kind, and are found now to
+// have begun its stream.
+func (s *streams) place(position uint64, e *Event) (kind Kind, before []earlier) {
 	s.clock++
 	end := position + uint64(e.Bytes)
 	strided := s.strides(position, e)

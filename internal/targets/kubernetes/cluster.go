@@ -18,6 +18,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/targets/fleet"
 	"plimsoll/internal/targets/ssh/remote"
 	"plimsoll/result"
@@ -111,11 +112,13 @@ func (c *cluster) change(do func()) error {
 }
 
 // create makes an object of this run. One that is there already, as after a call whose answer was lost, is fine.
-func (c *cluster) create(ctx context.Context, kind schema.GroupVersionResource, o map[string]any) error {
+func (c *cluster) create(ctx context.Context, kind schema.GroupVersionResource, o object) error {
 	call, cancel := limited(ctx)
 	defer cancel()
-	made := &unstructured.Unstructured{Object: o}
-	_, err := c.api.of(kind).Create(call, made, metav1.CreateOptions{})
+	made, err := o.encoded()
+	if err == nil {
+		_, err = c.api.of(kind).Create(call, made, metav1.CreateOptions{})
+	}
 	if apierrors.IsAlreadyExists(err) {
 		_, err = c.api.owned(ctx, kind, made.GetName(), c.state.Run)
 		return err
@@ -313,15 +316,15 @@ func (c *cluster) fresh(name string) string {
 }
 
 // add writes a machine down, then makes its volumes. One that could not be made is none.
-func (c *cluster) add(ctx context.Context, v, source *vm) error {
+func (c *cluster) add(ctx context.Context, v, of *vm) error {
 	if err := c.change(func() { c.state.VMs[v.Name] = v }); err != nil {
 		return err
 	}
 	err := c.create(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, false, nil))
 	for i, bytes := range v.DiskBytes {
-		var from map[string]any
-		if !source.Template {
-			from = map[string]any{"kind": "PersistentVolumeClaim", "name": source.disk(i)}
+		var from *source
+		if !of.Template {
+			from = &source{Kind: "PersistentVolumeClaim", Name: of.disk(i)}
 		}
 		if err == nil {
 			err = c.create(ctx, claims, c.claim(v.disk(i), v, bytes, true, from))
@@ -431,13 +434,10 @@ func (a *api) keptTo(ctx context.Context, claim string) (hosts []string, err err
 	if err != nil || v == nil {
 		return nil, err
 	}
-	terms, _, _ := unstructured.NestedSlice(v.Object, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
-	for _, t := range terms {
-		m, _ := t.(map[string]any)
-		list, _, _ := unstructured.NestedSlice(m, "matchExpressions")
-		for _, e := range list {
-			m, _ := e.(map[string]any)
-			values, _, _ := unstructured.NestedStringSlice(m, "values")
+	affinity := untyped.Object(v.Object).Object("spec").Object("nodeAffinity")
+	for _, term := range affinity.Object("required").Objects("nodeSelectorTerms") {
+		for _, match := range term.Objects("matchExpressions") {
+			values, _, _ := unstructured.NestedStringSlice(match, "values")
 			hosts = append(hosts, values...)
 		}
 	}

@@ -1,11 +1,9 @@
 package kubernetes
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,10 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/regular"
+	"plimsoll/internal/kit/tagged"
 	"plimsoll/unit"
 )
 
@@ -90,9 +87,8 @@ func readFleet(name string, kinds []target.PowerKind) (*fleetFile, error) {
 
 func parseFleet(data []byte, kinds []target.PowerKind) (*fleetFile, error) {
 	f := &fleetFile{}
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(f); err != nil && !errors.Is(err, io.EOF) {
+	wrong, err := tagged.Decode(data, f)
+	if err = errors.Join(err, tagged.Join(wrong)); err != nil {
 		return nil, err
 	}
 	var objections []error

@@ -46,18 +46,22 @@ func owner() string {
 
 // hold makes the run's lease.
 func (c *cluster) hold(ctx context.Context) error {
-	return c.create(ctx, leases, map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-		"metadata": c.meta(c.state.Run, &vm{}), "spec": c.leaseNow()})
+	return c.create(ctx, leases, object{"coordination.k8s.io/v1", "Lease", c.meta(c.state.Run, &vm{}), c.leaseNow()})
 }
 
-func (c *cluster) leaseNow() map[string]any {
-	return map[string]any{"holderIdentity": owner(), "leaseDurationSeconds": int64(leaseTime / time.Second),
-		"renewTime": c.place.clock.Now().UTC().Format(leaseTimed)}
+type leaseSpec struct {
+	Holder  string `json:"holderIdentity"`
+	Seconds int64  `json:"leaseDurationSeconds"`
+	Renewed string `json:"renewTime"`
+}
+
+func (c *cluster) leaseNow() leaseSpec {
+	return leaseSpec{owner(), int64(leaseTime / time.Second), c.place.clock.Now().UTC().Format(leaseTimed)}
 }
 
 // renew keeps the lease for longer.
 func (c *cluster) renew(ctx context.Context) error {
-	data, err := json.Marshal(map[string]any{"spec": c.leaseNow()})
+	data, err := json.Marshal(map[string]leaseSpec{"spec": c.leaseNow()})
 	if err != nil {
 		return err
 	}

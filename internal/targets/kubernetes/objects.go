@@ -1,10 +1,14 @@
 package kubernetes
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"plimsoll/internal/targets/fleet"
 )
@@ -39,71 +43,130 @@ func (v *vm) disk(i int) string {
 	return fmt.Sprintf("%s-d%d", v.Short, i+1)
 }
 
-func (c *cluster) meta(name string, v *vm) map[string]any {
-	labels := map[string]any{}
-	for k, l := range c.fleet.Labels {
-		labels[k] = l
+// Objects as runs make them: of what Kubernetes has in each, only what is said of it here.
+type (
+	object struct {
+		Version string    `json:"apiVersion"`
+		Kind    string    `json:"kind"`
+		Meta    *metadata `json:"metadata,omitempty"`
+		Spec    any       `json:"spec"`
 	}
-	maps.Copy(labels, map[string]any{runLabel: c.state.Run, vmLabel: v.Short})
-	return map[string]any{"name": name, "namespace": c.state.Namespace, "labels": labels,
-		"annotations": map[string]any{vmNote: v.Name, groupNote: v.Group, madeNote: c.state.Made, ownerNote: owner()}}
+	metadata struct {
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace"`
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	}
+	claimSpec struct {
+		AccessModes []string  `json:"accessModes"`
+		Mode        string    `json:"volumeMode"`
+		Resources   resources `json:"resources"`
+		Class       string    `json:"storageClassName,omitempty"`
+		From        *source   `json:"dataSource,omitempty"`
+	}
+	// source is what a volume is a copy of: a claim or a snapshot.
+	source struct {
+		Group string `json:"apiGroup,omitempty"`
+		Kind  string `json:"kind"`
+		Name  string `json:"name"`
+	}
+	resources struct {
+		Limits   map[string]string `json:"limits,omitempty"`
+		Requests map[string]string `json:"requests,omitempty"`
+	}
+	podSpec struct {
+		Restart      string            `json:"restartPolicy"`
+		Grace        int64             `json:"terminationGracePeriodSeconds"`
+		ServiceLinks bool              `json:"enableServiceLinks"`
+		Token        bool              `json:"automountServiceAccountToken"`
+		Hostname     string            `json:"hostname"`
+		Node         map[string]string `json:"nodeSelector"`
+		Volumes      []volume          `json:"volumes"`
+		Containers   []containerSpec   `json:"containers"`
+	}
+	volume struct {
+		Name  string `json:"name"`
+		Claim struct {
+			Name string `json:"claimName"`
+		} `json:"persistentVolumeClaim"`
+	}
+	containerSpec struct {
+		Name      string    `json:"name"`
+		Image     string    `json:"image"`
+		Pull      string    `json:"imagePullPolicy"`
+		Command   []string  `json:"command"`
+		Resources resources `json:"resources"`
+		Mounts    []mount   `json:"volumeMounts"`
+		Devices   []device  `json:"volumeDevices,omitempty"`
+	}
+	mount struct {
+		Name string `json:"name"`
+		Path string `json:"mountPath"`
+	}
+	device struct {
+		Name string `json:"name"`
+		Path string `json:"devicePath"`
+	}
+)
+
+// encoded is the object as the client sends it.
+func (o object) encoded() (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(o)
+	out := &unstructured.Unstructured{}
+	if err == nil {
+		err = out.UnmarshalJSON(data)
+	}
+	return out, err
 }
 
-// claim is a claim of a volume. A source is a claim or a snapshot that it is a copy of.
-func (c *cluster) claim(name string, v *vm, bytes int64, block bool, source map[string]any) map[string]any {
-	mode, class := "Filesystem", c.fleet.WorkClass
+func (c *cluster) meta(name string, v *vm) *metadata {
+	labels := map[string]string{}
+	maps.Copy(labels, c.fleet.Labels)
+	maps.Copy(labels, map[string]string{runLabel: c.state.Run, vmLabel: v.Short})
+	return &metadata{name, c.state.Namespace, labels,
+		map[string]string{vmNote: v.Name, groupNote: v.Group, madeNote: c.state.Made, ownerNote: owner()}}
+}
+
+// claim is a claim of a volume, a copy of a source where there is one.
+func (c *cluster) claim(name string, v *vm, bytes int64, block bool, from *source) object {
+	spec := claimSpec{AccessModes: []string{c.fleet.AccessMode}, Mode: "Filesystem",
+		Class: cmp.Or(c.fleet.WorkClass, c.fleet.StorageClass), From: from,
+		Resources: resources{Requests: map[string]string{"storage": fmt.Sprint(bytes)}}}
 	if block {
-		mode, class = "Block", c.fleet.StorageClass
+		spec.Mode, spec.Class = "Block", c.fleet.StorageClass
 	}
-	if class == "" {
-		class = c.fleet.StorageClass
-	}
-	spec := map[string]any{"accessModes": []any{c.fleet.AccessMode}, "volumeMode": mode,
-		"resources": map[string]any{"requests": map[string]any{"storage": fmt.Sprint(bytes)}}}
-	if class != "" {
-		spec["storageClassName"] = class
-	}
-	if source != nil {
-		spec["dataSource"] = source
-	}
-	return map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": c.meta(name, v),
-		"spec": spec}
+	return object{"v1", "PersistentVolumeClaim", c.meta(name, v), spec}
 }
 
 // firstProcess reaps what is left to it, and ends at once when it is told to.
 const firstProcess = `trap 'kill -9 -1 2>/dev/null; exit 0' TERM INT; while :; do sleep 86400 & wait $!; done`
 
 // pod is a machine that is on.
-func (c *cluster) pod(v *vm) map[string]any {
-	devices, list := []any{}, []any{map[string]any{"name": "work",
-		"persistentVolumeClaim": map[string]any{"claimName": workClaim(v.Short)}}}
+func (c *cluster) pod(v *vm) object {
+	held := func(name, claim string) (out volume) {
+		out.Name, out.Claim.Name = name, claim
+		return out
+	}
+	box := containerSpec{Name: container, Image: v.Image, Pull: "IfNotPresent",
+		Command: []string{"/bin/sh", "-c", firstProcess}, Mounts: []mount{{"work", workFolder}}}
+	volumes := []volume{held("work", workClaim(v.Short))}
 	for i := range v.DiskBytes {
 		name := fmt.Sprintf("d%d", i+1)
-		devices = append(devices, map[string]any{"name": name, "devicePath": fleet.Device(i)})
-		list = append(list, map[string]any{"name": name,
-			"persistentVolumeClaim": map[string]any{"claimName": v.disk(i)}})
+		box.Devices = append(box.Devices, device{name, fleet.Device(i)})
+		volumes = append(volumes, held(name, v.disk(i)))
 	}
-	limits := map[string]any{}
+	limits := map[string]string{}
 	if v.CPUs > 0 {
 		limits["cpu"] = fmt.Sprint(v.CPUs)
 	}
 	if v.MemoryBytes > 0 {
 		limits["memory"] = fmt.Sprint(v.MemoryBytes)
 	}
-	requests := map[string]any{"cpu": "10m", "memory": "32Mi"}
+	box.Resources = resources{limits, map[string]string{"cpu": "10m", "memory": "32Mi"}}
 	if c.fleet.Requests {
-		requests = limits
+		box.Resources.Requests = limits
 	}
-	node := c.nodes[v.Node].Name
-	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": c.meta(v.Short, v), "spec": map[string]any{
-		"restartPolicy": "Never", "terminationGracePeriodSeconds": int64(1), "enableServiceLinks": false,
-		"automountServiceAccountToken": false, "hostname": v.Short,
-		"nodeSelector": map[string]any{"kubernetes.io/hostname": node},
-		"volumes":      list,
-		"containers": []any{map[string]any{"name": container, "image": v.Image, "imagePullPolicy": "IfNotPresent",
-			"command":       []any{"/bin/sh", "-c", firstProcess},
-			"resources":     map[string]any{"limits": limits, "requests": requests},
-			"volumeMounts":  []any{map[string]any{"name": "work", "mountPath": workFolder}},
-			"volumeDevices": devices}},
-	}}
+	return object{"v1", "Pod", c.meta(v.Short, v), podSpec{Restart: "Never", Grace: 1, Hostname: v.Short,
+		Node: map[string]string{"kubernetes.io/hostname": c.nodes[v.Node].Name}, Volumes: volumes,
+		Containers: []containerSpec{box}}}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/result"
 )
 
@@ -69,10 +70,9 @@ func (a *api) nodeList(ctx context.Context, f *fleetFile) (list []target.Node, e
 		n := target.Node{Index: len(list), Name: name, Power: f.power[name].Kind}
 		capacity, _, _ := unstructured.NestedStringMap(all[i].Object, "status", "capacity")
 		n.Cores, n.MemoryBytes = int(amount(capacity["cpu"])), amount(capacity["memory"])
-		addresses, _, _ := unstructured.NestedSlice(all[i].Object, "status", "addresses")
-		for _, x := range addresses {
-			if m, is := x.(map[string]any); is && m["type"] == "InternalIP" {
-				n.Address, _ = m["address"].(string)
+		for _, address := range untyped.Object(all[i].Object).Object("status").Objects("addresses") {
+			if address["type"] == "InternalIP" {
+				n.Address = address.Text("address")
 			}
 		}
 		list = append(list, n)
@@ -136,14 +136,17 @@ func (a *api) denied(ctx context.Context, power, shots bool) (missing []string, 
 			continue
 		}
 		for _, verb := range r.verbs {
-			attributes := map[string]any{"verb": verb, "group": r.group, "resource": r.resource, "subresource": r.under}
+			asked := map[string]string{"verb": verb, "group": r.group, "resource": r.resource, "subresource": r.under}
 			if !r.cluster {
-				attributes["namespace"] = a.namespace
+				asked["namespace"] = a.namespace
+			}
+			question, err := object{Version: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview",
+				Spec: map[string]map[string]string{"resourceAttributes": asked}}.encoded()
+			if err != nil {
+				return missing, err
 			}
 			c, cancel := limited(ctx)
-			o, err := a.of(reviews).Create(c, &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-				"spec": map[string]any{"resourceAttributes": attributes}}}, metav1.CreateOptions{})
+			o, err := a.of(reviews).Create(c, question, metav1.CreateOptions{})
 			cancel()
 			if err != nil {
 				return missing, a.said(err)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/unit"
 )
 
@@ -206,10 +207,8 @@ func (a *api) mayEnd(ctx context.Context, f *fleetFile, n target.Node, run strin
 		}
 	}
 	mine := ownAddresses()
-	addresses, _, _ := unstructured.NestedSlice(o.Object, "status", "addresses")
-	for _, x := range addresses {
-		m, _ := x.(map[string]any)
-		address, _ := m["address"].(string)
+	for _, one := range untyped.Object(o.Object).Object("status").Objects("addresses") {
+		address := one.Text("address")
 		if u, err := url.Parse(a.host); err == nil && u.Hostname() == address {
 			return fmt.Errorf("node %q: the API server is %s on it: it is not switched off", n.Name, a.host)
 		}

@@ -103,6 +103,13 @@ func (c *cluster) Snapshot(ctx context.Context, tag string, names []string) erro
 	return fmt.Errorf("snapshot %q: %w", tag, err)
 }
 
+type shotSpec struct {
+	Class  string `json:"volumeSnapshotClassName"`
+	Source struct {
+		Claim string `json:"persistentVolumeClaimName"`
+	} `json:"source"`
+}
+
 func (c *cluster) takeAll(ctx context.Context, tag, class string, all []*vm) error {
 	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, shotLimit)
 	defer cancel()
@@ -115,9 +122,9 @@ func (c *cluster) takeAll(ctx context.Context, tag, class string, all []*vm) err
 	}
 	for _, v := range all {
 		for i := range v.DiskBytes {
-			o := map[string]any{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot",
-				"metadata": c.meta(shotName(v, tag, i), v), "spec": map[string]any{"volumeSnapshotClassName": class,
-					"source": map[string]any{"persistentVolumeClaimName": v.disk(i)}}}
+			spec := shotSpec{Class: class}
+			spec.Source.Claim = v.disk(i)
+			o := object{"snapshot.storage.k8s.io/v1", "VolumeSnapshot", c.meta(shotName(v, tag, i), v), spec}
 			if err := c.create(ctx, shots, o); err != nil {
 				return fmt.Errorf("vm %q: %w", v.Name, err)
 			}
@@ -173,8 +180,7 @@ func (c *cluster) Restore(ctx context.Context, tag, name string) error {
 	next := *v
 	next.Restored++
 	for i, bytes := range v.DiskBytes {
-		from := map[string]any{"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": shotName(v, tag,
-			i)}
+		from := &source{"snapshot.storage.k8s.io", "VolumeSnapshot", shotName(v, tag, i)}
 		if err == nil {
 			err = c.create(ctx, claims, c.claim(next.disk(i), v, bytes, true, from))
 		}

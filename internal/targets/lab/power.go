@@ -152,7 +152,7 @@ func (c *cluster) spec(ctx context.Context, n *lab.Node, v *vm) (qemu.Spec, erro
 		return qemu.Spec{}, err
 	}
 	known := knownhosts.Line([]string{address.String()}, key) + "\n"
-	if err := os.WriteFile(c.known(v.Name), []byte(known), 0o600); err != nil {
+	if err := os.WriteFile(c.knownHosts(v.Name), []byte(known), 0o600); err != nil {
 		return qemu.Spec{}, err
 	}
 	s := qemu.Spec{
@@ -206,7 +206,7 @@ func (c *cluster) identity(v *vm, address netip.Addr) (id guest.Identity, err er
 	return id, os.Rename(file+".part", file)
 }
 
-func (c *cluster) known(vm string) string { return filepath.Join(c.dir, "vm", vm, "known_hosts") }
+func (c *cluster) knownHosts(vm string) string { return filepath.Join(c.dir, "vm", vm, "known_hosts") }
 
 // hostName is a machine's name as a host may have it, with the end of its address where that leaves nothing of the
 // name, or what another machine has as well.
@@ -237,7 +237,7 @@ func (c *cluster) machineOf(v *vm, address netip.Addr, disks []target.Disk) remo
 	return remote.Machine{Name: v.Name, Role: v.Group, Folder: workFolder + c.state.Run,
 		Agent: "/usr/bin/plimsoll-agent", Network: address.String(), Own: disks,
 		Hop: remote.Hop{Address: address.String(), Port: 22, User: "root", Keys: []string{c.keyFile()},
-			KnownHosts: []string{c.known(v.Name)}, Dial: c.lab.Dial}}
+			KnownHosts: []string{c.knownHosts(v.Name)}, Dial: c.lab.Dial}}
 }
 
 // reach waits until a guest that was started answers, and lets the agent work there.

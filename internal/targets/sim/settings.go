@@ -1,14 +1,9 @@
 package sim
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/tagged"
 	"plimsoll/internal/targets/sim/perf"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -181,91 +177,19 @@ func (s *settings) readOption(name, value string) error {
 
 // decode is strict. Lines are those of a file, or mean nothing.
 func (s *settings) decode(data []byte, where string, lines bool) error {
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	err := d.Decode(s)
-	var wrong *yaml.TypeError
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil // an empty file
-	case errors.As(err, &wrong):
-		var errs []error
-		for _, text := range wrong.Errors {
-			errs = append(errs, objection(where, lines, text))
-		}
-		return errors.Join(errs...)
-	case err != nil:
+	objections, err := tagged.Decode(data, s)
+	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
-	return nil
-}
-
-var (
-	atLine  = regexp.MustCompile(`^line (\d+): `)
-	unknown = regexp.MustCompile(`^field (\S+) not found in type (\S+)$`)
-	misfit  = regexp.MustCompile("^cannot unmarshal !!(\\S+)(?: `(.*)`)? into (\\S+)$")
-)
-
-// wanted says what fits a field, by its type here.
-func wanted(typeName string) string {
-	switch {
-	case strings.HasPrefix(typeName, "[]"):
-		return "a list"
-	case typeName == "int" || typeName == "int64" || typeName == "uint64":
-		return "a whole number"
-	case typeName == "float64":
-		return "a number"
-	case typeName == "bool":
-		return "true or false"
-	case strings.Contains(typeName, "Duration"):
-		return "a length of time, like 90s"
-	case typeName == "string":
-		return "a text"
-	}
-	return "names with values"
-}
-
-// objection is the decoder's sentence in our words: position first, a nearest name for one that is unknown.
-func objection(where string, lines bool, text string) error {
-	if m := atLine.FindStringSubmatch(text); m != nil {
-		text = text[len(m[0]):]
-		if lines {
-			where += ":" + m[1]
+	var errs []error
+	for _, o := range objections {
+		at := where
+		if lines && o.Line > 0 {
+			at += fmt.Sprintf(":%d", o.Line)
 		}
+		errs = append(errs, fmt.Errorf("%s: %s", at, o.What))
 	}
-	if m := misfit.FindStringSubmatch(text); m != nil {
-		return fmt.Errorf("%s: %q does not fit; want %s", where, cmp.Or(m[2], m[1]), wanted(m[3]))
-	}
-	if m := unknown.FindStringSubmatch(text); m != nil {
-		return fmt.Errorf("%s: %q: there is no such option; %s", where, m[1], suggest(m[1], fieldsOf(m[2])))
-	}
-	return fmt.Errorf("%s: %s", where, text)
-}
-
-// fieldsOf lists the names in a type of the settings, found by the type's name.
-func fieldsOf(typeName string) (names []string) {
-	var walk func(t reflect.Type)
-	walk = func(t reflect.Type) {
-		for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		if t.Kind() != reflect.Struct {
-			return
-		}
-		for i := range t.NumField() {
-			f := t.Field(i)
-			tag, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-			if tag == "" || tag == "-" {
-				continue
-			}
-			if t.String() == typeName {
-				names = append(names, tag)
-			}
-			walk(f.Type)
-		}
-	}
-	walk(reflect.TypeFor[settings]())
-	return names
+	return errors.Join(errs...)
 }
 
 // world turns settings into the options of a World, and returns all objections.

@@ -145,7 +145,7 @@ func (c *cluster) Logins(ctx context.Context, group string) (list []target.Login
 	for _, h := range c.in(group) {
 		list = append(list, h.Machine().Login())
 	}
-	return list, c.some(ctx, group, len(list))
+	return list, c.needsHost(ctx, group, len(list))
 }
 
 // Addresses implements target.Addressed.
@@ -153,7 +153,7 @@ func (c *cluster) Addresses(ctx context.Context, group string) (list []string, e
 	for _, h := range c.in(group) {
 		list = append(list, h.Machine().Address)
 	}
-	return list, c.some(ctx, group, len(list))
+	return list, c.needsHost(ctx, group, len(list))
 }
 
 // in are the hosts of a role; each host is a node as well.
@@ -166,7 +166,7 @@ func (c *cluster) in(group string) (list []*remote.Host) {
 	return list
 }
 
-func (c *cluster) some(ctx context.Context, group string, hosts int) error {
+func (c *cluster) needsHost(ctx context.Context, group string, hosts int) error {
 	if hosts == 0 {
 		return fmt.Errorf("addresses: group %q: no host of the inventory has this role", group)
 	}

@@ -646,9 +646,9 @@ func TestInventoryMistakes(t *testing.T) {
 		words []string
 	}{
 		"keys and kinds": {"hosts:\n  db1:\n    port: x22\n    sudo: maybe\n    disks:\n      - {fil: 1GiB}\n  db2: {adress: b}\n",
-			[]string{`line 3: "x22" where a number is wanted`, `line 4: "maybe" where true or false is wanted`,
-				`line 6: "fil" is no key here: there are id, consent, file`, `line 7: "adress" is no key here: there are address, `}},
-		"list": {"hosts:\n  - db1\n", []string{"line 2: a list where NAME: {address: ...} for each is wanted"}},
+			[]string{`line 3: "x22" where a whole number is wanted`, `line 4: "maybe" where true or false is wanted`,
+				`line 6: unknown key "fil"; did you mean "file"?`, `line 7: unknown key "adress"; did you mean "address"?`}},
+		"list": {"hosts:\n  - db1\n", []string{"line 2: a list where {NAME: {address: ...}} is wanted"}},
 		"twice": {"hosts:\n  db1: {address: a}\n  db1: {address: b}\n", []string{
 			`line 3: "db1" is there twice: its first line is 2`}},
 		"two documents": {"hosts: {db1: {address: a}}\n---\nhosts: {db2: {address: b}}\n", []string{"second document"}},

@@ -1,12 +1,10 @@
 package ssh
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/netip"
@@ -14,8 +12,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +22,7 @@ import (
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/kit/secret"
+	"plimsoll/internal/kit/tagged"
 	"plimsoll/internal/targets/ssh/remote"
 	"plimsoll/unit"
 )
@@ -104,9 +101,13 @@ func unjoined(err error) []error {
 func parseInventory(data []byte, kinds []target.PowerKind,
 	settingsOf func(file, alias string) (settings, error)) (inventory, error) {
 	var g given
-	objections, err := strictly(data, &g)
+	wrong, err := tagged.Decode(data, &g)
 	if err != nil {
 		return inventory{}, err
+	}
+	var objections []error
+	for _, o := range wrong {
+		objections = append(objections, o)
 	}
 	v := inventory{same: g.Same}
 	object := func(line int, format string, args ...any) {
@@ -157,59 +158,6 @@ func parseInventory(data []byte, kinds []target.PowerKind,
 		v.machines = append(v.machines, m)
 	}
 	return v, errors.Join(objections...)
-}
-
-// strictly decodes YAML. It objects to keys that nothing reads, to values that are of another kind, and to what comes
-// after the first document.
-func strictly(data []byte, into any) (objections []error, err error) {
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	err = d.Decode(into)
-	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
-		for _, e := range wrong.Errors {
-			objections = append(objections, errors.New(plainly(e)))
-		}
-	} else if err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	if !errors.Is(err, io.EOF) && !errors.Is(d.Decode(new(any)), io.EOF) {
-		objections = append(objections, errors.New("there is a second document (---): put all hosts into the first"))
-	}
-	return objections, nil
-}
-
-// What the decoder says, of its own types.
-var (
-	unknownKey = regexp.MustCompile(`field (.+) not found in type ssh\.(\w+)`)
-	wrongKind  = regexp.MustCompile("cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.+)")
-	twice      = regexp.MustCompile(`mapping key (".*") already defined at line (\d+)`)
-)
-
-// plainly is what the decoder says, for who wrote the text.
-func plainly(text string) string {
-	text = twice.ReplaceAllString(text, "$1 is there twice: its first line is $2")
-	if m := unknownKey.FindStringSubmatch(text); m != nil {
-		of := map[string]any{"given": given{}, "givenHost": givenHost{}, "givenDisk": givenDisk{}}[m[2]]
-		var keys []string
-		for i := range reflect.TypeOf(of).NumField() {
-			keys = append(keys, reflect.TypeOf(of).Field(i).Tag.Get("yaml"))
-		}
-		no := fmt.Sprintf("%q is no key here: there are %s", m[1], strings.Join(keys, ", "))
-		return strings.Replace(text, m[0], no, 1)
-	}
-	if m := wrongKind.FindStringSubmatch(text); m != nil {
-		is := map[string]string{"seq": "a list", "map": "keys with values"}[m[1]]
-		want := map[string]string{"int": "a number", "bool": "true or false", "string": "a text",
-			"ssh.given":                "ssh_config:, same_machine: and hosts:",
-			"map[string]ssh.givenHost": "NAME: {address: ...} for each",
-			"ssh.givenHost":            "keys of a host: {address: ...}",
-			"[]ssh.givenDisk":          "a list of disks",
-			"ssh.givenDisk":            "a disk: {id: ..., consent: ...} or {file: SIZE}",
-			"map[string]string":        "keys with texts: {kind: ..., address: ...}"}[m[3]]
-		no := fmt.Sprintf("%s where %s is wanted", cmp.Or(is, strconv.Quote(m[2])), want)
-		return strings.Replace(text, m[0], no, 1)
-	}
-	return text
 }
 
 // splitHop takes [USER@]HOST[:PORT] apart. Addresses of IPv6 with a port are in brackets.

@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/serial"
 	"plimsoll/internal/testkit/lawtest"
 )
 
-// serialClaims are intervals of means under dependence, periods seen where there are none and found where there is one,
-// and trends.
+// serialClaims are intervals of means under dependence, and periods seen where there are none and found where there is
+// one.
 func serialClaims() []Claim {
 	const spread = 0.03
 	var out []Claim
@@ -102,24 +101,6 @@ func serialClaims() []Claim {
 			func(x []float64) (bool, bool, error) {
 				p, err := serial.PeriodOf(x, 0.01)
 				return true, p.Found && math.Abs(p.Points*12/float64(n)-1) < 0.15, err
-			},
-		)
-	}
-	for _, law := range []struct {
-		phi float64
-		n   int
-	}{{0, 50}, {0.4, 200}} {
-		add(
-			"trend",
-			fmt.Sprintf("none in φ %v, %d points: one at 5 %%", law.phi, law.n),
-			0,
-			0.08,
-			150,
-			shaped(lawtest.Flat, spread, lawtest.AR(law.phi)),
-			law.n,
-			func(x []float64) (bool, bool, error) {
-				s, err := change.Trend(x, 0.95)
-				return true, s.P <= 0.05, err
 			},
 		)
 	}

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/untyped"
 )
 
 // layout says how output is read. As JSON it is the Format of what a job declares, so that a run folder can be replayed
@@ -259,7 +260,7 @@ func (p route) in(v any) any {
 	for _, step := range p {
 		switch step := step.(type) {
 		case string:
-			m, _ := v.(map[string]any)
+			m, _ := untyped.Of(v)
 			v = m[step]
 		case int:
 			list, _ := v.([]any)

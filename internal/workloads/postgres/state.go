@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/kit/pgwire"
 	"plimsoll/internal/kit/secret"
+	"plimsoll/internal/kit/untyped"
 )
 
 // State is what a server says of itself and of one database at a moment: configuration, sizes, dead rows and counters.
@@ -188,7 +189,7 @@ func (s *State) count(c *pgwire.Conn, word, view, where string) error {
 	if err != nil || len(rows) != 1 {
 		return err
 	}
-	var columns map[string]any
+	var columns untyped.Object
 	if err := json.Unmarshal([]byte(rows[0][0]), &columns); err != nil {
 		return err
 	}

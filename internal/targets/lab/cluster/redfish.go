@@ -69,7 +69,7 @@ func (r *redfish) handler() http.Handler {
 	})
 	guarded := func(pattern string, h http.HandlerFunc) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, q *http.Request) {
-			if !r.known(q) {
+			if !r.loggedIn(q) {
 				w.Header().Set("WWW-Authenticate", `Basic realm="bmc"`)
 				refuse(w, http.StatusUnauthorized, "Base.1.8.NoValidSession", "log in first")
 				return
@@ -163,7 +163,7 @@ func (r *redfish) right(user, password string) bool {
 	return subtle.ConstantTimeCompare([]byte(user+"\x00"+password), []byte("admin\x00"+r.password)) == 1
 }
 
-func (r *redfish) known(q *http.Request) bool {
+func (r *redfish) loggedIn(q *http.Request) bool {
 	if token := q.Header.Get("X-Auth-Token"); token != "" {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -125,13 +125,13 @@ func (u unpacked) image(name string) ([]byte, error) {
 	if err == nil {
 		err = w.Close()
 	}
-	type object = map[string]any
-	config, e := json.Marshal(object{"architecture": "amd64", "os": "linux",
-		"config": object{"Env": []string{"PATH=/usr/bin:/bin"}, "Cmd": []string{"/bin/sh"}},
-		"rootfs": object{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}}})
-	manifest, e2 := json.Marshal([]object{{"Config": "config.json", "RepoTags": []string{name},
-		"Layers": []string{"layer.tar"}}})
-	if err = errors.Join(err, e, e2); err != nil {
+	config := fmt.Appendf(nil, `{"architecture":"amd64","config":{"Cmd":["/bin/sh"],"Env":["PATH=/usr/bin:/bin"]},`+
+		`"os":"linux","rootfs":{"diff_ids":["sha256:%x"],"type":"layers"}}`, sha256.Sum256(layer))
+	manifest, e := json.Marshal([]struct {
+		Config           string
+		Layers, RepoTags []string
+	}{{"config.json", []string{"layer.tar"}, []string{name}}})
+	if err = errors.Join(err, e); err != nil {
 		return nil, err
 	}
 	return unpacked{"manifest.json": {mode: regular | 0o644, data: manifest},

@@ -15,18 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/internal/kit/thread"
-
 	"golang.org/x/sys/unix"
 )
 
 // Launch starts a command that is set up but for where it runs, and does not wait for it.
 type Launch func(*exec.Cmd) error
-
-// InNetwork starts commands in a network namespace, given by its file: /run/netns/NAME or /proc/PID/ns/net.
-func InNetwork(file string) Launch {
-	return func(c *exec.Cmd) error { return thread.InNetwork(file, c.Start) }
-}
 
 // Machine is one in a folder, which is its own. It is off when no process of it lives.
 type Machine struct {

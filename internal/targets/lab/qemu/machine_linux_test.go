@@ -260,33 +260,6 @@ func TestForeignProcessesAreLeftAlone(t *testing.T) {
 	state(t, m, "off")
 }
 
-func TestStartInANetwork(t *testing.T) {
-	t.Parallel()
-	needs.That(t, os.Geteuid() == 0, "root", "run as root")
-	m := counter(t, Raw)
-	holder := exec.Command("sleep", "600")
-	holder.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
-	must(t, holder.Start())
-	defer func() { _ = holder.Process.Kill(); _ = holder.Wait() }()
-	namespace := fmt.Sprintf("/proc/%d/ns/net", holder.Process.Pid)
-	must(t, m.Start(t.Context(), InNetwork(namespace)))
-	pids, err := m.processes()
-	must(t, err)
-	want, err := os.Readlink(namespace)
-	must(t, err)
-	got, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pids[0]))
-	must(t, err)
-	if len(pids) != 1 || got != want {
-		t.Fatalf("processes %v in %s, want %s", pids, got, want)
-	}
-	if err := m.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Start(t.Context(), InNetwork("/proc/self/exe")); err == nil {
-		t.Fatal("a program was taken for a network")
-	}
-}
-
 func TestSnapshotsOfAGroup(t *testing.T) {
 	t.Parallel()
 	on, off, raw := counter(t, Qcow2), counter(t, Qcow2), counter(t, Raw)

@@ -22,8 +22,6 @@ package model
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
 )
 
@@ -68,44 +66,7 @@ func Denominator(alpha, beta, n float64) float64 {
 	return max(1, 1+alpha*(n-1)+beta*n*(n-1))
 }
 
-// Check returns all objections to a network and its streams at once.
-func Check(net Network, streams []Stream) error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
-	if !(net.Contention >= 0 && net.Crosstalk >= 0) || math.IsInf(net.Contention+net.Crosstalk, 0) {
-		bad("contention %v and crosstalk %v must be finite and not negative", net.Contention, net.Crosstalk)
-	}
-	for i, c := range net.Servers {
-		if c < 1 {
-			bad("node %d has %d servers; it needs at least 1", i, c)
-		}
-	}
-	if net.Background != nil && len(net.Background) != len(net.Servers) {
-		bad("background load is given for %d of %d nodes", len(net.Background), len(net.Servers))
-	}
-	for i, b := range net.Background {
-		if !(b >= 0 && b < 1) {
-			bad("background load %v of node %d is not within [0, 1)", b, i)
-		}
-	}
-	for i, s := range streams {
-		if s.Node < 0 || s.Node >= len(net.Servers) {
-			bad("stream %d is on node %d of %d", i, s.Node, len(net.Servers))
-		}
-		if s.Depth < 1 {
-			bad("stream %d has depth %d; it needs at least 1", i, s.Depth)
-		}
-		if !(s.Rate >= 0) || math.IsInf(s.Rate, 0) {
-			bad("stream %d offers the rate %v; it must be finite and not negative", i, s.Rate)
-		}
-		if !(s.Seconds > 0) || math.IsInf(s.Seconds, 0) {
-			bad("stream %d has the service time %v s; it must be finite and positive", i, s.Seconds)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Solve returns the steady state. It takes what Check accepts.
+// Solve returns the steady state.
 func Solve(net Network, streams []Stream) Answer {
 	a := Answer{
 		Throughput: make([]float64, len(streams)), Response: make([]float64, len(streams)),

@@ -135,7 +135,7 @@ func (p *reader) read(text string) {
 			continue
 		}
 		text := strings.TrimLeft(line, blanks)
-		if text != "" && !p.take(strings.TrimRight(text, blanks), 1+len(line)-len(text)) {
+		if text != "" && !p.readLine(strings.TrimRight(text, blanks), 1+len(line)-len(text)) {
 			return
 		}
 	}
@@ -147,8 +147,8 @@ const blanks = " \t"
 // unreadable tells what is no text: control characters, and bytes that are no UTF-8.
 func unreadable(r rune) bool { return r == utf8.RuneError || r != '\t' && !unicode.IsPrint(r) }
 
-// take reads a line that is not empty and begins at a column. It is false when nothing more can be read.
-func (p *reader) take(line string, col int) bool {
+// readLine reads a line that is not empty and begins at a column. It is false when nothing more can be read.
+func (p *reader) readLine(line string, col int) bool {
 	f := p.file
 	if line[0] == '[' {
 		end := strings.LastIndexByte(line, ']')
