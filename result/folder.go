@@ -130,6 +130,17 @@ func create(root string, m Manifest, to disk) (*Folder, error) {
 	return f, nil
 }
 
+// Move puts the whole folder, nothing of which is being written, where nothing but an empty folder is.
+func (f *Folder) Move(dir string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := os.Rename(f.dir, dir); err != nil {
+		return err
+	}
+	f.dir = dir
+	return f.disk.syncFolder(filepath.Dir(dir))
+}
+
 func (f *Folder) prepare() error {
 	lock, err := takeLock(filepath.Join(f.dir, LockFile))
 	if err != nil {
