@@ -344,3 +344,27 @@ func fill(t *testing.T, name string) {
 		}
 	}
 }
+
+// TestOutOfMemory has the kernel kill a generator that wants more memory than its machine has: the run is partial, and
+// says so in its error and in its findings.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	needs.Fio(t)
+	_, err := os.Stat("/sys/fs/cgroup/memory")
+	needs.That(t, err == nil && os.Geteuid() == 0, "limits of memory", "run as root, with memory control groups of version 1")
+	scenario := tiny(t)
+	place(t, filepath.Join(scenario, "load.fio"), "[global]\nioengine=libaio\ndirect=1\ntime_based\n[load]\nfilename=/dev/sdb\n"+
+		"size=1G\nrw=randwrite\nbs=16m\niodepth=64\nrefill_buffers\n")
+	s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
+	out, err := s.command(t.Context(), "run", scenario, "--nodes", "1", "--set", "seconds=5").CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("it ends with %v", err)
+	}
+	for _, want := range []string{"failed on 1 VM of 1 (One_0000): fio was ended by signal \"killed\"; nothing of ours sent " +
+		"it: the kernel counts ", " killed for want of memory there meanwhile.", "run: partial", "cleanup: complete"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+}
