@@ -207,6 +207,26 @@ func (f *Folder) WorkDir() string { return filepath.Join(f.dir, workDir) }
 // ReportPath is where the report is written.
 func (f *Folder) ReportPath() string { return filepath.Join(f.dir, reportFile) }
 
+// RecordOf is the run folder of which an existing file is a part, "" for none and for a report in one.
+func RecordOf(name string) string {
+	real, err := filepath.EvalSymlinks(name)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil || filepath.Base(real) == reportFile {
+		return ""
+	}
+	for dir := filepath.Dir(real); ; dir = filepath.Dir(dir) {
+		_, manifest := os.Lstat(filepath.Join(dir, manifestFile))
+		if _, journal := os.Lstat(filepath.Join(dir, journalFile)); manifest == nil && journal == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
 // WriteReport stores the report.
 func (f *Folder) WriteReport(write func(io.Writer) error) error {
 	return f.WriteFile(reportFile, write)

@@ -58,7 +58,11 @@ func Replace(name string, write func(io.Writer) error) error {
 
 func (f *File) fill(write func(io.Writer) error) error {
 	b := bufio.NewWriter(f)
-	if err := errors.Join(write(b), b.Flush()); err != nil {
+	err := write(b)
+	if err == nil {
+		err = b.Flush() // after an error it would be told twice
+	}
+	if err != nil {
 		f.Discard()
 		return err
 	}
