@@ -125,7 +125,7 @@ func create(root string, m Manifest, to disk) (*Folder, error) {
 	}
 	f := &Folder{dir: dir, manifest: m, base: m.Created, disk: to}
 	if err := f.prepare(); err != nil {
-		return nil, errors.Join(fmt.Errorf("run folder: %s: %w", dir, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("run folder: %s: %w", dir, err), f.Close(), os.RemoveAll(dir))
 	}
 	return f, nil
 }
