@@ -43,7 +43,8 @@ func TestWritersKilled(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
 	db := postgrestest.Start(t)
-	first := session{t: t, runs: filepath.Join(t.TempDir(), "runs"), env: []string{"PGPASSWORD=" + postgrestest.Password}}
+	first := session{t: t, runs: filepath.Join(t.TempDir(), "runs"),
+		env: []string{"PGPASSWORD=" + postgrestest.Password}}
 	for _, seed := range []string{"1", "2"} {
 		first.must("run", tiny(t), "--target", "sim", "--target-opt", "seed="+seed, "--size-scale", "0.01", "--quiet")
 		first.must("runs", "name", "latest", "of"+seed)
@@ -86,23 +87,25 @@ func TestWritersKilled(t *testing.T) {
 		"trace":     {args: []string{"trace", table, "-o", "html", "--output", "out"}, out: "out"},
 		"trace job": {args: []string{"trace", table, "--fio", "out"}, out: "out"},
 		"db state": {args: []string{"db", "state", "--server", "postgresql://" + postgrestest.User + "@127.0.0.1:" +
-			fmt.Sprint(db.Port) + "/postgres", "--save", "out"}, out: "out", tells: []string{"db", "state", "--diff", "out",
-			"out"}},
+			fmt.Sprint(db.Port) + "/postgres", "--save", "out"}, out: "out",
+			tells: []string{"db", "state", "--diff", "out", "out"}},
 		"content":    {args: []string{"content", "write", "out", "--size", "24MiB"}, out: "out", fresh: true},
 		"scenario":   {args: []string{"scenarios", "new", "out"}, out: "out", fresh: true},
 		"dashboards": {args: []string{"dashboards", "write", "out"}, out: "out", fresh: true},
 		"import":     {args: []string{"import", bench}, once: "-import-"},
 		"catalogue": {args: []string{"catalogue", "add", "latest", "--system", "after"},
 			tells: []string{"catalogue", "list", "before"}},
-		"baseline": {args: []string{"baseline", "set", "weekly", "latest"}, tells: []string{"baseline", "show", "weekly"}},
-		"history":  {args: []string{"history", "add", "nightly", "latest"}, tells: []string{"history", "show", "nightly"}},
-		"tag":      {args: []string{"runs", "tag", "latest", "weekly"}},
-		"note":     {args: []string{"runs", "note", "latest", "of the old firmware"}},
-		"name":     {args: []string{"runs", "name", "latest", "before"}},
-		"cleanup":  {args: []string{"cleanup", "latest"}},
-		"run":      {args: []string{"run", tiny(t), "--target", "sim", "--size-scale", "0.01"}},
-		"resume":   {args: []string{"resume", "latest"}, of: begun},
-		"rm":       {args: []string{"runs", "rm", "latest", "--yes"}},
+		"baseline": {args: []string{"baseline", "set", "weekly", "latest"},
+			tells: []string{"baseline", "show", "weekly"}},
+		"history": {args: []string{"history", "add", "nightly", "latest"},
+			tells: []string{"history", "show", "nightly"}},
+		"tag":     {args: []string{"runs", "tag", "latest", "weekly"}},
+		"note":    {args: []string{"runs", "note", "latest", "of the old firmware"}},
+		"name":    {args: []string{"runs", "name", "latest", "before"}},
+		"cleanup": {args: []string{"cleanup", "latest"}},
+		"run":     {args: []string{"run", tiny(t), "--target", "sim", "--size-scale", "0.01"}},
+		"resume":  {args: []string{"resume", "latest"}, of: begun},
+		"rm":      {args: []string{"runs", "rm", "latest", "--yes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +119,8 @@ func TestWritersKilled(t *testing.T) {
 				return standing(t, out)
 			}
 			again := func() (before string) {
-				if err := errors.Join(os.RemoveAll(work), os.CopyFS(s.runs, os.DirFS(cmp.Or(c.of.runs, first.runs)))); err != nil {
+				from := os.DirFS(cmp.Or(c.of.runs, first.runs))
+				if err := errors.Join(os.RemoveAll(work), os.CopyFS(s.runs, from)); err != nil {
 					t.Fatal(err)
 				}
 				if c.out != "" && !c.fresh {
@@ -351,7 +355,8 @@ func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	needs.Fio(t)
 	_, err := os.Stat("/sys/fs/cgroup/memory")
-	needs.That(t, err == nil && os.Geteuid() == 0, "limits of memory", "run as root, with memory control groups of version 1")
+	needs.That(t, err == nil && os.Geteuid() == 0, "limits of memory",
+		"run as root, with memory control groups of version 1")
 	scenario := tiny(t)
 	place(t, filepath.Join(scenario, "load.fio"), "[global]\nioengine=libaio\ndirect=1\ntime_based\n[load]\nfilename=/dev/sdb\n"+
 		"size=1G\nrw=randwrite\nbs=16m\niodepth=64\nrefill_buffers\n")

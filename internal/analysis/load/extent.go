@@ -217,9 +217,9 @@ func lastWords(l *view.Load) string {
 			if own, theirs, more := strings.Cut(said, "; "); more && strings.HasPrefix(own, "plimsoll: ") {
 				said = theirs // a tool's own words before those of what ran it
 			}
-			if said, _, _ = strings.Cut(said, "; its job file is "); said == "nothing" { // how it ended is all there is
-				said = strings.TrimPrefix(how[:max(0, strings.LastIndex(how, "; "))], fmt.Sprintf("run: workload %s on %s: ",
-					l.Name, p.VM))
+			if said, _, _ = strings.Cut(said, "; its job file is "); said == "nothing" { // but for how it ended
+				said = strings.TrimPrefix(how[:max(0, strings.LastIndex(how, "; "))],
+					fmt.Sprintf("run: workload %s on %s: ", l.Name, p.VM))
 			}
 			return ": " + strings.TrimSuffix(bounded(said), ".")
 		}

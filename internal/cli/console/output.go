@@ -56,8 +56,8 @@ func (c *Console) Print(phase, what string, o Output, write func(io.Writer) erro
 		return b.Flush()
 	}
 	if run := result.RecordOf(o.File); run != "" {
-		return exit.Errorf(exit.Refused, "give another name", "%s: %s: it is a part of what was measured in %s", phase, o.File,
-			run)
+		return exit.Errorf(exit.Refused, "give another name", "%s: %s: it is a part of what was measured in %s", phase,
+			o.File, run)
 	}
 	if err := outfile.Write(o.File, func(w io.Writer) error {
 		if binary {

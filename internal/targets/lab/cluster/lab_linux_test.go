@@ -490,8 +490,8 @@ func inLab(t *testing.T, dir, word string) (n int) {
 	return n
 }
 
-// TestKilledAsDaemonsStart kills lab up just when a daemon of it comes to be, the first or the last of its kind; down, from
-// another process, leaves nothing, and lets processes of others live that have such names.
+// TestKilledAsDaemonsStart kills lab up just when a daemon of it comes to be, the first or the last of its kind; down,
+// from another process, leaves nothing, and lets processes of others live that have such names.
 func TestKilledAsDaemonsStart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -43,8 +43,9 @@ func cutBoth(t *testing.T, fio string, seed uint64, lies bool) {
 	trigger := filepath.Join(work, "now")
 	draw := rand.New(rand.NewPCG(seed, 2))
 	// One write at a time: with more, what fio holds flushed depends on the order in which they came to the disk.
-	job := []string{"--name=j", "--ioengine=psync", "--filename=" + d.path("fio"), "--size=" + fmt.Sprint(size), "--rw=randwrite",
-		"--bs=4k", "--direct=1", "--fsync=" + fmt.Sprint(1+draw.IntN(32)), "--verify=crc32c", "--verify_fatal=0",
+	job := []string{"--name=j", "--ioengine=psync", "--filename=" + d.path("fio"), "--size=" + fmt.Sprint(size),
+		"--rw=randwrite", "--bs=4k", "--direct=1", "--fsync=" + fmt.Sprint(1+draw.IntN(32)),
+		"--verify=crc32c", "--verify_fatal=0",
 		"--verify_policy=fsynced", "--randseed=" + fmt.Sprint(seed+1)}
 	write := exec.CommandContext(t.Context(), fio, append(job, "--verify_state_save=1", "--trigger-file="+trigger,
 		"--trigger=echo off > "+d.path("power"))...)
@@ -82,7 +83,8 @@ func cutBoth(t *testing.T, fio string, seed uint64, lies bool) {
 	if _, err := os.Stat(filepath.Join(work, "local-j-0-verify.state")); err != nil {
 		t.Fatalf("%v: %s", err, &said)
 	}
-	verify := exec.CommandContext(t.Context(), fio, append(job, "--verify_only=1", "--continue_on_error=verify", "--verify_state_load=1")...)
+	verify := exec.CommandContext(t.Context(), fio, append(job, "--verify_only=1",
+		"--continue_on_error=verify", "--verify_state_load=1")...)
 	verify.Dir = work
 	verdict, err := verify.CombinedOutput()
 	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
