@@ -19,12 +19,13 @@ import (
 	"plimsoll/internal/testkit/postgrestest"
 )
 
-// standing is what is at a name: a file, or a folder of them; "" when nothing is.
+// standing is what is at a name: a file, or a folder of them, without what a killed process was writing there; "" when
+// nothing is.
 func standing(t *testing.T, name string) string {
 	t.Helper()
 	var all strings.Builder
 	err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".plimsoll-") {
 			return err
 		}
 		data, err := os.ReadFile(path)
