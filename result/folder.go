@@ -125,9 +125,20 @@ func create(root string, m Manifest, to disk) (*Folder, error) {
 	}
 	f := &Folder{dir: dir, manifest: m, base: m.Created, disk: to}
 	if err := f.prepare(); err != nil {
-		return nil, errors.Join(fmt.Errorf("run folder: %s: %w", dir, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("run folder: %s: %w", dir, err), f.Close(), os.RemoveAll(dir))
 	}
 	return f, nil
+}
+
+// Move puts the whole folder, nothing of which is being written, where nothing but an empty folder is.
+func (f *Folder) Move(dir string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := os.Rename(f.dir, dir); err != nil {
+		return err
+	}
+	f.dir = dir
+	return f.disk.syncFolder(filepath.Dir(dir))
 }
 
 func (f *Folder) prepare() error {
@@ -195,6 +206,26 @@ func (f *Folder) WorkDir() string { return filepath.Join(f.dir, workDir) }
 
 // ReportPath is where the report is written.
 func (f *Folder) ReportPath() string { return filepath.Join(f.dir, reportFile) }
+
+// RecordOf is the run folder of which an existing file is a part, "" for none and for a report in one.
+func RecordOf(name string) string {
+	real, err := filepath.EvalSymlinks(name)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil || filepath.Base(real) == reportFile {
+		return ""
+	}
+	for dir := filepath.Dir(real); ; dir = filepath.Dir(dir) {
+		_, manifest := os.Lstat(filepath.Join(dir, manifestFile))
+		if _, journal := os.Lstat(filepath.Join(dir, journalFile)); manifest == nil && journal == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
 
 // WriteReport stores the report.
 func (f *Folder) WriteReport(write func(io.Writer) error) error {

@@ -12,10 +12,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// tiny writes the scenario of the run script into a folder and returns its path.
-func tiny(t *testing.T) string {
+// filesOf writes the files of a script into a folder and returns that.
+func filesOf(t *testing.T, script string) string {
 	t.Helper()
-	archive, err := txtar.ParseFile("testdata/script/run.txtar")
+	archive, err := txtar.ParseFile("testdata/script/" + script + ".txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,13 @@ func tiny(t *testing.T) string {
 	for _, f := range archive.Files {
 		place(t, filepath.Join(dir, f.Name), string(f.Data))
 	}
-	return filepath.Join(dir, "tiny")
+	return dir
+}
+
+// tiny writes the scenario of the run script into a folder and returns its path.
+func tiny(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(filesOf(t, "run"), "tiny")
 }
 
 func place(t *testing.T, name, text string) {

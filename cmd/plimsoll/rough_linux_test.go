@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -13,96 +16,192 @@ import (
 	"time"
 
 	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/postgrestest"
 )
+
+// standing is what is at a name: a file, or a folder of them, without what a killed process was writing there; "" when
+// nothing is.
+func standing(t *testing.T, name string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".plimsoll-") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		fmt.Fprintf(&all, "%s: %s\n", strings.TrimPrefix(path, name), data)
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return all.String()
+}
 
 // TestWritersKilled kills every command that writes at random moments. What it was to write is then as it was before,
 // or whole; what it reads is unharmed; the same command works afterwards.
 func TestWritersKilled(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
-	first := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
-	for _, seed := range []string{"seed=1", "seed=2"} {
-		first.must("run", tiny(t), "--target", "sim", "--target-opt", seed, "--size-scale", "0.01", "--quiet")
+	db := postgrestest.Start(t)
+	first := session{t: t, runs: filepath.Join(t.TempDir(), "runs"),
+		env: []string{"PGPASSWORD=" + postgrestest.Password}}
+	for _, seed := range []string{"1", "2"} {
+		first.must("run", tiny(t), "--target", "sim", "--target-opt", "seed="+seed, "--size-scale", "0.01", "--quiet")
+		first.must("runs", "name", "latest", "of"+seed)
 	}
-	const times = 6
+	first.must("baseline", "set", "weekly", "latest")
+	first.must("history", "add", "nightly", "latest")
+	first.must("catalogue", "add", "latest", "--system", "before")
+	begun := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
+	partOf(begun, "run", filepath.Join(filesOf(t, "experiment"), "grid"), "--target", "sim", "--nodes", "1")
+	files := t.TempDir()
+	var rows strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&rows, "%d,write,%d,8192,%d,d1\n", i, i*7919%5000*8192, 100+i%50)
+	}
+	table := filepath.Join(files, "table.csv")
+	place(t, table, "time_ms,op,offset_bytes,size_bytes,latency_us,device\n"+rows.String())
+	vdb := filepath.Join(files, "my.vdb")
+	place(t, vdb, "sd=sd1,lun=/srv/file,size=64m\nwd=wd1,sd=sd1,xfersize=8k,rdpct=70\nrd=rd1,wd=wd1,iorate=100,elapsed=2\n")
+	bench, err := filepath.Abs(filepath.Join("..", "..", "internal", "formats", "importer", "testdata", "outputs",
+		"pgbench-15-rate.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		args []string
-		out  string // file that is written, in the working folder; "" when what is written is in the folder of runs
+		// out is what is written, in the working folder; "" when what is written is in the folder of runs.
+		out   string
+		fresh bool     // nothing may be there before
+		tells []string // a command that reads what was written
+		once  string   // in the list of runs once it is done, which refuses another time
+		of    session  // the runs that there are; none: those of first
 	}{
-		"report":  {[]string{"report", "latest", "--output", "out"}, "out"},
-		"json":    {[]string{"report", "latest", "-o", "json", "--output", "out"}, "out"},
-		"metrics": {[]string{"metrics", "export", "latest", "--output", "out"}, "out"},
-		"tag":     {[]string{"runs", "tag", "latest", "weekly"}, ""},
-		"note":    {[]string{"runs", "note", "latest", "of the old firmware"}, ""},
-		"name":    {[]string{"runs", "name", "latest", "before"}, ""},
-		"cleanup": {[]string{"cleanup", "latest"}, ""},
-		"run":     {[]string{"run", tiny(t), "--target", "sim", "--size-scale", "0.01"}, ""},
-		"rm":      {[]string{"runs", "rm", "latest", "--yes"}, ""},
+		"report":    {args: []string{"report", "latest", "--output", "out"}, out: "out"},
+		"json":      {args: []string{"report", "latest", "-o", "json", "--output", "out"}, out: "out"},
+		"csv":       {args: []string{"report", "latest", "-o", "csv", "--output", "out"}, out: "out"},
+		"parquet":   {args: []string{"report", "latest", "-o", "parquet", "--output", "out"}, out: "out"},
+		"metrics":   {args: []string{"metrics", "export", "latest", "--output", "out"}, out: "out"},
+		"compare":   {args: []string{"compare", "of1", "of2", "-o", "html", "--output", "out"}, out: "out"},
+		"convert":   {args: []string{"convert", vdb, "--to", "fio", "--output", "out"}, out: "out"},
+		"trace":     {args: []string{"trace", table, "-o", "html", "--output", "out"}, out: "out"},
+		"trace job": {args: []string{"trace", table, "--fio", "out"}, out: "out"},
+		"db state": {args: []string{"db", "state", "--server", "postgresql://" + postgrestest.User + "@127.0.0.1:" +
+			fmt.Sprint(db.Port) + "/postgres", "--save", "out"}, out: "out",
+			tells: []string{"db", "state", "--diff", "out", "out"}},
+		"content":    {args: []string{"content", "write", "out", "--size", "24MiB"}, out: "out", fresh: true},
+		"scenario":   {args: []string{"scenarios", "new", "out"}, out: "out", fresh: true},
+		"dashboards": {args: []string{"dashboards", "write", "out"}, out: "out", fresh: true},
+		"import":     {args: []string{"import", bench}, once: "-import-"},
+		"catalogue": {args: []string{"catalogue", "add", "latest", "--system", "after"},
+			tells: []string{"catalogue", "list", "before"}},
+		"baseline": {args: []string{"baseline", "set", "weekly", "latest"},
+			tells: []string{"baseline", "show", "weekly"}},
+		"history": {args: []string{"history", "add", "nightly", "latest"},
+			tells: []string{"history", "show", "nightly"}},
+		"tag":     {args: []string{"runs", "tag", "latest", "weekly"}},
+		"note":    {args: []string{"runs", "note", "latest", "of the old firmware"}},
+		"name":    {args: []string{"runs", "name", "latest", "before"}},
+		"cleanup": {args: []string{"cleanup", "latest"}},
+		"run":     {args: []string{"run", tiny(t), "--target", "sim", "--size-scale", "0.01"}},
+		"resume":  {args: []string{"resume", "latest"}, of: begun},
+		"rm":      {args: []string{"runs", "rm", "latest", "--yes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			work := t.TempDir()
-			s := session{t: t, runs: filepath.Join(work, "runs")}
-			again := func() {
-				if err := os.RemoveAll(s.runs); err != nil {
+			out := filepath.Join(work, c.out)
+			s := session{t: t, runs: filepath.Join(work, "runs"), env: first.env}
+			written := func() string {
+				if c.out == "" {
+					return ""
+				}
+				return standing(t, out)
+			}
+			again := func() (before string) {
+				from := os.DirFS(cmp.Or(c.of.runs, first.runs))
+				if err := errors.Join(os.RemoveAll(work), os.CopyFS(s.runs, from)); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.CopyFS(s.runs, os.DirFS(first.runs)); err != nil {
-					t.Fatal(err)
+				if c.out != "" && !c.fresh {
+					place(t, out, "what stood here")
+				}
+				return written()
+			}
+			works := func(args []string, when string) {
+				cmd := s.command(t.Context(), args...)
+				cmd.Dir = work
+				if said, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%s: %q: %v: %s", when, args, err, said)
 				}
 			}
 			again()
 			began := time.Now()
-			cmd := s.command(t.Context(), c.args...)
-			cmd.Dir = work
-			if said, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, said)
-			}
-			whole := time.Since(began)
-			var want []byte
-			if c.out != "" {
-				var err error
-				if want, err = os.ReadFile(filepath.Join(work, c.out)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range times {
-				again()
-				const before = "what stood here"
-				if c.out != "" {
-					place(t, filepath.Join(work, c.out), before)
-				}
+			works(c.args, "at first")
+			whole, want := time.Since(began), written()
+			for range needs.Draws(3, 30) {
+				before := again()
 				cmd := s.command(t.Context(), c.args...)
 				cmd.Dir = work
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				at := time.Duration(rand.Int64N(int64(whole)))
+				at := rand.N(whole)
 				time.Sleep(at)
 				_ = cmd.Process.Kill()
 				var exit *exec.ExitError
 				if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
 					t.Fatal(err)
 				}
-				if c.out != "" {
-					got, err := os.ReadFile(filepath.Join(work, c.out))
-					if err != nil || string(got) != before && !bytes.Equal(got, want) {
-						t.Errorf("killed after %v: %v, %d bytes, neither the %d before nor the %d that are whole", at, err, len(got),
-							len(before), len(want))
-					}
+				when := fmt.Sprintf("killed after %v", at)
+				got := written()
+				switch {
+				case c.out != "" && got == before:
+				case c.tells != nil:
+					works(c.tells, when)
+				case name == "dashboards" && strings.HasPrefix(want, got): // whole files, one after another
+				case c.out != "" && got != want:
+					t.Errorf("%s: %d bytes, neither the %d before nor the %d that are whole", when, len(got), len(before),
+						len(want))
 				}
-				if list := s.must("runs", "list"); strings.Contains(list, "unreadable") {
-					t.Errorf("killed after %v: %s", at, list)
+				list := s.must("runs", "list")
+				if strings.Contains(list, "unreadable") {
+					t.Errorf("%s: %s", when, list)
 				}
 				s.must("cleanup")
-				cmd = s.command(t.Context(), c.args...)
-				cmd.Dir = work
-				if said, err := cmd.CombinedOutput(); err != nil {
-					t.Errorf("killed after %v, then again: %v: %s", at, err, said)
+				if c.once != "" && strings.Contains(list, c.once) {
+					s.must("report", "latest")
+					continue
 				}
+				if c.fresh {
+					if err := os.RemoveAll(out); err != nil {
+						t.Fatal(err)
+					}
+				}
+				works(c.args, when)
 			}
 		})
 	}
+}
+
+// partOf runs an experiment and kills it after its second run.
+func partOf(s session, args ...string) {
+	s.t.Helper()
+	cmd := s.command(s.t.Context(), args...)
+	says := &heard{word: "run 3 of", said: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = says, says
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	select {
+	case <-says.said:
+	case <-time.After(time.Minute):
+		s.t.Errorf("it never came to its third run: %s", says)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // it was killed
+	s.must("cleanup")
 }
 
 // TestExperimentsKilled kills an experiment and a sweep with real load; one clean-up ends and removes all of it.
@@ -247,6 +346,31 @@ func fill(t *testing.T, name string) {
 	for size := 1 << 20; size >= 1; {
 		if _, err := f.Write(make([]byte, size)); err != nil {
 			size /= 16
+		}
+	}
+}
+
+// TestOutOfMemory has the kernel kill a generator that wants more memory than its machine has: the run is partial, and
+// says so in its error and in its findings.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	needs.Fio(t)
+	_, err := os.Stat("/sys/fs/cgroup/memory")
+	needs.That(t, err == nil && os.Geteuid() == 0, "limits of memory",
+		"run as root, with memory control groups of version 1")
+	scenario := tiny(t)
+	place(t, filepath.Join(scenario, "load.fio"), "[global]\nioengine=libaio\ndirect=1\ntime_based\n[load]\nfilename=/dev/sdb\n"+
+		"size=1G\nrw=randwrite\nbs=16m\niodepth=64\nrefill_buffers\n")
+	s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
+	out, err := s.command(t.Context(), "run", scenario, "--nodes", "1", "--set", "seconds=5").CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("it ends with %v", err)
+	}
+	for _, want := range []string{"failed on 1 VM of 1 (One_0000): fio was ended by signal \"killed\"; nothing of ours sent " +
+		"it: the kernel counts ", " killed for want of memory there meanwhile.", "run: partial", "cleanup: complete"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
 }

@@ -213,11 +213,14 @@ func firstWords(l *view.Load) string {
 // lastWords are those of the first load generator that failed and had no failed operation, which firstWords tells.
 func lastWords(l *view.Load) string {
 	for _, p := range l.Parts {
-		if _, said, _ := strings.Cut(p.Message, " says: "); p.Ended == result.Failed && p.Errors == 0 && said != "" {
+		if how, said, _ := strings.Cut(p.Message, " says: "); p.Ended == result.Failed && p.Errors == 0 && said != "" {
 			if own, theirs, more := strings.Cut(said, "; "); more && strings.HasPrefix(own, "plimsoll: ") {
 				said = theirs // a tool's own words before those of what ran it
 			}
-			said, _, _ = strings.Cut(said, "; its job file is ")
+			if said, _, _ = strings.Cut(said, "; its job file is "); said == "nothing" { // but for how it ended
+				said = strings.TrimPrefix(how[:max(0, strings.LastIndex(how, "; "))],
+					fmt.Sprintf("run: workload %s on %s: ", l.Name, p.VM))
+			}
 			return ": " + strings.TrimSuffix(bounded(said), ".")
 		}
 	}

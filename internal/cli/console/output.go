@@ -2,7 +2,6 @@ package console
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
+	"plimsoll/result"
 )
 
 // Output says in what format a document is wanted, and where.
@@ -50,14 +50,24 @@ func (c *Console) Print(phase, what string, o Output, write func(io.Writer) erro
 				ParquetFormat)
 		}
 		b := bufio.NewWriter(c.Out)
-		return errors.Join(write(b), b.Flush())
+		if err := write(b); err != nil {
+			return err // which is also what was wrong with what went before
+		}
+		return b.Flush()
+	}
+	if run := result.RecordOf(o.File); run != "" {
+		return exit.Errorf(exit.Refused, "give another name", "%s: %s: it is a part of what was measured in %s", phase,
+			o.File, run)
 	}
 	if err := outfile.Write(o.File, func(w io.Writer) error {
 		if binary {
 			return write(w)
 		}
 		wall := visible.NewWriter(w) // the same bytes as on standard output
-		return errors.Join(write(wall), wall.Close())
+		if err := write(wall); err != nil {
+			return err
+		}
+		return wall.Close()
 	}); err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}

@@ -37,7 +37,7 @@ func contentWriteCommand(con *console.Console) *cobra.Command {
 without zeros, and of whose blocks --dedupe percent repeat others. Unless asked, nothing of it compresses and no block
 of 512 bytes comes twice. The same options give the same data.
 
-No file is overwritten, and one that could not be finished is removed. A block device is written only when nobody uses
+No file is overwritten, and one has its name only once it is whole. A block device is written only when nobody uses
 or has marked it, and with its consent phrase; see plimsoll device check.`,
 		Example: `  plimsoll content write data --size 4GiB
   plimsoll content write data --size 4GiB --compressibility 50 --dedupe 30 --dedupe-block 8KiB
@@ -84,7 +84,7 @@ func contentWrite(con *console.Console, name, consent string, size int64, g *con
 	const phase = "content write"
 	ctx, stop := con.Interruptible()
 	defer stop()
-	f, err := openToWrite(ctx, phase, name, consent, size)
+	f, err := openToWrite(ctx, phase, name, consent, size, true)
 	if err != nil {
 		return err
 	}

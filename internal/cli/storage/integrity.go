@@ -102,7 +102,7 @@ func integrityWrite(con *console.Console, name string, m integrity.Manifest, dir
 	}
 	ctx, stop := con.Interruptible()
 	defer stop()
-	f, err := openToWrite(ctx, phase, name, consent, m.Bytes, keep)
+	f, err := openToWrite(ctx, phase, name, consent, m.Bytes, false, keep)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/storage/device/guard"
 	"plimsoll/internal/storage/direct"
 	"plimsoll/unit"
@@ -19,13 +20,16 @@ type writable struct {
 	*direct.File
 	claim *guard.Claim // of a device
 	size  int64        // that is to be written, in bytes
+	final string       // the name that the file is given once it is whole; "" when it has that from the first byte
 }
 
 const consentUsage = "the consent `phrase` of a device, as plimsoll device check prints it: all on it is overwritten"
 
 // openToWrite makes a file, only where nothing is yet and where there is room for all of it; or claims a device, of
-// which all is meant when size is 0. A device that holds one of the folders to keep is refused.
-func openToWrite(ctx context.Context, phase, name, consent string, size int64, keep ...string) (*writable, error) {
+// which all is meant when size is 0. With whole the file has its name only once it is finished. A device that holds one
+// of the folders to keep is refused.
+func openToWrite(ctx context.Context, phase, name, consent string, size int64, whole bool,
+	keep ...string) (*writable, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.Mode()&fs.ModeDevice != 0:
@@ -43,6 +47,9 @@ func openToWrite(ctx context.Context, phase, name, consent string, size int64, k
 		return nil, exit.Usagef("for example --size 4GiB", "%s: %s: how large is the file to be? give --size", phase,
 			name)
 	}
+	if whole {
+		_, _ = outfile.Clean(filepath.Dir(name)) // what is left there is in nobody's way
+	}
 	free, err := direct.Free(filepath.Dir(name))
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
@@ -51,11 +58,19 @@ func openToWrite(ctx context.Context, phase, name, consent string, size int64, k
 		return nil, exit.Errorf(exit.Refused, "", "%s: %s: %s are asked for, and its file system has %s left", phase,
 			name, unit.Bytes(size), unit.Bytes(free))
 	}
-	f, err := direct.Create(name)
+	w := &writable{size: size}
+	if whole {
+		var f *os.File
+		if f, err = outfile.Temporary(filepath.Dir(name), 0o644); err == nil {
+			w.final = name
+			w.File, err = direct.Of(f)
+		}
+	} else {
+		w.File, err = direct.Create(name)
+	}
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	w := &writable{File: f, size: size}
 	if err := syncFolder(name); err != nil { // before anything in it is said to be safe
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, errors.Join(err, w.remove()))
 	}
@@ -97,7 +112,18 @@ func (w *writable) finish() error {
 	if w.Device {
 		return w.Sync()
 	}
-	return errors.Join(w.Truncate(w.size), w.Sync())
+	if err := errors.Join(w.Truncate(w.size), w.Sync()); err != nil || w.final == "" {
+		return err
+	}
+	err := os.Link(w.Name(), w.final) // somebody may have made a file of that name meanwhile, which stays
+	if err == nil {
+		err = os.Remove(w.Name())
+	} else if errors.Is(err, fs.ErrExist) {
+		err = errors.New("somebody has made a file of that name meanwhile, which stays")
+	} else if _, there := os.Lstat(w.final); errors.Is(there, fs.ErrNotExist) { // not every file system has links
+		err = os.Rename(w.Name(), w.final)
+	}
+	return errors.Join(err, syncFolder(w.final))
 }
 
 // syncFolder makes the name of a new file safe.

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"plimsoll/internal/kit/outfile"
 	"plimsoll/result"
 )
 
@@ -108,12 +110,21 @@ func Folder(root, program string, files []File) (*result.Folder, error) {
 		same(there.Manifest().Imported, m.Imported) {
 		return nil, &ThereError{Dir: there.Dir(), RunID: m.RunID}
 	}
-	folder, err := result.Create(root, m)
+	part, err := outfile.TemporaryFolder(root) // a process that is killed leaves no half of a run
 	if err != nil {
 		return nil, err
 	}
-	if err := fill(folder, m, files, machines); err != nil {
-		return nil, errors.Join(fmt.Errorf("import: %w", err), folder.Close())
+	folder, err := result.Create(part, m)
+	if err == nil {
+		if err = fill(folder, m, files, machines); err == nil {
+			err = folder.Move(filepath.Join(root, m.RunID))
+		}
+		if err != nil {
+			err = errors.Join(fmt.Errorf("import: %w", err), folder.Close())
+		}
+	}
+	if err = errors.Join(err, os.RemoveAll(part)); err != nil {
+		return nil, err
 	}
 	return folder, nil
 }

@@ -58,7 +58,11 @@ func Replace(name string, write func(io.Writer) error) error {
 
 func (f *File) fill(write func(io.Writer) error) error {
 	b := bufio.NewWriter(f)
-	if err := errors.Join(write(b), b.Flush()); err != nil {
+	err := write(b)
+	if err == nil {
+		err = b.Flush() // after an error it would be told twice
+	}
+	if err != nil {
 		f.Discard()
 		return err
 	}
@@ -335,6 +339,13 @@ func Temporary(dir string, mode fs.FileMode) (*os.File, error) {
 	}
 }
 
+// TemporaryFolder makes a new folder in another, as Temporary does a file.
+func TemporaryFolder(dir string) (string, error) {
+	_, _ = Clean(dir) // what is left there is in nobody's way
+	part := filepath.Join(dir, temporaryName())
+	return part, os.Mkdir(part, 0o777)
+}
+
 // Folder makes a new folder and what is in it, or nothing: fill is given a folder beside it, which takes the name when
 // it is whole. What exists is not touched.
 func Folder(name string, fill func(dir string) error) error {
@@ -347,13 +358,11 @@ func Folder(name string, fill func(dir string) error) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return err
 	}
-	_, _ = Clean(filepath.Dir(name)) // what is left there is in nobody's way
-	part := filepath.Join(filepath.Dir(name), temporaryName())
-	if err := os.Mkdir(part, 0o777); err != nil {
+	part, err := TemporaryFolder(filepath.Dir(name))
+	if err != nil {
 		return err
 	}
-	err := fill(part)
-	if err == nil {
+	if err = fill(part); err == nil {
 		err = os.Rename(part, name)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@
 package needs
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -30,6 +32,20 @@ const CIVariable = "PLIMSOLL_CI"
 func Fio(t testing.TB) string {
 	t.Helper()
 	return program(t, "fio", "apt-get install fio", "fio")
+}
+
+// CrashFio returns the path of a fio that verifies what was flushed before a crash. No release has that yet: it came
+// into the source after 3.42, in June 2026.
+func CrashFio(t testing.TB) string {
+	t.Helper()
+	name := cmp.Or(os.Getenv("PLIMSOLL_CRASH_FIO"), "fio")
+	said, _ := exec.Command(name, "--cmdhelp=verify_policy").CombinedOutput() // fails where there is none
+	there := strings.Contains(string(said), "fsynced")
+	note("fio with verify_policy=fsynced", there)
+	if !there {
+		t.Skip("no fio with verify_policy=fsynced: build https://github.com/axboe/fio, name it in PLIMSOLL_CRASH_FIO")
+	}
+	return name
 }
 
 // Sysbench returns the path of the sysbench program.

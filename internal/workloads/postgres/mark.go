@@ -414,7 +414,11 @@ const users = `with recursive ours(c, o) as (
 union select pg_describe_object('pg_class'::regclass, inhparent, 0) from pg_inherits where inhrelid = any(array[%[1]s]::oid[])
  and inhparent <> all(array[%[1]s]::oid[])
 union select pg_describe_object(refclassid, refobjid, 0) from pg_depend where classid = 'pg_class'::regclass and
- objid = any(array[%[1]s]::oid[]) and deptype in ('e', 'x') order by 1`
+ objid = any(array[%[1]s]::oid[]) and deptype in ('e', 'x')
+union select 'comment on ' || pg_describe_object(classoid, objoid, objsubid) from pg_description
+ join ours on (c, o) = (classoid, objoid)
+union select 'subscription ' || subname from pg_subscription s join pg_subscription_rel on srsubid = s.oid
+ where srrelid = any(array[%[1]s]::oid[]) order by 1`
 
 // grants are the statements that give others again what they may do with tables, each with a number.
 const grants = `select 'grant', (row_number() over (order by g))::text, 0, g from (

@@ -154,6 +154,9 @@ func TestDropRefuses(t *testing.T) {
 	fill(t, m)
 	do(t, m, "create schema app; create table app.t (a int); create function app.touch() returns trigger language plpgsql "+
 		"as 'begin return new; end'; create role other")
+	s.Exec("postgres", "create database elsewhere")
+	s.Exec("elsewhere", "create schema ours; create table ours.accounts (id int primary key, n int); create publication p for "+
+		"table ours.accounts")
 	const everything = "select md5(string_agg(r, ',' order by r)) from (select classid::text || objid || objsubid || refclassid " +
 		"|| refobjid || refobjsubid || deptype::text from pg_depend union all select oid::text || relname || relowner || relnatts from " +
 		"pg_class where relnamespace <> 'pg_toast'::regnamespace) as x (r)"
@@ -223,6 +226,13 @@ func TestDropRefuses(t *testing.T) {
 			"alter table ours.accounts drop column note"},
 		{"type of a column", "alter table ours.accounts alter column n type bigint",
 			"table accounts has columns of other types", "alter table ours.accounts alter column n type int"},
+		{"comment", "comment on table ours.accounts is 'theirs'; comment on column ours.accounts.n is 'theirs'; comment on index " +
+			"ours.accounts_pkey is 'theirs'", "comment on column n of table ours.accounts, comment on index ours.accounts_pkey, " +
+			"comment on table ours.accounts", "comment on table ours.accounts is null; comment on column ours.accounts.n is null; " +
+			"comment on index ours.accounts_pkey is null"},
+		{"subscription", "create subscription theirs connection 'host=127.0.0.1 port=" + fmt.Sprint(s.Port) + " user=" +
+			postgrestest.User + " password=" + postgrestest.Password + " dbname=elsewhere' publication p with (create_slot = false, " +
+			"slot_name = none, copy_data = false, enabled = false)", "subscription theirs", "drop subscription theirs"},
 		{"owner", "alter table ours.accounts owner to other", "table accounts has another owner",
 			"alter table ours.accounts owner to " + postgrestest.User},
 	} {

@@ -455,6 +455,99 @@ func TestKilledUp(t *testing.T) {
 	}
 }
 
+// inLab says how many processes of a lab have a word as their program's name, or as one of their arguments.
+func inLab(t *testing.T, dir, word string) (n int) {
+	t.Helper()
+	l, err := lab.Open(dir)
+	if err != nil {
+		return 0 // it has no record yet
+	}
+	spaces, err := filepath.Glob("/run/netns/plimsoll-lab-" + l.ID() + "-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inside []os.FileInfo
+	for _, s := range spaces {
+		if info, err := os.Stat(s); err == nil {
+			inside = append(inside, info)
+		}
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range processes {
+		line, _ := os.ReadFile(filepath.Join(p, "cmdline"))
+		if space, err := os.Stat(filepath.Join(p, "ns", "net")); err != nil ||
+			!slices.ContainsFunc(inside, func(i os.FileInfo) bool { return os.SameFile(i, space) }) {
+			continue
+		}
+		args := strings.Split(string(line), "\x00")
+		if filepath.Base(args[0]) == word || slices.Contains(args, word) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestKilledAsDaemonsStart kills lab up just when a daemon of it comes to be, the first or the last of its kind; down,
+// from another process, leaves nothing, and lets processes of others live that have such names.
+func TestKilledAsDaemonsStart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		storage, word string
+		nth           int
+	}{
+		{lab.Shared, "ipmi_sim", 1}, {lab.Shared, "ipmi_sim", 3}, {lab.Shared, "redfish", 1},
+		{lab.Gluster, "glusterd", 1}, {lab.Gluster, "glusterd", 3}, {lab.Gluster, "glusterfsd", 1},
+		{lab.Gluster, "glusterfs", 1}, {lab.Gluster, "glusterfs", 3},
+	} {
+		t.Run(fmt.Sprintf("%s %d", c.word, c.nth), func(t *testing.T) {
+			if c.storage == lab.Gluster {
+				needs.Long(t, "controllers are tried")
+			}
+			dir := folder(t, c.storage)
+			other := filepath.Join(t.TempDir(), c.word)
+			sleep, err := exec.LookPath("sleep")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(sleep, other); err != nil {
+				t.Fatal(err)
+			}
+			stranger := exec.CommandContext(t.Context(), other, "1000")
+			if err := stranger.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- stranger.Wait() }()
+			cmd := exec.Command(os.Args[0], "lab-up", dir, c.storage)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			up := make(chan error, 1)
+			go func() { up <- cmd.Wait() }()
+			for deadline := time.Now().Add(2 * time.Minute); inLab(t, dir, c.word) < c.nth; {
+				if len(up) > 0 || time.Now().After(deadline) {
+					t.Errorf("it never had %d of it", c.nth)
+					break
+				}
+			}
+			_ = cmd.Process.Kill() // it may have ended
+			<-up
+			down(t, dir)
+			down(t, dir) // again is fine
+			select {
+			case err := <-ended:
+				t.Errorf("a process of others was ended: %v", err)
+			default:
+				_ = stranger.Process.Kill()
+				<-ended
+			}
+		})
+	}
+}
+
 // TestKilledDownAndPower kills lab down, and the switching of nodes, at several moments; down leaves nothing.
 func TestKilledDownAndPower(t *testing.T) {
 	t.Parallel()
