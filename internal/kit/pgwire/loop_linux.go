@@ -96,6 +96,14 @@ func (l *Loop) Close() {
 	_ = unix.Close(l.epoll)
 }
 
+// Answer takes an answer apart as it comes: a Reply, or what reads the protocol of another database.
+type Answer interface {
+	// Reset has another answer begin.
+	Reset()
+	// Feed takes the next bytes, as Reply's does.
+	Feed(data []byte) (used int, done bool, err error)
+}
+
 // Link is a connection in a Loop.
 type Link struct {
 	Reply Reply // of the last request; reset by Send
@@ -105,6 +113,8 @@ type Link struct {
 	loop    *Loop
 	fd      int
 	tls     *sealed // nil without
+	answer  Answer  // &Reply, but of another database
+	bye     []byte  // what ends a session
 	slot    int
 	use     uint32 // of the slot: what comes for former ones is not for this one
 	unsent  []byte // with io_uring the request under way
@@ -113,9 +123,11 @@ type Link struct {
 
 // Detached is a connection on its way to a Loop, from whichever goroutine made it.
 type Detached struct {
-	PID uint32
-	fd  int
-	tls *sealed
+	PID    uint32
+	fd     int
+	tls    *sealed
+	answer Answer
+	bye    []byte
 }
 
 // Detach takes the descriptor of a connection, whose answers are all read. The Conn is not used after that.
@@ -138,16 +150,40 @@ func (c *Conn) Detach() (*Detached, error) {
 		}
 	}
 	c.lost = errors.New("a loop has it")
-	timeout := unix.NsecToTimeval(int64(rawWait)) // of waits for one connection alone
+	if err := alone(fd); err != nil {
+		return nil, err
+	}
+	return &Detached{PID: c.PID, fd: fd, tls: over, bye: []byte{'X', 0, 0, 0, 4}}, nil
+}
+
+// Detach takes the socket of a connection to another database, whose answers are all read so far. The connection is not
+// used after that. Bye is what ends a session.
+func Detach(conn net.Conn, answer Answer, bye []byte) (*Detached, error) {
+	fd, ok, err := detach(conn)
+	if err == nil && !ok {
+		err = fmt.Errorf("a loop has no use for a %T", conn)
+	}
+	if err == nil {
+		err = alone(fd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Detached{fd: fd, answer: answer, bye: bye}, nil
+}
+
+// alone has a descriptor wait by itself, for so long as a loop of it alone may; else it is closed.
+func alone(fd int) error {
+	timeout := unix.NsecToTimeval(int64(rawWait))
 	err := unix.SetNonblock(fd, false)
 	if err == nil {
 		err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return nil, os.NewSyscallError("setsockopt", err)
+		return os.NewSyscallError("setsockopt", err)
 	}
-	return &Detached{PID: c.PID, fd: fd, tls: over}, nil
+	return nil
 }
 
 // unwrap takes the socket from below TLS.
@@ -180,7 +216,10 @@ func (d *Detached) Close() { _ = unix.Close(d.fd) }
 
 // Add takes a connection into the loop.
 func (l *Loop) Add(d *Detached) (*Link, error) {
-	k := &Link{PID: d.PID, loop: l, fd: d.fd, tls: d.tls, slot: len(l.links)}
+	k := &Link{PID: d.PID, loop: l, fd: d.fd, tls: d.tls, answer: d.answer, bye: d.bye, slot: len(l.links)}
+	if k.answer == nil {
+		k.answer = &k.Reply
+	}
 	if n := len(l.free); n > 0 {
 		k.slot, l.free = l.free[n-1], l.free[:n-1]
 	} else {
@@ -220,7 +259,7 @@ func (k *Link) Close() {
 	if l.ring != nil && l.ring.queued > 0 {
 		_ = l.ring.enter(0, 0, true) // what is queued names descriptors
 	}
-	if bye, err := k.seal([]byte{'X', 0, 0, 0, 4}); err == nil {
+	if bye, err := k.seal(k.bye); err == nil {
 		_, _, _ = rawSend(k.fd, bye)
 	}
 	if l.ring != nil {
@@ -232,7 +271,7 @@ func (k *Link) Close() {
 
 // Send sends a request, whose answer Wait will tell of. What the socket does not take at once goes when it does.
 func (k *Link) Send(request []byte) error {
-	k.Reply.Reset()
+	k.answer.Reset()
 	k.pending = true
 	request, err := k.seal(request)
 	if err != nil {
@@ -383,14 +422,14 @@ func (k *Link) take(data []byte) (done bool, err error) {
 
 func (k *Link) taken(data []byte) (bool, error) {
 	for len(data) > 0 {
-		used, done, err := k.Reply.Feed(data)
+		used, done, err := k.answer.Feed(data)
 		if err != nil {
 			return false, k.over(err)
 		}
 		if data = data[used:]; done && len(data) > 0 {
 			// Notices and parameters may follow; another answer cannot, one request being under way.
 			var rest Reply
-			if _, again, err := rest.Feed(data); again || err != nil {
+			if _, again, err := rest.Feed(data); again || err != nil || k.answer != &k.Reply {
 				return false, k.over(fmt.Errorf("%d bytes after the end of an answer", len(data)))
 			}
 			data = nil
