@@ -214,8 +214,8 @@ func (c *Collector) connected(ctx context.Context) (err error) {
 func told(config *mysql.Config, err error) error {
 	hint := ""
 	if said := (*mysql.MySQLError)(nil); errors.As(err, &said) && said.Number == 1045 {
-		hint = "; give the right password (env:NAME, file:PATH, or " + PasswordVariable + "), and see from where the user " +
-			"may come, and that TLS is not asked of it"
+		hint = "; give the right password (env:NAME, file:PATH, or " + PasswordVariable + "), and see from where the " +
+			"user may come, and that TLS is not asked of it"
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		hint = "; start the server, or give the address where it listens"

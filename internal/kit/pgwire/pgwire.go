@@ -9,8 +9,9 @@
 //   - Loop: one thread that serves many connections as their answers arrive, for short ones: by epoll, or by io_uring
 //     where that gains and is allowed.
 //
-// Over TLS a Conn stays with Go's own reading; a Loop moves the bytes of TLS itself. The load drivers (packages pgload, tprocc) stand above it. It
-// refuses COPY TO, and to guess: a connection that was lost says so, and is not made again by itself.
+// Over TLS a Conn stays with Go's own reading; a Loop moves the bytes of TLS itself. The load drivers (packages pgload,
+// tprocc) stand above it. It refuses COPY TO, and to guess: a connection that was lost says so, and is not made again
+// by itself.
 package pgwire
 
 import (

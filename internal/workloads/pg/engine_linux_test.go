@@ -112,7 +112,8 @@ func TestTLS(t *testing.T) {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 	shown = "1" // the client's own certificate, else a division by zero
-	mine := "&sslcert=" + filepath.Join(server.Sockets, "server.crt") + "&sslkey=" + filepath.Join(server.Sockets, "server.key")
+	mine := "&sslcert=" + filepath.Join(server.Sockets, "server.crt") + "&sslkey=" +
+		filepath.Join(server.Sockets, "server.key")
 	if outcome, _, err := run(t, of(ca+mine)); err != nil || outcome.Errors != 0 {
 		t.Errorf("with a certificate: %+v, %v", outcome, err)
 	}

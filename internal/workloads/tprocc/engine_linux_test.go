@@ -164,7 +164,8 @@ func TestCommand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := target.ReadFile(t.Context(), host, "Load/tprocc.password", 0, 100); err != nil || string(got) != password {
+		got, err := target.ReadFile(t.Context(), host, "Load/tprocc.password", 0, 100)
+		if err != nil || string(got) != password {
 			t.Errorf("%q is put, want %q: %v", got, password, err)
 		}
 	}

@@ -54,7 +54,7 @@ const (
 	GivenUp      = "until_given_up"  // of that, until the first server was given up
 	Promotion    = "promotion"       // and what the second took to take over
 	Reach        = "lost_reach"      // from the acknowledgement of the first lost commit to the last of that server
-	Alive        = "given_up_alive"  // from when the first server was given up to its next answer, when it never stopped
+	Alive        = "given_up_alive"  // from when the first server was given up to its next answer, if it never stopped
 )
 
 // Measures are what a job reports besides its commits.

@@ -65,8 +65,8 @@ func TestSilentServer(t *testing.T) {
 	}
 	hold := func() {
 		stopped = []int{first.Pid()}
-		for pid := range strings.FieldsSeq(first.Exec("postgres", "SELECT pid FROM pg_stat_activity WHERE backend_type = "+
-			"'client backend' AND pid <> pg_backend_pid()")) {
+		for pid := range strings.FieldsSeq(first.Exec("postgres", "SELECT pid FROM pg_stat_activity WHERE "+
+			"backend_type = 'client backend' AND pid <> pg_backend_pid()")) {
 			n, err := strconv.Atoi(pid)
 			if err != nil {
 				t.Fatal(err)

@@ -93,8 +93,8 @@ func (d Dialect) Script(p tprocc.Part) (statements []string) {
 	return statements
 }
 
-// sessionMode is the language of our sessions, and so of the procedures that they make, whatever the server's is: others
-// read backslashes in rows, and procedures, otherwise.
+// sessionMode is the language of our sessions, and so of the procedures that they make, whatever the server has: other
+// ones read backslashes in rows, and procedures, otherwise.
 const sessionMode = "'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
 
 // greeting is how long a server may take until it has let us in.
