@@ -22,6 +22,7 @@ const (
 	givenUp      = "until_given_up"
 	promotion    = "promotion"
 	reach        = "lost_reach"
+	alive        = "given_up_alive"
 )
 
 func lostCommits(v *view.Run) (out []result.Finding) {
@@ -55,7 +56,7 @@ func ledgerOf(v *view.Run, l *view.Load) result.Finding {
 	for _, name := range []string{acknowledged, lost, inDoubt, kept} {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: name, Value: n[name], Unit: "commits"})
 	}
-	for _, name := range []string{without, givenUp, promotion, reach} {
+	for _, name := range []string{without, givenUp, promotion, reach, alive} {
 		if s, ok := n[name]; ok {
 			f.Evidence = append(f.Evidence, result.Evidence{Name: name, Value: s, Unit: "s"})
 		}
@@ -105,5 +106,12 @@ func ledgerOf(v *view.Run, l *view.Load) result.Finding {
 	f.Sentence += fmt.Sprintf(" For %s nothing was committed: %s until the server was given up, %s until the standby "+
 		"had taken over, and the rest to connect to it.", view.SayDuration(n[without]), view.SayDuration(n[givenUp]),
 		view.SayDuration(n[promotion]))
+	if since, was := n[alive]; was {
+		if f.Severity != result.Invalid {
+			f.Severity = result.Warning
+		}
+		f.Sentence += fmt.Sprintf(" The server that was given up was not lost, only silent: it answered %s later and had not "+
+			"stopped. Have it given up later (give_up).", view.SayDuration(since))
+	}
 	return f
 }

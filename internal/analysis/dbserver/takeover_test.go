@@ -47,6 +47,9 @@ func TestLostCommits(t *testing.T) {
 		"none lost": {"synchronous", took, result.Info, there + "synchronous replication." + gap},
 		"none lost by luck": {"asynchronous", took, result.Info, there + "asynchronous replication. It does not " +
 			"wait for the standby: another failover may lose some." + gap},
+		"only silent": {"synchronous", with(alive, 4), result.Warning, there + "synchronous replication." + gap +
+			" The server that was given up was not lost, only silent: it answered 4 s later and had not stopped. Have it " +
+			"given up later (give_up)."},
 		"no failover": {"synchronous", map[string]float64{acknowledged: 10, lost: 0}, result.Passed, "Ledger: all of " +
 			"10 acknowledged commits are there; no standby took over, so this says only that they can be read back."},
 		"lost in place": {"synchronous", map[string]float64{acknowledged: 10, lost: 2}, result.Invalid, "Ledger: 2 " +

@@ -227,12 +227,15 @@ func lastWords(l *view.Load) string {
 	return ""
 }
 
-// bounded is a message's first 300 bytes.
+// bounded is a message's first words, of 300 bytes at most.
 func bounded(text string) string {
 	const most = 300
 	text, _, _ = strings.Cut(text, "\n")
 	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
+		if text = strings.ToValidUTF8(text[:most], ""); strings.Contains(text, " ") {
+			text = text[:strings.LastIndexByte(text, ' ')]
+		}
+		return text + "..."
 	}
 	return text
 }

@@ -283,8 +283,18 @@ func (f *follower) verdict(o Outcome, parseError, endError error) error {
 	return fmt.Errorf("run: workload %s on %s: %w; %s", f.job.Command.Label, f.env.Host.Name(), cause, text)
 }
 
-// FirstLines joins the first n lines of a message into one.
+// FirstLines joins the first n lines of a message into one, but those that a later one of them holds.
 func FirstLines(message string, n int) string {
 	lines := strings.Split(message, "\n")
-	return strings.Join(lines[:min(n, len(lines))], "; ")
+	lines = lines[:min(n, len(lines))]
+	for i := range lines {
+		lines[i] = strings.Join(strings.Fields(lines[i]), " ")
+	}
+	var kept []string
+	for i, line := range lines {
+		if !slices.ContainsFunc(lines[i+1:], func(later string) bool { return strings.Contains(later, line) }) {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "; ")
 }

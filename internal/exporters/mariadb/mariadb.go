@@ -23,6 +23,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -47,8 +48,8 @@ const (
 	mostText = 1 << 10 // bytes of one value that is used
 )
 
-// passwordVariable is where the server's own programs find a password, too.
-const passwordVariable = "MYSQL_PWD"
+// PasswordVariable is where the server's own programs find a password, too.
+const PasswordVariable = "MYSQL_PWD"
 
 // Kind is the exporter `mariadb`.
 func Kind() exporter.Kind {
@@ -59,7 +60,7 @@ func Kind() exporter.Kind {
 		Options: []target.Option{
 			{Name: "url", Default: "mariadb://root@127.0.0.1:3306", Help: "server, mariadb://USER@HOST:PORT or " +
 				"mariadb://USER@localhost?socket=/PATH, without a password"},
-			{Name: "password", Type: target.Secret, Help: "where the password is kept; without it " + passwordVariable},
+			{Name: "password", Type: target.Secret, Help: "where the password is kept; without it " + PasswordVariable},
 		},
 		New: func(o target.Values) (exporter.Collector, error) {
 			c, err := New(Server{URL: o.Text("url"), Password: o.Secret("password")})
@@ -135,7 +136,7 @@ func New(s Server) (*Collector, error) {
 			return password.Reveal(), err
 		}
 	default:
-		out.password = func(context.Context) (string, error) { return os.Getenv(passwordVariable), nil }
+		out.password = func(context.Context) (string, error) { return os.Getenv(PasswordVariable), nil }
 	}
 	return out, nil
 }
@@ -193,7 +194,7 @@ func (c *Collector) connected(ctx context.Context) (err error) {
 	}()
 	c.db = sql.OpenDB(connector)
 	if c.conn, err = c.db.Conn(ctx); err != nil {
-		return err
+		return told(config, err)
 	}
 	for _, set := range []string{"SET SESSION TRANSACTION READ ONLY",
 		fmt.Sprintf("SET SESSION lock_wait_timeout = %d", int(lockLimit.Seconds()))} {
@@ -207,6 +208,19 @@ func (c *Collector) connected(ctx context.Context) (err error) {
 			statementLimit.Milliseconds()))
 	}
 	return err
+}
+
+// told is why there is no connection, with what may help.
+func told(config *mysql.Config, err error) error {
+	hint := ""
+	if said := (*mysql.MySQLError)(nil); errors.As(err, &said) && said.Number == 1045 {
+		hint = "; give the right password (env:NAME, file:PATH, or " + PasswordVariable + "), and see from where the " +
+			"user may come, and that TLS is not asked of it"
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		hint = "; start the server, or give the address where it listens"
+	}
+	return fmt.Errorf("user %q at %s: %w%s", config.User, config.Addr, err, hint)
 }
 
 // rows asks, and gives each row by the names of its columns in small letters; NULL is left out.

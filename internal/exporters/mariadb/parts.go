@@ -1,6 +1,7 @@
 package mariadb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ const (
 	partSuccess  = "mysql_exporter_collector_success"
 	partDuration = "mysql_exporter_collector_duration_seconds"
 	versionInfo  = "mysql_version_info"
+	isolation    = "mysql_transaction_isolation"
 
 	status    = "mysql_global_status_"
 	variables = "mysql_global_variables_"
@@ -62,6 +64,7 @@ func (*Collector) Describe() exporter.Description {
 			{Name: partSuccess, Type: exporter.Gauge, Help: "Whether a part gave what it has: 1, or 0."},
 			{Name: partDuration, Type: exporter.Gauge, Unit: "seconds", Help: "How long a part took."},
 			{Name: versionInfo, Type: exporter.Gauge, Help: "The server's version and make; always 1."},
+			{Name: isolation, Type: exporter.Gauge, Help: "The isolation of transactions by default; always 1."},
 			{Name: poolPages, Type: exporter.Gauge, Help: "Pages of InnoDB's buffer pool, by state."},
 			{Name: poolDirty, Type: exporter.Gauge, Help: "Pages of InnoDB's buffer pool that are to be written."},
 			{Name: poolChanges, Type: exporter.Counter, Help: "Changes of pages of the buffer pool, by operation."},
@@ -149,15 +152,20 @@ func (c *Collector) answer(ctx context.Context, p part) ([]map[string]string, er
 	return rows, err
 }
 
-// number reads a value as the community's exporter does: numbers, and words that stand for 1 and 0.
+// number reads a value as the community's exporter does: numbers, words that stand for 1 and 0, and times as seconds.
 func number(text string) (float64, bool) {
 	switch strings.ToLower(text) {
-	case "yes", "on", "connected":
+	case "yes", "on", "primary":
 		return 1, true
-	case "no", "off", "disabled", "connecting":
+	case "no", "off", "disabled", "connecting", "non-primary", "disconnected":
 		return 0, true
 	case "":
 		return 0, false
+	}
+	for _, layout := range []string{"Jan _2 15:04:05 2006 MST", time.DateTime} { // of certificates, and of the server
+		if t, err := time.Parse(layout, text); err == nil {
+			return float64(t.Unix()), true
+		}
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
@@ -200,6 +208,9 @@ func emitVariables(rows []map[string]string, emit exporter.Emit) {
 	}
 	emit(versionInfo, 1, "innodb_version", words["innodb_version"], "version", words["version"], "version_comment",
 		words["version_comment"])
+	if level := cmp.Or(words["transaction_isolation"], words["tx_isolation"]); level != "" {
+		emit(isolation, 1, "level", level)
+	}
 }
 
 // emitInnoDB emits the metrics that are switched on.

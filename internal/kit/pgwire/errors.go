@@ -83,6 +83,8 @@ func (e *RefusedError) Error() string {
 	hint := ""
 	if said := (*Error)(nil); errors.As(e.Err, &said) {
 		switch {
+		case strings.Contains(text, "client certificate"):
+			hint = "name the client's own certificate: ?sslcert=FILE&sslkey=FILE"
 		case strings.HasPrefix(said.Code, "28"):
 			hint = "give the password in PGPASSWORD or a password file, or see the server's pg_hba.conf"
 		case said.Code == "53300":

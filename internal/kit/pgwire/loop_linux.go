@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -95,6 +96,14 @@ func (l *Loop) Close() {
 	_ = unix.Close(l.epoll)
 }
 
+// Answer takes an answer apart as it comes: a Reply, or what reads the protocol of another database.
+type Answer interface {
+	// Reset has another answer begin.
+	Reset()
+	// Feed takes the next bytes, as Reply's does.
+	Feed(data []byte) (used int, done bool, err error)
+}
+
 // Link is a connection in a Loop.
 type Link struct {
 	Reply Reply // of the last request; reset by Send
@@ -103,6 +112,9 @@ type Link struct {
 
 	loop    *Loop
 	fd      int
+	tls     *sealed // nil without
+	answer  Answer  // &Reply, but of another database
+	bye     []byte  // what ends a session
 	slot    int
 	use     uint32 // of the slot: what comes for former ones is not for this one
 	unsent  []byte // with io_uring the request under way
@@ -111,8 +123,11 @@ type Link struct {
 
 // Detached is a connection on its way to a Loop, from whichever goroutine made it.
 type Detached struct {
-	PID uint32
-	fd  int
+	PID    uint32
+	fd     int
+	tls    *sealed
+	answer Answer
+	bye    []byte
 }
 
 // Detach takes the descriptor of a connection, whose answers are all read. The Conn is not used after that.
@@ -120,8 +135,8 @@ func (c *Conn) Detach() (*Detached, error) {
 	if c.lost != nil {
 		return nil, &LostError{c.lost}
 	}
-	c.lost = errors.New("a loop has it")
 	var fd int
+	var over *sealed
 	switch s := c.socket.(type) {
 	case *descriptor:
 		s.mu.Lock()
@@ -129,52 +144,82 @@ func (c *Conn) Detach() (*Detached, error) {
 		s.mu.Unlock()
 	case waiting:
 		var err error
-		if fd, err = relay(s.conn); err != nil {
+		if over, fd, err = c.unwrap(s.conn); err != nil {
 			_ = s.conn.Close()
 			return nil, err
 		}
 	}
-	timeout := unix.NsecToTimeval(int64(rawWait)) // of waits for one connection alone
+	c.lost = errors.New("a loop has it")
+	if err := alone(fd); err != nil {
+		return nil, err
+	}
+	return &Detached{PID: c.PID, fd: fd, tls: over, bye: []byte{'X', 0, 0, 0, 4}}, nil
+}
+
+// Detach takes the socket of a connection to another database, whose answers are all read so far. The connection is not
+// used after that. Bye is what ends a session.
+func Detach(conn net.Conn, answer Answer, bye []byte) (*Detached, error) {
+	fd, ok, err := detach(conn)
+	if err == nil && !ok {
+		err = fmt.Errorf("a loop has no use for a %T", conn)
+	}
+	if err == nil {
+		err = alone(fd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Detached{fd: fd, answer: answer, bye: bye}, nil
+}
+
+// alone has a descriptor wait by itself, for so long as a loop of it alone may; else it is closed.
+func alone(fd int) error {
+	timeout := unix.NsecToTimeval(int64(rawWait))
 	err := unix.SetNonblock(fd, false)
 	if err == nil {
 		err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return nil, os.NewSyscallError("setsockopt", err)
+		return os.NewSyscallError("setsockopt", err)
 	}
-	return &Detached{PID: c.PID, fd: fd}, nil
+	return nil
+}
+
+// unwrap takes the socket from below TLS.
+func (c *Conn) unwrap(conn net.Conn) (*sealed, int, error) {
+	if r, ok := conn.(readBy); ok {
+		// What connecting left reading ends with an answer: see hijack.
+		if _, err := c.Do(""); err != nil {
+			return nil, 0, err
+		}
+		conn = r.Conn
+	}
+	over, ok := conn.(*tls.Conn)
+	if !ok {
+		return nil, 0, fmt.Errorf("a loop has no use for a %T", conn)
+	}
+	below, ok := over.NetConn().(*line)
+	if !ok {
+		return nil, 0, fmt.Errorf("a loop has no use for TLS on a %T", over.NetConn())
+	}
+	fd, ok, err := detach(below.Conn)
+	if err == nil && !ok {
+		err = fmt.Errorf("a loop has no use for TLS on a %T", below.Conn)
+	}
+	below.taken = true
+	return &sealed{conn: over, line: below}, fd, err
 }
 
 // Close ends a connection that no loop took.
 func (d *Detached) Close() { _ = unix.Close(d.fd) }
 
-// relay gives the end of a pair of sockets whose other end goroutines connect with a connection that is more than a
-// socket. They end when either side does.
-func relay(conn net.Conn) (int, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, os.NewSyscallError("socketpair", err)
-	}
-	file := os.NewFile(uintptr(pair[1]), "relay")
-	other, err := net.FileConn(file)
-	_ = file.Close() // FileConn has its own
-	if err != nil {
-		_ = unix.Close(pair[0])
-		return 0, err
-	}
-	pass := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // whichever ends, ends both
-		_, _ = to.Close(), from.Close()
-	}
-	go pass(other, conn)
-	go pass(conn, other)
-	return pair[0], nil
-}
-
 // Add takes a connection into the loop.
 func (l *Loop) Add(d *Detached) (*Link, error) {
-	k := &Link{PID: d.PID, loop: l, fd: d.fd, slot: len(l.links)}
+	k := &Link{PID: d.PID, loop: l, fd: d.fd, tls: d.tls, answer: d.answer, bye: d.bye, slot: len(l.links)}
+	if k.answer == nil {
+		k.answer = &k.Reply
+	}
 	if n := len(l.free); n > 0 {
 		k.slot, l.free = l.free[n-1], l.free[:n-1]
 	} else {
@@ -214,7 +259,9 @@ func (k *Link) Close() {
 	if l.ring != nil && l.ring.queued > 0 {
 		_ = l.ring.enter(0, 0, true) // what is queued names descriptors
 	}
-	_, _, _ = rawSend(k.fd, []byte{'X', 0, 0, 0, 4})
+	if bye, err := k.seal(k.bye); err == nil {
+		_, _, _ = rawSend(k.fd, bye)
+	}
 	if l.ring != nil {
 		_ = unix.Shutdown(k.fd, unix.SHUT_RDWR) // the ring holds the socket, too, until receiving ends
 	}
@@ -224,8 +271,12 @@ func (k *Link) Close() {
 
 // Send sends a request, whose answer Wait will tell of. What the socket does not take at once goes when it does.
 func (k *Link) Send(request []byte) error {
-	k.Reply.Reset()
+	k.answer.Reset()
 	k.pending = true
+	request, err := k.seal(request)
+	if err != nil {
+		return k.over(err)
+	}
 	if l := k.loop; l.ring != nil {
 		k.unsent = append(k.unsent[:0], request...)
 		if err := l.ring.send(k); err != nil {
@@ -242,6 +293,14 @@ func (k *Link) Send(request []byte) error {
 		return k.want(unix.EPOLLIN | unix.EPOLLOUT)
 	}
 	return nil
+}
+
+// seal gives what goes over the socket for a request.
+func (k *Link) seal(request []byte) ([]byte, error) {
+	if k.tls == nil {
+		return request, nil
+	}
+	return k.tls.seal(request)
 }
 
 // want says which events matter.
@@ -350,16 +409,27 @@ func (k *Link) receive(flags uintptr) (bool, error) {
 }
 
 // take takes what came, and reports whether the answer is whole.
-func (k *Link) take(data []byte) (bool, error) {
+func (k *Link) take(data []byte) (done bool, err error) {
+	if k.tls == nil {
+		return k.taken(data)
+	}
+	done, err = k.tls.open(data, k.taken)
+	if lost := (*LostError)(nil); err != nil && !errors.As(err, &lost) {
+		err = k.over(err)
+	}
+	return done, err
+}
+
+func (k *Link) taken(data []byte) (bool, error) {
 	for len(data) > 0 {
-		used, done, err := k.Reply.Feed(data)
+		used, done, err := k.answer.Feed(data)
 		if err != nil {
 			return false, k.over(err)
 		}
 		if data = data[used:]; done && len(data) > 0 {
 			// Notices and parameters may follow; another answer cannot, one request being under way.
 			var rest Reply
-			if _, again, err := rest.Feed(data); again || err != nil {
+			if _, again, err := rest.Feed(data); again || err != nil || k.answer != &k.Reply {
 				return false, k.over(fmt.Errorf("%d bytes after the end of an answer", len(data)))
 			}
 			data = nil

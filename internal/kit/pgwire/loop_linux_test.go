@@ -1,19 +1,56 @@
 package pgwire
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 )
 
-// Connections that are more than a socket, as those with TLS are, are served by a loop as well: many answers, of which
-// one is larger than what sockets take at once, a request that is, and the end.
-func TestLoopRelays(t *testing.T) {
-	t.Run("epoll", func(t *testing.T) { relays(t, 1) })
-	t.Run("io_uring", func(t *testing.T) { relays(t, fromHere) })
+// Connections are served by a loop with TLS as without: many answers, each larger than what sockets take at once, as
+// requests are, and the end.
+func TestLoopTLS(t *testing.T) {
+	t.Run("epoll", func(t *testing.T) { serves(t, 1) })
+	t.Run("io_uring", func(t *testing.T) { serves(t, fromHere) })
+}
+
+// pair is a connection over loopback, over TLS as pgconn makes it when it is to be.
+func pair(t *testing.T, over bool) (ours socket, theirs net.Conn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err == nil {
+		theirs, err = listener.Accept()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !over {
+		made, err := blocking(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made, theirs
+	}
+	server := httptest.NewUnstartedServer(nil)
+	server.StartTLS()
+	server.Close()
+	theirs = tls.Server(theirs, &tls.Config{Certificates: server.TLS.Certificates})
+	client := tls.Client(&line{Conn: conn}, &tls.Config{InsecureSkipVerify: true})
+	greeted := make(chan error, 1)
+	go func() { greeted <- theirs.(*tls.Conn).Handshake() }()
+	if err := errors.Join(client.Handshake(), <-greeted); err != nil {
+		t.Fatal(err)
+	}
+	return waiting{client}, theirs
 }
 
 // A loop that has no links yet, or none any more, can be woken like every other.
@@ -31,7 +68,7 @@ func TestLoopWithoutLinks(t *testing.T) {
 	}
 }
 
-func relays(t *testing.T, several int) {
+func serves(t *testing.T, several int) {
 	l, err := NewLoop(several)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +82,7 @@ func relays(t *testing.T, several int) {
 	heard := make(chan int64, clients)
 	links := map[*Link]int{}
 	for range clients {
-		ours, theirs := net.Pipe()
+		ours, theirs := pair(t, true)
 		go func() { // a server that answers every request, and counts what it was sent
 			total := int64(0)
 			header := make([]byte, 5)
@@ -70,7 +107,7 @@ func relays(t *testing.T, several int) {
 			_ = theirs.Close()
 			heard <- total
 		}()
-		d, err := (&Conn{socket: waiting{ours}}).Detach()
+		d, err := (&Conn{socket: ours}).Detach()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,8 +157,8 @@ func TestLoopAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ours, theirs := net.Pipe()
-	d, err := (&Conn{socket: waiting{ours}}).Detach()
+	ours, theirs := pair(t, false)
+	d, err := (&Conn{socket: ours}).Detach()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,9 @@
 //   - Loop: one thread that serves many connections as their answers arrive, for short ones: by epoll, or by io_uring
 //     where that gains and is allowed.
 //
-// Connections with TLS stay with Go's own reading. The load drivers (packages pgload, tprocc) stand above it. It
-// refuses COPY TO, and to guess: a connection that was lost says so, and is not made again by itself.
+// Over TLS a Conn stays with Go's own reading; a Loop moves the bytes of TLS itself. The load drivers (packages pgload,
+// tprocc) stand above it. It refuses COPY TO, and to guess: a connection that was lost says so, and is not made again
+// by itself.
 package pgwire
 
 import (
@@ -90,6 +91,7 @@ func (s *Server) hijack(ctx context.Context) (*pgconn.HijackedConn, error) {
 		reader = r
 		return s.config.BuildFrontend(r, w)
 	}
+	config.DialFunc = lines(config.DialFunc)
 	pc, err := Open(ctx, config, 0)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -101,8 +103,11 @@ func (s *Server) hijack(ctx context.Context) (*pgconn.HijackedConn, error) {
 	if err != nil {
 		return nil, refusal(s.String(), err)
 	}
-	if _, ok := h.Conn.(*tls.Conn); ok { // of others the descriptor is taken, and that goroutine ends with the rest
+	switch conn := h.Conn.(type) {
+	case *tls.Conn:
 		h.Conn = readBy{h.Conn, reader}
+	case *line: // the descriptor is taken, and that goroutine ends with the rest
+		h.Conn = conn.Conn
 	}
 	return h, nil
 }

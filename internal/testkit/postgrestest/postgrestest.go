@@ -276,8 +276,8 @@ func (s *Server) SocketURL() string {
 	return u.String()
 }
 
-// TLS restarts the server with a certificate for 127.0.0.1, and gives files with the authority that signed it and with
-// another one of the same name.
+// TLS restarts the server with a certificate for 127.0.0.1 (server.crt and server.key of Sockets), which clients may
+// show as well, and gives files with the authority that signed it and with another one of the same name.
 func (s *Server) TLS() (authority, another string) {
 	s.t.Helper()
 	now := time.Now()
@@ -324,10 +324,11 @@ func (s *Server) TLS() (authority, another string) {
 		s.t.Fatal(err)
 	}
 	const certificate = "CERTIFICATE"
+	authority = write("ca.crt", certificate, parent.Raw)
 	s.settings = append(s.settings, "ssl=on", "ssl_cert_file="+write("server.crt", certificate, leaf.Raw),
-		"ssl_key_file="+write("server.key", "PRIVATE KEY", der))
+		"ssl_key_file="+write("server.key", "PRIVATE KEY", der), "ssl_ca_file="+authority)
 	s.Restart()
-	return write("ca.crt", certificate, parent.Raw), write("other.crt", certificate, stranger.Raw)
+	return authority, write("other.crt", certificate, stranger.Raw)
 }
 
 // OnDisk makes a database whose tables are in a folder, such as a file system of its own.

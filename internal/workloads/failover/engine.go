@@ -77,7 +77,7 @@ func (c *config) Options() []workload.Option {
 		workload.Option{Name: "clients", To: &c.job.Clients, Range: "1 to 1000"},
 		workload.Option{Name: "row_bytes", To: &c.job.RowBytes, Range: "0 to 1048576", Help: "of what a commit writes"},
 		workload.Option{Name: "give_up", To: &c.job.GiveUp, Range: "100ms to 1h",
-			Help: "silence, until the standby takes over"},
+			Help: "silence, until the standby takes over; of a server whose machine takes connections, five times that"},
 		workload.Option{Name: "distance", To: &c.job.Distance, Range: "0 to 1s",
 			Help: "of the standby: its stream passes the client machine and takes so long one way"},
 	)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -95,21 +96,29 @@ func TestSuite(t *testing.T) { // alone, since it counts goroutines
 	}.Run(t)
 }
 
-// An open loop has response times, and service times beside them.
 // The server's certificate is held against the authorities of a file, which reaches the machine with the password.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
 	ca, other := server.TLS()
+	shown := "0"
 	of := func(authority string) workload.Spec {
-		return specOf(strings.Replace(with(t, server, "initialise: never\nscripts: [{name: s, weight: 1, text: SELECT 1;}]\n"),
+		return specOf(strings.Replace(with(t, server, "initialise: never\nscripts: [{name: s, weight: 1, text: SELECT 1 / "+
+			"((client_dn IS NOT NULL)::int + 1 - "+shown+") FROM pg_stat_ssl WHERE pid = pg_backend_pid();}]\n"),
 			"/postgres\"", "/postgres?sslmode=verify-full&channel_binding=require&sslrootcert="+authority+"\"", 1))
 	}
 	outcome, sink, err := run(t, of(ca))
 	if err != nil || outcome.Errors != 0 || sink.Reports[len(sink.Reports)-1].Ops[0].Ops < 10 {
 		t.Errorf("%+v, %v", outcome, err)
 	}
+	shown = "1" // the client's own certificate, else a division by zero
+	mine := "&sslcert=" + filepath.Join(server.Sockets, "server.crt") + "&sslkey=" +
+		filepath.Join(server.Sockets, "server.key")
+	if outcome, _, err := run(t, of(ca+mine)); err != nil || outcome.Errors != 0 {
+		t.Errorf("with a certificate: %+v, %v", outcome, err)
+	}
 	for authority, want := range map[string]string{
+		ca: "division by zero", ca + mine + "none": "sslkey: open ",
 		other: "?sslrootcert=FILE", ca + "none": "sslrootcert: open " + ca + "none",
 	} {
 		if _, _, err := run(t, of(authority)); err == nil || !strings.Contains(err.Error(), want) {
@@ -118,6 +127,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// An open loop has response times, and service times beside them.
 func TestOpenLoop(t *testing.T) {
 	server := postgrestest.Start(t)
 	workloadtest.Suite{

@@ -201,8 +201,12 @@ var urlParameters = map[string]string{
 	"host": "PGHOST", "port": "PGPORT", "sslmode": "PGSSLMODE", "application_name": "PGAPPNAME",
 	"connect_timeout": "PGCONNECT_TIMEOUT", "options": "PGOPTIONS", "channel_binding": "PGCHANNELBINDING",
 	"require_auth": "PGREQUIREAUTH",
-	"sslrootcert":  "PGSSLROOTCERT", // a file of the machine that runs plimsoll, see PutPassword
+	"sslrootcert":  "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY", // see certificates
 }
+
+// certificates are the variables that name files of the machine that runs plimsoll, which PutPassword puts into a job's
+// folder by these names.
+var certificates = map[string]string{"PGSSLROOTCERT": "root.crt", "PGSSLCERT": "client.crt", "PGSSLKEY": "client.key"}
 
 // CheckURL says what is wrong with the address of a user's server; nil is nothing. No answer quotes a password.
 func CheckURL(text string) (objections []string) {
@@ -246,7 +250,6 @@ func hostPort(u *url.URL) (host, port string) {
 const (
 	accessFile = "server.json"
 	passFile   = ".pgpass"
-	rootFile   = "root.crt"
 )
 
 // access is the content of accessFile.
@@ -255,7 +258,8 @@ type access struct {
 	Password secret.Source `json:"password,omitzero"`
 	Own      bool          `json:"own,omitempty"`
 	PassFile string        `json:"passfile"`
-	RootFile string        `json:"rootfile,omitempty"` // the authorities of the server's certificate, on our machine
+	// Certificates are files of our machine by the variables of certificates.
+	Certificates map[string]string `json:"certificates,omitempty"`
 }
 
 // Peers says where the load goes, as workload.Peering has it.
@@ -285,8 +289,11 @@ func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 		for key, values := range u.Query() {
 			env[urlParameters[key]] = values[0]
 		}
-		if a.RootFile = env["PGSSLROOTCERT"]; a.RootFile != "" && a.RootFile != "system" {
-			env["PGSSLROOTCERT"] = path.Join(folder, rootFile)
+		a.Certificates = map[string]string{}
+		for variable, name := range certificates {
+			if file := env[variable]; file != "" && file != "system" {
+				a.Certificates[variable], env[variable] = file, path.Join(folder, name)
+			}
 		}
 		host, port := hostPort(u)
 		env["PGHOST"], env["PGPORT"], env["PGUSER"] = host, port, u.User.Username()

@@ -71,11 +71,11 @@ func TestReadObjections(t *testing.T) {
 				"reconfigured; leave one of them out",
 			"1:77: server: settings is of a server that the run starts, and url names one of yours, which is never " +
 				"reconfigured; leave one of them out"},
-		`server: {url: "postgresql://app:hunter2@h1:99999/a/b?sslcert=x"}`: {
+		`server: {url: "postgresql://app:hunter2@h1:99999/a/b?sslcrl=x"}`: {
 			"1:15: server: url: it has a password, which lists of processes and histories show; leave it out and give " +
 				"password: env:NAME or file:PATH",
-			`1:15: server: url: "sslcert" is no parameter that a load can have; known are application_name, ` +
-				"channel_binding, connect_timeout, host, options, port, require_auth, sslmode, sslrootcert",
+			`1:15: server: url: "sslcrl" is no parameter that a load can have; known are application_name, ` +
+				"channel_binding, connect_timeout, host, options, port, require_auth, sslcert, sslkey, sslmode, sslrootcert",
 			`1:15: server: url: port "99999": want a whole number from 1 to 65535`,
 			`1:15: server: url: database "/a/b": want one name`},
 		`server: {url: "postgresql:///x"}`: {`1:15: server: url: want one host, not ""`,

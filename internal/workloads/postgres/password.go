@@ -50,7 +50,7 @@ func verifier(password string, salt []byte) (string, error) {
 // PutPassword claims the database of a user's server for the run, and puts the password of a job's server on the
 // machine, in a file of mode 0600 that PGPASSFILE of the job's command names: Engine.Run does so before it starts
 // the command. The password of a user's server comes from where the config says, else from where psql would take it
-// on this machine: PGPASSWORD, or ~/.pgpass. So does the file that sslrootcert names.
+// on this machine: PGPASSWORD, or ~/.pgpass. So do files of certificates.
 func PutPassword(ctx context.Context, host target.Host, job workload.Job) error {
 	for name, data := range job.Files {
 		if path.Base(name) != accessFile {
@@ -70,8 +70,8 @@ func PutPassword(ctx context.Context, host target.Host, job workload.Job) error 
 				return fmt.Errorf("server of workload %s: %w", job.Command.Label, err)
 			}
 		}
-		if err := a.putRoot(ctx, host); err != nil {
-			return fmt.Errorf("server of workload %s: sslrootcert: %w", job.Command.Label, err)
+		if err := a.putCertificates(ctx, host); err != nil {
+			return fmt.Errorf("server of workload %s: %w", job.Command.Label, err)
 		}
 		if err := host.Put(ctx, a.PassFile, fs.FileMode(0o600), bytes.NewReader(passLine(password))); err != nil {
 			return fmt.Errorf("password of the server of workload %s: %w", job.Command.Label, err)
@@ -95,16 +95,18 @@ func runOf(job workload.Job) (run string) {
 	return run
 }
 
-// putRoot puts the certificates on the machine that the server's is held against.
-func (a access) putRoot(ctx context.Context, host target.Host) error {
-	if a.RootFile == "" || a.RootFile == "system" {
-		return nil
+// putCertificates puts certificates and keys on the machine, which only their owner may read.
+func (a access) putCertificates(ctx context.Context, host target.Host) error {
+	for variable, file := range a.Certificates {
+		text, err := regular.Read(file, os.O_RDONLY, mostRoots)
+		if err == nil {
+			err = host.Put(ctx, path.Join(path.Dir(a.PassFile), certificates[variable]), 0o600, bytes.NewReader(text))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", strings.ToLower(strings.TrimPrefix(variable, "PG")), err)
+		}
 	}
-	text, err := regular.Read(a.RootFile, os.O_RDONLY, mostRoots)
-	if err != nil {
-		return err
-	}
-	return target.WriteFile(ctx, host, path.Join(path.Dir(a.PassFile), rootFile), text)
+	return nil
 }
 
 // mostRoots is how large a file of certificates may be.

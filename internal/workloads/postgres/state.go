@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"plimsoll/internal/kit/pgwire"
 	"plimsoll/internal/kit/secret"
@@ -80,20 +81,19 @@ var notCounters = map[string]bool{"numbackends": true, "datid": true}
 
 // Ask asks a server at an address that has no password; without a source of one it is looked up as psql does.
 func Ask(ctx context.Context, address string, password secret.Source) (State, error) {
-	u, err := url.Parse(address)
+	server, err := pgwire.ParseServer(address)
+	if theirs := (*pgconn.ParseConfigError)(nil); errors.As(err, &theirs) && theirs.Unwrap() != nil {
+		err = theirs.Unwrap()
+	}
 	if err != nil {
-		return State{}, errors.New("the address of the server cannot be read")
+		return State{}, fmt.Errorf("the address of the server cannot be used: %w", err)
 	}
 	if password != (secret.Source{}) {
 		value, err := password.Read(ctx)
 		if err != nil {
 			return State{}, err
 		}
-		u.User = url.UserPassword(u.User.Username(), value.Reveal()) // stays in this process
-	}
-	server, err := pgwire.ParseServer(u.String())
-	if err != nil {
-		return State{}, errors.New("the address of the server cannot be read")
+		server = server.WithPassword(value.Reveal())
 	}
 	conn, err := server.Connect(ctx)
 	if err != nil {

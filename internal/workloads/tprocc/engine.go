@@ -7,12 +7,14 @@
 package tprocc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -21,6 +23,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	exporter "plimsoll/internal/exporters/mariadb"
 	"plimsoll/internal/kit/secret"
 	"plimsoll/internal/workloads/postgres"
 	tprocc "plimsoll/internal/workloads/tprocc/driver"
@@ -266,6 +269,11 @@ func (c *config) apply(folder string, job *workload.Job) error {
 			"of it is changed", c.job.Database, c.job.URL),
 	)
 	c.job.PassFile = folder + passFile
+	if c.job.Dialect == mariadb && c.password == (secret.Source{}) && os.Getenv(exporter.PasswordVariable) != "" {
+		if c.password, err = secret.ParseSource("env:" + exporter.PasswordVariable); err != nil {
+			return err
+		}
+	}
 	job.Files[folder+sourceFile], err = json.Marshal(c.password)
 	return err
 }
@@ -284,12 +292,12 @@ func putPassword(ctx context.Context, host target.Host, job workload.Job) error 
 	if !ok {
 		return postgres.PutPassword(ctx, host, job)
 	}
-	var source secret.Source
-	if err := json.Unmarshal(text, &source); err != nil {
-		return err
-	}
-	password := ""
-	if source.String() != "nowhere" {
+	password := "" // of a source that is nowhere
+	if none, err := json.Marshal(secret.Source{}); err == nil && !bytes.Equal(text, none) {
+		var source secret.Source
+		if err := json.Unmarshal(text, &source); err != nil {
+			return err
+		}
 		s, err := source.Read(ctx)
 		if err != nil {
 			return err

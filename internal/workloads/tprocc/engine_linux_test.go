@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/testkit/postgrestest"
@@ -151,6 +152,22 @@ func TestCommand(t *testing.T) {
 	host := workloadtest.NewHost(t)
 	if err := putPassword(t.Context(), host, job); err != nil {
 		t.Fatal(err)
+	}
+	// Without a password it is MariaDB's own variable, or empty.
+	bare := specOf(strings.Replace(foreign, ", password: \"env:TPROCC_TEST_PASSWORD\"", "", 1))
+	for _, password := range []string{"", "pony"} {
+		t.Setenv("MYSQL_PWD", password)
+		job, err := Engine{}.Command(bare)
+		if err == nil {
+			err = putPassword(t.Context(), host, job)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := target.ReadFile(t.Context(), host, "Load/tprocc.password", 0, 100)
+		if err != nil || string(got) != password {
+			t.Errorf("%q is put, want %q: %v", got, password, err)
+		}
 	}
 }
 

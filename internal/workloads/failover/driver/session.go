@@ -34,9 +34,9 @@ func (w *work) connect(ctx context.Context, at int) (*session, error) {
 	return &session{conn: conn, pad: []byte(strings.Repeat("x", w.job.RowBytes))}, nil
 }
 
-// open connects to commit, within the time after which the first server is given up.
+// open connects to commit, within the time after which the first server is given up at the latest.
 func (w *work) open(ctx context.Context, at int) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.job.GiveUp)
+	ctx, cancel := context.WithTimeout(ctx, w.patience())
 	defer cancel()
 	s, err := w.connect(ctx, at)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -52,6 +54,7 @@ const (
 	GivenUp      = "until_given_up"  // of that, until the first server was given up
 	Promotion    = "promotion"       // and what the second took to take over
 	Reach        = "lost_reach"      // from the acknowledgement of the first lost commit to the last of that server
+	Alive        = "given_up_alive"  // from when the first server was given up to its next answer, if it never stopped
 )
 
 // Measures are what a job reports besides its commits.
@@ -65,6 +68,7 @@ func Measures() (all []result.Measure) {
 		{InDoubt, "commits", "", result.Count}, {Kept, "commits", "", result.Single},
 		{Without, "s", result.Lower, result.Single}, {GivenUp, "s", result.Lower, result.Single},
 		{Promotion, "s", result.Lower, result.Single}, {Reach, "s", result.Lower, result.Single},
+		{Alive, "s", "", result.Single},
 	} {
 		all = append(all, result.Measure{Name: m.name, Unit: m.unit, Better: m.better, Kind: m.kind})
 	}
@@ -91,11 +95,18 @@ func Work(ctx context.Context, config io.Reader, out io.Writer) error {
 	load, done := context.WithDeadline(ctx, w.began.Add(w.job.Duration))
 	defer done()
 	var watching, committing sync.WaitGroup
-	watching.Go(func() { w.watch(load) })
+	// What has been sent is waited for beyond the end: it is in doubt for no other reason than a fault.
+	waiting, over := context.WithCancel(context.WithoutCancel(ctx))
+	defer over()
+	context.AfterFunc(load, func() { time.AfterFunc(w.job.GiveUp, over) })
+	first, gone := context.WithCancel(waiting)
+	defer gone()
+	w.gone = gone
+	watching.Go(func() { w.watch(load, first) })
 	for i := range w.job.Clients {
 		c := &client{number: i, doubt: map[int64]bool{}}
 		w.clients = append(w.clients, c)
-		committing.Go(func() { w.commit(load, c) })
+		committing.Go(func() { w.commit(load, [2]context.Context{first, waiting}, c) })
 	}
 	told := make(chan struct{})
 	go func() {
@@ -121,11 +132,14 @@ type work struct {
 
 	mu      sync.Mutex
 	clients []*client
-	server  int // that commits go to
+	server  int                // that commits go to
+	gone    context.CancelFunc // ends what waits for the first server
+	seen    time.Time          // when the first server answered whoever watches it last
+	reached time.Time          // when its machine took a connection last
 	times   hist.Histogram
 	errors  uint64
 	values  map[string]float64
-	last    time.Time // when the first server answered last
+	last    time.Time // when the first server answered a commit last
 	first   time.Time // and the second for the first time
 	failed  error
 	unsaid  error
@@ -165,20 +179,19 @@ func (w *work) committed() bool {
 // again is how long is waited before another attempt to connect.
 const again = 20 * time.Millisecond
 
-// commit inserts rows until the time is over, on whichever server it is told.
-func (w *work) commit(ctx context.Context, c *client) {
+// commit inserts rows until the time is over, on whichever server it is told, each for as long as serving has it.
+func (w *work) commit(ctx context.Context, serving [2]context.Context, c *client) {
 	for ctx.Err() == nil {
 		at := w.at()
-		s, err := w.open(ctx, at)
+		s, err := w.open(serving[at], at)
 		if err != nil {
 			pause(ctx, again)
 			continue
 		}
 		for ctx.Err() == nil && at == w.at() {
 			c.sent++
-			// What has been sent is waited for beyond the end: it is in doubt for no other reason than a fault.
 			began := time.Now()
-			err := s.insert(context.WithoutCancel(ctx), w.job.GiveUp, c.number, c.sent)
+			err := s.insert(serving[at], w.patience(), c.number, c.sent)
 			if err != nil {
 				c.doubt[c.sent] = true
 				w.inDoubt(err)
@@ -189,6 +202,11 @@ func (w *work) commit(ctx context.Context, c *client) {
 		s.close()
 	}
 }
+
+// patient is how many times give_up a server may be silent whose machine still takes connections.
+const patient = 5
+
+func (w *work) patience() time.Duration { return patient * w.job.GiveUp }
 
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
@@ -229,33 +247,110 @@ func (w *work) inDoubt(err error) {
 	}
 }
 
-// watch asks the first server every little while whether it is there, and has the second take over when it has been
-// silent for so long after it had committed something.
-func (w *work) watch(ctx context.Context) {
-	const often = 100 * time.Millisecond
-	seen := time.Now()
+// often is how often the first server is looked at.
+const often = 100 * time.Millisecond
+
+// watch has the second server take over when the first has been silent for so long after it had committed something:
+// to clients and to whoever asks. A server whose machine takes connections meanwhile is slow, and is given up later.
+func (w *work) watch(ctx, first context.Context) {
+	asking, enough := context.WithCancel(first)
+	var both sync.WaitGroup
+	both.Go(func() { w.ask(asking) })
+	both.Go(func() { w.reach(asking) })
+	defer func() {
+		enough()
+		both.Wait()
+	}()
+	w.answered(time.Now())
+	for ; ctx.Err() == nil; pause(ctx, often) {
+		silent, unreached := w.silence()
+		if silent < w.job.GiveUp || unreached < w.job.GiveUp && silent < w.patience() {
+			continue
+		}
+		if err := w.takeOver(ctx); err != nil {
+			w.mu.Lock()
+			w.failed = err
+			w.mu.Unlock()
+			return
+		}
+		enough()
+		w.look(ctx, time.Now())
+		return
+	}
+}
+
+// ask asks the first server every little while whether it is there.
+func (w *work) ask(ctx context.Context) {
 	var s *session
 	defer func() { s.close() }()
-	for ctx.Err() == nil {
-		err := s.ask(ctx, w.job.GiveUp)
+	for ; ctx.Err() == nil; pause(ctx, often) {
+		err := s.ask(ctx, w.patience())
 		if err != nil {
 			s.close()
 			if s, err = w.open(ctx, 0); err != nil {
 				s = nil
 			}
 		}
-		switch {
-		case err == nil || !w.committed():
-			seen = time.Now()
-		case ctx.Err() == nil && time.Since(seen) >= w.job.GiveUp:
-			if err := w.takeOver(ctx); err != nil {
+		if err == nil || !w.committed() {
+			w.answered(time.Now())
+		}
+	}
+}
+
+// answered notes that the first server was there.
+func (w *work) answered(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = at
+}
+
+// silence is for how long the first server has said nothing to anyone, and its machine has taken no connection.
+func (w *work) silence() (silent, unreached time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := w.seen
+	if w.last.After(last) {
+		last = w.last
+	}
+	return time.Since(last), time.Since(w.reached)
+}
+
+// reach sees whether the first server's machine takes connections, when the server has been silent for a while.
+func (w *work) reach(ctx context.Context) {
+	d := net.Dialer{Timeout: w.job.GiveUp / 2}
+	for ; ctx.Err() == nil; pause(ctx, often) {
+		if silent, _ := w.silence(); silent < w.job.GiveUp/2 {
+			continue
+		}
+		began := time.Now()
+		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(w.job.Servers[0], serverPort()))
+		if err != nil {
+			continue
+		}
+		_ = conn.Close() // nothing is asked
+		w.mu.Lock()
+		w.reached = began
+		w.mu.Unlock()
+	}
+}
+
+// look sees, until the load ends, whether the first server that was given up answers and has been up all the time.
+func (w *work) look(ctx context.Context, givenUp time.Time) {
+	for ; ctx.Err() == nil; pause(ctx, time.Second) {
+		s, err := w.open(ctx, 0)
+		if err != nil {
+			continue
+		}
+		up, err := s.text(ctx, "select extract(epoch from clock_timestamp() - pg_postmaster_start_time())")
+		s.close()
+		if seconds, wrong := strconv.ParseFloat(up, 64); err == nil && wrong == nil {
+			if since := time.Since(givenUp).Seconds(); seconds > since {
 				w.mu.Lock()
-				w.failed = err
+				w.values[Alive] = since
 				w.mu.Unlock()
 			}
 			return
 		}
-		pause(ctx, often)
 	}
 }
 
@@ -268,6 +363,7 @@ func (w *work) takeOver(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.server = 1
+	w.gone()
 	w.values[GivenUp] = began.Sub(w.last).Seconds()
 	w.values[Promotion] = time.Since(began).Seconds()
 	return nil

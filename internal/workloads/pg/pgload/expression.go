@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"plimsoll/unit"
 )
 
 // scope is what an expression is evaluated in: a client's variables and random numbers.
@@ -349,7 +351,11 @@ func (p *expressionParser) word(name string) (expression, error) {
 		args = append(args, e)
 	}
 	if len(args) < f.least || len(args) > f.most {
-		return nil, fmt.Errorf("%s: it has %d arguments; want %d to %d", name, len(args), f.least, f.most)
+		want := strconv.Itoa(f.least)
+		if f.most > f.least {
+			want += " to " + strconv.Itoa(f.most)
+		}
+		return nil, fmt.Errorf("%s: it has %s; want %s", name, unit.Plural(len(args), "argument"), want)
 	}
 	if f.seeded && len(args) == f.least { // the seed that hashes have in common
 		args = append(args, p.vars.variable(defaultSeed))

@@ -20,7 +20,7 @@ func uniform(r *rand.Rand, low, high int64) int64 {
 // gaussian has its mean in the middle, cut at parameter standard deviations.
 func gaussian(r *rand.Rand, low, high int64, parameter float64) (int64, error) {
 	if !(parameter >= 2) {
-		return 0, fmt.Errorf("random_gaussian: its parameter is %g; want at least 2", parameter)
+		return 0, fmt.Errorf("its parameter is %g; want at least 2", parameter)
 	}
 	x := r.NormFloat64()
 	for x < -parameter || x >= parameter {
@@ -32,7 +32,7 @@ func gaussian(r *rand.Rand, low, high int64, parameter float64) (int64, error) {
 // exponential has low as the most frequent.
 func exponential(r *rand.Rand, low, high int64, parameter float64) (int64, error) {
 	if !(parameter > 0) {
-		return 0, fmt.Errorf("random_exponential: its parameter is %g; want more than 0", parameter)
+		return 0, fmt.Errorf("its parameter is %g; want more than 0", parameter)
 	}
 	cut := math.Exp(-parameter)
 	return scaled(low, high, -math.Log(cut+(1-cut)*(1-r.Float64()))/parameter), nil
@@ -48,7 +48,7 @@ func scaled(low, high int64, share float64) int64 {
 // Generation, 1986, page 551).
 func zipfian(r *rand.Rand, low, high int64, s float64) (int64, error) {
 	if !(s >= 1.001 && s <= 1000) {
-		return 0, fmt.Errorf("random_zipfian: its parameter is %g; want 1.001 to 1000", s)
+		return 0, fmt.Errorf("its parameter is %g; want 1.001 to 1000", s)
 	}
 	n := float64(uint64(high)-uint64(low)) + 1
 	b := math.Pow(2, s-1)

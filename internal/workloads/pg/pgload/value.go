@@ -164,9 +164,6 @@ func arithmetic(op string, a, b value) (value, error) {
 	if a.kind == integer && b.kind == integer {
 		return whole(op, a, b)
 	}
-	if a.kind == boolean && b.kind == boolean && (op == "=" || op == "<>") {
-		return boolOf((a.n == b.n) == (op == "=")), nil
-	}
 	x, err := a.float()
 	y, err2 := b.float()
 	if err := errors.Join(err, err2); err != nil {
@@ -232,11 +229,8 @@ func whole(op string, a, b value) (value, error) {
 	case "#":
 		z = x ^ y
 	case "<<", ">>":
-		if y < 0 || y > 63 {
-			return value{}, fmt.Errorf("a shift by %d bits", y)
-		}
-		if z = x >> y; op == "<<" {
-			z = x << y
+		if z = x >> (y & 63); op == "<<" { // as processors shift, and pgbench with them
+			z = x << (y & 63)
 		}
 	case "=":
 		return boolOf(x == y), nil

@@ -54,6 +54,14 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return &bounded{Conn: conn, server: address}, nil
 }
 
+// Bare is a connection of Dial without its bound.
+func Bare(conn net.Conn) net.Conn {
+	if b, ok := conn.(*bounded); ok {
+		return b.Conn
+	}
+	return conn
+}
+
 // Texts are the rows of a query as text, for dialects on database/sql; null is "".
 func Texts(ctx context.Context, conn *sql.Conn, query string) (all [][]string, err error) {
 	rows, err := conn.QueryContext(ctx, query)
@@ -114,7 +122,7 @@ func (c *calls) Close() error { return errors.Join(c.conn.Close(), c.db.Close())
 
 // Do implements Terminal.
 func (c *calls) Do(in *Input) (Outcome, error) {
-	rows, err := c.statements[in.Kind].QueryContext(c.ctx, in.arguments()...)
+	rows, err := c.statements[in.Kind].QueryContext(c.ctx, in.Arguments()...)
 	if err != nil {
 		return c.outcome(in, err), err
 	}
@@ -133,8 +141,8 @@ func (c *calls) Do(in *Input) (Outcome, error) {
 	return Committed, nil
 }
 
-// arguments are those of the procedures, lines as Packed.
-func (in *Input) arguments() (list []any) {
+// Arguments are those of the procedures, nil, numbers and texts of letters and digits, lines as Packed.
+func (in *Input) Arguments() (list []any) {
 	ints := func(values ...int) {
 		for _, v := range values {
 			list = append(list, v)

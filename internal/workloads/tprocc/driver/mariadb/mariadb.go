@@ -93,6 +93,10 @@ func (d Dialect) Script(p tprocc.Part) (statements []string) {
 	return statements
 }
 
+// sessionMode is the language of our sessions, and so of the procedures that they make, whatever the server has: other
+// ones read backslashes in rows, and procedures, otherwise.
+const sessionMode = "'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+
 // greeting is how long a server may take until it has let us in.
 var greeting = 30 * time.Second
 
@@ -112,6 +116,7 @@ func (d Dialect) open(ctx context.Context, database string, line *net.Conn) (*sq
 		return conn, err
 	}
 	c.AllowCleartextPasswords = d.Server.Cleartext
+	c.Params = map[string]string{"sql_mode": sessionMode}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect: %s: %w", d.Server, err)

@@ -3,60 +3,16 @@ package postgres
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"plimsoll/internal/kit/pgwire"
 	tprocc "plimsoll/internal/workloads/tprocc/driver"
 )
 
-// Drive implements tprocc.Dialect. A few threads serve all users, each with a loop over the connections of its own.
-func (d Dialect) Drive(ctx context.Context, r *tprocc.Run) error {
-	threads := make([]*thread, r.Threads)
-	for i := range threads {
-		threads[i] = &thread{dialect: d, run: r, rec: r.Recorder(i)}
-	}
-	for i, u := range r.Users {
-		t := threads[i%len(threads)]
-		t.seats = append(t.seats, &seat{user: u})
-	}
-	defer func() {
-		for _, t := range threads {
-			for _, s := range t.seats {
-				if s.fresh != nil {
-					s.fresh.Close()
-				}
-			}
-		}
-	}()
-	connecting, within := errgroup.WithContext(ctx)
-	connecting.SetLimit(16)
-	for _, t := range threads {
-		for _, s := range t.seats {
-			connecting.Go(func() (err error) {
-				if within.Err() == nil {
-					s.fresh, s.statements, err = d.seat(within)
-				}
-				return err
-			})
-		}
-	}
-	if err := connecting.Wait(); err != nil {
-		return err
-	}
-	r.Begin()
-	var working errgroup.Group
-	for _, t := range threads {
-		working.Go(func() error { return t.serve(ctx) })
-	}
-	return working.Wait()
-}
+// Drive implements tprocc.Dialect.
+func (d Dialect) Drive(ctx context.Context, r *tprocc.Run) error { return r.Loops(ctx, d.seat) }
 
 // seat makes a connection for a loop.
-func (d Dialect) seat(ctx context.Context) (*pgwire.Detached, *statements, error) {
+func (d Dialect) seat(ctx context.Context) (*pgwire.Detached, tprocc.Caller, error) {
 	c, err := d.Server.Connect(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -71,213 +27,28 @@ func (d Dialect) seat(ctx context.Context) (*pgwire.Detached, *statements, error
 		return nil, nil, err
 	}
 	detached, err := c.Detach()
-	return detached, made, err
+	return detached, &asking{statements: made}, err
 }
 
-// seat is where a user sits.
-type seat struct {
-	user       *tprocc.User
-	due        time.Duration
-	fresh      *pgwire.Detached // that no loop has yet
+// asking is a tprocc.Caller.
+type asking struct {
 	statements *statements
-	link       *pgwire.Link  // nil while there is none
-	connected  time.Duration // when it was
-	in         *tprocc.Input // of the transaction under way; nil for none
 	caller
 }
 
-// thread serves its seats.
-type thread struct {
-	dialect Dialect
-	run     *tprocc.Run
-	rec     *tprocc.Recorder
-	loop    *pgwire.Loop
-	seats   []*seat
-	waiting []*seat // a heap, the next one first
-	busy    int     // transactions under way, and connections
-	request []byte
-	arrived chan arrival
-	making  sync.WaitGroup
-	fatal   error
+// Append implements tprocc.Caller.
+func (a *asking) Append(dst []byte, in *tprocc.Input) ([]byte, error) {
+	dst, err := a.statements[in.Kind].Append(dst, false, a.args(in)...)
+	return pgwire.AppendSync(dst), err
 }
 
-// arrival is a connection that was made again, or was not.
-type arrival struct {
-	seat       *seat
-	statements *statements
-	fresh      *pgwire.Detached
-	err        error
-}
-
-func (t *thread) serve(ctx context.Context) (err error) {
-	if t.loop, err = pgwire.NewLoop(1); err != nil {
-		return err
-	}
-	t.arrived = make(chan arrival, len(t.seats))
-	within, cancel := context.WithCancel(ctx)
-	woken := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { t.loop.Wake(); close(woken) })
-	defer func() {
-		cancel()
-		if !stop() {
-			<-woken
-		}
-		t.making.Wait() // connections under way end with the context, and wake the loop before it is closed
-		close(t.arrived)
-		for a := range t.arrived {
-			if a.fresh != nil {
-				a.fresh.Close()
-			}
-		}
-		t.loop.Close()
-	}()
-	for i, s := range t.seats {
-		if err := t.take(s, s.fresh); err != nil {
-			return err
-		}
-		s.link.Owner = i
-		t.later(s, t.rec.First(s.user))
-	}
-	for ctx.Err() == nil && t.fatal == nil {
-		now := t.run.Now()
-		for len(t.waiting) > 0 && t.waiting[0].due <= now {
-			t.begin(within, t.pop(), now)
-		}
-		if t.busy == 0 && len(t.waiting) == 0 {
-			return nil
-		}
-		limit := time.Duration(-1)
-		if len(t.waiting) > 0 {
-			limit = max(0, t.waiting[0].due-t.run.Now())
-		}
-		if err := t.loop.Wait(limit, func(k *pgwire.Link, err error) { t.answered(within, k, err) }); err != nil {
-			return err
-		}
-		t.arrivals()
-	}
-	return errors.Join(t.fatal, ctx.Err())
-}
-
-// take has the loop take a connection for a seat.
-func (t *thread) take(s *seat, fresh *pgwire.Detached) (err error) {
-	s.fresh = nil
-	s.link, err = t.loop.Add(fresh)
-	return err
-}
-
-// begin sends a transaction that is due, or connects.
-func (t *thread) begin(ctx context.Context, s *seat, now time.Duration) {
-	t.busy++
-	if s.link == nil {
-		t.making.Go(func() {
-			fresh, made, err := t.dialect.seat(ctx)
-			t.arrived <- arrival{s, made, fresh, err}
-			t.loop.Wake()
-		})
-		return
-	}
-	t.send(ctx, s, now)
-}
-
-func (t *thread) send(ctx context.Context, s *seat, now time.Duration) {
-	s.in = t.rec.Sent(s.user, now)
-	var err error
-	if t.request, err = s.statements[s.in.Kind].Append(t.request[:0], false, s.args(s.in)...); err != nil {
-		t.fatal = err
-		return
-	}
-	t.request = pgwire.AppendSync(t.request)
-	if err := s.link.Send(t.request); err != nil {
-		t.answered(ctx, s.link, err)
-	}
-}
-
-// answered takes an answer and sends the user's next transaction when that is due at once. A connection that ends while
-// its user types or thinks is no answer: it is made again when the transaction is due that waits.
-func (t *thread) answered(ctx context.Context, k *pgwire.Link, err error) {
-	s := t.seats[k.Owner]
-	if s.in == nil {
-		t.rec.Dropped(s.user, err, t.run.Now())
-		k.Close()
-		s.link = nil
-		return
-	}
+// Ended implements tprocc.Caller.
+func (a *asking) Ended(in *tprocc.Input, k *pgwire.Link, err error) (tprocc.Outcome, error) {
 	if err == nil && k.Reply.Err != nil {
 		err = k.Reply.Err
 	}
 	if err == nil && k.Reply.Affected() != 1 {
 		err = errors.New("the procedure returned nothing")
 	}
-	how, now := outcome(s.in, err), t.run.Now()
-	due := t.rec.Done(s.user, how, err, now)
-	s.in = nil
-	t.busy--
-	if how == tprocc.Lost {
-		k.Close()
-		s.link, due = nil, max(due, tprocc.Again(s.connected))
-	}
-	if due <= now && s.link != nil && due < t.run.Duration {
-		t.busy++
-		t.send(ctx, s, now)
-		return
-	}
-	t.later(s, due)
-}
-
-func (t *thread) arrivals() {
-	for {
-		select {
-		case a := <-t.arrived:
-			t.busy--
-			now := t.run.Now()
-			if a.err == nil {
-				a.err = t.take(a.seat, a.fresh)
-			}
-			if a.err != nil {
-				t.later(a.seat, t.rec.Refused(a.seat.user, a.err, now))
-				continue
-			}
-			a.seat.connected = now
-			a.seat.statements, a.seat.link.Owner = a.statements, slices.Index(t.seats, a.seat)
-			t.later(a.seat, now)
-		default:
-			return
-		}
-	}
-}
-
-// later has a seat wait until it is due, or end when that is after the end.
-func (t *thread) later(s *seat, due time.Duration) {
-	s.due = due
-	if due >= t.run.Duration {
-		return
-	}
-	h := append(t.waiting, s)
-	t.waiting = h
-	for i := len(h) - 1; i > 0 && h[i].due < h[(i-1)/2].due; i = (i - 1) / 2 {
-		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
-	}
-}
-
-// pop takes the seat that is due first.
-func (t *thread) pop() *seat {
-	h := t.waiting
-	first := h[0]
-	h[0] = h[len(h)-1]
-	h[len(h)-1] = nil
-	h = h[:len(h)-1]
-	t.waiting = h
-	for i := 0; ; {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(h); c++ {
-			if h[c].due < h[least].due {
-				least = c
-			}
-		}
-		if least == i {
-			return first
-		}
-		h[i], h[least] = h[least], h[i]
-		i = least
-	}
+	return outcome(in, err), err
 }
