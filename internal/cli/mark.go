@@ -313,7 +313,10 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	if err != nil {
 		return err
 	}
-	full, _, err := judge.MarkLimits(mf.limits, name)
+	full, limits, err := judge.MarkLimits(mf.limits, name)
+	if err == nil {
+		err = judge.Upward(limits, vms)
+	}
 	if err != nil {
 		return exit.Usagef("", "mark: %w", err)
 	}

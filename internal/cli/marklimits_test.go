@@ -14,6 +14,8 @@ func TestMarkLimits(t *testing.T) {
 		"write p99 < 1ms": "its jobs do not write",
 		"read p99 < 0ms":  "can never hold",
 		"mean < -1ms":     "can never hold",
+		"p99 > 1ms":       "want a most (<)",
+		"iops >= 5000":    "see --assert 'mark >= RATE'",
 		"nopm > 3":        `counts no measure "nopm"`,
 	} {
 		a, out, errs := quiet(t)

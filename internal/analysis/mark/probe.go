@@ -1,6 +1,7 @@
 package mark
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -84,7 +85,7 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		corrected, late = correct(w, rate, depth), behind(w, rate)
 	}
 	p.Spent = spent(d, w, corrected, late.mean(), p.Achieved)
-	served := math.Inf(1) // the margin by service times alone
+	served, timed := math.Inf(1), false // the margin by service times alone, and whether a limit is on them
 	for _, limit := range limits {
 		m, err := margin(limit, corrected, d, late)
 		alone := m
@@ -97,8 +98,8 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		case err != nil:
 			return p, fmt.Errorf("limit %q: %w", limit.Name, err)
 		}
-		served = min(served, alone)
-		if m < p.Margin {
+		timed = timed || isTime(limit.Measure)
+		if served = min(served, alone); m < p.Margin || p.Limit == "" {
 			p.Margin, p.Limit = m, limit.Name
 		}
 	}
@@ -114,7 +115,7 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	p.Margin = min(p.Margin, most)
 	if !p.Held {
 		p.Generator = gaveWay(findings, workload)
-		if p.Generator == "" && unmet && served >= 1 && w.Latency == serviceTime {
+		if p.Generator == "" && unmet && timed && served >= 1 && w.Latency == serviceTime {
 			inFlight := busy / seconds
 			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, "+
 				"each of them within the limit", inFlight, depth)
@@ -186,12 +187,14 @@ func whole(d *result.Data, name string) (result.Workload, error) {
 	return result.Workload{}, fmt.Errorf("workload %q did not run", name)
 }
 
+// ErrGone is that what was asked was not there for a time.
+var ErrGone = errors.New("was gone, and so this is no answer of it")
+
 // there refuses a workload whose server ended connections: it was gone for a time, and that is no answer to a rate.
 func there(w result.Workload) (result.Workload, error) {
 	for _, v := range w.Values {
 		if strings.Contains(v.Measure, "lost") && strings.Contains(v.Measure, "connection") && v.Value > 0 {
-			return w, fmt.Errorf("the server of workload %q was gone, and so this is no answer of it: %.0f of %s", w.Name,
-				v.Value, v.Measure)
+			return w, fmt.Errorf("the server of workload %q %w: %.0f of %s", w.Name, ErrGone, v.Value, v.Measure)
 		}
 	}
 	return w, nil
@@ -320,6 +323,9 @@ func margin(limit result.Assert, w result.Workload, d *result.Data, late latenes
 	}
 	return m, nil
 }
+
+// isTime reports whether a measure is of latencies.
+func isTime(measure string) bool { return measure == "mean" || measure == "max" || quantileOf(measure) > 0 }
 
 // quantileOf is the quantile of a measure like "p99.9", 0 of others.
 func quantileOf(measure string) float64 {
