@@ -70,6 +70,9 @@ func (r *rateFlag) Set(text string) error {
 // rateOption is what --vary says for the rate of a workload whose scenario has no variable for it.
 const rateOption = "rate"
 
+// jobRate is the option of fio's jobs that sets it.
+const jobRate = "rate_iops"
+
 // vmsOption is what --vary says for the number of VMs of the workload's group, clientsOption for that of a database's
 // clients.
 const (
@@ -131,7 +134,9 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 			if _, err := os.Stat(given[0]); err != nil {
 				return exit.Errorf(exit.Scenario, "", "mark: %q: %w", given[0], errors.Unwrap(err))
 			}
-			mf.ofJobs(&sf)
+			if err := mf.ofJobs(&sf); err != nil {
+				return err
+			}
 		}
 		return read(cmd, given)
 	}
@@ -206,13 +211,18 @@ func (mf *markFlags) assert(text string) error {
 }
 
 // ofJobs has the jobs of a file take the rate, and enough depth to keep it.
-func (mf *markFlags) ofJobs(sf *scenarioFlags) {
+func (mf *markFlags) ofJobs(sf *scenarioFlags) error {
 	sf.own.runtime = cmp.Or(sf.own.runtime, mf.probe)
-	if mf.vary == vmsOption {
-		return
+	switch mf.vary {
+	case vmsOption:
+		return nil
+	case "", rateOption, jobRate:
+		mf.vary = jobRate
+	default:
+		return exit.Usagef("", "mark: --vary %q: of a job file it is rate or vms", mf.vary)
 	}
-	mf.vary = cmp.Or(mf.vary, "rate_iops")
 	sf.own.sweeps = []string{mf.vary + "=0,1", fmt.Sprintf("iodepth=%d,%d", judge.MarkDepth, judge.MarkDepth+1)}
+	return nil
 }
 
 // withinShare reads "5%" or "0.05".

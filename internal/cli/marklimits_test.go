@@ -25,3 +25,23 @@ func TestMarkLimits(t *testing.T) {
 		}
 	}
 }
+
+// No rate above --to is offered, the first included; what is varied of a job file is its rate or its VMs.
+func TestMarkTo(t *testing.T) {
+	job := filepath.Join(t.TempDir(), "my.fio")
+	write(t, job, "[r]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\n")
+	for _, c := range []struct {
+		flags []string
+		code  int
+		want  string
+	}{
+		{[]string{"--to", "2000"}, 0, "No limit broke up to 2,000 IOPS"},
+		{[]string{"--vary", "iodepth"}, 2, `--vary "iodepth": of a job file it is rate or vms`},
+	} {
+		a, out, errs := quiet(t)
+		args := append([]string{"mark", job, "--target", "sim", "--dir", t.TempDir(), "--limit", "p99 < 5ms"}, c.flags...)
+		if code := a.main(args); code != c.code || !strings.Contains(out.String()+errs.String(), c.want) {
+			t.Errorf("%v: exit code %d, %s%s", c.flags, code, out, errs)
+		}
+	}
+}

@@ -85,20 +85,24 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		corrected, late = correct(w, rate, depth), behind(w, rate)
 	}
 	p.Spent = spent(d, w, corrected, late.mean(), p.Achieved)
-	served, timed := math.Inf(1), false // the margin by service times alone, and whether a limit is on them
+	// The margins by service times alone, and by what waited for a place but not for late sending; whether any is on times.
+	served, placed, timed := math.Inf(1), math.Inf(1), false
 	for _, limit := range limits {
 		m, err := margin(limit, corrected, d, late)
-		alone := m
+		alone, waited := m, m
 		if err == nil && w.Latency == serviceTime {
 			alone, err = margin(limit, w, d, lateness{})
 		}
+		if err == nil && w.Latency == serviceTime {
+			waited, err = margin(limit, corrected, d, lateness{})
+		}
 		switch {
 		case err != nil && p.Behind: // so few were done that there is no such value
-			m, alone = 0, 0
+			m, alone, waited = 0, 0, 0
 		case err != nil:
 			return p, fmt.Errorf("limit %q: %w", limit.Name, err)
 		}
-		timed = timed || isTime(limit.Measure)
+		timed, placed = timed || isTime(limit.Measure), min(placed, waited)
 		if served = min(served, alone); m < p.Margin || p.Limit == "" {
 			p.Margin, p.Limit = m, limit.Name
 		}
@@ -115,8 +119,9 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	p.Margin = min(p.Margin, most)
 	if !p.Held {
 		p.Generator = gaveWay(findings, workload)
-		if p.Generator == "" && unmet && timed && served >= 1 && w.Latency == serviceTime {
-			inFlight := busy / seconds
+		inFlight := busy / seconds
+		if p.Generator == "" && timed && served >= 1 && w.Latency == serviceTime &&
+			(unmet || placed >= 1 && inFlight > full*float64(depth)/100) {
 			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, "+
 				"each of them within the limit", inFlight, depth)
 		}
@@ -208,7 +213,9 @@ func gaveWay(findings []result.Finding, workload string) string {
 		}
 		if f.Check == "generator-cpu" && f.Severity == result.Invalid || f.Check == "client-limit" &&
 			(f.Severity == result.Invalid || f.Severity == result.Warning) {
-			return f.Sentence[:max(len(f.Sentence)-1, 0)]
+			text, _, _ := strings.Cut(f.Sentence, ": it was the limit")
+			text, _, _ = strings.Cut(text, ". ")
+			return strings.TrimSuffix(text, ".")
 		}
 	}
 	return ""
@@ -325,7 +332,9 @@ func margin(limit result.Assert, w result.Workload, d *result.Data, late latenes
 }
 
 // isTime reports whether a measure is of latencies.
-func isTime(measure string) bool { return measure == "mean" || measure == "max" || quantileOf(measure) > 0 }
+func isTime(measure string) bool {
+	return measure == "mean" || measure == "max" || quantileOf(measure) > 0
+}
 
 // quantileOf is the quantile of a measure like "p99.9", 0 of others.
 func quantileOf(measure string) float64 {

@@ -326,14 +326,8 @@ func NextOf(lines []Searched, r experiment.Record) (at int, value float64, why s
 
 // next is the variable's next value, below 0 when the search is over.
 func (s Searched) next(m *experiment.Mark) (value float64, why string) {
-	if len(s.Probes) == 0 {
-		if s.Settings.Start == 0 {
-			return 0, "without a rate, to see where to begin"
-		}
-		if value = s.Settings.Start / s.Scale; m.Whole {
-			value = max(math.Round(value), 1)
-		}
-		return value, "the first"
+	if len(s.Probes) == 0 && s.Settings.Start == 0 {
+		return 0, "without a rate, to see where to begin"
 	}
 	step := mark.Next(s.Settings, s.Probes)
 	if step.Rate == 0 {
