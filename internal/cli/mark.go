@@ -251,8 +251,10 @@ func marked(sc *scenario.Scenario, given string) (string, error) {
 		return given, nil
 	case given == "" && len(names) == 1:
 		return names[0], nil
+	case len(names) == 0:
+		return "", exit.Usagef("", "mark: %q has no workload whose rate could be looked for", sc.Name)
 	}
-	return "", exit.Usagef("--workload takes one of: "+strings.Join(names, ", "),
+	return "", exit.Usagef("--workload takes one of: "+unit.List(names, 12),
 		"mark: which workload's rate is meant")
 }
 
