@@ -39,8 +39,8 @@ func TestMarkTo(t *testing.T) {
 		{[]string{"--vary", "iodepth"}, 2, `--vary "iodepth": of a job file it is rate or vms`},
 	} {
 		a, out, errs := quiet(t)
-		args := append([]string{"mark", job, "--target", "sim", "--dir", t.TempDir(), "--limit", "p99 < 5ms"}, c.flags...)
-		if code := a.main(args); code != c.code || !strings.Contains(out.String()+errs.String(), c.want) {
+		args := []string{"mark", job, "--target", "sim", "--dir", t.TempDir(), "--limit", "p99 < 5ms"}
+		if code := a.main(append(args, c.flags...)); code != c.code || !strings.Contains(out.String()+errs.String(), c.want) {
 			t.Errorf("%v: exit code %d, %s%s", c.flags, code, out, errs)
 		}
 	}

@@ -266,12 +266,12 @@ func (a *Answer) warn(s Settings, probes []Probe) {
 		broke := slices.ContainsFunc(probes, func(q Probe) bool {
 			return q.Margin <= clearlyBroken && q.Offered < p.Offered*0.97
 		})
-		if p.Held && p.Margin >= clearlyHeld && broke {
+		if p.Held && p.Margin >= clearlyHeld && broke && p.Offered > *a.High {
 			again = append(again, a.Say(p.Offered))
 		}
 	}
 	if len(again) > 0 {
-		a.Warnings = append(a.Warnings, "above the mark the limit holds again at "+strings.Join(again, ", ")+
+		a.Warnings = append(a.Warnings, "above the mark the limit holds again at "+strings.Join(slices.Compact(again), ", ")+
 			": the mark is the lowest rate at which it breaks")
 	}
 	if over, held := firstOverload(probes); held > 0 && over > 2.5*held {

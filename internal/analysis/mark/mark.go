@@ -13,8 +13,8 @@
 // limit. The rate at which the line says z = 1 is the mark, its 95 % interval that of Fieller (Journal of the Royal
 // Statistical Society B 16, 1954) with Student's t, so that spread from probe to probe is in it whatever makes it.
 // Probes that fell behind their schedule have no place on the line: they only bound the mark from above. Where the
-// schedule of one rate is met and that of the next is not, without a slope, as at a cap, the mark is the highest rate that
-// held and the interval reaches to the lowest that did not, each offered twice; where a limit breaks so, by chance near
+// schedule of one rate is met and that of the next is not, without a slope, as at a cap, the mark is the highest rate
+// that held and the interval reaches to the lowest that did not, each offered twice; where a limit breaks so, by chance near
 // the mark, as that of no errors does, it is the rate that holds as often as not (chance in fit.go).
 //
 // It refuses to give a mark where the generator gave way, where the system did not come back from an overload to what
@@ -226,8 +226,8 @@ func fell(probes []Probe) int {
 	return -1
 }
 
-// fallen offers the rate of a probe that did not come back once more, then a little less than it, and then looks whether
-// the lowest that ever held still does.
+// fallen offers the rate of a probe that did not come back once more, then a little less than it, and then looks
+// whether the lowest that ever held still does.
 func (s Settings) fallen(probes []Probe, at int) Step {
 	if count(probes[at+1:], probes[at].Offered) == 0 {
 		return Step{probes[at].Offered, "it did not bear what it had borne: again"}

@@ -251,8 +251,8 @@ func TestByChance(t *testing.T) {
 	}
 	slices.SortStableFunc(probes, func(a, b mark.Probe) int { return cmp.Compare(a.Offered, b.Offered) })
 	a := mark.Conclude(mark.Settings{Start: 900}, probes)
-	if a.Verdict != mark.Found || a.Step || math.Abs(*a.Rate-1000) > 5 || *a.Low < 900 || *a.Low > 995 || *a.High > 1100 ||
-		*a.High < 1005 {
+	if a.Verdict != mark.Found || a.Step || math.Abs(*a.Rate-1000) > 5 || *a.Low < 900 || *a.Low > 995 ||
+		*a.High > 1100 || *a.High < 1005 {
 		t.Errorf("%+v: %s", a, a.Sentence)
 	}
 	want := []string{"the interval is wider than 5 % of the mark: near it a rate holds or breaks by chance",

@@ -85,7 +85,7 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		corrected, late = correct(w, rate, depth), behind(w, rate)
 	}
 	p.Spent = spent(d, w, corrected, late.mean(), p.Achieved)
-	// The margins by service times alone, and by what waited for a place but not for late sending; whether any is on times.
+	// The margins by service times alone, and by those and waits for a place; whether any is on times.
 	served, placed, timed := math.Inf(1), math.Inf(1), false
 	for _, limit := range limits {
 		m, err := margin(limit, corrected, d, late)

@@ -91,7 +91,8 @@ func (t *Bearer) Marks() (low, high float64) {
 func (t *Bearer) state(r *rand.Rand) float64 {
 	f := math.Exp(t.Drift * float64(t.made))
 	switch {
-	case t.Kind == "bimodal" && r.Float64() < t.Often, t.Kind == "checkpoint" && math.Mod(float64(t.made), t.Often) < 1:
+	case t.Kind == "bimodal" && r.Float64() < t.Often,
+		t.Kind == "checkpoint" && math.Mod(float64(t.made), t.Often) < 1:
 		f *= t.Slow
 	case t.Kind == "warming":
 		f *= 1 + (t.Slow-1)*math.Exp(-float64(t.made-1)/t.Often)
@@ -180,10 +181,10 @@ func Search(t *Bearer, s mark.Settings, r *rand.Rand) mark.Answer {
 	}
 }
 
-// DrawBearer is a system of a kind: queue, cap, power, bump, generator, metastable; queues in one of two states (bimodal,
-// checkpoint), that get better (warming) or drift, of which fewer operations are seen the lower the rate (few), or beside
-// another with a limit of its own (two); limits that break without a slope (errors, tail); and a latency that jumps close
-// to its limit and stays there (plateau).
+// DrawBearer is a system of a kind: queue, cap, power, bump, generator, metastable; queues in one of two states
+// (bimodal, checkpoint), that get better (warming) or drift, of which fewer operations are seen the lower the rate
+// (few), or beside another with a limit of its own (two); limits that break without a slope (errors, tail); and a
+// latency that jumps close to its limit and stays there (plateau).
 func DrawBearer(kind string, r *rand.Rand) *Bearer {
 	t := &Bearer{Kind: kind, Capacity: math.Exp(5 + 6*r.Float64()), Base: math.Exp(-9 + 4*r.Float64()),
 		Servers: math.Floor(math.Exp(4 * r.Float64())), Noise: 0.01 + 0.09*r.Float64(), Seconds: 30}
