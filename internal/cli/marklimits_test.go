@@ -40,7 +40,8 @@ func TestMarkTo(t *testing.T) {
 	} {
 		a, out, errs := quiet(t)
 		args := []string{"mark", job, "--target", "sim", "--dir", t.TempDir(), "--limit", "p99 < 5ms"}
-		if code := a.main(append(args, c.flags...)); code != c.code || !strings.Contains(out.String()+errs.String(), c.want) {
+		code := a.main(append(args, c.flags...))
+		if said := out.String() + errs.String(); code != c.code || !strings.Contains(said, c.want) {
 			t.Errorf("%v: exit code %d, %s%s", c.flags, code, out, errs)
 		}
 	}

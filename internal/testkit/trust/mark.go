@@ -104,8 +104,8 @@ func (t *Bearer) state(r *rand.Rand) float64 {
 	return f
 }
 
-// breaks is a probe whose limit breaks without a slope: by an error, of which Slow are expected at twice the capacity; or
-// as a percentile goes to slow operations, when the share of these, counted in 20,000, is more than what is beyond it.
+// breaks is a probe whose limit breaks without a slope: by an error, of which Slow are expected at twice the capacity;
+// or as a percentile goes to slow operations, when their share, counted in 20,000, is more than what is beyond it.
 func (t *Bearer) breaks(p mark.Probe, r *rand.Rand) mark.Probe {
 	u := p.Offered / t.Capacity
 	switch {
