@@ -271,8 +271,8 @@ func (a *Answer) warn(s Settings, probes []Probe) {
 		}
 	}
 	if len(again) > 0 {
-		a.Warnings = append(a.Warnings, "above the mark the limit holds again at "+strings.Join(slices.Compact(again), ", ")+
-			": the mark is the lowest rate at which it breaks")
+		a.Warnings = append(a.Warnings, "above the mark the limit holds again at "+
+			strings.Join(slices.Compact(again), ", ")+": the mark is the lowest rate at which it breaks")
 	}
 	if over, held := firstOverload(probes); held > 0 && over > 2.5*held {
 		a.Warnings = append(a.Warnings, fmt.Sprintf(
