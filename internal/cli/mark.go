@@ -71,6 +71,9 @@ func (r *rateFlag) Set(text string) error {
 // rateOption is what --vary says for the rate of a workload whose scenario has no variable for it.
 const rateOption = "rate"
 
+// jobRate is the option of fio's jobs that sets it.
+const jobRate = "rate_iops"
+
 // vmsOption is what --vary says for the number of VMs of the workload's group, clientsOption for that of a database's
 // clients.
 const (
@@ -132,7 +135,9 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 			if _, err := os.Stat(given[0]); err != nil {
 				return exit.Errorf(exit.Scenario, "", "mark: %q: %w", given[0], errors.Unwrap(err))
 			}
-			mf.ofJobs(&sf)
+			if err := mf.ofJobs(&sf); err != nil {
+				return err
+			}
 		}
 		return read(cmd, given)
 	}
@@ -207,13 +212,18 @@ func (mf *markFlags) assert(text string) error {
 }
 
 // ofJobs has the jobs of a file take the rate, and enough depth to keep it.
-func (mf *markFlags) ofJobs(sf *scenarioFlags) {
+func (mf *markFlags) ofJobs(sf *scenarioFlags) error {
 	sf.own.runtime = cmp.Or(sf.own.runtime, mf.probe)
-	if mf.vary == vmsOption {
-		return
+	switch mf.vary {
+	case vmsOption:
+		return nil
+	case "", rateOption, jobRate:
+		mf.vary = jobRate
+	default:
+		return exit.Usagef("", "mark: --vary %q: of a job file it is rate or vms", mf.vary)
 	}
-	mf.vary = cmp.Or(mf.vary, "rate_iops")
 	sf.own.sweeps = []string{mf.vary + "=0,1", fmt.Sprintf("iodepth=%d,%d", judge.MarkDepth, judge.MarkDepth+1)}
+	return nil
 }
 
 // withinShare reads "5%" or "0.05".
@@ -242,8 +252,10 @@ func marked(sc *scenario.Scenario, given string) (string, error) {
 		return given, nil
 	case given == "" && len(names) == 1:
 		return names[0], nil
+	case len(names) == 0:
+		return "", exit.Usagef("", "mark: %q has no workload whose rate could be looked for", sc.Name)
 	}
-	return "", exit.Usagef("--workload takes one of: "+strings.Join(names, ", "),
+	return "", exit.Usagef("--workload takes one of: "+unit.List(names, 12),
 		"mark: which workload's rate is meant")
 }
 
@@ -314,7 +326,10 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	if err != nil {
 		return err
 	}
-	full, _, err := judge.MarkLimits(mf.limits, name)
+	full, limits, err := judge.MarkLimits(mf.limits, name)
+	if err == nil {
+		err = judge.Upward(limits, vms)
+	}
 	if err != nil {
 		return exit.Usagef("", "mark: %w", err)
 	}

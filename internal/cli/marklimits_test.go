@@ -14,12 +14,35 @@ func TestMarkLimits(t *testing.T) {
 		"write p99 < 1ms": "its jobs do not write",
 		"read p99 < 0ms":  "can never hold",
 		"mean < -1ms":     "can never hold",
+		"p99 > 1ms":       "want a most (<)",
+		"iops >= 5000":    "see --assert 'mark >= RATE'",
 		"nopm > 3":        `counts no measure "nopm"`,
 	} {
 		a, out, errs := quiet(t)
 		code := a.main([]string{"mark", job, "--target", "sim", "--dir", t.TempDir(), "--limit", limit})
 		if code == 0 || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "probe 0") {
 			t.Errorf("%s: exit code %d, %s%s", limit, code, out, errs)
+		}
+	}
+}
+
+// No rate above --to is offered, the first included; what is varied of a job file is its rate or its VMs.
+func TestMarkTo(t *testing.T) {
+	job := filepath.Join(t.TempDir(), "my.fio")
+	write(t, job, "[r]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\n")
+	for _, c := range []struct {
+		flags []string
+		code  int
+		want  string
+	}{
+		{[]string{"--to", "2000"}, 0, "No limit broke up to 2,000 IOPS"},
+		{[]string{"--vary", "iodepth"}, 2, `--vary "iodepth": of a job file it is rate or vms`},
+	} {
+		a, out, errs := quiet(t)
+		args := []string{"mark", job, "--target", "sim", "--dir", t.TempDir(), "--limit", "p99 < 5ms"}
+		code := a.main(append(args, c.flags...))
+		if said := out.String() + errs.String(); code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%v: exit code %d, %s%s", c.flags, code, out, errs)
 		}
 	}
 }

@@ -147,9 +147,10 @@ func (a *Answer) fallen(probes []Probe, at int) {
 			break
 		}
 	}
-	if count(probes[at+1:], p.Offered) == 0 { // once may be chance
-		a.Sentence = fmt.Sprintf("Inconclusive: %s held before %s was offered, broke after it, and was not offered again.",
-			a.Say(p.Offered), a.Say(began.Offered))
+	lower := slices.ContainsFunc(probes[at+1:], func(q Probe) bool { return q.Offered < 0.95*p.Offered })
+	if count(probes[at+1:], p.Offered) == 0 || !lower { // it may be chance
+		a.Sentence = fmt.Sprintf("Inconclusive: %s held before %s was offered, and broke after it; too few probes are "+
+			"left to tell whether that stays.", a.Say(p.Offered), a.Say(began.Offered))
 		return
 	}
 	a.at(NotRecovered, began)
@@ -169,7 +170,7 @@ func (a *Answer) fallen(probes []Probe, at int) {
 func (a *Answer) found(s Settings, probes []Probe, b span) {
 	e := estimate(probes)
 	a.Limit, a.Spread = b.high.Limit, e.spread
-	if p, q, ok := unsteady(probes); ok {
+	if p, q, ok := unsteady(probes); ok && !(e.chance && e.high <= narrow*e.low) {
 		a.Sentence = fmt.Sprintf(
 			"Inconclusive: it is not steady from probe to probe: at %s the limited value was %.3g times its limit once and %.3g times another time.",
 			a.Say(p.Offered), 1/p.Margin, 1/math.Max(q.Margin, 1e-6))
@@ -242,7 +243,7 @@ func (a *Answer) bare(rate float64) string {
 func (a *Answer) warn(s Settings, probes []Probe) {
 	if a.Verdict == Found && !a.Within {
 		a.Warnings = append(a.Warnings, fmt.Sprintf(
-			"the interval is wider than %s %% of the mark: %s from probe to probe",
+			"the interval is wider than %s %% of the mark: %s",
 			strconv.FormatFloat(100*s.Within, 'g', 3, 64), spreadOf(a)))
 	}
 	if e := estimate(probes); (a.Verdict == Found || a.Verdict == Inconclusive) && math.Abs(e.drift) >= leastDrift {
@@ -257,18 +258,21 @@ func (a *Answer) warn(s Settings, probes []Probe) {
 	if a.Verdict != Found {
 		return
 	}
+	if p, _, ok := unsteady(probes); ok {
+		a.Warnings = append(a.Warnings, fmt.Sprintf("%s both held and broke", a.Say(p.Offered)))
+	}
 	var again []string
 	for _, p := range probes {
 		broke := slices.ContainsFunc(probes, func(q Probe) bool {
 			return q.Margin <= clearlyBroken && q.Offered < p.Offered*0.97
 		})
-		if p.Held && p.Margin >= clearlyHeld && broke {
+		if p.Held && p.Margin >= clearlyHeld && broke && p.Offered > *a.High {
 			again = append(again, a.Say(p.Offered))
 		}
 	}
 	if len(again) > 0 {
-		a.Warnings = append(a.Warnings, "above the mark the limit holds again at "+strings.Join(again, ", ")+
-			": the mark is the lowest rate at which it breaks")
+		a.Warnings = append(a.Warnings, "above the mark the limit holds again at "+
+			strings.Join(slices.Compact(again), ", ")+": the mark is the lowest rate at which it breaks")
 	}
 	if over, held := firstOverload(probes); held > 0 && over > 2.5*held {
 		a.Warnings = append(a.Warnings, fmt.Sprintf(
@@ -297,5 +301,9 @@ func spreadOf(a *Answer) string {
 	if a.Step {
 		return "its two sides are that far apart"
 	}
-	return fmt.Sprintf("the limited value differs by %s %%", strconv.FormatFloat(100*a.Spread, 'g', 2, 64))
+	if a.Spread == 0 {
+		return "near it a rate holds or breaks by chance"
+	}
+	return fmt.Sprintf("the limited value differs by %s %% from probe to probe",
+		strconv.FormatFloat(100*a.Spread, 'g', 2, 64))
 }

@@ -1,7 +1,9 @@
 package mark
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"plimsoll/internal/analysis/resample"
 )
@@ -30,6 +32,8 @@ type edge struct {
 	drift           float64 // of margins from the first probe to the last, as a share; 0: not seen
 	cliff           bool    // no slope: low held and high broke
 	twice           bool    // a cliff whose two sides were offered twice
+	inside          bool    // between probes that were fitted
+	chance          bool    // no slope, and near it a rate holds or breaks by chance
 	ok              bool
 }
 
@@ -58,6 +62,10 @@ func estimate(probes []Probe) edge {
 	}
 	if ceiling := ceiling(probes); e.ok && e.rate < ceiling && e.rate > 0 {
 		e.high = min(e.high, ceiling)
+		return e
+	}
+	if e := chance(probes, b); e.ok {
+		e.drift = drift
 		return e
 	}
 	low, high := b.low.Offered, b.high.Offered
@@ -110,6 +118,7 @@ func fit(probes []Probe, guess float64) edge {
 			near, order = append(near, p), append(order, float64(i))
 		}
 	}
+	near, order = ofOne(near, order)
 	if len(near) < fewest {
 		return edge{}
 	}
@@ -131,6 +140,28 @@ func fit(probes []Probe, guess float64) edge {
 	e := c.edge(len(near))
 	e.drift = c.drift(near, order, weights)
 	return e
+}
+
+// ofOne leaves out the probes that are nearer to another limit than the one whose margin is nearest to 1: their margins
+// lie on another curve. All are left when too few are of one.
+func ofOne(near []Probe, order []float64) ([]Probe, []float64) {
+	if len(near) < fewest {
+		return near, order
+	}
+	at := slices.MinFunc(near, func(p, q Probe) int {
+		return cmp.Compare(math.Abs(math.Log(p.Margin)), math.Abs(math.Log(q.Margin)))
+	})
+	var one []Probe
+	var places []float64
+	for i, p := range near {
+		if p.Limit == at.Limit {
+			one, places = append(one, p), append(places, order[i])
+		}
+	}
+	if len(one) < fewest {
+		return near, order
+	}
+	return one, places
 }
 
 // drift is by how much margins changed from the first probe to the last, as a share, beyond what the curve says and
@@ -252,7 +283,7 @@ func (c *curve) edge(points int) edge {
 		high += step
 	}
 	return edge{rate: c.guess * (1 + root), low: c.guess * (1 + low - step), high: c.guess * (1 + high + step),
-		points: points, spread: math.Sqrt(c.s2), ok: low > from && high < to}
+		points: points, inside: c.lo <= root && root <= c.hi, spread: math.Sqrt(c.s2), ok: low > from && high < to}
 }
 
 // invert inverts a symmetric matrix by its cofactors.
@@ -271,4 +302,52 @@ func invert(m [3][3]float64) (out [3][3]float64, ok bool) {
 		}
 	}
 	return out, true
+}
+
+// narrow is the ratio of the two sides of a step from which on it is looked at as one that chance moves.
+const narrow = 1.15
+
+// moved are the spreads of a step from probe to probe that are thought of, as shares of its rate, all as likely.
+var moved = []float64{0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16}
+
+// chance is the edge where the limit breaks without a slope while the rate is met, as where errors happen or a
+// percentile goes from fast operations to slow ones. Each probe has an edge of its own, lognormal about the mark; that
+// it held or broke says on which side of its rate that was. The mark is the median of what is then believed of it, all
+// rates on a logarithmic scale as likely before: a threshold as psychophysics has it, found by Bayes' rule (Watson and
+// Pelli, Perception & Psychophysics 33, 1983, 113).
+func chance(probes []Probe, b span) edge {
+	if b.high.Behind || b.high.Offered > narrow*b.low.Offered {
+		return edge{}
+	}
+	const steps = 300
+	from, to := math.Log(b.low.Offered/1.5), math.Log(b.high.Offered*1.5)
+	at := func(i int) float64 { return from + (to-from)*float64(i)/steps }
+	believed, sum := make([]float64, steps+1), 0.0
+	for i := range believed {
+		for _, by := range moved {
+			v := 1.0
+			for _, p := range probes {
+				holds := math.Erfc((math.Log(p.Offered)-at(i))/by/math.Sqrt2) / 2
+				if !p.Held {
+					holds = 1 - holds
+				}
+				v *= 0.002 + 0.996*holds
+			}
+			believed[i], sum = believed[i]+v, sum+v
+		}
+	}
+	e := edge{points: len(probes), chance: true, inside: true}
+	for i, so := 0, 0.0; i <= steps; i++ {
+		for _, q := range []struct {
+			share float64
+			rate  *float64
+		}{{(1 - Confidence) / 2, &e.low}, {0.5, &e.rate}, {(1 + Confidence) / 2, &e.high}} {
+			if so < q.share*sum && so+believed[i] >= q.share*sum {
+				*q.rate = math.Exp(at(i))
+			}
+		}
+		so += believed[i]
+	}
+	e.ok = e.low > 0 && e.rate > 0 && e.high > 0
+	return e
 }

@@ -13,8 +13,9 @@
 // limit. The rate at which the line says z = 1 is the mark, its 95 % interval that of Fieller (Journal of the Royal
 // Statistical Society B 16, 1954) with Student's t, so that spread from probe to probe is in it whatever makes it.
 // Probes that fell behind their schedule have no place on the line: they only bound the mark from above. Where the
-// limit breaks from one rate to the next without a slope, as at a cap, the mark is the highest rate that held and the
-// interval reaches to the lowest that did not, each offered twice.
+// schedule of one rate is met and that of the next is not, without a slope, as at a cap, the mark is the highest rate
+// that held and the interval reaches to the lowest that did not, each offered twice; where a limit breaks so, by chance
+// near the mark, as that of no errors does, it is the rate that holds as often as not (chance in fit.go).
 //
 // It refuses to give a mark where the generator gave way, where the system did not come back from an overload to what
 // it had borne before, and where nothing or everything held: those are answers of their own.
@@ -143,7 +144,7 @@ func (s Settings) near(e edge) bool {
 	if e.cliff {
 		return e.high/e.low <= 1+s.Within && e.twice
 	}
-	return e.points > fewest && max(e.high-e.rate, e.rate-e.low) <= s.Within*e.rate
+	return e.points > fewest && e.inside && max(e.high-e.rate, e.rate-e.low) <= s.Within*e.rate
 }
 
 // span is what bounds the mark.
@@ -195,6 +196,9 @@ func lagging(probes []Probe) []Probe {
 	return out
 }
 
+// nearly is the share of a rate that tells an overload that stays from a rate that is borne or not by chance.
+const nearly = 0.9
+
 // fell finds a probe that broke clearly at a rate which had held before an overload, and did not hold again; -1 when
 // there is none.
 func fell(probes []Probe) int {
@@ -208,6 +212,11 @@ func fell(probes []Probe) int {
 		over := false // an overload between the two
 		for i := j - 1; i >= 0; i-- {
 			q := probes[i]
+			if over && slices.ContainsFunc(probes[i+1:], func(q Probe) bool {
+				return q.Held && q.Offered > 0.99*nearly*p.Offered
+			}) {
+				break // what stays broken does not bear nearly as much
+			}
 			if q.Held && !q.Behind && same(q.Offered, p.Offered) && p.Margin < lost*q.Margin && over {
 				return j
 			}
@@ -217,14 +226,18 @@ func fell(probes []Probe) int {
 	return -1
 }
 
-// fallen offers the rate of a probe that did not come back once more, and then looks whether the lowest that ever held
-// still does.
+// fallen offers the rate of a probe that did not come back once more, then a little less than it, and then looks
+// whether the lowest that ever held still does.
 func (s Settings) fallen(probes []Probe, at int) Step {
 	if count(probes[at+1:], probes[at].Offered) == 0 {
 		return Step{probes[at].Offered, "it did not bear what it had borne: again"}
 	}
+	if len(probes) == at+2 {
+		return Step{s.bounded(nearly * probes[at].Offered),
+			"it did not bear what it had borne: does it bear a little less?"}
+	}
 	lowest, ok := lowestHeld(probes[:at])
-	if !ok || len(probes) > at+2 || lowest >= probes[at].Offered*0.999 {
+	if !ok || len(probes) > at+3 || lowest >= probes[at].Offered*0.999 {
 		return Step{}
 	}
 	return Step{lowest, "it did not bear what it had borne: does it come back at the lowest rate that held?"}
@@ -340,7 +353,7 @@ func (s Settings) between(probes []Probe, b span) Step {
 	}
 	rate := math.Sqrt(low.Offered * high.Offered)
 	switch {
-	case !high.Behind && high.Margin > 0.2 && low.Margin > high.Margin:
+	case !high.Behind && high.Margin > 0.2 && low.Margin > high.Margin && !flat(probes, high):
 		rate = interpolate(low, high)
 	case high.Behind && high.Achieved < 0.96*high.Offered && high.Achieved > 1.02*low.Offered:
 		rate = 0.98 * high.Achieved
@@ -348,6 +361,13 @@ func (s Settings) between(probes []Probe, b span) Step {
 	least, most := low.Offered*math.Pow(ratio, 0.2), low.Offered*math.Pow(ratio, 0.8)
 	return Step{min(max(rate, least), most), fmt.Sprintf("between %s, which held, and %s", say(low.Offered, s.Unit),
 		say(high.Offered, s.Unit))}
+}
+
+// flat reports whether a probe just above one has its margin: there is no slope that would say where the limit is.
+func flat(probes []Probe, p Probe) bool {
+	return slices.ContainsFunc(probes, func(q Probe) bool {
+		return q.Offered > 1.02*p.Offered && q.Offered < 2*p.Offered && !q.Behind && q.Margin > 0.9*p.Margin
+	})
 }
 
 // interpolate is where the margin is 1 between two probes: between a straight line and a power of the rate.
@@ -389,6 +409,9 @@ func around(probes []Probe, b span) (edge, bool) {
 // beside places a probe on the side of the mark that has fewer, as far off as the interval is wide.
 func (s Settings) beside(probes []Probe, e edge) Step {
 	half := max(e.high-e.rate, e.rate-e.low) / e.rate
+	if e.chance { // what lies farther out is foreseen
+		half *= 0.25
+	}
 	away := min(max(half, 0.01), 0.12)
 	below, above := 0, 0
 	for _, p := range probes {

@@ -1,6 +1,7 @@
 package mark_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -215,11 +216,48 @@ func TestBrokeOnce(t *testing.T) {
 	}
 	probes := []mark.Probe{p(61_378, 0.28), p(30_689, 1.1), p(35_089, 0.46), p(32_815, 0.68), p(30_689, 0.32)}
 	s := mark.Settings{Start: 61_378, Probes: 5}
-	want := "Inconclusive: 30,690 IOPS held before 35,090 IOPS was offered, broke after it, and was not offered again."
+	want := "Inconclusive: 30,690 IOPS held before 35,090 IOPS was offered, and broke after it; " +
+		"too few probes are left to tell whether that stays."
 	if a := mark.Conclude(s, probes); a.Verdict != mark.Inconclusive || a.Sentence != want {
 		t.Errorf("%s: %s", a.Verdict, a.Sentence)
 	}
-	if a := mark.Conclude(s, append(probes, p(30_689, 0.3))); a.Verdict != mark.NotRecovered {
-		t.Errorf("twice: %s: %s", a.Verdict, a.Sentence)
+	probes = append(probes, p(30_689, 0.3))
+	s.Probes = 12
+	if step := mark.Next(s, probes); math.Abs(step.Rate-0.9*30_689) > 1 {
+		t.Errorf("twice: then %+v, want a little less", step)
+	}
+	if a := mark.Conclude(s, append(probes, p(27_620, 0.4))); a.Verdict != mark.NotRecovered {
+		t.Errorf("nor a little less: %s: %s", a.Verdict, a.Sentence)
+	}
+	if a := mark.Conclude(s, append(probes, p(27_620, 1.3))); a.Verdict == mark.NotRecovered {
+		t.Errorf("a little less held: %s", a.Sentence)
+	}
+}
+
+// A limit that breaks without a slope, by chance near the mark, has an interval, and a rate that did both is told.
+func TestByChance(t *testing.T) {
+	t.Parallel()
+	var probes []mark.Probe
+	for rate, held := range map[float64]int{900: 1, 980: 2, 1000: 1, 1020: 0, 1100: 0, 2000: 0} {
+		for n := range 2 {
+			p := mark.Probe{Offered: rate, Achieved: rate, Limit: "errors = 0"}
+			if n < held {
+				p.Held, p.Margin = true, 100
+			}
+			if rate != 900 || n == 0 {
+				probes = append(probes, p)
+			}
+		}
+	}
+	slices.SortStableFunc(probes, func(a, b mark.Probe) int { return cmp.Compare(a.Offered, b.Offered) })
+	a := mark.Conclude(mark.Settings{Start: 900}, probes)
+	if a.Verdict != mark.Found || a.Step || math.Abs(*a.Rate-1000) > 5 || *a.Low < 900 || *a.Low > 995 ||
+		*a.High > 1100 || *a.High < 1005 {
+		t.Errorf("%+v: %s", a, a.Sentence)
+	}
+	want := []string{"the interval is wider than 5 % of the mark: near it a rate holds or breaks by chance",
+		"1,000 IOPS both held and broke"}
+	if !slices.Equal(a.Warnings, want) {
+		t.Errorf("%q, want %q", a.Warnings, want)
 	}
 }

@@ -1,6 +1,7 @@
 package mark
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -84,21 +85,25 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		corrected, late = correct(w, rate, depth), behind(w, rate)
 	}
 	p.Spent = spent(d, w, corrected, late.mean(), p.Achieved)
-	served := math.Inf(1) // the margin by service times alone
+	// The margins by service times alone, and by those and waits for a place; whether any is on times.
+	served, placed, timed := math.Inf(1), math.Inf(1), false
 	for _, limit := range limits {
 		m, err := margin(limit, corrected, d, late)
-		alone := m
+		alone, waited := m, m
 		if err == nil && w.Latency == serviceTime {
 			alone, err = margin(limit, w, d, lateness{})
 		}
+		if err == nil && w.Latency == serviceTime {
+			waited, err = margin(limit, corrected, d, lateness{})
+		}
 		switch {
 		case err != nil && p.Behind: // so few were done that there is no such value
-			m, alone = 0, 0
+			m, alone, waited = 0, 0, 0
 		case err != nil:
 			return p, fmt.Errorf("limit %q: %w", limit.Name, err)
 		}
-		served = min(served, alone)
-		if m < p.Margin {
+		timed, placed = timed || isTime(limit.Measure), min(placed, waited)
+		if served = min(served, alone); m < p.Margin || p.Limit == "" {
 			p.Margin, p.Limit = m, limit.Name
 		}
 	}
@@ -114,8 +119,9 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	p.Margin = min(p.Margin, most)
 	if !p.Held {
 		p.Generator = gaveWay(findings, workload)
-		if p.Generator == "" && unmet && served >= 1 && w.Latency == serviceTime {
-			inFlight := busy / seconds
+		inFlight := busy / seconds
+		if p.Generator == "" && timed && served >= 1 && w.Latency == serviceTime &&
+			(unmet || placed >= 1 && inFlight > full*float64(depth)/100) {
 			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, "+
 				"each of them within the limit", inFlight, depth)
 		}
@@ -186,12 +192,14 @@ func whole(d *result.Data, name string) (result.Workload, error) {
 	return result.Workload{}, fmt.Errorf("workload %q did not run", name)
 }
 
+// ErrGone is that what was asked was not there for a time.
+var ErrGone = errors.New("was gone, and so this is no answer of it")
+
 // there refuses a workload whose server ended connections: it was gone for a time, and that is no answer to a rate.
 func there(w result.Workload) (result.Workload, error) {
 	for _, v := range w.Values {
 		if strings.Contains(v.Measure, "lost") && strings.Contains(v.Measure, "connection") && v.Value > 0 {
-			return w, fmt.Errorf("the server of workload %q was gone, and so this is no answer of it: %.0f of %s", w.Name,
-				v.Value, v.Measure)
+			return w, fmt.Errorf("the server of workload %q %w: %.0f of %s", w.Name, ErrGone, v.Value, v.Measure)
 		}
 	}
 	return w, nil
@@ -205,7 +213,9 @@ func gaveWay(findings []result.Finding, workload string) string {
 		}
 		if f.Check == "generator-cpu" && f.Severity == result.Invalid || f.Check == "client-limit" &&
 			(f.Severity == result.Invalid || f.Severity == result.Warning) {
-			return f.Sentence[:max(len(f.Sentence)-1, 0)]
+			text, _, _ := strings.Cut(f.Sentence, ": it was the limit")
+			text, _, _ = strings.Cut(text, ". ")
+			return strings.TrimSuffix(text, ".")
 		}
 	}
 	return ""
@@ -319,6 +329,11 @@ func margin(limit result.Assert, w result.Workload, d *result.Data, late latenes
 		return 0, fmt.Errorf("%s is no number", limit.Measure)
 	}
 	return m, nil
+}
+
+// isTime reports whether a measure is of latencies.
+func isTime(measure string) bool {
+	return measure == "mean" || measure == "max" || quantileOf(measure) > 0
 }
 
 // quantileOf is the quantile of a measure like "p99.9", 0 of others.

@@ -59,6 +59,21 @@ func MarkLimits(texts []string, workload string) (full []scenario.Assert, out []
 	return full, out, errors.Join(bad...)
 }
 
+// Upward are the errors of limits that want a least of what grows with the rate, or with the number: those hold above
+// some rate and not below. Of VMs, each may have to do so many operations.
+func Upward(limits []result.Assert, vms bool) (bad error) {
+	for _, l := range limits {
+		switch {
+		case l.AtLeast == nil:
+		case latencyWord.MatchString(l.Measure):
+			bad = errors.Join(bad, fmt.Errorf("--limit %q: latencies grow with the load: want a most (<)", l.Name))
+		case !vms && (l.Measure == "operations" || l.Measure == "bandwidth"):
+			bad = errors.Join(bad, fmt.Errorf("--limit %q: that is what is looked for: see --assert 'mark >= RATE'", l.Name))
+		}
+	}
+	return bad
+}
+
 // contradict reports whether one limit wants more of a thing than the other allows.
 func contradict(a, b scenario.Assert) bool {
 	return a.AtLeast != nil && b.AtMost != nil && *a.AtLeast > *b.AtMost && a.Operation == b.Operation &&
@@ -180,6 +195,9 @@ func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell exp
 	} else {
 		p, err = mark.Judge(run.Data, foundIn(folder, id), m.Workload, limits)
 		s.Settings.Unit, s.Scale = mark.UnitOf(run.Data, m.Workload), p.Offered/value
+	}
+	if errors.Is(err, mark.ErrGone) {
+		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on", "mark: run %s: %w", id, err)
 	}
 	if err != nil {
 		return exit.Errorf(exit.Refused, "", "mark: run %s: %w", id, err)
@@ -308,14 +326,8 @@ func NextOf(lines []Searched, r experiment.Record) (at int, value float64, why s
 
 // next is the variable's next value, below 0 when the search is over.
 func (s Searched) next(m *experiment.Mark) (value float64, why string) {
-	if len(s.Probes) == 0 {
-		if s.Settings.Start == 0 {
-			return 0, "without a rate, to see where to begin"
-		}
-		if value = s.Settings.Start / s.Scale; m.Whole {
-			value = max(math.Round(value), 1)
-		}
-		return value, "the first"
+	if len(s.Probes) == 0 && s.Settings.Start == 0 {
+		return 0, "without a rate, to see where to begin"
 	}
 	step := mark.Next(s.Settings, s.Probes)
 	if step.Rate == 0 {
@@ -351,6 +363,8 @@ func Outcome(p mark.Probe, of string) string {
 		return fmt.Sprintf("broken: %s achieved", mark.InUnit(p.Achieved, of))
 	case p.Limit == mark.RateMet && !p.Held:
 		return "broken: the rate is not met"
+	case p.Held && strings.HasSuffix(p.Limit, "= 0"):
+		return "held: " + p.Limit
 	case p.Held:
 		return fmt.Sprintf("held: %s at %.0f %% of its limit", p.Limit, 100/p.Margin)
 	case p.Margin > 0 && p.Margin < 0.01:

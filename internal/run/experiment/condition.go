@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // ConditionFactor is the name of the factor that conditions are levels of.
@@ -88,7 +89,7 @@ func (c Condition) Apply(sc *scenario.Scenario, workload string) error {
 		beside, ok := startOf(sc, c.Beside())
 		if !ok {
 			return fmt.Errorf("condition %q: the scenario starts no workload of that name; it has: %s", string(c),
-				strings.Join(others(sc, workload), ", "))
+				unit.List(others(sc, workload), 12))
 		}
 		if beside.Args["async"], beside.Args["annotate"] = true, true; beside.Args.Has("runtime_secs") {
 			beside.Args["runtime_secs"] = start.Args.Float("runtime_secs") + 2*leadSeconds
