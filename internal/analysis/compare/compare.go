@@ -108,6 +108,10 @@ type Document struct {
 	Order      []Order      `json:"order_effects"`
 	Notes      []string     `json:"notes"` // what can be said and what cannot
 	Missing    []string     `json:"only_on_one_side,omitempty"`
+	// Curves are those of experiments over each other, a line for each side.
+	Curves []Chart `json:"curves,omitempty"`
+	// Searches are those whose marks are compared, for drawing.
+	Searches []Search `json:"-"`
 	// Overlays are the runs' courses over time, for drawing; data.json of each run has them.
 	Overlays []Overlay `json:"-"`
 	// Moments are what they can be aligned at, AlignedAt what they are.

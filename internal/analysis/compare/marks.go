@@ -37,7 +37,11 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 	if err := check(sides); err != nil {
 		return nil, err
 	}
-	d := &Document{Version: FormatVersion, Title: title(sides), Confidence: mark.Confidence, Threshold: o.Threshold}
+	if err := withoutMoments(o.At, "searches"); err != nil {
+		return nil, err
+	}
+	d := &Document{Version: FormatVersion, Title: title(sides), Confidence: mark.Confidence, Threshold: o.Threshold,
+		Searches: searches}
 	for _, s := range searches {
 		d.Sides = append(d.Sides, Shown{Name: s.Name, Runs: []string{s.ID}})
 	}

@@ -37,6 +37,7 @@ type compareFlags struct {
 	windows    []string // of runs, as sides
 	paired     bool     // rows of files
 	cores      []string // of the servers of sides
+	at         string   // where courses are laid over each other
 }
 
 func (f *compareFlags) register(c *cobra.Command) {
@@ -79,6 +80,7 @@ func (f *compareFlags) options() compare.Options {
 		Anyway:     f.anyway,
 		Paired:     f.paired,
 		Gate:       f.gate && len(f.windows) == 0,
+		At:         f.at,
 	}
 	if o.Threshold == 0 {
 		o.Threshold = -1
@@ -162,6 +164,8 @@ rejected_qps=lower.`,
 		"compare this `phase` of one side, like alone, with the other phases given; repeatable")
 	c.Flags().StringArrayVar(&f.windows, "window", nil, "phases, by their former name")
 	_ = c.Flags().MarkHidden("window")
+	c.Flags().StringVar(&f.at, "at", "", "in the page lay the runs' courses over each other at this `moment` that all "+
+		"have: the words of a stretch or a fault, or fault for the first (default: the beginning)")
 	return c
 }
 
@@ -181,8 +185,8 @@ func (sd *Sides) compareSides(phase string, given []string, f compareFlags) (*co
 	if err != nil {
 		return nil, err
 	}
-	if files && len(f.windows) > 0 {
-		return nil, exit.Usagef("", "%s: %q is a file: --phase is for runs", phase, given[0])
+	if files && (len(f.windows) > 0 || f.at != "") {
+		return nil, exit.Usagef("", "%s: %q is a file: --phase and --at are for runs", phase, given[0])
 	}
 	if files {
 		return sd.compareTables(phase, given, f)
@@ -215,6 +219,9 @@ func (sd *Sides) compareSides(phase string, given []string, f compareFlags) (*co
 		return nil, err
 	}
 	d, err := compare.Of(sides, o)
+	if err == nil {
+		err = sd.overCurves(d, given)
+	}
 	if err != nil {
 		return nil, unlikeSides(err)
 	}

@@ -76,6 +76,28 @@ func (sd *Sides) ExperimentDocument(folder *experiment.Folder, threshold float64
 	return x, err
 }
 
+// overCurves lays the curves of the sides over each other where all of them are whole experiments.
+func (sd *Sides) overCurves(d *compare.Document, given []string) error {
+	var sides []*compare.Experiment
+	for _, g := range given {
+		dir, ok := sd.FindExperiment(g)
+		if !ok {
+			return nil
+		}
+		folder, err := experiment.Open(dir)
+		if err != nil {
+			return err
+		}
+		x, err := sd.ExperimentDocument(folder, d.Threshold)
+		if err != nil {
+			return err
+		}
+		sides = append(sides, x)
+	}
+	d.OverCurves(sides)
+	return nil
+}
+
 // reportExperiment prints the result of an experiment.
 func (sd *Sides) reportExperiment(dir string, to console.Output, trust bool) error {
 	sd.trust = trust
