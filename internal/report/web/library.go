@@ -206,7 +206,7 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 
 func experimentRow(e Experiment) row {
 	out := row{ID: e.ID, Link: linkToExperiment(e.ID), Scenario: cmp.Or(e.Title, e.Scenario), Target: e.Target,
-		Made:  stamp(e.Made),
+		Made:  e.Made,
 		State: "info", Status: fmt.Sprintf("%d of %d runs", e.Done, e.Planned), Problem: e.Problem, Experiment: true,
 		Labels: labelsOf(e.Labels), Note: e.Labels.Note}
 	switch {

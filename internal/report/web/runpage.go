@@ -32,7 +32,6 @@ type runView struct {
 	Problems []string
 	Progress *progress
 	Tiles    []tile
-	Script   template.JS
 	Drawings []report.Drawing
 	Events   []event
 	Still    bool // it is not made anew
@@ -41,12 +40,16 @@ type runView struct {
 	NoReport string
 }
 
-type fact struct{ Name, Value string }
+type fact struct {
+	Name, Value string
+	At          time.Time // in the place of a value
+}
 
 type event struct {
-	At, Kind, Text string
-	Mark           string // fault or stretch, where it is one
-	Times          int    // it happened in that second
+	At         time.Time
+	Kind, Text string
+	Mark       string // fault or stretch, where it is one
+	Times      int    // it happened in that second
 }
 
 // progress is how far a run is.
@@ -80,8 +83,8 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	}
 	v.Still = r.URL.Query().Get("still") != ""
 	if v.Run.Live && !v.Still {
-		v.Refresh, v.Script = refreshSeconds, template.JS(liveScript)
-		doc.policy = livePolicy(doc.policy)
+		v.Refresh, v.Script = refreshSeconds, followScript()
+		doc.policy = scripted(v.Script) + "; connect-src 'self'"
 	}
 	v.facts(b, m)
 	events, _, err := folder.Events()
@@ -154,7 +157,7 @@ func (v *runView) in(s *Site) { v.frame.in(s) }
 func (v *runView) facts(b book, m result.Manifest) {
 	add := func(name, value string) {
 		if value != "" {
-			v.Facts = append(v.Facts, fact{name, value})
+			v.Facts = append(v.Facts, fact{Name: name, Value: value})
 		}
 	}
 	add("Target", m.Target)
@@ -162,7 +165,7 @@ func (v *runView) facts(b book, m result.Manifest) {
 	if n := len(m.Nodes); n > 0 {
 		add("Nodes", fmt.Sprint(n))
 	}
-	add("Made", stamp(b.made))
+	v.Facts = append(v.Facts, fact{Name: "Made", At: b.made})
 	add("Took", v.Run.Took)
 	add("Operator", m.Operator)
 	add("Program", m.Program)
