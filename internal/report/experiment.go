@@ -282,6 +282,10 @@ func comparePage(w io.Writer, name string, v any) error {
 		"percent": percent, "weight": factWeight, "sideSize": sideSize, "cellInterval": cellInterval,
 		"measureName": measureName, "swatch": func(i int) int { return i % paletteSize },
 		"isRun": isRun.MatchString,
+		"files": func() [][2]string { return [][2]string{{"html", "page"}, {"md", "Markdown"}, {"json", "JSON"}} },
+		"file": func(as [2]string, asked, more string) string {
+			return "/compare/files/comparison." + as[0] + "?" + asked + more
+		},
 	})
 	for _, file := range []string{"measures.html.tmpl", name} {
 		text, err := fs.ReadFile(embedded, "assets/"+file)

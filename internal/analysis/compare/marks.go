@@ -44,6 +44,7 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 		Searches: searches}
 	for _, s := range searches {
 		d.Sides = append(d.Sides, Shown{Name: s.Name, Runs: []string{s.ID}})
+		d.Manifests = append(d.Manifests, s.Run.Manifest)
 	}
 	for _, f := range []struct {
 		name string

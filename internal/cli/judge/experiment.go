@@ -99,7 +99,7 @@ func (sd *Sides) overCurves(d *compare.Document, given []string) error {
 }
 
 // reportExperiment prints the result of an experiment.
-func (sd *Sides) reportExperiment(dir string, to console.Output, trust bool) error {
+func (sd *Sides) reportExperiment(dir string, to console.Output, redact, trust bool) error {
 	sd.trust = trust
 	write, err := console.FormatOf(sd.Console, "report of an experiment", to, experimentFormats)
 	if err != nil {
@@ -113,6 +113,9 @@ func (sd *Sides) reportExperiment(dir string, to console.Output, trust bool) err
 	if err != nil {
 		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w",
 			err)
+	}
+	if redact {
+		doc = report.RedactedExperiment(doc, dir)
 	}
 	return sd.Print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }
