@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 )
@@ -178,4 +179,9 @@ func (v *view) island() ([]byte, error) {
 		out.Heats = append(out.Heats, heatData{h.ID, h.Start, h.Step, h.Edges, h.Counts})
 	}
 	return json.Marshal(out)
+}
+
+// First is what must be read before anything else.
+func (v *view) First() []string {
+	return slices.DeleteFunc([]string{v.Redacted, v.Simulated, v.Where(), v.Scaled}, func(s string) bool { return s == "" })
 }
