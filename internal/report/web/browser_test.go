@@ -139,10 +139,12 @@ func TestBrowserHostile(t *testing.T) {
 	s.pass(3 * time.Second)
 	b.Do(network.Enable())
 	for name, path := range map[string]string{"hostile-list": "/",
-		"hostile-live":   "/runs/20260301-100000-hostile-0001?still=1",
-		"hostile-follow": "/runs/20260301-100000-hostile-0001",
-		"hostile-none":   "/runs/" + url.PathEscape(`<script>window.PWNED=1</script>`),
-		"hostile-filter": "/?scenario=" + url.QueryEscape(`"><script>window.PWNED=1</script>`)} {
+		"hostile-live":    "/runs/20260301-100000-hostile-0001?still=1",
+		"hostile-follow":  "/runs/20260301-100000-hostile-0001",
+		"hostile-none":    "/runs/" + url.PathEscape(`<script>window.PWNED=1</script>`),
+		"hostile-search":  "/?q=" + url.QueryEscape(`"><script>window.PWNED=1</script>`),
+		"hostile-compare": "/compare?run=" + url.QueryEscape(`"><script>window.PWNED=1</script>`) + "&run=x",
+		"hostile-filter":  "/?scenario=" + url.QueryEscape(`"><script>window.PWNED=1</script>`)} {
 		look(b, name, s.url+path)
 		if name == "hostile-follow" { // what it was sent stands in the place of what it was made with
 			within(t, 30*time.Second, "the page follows the run", func() bool {
