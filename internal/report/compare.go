@@ -521,7 +521,8 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		}
 		v.Top = append(v.Top, newCompareRow(m, fullName(m, several), widest, d.Threshold))
 	}
-	v.Common, v.Folded = sayOnce(append(slices.Clone(v.Groups), compareGroup{Rows: v.Top})...), len(v.Groups) > mostGroups
+	v.Folded = len(v.Groups) > mostGroups
+	v.Common = sayOnce(append(slices.Clone(v.Groups), compareGroup{Rows: v.Top})...)
 	return comparePage(w, "compare.html.tmpl", v)
 }
 

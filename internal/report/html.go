@@ -24,7 +24,8 @@ func HTML(w io.Writer, doc *Document) error { return renderHTML(w, doc, embedded
 func renderHTML(w io.Writer, doc *Document, files fs.FS) error {
 	v := newView(doc)
 	var parts [5]string
-	for i, name := range []string{"vendor/uPlot.min.css", "report.css", "vendor/uPlot.iife.min.js", "report.js", "zone.js"} {
+	for i, name := range []string{"vendor/uPlot.min.css", "report.css", "vendor/uPlot.iife.min.js", "report.js",
+		"zone.js"} {
 		b, err := fs.ReadFile(files, "assets/"+name)
 		if err != nil && !strings.HasPrefix(name, "vendor/") {
 			return fmt.Errorf("report: html: asset %q: %w", name, err)
@@ -183,5 +184,6 @@ func (v *view) island() ([]byte, error) {
 
 // First is what must be read before anything else.
 func (v *view) First() []string {
-	return slices.DeleteFunc([]string{v.Redacted, v.Simulated, v.Where(), v.Scaled}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{v.Redacted, v.Simulated, v.Where(), v.Scaled},
+		func(s string) bool { return s == "" })
 }

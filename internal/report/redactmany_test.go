@@ -42,7 +42,8 @@ func TestRedactedOfMany(t *testing.T) {
 	}
 	documents := map[string][2]func(io.Writer) error{}
 	for name, write := range map[string]func(io.Writer, *compare.Document) error{
-		"html of a comparison": CompareHTML, "json of a comparison": CompareJSON, "md of a comparison": CompareMarkdown} {
+		"html of a comparison": CompareHTML, "json of a comparison": CompareJSON,
+		"md of a comparison": CompareMarkdown} {
 		documents[name] = [2]func(io.Writer) error{func(w io.Writer) error { return write(w, d) },
 			func(w io.Writer) error { return write(w, RedactedComparison(d, "/srv/of-the-run")) }}
 	}

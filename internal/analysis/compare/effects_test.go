@@ -135,7 +135,8 @@ func TestOverCurves(t *testing.T) {
 			for _, p := range line.Points {
 				want := valueOf(x, size, c.Names[p.X])
 				if p.Y != want.Value || p.Interval != want.Interval {
-					t.Errorf("%s at %s: %v %v, want %v %v", c.Title, c.Names[p.X], p.Y, p.Interval, want.Value, want.Interval)
+					t.Errorf("%s at %s: %v %v, want %v %v", c.Title, c.Names[p.X], p.Y, p.Interval, want.Value,
+						want.Interval)
 				}
 			}
 		}

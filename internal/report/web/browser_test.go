@@ -195,7 +195,8 @@ func TestZones(t *testing.T) {
 			t.Errorf("%s: %q", path, got)
 		}
 	}
-	b.Do(chromedp.Navigate(s.url+"/runs/20260301-103000-live-0002"), chromedp.WaitVisible("#live-now", chromedp.ByQuery))
+	b.Do(chromedp.Navigate(s.url+"/runs/20260301-103000-live-0002"),
+		chromedp.WaitVisible("#live-now", chromedp.ByQuery))
 	live.event(result.Event{Kind: result.KindFault, Text: "lost"})
 	live.work(60)
 	s.pass(3 * time.Second)
@@ -204,7 +205,8 @@ func TestZones(t *testing.T) {
 		got := browsertest.Ask[string](b, at)
 		return strings.HasPrefix(got, "16:0") && strings.HasSuffix(got, " UTC)")
 	})
-	b.Do(emulation.SetTimezoneOverride("UTC"), chromedp.Navigate(s.url+list), chromedp.WaitVisible("main", chromedp.ByQuery))
+	b.Do(emulation.SetTimezoneOverride("UTC"), chromedp.Navigate(s.url+list),
+		chromedp.WaitVisible("main", chromedp.ByQuery))
 	if got := texts("time"); got != "2026-03-01 10:30:00 UTC; 2026-03-01 10:00:00 UTC" {
 		t.Errorf("in UTC: %q", got)
 	}

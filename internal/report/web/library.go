@@ -388,7 +388,8 @@ func (s *Site) experimentFile(_ context.Context, r *http.Request, doc *document)
 	}
 	redacted := func() *compare.Experiment { return report.RedactedExperiment(x, e.Dir) }
 	return handOver(r, doc, id, x, redacted, map[string]func(io.Writer, *compare.Experiment) error{
-		"report.html": report.ExperimentHTML, "report.csv": report.ExperimentCSV, "report.md": report.ExperimentMarkdown,
+		"report.html": report.ExperimentHTML, "report.csv": report.ExperimentCSV,
+		"report.md":   report.ExperimentMarkdown,
 		"report.json": report.ExperimentJSON})
 }
 

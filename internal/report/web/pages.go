@@ -21,9 +21,12 @@ import (
 //go:embed assets
 var assets embed.FS
 
+// functions are those of the templates.
+var functions = template.FuncMap{"moment": report.Moment, "clock": report.Clock}
+
 // templates are parsed by the first page, not by every command of the program.
 var templates = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(template.FuncMap{"moment": report.Moment, "clock": report.Clock}).ParseFS(assets, "assets/*.tmpl"))
+	return template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.tmpl"))
 })
 
 // pages adds the paths of the pages.
@@ -118,7 +121,8 @@ func (s *Site) read(r *http.Request, make func(context.Context, *http.Request, *
 // scripted is the policy of a page with one script of ours.
 func scripted(script template.JS) string {
 	sum := sha256.Sum256([]byte(script))
-	return report.Policy + "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; frame-ancestors 'none'"
+	return report.Policy + "; frame-ancestors 'none'; script-src 'sha256-" +
+		base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // errMissing says that there is no such run.
