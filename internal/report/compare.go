@@ -399,10 +399,14 @@ type compareView struct {
 	Policy   string
 	Style    template.CSS
 	Groups   []compareGroup
+	Curves   []*overlayView // of experiments or searches
+	Further  []*overlayView // on demand
 	Overlays []*overlayView
 	Others   []*overlayView // on demand
 	Top      []compareRow   // series
 	More     int
+	Common   []string // warnings that several measures share
+	Folded   bool     // each group is opened
 	Single   bool
 	Files    bool // the sides are files
 	// Percentiles: some measure is one that was read from histograms.
@@ -412,6 +416,53 @@ type compareView struct {
 type compareGroup struct {
 	Title string
 	Rows  []compareRow
+}
+
+// mostGroups is how many tables a comparison shows at once; of more each is opened.
+const mostGroups = 6
+
+// Count is how many measures of a group have which verdict.
+func (g compareGroup) Count() string {
+	var said []string
+	for _, v := range []compare.Verdict{compare.Worse, compare.Better, compare.Higher, compare.Lower, compare.Same,
+		compare.Inconclusive} {
+		n := 0
+		for _, r := range g.Rows {
+			if r.Verdict == v {
+				n++
+			}
+		}
+		if n > 0 {
+			said = append(said, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// sayOnce takes warnings that several measures share out of their rows, and gives each with their number.
+func sayOnce(groups ...compareGroup) (common []string) {
+	const several = 4
+	of := map[string]int{}
+	for _, g := range groups {
+		for _, r := range g.Rows {
+			for _, w := range r.Warnings {
+				if of[w]++; of[w] == several {
+					common = append(common, w)
+				}
+			}
+		}
+	}
+	for _, g := range groups {
+		for i := range g.Rows {
+			g.Rows[i].Warnings = slices.DeleteFunc(slices.Clone(g.Rows[i].Warnings), func(w string) bool {
+				return of[w] >= several
+			})
+		}
+	}
+	for i, w := range common {
+		common[i] = fmt.Sprintf("Of %d measures: %s.", of[w], strings.TrimSuffix(w, "."))
+	}
+	return common
 }
 
 type compareRow struct {
@@ -460,9 +511,8 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		g.Rows = append(g.Rows, newCompareRow(m, strings.TrimPrefix(m.Name, "result: "), widest, d.Threshold))
 		v.Single = v.Single || m.Scope == compare.WithinRuns
 	}
-	v.Overlays = newOverlays(d.Overlays)
-	first := min(len(v.Overlays), mostOverlays)
-	v.Overlays, v.Others = v.Overlays[:first], v.Overlays[first:]
+	v.Overlays, v.Others = firstOf(newOverlays(d.Overlays))
+	v.Curves, v.Further = firstOf(comparedCurves(d))
 	means := meansOverTime(d)
 	for i, m := range means {
 		if i == mostSeries {
@@ -471,7 +521,30 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		}
 		v.Top = append(v.Top, newCompareRow(m, fullName(m, several), widest, d.Threshold))
 	}
+	v.Folded = len(v.Groups) > mostGroups
+	v.Common = sayOnce(append(slices.Clone(v.Groups), compareGroup{Rows: v.Top})...)
 	return comparePage(w, "compare.html.tmpl", v)
+}
+
+// firstOf are the charts that are shown at once, and those that are opened.
+func firstOf(all []*overlayView) (first, others []*overlayView) {
+	n := min(len(all), mostOverlays)
+	return all[:n], all[n:]
+}
+
+// comparedCurves are the curves of experiments, or the marks and the probes of searches, a colour for every side.
+func comparedCurves(d *compare.Document) (out []*overlayView) {
+	if len(d.Sides) > paletteSize {
+		return nil
+	}
+	plots := comparedMarks(d.Searches)
+	for _, c := range d.Curves {
+		plots = append(plots, chartPlot(c))
+	}
+	for _, p := range plots {
+		out = append(out, plotView(p))
+	}
+	return out
 }
 
 func newCompareRow(m compare.Measure, label string, widest, threshold float64) compareRow {

@@ -274,6 +274,48 @@ func markPlots(x *compare.Experiment) (out []Plot) {
 	return out
 }
 
+// comparedMarks are the drawings of searches that are compared: their marks with intervals under each condition, and
+// under each of them all their probes.
+func comparedMarks(searches []compare.Search) (out []Plot) {
+	if len(searches) == 0 {
+		return nil
+	}
+	hull := Plot{Title: "Marks with their intervals"}
+	probes := map[string]*Plot{}
+	for n, s := range searches {
+		side := PlotSeries{Name: s.Name, Marks: true}
+		for _, l := range s.Lines {
+			of := probes[l.Condition]
+			if of == nil {
+				title := strings.TrimPrefix(l.Condition+": limited value by offered rate", ": ")
+				of = &Plot{Title: title, YLabel: "times the limit", XLabel: "offered, " + cmp.Or(l.Unit, "IOPS")}
+				probes[l.Condition], hull.Names = of, append(hull.Names, l.Condition)
+			}
+			one := PlotSeries{Name: s.Name, Marks: true}
+			for _, p := range l.Probes {
+				one.Points = append(one.Points, PlotPoint{X: p.Offered, Y: timesLimit(p)})
+			}
+			of.Series = append(of.Series, one)
+			if l.Verdict == loadmark.Found {
+				at := float64(slices.Index(hull.Names, l.Condition)) + besideOther(n, len(searches))
+				side.Points = append(side.Points, PlotPoint{X: at, Y: *l.Rate, Low: l.Low, High: l.High})
+			}
+			hull.YLabel = cmp.Or(l.Unit, "IOPS")
+		}
+		hull.Series = append(hull.Series, side)
+	}
+	for _, condition := range hull.Names {
+		p := probes[condition]
+		_, most, _, _ := p.bounds()
+		p.Series = append(p.Series, PlotSeries{Name: "limit", Line: true, Points: []PlotPoint{{Y: 1}, {X: most, Y: 1}}})
+		out = append(out, *p)
+	}
+	return append([]Plot{hull}, out...)
+}
+
+// besideOther is how far line i of n stands beside its place, so that intervals can be told apart.
+func besideOther(i, n int) float64 { return 0.05 * (float64(i) - float64(n-1)/2) }
+
 // costOf is what a condition takes from the first mark, in a cell of a table.
 func costOf(c loadmark.Cost) string {
 	share := func(v float64) string { return fmt.Sprintf("%.3g %%", 100*v) }
@@ -312,6 +354,14 @@ func linesOf(x *compare.Experiment) grid {
 // mostOfLimit is the highest share of its limit that a plot of a search shows.
 const mostOfLimit = 3
 
+// timesLimit is the limited value of a probe over its limit, as far as it is drawn.
+func timesLimit(p loadmark.Probe) float64 {
+	if p.Margin > 1./mostOfLimit {
+		return 1 / p.Margin
+	}
+	return mostOfLimit
+}
+
 // markPlot draws the probes of a search: the limited value over its limit by offered rate, and the mark with its
 // interval.
 func markPlot(a *loadmark.Answer, title string) Plot {
@@ -320,10 +370,7 @@ func markPlot(a *loadmark.Answer, title string) Plot {
 	least, most := math.Inf(1), 0.0
 	for _, p := range a.Probes {
 		least, most = min(least, p.Offered), max(most, p.Offered)
-		at := PlotPoint{X: p.Offered, Y: mostOfLimit}
-		if p.Margin > 1./mostOfLimit {
-			at.Y = 1 / p.Margin
-		}
+		at := PlotPoint{X: p.Offered, Y: timesLimit(p)}
 		if p.Held {
 			held.Points = append(held.Points, at)
 		} else {

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"html/template"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +20,14 @@ type eventView struct {
 	Texts    []string
 	Fault    bool
 	from, to time.Time
+}
+
+// When is the time of day for a page.
+func (e eventView) When() template.HTML {
+	if !strings.Contains(e.Clock, "–") {
+		return Clock(e.from)
+	}
+	return Clock(e.from) + " – " + Clock(e.to)
 }
 
 // numbered is how many moments charts name in words; of more they show the numbers of the page's table.

@@ -199,7 +199,7 @@ type experimentView struct {
 	Style    template.CSS
 	Short    []string
 	Warned   []string // what runs were warned of
-	Charts   []experimentChart
+	Charts   []*overlayView
 	Curves   []curveTable
 	Lines    []curveTable // of a search under conditions
 	Sheet    []curveTable // at most one
@@ -214,11 +214,6 @@ type curveTable struct {
 	Title string
 	Head  []string
 	Rows  [][]string
-}
-
-type experimentChart struct {
-	Title string
-	SVG   template.HTML
 }
 
 type experimentGroup struct {
@@ -238,13 +233,13 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 		v.Style += template.CSS(b)
 	}
 	for _, p := range markPlots(x) {
-		v.Charts = append(v.Charts, experimentChart{Title: p.Title, SVG: p.svg()})
+		v.Charts = append(v.Charts, plotView(p))
 	}
 	if g := linesOf(x); len(g.rows) > 0 {
 		v.Lines = []curveTable{{g.title, g.head, g.rows}}
 	}
 	for _, c := range x.Charts {
-		v.Charts = append(v.Charts, experimentChart{Title: c.Title, SVG: chartPlot(c).svg()})
+		v.Charts = append(v.Charts, plotView(chartPlot(c)))
 	}
 	if len(x.Rated) > 0 {
 		g := ratedGrid(x)
@@ -285,8 +280,12 @@ var isRun = regexp.MustCompile(`^\d{8}-\d{6}-[A-Za-z0-9-]+$`)
 func comparePage(w io.Writer, name string, v any) error {
 	page := template.New(name).Funcs(functions).Funcs(template.FuncMap{
 		"percent": percent, "weight": factWeight, "sideSize": sideSize, "cellInterval": cellInterval,
-		"measureName": measureName,
-		"isRun":       isRun.MatchString,
+		"measureName": measureName, "swatch": func(i int) int { return i % paletteSize },
+		"isRun": isRun.MatchString,
+		"files": func() [][2]string { return [][2]string{{"html", "page"}, {"md", "Markdown"}, {"json", "JSON"}} },
+		"file": func(as [2]string, asked, more string) string {
+			return "/compare/files/comparison." + as[0] + "?" + asked + more
+		},
 	})
 	for _, file := range []string{"measures.html.tmpl", name} {
 		text, err := fs.ReadFile(embedded, "assets/"+file)
@@ -317,8 +316,7 @@ func chartPlot(c compare.Chart) Plot {
 	for i, line := range c.Lines {
 		s := PlotSeries{Name: line.Name, Line: true, Marks: true}
 		for _, q := range line.Points {
-			// Lines stand beside each other, so that their intervals can be told apart.
-			point := PlotPoint{X: float64(q.X) + 0.05*(float64(i)-float64(len(c.Lines)-1)/2), Y: q.Y}
+			point := PlotPoint{X: float64(q.X) + besideOther(i, len(c.Lines)), Y: q.Y}
 			if q.Interval.Valid() {
 				point.Low, point.High = &q.Interval.Low, &q.Interval.High
 				if q.Interval.High > openFrom*highest {

@@ -101,6 +101,13 @@ func (doc *Document) Large() bool {
 	return len(doc.Latencies) > many || len(doc.Panels) > 2*many || len(doc.VMs) > 8*many
 }
 
+// Folded reports whether the tables of each load stand among all details: of a large run, and of one whose results fill
+// screens before them.
+func (doc *Document) Folded() bool {
+	const screens, loads = 6, 3
+	return doc.Large() || len(doc.Panels) > screens || len(doc.Latencies) > loads
+}
+
 // SpreadHead are the columns of Spread.
 var SpreadHead = []string{"Group", "Loads", "Operation", "Rate of each: lowest", "middle", "highest", "p99: lowest",
 	"middle", "highest", "Errors"}

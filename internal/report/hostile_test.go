@@ -68,6 +68,7 @@ func (o documents) filled(t *testing.T, text string) map[string]string {
 	}
 	doc, d, x := filled(visibletest.Always(text)), o.compared, o.experiment
 	visibletest.Fill(d, visibletest.Always(text))
+	d.Here, d.Asked = "/compare?run=x", "run=x" // the site makes them
 	visibletest.Fill(x, visibletest.Always(text))
 	step := map[string]any{"number": 1, "phase": text, "name": text, "text": text}
 	doc.Plan, _ = json.Marshal(map[string]any{"steps": []any{step}})

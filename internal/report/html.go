@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,8 +23,9 @@ func HTML(w io.Writer, doc *Document) error { return renderHTML(w, doc, embedded
 // renderHTML takes its assets from files, so that tests can do without the third-party part.
 func renderHTML(w io.Writer, doc *Document, files fs.FS) error {
 	v := newView(doc)
-	var parts [4]string
-	for i, name := range []string{"vendor/uPlot.min.css", "report.css", "vendor/uPlot.iife.min.js", "report.js"} {
+	var parts [5]string
+	for i, name := range []string{"vendor/uPlot.min.css", "report.css", "vendor/uPlot.iife.min.js", "report.js",
+		"zone.js"} {
 		b, err := fs.ReadFile(files, "assets/"+name)
 		if err != nil && !strings.HasPrefix(name, "vendor/") {
 			return fmt.Errorf("report: html: asset %q: %w", name, err)
@@ -36,7 +38,7 @@ func renderHTML(w io.Writer, doc *Document, files fs.FS) error {
 		licence, _ := fs.ReadFile(files, "assets/vendor/uPlot.LICENSE") // shown when it was fetched with the library
 		v.Licence = template.JS("/*!\n" + strings.ReplaceAll(string(licence), "*/", "* /") + "*/\n")
 	}
-	v.Script = template.JS(string(v.Licence) + parts[2] + "\n" + parts[3])
+	v.Script = template.JS(string(v.Licence) + parts[2] + "\n" + parts[3] + parts[4])
 	hash := sha256.Sum256([]byte(v.Script))
 	v.Policy = Policy + "; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 	island, err := v.island()
@@ -58,11 +60,34 @@ func renderHTML(w io.Writer, doc *Document, files fs.FS) error {
 	return nil
 }
 
+// ZoneScript says moments of a page in the reader's zone.
+func ZoneScript() template.JS {
+	b, _ := embedded.ReadFile("assets/zone.js") // it is part of the program
+	return template.JS(b)
+}
+
+// timeElement is a moment that ZoneScript finds, in UTC.
+func timeElement(t time.Time, attributes, layout string) template.HTML {
+	return template.HTML(`<time` + attributes + ` datetime="` + t.UTC().Format(time.RFC3339) + `">` +
+		t.UTC().Format(layout) + `</time>`)
+}
+
+// Moment is a moment on a page; that of no time is none.
+func Moment(t time.Time) template.HTML {
+	if t.IsZero() {
+		return none
+	}
+	return timeElement(t, "", "2006-01-02 15:04:05 UTC")
+}
+
+// Clock is a moment of a day that is known.
+func Clock(t time.Time) template.HTML { return timeElement(t, ` class="clock"`, time.TimeOnly) }
+
 var functions = template.FuncMap{
-	"quantity": quantity, "optional": optional, "duration": duration, "stamp": stamp, "plain": plain,
+	"quantity": quantity, "optional": optional, "duration": duration, "plain": plain,
 	"elapsed": elapsed, "change": change,
-	"count": func(n uint64) string { return plain(float64(n)) },
-	"clock": func(t time.Time) string { return t.UTC().Format("15:04:05") },
+	"count":  func(n uint64) string { return plain(float64(n)) },
+	"moment": Moment, "clock": Clock,
 	"many": func(n int, noun string) string {
 		if n == 1 {
 			return "1 " + noun
@@ -155,4 +180,10 @@ func (v *view) island() ([]byte, error) {
 		out.Heats = append(out.Heats, heatData{h.ID, h.Start, h.Step, h.Edges, h.Counts})
 	}
 	return json.Marshal(out)
+}
+
+// First is what must be read before anything else.
+func (v *view) First() []string {
+	return slices.DeleteFunc([]string{v.Redacted, v.Simulated, v.Where(), v.Scaled},
+		func(s string) bool { return s == "" })
 }

@@ -45,7 +45,10 @@ func PlotSVG(w io.Writer, p Plot) error {
 }
 
 // svg draws the plot; the classes are those of the report's style.
-func (p Plot) svg() template.HTML {
+func (p Plot) svg() template.HTML { return p.draw(false) }
+
+// draw draws the plot; headed is one whose page has its title above it and its key below.
+func (p Plot) draw(headed bool) template.HTML {
 	const height = 320
 	x0, x1, y0, y1 := p.bounds()
 	label := fmt.Sprintf("%s: %s over %s", p.Title, p.YLabel, p.XLabel)
@@ -63,7 +66,9 @@ func (p Plot) svg() template.HTML {
 			d.text("t m", d.x(v), int(d.bottom)+18, plain(v))
 		}
 	}
-	d.text("t", int(d.left), 14, p.YLabel)
+	if !headed || p.YLabel != p.Title {
+		d.text("t", int(d.left), 14, p.YLabel)
+	}
 	d.text("t e", int(d.right), int(d.bottom)-6, p.XLabel)
 	key := int(d.left) + 8*len([]rune(p.YLabel)) + 24
 	bars := 0
@@ -80,7 +85,7 @@ func (p Plot) svg() template.HTML {
 			at++
 		}
 		d.series(s, class)
-		if len(p.Series) > 1 {
+		if !headed && len(p.Series) > 1 {
 			fmt.Fprintf(&d.b, `<rect class="o %s" x="%d" y="6" width="12" height="8"/>`, class, key)
 			d.text("t", key+16, 14, s.Name)
 			key += 8*len([]rune(s.Name)) + 34

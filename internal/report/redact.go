@@ -14,47 +14,30 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/result"
 )
 
 // redactedSentence is what a redacted report says of itself.
 const redactedSentence = "Redacted: names of hosts, addresses, serial numbers, the kernel's command line, names of " +
-	"users and paths of theirs are replaced, the same value by the same replacement."
+	"users and paths of theirs are replaced, the same value by the same replacement; the run's name, tags and note are " +
+	"left out."
 
 // Redacted is a copy of a document in which all that names a machine, an address, a disk or a user is replaced: what
 // the manifest and its facts say that it is, what looks like one wherever it stands, and every further place of any of
-// these values. paths are further ones to be replaced, such as that of the run folder. All formats print the copy, so
-// the same value has the same replacement in all of them.
+// these values; what a user called the run is left out. paths are further ones to be replaced, such as that of the run
+// folder. All formats print the copy, so the same value has the same replacement in all of them.
 func Redacted(doc *Document, paths ...string) *Document {
-	r := &redactor{names: map[string]string{}, values: map[string]string{}, counts: map[result.Identity]int{}}
 	m := doc.Manifest
-	for _, f := range m.Environment {
-		if f.Identifies != "" && f.Missing == "" {
-			r.found(f.Identifies, f.Value)
-		}
-	}
-	r.found(result.User, m.Operator)
-	if shared := m.SharedCounters; shared != nil {
-		r.found(result.Host, shared.Instance)
-	}
-	if !m.Simulated && !m.OneMachine && m.Target != result.ImportTarget { // elsewhere they are names of our own
-		r.found(result.Host, m.ClusterName)
-		for _, n := range m.Nodes {
-			r.found(result.Host, n.Name)
-		}
-	}
-	for _, p := range paths {
-		r.found(result.Path, p)
-	}
-	look := func(s string, _ bool) string { r.look(s); return s }
-	walkTexts(reflect.ValueOf(doc), false, look)
-	r.ready()
-	out := walkTexts(reflect.ValueOf(doc), false, r.replaced).Interface().(*Document)
+	r := redactorOf([]result.Manifest{m}, paths)
+	bare := *doc
+	bare.Labels = nil
+	bare.Beside = nil // a catalogue names systems of a team
+	bare.InShort = slices.DeleteFunc(slices.Clone(doc.InShort), func(s Short) bool { return s.Check == besideCheck })
+	out := redactedBy(r, &bare)
 	// Values that are too common to be looked for in texts are replaced where it is known what they are.
 	out.Manifest.Operator = r.of(m.Operator)
-	out.Beside = nil // a catalogue names systems of a team
-	out.InShort = slices.DeleteFunc(out.InShort, func(s Short) bool { return s.Check == besideCheck })
 	for i, f := range m.Environment {
 		if f.Identifies != "" && f.Missing == "" {
 			out.Manifest.Environment[i].Value = r.of(f.Value)
@@ -62,6 +45,57 @@ func Redacted(doc *Document, paths ...string) *Document {
 	}
 	out.Redacted = redactedSentence
 	return out
+}
+
+// RedactedComparison is a copy of a comparison without what Redacted replaces. Whoever made it named the sides.
+func RedactedComparison(d *compare.Document, paths ...string) *compare.Document {
+	bare := *d
+	bare.Links, bare.Here = nil, ""
+	out := redactedBy(redactorOf(d.Manifests, paths), &bare)
+	out.Mind = append(out.Mind, redactedSentence)
+	return out
+}
+
+// RedactedExperiment is a copy of the result of an experiment, likewise.
+func RedactedExperiment(x *compare.Experiment, paths ...string) *compare.Experiment {
+	bare := *x
+	bare.Beside = false
+	out := redactedBy(redactorOf(x.Manifests, paths), &bare)
+	out.Mind = append(out.Mind, redactedSentence)
+	return out
+}
+
+// redactorOf knows what manifests say that names somebody.
+func redactorOf(manifests []result.Manifest, paths []string) *redactor {
+	r := &redactor{names: map[string]string{}, values: map[string]string{}, counts: map[result.Identity]int{}}
+	for _, m := range manifests {
+		for _, f := range m.Environment {
+			if f.Identifies != "" && f.Missing == "" {
+				r.found(f.Identifies, f.Value)
+			}
+		}
+		r.found(result.User, m.Operator)
+		if shared := m.SharedCounters; shared != nil {
+			r.found(result.Host, shared.Instance)
+		}
+		if !m.Simulated && !m.OneMachine && m.Target != result.ImportTarget { // elsewhere they are names of our own
+			r.found(result.Host, m.ClusterName)
+			for _, n := range m.Nodes {
+				r.found(result.Host, n.Name)
+			}
+		}
+	}
+	for _, p := range paths {
+		r.found(result.Path, p)
+	}
+	return r
+}
+
+// redactedBy is a copy of a document without what the redactor knows, or finds in it.
+func redactedBy[T any](r *redactor, doc *T) *T {
+	walkTexts(reflect.ValueOf(doc), false, func(s string, _ bool) string { r.look(s); return s })
+	r.ready()
+	return walkTexts(reflect.ValueOf(doc), false, r.replaced).Interface().(*T)
 }
 
 // redactor knows the values that are replaced, and by what.

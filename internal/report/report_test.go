@@ -35,7 +35,8 @@ func small() *Document {
 func stub(t testing.TB, with bool) fs.FS {
 	t.Helper()
 	files := fstest.MapFS{}
-	for _, name := range []string{"assets/report.css", "assets/report.js", "assets/report.html.tmpl"} {
+	for _, name := range []string{"assets/report.css", "assets/report.js", "assets/zone.js",
+		"assets/report.html.tmpl"} {
 		b, err := fs.ReadFile(embedded, name)
 		if err != nil {
 			t.Fatal(err)

@@ -213,11 +213,21 @@ func timesInterval(a *compare.Against) string {
 	return fmt.Sprintf(", %.3g %% interval ×%s to ×%s", i.Confidence*100, plain(1+i.Low), plain(1+i.High))
 }
 
-// overlayView are the courses of a rate in all runs, a colour for every combination.
+// overlayView is a drawing of several things with its key: of courses of a rate in all runs, a colour for every
+// combination.
 type overlayView struct {
 	Title string
 	SVG   template.HTML
 	Names []string
+}
+
+// plotView is a plot with its key below it.
+func plotView(p Plot) *overlayView {
+	v := &overlayView{Title: p.Title, SVG: p.draw(true)}
+	for _, s := range p.Series {
+		v.Names = append(v.Names, s.Name)
+	}
+	return v
 }
 
 // newOverlays draws all of them that can be drawn.

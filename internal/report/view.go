@@ -387,9 +387,9 @@ func (v *view) panels(budget int) {
 	}
 }
 
-// onDemand keeps few results of a large run in sight; the others of each group open when they are asked for.
+// onDemand keeps few of many results in sight; the others of each group open when they are asked for.
 func (v *view) onDemand() {
-	if !v.Large() {
+	if !v.Folded() {
 		return
 	}
 	const few = 6

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -40,22 +41,26 @@ func (d *Document) align(sides []Side, at string) error {
 	var runs []labelled
 	for _, s := range sides {
 		for _, r := range s.Runs {
-			if r.Cell != "" || r.Data == nil {
-				return nil // they differ in more than the side
+			if r.Cell != "" || r.Data == nil { // they differ in more than the side
+				return withoutMoments(at, "sides of several combinations")
 			}
 			runs = append(runs, labelled{r, s.Name})
 		}
 	}
 	if len(runs) == 0 || len(runs) > mostLines {
-		return nil
+		return withoutMoments(at, fmt.Sprintf("more than %d runs", mostLines))
 	}
 	d.Moments, _ = moments(runs[0].Data)
 	for _, r := range runs[1:] {
 		_, known := moments(r.Data)
 		d.Moments = slices.DeleteFunc(d.Moments, func(name string) bool { return known[name].IsZero() })
 	}
+	if at == "fault" && !slices.Contains(d.Moments, at) && slices.Contains(d.Moments, firstFault) {
+		at = firstFault
+	}
 	if at != "" && !slices.Contains(d.Moments, at) {
-		return fmt.Errorf("compare: not all runs have the moment %q; they have: %s", at, strings.Join(d.Moments, "; "))
+		have := cmp.Or(strings.Join(d.Moments, "; "), "none")
+		return fmt.Errorf("compare: not all runs have the moment %q; what all have: %s", at, have)
 	}
 	d.AlignedAt = at
 	var all []Overlay
@@ -90,6 +95,14 @@ func (d *Document) align(sides []Side, at string) error {
 		d.Overlays = all
 	}
 	return nil
+}
+
+// withoutMoments is an error when sides of which no courses are drawn are to be aligned.
+func withoutMoments(at, what string) error {
+	if at == "" {
+		return nil
+	}
+	return fmt.Errorf("compare: %s are not laid over each other in time, so there is nothing to align at %q", what, at)
 }
 
 // over adds a series of a run to the overlay of its title and unit.

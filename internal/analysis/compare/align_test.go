@@ -34,6 +34,7 @@ func TestAlign(t *testing.T) {
 		"":         {"Rate": {5, 5}, "G read p99": {0, 0}},
 		"together": {"Rate": {-5, -5}, "G read p99": {-10, -10}, "G read rate": {-10, -10}},
 		firstFault: {"Rate": {-15, -45}, "G read p99": {-20, -50}, "G read rate": {-20, -50}},
+		"fault":    {"Rate": {-15, -45}, "G read p99": {-20, -50}, "G read rate": {-20, -50}},
 	} {
 		d := &Document{}
 		if err := d.align(sides, at); err != nil {
@@ -55,5 +56,9 @@ func TestAlign(t *testing.T) {
 	err := (&Document{}).align(sides, "node 1 lost")
 	if err == nil || !strings.Contains(err.Error(), "together; the first") {
 		t.Errorf("a moment that one of two runs has: %v", err)
+	}
+	sides[1].Runs[0].Cell = "depth=4"
+	if err := (&Document{}).align(sides, "together"); err == nil {
+		t.Error("sides of combinations are aligned")
 	}
 }

@@ -97,6 +97,36 @@ func (x *Experiment) lines(d Design, workload, name string, called func(others s
 	return out
 }
 
+// OverCurves lays the curves of experiments, one for each side, over each other: a chart for every measure and every
+// combination of the factors but the last, on which two sides or more have a line.
+func (d *Document) OverCurves(sides []*Experiment) {
+	var all []Chart
+	for n, x := range sides {
+		for _, c := range x.Charts {
+			for _, line := range c.Lines {
+				one := Chart{Title: strings.TrimSpace(c.Title + " " + line.Name), Unit: c.Unit, XLabel: c.XLabel}
+				i := slices.IndexFunc(all, func(o Chart) bool {
+					return o.Title == one.Title && o.Unit == one.Unit && o.XLabel == one.XLabel
+				})
+				if i < 0 {
+					i, all = len(all), append(all, one)
+				}
+				over := ChartLine{Name: d.Sides[n].Name}
+				for _, p := range line.Points {
+					at := slices.Index(all[i].Names, c.Names[p.X])
+					if at < 0 {
+						at, all[i].Names = len(all[i].Names), append(all[i].Names, c.Names[p.X])
+					}
+					p.X = at
+					over.Points = append(over.Points, p)
+				}
+				all[i].Lines = append(all[i].Lines, over)
+			}
+		}
+	}
+	d.Curves = slices.DeleteFunc(all, func(c Chart) bool { return len(c.Lines) < 2 })
+}
+
 // mixes are the rate and the mean time of all operations of a workload together, where a factor changes their mix.
 func (d Design) mixes() (out []kind) {
 	for f := range d.Factors {

@@ -108,13 +108,20 @@ type Document struct {
 	Order      []Order      `json:"order_effects"`
 	Notes      []string     `json:"notes"` // what can be said and what cannot
 	Missing    []string     `json:"only_on_one_side,omitempty"`
+	// Curves are those of experiments over each other, a line for each side.
+	Curves []Chart `json:"curves,omitempty"`
+	// Manifests are those of all runs, which say what names a machine or a user.
+	Manifests []result.Manifest `json:"-"`
+	// Searches are those whose marks are compared, for drawing.
+	Searches []Search `json:"-"`
 	// Overlays are the runs' courses over time, for drawing; data.json of each run has them.
 	Overlays []Overlay `json:"-"`
 	// Moments are what they can be aligned at, AlignedAt what they are.
 	Moments   []string `json:"-"`
 	AlignedAt string   `json:"-"`
-	// Here is the page's own address, where it is served, without a moment.
-	Here string `json:"-"`
+	// Here is the page's own address, where it is served, without a moment; Asked is what it was asked, with it.
+	Here  string `json:"-"`
+	Asked string `json:"-"`
 	// Links are where the reports of runs lie as seen from the page, by run.
 	Links map[string]string `json:"-"`
 }
@@ -223,6 +230,7 @@ func Of(sides []Side, o Options) (*Document, error) {
 		shown := Shown{Name: s.Name}
 		for _, r := range s.Runs {
 			shown.Runs = append(shown.Runs, r.Manifest.RunID)
+			d.Manifests = append(d.Manifests, r.Manifest)
 		}
 		d.Sides = append(d.Sides, shown)
 	}

@@ -70,6 +70,8 @@ type Experiment struct {
 	Runs []RunValues `json:"-"`
 	// Overlays are the runs' courses over time, for drawing; data.json of each run has them.
 	Overlays []Overlay `json:"-"`
+	// Manifests are those of all runs, which say what names a machine or a user.
+	Manifests []result.Manifest `json:"-"`
 	// Beside: the page lies beside the folder of the runs, as the experiment's own does, and links to their reports.
 	Beside bool `json:"-"`
 	// Against are all measures of every cell against the first, percentiles among them.
@@ -170,6 +172,7 @@ func OfExperiment(d Design, o Options) (*Experiment, error) {
 		}
 	}
 	for _, m := range d.Made {
+		x.Manifests = append(x.Manifests, m.Manifest)
 		x.Runs = append(x.Runs, RunValues{RunID: m.Manifest.RunID, Started: m.Manifest.Created, Repeat: m.Repeat,
 			Sequence: m.Sequence, Levels: m.Levels,
 			Values: cellResult("", m.Levels, all, []Made{m}, o.Confidence).Values})

@@ -3,6 +3,7 @@ package compare_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,59 @@ func TestExperimentsWithoutRepeatsAndWithGaps(t *testing.T) {
 	if _, err := compare.OfExperiment(d, compare.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "no run has measured") {
 		t.Errorf("no runs: %v", err)
+	}
+}
+
+// Curves of two experiments lie over each other by the names of their levels, whatever the order, with the values and
+// the intervals that each has by itself.
+func TestOverCurves(t *testing.T) {
+	t.Parallel()
+	d, _ := design(3)
+	one, err := compare.OfExperiment(d, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Factors[1].Levels = []string{"4", "1", "16"} // the same runs, arranged in another way
+	d.Made = slices.DeleteFunc(d.Made, func(m compare.Made) bool { return m.Levels[0] == "64k" && m.Levels[1] == "16" })
+	two, err := compare.OfExperiment(d, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := &compare.Document{Sides: []compare.Shown{{Name: "before"}, {Name: "after"}}}
+	doc.OverCurves([]*compare.Experiment{one, two})
+	if len(doc.Curves) != 8 { // rate, mean, p50 and p99, of each size
+		titles := []string{}
+		for _, c := range doc.Curves {
+			titles = append(titles, c.Title)
+		}
+		t.Fatalf("charts: %q", titles)
+	}
+	valueOf := func(x *compare.Experiment, size, depth string) compare.CellValue {
+		for _, c := range x.Cells {
+			if slices.Equal(c.Levels, []string{size, depth}) {
+				return c.Values[0]
+			}
+		}
+		return compare.CellValue{}
+	}
+	for i, size := range []string{"4k", "64k"} {
+		c := doc.Curves[i]
+		if !strings.HasSuffix(c.Title, "IOPS size="+size) || c.XLabel != "depth" || len(c.Lines) != 2 {
+			t.Errorf("chart %d: %q over %q of %d", i, c.Title, c.XLabel, len(c.Lines))
+		}
+		for n, x := range []*compare.Experiment{one, two} {
+			line := c.Lines[n]
+			if line.Name != doc.Sides[n].Name || len(line.Points) != 3-n*i {
+				t.Errorf("%s: line %q of %d points", c.Title, line.Name, len(line.Points))
+			}
+			for _, p := range line.Points {
+				want := valueOf(x, size, c.Names[p.X])
+				if p.Y != want.Value || p.Interval != want.Interval {
+					t.Errorf("%s at %s: %v %v, want %v %v", c.Title, c.Names[p.X], p.Y, p.Interval, want.Value,
+						want.Interval)
+				}
+			}
+		}
 	}
 }
 

@@ -37,9 +37,14 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 	if err := check(sides); err != nil {
 		return nil, err
 	}
-	d := &Document{Version: FormatVersion, Title: title(sides), Confidence: mark.Confidence, Threshold: o.Threshold}
+	if err := withoutMoments(o.At, "searches"); err != nil {
+		return nil, err
+	}
+	d := &Document{Version: FormatVersion, Title: title(sides), Confidence: mark.Confidence, Threshold: o.Threshold,
+		Searches: searches}
 	for _, s := range searches {
 		d.Sides = append(d.Sides, Shown{Name: s.Name, Runs: []string{s.ID}})
+		d.Manifests = append(d.Manifests, s.Run.Manifest)
 	}
 	for _, f := range []struct {
 		name string

@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
+	"plimsoll/internal/report/web"
 	"plimsoll/result"
 )
 
@@ -37,6 +38,8 @@ type compareFlags struct {
 	windows    []string // of runs, as sides
 	paired     bool     // rows of files
 	cores      []string // of the servers of sides
+	at         string   // where courses are laid over each other
+	redact     bool
 }
 
 func (f *compareFlags) register(c *cobra.Command) {
@@ -79,6 +82,7 @@ func (f *compareFlags) options() compare.Options {
 		Anyway:     f.anyway,
 		Paired:     f.paired,
 		Gate:       f.gate && len(f.windows) == 0,
+		At:         f.at,
 	}
 	if o.Threshold == 0 {
 		o.Threshold = -1
@@ -150,6 +154,9 @@ rejected_qps=lower.`,
 			if err != nil {
 				return err
 			}
+			if f.redact {
+				d = report.RedactedComparison(d, sd.RunsDir)
+			}
 			return sd.judge("compare", d, f, g)
 		},
 	}
@@ -162,6 +169,10 @@ rejected_qps=lower.`,
 		"compare this `phase` of one side, like alone, with the other phases given; repeatable")
 	c.Flags().StringArrayVar(&f.windows, "window", nil, "phases, by their former name")
 	_ = c.Flags().MarkHidden("window")
+	c.Flags().BoolVar(&f.redact, "redact", false, "replace what names a host, an address, a disk or a user, and "+
+		"call sides by their part")
+	c.Flags().StringVar(&f.at, "at", "", "in the page lay the runs' courses over each other at this `moment` that all "+
+		"have: the words of a stretch or a fault, or fault for the first (default: the beginning)")
 	return c
 }
 
@@ -181,8 +192,8 @@ func (sd *Sides) compareSides(phase string, given []string, f compareFlags) (*co
 	if err != nil {
 		return nil, err
 	}
-	if files && len(f.windows) > 0 {
-		return nil, exit.Usagef("", "%s: %q is a file: --phase is for runs", phase, given[0])
+	if files && (len(f.windows) > 0 || f.at != "" || f.redact) {
+		return nil, exit.Usagef("", "%s: %q is a file: --phase, --at and --redact are for runs", phase, given[0])
 	}
 	if files {
 		return sd.compareTables(phase, given, f)
@@ -195,6 +206,9 @@ func (sd *Sides) compareSides(phase string, given []string, f compareFlags) (*co
 		s, err := sd.side(phase, g)
 		if err != nil {
 			return nil, err
+		}
+		if f.redact {
+			s.Name = web.PartOf(len(sides))
 		}
 		sides = append(sides, s)
 	}
@@ -215,6 +229,9 @@ func (sd *Sides) compareSides(phase string, given []string, f compareFlags) (*co
 		return nil, err
 	}
 	d, err := compare.Of(sides, o)
+	if err == nil {
+		err = sd.overCurves(d, given)
+	}
 	if err != nil {
 		return nil, unlikeSides(err)
 	}
@@ -289,7 +306,9 @@ func (sd *Sides) writeComparison(d *compare.Document, f compareFlags) error {
 	if f.File != "" && f.File != "-" && d.Marked != "" {
 		visible.Fprintf(sd.Err, "%s\n", d.Marked)
 	}
-	d.Links = sd.links(d, f.File)
+	if !f.redact {
+		d.Links = sd.links(d, f.File)
+	}
 	return sd.Print("compare", "comparison", f.Output, func(w io.Writer) error { return write(w, d) })
 }
 

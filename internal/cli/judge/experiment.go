@@ -76,8 +76,30 @@ func (sd *Sides) ExperimentDocument(folder *experiment.Folder, threshold float64
 	return x, err
 }
 
+// overCurves lays the curves of the sides over each other where all of them are whole experiments.
+func (sd *Sides) overCurves(d *compare.Document, given []string) error {
+	var sides []*compare.Experiment
+	for _, g := range given {
+		dir, ok := sd.FindExperiment(g)
+		if !ok {
+			return nil
+		}
+		folder, err := experiment.Open(dir)
+		if err != nil {
+			return err
+		}
+		x, err := sd.ExperimentDocument(folder, d.Threshold)
+		if err != nil {
+			return err
+		}
+		sides = append(sides, x)
+	}
+	d.OverCurves(sides)
+	return nil
+}
+
 // reportExperiment prints the result of an experiment.
-func (sd *Sides) reportExperiment(dir string, to console.Output, trust bool) error {
+func (sd *Sides) reportExperiment(dir string, to console.Output, redact, trust bool) error {
 	sd.trust = trust
 	write, err := console.FormatOf(sd.Console, "report of an experiment", to, experimentFormats)
 	if err != nil {
@@ -91,6 +113,9 @@ func (sd *Sides) reportExperiment(dir string, to console.Output, trust bool) err
 	if err != nil {
 		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w",
 			err)
+	}
+	if redact {
+		doc = report.RedactedExperiment(doc, dir)
 	}
 	return sd.Print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
 }

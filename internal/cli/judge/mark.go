@@ -316,8 +316,11 @@ func (sd *Sides) searchesAmong(phase string, sides []web.Side) (list []compare.S
 // compareSearches compares marks, when all sides are searches for one.
 func (sd *Sides) compareSearches(phase string, given []string, f compareFlags) (*compare.Document, bool, error) {
 	var sides []web.Side
-	for _, g := range given {
+	for i, g := range given {
 		sides = append(sides, web.Side{Name: g, Dir: g})
+		if f.redact {
+			sides[i].Name = web.PartOf(i)
+		}
 	}
 	list, err := sd.searchesAmong(phase, sides)
 	if err != nil || len(list) == 0 {

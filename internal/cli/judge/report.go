@@ -24,7 +24,7 @@ func (sd *Sides) ReportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "report RUN", Short: "Print the report of a run as text, HTML, JSON, CSV, Parquet or Markdown", Args: console.Args(1, 1, "run"),
 		Long: "Report makes the report of a run from its folder alone; the target is not needed. It is text, and in a file\n(--output) a page, unless -o says otherwise. What was measured " +
-			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of a run that goes on it tells what there is\nso far, and changes nothing.\n\nWith --redact, names of hosts and users, addresses, serial numbers, the kernel's command line and paths under home are\nreplaced wherever they stand, for reports that leave the house; the run folder stays as it is.\n\nThe CSV and the Parquet of an experiment have " +
+			"but not yet\ncollected, because the run was stopped or killed, is collected first. Of a run that goes on it tells what there is\nso far, and changes nothing.\n\nWith --redact, names of hosts and users, addresses, serial numbers, the kernel's command line and paths under home are\nreplaced wherever they stand, and the run's name, tags and note are left out, for reports that leave the house; the run folder stays as it is.\n\nThe CSV and the Parquet of an experiment have " +
 			"a row for each run and a column for each factor.\n\n" + runs.RunHelp,
 		Example: `  plimsoll report latest --output report.html
   plimsoll report latest -o md
@@ -43,11 +43,10 @@ func (sd *Sides) ReportCommand() *cobra.Command {
 
 func (sd *Sides) report(run string, to console.Output, again, redact, trust bool) error {
 	if dir, ok := sd.FindExperiment(run); ok {
-		if redact {
-			return exit.Usagef("make a report of each of its runs: plimsoll report RUN --redact",
-				"report: --redact: the result of an experiment links to the folders of its runs, and those are as they were")
+		if err := apart(dir, to, redact); err != nil {
+			return err
 		}
-		return sd.reportExperiment(dir, to, trust)
+		return sd.reportExperiment(dir, to, redact, trust)
 	}
 	write, err := console.FormatOf(sd.Console, "report", to, Formats)
 	if err != nil {
@@ -58,9 +57,8 @@ func (sd *Sides) report(run string, to console.Output, again, redact, trust bool
 		return err
 	}
 	defer folder.Close()
-	if _, beside := regular.Inside(folder.Dir(), to.File); redact && to.File != "" && beside {
-		return exit.Usagef("write it elsewhere, and hand on that file alone",
-			"report: --redact: beside %q lie raw output and logs, which are as they were", to.File)
+	if err := apart(folder.Dir(), to, redact); err != nil {
+		return err
 	}
 	if err := runs.Intact(sd.Console, "report", folder, trust); err != nil {
 		return err
@@ -76,4 +74,13 @@ func (sd *Sides) report(run string, to console.Output, again, redact, trust bool
 		doc = report.Redacted(doc, folder.Dir())
 	}
 	return sd.Print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
+}
+
+// apart is an error where a redacted document would lie beside what it was made from.
+func apart(dir string, to console.Output, redact bool) error {
+	if _, beside := regular.Inside(dir, to.File); redact && to.File != "" && beside {
+		return exit.Usagef("write it elsewhere, and hand on that file alone",
+			"report: --redact: beside %q lie raw output and logs, which are as they were", to.File)
+	}
+	return nil
 }

@@ -66,13 +66,18 @@ func (sd *Sides) CompareServed(chosen []web.Side, o compare.Options) (*compare.D
 		return compare.OfSearches(searches, o)
 	}
 	var sides []compare.Side
+	var dirs []string
 	for _, c := range chosen {
 		side, err := sd.side("compare", c.Dir)
 		if err != nil {
 			return nil, err
 		}
 		side.Name = c.Name
-		sides = append(sides, side)
+		sides, dirs = append(sides, side), append(dirs, c.Dir)
 	}
-	return compare.Of(sides, o)
+	d, err := compare.Of(sides, o)
+	if err == nil {
+		err = sd.overCurves(d, dirs)
+	}
+	return d, err
 }

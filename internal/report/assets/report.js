@@ -48,7 +48,11 @@
     return sign + (t < 3600 ? Math.floor(t / 60) : Math.floor(t / 3600) + ":" + two(Math.floor(t / 60) % 60)) + ":" + two(t % 60);
   };
   const origin = Date.parse(page.origin);
-  const when = s => s == null ? none : elapsed(s) + " (" + new Date(origin + s * 1000).toISOString().slice(11, 19) + " UTC)";
+  const when = s => {
+    if (s == null) return none;
+    const at = new Date(origin + s * 1000), utc = at.toISOString().slice(11, 19) + " UTC";
+    return elapsed(s) + " (" + (at.getTimezoneOffset() ? at.toTimeString().slice(0, 8) + ", " : "") + utc + ")";
+  };
 
   // Round steps for an axis; sizes are cut in powers of 1024.
   const roundSteps = (max, unit, whole) => {

@@ -139,14 +139,14 @@ func TestBrowserHostile(t *testing.T) {
 	s.pass(3 * time.Second)
 	b.Do(network.Enable())
 	for name, path := range map[string]string{"hostile-list": "/",
-		"hostile-live":   "/runs/20260301-100000-hostile-0001?still=1",
-		"hostile-follow": "/runs/20260301-100000-hostile-0001",
-		"hostile-none":   "/runs/" + url.PathEscape(`<script>window.PWNED=1</script>`),
-		"hostile-filter": "/?scenario=" + url.QueryEscape(`"><script>window.PWNED=1</script>`)} {
+		"hostile-live":    "/runs/20260301-100000-hostile-0001?still=1",
+		"hostile-follow":  "/runs/20260301-100000-hostile-0001",
+		"hostile-none":    "/runs/" + url.PathEscape(`<script>window.PWNED=1</script>`),
+		"hostile-search":  "/?q=" + url.QueryEscape(`"><script>window.PWNED=1</script>`),
+		"hostile-compare": "/compare?run=" + url.QueryEscape(`"><script>window.PWNED=1</script>`) + "&run=x",
+		"hostile-filter":  "/?scenario=" + url.QueryEscape(`"><script>window.PWNED=1</script>`)} {
 		look(b, name, s.url+path)
-		scripts := 0
 		if name == "hostile-follow" { // what it was sent stands in the place of what it was made with
-			scripts = 1
 			within(t, 30*time.Second, "the page follows the run", func() bool {
 				return browsertest.Ask[string](b, `document.getElementById("live-state").textContent`) == "This page follows the run."
 			})
@@ -156,8 +156,8 @@ func TestBrowserHostile(t *testing.T) {
 		if got := browsertest.Ask[string](b, `String(window.PWNED) + String(window.name)`); got != "undefined" {
 			t.Errorf("%s: something of the texts ran: %s", name, got)
 		}
-		if n := browsertest.Ask[int](b, `document.querySelectorAll("script, iframe, img, object, embed, base, [onerror], [onload], [onfocus]").length`); n != scripts {
-			t.Errorf("%s: %d elements that the page does not have", name, n)
+		if n := browsertest.Ask[int](b, `document.querySelectorAll("script, iframe, img, object, embed, base, [onerror], [onload], [onfocus]").length`); n != 1 { // ours
+			t.Errorf("%s: %d elements, of which the page has its one script", name, n)
 		}
 	}
 	b.Complained()
@@ -167,4 +167,54 @@ func TestBrowserHostile(t *testing.T) {
 		}
 	}
 	r.end(result.StatusSucceeded)
+}
+
+// TestZones: moments are said in the reader's zone with UTC beside, also those that a followed run sends; without a
+// script UTC stays.
+func TestZones(t *testing.T) {
+	b := browsertest.Start(t)
+	s := serve(t)
+	s.run("20260301-100000-done-0001", "done", t0).work(120).end(result.StatusSucceeded)
+	live := s.run("20260301-103000-live-0002", "live", t0.Add(30*time.Minute)).work(60)
+	defer live.end(result.StatusSucceeded)
+	texts := func(of string) string {
+		return browsertest.Ask[string](b, `[...document.querySelectorAll("`+of+`")].map(e => e.textContent).join("; ")`)
+	}
+	const list, report = "/", "/runs/20260301-100000-done-0001/report"
+	b.Do(browsertest.Size(1300, 900), emulation.SetTimezoneOverride("Asia/Kolkata"))
+	for path, want := range map[string]string{
+		list:                              "2026-03-01 16:00:00 GMT+5:30 (10:30:00 UTC); 2026-03-01 15:30:00 GMT+5:30 (10:00:00 UTC)",
+		"/runs/20260301-100000-done-0001": "2026-03-01 15:30:00 GMT+5:30 (10:00:00 UTC)",
+		report:                            "2026-03-01 15:30:00 GMT+5:30 (10:00:00 UTC)",
+	} {
+		b.Do(chromedp.Navigate(s.url+path), chromedp.WaitVisible("main", chromedp.ByQuery))
+		if got := texts("time"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+		if got := texts("#zone"); got != "Times are of Asia/Calcutta, UTC beside." {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+	b.Do(chromedp.Navigate(s.url+"/runs/20260301-103000-live-0002"),
+		chromedp.WaitVisible("#live-now", chromedp.ByQuery))
+	live.event(result.Event{Kind: result.KindFault, Text: "lost"})
+	live.work(60)
+	s.pass(3 * time.Second)
+	const at = `document.querySelector(".journal tr.fault th")?.textContent ?? ""`
+	within(t, 30*time.Second, "the fault is said in the reader's zone", func() bool {
+		got := browsertest.Ask[string](b, at)
+		return strings.HasPrefix(got, "16:0") && strings.HasSuffix(got, " UTC)")
+	})
+	b.Do(emulation.SetTimezoneOverride("UTC"), chromedp.Navigate(s.url+list),
+		chromedp.WaitVisible("main", chromedp.ByQuery))
+	if got := texts("time"); got != "2026-03-01 10:30:00 UTC; 2026-03-01 10:00:00 UTC" {
+		t.Errorf("in UTC: %q", got)
+	}
+	b.Do(emulation.SetScriptExecutionDisabled(true), emulation.SetTimezoneOverride("Asia/Kolkata"),
+		chromedp.Navigate(s.url+list), chromedp.WaitVisible("main", chromedp.ByQuery))
+	b.Do(emulation.SetScriptExecutionDisabled(false))
+	if got := texts("time"); got != "2026-03-01 10:30:00 UTC; 2026-03-01 10:00:00 UTC" {
+		t.Errorf("without a script: %q", got)
+	}
+	b.Complained()
 }

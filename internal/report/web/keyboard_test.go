@@ -1,8 +1,6 @@
 package web_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"plimsoll/internal/testkit/browsertest"
+	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 )
 
@@ -53,30 +52,16 @@ func TestKeyboard(t *testing.T) {
 	b.Complained()
 }
 
-// axeCore is the text of axe-core, which is not of this repository: its licence is the MPL.
-func axeCore(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(cache, "plimsoll-tests", "axe-core", "axe.min.js"))
-	if err != nil {
-		t.Skip("no axe-core: put axe.min.js of `npm pack axe-core` into ~/.cache/plimsoll-tests/axe-core")
-	}
-	return string(text)
-}
-
-// TestAccessible has axe-core look at the pages, in light, on a desk and on a phone.
+// TestAccessible has axe-core look at the pages, on a desk and on a phone: nothing of any weight is found.
 func TestAccessible(t *testing.T) {
-	axe := axeCore(t)
+	axe := needs.AxeCore(t)
 	b := browsertest.Start(t)
 	s := serve(t)
 	s.run("20260301-100000-done-0001", "done", t0).work(120).end(result.StatusSucceeded)
 	live := s.run("20260301-105900-live-0002", "live", t0.Add(59*time.Minute)).work(30)
+	s.run("20260301-100400-done-0003", "done", t0.Add(4*time.Minute)).work(120).end(result.StatusSucceeded)
 	defer live.end(result.StatusSucceeded)
-	const serious = `axe.run().then(r => r.violations.filter(v => v.impact === "serious" || v.impact === "critical")
-		.map(v => v.id + ": " + v.nodes.map(n => n.target.join(" ")).join(", ")).join("\n"))`
+	const barriers = `axe.run().then(r => r.violations.map(v => v.impact + " " + v.id + ": " + v.nodes.map(n => n.target.join(" ")).join(", ")).join("\n"))`
 	b.Do(page.SetBypassCSP(true)) // it is put into the page
 	for _, path := range []string{"/", "/runs/20260301-100000-done-0001", "/runs/20260301-105900-live-0002",
 		"/runs/20260301-100000-done-0001/report", "/runs/none"} {
@@ -85,7 +70,7 @@ func TestAccessible(t *testing.T) {
 				chromedp.WaitVisible("main", chromedp.ByQuery),
 				chromedp.Evaluate(axe+"; 0", nil))
 			var found string
-			b.Do(chromedp.Evaluate(serious, &found,
+			b.Do(chromedp.Evaluate(barriers, &found,
 				func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 			if found != "" {
 				t.Errorf("%s at %d:\n%s", path, width, found)

@@ -62,7 +62,9 @@ func (s *Site) library(mux *http.ServeMux) {
 	mux.HandleFunc("GET /experiments/{id}", s.page(s.experimentPage))
 	mux.HandleFunc("GET /experiments/{id}/report", s.page(s.experimentReport))
 	mux.HandleFunc("GET /experiments/{id}/runs/{run}/report", s.page(s.runOfExperiment))
+	mux.HandleFunc("GET /experiments/{id}/files/{file}", s.page(s.experimentFile))
 	mux.HandleFunc("GET /compare", s.page(s.comparePage))
+	mux.HandleFunc("GET /compare/files/{file}", s.page(s.compareFile))
 }
 
 func encodeJSON(w io.Writer, data any) error {
@@ -206,7 +208,7 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 
 func experimentRow(e Experiment) row {
 	out := row{ID: e.ID, Link: linkToExperiment(e.ID), Scenario: cmp.Or(e.Title, e.Scenario), Target: e.Target,
-		Made:  stamp(e.Made),
+		Made:  e.Made,
 		State: "info", Status: fmt.Sprintf("%d of %d runs", e.Done, e.Planned), Problem: e.Problem, Experiment: true,
 		Labels: labelsOf(e.Labels), Note: e.Labels.Note}
 	switch {
@@ -263,13 +265,20 @@ func (s *Site) compared(r *http.Request) (*compare.Document, error) {
 			len(ids)))
 	}
 	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: asked.Get("anyway") != "", At: asked.Get("at")}
-	d, err := s.lib.Compare(named(sides), o)
+	names := named(sides)
+	for i := range names {
+		if asked.Get("redact") != "" {
+			names[i].Name = PartOf(i)
+		}
+	}
+	d, err := s.lib.Compare(names, o)
 	if _, refused := errors.AsType[*compare.Refusal](err); refused {
 		return nil, errUnlike{err, r.URL.Path + "?" + url.Values{"run": ids, "anyway": {"1"}}.Encode()}
 	}
 	if err != nil {
 		return nil, errAsked(err.Error())
 	}
+	d.Asked = asked.Encode()
 	asked.Del("at")
 	d.Here, d.Links = r.URL.Path+"?"+asked.Encode(), map[string]string{}
 	for i, side := range d.Sides {
@@ -331,6 +340,14 @@ func named(sides []chosen) (out []Side) {
 	return out
 }
 
+// PartOf is what a side is called by the part that it has, where its name is not told.
+func PartOf(i int) string {
+	if i == 0 {
+		return "baseline"
+	}
+	return fmt.Sprintf("candidate %d", i)
+}
+
 // errUnlike says that sides differ in what should be equal, and where they are compared all the same.
 type errUnlike struct {
 	error
@@ -356,6 +373,37 @@ func (s *Site) compareJSON(r *http.Request) (any, error) {
 	var b bytes.Buffer
 	err = report.CompareJSON(&b, d)
 	return json.RawMessage(b.Bytes()), err
+}
+
+// experimentFile is the result of an experiment as a file, with "redact" without what names somebody.
+func (s *Site) experimentFile(_ context.Context, r *http.Request, doc *document) error {
+	id := r.PathValue("id")
+	e, err := s.experiment(id)
+	if err != nil {
+		return err
+	}
+	x, err := s.lib.Examine(e.Dir)
+	if err != nil {
+		return err
+	}
+	redacted := func() *compare.Experiment { return report.RedactedExperiment(x, e.Dir) }
+	return handOver(r, doc, id, x, redacted, map[string]func(io.Writer, *compare.Experiment) error{
+		"report.html": report.ExperimentHTML, "report.csv": report.ExperimentCSV,
+		"report.md":   report.ExperimentMarkdown,
+		"report.json": report.ExperimentJSON})
+}
+
+// compareFile is a comparison as a file, likewise.
+func (s *Site) compareFile(_ context.Context, r *http.Request, doc *document) error {
+	d, err := s.compared(r)
+	if err != nil {
+		return err
+	}
+	d.Here, d.Links = "", nil // it is read elsewhere
+	redacted := func() *compare.Document { return report.RedactedComparison(d) }
+	return handOver(r, doc, "compare", d, redacted, map[string]func(io.Writer, *compare.Document) error{
+		"comparison.html": report.CompareHTML, "comparison.md": report.CompareMarkdown,
+		"comparison.json": report.CompareJSON})
 }
 
 // runEntry is a run as /api/v1/runs lists it.

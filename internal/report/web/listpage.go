@@ -29,7 +29,8 @@ const rowsOfPage = 100
 type row struct {
 	ID, Scenario, Target, Status, State string
 	Link                                template.URL
-	Made, Took, Labels                  string
+	Made                                time.Time
+	Took, Labels                        string
 	Figure, Note, Failed                string
 	Simulated, Live, Experiment, Inside bool // Inside: it is a run of an experiment
 	Verdicts                            []verdict
@@ -326,7 +327,7 @@ func rowOf(b book) row {
 	out := row{
 		ID: b.id, Link: linkTo(b.id), Scenario: b.title(), Target: m.Target, Status: b.status(),
 		Live:  b.live(),
-		State: stateOf(b), Made: stamp(b.made), Simulated: m.Simulated, Verdicts: verdicts(m), Problem: b.problem,
+		State: stateOf(b), Made: b.made, Simulated: m.Simulated, Verdicts: verdicts(m), Problem: b.problem,
 		Labels: labelsOf(b.labels), Note: b.labels.Note,
 	}
 	if n := len(m.FailedAsserts); n > 0 {
@@ -355,10 +356,3 @@ func stateOf(b book) string {
 }
 
 func linkTo(id string) template.URL { return template.URL("/runs/" + url.PathEscape(id)) }
-
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return "–"
-	}
-	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
-}

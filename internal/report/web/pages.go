@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"html/template"
@@ -19,9 +21,12 @@ import (
 //go:embed assets
 var assets embed.FS
 
+// functions are those of the templates.
+var functions = template.FuncMap{"moment": report.Moment, "clock": report.Clock}
+
 // templates are parsed by the first page, not by every command of the program.
 var templates = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").ParseFS(assets, "assets/*.tmpl"))
+	return template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.tmpl"))
 })
 
 // pages adds the paths of the pages.
@@ -49,7 +54,7 @@ const jsonKind = "application/json"
 // page has a page made when it is its turn, and shows what went wrong as one.
 func (s *Site) page(make func(context.Context, *http.Request, *document) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		doc := document{policy: report.Policy + "; frame-ancestors 'none'"}
+		doc := document{policy: scripted(report.ZoneScript())}
 		err := s.read(r, make, &doc)
 		if size := doc.body.Len(); err == nil && s.hold(size) {
 			defer s.unsent.Add(-int64(size))
@@ -113,6 +118,13 @@ func (s *Site) read(r *http.Request, make func(context.Context, *http.Request, *
 	return make(ctx, r, doc)
 }
 
+// scripted is the policy of a page with one script of ours.
+func scripted(script template.JS) string {
+	sum := sha256.Sum256([]byte(script))
+	return report.Policy + "; frame-ancestors 'none'; script-src 'sha256-" +
+		base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
 // errMissing says that there is no such run.
 type errMissing string
 
@@ -129,7 +141,7 @@ func (s *Site) problem(w http.ResponseWriter, code int, text, anyway string) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", report.Policy+"; frame-ancestors 'none'")
+	w.Header().Set("Content-Security-Policy", scripted(report.ZoneScript()))
 	w.WriteHeader(code)
 	_, _ = w.Write(doc.body.Bytes())
 }
@@ -140,6 +152,7 @@ type frame struct {
 	Problem string
 	Anyway  template.URL
 	Style   template.CSS
+	Script  template.JS // ""; the one of all pages
 	Version string
 	Refresh int // seconds; 0: never
 }
@@ -156,6 +169,9 @@ func (s *Site) fill(doc *document, name string, view interface{ in(*Site) }) err
 // in completes the frame.
 func (f *frame) in(s *Site) {
 	f.Problem, f.Title, f.Version = report.Shown(f.Problem), report.Shown(f.Title), report.Shown(s.version)
+	if f.Script == "" {
+		f.Script = report.ZoneScript()
+	}
 	css, err := assets.ReadFile("assets/web.css")
 	if err == nil {
 		f.Style = report.Style() + template.CSS(css)

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -32,7 +33,6 @@ type runView struct {
 	Problems []string
 	Progress *progress
 	Tiles    []tile
-	Script   template.JS
 	Drawings []report.Drawing
 	Events   []event
 	Still    bool // it is not made anew
@@ -41,12 +41,16 @@ type runView struct {
 	NoReport string
 }
 
-type fact struct{ Name, Value string }
+type fact struct {
+	Name, Value string
+	At          time.Time // in the place of a value
+}
 
 type event struct {
-	At, Kind, Text string
-	Mark           string // fault or stretch, where it is one
-	Times          int    // it happened in that second
+	At         time.Time
+	Kind, Text string
+	Mark       string // fault or stretch, where it is one
+	Times      int    // it happened in that second
 }
 
 // progress is how far a run is.
@@ -80,8 +84,8 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	}
 	v.Still = r.URL.Query().Get("still") != ""
 	if v.Run.Live && !v.Still {
-		v.Refresh, v.Script = refreshSeconds, template.JS(liveScript)
-		doc.policy = livePolicy(doc.policy)
+		v.Refresh, v.Script = refreshSeconds, followScript()
+		doc.policy = scripted(v.Script) + "; connect-src 'self'"
 	}
 	v.facts(b, m)
 	events, _, err := folder.Events()
@@ -154,7 +158,7 @@ func (v *runView) in(s *Site) { v.frame.in(s) }
 func (v *runView) facts(b book, m result.Manifest) {
 	add := func(name, value string) {
 		if value != "" {
-			v.Facts = append(v.Facts, fact{name, value})
+			v.Facts = append(v.Facts, fact{Name: name, Value: value})
 		}
 	}
 	add("Target", m.Target)
@@ -162,7 +166,7 @@ func (v *runView) facts(b book, m result.Manifest) {
 	if n := len(m.Nodes); n > 0 {
 		add("Nodes", fmt.Sprint(n))
 	}
-	add("Made", stamp(b.made))
+	v.Facts = append(v.Facts, fact{Name: "Made", At: b.made})
 	add("Took", v.Run.Took)
 	add("Operator", m.Operator)
 	add("Program", m.Program)
@@ -321,31 +325,39 @@ func (s *Site) reportPage(ctx context.Context, r *http.Request, doc *document) e
 	return s.reportOf(ctx, b, doc)
 }
 
-// handed are the files that a run's report is handed over as, with their kinds.
-var handed = map[string]struct {
-	kind  string
-	write func(io.Writer, *report.Document) error
-}{
-	"report.html": {"text/html; charset=utf-8", report.HTML}, "report.csv": {"text/csv; charset=utf-8", report.CSV},
-	"report.md": {"text/markdown; charset=utf-8", report.Markdown}, "report.json": {jsonKind, report.JSON},
+// kinds are those of files that are handed over, by the end of their name.
+var kinds = map[string]string{".html": "text/html; charset=utf-8", ".csv": "text/csv; charset=utf-8",
+	".md": "text/markdown; charset=utf-8", ".json": jsonKind}
+
+// handOver writes a document as the file that a request names, with "redact" without what names a host, an address, a
+// disk or a user.
+func handOver[T any](r *http.Request, doc *document, id string, what T, redacted func() T,
+	files map[string]func(io.Writer, T) error) error {
+	name := r.PathValue("file")
+	write := files[name]
+	if write == nil {
+		return errMissing(id + "/" + name)
+	}
+	doc.kind, doc.file = kinds[path.Ext(name)], "plimsoll-"+name
+	if r.URL.Query().Get("redact") != "" {
+		what, doc.file = redacted(), "redacted-"+name
+	}
+	return write(&doc.body, what)
 }
 
-// reportFile is the report as a file, with "redact" without what names a host, an address, a disk or a user.
+// reportFile is the report as a file.
 func (s *Site) reportFile(ctx context.Context, r *http.Request, doc *document) error {
-	as, known := handed[r.PathValue("file")]
 	b, ok := s.shelf.find(r.PathValue("id"))
-	if !ok || !known {
-		return errMissing(r.PathValue("id") + "/" + r.PathValue("file"))
+	if !ok {
+		return errMissing(r.PathValue("id"))
 	}
 	built, err := s.built(ctx, b)
 	if err != nil {
 		return err
 	}
-	doc.kind, doc.file = as.kind, "plimsoll-"+r.PathValue("file")
-	if r.URL.Query().Get("redact") != "" {
-		built, doc.file = report.Redacted(built, b.dir), "redacted-"+r.PathValue("file")
-	}
-	return as.write(&doc.body, built)
+	redacted := func() *report.Document { return report.Redacted(built, b.dir) }
+	return handOver(r, doc, b.id, built, redacted, map[string]func(io.Writer, *report.Document) error{
+		"report.html": report.HTML, "report.csv": report.CSV, "report.md": report.Markdown, "report.json": report.JSON})
 }
 
 func (s *Site) built(ctx context.Context, b book) (*report.Document, error) {

@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,11 +33,8 @@ var parts = []string{"live-now", "live-results", "live-journal"}
 //go:embed assets/live.js
 var liveScript string
 
-// livePolicy lets the page of a run that goes on follow it: with our own script, which asks this site only.
-func livePolicy(policy string) string {
-	sum := sha256.Sum256([]byte(liveScript))
-	return policy + "; connect-src 'self'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-}
+// followScript is that of a page that follows a run.
+func followScript() template.JS { return report.ZoneScript() + template.JS(liveScript) }
 
 // feed is what all pages that follow one run are sent. One goroutine looks at the run and writes each part down once,
 // however many pages there are; it ends with the last of them.
@@ -345,7 +341,7 @@ func inWords(e result.Event) event {
 		did != "" && e.Error == "" {
 		say, text = did, e.Name
 	}
-	out := event{At: e.Time.UTC().Format("15:04:05"), Kind: say, Text: result.PlainNames(text)}
+	out := event{At: e.Time.UTC().Truncate(time.Second), Kind: say, Text: result.PlainNames(text)}
 	out.Mark = map[string]string{result.KindFault: "fault", result.KindWarning: "fault",
 		result.KindAnnotation: "stretch", result.KindPhase: "stretch"}[e.Kind]
 	if e.Error != "" {

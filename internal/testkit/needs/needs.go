@@ -287,3 +287,12 @@ func FioExamples(t testing.TB) string {
 	That(t, false, "fio's examples", "setup/install test")
 	return ""
 }
+
+// AxeCore returns the text of axe-core, which looks for what keeps people from reading a page. It is not of this
+// repository: its licence is the MPL.
+func AxeCore(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(kept(), "axe-core", "axe.min.js"))
+	That(t, err == nil, "axe-core", "setup/install test")
+	return string(text)
+}

@@ -1,4 +1,3 @@
-"use strict";
 // Puts what the site sends of a run that goes on in the place of what it was. The site made it: nothing is made here.
 (() => {
   const state = document.getElementById("live-state");
@@ -7,7 +6,9 @@
   source.addEventListener("error", () => { state.textContent = "The site does not answer; asking again."; });
   source.addEventListener("part", e => {
     const part = JSON.parse(e.data), old = document.getElementById(part.id);
-    if (old) old.innerHTML = part.html;
+    if (!old) return;
+    old.innerHTML = part.html;
+    inZone(old);
   });
   source.addEventListener("over", () => { source.close(); location.reload(); });
 })();
