@@ -52,7 +52,7 @@ type execution struct {
 	phase      scenario.Phase
 	current    plan.Step
 	stepBegan  time.Time
-	faulted    bool // by a step or by the target
+	faulted    bool // by a step
 	journalErr error
 	backErrs   []error
 	halt       context.CancelCauseFunc
@@ -121,7 +121,7 @@ func (x *execution) prepare() error {
 func (x *execution) record(e result.Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.faulted = x.faulted || e.Kind == result.KindFault
+	x.faulted = x.faulted || e.Kind == result.KindFault && e.Data.State == ""
 	if e.Time.IsZero() {
 		e.Time = x.req.Clock.Now()
 	}
