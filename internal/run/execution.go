@@ -234,6 +234,11 @@ func (x *execution) provision(ctx context.Context) error {
 				Text: fmt.Sprintf("moved to node %d within %.1f s and stood still for %.3f s of it", m.To, m.Seconds,
 					m.StillSeconds)})
 		},
+		Operated: func(o result.PlatformOperation) {
+			x.record(result.Event{Kind: result.KindOperation, Name: o.VM, Data: result.EventData{Operation: &o},
+				Text: strings.TrimSpace(fmt.Sprintf("%s took %.3f s %s", o.Name, o.Seconds, o.Object))})
+			x.recorder.Operation(o)
+		},
 	})
 	if err != nil {
 		x.refused = ctx.Err() == nil

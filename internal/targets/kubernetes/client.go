@@ -297,6 +297,11 @@ func (i *inside) Session(line string) (net.Conn, error) {
 	}
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
+	// A stream to a node that is gone ends when the API server has noticed, whatever its context says.
+	context.AfterFunc(i.life, func() {
+		_ = outW.CloseWithError(io.EOF) // they never fail
+		_ = inR.CloseWithError(io.EOF)
+	})
 	go func() {
 		errs := remote.Tail{Most: mostSaid}
 		err := e.StreamWithContext(i.life, remotecommand.StreamOptions{Stdin: inR, Stdout: outW, Stderr: &errs})

@@ -46,7 +46,7 @@ func owner() string {
 
 // hold makes the run's lease.
 func (c *cluster) hold(ctx context.Context) error {
-	return c.create(ctx, leases, map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+	return c.make(ctx, leases, map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
 		"metadata": c.meta(c.state.Run, &vm{}), "spec": c.leaseNow()})
 }
 

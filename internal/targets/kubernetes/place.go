@@ -114,10 +114,10 @@ type right struct {
 
 // rights are those of a run, the least that will do.
 var rights = []right{
-	{verbs: []string{"get", "list", "create", "delete"}, resource: "pods"},
+	{verbs: []string{"get", "list", "watch", "create", "delete"}, resource: "pods"},
 	{verbs: []string{"get", "create"}, resource: "pods", under: "exec"},
-	{verbs: []string{"get", "list", "create", "delete"}, resource: "persistentvolumeclaims"},
-	{verbs: []string{"list"}, resource: "events"},
+	{verbs: []string{"get", "list", "watch", "create", "delete"}, resource: "persistentvolumeclaims"},
+	{verbs: []string{"list", "watch"}, resource: "events"},
 	{verbs: []string{"get", "list", "create", "patch", "delete"}, group: "coordination.k8s.io", resource: "leases"},
 	{verbs: []string{"get", "list", "create", "delete"}, group: "snapshot.storage.k8s.io", resource: "volumesnapshots",
 		shots: true},

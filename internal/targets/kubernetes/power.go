@@ -175,14 +175,8 @@ func (c *cluster) lost(ctx context.Context, node int) error {
 
 // beat is when a node's kubelet said last that it is ready.
 func beat(o *unstructured.Unstructured) string {
-	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, c := range list {
-		if m, is := c.(map[string]any); is && m["type"] == "Ready" {
-			at, _ := m["lastHeartbeatTime"].(string)
-			return at
-		}
-	}
-	return ""
+	at, _ := conditionOf(o, "Ready")["lastHeartbeatTime"].(string)
+	return at
 }
 
 // controlPlane are labels of nodes and of pods that the API itself runs on.

@@ -19,7 +19,9 @@ type dark struct {
 	reached chan struct{}
 }
 
-func (d dark) Command(context.Context, time.Duration, io.Reader, string) (string, error) { return "", nil }
+func (d dark) Command(context.Context, time.Duration, io.Reader, string) (string, error) {
+	return "", nil
+}
 
 func (d dark) Session(string) (net.Conn, error) { close(d.reached); return d.Conn, nil }
 
