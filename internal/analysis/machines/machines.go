@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"plimsoll/internal/analysis/view"
@@ -144,7 +145,7 @@ func operations(v *view.Run) []result.Finding {
 			result.Evidence{Name: name + ", longest", Value: most, Unit: "s"})
 	}
 	f.Value = &longest
-	f.Sentence = fmt.Sprintf("What the platform did for machines took, half of the times: %s.", view.Listed(said))
+	f.Sentence = fmt.Sprintf("What the platform did for machines took, half of the times: %s.", strings.Join(said, ", "))
 	return []result.Finding{f}
 }
 

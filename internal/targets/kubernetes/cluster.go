@@ -85,6 +85,9 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	c.pods = newSeen(pods, c.podTold)
 	own := metav1.ListOptions{LabelSelector: runLabel + "=" + c.state.Run}
 	c.group.Go(func() { c.watch(watched) })
+	if p.restarts {
+		c.group.Go(func() { c.restart(watched) })
+	}
 	for s, which := range map[*seen]metav1.ListOptions{c.pods: own, newSeen(claims, c.claimTold): own,
 		newSeen(events, c.eventTold): {FieldSelector: "involvedObject.kind=Pod,source=kubelet"}} {
 		c.group.Go(func() {
@@ -372,11 +375,7 @@ func (c *cluster) add(ctx context.Context, v, source *vm) error {
 
 // removeClaims removes a machine's volumes: those that are there, where that is known.
 func (c *cluster) removeClaims(ctx context.Context, v *vm, there map[string]*unstructured.Unstructured) (err error) {
-	names := []string{workClaim(v.Short)}
-	for i := range v.DiskBytes {
-		names = append(names, v.disk(i))
-	}
-	for _, name := range names {
+	for _, name := range v.claims() {
 		switch o := there[name]; {
 		case there == nil:
 			err = errors.Join(err, c.api.remove(ctx, claims, name, c.state.Run, nil))
@@ -460,19 +459,8 @@ func (c *cluster) Move(ctx context.Context, name string, node int) error {
 	if v.On {
 		return fmt.Errorf("move: vm %q: it is on: power it off first", name)
 	}
-	bound := []string{workClaim(v.Short)}
-	for i := range v.DiskBytes {
-		bound = append(bound, v.disk(i))
-	}
-	for _, claim := range bound {
-		hosts, err := c.api.keptTo(ctx, claim)
-		if err != nil {
-			return fmt.Errorf("move: vm %q: %w", name, err)
-		}
-		if to := c.nodes[node].Name; hosts != nil && !slices.Contains(hosts, to) {
-			return fmt.Errorf("move: vm %q: its volume %s is kept to %s, and cannot be used on %s", name, claim,
-				strings.Join(hosts, ", "), to)
-		}
+	if err := c.reached(ctx, v, node); err != nil {
+		return fmt.Errorf("move: vm %q: %w", name, err)
 	}
 	return c.change(func() { v.Node = node })
 }

@@ -39,6 +39,15 @@ func (v *vm) disk(i int) string {
 	return fmt.Sprintf("%s-d%d", v.Short, i+1)
 }
 
+// claims are the names of all of them.
+func (v *vm) claims() []string {
+	names := []string{workClaim(v.Short)}
+	for i := range v.DiskBytes {
+		names = append(names, v.disk(i))
+	}
+	return names
+}
+
 func (c *cluster) meta(name string, v *vm) map[string]any {
 	labels := map[string]any{}
 	for k, l := range c.fleet.Labels {

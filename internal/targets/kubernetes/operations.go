@@ -79,10 +79,9 @@ func (m *meter) drop(operation, object string) {
 // asked begins what becomes of a pod.
 func (c *cluster) asked(v *vm) {
 	c.meter.begin(result.Scheduled, v.Short, v)
-	for i := range v.DiskBytes {
-		c.meter.from(v.disk(i))
+	for _, name := range v.claims() {
+		c.meter.from(name)
 	}
-	c.meter.from(workClaim(v.Short))
 }
 
 // podTold measures how a pod comes on. Of disks that were there only when it ran already it is not known how long they

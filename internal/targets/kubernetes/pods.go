@@ -103,7 +103,7 @@ func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
 	if err := h.Settle(ctx, c.state.Run); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	return h, c.change(func() { v.On = true })
+	return h, c.change(func() { v.On, v.Wanted = true, true })
 }
 
 // makePod makes a machine's pod anew: one of its life before, which the platform or its node ended, is in the way.
@@ -164,11 +164,7 @@ func (c *cluster) waitOn(ctx context.Context, v *vm, pod types.UID) error {
 
 // whyNot is why a machine's pod does not run: what its claims wait for, else its own last warning, else its status.
 func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
-	for i := range len(v.DiskBytes) + 1 {
-		name := workClaim(v.Short)
-		if i > 0 {
-			name = v.disk(i - 1)
-		}
+	for _, name := range v.claims() {
 		o, err := c.api.get(ctx, claims, name)
 		switch phase := ""; {
 		case err != nil:
@@ -266,7 +262,7 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 	for _, name := range names {
 		v, err := c.get(name)
 		if err == nil {
-			err = c.change(func() { v.On = false })
+			err = c.change(func() { v.On, v.Wanted = false, false })
 		}
 		if err == nil && !v.Template {
 			if h, e := c.handle(name); e == nil {

@@ -41,7 +41,9 @@ type vm struct {
 	Template    bool     `json:"template,omitempty"`
 	Image       string   `json:"image"`
 	On          bool     `json:"on,omitempty"`
-	Lost        bool     `json:"lost,omitempty"` // the node of its pod went off: what the API has of it is not so
+	Wanted      bool     `json:"wanted,omitempty"` // it was on, and nobody of the run has switched it off
+	Exempt      bool     `json:"exempt,omitempty"` // from restarts on other nodes
+	Lost        bool     `json:"lost,omitempty"`   // the node of its pod went off: what the API has of it is not so
 	CPUs        int      `json:"cpus,omitempty"`
 	MemoryBytes int64    `json:"memory_bytes,omitempty"`
 	DiskBytes   []int64  `json:"disk_bytes"`
