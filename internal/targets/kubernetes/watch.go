@@ -156,7 +156,7 @@ func (c *cluster) watch(ctx context.Context) {
 				if phase != "Failed" && phase != "Succeeded" {
 					continue
 				}
-				text = cmp.Or(why, ending[v.Short], phase)
+				text = cmp.Or(ending[v.Short], why, phase)
 			}
 			ended := false
 			if c.change(func() { ended, v.On = v.On, false }) != nil || !ended { // we switched it off
