@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,29 @@ func TestCutOnKubernetes(t *testing.T) {
 	if fault.IsZero() || lost.Before(fault) {
 		t.Errorf("the node was off at %v, and the load lost at %v", fault, lost)
 	}
+}
+
+// TestTryOnKubernetes looks at a cluster by making a machine there: it says how long that took and leaves nothing.
+func TestTryOnKubernetes(t *testing.T) {
+	c, s, target := kubernetes(t)
+	before, err := c.Holds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := s.must(append([]string{"targets", "check", "kubernetes", "--try"}, target[2:]...)...)
+	for _, want := range []string{"note: Tried: a machine with a disk answered after", "its clock is", "schedule ",
+		"all of it is removed"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	after := before
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if after, err = c.Holds(); err == nil && reflect.DeepEqual(after, before) {
+			return
+		}
+	}
+	t.Errorf("before there was %+v, afterwards %+v, %v", before, after, err)
 }
 
 // TestPlansOnKubernetes plans the published scenarios and those of the library on a Kubernetes of four nodes. What it

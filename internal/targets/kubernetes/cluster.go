@@ -63,6 +63,7 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
+	a.patience = silence
 	c := &cluster{place: p, fleet: f, api: a, nodes: nodes, dir: r.StateDir, log: r.Log, fault: r.Fault,
 		booted: r.Booted,
 		beats:  map[int]string{}, silent: map[int]int{}, group: p.clock.Group(),
@@ -132,10 +133,11 @@ func (c *cluster) change(do func()) error {
 // not fresh.
 func (c *cluster) create(ctx context.Context, kind schema.GroupVersionResource,
 	o map[string]any) (made *unstructured.Unstructured, fresh bool, err error) {
-	call, cancel := limited(ctx)
-	defer cancel()
 	wanted := &unstructured.Unstructured{Object: o}
-	made, err = c.api.of(kind).Create(call, wanted, metav1.CreateOptions{})
+	err = c.api.again(ctx, func(ctx context.Context) (err error) {
+		made, err = c.api.of(kind).Create(ctx, wanted, metav1.CreateOptions{})
+		return err
+	})
 	if apierrors.IsAlreadyExists(err) {
 		made, err = c.api.owned(ctx, kind, wanted.GetName(), c.state.Run)
 		if err == nil && made == nil {

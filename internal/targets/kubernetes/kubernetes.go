@@ -49,6 +49,7 @@ type place struct {
 	nodes        int
 	clock        clock.Clock
 	kinds        []target.PowerKind
+	goneLimit    time.Duration
 	onLimit      time.Duration // until a pod runs: volumes are made and an image may be fetched meanwhile
 }
 
@@ -59,6 +60,6 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 		return nil, err
 	}
 	return &place{file: v.Text("file"), agents: v.Text("agents"), restarts: v.Text("ha") == "on", nodes: c.Nodes, kinds: c.PowerKinds,
-		onLimit: 5 * time.Minute,
-		clock:   cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
+		goneLimit: goneLimit, onLimit: 5 * time.Minute,
+		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
 }

@@ -215,6 +215,20 @@ func phaseOf(o *unstructured.Unstructured) (phase, why string) {
 	return phase, why
 }
 
+// agentPath is the agent's program for an architecture, or an error that says how to get it.
+func (p *place) agentPath(arch string) (path string, err error) {
+	name := "plimsoll-agent-linux-" + arch
+	if path = installed.In(p.agents, name); p.agents == "" {
+		if path, err = installed.Path(name); err != nil {
+			return "", err
+		}
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the agent: %w: make agents builds it, --target-opt agents=FOLDER says where it is", err)
+	}
+	return path, nil
+}
+
 // putAgent puts the agent's program on a machine's own volume, where it is again after a power cycle.
 func (c *cluster) putAgent(ctx context.Context, v *vm) error {
 	w, err := c.api.way(v.Short)(ctx)
@@ -230,15 +244,13 @@ func (c *cluster) putAgent(ctx context.Context, v *vm) error {
 	if arch == "" {
 		return fmt.Errorf("its node is %q: there are agents for Linux on x86_64 and aarch64", strings.TrimSpace(kind))
 	}
-	path := installed.In(c.access.Agents, "plimsoll-agent-linux-"+arch)
-	if c.access.Agents == "" {
-		if path, err = installed.Path("plimsoll-agent-linux-" + arch); err != nil {
-			return err
-		}
+	path, err := c.place.agentPath(arch)
+	if err != nil {
+		return err
 	}
 	program, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("the agent: %w: make agents builds it, --target-opt agents=FOLDER says where it is", err)
+		return err
 	}
 	defer program.Close() // only read
 	_, err = w.Command(ctx, 5*time.Minute, io.Reader(program),
