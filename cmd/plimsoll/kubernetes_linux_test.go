@@ -27,13 +27,14 @@ func kubernetes(t *testing.T) (c *k8s.Cluster, s session, target []string) {
 	c = k8s.Start(t)
 	dir := t.TempDir()
 	s = session{t: t, runs: filepath.Join(dir, "runs")}
-	built := strings.Fields(s.must("lab", "image", "build", "pod"))
-	c.Load(t, filepath.Join(built[len(built)-1], "pod.tar"))
 	agents := filepath.Join(dir, "agents")
 	if err := os.Mkdir(agents, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	needs.Copy(t, needs.Program(t, "./cmd/plimsoll-agent"), filepath.Join(agents, "plimsoll-agent-linux-amd64"))
+	agent := filepath.Join(agents, "plimsoll-agent-linux-amd64")
+	needs.Copy(t, needs.Program(t, "./cmd/plimsoll-agent"), agent)
+	built := strings.Fields(s.must("lab", "image", "build", "pod", "--agent", agent))
+	c.Load(t, filepath.Join(built[len(built)-1], "pod.tar"))
 	file := filepath.Join(dir, "fleet.yaml")
 	text := fmt.Sprintf("platform: kubernetes\nkubeconfig: %s\nnamespace: runs\nstorage_class: %s\nwork_class: %s\n"+
 		"images: {\"*\": \"localhost/plimsoll/pod:1\"}\npower:\n", c.Kubeconfig, k8s.Shared, k8s.FilesOnly)
@@ -50,7 +51,10 @@ func kubernetes(t *testing.T) (c *k8s.Cluster, s session, target []string) {
 
 const cutScenario = `name: cut
 display_name: A cut
+summary: A node is cut by somebody else.
+description: ""
 estimated_runtime: 60
+results: []
 vms:
   - Kept: {template: any, vcpus: 1, ram_mb: 256, data_disks: {count: 1, size: 1}, count_per_node: 1}
 workloads:
@@ -108,21 +112,28 @@ func TestCutOnKubernetes(t *testing.T) {
 		}
 		return list
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- run.Wait() }()
 	began := time.Time{}
-	for end := time.Now().Add(2 * time.Minute); began.IsZero() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	end := time.Now().Add(time.Minute)
+	for ; began.IsZero() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		for _, e := range journal() {
 			if e.Kind == result.KindWorkload && e.Data.VM != "" && !e.Data.Prefill {
 				began = e.Time
 			}
 		}
 	}
-	time.Sleep(time.Until(began.Add(8 * time.Second))) // that long the load is as it should be
+	if began.IsZero() {
+		t.Fatal("its load has not begun")
+	}
+	t.Cleanup(func() { _ = c.SetPower(c.Nodes[1].Name, true) }) // it is on, unless something went wrong
+	time.Sleep(time.Until(began.Add(8 * time.Second)))          // that long the load is as it should be
 	bmc := c.Nodes[1].BMC
 	if text, err := exec.CommandContext(ctx, "ipmitool", "-I", "lanplus", "-C", "3", "-H", bmc.Address, "-U", bmc.User,
 		"-f", bmc.PasswordFile, "chassis", "power", "off").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	if err := run.Wait(); err != nil {
+	if err := <-ended; err != nil {
 		t.Errorf("%v", err)
 	}
 	for _, want := range []string{"run: partial (Kept_0001 went away under workload \"Work\"",
