@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,9 +149,6 @@ func TestCutOnKubernetes(t *testing.T) {
 			fault = e.Time
 		case e.Kind == result.KindWorkload && e.Data.State == result.WorkloadLost:
 			lost = e.Time
-			if !strings.HasPrefix(e.Data.Reason, "the machine went away") {
-				t.Errorf("lost: %q", e.Data.Reason)
-			}
 		}
 	}
 	if fault.IsZero() || lost.Before(fault) {
@@ -175,7 +172,12 @@ func TestTryOnKubernetes(t *testing.T) {
 	}
 	after := before
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if after, err = c.Holds(); err == nil && reflect.DeepEqual(after, before) {
+		after, err = c.Holds()
+		more := slices.Concat(after.Volumes, after.Loops, after.Shims)
+		for _, was := range slices.Concat(before.Volumes, before.Loops, before.Shims) {
+			more = slices.DeleteFunc(more, func(now string) bool { return now == was })
+		}
+		if err == nil && len(more) == 0 {
 			return
 		}
 	}
