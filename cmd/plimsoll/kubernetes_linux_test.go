@@ -205,9 +205,10 @@ func TestPlansOnKubernetes(t *testing.T) {
 	}
 	ready := func() {
 		for _, name := range []string{"more1", "more2"} {
-			if _, err := c.Call(http.MethodPatch, "/api/v1/nodes/"+name+"/status", map[string]any{"status": map[string]any{
-				"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Test",
-					"lastHeartbeatTime": time.Now().UTC().Format(time.RFC3339)}}}}); err != nil {
+			if _, err := c.Call(http.MethodPatch, "/api/v1/nodes/"+name+"/status", map[string]any{
+				"status": map[string]any{
+					"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Test",
+						"lastHeartbeatTime": time.Now().UTC().Format(time.RFC3339)}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -230,7 +231,8 @@ func TestPlansOnKubernetes(t *testing.T) {
 	planned := 0
 	for _, name := range all {
 		ready()
-		out, err := s.command(t.Context(), append([]string{"plan", name, "--allow-host-commands"}, target...)...).CombinedOutput()
+		plan := append([]string{"plan", name, "--allow-host-commands"}, target...)
+		out, err := s.command(t.Context(), plan...).CombinedOutput()
 		why, may := lacks[filepath.Base(name)]
 		switch {
 		case err == nil && may:

@@ -138,14 +138,15 @@ func operations(v *view.Run) []result.Finding {
 		slices.Sort(all)
 		p50, most := rank(all, 0.5), all[len(all)-1]
 		longest, f.N = max(longest, most), f.N+len(all)
-		said = append(said, fmt.Sprintf("%s %s (%s at most, of %d)", name, view.SayDuration(p50), view.SayDuration(most),
-			len(all)))
+		said = append(said, fmt.Sprintf("%s %s (%s at most, of %d)", name, view.SayDuration(p50),
+			view.SayDuration(most), len(all)))
 		f.Evidence = append(f.Evidence, result.Evidence{Name: name + ", median", Value: p50, Unit: "s"},
 			result.Evidence{Name: name + ", 95th percentile", Value: rank(all, 0.95), Unit: "s"},
 			result.Evidence{Name: name + ", longest", Value: most, Unit: "s"})
 	}
 	f.Value = &longest
-	f.Sentence = fmt.Sprintf("What the platform did for machines took, half of the times: %s.", strings.Join(said, ", "))
+	f.Sentence = fmt.Sprintf("What the platform did for machines took, half of the times: %s.",
+		strings.Join(said, ", "))
 	return []result.Finding{f}
 }
 

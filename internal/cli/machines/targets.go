@@ -41,7 +41,8 @@ func (tg *Targets) Command() *cobra.Command {
 			return tg.checkTarget(f, nodes, try)
 		},
 	}
-	check.Flags().BoolVar(&try, "try", false, "also make a small machine, switch it on, run a command there and remove it")
+	check.Flags().BoolVar(&try, "try", false,
+		"also make a small machine, switch it on, run a command there and remove it")
 	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
 	check.Flags().StringArrayVar(&f.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	check.Flags().BoolVar(&f.AllowHostCommands, "allow-host-commands", false,

@@ -15,8 +15,8 @@ import (
 	"plimsoll/unit"
 )
 
-// tryTarget makes a machine of one small disk on a place, switches it on, runs a command there and removes all of it, and
-// says how long that took. What can only be seen by doing it, as whether an image is there, is an error.
+// tryTarget makes a machine of one small disk on a place, switches it on, runs a command there and removes all of it,
+// and says how long that took. What can only be seen by doing it, as whether an image is there, is an error.
 func tryTarget(ctx context.Context, t target.Target, facts target.Facts, now time.Time) (said string, err error) {
 	for _, c := range []target.Capability{target.VMCreation, target.VMPowerControl, target.GuestCommands} {
 		if !facts.Can(c) {

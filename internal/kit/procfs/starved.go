@@ -9,8 +9,8 @@ import (
 // VMStat counts, among much else, the processes that the kernel has killed for want of memory.
 const VMStat = "/proc/vmstat"
 
-// OwnStarved is the file that counts those of this process's part of the machine, a container's: VMStat where it has the
-// whole of it.
+// OwnStarved is the file that counts those of this process's part of the machine, a container's: VMStat where it has
+// the whole of it.
 func OwnStarved() string {
 	for _, file := range []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"} {
 		if _, ok := Starved(file); ok && limited() {

@@ -38,13 +38,14 @@ func with(t testing.TB, file string, change func(config string) string) string {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "kubeconfig")
 	if err := errors.Join(os.WriteFile(other, []byte(change(string(config))), 0o600),
-		os.WriteFile(filepath.Join(dir, "fleet.yaml"), []byte(strings.Replace(string(text), name, other, 1)), 0o600)); err != nil {
+		os.WriteFile(filepath.Join(dir, "fleet.yaml"), []byte(strings.Replace(string(text), name, other, 1)),
+			0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(dir, "fleet.yaml")
 }
 
-// TestRefused looks at a cluster that does not let anybody in, or nothing be made: what is wrong is said with what to do.
+// TestRefused looks at a cluster that does not let anybody in, or nothing be made: what is wrong is said.
 func TestRefused(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")
@@ -191,7 +192,8 @@ func TestHeld(t *testing.T) {
 	}
 	maker := cluster.(target.VMMaker)
 	if err := errors.Join(maker.CreateTemplate(t.Context(), target.Template{Name: "gold", Image: "any"}),
-		maker.Clone(t.Context(), target.Clone{Source: "gold", Members: []target.Placement{{Name: strings.Repeat("ü", 126)}}}),
+		maker.Clone(t.Context(), target.Clone{Source: "gold",
+			Members: []target.Placement{{Name: strings.Repeat("ü", 126)}}}),
 		cluster.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +209,8 @@ func TestHeld(t *testing.T) {
 	}
 	hold("kubernetes.io/pvc-protection", "plimsoll.test/holds")
 	said, err := p.Destroy(context.Background(), state)
-	if want := claim + " (held by plimsoll.test/holds)"; err == nil || !strings.Contains(strings.Join(said, ", "), want) {
+	want := claim + " (held by plimsoll.test/holds)"
+	if err == nil || !strings.Contains(strings.Join(said, ", "), want) {
 		t.Errorf("%q remain: %v: want %q", said, err, want)
 	}
 	hold()

@@ -127,8 +127,8 @@ func (a *api) again(ctx context.Context, do func(ctx context.Context) error) err
 		err := do(call)
 		cancel()
 		urlErr := (*url.Error)(nil)
-		passes := apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) ||
-			apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) ||
+		passes := apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
+			apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) ||
 			errors.As(err, &urlErr) && !strings.Contains(err.Error(), "x509:")
 		if err == nil || !passes || ctx.Err() != nil || !time.Now().Add(wait).Before(end) {
 			return err

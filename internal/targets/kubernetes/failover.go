@@ -126,7 +126,8 @@ func (c *cluster) reached(ctx context.Context, v *vm, node int) error {
 			return err
 		}
 		if hosts != nil && !slices.Contains(hosts, to) {
-			return fmt.Errorf("its volume %s is kept to %s, and cannot be used on %s", claim, strings.Join(hosts, ", "), to)
+			return fmt.Errorf("its volume %s is kept to %s, and cannot be used on %s", claim,
+				strings.Join(hosts, ", "), to)
 		}
 	}
 	return nil

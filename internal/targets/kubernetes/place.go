@@ -199,8 +199,10 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	fact("version", version, "")
 	if apart := p.clock.Now().Sub(now); apart.Abs() > 2*time.Second { // the server tells whole seconds
-		facts.Notes = append(facts.Notes, fmt.Sprintf("The API server's clock is %s %s this machine's: leases go by its clock.",
-			unit.Duration(apart.Abs().Round(time.Second)), map[bool]string{true: "behind", false: "ahead of"}[apart > 0]))
+		facts.Notes = append(facts.Notes, fmt.Sprintf(
+			"The API server's clock is %s %s this machine's: leases go by its clock.",
+			unit.Duration(apart.Abs().Round(time.Second)),
+			map[bool]string{true: "behind", false: "ahead of"}[apart > 0]))
 	}
 	fact("namespace", f.Namespace, "")
 	shot, why, err := a.shotClass(ctx, f)

@@ -294,7 +294,8 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 	defer cancel()
 	for _, x := range off {
 		if err := c.waitOff(ctx, x.v, x.pod); err != nil {
-			errs = append(errs, fmt.Errorf("power off: vm %q: its node %q does not say after %v that the pod has ended: %w",
+			errs = append(errs, fmt.Errorf(
+				"power off: vm %q: its node %q does not say after %v that the pod has ended: %w",
 				x.v.Name, c.nodes[x.v.Node].Name, offLimit, err))
 		}
 	}

@@ -351,8 +351,8 @@ func (p *place) claimPower(ctx context.Context, a *api, f *fleetFile, facts *tar
 		}
 	}
 	if len(without) == 0 && len(facts.Nodes) > 1 && p.restarts {
-		facts.Capabilities[target.NodeFailover] = "restarts by plimsoll on the next node that is ready and reaches the " +
-			"volumes, when a power controller says that its node is off, while the run lives"
+		facts.Capabilities[target.NodeFailover] = "restarts by plimsoll on the next node that is ready and " +
+			"reaches the volumes, when a power controller says that its node is off, while the run lives"
 		facts.Capabilities[target.AvailabilityRules] = "exemptions from these restarts; nothing is balanced"
 	}
 	for _, c := range []target.Capability{target.NodePowerControl, target.NodeShutdown} {

@@ -161,8 +161,8 @@ func (c *cluster) waitShots(ctx context.Context, tag string, all []*vm) error {
 		}
 		if c.place.clock.Sleep(ctx, lookEach) != nil {
 			name := sorted(pending)[0]
-			return fmt.Errorf("vm %q: snapshot %s is not there after %v: %s: %w", of[name], name, shotLimit, pending[name],
-				cmp.Or(err, context.Cause(ctx)))
+			return fmt.Errorf("vm %q: snapshot %s is not there after %v: %s: %w", of[name], name, shotLimit,
+				pending[name], cmp.Or(err, context.Cause(ctx)))
 		}
 	}
 }

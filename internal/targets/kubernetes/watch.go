@@ -63,7 +63,7 @@ func (s *seen) put(o *unstructured.Unstructured, gone bool) {
 		s.mu.Unlock()
 		return
 	}
-	if m := conditionOf(o, "DisruptionTarget"); m["status"] == "True" { // evicted, preempted, its node was drained or lost
+	if m := conditionOf(o, "DisruptionTarget"); m["status"] == "True" { // evicted, preempted, its node lost
 		reason, _ := m["reason"].(string)
 		message, _ := m["message"].(string)
 		s.why[name] = strings.TrimSuffix(reason+": "+message, ": ")
@@ -170,8 +170,8 @@ func (c *cluster) watch(ctx context.Context) {
 	}
 }
 
-// Ended implements fleet.Minder: a command of which the kernel killed processes for want of memory is a fault, though its
-// pod runs on and the platform says nothing.
+// Ended implements fleet.Minder: a command of which the kernel killed processes for want of memory is a fault, though
+// its pod runs on and the platform says nothing.
 func (c *cluster) Ended(name string, e target.Exit) {
 	v, err := c.get(name)
 	if err != nil || e.Starved == 0 {

@@ -97,7 +97,7 @@ func TestOperations(t *testing.T) {
 	})
 }
 
-// TestRequests counts the requests that machines take from their making until they are gone, by the server's own record.
+// TestRequests counts the requests that machines take from their making until they are gone, by the server's record.
 func TestRequests(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")

@@ -25,8 +25,8 @@ func (d dark) Command(context.Context, time.Duration, io.Reader, string) (string
 
 func (d dark) Session(string) (net.Conn, error) { close(d.reached); return d.Conn, nil }
 
-// TestCloseOfADarkMachine lets go of a machine that is gone while a connection to it is under way: what waits for it ends
-// then, and not when the way there has noticed.
+// TestCloseOfADarkMachine lets go of a machine that is gone while a connection to it is under way: what waits for it
+// ends then, and not when the way there has noticed.
 func TestCloseOfADarkMachine(t *testing.T) {
 	ours, theirs := net.Pipe() // nobody reads there
 	defer theirs.Close()
