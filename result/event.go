@@ -32,12 +32,13 @@ type EventData struct {
 	Panic string   `json:"panic,omitempty"`
 	Stack []string `json:"stack,omitempty"`
 	// Of the kind of the same name.
-	Preconditioning *Preconditioning `json:"preconditioning,omitempty"`
-	Written         *Written         `json:"written,omitempty"`
-	Stored          *Stored          `json:"stored,omitempty"`
-	Boot            *Boot            `json:"boot,omitempty"`
-	Migration       *Migration       `json:"migration,omitempty"`
-	NodeReturn      *NodeReturn      `json:"node-return,omitempty"`
+	Preconditioning *Preconditioning   `json:"preconditioning,omitempty"`
+	Written         *Written           `json:"written,omitempty"`
+	Stored          *Stored            `json:"stored,omitempty"`
+	Boot            *Boot              `json:"boot,omitempty"`
+	Migration       *Migration         `json:"migration,omitempty"`
+	NodeReturn      *NodeReturn        `json:"node-return,omitempty"`
+	Operation       *PlatformOperation `json:"operation,omitempty"`
 }
 
 // States of a workload in the journal.

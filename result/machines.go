@@ -33,6 +33,41 @@ type Migration struct {
 	MemoryBytes  int64     `json:"memory_bytes"`  // sent
 }
 
+// PlatformOperation is one thing that a platform did for a machine, from when it was asked, or had done what comes
+// before, until it was seen done, by the clock of who runs this.
+type PlatformOperation struct {
+	Name    string    `json:"name"` // one of Cloned and its like
+	VM      string    `json:"vm"`
+	Group   string    `json:"group"`
+	Node    int       `json:"node"`
+	Object  string    `json:"object,omitempty"` // to which it was done, as the platform calls it
+	Began   time.Time `json:"began"`
+	Seconds float64   `json:"seconds"`
+}
+
+// What a platform does for a machine.
+const (
+	Cloned      = "clone"    // a disk was copied
+	Bound       = "bind"     // a disk was made, and is the machine's
+	Scheduled   = "schedule" // a node was chosen
+	Attached    = "attach"   // disks and network were there on the node
+	Pulled      = "pull"     // the image was fetched
+	Started     = "start"    // the machine was begun, until it ran
+	Addressed   = "address"  // from its start until it had an address
+	Snapshotted = "snapshot" // a disk's
+	Migrated    = "migrate"
+	Deleted     = "delete" // a disk was removed
+)
+
+// PlatformOperations are their names.
+var PlatformOperations = []string{Cloned, Bound, Scheduled, Attached, Pulled, Started, Addressed, Snapshotted,
+	Migrated, Deleted}
+
+// OperationsOf are the operations that a journal tells of.
+func OperationsOf(events []Event) []PlatformOperation {
+	return eachOf(events, KindOperation, func(d EventData) *PlatformOperation { return d.Operation })
+}
+
 // BootsOf are the boots that a journal tells of.
 func BootsOf(events []Event) []Boot {
 	return eachOf(events, KindBoot, func(d EventData) *Boot { return d.Boot })

@@ -247,6 +247,8 @@ const (
 	KindMigration = "migration"
 	// KindNodeReturn: a node that the run had switched off and on was seen ready; Data: node-return.
 	KindNodeReturn = "node-return"
+	// KindOperation: the platform has done something for a machine; Data: operation.
+	KindOperation = "operation"
 )
 
 // Data is everything the charts and tables show, on regular time grids, so that a report needs no metrics database.
@@ -271,6 +273,8 @@ type Data struct {
 	Migrations []Migration `json:"migrations,omitempty"`
 	// NodeReturns are those of the nodes that the run switched off and on, and whose return it waited for.
 	NodeReturns []NodeReturn `json:"node_returns,omitempty"`
+	// Operations are what the platform did for machines, where the place tells of it, in the order they were over.
+	Operations []PlatformOperation `json:"operations,omitempty"`
 	// Problems are what could not be collected, in words; empty when everything could.
 	Problems []string `json:"problems,omitempty"`
 }

@@ -68,6 +68,7 @@ var checks = []view.Check{
 	machines.Boots,
 	machines.Migrations,
 	machines.NodeReturns,
+	machines.Operations,
 	neighbour.Windows,
 	plausibility.TooFast,
 	plausibility.BusLimit,

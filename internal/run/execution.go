@@ -53,7 +53,7 @@ type execution struct {
 	phase      scenario.Phase
 	current    plan.Step
 	stepBegan  time.Time
-	faulted    bool // by a step or by the target
+	faulted    bool // by a step
 	journalErr error
 	backErrs   []error
 	halt       context.CancelCauseFunc
@@ -125,7 +125,7 @@ func (x *execution) prepare() error {
 func (x *execution) record(e result.Event) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.faulted = x.faulted || e.Kind == result.KindFault
+	x.faulted = x.faulted || e.Kind == result.KindFault && e.Data.State == ""
 	if e.Time.IsZero() {
 		e.Time = x.req.Clock.Now()
 	}
@@ -237,6 +237,11 @@ func (x *execution) provision(ctx context.Context) error {
 			x.record(result.Event{Kind: result.KindMigration, Name: m.VM, Data: result.EventData{Migration: &m},
 				Text: fmt.Sprintf("moved to node %d within %.1f s and stood still for %.3f s of it", m.To, m.Seconds,
 					m.StillSeconds)})
+		},
+		Operated: func(o result.PlatformOperation) {
+			x.record(result.Event{Kind: result.KindOperation, Name: o.VM, Data: result.EventData{Operation: &o},
+				Text: strings.TrimSpace(fmt.Sprintf("%s took %.3f s %s", o.Name, o.Seconds, o.Object))})
+			x.recorder.Operation(o)
 		},
 	})
 	if err != nil {

@@ -53,10 +53,14 @@ func (x *execution) stopWorkloads(ctx context.Context) {
 	for _, text := range remains {
 		x.record(result.Event{Kind: result.KindWarning, Text: text})
 	}
-	for _, text := range x.env.Loads.Unnoticed() {
+	unnoticed := x.env.Loads.Unnoticed()
+	for _, text := range unnoticed {
 		x.record(result.Event{Kind: result.KindWarning, Text: "failed while no step waited for it: " + text})
-		x.lost = append(x.lost, text)
 	}
+	away := x.away()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lost = slices.Concat(x.lost, unnoticed, away)
 }
 
 // undo repairs what the attempted steps left, newest first.
@@ -173,9 +177,6 @@ func (x *execution) settle() {
 	case len(x.lost) > 0:
 		measured = result.Verdict{State: "partly", Reason: shortList(x.lost)}
 	}
-	if away := x.away(); measured.State == "yes" && len(away) > 0 {
-		measured = result.Verdict{State: "partly", Reason: shortList(away)}
-	}
 	cost := x.cost.read()
 	x.update(func(m *result.Manifest) {
 		m.Status, m.Error, m.Ended, m.Measured = x.status(), x.reason(), x.req.Clock.Now(), measured
@@ -189,13 +190,13 @@ func (x *execution) settle() {
 	})
 }
 
-// away tells of machines that are there already and went away under their load, though nothing in the run was to make
+// away tells of machines that went away under their load, though no step of the run and no fault that is simulated made
 // them. What they did until then counts; what they would have done is missing.
 func (x *execution) away() []string {
 	x.mu.Lock()
 	faulted := x.faulted
 	x.mu.Unlock()
-	if len(x.req.Facts.Machines) == 0 || faulted || x.env == nil {
+	if faulted || x.req.Facts.Simulated || x.env.Power.VMs() {
 		return nil
 	}
 	return x.env.Loads.Lost()

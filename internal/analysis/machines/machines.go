@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"plimsoll/internal/analysis/view"
@@ -19,6 +20,9 @@ var Boots = view.Check{Name: "boots", Rank: 152, Run: boots}
 
 // Migrations tells how long the machines of a group that moved while they ran took, and stood still.
 var Migrations = view.Check{Name: "migrations", Rank: 154, Run: migrations}
+
+// Operations tells how long the platform took for each kind of thing that it did for machines.
+var Operations = view.Check{Name: "operations", Rank: 156, Run: operations}
 
 // NodeReturns tells how long each node that was switched off took until it was ready again.
 var NodeReturns = view.Check{Name: "node-return", Rank: 122, Run: nodeReturns}
@@ -106,6 +110,47 @@ func migrations(v *view.Run) (out []result.Finding) {
 		out = append(out, f)
 	}
 	return out
+}
+
+func operations(v *view.Run) []result.Finding {
+	took := map[string][]float64{}
+	var order []string // as machines go through them
+	for _, o := range v.Data.Operations {
+		if !view.IsFinite(o.Seconds) || o.Seconds < 0 {
+			continue // damaged
+		}
+		if took[o.Name] == nil {
+			order = append(order, o.Name)
+		}
+		took[o.Name] = append(took[o.Name], o.Seconds)
+	}
+	if len(order) == 0 {
+		return nil
+	}
+	f := result.Finding{
+		Check: "operations", Subject: "run", Severity: result.Info,
+		Metric:     "longest operation of the platform",
+		Unit:       "s",
+		NoInterval: "every operation, each once",
+		Basis:      "when each was asked for and when it was first seen done, by this machine's clock",
+	}
+	var said []string
+	longest := 0.0
+	for _, name := range order {
+		all := took[name]
+		slices.Sort(all)
+		p50, most := rank(all, 0.5), all[len(all)-1]
+		longest, f.N = max(longest, most), f.N+len(all)
+		said = append(said, fmt.Sprintf("%s %s (%s at most, of %d)", name, view.SayDuration(p50),
+			view.SayDuration(most), len(all)))
+		f.Evidence = append(f.Evidence, result.Evidence{Name: name + ", median", Value: p50, Unit: "s"},
+			result.Evidence{Name: name + ", 95th percentile", Value: rank(all, 0.95), Unit: "s"},
+			result.Evidence{Name: name + ", longest", Value: most, Unit: "s"})
+	}
+	f.Value = &longest
+	f.Sentence = fmt.Sprintf("What the platform did for machines took, half of the times: %s.",
+		strings.Join(said, ", "))
+	return []result.Finding{f}
 }
 
 func nodeReturns(v *view.Run) []result.Finding {

@@ -29,17 +29,20 @@ func (tg *Targets) Command() *cobra.Command {
 	}
 	var f Flags
 	var nodes int
+	var try bool
 	check := &cobra.Command{
-		Use: "check [TARGET]", Short: "Look at a target and say what it is and what it can do; changes nothing",
+		Use: "check [TARGET]", Short: "Look at a target and say what it is and what it can do",
 		Args:    console.Args(0, 1, "target"),
 		Example: "  plimsoll targets check local --nodes 4",
 		RunE: func(_ *cobra.Command, given []string) error {
 			if len(given) == 1 {
 				f.Name = given[0]
 			}
-			return tg.checkTarget(f, nodes)
+			return tg.checkTarget(f, nodes, try)
 		},
 	}
+	check.Flags().BoolVar(&try, "try", false,
+		"also make a small machine, switch it on, run a command there and remove it")
 	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
 	check.Flags().StringArrayVar(&f.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	check.Flags().BoolVar(&f.AllowHostCommands, "allow-host-commands", false,
@@ -94,7 +97,7 @@ func (tg *Targets) listTargets() error {
 	return tg.PrintListed(all)
 }
 
-func (tg *Targets) checkTarget(f Flags, nodes int) error {
+func (tg *Targets) checkTarget(f Flags, nodes int, try bool) error {
 	t, err := tg.Target(f, nodes)
 	if err != nil {
 		return err
@@ -107,6 +110,12 @@ func (tg *Targets) checkTarget(f Flags, nodes int) error {
 	}
 	if f.Name == "local" {
 		facts.Environment = append(facts.Environment, tg.residents(ctx)...)
+	}
+	if try && checkErr == nil {
+		var said string
+		if said, checkErr = tryTarget(ctx, t, facts, tg.Now()); said != "" {
+			facts.Notes = append(facts.Notes, said)
+		}
 	}
 	if tg.JSON {
 		if err := tg.PrintJSON(facts); err != nil {

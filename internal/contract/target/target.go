@@ -214,10 +214,11 @@ type Request struct {
 	// Fault enters into the run's journal a fault that the place itself brings about, or its end: the node it hits, -1
 	// when none or several, the state it leads to (result.FaultBegins and those beside it), and words. May be nil.
 	Fault func(node int, state, text string)
-	// Booted and Migrated enter what the place saw of a machine that was switched on, or that moved while it ran. May
-	// be nil.
+	// Booted, Migrated and Operated enter what the place saw of a machine that was switched on, or that moved while it
+	// ran, and of each thing that its platform did for one. May be nil.
 	Booted   func(result.Boot)
 	Migrated func(result.Migration)
+	Operated func(result.PlatformOperation)
 }
 
 // PowerState of a VM or a node.

@@ -63,7 +63,7 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	data.Preconditioned, data.Written = result.Prepared(events, true)
 	data.Stored = result.StoredOf(events)
 	data.Boots, data.Migrations = result.BootsOf(events), result.MigrationsOf(events)
-	data.NodeReturns = result.NodeReturnsOf(events)
+	data.NodeReturns, data.Operations = result.NodeReturnsOf(events), result.OperationsOf(events)
 	f := find(ctx, s, events)
 	if data.VMs = f.vms; store != nil {
 		share(store, s.m, f.vms)

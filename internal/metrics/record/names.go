@@ -30,6 +30,8 @@ const (
 
 	Event = "plimsoll_event" // 1 at a fault or the beginning of a stretch; by kind and text
 
+	OperationSeconds = "plimsoll_platform_operation_seconds" // by operation, vm, group, object; when it was over
+
 	VMNode = "plimsoll_vm_node" // index of the node on which the VM is; a point per tick while it is on
 
 	clusterPrefix = "plimsoll_cluster_"

@@ -239,6 +239,15 @@ func (r *Recorder) Event(kind, text string) {
 // fewVMs are not worth a goroutine.
 const fewVMs = 64
 
+// Operation records how long a platform took for a machine.
+func (r *Recorder) Operation(o result.PlatformOperation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cluster = append(r.cluster, clusterPoint{name: OperationSeconds, t: r.now(), v: o.Seconds,
+		labels: r.o.Scope.labels(series.Label{Name: "operation", Value: o.Name}, series.Label{Name: "vm", Value: o.VM},
+			series.Label{Name: "group", Value: o.Group}, series.Label{Name: "object", Value: o.Object})})
+}
+
 // Tick writes every point that is due. Call it once per interval.
 func (r *Recorder) Tick() error { return r.write(false) }
 

@@ -321,7 +321,8 @@ func inWords(e result.Event) event {
 		result.KindStepEnd:   fmt.Sprintf("Step %d is done", e.Step),
 		result.KindWorkload:  "Load", result.KindWarning: "Warning", result.KindFault: "Fault",
 		result.KindBoot:      "Booted",
-		result.KindMigration: "Moved", result.KindNodeReturn: "A node is back", result.KindPrecondition: "Preparation",
+		result.KindMigration: "Moved", result.KindNodeReturn: "A node is back",
+		result.KindOperation: "Platform", result.KindPrecondition: "Preparation",
 	}[e.Kind]
 	if e.Kind == result.KindStepEnd {
 		switch {

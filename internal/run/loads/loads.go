@@ -343,7 +343,9 @@ func (l *Set) finish(s *Start, j *job, out Output, outcome workload.Outcome, can
 		ended = result.Stopped
 	case halted || gone:
 		ended = result.Lost
-		message = cmp.Or(message, "the machine went away")
+		if message = "the machine went away"; outcome.Message != "" {
+			message += "; it had said: " + outcome.Message
+		}
 	case err != nil:
 		ended, message = result.Failed, err.Error()
 	}

@@ -75,6 +75,7 @@ func powerOffOurs(a scenario.Args) *action {
 				return nil
 			}
 			e.annotate(a.Bool("annotate"), "Powering off %s", unit.Plural(len(vms), "VM"))
+			e.markVMs()
 			power, err := able[target.VMPower](e, target.VMPowerControl)
 			if err != nil {
 				return err

@@ -123,7 +123,18 @@ type Power struct {
 	mu   sync.Mutex
 	off  map[int]time.Time
 	back map[int]result.NodeReturn // on their way back
+	vms  bool                      // some were switched off in the run phase
 }
+
+// markVMs remembers that a step of the run phase switches VMs off.
+func (e *Env) markVMs() {
+	e.Power.mu.Lock()
+	defer e.Power.mu.Unlock()
+	e.Power.vms = e.Power.vms || e.Phase == scenario.Run
+}
+
+// VMs reports whether a step of the run phase has switched VMs off.
+func (p *Power) VMs() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.vms }
 
 // markOff remembers that a node is told to be off.
 func (p *Power) markOff(node int, now time.Time) {

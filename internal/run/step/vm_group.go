@@ -342,6 +342,7 @@ func powerOffGroup(a scenario.Args, _ View) (*action, error) {
 				return err
 			}
 			e.annotate(a.Bool("annotate"), "Powering off group %s", group)
+			e.markVMs()
 			what := fmt.Sprintf("group %q: power off", group)
 			limit := powerLimitEach * time.Duration(len(vms))
 			if err := e.within(ctx, what, limit, func(ctx context.Context) error {

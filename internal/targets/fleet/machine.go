@@ -106,7 +106,39 @@ func (m *Machine) Start(ctx context.Context, c target.Command) (target.Process, 
 	if err != nil {
 		return nil, err
 	}
-	return life.Start(ctx, c)
+	p, err := life.Start(ctx, c)
+	return m.minded(p), err
+}
+
+// Minder is implemented by owners that are told how commands on their machines ended.
+type Minder interface {
+	Ended(machine string, e target.Exit)
+}
+
+// minded is a command whose end its owner is told of.
+type minded struct {
+	target.Process
+	target.Follower
+	once  *sync.Once
+	ended func(target.Exit)
+}
+
+// Wait implements target.Process.
+func (p minded) Wait(ctx context.Context) (target.Exit, error) {
+	e, err := p.Process.Wait(ctx)
+	if err == nil {
+		p.once.Do(func() { p.ended(e) })
+	}
+	return e, err
+}
+
+func (m *Machine) minded(p target.Process) target.Process {
+	minder, is := m.owner.(Minder)
+	follower, follows := p.(target.Follower)
+	if !is || !follows {
+		return p
+	}
+	return minded{p, follower, new(sync.Once), func(e target.Exit) { minder.Ended(m.name, e) }}
 }
 
 // Put implements target.Host.
@@ -181,7 +213,23 @@ func (m *Machine) Stage(ctx context.Context, c target.Command) (target.Staged, e
 	if err != nil {
 		return nil, err
 	}
-	return life.Stage(ctx, c)
+	s, err := life.Stage(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return staged{s, m}, nil
+}
+
+// staged is a staged command of a machine.
+type staged struct {
+	target.Staged
+	machine *Machine
+}
+
+// Release implements target.Staged.
+func (s staged) Release(ctx context.Context, at time.Time) (target.Process, target.Begun, error) {
+	p, begun, err := s.Staged.Release(ctx, at)
+	return s.machine.minded(p), begun, err
 }
 
 // ReadClock implements target.ClockReader.

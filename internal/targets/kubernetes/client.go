@@ -37,7 +37,6 @@ var (
 	volumes = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
 	events  = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	spaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	classes = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
 	leases  = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",
@@ -54,6 +53,10 @@ type api struct {
 	host      string
 	context   string
 	namespace string
+	// patience is for how long a server that is away, or has too much to do, is asked again.
+	patience time.Duration
+	// gone is for how long objects that were deleted are waited for.
+	gone time.Duration
 }
 
 // callLimit bounds one call of the API; the server may be away for a while.
@@ -98,13 +101,14 @@ func (f *fleetFile) connect() (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target kubernetes: %w", err)
 	}
-	return &api{config: config, dynamic: d, host: config.Host, context: name, namespace: f.Namespace}, nil
+	return &api{config: config, dynamic: d, host: config.Host, context: name, namespace: f.Namespace,
+		gone: goneLimit}, nil
 }
 
 // of is a kind of objects in the namespace, or of the cluster.
 func (a *api) of(kind schema.GroupVersionResource) dynamic.ResourceInterface {
 	switch kind.Resource {
-	case "nodes", "namespaces", "storageclasses", "persistentvolumes", "selfsubjectaccessreviews",
+	case "nodes", "storageclasses", "persistentvolumes", "selfsubjectaccessreviews",
 		"volumesnapshotclasses":
 		return a.dynamic.Resource(kind)
 	}
@@ -115,12 +119,36 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callLimit)
 }
 
+// again asks until the server has an answer: one that is away, or has too much to do, is asked again for as long as we
+// are patient. What was asked for may have been done though no answer came.
+func (a *api) again(ctx context.Context, do func(ctx context.Context) error) error {
+	for end, wait := time.Now().Add(a.patience), 200*time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		call, cancel := limited(ctx)
+		err := do(call)
+		cancel()
+		urlErr := (*url.Error)(nil)
+		passes := apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
+			apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) ||
+			errors.As(err, &urlErr) && !strings.Contains(err.Error(), "x509:")
+		if err == nil || !passes || ctx.Err() != nil || !time.Now().Add(wait).Before(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+}
+
 // get gets an object; nil where there is none.
 func (a *api) get(ctx context.Context, kind schema.GroupVersionResource, name string) (*unstructured.Unstructured,
 	error) {
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	o, err := a.of(kind).Get(ctx, name, metav1.GetOptions{})
+	var o *unstructured.Unstructured
+	err := a.again(ctx, func(ctx context.Context) (err error) {
+		o, err = a.of(kind).Get(ctx, name, metav1.GetOptions{})
+		return err
+	})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -130,11 +158,13 @@ func (a *api) get(ctx context.Context, kind schema.GroupVersionResource, name st
 // list lists objects that have a label.
 func (a *api) list(ctx context.Context, kind schema.GroupVersionResource, selector string) ([]unstructured.Unstructured,
 	error) {
-	ctx, cancel := limited(ctx)
-	defer cancel()
 	var all []unstructured.Unstructured
 	for next := ""; ; {
-		page, err := a.of(kind).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 500, Continue: next})
+		var page *unstructured.UnstructuredList
+		err := a.again(ctx, func(ctx context.Context) (err error) {
+			page, err = a.of(kind).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 500, Continue: next})
+			return err
+		})
 		if err != nil {
 			return nil, a.said(err)
 		}
@@ -171,11 +201,11 @@ func (a *api) remove(ctx context.Context, kind schema.GroupVersionResource, name
 
 func (a *api) removeThis(ctx context.Context, kind schema.GroupVersionResource, o *unstructured.Unstructured,
 	grace *int64) error {
-	ctx, cancel := limited(ctx)
-	defer cancel()
 	id := o.GetUID()
-	err := a.of(kind).Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: grace,
-		Preconditions: &metav1.Preconditions{UID: &id}})
+	err := a.again(ctx, func(ctx context.Context) error {
+		return a.of(kind).Delete(ctx, o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: grace,
+			Preconditions: &metav1.Preconditions{UID: &id}})
+	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -297,6 +327,11 @@ func (i *inside) Session(line string) (net.Conn, error) {
 	}
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
+	// A stream to a node that is gone ends when the API server has noticed, whatever its context says.
+	context.AfterFunc(i.life, func() {
+		_ = outW.CloseWithError(io.EOF) // they never fail
+		_ = inR.CloseWithError(io.EOF)
+	})
 	go func() {
 		errs := remote.Tail{Most: mostSaid}
 		err := e.StreamWithContext(i.life, remotecommand.StreamOptions{Stdin: inR, Stdout: outW, Stderr: &errs})

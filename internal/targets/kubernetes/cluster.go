@@ -40,6 +40,10 @@ type cluster struct {
 	state state
 	hosts fleet.Machines
 	beats map[int]string // of nodes that were switched off: what they said last
+	// silent is in how many looks one after the other a node was not ready.
+	silent map[int]int
+	pods   *seen
+	meter  meter
 
 	stop  context.CancelFunc
 	group clock.Group
@@ -60,9 +64,10 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
+	a.patience = silence
 	c := &cluster{place: p, fleet: f, api: a, nodes: nodes, dir: r.StateDir, log: r.Log, fault: r.Fault,
 		booted: r.Booted,
-		beats:  map[int]string{}, group: p.clock.Group(),
+		beats:  map[int]string{}, silent: map[int]int{}, group: p.clock.Group(),
 		access: remote.Access{Agents: p.agents, Patience: silence, Lease: time.Hour, Clock: p.clock},
 		state: state{Kubeconfig: f.Kubeconfig, Context: a.context, Exec: f.Exec, Namespace: f.Namespace,
 			Run:  runName(r.RunID),
@@ -78,7 +83,21 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	}
 	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
+	c.meter = meter{operated: r.Operated, clock: p.clock, begun: map[string]begun{}}
+	c.pods = newSeen(pods, c.podTold)
+	own := metav1.ListOptions{LabelSelector: runLabel + "=" + c.state.Run}
 	c.group.Go(func() { c.watch(watched) })
+	if p.restarts {
+		c.group.Go(func() { c.restart(watched) })
+	}
+	for s, which := range map[*seen]metav1.ListOptions{c.pods: own, newSeen(claims, c.claimTold): own,
+		newSeen(events, c.eventTold): {FieldSelector: "involvedObject.kind=Pod,source=kubelet"}} {
+		c.group.Go(func() {
+			for again := error(nil); again == nil; again = p.clock.Sleep(watched, time.Second) {
+				_ = s.follow(watched, a, which) // it is tried again
+			}
+		})
+	}
 	return c, nil
 }
 
@@ -111,19 +130,32 @@ func (c *cluster) change(do func()) error {
 	return c.save()
 }
 
-// create makes an object of this run. One that is there already, as after a call whose answer was lost, is fine.
-func (c *cluster) create(ctx context.Context, kind schema.GroupVersionResource, o object) error {
-	call, cancel := limited(ctx)
-	defer cancel()
-	made, err := o.encoded()
-	if err == nil {
-		_, err = c.api.of(kind).Create(call, made, metav1.CreateOptions{})
+// create makes an object of this run. One that is there already, as after a call whose answer was lost, is fine, and is
+// not fresh.
+func (c *cluster) create(ctx context.Context, kind schema.GroupVersionResource,
+	o object) (made *unstructured.Unstructured, fresh bool, err error) {
+	wanted, err := o.encoded()
+	if err != nil {
+		return nil, false, err
 	}
-	if apierrors.IsAlreadyExists(err) {
-		_, err = c.api.owned(ctx, kind, made.GetName(), c.state.Run)
+	err = c.api.again(ctx, func(ctx context.Context) (err error) {
+		made, err = c.api.of(kind).Create(ctx, wanted, metav1.CreateOptions{})
 		return err
+	})
+	if apierrors.IsAlreadyExists(err) {
+		made, err = c.api.owned(ctx, kind, wanted.GetName(), c.state.Run)
+		if err == nil && made == nil {
+			err = fmt.Errorf("%s %q was there and is gone: try again", kind.Resource, wanted.GetName())
+		}
+		return made, false, err
 	}
-	return c.api.said(err)
+	return made, true, c.api.said(err)
+}
+
+// make is create, whatever was there.
+func (c *cluster) make(ctx context.Context, kind schema.GroupVersionResource, o object) error {
+	_, _, err := c.create(ctx, kind, o)
+	return err
 }
 
 func (c *cluster) get(name string) (*vm, error) {
@@ -203,7 +235,7 @@ func (c *cluster) Address(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	o, err := c.api.get(ctx, pods, v.Short)
+	o, err := c.podOf(ctx, v)
 	if err != nil || o == nil {
 		return "", fmt.Errorf("vm %q: address: %w", name, errors.Join(err, target.ErrNotAccessible))
 	}
@@ -218,14 +250,17 @@ func nodeReady(o *unstructured.Unstructured) bool { return condition(o, "Ready")
 
 // condition is the state of one of an object's conditions.
 func condition(o *unstructured.Unstructured, name string) string {
-	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, c := range list {
-		if m, is := c.(map[string]any); is && m["type"] == name {
-			state, _ := m["status"].(string)
-			return state
+	return conditionOf(o, name).Text("status")
+}
+
+// conditionOf is one of an object's conditions; nil where it has none of that name.
+func conditionOf(o *unstructured.Unstructured, name string) untyped.Object {
+	for _, m := range untyped.Object(o.Object).Object("status").Objects("conditions") {
+		if m["type"] == name {
+			return m
 		}
 	}
-	return ""
+	return nil
 }
 
 // Endpoints implements target.ScrapeSource.
@@ -320,30 +355,38 @@ func (c *cluster) add(ctx context.Context, v, of *vm) error {
 	if err := c.change(func() { c.state.VMs[v.Name] = v }); err != nil {
 		return err
 	}
-	err := c.create(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, false, nil))
+	c.meter.disk(v, workClaim(v.Short), false)
+	err := c.make(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, false, nil))
 	for i, bytes := range v.DiskBytes {
 		var from *source
 		if !of.Template {
 			from = &source{Kind: "PersistentVolumeClaim", Name: of.disk(i)}
 		}
 		if err == nil {
-			err = c.create(ctx, claims, c.claim(v.disk(i), v, bytes, true, from))
+			c.meter.disk(v, v.disk(i), from != nil)
+			err = c.make(ctx, claims, c.claim(v.disk(i), v, bytes, true, from))
 		}
 	}
 	if err == nil {
 		return nil
 	}
-	gone := c.removeClaims(context.WithoutCancel(ctx), v)
+	gone := c.removeClaims(context.WithoutCancel(ctx), v, nil)
 	if gone == nil {
 		gone = c.change(func() { delete(c.state.VMs, v.Name) })
 	}
 	return errors.Join(err, gone)
 }
 
-func (c *cluster) removeClaims(ctx context.Context, v *vm) error {
-	err := c.api.remove(ctx, claims, workClaim(v.Short), c.state.Run, nil)
-	for i := range v.DiskBytes {
-		err = errors.Join(err, c.api.remove(ctx, claims, v.disk(i), c.state.Run, nil))
+// removeClaims removes a machine's volumes: those that are there, where that is known.
+func (c *cluster) removeClaims(ctx context.Context, v *vm, there map[string]*unstructured.Unstructured) (err error) {
+	for _, name := range v.claims() {
+		switch o := there[name]; {
+		case there == nil:
+			err = errors.Join(err, c.api.remove(ctx, claims, name, c.state.Run, nil))
+		case o != nil:
+			c.meter.begin(result.Deleted, name, v)
+			err = errors.Join(err, c.api.removeThis(ctx, claims, o, nil))
+		}
 	}
 	return err
 }
@@ -358,6 +401,19 @@ func (c *cluster) flush(ctx context.Context, v *vm) error {
 	return errors.Join(err, w.Close())
 }
 
+// ours are the objects of this run of a kind, by name.
+func (c *cluster) ours(ctx context.Context, kind schema.GroupVersionResource) (map[string]*unstructured.Unstructured,
+	error) {
+	list, err := c.api.list(ctx, kind, runLabel+"="+c.state.Run)
+	of := map[string]*unstructured.Unstructured{}
+	for i := range list {
+		if list[i].GetLabels()[runLabel] == c.state.Run { // the server's word is not enough to delete by
+			of[list[i].GetName()] = &list[i]
+		}
+	}
+	return of, err
+}
+
 // Delete implements target.VMMaker.
 func (c *cluster) Delete(ctx context.Context, names []string) error {
 	if err := ctx.Err(); err != nil {
@@ -367,6 +423,10 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 	err := c.PowerOff(ctx, known)
 	c.turn.Lock()
 	defer c.turn.Unlock()
+	there, e := c.ours(ctx, claims)
+	if e != nil {
+		return errors.Join(err, fmt.Errorf("delete: %w", e))
+	}
 	for _, name := range known {
 		v, gone := c.get(name)
 		if gone != nil {
@@ -374,7 +434,7 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 		}
 		e := error(nil)
 		if !v.Template {
-			e = errors.Join(c.removeShots(ctx, v, v.Tags...), c.removeClaims(ctx, v))
+			e = errors.Join(c.removeShots(ctx, v, v.Tags...), c.removeClaims(ctx, v, there))
 		}
 		if e == nil {
 			e = c.change(func() {
@@ -403,19 +463,8 @@ func (c *cluster) Move(ctx context.Context, name string, node int) error {
 	if v.On {
 		return fmt.Errorf("move: vm %q: it is on: power it off first", name)
 	}
-	bound := []string{workClaim(v.Short)}
-	for i := range v.DiskBytes {
-		bound = append(bound, v.disk(i))
-	}
-	for _, claim := range bound {
-		hosts, err := c.api.keptTo(ctx, claim)
-		if err != nil {
-			return fmt.Errorf("move: vm %q: %w", name, err)
-		}
-		if to := c.nodes[node].Name; hosts != nil && !slices.Contains(hosts, to) {
-			return fmt.Errorf("move: vm %q: its volume %s is kept to %s, and cannot be used on %s", name, claim,
-				strings.Join(hosts, ", "), to)
-		}
+	if err := c.reached(ctx, v, node); err != nil {
+		return fmt.Errorf("move: vm %q: %w", name, err)
 	}
 	return c.change(func() { v.Node = node })
 }

@@ -72,7 +72,11 @@ func TestConformance(t *testing.T) {
 	targettest.Run(t, func(t testing.TB) targettest.Place {
 		dir := t.TempDir()
 		return targettest.Place{
-			New:           func() target.Target { return opened(t, file, agents) },
+			New: func() target.Target { // nodes that are switched off take their machines with them
+				p := opened(t, file, agents).(*place)
+				p.restarts = false
+				return p
+			},
 			Request:       target.Request{RunID: "one", StateDir: filepath.Join(dir, "state"), Log: t.Logf},
 			OtherStateDir: filepath.Join(dir, "other"),
 			Clock:         clock.Real{},

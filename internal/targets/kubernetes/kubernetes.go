@@ -37,14 +37,19 @@ func (Provider) Options() []target.Option {
 			"switched (docs/how-to/kubernetes.md)"},
 		{Name: "agents",
 			Help: "folder of the agents' programs (default: beside plimsoll, or in ../libexec/plimsoll from there)"},
+		{Name: "ha", Type: target.Choice, Default: "on", Choices: []string{"on", "off"},
+			Help: "on: machines of a node whose power controller says that it is off, unless exempt (disable_ha), " +
+				"are restarted on another one"},
 	}
 }
 
 type place struct {
 	file, agents string
+	restarts     bool
 	nodes        int
 	clock        clock.Clock
 	kinds        []target.PowerKind
+	goneLimit    time.Duration
 	onLimit      time.Duration // until a pod runs: volumes are made and an image may be fetched meanwhile
 }
 
@@ -54,7 +59,8 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &place{file: v.Text("file"), agents: v.Text("agents"), nodes: c.Nodes, kinds: c.PowerKinds,
-		onLimit: 5 * time.Minute,
-		clock:   cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
+	return &place{file: v.Text("file"), agents: v.Text("agents"), restarts: v.Text("ha") == "on",
+		nodes: c.Nodes, kinds: c.PowerKinds,
+		goneLimit: goneLimit, onLimit: 5 * time.Minute,
+		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
 }

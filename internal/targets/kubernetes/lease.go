@@ -46,7 +46,7 @@ func owner() string {
 
 // hold makes the run's lease.
 func (c *cluster) hold(ctx context.Context) error {
-	return c.create(ctx, leases, object{"coordination.k8s.io/v1", "Lease", c.meta(c.state.Run, &vm{}), c.leaseNow()})
+	return c.make(ctx, leases, object{"coordination.k8s.io/v1", "Lease", c.meta(c.state.Run, &vm{}), c.leaseNow()})
 }
 
 type leaseSpec struct {

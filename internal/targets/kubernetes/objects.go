@@ -43,6 +43,15 @@ func (v *vm) disk(i int) string {
 	return fmt.Sprintf("%s-d%d", v.Short, i+1)
 }
 
+// claims are the names of all of them.
+func (v *vm) claims() []string {
+	names := []string{workClaim(v.Short)}
+	for i := range v.DiskBytes {
+		names = append(names, v.disk(i))
+	}
+	return names
+}
+
 // Objects as runs make them: of what Kubernetes has in each, only what is said of it here.
 type (
 	object struct {

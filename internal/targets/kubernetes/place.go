@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/untyped"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // open reads the fleet's file, connects and lists the nodes.
@@ -114,10 +118,10 @@ type right struct {
 
 // rights are those of a run, the least that will do.
 var rights = []right{
-	{verbs: []string{"get", "list", "create", "delete"}, resource: "pods"},
+	{verbs: []string{"get", "list", "watch", "create", "delete"}, resource: "pods"},
 	{verbs: []string{"get", "create"}, resource: "pods", under: "exec"},
-	{verbs: []string{"get", "list", "create", "delete"}, resource: "persistentvolumeclaims"},
-	{verbs: []string{"list"}, resource: "events"},
+	{verbs: []string{"get", "list", "watch", "create", "delete"}, resource: "persistentvolumeclaims"},
+	{verbs: []string{"list", "watch"}, resource: "events"},
 	{verbs: []string{"get", "list", "create", "patch", "delete"}, group: "coordination.k8s.io", resource: "leases"},
 	{verbs: []string{"get", "list", "create", "delete"}, group: "snapshot.storage.k8s.io", resource: "volumesnapshots",
 		shots: true},
@@ -188,7 +192,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	object := func(format string, args ...any) {
 		objections = append(objections, fmt.Errorf("target kubernetes: "+format, args...))
 	}
-	version, _, err := a.version(ctx)
+	version, now, err := a.version(ctx)
 	if err != nil {
 		return target.Facts{}, fmt.Errorf("target kubernetes: %w", err)
 	}
@@ -197,6 +201,12 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			Across: of})
 	}
 	fact("version", version, "")
+	if apart := p.clock.Now().Sub(now); apart.Abs() > 2*time.Second { // the server tells whole seconds
+		facts.Notes = append(facts.Notes, fmt.Sprintf(
+			"The API server's clock is %s %s this machine's: leases go by its clock.",
+			unit.Duration(apart.Abs().Round(time.Second)),
+			map[bool]string{true: "behind", false: "ahead of"}[apart > 0]))
+	}
 	fact("namespace", f.Namespace, "")
 	shot, why, err := a.shotClass(ctx, f)
 	if err != nil {
@@ -211,18 +221,13 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			f.Namespace,
 			strings.Join(missing, ", "))
 	}
-	if space, err := a.get(ctx, spaces, f.Namespace); err == nil && space == nil {
-		object("namespace %q: there is none of that name: kubectl create namespace %s", f.Namespace, f.Namespace)
-	} else if space != nil {
-		if phase, _, _ := unstructured.NestedString(space.Object, "status", "phase"); phase == "Terminating" {
-			object("namespace %q: it is being removed", f.Namespace)
-		}
-		if level := space.GetLabels()["pod-security.kubernetes.io/enforce"]; level == "restricted" {
-			object("namespace %q: Pod Security %q refuses pods that run as root, which block devices need: label it baseline",
-				f.Namespace, level)
-		}
-	}
 	p.checkClasses(ctx, a, f, &facts, object)
+	if err := p.rehearse(ctx, a, f, list[0]); err != nil && len(missing) == 0 {
+		object("namespace %q: %w", f.Namespace, err)
+	}
+	if _, err := p.agentPath("amd64"); err != nil {
+		facts.Notes = append(facts.Notes, fmt.Sprintf("Nodes on x86_64 need the agent: %v.", err))
+	}
 	for _, n := range list {
 		o, err := a.get(ctx, nodes, n.Name)
 		switch {
@@ -252,7 +257,8 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	p.claimPower(ctx, a, f, &facts, object)
 	facts.Lacking("Kubernetes has no such thing, or this target does not use it yet")
-	facts.Notes = []string{"Machines are pods: they share their node's kernel and page cache with all else there."}
+	facts.Notes = append(facts.Notes,
+		"Machines are pods: they share their node's kernel and page cache with all else there.")
 	return facts, errors.Join(objections...)
 }
 
@@ -291,4 +297,44 @@ func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *t
 				Value: all[i].GetName() + " of " + provisioner, Across: result.MustAgree})
 		}
 	}
+}
+
+// rehearse has the API server judge a machine's objects without making them: its quota, Pod Security and all else that
+// admits objects object now.
+func (p *place) rehearse(ctx context.Context, a *api, f *fleetFile, on target.Node) error {
+	c := &cluster{place: p, fleet: f, api: a, nodes: []target.Node{on}, state: state{Run: runName("check"),
+		Namespace: f.Namespace}}
+	image, err := f.image("*")
+	if err != nil {
+		for _, image = range f.Images {
+			break
+		}
+	}
+	v := &vm{Name: "check", Short: short(c.state.Run, "check"), Image: image, CPUs: 1, MemoryBytes: 64 << 20,
+		DiskBytes: []int64{16 << 20}}
+	var errs []error
+	for _, o := range []struct {
+		kind   schema.GroupVersionResource
+		what   string
+		object object
+	}{{claims, "a disk", c.claim(v.disk(0), v, v.DiskBytes[0], true, nil)},
+		{claims, "a work volume", c.claim(workClaim(v.Short), v, f.workSize, false, nil)}, {pods, "a pod", c.pod(v)}} {
+		asked, err := o.object.encoded()
+		if err != nil {
+			return err
+		}
+		call, cancel := limited(ctx)
+		_, err = a.of(o.kind).Create(call, asked, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		cancel()
+		switch text := fmt.Sprint(err); {
+		case err == nil, apierrors.IsAlreadyExists(err):
+		case strings.Contains(text, "being terminated"):
+			return errors.New("it is being removed")
+		case strings.Contains(text, fmt.Sprintf("namespaces %q not found", f.Namespace)):
+			return fmt.Errorf("there is none of that name: kubectl create namespace %s", f.Namespace)
+		default:
+			errs = append(errs, fmt.Errorf("%s is refused: %w", o.what, a.said(err)))
+		}
+	}
+	return errors.Join(errs...)
 }

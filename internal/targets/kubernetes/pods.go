@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/kit/installed"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/targets/ssh/remote"
 	"plimsoll/result"
 )
@@ -26,6 +28,8 @@ const (
 	silence  = 2 * time.Minute // of the API server or a kubelet, after which commands are taken for lost
 	offLimit = 2 * time.Minute
 	lookEach = 300 * time.Millisecond
+	// nodesEach is how often a run's nodes and their power controllers are looked at.
+	nodesEach = 5 * time.Second
 )
 
 // PowerOn implements target.VMPower.
@@ -81,10 +85,11 @@ func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
 	if err := c.nodeOn(ctx, v.Node); err != nil {
 		return nil, err
 	}
-	if err := c.makePod(ctx, v); err != nil {
+	made, err := c.makePod(ctx, v)
+	if err != nil {
 		return nil, err
 	}
-	if err := c.waitOn(ctx, v); err != nil {
+	if err := c.waitOn(ctx, v, made); err != nil {
 		return nil, err
 	}
 	if err := c.putAgent(ctx, v); err != nil {
@@ -99,41 +104,45 @@ func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
 	if err := h.Settle(ctx, c.state.Run); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	return h, c.change(func() { v.On = true })
+	return h, c.change(func() { v.On, v.Wanted = true, true })
 }
 
 // makePod makes a machine's pod anew: one of its life before, which the platform or its node ended, is in the way.
-func (c *cluster) makePod(ctx context.Context, v *vm) error {
+func (c *cluster) makePod(ctx context.Context, v *vm) (types.UID, error) {
 	for {
-		o, err := c.api.owned(ctx, pods, v.Short, c.state.Run)
-		if err != nil {
-			return err
-		}
+		o, _ := c.pods.get(v.Short)
 		if o == nil {
-			return errors.Join(c.change(func() { v.Lost = false }), c.create(ctx, pods, c.pod(v)))
+			c.asked(v)
+			made, fresh, err := c.create(ctx, pods, c.pod(v))
+			if err != nil {
+				return "", err
+			}
+			if fresh {
+				return made.GetUID(), c.change(func() { v.Lost = false })
+			}
+			o = made
 		}
 		phase, _ := phaseOf(o)
 		if !v.Lost && o.GetDeletionTimestamp() == nil && phase != "Failed" && phase != "Succeeded" {
-			return nil
+			return o.GetUID(), nil
 		}
 		if err := c.api.removeThis(ctx, pods, o, c.power().grace(ctx, o)); err != nil {
-			return err
+			return "", err
 		}
 		if c.place.clock.Sleep(ctx, lookEach) != nil {
-			return fmt.Errorf("its pod of before does not go: %w", target.ErrNotAccessible)
+			return "", fmt.Errorf("its pod of before does not go: %w", target.ErrNotAccessible)
 		}
 	}
 }
 
 // waitOn waits until a pod runs. What keeps it from that is told in the cluster's words.
-func (c *cluster) waitOn(ctx context.Context, v *vm) error {
-	why := ""
+func (c *cluster) waitOn(ctx context.Context, v *vm, pod types.UID) error {
+	why, seen := "", false
 	for {
-		o, err := c.api.get(ctx, pods, v.Short)
-		if err == nil && o == nil {
-			return errors.New("its pod was removed by somebody else")
-		}
-		if err == nil {
+		o, news := c.pods.get(v.Short)
+		switch {
+		case o != nil && o.GetUID() == pod:
+			seen = true
 			phase, text := phaseOf(o)
 			if phase == "Running" && condition(o, "Ready") == "True" {
 				return nil
@@ -142,21 +151,21 @@ func (c *cluster) waitOn(ctx context.Context, v *vm) error {
 				return fmt.Errorf("its pod ended: %s", cmp.Or(text, phase))
 			}
 			why = cmp.Or(text, phase)
+		case seen:
+			return errors.New("its pod was removed by somebody else")
 		}
-		if c.place.clock.Sleep(ctx, lookEach) != nil {
+		select {
+		case <-news:
+		case <-ctx.Done():
 			return fmt.Errorf("its pod does not run after %v: %s: %w", c.place.onLimit,
-				c.whyNot(context.WithoutCancel(ctx), v, why), errors.Join(err, target.ErrNotAccessible))
+				c.whyNot(context.WithoutCancel(ctx), v, why), target.ErrNotAccessible)
 		}
 	}
 }
 
 // whyNot is why a machine's pod does not run: what its claims wait for, else its own last warning, else its status.
 func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
-	for i := range len(v.DiskBytes) + 1 {
-		name := workClaim(v.Short)
-		if i > 0 {
-			name = v.disk(i - 1)
-		}
+	for _, name := range v.claims() {
 		o, err := c.api.get(ctx, claims, name)
 		switch phase := ""; {
 		case err != nil:
@@ -183,9 +192,8 @@ func phaseOf(o *unstructured.Unstructured) (phase, why string) {
 	if reason, _, _ := unstructured.NestedString(o.Object, "status", "reason"); reason != "" { // of the pod as a whole
 		return phase, strings.TrimSuffix(reason+": "+why, ": ")
 	}
-	states, _, _ := unstructured.NestedSlice(o.Object, "status", "containerStatuses")
-	for _, s := range states {
-		m, _ := s.(map[string]any)
+	status := untyped.Object(o.Object).Object("status")
+	for _, m := range status.Objects("containerStatuses") {
 		for _, kind := range []string{"waiting", "terminated"} {
 			reason, _, _ := unstructured.NestedString(m, "state", kind, "reason")
 			message, _, _ := unstructured.NestedString(m, "state", kind, "message")
@@ -197,14 +205,26 @@ func phaseOf(o *unstructured.Unstructured) (phase, why string) {
 			}
 		}
 	}
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, s := range conditions {
-		if m, is := s.(map[string]any); is && m["status"] == "False" && why == "" {
-			message, _ := m["message"].(string)
-			why = message
+	for _, m := range status.Objects("conditions") {
+		if m["status"] == "False" && why == "" {
+			why = m.Text("message")
 		}
 	}
 	return phase, why
+}
+
+// agentPath is the agent's program for an architecture, or an error that says how to get it.
+func (p *place) agentPath(arch string) (path string, err error) {
+	name := "plimsoll-agent-linux-" + arch
+	if path = installed.In(p.agents, name); p.agents == "" {
+		if path, err = installed.Path(name); err != nil {
+			return "", err
+		}
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the agent: %w: make agents builds it, --target-opt agents=FOLDER says where it is", err)
+	}
+	return path, nil
 }
 
 // putAgent puts the agent's program on a machine's own volume, where it is again after a power cycle.
@@ -222,15 +242,13 @@ func (c *cluster) putAgent(ctx context.Context, v *vm) error {
 	if arch == "" {
 		return fmt.Errorf("its node is %q: there are agents for Linux on x86_64 and aarch64", strings.TrimSpace(kind))
 	}
-	path := installed.In(c.access.Agents, "plimsoll-agent-linux-"+arch)
-	if c.access.Agents == "" {
-		if path, err = installed.Path("plimsoll-agent-linux-" + arch); err != nil {
-			return err
-		}
+	path, err := c.place.agentPath(arch)
+	if err != nil {
+		return err
 	}
 	program, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("the agent: %w: make agents builds it, --target-opt agents=FOLDER says where it is", err)
+		return err
 	}
 	defer program.Close() // only read
 	_, err = w.Command(ctx, 5*time.Minute, io.Reader(program),
@@ -246,18 +264,25 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 	}
 	var errs []error
 	second := int64(1)
-	var off []*vm
+	type gone struct {
+		v   *vm
+		pod types.UID
+	}
+	var off []gone
 	for _, name := range names {
 		v, err := c.get(name)
 		if err == nil {
-			err = c.change(func() { v.On = false })
+			err = c.change(func() { v.On, v.Wanted = false, false })
 		}
 		if err == nil && !v.Template {
 			if h, e := c.handle(name); e == nil {
 				_ = h.Begin(nil) // nobody is there to part from
 			}
-			err = c.api.remove(ctx, pods, v.Short, c.state.Run, &second)
-			off = append(off, v)
+			var o *unstructured.Unstructured
+			if o, err = c.podOf(ctx, v); o != nil && err == nil {
+				off = append(off, gone{v, o.GetUID()})
+				err = c.api.removeThis(ctx, pods, o, &second)
+			}
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("power off: vm %q: %w", name, err))
@@ -265,100 +290,39 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 	}
 	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, offLimit)
 	defer cancel()
-	for _, v := range off {
-		for looked := 0; ; looked++ {
-			o, err := c.api.get(ctx, pods, v.Short)
-			if err == nil && o == nil {
-				break
-			}
-			// nothing runs there, and nobody is left to say so
-			if err == nil && looked%10 == 9 && c.isOff(ctx, v.Node) {
-				err = c.api.remove(ctx, pods, v.Short, c.state.Run, new(int64))
-			}
-			if c.place.clock.Sleep(ctx, lookEach) != nil {
-				errs = append(errs,
-					fmt.Errorf("power off: vm %q: its node %q does not say after %v that the pod has ended: %w", v.Name,
-						c.nodes[v.Node].Name, offLimit, errors.Join(err, target.ErrNotAccessible)))
-				break
-			}
+	for _, x := range off {
+		if err := c.waitOff(ctx, x.v, x.pod); err != nil {
+			errs = append(errs, fmt.Errorf(
+				"power off: vm %q: its node %q does not say after %v that the pod has ended: %w",
+				x.v.Name, c.nodes[x.v.Node].Name, offLimit, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// watch sees pods that the platform ended: each is a fault, in the platform's words.
-func (c *cluster) watch(ctx context.Context) {
-	renewed, looked := c.place.clock.Now(), 0
-	for c.place.clock.Sleep(ctx, time.Second) == nil {
-		if now := c.place.clock.Now(); now.Sub(renewed) >= renewEach {
-			if err := c.renew(ctx); err == nil { // else it is asked again
-				renewed = now
-			}
-		}
-		c.mu.Lock()
-		var on []*vm
-		for _, v := range c.state.VMs {
-			if v.On {
-				on = append(on, v)
-			}
-		}
-		c.mu.Unlock()
-		if len(on) == 0 {
-			continue
-		}
-		if looked++; looked%5 == 0 {
-			c.lookAtNodes(ctx, on)
-		}
-		list, err := c.api.list(ctx, pods, runLabel+"="+c.state.Run)
-		if err != nil {
-			continue // it is asked again
-		}
-		there := map[string]*unstructured.Unstructured{}
-		for i := range list {
-			there[list[i].GetName()] = &list[i]
-		}
-		for _, v := range on {
-			o, text := there[v.Short], "its pod was removed"
-			if o != nil {
-				phase, why := phaseOf(o)
-				if phase != "Failed" && phase != "Succeeded" {
-					continue
-				}
-				text = cmp.Or(why, phase)
-			}
-			ended := false
-			if c.change(func() { ended, v.On = v.On, false }) != nil || !ended { // we switched it off
-				continue
-			}
-			if h, err := c.handle(v.Name); err == nil {
-				h.Forget()
-			}
-			if c.fault != nil {
-				c.fault(v.Node, result.FaultBegins, fmt.Sprintf("the platform ended %s: %s", v.Name, text))
-			}
-		}
+// podOf is a machine's pod as it was seen last; who has not seen it asks, unless none was made.
+func (c *cluster) podOf(ctx context.Context, v *vm) (*unstructured.Unstructured, error) {
+	if o, _ := c.pods.get(v.Short); o != nil {
+		return o, nil
 	}
+	return c.api.owned(ctx, pods, v.Short, c.state.Run)
 }
 
-// lookAtNodes sees nodes with machines that are on, and that lost their power by somebody else.
-func (c *cluster) lookAtNodes(ctx context.Context, on []*vm) {
-	seen := map[int]bool{}
-	for _, v := range on {
-		if seen[v.Node] {
-			continue
+// waitOff waits until a pod is gone. Where its node is off nothing runs there, and nobody is left to say so.
+func (c *cluster) waitOff(ctx context.Context, v *vm, pod types.UID) (err error) {
+	for {
+		o, news := c.pods.get(v.Short)
+		if o == nil || o.GetUID() != pod {
+			return nil
 		}
-		seen[v.Node] = true
-		name := c.nodes[v.Node].Name
-		o, err := c.api.get(ctx, nodes, name)
-		if err != nil || o != nil && nodeReady(o) || !c.isOff(ctx, v.Node) {
-			continue
-		}
-		if c.fault != nil { // first: what was lost with it is told after its cause
-			c.fault(v.Node, result.FaultBegins, fmt.Sprintf("node %s is off, by its power controller, and all machines on it",
-				name))
-		}
-		if err := c.lost(ctx, v.Node); err != nil {
-			c.log("node %s: %v", name, err)
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return errors.Join(err, target.ErrNotAccessible)
+		case <-time.After(nodesEach):
+			if c.isOff(ctx, v.Node) {
+				err = c.api.removeThis(ctx, pods, o, new(int64))
+			}
 		}
 	}
 }

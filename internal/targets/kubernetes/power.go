@@ -176,14 +176,8 @@ func (c *cluster) lost(ctx context.Context, node int) error {
 
 // beat is when a node's kubelet said last that it is ready.
 func beat(o *unstructured.Unstructured) string {
-	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, c := range list {
-		if m, is := c.(map[string]any); is && m["type"] == "Ready" {
-			at, _ := m["lastHeartbeatTime"].(string)
-			return at
-		}
-	}
-	return ""
+	at, _ := conditionOf(o, "Ready")["lastHeartbeatTime"].(string)
+	return at
 }
 
 // controlPlane are labels of nodes and of pods that the API itself runs on.
@@ -354,6 +348,11 @@ func (p *place) claimPower(ctx context.Context, a *api, f *fleetFile, facts *tar
 			facts.Notes = append(facts.Notes, fmt.Sprintf("power: %s: no node of the fleet that is used has that name.",
 				name))
 		}
+	}
+	if len(without) == 0 && len(facts.Nodes) > 1 && p.restarts {
+		facts.Capabilities[target.NodeFailover] = "restarts by plimsoll on the next node that is ready and " +
+			"reaches the volumes, when a power controller says that its node is off, while the run lives"
+		facts.Capabilities[target.AvailabilityRules] = "exemptions from these restarts; nothing is balanced"
 	}
 	for _, c := range []target.Capability{target.NodePowerControl, target.NodeShutdown} {
 		switch {

@@ -13,6 +13,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/result"
 )
 
 var _ target.Snapshotter = (*cluster)(nil)
@@ -125,39 +126,50 @@ func (c *cluster) takeAll(ctx context.Context, tag, class string, all []*vm) err
 			spec := shotSpec{Class: class}
 			spec.Source.Claim = v.disk(i)
 			o := object{"snapshot.storage.k8s.io/v1", "VolumeSnapshot", c.meta(shotName(v, tag, i), v), spec}
-			if err := c.create(ctx, shots, o); err != nil {
+			c.meter.begin(result.Snapshotted, shotName(v, tag, i), v)
+			if err := c.make(ctx, shots, o); err != nil {
 				return fmt.Errorf("vm %q: %w", v.Name, err)
 			}
 		}
 	}
-	for _, v := range all {
-		for i := range v.DiskBytes {
-			if err := c.waitShot(ctx, shotName(v, tag, i)); err != nil {
-				return fmt.Errorf("vm %q: %w", v.Name, err)
-			}
-		}
-	}
-	return nil
+	return c.waitShots(ctx, tag, all)
 }
 
-// waitShot waits until the storage has a snapshot.
-func (c *cluster) waitShot(ctx context.Context, name string) error {
-	why := "the storage says nothing of it"
-	for {
-		o, err := c.api.get(ctx, shots, name)
-		if err == nil && o == nil {
-			return fmt.Errorf("snapshot %s was removed by somebody else", name)
+// waitShots waits until the storage has all snapshots of a tag.
+func (c *cluster) waitShots(ctx context.Context, tag string, all []*vm) error {
+	pending := map[string]string{} // and why they are
+	of := map[string]string{}
+	for _, v := range all {
+		for i := range v.DiskBytes {
+			name := shotName(v, tag, i)
+			pending[name], of[name] = "the storage says nothing of it", v.Name
 		}
-		if err == nil {
-			if ready, _, _ := unstructured.NestedBool(o.Object, "status", "readyToUse"); ready {
-				return nil
+	}
+	for {
+		there, err := c.ours(ctx, shots)
+		for _, name := range sorted(pending) {
+			o := there[name]
+			switch {
+			case err != nil: // it is asked again
+			case o == nil:
+				return fmt.Errorf("vm %q: snapshot %s was removed by somebody else", of[name], name)
+			default:
+				if ready, _, _ := unstructured.NestedBool(o.Object, "status", "readyToUse"); ready {
+					c.meter.done(result.Snapshotted, name)
+					delete(pending, name)
+					continue
+				}
+				said, _, _ := unstructured.NestedString(o.Object, "status", "error", "message")
+				pending[name] = cmp.Or(said, pending[name])
 			}
-			said, _, _ := unstructured.NestedString(o.Object, "status", "error", "message")
-			why = cmp.Or(said, why)
+		}
+		if len(pending) == 0 {
+			return nil
 		}
 		if c.place.clock.Sleep(ctx, lookEach) != nil {
-			return fmt.Errorf("snapshot %s is not there after %v: %s: %w", name, shotLimit, why,
-				cmp.Or(err, context.Cause(ctx)))
+			name := sorted(pending)[0]
+			return fmt.Errorf("vm %q: snapshot %s is not there after %v: %s: %w", of[name], name, shotLimit,
+				pending[name], cmp.Or(err, context.Cause(ctx)))
 		}
 	}
 }
@@ -182,7 +194,8 @@ func (c *cluster) Restore(ctx context.Context, tag, name string) error {
 	for i, bytes := range v.DiskBytes {
 		from := &source{"snapshot.storage.k8s.io", "VolumeSnapshot", shotName(v, tag, i)}
 		if err == nil {
-			err = c.create(ctx, claims, c.claim(next.disk(i), v, bytes, true, from))
+			c.meter.disk(v, next.disk(i), true)
+			err = c.make(ctx, claims, c.claim(next.disk(i), v, bytes, true, from))
 		}
 	}
 	old := *v

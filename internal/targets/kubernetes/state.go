@@ -41,7 +41,9 @@ type vm struct {
 	Template    bool     `json:"template,omitempty"`
 	Image       string   `json:"image"`
 	On          bool     `json:"on,omitempty"`
-	Lost        bool     `json:"lost,omitempty"` // the node of its pod went off: what the API has of it is not so
+	Wanted      bool     `json:"wanted,omitempty"` // it was on, and nobody of the run has switched it off
+	Exempt      bool     `json:"exempt,omitempty"` // from restarts on other nodes
+	Lost        bool     `json:"lost,omitempty"`   // the node of its pod went off: what the API has of it is not so
 	CPUs        int      `json:"cpus,omitempty"`
 	MemoryBytes int64    `json:"memory_bytes,omitempty"`
 	DiskBytes   []int64  `json:"disk_bytes"`
@@ -67,6 +69,7 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	if err != nil {
 		return nil, fmt.Errorf("destroy: %w", err)
 	}
+	a.patience, a.gone = callLimit, p.goneLimit
 	power := switches{s.Power, p.kinds}
 	remains, err = a.clear(ctx, s.Run, power)
 	for _, name := range s.Off { // others need it
@@ -105,7 +108,7 @@ func (a *api) clear(ctx context.Context, run string, power switches) (remains []
 				err = errors.Join(err, fmt.Errorf("destroy: %s %q: %w", kind.Resource, o.GetName(), e))
 			}
 		}
-		left, e := a.gone(ctx, kind, run)
+		left, e := a.waitGone(ctx, kind, run)
 		for _, name := range left {
 			remains = append(remains, kind.Resource+" "+name)
 		}
@@ -114,9 +117,9 @@ func (a *api) clear(ctx context.Context, run string, power switches) (remains []
 	return remains, err
 }
 
-// gone waits until no object of a run is there, and names those that stay with what holds them.
-func (a *api) gone(ctx context.Context, kind schema.GroupVersionResource, run string) (left []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, goneLimit)
+// waitGone waits until no object of a run is there, and names those that stay with what holds them.
+func (a *api) waitGone(ctx context.Context, kind schema.GroupVersionResource, run string) (left []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, a.gone)
 	defer cancel()
 	for {
 		list, e := a.list(ctx, kind, runLabel+"="+run)
@@ -132,7 +135,7 @@ func (a *api) gone(ctx context.Context, kind schema.GroupVersionResource, run st
 				}
 				left = append(left, text)
 			}
-			return left, fmt.Errorf("destroy: %d %s are still there after %v: %w", len(list), kind.Resource, goneLimit,
+			return left, fmt.Errorf("destroy: %d %s are still there after %v: %w", len(list), kind.Resource, a.gone,
 				errors.Join(e, ctx.Err()))
 		case <-time.After(goneEach):
 		}

@@ -46,6 +46,7 @@ type cluster struct {
 	log      func(string, ...any)
 	fault    func(int, string, string)
 	booted   func(result.Boot)
+	operated func(result.PlatformOperation)
 	migrated func(result.Migration)
 
 	cpus  *underneath.CPUs
@@ -101,7 +102,7 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	c := &cluster{place: p, image: b.image, accel: b.proof.Accel, dir: r.StateDir, log: r.Log,
-		fault: r.Fault, booted: r.Booted, migrated: r.Migrated,
+		fault: r.Fault, booted: r.Booted, operated: r.Operated, migrated: r.Migrated,
 		group: p.clock.Group(), cpus: underneath.New(os.DirFS("/")),
 		state:  state{Lab: own.Dir, Made: l == nil, Run: folderPrefix + r.RunID, VMs: map[string]*vm{}},
 		access: remote.Access{Patience: 30 * time.Second, Lease: time.Hour, Clock: p.clock}}
@@ -464,7 +465,8 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 		if linked {
 			v.Base = k.Source
 		}
-		errs = append(errs, c.add(v, func() error {
+		began := c.place.clock.Now()
+		err = c.add(v, func() error {
 			if running {
 				var to []string
 				for i := range v.DiskBytes {
@@ -484,9 +486,21 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 				}
 			}
 			return nil
-		}))
+		})
+		if err == nil {
+			c.did(result.Cloned, v, began)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// did tells of what was done for a guest.
+func (c *cluster) did(operation string, v *vm, began time.Time) {
+	if c.operated != nil {
+		c.operated(result.PlatformOperation{Name: operation, VM: v.Name, Group: v.Group, Node: v.Node, Began: began,
+			Seconds: c.place.clock.Now().Sub(began).Seconds()})
+	}
 }
 
 // dataDisks are the numbers that a guest's data disks have in its machine: those of its image come before.
@@ -537,6 +551,7 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 		if gone != nil {
 			continue
 		}
+		began := c.place.clock.Now()
 		e := errors.Join(os.RemoveAll(c.folder(c.nodes[v.Node], name)), c.lab.Release(c.state.Run+"/"+name))
 		if e == nil {
 			e = c.change(func() {
@@ -544,7 +559,9 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 				c.hosts.Drop(name)
 			})
 		}
-		if e != nil {
+		if e == nil {
+			c.did(result.Deleted, v, began)
+		} else {
 			err = errors.Join(err, fmt.Errorf("delete: vm %q: %w", name, e))
 		}
 	}

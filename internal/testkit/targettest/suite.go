@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/testkit/needs"
+	"plimsoll/result"
 )
 
 // Limit bounds every wait of the suite.
@@ -202,6 +203,14 @@ func open(t testing.TB, factory Factory) *bench {
 	var err error
 	if b.facts, err = place.Check(ctx); err != nil {
 		t.Fatalf("check: %v", err)
+	}
+	began := p.Clock.Now()
+	p.Request.Operated = func(o result.PlatformOperation) {
+		if now := p.Clock.Now(); !slices.Contains(result.PlatformOperations, o.Name) || o.VM == "" || o.Node < 0 ||
+			o.Node >= len(b.facts.Nodes) || o.Seconds < 0 || o.Began.Before(began) ||
+			o.Began.Add(time.Duration(o.Seconds*float64(time.Second))).After(now.Add(time.Millisecond)) {
+			t.Errorf("operation %+v, told at %v of a cluster of %v", o, now, began)
+		}
 	}
 	cluster, err := place.Provision(ctx, p.Request)
 	if err != nil {

@@ -41,6 +41,8 @@ const (
 	unitVariable = "PLIMSOLL_UNIT="
 	pause        = 5 * time.Millisecond
 	patience     = time.Minute // for killed processes to be gone
+	// killed is what a shell ends with whose child was killed.
+	killed = 128 + int(unix.SIGKILL)
 )
 
 // units of a folder.
@@ -359,7 +361,8 @@ func supervise(folder, id string, in io.Reader) error {
 		return refuse(k, id, err)
 	}
 	lease := watch(filepath.Join(folder, leaseFile), s.Lease)
-	before, counted := procfs.Starved(procfs.VMStat)
+	counting := procfs.OwnStarved()
+	before, counted := procfs.Starved(counting)
 	process, began, ended, err := k.begin(id, s, told, lease)
 	switch {
 	case err != nil:
@@ -421,9 +424,9 @@ func supervise(folder, id string, in io.Reader) error {
 			state.Exit.Code = status.ExitStatus()
 			if status.Signaled() {
 				state.Exit = target.Exit{Code: -1, Signal: status.Signal().String()}
-				if n, ok := procfs.Starved(procfs.VMStat); ok && counted {
-					state.Exit.Starved = n - before
-				}
+			}
+			if n, ok := procfs.Starved(counting); ok && counted && (status.Signaled() || state.Exit.Code == killed) {
+				state.Exit.Starved = n - before
 			}
 			break
 		}

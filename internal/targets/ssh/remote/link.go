@@ -154,9 +154,9 @@ func (l *link) open(ctx context.Context) (net.Conn, error) {
 			return nil, err
 		}
 	}
-	for _, limit := range []context.Context{ctx, l.life} { // a session is waited for without one
-		defer context.AfterFunc(limit, func() { _ = c.Close() })()
-	}
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // a session is waited for without one
+	// What is written to a machine that is gone waits until the way there is closed.
+	context.AfterFunc(l.life, func() { _ = c.Close() })
 	p, err := c.Session(l.as(l.Folder+"/"+agent.Program, "session", l.Folder))
 	if err != nil {
 		_ = c.Close() // it was of no use
