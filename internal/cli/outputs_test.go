@@ -137,7 +137,7 @@ func TestOutputsAsGiven(t *testing.T) {
 		{[]string{"compare", plain, filepath.Join(dir, "bs.json"), "--vary", "block size"}, 0, "10.0 %"},
 		{[]string{"compare", plain, filepath.Join(dir, "bs.json"), "--anyway"}, 0, "10.0 %"},
 		{[]string{"report", put("wide.json", wide(base)), "-o", "text"}, 0, "read 1,000 IOPS"},
-		{[]string{"import", put("wide2.json", wide(base))}, 0, "it is text in UTF-16, little endian"},
+		{[]string{"import", put("wide2.json", wide(base))}, 0, "turned from UTF-16, little endian into UTF-8"},
 		{[]string{"usl", sweep("sweep.json", "4k")}, 0, "6 imported tests"},
 		{[]string{"usl", sweep("unlike.json", "1m")}, exit.Failed, "block size"},
 		{[]string{"import", logs}, 0, "fio-iops by fio"},

@@ -34,7 +34,10 @@ type Part struct {
 }
 
 // Asked is what the jobs of a part were asked for: an option, and its values for each job where they differ.
-type Asked struct{ Name, Value string }
+type Asked struct {
+	Name, Value string
+	Noted       bool // where the load went: what is compared may differ in it
+}
 
 // BlockSize says the mean sizes of what is read and written, as far as either is.
 func BlockSize(reads, writes bool, read, written float64) string {
@@ -72,11 +75,23 @@ func (p *Part) asked(job fiofile.Job) {
 			flush = key + "=" + v
 		}
 	}
+	span := "not said"
+	if d := longest(job.Value("runtime")); d > 0 {
+		span = d.String()
+	}
+	think := "none"
+	if d := job.Value("thinktime"); d != "" && d != "0" {
+		think = d
+	}
 	for _, a := range []Asked{
-		{"pattern", orDefault(job.Value("rw"), "read")}, {"mix", mix}, {"block size", block},
-		{"ioengine", orDefault(job.Value("ioengine"), "psync")}, {"iodepth", strconv.Itoa(number(job, "iodepth", 1))},
-		{"numjobs", strconv.Itoa(number(job, "numjobs", 1))}, {"rate", limit}, {"size", size},
-		{"direct", strconv.FormatBool(job.Enabled("direct") || job.Value("buffered") == "0")}, {"flushes", flush},
+		{Name: "pattern", Value: orDefault(job.Value("rw"), "read")}, {Name: "mix", Value: mix},
+		{Name: "block size", Value: block}, {Name: "ioengine", Value: orDefault(job.Value("ioengine"), "psync")},
+		{Name: "iodepth", Value: strconv.Itoa(number(job, "iodepth", 1))},
+		{Name: "numjobs", Value: strconv.Itoa(number(job, "numjobs", 1))}, {Name: "rate", Value: limit},
+		{Name: "size", Value: size}, {Name: "runtime", Value: span}, {Name: "thinktime", Value: think},
+		{Name: "direct", Value: strconv.FormatBool(job.Enabled("direct") || job.Value("buffered") == "0")},
+		{Name: "flushes", Value: flush},
+		{Name: "filename", Value: orDefault(job.Value("filename"), job.Value("directory")), Noted: true},
 	} {
 		i := slices.IndexFunc(p.Asked, func(o Asked) bool { return o.Name == a.Name })
 		switch {
