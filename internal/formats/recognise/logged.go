@@ -105,7 +105,7 @@ func is(lines [][]byte) bool {
 
 var (
 	fioTextClean = lazyregexp.New(`(?m)^ *(?:Run status group \d|[^ :]+: \(groupid=\d|[^ :]+: \(g=\d+\): rw=)`)
-	fioJSONClean = lazyregexp.New(`(?m)^\s*"fio version"`)
+	fioJSONClean = lazyregexp.New(`(?m)^[\s{]*"fio version"`)
 )
 
 // linesOf are the whole lines of a text that hold something.

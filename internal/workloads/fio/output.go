@@ -564,6 +564,11 @@ func (o *outputs) of(d *document) int {
 	return o.n
 }
 
+// over reports whether an entry of a report has nothing more to do.
+func (e *entry) over() bool {
+	return e.hasETA && (e.eta == 0 || e.eta >= unknownETA) && e.longestMS() > 0
+}
+
 // other reports whether a later report is of another call of fio: of other jobs, or of the same begun again.
 func (d *document) other(later *document) bool {
 	if len(d.clients) > 0 || len(later.clients) > 0 {
@@ -575,14 +580,11 @@ func (d *document) other(later *document) bool {
 	if len(d.jobs) != len(later.jobs) || d.version != later.version || !same(d.global, later.global) {
 		return true
 	}
-	if later.stampMS < d.stampMS { // the clock was set back, or a report came late
-		return false
-	}
-	ended, back, more, told := true, false, false, false
+	ended, over, back, more, told := true, true, false, false, false
 	var before, now uint64
 	for i := range d.jobs {
 		a, b := &d.jobs[i], &later.jobs[i]
-		if a.name != b.name || a.group != b.group || a.startMS > 0 && b.startMS > a.startMS ||
+		if a.name != b.name || a.group != b.group || a.startMS > 0 && b.startMS > 0 && b.startMS != a.startMS ||
 			!same(a.options, b.options) {
 			return true
 		}
@@ -593,7 +595,10 @@ func (d *document) other(later *document) bool {
 			told = told || x.count > 0 && x.count == y.count && (x.mean != y.mean || x.max != y.max)
 		}
 		before, now = max(before, a.elapsedS), max(now, b.elapsedS)
-		ended = ended && a.hasETA && (a.eta == 0 || a.eta >= unknownETA) && a.longestMS() > 0
+		ended, over = ended && a.over(), over && b.over()
+	}
+	if later.stampMS < d.stampMS { // the clock was set back, a report came late, or an earlier call stands behind
+		return ended && over
 	}
 	if back && !d.ramp || ended && !more && told { // what is counted on neither falls, nor changes by itself
 		return true
