@@ -239,8 +239,8 @@ func (st *Store) importTo(
 	return folder, nil
 }
 
-// openOutput opens a file for import, to be read more than once. What comes as a stream, is packed or no plain UTF-8, or
-// stands behind the words of a log, is kept in a temporary file; made says what was made of it, "" of text as it was.
+// openOutput opens a file for import, to be read more than once. What comes as a stream, is packed or no plain UTF-8,
+// or stands behind the words of a log, is kept in a temporary file; made says what was made of it, "" of text as it was.
 func openOutput(con *console.Console, name string) (out importer.File, made string, done func(), err error) {
 	in, err := con.OpenGiven(name)
 	if err != nil {
@@ -292,7 +292,8 @@ func openOutput(con *console.Console, name string) (out importer.File, made stri
 		return out, "", nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if encoding != plaintext.Plain {
-		if err := keep(plaintext.Decode(out.Content, encoding), "turned from "+string(encoding)+" into UTF-8"); err != nil {
+		why := "turned from " + string(encoding) + " into UTF-8"
+		if err := keep(plaintext.Decode(out.Content, encoding), why); err != nil {
 			return out, "", nil, err
 		}
 	}

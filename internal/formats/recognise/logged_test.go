@@ -34,8 +34,10 @@ var logs = map[string]func(n int, line string) string{
 	"both": func(n int, l string) string {
 		return fmt.Sprintf("[pod/b-x7/b] 2026-11-27T09:03:02.%09dZ %s", n, l)
 	},
-	"CRI":                func(_ int, l string) string { return "2026-11-27T09:03:02.1Z stdout F " + l },
-	"Jenkins":            func(n int, l string) string { return fmt.Sprintf("[2026-11-27T09:03:02.%03dZ] %s", n%1000, l) },
+	"CRI": func(_ int, l string) string { return "2026-11-27T09:03:02.1Z stdout F " + l },
+	"Jenkins": func(n int, l string) string {
+		return fmt.Sprintf("[2026-11-27T09:03:02.%03dZ] %s", n%1000, l)
+	},
 	"Jenkins, freestyle": func(n int, l string) string { return fmt.Sprintf("09:03:%02d  %s", n%60, l) },
 	"pdsh":               func(_ int, l string) string { return "node1: " + l },
 	"mpirun":             func(_ int, l string) string { return "[1,0]<stdout>:" + l },
