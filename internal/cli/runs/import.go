@@ -240,7 +240,7 @@ func (st *Store) importTo(
 }
 
 // openOutput opens a file for import, to be read more than once. What comes as a stream, is packed or no plain UTF-8,
-// or stands behind the words of a log, is kept in a temporary file; made says what was made of it, "" of text as it was.
+// or stands behind the words of a log, is kept in a temporary file; made says what was made of it, "" of plain text.
 func openOutput(con *console.Console, name string) (out importer.File, made string, done func(), err error) {
 	in, err := con.OpenGiven(name)
 	if err != nil {

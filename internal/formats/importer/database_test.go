@@ -113,7 +113,8 @@ func TestPgbenchTexts(t *testing.T) {
 		"cut short": {someSteps + "pgbench: fatal: no more room\n", []string{
 			"pgbench | 0 at once | 2 in 10s | transaction 200 0.2s | it ended before its totals: " +
 				"pgbench: fatal: no more room"}},
-		"skipped, late, retried": {strings.Replace(totals(4, 200), "latency", "number of transactions skipped: 30 (13%)\n"+
+		"skipped, late, retried": {strings.Replace(totals(4, 200), "latency", "number of transactions "+
+			"skipped: 30 (13%)\n"+
 			"number of transactions above the 50.0 ms latency limit: 12/200 (6.000%)\n"+
 			"number of transactions retried: 9 (4.5%)\n"+
 			"total number of retries: 11\nrate limit schedule lag: avg 1.5 (max 49.5) ms\nlatency", 1), []string{
