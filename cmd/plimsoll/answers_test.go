@@ -19,6 +19,7 @@ var beginnings = map[string]string{
 	"boot-storm":      `^40 VMs of Desktop .*half of them answered within 15 s of their start.* the slowest after 15 s .*; Steady: [\d,]+ IOPS`,
 	"bulk-load":       `^Load wrote .* GiB/s \(.*\); Load without checksums wrote .* GiB/s \(`,
 	"db-colocation":   `^OLTP: 4,000 IOPS alone, 4,000 with DSS .*95 %: `,
+	"db-locality":     `^With placement moved instead of beside, read IOPS of Transactions: .* IOPS, .* interval `,
 	"four-corners":    `^Random read was steady: .* \(95 %: .*Sequential read .*Random write .*Sequential write `,
 	"hot-spots":       `^With access distribution .* instead of uniform, .* \(95 %: `,
 	"ilm":             `^Read 16k .* from its first .* on`,

@@ -35,6 +35,8 @@ type treatment struct {
 var treatments = []treatment{
 	{begins: "plimsoll cleanup --target kubernetes", parsed: true, why: "it takes a cluster"},
 	{begins: "plimsoll run db-colocation --detach", parsed: true, why: "its process outlives the command"},
+	{begins: "plimsoll run db-colocation --target local --remote-write", parsed: true,
+		why: "remote-write.txtar makes one"},
 	{begins: "plimsoll attach", parsed: true, why: "shows the run of the line before"},
 	{begins: "plimsoll run db-colocation", add: "--target sim --nodes 4", why: "77 seconds; make demo is for real"},
 	{begins: "plimsoll run ./my-scenario --assert", add: "--target sim --nodes 4 --time-scale 0.02 --size-scale 0.002",

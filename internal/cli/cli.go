@@ -145,7 +145,7 @@ unlike runs compared), 5 ran with a failed threshold, 6 something could not be r
 		if near := nearestFlag(cmd, err); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
-		return exit.Usagef(hint, "%s%w", console.Phase(cmd), plainNumber(err))
+		return exit.Usagef(hint, "%s%w", console.Phase(cmd), plainFlag(err))
 	})
 	// Completion, before which nothing is configured, has the folder of the environment.
 	dir := cmp.Or(os.Getenv("PLIMSOLL_DIR"), os.Getenv("PLIMSOLL_RUNS"), "plimsoll-runs")

@@ -243,8 +243,12 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	return nearest.Of(m[1], names)
 }
 
-// plainNumber is what is wrong with a flag's number, in the words of who typed it and not in Go's.
-func plainNumber(err error) error {
+// plainFlag is what is wrong with a flag, in the words of who typed it and not in Go's. An address may hold a password,
+// so that only what is wrong with it is said.
+func plainFlag(err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok && bad.GetFlag().Value.Type() == remoteType {
+		return fmt.Errorf("--%s: %w", bad.GetFlag().Name, bad.Unwrap())
+	}
 	bad, ok := errors.AsType[*strconv.NumError](err)
 	if !ok {
 		return err

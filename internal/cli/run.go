@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
 	"plimsoll/internal/run/loads"
@@ -41,10 +42,37 @@ type runFlags struct {
 	runs.LabelFlags
 }
 
-// waitFlags say how long a run waits.
+// waitFlags say how long a run waits, and who is told meanwhile.
 type waitFlags struct {
 	limit    string
 	patience console.SpanFlag
+	remote   remoteFlag
+}
+
+// remoteFlag is where the metrics of a run are sent: an address, or a file of Prometheus' configuration.
+type remoteFlag struct{ *series.Remote }
+
+const remoteType = "address|file"
+
+// String implements pflag.Value.
+func (f *remoteFlag) String() string {
+	if f.Remote == nil {
+		return ""
+	}
+	return f.Servers()
+}
+
+// Type implements pflag.Value.
+func (f *remoteFlag) Type() string { return remoteType }
+
+// Set implements pflag.Value.
+func (f *remoteFlag) Set(text string) (err error) {
+	if strings.Contains(text, "://") {
+		f.Remote, err = series.RemoteTo(text)
+	} else {
+		f.Remote, err = series.ReadRemote(text)
+	}
+	return err
 }
 
 func (f *waitFlags) register(c *cobra.Command) {
@@ -56,6 +84,8 @@ func (f *waitFlags) register(c *cobra.Command) {
 		"end a load generator that stands still, or goes on beyond its own time, for "+
 			"this `time`",
 	)
+	c.Flags().Var(&f.remote, "remote-write", "also send the metrics, while the run goes on, to this "+
+		"`address` of Prometheus' remote write, or the servers of a file that has remote_write as prometheus.yml")
 }
 
 func (rn *runner) runCommand() *cobra.Command {
@@ -206,8 +236,8 @@ func (rn *runner) request(stop *console.Stopper, p *prepared, root, id, source s
 		Source: source, Labels: rf.Labels,
 		Files: p.fsys, Scenario: p.scenario, Plan: p.plan, Target: p.Target, Facts: p.facts,
 		Options: p.Options, Engines: rn.Drivers.ByName(), Clock: p.Clock, Keep: rf.keep, Limit: limit,
-		Patience: time.Duration(rf.patience),
-		Finish:   []func(context.Context, *result.Folder, *result.Data) error{runs.Judge},
+		Patience: time.Duration(rf.patience), Remote: rf.remote.Remote,
+		Finish: []func(context.Context, *result.Folder, *result.Data) error{runs.Judge},
 	}
 }
 

@@ -27,6 +27,7 @@ type execution struct {
 	req      Request
 	folder   *result.Folder
 	store    *series.Store
+	sender   *series.Sender // nil where the metrics are sent nowhere
 	recorder *record.Recorder
 	scraper  *scraper // nil until provisioned, and where there is nothing to scrape
 	clocks   *clocks  // the same
@@ -102,6 +103,9 @@ func (x *execution) prepare() error {
 		return err
 	}
 	x.store = store
+	if x.sender, err = x.send(); err != nil {
+		return errors.Join(err, store.Close())
+	}
 	sc := x.req.Scenario
 	x.recorder = record.NewRecorder(record.RecorderOptions{
 		Store: store, Now: x.req.Clock.Now, Base: x.began, Interval: x.interval(),

@@ -15,8 +15,10 @@ import (
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/run/loads"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Cluster metrics are read every clusterEvery of unscaled time, at least fewestReadings times per run, at most once per
@@ -285,6 +287,38 @@ func (x *execution) closeMetrics() {
 	if err := errors.Join(x.recorder.Close(), x.store.Close()); err != nil {
 		x.loseMetrics("metrics could not be closed", err)
 	}
+}
+
+// send begins to send the metrics on, where that is asked for.
+func (x *execution) send() (*series.Sender, error) {
+	if x.req.Remote == nil {
+		return nil, nil
+	}
+	return x.store.Send(x.req.Remote, []series.Label{{Name: series.RunLabel, Value: x.req.RunID}}, func(why string) {
+		x.record(result.Event{Kind: result.KindWarning, Error: why,
+			Text: "remote write to " + x.req.Remote.Servers() + " fails; it is tried again, and the run goes on"})
+	})
+}
+
+// sent waits, shortly, for what is left to be sent, and tells what did not arrive.
+func (x *execution) sent(outer context.Context) {
+	if x.sender == nil {
+		return
+	}
+	wait := time.Minute
+	if outer.Err() != nil { // somebody waits for the end
+		wait = time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	sum := x.sender.Close(ctx)
+	e := result.Event{Kind: result.KindNote,
+		Text: fmt.Sprintf("remote write to %s: %s sent", x.req.Remote.Servers(), unit.Plural(int(sum.Points), "point"))}
+	if sum.Missed > 0 {
+		e.Kind, e.Error = result.KindWarning, sum.Why
+		e.Text += fmt.Sprintf(", %d not; they are in the run folder", sum.Missed)
+	}
+	x.record(e)
 }
 
 // Collected is the verdict on what was collected.

@@ -28,6 +28,7 @@ import (
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/run/plan"
 	"plimsoll/result"
 	"plimsoll/scenario"
@@ -61,6 +62,8 @@ type Request struct {
 	// Interval between points of metrics; 0 means one second, or five in simulated runs of more than an hour.
 	Interval time.Duration
 	Observer Observer
+	// Remote is where the metrics are sent while the run goes on; may be nil, and is where time is simulated.
+	Remote *series.Remote
 	// Finish is called in order with the data collected, with the folder still open for writing: analysis, report.
 	Finish []func(context.Context, *result.Folder, *result.Data) error
 }
@@ -173,6 +176,10 @@ func (r *Request) check() error {
 		if missing {
 			errs = append(errs, fmt.Errorf("the request lacks %s", name))
 		}
+	}
+	if r.Remote != nil && r.Facts.Simulated {
+		errs = append(errs, exit.Usagef("plimsoll metrics export has the series of a run that is over",
+			"remote write is for runs in the world's time, not for simulated ones"))
 	}
 	if r.Plan != nil && len(r.Plan.Objections) > 0 {
 		errs = append(errs, errors.New("the plan has objections; it cannot be executed"))

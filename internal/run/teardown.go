@@ -35,6 +35,7 @@ func (x *execution) teardown(outer context.Context) {
 	}
 	x.closeMetrics()
 	x.remove(ctx)
+	x.sent(outer)
 	x.mu.Lock()
 	x.current = plan.Step{}
 	x.mu.Unlock()

@@ -33,7 +33,7 @@ var Flags = map[string][]Group{"run": {
 	{"Scenario", "set-file strict once"},
 	{"Job files instead of a scenario", "sweep repeat runtime job-size precondition curve-max"},
 	{"Machines", "target-opt consent allow-host-commands"},
-	{"Course", "time-limit patience detach"},
+	{"Course", "time-limit patience detach remote-write"},
 	{"Outcome", "data-sheet junit tag note"},
 	{"Help", "help"},
 }}

@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunks"
@@ -89,7 +90,9 @@ type Store struct {
 	db      *tsdb.DB
 	cleanup func() error // removes the folder of links on Close; may be nil
 	known   *handles     // nil when open for reading only
-	blocks  *blockWriter // of a Timeless one
+	// counters are the database's own; nil when open for reading only.
+	counters *prometheus.Registry
+	blocks   *blockWriter // of a Timeless one
 
 	folders []os.FileInfo // of places, when open for writing
 	mu      sync.Mutex
@@ -98,11 +101,13 @@ type Store struct {
 
 // Open opens or creates the database in dir for writing. A log cut short by a crash is repaired.
 func Open(dir string, opts Options) (*Store, error) {
-	db, err := openDB(dir, settings())
+	counters := prometheus.NewRegistry()
+	db, err := tsdb.Open(dir, nil, counters, settings(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	s := newStore(db, opts)
+	s.counters = counters
 	if opts.Timeless {
 		db.DisableCompactions()
 		s.blocks = &blockWriter{dir: dir, owners: map[string]*buffer{}}
@@ -112,8 +117,6 @@ func Open(dir string, opts Options) (*Store, error) {
 	}
 	return s, nil
 }
-
-func openDB(dir string, o *tsdb.Options) (*tsdb.DB, error) { return tsdb.Open(dir, nil, nil, o, nil) }
 
 func settings() *tsdb.Options {
 	o := tsdb.DefaultOptions()
@@ -170,7 +173,7 @@ func openView(dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	db, err := openDB(view.Path, viewSettings(view.Path))
+	db, err := tsdb.Open(view.Path, nil, nil, viewSettings(view.Path), nil)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("metrics: %s: %w", dir, err), view.Remove())
 	}

@@ -68,9 +68,6 @@ type Site struct {
 	stop     context.CancelCauseFunc
 }
 
-// RunLabel is the label that names a series' run.
-const RunLabel = "run"
-
 // Open are the paths that tell nothing of any run.
 var Open = []string{"/-/healthy", "/-/ready"}
 
@@ -82,8 +79,8 @@ func New(o Options) *Site {
 	}
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
 	limits := series.Options{MaxSamples: mostSamples, MaxAnswer: mostPoints, QueryTimeout: longestAsk}
-	s.union = series.NewUnion(RunLabel, func() []series.Member { return s.shelf.members(-1) }, limits)
-	s.newest = series.NewUnion(RunLabel, func() []series.Member { return s.shelf.members(fewRuns) }, limits)
+	s.union = series.NewUnion(series.RunLabel, func() []series.Member { return s.shelf.members(-1) }, limits)
+	s.newest = series.NewUnion(series.RunLabel, func() []series.Member { return s.shelf.members(fewRuns) }, limits)
 	return s
 }
 

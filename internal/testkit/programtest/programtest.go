@@ -113,13 +113,15 @@ func Write(t testing.TB, dir, name, text string, mode os.FileMode) string {
 	return path
 }
 
-// Prometheus runs prometheus with a configuration, and returns its address, HOST:PORT. It takes remote writes.
-func Prometheus(t testing.TB, config string) string {
+// Prometheus runs prometheus with a configuration and flags, and returns its address, HOST:PORT. It takes remote
+// writes.
+func Prometheus(t testing.TB, config string, flags ...string) string {
 	t.Helper()
 	program, dir, at := needs.Prometheus(t), t.TempDir(), Port(t)
-	Serve(t, "http://"+at+"/-/ready", program, "--config.file="+Write(t, dir, "prometheus.yml", config, 0o600),
+	flags = append(flags, "--config.file="+Write(t, dir, "prometheus.yml", config, 0o600),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at,
 		"--web.enable-remote-write-receiver", "--log.level=warn")
+	Serve(t, "http://"+at+"/-/ready", program, flags...)
 	return at
 }
 

@@ -117,7 +117,11 @@ func (m Medium) seconds(a, b, random float64) float64 {
 
 // serve works out the service times of a stream from where its data lies. Extents is all that is read at the node.
 func (l *stream) serve(t Truth, n *node, extents, slow float64) {
-	l.serveReads(t, extents, slow)
+	away := 0.0
+	if l.volume.home != n {
+		away = t.RemoteReadSeconds
+	}
+	l.serveReads(t, extents, slow, away)
 	b, random := l.bytes[dirWrite], l.spec.Random
 	medium := t.Fast
 	if t.SequentialToSlow {
@@ -139,7 +143,7 @@ func (l *stream) serve(t Truth, n *node, extents, slow float64) {
 	}
 }
 
-func (l *stream) serveReads(t Truth, extents, slow float64) {
+func (l *stream) serveReads(t Truth, extents, slow, away float64) {
 	b, random := l.bytes[dirRead], l.spec.Random
 	blocks := l.extent() / b
 	held := 1.0 // share of the extent in the node's cache
@@ -161,8 +165,8 @@ func (l *stream) serveReads(t Truth, extents, slow float64) {
 	l.paged, l.missed = page > 1e-12, miss
 	l.parts[dirRead] = Mix{Law: t.Law, Parts: parts(
 		Part{page, t.PageSeconds}, Part{cache, t.CacheSeconds + b/t.Fast.BytesPerSecond},
-		Part{miss * fast, t.Fast.seconds(t.Fast.ReadSeconds, b, random) * slow},
-		Part{miss * (1 - fast), t.Slow.seconds(t.Slow.ReadSeconds, b, random) * slow})}
+		Part{miss * fast, t.Fast.seconds(t.Fast.ReadSeconds, b, random)*slow + away},
+		Part{miss * (1 - fast), t.Slow.seconds(t.Slow.ReadSeconds, b, random)*slow + away})}
 }
 
 // extent is how much of its volume the stream works on, in bytes: all of it where it does not say.

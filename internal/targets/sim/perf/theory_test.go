@@ -84,6 +84,26 @@ func TestClosedLoopAtOneServer(t *testing.T) {
 	}
 }
 
+// TestRemoteReads: away from where its data were first used a VM's reads take so much longer, its writes do not, and
+// back there nothing does.
+func TestRemoteReads(t *testing.T) {
+	truth := plain()
+	truth.RemoteReadSeconds = 250e-6
+	w := perf.New(truth, 2)
+	stream := reads(1, 0)
+	stream.Writes, stream.ReadShare, stream.WriteBytes = true, 0.5, 4096
+	for i, want := range []float64{1e-3, 1.25e-3, 1e-3} {
+		at := float64(600 * i)
+		w.MoveVM("vm", i%2)
+		r := w.Start(after(at), "vm", i%2, []result.Stream{stream},
+			perf.JobOptions{Runtime: 600 * time.Second}).Report(after(at + 600))
+		for op, want := range []float64{want, 1e-3} {
+			n := float64(r.Ops[op].Ops)
+			near(t, fmt.Sprintf("part %d, operation %d", i, op), r.Ops[op].Seconds/n, want, 5*want/math.Sqrt(n))
+		}
+	}
+}
+
 // TestManyServersWithoutQueue: with a server for every operation the response is the service, its block's transfer
 // included.
 func TestManyServersWithoutQueue(t *testing.T) {

@@ -36,6 +36,7 @@ type volume struct {
 	filled float64        // share that holds data; writing zeros frees it
 	fast   [bands]float64 // share of each band's data that is on the fast tier
 	moving bool
+	home   *node   // on which it was first used
 	on     []*node // that hold it
 	// written is how many times its size was written since it was new or purged, in all.
 	written float64
@@ -76,7 +77,7 @@ type move struct {
 func (w *World) volume(vm string, n *node, spec result.Stream) *volume {
 	v := w.volumes[vm][spec.Device]
 	if v == nil {
-		v = &volume{vm: vm, filled: 1}
+		v = &volume{vm: vm, filled: 1, home: n}
 		if w.volumes[vm] == nil {
 			w.volumes[vm] = map[string]*volume{}
 		}

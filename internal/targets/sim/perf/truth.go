@@ -32,6 +32,9 @@ type Truth struct {
 	CacheSeconds   float64 `yaml:"cache_seconds"`
 	PageCacheBytes int64   `yaml:"page_cache_bytes"`
 	PageSeconds    float64 `yaml:"page_seconds"`
+	// RemoteReadSeconds is what a read takes longer that no cache serves, while the VM runs on another node than that
+	// on which its data were first used.
+	RemoteReadSeconds float64 `yaml:"remote_read_seconds"`
 	// WriteLog takes random writes at the speed of the fast medium until it is full.
 	WriteLog WriteLog `yaml:"write_log"`
 	// Fresh is how disks write that are as they left the factory, or were purged.
@@ -188,7 +191,7 @@ func (t Truth) Check() error {
 		"promotion.bytes_per_second": t.Promotion.BytesPerSecond,
 		"write_log.bytes":            float64(t.WriteLog.Bytes), "contention": t.Contention, "crosstalk": t.Crosstalk,
 		"host.cpu_seconds_per_op": t.Host.OpSeconds, "host.cpu_seconds_per_byte": t.Host.ByteSecond,
-		"host.idle_bytes_per_second": t.Host.IdleBytes,
+		"host.idle_bytes_per_second": t.Host.IdleBytes, "remote_read_seconds": t.RemoteReadSeconds,
 	} {
 		atLeast(name, v, 0)
 	}
