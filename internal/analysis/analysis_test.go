@@ -176,6 +176,15 @@ func TestWording(t *testing.T) {
 			"never-written",
 			func(_ *result.Manifest, d *result.Data) { d.Workloads[0].Streams[0].ZeroData = true },
 		},
+		{"two disks of a job, both prefilled", "never-written", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Streams[0].Device = "/dev/sdb:/dev/sdc"
+			other := d.Workloads[0].Streams[0]
+			other.Device = "/dev/sdc"
+			d.Workloads[0].Streams = append(d.Workloads[0].Streams, other)
+		}},
+		{"two disks of a job, one prefilled", "never-written", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Streams[0].Device = "/dev/sdb:/dev/sdc"
+		}},
 		{"only read, written before", "never-written", sampled(0)},
 		{"only read, some never written", "never-written", sampled(51)},
 		{"only read, most never written", "never-written", sampled(200)},

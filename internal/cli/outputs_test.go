@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -73,6 +74,20 @@ func wide(text string) []byte {
 	return out
 }
 
+func packed(text string) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write([]byte(text)) // a buffer takes all
+	_ = z.Close()
+	return b.Bytes()
+}
+
+// logged is a text as kubectl logs --timestamps gives it.
+func logged(text string) []byte {
+	const at = "2026-11-27T09:03:02.1Z "
+	return []byte(at + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+at) + "\n")
+}
+
 // TestOutputsAsGiven runs commands on files of other tools, and states the exit code and words of what they print. Two
 // machines that began a second apart did 120,000 reads in 61 s, which bc makes 1,967 a second.
 func TestOutputsAsGiven(t *testing.T) {
@@ -134,10 +149,17 @@ func TestOutputsAsGiven(t *testing.T) {
 		{[]string{"compare", plain, other("engine.json", `"bs":"4k","iodepth":"4","ioengine":"io_uring"`)}, exit.Refused,
 			"ioengine"},
 		{[]string{"compare", plain, other("direct.json", `"bs":"4k","iodepth":"4","direct":"0"`)}, exit.Refused, "direct"},
+		{[]string{"compare", plain, other("span.json", `"bs":"4k","iodepth":"4","runtime":"9"`)}, exit.Refused, "runtime"},
+		{[]string{"compare", plain, other("think.json", `"bs":"4k","iodepth":"4","thinktime":"9"`)}, exit.Refused,
+			"thinktime"},
+		{[]string{"compare", plain, other("dev.json", `"bs":"4k","iodepth":"4","filename":"/dev/b"`)}, 0, "filename"},
 		{[]string{"compare", plain, filepath.Join(dir, "bs.json"), "--vary", "block size"}, 0, "10.0 %"},
 		{[]string{"compare", plain, filepath.Join(dir, "bs.json"), "--anyway"}, 0, "10.0 %"},
 		{[]string{"report", put("wide.json", wide(base)), "-o", "text"}, 0, "read 1,000 IOPS"},
-		{[]string{"import", put("wide2.json", wide(base))}, 0, "it is text in UTF-16, little endian"},
+		{[]string{"report", put("plain.json.gz", packed(base)), "-o", "text"}, 0, "read 1,000 IOPS"},
+		{[]string{"import", put("cut.json.gz", packed(base)[:200])}, 1, "unexpected EOF"},
+		{[]string{"report", put("k8s.txt", logged(base)), "-o", "text"}, 0, "read 1,000 IOPS"},
+		{[]string{"import", put("wide2.json", wide(base))}, 0, "turned from UTF-16, little endian into UTF-8"},
 		{[]string{"usl", sweep("sweep.json", "4k")}, 0, "6 imported tests"},
 		{[]string{"usl", sweep("unlike.json", "1m")}, exit.Failed, "block size"},
 		{[]string{"import", logs}, 0, "fio-iops by fio"},

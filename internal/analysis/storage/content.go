@@ -6,6 +6,7 @@ package storage
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -183,6 +184,15 @@ func seen(f *result.Finding, l *view.Load, looks []result.Written) {
 // prefillOf finds what wrote a device of a VM before the workload began: how much, and whether the last of it wrote
 // zeros and came to its end. Authors fill with a prefill step or with a workload of their own.
 func prefillOf(l *view.Load, p *result.Workload, device string) (found bool, bytes int64, zeros, done bool) {
+	found, done = true, true
+	for one := range strings.SplitSeq(device, ":") { // a job of fio may have several, of which each takes a share
+		was, wrote, empty, ended := prefillOfOne(l, p, one)
+		found, bytes, zeros, done = found && was, bytes+wrote, zeros || empty, done && ended
+	}
+	return found, bytes, zeros, done
+}
+
+func prefillOfOne(l *view.Load, p *result.Workload, device string) (found bool, bytes int64, zeros, done bool) {
 	for _, pre := range l.Prefills {
 		late := pre.Start.After(p.Start) || !pre.Prefill && pre.End.After(p.Start)
 		if !pre.Merged() && !p.Merged() && pre.VM != p.VM || late {
@@ -190,8 +200,8 @@ func prefillOf(l *view.Load, p *result.Workload, device string) (found bool, byt
 		}
 		wrote, empty := false, false
 		for _, stream := range pre.Streams {
-			if stream.Device == device && stream.Writes {
-				wrote, empty, bytes = true, empty || stream.ZeroData, max(bytes, stream.Bytes)
+			if all := strings.Split(stream.Device, ":"); slices.Contains(all, device) && stream.Writes {
+				wrote, empty, bytes = true, empty || stream.ZeroData, max(bytes, stream.Bytes/int64(len(all)))
 			}
 		}
 		if wrote {

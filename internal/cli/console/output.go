@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ func (o *Output) Register(c *cobra.Command, first string, others ...string) {
 func (o *Output) RegisterByPlace(c *cobra.Command, others ...string) {
 	names := slices.Sorted(slices.Values(append(others, "html", "text")))
 	c.Flags().StringVarP(&o.format, "format", "o", "", "`format`: "+strings.Join(names, ", ")+" (default text, in a "+
-		"file html)")
+		"file what its name ends in, else html)")
 	o.complete(c, names)
 }
 
@@ -43,7 +44,7 @@ const ParquetFormat = "parquet"
 
 // Print writes a document to standard output, or to the file, and then says so; what is the document's name there.
 func (c *Console) Print(phase, what string, o Output, write func(io.Writer) error) error {
-	binary := o.format == ParquetFormat && !c.JSON
+	binary := o.chosen() == ParquetFormat && !c.JSON
 	if o.File == "" || o.File == "-" {
 		if binary {
 			return exit.Usagef("name a file: --output FILE.parquet", "%s: -o %s is no text for standard output", phase,
@@ -75,17 +76,26 @@ func (c *Console) Print(phase, what string, o Output, write func(io.Writer) erro
 	return nil
 }
 
+// chosen is the format that was asked for: by name, or by the end of the file's.
+func (o Output) chosen() string {
+	end := strings.TrimPrefix(strings.ToLower(filepath.Ext(o.File)), ".")
+	switch {
+	case o.format != "":
+		return o.format
+	case o.File == "" || o.File == "-" || end == "txt":
+		return "text"
+	case slices.Contains([]string{"csv", "json", "md", ParquetFormat}, end):
+		return end
+	}
+	return "html"
+}
+
 // FormatOf finds the writer of a format, or says which there are. --json goes before the format asked for.
 func FormatOf[T any](con *Console, phase string, o Output, formats map[string]func(io.Writer, T) error) (func(io.Writer,
 	T) error, error) {
-	name := o.format
-	switch {
-	case con.JSON:
+	name := o.chosen()
+	if con.JSON {
 		name = "json"
-	case name == "" && (o.File == "" || o.File == "-"):
-		name = "text"
-	case name == "":
-		name = "html"
 	}
 	if write, ok := formats[name]; ok {
 		return write, nil

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -170,7 +171,7 @@ func (st *Store) importTo(
 		if slices.Contains(given[:i], name) {
 			return nil, exit.Usagef("", "%s: %q is given twice", phase, name)
 		}
-		f, encoding, done, err := openOutput(st.Console, name)
+		f, made, done, err := openOutput(st.Console, name)
 		if err != nil {
 			objections = append(objections, fmt.Errorf("%s: %w", phase, err))
 			continue
@@ -191,9 +192,8 @@ func (st *Store) importTo(
 		}
 		for _, d := range readings {
 			ended, lengths[d.Workload] = d.End, d.End.Sub(d.Start)
-			if encoding != plaintext.Plain {
-				d.Notes = append(d.Notes, "it is text in "+string(encoding)+"; what is kept, and its sum, "+
-					"is of it in UTF-8")
+			if made != "" {
+				d.Notes = append(d.Notes, "what is kept of it, and its sum, is "+made)
 			}
 			f.Reading = d
 			files = append(files, f)
@@ -239,43 +239,76 @@ func (st *Store) importTo(
 	return folder, nil
 }
 
-// openOutput opens a file for import. What comes as a stream, or is no plain UTF-8, is kept in a temporary file, since
-// it is read more than once.
-func openOutput(con *console.Console, name string) (out importer.File, encoding plaintext.Encoding, done func(),
-	err error) {
+// openOutput opens a file for import, to be read more than once. What comes as a stream, is packed or no plain UTF-8,
+// or stands behind the words of a log, is kept in a temporary file; made says what was made of it, "" of plain text.
+func openOutput(con *console.Console, name string) (out importer.File, made string, done func(), err error) {
 	in, err := con.OpenGiven(name)
 	if err != nil {
 		return out, "", nil, err
 	}
 	out = importer.File{Name: name, Modified: con.Now()}
-	f, ok := in.(*os.File)
-	if ok {
+	at := in
+	defer func() {
+		if done = func() { _ = at.Close() }; err != nil {
+			done()
+			out, done = importer.File{}, nil
+		}
+	}()
+	keep := func(text io.Reader, why string) error {
+		spool, err := spooled(name, text)
+		if err != nil {
+			return err
+		}
+		_ = at.Close()
+		if at, out.Content = spool, spool; made != "" && why != "" {
+			made += ", "
+		}
+		made += why
+		return nil
+	}
+	begins := bufio.NewReader(in)
+	unpacked, free, err := plaintext.Unpack(begins)
+	if err != nil {
+		return out, "", nil, fmt.Errorf("%s: %w", name, err)
+	}
+	defer free()
+	packed := unpacked != io.Reader(begins)
+	if f, ok := in.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			out.Content, out.Modified = f, info.ModTime()
-			if encoding, err = plaintext.Look(f); err == nil {
-				_, err = f.Seek(0, io.SeekStart)
-			}
-			if err != nil {
-				return out, "", nil, errors.Join(fmt.Errorf("read %s: %w", name, err), f.Close())
-			}
-			if encoding == plaintext.Plain {
-				return out, encoding, func() { _ = f.Close() }, nil
-			}
 		}
 	}
-	defer in.Close()
-	var text io.Reader
-	if out.Content != nil {
-		text = plaintext.Decode(in, encoding)
-	} else {
-		text = plaintext.Reader(in)
+	if packed || out.Content == nil {
+		if err := keep(unpacked, map[bool]string{true: "unpacked"}[packed]); err != nil {
+			return out, "", nil, err
+		}
 	}
-	spool, err := spooled(name, text)
+	rewind := func() error { _, err := out.Content.Seek(0, io.SeekStart); return err }
+	if err := rewind(); err != nil {
+		return out, "", nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	encoding, err := plaintext.Look(out.Content)
+	if err := errors.Join(err, rewind()); err != nil {
+		return out, "", nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if encoding != plaintext.Plain {
+		why := "turned from " + string(encoding) + " into UTF-8"
+		if err := keep(plaintext.Decode(out.Content, encoding), why); err != nil {
+			return out, "", nil, err
+		}
+	}
+	head, err := io.ReadAll(io.LimitReader(out.Content, importer.HeadBytes))
+	if err := errors.Join(err, rewind()); err != nil {
+		return out, "", nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	log, err := recognise.Logged(head)
 	if err != nil {
-		return out, "", nil, err
+		return out, "", nil, fmt.Errorf("%s: %w", name, err)
 	}
-	out.Content = spool
-	return out, encoding, func() { _ = spool.Close() }, nil
+	if log != nil {
+		err = keep(log.Text(out.Content), fmt.Sprintf("freed of what a log put before its lines (%q)", log))
+	}
+	return out, made, nil, err
 }
 
 // spooled is a stream in a temporary file.

@@ -4,7 +4,6 @@
 package runs
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -139,8 +138,11 @@ func unknownFile(phase, name string) error {
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
 		return nil //nolint:nilerr // who asks says that there is none
 	}
-	_, _, _, advice := recognise.Recognise(name)
-	return exit.Errorf(exit.Failed, cmp.Or(advice, "plimsoll import --help names the outputs that are read"),
+	as, _, _, advice := recognise.Recognise(name)
+	if advice != "" {
+		return exit.Errorf(exit.Failed, advice, "%s: %q is output that is not read: %s", phase, name, as)
+	}
+	return exit.Errorf(exit.Failed, "plimsoll import --help names the outputs that are read",
 		"%s: %q is a file, and neither a run folder nor an output that is recognised", phase, name)
 }
 

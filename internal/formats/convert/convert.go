@@ -98,7 +98,7 @@ var (
 func ByContent(head []byte) (Tool, bool) {
 	name := ""
 	switch {
-	case jobFile.Match(head) || fioCall.Match(head):
+	case jobFile.Match(head) || isFioCall(head):
 		name = "fio"
 	case parameter.Match(head):
 		name = "vdbench"

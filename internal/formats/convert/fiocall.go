@@ -11,8 +11,13 @@ import (
 )
 
 var (
-	fioCall  = lazyregexp.New(`(?m)^\s*(?:(?:sudo|time|exec|nice)\s+)*(?:[\w./~:\\-]*[/\\])?fio(?:\.exe)?\s+-`)
-	variable = lazyregexp.New(`\$(?:\w+|[{(].*?[})])|%\w+%|` + "`")
+	fioCall = lazyregexp.New(`(?m)^[ \t]*((?:(?:\w+=\S*|sudo|time|exec|nice|ionice|numactl|taskset|timeout|chrt|stdbuf|env|nohup)` +
+		`(?:[ \t]+(?:-[\w=,:.-]+|[\d.,:x-]+[smh]?))*[ \t]+)*)(?:[\w./~:\\-]*[/\\])?fio(?:\.exe)?\s+(?:-|\S+\.fio\b)`)
+	fioWithin = lazyregexp.New(`(?m)^[ \t]*[^\s#].*[\s;&|/(]fio(?:\.exe)?\s+--?[a-z]`) // in a line that begins otherwise
+	fioRemote = lazyregexp.New(`\b(?:docker|podman|nerdctl|kubectl|oc|crictl|ssh|pdsh|ansible|srun|mpirun|lxc|virsh)\b`)
+	shellOpen = lazyregexp.New(`^\s*(for|while|until|if|case|select)\b`)
+	shellEnd  = lazyregexp.New(`(?:^|;)\s*(?:done|fi|esac)\b`)
+	variable  = lazyregexp.New(`\$(?:\w+|[{(].*?[})])|%\w+%|` + "`")
 )
 
 // Options of a command line of fio that say how it reports, or that have it do something else than a load.
@@ -31,7 +36,7 @@ var (
 // JobFile is a job file of fio of the command lines of it that a text holds, each after the one before it; the text as
 // it is when it holds none. Only its command lines are read: a script's other commands are noted, and run by nobody.
 func JobFile(name string, data []byte) ([]byte, []Note, error) {
-	if !fioCall.Match(data) || jobFile.Match(data) {
+	if !isFioCall(data) || jobFile.Match(data) {
 		return data, nil, nil
 	}
 	t := &load.Teller{}
@@ -39,17 +44,36 @@ func JobFile(name string, data []byte) ([]byte, []Note, error) {
 	used := map[string]int{}
 	at := load.Place{File: name, Col: 1}
 	calls, continued := 0, ""
+	var within []string // words of a shell whose ends are still to come
 	for raw := range strings.SplitSeq(strings.TrimPrefix(string(data), "\ufeff"), "\n") {
 		at.Line++
 		line := strings.TrimRight(raw, " \t\r")
-		if strings.HasSuffix(line, "\\") || strings.HasSuffix(line, "^") {
+		if strings.HasSuffix(line, "\\") || strings.HasSuffix(line, "^") || strings.HasSuffix(line, " `") {
 			continued += line[:len(line)-1] + " "
 			continue
 		}
 		line, continued = continued+line, ""
 		bare := strings.TrimSpace(line)
+		ends := len(shellEnd.FindAllString(line, -1))
+		if m := shellOpen.FindStringSubmatch(line); m != nil {
+			within = append(within, m[1])
+		}
+		of := ""
+		if len(within) > 0 {
+			of = within[len(within)-1]
+		}
+		within = within[:max(0, len(within)-ends)]
 		switch {
 		case bare == "" || strings.HasPrefix(bare, "#") || strings.HasPrefix(strings.ToLower(bare), "rem "):
+			continue
+		case fioWithin.MatchString(line) && fioRemote.MatchString(line):
+			t.Object(at, "%.60q has fio run elsewhere (%s): give its command line alone", bare, fioRemote.FindString(line))
+			continue
+		case of != "" && isFioCall([]byte(line)):
+			t.Object(at, "a command line within %q, which only a shell can go through: write what it comes to, a line each", of)
+			continue
+		case !fioCall.MatchString(line) && fioWithin.MatchString(line):
+			t.Object(at, "%.60q does something else before it calls fio: write its command line on a line of its own", bare)
 			continue
 		case !fioCall.MatchString(line):
 			t.Note(load.Ask{Text: cut(bare), At: at}, "", "only command lines of fio are read of a script")
@@ -67,6 +91,10 @@ func JobFile(name string, data []byte) ([]byte, []Note, error) {
 			t.Note(load.Ask{Text: w, At: at}, "", "where the output goes is the shell's to say, and no part of the load")
 		}
 		i := slices.IndexFunc(words, func(w string) bool { return fioCall.MatchString(w + " -") })
+		before := strings.TrimSpace(fioCall.FindStringSubmatch(line)[1])
+		if !slices.Contains([]string{"", "sudo", "time", "exec"}, before) {
+			t.Note(load.Ask{Text: cut(before), At: at}, "", "it says how fio's own processes run")
+		}
 		calls++
 		oneCall(t, at, words[i+1:], calls > 1, used, &b)
 	}
@@ -75,6 +103,9 @@ func JobFile(name string, data []byte) ([]byte, []Note, error) {
 	}
 	return []byte(b.String()), t.Notes, t.Err()
 }
+
+// isFioCall reports whether a text calls fio, be it in a way that is refused.
+func isFioCall(text []byte) bool { return fioCall.Match(text) || fioWithin.Match(text) }
 
 func cut(text string) string {
 	if r := []rune(text); len(r) > 60 {

@@ -24,7 +24,18 @@ func TestFioCalls(t *testing.T) {
 		"no job":       {"fio --rw=read", "", "no --name"},
 		"a server":     {"fio --server --name=t", "", "no part in a load"},
 		"two commands": {"fio --name=t --rw=read && sync", "", "further command"},
-		"a file of it": {"[t]\nrw=read\n", "[t]\nrw=read\n", ""},
+		"settings and helpers before it": {"A=1 sudo numactl --cpunodebind=0 nice -n 10 timeout 60s fio --name=t --rw=read",
+			"[t]\nrw=read\n", ""},
+		"a container":    {"docker run --rm x/fio fio --name=t --rw=read", "", "run elsewhere (docker)"},
+		"another host":   {"ssh h fio --name=t --rw=read", "", "run elsewhere (ssh)"},
+		"a loop":         {"for i in 1 2; do\n  fio --name=t --rw=read\ndone\n", "", `within "for"`},
+		"one in a line":  {"for i in 1 2; do fio --name=t --rw=read; done\n", "", `within "for"`},
+		"after a loop":   {"for i in 1; do\n echo $i\ndone\nfio --name=t --rw=read\n", "[t]\nrw=read\n", ""},
+		"if":             {"if true; then\n fio --name=t --rw=read\nfi\n", "", `within "if"`},
+		"after another":  {"sync; fio --name=t --rw=read", "", "something else before"},
+		"PowerShell":     {"fio.exe --name=t `\n  --rw=read\n", "[t]\nrw=read\n", ""},
+		"only job files": {"fio my.fio --output=x", "", `"my.fio" is no option of fio`},
+		"a file of it":   {"[t]\nrw=read\n", "[t]\nrw=read\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -113,6 +113,21 @@ func TestPgbenchTexts(t *testing.T) {
 		"cut short": {someSteps + "pgbench: fatal: no more room\n", []string{
 			"pgbench | 0 at once | 2 in 10s | transaction 200 0.2s | it ended before its totals: " +
 				"pgbench: fatal: no more room"}},
+		"skipped, late, retried": {strings.Replace(totals(4, 200), "latency", "number of transactions "+
+			"skipped: 30 (13%)\n"+
+			"number of transactions above the 50.0 ms latency limit: 12/200 (6.000%)\n"+
+			"number of transactions retried: 9 (4.5%)\n"+
+			"total number of retries: 11\nrate limit schedule lag: avg 1.5 (max 49.5) ms\nlatency", 1), []string{
+			"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s | skipped=30 | late=12 | retried=9 | retries=11" +
+				" | schedule_lag_mean=1.5 | schedule_lag_max=49.5"}},
+		"scripts whose counts hold failures": {strings.ReplaceAll(totals(4, 200)+twoParts, " - number of failed",
+			" - number of transactions actually processed: 49 (tps = 4.9)\n - number of failed"), []string{
+			"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s",
+			"pgbench 4 clients, by script | 0 at once | 1 in 10s | tpcb-like 49 0.196s | my-reads 150 0.3s | my-reads-2 0 0s" +
+				" | tpcb-like_statement_1_update=1.25 | my-reads_statement_1_select=0.5 | 1 failed"}},
+		"a log of a schedule": {"0 1 2000 0 1700000001 0 100\n0 2 skipped 0 1700000001 500000 9000\n" +
+			"0 3 4000 0 1700000003 0 200 1\n1 4 serialization 0 1700000003 1 100 2\n", []string{
+			"pgbench | 0 at once | 3 in 2.002s | transaction 2 0.006s | skipped=0 | 1 failed"}},
 		"failed": {strings.Replace(totals(4, 200), "latency", "number of failed transactions: 7 (3.4%)\nlatency", 1),
 			[]string{"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s | 7 failed"}},
 	} {

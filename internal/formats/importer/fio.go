@@ -141,7 +141,11 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 		}
 		d.Declared.Measures, d.Declared.Format, d.Streams = p.Measures, p.Format, p.Streams
 		for _, a := range p.Asked {
-			d.Facts = append(d.Facts, asked(a.Name, a.Value))
+			f := asked(a.Name, a.Value)
+			if a.Noted {
+				f.Across = result.Noted
+			}
+			d.Facts = append(d.Facts, f)
 		}
 		if p.Mixed {
 			d.Declared.Operations = []result.Operation{{Name: "io", Noun: "I/Os", Bytes: true}}

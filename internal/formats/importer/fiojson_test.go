@@ -58,6 +58,13 @@ func TestFioApart(t *testing.T) {
 			fioOutput(1_700_000_000, fioJob("a", 0, 6000, strings.Replace(deep, `"8"`, `"4"`, 1))) +
 				fioOutput(1_700_000_001, fioJob("a", 0, 12000, deep)),
 			[]string{"a 6000 400 5000 0 8", "a (2) 12000 400 5000 0 16"}},
+		"the earlier of two calls behind the later": {
+			fioOutput(1_700_000_100, fioJob("a", 0, 6000, strings.Replace(deep, `"8"`, `"4"`, 1))) +
+				fioOutput(1_700_000_000, fioJob("a", 0, 12000, deep)),
+			[]string{"a 6000 400 5000 0 8", "a (2) 12000 400 5000 0 16"}},
+		"the same, of one job": {fioOutput(1_700_000_100, fioJob("a", 0, 6000, deep)) +
+			fioOutput(1_700_000_000, fioJob("a", 0, 12000, deep)),
+			[]string{"a 6000 400 5000 0 16", "a (2) 12000 400 5000 0 16"}},
 		"two at once, of other blocks": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
 			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `bs":"1m","iodepth`, 1))),
 			[]string{"a 6000 400 5000 0 16", "b 60 400 5000 0 16"}},

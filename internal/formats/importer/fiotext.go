@@ -22,7 +22,7 @@ const (
 )
 
 var (
-	fioTextCall  = lazyregexp.New(`^(fio-[23]\.\d[\w.-]*|2\.0\.\d+)$`)
+	fioTextCall  = lazyregexp.New(`^ *(fio-[23]\.\d[\w.-]*|2\.0\.\d+)$`)
 	fioTextAsked = lazyregexp.New(`^ *(?:<[^>]*> *)?(.+?): \(g=(\d+)\): rw=(\w+), bs=(.+?), ioengine=([^,]+), iodepth=(\d+)`)
 	fioTextJob   = lazyregexp.New(`^ *(?:<[^>]*> *)?(.+?): \(groupid=(\d+), jobs=(\d+)\): err= *(\d+)[^:]*(?::.*?)?: pid=(\d+)(?:: *(.*))?$`)
 	fioTextDir   = lazyregexp.New(`^ +(read|write|trim|mixed) *: *(?:io=([\d.]+)([KMGTP]?)B?, .*runt= *(\d+)msec|` +
@@ -77,7 +77,8 @@ type fioTextParser struct {
 	times    *fioTextTimes
 	whole    bool // the call came to its summary
 	fatal    string
-	terse    bool // entries are of terse rows
+	terse    bool   // entries are of terse rows
+	foreign  string // what stands before fio's lines and is none of its words
 }
 
 var fioTextOperations = []string{"read", "write", "trim"}
@@ -90,6 +91,9 @@ func readFioText(_ format, r io.Reader) (*book, error) {
 		return nil
 	})
 	p.end()
+	if p.foreign != "" && len(p.book.stretches) == 0 {
+		p.book.failure = fmt.Sprintf("something stands before each of fio's lines (%q): take it away", p.foreign)
+	}
 	return &p.book, err
 }
 
@@ -101,8 +105,10 @@ func (p *fioTextParser) line(text string) {
 		p.book.tool = "fio-" + strings.TrimPrefix(m[1], "fio-")
 		return
 	}
-	if strings.HasPrefix(strings.TrimLeft(text, " "), "Run status group") {
-		p.whole, p.e = true, nil
+	if i := strings.Index(text, "Run status group"); i >= 0 {
+		if p.whole, p.e = true, nil; strings.TrimSpace(text[:i]) != "" && p.foreign == "" {
+			p.foreign = oneLine(text[:i])
+		}
 		return
 	}
 	if m := fioTextAsked.FindStringSubmatch(text); m != nil {
@@ -262,7 +268,7 @@ func (p *fioTextParser) end() {
 // stretch is what the jobs of a group measured, which ran at the same time.
 func (p *fioTextParser) stretch(of []*fioTextEntry, alone bool) (stretch, bool) {
 	var names []string
-	var longest float64
+	var longest, processes float64
 	for _, e := range of {
 		longest = max(longest, e.ms[0], e.ms[1], e.ms[2])
 		if !slices.Contains(names, e.name) {
@@ -286,7 +292,9 @@ func (p *fioTextParser) stretch(of []*fioTextEntry, alone bool) (stretch, bool) 
 			continue
 		}
 		p.add(t, e, n, len(of) > 1)
+		processes += max(e.jobs, 1)
 	}
+	t.asked("processes", strconv.FormatFloat(processes, 'g', -1, 64))
 	if len(of) > 1 {
 		t.notes = append(t.notes, fmt.Sprintf("its %d entries are taken as of the same time, for fio's text says nothing of "+
 			"startdelay and wait_for: figures of the whole are sums over %s", len(of), oneLine(strings.Join(names, ", "))))

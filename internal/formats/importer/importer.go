@@ -48,7 +48,7 @@ type reader struct {
 
 // readers are all there are; the first that recognises a file reads it.
 func readers() []reader {
-	return slices.Concat(fioReaders(), sysbenchReaders(), pgbenchReaders(), hostReaders(), diskReaders(),
+	return slices.Concat(wrapped(), fioReaders(), sysbenchReaders(), pgbenchReaders(), hostReaders(), diskReaders(),
 		vdbenchReaders(), hammerReaders(), elbenchoReaders(), summaryReaders(), tpccReaders(), fileToolReaders(),
 		k6Readers(), requestReaders(),
 		refusedReaders())

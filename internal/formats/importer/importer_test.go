@@ -367,6 +367,12 @@ func TestRefused(t *testing.T) {
 		"HammerDB cut short": {"a", "HammerDB CLI v4.12\nVuser 1:Timing test period of 5 in minutes\n", "", `no "TEST RESULT"`},
 		"HammerDB's counter without times": {"a", "Hammerdb Transaction Counter Log @ x\n0 Oracle tpm\n5 Oracle tpm\n", "",
 			"tcset timestamps true"},
+		"a tool that is not read": {"a", "/dev/sdx:\n Timing cached reads:   9 MB in  2 seconds = 4 MB/sec\n", "", "output of hdparm"},
+		"an archive":              {"a.tar", strings.Repeat("\x00", 257) + `ustar  "fio version"`, "", "unpack it"},
+		"fio within Ansible": {"a", `{"stdout_lines": ["a: (groupid=0, jobs=1): err= 0: pid=7:"]}` + "\nRun status group 0\n", "",
+			"jq -r .stdout"},
+		"fio behind unknown words": {"a", "1>a: (groupid=0, jobs=1): err= 0: pid=7:\n2>Run status group 0\n", "",
+			`before each of fio's lines ("2>")`},
 		"elbencho's JSON, damaged": {"a", "{\"phase_type\":\"READ\",\"last_done\":{}}\n{\"phase_type\":\n\"READ\",,\n", "", "line 3: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,9 @@
 package importer
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +81,32 @@ func TestSysbenchAppended(t *testing.T) {
 		"4 3000 6000 10s"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// What sysbench says that it was asked for is known, so that unlike tests are not compared.
+func TestSysbenchAsked(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"sb-fileio.txt": "block size=16KiB test=random r/w files=2 files, 8MiB mix=1.50 flushes=each 100 ioengine=synchronous",
+		"sb-cpu2.txt":   "rate=50 prime limit=10000",
+		"sb-mem.txt":    "block size=1KiB operation=write scope=global total size=1048576000MiB",
+	} {
+		text, err := os.ReadFile("testdata/outputs/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := Prepare(file, bytes.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range all[0].Facts {
+			got = append(got, f.Name+"="+f.Value)
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%s: %q, want %q", file, s, want)
+		}
 	}
 }
 

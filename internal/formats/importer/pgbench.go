@@ -68,8 +68,10 @@ func preparePgbenchLog(d *Reading, g *given) error {
 	}
 	d.Declared.Format = format{Reader: pgbenchLog, Kind: "each"}.json()
 	switch {
-	case fields > 7 || fields == 7 && seventh(g.head) > mostRetries:
+	case fields > 7 || fields == 7 && seventh(g.head) > mostRetries || bytes.Contains(g.head, []byte(" skipped ")):
 		d.Latency = "response time"
+		d.Declared.Format = format{Reader: pgbenchLog, Kind: pgbenchEachDue}.json()
+		d.Declared.Measures = []result.Measure{level("skipped", "transactions/s")}
 		d.Notes = append(d.Notes,
 			"its seventh column is the lag behind the schedule of --rate: times count from when a transaction was due")
 	case fields == 7:
@@ -79,10 +81,11 @@ func preparePgbenchLog(d *Reading, g *given) error {
 	return nil
 }
 
-// The kinds of a log of intervals: as fast as it goes, or to a schedule.
+// The kinds of a log of intervals: as fast as it goes, or to a schedule; and of one of transactions to a schedule.
 const (
 	pgbenchIntervals = "aggregated"
 	pgbenchScheduled = "scheduled"
+	pgbenchEachDue   = "each, scheduled" // a line per transaction
 )
 
 // scheduled reports whether the first lines of a log of intervals tell of lags.
@@ -116,8 +119,12 @@ func parsePgbenchLog(f format, r io.Reader, sink workload.Sink) error {
 	var c workload.Counters
 	var errs uint64
 	var values []float64
+	skipped := 0.0
 	open := false
 	report := func(final bool) {
+		if f.Kind == pgbenchEachDue && at.After(out) {
+			values, skipped = []float64{skipped / at.Sub(out).Seconds()}, 0
+		}
 		rep := workload.Report{Time: at, Elapsed: at.Sub(zero), Ops: workload.Counts{c}, Errors: errs, Values: values,
 			Final: final}
 		if c.Hist != nil {
@@ -190,7 +197,11 @@ func parsePgbenchLog(f format, r io.Reader, sink workload.Sink) error {
 			at = now
 		}
 		open = true
-		if t.Fate != pgbench.Done {
+		switch {
+		case t.Fate == pgbench.Skipped && f.Kind == pgbenchEachDue:
+			skipped++
+			return nil
+		case t.Fate != pgbench.Done:
 			errs++
 			return nil
 		}

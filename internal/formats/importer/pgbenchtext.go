@@ -200,6 +200,7 @@ func (b *book) pgbenchTest(test *pgbenchTest, several bool) error {
 		"percentiles of latency: pgbench prints means; its log (-l) holds every transaction",
 		"the storage underneath: pgbench counts no I/O of devices",
 	}
+	s.figures(pgbenchFigures(t))
 	if len(t.Scripts) < 2 {
 		statementMeans(&s, t, nil)
 		b.stretches = append(b.stretches, s)
@@ -265,11 +266,37 @@ func scriptsOf(all stretch, t pgbench.Totals) stretch {
 	return s
 }
 
+// pgbenchFigures are pgbench's counts of transactions that did not go as they were meant to, and its lags.
+func pgbenchFigures(t pgbench.Totals) (all []result.Measure, values []float64) {
+	for _, f := range []struct {
+		name, unit string
+		value      float64
+	}{{pgbench.SkippedMeasure, "transactions", t.Skipped}, {pgbench.LateMeasure, "transactions", t.Late},
+		{pgbench.RetriedMeasure, "transactions", t.Retried}, {pgbench.RetriesMeasure, "retries", t.Retries},
+		{pgbench.LagMean, "ms", t.LagMS}, {pgbench.LagMax, "ms", t.LagMaxMS}} {
+		if !math.IsNaN(f.value) {
+			all, values = append(all, single(f.name, f.unit)), append(values, f.value)
+		}
+	}
+	return all, values
+}
+
+// figures adds figures of the tool's own to the last report of a stretch.
+func (s *stretch) figures(all []result.Measure, values []float64) {
+	s.measures = append(s.measures, all...)
+	for i := range s.reports {
+		r := &s.reports[i]
+		if r.Values = slices.Clone(r.Values); i == len(s.reports)-1 {
+			r.Values = append(append(r.Values, gaps(len(s.measures)-len(all)-len(r.Values))...), values...)
+		}
+		r.Values = append(r.Values, gaps(len(s.measures)-len(r.Values))...)
+	}
+}
+
 // statementMeans adds the means of statements (-r) to the last report of a stretch; scripts are the names of several.
 func statementMeans(s *stretch, t pgbench.Totals, scripts []string) {
-	last := &s.reports[len(s.reports)-1]
-	last.Values = append(gaps(len(s.measures)-len(last.Values)), last.Values...)
-	before := len(s.measures)
+	var all []result.Measure
+	var values []float64
 	number := map[int]int{}
 	for _, st := range t.Statements {
 		if strings.HasPrefix(st.Text, `\`) {
@@ -284,15 +311,10 @@ func statementMeans(s *stretch, t pgbench.Totals, scripts []string) {
 		if st.Script < len(scripts) {
 			name = scripts[st.Script] + "_" + name
 		}
-		if len(s.measures) >= before+mostColumns {
+		if len(all) >= mostColumns {
 			break
 		}
-		s.measures = append(s.measures, single(name, "ms"))
-		last.Values = append(last.Values, st.MeanMS)
+		all, values = append(all, single(name, "ms")), append(values, st.MeanMS)
 	}
-	for i := range s.reports[:len(s.reports)-1] {
-		if r := &s.reports[i]; len(r.Values) < len(s.measures) {
-			r.Values = append(r.Values, gaps(len(s.measures)-len(r.Values))...)
-		}
-	}
+	s.figures(all, values)
 }

@@ -2,7 +2,6 @@ package importer
 
 import (
 	"bytes"
-	"regexp"
 
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/kit/lazyregexp"
@@ -33,8 +32,8 @@ func resembles(head []byte) string {
 
 // refusedReaders recognise what is not read, so that a user is told what it is and what to do instead.
 func refusedReaders() []reader {
-	re := func(pattern string) func([]byte) bool { return regexp.MustCompile(pattern).Match }
-	return []reader{
+	re := func(pattern string) func([]byte) bool { return lazyregexp.New(pattern).Match }
+	list := []reader{
 		{name: "fio words", holds: "what fio said without a report", recognise: re(`^fio: \S|(?m)^\S+: verify failed at file `),
 			advice: "it holds no measurement"},
 		{name: "sar binary", holds: "sar's binary file",
@@ -47,4 +46,40 @@ func refusedReaders() []reader {
 		{name: "pgbench init", holds: "what pgbench -i prints", recognise: re(`(?m)^\d+ of \d+ tuples \(\d+%\) done`),
 			advice: "loading tables is no measurement that can be read; import the output of the run that follows"},
 	}
+	for _, o := range others {
+		list = append(list, reader{name: o.name, holds: "output of " + o.name, recognise: o.is.Match,
+			advice: "make a table (CSV) of its figures for analyze, compare or usl"})
+	}
+	return list
+}
+
+// wrapped recognise what others put around an output, in which it may be recognised all the same.
+func wrapped() []reader {
+	return []reader{
+		{name: "tar archive", holds: "an archive (tar)", advice: "unpack it, and give the folder",
+			recognise: func(head []byte) bool { return len(head) > 262 && string(head[257:262]) == "ustar" }},
+		{name: "Ansible's JSON", holds: "JSON of Ansible about a command", recognise: lazyregexp.New(`"stdout(?:_lines)?"\s*:\s*["\[]`).Match,
+			advice: "give what the command printed: jq -r .stdout FILE"},
+	}
+}
+
+// others are tools whose outputs are not read.
+var others = []struct {
+	name string
+	is   *lazyregexp.Regexp
+}{
+	{"hdparm", lazyregexp.New(`(?m)^ Timing (?:cached|buffered disk|O_DIRECT disk|O_DIRECT cached) reads: `)},
+	{"redis-benchmark", lazyregexp.New(`(?m)^ *\d+ requests completed in [\d.]+ seconds|^\S+: [\d.]+ requests per second`)},
+	{"memtier_benchmark", lazyregexp.New(`(?m)^ALL STATS\r?$|"ALL STATS"\s*:`)},
+	{"mysqlslap", lazyregexp.New(`(?m)^\tAverage number of seconds to run all queries: `)},
+	{"iperf3", lazyregexp.New(`"version"\s*:\s*"iperf 3|(?m)^\[ ID\] Interval +Transfer +`)},
+	{"cassandra-stress", lazyregexp.New(`(?mi)^op rate +: +[\d,.]+`)},
+	{"hey or etcd's benchmark", lazyregexp.New(`(?m)^  Requests/sec:\s+[\d.]+`)},
+	{"warp", lazyregexp.New(`(?m)^(?:Operation|Report): (?:PUT|GET|DELETE|STAT|LIST)\b.*\n[\s\S]{0,300}?Average: `)},
+	{"s3bench", lazyregexp.New(`(?m)^Results Summary for \w+ Operation\(s\)`)},
+	{"filebench", lazyregexp.New(`(?m)^[\d.]+: IO Summary: +\d+ ops`)},
+	{"CrystalDiskMark", lazyregexp.New(`(?m)^ *CrystalDiskMark \d`)},
+	{"YABS", lazyregexp.New(`(?m)^fio Disk Speed Tests \(`)},
+	{"HCIBench, its summary,", lazyregexp.New(`(?m)^THROUGHPUT += [\d.]+ MB/s`)},
+	{"k6, its samples,", lazyregexp.New(`(?m)^\{"(?:metric|type)":"[^"]+","(?:type|data)":.*"(?:Point|Metric)"`)},
 }

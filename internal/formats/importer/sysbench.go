@@ -31,6 +31,23 @@ var (
 	sysbenchFiles   = lazyregexp.New(`(?m)^(\d+ files, | +(?:read|write): +IOPS=|File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)
 )
 
+// sysbenchAsked are what a test says that it was asked for, besides its threads.
+var sysbenchAsked = []struct {
+	name string
+	said *lazyregexp.Regexp
+}{
+	{"rate", sysbenchRate}, {"block size", sysbenchBlock}, {"block size", sysbenchMem},
+	{"test", lazyregexp.New(`(?m)^Doing (.+?) test\r?$`)},
+	{"files", lazyregexp.New(`(?m)^(\d+ files, \S+) each`)},
+	{"mix", lazyregexp.New(`(?m)^Read/Write ratio for combined random IO test: ([\d.]+)`)},
+	{"flushes", lazyregexp.New(`(?m)^Periodic FSYNC enabled, calling fsync\(\) (each \d+)`)},
+	{"flags", lazyregexp.New(`(?m)^Extra file open flags: ([^(\r\n]+)`)},
+	{"ioengine", lazyregexp.New(`(?m)^Using (\w+) I/O mode`)},
+	{"prime limit", lazyregexp.New(`(?m)^(?:Prime numbers limit|Maximum prime number checked in CPU test): (\d+)`)},
+	{"operation", sysbenchOp}, {"scope", lazyregexp.New(`(?m)^ +scope: (\w+)`)},
+	{"total size", lazyregexp.New(`(?m)^ +total size: (\S+)`)},
+}
+
 func sysbenchReaders() []reader {
 	return []reader{{
 		name: "sysbench", holds: "what sysbench prints (0.4 and later): interval reports, totals, histogram",
@@ -71,7 +88,7 @@ func readSysbench(_ format, r io.Reader) (*book, error) {
 		b.tool = d.Tool
 		b.stretches = append(b.stretches, stretch{workload: d.Workload, operations: d.Declared.Operations,
 			measures: d.Declared.Measures, concurrency: d.Concurrency, length: rec[len(rec)-1].Elapsed, reports: rec,
-			notes: d.Notes, unseen: d.Unseen, latency: d.Latency, failure: d.Failure})
+			notes: d.Notes, unseen: d.Unseen, latency: d.Latency, failure: d.Failure, facts: d.Facts})
 	}
 	return b, nil
 }
@@ -260,6 +277,11 @@ func prepareSysbench(d *Reading, g *given) error {
 		d.Tool += " " + v
 	}
 	d.Concurrency, _ = strconv.ParseFloat(found(sysbenchThreads, text), 64) // 0 where it does not say
+	for _, a := range sysbenchAsked {
+		if v := found(a.said, text); v != "" && v != "0" {
+			d.Facts = append(d.Facts, asked(a.name, v))
+		}
+	}
 	values := map[string]string{"Latency": "service time", "Op": "event", "P": "", "Interval": "max"}
 	if rate := found(sysbenchRate, text); rate != "" && rate != "0" {
 		// sysbench adds the time that an event waited for a free thread.

@@ -2,6 +2,8 @@
 package recognise
 
 import (
+	"bufio"
+	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -88,8 +90,8 @@ func Outputs(name string) (main, beside []string) {
 
 // Recognise says what a file holds by its beginning; not known where it cannot be read.
 func Recognise(name string) (as string, host, known bool, advice string) {
-	head := Head(name)
-	if as, host, known, advice = importer.Recognise(head); known || len(head) < importer.HeadBytes {
+	head, packed := look(name)
+	if as, host, known, advice = importer.Recognise(head); known || len(head) < importer.HeadBytes || packed {
 		return as, host, known, advice
 	}
 	f, err := regular.Open(name, os.O_RDONLY)
@@ -100,18 +102,37 @@ func Recognise(name string) (as string, host, known bool, advice string) {
 	return importer.Recognise(importer.End(f))
 }
 
-// Head is the beginning of a file as text, nothing where it cannot be read.
+// Head is the beginning of a file as text, nothing where it cannot be read: unpacked, as UTF-8, and without what a log
+// put before its lines.
 func Head(name string) []byte {
+	head, _ := look(name)
+	return head
+}
+
+func look(name string) (head []byte, packed bool) {
 	f, err := regular.Open(name, os.O_RDONLY)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(plaintext.Reader(f), importer.HeadBytes))
+	in := bufio.NewReader(f)
+	begins, _ := in.Peek(4) // what stands in the way of reading comes again
+	packed = plaintext.Packed(begins)
+	text, done, err := plaintext.Unpack(in)
 	if err != nil {
-		return nil
+		return nil, packed
 	}
-	return head
+	defer done()
+	head, err = io.ReadAll(io.LimitReader(plaintext.Reader(text), importer.HeadBytes))
+	if err != nil && !packed { // of what is packed and cut short the beginning can be read
+		return nil, false
+	}
+	if log, err := Logged(head); err == nil && log != nil {
+		if head, err = io.ReadAll(log.Text(bytes.NewReader(head))); err != nil {
+			return nil, packed
+		}
+	}
+	return head, packed
 }
 
 // IsOutput reports whether a file holds what a tool left of a load, so that it stands for a run rather than for a

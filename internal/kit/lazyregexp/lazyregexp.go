@@ -51,3 +51,4 @@ func (r *Regexp) FindAllString(s string, n int) []string { return r.get().FindAl
 func (r *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string {
 	return r.get().ReplaceAllStringFunc(s, with)
 }
+func (r *Regexp) NumSubexp() int { return r.get().NumSubexp() }

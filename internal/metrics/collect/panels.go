@@ -170,6 +170,12 @@ func (c *found) groupPanel(ctx context.Context, r scenario.Result, p *result.Pan
 		return fmt.Errorf("the query found nothing between %s and %s", start.Format(time.TimeOnly),
 			end.Format(time.TimeOnly))
 	}
+	var counted map[string][]series.Point
+	if r.Aggregate == "" && p.Unit != "count" {
+		if counted, err = c.counted(ctx, r, start, end, step, machines); err != nil {
+			return err
+		}
+	}
 	for k, s := range found {
 		name := r.Title
 		if len(found) > 1 {
@@ -177,12 +183,48 @@ func (c *found) groupPanel(ctx context.Context, r scenario.Result, p *result.Pan
 		}
 		points := s.Points
 		if p.Unit != "count" {
-			points = within(points, from)
+			points = alive(within(points, from), counted[s.Label("instance")])
 		}
 		p.Series = append(p.Series, onGrid(result.Series{Name: name, VM: s.Label("instance"), Group: r.Group,
 			Unit: p.Unit}, points, start, end, step))
 	}
 	return nil
+}
+
+// counted is, of each VM of a group and for each moment of a panel, when it was last asked for its counters.
+func (c *found) counted(ctx context.Context, r scenario.Result, start, end time.Time, step time.Duration,
+	machines int) (map[string][]series.Point, error) {
+	query := fmt.Sprintf("timestamp(%s{scenario_id=\"%d\", vm_group=%s})", record.ReadsCompleted, c.m.Scenario.ID,
+		quote(r.Group))
+	evaluations := machines * (int(end.Sub(start)/step) + 1)
+	found, err := c.store.RangeInSlices(ctx, query, start, end, step, 1+evaluations/sliceEvaluations)
+	out := map[string][]series.Point{}
+	for _, s := range found {
+		out[s.Label("instance")] = s.Points
+	}
+	return out, err
+}
+
+// alive leaves out the rates of moments at which a VM had not been heard of for longer than usual: irate goes on with
+// the last two points it finds, and a VM that is off does nothing.
+func alive(points, counted []series.Point) []series.Point {
+	var gaps []float64
+	for i := 1; i < len(counted); i++ {
+		if d := counted[i].Value - counted[i-1].Value; d > 0 {
+			gaps = append(gaps, d)
+		}
+	}
+	if len(gaps) == 0 {
+		return points
+	}
+	slices.Sort(gaps)
+	usual := gaps[len(gaps)/2]
+	return slices.DeleteFunc(slices.Clone(points), func(p series.Point) bool {
+		i, there := slices.BinarySearchFunc(counted, p.Time, func(c series.Point, at time.Time) int {
+			return c.Time.Compare(at)
+		})
+		return there && float64(p.Time.UnixMilli())/1e3-counted[i].Value > usual
+	})
 }
 
 // within leaves out the rates that reach back before the window, to the prefill or the warm-up: irate looks at the two

@@ -34,7 +34,10 @@ type Part struct {
 }
 
 // Asked is what the jobs of a part were asked for: an option, and its values for each job where they differ.
-type Asked struct{ Name, Value string }
+type Asked struct {
+	Name, Value string
+	Noted       bool // where the load went: what is compared may differ in it
+}
 
 // BlockSize says the mean sizes of what is read and written, as far as either is.
 func BlockSize(reads, writes bool, read, written float64) string {
@@ -72,11 +75,23 @@ func (p *Part) asked(job fiofile.Job) {
 			flush = key + "=" + v
 		}
 	}
+	span := "not said"
+	if d := longest(job.Value("runtime")); d > 0 {
+		span = d.String()
+	}
+	think := "none"
+	if d := job.Value("thinktime"); d != "" && d != "0" {
+		think = d
+	}
 	for _, a := range []Asked{
-		{"pattern", orDefault(job.Value("rw"), "read")}, {"mix", mix}, {"block size", block},
-		{"ioengine", orDefault(job.Value("ioengine"), "psync")}, {"iodepth", strconv.Itoa(number(job, "iodepth", 1))},
-		{"numjobs", strconv.Itoa(number(job, "numjobs", 1))}, {"rate", limit}, {"size", size},
-		{"direct", strconv.FormatBool(job.Enabled("direct") || job.Value("buffered") == "0")}, {"flushes", flush},
+		{Name: "pattern", Value: orDefault(job.Value("rw"), "read")}, {Name: "mix", Value: mix},
+		{Name: "block size", Value: block}, {Name: "ioengine", Value: orDefault(job.Value("ioengine"), "psync")},
+		{Name: "iodepth", Value: strconv.Itoa(number(job, "iodepth", 1))},
+		{Name: "numjobs", Value: strconv.Itoa(number(job, "numjobs", 1))}, {Name: "rate", Value: limit},
+		{Name: "size", Value: size}, {Name: "runtime", Value: span}, {Name: "thinktime", Value: think},
+		{Name: "direct", Value: strconv.FormatBool(job.Enabled("direct") || job.Value("buffered") == "0")},
+		{Name: "flushes", Value: flush},
+		{Name: "filename", Value: orDefault(job.Value("filename"), job.Value("directory")), Noted: true},
 	} {
 		i := slices.IndexFunc(p.Asked, func(o Asked) bool { return o.Name == a.Name })
 		switch {
@@ -549,6 +564,11 @@ func (o *outputs) of(d *document) int {
 	return o.n
 }
 
+// over reports whether an entry of a report has nothing more to do.
+func (e *entry) over() bool {
+	return e.hasETA && (e.eta == 0 || e.eta >= unknownETA) && e.longestMS() > 0
+}
+
 // other reports whether a later report is of another call of fio: of other jobs, or of the same begun again.
 func (d *document) other(later *document) bool {
 	if len(d.clients) > 0 || len(later.clients) > 0 {
@@ -560,14 +580,11 @@ func (d *document) other(later *document) bool {
 	if len(d.jobs) != len(later.jobs) || d.version != later.version || !same(d.global, later.global) {
 		return true
 	}
-	if later.stampMS < d.stampMS { // the clock was set back, or a report came late
-		return false
-	}
-	ended, back, more, told := true, false, false, false
+	ended, over, back, more, told := true, true, false, false, false
 	var before, now uint64
 	for i := range d.jobs {
 		a, b := &d.jobs[i], &later.jobs[i]
-		if a.name != b.name || a.group != b.group || a.startMS > 0 && b.startMS > a.startMS ||
+		if a.name != b.name || a.group != b.group || a.startMS > 0 && b.startMS > 0 && b.startMS != a.startMS ||
 			!same(a.options, b.options) {
 			return true
 		}
@@ -578,7 +595,10 @@ func (d *document) other(later *document) bool {
 			told = told || x.count > 0 && x.count == y.count && (x.mean != y.mean || x.max != y.max)
 		}
 		before, now = max(before, a.elapsedS), max(now, b.elapsedS)
-		ended = ended && a.hasETA && (a.eta == 0 || a.eta >= unknownETA) && a.longestMS() > 0
+		ended, over = ended && a.over(), over && b.over()
+	}
+	if later.stampMS < d.stampMS { // the clock was set back, a report came late, or an earlier call stands behind
+		return ended && over
 	}
 	if back && !d.ramp || ended && !more && told { // what is counted on neither falls, nor changes by itself
 		return true

@@ -49,7 +49,8 @@ func Read(name string, data []byte) (load.Load, error) {
 			)
 			continue
 		}
-		if n := len(line); n > 0 && (line[n-1] == '^' || line[n-1] == '\\' && (n == 1 || line[n-2] == ' ')) {
+		if n := len(line); n > 0 && (line[n-1] == '^' || strings.IndexByte("\\`", line[n-1]) >= 0 &&
+			(n == 1 || line[n-2] == ' ')) {
 			continued += line[:n-1]
 			continue
 		}

@@ -266,7 +266,7 @@ func (f *reader) open(s *load.Stream, from ...*section) {
 			s.Sync = "dsync"
 		case "none":
 		case "fsync":
-			f.Note(p.ask(), "", "left out: vdbench flushes when it closes a file, after what it measures")
+			f.Note(p.ask(), "", "vdbench flushes when it closes a file, after what it measures")
 		default:
 			f.Refuse(p.ask(), "%q is not known here; o_direct, directio, o_sync, o_dsync and fsync are", w.text)
 		}

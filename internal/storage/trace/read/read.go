@@ -12,15 +12,13 @@ package read
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
+	"plimsoll/internal/kit/plaintext"
 	"plimsoll/internal/storage/trace"
 )
 
@@ -36,13 +34,13 @@ type Trace struct {
 	Names    *trace.Names
 	Problems *trace.Problems
 	Formats  []string // of each input
-	unpack   []*zstd.Decoder
+	unpack   []func()
 }
 
 // Close lets go of what unpacks. The inputs are their openers' to close.
 func (t *Trace) Close() {
-	for _, d := range t.unpack {
-		d.Close()
+	for _, done := range t.unpack {
+		done()
 	}
 }
 
@@ -106,25 +104,18 @@ func Open(inputs []Input, format string) (*Trace, error) {
 
 func (f *file) open(t *Trace, from io.Reader, format string) (parser, string, error) {
 	f.in = bufio.NewReaderSize(from, headBytes)
-	head, err := f.in.Peek(4)
-	switch {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		unpacked, err := gzip.NewReader(f.in)
-		if err != nil {
-			return nil, "", fmt.Errorf("gzip: %w", err)
-		}
-		f.in = bufio.NewReaderSize(unpacked, headBytes)
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		unpacked, err := zstd.NewReader(f.in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
-		if err != nil {
-			return nil, "", fmt.Errorf("zstd: %w", err)
-		}
-		t.unpack = append(t.unpack, unpacked)
-		f.in = bufio.NewReaderSize(unpacked, headBytes)
-	case len(head) == 0 && errors.Is(err, io.EOF):
+	if head, err := f.in.Peek(1); len(head) == 0 && errors.Is(err, io.EOF) {
 		return nil, "", errors.New("it is empty")
 	}
-	head, err = f.in.Peek(headBytes)
+	unpacked, done, err := plaintext.Unpack(f.in)
+	if err != nil {
+		return nil, "", err
+	}
+	t.unpack = append(t.unpack, done)
+	if unpacked != io.Reader(f.in) {
+		f.in = bufio.NewReaderSize(unpacked, headBytes)
+	}
+	head, err := f.in.Peek(headBytes)
 	if len(head) == 0 && err != nil && !errors.Is(err, io.EOF) {
 		return nil, "", err
 	}

@@ -20,6 +20,7 @@ var (
 	statements   = lazyregexp.New(`statement latencies in milliseconds(.*):$`)
 	scriptLine   = lazyregexp.New(`^SQL script (\d+): (.{0,200})`)
 	scriptCount  = lazyregexp.New(`^ - (\d+) transactions \([0-9.]+% of total(?:, tps = ([0-9.]+))?\)`)
+	scriptDone   = lazyregexp.New(`^ - number of transactions actually processed: (\d+) \(tps = ([0-9.]+)\)`)
 	scriptFigure = lazyregexp.New(`^ - (weight|latency average|number of failed transactions)(?: =|:) ([0-9.]+)`)
 	troubleLine  = lazyregexp.New(`^(?:pgbench: )?(?:error|fatal): |^(?:ERROR|FATAL|PANIC): |^client \d+ .*\b(?:aborted|failed)\b|` +
 		`^[Cc]onnection to database .* failed`)
@@ -184,6 +185,10 @@ func (t *Text) ofScript(line string) {
 		return
 	}
 	s := &t.totals.Scripts[t.script]
+	if m := scriptDone.FindStringSubmatch(line); m != nil { // where the line before counts those that failed, too
+		s.Processed, s.TPS = figure(m[1]), figure(m[2])
+		return
+	}
 	if m := scriptCount.FindStringSubmatch(line); m != nil {
 		if s.Processed = figure(m[1]); m[2] != "" {
 			s.TPS = figure(m[2])
