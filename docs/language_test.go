@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/testkit/golden"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/scenario"
 	"plimsoll/scenario/jinja"
 )
@@ -415,7 +416,7 @@ func defaults(r scenario.ArgSpec) string {
 		return ""
 	case scenario.Selector:
 		text = "`" + v.Text + "`"
-	case map[string]any:
+	case untyped.Object:
 		text = "{}"
 	case float64:
 		text = strings.TrimSuffix(jinja.Text(v), ".0")

@@ -90,7 +90,7 @@ func TestRefused(t *testing.T) {
 	until(t, "the quota counts", func() error {
 		_, err := opened(t, file, "").Check(t.Context())
 		if err == nil || !holds(err.Error(), "a disk is refused", "exceeded quota: none") {
-			return fmt.Errorf("not yet: %v", err)
+			return fmt.Errorf("not yet: %w", err)
 		}
 		return nil
 	})
