@@ -16,9 +16,9 @@ import (
 
 	"plimsoll/docs"
 	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/testkit/golden"
-	"plimsoll/internal/kit/untyped"
 	"plimsoll/scenario"
 	"plimsoll/scenario/jinja"
 )
