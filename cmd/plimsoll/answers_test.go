@@ -16,7 +16,7 @@ import (
 var beginnings = map[string]string{
 	"ab-durable-log":  `^With flush_every 1 instead of 0, write IOPS of Log writes: [\d,]+ IOPS instead of [\d,]+ IOPS, .* interval `,
 	"block-size-grid": `^Read bandwidth of Reads is highest at block_size=256k queue_depth=16: [\d.]+ GiB/s \(95 % interval `,
-	"boot-storm":      `^40 VMs of Desktop .*half of them answered within 15 s of their start.* the slowest after 15 s .*; Steady: [\d,]+ IOPS`,
+	"boot-storm":      `^40 VMs of Desktop .*: each answered 15 s after its start .*; Steady: [\d,]+ IOPS`,
 	"bulk-load":       `^Load wrote .* GiB/s \(.*\); Load without checksums wrote .* GiB/s \(`,
 	"db-colocation":   `^OLTP: 4,000 IOPS alone, 4,000 with DSS .*95 %: `,
 	"db-locality":     `^With placement moved instead of beside, read IOPS of Transactions: .* IOPS, .* interval `,

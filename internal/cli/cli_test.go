@@ -24,6 +24,7 @@ import (
 	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/run"
 	"plimsoll/internal/run/plan"
 	"plimsoll/result"
@@ -78,7 +79,7 @@ func TestVariables(t *testing.T) {
 		"iops=4000", "ratio=0.5", "on=true", `text="4"`, "empty=", "path=a: b", "eq=a=b", "none=null", "selector=1:",
 		"l=[serva.fio]", "word=yes please",
 	})
-	want := map[string]any{
+	want := untyped.Object{
 		"iops": 4000, "name": "from file", "list": []any{1, 2}, "ratio": 0.5, "on": true, "text": "4", "empty": "",
 		"path": "a: b", "eq": "a=b",
 		"none": nil, "selector": "1:", "l": []any{"serva.fio"}, "word": "yes please",

@@ -123,8 +123,10 @@ func TestOutputs(t *testing.T) {
 	commands := map[string][]string{
 		"run --junit": {"run", filepath.Join(filepath.Dir(runs), "scenario"), "--target", "sim", "--nodes", "2",
 			"--dir", t.TempDir(), "--assert", "W read iops > 1", "--junit", "OUT"},
-		"baseline check --output": {"baseline", "check", "base", second, "--dir", runs, "--output", "OUT"},
-		"baseline check --junit":  {"baseline", "check", "base", second, "--dir", runs, "--junit", "OUT"},
+		"baseline check --output": {"baseline", "check", "base", second, "--dir", runs, "--fail-on", "none", "--output",
+			"OUT"},
+		"baseline check --junit": {"baseline", "check", "base", second, "--dir", runs, "--fail-on", "none", "--junit",
+			"OUT"},
 		"history add --output":    {"history", "add", "base", second, "--dir", runs, "--output", "OUT"},
 		"history show --output":   {"history", "show", "base", "--dir", runs, "--output", "OUT"},
 		"report --output":         {"report", run, "-o", "md", "--output", "OUT"},
