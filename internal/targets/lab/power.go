@@ -76,6 +76,15 @@ func (c *cluster) boot(ctx context.Context, name string) (began time.Time, v *vm
 	return began, v, err
 }
 
+// forget has the lab's network look for a guest's card anew.
+func (c *cluster) forget(ctx context.Context, vm string) error {
+	address, err := c.address(vm)
+	if err != nil {
+		return err
+	}
+	return c.lab.Forget(ctx, address)
+}
+
 // launch is boot with c.turn held: a guest's start does not begin before it is its turn.
 func (c *cluster) launch(ctx context.Context, v *vm) (began time.Time, err error) {
 	if on, err := c.machine(v).Running(); err != nil || on {
@@ -102,6 +111,9 @@ func (c *cluster) launch(ctx context.Context, v *vm) (began time.Time, err error
 	m, err := qemu.Create(folder, spec)
 	if err == nil {
 		err = n.Tap(ctx, spec.NIC.Tap)
+	}
+	if err == nil {
+		err = c.forget(ctx, v.Name)
 	}
 	if err == nil {
 		err = m.Start(ctx, n.Start)

@@ -125,6 +125,12 @@ func (n *Node) Tap(ctx context.Context, name string) error {
 	return nil
 }
 
+// Forget has the lab's network forget which card an address was at: a guest that is made anew has the address of one
+// that is gone, but a card of its own.
+func (l *Lab) Forget(ctx context.Context, address netip.Addr) error {
+	return run(ctx, "", "ip", "-n", l.hub(), "neigh", "flush", "to", address.String())
+}
+
 // Untap removes a tap device. One that is not there is fine.
 func (n *Node) Untap(ctx context.Context, name string) error {
 	if !tapNames.MatchString(name) || name == "br0" || name == "eth0" || name == "lo" {
