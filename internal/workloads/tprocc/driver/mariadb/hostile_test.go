@@ -20,6 +20,7 @@ var (
 	handshake = packet(0, []byte("\x0a5.5.5-10.6.1-MariaDB\x00\x01\x00\x00\x0012345678\x00\xff\xf7\x21\x02\x00"+
 		"\xff\x80\x15\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00123456789012\x00mysql_native_password\x00")...)
 	letIn  = packet(2, 0, 0, 0, 2, 0, 0, 0)
+	done   = packet(1, 0, 0, 0, 2, 0, 0, 0) // of the session's settings
 	column = append(append(packet(1, 1), packet(2, []byte("\x03def\x00\x00\x00\x01a\x00\x0c\x21\x00\xff\x00\x00"+
 		"\x00\xfd\x00\x00\x00\x00\x00")...)...), packet(3, 0xfe, 0, 0, 2, 0)...)
 )
@@ -103,7 +104,7 @@ func TestEndlessAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, _ := hostile(t, func(conn net.Conn) {
-				if !say(conn, handshake) || !say(conn, letIn) {
+				if !say(conn, handshake) || !say(conn, letIn) || !say(conn, done) {
 					return
 				}
 				if _, err := conn.Write(column); err != nil {
