@@ -78,6 +78,18 @@ func (m *Machines) Close() (err error) {
 	return err
 }
 
+// Named are the machines of these names, as get gives each, and what was wrong with the others.
+func Named[V any](names []string, get func(string) (V, error)) (list []V, err error) {
+	for _, name := range names {
+		v, e := get(name)
+		if e == nil {
+			list = append(list, v)
+		}
+		err = errors.Join(err, e)
+	}
+	return list, err
+}
+
 // MostDisks of a machine have letters for names, after that of the system.
 const MostDisks = 25
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/targets/fleet"
 	"plimsoll/result"
 )
 
@@ -18,23 +19,18 @@ var _ target.Availability = (*cluster)(nil)
 const restartEach = 2 * time.Second
 
 // SetHA implements target.Availability.
-func (c *cluster) SetHA(_ context.Context, names []string, enabled bool) (err error) {
-	for _, name := range names {
-		v, e := c.get(name)
-		if e == nil {
-			e = c.change(func() { v.Exempt = !enabled })
+func (c *cluster) SetHA(_ context.Context, names []string, enabled bool) error {
+	list, err := fleet.Named(names, c.get)
+	return errors.Join(err, c.change(func() {
+		for _, v := range list {
+			v.Exempt = !enabled
 		}
-		err = errors.Join(err, e)
-	}
-	return err
+	}))
 }
 
 // SetBalancing implements target.Availability. A pod stays where it is, so all are exempt from it.
-func (c *cluster) SetBalancing(_ context.Context, names []string, _ bool) (err error) {
-	for _, name := range names {
-		_, e := c.get(name)
-		err = errors.Join(err, e)
-	}
+func (c *cluster) SetBalancing(_ context.Context, names []string, _ bool) error {
+	_, err := fleet.Named(names, c.get)
 	return err
 }
 

@@ -77,6 +77,16 @@ func provisioned(t testing.TB, c *k8s.Cluster, namespace, file string, limit tim
 	return provisionedAs(t, t.Name(), c, namespace, file, limit)
 }
 
+// having is a run with machines that are on.
+func having(t testing.TB, c *k8s.Cluster, namespace, file string, names ...string) *ours {
+	t.Helper()
+	o := provisioned(t, c, namespace, file, time.Minute)
+	if err := o.make(names...); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 func provisionedAs(t testing.TB, run string, c *k8s.Cluster, namespace, file string, limit time.Duration) *ours {
 	t.Helper()
 	p := opened(t, file, agents(t)).(*place)
@@ -202,10 +212,7 @@ func TestWhyNot(t *testing.T) {
 func TestEnded(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")
-	o := provisioned(t, c, namespace, file, time.Minute)
-	if err := o.make("a", "b"); err != nil {
-		t.Fatal(err)
-	}
+	o := having(t, c, namespace, file, "a", "b")
 	data, err := c.Call(http.MethodGet, o.pod("a"), nil)
 	id := regexp.MustCompile(`containerd://([0-9a-f]+)`).FindSubmatch(data)
 	if err != nil || id == nil {
@@ -233,10 +240,7 @@ func TestEnded(t *testing.T) {
 func TestSilence(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")
-	o := provisioned(t, c, namespace, file, time.Minute)
-	if err := o.make("a"); err != nil {
-		t.Fatal(err)
-	}
+	o := having(t, c, namespace, file, "a")
 	p, err := o.host("a").Start(t.Context(), target.Command{Argv: []string{"/bin/sh", "-c", "sleep 75; echo over"}})
 	if err != nil {
 		t.Fatal(err)
@@ -280,10 +284,7 @@ func TestPower(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = c.Call(http.MethodDelete, path+"/foreign", nil) })
-	o := provisioned(t, c, namespace, file, time.Minute)
-	if err := o.make("a", "b"); err != nil {
-		t.Fatal(err)
-	}
+	o := having(t, c, namespace, file, "a", "b")
 	off := func() error {
 		p, err := o.Cluster.(target.NodePower).PowerController(1)
 		if err != nil {

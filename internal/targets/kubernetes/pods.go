@@ -195,13 +195,12 @@ func phaseOf(o *unstructured.Unstructured) (phase, why string) {
 	status := untyped.Object(o.Object).Object("status")
 	for _, m := range status.Objects("containerStatuses") {
 		for _, kind := range []string{"waiting", "terminated"} {
-			reason, _, _ := unstructured.NestedString(m, "state", kind, "reason")
-			message, _, _ := unstructured.NestedString(m, "state", kind, "message")
-			if reason != "" {
-				if code, is, _ := unstructured.NestedInt64(m, "state", kind, "exitCode"); is {
+			state := m.Object("state").Object(kind)
+			if reason := state.Text("reason"); reason != "" {
+				if code, is := state["exitCode"].(int64); is {
 					reason += fmt.Sprintf(" (exit code %d)", code)
 				}
-				why = strings.TrimSuffix(reason+": "+message, ": ")
+				why = strings.TrimSuffix(reason+": "+state.Text("message"), ": ")
 			}
 		}
 	}

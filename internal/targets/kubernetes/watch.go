@@ -64,9 +64,7 @@ func (s *seen) put(o *unstructured.Unstructured, gone bool) {
 		return
 	}
 	if m := conditionOf(o, "DisruptionTarget"); m["status"] == "True" { // evicted, preempted, its node lost
-		reason, _ := m["reason"].(string)
-		message, _ := m["message"].(string)
-		s.why[name] = strings.TrimSuffix(reason+": "+message, ": ")
+		s.why[name] = strings.TrimSuffix(m.Text("reason")+": "+m.Text("message"), ": ")
 	}
 	if s.of[name] = o; gone {
 		delete(s.of, name)

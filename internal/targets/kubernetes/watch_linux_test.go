@@ -24,10 +24,7 @@ import (
 func TestEvicted(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")
-	o := provisioned(t, c, namespace, file, time.Minute)
-	if err := o.make("a", "b"); err != nil {
-		t.Fatal(err)
-	}
+	o := having(t, c, namespace, file, "a", "b")
 	pod := o.pod("a")
 	o.call(http.MethodPost, pod+"/eviction", map[string]any{"apiVersion": "policy/v1", "kind": "Eviction",
 		"metadata": map[string]any{"name": pod[strings.LastIndex(pod, "/")+1:], "namespace": namespace}})
@@ -55,10 +52,7 @@ func TestEvicted(t *testing.T) {
 func TestOperations(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")
-	o := provisioned(t, c, namespace, file, time.Minute)
-	if err := o.make("a", "b"); err != nil {
-		t.Fatal(err)
-	}
+	o := having(t, c, namespace, file, "a", "b")
 	pod := o.pod("a")
 	short := pod[strings.LastIndex(pod, "/")+1:]
 	for i, e := range [][2]string{{"Pulling", "Pulling image"}, {"Pulled", "Successfully pulled image in 1s"}} {

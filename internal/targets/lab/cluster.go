@@ -645,25 +645,20 @@ func (c *cluster) Restore(ctx context.Context, tag, name string) error {
 }
 
 // SetHA implements target.Availability.
-func (c *cluster) SetHA(_ context.Context, names []string, enabled bool) (err error) {
+func (c *cluster) SetHA(_ context.Context, names []string, enabled bool) error {
 	c.turn.Lock()
 	defer c.turn.Unlock()
-	for _, name := range names {
-		v, e := c.get(name)
-		if e == nil {
-			e = c.change(func() { v.Exempt = !enabled })
+	list, err := fleet.Named(names, c.get)
+	return errors.Join(err, c.change(func() {
+		for _, v := range list {
+			v.Exempt = !enabled
 		}
-		err = errors.Join(err, e)
-	}
-	return err
+	}))
 }
 
 // SetBalancing implements target.Availability. Nothing is balanced here, so all are exempt from it.
-func (c *cluster) SetBalancing(_ context.Context, names []string, _ bool) (err error) {
-	for _, name := range names {
-		_, e := c.get(name)
-		err = errors.Join(err, e)
-	}
+func (c *cluster) SetBalancing(_ context.Context, names []string, _ bool) error {
+	_, err := fleet.Named(names, c.get)
 	return err
 }
 
