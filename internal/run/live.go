@@ -313,7 +313,7 @@ func (x *execution) sent(outer context.Context) {
 	defer cancel()
 	sum := x.sender.Close(ctx)
 	e := result.Event{Kind: result.KindNote,
-		Text: fmt.Sprintf("remote write to %s: %s sent", x.req.Remote.Servers(), unit.Plural(int(sum.Points), "point"))}
+		Text: fmt.Sprintf("remote write to %s: %s sent", x.req.Remote.Servers(), unit.Plural(sum.Points, "point"))}
 	if sum.Missed > 0 {
 		e.Kind, e.Error = result.KindWarning, sum.Why
 		e.Text += fmt.Sprintf(", %d not; they are in the run folder", sum.Missed)

@@ -75,7 +75,7 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	data.Workloads = r.workloads()
 	r.threads(ctx, data.Workloads)
 	data.Series = r.series(ctx)
-	data.Panels = (&panelist{found: f, data: data}).panels(ctx)
+	data.Panels = newPanelist(f, data, false).panels(ctx)
 	data.Problems = s.problems
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("collect: %w", err)

@@ -31,6 +31,11 @@ type panelist struct {
 	*found
 	data  *result.Data
 	soFar bool
+	heard map[string]map[string][]series.Point // see counted; by its query and moments
+}
+
+func newPanelist(f *found, data *result.Data, soFar bool) *panelist {
+	return &panelist{found: f, data: data, soFar: soFar, heard: map[string]map[string][]series.Point{}}
 }
 
 // panels makes one panel per result of the scenario, in its order.
@@ -140,7 +145,7 @@ func quote(s string) string {
 }
 
 // groupPanel evaluates a result over the exporters of a VM group.
-func (c *found) groupPanel(ctx context.Context, r scenario.Result, p *result.Panel) (err error) {
+func (c *panelist) groupPanel(ctx context.Context, r scenario.Result, p *result.Panel) (err error) {
 	if p.Query, p.Unit, err = Query(r, c.m.Scenario.ID); err != nil {
 		return err
 	}
@@ -191,18 +196,27 @@ func (c *found) groupPanel(ctx context.Context, r scenario.Result, p *result.Pan
 	return nil
 }
 
-// counted is, of each VM of a group and for each moment of a panel, when it was last asked for its counters.
-func (c *found) counted(ctx context.Context, r scenario.Result, start, end time.Time, step time.Duration,
+// counted is, of each VM of a group and for each moment of a panel, when it was last asked for its counters. Panels of
+// one group ask for it once.
+func (c *panelist) counted(ctx context.Context, r scenario.Result, start, end time.Time, step time.Duration,
 	machines int) (map[string][]series.Point, error) {
 	query := fmt.Sprintf("timestamp(%s{scenario_id=\"%d\", vm_group=%s})", record.ReadsCompleted, c.m.Scenario.ID,
 		quote(r.Group))
+	key := fmt.Sprint(query, start, end, step)
+	if known := c.heard[key]; known != nil {
+		return known, nil
+	}
 	evaluations := machines * (int(end.Sub(start)/step) + 1)
 	found, err := c.store.RangeInSlices(ctx, query, start, end, step, 1+evaluations/sliceEvaluations)
+	if err != nil {
+		return nil, err
+	}
 	out := map[string][]series.Point{}
 	for _, s := range found {
 		out[s.Label("instance")] = s.Points
 	}
-	return out, err
+	c.heard[key] = out
+	return out, nil
 }
 
 // alive leaves out the rates of moments at which a VM had not been heard of for longer than usual: irate goes on with

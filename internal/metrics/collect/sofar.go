@@ -34,7 +34,7 @@ func soFar(
 	}
 	data, f := s.data(), find(ctx, s, events)
 	data.VMs = f.vms
-	data.Panels = append(f.generalPanels(ctx), (&panelist{found: f, data: data, soFar: true}).panels(ctx)...)
+	data.Panels = append(f.generalPanels(ctx), newPanelist(f, data, true).panels(ctx)...)
 	data.Problems = s.problems
 	return data, ctx.Err()
 }

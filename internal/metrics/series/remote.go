@@ -140,8 +140,8 @@ const RunLabel = "run"
 
 // Sent is what became of the points of a Sender, summed over its servers.
 type Sent struct {
-	Points int64  // that the servers took
-	Missed int64  // that they did not
+	Points int    // that the servers took
+	Missed int    // that they did not
 	Why    string // the last thing that went wrong; empty when nothing is missing
 }
 
@@ -166,8 +166,9 @@ func (s *Sender) Close(ctx context.Context) Sent {
 		if q.entry.SendNativeHistograms {
 			due += histograms
 		}
-		sum.Points += q.took.Load()
-		sum.Missed += due - q.took.Load() - q.dropped.Load()
+		took := q.took.Load()
+		sum.Points += int(took)
+		sum.Missed += int(due - took - q.dropped.Load())
 	}
 	if sum.Missed > 0 {
 		s.mu.Lock()

@@ -253,7 +253,7 @@ func TestRemoteWriteMisses(t *testing.T) {
 	gone := "http://" + programtest.Port(t)
 	for _, c := range []struct {
 		name, to, why string
-		points        int64
+		points        int
 	}{
 		{"refuses", server.URL + "/refuses", "no such tenant", 0},
 		{"hangs", server.URL + "/hangs", "", 0},
