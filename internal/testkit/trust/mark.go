@@ -250,6 +250,12 @@ func markClaims() (out []Claim) {
 	anywhere := func(x *Bearer, r *rand.Rand) mark.Answer {
 		return Search(x, mark.Settings{Start: x.Capacity * math.Exp(-3+3*r.Float64())}, r)
 	}
+	soon := func(kind, name string, foundIn float64) {
+		add(name+": a mark is given after at most 12 probes", foundIn, 1, func(r *rand.Rand) Count {
+			a := anywhere(DrawBearer(kind, r), r)
+			return yes(a.Verdict == mark.Found && len(a.Probes) <= 12)
+		})
+	}
 	for _, k := range []struct {
 		kind, name           string
 		least, most, foundIn float64
@@ -268,10 +274,7 @@ func markClaims() (out []Claim) {
 				m := x.Mark()
 				return yes(*a.Low <= m*1.0001 && m <= *a.High*1.0001)
 			})
-		add(k.name+": a mark is given after at most 12 probes", k.foundIn, 1, func(r *rand.Rand) Count {
-			a := anywhere(DrawBearer(k.kind, r), r)
-			return yes(a.Verdict == mark.Found && len(a.Probes) <= 12)
-		})
+		soon(k.kind, k.name, k.foundIn)
 	}
 	uncertain := []struct {
 		kind, name     string
@@ -297,10 +300,7 @@ func markClaims() (out []Claim) {
 				low, high := x.Marks()
 				return yes(*a.Low <= high*1.0001 && low <= *a.High*1.0001)
 			})
-		add(k.name+": a mark is given after at most 12 probes", k.foundIn, 1, func(r *rand.Rand) Count {
-			a := anywhere(DrawBearer(k.kind, r), r)
-			return yes(a.Verdict == mark.Found && len(a.Probes) <= 12)
-		})
+		soon(k.kind, k.name, k.foundIn)
 	}
 	add("any of these: an overload that stays is said", 0, 0.005, func(r *rand.Rand) Count {
 		return yes(anywhere(DrawBearer(uncertain[r.IntN(len(uncertain))].kind, r), r).Verdict == mark.NotRecovered)

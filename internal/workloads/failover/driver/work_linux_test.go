@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"iter"
 	"net"
 	"strconv"
 	"strings"
@@ -24,6 +25,21 @@ func values(s worker.State) map[string]float64 {
 		}
 	}
 	return out
+}
+
+// reported are the values of each state that a job writes.
+func reported(t *testing.T, states io.Reader) iter.Seq[map[string]float64] {
+	return func(yield func(map[string]float64) bool) {
+		for lines := bufio.NewScanner(states); lines.Scan(); {
+			var s worker.State
+			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+				t.Fatalf("%v: %s", err, lines.Text())
+			}
+			if !yield(values(s)) {
+				return
+			}
+		}
+	}
 }
 
 // begin begins a job on a server and its standby, and gives its states and how it ended.
@@ -82,12 +98,7 @@ func TestSilentServer(t *testing.T) {
 	defer free()
 	var last map[string]float64
 	slow, after := false, -1.0
-	for lines := bufio.NewScanner(states); lines.Scan(); {
-		var s worker.State
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			t.Fatalf("%v: %s", err, lines.Text())
-		}
-		last = values(s)
+	for last = range reported(t, states) {
 		switch n := last[Acknowledged]; {
 		case !slow && n > 0:
 			hold()
@@ -127,12 +138,7 @@ func TestLostCommits(t *testing.T) {
 	const some = 200 // commits
 	var last map[string]float64
 	cut, crash := -1.0, -1.0
-	for lines := bufio.NewScanner(states); lines.Scan(); {
-		var s worker.State
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			t.Fatalf("%v: %s", err, lines.Text())
-		}
-		last = values(s)
+	for last = range reported(t, states) {
 		switch n := last[Acknowledged]; {
 		case cut < 0 && n >= some:
 			between.close()

@@ -25,37 +25,28 @@ type seating func(context.Context) (*pgwire.Detached, Caller, error)
 
 // Loops drives all users from a few threads, each with a loop over the connections of its own. It is Dialect.Drive for
 // dialects whose answers a loop can read.
-func (r *Run) Loops(ctx context.Context, connect func(context.Context) (*pgwire.Detached, Caller, error)) error {
+func (r *Run) Loops(ctx context.Context, connect seating) error {
 	threads := make([]*thread, r.Threads)
 	for i := range threads {
 		threads[i] = &thread{connect: connect, run: r, rec: r.Recorder(i)}
 	}
+	seats := make([]*seat, len(r.Users))
 	for i, u := range r.Users {
 		t := threads[i%len(threads)]
-		t.seats = append(t.seats, &seat{user: u})
+		seats[i] = &seat{user: u}
+		t.seats = append(t.seats, seats[i])
 	}
 	defer func() {
-		for _, t := range threads {
-			for _, s := range t.seats {
-				if s.fresh != nil {
-					s.fresh.Close()
-				}
+		for _, s := range seats {
+			if s.fresh != nil {
+				s.fresh.Close()
 			}
 		}
 	}()
-	connecting, within := errgroup.WithContext(ctx)
-	connecting.SetLimit(16)
-	for _, t := range threads {
-		for _, s := range t.seats {
-			connecting.Go(func() (err error) {
-				if within.Err() == nil {
-					s.fresh, s.caller, err = connect(within)
-				}
-				return err
-			})
-		}
-	}
-	if err := connecting.Wait(); err != nil {
+	if err := together(ctx, len(seats), func(within context.Context, i int) (err error) {
+		seats[i].fresh, seats[i].caller, err = connect(within)
+		return err
+	}); err != nil {
 		return err
 	}
 	r.Begin()

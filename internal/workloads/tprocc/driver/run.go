@@ -243,17 +243,10 @@ func (r *Run) Block(ctx context.Context, connect func(context.Context) (Terminal
 			}
 		}
 	}()
-	connecting, within := errgroup.WithContext(ctx)
-	connecting.SetLimit(16)
-	for i := range r.Users {
-		connecting.Go(func() (err error) {
-			if within.Err() == nil {
-				terminals[i], err = connect(ctx)
-			}
-			return err
-		})
-	}
-	if err := connecting.Wait(); err != nil {
+	if err := together(ctx, len(terminals), func(_ context.Context, i int) (err error) {
+		terminals[i], err = connect(ctx)
+		return err
+	}); err != nil {
 		return err
 	}
 	r.Begin()
@@ -263,6 +256,21 @@ func (r *Run) Block(ctx context.Context, connect func(context.Context) (Terminal
 	}
 	working.Wait()
 	return nil
+}
+
+// together makes so many connections, some at a time, until one fails; within ends then, and with the last of them.
+func together(ctx context.Context, n int, connect func(within context.Context, i int) error) error {
+	connecting, within := errgroup.WithContext(ctx)
+	connecting.SetLimit(16)
+	for i := range n {
+		connecting.Go(func() error {
+			if within.Err() != nil {
+				return nil
+			}
+			return connect(within, i)
+		})
+	}
+	return connecting.Wait()
 }
 
 // work is a user's life. It gives the terminal that is open at its end, nil for none.
