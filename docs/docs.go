@@ -14,10 +14,18 @@ import (
 //go:embed scenario-language.md
 var language string
 
-var comment = regexp.MustCompile(`(?m)^<!--.*-->\n+`)
+var (
+	comment = regexp.MustCompile(`(?m)^<!--.*-->\n+`)
+	printed = regexp.MustCompile(`(?m)^<!--printed: (.*)-->\n`)
+)
 
-// ScenarioLanguage is the reference of the scenario language.
-func ScenarioLanguage() Page { return Page(comment.ReplaceAllString(language, "")) }
+// ScenarioLanguage is the reference of the scenario language, with the parts that the program prints in their places.
+func ScenarioLanguage(parts map[string]string) Page {
+	whole := printed.ReplaceAllStringFunc(language, func(m string) string {
+		return parts[printed.FindStringSubmatch(m)[1]]
+	})
+	return Page(comment.ReplaceAllString(whole, ""))
+}
 
 // Page is a page in Markdown.
 type Page string

@@ -48,7 +48,7 @@ prints that part only.`,
 
 // language prints the reference, or a section of it.
 func language(out io.Writer, registry drivers.Registry, section string) error {
-	page := docs.ScenarioLanguage() + docs.Page(objections(registry))
+	page := docs.ScenarioLanguage(scenario.Reference()) + docs.Page(objections(registry))
 	text := string(page)
 	if section != "" {
 		var ok bool
@@ -106,7 +106,7 @@ func nearestSection(given string, all []string) string {
 
 func completeHelp(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(given) > 0 && given[0] == languageTopic {
-		return docs.ScenarioLanguage().Sections(), cobra.ShellCompDirectiveNoFileComp
+		return docs.ScenarioLanguage(nil).Sections(), cobra.ShellCompDirectiveNoFileComp
 	}
 	about, _, err := cmd.Root().Find(given)
 	if err != nil {
