@@ -35,7 +35,7 @@ var (
 func TestLanguagePage(t *testing.T) {
 	t.Parallel()
 	text := read(t)
-	parts, used := scenario.Reference(), map[string]bool{}
+	parts, used := drivers.All().Reference(), map[string]bool{}
 	for _, m := range printed.FindAllStringSubmatch(text, -1) {
 		if _, ok := parts[m[1]]; !ok || used[m[1]] {
 			t.Errorf("the page asks for %q, which nothing prints, or asks twice", m[1])
@@ -120,7 +120,7 @@ func TestLanguageExamples(t *testing.T) {
 // there, and links that lead nowhere.
 func TestLanguageWords(t *testing.T) {
 	t.Parallel()
-	p := docs.ScenarioLanguage(scenario.Reference())
+	p := docs.ScenarioLanguage(drivers.All().Reference())
 	types, _ := p.Section("types")
 	for name, rows := range scenario.Tables() {
 		for _, r := range rows {
@@ -155,7 +155,7 @@ func TestLanguageWords(t *testing.T) {
 }
 
 func ExamplePage_Section() {
-	step, _ := docs.ScenarioLanguage(scenario.Reference()).Section("test.Wait")
+	step, _ := docs.ScenarioLanguage(drivers.All().Reference()).Section("test.Wait")
 	fmt.Println(strings.SplitN(step, "\n", 4)[2])
 	// Output: Waits.
 }
@@ -178,7 +178,7 @@ func TestPage(t *testing.T) {
 	if _, ok := p.Section("no"); ok {
 		t.Error("a heading within a fence counts")
 	}
-	if text := string(docs.ScenarioLanguage(scenario.Reference())); strings.Contains(text, "<!--") ||
+	if text := string(docs.ScenarioLanguage(drivers.All().Reference())); strings.Contains(text, "<!--") ||
 		!strings.Contains(text, "- `runtime_secs` (") {
 		t.Error("the page has its markers, or lacks its lists")
 	}
