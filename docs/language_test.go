@@ -274,7 +274,7 @@ func with(files fstest.MapFS, name, text string) fstest.MapFS {
 	return files
 }
 
-// section is what begins at a key in column 0.
+// section holds what begins at a key in column 0.
 type section struct{ key, text string }
 
 func sections(text string) []section {
@@ -319,7 +319,7 @@ func check(e example) (*scenario.Scenario, []scenario.Diagnostic) {
 	})
 }
 
-// said is what is said of a mistake, without what its being a part of a file brings about.
+// said returns what is said of a mistake, without what its being a part of a file brings about.
 func said(e example) string {
 	_, diags := check(e)
 	var b strings.Builder

@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// EventData is what programs read of an event, by its kind.
+// EventData holds what programs read of an event, by its kind.
 type EventData struct {
 	// State is what a workload, a step, a run or a node has come to.
 	State string `json:"state,omitempty"`

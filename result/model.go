@@ -131,7 +131,7 @@ type Imported struct {
 	Unseen []string `json:"not_looked_at,omitempty"` // what such a file cannot show
 }
 
-// ScenarioInfo is what the report says of the scenario.
+// ScenarioInfo holds what the report says of the scenario.
 type ScenarioInfo struct {
 	ID               int64   `json:"id"`
 	Name             string  `json:"name"`
@@ -177,7 +177,7 @@ type Node struct {
 	MemoryBytes int64  `json:"memory_bytes"`
 }
 
-// Overhead is what plimsoll's own processes cost during the run.
+// Overhead holds what plimsoll's own processes cost during the run.
 type Overhead struct {
 	CPUSeconds       float64 `json:"cpu_seconds"`
 	WallSeconds      float64 `json:"wall_seconds"`
@@ -453,7 +453,7 @@ type Workload struct {
 	Notes         []string `json:"notes,omitempty"`
 }
 
-// Section is what one stream of a workload did.
+// Section holds what one stream of a workload did.
 type Section struct {
 	Name string     `json:"name"` // the stream's; a second one of that name is "name (2)"
 	Ops  []OpTotals `json:"ops"`

@@ -78,7 +78,7 @@ func machine(t testing.TB, changed map[string]string) fs.FS {
 	return out
 }
 
-// page is what is served of a machine, without what the page says of itself.
+// page returns what is served of a machine, without what the page says of itself.
 func page(t testing.TB, c exporter.Collector) (string, error) {
 	t.Helper()
 	x, err := exporter.New("test", c)

@@ -159,7 +159,7 @@ func network(data []byte, emit exporter.Emit) error {
 // ignored are the devices that node_exporter leaves out: those in memory, and partitions.
 var ignored = regexp.MustCompile(`^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
 
-// column is what a column of /proc/diskstats is called, and what one of it is in the metric's unit.
+// column holds what a column of /proc/diskstats is called, and what one of it is in the metric's unit.
 type column struct {
 	name string
 	unit float64

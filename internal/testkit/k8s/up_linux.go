@@ -331,7 +331,7 @@ func (u *up) last() string {
 	return all.String()
 }
 
-// chassis is what ipmi_sim calls to read or switch a node's power: FOLDER NODE get|set|check WHAT [VALUE].
+// chassis returns what ipmi_sim calls to read or switch a node's power: FOLDER NODE get|set|check WHAT [VALUE].
 func chassis(args []string) error {
 	if len(args) < 3 {
 		return fmt.Errorf("chassis %q: want FOLDER NODE get|set|check WHAT [VALUE]", args)
