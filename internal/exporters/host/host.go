@@ -37,6 +37,7 @@ const (
 	Kernel      Section = "kernel" // of /proc/stat what is not of CPUs, time of the boot, uname
 	Paging      Section = "vmstat"
 	Pressure    Section = "pressure"
+	Quota       Section = "quota" // of the container that the collector is in
 )
 
 // Sections are all there are.
@@ -142,6 +143,8 @@ func (c *Collector) section(s Section, emit exporter.Emit) error {
 		return c.each("proc/vmstat", emit, paging)
 	case Pressure:
 		return c.pressure(emit)
+	case Quota:
+		return c.quota(emit)
 	}
 	return fmt.Errorf("no section is called %q", s)
 }
@@ -218,6 +221,18 @@ func (c *Collector) pressure(emit exporter.Emit) error {
 	missing := func(err error) bool { return errors.Is(err, exporter.ErrNoData) }
 	if known := slices.DeleteFunc(slices.Clone(errs), missing); len(known) > 0 {
 		return errors.Join(known...)
+	}
+	return exporter.ErrNoData
+}
+
+// quota is what the CPU quota of this container has done, where it is in one that has a quota.
+func (c *Collector) quota(emit exporter.Emit) error {
+	for _, group := range procfs.OwnGroups {
+		if periods, throttled, ok := procfs.Quota(c.root, group); ok {
+			emit(quotaPeriods, float64(periods))
+			emit(quotaThrottled, float64(throttled))
+			return nil
+		}
 	}
 	return exporter.ErrNoData
 }
