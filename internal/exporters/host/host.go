@@ -78,6 +78,8 @@ type Collector struct {
 	sections []Section
 
 	numa map[int]int // the NUMA node of each CPU; empty with fewer than two nodes
+	// given are the names in /dev of devices that the kernel calls otherwise, by their numbers: see givenDisks
+	given map[string]string
 
 	mu   sync.Mutex
 	cpus map[int]procfs.CPU // when last read
@@ -90,6 +92,7 @@ func New(root fs.FS, usage Usage, sections ...Section) *Collector {
 	if nodes := slices.Compact(slices.Sorted(maps.Values(c.numa))); len(nodes) < 2 {
 		c.numa = nil
 	}
+	c.given = givenDisks(root, deviceNumber)
 	return c
 }
 
@@ -134,7 +137,9 @@ func (c *Collector) section(s Section, emit exporter.Emit) error {
 	case Network:
 		return c.each("proc/net/dev", emit, network)
 	case Disk:
-		return c.each("proc/diskstats", emit, disks)
+		return c.each("proc/diskstats", emit, func(data []byte, emit exporter.Emit) error {
+			return disks(data, c.given, emit)
+		})
 	case FileSystems:
 		return c.fileSystems(emit)
 	case Kernel:
