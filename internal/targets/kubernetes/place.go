@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -188,6 +189,10 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	if err != nil {
 		return target.Facts{}, err
 	}
+	all, err := a.list(ctx, nodes, "")
+	if err != nil {
+		return target.Facts{}, fmt.Errorf("target kubernetes: nodes: %w", err)
+	}
 	facts.Nodes, facts.ClusterName = list, cmp.Or(a.context, a.host)
 	var objections []error
 	object := func(format string, args ...any) {
@@ -235,26 +240,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	if _, err := p.agentPath("amd64"); err != nil {
 		facts.Notes = append(facts.Notes, fmt.Sprintf("Nodes on x86_64 need the agent: %v.", err))
 	}
-	for _, n := range list {
-		o, err := a.get(ctx, nodes, n.Name)
-		switch {
-		case err != nil || o == nil:
-			object("node %q: %w", n.Name, cmp.Or(err, errors.New("it is gone")))
-		case !nodeReady(o):
-			object("node %q: it is not ready", n.Name)
-		}
-		if o == nil {
-			continue
-		}
-		if closed, _, _ := unstructured.NestedBool(o.Object, "spec", "unschedulable"); closed {
-			object("node %q: it is cordoned", n.Name)
-		}
-		for _, pressure := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
-			if condition(o, pressure) == "True" {
-				object("node %q: it has %s", n.Name, pressure)
-			}
-		}
-	}
+	checkNodes(list, all, object)
 	if shot != "" {
 		facts.Capabilities[target.Snapshots] = "the storage's, of data disks, after a flush: one after the other, at no " +
 			"one moment"
@@ -271,6 +257,39 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		"Machines are pods: they share their node's kernel and page cache with all else there.")
 	return facts, errors.Join(objections...)
 }
+
+// checkNodes objects to nodes on which pods would not run, each reason once.
+func checkNodes(list []target.Node, all []unstructured.Unstructured, object func(string, ...any)) {
+	why := map[string][]string{}
+	for _, n := range list {
+		i := slices.IndexFunc(all, func(o unstructured.Unstructured) bool { return o.GetName() == n.Name })
+		if i < 0 {
+			why["gone"] = append(why["gone"], strconv.Quote(n.Name))
+			continue
+		}
+		if !nodeReady(&all[i]) {
+			why["not ready"] = append(why["not ready"], strconv.Quote(n.Name))
+		}
+		if closed, _, _ := unstructured.NestedBool(all[i].Object, "spec", "unschedulable"); closed {
+			why["cordoned"] = append(why["cordoned"], strconv.Quote(n.Name))
+		}
+		for _, pressure := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
+			if condition(&all[i], pressure) == "True" {
+				why["under "+pressure] = append(why["under "+pressure], strconv.Quote(n.Name))
+			}
+		}
+	}
+	for _, reason := range sorted(why) {
+		if names := why[reason]; len(names) == 1 {
+			object("node %s: it is %s", names[0], reason)
+		} else {
+			object("nodes %s: they are %s", unit.List(names, mostNodes), reason)
+		}
+	}
+}
+
+// mostNodes are named of those with one objection.
+const mostNodes = 6
 
 // classOf finds a storage class, by its name or as the default.
 func (f *fleetFile) classOf(all []unstructured.Unstructured, name string) int {
