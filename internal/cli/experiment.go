@@ -92,7 +92,8 @@ func (rn *runner) record(p *prepared, sf scenarioFlags, tf machines.Flags) exper
 		p.given, p.file
 	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
 		Target: tf.Name, TargetOptions: p.Options,
-		TimeScale: float64(tf.TimeScale), SizeScale: float64(tf.SizeScale), AllowHostCommands: tf.AllowHostCommands, ComparePlain: sf.plain}
+		TimeScale: float64(tf.TimeScale), SizeScale: float64(tf.SizeScale), AllowHostCommands: tf.AllowHostCommands,
+		ComparePlain: sf.plain}
 	return r
 }
 

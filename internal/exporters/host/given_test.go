@@ -19,7 +19,8 @@ func TestGivenDisks(t *testing.T) {
 		dev  fstest.MapFS
 		want string
 	}{
-		"a pod": {fstest.MapFS{"dev/sdb": device("7:3"), "dev/null": {Mode: fs.ModeDevice | fs.ModeCharDevice, Sys: "1:3"}},
+		"a pod": {fstest.MapFS{"dev/sdb": device("7:3"),
+			"dev/null": {Mode: fs.ModeDevice | fs.ModeCharDevice, Sys: "1:3"}},
 			"sdb 5"},
 		"a machine":         {fstest.MapFS{"dev/loop3": device("7:3"), "dev/vda": device("254:0")}, "vda 90"},
 		"of no such device": {fstest.MapFS{"dev/sdb": device("8:16")}, "vda 90"},
