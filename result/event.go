@@ -39,6 +39,7 @@ type EventData struct {
 	Migration       *Migration         `json:"migration,omitempty"`
 	NodeReturn      *NodeReturn        `json:"node-return,omitempty"`
 	Operation       *PlatformOperation `json:"operation,omitempty"`
+	Plain           *Plain             `json:"plain,omitempty"`
 }
 
 // States of a workload in the journal.

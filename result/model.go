@@ -249,6 +249,8 @@ const (
 	KindNodeReturn = "node-return"
 	// KindOperation: the platform has done something for a machine; Data: operation.
 	KindOperation = "operation"
+	// KindPlain: a job was run on a machine and beside it, by turns; Data: plain.
+	KindPlain = "plain"
 )
 
 // Data is everything the charts and tables show, on regular time grids, so that a report needs no metrics database.
@@ -271,6 +273,8 @@ type Data struct {
 	// Boots and Migrations are those of machines, where the place tells of them, in the order in which they were over.
 	Boots      []Boot      `json:"boots,omitempty"`
 	Migrations []Migration `json:"migrations,omitempty"`
+	// Plain are comparisons of jobs with the same beside their machine.
+	Plain []Plain `json:"plain,omitempty"`
 	// NodeReturns are those of the nodes that the run switched off and on, and whose return it waited for.
 	NodeReturns []NodeReturn `json:"node_returns,omitempty"`
 	// Operations are what the platform did for machines, where the place tells of it, in the order they were over.

@@ -58,6 +58,7 @@ const (
 	DiskTrim           Capability = "trim of data disks"      // load generators that discard blocks
 	DiskPurge          Capability = "purge of data disks"     // DiskPurger
 	VMExporters        Capability = "scraping of VMs' ports"  // VMAddressed
+	PlainJobs          Capability = "jobs beside a VM"        // PlainPlacer
 )
 
 // Capabilities are all of them.
@@ -65,7 +66,7 @@ func Capabilities() []Capability {
 	return []Capability{VMCreation, VMPowerControl, VMMoves, NodePowerControl, NodeShutdown, Snapshots, LiveMigration,
 		AvailabilityRules, NodeFailover, StorageMigration, GuestCommands, Services, PeerNetwork, PlaybookHosts,
 		ControllerCommands, WriteLogDrain, ClusterMetrics, PlatformChecks, FolderImport, DiskTrim, DiskPurge,
-		VMExporters}
+		VMExporters, PlainJobs}
 }
 
 // Errors that callers tell apart with errors.Is.
