@@ -22,7 +22,9 @@ func TestGivenDisks(t *testing.T) {
 		"a pod": {fstest.MapFS{"dev/sdb": device("7:3"),
 			"dev/null": {Mode: fs.ModeDevice | fs.ModeCharDevice, Sys: "1:3"}},
 			"sdb 5"},
-		"a machine":         {fstest.MapFS{"dev/loop3": device("7:3"), "dev/vda": device("254:0")}, "vda 90"},
+		"a machine": {fstest.MapFS{"dev/loop3": device("7:3"), "dev/vda": device("254:0")}, "vda 90"},
+		"a machine with a name more": {fstest.MapFS{"dev/mine": device("7:3"),
+			"proc/self/ns/pid": {Mode: fs.ModeSymlink, Data: []byte(firstPIDSpace)}}, "vda 90"},
 		"of no such device": {fstest.MapFS{"dev/sdb": device("8:16")}, "vda 90"},
 	} {
 		number := func(info fs.FileInfo) (string, bool) { n, ok := info.Sys().(string); return n, ok }

@@ -210,10 +210,18 @@ func disks(data []byte, given map[string]string, emit exporter.Emit) error {
 	return err
 }
 
+// firstPIDSpace is the namespace of processes that the kernel starts with: PROC_PID_INIT_INO of its
+// include/linux/proc_ns.h.
+const firstPIDSpace = "pid:[4026531836]"
+
 // givenDisks are the block devices of /dev that have other names there than the kernel's, by their numbers: a container
-// was given them, as a pod its volumes. Then they are its disks, and all others are not.
+// was given them, as a pod its volumes. Then they are its disks, and all others are not. On a machine, whose processes
+// are in the first namespace of processes, such a name is one more of a disk that is counted anyway.
 func givenDisks(root fs.FS, number func(fs.FileInfo) (string, bool)) map[string]string {
 	given := map[string]string{}
+	if space, err := fs.ReadLink(root, "proc/self/ns/pid"); err == nil && space == firstPIDSpace {
+		return given
+	}
 	data, _ := fs.ReadFile(root, "proc/diskstats")
 	list, _ := procfs.Disks(data, 0)
 	kernel := map[string]string{}
