@@ -75,7 +75,8 @@ func risen(below, beyond *Probe) (out []Rise) {
 			continue
 		}
 		for _, b := range below.Used {
-			if b.Measure == u.Measure {
+			if b.Measure == u.Measure && (b.Of == u.Of ||
+				!strings.Contains(u.Of, ofGroup) && !strings.Contains(b.Of, ofGroup)) {
 				r.Below = b.Percent
 			}
 		}
@@ -87,6 +88,10 @@ func risen(below, beyond *Probe) (out []Rise) {
 	return out
 }
 
+// ofGroup is in the names of control groups. Each is looked at by itself: another than the server's may have waited
+// all the time.
+const ofGroup = "(cgroup "
+
 // used reads off a run how much was used of what was counted, by measure that of which most was.
 func used(d *result.Data, w result.Workload) (out []Used) {
 	most := map[string]Used{}
@@ -95,15 +100,19 @@ func used(d *result.Data, w result.Workload) (out []Used) {
 			continue
 		}
 		mean, n := meanOf(s, w, 0)
-		if u := (Used{s.Measure, nameOf(s), math.Round(10*mean) / 10}); n > 0 && u.Percent >= most[s.Measure].Percent {
-			most[s.Measure] = u
+		u, key := Used{s.Measure, nameOf(s), math.Round(10*mean) / 10}, s.Measure
+		if strings.Contains(u.Of, ofGroup) {
+			key += u.Of
+		}
+		if n > 0 && u.Percent >= most[key].Percent {
+			most[key] = u
 		}
 	}
 	for _, u := range most {
 		out = append(out, u)
 	}
 	slices.SortFunc(out, func(a, b Used) int {
-		return cmp.Or(cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Measure, b.Measure))
+		return cmp.Or(cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Measure, b.Measure), cmp.Compare(a.Of, b.Of))
 	})
 	return out
 }
