@@ -75,6 +75,14 @@ func Conclude(s Settings, probes []Probe) Answer {
 				a.Say(lowest.Offered), lowest.Generator)
 			break
 		}
+		if highest := probes[0].Offered; len(probes) > 2 && !slices.ContainsFunc(probes, func(p Probe) bool {
+			highest = max(highest, p.Offered)
+			return p.Margin <= clearlyBroken
+		}) {
+			a.Sentence = fmt.Sprintf("Inconclusive: from %s to %s the limited value is about at its limit.",
+				a.Say(lowest.Offered), a.Say(highest))
+			break
+		}
 		a.at(Below, lowest)
 		broken := cmp.Or(lowest.Limit, "The limit") + " breaks"
 		if lowest.Limit == RateMet {
@@ -91,11 +99,12 @@ func Conclude(s Settings, probes []Probe) Answer {
 
 func (a *Answer) at(v Verdict, p Probe) { a.Verdict, a.Rate, a.Limit = v, &p.Offered, p.Limit }
 
-// Say writes a rate with four digits and its unit.
+// Say writes a rate with three or four digits and its unit.
 func (a *Answer) Say(rate float64) string { return say(rate, a.Unit) }
 
 func say(rate float64, of string) string {
-	digits := math.Pow(10, math.Max(0, math.Floor(math.Log10(math.Abs(rate)))-3))
+	order := math.Floor(math.Log10(math.Abs(rate)))
+	digits := math.Pow(10, math.Max(order-3, math.Min(order-2, 0)))
 	return InUnit(math.Round(rate/digits)*digits, of)
 }
 

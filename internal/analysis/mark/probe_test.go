@@ -214,6 +214,8 @@ func TestWhatWasFull(t *testing.T) {
 		{60, 0, 0, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
 		{60, 5, 40, " full near it: sdb of node-1 was at work 60 % of the time." +
 			" Beyond it the CPU quota of postgres (cgroup /db) of db held it back in 40 % of its periods, just below it 5 %."},
+		{60, 60, 80, " Near it the CPU quota of postgres (cgroup /db) of db held it back in 60 % of its periods, " +
+			"sdb of node-1 was at work 60 % of the time."},
 		{60, 30, 45, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
 		{60, 0, 9, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
 	} {
@@ -226,7 +228,9 @@ func TestWhatWasFull(t *testing.T) {
 			if !q.Held {
 				quota.Percent = c.beyond
 			}
-			other := mark.Used{Measure: result.QuotaThrottled, Of: "java (cgroup /other) of db", Percent: 95} // all the time
+			// Another's, now and then.
+			other := mark.Used{Measure: result.QuotaThrottled, Of: "java (cgroup /other) of db",
+				Percent: float64(95 * (len(probes) % 2))}
 			q.Used = []mark.Used{{result.DeviceBusy, "sdb of node-1", c.percent}, other, quota, cpus}
 			probes = append(probes, q)
 		}

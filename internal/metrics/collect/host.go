@@ -67,8 +67,8 @@ func (c *replayed) machines(ctx context.Context) []result.Series {
 		}
 	}
 	held := func(by, throttled, periods string) string {
-		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s}[%s])) / sum by (%[1]s) (rate(%[5]s{%[3]s}[%[4]s]))", by, throttled,
-			scope, over, periods)
+		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s}[%s])) / sum by (%[1]s) (rate(%[5]s{%[3]s}[%[4]s]))", by,
+			throttled, scope, over, periods)
 	}
 	for _, s := range slices.Concat(
 		c.measured(ctx, held("instance", record.QuotaThrottled, record.QuotaPeriods), result.QuotaThrottled, "%", whole),
