@@ -71,8 +71,10 @@ func (c *replayed) machines(ctx context.Context) []result.Series {
 			throttled, scope, over, periods)
 	}
 	for _, s := range slices.Concat(
-		c.measured(ctx, held("instance", record.QuotaThrottled, record.QuotaPeriods), result.QuotaThrottled, "%", whole),
-		c.measured(ctx, held("instance, id, process", groupThrottled, groupPeriods), result.QuotaThrottled, "%", group),
+		c.measured(ctx, held("instance", record.QuotaThrottled, record.QuotaPeriods), result.QuotaThrottled, "%",
+			whole),
+		c.measured(ctx, held("instance, id, process", groupThrottled, groupPeriods), result.QuotaThrottled, "%",
+			group),
 	) {
 		if peak(s) > 0 { // of a quota that held something back
 			out = append(out, s)
