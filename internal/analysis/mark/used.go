@@ -193,8 +193,8 @@ func added(below, beyond *Probe) (share float64, of string, ok bool) {
 	return min(max(share, 0), 1), below.Spent.Of, ok
 }
 
-// beyondAll reports whether what a control group waited for was so in every probe that broke: what others on the machine
-// do comes and goes.
+// beyondAll reports whether what a control group waited for was so in every probe that broke: what others on the
+// machine do comes and goes.
 func beyondAll(probes []Probe, u Used) bool {
 	return !strings.Contains(u.Of, ofGroup) || !slices.ContainsFunc(probes, func(p Probe) bool {
 		return !p.Held && !slices.ContainsFunc(p.Used, func(q Used) bool {
