@@ -62,6 +62,8 @@ func TestTruthOfMachines(t *testing.T) {
 		{"a guest that idles, whose CPUs are given to others", idleStolenFrom(29), "host-cpu cpu-starved"},
 		{"a VM held back by its quota", heldBack(30, 62), "cpu-starved"},
 		{"a VM hardly held back by its quota", heldBack(30, 2), "cpu-starved"},
+		{"a server held back by its quota", serverHeldBack(30, "postgres (cgroup /db)"), "cpu-starved"},
+		{"a quota that is not the server's", serverHeldBack(30, "java (cgroup /db)"), "cpu-starved"},
 		{"writes to flash, once", onFlash(written(19, 0.5), "nvme0n1", "ExampleCorp X1"), "fresh-flash"},
 		{"writes to flash, over and over", onFlash(written(19, 3), "nvme0n1", "ExampleCorp X1"), "fresh-flash"},
 		{"writes to a virtual disk, once", onFlash(written(19, 0.5), "vda", ""), "fresh-flash"},
@@ -200,6 +202,16 @@ func idleStolenFrom(seed uint64) *reporttest.Synthetic {
 func heldBack(seed uint64, share float64) *reporttest.Synthetic {
 	s := grouped(seed, 8, 0.9, 60)
 	s.Percent(result.QuotaThrottled, s.Data.VMs[0].Name, flatRate(share), 0.5)
+	return s
+}
+
+// serverHeldBack is a load on a PostgreSQL on whose machine a control group was held back by its quota.
+func serverHeldBack(seed uint64, group string) *reporttest.Synthetic {
+	s := grouped(seed, 8, 0.9, 60)
+	for i := range s.Data.Workloads {
+		s.Data.Workloads[i].Server = "PostgreSQL 15.4"
+	}
+	s.PartPercent(result.QuotaThrottled, "host", group, flatRate(30), 0.5)
 	return s
 }
 

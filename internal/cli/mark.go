@@ -291,8 +291,8 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	defer stop.Release()
 	_, own := rn.made[given]
 	if own && mf.vary != vmsOption { // of the two values that made it a variable none is meant
-		least := map[bool]int64{true: 1}[mf.vary == clientsOption]
-		sf.values = withValue(sf.values, mf.vary, max(int64(mf.from), least))
+		least := map[bool]float64{true: 1}[mf.vary == clientsOption]
+		sf.values = withValue(sf.values, mf.vary, levelOf(max(float64(mf.from), least), mf.vary != rateOption))
 	} else if mf.from > 0 && mf.vary != rateOption && mf.vary != vmsOption {
 		sf.values = withValue(sf.values, mf.vary, float64(mf.from))
 	}
@@ -358,7 +358,7 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 		r.Factors = append(r.Factors, experiment.Factor{Name: experiment.ConditionFactor})
 	}
 	r.Mark = &experiment.Mark{Workload: name, Variable: mf.vary, Start: start, Most: float64(mf.to),
-		Whole: own || option || vms, Rated: option, VMs: vms, Clients: clients, Unit: unitOf,
+		Whole: own && mf.vary != rateOption || option || vms, Rated: option, VMs: vms, Clients: clients, Unit: unitOf,
 		Within: within, Probes: mf.probes, At: float64(mf.at), Least: float64(mf.least),
 		Conditions: conditions}
 	if own {

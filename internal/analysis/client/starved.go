@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -72,6 +73,9 @@ func starvedOf(v *view.Run, machines []view.CPU, limit float64, about func(view.
 		for _, k := range machines {
 			if m, ok := k.Over(l); ok && m.Value >= limit && about(k, l) {
 				name := cmp.Or(k.Machine, k.Name)
+				if k.Part != "" {
+					name = k.Part + " of " + name
+				}
 				most[name] = max(most[name], m.Value)
 				if !slices.Contains(loads, l.Name) {
 					loads = append(loads, l.Name)
@@ -86,8 +90,21 @@ func starvedOf(v *view.Run, machines []view.CPU, limit float64, about func(view.
 	return names, worst, loads
 }
 
-// quotaOf reports whether a quota is one that a workload is under.
+// servers are the programs of databases, and how the version of such a server begins.
+var servers = map[string]string{"postgres": "PostgreSQL", "mariadbd": "MariaDB", "mysqld": "MySQL"}
+
+// onServers are the engines whose load goes to a database, the version of which is not always known.
+var onServers = []string{"pg", "pgbench", "tprocc", "tproch", "hammerdb"}
+
+// quotaOf reports whether a quota is one that a workload is under, or the server that its load goes to. Of control
+// groups on a machine only those are known to be the load's.
 func quotaOf(k view.CPU, l *view.Load) bool {
+	if process, _, group := strings.Cut(k.Part, " (cgroup "); group {
+		server := servers[process]
+		return server != "" && slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+			return strings.HasPrefix(p.Server, server) || p.Server == "" && slices.Contains(onServers, p.Engine)
+		})
+	}
 	return k.Machine == "host" || slices.ContainsFunc(l.Parts,
 		func(p *result.Workload) bool { return p.VM == k.Machine })
 }

@@ -75,6 +75,14 @@ func Conclude(s Settings, probes []Probe) Answer {
 				a.Say(lowest.Offered), lowest.Generator)
 			break
 		}
+		if highest := probes[0].Offered; len(probes) > 2 && !slices.ContainsFunc(probes, func(p Probe) bool {
+			highest = max(highest, p.Offered)
+			return p.Margin <= clearlyBroken
+		}) {
+			a.Sentence = fmt.Sprintf("Inconclusive: from %s to %s the limited value is about at its limit.",
+				a.Say(lowest.Offered), a.Say(highest))
+			break
+		}
 		a.at(Below, lowest)
 		broken := cmp.Or(lowest.Limit, "The limit") + " breaks"
 		if lowest.Limit == RateMet {
@@ -91,11 +99,12 @@ func Conclude(s Settings, probes []Probe) Answer {
 
 func (a *Answer) at(v Verdict, p Probe) { a.Verdict, a.Rate, a.Limit = v, &p.Offered, p.Limit }
 
-// Say writes a rate with four digits and its unit.
+// Say writes a rate with three or four digits and its unit.
 func (a *Answer) Say(rate float64) string { return say(rate, a.Unit) }
 
 func say(rate float64, of string) string {
-	digits := math.Pow(10, math.Max(0, math.Floor(math.Log10(math.Abs(rate)))-3))
+	order := math.Floor(math.Log10(math.Abs(rate)))
+	digits := math.Pow(10, math.Max(order-3, math.Min(order-2, 0)))
 	return InUnit(math.Round(rate/digits)*digits, of)
 }
 
@@ -170,7 +179,7 @@ func (a *Answer) fallen(probes []Probe, at int) {
 func (a *Answer) found(s Settings, probes []Probe, b span) {
 	e := estimate(probes)
 	a.Limit, a.Spread = b.high.Limit, e.spread
-	if p, q, ok := unsteady(probes); ok && !(e.chance && e.high <= narrow*e.low) {
+	if p, q, ok := unsteady(probes); ok && !(e.chance && e.high <= apart*e.low) {
 		a.Sentence = fmt.Sprintf(
 			"Inconclusive: it is not steady from probe to probe: at %s the limited value was %.3g times its limit once and %.3g times another time.",
 			a.Say(p.Offered), 1/p.Margin, 1/math.Max(q.Margin, 1e-6))
@@ -192,7 +201,13 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 			a.Say(b.low.Offered), a.Say(p.Offered), cmp.Or(p.Generator, "it fell behind"))
 		return
 	}
-	if !e.ok || e.cliff && !e.twice || !e.cliff && (e.low <= 0 || e.high > 1.5*e.rate || e.low < 0.5*e.rate) {
+	far := !e.ok || e.cliff && !e.twice || !e.cliff && (e.low <= 0 || e.high > 1.5*e.rate || e.low < 0.5*e.rate)
+	if far {
+		if low, high, ok := sides(probes); ok {
+			far, e = false, edge{rate: low, low: low, high: high, cliff: true, twice: true}
+		}
+	}
+	if far {
 		a.Sentence = fmt.Sprintf(
 			"Inconclusive after %s: %s held and %s did not, and the mark is somewhere between.",
 			unit.Plural(len(probes), "probe"), a.Say(b.low.Offered), a.Say(b.high.Offered))
@@ -213,11 +228,44 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 		defer func() { a.Sentence += " " + text }()
 	}
 	if e.cliff {
-		a.Sentence = fmt.Sprintf("Mark: %s%s, which held twice; %s broke twice.", a.Say(e.low), limit, a.Say(e.high))
+		a.Sentence = fmt.Sprintf("Mark: %s%s, which held%s; %s broke%s.", a.Say(e.low), limit,
+			twice[count(probes, e.low) > 1], a.Say(e.high), twice[count(probes, e.high) > 1])
 		return
 	}
 	a.Confidence = Confidence
 	a.Sentence = fmt.Sprintf("Mark: %s (95 %%: %s to %s)%s.", a.Say(e.rate), a.bare(e.low), a.bare(e.high), limit)
+}
+
+// twice is said of a side that was offered more than once.
+var twice = map[bool]string{true: " twice"}
+
+// apart is the ratio of two rates between which there is a mark, however it came out from probe to probe.
+const apart = 1.3
+
+// sides are the rates that bound a mark where there is no curve and too few probes for both to be offered twice: the
+// highest that held by more than chance does, and the lowest that broke by as much, when no probe contradicts them and
+// a rate close to the lower side has held after the first overload, so that what is bounded is not what that left.
+func sides(probes []Probe) (low, high float64, ok bool) {
+	high = math.Inf(1)
+	for _, p := range probes {
+		if p.Margin <= clearlyBroken {
+			high = min(high, p.Offered)
+		}
+	}
+	for _, p := range probes {
+		if p.Held && p.Margin >= clearlyHeld && p.Offered < high {
+			low = max(low, p.Offered)
+		}
+	}
+	over, after := false, false
+	for _, p := range probes {
+		if !p.Held && p.Offered <= low {
+			return 0, 0, false
+		}
+		over = over || p.Margin <= clearlyBroken
+		after = after || over && p.Held && p.Offered >= nearly*low
+	}
+	return low, high, after && high <= apart*low
 }
 
 // unsteady finds two probes of one rate of which one clearly held and one clearly broke.

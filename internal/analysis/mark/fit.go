@@ -310,13 +310,28 @@ const narrow = 1.15
 // moved are the spreads of a step from probe to probe that are thought of, as shares of its rate, all as likely.
 var moved = []float64{0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16}
 
+// level reports whether the limited value is about at its limit wherever it was looked at near a place: which side it
+// comes out on says nothing of the rate then.
+func level(probes []Probe, b span) bool {
+	close, all := 0, 0
+	for _, p := range probes {
+		if p.Behind || p.Offered < b.low.Offered*(1-widest) || p.Offered > b.high.Offered*(1+widest) {
+			continue
+		}
+		if all++; p.Margin > clearlyBroken && p.Margin < clearlyHeld {
+			close++
+		}
+	}
+	return 3*close >= 2*all
+}
+
 // chance is the edge where the limit breaks without a slope while the rate is met, as where errors happen or a
 // percentile goes from fast operations to slow ones. Each probe has an edge of its own, lognormal about the mark; that
 // it held or broke says on which side of its rate that was. The mark is the median of what is then believed of it, all
 // rates on a logarithmic scale as likely before: a threshold as psychophysics has it, found by Bayes' rule (Watson and
 // Pelli, Perception & Psychophysics 33, 1983, 113).
 func chance(probes []Probe, b span) edge {
-	if b.high.Behind || b.high.Offered > narrow*b.low.Offered {
+	if b.high.Behind || b.high.Offered > narrow*b.low.Offered || level(probes, b) {
 		return edge{}
 	}
 	const steps = 300

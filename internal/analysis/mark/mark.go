@@ -409,14 +409,15 @@ func around(probes []Probe, b span) (edge, bool) {
 // beside places a probe on the side of the mark that has fewer, as far off as the interval is wide.
 func (s Settings) beside(probes []Probe, e edge) Step {
 	half := max(e.high-e.rate, e.rate-e.low) / e.rate
+	reach := 0.2  // farther apart where the slope is not seen
 	if e.chance { // what lies farther out is foreseen
-		half *= 0.25
+		half, reach = half*0.25, 0.12
 	}
-	away := min(max(half, 0.01), 0.12)
+	away := min(max(half, 0.01), reach)
 	below, above := 0, 0
 	for _, p := range probes {
 		switch d := p.Offered/e.rate - 1; {
-		case math.Abs(d) > 0.12:
+		case math.Abs(d) > reach:
 		case d < 0:
 			below++
 		default:

@@ -213,7 +213,9 @@ func TestWhatWasFull(t *testing.T) {
 		{97, 0, 0, " Near it sdb of node-1 was at work 97 % of the time, the CPUs of node-1 were used 11 %."},
 		{60, 0, 0, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
 		{60, 5, 40, " full near it: sdb of node-1 was at work 60 % of the time." +
-			" Beyond it the CPU quota of db held it back in 40 % of its periods, just below it 5 %."},
+			" Beyond it the CPU quota of postgres (cgroup /db) of db held it back in 40 % of its periods, just below it 5 %."},
+		{60, 60, 80, " Near it the CPU quota of postgres (cgroup /db) of db held it back in 60 % of its periods, " +
+			"sdb of node-1 was at work 60 % of the time."},
 		{60, 30, 45, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
 		{60, 0, 9, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
 	} {
@@ -222,11 +224,14 @@ func TestWhatWasFull(t *testing.T) {
 		s := mark.Settings{Start: 1000}
 		for step := mark.Next(s, probes); step.Rate > 0; step = mark.Next(s, probes) {
 			q := x.Probe(step.Rate, r)
-			quota := mark.Used{Measure: result.QuotaThrottled, Of: "db", Percent: c.below}
+			quota := mark.Used{Measure: result.QuotaThrottled, Of: "postgres (cgroup /db) of db", Percent: c.below}
 			if !q.Held {
 				quota.Percent = c.beyond
 			}
-			q.Used = []mark.Used{{result.DeviceBusy, "sdb of node-1", c.percent}, quota, cpus}
+			// Another's, now and then.
+			other := mark.Used{Measure: result.QuotaThrottled, Of: "java (cgroup /other) of db",
+				Percent: float64(95 * (len(probes) % 2))}
+			q.Used = []mark.Used{{result.DeviceBusy, "sdb of node-1", c.percent}, other, quota, cpus}
 			probes = append(probes, q)
 		}
 		if a := mark.Conclude(s, probes); a.Verdict != mark.Found || !strings.HasSuffix(a.Sentence, c.want) {

@@ -20,6 +20,9 @@ type Used struct {
 // full is from where on something is called full, in per cent; a CPU or device that waits now and then is below it.
 const full = 90
 
+// usedUp is from what share of its periods on, in per cent, a quota that held back is said to be used up.
+const usedUp = 50
+
 // usable are the measures that are shares of something that has an end, and what they say.
 var usable = map[string]string{
 	result.NodeCPU:             "the CPUs of %s were used %.0f %%",
@@ -75,7 +78,8 @@ func risen(below, beyond *Probe) (out []Rise) {
 			continue
 		}
 		for _, b := range below.Used {
-			if b.Measure == u.Measure {
+			if b.Measure == u.Measure && (b.Of == u.Of ||
+				!strings.Contains(u.Of, ofGroup) && !strings.Contains(b.Of, ofGroup)) {
 				r.Below = b.Percent
 			}
 		}
@@ -87,6 +91,10 @@ func risen(below, beyond *Probe) (out []Rise) {
 	return out
 }
 
+// ofGroup is in the names of control groups. Each is looked at by itself: another than the server's may have waited
+// all the time.
+const ofGroup = "(cgroup "
+
 // used reads off a run how much was used of what was counted, by measure that of which most was.
 func used(d *result.Data, w result.Workload) (out []Used) {
 	most := map[string]Used{}
@@ -95,15 +103,19 @@ func used(d *result.Data, w result.Workload) (out []Used) {
 			continue
 		}
 		mean, n := meanOf(s, w, 0)
-		if u := (Used{s.Measure, nameOf(s), math.Round(10*mean) / 10}); n > 0 && u.Percent >= most[s.Measure].Percent {
-			most[s.Measure] = u
+		u, key := Used{s.Measure, nameOf(s), math.Round(10*mean) / 10}, s.Measure
+		if strings.Contains(u.Of, ofGroup) {
+			key += u.Of
+		}
+		if n > 0 && u.Percent >= most[key].Percent {
+			most[key] = u
 		}
 	}
 	for _, u := range most {
 		out = append(out, u)
 	}
 	slices.SortFunc(out, func(a, b Used) int {
-		return cmp.Or(cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Measure, b.Measure))
+		return cmp.Or(cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Measure, b.Measure), cmp.Compare(a.Of, b.Of))
 	})
 	return out
 }
@@ -181,6 +193,16 @@ func added(below, beyond *Probe) (share float64, of string, ok bool) {
 	return min(max(share, 0), 1), below.Spent.Of, ok
 }
 
+// beyondAll reports whether what a control group waited for was so in every probe that broke: what others on the
+// machine do comes and goes.
+func beyondAll(probes []Probe, u Used) bool {
+	return !strings.Contains(u.Of, ofGroup) || !slices.ContainsFunc(probes, func(p Probe) bool {
+		return !p.Held && !slices.ContainsFunc(p.Used, func(q Used) bool {
+			return q.Measure == u.Measure && q.Of == u.Of && q.Percent >= rises
+		})
+	})
+}
+
 // near says what was full in the probe nearest to a rate and what else was near, and which waits begin there. It names
 // no cause: what is full beside a limit that breaks may be its reason or not.
 func (a *Answer) near(probes []Probe, rate float64) string {
@@ -195,7 +217,16 @@ func (a *Answer) near(probes []Probe, rate float64) string {
 		return slices.Contains(waits, u.Measure)
 	})
 	text := ""
+	held := slices.IndexFunc(nearest.Used, func(u Used) bool {
+		return u.Measure == result.QuotaThrottled && u.Percent >= usedUp && beyondAll(probes, u)
+	})
 	switch {
+	case held >= 0:
+		text = "Near it " + say(nearest.Used[held])
+		if len(counted) > 0 {
+			text += ", " + say(counted[0])
+		}
+		text += "."
 	case len(counted) == 0:
 	case counted[0].Percent >= full:
 		text = "Near it " + say(counted[0])
@@ -207,7 +238,11 @@ func (a *Answer) near(probes []Probe, rate float64) string {
 		text = fmt.Sprintf("Nothing that was counted was full near it: %s.", say(counted[0]))
 	}
 	below, beyond := across(probes, rate)
-	if a.Rises = risen(below, beyond); len(a.Rises) > 0 {
+	a.Rises = slices.DeleteFunc(risen(below, beyond), func(r Rise) bool { return !beyondAll(probes, r.Used) })
+	if held >= 0 { // said already
+		a.Rises = slices.DeleteFunc(a.Rises, func(r Rise) bool { return r.Measure == result.QuotaThrottled })
+	}
+	if len(a.Rises) > 0 {
 		text += fmt.Sprintf(" Beyond it %s, just below it %.0f %%.", say(a.Rises[0].Used), a.Rises[0].Below)
 	}
 	if share, of, ok := added(below, beyond); ok {

@@ -76,6 +76,17 @@ var described = map[Section][]exporter.Family{
 		counter(quotaPeriods, "", "Periods of this container's CPU quota in which its processes had something to do."),
 		counter(quotaThrottled, "", "Periods in which the CPU quota held processes of this container back."),
 	},
+	Groups: {
+		counter("container_cpu_cfs_periods_total", "", "Periods of a control group's CPU quota."),
+		counter("container_cpu_cfs_throttled_periods_total", "",
+			"Periods in which a control group had used up its CPU quota and was held back."),
+		counter("container_pressure_cpu_waiting_seconds_total", "seconds",
+			"Seconds for which tasks of a control group have waited for a CPU."),
+		counter("container_pressure_io_waiting_seconds_total", "seconds",
+			"Seconds for which tasks of a control group have waited for I/O."),
+		counter("container_pressure_memory_waiting_seconds_total", "seconds",
+			"Seconds for which tasks of a control group have waited for memory."),
+	},
 }
 
 // Names of what a run records of other quotas, too.

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"plimsoll/internal/contract/exporter"
 	"plimsoll/internal/contract/target"
@@ -37,12 +38,13 @@ const (
 	Kernel      Section = "kernel" // of /proc/stat what is not of CPUs, time of the boot, uname
 	Paging      Section = "vmstat"
 	Pressure    Section = "pressure"
-	Quota       Section = "quota" // of the container that the collector is in
+	Quota       Section = "quota"  // of the container that the collector is in
+	Groups      Section = "cgroup" // limits of control groups, as of containers, under cAdvisor's names
 )
 
 // Sections are all there are.
 func Sections() []Section {
-	return []Section{CPU, Load, Memory, Network, Disk, FileSystems, Kernel, Paging, Pressure}
+	return []Section{CPU, Load, Memory, Network, Disk, FileSystems, Kernel, Paging, Pressure, Groups}
 }
 
 // Kind is the exporter `host`.
@@ -81,8 +83,10 @@ type Collector struct {
 	// given are the names in /dev of devices that the kernel calls otherwise, by their numbers: see givenDisks
 	given map[string]string
 
-	mu   sync.Mutex
-	cpus map[int]procfs.CPU // when last read
+	mu        sync.Mutex
+	cpus      map[int]procfs.CPU // when last read
+	limited   []group            // as of limitedAt; nil before the first look
+	limitedAt time.Time
 }
 
 // New makes a collector of some sections. usage may be nil; then there are no file systems.
@@ -150,6 +154,8 @@ func (c *Collector) section(s Section, emit exporter.Emit) error {
 		return c.pressure(emit)
 	case Quota:
 		return c.quota(emit)
+	case Groups:
+		return c.groups(emit)
 	}
 	return fmt.Errorf("no section is called %q", s)
 }

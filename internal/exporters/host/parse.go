@@ -293,9 +293,11 @@ var (
 		`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`)
 )
 
+// unescape reads the paths of a mounts file.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
 // parseMounts lists the file systems worth telling of (fstab(5)), without those that are not on this machine.
 func parseMounts(data []byte) (list []mounted) {
-	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	_ = procfs.Lines(data, func(f []string) error {
 		if len(f) < 3 {
 			return nil

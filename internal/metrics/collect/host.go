@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"plimsoll/internal/metrics/record"
@@ -25,6 +26,17 @@ const (
 	vmCPU  = "node_cpu_seconds_total"
 	vmNUMA = "plimsoll_cpu_numa_node_info"
 )
+
+// What agents serve of the control groups that have a limit, under cAdvisor's names.
+const (
+	groupPeriods   = "container_cpu_cfs_periods_total"
+	groupThrottled = "container_cpu_cfs_throttled_periods_total"
+)
+
+// group is the part that a series of a control group is about: what runs in it, as far as that is known.
+func group(s series.Series) string {
+	return strings.TrimSpace(s.Label("process") + " (cgroup " + s.Label("id") + ")")
+}
 
 // machines are the series of the machines underneath, on the grid.
 func (c *replayed) machines(ctx context.Context) []result.Series {
@@ -54,9 +66,16 @@ func (c *replayed) machines(ctx context.Context) []result.Series {
 			out = append(out, s)
 		}
 	}
-	held := fmt.Sprintf("100 * sum by (instance) (rate(%s{%s}[%s])) / sum by (instance) (rate(%s{%[2]s}[%[3]s]))",
-		record.QuotaThrottled, scope, over, record.QuotaPeriods)
-	for _, s := range c.measured(ctx, held, result.QuotaThrottled, "%", whole) {
+	held := func(by, throttled, periods string) string {
+		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s}[%s])) / sum by (%[1]s) (rate(%[5]s{%[3]s}[%[4]s]))", by,
+			throttled, scope, over, periods)
+	}
+	for _, s := range slices.Concat(
+		c.measured(ctx, held("instance", record.QuotaThrottled, record.QuotaPeriods), result.QuotaThrottled, "%",
+			whole),
+		c.measured(ctx, held("instance, id, process", groupThrottled, groupPeriods), result.QuotaThrottled, "%",
+			group),
+	) {
 		if peak(s) > 0 { // of a quota that held something back
 			out = append(out, s)
 		}
@@ -64,9 +83,13 @@ func (c *replayed) machines(ctx context.Context) []result.Series {
 	for _, p := range []struct{ resource, measure string }{
 		{"cpu", result.CPUPressure}, {"io", result.IOPressure}, {"memory", result.MemoryPressure},
 	} {
-		waited := fmt.Sprintf(`100 * (rate(%s{%s,resource=%q}[%s]) or rate(node_pressure_%[3]s_waiting_seconds_total{%[2]s}[%[4]s]))`,
+		waited := fmt.Sprintf("100 * max by (instance) (rate(%s{%s,resource=%q}[%s]) or "+
+			"rate(node_pressure_%[3]s_waiting_seconds_total{%[2]s}[%[4]s]))",
 			record.HostWaited, scope, p.resource, over)
-		for _, s := range c.measured(ctx, waited, p.measure, "%", whole) {
+		grouped := fmt.Sprintf("100 * sum by (instance, id, process) "+
+			"(rate(container_pressure_%s_waiting_seconds_total{%s}[%s]))", p.resource, scope, over)
+		for _, s := range slices.Concat(c.measured(ctx, waited, p.measure, "%", whole),
+			c.measured(ctx, grouped, p.measure, "%", group)) {
 			if peak(s) >= leastPressure {
 				out = append(out, s)
 			}

@@ -129,6 +129,7 @@ var servedSections = []machine.Section{
 	machine.Kernel,
 	machine.Paging,
 	machine.Pressure,
+	machine.Groups,
 }
 
 // Endpoints implements target.ScrapeSource: this machine, whose counters are those of every sandbox on it.
