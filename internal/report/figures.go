@@ -215,7 +215,8 @@ func (doc *Document) FigureZeros() string {
 // SayHeadline is the headline as a table shows it, the figure first, which is never cut.
 func SayHeadline(h result.Headline) string {
 	name := h.Workload
-	if h.Operation != h.Unit && !strings.HasSuffix(strings.ToLower(name), strings.ToLower(h.Operation)) { // "Random write" says it
+	said := strings.HasSuffix(strings.ToLower(name), strings.ToLower(h.Operation)) // as "Random write"
+	if h.Operation != h.Unit && !said {
 		name = strings.TrimSpace(name + " " + h.Operation)
 	}
 	return fmt.Sprintf("%s (%s)", quantity(h.Value, h.Unit), name)

@@ -41,8 +41,8 @@ func (d *drawing) drew(x0, y0, x1, y1 int) {
 	d.drawn = append(d.drawn, area{min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)})
 }
 
-// level draws a dashed line, and its name above or below its right or its left end: where no line runs, if there is such
-// a place.
+// level draws a dashed line, and its name above or below its right or its left end: where no line runs, if there is
+// such a place.
 func (d *drawing) level(at float64, words string) {
 	const perRune, tall, off = 6, 10, 4
 	y, left, right, width := d.y(at), int(d.left), int(d.right), perRune*len([]rune(words))

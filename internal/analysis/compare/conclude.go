@@ -94,7 +94,8 @@ func (d *Document) answer(what string) {
 		parts = []string{"none"}
 	}
 	d.Sentence = fmt.Sprintf("%s: %s (threshold %.3g %%, %d %s).%s", who, strings.Join(parts, ", "), d.Threshold*100,
-		len(d.Measures), singular(len(d.Measures), what), mostOf(d.Measures, func(i int) string { return d.Measures[i].called() }))
+		len(d.Measures), singular(len(d.Measures), what),
+		mostOf(d.Measures, func(i int) string { return d.Measures[i].called() }))
 }
 
 // singular is the name of some things, for one of them.

@@ -94,7 +94,8 @@ func (c *found) generalPanels(ctx context.Context) (out []result.Panel) {
 			name, fills := strings.CutSuffix(s.Label("workload"), "_prefill")
 			if fills || s.Label("prefill") != "" {
 				name += ", filling its disks"
-				for n := len(s.Points); n > 0 && s.Points[n-1].Value == 0; n-- { // it is over, and no load that stands still
+				// It is over, and no load that stands still.
+				for n := len(s.Points); n > 0 && s.Points[n-1].Value == 0; n-- {
 					s.Points = s.Points[:n-1]
 				}
 			}
