@@ -275,7 +275,7 @@ func anyRun(metric string) variable {
 		help: "A run of plimsoll serve. A Prometheus that scrapes exporters has none: leave it at All."}
 }
 
-// some chooses values of a label.
-func some(name, label, metric string) variable {
+// choice chooses values of a label.
+func choice(name, label, metric string) variable {
 	return variable{name: name, label: label, query: "label_values(" + metric + ", " + name + ")"}
 }

@@ -24,7 +24,7 @@ func postgres() Dashboard {
 	}
 	return Dashboard{Name: "postgresql", Title: "PostgreSQL", refresh: "10s",
 		Help: "What PostgreSQL servers count: transactions, buffers, waits, locks, checkpoints and the log.",
-		variables: []variable{anyRun("pg_up"), some("instance", "Server", `pg_up{run=~"$run"}`),
+		variables: []variable{anyRun("pg_up"), choice("instance", "Server", `pg_up{run=~"$run"}`),
 			{
 				name:  "database",
 				label: "Database",
@@ -126,9 +126,9 @@ func sqlServer() Dashboard {
 	return Dashboard{Name: "sqlserver", Title: "SQL Server", refresh: "10s",
 		Help: "What SQL Server counts, by windows_exporter with its collector mssql: batches, locks, buffers, the log.",
 		variables: []variable{anyRun("windows_mssql_collector_success"),
-			some("instance", "Machine", `windows_mssql_collector_success{run=~"$run"}`),
-			some("mssql_instance", "Instance", `windows_mssql_collector_success{run=~"$run",instance=~"$instance"}`),
-			some("database", "Database", `windows_mssql_databases_transactions{`+server+`}`)},
+			choice("instance", "Machine", `windows_mssql_collector_success{run=~"$run"}`),
+			choice("mssql_instance", "Instance", `windows_mssql_collector_success{run=~"$run",instance=~"$instance"}`),
+			choice("database", "Database", `windows_mssql_databases_transactions{`+server+`}`)},
 		rows: []row{
 			{"Now", []panel{
 				number("Collectors that work", "percentunit", "Share of windows_exporter's parts that succeeded.",

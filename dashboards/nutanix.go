@@ -21,9 +21,9 @@ const (
 
 // nutanixVariables are the run, the cluster and, but for the cluster's own dashboard, the entities of a kind.
 func nutanixVariables(kind, label string) []variable {
-	list := []variable{anyRun("nutanix_up"), some("cluster", "Cluster", `nutanix_up{run=~"$run"}`)}
+	list := []variable{anyRun("nutanix_up"), choice("cluster", "Cluster", `nutanix_up{run=~"$run"}`)}
 	if kind != "cluster" {
-		list = append(list, some(kind, label, "nutanix_"+kind+"_info{"+ofCluster+"}"))
+		list = append(list, choice(kind, label, "nutanix_"+kind+"_info{"+ofCluster+"}"))
 	}
 	return list
 }

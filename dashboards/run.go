@@ -29,7 +29,7 @@ func run() Dashboard {
 				newest: true,
 				help:   "The newest is first.",
 			},
-			some("workload", "Workload", `plimsoll_workload_ops_total{`+ofRun+`,prefill=""}`),
+			choice("workload", "Workload", `plimsoll_workload_ops_total{`+ofRun+`,prefill=""}`),
 			{name: "vm", label: "VM", query: `label_values(plimsoll_workload_ops_total{` + ofRun + `}, instance)`},
 		},
 		marks: []annotation{ // a point in the step after the moment, and no other

@@ -14,10 +14,26 @@ import (
 //go:embed scenario-language.md
 var language string
 
-var comment = regexp.MustCompile(`(?m)^<!--.*-->\n+`)
+var (
+	comment = regexp.MustCompile(`(?m)^<!--.*-->\n+`)
+	printed = regexp.MustCompile(`(?m)^<!--printed: (.*)-->\n`)
+	step    = regexp.MustCompile(`(?m)^### (\S+)\n\n`)
+)
 
-// ScenarioLanguage is the reference of the scenario language.
-func ScenarioLanguage() Page { return Page(comment.ReplaceAllString(language, "")) }
+// ScenarioLanguage is the reference of the scenario language, with the parts that the program prints in their places:
+// where a marker names them, and of a step below its heading.
+func ScenarioLanguage(parts map[string]string) Page {
+	whole := printed.ReplaceAllStringFunc(language, func(m string) string {
+		return parts[printed.FindStringSubmatch(m)[1]]
+	})
+	whole = step.ReplaceAllStringFunc(whole, func(heading string) string {
+		if text, ok := parts["step "+step.FindStringSubmatch(heading)[1]]; ok {
+			return heading + text + "\n"
+		}
+		return heading
+	})
+	return Page(comment.ReplaceAllString(whole, ""))
+}
 
 // Page is a page in Markdown.
 type Page string

@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -16,46 +15,53 @@ import (
 
 	"plimsoll/docs"
 	"plimsoll/internal/cli/drivers"
-	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/testkit/golden"
 	"plimsoll/scenario"
-	"plimsoll/scenario/jinja"
 )
 
 const page = "scenario-language.md"
 
 var (
-	made   = regexp.MustCompile(`(?ms)^<!--made: ([^\n]*?)-->\n.*?^<!--end-->$`)
-	fence  = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
-	file   = regexp.MustCompile(`^# ([a-z]+\.[a-z]+)\n`)
-	anchor = regexp.MustCompile(`\]\(#([^)]*)\)`)
+	printed = regexp.MustCompile(`(?m)^<!--printed: (.*)-->$`)
+	made    = regexp.MustCompile(`(?ms)^<!--made: ([^\n]*?)-->\n.*?^<!--end-->$`)
+	fence   = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+	file    = regexp.MustCompile(`^# ([a-z]+\.[a-z]+)\n`)
+	anchor  = regexp.MustCompile(`\]\(#([^)]*)\)`)
 )
 
 // TestLanguagePage holds the reference of the scenario language against the program: what stands between markers is
-// made of the option tables and of what the checker says, and nothing is left out.
+// what the checker says, and everything that the program prints has its place.
 func TestLanguagePage(t *testing.T) {
 	t.Parallel()
 	text := read(t)
-	parts, used := parts(), map[string]bool{}
+	parts, used := drivers.All().Reference(), map[string]bool{}
+	for _, m := range printed.FindAllStringSubmatch(text, -1) {
+		if _, ok := parts[m[1]]; !ok || used[m[1]] {
+			t.Errorf("the page asks for %q, which nothing prints, or asks twice", m[1])
+		}
+		used[m[1]] = true
+	}
+	for _, s := range scenario.Steps() {
+		used["step "+s.Name] = strings.Count(text, "\n### "+s.Name+"\n\n") == 1
+	}
 	examples := examples(t, text)
 	got := made.ReplaceAllStringFunc(text, func(old string) string {
 		name := made.FindStringSubmatch(old)[1]
-		part, ok := parts[name]
-		if name == "said" {
-			// The number of markers before this one is the number of the mistake.
-			part, ok = "```text\n"+said(examples.next())+"```\n", true
-		}
-		if !ok {
+		part := ""
+		switch name {
+		case "said": // the number of markers before this one is the number of the mistake
+			part = "```text\n" + said(examples.next()) + "```\n"
+		case "selectors":
+			part = selectors()
+		default:
 			t.Errorf("the page asks for %q, which nothing makes", name)
 		}
-		used[name] = true
 		return "<!--made: " + name + "-->\n\n" + part + "\n<!--end-->"
 	})
 	for name := range parts {
 		if !used[name] {
-			t.Errorf("the page has no place for %q: give it a section with <!--made: %s--> and <!--end-->", name,
-				name)
+			t.Errorf("the page has no place for %q: <!--printed: %s-->, or of a step its heading", name, name)
 		}
 	}
 	golden.Compare(t, page, []byte(got))
@@ -117,7 +123,7 @@ func TestLanguageExamples(t *testing.T) {
 // there, and links that lead nowhere.
 func TestLanguageWords(t *testing.T) {
 	t.Parallel()
-	p := docs.ScenarioLanguage()
+	p := docs.ScenarioLanguage(drivers.All().Reference())
 	types, _ := p.Section("types")
 	for name, rows := range scenario.Tables() {
 		for _, r := range rows {
@@ -152,7 +158,7 @@ func TestLanguageWords(t *testing.T) {
 }
 
 func ExamplePage_Section() {
-	step, _ := docs.ScenarioLanguage().Section("test.Wait")
+	step, _ := docs.ScenarioLanguage(drivers.All().Reference()).Section("test.Wait")
 	fmt.Println(strings.SplitN(step, "\n", 4)[2])
 	// Output: Waits.
 }
@@ -175,7 +181,7 @@ func TestPage(t *testing.T) {
 	if _, ok := p.Section("no"); ok {
 		t.Error("a heading within a fence counts")
 	}
-	if text := string(docs.ScenarioLanguage()); strings.Contains(text, "<!--") ||
+	if text := string(docs.ScenarioLanguage(drivers.All().Reference())); strings.Contains(text, "<!--") ||
 		!strings.Contains(text, "- `runtime_secs` (") {
 		t.Error("the page has its markers, or lacks its lists")
 	}
@@ -268,7 +274,7 @@ func with(files fstest.MapFS, name, text string) fstest.MapFS {
 	return files
 }
 
-// section is what begins at a key in column 0.
+// section holds what begins at a key in column 0.
 type section struct{ key, text string }
 
 func sections(text string) []section {
@@ -313,7 +319,7 @@ func check(e example) (*scenario.Scenario, []scenario.Diagnostic) {
 	})
 }
 
-// said is what is said of a mistake, without what its being a part of a file brings about.
+// said returns what is said of a mistake, without what its being a part of a file brings about.
 func said(e example) string {
 	_, diags := check(e)
 	var b strings.Builder
@@ -323,61 +329,6 @@ func said(e example) string {
 		}
 		d.Pos = scenario.Pos{}
 		fmt.Fprintln(&b, d)
-	}
-	return b.String()
-}
-
-// parts are what the page has between markers.
-func parts() map[string]string {
-	out := map[string]string{"words": words(), "metrics": metrics(), "selectors": selectors()}
-	for name, rows := range scenario.Tables() {
-		if _, step := scenario.LookupStep(name); !step {
-			out["table "+name] = table(rows)
-		}
-	}
-	for _, s := range scenario.Steps() {
-		text := s.Doc
-		if s.Extension {
-			text = "*Extension.* " + text
-		}
-		if s.Meta {
-			text += " It is replaced by other steps when the plan is made."
-		}
-		if len(s.Needs) > 0 {
-			text += " Needs: " + strings.Join(s.Needs, ", ") + "."
-		}
-		if s.OnlyThere != "" {
-			text += " Only on " + s.OnlyThere + "."
-		}
-		out["step "+s.Name] = text + "\n\n" + table(s.Args)
-	}
-	return out
-}
-
-// table lists names with their type, default and bounds, and what they mean unless the name says it.
-func table(rows []scenario.ArgSpec) string {
-	if len(rows) == 0 {
-		return "No arguments.\n"
-	}
-	said := []string{"the VM group", "the workload", "the nodes, as a selector", "write annotations to the results"}
-	var b strings.Builder
-	for _, r := range rows {
-		if r.Name == "annotate" && r.Default == false {
-			continue // the page says it once, of all steps
-		}
-		about := slices.DeleteFunc([]string{string(r.Type), defaults(r), bounds(r)},
-			func(fact string) bool { return fact == "" })
-		meaning := ": " + r.Doc
-		if slices.Contains(said, r.Doc) {
-			meaning = ""
-		}
-		if r.Extension {
-			meaning = ": *Extension.* " + r.Doc
-		}
-		fmt.Fprintf(&b, "- `%s` (%s)%s\n", r.Name, strings.Join(about, ", "), meaning)
-	}
-	if b.Len() == 0 {
-		return "No further arguments.\n"
 	}
 	return b.String()
 }
@@ -402,83 +353,6 @@ func grid(cells [][]string) string {
 			}
 			b.WriteString("|---|\n")
 		}
-	}
-	return b.String()
-}
-
-func defaults(r scenario.ArgSpec) string {
-	text := ""
-	switch v := r.Default.(type) {
-	case nil:
-		if r.Required {
-			return "required"
-		}
-		return ""
-	case scenario.Selector:
-		text = "`" + v.Text + "`"
-	case untyped.Object:
-		text = "{}"
-	case float64:
-		text = strings.TrimSuffix(jinja.Text(v), ".0")
-	case bool:
-		text = jinja.Text(v)
-	default:
-		text = fmt.Sprint(v)
-	}
-	return "default " + text
-}
-
-func bounds(r scenario.ArgSpec) string {
-	number := func(v float64) string { return strings.TrimSuffix(jinja.Text(v), ".0") }
-	var parts []string
-	switch most := r.Max != nil && *r.Max < 1e9; {
-	case r.Min != nil && most:
-		parts = append(parts, number(*r.Min)+" to "+number(*r.Max))
-	case r.Min != nil:
-		parts = append(parts, "at least "+number(*r.Min))
-	case r.Above != nil:
-		parts = append(parts, "above "+number(*r.Above))
-		fallthrough
-	case most:
-		if most {
-			parts = append(parts, "at most "+number(*r.Max))
-		}
-	}
-	if len(r.Enum) > 0 {
-		parts = append(parts, strings.Join(r.Enum, " or "))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func words() string {
-	var b bytes.Buffer
-	filters, tests, functions := jinja.Words()
-	for _, words := range []struct {
-		kind string
-		list []string
-	}{{"Filters", filters}, {"Tests", tests}, {"Functions", functions}} {
-		line := "- " + words.kind + ":"
-		for i, w := range words.list {
-			w = " `" + w + "`" + map[bool]string{true: ","}[i+1 < len(words.list)]
-			if len(line)+len(w) > 118 {
-				fmt.Fprintln(&b, line)
-				line = " "
-			}
-			line += w
-		}
-		fmt.Fprintln(&b, line)
-	}
-	return b.String()
-}
-
-func metrics() string {
-	var b bytes.Buffer
-	for _, m := range scenario.ClusterMetrics() {
-		mark := ""
-		if m.Experimental {
-			mark = " (experimental)"
-		}
-		fmt.Fprintf(&b, "- `%s`%s\n", m.Name, mark)
 	}
 	return b.String()
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// EventData is what programs read of an event, by its kind.
+// EventData holds what programs read of an event, by its kind.
 type EventData struct {
 	// State is what a workload, a step, a run or a node has come to.
 	State string `json:"state,omitempty"`
@@ -39,6 +39,7 @@ type EventData struct {
 	Migration       *Migration         `json:"migration,omitempty"`
 	NodeReturn      *NodeReturn        `json:"node-return,omitempty"`
 	Operation       *PlatformOperation `json:"operation,omitempty"`
+	Plain           *Plain             `json:"plain,omitempty"`
 }
 
 // States of a workload in the journal.

@@ -131,7 +131,7 @@ type Imported struct {
 	Unseen []string `json:"not_looked_at,omitempty"` // what such a file cannot show
 }
 
-// ScenarioInfo is what the report says of the scenario.
+// ScenarioInfo holds what the report says of the scenario.
 type ScenarioInfo struct {
 	ID               int64   `json:"id"`
 	Name             string  `json:"name"`
@@ -177,7 +177,7 @@ type Node struct {
 	MemoryBytes int64  `json:"memory_bytes"`
 }
 
-// Overhead is what plimsoll's own processes cost during the run.
+// Overhead holds what plimsoll's own processes cost during the run.
 type Overhead struct {
 	CPUSeconds       float64 `json:"cpu_seconds"`
 	WallSeconds      float64 `json:"wall_seconds"`
@@ -249,6 +249,8 @@ const (
 	KindNodeReturn = "node-return"
 	// KindOperation: the platform has done something for a machine; Data: operation.
 	KindOperation = "operation"
+	// KindPlain: a job was run on a machine and beside it, by turns; Data: plain.
+	KindPlain = "plain"
 )
 
 // Data is everything the charts and tables show, on regular time grids, so that a report needs no metrics database.
@@ -271,6 +273,8 @@ type Data struct {
 	// Boots and Migrations are those of machines, where the place tells of them, in the order in which they were over.
 	Boots      []Boot      `json:"boots,omitempty"`
 	Migrations []Migration `json:"migrations,omitempty"`
+	// Plain are comparisons of jobs with the same beside their machine.
+	Plain []Plain `json:"plain,omitempty"`
 	// NodeReturns are those of the nodes that the run switched off and on, and whose return it waited for.
 	NodeReturns []NodeReturn `json:"node_returns,omitempty"`
 	// Operations are what the platform did for machines, where the place tells of it, in the order they were over.
@@ -453,7 +457,7 @@ type Workload struct {
 	Notes         []string `json:"notes,omitempty"`
 }
 
-// Section is what one stream of a workload did.
+// Section holds what one stream of a workload did.
 type Section struct {
 	Name string     `json:"name"` // the stream's; a second one of that name is "name (2)"
 	Ops  []OpTotals `json:"ops"`

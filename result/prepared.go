@@ -9,7 +9,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Preconditioning is what was done to disks before a measurement so that they do not change in its course: emptied,
+// Preconditioning holds what was done to disks before a measurement so that they do not change in its course: emptied,
 // written in full, and worked on as they will be until what they do has settled.
 type Preconditioning struct {
 	Workload string    `json:"workload"` // whose disks, and whose operations the rounds do
@@ -97,7 +97,7 @@ func SteadyRounds(rounds []Round) (spread, slope float64, steady bool) {
 	return spread, slope, spread <= SteadySpread && slope <= SteadySlope
 }
 
-// Written is what was seen of ranges of disks: whether they hold what was written once.
+// Written holds what was seen of ranges of disks: whether they hold what was written once.
 type Written struct {
 	Time     time.Time `json:"time"`
 	Workload string    `json:"workload"`

@@ -8,7 +8,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Stored is what a sample of disks was seen to hold, beside what the job files asked for.
+// Stored holds what a sample of disks was seen to hold, beside what the job files asked for.
 type Stored struct {
 	Time     time.Time `json:"time"`
 	Workload string    `json:"workload"`

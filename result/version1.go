@@ -43,7 +43,7 @@ func (d *Data) upgrade(doc []byte) error {
 	return nil
 }
 
-// version1Metric is what a name of version 1 stands for.
+// version1Metric returns what a name of version 1 stands for.
 func version1Metric(name string) (op, measure string) {
 	for _, o := range BlockOperations() {
 		for _, m := range []string{Rate, Bandwidth, LatencyMean, LatencyP50, LatencyP99, LatencyP999} {

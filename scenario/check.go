@@ -26,14 +26,14 @@ func (d *document) check() {
 	}
 }
 
-// groupState is what the steps so far have done to a VM group.
+// groupState holds what the steps so far have done to a VM group.
 type groupState struct {
 	now    Group
 	cloned bool
 	on     bool
 }
 
-// workloadState is what the steps so far have done to a workload.
+// workloadState holds what the steps so far have done to a workload.
 type workloadState struct {
 	started   int
 	prefilled bool // by PrefillStart

@@ -44,7 +44,7 @@ type Start struct {
 	Runtime        bool // it gives one
 }
 
-// Objection is what a generator has to say of a config. Its weight is that of its code.
+// Objection holds what a generator has to say of a config. Its weight is that of its code.
 type Objection struct {
 	Code       string
 	Line, Col  int  // in the config file; 0 for none
@@ -52,7 +52,7 @@ type Objection struct {
 	What, Hint string
 }
 
-// fit is what a comparison of a config with its VM group depends on.
+// fit holds what a comparison of a config with its VM group depends on.
 type fit struct {
 	config Config
 	disks  string

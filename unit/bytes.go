@@ -24,7 +24,7 @@ var binary = []struct {
 	size Bytes
 }{{"PiB", PiB}, {"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}}
 
-// multiplier is what a unit of size counts for.
+// multiplier returns what a unit of size counts for.
 func multiplier(suffix string) (float64, bool) {
 	if suffix == "" || suffix == "B" {
 		return 1, true

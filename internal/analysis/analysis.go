@@ -86,6 +86,7 @@ var checks = []view.Check{
 	storage.LostWrites,
 	storage.NeverWritten,
 	storage.Preconditioned,
+	storage.Plain,
 	storage.Fresh,
 	storage.InMemory,
 	storage.DeviceCounters,

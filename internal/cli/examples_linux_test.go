@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/targets/folders"
-	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/workloads/dd"
 )
 
@@ -132,33 +130,5 @@ func TestExampleTarget(t *testing.T) {
 		"target folders cannot: its machines are there already")
 	if code != 4 {
 		t.Errorf("plan ends with %d", code)
-	}
-}
-
-// Every block of Go on the pages stands in the files of the examples, which compile and pass the suites.
-func TestPagesHoldTheExamples(t *testing.T) {
-	for page, dir := range map[string]string{"add-an-engine.md": "workloads/dd", "add-a-target.md": "targets/folders"} {
-		text, err := os.ReadFile(filepath.Join(needs.Root(), "docs", "how-to", page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var code strings.Builder
-		files, _ := filepath.Glob(filepath.Join(needs.Root(), "internal", filepath.FromSlash(dir), "*.go"))
-		for _, f := range files {
-			data, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			code.Write(data)
-		}
-		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-		if len(blocks) < 3 {
-			t.Errorf("%s: %d blocks of Go, want 3 at least", page, len(blocks))
-		}
-		for _, b := range blocks {
-			if !strings.Contains(code.String(), b[1]) {
-				t.Errorf("%s: internal/%s does not hold\n%s", page, dir, b[1])
-			}
-		}
 	}
 }

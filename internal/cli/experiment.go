@@ -92,7 +92,8 @@ func (rn *runner) record(p *prepared, sf scenarioFlags, tf machines.Flags) exper
 		p.given, p.file
 	r.Settings = experiment.Settings{Set: sf.values, Preset: sf.preset, Nodes: sf.nodes,
 		Target: tf.Name, TargetOptions: p.Options,
-		TimeScale: float64(tf.TimeScale), SizeScale: float64(tf.SizeScale), AllowHostCommands: tf.AllowHostCommands}
+		TimeScale: float64(tf.TimeScale), SizeScale: float64(tf.SizeScale), AllowHostCommands: tf.AllowHostCommands,
+		ComparePlain: sf.plain}
 	return r
 }
 
@@ -260,7 +261,8 @@ type cellRun struct {
 func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (experiment.Run, error) {
 	s := c.record.Settings
 	cell := c.record.Cell(planned.Cell)
-	sf := scenarioFlags{values: cellValues(c.record, cell), preset: s.Preset, nodes: s.Nodes}
+	sf := scenarioFlags{values: cellValues(c.record, cell), preset: s.Preset, nodes: s.Nodes,
+		plain: s.ComparePlain}
 	if m := c.record.Mark; m != nil {
 		delete(sf.values, experiment.ConditionFactor)
 		sf.search = &searchProbe{workload: m.Workload, vms: m.VMs, under: judge.ConditionOf(cell)}

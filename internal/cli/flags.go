@@ -34,6 +34,7 @@ type scenarioFlags struct {
 	own    ownFlags
 	assert []string     // conditions on the outcome, on top of the scenario's
 	search *searchProbe // of a search, that a run is for
+	plain  bool         // workloads of block I/O are compared with the same job beside their machine
 }
 
 // searchProbe gives the jobs of a workload a rate, and enough depth to keep it, as its job_options would; or its group
@@ -107,6 +108,12 @@ func (f *scenarioFlags) register(pl *planner, c *cobra.Command) {
 	flags.StringArrayVar(&f.assert, "assert", nil,
 		"a condition on the outcome, like `'OLTP read p99 < 10ms'`; exit code 5 when it does not hold; repeatable")
 	f.own.register(c)
+}
+
+// registerPlain adds what commands take whose plan is one of a run.
+func (f *scenarioFlags) registerPlain(c *cobra.Command) {
+	c.Flags().BoolVar(&f.plain, "compare-plain", false, "after the set-up, also run each workload of block I/O by turns "+
+		"on a VM and beside it on its node")
 }
 
 // loaded is a scenario that was read, with all that was said about it.

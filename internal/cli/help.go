@@ -31,7 +31,9 @@ prints that part only.`,
   plimsoll help scenario
   plimsoll help scenario workload.Start
   plimsoll help scenario "the commonest mistakes"`,
-		ValidArgsFunction: completeHelp,
+		ValidArgsFunction: func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return completeHelp(cmd, registry, given)
+		},
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if len(given) > 0 && given[0] == languageTopic {
 				return language(out, registry, strings.Join(given[1:], " "))
@@ -48,7 +50,7 @@ prints that part only.`,
 
 // language prints the reference, or a section of it.
 func language(out io.Writer, registry drivers.Registry, section string) error {
-	page := docs.ScenarioLanguage() + docs.Page(objections(registry))
+	page := docs.ScenarioLanguage(registry.Reference()) + docs.Page(objections(registry))
 	text := string(page)
 	if section != "" {
 		var ok bool
@@ -104,9 +106,9 @@ func nearestSection(given string, all []string) string {
 	return `"plimsoll help scenario" prints all of it, the sections first`
 }
 
-func completeHelp(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+func completeHelp(cmd *cobra.Command, registry drivers.Registry, given []string) ([]string, cobra.ShellCompDirective) {
 	if len(given) > 0 && given[0] == languageTopic {
-		return docs.ScenarioLanguage().Sections(), cobra.ShellCompDirectiveNoFileComp
+		return docs.ScenarioLanguage(registry.Reference()).Sections(), cobra.ShellCompDirectiveNoFileComp
 	}
 	about, _, err := cmd.Root().Find(given)
 	if err != nil {

@@ -343,7 +343,7 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 		return err
 	}
 	conditions, err := mf.conditions(p, name, func(sc *scenario.Scenario) error {
-		_, err := rn.planned(sc, p, tf)
+		_, err := rn.planned(sc, p, sf, tf)
 		return err
 	})
 	if err != nil {

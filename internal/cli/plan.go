@@ -45,6 +45,7 @@ they need. The exit code is 3 when the scenario is invalid and 4 when it cannot 
 		RunE:              func(_ *cobra.Command, given []string) error { return pl.plan(given[0], sf, tf) },
 	}
 	sf.register(pl, c)
+	sf.registerPlain(c)
 	tf.Register(pl.Drivers, c)
 	return c
 }
@@ -102,11 +103,12 @@ func (pl *planner) sayPlan(ctx context.Context, p *prepared, sf scenarioFlags, t
 }
 
 // planned is the plan of a scenario on the target that was prepared for.
-func (pl *planner) planned(sc *scenario.Scenario, p *prepared, tf machines.Flags) (*plan.Plan, error) {
+func (pl *planner) planned(sc *scenario.Scenario, p *prepared, sf scenarioFlags, tf machines.Flags) (*plan.Plan,
+	error) {
 	forecaster, _ := p.Target.(workload.Forecaster) // without one the plan says what it cannot say
 	return plan.Build(sc, p.facts, plan.Options{
 		TimeScale: float64(tf.TimeScale), SizeScale: float64(tf.SizeScale), Engines: pl.Drivers.ByName(),
-		AllowHostCommands: tf.AllowHostCommands, Forecaster: forecaster,
+		AllowHostCommands: tf.AllowHostCommands, ComparePlain: sf.plain, Forecaster: forecaster,
 	})
 }
 
@@ -138,7 +140,7 @@ func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenario
 	if checkErr != nil {
 		return p, exit.Errorf(exit.Refused, "plimsoll targets check "+tf.Name+" says more", "target: %w", checkErr)
 	}
-	p.plan, err = unlessStopped(ctx, func() (*plan.Plan, error) { return pl.planned(l.scenario, p, tf) })
+	p.plan, err = unlessStopped(ctx, func() (*plan.Plan, error) { return pl.planned(l.scenario, p, sf, tf) })
 	if ctx.Err() != nil {
 		return p, context.Cause(ctx)
 	}

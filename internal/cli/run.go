@@ -117,6 +117,7 @@ remains. With --detach the run goes on without a terminal.
 		},
 	}
 	sf.register(rn.planner, c)
+	sf.registerPlain(c)
 	sf.own.measures = true
 	tf.Register(rn.Drivers, c)
 	c.Flags().BoolVar(&rf.keep, "keep", false, "leave the machines as they are at the end: no teardown")

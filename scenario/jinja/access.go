@@ -9,7 +9,7 @@ import (
 	"plimsoll/internal/kit/untyped"
 )
 
-// function is what can be called: a global, a method with its value, a filter or a test.
+// function holds what can be called: a global, a method with its value, a filter or a test.
 type function struct {
 	name      string
 	signature []string

@@ -113,7 +113,7 @@ func (p *parser) condition(word token) statement {
 	}
 }
 
-// target is what a set or a for assigns to.
+// target returns what a set or a for assigns to.
 func (p *parser) target(ends ...string) *expression {
 	var list []*expression
 	at, comma := p.here().at, false

@@ -215,7 +215,7 @@ func fromGo(v any) any {
 	return d
 }
 
-// hash is what a key is found by: numbers that are equal are one key. ok is false for what cannot be a key.
+// hash returns what a key is found by: numbers that are equal are one key. ok is false for what cannot be a key.
 func hash(v any) (key any, ok bool) {
 	switch v := v.(type) {
 	case nil, string, int64:

@@ -2,18 +2,13 @@ package view_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
-	"strings"
-	"testing"
 
 	"plimsoll/internal/analysis/view"
-	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
+
+// This is the worked example of docs/how-to/add-a-finding.md.
 
 // LoneVM tells of workloads that ran on a single VM, whose figures are those of one machine as much as of the storage.
 var LoneVM = view.Check{Name: "lone-vm", Rank: 425, Run: loneVM}
@@ -52,29 +47,4 @@ func ExampleCheck() {
 	// Output:
 	// info Alone ran on one VM and did 4,000 IOPS: more machines may get more out of the storage.
 	// passed Many ran on 4 VMs.
-}
-
-// The page on how to add a finding shows what is here.
-func TestThePageHoldsThisExample(t *testing.T) {
-	code, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(needs.Root(), "docs", "how-to", "add-a-finding.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) != 2 {
-		t.Fatalf("%d blocks of Go on the page, want 2", len(blocks))
-	}
-	for _, b := range blocks {
-		if !strings.Contains(string(code), b[1]) {
-			t.Errorf("this file does not hold\n%s", b[1])
-		}
-	}
-	if rooms := strings.Count(string(page), "internal/analysis/load/"); rooms == 0 ||
-		!slices.Contains(strings.Fields(string(page)), "load.LoneVM,") {
-		t.Error("the page does not say where the file and the line of the list go")
-	}
 }

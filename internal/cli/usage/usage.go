@@ -34,7 +34,7 @@ var Flags = map[string][]Group{"run": {
 	{"Job files instead of a scenario", "sweep repeat runtime job-size precondition curve-max"},
 	{"Machines", "target-opt consent allow-host-commands"},
 	{"Course", "time-limit patience detach remote-write"},
-	{"Outcome", "data-sheet junit tag note"},
+	{"Outcome", "compare-plain data-sheet junit tag note"},
 	{"Help", "help"},
 }}
 

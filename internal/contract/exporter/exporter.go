@@ -39,7 +39,7 @@ type Family struct {
 	Help string // one line
 }
 
-// Description is what a collector says of itself, without looking at anything.
+// Description holds what a collector says of itself, without looking at anything.
 type Description struct {
 	Name     string // of the collector: lower case letters, digits and _
 	Help     string // one line

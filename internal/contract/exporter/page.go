@@ -90,7 +90,7 @@ type slot struct {
 	free      chan struct{}
 }
 
-// outcome is what a collector gave.
+// outcome holds what a collector gave.
 type outcome struct {
 	families map[string]*page
 	err      error

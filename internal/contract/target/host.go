@@ -130,7 +130,7 @@ type Exit struct {
 	Starved int `json:",omitempty"`
 }
 
-// Usage is what a command has cost.
+// Usage holds what a command has cost.
 type Usage struct {
 	User, System time.Duration
 	MaxRSSBytes  int64

@@ -58,6 +58,7 @@ const (
 	DiskTrim           Capability = "trim of data disks"      // load generators that discard blocks
 	DiskPurge          Capability = "purge of data disks"     // DiskPurger
 	VMExporters        Capability = "scraping of VMs' ports"  // VMAddressed
+	PlainJobs          Capability = "jobs beside a VM"        // PlainPlacer
 )
 
 // Capabilities are all of them.
@@ -65,7 +66,7 @@ func Capabilities() []Capability {
 	return []Capability{VMCreation, VMPowerControl, VMMoves, NodePowerControl, NodeShutdown, Snapshots, LiveMigration,
 		AvailabilityRules, NodeFailover, StorageMigration, GuestCommands, Services, PeerNetwork, PlaybookHosts,
 		ControllerCommands, WriteLogDrain, ClusterMetrics, PlatformChecks, FolderImport, DiskTrim, DiskPurge,
-		VMExporters}
+		VMExporters, PlainJobs}
 }
 
 // Errors that callers tell apart with errors.Is.
@@ -98,7 +99,7 @@ type Timekeeper interface {
 	Clock() clock.Clock
 }
 
-// Config is what every provider is given.
+// Config holds what every provider is given.
 type Config struct {
 	Nodes   int // logical nodes asked for with --nodes; 0 means the provider's default
 	Options Options
@@ -203,7 +204,7 @@ type Node struct {
 	Address     string `json:"address,omitempty"`
 }
 
-// Request is what a run needs.
+// Request holds what a run needs.
 type Request struct {
 	RunID    string
 	StateDir string // private to the target, inside the run folder; survives a crash of plimsoll
@@ -403,7 +404,7 @@ type WaitCounter struct {
 	Waited   time.Duration
 }
 
-// QuotaCounter is what a CPU quota has done since it was set: the kernel gives a group its share of CPU time anew in
+// QuotaCounter holds what a CPU quota has done since it was set: the kernel gives a group its share of CPU time anew in
 // every period, and holds its processes back for the rest of a period in which they have used it up.
 type QuotaCounter struct {
 	Machine   string // the VM whose quota it is, or the machine on which all of the run is
@@ -421,7 +422,7 @@ type CPUCounter struct {
 	User, System, Interrupt, Steal, Idle time.Duration
 }
 
-// DeviceCounter is what a block device has completed since its machine started, for whomever.
+// DeviceCounter holds what a block device has completed since its machine started, for whomever.
 type DeviceCounter struct {
 	Host, Device            string
 	Reads, Writes           uint64
@@ -430,7 +431,7 @@ type DeviceCounter struct {
 	Operations              time.Duration // that reads and writes took, added up
 }
 
-// GeneratorUse is what the busiest thread of a command has done since the last look at it.
+// GeneratorUse holds what the busiest thread of a command has done since the last look at it.
 type GeneratorUse struct {
 	VM, Label string  // Label is the command's
 	Busy      float64 // share of the time for which it ran on a CPU, 0 to 1

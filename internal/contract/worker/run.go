@@ -5,5 +5,5 @@ import "os"
 // RunVariable is the environment variable that says which run a worker works for.
 const RunVariable = "PLIMSOLL_CLAIM"
 
-// Run is what the run is called that this process works for, "" for none.
+// Run returns what the run is called that this process works for, "" for none.
 func Run() string { return os.Getenv(RunVariable) }

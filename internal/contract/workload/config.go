@@ -10,7 +10,7 @@ import (
 	"plimsoll/scenario"
 )
 
-// ConfigError is what Validate objects to in a config, all at once and each with its place. Codes may be left out.
+// ConfigError holds what Validate objects to in a config, all at once and each with its place. Codes may be left out.
 type ConfigError struct {
 	File       string
 	Objections []scenario.Objection

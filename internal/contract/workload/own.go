@@ -50,7 +50,7 @@ type Sweep struct {
 	Values []string
 }
 
-// Own is what a job file became.
+// Own holds what a job file became.
 type Own struct {
 	Files fs.FS    // a scenario directory with one test.yml
 	Used  []string // names of OwnRequest.Set that the file has
@@ -59,7 +59,7 @@ type Own struct {
 	Places []Place
 }
 
-// Place is what a job file says of where a data disk lies.
+// Place holds what a job file says of where a data disk lies.
 type Place struct {
 	Device  string // the data disk's name in the scenario
 	Name    string // the file, folder or device as the author names it; "" where the file names none

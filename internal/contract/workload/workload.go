@@ -40,7 +40,7 @@ type Description struct {
 	RunsPrograms bool
 }
 
-// Declared is what the reports of a job count, and what Parse needs to read them again.
+// Declared holds what the reports of a job count, and what Parse needs to read them again.
 type Declared struct {
 	Operations []result.Operation // what Report.Ops counts, in that order
 	Measures   []result.Measure   // what Report.Values holds, in that order
@@ -78,7 +78,7 @@ type Spec struct {
 	Sections int
 }
 
-// Job is what Command made of a Spec: files to put on the host and a command to run there.
+// Job holds what Command made of a Spec: files to put on the host and a command to run there.
 type Job struct {
 	Declared
 	Command target.Command
@@ -199,7 +199,7 @@ type Tracer interface {
 	Points([]Point)
 }
 
-// Env is what Run works with.
+// Env holds what Run works with.
 type Env struct {
 	Run   string // what the run is called, for what claims things for it; "" outside of runs
 	Host  target.Host
@@ -250,7 +250,7 @@ type Outcome struct {
 	Began   target.Begun // its command; zero where the host cannot tell
 }
 
-// Tool is what Check found on a host.
+// Tool holds what Check found on a host.
 type Tool struct {
 	Path    string
 	Version string

@@ -72,7 +72,17 @@ var described = map[Section][]exporter.Family{
 		counter("node_pressure_irq_stalled_seconds_total", "seconds",
 			"Seconds for which no task went on because of interrupts."),
 	},
+	Quota: {
+		counter(quotaPeriods, "", "Periods of this container's CPU quota in which its processes had something to do."),
+		counter(quotaThrottled, "", "Periods in which the CPU quota held processes of this container back."),
+	},
 }
+
+// Names of what a run records of other quotas, too.
+const (
+	quotaPeriods   = "plimsoll_cpu_quota_periods_total"
+	quotaThrottled = "plimsoll_cpu_quota_throttled_periods_total"
+)
 
 func counter(name, unit, help string) exporter.Family {
 	return exporter.Family{Name: name, Type: exporter.Counter, Unit: unit, Help: help}

@@ -37,6 +37,7 @@ const (
 	Kernel      Section = "kernel" // of /proc/stat what is not of CPUs, time of the boot, uname
 	Paging      Section = "vmstat"
 	Pressure    Section = "pressure"
+	Quota       Section = "quota" // of the container that the collector is in
 )
 
 // Sections are all there are.
@@ -77,6 +78,8 @@ type Collector struct {
 	sections []Section
 
 	numa map[int]int // the NUMA node of each CPU; empty with fewer than two nodes
+	// given are the names in /dev of devices that the kernel calls otherwise, by their numbers: see givenDisks
+	given map[string]string
 
 	mu   sync.Mutex
 	cpus map[int]procfs.CPU // when last read
@@ -89,6 +92,7 @@ func New(root fs.FS, usage Usage, sections ...Section) *Collector {
 	if nodes := slices.Compact(slices.Sorted(maps.Values(c.numa))); len(nodes) < 2 {
 		c.numa = nil
 	}
+	c.given = givenDisks(root, deviceNumber)
 	return c
 }
 
@@ -133,7 +137,9 @@ func (c *Collector) section(s Section, emit exporter.Emit) error {
 	case Network:
 		return c.each("proc/net/dev", emit, network)
 	case Disk:
-		return c.each("proc/diskstats", emit, disks)
+		return c.each("proc/diskstats", emit, func(data []byte, emit exporter.Emit) error {
+			return disks(data, c.given, emit)
+		})
 	case FileSystems:
 		return c.fileSystems(emit)
 	case Kernel:
@@ -142,6 +148,8 @@ func (c *Collector) section(s Section, emit exporter.Emit) error {
 		return c.each("proc/vmstat", emit, paging)
 	case Pressure:
 		return c.pressure(emit)
+	case Quota:
+		return c.quota(emit)
 	}
 	return fmt.Errorf("no section is called %q", s)
 }
@@ -218,6 +226,18 @@ func (c *Collector) pressure(emit exporter.Emit) error {
 	missing := func(err error) bool { return errors.Is(err, exporter.ErrNoData) }
 	if known := slices.DeleteFunc(slices.Clone(errs), missing); len(known) > 0 {
 		return errors.Join(known...)
+	}
+	return exporter.ErrNoData
+}
+
+// quota is what the CPU quota of this container has done, where it is in one that has a quota.
+func (c *Collector) quota(emit exporter.Emit) error {
+	for _, group := range procfs.OwnGroups {
+		if periods, throttled, ok := procfs.Quota(c.root, group); ok {
+			emit(quotaPeriods, float64(periods))
+			emit(quotaThrottled, float64(throttled))
+			return nil
+		}
 	}
 	return exporter.ErrNoData
 }

@@ -78,7 +78,7 @@ func machine(t testing.TB, changed map[string]string) fs.FS {
 	return out
 }
 
-// page is what is served of a machine, without what the page says of itself.
+// page returns what is served of a machine, without what the page says of itself.
 func page(t testing.TB, c exporter.Collector) (string, error) {
 	t.Helper()
 	x, err := exporter.New("test", c)
@@ -310,5 +310,27 @@ func BenchmarkThisMachine(b *testing.B) {
 			b.Fatal(err)
 		}
 		_ = body.Close()
+	}
+}
+
+// In a container with a CPU quota its periods are counted, in either version's hierarchy; elsewhere there are none.
+func TestQuota(t *testing.T) {
+	const counted = "plimsoll_cpu_quota_periods_total 40\nplimsoll_cpu_quota_throttled_periods_total 25\n"
+	for name, c := range map[string]struct{ file, text, want string }{
+		"v2":              {"cpu.stat", "usage_usec 9\nnr_periods 40\nnr_throttled 25\nthrottled_usec 7\n", counted},
+		"v1":              {"cpu/cpu.stat", "nr_periods 40\nnr_throttled 25\nthrottled_time 7\n", counted},
+		"no quota":        {"cpu.stat", "usage_usec 9\nnr_periods 0\nnr_throttled 0\n", ""},
+		"a whole machine": {"cpu.stat", "usage_usec 9\n", ""},
+	} {
+		got, _ := page(t, host.New(fstest.MapFS{"sys/fs/cgroup/" + c.file: {Data: []byte(c.text)}}, nil, host.Quota))
+		lines := ""
+		for line := range strings.Lines(got) {
+			if strings.HasPrefix(line, "plimsoll_cpu_quota") {
+				lines += line
+			}
+		}
+		if lines != c.want {
+			t.Errorf("%s: %q: want %q\n%s", name, lines, c.want, got)
+		}
 	}
 }

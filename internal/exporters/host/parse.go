@@ -2,8 +2,10 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strconv"
@@ -159,7 +161,7 @@ func network(data []byte, emit exporter.Emit) error {
 // ignored are the devices that node_exporter leaves out: those in memory, and partitions.
 var ignored = regexp.MustCompile(`^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
 
-// column is what a column of /proc/diskstats is called, and what one of it is in the metric's unit.
+// column holds what a column of /proc/diskstats is called, and what one of it is in the metric's unit.
 type column struct {
 	name string
 	unit float64
@@ -188,12 +190,14 @@ var columns = []column{
 }
 
 // disks emits /proc/diskstats.
-func disks(data []byte, emit exporter.Emit) error {
+func disks(data []byte, given map[string]string, emit exporter.Emit) error {
 	list, err := procfs.Disks(data, len(columns))
 	for _, d := range list {
-		if ignored.MatchString(d.Name) {
+		name, is := given[d.Major+":"+d.Minor]
+		if len(given) > 0 && !is || len(given) == 0 && ignored.MatchString(d.Name) {
 			continue
 		}
+		d.Name = cmp.Or(name, d.Name)
 		emit("node_disk_info", 1, "device", d.Name, "major", d.Major, "minor", d.Minor)
 		for i, n := range d.Counts {
 			if c := columns[i]; c.unit < 1 {
@@ -204,6 +208,32 @@ func disks(data []byte, emit exporter.Emit) error {
 		}
 	}
 	return err
+}
+
+// givenDisks are the block devices of /dev that have other names there than the kernel's, by their numbers: a container
+// was given them, as a pod its volumes. Then they are its disks, and all others are not.
+func givenDisks(root fs.FS, number func(fs.FileInfo) (string, bool)) map[string]string {
+	given := map[string]string{}
+	data, _ := fs.ReadFile(root, "proc/diskstats")
+	list, _ := procfs.Disks(data, 0)
+	kernel := map[string]string{}
+	for _, d := range list {
+		kernel[d.Major+":"+d.Minor] = d.Name
+	}
+	entries, _ := fs.ReadDir(root, "dev")
+	for _, e := range entries {
+		if e.Type()&(fs.ModeDevice|fs.ModeCharDevice) != fs.ModeDevice {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			continue
+		}
+		if n, ok := number(info); ok && kernel[n] != "" && kernel[n] != e.Name() {
+			given[n] = e.Name()
+		}
+	}
+	return given
 }
 
 // paged are the lines of /proc/vmstat that node_exporter serves.

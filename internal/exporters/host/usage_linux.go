@@ -1,10 +1,22 @@
 package host
 
 import (
+	"fmt"
+	"io/fs"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// deviceNumber is a block device's, as /proc/diskstats has it.
+func deviceNumber(info fs.FileInfo) (number string, ok bool) {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", false
+	}
+	return fmt.Sprint(unix.Major(uint64(s.Rdev)), ":", unix.Minor(uint64(s.Rdev))), true
+}
 
 // usageBelow asks the kernel about mounts as they are seen below a root.
 func usageBelow(root string) Usage {

@@ -19,7 +19,7 @@ import (
 // Format is how pages are written, as HTTP names it.
 const Format = "text/plain; version=0.0.4; charset=utf-8"
 
-// block is what one poll of one kind became: the lines of its metrics, packed. Blocks one after the other are one
+// block holds what one poll of one kind became: the lines of its metrics, packed. Blocks one after the other are one
 // page, packed or not, since packed files may follow each other.
 type block struct {
 	packed []byte   // gzip, as readers take it

@@ -55,7 +55,7 @@ func (c *Collector) Ask(ctx context.Context, query string) error {
 	return err
 }
 
-// page is what is served, without what the page says of itself and how long parts took.
+// page returns what is served, without what the page says of itself and how long parts took.
 func page(t testing.TB, c exporter.Collector) (string, error) {
 	t.Helper()
 	x, err := exporter.New("test", c)

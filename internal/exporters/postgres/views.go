@@ -24,7 +24,7 @@ type view struct {
 	since   int           // first version that has it; 0: all have
 }
 
-// column is what one value of a view becomes. One that is NULL is left out.
+// column holds what one value of a view becomes. One that is NULL is left out.
 type column struct {
 	sql          string
 	since, until int // first version that has it, and first that has it no more; 0: all have

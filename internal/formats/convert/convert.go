@@ -126,7 +126,7 @@ type Request struct {
 	CurveMax float64
 }
 
-// Result is what a file became.
+// Result holds what a file became.
 type Result struct {
 	Text   string // for the tool
 	Stages []string

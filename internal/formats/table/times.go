@@ -29,7 +29,7 @@ func SplitUnit(name string) (stem, unit string) {
 	return m[1], m[2] + m[3]
 }
 
-// SecondsIn is what a unit of time is in seconds; 0 when it is none.
+// SecondsIn returns what a unit of time is in seconds; 0 when it is none.
 func SecondsIn(unit string) float64 {
 	switch unit {
 	case "ns", "nanoseconds":

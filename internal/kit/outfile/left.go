@@ -22,7 +22,7 @@ import (
 var temporaries = regexp.MustCompile(
 	`^\.plimsoll-([0-9a-f]{8})-([0-9a-f]{8})-([0-9]{1,20})-([0-9]{1,9})-([0-9]{1,20})-[0-9a-f]{16}$`)
 
-// writer is what the name of a temporary file says of the process that writes it.
+// writer holds what the name of a temporary file says of the process that writes it.
 type writer struct {
 	machine, boot, space string
 	pid                  int

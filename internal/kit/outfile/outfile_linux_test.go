@@ -23,7 +23,7 @@ func text(s string) func(io.Writer) error {
 	return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
 }
 
-// stand is what can stand at a name: how it is made, what is then said of writing to it ("" when it is written), and
+// stand holds what can stand at a name: how it is made, what is then said of writing to it ("" when it is written), and
 // what must hold afterwards.
 type stand struct {
 	make  func(name string) error

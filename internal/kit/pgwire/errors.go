@@ -13,7 +13,7 @@ import (
 // diskFull is the SQLSTATE of a file that could not grow.
 const diskFull = "53100"
 
-// Error is what the server objects to.
+// Error holds what the server objects to.
 type Error struct {
 	Severity string // ERROR: the statement failed; FATAL and PANIC: the connection is over
 	Code     string // SQLSTATE, five characters

@@ -405,11 +405,11 @@ func (k *Link) receive(flags uintptr) (bool, error) {
 	case n == 0:
 		return false, k.over(io.EOF)
 	}
-	return k.take(k.loop.in[:n])
+	return k.decode(k.loop.in[:n])
 }
 
-// take takes what came, and reports whether the answer is whole.
-func (k *Link) take(data []byte) (done bool, err error) {
+// decode reads what came, and reports whether the answer is whole.
+func (k *Link) decode(data []byte) (done bool, err error) {
 	if k.tls == nil {
 		return k.taken(data)
 	}
@@ -484,7 +484,7 @@ func (l *Loop) waitRing(limit time.Duration, ready func(*Link, error)) error {
 func (k *Link) received(c completion) (done bool, err error) {
 	switch errno := syscall.Errno(-c.res); {
 	case c.res > 0:
-		done, err = k.take(k.loop.ring.buffer(c))
+		done, err = k.decode(k.loop.ring.buffer(c))
 	case c.res == 0:
 		return false, k.over(io.EOF)
 	case errno != unix.ENOBUFS && errno != unix.EINTR && errno != unix.EAGAIN:

@@ -78,7 +78,7 @@ func open(ctx context.Context, c *pgconn.Config, most int64) (*pgconn.PgConn, er
 	return conn, err
 }
 
-// answers is what a server says. What it says in answer to one request is bounded.
+// answers holds what a server says. What it says in answer to one request is bounded.
 type answers struct {
 	io.Reader
 	most, read atomic.Int64

@@ -274,7 +274,7 @@ func (r *ring) next() (c completion, ok bool) {
 	return c, true
 }
 
-// buffer is what came with a completion.
+// buffer returns what came with a completion.
 func (r *ring) buffer(c completion) []byte {
 	return r.buffers[int(c.flags>>16)*bufferSize:][:c.res]
 }

@@ -38,7 +38,7 @@ func Text(s string) Arg { return Arg{text: s, kind: text} }
 // Null is the absent value.
 func Null() Arg { return Arg{} }
 
-// Statement is what Prepare made of an SQL statement. It is not changed after that, and every connection that has
+// Statement holds what Prepare made of an SQL statement. It is not changed after that, and every connection that has
 // prepared the same name may use it.
 type Statement struct {
 	Name    string
@@ -389,7 +389,7 @@ func (r *Reply) Described(name, sql string) *Statement {
 	return &Statement{Name: name, SQL: sql, Params: r.params, Columns: r.fields}
 }
 
-// Tag is what the server calls the last statement that it completed, as "UPDATE 1".
+// Tag returns what the server calls the last statement that it completed, as "UPDATE 1".
 func (r *Reply) Tag() string { return string(r.tag) }
 
 // Next goes on to the next row that was kept, of all results in order, and reports whether there is one.

@@ -15,7 +15,7 @@ func Packed(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{0x1f, 0x8b}) || bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd})
 }
 
-// Unpack is what a file holds that is packed with gzip or zstd, or may be; done frees what that takes.
+// Unpack returns what a file holds that is packed with gzip or zstd, or may be; done frees what that takes.
 func Unpack(in *bufio.Reader) (out io.Reader, done func(), err error) {
 	head, _ := in.Peek(4) // what stands in the way of reading comes again
 	switch {

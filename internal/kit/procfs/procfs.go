@@ -122,7 +122,7 @@ func CPUs(data []byte) (list []CPU, err error) {
 	return list, err
 }
 
-// Disk is what a block device, whole or a partition, has completed since it was there.
+// Disk holds what a block device, whole or a partition, has completed since it was there.
 type Disk struct {
 	Major, Minor, Name string
 	// Counts are the columns behind the name (Documentation/admin-guide/iostats.rst): reads completed, reads merged,

@@ -61,7 +61,7 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	}
 	data := s.data()
 	data.Preconditioned, data.Written = result.Prepared(events, true)
-	data.Stored = result.StoredOf(events)
+	data.Stored, data.Plain = result.StoredOf(events), result.PlainOf(events)
 	data.Boots, data.Migrations = result.BootsOf(events), result.MigrationsOf(events)
 	data.NodeReturns, data.Operations = result.NodeReturnsOf(events), result.OperationsOf(events)
 	f := find(ctx, s, events)

@@ -50,6 +50,7 @@ type Done struct {
 	Bytes          uint64
 	OpsPerSecond   float64 // of every job over its own time, added up
 	BytesPerSecond float64
+	Seconds        float64       // that its operations took, added up
 	Longest        time.Duration // of a job
 }
 
@@ -67,6 +68,7 @@ func (l *Set) Done(s *Start) (d Done) {
 		var bytes uint64
 		for _, c := range j.last.Ops {
 			bytes += c.Bytes
+			d.Seconds += c.Seconds
 		}
 		d.Ops, d.Errors, d.Bytes = d.Ops+j.last.Ops.Total(), d.Errors+j.last.Errors, d.Bytes+bytes
 		d.Longest = max(d.Longest, j.last.Elapsed)

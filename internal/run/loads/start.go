@@ -46,6 +46,8 @@ type Options struct {
 	Whole   bool          // of a prefill: all of every data disk, as a pass of a preconditioning
 	Block   int64         // of a prefill: bytes of a write; 0: as the engine has it
 	Rounds  bool          // a round of a preconditioning
+	Turn    bool          // a turn of a comparison with the same job beside the machine
+	Beside  target.Host   // with Turn: where it runs instead of the machine; nil: there
 	Depth   int           // of a prefill: writes outstanding per section of the job file
 	Runtime time.Duration // 0: none
 	Stagger time.Duration // between the first start and the last
@@ -63,13 +65,17 @@ func (o Options) Name(workload string) string {
 		return PrefillName(workload)
 	case o.Rounds:
 		return RoundsName(workload)
+	case o.Turn && o.Beside != nil:
+		return workload + "_beside"
+	case o.Turn:
+		return workload + "_turn"
 	}
 	return workload
 }
 
 // Begin makes ready a start of a workload on machines of its group; nothing runs yet.
 func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM, o Options) (*Start, error) {
-	s := &Start{load: load, name: o.Name(load.Name), prefill: o.Prefill || o.Rounds}
+	s := &Start{load: load, name: o.Name(load.Name), prefill: o.Prefill || o.Rounds || o.Turn}
 	engine, err := EngineFor(l.Cluster, l.Engines, load.Generator)
 	if err != nil {
 		return nil, fmt.Errorf("workload %q: %w", s.name, err)
@@ -77,6 +83,9 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 	hosts, err := l.reachable(ctx, vms)
 	if err != nil {
 		return nil, fmt.Errorf("workload %q: group %q: %w", s.name, load.Group, err)
+	}
+	if o.Beside != nil {
+		hosts = []target.Host{o.Beside}
 	}
 	tool, err := l.tool(ctx, engine, load, hosts[0])
 	if err != nil {
@@ -107,7 +116,7 @@ func (l *Set) Begin(ctx context.Context, load scenario.Workload, vms []target.VM
 		s.jobs = append(s.jobs, &job{vm: vm, host: hosts[i], engine: engine, launch: Launch{
 			Workload: s.name, Engine: load.Generator, Tool: tool, Server: peers.server,
 			Describe: engine.Describe(), Group: load.Group, VM: vm.Name, Node: vm.Node, Prefill: s.prefill,
-			Rounds: o.Rounds,
+			Rounds: o.Rounds || o.Turn,
 			Job:    prepared,
 		}})
 	}

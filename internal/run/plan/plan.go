@@ -30,6 +30,7 @@ type Options struct {
 	SizeScale         float64                    // of disks and sizes; 0 means 1
 	Engines           map[string]workload.Engine // by generator; their checks of job files are part of the plan
 	AllowHostCommands bool                       // the operator permits commands of the scenario on this machine
+	ComparePlain      bool                       // jobs of block I/O are compared with the same beside their machine
 	Steps             step.Registry              // nil means step.Builtin()
 	// Forecaster says how long load takes there; nil where nothing can.
 	Forecaster workload.Forecaster
@@ -238,6 +239,9 @@ func (b *builder) expand() {
 			}
 		}
 	}
+	if b.o.ComparePlain {
+		steps = b.comparePlain(steps)
+	}
 	if len(powered) > 0 {
 		slices.Sort(powered)
 		one := step.ControllersConfigured(slices.Compact(powered))
@@ -250,6 +254,32 @@ func (b *builder) expand() {
 		}
 	}
 	b.plan.Steps = steps
+}
+
+// comparePlain puts after the set-up a comparison of each workload of block I/O that is started later with the same job
+// beside its machine.
+func (b *builder) comparePlain(steps []Step) []Step {
+	at := slices.IndexFunc(steps, func(s Step) bool { return s.Phase != scenario.Setup })
+	if at < 0 {
+		at = len(steps)
+	}
+	var more []Step
+	for _, load := range b.sc.Workloads {
+		engine := b.o.Engines[load.Generator]
+		started := slices.ContainsFunc(steps[at:], func(s Step) bool {
+			return slices.ContainsFunc(s.Do.Uses().Jobs, func(j step.JobUse) bool {
+				return j.Workload == load.Name && !j.Prefill
+			})
+		})
+		if started && engine != nil && engine.Describe().Blocks {
+			one := step.ComparePlain(load, b.plan.view)
+			more = append(more, Step{Phase: scenario.Setup, Name: one.Name(), Text: one.Text(), Do: one})
+		}
+	}
+	if len(more) == 0 {
+		b.object("--compare-plain: the scenario starts no workload of block I/O")
+	}
+	return slices.Insert(steps, at, more...)
 }
 
 // walk goes through the steps in order as a run would, with every step's check, and collects times and machines.

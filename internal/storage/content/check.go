@@ -51,7 +51,7 @@ type CheckOptions struct {
 	Progress func(done, of int64)
 }
 
-// Report is what a check found. Shares are 0 to 1.
+// Report holds what a check found. Shares are 0 to 1.
 type Report struct {
 	LogicalBytes int64 `json:"logical_bytes"`
 	ReadBytes    int64 `json:"read_bytes"`
@@ -198,7 +198,7 @@ func drawn(i, n, k int64) int64 {
 	return from + int64(mix(uint64(i)+1)%uint64(to-from))
 }
 
-// worker is what one goroutine needs.
+// worker holds what one goroutine needs.
 type worker struct {
 	buf, out []byte
 	zstd     *zstd.Encoder

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// virtual is what a generator would have written, as something to read.
+// virtual holds what a generator would have written, as something to read.
 type virtual struct{ *Generator }
 
 func (v virtual) ReadAt(b []byte, at int64) (int, error) {

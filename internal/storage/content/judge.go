@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Expectation is what was asked of data. Percentages are 0 to 100; below 0 they were not asked for.
+// Expectation holds what was asked of data. Percentages are 0 to 100; below 0 they were not asked for.
 type Expectation struct {
 	CompressibilityPercent float64
 	DedupePercent          float64
@@ -24,7 +24,7 @@ const (
 	Unknown Met = "cannot be told"
 )
 
-// Verdict is what a report says of one thing that was asked.
+// Verdict holds what a report says of one thing that was asked.
 type Verdict struct {
 	Subject  string `json:"subject"` // compressibility, dedupe, zeros
 	Met      Met    `json:"met"`

@@ -295,7 +295,7 @@ func (l looker) number(member, file string) int64 {
 // mostNumber bounds what a file of /sys may say, so that sectors and KiB fit into bytes.
 const mostNumber = 1 << 52
 
-// clean is what a device says of itself as one line: firmware is a stranger too, and what is shown must be what is
+// clean returns what a device says of itself as one line: firmware is a stranger too, and what is shown must be what is
 // typed.
 func clean(text string) string {
 	return strings.Join(strings.Fields(visible.Line(strings.TrimSpace(strings.TrimRight(text, "\x00 \n\t")))), " ")

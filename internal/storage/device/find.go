@@ -186,7 +186,7 @@ func uevent(system fs.FS, dir string) map[string]string {
 	return found
 }
 
-// content is what a small file holds; "" when there is none.
+// content returns what a small file holds; "" when there is none.
 func content(system fs.FS, name string) string {
 	data, _ := fs.ReadFile(system, name)
 	return strings.TrimSpace(string(data))

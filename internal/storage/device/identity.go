@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Identity is what tells a device from every other one.
+// Identity holds what tells a device from every other one.
 type Identity struct {
 	// Phrase is what a user types to consent that this device is overwritten: its model and what pins it. "" when
 	// nothing does.

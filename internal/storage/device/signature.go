@@ -242,7 +242,7 @@ func sum16(b []byte) (sum uint16) {
 	return sum
 }
 
-// hfs is what a volume's first block holds: an allocation block of whole sectors, and a name of 1 to 27 letters.
+// hfs tells a volume by its first block: an allocation block of whole sectors, and a name of 1 to 27 letters.
 func hfs(b []byte) bool {
 	size := binary.BigEndian.Uint32(b[0x14:])
 	return size > 0 && size%512 == 0 && binary.BigEndian.Uint16(b[0x12:]) > 0 && b[0x24] > 0 && b[0x24] <= 27
@@ -300,7 +300,7 @@ func via(b []byte) bool {
 	return b[2] <= 2 && sum == b[50]
 }
 
-// ext is what a superblock of ext2 and its heirs holds around its two bytes (ext4's ondisk format, "Super Block").
+// ext tells a superblock of ext2 and its heirs by what is around its two bytes (ext4's ondisk format, "Super Block").
 func ext(b []byte) bool {
 	inodes, blocks := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	logBlock, perGroup := binary.LittleEndian.Uint32(b[0x18:]), binary.LittleEndian.Uint32(b[0x20:])
@@ -311,7 +311,7 @@ func ext(b []byte) bool {
 	return inodes > 0 && blocks > 0 && logBlock <= 6 && perGroup > 0 && perGroup <= 8<<(10+logBlock)
 }
 
-// nilfs is what a superblock of NILFS2 holds: revision 2, and its own length.
+// nilfs tells a superblock of NILFS2: revision 2, and its own length.
 func nilfs(b []byte) bool {
 	size := binary.LittleEndian.Uint16(b[8:])
 	return binary.LittleEndian.Uint32(b) == 2 && size >= 200 && size <= 1024

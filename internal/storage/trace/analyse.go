@@ -463,7 +463,7 @@ func (a *Analyzer) closeSecond() {
 	a.active.most = max(a.active.most, n)
 }
 
-// Process is what one process asked for.
+// Process holds what one process asked for.
 type Process struct {
 	PID        uint32 `json:"pid"`
 	Name       string `json:"name,omitempty"`

@@ -36,7 +36,7 @@ type flight struct {
 	n      int
 }
 
-// line is what is on its way from one place, in the order in which it began.
+// line holds what is on its way from one place, in the order in which it began.
 type line struct{ first, last int32 }
 
 // mostLooks is how many requests at one place are looked at for one of the right size.

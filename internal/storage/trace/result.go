@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/storage/trace/reuse"
 )
 
-// Result is what a trace showed. Absent is what it does not tell.
+// Result holds what a trace showed. Absent is what it does not tell.
 type Result struct {
 	Version    int         `json:"trace_version"`
 	Sources    []string    `json:"sources"` // set by whoever opened them, as is the format
@@ -49,7 +49,7 @@ type Device struct {
 	WriteBytes uint64 `json:"write_bytes"`
 }
 
-// Operation is what was asked of one operation.
+// Operation holds what was asked of one operation.
 type Operation struct {
 	Op        string       `json:"op"`
 	Requests  uint64       `json:"requests"`
@@ -120,7 +120,7 @@ type Streams struct {
 	Most    uint64  `json:"most_at_once"`
 }
 
-// WorkingSet is what of the device was touched, and what caches would have missed.
+// WorkingSet holds what of the device was touched, and what caches would have missed.
 type WorkingSet struct {
 	BlockBytes    uint64        `json:"block_bytes"`
 	Exact         bool          `json:"exact"` // every block was looked at
@@ -153,7 +153,7 @@ type DepthShare struct {
 	Share float64 `json:"share"`
 }
 
-// Layer is what the block layer did, in events.
+// Layer holds what the block layer did, in events.
 type Layer struct {
 	Queued    uint64 `json:"queued"`
 	Merged    uint64 `json:"merged"`

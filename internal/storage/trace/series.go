@@ -5,7 +5,7 @@ import "time"
 // mostMoments bounds the points of a series: when there are more, two become one.
 const mostMoments = 1024
 
-// Moment is what happened in a step of time.
+// Moment holds what happened in a step of time.
 type Moment struct {
 	Seconds      float64 `json:"seconds"` // since the first event
 	Reads        uint64  `json:"reads"`   // begun, at the level that is analysed

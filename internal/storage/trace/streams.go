@@ -52,7 +52,7 @@ type streams struct {
 	longest uint64 // bytes
 }
 
-// begun is what may become a stream.
+// begun holds what may become a stream.
 type begun struct {
 	length   int // requests: 1 or 2; 0 is nothing
 	kind     Kind

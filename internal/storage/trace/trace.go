@@ -114,7 +114,7 @@ func (n *Names) Device(id uint32) string {
 	return fmt.Sprintf("%d,%d", id>>20, id&(1<<20-1))
 }
 
-// Problem is what was wrong with a part of a trace. The rest stands.
+// Problem holds what was wrong with a part of a trace. The rest stands.
 type Problem struct {
 	What  string `json:"what"`
 	Count uint64 `json:"count"`

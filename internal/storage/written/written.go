@@ -32,7 +32,7 @@ type Disk interface {
 // Range is the bytes from one offset to before another.
 type Range struct{ From, To int64 }
 
-// Look is what was seen of some ranges.
+// Look holds what was seen of some ranges.
 type Look struct {
 	Bytes  int64 // of the ranges, what several hold counted once
 	Mapped int64 // of them what the place below says was written; 0 unless Known

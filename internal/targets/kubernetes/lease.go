@@ -150,32 +150,38 @@ func isRun(text string) bool { return strings.HasPrefix(text, runPrefix) && labe
 // snapshot that is taken yet does.
 var ofRuns = []schema.GroupVersionResource{pods, shots, claims, leases}
 
-// version is the API server's, and its clock.
-func (a *api) version(ctx context.Context) (version string, now time.Time, err error) {
+// plain asks for what is no object.
+func (a *api) plain(ctx context.Context, path string) (got *http.Response, data []byte, err error) {
 	client, err := rest.HTTPClientFor(a.config)
 	if err != nil {
-		return "", now, err
+		return nil, nil, err
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	base, _, err := rest.DefaultServerURL(a.config.Host, "", schema.GroupVersion{}, true)
 	if err != nil {
-		return "", now, err
+		return nil, nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("version").String(), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(path).String(), nil)
 	if err != nil {
-		return "", now, err
+		return nil, nil, err
 	}
-	got, err := client.Do(r)
-	if err != nil {
-		return "", now, a.said(err)
+	if got, err = client.Do(r); err != nil {
+		return nil, nil, a.said(err)
 	}
 	defer got.Body.Close() // only read
-	var v struct{ GitVersion string }
-	data, err := answer.Read(got.Body, a.host, 1<<20)
-	if err == nil {
-		err = json.Unmarshal(data, &v)
+	data, err = answer.Read(got.Body, a.host, 1<<20)
+	return got, data, err
+}
+
+// version is the API server's, and its clock.
+func (a *api) version(ctx context.Context) (version string, now time.Time, err error) {
+	got, data, err := a.plain(ctx, "version")
+	if err != nil {
+		return "", now, err
 	}
+	var v struct{ GitVersion string }
+	err = json.Unmarshal(data, &v)
 	if err == nil && v.GitVersion == "" {
 		err = fmt.Errorf("it answered %s to the question for its version", got.Status)
 	}

@@ -45,6 +45,9 @@ func (v *vm) disk(i int) string {
 
 // claims are the names of all of them.
 func (v *vm) claims() []string {
+	if v.Plain {
+		return nil
+	}
 	names := []string{workClaim(v.Short)}
 	for i := range v.DiskBytes {
 		names = append(names, v.disk(i))
@@ -94,10 +97,15 @@ type (
 		Containers   []containerSpec   `json:"containers"`
 	}
 	volume struct {
-		Name  string `json:"name"`
-		Claim struct {
-			Name string `json:"claimName"`
-		} `json:"persistentVolumeClaim"`
+		Name  string    `json:"name"`
+		Claim *claimRef `json:"persistentVolumeClaim,omitempty"`
+		Empty *struct{} `json:"emptyDir,omitempty"`
+	}
+	claimRef struct {
+		Name string `json:"claimName"`
+	}
+	security struct {
+		Privileged bool `json:"privileged"`
 	}
 	containerSpec struct {
 		Name      string    `json:"name"`
@@ -107,6 +115,7 @@ type (
 		Resources resources `json:"resources"`
 		Mounts    []mount   `json:"volumeMounts"`
 		Devices   []device  `json:"volumeDevices,omitempty"`
+		Security  *security `json:"securityContext,omitempty"`
 	}
 	mount struct {
 		Name string `json:"name"`
@@ -152,17 +161,17 @@ const firstProcess = `trap 'kill -9 -1 2>/dev/null; exit 0' TERM INT; while :; d
 
 // pod is a machine that is on.
 func (c *cluster) pod(v *vm) object {
-	held := func(name, claim string) (out volume) {
-		out.Name, out.Claim.Name = name, claim
-		return out
-	}
 	box := containerSpec{Name: container, Image: v.Image, Pull: "IfNotPresent",
 		Command: []string{"/bin/sh", "-c", firstProcess}, Mounts: []mount{{"work", workFolder}}}
-	volumes := []volume{held("work", workClaim(v.Short))}
+	work := volume{Name: "work", Claim: &claimRef{workClaim(v.Short)}}
+	if v.Plain {
+		work.Claim, work.Empty, box.Security = nil, &struct{}{}, &security{Privileged: true}
+	}
+	volumes := []volume{work}
 	for i := range v.DiskBytes {
 		name := fmt.Sprintf("d%d", i+1)
 		box.Devices = append(box.Devices, device{name, fleet.Device(i)})
-		volumes = append(volumes, held(name, v.disk(i)))
+		volumes = append(volumes, volume{Name: name, Claim: &claimRef{v.disk(i)}})
 	}
 	limits := map[string]string{}
 	if v.CPUs > 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -182,10 +183,15 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			target.GuestCommands:  "the agent in each pod, over pods/exec",
 			target.Services:       "the agent in each pod, over pods/exec",
 			target.PeerNetwork:    "the cluster's own",
+			target.DiskTrim:       "by the volumes, where their storage takes discards",
 		}}
 	f, a, list, err := p.open(ctx)
 	if err != nil {
 		return target.Facts{}, err
+	}
+	all, err := a.list(ctx, nodes, "")
+	if err != nil {
+		return target.Facts{}, fmt.Errorf("target kubernetes: nodes: %w", err)
 	}
 	facts.Nodes, facts.ClusterName = list, cmp.Or(a.context, a.host)
 	var objections []error
@@ -222,32 +228,19 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			strings.Join(missing, ", "))
 	}
 	p.checkClasses(ctx, a, f, &facts, object)
-	if err := p.rehearse(ctx, a, f, list[0]); err != nil && len(missing) == 0 {
+	plain, err := p.rehearse(ctx, a, f, list[0])
+	if err != nil && len(missing) == 0 {
 		object("namespace %q: %w", f.Namespace, err)
+	}
+	if plain == nil {
+		facts.Capabilities[target.PlainJobs] = plainHow
+	} else {
+		facts.Missing[target.PlainJobs] = fmt.Sprintf("namespace %q: %v", f.Namespace, plain)
 	}
 	if _, err := p.agentPath("amd64"); err != nil {
 		facts.Notes = append(facts.Notes, fmt.Sprintf("Nodes on x86_64 need the agent: %v.", err))
 	}
-	for _, n := range list {
-		o, err := a.get(ctx, nodes, n.Name)
-		switch {
-		case err != nil || o == nil:
-			object("node %q: %w", n.Name, cmp.Or(err, errors.New("it is gone")))
-		case !nodeReady(o):
-			object("node %q: it is not ready", n.Name)
-		}
-		if o == nil {
-			continue
-		}
-		if closed, _, _ := unstructured.NestedBool(o.Object, "spec", "unschedulable"); closed {
-			object("node %q: it is cordoned", n.Name)
-		}
-		for _, pressure := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
-			if condition(o, pressure) == "True" {
-				object("node %q: it has %s", n.Name, pressure)
-			}
-		}
-	}
+	checkNodes(list, all, object)
 	if shot != "" {
 		facts.Capabilities[target.Snapshots] = "the storage's, of data disks, after a flush: one after the other, at no " +
 			"one moment"
@@ -256,11 +249,47 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		facts.Missing[target.Snapshots] = why
 	}
 	p.claimPower(ctx, a, f, &facts, object)
+	facts.Missing[target.LiveMigration] = "pods do not move while they run; " + a.virtual(ctx)
+	facts.Missing[target.PlaybookHosts] = "pods have no SSH: the agent works over pods/exec"
+	facts.Missing[target.ControllerCommands] = "they are no part of a fleet"
 	facts.Lacking("Kubernetes has no such thing, or this target does not use it yet")
 	facts.Notes = append(facts.Notes,
 		"Machines are pods: they share their node's kernel and page cache with all else there.")
 	return facts, errors.Join(objections...)
 }
+
+// checkNodes objects to nodes on which pods would not run, each reason once.
+func checkNodes(list []target.Node, all []unstructured.Unstructured, object func(string, ...any)) {
+	why := map[string][]string{}
+	for _, n := range list {
+		i := slices.IndexFunc(all, func(o unstructured.Unstructured) bool { return o.GetName() == n.Name })
+		if i < 0 {
+			why["gone"] = append(why["gone"], strconv.Quote(n.Name))
+			continue
+		}
+		if !nodeReady(&all[i]) {
+			why["not ready"] = append(why["not ready"], strconv.Quote(n.Name))
+		}
+		if closed, _, _ := unstructured.NestedBool(all[i].Object, "spec", "unschedulable"); closed {
+			why["cordoned"] = append(why["cordoned"], strconv.Quote(n.Name))
+		}
+		for _, pressure := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
+			if condition(&all[i], pressure) == "True" {
+				why["under "+pressure] = append(why["under "+pressure], strconv.Quote(n.Name))
+			}
+		}
+	}
+	for _, reason := range sorted(why) {
+		if names := why[reason]; len(names) == 1 {
+			object("node %s: it is %s", names[0], reason)
+		} else {
+			object("nodes %s: they are %s", unit.List(names, mostNodes), reason)
+		}
+	}
+}
+
+// mostNodes are named of those with one objection.
+const mostNodes = 6
 
 // classOf finds a storage class, by its name or as the default.
 func (f *fleetFile) classOf(all []unstructured.Unstructured, name string) int {
@@ -300,8 +329,8 @@ func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *t
 }
 
 // rehearse has the API server judge a machine's objects without making them: its quota, Pod Security and all else that
-// admits objects object now.
-func (p *place) rehearse(ctx context.Context, a *api, f *fleetFile, on target.Node) error {
+// admits objects object now. plain is what it has against a place beside a machine.
+func (p *place) rehearse(ctx context.Context, a *api, f *fleetFile, on target.Node) (plain, err error) {
 	c := &cluster{place: p, fleet: f, api: a, nodes: []target.Node{on}, state: state{Run: runName("check"),
 		Namespace: f.Namespace}}
 	image, err := f.image("*")
@@ -312,16 +341,17 @@ func (p *place) rehearse(ctx context.Context, a *api, f *fleetFile, on target.No
 	}
 	v := &vm{Name: "check", Short: short(c.state.Run, "check"), Image: image, CPUs: 1, MemoryBytes: 64 << 20,
 		DiskBytes: []int64{16 << 20}}
-	var errs []error
-	for _, o := range []struct {
+	errs := make([]error, 4)
+	for i, o := range []struct {
 		kind   schema.GroupVersionResource
 		what   string
 		object object
 	}{{claims, "a disk", c.claim(v.disk(0), v, v.DiskBytes[0], true, nil)},
-		{claims, "a work volume", c.claim(workClaim(v.Short), v, f.workSize, false, nil)}, {pods, "a pod", c.pod(v)}} {
+		{claims, "a work volume", c.claim(workClaim(v.Short), v, f.workSize, false, nil)}, {pods, "a pod", c.pod(v)},
+		{pods, "a privileged pod", c.pod(&vm{Name: "plain", Short: v.Short + "-plain", Image: image, Plain: true})}} {
 		asked, err := o.object.encoded()
 		if err != nil {
-			return err
+			return err, err
 		}
 		call, cancel := limited(ctx)
 		_, err = a.of(o.kind).Create(call, asked, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -329,12 +359,14 @@ func (p *place) rehearse(ctx context.Context, a *api, f *fleetFile, on target.No
 		switch text := fmt.Sprint(err); {
 		case err == nil, apierrors.IsAlreadyExists(err):
 		case strings.Contains(text, "being terminated"):
-			return errors.New("it is being removed")
+			err = errors.New("it is being removed")
+			return err, err
 		case strings.Contains(text, fmt.Sprintf("namespaces %q not found", f.Namespace)):
-			return fmt.Errorf("there is none of that name: kubectl create namespace %s", f.Namespace)
+			err = fmt.Errorf("there is none of that name: kubectl create namespace %s", f.Namespace)
+			return err, err
 		default:
-			errs = append(errs, fmt.Errorf("%s is refused: %w", o.what, a.said(err)))
+			errs[i] = fmt.Errorf("%s is refused: %w", o.what, a.said(err))
 		}
 	}
-	return errors.Join(errs...)
+	return errs[3], errors.Join(errs[:3]...)
 }

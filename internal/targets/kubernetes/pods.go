@@ -69,17 +69,26 @@ func (c *cluster) on(ctx context.Context, name string, asked time.Time) error {
 	if err != nil {
 		return err
 	}
-	started := c.place.clock.Now()
-	err = h.Wake(ctx, func(ctx context.Context) (*remote.Host, error) { return c.begin(ctx, v) })
-	if err == nil && c.booted != nil {
+	started, begun := c.place.clock.Now(), false
+	err = h.Wake(ctx, func(ctx context.Context) (*remote.Host, error) { begun = true; return c.begin(ctx, v) })
+	if err == nil && begun && c.booted != nil { // one that was on before did not boot
 		c.booted(result.Boot{VM: v.Name, Group: v.Group, Node: v.Node, Asked: asked, Started: started,
 			Answered: c.place.clock.Now()})
 	}
 	return err
 }
 
-// begin makes a machine's pod, waits until it runs, and lets the agent work there.
+// begin switches a machine on.
 func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
+	h, err := c.life(ctx, v, append([]target.Disk{}, c.Disks(v.Name)...))
+	if err != nil {
+		return nil, err
+	}
+	return h, c.change(func() { v.On, v.Wanted = true, true })
+}
+
+// life makes a pod for a machine, or for a place beside one, with the agent at work there.
+func (c *cluster) life(ctx context.Context, v *vm, disks []target.Disk) (*remote.Host, error) {
 	ctx, cancel := clock.WithTimeout(ctx, c.place.clock, c.place.onLimit)
 	defer cancel()
 	if err := c.nodeOn(ctx, v.Node); err != nil {
@@ -95,16 +104,13 @@ func (c *cluster) begin(ctx context.Context, v *vm) (*remote.Host, error) {
 	if err := c.putAgent(ctx, v); err != nil {
 		return nil, err
 	}
-	m := remote.Machine{Name: v.Name, Folder: workFolder + "/run", Agent: agentFile, Own: c.Disks(v.Name),
+	m := remote.Machine{Name: v.Name, Folder: workFolder + "/run", Agent: agentFile, Own: disks,
 		Way: c.api.way(v.Short)}
-	if m.Own == nil {
-		m.Own = []target.Disk{}
-	}
 	h := c.access.NewHost(m, v.Node)
 	if err := h.Settle(ctx, c.state.Run); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	return h, c.change(func() { v.On, v.Wanted = true, true })
+	return h, nil
 }
 
 // makePod makes a machine's pod anew: one of its life before, which the platform or its node ended, is in the way.

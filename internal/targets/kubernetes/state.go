@@ -49,6 +49,7 @@ type vm struct {
 	DiskBytes   []int64  `json:"disk_bytes"`
 	Tags        []string `json:"tags,omitempty"`     // of its snapshots
 	Restored    int      `json:"restored,omitempty"` // how often its disks were
+	Plain       bool     `json:"-"`                  // no machine of the run, but a place beside one
 }
 
 // save writes the state down; c.mu is held.

@@ -117,24 +117,10 @@ func ownQuota(system fs.FS) (most target.QuotaCounter, found bool) {
 	return most, found
 }
 
-// quotaOf reads the counters of a group's quota, in either version's hierarchy; false where it has none.
+// quotaOf reads the counters of a group's quota; false where it has none.
 func quotaOf(system fs.FS, dir string) (q target.QuotaCounter, ok bool) {
-	data, err := fs.ReadFile(system, strings.TrimPrefix(path.Join(dir, "cpu.stat"), "/"))
-	if err != nil {
-		return q, false
-	}
-	for line := range strings.Lines(string(data)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, err := strconv.ParseUint(value, 10, 64)
-		switch {
-		case err != nil:
-		case name == "nr_periods":
-			q.Periods = n
-		case name == "nr_throttled":
-			q.Throttled = n
-		}
-	}
-	return q, q.Periods > 0
+	q.Periods, q.Throttled, ok = procfs.Quota(system, dir)
+	return q, ok
 }
 
 // deviceCounter finds a device in /proc/diskstats; false when it is not there, or its line does not fit.

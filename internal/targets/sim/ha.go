@@ -11,7 +11,7 @@ import (
 	"plimsoll/unit"
 )
 
-// HA is what the cluster does by itself when a node fails, however it came to be off. VMs that were on there and are
+// HA holds what the cluster does by itself when a node fails, however it came to be off. VMs that were on there and are
 // not exempt (vm_group.DisableHA, disable_ha of a clone) are powered on there again if it is back, else where there is
 // most memory left; what ran in them is gone. If the node is still off then, the others make up for the copies it held.
 type HA struct {
@@ -39,7 +39,7 @@ func (h HA) check() error {
 	return errors.Join(errs...)
 }
 
-// note is what a reader of the results must know.
+// note returns what a reader of the results must know.
 func (h HA) note() string {
 	text := fmt.Sprintf("%s after a node has failed, its VMs that are not exempt are powered on elsewhere",
 		unit.Duration(h.After))

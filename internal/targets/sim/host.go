@@ -140,7 +140,7 @@ func (h *host) Get(ctx context.Context, name string, offset int64) (r io.ReadClo
 	return r, err
 }
 
-// stored is what a file held when it was asked for.
+// stored holds what a file held when it was asked for.
 type stored struct {
 	ctx context.Context
 	*bytes.Reader

@@ -227,7 +227,7 @@ func (c *cluster) WriteLogBytes(ctx context.Context) (logs map[string]int64, err
 	return logs, nil
 }
 
-// writeLogs is what the write log of each node holds, by the name of its controller.
+// writeLogs returns what the write log of each node holds, by the name of its controller.
 func writeLogs(storage *perf.World, now time.Time) map[string]int64 {
 	logs := map[string]int64{}
 	for i, left := range storage.WriteLogBytes(now) {

@@ -148,7 +148,7 @@ func (b *BMC) Stick(t testing.TB) {
 	}
 }
 
-// Asked is what the BMC was asked to do, a line each.
+// Asked returns what the BMC was asked to do, a line each.
 func (b *BMC) Asked(t testing.TB) string {
 	t.Helper()
 	data, err := os.ReadFile(b.log)

@@ -125,7 +125,7 @@ func Data(r *rand.Rand, law Law) *result.Data {
 	return d
 }
 
-// noise is what a second differs by, on the logarithm, with first-order dependence.
+// noise returns what a second differs by, on the logarithm, with first-order dependence.
 func noise(r *rand.Rand, law Law) []float64 {
 	out := make([]float64, law.Seconds)
 	x := r.NormFloat64()

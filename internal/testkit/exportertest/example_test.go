@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -14,10 +12,9 @@ import (
 	"plimsoll/internal/contract/exporter"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/testkit/exportertest"
-	"plimsoll/internal/testkit/needs"
 )
 
-// Kind is the exporter `uptime`.
+// Kind is the exporter `uptime`, the worked example of docs/how-to/add-an-exporter.md.
 func Kind() exporter.Kind {
 	return exporter.Kind{
 		Name: "uptime", Summary: "how long this machine has been up",
@@ -62,27 +59,6 @@ func TestUptime(t *testing.T) {
 		New:   func(*testing.T) exporter.Collector { return collector{machine} },
 		Empty: func(*testing.T) exporter.Collector { return collector{fstest.MapFS{}} },
 	})
-}
-
-// The page that explains all this holds what is above, so that it compiles and passes.
-func TestThePageHoldsThisExample(t *testing.T) {
-	code, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(needs.Root(), "docs", "how-to", "add-an-exporter.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) != 2 {
-		t.Fatalf("%d blocks of Go on the page, want 2", len(blocks))
-	}
-	for _, b := range blocks {
-		if !strings.Contains(string(code), b[1]) {
-			t.Errorf("this file does not hold\n%s", b[1])
-		}
-	}
 }
 
 // The suite objects to what Prometheus' conventions are against.

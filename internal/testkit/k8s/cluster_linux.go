@@ -330,7 +330,7 @@ func (a at) state(node string) (string, error) {
 
 func (c *Cluster) usage() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Kubernetes %s, two nodes, ready after %.1f s\n\n", version, c.Ready)
+	fmt.Fprintf(&b, "Kubernetes %s, %d nodes, ready after %.1f s\n\n", version, len(c.Nodes), c.Ready)
 	fmt.Fprintf(&b, "use it      export KUBECONFIG=%s\n", c.Kubeconfig)
 	fmt.Fprintf(&b, "            curl --cacert %s -H 'Authorization: Bearer %s' %s/api/v1/nodes\n", c.CA, c.Token,
 		c.URL)

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// plan is what the stages of a cluster know of it: it lies in its folder.
+// plan holds what the stages of a cluster know of it: it lies in its folder.
 type plan struct {
 	ID       string // of the folder, the group and the loop devices: plimsoll-k8s-XXXXXX
 	Dir      string

@@ -93,8 +93,8 @@ func delegate(at string) {
 	}
 }
 
-// own mounts the hierarchies as the process's own namespace of groups shows them.
-func own(all []hierarchy) error {
+// mountGroups mounts the hierarchies as the process's own namespace of groups shows them.
+func mountGroups(all []hierarchy) error {
 	const root = "/sys/fs/cgroup"
 	list := []mount{{"sysfs", "/sys", "sysfs", 0, ""}}
 	if len(all) == 1 && all[0].options == "" {

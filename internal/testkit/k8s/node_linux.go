@@ -49,7 +49,7 @@ func runNode(dir, number string) error {
 	}); err != nil {
 		return err
 	}
-	if err := own(all); err != nil {
+	if err := mountGroups(all); err != nil {
 		return err
 	}
 	if err := p.settings(); err != nil {

@@ -58,6 +58,7 @@ func Main(args []string) int {
 func runUp(args []string) error {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	test := flags.Bool("test", false, "say one line of JSON, and end when the input ends, as for a test")
+	nodes := flags.Int("nodes", 2, "how many nodes it has, at most 9")
 	source := flags.String("source", "", "the folder internal/testkit/k8s (default: that of this repository)")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -81,7 +82,11 @@ func runUp(args []string) error {
 		}
 		*source = strings.TrimSpace(string(out))
 	}
+	if *nodes < 1 || *nodes > 9 {
+		return fmt.Errorf("-nodes %d: want 1 to 9", *nodes)
+	}
 	u := &up{say: say}
+	u.Nodes = *nodes
 	cluster, err := u.start(ctx, *source)
 	if err == nil {
 		if *test {
@@ -121,7 +126,7 @@ func (u *up) start(ctx context.Context, source string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.Dir, u.ID, u.Programs, u.Nodes = dir, filepath.Base(dir), built, 2
+	u.Dir, u.ID, u.Programs = dir, filepath.Base(dir), built
 	u.Password = random(8)
 	if u.lock, err = os.Create(u.path("lock.new")); err != nil {
 		return nil, err
@@ -331,7 +336,7 @@ func (u *up) last() string {
 	return all.String()
 }
 
-// chassis is what ipmi_sim calls to read or switch a node's power: FOLDER NODE get|set|check WHAT [VALUE].
+// chassis returns what ipmi_sim calls to read or switch a node's power: FOLDER NODE get|set|check WHAT [VALUE].
 func chassis(args []string) error {
 	if len(args) < 3 {
 		return fmt.Errorf("chassis %q: want FOLDER NODE get|set|check WHAT [VALUE]", args)

@@ -48,7 +48,7 @@ func Start(t testing.TB, cmd *exec.Cmd) {
 	})
 }
 
-// said is what a program prints, which is read while it runs.
+// said holds what a program prints, which is read while it runs.
 type said struct {
 	mu sync.Mutex
 	b  strings.Builder

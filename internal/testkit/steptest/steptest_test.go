@@ -49,7 +49,7 @@ func TestSim(t *testing.T) {
 	}
 }
 
-// shell is what the suite needs of a shell: exit codes.
+// shell does what the suite needs of a shell: exit codes.
 func shell(c *sim.Call) target.Exit {
 	code, err := strconv.Atoi(strings.TrimPrefix(c.Argv[len(c.Argv)-1], "exit "))
 	if err != nil {

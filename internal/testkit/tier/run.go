@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// plan is what one call of run was asked for.
+// plan holds what one call of run was asked for.
 type plan struct {
 	short, long, raceAll bool
 	again                bool   // run what failed once more, alone

@@ -17,7 +17,7 @@ import (
 
 func keys[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
 
-// action is what `go test -debug-actiongraph` says of one step of a build.
+// action holds what `go test -debug-actiongraph` says of one step of a build.
 type action struct {
 	Mode, Package            string
 	CmdReal, CmdUser, CmdSys time.Duration

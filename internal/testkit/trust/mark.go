@@ -87,7 +87,7 @@ func (t *Bearer) Marks() (low, high float64) {
 	return low, high
 }
 
-// state is what comes to the latency of a probe.
+// state returns what is added to the latency of a probe.
 func (t *Bearer) state(r *rand.Rand) float64 {
 	f := math.Exp(t.Drift * float64(t.made))
 	switch {

@@ -27,7 +27,7 @@ import (
 	"plimsoll/result"
 )
 
-// Suite is what an engine is tested with.
+// Suite holds what an engine is tested with.
 type Suite struct {
 	Engine workload.Engine
 	// Host makes a fresh machine on which the engine can run. Nil: a Host of this package with two 16 MiB disks.
@@ -519,7 +519,7 @@ func (s Suite) rawFails(t *testing.T) {
 	}
 }
 
-// declared is what the good config declares.
+// declared returns what the good config declares.
 func (s Suite) declared(t *testing.T) workload.Declared {
 	return s.job(t, s.Host(t), s.Good).Declared
 }

@@ -131,7 +131,7 @@ func (p *parser) match(line string, cut bool) (used bool) {
 		}
 		if m := r.match.FindStringSubmatch(line); m != nil {
 			used = true
-			p.take(i, func(field string) (string, bool) {
+			p.count(i, func(field string) (string, bool) {
 				for k, name := range r.match.SubexpNames() {
 					if name == field && m[k] != "" {
 						return m[k], true
@@ -184,7 +184,7 @@ func (p *parser) row(line string, cut bool) (used bool) {
 		})
 		if all && r.chosen(get) {
 			used = true
-			p.take(i, get)
+			p.count(i, get)
 		}
 	}
 	return used
@@ -259,7 +259,7 @@ func (p *parser) elements(v any) (used bool) {
 			})
 			if some && r.chosen(get) {
 				used = true
-				p.take(i, get)
+				p.count(i, get)
 			}
 		}
 	}
@@ -316,8 +316,8 @@ func (r *record) chosen(get func(string) (string, bool)) bool {
 	return true
 }
 
-// take counts what a record found.
-func (p *parser) take(i int, get func(field string) (string, bool)) {
+// count counts what a record found.
+func (p *parser) count(i int, get func(field string) (string, bool)) {
 	p.matched[i]++
 	r, s := &p.layout.Records[i], p.state
 	read := func(x *number) (float64, bool) {
@@ -368,7 +368,7 @@ func (p *parser) take(i int, get func(field string) (string, bool)) {
 			p.warner.Warn("record %d: a rate of %s before any time had passed counts for nothing", i+1, what)
 		}
 		was := to.value
-		added, fell := to.take(k.How, v, s.elapsed, r.Final)
+		added, fell := to.add(k.How, v, s.elapsed, r.Final)
 		if fell {
 			p.warner.Warn("record %d: %s fell from %.0f to %.0f; the larger is kept", i+1, what, was, v)
 		}
@@ -385,14 +385,14 @@ func (p *parser) take(i int, get func(field string) (string, bool)) {
 			switch {
 			case ok && of.Ops.How == byRate:
 				o.seconds.estimated = true
-				o.seconds.take(byDelta, mean*added, s.elapsed, r.Final)
+				o.seconds.add(byDelta, mean*added, s.elapsed, r.Final)
 			case ok:
-				o.seconds.take(of.Ops.How, mean*v, s.elapsed, r.Final)
+				o.seconds.add(of.Ops.How, mean*v, s.elapsed, r.Final)
 			}
 		}
 		if of.Sum != nil {
 			if sum, ok := atLeast0(of.Sum); ok {
-				o.seconds.take(byCount, sum, s.elapsed, r.Final)
+				o.seconds.add(byCount, sum, s.elapsed, r.Final)
 			}
 		}
 	}

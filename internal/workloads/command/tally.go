@@ -20,8 +20,8 @@ type tally struct {
 	more       float64 // what they add
 }
 
-// take counts v in and returns what it added.
-func (k *tally) take(how string, v float64, now time.Duration, final bool) (added float64, fell bool) {
+// add counts v in and returns what it added.
+func (k *tally) add(how string, v float64, now time.Duration, final bool) (added float64, fell bool) {
 	was := k.value
 	switch {
 	case final && how == byDelta:

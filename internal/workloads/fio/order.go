@@ -30,7 +30,7 @@ type order struct {
 	values       []float64 // of the report that is taken
 }
 
-func (o *order) take(d *document) {
+func (o *order) add(d *document) {
 	s := d.state()
 	s.report.Values = o.values
 	o.remark(d)

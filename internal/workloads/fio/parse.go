@@ -117,18 +117,18 @@ func (p *parser) span(b []byte) {
 		for _, problem := range d.problems {
 			p.warner.Warn("%s", problem)
 		}
-		p.take(d)
+		p.handOn(d)
 		i += n
 	}
 }
 
-// take hands on what of a report was chosen.
-func (p *parser) take(d *document) {
+// handOn hands on what of a report was chosen.
+func (p *parser) handOn(d *document) {
 	if p.choice == nil && p.seen == nil {
 		if p.syncs {
 			p.order.values = d.syncValues()
 		}
-		p.order.take(d)
+		p.order.add(d)
 		return
 	}
 	output := p.outputs.of(d)
@@ -140,12 +140,12 @@ func (p *parser) take(d *document) {
 		return
 	}
 	if p.choice == nil {
-		p.order.take(d)
+		p.order.add(d)
 	} else if d = d.stage(p.choice); d.idle() {
 		p.order.last.failed = cmp.Or(d.failure(), p.order.last.failed)
 	} else {
 		p.order.values = p.choice.values(d)
-		p.order.take(d)
+		p.order.add(d)
 	}
 }
 

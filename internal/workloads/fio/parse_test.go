@@ -361,7 +361,7 @@ func TestSectionsInRamp(t *testing.T) {
 		{of(30, 30), of(5, 5)},
 		{of(60, 60), of(3, 3)}, // one begins again from zero, which shows in no total
 	} {
-		p.order.take(&document{version: "fio-3.33", stampMS: t0 + uint64(i)*1000, ramp: true, jobs: jobs})
+		p.order.add(&document{version: "fio-3.33", stampMS: t0 + uint64(i)*1000, ramp: true, jobs: jobs})
 	}
 	p.order.finish()
 	var ops [][3]uint64

@@ -37,7 +37,7 @@ type centralAnswer[T any] struct {
 	} `json:"metadata"`
 }
 
-// centralConfig is what v4 says of an entity besides its statistics, of any kind.
+// centralConfig holds what v4 says of an entity besides its statistics, of any kind.
 type centralConfig struct {
 	ExtID      string `json:"extId"`
 	Container  string `json:"containerExtId"`
@@ -88,7 +88,7 @@ type centralConfig struct {
 	} `json:"disks"`
 }
 
-// configuration is what was last heard of names and sizes, per kind (disks are those of the VMs).
+// configuration holds what was last heard of names and sizes, per kind (disks are those of the VMs).
 type configuration struct {
 	of   [kinds]map[string]*centralConfig
 	list [kinds][]string // IDs in the order of the API

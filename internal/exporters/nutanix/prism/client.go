@@ -136,7 +136,7 @@ func (c *Client) get(ctx context.Context, of call, path string, query url.Values
 	}
 }
 
-// form is what is wrong with JSON, without quoting it.
+// form returns what is wrong with JSON, without quoting it.
 func form(err error) string {
 	var wrong *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
@@ -277,7 +277,7 @@ func (s *session) SetCookies(u *url.URL, cookies []*http.Cookie) { s.jar.Load().
 // Cookies implements http.CookieJar.
 func (s *session) Cookies(u *url.URL) []*http.Cookie { return s.jar.Load().Cookies(u) }
 
-// retryAfter is what the server asks for: seconds, or a date.
+// retryAfter returns what the server asks for: seconds, or a date.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if n, err := strconv.Atoi(text); err == nil && n > 0 {

@@ -94,7 +94,7 @@ func first(texts ...string) string {
 	return ""
 }
 
-// entity is what the element says, with its values in order.
+// entity returns what the element says, with its values in order.
 func (e *element) entity(kind Kind, floor float64) (Entity, Left) {
 	out := Entity{
 		ID: first(e.UUID, e.ID), Name: first(e.VMName, e.Name), State: first(e.Power, e.State),

@@ -20,7 +20,7 @@ var groupsTypes = [kinds]string{Cluster: "cluster", Host: "host", Container: "st
 var groupsNames = []string{"name", "cluster_name", "node_name", "container_name", "vm_name", "node", "power_state",
 	"is_cvm"}
 
-// groupsQuestion is what v3 is asked.
+// groupsQuestion holds what v3 is asked.
 type groupsQuestion struct {
 	Type       string             `json:"entity_type"`
 	Count      int                `json:"group_member_count"`
@@ -32,7 +32,7 @@ type groupsAttributes struct {
 	Attribute string `json:"attribute"`
 }
 
-// groupsAnswer is what v3 answers: of each attribute its values with their time, in microseconds.
+// groupsAnswer holds what v3 answers: of each attribute its values with their time, in microseconds.
 type groupsAnswer struct {
 	Filtered int `json:"filtered_entity_count"`
 	Total    int `json:"total_entity_count"`
@@ -106,7 +106,7 @@ func (c *Client) pollGroups(ctx context.Context, kind Kind, p *Part, made *atomi
 	return &Error{Large, groupsPath, fmt.Errorf("more than %d pages", mostPages)}
 }
 
-// entity is what v3 says of one, with its values in order.
+// entity returns what v3 says of one, with its values in order.
 func (e *groupsEntity) entity(now time.Time, o *Options) (Entity, Left) {
 	texts := map[string]string{}
 	var g gathered

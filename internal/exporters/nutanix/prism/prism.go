@@ -111,7 +111,7 @@ func (l *Left) Add(o Left) {
 	l.Bad += o.Bad
 }
 
-// Part is what one poll of one kind gave.
+// Part holds what one poll of one kind gave.
 type Part struct {
 	Entities []Entity // in the order of the API, each ID once
 	Left     Left

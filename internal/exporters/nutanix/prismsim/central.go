@@ -91,7 +91,7 @@ func (a answering) statsOf(path string) (string, int) {
 	return "", -1
 }
 
-// config is what v4 says of an entity besides its statistics.
+// config returns what v4 says of an entity besides its statistics.
 func (a answering) config(kind string, i int) v4 {
 	o := v4{"$reserved": v4{"$fv": "v4.r0"}, "extId": id(kind, i), "name": a.name(kind, i)}
 	switch kind {

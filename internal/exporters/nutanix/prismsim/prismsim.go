@@ -129,7 +129,7 @@ func (s *Sim) NotModified() int {
 	return s.same
 }
 
-// load is what one entity does.
+// load holds what one entity does.
 type load struct {
 	read, write     float64 // operations per second
 	readKB, writeKB float64 // per second
@@ -169,7 +169,7 @@ func chance(of string, i int, at int64) float64 {
 	return float64(h>>11) / (1 << 53)
 }
 
-// vmLoad is what a VM does: two in five next to nothing, the others up to some thousand operations, in waves.
+// vmLoad returns what a VM does: two in five next to nothing, the others up to some thousand operations, in waves.
 func vmLoad(i int, tick int64) load {
 	size := chance("size", i, 0)
 	peak := 2.0

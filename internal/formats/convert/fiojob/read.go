@@ -38,7 +38,7 @@ func Read(name string, data []byte) (load.Load, error) {
 			if first, ok := second[o.Key]; ok {
 				o.Key = first
 			}
-			r.known(*o)
+			r.judge(*o)
 		}
 	}
 	var l load.Load
@@ -66,8 +66,8 @@ func Read(name string, data []byte) (load.Load, error) {
 	return l, r.Err()
 }
 
-// known refuses what is not known, and notes what has no part.
-func (r *reader) known(o fiofile.Option) {
+// judge refuses what is not known, and notes what has no part.
+func (r *reader) judge(o fiofile.Option) {
 	a := r.ask(o)
 	switch why, ok := nothing[o.Key]; {
 	case strings.Contains(o.Value, "$"):

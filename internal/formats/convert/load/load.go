@@ -20,7 +20,7 @@ type Load struct {
 	Notes  []Note // what reading has already made something else of
 }
 
-// Stage is what runs at one time. The next begins when it is over.
+// Stage holds what runs at one time. The next begins when it is over.
 type Stage struct {
 	Name    string
 	Warmup  int64 // seconds before anything counts
@@ -118,7 +118,7 @@ type Zone struct {
 	Span    Extent
 }
 
-// Data is what is written.
+// Data holds what is written.
 type Data struct {
 	Kind       Kind
 	Pattern    string  // hexadecimal bytes, of Repeated

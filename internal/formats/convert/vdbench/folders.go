@@ -39,7 +39,7 @@ func (f *reader) files(rd *section, fwds []*section, c choice, rate float64, rat
 	return all
 }
 
-// folder is what one workload does on one FSD.
+// folder returns what one workload does on one FSD.
 func (f *reader) folder(rd, fwd, fsd *section, c choice) (load.Stream, bool) {
 	before := f.Err()
 	fwd = merged(fwd, rd, c, map[string]string{"xfersize": "xfersizes", "rdpct": "rdpct", "threads": "threads",

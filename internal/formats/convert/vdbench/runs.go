@@ -104,7 +104,7 @@ type chosen struct {
 	of     []*section
 }
 
-// single is what sd= of a run definition asks for: its SDs, one after the other when it is "single".
+// single returns what sd= of a run definition asks for: its SDs, one after the other when it is "single".
 func (f *reader) single(rd *section) []chosen {
 	p, ok := rd.get("sd")
 	if !ok {

@@ -21,7 +21,7 @@ func merged(s *section, rd *section, c choice, names map[string]string) *section
 	return m
 }
 
-// stream is what one workload does on one SD.
+// stream returns what one workload does on one SD.
 func (f *reader) stream(rd, wd, sd *section, c choice) (load.Stream, bool) {
 	before := f.Err()
 	wd = merged(wd, rd, c, map[string]string{"xfersize": "xfersize", "rdpct": "rdpct", "rhpct": "rhpct",

@@ -8,7 +8,7 @@ import (
 	"plimsoll/internal/kit/nearest"
 )
 
-// use is what becomes of a parameter.
+// use holds what becomes of a parameter.
 type use struct {
 	name   string
 	why    string // it has no part in the load: noted

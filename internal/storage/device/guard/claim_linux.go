@@ -149,7 +149,7 @@ func is(d device.Device, f *os.File) *Objection {
 		"give it again"}
 }
 
-// Device is what was claimed, as it was then.
+// Device returns what was claimed, as it was then.
 func (c *Claim) Device() device.Device { return c.device }
 
 // File is the open device.

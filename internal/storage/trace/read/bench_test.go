@@ -15,7 +15,7 @@ import (
 	"plimsoll/internal/testkit/tracetest"
 )
 
-// blkparseText is what blkparse prints of requests, made here so that no tool is needed.
+// blkparseText returns what blkparse prints of requests, made here so that no tool is needed.
 func blkparseText(requests []tracetest.Request) []byte {
 	var b bytes.Buffer
 	n := 0

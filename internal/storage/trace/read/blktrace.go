@@ -96,7 +96,7 @@ func (b *blktrace) next(events []trace.Event) (n int, err error) {
 			return n, b.ending(b.end - b.pos)
 		}
 		raw := b.buf[b.pos : b.pos+recordBytes]
-		if !b.known(raw) {
+		if !b.recognises(raw) {
 			if !b.resume() {
 				return n, b.ending(0)
 			}
@@ -137,8 +137,8 @@ func (b *blktrace) ending(rest int) error {
 	return b.err
 }
 
-// known looks for the mark of a record, in either byte order.
-func (b *blktrace) known(raw []byte) bool {
+// recognises looks for the mark of a record, in either byte order.
+func (b *blktrace) recognises(raw []byte) bool {
 	o, v := order(raw)
 	if o == nil || v != version {
 		return false

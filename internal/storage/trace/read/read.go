@@ -28,7 +28,7 @@ type Input struct {
 	From io.Reader
 }
 
-// Trace is what Open makes of files.
+// Trace holds what Open makes of files.
 type Trace struct {
 	trace.Source
 	Names    *trace.Names
@@ -58,7 +58,7 @@ type file struct {
 	shared   *shared
 }
 
-// shared is what all files of a trace have in common.
+// shared holds what all files of a trace have in common.
 type shared struct {
 	base    uint64 // the first time stamp, in its unit
 	hasBase bool

@@ -18,7 +18,7 @@ type Point struct {
 	ReadError float64 `json:"read_miss_ratio_error"`
 }
 
-// Summary is what all accesses showed.
+// Summary holds what all accesses showed.
 type Summary struct {
 	Reads, Writes uint64  // accesses
 	Rate          float64 // the share of blocks looked at: 1 is all, and nothing is estimated

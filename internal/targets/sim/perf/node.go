@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// NodeUse is what one node does at a moment.
+// NodeUse holds what one node does at a moment.
 type NodeUse struct {
 	CPU      float64 // share of its cores, 0 to 1
 	Received float64 // bytes per second from other nodes
@@ -57,7 +57,7 @@ func (w *World) NodeMetrics(now time.Time) []NodeUse {
 	return out
 }
 
-// WriteLogBytes is what each node's write log holds now.
+// WriteLogBytes returns what each node's write log holds now.
 func (w *World) WriteLogBytes(now time.Time) []int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

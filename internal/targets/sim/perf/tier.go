@@ -109,7 +109,7 @@ func (n *node) hold(v *volume) {
 	n.volumes, v.on = append(n.volumes, v), append(v.on, n)
 }
 
-// room is what the node's fast tier can still take, in bytes.
+// room returns what the node's fast tier can still take, in bytes.
 func (w *World) room(n *node) float64 {
 	if w.truth.FastTierBytes <= 0 {
 		return math.Inf(1)

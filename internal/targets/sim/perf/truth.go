@@ -114,7 +114,7 @@ type Checkpoint struct {
 	Load  float64       `yaml:"load"`
 }
 
-// Host is what a node's processors and network do for the load.
+// Host holds what a node's processors and network do for the load.
 type Host struct {
 	Cores      int     `yaml:"cores"`
 	IdleShare  float64 `yaml:"idle_share"`            // of all cores, with no load at all

@@ -118,7 +118,7 @@ func session(folder string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	counted, err := exporter.New(Version, own{}, host.New(os.DirFS("/"), nil, host.CPU, host.Load, host.Memory,
-		host.Network, host.Disk, host.Kernel, host.Paging, host.Pressure))
+		host.Network, host.Disk, host.Kernel, host.Paging, host.Pressure, host.Quota))
 	if err != nil {
 		return err
 	}

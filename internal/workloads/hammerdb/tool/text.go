@@ -254,12 +254,12 @@ func (p *Profile) Line(line string) (ok bool, err error) {
 			err = fmt.Errorf("%.40q is no figure", m[2])
 			continue
 		}
-		p.take(t, m[1], v)
+		p.set(t, m[1], v)
 	}
 	return true, err
 }
 
-func (p *Profile) take(t *Transaction, name string, v float64) {
+func (p *Profile) set(t *Transaction, name string, v float64) {
 	key := strings.ToLower(name)
 	stated := key[0] == 'p' || key == "min" || key == "max"
 	switch {

@@ -161,7 +161,7 @@ func (v *victim) put(t *testing.T, c *ssh.Client, name string, content []byte) {
 	}
 }
 
-// output is what a worker printed as far as it came off the machine.
+// output holds what a worker printed as far as it came off the machine.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Record is what a write has told while it went on: what it set out to write, and the last that it was told is safe.
+// Record holds what a write has told while it went on: what it set out to write, and the last that it was told is safe.
 type Record struct {
 	Manifest     Manifest     `json:"manifest"`
 	Acknowledged Acknowledged `json:"acknowledged"`

@@ -28,7 +28,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// stamp is what a sector says of itself.
+// stamp holds what a sector says of itself.
 type stamp struct {
 	run        uint64
 	address    int64

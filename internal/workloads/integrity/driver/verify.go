@@ -49,7 +49,7 @@ type Damage struct {
 	Error     string `json:"error,omitempty"`     // when unreadable
 }
 
-// About is what is known of the damage beside its kind and place, in words.
+// About returns what is known of the damage beside its kind and place, in words.
 func (e Damage) About() string {
 	switch e.Kind {
 	case Misdirected:
@@ -76,7 +76,7 @@ func (e Damage) String() string {
 	return s
 }
 
-// Report is what a verification found.
+// Report holds what a verification found.
 type Report struct {
 	Run          string       `json:"run"`
 	Bytes        int64        `json:"bytes"`
@@ -150,7 +150,7 @@ type verifier struct {
 	report Report
 }
 
-// found is what one chunk adds to the report.
+// found holds what one chunk adds to the report.
 type found struct {
 	intact, unclaimed, underWay, lost int64
 	blocks                            map[Kind]int64 // with damage

@@ -18,7 +18,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Job is what Work is told: a disk to write over, or the record of a write to hold it to.
+// Job holds what Work is told: a disk to write over, or the record of a write to hold it to.
 type Job struct {
 	Path   string `json:"path"`
 	Device string `json:"device"` // what the machine calls it
@@ -39,7 +39,7 @@ type Job struct {
 	Record    string `json:"record,omitempty"`     // file of a Record as JSON
 }
 
-// Manifest is what the job writes, without the number that it will have.
+// Manifest returns what the job writes, without the number that it will have.
 func (j Job) Manifest() Manifest {
 	return Manifest{Path: j.Device, Bytes: j.Bytes / int64(max(1, j.BlockBytes)) * int64(max(1, j.BlockBytes)),
 		BlockBytes: j.BlockBytes, Passes: cmp.Or(j.Passes, mostPasses), Order: j.Order, FlushBytes: j.FlushBytes,

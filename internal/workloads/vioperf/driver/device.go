@@ -8,7 +8,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Device is what a block device saw of writes in a stretch of time, of whomever: with iostat's names and formulas
+// Device holds what a block device saw of writes in a stretch of time, of whomever: with iostat's names and formulas
 // (iostat(1), w/s, wkB/s, wareq-sz, w_await, %util), in base units.
 type Device struct {
 	Writes         float64 `json:"writes_per_second"`
@@ -24,7 +24,7 @@ type Device struct {
 	seconds     float64
 }
 
-// tally is what a device has counted up to a moment.
+// tally holds what a device has counted up to a moment.
 type tally struct {
 	at     time.Time
 	counts []uint64
@@ -37,7 +37,7 @@ const (
 	countersWanted = 11
 )
 
-// until is what happened between two moments; nil when the counters do not tell.
+// until returns what happened between two moments; nil when the counters do not tell.
 func (t tally) until(now tally) *Device {
 	seconds := now.at.Sub(t.at).Seconds()
 	if seconds <= 0 || len(t.counts) < countersWanted || len(now.counts) < countersWanted {

@@ -46,7 +46,7 @@ type Ratio struct {
 // String is the ratio as it is printed.
 func (r Ratio) String() string { return fmt.Sprintf("%.3f (%.3f to %.3f)", r.Median, r.Low, r.High) }
 
-// Comparison is what the same pattern gives with the tool and with fio, in the same folder by turns.
+// Comparison holds what the same pattern gives with the tool and with fio, in the same folder by turns.
 type Comparison struct {
 	FioVersion string   `json:"fio_version"`
 	FioCommand []string `json:"fio_command"` // plain

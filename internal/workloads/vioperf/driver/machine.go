@@ -9,7 +9,7 @@ import (
 	"plimsoll/internal/kit/regular"
 )
 
-// machine is what a run touches; tests put faults in its place.
+// machine holds what a run touches; tests put faults in its place.
 type machine struct {
 	// look finds what lies under a folder.
 	look func(dir string) (Place, error)

@@ -85,7 +85,7 @@ func mountOf(system fs.FS, number string) string {
 	return ""
 }
 
-// memoryAvailable is what the kernel can give without swapping, in bytes.
+// memoryAvailable returns what the kernel can give without swapping, in bytes.
 func memoryAvailable(system fs.FS) (bytes int64) {
 	data, _ := fs.ReadFile(system, "proc/meminfo")
 	for line := range strings.Lines(string(data)) {

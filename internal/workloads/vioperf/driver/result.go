@@ -11,7 +11,7 @@ import (
 // ResultVersion is that of the JSON of a Result. Members are only added to a version.
 const ResultVersion = 1
 
-// Place is what lies under a folder.
+// Place holds what lies under a folder.
 type Place struct {
 	Path       string `json:"path"`
 	Type       string `json:"file_system"` // as the kernel names it
@@ -27,7 +27,7 @@ type Place struct {
 // Memory reports whether the files are in memory and on no device.
 func (p Place) Memory() bool { return p.Type == "tmpfs" || p.Type == "ramfs" }
 
-// Result is what a run measured. Bytes are bytes, bandwidths bytes per second, times seconds.
+// Result holds what a run measured. Bytes are bytes, bandwidths bytes per second, times seconds.
 type Result struct {
 	Version int `json:"vioperf_version"`
 	Place
@@ -85,7 +85,7 @@ type Times struct {
 	Max  float64  `json:"max_seconds"`
 }
 
-// Second is what was done in about a second.
+// Second holds what was done in about a second.
 type Second struct {
 	Seconds        float64 `json:"seconds"` // since the begin, at its end
 	BytesPerSecond float64 `json:"bytes_per_second"`

@@ -9,7 +9,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Verification is what reading everything back found.
+// Verification holds what reading everything back found.
 type Verification struct {
 	Blocks     uint64  `json:"blocks"` // that were read and judged
 	Bytes      int64   `json:"bytes"`

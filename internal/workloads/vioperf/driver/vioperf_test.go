@@ -52,7 +52,7 @@ func write(t *testing.T, o Options) (res *Result) {
 	return res
 }
 
-// outcome is what tests compare of a Result.
+// outcome holds what tests compare of a Result.
 type outcome struct {
 	Ended  Ending
 	Error  string

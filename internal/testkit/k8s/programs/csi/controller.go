@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// record is what is known of a volume or a snapshot, beside its file.
+// record holds what is known of a volume or a snapshot, beside its file.
 type record struct {
 	Name, ID string
 	Size     int64

@@ -1,0 +1,71 @@
+package storage
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// Plain says how a job on a machine compares with the same job beside it on its node.
+var Plain = view.Check{Name: "plain", Rank: 264, Run: plain}
+
+// plainLevel is the confidence of its intervals.
+const plainLevel = 0.95
+
+func plain(v *view.Run) []result.Finding {
+	var out []result.Finding
+	for _, p := range v.Data.Plain {
+		if len(p.Turns) > 1 {
+			out = append(out, beside(p))
+		}
+	}
+	return out
+}
+
+func beside(p result.Plain) result.Finding {
+	rate, low, high := ratio(p.Turns, func(d result.PlainDone) float64 { return d.OpsPerSecond })
+	mean, meanLow, meanHigh := ratio(p.Turns, func(d result.PlainDone) float64 { return d.MeanSeconds })
+	f := result.Finding{
+		Check: "plain", Severity: result.Info, Subject: p.Workload, Metric: "rate on the VM / rate beside it",
+		Value: view.Ptr(rate), Unit: "ratio", Low: view.Ptr(low), High: view.Ptr(high), Confidence: plainLevel,
+		N: len(p.Turns),
+		Basis: fmt.Sprintf("%s of each, by turns, after the set-up; geometric means of the ratios of pairs, intervals by "+
+			"Student's t of their logarithms", view.Plural(len(p.Turns), "turn")),
+		Sentence: fmt.Sprintf("%s on %s did %s times the operations a second of the same job beside it on %s (%s to %s), "+
+			"and an operation took %s times as long (%s to %s). Beside it is %s.", p.Workload, p.VM, factor(rate), p.Node,
+			factor(low), factor(high), factor(mean), factor(meanLow), factor(meanHigh), p.How),
+		Evidence: []result.Evidence{{Name: "time on the VM / time beside it", Value: mean, Unit: "ratio"}},
+	}
+	if low <= 1 && 1 <= high {
+		f.Sentence = strings.Replace(f.Sentence, "), and", ": not told apart), and", 1)
+	}
+	for i, t := range p.Turns {
+		f.Evidence = append(f.Evidence,
+			result.Evidence{Name: fmt.Sprintf("turn %d on the VM", i+1), Value: t.Machine.OpsPerSecond, Unit: "ops/s"},
+			result.Evidence{Name: fmt.Sprintf("turn %d beside it", i+1), Value: t.Beside.OpsPerSecond, Unit: "ops/s"})
+	}
+	return f
+}
+
+// ratio is the geometric mean of the ratios of pairs, with its interval.
+func ratio(turns []result.PlainTurn, of func(result.PlainDone) float64) (mean, low, high float64) {
+	n := float64(len(turns))
+	var sum, squares float64
+	logs := make([]float64, len(turns))
+	for i, t := range turns {
+		logs[i] = math.Log(of(t.Machine) / of(t.Beside))
+		sum += logs[i]
+	}
+	for _, l := range logs {
+		squares += (l - sum/n) * (l - sum/n)
+	}
+	wide := resample.StudentT(plainLevel, n-1) * math.Sqrt(squares/(n-1)/n)
+	return math.Exp(sum / n), math.Exp(sum/n - wide), math.Exp(sum/n + wide)
+}
+
+// factor prints a ratio as exactly as it is worth.
+func factor(x float64) string { return fmt.Sprintf("%.3g", x) }
