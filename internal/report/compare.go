@@ -501,8 +501,8 @@ func CompareHTML(w io.Writer, d *compare.Document) error {
 		if m.Cell != "" {
 			title = m.Cell + ": " + title
 		}
-		if n := several[m.Side]; n != "" {
-			title = n + ": " + title
+		if len(several) > 0 {
+			title = m.Side + ": " + title
 		}
 		if n := len(v.Groups); n == 0 || v.Groups[n-1].Title != title {
 			v.Groups = append(v.Groups, compareGroup{Title: title})

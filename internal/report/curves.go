@@ -318,7 +318,13 @@ func besideOther(i, n int) float64 { return 0.05 * (float64(i) - float64(n-1)/2)
 
 // costOf is what a condition takes from the first mark, in a cell of a table.
 func costOf(c loadmark.Cost) string {
-	share := func(v float64) string { return fmt.Sprintf("%.3g %%", 100*v) }
+	const nothing = 0.0005 // as in a comparison
+	share := func(v float64) string {
+		if math.Abs(v) < nothing {
+			v = 0
+		}
+		return strings.Replace(fmt.Sprintf("%.3g %%", 100*v), "-", "−", 1)
+	}
 	switch {
 	case c.Share != nil:
 		return fmt.Sprintf("%s (%s to %s)", share(*c.Share), share(*c.Low), share(*c.High))

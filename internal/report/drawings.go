@@ -39,6 +39,7 @@ func Drawings(panels []result.Panel, marks []result.Mark, origin time.Time) []Dr
 		if c := newChart("", p.Title, p.Unit, origin, cleanSeries(p.Series)); c != nil {
 			c.Bands, c.Expected = p.Bands, p.Expected
 			c.Log = c.decades()
+			c.Names = tellApart(c.Names)
 			d.Title, d.SVG = c.Title, c.svg(moments)
 			if len(c.Names) > 1 && len(c.Names) <= svgLines {
 				d.Names = c.Names

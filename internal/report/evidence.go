@@ -119,8 +119,7 @@ func evidenceSVG(c *result.Chart, lines []result.ChartLine) template.HTML {
 	}
 	for _, l := range c.Levels {
 		if finite(l.At) {
-			fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/>`, int(d.left), d.y(l.At), int(d.right))
-			d.text("t e", int(d.right)-3, d.y(l.At)-3, l.Text+" "+tick(l.At, c.YUnit))
+			d.level(l.At, l.Text+" "+tick(l.At, c.YUnit))
 		}
 	}
 	d.evidenceMarks(c.Marks, place)
@@ -220,21 +219,20 @@ func (d *drawing) evidenceLine(l result.ChartLine, place func(float64) float64, 
 		return
 	}
 	var path strings.Builder
-	pen := false
-	for i, y := range l.Y {
-		if y == nil {
+	pen, lastX, lastY := false, 0, 0
+	for i, value := range l.Y {
+		if value == nil {
 			pen = false
 			continue
 		}
-		step := "L"
-		if !pen {
-			step = "M"
+		x, y := d.x(place(l.X[i])), d.y(*value)
+		if pen {
+			fmt.Fprintf(&path, "L%d %d", x, y)
+			d.drew(lastX, lastY, x, y)
+		} else {
+			fmt.Fprintf(&path, "M%d %dh0", x, y) // a single point shows as a dot
 		}
-		fmt.Fprintf(&path, "%s%d %d", step, d.x(place(l.X[i])), d.y(*y))
-		if !pen {
-			path.WriteString("h0") // a single point shows as a dot
-		}
-		pen = true
+		pen, lastX, lastY = true, x, y
 	}
 	fmt.Fprintf(&d.b, `<path class="l %s" d="%s"/>`, class, path.String())
 }

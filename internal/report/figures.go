@@ -215,7 +215,8 @@ func (doc *Document) FigureZeros() string {
 // SayHeadline is the headline as a table shows it, the figure first, which is never cut.
 func SayHeadline(h result.Headline) string {
 	name := h.Workload
-	if !strings.HasSuffix(strings.ToLower(name), strings.ToLower(h.Operation)) { // "Random write" says it
+	said := strings.HasSuffix(strings.ToLower(name), strings.ToLower(h.Operation)) // as "Random write"
+	if h.Operation != h.Unit && !said {
 		name = strings.TrimSpace(name + " " + h.Operation)
 	}
 	return fmt.Sprintf("%s (%s)", quantity(h.Value, h.Unit), name)
@@ -386,10 +387,14 @@ const figureCheck = "figures"
 // than two sentences what its workloads did, so that it always holds a figure and says whether operations failed.
 func (doc *Document) inShort() []Short {
 	first, said := doc.answer()
-	rest := slices.DeleteFunc(doc.plainShort(), func(s Short) bool {
+	told := ""
+	for _, s := range first {
+		told = s.Sentence
+	}
+	rest := slices.DeleteFunc(doc.plainShort(told), func(s Short) bool {
 		return slices.ContainsFunc(said, func(f result.Finding) bool {
 			return f.Check == s.Check && f.Subject == s.Subject
-		}) || len(first) > 0 && len(said) == 0 && s.Check == figureCheck && s.Subject != "" // it has what the loads did
+		})
 	})
 	return append(first, rest[:min(len(rest), mostShort)]...)
 }
@@ -434,8 +439,8 @@ func (doc *Document) answer() (first []Short, said []result.Finding) {
 	return []Short{s}, said
 }
 
-// plainShort is the summary of a run without the answer.
-func (doc *Document) plainShort() []Short {
+// plainShort is the summary of a run without the answer, and without what that says that loads did.
+func (doc *Document) plainShort(answer string) []Short {
 	out := InShort(doc.Findings)
 	if len(out) >= leastShort {
 		return out
@@ -475,7 +480,11 @@ func (doc *Document) plainShort() []Short {
 	if errors == 0 && !slices.ContainsFunc(told, Latency.operations) {
 		failed = "no operations were counted, and so no failures"
 	}
-	switch n := len(told); {
+	n := len(told)
+	if n <= each {
+		told = slices.DeleteFunc(told, func(l Latency) bool { return strings.Contains(answer, didOf(l)) })
+	}
+	switch {
 	case n == 0:
 	case n > each:
 		fastest := slices.MaxFunc(told, func(a, b Latency) int {
@@ -486,7 +495,7 @@ func (doc *Document) plainShort() []Short {
 			most = fmt.Sprintf(", %s at the highest rate, %s", fastest.Workload, quantity(w.OpsPerSecond, w.Unit))
 		}
 		say("", "%d workloads ran%s; %s.", n, most, failed)
-	case len(out) > 0:
+	case len(out) > 0 && len(told) > 0:
 		var did []string
 		for _, l := range told {
 			did = append(did, l.Workload+": "+didOf(l)+doc.heldTo(l))
@@ -555,7 +564,7 @@ func didOf(l Latency) string {
 	var parts []string
 	for _, m := range w.Measures {
 		if m.wanted && len(parts) < most {
-			parts = append(parts, m.Name+" "+quantity(m.Value, m.Unit))
+			parts = append(parts, m.say())
 		}
 	}
 	if len(parts) > 0 {
@@ -581,10 +590,18 @@ func didOf(l Latency) string {
 	}
 	if len(parts) == 0 {
 		for _, m := range w.Measures[:min(most, len(w.Measures))] {
-			parts = append(parts, m.Name+" "+quantity(m.Value, m.Unit))
+			parts = append(parts, m.say())
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// say is a measure in words: one that is called as its unit is, like NOPM, needs no name.
+func (m MeasureRow) say() string {
+	if m.Name == m.Unit {
+		return quantity(m.Value, m.Unit)
+	}
+	return m.Name + " " + quantity(m.Value, m.Unit)
 }
 
 // Ranked are findings in the order in which they are read: the author's conditions that do not hold; what makes numbers

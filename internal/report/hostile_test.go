@@ -19,6 +19,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/catalogue"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/internal/testkit/visibletest"
@@ -71,6 +72,9 @@ func (o documents) filled(t *testing.T, text string) map[string]string {
 	d.Here, d.Asked = "/compare?run=x", "run=x" // the site makes them
 	visibletest.Fill(x, visibletest.Always(text))
 	step := map[string]any{"number": 1, "phase": text, "name": text, "text": text}
+	doc.Beside = []catalogue.Beside{{Figures: make([]catalogue.Standing, 1), // what strangers recorded
+		Records: []catalogue.Alike{{Figures: make([]catalogue.Figure, 1)}}}}
+	visibletest.Fill(&doc.Beside, visibletest.Always(text))
 	doc.Plan, _ = json.Marshal(map[string]any{"steps": []any{step}})
 	keep("report.html", func(w io.Writer) error { return renderHTML(w, doc, stub(t, true)) })
 	keep("report.md", func(w io.Writer) error { return Markdown(w, doc) })

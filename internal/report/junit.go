@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"plimsoll/internal/analysis/assert"
@@ -90,6 +91,16 @@ func (a Assertion) Mark() string {
 		return "?"
 	}
 	return "✓"
+}
+
+// Held are the conditions that are met, and NotHeld the others.
+func (doc *Document) Held() []Assertion {
+	return slices.DeleteFunc(slices.Clone(doc.Asserts), func(a Assertion) bool { return a.Mark() != "✓" })
+}
+
+// NotHeld are the conditions that are not met, or could not be judged.
+func (doc *Document) NotHeld() []Assertion {
+	return slices.DeleteFunc(slices.Clone(doc.Asserts), func(a Assertion) bool { return a.Mark() == "✓" })
 }
 
 // assertions are those among the findings of a run.

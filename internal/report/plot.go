@@ -49,10 +49,15 @@ func (p Plot) svg() template.HTML { return p.draw(false) }
 
 // draw draws the plot; headed is one whose page has its title above it and its key below.
 func (p Plot) draw(headed bool) template.HTML {
-	const height = 320
+	const height, named = 320, 22 // room for the name of the axis below its figures
 	x0, x1, y0, y1 := p.bounds()
 	label := fmt.Sprintf("%s: %s over %s", p.Title, p.YLabel, p.XLabel)
-	d := newDrawing(label, height, x0, x1, y0, y1)
+	below := 0
+	if p.XLabel != "" {
+		below = named
+	}
+	d := newDrawing(label, height+below, x0, x1, y0, y1)
+	d.bottom -= float64(below)
 	for _, v := range valueTicks(d.y0, d.y1, p.Unit) {
 		fmt.Fprintf(&d.b, `<path class="g" d="M%d %dH%d"/>`, int(d.left), d.y(v), int(d.right))
 		d.text("t e", int(d.left)-8, d.y(v)+4, axisLabel(v, p.Unit))
@@ -69,7 +74,9 @@ func (p Plot) draw(headed bool) template.HTML {
 	if !headed || p.YLabel != p.Title {
 		d.text("t", int(d.left), 14, p.YLabel)
 	}
-	d.text("t e", int(d.right), int(d.bottom)-6, p.XLabel)
+	if p.XLabel != "" {
+		d.text("t m", int(d.left+d.right)/2, int(d.bottom)+18+named, p.XLabel)
+	}
 	key := int(d.left) + 8*len([]rune(p.YLabel)) + 24
 	bars := 0
 	for _, s := range p.Series {

@@ -28,6 +28,40 @@ type drawing struct {
 	x0, x1, y0, y1           float64 // of the data
 	left, right, top, bottom float64 // of the plot
 	log                      bool    // the value axis is logarithmic; y0 and y1 are positive
+	drawn                    []area  // pieces of lines
+}
+
+// area is a part of a drawing's plane.
+type area struct{ x0, y0, x1, y1 int }
+
+func (b area) meets(o area) bool { return b.x0 <= o.x1 && o.x0 <= b.x1 && b.y0 <= o.y1 && o.y0 <= b.y1 }
+
+// drew notes a piece of a line.
+func (d *drawing) drew(x0, y0, x1, y1 int) {
+	d.drawn = append(d.drawn, area{min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)})
+}
+
+// level draws a dashed line, and its name above or below its right or its left end: where no line runs, if there is
+// such a place.
+func (d *drawing) level(at float64, words string) {
+	const perRune, tall, off = 6, 10, 4
+	y, left, right, width := d.y(at), int(d.left), int(d.right), perRune*len([]rune(words))
+	fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/>`, left, y, right)
+	free := func(b area) bool {
+		return b.y1 < int(d.bottom) && b.y0 > int(d.top) && !slices.ContainsFunc(d.drawn, b.meets)
+	}
+	type place struct {
+		class string
+		x     int
+		area
+	}
+	above, below := y-off, y+off+tall-1
+	places := []place{{"t e", right - off, area{right - width, above - tall, right, above}},
+		{"t e", right - off, area{right - width, below - tall, right, below}},
+		{"t", left + off, area{left, above - tall, left + width, above}},
+		{"t", left + off, area{left, below - tall, left + width, below}}}
+	i := max(0, slices.IndexFunc(places, func(p place) bool { return free(p.area) }))
+	d.text(places[i].class, places[i].x, places[i].y1, words)
 }
 
 func (d *drawing) x(v float64) int {
@@ -100,11 +134,6 @@ func (c *chart) svg(marks []mark) template.HTML {
 		d.text("t e", int(d.left)-8, d.y(v)+4, axisLabel(v, c.Unit))
 	}
 	d.timeAxis()
-	if c.Expected != nil {
-		line := d.y(*c.Expected)
-		fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/>`, int(d.left), line, int(d.right))
-		d.text("t e", int(d.right)-4, line-4, "expected "+quantity(*c.Expected, c.Unit))
-	}
 	d.marks(marks)
 	if len(c.Values) <= svgLines {
 		small := c.reduce(svgColumns * slots * len(c.Values))
@@ -113,6 +142,9 @@ func (c *chart) svg(marks []mark) template.HTML {
 		}
 	} else {
 		d.envelope(c)
+	}
+	if c.Expected != nil {
+		d.level(*c.Expected, "expected "+quantity(*c.Expected, c.Unit))
 	}
 	d.b.WriteString(`</svg>`)
 	return template.HTML(d.b.String())
@@ -194,6 +226,7 @@ func (d *drawing) line(values []float64, c *chart, class string) {
 			fmt.Fprintf(&d.b, "M%d %dh0", x, y)
 		case x != last || y != lastY:
 			fmt.Fprintf(&d.b, "L%d %d", x, y)
+			d.drew(last, lastY, x, y)
 		}
 		pen, last, lastY = true, x, y
 	}

@@ -76,7 +76,11 @@ func (d *Document) answer(what string) {
 	default:
 		d.Verdict = Inconclusive
 	}
-	who := "Candidate against baseline"
+	const long = 60 // a list of runs is no name, nor is an identity
+	who := d.Sides[1].Name + " against " + d.Sides[0].Name
+	if len(who) > long || slices.ContainsFunc(d.Sides, func(s Shown) bool { return slices.Contains(s.Runs, s.Name) }) {
+		who = "Candidate against baseline"
+	}
 	if n := len(d.Sides) - 1; n > 1 {
 		who = fmt.Sprintf("%d candidates against the baseline", n)
 	}
@@ -90,7 +94,20 @@ func (d *Document) answer(what string) {
 		parts = []string{"none"}
 	}
 	d.Sentence = fmt.Sprintf("%s: %s (threshold %.3g %%, %d %s).%s", who, strings.Join(parts, ", "), d.Threshold*100,
-		len(d.Measures), what, mostOf(d.Measures, func(i int) string { return d.Measures[i].called() }))
+		len(d.Measures), singular(len(d.Measures), what),
+		mostOf(d.Measures, func(i int) string { return d.Measures[i].called() }))
+}
+
+// singular is the name of some things, for one of them.
+func singular(n int, what string) string {
+	first, of, more := strings.Cut(what, " ")
+	if n != 1 {
+		return what
+	}
+	if first = strings.TrimSuffix(first, "s"); more {
+		first += " " + of
+	}
+	return first
 }
 
 // weight is how much a difference is worth telling: the logarithm of the ratio at the end of its interval nearer to no

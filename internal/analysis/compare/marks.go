@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
 
@@ -75,6 +76,16 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 		}
 	}
 	d.answer("marks")
+	if m := d.Measures[0]; len(d.Measures) == 1 && m.Change != nil && m.Adjusted.Valid() {
+		d.Sentence += fmt.Sprintf(" The mark is %s %s instead of %s, %s (%.3g %% interval %s to %s).",
+			view.SayCount(m.Candidate.Value), m.Unit, view.SayCount(m.Baseline.Value), view.Signed(*m.Change),
+			100*m.Adjusted.Confidence, view.Signed(m.Adjusted.Low), view.Signed(m.Adjusted.High))
+	}
+	var runs []Run
+	for _, s := range searches {
+		runs = append(runs, s.Run)
+	}
+	d.Mind = mind(runs)
 	return d, nil
 }
 

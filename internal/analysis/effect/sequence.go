@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -234,7 +235,8 @@ func (s *sequence) warn() {
 		)
 	}
 	if s.DriftP < evidence {
-		text := fmt.Sprintf("the repeats drift by %+.2g %% each (p = %.2g)", 100*s.Drift, s.DriftP)
+		text := fmt.Sprintf("the repeats drift by %s %% each (p = %.2g)",
+			strings.Replace(fmt.Sprintf("%+.2g", 100*s.Drift), "-", "−", 1), s.DriftP)
 		_, _, _, apart := s.slope(s.relative)
 		switch {
 		case !s.known:

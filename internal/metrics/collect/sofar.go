@@ -91,9 +91,13 @@ func (c *found) generalPanels(ctx context.Context) (out []result.Panel) {
 			return strings.Compare(a.Label("prefill"), b.Label("prefill"))
 		})
 		for _, s := range found {
-			name := s.Label("workload")
-			if s.Label("prefill") != "" && !strings.Contains(name, "prefill") {
-				name += " prefill"
+			name, fills := strings.CutSuffix(s.Label("workload"), "_prefill")
+			if fills || s.Label("prefill") != "" {
+				name += ", filling its disks"
+				// It is over, and no load that stands still.
+				for n := len(s.Points); n > 0 && s.Points[n-1].Value == 0; n-- {
+					s.Points = s.Points[:n-1]
+				}
 			}
 			one := result.Series{Name: name, Workload: name, Unit: p.Unit}
 			if g.name == "throughput" { // workloads may count unlike things

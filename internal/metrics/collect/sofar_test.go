@@ -57,7 +57,7 @@ func TestSoFar(t *testing.T) {
 		// From the run's beginning, ten seconds before its run phase; rates begin with the second report.
 		"ops/s DSS @20:45:00 +5s: -*9 20*6",
 		"ops/s OLTP @20:45:00 +5s: -*3 350*12",
-		"ops/s OLTP_prefill @20:45:00 +5s: - 8*2 0*12",
+		"ops/s OLTP, filling its disks @20:45:00 +5s: - 8*2 -*12",
 	}
 	if d := cmp.Diff(want, show(got)[:3]); d != "" {
 		t.Errorf("throughput:\n%s", d)

@@ -93,12 +93,16 @@ func Of(r Run) (sentence string, said []result.Finding) {
 		clauses = append(clauses, r.Unread)
 	}
 	if len(clauses) == 0 && len(r.Loads) <= most {
+		why := r.noInterval()
 		for _, l := range r.Loads {
 			text, f := r.did(l)
-			clauses = append(clauses, text)
+			clauses = append(clauses, strings.TrimSuffix(text, unknown(why)))
 			if f != nil {
 				said = append(said, *f)
 			}
+		}
+		if why != "" {
+			clauses = append(clauses, "no rate has an interval: "+why)
 		}
 	}
 	if len(clauses) == 0 {
@@ -185,6 +189,21 @@ func (r Run) steady(name string) *result.Finding {
 	return &r.Findings[i]
 }
 
+// unknown says why the rate of a load has no interval.
+func unknown(why string) string { return " (no interval of its rate: " + why + ")" }
+
+// noInterval is why no rate of several loads has an interval, where that is the same of all; "" else.
+func (r Run) noInterval() (why string) {
+	for i, l := range r.Loads {
+		f := r.steady(l.Name)
+		if len(r.Loads) < 2 || f == nil || f.Low != nil || l.Did == "" || i > 0 && f.NoInterval != why {
+			return ""
+		}
+		why = f.NoInterval
+	}
+	return why
+}
+
 // did is what a load did, with the interval of its rate, and the finding that has it; nil: none has.
 func (r Run) did(l Load) (string, *result.Finding) {
 	f := r.steady(l.Name)
@@ -192,7 +211,7 @@ func (r Run) did(l Load) (string, *result.Finding) {
 	case f == nil:
 		return l.Name + ": " + l.Did, nil
 	case f.Low == nil && l.Did != "":
-		return fmt.Sprintf("%s: %s (no interval of its rate: %s)", l.Name, l.Did, f.NoInterval), f
+		return l.Name + ": " + l.Did + unknown(f.NoInterval), f
 	case l.Wants:
 		return fmt.Sprintf("%s: %s (%s)", l.Name, l.Did, Clause(*f, false)), f
 	}

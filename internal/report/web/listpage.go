@@ -330,6 +330,9 @@ func rowOf(b book) row {
 		State: stateOf(b), Made: b.made, Simulated: m.Simulated, Verdicts: verdicts(m), Problem: b.problem,
 		Labels: labelsOf(b.labels), Note: b.labels.Note,
 	}
+	if out.Live {
+		out.Status, out.Verdicts = "running", nil // of a run that goes on all of them are pending
+	}
 	if n := len(m.FailedAsserts); n > 0 {
 		out.State, out.Failed = "invalid", unit.Plural(n, "threshold")+" failed: "+strings.Join(m.FailedAsserts, "; ")
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"plimsoll/internal/report"
@@ -22,7 +23,8 @@ import (
 const (
 	mostFollowers = 200             // pages that follow runs, of all runs together
 	liveEvery     = 2 * time.Second // between two looks at a run, at least
-	lookShare     = 20              // and so many times as long as the last look took: a large run costs no more
+	lookShare     = 100             // a page may cost one part of so many of a processor
+	mostRest      = 2 * time.Minute // between two looks at a run, at most
 	sendWithin    = 10 * time.Second
 	sayAlive      = 15 * time.Second // when nothing changes: a proxy would close what is silent
 )
@@ -98,19 +100,49 @@ func (s *Site) follow(b book) (f *feed, leave func()) {
 func (s *Site) feed(ctx context.Context, b book, f *feed) {
 	defer close(f.ended)
 	for {
-		began := time.Now()
+		before := spent()
 		over := s.look(ctx, b, f)
 		if over || ctx.Err() != nil {
 			f.put("", nil)
 			return
 		}
-		next := time.NewTimer(max(liveEvery, lookShare*time.Since(began)))
+		s.rest(ctx, b, f, spent()-before)
+	}
+}
+
+// rest waits until a run is looked at again: by what the last look cost and how many pages share it, or as soon as its
+// manifest says something else, as at its end.
+func (s *Site) rest(ctx context.Context, b book, f *feed, cost time.Duration) {
+	began, mark := time.Now(), markOf(b.dir, "manifest.json")
+	tick := time.NewTicker(liveEvery)
+	defer tick.Stop()
+	for {
 		select {
 		case <-ctx.Done():
-		case <-next.C:
+			return
+		case <-tick.C:
 		}
-		next.Stop()
+		s.feeds.mu.Lock()
+		pages := f.pages
+		s.feeds.mu.Unlock()
+		if time.Since(began) >= restOf(cost, pages) || markOf(b.dir, "manifest.json") != mark {
+			return
+		}
 	}
+}
+
+// restOf is how long to wait after a look that cost so much processor time.
+func restOf(cost time.Duration, pages int) time.Duration {
+	return min(max(liveEvery, lookShare*cost/time.Duration(max(1, pages))), mostRest)
+}
+
+// spent is the processor time of this process so far: of a look it is what the look took, or more.
+func spent() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // look writes down what has changed of a run since the last time, and reports whether it goes on no more.
