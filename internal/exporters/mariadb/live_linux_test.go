@@ -118,7 +118,7 @@ func TestAddresses(t *testing.T) {
 	for url, want := range map[string]string{
 		"mariadb://app@h:3307":                "",
 		"mysql://app@localhost?socket=/run/s": "",
-		"mariadb://app:hush@h":                "it holds a password",
+		"mariadb://app:hush@h":                "it has a password",
 		"mariadb://h:3306":                    "want mariadb://USER@HOST:PORT",
 		"postgresql://app@h/x":                "want mariadb://USER@HOST:PORT",
 		"mariadb://app@h?socket=s":            "socket=/PATH and nothing else",

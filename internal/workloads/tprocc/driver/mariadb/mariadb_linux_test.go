@@ -33,8 +33,7 @@ func start(t *testing.T) mariadb.Dialect {
 	t.Helper()
 	s := mariadbtest.Start(t, "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M",
 		"--sql-mode=ORACLE,NO_BACKSLASH_ESCAPES") // what others set matters not
-	return mariadb.Dialect{Server: mariadb.Server{Address: fmt.Sprintf("127.0.0.1:%d", s.Port), User: mariadbtest.User,
-		Password: mariadbtest.Password, Database: "bench"}}
+	return mariadb.At(t, fmt.Sprintf("mariadb://%s@127.0.0.1:%d", mariadbtest.User, s.Port), mariadbtest.Password, "bench")
 }
 
 func value(t *testing.T, s tprocc.Session, sql string) string {
@@ -132,7 +131,7 @@ func TestWorkload(t *testing.T) {
 	if broken, err := tprocc.Check(d, s); err != nil || broken != 0 {
 		t.Fatal(broken, err)
 	}
-	use(t, d, s)
+	use(t, d, s, mariadbtest.User)
 	anew := &tprocc.Load{Dialect: d, Warehouses: 1, Workers: 2, Data: data, Reload: true}
 	if err := anew.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -142,7 +141,8 @@ func TestWorkload(t *testing.T) {
 		t.Error(broken, err)
 	}
 	wrong := d
-	wrong.Server.Password = "x"
+	wrong.Server.Config = d.Server.Config.Clone()
+	wrong.Server.Config.Passwd = "x"
 	if _, err := wrong.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), "give the right password") ||
 		strings.Contains(fmt.Sprintf("%v %+v %#v", err, d, d), "horse") {
 		t.Errorf("%v", err)
@@ -266,7 +266,7 @@ func TestDropRefuses(t *testing.T) {
 }
 
 // use has users at work, whose connections are lost once.
-func use(t *testing.T, d mariadb.Dialect, s tprocc.Session) {
+func use(t *testing.T, d mariadb.Dialect, s tprocc.Session, user string) {
 	before := value(t, s, "SELECT SUM(d_next_o_id) FROM bench.district")
 	r := tprocc.NewRun(0, 4, 1, 2, 7)
 	var words strings.Builder
@@ -276,7 +276,7 @@ func use(t *testing.T, d mariadb.Dialect, s tprocc.Session) {
 	<-r.Begun()
 	time.Sleep(time.Second)
 	rows, err := s.Rows("SELECT id FROM information_schema.processlist " +
-		"WHERE id <> CONNECTION_ID() AND user = 'app' LIMIT 2")
+		"WHERE id <> CONNECTION_ID() AND user = '" + user + "' LIMIT 2")
 	if err != nil {
 		t.Fatal(err)
 	}
