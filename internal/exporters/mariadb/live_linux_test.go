@@ -121,8 +121,8 @@ func TestAddresses(t *testing.T) {
 		"mariadb://app:hush@h":                "it has a password",
 		"mariadb://h:3306":                    "want mariadb://USER@HOST:PORT",
 		"postgresql://app@h/x":                "want mariadb://USER@HOST:PORT",
-		"mariadb://app@h?socket=s":            "socket=/PATH and nothing else",
-		"mariadb://app@h?tls=skip":            "socket=/PATH and nothing else",
+		"mariadb://app@h?socket=s":            "socket=s: want /PATH",
+		"mariadb://app@h?tls=skip":            "tls is sslmode here",
 		"mariadb://app:hush@h%zz":             "want mariadb://USER@HOST:PORT",
 	} {
 		_, err := mariadb.Kind().Open(target.Options{"url": url})
