@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"plimsoll/internal/testkit/certificates"
 	"plimsoll/internal/testkit/mariadbtest"
 	"plimsoll/internal/testkit/needs"
 	tprocc "plimsoll/internal/workloads/tprocc/driver"
@@ -56,12 +57,19 @@ var data = tprocc.Data{Seed: 7, Time: "2026-01-02 03:04:05"}
 
 var peers = flag.Bool("peers", false, "measure what the users cost, as make bench-peers does")
 
-// TestCost prints MariaDB's rows of docs/performance.md.
+// TestCost prints MariaDB's rows of docs/performance.md, plain and over TLS by turns.
 func TestCost(t *testing.T) {
 	if !*peers {
 		t.Skip("go test -run TestCost -args -peers")
 	}
-	d := start(t)
+	files := certificates.Make(t, t.TempDir())
+	server := mariadbtest.Start(t, "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M",
+		"--ssl-ca="+files.Authority, "--ssl-cert="+files.Certificate, "--ssl-key="+files.Key)
+	of := func(mode string) mariadb.Dialect {
+		return mariadb.At(t, fmt.Sprintf("mariadb://%s@127.0.0.1:%d?sslmode=%s", mariadbtest.User, server.Port, mode),
+			mariadbtest.Password, "bench")
+	}
+	d := of("disable")
 	s, err := d.Connect(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -72,15 +80,17 @@ func TestCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, users := range []int{1, 2, 10} {
-		r := tprocc.NewRun(0, users, 2, 2, 7)
-		r.Duration = 10 * time.Second
-		if err := d.Drive(t.Context(), r); err != nil {
-			t.Fatal(err)
+		for _, mode := range []string{"disable", "require"} {
+			r := tprocc.NewRun(0, users, 2, 2, 7)
+			r.Duration = 10 * time.Second
+			if err := of(mode).Drive(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			used, n := r.CPUSeconds(), r.Counts()
+			p50, _ := n.Times[tprocc.NewOrder].Percentile(0.5)
+			fmt.Printf("MariaDB, sslmode %s: %d users, 10 s: %d NOPM, client CPU %.1f us a new order, p50 %v, errors %d\n", mode,
+				users, n.Committed[0]*6, used*1e6/float64(max(1, n.Committed[0])), time.Duration(p50), n.Errors())
 		}
-		used, n := r.CPUSeconds(), r.Counts()
-		p50, _ := n.Times[tprocc.NewOrder].Percentile(0.5)
-		fmt.Printf("MariaDB: %d users, 10 s: %d NOPM, client CPU %.1f us a new order, p50 %v, errors %d\n", users,
-			n.Committed[0]*6, used*1e6/float64(max(1, n.Committed[0])), time.Duration(p50), n.Errors())
 	}
 }
 
