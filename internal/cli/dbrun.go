@@ -161,7 +161,8 @@ func (rn *runner) dbRun(name string, f dbRunFlags) error {
 	}
 	given := phase + " " + name
 	rn.made = map[string]fs.FS{given: files}
-	f.tf.AllowHostCommands = f.server.url != "" || name == "hammerdb" // who named it, by settings too, allows to reach it
+	// Who named it, by settings too, allows to reach it.
+	f.tf.AllowHostCommands = f.server.url != "" || name == "hammerdb"
 	sf := scenarioFlags{nodes: 1}
 	if f.dry {
 		for _, file := range []string{"test.yml", "load.yml"} {

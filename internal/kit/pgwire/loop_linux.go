@@ -165,8 +165,8 @@ func (c *Conn) Detach() (*Detached, error) {
 	return &Detached{PID: c.PID, fd: fd, tls: over, bye: []byte{'X', 0, 0, 0, 4}}, nil
 }
 
-// Detach takes the socket of a connection to another database, whose answers are all read so far; below TLS it is one of
-// Below. The connection is not used after that. Bye is what ends a session.
+// Detach takes the socket of a connection to another database, whose answers are all read so far; below TLS it is one
+// of Below. The connection is not used after that. Bye is what ends a session.
 func Detach(conn net.Conn, answer Answer, bye []byte) (*Detached, error) {
 	over, fd, err := unwrap(conn)
 	if err == nil {

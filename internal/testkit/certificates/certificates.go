@@ -66,6 +66,10 @@ func Make(t testing.TB, folder string) Files {
 		t.Fatal(err)
 	}
 	const certificate = "CERTIFICATE"
-	return Files{Authority: write("ca.crt", certificate, parent.Raw), Certificate: write("server.crt", certificate, leaf.Raw),
-		Key: write("server.key", "PRIVATE KEY", der), Another: write("other.crt", certificate, stranger.Raw)}
+	return Files{
+		Authority:   write("ca.crt", certificate, parent.Raw),
+		Certificate: write("server.crt", certificate, leaf.Raw),
+		Key:         write("server.key", "PRIVATE KEY", der),
+		Another:     write("other.crt", certificate, stranger.Raw),
+	}
 }

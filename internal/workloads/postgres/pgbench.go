@@ -84,7 +84,8 @@ func ReadSchema(text string) (string, error) {
 // being found as before. It is "" where the server's own will do, a schema that comes last not being there.
 func Path(c *pgwire.Conn, schema string, first bool) (string, error) {
 	if !first {
-		if rows, err := ask(c, "select 1 from pg_namespace where nspname = "+Literal(schema)); err != nil || len(rows) == 0 {
+		rows, err := ask(c, "select 1 from pg_namespace where nspname = "+Literal(schema))
+		if err != nil || len(rows) == 0 {
 			return "", err
 		}
 	}

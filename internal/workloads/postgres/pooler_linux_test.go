@@ -82,7 +82,8 @@ func TestPooler(t *testing.T) {
 	if path, err := postgres.Path(conn, "nowhere", false); path != "" || err != nil {
 		t.Errorf("%q, %v", path, err)
 	}
-	if _, err := postgres.Path(conn, "nowhere", true); err == nil || !strings.Contains(err.Error(), "keeps no search_path") {
+	if _, err := postgres.Path(conn, "nowhere", true); err == nil ||
+		!strings.Contains(err.Error(), "keeps no search_path") {
 		t.Error(err)
 	}
 	claim, err := postgres.NewClaim(t.Context(), server, "one")

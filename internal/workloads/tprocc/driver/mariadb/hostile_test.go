@@ -215,7 +215,8 @@ func TestHostileTLS(t *testing.T) { // not parallel: the limit is everybody's
 		d, _ := hostile(t, test.do)
 		d = at(t, "mariadb://somebody@"+d.Server.Config.Addr+"?sslmode="+test.mode, "a-secret", "d")
 		_, err := d.Connect(t.Context())
-		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), d.Server.Config.Addr) {
+		if err == nil || !strings.Contains(err.Error(), test.want) ||
+			!strings.Contains(err.Error(), d.Server.Config.Addr) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}

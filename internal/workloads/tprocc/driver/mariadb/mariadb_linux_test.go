@@ -34,7 +34,8 @@ func start(t *testing.T) mariadb.Dialect {
 	t.Helper()
 	s := mariadbtest.Start(t, "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M",
 		"--sql-mode=ORACLE,NO_BACKSLASH_ESCAPES") // what others set matters not
-	return mariadb.At(t, fmt.Sprintf("mariadb://%s@127.0.0.1:%d", mariadbtest.User, s.Port), mariadbtest.Password, "bench")
+	return mariadb.At(t, fmt.Sprintf("mariadb://%s@127.0.0.1:%d", mariadbtest.User, s.Port), mariadbtest.Password,
+		"bench")
 }
 
 func value(t *testing.T, s tprocc.Session, sql string) string {
