@@ -161,7 +161,8 @@ func (rn *runner) dbRun(name string, f dbRunFlags) error {
 	}
 	given := phase + " " + name
 	rn.made = map[string]fs.FS{given: files}
-	f.tf.AllowHostCommands = f.server.url != "" // who named it allows to reach it
+	// Who named it, by settings too, allows to reach it.
+	f.tf.AllowHostCommands = f.server.url != "" || name == "hammerdb"
 	sf := scenarioFlags{nodes: 1}
 	if f.dry {
 		for _, file := range []string{"test.yml", "load.yml"} {
@@ -469,7 +470,7 @@ func (f *dbRunFlags) checkOther() error {
 		_, secretly = u.User.Password()
 	}
 	switch {
-	case err != nil || u.User.Username() == "" || u.Hostname() == "" || u.RawQuery != "" ||
+	case err != nil || u.User.Username() == "" || u.Hostname() == "" || u.RawQuery != "" && f.other != "mariadb" ||
 		strings.Contains(strings.Trim(u.Path, "/"), "/"):
 		bad = append(bad, fmt.Errorf("db run: --server: want %s://USER@HOST:PORT/DATABASE", f.other))
 	case secretly:
@@ -498,7 +499,8 @@ func (f *dbRunFlags) named(settings map[string]string) untyped.Object {
 			config["database"] = database
 		}
 		maps.Copy(server, f.beside)
-		server["url"] = f.other + "://" + u.User.String() + "@" + u.Host
+		u.Scheme, u.Path = f.other, ""
+		server["url"] = u.String()
 	} else if f.server.url != "" {
 		server["url"] = f.server.url
 	}

@@ -118,11 +118,11 @@ func TestAddresses(t *testing.T) {
 	for url, want := range map[string]string{
 		"mariadb://app@h:3307":                "",
 		"mysql://app@localhost?socket=/run/s": "",
-		"mariadb://app:hush@h":                "it holds a password",
+		"mariadb://app:hush@h":                "it has a password",
 		"mariadb://h:3306":                    "want mariadb://USER@HOST:PORT",
 		"postgresql://app@h/x":                "want mariadb://USER@HOST:PORT",
-		"mariadb://app@h?socket=s":            "socket=/PATH and nothing else",
-		"mariadb://app@h?tls=skip":            "socket=/PATH and nothing else",
+		"mariadb://app@h?socket=s":            "socket=s: want /PATH",
+		"mariadb://app@h?tls=skip":            "tls is sslmode here",
 		"mariadb://app:hush@h%zz":             "want mariadb://USER@HOST:PORT",
 	} {
 		_, err := mariadb.Kind().Open(target.Options{"url": url})

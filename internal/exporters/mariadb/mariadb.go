@@ -11,15 +11,11 @@
 package mariadb
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -30,6 +26,7 @@ import (
 
 	"plimsoll/internal/contract/exporter"
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/mysqlserver"
 	"plimsoll/internal/kit/secret"
 )
 
@@ -59,7 +56,7 @@ func Kind() exporter.Kind {
 			"under mysqld_exporter's names",
 		Options: []target.Option{
 			{Name: "url", Default: "mariadb://root@127.0.0.1:3306", Help: "server, mariadb://USER@HOST:PORT or " +
-				"mariadb://USER@localhost?socket=/PATH, without a password"},
+				"mariadb://USER@localhost?socket=/PATH, without a password; with sslmode, sslrootcert, sslcert, sslkey"},
 			{Name: "password", Type: target.Secret, Help: "where the password is kept; without it " + PasswordVariable},
 		},
 		New: func(o target.Values) (exporter.Collector, error) {
@@ -103,30 +100,15 @@ type kept struct {
 
 // New makes a collector of a server, or says what is wrong with its address. It connects to nothing.
 func New(s Server) (*Collector, error) {
-	const want = "want mariadb://USER@HOST:PORT, or mariadb://USER@localhost?socket=/PATH"
-	u, err := url.Parse(s.URL)
+	u, err := mysqlserver.Parse(s.URL)
+	var c *mysql.Config
+	if err == nil {
+		c, err = mysqlserver.Config(u, s.Cleartext)
+	}
 	if err != nil {
-		return nil, errors.New(`option "url": ` + want) // and not quoted: it may hold a password
+		return nil, fmt.Errorf("option \"url\": %w", err)
 	}
-	if _, has := u.User.Password(); has || u.Query().Has("password") {
-		return nil, errors.New(`option "url": it holds a password, which lists of processes and histories show; ` +
-			"give it with password=env:NAME or password=file:PATH")
-	}
-	socket := u.Query().Get("socket")
-	switch {
-	case u.Scheme != "mariadb" && u.Scheme != "mysql" || u.User.Username() == "" || u.Hostname() == "":
-		return nil, fmt.Errorf("option \"url\": %q: %s", s.URL, want)
-	case len(u.Query()) > 1 || len(u.Query()) == 1 && !strings.HasPrefix(socket, "/"):
-		return nil, fmt.Errorf("option \"url\": %q: it may have socket=/PATH and nothing else after the ?", s.URL)
-	}
-	c := mysql.NewConfig()
-	c.Net, c.Addr, c.User = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), u.User.Username()
-	if socket != "" {
-		c.Net, c.Addr = "unix", socket
-	}
-	c.AllowCleartextPasswords, c.Timeout = s.Cleartext, connectLimit
-	c.ReadTimeout, c.WriteTimeout = answerLimit, answerLimit
-	c.Logger, c.DialFunc = log.New(io.Discard, "", 0), s.Dial // what it logs comes as an error, too
+	c.Timeout, c.ReadTimeout, c.WriteTimeout, c.DialFunc = connectLimit, answerLimit, answerLimit, s.Dial
 	out := &Collector{config: c, password: s.Reveal, kept: map[string]kept{}}
 	switch {
 	case out.password != nil:
@@ -212,10 +194,9 @@ func (c *Collector) connected(ctx context.Context) (err error) {
 
 // told is why there is no connection, with what may help.
 func told(config *mysql.Config, err error) error {
-	hint := ""
+	hint := mysqlserver.Hint(config, err)
 	if said := (*mysql.MySQLError)(nil); errors.As(err, &said) && said.Number == 1045 {
-		hint = "; give the right password (env:NAME, file:PATH, or " + PasswordVariable + "), and see from where the " +
-			"user may come, and that TLS is not asked of it"
+		hint += ", and from where it may come; the password comes from env:NAME, file:PATH or " + PasswordVariable
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		hint = "; start the server, or give the address where it listens"

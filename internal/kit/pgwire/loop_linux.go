@@ -143,9 +143,18 @@ func (c *Conn) Detach() (*Detached, error) {
 		fd, s.closed = s.fd, true
 		s.mu.Unlock()
 	case waiting:
+		conn := s.conn
+		if r, ok := conn.(readBy); ok {
+			// What connecting left reading ends with an answer: see hijack.
+			if _, err := c.Do(""); err != nil {
+				_ = conn.Close()
+				return nil, err
+			}
+			conn = r.Conn
+		}
 		var err error
-		if over, fd, err = c.unwrap(s.conn); err != nil {
-			_ = s.conn.Close()
+		if over, fd, err = unwrap(conn); err != nil {
+			_ = conn.Close()
 			return nil, err
 		}
 	}
@@ -156,20 +165,17 @@ func (c *Conn) Detach() (*Detached, error) {
 	return &Detached{PID: c.PID, fd: fd, tls: over, bye: []byte{'X', 0, 0, 0, 4}}, nil
 }
 
-// Detach takes the socket of a connection to another database, whose answers are all read so far. The connection is not
-// used after that. Bye is what ends a session.
+// Detach takes the socket of a connection to another database, whose answers are all read so far; below TLS it is one
+// of Below. The connection is not used after that. Bye is what ends a session.
 func Detach(conn net.Conn, answer Answer, bye []byte) (*Detached, error) {
-	fd, ok, err := detach(conn)
-	if err == nil && !ok {
-		err = fmt.Errorf("a loop has no use for a %T", conn)
-	}
+	over, fd, err := unwrap(conn)
 	if err == nil {
 		err = alone(fd)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Detached{fd: fd, answer: answer, bye: bye}, nil
+	return &Detached{fd: fd, tls: over, answer: answer, bye: bye}, nil
 }
 
 // alone has a descriptor wait by itself, for so long as a loop of it alone may; else it is closed.
@@ -186,29 +192,33 @@ func alone(fd int) error {
 	return nil
 }
 
-// unwrap takes the socket from below TLS.
-func (c *Conn) unwrap(conn net.Conn) (*sealed, int, error) {
-	if r, ok := conn.(readBy); ok {
-		// What connecting left reading ends with an answer: see hijack.
-		if _, err := c.Do(""); err != nil {
-			return nil, 0, err
+// unwrap takes the socket from below all that stands on it, TLS among that; without TLS there is no sealed.
+func unwrap(conn net.Conn) (*sealed, int, error) {
+	over, _ := conn.(*tls.Conn)
+	var below *line
+	bare := conn
+	for more := true; more; {
+		switch c := bare.(type) {
+		case *line:
+			below, bare = c, c.Conn
+		case interface{ NetConn() net.Conn }:
+			bare = c.NetConn()
+		default:
+			more = false
 		}
-		conn = r.Conn
 	}
-	over, ok := conn.(*tls.Conn)
-	if !ok {
-		return nil, 0, fmt.Errorf("a loop has no use for a %T", conn)
+	if over != nil && below == nil {
+		return nil, 0, fmt.Errorf("a loop has no use for TLS on a %T", bare)
 	}
-	below, ok := over.NetConn().(*line)
-	if !ok {
-		return nil, 0, fmt.Errorf("a loop has no use for TLS on a %T", over.NetConn())
-	}
-	fd, ok, err := detach(below.Conn)
+	fd, ok, err := detach(bare)
 	if err == nil && !ok {
-		err = fmt.Errorf("a loop has no use for TLS on a %T", below.Conn)
+		err = fmt.Errorf("a loop has no use for a %T", bare)
+	}
+	if over == nil || err != nil {
+		return nil, fd, err
 	}
 	below.taken = true
-	return &sealed{conn: over, line: below}, fd, err
+	return &sealed{conn: over, line: below}, fd, nil
 }
 
 // Close ends a connection that no loop took.

@@ -8,6 +8,9 @@ import (
 	"os"
 )
 
+// Below is a connection for TLS to stand on whose socket a loop is to take, see Detach.
+func Below(conn net.Conn) net.Conn { return &line{Conn: conn} }
+
 // line is a connection below TLS. Once a loop has taken its socket it lies in memory: TLS reads what the loop received,
 // and the loop sends what TLS wrote.
 type line struct {
@@ -49,7 +52,7 @@ func lines(dial func(context.Context, string, string) (net.Conn, error)) func(co
 		if err != nil {
 			return nil, err
 		}
-		return &line{Conn: conn}, nil
+		return Below(conn), nil
 	}
 }
 

@@ -60,7 +60,7 @@ func Start(t testing.TB, options ...string) *Server {
 	_ = listener.Close() // it was only to learn a port
 	first := filepath.Join(dir, "first.sql")
 	if err := os.WriteFile(first, []byte("CREATE USER "+User+"@'%' IDENTIFIED BY '"+Password+"';\nGRANT ALL ON *.* TO "+
-		User+"@'%';\n"), 0o600); err != nil {
+		User+"@'%' WITH GRANT OPTION;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	process := exec.Command(server, append([]string{"--no-defaults", "--user=" + who.Username,

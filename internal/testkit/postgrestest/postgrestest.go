@@ -8,14 +8,8 @@
 package postgrestest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -29,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll/internal/testkit/certificates"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/workloads/postgres"
 )
@@ -280,55 +275,18 @@ func (s *Server) SocketURL() string {
 // show as well, and gives files with the authority that signed it and with another one of the same name.
 func (s *Server) TLS() (authority, another string) {
 	s.t.Helper()
-	now := time.Now()
-	of := func(name string, template, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate,
-		*ecdsa.PrivateKey) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		template.SerialNumber, template.Subject.CommonName = big.NewInt(now.UnixNano()), name
-		template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.Add(24*time.Hour)
-		if parent == nil {
-			parent, signer = template, key
-		}
-		der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		made, err := x509.ParseCertificate(der)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		return made, key
-	}
-	write := func(name, kind string, der []byte) string {
-		path := filepath.Join(s.Sockets, name)
-		text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			s.t.Fatal(err)
-		}
+	files := certificates.Make(s.t, s.Sockets)
+	for _, path := range files.All() {
 		if s.as.Credential != nil {
 			if err := os.Chown(path, int(s.as.Credential.Uid), int(s.as.Credential.Gid)); err != nil {
 				s.t.Fatal(err)
 			}
 		}
-		return path
 	}
-	root := func() *x509.Certificate { return &x509.Certificate{IsCA: true, BasicConstraintsValid: true} }
-	parent, signer := of("test authority", root(), nil, nil)
-	stranger, _ := of("test authority", root(), nil, nil)
-	leaf, key := of("database", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, parent, signer)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	const certificate = "CERTIFICATE"
-	authority = write("ca.crt", certificate, parent.Raw)
-	s.settings = append(s.settings, "ssl=on", "ssl_cert_file="+write("server.crt", certificate, leaf.Raw),
-		"ssl_key_file="+write("server.key", "PRIVATE KEY", der), "ssl_ca_file="+authority)
+	s.settings = append(s.settings, "ssl=on", "ssl_cert_file="+files.Certificate, "ssl_key_file="+files.Key,
+		"ssl_ca_file="+files.Authority)
 	s.Restart()
-	return authority, write("other.crt", certificate, stranger.Raw)
+	return files.Authority, files.Another
 }
 
 // OnDisk makes a database whose tables are in a folder, such as a file system of its own.

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -127,10 +126,10 @@ func (c *config) Job(job *workload.Job) (any, error) {
 		c.scripts = nil
 		job.Streams[0] = result.Stream{Name: "tables", Noun: "set of tables", Depth: 1}
 	}
-	for i, s := range c.scripts {
+	for _, s := range c.scripts {
 		one := pgbench.Script{Builtin: s.builtin, Weight: s.weight}
 		if s.builtin == "" {
-			one.File = workload.FolderName(spec.Name) + "/script-" + strconv.Itoa(i+1) + ".sql"
+			one.File = workload.FolderName(spec.Name) + "/" + s.name + ".sql" // which pgbench names in its errors
 			job.Files[one.File] = []byte(s.text)
 		} else if j.Initialise != postgres.Never {
 			f.Scale = j.Scale

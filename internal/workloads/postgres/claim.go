@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -60,18 +61,28 @@ func NewClaim(ctx context.Context, server *pgwire.Server, run string) (*Claim, e
 		return nil, err
 	}
 	_, _ = conn.Do("set idle_session_timeout = 0") // from version 14 on
+	// A pooler gives a session of the server's to others when a transaction ends, with the locks that it has.
+	lock, whose := "pg_advisory_lock_shared", ""
+	if pooled, err := pooled(conn); err != nil {
+		return fail(fmt.Errorf("claim the database: %w", err))
+	} else if pooled {
+		lock, whose = "pg_advisory_xact_lock_shared", "local "
+		if _, err := conn.Do("begin; set local idle_in_transaction_session_timeout = 0"); err != nil {
+			return fail(fmt.Errorf("claim the database: %w", err))
+		}
+	}
 	others := fmt.Sprintf("select distinct a.application_name from pg_locks l join pg_stat_activity a on a.pid = l.pid where "+
 		"l.locktype = 'advisory' and l.granted and l.classid = %d and l.objid = %d and l.objsubid = 2 and l.database = (select "+
 		"oid from pg_database where datname = current_database()) and a.application_name <> %s", claimKey, claimed,
 		Literal(name))
 	for began := time.Now(); ; {
-		if _, err := conn.Do(fmt.Sprintf("set lock_timeout = '30s'; select pg_advisory_lock(%d, %d)", claimKey,
-			gate)); err != nil {
+		if _, err := conn.Do(fmt.Sprintf("set %slock_timeout = '30s'; select pg_stat_clear_snapshot(), "+
+			"pg_advisory_lock(%d, %d)", whose, claimKey, gate)); err != nil {
 			return fail(fmt.Errorf("claim the database: %w", err))
 		}
 		rows, err := ask(conn, others)
 		if err == nil && len(rows) == 0 {
-			_, err = conn.Do(fmt.Sprintf("select pg_advisory_lock_shared(%d, %d)", claimKey, claimed))
+			_, err = conn.Do(fmt.Sprintf("select %s(%d, %d)", lock, claimKey, claimed))
 		}
 		if err == nil {
 			_, err = conn.Do(fmt.Sprintf("select pg_advisory_unlock(%d, %d)", claimKey, gate))
@@ -90,6 +101,22 @@ func NewClaim(ctx context.Context, server *pgwire.Server, run string) (*Claim, e
 			return fail(ctx.Err())
 		}
 	}
+}
+
+// Unpooled refuses a connection that a pooler has made, for loads that hold locks or prepare statements.
+func Unpooled(conn *pgwire.Conn) error {
+	through, err := pooled(conn)
+	if through {
+		err = errors.New("a pooler stands between, which gives sessions to others with their locks and statements: give " +
+			"the address of the server itself")
+	}
+	return err
+}
+
+// pooled reports whether a pooler stands between: it calls the session otherwise than the server does.
+func pooled(conn *pgwire.Conn) (bool, error) {
+	rows, err := ask(conn, "select pg_backend_pid()")
+	return err == nil && len(rows) == 1 && rows[0][0] != strconv.FormatUint(uint64(conn.PID), 10), err
 }
 
 // plainText is what a server keeps of a connection's name.

@@ -98,19 +98,24 @@ func runOf(job workload.Job) (run string) {
 // putCertificates puts certificates and keys on the machine, which only their owner may read.
 func (a access) putCertificates(ctx context.Context, host target.Host) error {
 	for variable, file := range a.Certificates {
-		text, err := regular.Read(file, os.O_RDONLY, mostRoots)
-		if err == nil {
-			err = host.Put(ctx, path.Join(path.Dir(a.PassFile), certificates[variable]), 0o600, bytes.NewReader(text))
-		}
-		if err != nil {
+		if err := PutCertificate(ctx, host, path.Join(path.Dir(a.PassFile), certificates[variable]), file); err != nil {
 			return fmt.Errorf("%s: %w", strings.ToLower(strings.TrimPrefix(variable, "PG")), err)
 		}
 	}
 	return nil
 }
 
-// mostRoots is how large a file of certificates may be.
-const mostRoots = 1 << 20
+// PutCertificate puts a file of this machine, a certificate or a key, on a machine by a name.
+func PutCertificate(ctx context.Context, host target.Host, name, file string) error {
+	text, err := regular.Read(file, os.O_RDONLY, mostFile)
+	if err != nil {
+		return err
+	}
+	return host.Put(ctx, name, 0o600, bytes.NewReader(text))
+}
+
+// mostFile is how large a file of certificates may be.
+const mostFile = 1 << 20
 
 func (a access) password(ctx context.Context) (string, error) {
 	if a.Password.String() != "nowhere" {

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,8 +81,18 @@ func ReadSchema(text string) (string, error) {
 }
 
 // Path is the server's search path for a connection with a schema in front of it, or behind it: what is not there keeps
-// being found as before.
+// being found as before. It is "" where the server's own will do, a schema that comes last not being there.
 func Path(c *pgwire.Conn, schema string, first bool) (string, error) {
+	if !first {
+		rows, err := ask(c, "select 1 from pg_namespace where nspname = "+Literal(schema))
+		if err != nil || len(rows) == 0 {
+			return "", err
+		}
+	}
+	if through, err := pooled(c); err != nil || through {
+		return "", cmp.Or(err, errors.New("a pooler stands between, which keeps no search_path: give the address of the "+
+			"server itself, or your own tables with initialise: never and without schema"))
+	}
 	rows, err := ask(c, "select current_setting('search_path')")
 	if err != nil {
 		return "", fmt.Errorf("the server's search path: %w", err)

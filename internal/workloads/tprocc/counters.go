@@ -41,7 +41,8 @@ func (e Engine) Counters(spec workload.Spec, host target.Host) (*workload.Scrape
 		if !ok {
 			return nil, nil
 		}
-		s.URL = (&url.URL{Scheme: mariadb, User: url.User(postgres.OwnUser), Host: "localhost"}).String()
+		s.URL = (&url.URL{Scheme: mariadb, User: url.User(postgres.OwnUser), Host: "localhost",
+			RawQuery: "sslmode=disable"}).String()
 		s.Reveal = func(context.Context) (string, error) { return ownPassword(), nil }
 		s.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialSocket(ctx, path.Join(mariaFolder, "socket"))

@@ -7,7 +7,6 @@
 package tprocc
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +23,7 @@ import (
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
 	exporter "plimsoll/internal/exporters/mariadb"
+	"plimsoll/internal/kit/mysqlserver"
 	"plimsoll/internal/kit/secret"
 	"plimsoll/internal/workloads/postgres"
 	tprocc "plimsoll/internal/workloads/tprocc/driver"
@@ -203,6 +203,13 @@ func names(n *yaml.Node) bool {
 
 func (c *config) url(text, scheme string) error {
 	c.job.URL = text
+	if scheme == mariadb {
+		u, err := mysqlserver.Parse(text)
+		if err == nil && (u.Scheme != mariadb || strings.Trim(u.Path, "/") != "" || u.Query().Has("socket")) {
+			err = errors.New("want mariadb://USER@HOST:PORT and the database by database: NAME")
+		}
+		return err
+	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != scheme || u.User.Username() == "" || u.Hostname() == "" ||
 		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
@@ -223,7 +230,7 @@ func plain(name string) bool {
 // Files of a job in its folder.
 const (
 	passFile   = "/tprocc.password"
-	sourceFile = "/tprocc.source" // where the password is found, not the password
+	sourceFile = "/tprocc.source" // a source
 )
 
 // Job implements workload.Config.
@@ -269,13 +276,31 @@ func (c *config) apply(folder string, job *workload.Job) error {
 			"of it is changed", c.job.Database, c.job.URL),
 	)
 	c.job.PassFile = folder + passFile
+	s := source{Certificates: map[string]string{}}
+	if q := u.Query(); c.job.Dialect == mariadb {
+		for parameter, name := range mysqlserver.Files {
+			if file := q.Get(parameter); file != "" && file != "system" {
+				s.Certificates[folder+"/"+name] = file
+				q.Set(parameter, folder+"/"+name)
+			}
+		}
+		u.RawQuery = q.Encode()
+		c.job.URL = u.String()
+	}
 	if c.job.Dialect == mariadb && c.password == (secret.Source{}) && os.Getenv(exporter.PasswordVariable) != "" {
 		if c.password, err = secret.ParseSource("env:" + exporter.PasswordVariable); err != nil {
 			return err
 		}
 	}
-	job.Files[folder+sourceFile], err = json.Marshal(c.password)
+	s.Password = c.password
+	job.Files[folder+sourceFile], err = json.Marshal(s)
 	return err
+}
+
+// source says where this machine has what the load's has to have; it holds nothing secret.
+type source struct {
+	Password     secret.Source     `json:"password,omitzero"`
+	Certificates map[string]string `json:"certificates"` // files here, by those there
 }
 
 // Run implements workload.Engine. It puts this program and the server's password on the machine.
@@ -292,13 +317,18 @@ func putPassword(ctx context.Context, host target.Host, job workload.Job) error 
 	if !ok {
 		return postgres.PutPassword(ctx, host, job)
 	}
-	password := "" // of a source that is nowhere
-	if none, err := json.Marshal(secret.Source{}); err == nil && !bytes.Equal(text, none) {
-		var source secret.Source
-		if err := json.Unmarshal(text, &source); err != nil {
+	var from source
+	if err := json.Unmarshal(text, &from); err != nil {
+		return err
+	}
+	for name, file := range from.Certificates {
+		if err := postgres.PutCertificate(ctx, host, name, file); err != nil {
 			return err
 		}
-		s, err := source.Read(ctx)
+	}
+	password := "" // of a source that is nowhere
+	if from.Password != (secret.Source{}) {
+		s, err := from.Password.Read(ctx)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,22 @@ func TestCommand(t *testing.T) {
 	host := workloadtest.NewHost(t)
 	if err := putPassword(t.Context(), host, job); err != nil {
 		t.Fatal(err)
+	}
+	// Certificates reach the machine by names there.
+	mine := filepath.Join(t.TempDir(), "mine.pem")
+	if err := os.WriteFile(mine, []byte("an authority"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	job, err = Engine{}.Command(specOf(strings.Replace(foreign, ":3306", "?sslmode=verify-ca&sslrootcert="+mine, 1)))
+	if err == nil {
+		err = json.Unmarshal(job.Files["Load/tprocc.json"], &got)
+	}
+	if err == nil {
+		err = putPassword(t.Context(), host, job)
+	}
+	there, read := os.ReadFile(filepath.Join(host.Dir, "Load", "root.crt"))
+	if got.URL != "mariadb://app@192.0.2.7?sslmode=verify-ca&sslrootcert=Load%2Froot.crt" || string(there) != "an authority" {
+		t.Errorf("%s: %q, %v, %v", got.URL, there, err, read)
 	}
 	// Without a password it is MariaDB's own variable, or empty.
 	bare := specOf(strings.Replace(foreign, ", password: \"env:TPROCC_TEST_PASSWORD\"", "", 1))

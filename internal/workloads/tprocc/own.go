@@ -155,7 +155,7 @@ func (c *config) applyOwn(spec workload.Spec, folder string, job *workload.Job) 
 		if len(spec.Peers) == 0 || spec.Peer >= len(spec.Peers) {
 			return fmt.Errorf("prepare: workload %q: there is no machine in group %q", spec.Name, c.server.Group)
 		}
-		u.Host, u.RawQuery = spec.Peers[spec.Peer].Address, ""
+		u.Host, u.RawQuery = spec.Peers[spec.Peer].Address, "sslmode=disable" // as a PostgreSQL of the run's own
 		job.Command.Dials = append(job.Command.Dials, mariaPort)
 		where = fmt.Sprintf("the VMs of group %q", c.server.Group)
 	}

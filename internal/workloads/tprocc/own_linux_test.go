@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/mysqlserver"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/workloadtest"
 	maria "plimsoll/internal/workloads/tprocc/driver/mariadb"
@@ -94,8 +95,16 @@ func TestOwnMariaDB(t *testing.T) {
 	if err != nil || err2 != nil || about.Mode().Perm() != fs.FileMode(0o600) {
 		t.Fatal(err, err2, about)
 	}
-	d := maria.Dialect{Server: maria.Server{Address: filepath.Join(host.Dir, "mariadb", "socket"), User: "plimsoll",
-		Password: string(secret), Database: "bench"}}
+	u, err := mysqlserver.Parse("mariadb://plimsoll@localhost?socket=" + filepath.Join(host.Dir, "mariadb", "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := mysqlserver.Config(u, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Passwd = string(secret)
+	d := maria.Dialect{Server: maria.Server{Config: c, Database: "bench"}}
 	k := &keeper{Host: host}
 	for i, want := range []string{"[[33554432 bench]]", "[[33554432 kept]]"} {
 		if err := k.StartService(t.Context(), server.Service); err != nil {
@@ -122,7 +131,8 @@ func TestOwnMariaDB(t *testing.T) {
 		_ = s.Close()
 		for user, password := range map[string]string{"plimsoll": "wrong", "root": "", "mysql": ""} {
 			wrong := d
-			wrong.Server.User, wrong.Server.Password = user, password
+			wrong.Server.Config = c.Clone()
+			wrong.Server.Config.User, wrong.Server.Config.Passwd = user, password
 			if s, err := wrong.Connect(t.Context()); err == nil && (user == "plimsoll" || os.Getuid() != 0) {
 				_ = s.Close()
 				t.Errorf("%s gets in with password %q", user, password)

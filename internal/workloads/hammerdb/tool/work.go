@@ -230,6 +230,9 @@ func (o *output) verdict(job Job, ended error) error {
 	}
 	if ended != nil && len(bad) == 0 {
 		bad = append(bad, "it ended with "+ended.Error())
+		if last := o.mask(o.previous[1]); last != "" {
+			bad = append(bad, "its last line: "+strings.ToValidUTF8(last[:min(len(last), mostCause)], ""))
+		}
 	}
 	if o.failed > 0 {
 		bad = append(bad, unit.Plural(o.failed, "virtual user")+" ended with FINISHED FAILED")

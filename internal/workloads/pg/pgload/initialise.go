@@ -36,7 +36,9 @@ func (j *Job) initialise(ctx context.Context, server *pgwire.Server, tell func(s
 	if err != nil {
 		return err
 	}
-	server.Set("search_path", path)
+	if path != "" {
+		server.Set("search_path", path)
+	}
 	if j.Initialise == Never {
 		return nil
 	}

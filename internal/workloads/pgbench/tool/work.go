@@ -89,21 +89,23 @@ func Work(ctx context.Context, config io.Reader, to io.Writer) error {
 	}
 	defer conn.Close() //nolint:errcheck // all was written
 	defer context.AfterFunc(ctx, conn.Stop)()
+	searched, err := postgres.Path(conn, job.Schema, first)
+	if err != nil {
+		return err
+	}
 	out := &lines{to: to}
 	if job.Initialize {
 		command := exec.CommandContext(ctx, path, job.Arguments(version)...)
 		command.Env = append(os.Environ(), "LC_ALL=C")
 		return job.initialize(conn, command, out)
 	}
-	searched, err := postgres.Path(conn, job.Schema, first)
-	if err != nil {
-		return err
-	}
 	c := newCounter(job)
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `read -r go && exec "$0" "$@"`, path},
 		job.Arguments(version)...)...)
 	command.Env = append(os.Environ(), "LC_ALL=C")
-	setPath(command, searched)
+	if searched != "" {
+		setPath(command, searched)
+	}
 	return c.run(command, out)
 }
 

@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"plimsoll/internal/kit/pgwire"
 )
 
 // mostAnswer is what a server may answer to one request.
@@ -44,23 +46,18 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Conn.Write(p)
 }
 
-// Dial connects to a server whose answers have an end.
+// Dial connects to a server whose answers have an end. A loop may take the connection.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &bounded{Conn: conn, server: address}, nil
+	return &bounded{Conn: pgwire.Below(conn), server: address}, nil
 }
 
-// Bare is a connection of Dial without its bound.
-func Bare(conn net.Conn) net.Conn {
-	if b, ok := conn.(*bounded); ok {
-		return b.Conn
-	}
-	return conn
-}
+// NetConn is the connection below.
+func (b *bounded) NetConn() net.Conn { return b.Conn }
 
 // Texts are the rows of a query as text, for dialects on database/sql; null is "".
 func Texts(ctx context.Context, conn *sql.Conn, query string) (all [][]string, err error) {

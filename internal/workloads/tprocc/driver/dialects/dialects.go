@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 
+	"plimsoll/internal/kit/mysqlserver"
 	"plimsoll/internal/kit/pgwire"
 	tprocc "plimsoll/internal/workloads/tprocc/driver"
 	"plimsoll/internal/workloads/tprocc/driver/mariadb"
@@ -28,22 +29,27 @@ func Of(j tprocc.Job) (tprocc.Dialect, error) {
 		}
 		return postgres.Dialect{Server: server}, nil
 	case mariadb.Dialect{}.Name():
-		address, user, password, err := access(j, "3306")
-		if u, bad := url.Parse(j.URL); bad == nil && u.Query().Get("socket") != "" {
-			address = u.Query().Get("socket")
+		u, err := mysqlserver.Parse(j.URL)
+		if err != nil {
+			return nil, err
 		}
-		return mariadb.Dialect{Server: mariadb.Server{Address: address, User: user, Password: password,
-			Database: j.Database, Cleartext: j.Cleartext}}, err
+		c, err := mysqlserver.Config(u, j.Cleartext)
+		if err != nil {
+			return nil, err
+		}
+		secret, err := os.ReadFile(j.PassFile)
+		c.Passwd = string(secret)
+		return mariadb.Dialect{Server: mariadb.Server{Config: c, Database: j.Database}}, err
 	case sqlserver.Dialect{}.Name():
-		address, user, password, err := access(j, "1433")
+		address, user, password, err := access(j)
 		return sqlserver.Dialect{Server: sqlserver.Server{Address: address, User: user, Password: password,
 			Database: j.Database}}, err
 	}
 	return nil, fmt.Errorf("dialect %q: there is none of that name", j.Dialect)
 }
 
-// access is what a job says of a server that is reached by an address.
-func access(j tprocc.Job, port string) (address, user, password string, err error) {
+// access is what a job says of a SQL Server.
+func access(j tprocc.Job) (address, user, password string, err error) {
 	u, err := url.Parse(j.URL)
 	if err != nil || u.Hostname() == "" {
 		return "", "", "", errors.New("the job's url names no server")
@@ -52,5 +58,5 @@ func access(j tprocc.Job, port string) (address, user, password string, err erro
 	if err != nil {
 		return "", "", "", err
 	}
-	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port)), u.User.Username(), string(secret), nil
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "1433")), u.User.Username(), string(secret), nil
 }

@@ -29,7 +29,7 @@ func (d Dialect) Claim(ctx context.Context, run string, load bool) (_ io.Closer,
 	}
 	if rows[0][0] != "1" {
 		return nil, fmt.Errorf("claim database %q at %s: somebody else has been at it for 30 s", d.Server.Database,
-			d.Server.Address)
+			d.Server.Config.Addr)
 	}
 	found, err := d.look(s)
 	if err == nil && found == nil && load {
@@ -52,7 +52,7 @@ func (d Dialect) Claim(ctx context.Context, run string, load bool) (_ io.Closer,
 			err = s.Exec(fmt.Sprintf("DELETE FROM %s WHERE kind = 'claim' AND name = '%s'", record, row[0]))
 		case row[1] != run:
 			err = fmt.Errorf("database %q at %s: run %s works on it: nothing was written; wait until it has ended, or name "+
-				"another database", d.Server.Database, d.Server.Address, row[1])
+				"another database", d.Server.Database, d.Server.Config.Addr, row[1])
 		}
 		if err != nil {
 			return nil, err

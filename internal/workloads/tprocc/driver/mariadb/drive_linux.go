@@ -2,7 +2,10 @@ package mariadb
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
 	"net"
+	"reflect"
 	"strconv"
 
 	"plimsoll/internal/kit/pgwire"
@@ -14,15 +17,35 @@ func (d Dialect) Drive(ctx context.Context, r *tprocc.Run) error { return r.Loop
 
 // seat makes a connection for a loop: the driver lets us in, and then its socket is taken.
 func (d Dialect) seat(ctx context.Context) (*pgwire.Detached, tprocc.Caller, error) {
-	var line net.Conn
-	db, conn, err := d.open(ctx, d.Server.Database, &line)
+	db, conn, err := d.open(ctx, d.Server.Database, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	c := &caller{}
-	detached, err := pgwire.Detach(tprocc.Bare(line), &c.answer, []byte{1, 0, 0, 0, comQuit})
+	var detached *pgwire.Detached
+	line, err := taken(conn)
+	if err == nil {
+		detached, err = pgwire.Detach(line, &c.answer, []byte{1, 0, 0, 0, comQuit})
+	}
 	_, _ = conn.Close(), db.Close() // they find their connection gone
 	return detached, c, err
+}
+
+// taken is the connection of the library's, with its TLS, which has one that is closed from then on. The library has no
+// way to give it.
+func taken(conn *sql.Conn) (line net.Conn, err error) {
+	err = conn.Raw(func(of any) error {
+		field := reflect.Indirect(reflect.ValueOf(of)).FieldByName("netConn")
+		if !field.IsValid() || field.Type() != reflect.TypeFor[net.Conn]() {
+			return fmt.Errorf("a %T has no connection to take", of)
+		}
+		its, closed := (*net.Conn)(field.Addr().UnsafePointer()), net.Conn(nil)
+		closed, _ = net.Pipe()
+		_ = closed.Close()
+		line, *its = *its, closed
+		return nil
+	})
+	return line, err
 }
 
 // caller is a tprocc.Caller whose calls are texts: what is in them are numbers, and names of our own making.

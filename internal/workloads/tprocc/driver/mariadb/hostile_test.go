@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll/internal/kit/mysqlserver"
 )
 
 // packet is one of the protocol's.
@@ -51,7 +53,22 @@ func hostile(t *testing.T, do func(conn net.Conn)) (Dialect, *bytes.Buffer) {
 		}
 		<-done
 	})
-	return Dialect{Server{Address: l.Addr().String(), User: "somebody", Password: "a-secret", Database: "d"}}, got
+	return at(t, "mariadb://somebody@"+l.Addr().String(), "a-secret", "d"), got
+}
+
+// at is a server by its address.
+func at(t *testing.T, address, password, database string) Dialect {
+	t.Helper()
+	u, err := mysqlserver.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := mysqlserver.Config(u, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Passwd = password
+	return Dialect{Server{Config: c, Database: database}}
 }
 
 // say sends and takes what is sent back by then.
@@ -78,7 +95,7 @@ func TestCleartextPassword(t *testing.T) {
 			sent <- answer[:n]
 			_ = conn.Close()
 		})
-		d.Server.Cleartext = allowed
+		d.Server.Config.AllowCleartextPasswords = allowed
 		_, err := d.Connect(t.Context())
 		if err == nil {
 			t.Fatal("it was let in")
@@ -123,7 +140,7 @@ func TestEndlessAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			rows, err := s.Rows("SELECT 1")
-			if err == nil || !strings.Contains(err.Error(), d.Server.Address) ||
+			if err == nil || !strings.Contains(err.Error(), d.Server.Config.Addr) ||
 				!strings.Contains(err.Error(), "larger than 64 MiB") {
 				t.Errorf("%d rows, %v", len(rows), err)
 			}
@@ -141,7 +158,7 @@ func TestSilentServer(t *testing.T) { // not parallel: the limit is everybody's
 	for name, text := range map[string][]byte{"nothing": nil, "half": handshake[:20], "greeting alone": handshake} {
 		d, _ := hostile(t, func(conn net.Conn) { _, _ = conn.Write(text) })
 		_, err := d.Connect(t.Context())
-		if err == nil || !strings.Contains(err.Error(), d.Server.Address) ||
+		if err == nil || !strings.Contains(err.Error(), d.Server.Config.Addr) ||
 			!strings.Contains(err.Error(), "within 200ms") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -151,5 +168,56 @@ func TestSilentServer(t *testing.T) { // not parallel: the limit is everybody's
 	d, _ := hostile(t, func(net.Conn) {})
 	if _, err := d.Connect(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// A server that has TLS and then says nothing, something else, or more than any handshake has, is told of in time; one
+// that has none where it is asked for, and one whose way to log in nobody here speaks, are told by name.
+func TestHostileTLS(t *testing.T) { // not parallel: the limit is everybody's
+	defer func(was time.Duration) { greeting = was }(greeting)
+	greeting = time.Second
+	sealed := bytes.Replace(handshake, []byte("\xff\xf7\x21"), []byte("\xff\xff\x21"), 1)
+	hello := append([]byte{22, 3, 3, 0x40, 0}, make([]byte, 0x4000)...) // a record of a handshake
+	copy(hello[5:], []byte{11, 0xff, 0xff, 0xff})                       // of 16 MiB of certificates
+	plugin := func(name string) []byte { return packet(2, []byte("\xfe"+name+"\x00")...) }
+	for name, test := range map[string]struct {
+		mode, want string
+		do         func(net.Conn)
+	}{
+		"silent": {"require", "within 1s", func(c net.Conn) { say(c, sealed) }},
+		"other":  {"require", "does not look like a TLS handshake", func(c net.Conn) { say(c, sealed); say(c, letIn) }},
+		"endless": {"require", "tls: ", func(c net.Conn) {
+			for say(c, sealed); ; {
+				if _, err := c.Write(hello); err != nil {
+					return
+				}
+			}
+		}},
+		"none": {"verify-full", "server does not support TLS; give the server a certificate", func(c net.Conn) {
+			say(c, handshake)
+		}},
+		"stripped": {"require", "server does not support TLS", func(c net.Conn) {
+			if say(c, handshake) {
+				_, _ = c.Write(plugin("mysql_clear_password"))
+			}
+		}},
+		"asks without": {"prefer", "give ?sslmode=require", func(c net.Conn) {
+			if say(c, handshake) {
+				_, _ = c.Write(plugin("mysql_clear_password"))
+			}
+		}},
+		"dialog": {"prefer", `: "dialog"; have the user use ed25519`, func(c net.Conn) {
+			if say(c, handshake) {
+				_, _ = c.Write(plugin("dialog"))
+			}
+		}},
+	} {
+		d, _ := hostile(t, test.do)
+		d = at(t, "mariadb://somebody@"+d.Server.Config.Addr+"?sslmode="+test.mode, "a-secret", "d")
+		_, err := d.Connect(t.Context())
+		if err == nil || !strings.Contains(err.Error(), test.want) ||
+			!strings.Contains(err.Error(), d.Server.Config.Addr) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
 	}
 }

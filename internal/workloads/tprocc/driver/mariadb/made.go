@@ -31,7 +31,7 @@ type made struct {
 
 // foreign says what is in the way.
 func (d Dialect) foreign(why string, objects []string, todo string) error {
-	return fmt.Errorf("database %q at %s %s %s: nothing was written or dropped; %s", d.Server.Database, d.Server.Address,
+	return fmt.Errorf("database %q at %s %s %s: nothing was written or dropped; %s", d.Server.Database, d.Server.Config.Addr,
 		why, strings.Join(objects, ", "), todo)
 }
 

@@ -13,13 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
+	"plimsoll/internal/kit/mysqlserver"
 	tprocc "plimsoll/internal/workloads/tprocc/driver"
 )
 
@@ -32,15 +32,13 @@ var (
 
 // Server is where the database is.
 type Server struct {
-	Address        string // host:port, or the path of a unix socket
-	User, Password string
-	Database       string // of small letters, digits and _
-	Cleartext      bool   // the password may be sent as it is, over a connection that is not encrypted
+	Config   *mysql.Config // of package mysqlserver, with the password
+	Database string        // of small letters, digits and _
 }
 
 // String is the server without its password.
 func (s Server) String() string {
-	return fmt.Sprintf("user %q, database %q at %s", s.User, s.Database, s.Address)
+	return fmt.Sprintf("user %q, database %q at %s", s.Config.User, s.Database, s.Config.Addr)
 }
 
 // GoString keeps the password out of %#v.
@@ -102,12 +100,8 @@ var greeting = 30 * time.Second
 
 // open gives one connection. Of its own to close are both. The line that it is on is told where that is not nil.
 func (d Dialect) open(ctx context.Context, database string, line *net.Conn) (*sql.DB, *sql.Conn, error) {
-	c := mysql.NewConfig()
-	c.Net, c.Addr, c.User, c.Passwd, c.DBName = "tcp", d.Server.Address, d.Server.User, d.Server.Password, database
-	if strings.HasPrefix(c.Addr, "/") {
-		c.Net = "unix"
-	}
-	c.Logger = log.New(io.Discard, "", 0) // what it logs comes as an error, too
+	c := d.Server.Config.Clone()
+	c.DBName = database
 	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := tprocc.Dial(ctx, network, address)
 		if line != nil {
@@ -115,7 +109,6 @@ func (d Dialect) open(ctx context.Context, database string, line *net.Conn) (*sq
 		}
 		return conn, err
 	}
-	c.AllowCleartextPasswords = d.Server.Cleartext
 	c.Params = map[string]string{"sql_mode": sessionMode}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
@@ -131,27 +124,9 @@ func (d Dialect) open(ctx context.Context, database string, line *net.Conn) (*sq
 	}
 	if err != nil {
 		_ = db.Close()
-		return nil, nil, fmt.Errorf("connect: %s: %w%s", d.Server, err, hint(err))
+		return nil, nil, fmt.Errorf("connect: %s: %w%s", d.Server, err, mysqlserver.Hint(c, err))
 	}
 	return db, conn, nil
-}
-
-func hint(err error) string {
-	if errors.Is(err, mysql.ErrCleartextPassword) || errors.Is(err, mysql.ErrOldPassword) {
-		return "; the server asks for the password in clear text, or as good as that, and it was not sent: have the user use " +
-			"another plugin, or give server: cleartext_password: true"
-	}
-	if said := (*mysql.MySQLError)(nil); errors.As(err, &said) {
-		switch said.Number {
-		case 1045, 1044:
-			return "; give the right password, and see what the user may do"
-		case 1040, 1203:
-			return "; use fewer users, or a server with a higher max_connections"
-		case 1148, 3948, 4166:
-			return "; the server needs local_infile=ON for loading"
-		}
-	}
-	return ""
 }
 
 // Connect implements tprocc.Dialect.
@@ -203,7 +178,7 @@ func (s *session) Copy(t tprocc.Table, rows io.Reader) error {
 	err := s.Exec(fmt.Sprintf("LOAD DATA LOCAL INFILE 'Reader::%s' INTO TABLE %s%s CHARACTER SET latin1 (%s)", reader,
 		s.dialect.Schema(), t.Name, strings.Join(t.Columns, ", ")))
 	if err != nil {
-		return fmt.Errorf("%w%s", err, hint(err))
+		return fmt.Errorf("%w%s", err, mysqlserver.Hint(s.dialect.Server.Config, err))
 	}
 	warnings, err := s.Rows("SHOW WARNINGS LIMIT 1")
 	if err == nil && len(warnings) > 0 {

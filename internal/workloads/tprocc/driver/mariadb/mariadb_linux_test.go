@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"plimsoll/internal/testkit/certificates"
 	"plimsoll/internal/testkit/mariadbtest"
 	"plimsoll/internal/testkit/needs"
 	tprocc "plimsoll/internal/workloads/tprocc/driver"
@@ -33,8 +34,8 @@ func start(t *testing.T) mariadb.Dialect {
 	t.Helper()
 	s := mariadbtest.Start(t, "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M",
 		"--sql-mode=ORACLE,NO_BACKSLASH_ESCAPES") // what others set matters not
-	return mariadb.Dialect{Server: mariadb.Server{Address: fmt.Sprintf("127.0.0.1:%d", s.Port), User: mariadbtest.User,
-		Password: mariadbtest.Password, Database: "bench"}}
+	return mariadb.At(t, fmt.Sprintf("mariadb://%s@127.0.0.1:%d", mariadbtest.User, s.Port), mariadbtest.Password,
+		"bench")
 }
 
 func value(t *testing.T, s tprocc.Session, sql string) string {
@@ -57,12 +58,19 @@ var data = tprocc.Data{Seed: 7, Time: "2026-01-02 03:04:05"}
 
 var peers = flag.Bool("peers", false, "measure what the users cost, as make bench-peers does")
 
-// TestCost prints MariaDB's rows of docs/performance.md.
+// TestCost prints MariaDB's rows of docs/performance.md, plain and over TLS by turns.
 func TestCost(t *testing.T) {
 	if !*peers {
 		t.Skip("go test -run TestCost -args -peers")
 	}
-	d := start(t)
+	files := certificates.Make(t, t.TempDir())
+	server := mariadbtest.Start(t, "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M",
+		"--ssl-ca="+files.Authority, "--ssl-cert="+files.Certificate, "--ssl-key="+files.Key)
+	of := func(mode string) mariadb.Dialect {
+		return mariadb.At(t, fmt.Sprintf("mariadb://%s@127.0.0.1:%d?sslmode=%s", mariadbtest.User, server.Port, mode),
+			mariadbtest.Password, "bench")
+	}
+	d := of("disable")
 	s, err := d.Connect(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -73,15 +81,17 @@ func TestCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, users := range []int{1, 2, 10} {
-		r := tprocc.NewRun(0, users, 2, 2, 7)
-		r.Duration = 10 * time.Second
-		if err := d.Drive(t.Context(), r); err != nil {
-			t.Fatal(err)
+		for _, mode := range []string{"disable", "require"} {
+			r := tprocc.NewRun(0, users, 2, 2, 7)
+			r.Duration = 10 * time.Second
+			if err := of(mode).Drive(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			used, n := r.CPUSeconds(), r.Counts()
+			p50, _ := n.Times[tprocc.NewOrder].Percentile(0.5)
+			fmt.Printf("MariaDB, sslmode %s: %d users, 10 s: %d NOPM, client CPU %.1f us a new order, p50 %v, errors %d\n", mode,
+				users, n.Committed[0]*6, used*1e6/float64(max(1, n.Committed[0])), time.Duration(p50), n.Errors())
 		}
-		used, n := r.CPUSeconds(), r.Counts()
-		p50, _ := n.Times[tprocc.NewOrder].Percentile(0.5)
-		fmt.Printf("MariaDB: %d users, 10 s: %d NOPM, client CPU %.1f us a new order, p50 %v, errors %d\n", users,
-			n.Committed[0]*6, used*1e6/float64(max(1, n.Committed[0])), time.Duration(p50), n.Errors())
 	}
 }
 
@@ -132,7 +142,7 @@ func TestWorkload(t *testing.T) {
 	if broken, err := tprocc.Check(d, s); err != nil || broken != 0 {
 		t.Fatal(broken, err)
 	}
-	use(t, d, s)
+	use(t, d, s, mariadbtest.User)
 	anew := &tprocc.Load{Dialect: d, Warehouses: 1, Workers: 2, Data: data, Reload: true}
 	if err := anew.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -142,7 +152,8 @@ func TestWorkload(t *testing.T) {
 		t.Error(broken, err)
 	}
 	wrong := d
-	wrong.Server.Password = "x"
+	wrong.Server.Config = d.Server.Config.Clone()
+	wrong.Server.Config.Passwd = "x"
 	if _, err := wrong.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), "give the right password") ||
 		strings.Contains(fmt.Sprintf("%v %+v %#v", err, d, d), "horse") {
 		t.Errorf("%v", err)
@@ -266,7 +277,7 @@ func TestDropRefuses(t *testing.T) {
 }
 
 // use has users at work, whose connections are lost once.
-func use(t *testing.T, d mariadb.Dialect, s tprocc.Session) {
+func use(t *testing.T, d mariadb.Dialect, s tprocc.Session, user string) {
 	before := value(t, s, "SELECT SUM(d_next_o_id) FROM bench.district")
 	r := tprocc.NewRun(0, 4, 1, 2, 7)
 	var words strings.Builder
@@ -276,7 +287,7 @@ func use(t *testing.T, d mariadb.Dialect, s tprocc.Session) {
 	<-r.Begun()
 	time.Sleep(time.Second)
 	rows, err := s.Rows("SELECT id FROM information_schema.processlist " +
-		"WHERE id <> CONNECTION_ID() AND user = 'app' LIMIT 2")
+		"WHERE id <> CONNECTION_ID() AND user = '" + user + "' LIMIT 2")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,12 @@ func (d Dialect) Connect(ctx context.Context) (tprocc.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{c, context.AfterFunc(ctx, c.Stop)}, nil
+	s := &session{c, context.AfterFunc(ctx, c.Stop)}
+	if err := pg.Unpooled(c); err != nil {
+		_ = s.Close() // it is of no use
+		return nil, fmt.Errorf("connect: %s: %w", d.Server, err)
+	}
+	return s, nil
 }
 
 type session struct {

@@ -1,0 +1,4 @@
+package mariadb
+
+// At is a server by its address.
+var At = at
