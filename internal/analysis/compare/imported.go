@@ -51,7 +51,8 @@ func seen(r Run, w result.Workload) (list []entry) {
 	}
 	says := func(words ...string) bool {
 		return slices.ContainsFunc(r.Manifest.Environment, func(f result.Fact) bool {
-			return f.Group == w.Name && slices.ContainsFunc(words, func(s string) bool { return strings.Contains(f.Name, s) })
+			return f.Group == w.Name &&
+				slices.ContainsFunc(words, func(s string) bool { return strings.Contains(f.Name, s) })
 		})
 	}
 	var kinds []string
@@ -70,7 +71,8 @@ func seen(r Run, w result.Workload) (list []entry) {
 		}
 	}
 	mixed := slices.ContainsFunc(r.Manifest.Environment, func(f result.Fact) bool {
-		return f.Group == w.Name && f.Name == "pattern" && strings.Contains(f.Value, "rw") && !strings.Contains(f.Value, "|")
+		return f.Group == w.Name && f.Name == "pattern" && strings.Contains(f.Value, "rw") &&
+			!strings.Contains(f.Value, "|")
 	})
 	if mixed && !says("mix") {
 		share := done[result.BlockRead] / (done[result.BlockRead] + done[result.BlockWrite])

@@ -741,7 +741,8 @@ func TestMachinesThatAreOff(t *testing.T) {
 			l.Recorder.VM(recordtest.VMName(i), "G", i, true)
 		}
 		l.Event(result.KindPhase, "run", "")
-		jobs := []*recordtest.Job{l.Start(recordtest.VMName(0), "G", "W", 1), l.Start(recordtest.VMName(1), "G", "W", 1)}
+		jobs := []*recordtest.Job{l.Start(recordtest.VMName(0), "G", "W", 1),
+			l.Start(recordtest.VMName(1), "G", "W", 1)}
 		for s := range 60 {
 			switch s {
 			case 20:
