@@ -79,7 +79,8 @@ type watcher struct {
 	vms     map[string]target.VM // as last told to the recorder
 	list    []target.VM          // as the cluster last gave it
 	period  time.Duration
-	metrics time.Time // when the cluster's were last read
+	metrics time.Time       // when the cluster's were last read
+	nodes   []target.Metric // what the cluster's metrics were then
 	failed  bool
 	silent  bool
 	blind   bool
@@ -137,6 +138,9 @@ func (w *watcher) machines(ctx context.Context) {
 		if on := vm.Power == target.On; !known && on || known && (before.Power != vm.Power || before.Node != vm.Node) {
 			w.x.recorder.VM(vm.Name, vm.Group, vm.Node, on)
 			w.vms[vm.Name] = vm
+			if !on {
+				w.metrics = time.Time{} // perhaps with its node, whose metrics end then
+			}
 		}
 	}
 	for name, vm := range w.vms {
@@ -165,6 +169,15 @@ func (w *watcher) cluster(ctx context.Context) {
 		return
 	}
 	w.silent = false
+	before := w.nodes
+	w.nodes = slices.Clone(values)
+	for _, m := range before {
+		if m.Value = series.Ended(); !slices.ContainsFunc(w.nodes, func(o target.Metric) bool {
+			return o.Name == m.Name && o.Node == m.Node
+		}) {
+			values = append(values, m) // of a node that is off
+		}
+	}
 	for _, m := range values {
 		name := ""
 		if m.Node >= 0 && m.Node < len(w.x.req.Facts.Nodes) {

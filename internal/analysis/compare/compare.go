@@ -234,7 +234,8 @@ func Of(sides []Side, o Options) (*Document, error) {
 		}
 		d.Sides = append(d.Sides, shown)
 	}
-	d.Unlike = unlike(sides, o.Vary)
+	sides = paired(sides)
+	d.Unlike = append(strangers(sides), unlike(sides, o.Vary)...)
 	if refusal := refuse(d.Unlike, d.Sides); refusal != nil {
 		if !o.Anyway {
 			return d, refusal

@@ -80,8 +80,9 @@ func (d *Document) normalise(sides []Side, declared []Cores) {
 					d.Notes = append(d.Notes, fmt.Sprintf("What processors the server of %s has is not known (%s): "+
 						"say it with --cores, as physical cores or cores/vCPUs, before its rate is set against another's.",
 						s.Name, server))
+				} else if n.Of = of; there.VCPUs == 0 {
+					continue // whose processors nobody counted, as those of an imported output
 				} else {
-					n.Of = of
 					n.cores(there)
 				}
 				kinds[n.VCPU] = true

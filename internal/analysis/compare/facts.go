@@ -159,6 +159,7 @@ func loadFacts(r Run) []entry {
 		if w.Server != "" { // it may be what is compared
 			list = append(list, entry{name: "server of " + w.Name, value: strings.TrimSpace(w.Server)})
 		}
+		list = append(list, seen(r, w)...)
 		if !w.MovesBlocks() {
 			continue
 		}

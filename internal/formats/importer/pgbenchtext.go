@@ -191,7 +191,15 @@ func (b *book) pgbenchTest(test *pgbenchTest, several bool) error {
 	}
 	if t.Type != "" {
 		s.notes = append(s.notes, pgbenchSaid(t))
-		s.facts = append(s.facts, asked("script", scriptName(t.Type)), asked("mode", t.Mode))
+		script := scriptName(t.Type)
+		if len(t.Scripts) > 1 {
+			var all []string
+			for _, of := range t.Scripts {
+				all = append(all, fmt.Sprintf("%s@%g", scriptName(of.Name), of.Weight))
+			}
+			script = strings.Join(all, ", ")
+		}
+		s.facts = append(s.facts, asked("script", script), asked("mode", t.Mode))
 		if !math.IsNaN(t.Scale) {
 			s.facts = append(s.facts, asked("scale", strconv.FormatFloat(t.Scale, 'g', -1, 64)))
 		}

@@ -21,6 +21,7 @@ import (
 	"plimsoll/hist"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/metrics/record"
+	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/testkit/golden"
 	"plimsoll/internal/testkit/recordtest"
 	"plimsoll/result"
@@ -499,8 +500,19 @@ func TestPartsEqualWhole(t *testing.T) {
 					}
 				}
 			}
-			if heat != n {
-				rt.Fatalf("%s: the heat map holds %d of %d", w.Name, heat, n)
+			var course uint64
+			columns := 0
+			for _, o := range w.Ops {
+				if o.OverTime == nil {
+					continue
+				}
+				for _, c := range o.OverTime.Counts {
+					course += c
+					columns += int(min(c, 1))
+				}
+			}
+			if course != n || heat != n && w.Heat != nil || w.Heat == nil && columns > len(jobs) {
+				rt.Fatalf("%s: the heat map holds %d of %d, the course %d", w.Name, heat, n, course)
 			}
 		}
 		if d := cmp.Diff(perVM, merged); d != "" {
@@ -717,4 +729,81 @@ func collected(l *recordtest.Lab, sc *scenario.Scenario) *result.Data {
 	d, err := collect(context.Background(), l.Folder, recordtest.Engines, sc, "")
 	l.Must(err)
 	return d
+}
+
+// A machine that is off draws no rates, in sums as alone, whatever the query; nor does its node. It comes back as it
+// was.
+func TestMachinesThatAreOff(t *testing.T) {
+	for name, l := range map[string]*recordtest.Lab{"real": recordtest.New(t),
+		"simulated": recordtest.With(t, series.Options{Timeless: true})} {
+		l.Event(result.KindPhase, "setup", "")
+		for i := range 2 {
+			l.Recorder.VM(recordtest.VMName(i), "G", i, true)
+		}
+		l.Event(result.KindPhase, "run", "")
+		jobs := []*recordtest.Job{l.Start(recordtest.VMName(0), "G", "W", 1),
+			l.Start(recordtest.VMName(1), "G", "W", 1)}
+		for s := range 60 {
+			switch s {
+			case 20:
+				jobs[1].End("lost")
+				jobs = jobs[:1]
+				l.Recorder.VM(recordtest.VMName(1), "G", 1, false)
+				l.Recorder.Cluster("CpuUsage.Avg.Percent", 1, "n1", series.Ended())
+			case 40:
+				l.Recorder.VM(recordtest.VMName(1), "G", 1, true)
+				jobs = append(jobs, l.Start(recordtest.VMName(1), "G", "W", 2))
+				l.Recorder.Cluster("CpuUsage.Avg.Percent", 1, "n1", 30)
+			case 0:
+				l.Recorder.Cluster("CpuUsage.Avg.Percent", 0, "n0", 10)
+				l.Recorder.Cluster("CpuUsage.Avg.Percent", 1, "n1", 30)
+			}
+			l.Second(func() {
+				for _, j := range jobs {
+					j.Do(&j.Next.Ops[0], 100, 800<<10, time.Millisecond)
+					j.Report()
+				}
+			})
+		}
+		for _, j := range jobs {
+			j.End("finished")
+		}
+		l.Event(result.KindPhase, "teardown", "")
+		l.Must(l.Recorder.Close())
+		l.Close()
+		generic := func(query string) scenario.Result {
+			r := resultOf(scenario.GroupResult, "generic", "G", "", "")
+			r.Query = query
+			return r
+		}
+		cpu := scenario.Result{Name: "cpu", Title: "cpu", Kind: scenario.ClusterResult, Metric: "CpuUsage.Avg.Percent",
+			Aggregate: "sum", Step: 10 * time.Second}
+		for _, c := range []struct {
+			result scenario.Result
+			want   []string
+		}{
+			{resultOf(scenario.GroupResult, "iops", "G", "", ""), []string{" (VM 0): - 100*6",
+				" (VM 1): - 100*2 -*2 100*2"}},
+			{resultOf(scenario.GroupResult, "iops", "G", "", "sum"), []string{": - 200*2 100*2 200*2"}},
+			{resultOf(scenario.GroupResult, "bandwidth", "G", "", "sum"),
+				[]string{": - 1638400*2 819200*2 1638400*2"}},
+			{resultOf(scenario.GroupResult, "latency", "G", "", ""), []string{" (VM 0): - 1000*6",
+				" (VM 1): - 1000*2 -*2 1000*2"}},
+			{generic("sum(rate(node_disk_reads_completed_total{__curie_filter_scenario__}[9s]))"),
+				[]string{": - 200*2 100*2 200*2"}},
+			{generic("count(node_disk_reads_completed_total{__curie_filter_scenario__})"), []string{": 2*3 1*2 2*2"}},
+			{cpu, []string{": 40*2 10*2 40*3"}},
+		} {
+			p := collected(l, &scenario.Scenario{Name: "lab", Results: []scenario.Result{c.result},
+				Workloads: []scenario.Workload{{Name: "W"}}}).Panels[0]
+			var got []string
+			for _, s := range p.Series {
+				got = append(got, strings.TrimPrefix(strings.Replace(recordtest.Line(s), " @20:45:00 +10s", "", 1),
+					c.result.Title))
+			}
+			if d := cmp.Diff(c.want, got); d != "" || p.Problem != "" {
+				t.Errorf("%s: %s: %s%s", name, c.result.Name, p.Problem, d)
+			}
+		}
+	}
 }

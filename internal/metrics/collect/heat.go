@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"plimsoll/hist"
 	"plimsoll/internal/metrics/tally"
@@ -33,14 +34,58 @@ type heat struct {
 	grid    grid
 	mu      sync.Mutex
 	columns [][]*hist.Histogram // by operation of the layout
+	course  bool                // it is known when things were
 }
 
 func newHeat(g grid, operations int) *heat {
 	return &heat{grid: g, columns: make([][]*hist.Histogram, operations)}
 }
 
-func (h *heat) add(column int, hists []*hist.Histogram) {
-	column = min(max(column, 0), h.grid.n-1)
+// cutter is that of one start. Of its only report of more than a column nobody knows when in that time things were: it
+// is no course, and counted at its end.
+func (h *heat) cutter(begin tally.Mark) *cutter {
+	var begun bool
+	c := &cutter{cell: max(0, h.grid.cell(begin.At)), from: begin, end: func() {}}
+	c.bound = func(i int) (time.Time, bool) { return h.grid.edge(i + 1), i < h.grid.n-1 }
+	first := c.end
+	c.emit = func(i int, from, to tally.Mark) {
+		d, _ := histsBetween(from, to) // said by the grid's cutter
+		switch {
+		case d == nil || !to.At.After(from.At):
+		case begun || to.At.Sub(from.At) <= h.grid.step:
+			first()
+			h.spread(from.At, to.At, d)
+			first, c.end = func() {}, func() {}
+			begun = true
+			h.mu.Lock()
+			h.course = true
+			h.mu.Unlock()
+		default:
+			begun, first = true, func() { h.spread(from.At, to.At, d) }
+			c.end = func() { h.spread(h.grid.edge(i), h.grid.edge(i+1), d) }
+		}
+	}
+	return c
+}
+
+// spread adds what was done between two moments to the columns of that time, evenly: a report that was late leaves no
+// column empty and the next one twice as full.
+func (h *heat) spread(from, to time.Time, hists []*hist.Histogram) {
+	const slack = 0.05 // of a column, by which a report may miss its end
+	column := func(t time.Time) float64 {
+		at := float64(t.Sub(h.grid.start)) / float64(h.grid.step)
+		if near := math.Round(at); math.Abs(at-near) < slack {
+			at = near
+		}
+		return min(max(at, 0), float64(h.grid.n))
+	}
+	begin, end := column(from), column(to)
+	first := min(int(begin), h.grid.n-1)
+	shares := make([]float64, max(1, int(math.Ceil(end))-first))
+	for i := range shares {
+		at := float64(first + i)
+		shares[i] = (min(end, at+1) - max(begin, at)) / (end - begin)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for op, one := range hists {
@@ -50,14 +95,43 @@ func (h *heat) add(column int, hists []*hist.Histogram) {
 		if h.columns[op] == nil {
 			h.columns[op] = make([]*hist.Histogram, h.grid.n)
 		}
-		if h.columns[op][column] == nil {
-			h.columns[op][column] = &hist.Histogram{}
+		for i, part := range split(one, shares) {
+			if h.columns[op][first+i] == nil {
+				h.columns[op][first+i] = &hist.Histogram{}
+			}
+			h.columns[op][first+i].Merge(part)
 		}
-		h.columns[op][column].Merge(one)
 	}
 }
 
-// result is the map of all operations together, of the rows in use; nil when nothing was counted.
+// split divides operations by shares that make 1, in whole operations.
+func split(all *hist.Histogram, shares []float64) []*hist.Histogram {
+	if len(shares) == 1 {
+		return []*hist.Histogram{all}
+	}
+	out, owed := make([]*hist.Histogram, len(shares)), make([]float64, len(shares))
+	for i := range out {
+		out[i] = &hist.Histogram{}
+	}
+	for bucket, n := range all.All() {
+		left := n
+		give := func(to int, n uint64) {
+			out[to].AddBucket(bucket, n)
+			owed[to], left = owed[to]-float64(n), left-n
+		}
+		for i, share := range shares {
+			owed[i] += share * float64(n)
+			give(i, min(left, uint64(max(0, owed[i]))))
+		}
+		for left > 0 {
+			give(slices.Index(owed, slices.Max(owed)), 1)
+		}
+	}
+	return out
+}
+
+// result is the map of all operations together, of the rows in use; nil when nothing was counted,
+// or nobody knows when.
 func (h *heat) result() *result.HeatMap {
 	counts := make([][heatRows]uint64, h.grid.n)
 	low, high := heatRows, -1
@@ -73,7 +147,7 @@ func (h *heat) result() *result.HeatMap {
 			}
 		}
 	}
-	if high < low {
+	if high < low || !h.course {
 		return nil
 	}
 	out := &result.HeatMap{Start: h.grid.start, Step: h.grid.step.Seconds()}

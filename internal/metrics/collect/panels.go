@@ -31,11 +31,11 @@ type panelist struct {
 	*found
 	data  *result.Data
 	soFar bool
-	heard map[string]map[string][]series.Point // see counted; by its query and moments
+	off   map[string]bool // by the moments of panels: some machine was off then; see living
 }
 
 func newPanelist(f *found, data *result.Data, soFar bool) *panelist {
-	return &panelist{found: f, data: data, soFar: soFar, heard: map[string]map[string][]series.Point{}}
+	return &panelist{found: f, data: data, soFar: soFar, off: map[string]bool{}}
 }
 
 // panels makes one panel per result of the scenario, in its order.
@@ -175,12 +175,6 @@ func (c *panelist) groupPanel(ctx context.Context, r scenario.Result, p *result.
 		return fmt.Errorf("the query found nothing between %s and %s", start.Format(time.TimeOnly),
 			end.Format(time.TimeOnly))
 	}
-	var counted map[string][]series.Point
-	if r.Aggregate == "" && p.Unit != "count" {
-		if counted, err = c.counted(ctx, r, start, end, step, machines); err != nil {
-			return err
-		}
-	}
 	for k, s := range found {
 		name := r.Title
 		if len(found) > 1 {
@@ -188,7 +182,7 @@ func (c *panelist) groupPanel(ctx context.Context, r scenario.Result, p *result.
 		}
 		points := s.Points
 		if p.Unit != "count" {
-			points = alive(within(points, from), counted[s.Label("instance")])
+			points = within(points, from)
 		}
 		p.Series = append(p.Series, onGrid(result.Series{Name: name, VM: s.Label("instance"), Group: r.Group,
 			Unit: p.Unit}, points, start, end, step))
@@ -196,49 +190,25 @@ func (c *panelist) groupPanel(ctx context.Context, r scenario.Result, p *result.
 	return nil
 }
 
-// counted is, of each VM of a group and for each moment of a panel, when it was last asked for its counters. Panels of
-// one group ask for it once.
-func (c *panelist) counted(ctx context.Context, r scenario.Result, start, end time.Time, step time.Duration,
-	machines int) (map[string][]series.Point, error) {
-	query := fmt.Sprintf("timestamp(%s{scenario_id=\"%d\", vm_group=%s})", record.ReadsCompleted, c.m.Scenario.ID,
-		quote(r.Group))
-	key := fmt.Sprint(query, start, end, step)
-	if known := c.heard[key]; known != nil {
-		return known, nil
-	}
-	evaluations := machines * (int(end.Sub(start)/step) + 1)
-	found, err := c.store.RangeInSlices(ctx, query, start, end, step, 1+evaluations/sliceEvaluations)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]series.Point{}
-	for _, s := range found {
-		out[s.Label("instance")] = s.Points
-	}
-	c.heard[key] = out
-	return out, nil
-}
-
-// alive leaves out the rates of moments at which a VM had not been heard of for longer than usual: irate goes on with
-// the last two points it finds, and a VM that is off does nothing.
-func alive(points, counted []series.Point) []series.Point {
-	var gaps []float64
-	for i := 1; i < len(counted); i++ {
-		if d := counted[i].Value - counted[i-1].Value; d > 0 {
-			gaps = append(gaps, d)
+// living is a query in which machines that are off have no rates, where some were: irate goes on with the last two
+// points that it finds.
+func (c *panelist) living(ctx context.Context, query string, start, end time.Time, step time.Duration) (string,
+	error) {
+	on := fmt.Sprintf("%s{scenario_id=\"%d\"}", record.VMNode, c.m.Scenario.ID)
+	key := fmt.Sprint(start, end, step)
+	if _, known := c.off[key]; !known {
+		evaluations := len(c.vms) * (int(end.Sub(start)/step) + 1)
+		off, err := c.store.RangeInSlices(ctx, fmt.Sprintf("count(%s)", series.Off(on, lookback)), start, end, step,
+			1+evaluations/sliceEvaluations)
+		if err != nil {
+			return "", err
 		}
+		c.off[key] = len(off) > 0
 	}
-	if len(gaps) == 0 {
-		return points
+	if !c.off[key] {
+		return query, nil
 	}
-	slices.Sort(gaps)
-	usual := gaps[len(gaps)/2]
-	return slices.DeleteFunc(slices.Clone(points), func(p series.Point) bool {
-		i, there := slices.BinarySearchFunc(counted, p.Time, func(c series.Point, at time.Time) int {
-			return c.Time.Compare(at)
-		})
-		return there && float64(p.Time.UnixMilli())/1e3-counted[i].Value > usual
-	})
+	return series.Living(query, on)
 }
 
 // within leaves out the rates that reach back before the window, to the prefill or the warm-up: irate looks at the two
@@ -295,7 +265,7 @@ const (
 
 // query evaluates the panel's query, with a longer step, said in a note, where the step would give too many points.
 // lines is the most series that it gives, over how many series it goes.
-func (c *found) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines,
+func (c *panelist) query(ctx context.Context, p *result.Panel, start, end time.Time, step time.Duration, lines,
 	over int) ([]series.Series, time.Duration, error) {
 	most := min(series.MaxPoints, max(mostPanelValues/max(lines, 1), fewestCells),
 		max(mostEvaluations/max(over, 1), fewestCells))
@@ -304,9 +274,13 @@ func (c *found) query(ctx context.Context, p *result.Panel, start, end time.Time
 		p.Notes = append(p.Notes, fmt.Sprintf("evaluated every %v instead of every %v: %v is too long for that", step,
 			asked, end.Sub(start)))
 	}
+	query, err := c.living(ctx, p.Query, start, end, step)
+	if err != nil {
+		return nil, step, err
+	}
 	evaluations := over * (int(end.Sub(start)/step) + 1)
 	ctx, shared := series.Sharing(ctx)
-	found, err := c.store.RangeInSlices(ctx, p.Query, start, end, step, 1+evaluations/sliceEvaluations)
+	found, err := c.store.RangeInSlices(ctx, query, start, end, step, 1+evaluations/sliceEvaluations)
 	if shared() {
 		p.Notes = append(p.Notes, sharedNote(c.m.SharedCounters))
 	}
@@ -343,7 +317,7 @@ var clusterMetrics = map[string]struct {
 }
 
 // clusterPanel evaluates a result over the cluster's own counters.
-func (c *found) clusterPanel(ctx context.Context, r scenario.Result, p *result.Panel) error {
+func (c *panelist) clusterPanel(ctx context.Context, r scenario.Result, p *result.Panel) error {
 	metric, ok := clusterMetrics[r.Metric]
 	if !ok {
 		return fmt.Errorf("metric %q is not one of the language", r.Metric)

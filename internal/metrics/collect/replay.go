@@ -84,6 +84,7 @@ func (k *track) spacing() time.Duration {
 type cutter struct {
 	bound func(i int) (time.Time, bool) // boundary after cell i; false after the last
 	emit  func(cell int, from, to tally.Mark)
+	end   func() // after the rest is handed on; may be nil
 	cell  int
 	from  tally.Mark
 }
@@ -106,7 +107,9 @@ func (c *cutter) report(prev, now tally.Mark) {
 // finish hands on the rest. What is left beyond the last report's cell belongs to that cell.
 func (c *cutter) finish(last tally.Mark) {
 	c.emit(c.cell, c.from, last)
-	c.from = last
+	if c.from = last; c.end != nil {
+		c.end()
+	}
 }
 
 // replay is the workload.Sink that reads one raw output.

@@ -34,7 +34,8 @@ func soFar(
 	}
 	data, f := s.data(), find(ctx, s, events)
 	data.VMs = f.vms
-	data.Panels = append(f.generalPanels(ctx), newPanelist(f, data, true).panels(ctx)...)
+	p := newPanelist(f, data, true)
+	data.Panels = append(p.generalPanels(ctx), p.panels(ctx)...)
 	data.Problems = s.problems
 	return data, ctx.Err()
 }
@@ -56,7 +57,7 @@ func OpenMetricsSoFar(ctx context.Context, folder *result.Folder) (*series.Store
 }
 
 // generalPanels are what every run has: what its workloads do, from the beginning of the run on, prefills included.
-func (c *found) generalPanels(ctx context.Context) (out []result.Panel) {
+func (c *panelist) generalPanels(ctx context.Context) (out []result.Panel) {
 	if c.store == nil || len(c.tracks) == 0 {
 		return nil
 	}
@@ -118,7 +119,7 @@ func (c *found) generalPanels(ctx context.Context) (out []result.Panel) {
 }
 
 // soFarPanel is workloadPanel made of the metrics.
-func (c *found) soFarPanel(ctx context.Context, r scenario.Result, p *result.Panel) error {
+func (c *panelist) soFarPanel(ctx context.Context, r scenario.Result, p *result.Panel) error {
 	if _, _, err := c.workloadValue(r, p); err != nil {
 		return err
 	}

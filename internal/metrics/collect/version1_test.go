@@ -14,7 +14,7 @@ import (
 )
 
 // A folder of version 1, made by the program of then with a real fio, reads as one of today, and collecting it anew
-// gives the same.
+// gives the same; but for heat maps, where late reports were not spread then.
 func TestVersion1(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "20261122-072750-version-one-ee59")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../../result/testdata/version1",
@@ -33,7 +33,8 @@ func TestVersion1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(then, now, cmpopts.IgnoreFields(result.Data{}, "Version")); diff != "" {
+	if diff := cmp.Diff(then, now, cmpopts.IgnoreFields(result.Data{}, "Version"),
+		cmpopts.IgnoreTypes(&result.HeatMap{}, &result.OverTime{})); diff != "" {
 		t.Errorf("collected anew (-then +now):\n%s", diff)
 	}
 	if n := len(now.Series); n < 12 || now.Series[0].Op != "read" || now.Series[0].Metric() != "read_iops" ||

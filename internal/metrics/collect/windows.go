@@ -225,15 +225,7 @@ func (c *replayed) cuttersFor(k *track, mine *cells, begin tally.Mark) []*cutter
 			})
 		}
 	}
-	h := c.heatOf(l)
-	return append(list, &cutter{
-		cell: max(0, h.grid.cell(begin.At)), from: begin,
-		bound: func(i int) (time.Time, bool) { return h.grid.edge(i + 1), i < h.grid.n-1 },
-		emit: func(i int, from, to tally.Mark) {
-			d, _ := histsBetween(from, to) // said by the grid's cutter
-			h.add(i, d)
-		},
-	})
+	return append(list, c.heatOf(l).cutter(begin))
 }
 
 // heatOf makes the workload's heat map when it is first needed.

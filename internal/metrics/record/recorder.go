@@ -94,6 +94,7 @@ type vmState struct {
 	idle     *atomic.Int64 // see vmRow
 	disk     *series.Row
 	last     diskTotals     // as written
+	drawn    bool           // the last points are of a machine that was on
 	derived  bool           // the last points are of counters derived from the loads
 	counts   *series.Handle // of VMNode alone, once the machine counts what its disks do itself; nil before
 }
@@ -334,10 +335,25 @@ func (v *vmState) write(b *series.Batch, now time.Time, step time.Duration, all 
 				l.finish()
 			}
 		}
-		if v.on {
+		switch {
+		case v.on:
 			v.writeDisk(b, sum)
+			v.drawn = true
+		case v.drawn:
+			v.endDisk(b)
+			v.drawn = false
 		}
 	}
+}
+
+// endDisk ends the series of a machine that is off: queries do not carry its last points on.
+func (v *vmState) endDisk(b *series.Batch) {
+	off := series.Ended()
+	if v.counts != nil && !v.derived {
+		b.Append(v.counts, v.next, off)
+		return
+	}
+	b.AppendRow(v.disk, v.next, off, off, off, off, off, off, off)
 }
 
 // diskTotals are reads and writes of all loads of a machine.

@@ -76,6 +76,12 @@ var Epoch = time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
 
 func New(t testing.TB) *Lab {
 	t.Helper()
+	return With(t, series.Options{})
+}
+
+// With is New with metrics stored as told.
+func With(t testing.TB, o series.Options) *Lab {
+	t.Helper()
 	l := &Lab{T: t, Now: Epoch}
 	m := result.Manifest{
 		RunID: result.NewRunID(Epoch, "lab", 0x7f3a), Created: Epoch, Target: "fake", ClusterName: "c", TimeScale: 1,
@@ -86,7 +92,7 @@ func New(t testing.TB) *Lab {
 	if l.Folder, err = result.Create(t.TempDir(), m); err != nil {
 		t.Fatal(err)
 	}
-	if l.Store, err = series.Open(l.Folder.MetricsDir(), series.Options{}); err != nil {
+	if l.Store, err = series.Open(l.Folder.MetricsDir(), o); err != nil {
 		t.Fatal(err)
 	}
 	l.Recorder = record.NewRecorder(record.RecorderOptions{
