@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -287,6 +289,9 @@ func (x *execution) closeMetrics() {
 	if err := errors.Join(x.recorder.Close(), x.store.Close()); err != nil {
 		x.loseMetrics("metrics could not be closed", err)
 	}
+	for name, sum := range x.store.Sums() {
+		x.folder.Hashed(path.Join(filepath.Base(x.folder.MetricsDir()), name), sum)
+	}
 }
 
 // send begins to send the metrics on, where that is asked for.
@@ -332,7 +337,7 @@ func Collected(data *result.Data) result.Verdict {
 // later reports whether collecting is left to who asks for the report.
 func (x *execution) later(outer context.Context) bool {
 	return x.stopped && errors.Is(context.Cause(outer), ErrTerminated) &&
-		x.folder.MeasuredBytes() > cmp.Or(x.req.AtOnce, collectedAtOnce)
+		x.folder.MeasuredOver(cmp.Or(x.req.AtOnce, collectedAtOnce))
 }
 
 // collect makes data.json of what was measured and lets the finishers make their documents. Nothing here changes what
