@@ -126,7 +126,7 @@ func (f *Folder) WriteRawJob(j RawJob) error {
 	}
 	b, err := json.MarshalIndent(j, "", "  ")
 	path := filepath.Join(dir, rawJob)
-	if b = append(b, '\n'); err == nil {
+	if b = append(b, '\n'); err == nil && (f.timeless == nil || !overwrite(path, b)) {
 		err = f.disk.write(path, b)
 	}
 	if err != nil {
