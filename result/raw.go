@@ -69,10 +69,18 @@ type RawJob struct {
 	ClockSeconds float64 `json:"clock_seconds,omitempty"`
 	// ClockEndSeconds is the same of the job's end, where the clocks were compared and have drifted apart since.
 	ClockEndSeconds *float64 `json:"clock_end_seconds,omitempty"`
+	// ClockSet is when the tool's clock was set to another time meanwhile; ClockEndSeconds has that in it.
+	ClockSet []ClockSet `json:"clock_set,omitempty"`
 	// Began is when its command began, by plimsoll's clock, and BeganBoundSeconds by how much that may be wrong: of
 	// jobs that were to begin together with those of other machines, where the target can tell.
 	Began             time.Time `json:"began,omitzero"`
 	BeganBoundSeconds float64   `json:"began_bound_seconds,omitempty"`
+}
+
+// ClockSet is a clock that was set.
+type ClockSet struct {
+	AtSeconds float64 `json:"at_seconds"` // the tool's own time in the first report after it
+	Seconds   float64 `json:"seconds"`    // ahead; negative when back
 }
 
 // rawPath is the folder of one start: raw/<vm>/<workload> and, from the second start on, raw/<vm>/<workload>.<attempt>.

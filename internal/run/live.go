@@ -271,6 +271,7 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 		sink.End()
 		job.End, job.Ended, job.Message = x.req.Clock.Now(), ended, message
 		job.ClockSeconds, job.ClockEndSeconds = sink.ClockSeconds()
+		job.ClockSet = sink.ClockSet()
 		job.Began, job.BeganBoundSeconds = o.Began.At.Round(0), o.Began.Within.Seconds()
 		if err := x.folder.WriteRawJob(job); err != nil {
 			x.record(result.Event{Kind: result.KindWarning, Text: "a job's end could not be recorded",
