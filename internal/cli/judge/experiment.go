@@ -1,8 +1,10 @@
 package judge
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -51,6 +53,9 @@ func (sd *Sides) ExperimentDocument(folder *experiment.Folder, threshold float64
 		if err != nil {
 			d.Failed = append(d.Failed,
 				fmt.Sprintf("%s, repeat %d: %v", r.Cell(planned.Cell).Title(), planned.Repeat, err))
+			if !errors.Is(err, fs.ErrNotExist) { // somebody removed it
+				sd.unread = append(sd.unread, err.Error())
+			}
 			continue
 		}
 		made := compare.Made{Run: run, Repeat: planned.Repeat, Sequence: planned.Sequence}
@@ -117,7 +122,14 @@ func (sd *Sides) reportExperiment(dir string, to console.Output, redact, trust b
 	if redact {
 		doc = report.RedactedExperiment(doc, dir)
 	}
-	return sd.Print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
+	if err := sd.Print("report", "report", to, func(w io.Writer) error { return write(w, doc) }); err != nil {
+		return err
+	}
+	if len(sd.unread) > 0 && !trust {
+		return exit.Errorf(exit.Failed, "put back copies that are whole, or go on all the same with --trust",
+			"report: %s is without runs that did measure: %s", folder.Record().ID, console.Some(sd.unread))
+	}
+	return nil
 }
 
 // experimentSide reads an experiment, or cells of one, as the side of a comparison: ID or ID:factor=level,factor=level.
