@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run/experiment"
@@ -114,6 +115,9 @@ func (sd *Sides) reportExperiment(dir string, to console.Output, redact, trust b
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
+	if err := runs.Intact(sd.Console, "report", folder, trust); err != nil {
+		return err
+	}
 	doc, err := sd.ExperimentDocument(folder, compare.DefaultThreshold)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w",
@@ -142,6 +146,9 @@ func (sd *Sides) experimentSide(phase, given string) (compare.Side, bool, error)
 	folder, err := experiment.Open(dir)
 	if err != nil {
 		return compare.Side{}, true, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	if err := runs.Intact(sd.Console, phase, folder, sd.trust); err != nil {
+		return compare.Side{}, true, err
 	}
 	r := folder.Record()
 	want := map[string]string{}
