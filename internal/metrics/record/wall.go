@@ -59,7 +59,8 @@ func (j *Job) ClockSet() (list []result.ClockSet) {
 		if moved > 0 && (min(a.reports, b.reports) < enough || later > moved/2) {
 			continue
 		}
-		list = append(list, result.ClockSet{AtSeconds: b.from.Seconds(), Seconds: moved.Round(time.Millisecond).Seconds()})
+		list = append(list, result.ClockSet{AtSeconds: b.from.Seconds(),
+			Seconds: moved.Round(time.Millisecond).Seconds()})
 	}
 	return list
 }

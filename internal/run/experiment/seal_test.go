@@ -56,7 +56,8 @@ func TestFlips(t *testing.T) {
 			}
 			r, e, bad, err := read()
 			if err == nil && bad == nil && !(reflect.DeepEqual(r, record) && reflect.DeepEqual(e, events)) {
-				t.Errorf("%s: bit %d, in %q, is told by nothing", name, bit, data[max(0, bit/8-20):min(len(data), bit/8+20)])
+				t.Errorf("%s: bit %d, in %q, is told by nothing", name, bit,
+					data[max(0, bit/8-20):min(len(data), bit/8+20)])
 			}
 		}
 		if err := os.WriteFile(path, good, 0o600); err != nil {
