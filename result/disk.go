@@ -72,6 +72,28 @@ func (d disk) write(path string, data []byte) error {
 	return d.syncFolder(filepath.Dir(path))
 }
 
+// onePage is what a system call writes whole, or, when its process is killed before, not at all.
+const onePage = 4 << 10
+
+// overwrite replaces what a small file holds by what is not shorter, without another file, which is a fraction of the
+// work. It says whether it did. A power cut, and who reads at the same moment, may see a part.
+func overwrite(path string, data []byte) bool {
+	if len(data) > onePage {
+		return false
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return false
+	}
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() && info.Size() <= int64(len(data)) {
+		_, err = file.Write(data)
+	} else {
+		err = fs.ErrInvalid
+	}
+	return errors.Join(err, file.Close()) == nil
+}
+
 func removeIfThere(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -57,6 +57,7 @@ type Folder struct {
 	lock     *os.File // nil when opened for reading
 	base     time.Time
 	timeless *zstd.Encoder // not nil after Timeless
+	sums     sync.Map      // of files whose sum was taken while they were written, by their path in the folder
 	disk     disk
 }
 

@@ -29,16 +29,27 @@ func (f *Folder) Hash(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("run folder: hash: %w", err)
 	}
+	hashes := make(map[string]string, len(names))
+	names = slices.DeleteFunc(names, func(name string) bool {
+		sum, taken := f.sums.Load(name)
+		if taken {
+			hashes[name] = sum.(string)
+		}
+		return taken
+	})
 	sums, errs := f.hashAll(ctx, names)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("run folder: hash: %w", err)
 	}
-	hashes := map[string]string{}
 	for i, name := range names {
 		hashes[name] = sums[i]
 	}
 	return f.Update(func(m *Manifest) { m.Hashes = hashes })
 }
+
+// Hashed takes the sum of a file by its path in the folder, with slashes, as what wrote it had it: Hash then need not
+// read it.
+func (f *Folder) Hashed(name, sum string) { f.sums.Store(name, sum) }
 
 // VerifyHashes compares raw output and metrics with the manifest and returns what differs, in words: files that
 // changed, are gone, cannot be read, or were not there. nil when all agree, and for what the manifest has no hashes
@@ -94,31 +105,43 @@ func top(name string) string {
 // measuredFiles are the regular files of raw output and metrics, in order, by their path in the folder, with slashes.
 func (f *Folder) measuredFiles() (names []string, err error) {
 	for _, dir := range hashedDirs {
-		err = errors.Join(err, filepath.WalkDir(filepath.Join(f.dir, dir),
-			func(path string, d fs.DirEntry, err error) error {
-				if errors.Is(err, fs.ErrNotExist) {
-					return nil // whoever reads it says so
-				}
-				if err != nil || !d.Type().IsRegular() {
-					return err
-				}
-				name, err := filepath.Rel(f.dir, path)
-				names = append(names, filepath.ToSlash(name))
-				return err
-			}))
+		err = errors.Join(err, f.walk(dir, func(path string, _ fs.DirEntry) error {
+			name, err := filepath.Rel(f.dir, path)
+			names = append(names, filepath.ToSlash(name))
+			return err
+		}))
 	}
 	return names, err
 }
 
-// MeasuredBytes is the size of raw output and metrics as they lie on the disk; what cannot be looked at is not counted.
-func (f *Folder) MeasuredBytes() (n int64) {
-	names, _ := f.measuredFiles() // Hash says what is wrong
-	for _, name := range names {
-		if info, err := os.Lstat(filepath.Join(f.dir, filepath.FromSlash(name))); err == nil {
-			n += info.Size()
+// walk calls to with every regular file below a folder of this one.
+func (f *Folder) walk(dir string, to func(path string, d fs.DirEntry) error) error {
+	return filepath.WalkDir(filepath.Join(f.dir, dir), func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // whoever reads it says so
 		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		return to(path, d)
+	})
+}
+
+// MeasuredOver says whether raw output and metrics take more bytes than these on the disk; what cannot be looked at is
+// not counted, as Hash says what is wrong. Metrics are few files, so that they are looked at first.
+func (f *Folder) MeasuredOver(most int64) bool {
+	for _, dir := range []string{metricsDir, rawDir} {
+		_ = f.walk(dir, func(_ string, d fs.DirEntry) error {
+			if info, err := d.Info(); err == nil {
+				most -= info.Size()
+			}
+			if most < 0 {
+				return fs.SkipAll
+			}
+			return nil
+		})
 	}
-	return n
+	return most < 0
 }
 
 // hashAll hashes files of the folder, on all processors. It returns the sum or the error of each.
@@ -129,7 +152,7 @@ func (f *Folder) hashAll(ctx context.Context, names []string) (sums []string, er
 	for w := range workers {
 		g.Go(func() {
 			for i := w; i < len(names); i += workers {
-				sums[i], errs[i] = hashFile(ctx, filepath.Join(f.dir, filepath.FromSlash(names[i])))
+				sums[i], errs[i] = HashFile(ctx, filepath.Join(f.dir, filepath.FromSlash(names[i])))
 			}
 		})
 	}
@@ -137,7 +160,8 @@ func (f *Folder) hashAll(ctx context.Context, names []string) (sums []string, er
 	return sums, errs
 }
 
-func hashFile(ctx context.Context, path string) (string, error) {
+// HashFile is the SHA-256 of a file in hexadecimal digits.
+func HashFile(ctx context.Context, path string) (string, error) {
 	file, err := regular.Open(path, os.O_RDONLY|regular.NoLinks)
 	if err != nil {
 		return "", err

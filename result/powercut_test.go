@@ -1,11 +1,13 @@
 package result
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -274,5 +276,62 @@ func TestFoldersSyncToTheDevice(t *testing.T) {
 		if f.disk == nil || !errors.Is(f.disk((*os.File)(nil)), os.ErrInvalid) { // as (*os.File).Sync answers
 			t.Errorf("a folder that was %s syncs nothing", name)
 		}
+	}
+}
+
+// What a run in virtual time wrote has the sums that its files have, though nothing is read again, and a job that is
+// described again has the newer description whole, longer or shorter.
+func TestSumsTakenWhileWritten(t *testing.T) {
+	t.Parallel()
+	f, err := Create(t.TempDir(), Manifest{RunID: "r"})
+	if err == nil {
+		err = f.Timeless()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := RawJob{VM: "vm/1", Workload: "load", Attempt: 1, Engine: "fio"}
+	w, err := f.RawWriter(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 40 {
+		if _, err := w.Write(bytes.Repeat([]byte{byte('a' + n%26)}, n*1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = errors.Join(w.Close(), f.WriteRawFile(job.VM, job.Workload, 1, "job.fio", []byte("[a]\n")))
+	for _, message := range []string{"", "long " + strings.Repeat("x", 200), "short", strings.Repeat("y", onePage)} {
+		job.Message = message
+		err = errors.Join(err, f.WriteRawJob(job))
+		if jobs, problems := f.RawJobs(); len(jobs) != 1 || jobs[0].Message != message || problems != nil {
+			t.Errorf("%d jobs, %q", len(jobs), problems)
+		}
+	}
+	if err := errors.Join(err, f.Hash(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	names, err := f.measuredFiles()
+	if err != nil || len(names) != 3 || len(f.Manifest().Hashes) != 3 {
+		t.Errorf("%q, %d sums, %v", names, len(f.Manifest().Hashes), err)
+	}
+	if bad := f.VerifyHashes(t.Context()); bad != nil {
+		t.Errorf("%q", bad)
+	}
+	// The sum is of what was meant: what the disk has made of it is seen.
+	path := filepath.Join(f.Dir(), filepath.FromSlash(names[0]))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Hash(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if bad := f.VerifyHashes(t.Context()); len(bad) != 1 || !strings.HasPrefix(bad[0], names[0]+": changed") {
+		t.Errorf("%q", bad)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"math"
@@ -68,10 +69,18 @@ type RawJob struct {
 	ClockSeconds float64 `json:"clock_seconds,omitempty"`
 	// ClockEndSeconds is the same of the job's end, where the clocks were compared and have drifted apart since.
 	ClockEndSeconds *float64 `json:"clock_end_seconds,omitempty"`
+	// ClockSet is when the tool's clock was set to another time meanwhile; ClockEndSeconds has that in it.
+	ClockSet []ClockSet `json:"clock_set,omitempty"`
 	// Began is when its command began, by plimsoll's clock, and BeganBoundSeconds by how much that may be wrong: of
 	// jobs that were to begin together with those of other machines, where the target can tell.
 	Began             time.Time `json:"began,omitzero"`
 	BeganBoundSeconds float64   `json:"began_bound_seconds,omitempty"`
+}
+
+// ClockSet is a clock that was set.
+type ClockSet struct {
+	AtSeconds float64 `json:"at_seconds"` // the tool's own time in the first report after it
+	Seconds   float64 `json:"seconds"`    // ahead; negative when back
 }
 
 // rawPath is the folder of one start: raw/<vm>/<workload> and, from the second start on, raw/<vm>/<workload>.<attempt>.
@@ -124,13 +133,22 @@ func (f *Folder) WriteRawJob(j RawJob) error {
 		return fmt.Errorf("raw output: %w", err)
 	}
 	b, err := json.MarshalIndent(j, "", "  ")
-	if err == nil {
-		err = f.disk.write(filepath.Join(dir, rawJob), append(b, '\n'))
+	path := filepath.Join(dir, rawJob)
+	if b = append(b, '\n'); err == nil && (f.timeless == nil || !overwrite(path, b)) {
+		err = f.disk.write(path, b)
 	}
 	if err != nil {
 		return fmt.Errorf("raw output: %s of %s: %w", j.Workload, j.VM, err)
 	}
+	f.rawSum(path, sumOf(b))
 	return nil
+}
+
+// rawSum takes the sum of a file that was written.
+func (f *Folder) rawSum(path, sum string) {
+	if name, err := filepath.Rel(f.dir, path); err == nil {
+		f.Hashed(filepath.ToSlash(name), sum)
+	}
 }
 
 // RawJobs lists every start of every workload that left something, in order of start time, then VM and workload. A
@@ -179,9 +197,11 @@ func (f *Folder) WriteRawFile(vm, workload string, attempt int, name string, dat
 	if _, err := f.disk.folder(dir); err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, escapeName(name, "-_.")), data, 0o644); err != nil {
+	path := filepath.Join(dir, escapeName(name, "-_."))
+	if err := os.WriteFile(path, data, 0o644); err != nil {
 		return fmt.Errorf("raw output: %w", err)
 	}
+	f.rawSum(path, sumOf(data))
 	return nil
 }
 
@@ -207,7 +227,7 @@ func (f *Folder) rawWriter(path string) (io.WriteCloser, error) {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}
 	if f.timeless != nil {
-		return newFrames(path, f.timeless)
+		return newFrames(path, f)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -296,19 +316,24 @@ func (f *Folder) Timeless() error {
 	return nil
 }
 
+// frameRoom is where frames are compressed.
+var frameRoom = sync.Pool{New: func() any { return new([]byte) }}
+
 // frameBytes is how much a frame of timeless output holds, but for longer writes.
 const frameBytes = 16 << 10
 
 // frames writes output as a row of compressed frames, which reads as one stream. It holds no file open.
 type frames struct {
 	mu     sync.Mutex
+	folder *Folder
 	path   string
-	enc    *zstd.Encoder
 	buf    []byte
+	sum    hash.Hash // of what was written
+	failed bool
 	closed bool
 }
 
-func newFrames(path string, enc *zstd.Encoder) (*frames, error) {
+func newFrames(path string, folder *Folder) (*frames, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err == nil {
 		err = file.Close()
@@ -316,7 +341,7 @@ func newFrames(path string, enc *zstd.Encoder) (*frames, error) {
 	if err != nil {
 		return nil, fmt.Errorf("raw output: %w", err)
 	}
-	return &frames{path: path, enc: enc}, nil
+	return &frames{folder: folder, path: path, sum: sha256.New()}, nil
 }
 
 // Write implements io.Writer.
@@ -352,12 +377,17 @@ func (w *frames) flush() error {
 
 // frame appends a frame to the file.
 func (w *frames) frame(p []byte) error {
+	room := frameRoom.Get().(*[]byte)
+	defer frameRoom.Put(room)
+	*room = w.folder.timeless.EncodeAll(p, (*room)[:0])
+	w.sum.Write(*room)
 	file, err := os.OpenFile(w.path, os.O_APPEND|os.O_WRONLY, 0o644)
 	if err == nil {
-		_, err = file.Write(w.enc.EncodeAll(p, nil))
+		_, err = file.Write(*room)
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
+		w.failed = true
 		return fmt.Errorf("raw output: %w", err)
 	}
 	return nil
@@ -373,6 +403,9 @@ func (w *frames) Close() error {
 	w.closed = true
 	err := w.flush()
 	w.buf = nil
+	if !w.failed {
+		w.folder.rawSum(w.path, hex.EncodeToString(w.sum.Sum(nil)))
+	}
 	return err
 }
 

@@ -69,7 +69,7 @@ func sumOf(data []byte) string {
 
 // intact says whether a document is as its sum has it.
 func (s sums) intact(dir, name string) bool {
-	is, err := hashFile(context.Background(), filepath.Join(dir, filepath.FromSlash(name)))
+	is, err := HashFile(context.Background(), filepath.Join(dir, filepath.FromSlash(name)))
 	return err == nil && slices.Contains(s[name], is)
 }
 
@@ -201,7 +201,7 @@ func (f *Folder) closeSums() error {
 	if err != nil || s == nil || bad != nil {
 		return err
 	}
-	sum, err := hashFile(context.Background(), filepath.Join(f.dir, journalFile))
+	sum, err := HashFile(context.Background(), filepath.Join(f.dir, journalFile))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -282,6 +284,7 @@ func (x *execution) openOutput(l loads.Launch) (loads.Output, error) {
 		sink.End()
 		job.End, job.Ended, job.Message = x.req.Clock.Now(), ended, message
 		job.ClockSeconds, job.ClockEndSeconds = sink.ClockSeconds()
+		job.ClockSet = sink.ClockSet()
 		job.Began, job.BeganBoundSeconds = o.Began.At.Round(0), o.Began.Within.Seconds()
 		if err := x.folder.WriteRawJob(job); err != nil {
 			x.record(result.Event{Kind: result.KindWarning, Text: "a job's end could not be recorded",
@@ -299,6 +302,9 @@ func (x *execution) printed(l loads.Launch) (io.ReadCloser, error) {
 func (x *execution) closeMetrics() {
 	if err := errors.Join(x.recorder.Close(), x.store.Close()); err != nil {
 		x.loseMetrics("metrics could not be closed", err)
+	}
+	for name, sum := range x.store.Sums() {
+		x.folder.Hashed(path.Join(filepath.Base(x.folder.MetricsDir()), name), sum)
 	}
 }
 
@@ -345,7 +351,7 @@ func Collected(data *result.Data) result.Verdict {
 // later reports whether collecting is left to who asks for the report.
 func (x *execution) later(outer context.Context) bool {
 	return x.stopped && errors.Is(context.Cause(outer), ErrTerminated) &&
-		x.folder.MeasuredBytes() > cmp.Or(x.req.AtOnce, collectedAtOnce)
+		x.folder.MeasuredOver(cmp.Or(x.req.AtOnce, collectedAtOnce))
 }
 
 // collect makes data.json of what was measured and lets the finishers make their documents. Nothing here changes what

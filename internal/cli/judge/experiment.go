@@ -1,8 +1,10 @@
 package judge
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run/experiment"
@@ -51,6 +54,9 @@ func (sd *Sides) ExperimentDocument(folder *experiment.Folder, threshold float64
 		if err != nil {
 			d.Failed = append(d.Failed,
 				fmt.Sprintf("%s, repeat %d: %v", r.Cell(planned.Cell).Title(), planned.Repeat, err))
+			if !errors.Is(err, fs.ErrNotExist) { // somebody removed it
+				sd.unread = append(sd.unread, err.Error())
+			}
 			continue
 		}
 		made := compare.Made{Run: run, Repeat: planned.Repeat, Sequence: planned.Sequence}
@@ -109,6 +115,9 @@ func (sd *Sides) reportExperiment(dir string, to console.Output, redact, trust b
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
+	if err := runs.Intact(sd.Console, "report", folder, trust); err != nil {
+		return err
+	}
 	doc, err := sd.ExperimentDocument(folder, compare.DefaultThreshold)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" makes what is missing", "report: %w",
@@ -117,7 +126,14 @@ func (sd *Sides) reportExperiment(dir string, to console.Output, redact, trust b
 	if redact {
 		doc = report.RedactedExperiment(doc, dir)
 	}
-	return sd.Print("report", "report", to, func(w io.Writer) error { return write(w, doc) })
+	if err := sd.Print("report", "report", to, func(w io.Writer) error { return write(w, doc) }); err != nil {
+		return err
+	}
+	if len(sd.unread) > 0 && !trust {
+		return exit.Errorf(exit.Failed, "put back copies that are whole, or go on all the same with --trust",
+			"report: %s is without runs that did measure: %s", folder.Record().ID, console.Some(sd.unread))
+	}
+	return nil
 }
 
 // experimentSide reads an experiment, or cells of one, as the side of a comparison: ID or ID:factor=level,factor=level.
@@ -130,6 +146,9 @@ func (sd *Sides) experimentSide(phase, given string) (compare.Side, bool, error)
 	folder, err := experiment.Open(dir)
 	if err != nil {
 		return compare.Side{}, true, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	if err := runs.Intact(sd.Console, phase, folder, sd.trust); err != nil {
+		return compare.Side{}, true, err
 	}
 	r := folder.Record()
 	want := map[string]string{}

@@ -11,6 +11,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
@@ -271,6 +272,9 @@ func (sd *Sides) searchSide(phase, given string) (s compare.Search, found bool, 
 	r := folder.Record()
 	if r.Mark == nil {
 		return s, false, nil
+	}
+	if err := runs.Intact(sd.Console, phase, folder, sd.trust); err != nil {
+		return s, true, err
 	}
 	doc, err := sd.markAnswer(folder)
 	if err != nil {

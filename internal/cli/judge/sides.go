@@ -21,8 +21,9 @@ import (
 // Sides reads what is compared and judged: runs, experiments, baselines, tables.
 type Sides struct {
 	*runs.Store
-	trust bool     // --trust
-	where []string // --where, of what reads tables
+	trust  bool     // --trust
+	unread []string // why runs of an experiment that measured are not in its document
+	where  []string // --where, of what reads tables
 }
 
 // WriteResult writes and prints what has come out so far; whole says that no run is left.

@@ -75,7 +75,10 @@ func (st *Store) HistoryRuns(phase string, given []string) ([]*result.Folder, er
 const TrustHelp = "go on where files of a run are not as their sums say, with a warning for each"
 
 // Intact refuses a run with documents that are not as their sums say, unless they are trusted: then it warns of them.
-func Intact(con *console.Console, phase string, folder *result.Folder, trust bool) error {
+func Intact(con *console.Console, phase string, folder interface {
+	Dir() string
+	VerifySums() []string
+}, trust bool) error {
 	bad := folder.VerifySums()
 	if len(bad) == 0 {
 		return nil

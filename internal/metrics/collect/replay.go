@@ -125,6 +125,7 @@ type replay struct {
 	hists   bool            // it does
 	elapsed time.Duration
 	shift   time.Duration // added to the tool's times
+	set     int           // of ClockSet are behind
 	warned  map[string]int
 }
 
@@ -237,6 +238,12 @@ func (p *replay) note() {
 // place puts a report on the run's time axis. When the tool's clock jumps against its own elapsed time, elapsed time is
 // believed.
 func (p *replay) place(r workload.Report) time.Time {
+	for all := p.track.job.ClockSet; p.set < len(all) && r.Elapsed.Seconds() >= all[p.set].AtSeconds; p.set++ {
+		moved := time.Duration(all[p.set].Seconds * float64(time.Second))
+		p.shift -= moved
+		p.note()
+		p.jumped(moved)
+	}
 	at := r.Time.Add(p.shift + p.drifted(r.Time))
 	step := r.Elapsed - p.elapsed
 	const jump = 5 * time.Second
@@ -244,11 +251,15 @@ func (p *replay) place(r workload.Report) time.Time {
 		fixed := p.prev.At.Add(max(step, 0))
 		p.shift += fixed.Sub(at)
 		p.note()
-		p.track.notes = append(p.track.notes, fmt.Sprintf("the tool's clock jumped by %v at %s",
-			(d-step).Round(time.Millisecond), p.prev.At.Format(time.TimeOnly)))
+		p.jumped((d - step).Round(time.Millisecond))
 		at = fixed
 	}
 	return at.UTC()
+}
+
+func (p *replay) jumped(by time.Duration) {
+	p.track.notes = append(p.track.notes, fmt.Sprintf("the tool's clock jumped by %v at %s", by,
+		p.prev.At.Format(time.TimeOnly)))
 }
 
 // mostWarnings are the warnings about one output that are told apart.
@@ -263,6 +274,9 @@ func (p *replay) drifted(t time.Time) time.Duration {
 	}
 	const fastest = 0.02 // of the time: no clock is as wrong as that
 	moved := *j.ClockEndSeconds - j.ClockSeconds
+	for _, s := range j.ClockSet {
+		moved -= s.Seconds
+	}
 	if math.Abs(moved) > fastest*j.End.Sub(j.Start).Seconds() {
 		return 0
 	}

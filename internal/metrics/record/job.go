@@ -75,7 +75,8 @@ type Job struct {
 	gap                 time.Duration // longest time between two reports so far, or as announced
 	over                bool
 	points              []workload.Point // that lead to the next report
-	index               [3]int           // where their counters belong among the operations
+	stretches           []stretch
+	index               [3]int // where their counters belong among the operations
 }
 
 type placed struct {
@@ -220,6 +221,7 @@ func (j *Job) pass(shift time.Duration, from, to time.Time) {
 func (j *Job) place(rep workload.Report) time.Time {
 	now := j.r.now()
 	floor := j.ticks[len(j.ticks)-1].At
+	back := j.watchClock(rep, now)
 	if rep.Time.IsZero() {
 		return tally.Later(tally.Untimed(rep, tally.Later(j.start, j.begun), now), floor).Round(0).UTC()
 	}
@@ -244,7 +246,7 @@ func (j *Job) place(rep workload.Report) time.Time {
 		}
 		j.ahead = -min(max(0, j.low), j.high)
 	}
-	j.high = min(j.high, arrived)
+	j.low, j.high = j.low+back, min(j.high+back, arrived)
 	at := rep.Time.Add(min(max(0, j.low), j.high))
 	if at.Before(floor) {
 		// The tool's clock stepped backwards: start afresh.

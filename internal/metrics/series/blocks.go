@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"math"
@@ -20,6 +21,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
+
+	"plimsoll/result"
 )
 
 // blockWriter collects the floats of a Timeless store and writes them as blocks, without the head and its log, which
@@ -38,8 +41,9 @@ type blockWriter struct {
 	span    span // of the block in the making
 	blocks  int
 
-	writing sync.WaitGroup // of the block before
-	failed  error          // of writing it; read after waiting
+	writing sync.WaitGroup    // of the block before
+	failed  error             // of writing it; read after waiting
+	sums    map[string]string // of the large files of blocks, by their paths in dir; the same
 }
 
 // blockSpan is the time that one block covers, in milliseconds.
@@ -134,8 +138,23 @@ func (w *blockWriter) cut() error {
 	w.blocks++
 	name, covers := fmt.Sprintf("%026d", firstTemporary+w.blocks), w.span
 	w.span = span{}
-	w.writing.Go(func() { w.failed = writeBlock(filepath.Join(w.dir, name), covers, full) })
+	w.writing.Go(func() {
+		if w.failed = writeBlock(filepath.Join(w.dir, name), covers, full); w.failed == nil {
+			w.failed = w.sum(name)
+		}
+	})
 	return nil
+}
+
+// sum takes the sums of a block's large files, so that whoever closes the database need not read all of it again.
+func (w *blockWriter) sum(block string) error {
+	files, err := fs.Glob(os.DirFS(w.dir), block+"/chunks/*")
+	for _, file := range append(files, block+"/index") {
+		sum, bad := result.HashFile(context.Background(), filepath.Join(w.dir, file))
+		err = errors.Join(err, bad)
+		w.sums[file] = sum
+	}
+	return err
 }
 
 // flush turns the points that are left in all buffers into chunks.

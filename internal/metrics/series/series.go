@@ -110,7 +110,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	s.counters = counters
 	if opts.Timeless {
 		db.DisableCompactions()
-		s.blocks = &blockWriter{dir: dir, owners: map[string]*buffer{}}
+		s.blocks = &blockWriter{dir: dir, owners: map[string]*buffer{}, sums: map[string]string{}}
 	}
 	if err := s.settle(); err != nil {
 		return nil, errors.Join(fmt.Errorf("metrics: %w", err), s.Close())

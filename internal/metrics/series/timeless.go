@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/prometheus/tsdb"
 )
@@ -34,11 +35,20 @@ func (s *Store) seal() error {
 			return err
 		}
 	}
-	return rename(dir)
+	return s.blocks.rename()
+}
+
+// Sums are the sums of files of a Timeless database that was closed, by their paths in it: of those that are large.
+func (s *Store) Sums() map[string]string {
+	if s.blocks == nil {
+		return nil
+	}
+	return s.blocks.sums
 }
 
 // rename gives the blocks, whose names are drawn at random, names by their order in time.
-func rename(dir string) error {
+func (w *blockWriter) rename() error {
+	dir, sums := w.dir, map[string]string{}
 	found, err := fs.Glob(os.DirFS(dir), "*/"+metaFile)
 	if err != nil {
 		return err
@@ -79,7 +89,13 @@ func rename(dir string) error {
 		if err != nil {
 			return err
 		}
+		for file, sum := range w.sums {
+			if block, rest, _ := strings.Cut(file, "/"); block == filepath.Base(b.dir) {
+				sums[name+"/"+rest] = sum
+			}
+		}
 	}
+	w.sums = sums
 	return nil
 }
 

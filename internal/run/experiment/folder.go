@@ -54,6 +54,7 @@ type Record struct {
 	Sequence     []Planned `json:"sequence"`
 	Settings     Settings  `json:"settings"`
 	Mark         *Mark     `json:"mark,omitempty"`
+	Sum          string    `json:"sum,omitempty"` // of all this; see sealed
 }
 
 // Mark is what a search looks for: the highest rate at which limits hold. Each probe is a run of a cell of its own.
@@ -117,6 +118,7 @@ type Event struct {
 	State    string    `json:"state"` // Started, Done or Failed
 	RunID    string    `json:"run_id"`
 	Error    string    `json:"error,omitempty"`
+	Sum      string    `json:"sum,omitempty"`
 }
 
 // States of a run. One that is started and neither done nor failed was interrupted.
@@ -152,15 +154,25 @@ func Create(root string, r Record, files fs.FS) (*Folder, error) {
 	if err := f.Lock(); err != nil {
 		return nil, err
 	}
-	data, err := json.MarshalIndent(r, "", "  ")
+	data, err := r.text()
 	err = errors.Join(err, os.Mkdir(f.RunsDir(), 0o755), os.CopyFS(filepath.Join(dir, scenarioDir), files))
 	if err == nil {
-		err = writeSynced(filepath.Join(dir, recordFile), append(data, '\n'))
+		err = writeSynced(filepath.Join(dir, recordFile), data)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("experiment: %s: %w", dir, err), f.Close())
 	}
 	return f, nil
+}
+
+// text is the record as its file has it.
+func (r Record) text() ([]byte, error) {
+	r.Sum = unsealed
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return append(sealed(data), '\n'), nil
 }
 
 // Extend adds a run with a value of every factor, in a cell of its own when they are new, and writes the record.
@@ -188,10 +200,10 @@ func (f *Folder) Extend(values ...any) (Planned, error) {
 	}
 	r.Sequence = append(r.Sequence, p)
 	r.Repeats = max(r.Repeats, p.Repeat)
-	data, err := json.MarshalIndent(r, "", "  ")
+	data, err := r.text()
 	if err == nil {
 		err = outfile.Replace(filepath.Join(f.dir, recordFile), func(w io.Writer) error {
-			_, err := w.Write(append(data, '\n'))
+			_, err := w.Write(data)
 			return err
 		})
 	}
@@ -225,6 +237,7 @@ func Open(dir string) (*Folder, error) {
 	if err := d.Decode(&f.record); err != nil {
 		return nil, fmt.Errorf("experiment: %s is damaged: %w", recordFile, err)
 	}
+	f.record.Sum = ""
 	if v := f.record.Version; v != FormatVersion {
 		return nil, fmt.Errorf("experiment: %s: written in format version %d; this program reads version %d", abs, v,
 			FormatVersion)
@@ -332,10 +345,12 @@ func (f *Folder) Close() error {
 
 // Append enters an event and waits until it is on disk.
 func (f *Folder) Append(e Event) error {
+	e.Sum = unsealed
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("experiment: %w", err)
 	}
+	line = sealed(line)
 	name := filepath.Join(f.dir, cellsFile)
 	file, err := regular.Open(name, os.O_APPEND|os.O_CREATE|os.O_RDWR|regular.NoLinks)
 	if err != nil {
@@ -364,6 +379,7 @@ func (f *Folder) Events() ([]Event, error) {
 	for line := range bytes.Lines(data) {
 		var e Event
 		if json.Unmarshal(line, &e) == nil && e.Sequence > 0 && e.State != "" {
+			e.Sum = ""
 			out = append(out, e)
 		}
 	}

@@ -176,6 +176,7 @@ func (j *Job) End(ended result.Ending) {
 	j.Sink.End()
 	j.Desc.End, j.Desc.Ended = j.lab.Now, ended
 	j.Desc.ClockSeconds, j.Desc.ClockEndSeconds = j.Sink.ClockSeconds()
+	j.Desc.ClockSet = j.Sink.ClockSet()
 	j.lab.Must(j.lab.Folder.WriteRawJob(j.Desc))
 }
 
