@@ -270,7 +270,7 @@ func TestFullDisk(t *testing.T) {
 			}
 			t.Run(name+" at "+word, func(t *testing.T) {
 				t.Parallel()
-				disk := t.TempDir()
+				disk := needs.Folder(t)
 				if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=400m"); err != nil {
 					t.Fatal(err)
 				}

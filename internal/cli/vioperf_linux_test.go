@@ -3,32 +3,19 @@ package cli
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/storage/device"
-	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/devicetest"
 	vioperf "plimsoll/internal/workloads/vioperf/driver"
 )
 
 // A device is written over with its consent only; what is read back is right, and the next run may do it again.
 func TestVioperfOnADevice(t *testing.T) {
-	needs.That(t, os.Getuid() == 0, "root", "loop devices take root")
-	image := filepath.Join(t.TempDir(), "image")
-	if err := os.WriteFile(image, make([]byte, 32<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("losetup", "--find", "--show", image).CombinedOutput()
-	needs.That(t, err == nil, "loop devices", "losetup says "+string(out))
-	loop := strings.TrimSpace(string(out))
-	t.Cleanup(func() {
-		if out, err := exec.Command("losetup", "--detach", loop).CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
-	})
+	loop, _ := devicetest.Loop(t, 32<<20)
 	line := []string{"vioperf", loop, "--duration", "20s", "--thread-count", "2", "--verify", "--json"}
 	a, _, errs := quiet(t)
 	if code := a.main(line); code != exit.Refused || !strings.Contains(errs.String(), "--consent") {

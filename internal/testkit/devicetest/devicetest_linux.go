@@ -104,7 +104,7 @@ func scan(text, format string, to ...any) bool {
 // CI, fails.
 func Loop(t testing.TB, size int64, flags ...string) (node, file string) {
 	t.Helper()
-	file = filepath.Join(t.TempDir(), "disk.img")
+	file = filepath.Join(needs.Folder(t), "disk.img")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func Attach(t testing.TB, file string, flags ...string) string {
 func Mounted(t testing.TB, kind string, bytes int64) (dir string) {
 	t.Helper()
 	node, _ := Loop(t, bytes)
-	dir = filepath.Join(t.TempDir(), "mnt")
+	dir = filepath.Join(needs.Folder(t), "mnt")
 	run := func(argv ...string) {
 		t.Helper()
 		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {

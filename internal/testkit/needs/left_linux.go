@@ -99,8 +99,8 @@ func incarnation(pid int) string {
 	return fmt.Sprintf("%d-gone", pid)
 }
 
-// remove ends what a folder has: processes that name it, work in it or are in its namespaces, mounts below it, the
-// namespaces of labs below it, and itself.
+// remove ends what a folder has: processes that name it, work in it or are in its namespaces, mounts on it and below
+// it, loop devices of files in it, the namespaces of labs below it, and itself.
 func remove(folder string) (found []string) {
 	var spaces []string
 	for _, pattern := range []string{"lab.json", "*/lab.json", "*/*/lab.json"} {
@@ -134,11 +134,15 @@ func remove(folder string) (found []string) {
 		}
 		time.Sleep(10 * time.Millisecond) // the kernel's pace
 	}
+	for _, loop := range loops(folder) {
+		found = append(found, "device "+loop)
+		_ = exec.Command("losetup", "-d", loop).Run() // as above
+	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	lines := strings.Split(string(mounts), "\n")
 	slices.Reverse(lines) // the last one first
 	for _, line := range lines {
-		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], folder+"/") {
+		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4]+"/", folder+"/") {
 			found = append(found, "mount "+fields[4])
 			_ = syscall.Unmount(fields[4], syscall.MNT_DETACH) // what remains is told below
 		}
@@ -150,11 +154,23 @@ func remove(folder string) (found []string) {
 	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 		return found
 	}
-	if now, _ := os.ReadFile("/proc/self/mountinfo"); bytes.Contains(now, []byte(" "+folder+"/")) {
+	if now, _ := os.ReadFile("/proc/self/mountinfo"); bytes.Contains(now, []byte(" "+folder+"/")) ||
+		bytes.Contains(now, []byte(" "+folder+" ")) {
 		return append(found, "folder "+folder+", which is still mounted on and stays")
 	}
 	_ = os.RemoveAll(folder)
 	return append(found, "folder "+folder)
+}
+
+// loops are the loop devices of files in a folder.
+func loops(folder string) (nodes []string) {
+	names, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, name := range names {
+		if file, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(file), folder+"/") {
+			nodes = append(nodes, "/dev/"+strings.Split(name, "/")[3])
+		}
+	}
+	return nodes
 }
 
 // living are other processes whose command line names a folder or what lies in it, or that work there.

@@ -4,8 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -61,6 +63,34 @@ func TestClear(t *testing.T) {
 	}
 	if left := clear(records); left != nil {
 		t.Errorf("cleared again: %q", left)
+	}
+}
+
+// So are file systems on the folder and loop devices of files there.
+func TestClearMounts(t *testing.T) {
+	t.Parallel()
+	That(t, os.Geteuid() == 0, "mounts", "run as root")
+	dead, link := filepath.Join(t.TempDir(), "dead"), filepath.Join(t.TempDir(), "1-gone", "1")
+	file := filepath.Join(dead, "disk")
+	for _, step := range []func() error{
+		func() error { return os.Mkdir(dead, 0o755) },
+		func() error { return os.MkdirAll(filepath.Dir(link), 0o755) },
+		func() error { return os.Symlink(dead, link) },
+		func() error { return syscall.Mount("tmpfs", dead, "tmpfs", 0, "size=4m") },
+		func() error { return os.WriteFile(file, make([]byte, 1<<20), 0o600) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
+	That(t, err == nil, "loop devices", string(out))
+	want := []string{"device " + strings.TrimSpace(string(out)), "mount " + dead, "folder " + dead}
+	if found := clear(filepath.Dir(filepath.Dir(link))); !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
+	}
+	if left := loops(dead); left != nil {
+		t.Errorf("still there: %q", left)
 	}
 }
 

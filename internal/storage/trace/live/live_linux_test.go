@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"plimsoll/internal/storage/trace"
 	"plimsoll/internal/storage/trace/live"
 	"plimsoll/internal/storage/trace/read"
+	"plimsoll/internal/testkit/devicetest"
 	"plimsoll/internal/testkit/needs"
 )
 
@@ -37,21 +37,7 @@ func Example() {
 // loop is a block device of this test's own.
 func loop(t *testing.T) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "disk")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(file, 64<<20); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), "losetup", "-f", "--show", file).Output()
-	needs.That(t, err == nil, "loop devices", "root, and losetup of util-linux")
-	device := strings.TrimSpace(string(out))
-	t.Cleanup(func() {
-		if out, err := exec.Command("losetup", "-d", device).CombinedOutput(); err != nil {
-			t.Errorf("losetup -d %s: %v: %s", device, err, out)
-		}
-	})
+	device, _ := devicetest.Loop(t, 64<<20)
 	return device
 }
 
