@@ -175,7 +175,7 @@ func TestTableWithLittle(t *testing.T) {
 	}
 }
 
-// TestWordsOfTables: fifths of few rows are no rounds, and a line whose contention is not told has no limit that it makes.
+// TestWordsOfTables: fifths of few rows are no rounds, and a line whose contention is not told has no limit.
 func TestWordsOfTables(t *testing.T) {
 	t.Parallel()
 	settling := noisy(18, func(i int) float64 { return 1000 * (1 + 1.5*math.Exp(-float64(i)/3)) })

@@ -220,19 +220,33 @@ func TestAStrayLeavesNoEcho(t *testing.T) {
 func TestSlowMovementIsNoStep(t *testing.T) {
 	t.Parallel()
 	needs.Time(t)
+	share := func(i, n int) float64 { return float64(i) / float64(n) }
 	tests := map[string]struct {
 		at     func(i, n int) float64
 		skew   float64
 		slides bool
 		points int // of the steps, where they are some
 	}{
-		"a line":                    {at: func(i, n int) float64 { return 1 - 0.12*float64(i)/float64(n) }, slides: true},
-		"it sags":                   {at: func(i, n int) float64 { return 1 - 0.1*math.Sin(math.Pi*float64(i)/float64(n)) }, slides: true},
-		"one swing and half":        {at: func(i, n int) float64 { return 1 + 0.08*math.Cos(3*math.Pi*float64(i)/float64(n)) }, slides: true},
-		"a step":                    {at: func(i, n int) float64 { return 1 - 0.1*b2f(i >= n/2) }, points: 1},
-		"a late step":               {at: func(i, n int) float64 { return 1 - 0.2*b2f(i >= 9*n/10) }, points: 1},
-		"two levels in turn":        {at: func(i, n int) float64 { return 1 + 0.25*b2f(i*6/n%2 == 1) }, points: 5},
-		"a factor on skewed values": {at: func(i, n int) float64 { return 1 + 0.8*b2f(i >= n/2) }, skew: 0.3, points: 1},
+		"a line": {
+			at:     func(i, n int) float64 { return 1 - 0.12*share(i, n) },
+			slides: true,
+		},
+		"it sags": {
+			at:     func(i, n int) float64 { return 1 - 0.1*math.Sin(math.Pi*share(i, n)) },
+			slides: true,
+		},
+		"one swing and half": {
+			at:     func(i, n int) float64 { return 1 + 0.08*math.Cos(3*math.Pi*share(i, n)) },
+			slides: true,
+		},
+		"a step":             {at: func(i, n int) float64 { return 1 - 0.1*b2f(i >= n/2) }, points: 1},
+		"a late step":        {at: func(i, n int) float64 { return 1 - 0.2*b2f(i >= 9*n/10) }, points: 1},
+		"two levels in turn": {at: func(i, n int) float64 { return 1 + 0.25*b2f(i*6/n%2 == 1) }, points: 5},
+		"a factor on skewed values": {
+			at:     func(i, n int) float64 { return 1 + 0.8*b2f(i >= n/2) },
+			skew:   0.3,
+			points: 1,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

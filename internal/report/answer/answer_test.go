@@ -46,7 +46,8 @@ func TestOf(t *testing.T) {
 		{Name: "B", Does: []string{"read"}, Did: "read 500 IOPS"}}
 	mixed := []Load{loads[0], {Name: "B", Does: []string{"write"}, Did: "write 500 IOPS"}}
 	orders := []Load{{Name: "Users", Does: []string{"new_order"}, Did: "NOPM 1,200", Wants: true}}
-	held := []Load{{Name: "A", Does: []string{"read"}, Did: "read 500 IOPS", Held: ", held to the 500 IOPS its job asks for"}}
+	held := []Load{loads[0]}
+	held[0].Held = ", held to the 500 IOPS its job asks for"
 	short := flat("A")
 	short.Low, short.High, short.NoInterval = nil, nil, "it has 16 points"
 	for name, c := range map[string]struct {
