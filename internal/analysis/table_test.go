@@ -175,6 +175,31 @@ func TestTableWithLittle(t *testing.T) {
 	}
 }
 
+// TestWordsOfTables: fifths of few rows are no rounds, and a line whose contention is not told has no limit.
+func TestWordsOfTables(t *testing.T) {
+	t.Parallel()
+	settling := noisy(18, func(i int) float64 { return 1000 * (1 + 1.5*math.Exp(-float64(i)/3)) })
+	found, _ := analysis.OfTable(analysis.Table{Step: 60, Columns: []analysis.Column{{Name: "iops", Kind: analysis.Rate,
+		Values: settling}}})
+	for _, f := range found {
+		if f.Check == "steady-state" && !strings.Contains(f.Sentence, "not steady: fifths of it spread over") {
+			t.Error(f.Sentence)
+		}
+	}
+	sweep := &analysis.Sweep{}
+	for i, v := range noisy(10, func(int) float64 { return 1 }) {
+		n := float64(1 + 7*i)
+		sweep.Concurrency, sweep.Throughput = append(sweep.Concurrency, n), append(sweep.Throughput, 4000*n*v)
+	}
+	found, _ = analysis.OfTable(analysis.Table{Sweep: sweep})
+	if !slices.ContainsFunc(found, func(f result.Finding) bool {
+		return f.Check == "scalability" && strings.Contains(f.Sentence, "No peak") &&
+			!strings.Contains(f.Sentence, "stays below")
+	}) {
+		t.Errorf("%+v", found)
+	}
+}
+
 // TestSweep reads a sweep whose law is known, once with its times and once without, with a repeat.
 func TestSweep(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,9 @@ type Result struct {
 	Points     []Point // by rising index
 	Dependence float64 // first-order coefficient that was filtered out
 	// places that look like changes but that dependence makes as well: whether they are cannot be told
-	Wanders  int
+	Wanders int
+	// Slides tells that a slow movement explains the values better than the steps in Points, which stand for it then.
+	Slides   bool
 	Method   string
 	Warnings []string
 }
@@ -247,13 +249,7 @@ func material(x []float64, cuts []cut, least float64) []cut {
 	for len(cuts) > 0 {
 		smallest, by := 0, math.Inf(1)
 		for i, c := range cuts {
-			from, to := 0, len(x)
-			if i > 0 {
-				from = cuts[i-1].at
-			}
-			if i+1 < len(cuts) {
-				to = cuts[i+1].at
-			}
+			from, to := beside(cuts, i, len(x))
 			if d := math.Abs(mean(c.at, to) - mean(from, c.at)); d < by {
 				smallest, by = i, d
 			}
@@ -269,24 +265,73 @@ func material(x []float64, cuts []cut, least float64) []cut {
 func (r *Result) describe(x, white []float64, index []int, cuts []cut, o Options) {
 	slices.SortFunc(cuts, byPlace)
 	cuts = material(x, cuts, o.MinShift)
+	at := places(white, cuts, o)
 	for i, c := range cuts {
-		from, to := 0, len(x)
-		if i > 0 {
-			from = cuts[i-1].at
-		}
-		if i+1 < len(cuts) {
-			to = cuts[i+1].at
-		}
-		p := Point{
-			Index: index[c.at], Low: index[c.at], High: index[c.at], P: c.p,
+		from, to := beside(cuts, i, len(x))
+		r.Points = append(r.Points, Point{
+			Index: index[c.at], Low: index[at[i].low], High: index[at[i].high], P: c.p,
 			Before: stat.Mean(x[from:c.at], nil), After: stat.Mean(x[c.at:to], nil),
 			Shift: shift(x[from:c.at], x[c.at:to], r.Dependence, o.Confidence),
-		}
-		if low, high, ok := place(white[from:to], c.at-from, o); ok {
-			p.Low, p.High = index[from+low], index[from+high]
-		}
-		r.Points = append(r.Points, p)
+		})
 	}
+	if r.Slides = slides(tamed(white, o.MinSegment), cuts); r.Slides {
+		r.Warnings = append(r.Warnings, "a slow movement explains the values better than "+
+			"steps do: these are its approximation, and their places say little")
+	}
+}
+
+// beside are the ends of the two segments that a cut parts.
+func beside(cuts []cut, i, n int) (from, to int) {
+	to = n
+	if i > 0 {
+		from = cuts[i-1].at
+	}
+	if i+1 < len(cuts) {
+		to = cuts[i+1].at
+	}
+	return from, to
+}
+
+// slides reports whether a line with up to six cosine waves, which make up to three swings, explains values better than
+// the steps that cuts make, by Schwarz's criterion and beyond doubt: a movement that is slow is cut into steps, too.
+func slides(y []float64, cuts []cut) bool {
+	const (
+		fewest = 50 // below, an interval of the history is as good a step as a slope
+		waves  = 6
+		doubt  = 10
+	)
+	if len(cuts) == 0 || len(y) < fewest {
+		return false
+	}
+	n := float64(len(y))
+	cost := func(rest []float64, parameters int) float64 {
+		squares := 0.0
+		for _, v := range rest {
+			squares += v * v
+		}
+		return n*math.Log(squares/n) + float64(parameters)*math.Log(n)
+	}
+	steps := cost(residuals(y, y, cuts), 2*len(cuts)+1)
+	at, wave := make([]float64, len(y)), make([]float64, len(y))
+	for i := range at {
+		at[i] = float64(i)
+	}
+	rest, slow := slices.Clone(y), math.Inf(1)
+	for j := range waves + 1 {
+		shape := at
+		if j > 0 {
+			for i := range wave {
+				wave[i] = math.Cos(math.Pi * float64(j) / n * (float64(i) + 0.5))
+			}
+			shape = wave
+		}
+		level, by := stat.LinearRegression(shape, rest, nil, false)
+		for i := range rest {
+			rest[i] -= level + by*shape[i]
+		}
+		slow = min(slow, cost(rest, j+2))
+	}
+	return slow+doubt < steps
 }
 
 // shift is Welch's interval with the variance of each mean multiplied by (1+φ)/(1−φ) for dependence and as many fewer
@@ -314,6 +359,21 @@ func shift(before, after []float64, phi, confidence float64) resample.Interval {
 
 // placeWithin limits how far around a change its place is resampled.
 const placeWithin = 1000
+
+// span is where a cut lies, with the confidence asked for; both ends are the cut where that is not known.
+type span struct{ low, high int }
+
+func places(x []float64, cuts []cut, o Options) []span {
+	out := make([]span, len(cuts))
+	for i, c := range cuts {
+		out[i] = span{c.at, c.at}
+		from, to := beside(cuts, i, len(x))
+		if low, high, ok := place(x[from:to], c.at-from, o); ok {
+			out[i] = span{from + low, from + high}
+		}
+	}
+	return out
+}
 
 // place is the interval of a change's position: residuals about the two means are drawn anew around the change found,
 // and the middle of the positions then found is kept (Hušková and Kirch 2008). Not ok when the level does not move.

@@ -215,6 +215,68 @@ func TestAStrayLeavesNoEcho(t *testing.T) {
 	}
 }
 
+// A line and slow swings are no steps, though steps come near them; steps are no slow movement. A factor on skewed
+// values moves level and spread at one moment, which is one change.
+func TestSlowMovementIsNoStep(t *testing.T) {
+	t.Parallel()
+	needs.Time(t)
+	share := func(i, n int) float64 { return float64(i) / float64(n) }
+	tests := map[string]struct {
+		at     func(i, n int) float64
+		skew   float64
+		slides bool
+		points int // of the steps, where they are some
+	}{
+		"a line": {
+			at:     func(i, n int) float64 { return 1 - 0.12*share(i, n) },
+			slides: true,
+		},
+		"it sags": {
+			at:     func(i, n int) float64 { return 1 - 0.1*math.Sin(math.Pi*share(i, n)) },
+			slides: true,
+		},
+		"one swing and half": {
+			at:     func(i, n int) float64 { return 1 + 0.08*math.Cos(3*math.Pi*share(i, n)) },
+			slides: true,
+		},
+		"a step":             {at: func(i, n int) float64 { return 1 - 0.1*b2f(i >= n/2) }, points: 1},
+		"a late step":        {at: func(i, n int) float64 { return 1 - 0.2*b2f(i >= 9*n/10) }, points: 1},
+		"two levels in turn": {at: func(i, n int) float64 { return 1 + 0.25*b2f(i*6/n%2 == 1) }, points: 5},
+		"a factor on skewed values": {
+			at:     func(i, n int) float64 { return 1 + 0.8*b2f(i >= n/2) },
+			skew:   0.3,
+			points: 1,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wrong, sets := 0, 40
+			for seed := range uint64(sets) {
+				x := ar1(rand.New(rand.NewPCG(seed, 33)), 450, 0)
+				for i := range x {
+					noise := 1 + 0.02*x[i]
+					if test.skew > 0 {
+						noise = math.Exp(test.skew * x[i])
+					}
+					x[i] = 1000 * test.at(i, len(x)) * noise
+				}
+				r, err := Detect(x, Options{Seed: seed + 1, MinShift: 50})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Slides != test.slides || test.points > 0 && len(r.Points) != test.points {
+					wrong++
+					t.Logf("seed %d: slides %v, %+v", seed, r.Slides, r.Points)
+				}
+			}
+			if wrong > sets/20 {
+				t.Errorf("%d of %d", wrong, sets)
+			}
+		})
+	}
+}
+
 func TestFindsKnownChanges(t *testing.T) {
 	needs.Time(t)
 	step := func(levels ...float64) func(int, int) float64 {

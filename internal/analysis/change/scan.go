@@ -39,11 +39,13 @@ func search(x []float64, o Options) []cut {
 	for i, v := range deviation {
 		deviation[i] = math.Sqrt(math.Abs(v))
 	}
-	cuts := slices.Clone(levels)
-	for _, c := range scan(deviation, half, ofSpread, o) {
-		beside := func(known cut) bool { return max(known.at, c.at)-min(known.at, c.at) < 2*o.MinSegment }
-		if !slices.ContainsFunc(levels, beside) {
-			cuts = append(cuts, c)
+	cuts, spreads := slices.Clone(levels), scan(deviation, half, ofSpread, o)
+	known := places(x, levels, o)
+	for i, p := range places(deviation, spreads, o) {
+		// One event that changes both, as a factor on skewed values does, is found at two places near each other.
+		same := func(k span) bool { return p.low-k.high < 2*o.MinSegment && k.low-p.high < 2*o.MinSegment }
+		if !slices.ContainsFunc(known, same) {
+			cuts = append(cuts, spreads[i])
 		}
 	}
 	slices.SortFunc(cuts, byPlace)
@@ -351,13 +353,7 @@ func confirmed(y []float64, proposals []int, f family, o Options) []cut {
 		worst := 0
 		for i, c := range cuts {
 			if stale[i] {
-				from, to := 0, len(y)
-				if i > 0 {
-					from = cuts[i-1].at
-				}
-				if i+1 < len(cuts) {
-					to = cuts[i+1].at
-				}
+				from, to := beside(cuts, i, len(y))
 				cuts[i], stale[i] = test(from, c.at, to), false
 			}
 			if cuts[i].p > cuts[worst].p {

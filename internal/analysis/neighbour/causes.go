@@ -104,7 +104,8 @@ func (p *pair) drifts(flow func(*view.Track) view.Flow) bool {
 }
 
 // straight reports whether one line through all points, of the earlier of the two and of the later, is as near to them
-// as a step between the two, and nothing in the earlier one speaks against such a line.
+// as a step between the two, moves them by as much as matters, and the earlier one moves along it by itself: its slope
+// is at least half of the line's, and no other than chance makes of it.
 func (p *pair) straight(earlier, later []float64) bool {
 	between := math.Abs(p.b.Start.Sub(p.a.Start).Seconds()) / p.a.Step
 	var x []float64
@@ -131,7 +132,9 @@ func (p *pair) straight(earlier, later []float64) bool {
 	}
 	own, at := stat.LinearRegression(x[:n], earlier, nil, false)
 	deviation := math.Sqrt(off(x[:n], earlier, at, own) / float64(n-2) / (float64(n) * stat.PopVariance(x[:n], nil)))
-	return math.Abs(at-slope) <= 2*deviation
+	moves := math.Abs(slope)*x[len(x)-1] > changed*stat.Mean(y, nil) && at*slope > 0 &&
+		math.Abs(at) >= math.Abs(slope)/2
+	return moves && math.Abs(at-slope) <= 2*deviation
 }
 
 // beyond reports whether nine tenths of some points lie beyond nine tenths of others, three points or more on each

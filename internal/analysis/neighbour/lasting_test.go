@@ -3,7 +3,9 @@ package neighbour
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/testkit/reporttest"
 )
@@ -69,5 +71,36 @@ func TestBeforeWithAndAfter(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A level that holds is no drift, whatever the last point of what came after it does; a line through both is one.
+func TestStraight(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(0, 0)
+	p := &pair{a: &view.Track{Start: start, Step: 2}, b: &view.Track{Start: start.Add(300 * time.Second), Step: 2}}
+	for name, c := range map[string]struct {
+		at   func(i int) float64
+		want bool
+	}{
+		"flat":                       {func(int) float64 { return 1 }, false},
+		"flat, cut short at the end": {func(i int) float64 { return 1 - 0.9*float64(i/159) }, false},
+		"flat, then lower":           {func(i int) float64 { return 1 - 0.3*float64(min(1, i/150)) }, false},
+		"a line throughout":          {func(i int) float64 { return 1 - 0.2*float64(i)/160 }, true},
+	} {
+		hits := 0
+		for seed := range uint64(60) {
+			r := resample.Source(seed, 3)
+			x := make([]float64, 160)
+			for i := range x {
+				x[i] = 9000 * c.at(i) * (1 + 0.02*r.NormFloat64())
+			}
+			if p.straight(x[:150], x[150:]) {
+				hits++
+			}
+		}
+		if c.want && hits < 54 || !c.want && hits > 0 {
+			t.Errorf("%s: %d of 60", name, hits)
+		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 // atLimit is the share of a quota from which on it, and not what is below it, is what was measured.
 const atLimit = 0.93
 
-// IOLimit compares what was moved with what a quota of the run's group allows on the device (io.max).
+// IOLimit compares what was moved with what a quota of the run's group allows on the device (io.max,
+// blkio.throttle).
 var IOLimit = view.Check{Name: "io-limit", Rank: 355, Run: ioLimit}
 
 func ioLimit(v *view.Run) []result.Finding {

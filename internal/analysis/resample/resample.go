@@ -114,7 +114,8 @@ func Quantile(sorted []float64, p float64) float64 {
 
 // Median of numbers in any order; NaN when there are none. The argument is not changed.
 func Median(x []float64) float64 {
-	s := slices.Sorted(slices.Values(x))
+	s := slices.Clone(x)
+	slices.Sort(s)
 	return Quantile(s, 0.5)
 }
 

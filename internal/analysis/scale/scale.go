@@ -215,7 +215,7 @@ func peakWords(m *usl.Model, q view.Quantity, last float64) string {
 	case p.Exists && m.CrosstalkP() <= 1-view.Confidence:
 		return fmt.Sprintf("No peak measured; the fit puts one at about %s in flight, beyond the %s measured.",
 			view.SayCount(p.Concurrency), view.SayCount(last))
-	case math.IsInf(m.Limit(), 1):
+	case math.IsInf(m.Limit(), 1), !(m.AlphaParameter.Interval().Low > 0): // a limit that contention alone makes
 		return "No peak."
 	}
 	return fmt.Sprintf("No peak; by the fit, throughput stays below about %s.", q.Brief(m.Limit()))

@@ -51,7 +51,8 @@ func spreadRatio(points int) float64 {
 // a sixtieth to half of the series are compared with the rest, each by how far it stands out of shuffles, and the
 // furthest of them with the furthest of each shuffle; a line and a swell of the scores are tried by themselves.
 func (s *Stretch) spread(part []float64, step int, o Options, not func(string, ...any)) {
-	mean := math.Abs(stat.Mean(part, nil))
+	level := stat.Mean(part, nil)
+	mean := math.Abs(level)
 	if slices.Max(part)-slices.Min(part) <= o.Tolerance*mean { // no value is further from another than may be
 		return
 	}
@@ -70,7 +71,7 @@ func (s *Stretch) spread(part []float64, step int, o Options, not func(string, .
 	}
 	off := make([]float64, len(part))
 	for i, v := range part {
-		off[i] = math.Abs(v - stat.Mean(part, nil))
+		off[i] = math.Abs(v - level)
 	}
 	if first, last, l := ends(off); math.Abs(l.move) > resample.StudentT(1-o.share(0.002), l.dof)*l.error &&
 		math.Abs(l.move) > (first+last)/4 && matters(first, last) {

@@ -280,10 +280,11 @@ func TestNotSteadyBecause(t *testing.T) {
 			nil,
 			"it ends in a stall, from point 591 on",
 		},
-		"growing swings":          {600, lawtest.Wave(20, 0, 0.5), white, "its spread grows"},
-		"fewer than three swings": {120, lawtest.Wave(2.2, 0.1, 0.1), white, "fewer than three swings"},
-		"never settles":           {600, lawtest.Settling(-0.6, 250), white, ""},
-		"random walk":             {600, lawtest.Flat, lawtest.Walk, ""},
+		"a line that steps come near": {450, lawtest.Line(-0.12), white, "it drifts by -"},
+		"growing swings":              {600, lawtest.Wave(20, 0, 0.5), white, "its spread grows"},
+		"fewer than three swings":     {120, lawtest.Wave(2.2, 0.1, 0.1), white, "fewer than three swings"},
+		"never settles":               {600, lawtest.Settling(-0.6, 250), white, ""},
+		"random walk":                 {600, lawtest.Flat, lawtest.Walk, ""},
 	}
 	for name, test := range tests {
 		for seed := range uint64(4) {
@@ -308,6 +309,24 @@ func TestNotSteadyBecause(t *testing.T) {
 				t.Errorf("%s, seed %d: a mean of what was not steady has the interval %v", name, seed, s.Mean.Interval)
 			}
 		}
+	}
+}
+
+// A million points are judged in one pass: a mean taken anew for each of them took minutes.
+func TestAMillionPoints(t *testing.T) {
+	t.Parallel()
+	needs.Time(t)
+	x := ar1(rand.New(rand.NewPCG(5, 5)), 1_000_000, 0.5, 1000, 20)
+	s, err := Window(x, Options{})
+	if err != nil || !s.Reached || !s.Mean.Interval.Contains(1000) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for i := 900_000; i < len(x); i++ {
+		x[i] *= 0.9
+	}
+	s, err = Window(x, Options{})
+	if err != nil || s.Reached || len(s.Changes) != 1 || s.Changes[0].Index/10_000 != 90 {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 
@@ -437,7 +456,7 @@ func TestAnyWindow(t *testing.T) {
 }
 
 func BenchmarkWindow(b *testing.B) {
-	for _, n := range []int{1000, 10_000, 100_000} {
+	for _, n := range []int{1000, 10_000, 100_000, 1_000_000} {
 		x := ar1(rand.New(rand.NewPCG(1, 1)), n, 0.5, 1000, 20)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {

@@ -64,6 +64,8 @@ type Stretch struct {
 	Still       []Stall
 	Reason      string // why not reached; empty when it was
 	Warnings    []string
+
+	slides bool // what looks like steps is a slow movement
 }
 
 // Stall is a row of points at which next to nothing was done.
@@ -250,6 +252,9 @@ func (s *Stretch) levels(part []float64, step int, o Options, not func(string, .
 	if err != nil {
 		return err
 	}
+	if s.slides = found.Slides; s.slides { // told as a drift or a slow movement
+		return nil
+	}
 	for _, p := range found.Points {
 		p.Index, p.Low, p.High = s.First+p.Index*step, s.First+p.Low*step, s.First+p.High*step
 		s.Changes = append(s.Changes, p)
@@ -311,7 +316,8 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 	}
 	if len(even) >= fewestForSwings {
 		n := noiseOf(even)
-		if by, ok := n.swings(even, o.share(0.001)); ok && by > o.Tolerance*level && !drifts && len(s.Changes) == 0 {
+		by, swings := n.swings(even, o.share(0.001))
+		if (swings || s.slides) && by > o.Tolerance*level && !drifts && len(s.Changes) == 0 {
 			not(
 				"it moves slowly, by %.1f %% of its mean and in fewer than three swings, which alike adjacent points do not explain",
 				100*by/level)

@@ -185,7 +185,8 @@ func (s *Stretch) Rounds(values []float64) {
 		s.Why = err.Error()
 		return
 	}
-	s.Reached, s.Reason, s.First, s.Last = r.Reached, r.Reason, 0, len(values)-1
+	s.Reached, s.First, s.Last = r.Reached, 0, len(values)-1
+	s.Reason = strings.Replace(r.Reason, fmt.Sprintf("rounds 1 to %d", n), "fifths of it", 1) // not rows, nor rounds
 	s.Mean, err = serial.MeanOf(values, Confidence)
 	if err != nil {
 		s.Why = err.Error()

@@ -25,6 +25,7 @@ type Load struct {
 	Name  string
 	Does  []string // its kinds of operation
 	Did   string   // in words
+	Held  string   // to which rate it was, where not it but that was measured: ", held to ..."; else ""
 	Wants bool     // Did are measures that it is run for, not its operations
 }
 
@@ -167,17 +168,20 @@ func (r Run) clause(f result.Finding, alone bool) string {
 			text = strings.TrimSuffix(Head(First(f)), ".") + fmt.Sprintf(" (when steady %s IOPS, %s; %s)",
 				view.SayCount(*rate.Value), interval(*rate), f.NoInterval)
 		}
+		text += r.load(f.Subject).Held
 	}
 	return text
 }
 
-func (r Run) does(name string) []string {
+func (r Run) does(name string) []string { return r.load(name).Does }
+
+func (r Run) load(name string) Load {
 	for _, l := range r.Loads {
 		if l.Name == name {
-			return l.Does
+			return l
 		}
 	}
-	return nil
+	return Load{}
 }
 
 // steady is what is known of the rate of a load; nil: nothing.
@@ -209,13 +213,13 @@ func (r Run) did(l Load) (string, *result.Finding) {
 	f := r.steady(l.Name)
 	switch {
 	case f == nil:
-		return l.Name + ": " + l.Did, nil
+		return l.Name + ": " + l.Did + l.Held, nil
 	case f.Low == nil && l.Did != "":
-		return l.Name + ": " + l.Did + unknown(f.NoInterval), f
+		return l.Name + ": " + l.Did + l.Held + unknown(f.NoInterval), f
 	case l.Wants:
-		return fmt.Sprintf("%s: %s (%s)", l.Name, l.Did, Clause(*f, false)), f
+		return fmt.Sprintf("%s: %s (%s)", l.Name, l.Did+l.Held, Clause(*f, false)), f
 	}
-	return Clause(*f, false), f
+	return Clause(*f, false) + l.Held, f
 }
 
 // Clause is what a finding says first, without its full stop, with its interval or why there is none, and as a whole

@@ -46,6 +46,8 @@ func TestOf(t *testing.T) {
 		{Name: "B", Does: []string{"read"}, Did: "read 500 IOPS"}}
 	mixed := []Load{loads[0], {Name: "B", Does: []string{"write"}, Did: "write 500 IOPS"}}
 	orders := []Load{{Name: "Users", Does: []string{"new_order"}, Did: "NOPM 1,200", Wants: true}}
+	held := []Load{loads[0]}
+	held[0].Held = ", held to the 500 IOPS its job asks for"
 	short := flat("A")
 	short.Low, short.High, short.NoInterval = nil, nil, "it has 16 points"
 	for name, c := range map[string]struct {
@@ -82,6 +84,10 @@ func TestOf(t *testing.T) {
 			"Users: NOPM 1,200 (Users was steady: 500 IOPS (95 %: 490 to 510)).", 1},
 		"too short": {Run{Findings: []result.Finding{short}, Loads: loads[:1]},
 			"A: read 500 IOPS (no interval of its rate: it has 16 points).", 1},
+		"steady at its own rate": {Run{Findings: []result.Finding{flat("A")}, Loads: held},
+			"A was steady: 500 IOPS (95 %: 490 to 510), held to the 500 IOPS its job asks for.", 1},
+		"writes at its own rate": {Run{Findings: []result.Finding{ingest("A")}, Loads: held},
+			"A wrote 1 TiB in 1 min: 17 GiB/s (one ingest), held to the 500 IOPS its job asks for.", 1},
 		"only results": {Run{Results: []string{"busy: Max 7"}}, "Busy: Max 7.", 0},
 	} {
 		got, said := Of(c.run)

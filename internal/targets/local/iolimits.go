@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,36 +15,50 @@ import (
 	"plimsoll/unit"
 )
 
-// ioLimits are the keys of io.max, and what they bound.
+// ioLimits are what a quota of I/O bounds: its key in io.max, and its file in version 1 of control groups.
 var ioLimits = []struct {
-	key, name string
-	kind      result.FactKind
+	key, file, name string
+	kind            result.FactKind
 }{
-	{"riops", "reads a second", result.LimitReadRate},
-	{"wiops", "writes a second", result.LimitWriteRate},
-	{"rbps", "bytes read a second", result.LimitReadBandwidth},
-	{"wbps", "bytes written a second", result.LimitWriteBandwidth},
+	{"riops", "blkio.throttle.read_iops_device", "reads a second", result.LimitReadRate},
+	{"wiops", "blkio.throttle.write_iops_device", "writes a second", result.LimitWriteRate},
+	{"rbps", "blkio.throttle.read_bps_device", "bytes read a second", result.LimitReadBandwidth},
+	{"wbps", "blkio.throttle.write_bps_device", "bytes written a second", result.LimitWriteBandwidth},
 }
 
-// limitFacts tells what the groups above this process allow on the device under the disks (io.max): the least of each.
+// limitFacts tells what the groups of this process allow on the device under the disks, the least of each: those above
+// its own count as well, but in version 1, where they do not bound it.
 func limitFacts(l *factList, system fs.FS, st storage) {
 	mounts, err := device.Mounts(system)
 	if err != nil || st.device == "" {
 		return
 	}
+	disk, own := device.Whole(system, st.device), ownGroups(system)
 	least, where := map[string]float64{}, map[string]string{}
-	for _, m := range mounts {
-		if m.FSType != "cgroup2" {
-			continue
+	note := func(key, value, file, dir string) {
+		most, err := strconv.ParseUint(value, 10, 64)
+		if was, ok := least[key]; err == nil && most < math.MaxInt64 && (!ok || float64(most) < was) {
+			least[key], where[key] = float64(most), file+" of "+dir
 		}
-		for dir := groupDir(m, ownGroups(system)[""]); ; dir = path.Dir(dir) {
-			for key, most := range maxOf(system, dir, device.Whole(system, st.device)) {
-				if was, ok := least[key]; !ok || most < was {
-					least[key], where[key] = most, dir
+	}
+	for _, m := range mounts {
+		switch {
+		case m.FSType == "cgroup" && slices.Contains(m.Super, "blkio"):
+			dir := groupDir(m, own["blkio"])
+			for _, k := range ioLimits {
+				for _, value := range ofDevice(system, path.Join(dir, k.file), disk) {
+					note(k.key, value, k.file, dir)
 				}
 			}
-			if dir == m.Point || dir == "/" {
-				break
+		case m.FSType == "cgroup2":
+			for dir := groupDir(m, own[""]); ; dir = path.Dir(dir) {
+				for _, field := range ofDevice(system, path.Join(dir, "io.max"), disk) {
+					key, value, _ := strings.Cut(field, "=")
+					note(key, value, "io.max", dir)
+				}
+				if dir == m.Point || dir == "/" {
+					break
+				}
 			}
 		}
 	}
@@ -56,28 +71,20 @@ func limitFacts(l *factList, system fs.FS, st storage) {
 		if strings.HasSuffix(k.key, "bps") {
 			value = unit.Bandwidth(most).String()
 		}
-		f := l.add(st.group, k.name+" at most", value+" by io.max of "+where[k.key], "")
+		f := l.add(st.group, k.name+" at most", value+" by "+where[k.key], "")
 		f.Kind, f.Number = k.kind, most
 		f.Identifies = result.Path
 	}
 }
 
-// maxOf reads what a group's io.max allows on a device.
-func maxOf(system fs.FS, dir, name string) map[string]float64 {
-	data, _ := fs.ReadFile(system, strings.TrimPrefix(path.Join(dir, "io.max"), "/"))
+// ofDevice are the words of a group's file that follow a device's number.
+func ofDevice(system fs.FS, file, disk string) []string {
+	data, _ := fs.ReadFile(system, strings.TrimPrefix(file, "/"))
 	for line := range strings.Lines(string(data)) {
 		fields := strings.Fields(line)
-		if len(fields) == 0 || name == "" || device.Whole(system, device.OfNumber(system, fields[0])) != name {
-			continue
+		if len(fields) > 0 && disk != "" && device.Whole(system, device.OfNumber(system, fields[0])) == disk {
+			return fields[1:]
 		}
-		out := map[string]float64{}
-		for _, field := range fields[1:] {
-			key, value, _ := strings.Cut(field, "=")
-			if n, err := strconv.ParseUint(value, 10, 64); err == nil && n < math.MaxInt64 {
-				out[key] = float64(n)
-			}
-		}
-		return out
 	}
 	return nil
 }

@@ -36,4 +36,22 @@ func TestIOLimits(t *testing.T) {
 	if limitFacts(&l, tree(files), storage{group: "storage", device: "sdz"}); len(l) > 0 {
 		t.Errorf("of another device: %v", l)
 	}
+	files["proc/self/mountinfo"] = "31 1 0:27 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio"
+	files["proc/self/cgroup"] = "4:blkio:/box"
+	files["sys/fs/cgroup/blkio/blkio.throttle.read_iops_device"] = "8:0 7\n" // of a group above, which bounds nobody
+	files["sys/fs/cgroup/blkio/box/blkio.throttle.read_iops_device"] = "8:16 9\n8:0 300\n"
+	files["sys/fs/cgroup/blkio/box/blkio.throttle.write_bps_device"] = "8:0 2097152\n"
+	l = nil
+	limitFacts(&l, tree(files), storage{group: "storage", device: "sda"})
+	want = factList{
+		{Group: "storage", Name: "reads a second at most",
+			Value: "300 IOPS by blkio.throttle.read_iops_device of /sys/fs/cgroup/blkio/box",
+			Kind:  result.LimitReadRate, Number: 300, Identifies: result.Path},
+		{Group: "storage", Name: "bytes written a second at most",
+			Value: "2 MiB/s by blkio.throttle.write_bps_device of /sys/fs/cgroup/blkio/box",
+			Kind:  result.LimitWriteBandwidth, Number: 2 << 20, Identifies: result.Path},
+	}
+	if diff := cmp.Diff(want, l); diff != "" {
+		t.Error("of version 1:", diff)
+	}
 }

@@ -56,6 +56,36 @@ var honest = []struct {
 			Writes: 0.3, Cuts: []reporttest.Cut{{At: 350, Name: "at the start"}, {At: 600, Name: "after it"}}})
 		return s
 	}},
+	{"lognormal noise, half of it writes", func(seed uint64) *reporttest.Synthetic {
+		noise := lawtest.Series(resample.Source(seed, 95), 600, lawtest.Flat, 0.04, lawtest.Skewed)
+		s := reporttest.NewSynthetic(seed, 600, 1)
+		s.Load(reporttest.Load{Name: "A", To: 600, Writes: 0.5, Rate: func(t int) float64 { return 5 * noise[t] }})
+		return s
+	}},
+	{"two loads on nodes of their own, from start to end", func(seed uint64) *reporttest.Synthetic {
+		s := reporttest.NewSynthetic(seed, 600, 2)
+		for node, name := range []string{"A", "B"} {
+			noise := reporttest.Dependent(resample.Source(seed, uint64(96+node)), 600, 1, 0.02, 0.4)
+			s.Load(reporttest.Load{Name: name, Node: node, To: 600, Block: 4096 << (2 * node),
+				Rate: func(t int) float64 { return 7000 * noise[t] }})
+		}
+		return s
+	}},
+	{"sixteen VMs, each with noise of its own", func(seed uint64) *reporttest.Synthetic {
+		s := reporttest.NewSynthetic(seed, 480, 4)
+		s.Load(reporttest.Load{Name: "A", VMs: 16, Spread: true, To: 480, Noise: 0.03,
+			Rate: func(int) float64 { return 40000 }})
+		return s
+	}},
+	{"a neighbour that costs nothing stays to the end", func(seed uint64) *reporttest.Synthetic {
+		noise := reporttest.Dependent(resample.Source(seed, 98), 720, 1, 0.03, 0.5)
+		s := reporttest.NewSynthetic(seed, 720, 2)
+		s.Load(reporttest.Load{Name: "A", To: 720, Rate: func(t int) float64 { return 9000 * noise[t] },
+			Cuts: []reporttest.Cut{{At: 360, Name: "alone"}, {At: 720, Name: "with B"}}})
+		s.Load(reporttest.Load{Name: "B", Node: 1, From: 360, To: 720, Noise: 0.03,
+			Rate: func(int) float64 { return 400 }})
+		return s
+	}},
 }
 
 // honestClaims are what all checks together say of runs and tables in which nothing happens.
@@ -72,7 +102,7 @@ func honestClaims() (out []Claim) {
 				return c, nil
 			}})
 	}
-	add("runs of four kinds in turn in which nothing happens: any check speaks up", 0.02, 200, func(seed uint64) bool {
+	add("runs of eight kinds in turn in which nothing happens: any check speaks up", 0.02, 200, func(seed uint64) bool {
 		s := honest[seed%uint64(len(honest))].run(seed)
 		return alarmed(analysis.Run(s.Manifest, s.Data))
 	})
