@@ -15,7 +15,7 @@ func deviceNumber(info fs.FileInfo) (number string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	return fmt.Sprint(unix.Major(uint64(s.Rdev)), ":", unix.Minor(uint64(s.Rdev))), true
+	return fmt.Sprint(unix.Major(s.Rdev), ":", unix.Minor(s.Rdev)), true
 }
 
 // usageBelow asks the kernel about mounts as they are seen below a root.
