@@ -177,6 +177,16 @@ func (f *Forecast) powered(name string, on bool) {
 	}
 }
 
+// stranded warns of a wait for a group of which VMs are on nodes that are off, where nothing restarts them elsewhere.
+func (f *Forecast) stranded(name string, limit time.Duration) {
+	g := f.group(name)
+	i := slices.IndexFunc(g.members, func(m target.Placement) bool { return f.off[m.Node] })
+	if i >= 0 && (g.exempt || !f.Facts.Can(target.NodeFailover)) {
+		f.warn("group %q is waited for while node %d, where VMs of it are, is off, and nothing restarts them elsewhere: "+
+			"after %s the run fails", name, g.members[i].Node, unit.Duration(limit))
+	}
+}
+
 // deleteAll forgets every machine.
 func (f *Forecast) deleteAll() {
 	f.lose(func(string, target.Placement) bool { return true })

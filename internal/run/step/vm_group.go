@@ -305,8 +305,12 @@ func accessible(ctx context.Context, e *Env, group string, pending []string, lim
 func waitForGroup(a scenario.Args, _ View) (*action, error) {
 	group, limit := a.String("vm_group_name"), a.Seconds("wait_secs")
 	return &action{
-		text:     fmt.Sprintf("wait until group %q is accessible, at most %s", group, unit.Duration(limit)),
-		estimate: func(f *Forecast) time.Duration { f.powered(group, true); return AssumedVMPower },
+		text: fmt.Sprintf("wait until group %q is accessible, at most %s", group, unit.Duration(limit)),
+		estimate: func(f *Forecast) time.Duration {
+			f.stranded(group, limit)
+			f.powered(group, true)
+			return AssumedVMPower
+		},
 		do: func(ctx context.Context, e *Env) error {
 			vms, err := members(ctx, e, group)
 			if err != nil {

@@ -181,6 +181,7 @@ func (p *place) capabilities(groups controlGroups, st storage, around wall) (
 		target.FolderImport:     "sandboxes have no system disk, so there is no image to import",
 		target.DiskTrim:         "data disks are files here, and load generators trim block devices only",
 		target.PlatformChecks:   "this host is managed by neither vCenter nor Prism",
+		target.PlainJobs:        "nothing lies between a sandbox and this machine's file system",
 	}
 	if why := around.noNetwork(); why == "" {
 		can[target.PeerNetwork] = "a loopback device of the run's own, with an address for each sandbox; only declared ports"

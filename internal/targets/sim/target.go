@@ -70,6 +70,7 @@ func (w *World) facts() target.Facts {
 		Capabilities: map[target.Capability]string{},
 		Missing: map[target.Capability]string{
 			target.VMExporters: "nothing serves ports in a simulated VM",
+			target.PlainJobs:   "the model has nothing between a VM's job and its disks",
 		}, Metrics: metricNames, FreeBytes: w.o.FreeBytes, FreeMemory: w.o.FreeMemory,
 		MoreDisk: moreDisk, MoreMemory: moreMemory,
 		Pace:        target.Pace{Clone: w.o.Clone, VMOn: w.o.Boot, NodeOn: w.o.NodeBoot, Migration: w.o.Migration},
