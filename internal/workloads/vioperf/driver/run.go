@@ -213,7 +213,7 @@ func (r *run) measure(ctx context.Context, res *Result) error {
 	all := make(chan struct{})
 	go func() { workers.Wait(); close(all) }()
 	watch := &watcher{r: r, res: res, first: seen, last: seen}
-	watch.until(all)
+	watch.until(ctx, all)
 	res.finish(r, watch)
 	r.sync(res)
 	if r.o.Verify {
@@ -232,7 +232,7 @@ type watcher struct {
 }
 
 // until watches until all workers have ended.
-func (w *watcher) until(all <-chan struct{}) {
+func (w *watcher) until(ctx context.Context, all <-chan struct{}) {
 	look := time.NewTicker(looking)
 	defer look.Stop()
 	over := w.r.ending
@@ -240,6 +240,9 @@ func (w *watcher) until(all <-chan struct{}) {
 		select {
 		case <-all:
 			w.last = w.r.o.on.count(w.res.Place)
+			if ctx.Err() != nil && time.Now().Before(w.r.deadline) { // workers may see it before stopping is called
+				w.r.end(Interrupted, nil)
+			}
 			w.r.end(Time, nil)
 			return
 		case <-over:
