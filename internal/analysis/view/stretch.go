@@ -186,7 +186,9 @@ func (s *Stretch) Rounds(values []float64) {
 		return
 	}
 	s.Reached, s.First, s.Last = r.Reached, 0, len(values)-1
-	s.Reason = strings.Replace(r.Reason, fmt.Sprintf("rounds 1 to %d", n), "fifths of it", 1) // not rows, nor rounds
+	rounds := fmt.Sprintf("rounds 1 to %d", n) // which to readers are neither rows nor rounds
+	s.Reason = strings.NewReplacer("the line through "+rounds+" moves", "over its five fifths it drifts", rounds,
+		"fifths of it").Replace(r.Reason)
 	s.Mean, err = serial.MeanOf(values, Confidence)
 	if err != nil {
 		s.Why = err.Error()
