@@ -171,12 +171,16 @@ func (w *watcher) cluster(ctx context.Context) {
 		return
 	}
 	w.silent = false
+	there := make(map[target.Metric]bool, len(values)) // whatever their values
+	for _, m := range values {
+		m.Value = 0
+		there[m] = true
+	}
 	before := w.nodes
 	w.nodes = slices.Clone(values)
 	for _, m := range before {
-		if m.Value = series.Ended(); !slices.ContainsFunc(w.nodes, func(o target.Metric) bool {
-			return o.Name == m.Name && o.Node == m.Node
-		}) {
+		if m.Value = 0; !there[m] {
+			m.Value = series.Ended()
 			values = append(values, m) // of a node that is off
 		}
 	}

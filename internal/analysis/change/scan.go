@@ -39,8 +39,11 @@ func search(x []float64, o Options) []cut {
 	for i, v := range deviation {
 		deviation[i] = math.Sqrt(math.Abs(v))
 	}
-	cuts, spreads := slices.Clone(levels), scan(deviation, half, ofSpread, o)
-	known := places(x, levels, o)
+	spreads := scan(deviation, half, ofSpread, o)
+	if len(spreads) == 0 { // and nothing to set against the places of the levels, which take long
+		return levels
+	}
+	cuts, known := slices.Clone(levels), places(x, levels, o)
 	for i, p := range places(deviation, spreads, o) {
 		// One event that changes both, as a factor on skewed values does, is found at two places near each other.
 		same := func(k span) bool { return p.low-k.high < 2*o.MinSegment && k.low-p.high < 2*o.MinSegment }

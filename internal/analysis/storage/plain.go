@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -53,18 +55,14 @@ func beside(p result.Plain) result.Finding {
 
 // ratio is the geometric mean of the ratios of pairs, with its interval.
 func ratio(turns []result.PlainTurn, of func(result.PlainDone) float64) (mean, low, high float64) {
-	n := float64(len(turns))
-	var sum, squares float64
 	logs := make([]float64, len(turns))
 	for i, t := range turns {
 		logs[i] = math.Log(of(t.Machine) / of(t.Beside))
-		sum += logs[i]
 	}
-	for _, l := range logs {
-		squares += (l - sum/n) * (l - sum/n)
-	}
-	wide := resample.StudentT(plainLevel, n-1) * math.Sqrt(squares/(n-1)/n)
-	return math.Exp(sum / n), math.Exp(sum/n - wide), math.Exp(sum/n + wide)
+	n := float64(len(turns))
+	middle, spread := stat.MeanStdDev(logs, nil)
+	wide := resample.StudentT(plainLevel, n-1) * spread / math.Sqrt(n)
+	return math.Exp(middle), math.Exp(middle - wide), math.Exp(middle + wide)
 }
 
 // factor prints a ratio as exactly as it is worth.

@@ -42,7 +42,7 @@ const (
 	Groups      Section = "cgroup" // limits of control groups, as of containers, under cAdvisor's names
 )
 
-// Sections are all there are.
+// Sections are those of a machine: all but Quota, which is of the container that an agent is in.
 func Sections() []Section {
 	return []Section{CPU, Load, Memory, Network, Disk, FileSystems, Kernel, Paging, Pressure, Groups}
 }

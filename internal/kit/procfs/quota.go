@@ -3,7 +3,6 @@ package procfs
 import (
 	"io/fs"
 	"path"
-	"strconv"
 	"strings"
 )
 
@@ -18,16 +17,16 @@ func Quota(system fs.FS, group string) (periods, throttled uint64, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	for line := range strings.Lines(string(data)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, err := strconv.ParseUint(value, 10, 64)
-		switch {
-		case err != nil:
-		case name == "nr_periods":
-			periods = n
-		case name == "nr_throttled":
-			throttled = n
+	_ = Lines(data, func(f []string) error { // a line that cannot be read is no quota
+		if n, err := Counts(f[1:]); err == nil && len(n) == 1 {
+			switch f[0] {
+			case "nr_periods":
+				periods = n[0]
+			case "nr_throttled":
+				throttled = n[0]
+			}
 		}
-	}
+		return nil
+	})
 	return periods, throttled, periods > 0
 }

@@ -29,15 +29,22 @@ run:
   - workload.Start: {workload_name: Work, runtime_secs: 60}
 `
 
-// A comparison stands after the set-up, of each workload that is started; a place that has nothing beside its VMs
-// refuses it, by its own words.
-func TestComparePlain(t *testing.T) {
-	fsys := fstest.MapFS{"test.yml": {Data: []byte(plainScenario)},
-		"work.fio": {Data: []byte("[w]\nfilename=/dev/sdb\nsize=1g\nrw=randread\n")}}
-	sc, diagnostics := scenario.Load(fsys, scenario.LoadOptions{ID: 7, Now: time.Unix(1, 0)})
+// withWork reads a scenario whose workloads have work.fio.
+func withWork(t *testing.T, text string) *scenario.Scenario {
+	t.Helper()
+	sc, diagnostics := scenario.Load(fstest.MapFS{"test.yml": {Data: []byte(text)},
+		"work.fio": {Data: []byte("[w]\nfilename=/dev/sdb\nsize=1g\nrw=randread\n")}},
+		scenario.LoadOptions{ID: 7, Now: time.Unix(1, 0)})
 	if sc == nil {
 		t.Fatal(diagnostics)
 	}
+	return sc
+}
+
+// A comparison stands after the set-up, of each workload that is started; a place that has nothing beside its VMs
+// refuses it, by its own words.
+func TestComparePlain(t *testing.T) {
+	sc := withWork(t, plainScenario)
 	able := everything()
 	able.Capabilities[target.PlainJobs] = "stated"
 	p, err := plan.Build(sc, able, plan.Options{Engines: engines, ComparePlain: true, TimeScale: 0.1})
