@@ -133,7 +133,10 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			}
 			note := "it ran apart from the other jobs of the file, or was a group of its own, and is added to none of " +
 				"them"
-			if len(p.Beside) > 0 {
+			switch {
+			case p.Only != "":
+				note = unlikeLengths
+			case len(p.Beside) > 0:
 				note = "it ran at the same time as " + oneLine(strings.Join(p.Beside, ", ")) +
 					", which had another pattern or block size: it is added to none of them"
 			}
@@ -186,6 +189,10 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 	}
 	return out, nil
 }
+
+// unlikeLengths is said of the operations of a job that are apart.
+const unlikeLengths = "reads and writes of its job lasted unlike times, as where what was written is read back (verify): " +
+	"each stand by themselves, with the rate over their own time"
 
 // fioRestarts tells the jobs apart whose logs stand one after another in a file: with per_job_logs=0 fio appends them,
 // and the times of each begin anew. Times of threads that share a log go back a little, and do not.

@@ -74,6 +74,14 @@ func TestFioApart(t *testing.T) {
 		"one begins when the other has ended": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
 			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `startdelay":"60","iodepth`, 1))),
 			[]string{"a 6000 400 5000 0 16", "b 60 400 5000 0 16"}},
+		"one begins a little before the other has ended": {fioOutput(1_700_000_000,
+			strings.Replace(fioJob("a", 0, 6000, deep), `"runtime":60000`, `"runtime":60100`, 1),
+			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `startdelay":"60","iodepth`, 1))),
+			[]string{"a 6000 400 5000 0 16", "b 60 400 5000 0 16"}},
+		"what was written is read back": {fioOutput(1_700_000_000, strings.Replace(fioJob("a", 0, 6000, ""),
+			`"sync"`, `"write":{"io_bytes":24576000,"runtime":30000,"total_ios":6000,`+
+				`"clat_ns":{"max":9,"mean":9,"N":6000}},"sync"`, 1)),
+			[]string{"a reads 6000 400 5000 0 1", "a writes 0 NaN NaN 0 1"}},
 		"one begins while the other works": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
 			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `startdelay":"59","iodepth`, 1))),
 			[]string{"fio 6060 400 5000 0 16"}},
@@ -128,6 +136,31 @@ type lastReport struct{ Report0 workload.Report }
 
 func (l *lastReport) Report(r workload.Report) { l.Report0 = r }
 func (*lastReport) Warn(string)                {}
+
+// The rates of reads and writes are fio's own, over the time of each, in its JSON and its other forms.
+func TestFioVerify(t *testing.T) {
+	t.Parallel()
+	text := "w: (g=0): rw=write, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=psync, iodepth=1\n" +
+		"fio-3.33\nw: (groupid=0, jobs=1): err= 0: pid=7: Thu Nov 26 21:21:59 2026\n" +
+		"  read: IOPS=25.6k, BW=100MiB/s (105MB/s)(4096KiB/40msec)\n" +
+		"    clat (usec): min=1, max=9, avg=5.00, stdev= 1.00\n" +
+		"  write: IOPS=32.0k, BW=125MiB/s (131MB/s)(4096KiB/32msec); 0 zone resets\n" +
+		"    clat (usec): min=1, max=9, avg=7.00, stdev= 1.00\n" +
+		"     issued rwts: total=1024,1024,0,0 short=0,0,0,0 dropped=0,0,0,0\n\nRun status group 0 (all jobs):\n"
+	side := func(iops, ms string) string {
+		return ";4096;102400;" + iops + ";" + ms + strings.Repeat(";0", 37)
+	}
+	for name, c := range map[string][2]string{
+		"text": {text, "w reads: read 1024/0.00512/4194304, 0 errors, 40ms\n" +
+			"w writes: write 1024/0.007168/4194304, 0 errors, 32ms"},
+		"terse": {"3;fio-3.33;w;0;0" + side("25600", "40") + side("32000", "32") + ";1.0%;2.0%;0;0;0\n",
+			"w reads: read 1024/0/4194304, 0 errors, 40ms\nw writes: write 1024/0/4194304, 0 errors, 32ms"},
+	} {
+		if got := runsIn(t, name, []byte(c[0])); got != c[1] {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, c[1])
+		}
+	}
+}
 
 // What fio says over and over (--status-interval) is one job: its last word counts, and the time is fio's own.
 func TestFioTextAgain(t *testing.T) {

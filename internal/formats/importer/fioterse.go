@@ -55,14 +55,16 @@ func readFioTerse(_ format, r io.Reader) (*book, error) {
 		after := cells[head+sides*width:]
 		e.cpu = decimal(strings.TrimSuffix(after[0], "%"), "") + decimal(strings.TrimSuffix(after[1], "%"), "")
 		p := fioTextParser{terse: true}
-		s, ok := p.stretch([]*fioTextEntry{e}, false)
-		switch {
-		case ok && len(b.stretches) < mostStretches:
-			b.stretches = append(b.stretches, s)
-		case ok:
-			b.failure = "it holds more rows than are read: split the file"
-		case s.failure != "":
-			b.failure = s.failure
+		for _, one := range unlikeTimes([]*fioTextEntry{e}) {
+			s, ok := p.stretch([]*fioTextEntry{one}, false)
+			switch {
+			case ok && len(b.stretches) < mostStretches:
+				b.stretches = append(b.stretches, s)
+			case ok:
+				b.failure = "it holds more rows than are read: split the file"
+			case s.failure != "":
+				b.failure = s.failure
+			}
 		}
 		return nil
 	})

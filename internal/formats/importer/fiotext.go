@@ -50,7 +50,8 @@ type fioTextEntry struct {
 	pid         string
 	jobs        float64
 	code        uint64
-	mixed       bool // reads and writes stand together
+	mixed       bool   // reads and writes stand together
+	only        string // "reads", "writes" or "trims", where the others stand apart
 	errors      float64
 	ended       time.Time
 	bytes, ms   [3]float64
@@ -228,9 +229,10 @@ func (p *fioTextParser) end() {
 	var groups []string
 	longest := map[string]float64{}
 	of := map[[2]string][]*fioTextEntry{}
+	p.entries = unlikeTimes(p.entries)
 	for _, e := range p.entries {
 		q := p.requests[e.name+" "+e.group]
-		k := [2]string{e.group, q.rw + " " + q.bs}
+		k := [2]string{e.group, q.rw + " " + q.bs + " " + e.only}
 		if of[k] == nil {
 			kinds = append(kinds, k)
 		}
@@ -265,6 +267,38 @@ func (p *fioTextParser) end() {
 	p.entries, p.e, p.whole, p.fatal, p.requests = nil, nil, false, "", map[string]fioTextRequest{}
 }
 
+// unlikeTimes has the operations of an entry stand by themselves where they lasted unlike times.
+func unlikeTimes(entries []*fioTextEntry) (out []*fioTextEntry) {
+	for _, e := range entries {
+		longest, unlike := slices.Max(e.ms[:]), false
+		for _, ms := range e.ms {
+			unlike = unlike || ms > 0 && fio.Unlike(uint64(ms), uint64(longest)) && !e.mixed
+		}
+		if !unlike {
+			out = append(out, e)
+			continue
+		}
+		for i, ms := range e.ms {
+			if ms == 0 {
+				continue
+			}
+			one := *e
+			one.only = []string{"reads", "writes", "trims"}[i]
+			for other := range e.ms {
+				if other != i {
+					one.ms[other], one.bytes[other], one.issued[other] = 0, 0, 0
+					one.clat[other], one.lat[other] = nil, nil
+				}
+			}
+			if i != 1 {
+				one.sync = nil
+			}
+			out = append(out, &one)
+		}
+	}
+	return out
+}
+
 // stretch is what the jobs of a group measured, which ran at the same time.
 func (p *fioTextParser) stretch(of []*fioTextEntry, alone bool) (stretch, bool) {
 	var names []string
@@ -277,7 +311,7 @@ func (p *fioTextParser) stretch(of []*fioTextEntry, alone bool) (stretch, bool) 
 	}
 	name := "fio"
 	if !alone {
-		name = oneLine(strings.Join(names, ", "))
+		name = strings.TrimSpace(oneLine(strings.Join(names, ", ")) + " " + of[0].only)
 	}
 	t := newTally(name, milliseconds(longest))
 	t.operations = result.BlockOperations()
@@ -302,6 +336,9 @@ func (p *fioTextParser) stretch(of []*fioTextEntry, alone bool) (stretch, bool) 
 	t.notes = append(append(t.notes, p.notesOfForm()...),
 		"service times are of completion (clat) where fio measured it, else of the whole (lat); with lat_percentiles they "+
 			"are of the whole")
+	if of[0].only != "" {
+		t.notes = append(t.notes, unlikeLengths)
+	}
 	if !of[0].ended.IsZero() {
 		t.start = of[0].ended.Add(-t.length)
 		p.book.note(noZone)

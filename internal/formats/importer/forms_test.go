@@ -71,6 +71,16 @@ var shortForms = []struct{ name, text, want string }{
 	{"pgbench, to a schedule before 15", // which counts the 5 that it skipped
 		"1700000000 105 500000 0 1 9 200000 0 1 9 5\n1700000001 120 600000 0 1 9 300000 0 1 9 0\n",
 		"pgbench: transaction 220/1.1, 0 errors, 2s"},
+	{"pgbench -C", pgbenchTotals("", "average connection time = 35.286 ms\ntps = 20 (including reconnection times)"),
+		"pgbench 4 clients: transaction 64/12.8, 0 errors, 3.2s"}, // 64 at 20/s, each of 200 ms
+	{"pgbench -P", pgbenchTotals( // 64 at 25/s; its lines of progress have it that more, and longer ones, were done
+		"progress: 1.0 s, 30.0 tps, lat 300.000 ms stddev 9\nprogress: 3.0 s, 40.0 tps, lat 200.000 ms stddev 9\n",
+		"initial connection time = 500 ms\ntps = 25 (without initial connection time)"),
+		"pgbench 4 clients: transaction 64/12.8, 0 errors, 2.56s"},
+	{"pgbench -P before 14", pgbenchTotals(
+		"progress: 1.0 s, 30.0 tps, lat 300.000 ms stddev 9\nprogress: 3.0 s, 17.0 tps, lat 200.000 ms stddev 9\n",
+		"tps = 20 (including connections establishing)\ntps = 25 (excluding connections establishing)"),
+		"pgbench 4 clients: transaction 64/12.8, 0 errors, 2.56s"},
 	{"sysbench 0.4", sysbenchOldSQL, "sysbench oltp: transaction 700/59.5, 2 errors, 1m0s"},
 	{"sysbench 0.4 fileio", sysbenchOldFile, "sysbench fileio: read 800/0/3276800 write 200/0/819200, 0 errors, 10s"},
 	{"sysbench 0.4 memory", sysbenchOldMemory, "sysbench memory: read 1000/0.5/1048576, 0 errors, 2s"},
@@ -82,6 +92,13 @@ var shortForms = []struct{ name, text, want string }{
 	{"elbencho of files, older", elbenchoOldFiles, "elbencho mkdirs: entry 2/0, 0 errors, 2ms\n" +
 		"elbencho write: write 1000/0/4194304, 0 errors, 2s"},
 	{"vdbench", intervals(""), "vdbench mix: read 400/0.16 write 400/0.24, 0 errors, 4s"},
+}
+
+// pgbenchTotals is a test of 64 transactions of 200 ms.
+func pgbenchTotals(progress, end string) string {
+	return "pgbench (15.18)\n" + progress + "transaction type: <builtin: select only>\nscaling factor: 2\n" +
+		"query mode: simple\nnumber of clients: 4\nnumber of threads: 1\nduration: 3 s\n" +
+		"number of transactions actually processed: 64\nlatency average = 200.000 ms\n" + end + "\n"
 }
 
 const elbenchoOldFiles = `OPERATION RESULT TYPE        FIRST DONE  LAST DONE

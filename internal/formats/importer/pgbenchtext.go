@@ -148,11 +148,10 @@ func (b *book) pgbenchTest(test *pgbenchTest, several bool) error {
 	if t.Clients > 0 {
 		s.workload, s.concurrency = "pgbench "+unit.Plural(int(min(t.Clients, 1e6)), "client"), t.Clients
 	}
-	switch counted := t.TPS > 0 && t.Processed > 0; {
-	case len(steps) > 0:
-	case counted: // pgbench's own time, which begins when all clients are connected
-		o.Length = time.Duration(min(t.Processed/t.TPS, 1e8) * float64(time.Second))
-	case math.IsNaN(t.Seconds):
+	switch {
+	case t.Rate() > 0 && t.Processed > 0: // pgbench's own time, which begins when all clients are connected
+		o.Length = time.Duration(min(t.Processed/t.Rate(), 1e8) * float64(time.Second))
+	case len(steps) == 0 && math.IsNaN(t.Seconds):
 		return errors.New("neither -T nor -P was used, so it does not say over what time it was measured")
 	}
 	if len(steps) > 0 {
@@ -179,7 +178,7 @@ func (b *book) pgbenchTest(test *pgbenchTest, several bool) error {
 	}
 	switch {
 	case s.failure != "":
-	case t.Processed > 0 && math.IsNaN(t.TPS):
+	case t.Processed > 0 && math.IsNaN(t.Rate()):
 		s.failure = "it ends within its totals: the file is cut short"
 	case t.Trouble != "" && math.IsNaN(t.Processed):
 		s.failure = "it ended before its totals: " + oneLine(t.Trouble)
@@ -247,9 +246,6 @@ func scriptName(name string) string {
 func scriptsOf(all stretch, t pgbench.Totals) stretch {
 	s := stretch{workload: all.workload + ", by script", latency: all.latency, start: all.start,
 		length: all.length, beside: true}
-	if t.TPS > 0 && t.Processed > 0 { // so that rates are those that pgbench prints
-		s.length = time.Duration(min(t.Processed/t.TPS, 1e8) * float64(time.Second))
-	}
 	rep := workload.Report{Elapsed: s.length, Final: true}
 	var names []string
 	for _, of := range t.Scripts {

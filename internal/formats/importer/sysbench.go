@@ -169,7 +169,7 @@ const sysbenchFileLayout = sysbenchLatency + `operations:
   - {name: read, noun: reads, bytes: true}
   - {name: write, noun: writes, bytes: true}
 measures:
-  - {name: fsyncs, unit: fsyncs/s, better: higher, kind: single}
+  - {name: fsyncs, unit: fsyncs/s, kind: single}
 {{if .P}}  - {name: {{.Name}}, unit: ms, better: lower, kind: single}
 {{end}}  - {name: mean, unit: ms, better: lower, kind: single}
   - {name: max, unit: ms, better: lower, kind: single}

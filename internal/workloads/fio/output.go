@@ -29,6 +29,9 @@ type Part struct {
 	Mixed bool
 	// Beside are the parts that ran at the same time and are not added to it, for they did other things.
 	Beside []string
+	// Only is the one operation of its jobs that it holds, "" for all: they did another for another length of time, as
+	// where what was written is read back (verify), and fio's rates are over those.
+	Only string
 	// Uncounted: a job ended with an error that is in no count of fio's, so that one is counted for it.
 	Uncounted bool
 }
@@ -107,7 +110,7 @@ func (p *Part) asked(job fiofile.Job) {
 func (p Part) Name() string {
 	names := slices.Clone(p.Jobs)
 	slices.Sort(names)
-	return strings.Join(slices.Compact(names), ", ")
+	return strings.TrimSpace(strings.Join(slices.Compact(names), ", ") + " " + p.Only)
 }
 
 // choice is the Format of a Declared of a part.
@@ -117,6 +120,7 @@ type choice struct {
 	Later   [][]int  `json:"later,omitempty"` // the stages of its group that came after it
 	Figures []figure `json:"figures,omitempty"`
 	Mixed   bool     `json:"mixed,omitempty"`
+	Only    int      `json:"only,omitempty"` // 1 and more: reads, writes or trims alone
 }
 
 // one leaves of reports the first operation, which is all there is.
@@ -180,11 +184,13 @@ func Parts(r io.Reader) ([]Part, int, error) {
 			alike := d.alike(stage)
 			first := len(out)
 			for _, entries := range alike {
-				out = append(out, d.part(choice{Output: i, Entries: entries, Later: later}))
+				for _, only := range d.lengths(entries) {
+					out = append(out, d.part(choice{Output: i, Entries: entries, Later: later, Only: only}))
+				}
 			}
 			for k := range out[first:] {
 				for j := range out[first:] {
-					if j != k {
+					if j != k && out[first].Only == "" {
 						out[first+k].Beside = append(out[first+k].Beside, out[first+j].Name())
 					}
 				}
@@ -221,7 +227,8 @@ func (d *document) stages() (out [][]int) {
 		slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(start[a], start[b]) })
 		var end uint64
 		for n, i := range all {
-			if n == 0 || start[i] >= end {
+			const late = 250 // what was to begin when the one before ended may begin a little sooner
+			if n == 0 || start[i]+min(late, d.jobs[i].longestMS()/10) >= end {
 				out = append(out, nil)
 				end = start[i] + max(d.jobs[i].longestMS(), 1)
 			} else {
@@ -278,6 +285,32 @@ func (d *document) alike(stage []int) (out [][]int) {
 	return out
 }
 
+// lengths are the operations of entries that are to stand by themselves, as in a choice: 0 for all together, or those
+// that were done, each, where they lasted unlike times.
+func (d *document) lengths(entries []int) (out []int) {
+	unlike := false
+	for op := range operations {
+		var longest uint64
+		for _, i := range entries {
+			longest = max(longest, d.jobs[i].dirs[op].runtimeMS)
+		}
+		for _, i := range entries {
+			e := &d.jobs[i]
+			unlike = unlike || e.dirs[op].runtimeMS > 0 && Unlike(e.dirs[op].runtimeMS, e.longestMS()) && !e.onlyMixed()
+		}
+		if longest > 0 {
+			out = append(out, op+1)
+		}
+	}
+	if !unlike {
+		return []int{0}
+	}
+	return out
+}
+
+// Unlike reports whether two operations of a job lasted so unlike times, in milliseconds, that these were two stages.
+func Unlike(ms, longest uint64) bool { return longest > ms+5 && float64(ms) < 0.95*float64(longest) }
+
 // flat is a report of client/server as one of one host.
 func (d *document) flat() *document {
 	if len(d.clients) == 0 {
@@ -326,6 +359,7 @@ func (d *document) stage(c *choice) *document {
 			continue
 		}
 		e := d.jobs[i]
+		e.leave(c.Only)
 		if e.code != 0 { // what ended it is in no count of errors
 			e.errors = max(e.errors, 1)
 		}
@@ -361,17 +395,37 @@ func (d *document) stage(c *choice) *document {
 	return &one
 }
 
+// leave takes from an entry all but one operation, as in a choice; flushes are of writes.
+func (e *entry) leave(only int) {
+	if only == 0 {
+		return
+	}
+	for op := range e.dirs {
+		if op != only-1 {
+			e.dirs[op] = direction{}
+		}
+	}
+	if only != 2 {
+		e.sync = timing{}
+	}
+}
+
 func (d *document) part(c choice) Part {
 	stage := c.Entries
 	c.Mixed = !slices.ContainsFunc(stage, func(i int) bool { return !d.jobs[i].onlyMixed() })
 	p := Part{Mixed: c.Mixed}
+	if c.Only > 0 {
+		p.Only = []string{"reads", "writes", "trims"}[c.Only-1]
+	}
 	named := map[string]int{}
 	for _, i := range stage {
 		p.Jobs = append(p.Jobs, d.jobs[i].name)
 		named[d.jobs[i].host+d.jobs[i].name]++
 	}
 	for n, i := range stage {
-		e := &d.jobs[i]
+		one := d.jobs[i]
+		one.leave(c.Only)
+		e := &one
 		p.Streams = append(p.Streams, d.streamOf(e, named[e.host+e.name]))
 		if len(e.options)+len(d.global) > 0 {
 			p.asked(d.jobOf(e))

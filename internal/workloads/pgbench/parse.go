@@ -268,7 +268,7 @@ func gaps(n int) []float64 {
 	return out
 }
 
-// own takes a progress line where there is no log. One report is held back: the totals may correct it.
+// own takes a progress line where there is no log. Reports are held back: the totals correct them.
 func (p *parser) own(g pgbench.Progress) {
 	step := time.Second
 	if seconds := p.format.Interval; seconds > 0 && seconds < 1e6 {
@@ -294,10 +294,7 @@ func (p *parser) own(g pgbench.Progress) {
 	}
 	p.count(g.TPS*length, g)
 	r.Ops, r.Errors, r.Values = workload.Counts{p.sum}, p.failed, gaps(len(p.declared.Measures))
-	if len(p.queue) > 0 {
-		p.give(p.queue[0])
-	}
-	p.queue = []workload.Report{r}
+	p.queue = append(p.queue, r)
 }
 
 // Finish implements workload.Parser.
@@ -326,11 +323,36 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	return out, nil
 }
 
-// finishText makes the last report of the totals, where there are any.
+// finishText makes the last report of the totals, where there are any, and has those before it agree: their rates and
+// means are rounded, and their times begin before all clients are connected.
 func (p *parser) finishText(t pgbench.Totals) {
+	var connected time.Duration
+	switch rate := t.Rate(); {
+	case t.ConnectMS > 0:
+		connected = time.Duration(min(t.ConnectMS, 1e9) * float64(time.Millisecond))
+	case t.Processed > 0 && t.TPSWith > 0 && rate > t.TPSWith:
+		connected = time.Duration(min(t.Processed/t.TPSWith-t.Processed/rate, 1e6) * float64(time.Second))
+	}
+	many, long := 1.0, 1.0
+	if p.sum.Ops > 0 && float64(p.sum.Ops) > t.Processed {
+		many = t.Processed / float64(p.sum.Ops)
+	}
+	if whole := t.MeanMS / 1e3 * t.Processed; p.sum.Seconds > whole {
+		long = whole / p.sum.Seconds
+	}
+	kept := p.queue[:0]
+	for _, r := range p.queue {
+		if r.Elapsed -= connected; r.Elapsed > 0 {
+			r.Ops[0].Ops, r.Ops[0].Seconds = uint64(float64(r.Ops[0].Ops)*many), r.Ops[0].Seconds*long
+			kept = append(kept, r)
+		}
+	}
 	r := workload.Report{Ops: workload.Counts{p.sum}, Errors: p.failed, Values: gaps(len(p.declared.Measures))}
-	if n := len(p.queue); n > 0 {
-		r, p.queue = p.queue[n-1], nil
+	if p.queue = nil; len(kept) > 0 {
+		for _, before := range kept[:len(kept)-1] {
+			p.give(before)
+		}
+		r = kept[len(kept)-1]
 	}
 	if math.IsNaN(t.Processed) {
 		if r.Elapsed > 0 {
@@ -342,15 +364,13 @@ func (p *parser) finishText(t pgbench.Totals) {
 	if p.format.Length > 0 {
 		seconds = p.format.Length
 	}
-	if !math.IsNaN(seconds) {
-		// A last line of progress may come a little after the end.
-		end := time.Duration(min(seconds, 1e8) * float64(time.Second))
-		if end > r.Elapsed {
-			if !r.Time.IsZero() {
-				r.Time = r.Time.Add(end - r.Elapsed)
-			}
-			r.Elapsed = end
+	end := time.Duration(min(seconds, 1e8) * float64(time.Second))
+	// A last line of progress may come a little after the end.
+	if !math.IsNaN(seconds) && (end > r.Elapsed || p.format.Length > 0 && end > p.last.Elapsed) {
+		if !r.Time.IsZero() {
+			r.Time = r.Time.Add(end - r.Elapsed)
 		}
+		r.Elapsed = end
 	}
 	if r.Elapsed <= p.last.Elapsed {
 		return

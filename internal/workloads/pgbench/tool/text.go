@@ -14,7 +14,7 @@ var (
 	progressLine = lazyregexp.New(`^progress: ([0-9.]+) s, ([0-9.]+) tps, lat ([0-9.]+|NaN|nan|-nan) ms`)
 	failedPart   = lazyregexp.New(`, (\d+) failed`)
 	headLine     = lazyregexp.New(`^pgbench \(([\w.]+)`)
-	tpsLine      = lazyregexp.New(`^tps = ([0-9.]+) \((\w+)`)
+	tpsLine      = lazyregexp.New(`^tps = ([0-9.]+) \((\w+ \w+)`)
 	lagLine      = lazyregexp.New(`^rate limit schedule lag: avg ([0-9.]+) \(max ([0-9.]+)\) ms`)
 	figureLine   = lazyregexp.New(`^([a-z][a-z ]+?)(?: above the [0-9.]+ ms latency limit)?(?: =|:) ([0-9.]+)(?:[ /].*)?$`)
 	statements   = lazyregexp.New(`statement latencies in milliseconds(.*):$`)
@@ -74,6 +74,7 @@ type Totals struct {
 	ConnectMS  float64 // of all connections at the beginning (14 and later)
 	TPS        float64 // without the time to connect
 	TPSWith    float64 // with it
+	Reconnects bool    // -C of 14 and later, which prints TPSWith alone
 	Incomplete bool    // the run was aborted
 	Statements []Statement
 	Scripts    []ScriptTotals // of several
@@ -140,10 +141,12 @@ func (t *Text) Line(line string) (Progress, bool) {
 	case strings.HasPrefix(line, "tps = "):
 		if m := tpsLine.FindStringSubmatch(line); m != nil {
 			switch m[2] {
-			case "excluding", "without":
+			case "excluding connections", "without initial":
 				o.TPS = figure(m[1])
-			case "including":
+			case "including connections":
 				o.TPSWith = figure(m[1])
+			case "including reconnection":
+				o.TPSWith, o.Reconnects = figure(m[1]), true
 			}
 		}
 	case strings.HasPrefix(line, "rate limit schedule lag"):
@@ -171,6 +174,14 @@ func (t *Text) Line(line string) (Progress, bool) {
 		}
 	}
 	return Progress{}, false
+}
+
+// Rate is the transactions per second that pgbench ends with, NaN where that line is missing.
+func (t Totals) Rate() float64 {
+	if t.Reconnects {
+		return t.TPSWith
+	}
+	return t.TPS
 }
 
 // mostStatements and mostScripts bound what is kept of them.
