@@ -166,6 +166,9 @@ func steadyOf(v *view.Run, name string, all []view.Stretch, average float64) res
 	if unknown != nil {
 		f.Warnings = append(f.Warnings, "a phase is not judged ("+unknown.Name+"): "+unknown.Why)
 	}
+	if len(all) == 1 && !shown.Reached {
+		f.Evidence = append(f.Evidence, levels(shown)...)
+	}
 	f.Warnings = append(f.Warnings, shown.Warnings...)
 	f.Chart = picture(v, name, shown)
 	return f
@@ -243,6 +246,26 @@ func lasting(s *view.Stretch) []change.Point {
 	}
 	if out == nil {
 		return s.Changes
+	}
+	return out
+}
+
+// levels are those that a stretch had one after another, where they are few, held for a while and lie well apart.
+func levels(s *view.Stretch) (out []result.Evidence) {
+	const few, apart = 2, 0.1
+	all, wide := lasting(s), false
+	for _, c := range all {
+		until := view.ClockOf(s.Elapsed(c.Index))
+		if n := len(out); n > 0 {
+			out[n-1].Name = view.LevelUntil + until
+		} else {
+			out = append(out, result.Evidence{Name: view.LevelUntil + until, Value: c.Before, Unit: s.Quantity.Unit})
+		}
+		out = append(out, result.Evidence{Name: view.LevelFrom + until, Value: c.After, Unit: s.Quantity.Unit})
+		wide = wide || math.Abs(c.After-c.Before) > apart*math.Abs(c.Before)
+	}
+	if len(all) > few || len(all) < len(s.Changes) && len(s.Changes) > few || !wide {
+		return nil
 	}
 	return out
 }

@@ -17,6 +17,13 @@ const MostGaps = 0.2
 // WarmUp names the evidence of a steady-state finding that tells how long the workload took to warm up.
 const WarmUp = "warm-up"
 
+// LevelUntil and LevelFrom begin the names of its evidence that tells the levels of a workload that had two or three,
+// and until and from when: an average over them was at no time its rate.
+const (
+	LevelUntil = "level until "
+	LevelFrom  = "level from "
+)
+
 // Stretch is a part of a workload's time with the verdict on it.
 type Stretch struct {
 	Name     string

@@ -73,6 +73,10 @@ var shortForms = []struct{ name, text, want string }{
 		"pgbench: transaction 220/1.1, 0 errors, 2s"},
 	{"pgbench -C", pgbenchTotals("", "average connection time = 35.286 ms\ntps = 20 (including reconnection times)"),
 		"pgbench 4 clients: transaction 64/12.8, 0 errors, 3.2s"}, // 64 at 20/s, each of 200 ms
+	{"pgbench, of which lines were left out", pgbenchTotals("", "tps = 20 (without initial connection time)") +
+		"=== RUN 2\nduration: 3 s\nnumber of transactions actually processed: 90\nlatency average = 100.000 ms\n" +
+		"tps = 30 (without initial connection time)\n", "pgbench 4 clients: transaction 64/12.8, 0 errors, 3.2s\n" +
+		"pgbench: transaction 90/9, 0 errors, 3s"},
 	{"pgbench -P", pgbenchTotals( // 64 at 25/s; its lines of progress have it that more, and longer ones, were done
 		"progress: 1.0 s, 30.0 tps, lat 300.000 ms stddev 9\nprogress: 3.0 s, 40.0 tps, lat 200.000 ms stddev 9\n",
 		"initial connection time = 500 ms\ntps = 25 (without initial connection time)"),

@@ -29,12 +29,15 @@ type pgbenchTest struct {
 	head     bool          // the line of the version was there
 	kind     bool          // the line of the type of transactions was there
 	totals   bool
+	rate     bool // the last line of the totals was there
 	bad      bool // an error was told
 }
 
 var (
 	pgbenchProgress = lazyregexp.New(`^progress: ([0-9.]+) s, `)
 	pgbenchAnyTotal = lazyregexp.New(`^(?:number of transactions actually processed: \d|tps = )`)
+	pgbenchRate     = lazyregexp.New(`^tps = [0-9.]+ \((?:excluding|without|including reconnection)`)
+	pgbenchTotal    = lazyregexp.New(`^(?:duration: |number of (?:clients|transactions actually processed): )\d`)
 	pgbenchLag      = lazyregexp.New(`^(?:rate limit schedule lag|progress: .*\blag [\d.]+ ms)`)
 	pgbenchWrong    = lazyregexp.New(`^pgbench: (?:error|fatal): `)
 	pgbenchName     = lazyregexp.New(`[^a-z0-9_-]+`)
@@ -56,7 +59,8 @@ func readPgbench(f format, r io.Reader) (*book, error) {
 		}
 		head, kind := bytes.HasPrefix(line, []byte("pgbench (")), bytes.HasPrefix(line, []byte("transaction type: "))
 		step, isStep := pgbenchStep(line)
-		if t == nil || head && (t.head || t.totals || t.bad) || kind && (t.kind || t.totals) || isStep && t.totals &&
+		if t == nil || head && (t.head || t.totals || t.bad) || kind && (t.kind || t.totals) ||
+			t.rate && pgbenchTotal.Match(line) || isStep && t.totals &&
 			(len(t.progress) == 0 || step <= t.at) || isStep && step <= t.at && !t.totals && len(t.progress) > 0 {
 			if len(tests) > mostStretches {
 				return fmt.Errorf("more than %d tests in it: split the file", mostStretches)
@@ -65,6 +69,7 @@ func readPgbench(f format, r io.Reader) (*book, error) {
 			tests = append(tests, t)
 		}
 		t.head, t.kind = t.head || head, t.kind || kind
+		t.rate = t.rate || pgbenchRate.Match(line)
 		t.totals, t.bad = t.totals || pgbenchAnyTotal.Match(line), t.bad || pgbenchWrong.Match(line)
 		if isStep {
 			t.at = step

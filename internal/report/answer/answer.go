@@ -214,12 +214,38 @@ func (r Run) did(l Load) (string, *result.Finding) {
 	switch {
 	case f == nil:
 		return l.Name + ": " + l.Did + l.Held, nil
+	case f.Low == nil && len(levels(*f)) > 0 && l.Did != "":
+		return fmt.Sprintf("%s: %s; over all of it, at no time its rate, %s%s", l.Name,
+			strings.Join(levels(*f), ", then "), l.Did, l.Held), f
 	case f.Low == nil && l.Did != "":
 		return l.Name + ": " + l.Did + l.Held + unknown(f.NoInterval), f
 	case l.Wants:
 		return fmt.Sprintf("%s: %s (%s)", l.Name, l.Did+l.Held, Clause(*f, false)), f
 	}
 	return Clause(*f, false) + l.Held, f
+}
+
+// levels are those that a load had one after another.
+func levels(f result.Finding) (out []string) {
+	for _, e := range f.Evidence {
+		until, isUntil := strings.CutPrefix(e.Name, view.LevelUntil)
+		from, isFrom := strings.CutPrefix(e.Name, view.LevelFrom)
+		switch {
+		case isUntil:
+			out = append(out, fmt.Sprintf("%s until %s", quantity(e.Value, e.Unit)+per(e.Unit), until))
+		case isFrom:
+			out = append(out, fmt.Sprintf("%s from %s on", quantity(e.Value, e.Unit)+per(e.Unit), from))
+		}
+	}
+	return out
+}
+
+// per is what follows the value of a rate.
+func per(unit string) string {
+	if unit == result.OperationsUnit {
+		return "/s"
+	}
+	return " " + unit
 }
 
 // Clause is what a finding says first, without its full stop, with its interval or why there is none, and as a whole

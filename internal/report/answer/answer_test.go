@@ -3,6 +3,7 @@ package answer
 import (
 	"testing"
 
+	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
 
@@ -50,11 +51,18 @@ func TestOf(t *testing.T) {
 	held[0].Held = ", held to the 500 IOPS its job asks for"
 	short := flat("A")
 	short.Low, short.High, short.NoInterval = nil, nil, "it has 16 points"
+	levels := result.Finding{Check: "steady-state", Subject: "A", NoInterval: "no steady state was reached",
+		Evidence: []result.Evidence{{Name: view.LevelUntil + "2:00", Value: 20000, Unit: "ops/s"},
+			{Name: view.LevelUntil + "3:00", Value: 9000, Unit: "ops/s"},
+			{Name: view.LevelFrom + "3:00", Value: 15000, Unit: "ops/s"}}}
 	for name, c := range map[string]struct {
 		run  Run
 		want string
 		said int
 	}{
+		"three levels": {Run{Findings: []result.Finding{levels}, Loads: held},
+			"A: 20,000/s until 2:00, then 9,000/s until 3:00, then 15,000/s from 3:00 on; over all of it, at no time its " +
+				"rate, read 500 IOPS, held to the 500 IOPS its job asks for.", 1},
 		"nothing": {Run{}, "", 0},
 		"a loss of power with writes read back": {
 			Run{Findings: []result.Finding{recovery, lost, flat("A")}, Loads: loads},
