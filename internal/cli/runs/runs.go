@@ -135,8 +135,12 @@ func (st *Store) Find(phase, run string) (string, error) {
 
 // unknownFile refuses a file that is no output that is known.
 func unknownFile(phase, name string) error {
-	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
 		return nil //nolint:nilerr // who asks says that there is none
+	}
+	if info.Size() == 0 {
+		return exit.Errorf(exit.Failed, "", "%s: %q is empty", phase, name)
 	}
 	as, _, _, advice := recognise.Recognise(name)
 	if advice != "" {

@@ -110,7 +110,7 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 	}
 	parts, cut, err := fio.Parts(in)
 	if err != nil {
-		return nil, err
+		return nil, errors.New(unparsed(err))
 	}
 	if len(parts) == 0 {
 		return nil, errors.New("no job stands in it")

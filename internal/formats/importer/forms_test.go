@@ -499,3 +499,28 @@ func TestEveryFormCut(t *testing.T) {
 		}
 	}
 }
+
+// What pgbench was asked for stands beside its figures, so that unlike tests are not compared; before 14 no text tells -C.
+func TestPgbenchAsked(t *testing.T) {
+	t.Parallel()
+	perClient := strings.Replace(pgbenchTotals("", "tps = 20 (excluding connections establishing)"), "duration: 3 s",
+		"number of transactions per client: 16", 1)
+	for want, text := range map[string]string{
+		"one for each transaction, 3s": pgbenchTotals("", "tps = 20 (including reconnection times)"),
+		"kept, 3s": pgbenchTotals("",
+			"initial connection time = 9 ms\ntps = 20 (without initial connection time)"),
+		", 16 transactions of each client": perClient,
+	} {
+		all, err := Prepare("a.txt", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+		if err != nil || len(all) != 1 {
+			t.Fatal(want, all, err)
+		}
+		asked := map[string]string{}
+		for _, f := range all[0].Facts {
+			asked[f.Name] = fmt.Sprint(f.Value)
+		}
+		if got := asked["connections"] + ", " + asked["runtime"]; got != want {
+			t.Errorf("got %q, want %q of %v", got, want, all[0].Facts)
+		}
+	}
+}

@@ -303,6 +303,14 @@ func Engines() map[string]workload.Engine {
 		Name:         Engine{}}
 }
 
+var parsing = lazyregexp.New(`^parse: (?:[a-z0-9 ]+ output: |fio (?:histogram )?log: )?`)
+
+// unparsed says why a file could not be read, beside the name of its tool.
+func unparsed(err error) string {
+	text := err.Error()
+	return text[len(parsing.FindString(text)):]
+}
+
 // date reads the file once from end to end and finds when it was measured.
 func (d *Reading) date(g *given) error {
 	r, err := g.rewound()
@@ -313,9 +321,9 @@ func (d *Reading) date(g *given) error {
 	outcome, err := Engines()[d.Engine].Parse(d.Declared, r, &p)
 	switch {
 	case err != nil && p.reports == 0:
-		return err
+		return errors.New(unparsed(err))
 	case err != nil:
-		d.Notes = append(d.Notes, err.Error())
+		d.Notes = append(d.Notes, unparsed(err))
 	case p.reports == 0:
 		return errors.New("it holds no figures")
 	}

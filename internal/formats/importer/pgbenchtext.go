@@ -204,6 +204,18 @@ func (b *book) pgbenchTest(test *pgbenchTest, several bool) error {
 			script = strings.Join(all, ", ")
 		}
 		s.facts = append(s.facts, asked("script", script), asked("mode", t.Mode))
+		switch { // before 14 no text tells -C
+		case t.Reconnects:
+			s.facts = append(s.facts, asked("connections", "one for each transaction"))
+		case !math.IsNaN(t.ConnectMS):
+			s.facts = append(s.facts, asked("connections", "kept"))
+		}
+		switch {
+		case !math.IsNaN(t.PerClient):
+			s.facts = append(s.facts, asked("runtime", fmt.Sprintf("%g transactions of each client", t.PerClient)))
+		case !math.IsNaN(t.Seconds):
+			s.facts = append(s.facts, asked("runtime", fmt.Sprintf("%gs", t.Seconds)))
+		}
 		if !math.IsNaN(t.Scale) {
 			s.facts = append(s.facts, asked("scale", strconv.FormatFloat(t.Scale, 'g', -1, 64)))
 		}

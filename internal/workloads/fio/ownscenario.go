@@ -148,11 +148,11 @@ func typed(value string) string {
 	return strconv.Quote(value)
 }
 
-// exactSizes are the sizes of the disks in MiB where one is a part of a device of the author's that is no whole GiB:
-// the device may be no larger.
+// exactSizes are the sizes of the disks in MiB where one is no whole GiB: a job takes no more than it asks for, and what
+// is part of a device may be no larger.
 func (o *own) exactSizes() (mebibytes []string, exact bool) {
 	for _, d := range o.order {
-		exact = exact || strings.HasPrefix(d.place.Name, "/dev/") && d.bytes%(1<<30) != 0
+		exact = exact || d.bytes%(1<<30) != 0
 		mebibytes = append(mebibytes, strconv.FormatInt((d.bytes+1<<20-1)>>20, 10))
 	}
 	return mebibytes, exact

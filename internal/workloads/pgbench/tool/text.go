@@ -79,10 +79,11 @@ type Totals struct {
 	Statements []Statement
 	Scripts    []ScriptTotals // of several
 	Clients    float64
-	Type       string // of transactions: the script's name, or "multiple scripts"
-	Mode       string // of queries
-	Trouble    string // the first line that says what went wrong
-	Aborted    int    // clients that gave up, by lines that say so
+	PerClient  float64 // transactions of each client, with -t
+	Type       string  // of transactions: the script's name, or "multiple scripts"
+	Mode       string  // of queries
+	Trouble    string  // the first line that says what went wrong
+	Aborted    int     // clients that gave up, by lines that say so
 }
 
 // Text reads the lines that pgbench prints, whatever its version, standard output and error in any order.
@@ -105,7 +106,8 @@ func (t *Text) begin() {
 		"number of transactions actually processed": &o.Processed, "number of failed transactions": &o.Failed,
 		"number of transactions": &o.Late, "number of transactions skipped": &o.Skipped,
 		"number of transactions retried": &o.Retried, "total number of retries": &o.Retries,
-		"latency average": &o.MeanMS, "initial connection time": &o.ConnectMS, "number of clients": &o.Clients}
+		"latency average": &o.MeanMS, "initial connection time": &o.ConnectMS, "number of clients": &o.Clients,
+		"number of transactions per client": &o.PerClient}
 	for _, f := range t.figures {
 		*f = math.NaN()
 	}
