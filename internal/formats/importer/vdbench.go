@@ -333,11 +333,11 @@ func (p *vdbenchParser) row(n int, m []string) error {
 		return nil
 	}
 	row.at = at
-	return p.take(n, row, m[2], m[3], m[4])
+	return p.addRow(n, row, m[2], m[3], m[4])
 }
 
-// take gives a row to its run.
-func (p *vdbenchParser) take(n int, row vdbenchInterval, interval, from, to string) error {
+// addRow gives a row to its run.
+func (p *vdbenchParser) addRow(n int, row vdbenchInterval, interval, from, to string) error {
 	if p.run == nil {
 		p.begin(&vdbenchRun{})
 	}
@@ -429,7 +429,7 @@ func (p *vdbenchParser) flatRow(n int, text string) error {
 	if k := p.run; k == nil || k.name != name || k.total != nil || k.beforeAgain(interval) {
 		p.begin(&vdbenchRun{name: name})
 	}
-	return p.take(n, row, interval, from, to)
+	return p.addRow(n, row, interval, from, to)
 }
 
 // beforeAgain reports whether an interval comes before one that the run has already.

@@ -209,7 +209,7 @@ func (s *shelf) members(most int) []series.Member {
 			continue // the list of runs says why
 		}
 		m := series.Member{Name: b.id, Open: func(ctx context.Context) (*series.Store, func(), error) {
-			v, err := s.stores.take(ctx, *b)
+			v, err := s.stores.borrow(ctx, *b)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -69,8 +69,8 @@ var (
 	errGone   = errors.New("the run was removed")
 )
 
-// take returns a view of a run's metrics, not much older than now. It must be released.
-func (s *stores) take(ctx context.Context, b book) (*view, error) {
+// borrow returns a view of a run's metrics, not much older than now. It must be released.
+func (s *stores) borrow(ctx context.Context, b book) (*view, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

@@ -210,7 +210,7 @@ func (c *config) section(key, value *yaml.Node) {
 			c.Object(k, "settings: %q is no name of a setting", k.Value)
 		case hammer.Secret("_" + k.Value):
 			c.Object(k, "settings: %s is a password: give passwords: {%[1]s: \"env:NAME\"}", k.Value)
-		case slices.Contains(c.own(), k.Value):
+		case slices.Contains(c.reserved(), k.Value):
 			c.Object(k, "settings: %s follows from the keys of this file and the step; leave it out", k.Value)
 		case v.Kind != yaml.ScalarNode || len(v.Value) > 1000 || strings.ContainsAny(v.Value, "{}\\\x00\r\n"):
 			c.Object(v, `settings: %s: want one value on one line, without braces and \`, k.Value)
@@ -221,8 +221,8 @@ func (c *config) section(key, value *yaml.Node) {
 	c.settings[key.Value] = of
 }
 
-// own are settings that the engine gives.
-func (c *config) own() (names []string) {
+// reserved lists the settings that the engine gives.
+func (c *config) reserved() (names []string) {
 	for _, d := range []string{"pg_", "mysql_", "maria_", "mssqls_"} {
 		for _, n := range []string{"driver", "rampup", "duration", "timeprofile", "total_querysets"} {
 			names = append(names, d+n)
