@@ -106,7 +106,7 @@ func (s elbenchoSide) any() bool { return positive(s.ios) || positive(s.bytes) |
 // isRead reports whether a phase's own side is reading.
 func (p *elbenchoPhase) isRead() bool { return strings.HasPrefix(p.name, "READ") }
 
-// stretch is what a phase measured; false when it counted nothing.
+// stretch returns what a phase measured; false when it counted nothing.
 func (p *elbenchoPhase) stretch() (stretch, bool) {
 	if p.length <= 0 || !p.main.any() && !p.read.any() {
 		return stretch{}, false

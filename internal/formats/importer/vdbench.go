@@ -585,7 +585,7 @@ func (p *vdbenchParser) stretches(run *vdbenchRun) []stretch {
 	return out
 }
 
-// stretch is what rows say that follow one another from an interval on.
+// stretch returns what rows say that follow one another from an interval on.
 func (r *vdbenchRun) stretch(s stretch, rows []vdbenchInterval, first int, step time.Duration, decimal bool) stretch {
 	if last := rows[len(rows)-1]; r.dated {
 		s.start = last.at.Add(-time.Duration(last.n-first+1) * step).Round(time.Second)
@@ -610,8 +610,8 @@ func (r *vdbenchRun) stretch(s stretch, rows []vdbenchInterval, first int, step 
 	return s
 }
 
-// asked is what was asked of a run, as far as its intervals tell it: a block size that is the same in all of them, and
-// of the share of reads what chance does not move.
+// asked returns what was asked of a run, as far as its intervals tell it: a block size that is the same in all of them,
+// and of the share of reads what chance does not move.
 func (r *vdbenchRun) asked(rows []vdbenchInterval) (facts []result.Fact) {
 	if r.rate != "" {
 		facts = append(facts, asked("rate", r.rate))

@@ -242,7 +242,7 @@ func (s *Site) errorsOf(ctx context.Context, b book, at time.Time) string {
 	return fmt.Sprint(found[0].Value[1])
 }
 
-// soFar is what can be shown of a run that goes on.
+// soFar returns what can be shown of a run that goes on.
 func (s *Site) soFar(ctx context.Context, b book, folder *result.Folder) (*result.Data, error) {
 	opened, err := s.shelf.stores.borrow(ctx, b)
 	if err != nil {

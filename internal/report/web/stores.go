@@ -239,7 +239,7 @@ func (s *stores) close() error {
 	return nil
 }
 
-// soFar is what can be shown of a run that goes on, made once for each view.
+// soFar returns what can be shown of a run that goes on, made once for each view.
 func (v *view) soFar(ctx context.Context, folder *result.Folder) (*result.Data, error) {
 	v.making.Lock()
 	defer v.making.Unlock()

@@ -32,7 +32,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Name is what scenarios call the engine.
+// Name is the engine's name in scenarios.
 const Name = "hammerdb"
 
 // Engine is the generator. The zero value is ready for use.
@@ -112,7 +112,7 @@ var kinds = []string{"neword", "payment", "delivery", "slev", "ostat"}
 // stated are HammerDB's own figures of each kind.
 var stated = []string{"min", "p50", "p95", "p99", "max"}
 
-// config is what the author's file says.
+// config holds what the author's file says.
 type config struct {
 	workload.Reading
 	benchmark string
@@ -231,8 +231,8 @@ func (c *config) reserved() (names []string) {
 	return names
 }
 
-// script is what hammerdbcli does. Passwords are read from the environment, so they stand in no file of ours. Versions
-// before 4.6 do not wait in vurun, so it is waited for here.
+// script returns what hammerdbcli does. Passwords are read from the environment, so they stand in no file of ours.
+// Versions before 4.6 do not wait in vurun, so it is waited for here.
 func (c *config) script(runtime time.Duration) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -355,7 +355,7 @@ func (e Engine) Counters(spec workload.Spec, _ target.Host) (*workload.Scrape, e
 	return workload.Scraped(c.database, c.host(), c.exporter), nil
 }
 
-// declared is what a job counts.
+// declared returns what a job counts.
 func (c *config) declared() workload.Declared {
 	var d workload.Declared
 	add := func(name, unit string, better result.Direction, kind result.Kind) {

@@ -25,7 +25,7 @@ type TextOf struct {
 	Length   time.Duration // of the test, better than by the text; 0: as that has it
 }
 
-// DeclareText is what a text of pgbench's counts that others kept. Parse reads it.
+// DeclareText returns what a text of pgbench's counts that others kept. Parse reads it.
 func DeclareText(o TextOf) workload.Declared {
 	d := (&config{}).declared()
 	if o.Rate {

@@ -99,7 +99,7 @@ func cpuTime() (cpu time.Duration) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// heap is what this process holds in memory, in bytes.
+// heap returns what this process holds in memory, in bytes.
 func heap() float64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -225,7 +225,7 @@ func apart(ctx context.Context, hosts []*remote.Host) ([]int64, error) {
 	return told(ctx, hosts, running)
 }
 
-// told is what the commands say.
+// told returns what the commands say.
 func told(ctx context.Context, hosts []*remote.Host, running []target.Process) ([]int64, error) {
 	at := make([]int64, len(hosts))
 	return at, each(hosts, func(i int) error {

@@ -12,7 +12,7 @@ import (
 	"plimsoll/unit"
 )
 
-// scope is what an expression is evaluated in: a client's variables and random numbers.
+// scope holds what an expression is evaluated in: a client's variables and random numbers.
 type scope struct {
 	vars   []value
 	random *rand.Rand

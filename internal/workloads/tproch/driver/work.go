@@ -21,7 +21,7 @@ import (
 // WorkCommand is the hidden command of this program that calls Work.
 const WorkCommand = "tproch-worker"
 
-// Job is what a worker is to do, on the database that PGHOST and its like name.
+// Job says what a worker is to do, on the database that PGHOST and its like name.
 type Job struct {
 	Load     bool          `json:"load,omitempty"` // the data set; else ask the queries
 	Scale    Scale         `json:"scale"`
@@ -233,7 +233,7 @@ func (w *work) run(ctx context.Context) (err error) {
 	}, func() worker.State { return r.state(changed) })
 }
 
-// state is what was done until now.
+// state returns what was done until now.
 func (r *Run) state(changedPlans int) (s worker.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
