@@ -18,7 +18,7 @@ type Operation struct {
 	Set bool `json:"set,omitempty"`
 }
 
-// Block is what an operation does with blocks.
+// Block tells what an operation does with blocks.
 type Block string
 
 // What can be done with blocks.

@@ -32,7 +32,7 @@ type Column struct {
 	Values []float64
 }
 
-// Kind is what the numbers of a column are.
+// Kind tells what the numbers of a column are.
 type Kind string
 
 // Kinds of columns. Percentiles are of the operations of each row; they are never averaged.

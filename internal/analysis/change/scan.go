@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 )
 
-// family is what a scan looks for.
+// family tells what a scan looks for.
 type family uint64
 
 const (

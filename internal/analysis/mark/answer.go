@@ -12,7 +12,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Verdict is what kind of answer there is.
+// Verdict tells what kind of answer there is.
 type Verdict string
 
 // The verdicts.

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Family is what kind of thing a signature stands for.
+// Family tells what kind of thing a signature stands for.
 type Family string
 
 // The families.

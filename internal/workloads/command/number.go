@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// dimension is what a number is of. Numbers of one dimension can be converted.
+// dimension tells what a number is of. Numbers of one dimension can be converted.
 type dimension string
 
 const (

@@ -16,7 +16,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Measure is what a line of a data sheet rates.
+// Measure tells what a line of a data sheet rates.
 type Measure string
 
 // What lines rate.
