@@ -500,7 +500,8 @@ func TestEveryFormCut(t *testing.T) {
 	}
 }
 
-// What pgbench was asked for stands beside its figures, so that unlike tests are not compared; before 14 no text tells -C.
+// What pgbench was asked for stands beside its figures, so that unlike tests are not compared.
+// Before 14 no text tells -C.
 func TestPgbenchAsked(t *testing.T) {
 	t.Parallel()
 	perClient := strings.Replace(pgbenchTotals("", "tps = 20 (excluding connections establishing)"), "duration: 3 s",
