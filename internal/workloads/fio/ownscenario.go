@@ -148,8 +148,8 @@ func typed(value string) string {
 	return strconv.Quote(value)
 }
 
-// exactSizes are the sizes of the disks in MiB where one is no whole GiB: a job takes no more than it asks for, and what
-// is part of a device may be no larger.
+// exactSizes are the sizes of the disks in MiB where one is no whole GiB: a job takes no more than it asks for, and
+// what is part of a device may be no larger.
 func (o *own) exactSizes() (mebibytes []string, exact bool) {
 	for _, d := range o.order {
 		exact = exact || d.bytes%(1<<30) != 0
