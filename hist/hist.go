@@ -87,7 +87,7 @@ func (h *Histogram) AddBucket(index int, n uint64) {
 	}
 	low, high := Bounds(index)
 	h.bump(index, n)
-	h.note(low, high, float64(Middle(index))*float64(n), n)
+	h.note(low, high, float64(low+(high-low+1)/2)*float64(n), n)
 }
 
 func (h *Histogram) note(low, high uint64, sum float64, n uint64) {

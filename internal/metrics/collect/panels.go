@@ -196,7 +196,9 @@ func (c *panelist) living(ctx context.Context, query string, start, end time.Tim
 	error) {
 	on := fmt.Sprintf("%s{scenario_id=\"%d\"}", record.VMNode, c.m.Scenario.ID)
 	key := fmt.Sprint(start, end, step)
-	if _, known := c.off[key]; !known {
+	if _, known := c.off[key]; !known && c.allOn(ctx, on, start, end) {
+		c.off[key] = false
+	} else if !known {
 		evaluations := len(c.vms) * (int(end.Sub(start)/step) + 1)
 		off, err := c.store.RangeInSlices(ctx, fmt.Sprintf("count(%s)", series.Off(on, lookback)), start, end, step,
 			1+evaluations/sliceEvaluations)
@@ -209,6 +211,15 @@ func (c *panelist) living(ctx context.Context, query string, start, end time.Tim
 		return query, nil
 	}
 	return series.Living(query, on)
+}
+
+// allOn reports whether every machine that was on has a point for each second of a time, which takes less than what
+// living asks. false: that is not known.
+func (c *panelist) allOn(ctx context.Context, on string, start, end time.Time) bool {
+	fewest, err := c.store.Instant(ctx, fmt.Sprintf(
+		"min(count_over_time(%s[%dms])) unless count(last_over_time(%[1]s[%[3]s] offset %[2]dms) unless %[1]s)", on,
+		max(1, end.Sub(start).Milliseconds()), lookback), end)
+	return err == nil && len(fewest) == 1 && fewest[0].Points[0].Value >= math.Ceil(end.Sub(start).Seconds())
 }
 
 // within leaves out the rates that reach back before the window, to the prefill or the warm-up: irate looks at the two
