@@ -109,10 +109,13 @@ func runName(id string) string {
 		}
 		return '-'
 	}, strings.ToLower(id))
-	if len(text) > 40 { // its end, where runs of one scenario differ, and what stands for the whole
-		text = strings.Trim(text[len(text)-30:], "-") + "-" + short(id, "")[1:9]
+	if len(text) > 40 { // its end, where runs of one scenario differ
+		text = text[len(text)-30:]
 	}
-	return runPrefix + strings.Trim(text, "-")
+	if text = strings.Trim(text, "-"); text != id { // and what stands for the whole
+		text += "-" + short(id, "")[1:9]
+	}
+	return runPrefix + strings.TrimPrefix(text, "-")
 }
 
 // Close implements target.Cluster. Pods go on.

@@ -62,15 +62,6 @@ func (o *ours) said(words ...string) {
 	})
 }
 
-func holds(text string, words ...string) bool {
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
-		}
-	}
-	return true
-}
-
 // provisioned is a run on a fleet, whose pods are waited for no longer than limit.
 func provisioned(t testing.TB, c *k8s.Cluster, namespace, file string, limit time.Duration) *ours {
 	t.Helper()

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -152,10 +153,6 @@ var ofRuns = []schema.GroupVersionResource{pods, shots, claims, leases}
 
 // plain asks for what is no object.
 func (a *api) plain(ctx context.Context, path string) (got *http.Response, data []byte, err error) {
-	client, err := rest.HTTPClientFor(a.config)
-	if err != nil {
-		return nil, nil, err
-	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	base, _, err := rest.DefaultServerURL(a.config.Host, "", schema.GroupVersion{}, true)
@@ -166,8 +163,8 @@ func (a *api) plain(ctx context.Context, path string) (got *http.Response, data 
 	if err != nil {
 		return nil, nil, err
 	}
-	if got, err = client.Do(r); err != nil {
-		return nil, nil, a.said(err)
+	if got, err = a.client.Do(r); err != nil {
+		return nil, nil, err
 	}
 	defer got.Body.Close() // only read
 	data, err = answer.Read(got.Body, a.host, 1<<20)
@@ -176,9 +173,16 @@ func (a *api) plain(ctx context.Context, path string) (got *http.Response, data 
 
 // version is the API server's, and its clock.
 func (a *api) version(ctx context.Context) (version string, now time.Time, err error) {
-	got, data, err := a.plain(ctx, "version")
-	if err != nil {
-		return "", now, err
+	var got *http.Response
+	var data []byte
+	if err := a.again(ctx, func(ctx context.Context) (err error) {
+		if got, data, err = a.plain(ctx, "version"); err == nil && got.StatusCode >= http.StatusBadRequest {
+			err = apierrors.NewGenericServerResponse(got.StatusCode, "get", schema.GroupResource{}, "version",
+				string(data), 0, false)
+		}
+		return err
+	}); err != nil {
+		return "", now, a.said(err)
 	}
 	var v struct{ GitVersion string }
 	err = json.Unmarshal(data, &v)

@@ -213,6 +213,10 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			unit.Duration(apart.Abs().Round(time.Second)),
 			map[bool]string{true: "behind", false: "ahead of"}[apart > 0]))
 	}
+	if a.config.Insecure {
+		facts.Notes = append(facts.Notes, "The kubeconfig has insecure-skip-tls-verify: whoever answers as "+a.host+
+			" is taken for the API server.")
+	}
 	fact("namespace", f.Namespace, "")
 	shot, why, err := a.shotClass(ctx, f)
 	if err != nil {
@@ -304,7 +308,10 @@ func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *t
 	...any)) {
 	all, err := a.list(ctx, classes, "")
 	if err != nil {
-		return // a missing permission is said
+		if !apierrors.IsForbidden(err) { // a missing permission is said
+			object("storage classes: %w", err)
+		}
+		return
 	}
 	for _, c := range []struct{ key, name string }{{"storage_class", f.StorageClass}, {"work_class", cmp.Or(f.WorkClass,
 		f.StorageClass)}} {
