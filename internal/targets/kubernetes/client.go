@@ -62,6 +62,9 @@ type api struct {
 	gone time.Duration
 }
 
+// rate is how many calls of the API are made in a second at most, over more than a few.
+const rate = 50
+
 // callLimit bounds one call of the API; the server may be away for a while. One that is there and has too much to do is
 // asked again for busyLimit, also before a run begins.
 const (
@@ -101,7 +104,7 @@ func (f *fleetFile) connect() (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
 	}
-	config.QPS, config.Burst, config.Timeout = 50, 100, 0
+	config.QPS, config.Burst, config.Timeout = rate, 2*rate, 0
 	config.UserAgent = "plimsoll"
 	config.WarningHandler = rest.NoWarnings{}
 	client, err := rest.HTTPClientFor(config)
