@@ -286,22 +286,40 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
+// alone is a run whose folder and file of users are the test's to change, with a machine that is on.
+func alone(t *testing.T, run string) (o *ours, namespace, file string, destroy func() ([]string, error)) {
+	t.Helper()
+	c, namespace, file := started(t, "")
+	state := filepath.Join(t.TempDir(), "state")
+	o = &ours{t: t, c: c, space: "/api/v1/namespaces/" + namespace, memory: 64 << 20}
+	var err error
+	if o.Cluster, err = opened(t, file, agents(t)).Provision(t.Context(), target.Request{RunID: run, StateDir: state,
+		Log: o.log, Fault: o.fault}); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.make("a"); err != nil {
+		t.Fatal(err)
+	}
+	return o, namespace, file, func() ([]string, error) { return opened(t, file, "").Destroy(t.Context(), state) }
+}
+
+// renew puts a token into the kubeconfig that a fleet's file names.
+func renew(t *testing.T, file, token string) {
+	t.Helper()
+	name := filepath.Join(filepath.Dir(file), "kubeconfig")
+	text, err := os.ReadFile(name)
+	renewed := regexp.MustCompile(`token: "[^"]*"`).ReplaceAllLiteral(text, fmt.Appendf(nil, "token: %q", token))
+	if err = errors.Join(err, os.WriteFile(name, renewed, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestExpired takes the rights of a run away while it goes on: what runs in its pods goes on, what the API is asked for
 // fails with the reason, and once there is a new token in the kubeconfig all of it is removed.
 func TestExpired(t *testing.T) {
 	needs.Long(t, why)
-	c, namespace, file := started(t, "")
-	p := opened(t, file, agents(t))
-	state := filepath.Join(t.TempDir(), "state")
-	cluster, err := p.Provision(t.Context(), target.Request{RunID: "expired", StateDir: state, Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &ours{Cluster: cluster, t: t, c: c, space: "/api/v1/namespaces/" + namespace, memory: 64 << 20}
-	if err := o.make("a"); err != nil {
-		t.Fatal(err)
-	}
-	command, err := o.host("a").Start(t.Context(), target.Command{Argv: []string{"/bin/sleep", "15"}})
+	o, _, file, destroy := alone(t, "expired")
+	command, err := o.host("a").Start(t.Context(), target.Command{Argv: []string{"/bin/sleep", "20"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +328,7 @@ func TestExpired(t *testing.T) {
 	until(t, "the token is not taken any more", func() error {
 		_, err := opened(t, file, "").Check(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "is not accepted, or has expired") {
-			return fmt.Errorf("%w", err)
+			return fmt.Errorf("not yet: %w", err)
 		}
 		return nil
 	})
@@ -318,43 +336,53 @@ func TestExpired(t *testing.T) {
 		`vm "a"`, "is not accepted, or has expired") {
 		t.Errorf("power off: %v", err)
 	}
-	left, err := opened(t, file, "").Destroy(t.Context(), state)
+	left, err := destroy()
 	if err == nil || len(left) == 0 || !strings.Contains(err.Error(), "is not accepted, or has expired") {
 		t.Errorf("%q remain: %v", left, err)
 	}
-	t.Log(left, err)
 	exit, err := command.Wait(t.Context())
 	t.Logf("the command: %+v, %v", exit, err)
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
 	o.call(http.MethodPost, o.space+"/serviceaccounts", map[string]any{"metadata": map[string]any{"name": "runs"}})
-	data, err := c.Call(http.MethodPost, account+"/token", map[string]any{})
+	data, err := o.c.Call(http.MethodPost, account+"/token", map[string]any{})
 	var got struct{ Status struct{ Token string } }
-	if err = errors.Join(err, json.Unmarshal(data, &got), cluster.Close()); err != nil {
+	if err = errors.Join(err, json.Unmarshal(data, &got)); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "kubeconfig"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	renewed := regexp.MustCompile(`token: "[^"]*"`).ReplaceAllLiteral(text, fmt.Appendf(nil, "token: %q", got.Status.Token))
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "kubeconfig"), renewed, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if left, err = opened(t, file, "").Destroy(t.Context(), state); err != nil || len(left) > 0 {
+	renew(t, file, got.Status.Token)
+	if left, err = destroy(); err != nil || len(left) > 0 {
 		t.Errorf("%q remain: %v", left, err)
 	}
 }
 
-// TestSpaceGoes has somebody remove the namespace of a run: the journal has what ended, and the clean-up is content.
+// TestSpaceGoes has somebody remove the namespace of a run, and the rights in it: the journal has what ended, and who may
+// look finds nothing left.
 func TestSpaceGoes(t *testing.T) {
 	needs.Long(t, why)
-	c, namespace, file := started(t, "")
-	o := having(t, c, namespace, file, "a")
+	o, namespace, file, destroy := alone(t, "space")
 	o.call(http.MethodDelete, o.space, nil)
 	o.said("0 ", result.FaultBegins, "the platform ended a: ")
-	if err := o.Cluster.(target.VMPower).PowerOn(t.Context(), []string{"a"}, 1); err == nil || !holds(err.Error(),
-		`vm "a"`, namespace) {
-		t.Errorf("power on: %v", err)
-	} else {
-		t.Log(err)
+	until(t, "nothing can be made", func() error {
+		err := o.Cluster.(target.VMPower).PowerOn(t.Context(), []string{"a"}, 1)
+		if err == nil || !holds(err.Error(), `vm "a"`, namespace) {
+			return fmt.Errorf("not so: %w", err)
+		}
+		return nil
+	})
+	until(t, "its rights are gone", func() error {
+		_, err := destroy()
+		if err == nil || !holds(err.Error(), "where it was removed, nothing of the run is left", namespace) {
+			return fmt.Errorf("not so: %w", err)
+		}
+		return nil
+	})
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+	renew(t, file, o.c.Token)
+	if left, err := destroy(); err != nil || len(left) > 0 {
+		t.Errorf("%q remain: %v", left, err)
 	}
 }

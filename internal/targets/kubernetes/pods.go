@@ -276,17 +276,22 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 	var off []gone
 	for _, name := range names {
 		v, err := c.get(name)
-		if err == nil {
-			err = c.change(func() { v.On, v.Wanted = false, false })
+		on, wanted := false, false
+		if err == nil { // first, or the platform is said to have ended it
+			err = c.change(func() { on, wanted, v.On, v.Wanted = v.On, v.Wanted, false, false })
 		}
 		if err == nil && !v.Template {
-			if h, e := c.handle(name); e == nil {
-				_ = h.Begin(nil) // nobody is there to part from
-			}
 			var o *unstructured.Unstructured
 			if o, err = c.podOf(ctx, v); o != nil && err == nil {
-				off = append(off, gone{v, o.GetUID()})
 				err = c.api.removeThis(ctx, pods, o, &second)
+			}
+			if err != nil { // it is as it was
+				err = errors.Join(err, c.change(func() { v.On, v.Wanted = on, wanted }))
+			} else if h, e := c.handle(name); e == nil {
+				_ = h.Begin(nil) // nobody is there to part from
+			}
+			if o != nil && err == nil {
+				off = append(off, gone{v, o.GetUID()})
 			}
 		}
 		if err != nil {
