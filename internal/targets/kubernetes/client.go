@@ -444,15 +444,3 @@ func (a *api) why(ctx context.Context, name string) string {
 	}
 	return said[len(said)-1]
 }
-
-// virtual says whether the cluster has KubeVirt, whose machines would.
-func (a *api) virtual(ctx context.Context) string {
-	got, _, err := a.plain(ctx, "apis/kubevirt.io/v1")
-	switch {
-	case err == nil && got.StatusCode == http.StatusOK:
-		return "KubeVirt is there (kubevirt.io/v1), but this target makes no VirtualMachines"
-	case err == nil && got.StatusCode == http.StatusNotFound:
-		return "KubeVirt is not there (kubevirt.io/v1)"
-	}
-	return "whether KubeVirt is there is not known"
-}

@@ -96,7 +96,7 @@ func (p *place) FindRuns(ctx context.Context) ([]target.FoundRun, error) {
 	found := map[string]*target.FoundRun{}
 	for _, kind := range ofRuns {
 		list, err := a.list(ctx, kind, runLabel)
-		if kind == shots && err != nil { // a cluster without snapshots has no such kind
+		if optional(kind) && err != nil {
 			continue
 		}
 		if err != nil {
@@ -149,7 +149,12 @@ func isRun(text string) bool { return strings.HasPrefix(text, runPrefix) && labe
 
 // ofRuns are the kinds of objects that runs make, in the order in which they are removed: pods hold claims, and a
 // snapshot that is taken yet does.
-var ofRuns = []schema.GroupVersionResource{pods, shots, claims, leases}
+var ofRuns = []schema.GroupVersionResource{moves, instances, pods, shots, claims, leases}
+
+// optional says whether a cluster may have no such kind of objects.
+func optional(kind schema.GroupVersionResource) bool {
+	return kind == shots || kind == moves || kind == instances
+}
 
 // plain asks for what is no object.
 func (a *api) plain(ctx context.Context, path string) (got *http.Response, data []byte, err error) {

@@ -96,7 +96,7 @@ func (a *api) clear(ctx context.Context, run string, power switches) (remains []
 			return append(remains, kind.Resource+" "+run), err
 		}
 		list, e := a.list(ctx, kind, runLabel+"="+run)
-		if kind == shots && e != nil { // a cluster without snapshots has no such kind
+		if optional(kind) && e != nil {
 			continue
 		}
 		if apierrors.IsForbidden(e) {
