@@ -25,8 +25,8 @@ func TestFleetFile(t *testing.T) {
 		}
 	}
 	for text, words := range map[string][]string{
-		"":                    {"platform", "namespace", "images: none"},
-		good + "nodez: [a]\n": {"nodez"},
+		"":                       {"platform", "namespace", "images: none"},
+		good + "nodez: [a]\n":    {"nodez"},
 		good + "machines: vms\n": {"machines", `"vms"`, "virtual"},
 		good + "machines: virtual\naccess_mode: ReadWriteOncePod\n": {"access_mode", "ReadWriteMany"},
 		"platform: vsphere\nnamespace: Perf\nimages: {a: \"b c\"}\naccess_mode: ReadWriteMany\nwork_size: 1MiB\nnodes: [n, n, N]\n" +

@@ -145,30 +145,31 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 	before := held()
 	for i, step := range append(childSteps, "made") {
-		for _, folder := range []bool{true, false} {
-			after := rand.N(1500 * time.Millisecond)
-			name := fmt.Sprintf("%s for %v, folder %v", step, after, folder)
-			state := filepath.Join(t.TempDir(), "state")
-			killed(t, file, state, agents, childSteps[min(i, len(childSteps)-1)], step, after)
-			p := opened(t, file, "")
-			var left []string
-			var err error
-			if folder {
-				left, err = p.Destroy(t.Context(), state)
-			} else {
-				left, err = p.(target.RunFinder).RemoveRun(t.Context(), "plimsoll-killed")
-			}
-			if err != nil || len(left) > 0 {
-				t.Errorf("%s: %q remain: %v", name, left, err)
-			}
-			if left := remains(t, c, namespace); len(left) > 0 {
-				t.Errorf("%s: there is %q", name, left)
-			}
-			until(t, name+": nothing more is held", func() error {
-				if now := held(); now != before {
-					return fmt.Errorf("%s\nand before\n%s", now, before)
+		for _, by := range []string{"folder", "tags"} {
+			t.Run(step+", by "+by, func(t *testing.T) {
+				after := rand.N(1500 * time.Millisecond)
+				state := filepath.Join(t.TempDir(), "state")
+				killed(t, file, state, agents, childSteps[min(i, len(childSteps)-1)], step, after)
+				p := opened(t, file, "")
+				var left []string
+				var err error
+				if by == "folder" {
+					left, err = p.Destroy(t.Context(), state)
+				} else {
+					left, err = p.(target.RunFinder).RemoveRun(t.Context(), "plimsoll-killed")
 				}
-				return nil
+				if err != nil || len(left) > 0 {
+					t.Errorf("after %v: %q remain: %v", after, left, err)
+				}
+				if left := remains(t, c, namespace); len(left) > 0 {
+					t.Errorf("after %v: there is %q", after, left)
+				}
+				until(t, "nothing more is held", func() error {
+					if now := held(); now != before {
+						return fmt.Errorf("after %v: %s\nand before\n%s", after, now, before)
+					}
+					return nil
+				})
 			})
 		}
 	}
