@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -28,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/targets/ssh/remote"
 )
 
@@ -422,25 +422,21 @@ type podAddr string
 func (podAddr) Network() string  { return "pod" }
 func (p podAddr) String() string { return string(p) }
 
-// why is what the cluster says of an object that does not come to be: its last warnings.
-func (a *api) why(ctx context.Context, name string) string {
+// why is what the cluster says of an object that does not come to be: its last warning, else its last event.
+func (a *api) why(ctx context.Context, name string) (said string) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	page, err := a.of(events).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name, Limit: 100})
 	if err != nil {
 		return ""
 	}
-	var said []string
+	warned := false
 	for _, e := range page.Items {
-		kind, _, _ := unstructured.NestedString(e.Object, "type")
-		message, _, _ := unstructured.NestedString(e.Object, "message")
-		reason, _, _ := unstructured.NestedString(e.Object, "reason")
-		if kind == "Warning" && message != "" {
-			said = append(said, reason+": "+string(bytes.TrimSpace([]byte(message))))
+		one := untyped.Object(e.Object)
+		message, is := strings.TrimSpace(one.Text("message")), one.Text("type") == "Warning"
+		if message != "" && (is || !warned) {
+			said, warned = one.Text("reason")+": "+message, is
 		}
 	}
-	if len(said) == 0 {
-		return ""
-	}
-	return said[len(said)-1]
+	return said
 }
