@@ -236,7 +236,7 @@ func (c *Collector) pressure(emit exporter.Emit) error {
 	return exporter.ErrNoData
 }
 
-// quota returns what the limits of CPU time and of memory of this container have done, where it is in one that has them.
+// quota returns what the limits of this container, of CPU time and of memory, have done where it has them.
 func (c *Collector) quota(emit exporter.Emit) error {
 	found := exporter.ErrNoData
 	for _, group := range procfs.OwnGroups {

@@ -32,8 +32,8 @@ func Quota(system fs.FS, group string) (periods, throttled uint64, ok bool) {
 	return periods, throttled, periods > 0
 }
 
-// MemoryLimit reads how much memory the container of this process may have, in either version's hierarchy, and how often
-// it wanted more. ok is false where it has no limit.
+// MemoryLimit reads how much memory the container of this process may have, in either version's hierarchy, and how
+// often it wanted more. ok is false where it has no limit.
 func MemoryLimit(system fs.FS) (limit, hits uint64, ok bool) {
 	number := func(file string) (uint64, bool) {
 		data, err := fs.ReadFile(system, "sys/fs/cgroup/"+file)

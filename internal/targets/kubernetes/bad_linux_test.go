@@ -222,7 +222,8 @@ func TestHeld(t *testing.T) {
 }
 
 // TestTwoRuns has two runs at once in one namespace, whose machines have the same names of 253 bytes, in groups whose
-// names differ in what no label may hold: removing the one takes nothing from the other. A second pod is kept off a disk.
+// names differ in what no label may hold: removing the one takes nothing from the other. A second pod is kept off
+// a disk.
 func TestTwoRuns(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")
@@ -357,8 +358,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestSpaceGoes has somebody remove the namespace of a run, and the rights in it: the journal has what ended, and who may
-// look finds nothing left.
+// TestSpaceGoes has somebody remove the namespace of a run, and the rights in it: the journal has what ended, and who
+// may look finds nothing left.
 func TestSpaceGoes(t *testing.T) {
 	needs.Long(t, why)
 	o, namespace, file, destroy := alone(t, "space")

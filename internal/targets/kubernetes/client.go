@@ -55,8 +55,8 @@ type api struct {
 	host      string
 	context   string
 	namespace string
-	// patience is for how long a server that is away, or has too much to do, is asked again; the latter for busyLimit at
-	// least.
+	// patience is for how long a server that is away, or has too much to do, is asked again; the latter for
+	// busyLimit at least.
 	patience time.Duration
 	// gone is for how long objects that were deleted are waited for.
 	gone time.Duration

@@ -114,8 +114,8 @@ func killed(t *testing.T, file, state, agents, last, step string, after time.Dur
 	_ = run.Wait() // it was killed
 }
 
-// TestKilledAtEveryStep kills a run's process at a random moment of each of its steps; then its folder, or where that is
-// lost its tags, lead to all that is left of it.
+// TestKilledAtEveryStep kills a run's process at a random moment of each of its steps; then its folder, or where that
+// is lost its tags, lead to all that is left of it.
 func TestKilledAtEveryStep(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")

@@ -180,8 +180,9 @@ func (a *api) denied(ctx context.Context, power, shots, virtual bool) (missing [
 // Check implements target.Target.
 func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	facts := target.Facts{Target: "kubernetes", ClusterName: "kubernetes", FreeBytes: -1, FreeMemory: -1,
-		EmptyTemplates: true, Pace: target.Pace{Clone: 2 * time.Second / rate}, // its two claims, one of them a data disk
-		Missing: map[target.Capability]string{},
+		EmptyTemplates: true,
+		Pace:           target.Pace{Clone: 2 * time.Second / rate}, // its two claims, one of them a data disk
+		Missing:        map[target.Capability]string{},
 		Capabilities: map[target.Capability]string{
 			target.VMCreation:     "claims of volumes; clones are made by the storage",
 			target.VMPowerControl: "pods made and deleted",

@@ -56,7 +56,9 @@ func TestAnswers(t *testing.T) {
 				return replaced(t, "certificate-authority: ", "tls-server-name: ")
 			}, want: []string{"x509"}},
 		{name: "an address that is not in the certificate",
-			edit: func(t *testing.T) func(string) string { return replaced(t, "https://127.0.0.1:", "https://localhost:") },
+			edit: func(t *testing.T) func(string) string {
+				return replaced(t, "https://127.0.0.1:", "https://localhost:")
+			},
 			want: []string{"an address that is not in its certificate"}},
 		{name: "a page of somebody in between", first: func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Type", "text/html")
@@ -65,8 +67,10 @@ func TestAnswers(t *testing.T) {
 		}, want: []string{"nodes: "}},
 		{name: "it hangs up", first: func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
 			want: []string{"the API server https://127.0.0.1:", "does not answer"}},
-		{name: "it hangs", first: func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true },
-			want: []string{"does not answer"}},
+		{name: "it hangs", first: func(_ http.ResponseWriter, r *http.Request) bool {
+			<-r.Context().Done()
+			return true
+		}, want: []string{"does not answer"}},
 		{name: "a login by a program that may not run",
 			edit: func(t *testing.T) func(string) string { return replaced(t, "{token: t}", program(t, "exit 1")) },
 			want: []string{"logs in by the program", "give exec: true"}},
@@ -147,7 +151,8 @@ func storm(most int) func(http.ResponseWriter, *http.Request) bool {
 		if n >= most || strings.HasSuffix(r.URL.Path, "selfsubjectaccessreviews") || r.Method == http.MethodPost {
 			return false
 		}
-		refuse(w, []int{429, 500, 503}[n%3], []string{"TooManyRequests", "InternalError", "ServiceUnavailable"}[n%3], "busy")
+		reasons := []string{"TooManyRequests", "InternalError", "ServiceUnavailable"}
+		refuse(w, []int{429, 500, 503}[n%3], reasons[n%3], "busy")
 		return true
 	}
 }
@@ -166,8 +171,8 @@ func TestNotes(t *testing.T) {
 	}, "")
 	facts, err := reached(t, file, ahead{}).Check(t.Context())
 	notes := strings.Join(facts.Notes, "\n")
-	if err != nil || facts.Pace.Clone != 40*time.Millisecond || !holds(notes, "The API server's clock is 1 h behind this machine's",
-		"insecure-skip-tls-verify: whoever answers as "+f.URL) {
+	if err != nil || facts.Pace.Clone != 40*time.Millisecond || !holds(notes,
+		"The API server's clock is 1 h behind this machine's", "insecure-skip-tls-verify: whoever answers as "+f.URL) {
 		t.Errorf("%s, %v", notes, err)
 	}
 	if facts, err = reached(t, file, clock.Real{}).Check(t.Context()); err != nil || strings.Contains(

@@ -365,8 +365,8 @@ func (c *cluster) sync(ctx context.Context, h *fleet.Machine) error {
 	return err
 }
 
-// claimVirtual looks whether the cluster has KubeVirt, and claims what its machines can beyond pods where they are asked
-// for.
+// claimVirtual looks whether the cluster has KubeVirt, and claims what its machines can beyond pods where they are
+// asked for.
 func (a *api) claimVirtual(ctx context.Context, f *fleetFile, facts *target.Facts, object func(string, ...any)) {
 	got, _, err := a.plain(ctx, "apis/"+virtualVersion)
 	there := "whether KubeVirt is there is not known"

@@ -22,8 +22,8 @@ import (
 	"plimsoll/result"
 )
 
-// published holds what is said of fields in testdata/kubevirt.txt: of those that are used here, the types and which have
-// to be there, as the API of KubeVirt v1.9 (api/openapi-spec) has them.
+// published holds what is said of fields in testdata/kubevirt.txt: of those that are used here, the types and which
+// have to be there, as the API of KubeVirt v1.9 (api/openapi-spec) has them.
 func published(t *testing.T) (types map[string]string, required map[string][]string) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/kubevirt.txt")
@@ -94,7 +94,8 @@ func TestPublished(t *testing.T) {
 		}
 	}
 	c := guests(t, nil)
-	v := &vm{Name: "a", Short: "m1", Image: "disk:1", CPUs: 2, MemoryBytes: 1 << 30, DiskBytes: []int64{1 << 30, 2 << 30}}
+	v := &vm{Name: "a", Short: "m1", Image: "disk:1", CPUs: 2, MemoryBytes: 1 << 30,
+		DiskBytes: []int64{1 << 30, 2 << 30}}
 	for _, o := range []object{c.instance(v), {virtualVersion, "VirtualMachineInstanceMigration", c.meta("m1-2", v),
 		moveSpec{"m1", map[string]string{hostLabel: "n2"}}}} {
 		data, err := json.Marshal(o)
@@ -165,7 +166,7 @@ func TestVirtual(t *testing.T) {
 		f, file := faked(t, nil, test.more)
 		f.first = test.first
 		facts, err := reached(t, file, clock.Real{}).Check(t.Context())
-		if fmt.Sprint(err) != map[bool]string{true: "<nil>", false: "target kubernetes: " + test.wrong}[test.wrong == ""] {
+		if test.wrong == "" && err != nil || test.wrong != "" && fmt.Sprint(err) != "target kubernetes: "+test.wrong {
 			t.Errorf("%+v: %v", test, err)
 		}
 		if test.wrong == "" && facts.Can(target.LiveMigration) != (test.lacks == "") ||
@@ -236,7 +237,8 @@ func TestForward(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata,
+			key ssh.PublicKey) (*ssh.Permissions, error) {
 			if len(user.Keys) != 1 || string(ssh.MarshalAuthorizedKey(key)) != user.Keys[0] {
 				return nil, errors.New("another key")
 			}
