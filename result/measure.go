@@ -111,6 +111,7 @@ const (
 	CPUPressure          = "cpu_pressure"       // %, of the time in which some task of a machine waited for a CPU
 	IOPressure           = "io_pressure"        // %, likewise for I/O
 	MemoryPressure       = "memory_pressure"    // %, likewise for memory
+	MemoryLimitHits      = "memory_limit_hits"  // per second, of a machine that wanted more memory than its limit
 	OneCPU               = "one_cpu"            // %, of one CPU; those that were busiest
 	OneCPUInterrupts     = "one_cpu_interrupts" // %, of that the time in interrupts
 	DeviceBusy           = "device_busy"        // %, of the time with at least one operation outstanding
@@ -138,7 +139,7 @@ const (
 
 // MachineMeasures are those of machines and servers, which count what everybody on them does.
 var MachineMeasures = []string{HostCPUs, HostSteal, QuotaThrottled, CPUPressure, IOPressure, MemoryPressure,
-	NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
+	MemoryLimitHits, NUMACPU, OneCPU, OneCPUInterrupts, DeviceBusy, DeviceReadBandwidth,
 	DeviceWriteBandwidth, DeviceReads, DeviceWrites, DeviceInFlight,
 	DatabaseSessions, DatabaseWaits, DatabaseConnections, DatabaseHits, DatabaseTransactions, DatabaseBatches,
 	DatabaseLog, DatabaseCheckpoints, DatabaseSpread, DatabaseDurable}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -170,7 +171,13 @@ func TestTryOnKubernetes(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
-	after := before
+	gone(t, c, before)
+}
+
+// gone waits until the cluster holds no more than before.
+func gone(t *testing.T, c *k8s.Cluster, before k8s.Holdings) {
+	t.Helper()
+	after, err := before, error(nil)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		after, err = c.Holds()
 		more := slices.Concat(after.Volumes, after.Loops, after.Shims)
@@ -249,4 +256,90 @@ func TestPlansOnKubernetes(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d are planned", planned, len(all))
+}
+
+const rollingScenario = `name: rolling
+display_name: Rolling snapshots
+summary: Snapshots are taken again and again under load.
+description: ""
+estimated_runtime: 60
+results: []
+vms:
+  - Kept: {template: any, vcpus: 1, ram_mb: 96, data_disks: {count: 1, size: 1}, count_per_node: 1}
+workloads:
+  - Work: {vm_group: Kept, config_file: work.fio, iogen_params: {reporting_interval: 1}}
+setup:
+  - vm_group.CloneFromTemplate: {vm_group_name: Kept}
+  - vm_group.PowerOn: {vm_group_name: Kept}
+  - workload.PrefillRun: {workload_name: Work}
+run:
+  - workload.Start: {workload_name: Work, runtime_secs: 1800, async: True}
+  - vm_group.CreatePeriodicSnapshots: {vm_group_name: Kept, num_snapshots: 4, interval_minutes: 6}
+  - workload.Wait: {workload_name: Work}
+teardown:
+  - cluster.CleanUp: {}
+assert:
+  - bound soon: {query: 'max(max_over_time(plimsoll_platform_operation_seconds{operation="bind"}[1h]))', at_most: 60}
+  - snapshots at once: {query: 'max(max_over_time(plimsoll_platform_operation_seconds{operation="snapshot"}[1h]))',
+      at_most: 0.001}
+  - all snapshots: {query: 'count(max_over_time(plimsoll_platform_operation_seconds{operation="snapshot"}[1h]))',
+      at_least: 8, at_most: 8}
+`
+
+// TestPlainOnKubernetes compares a job in a pod with the same beside it, takes snapshots under load, and holds what the
+// platform took for them to conditions, in one run whose pods are short of memory for their page cache.
+func TestPlainOnKubernetes(t *testing.T) {
+	c, s, target := kubernetes(t)
+	before, err := c.Holds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"test.yml": rollingScenario,
+		"work.fio": strings.NewReplacer("direct=1", "direct=0", "libaio", "psync").Replace(cutJob)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := s.command(t.Context(), append([]string{"run", dir, "--size-scale", "0.5", "--time-scale", "0.025",
+		"--compare-plain"}, target...)...)
+	text, err := run.CombinedOutput()
+	out := string(text)
+	if exit, is := errors.AsType[*exec.ExitError](err); !is || exit.ExitCode() != 5 { // one condition cannot hold
+		t.Errorf("%v: want exit code 5", err)
+	}
+	t.Log(out)
+	for _, want := range []string{"snapshots at once", "beside it"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	folder, err := result.Open(filepath.Join(s.runs, s.newest()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := folder.Data()
+	if err = errors.Join(err, folder.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if len(data.Plain) != 1 || len(data.Plain[0].Turns) != 6 {
+		t.Errorf("compared: %+v", data.Plain)
+	}
+	done := map[string]int{}
+	for _, o := range data.Operations {
+		done[o.Name]++
+	}
+	if done[result.Snapshotted] != 8 || done[result.Bound] != 4 {
+		t.Errorf("the platform did %v", done)
+	}
+	var limited []string
+	for _, one := range data.Series {
+		if one.Measure == result.MemoryLimitHits {
+			limited = append(limited, one.Machine)
+		}
+	}
+	if slices.Sort(limited); !slices.Equal(limited, []string{"Kept_0001", "Kept_0002"}) {
+		t.Errorf("a memory limit was reached in %q", limited)
+	}
+	gone(t, c, before)
 }

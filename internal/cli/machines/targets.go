@@ -55,7 +55,7 @@ func (tg *Targets) Command() *cobra.Command {
 // roleCommand prints the rights that a run needs.
 func (tg *Targets) roleCommand() *cobra.Command {
 	var namespace, account string
-	var power bool
+	var power, virtual bool
 	c := &cobra.Command{
 		Use: "role TARGET", Short: "Print the least rights that a run needs, for kubectl apply",
 		Args:    console.Args(1, 1, "target"),
@@ -75,7 +75,7 @@ func (tg *Targets) roleCommand() *cobra.Command {
 					return exit.Usagef("", "target: role: %q: want a name of small letters, digits and dashes", name)
 				}
 			}
-			for line := range strings.Lines(giver.Role(namespace, account, power)) {
+			for line := range strings.Lines(giver.Role(namespace, account, power, virtual)) {
 				visible.Fprintf(tg.Out, "%s\n", strings.TrimSuffix(line, "\n"))
 			}
 			return nil
@@ -84,6 +84,7 @@ func (tg *Targets) roleCommand() *cobra.Command {
 	c.Flags().StringVar(&namespace, "namespace", "plimsoll", "`name` of the namespace that runs are in")
 	c.Flags().StringVar(&account, "account", "plimsoll", "`name` of the service account that they run as")
 	c.Flags().BoolVar(&power, "power", false, "with what switching nodes off needs: seeing whose pods are there")
+	c.Flags().BoolVar(&virtual, "virtual", false, "with what virtual machines of KubeVirt need")
 	return c
 }
 

@@ -28,6 +28,7 @@ type FoundRun struct {
 // RoleGiver is implemented by providers whose place has users of few rights: it says what a run needs at least, as the
 // place takes it.
 type RoleGiver interface {
-	// Role is for an account in a namespace. With power it may switch nodes off.
-	Role(namespace, account string, power bool) string
+	// Role is for an account in a namespace. With power it may switch nodes off, with virtual
+	// make virtual machines.
+	Role(namespace, account string, power, virtual bool) string
 }

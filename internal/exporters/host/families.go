@@ -75,6 +75,8 @@ var described = map[Section][]exporter.Family{
 	Quota: {
 		counter(quotaPeriods, "", "Periods of this container's CPU quota in which its processes had something to do."),
 		counter(quotaThrottled, "", "Periods in which the CPU quota held processes of this container back."),
+		gauge(memoryLimit, "bytes", "Memory that this container may have, page cache and all."),
+		counter(memoryHits, "", "Times that this container wanted more memory than its limit, and some was taken back."),
 	},
 	Groups: {
 		counter("container_cpu_cfs_periods_total", "", "Periods of a control group's CPU quota."),
@@ -93,6 +95,8 @@ var described = map[Section][]exporter.Family{
 const (
 	quotaPeriods   = "plimsoll_cpu_quota_periods_total"
 	quotaThrottled = "plimsoll_cpu_quota_throttled_periods_total"
+	memoryLimit    = "plimsoll_memory_limit_bytes"
+	memoryHits     = "plimsoll_memory_limit_hits_total"
 )
 
 func counter(name, unit, help string) exporter.Family {

@@ -38,7 +38,7 @@ const (
 	Kernel      Section = "kernel" // of /proc/stat what is not of CPUs, time of the boot, uname
 	Paging      Section = "vmstat"
 	Pressure    Section = "pressure"
-	Quota       Section = "quota"  // of the container that the collector is in
+	Quota       Section = "quota"  // limits of the container that the collector is in
 	Groups      Section = "cgroup" // limits of control groups, as of containers, under cAdvisor's names
 )
 
@@ -236,16 +236,23 @@ func (c *Collector) pressure(emit exporter.Emit) error {
 	return exporter.ErrNoData
 }
 
-// quota returns what the CPU quota of this container has done, where it is in one that has a quota.
+// quota returns what the limits of this container, of CPU time and of memory, have done where it has them.
 func (c *Collector) quota(emit exporter.Emit) error {
+	found := exporter.ErrNoData
 	for _, group := range procfs.OwnGroups {
 		if periods, throttled, ok := procfs.Quota(c.root, group); ok {
 			emit(quotaPeriods, float64(periods))
 			emit(quotaThrottled, float64(throttled))
-			return nil
+			found = nil
+			break
 		}
 	}
-	return exporter.ErrNoData
+	if limit, hits, ok := procfs.MemoryLimit(c.root); ok {
+		emit(memoryLimit, float64(limit))
+		emit(memoryHits, float64(hits))
+		found = nil
+	}
+	return found
 }
 
 // fileSystems tells how full the file systems of this machine are, each where it was mounted first.

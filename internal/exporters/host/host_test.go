@@ -313,19 +313,31 @@ func BenchmarkThisMachine(b *testing.B) {
 	}
 }
 
-// In a container with a CPU quota its periods are counted, in either version's hierarchy; elsewhere there are none.
+// In a container with a CPU quota its periods are counted, and with a memory limit how often it was reached, in either
+// version's hierarchy; elsewhere there are none.
 func TestQuota(t *testing.T) {
-	const counted = "plimsoll_cpu_quota_periods_total 40\nplimsoll_cpu_quota_throttled_periods_total 25\n"
-	for name, c := range map[string]struct{ file, text, want string }{
-		"v2":              {"cpu.stat", "usage_usec 9\nnr_periods 40\nnr_throttled 25\nthrottled_usec 7\n", counted},
-		"v1":              {"cpu/cpu.stat", "nr_periods 40\nnr_throttled 25\nthrottled_time 7\n", counted},
-		"no quota":        {"cpu.stat", "usage_usec 9\nnr_periods 0\nnr_throttled 0\n", ""},
-		"a whole machine": {"cpu.stat", "usage_usec 9\n", ""},
+	const (
+		counted = "plimsoll_cpu_quota_periods_total 40\nplimsoll_cpu_quota_throttled_periods_total 25\n"
+		limited = "plimsoll_memory_limit_bytes 268435456\nplimsoll_memory_limit_hits_total 12\n"
+	)
+	for name, c := range map[string]struct{ files, want string }{
+		"v2":              {"cpu.stat=usage_usec 9\nnr_periods 40\nnr_throttled 25\nthrottled_usec 7\n", counted},
+		"v1":              {"cpu/cpu.stat=nr_periods 40\nnr_throttled 25\nthrottled_time 7\n", counted},
+		"memory, v2":      {"memory.max=268435456\n|memory.events=low 0\nhigh 3\nmax 12\noom 1\n", limited},
+		"memory, v1":      {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=12\n", limited},
+		"no quota":        {"cpu.stat=usage_usec 9\nnr_periods 0\nnr_throttled 0\n|memory.max=max\n", ""},
+		"no limit, v1":    {"memory/memory.limit_in_bytes=9223372036854771712\n|memory/memory.failcnt=0\n", ""},
+		"a whole machine": {"cpu.stat=usage_usec 9\n", ""},
 	} {
-		got, _ := page(t, host.New(fstest.MapFS{"sys/fs/cgroup/" + c.file: {Data: []byte(c.text)}}, nil, host.Quota))
+		system := fstest.MapFS{}
+		for _, f := range strings.Split(c.files, "|") {
+			file, text, _ := strings.Cut(f, "=")
+			system["sys/fs/cgroup/"+file] = &fstest.MapFile{Data: []byte(text)}
+		}
+		got, _ := page(t, host.New(system, nil, host.Quota))
 		lines := ""
 		for line := range strings.Lines(got) {
-			if strings.HasPrefix(line, "plimsoll_cpu_quota") {
+			if strings.HasPrefix(line, "plimsoll_cpu_quota") || strings.HasPrefix(line, "plimsoll_memory") {
 				lines += line
 			}
 		}

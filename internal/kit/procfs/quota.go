@@ -3,6 +3,7 @@ package procfs
 import (
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -29,4 +30,29 @@ func Quota(system fs.FS, group string) (periods, throttled uint64, ok bool) {
 		return nil
 	})
 	return periods, throttled, periods > 0
+}
+
+// MemoryLimit reads how much memory the container of this process may have, in either version's hierarchy, and how
+// often it wanted more. ok is false where it has no limit.
+func MemoryLimit(system fs.FS) (limit, hits uint64, ok bool) {
+	number := func(file string) (uint64, bool) {
+		data, err := fs.ReadFile(system, "sys/fs/cgroup/"+file)
+		n, e := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+		return n, err == nil && e == nil // "max" is none
+	}
+	if limit, ok = number("memory/memory.limit_in_bytes"); ok {
+		hits, _ = number("memory/memory.failcnt")
+		return limit, hits, limit < 1<<60 // none is the largest that there are pages for
+	}
+	if limit, ok = number("memory.max"); !ok {
+		return 0, 0, false
+	}
+	data, _ := fs.ReadFile(system, "sys/fs/cgroup/memory.events")
+	_ = Lines(data, func(f []string) error {
+		if n, err := Counts(f[1:]); f[0] == "max" && err == nil && len(n) == 1 {
+			hits = n[0]
+		}
+		return nil
+	})
+	return limit, hits, true
 }

@@ -31,6 +31,7 @@ const (
 const (
 	groupPeriods   = "container_cpu_cfs_periods_total"
 	groupThrottled = "container_cpu_cfs_throttled_periods_total"
+	memoryHits     = "plimsoll_memory_limit_hits_total"
 )
 
 // group is the part that a series of a control group is about: what runs in it, as far as that is known.
@@ -77,6 +78,12 @@ func (c *replayed) machines(ctx context.Context) []result.Series {
 			group),
 	) {
 		if peak(s) > 0 { // of a quota that held something back
+			out = append(out, s)
+		}
+	}
+	hits := fmt.Sprintf("sum by (instance) (rate(%s{%s}[%s]))", memoryHits, scope, over)
+	for _, s := range c.measured(ctx, hits, result.MemoryLimitHits, "hits/s", whole) {
+		if peak(s) > 0 { // of a limit that was reached
 			out = append(out, s)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/testkit/needs"
+	"plimsoll/result"
 )
 
 // with writes a fleet's file again, with its kubeconfig changed.
@@ -153,7 +155,7 @@ func TestStorm(t *testing.T) {
 		state := filepath.Join(t.TempDir(), "state")
 		cluster, err := p.Provision(t.Context(), target.Request{RunID: t.Name(), StateDir: state, Log: t.Logf})
 		if err == nil {
-			o = &ours{Cluster: cluster, t: t, c: c}
+			o = &ours{Cluster: cluster, t: t, c: c, memory: 64 << 20}
 			t.Cleanup(func() {
 				err := cluster.Close()
 				left, e := opened(t, file, "").Destroy(context.Background(), state)
@@ -216,5 +218,172 @@ func TestHeld(t *testing.T) {
 	hold()
 	if said, err := p.Destroy(context.Background(), state); err != nil || len(said) > 0 {
 		t.Errorf("%q remain: %v", said, err)
+	}
+}
+
+// TestTwoRuns has two runs at once in one namespace, whose machines have the same names of 253 bytes, in groups whose
+// names differ in what no label may hold: removing the one takes nothing from the other. A second pod is kept off
+// a disk.
+func TestTwoRuns(t *testing.T) {
+	needs.Long(t, why)
+	c, namespace, file := started(t, "")
+	name := strings.Repeat("n", 251) + "ü"
+	state := t.TempDir()
+	begin := func(run, group string) *ours {
+		t.Helper()
+		p := opened(t, file, agents(t))
+		cluster, err := p.Provision(t.Context(), target.Request{RunID: run, StateDir: filepath.Join(state, group),
+			Log: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		maker := cluster.(target.VMMaker)
+		if err := errors.Join(maker.CreateTemplate(t.Context(), target.Template{Name: "gold", Image: "any",
+			DiskBytes: []int64{64 << 20}}), maker.Clone(t.Context(), target.Clone{Source: "gold", Group: group,
+			Members: []target.Placement{{Name: name}}}),
+			cluster.(target.VMPower).PowerOn(t.Context(), []string{name}, 1)); err != nil {
+			t.Fatal(err)
+		}
+		return &ours{Cluster: cluster, t: t, c: c, space: "/api/v1/namespaces/" + namespace}
+	}
+	one, two := begin("Größe", "Größe"), begin("größe", "größe")
+	end := func(o *ours, group string) {
+		t.Helper()
+		err := o.Close()
+		left, e := opened(t, file, "").Destroy(context.Background(), filepath.Join(state, group))
+		if err = errors.Join(err, e); err != nil || len(left) > 0 {
+			t.Errorf("%q remain: %v", left, err)
+		}
+	}
+	v, err := two.Cluster.(*cluster).get(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two.call(http.MethodPost, two.space+"/pods", map[string]any{"metadata": map[string]any{"name": "second"},
+		"spec": map[string]any{"volumes": []any{map[string]any{"name": "d", "persistentVolumeClaim": map[string]any{
+			"claimName": v.disk(0)}}}, "containers": []any{map[string]any{"name": "c", "image": "any",
+			"volumeDevices": []any{map[string]any{"name": "d", "devicePath": "/dev/sdb"}}}}}})
+	until(t, "a second pod is kept off the disk", func() error {
+		data, err := c.Call(http.MethodGet, two.space+"/pods/second", nil)
+		if err == nil && !strings.Contains(string(data), "ReadWriteOncePod access mode already in-use") {
+			err = fmt.Errorf("%s", data)
+		}
+		return err
+	})
+	two.call(http.MethodDelete, two.space+"/pods/second", nil)
+	end(one, "Größe")
+	if err := two.host(name).Accessible(t.Context()); err != nil {
+		t.Error(err)
+	}
+	left := remains(t, c, namespace)
+	want := []string{"leases " + two.Cluster.(*cluster).state.Run, "persistentvolumeclaims " + v.disk(0),
+		"persistentvolumeclaims " + workClaim(v.Short), "pods " + v.Short}
+	if fmt.Sprint(left) != fmt.Sprint(want) {
+		t.Errorf("of the other run there is %q: want %q", left, want)
+	}
+	end(two, "größe")
+	if left := remains(t, c, namespace); len(left) > 0 {
+		t.Errorf("there is %q", left)
+	}
+}
+
+// alone is a run whose folder and file of users are the test's to change, with a machine that is on.
+func alone(t *testing.T, run string) (o *ours, namespace, file string, destroy func() ([]string, error)) {
+	t.Helper()
+	c, namespace, file := started(t, "")
+	state := filepath.Join(t.TempDir(), "state")
+	o = &ours{t: t, c: c, space: "/api/v1/namespaces/" + namespace, memory: 64 << 20}
+	var err error
+	if o.Cluster, err = opened(t, file, agents(t)).Provision(t.Context(), target.Request{RunID: run, StateDir: state,
+		Log: o.log, Fault: o.fault}); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.make("a"); err != nil {
+		t.Fatal(err)
+	}
+	return o, namespace, file, func() ([]string, error) { return opened(t, file, "").Destroy(t.Context(), state) }
+}
+
+// renew puts a token into the kubeconfig that a fleet's file names.
+func renew(t *testing.T, file, token string) {
+	t.Helper()
+	name := filepath.Join(filepath.Dir(file), "kubeconfig")
+	text, err := os.ReadFile(name)
+	renewed := regexp.MustCompile(`token: "[^"]*"`).ReplaceAllLiteral(text, fmt.Appendf(nil, "token: %q", token))
+	if err = errors.Join(err, os.WriteFile(name, renewed, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExpired takes the rights of a run away while it goes on: what runs in its pods goes on, what the API is asked for
+// fails with the reason, and once there is a new token in the kubeconfig all of it is removed.
+func TestExpired(t *testing.T) {
+	needs.Long(t, why)
+	o, _, file, destroy := alone(t, "expired")
+	command, err := o.host("a").Start(t.Context(), target.Command{Argv: []string{"/bin/sleep", "20"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := o.space + "/serviceaccounts/runs"
+	o.call(http.MethodDelete, account, nil)
+	until(t, "the token is not taken any more", func() error {
+		_, err := opened(t, file, "").Check(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "is not accepted, or has expired") {
+			return fmt.Errorf("not yet: %w", err)
+		}
+		return nil
+	})
+	if err = o.Cluster.(target.VMPower).PowerOff(t.Context(), []string{"a"}); err == nil || !holds(err.Error(),
+		`vm "a"`, "is not accepted, or has expired") {
+		t.Errorf("power off: %v", err)
+	}
+	left, err := destroy()
+	if err == nil || len(left) == 0 || !strings.Contains(err.Error(), "is not accepted, or has expired") {
+		t.Errorf("%q remain: %v", left, err)
+	}
+	exit, err := command.Wait(t.Context())
+	t.Logf("the command: %+v, %v", exit, err)
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+	o.call(http.MethodPost, o.space+"/serviceaccounts", map[string]any{"metadata": map[string]any{"name": "runs"}})
+	data, err := o.c.Call(http.MethodPost, account+"/token", map[string]any{})
+	var got struct{ Status struct{ Token string } }
+	if err = errors.Join(err, json.Unmarshal(data, &got)); err != nil {
+		t.Fatal(err)
+	}
+	renew(t, file, got.Status.Token)
+	if left, err = destroy(); err != nil || len(left) > 0 {
+		t.Errorf("%q remain: %v", left, err)
+	}
+}
+
+// TestSpaceGoes has somebody remove the namespace of a run, and the rights in it: the journal has what ended, and who
+// may look finds nothing left.
+func TestSpaceGoes(t *testing.T) {
+	needs.Long(t, why)
+	o, namespace, file, destroy := alone(t, "space")
+	o.call(http.MethodDelete, o.space, nil)
+	o.said("0 ", result.FaultBegins, "the platform ended a: ")
+	until(t, "nothing can be made", func() error {
+		err := o.Cluster.(target.VMPower).PowerOn(t.Context(), []string{"a"}, 1)
+		if err == nil || !holds(err.Error(), `vm "a"`, namespace) {
+			return fmt.Errorf("not so: %w", err)
+		}
+		return nil
+	})
+	until(t, "its rights are gone", func() error {
+		_, err := destroy()
+		if err == nil || !holds(err.Error(), "where it was removed, nothing of the run is left", namespace) {
+			return fmt.Errorf("not so: %w", err)
+		}
+		return nil
+	})
+	if err := o.Close(); err != nil {
+		t.Error(err)
+	}
+	renew(t, file, o.c.Token)
+	if left, err := destroy(); err != nil || len(left) > 0 {
+		t.Errorf("%q remain: %v", left, err)
 	}
 }

@@ -1,8 +1,8 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/targets/ssh/remote"
 )
 
@@ -49,18 +50,27 @@ var (
 // api is a cluster's API, in one namespace.
 type api struct {
 	config    *rest.Config
+	client    *http.Client
 	dynamic   dynamic.Interface
 	host      string
 	context   string
 	namespace string
-	// patience is for how long a server that is away, or has too much to do, is asked again.
+	// patience is for how long a server that is away, or has too much to do, is asked again; the latter for
+	// busyLimit at least.
 	patience time.Duration
 	// gone is for how long objects that were deleted are waited for.
 	gone time.Duration
 }
 
-// callLimit bounds one call of the API; the server may be away for a while.
-const callLimit = 30 * time.Second
+// rate is how many calls of the API are made in a second at most, over more than a few.
+const rate = 50
+
+// callLimit bounds one call of the API; the server may be away for a while. One that is there and has too much to do is
+// asked again for busyLimit, also before a run begins.
+const (
+	callLimit = 30 * time.Second
+	busyLimit = 10 * time.Second
+)
 
 // quiet keeps the client from writing what it meets to standard error by itself: what matters comes back as errors.
 var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
@@ -94,15 +104,47 @@ func (f *fleetFile) connect() (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
 	}
-	config.QPS, config.Burst, config.Timeout = 50, 100, 0
+	config.QPS, config.Burst, config.Timeout = rate, 2*rate, 0
 	config.UserAgent = "plimsoll"
 	config.WarningHandler = rest.NoWarnings{}
-	d, err := dynamic.NewForConfig(config)
+	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("target kubernetes: %w", err)
 	}
-	return &api{config: config, dynamic: d, host: config.Host, context: name, namespace: f.Namespace,
+	client.Transport = bounded{client.Transport}
+	d, err := dynamic.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("target kubernetes: %w", err)
+	}
+	return &api{config: config, client: client, dynamic: d, host: config.Host, context: name, namespace: f.Namespace,
 		gone: goneLimit}, nil
+}
+
+// bounded ends calls when their time is over also where what is below does not: a credential program that hangs.
+type bounded struct{ below http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	type answered struct {
+		response *http.Response
+		err      error
+	}
+	done := make(chan answered, 1)
+	go func() {
+		response, err := b.below.RoundTrip(r)
+		done <- answered{response, err}
+	}()
+	select {
+	case a := <-done:
+		return a.response, a.err
+	case <-r.Context().Done():
+	}
+	go func() {
+		if a := <-done; a.err == nil {
+			_ = a.response.Body.Close() // nobody reads it
+		}
+	}()
+	return nil, context.Cause(r.Context())
 }
 
 // of is a kind of objects in the namespace, or of the cluster.
@@ -122,15 +164,20 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 // again asks until the server has an answer: one that is away, or has too much to do, is asked again for as long as we
 // are patient. What was asked for may have been done though no answer came.
 func (a *api) again(ctx context.Context, do func(ctx context.Context) error) error {
-	for end, wait := time.Now().Add(a.patience), 200*time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+	for begun, wait := time.Now(), 200*time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		call, cancel := limited(ctx)
 		err := do(call)
 		cancel()
 		urlErr := (*url.Error)(nil)
-		passes := apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
-			apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) ||
-			errors.As(err, &urlErr) && !strings.Contains(err.Error(), "x509:")
-		if err == nil || !passes || ctx.Err() != nil || !time.Now().Add(wait).Before(end) {
+		patience := time.Duration(0)
+		switch {
+		case apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err), apierrors.IsServerTimeout(err),
+			apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
+			patience = max(a.patience, busyLimit)
+		case errors.As(err, &urlErr) && !strings.Contains(err.Error(), "x509:"):
+			patience = a.patience
+		}
+		if err == nil || ctx.Err() != nil || time.Since(begun)+wait >= patience {
 			return err
 		}
 		select {
@@ -221,8 +268,13 @@ func (a *api) said(err error) error {
 	switch urlErr := (*url.Error)(nil); {
 	case apierrors.IsUnauthorized(err):
 		text = ": the token or certificate of the kubeconfig is not accepted, or has expired"
-	case strings.Contains(err.Error(), "x509:"):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		text = ": the server's certificate is not signed by the authority in the kubeconfig"
+	case errors.As(err, new(x509.HostnameError)):
+		text = ": the kubeconfig's server has an address that is not in its certificate"
+	case strings.Contains(err.Error(), "certificate has expired or is not yet valid"):
+		text = ": renew the server's certificate, or set this machine's clock"
+	case strings.Contains(err.Error(), "x509:"), strings.Contains(err.Error(), "getting credentials: exec:"):
 	case errors.As(err, &urlErr), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the API server %s does not answer: %w: %w", a.host, target.ErrNotAccessible, err)
 	}
@@ -370,37 +422,21 @@ type podAddr string
 func (podAddr) Network() string  { return "pod" }
 func (p podAddr) String() string { return string(p) }
 
-// why returns what the cluster says of an object that does not come to be: its last warnings.
-func (a *api) why(ctx context.Context, name string) string {
+// why returns what the cluster says of an object that does not come to be: its last warning, else its last event.
+func (a *api) why(ctx context.Context, name string) (said string) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	page, err := a.of(events).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + name, Limit: 100})
 	if err != nil {
 		return ""
 	}
-	var said []string
+	warned := false
 	for _, e := range page.Items {
-		kind, _, _ := unstructured.NestedString(e.Object, "type")
-		message, _, _ := unstructured.NestedString(e.Object, "message")
-		reason, _, _ := unstructured.NestedString(e.Object, "reason")
-		if kind == "Warning" && message != "" {
-			said = append(said, reason+": "+string(bytes.TrimSpace([]byte(message))))
+		one := untyped.Object(e.Object)
+		message, is := strings.TrimSpace(one.Text("message")), one.Text("type") == "Warning"
+		if message != "" && (is || !warned) {
+			said, warned = one.Text("reason")+": "+message, is
 		}
 	}
-	if len(said) == 0 {
-		return ""
-	}
-	return said[len(said)-1]
-}
-
-// virtual says whether the cluster has KubeVirt, whose machines would.
-func (a *api) virtual(ctx context.Context) string {
-	got, _, err := a.plain(ctx, "apis/kubevirt.io/v1")
-	switch {
-	case err == nil && got.StatusCode == http.StatusOK:
-		return "KubeVirt is there (kubevirt.io/v1), but this target makes no VirtualMachines"
-	case err == nil && got.StatusCode == http.StatusNotFound:
-		return "KubeVirt is not there (kubevirt.io/v1)"
-	}
-	return "whether KubeVirt is there is not known"
+	return said
 }

@@ -30,6 +30,7 @@ type cluster struct {
 	api    *api
 	nodes  []target.Node
 	access remote.Access
+	login  login // into virtual machines
 	dir    string
 	log    func(string, ...any)
 	fault  func(int, string, string)
@@ -54,6 +55,7 @@ var (
 	_ target.VMMaker      = (*cluster)(nil)
 	_ target.VMPower      = (*cluster)(nil)
 	_ target.VMMover      = (*cluster)(nil)
+	_ target.Migrator     = (*cluster)(nil)
 	_ target.ScrapeSource = (*cluster)(nil)
 	_ fleet.Owner         = (*cluster)(nil)
 )
@@ -78,13 +80,18 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	if err := errors.Join(os.MkdirAll(c.dir, 0o700), c.change(func() {})); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
+	if f.virtual() {
+		if c.login, err = newLogin(c.dir); err != nil {
+			return nil, fmt.Errorf("provision: %w", err)
+		}
+	}
 	if err := c.hold(ctx); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.meter = meter{operated: r.Operated, clock: p.clock, begun: map[string]begun{}}
-	c.pods = newSeen(pods, c.podTold)
+	c.pods = newSeen(f.machines(), c.podTold)
 	own := metav1.ListOptions{LabelSelector: runLabel + "=" + c.state.Run}
 	c.group.Go(func() { c.watch(watched) })
 	if p.restarts {
@@ -109,10 +116,13 @@ func runName(id string) string {
 		}
 		return '-'
 	}, strings.ToLower(id))
-	if len(text) > 40 { // its end, where runs of one scenario differ, and what stands for the whole
-		text = strings.Trim(text[len(text)-30:], "-") + "-" + short(id, "")[1:9]
+	if len(text) > 40 { // its end, where runs of one scenario differ
+		text = text[len(text)-30:]
 	}
-	return runPrefix + strings.Trim(text, "-")
+	if text = strings.Trim(text, "-"); text != id { // and what stands for the whole
+		text += "-" + short(id, "")[1:9]
+	}
+	return runPrefix + strings.TrimPrefix(text, "-")
 }
 
 // Close implements target.Cluster. Pods go on.
@@ -239,11 +249,22 @@ func (c *cluster) Address(ctx context.Context, name string) (string, error) {
 	if err != nil || o == nil {
 		return "", fmt.Errorf("vm %q: address: %w", name, errors.Join(err, target.ErrNotAccessible))
 	}
-	ip, _, _ := unstructured.NestedString(o.Object, "status", "podIP")
+	ip := addressOf(o)
 	if ip == "" {
 		return "", fmt.Errorf("vm %q: its pod has no address: %w", name, target.ErrNotAccessible)
 	}
 	return ip, nil
+}
+
+// addressOf is what others reach a machine by; "" where it has none yet.
+func addressOf(o *unstructured.Unstructured) string {
+	status := untyped.Object(o.Object).Object("status")
+	for _, i := range status.Objects("interfaces") { // of a virtual machine
+		if ip := i.Text("ipAddress"); ip != "" {
+			return ip
+		}
+	}
+	return status.Text("podIP")
 }
 
 func nodeReady(o *unstructured.Unstructured) bool { return condition(o, "Ready") == "True" }
@@ -356,7 +377,7 @@ func (c *cluster) add(ctx context.Context, v, of *vm) error {
 		return err
 	}
 	c.meter.disk(v, workClaim(v.Short), false)
-	err := c.make(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, false, nil))
+	err := c.make(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, c.fleet.virtual(), nil))
 	for i, bytes := range v.DiskBytes {
 		var from *source
 		if !of.Template {
@@ -393,6 +414,9 @@ func (c *cluster) removeClaims(ctx context.Context, v *vm, there map[string]*uns
 
 // flush makes safe what a machine has written: its page cache is that of its node.
 func (c *cluster) flush(ctx context.Context, v *vm) error {
+	if c.fleet.virtual() {
+		return c.sync(ctx, c.hosts.Get(c, v.Name))
+	}
 	w, err := c.api.way(v.Short)(ctx)
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func started(t testing.TB, more string) (c *k8s.Cluster, namespace, file string)
 	own, all := "/apis/rbac.authorization.k8s.io/v1/namespaces/"+namespace, "/apis/rbac.authorization.k8s.io/v1"
 	paths := []string{"/api/v1/namespaces/" + namespace + "/serviceaccounts", own + "/roles", own + "/rolebindings",
 		all + "/clusterroles", all + "/clusterrolebindings"}
-	for i, part := range strings.Split(Provider{}.Role(namespace, "runs", true), "---\n") {
+	for i, part := range strings.Split(Provider{}.Role(namespace, "runs", true, false), "---\n") {
 		call(paths[i], []byte(part))
 	}
 	var got struct{ Status struct{ Token string } }

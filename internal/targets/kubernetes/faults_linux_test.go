@@ -27,6 +27,7 @@ type ours struct {
 	t      testing.TB
 	c      *k8s.Cluster
 	space  string // path of its namespace
+	memory int64  // of its machines
 	mu     sync.Mutex
 	faults []string
 	done   []result.PlatformOperation
@@ -62,15 +63,6 @@ func (o *ours) said(words ...string) {
 	})
 }
 
-func holds(text string, words ...string) bool {
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
-		}
-	}
-	return true
-}
-
 // provisioned is a run on a fleet, whose pods are waited for no longer than limit.
 func provisioned(t testing.TB, c *k8s.Cluster, namespace, file string, limit time.Duration) *ours {
 	t.Helper()
@@ -92,7 +84,7 @@ func provisionedAs(t testing.TB, run string, c *k8s.Cluster, namespace, file str
 	p := opened(t, file, agents(t)).(*place)
 	p.onLimit = limit
 	state := filepath.Join(t.TempDir(), "state")
-	o := &ours{t: t, c: c, space: "/api/v1/namespaces/" + namespace}
+	o := &ours{t: t, c: c, space: "/api/v1/namespaces/" + namespace, memory: 64 << 20}
 	var err error
 	o.Cluster, err = p.Provision(
 		t.Context(),
@@ -119,7 +111,7 @@ func (o *ours) make(names ...string) error {
 		k.Members = append(k.Members, target.Placement{Name: name, Node: i})
 	}
 	err := maker.CreateTemplate(o.t.Context(), target.Template{Name: "gold", Image: "any", DiskBytes: []int64{64 << 20},
-		MemoryBytes: 64 << 20})
+		MemoryBytes: o.memory})
 	if err == nil {
 		err = maker.Clone(o.t.Context(), k)
 	}
@@ -159,16 +151,43 @@ func TestWhyNot(t *testing.T) {
 	needs.Long(t, why)
 	for _, test := range []struct {
 		name, old, now string
-		quota          bool
+		before         func(o *ours)
 		words          []string
 	}{
 		{name: "a class that is gone", old: "storage_class: " + k8s.Shared, now: "storage_class: gone",
 			words: []string{`of class "gone" is Pending`, `storageclass.storage.k8s.io "gone" not found`}},
 		{name: "a class without block volumes", old: "storage_class: " + k8s.Shared,
 			now: "storage_class: " + k8s.FilesOnly, words: []string{`of class "plimsoll-files" is Pending`, "lock"}},
+		{name: "a class whose provisioner is not there", old: "storage_class: " + k8s.Shared,
+			now: "storage_class: nobodys", before: func(o *ours) {
+				const path = "/apis/storage.k8s.io/v1/storageclasses"
+				o.call(http.MethodPost, path, map[string]any{"metadata": map[string]any{"name": "nobodys"},
+					"provisioner": "nobody.example"})
+				o.t.Cleanup(func() { _, _ = o.c.Call(http.MethodDelete, path+"/nobodys", nil) })
+			}, words: []string{`of class "nobodys" is Pending`, "nobody.example"}},
 		{name: "an image that is not there", old: k8s.WorkImage, now: "localhost/nobody/nothing:1",
 			words: []string{"ErrImagePull", "localhost/nobody/nothing:1"}},
-		{name: "a quota that is full", quota: true, words: []string{"exceeded quota: small", "persistentvolumeclaims"}},
+		{name: "more memory than there is", old: "platform:", now: "requests: true\nplatform:",
+			before: func(o *ours) { o.memory = 1 << 50 }, words: []string{"Insufficient memory"}},
+		{name: "a node that is cordoned", before: func(o *ours) {
+			node := "/api/v1/nodes/" + o.c.Nodes[0].Name
+			cordon := func(is bool) map[string]any {
+				return map[string]any{"spec": map[string]any{"unschedulable": is}}
+			}
+			o.call(http.MethodPatch, node, cordon(true))
+			o.t.Cleanup(func() { o.call(http.MethodPatch, node, cordon(false)) })
+		}, words: []string{"unschedulable"}},
+		{name: "a quota that is full", before: func(o *ours) {
+			o.call(http.MethodPost, o.space+"/resourcequotas", map[string]any{"metadata": map[string]any{
+				"name": "small"}, "spec": map[string]any{"hard": map[string]any{"persistentvolumeclaims": "1"}}})
+			until(t, "the quota counts", func() error {
+				data, err := o.c.Call(http.MethodGet, o.space+"/resourcequotas/small", nil)
+				if err == nil && !strings.Contains(string(data), `"used"`) {
+					err = errors.New("not yet")
+				}
+				return err
+			})
+		}, words: []string{"exceeded quota: small", "persistentvolumeclaims"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, namespace, file := started(t, "")
@@ -176,28 +195,13 @@ func TestWhyNot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(
-				file,
-				[]byte(strings.Replace(string(text), test.old, test.now, 1)),
-				0o600,
-			); err != nil {
+			if err := os.WriteFile(file, []byte(strings.Replace(string(text), test.old, test.now, 1)),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			o := provisioned(t, c, namespace, file, 15*time.Second)
-			if test.quota {
-				o.call(
-					http.MethodPost,
-					o.space+"/resourcequotas",
-					map[string]any{"metadata": map[string]any{"name": "small"},
-						"spec": map[string]any{"hard": map[string]any{"persistentvolumeclaims": "1"}}},
-				)
-				until(t, "the quota counts", func() error {
-					data, err := c.Call(http.MethodGet, o.space+"/resourcequotas/small", nil)
-					if err == nil && !strings.Contains(string(data), `"used"`) {
-						err = errors.New("not yet")
-					}
-					return err
-				})
+			if test.before != nil {
+				test.before(o)
 			}
 			err = o.make("a")
 			if err == nil || !holds(err.Error(), append(test.words, `vm "a"`)...) {

@@ -44,6 +44,8 @@ type fleetFile struct {
 	// Consent names the nodes that may be switched off though pods of others run there.
 	Consent []string          `yaml:"consent"`
 	Labels  map[string]string `yaml:"labels"`
+	// Machines are pods, or virtual: machines of KubeVirt.
+	Machines string `yaml:"machines"`
 	// Requests are whether pods ask the scheduler for the CPUs and memory of their VM.
 	Requests bool `yaml:"requests"`
 
@@ -99,8 +101,15 @@ func parseFleet(data []byte, kinds []target.PowerKind) (*fleetFile, error) {
 	if !label.MatchString(f.Namespace) {
 		object("namespace: %q: give the name of a namespace that is for this alone", f.Namespace)
 	}
-	f.AccessMode = cmp.Or(f.AccessMode, "ReadWriteOncePod")
-	if f.AccessMode != "ReadWriteOncePod" && f.AccessMode != "ReadWriteOnce" {
+	if f.Machines != "" && f.Machines != "pods" && !f.virtual() {
+		object("machines: %q: want pods, or virtual, which are those of KubeVirt", f.Machines)
+	}
+	if f.virtual() {
+		if f.AccessMode = cmp.Or(f.AccessMode, "ReadWriteMany"); f.AccessMode != "ReadWriteMany" {
+			object("access_mode: %q: machines that move while they run want ReadWriteMany", f.AccessMode)
+		}
+	} else if f.AccessMode = cmp.Or(f.AccessMode, "ReadWriteOncePod"); f.AccessMode != "ReadWriteOncePod" &&
+		f.AccessMode != "ReadWriteOnce" {
 		object("access_mode: %q: want ReadWriteOncePod, which keeps a second pod off, or ReadWriteOnce", f.AccessMode)
 	}
 	size, err := unit.ParseBytes(cmp.Or(f.WorkSize, "256MiB"))

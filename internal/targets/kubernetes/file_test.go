@@ -25,8 +25,10 @@ func TestFleetFile(t *testing.T) {
 		}
 	}
 	for text, words := range map[string][]string{
-		"":                    {"platform", "namespace", "images: none"},
-		good + "nodez: [a]\n": {"nodez"},
+		"":                       {"platform", "namespace", "images: none"},
+		good + "nodez: [a]\n":    {"nodez"},
+		good + "machines: vms\n": {"machines", `"vms"`, "virtual"},
+		good + "machines: virtual\naccess_mode: ReadWriteOncePod\n": {"access_mode", "ReadWriteMany"},
 		"platform: vsphere\nnamespace: Perf\nimages: {a: \"b c\"}\naccess_mode: ReadWriteMany\nwork_size: 1MiB\nnodes: [n, n, N]\n" +
 			"storage_class: \"a b\"\npower: {n: {kind: fuse}}\nlabels: {plimsoll.dev/run: x}\n": {`"vsphere"`, `"Perf"`,
 			`"b c"`,
@@ -83,19 +85,20 @@ func TestKubeconfigs(t *testing.T) {
 // Names of runs and machines are names that objects may have, whatever they were, and differ where those differ.
 func TestNames(t *testing.T) {
 	seen := map[string]string{}
-	for _, id := range []string{"20261127-060000-Db_Colocation-7f3a", strings.Repeat("x", 253), strings.Repeat("x",
-		252) + "y",
-		"Größe", "größe", "a.b", "a_b"} {
-		name := runName(id)
-		if !label.MatchString(name) {
-			t.Errorf("%q: %q is no label", id, name)
+	unique := func(name, of string) {
+		t.Helper()
+		if other, is := seen[name]; is || !label.MatchString(name) {
+			t.Errorf("%q of %q: it is no label, or that of %q", name, of, other)
 		}
-		for _, vm := range []string{"vm 1", "vm_1", "VM 1", "Ä", "Ö", strings.Repeat("n", 253)} {
-			s := short(name, vm)
-			if other, is := seen[s]; is && other != name+vm || !label.MatchString(s) {
-				t.Errorf("%q of %q: %q is that of %q", vm, id, s, other)
-			}
-			seen[s] = name + vm
+		seen[name] = of
+	}
+	for _, id := range []string{"20261127-060000-Db_Colocation-7f3a", strings.Repeat("x", 253), strings.Repeat("x",
+		252) + "y", "Größe", "größe", "GRÖSSE", "a.b", "a_b", "a-b", "-a-b", "\u4e00", "\u4e01", "---"} {
+		name := runName(id)
+		unique(name, id)
+		for _, vm := range []string{"vm 1", "vm_1", "VM 1", "Ä", "Ö", "\u00c4x", "A\u0308x", strings.Repeat("n", 253),
+			strings.Repeat("ü", 126)} {
+			unique(short(name, vm), id+" "+vm)
 		}
 	}
 }

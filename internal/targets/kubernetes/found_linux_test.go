@@ -3,8 +3,10 @@ package kubernetes
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,7 +27,8 @@ const childFile = "PLIMSOLL_TEST_FLEET"
 // TestMain is also the process of a run that is killed.
 func TestMain(m *testing.M) {
 	if file := os.Getenv(childFile); file != "" {
-		if err := child(file, os.Getenv(childFile+"_STATE"), os.Getenv(childFile+"_AGENTS")); err != nil {
+		if err := child(file, os.Getenv(childFile+"_STATE"), os.Getenv(childFile+"_AGENTS"),
+			os.Getenv(childFile+"_LAST")); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -33,33 +36,143 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child makes two machines, one of which is on, and then waits to be killed.
-func child(file, state, agents string) error {
+// childSteps are what the process of a run does, in their order.
+var childSteps = []string{"lease", "template", "clone", "on", "snapshot", "copy", "off", "restore", "delete", "close"}
+
+// child does its steps up to the last, naming each before it begins, and then waits to be killed.
+func child(file, state, agents, last string) error {
 	p, err := Provider{}.New(target.Config{Options: target.Options{"file": file, "agents": agents},
 		Clock: clock.Real{}})
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
-	c, err := p.Provision(ctx, target.Request{RunID: "killed", StateDir: state})
-	if err != nil {
-		return err
+	var c target.Cluster
+	clone := func(of string, names ...string) error {
+		k := target.Clone{Source: of}
+		for i, name := range names {
+			k.Members = append(k.Members, target.Placement{Name: name, Node: i})
+		}
+		return c.(target.VMMaker).Clone(ctx, k)
 	}
-	err = c.(target.VMMaker).CreateTemplate(ctx, target.Template{Name: "gold", Image: "any",
-		DiskBytes: []int64{64 << 20}})
-	if err == nil {
-		err = c.(target.VMMaker).Clone(ctx, target.Clone{Source: "gold", Members: []target.Placement{{Name: "a"},
-			{Name: "b", Node: 1}}})
+	do := map[string]func() error{
+		"lease": func() (err error) {
+			c, err = p.Provision(ctx, target.Request{RunID: "killed", StateDir: state})
+			return err
+		},
+		"template": func() error {
+			return c.(target.VMMaker).CreateTemplate(ctx, target.Template{Name: "gold", Image: "any",
+				DiskBytes: []int64{64 << 20}})
+		},
+		"clone":    func() error { return clone("gold", "a", "b") },
+		"on":       func() error { return c.(target.VMPower).PowerOn(ctx, []string{"a"}, 1) },
+		"snapshot": func() error { return c.(target.Snapshotter).Snapshot(ctx, "one", []string{"a", "b"}) },
+		"copy":     func() error { return clone("a", "c") },
+		"off":      func() error { return c.(target.VMPower).PowerOff(ctx, []string{"a"}) },
+		"restore":  func() error { return c.(target.Snapshotter).Restore(ctx, "one", "a") },
+		"delete":   func() error { return c.(target.VMMaker).Delete(ctx, []string{"a", "b", "c"}) },
+		"close":    func() error { return c.Close() },
 	}
-	if err == nil {
-		err = c.(target.VMPower).PowerOn(ctx, []string{"a"}, 1)
-	}
-	if err != nil {
-		return err
+	for _, step := range childSteps {
+		fmt.Println(step)
+		if err := do[step](); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+		if step == last {
+			break
+		}
 	}
 	fmt.Println("made")
 	time.Sleep(time.Hour) // it is killed
 	return nil
+}
+
+// killed starts a run's process and kills it some time after it has begun the step.
+func killed(t *testing.T, file, state, agents, last, step string, after time.Duration) {
+	t.Helper()
+	run := exec.Command(os.Args[0])
+	run.Env = append(os.Environ(), childFile+"="+file, childFile+"_STATE="+state, childFile+"_AGENTS="+agents,
+		childFile+"_LAST="+last)
+	out, err := run.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	lines := bufio.NewReader(out)
+	for line := ""; line != step+"\n"; said += line {
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatalf("%s%s, %v", said, line, err)
+		}
+	}
+	time.Sleep(after) // that is the moment
+	if err := run.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = run.Wait() // it was killed
+}
+
+// TestKilledAtEveryStep kills a run's process at a random moment of each of its steps; then its folder, or where that
+// is lost its tags, lead to all that is left of it.
+func TestKilledAtEveryStep(t *testing.T) {
+	needs.Long(t, why)
+	c, namespace, file := started(t, "")
+	agents := agents(t)
+	held := func() string {
+		t.Helper()
+		h, err := c.Holds()
+		all := slices.Concat(h.Volumes, h.Loops, h.Shims)
+		for _, path := range []string{"/api/v1/persistentvolumes",
+			"/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents"} {
+			data, e := c.Call(http.MethodGet, path, nil)
+			var list struct {
+				Items []struct{ Metadata struct{ Name string } }
+			}
+			err = errors.Join(err, e)
+			if err == nil {
+				err = json.Unmarshal(data, &list)
+			}
+			for _, o := range list.Items {
+				all = append(all, path+"/"+o.Metadata.Name)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(all, "\n")
+	}
+	before := held()
+	for i, step := range append(childSteps, "made") {
+		for _, by := range []string{"folder", "tags"} {
+			t.Run(step+", by "+by, func(t *testing.T) {
+				after := rand.N(1500 * time.Millisecond)
+				state := filepath.Join(t.TempDir(), "state")
+				killed(t, file, state, agents, childSteps[min(i, len(childSteps)-1)], step, after)
+				p := opened(t, file, "")
+				var left []string
+				var err error
+				if by == "folder" {
+					left, err = p.Destroy(t.Context(), state)
+				} else {
+					left, err = p.(target.RunFinder).RemoveRun(t.Context(), "plimsoll-killed")
+				}
+				if err != nil || len(left) > 0 {
+					t.Errorf("after %v: %q remain: %v", after, left, err)
+				}
+				if left := remains(t, c, namespace); len(left) > 0 {
+					t.Errorf("after %v: there is %q", after, left)
+				}
+				until(t, "nothing more is held", func() error {
+					if now := held(); now != before {
+						return fmt.Errorf("after %v: %s\nand before\n%s", after, now, before)
+					}
+					return nil
+				})
+			})
+		}
+	}
 }
 
 // agents is a folder with the agent's program.
@@ -102,23 +215,7 @@ func TestFound(t *testing.T) {
 	}
 
 	state := filepath.Join(t.TempDir(), "state")
-	run := exec.Command(os.Args[0])
-	run.Env = append(os.Environ(), childFile+"="+file, childFile+"_STATE="+state, childFile+"_AGENTS="+agents(t))
-	out, err := run.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || line != "made\n" {
-		t.Fatalf("%q, %v", line, err)
-	}
-	if err := run.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = run.Wait() // it was killed
+	killed(t, file, state, agents(t), "on", "made", 0)
 	if err := os.RemoveAll(state); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,7 +96,7 @@ func (p *place) FindRuns(ctx context.Context) ([]target.FoundRun, error) {
 	found := map[string]*target.FoundRun{}
 	for _, kind := range ofRuns {
 		list, err := a.list(ctx, kind, runLabel)
-		if kind == shots && err != nil { // a cluster without snapshots has no such kind
+		if optional(kind) && err != nil {
 			continue
 		}
 		if err != nil {
@@ -148,14 +149,15 @@ func isRun(text string) bool { return strings.HasPrefix(text, runPrefix) && labe
 
 // ofRuns are the kinds of objects that runs make, in the order in which they are removed: pods hold claims, and a
 // snapshot that is taken yet does.
-var ofRuns = []schema.GroupVersionResource{pods, shots, claims, leases}
+var ofRuns = []schema.GroupVersionResource{moves, instances, pods, shots, claims, leases}
+
+// optional says whether a cluster may have no such kind of objects.
+func optional(kind schema.GroupVersionResource) bool {
+	return kind == shots || kind == moves || kind == instances
+}
 
 // plain asks for what is no object.
 func (a *api) plain(ctx context.Context, path string) (got *http.Response, data []byte, err error) {
-	client, err := rest.HTTPClientFor(a.config)
-	if err != nil {
-		return nil, nil, err
-	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	base, _, err := rest.DefaultServerURL(a.config.Host, "", schema.GroupVersion{}, true)
@@ -166,8 +168,8 @@ func (a *api) plain(ctx context.Context, path string) (got *http.Response, data 
 	if err != nil {
 		return nil, nil, err
 	}
-	if got, err = client.Do(r); err != nil {
-		return nil, nil, a.said(err)
+	if got, err = a.client.Do(r); err != nil {
+		return nil, nil, err
 	}
 	defer got.Body.Close() // only read
 	data, err = answer.Read(got.Body, a.host, 1<<20)
@@ -176,9 +178,16 @@ func (a *api) plain(ctx context.Context, path string) (got *http.Response, data 
 
 // version is the API server's, and its clock.
 func (a *api) version(ctx context.Context) (version string, now time.Time, err error) {
-	got, data, err := a.plain(ctx, "version")
-	if err != nil {
-		return "", now, err
+	var got *http.Response
+	var data []byte
+	if err := a.again(ctx, func(ctx context.Context) (err error) {
+		if got, data, err = a.plain(ctx, "version"); err == nil && got.StatusCode >= http.StatusBadRequest {
+			err = apierrors.NewGenericServerResponse(got.StatusCode, "get", schema.GroupResource{}, "version",
+				string(data), 0, false)
+		}
+		return err
+	}); err != nil {
+		return "", now, a.said(err)
 	}
 	var v struct{ GitVersion string }
 	err = json.Unmarshal(data, &v)

@@ -96,8 +96,9 @@ func (c *cluster) podTold(o *unstructured.Unstructured, gone bool) {
 		return
 	}
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-	ip, _, _ := unstructured.NestedString(o.Object, "status", "podIP")
-	if condition(o, "PodScheduled") == "True" {
+	ip := addressOf(o)
+	node, _, _ := unstructured.NestedString(o.Object, "status", "nodeName") // of a virtual machine
+	if condition(o, "PodScheduled") == "True" || node != "" {
 		c.meter.done(result.Scheduled, name, result.Attached, result.Started, result.Addressed)
 	}
 	if ip != "" {

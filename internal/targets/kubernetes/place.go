@@ -115,6 +115,7 @@ type right struct {
 	cluster                bool // in no namespace
 	power                  bool // only where nodes are switched off
 	shots                  bool // only where there are snapshots
+	virtual                bool // only where machines are those of KubeVirt
 }
 
 // rights are those of a run, the least that will do.
@@ -132,12 +133,17 @@ var rights = []right{
 	{verbs: []string{"get"}, resource: "persistentvolumes", cluster: true},
 	{verbs: []string{"get", "list"}, group: "storage.k8s.io", resource: "storageclasses", cluster: true},
 	{verbs: []string{"list"}, resource: "pods", cluster: true, power: true},
+	{verbs: []string{"get", "list", "watch", "create", "delete"}, group: "kubevirt.io", resource: instances.Resource,
+		virtual: true},
+	{verbs: []string{"get", "list", "create", "delete"}, group: "kubevirt.io", resource: moves.Resource, virtual: true},
+	{verbs: []string{"get"}, group: "subresources.kubevirt.io", resource: instances.Resource, under: "portforward",
+		virtual: true},
 }
 
 // denied are the permissions that the user has not.
-func (a *api) denied(ctx context.Context, power, shots bool) (missing []string, err error) {
+func (a *api) denied(ctx context.Context, power, shots, virtual bool) (missing []string, err error) {
 	for _, r := range rights {
-		if r.power && !power || r.shots && !shots {
+		if r.power && !power || r.shots && !shots || r.virtual && !virtual {
 			continue
 		}
 		for _, verb := range r.verbs {
@@ -175,6 +181,7 @@ func (a *api) denied(ctx context.Context, power, shots bool) (missing []string, 
 func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	facts := target.Facts{Target: "kubernetes", ClusterName: "kubernetes", FreeBytes: -1, FreeMemory: -1,
 		EmptyTemplates: true,
+		Pace:           target.Pace{Clone: 2 * time.Second / rate}, // its two claims, one of them a data disk
 		Missing:        map[target.Capability]string{},
 		Capabilities: map[target.Capability]string{
 			target.VMCreation:     "claims of volumes; clones are made by the storage",
@@ -213,12 +220,16 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			unit.Duration(apart.Abs().Round(time.Second)),
 			map[bool]string{true: "behind", false: "ahead of"}[apart > 0]))
 	}
+	if a.config.Insecure {
+		facts.Notes = append(facts.Notes, "The kubeconfig has insecure-skip-tls-verify: whoever answers as "+a.host+
+			" is taken for the API server.")
+	}
 	fact("namespace", f.Namespace, "")
 	shot, why, err := a.shotClass(ctx, f)
 	if err != nil {
 		why = err.Error()
 	}
-	missing, err := a.denied(ctx, len(f.power) > 0, shot != "")
+	missing, err := a.denied(ctx, len(f.power) > 0, shot != "", f.virtual())
 	if err != nil {
 		object("permissions: %w", err)
 	}
@@ -229,6 +240,9 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	}
 	p.checkClasses(ctx, a, f, &facts, object)
 	plain, err := p.rehearse(ctx, a, f, list[0])
+	if f.virtual() {
+		plain = errors.New("beside a virtual machine there is no place")
+	}
 	if err != nil && len(missing) == 0 {
 		object("namespace %q: %w", f.Namespace, err)
 	}
@@ -249,12 +263,13 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		facts.Missing[target.Snapshots] = why
 	}
 	p.claimPower(ctx, a, f, &facts, object)
-	facts.Missing[target.LiveMigration] = "pods do not move while they run; " + a.virtual(ctx)
+	a.claimVirtual(ctx, f, &facts, object)
 	facts.Missing[target.PlaybookHosts] = "pods have no SSH: the agent works over pods/exec"
 	facts.Missing[target.ControllerCommands] = "they are no part of a fleet"
 	facts.Lacking("Kubernetes has no such thing, or this target does not use it yet")
 	facts.Notes = append(facts.Notes,
-		"Machines are pods: they share their node's kernel and page cache with all else there.")
+		map[bool]string{true: "Machines are KubeVirt's: held against its published API, never run on one.",
+			false: "Machines are pods: they share their node's kernel and page cache with all else there."}[f.virtual()])
 	return facts, errors.Join(objections...)
 }
 
@@ -304,7 +319,10 @@ func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *t
 	...any)) {
 	all, err := a.list(ctx, classes, "")
 	if err != nil {
-		return // a missing permission is said
+		if !apierrors.IsForbidden(err) { // a missing permission is said
+			object("storage classes: %w", err)
+		}
+		return
 	}
 	for _, c := range []struct{ key, name string }{{"storage_class", f.StorageClass}, {"work_class", cmp.Or(f.WorkClass,
 		f.StorageClass)}} {
@@ -342,12 +360,18 @@ func (p *place) rehearse(ctx context.Context, a *api, f *fleetFile, on target.No
 	v := &vm{Name: "check", Short: short(c.state.Run, "check"), Image: image, CPUs: 1, MemoryBytes: 64 << 20,
 		DiskBytes: []int64{16 << 20}}
 	errs := make([]error, 4)
-	for i, o := range []struct {
+	type judged struct {
 		kind   schema.GroupVersionResource
 		what   string
 		object object
-	}{{claims, "a disk", c.claim(v.disk(0), v, v.DiskBytes[0], true, nil)},
-		{claims, "a work volume", c.claim(workClaim(v.Short), v, f.workSize, false, nil)}, {pods, "a pod", c.pod(v)},
+	}
+	machine := judged{pods, "a pod", c.pod(v)}
+	if f.virtual() {
+		machine = judged{instances, "a virtual machine", c.instance(v)}
+	}
+	for i, o := range []judged{{claims, "a disk", c.claim(v.disk(0), v, v.DiskBytes[0], true, nil)},
+		{claims, "a work volume", c.claim(workClaim(v.Short), v, f.workSize, f.virtual(), nil)},
+		machine,
 		{pods, "a privileged pod", c.pod(&vm{Name: "plain", Short: v.Short + "-plain", Image: image, Plain: true})}} {
 		asked, err := o.object.encoded()
 		if err != nil {

@@ -101,16 +101,22 @@ func (c *cluster) life(ctx context.Context, v *vm, disks []target.Disk) (*remote
 	if err := c.waitOn(ctx, v, made); err != nil {
 		return nil, err
 	}
-	if err := c.putAgent(ctx, v); err != nil {
-		return nil, err
+	if !c.fleet.virtual() {
+		if err := c.putAgent(ctx, v); err != nil {
+			return nil, err
+		}
 	}
-	m := remote.Machine{Name: v.Name, Folder: workFolder + "/run", Agent: agentFile, Own: disks,
-		Way: c.api.way(v.Short)}
-	h := c.access.NewHost(m, v.Node)
-	if err := h.Settle(ctx, c.state.Run); err != nil {
-		return nil, errors.Join(err, h.Close())
+	h := c.access.NewHost(c.entered(v, disks), v.Node)
+	for {
+		err := h.Settle(ctx, c.state.Run)
+		if err == nil {
+			return h, nil
+		}
+		// A guest that boots does not listen yet, and takes no key before cloud-init has put it there.
+		if !c.fleet.virtual() || c.place.clock.Sleep(ctx, time.Second) != nil {
+			return nil, errors.Join(err, h.Close())
+		}
 	}
-	return h, nil
 }
 
 // makePod makes a machine's pod anew: one of its life before, which the platform or its node ended, is in the way.
@@ -119,7 +125,11 @@ func (c *cluster) makePod(ctx context.Context, v *vm) (types.UID, error) {
 		o, _ := c.pods.get(v.Short)
 		if o == nil {
 			c.asked(v)
-			made, fresh, err := c.create(ctx, pods, c.pod(v))
+			one := c.pod
+			if c.fleet.virtual() {
+				one = c.instance
+			}
+			made, fresh, err := c.create(ctx, c.fleet.machines(), one(v))
 			if err != nil {
 				return "", err
 			}
@@ -132,7 +142,7 @@ func (c *cluster) makePod(ctx context.Context, v *vm) (types.UID, error) {
 		if !v.Lost && o.GetDeletionTimestamp() == nil && phase != "Failed" && phase != "Succeeded" {
 			return o.GetUID(), nil
 		}
-		if err := c.api.removeThis(ctx, pods, o, c.power().grace(ctx, o)); err != nil {
+		if err := c.api.removeThis(ctx, c.fleet.machines(), o, c.power().grace(ctx, o)); err != nil {
 			return "", err
 		}
 		if c.place.clock.Sleep(ctx, lookEach) != nil {
@@ -151,6 +161,10 @@ func (c *cluster) waitOn(ctx context.Context, v *vm, pod types.UID) error {
 			seen = true
 			phase, text := phaseOf(o)
 			if phase == "Running" && condition(o, "Ready") == "True" {
+				if on := c.nodeOf(o); c.fleet.virtual() && on != v.Node {
+					return fmt.Errorf("node %s had no room for it: it came up on %q", c.nodes[v.Node].Name,
+						untyped.Object(o.Object).Object("status").Text("nodeName"))
+				}
 				return nil
 			}
 			if phase == "Failed" || phase == "Succeeded" {
@@ -276,17 +290,22 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 	var off []gone
 	for _, name := range names {
 		v, err := c.get(name)
-		if err == nil {
-			err = c.change(func() { v.On, v.Wanted = false, false })
+		on, wanted := false, false
+		if err == nil { // first, or the platform is said to have ended it
+			err = c.change(func() { on, wanted, v.On, v.Wanted = v.On, v.Wanted, false, false })
 		}
 		if err == nil && !v.Template {
-			if h, e := c.handle(name); e == nil {
-				_ = h.Begin(nil) // nobody is there to part from
-			}
 			var o *unstructured.Unstructured
 			if o, err = c.podOf(ctx, v); o != nil && err == nil {
+				err = c.api.removeThis(ctx, c.fleet.machines(), o, &second)
+			}
+			if err != nil { // it is as it was
+				err = errors.Join(err, c.change(func() { v.On, v.Wanted = on, wanted }))
+			} else if h, e := c.handle(name); e == nil {
+				_ = h.Begin(nil) // nobody is there to part from
+			}
+			if o != nil && err == nil {
 				off = append(off, gone{v, o.GetUID()})
-				err = c.api.removeThis(ctx, pods, o, &second)
 			}
 		}
 		if err != nil {
@@ -310,7 +329,7 @@ func (c *cluster) podOf(ctx context.Context, v *vm) (*unstructured.Unstructured,
 	if o, _ := c.pods.get(v.Short); o != nil {
 		return o, nil
 	}
-	return c.api.owned(ctx, pods, v.Short, c.state.Run)
+	return c.api.owned(ctx, c.fleet.machines(), v.Short, c.state.Run)
 }
 
 // waitOff waits until a pod is gone. Where its node is off nothing runs there, and nobody is left to say so.
@@ -326,7 +345,7 @@ func (c *cluster) waitOff(ctx context.Context, v *vm, pod types.UID) (err error)
 			return errors.Join(err, target.ErrNotAccessible)
 		case <-time.After(nodesEach):
 			if c.isOff(ctx, v.Node) {
-				err = c.api.removeThis(ctx, pods, o, new(int64))
+				err = c.api.removeThis(ctx, c.fleet.machines(), o, new(int64))
 			}
 		}
 	}

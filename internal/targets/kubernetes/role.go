@@ -10,11 +10,12 @@ import (
 var _ target.RoleGiver = Provider{}
 
 // Role implements target.RoleGiver, for kubectl apply: a Role in the namespace, a ClusterRole for what is in none, and
-// what binds both to a service account of the namespace that is made besides. With power nodes may be switched off.
-func (Provider) Role(namespace, account string, power bool) string {
+// what binds both to a service account of the namespace that is made besides. With power nodes may be switched off,
+// with virtual machines are those of KubeVirt.
+func (Provider) Role(namespace, account string, power, virtual bool) string {
 	var own, all strings.Builder
 	for _, r := range rights {
-		if r.power && !power {
+		if r.power && !power || r.virtual && !virtual {
 			continue
 		}
 		b := &own

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"plimsoll/internal/targets/fleet"
@@ -95,8 +96,12 @@ func (a *api) clear(ctx context.Context, run string, power switches) (remains []
 			return append(remains, kind.Resource+" "+run), err
 		}
 		list, e := a.list(ctx, kind, runLabel+"="+run)
-		if kind == shots && e != nil { // a cluster without snapshots has no such kind
+		if optional(kind) && e != nil {
 			continue
+		}
+		if apierrors.IsForbidden(e) {
+			e = fmt.Errorf("%w: give the right back, or see whether namespace %q is there: where it was removed, nothing of the "+
+				"run is left", e, a.namespace)
 		}
 		if e != nil {
 			return append(remains, kind.Resource+" of "+run), errors.Join(err, fmt.Errorf("destroy: %w", e))

@@ -152,6 +152,9 @@ func (c *cluster) watch(ctx context.Context) {
 			if o != nil {
 				phase, why := phaseOf(o)
 				if phase != "Failed" && phase != "Succeeded" {
+					if n := c.nodeOf(o); n >= 0 && n != v.Node { // its node was drained, say: KubeVirt moved it
+						_ = c.change(func() { v.Node = n }) // the next look writes it
+					}
 					continue
 				}
 				text = cmp.Or(ending[v.Short], why, phase)

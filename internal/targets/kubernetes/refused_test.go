@@ -1,0 +1,198 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/clock"
+)
+
+// A server that refuses, hangs, is another or shows a certificate that is none: Check says so, with what to do, and is
+// done in time.
+func TestAnswers(t *testing.T) {
+	expired := fmt.Sprintf(`{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status":
+		{"token": %q}}`, "t")
+	program := func(t *testing.T, lines string) string {
+		name := filepath.Join(t.TempDir(), "login")
+		if err := os.WriteFile(name, []byte("#!/bin/sh\n"+lines+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("{exec: {apiVersion: client.authentication.k8s.io/v1, command: %q, interactiveMode: Never}}",
+			name)
+	}
+	status := func(code int, reason, message string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, _ *http.Request) bool { refuse(w, code, reason, message); return true }
+	}
+	creates := func(kind string, code int, message string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/"+kind) {
+				return false
+			}
+			refuse(w, code, "Forbidden", message)
+			return true
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		edit  func(*testing.T) func(string) string
+		more  string
+		first func(http.ResponseWriter, *http.Request) bool
+		want  []string // none: it is fine
+	}{
+		{name: "nothing wrong"},
+		{name: "a token that is over", first: status(401, "Unauthorized", "token has expired"),
+			want: []string{"nodes: ", "token has expired", "is not accepted, or has expired"}},
+		{name: "rights that were taken", first: status(403, "Forbidden", `nodes is forbidden: User "u" cannot list`),
+			want: []string{"nodes: ", "cannot list"}},
+		{name: "no check of certificates is switched off",
+			edit: func(t *testing.T) func(string) string {
+				return replaced(t, "certificate-authority: ", "tls-server-name: ")
+			}, want: []string{"x509"}},
+		{name: "an address that is not in the certificate",
+			edit: func(t *testing.T) func(string) string {
+				return replaced(t, "https://127.0.0.1:", "https://localhost:")
+			},
+			want: []string{"an address that is not in its certificate"}},
+		{name: "a page of somebody in between", first: func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<html>log in</html>")
+			return true
+		}, want: []string{"nodes: "}},
+		{name: "it hangs up", first: func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
+			want: []string{"the API server https://127.0.0.1:", "does not answer"}},
+		{name: "it hangs", first: func(_ http.ResponseWriter, r *http.Request) bool {
+			<-r.Context().Done()
+			return true
+		}, want: []string{"does not answer"}},
+		{name: "a login by a program that may not run",
+			edit: func(t *testing.T) func(string) string { return replaced(t, "{token: t}", program(t, "exit 1")) },
+			want: []string{"logs in by the program", "give exec: true"}},
+		{name: "a login by a program", more: "exec: true\n",
+			edit: func(t *testing.T) func(string) string {
+				return replaced(t, "{token: t}", program(t, "echo '"+expired+"'"))
+			},
+			first: onlyBearer},
+		{name: "a login by a program that fails", more: "exec: true\n",
+			edit: func(t *testing.T) func(string) string {
+				return replaced(t, "{token: t}", program(t, "echo no ticket >&2; exit 3"))
+			}, want: []string{"getting credentials: exec:", "exit code 3"}},
+		{name: "a login by a program that hangs", more: "exec: true\n",
+			edit: func(t *testing.T) func(string) string {
+				return replaced(t, "{token: t}", program(t, "exec sleep 10 2>/dev/null"))
+			},
+			want: []string{"does not answer"}},
+		{name: "a namespace that goes",
+			first: creates("persistentvolumeclaims", 403, "unable to create new content in namespace perf because it is "+
+				"being terminated"), want: []string{`namespace "perf": it is being removed`}},
+		{name: "no namespace", first: creates("persistentvolumeclaims", 404, `namespaces "perf" not found`),
+			want: []string{`namespace "perf": there is none of that name: kubectl create namespace perf`}},
+		{name: "a quota that is full", first: creates("pods", 403, "exceeded quota: small"),
+			want: []string{`namespace "perf": a pod is refused: exceeded quota: small`}},
+		{name: "a class that is gone",
+			first: func(w http.ResponseWriter, r *http.Request) bool {
+				if strings.HasSuffix(r.URL.Path, "/storageclasses") {
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprint(w, `{"kind": "List", "apiVersion": "v1", "items": [{"metadata": {"name": "slow"}}]}`)
+					return true
+				}
+				return false
+			}, want: []string{`storage_class: "fast": the cluster has no class of that name: there are slow`}},
+		{name: "a storm of some seconds", first: storm(2)},
+		{name: "a storm that does not end", first: storm(1 << 30), want: []string{"nodes: "}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var edit func(string) string
+			if test.edit != nil {
+				edit = test.edit(t)
+			}
+			f, file := faked(t, edit, test.more)
+			f.first = test.first
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			_, err := reached(t, file, clock.Real{}).Check(ctx)
+			if test.want == nil && err != nil || test.want != nil && err == nil {
+				t.Fatalf("%v: want %q", err, test.want)
+			}
+			for _, word := range test.want {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%v: want %q", err, word)
+				}
+			}
+		})
+	}
+}
+
+// onlyBearer refuses whoever does not show the token.
+func onlyBearer(w http.ResponseWriter, r *http.Request) bool {
+	if r.Header.Get("Authorization") == "Bearer t" {
+		return false
+	}
+	refuse(w, http.StatusUnauthorized, "Unauthorized", "no token")
+	return true
+}
+
+// storm refuses the first requests for each thing, in the ways of servers that have too much to do.
+func storm(most int) func(http.ResponseWriter, *http.Request) bool {
+	seen := make(chan map[string]int, 1)
+	seen <- map[string]int{}
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		m := <-seen
+		n := m[r.URL.Path]
+		m[r.URL.Path]++
+		seen <- m
+		if n >= most || strings.HasSuffix(r.URL.Path, "selfsubjectaccessreviews") || r.Method == http.MethodPost {
+			return false
+		}
+		reasons := []string{"TooManyRequests", "InternalError", "ServiceUnavailable"}
+		refuse(w, []int{429, 500, 503}[n%3], reasons[n%3], "busy")
+		return true
+	}
+}
+
+// ahead is a clock of an hour later.
+type ahead struct{ clock.Real }
+
+func (ahead) Now() time.Time { return clock.Real{}.Now().Add(time.Hour) }
+
+// Check tells of clocks that are apart and of a certificate that nobody looks at; a run's lease goes by the server's
+// clock alone.
+func TestNotes(t *testing.T) {
+	f, file := faked(t, func(s string) string {
+		from := strings.Index(s, ", certificate-authority")
+		return s[:from] + ", insecure-skip-tls-verify: true" + s[from+strings.Index(s[from:], "}"):]
+	}, "")
+	facts, err := reached(t, file, ahead{}).Check(t.Context())
+	notes := strings.Join(facts.Notes, "\n")
+	if err != nil || facts.Pace.Clone != 40*time.Millisecond || !holds(notes,
+		"The API server's clock is 1 h behind this machine's", "insecure-skip-tls-verify: whoever answers as "+f.URL) {
+		t.Errorf("%s, %v", notes, err)
+	}
+	if facts, err = reached(t, file, clock.Real{}).Check(t.Context()); err != nil || strings.Contains(
+		strings.Join(facts.Notes, "\n"), "clock is") {
+		t.Errorf("%q, %v", facts.Notes, err)
+	}
+	now := time.Now().UTC()
+	f.first = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/leases") {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"kind": "List", "apiVersion": "v1", "items": [{"metadata": {"name": "plimsoll-a", "labels":
+			{"plimsoll.dev/run": "plimsoll-a"}, "creationTimestamp": %q, "managedFields": [{"time": %[1]q}]}, "spec":
+			{"leaseDurationSeconds": 300, "renewTime": %q}}]}`, now.Add(-time.Minute).Format(time.RFC3339),
+			now.Add(time.Hour).Format(leaseTimed))
+		return true
+	}
+	found, err := reached(t, file, ahead{}).(target.RunFinder).FindRuns(t.Context())
+	if err != nil || len(found) != 1 || found[0].Lease < 235*time.Second || found[0].Lease > 241*time.Second {
+		t.Errorf("%+v, %v: want a lease for 4 minutes", found, err)
+	}
+}
