@@ -105,7 +105,8 @@ func TestMarkOnAnotherDisk(t *testing.T) {
 	}
 	_ = c.Wait()
 	said := says.String()
-	if c.ProcessState.ExitCode() != 1 || !strings.Contains(said, "and the search began on tmpfs, apart: what was asked") ||
+	if c.ProcessState.ExitCode() != 1 ||
+		!strings.Contains(said, "and the search began on tmpfs, apart: what was asked") ||
 		!strings.Contains(said, "No limit broke up to ") || strings.Contains(said, "No limit broke up to 160") {
 		t.Errorf("exit code %d: %s", c.ProcessState.ExitCode(), said)
 	}

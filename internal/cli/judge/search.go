@@ -37,8 +37,8 @@ func MarkLimits(texts []string, workload string) (full []scenario.Assert, out []
 		}
 		a, err := scenario.ParseAssert(t, []string{workload})
 		if err != nil {
-			typed := strings.NewReplacer(fmt.Sprintf("assert %q", t), fmt.Sprintf("--limit %q", text), "WORKLOAD [OP", "[OP",
-				`"OLTP read`, `"read`)
+			typed := strings.NewReplacer(fmt.Sprintf("assert %q", t), fmt.Sprintf("--limit %q", text),
+				"WORKLOAD [OP", "[OP", `"OLTP read`, `"read`)
 			bad = append(bad, errors.New(typed.Replace(err.Error())))
 			continue
 		}
