@@ -2,6 +2,7 @@ package result
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -185,7 +186,8 @@ func (w Workload) MovesBlocks() bool {
 	return false
 }
 
-// AssertMeasures are those that an assert may name of any workload; all others its engine declares.
+// AssertMeasures are those that an assert may name of any workload, with other percentiles; the rest its engine
+// declares.
 var AssertMeasures = []string{"operations", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max", "errors"}
 
 // Unknown returns what an assert names of a workload that its engine does not declare: "operation" or "measure", the
@@ -202,10 +204,17 @@ func (a Assert) Unknown(operations []Operation, measures []Measure) (what, name 
 	for _, m := range measures {
 		known = append(known, m.Name)
 	}
-	if !slices.Contains(known, a.Measure) {
+	if !slices.Contains(known, a.Measure) && !percentile(a.Measure) {
 		return "measure", a.Measure, known
 	}
 	return "", "", nil
+}
+
+// percentile reports whether a measure is called as one, like p95.
+func percentile(name string) bool {
+	number, ok := strings.CutPrefix(name, "p")
+	p, err := strconv.ParseFloat(number, 64)
+	return ok && err == nil && p > 0 && p < 100
 }
 
 // RateUnit is the unit of the rate of operations counted together: theirs when they are of one kind or all of blocks,

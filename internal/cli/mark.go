@@ -44,6 +44,9 @@ type markFlags struct {
 	label    runs.LabelFlags
 }
 
+// highestRate is more than anything does in a second, and fits in every option.
+const highestRate = 1e12
+
 // rateFlag is a number of operations per second above 0.
 type rateFlag float64
 
@@ -63,6 +66,9 @@ func (r *rateFlag) Set(text string) error {
 	v, err := unit.ParseRate(text)
 	if err == nil && !(v > 0) {
 		err = fmt.Errorf("%q is not a rate above 0, like 4000", text)
+	}
+	if v > highestRate {
+		err = fmt.Errorf("%q is more than anything does in a second", text)
 	}
 	*r = rateFlag(v)
 	return err

@@ -17,6 +17,8 @@ func TestMarkLimits(t *testing.T) {
 		"p99 > 1ms":       "want a most (<)",
 		"iops >= 5000":    "see --assert 'mark >= RATE'",
 		"nopm > 3":        `counts no measure "nopm"`,
+		"errors > 1":      "errors grow with the load",
+		"":                `--limit "": want [OPERATION] MEASURE < VALUE`,
 	} {
 		a, out, errs := quiet(t)
 		code := a.main([]string{"mark", job, "--target", "sim", "--dir", t.TempDir(), "--limit", limit})
@@ -36,6 +38,9 @@ func TestMarkTo(t *testing.T) {
 		want  string
 	}{
 		{[]string{"--to", "2000"}, 0, "No limit broke up to 2,000 IOPS"},
+		{[]string{"--from", "1500", "--to", "2000.4"}, 0, "2,000 IOPS    2,000 IOPS  held: p99 < 5ms at 11 % of its limit\n\n"},
+		{[]string{"--limit", "read p95 < 5ms", "--to", "2000"}, 0, "No limit broke up to 2,000 IOPS"},
+		{[]string{"--to", "1e13"}, 2, `"1e13" is more than anything does in a second`},
 		{[]string{"--vary", "iodepth"}, 2, `--vary "iodepth": of a job file it is rate or vms`},
 	} {
 		a, out, errs := quiet(t)

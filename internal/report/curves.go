@@ -327,7 +327,7 @@ func costOf(c loadmark.Cost) string {
 	}
 	switch {
 	case c.Share != nil:
-		return fmt.Sprintf("%s (%s to %s)", share(*c.Share), share(*c.Low), share(*c.High))
+		return fmt.Sprintf("%s (%s to %s)", share(*c.Share), strings.TrimSuffix(share(*c.Low), " %"), share(*c.High))
 	case c.Low != nil:
 		return "more than " + share(*c.Low)
 	case c.High != nil:
@@ -338,19 +338,20 @@ func costOf(c loadmark.Cost) string {
 
 // linesOf is the table of a search under conditions, empty for any other.
 func linesOf(x *compare.Experiment) grid {
-	g := grid{title: "Load lines", head: []string{"condition", "mark", "interval", "limit", "what it costs"}}
+	g := grid{title: "Load lines", head: []string{"condition", "mark", "interval", "what it costs", "limit"}}
 	for i, l := range x.Lines {
-		row := []string{l.Condition, "none", "", l.Limit, ""}
+		row := []string{l.Condition, "none", "", "", l.Limit}
 		switch {
 		case l.Verdict == loadmark.Found:
-			row[1], row[2] = l.Say(*l.Rate), fmt.Sprintf("%s to %s", l.Say(*l.Low), l.Say(*l.High))
+			low, _, _ := strings.Cut(l.Say(*l.Low), " ")
+			row[1], row[2] = l.Say(*l.Rate), low+" to "+l.Say(*l.High)
 		case l.Rate != nil && l.Verdict == loadmark.AtLeast || l.Verdict == loadmark.Generator:
 			row[1] = "at least " + l.Say(*l.Rate)
 		case l.Rate != nil && l.Verdict == loadmark.Below:
 			row[1] = "below " + l.Say(*l.Rate)
 		}
 		if i > 0 && i <= len(x.Costs) {
-			row[4] = costOf(x.Costs[i-1])
+			row[3] = costOf(x.Costs[i-1])
 		}
 		g.rows = append(g.rows, row)
 	}

@@ -49,6 +49,7 @@ type Answer struct {
 
 // Conclude says what the probes show; the search need not be over.
 func Conclude(s Settings, probes []Probe) Answer {
+	least := s.Least
 	s = s.filled()
 	a := Answer{Verdict: Inconclusive, Unit: s.Unit, Probes: probes}
 	if !s.Count {
@@ -90,6 +91,10 @@ func Conclude(s Settings, probes []Probe) Answer {
 		}
 		a.Sentence = fmt.Sprintf("%s at %s, the lowest rate that was offered: the mark is below it.", broken,
 			a.Say(lowest.Offered))
+		if least > 0 && lowest.Offered <= 1.01*least {
+			a.Warnings = append(a.Warnings,
+				"at lower rates a probe does too little to know the percentile: longer ones go lower")
+		}
 	default:
 		a.found(s, probes, b)
 	}

@@ -1,6 +1,7 @@
 package mark
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -66,14 +67,17 @@ func marginOf(d *result.Data, w result.Workload, limits []result.Assert) (least 
 		}
 	}
 	judged.VM = "" // a limit is of a workload
+	var unknown error
 	for _, limit := range limits {
 		m, err := margin(limit, judged, d, late)
 		if err != nil {
-			return 0, "", fmt.Errorf("limit %q: %w", limit.Name, err)
-		}
-		if m < least {
+			unknown = errors.Join(unknown, fmt.Errorf("limit %q: %w", limit.Name, err))
+		} else if m < least {
 			least, of = m, limit.Name
 		}
+	}
+	if least >= 1 && unknown != nil {
+		return 0, "", unknown
 	}
 	return least, of, nil
 }

@@ -95,6 +95,8 @@ type Step struct {
 func Next(s Settings, probes []Probe) Step {
 	s = s.filled()
 	switch {
+	case len(probes) == 0 && s.Start < s.Least && s.Least <= s.Most:
+		return Step{s.Least, "the first: at fewer too little is done to know the percentile"}
 	case len(probes) == 0:
 		return Step{s.bounded(s.Start), "the first"}
 	case len(probes) >= s.Probes:

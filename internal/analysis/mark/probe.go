@@ -87,6 +87,7 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	p.Spent = spent(d, w, corrected, late.mean(), p.Achieved)
 	// The margins by service times alone, and by those and waits for a place; whether any is on times.
 	served, placed, timed := math.Inf(1), math.Inf(1), false
+	var unknown error
 	for _, limit := range limits {
 		m, err := margin(limit, corrected, d, late)
 		alone, waited := m, m
@@ -100,12 +101,16 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		case err != nil && p.Behind: // so few were done that there is no such value
 			m, alone, waited = 0, 0, 0
 		case err != nil:
-			return p, fmt.Errorf("limit %q: %w", limit.Name, err)
+			unknown = errors.Join(unknown, fmt.Errorf("limit %q: %w", limit.Name, err))
+			continue
 		}
 		timed, placed = timed || isTime(limit.Measure), min(placed, waited)
 		if served = min(served, alone); m < p.Margin || p.Limit == "" {
 			p.Margin, p.Limit = m, limit.Name
 		}
+	}
+	if unknown != nil && p.Margin >= 1 { // else another limit is broken, as where all fails that is sent
+		return p, unknown
 	}
 	p.Held = p.Margin >= 1
 	unmet := p.Behind

@@ -48,6 +48,13 @@ func below(measure string, limit float64) result.Assert {
 		AtMost: &limit}
 }
 
+// failing is a workload that does nothing but fail, so that it has no latency.
+func failing() *result.Data {
+	d := load(1, 8, even(0, 10), "response time", func(*hist.Histogram) {})
+	d.Workloads[1].Errors = 10
+	return d
+}
+
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	quick := func(h *hist.Histogram) { h.Add(1e6, 100_000) }
@@ -92,6 +99,8 @@ func TestJudge(t *testing.T) {
 				Sentence: "It used 99 % of its CPUs: it was the limit, and so on. Give it more."}},
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
 			says: "It used 99 % of its CPUs"},
+		"all that is sent fails": {data: failing(),
+			limits: []result.Assert{below("p99", 5e-3), below("errors", 0)}},
 		"late to begin": {data: load(1000, 8, append(even(0, 4), even(1000, 96)...), "response time", quick),
 			limits: []result.Assert{below("p99", 5e-3)}, held: true, margin: 5},
 		"behind with places free": {data: load(2000, 8, even(1000, 100), "service time", quick),

@@ -37,7 +37,9 @@ func MarkLimits(texts []string, workload string) (full []scenario.Assert, out []
 		}
 		a, err := scenario.ParseAssert(t, []string{workload})
 		if err != nil {
-			bad = append(bad, errors.New(strings.Replace(err.Error(), "assert ", "--limit ", 1)))
+			typed := strings.NewReplacer(fmt.Sprintf("assert %q", t), fmt.Sprintf("--limit %q", text),
+				"WORKLOAD [OP", "[OP", `"OLTP read`, `"read`)
+			bad = append(bad, errors.New(typed.Replace(err.Error())))
 			continue
 		}
 		full = append(full, a)
@@ -65,8 +67,9 @@ func Upward(limits []result.Assert, vms bool) (bad error) {
 	for _, l := range limits {
 		switch {
 		case l.AtLeast == nil:
-		case latencyWord.MatchString(l.Measure):
-			bad = errors.Join(bad, fmt.Errorf("--limit %q: latencies grow with the load: want a most (<)", l.Name))
+		case latencyWord.MatchString(l.Measure), l.Measure == "errors":
+			what := map[bool]string{true: "errors", false: "latencies"}[l.Measure == "errors"]
+			bad = errors.Join(bad, fmt.Errorf("--limit %q: %s grow with the load: want a most (<)", l.Name, what))
 		case !vms && (l.Measure == "operations" || l.Measure == "bandwidth"):
 			bad = errors.Join(bad, fmt.Errorf("--limit %q: that is what is looked for: see --assert 'mark >= RATE'", l.Name))
 		}
@@ -139,6 +142,7 @@ func (sd *Sides) Searched(folder *experiment.Folder) ([]Searched, error) {
 		return nil, err
 	}
 	var unread []error
+	place := ""
 	for _, planned := range r.Sequence {
 		id, done := progress.Done[planned.Sequence]
 		if !done {
@@ -146,7 +150,7 @@ func (sd *Sides) Searched(folder *experiment.Folder) ([]Searched, error) {
 		}
 		cell := r.Cell(planned.Cell)
 		s := &lines[max(slices.Index(m.Conditions, ConditionOf(cell)), 0)]
-		if err := s.add(sd, folder, id, cell, limits); err != nil {
+		if err := s.add(sd, folder, id, cell, limits, &place); err != nil {
 			unread = append(unread, err)
 		}
 	}
@@ -164,13 +168,31 @@ func ConditionOf(c experiment.Cell) experiment.Condition {
 	return experiment.Condition(fmt.Sprint(c.Levels[1].Value))
 }
 
-// add makes a probe of a run.
+// on is the storage that a run's load went to; "" where nothing tells it from other.
+func on(environment []result.Fact) string {
+	var parts []string
+	for _, f := range environment {
+		if strings.HasPrefix(f.Group, "storage") && f.Value != "" &&
+			slices.Contains([]string{"source", "file system", "identity"}, f.Name) {
+			parts = append(parts, f.Value)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// add makes a probe of a run. place is the storage of the first: what is under its folder may go away, and then the
+// next run is on another.
 func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell experiment.Cell,
-	limits []result.Assert) error {
+	limits []result.Assert, place *string) error {
 	m := folder.Record().Mark
 	run, err := sd.comparedRun("mark", filepath.Join(folder.RunsDir(), id))
 	if err != nil {
 		return err
+	}
+	at := on(run.Manifest.Environment)
+	if *place = cmp.Or(*place, at); at != "" && at != *place {
+		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on when it is back",
+			"mark: run %s was on %s, and the search began on %s: what was asked is gone", id, at, *place)
 	}
 	if beside := s.Condition.Beside(); beside != "" {
 		if err := stayed(run.Data, beside, m.Workload); err != nil {
@@ -256,6 +278,10 @@ func (s *Searched) begin(m *experiment.Mark, first Searched) {
 	s.Settings.Start, s.Settings.Most = m.Start*s.Scale, m.Most*s.Scale
 	if m.Start == 0 {
 		s.Settings.Start = startShare * first.free
+	}
+	if m.Whole && !m.Counts() { // what is offered is whole, and so are its bounds
+		s.Settings.Least = max(math.Ceil(cmp.Or(s.Settings.Least, s.Settings.Start/1000)/s.Scale), 1) * s.Scale
+		s.Settings.Most = math.Floor(m.Most) * s.Scale
 	}
 	if s.Condition == first.Condition {
 		return
