@@ -105,8 +105,8 @@ func (st *Store) cleanup(runs []string) error {
 }
 
 // cleanTemporary removes what killed processes were writing into these run folders; with all, what they have left
-// elsewhere, too, as far as that can be known: beside the runs and in what is kept there, where the user is, in the lab,
-// and in TMPDIR.
+// elsewhere, too, as far as that can be known: beside the runs and in what is kept there, where the user is, in the
+// lab, and in TMPDIR.
 func (st *Store) cleanTemporary(dirs []string, all bool) (removed []string, err error) {
 	var errs []error
 	clean := func(f func() ([]string, error)) {

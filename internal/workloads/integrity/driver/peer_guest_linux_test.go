@@ -45,9 +45,9 @@ func (w *trial) job(name string) []string {
 }
 
 // TestSameLossesAsFioInGuests cuts the power of a guest in which fio and we write to disks, some of which drop flushes
-// from a moment on, and has both verify after the next boot what was flushed. What is lost is read from the images: what
-// the emulator never noted down is read as zeros, and both write each block once, none of zeros. The order in which
-// they wrote comes of writing again, elsewhere.
+// from a moment on, and has both verify after the next boot what was flushed. What is lost is read from the images:
+// what the emulator never noted down is read as zeros, and both write each block once, none of zeros. The order in
+// which they wrote comes of writing again, elsewhere.
 func TestSameLossesAsFioInGuests(t *testing.T) {
 	needs.Long(t, "boots of an emulated guest, one more than cuts")
 	fio, err := exec.LookPath(needs.CrashFio(t))
@@ -217,8 +217,8 @@ func (w *trial) verify(t *testing.T, c *ssh.Client, fio string) (lost [4]int) {
 	return lost
 }
 
-// holds sees that as many are said to be lost as the image lost of the blocks that were flushed, and that those that are
-// named are.
+// holds sees that as many are said to be lost as the image lost of the blocks that were flushed, and that those
+// that are named are.
 func (w *trial) holds(t *testing.T, who string, disk int, flushed []int64, said int64, named map[int64]bool) int {
 	t.Helper()
 	lies, lost, right := disk >= 2, 0, 0
@@ -290,7 +290,8 @@ func ourOrder(t *testing.T, rec *integrity.Record) []int64 {
 	l.Manifest = rec.Manifest
 	l.Manifest.FlushBytes = diskBytes
 	p := &places{most: rec.Acknowledged.Blocks}
-	if err := integrity.Write(t.Context(), p, l, integrity.Options{Workers: 1, Now: time.Now}); !errors.Is(err, errEnough) {
+	err = integrity.Write(t.Context(), p, l, integrity.Options{Workers: 1, Now: time.Now})
+	if !errors.Is(err, errEnough) {
 		t.Fatal(err)
 	}
 	return p.order

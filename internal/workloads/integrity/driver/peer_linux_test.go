@@ -98,8 +98,8 @@ func cutBoth(t *testing.T, fio string, seed uint64, lies bool) {
 	if err != nil || rec.Acknowledged.Blocks == 0 {
 		t.Fatalf("nothing was acknowledged: %v", err)
 	}
-	report, err := integrity.Verify(t.Context(), bytes.NewReader(ours.stable), diskBytes, &rec.Manifest, rec.Acknowledged,
-		integrity.Options{Behind: true})
+	report, err := integrity.Verify(t.Context(), bytes.NewReader(ours.stable), diskBytes, &rec.Manifest,
+		rec.Acknowledged, integrity.Options{Behind: true})
 	if err != nil {
 		t.Fatal(err)
 	}
