@@ -18,7 +18,8 @@ func TestRecordOf(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"run/manifest.json", "run/journal.jsonl", "run/data.json", "run/raw/0/w",
-		"grid/cells.jsonl", "grid/experiment.json", "grid/runs/1/plan.json", ".catalogue/x.json", "half/manifest.json", "half/x"} {
+		"grid/cells.jsonl", "grid/experiment.json",
+		"grid/runs/1/plan.json", ".catalogue/x.json", "half/manifest.json", "half/x"} {
 		make(name)
 	}
 	for link, to := range map[string]string{"link": "run/data.json", "folder": "run/raw", "shared": ".catalogue"} {
