@@ -244,6 +244,7 @@ func (w *trial) fioOrder(t *testing.T, fio string) (order []int64) {
 	dir := t.TempDir()
 	disk, log := filepath.Join(dir, "disk"), filepath.Join(dir, "log")
 	cmd := exec.CommandContext(t.Context(), fio, append(w.job(disk), "--do_verify=0", "--write_iolog="+log)...)
+	cmd.Dir = dir // it saves what it wrote there
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
