@@ -208,9 +208,23 @@ func (f *Folder) WorkDir() string { return filepath.Join(f.dir, workDir) }
 // ReportPath is where the report is written.
 func (f *Folder) ReportPath() string { return filepath.Join(f.dir, reportFile) }
 
-// RecordOf is the run folder of which an existing file is a part, "" for none and for a report in one.
+// The folders of what is kept beside the runs. A name that begins with a dot is no run. That of the catalogue may be a
+// link to a shared folder, or a clone of a git repository.
+const (
+	BaselineDir  = ".baselines"
+	CatalogueDir = ".catalogue"
+	HistoryDir   = ".histories"
+)
+
+// RecordOf is the folder of a run, of an experiment or of what is kept beside them that a file is a part of, or would
+// be; "" for none, for a report in one, and for what is new beside that.
 func RecordOf(name string) string {
-	real, err := filepath.EvalSymlinks(name)
+	parent, err := filepath.EvalSymlinks(filepath.Dir(name))
+	real := filepath.Join(parent, filepath.Base(name))
+	there, missing := filepath.EvalSymlinks(name)
+	if missing == nil {
+		real, err = there, nil
+	}
 	if err == nil {
 		real, err = filepath.Abs(real)
 	}
@@ -218,11 +232,21 @@ func RecordOf(name string) string {
 		return ""
 	}
 	for dir := filepath.Dir(real); ; dir = filepath.Dir(dir) {
-		_, manifest := os.Lstat(filepath.Join(dir, manifestFile))
-		if _, journal := os.Lstat(filepath.Join(dir, journalFile)); manifest == nil && journal == nil {
-			return dir
+		holds := func(names ...string) bool {
+			return !slices.ContainsFunc(names, func(name string) bool {
+				_, err := os.Lstat(filepath.Join(dir, name))
+				return err != nil
+			})
 		}
-		if dir == filepath.Dir(dir) {
+		switch base := filepath.Base(dir); {
+		case base == BaselineDir, base == CatalogueDir, base == HistoryDir:
+			return dir
+		case holds(manifestFile, journalFile), holds("experiment.json", "cells.jsonl"):
+			if missing != nil && dir == filepath.Dir(real) {
+				return ""
+			}
+			return dir
+		case dir == filepath.Dir(dir):
 			return ""
 		}
 	}

@@ -156,7 +156,13 @@ side decides nothing, 130 interrupted.`,
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no progress and no notes; warnings and errors stay")
 	root.PersistentFlags().StringVar(&a.configs.config, "config", "",
 		"configuration `file`; see plimsoll config --help")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configs.configure(cmd) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		a.Named = args
+		if f := cmd.Flags().Lookup("detach"); f == nil || !f.Changed || os.Getenv(detachedVariable) != "" {
+			keepInherited() // what is detached may read /dev/fd/63 yet
+		}
+		return a.configs.configure(cmd)
+	}
 	root.Version = console.BuildVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(

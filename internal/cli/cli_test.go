@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -279,8 +280,12 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(a.RunsDir, runs.BaselineDir), 0o755); err != nil {
-		t.Fatal(err)
+	var kept []string
+	for _, name := range []string{result.BaselineDir, result.CatalogueDir, result.HistoryDir} {
+		kept = append(kept, filepath.Join(a.RunsDir, name))
+		if err := os.Mkdir(filepath.Join(a.RunsDir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var want []string
 	node := filepath.Join("lab", "node1")
@@ -288,8 +293,7 @@ func TestCleanupFindsWhatWasBeingWritten(t *testing.T) { // not parallel: the wo
 	if err := errors.Join(os.MkdirAll(node, 0o700), os.WriteFile("lab/lab.json", nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{folder.Dir(), deep, a.RunsDir, filepath.Join(a.RunsDir, runs.BaselineDir), ".", "lab",
-		node} {
+	for _, dir := range slices.Concat([]string{folder.Dir(), deep, a.RunsDir}, kept, []string{".", "lab", node}) {
 		mine, err := outfile.Temporary(dir, 0o600) // which stays
 		if err != nil {
 			t.Fatal(err)

@@ -144,7 +144,7 @@ func (doc *Document) setBeside(folder *result.Folder, data *result.Data) {
 	if len(own.Done) == 0 { // nothing to set beside anything: no record is read
 		return
 	}
-	records, problems := catalogue.All(filepath.Join(filepath.Dir(folder.Dir()), catalogue.Dir))
+	records, problems := catalogue.All(filepath.Join(filepath.Dir(folder.Dir()), result.CatalogueDir))
 	for _, err := range problems {
 		doc.Problems = append(doc.Problems, err.Error())
 	}

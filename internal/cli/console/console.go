@@ -22,8 +22,9 @@ import (
 type Console struct {
 	In       io.Reader
 	Out, Err io.Writer
-	JSON     bool // --json
-	Quiet    bool // --quiet
+	JSON     bool     // --json
+	Quiet    bool     // --quiet
+	Named    []string // the arguments that are no flags
 	Clock    clock.Clock
 	Signals  <-chan os.Signal // instead of the process's own; for tests
 	stops    atomic.Int32     // signals that this command line was sent while it listened

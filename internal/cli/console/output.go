@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,6 +60,13 @@ func (c *Console) Print(phase, what string, o Output, write func(io.Writer) erro
 	if run := result.RecordOf(o.File); run != "" {
 		return exit.Errorf(exit.Refused, "give another name", "%s: %s: it is a part of what was measured in %s", phase,
 			o.File, run)
+	}
+	if at, err := os.Stat(o.File); err == nil && at.Mode().IsRegular() {
+		for _, name := range c.Named {
+			if read, err := os.Stat(name); err == nil && os.SameFile(at, read) {
+				return exit.Errorf(exit.Refused, "give another name", "%s: %s: it is what is read", phase, o.File)
+			}
+		}
 	}
 	if err := outfile.Write(o.File, func(w io.Writer) error {
 		if binary {

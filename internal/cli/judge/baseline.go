@@ -22,6 +22,7 @@ import (
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report/terminal"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -122,7 +123,7 @@ func (sd *Sides) baselinePath(phase, name string) (string, error) {
 		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64",
 			"%s: %q cannot be the name of a baseline", phase, name)
 	}
-	return filepath.Join(sd.RunsDir, runs.BaselineDir, name+".json"), nil
+	return filepath.Join(sd.RunsDir, result.BaselineDir, name+".json"), nil
 }
 
 func (sd *Sides) readBaseline(phase, name string) (*baseline, error) {
@@ -232,7 +233,7 @@ func (sd *Sides) measuredRuns(phase string, given []string) ([]string, error) {
 func (sd *Sides) showBaselines(given []string) error {
 	names := given
 	if len(given) == 0 {
-		found, err := fs.Glob(os.DirFS(filepath.Join(sd.RunsDir, runs.BaselineDir)), "*.json")
+		found, err := fs.Glob(os.DirFS(filepath.Join(sd.RunsDir, result.BaselineDir)), "*.json")
 		if err != nil {
 			return exit.Errorf(exit.Failed, "", "baseline show: %w", err)
 		}

@@ -28,11 +28,9 @@ import (
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
-
-// historyDir holds the histories, beside the runs; a name that begins with a dot is no run.
-const historyDir = ".histories"
 
 // historyFlags say how a history is judged and told.
 type historyFlags struct {
@@ -120,7 +118,7 @@ func (sd *Sides) historyPath(phase, name string) (string, error) {
 		return "", exit.Usagef("letters, digits, dots, dashes and underscores; at most 64",
 			"%s: %q cannot be the name of a history", phase, name)
 	}
-	return filepath.Join(sd.RunsDir, historyDir, name+".json"), nil
+	return filepath.Join(sd.RunsDir, result.HistoryDir, name+".json"), nil
 }
 
 func (sd *Sides) readHistory(phase, name string) (*history.History, error) {

@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/report"
 	"plimsoll/internal/report/catalogue"
 	"plimsoll/internal/report/terminal"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -74,7 +75,7 @@ func (st *Store) catalogueAdd() *cobra.Command {
 	return c
 }
 
-func (st *Store) catalogueDir() string { return filepath.Join(st.RunsDir, catalogue.Dir) }
+func (st *Store) catalogueDir() string { return filepath.Join(st.RunsDir, result.CatalogueDir) }
 
 // records are all there are, and what could not be read is said.
 func (st *Store) records() []catalogue.Record {

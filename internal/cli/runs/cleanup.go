@@ -105,8 +105,8 @@ func (st *Store) cleanup(runs []string) error {
 }
 
 // cleanTemporary removes what killed processes were writing into these run folders; with all, what they have left
-// elsewhere, too, as far as that can be known: beside the runs and the baselines, where the user is, in the lab, and in
-// TMPDIR.
+// elsewhere, too, as far as that can be known: beside the runs and in what is kept there, where the user is, in the
+// lab, and in TMPDIR.
 func (st *Store) cleanTemporary(dirs []string, all bool) (removed []string, err error) {
 	var errs []error
 	clean := func(f func() ([]string, error)) {
@@ -127,7 +127,11 @@ func (st *Store) cleanTemporary(dirs []string, all bool) (removed []string, err 
 	if !all {
 		return removed, errors.Join(errs...)
 	}
-	places := []string{st.RunsDir, filepath.Join(st.RunsDir, BaselineDir), "."}
+	places := []string{st.RunsDir}
+	for _, kept := range []string{result.BaselineDir, result.CatalogueDir, result.HistoryDir} {
+		places = append(places, filepath.Join(st.RunsDir, kept))
+	}
+	places = append(places, ".")
 	experiments, err := experiment.List(st.RunsDir)
 	errs = append(errs, err)
 	for _, place := range slices.Concat(places, experiments, machines.LabPlaces()) {

@@ -4,9 +4,6 @@ import (
 	"plimsoll/internal/cli/machines"
 )
 
-// baselineDir holds the baselines, beside the runs; a name that begins with a dot is no run.
-const BaselineDir = ".baselines"
-
 // Store is the folder of run folders, and what reads them.
 type Store struct {
 	*machines.Targets

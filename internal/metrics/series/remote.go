@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +16,8 @@ import (
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"plimsoll/internal/kit/regular"
 )
 
 // Remote is where the points of a Store are sent while they are written: servers that take Prometheus' remote write,
@@ -49,7 +50,7 @@ func RemoteTo(address string) (*Remote, error) {
 // global.external_labels are used; scrape_configs, rule_files and the like are refused. Files that it names are sought
 // beside it.
 func ReadRemote(file string) (*Remote, error) {
-	text, err := os.ReadFile(file)
+	text, err := regular.Read(file, 0, 1<<20)
 	if err != nil {
 		return nil, err
 	}

@@ -32,10 +32,6 @@ import (
 // Version is that of a record's file.
 const Version = 1
 
-// Dir is the folder of records beside the runs; its name begins with a dot, so it is no run. It may be a link to a
-// shared folder, or a clone of a git repository.
-const Dir = ".catalogue"
-
 // Load is what was done, as conditions by name, the kind of load under "load". Two are alike when they are equal.
 type Load map[string]string
 

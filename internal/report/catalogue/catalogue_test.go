@@ -162,7 +162,7 @@ func TestStanding(t *testing.T) {
 
 // What is added is read again; another's file that is damaged is named and hides no other.
 func TestFolder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new", Dir)
+	dir := filepath.Join(t.TempDir(), "new", result.CatalogueDir)
 	if list, problems := Read(dir); list != nil || problems != nil {
 		t.Errorf("of no folder: %v, %v", list, problems)
 	}

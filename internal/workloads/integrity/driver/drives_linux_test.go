@@ -46,6 +46,7 @@ type drive struct {
 const (
 	sectorBytes = 512
 	blockBytes  = 4096
+	diskBytes   = 64 << 20
 )
 
 // newDrives attaches a disk per name. What is written to the file "power" cuts their power.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -31,9 +32,10 @@ func build(t *testing.T, pkg string) string {
 	return needs.Program(t, pkg)
 }
 
-// victim is a guest whose power is cut, with a disk sdb of qcow2 that goes past this machine's page cache.
+// victim is a guest whose power is cut, with disks sdb, sdc, ... of qcow2 that go past this machine's page cache.
 type victim struct {
 	machine *qemu.Machine
+	disks   []string // images
 	signer  ssh.Signer
 	id      guest.Identity
 	port    int
@@ -64,7 +66,7 @@ func built(t *testing.T) (p programs) {
 	return p
 }
 
-func newVictim(t *testing.T, p programs) *victim {
+func newVictim(t *testing.T, p programs, disks int) *victim {
 	t.Helper()
 	v := &victim{worker: p.worker}
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -103,16 +105,26 @@ func newVictim(t *testing.T, p programs) *victim {
 		s.Disks = append(s.Disks, qemu.Disk{Path: d.Path, Format: d.Format, Bus: d.Bus, Serial: d.Serial,
 			ReadOnly: d.ReadOnly})
 	}
-	disk := filepath.Join(dir, "data.qcow2")
-	if err := qemu.CreateImage(t.Context(), disk, 64<<20); err != nil {
-		t.Fatal(err)
+	for i := range disks {
+		v.disks = append(v.disks, filepath.Join(dir, fmt.Sprintf("data%d.qcow2", i)))
+		v.empty(t, i)
+		s.Disks = append(s.Disks, qemu.Disk{Path: v.disks[i], Format: qemu.Qcow2, Serial: fmt.Sprint("data", i)})
 	}
-	s.Disks = append(s.Disks, qemu.Disk{Path: disk, Format: qemu.Qcow2, Serial: "data"})
 	if v.machine, err = qemu.Create(filepath.Join(dir, "m"), s); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = v.machine.Kill() })
 	return v
+}
+
+// empty puts a new disk in the place of one. It loses single blocks: a cluster of the image is a block.
+func (v *victim) empty(t *testing.T, disk int) {
+	t.Helper()
+	create := exec.CommandContext(t.Context(), "qemu-img", "create", "-q", "-f", "qcow2",
+		"-o", fmt.Sprint("cluster_size=", blockBytes), v.disks[disk], fmt.Sprint(diskBytes))
+	if out, err := create.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 }
 
 // boot starts the guest, logs in and puts the worker there.
@@ -150,15 +162,23 @@ func (v *victim) boot(t *testing.T) *ssh.Client {
 
 func (v *victim) put(t *testing.T, c *ssh.Client, name string, content []byte) {
 	t.Helper()
+	run(t, c, content, "cat > /tmp/"+name+" && chmod 755 /tmp/"+name)
+}
+
+// run has a guest run a command, and gives what it printed.
+func run(t *testing.T, c *ssh.Client, input []byte, command string) []byte {
+	t.Helper()
 	s, err := c.NewSession()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.Stdin = bytes.NewReader(content)
-	if out, err := s.CombinedOutput("cat > /tmp/" + name + " && chmod 755 /tmp/" + name); err != nil {
-		t.Fatalf("%s: %v: %s", name, err, out)
+	s.Stdin = bytes.NewReader(input)
+	out, err := s.CombinedOutput(command)
+	if err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out)
 	}
+	return out
 }
 
 // output holds what a worker printed as far as it came off the machine.
@@ -224,7 +244,7 @@ func TestPowerCut(t *testing.T) {
 				needs.Long(t, "an honest disk and one that lies are tried")
 			}
 			t.Parallel()
-			v := newVictim(t, p)
+			v := newVictim(t, p, 1)
 			if name == "no-flush" {
 				v.machine.Spec.Disks[len(v.machine.Spec.Disks)-1].IgnoreFlush = true
 				if err := v.machine.Save(); err != nil {
@@ -232,7 +252,7 @@ func TestPowerCut(t *testing.T) {
 				}
 			}
 			c := v.boot(t)
-			j := integrity.Job{Path: "/dev/sdb", Device: "/dev/sdb", Bytes: 64 << 20, Threads: 2, BlockBytes: 4096,
+			j := integrity.Job{Path: "/dev/sdb", Device: "/dev/sdb", Bytes: diskBytes, Threads: 2, BlockBytes: 4096,
 				FlushBytes: 64 << 10, Order: integrity.Random, Duration: time.Minute}
 			var out output
 			ctx, cut := context.WithCancel(t.Context())

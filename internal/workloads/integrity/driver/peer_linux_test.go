@@ -36,14 +36,13 @@ func TestSameLossesAsFio(t *testing.T) {
 }
 
 func cutBoth(t *testing.T, fio string, seed uint64, lies bool) {
-	const size = 64 << 20
-	d := newDrives(t, seed, lies, size, "fio", "ours")
+	d := newDrives(t, seed, lies, diskBytes, "fio", "ours")
 	theirs, ours := d.disks[0], d.disks[1]
 	work := t.TempDir()
 	trigger := filepath.Join(work, "now")
 	draw := rand.New(rand.NewPCG(seed, 2))
 	// One write at a time: with more, what fio holds flushed depends on the order in which they came to the disk.
-	job := []string{"--name=j", "--ioengine=psync", "--filename=" + d.path("fio"), "--size=" + fmt.Sprint(size),
+	job := []string{"--name=j", "--ioengine=psync", "--filename=" + d.path("fio"), "--size=" + fmt.Sprint(diskBytes),
 		"--rw=randwrite", "--bs=4k", "--direct=1", "--fsync=" + fmt.Sprint(1+draw.IntN(32)),
 		"--verify=crc32c", "--verify_fatal=0",
 		"--verify_policy=fsynced", "--randseed=" + fmt.Sprint(seed+1)}
@@ -55,7 +54,7 @@ func cutBoth(t *testing.T, fio string, seed uint64, lies bool) {
 	if err := write.Start(); err != nil {
 		t.Fatal(err)
 	}
-	j := integrity.Job{Path: d.path("ours"), Device: "ours", Bytes: size, Threads: 1 + draw.IntN(4),
+	j := integrity.Job{Path: d.path("ours"), Device: "ours", Bytes: diskBytes, Threads: 1 + draw.IntN(4),
 		BlockBytes: blockBytes, FlushBytes: blockBytes * int64(1+draw.IntN(8)), Order: integrity.Random, Passes: 1}
 	worker := needs.Program(t, "./internal/workloads/integrity/driver/testdata/worker")
 	var out output
@@ -93,32 +92,43 @@ func cutBoth(t *testing.T, fio string, seed uint64, lies bool) {
 	if !held.Match(verdict) {
 		t.Fatalf("fio held nothing to it: %s", verdict)
 	}
-	found := map[int64]bool{}
-	for _, m := range badBlock.FindAllSubmatch(verdict, -1) {
-		at, _ := strconv.ParseInt(string(m[1]), 10, 64)
-		found[at/blockBytes] = true
-	}
-	d.holds(t, "fio", theirs, found)
+	d.holds(t, "fio", theirs, badBlocks(verdict))
 
 	rec, err := integrity.ReadRecord(bytes.NewReader(out.bytes()))
 	if err != nil || rec.Acknowledged.Blocks == 0 {
 		t.Fatalf("nothing was acknowledged: %v", err)
 	}
-	report, err := integrity.Verify(t.Context(), bytes.NewReader(ours.stable), size, &rec.Manifest, rec.Acknowledged,
-		integrity.Options{Behind: true})
+	report, err := integrity.Verify(t.Context(), bytes.NewReader(ours.stable), diskBytes, &rec.Manifest,
+		rec.Acknowledged, integrity.Options{Behind: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found = map[int64]bool{}
-	for _, g := range report.Damages {
-		for block := g.From / blockBytes; block <= (g.To-1)/blockBytes; block++ {
-			found[block] = true
-		}
-	}
+	found := damaged(*report)
 	d.holds(t, "integrity", ours, found)
 	if report.Unlisted > 0 || report.Lost != int64(len(found)) {
 		t.Errorf("%d are lost, and %d are damaged", report.Lost, len(found))
 	}
+}
+
+// badBlocks are those that fio's verdict names.
+func badBlocks(verdict []byte) map[int64]bool {
+	found := map[int64]bool{}
+	for _, m := range badBlock.FindAllSubmatch(verdict, -1) {
+		at, _ := strconv.ParseInt(string(m[1]), 10, 64)
+		found[at/blockBytes] = true
+	}
+	return found
+}
+
+// damaged are the blocks that a report lists.
+func damaged(r integrity.Report) map[int64]bool {
+	found := map[int64]bool{}
+	for _, g := range r.Damages {
+		for block := g.From / blockBytes; block <= (g.To-1)/blockBytes; block++ {
+			found[block] = true
+		}
+	}
+	return found
 }
 
 // start starts a worker, in a process of its own: this one must answer it.
