@@ -119,8 +119,8 @@ func TestResidencyAtRate(t *testing.T) {
 	}{
 		"promoted": {falling, "Reads: mean latency 7.7 ms to 400 µs at its offered rate; data resident on the fast tier, " +
 			"or in a cache, after 1 min 40 s of 5 min."},
-		"to the end": {func(t int) float64 { return 8e-3 / (1 + float64(t)/30) }, "Reads: mean latency 7.06 ms to 801 " +
-			"µs at its offered rate, still falling at its end after 5 min: not all its data were on the fast tier yet."},
+		"to the end": {func(t int) float64 { return 8e-3 / (1 + float64(t)/30) }, "Reads: mean latency 7.06 ms to " +
+			"801 µs at its offered rate, still falling at its end after 5 min: not all its data were on the fast tier yet."},
 		"as before":  {func(int) float64 { return 8e-3 }, ""},
 		"a little":   {func(t int) float64 { return falling(t)/4 + 6e-3 }, ""},
 		"came again": {func(t int) float64 { return falling(t % 150) }, ""},
