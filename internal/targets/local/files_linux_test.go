@@ -104,7 +104,7 @@ func TestDialSocket(t *testing.T) {
 	}
 }
 
-// TestReleased holds a program open for writing, as a forked child does until its exec: it is waited for, and runs then.
+// TestReleased holds a program open for writing, as a forked child does until its exec: that is waited for.
 func TestReleased(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
