@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -177,6 +181,212 @@ func TestFailoverOnHosts(t *testing.T) {
 	if left := l.Remains(); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
+}
+
+// TestFaultsOfAServer: a server of a pair is killed, stopped or cut off under load. What the ledger calls lost is held
+// to the rows of both servers, read by psql, and a server that comes back is told as one that was never lost.
+func TestFaultsOfAServer(t *testing.T) {
+	needs.Long(t, "three failovers with their time before and after")
+	bin, err := postgres.Folder()
+	needs.That(t, err == nil, "postgresql", "apt-get install postgresql")
+	published, err := os.ReadFile("../../scenarios/db-failover/test.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	load, err := os.ReadFile("../../scenarios/db-failover/load.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The fault comes from outside, and the servers stay until their rows are read.
+	text := regexp.MustCompile(`(?m)^  - nodes\.PowerOff:(\n    .*)+\n`).ReplaceAllString(string(published), "")
+	text = regexp.MustCompile(`(?m)^  - nodes\.PowerOn:(\n    .*)+\n`).ReplaceAllString(text,
+		"  - test.Wait: {duration_secs: 20}\n")
+	link := func(state string) func(pair) {
+		return func(p pair) { p.inSpace("ip", "link", "set", "host0", state) }
+	}
+	for name, c := range map[string]struct {
+		do, undo func(pair) // undo after the standby has taken over; nil: it never comes back
+	}{
+		"killed":  {do: pair.kill},
+		"stopped": {do: pair.hold, undo: pair.free},
+		"cut off": {do: link("down"), undo: link("up")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := sshtest.NewApart(t, "db1", "db2", "client")
+			if err := os.Chmod(filepath.Dir(l.Dir), 0o711); err != nil { // PostgreSQL runs as another user
+				t.Fatal(err)
+			}
+			inventory := strings.Replace(strings.Replace(l.Text, "Loader", "Databases", 2), "Loader", "Client", 1)
+			sshtest.Write(t, l.Inventory, inventory)
+			dir, plimsoll := onHosts(t, l, text, "")
+			sshtest.Write(t, filepath.Join(dir, "grid", "load.yml"), string(load))
+			p := pair{t, l, bin}
+			faulted := make(chan [2]map[string]bool, 1)
+			go func() {
+				defer close(faulted)
+				p.until("commits", func() bool { return len(p.rows(0)) > 500 })
+				c.do(p)
+				p.until("a standby that has taken over", func() bool {
+					return p.ask(1, "SELECT pg_is_in_recovery()") == "f"
+				})
+				if c.undo != nil {
+					c.undo(p)
+				}
+				p.until("the end of the load", func() bool { return sshtest.Alive("failover-worker") == 0 })
+				second := p.rows(1)
+				if c.undo == nil {
+					faulted <- [2]map[string]bool{p.rowsOfDead(), second}
+				} else {
+					faulted <- [2]map[string]bool{p.rows(0), second}
+				}
+			}()
+			code, out := plimsoll("run", "grid", "--once", "--set", "replication=asynchronous", "--set",
+				"before_secs=10", "--set", "after_secs=30", "--set", "clients=4", "--target", "ssh", "--target-opt",
+				"inventory="+l.Inventory, "--target-opt", "agents="+l.Dir, "--size-scale", "0.002")
+			t.Logf("run ends with %d:\n%s", code, out)
+			there := <-faulted
+			n := valuesOf(t, dir)
+			var lost float64
+			for row := range there[0] {
+				if !there[1][row] {
+					lost++
+				}
+			}
+			t.Logf("rows: %d on the first, %d on the second, %v only on the first; ledger: %v", len(there[0]),
+				len(there[1]), lost, n)
+			if want := n["acknowledged"] - n["lost"] + n["in_doubt_kept"]; float64(len(there[1])) != want {
+				t.Errorf("the standby has %d rows, want %v", len(there[1]), want)
+			}
+			if n["lost"] > lost || lost > n["lost"]+n["in_doubt"] {
+				t.Errorf("%v rows are on the first server only, of %v lost and %v in doubt", lost, n["lost"],
+					n["in_doubt"])
+			}
+			if _, alive := n["given_up_alive"]; code != 0 || n["without_commits"] < 2 || alive != (c.undo != nil) {
+				t.Error("it does not end well, or does not say how long nothing was committed, or who was alive")
+			}
+		})
+	}
+}
+
+// pair is two hosts with a server each, of which one follows the other.
+type pair struct {
+	t   *testing.T
+	lab *sshtest.Lab
+	bin string // of PostgreSQL
+}
+
+// until waits for something.
+func (p pair) until(what string, is func() bool) {
+	for range 1200 {
+		if is() {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	p.t.Errorf("%s: not within two minutes", what)
+}
+
+// inSpace runs a program where the hosts are reached, and gives what it prints.
+func (p pair) inSpace(words ...string) string {
+	c := exec.Command("ip", append([]string{"netns", "exec", p.lab.Space}, words...)...)
+	c.Env = append(os.Environ(), "PGPASSFILE="+p.found(1, ".pgpass"))
+	out, _ := c.Output() // a server that is gone does not answer
+	return strings.TrimSpace(string(out))
+}
+
+// found is a file of a host's server.
+func (p pair) found(at int, name string) (path string) {
+	_ = filepath.WalkDir(p.lab.Hosts[at].Folder, func(file string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(file, "/"+postgres.ServerFolder+"/"+name) {
+			path = file
+		}
+		return nil // what is gone meanwhile is not it
+	})
+	return path
+}
+
+// ask asks one of the servers with psql; "" when it does not answer.
+func (p pair) ask(at int, sql string) string {
+	return p.inSpace("timeout", "5", filepath.Join(p.bin, "psql"), "-XAtq", "-F", " ", "-h", p.lab.Hosts[at].Address,
+		"-U", postgres.OwnUser, "-d", postgres.OwnDatabase, "-c", sql)
+}
+
+const ledgerRows = "SELECT client, number FROM plimsoll_ledger"
+
+func rowsIn(text string) map[string]bool {
+	rows := map[string]bool{}
+	for line := range strings.Lines(text) {
+		rows[strings.TrimSpace(line)] = true
+	}
+	return rows
+}
+
+func (p pair) rows(at int) map[string]bool { return rowsIn(p.ask(at, ledgerRows)) }
+
+// rowsOfDead are those of the first server's data when no server runs on them any more.
+func (p pair) rowsOfDead() map[string]bool {
+	data := p.found(0, "data")
+	to := filepath.Join(data, "rows")
+	c := exec.Command("setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups",
+		filepath.Join(p.bin, "postgres"), "--single", "-D", data, postgres.OwnDatabase)
+	c.Dir, c.Stdin = data, strings.NewReader(fmt.Sprintf("COPY (%s) TO '%s' (DELIMITER ' ')\n", ledgerRows, to))
+	if out, err := c.CombinedOutput(); err != nil {
+		p.t.Errorf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(to)
+	if err != nil {
+		p.t.Error(err)
+	}
+	return rowsIn(string(text))
+}
+
+// signal is for every process of the first server.
+func (p pair) signal(s syscall.Signal) {
+	out, err := exec.Command("ip", "netns", "pids", p.lab.Space+"-0").Output()
+	if err != nil {
+		p.t.Error(err)
+	}
+	for word := range strings.FieldsSeq(string(out)) {
+		pid, err := strconv.Atoi(word)
+		if name, _ := os.ReadFile("/proc/" + word + "/comm"); err == nil && string(name) == "postgres\n" {
+			_ = syscall.Kill(pid, s) // a session may have ended
+		}
+	}
+}
+
+func (p pair) kill() { p.signal(syscall.SIGKILL) }
+func (p pair) hold() { p.signal(syscall.SIGSTOP) }
+func (p pair) free() { p.signal(syscall.SIGCONT) }
+
+// valuesOf are the measures of the one workload of a run in a folder.
+func valuesOf(t *testing.T, dir string) map[string]float64 {
+	t.Helper()
+	found, _ := filepath.Glob(filepath.Join(dir, "plimsoll-runs", "*", "data.json"))
+	var data struct {
+		Workloads []struct {
+			VM     string
+			Values []struct {
+				Measure string
+				Value   float64
+			}
+		}
+	}
+	raw, err := os.ReadFile(strings.Join(found, ""))
+	if err == nil {
+		err = json.Unmarshal(raw, &data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, w := range data.Workloads {
+		for _, v := range w.Values {
+			if w.VM != "" {
+				values[v.Measure] = v.Value
+			}
+		}
+	}
+	return values
 }
 
 // TestHostLostAndResumed: an experiment over two machines, of which one crashes in the first run. What was measured is

@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
 )
 
 // order looks for a drift along the runs in the order they were made.
@@ -247,5 +248,28 @@ func (d *Document) notes(sides []Side) {
 	for _, s := range sides {
 		all = append(all, s.Runs...)
 	}
-	d.Mind = mind(all)
+	d.Mind = append(mind(all), loose(sides)...)
+}
+
+// unkept are values of a server's settings with which its commits wait for no disk.
+var unkept = map[string][]string{"fsync": {"off"}, "synchronous_commit": {"off"},
+	"innodb_flush_log_at_trx_commit": {"0", "2"}}
+
+// loose says of which sides the commits wait for no disk: their rates are not those of servers that keep them.
+func loose(sides []Side) (notes []string) {
+	for _, s := range sides {
+		var off []string
+		for _, r := range s.Runs {
+			for _, f := range r.Manifest.Environment {
+				if strings.HasPrefix(f.Group, result.ServerGroup) && slices.Contains(unkept[f.Name], f.Value) {
+					off = view.AppendNew(off, f.Name+" "+f.Value)
+				}
+			}
+		}
+		if len(off) > 0 {
+			notes = append(notes, fmt.Sprintf("Commits of %s did not wait for the disk (%s): a crash loses some, and "+
+				"its rates are not those of a server that keeps them.", s.Name, strings.Join(off, ", ")))
+		}
+	}
+	return notes
 }

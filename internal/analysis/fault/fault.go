@@ -24,6 +24,8 @@ type Comeback struct {
 	at    time.Time // of the first fault of the episode
 	recovery.Recovery
 	failed uint64 // operations of these workloads that failed after it, up to the end of what was measured
+	// what is said of that: of no failure only where no workload of the run reports any
+	failures string
 	// the fault that struck before the level was regained and ended the measurement; nil when none did
 	next     *result.Mark
 	Quantity view.Quantity
@@ -326,6 +328,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	for _, l := range all {
 		o.failed += failedBetween(l, e.Time, to)
 	}
+	o.failures = o.saysFailures(v, all)
 	o.track = c.Between(from, to)
 	before := o.track.Between(from, e.Time)
 	values, _ := view.FiniteOf(before.Ops)
@@ -440,23 +443,6 @@ func alongside(v *view.Run, all []*view.Load, at, end time.Time, shortly time.Du
 	return along, later
 }
 
-// failedBetween are the operations of a workload that failed between two moments, as near as its windows tell; all of
-// them where they do not.
-func failedBetween(l *view.Load, from, to time.Time) (n uint64) {
-	if w := l.Whole(); w != nil && len(w.Windows) > 0 {
-		for _, win := range w.Windows {
-			if middle := win.Start.Add(win.End.Sub(win.Start) / 2); middle.After(from) && middle.Before(to) {
-				n += win.Errors
-			}
-		}
-		return n
-	}
-	for _, p := range l.Parts {
-		n += p.Errors
-	}
-	return n
-}
-
 // hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, and
 // more than the noise before the fault adds up to in such a time; or, where the next fault came soon, most points
 // between lay below the level that counts as regained.
@@ -471,6 +457,9 @@ func (o *Comeback) hit() bool {
 	}
 	return o.Stopped.Reached || below || o.Behind > least
 }
+
+// rose is how many times its former level a load that was not hit is above that it "kept".
+const rose = 1.25
 
 // fewestAfter is how many points after a fault tell whether it struck, where the level was not regained.
 const fewestAfter = 5
@@ -536,10 +525,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 	}
 	f.Evidence = append(f.Evidence, result.Evidence{Name: "overshoot", Value: 100 * o.Overshoot, Unit: "%"},
 		result.Evidence{Name: "failed operations", Value: float64(o.failed), Unit: "count"})
-	failed := "no errors reported"
-	if o.failed > 0 {
-		failed = view.SayCount(float64(o.failed)) + " operations failed"
-	}
+	failed := o.failures
 	head := fmt.Sprintf("After %q%s at %s", o.fault, o.alike(v), view.ClockOf(at))
 	former := "its former " + o.Quantity.Say(o.Before.Value)
 	if with := slices.Concat(o.under, o.beside); len(with) > 0 {
@@ -567,8 +553,15 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		return f
 	case !o.hit():
 		f.Severity, f.Value, f.NoInterval = result.Passed, view.Ptr(0), "the rate did not drop"
-		f.Sentence = fmt.Sprintf("%s kept its %s of %s, within normal variation; %s.", head,
-			o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
+		kept := fmt.Sprintf("its %s of %s", o.Quantity.Name, o.Quantity.Brief(o.Before.Value))
+		if o.Quantity.Measure != "" {
+			kept = former
+		}
+		f.Sentence = fmt.Sprintf("%s kept %s, within normal variation; %s.", head, kept, failed)
+		if now := resample.Median(after); now > rose*o.Before.Value {
+			f.Sentence = fmt.Sprintf("%s did not fall below %s, with %s in the middle of what followed; %s.", head, kept,
+				o.Quantity.Brief(now), failed)
+		}
 		if o.vms.VMs == 0 {
 			return f
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"plimsoll/internal/analysis/view"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 
@@ -80,6 +81,41 @@ func TestFaultsAreToldApart(t *testing.T) {
 	for i := range want {
 		if !strings.HasPrefix(got[i], want[i]) {
 			t.Errorf("%q, want %q", got[i], want[i])
+		}
+	}
+}
+
+// That nothing failed is told only where no workload of the run has failures, and a rate that rose was not kept.
+func TestNothingElseFailed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		errors uint64 // of the other load
+		after  float64
+		want   string
+	}{
+		"nothing": {0, 5000, `After "slow" at 5:00: A kept its rate of 5,000 IOPS, within normal variation; no errors reported.`},
+		"of another": {4, 5000, `After "slow" at 5:00: A kept its rate of 5,000 IOPS, within normal variation; none of its ` +
+			`own operations failed in that time.`},
+		"faster": {0, 9000, `After "slow" at 5:00: A did not fall below its rate of 5,000 IOPS, with 9,000 IOPS in the ` +
+			`middle of what followed; no errors reported.`},
+	} {
+		s := reporttest.NewSynthetic(1, 600, 1)
+		s.Load(reporttest.Load{Name: "A", To: 600, Rate: func(t int) float64 {
+			if t < 300 {
+				return 5000
+			}
+			return c.after
+		}})
+		s.Load(reporttest.Load{Name: "B", To: 600, Errors: c.errors, Rate: func(int) float64 { return 100 }})
+		s.Fault(300, 0, "node-0", "slow")
+		var got []string
+		for _, f := range recovered(view.New(s.Manifest, s.Data)) {
+			if f.Subject == "A" {
+				got = append(got, f.Sentence)
+			}
+		}
+		if len(got) != 1 || got[0] != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }

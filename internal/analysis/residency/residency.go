@@ -21,18 +21,18 @@ const (
 	endShare     = 0.2  // of the window that is taken for the end
 	startShare   = 0.03 // and for the beginning
 	residentFrom = 0.9  // of the level at the end counts as there
+	quicker      = 2.0  // end over beginning of reads at an offered rate, whose latency other things move as well
 )
 
 // Residency measures how long it took until reads ran at the speed they end with: data that moves to a faster tier, or
-// into a cache, shows as a rate that rises and then stays. Workloads with an offered rate show it less, since the rate
-// hides it.
+// into a cache, shows as a rate that rises and then stays; under an offered rate as a mean latency that falls so.
 var Residency = view.Check{Name: "residency", Rank: 150, Run: residency}
 
 func residency(v *view.Run) []result.Finding {
 	var out []result.Finding
 	for _, l := range v.Loads {
 		c := v.Track(l)
-		if c == nil || !l.BlocksOnly() || !readsOnly(l) {
+		if c == nil || !l.BlocksOnly() || !readsOnly(l) || offered(l) && c.Busy == nil {
 			continue
 		}
 		if f, ok := resident(v, l, c); ok {
@@ -45,7 +45,7 @@ func residency(v *view.Run) []result.Finding {
 func readsOnly(l *view.Load) bool {
 	for _, p := range l.Parts {
 		for _, stream := range p.Streams {
-			if stream.Writes || stream.Rate > 0 {
+			if stream.Writes {
 				return false
 			}
 		}
@@ -53,8 +53,42 @@ func readsOnly(l *view.Load) bool {
 	return len(l.Parts[0].Streams) > 0
 }
 
+// offered reports whether any of a workload's streams has a rate, which is then no measure of their speed.
+func offered(l *view.Load) bool {
+	return slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+		return slices.ContainsFunc(p.Streams, func(n result.Stream) bool { return n.Rate > 0 })
+	})
+}
+
+// pace is what tells how fast reads are: how many there are, or, where that is offered, how long they take.
+type pace struct {
+	values []float64 // more is faster
+	is     string
+	least  float64 // end over beginning that is told
+	rising string
+	say    func(begin, end float64) string
+}
+
+func paceOf(l *view.Load, c *view.Track) pace {
+	if !offered(l) {
+		return pace{c.Ops, "reads per second", risen, "rising", func(begin, end float64) string {
+			return fmt.Sprintf("%s to %s IOPS", view.SayCount(begin), view.SayCount(end))
+		}}
+	}
+	p := pace{is: "reads per second of their mean latency", least: quicker, rising: "falling",
+		say: func(begin, end float64) string {
+			return fmt.Sprintf("mean latency %s to %s at its offered rate", view.SayDuration(1/begin),
+				view.SayDuration(1/end))
+		}}
+	for i, ops := range c.Ops {
+		p.values = append(p.values, ops/c.Busy[i])
+	}
+	return p
+}
+
 func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
-	values, missing := view.FiniteOf(c.Ops)
+	p := paceOf(l, c)
+	values, missing := view.FiniteOf(p.values)
 	n := len(values)
 	if n < 50 || missing > view.MostGaps {
 		return result.Finding{}, false
@@ -65,15 +99,15 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	begin := resample.Median(values[:max(3, int(float64(n)*startShare))])
-	if begin > 0 && end.Value < risen*begin && end.Value > begin/risen && movedOn(v, l) {
+	if begin > 0 && end.Value < risen*begin && end.Value > begin/risen && !offered(l) && movedOn(v, l) {
 		return level(l, c, begin, end.Value, n), true
 	}
-	if !(begin >= 0) || end.Value < risen*begin {
+	if !(begin >= 0) || end.Value < p.least*begin {
 		return result.Finding{}, false
 	}
 	// Chance rises do not stay: the whole last half must lie above the beginning in its lower quartile.
 	half := slices.Sorted(slices.Values(values[n/2:]))
-	if resample.Quantile(half, 0.25) < begin*math.Sqrt(risen) {
+	if resample.Quantile(half, 0.25) < begin*math.Sqrt(p.least) {
 		return result.Finding{}, false
 	}
 	if returns(values, begin, end.Value) {
@@ -83,7 +117,7 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	f := result.Finding{
 		Check: "residency", Subject: l.Name, Metric: "time until the reads are resident", Unit: "s", N: n,
 		Basis: fmt.Sprintf(
-			"reads per second in points of %s; resident where their rising fit comes to %s of the level of the last %s",
+			"%s in points of %s; resident where their rising fit comes to %s of the level of the last %s", p.is,
 			view.SayDuration(c.Step), view.Percent(residentFrom), view.Percent(endShare)),
 		Evidence: []result.Evidence{
 			{
@@ -95,21 +129,21 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		},
 	}
 	window := float64(n) * c.Step
-	rise := fmt.Sprintf("%s to %s IOPS", view.SayCount(begin), view.SayCount(end.Value))
-	f.Chart = v.Chart(l.Name+": reads per second", "ops/s", c.Line(l.Name, c.Ops))
+	rise := p.say(begin, end.Value)
+	f.Chart = v.Chart(l.Name+": "+p.is, "ops/s", c.Line(l.Name, p.values))
 	other := explained(v, l, c.At(min(at, n-1)))
 	if len(other) > 0 {
 		f.Metric = "time until the reads ran at their last speed"
 		f.Basis = strings.Replace(f.Basis, "resident where", "there where", 1)
 	}
 	if at >= from {
-		f.Severity, f.NoInterval = result.Warning, "the rate was still rising when the workload ended"
-		f.Sentence = fmt.Sprintf(
-			"%s: %s, still rising at its end after %s: not all its data were on the fast tier yet.", l.Name, rise,
+		f.Severity, f.NoInterval = result.Warning, "it was still "+p.rising+" when the workload ended"
+		f.Sentence = fmt.Sprintf("%s: %s, still %s at its end after %s", l.Name, rise, p.rising,
 			view.SayDuration(window))
 		if len(other) > 0 {
-			f.Sentence = fmt.Sprintf("%s: %s, still rising at its end after %s; in that time %s.", l.Name, rise,
-				view.SayDuration(window), view.Listed(other))
+			f.Sentence += fmt.Sprintf("; in that time %s.", view.Listed(other))
+		} else {
+			f.Sentence += ": not all its data were on the fast tier yet."
 		}
 		return f, true
 	}

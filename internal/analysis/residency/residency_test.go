@@ -107,3 +107,33 @@ func TestReturns(t *testing.T) {
 		}
 	}
 }
+
+// Reads at an offered rate do not become more when their data come to a faster tier: they take less time, which is
+// told when the change is large and stays.
+func TestResidencyAtRate(t *testing.T) {
+	t.Parallel()
+	falling := func(t int) float64 { return 8e-3 - 7.6e-3*math.Min(1, float64(t)/100) }
+	for name, c := range map[string]struct {
+		seconds func(t int) float64
+		want    string
+	}{
+		"promoted": {falling, "Reads: mean latency 7.7 ms to 400 µs at its offered rate; data resident on the fast tier, " +
+			"or in a cache, after 1 min 40 s of 5 min."},
+		"to the end": {func(t int) float64 { return 8e-3 / (1 + float64(t)/30) }, "Reads: mean latency 7.06 ms to " +
+			"801 µs at its offered rate, still falling at its end after 5 min: not all its data were on the fast tier yet."},
+		"as before":  {func(int) float64 { return 8e-3 }, ""},
+		"a little":   {func(t int) float64 { return falling(t)/4 + 6e-3 }, ""},
+		"came again": {func(t int) float64 { return falling(t % 150) }, ""},
+	} {
+		s := reporttest.NewSynthetic(1, 300, 1)
+		s.Load(reporttest.Load{Name: "Reads", To: 300, Offered: 200, Seconds: c.seconds,
+			Rate: func(int) float64 { return 200 }})
+		got := ""
+		for _, f := range residency(view.New(s.Manifest, s.Data)) {
+			got += f.Sentence
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

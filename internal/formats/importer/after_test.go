@@ -107,7 +107,8 @@ var failedForms = []struct{ form, text, want string }{
 		`"last_done":{"elapsed_time_ms":"1000","ios":"500","errors_total":"3"}}` + "\n", "elbencho read: 3 errors"},
 	{"diskspd", "Error opening file: x [2]\n" + diskspdLinux, "diskspd: 0 errors; lost: Error opening file: x [2]"},
 	{"pgbench", pgbenchAborted, "pgbench 4 clients: 0 errors, aborted clients: 1 of 4, and what was counted is " +
-		"incomplete; the first error: pgbench: error: client 2 script 0 aborted in command 4 query 0: ERROR:  could not extend file"},
+		"incomplete; the first error: pgbench: error: client 2 script 0 (<builtin: TPC-B (sort of)>) aborted in " +
+		"command 4 query 0: ERROR:  could not extend file"},
 	{"pgbench", "pgbench: error: connection to server failed\n" + pgbenchWhole + pgbenchWhole,
 		"pgbench 4 clients: 0 errors; pgbench 4 clients (2): 0 errors; lost: test 1 of 3: pgbench: error: connection to " +
 			"server failed"},

@@ -172,7 +172,9 @@ type Reply struct {
 	Status   byte   // 'I' no transaction is open, 'T' one is, 'E' one is that can only be rolled back; 0: not known yet
 	Err      *Error // the first one, nil without
 	Rows     int    // rows returned, of all statements
+	LastRows int    // and of the last one that was completed
 
+	before  int    // rows of the statements that were completed
 	kept    []byte // messages T, D and C, whole
 	at      int    // in kept, of what Next looks at next
 	row     []byte // the row that Next found: its columns
@@ -320,6 +322,7 @@ func (r *Reply) message(kind byte, body, whole []byte) (done bool, err error) {
 			r.kept = append(r.kept, whole...)
 		}
 	case 'C':
+		r.LastRows, r.before = r.Rows-r.before, r.Rows
 		r.tag = append(r.tag[:0], bytes.TrimSuffix(body, []byte{0})...)
 		if r.Keep {
 			r.kept = append(r.kept, whole...)

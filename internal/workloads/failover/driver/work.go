@@ -89,7 +89,7 @@ func Work(ctx context.Context, config io.Reader, out io.Writer) error {
 		defer l.close()
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("before anything was committed, so a fault may have come too early: %w", err)
 	}
 	w.began = time.Now()
 	load, done := context.WithDeadline(ctx, w.began.Add(w.job.Duration))

@@ -368,6 +368,9 @@ func testWays(t *testing.T, s *postgrestest.Server) {
 		"combined": {"SELECT 1 AS one \\; SELECT 2 AS two \\aset\nSELECT :one + :two AS three \\gset\n\\if :three <> 3\n" +
 			"SELECT 1 / 0;\n\\endif\n", func(j *Job) { j.Mode = Simple },
 			func(o outcome) bool { return o.ops["s"] > 1 }},
+		"the last of combined": {"SELECT 9 AS two FROM generate_series(1, 3) \\; SELECT 2 AS two \\gset\n\\if :two <> 2\n" +
+			"SELECT 1 / 0;\n\\endif\n", func(j *Job) { j.Mode = Simple },
+			func(o outcome) bool { return o.ops["s"] > 1 }},
 	} {
 		o, err := drive(t, server(t, s.URL()), scripted(c.text, c.job))
 		if name != "endless" && o.Errors > 0 || err != nil || !c.judge(o) {

@@ -435,10 +435,13 @@ func (t *thread) ready(link *pgwire.Link, err error) {
 // of every result that has rows.
 func (t *thread) store(c *client, st *statement) error {
 	r := &c.link.Reply
-	if !st.all && r.Rows != 1 {
-		return fmt.Errorf("\\gset wants one row, and there are %d", r.Rows)
+	if !st.all && r.LastRows != 1 {
+		return fmt.Errorf("\\gset wants one row, and there are %d", r.LastRows)
 	}
-	for r.Next() {
+	for at := 1; r.Next(); at++ {
+		if !st.all && at < r.Rows {
+			continue
+		}
 		for i, name := range r.Names() {
 			slot, read := t.r.program.names.at[*st.store+name]
 			if !read {

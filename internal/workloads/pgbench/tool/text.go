@@ -24,8 +24,9 @@ var (
 	scriptFigure = lazyregexp.New(`^ - (weight|latency average|number of failed transactions)(?: =|:) ([0-9.]+)`)
 	troubleLine  = lazyregexp.New(`^(?:pgbench: )?(?:error|fatal): |^(?:ERROR|FATAL|PANIC): |^client \d+ .*\b(?:aborted|failed)\b|` +
 		`^[Cc]onnection to database .* failed`)
-	abortedLine = lazyregexp.New(`\bclient \d+ .{0,200}\baborted\b`)
-	statement   = lazyregexp.New(`^\s+([0-9.]+)((?:\s+\d+){0,2})\s+(\S.*)$`)
+	abortedLine  = lazyregexp.New(`\bclient \d+ .{0,200}\baborted\b`)
+	scriptNumber = lazyregexp.New(`\bclient \d+ script (\d+)\b`)
+	statement    = lazyregexp.New(`^\s+([0-9.]+)((?:\s+\d+){0,2})\s+(\S.*)$`)
 )
 
 // firstEpoch tells the two forms of progress apart: no benchmark lasts for thirty years.
@@ -266,10 +267,28 @@ func (t Totals) Failure() string {
 		said = fmt.Sprintf("aborted clients: %d%s, and what was counted is incomplete", t.Aborted, of)
 	}
 	if t.Trouble != "" {
-		said += "; the first error: " + t.Trouble
+		said += "; the first error: " + t.named(t.Trouble)
 	}
 	return said
 }
+
+// named has an error name the script of which pgbench gives the number.
+func (t Totals) named(trouble string) string {
+	m := scriptNumber.FindStringSubmatch(trouble)
+	if m == nil {
+		return trouble
+	}
+	name := t.Type
+	if n, err := strconv.Atoi(m[1]); err == nil && n < len(t.Scripts) {
+		name = t.Scripts[n].Name
+	}
+	if name == "" || name == severalScripts {
+		return trouble
+	}
+	return strings.Replace(trouble, m[0], m[0]+" ("+name+")", 1)
+}
+
+const severalScripts = "multiple scripts"
 
 // Totals are what was said until now.
 func (t *Text) Totals() Totals {
