@@ -85,17 +85,35 @@ func (s *Stretch) spread(part []float64, step int, o Options, not func(string, .
 		words(sizes)
 		return
 	}
-	from, to, p := loudest(scores, o.Seed, o.share(chance))
-	wave := scores.along(func(at float64) float64 { return math.Cos(2 * math.Pi * at) })
-	if p > o.share(chance) && math.Abs(wave) < beyond(o.share(swell)) {
-		return
-	}
-	in := stat.Mean(sizes[from:to], nil)
-	out := (stat.Mean(sizes, nil)*float64(len(sizes)) - in*float64(to-from)) / float64(len(sizes)-to+from)
-	if matters(in, out) {
+	say := func(from, to int, least func(in, out float64) bool) bool {
+		in := stat.Mean(sizes[from:to], nil)
+		out := (stat.Mean(sizes, nil)*float64(len(sizes)) - in*float64(to-from)) / float64(len(sizes)-to+from)
+		if !least(in, out) {
+			return false
+		}
 		not("its spread is not the same throughout: points %d to %d lie %.3g %% of the mean from it, the others %.3g %%",
 			s.First+from+1, s.First+to, 100*in/mean, 100*out/mean)
+		return true
 	}
+	if from, to, p := loudest(scores, o.Seed, o.share(chance)); p <= o.share(chance) && say(from, to, matters) {
+		return
+	}
+	// A swell rises and falls so slowly that no stretch of it stands far out of the rest.
+	wave := func(at float64) float64 { return math.Cos(2 * math.Pi * at) }
+	if math.Abs(scores.along(wave)) < beyond(o.share(swell)) {
+		return
+	}
+	usual, half := stat.Mean(sizes, nil), swellOf(sizes, wave)
+	say(len(part)/4, len(part)*3/4, func(_, _ float64) bool { return matters(usual+half, max(0, usual-half)) })
+}
+
+// swellOf is by how much sizes rise and fall around their mean along a swell.
+func swellOf(sizes []float64, swell func(at float64) float64) float64 {
+	sum := 0.0
+	for i, v := range sizes {
+		sum += v * swell((float64(i)+0.5)/float64(len(sizes)))
+	}
+	return math.Abs(2 * sum / float64(len(sizes)))
 }
 
 // ends are where the line through sizes begins and ends.
