@@ -32,7 +32,7 @@ type cluster struct {
 	access remote.Access
 	dir    string
 	log    func(string, ...any)
-	fault  func(int, string, string)
+	fault  func(node int, state, text, ends string)
 	booted func(result.Boot)
 
 	turn  sync.Mutex // one change of what there is at a time
