@@ -42,7 +42,8 @@ func (o *Comeback) hit() bool {
 // fell reports whether several points in a row after the fault lie below the level that counts as regained, and further
 // below the one before than its points lie around it.
 func (o *Comeback) fell() bool {
-	const row, deviations = fewestAfter, 5
+	const deviations = 5
+	row := max(3, min(fewestAfter, int(math.Ceil(10/o.track.Step)))) // ten seconds, where reports are rare
 	var before []float64
 	for i, x := range o.track.Ops {
 		if view.IsFinite(x) && !o.track.At(i).After(o.at) {

@@ -541,7 +541,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		if o.vms.VMs == 0 {
 			return f
 		}
-		f.Severity = result.Info
+		f.Severity, f.NoInterval = result.Info, "no drop of the whole beyond chance"
 		f.Sentence = fmt.Sprintf("%s stood still in part: %s, though its %s of %s as a whole was not left for longer "+
 			"than chance does; %s.", head, o.vms.Say(), o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		return f
@@ -566,7 +566,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Severity, f.NoInterval = result.Info, "the load was not started again"
 		f.Sentence = fmt.Sprintf("%s lost its load, which was not started again (%s): no return was measured; %s.", head,
 			o.instead, failed)
-	case o.next != nil:
+	case o.next != nil && o.next.Time.Sub(o.track.At(len(o.track.Ops)-1)) <= hold(o.track):
 		f.Severity, f.NoInterval = result.Warning, o.Regained.Reason
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %q at %s%s; %s.", head, former, o.next.Text,
 			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)

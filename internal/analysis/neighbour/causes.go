@@ -69,7 +69,8 @@ func (p *pair) held(c *view.Track, of part) *view.Track {
 // such as of a warm-up. It is told so when the interval of the two later ones holds no change that matters, and they
 // are closer to each other than to the first.
 func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow, of func([]result.OpTotals, float64) float64) {
-	if p.lasts = ""; p.drifts(flow) {
+	timed := p.a != nil && p.b != nil && p.a.Busy != nil && p.b.Busy != nil
+	if p.lasts = ""; p.drifts(flow) || timed && p.drifts(busyFlow) {
 		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
 		return
 	}

@@ -279,6 +279,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	f.Harm = view.Worse(low, high, changed, result.Higher)
 	if rb == 0 { // no logarithm has that: what was counted at the edges stands for it
 		_, low, high := view.Ratio(nb, na, b, a)
+		f.Low, f.High, f.NoInterval = nil, nil, "nothing was done"
 		f.Harm = view.Worse(low, high, changed, result.Higher)
 	}
 	if h := (result.Finding{Harm: tailHarm}); h.Weight() > f.Weight() {
