@@ -69,7 +69,7 @@ func (o *Comeback) fell() bool {
 // fewestAfter is how many points after a fault tell whether it struck, where the level was not regained.
 const fewestAfter = 5
 
-// after is what was measured from the fault on.
+// after returns what was measured from the fault on.
 func (o *Comeback) after() []float64 {
 	values, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)
 	return values

@@ -56,7 +56,7 @@ func Outages(v *view.Run) []Comeback {
 	return out
 }
 
-// followed is what the workloads of a group do together: the main thing first, then all measures.
+// followed returns what the workloads of a group do together: the main thing first, then all measures.
 func followed(v *view.Run, group string) []view.Quantity {
 	var loads []*view.Load
 	var out []view.Quantity
@@ -657,7 +657,7 @@ func (o *Comeback) stop() string {
 	return fmt.Sprintf(" (never stopped; lowest %s)", o.Quantity.Brief(o.Lowest))
 }
 
-// work is what is done again after a stop.
+// work returns what is done again after a stop.
 func (o *Comeback) work() string {
 	if o.Quantity.Unit == result.OperationsUnit {
 		return "I/O"
