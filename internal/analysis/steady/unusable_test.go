@@ -54,8 +54,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestWhatSpreadIsNot: one value far out, a level that moved for a while, and a drift are told as what they are, and are
-// no spread that grows or shrinks.
+// TestWhatSpreadIsNot: one value far out, a level that moved for a while, and a drift are told as what they are,
+// and are no spread that grows or shrinks.
 func TestWhatSpreadIsNot(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -122,8 +122,8 @@ func (c *replayed) machines(ctx context.Context) []result.Series {
 	return out
 }
 
-// rateWindow is the stretch over which counters are turned into rates: four points, but not much more than a minute, and
-// four of the readings of the counters, which may lie further apart than the points.
+// rateWindow returns the stretch over which counters are turned into rates: four points, but not much more than a
+// minute, and four of the readings of the counters, which may lie further apart than the points.
 func (c *replayed) rateWindow(ctx context.Context) string {
 	window := max(c.grid.step, min(4*c.grid.step, time.Minute), 4*time.Second, 4*c.readings(ctx))
 	return strconv.Itoa(int(window.Seconds())) + "s"
