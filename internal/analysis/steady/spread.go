@@ -118,8 +118,8 @@ func swellOf(sizes []float64, swell func(at float64) float64) float64 {
 	return math.Abs(2 * sum / float64(len(sizes)))
 }
 
-// still are the points with each level between changes moved to that of all, and one that lies further out than all others
-// by far in its place: what moved the level is told as that, and is no spread.
+// still returns the points with each level between changes moved to that of all, and one that lies further out than
+// all others by far in its place: what moved the level is told as that, and is no spread.
 func (s *Stretch) still(part []float64, level float64) []float64 {
 	const far = 5 // times the second furthest
 	out := slices.Clone(part)
