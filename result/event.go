@@ -21,7 +21,8 @@ type EventData struct {
 	Start    int    `json:"start,omitempty"`
 	Prefill  bool   `json:"prefill,omitempty"`
 	Reason   string `json:"reason,omitempty"` // of a loss
-	// Of a fault.
+	// Of a fault; Ends is the text of what is over, where one is.
+	Ends  string `json:"ends,omitempty"`
 	Node  *int   `json:"node,omitempty"`
 	Power string `json:"power,omitempty"` // the state that its controller was told to bring about
 	// Of exporters.

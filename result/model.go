@@ -299,6 +299,7 @@ type Mark struct {
 	// where that is not known.
 	Node  string `json:"node,omitempty"`
 	State string `json:"state,omitempty"`
+	Ends  string `json:"ends,omitempty"` // the text of the fault that is over, where the place says which
 }
 
 // What becomes of a fault.

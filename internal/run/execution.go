@@ -276,8 +276,8 @@ func (x *execution) provision(ctx context.Context) error {
 }
 
 // fault enters a fault that the target brings about by itself.
-func (x *execution) fault(node int, state, text string) {
-	e := result.Event{Kind: result.KindFault, Text: text, Data: result.EventData{State: state}}
+func (x *execution) fault(node int, state, text, ends string) {
+	e := result.Event{Kind: result.KindFault, Text: text, Data: result.EventData{State: state, Ends: ends}}
 	if state == result.Restarted {
 		e.Kind = result.KindAnnotation
 	}

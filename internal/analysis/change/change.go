@@ -262,9 +262,56 @@ func material(x []float64, cuts []cut, least float64) []cut {
 	return cuts
 }
 
+// local leaves out the cut that stands least far out of the spread of its own two sides, where that is larger than
+// elsewhere, as long as it is hardly out of it, and looks again: there means of few values lie far apart without a
+// change.
+func local(x []float64, cuts []cut) []cut {
+	const (
+		larger = 2   // times the variance of all sides
+		hardly = 4.5 // standard errors
+		few    = 5   // values, of which the spread says too little: that of all sides stands for theirs
+	)
+	for len(cuts) > 0 {
+		var rest float64
+		for i := range len(cuts) + 1 {
+			from, to := 0, len(x)
+			if i > 0 {
+				from = cuts[i-1].at
+			}
+			if i < len(cuts) {
+				to = cuts[i].at
+			}
+			rest += stat.PopVariance(x[from:to], nil) * float64(to-from)
+		}
+		rest /= float64(len(x))
+		error := func(part []float64) float64 {
+			if len(part) < few {
+				return rest / float64(len(part))
+			}
+			return stat.Variance(part, nil) / float64(len(part))
+		}
+		least, by := 0, math.Inf(1)
+		for i, c := range cuts {
+			from, to := beside(cuts, i, len(x))
+			a, b := x[from:c.at], x[c.at:to]
+			if max(error(a)*float64(len(a)), error(b)*float64(len(b))) < larger*rest {
+				continue
+			}
+			if d := math.Abs(stat.Mean(b, nil)-stat.Mean(a, nil)) / math.Sqrt(error(a)+error(b)); d < by {
+				least, by = i, d
+			}
+		}
+		if by > hardly {
+			break
+		}
+		cuts = slices.Delete(cuts, least, least+1)
+	}
+	return cuts
+}
+
 func (r *Result) describe(x, white []float64, index []int, cuts []cut, o Options) {
 	slices.SortFunc(cuts, byPlace)
-	cuts = material(x, cuts, o.MinShift)
+	cuts = material(x, local(white, cuts), o.MinShift)
 	at := places(white, cuts, o)
 	for i, c := range cuts {
 		from, to := beside(cuts, i, len(x))

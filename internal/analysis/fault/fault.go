@@ -85,7 +85,7 @@ func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 		if !strikes(e) || e.Time.Before(until) {
 			continue
 		}
-		if o, ok := measure(v, group, q, e, since, undisturbed(v, group, e.Time)); ok && !o.hit() {
+		if o, ok := free(v, group, q, e, since); ok {
 			// What came with it is looked at with it; another kind that came a moment later may still have struck.
 			out, until = append(out, o), e.Time.Add(oneFault)
 			for _, f := range v.Faults() {
@@ -105,7 +105,9 @@ func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 		}
 		if next := struckAgain(v, group, q, e, until); next != nil {
 			if cut, ok := measure(v, group, q, e, since, next.Time); ok {
-				o, until, since = cut, next.Time, e.Time
+				if o, until = cut, next.Time; !o.Regained.Reached {
+					since = e.Time
+				}
 				o.next = next
 			}
 		}
@@ -291,6 +293,13 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	}
 	from, changes := since, []time.Time{}
 	enough := time.Duration(20 * c.Step * float64(time.Second))
+	known := e.Time // up to which points are of the level: what a fault took that was over only just now is not it
+	for _, f := range v.Faults() {
+		if since.IsZero() && !f.End.IsZero() && !f.End.After(e.Time) && !f.End.Add(enough/2).Before(e.Time) &&
+			f.Start.Before(known) {
+			known = f.Start
+		}
+	}
 	for _, l := range hit {
 		start, end := even(l, e.Time)
 		from, changes = view.Later(from, start), append(changes, end)
@@ -299,15 +308,18 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 			continue
 		}
 		for _, win := range w.Comparable() { // what began or ended beside it may have moved the level
-			if win.Start.Add(enough).Before(e.Time) {
+			if win.Start.Add(enough).Before(known) {
 				from = view.Later(from, win.Start)
 			}
 		}
 	}
 	for _, f := range v.Faults() { // what an earlier fault took is not the level
-		if !f.End.IsZero() && f.End.Add(enough/2).Before(e.Time) {
+		if !f.End.IsZero() && f.End.Add(enough/2).Before(known) {
 			from = view.Later(from, f.End)
 		}
+	}
+	if known.Before(from.Add(enough / 2)) {
+		known = e.Time
 	}
 	if !to.After(e.Time) {
 		to = v.Data.End // it never came back
@@ -330,7 +342,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	}
 	o.failures = o.saysFailures(v, all)
 	o.track = c.Between(from, to)
-	before := o.track.Between(from, e.Time)
+	before := o.track.Between(from, known)
 	values, _ := view.FiniteOf(before.Ops)
 	if fewest := 5; !since.IsZero() && len(values) < fewest {
 		return o, false // the fault before has not shown all that it does
@@ -338,7 +350,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	warm, _ := steady.WarmUp(values)
 	var points []recovery.Point
 	for i, x := range o.track.Ops {
-		if i < warm {
+		if t := o.track.At(i); i < warm || t.After(known) && !t.After(e.Time) {
 			continue
 		}
 		if !view.IsFinite(x) {
@@ -443,52 +455,6 @@ func alongside(v *view.Run, all []*view.Load, at, end time.Time, shortly time.Du
 	return along, later
 }
 
-// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, and
-// more than the noise before the fault adds up to in such a time; or, where the next fault came soon, most points
-// between lay below the level that counts as regained.
-func (o *Comeback) hit() bool {
-	after := o.after()
-	below := !o.Regained.Reached && len(after) >= fewestAfter && resample.Median(after) < 0.9*o.Before.Value
-	least := o.Before.Value * max(1, 2*o.track.Step)
-	if in := o.Before.Interval; in.Valid() && o.Regained.Reached {
-		const deviations = 3
-		n, k := o.Before.EffectiveSize*o.Before.Time, o.Regained.Seconds/o.track.Step
-		least = max(least, deviations*(in.High-in.Low)/2/view.NormalQuantile*math.Sqrt(k*(n+k))*o.track.Step)
-	}
-	return o.Stopped.Reached || below || o.Behind > least
-}
-
-// rose is how many times its former level a load that was not hit is above that it "kept".
-const rose = 1.25
-
-// fewestAfter is how many points after a fault tell whether it struck, where the level was not regained.
-const fewestAfter = 5
-
-// after returns what was measured from the fault on.
-func (o *Comeback) after() []float64 {
-	values, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)
-	return values
-}
-
-// usual reports whether the level before the fault, in points, had dropped as far and for half as long as it did after.
-func (o *Comeback) usual(before []float64) bool {
-	if !o.Regained.Reached {
-		return false
-	}
-	run, deep := 0.0, false
-	for _, x := range before {
-		if x >= 0.9*o.Before.Value {
-			run, deep = 0, false
-			continue
-		}
-		run, deep = run+o.track.Step, deep || x <= 1.5*o.Lowest
-		if deep && run >= max(2*o.track.Step, o.Regained.Seconds/2) {
-			return true
-		}
-	}
-	return false
-}
-
 // Recovery tells how each group came back after a fault.
 var Recovery = view.Check{Name: "recovery", Rank: 120, Run: recovered}
 
@@ -565,7 +531,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		if o.vms.VMs == 0 {
 			return f
 		}
-		f.Severity = result.Info
+		f.Severity, f.NoInterval = result.Info, "no drop of the whole beyond chance"
 		f.Sentence = fmt.Sprintf("%s stood still in part: %s, though its %s of %s as a whole was not left for longer "+
 			"than chance does; %s.", head, o.vms.Say(), o.Quantity.Name, o.Quantity.Brief(o.Before.Value), failed)
 		return f
@@ -590,7 +556,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Severity, f.NoInterval = result.Info, "the load was not started again"
 		f.Sentence = fmt.Sprintf("%s lost its load, which was not started again (%s): no return was measured; %s.", head,
 			o.instead, failed)
-	case o.next != nil:
+	case o.next != nil && o.next.Time.Sub(o.track.At(len(o.track.Ops)-1)) <= hold(o.track):
 		f.Severity, f.NoInterval = result.Warning, o.Regained.Reason
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %q at %s%s; %s.", head, former, o.next.Text,
 			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)
@@ -664,6 +630,9 @@ func (o *Comeback) filled() []float64 {
 // stop says when work stopped and began again.
 func (o *Comeback) stop() string {
 	switch {
+	case o.First.Reached && o.Lowest > 0:
+		return fmt.Sprintf(" (below 1 %% of it until %s; lowest %s)", view.SayDuration(o.First.Seconds),
+			o.Quantity.Brief(o.Lowest))
 	case o.First.Reached:
 		return fmt.Sprintf(" (first %s after %s)", o.work(), view.SayDuration(o.First.Seconds))
 	case o.Stopped.Reached:

@@ -36,12 +36,45 @@ func (p *pair) clear(c *view.Track, of part) *view.Track {
 	return &out
 }
 
+// held is the track of a part without the points at which a fault that its comparison is about was not in force: a part
+// ends with a report, which may come after the fault was over.
+func (p *pair) held(c *view.Track, of part) *view.Track {
+	const fewest = 3
+	if c == nil || len(of.pieces) > 1 {
+		return c
+	}
+	out := *c
+	out.Ops, out.Busy = slices.Clone(c.Ops), slices.Clone(c.Busy)
+	for _, f := range p.v.Faults() {
+		if !slices.Contains(of.conditions.Faults, f.Say()) || slices.Contains(of.conditions.Partly, f.Say()) {
+			continue
+		}
+		for i := range out.Ops {
+			from := c.At(i).Add(-time.Duration(c.Step * float64(time.Second)))
+			if from.Before(f.Start) || !f.End.IsZero() && c.At(i).After(f.End) {
+				out.Ops[i] = math.NaN()
+			}
+		}
+	}
+	left, _ := view.FiniteOf(out.Ops)
+	all, _ := view.FiniteOf(c.Ops)
+	if len(left) < fewest || float64(len(left)) > 0.95*float64(len(all)) {
+		return c
+	}
+	p.loose = true
+	return &out
+}
+
 // lasting looks whether what moved stayed so when the cause was gone: then it is no more the cause's than that of time,
 // such as of a warm-up. It is told so when the interval of the two later ones holds no change that matters, and they
 // are closer to each other than to the first.
-func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow) {
-	if p.lasts = ""; p.drifts(flow) {
+func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow, of func([]result.OpTotals, float64) float64) {
+	timed := p.a != nil && p.b != nil && p.a.Busy != nil && p.b.Busy != nil
+	if p.lasts = ""; p.drifts(flow) || timed && p.drifts(busyFlow) {
 		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
+		return
+	}
+	if p.lasts = p.between(of); p.lasts != "" {
 		return
 	}
 	if p.gone == nil || p.b == nil || p.missing() != "" {
@@ -100,7 +133,49 @@ func (p *pair) drifts(flow func(*view.Track) view.Flow) bool {
 	}
 	way, whole := math.Log(ends/begins), math.Log(later.Level()/begins)
 	return view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2 ||
-		p.straight(earlier.Each(), later.Each())
+		p.straight(earlier.Each(), later.Each()) || swings(earlier, later)
+}
+
+// swings reports whether the earlier of two flows was as far on its way to the level of the later, by itself, over some
+// stretch as long as that one.
+func swings(earlier, later view.Flow) bool {
+	n, level := len(later.Amount), earlier.Level()
+	whole := math.Log(later.Level() / level)
+	if view.Away(later.Level()/level) <= 1+changed || 4*n > 3*len(earlier.Amount) {
+		return false
+	}
+	for i := 0; i+n <= len(earlier.Amount); i++ {
+		if way := math.Log(earlier.Part(i, i+n).Level() / level); way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2 {
+			return true
+		}
+	}
+	return false
+}
+
+// between says that half of the way from the earlier of two to the later one was made between them, in a window in the
+// same company as the earlier one's; "" where it was not.
+func (p *pair) between(of func([]result.OpTotals, float64) float64) string {
+	a, b := p.first, p.later
+	if of == nil {
+		return ""
+	}
+	if b.Start.Before(a.Start) {
+		a, b = b, a
+	}
+	if len(a.pieces)+len(b.pieces) > 2 {
+		return ""
+	}
+	began := of(a.Ops, a.seconds)
+	whole := math.Log(of(b.Ops, b.seconds) / began)
+	for i, w := range p.windows {
+		if w.Start.Before(a.End) || w.End.After(b.Start) || len(a.conditions.Changes(p.every[i])) > 0 {
+			continue
+		}
+		if way := math.Log(of(w.Ops, w.Seconds()) / began); way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2 {
+			return "; it had moved so between the two by itself, so it is not told apart from drift"
+		}
+	}
+	return ""
 }
 
 // straight reports whether one line through all points, of the earlier of the two and of the later, is as near to them

@@ -8,6 +8,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/testkit/reporttest"
+	"plimsoll/result"
 )
 
 // What does not go away with its cause is not told as the cause's: before, with and after are looked at.
@@ -101,6 +102,82 @@ func TestStraight(t *testing.T) {
 		}
 		if c.want && hits < 54 || !c.want && hits > 0 {
 			t.Errorf("%s: %d of 60", name, hits)
+		}
+	}
+}
+
+// What moves by itself within a part, or between two in the same company, is no fault's and no neighbour's doing; and a
+// fault that was over before the report that ends its part is measured while it was in force.
+func TestWhatMovesByItself(t *testing.T) {
+	t.Parallel()
+	swing := func(t int) float64 { // full for 80 s, then throttled for 25
+		if t%105 < 80 {
+			return 8000
+		}
+		return 2000
+	}
+	hangs := func(t int) float64 {
+		if t >= 300 && t < 317 {
+			return 0
+		}
+		return 8000
+	}
+	cuts := func(end int, after string) []reporttest.Cut {
+		return []reporttest.Cut{{At: 300, Name: "alone"}, {At: end, Name: "alone, after \"f\""},
+			{At: 600, Name: after}}
+	}
+	for name, c := range map[string]struct {
+		rate func(t int) float64
+		over int
+		cuts []reporttest.Cut
+		want string
+	}{
+		"a fault meets a swing": {func(t int) float64 { return swing(t + 94) }, 325, cuts(325, "alone again"),
+			"it moved so within the earlier of the two by itself, so it is not told apart from drift."},
+		"a fault ends between two reports": {hangs, 317, cuts(320, "alone again"), "0 after \"f\" (−100 %)"},
+		"a fault that takes half": {func(t int) float64 { return hangs(t)/2 + 4000 }, 317, cuts(325, "alone again"),
+			"after \"f\" (−50"},
+	} {
+		s := reporttest.NewSynthetic(41, 600, 1)
+		s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.01, Rate: c.rate, Cuts: c.cuts})
+		if c.over > 0 {
+			s.Fault(300, c.over, "node-0", "f")
+		}
+		var got []string
+		for _, f := range windows(view.New(s.Manifest, s.Data)) {
+			if f.Check == "windows" && f.Value != nil && (*f.Value < 0.8 || *f.Value > 1.25) {
+				got = append(got, f.Sentence)
+			}
+		}
+		if len(got) == 0 || !strings.Contains(got[0], c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestBetween: a load that was as fast already in the same company, before a neighbour came, owes that to none.
+func TestBetween(t *testing.T) {
+	t.Parallel()
+	window := func(from, to int, rate float64, beside ...string) result.Window {
+		return result.Window{Start: t0.Add(time.Duration(from) * time.Second), End: t0.Add(time.Duration(to) * time.Second),
+			Circumstances: result.Circumstances{Beside: beside},
+			Ops:           []result.OpTotals{{Op: "read", Count: uint64(rate * float64(to-from))}}}
+	}
+	for name, c := range map[string]struct {
+		middle result.Window
+		want   bool
+	}{
+		"fast already, alone":        {window(300, 315, 350), true},
+		"hardly faster, alone":       {window(300, 315, 120), false},
+		"fast already, with another": {window(300, 315, 350, "C"), false},
+	} {
+		v := view.New(result.Manifest{}, &result.Data{Start: t0})
+		windows := []result.Window{window(0, 300, 100), c.middle, window(330, 600, 400, "B")}
+		every := v.ConditionsOf(&view.Load{}, windows)
+		parts := partsOf(windows, every)
+		p := pair{first: parts[0], later: parts[2], windows: windows, every: every}
+		if got := p.between(countOver) != ""; got != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

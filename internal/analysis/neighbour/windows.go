@@ -54,7 +54,7 @@ func windows(v *view.Run) []result.Finding {
 			for _, k := range against {
 				p := pair{l: l, of: q, latency: cmp.Or(w.Latency, "service time"), first: parts[k.first],
 					later: parts[k.later], changes: k.changes,
-					comparisons: len(against)}
+					comparisons: len(against), windows: w.Windows, every: every}
 				p.was, p.is = whenever(p.first, p.later)
 				p.gone = goneAfter(parts, k)
 				p.alike = [2][]result.Window{alike(v, w.Windows, every, p.first), alike(v, w.Windows, every, p.later)}
@@ -96,6 +96,9 @@ type pair struct {
 	gone         *part              // what follows when others of the later one are gone, as in the first; nil without
 	alike        [2][]result.Window // the pieces of the two, and of all parts in company like theirs
 	lasts        string             // said when what moved did not move back then
+	windows      []result.Window    // all of the workload, and what was so in each
+	every        []view.Conditions
+	loose        bool // points at which the fault was not in force are left out of one of the two
 	// warm are the warm-ups left out of the two, in seconds: then they are compared by their series, once settled, and
 	// not by counts and histograms, which hold them.
 	warm [2]float64
@@ -106,6 +109,7 @@ func (p *pair) series(v *view.Run) {
 	p.v = v
 	if c := v.TrackOf(p.l, p.of); c != nil {
 		p.a, p.b = p.clear(over(c, p.first), p.first), p.clear(over(c, p.later), p.later)
+		p.a, p.b = p.held(p.a, p.first), p.held(p.b, p.later)
 		p.settle()
 	}
 }
@@ -143,7 +147,7 @@ func (p *pair) settle() {
 // settled reports whether the two are compared by their series, without a warm-up or what the report at an end of one
 // holds of a fault.
 func (p *pair) settled() bool {
-	return p.warm[0] > 0 || p.warm[1] > 0 || p.edged() && p.a != nil && p.b != nil
+	return p.warm[0] > 0 || p.warm[1] > 0 || (p.edged() || p.loose) && p.a != nil && p.b != nil
 }
 
 // edged reports whether the report at an end of one of the two holds a little of a fault.
@@ -204,6 +208,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	ra, rb := float64(na)/a, float64(nb)/b
 	if p.settled() {
 		ra, rb = rateFlow(p.a).Level(), rateFlow(p.b).Level()
+		low, high = low*rb/ra/r, high*rb/ra/r
 		r = rb / ra
 	}
 	f := result.Finding{
@@ -246,12 +251,17 @@ func (p *pair) rate() (result.Finding, bool) {
 		tail, tailHarm, tailKept = strings.TrimPrefix(left, "; "), nil, true
 		f.Warnings = append(f.Warnings, "percentiles and the table of figures hold the warm-up")
 	}
-	if p.edged() {
+	switch {
+	case p.loose && rb == 0: // what the percentiles are of was done without the fault
+		tail, tailHarm, tailKept = "", nil, true
+	case p.loose:
+		f.Warnings = append(f.Warnings, "percentiles hold what the last report of a phase has of the time after the fault")
+	case p.edged():
 		f.Warnings = append(f.Warnings, "percentiles and the table hold what the report at the end of a phase has of a fault")
 	}
 	moved := high < 1-changed || low > 1+changed
 	if moved {
-		p.lasting(r, rateFlow)
+		p.lasting(r, rateFlow, countOver)
 	}
 	p.gained(moved && r > 1 || tailHarm != nil && *tailHarm < 0)
 	wanders := moved && p.lasts == "" && (p.ranged(countOver) ||
@@ -267,6 +277,11 @@ func (p *pair) rate() (result.Finding, bool) {
 		said += "; " + tail
 	}
 	f.Harm = view.Worse(low, high, changed, result.Higher)
+	if rb == 0 { // no logarithm has that: what was counted at the edges stands for it
+		_, low, high := view.Ratio(nb, na, b, a)
+		f.Low, f.High, f.NoInterval = nil, nil, "nothing was done"
+		f.Harm = view.Worse(low, high, changed, result.Higher)
+	}
 	if h := (result.Finding{Harm: tailHarm}); h.Weight() > f.Weight() {
 		f.Harm = tailHarm
 	}
@@ -324,7 +339,7 @@ func (p *pair) measure() (result.Finding, bool) {
 	r := b / a
 	f.Value = &r
 	if p.a != nil && p.b != nil {
-		p.lasting(r, rateFlow)
+		p.lasting(r, rateFlow, nil)
 		fa, fb := view.FlowOf(p.a.Ops, nil), view.FlowOf(p.b.Ops, nil)
 		estimate, in := view.BlockRatio(fa, fb)
 		f.Low, f.High = around(r, estimate, in)
@@ -525,6 +540,9 @@ func (p *pair) mean() (result.Finding, bool) {
 	if p.settled() && p.a.Busy != nil {
 		ma, mb = busyFlow(p.a).Level(), busyFlow(p.b).Level()
 	}
+	if !(ma > 0) || !(mb > 0) {
+		return result.Finding{}, false // nothing was done once settled, or while the fault was in force
+	}
 	r := mb / ma
 	f := result.Finding{
 		Check: "latency-cost", Subject: p.l.Name,
@@ -552,7 +570,9 @@ func (p *pair) mean() (result.Finding, bool) {
 		f.Chart = p.picture("mean "+p.latency, "s", each(p.a), each(p.b))
 	}
 	if p.a != nil && p.a.Busy != nil {
-		p.lasting(r, busyFlow)
+		p.lasting(r, busyFlow, meanOf)
+	} else {
+		p.lasts = p.between(meanOf)
 	}
 	p.gained(r < 1/(1+changed))
 	f.Severity = result.Info

@@ -129,7 +129,7 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	if q.Measure != "" {
 		what = q.Name
 	}
-	ways := fmt.Sprintf("%s%s. %s", contended(m, grows), crossed(m), peakWords(m, q, last.Concurrency))
+	ways := fmt.Sprintf("%s%s. %s", contended(m, grows, last.Concurrency), crossed(m), peakWords(m, q, last.Concurrency))
 	if m.Cap.Closer {
 		f.NoInterval, f.Low, f.High = "a line up to a cap is closer to the points than the law", nil, nil
 		f.Value = nil
@@ -166,10 +166,13 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 }
 
 // contended and crossed say the two coefficients in words, and speak of contention only when its interval leaves no
-// other choice.
-func contended(m *usl.Model, grows bool) string {
+// other choice; of none only when what it leaves would take little at the last stage.
+func contended(m *usl.Model, grows bool, last float64) string {
+	const little = 0.1
 	in := m.AlphaParameter.Interval()
 	switch {
+	case m.Alpha == 0 && in.Valid() && in.High*last > little:
+		return fmt.Sprintf("contention inconclusive (up to %s)", sayPercent(in.High))
 	case m.Alpha == 0:
 		return "no contention"
 	case in.Valid() && !(in.Low > 0):

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/resample"
 )
 
@@ -53,8 +54,9 @@ func spreadRatio(points int) float64 {
 func (s *Stretch) spread(part []float64, step int, o Options, not func(string, ...any)) {
 	level := stat.Mean(part, nil)
 	mean := math.Abs(level)
-	if slices.Max(part)-slices.Min(part) <= o.Tolerance*mean { // no value is further from another than may be
-		return
+	part = s.still(part, level)
+	if s.drifts || slices.Max(part)-slices.Min(part) <= o.Tolerance*mean {
+		return // points lie off for another reason, or no value is further from another than may be
 	}
 	matters := func(a, b float64) bool {
 		return math.Abs(a-b) > spreadMatters*o.Tolerance*mean && max(a, b) > spreadRatio(len(part))*min(a, b)
@@ -85,17 +87,64 @@ func (s *Stretch) spread(part []float64, step int, o Options, not func(string, .
 		words(sizes)
 		return
 	}
-	from, to, p := loudest(scores, o.Seed, o.share(chance))
-	wave := scores.along(func(at float64) float64 { return math.Cos(2 * math.Pi * at) })
-	if p > o.share(chance) && math.Abs(wave) < beyond(o.share(swell)) {
-		return
-	}
-	in := stat.Mean(sizes[from:to], nil)
-	out := (stat.Mean(sizes, nil)*float64(len(sizes)) - in*float64(to-from)) / float64(len(sizes)-to+from)
-	if matters(in, out) {
+	say := func(from, to int, least func(in, out float64) bool) bool {
+		in := stat.Mean(sizes[from:to], nil)
+		out := (stat.Mean(sizes, nil)*float64(len(sizes)) - in*float64(to-from)) / float64(len(sizes)-to+from)
+		if !least(in, out) {
+			return false
+		}
 		not("its spread is not the same throughout: points %d to %d lie %.3g %% of the mean from it, the others %.3g %%",
 			s.First+from+1, s.First+to, 100*in/mean, 100*out/mean)
+		return true
 	}
+	if from, to, p := loudest(scores, o.Seed, o.share(chance)); p <= o.share(chance) && say(from, to, matters) {
+		return
+	}
+	// A swell rises and falls so slowly that no stretch of it stands far out of the rest.
+	wave := func(at float64) float64 { return math.Cos(2 * math.Pi * at) }
+	if math.Abs(scores.along(wave)) < beyond(o.share(swell)) {
+		return
+	}
+	usual, half := stat.Mean(sizes, nil), swellOf(sizes, wave)
+	say(len(part)/4, len(part)*3/4, func(_, _ float64) bool { return matters(usual+half, max(0, usual-half)) })
+}
+
+// swellOf is by how much sizes rise and fall around their mean along a swell.
+func swellOf(sizes []float64, swell func(at float64) float64) float64 {
+	sum := 0.0
+	for i, v := range sizes {
+		sum += v * swell((float64(i)+0.5)/float64(len(sizes)))
+	}
+	return math.Abs(2 * sum / float64(len(sizes)))
+}
+
+// still returns the points with each level between changes moved to that of all, and one that lies further out than
+// all others by far in its place: what moved the level is told as that, and is no spread.
+func (s *Stretch) still(part []float64, level float64) []float64 {
+	const far = 5 // times the second furthest
+	out := slices.Clone(part)
+	from := 0
+	for _, end := range append(slices.Clone(s.Changes), change.Point{Index: s.First + len(part)}) {
+		one := out[from : end.Index-s.First]
+		by := level - stat.Mean(one, nil)
+		for i := range one {
+			one[i] += by
+		}
+		from = end.Index - s.First
+	}
+	median, at, second := resample.Median(out), 0, 0.0
+	for i, v := range out {
+		switch off := math.Abs(v - median); {
+		case off > math.Abs(out[at]-median):
+			at, second = i, math.Abs(out[at]-median)
+		case i != at:
+			second = max(second, off)
+		}
+	}
+	if math.Abs(out[at]-median) > far*second {
+		out[at] = median
+	}
+	return out
 }
 
 // ends are where the line through sizes begins and ends.

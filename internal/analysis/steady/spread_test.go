@@ -1,6 +1,7 @@
 package steady
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -44,5 +45,25 @@ func TestSpreadIsPartOfTheState(t *testing.T) {
 				t.Errorf("reached %v, reason %q, %v; want %q", s.Reached, s.Reason, err, test.want)
 			}
 		})
+	}
+}
+
+// TestSwell: noise that swells to four times and falls again is not steady, wherever its loudest stretch lies.
+func TestSwell(t *testing.T) {
+	t.Parallel()
+	steady := 0
+	for seed := range uint64(60) {
+		x := lawtest.Series(resample.Source(seed, 2), 600, lawtest.Flat, 0.03, lawtest.White)
+		for i := range x {
+			x[i] = lawtest.Level + (x[i]-lawtest.Level)*(1+3*math.Sin(math.Pi*float64(i)/600))
+		}
+		if s, err := Window(x, Options{Seed: seed + 1}); err != nil {
+			t.Fatal(err)
+		} else if s.Reached {
+			steady++
+		}
+	}
+	if steady > 1 {
+		t.Errorf("%d of 60 are called steady", steady)
 	}
 }

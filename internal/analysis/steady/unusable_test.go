@@ -3,6 +3,8 @@ package steady
 import (
 	"math"
 	"math/rand/v2"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,5 +51,35 @@ func TestGaps(t *testing.T) {
 	got := Gaps([]float64{no, no, no, no, 1, no, no, 2, no, no, no, 3, 4, no, no, no, no, 5, no, no, no, no})
 	if diff := cmp.Diff([]Stall{{8, 10}, {13, 16}}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestWhatSpreadIsNot: one value far out, a level that moved for a while, and a drift are told as what they are,
+// and are no spread that grows or shrinks.
+func TestWhatSpreadIsNot(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		points int
+		at     func(i int) float64 // times the level
+		want   string
+	}{
+		"one of 40 times, early": {120, func(i int) float64 { return map[bool]float64{true: 40}[i == 17] + 1 },
+			`^point 18 is .*: by itself it moves the mean by 3\d\.?\d* %$`},
+		"one of 40 times, late": {300, func(i int) float64 { return map[bool]float64{true: 40}[i == 250] + 1 },
+			`^point 251 is .*: by itself it moves the mean by 1\d\.?\d* %$`},
+		"a burst of eight": {300, func(i int) float64 { return map[bool]float64{true: 2}[i >= 257 && i < 265] + 1 },
+			`^its level changes by \+20\d\.\d % at point 258, and once more$`},
+		"a slope to a plateau": {120, func(i int) float64 { return 1 - 0.3*min(1, float64(i)/60) }, `it drifts by [^;]*`},
+	} {
+		r := rand.New(rand.NewPCG(88, 4))
+		values := make([]float64, c.points)
+		for i := range values {
+			values[i] = 1000*c.at(i) + 20*r.NormFloat64()
+		}
+		got, err := Window(values, Options{})
+		if err != nil || got.Reached || !regexp.MustCompile(c.want).MatchString(got.Reason) ||
+			strings.Contains(got.Reason, "spread") {
+			t.Errorf("%s: %q, %v; want %s", name, got.Reason, err, c.want)
+		}
 	}
 }

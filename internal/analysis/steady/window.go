@@ -66,6 +66,7 @@ type Stretch struct {
 	Warnings    []string
 
 	slides bool // what looks like steps is a slow movement
+	drifts bool // it was told of a drift
 }
 
 // Stall is a row of points at which next to nothing was done.
@@ -173,16 +174,18 @@ func unusable(values []float64, tolerance float64) string {
 	const (
 		largest = 1e100 // is measured by nobody, and squares of more overflow
 		astray  = 100   // times the median size
+		far     = 10    // the same of one beside which there is no other such
 	)
-	at := 0
-	for i, v := range values {
-		if math.Abs(v) > math.Abs(values[at]) {
-			at = i
-		}
-	}
+	at, second := 0, 0.0
 	sizes := make([]float64, len(values))
 	for i, v := range values {
 		sizes[i] = math.Abs(v)
+		switch {
+		case i > 0 && sizes[i] > sizes[at]:
+			at, second = i, sizes[at]
+		case i > 0:
+			second = max(second, sizes[i])
+		}
 	}
 	most, median := sizes[at], resample.Median(sizes)
 	switch n := float64(len(values)); {
@@ -191,6 +194,9 @@ func unusable(values []float64, tolerance float64) string {
 	case most > largest, median > 0 && most > astray*median && most > tolerance*n*median:
 		return fmt.Sprintf("point %d is %.4g, where half of them are within %.4g: by itself it makes the mean",
 			at+1, values[at], median)
+	case median > 0 && most > far*median && most > far*second/2 && most > tolerance*n*median:
+		return fmt.Sprintf("point %d is %.4g, where half of them are within %.4g: by itself it moves the mean by %.3g %%",
+			at+1, values[at], median, 100*(most-median)/(n*median))
 	}
 	return ""
 }
@@ -310,14 +316,14 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 		return ""
 	}
 	shown := resample.StudentT(0.99, l.dof) * l.error / level // as large by chance in one of a hundred
-	drifts := math.Abs(s.DriftShare) > max(o.Tolerance, shown)
-	if drifts {
+	s.drifts = math.Abs(s.DriftShare) > max(o.Tolerance, shown)
+	if s.drifts {
 		not("it drifts by %+.1f %% of its mean, %.4g %% are allowed", 100*s.DriftShare, 100*o.Tolerance)
 	}
 	if len(even) >= fewestForSwings {
 		n := noiseOf(even)
 		by, swings := n.swings(even, o.share(0.001))
-		if (swings || s.slides) && by > o.Tolerance*level && !drifts && len(s.Changes) == 0 {
+		if (swings || s.slides) && by > o.Tolerance*level && !s.drifts && len(s.Changes) == 0 {
 			not(
 				"it moves slowly, by %.1f %% of its mean and in fewer than three swings, which alike adjacent points do not explain",
 				100*by/level)

@@ -37,8 +37,8 @@ func (f Fault) Alike(e result.Mark) bool {
 const SameMoment = 5 * time.Second
 
 // Faults are those of which it is known that they began: what is the same on several nodes at one moment is one. That a
-// node was given power again ends none: what its loss began, such as a rebuild, may go on. Which of two on a node is
-// over nobody says; it is taken for the older one.
+// node was given power again ends none: what its loss began, such as a rebuild, may go on. Where the place does not say
+// which of two on a node is over, it is taken for the older one.
 func (v *Run) Faults() []Fault {
 	var out []Fault
 	for _, e := range v.Data.Events {
@@ -58,7 +58,7 @@ func (v *Run) Faults() []Fault {
 			out = append(out, Fault{Text: e.Text, Nodes: []string{e.Node}, Start: e.Time})
 		case result.FaultOver:
 			if i := slices.IndexFunc(out, func(f Fault) bool {
-				return f.End.IsZero() && slices.Contains(f.Nodes, e.Node)
+				return f.End.IsZero() && slices.Contains(f.Nodes, e.Node) && (e.Ends == "" || e.Ends == f.Text)
 			}); i >= 0 {
 				out[i].End = e.Time
 			}

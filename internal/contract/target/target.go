@@ -213,8 +213,9 @@ type Request struct {
 	MemoryBytes int64
 	Log         func(format string, args ...any) // one line per thing worth telling an operator; may be nil
 	// Fault enters into the run's journal a fault that the place itself brings about, or its end: the node it hits, -1
-	// when none or several, the state it leads to (result.FaultBegins and those beside it), and words. May be nil.
-	Fault func(node int, state, text string)
+	// when none or several, the state it leads to (result.FaultBegins and those beside it), words, and of an end the
+	// words with which it began. May be nil.
+	Fault func(node int, state, text, ends string)
 	// Booted, Migrated and Operated enter what the place saw of a machine that was switched on, or that moved while it
 	// ran, and of each thing that its platform did for one. May be nil.
 	Booted   func(result.Boot)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +47,7 @@ func (c *replayed) machines(ctx context.Context) []result.Series {
 	}
 	var out []result.Series
 	scope := fmt.Sprintf("scenario_id=\"%d\"", c.m.Scenario.ID)
-	over := c.rateWindow()
+	over := c.rateWindow(ctx)
 	cpu := func(by, modes string) string {
 		return fmt.Sprintf("100 * sum by (%s) (rate(%s{%s,mode%s}[%s])) / sum by (%[1]s) (rate(%[2]s{%[3]s}[%[5]s]))",
 			by, record.HostCPU, scope, modes, over)
@@ -128,10 +129,25 @@ func (c *replayed) machines(ctx context.Context) []result.Series {
 	return out
 }
 
-// rateWindow is the stretch over which counters are turned into rates: four points, but not much more than a minute.
-func (c *replayed) rateWindow() string {
-	window := max(c.grid.step, min(4*c.grid.step, time.Minute), 4*time.Second)
+// rateWindow returns the stretch over which counters are turned into rates: four points, but not much more than a
+// minute, and four of the readings of the counters, which may lie further apart than the points.
+func (c *replayed) rateWindow(ctx context.Context) string {
+	window := max(c.grid.step, min(4*c.grid.step, time.Minute), 4*time.Second, 4*c.readings(ctx))
 	return strconv.Itoa(int(window.Seconds())) + "s"
+}
+
+// readings is the usual time between two readings of the counters of machines, by a minute in the middle of the run; 0
+// where it is not known.
+func (c *replayed) readings(ctx context.Context) time.Duration {
+	over := min(time.Duration(c.grid.n)*c.grid.step/2, time.Minute).Truncate(time.Second)
+	at := c.grid.edge(c.grid.n * 3 / 4)
+	found, err := c.store.Range(ctx, fmt.Sprintf("max(count_over_time({__name__=~%q,scenario_id=\"%d\"}[%ds]))",
+		strings.Join([]string{record.HostCPU, record.QuotaPeriods, record.HostWaited, record.HostReads}, "|"),
+		c.m.Scenario.ID, int(over.Seconds())), at, at, c.grid.step)
+	if err != nil || len(found) == 0 || len(found[0].Points) == 0 {
+		return 0
+	}
+	return time.Duration(math.Round(over.Seconds()/found[0].Points[0].Value)) * time.Second
 }
 
 // measured evaluates a query on the grid, named and in the order of the names.

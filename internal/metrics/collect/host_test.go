@@ -152,3 +152,32 @@ func TestMachinesKeepWhatMatters(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Counters that are read more seldom than reports come have rates all the same.
+func TestMachinesReadSeldom(t *testing.T) {
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	j := l.Start("vm", "G", "W", 1)
+	for n := range 60 {
+		l.Second(func() {
+			j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+			j.Report()
+			if n%5 == 0 {
+				l.Recorder.HostCPU(record.HostCPUTime{Host: "host", CPU: "all",
+					Steal: time.Duration(n) * 300 * time.Millisecond, Idle: time.Duration(n) * 700 * time.Millisecond})
+				l.Recorder.Quota("vm", uint64(10*n), uint64(2*n))
+			}
+		})
+	}
+	j.End("finished")
+	got := map[string]string{}
+	for _, s := range collected(l, &scenario.Scenario{Name: "s"}).Series {
+		if s.Measure == result.HostSteal || s.Measure == result.QuotaThrottled {
+			got[s.Measure] = fmt.Sprintf("%.3g %s", *s.Values[40], s.Unit)
+		}
+	}
+	want := map[string]string{result.HostSteal: "30 %", result.QuotaThrottled: "20 %"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

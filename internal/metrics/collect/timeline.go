@@ -40,7 +40,7 @@ func readTimeline(m result.Manifest, events []result.Event, newestPoint time.Tim
 			m := result.Mark{Time: e.Time, Kind: e.Kind, Text: e.Text}
 			if e.Kind == result.KindFault {
 				m.Node = e.Name
-				m.State = cmp.Or(e.Data.Power, e.Data.State)
+				m.State, m.Ends = cmp.Or(e.Data.Power, e.Data.State), e.Data.Ends
 			}
 			tl.marks = append(tl.marks, m)
 		case result.KindWorkload:

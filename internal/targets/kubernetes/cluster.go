@@ -33,7 +33,7 @@ type cluster struct {
 	login  login // into virtual machines
 	dir    string
 	log    func(string, ...any)
-	fault  func(int, string, string)
+	fault  func(node int, state, text, ends string)
 	booted func(result.Boot)
 
 	turn  sync.Mutex // one change of what there is at a time

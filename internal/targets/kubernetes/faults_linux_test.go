@@ -40,9 +40,9 @@ func (o *ours) operated(d result.PlatformOperation) {
 }
 
 // log takes what is worth telling an operator as a fault of nobody.
-func (o *ours) log(format string, args ...any) { o.fault(-1, "log", fmt.Sprintf(format, args...)) }
+func (o *ours) log(format string, args ...any) { o.fault(-1, "log", fmt.Sprintf(format, args...), "") }
 
-func (o *ours) fault(node int, state, text string) {
+func (o *ours) fault(node int, state, text, _ string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.faults = append(o.faults, fmt.Sprint(node, " ", state, " ", text))

@@ -189,7 +189,7 @@ func (c *cluster) Ended(name string, e target.Exit) {
 // tell enters a fault into the run's journal.
 func (c *cluster) tell(node int, state, format string, args ...any) {
 	if c.fault != nil {
-		c.fault(node, state, fmt.Sprintf(format, args...))
+		c.fault(node, state, fmt.Sprintf(format, args...), "")
 	}
 }
 

@@ -44,7 +44,7 @@ type cluster struct {
 	dir      string // state folder
 	public   string // the key that guests let in
 	log      func(string, ...any)
-	fault    func(int, string, string)
+	fault    func(node int, state, text, ends string)
 	booted   func(result.Boot)
 	operated func(result.PlatformOperation)
 	migrated func(result.Migration)

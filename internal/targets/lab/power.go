@@ -440,7 +440,7 @@ func (c *cluster) failover(ctx context.Context, name string, lost int) error {
 			return errors.Join(err, c.forsake(ctx, v, lost, to))
 		}
 		if c.fault != nil {
-			c.fault(to, result.Restarted, fmt.Sprintf("vm %s is restarted on %s", name, c.nodes[to].Name()))
+			c.fault(to, result.Restarted, fmt.Sprintf("vm %s is restarted on %s", name, c.nodes[to].Name()), "")
 		}
 		return nil
 	}

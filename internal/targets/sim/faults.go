@@ -276,7 +276,7 @@ func (f Fault) hang() time.Duration {
 // injector brings the declared faults about in one run.
 type injector struct {
 	c      *cluster
-	tell   func(node int, state, text string)
+	tell   func(node int, state, text, ends string)
 	ctx    context.Context
 	cancel context.CancelFunc
 	group  clock.Group
@@ -288,7 +288,7 @@ type injector struct {
 func newInjector(c *cluster, r target.Request) *injector {
 	in := &injector{c: c, tell: r.Fault, group: c.w.clock.Group(), seen: map[string]int{}}
 	if in.tell == nil {
-		in.tell = func(int, string, string) {}
+		in.tell = func(int, string, string, string) {}
 	}
 	in.ctx, in.cancel = context.WithCancel(context.Background())
 	return in
@@ -348,7 +348,7 @@ func (in *injector) happen(f Fault) (end func()) {
 	w.mu.Lock()
 	undo := in.begin(f)
 	w.mu.Unlock()
-	in.say(f, result.FaultBegins, f.words())
+	in.say(f, result.FaultBegins, f.words(), "")
 	return func() {
 		if f.For <= 0 || w.clock.Sleep(in.ctx, f.For) != nil {
 			return
@@ -356,16 +356,16 @@ func (in *injector) happen(f Fault) (end func()) {
 		w.mu.Lock()
 		undo()
 		w.mu.Unlock()
-		in.say(f, result.FaultOver, f.overWords())
+		in.say(f, result.FaultOver, f.overWords(), f.words())
 	}
 }
 
-func (in *injector) say(f Fault, state, text string) {
+func (in *injector) say(f Fault, state, text, ends string) {
 	node := -1
 	if len(f.Nodes) == 1 {
 		node = f.Nodes[0]
 	}
-	in.tell(node, state, text)
+	in.tell(node, state, text, ends)
 }
 
 // begin brings a fault about and returns its end. The world's lock must be held.

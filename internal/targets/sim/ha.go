@@ -82,7 +82,7 @@ func (in *injector) restart(node int, vms []string) {
 	if left > 0 {
 		text += fmt.Sprintf("; no node has the memory for %d more", left)
 	}
-	in.tell(-1, "restart", text)
+	in.tell(-1, "restart", text, "")
 	in.group.Go(func() {
 		stopped := c.spend(in.ctx, c.w.o.Boot) != nil
 		for _, name := range booting {
@@ -163,11 +163,12 @@ func (in *injector) rebuild(node int) {
 	if others == 0 {
 		return
 	}
-	in.tell(-1, "rebuild", "the data of "+nodeName(node)+" are being rebuilt")
+	rebuilt := "the data of " + nodeName(node) + " are being rebuilt"
+	in.tell(-1, "rebuild", rebuilt, "")
 	if in.c.spend(in.ctx, h.Rebuild) == nil {
 		w.mu.Lock()
 		w.models.changed()
 		w.mu.Unlock()
-		in.tell(-1, "over", "the data of "+nodeName(node)+" are rebuilt")
+		in.tell(-1, "over", "the data of "+nodeName(node)+" are rebuilt", rebuilt)
 	}
 }

@@ -30,7 +30,7 @@ func newFailing(t *testing.T, memory int64, ha sim.HA) *failing {
 	f.world = sim.New(sim.Options{Clock: f.clock, MemoryBytes: memory, FreeMemory: 1 << 40, Boot: 15 * time.Second,
 		NodeBoot: 2 * time.Minute, HA: ha})
 	c, err := f.world.Target().Provision(t.Context(),
-		target.Request{RunID: "run", StateDir: "state", Fault: func(_ int, _, text string) {
+		target.Request{RunID: "run", StateDir: "state", Fault: func(_ int, _, text, _ string) {
 			f.say(text)
 		}})
 	f.must(err)

@@ -1,0 +1,103 @@
+package fault
+
+import (
+	"math"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/view"
+	"plimsoll/result"
+)
+
+// free measures a fault until something else begins, and then until it was over and what it took would have been seen,
+// and reports whether it took nothing by one of the two: what was lost later is not its doing.
+func free(v *view.Run, group string, q view.Quantity, e result.Mark, since time.Time) (Comeback, bool) {
+	until := undisturbed(v, group, e.Time)
+	o, ok := measure(v, group, q, e, since, until)
+	if over := overAt(v, e); ok && o.hit() && !over.IsZero() {
+		if over = over.Add(hold(o.track)); until.IsZero() || over.Before(until) {
+			o, ok = measure(v, group, q, e, since, over)
+		}
+	}
+	return o, ok && !o.hit()
+}
+
+// hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, and
+// more than the noise before the fault adds up to in such a time; or, where the next fault came soon, most points
+// between lay below the level that counts as regained.
+func (o *Comeback) hit() bool {
+	after := o.after()
+	below := !o.Regained.Reached && len(after) >= fewestAfter && resample.Median(after) < 0.9*o.Before.Value
+	least := o.Before.Value * max(1, 2*o.track.Step)
+	if in := o.Before.Interval; in.Valid() && o.Regained.Reached {
+		const deviations = 3
+		n, k := o.Before.EffectiveSize*o.Before.Time, o.Regained.Seconds/o.track.Step
+		least = max(least, deviations*(in.High-in.Low)/2/view.NormalQuantile*math.Sqrt(k*(n+k))*o.track.Step)
+	}
+	return o.Stopped.Reached || below || o.Behind > least || o.fell()
+}
+
+// fell reports whether several points in a row after the fault lie below the level that counts as regained, and further
+// below the one before than its points lie around it.
+func (o *Comeback) fell() bool {
+	const deviations = 5
+	row := max(3, min(fewestAfter, int(math.Ceil(10/o.track.Step)))) // ten seconds, where reports are rare
+	var before []float64
+	for i, x := range o.track.Ops {
+		if view.IsFinite(x) && !o.track.At(i).After(o.at) {
+			before = append(before, x)
+		}
+	}
+	if len(before) < 3 {
+		return false
+	}
+	least := min(0.9*o.Before.Value, o.Before.Value-deviations*stat.StdDev(before, nil))
+	below := 0
+	for _, x := range o.after() {
+		if below++; x >= least {
+			below = 0
+		}
+		if below == row {
+			return true
+		}
+	}
+	return false
+}
+
+// fewestAfter is how many points after a fault tell whether it struck, where the level was not regained.
+const fewestAfter = 5
+
+// rose is how many times its former level a load that was not hit is above that it "kept".
+const rose = 1.25
+
+// after returns what was measured from the fault on.
+func (o *Comeback) after() []float64 {
+	values, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)
+	return values
+}
+
+// usual reports whether the level before the fault, in points, had dropped as far and for half as long as it did after.
+func (o *Comeback) usual(before []float64) bool {
+	took := o.Regained.Seconds
+	switch {
+	case o.Regained.Reached:
+	case o.Stopped.Reached:
+		return false
+	default:
+		took = float64(len(o.after())) * o.track.Step
+	}
+	run, deep := 0.0, false
+	for _, x := range before {
+		if x >= 0.9*o.Before.Value {
+			run, deep = 0, false
+			continue
+		}
+		run, deep = run+o.track.Step, deep || x <= 1.5*o.Lowest
+		if deep && run >= max(2*o.track.Step, took/2) {
+			return true
+		}
+	}
+	return false
+}
