@@ -235,7 +235,7 @@ func littleSingle(c compare.CellResult, l compare.CellLoad) string {
 		for _, t := range c.Values[i:] {
 			if t.Workload == l.Workload && strings.Contains(t.Name, " mean ") && v.Value*t.Value > 0 {
 				return fmt.Sprintf(
-					" With one outstanding throughput is 1 / latency: at %s 1 / %s = %s, measured %s.",
+					" With one outstanding throughput is 1 / latency: 1 / %[2]s = %[3]s at %[1]s, measured %[4]s.",
 					c.Cell,
 					quantity(t.Value, "s"),
 					quantity(1/t.Value, v.Unit),
