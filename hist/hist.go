@@ -16,6 +16,7 @@ import (
 	"iter"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 const (
@@ -142,10 +143,14 @@ func (h *Histogram) Merge(o *Histogram) {
 	if o == nil || o.total == 0 {
 		return
 	}
-	h.bump(o.first, 0)
-	h.bump(o.first+len(o.counts)-1, 0)
-	for i, n := range o.counts {
-		h.counts[o.first+i-h.first] += n
+	if len(h.counts) == 0 {
+		h.first, h.counts = o.first, slices.Clone(o.counts)
+	} else {
+		h.bump(o.first, 0)
+		h.bump(o.first+len(o.counts)-1, 0)
+		for i, n := range o.counts {
+			h.counts[o.first+i-h.first] += n
+		}
 	}
 	h.note(o.min, o.max, o.sum, o.total)
 }
@@ -165,17 +170,29 @@ func (h *Histogram) Sub(earlier *Histogram) (*Histogram, error) {
 				h.at(earlier.first+i), n)
 		}
 	}
-	for i, n := range h.counts {
-		if n -= earlier.at(h.first + i); n > 0 {
-			d.AddBucket(h.first+i, n)
+	begin, end := 0, len(h.counts)
+	for begin < end && h.counts[begin] == earlier.at(h.first+begin) {
+		begin++
+	}
+	for begin < end && h.counts[end-1] == earlier.at(h.first+end-1) {
+		end--
+	}
+	if begin == end {
+		return d, nil
+	}
+	d.first, d.counts, d.total = h.first+begin, slices.Clone(h.counts[begin:end]), h.total-earlier.total
+	for i := range d.counts {
+		d.counts[i] -= earlier.at(d.first + i)
+	}
+	if d.sum = h.sum - earlier.sum; !(d.sum > 0) {
+		d.sum = 0
+		for i, n := range d.All() {
+			d.sum += float64(Middle(i)) * float64(n)
 		}
 	}
-	if d.total > 0 {
-		if s := h.sum - earlier.sum; s > 0 {
-			d.sum = s
-		}
-		d.min, d.max = max(d.min, h.min), min(d.max, h.max)
-	}
+	low, _ := Bounds(d.first)
+	_, high := Bounds(d.first + len(d.counts) - 1)
+	d.min, d.max = max(low, h.min), min(high, h.max)
 	return d, nil
 }
 

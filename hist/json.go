@@ -65,7 +65,7 @@ func (w *wire) quick(data []byte) bool {
 			return nil, false
 		}
 		end := 0
-		for end < len(data) && data[end] != ',' && data[end] != ']' {
+		for end < len(data) && data[end] != ',' {
 			end++
 		}
 		text, data = data[:end], data[end:]
@@ -81,18 +81,26 @@ func (w *wire) quick(data []byte) bool {
 	if w.Sum, err = strconv.ParseFloat(string(sum), 64); err != nil || !finite(w.Sum) {
 		return false
 	}
+	if data, ok1 = bytes.CutPrefix(data, []byte(keyBuckets)); !ok1 {
+		return false
+	}
 	w.Buckets = make([]uint64, 0, len(data)/4)
-	for before := keyBuckets; ; before = "," {
-		text, ok := number(before)
-		var n uint64
-		if !ok || !whole(text, &n) {
+	n, digits := uint64(0), 0
+	for i, c := range data {
+		switch {
+		case c >= '0' && c <= '9' && digits < 19 && (digits == 0 || n > 0):
+			n, digits = n*10+uint64(c-'0'), digits+1
+		case c == ',' && digits > 0:
+			w.Buckets = append(w.Buckets, n)
+			n, digits = 0, 0
+		case c == ']' && digits > 0:
+			w.Buckets = append(w.Buckets, n)
+			return string(data[i:]) == "]}"
+		default:
 			return false
 		}
-		w.Buckets = append(w.Buckets, n)
-		if data[0] == ']' {
-			return string(data) == "]}"
-		}
 	}
+	return false
 }
 
 // whole reads a decimal number of at most 19 digits, which cannot overflow; longer ones are for encoding/json.
@@ -131,6 +139,9 @@ func (h *Histogram) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("histogram: %d numbers in buckets, want pairs", len(w.Buckets))
 	}
 	var read Histogram
+	if w.Min <= w.Max {
+		read.counts = make([]uint64, 0, Index(w.Max)-Index(w.Min)+1)
+	}
 	at := uint64(0)
 	for pair := range slices.Chunk(w.Buckets, 2) {
 		distance, n := pair[0], pair[1]
@@ -141,7 +152,8 @@ func (h *Histogram) UnmarshalJSON(data []byte) error {
 		if n == 0 || read.total+n < n {
 			return fmt.Errorf("histogram: bucket %d: count %d is zero or too large", at, n)
 		}
-		read.AddBucket(int(at), n)
+		read.bump(int(at), n)
+		read.total += n
 	}
 	if Index(w.Min) != read.first || Index(w.Max) != int(at) || w.Min > w.Max {
 		return fmt.Errorf("histogram: min %d and max %d are not in the first and the last bucket", w.Min, w.Max)

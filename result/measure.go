@@ -18,7 +18,7 @@ type Operation struct {
 	Set bool `json:"set,omitempty"`
 }
 
-// Block is what an operation does with blocks.
+// Block tells what an operation does with blocks.
 type Block string
 
 // What can be done with blocks.
@@ -196,8 +196,8 @@ func (w Workload) MovesBlocks() bool {
 // AssertMeasures are those that an assert may name of any workload; all others its engine declares.
 var AssertMeasures = []string{"operations", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "max", "errors"}
 
-// Unknown is what an assert names of a workload that its engine does not declare: "operation" or "measure", the name,
-// and the names there are; all empty when it knows both.
+// Unknown returns what an assert names of a workload that its engine does not declare: "operation" or "measure", the
+// name, and the names there are; all empty when it knows both.
 func (a Assert) Unknown(operations []Operation, measures []Measure) (what, name string, known []string) {
 	known = []string{"all"}
 	for _, o := range operations {

@@ -19,7 +19,7 @@ type PlainTurn struct {
 	Beside      PlainDone `json:"beside"`
 }
 
-// PlainDone is what a job did in its turn.
+// PlainDone tells what a job did in its turn.
 type PlainDone struct {
 	Seconds      float64 `json:"seconds"`
 	OpsPerSecond float64 `json:"ops_per_second"`

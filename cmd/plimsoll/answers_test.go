@@ -61,7 +61,7 @@ func sentences(out string) string {
 	return line
 }
 
-// plainOf is what a document begins with, without markup.
+// plainOf returns what a document begins with, without markup.
 func plainOf(t *testing.T, format string, doc []byte) string {
 	t.Helper()
 	switch format {

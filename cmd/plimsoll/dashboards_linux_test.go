@@ -28,7 +28,7 @@ import (
 	"plimsoll/result"
 )
 
-// written is what a test needs of a dashboard, read from the JSON that the command wrote.
+// written holds what a test needs of a dashboard, read from the JSON that the command wrote.
 type written struct {
 	UID        string
 	Templating struct {

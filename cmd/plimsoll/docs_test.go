@@ -426,7 +426,7 @@ func helpsWith(words []string, help string) bool {
 	return strings.Contains(help, "  "+command)
 }
 
-// missingTests is what a "go test" line names that is not there: folders, tests and benchmarks.
+// missingTests returns what a "go test" line names that is not there: folders, tests and benchmarks.
 func missingTests(line string) (missing []string) {
 	line, _, _ = strings.Cut(line, " #")
 	words := argument.FindAllString(line, -1)
@@ -533,7 +533,7 @@ func prepare(t *testing.T) string {
 	return dir
 }
 
-// blkparseText is what blkparse prints of a data file and a log, n of their requests.
+// blkparseText returns what blkparse prints of a data file and a log, n of their requests.
 func blkparseText(n int, noise func(int) int) string {
 	var b strings.Builder
 	line := func(us, pid int, action, op string, sector, sectors int, end string) {

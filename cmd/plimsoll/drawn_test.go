@@ -22,7 +22,7 @@ var (
 	drawnSeed = flag.Uint64("drawn-seed", 30, "TestDrawn: the seed that its runs are drawn from")
 )
 
-// drawnTruth is what was set up in a run that chance drew.
+// drawnTruth holds what was set up in a run that chance drew.
 type drawnTruth struct {
 	scenario string
 	args     []string

@@ -67,8 +67,8 @@ func (s session) must(args ...string) string {
 	return out.String()
 }
 
-// cleaned is what a clean-up of the runs removes. Temporary files do not count: other tests, whose processes are killed
-// beside this one, leave theirs in the same folder.
+// cleaned returns what a clean-up of the runs removes. Temporary files do not count: other tests, whose processes are
+// killed beside this one, leave theirs in the same folder.
 func (s session) cleaned() string {
 	s.t.Helper()
 	var rest strings.Builder

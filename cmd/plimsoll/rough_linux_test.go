@@ -19,8 +19,8 @@ import (
 	"plimsoll/internal/testkit/postgrestest"
 )
 
-// standing is what is at a name: a file, or a folder of them, without what a killed process was writing there; "" when
-// nothing is.
+// standing returns what is at a name: a file, or a folder of them, without what a killed process was writing there; ""
+// when nothing is.
 func standing(t *testing.T, name string) string {
 	t.Helper()
 	var all strings.Builder

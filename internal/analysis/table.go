@@ -18,7 +18,7 @@ import (
 	"plimsoll/result"
 )
 
-// Table is what a file of any tool gives: columns of numbers, row by row.
+// Table holds what a file of any tool gives: columns of numbers, row by row.
 type Table struct {
 	Step    float64 // seconds between rows; 0 when not known
 	Columns []Column
@@ -32,7 +32,7 @@ type Column struct {
 	Values []float64
 }
 
-// Kind is what the numbers of a column are.
+// Kind tells what the numbers of a column are.
 type Kind string
 
 // Kinds of columns. Percentiles are of the operations of each row; they are never averaged.
@@ -103,7 +103,7 @@ func (l line) still() bool {
 	return len(l.values) >= fewestRows && slices.Min(l.values) == slices.Max(l.values)
 }
 
-// judged is what a column supports.
+// judged returns what a column supports.
 func (l line) judged() (out []result.Finding, unseen []string) {
 	n := len(l.Values)
 	switch {

@@ -38,7 +38,7 @@ with; --strict objects to that too. The exit code is 3 when there is an error, 0
 	return c
 }
 
-// checked is what check --json prints.
+// checked holds what check --json prints.
 type checked struct {
 	Scenario    string              `json:"scenario"`
 	Name        string              `json:"name,omitempty"`

@@ -173,7 +173,7 @@ func TestDamagedRuns(t *testing.T) {
 	}
 }
 
-// kept is what was collected of a run. That lines of its journal are lost is told among the problems.
+// kept returns what was collected of a run. That lines of its journal are lost is told among the problems.
 func kept(t *testing.T, dir, damaged string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "data.json"))

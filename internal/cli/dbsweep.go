@@ -21,7 +21,7 @@ import (
 	"plimsoll/internal/kit/untyped"
 )
 
-// dbFactor is what a sweep of db run varies.
+// dbFactor says what a sweep of db run varies.
 type dbFactor struct {
 	Variable string // of the scenario
 	Key      string // of the load's config; "" for a setting of the server

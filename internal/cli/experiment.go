@@ -80,7 +80,7 @@ func (rn *runner) startExperiment(stop *console.Stopper, p *prepared, sf scenari
 	return rn.conduct(stop, folder, rf.waitFlags, limit)
 }
 
-// record is what an experiment of a prepared scenario is, with what the command line said.
+// record returns what an experiment of a prepared scenario is, with what the command line said.
 func (rn *runner) record(p *prepared, sf scenarioFlags, tf machines.Flags) experiment.Record {
 	began := rn.Now()
 	if p.facts.Simulated {

@@ -215,7 +215,7 @@ func (l *loaded) count(s scenario.Severity) int {
 	return n
 }
 
-// warned is what was said, wherever the scenario lies: an experiment has a copy of its own.
+// warned returns what was said, wherever the scenario lies: an experiment has a copy of its own.
 func warned(d scenario.Diagnostic) string {
 	return fmt.Sprintf("%d:%d %s %s", d.Line, d.Col, d.Code, d.What)
 }
@@ -251,8 +251,8 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	return nearest.Of(m[1], names)
 }
 
-// plainFlag is what is wrong with a flag, in the words of who typed it and not in Go's. An address may hold a password,
-// so that only what is wrong with it is said.
+// plainFlag returns what is wrong with a flag, in the words of who typed it and not in Go's. An address may hold a
+// password, so that only what is wrong with it is said.
 func plainFlag(err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok && bad.GetFlag().Value.Type() == remoteType {
 		return fmt.Errorf("--%s: %w", bad.GetFlag().Name, bad.Unwrap())

@@ -14,7 +14,7 @@ import (
 	"plimsoll/scenarios"
 )
 
-// cluster is what a target would say of a plain cluster of this many nodes that can do everything.
+// cluster returns what a target would say of a plain cluster of this many nodes that can do everything.
 func cluster(nodes int) target.Facts {
 	f := target.Facts{Target: "paper", ClusterName: "paper", FreeBytes: -1, FreeMemory: -1,
 		Capabilities: map[target.Capability]string{}}

@@ -209,7 +209,7 @@ func (pl *planner) ask(ctx context.Context, p *prepared) (bad error) {
 	return bad
 }
 
-// specOf is what the scenario says of a workload, on no machine yet.
+// specOf returns what the scenario says of a workload, on no machine yet.
 func specOf(w scenario.Workload) workload.Spec {
 	return workload.Spec{Name: w.Name, ConfigFile: w.ConfigFile, Config: w.Config, Settings: w.Settings}
 }

@@ -335,7 +335,7 @@ func writeReport(dir string) (*result.Folder, *report.Document, error) {
 	return folder, doc, nil
 }
 
-// concluded is what run --json prints.
+// concluded holds what run --json prints.
 type concluded struct {
 	RunID          string             `json:"run_id"`
 	Dir            string             `json:"dir"`

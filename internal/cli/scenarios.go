@@ -83,7 +83,7 @@ func (pl *planner) listScenarios() error {
 	return t.Write(pl.Out)
 }
 
-// described is what scenarios show --json prints.
+// described holds what scenarios show --json prints.
 type described struct {
 	shipped
 	Description string         `json:"description"`

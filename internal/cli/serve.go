@@ -116,7 +116,8 @@ func silent(st *runs.Store) *judge.Sides {
 		Drivers: st.Drivers}}}
 }
 
-// library is what pages that take more than one run are made of. Experiments are served with all runs, or not at all.
+// library returns what pages that take more than one run are made of. Experiments are served with all runs, or not at
+// all.
 func library(st *runs.Store, index *runs.FolderIndex, all bool) web.Library {
 	l := web.Library{Compare: func(sides []web.Side, o compare.Options) (*compare.Document, error) {
 		return silent(st).CompareServed(sides, o)

@@ -90,7 +90,7 @@ func BenchmarkFromJSON(b *testing.B) {
 	b.ReportMetric(heapMiB(), "heap-MiB")
 }
 
-// heapMiB is what the process has taken from the system for its heap, an upper bound of what the work needed.
+// heapMiB returns what the process has taken from the system for its heap, an upper bound of what the work needed.
 func heapMiB() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

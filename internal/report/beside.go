@@ -21,8 +21,8 @@ const besideCheck = "catalogue"
 // mostBeside is about how many loads a summary says where they stand among recorded systems.
 const mostBeside = 2
 
-// RecordOf is what a run gave, as a catalogue records it, and the workloads that its parts are of. Its system has the
-// name of the cluster.
+// RecordOf returns what a run gave, as a catalogue records it, and the workloads that its parts are of. Its system has
+// the name of the cluster.
 func RecordOf(folder *result.Folder) (catalogue.Record, []string, error) {
 	doc, err := Build(folder)
 	if err != nil {

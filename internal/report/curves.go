@@ -102,7 +102,7 @@ func steadyAt(c *compare.CellResult, workload string) string {
 	}
 }
 
-// markOf is what a point is on its curve.
+// markOf returns what a point is on its curve.
 func markOf(s compare.Sweep, i int) string {
 	var marks []string
 	if s.Of != compare.WorkingSet && i == s.Most {
@@ -316,7 +316,7 @@ func comparedMarks(searches []compare.Search) (out []Plot) {
 // besideOther is how far line i of n stands beside its place, so that intervals can be told apart.
 func besideOther(i, n int) float64 { return 0.05 * (float64(i) - float64(n-1)/2) }
 
-// costOf is what a condition takes from the first mark, in a cell of a table.
+// costOf returns what a condition takes from the first mark, in a cell of a table.
 func costOf(c loadmark.Cost) string {
 	const nothing = 0.0005 // as in a comparison
 	share := func(v float64) string {

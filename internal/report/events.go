@@ -104,8 +104,8 @@ func (v *view) events() {
 	}
 }
 
-// tellApart is what names of lines differ in: what all begin and end with is left out at whole words, but for the word
-// before a number, so that "IOPS (VM 1)" and "IOPS (VM 2)" become "VM 1" and "VM 2".
+// tellApart returns what names of lines differ in: what all begin and end with is left out at whole words, but for the
+// word before a number, so that "IOPS (VM 1)" and "IOPS (VM 2)" become "VM 1" and "VM 2".
 func tellApart(names []string) []string {
 	if len(names) < 2 {
 		return names

@@ -334,7 +334,7 @@ func chartPlot(c compare.Chart) Plot {
 	return p
 }
 
-// Peek is what a list shows of an experiment: its first figure, and what its row opens into.
+// Peek holds what a list shows of an experiment: its first figure, and what its row opens into.
 type Peek struct {
 	Figure   string
 	Sentence string // the best point, or the mark
@@ -350,7 +350,7 @@ type PeekCell struct{ Name, Value, Interval, Runs string }
 // mostPeeked is how many combinations a list shows of one experiment; its page has all.
 const mostPeeked = 12
 
-// PeekOf is what a list shows of an experiment, with texts made visible.
+// PeekOf returns what a list shows of an experiment, with texts made visible.
 func PeekOf(x *compare.Experiment) Peek {
 	x = shown(x)
 	p := Peek{Figure: experimentFigure(x), Sentence: x.Sentence}

@@ -105,7 +105,7 @@ var functions = template.FuncMap{
 	"spreadHead":   func() []string { return SpreadHead },
 }
 
-// chartData is what the page's script draws one chart from.
+// chartData holds what the page's script draws one chart from.
 type chartData struct {
 	ID       string          `json:"id"`
 	Title    string          `json:"title"`
@@ -182,7 +182,7 @@ func (v *view) island() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// First is what must be read before anything else.
+// First returns what must be read before anything else.
 func (v *view) First() []string {
 	return slices.DeleteFunc([]string{v.Redacted, v.Simulated, v.Where(), v.Scaled},
 		func(s string) bool { return s == "" })

@@ -82,7 +82,7 @@ type Assertion struct {
 	Sentence string   `json:"sentence"`
 }
 
-// Mark is what stands before it in a list.
+// Mark returns what stands before it in a list.
 func (a Assertion) Mark() string {
 	switch {
 	case a.Failed:

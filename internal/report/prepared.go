@@ -52,7 +52,7 @@ func (doc *Document) Preparations() (tables []preparedTable) {
 	return tables
 }
 
-// preparedNote is what a reader of the table must know: what came of it, and the rule.
+// preparedNote returns what a reader of the table must know: what came of it, and the rule.
 func preparedNote(p result.Preconditioning) string {
 	text := fmt.Sprintf("%s, %s in all: %s.", unit.Plural(p.VMs, "VM"), duration(p.Seconds), p.Sentence())
 	if p.Spread == nil || p.Slope == nil {

@@ -59,7 +59,7 @@ type view struct {
 	heats  []*heatView
 }
 
-// SectionNoun is what the tools of all workloads call their parts.
+// SectionNoun returns what the tools of all workloads call their parts.
 func (v *view) SectionNoun() string {
 	const section = "section"
 	noun := ""
@@ -419,7 +419,7 @@ func (v *view) onDemand() {
 	}
 }
 
-// commonPrefix is what the names of all VMs begin with, up to an underscore; "" with fewer than two VMs.
+// commonPrefix returns what the names of all VMs begin with, up to an underscore; "" with fewer than two VMs.
 func commonPrefix(vms []result.VM) string {
 	if len(vms) < 2 {
 		return ""
@@ -490,7 +490,8 @@ func capital(s string) string {
 	return string(unicode.ToUpper(r)) + s[n:]
 }
 
-// environment is what was recorded of the loads and their servers first, then of the place, and whose the counters are.
+// environment returns what was recorded of the loads and their servers first, then of the place, and whose the counters
+// are.
 func environment(doc *Document) []result.Fact {
 	m := &doc.Manifest
 	var loads, servers, rest []result.Fact

@@ -51,7 +51,7 @@ type scraper struct {
 
 type endpointKey struct{ machine, name string }
 
-// endpoint is what is kept of one from round to round.
+// endpoint holds what is kept of one from round to round.
 type endpoint struct {
 	key      endpointKey
 	get      target.Getter

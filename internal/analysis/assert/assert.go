@@ -44,7 +44,7 @@ const (
 	Inconclusive = "inconclusive"
 )
 
-// Verdict is what a finding of this check says of its condition.
+// Verdict returns what a finding of this check says of its condition.
 func Verdict(f result.Finding) string {
 	switch {
 	case f.Low != nil && f.High != nil && f.Limit != nil && *f.Low <= *f.Limit && *f.Limit <= *f.High:
@@ -210,7 +210,7 @@ func Value(a result.Assert, d *result.Data) (v float64, unit string, err error) 
 	return slices.Max(s.values), s.unit, nil
 }
 
-// subject is what a condition is about.
+// subject names what a condition is about.
 type subject struct {
 	what, unit string
 	values     []float64

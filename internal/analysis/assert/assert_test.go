@@ -51,7 +51,7 @@ func data() *result.Data {
 		}}
 }
 
-// database is what one VM of a database load reported, or both together, of which no figure can be made.
+// database returns what one VM of a database load reported, or both together, of which no figure can be made.
 func database(vm string, nopm, p95 float64) result.Workload {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	w := result.Workload{Name: "DB", VM: vm, Start: start, End: start.Add(2 * time.Second),

@@ -56,7 +56,7 @@ func overTime(d *result.Data, a result.Assert, value float64) (low, high float64
 	return max(value-far, 0), value + far
 }
 
-// trackOf is what an operation of a workload did over time, or all of them; nil where no series is its alone.
+// trackOf returns what an operation of a workload did over time, or all of them; nil where no series is its alone.
 func trackOf(v *view.Run, l *view.Load, operation string) *view.Track {
 	of := func(s *result.Series) bool {
 		return s.Group == l.Group && s.Section == "" && (operation == "all" || s.Op == operation)

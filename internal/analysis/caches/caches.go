@@ -55,7 +55,7 @@ type Cache struct {
 	Beyond bool            `json:"beyond,omitempty"`
 }
 
-// Reading is what the curve says.
+// Reading holds what the curve says.
 type Reading struct {
 	Caches []Cache `json:"caches"` // from the innermost
 	// Scatter is the relative standard deviation of repeats of one size, 0 without repeats; Misfit that of the means
@@ -105,7 +105,7 @@ func Read(points []Point, confidence float64) (*Reading, error) {
 	return c.reading(best, confidence), nil
 }
 
-// curve is what is fitted: logarithms of means by working set.
+// curve holds what is fitted: logarithms of means by working set.
 type curve struct {
 	sets, means []float64
 	weight      []float64 // repeats of each

@@ -11,7 +11,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 )
 
-// family is what a scan looks for.
+// family tells what a scan looks for.
 type family uint64
 
 const (
@@ -243,8 +243,8 @@ const (
 	clear       = 20   // how many times rarer than asked for what decides early must be
 )
 
-// limit is what the largest statistic of the noise exceeds with the chance given. At first it asks whether the series
-// itself does, and stops as soon as it cannot.
+// limit returns what the largest statistic of the noise exceeds with the chance given. At first it asks whether the
+// series itself does, and stops as soon as it cannot.
 func (s *scanner) limit(noise []float64, level float64, first bool, r *rand.Rand) (limit float64, any bool) {
 	observed := math.Inf(1)
 	if first {
@@ -280,7 +280,8 @@ func (s *scanner) limit(noise []float64, level float64, first bool, r *rand.Rand
 	return all[len(all)-2], true
 }
 
-// largestBy is what the largest of many exceeds with the chance given: Gumbel's law, by moments of some such largest.
+// largestBy returns what the largest of many exceeds with the chance given: Gumbel's law, by moments of some such
+// largest.
 func largestBy(some []float64, chance float64) float64 {
 	mean, sd := stat.MeanStdDev(some, nil)
 	scale := sd * math.Sqrt(6) / math.Pi

@@ -63,8 +63,8 @@ type useStep struct {
 	until float64 // core-seconds
 }
 
-// byPlace is what the generators take on machines that may take each other's CPUs. It is summed up once, however many
-// they are: each is then looked at with all that run beside it.
+// byPlace returns what the generators take on machines that may take each other's CPUs. It is summed up once, however
+// many they are: each is then looked at with all that run beside it.
 func byPlace(v *view.Run) map[int]*use {
 	out := map[int]*use{}
 	for _, l := range v.Loads {
@@ -100,7 +100,7 @@ func (u *use) sum() {
 	}
 }
 
-// by is what was taken by a moment.
+// by returns what was taken by a moment.
 func (u *use) by(at time.Time) float64 {
 	i := sort.Search(len(u.steps), func(i int) bool { return u.steps[i].at.After(at) }) - 1
 	if i < 0 {
@@ -336,7 +336,7 @@ func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) re
 	return f
 }
 
-// server is what a workload loads, in a sentence.
+// server returns what a workload loads, in a sentence.
 func server(l *view.Load) string {
 	if l.MovesBlocks() {
 		return "the storage"

@@ -97,7 +97,7 @@ func cpuPower(v *view.Run) []result.Finding {
 	}}
 }
 
-// said is what was seen, in order, each with the hosts on which.
+// said holds what was seen, in order, each with the hosts on which.
 type said struct {
 	order []string
 	on    map[string][]string

@@ -209,7 +209,7 @@ type Normalised struct {
 	PerPhysicalCore *float64 `json:"per_physical_core,omitempty"`
 }
 
-// Order is what the order of the runs did to a rate.
+// Order tells what the order of the runs did to a rate.
 type Order struct {
 	Name        string            `json:"name"`
 	DriftPerRun *float64          `json:"drift_per_run"` // share of the mean

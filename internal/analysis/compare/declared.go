@@ -28,7 +28,7 @@ func rateName(o result.Operation) string {
 	return o.RateUnit()
 }
 
-// operationOf is what a workload declared by a name, or that name alone.
+// operationOf returns what a workload declared by a name, or that name alone.
 func operationOf(w result.Workload, name string) result.Operation {
 	o, ok := w.Operation(name)
 	if !ok {
@@ -38,8 +38,8 @@ func operationOf(w result.Workload, name string) result.Operation {
 	return o
 }
 
-// whole is what stands for all that a workload does: its operations per second, or, where it counts none, the first
-// measure of which more is better.
+// whole returns what stands for all that a workload does: its operations per second, or, where it counts none, the
+// first measure of which more is better.
 func whole(w result.Workload) (name string, value float64, ok bool) {
 	seconds := w.Seconds()
 	if occurred := w.Occurred(); len(occurred) > 0 && seconds > 0 {

@@ -110,7 +110,7 @@ func (x *Experiment) OfSearch(found mark.Answer, lines []mark.Line, costs []mark
 	x.Charts = nil
 }
 
-// FactorEffect is what one level of a factor does against the first, averaged over the levels of the other factors.
+// FactorEffect tells what one level of a factor does against the first, averaged over the levels of the other factors.
 type FactorEffect struct {
 	Factor  string `json:"factor"`
 	Level   string `json:"level"`
@@ -118,7 +118,7 @@ type FactorEffect struct {
 	Measure
 }
 
-// CellResult is what one combination gave.
+// CellResult holds what one combination gave.
 type CellResult struct {
 	Cell   string      `json:"cell"`
 	Levels []string    `json:"levels"`

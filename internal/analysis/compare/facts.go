@@ -112,9 +112,9 @@ func facts(r Run) []entry {
 	return list
 }
 
-// absent is what it means that a run which states others of a kind does not state a fact: settings of a server that are
-// as the program has them, and options that were not given, are not told. It is "" for facts that are told of every
-// run.
+// absent returns what it means that a run which states others of a kind does not state a fact: settings of a server
+// that are as the program has them, and options that were not given, are not told. It is "" for facts that are told of
+// every run.
 func absent(name string) string {
 	switch {
 	case strings.HasPrefix(name, result.ServerGroup):
@@ -247,7 +247,7 @@ func content(streams []result.Stream) string {
 	return fmt.Sprintf("zeros in %d of %d jobs", zero, len(streams))
 }
 
-// workingSet is what the jobs of a VM reach over that VM's memory; 0 when either is not known.
+// workingSet returns what the jobs of a VM reach over that VM's memory; 0 when either is not known.
 func workingSet(w result.Workload, vms []result.VM) float64 {
 	var reach int64
 	for _, l := range w.Streams {

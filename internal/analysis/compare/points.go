@@ -138,7 +138,7 @@ func (s *Steadiness) add(findings []result.Finding, workload string) {
 	}
 }
 
-// changes is what of a workload's load a factor changes, "" where that is several things, nothing, or not known.
+// changes returns what of a workload's load a factor changes, "" where that is several things, nothing, or not known.
 func (d Design) changes(factor int, workload string) string {
 	var first, other []result.Stream
 	for _, m := range d.Made {

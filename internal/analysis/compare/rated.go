@@ -89,7 +89,7 @@ func RatedVerdictOf(ratio float64, in resample.Interval, times bool) RatedVerdic
 	return Unclear
 }
 
-// figure is what was measured of a line, and the mean time beside it.
+// figure returns what was measured of a line, and the mean time beside it.
 func (x *Experiment) figure(l RatedLine) (v CellValue, times float64, ok bool) {
 	if len(x.Cells) == 0 {
 		return v, 0, false

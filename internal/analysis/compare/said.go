@@ -6,8 +6,8 @@ import (
 	"plimsoll/result"
 )
 
-// Said is what the runs of an experiment were warned of by one check: which combinations, and how many of their runs.
-// A difference between combinations is theirs only as far as this is the same of all, or is what they differ by.
+// Said holds what the runs of an experiment were warned of by one check: which combinations, and how many of their
+// runs. A difference between combinations is theirs only as far as this is the same of all, or is what they differ by.
 type Said struct {
 	Check    string          `json:"check"`
 	Severity result.Severity `json:"severity"` // the worst

@@ -25,7 +25,7 @@ type ratioSeries struct {
 	reason string // why there is none
 }
 
-// within is what one run says of its own steadiness: the standard error of its mean relative to it.
+// within holds what one run says of its own steadiness: the standard error of its mean relative to it.
 type within struct {
 	relative float64
 	dof      float64

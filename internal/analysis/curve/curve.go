@@ -29,7 +29,7 @@ type Point struct {
 	ThroughputStdErr float64 // standard error of X over repeats; 0 when not known
 }
 
-// Reading is what the law and the sweep say of one step.
+// Reading holds what the law and the sweep say of one step.
 type Reading struct {
 	Point
 	Derived bool    // the response time was not measured and is N/X

@@ -47,7 +47,7 @@ func (e Estimate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Statistic is what is compared between samples.
+// Statistic tells what is compared between samples.
 type Statistic string
 
 // The statistics.

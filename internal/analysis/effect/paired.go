@@ -174,7 +174,7 @@ type Run struct {
 	Value float64
 }
 
-// Order is what the order of runs did to the result.
+// Order tells what the order of runs did to the result.
 type Order struct {
 	// DriftPerRun is the common slope within the groups, as a fraction of the overall mean per run.
 	DriftPerRun Estimate

@@ -14,7 +14,7 @@ import (
 	"plimsoll/internal/analysis/serial"
 )
 
-// Sequence is what the order in which repeats were made says of them. Repeats that drift, or whose neighbours are
+// Sequence holds what the order in which repeats were made says of them. Repeats that drift, or whose neighbours are
 // alike, are worth fewer than they are.
 type Sequence struct {
 	Correlation float64 // of neighbours within a side, corrected for the number of repeats

@@ -12,7 +12,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 )
 
-// Side is what one side counted, and how far its values are from independent at the quantile that is compared.
+// Side holds what one side counted, and how far its values are from independent at the quantile that is compared.
 type Side struct {
 	Merged *hist.Histogram
 	// Dependence is the variance of the share of values beyond the quantile over that of as many independent values

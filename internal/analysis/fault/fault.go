@@ -56,7 +56,7 @@ func Outages(v *view.Run) []Comeback {
 	return out
 }
 
-// followed is what the workloads of a group do together: the main thing first, then all measures.
+// followed returns what the workloads of a group do together: the main thing first, then all measures.
 func followed(v *view.Run, group string) []view.Quantity {
 	var loads []*view.Load
 	var out []view.Quantity
@@ -475,7 +475,7 @@ func (o *Comeback) hit() bool {
 // fewestAfter is how many points after a fault tell whether it struck, where the level was not regained.
 const fewestAfter = 5
 
-// after is what was measured from the fault on.
+// after returns what was measured from the fault on.
 func (o *Comeback) after() []float64 {
 	values, _ := view.FiniteOf(o.track.Between(o.at, o.track.At(len(o.track.Ops))).Ops)
 	return values
@@ -685,7 +685,7 @@ func (o *Comeback) stop() string {
 	return fmt.Sprintf(" (never stopped; lowest %s)", o.Quantity.Brief(o.Lowest))
 }
 
-// work is what is done again after a stop.
+// work returns what is done again after a stop.
 func (o *Comeback) work() string {
 	if o.Quantity.Unit == result.OperationsUnit {
 		return "I/O"

@@ -86,7 +86,8 @@ func even(l *view.Load, at time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// job is what a workload asks of its first VM, in a form that can be compared; "" where its generator does not say.
+// job returns what a workload asks of its first VM, in a form that can be compared; "" where its generator does not
+// say.
 func job(l *view.Load) string {
 	s := ""
 	for _, stream := range l.Parts[0].Streams {

@@ -12,7 +12,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Verdict is what kind of answer there is.
+// Verdict tells what kind of answer there is.
 type Verdict string
 
 // The verdicts.
@@ -25,7 +25,7 @@ const (
 	Inconclusive Verdict = "inconclusive"  // the probes contradict each other, or are too few
 )
 
-// Answer is what a search has found.
+// Answer holds what a search has found.
 type Answer struct {
 	Verdict    Verdict  `json:"verdict"`
 	Unit       string   `json:"rate_unit,omitempty"` // of all rates; "": IOPS

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Line is what a search found under one condition: a ship has a load line for each water.
+// Line holds what a search found under one condition: a ship has a load line for each water.
 type Line struct {
 	Condition string `json:"condition"`
 	Over      bool   `json:"over"` // no probe of it is left to be made
 	Answer
 }
 
-// Cost is what a condition takes from the mark of the first line.
+// Cost tells what a condition takes from the mark of the first line.
 type Cost struct {
 	Condition string `json:"condition"`
 	Against   string `json:"against"`

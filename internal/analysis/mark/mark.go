@@ -85,7 +85,7 @@ const (
 // window is how far from the mark probes are fitted, as a share of it.
 const window = 0.30
 
-// Step is what to offer next.
+// Step says what to offer next.
 type Step struct {
 	Rate float64 // operations per second; 0: nothing, the search is over
 	Why  string  // for the person who waits
@@ -147,7 +147,7 @@ func (s Settings) near(e edge) bool {
 	return e.points > fewest && e.inside && max(e.high-e.rate, e.rate-e.low) <= s.Within*e.rate
 }
 
-// span is what bounds the mark.
+// span holds what bounds the mark.
 type span struct {
 	held, broke bool
 	low, high   Probe // the highest that held below the lowest that clearly broke; the latter

@@ -131,7 +131,7 @@ func meanOf(s result.Series, w result.Workload, after float64) (mean float64, n 
 	return mean / float64(n), n
 }
 
-// nameOf is what a series of a machine is about.
+// nameOf returns what a series of a machine is about.
 func nameOf(s result.Series) string {
 	if s.Part != "" && s.Machine != "" {
 		return s.Part + " of " + s.Machine

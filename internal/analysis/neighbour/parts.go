@@ -43,7 +43,7 @@ func (p part) under(all bool) string {
 	return said
 }
 
-// title is what the part is called where it stands by itself.
+// title returns what the part is called where it stands by itself.
 func (p part) title() string { return p.Name + p.under(false) }
 
 // when is the part in a sentence. With which faults a part lay between it does not say, but which were in force.

@@ -66,7 +66,7 @@ func tooFast(v *view.Run) []result.Finding {
 	return out
 }
 
-// moved is what one node did with blocks while one workload ran on it, all workloads together: bytes and operations
+// moved tells what one node did with blocks while one workload ran on it, all workloads together: bytes and operations
 // per second. On one host all nodes are one.
 type moved struct {
 	bytes, ops map[result.Block]float64
@@ -76,7 +76,7 @@ type moved struct {
 // size is the mean size of an operation of a kind in bytes.
 func (m moved) size(op result.Block) float64 { return m.bytes[op] / m.ops[op] }
 
-// busiest is what the node did that moved most by a measure.
+// busiest returns what the node did that moved most by a measure.
 func busiest(v *view.Run, measure func(moved) float64) (best moved, found bool) {
 	for _, l := range v.Loads {
 		times := l.Times()
@@ -96,7 +96,8 @@ func busiest(v *view.Run, measure func(moved) float64) (best moved, found bool) 
 	return best, found
 }
 
-// during is what a node did on average in some spans; a workload that ran for a part of the time counts for that part.
+// during returns what a node did on average in some spans; a workload that ran for a part of the time counts for that
+// part.
 func during(v *view.Run, place int, times []result.Span) moved {
 	m := moved{bytes: map[result.Block]float64{}, ops: map[result.Block]float64{}, who: "the host"}
 	for _, l := range v.Loads {
@@ -229,7 +230,7 @@ func RatedDevice(name string) result.Fact {
 
 const sheetGroup = "data sheet"
 
-// moved is what of a node's doing a rating is about: operations if they were small, bytes if they were large, else
+// moved returns what of a node's doing a rating is about: operations if they were small, bytes if they were large, else
 // nothing.
 func (p Rating) moved(m moved) float64 {
 	switch {

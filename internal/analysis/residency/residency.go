@@ -165,9 +165,9 @@ func level(l *view.Load, c *view.Track, begin, end float64, n int) result.Findin
 	}
 }
 
-// explained is what else may have held a workload back from its start until a moment at which it was fast, in words:
-// faults that were in force or came, other loads that were at work and ended, and whatever else the journal has in that
-// time. Only where there is nothing is a rise told as that of a tier.
+// explained returns what else may have held a workload back from its start until a moment at which it was fast, in
+// words: faults that were in force or came, other loads that were at work and ended, and whatever else the journal has
+// in that time. Only where there is nothing is a rise told as that of a tier.
 func explained(v *view.Run, l *view.Load, at time.Time) (out []string) {
 	from, _ := l.Span()
 	from, at = from.Add(-view.SameMoment), at.Add(view.SameMoment)

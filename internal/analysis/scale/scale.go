@@ -90,7 +90,7 @@ func scalesBy(q view.Quantity, stages []view.Step, grows bool) result.Finding {
 	}
 }
 
-// contention is what a fit finds, of a measure with its name.
+// contention returns what a fit finds, of a measure with its name.
 func contention(q view.Quantity) string {
 	if q.Measure != "" {
 		return "contention by " + q.Name

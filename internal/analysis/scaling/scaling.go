@@ -116,7 +116,7 @@ func Metric(data *result.Data, asked string) (metric string, known []string, ok 
 	return "", known, false
 }
 
-// throughput is what a workload did of a metric, per second where it is a count; "" stands for all its operations.
+// throughput returns what a workload did of a metric, per second where it is a count; "" stands for all its operations.
 func throughput(w result.Workload, metric string, seconds float64) (sum float64) {
 	for _, t := range w.Ops {
 		o, _ := w.Operation(t.Op)

@@ -9,7 +9,7 @@ const (
 	mostAR      = 0.95 // beyond, a series of the length of a run cannot be told from a drift
 )
 
-// Sum is what is known of the sum of a dependent series.
+// Sum holds what is known of the sum of a dependent series.
 type Sum struct {
 	Variance float64
 	DOF      float64 // degrees of freedom with which the variance is known

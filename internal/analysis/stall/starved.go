@@ -320,7 +320,7 @@ func found(v *view.Run, w work, s view.StallSet, suspects []work) result.Finding
 	return f
 }
 
-// beside is what another did, divided so that it can be seen in one drawing with w.
+// beside returns what another did, divided so that it can be seen in one drawing with w.
 func (w work) beside(o *work) result.ChartLine {
 	top := func(values []float64) (top float64) {
 		for _, x := range values {

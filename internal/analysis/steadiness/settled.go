@@ -80,8 +80,8 @@ func steps(v *view.Run, stages []view.Step) []view.Stretch {
 	return out
 }
 
-// headline is what a workload did of a quantity on average over the time by which it is judged; NaN where that is not
-// known.
+// headline returns what a workload did of a quantity on average over the time by which it is judged; NaN where that is
+// not known.
 func headline(l *view.Load, q view.Quantity) float64 {
 	w := l.Whole()
 	if w == nil || !(w.Seconds() > 0) {

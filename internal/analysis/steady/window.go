@@ -369,7 +369,7 @@ func lineOf(x []float64) line {
 	return line{move: slope * (n - 1), error: math.Sqrt(variance * 12 / n), dof: sum.DOF - 1}
 }
 
-// noise is what neighbours tell of a series whose level may move slowly.
+// noise holds what neighbours tell of a series whose level may move slowly.
 type noise struct {
 	phi   float64 // first-order dependence
 	shock float64 // variance of what each point adds

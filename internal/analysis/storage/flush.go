@@ -80,7 +80,7 @@ func isFigure(measure, name string) bool {
 	return measure == name || strings.HasSuffix(measure, " "+name)
 }
 
-// cacheWord is what the devices of the run say of their caches, "" where they say nothing or differ.
+// cacheWord returns what the devices of the run say of their caches, "" where they say nothing or differ.
 func cacheWord(facts []result.Fact) string {
 	word := ""
 	for _, f := range facts {

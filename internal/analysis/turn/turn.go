@@ -123,7 +123,7 @@ func saysSizes(l *view.Load) bool {
 // streams are the sections of the first VM; those of the others are alike but for the machine.
 func (t *turn) streams() []result.Stream { return t.Parts[0].Streams }
 
-// data is what it works on.
+// data returns what it works on.
 func (t *turn) data() (s string) {
 	for _, n := range t.streams() {
 		s += fmt.Sprintf("%s %d|", n.Device, n.Bytes)

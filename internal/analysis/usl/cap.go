@@ -118,7 +118,7 @@ func lined(points []Point, knee, sharpness float64) (gamma, left float64) {
 	return gamma, left
 }
 
-// fallen is what is left when throughput may also fall beyond the cap, by the logarithm of the concurrency.
+// fallen returns what is left when throughput may also fall beyond the cap, by the logarithm of the concurrency.
 func fallen(points []Point, knee, sharpness float64) (left float64) {
 	var xs, xz, ss, sz, zz float64
 	shape := func(p Point) (s, z float64) {

@@ -76,9 +76,9 @@ func (c Coefficients) Limit() float64 {
 // Efficiency is the throughput x per unit of concurrency at n over that of one, x/(γn): 1 for perfect scaling.
 func (c Coefficients) Efficiency(n, x float64) float64 { return x / (c.Gamma * n) }
 
-// Overhead is what the processing time of one is made of when it is spread over n: ideal 1/N, contention α(N−1)/N and
-// coherency ½β(N−1), as shares of the time of one (Gunther 2008, arXiv:0808.1431, equation 26; the R package usl prints
-// the same figures). Coherency is half of what the law's own denominator has.
+// Overhead holds what the processing time of one is made of when it is spread over n: ideal 1/N, contention α(N−1)/N
+// and coherency ½β(N−1), as shares of the time of one (Gunther 2008, arXiv:0808.1431, equation 26; the R package usl
+// prints the same figures). Coherency is half of what the law's own denominator has.
 type Overhead struct{ Ideal, Contention, Coherency float64 }
 
 // OverheadAt is the overhead at concurrency n.
@@ -327,7 +327,7 @@ func validate(points []Point) error {
 	return errors.Join(bad...)
 }
 
-// Prediction is what the law says of one concurrency.
+// Prediction holds what the law says of one concurrency.
 type Prediction struct {
 	Concurrency, Throughput float64
 	Mean                    resample.Interval // where the law's own curve lies (delta method)

@@ -99,7 +99,7 @@ func Occurred(loads []*Load) []result.Operation {
 	return done
 }
 
-// Operation is what a workload declared by a name, or that name alone.
+// Operation returns what a workload declared by a name, or that name alone.
 func (l *Load) Operation(name string) result.Operation {
 	for _, o := range l.Operations() {
 		if o.Name == name {
@@ -129,7 +129,7 @@ func (v *Run) MovesBlocks() bool {
 // Rate is the quantity of all its operations together.
 func (l *Load) Rate() Quantity { return OperationsRate(l.Operations()) }
 
-// Counted is what a workload's operations are called together: of one kind that is no block I/O by its noun.
+// Counted returns what a workload's operations are called together: of one kind that is no block I/O by its noun.
 func (l *Load) Counted() string {
 	if all := l.Operations(); len(all) == 1 && all[0].Block == "" {
 		return Noun(all[0])
@@ -161,7 +161,7 @@ func (l *Load) Measures() []Quantity {
 	return out
 }
 
-// Main is what stands for all that a workload does: its operations, or, where it counts none, the first measure of
+// Main returns what stands for all that a workload does: its operations, or, where it counts none, the first measure of
 // which more is better.
 func (l *Load) Main() Quantity {
 	all := l.Measures()
@@ -183,7 +183,7 @@ func (l *Load) Quantities() []Quantity {
 		func(q Quantity) bool { return q.Measure == main.Measure })...)
 }
 
-// Section is what the tool of a workload calls one of its parts.
+// Section returns what the tool of a workload calls one of its parts.
 func (l *Load) Section() string {
 	for _, p := range l.Parts {
 		if len(p.Streams) > 0 && p.Streams[0].Noun != "" {
@@ -237,7 +237,7 @@ func blockTable(loads []*Load) map[opKey]result.Block {
 	return out
 }
 
-// Block is what the operations of a series do with blocks.
+// Block returns what the operations of a series do with blocks.
 func (v *Run) Block(s *result.Series) result.Block {
 	return v.blocks[opKey{s.Workload, s.Group, s.Op}]
 }

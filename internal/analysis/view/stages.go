@@ -36,7 +36,7 @@ func (v *Run) findStages() []Step {
 	return v.StagesOf(v.Whole())
 }
 
-// Whole is what stands for all workloads of the run together.
+// Whole returns what stands for all workloads of the run together.
 func (v *Run) Whole() Quantity {
 	if slices.ContainsFunc(v.Loads, func(l *Load) bool { return l.Count() > 0 }) || len(v.Loads) == 0 {
 		return OperationsRate(Occurred(v.Loads))

@@ -37,7 +37,7 @@ func (s StoodStill) Say() string {
 	return which + ", the longest for " + SayDuration(s.Longest)
 }
 
-// VMTrack is what all workloads of a VM did.
+// VMTrack returns what all workloads of a VM did.
 func (v *Run) VMTrack(vm, group string) *Track {
 	if v.ofVM == nil {
 		v.ofVM = map[string][]*result.Series{}
@@ -53,7 +53,7 @@ func (v *Run) VMTrack(vm, group string) *Track {
 
 // StoodStill looks at the VMs of workloads from one moment to another: which of them did nothing for so long that at
 // the level of theirs before it 20 operations or more were not done. It counts those of several only: what a single one
-// does is what the whole does.
+// does returns what the whole does.
 func (v *Run) StoodStill(loads []*Load, before, from, to time.Time) StoodStill {
 	var out StoodStill
 	var names []string

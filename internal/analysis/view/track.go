@@ -9,8 +9,8 @@ import (
 	"plimsoll/result"
 )
 
-// Track is what ran on some VMs, over time on a regular grid. A value belongs to the interval of one step that ends at
-// its time; NaN is a gap, in which nothing that was counted ran.
+// Track holds what ran on some VMs, over time on a regular grid. A value belongs to the interval of one step that ends
+// at its time; NaN is a gap, in which nothing that was counted ran.
 type Track struct {
 	Origin time.Time // start of the run phase
 	Start  time.Time // end of the first interval
@@ -153,7 +153,7 @@ func (v *Run) WholeTrack(l *Load, measure string) *Track {
 	return v.panelTrack(l)
 }
 
-// GroupTrack is what all workloads of a group did together.
+// GroupTrack returns what all workloads of a group did together.
 func (v *Run) GroupTrack(group, measure string) *Track {
 	if c := v.Sum(measure, func(s *result.Series) bool {
 		return s.VM == "" && s.Workload == "" &&
@@ -164,7 +164,7 @@ func (v *Run) GroupTrack(group, measure string) *Track {
 	return v.Sum(measure, func(s *result.Series) bool { return s.VM != "" && s.Workload == "" && s.Group == group })
 }
 
-// TotalTrack is what everything did together.
+// TotalTrack returns what everything did together.
 func (v *Run) TotalTrack(measure string) *Track {
 	if c := v.Sum(measure, func(s *result.Series) bool {
 		return s.VM == "" && s.Workload == "" && s.Group == ""

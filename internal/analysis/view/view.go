@@ -311,7 +311,7 @@ func Later(a, b time.Time) time.Time {
 	return a
 }
 
-// Subject is what a part of a workload is called in a sentence: its VM, or itself where it is the whole.
+// Subject returns what a part of a workload is called in a sentence: its VM, or itself where it is the whole.
 func Subject(w *result.Workload) string {
 	if !w.Merged() {
 		return w.VM

@@ -42,7 +42,7 @@ func Operator(simulated bool) string {
 	return os.Getenv("USER")
 }
 
-// Version is what version --json prints.
+// Version holds what version --json prints.
 type Version struct {
 	Program   string `json:"program"`
 	Revision  string `json:"revision,omitempty"`

@@ -35,7 +35,7 @@ import (
 	"plimsoll/scenario"
 )
 
-// Registry is what a program can do.
+// Registry says what a program can do.
 type Registry struct {
 	// Targets are a provider for every kind of target, the default first.
 	Targets []target.Provider
@@ -47,7 +47,7 @@ type Registry struct {
 	Exporters []exporter.Kind
 }
 
-// All is what there is.
+// All returns what there is.
 func All() Registry {
 	return Registry{
 		Targets: []target.Provider{

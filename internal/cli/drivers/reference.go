@@ -10,8 +10,8 @@ import (
 	"plimsoll/scenario"
 )
 
-// Reference is what the program prints into the reference page: the scenario language's tables, and the keys of every
-// engine's config that has a table of them.
+// Reference returns what the program prints into the reference page: the scenario language's tables, and the keys of
+// every engine's config that has a table of them.
 func (r Registry) Reference() map[string]string {
 	out := scenario.Reference()
 	engines := r.ByName()

@@ -358,7 +358,7 @@ func (sd *Sides) runsOf(phase string, runs []string, h *history.History) error {
 	return nil
 }
 
-// historyDocument is what is told of a history.
+// historyDocument holds what is told of a history.
 type historyDocument struct {
 	History string           `json:"history"`
 	Points  int              `json:"points"`
@@ -390,7 +390,7 @@ func by(c history.Change) string {
 	return fmt.Sprintf("%+.1f %%", 100*(c.After/c.Before-1))
 }
 
-// standing is what is known of a change.
+// standing returns what is known of a change.
 func standing(c history.Change) string {
 	switch {
 	case c.New:

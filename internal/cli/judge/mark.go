@@ -20,7 +20,7 @@ import (
 	"plimsoll/internal/run/experiment"
 )
 
-// markDocument is what mark --json prints.
+// markDocument holds what mark --json prints.
 type markDocument struct {
 	ID       string   `json:"experiment_id"`
 	Mind     []string `json:"mind,omitempty"`
@@ -37,7 +37,7 @@ type markDocument struct {
 	Report string      `json:"report"`
 }
 
-// markAnswer is what a search has found so far.
+// markAnswer returns what a search has found so far.
 func (sd *Sides) markAnswer(folder *experiment.Folder) (markDocument, error) {
 	r := folder.Record()
 	lines, unread := sd.Searched(folder)

@@ -156,7 +156,7 @@ func (sd *Sides) Searched(folder *experiment.Folder) ([]Searched, error) {
 	return lines, errors.Join(unread...)
 }
 
-// ConditionOf is what a run of a search was under.
+// ConditionOf returns what a run of a search was under.
 func ConditionOf(c experiment.Cell) experiment.Condition {
 	if len(c.Levels) < 2 {
 		return ""
@@ -277,7 +277,7 @@ func foundIn(folder *experiment.Folder, id string) []result.Finding {
 	return found
 }
 
-// achieved is what a workload did per second.
+// achieved returns what a workload did per second.
 func achieved(d *result.Data, workload string) (float64, error) {
 	for _, w := range d.Workloads {
 		if w.Name == workload && !w.Prefill && w.Merged() {

@@ -264,7 +264,7 @@ func meant(asked string, known []string) string {
 	return "it has " + table.QuoteAll(known)
 }
 
-// scalability is what usl prints.
+// scalability holds what usl prints.
 type scalability struct {
 	Source      string
 	Model       *usl.Model

@@ -90,7 +90,7 @@ func openLab(ctx context.Context, con *console.Console, dir string) (*lab.Lab, e
 	return l, nil
 }
 
-// labStatus is what lab status --json prints.
+// labStatus holds what lab status --json prints.
 type labStatus struct {
 	ID      string    `json:"id"`
 	Dir     string    `json:"dir"`

@@ -116,7 +116,7 @@ nothing and are left out (--iops-floor). --json prints one poll in base units an
 	return append(out, nutanixSimulateCommand(con))
 }
 
-// check is what is wrong with the flags, all at once, and the expression of the filter.
+// check returns what is wrong with the flags, all at once, and the expression of the filter.
 func (f *viewFlags) check(v view) (*regexp.Regexp, error) {
 	var bad []error
 	known := f.sort == "name" || slices.ContainsFunc(v.columns, func(c viewColumn) bool { return c.head == f.sort })
@@ -252,7 +252,7 @@ func (v view) chosen(all []prism.Entity, f viewFlags, match *regexp.Regexp) []*p
 	return out
 }
 
-// label is what an entity is called in the table.
+// label returns what an entity is called in the table.
 func (v view) label(e *prism.Entity) string {
 	if v.kind == prism.Disk {
 		return strings.Trim(e.VM+" "+e.Address, " ")

@@ -19,7 +19,7 @@ import (
 	"plimsoll/unit"
 )
 
-// moment is what a run is doing now.
+// moment tells what a run is doing now.
 type moment struct {
 	step, steps int           // number of the step, of how many
 	phase, text string        // of the step
@@ -245,7 +245,7 @@ func rate(o record.LiveRate) string {
 	return perSecond(o.PerSecond) + " " + o.Operation.Noun + "/s"
 }
 
-// moved is what goes through now, in MiB/s.
+// moved returns what goes through now, in MiB/s.
 func moved(r record.LiveRow) string {
 	bytes, counted := 0.0, false
 	for _, o := range r.Rates {

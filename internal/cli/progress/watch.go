@@ -85,8 +85,8 @@ func (w *Watcher) Event(e result.Event) {
 	}
 }
 
-// headline is what to say of a step that begins. The parts of a meta step (cluster.CleanUp.nodes.PowerOn: "clean up:
-// power on node 0") share one line.
+// headline returns what to say of a step that begins. The parts of a meta step (cluster.CleanUp.nodes.PowerOn: "clean
+// up: power on node 0") share one line.
 func (w *Watcher) headline(e result.Event) (string, bool) {
 	parts := strings.SplitN(e.Name, ".", 3)
 	if len(parts) < 3 {

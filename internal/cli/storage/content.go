@@ -174,7 +174,7 @@ a load generator that ignored an option in silence is caught so.`,
 	return c
 }
 
-// contentDocument is what content check prints.
+// contentDocument holds what content check prints.
 type contentDocument struct {
 	Path           string            `json:"path"`
 	Device         bool              `json:"device"`

@@ -209,7 +209,7 @@ func manifestOf(given, name string) (string, error) {
 	return of[0], nil
 }
 
-// integrityDocument is what integrity verify prints.
+// integrityDocument holds what integrity verify prints.
 type integrityDocument struct {
 	Path         string  `json:"path"`
 	Manifest     string  `json:"manifest"`

@@ -19,7 +19,7 @@ import (
 	"plimsoll/internal/contract/target"
 )
 
-// Type is what a metric is, as Prometheus' text format writes it.
+// Type tells what a metric is, as Prometheus' text format writes it.
 type Type string
 
 // The types.

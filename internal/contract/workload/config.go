@@ -32,8 +32,8 @@ func (e *ConfigError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Reader is what scenarios are read with before there is a place: the engine itself where it is a scenario.Generator,
-// else what its Validate says, first of the file alone and then with the disks of its VM group.
+// Reader returns what scenarios are read with before there is a place: the engine itself where it is a
+// scenario.Generator, else what its Validate says, first of the file alone and then with the disks of its VM group.
 func Reader(e Engine) scenario.Generator {
 	if g, ok := e.(scenario.Generator); ok {
 		return g

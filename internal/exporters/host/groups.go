@@ -99,7 +99,7 @@ func limit(root fs.FS, dir, file string) bool {
 // mostProcesses is how many of a group's processes are asked what they are.
 const mostProcesses = 16
 
-// commandOf is what most of the first processes in a group run, or in those below it where it has none itself.
+// commandOf returns what most of the first processes in a group run, or in those below it where it has none itself.
 func commandOf(root fs.FS, dir string) (name string) {
 	_ = fs.WalkDir(root, dir, func(at string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {

@@ -236,7 +236,7 @@ func (c *Collector) pressure(emit exporter.Emit) error {
 	return exporter.ErrNoData
 }
 
-// quota is what the CPU quota of this container has done, where it is in one that has a quota.
+// quota returns what the CPU quota of this container has done, where it is in one that has a quota.
 func (c *Collector) quota(emit exporter.Emit) error {
 	for _, group := range procfs.OwnGroups {
 		if periods, throttled, ok := procfs.Quota(c.root, group); ok {

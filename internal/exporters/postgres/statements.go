@@ -15,9 +15,9 @@ const installedQuery = "SELECT quote_ident(nspname) FROM pg_extension JOIN pg_na
 // mostStatements is how many statements are told of: those that took the most time.
 const mostStatements = 20
 
-// statements is what the extension pg_stat_statements knows of the statements that took the most time. Names are those
-// of the community's exporter. Texts are those that the extension has made free of constants; of statements that it
-// leaves as they are, such as ALTER ROLE, only the first word is served, since they may hold a password.
+// statements returns what the extension pg_stat_statements knows of the statements that took the most time. Names are
+// those of the community's exporter. Texts are those that the extension has made free of constants; of statements that
+// it leaves as they are, such as ALTER ROLE, only the first word is served, since they may hold a password.
 func statements(schema string) view {
 	const text = `CASE WHEN query ~* '^\s*(select|insert|update|delete|merge|with)\M' ` +
 		`THEN left(regexp_replace(query, '\s+', ' ', 'g'), 100) ELSE upper(substring(query from '\w+')) END AS query`

@@ -12,8 +12,8 @@ import (
 	"plimsoll/internal/testkit/workloadtest"
 )
 
-// parts is what the parts of a text come to, a line each: workload, concurrency, length, operations, values, errors and
-// what the tool says failed.
+// parts returns what the parts of a text come to, a line each: workload, concurrency, length, operations, values,
+// errors and what the tool says failed.
 func parts(t *testing.T, text string) (out []string) {
 	t.Helper()
 	all, err := Prepare("out.txt", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
@@ -69,7 +69,7 @@ SQL script 3: other/My Reads.sql
 `
 )
 
-// totals is what pgbench prints of a test of 10 s.
+// totals returns what pgbench prints of a test of 10 s.
 func totals(clients, done int) string {
 	return fmt.Sprintf("transaction type: <builtin: select only>\nscaling factor: 1\nquery mode: simple\nnumber of "+
 		"clients: %d\nnumber of threads: 1\nduration: 10 s\nnumber of transactions actually processed: %d\nlatency "+

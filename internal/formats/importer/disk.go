@@ -109,7 +109,7 @@ func diskspdBytes(v float64, prefix string) string {
 	return fmt.Sprintf("%.0f bytes", binary(strconv.FormatFloat(v, 'f', -1, 64), strings.ToUpper(prefix)))
 }
 
-// diskspdCalled is what a command line asks for, in the words that the parameters have.
+// diskspdCalled returns what a command line asks for, in the words that the parameters have.
 func diskspdCalled(text string) (a diskspdAsk) {
 	for name, flag := range diskspdFlags {
 		m := flag.FindStringSubmatch(text)

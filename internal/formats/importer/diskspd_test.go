@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// diskspdCall is what a call of DISKSPD prints on Windows: reads and writes of 8 KiB in 10 s, with -L when lat is set.
+// diskspdCall returns what a call of DISKSPD prints on Windows: reads and writes of 8 KiB in 10 s, with -L when lat is
+// set.
 func diskspdCall(started string, reads, writes int, lat bool) string {
 	head, more := "", ""
 	row := func(n int, ms string) string {

@@ -43,7 +43,7 @@ type diskspdSpan struct {
 	} `xml:"Iops>Bucket"`
 }
 
-// diskspdProfile is what was asked for of a time span.
+// diskspdProfile holds what was asked for of a time span.
 type diskspdProfile struct {
 	WarmUp  float64 `xml:"Warmup"`
 	Threads float64 `xml:"ThreadCount"`
@@ -172,7 +172,7 @@ func (b *book) diskspdCall(data []byte) error {
 	}
 }
 
-// stretch is what a time span measured.
+// stretch returns what a time span measured.
 func (span diskspdSpan) stretch() (stretch, error) {
 	if !(span.Seconds > 0 && span.Seconds < 1e8) {
 		return stretch{}, errors.New("a time span does not say its TestTimeSeconds")

@@ -98,15 +98,15 @@ func newElbenchoPhase() *elbenchoPhase {
 	return &elbenchoPhase{main: s, read: s, cpu: none}
 }
 
-// known is a value that is there and above 0.
-func known(v float64) bool { return v > 0 }
+// positive tells whether a value is there and above 0.
+func positive(v float64) bool { return v > 0 }
 
-func (s elbenchoSide) any() bool { return known(s.ios) || known(s.bytes) || known(s.entries) }
+func (s elbenchoSide) any() bool { return positive(s.ios) || positive(s.bytes) || positive(s.entries) }
 
 // isRead reports whether a phase's own side is reading.
 func (p *elbenchoPhase) isRead() bool { return strings.HasPrefix(p.name, "READ") }
 
-// stretch is what a phase measured; false when it counted nothing.
+// stretch returns what a phase measured; false when it counted nothing.
 func (p *elbenchoPhase) stretch() (stretch, bool) {
 	if p.length <= 0 || !p.main.any() && !p.read.any() {
 		return stretch{}, false
@@ -129,25 +129,25 @@ func (p *elbenchoPhase) stretch() (stretch, bool) {
 		if !side.any() {
 			return
 		}
-		blocks := known(side.ios) || known(side.bytes)
-		op := result.Operation{Name: name, Noun: noun, Bytes: known(side.bytes), Block: block}
+		blocks := positive(side.ios) || positive(side.bytes)
+		op := result.Operation{Name: name, Noun: noun, Bytes: positive(side.bytes), Block: block}
 		n, l := side.ios, side.io
 		if !blocks {
 			op, n, l = result.Operation{Name: "entry", Noun: "entries"}, side.entries, side.entry
-		} else if !known(n) {
+		} else if !positive(n) {
 			n = side.entries // of files of one block each no IOPS are printed
 			s.notes = append(s.notes, "it prints no IOPS, as of files of one block each: I/Os are its files")
 		}
 		c := workload.Counters{Ops: whole(n)}
-		if known(side.bytes) {
+		if positive(side.bytes) {
 			c.Bytes = whole(side.bytes)
 		}
-		if known(l.avg) {
+		if positive(l.avg) {
 			c.Seconds = l.avg / 1e6 * n
 		}
 		if l.hist != nil && l.hist.Count() > 0 {
 			c.Hist, c.Ops = l.hist, l.hist.Count()
-			if known(l.avg) {
+			if positive(l.avg) {
 				c.Seconds = l.avg / 1e6 * float64(c.Ops)
 			}
 			s.notes = append(s.notes, "percentiles are the upper ends of elbencho's buckets: the true ones lie within "+
@@ -159,7 +159,7 @@ func (p *elbenchoPhase) stretch() (stretch, bool) {
 		for _, q := range slices.SortedFunc(mapKeys(l.stated), byNumber) {
 			value(single(op.Name+"_p"+q, "us"), l.stated[q])
 		}
-		if blocks && known(side.entries) {
+		if blocks && positive(side.entries) {
 			value(result.Measure{Name: op.Name + "_entries", Unit: "entries", Kind: result.Count}, side.entries)
 		}
 		// It says which way is good of none: the result of a test is the rate until the last is done.
@@ -322,7 +322,7 @@ func readElbenchoCSV(_ format, r io.Reader) (*book, error) {
 		ms := num("time ms [last]")
 		p.length, p.first = milliseconds(ms), milliseconds(num("time ms [first]"))
 		p.cpu, p.errors = num("CPU% [last]"), orZero(num("errors total"))
-		if hosts, threads := num("hosts"), num("threads"); known(hosts) && known(threads) {
+		if hosts, threads := num("hosts"), num("threads"); positive(hosts) && positive(threads) {
 			p.concurrency = hosts * threads * max(1, orZero(num("IO depth")))
 		}
 		for _, name := range elbenchoAsked {
@@ -368,10 +368,10 @@ func milliseconds(v float64) time.Duration {
 func elbenchoColumns(num func(string) float64, of string, ms float64) elbenchoSide {
 	s := elbenchoSide{ios: num(of + "IOs [last]"), bytes: num(of+"MiB [last]") * (1 << 20),
 		entries: num(of + "entries [last]"), firstRate: num(of + "IOPS [first]")}
-	if !known(s.ios) {
+	if !positive(s.ios) {
 		s.ios = num(of+"IOPS [last]") * ms / 1e3
 	}
-	if !known(s.firstRate) && !known(s.ios) {
+	if !positive(s.firstRate) && !positive(s.ios) {
 		s.firstRate = num(of + "entries/s [first]")
 	}
 	times := func(what string) elbenchoLatency {

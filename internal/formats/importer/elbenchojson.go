@@ -87,10 +87,10 @@ func (f flexible) value() float64 {
 func (c elbenchoCounts) side(ms float64, first elbenchoCounts) elbenchoSide {
 	s := elbenchoSide{ios: c.IOs.value(), bytes: c.Bytes.value(), entries: c.Entries.value(),
 		firstRate: first.IOPS.value()}
-	if !known(s.ios) {
+	if !positive(s.ios) {
 		s.ios = c.IOPS.value() * ms / 1e3
 	}
-	if !known(s.ios) && !known(s.firstRate) {
+	if !positive(s.ios) && !positive(s.firstRate) {
 		s.firstRate = first.PerSec.value()
 	}
 	return s
@@ -169,7 +169,7 @@ func readElbenchoJSON(_ format, r io.Reader) (*book, error) {
 		if err := errors.Join(errs[:]...); err != nil {
 			b.book.skip(line, "%v", err)
 		}
-		if known(doc.Config.Threads.value()) {
+		if positive(doc.Config.Threads.value()) {
 			p.concurrency = max(1, orZero(doc.Config.Hosts.value())) * doc.Config.Threads.v *
 				max(1, orZero(doc.Config.Depth.value()))
 		}

@@ -73,7 +73,7 @@ func readElbenchoLive(_ format, r io.Reader) (*book, error) {
 				b.book.note(elbenchoLocal)
 			}
 		}
-		if err := live.take(&b.book, row); err != nil {
+		if err := live.addMoment(&b.book, row); err != nil {
 			return b.done(err)
 		}
 	}
@@ -92,7 +92,7 @@ type elbenchoCourse struct {
 	rows []elbenchoMoment
 }
 
-func (c *elbenchoCourse) take(b *book, m elbenchoMoment) error {
+func (c *elbenchoCourse) addMoment(b *book, m elbenchoMoment) error {
 	if n := len(c.rows); n > 0 {
 		last := c.rows[n-1]
 		if last.phase != m.phase || last.label != m.label || m.at < last.at {

@@ -43,10 +43,10 @@ func readElbenchoText(_ format, r io.Reader) (*book, error) {
 	finish := func() error {
 		if p != nil {
 			seconds := p.length.Seconds()
-			if !known(p.main.ios) {
+			if !positive(p.main.ios) {
 				p.main.ios = rates * seconds
 			}
-			if !known(p.read.ios) {
+			if !positive(p.read.ios) {
 				p.read.ios = readRates * seconds
 			}
 		}
@@ -139,7 +139,7 @@ func readElbenchoText(_ format, r io.Reader) (*book, error) {
 			p.read.bytes = last * (1 << 20)
 		case "Files total", "Dirs total", "Objects total", "Buckets total", "Files write", "Objects write",
 			"Entries total", "Total files", "Total dirs":
-			if !known(p.main.entries) {
+			if !positive(p.main.entries) {
 				p.main.entries = last
 			}
 		case "Files read", "Objects read":

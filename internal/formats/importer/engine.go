@@ -13,7 +13,7 @@ import (
 	"plimsoll/internal/contract/workload"
 )
 
-// Name is what the descriptions of raw output call the engine.
+// Name is the engine's name in the descriptions of raw output.
 const Name = "import"
 
 // Engine reads what no load generator of ours prints: logs, and counters of machines. It runs nothing. The zero value

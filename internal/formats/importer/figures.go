@@ -61,7 +61,7 @@ func inSeconds(v float64) time.Duration {
 	return time.Duration(v * float64(time.Second))
 }
 
-// lastReturn is what a terminal shows of a line that a tool wrote anew again and again.
+// lastReturn returns what a terminal shows of a line that a tool wrote anew again and again.
 func lastReturn(text string) string {
 	text = strings.TrimRight(text, "\r")
 	return text[strings.LastIndexByte(text, '\r')+1:]

@@ -252,7 +252,11 @@ func TestFileTools(t *testing.T) {
 // Much that others said before it does not hide what a tool printed.
 func TestAfterNoise(t *testing.T) {
 	t.Parallel()
-	noise := strings.Repeat("[node17] fabric: queue pair made\n", 20_000)
+	lines := 20_000
+	if testing.Short() {
+		lines = 4_000
+	}
+	noise := strings.Repeat("[node17] fabric: queue pair made\n", lines)
 	for _, c := range shortForms {
 		if runsIn(t, c.name, []byte(c.text)) != runsIn(t, c.name, []byte("[node17] ready\n"+c.text)) {
 			continue // JSON and the like, which begin a file

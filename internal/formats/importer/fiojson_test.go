@@ -25,7 +25,7 @@ func fioOutput(stamp int, jobs ...string) string {
 		"\"jobs\":[%s]\n}\n", stamp, strings.Join(jobs, ","))
 }
 
-// clients is what a client prints of its hosts.
+// clients returns what a client prints of its hosts.
 func clients(entries ...string) string {
 	for i, e := range entries {
 		entries[i] = strings.Replace(e, "{", `{"hostname":"192.0.2.1","port":8765,`, 1)

@@ -118,7 +118,7 @@ func (p *fioTextParser) notesOfForm() []string {
 	return []string{"it is fio's text for people: its JSON tells the course, exact bytes and histograms"}
 }
 
-// errorOf is what a job's error is told as, "" for none.
+// errorOf returns what a job's error is told as, "" for none.
 func (e *fioTextEntry) errorOf() string {
 	if e.code == 0 {
 		return ""

@@ -44,7 +44,7 @@ type fioTextTimes struct {
 	unit          float64
 }
 
-// fioTextEntry is what fio tells of a job, or of those reported together.
+// fioTextEntry holds what fio tells of a job, or of those reported together.
 type fioTextEntry struct {
 	name, group string
 	pid         string
@@ -60,7 +60,7 @@ type fioTextEntry struct {
 	cpu         float64 // per cent of one CPU for each process, NaN when not told
 }
 
-// fioTextRequest is what the line says by which a job introduces itself.
+// fioTextRequest holds what the line says by which a job introduces itself.
 type fioTextRequest struct {
 	rw, bs, engine string
 	depth          float64
@@ -265,7 +265,7 @@ func (p *fioTextParser) end() {
 	p.entries, p.e, p.whole, p.fatal, p.requests = nil, nil, false, "", map[string]fioTextRequest{}
 }
 
-// stretch is what the jobs of a group measured, which ran at the same time.
+// stretch returns what the jobs of a group measured, which ran at the same time.
 func (p *fioTextParser) stretch(of []*fioTextEntry, alone bool) (stretch, bool) {
 	var names []string
 	var longest, processes float64
@@ -384,7 +384,7 @@ func decimal(text, prefix string) float64 {
 	return v
 }
 
-// microsecondsIn is what a unit of fio's is in microseconds.
+// microsecondsIn returns what a unit of fio's is in microseconds.
 func microsecondsIn(unit string) float64 {
 	switch unit {
 	case "nsec":

@@ -337,7 +337,7 @@ func TestShortForms(t *testing.T) {
 	}
 }
 
-// runsIn is what a file comes to: a line for each run in it, or what is wrong with it.
+// runsIn returns what a file comes to: a line for each run in it, or what is wrong with it.
 func runsIn(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	all, err := Prepare(name, bytes.NewReader(data), changed, Options{Interval: time.Second})

@@ -221,7 +221,7 @@ func (p *hammerParser) wrong(text string) {
 	}
 }
 
-// failure is what the test's virtual users came to, "" when none failed.
+// failure returns what the test's virtual users came to, "" when none failed.
 func (p *hammerParser) failure(users float64) string {
 	if p.failed == 0 {
 		return ""

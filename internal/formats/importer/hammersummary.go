@@ -8,7 +8,7 @@ import (
 	"plimsoll/internal/kit/untyped"
 )
 
-// hammerSummary is what HammerDB 6 gives of a job as a whole (schema hammerdb-job-report-v1). Numbers that cannot be
+// hammerSummary holds what HammerDB 6 gives of a job as a whole (schema hammerdb-job-report-v1). Numbers that cannot be
 // read are texts in it.
 type hammerSummary struct {
 	Schema string `json:"schema"`

@@ -66,7 +66,7 @@ func isSysstat(head []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) && bytes.Contains(head, []byte(`"sysstat"`))
 }
 
-// moment is what a machine's counters were at one time.
+// moment holds what a machine's counters were at one time.
 type moment struct {
 	at     time.Time // zero when the file has none
 	values map[string]float64

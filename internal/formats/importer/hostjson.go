@@ -145,7 +145,7 @@ func (p *hostParser) member(section, prefix string, v any, depth int) error {
 	return nil
 }
 
-// sysstatName is what the text of the tool calls a figure: JSON leaves out the sign of percent.
+// sysstatName returns what the text of the tool calls a figure: JSON leaves out the sign of percent.
 func sysstatName(section, name string) string {
 	switch {
 	case section == "avg-cpu" || strings.HasPrefix(section, "cpu-load"):

@@ -39,7 +39,7 @@ func k6Readers() []reader {
 	}}
 }
 
-// k6Summary is what k6 tells of a test, of either form. Times are in seconds.
+// k6Summary holds what k6 tells of a test, of either form. Times are in seconds.
 type k6Summary struct {
 	counts, rates map[string]float64            // by metric
 	times         map[string]map[string]float64 // by metric: avg, min, med, max, p(90), ...

@@ -218,7 +218,7 @@ func (b *book) pgbenchTest(test *pgbenchTest, several bool) error {
 	return nil
 }
 
-// pgbenchSaid is what a test was of.
+// pgbenchSaid returns what a test was of.
 func pgbenchSaid(t pgbench.Totals) string {
 	said := "transactions: " + oneLine(t.Type)
 	if !math.IsNaN(t.Scale) {
@@ -243,7 +243,7 @@ func scriptName(name string) string {
 	return cmp.Or(name[:min(len(name), 40)], "script")
 }
 
-// scriptsOf is what the scripts of a test did, each an operation, beside the test as a whole.
+// scriptsOf returns what the scripts of a test did, each an operation, beside the test as a whole.
 func scriptsOf(all stretch, t pgbench.Totals) stretch {
 	s := stretch{workload: all.workload + ", by script", latency: all.latency, start: all.start,
 		length: all.length, beside: true}

@@ -120,7 +120,7 @@ func readWrk(_ format, r io.Reader) (*book, error) {
 	return b, err
 }
 
-// ycsbSection is what YCSB says of one kind of operation.
+// ycsbSection holds what YCSB says of one kind of operation.
 type ycsbSection struct {
 	figures
 	wrong, answers float64 // those that were neither 0 nor OK, and all

@@ -243,7 +243,7 @@ const sysbenchEventLayout = sysbenchLatency + `operations:
       operations: {event: {count: n}}
 ` + sysbenchHistogram + sysbenchTail
 
-// sysbenchFailure is what a test says of its failure, or that it did not come to its totals; "" for neither.
+// sysbenchFailure returns what a test says of its failure, or that it did not come to its totals; "" for neither.
 func sysbenchFailure(g *given) (string, error) {
 	in, err := g.rewound()
 	if err != nil {

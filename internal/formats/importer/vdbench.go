@@ -333,11 +333,11 @@ func (p *vdbenchParser) row(n int, m []string) error {
 		return nil
 	}
 	row.at = at
-	return p.take(n, row, m[2], m[3], m[4])
+	return p.addRow(n, row, m[2], m[3], m[4])
 }
 
-// take gives a row to its run.
-func (p *vdbenchParser) take(n int, row vdbenchInterval, interval, from, to string) error {
+// addRow gives a row to its run.
+func (p *vdbenchParser) addRow(n int, row vdbenchInterval, interval, from, to string) error {
 	if p.run == nil {
 		p.begin(&vdbenchRun{})
 	}
@@ -429,7 +429,7 @@ func (p *vdbenchParser) flatRow(n int, text string) error {
 	if k := p.run; k == nil || k.name != name || k.total != nil || k.beforeAgain(interval) {
 		p.begin(&vdbenchRun{name: name})
 	}
-	return p.take(n, row, interval, from, to)
+	return p.addRow(n, row, interval, from, to)
 }
 
 // beforeAgain reports whether an interval comes before one that the run has already.
@@ -585,7 +585,7 @@ func (p *vdbenchParser) stretches(run *vdbenchRun) []stretch {
 	return out
 }
 
-// stretch is what rows say that follow one another from an interval on.
+// stretch returns what rows say that follow one another from an interval on.
 func (r *vdbenchRun) stretch(s stretch, rows []vdbenchInterval, first int, step time.Duration, decimal bool) stretch {
 	if last := rows[len(rows)-1]; r.dated {
 		s.start = last.at.Add(-time.Duration(last.n-first+1) * step).Round(time.Second)
@@ -610,8 +610,8 @@ func (r *vdbenchRun) stretch(s stretch, rows []vdbenchInterval, first int, step 
 	return s
 }
 
-// asked is what was asked of a run, as far as its intervals tell it: a block size that is the same in all of them, and
-// of the share of reads what chance does not move.
+// asked returns what was asked of a run, as far as its intervals tell it: a block size that is the same in all of them,
+// and of the share of reads what chance does not move.
 func (r *vdbenchRun) asked(rows []vdbenchInterval) (facts []result.Fact) {
 	if r.rate != "" {
 		facts = append(facts, asked("rate", r.rate))

@@ -34,7 +34,7 @@ const (
 	mostInFolder  = 1000
 )
 
-// Outputs is what of a folder is read: all files of a known form, in its folders too; of vdbench's reports on the
+// Outputs returns what of a folder is read: all files of a known form, in its folders too; of vdbench's reports on the
 // intervals, which say the same in several ways, the one that says most, and beside it the histogram. main is nil of
 // any other folder, of a run folder and of a scenario.
 func Outputs(name string) (main, beside []string) {

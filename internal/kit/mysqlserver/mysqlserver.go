@@ -166,7 +166,7 @@ func (l *logged) Print(v ...any) {
 	}
 }
 
-// Hint is what helps against an error of connecting by a Config, after "; ", or "".
+// Hint returns what helps against an error of connecting by a Config, after "; ", or "".
 func Hint(c *mysql.Config, err error) string {
 	said := (*mysql.MySQLError)(nil)
 	unknown, name := x509.UnknownAuthorityError{}, x509.HostnameError{}

@@ -162,8 +162,8 @@ func finish(dst []byte, at int) []byte {
 // maxMessage bounds a message: PostgreSQL's own limit of a value.
 const maxMessage = 1 << 30
 
-// Reply is what the server answers to one request, up to its being ready for the next. It is filled by Feed, and read
-// like a cursor: Next, then the columns of that row. The zero value is ready for use, and Reset makes it so again.
+// Reply holds what the server answers to one request, up to its being ready for the next. It is filled by Feed, and
+// read like a cursor: Next, then the columns of that row. The zero value is ready for use, and Reset makes it so again.
 type Reply struct {
 	// Keep says whether rows are kept to be read; without it they are counted alone.
 	Keep bool

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// Encoding is what a text is written in, as people call it; "" is UTF-8 and anything that is no text.
+// Encoding tells what a text is written in, as people call it; "" is UTF-8 and anything that is no text.
 type Encoding string
 
 // The encodings that are told apart.

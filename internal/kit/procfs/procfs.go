@@ -36,7 +36,7 @@ const (
 	SectorBytes = 512 // of /proc/diskstats, whatever the device's own sectors are
 )
 
-// Mode is what a CPU did with its time, as the columns of /proc/stat have it (proc(5)).
+// Mode tells what a CPU did with its time, as the columns of /proc/stat have it (proc(5)).
 type Mode int
 
 // The modes. Time of guests is part of User, that of guests of low priority part of Nice.

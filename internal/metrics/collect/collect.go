@@ -83,7 +83,7 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	return data, nil
 }
 
-// source is what the folder of a run has.
+// source holds what the folder of a run has.
 type source struct {
 	folder     *result.Folder
 	m          result.Manifest
@@ -161,7 +161,7 @@ func plan(ctx context.Context, f *found) *planned {
 	return p
 }
 
-// replayed is what the raw output says, beside what tracks have taken of it.
+// replayed holds what the raw output says, beside what tracks have taken of it.
 type replayed struct {
 	*planned
 	total []*cells // by group; the last is the total over all groups

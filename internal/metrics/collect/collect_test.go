@@ -723,7 +723,7 @@ func TestMachinesThatWereNeverOn(t *testing.T) {
 	}
 }
 
-// collected is what Collect makes of a lab's folder with a scenario.
+// collected returns what Collect makes of a lab's folder with a scenario.
 func collected(l *recordtest.Lab, sc *scenario.Scenario) *result.Data {
 	l.T.Helper()
 	d, err := collect(context.Background(), l.Folder, recordtest.Engines, sc, "")

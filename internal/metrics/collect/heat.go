@@ -95,39 +95,40 @@ func (h *heat) spread(from, to time.Time, hists []*hist.Histogram) {
 		if h.columns[op] == nil {
 			h.columns[op] = make([]*hist.Histogram, h.grid.n)
 		}
-		for i, part := range split(one, shares) {
-			if h.columns[op][first+i] == nil {
-				h.columns[op][first+i] = &hist.Histogram{}
+		into := h.columns[op][first : first+len(shares)]
+		for i := range into {
+			if into[i] == nil {
+				into[i] = &hist.Histogram{}
 			}
-			h.columns[op][first+i].Merge(part)
+		}
+		if len(into) == 1 {
+			into[0].Merge(one)
+		} else {
+			split(one, shares, into)
 		}
 	}
 }
 
-// split divides operations by shares that make 1, in whole operations.
-func split(all *hist.Histogram, shares []float64) []*hist.Histogram {
-	if len(shares) == 1 {
-		return []*hist.Histogram{all}
-	}
-	out, owed := make([]*hist.Histogram, len(shares)), make([]float64, len(shares))
-	for i := range out {
-		out[i] = &hist.Histogram{}
-	}
+// split adds operations to histograms by shares that make 1, in whole operations.
+func split(all *hist.Histogram, shares []float64, into []*hist.Histogram) {
+	owed, parts := make([]float64, len(shares)), make([]uint64, len(shares))
 	for bucket, n := range all.All() {
 		left := n
-		give := func(to int, n uint64) {
-			out[to].AddBucket(bucket, n)
-			owed[to], left = owed[to]-float64(n), left-n
-		}
 		for i, share := range shares {
 			owed[i] += share * float64(n)
-			give(i, min(left, uint64(max(0, owed[i]))))
+			parts[i] = min(left, uint64(max(0, owed[i])))
+			left -= parts[i]
+			owed[i] -= float64(parts[i])
 		}
-		for left > 0 {
-			give(slices.Index(owed, slices.Max(owed)), 1)
+		for ; left > 0; left-- {
+			most := slices.Index(owed, slices.Max(owed))
+			parts[most]++
+			owed[most]--
+		}
+		for i, part := range parts {
+			into[i].AddBucket(bucket, part)
 		}
 	}
-	return out
 }
 
 // result is the map of all operations together, of the rows in use; nil when nothing was counted,

@@ -41,7 +41,7 @@ type figure struct {
 	v float64
 }
 
-// part is what a track did in one window.
+// part tells what a track did in one window.
 type part struct {
 	window   int
 	from, to tally.Mark
@@ -265,8 +265,9 @@ func (p *replay) jumped(by time.Duration) {
 // mostWarnings are the warnings about one output that are told apart.
 const mostWarnings = 50
 
-// drifted is what the shift of a report of that time has changed by since the job began, where the clocks were compared
-// and have drifted apart meanwhile: evenly, as far as anybody knows. Those that were set are known by their jumps.
+// drifted returns what the shift of a report of that time has changed by since the job began, where the clocks were
+// compared and have drifted apart meanwhile: evenly, as far as anybody knows. Those that were set are known by their
+// jumps.
 func (p *replay) drifted(t time.Time) time.Duration {
 	j := p.track.job
 	if j.ClockEndSeconds == nil || !j.End.After(j.Start) {
@@ -354,7 +355,7 @@ func (u until) Read(p []byte) (int, error) {
 	return u.r.Read(p)
 }
 
-// declared is what a start's reports count.
+// declared returns what a start's reports count.
 func declared(j result.RawJob) workload.Declared {
 	return workload.Declared{Operations: j.Operations, Measures: j.Measures, Format: j.Format}
 }

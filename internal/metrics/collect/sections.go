@@ -17,7 +17,7 @@ const (
 	mostSectionPoints = 3600   // per series
 )
 
-// streamTrack is what one stream of a start did.
+// streamTrack tells what one stream of a start did.
 type streamTrack struct {
 	prev   tally.Mark
 	final  tally.Mark     // the newest report at which counts and histograms belong together

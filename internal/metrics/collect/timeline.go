@@ -8,7 +8,7 @@ import (
 	"plimsoll/result"
 )
 
-// timeline is what the journal says about time.
+// timeline holds what the journal says about time.
 type timeline struct {
 	phases []result.Span
 	marks  []result.Mark

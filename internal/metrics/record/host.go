@@ -16,7 +16,7 @@ type HostCPUTime struct {
 	User, System, Interrupt, Steal, Idle time.Duration
 }
 
-// HostDevice is what a block device of a machine has completed.
+// HostDevice holds what a block device of a machine has completed.
 type HostDevice struct {
 	Host, Device            string
 	Reads, Writes           uint64

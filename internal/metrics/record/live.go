@@ -11,7 +11,7 @@ import (
 	"plimsoll/result"
 )
 
-// LiveRow is what one workload does now, over all its running VMs and the newest interval of each: for progress
+// LiveRow tells what one workload does now, over all its running VMs and the newest interval of each: for progress
 // displays.
 type LiveRow struct {
 	Workload string

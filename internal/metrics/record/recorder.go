@@ -22,7 +22,7 @@ import (
 	"plimsoll/result"
 )
 
-// Scope is what all series of a run are labelled with.
+// Scope holds what all series of a run are labelled with.
 type Scope struct {
 	ScenarioID          int64
 	ScenarioName        string
@@ -105,7 +105,7 @@ type powerSwitch struct {
 	node int
 }
 
-// vmRow is what write looks at of a VM, which thousands of times finds nothing to do for thousands of VMs.
+// vmRow holds what write looks at of a VM, which thousands of times finds nothing to do for thousands of VMs.
 type vmRow struct {
 	vm   *vmState
 	idle *atomic.Int64 // nanoseconds since 1970: nothing can be written before; close to those of other VMs in memory

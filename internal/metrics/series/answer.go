@@ -23,7 +23,7 @@ const (
 	mostNotes        = 20 // warnings, and as many infos
 )
 
-// Answer is what a query gave, as Prometheus' HTTP API writes it.
+// Answer holds what a query gave, as Prometheus' HTTP API writes it.
 type Answer struct {
 	Type     string          `json:"resultType"` // vector, matrix, scalar or string
 	Result   json.RawMessage `json:"result"`

@@ -14,7 +14,8 @@ import (
 
 var sizes = []int{10, 100, 1000}
 
-// sandbox is what one machine with one workload writes each second: 13 counters and gauges and two native histograms.
+// sandbox holds what one machine with one workload writes each second: 13 counters and gauges and two native
+// histograms.
 type sandbox struct {
 	counters []*series.Handle
 	hists    []*series.Handle
@@ -132,7 +133,7 @@ func BenchmarkQuery(b *testing.B) {
 	}
 }
 
-// heap is what is in use after a collection, in bytes.
+// heap returns what is in use after a collection, in bytes.
 func heap() float64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -21,7 +21,7 @@ var bucketOf = func() []int32 {
 
 // native converts a histogram of nanoseconds into a native histogram of seconds. It has one span from its lowest to its
 // highest bucket, empty ones in between included: as the cumulative histogram fills up, its layout hardly changes,
-// which is what appends quickly.
+// which returns what appends quickly.
 func native(h *hist.Histogram) *histogram.Histogram {
 	out := &histogram.Histogram{
 		Schema:        Schema,

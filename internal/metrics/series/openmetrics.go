@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// Description is what is known of a metric beyond its name.
+// Description holds what is known of a metric beyond its name.
 type Description struct {
 	Type string // counter, gauge, histogram or unknown
 	Help string // one line; may be ""

@@ -138,7 +138,7 @@ func (s *Sender) Notify() {
 // RunLabel is the label that names a series' run where there are several.
 const RunLabel = "run"
 
-// Sent is what became of the points of a Sender, summed over its servers.
+// Sent holds what became of the points of a Sender, summed over its servers.
 type Sent struct {
 	Points int    // that the servers took
 	Missed int    // that they did not

@@ -167,7 +167,7 @@ type receiver struct {
 	points map[string]int
 }
 
-func (r *receiver) take(q *http.Request) error {
+func (r *receiver) receive(q *http.Request) error {
 	packed, err := io.ReadAll(q.Body)
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func TestRemoteWriteTriesAgain(t *testing.T) {
 			http.Error(w, "busy now", []int{0, 503, 429, 500}[n])
 			return
 		}
-		if err := r.take(q); err != nil {
+		if err := r.receive(q); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 		}
 	}))
@@ -243,7 +243,7 @@ func TestRemoteWriteMisses(t *testing.T) {
 			case <-q.Context().Done():
 			}
 		default:
-			if err := r.take(q); err != nil {
+			if err := r.receive(q); err != nil {
 				t.Error(err)
 			}
 		}

@@ -19,7 +19,7 @@ var ofRun = []series.Label{
 	{Name: "scenario_id", Value: "7"},
 }
 
-// latest is what an instant query finds at a second, by the labels it was written with.
+// latest returns what an instant query finds at a second, by the labels it was written with.
 func latest(t testing.TB, s *series.Store, q string, second float64) map[string]float64 {
 	t.Helper()
 	found, err := s.Instant(t.Context(), q, at(second))

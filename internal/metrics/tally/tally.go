@@ -17,8 +17,8 @@ import (
 	"plimsoll/result"
 )
 
-// Layout is what a vector of totals holds: errors; operations, bytes and seconds of every operation; then what can be
-// added up of every measure.
+// Layout says what a vector of totals holds: errors; operations, bytes and seconds of every operation; then what can
+// be added up of every measure.
 type Layout struct {
 	Operations []result.Operation
 	Measures   []result.Measure
@@ -104,7 +104,7 @@ func (t Totals) AddPart(from, to Totals, f float64) {
 	}
 }
 
-// Minus is what happened from o to t.
+// Minus returns what happened from o to t.
 func (t Totals) Minus(o Totals) Totals {
 	out := slices.Clone(t)
 	for i, v := range o {

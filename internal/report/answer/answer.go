@@ -20,7 +20,7 @@ import (
 // Check is that of the sentence in a summary.
 const Check = "answer"
 
-// Load is what one workload did in the time by which it is judged.
+// Load tells what one workload did in the time by which it is judged.
 type Load struct {
 	Name  string
 	Does  []string // its kinds of operation
@@ -29,7 +29,7 @@ type Load struct {
 	Wants bool     // Did are measures that it is run for, not its operations
 }
 
-// Run is what an answer is made of.
+// Run holds what an answer is made of.
 type Run struct {
 	Findings []result.Finding
 	Loads    []Load
@@ -158,7 +158,8 @@ func tells(r Run, f result.Finding, check string) bool {
 	return true
 }
 
-// clause is what a finding says, and of how many it is the one that changed most; alone it has all of its sentence.
+// clause returns what a finding says, and of how many it is the one that changed most; alone it has all of its
+// sentence.
 func (r Run) clause(f result.Finding, alone bool) string {
 	text := Clause(f, alone || slices.Contains(uncut, f.Check))
 	subjects := map[string]bool{}
@@ -189,7 +190,7 @@ func (r Run) load(name string) Load {
 	return Load{}
 }
 
-// steady is what is known of the rate of a load; nil: nothing.
+// steady returns what is known of the rate of a load; nil: nothing.
 func (r Run) steady(name string) *result.Finding {
 	i := slices.IndexFunc(r.Findings, func(f result.Finding) bool { return f.Check == steady && f.Subject == name })
 	if i < 0 {
@@ -217,7 +218,7 @@ func (r Run) noInterval() (why string) {
 	return why
 }
 
-// did is what a load did, with the interval of its rate, and the finding that has it; nil: none has.
+// did returns what a load did, with the interval of its rate, and the finding that has it; nil: none has.
 func (r Run) did(l Load) (string, *result.Finding) {
 	f := r.steady(l.Name)
 	switch {
@@ -233,8 +234,8 @@ func (r Run) did(l Load) (string, *result.Finding) {
 	return Clause(*f, false) + l.Held, f
 }
 
-// Clause is what a finding says first, without its full stop, with its interval or why there is none, and as a whole
-// also what its sentence has after that.
+// Clause returns what a finding says first, without its full stop, with its interval or why there is none, and as a
+// whole also what its sentence has after that.
 func Clause(f result.Finding, whole bool) string {
 	first := strings.TrimSuffix(First(f), ".")
 	text, rest := Head(first), ""

@@ -63,7 +63,7 @@ type Figure struct {
 // Same reports whether another figure is of the same thing.
 func (f Figure) Same(o Figure) bool { return f.Name == o.Name && f.Unit == o.Unit }
 
-// Done is what a system gave for one load. A load may be known by several sets of conditions, each enough by itself:
+// Done holds what a system gave for one load. A load may be known by several sets of conditions, each enough by itself:
 // as part of a scenario, and by what it asks of the storage.
 type Done struct {
 	Loads   []Load   `json:"loads"`

@@ -21,7 +21,7 @@ type painter struct {
 	begins bool // what comes next begins a line
 }
 
-// Unwrap is what the colours are written to.
+// Unwrap returns what the colours are written to.
 func (p *painter) Unwrap() io.Writer { return p.w }
 
 const (

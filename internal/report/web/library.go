@@ -295,7 +295,7 @@ func (s *Site) compared(r *http.Request) (*compare.Document, error) {
 	return d, nil
 }
 
-// chosen is what a request names as a side.
+// chosen holds what a request names as a side.
 type chosen struct {
 	id, name, dir string
 	experiment    string // whose runs it has; "" for a run of its own
@@ -346,7 +346,7 @@ func named(sides []chosen) (out []Side) {
 	return out
 }
 
-// PartOf is what a side is called by the part that it has, where its name is not told.
+// PartOf returns what a side is called by the part that it has, where its name is not told.
 func PartOf(i int) string {
 	if i == 0 {
 		return "baseline"

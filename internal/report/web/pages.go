@@ -146,7 +146,7 @@ func (s *Site) problem(w http.ResponseWriter, code int, text, anyway string) {
 	_, _ = w.Write(doc.body.Bytes())
 }
 
-// frame is what every page has.
+// frame holds what every page has.
 type frame struct {
 	Title   string
 	Problem string

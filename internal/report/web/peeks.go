@@ -14,7 +14,7 @@ const (
 	peekEvery = 10 * time.Second
 )
 
-// peek is what a list shows of an experiment that was looked at.
+// peek holds what a list shows of an experiment that was looked at.
 type peek struct {
 	report.Peek
 	of     Experiment // as it was then
@@ -36,7 +36,7 @@ func (p peek) fresh(e Experiment, now time.Time) bool {
 	return !p.looked.IsZero() && (same || e.Done < e.Planned && now.Sub(p.looked) < peekEvery)
 }
 
-// peekAt is what there is to show of experiments, by folder, after a moment at most; the rest is made meanwhile.
+// peekAt returns what there is to show of experiments, by folder, after a moment at most; the rest is made meanwhile.
 func (s *Site) peekAt(list []Experiment) map[string]report.Peek {
 	if s.lib.Examine == nil {
 		return nil

@@ -224,7 +224,7 @@ func newestOf(events []result.Event) (out []event) {
 
 // errorsOf is how many operations of a run failed until a time, in words; "" where that cannot be told.
 func (s *Site) errorsOf(ctx context.Context, b book, at time.Time) string {
-	opened, err := s.shelf.stores.take(ctx, b)
+	opened, err := s.shelf.stores.borrow(ctx, b)
 	if err != nil {
 		return ""
 	}
@@ -242,9 +242,9 @@ func (s *Site) errorsOf(ctx context.Context, b book, at time.Time) string {
 	return fmt.Sprint(found[0].Value[1])
 }
 
-// soFar is what can be shown of a run that goes on.
+// soFar returns what can be shown of a run that goes on.
 func (s *Site) soFar(ctx context.Context, b book, folder *result.Folder) (*result.Data, error) {
-	opened, err := s.shelf.stores.take(ctx, b)
+	opened, err := s.shelf.stores.borrow(ctx, b)
 	if err != nil {
 		// Before the first point there may be no database that can be opened.
 		data, dataErr := collect.SoFar(ctx, folder, nil)

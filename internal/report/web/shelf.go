@@ -44,7 +44,7 @@ type book struct {
 // live reports whether a process executes the run.
 func (b *book) live() bool { return b.manifest.Status == result.StatusExecuting }
 
-// title is what the scenario is called.
+// title returns what the scenario is called.
 func (b *book) title() string {
 	return cmp.Or(b.manifest.Scenario.DisplayName, b.manifest.Scenario.Name)
 }
@@ -158,7 +158,7 @@ func lookAt(dir string, known *book) *book {
 	return &b
 }
 
-// inList is what is kept of a manifest in memory, for as many runs as there are.
+// inList returns what is kept of a manifest in memory, for as many runs as there are.
 func inList(m result.Manifest) result.Manifest {
 	return result.Manifest{RunID: m.RunID, Operator: m.Operator, Created: m.Created, Ended: m.Ended, Status: m.Status,
 		Measured: m.Measured, Collected: m.Collected, Cleaned: m.Cleaned, Target: m.Target, ClusterName: m.ClusterName,
@@ -209,7 +209,7 @@ func (s *shelf) members(most int) []series.Member {
 			continue // the list of runs says why
 		}
 		m := series.Member{Name: b.id, Open: func(ctx context.Context) (*series.Store, func(), error) {
-			v, err := s.stores.take(ctx, *b)
+			v, err := s.stores.borrow(ctx, *b)
 			if err != nil {
 				return nil, nil, err
 			}

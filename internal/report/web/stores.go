@@ -69,8 +69,8 @@ var (
 	errGone   = errors.New("the run was removed")
 )
 
-// take returns a view of a run's metrics, not much older than now. It must be released.
-func (s *stores) take(ctx context.Context, b book) (*view, error) {
+// borrow returns a view of a run's metrics, not much older than now. It must be released.
+func (s *stores) borrow(ctx context.Context, b book) (*view, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -239,7 +239,7 @@ func (s *stores) close() error {
 	return nil
 }
 
-// soFar is what can be shown of a run that goes on, made once for each view.
+// soFar returns what can be shown of a run that goes on, made once for each view.
 func (v *view) soFar(ctx context.Context, folder *result.Folder) (*result.Data, error) {
 	v.making.Lock()
 	defer v.making.Unlock()

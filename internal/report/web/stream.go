@@ -38,8 +38,8 @@ var liveScript string
 // followScript is that of a page that follows a run.
 func followScript() template.JS { return report.ZoneScript() + template.JS(liveScript) }
 
-// feed is what all pages that follow one run are sent. One goroutine looks at the run and writes each part down once,
-// however many pages there are; it ends with the last of them.
+// feed holds what all pages that follow one run are sent. One goroutine looks at the run and writes each part down
+// once, however many pages there are; it ends with the last of them.
 type feed struct {
 	mu      sync.Mutex
 	sent    map[string][]byte // the newest of each part, as it is sent
@@ -201,7 +201,8 @@ func (f *feed) isOver() bool {
 	return f.over
 }
 
-// since is what changed after a change, the number of the last, whether there is more to come, and what tells of it.
+// since returns what changed after a change, the number of the last, whether there is more to come, and what tells of
+// it.
 func (f *feed) since(n int) (texts [][]byte, last int, over bool, changed <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

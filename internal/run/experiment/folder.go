@@ -33,8 +33,8 @@ const (
 	reportFile  = "report.html"
 )
 
-// Record is what an experiment is. It is written once, but for that of a search, which grows by a cell and a run at a
-// time; what has happened is in the events.
+// Record tells what an experiment is. It is written once, but for that of a search, which grows by a cell and a run at
+// a time; what has happened is in the events.
 type Record struct {
 	Version      int       `json:"version"`
 	ID           string    `json:"experiment_id"`
@@ -57,7 +57,7 @@ type Record struct {
 	Sum          string    `json:"sum,omitempty"` // of all this; see sealed
 }
 
-// Mark is what a search looks for: the highest rate at which limits hold. Each probe is a run of a cell of its own.
+// Mark says what a search looks for: the highest rate at which limits hold. Each probe is a run of a cell of its own.
 type Mark struct {
 	Workload string   `json:"workload"`
 	Variable string   `json:"variable"`          // of the scenario, that sets the rate
@@ -300,7 +300,7 @@ func Touched(dir string) time.Time {
 // Dir is the folder's absolute path.
 func (f *Folder) Dir() string { return f.dir }
 
-// Record is what the experiment is.
+// Record returns what the experiment is.
 func (f *Folder) Record() Record { return f.record }
 
 // RunsDir holds the run folders.

@@ -43,7 +43,7 @@ func keeping(to workload.Sink, j *job) workload.Sink {
 	return k
 }
 
-// Done is what the jobs of a start did, as they last reported.
+// Done tells what the jobs of a start did, as they last reported.
 type Done struct {
 	VMs, Finished  int // on how many it was to run, on how many it came to its end
 	Ops, Errors    uint64
@@ -54,7 +54,7 @@ type Done struct {
 	Longest        time.Duration // of a job
 }
 
-// Done is what a start did, when all of its jobs have ended; of those that have not nothing counts.
+// Done returns what a start did, when all of its jobs have ended; of those that have not nothing counts.
 func (l *Set) Done(s *Start) (d Done) {
 	d.VMs = len(s.jobs)
 	for _, j := range s.jobs {

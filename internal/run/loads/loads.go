@@ -74,7 +74,7 @@ type Output struct {
 	Ended func(ended result.Ending, message string, outcome workload.Outcome)
 }
 
-// Config is what a Set needs.
+// Config says what a Set needs.
 type Config struct {
 	Clock   clock.Clock
 	Cluster target.Cluster

@@ -14,7 +14,7 @@ import (
 // DefaultPatience is how long a job may stand still, and how long it may go on beyond its own time.
 const DefaultPatience = time.Minute
 
-// standing is what is known of how a job comes on, for those that look after it.
+// standing holds what is known of how a job comes on, for those that look after it.
 type standing struct {
 	begun time.Time // its command
 	looks time.Time // the last look at a job of unknown length

@@ -15,7 +15,7 @@ import (
 // blocks of its own.
 const coverTolerance = 0.01
 
-// cover is what the steps so far write on the disks of a VM group, by device.
+// cover holds what the steps so far write on the disks of a VM group, by device.
 type cover struct {
 	prefilled map[string][]written.Range // by prefills, and the passes of preconditionings
 	worked    map[string][]written.Range // where workloads of the author write as well

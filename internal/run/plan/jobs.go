@@ -62,7 +62,7 @@ func newJobs(v step.View, engines map[string]workload.Engine) *jobs {
 	return &jobs{view: v, engines: engines, known: map[step.JobUse]answer{}}
 }
 
-// answer is what an engine made of a way in which a workload is used.
+// answer holds what an engine made of a way in which a workload is used.
 type answer struct {
 	job   workload.Job
 	known bool
@@ -180,7 +180,7 @@ func (j *jobs) peers(
 	return needs, nil
 }
 
-// spec is what an engine is told of a way in which a workload is used.
+// spec returns what an engine is told of a way in which a workload is used.
 func (j *jobs) spec(load scenario.Workload, use step.JobUse) workload.Spec {
 	return workload.Spec{
 		Name: load.Name, VM: "plan", ConfigFile: load.ConfigFile, Config: load.Config, Settings: load.Settings,

@@ -36,7 +36,7 @@ type Options struct {
 	Forecaster workload.Forecaster
 }
 
-// Plan is what a run will do. It is read-only after Build. The steps in it can be executed once.
+// Plan says what a run will do. It is read-only after Build. The steps in it can be executed once.
 type Plan struct {
 	Scenario         string  `json:"scenario"`
 	DisplayName      string  `json:"display_name"`

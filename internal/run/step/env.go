@@ -15,7 +15,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Env is what a step works with.
+// Env holds what a step works with.
 type Env struct {
 	View
 	Phase   scenario.Phase

@@ -42,7 +42,7 @@ type Step interface {
 	Undo(context.Context, *Env) error
 }
 
-// Uses is what a step works with, as far as others have to look at it before anything starts.
+// Uses holds what a step works with, as far as others have to look at it before anything starts.
 type Uses struct {
 	Jobs  []JobUse // the workloads that it starts
 	Nodes []int    // those whose power it drives; clean-up, which only repairs, drives none

@@ -23,7 +23,7 @@ const (
 	storedTolerance = 5
 )
 
-// asked is what a stream asks of its data, as shares.
+// asked holds what a stream asks of its data, as shares.
 type asked struct{ compressible, repeats float64 }
 
 func askedOf(l result.Stream) asked {

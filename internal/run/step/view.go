@@ -15,7 +15,7 @@ import (
 	"plimsoll/scenario"
 )
 
-// View is what a step can know before anything is touched.
+// View holds what a step can know before anything is touched.
 type View struct {
 	Scenario     *scenario.Scenario
 	Facts        target.Facts

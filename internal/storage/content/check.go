@@ -370,8 +370,8 @@ func (t *tally) add(p tally) {
 	t.sum, t.squares, t.both, t.inSquares = t.sum+out, t.squares+out*out, t.both+in*out, t.inSquares+in*in
 }
 
-// error95 is what out/in may be off by when the pieces were drawn of so many: the error of a ratio of sums (Cochran,
-// Sampling Techniques, 6.4).
+// error95 returns what out/in may be off by when the pieces were drawn of so many: the error of a ratio of sums
+// (Cochran, Sampling Techniques, 6.4).
 func (t *tally) error95(of int64) float64 {
 	if t.pieces < 2 || t.pieces >= float64(of) {
 		return 0

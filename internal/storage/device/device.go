@@ -22,7 +22,7 @@ import (
 	"plimsoll/internal/kit/visible"
 )
 
-// Kind is what makes a block device one.
+// Kind tells what makes a block device one.
 type Kind string
 
 // The kinds.

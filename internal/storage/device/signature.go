@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Family is what kind of thing a signature stands for.
+// Family tells what kind of thing a signature stands for.
 type Family string
 
 // The families.
@@ -248,8 +248,8 @@ func hfs(b []byte) bool {
 	return size > 0 && size%512 == 0 && binary.BigEndian.Uint16(b[0x12:]) > 0 && b[0x24] > 0 && b[0x24] <= 27
 }
 
-// minix is what a superblock of Minix's file system holds: bitmaps that are large enough for its inodes and zones. That
-// of ext and that of EROFS, which begin in the same place, are none.
+// minix returns what a superblock of Minix's file system holds: bitmaps that are large enough for its inodes and zones.
+// That of ext and that of EROFS, which begin in the same place, are none.
 func minix(b []byte) bool {
 	if string(b[0x38:0x3a]) == "\x53\xef" || string(b[:4]) == "\xe2\xe1\xf5\xe0" {
 		return false

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Action is what happened to a request.
+// Action tells what happened to a request.
 type Action uint8
 
 // The actions of a block layer, by blktrace's letter, and Whole, a request with its duration as other traces have it.

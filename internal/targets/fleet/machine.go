@@ -275,7 +275,7 @@ func (m *Machine) Forget() {
 // Alive reports whether it has a life, or had one that nobody ended.
 func (m *Machine) Alive() bool { m.mu.Lock(); defer m.mu.Unlock(); return m.life != nil }
 
-// Page is what its agent counts.
+// Page returns what its agent counts.
 func (m *Machine) Page(ctx context.Context) (io.ReadCloser, string, error) {
 	life, err := m.now(ctx)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"plimsoll/internal/kit/secret"
 )
 
-// state is what a fresh process needs to remove a run, written down before anything is made. Of the password it is the
-// place where it is kept.
+// state holds what a fresh process needs to remove a run, written down before anything is made. Of the password it is
+// the place where it is kept.
 type state struct {
 	Machines []string      `json:"machines"`
 	Folder   string        `json:"folder"` // of the run, in each of them

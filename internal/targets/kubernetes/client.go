@@ -370,7 +370,7 @@ type podAddr string
 func (podAddr) Network() string  { return "pod" }
 func (p podAddr) String() string { return string(p) }
 
-// why is what the cluster says of an object that does not come to be: its last warnings.
+// why returns what the cluster says of an object that does not come to be: its last warnings.
 func (a *api) why(ctx context.Context, name string) string {
 	ctx, cancel := limited(ctx)
 	defer cancel()

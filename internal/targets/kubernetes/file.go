@@ -146,7 +146,7 @@ func parseFleet(data []byte, kinds []target.PowerKind) (*fleetFile, error) {
 	return f, errors.Join(objections...)
 }
 
-// image is what a gold image of the scenario stands for.
+// image returns what a gold image of the scenario stands for.
 func (f *fleetFile) image(gold string) (string, error) {
 	if image := cmp.Or(f.Images[gold], f.Images["*"]); image != "" {
 		return image, nil

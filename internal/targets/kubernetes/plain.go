@@ -64,7 +64,7 @@ func (c *cluster) sameDevice(ctx context.Context, v, beside *vm, device, to stri
 	return nil
 }
 
-// say is what a command prints in a machine's pod.
+// say returns what a command prints in a machine's pod.
 func (c *cluster) say(ctx context.Context, v *vm, line string) (string, error) {
 	w, err := c.api.way(v.Short)(ctx)
 	if err != nil {

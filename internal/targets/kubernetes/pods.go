@@ -191,7 +191,7 @@ func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
 	return cmp.Or(c.api.why(ctx, v.Short), why)
 }
 
-// phaseOf is what a pod does, and what its status says of why it does no more.
+// phaseOf returns what a pod does, and what its status says of why it does no more.
 func phaseOf(o *unstructured.Unstructured) (phase, why string) {
 	phase, _, _ = unstructured.NestedString(o.Object, "status", "phase")
 	why, _, _ = unstructured.NestedString(o.Object, "status", "message")

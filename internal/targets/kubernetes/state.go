@@ -17,7 +17,7 @@ const (
 	runPrefix = "plimsoll-"
 )
 
-// state is what a fresh process needs to remove a run. It holds no secret: the kubeconfig is named.
+// state holds what a fresh process needs to remove a run. It holds no secret: the kubeconfig is named.
 type state struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context,omitempty"`

@@ -70,7 +70,7 @@ func (l made) place(t testing.TB, o target.Options) target.Target {
 	return p
 }
 
-// remains is what runs have left in the lab.
+// remains returns what runs have left in the lab.
 func (l made) remains() []string {
 	left, err := filepath.Glob(filepath.Join(l.dir, "*", "plimsoll-run-*"))
 	if err != nil {
@@ -124,7 +124,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// said is what a command in a guest prints.
+// said returns what a command in a guest prints.
 func said(t *testing.T, c target.Cluster, vm, line string) string {
 	t.Helper()
 	h, err := c.Host(vm)

@@ -88,7 +88,7 @@ func (p *place) planned(stateDir string) (lab.Options, error) {
 		Nodes: cmp.Or(p.nodes, usualNodes), Storage: p.storage}, nil
 }
 
-// images is what guests are built of.
+// images returns what guests are built of.
 func (p *place) images() (guest.Config, error) {
 	c := guest.Config{Kind: guest.Kind(p.image), Cache: p.cache, Agent: p.agent, Packages: p.packages}
 	var err error
@@ -269,7 +269,7 @@ const (
 	restartsAtOnce = 4
 )
 
-// room is what fits into a folder of each byte as many copies as the storage keeps, -1 if that cannot be told.
+// room returns what fits into a folder of each byte as many copies as the storage keeps, -1 if that cannot be told.
 func room(folder, storage string, nodes int) int64 {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {

@@ -22,7 +22,7 @@ const (
 	keyName   = "key" // with which guests are logged in to
 )
 
-// state is what a fresh process needs to remove a run.
+// state holds what a fresh process needs to remove a run.
 type state struct {
 	Lab  string         `json:"lab"`            // folder
 	Made bool           `json:"made,omitempty"` // the lab is of the run and goes with it

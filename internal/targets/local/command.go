@@ -125,7 +125,7 @@ func (h *host) start(ctx context.Context, r target.Command, service bool) (*comm
 	return u, nil
 }
 
-// grants is what a command of the sandbox may use: its program, its working folder, its disks, to write or only to
+// grants returns what a command of the sandbox may use: its program, its working folder, its disks, to write or only to
 // read, and of servers outside their sockets, or who tells the addresses of their names.
 func (h *host) grants(program string, r target.Command) []grant {
 	list := allow(slices.Clip(h.c.wall.system), program, false)

@@ -158,7 +158,7 @@ func countedDevice(system fs.FS, m device.Mount) (name, why string) {
 		"its files", m.FSType, m.Device)
 }
 
-// watched is what was seen of a command's threads when they were last looked at.
+// watched holds what was seen of a command's threads when they were last looked at.
 type watched struct {
 	at      time.Time
 	threads map[string]schedule // by thread id
@@ -207,8 +207,8 @@ func (c *cluster) generators() (list []target.GeneratorUse) {
 	return list
 }
 
-// since is what the busiest thread did between two looks; false when there is nothing to compare with. A thread that
-// ended between them is not seen, one that began counts from its beginning.
+// since returns what the busiest thread did between two looks; false when there is nothing to compare with. A thread
+// that ended between them is not seen, one that began counts from its beginning.
 func (w watched) since(before watched) (use target.GeneratorUse, ok bool) {
 	elapsed := w.at.Sub(before.at).Seconds()
 	if before.threads == nil || elapsed <= 0 || len(w.threads) == 0 {

@@ -62,7 +62,7 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 	return nil, nil
 }
 
-// wreck is what a journal says of a run, to be removed.
+// wreck holds what a journal says of a run, to be removed.
 type wreck struct {
 	*place
 	stateDir   string

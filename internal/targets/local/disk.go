@@ -17,7 +17,7 @@ import (
 	"plimsoll/internal/contract/target"
 )
 
-// deviceName is what the scenario's files call data disk i: /dev/sdb for the first, /dev/sdz, /dev/sdaa and so on.
+// deviceName returns what the scenario's files call data disk i: /dev/sdb for the first, /dev/sdz, /dev/sdaa and so on.
 func deviceName(i int) string {
 	letters := ""
 	for n := i + 2; n > 0; n = (n - 1) / 26 { // sda, number 1, is the system disk

@@ -368,7 +368,7 @@ func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGrou
 	return l
 }
 
-// largestFile is what ulimit -f allows, 0 for no limit.
+// largestFile returns what ulimit -f allows, 0 for no limit.
 func largestFile() int64 {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &lim); err != nil || lim.Cur == unix.RLIM_INFINITY {
@@ -460,7 +460,7 @@ func virtualisation(system fs.FS) string {
 // storageGroup is the group of the facts of the file system that holds the disks.
 const storageGroup = "storage"
 
-// storage is what is known of the file system that will hold the disks.
+// storage holds what is known of the file system that will hold the disks.
 type storage struct {
 	group                       string // of its facts: "storage", and "storage 2" of a second folder
 	dir, fstype, source, device string // device: name below /sys/block, "" unknown

@@ -63,6 +63,9 @@ func (h *host) Put(ctx context.Context, name string, mode fs.FileMode, content i
 	}
 	n, err := io.Copy(f, obedient{ctx, content})
 	err = errors.Join(err, f.Chmod(mode.Perm()), f.Close(), h.c.give(root, part))
+	if err == nil && mode.Perm()&0o111 != 0 {
+		err = released(ctx, root, part)
+	}
 	if err == nil {
 		err = h.Accessible(ctx) // a machine that went off meanwhile has taken nothing
 	}
@@ -71,6 +74,29 @@ func (h *host) Put(ctx context.Context, name string, mode fs.FileMode, content i
 	}
 	if err != nil {
 		return fmt.Errorf("put: %w", errors.Join(h.fail(name, n, err), root.Remove(part)))
+	}
+	return nil
+}
+
+// released waits until nobody has a program open for writing: until then the kernel does not run it (ETXTBSY). A
+// process that was forked while the program was written has it open up to its own exec. The kernel grants a lease for
+// reading when the last writer is gone; a file system without leases is not waited for, nor is a writer of more than
+// 10 s, which the start of the program then names.
+func released(ctx context.Context, root *os.Root, name string) error {
+	f, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // ends the lease
+	for range 10_000 {
+		if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK); !errors.Is(err, unix.EAGAIN) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"hash"
@@ -100,6 +101,38 @@ func TestDialSocket(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, said, err)
 		}
 		_ = c.Close()
+	}
+}
+
+// TestReleased holds a program open for writing, as a forked child does until its exec: that is waited for.
+func TestReleased(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := root.WriteFile("p", []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writer, err := root.OpenFile("p", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := released(over, root, "p"); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a writer: %v", err)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- released(t.Context(), root, "p") }()
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	if err := exec.Command(filepath.Join(root.Name(), "p")).Run(); err != nil {
+		t.Error(err)
 	}
 }
 

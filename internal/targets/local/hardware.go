@@ -21,7 +21,7 @@ import (
 	"plimsoll/unit"
 )
 
-// cpuFacts is what /proc/cpuinfo and /sys/devices/system/cpu say.
+// cpuFacts holds what /proc/cpuinfo and /sys/devices/system/cpu say.
 type cpuFacts struct {
 	model     string
 	count     int
@@ -127,7 +127,7 @@ func listed(list string) (n int, ok bool) {
 	return n, true
 }
 
-// memoryFacts is what /proc/meminfo says, in bytes.
+// memoryFacts holds what /proc/meminfo says, in bytes.
 type memoryFacts struct {
 	total, available int64
 	lines            map[string]string

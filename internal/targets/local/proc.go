@@ -26,7 +26,7 @@ const (
 // markLength is the length of a mark: 128 bits in hexadecimal.
 const markLength = 32
 
-// process is what /proc tells about one.
+// process holds what /proc tells about one.
 type process struct {
 	pid, parent  int
 	start        uint64 // ticks after boot: with the boot id it tells a process from a later one with its id

@@ -265,7 +265,7 @@ func (w world) end() {
 	os.RemoveAll(w.dir)
 }
 
-// object is what a deed is tried on.
+// object returns what a deed is tried on.
 func (w world) object(deed string) string {
 	switch deed {
 	case "connect":

@@ -18,7 +18,7 @@ import (
 	"plimsoll/unit"
 )
 
-// FaultKind is what goes wrong.
+// FaultKind tells what goes wrong.
 type FaultKind string
 
 // The kinds of fault.

@@ -18,7 +18,7 @@ import (
 	"plimsoll/internal/targets/ssh/remote"
 )
 
-// state is what a fresh process needs to remove a run, written down before anything is made.
+// state holds what a fresh process needs to remove a run, written down before anything is made.
 type state struct {
 	Machines []remote.Machine `json:"machines"` // their Folder is the run's
 	Tag      string           `json:"tag"`      // in each of these

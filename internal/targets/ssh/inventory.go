@@ -64,7 +64,7 @@ const (
 	mostBytes = 4 << 20
 )
 
-// inventory is what a file of hosts says.
+// inventory holds what a file of hosts says.
 type inventory struct {
 	machines []remote.Machine
 	same     bool // the hosts may be one machine

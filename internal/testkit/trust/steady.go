@@ -13,7 +13,7 @@ import (
 	"plimsoll/internal/testkit/lawtest"
 )
 
-// verdict is what a rule says of a series.
+// verdict tells what a rule says of a series.
 type verdict int
 
 const (

@@ -30,7 +30,7 @@ var (
 	_ workload.Naming = Engine{}
 )
 
-// Name is what scenarios call the engine.
+// Name is the engine's name in scenarios.
 const Name = "command"
 
 // Files of a job in its folder, whose names the author cannot use.

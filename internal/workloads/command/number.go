@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// dimension is what a number is of. Numbers of one dimension can be converted.
+// dimension tells what a number is of. Numbers of one dimension can be converted.
 type dimension string
 
 const (
@@ -189,7 +189,7 @@ func (c *config) number(n *yaml.Node, what string, d dimension, to string) *numb
 	return x
 }
 
-// factor is what a number in a unit is multiplied by to come out in another, or in that of its dimension.
+// factor returns what a number in a unit is multiplied by to come out in another, or in that of its dimension.
 func (c *config) factor(n *yaml.Node, what, name string, d dimension, to string) float64 {
 	if name == "" || name == to || name == "%" && d == plain && to == "" {
 		return 1

@@ -66,7 +66,7 @@ func (k *tally) whole() uint64 {
 	return uint64(math.Round(k.value))
 }
 
-// opTally is what is known of one operation.
+// opTally holds what is known of one operation.
 type opTally struct {
 	ops, bytes, seconds tally
 	hist                *hist.Histogram
@@ -89,7 +89,7 @@ type state struct {
 	sum      summary
 }
 
-// summary is what final records say besides counters.
+// summary holds what final records say besides counters.
 type summary struct {
 	given   bool
 	elapsed time.Duration

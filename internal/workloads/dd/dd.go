@@ -41,7 +41,7 @@ func (Engine) Describe() workload.Description {
 	return workload.Description{Name: "dd", Latency: "service time", MinVersion: "8.24"}
 }
 
-// config is what the author's file says.
+// config holds what the author's file says.
 type config struct {
 	commit int64 // bytes
 	disk   target.Disk
@@ -105,7 +105,7 @@ func (Engine) Validate(spec workload.Spec) error {
 	return err
 }
 
-// format is what Parse needs to know of a job: what makes commits and passes of bytes.
+// format holds what Parse needs to know of a job: what makes commits and passes of bytes.
 type format struct {
 	Commit int64 `json:"commit_bytes"`
 	Pass   int64 `json:"pass_bytes"` // what is written from the disk's start to its end

@@ -19,7 +19,7 @@ import (
 	"plimsoll/internal/testkit/workloadtest"
 )
 
-// summary is what a file comes to, in our own words.
+// summary holds what a file comes to, in our own words.
 type summary struct {
 	File     string   `json:"file"`
 	Refused  string   `json:"refused,omitempty"`

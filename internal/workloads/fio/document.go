@@ -40,7 +40,7 @@ type entry struct {
 	options    settings
 }
 
-// direction is what fio says of reads, writes or trims.
+// direction holds what fio says of reads, writes or trims.
 type direction struct {
 	ios, bytes      uint64
 	hasIOs, inBytes bool    // 2.1 prints no total_ios; io_bytes means KiB unless io_kbytes stands beside it

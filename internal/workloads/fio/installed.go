@@ -40,7 +40,7 @@ var since = func() map[string]string {
 	return m
 }()
 
-// told is what the fio of this machine says of an option that was asked for by name.
+// told holds what the fio of this machine says of an option that was asked for by name.
 type told struct {
 	version string // of that fio, "" where there is none
 	name    string // the first of its names, "" for an option that this fio has not
@@ -129,8 +129,8 @@ var reaches = lazyregexp.New(`(?i)\b(files?|filename|dir|director(y|ies)|folder|
 	`execut\w*|shell|load|librar(y|ies)|network|hosts?|hostname|ports?|sockets?|address|url|server|client|user|uid|gid|` +
 	`cgroup|unlink|delete|remove|mount\w*|fill|append|module|device)\b`)
 
-// option is what may be done with an option of which nothing is known but what the installed fio says of it: what is a
-// number, a switch or one of fio's own words is passed on as it is written. A text is refused, since it may name
+// option returns what may be done with an option of which nothing is known but what the installed fio says of it: what
+// is a number, a switch or one of fio's own words is passed on as it is written. A text is refused, since it may name
 // anything, and so is what says of itself that it has to do with files, programs or the network.
 func (t told) option() option {
 	refused := func(why string) option {

@@ -9,7 +9,7 @@ import (
 	"plimsoll/internal/workloads/fio/fiofile"
 )
 
-// action is what the adaptation does with an option of the author's file.
+// action tells what the adaptation does with an option of the author's file.
 type action int
 
 const (

@@ -17,7 +17,7 @@ import (
 	"plimsoll/result"
 )
 
-// Part is what of fio's JSON stands for itself: the jobs of one output that ran at the same time. Stages that waited
+// Part holds what of fio's JSON stands for itself: the jobs of one output that ran at the same time. Stages that waited
 // for each other (stonewall), groups and outputs appended to one file are parts of their own.
 type Part struct {
 	Jobs     []string // the names of its entries, in their order
@@ -33,7 +33,7 @@ type Part struct {
 	Uncounted bool
 }
 
-// Asked is what the jobs of a part were asked for: an option, and its values for each job where they differ.
+// Asked holds what the jobs of a part were asked for: an option, and its values for each job where they differ.
 type Asked struct {
 	Name, Value string
 	Noted       bool // where the load went: what is compared may differ in it
@@ -103,7 +103,7 @@ func (p *Part) asked(job fiofile.Job) {
 	}
 }
 
-// Name is what people call the part.
+// Name returns what people call the part.
 func (p Part) Name() string {
 	names := slices.Clone(p.Jobs)
 	slices.Sort(names)

@@ -534,7 +534,7 @@ var (
 	notHarmless   = lazyregexp.New(`[^\pL\pN /_.,:()\[\]-]`)
 )
 
-// sameContent is what all jobs of a file ask of their data, nothing where they ask for different ones.
+// sameContent returns what all jobs of a file ask of their data, nothing where they ask for different ones.
 func sameContent(stages []ownStage) []fiofile.Option {
 	var same []fiofile.Option
 	for i, s := range stages {

@@ -27,7 +27,7 @@ func at(ms int64, reads int) status {
 	return status{stampMS: t0 + ms, runtimeMS: ms, eta: 100, reads: reads}
 }
 
-// brief is what a test of order compares: time since t0, runtime, reads, and F on the final one.
+// brief returns what a test of order compares: time since t0, runtime, reads, and F on the final one.
 func brief(reports []workload.Report) string {
 	var out []string
 	for _, r := range reports {

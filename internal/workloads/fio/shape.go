@@ -138,7 +138,7 @@ func longest(text string) time.Duration {
 	return d
 }
 
-// work is what a job moves before it ends by itself: its size, or io_size, as often as it loops and in each of its
+// work returns what a job moves before it ends by itself: its size, or io_size, as often as it loops and in each of its
 // processes; fewer operations if number_ios says so.
 func (a *adaptation) work(job fiofile.Job, l *result.Stream) int64 {
 	work := l.Bytes

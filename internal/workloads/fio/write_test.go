@@ -160,14 +160,14 @@ func FuzzAdapt(f *testing.F) {
 	})
 }
 
-// reported is what fio says of one section: its options in the order of their names.
+// reported holds what fio says of one section: its options in the order of their names.
 type reported struct {
 	Name    string
 	Options []string
 }
 
-// listed is what fio has to report of a file of ours. It names no [global]: with each one it repeats all the options
-// of [global] so far, at the end of the section before.
+// listed returns what fio has to report of a file of ours. It names no [global]: with each one it repeats all the
+// options of [global] so far, at the end of the section before.
 func listed(data string) []reported {
 	file, _ := fiofile.Parse("job.fio", []byte(data))
 	all := []reported{{}}

@@ -32,7 +32,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Name is what scenarios call the engine.
+// Name is the engine's name in scenarios.
 const Name = "hammerdb"
 
 // Engine is the generator. The zero value is ready for use.
@@ -112,7 +112,7 @@ var kinds = []string{"neword", "payment", "delivery", "slev", "ostat"}
 // stated are HammerDB's own figures of each kind.
 var stated = []string{"min", "p50", "p95", "p99", "max"}
 
-// config is what the author's file says.
+// config holds what the author's file says.
 type config struct {
 	workload.Reading
 	benchmark string
@@ -210,7 +210,7 @@ func (c *config) section(key, value *yaml.Node) {
 			c.Object(k, "settings: %q is no name of a setting", k.Value)
 		case hammer.Secret("_" + k.Value):
 			c.Object(k, "settings: %s is a password: give passwords: {%[1]s: \"env:NAME\"}", k.Value)
-		case slices.Contains(c.own(), k.Value):
+		case slices.Contains(c.reserved(), k.Value):
 			c.Object(k, "settings: %s follows from the keys of this file and the step; leave it out", k.Value)
 		case v.Kind != yaml.ScalarNode || len(v.Value) > 1000 || strings.ContainsAny(v.Value, "{}\\\x00\r\n"):
 			c.Object(v, `settings: %s: want one value on one line, without braces and \`, k.Value)
@@ -221,8 +221,8 @@ func (c *config) section(key, value *yaml.Node) {
 	c.settings[key.Value] = of
 }
 
-// own are settings that the engine gives.
-func (c *config) own() (names []string) {
+// reserved lists the settings that the engine gives.
+func (c *config) reserved() (names []string) {
 	for _, d := range []string{"pg_", "mysql_", "maria_", "mssqls_"} {
 		for _, n := range []string{"driver", "rampup", "duration", "timeprofile", "total_querysets"} {
 			names = append(names, d+n)
@@ -231,8 +231,8 @@ func (c *config) own() (names []string) {
 	return names
 }
 
-// script is what hammerdbcli does. Passwords are read from the environment, so they stand in no file of ours. Versions
-// before 4.6 do not wait in vurun, so it is waited for here.
+// script returns what hammerdbcli does. Passwords are read from the environment, so they stand in no file of ours.
+// Versions before 4.6 do not wait in vurun, so it is waited for here.
 func (c *config) script(runtime time.Duration) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -355,7 +355,7 @@ func (e Engine) Counters(spec workload.Spec, _ target.Host) (*workload.Scrape, e
 	return workload.Scraped(c.database, c.host(), c.exporter), nil
 }
 
-// declared is what a job counts.
+// declared returns what a job counts.
 func (c *config) declared() workload.Declared {
 	var d workload.Declared
 	add := func(name, unit string, better result.Direction, kind result.Kind) {

@@ -17,7 +17,7 @@ import (
 	"plimsoll/unit"
 )
 
-// format is what Parse needs to know of a job.
+// format holds what Parse needs to know of a job.
 type format struct {
 	Queries bool `json:"queries,omitempty"` // TPROC-H
 }
@@ -55,7 +55,7 @@ type parser struct {
 
 var _ workload.Parser = (*parser)(nil)
 
-// reading is what the districts' order numbers came to at a moment.
+// reading holds what the districts' order numbers came to at a moment.
 type reading struct {
 	at  time.Duration
 	sum float64

@@ -30,7 +30,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Name is what scenarios call the engine.
+// Name is the engine's name in scenarios.
 const Name = "integrity"
 
 // Engine is the generator. The zero value is ready for use.

@@ -40,7 +40,7 @@ type script struct {
 	weight  int
 }
 
-// config is what the author's file says.
+// config holds what the author's file says.
 type config struct {
 	workload.Reading
 	server  postgres.Config

@@ -24,7 +24,7 @@ import (
 	"plimsoll/result"
 )
 
-// Name is what scenarios call the engine.
+// Name is the engine's name in scenarios.
 const Name = "pgbench"
 
 // Engine is the generator. The zero value is ready for use.
@@ -92,7 +92,7 @@ func (e Engine) CheckTool(ctx context.Context, host target.Host, spec workload.S
 	return tool, nil
 }
 
-// format is what Parse needs to know of a job.
+// format holds what Parse needs to know of a job.
 type format struct {
 	Prefill  bool    `json:"prefill,omitempty"`          // what pgbench -i prints
 	Text     bool    `json:"text,omitempty"`             // pgbench's own lines are all there is
@@ -145,7 +145,7 @@ func (c *config) Job(job *workload.Job) (any, error) {
 	return j, errors.Join(err, c.server.Apply(spec, job))
 }
 
-// declared is what a job counts.
+// declared returns what a job counts.
 func (c *config) declared() workload.Declared {
 	var d workload.Declared
 	if c.job.Initialize {

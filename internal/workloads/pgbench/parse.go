@@ -25,7 +25,7 @@ type TextOf struct {
 	Length   time.Duration // of the test, better than by the text; 0: as that has it
 }
 
-// DeclareText is what a text of pgbench's counts that others kept. Parse reads it.
+// DeclareText returns what a text of pgbench's counts that others kept. Parse reads it.
 func DeclareText(o TextOf) workload.Declared {
 	d := (&config{}).declared()
 	if o.Rate {
@@ -145,7 +145,7 @@ func (p *parser) line(line []byte) {
 	case !is:
 		p.said.Add(line)
 	case p.format.Text:
-		p.own(progress)
+		p.addProgress(progress)
 	case len(p.declared.Operations) == 1:
 		p.standIn(progress)
 	}
@@ -268,8 +268,8 @@ func gaps(n int) []float64 {
 	return out
 }
 
-// own takes a progress line where there is no log. One report is held back: the totals may correct it.
-func (p *parser) own(g pgbench.Progress) {
+// addProgress takes a progress line where there is no log. One report is held back: the totals may correct it.
+func (p *parser) addProgress(g pgbench.Progress) {
 	step := time.Second
 	if seconds := p.format.Interval; seconds > 0 && seconds < 1e6 {
 		step = time.Duration(seconds * float64(time.Second))

@@ -43,7 +43,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// state is what the worker prints of so many transactions of 2 ms.
+// state returns what the worker prints of so many transactions of 2 ms.
 func state(t *testing.T, after time.Duration, n uint64, final bool) string {
 	t.Helper()
 	h := &hist.Histogram{}

@@ -119,7 +119,7 @@ func pooled(conn *pgwire.Conn) (bool, error) {
 	return err == nil && len(rows) == 1 && rows[0][0] != strconv.FormatUint(uint64(conn.PID), 10), err
 }
 
-// plainText is what a server keeps of a connection's name.
+// plainText returns what a server keeps of a connection's name.
 func plainText(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

@@ -58,7 +58,7 @@ func (c Config) address() (*url.URL, error) {
 	return u, err
 }
 
-// Env is what the environment of a load on this server says.
+// Env returns what the environment of a load on this server says.
 func (c Config) Env() []string {
 	if c.ClientCPUs == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"plimsoll/scenario"
 )
 
-// read is what an engine does with the text of its file.
+// read returns what an engine does with the text of its file.
 func read(t testing.TB, text string) (Config, []scenario.Objection) {
 	r := workload.Reading{Spec: workload.Spec{Config: []byte(text)}}
 	ignored := workload.Option{Name: "clients", To: new(string)}

@@ -122,7 +122,7 @@ const contents = `select * from (
   and not exists (select from pg_depend d where (d.classid, d.objid) = (a.classid, a.objid) and d.deptype = 'e')
  ) o order by 1 limit 4`
 
-// made is what a record says, held against what there is.
+// made holds what a record says, held against what there is.
 type made struct {
 	mark   Mark
 	tables []string // our tables that are there, with their oids
@@ -186,7 +186,7 @@ func (m Maker) look() (*made, error) {
 	return m.hold(record)
 }
 
-// byHand is what drops the tables.
+// byHand returns what drops the tables.
 func (m Maker) byHand() string {
 	names := make([]string, 0, len(m.Tables))
 	for name := range m.Tables {

@@ -30,7 +30,7 @@ var ownPassword = sync.OnceValue(rand.Text)
 
 var ownVerifier = sync.OnceValues(func() (string, error) { return verifier(ownPassword(), []byte(rand.Text()[:16])) })
 
-// verifier is what PostgreSQL keeps of a password (RFC 5803).
+// verifier returns what PostgreSQL keeps of a password (RFC 5803).
 func verifier(password string, salt []byte) (string, error) {
 	const rounds = 4096
 	salted, err := pbkdf2.Key(sha256.New, password, salt, rounds, sha256.Size)

@@ -27,8 +27,8 @@ const (
 	Always  = "always"  // made anew, in place of those that we made
 )
 
-// Initialise is what is done where the config does not say it: tables are made for built-in scripts, and on a server of
-// the run's own, which has none. Scripts of the author's on a server of the user's find there what they need.
+// Initialise returns what is done where the config does not say it: tables are made for built-in scripts, and on a
+// server of the run's own, which has none. Scripts of the author's on a server of the user's find there what they need.
 func (c Config) Initialise(builtin bool) string {
 	if builtin || c.Own() {
 		return Missing

@@ -59,7 +59,7 @@ func (k *keeper) ServiceState(ctx context.Context, _ string) (target.ServiceStat
 
 func (k *keeper) StopService(context.Context, string, time.Duration) error { return nil }
 
-// environment is what a client of a job would have, for this process: working folders are those of the machine.
+// environment returns what a client of a job would have, for this process: working folders are those of the machine.
 func environment(dir string, job workload.Job) (list []string) {
 	for _, e := range job.Command.Env {
 		e = strings.Replace(e, "/proc/self/cwd", dir, 1)

@@ -2,7 +2,7 @@ package postgres
 
 import "fmt"
 
-// PgbenchSize is what pgbench's tables take at a scale, in bytes, and how that is made up. Tables and indexes are
+// PgbenchSize holds what pgbench's tables take at a scale, in bytes, and how that is made up. Tables and indexes are
 // exact: they are counted in pages, as pgbench -i leaves them on PostgreSQL 12 and later with its default options.
 type PgbenchSize struct {
 	Scale          int64 `json:"scale"`

@@ -17,8 +17,8 @@ import (
 	"plimsoll/internal/kit/untyped"
 )
 
-// State is what a server says of itself and of one database at a moment: configuration, sizes, dead rows and counters.
-// Taking it writes nothing.
+// State holds what a server says of itself and of one database at a moment: configuration, sizes, dead rows and
+// counters. Taking it writes nothing.
 type State struct {
 	Format    int                `json:"format"` // StateFormat
 	Time      time.Time          `json:"time"`   // of the server's clock
@@ -234,7 +234,7 @@ type Growth struct {
 	After  float64 `json:"after"`
 }
 
-// Difference is what happened between two states of a server.
+// Difference holds what happened between two states of a server.
 type Difference struct {
 	Elapsed   time.Duration `json:"elapsed_ns"`
 	Settings  []Change      `json:"settings"`
@@ -326,8 +326,8 @@ func union[V any](a, b map[string]V) map[string]V {
 	return all
 }
 
-// CounterUnit is what a counter of State counts, by PostgreSQL's own documentation of its views; "" where that is in
-// the name.
+// CounterUnit returns what a counter of State counts, by PostgreSQL's own documentation of its views; "" where that is
+// in the name.
 func CounterUnit(name string) string {
 	_, column, _ := strings.Cut(name, ".")
 	switch {

@@ -16,7 +16,7 @@ import (
 	"plimsoll/unit"
 )
 
-// Measure is what a line of a data sheet rates.
+// Measure tells what a line of a data sheet rates.
 type Measure string
 
 // What lines rate.
@@ -43,7 +43,7 @@ type Line struct {
 // Writes reports whether measuring the line writes.
 func (l Line) Writes() bool { return strings.HasSuffix(l.ReadWrite, "write") }
 
-// Sheet is what a vendor says of a device.
+// Sheet holds what a vendor says of a device.
 type Sheet struct {
 	Device    string // any words
 	Interface string // sata, sas, nvme, or "" for one that is not said

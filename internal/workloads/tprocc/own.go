@@ -39,7 +39,7 @@ const (
 // client reads; servers get what MariaDB keeps of it.
 var ownPassword = sync.OnceValue(rand.Text)
 
-// kept is what MariaDB keeps of a password (mysql_native_password), from which it cannot be had.
+// kept returns what MariaDB keeps of a password (mysql_native_password), from which it cannot be had.
 func kept(password string) string {
 	once := sha1.Sum([]byte(password)) //nolint:gosec // as above
 	twice := sha1.Sum(once[:])         //nolint:gosec // as above

@@ -15,7 +15,7 @@ import (
 	"plimsoll/result"
 )
 
-// Name is what scenarios call the engine.
+// Name is the engine's name in scenarios.
 const Name = "tproch"
 
 // Engine is the generator. The zero value is ready for use.

@@ -16,7 +16,7 @@ import (
 	"plimsoll/result"
 )
 
-// Name is what scenarios call the engine.
+// Name is the engine's name in scenarios.
 const Name = "vioperf"
 
 // Engine is the generator. The zero value is ready for use.

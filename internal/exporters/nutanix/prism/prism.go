@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// Kind is what an entity is.
+// Kind tells what an entity is.
 type Kind int
 
 // The kinds, in the order in which they are polled.

@@ -10,7 +10,7 @@ import (
 	"plimsoll/internal/storage/trace"
 )
 
-// outcome is what a line proved to be.
+// outcome tells what a line proved to be.
 type outcome uint8
 
 const (

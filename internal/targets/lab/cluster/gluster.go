@@ -231,7 +231,7 @@ func parseHeals(data []byte) (online map[string]bool, entries int, err error) {
 	return online, entries, nil
 }
 
-// Replication is what the copies of the storage are like.
+// Replication tells what the copies of the storage are like.
 type Replication struct {
 	Bricks []bool `json:"bricks"` // by node with a brick: online
 	Heals  int    `json:"heals"`  // entries not healed yet; -1 while it cannot be told, with a brick down

@@ -32,7 +32,7 @@ const (
 	volume     = "gv"
 )
 
-// record is what a lab is, on disk before anything of it is made. All names follow from it.
+// record tells what a lab is, on disk before anything of it is made. All names follow from it.
 type record struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"` // six hexadecimal digits, in the names of its namespaces

@@ -210,7 +210,7 @@ func (l *Lab) WaitReady(ctx context.Context, nodes ...*Node) error {
 	return nil
 }
 
-// boot is what a node does when it is switched on, as a process of the node.
+// boot does what a node does when it is switched on, as a process of the node.
 func (n *Node) boot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootLimit)
 	defer cancel()

@@ -323,8 +323,8 @@ func (l *Lab) part(namespace, log string, args ...string) error {
 	return nil
 }
 
-// Part is what "plimsoll lab part" does, which is for the lab itself and no person: a node boots or halts, a controller
-// answers ipmi_sim, or all of them serve Redfish.
+// Part does what "plimsoll lab part" does, which is for the lab itself and no person: a node boots or halts, a
+// controller answers ipmi_sim, or all of them serve Redfish.
 func Part(ctx context.Context, args []string, out, errs io.Writer) error {
 	if len(args) < 2 {
 		return fmt.Errorf("lab part: %q: a part and a folder are needed", args)

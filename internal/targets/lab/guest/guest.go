@@ -49,13 +49,13 @@ type Image struct {
 	Cached      bool            `json:"cached"`                // it was there already
 }
 
-// File is what a file of an image is.
+// File describes a file of an image.
 type File struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// Config is what to build.
+// Config says what to build.
 type Config struct {
 	Kind  Kind
 	Cache string                           // folder of packages and images; made if absent

@@ -26,7 +26,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Identity is what no two machines may share.
+// Identity holds what no two machines may share.
 type Identity struct {
 	Name           string // host name
 	MachineID      string // as /etc/machine-id has it
@@ -123,7 +123,7 @@ func (i Identity) Check() error {
 	return errors.Join(errs...)
 }
 
-// Boot is what the emulator needs to start a machine.
+// Boot holds what the emulator needs to start a machine.
 type Boot struct {
 	Kernel, Initrd, Append string
 	Drives                 []Drive  // before all others, in this order

@@ -69,7 +69,7 @@ func (b *builder) worker(ctx context.Context) (Image, error) {
 	})
 }
 
-// base is what the initramfs of every kind begins with.
+// base holds what the initramfs of every kind begins with.
 type base struct {
 	b       *builder
 	key     string

@@ -77,7 +77,7 @@ func Accelerator(ctx context.Context, kernel, cache string) (Proof, error) {
 	return p, err
 }
 
-// proofKey is what a proof holds for.
+// proofKey returns what a proof holds for.
 func proofKey(ctx context.Context, kernel string) (string, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

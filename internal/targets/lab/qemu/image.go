@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Image is what qemu-img tells of a disk image. Sizes are in bytes.
+// Image holds what qemu-img tells of a disk image. Sizes are in bytes.
 type Image struct {
 	Path         string     `json:"filename"`
 	Format       string     `json:"format"`

@@ -99,7 +99,7 @@ func counts(t *testing.T, m *Machine) {
 	}
 }
 
-// counted is what the disk of a machine that is off holds.
+// counted returns what the disk of a machine that is off holds.
 func counted(t *testing.T, disk Disk) uint32 {
 	t.Helper()
 	raw := filepath.Join(t.TempDir(), "raw")

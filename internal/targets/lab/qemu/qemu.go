@@ -203,7 +203,7 @@ func (s Spec) Check() error {
 	return errors.Join(errs...)
 }
 
-// DiskName is what a disk of the list is called in QEMU.
+// DiskName returns what a disk of the list is called in QEMU.
 func DiskName(i int) string { return "disk" + strconv.Itoa(i) }
 
 // Argv is the command line of the machine in a folder. With incoming it waits for a migration.

@@ -171,7 +171,7 @@ func (c *controller) reset(ctx context.Context, to target.PowerState, kinds ...s
 	})
 }
 
-// system is what is needed of Redfish's ComputerSystem.
+// system holds what is needed of Redfish's ComputerSystem.
 type system struct {
 	PowerState string
 	Actions    struct {
@@ -322,7 +322,7 @@ func (s *session) ask(method, at string, give, into any) error {
 	return nil
 }
 
-// refused is what an answer says of a failure, in the BMC's words where it has some.
+// refused returns what an answer says of a failure, in the BMC's words where it has some.
 func (s *session) refused(what string, answer *http.Response, data []byte) error {
 	if code := answer.StatusCode; code == http.StatusUnauthorized || code == http.StatusForbidden {
 		return refusal{fmt.Sprintf("%s: it answered %q: user %q with the password from %v may not do this", what,

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind is what goes wrong.
+// Kind tells what goes wrong.
 type Kind string
 
 // The faults there are.

@@ -61,7 +61,7 @@ type Looking struct {
 	Mine bool `json:"mine,omitempty"`
 }
 
-// Look is what a machine is.
+// Look tells what a machine is.
 type Look struct {
 	Hostname    string            `json:"hostname"`
 	MachineID   string            `json:"machine_id,omitempty"`
@@ -80,7 +80,7 @@ type Look struct {
 	Disks       []DiskLook        `json:"disks,omitempty"`
 }
 
-// DiskLook is what a block device is, and what stands against writing to it.
+// DiskLook tells what a block device is, and what stands against writing to it.
 type DiskLook struct {
 	Path       string   `json:"path"`
 	Identity   string   `json:"identity,omitempty"` // the consent for it

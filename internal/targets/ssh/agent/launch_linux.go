@@ -18,7 +18,7 @@ import (
 	"plimsoll/internal/contract/target"
 )
 
-// launch is what a launcher is told: first what it becomes, then when.
+// launch holds what a launcher is told: first what it becomes, then when.
 type launch struct {
 	Path string   `json:"path,omitempty"`
 	Argv []string `json:"argv,omitempty"`

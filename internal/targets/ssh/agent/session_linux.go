@@ -564,7 +564,7 @@ func (s *server) follow(w http.ResponseWriter, r *http.Request) (any, error) {
 	}
 }
 
-// own is what the agent itself costs: its sessions and supervisors are told apart by the queries that add them.
+// own holds what the agent itself costs: its sessions and supervisors are told apart by the queries that add them.
 type own struct{}
 
 // Describe implements exporter.Collector.

@@ -111,7 +111,7 @@ func (k keeper) start(id string, s Start) (State, error) {
 	}
 }
 
-// mark is what unitVariable says of a unit.
+// mark returns what unitVariable says of a unit.
 func (k keeper) mark(id string) string { return k.folder + "#" + id }
 
 // state tells how it is with a unit. One whose supervisor is gone without a word, or with one that power loss spoiled,

@@ -26,7 +26,7 @@ type Access struct {
 	Clock    clock.Clock
 }
 
-// Seen is what a check found on a host.
+// Seen holds what a check found on a host.
 type Seen struct {
 	agent.Look
 	// Ahead is how far its clock was ahead of ours, and Bound by how much that may be wrong.

@@ -42,7 +42,7 @@ func (r *readings) add(one target.ClockReading) {
 	r.list = r.list[max(0, len(r.list)-mostReadings):]
 }
 
-// best is what is known at a moment: the reading whose bound is narrowest then, with that bound.
+// best returns what is known at a moment: the reading whose bound is narrowest then, with that bound.
 func (r *readings) best(now time.Time) (best target.ClockReading) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

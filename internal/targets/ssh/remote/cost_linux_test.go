@@ -93,13 +93,13 @@ func values(t testing.TB, h *remote.Host) map[string]float64 {
 	return all
 }
 
-func own() (cpu time.Duration) {
+func cpuTime() (cpu time.Duration) {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // it does not fail for oneself
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// heap is what this process holds in memory, in bytes.
+// heap returns what this process holds in memory, in bytes.
 func heap() float64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -127,7 +127,7 @@ func TestCostOfScrapes(t *testing.T) {
 	for i, h := range hosts {
 		before[i] = values(t, h)
 	}
-	cpu, began := own(), time.Now()
+	cpu, began := cpuTime(), time.Now()
 	for range rounds {
 		next := time.Now().Add(time.Second)
 		var group sync.WaitGroup
@@ -137,7 +137,7 @@ func TestCostOfScrapes(t *testing.T) {
 		group.Wait()
 		time.Sleep(time.Until(next))
 	}
-	took, spent, held := time.Since(began), own()-cpu, heap()-empty
+	took, spent, held := time.Since(began), cpuTime()-cpu, heap()-empty
 	var share, memory []float64
 	for i, h := range hosts {
 		after := values(t, h)
@@ -225,7 +225,7 @@ func apart(ctx context.Context, hosts []*remote.Host) ([]int64, error) {
 	return told(ctx, hosts, running)
 }
 
-// told is what the commands say.
+// told returns what the commands say.
 func told(ctx context.Context, hosts []*remote.Host, running []target.Process) ([]int64, error) {
 	at := make([]int64, len(hosts))
 	return at, each(hosts, func(i int) error {

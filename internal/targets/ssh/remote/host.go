@@ -59,7 +59,7 @@ func (a Access) NewHost(m Machine, node int) *Host {
 	return &Host{access: a, link: newLink(m, a.Clock, a.Patience), node: node}
 }
 
-// Machine is what leads to it.
+// Machine returns what leads to it.
 func (h *Host) Machine() Machine { return h.link.Machine }
 
 // Close lets go of the connection. What runs on the machine goes on.
@@ -328,8 +328,8 @@ func (h *Host) ReadClock(ctx context.Context) (target.ClockReading, error) {
 	return h.link.reading(), nil
 }
 
-// start is what the agent is asked. The devices that a command may write to are claimed when it begins, whatever has
-// become of the host since the run took them.
+// start returns what the agent is asked. The devices that a command may write to are claimed when it begins, whatever
+// has become of the host since the run took them.
 func (h *Host) start(ctx context.Context, c target.Command) (agent.Start, error) {
 	s := agent.Start{Command: c, Lease: h.access.Lease}
 	if c.ReadOnly {

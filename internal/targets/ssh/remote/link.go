@@ -50,10 +50,10 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Text is what it keeps.
+// Text returns what it keeps.
 func (t *Tail) Text() string { t.mu.Lock(); defer t.mu.Unlock(); return string(t.data) }
 
-// told is what was said of a failure, with what to do about it.
+// told returns what was said of a failure, with what to do about it.
 func (t *Tail) told() string {
 	said := strings.TrimSpace(t.Text())
 	if strings.Contains(said, "sudo") {
@@ -219,7 +219,7 @@ func (p *pipe) SetDeadline(time.Time) error      { return nil } // pings tell th
 func (p *pipe) SetReadDeadline(time.Time) error  { return nil }
 func (p *pipe) SetWriteDeadline(time.Time) error { return nil }
 
-// failure is what the agent objects to.
+// failure holds what the agent objects to.
 type failure struct {
 	Text   string `json:"error"`
 	Absent bool   `json:"absent"`

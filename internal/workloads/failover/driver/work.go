@@ -32,7 +32,7 @@ const (
 	Synchronous  = "synchronous"
 )
 
-// Job is what Work does. User, database, port and password are in the environment, as libpq has them.
+// Job says what Work does. User, database, port and password are in the environment, as libpq has them.
 type Job struct {
 	Servers     []string      `json:"servers,omitempty"` // addresses: the first server, and the one that follows it
 	Clients     int           `json:"clients"`

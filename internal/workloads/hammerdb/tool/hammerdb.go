@@ -13,7 +13,7 @@ package hammerdb
 // WorkCommand is the command line's word for Work; its argument is the file of the job.
 const WorkCommand = "hammerdb-worker"
 
-// Job is what Work does in the working folder.
+// Job says what Work does in the working folder.
 type Job struct {
 	Folder    string            `json:"folder,omitempty"` // of HammerDB; "" to look for it
 	Script    string            `json:"script"`

@@ -43,7 +43,7 @@ var (
 	figure    = lazyregexp.New(`(CALLS|MIN|AVG|MAX|TOTAL|P\d{1,2}(?:\.\d+)?|SD|RATIO): ([\d.]+)`)
 )
 
-// Result is what a timed test of TPROC-C comes to.
+// Result holds what a timed test of TPROC-C comes to.
 type Result struct {
 	NOPM     float64 // new orders a minute
 	TPM      float64 // transactions of the database a minute
@@ -192,7 +192,7 @@ func Date(text string) (at time.Time, zone string, ok bool) {
 	return time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), 0, time.UTC), zone, true
 }
 
-// Transaction is what a time profile says of one kind of transaction.
+// Transaction holds what a time profile says of one kind of transaction.
 type Transaction struct {
 	Calls   float64            // of all users
 	TotalMS float64            // their times

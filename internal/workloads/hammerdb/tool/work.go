@@ -92,7 +92,7 @@ func Work(ctx context.Context, config io.Reader, to io.Writer) error {
 	return out.verdict(job, err)
 }
 
-// output is what a worker prints of HammerDB's lines, and what they said.
+// output holds what a worker prints of HammerDB's lines, and what they said.
 type output struct {
 	mu      sync.Mutex // of what is printed
 	to      io.Writer

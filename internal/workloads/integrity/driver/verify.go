@@ -14,7 +14,7 @@ import (
 	"plimsoll/internal/storage/direct"
 )
 
-// Kind is what has become of a range.
+// Kind tells what has become of a range.
 type Kind string
 
 // The kinds of damage, the most telling first.

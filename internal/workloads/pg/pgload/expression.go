@@ -12,7 +12,7 @@ import (
 	"plimsoll/unit"
 )
 
-// scope is what an expression is evaluated in: a client's variables and random numbers.
+// scope holds what an expression is evaluated in: a client's variables and random numbers.
 type scope struct {
 	vars   []value
 	random *rand.Rand
@@ -122,8 +122,8 @@ func (p *expressionParser) peek() string {
 	return p.tokens[0]
 }
 
-// take goes past a word or an operator when it is next.
-func (p *expressionParser) take(want string) bool {
+// accept goes past a word or an operator when it is next.
+func (p *expressionParser) accept(want string) bool {
 	if !strings.EqualFold(p.peek(), want) {
 		return false
 	}
@@ -132,7 +132,7 @@ func (p *expressionParser) take(want string) bool {
 }
 
 func (p *expressionParser) want(what string) error {
-	if p.take(what) {
+	if p.accept(what) {
 		return nil
 	}
 	if p.peek() == "" {
@@ -154,7 +154,7 @@ func (p *expressionParser) binary(level int) (expression, error) {
 	if level == len(levels) {
 		return p.unary()
 	}
-	if levels[level][0] == "NOT" && p.take("NOT") {
+	if levels[level][0] == "NOT" && p.accept("NOT") {
 		e, err := p.binary(level)
 		return not(e), err
 	}
@@ -188,7 +188,7 @@ func (p *expressionParser) binary(level int) (expression, error) {
 
 func (p *expressionParser) operator(level int) string {
 	for _, op := range levels[level] {
-		if op != "NOT" && p.take(op) {
+		if op != "NOT" && p.accept(op) {
 			return op
 		}
 	}
@@ -198,12 +198,12 @@ func (p *expressionParser) operator(level int) string {
 func (p *expressionParser) is(of expression, op string) (expression, error) {
 	want, inverted := value{kind: null}, op == "NOTNULL"
 	if op == "IS" {
-		inverted = p.take("NOT")
+		inverted = p.accept("NOT")
 		switch {
-		case p.take("NULL"):
-		case p.take("TRUE"):
+		case p.accept("NULL"):
+		case p.accept("TRUE"):
 			want = boolOf(true)
-		case p.take("FALSE"):
+		case p.accept("FALSE"):
 			want = boolOf(false)
 		default:
 			return nil, fmt.Errorf("want NULL, TRUE or FALSE after IS, not %q", p.peek())
@@ -271,24 +271,24 @@ func constant(v value) expression { return func(*scope) (value, error) { return 
 
 func (p *expressionParser) unary() (expression, error) {
 	switch {
-	case p.take("+"):
+	case p.accept("+"):
 		return p.binary(len(levels))
-	case p.take("-"):
-		if p.take("9223372036854775808") { // which is too much without its sign
+	case p.accept("-"):
+		if p.accept("9223372036854775808") { // which is too much without its sign
 			return constant(intOf(math.MinInt64)), nil
 		}
 		e, err := p.binary(len(levels))
 		return operation("-", constant(intOf(0)), e), err
-	case p.take("~"):
+	case p.accept("~"):
 		e, err := p.binary(len(levels) - 2) // binds less than + and -
 		return operation("#", constant(intOf(-1)), e), err
-	case p.take("("):
+	case p.accept("("):
 		e, err := p.binary(0)
 		if err == nil {
 			err = p.want(")")
 		}
 		return e, err
-	case p.take("CASE"):
+	case p.accept("CASE"):
 		return p.cases()
 	}
 	t := p.peek()
@@ -338,7 +338,7 @@ func (p *expressionParser) word(name string) (expression, error) {
 		return nil, err
 	}
 	var args []expression
-	for !p.take(")") {
+	for !p.accept(")") {
 		if len(args) > 0 {
 			if err := p.want(","); err != nil {
 				return nil, err
@@ -381,7 +381,7 @@ func (p *expressionParser) word(name string) (expression, error) {
 func (p *expressionParser) cases() (expression, error) {
 	var when, then []expression
 	otherwise := constant(value{kind: null})
-	for p.take("WHEN") {
+	for p.accept("WHEN") {
 		w, err := p.binary(0)
 		if err == nil {
 			err = p.want("THEN")
@@ -398,7 +398,7 @@ func (p *expressionParser) cases() (expression, error) {
 	if len(when) == 0 {
 		return nil, p.want("WHEN")
 	}
-	if p.take("ELSE") {
+	if p.accept("ELSE") {
 		var err error
 		if otherwise, err = p.binary(0); err != nil {
 			return nil, err

@@ -82,11 +82,11 @@ func (b *beside) row(name string) {
 			if (i+k)%2 == 0 {
 				p = b.pgbench(0)
 			} else {
-				c, tps = b.own(0)
+				c, tps = b.runPg(0)
 			}
 		}
-		o, _ := b.own(3 * tps) // more than there can be: every arrival has waited
-		q, _ := b.own(0.7 * tps)
+		o, _ := b.runPg(3 * tps) // more than there can be: every arrival has waited
+		q, _ := b.runPg(0.7 * tps)
 		theirs, ours, ratio = append(theirs, p), append(ours, c), append(ratio, c/p)
 		late, paced = append(late, o/c), append(paced, q/b.pgbench(0.7*tps))
 	}
@@ -118,7 +118,7 @@ func (b *beside) pgbench(rate float64) float64 {
 	return micros / n
 }
 
-func (b *beside) own(rate float64) (micros, tps float64) {
+func (b *beside) runPg(rate float64) (micros, tps float64) {
 	j := job(func(j *Job) {
 		j.Scale, j.Initialise, j.Clients, j.Duration, j.Rate = 10, Never, b.clients, *pairTime, rate
 		j.Scripts = []Script{{Name: "select-only", Weight: 1}}

@@ -185,7 +185,7 @@ func (j *Job) compile() (*program, error) {
 
 const connectName = "connect"
 
-// Declared is what the lines that Run prints count, in their order.
+// Declared returns what the lines that Run prints count, in their order.
 func (j *Job) Declared() (operations []result.Operation, measures []result.Measure) {
 	if j.Load {
 		return []result.Operation{{Name: "load", Noun: "loads"}}, nil

@@ -335,7 +335,7 @@ func (r *runner) gather(all []*thread, final bool) worker.State {
 	return state
 }
 
-// cpuSeconds is what this process has used.
+// cpuSeconds returns what this process has used.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

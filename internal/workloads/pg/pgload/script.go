@@ -44,7 +44,7 @@ var Builtins = map[string]string{
 		"UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n" + history + "END;\n",
 }
 
-// action is what a command does.
+// action tells what a command does.
 type action byte
 
 const (

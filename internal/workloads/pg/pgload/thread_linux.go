@@ -136,7 +136,7 @@ func (t *thread) run() {
 		if err := t.loop.Wait(t.wait(now, end), t.ready); err != nil {
 			t.failure = err
 		}
-		t.take()
+		t.adopt()
 	}
 	if t.over {
 		t.stats.cut = uint64(t.busy)
@@ -609,8 +609,8 @@ func (t *thread) connect(c *client) {
 	})
 }
 
-// take takes the connections that were made.
-func (t *thread) take() {
+// adopt takes in the connections that were made.
+func (t *thread) adopt() {
 	t.mu.Lock()
 	arrived := t.arrived
 	t.arrived = nil

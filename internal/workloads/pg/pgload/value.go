@@ -144,7 +144,7 @@ func (v value) bool() (bool, error) {
 	return v.n == 1, nil
 }
 
-// truth is what \if takes it for: null is false, a number is true unless it is 0.
+// truth returns what \if takes it for: null is false, a number is true unless it is 0.
 func (v value) truth() (bool, error) {
 	v, err := v.plain()
 	return v.n != 0 || v.kind == float && v.f != 0, err

@@ -17,7 +17,7 @@ type Script struct {
 	Weight  int    `json:"weight"`
 }
 
-// Job is what Work does in the working folder. Where the server is and what opens it stands in the environment, as
+// Job says what Work does in the working folder. Where the server is and what opens it stands in the environment, as
 // every client of PostgreSQL reads it.
 type Job struct {
 	Initialize bool `json:"initialize,omitempty"` // make and fill the tables, and no more

@@ -157,7 +157,7 @@ const (
 	countsEnd
 )
 
-// second is what ended within one.
+// second counts what ended within one.
 type second struct {
 	times   []*hist.Histogram // by operation, nanoseconds
 	service *hist.Histogram   // of all, without the lag
@@ -486,7 +486,7 @@ func Singles(t Totals, measures []string, v map[string]float64) {
 // StatementWord is in the names of measures that are means of statements; they come last.
 const StatementWord = "statement_"
 
-// cpuSeconds is what pgbench and this process have used.
+// cpuSeconds returns what pgbench and this process have used.
 func cpuSeconds(command *exec.Cmd) float64 {
 	var own syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &own) // fails for no reason

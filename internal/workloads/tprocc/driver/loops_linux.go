@@ -114,7 +114,7 @@ func (t *thread) serve(ctx context.Context) (err error) {
 		t.loop.Close()
 	}()
 	for i, s := range t.seats {
-		if err := t.take(s, s.fresh); err != nil {
+		if err := t.attach(s, s.fresh); err != nil {
 			return err
 		}
 		s.link.Owner = i
@@ -140,8 +140,8 @@ func (t *thread) serve(ctx context.Context) (err error) {
 	return errors.Join(t.fatal, ctx.Err())
 }
 
-// take has the loop take a connection for a seat.
-func (t *thread) take(s *seat, fresh *pgwire.Detached) (err error) {
+// attach has the loop take a connection for a seat.
+func (t *thread) attach(s *seat, fresh *pgwire.Detached) (err error) {
 	s.fresh = nil
 	s.link, err = t.loop.Add(fresh)
 	return err
@@ -207,7 +207,7 @@ func (t *thread) arrivals() {
 			t.busy--
 			now := t.run.Now()
 			if a.err == nil {
-				a.err = t.take(a.seat, a.fresh)
+				a.err = t.attach(a.seat, a.fresh)
 			}
 			if a.err != nil {
 				t.later(a.seat, t.rec.Refused(a.seat.user, a.err, now))

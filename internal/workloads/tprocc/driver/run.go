@@ -226,7 +226,7 @@ func (rec *Recorder) without(how Outcome, u *User, err error) {
 	rec.now.Outcomes[how]++
 }
 
-// String is what measures call the outcome.
+// String returns what measures call the outcome.
 func (o Outcome) String() string {
 	return [...]string{"committed", "rolled back", "deadlock", "serialization failure", "lost connection",
 		"refused connection", "error out of space", "cancelled transaction", "other error"}[o]

@@ -80,7 +80,7 @@ func (k Kind) Think() time.Duration {
 // Line is one line of a new order.
 type Line struct{ Item, Supply, Quantity int }
 
-// Input is what a transaction is asked with.
+// Input holds what a transaction is asked with.
 type Input struct {
 	Kind                Kind
 	Warehouse, District int // the order's, the payment's, the terminal's

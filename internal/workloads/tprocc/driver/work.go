@@ -20,7 +20,7 @@ import (
 // WorkCommand is the hidden command of this program that calls Work.
 const WorkCommand = "tprocc-worker"
 
-// Job is what a worker is to do.
+// Job says what a worker is to do.
 type Job struct {
 	Dialect    string        `json:"dialect"`
 	Load       bool          `json:"load,omitempty"`   // warehouses; else run users
@@ -232,7 +232,7 @@ func (w *work) check(ctx context.Context) (int, error) {
 // underWay is how long transactions that were sent before the end are waited for.
 const underWay = time.Minute
 
-// server is what the server itself counts, and when it was asked.
+// server holds what the server itself counts, and when it was asked.
 type server struct {
 	orders, transactions int64
 	at                   time.Time
@@ -366,7 +366,7 @@ func (w *work) end(ctx context.Context, r *Run, before server, words io.Writer) 
 	return errors.Join(err, failed, w.print(s))
 }
 
-// state is what users did until now. Counts are cumulative, rates are of the time since the state before.
+// state returns what users did until now. Counts are cumulative, rates are of the time since the state before.
 func (w *work) state(r *Run, elapsed time.Duration) worker.State {
 	c := r.Counts()
 	s := worker.State{Elapsed: elapsed, Began: r.begin, Errors: c.Errors()}

@@ -49,7 +49,7 @@ type asked struct {
 	conn *pgconn.PgConn
 }
 
-// maker is what we make in the schema.
+// maker returns what we make in the schema.
 func (s *Store) maker(ctx context.Context) postgres.Maker {
 	m := postgres.Maker{Session: asked{ctx, s.conn}, Tool: tool, Schema: Schema, Tables: map[string][]string{}}
 	for _, sql := range tableStatements() {
@@ -91,7 +91,7 @@ var indexes = []string{
 	"alter table region add primary key (r_regionkey)",
 }
 
-// State is what a database holds of this workload.
+// State holds what a database holds of this workload.
 type State struct {
 	Scale  Scale // 0: nothing
 	Loaded bool  // to its end
@@ -181,7 +181,7 @@ func (s *Store) Close() error {
 	return s.conn.Close(ctx)
 }
 
-// State is what the database holds.
+// State returns what the database holds.
 func (s *Store) State() State { return s.state }
 
 // rows are what a query gives, as text.
@@ -219,7 +219,7 @@ func exec(ctx context.Context, conn *pgconn.PgConn, statements ...string) error 
 	return nil
 }
 
-// mark is what the record says.
+// mark returns what the record says.
 func (s State) mark() postgres.Mark {
 	return postgres.Mark{Tool: tool, Scale: int(math.Round(float64(s.Scale) * 100)), Complete: s.Loaded}
 }

@@ -21,7 +21,7 @@ import (
 // WorkCommand is the hidden command of this program that calls Work.
 const WorkCommand = "tproch-worker"
 
-// Job is what a worker is to do, on the database that PGHOST and its like name.
+// Job says what a worker is to do, on the database that PGHOST and its like name.
 type Job struct {
 	Load     bool          `json:"load,omitempty"` // the data set; else ask the queries
 	Scale    Scale         `json:"scale"`
@@ -153,8 +153,8 @@ func (w *work) say(format string, args ...any) {
 	fmt.Fprintf(w.out, format+"\n", args...)
 }
 
-// known is a value that is there.
-func known(v float64) *float64 {
+// finite returns nil for what is no number.
+func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}
@@ -233,7 +233,7 @@ func (w *work) run(ctx context.Context) (err error) {
 	}, func() worker.State { return r.state(changed) })
 }
 
-// state is what was done until now.
+// state returns what was done until now.
 func (r *Run) state(changedPlans int) (s worker.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,10 +243,10 @@ func (r *Run) state(changedPlans int) (s worker.State) {
 	f := r.figures
 	for _, v := range []float64{f.GeometricMean, f.Power, f.Throughput, f.PowerSeconds, f.ThroughputSeconds,
 		float64(f.Unanswered), float64(changedPlans)} {
-		s.Values = append(s.Values, known(v))
+		s.Values = append(s.Values, finite(v))
 	}
 	for _, n := range r.errors {
-		s.Values = append(s.Values, known(float64(n)))
+		s.Values = append(s.Values, finite(float64(n)))
 		s.Errors += n
 	}
 	return s
@@ -353,6 +353,6 @@ func (l *loading) state() worker.State {
 	defer l.mu.Unlock()
 	return worker.State{
 		Operations: []worker.Counts{{Bytes: l.bytes, Times: l.loads.Clone()}, {Times: l.checks.Clone()}},
-		Values:     []*float64{known(float64(l.last.Rows)), known(l.last.Left.Seconds()), known(l.wrong)},
+		Values:     []*float64{finite(float64(l.last.Rows)), finite(l.last.Left.Seconds()), finite(l.wrong)},
 	}
 }

@@ -79,8 +79,8 @@ func Defaults() Options {
 		Reserve: -1, WhenFull: Stop, Seed: 1}
 }
 
-// DefaultReserve is what is left free of a file system of that many bytes: a twentieth, and 1 GiB at least. It ends at
-// half of the file system, so that small ones can be used at all.
+// DefaultReserve returns what is left free of a file system of that many bytes: a twentieth, and 1 GiB at least. It
+// ends at half of the file system, so that small ones can be used at all.
 func DefaultReserve(total int64) int64 { return min(max(total/20, int64(unit.GiB)), total/2) }
 
 // Check returns everything that is wrong with the options.

@@ -12,8 +12,8 @@ import (
 	"plimsoll/internal/contract/worker"
 )
 
-// Job is what Work is told: a disk, whose content is written over, and how. Every thread has a part of the disk, which
-// it writes from its start to its end and round again.
+// Job says what Work is told: a disk, whose content is written over, and how. Every thread has a part of the disk,
+// which it writes from its start to its end and round again.
 type Job struct {
 	Path                   string        `json:"path"`
 	Bytes                  int64         `json:"bytes"` // of the disk

@@ -48,7 +48,7 @@ func Of(j tprocc.Job) (tprocc.Dialect, error) {
 	return nil, fmt.Errorf("dialect %q: there is none of that name", j.Dialect)
 }
 
-// access is what a job says of a SQL Server.
+// access returns what a job says of a SQL Server.
 func access(j tprocc.Job) (address, user, password string, err error) {
 	u, err := url.Parse(j.URL)
 	if err != nil || u.Hostname() == "" {

@@ -21,7 +21,7 @@ type mark struct {
 	Complete bool   `json:"complete,omitempty"`
 }
 
-// made is what the record says, held against what there is.
+// made holds what the record says, held against what there is.
 type made struct {
 	mark   mark
 	tables []string // ours that are there

@@ -19,7 +19,7 @@ const (
 // moreResults is the bit of a result's status that another one follows.
 const moreResults = 8
 
-// answer is what the server answers to a call as text: results, of which the last has no rows, or an error. It is a
+// answer holds what the server answers to a call as text: results, of which the last has no rows, or an error. It is a
 // pgwire.Answer. Rows are counted. Whether descriptions of columns have an end of their own was agreed by the driver:
 // such an end is shorter than that of rows.
 type answer struct {
@@ -145,7 +145,7 @@ func (e errRows) Error() string {
 	return fmt.Sprintf("the procedure returned %d rows, not one", int(e))
 }
 
-// why is what is wrong with the answer.
+// why returns what is wrong with the answer.
 func (a *answer) why() error {
 	switch {
 	case a.said != nil:

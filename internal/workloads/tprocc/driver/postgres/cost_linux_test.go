@@ -26,8 +26,8 @@ var (
 	rounds = flag.Int("rounds", 6, "of -peers, rounds of what live lines and recording cost")
 )
 
-// yardstick is what a transaction of real pgbench costs now, select-only, prepared, two clients, TCP, in microseconds
-// of its own processor time: what the machine does to programs at this moment.
+// yardstick returns what a transaction of real pgbench costs now, select-only, prepared, two clients, TCP, in
+// microseconds of its own processor time: what the machine does to programs at this moment.
 func yardstick(t *testing.T, s *postgrestest.Server, options ...string) float64 {
 	t.Helper()
 	c := osexec.Command(filepath.Join(s.Bin, "pgbench"), append(options, "-h", "127.0.0.1", "-p", strconv.Itoa(s.Port),
