@@ -107,7 +107,8 @@ func Setting(name, value string) string {
 
 // Words is the name of a variable for people: "block size" of block_size. What is no name stays.
 func Words(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	strange := func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	if strings.ContainsFunc(name, strange) {
 		return name
 	}
 	return strings.ReplaceAll(name, "_", " ")

@@ -73,7 +73,8 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 	}
 	effects := grid{title: "Effects", head: []string{"factor", "measure", "change", "interval", "verdict"}}
 	for _, e := range x.Effects {
-		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s, not %s", unit.Setting(e.Factor, e.Level), e.Against),
+		effects.rows = append(effects.rows, []string{
+			fmt.Sprintf("%s, not %s", unit.Setting(e.Factor, e.Level), e.Against),
 			measureName("", e.Workload, e.Name), percent(e.Change), effects.interval(e.Measure), string(e.Verdict)})
 	}
 	effects.write(&b, markdown)
