@@ -157,6 +157,15 @@ func (s Series) Metric() string {
 	return s.Op + "_" + s.Measure
 }
 
+// Said is Metric for people: "read IOPS".
+func (s Series) Said() string { return SayMetric(s.Metric()) }
+
+// SayMetric turns write_latency_p99 into "write service time p99": the latency of a metric's name is that.
+func SayMetric(name string) string {
+	return strings.NewReplacer("_", " ", "latency", "service time", "iops", "IOPS", "cpu", "CPU", "numa", "NUMA").
+		Replace(name)
+}
+
 // IsLatency reports whether the series is of times.
 func (s Series) IsLatency() bool { return strings.HasPrefix(s.Measure, latencyPrefix) }
 

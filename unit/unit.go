@@ -16,6 +16,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // split cuts "12.5 MiB/s" into its number and its unit.
@@ -93,4 +94,22 @@ func List(names []string, most int) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// Setting is a variable with its value, for people: "block size 4k" of block_size. A condition is called what it is:
+// "with Batch".
+func Setting(name, value string) string {
+	if name == "condition" {
+		return value
+	}
+	return Words(name) + " " + value
+}
+
+// Words is the name of a variable for people: "block size" of block_size. What is no name stays.
+func Words(name string) string {
+	strange := func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	if strings.ContainsFunc(name, strange) {
+		return name
+	}
+	return strings.ReplaceAll(name, "_", " ")
 }

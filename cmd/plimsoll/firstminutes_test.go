@@ -83,7 +83,7 @@ make() { mkdir -p bin && ln -s "$(command -v plimsoll)" bin/plimsoll; }
 		t.Fatal(err)
 	}
 	for _, want := range []string{"reads read IOPS over iodepth",
-		"Knee (most throughput for its latency) at iodepth=" + depths[sweep.Knee]} {
+		"Knee (most throughput for its latency) at iodepth " + depths[sweep.Knee]} {
 		if !strings.Contains(string(html), want) {
 			t.Errorf("the report does not say %q", want)
 		}

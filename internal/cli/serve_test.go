@@ -206,12 +206,12 @@ func TestServeExperiments(t *testing.T) {
 		list = asked("/", 200)
 	}
 	opened := regexp.MustCompile(`(?s)<details class="peek">.*?</details>`).FindString(list)
-	for _, text := range []string{"<svg", "iodepth=1", "iodepth=8", "2 runs"} {
+	for _, text := range []string{"<svg", "iodepth 1", "iodepth 8", "2 runs"} {
 		if !strings.Contains(opened, text) {
 			t.Errorf("the row of the experiment lacks %q:\n%s", text, opened)
 		}
 	}
-	if !strings.Contains(list, "read IOPS at iodepth=8)") {
+	if !strings.Contains(list, "read IOPS at iodepth 8)") {
 		t.Error("the experiment has no first figure")
 	}
 	asked("/?q=DEEPER+my", 200, "1 of 4 runs", "<b>deeper</b>")

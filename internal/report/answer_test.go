@@ -73,14 +73,16 @@ func TestAtLeastTwoSentences(t *testing.T) {
 		want []string
 	}{
 		"nothing": {&Document{}, nil},
-		"one": {loadOf(1500), []string{"W0: read 1,500 IOPS, mean 1 ms, p99 4 ms (service time).",
+		"one": {loadOf(1500), []string{"W0: read 1,500 IOPS, mean 1 ms, p99 4 ms (service time) (no interval of its rate: " +
+			"too little was reported).",
 			"No operation failed."}},
 		"many": {failed, []string{"W0: read 5 IOPS, mean 1 ms, p99 4 ms (service time); W1: read 7 IOPS, mean 1 ms, " +
-			"p99 4 ms (service time); W2: read 6 IOPS, mean 1 ms, p99 4 ms (service time).",
+			"p99 4 ms (service time); W2: read 6 IOPS, mean 1 ms, p99 4 ms (service time); no rate has an interval: too " +
+			"little was reported.",
 			"3 workloads ran, W1 at the highest rate, 7 IOPS; 12 operations failed and are in no rate " +
 				"and no percentile."}},
 		"one finding":        {told, []string{"Neither moved.", "W0: read 5 IOPS, mean 1 ms, p99 4 ms (service time); no operation failed."}},
-		"what it is run for": {orders, []string{"W0: NOPM 1,200; TPM 2,760.", "No operation failed."}},
+		"what it is run for": {orders, []string{"W0: NOPM 1,200; TPM 2,760 (no interval of its rate: too little was reported).", "No operation failed."}},
 		"enough":             {enough, []string{"Back.", "Errors."}},
 	} {
 		var got []string
@@ -296,20 +298,20 @@ func TestSweepSentences(t *testing.T) {
 		Name:     "tps",
 		Unit:     "transactions/s",
 		Factor:   "clients",
-		Within:   "cache=1g",
+		Within:   "cache 1g",
 		Steps:    steps[:2],
 		Most:     1,
 		Knee:     -1,
 		FlatFrom: -1,
 	}
 	for want, s := range map[string]compare.Sweep{
-		"From depth=4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %, 95 % interval −1.0 % to +2.0 %), while the " +
-			"mean service time grows to ×2 at depth=8, 95 % interval ×1.9 to ×2.1. Knee (most throughput for its latency) at depth=2, " +
-			"between 1 and 4. From there to depth=8: +5.8 % throughput for ×3.81 latency.": flat,
-		"From depth=4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %). Inconclusive: the repeats allow for more. " +
-			"Knee (most throughput for its latency) at depth=2, between 1 and 4. From there to depth=8: +5.8 % throughput for " +
+		"From depth 4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %, 95 % interval −1.0 % to +2.0 %), while the " +
+			"mean service time grows to ×2 at depth 8, 95 % interval ×1.9 to ×2.1. Knee (most throughput for its latency) at depth 2, " +
+			"between 1 and 4. From there to depth 8: +5.8 % throughput for ×3.81 latency.": flat,
+		"From depth 4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %). Inconclusive: the repeats allow for more. " +
+			"Knee (most throughput for its latency) at depth 2, between 1 and 4. From there to depth 8: +5.8 % throughput for " +
 			"×3.81 latency.": doubtful,
-		"With cache=1g: tps still rises at the last value, clients=2 (+90.0 % over clients=1): its maximum was not reached.": rising,
+		"With cache 1g: tps still rises at the last value, clients 2 (+90.0 % over clients 1): its maximum was not reached.": rising,
 	} {
 		if got := sweepSentence(s, 0.05); got != want {
 			t.Errorf("got  %q\nwant %q", got, want)

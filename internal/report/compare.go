@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis/compare"
+	findings "plimsoll/internal/analysis/view"
+	"plimsoll/result"
 )
 
 // mostSeries is how many series a comparison shows; its JSON form has all.
@@ -241,8 +243,13 @@ func compareGrids(d *compare.Document) []grid {
 // second with one operation like one with a million, and would stand beside the mean over operations as another number
 // of the same name. JSON has them.
 func meansOverTime(d *compare.Document) []compare.Measure {
-	return slices.DeleteFunc(slices.Clone(d.Series),
+	out := slices.DeleteFunc(slices.Clone(d.Series),
 		func(m compare.Measure) bool { return m.Unit == "us" || m.Unit == "s" })
+	for i := range out { // "read_iops VM": the metric comes first
+		metric, of, _ := strings.Cut(out[i].Name, " ")
+		out[i].Name = strings.TrimSpace(result.SayMetric(metric) + " " + of)
+	}
+	return out
 }
 
 func factWeight(f compare.Fact) string {
@@ -303,7 +310,7 @@ func changeText(m compare.Measure) string {
 	if m.Absolute {
 		return signed(m.Candidate.Value-m.Baseline.Value, m.Unit)
 	}
-	if m.Change != nil && m.Adjusted.Valid() && m.Adjusted.High >= timesFrom {
+	if m.Change != nil && m.Adjusted.Valid() && m.Adjusted.High >= findings.TimesFrom {
 		return times(*m.Change) // as its interval is written
 	}
 	return percent(m.Change)
@@ -335,9 +342,6 @@ func measureName(cell, workload, name string) string {
 	return name
 }
 
-// timesFrom is the change from which on it is written as a factor: ×11 and not +999 %.
-const timesFrom = 9
-
 // times prints a relative change as a factor.
 func times(change float64) string { return "×" + plain(1+change) }
 
@@ -349,7 +353,7 @@ func percent(v *float64) string {
 	switch {
 	case *v >= 1e6:
 		return "over ×1,000,000"
-	case *v >= timesFrom:
+	case *v >= findings.TimesFrom:
 		return times(*v)
 	}
 	if math.Abs(*v) < 0.0005 {
@@ -374,7 +378,7 @@ func span(low, high float64, valid bool) string {
 			return "no upper end"
 		case math.IsInf(v, -1):
 			return "no lower end"
-		case high >= timesFrom && high < 1e6: // both ends in one way
+		case high >= findings.TimesFrom && high < 1e6: // both ends in one way
 			return times(v)
 		}
 		return percent(&v)

@@ -16,11 +16,11 @@ import (
 // times agree, and whether it was steady. Intervals of times stand with the combinations.
 func curvesOf(x *compare.Experiment) (out []grid) {
 	for _, s := range x.Sweeps {
-		g := grid{title: capital(rateOf(s.Workload, s.Name)) + " over " + s.Factor}
+		g := grid{title: capital(rateOf(s.Workload, s.Name)) + " over " + unit.Words(s.Factor)}
 		if s.Within != "" {
 			g.title += " with " + s.Within
 		}
-		g.head = []string{s.Factor, s.Name, "interval", "mean", "p50", "p99", "in flight", "steady", ""}
+		g.head = []string{unit.Words(s.Factor), s.Name, "interval", "mean", "p50", "p99", "in flight", "steady", ""}
 		for i, step := range s.Steps {
 			cell := cellOf(x, s, step)
 			g.rows = append(g.rows, []string{step.Level, quantity(step.Rate.Value, step.Rate.Unit),
@@ -41,10 +41,10 @@ func cellOf(x *compare.Experiment, s compare.Sweep, step compare.Step) *compare.
 		var rest []string
 		for j, level := range c.Levels {
 			if j != f {
-				rest = append(rest, x.Factors[j].Name+"="+level)
+				rest = append(rest, unit.Setting(x.Factors[j].Name, level))
 			}
 		}
-		if c.Levels[f] == step.Level && strings.Join(rest, " ") == s.Within {
+		if c.Levels[f] == step.Level && strings.Join(rest, ", ") == s.Within {
 			return &x.Cells[i]
 		}
 	}
@@ -235,7 +235,7 @@ func littleSingle(c compare.CellResult, l compare.CellLoad) string {
 		for _, t := range c.Values[i:] {
 			if t.Workload == l.Workload && strings.Contains(t.Name, " mean ") && v.Value*t.Value > 0 {
 				return fmt.Sprintf(
-					" With one outstanding throughput is 1 / latency: at %s 1 / %s = %s, measured %s.",
+					" With one outstanding throughput is 1 / latency: 1 / %[2]s = %[3]s at %[1]s, measured %[4]s.",
 					c.Cell,
 					quantity(t.Value, "s"),
 					quantity(1/t.Value, v.Unit),
@@ -338,7 +338,7 @@ func costOf(c loadmark.Cost) string {
 
 // linesOf is the table of a search under conditions, empty for any other.
 func linesOf(x *compare.Experiment) grid {
-	g := grid{title: "Load lines", head: []string{"condition", "mark", "interval", "what it costs", "limit"}}
+	g := grid{title: "Load lines", head: []string{"Condition", "Mark", "Interval", "What it costs", "Limit"}}
 	for i, l := range x.Lines {
 		row := []string{l.Condition, "none", "", "", l.Limit}
 		switch {

@@ -41,6 +41,7 @@ func Drawings(panels []result.Panel, marks []result.Mark, origin time.Time) []Dr
 			c.Log = c.decades()
 			c.Names = tellApart(c.Names)
 			d.Title, d.SVG = c.Title, c.svg(moments)
+			d.Notes = c.backdrop()
 			if len(c.Names) > 1 && len(c.Names) <= svgLines {
 				d.Names = c.Names
 			}

@@ -73,7 +73,8 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 	}
 	effects := grid{title: "Effects", head: []string{"factor", "measure", "change", "interval", "verdict"}}
 	for _, e := range x.Effects {
-		effects.rows = append(effects.rows, []string{fmt.Sprintf("%s %s, not %s", e.Factor, e.Level, e.Against),
+		effects.rows = append(effects.rows, []string{
+			fmt.Sprintf("%s, not %s", unit.Setting(e.Factor, e.Level), e.Against),
 			measureName("", e.Workload, e.Name), percent(e.Change), effects.interval(e.Measure), string(e.Verdict)})
 	}
 	effects.write(&b, markdown)
@@ -115,7 +116,11 @@ func saidLines(x *compare.Experiment) (lines []string) {
 		runs, whole := 0, len(s.Cells) == len(x.Cells)
 		for _, c := range s.Cells {
 			runs, whole = runs+c.Runs, whole && c.Runs == c.Of
-			cells = append(cells, fmt.Sprintf("%d of %d runs of %s", c.Runs, c.Of, c.Cell))
+			runsOf := "its run"
+			if c.Of > 1 {
+				runsOf = fmt.Sprintf("%d of %d runs", c.Runs, c.Of)
+			}
+			cells = append(cells, c.Cell+" ("+runsOf+")")
 		}
 		switch {
 		case whole && runs > 1:
@@ -123,7 +128,7 @@ func saidLines(x *compare.Experiment) (lines []string) {
 		case len(x.Factors) == 0:
 			cells = []string{fmt.Sprintf("%d of %d runs", s.Cells[0].Runs, s.Cells[0].Of)}
 		}
-		lines = append(lines, fmt.Sprintf("%s (%s) in %s: %s", s.Severity, s.Check, unit.List(cells, 6), s.Sentence))
+		lines = append(lines, capital(string(s.Severity))+" in "+unit.List(cells, 6)+": "+s.Sentence)
 	}
 	return lines
 }
@@ -255,8 +260,8 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	}
 	widest := widestChange(all, x.Threshold)
 	for _, e := range x.Effects {
-		if n := len(v.Groups); n == 0 || v.Groups[n-1].Factor != e.Factor {
-			v.Groups = append(v.Groups, experimentGroup{Factor: e.Factor})
+		if n := len(v.Groups); n == 0 || v.Groups[n-1].Factor != unit.Words(e.Factor) {
+			v.Groups = append(v.Groups, experimentGroup{Factor: unit.Words(e.Factor)})
 		}
 		g := &v.Groups[len(v.Groups)-1]
 		g.Rows = append(g.Rows, newCompareRow(e.Measure, fmt.Sprintf("%s, not %s: %s", e.Level, e.Against,
@@ -306,7 +311,7 @@ func comparePage(w io.Writer, name string, v any) error {
 const openFrom = 1.6
 
 func chartPlot(c compare.Chart) Plot {
-	p := Plot{Title: c.Title, XLabel: c.XLabel, YLabel: c.Title, Unit: c.Unit, Names: c.Names}
+	p := Plot{Title: c.Title, XLabel: unit.Words(c.XLabel), YLabel: c.Title, Unit: c.Unit, Names: c.Names}
 	highest := 0.0
 	for _, line := range c.Lines {
 		for _, q := range line.Points {

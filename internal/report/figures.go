@@ -345,10 +345,14 @@ func (doc *Document) ImportedFiles() int {
 // few names some and counts the rest.
 func few(names []string) string {
 	const most = 3
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	between := ", "
+	if slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, between) }) {
+		between = "; "
 	}
-	return strings.Join(names, ", ")
+	if len(names) > most {
+		return strings.Join(names[:most], between) + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, between)
 }
 
 // failed is the number of failed operations of a workload as a latency table names it: those of the workload, or where
@@ -416,7 +420,7 @@ func (doc *Document) answer() (first []Short, said []result.Finding) {
 	}
 	for _, p := range doc.Panels {
 		for _, m := range p.Metrics[:min(len(p.Metrics), 1)] {
-			r.Results = append(r.Results, fmt.Sprintf("%s: %s %s", p.Title, m.Name, quantity(m.Value, p.Unit)))
+			r.Results = append(r.Results, fmt.Sprintf("%s: %s %s", p.Title, sayMetric(m), quantity(m.Value, m.Unit)))
 		}
 	}
 	sentence, said := answer.Of(r)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -145,4 +146,12 @@ func change(before, after float64) string {
 		return "0.0 %"
 	}
 	return strings.Replace(fmt.Sprintf("%+.1f %%", (r-1)*100), "-", "−", 1)
+}
+
+// sayMetric is the name of a metric of a result, of which X-Ray's language has one that is no word.
+func sayMetric(m result.Metric) string {
+	if m.Name == "AnyFail" {
+		return "any failed"
+	}
+	return m.Name
 }

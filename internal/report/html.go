@@ -100,6 +100,7 @@ var functions = template.FuncMap{
 	"percentWhole": func(share float64) string { return fmt.Sprintf("%.0f", share*100) },
 	"bound":        boundPercent,
 	"length":       length,
+	"sayMetric":    sayMetric,
 	"figureHead":   func() []string { return FigureHead },
 	"spreadHead":   func() []string { return SpreadHead },
 }
@@ -121,7 +122,6 @@ type chartData struct {
 }
 
 type bandData struct {
-	Name string  `json:"name"`
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
@@ -157,7 +157,7 @@ func (v *view) island() ([]byte, error) {
 			Names: append([]string{}, c.Names...), Expected: c.Expected, Log: c.Log,
 			Cap: c.Cap, Whole: c.Whole && c.Unit == "count"}
 		for _, b := range c.Bands {
-			data.Bands = append(data.Bands, bandData{b.Name, b.Lower, b.Upper})
+			data.Bands = append(data.Bands, bandData{b.Lower, b.Upper})
 		}
 		raw := []byte{'['}
 		for i, values := range c.Values {

@@ -330,7 +330,7 @@ func (m *markdown) panels(doc *Document) {
 		}
 		var words []string
 		for _, x := range p.Metrics {
-			words = append(words, x.Name+" "+quantity(x.Value, x.Unit))
+			words = append(words, sayMetric(x)+" "+quantity(x.Value, x.Unit))
 		}
 		low, high := none, none
 		if c := newChart("", p.Title, p.Unit, doc.Start, p.Series); c != nil {

@@ -179,6 +179,6 @@ func (d *drawing) series(s PlotSeries, class string) {
 			fmt.Fprintf(&d.b, `<path class="i %s" d="M%d %dV%dm-4 0h8M%d %dh8"/>`, class, d.x(q.X), low(q), high(q),
 				d.x(q.X)-4, low(q))
 		}
-		fmt.Fprintf(&d.b, `<circle class="o %s" cx="%d" cy="%d" r="3.5"/>`, class, d.x(q.X), d.y(q.Y))
+		fmt.Fprintf(&d.b, `<circle class="o %s" cx="%d" cy="%d" r="5"/>`, class, d.x(q.X), d.y(q.Y))
 	}
 }

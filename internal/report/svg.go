@@ -103,7 +103,7 @@ func (c *chart) svg(marks []mark) template.HTML {
 	}
 	bottom, top := min(low, 0), max(high, 0)*1.06
 	if c.Expected != nil {
-		top = max(top, *c.Expected*1.14) // room for its label
+		top = max(top, *c.Expected*1.06)
 	}
 	if top == 0 {
 		top = 1
@@ -144,10 +144,22 @@ func (c *chart) svg(marks []mark) template.HTML {
 		d.envelope(c)
 	}
 	if c.Expected != nil {
-		d.level(*c.Expected, "expected "+quantity(*c.Expected, c.Unit))
+		fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/>`, int(d.left), d.y(*c.Expected), int(d.right))
 	}
 	d.b.WriteString(`</svg>`)
 	return template.HTML(d.b.String())
+}
+
+// backdrop says what is drawn behind the lines, where words would cross them.
+func (c *chart) backdrop() (out []string) {
+	if c.Expected != nil {
+		out = append(out, "Dashed: "+quantity(*c.Expected, c.Unit)+", as expected.")
+	}
+	for _, b := range c.Bands {
+		out = append(out, fmt.Sprintf("Shaded: %s (%s to %s).", b.Name, quantity(b.Lower, c.Unit),
+			quantity(b.Upper, c.Unit)))
+	}
+	return out
 }
 
 func (d *drawing) band(b result.Band, i int) {
@@ -157,11 +169,6 @@ func (d *drawing) band(b result.Band, i int) {
 	}
 	fmt.Fprintf(&d.b, `<rect class="b b%d" x="%d" y="%d" width="%d" height="%d"/>`, i%3, int(d.left), d.y(high),
 		int(d.right-d.left), d.y(low)-d.y(high))
-	line := d.y(high) + 13
-	if d.y(low)-d.y(high) < 18 { // too narrow for its name
-		line = d.y(low) + 13
-	}
-	d.text("t", int(d.left)+6, line, b.Name)
 }
 
 func (d *drawing) timeAxis() {

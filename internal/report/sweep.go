@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/unit"
 )
 
 // mostSweeps bounds the curves that a summary tells of; the page and JSON have all.
@@ -52,7 +53,7 @@ func effectSentences(x *compare.Experiment) (out []string) {
 			continue
 		}
 		told[e.Workload] = true
-		text := fmt.Sprintf("With %s %s instead of %s, %s: %s", e.Factor, e.Level, e.Against,
+		text := fmt.Sprintf("With %s instead of %s, %s: %s", unit.Setting(e.Factor, e.Level), e.Against,
 			rateOf(e.Workload, e.Name), changed(e.Measure))
 		if e.Adjusted.Valid() {
 			text += fmt.Sprintf(" (%.3g %% interval %s)", 100*e.Adjusted.Confidence, compareInterval(e.Measure))
@@ -119,7 +120,7 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 	if s.Of == compare.WorkingSet {
 		return cacheSentence(s)
 	}
-	at := func(i int) string { return s.Factor + "=" + s.Steps[i].Level }
+	at := func(i int) string { return unit.Setting(s.Factor, s.Steps[i].Level) }
 	last := len(s.Steps) - 1
 	text := ""
 	if s.Within != "" {
@@ -138,7 +139,7 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 		text += fmt.Sprintf("%s still rises at the last value, %s (%s over %s): its maximum was not reached.",
 			what, at(last), change(before, s.Steps[last].Rate.Value), at(last-1))
 	case s.FlatFrom == 0:
-		text += fmt.Sprintf("%s does not rise with %s: %[4]s at the smallest value, %[3]s.", what, s.Factor,
+		text += fmt.Sprintf("%s does not rise with %s: %[4]s at the smallest value, %[3]s.", what, unit.Words(s.Factor),
 			s.Steps[0].Level, quantity(s.Steps[0].Rate.Value, s.Unit))
 	default:
 		text += fmt.Sprintf("From %s on %s no longer rises by more than %s (at most %s%s)", at(s.FlatFrom), what,

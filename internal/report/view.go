@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -15,6 +16,7 @@ import (
 
 	"plimsoll/internal/kit/visible"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // view is the document arranged for the page.
@@ -158,8 +160,8 @@ const maxSides = 6
 // and what is made of them fit, and so do four workloads of ten rows.
 const mostFigures = 40
 
-// curves are the checks whose drawing is the answer itself.
-var curves = []string{"scalability", "load-curve"}
+// mostAlike is of how many subjects the answer of one check stands by itself; the others are among those like it.
+const mostAlike = 3
 
 // sideBySide reports whether the windows are few enough to stand as columns beside the summary.
 func sideBySide(all []Comparison) bool { return len(all) == 1 && len(all[0].Windows) <= 3 }
@@ -177,15 +179,26 @@ func newView(doc *Document) *view {
 	v.Table, v.MoreFigures = doc.Foremost(mostFigures)
 	v.Groups, v.Worst = doc.Spread()
 	v.Stand = newStand(doc.Beside)
-	pictures := 0
+	if broken := doc.NotHeld(); len(broken) > 0 && len(doc.Manifest.FailedAsserts) > 0 &&
+		strings.HasPrefix(doc.Manifest.Error, "threshold: ") { // the conditions stand below
+		v.Unfinished = "This run failed: of " + unit.Plural(len(doc.Asserts), "condition") + " " +
+			strconv.Itoa(len(broken)) + " below did not hold."
+	}
+	pictures, answers := 0, map[string]int{}
 	for _, f := range Ranked(doc.Findings) {
+		if failedAssert(f) {
+			continue // it stands among the conditions
+		}
 		fv := findingView{Finding: f, Icon: icons[f.Severity], Word: string(f.Severity)}
 		if f.Severity == result.Passed {
 			v.Passed = append(v.Passed, fv)
 			continue
 		}
 		like := func(o findingView) bool { return o.Check == f.Check && o.Severity == f.Severity }
-		if i := slices.IndexFunc(v.Important, like); i >= 0 && !f.Answers() {
+		if f.Answers() {
+			answers[f.Check]++
+		}
+		if i := slices.IndexFunc(v.Important, like); i >= 0 && (!f.Answers() || answers[f.Check] > mostAlike) {
 			v.Important[i].More = append(v.Important[i].More, fv)
 			continue
 		}
@@ -193,13 +206,16 @@ func newView(doc *Document) *view {
 			if fv.Picture = newEvidence(f.Chart); fv.Picture != nil {
 				pictures++
 			}
-			if v.Top == nil && fv.Picture != nil && slices.Contains(curves, f.Check) {
+			if v.Top == nil && fv.Picture != nil && f.Answers() {
 				v.Top, fv.Picture = fv.Picture, nil
 			}
 		}
 		v.Important = append(v.Important, fv)
 	}
 	for _, s := range doc.InShort {
+		if s.Check == result.AssertCheck && len(doc.Asserts) > 0 {
+			continue
+		}
 		v.Short = append(v.Short, shortView{Short: s, Icon: icons[s.Severity], Word: string(s.Severity)})
 	}
 	if sideBySide(doc.Comparisons) {
@@ -339,6 +355,7 @@ func (v *view) place(c *chart, budget int) *chartView {
 			"can be told apart: the ten lowest and the ten highest by the median of their points, and ten evenly "+
 			"between. The CSV and JSON reports hold all.", plain(float64(n)), len(fewer.Names)))
 	}
+	cv.Notes = append(cv.Notes, c.backdrop()...)
 	if c.Log != nil {
 		cv.Notes = append(cv.Notes, "The axis is logarithmic: each line is ten times the one below.")
 	}
@@ -454,7 +471,7 @@ func (v *view) machines(budget int) {
 		sections := slices.DeleteFunc(ofSections(v.Document.Series), func(s result.Series) bool {
 			return s.Metric() != name
 		})
-		title := metricTitle(name)
+		title := cmp.Or(capital(result.SayMetric(name)), "Other")
 		m := metricView{Title: title, Total: v.place(newChart("", title+", total", unit, v.origin, total), budget),
 			PerVM:   v.place(newChart("", title+" of each VM", unit, v.origin, each), budget),
 			Section: v.place(newChart("", title+" of each "+v.SectionNoun(), unit, v.origin, sections), budget)}
@@ -462,16 +479,6 @@ func (v *view) machines(budget int) {
 			v.Machines = append(v.Machines, m)
 		}
 	}
-}
-
-// metricTitle turns write_latency_p99 into "Write latency p99"; the latency of a metric's name is service time.
-func metricTitle(name string) string {
-	s := strings.ReplaceAll(strings.ReplaceAll(name, "_", " "), "latency", "service time")
-	s = strings.NewReplacer("iops", "IOPS", "cpu", "CPU", "numa", "NUMA").Replace(s)
-	if s == "" {
-		return "Other"
-	}
-	return capital(s)
 }
 
 // capital begins a text with a capital letter.

@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Design is an experiment as it was planned and how far it came.
@@ -206,9 +207,9 @@ func combinations(factors []Factor) [][]string {
 func labelOf(factors []Factor, levels []string) string {
 	parts := make([]string, len(factors))
 	for i, f := range factors {
-		parts[i] = f.Name + "=" + levels[i]
+		parts[i] = unit.Setting(f.Name, levels[i])
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(parts, ", ")
 }
 
 // at are the runs of a combination.
@@ -551,7 +552,7 @@ func (x *Experiment) conclude(d Design) {
 		}
 		x.Sentence += mostOf(all, func(i int) string {
 			e := x.Effects[i]
-			return fmt.Sprintf("%s %s, not %s: %s", e.Factor, e.Level, e.Against, all[i].called())
+			return fmt.Sprintf("%s, not %s: %s", unit.Setting(e.Factor, e.Level), e.Against, all[i].called())
 		})
 	}
 	if x.Measured < x.Planned {

@@ -56,7 +56,7 @@ func TestEffectsOfFactors(t *testing.T) {
 			t.Errorf("%s %s: %s (%s), want %g", e.Factor, e.Level, e.Adjusted, e.Verdict, change)
 		}
 	}
-	if found != 3 || len(x.Cells) != 6 || len(x.Cells[0].Runs) != 6 || x.Cells[4].Cell != "size=64k depth=4" {
+	if found != 3 || len(x.Cells) != 6 || len(x.Cells[0].Runs) != 6 || x.Cells[4].Cell != "size 64k, depth 4" {
 		t.Errorf("%d effects, cells %+v", found, x.Cells)
 	}
 	if len(x.Charts) != 3 || len(x.Charts[0].Lines) != 2 || len(x.Charts[0].Lines[0].Points) != 3 ||
@@ -124,7 +124,7 @@ func TestOverCurves(t *testing.T) {
 	}
 	for i, size := range []string{"4k", "64k"} {
 		c := doc.Curves[i]
-		if !strings.HasSuffix(c.Title, "IOPS size="+size) || c.XLabel != "depth" || len(c.Lines) != 2 {
+		if !strings.HasSuffix(c.Title, "IOPS size "+size) || c.XLabel != "depth" || len(c.Lines) != 2 {
 			t.Errorf("chart %d: %q over %q of %d", i, c.Title, c.XLabel, len(c.Lines))
 		}
 		for n, x := range []*compare.Experiment{one, two} {

@@ -46,13 +46,19 @@ func Percent(share float64) string {
 	return unit.Percent(share).String()
 }
 
-// Signed is a relative change with its sign; what would be rounded away by a reader is none.
+// TimesFrom is the change from which on it is written as a factor: ×2.4 and not +140 %.
+const TimesFrom = 1
+
+// Signed is a relative change with its sign, or the factor that it is; what would be rounded away by a reader is none.
 func Signed(change float64) string {
 	if math.Abs(change) < 0.0005 {
 		return "±0 %"
 	}
-	if change < 0 {
+	switch {
+	case change < 0:
 		return "−" + Percent(-change)
+	case change >= TimesFrom:
+		return "×" + SayCount(1+change)
 	}
 	return "+" + Percent(change)
 }

@@ -204,7 +204,10 @@ func (s *Stretch) Rounds(values []float64) {
 		fmt.Sprintf("%d points are few: judged as five rounds (spread within 20 %%, line within 10 %%)", len(values)))
 }
 
-// When names a window in a sentence: a second time alone is after the neighbour, and of many neighbours three are
+// mostBeside is up to how many neighbours some are named, of more only the number.
+const mostBeside = 5
+
+// When names a window in a sentence: a second time alone is after the neighbour, and of some neighbours three are
 // named.
 func When(w result.Window) string {
 	if w.Circumstances.Name() != w.Name {
@@ -216,6 +219,9 @@ func When(w result.Window) string {
 	}
 	if len(c.Beside) < 3 {
 		return w.Name
+	}
+	if n := len(c.Beside); n > mostBeside {
+		return c.NameWith(Plural(n, "other"))
 	}
 	return c.NameWith(Some(c.Beside))
 }

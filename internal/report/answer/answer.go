@@ -66,6 +66,9 @@ const (
 	steady = "steady-state" // has the rate of a load with its interval
 	kept   = "kept"         // a recovery where nothing was lost: other answers come before it
 
+	// few is why a rate has no interval of which no check could say anything.
+	few = "too little was reported"
+
 	// most is of how many loads an answer speaks one by one.
 	most = 4
 )
@@ -107,7 +110,9 @@ func Of(r Run) (sentence string, said []result.Finding) {
 		}
 	}
 	if len(clauses) == 0 {
-		clauses = r.Results[:min(len(r.Results), most)]
+		if clauses = r.Results[:min(len(r.Results), most)]; len(clauses) > 0 {
+			clauses = append(slices.Clone(clauses), "no interval: only repeats show how these vary")
+		}
 	}
 	if len(clauses) == 0 {
 		return "", nil
@@ -201,10 +206,14 @@ func unknown(why string) string { return " (no interval of its rate: " + why + "
 func (r Run) noInterval() (why string) {
 	for i, l := range r.Loads {
 		f := r.steady(l.Name)
-		if len(r.Loads) < 2 || f == nil || f.Low != nil || l.Did == "" || i > 0 && f.NoInterval != why {
+		one := few
+		if f != nil {
+			one = f.NoInterval
+		}
+		if len(r.Loads) < 2 || f != nil && f.Low != nil || l.Did == "" || i > 0 && one != why {
 			return ""
 		}
-		why = f.NoInterval
+		why = one
 	}
 	return why
 }
@@ -213,6 +222,8 @@ func (r Run) noInterval() (why string) {
 func (r Run) did(l Load) (string, *result.Finding) {
 	f := r.steady(l.Name)
 	switch {
+	case f == nil && l.Did != "":
+		return l.Name + ": " + l.Did + l.Held + unknown(few), nil
 	case f == nil:
 		return l.Name + ": " + l.Did + l.Held, nil
 	case f.Low == nil && len(levels(*f)) > 0 && l.Did != "":

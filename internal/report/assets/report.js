@@ -88,22 +88,12 @@
     if (reset) reset.hidden = !zoom;
   };
 
-  // Words on a chart keep clear of the lines behind them.
-  const write = (ctx, text, x, y, ratio) => {
-    ctx.setLineDash([]);
-    ctx.lineJoin = "round";
-    ctx.lineWidth = 4 * ratio;
-    ctx.strokeStyle = colour("--paper");
-    ctx.strokeText(text, x, y);
-    ctx.fillText(text, x, y);
-  };
   const inPlot = (u, paint) => {
     const { ctx } = u, { left, top, width, height } = u.bbox, ratio = devicePixelRatio || 1;
     ctx.save();
     ctx.beginPath();
     ctx.rect(left, top, width, height);
     ctx.clip();
-    ctx.font = 11 * ratio + "px " + getComputedStyle(document.body).fontFamily;
     paint(ctx, left, width, ratio);
     ctx.restore();
   };
@@ -112,7 +102,7 @@
     return high > low ? [u.valToPos(high, "y", true), u.valToPos(low, "y", true)] : null;
   };
 
-  // Bands and the expected value, behind the lines; their names, in front.
+  // Bands and the expected value, behind the lines; the note below names them.
   const backdrop = c => u => inPlot(u, (ctx, left, width, ratio) => {
     (c.bands || []).forEach((b, i) => {
       const at = edges(u, b);
@@ -130,17 +120,6 @@
     ctx.moveTo(left, y);
     ctx.lineTo(left + width, y);
     ctx.stroke();
-  });
-  const names = c => u => inPlot(u, (ctx, left, width, ratio) => {
-    ctx.fillStyle = colour("--soft");
-    ctx.textAlign = "left";
-    for (const b of c.bands || []) {
-      const at = edges(u, b);
-      if (at) write(ctx, b.name, left + 6 * ratio, at[1] - at[0] < 18 * ratio ? at[1] + 14 * ratio : at[0] + 14 * ratio, ratio);
-    }
-    if (c.expected == null) return;
-    ctx.textAlign = "right";
-    write(ctx, "expected " + quantity(c.expected, c.unit), left + width - 4 * ratio, u.valToPos(c.expected, "y", true) - 5 * ratio, ratio);
   });
   const moments = u => {
     const { ctx } = u, { left, top, width, height } = u.bbox, ratio = devicePixelRatio || 1;
@@ -180,7 +159,7 @@
       width: figure.clientWidth, height: narrow ? 230 : 270, padding: [30, 22, 0, 0],
       scales: {
         x: { time: false },
-        y: c.log ? { distr: 3, range: () => c.log } : c.cap ? { range: () => [0, c.cap] } : { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 0) * 1.06, (c.expected ?? 0) * 1.14) || 1] },
+        y: c.log ? { distr: 3, range: () => c.log } : c.cap ? { range: () => [0, c.cap] } : { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 0) * 1.06, (c.expected ?? 0) * 1.06) || 1] },
       },
       axes: [
         { ...axis, incrs: timeSteps, values: (_, v) => v.map(elapsed), grid: { show: false }, size: 30 },
@@ -198,7 +177,7 @@
       cursor: { sync: { key: "run", scales: ["x", null] }, drag: { x: true, y: false, uni: 10 }, points: { size: 6 } },
       hooks: {
         drawClear: [backdrop(c)],
-        draw: [moments, names(c)],
+        draw: [moments],
         setSelect: [u => {
           if (u.select.width < 5) return;
           zoomAll({ min: u.posToVal(u.select.left, "x"), max: u.posToVal(u.select.left + u.select.width, "x") });

@@ -166,6 +166,7 @@ func (s *Site) runOfExperiment(ctx context.Context, r *http.Request, doc *docume
 
 type experimentView struct {
 	frame
+	Mind    []string
 	Row     row
 	Answer  []string
 	Rows    []row
@@ -182,10 +183,18 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 		return err
 	}
 	v := &experimentView{frame: frame{Title: e.ID}, Row: experimentRow(e), Trouble: e.Problem}
+	called := map[string]string{} // runs, by what is theirs
 	if x, err := s.lib.Examine(e.Dir); err != nil {
 		v.Trouble = strings.TrimSpace(v.Trouble + " " + err.Error())
 	} else {
-		v.Answer = slices.Concat(x.Mind, report.ExperimentShort(x), []string{x.Sentence})
+		v.Mind, v.Answer = x.Mind, append(report.ExperimentShort(x), x.Sentence)
+		for _, c := range x.Cells {
+			for i, id := range c.Runs {
+				if called[id] = c.Cell; len(c.Runs) > 1 {
+					called[id] = fmt.Sprintf("%s, run %d", c.Cell, i+1)
+				}
+			}
+		}
 		v.Report = linkToExperiment(e.ID) + "/report"
 	}
 	books, err := e.runs()
@@ -194,13 +203,14 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 	}
 	for _, b := range books {
 		one := rowOf(*b)
-		one.ID, one.Scenario, one.Inside = e.ID+"/"+b.id, b.id, true
+		one.ID, one.Scenario, one.Inside = e.ID+"/"+b.id, cmp.Or(called[b.id], b.id), true
 		one.Link = v.Row.Link + template.URL("/runs/"+url.PathEscape(b.id)+"/report")
 		v.Rows = append(v.Rows, one)
 	}
 	link, reported := v.Row.Link, v.Report
 	v.Rows = shownRows(v.Rows)
-	v.Row, v.Answer, v.Trouble = report.Shown(v.Row), report.Shown(v.Answer), report.Shown(v.Trouble)
+	v.Row, v.Mind, v.Trouble = report.Shown(v.Row), report.Shown(v.Mind), report.Shown(v.Trouble)
+	v.Answer = report.Shown(v.Answer)
 	v.Row.Link, v.Report = link, reported
 	doc.policy = formsHere(doc.policy)
 	return s.fill(doc, "experiment.html.tmpl", v)
@@ -208,9 +218,9 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 
 func experimentRow(e Experiment) row {
 	out := row{ID: e.ID, Link: linkToExperiment(e.ID), Scenario: cmp.Or(e.Title, e.Scenario), Target: e.Target,
-		Made:  e.Made,
+		Made: e.Made, Simulated: e.Target == "sim",
 		State: "info", Status: fmt.Sprintf("%d of %d runs", e.Done, e.Planned), Problem: e.Problem, Experiment: true,
-		Labels: labelsOf(e.Labels), Note: e.Labels.Note}
+		Name: e.Labels.Name, Tags: e.Labels.Tags, Note: e.Labels.Note}
 	switch {
 	case e.Failed > 0:
 		out.State, out.Failed = "invalid", unit.Plural(e.Failed, "run")+" failed"
@@ -222,10 +232,6 @@ func experimentRow(e Experiment) row {
 
 func linkToExperiment(id string) template.URL {
 	return template.URL("/experiments/" + url.PathEscape(id))
-}
-
-func labelsOf(l result.Labels) string {
-	return strings.TrimSpace(l.Name + " " + strings.Join(l.Tags, " "))
 }
 
 // formsHere lets a page ask this site.

@@ -30,7 +30,8 @@ type row struct {
 	ID, Scenario, Target, Status, State string
 	Link                                template.URL
 	Made                                time.Time
-	Took, Labels                        string
+	Took, Name                          string
+	Tags                                []string
 	Figure, Note, Failed                string
 	Simulated, Live, Experiment, Inside bool // Inside: it is a run of an experiment
 	Verdicts                            []verdict
@@ -328,7 +329,7 @@ func rowOf(b book) row {
 		ID: b.id, Link: linkTo(b.id), Scenario: b.title(), Target: m.Target, Status: b.status(),
 		Live:  b.live(),
 		State: stateOf(b), Made: b.made, Simulated: m.Simulated, Verdicts: verdicts(m), Problem: b.problem,
-		Labels: labelsOf(b.labels), Note: b.labels.Note,
+		Name: b.labels.Name, Tags: b.labels.Tags, Note: b.labels.Note,
 	}
 	if out.Live {
 		out.Status, out.Verdicts = "running", nil // of a run that goes on all of them are pending

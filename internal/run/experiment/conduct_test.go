@@ -66,10 +66,10 @@ func TestConduct(t *testing.T) {
 	}{
 		"all measure": {
 			outcomes: []experiment.Outcome{good, low, good, good}, whole: true,
-			failed: []string{"depth=2 (1 repeat): p99 is too high"},
+			failed: []string{"depth 2 (1 repeat): p99 is too high"},
 			said: []string{
-				"run 1 of 4: depth=1, repeat 1 of 2", "run 2 of 4: depth=2, repeat 1 of 2; about 3 min left",
-				"run 3 of 4: depth=1, repeat 2 of 2; about 2 min left", "run 4 of 4: depth=2, repeat 2 of 2; about 1 " +
+				"run 1 of 4: depth 1, repeat 1 of 2", "run 2 of 4: depth 2, repeat 1 of 2; about 3 min left",
+				"run 3 of 4: depth 1, repeat 2 of 2; about 2 min left", "run 4 of 4: depth 2, repeat 2 of 2; about 1 " +
 					"min left",
 			},
 			events: []string{"1 started", "1 done", "2 started", "2 done", "3 started", "3 done", "4 started",
@@ -78,9 +78,9 @@ func TestConduct(t *testing.T) {
 		"one fails": {
 			outcomes: []experiment.Outcome{good, bad, good, good}, whole: true,
 			said: []string{
-				"run 1 of 4: depth=1, repeat 1 of 2", "run 2 of 4: depth=2, repeat 1 of 2; about 3 min left",
+				"run 1 of 4: depth 1, repeat 1 of 2", "run 2 of 4: depth 2, repeat 1 of 2; about 3 min left",
 				"run run-2 failed: no space",
-				"run 3 of 4: depth=1, repeat 2 of 2; about 2 min left", "run 4 of 4: depth=2, repeat 2 of 2; about 1 " +
+				"run 3 of 4: depth 1, repeat 2 of 2; about 2 min left", "run 4 of 4: depth 2, repeat 2 of 2; about 1 " +
 					"min left",
 			},
 			events: []string{
@@ -91,9 +91,9 @@ func TestConduct(t *testing.T) {
 			outcomes: []experiment.Outcome{bad, bad, bad}, code: exit.Failed,
 			err: "run: three runs in a row failed: run: no space",
 			said: []string{
-				"run 1 of 4: depth=1, repeat 1 of 2", "run run-1 failed: no space",
-				"run 2 of 4: depth=2, repeat 1 of 2; about 3 min left", "run run-2 failed: no space",
-				"run 3 of 4: depth=1, repeat 2 of 2; about 2 min left", "run run-3 failed: no space",
+				"run 1 of 4: depth 1, repeat 1 of 2", "run run-1 failed: no space",
+				"run 2 of 4: depth 2, repeat 1 of 2; about 3 min left", "run run-2 failed: no space",
+				"run 3 of 4: depth 1, repeat 2 of 2; about 2 min left", "run run-3 failed: no space",
 			},
 			events: []string{
 				"1 started", "1 failed no space", "2 started", "2 failed no space", "3 started", "3 failed no space",
@@ -102,20 +102,20 @@ func TestConduct(t *testing.T) {
 		"a stop": {
 			outcomes: []experiment.Outcome{good, leave}, code: exit.Failed, err: "stopped",
 			said: []string{
-				"run 1 of 4: depth=1, repeat 1 of 2", "run 2 of 4: depth=2, repeat 1 of 2; about 3 min left",
+				"run 1 of 4: depth 1, repeat 1 of 2", "run 2 of 4: depth 2, repeat 1 of 2; about 3 min left",
 			},
 			events: []string{"1 started", "1 done", "2 started", "2 done"},
 		},
 		"the target is gone": {
 			outcomes: []experiment.Outcome{good}, refuse: 2, code: exit.Failed, err: "no target",
-			said:   []string{"run 1 of 4: depth=1, repeat 1 of 2"},
+			said:   []string{"run 1 of 4: depth 1, repeat 1 of 2"},
 			events: []string{"1 started", "1 done"},
 		},
 		"the time is over": {
 			outcomes: []experiment.Outcome{good}, limit: time.Minute, code: exit.Failed,
 			err: "run: the time limit is reached",
 			said: []string{
-				"run 1 of 4: depth=1, repeat 1 of 2", "run 2 of 4: depth=2, repeat 1 of 2; about 3 min left",
+				"run 1 of 4: depth 1, repeat 1 of 2", "run 2 of 4: depth 2, repeat 1 of 2; about 3 min left",
 			},
 			events: []string{"1 started", "1 done", "2 started"},
 		},

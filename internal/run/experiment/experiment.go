@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // Level is a factor with one of its values.
@@ -36,13 +37,13 @@ type Cell struct {
 	Levels []Level `json:"levels"`
 }
 
-// Label names a cell: "block_size=4k queue_depth=1".
+// Label names a cell: "block size 4k, queue depth 1".
 func (c Cell) Label() string {
 	parts := make([]string, len(c.Levels))
 	for i, l := range c.Levels {
-		parts[i] = fmt.Sprintf("%s=%v", l.Factor, l.Value)
+		parts[i] = unit.Setting(l.Factor, fmt.Sprint(l.Value))
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(parts, ", ")
 }
 
 // Title is the label for people: of an experiment without factors, whose only cell has none, words.

@@ -25,13 +25,13 @@ func TestCells(t *testing.T) {
 	for _, c := range experiment.Cells(grid) {
 		got = append(got, fmt.Sprint(c.Number, " ", c.Label()))
 	}
-	want := []string{"1 size=4k depth=1", "2 size=4k depth=8", "3 size=4k depth=0.5", "4 size=64k depth=1",
-		"5 size=64k depth=8", "6 size=64k depth=0.5"}
+	want := []string{"1 size 4k, depth 1", "2 size 4k, depth 8", "3 size 4k, depth 0.5", "4 size 64k, depth 1",
+		"5 size 64k, depth 8", "6 size 64k, depth 0.5"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	label, fits := experiment.Cells(grid)[1].Without(map[string]string{"depth": "8"})
-	if label != "size=4k" || !fits {
+	if label != "size 4k" || !fits {
 		t.Errorf("%q, %t", label, fits)
 	}
 	if _, fits := experiment.Cells(grid)[1].Without(map[string]string{"depth": "1"}); fits {
@@ -177,10 +177,10 @@ func ExampleSequence() {
 		fmt.Println(p.Sequence, cells[p.Cell-1].Label(), "repeat", p.Repeat)
 	}
 	// Output:
-	// 1 pages=none repeat 1
-	// 2 pages=2M repeat 1
-	// 3 pages=1G repeat 1
-	// 4 pages=none repeat 2
-	// 5 pages=2M repeat 2
-	// 6 pages=1G repeat 2
+	// 1 pages none repeat 1
+	// 2 pages 2M repeat 1
+	// 3 pages 1G repeat 1
+	// 4 pages none repeat 2
+	// 5 pages 2M repeat 2
+	// 6 pages 1G repeat 2
 }

@@ -115,14 +115,14 @@ func nodesOff(a scenario.Args, v View, graceful bool) *action {
 			if err != nil {
 				return err
 			}
-			command, words := target.PowerController.PowerOff, "Power off sent to %s%s"
+			command, words := target.PowerController.PowerOff, "Switched %s off"
 			if graceful {
-				command, words = target.PowerController.Shutdown, "Shutting down %s%s"
+				command, words = target.PowerController.Shutdown, "Shutting down %s"
 			}
 			err = send(ctx, e, power, s.nodes, command, func(n int) {
 				e.Power.markOff(n, e.Clock.Now()) // before it is sent: a lost answer may hide an effect
 			}, func(n int) {
-				e.fault(n, result.PowerOff, words, e.NodeName(n), controllerOf(e.View, n))
+				e.fault(n, result.PowerOff, words, e.NodeName(n))
 			})
 			if err != nil || limit <= 0 {
 				return err
@@ -131,13 +131,6 @@ func nodesOff(a scenario.Args, v View, graceful bool) *action {
 		},
 		undo: func(ctx context.Context, e *Env) error { return switchBackOn(ctx, e, s.nodes) },
 	}
-}
-
-func controllerOf(v View, n int) string {
-	if n >= len(v.Facts.Nodes) || v.Facts.Nodes[n].Power == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (controller: %s)", v.Facts.Nodes[n].Power)
 }
 
 func controllers(e *Env) (target.NodePower, error) {
@@ -197,10 +190,10 @@ func nodesOn(a scenario.Args, v View) *action {
 			}
 			err = send(ctx, e, power, s.nodes, target.PowerController.PowerOn, func(int) {}, func(n int) {
 				if e.Power.markOn(n, e.Clock.Now()) {
-					e.fault(n, result.PowerOn, "Power on sent to %s%s", e.NodeName(n), controllerOf(e.View, n))
+					e.fault(n, result.PowerOn, "Switched %s on", e.NodeName(n))
 					return
 				}
-				e.annotate(a.Bool("annotate"), "Power on sent to %s%s", e.NodeName(n), controllerOf(e.View, n))
+				e.annotate(a.Bool("annotate"), "Switched %s on", e.NodeName(n))
 			})
 			if err != nil || limit <= 0 {
 				return err

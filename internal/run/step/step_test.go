@@ -386,14 +386,14 @@ func TestNodes(t *testing.T) {
 	b.expect(b.cluster.lines(), "0s node-off 0", "0s node-off 2", "12s node-on 0", "24s node-shutdown 1",
 		"36s node-on 1")
 	b.expect(b.events,
-		"0s fault node 0 (n0) Power off sent to node 0 (n0) (controller: test)",
-		"0s fault node 2 (n2) Power off sent to node 2 (n2) (controller: test)",
-		"12s annotation  node 0 (n0) is off", "12s annotation  node 2 (n2) is off",
-		"12s fault node 0 (n0) Power on sent to node 0 (n0) (controller: test)",
-		"24s annotation  node 0 (n0) is on and ready", "24s node-return node 0 (n0) ready 12 s after it was switched on",
-		"24s fault node 1 (n1) Shutting down node 1 (n1) (controller: test)",
-		"36s annotation  node 1 (n1) is off", "36s fault node 1 (n1) Switched node 1 (n1) back on",
-		"48s node-return node 1 (n1) ready 12 s after it was switched on",
+		"0s fault n0 Switched n0 off",
+		"0s fault n2 Switched n2 off",
+		"12s annotation  n0 is off", "12s annotation  n2 is off",
+		"12s fault n0 Switched n0 on",
+		"24s annotation  n0 is on and ready", "24s node-return n0 ready 12 s after it was switched on",
+		"24s fault n1 Shutting down n1",
+		"36s annotation  n1 is off", "36s fault n1 Switched n1 back on",
+		"48s node-return n1 ready 12 s after it was switched on",
 	)
 	b.end()
 }
@@ -413,7 +413,7 @@ func TestNodeThatStaysOff(t *testing.T) {
 	b := newBench(t)
 	b.cluster.slow = time.Hour
 	err := b.do("nodes.PowerOff", scenario.Args{"nodes": "1", "wait_secs": 30.0})
-	if want := "nodes: waiting until off: not within 30 s; last seen: node 1 (n1) is on"; err == nil ||
+	if want := "nodes: waiting until off: not within 30 s; last seen: n1 is on"; err == nil ||
 		err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,15 +83,16 @@ func (v View) Workload(name string) (scenario.Workload, error) {
 	return scenario.Workload{}, fmt.Errorf("workload %q: not declared in the scenario", name)
 }
 
-// NodeName names a node for people.
+// NodeName names a node for people: by its name, and by its number in scenarios where that is not the end of it.
 func (v View) NodeName(i int) string {
-	if i < 0 || i >= len(v.Facts.Nodes) {
-		return fmt.Sprintf("node %d", i)
+	number := fmt.Sprintf("node %d", i)
+	if i < 0 || i >= len(v.Facts.Nodes) || v.Facts.Nodes[i].Name == "" {
+		return number
 	}
-	if name := v.Facts.Nodes[i].Name; name != "" {
-		return fmt.Sprintf("node %d (%s)", i, name)
+	if name := v.Facts.Nodes[i].Name; !strings.HasSuffix(name, strconv.Itoa(i)) {
+		return fmt.Sprintf("%s (%s)", name, number)
 	}
-	return fmt.Sprintf("node %d", i)
+	return v.Facts.Nodes[i].Name
 }
 
 // Groups are a run's VM groups as they are now: vm_group.Grow replaces a group's count. It is safe for concurrent use.
