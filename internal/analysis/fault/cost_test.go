@@ -53,7 +53,8 @@ func TestWhatAFaultTook(t *testing.T) {
 	}
 }
 
-// TestFell: a third of the load that stands still for a few reports is a drop, though it is less than two reports' work.
+// TestFell: a third of the load that stands still for a few reports is a drop, though that is less than two reports'
+// work.
 func TestFell(t *testing.T) {
 	t.Parallel()
 	track := func(values ...float64) *view.Track {

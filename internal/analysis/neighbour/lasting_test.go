@@ -159,7 +159,8 @@ func TestWhatMovesByItself(t *testing.T) {
 func TestBetween(t *testing.T) {
 	t.Parallel()
 	window := func(from, to int, rate float64, beside ...string) result.Window {
-		return result.Window{Start: t0.Add(time.Duration(from) * time.Second), End: t0.Add(time.Duration(to) * time.Second),
+		at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+		return result.Window{Start: at(from), End: at(to),
 			Circumstances: result.Circumstances{Beside: beside},
 			Ops:           []result.OpTotals{{Op: "read", Count: uint64(rate * float64(to-from))}}}
 	}

@@ -129,7 +129,7 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	if q.Measure != "" {
 		what = q.Name
 	}
-	ways := fmt.Sprintf("%s%s. %s", contended(m, grows, last.Concurrency), crossed(m), peakWords(m, q, last.Concurrency))
+	ways := contended(m, grows, last.Concurrency) + crossed(m) + ". " + peakWords(m, q, last.Concurrency)
 	if m.Cap.Closer {
 		f.NoInterval, f.Low, f.High = "a line up to a cap is closer to the points than the law", nil, nil
 		f.Value = nil
