@@ -34,6 +34,11 @@ func starved(v *view.Run) []result.Finding {
 				"for it is in rates and latencies, and the storage's part in them cannot be told.",
 		},
 		{
+			v.Percents(result.QuotaThrottled), throttled, quotaOfServer, "periods in which a CPU quota held back",
+			"The CPU quota of %s held processes back in %s of its periods while %s ran (nr_throttled): if that is the " +
+				"server of the load, what they waited for it is in rates and latencies.",
+		},
+		{
 			stealing(v), stolen, placed(v), "CPU time given to other guests (steal)",
 			"Of the CPU time of %s %s went to other guests of its hypervisor (steal) while %s ran: rates and latencies are " +
 				"those of a machine that was not given its CPUs.",
@@ -96,17 +101,23 @@ var servers = map[string]string{"postgres": "PostgreSQL", "mariadbd": "MariaDB",
 // onServers are the engines whose load goes to a database, the version of which is not always known.
 var onServers = []string{"pg", "pgbench", "tprocc", "tproch", "hammerdb"}
 
-// quotaOf reports whether a quota is one that a workload is under, or the server that its load goes to. Of control
-// groups on a machine only those are known to be the load's.
+// quotaOf reports whether a quota is one that a workload is under.
 func quotaOf(k view.CPU, l *view.Load) bool {
-	if process, _, group := strings.Cut(k.Part, " (cgroup "); group {
-		server := servers[process]
-		return server != "" && slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
-			return strings.HasPrefix(p.Server, server) || p.Server == "" && slices.Contains(onServers, p.Engine)
-		})
-	}
-	return k.Machine == "host" || slices.ContainsFunc(l.Parts,
-		func(p *result.Workload) bool { return p.VM == k.Machine })
+	return !strings.Contains(k.Part, groupMark) && (k.Machine == "host" || slices.ContainsFunc(l.Parts,
+		func(p *result.Workload) bool { return p.VM == k.Machine }))
+}
+
+// groupMark stands between the program of a control group and its path.
+const groupMark = " (cgroup "
+
+// quotaOfServer reports whether a quota is one of a control group that runs such a server as a workload's load goes to.
+// Whether it is that very server is not known: more than one may run on a machine.
+func quotaOfServer(k view.CPU, l *view.Load) bool {
+	process, _, group := strings.Cut(k.Part, groupMark)
+	server := servers[process]
+	return group && server != "" && slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+		return strings.HasPrefix(p.Server, server) || p.Server == "" && slices.Contains(onServers, p.Engine)
+	})
 }
 
 // placed reports whether a workload runs on a machine, as far as that is known.

@@ -171,7 +171,14 @@ func (c *connection) Session(line string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pipe{connection: c, session: s}
+	p := &pipe{connection: c}
+	p.saidLast = sync.OnceValue(func() string {
+		// It has ended, or its connection has; what was killed gave no reason.
+		if e, ended := errors.AsType[*ssh.ExitError](s.Wait()); !ended || e.Signal() != "" {
+			return ""
+		}
+		return p.said.told()
+	})
 	s.Stderr = &p.said
 	if p.WriteCloser, err = s.StdinPipe(); err == nil {
 		p.out, err = s.StdoutPipe()
@@ -186,30 +193,31 @@ func (c *connection) Session(line string) (net.Conn, error) {
 type pipe struct {
 	io.WriteCloser
 	connection *connection
-	session    *ssh.Session
 	out        io.Reader
 	said       Tail
+	saidLast   func() string // waits for the end of the session and returns why it ended, where that is told
 }
 
 // Read says what the agent said when it is gone.
 func (p *pipe) Read(b []byte) (int, error) {
 	n, err := p.out.Read(b)
-	if n == 0 && errors.Is(err, io.EOF) {
-		if said := p.saidLast(); said != "" {
-			err = Ended(said)
-		}
-	}
-	return n, err
+	return n, p.ended(n, err)
 }
 
-// saidLast is why a session ended, where it tells.
-func (p *pipe) saidLast() string {
-	err := p.session.Wait()
-	// It has ended, or its connection has; what was killed gave no reason.
-	if e, ended := errors.AsType[*ssh.ExitError](err); !ended || e.Signal() != "" {
-		return ""
+// Write says so, too: a session that ended takes nothing more, and may tell that before anything is read.
+func (p *pipe) Write(b []byte) (int, error) {
+	n, err := p.WriteCloser.Write(b)
+	return n, p.ended(n, err)
+}
+
+// ended puts what the agent said last in the place of an end without a word.
+func (p *pipe) ended(n int, err error) error {
+	if n == 0 && errors.Is(err, io.EOF) {
+		if said := p.saidLast(); said != "" {
+			return Ended(said)
+		}
 	}
-	return p.said.told()
+	return err
 }
 
 func (p *pipe) Close() error                     { return p.connection.Close() }

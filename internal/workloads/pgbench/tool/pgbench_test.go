@@ -65,7 +65,7 @@ func TestTotals(t *testing.T) {
 	nan := math.NaN()
 	old := pgbench.Totals{Seconds: 5, Scale: 1, Processed: 77, Failed: nan, Late: nan, Skipped: nan, Retried: nan,
 		Retries: nan, MeanMS: 1108.418, LagMS: nan, LagMaxMS: nan, ConnectMS: nan, TPS: 13.062579, TPSWith: 12.580114,
-		Clients: 16, Type: "TPC-B (sort of)", Mode: "simple"}
+		Clients: 16, PerClient: nan, Type: "TPC-B (sort of)", Mode: "simple"}
 	for name, c := range map[string]struct {
 		text       string
 		want       pgbench.Totals
@@ -76,6 +76,7 @@ transaction type: multiple scripts
 scaling factor: 2
 maximum number of tries: 3
 duration: 2 s
+number of transactions per client: 200
 number of transactions actually processed: 406
 number of failed transactions: 3 (0.733%)
 number of serialization failures: 1 (0.244%)
@@ -102,14 +103,15 @@ SQL script 2: own.sql
          0.300           0           0  select 7 7;
 `, pgbench.Totals{Version: "15.18", Seconds: 2, Scale: 2, Processed: 406, Failed: 3, Late: 11, Skipped: 4, Retried: 5,
 			Retries: 7, MeanMS: 1.649, LagMS: 0.148, LagMaxMS: 2.821, ConnectMS: 11.645, TPS: 203, TPSWith: 201.824875,
-			Clients: nan, Type: "multiple scripts", Scripts: []pgbench.ScriptTotals{
+			Clients: nan, PerClient: 200, Type: "multiple scripts", Scripts: []pgbench.ScriptTotals{
 				{"<builtin: select only>", 1, nan, nan, nan, nan}, {"own.sql", 3, 306, 2, 1.5, 153.5}}},
 			[]string{`0 0.001 \set aid random(1, 100000 * :scale)`,
 				"0 0.213 SELECT abalance FROM pgbench_accounts WHERE aid = 1;", "1 0.3 select 7 7;"}},
 		"9.x": {corpus(t, "pgbench-9.x-statement-latencies.stdout.txt"), old, nil},
 		"aborted": {"pgbench: error: client 1 script 0 aborted in command 4 query 0: ERROR:  deadlock detected\n" +
 			"Run was aborted; the above results are incomplete.\n", pgbench.Totals{Seconds: nan, Clients: nan,
-			Trouble: "pgbench: error: client 1 script 0 aborted in command 4 query 0: ERROR:  deadlock detected", Scale: nan,
+			PerClient: nan,
+			Trouble:   "pgbench: error: client 1 script 0 aborted in command 4 query 0: ERROR:  deadlock detected", Scale: nan,
 			Processed: nan, Failed: nan, Late: nan, Skipped: nan, Retried: nan, Retries: nan, MeanMS: nan, LagMS: nan,
 			LagMaxMS: nan, ConnectMS: nan, TPS: nan, TPSWith: nan, Incomplete: true, Aborted: 1}, nil},
 	} {
