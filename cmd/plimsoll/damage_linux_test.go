@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -161,6 +162,15 @@ func (b *bed) detach() {
 		b.do("losetup", "--detach", loop)
 	}
 	b.loops = nil
+	// Another test that made a namespace of its own meanwhile has the mount in it until that ends.
+	for _, image := range b.images {
+		for late := time.Now().Add(time.Minute); b.do("losetup", "--associated", image) != ""; {
+			if time.Now().After(late) {
+				b.t.Fatalf("%s is still attached: %s", image, b.do("losetup", "--associated", image))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
 }
 
 func (b *bed) write() {

@@ -287,7 +287,7 @@ assert:
 `
 
 // TestPlainOnKubernetes compares a job in a pod with the same beside it, takes snapshots under load, and holds what the
-// platform took for them to conditions, in one run whose pods are short of memory for their page cache.
+// platform took for them to conditions, in one run.
 func TestPlainOnKubernetes(t *testing.T) {
 	c, s, target := kubernetes(t)
 	before, err := c.Holds()
@@ -296,7 +296,7 @@ func TestPlainOnKubernetes(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"test.yml": rollingScenario,
-		"work.fio": strings.NewReplacer("direct=1", "direct=0", "libaio", "psync").Replace(cutJob)} {
+		"work.fio": cutJob} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -331,15 +331,6 @@ func TestPlainOnKubernetes(t *testing.T) {
 	}
 	if done[result.Snapshotted] != 8 || done[result.Bound] != 4 {
 		t.Errorf("the platform did %v", done)
-	}
-	var limited []string
-	for _, one := range data.Series {
-		if one.Measure == result.MemoryLimitHits {
-			limited = append(limited, one.Machine)
-		}
-	}
-	if slices.Sort(limited); !slices.Equal(limited, []string{"Kept_0001", "Kept_0002"}) {
-		t.Errorf("a memory limit was reached in %q", limited)
 	}
 	gone(t, c, before)
 }

@@ -303,7 +303,8 @@ func (l *Lab) makeVolume(ctx context.Context) error {
 				break
 			}
 			if !sleep(ctx, 100*time.Millisecond) {
-				return fmt.Errorf("%w: %w\n%s", err, ctx.Err(), tail(n.path("boot.log")))
+				return fmt.Errorf("%w: %w\n%s\n%s", err, ctx.Err(), tail(n.path("boot.log")),
+					tail(filepath.Join(n.path("log"), "glusterd.log")))
 			}
 		}
 		if n.number > 1 {
