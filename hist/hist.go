@@ -50,9 +50,10 @@ func Bounds(i int) (low, high uint64) {
 
 // Middle is the value reported for bucket i, and the key fio's json+ output gives to that bucket.
 func Middle(i int) uint64 {
-	low, high := Bounds(i)
-	return low + (high-low+1)/2
+	return middle(Bounds(i))
 }
+
+func middle(low, high uint64) uint64 { return low + (high-low+1)/2 }
 
 // Histogram counts values. The zero value is empty and ready to use. It is not safe for concurrent use.
 type Histogram struct {
@@ -87,7 +88,7 @@ func (h *Histogram) AddBucket(index int, n uint64) {
 	}
 	low, high := Bounds(index)
 	h.bump(index, n)
-	h.note(low, high, float64(low+(high-low+1)/2)*float64(n), n)
+	h.note(low, high, float64(middle(low, high))*float64(n), n)
 }
 
 func (h *Histogram) note(low, high uint64, sum float64, n uint64) {

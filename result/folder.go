@@ -216,6 +216,12 @@ const (
 	HistoryDir   = ".histories"
 )
 
+// The files of an experiment: what it is, and how far it came.
+const (
+	ExperimentFile = "experiment.json"
+	CellsFile      = "cells.jsonl"
+)
+
 // RecordOf is the folder of a run, of an experiment or of what is kept beside them that a file is a part of, or would
 // be; "" for none, for a report in one, and for what is new beside that.
 func RecordOf(name string) string {
@@ -241,7 +247,7 @@ func RecordOf(name string) string {
 		switch base := filepath.Base(dir); {
 		case base == BaselineDir, base == CatalogueDir, base == HistoryDir:
 			return dir
-		case holds(manifestFile, journalFile), holds("experiment.json", "cells.jsonl"):
+		case holds(manifestFile, journalFile), holds(ExperimentFile, CellsFile):
 			if missing != nil && dir == filepath.Dir(real) {
 				return ""
 			}

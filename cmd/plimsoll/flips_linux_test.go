@@ -14,6 +14,7 @@ import (
 
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/postgrestest"
+	"plimsoll/internal/testkit/recordtest"
 	"plimsoll/internal/testkit/sshtest"
 )
 
@@ -141,11 +142,7 @@ func flips(t *testing.T, s session) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bit := random.IntN(8 * len(data))
-		data[bit/8] ^= 1 << (bit % 8)
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		bit := recordtest.Flip(t, random, name, data)
 		for i, line := range lines(dir) {
 			code, out, errs := print(dir, line...)
 			switch {

@@ -11,6 +11,7 @@ import (
 
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/testkit/needs"
+	"plimsoll/internal/testkit/recordtest"
 )
 
 // TestFlips turns single bits of all files of a run round. No number of its report or of a comparison may then be
@@ -57,11 +58,7 @@ func TestFlips(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bit := random.IntN(8 * len(data))
-		data[bit/8] ^= 1 << (bit % 8)
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		bit := recordtest.Flip(t, random, name, data)
 		for i, line := range lines(dir) {
 			code, out, errs := print(dir, line...)
 			named := strings.Contains(errs, file)

@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
 	"plimsoll/internal/kit/regular"
+	"plimsoll/result"
 	"plimsoll/scenarios"
 	"plimsoll/unit"
 )
@@ -116,7 +117,7 @@ func (w withoutRuns) hides(name string) bool {
 	}
 	for dir := name; dir != "."; dir = path.Dir(dir) {
 		if has(dir, "manifest.json") && (has(dir, "journal.jsonl") || has(dir, "lock")) ||
-			has(dir, "experiment.json") && has(dir, "lock.experiment") {
+			has(dir, result.ExperimentFile) && has(dir, "lock.experiment") {
 			return true
 		}
 	}

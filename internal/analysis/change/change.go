@@ -284,7 +284,7 @@ func local(x []float64, cuts []cut) []cut {
 			rest += stat.PopVariance(x[from:to], nil) * float64(to-from)
 		}
 		rest /= float64(len(x))
-		error := func(part []float64) float64 {
+		unsure := func(part []float64) float64 { // the variance of its mean
 			if len(part) < few {
 				return rest / float64(len(part))
 			}
@@ -294,10 +294,10 @@ func local(x []float64, cuts []cut) []cut {
 		for i, c := range cuts {
 			from, to := beside(cuts, i, len(x))
 			a, b := x[from:c.at], x[c.at:to]
-			if max(error(a)*float64(len(a)), error(b)*float64(len(b))) < larger*rest {
+			if max(unsure(a)*float64(len(a)), unsure(b)*float64(len(b))) < larger*rest {
 				continue
 			}
-			if d := math.Abs(stat.Mean(b, nil)-stat.Mean(a, nil)) / math.Sqrt(error(a)+error(b)); d < by {
+			if d := math.Abs(stat.Mean(b, nil)-stat.Mean(a, nil)) / math.Sqrt(unsure(a)+unsure(b)); d < by {
 				least, by = i, d
 			}
 		}

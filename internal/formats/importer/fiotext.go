@@ -283,7 +283,7 @@ func unlikeTimes(entries []*fioTextEntry) (out []*fioTextEntry) {
 				continue
 			}
 			one := *e
-			one.only = []string{"reads", "writes", "trims"}[i]
+			one.only = fio.Alone[i]
 			for other := range e.ms {
 				if other != i {
 					one.ms[other], one.bytes[other], one.issued[other] = 0, 0, 0

@@ -17,6 +17,7 @@ import (
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/kit/untyped"
+	"plimsoll/result"
 	"plimsoll/scenario"
 )
 
@@ -27,8 +28,8 @@ const FormatVersion = 1
 const RunsFolder = "runs"
 
 const (
-	recordFile  = "experiment.json"
-	cellsFile   = "cells.jsonl"
+	recordFile  = result.ExperimentFile
+	cellsFile   = result.CellsFile
 	scenarioDir = "scenario"
 	reportFile  = "report.html"
 )

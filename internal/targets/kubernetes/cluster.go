@@ -129,7 +129,7 @@ func runName(id string) string {
 func (c *cluster) Close() error {
 	c.stop()
 	c.group.Wait()
-	return c.hosts.Close()
+	return errors.Join(c.login.forget(), c.hosts.Close())
 }
 
 // change alters what there is and writes it down.

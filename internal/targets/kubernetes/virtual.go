@@ -2,9 +2,7 @@ package kubernetes
 
 import (
 	"context"
-	"crypto/ed25519"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -14,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -170,42 +167,36 @@ func (c *cluster) instance(v *vm) object {
 
 // login is how the guests of a run are logged into: by keys that are made for it and end with it.
 type login struct {
-	key, known       string // files
-	public           string
-	host, hostPublic string // of all guests, which is how they are known
+	key, known string // files
+	public     string
+	host       []byte // the key of all guests, which is how they are known
+	hostPublic string
 }
 
 // newLogin makes the keys.
 func newLogin(dir string) (l login, err error) {
-	pair := func() (private, public string, err error) {
-		p, k, err := ed25519.GenerateKey(nil)
-		if err != nil {
-			return "", "", err
-		}
-		block, err := ssh.MarshalPrivateKey(k, "plimsoll")
-		if err != nil {
-			return "", "", err
-		}
-		of, err := ssh.NewPublicKey(p)
-		if err != nil {
-			return "", "", err
-		}
-		return string(pem.EncodeToMemory(block)), string(ssh.MarshalAuthorizedKey(of)), nil
-	}
-	own, public, err := pair()
+	own, public, err := remote.NewKey("plimsoll")
 	if err == nil {
-		l.host, l.hostPublic, err = pair()
+		l.host, l.hostPublic, err = remote.NewKey("plimsoll")
 	}
 	l.public, l.key, l.known = public, filepath.Join(dir, "key"), filepath.Join(dir, "known_hosts")
-	return l, errors.Join(err, os.WriteFile(l.key, []byte(own), 0o600),
+	return l, errors.Join(err, os.WriteFile(l.key, own, 0o600),
 		os.WriteFile(l.known, []byte("* "+l.hostPublic), 0o600))
+}
+
+// forget removes the key: nobody logs in after the run.
+func (l login) forget() error {
+	if l.key == "" {
+		return nil
+	}
+	return os.RemoveAll(l.key)
 }
 
 // userData is what cloud-init does in a guest: the keys, and the work volume made a file system the first time.
 func (l login) userData() string {
 	data, err := json.Marshal(map[string]any{ // YAML takes JSON
 		"disable_root": false, "ssh_pwauth": false, "ssh_authorized_keys": []string{l.public},
-		"ssh_keys": map[string]string{"ed25519_private": l.host, "ed25519_public": l.hostPublic},
+		"ssh_keys": map[string]string{"ed25519_private": string(l.host), "ed25519_public": l.hostPublic},
 		"fs_setup": []any{map[string]any{"device": workDisk, "filesystem": "ext4", "label": workSerial,
 			"overwrite": false}},
 		"mounts": [][]string{{workDisk, workFolder, "ext4", "defaults,nofail", "0", "2"}},

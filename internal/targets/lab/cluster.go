@@ -5,9 +5,6 @@ package lab
 import (
 	"cmp"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -19,8 +16,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
@@ -133,20 +128,12 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 
 // makeKey makes the key by which this run logs in, in a file that nobody else reads.
 func (c *cluster) makeKey() error {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
+	private, public, err := remote.NewKey("plimsoll")
 	if err != nil {
 		return err
 	}
-	block, err := ssh.MarshalPrivateKey(private, "plimsoll")
-	if err != nil {
-		return err
-	}
-	key, err := ssh.NewPublicKey(public)
-	if err != nil {
-		return err
-	}
-	c.public = string(ssh.MarshalAuthorizedKey(key))
-	return os.WriteFile(c.keyFile(), pem.EncodeToMemory(block), 0o600)
+	c.public = public
+	return os.WriteFile(c.keyFile(), private, 0o600)
 }
 
 func (c *cluster) keyFile() string { return filepath.Join(c.dir, keyName) }

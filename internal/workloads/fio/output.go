@@ -308,6 +308,9 @@ func (d *document) lengths(entries []int) (out []int) {
 	return out
 }
 
+// Alone are the names of operations that stand by themselves, in fio's order.
+var Alone = [operations]string{"reads", "writes", "trims"}
+
 // Unlike reports whether two operations of a job lasted so unlike times, in milliseconds, that these were two stages.
 func Unlike(ms, longest uint64) bool { return longest > ms+5 && float64(ms) < 0.95*float64(longest) }
 
@@ -415,7 +418,7 @@ func (d *document) part(c choice) Part {
 	c.Mixed = !slices.ContainsFunc(stage, func(i int) bool { return !d.jobs[i].onlyMixed() })
 	p := Part{Mixed: c.Mixed}
 	if c.Only > 0 {
-		p.Only = []string{"reads", "writes", "trims"}[c.Only-1]
+		p.Only = Alone[c.Only-1]
 	}
 	named := map[string]int{}
 	for _, i := range stage {

@@ -2,18 +2,13 @@ package lab
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
-
-	"plimsoll/internal/testkit/needs"
 )
 
 func data(t testing.TB, name string) []byte {
@@ -39,24 +34,6 @@ func TestGlusterAnswers(t *testing.T) {
 	}
 	if _, _, err := parseHeals([]byte("<cliOutput/>")); err == nil {
 		t.Error("no brick at all is nothing to heal")
-	}
-}
-
-// TestSpawnedHasNoFiles: what lives as long as a lab does not keep a file that plimsoll was given open, such as a lock.
-func TestSpawnedHasNoFiles(t *testing.T) {
-	needs.That(t, os.Geteuid() == 0, "root", "run as root")
-	lock, err := syscall.Open(filepath.Join(t.TempDir(), "lock"), syscall.O_CREAT|syscall.O_RDWR, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = syscall.Close(lock) }()
-	c := exec.Command("sleep", "60")
-	if err := spawn("/proc/self/ns/net", c); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
-	if at, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", c.Process.Pid, lock)); err == nil {
-		t.Errorf("it has %s open", at)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -171,14 +170,12 @@ func (n *Node) Start(cmd *exec.Cmd) error {
 	})
 }
 
-// spawn starts a process in a namespace and in a session of its own, without the files that plimsoll was given open: it
-// outlives the command, and a lock among them would be held for as long as the lab is up.
+// spawn starts a process in a namespace and in a session of its own.
 func spawn(namespace string, cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
 	cmd.SysProcAttr.Setsid = true
-	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) // kernels before 5.11 do not have it
 	return within(namespace, cmd.Start)
 }
 

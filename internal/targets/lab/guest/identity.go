@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,6 +23,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"plimsoll/internal/targets/ssh/remote"
 )
 
 // Identity holds what no two machines may share.
@@ -38,11 +39,7 @@ type Identity struct {
 
 // NewIdentity makes an identity with a machine ID and a host key that nobody else has.
 func NewIdentity(name string, address netip.Prefix, gateway netip.Addr, authorizedKeys ...string) (Identity, error) {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return Identity{}, err
-	}
-	block, err := ssh.MarshalPrivateKey(key, name)
+	key, _, err := remote.NewKey(name)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -52,7 +49,7 @@ func NewIdentity(name string, address netip.Prefix, gateway netip.Addr, authoriz
 	}
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // a UUID of version 4, as systemd makes them
 	i := Identity{Name: name, MachineID: hex.EncodeToString(id[:]), Address: address, Gateway: gateway,
-		HostKey: pem.EncodeToMemory(block), AuthorizedKeys: authorizedKeys}
+		HostKey: key, AuthorizedKeys: authorizedKeys}
 	return i, i.Check()
 }
 
