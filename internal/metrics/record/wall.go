@@ -31,32 +31,43 @@ func (j *Job) watchClock(rep workload.Report, now time.Time) (back time.Duration
 		return 0
 	}
 	began, late := rep.Time.Add(-rep.Elapsed).Sub(j.start), now.Sub(j.start)-rep.Elapsed
-	if n := len(j.stretches); n > 0 {
+	// A tool that waits for a processor between reading its own time and the clock makes a report or two that are off
+	// alone: the stretch before them goes on.
+	for n := len(j.stretches); n > 0; n-- {
 		s := &j.stretches[n-1]
-		if moved := began - s.began; moved.Abs() < setBy {
+		if (began - s.began).Abs() < setBy {
+			j.stretches = j.stretches[:n]
 			s.late = min(s.late, late)
 			s.reports++
 			return 0
-		} else if moved < 0 {
-			back = -moved
 		}
+		if s.reports >= enough {
+			break
+		}
+	}
+	if n := len(j.stretches); n > 0 {
+		back = max(0, j.stretches[n-1].began-began)
 	}
 	j.stretches = append(j.stretches, stretch{rep.Elapsed, began, late, 1})
 	return back
 }
 
 // ClockSet are the moments at which the tool's clock was set while the job went on. Where its clock goes ahead of its
-// own time it was set, or the tool rested: then all later reports come as much later.
+// own time it was set, or the tool rested: then all later reports come as much later. Where it goes back it was set,
+// but after the first few reports, which may have been made late.
 func (j *Job) ClockSet() (list []result.ClockSet) {
 	j.vm.mu.Lock()
 	defer j.vm.mu.Unlock()
 	if len(j.stretches) > mostStretches {
 		return nil
 	}
-	for i := 1; i < len(j.stretches); i++ {
-		a, b := j.stretches[i-1], j.stretches[i]
+	for i, before := 1, 0; i < len(j.stretches); i++ {
+		a, b := j.stretches[before], j.stretches[i]
 		moved, later := b.began-a.began, b.late-a.late
-		if moved > 0 && (min(a.reports, b.reports) < enough || later > moved/2) {
+		if moved > 0 && b.reports < enough {
+			continue
+		}
+		if before = i; a.reports < enough || moved > 0 && later > moved/2 {
 			continue
 		}
 		list = append(list, result.ClockSet{AtSeconds: b.from.Seconds(),
