@@ -2,8 +2,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo binary build agents assets check test test-all test-root test-times test-list draw format vet lint fuzz \
-  mutants trust bench bench-peers man install release image clean
+.PHONY: help demo binary build agents assets check test test-all test-root test-times test-list draw format vet darwin lint \
+  fuzz mutants trust bench bench-peers man install release image clean
 
 BIN    := bin/plimsoll
 GO     := CGO_ENABLED=0 go
@@ -48,13 +48,13 @@ check: format vet lint ## minutes: format, vet, lint, build, and the tests that 
 
 test: ## everything a user can break, with what that takes installed: a quarter of an hour on two processors
 	@setup/install test
-	@$(MAKE) --no-print-directory format vet build
+	@$(MAKE) --no-print-directory format vet darwin build
 	$(TIER) run $(if $(AGAIN),-again)
 	@if [ "$$(id -u)" != 0 ] && sudo -n true 2>/dev/null; then $(MAKE) --no-print-directory test-root; fi
 
 test-all: ## all of it, in any length: full sweeps, every guest, all under the race detector, fuzz, mutants, rates
 	@setup/install test
-	@$(MAKE) --no-print-directory format vet build
+	@$(MAKE) --no-print-directory format vet darwin build
 	PLIMSOLL_CI=1 $(TIER) run -long -race
 	$(MAKE) fuzz mutants trust
 
@@ -71,8 +71,10 @@ format:
 	@unformatted=$$(git ls-files '*.go' | xargs gofmt -l); \
 	if [ -n "$$unformatted" ]; then echo "not formatted (gofmt -w): $$unformatted" >&2; exit 1; fi
 
-vet: ## go vet, and whether a release for another system builds
+vet:
 	$(GO) vet ./...
+
+darwin: ## whether a release for another system builds
 	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/plimsoll
 
 # The linter is built once and kept in bin/. Where it cannot be had, that is said, and gofmt and vet are what was looked at.
@@ -82,7 +84,7 @@ lint: ## golangci-lint by .golangci.yml
 	  if GOBIN=$(CURDIR)/bin GOFLAGS= CGO_ENABLED=0 timeout 600 \
 	    go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0; \
 	  then mv bin/golangci-lint $(LINT); else echo "no linter: golangci-lint 2.15.0 could not be built here" >&2; fi; fi
-	@if [ -x $(LINT) ]; then $(LINT) run; fi
+	@if [ -x $(LINT) ]; then CGO_ENABLED=0 $(LINT) run; fi
 
 # Devices and network namespaces are root's: their tests, where make test is another user's and sudo asks for no password.
 test-root:

@@ -343,8 +343,8 @@ func (d *Reading) date(g *given) error {
 	if !p.first.IsZero() {
 		d.Start, d.End, d.Dated = p.first.Add(-p.firstElapsed), p.last, cmp.Or(d.Dated, ownClock)
 	} else {
-		d.End = g.modified
-		d.Start = d.End.Add(-p.elapsed)
+		d.Start = wholeSecond(g.modified, p.elapsed)
+		d.End = d.Start.Add(p.elapsed)
 		d.Dated = cmp.Or(d.dated, noClock)
 	}
 	d.Start, d.End = d.Start.UTC(), d.End.UTC()
@@ -355,6 +355,12 @@ func (d *Reading) date(g *given) error {
 		return fmt.Errorf("its times lead to the year %d", year)
 	}
 	return nil
+}
+
+// wholeSecond is when something began that ended at a time that only its file's date tells. It is a whole second: what
+// is made of the same file has the same figures second by second, whenever the file was copied.
+func wholeSecond(ended time.Time, lasted time.Duration) time.Time {
+	return ended.Add(-lasted).Truncate(time.Second)
 }
 
 // asked is a fact of what was asked of a tool.

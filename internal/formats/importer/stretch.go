@@ -147,6 +147,13 @@ func (b *book) date(modified time.Time) (dated string, err error) {
 		from, at = known, b.stretches[known].start
 	} else {
 		dated = noClock
+		var all time.Duration
+		for i, s := range b.stretches {
+			if i+1 == from || !b.stretches[i+1].beside {
+				all += s.length
+			}
+		}
+		at = wholeSecond(modified, all).Add(all)
 	}
 	for i := from - 1; i >= 0; i-- {
 		if i+1 < len(b.stretches) && b.stretches[i+1].beside {
