@@ -2,6 +2,7 @@ package fault
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
@@ -16,7 +17,7 @@ import (
 func free(v *view.Run, group string, q view.Quantity, e result.Mark, since time.Time) (Comeback, bool) {
 	until := undisturbed(v, group, e.Time)
 	o, ok := measure(v, group, q, e, since, until)
-	if over := overAt(v, e); ok && o.hit() && !over.IsZero() {
+	if over := o.ended; ok && o.hit() && !over.IsZero() {
 		if over = over.Add(hold(o.track)); until.IsZero() || over.Before(until) {
 			o, ok = measure(v, group, q, e, since, over)
 		}
@@ -40,7 +41,8 @@ func (o *Comeback) hit() bool {
 }
 
 // fell reports whether several points in a row after the fault lie below the level that counts as regained, and further
-// below the one before than its points lie around it.
+// below the one before than its points lie around it: two while it was in force, where they lie below half of that
+// level and of any point before.
 func (o *Comeback) fell() bool {
 	const deviations = 5
 	row := max(3, min(fewestAfter, int(math.Ceil(10/o.track.Step)))) // ten seconds, where reports are rare
@@ -54,12 +56,17 @@ func (o *Comeback) fell() bool {
 		return false
 	}
 	least := min(0.9*o.Before.Value, o.Before.Value-deviations*stat.StdDev(before, nil))
-	below := 0
-	for _, x := range o.after() {
+	below, deep, half := 0, 0, min(least, o.Before.Value/2, slices.Min(before)/2)
+	for i, x := range o.track.Ops {
+		if t := o.track.At(i); !view.IsFinite(x) || !t.After(o.at) {
+			continue
+		} else if deep++; x >= half || t.After(o.ended) {
+			deep = 0
+		}
 		if below++; x >= least {
 			below = 0
 		}
-		if below == row {
+		if below == row || deep == 2 {
 			return true
 		}
 	}

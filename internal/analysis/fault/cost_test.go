@@ -61,20 +61,51 @@ func TestFell(t *testing.T) {
 		s := reporttest.NewSynthetic(1, 600, 1)
 		return &view.Track{Origin: s.At(0), Start: s.At(5), Step: 5, Ops: values}
 	}
+	const short = 11 // seconds for which the fault was in force
 	for name, c := range map[string]struct {
 		values []float64
 		want   bool
+		over   int // the second at which the fault was over; 0: nobody said so
 	}{
-		"a third for 25 s":        {[]float64{6000, 6010, 5980, 5990, 4800, 4000, 4010, 3990, 4000, 4400, 6000}, true},
-		"a third for 10 s":        {[]float64{6000, 6010, 5980, 5990, 4800, 4000, 6000, 6000, 6000, 6000, 6000}, false},
-		"a third, amid as much":   {[]float64{6000, 8000, 3900, 6100, 4800, 4000, 4010, 3990, 4000, 4400, 6000}, false},
-		"nothing":                 {[]float64{6000, 6010, 5980, 5990, 6000, 5990, 6010, 5990, 6000, 6000, 6000}, false},
-		"too little known before": {[]float64{6000, 6010}, false},
+		"a third is left, of a short one": {[]float64{6000, 6010, 5980, 5990, 2000, 2010, 5990, 6000}, true, 20 + short},
+		"a third is left after it":        {[]float64{6000, 6010, 5980, 5990, 6000, 6000, 2000, 2010}, false, 20 + short},
+		"a third is left once":            {[]float64{6000, 6010, 5980, 5990, 2000, 6000, 5990, 6000}, false, 20 + short},
+		"a third is left, as before it":   {[]float64{6000, 2010, 5980, 5990, 2000, 2010, 5990, 6000}, false, 20 + short},
+		"a third is left, until when not": {[]float64{6000, 6010, 5980, 5990, 2000, 2010, 5990, 6000}, false, 0},
+
+		"a third for 25 s":        {[]float64{6000, 6010, 5980, 5990, 4800, 4000, 4010, 3990, 4000, 4400, 6000}, true, 0},
+		"a third for 10 s":        {[]float64{6000, 6010, 5980, 5990, 4800, 4000, 6000, 6000, 6000, 6000, 6000}, false, 0},
+		"a third, amid as much":   {[]float64{6000, 8000, 3900, 6100, 4800, 4000, 4010, 3990, 4000, 4400, 6000}, false, 0},
+		"nothing":                 {[]float64{6000, 6010, 5980, 5990, 6000, 5990, 6010, 5990, 6000, 6000, 6000}, false, 0},
+		"too little known before": {[]float64{6000, 6010}, false, 0},
 	} {
-		o := Comeback{at: reporttest.NewSynthetic(1, 600, 1).At(20), track: track(c.values...)}
+		s := reporttest.NewSynthetic(1, 600, 1)
+		o := Comeback{at: s.At(20), track: track(c.values...)}
+		if c.over > 0 {
+			o.ended = s.At(c.over)
+		}
 		o.Before.Value = 6000
 		if got := o.fell(); got != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestLostForGood: where a fault takes all machines of a load and nothing does it again, that is told, whether the run
+// ends with it or goes on.
+func TestLostForGood(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int]string{
+		100: `After "f" at 1:40: A lost its load, which was not started again (the run ended at 1:40): no return was ` +
+			`measured; no errors reported.`,
+		600: `After "f" at 1:40: A not back at 90 % of its former 5,000 IOPS by the end of the run (no I/O reported ` +
+			`again); no errors reported.`,
+	} {
+		s := reporttest.NewSynthetic(77, seconds, 1)
+		s.Load(reporttest.Load{Name: "A", To: 100, Ended: result.Lost, Rate: func(int) float64 { return 5000 }})
+		s.Fault(100, 120, "node-0", "f")
+		if got := recovered(view.New(s.Manifest, s.Data)); len(got) != 1 || got[0].Sentence != want {
+			t.Errorf("a run of %d s: %+v, want %s", seconds, got, want)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type Comeback struct {
 	fault string    // what was done, as the journal has it
 	node  string    // to whom
 	at    time.Time // of the first fault of the episode
+	ended time.Time // when it was over; zero when nobody said so
 	recovery.Recovery
 	failed uint64 // operations of these workloads that failed after it, up to the end of what was measured
 	// what is said of that: of no failure only where no workload of the run reports any
@@ -133,7 +134,7 @@ func besides(v *view.Run, group string, q view.Quantity, e result.Mark, since ti
 		return cut, e.Time.Add(time.Duration(cut.Regained.Seconds * float64(time.Second)))
 	}
 	o.joined = fmt.Sprintf("%s began at %s", l.Name, view.ClockOf(begins(l).Sub(v.Data.Start).Seconds()))
-	if over := overAt(v, e); !over.IsZero() && until.Sub(over) > hold(o.track) {
+	if over := o.ended; !over.IsZero() && until.Sub(over) > hold(o.track) {
 		o.over = over.Sub(e.Time)
 	}
 	return o, until
@@ -280,7 +281,7 @@ func jointTrack(v *view.Run, group, measure string, loads []*view.Load) *view.Tr
 // of the VMs which were at work when it came, without their warm-up; points at which none ran are points at which
 // nothing was done.
 func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, until time.Time) (Comeback, bool) {
-	o := Comeback{Group: group, fault: e.Text, node: e.Node, at: e.Time, Quantity: q}
+	o := Comeback{Group: group, fault: e.Text, node: e.Node, at: e.Time, ended: overAt(v, e), Quantity: q}
 	hit, all := struck(v, group, e.Time)
 	c := jointTrack(v, group, q.Measure, all)
 	if len(hit) == 0 || c == nil {
@@ -321,7 +322,8 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	if known.Before(from.Add(enough / 2)) {
 		known = e.Time
 	}
-	if !to.After(e.Time) {
+	gone := lostWith(all, e.Time)
+	if gone || !to.After(e.Time) {
 		to = v.Data.End // it never came back
 	}
 	for _, t := range changes { // the level moves when a VM begins, or ends as planned, too
@@ -342,6 +344,12 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	}
 	o.failures = o.saysFailures(v, all)
 	o.track = c.Between(from, to)
+	if gone && c.Step > 0 { // what is not there does nothing
+		o.track.Writes, o.track.Bytes, o.track.Busy = nil, nil, nil
+		for n := len(o.track.Ops); !o.track.At(n-1).After(e.Time) || !o.track.At(n).After(to); n++ {
+			o.track.Ops = append(slices.Clip(o.track.Ops), 0)
+		}
+	}
 	before := o.track.Between(from, known)
 	values, _ := view.FiniteOf(before.Ops)
 	if fewest := 5; !since.IsZero() && len(values) < fewest {
@@ -400,6 +408,9 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	}
 	if len(all) == len(hit) && o.Stopped.Reached && !o.First.Reached {
 		o.instead = instead(v, group, hit, e.Time)
+		if gone && o.instead == "" && v.Data.End.Sub(e.Time) <= hold(c) {
+			o.instead = "the run ended at " + view.ClockOf(view.Later(v.Data.End, e.Time).Sub(v.Data.Start).Seconds())
+		}
 	}
 	return o, true
 }
@@ -572,8 +583,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		}
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s by %s%s; %s.", head, former, end, o.stop(), failed)
 		// What slowed the load and is over leaves nothing behind by which a load that never stopped would stay slow.
-		if over := overAt(v, result.Mark{Time: o.at}); !over.IsZero() && at.Sub(over) > hold(o.track) &&
-			!o.Stopped.Reached && o.vms.VMs == 0 && len(o.along)+len(o.later) == 0 {
+		if over := o.ended; !over.IsZero() && at.Sub(over) > hold(o.track) && !o.Stopped.Reached && o.vms.VMs == 0 && len(o.along)+len(o.later) == 0 {
 			f.Severity = result.Info
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; the fault was over after %s, and what is "+
 				"missing since then is not told apart from what the load does by itself.",

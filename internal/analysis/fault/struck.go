@@ -29,6 +29,16 @@ func struck(v *view.Run, group string, at time.Time) (hit, all []*view.Load) {
 	return hit, all
 }
 
+// lostWith reports whether all VMs of workloads were lost with a fault.
+func lostWith(loads []*view.Load, at time.Time) bool {
+	return !slices.ContainsFunc(loads, func(l *view.Load) bool {
+		_, end := l.Span()
+		return end.Sub(at) > oneFault || slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+			return p.Ended != result.Lost
+		})
+	})
+}
+
 // atWork reports whether a VM's workload was under way at a moment. A generator that a fault ended has its last report
 // shortly before it.
 func atWork(v *view.Run, l *view.Load, p *result.Workload, at time.Time) bool {

@@ -137,6 +137,12 @@ func TestWhatMovesByItself(t *testing.T) {
 		"a fault ends between two reports": {hangs, 317, cuts(320, "alone again"), "0 after \"f\" (−100 %)"},
 		"a fault that takes half": {func(t int) float64 { return hangs(t)/2 + 4000 }, 317, cuts(325, "alone again"),
 			"after \"f\" (−50"},
+		"it nearly stands still before": {func(t int) float64 {
+			if t < 300 {
+				return 100
+			}
+			return 8000
+		}, 325, cuts(325, "alone again"), `; it nearly stood still at the start, so what made the difference is not told.`},
 	} {
 		s := reporttest.NewSynthetic(41, 600, 1)
 		s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.01, Rate: c.rate, Cuts: c.cuts})

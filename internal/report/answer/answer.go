@@ -264,9 +264,10 @@ func per(unit string) string {
 // whole also what its sentence has after that.
 func Clause(f result.Finding, whole bool) string {
 	first := strings.TrimSuffix(First(f), ".")
-	text, rest := Head(first), ""
-	if whole {
-		rest = first[len(text):]
+	text := Head(first)
+	rest := first[len(text):]
+	if !whole {
+		rest = withdrawn(rest)
 	}
 	switch in := interval(f); {
 	case in == "" || strings.Contains(text, "(95 %"):
@@ -276,6 +277,18 @@ func Clause(f result.Finding, whole bool) string {
 		text += " (" + in + ")"
 	}
 	return text + rest
+}
+
+// withdrawn are the parts of the rest of a sentence without which its beginning claims too much.
+func withdrawn(rest string) (out string) {
+	for rest != "" {
+		part := ";" + Head(rest[1:])
+		if rest = rest[len(part):]; strings.Contains(part, "not told") || strings.Contains(part, "cannot be told") ||
+			strings.Contains(part, "inconclusive") {
+			out += part
+		}
+	}
+	return out
 }
 
 // interval says the interval of a finding's value: of a ratio as the change that it is.

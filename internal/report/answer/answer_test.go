@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"strings"
 	"testing"
 
 	"plimsoll/internal/analysis/view"
@@ -49,6 +50,9 @@ func TestOf(t *testing.T) {
 	orders := []Load{{Name: "Users", Does: []string{"new_order"}, Did: "NOPM 1,200", Wants: true}}
 	held := []Load{loads[0]}
 	held[0].Held = ", held to the 500 IOPS its job asks for"
+	drift := windows("Steady", -0.12, -0.08, result.Info)
+	drift.Sentence = strings.Replace(drift.Sentence, ". More", "; it moved so by itself, so it is not told apart from "+
+		"drift. More", 1)
 	short := flat("A")
 	short.Low, short.High, short.NoInterval = nil, nil, "it has 16 points"
 	levels := result.Finding{Check: "steady-state", Subject: "A", NoInterval: "no steady state was reached",
@@ -74,6 +78,10 @@ func TestOf(t *testing.T) {
 		"a boot storm": {Run{Findings: []result.Finding{windows("Steady", -0.12, -0.08, result.Info), boots}},
 			"321 VMs were switched on: half answered within 41 s, the slowest after 90 s (every machine of it, each once); Steady: " +
 				`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %).`, 2},
+		"a boot storm while a load drifts": {Run{Findings: []result.Finding{drift, boots}},
+			"321 VMs were switched on: half answered within 41 s, the slowest after 90 s (every machine of it, each once); Steady: " +
+				`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %); it moved so by itself, so it is not told apart ` +
+				"from drift.", 2},
 		"neighbours, of whom one changed": {Run{Findings: []result.Finding{keptRate,
 			windows("A", -0.01, 0.01, result.Passed), windows("B", -0.12, -0.08, result.Info)}}, "Of 2 workloads that were set against others the one that changed most is B: " +
 			`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %); read p50 unchanged.`, 1},
