@@ -54,7 +54,11 @@ func (v *Run) Stretches(l *Load, q Quantity) []Stretch {
 			}
 		}
 		for _, p := range v.pieces(l) {
-			out = append(out, Judge(p.name, c.Between(p.start, p.end), v.among))
+			s := Judge(p.name, c.Between(p.start, p.end), v.among)
+			if s.Why != "" && !p.cut.IsZero() { // there may be enough of it afterwards
+				s.Why = "before the fault at " + ClockOf(p.cut.Sub(v.Data.Start).Seconds()) + " " + s.Why
+			}
+			out = append(out, s)
 		}
 	}
 	for i := range out {
@@ -71,6 +75,7 @@ func (v *Run) Stretches(l *Load, q Quantity) []Stretch {
 type piece struct {
 	name       string
 	start, end time.Time
+	cut        time.Time // the fault before which it lies; zero when there is none
 }
 
 // pieces are the times of a workload whose steadiness is judged, each by itself.
@@ -82,7 +87,7 @@ func (v *Run) pieces(l *Load) (out []piece) {
 	}
 	add := func(name string, start, until time.Time) {
 		if start.Before(end) {
-			out = append(out, piece{name, start, earlier(until, end)})
+			out = append(out, piece{name, start, earlier(until, end), fault})
 		}
 	}
 	w := l.Whole()
@@ -96,7 +101,7 @@ func (v *Run) pieces(l *Load) (out []piece) {
 		if hit {
 			name = "before the fault"
 		}
-		out = append(out, piece{name, from, end})
+		out = append(out, piece{name, from, end, fault})
 	default:
 		for _, win := range w.Comparable() {
 			add(When(win), win.Start, win.End)
