@@ -67,7 +67,7 @@ var (
 	turning = []string{"met", "within", "without", "under", "over", "above", "below", "slo", "sla", "slos", "slas",
 		"compliance", "budget", "headroom", "margin", "slack", "limit", "target", "goal", "quota", "cap", "allowed",
 		"offered", "requested", "expected", "avoided", "saved", "recovered", "survived", "free", "idle", "between",
-		"since", "until", "no", "not", "non", "zero"}
+		"since", "until", "no", "not", "non", "zero", "wasted", "unused"}
 	// a part of something, of which only a part that failed is known to be bad
 	parts = []string{"ratio", "share", "pct", "percent", "fraction"}
 	slow  = []string{
@@ -211,8 +211,12 @@ func directionBy(name, unit string) (way effect.Direction, sure bool) {
 			!(rated.MatchString(w) && bitsOrBytes.MatchString(w))
 	})
 	sure = kinds <= 1 && !strange && !has(spreads) && !has(well)
+	upTo := false // a failure, as in ops_per_error
+	for i, w := range words[1:] {
+		upTo = upTo || slices.Contains([]string{"per", "to", "till"}, words[i]) && slices.Contains(failing, w)
+	}
 	switch {
-	case has(turning):
+	case has(turning), upTo:
 		return "", false
 	case has(failing):
 		return effect.LowerIsBetter, sure
