@@ -583,7 +583,8 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		}
 		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s by %s%s; %s.", head, former, end, o.stop(), failed)
 		// What slowed the load and is over leaves nothing behind by which a load that never stopped would stay slow.
-		if over := o.ended; !over.IsZero() && at.Sub(over) > hold(o.track) && !o.Stopped.Reached && o.vms.VMs == 0 && len(o.along)+len(o.later) == 0 {
+		if over := o.ended; !over.IsZero() && at.Sub(over) > hold(o.track) && !o.Stopped.Reached && o.vms.VMs == 0 &&
+			len(o.along)+len(o.later) == 0 {
 			f.Severity = result.Info
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; the fault was over after %s, and what is "+
 				"missing since then is not told apart from what the load does by itself.",
