@@ -67,17 +67,17 @@ func TestFell(t *testing.T) {
 		want   bool
 		over   int // the second at which the fault was over; 0: nobody said so
 	}{
-		"a third is left, of a short one": {[]float64{6000, 6010, 5980, 5990, 2000, 2010, 5990, 6000}, true, 20 + short},
-		"a third is left after it":        {[]float64{6000, 6010, 5980, 5990, 6000, 6000, 2000, 2010}, false, 20 + short},
-		"a third is left once":            {[]float64{6000, 6010, 5980, 5990, 2000, 6000, 5990, 6000}, false, 20 + short},
-		"a third is left, as before it":   {[]float64{6000, 2010, 5980, 5990, 2000, 2010, 5990, 6000}, false, 20 + short},
-		"a third is left, until when not": {[]float64{6000, 6010, 5980, 5990, 2000, 2010, 5990, 6000}, false, 0},
+		"a third is left": {[]float64{6000, 6010, 5980, 5990, 2000, 2010, 5990, 6000}, true, 20 + short},
+		"left after it":   {[]float64{6000, 6010, 5980, 5990, 6000, 6000, 2000, 2010}, false, 20 + short},
+		"left once":       {[]float64{6000, 6010, 5980, 5990, 2000, 6000, 5990, 6000}, false, 20 + short},
+		"left as before":  {[]float64{6000, 2010, 5980, 5990, 2000, 2010, 5990, 6000}, false, 20 + short},
+		"left, no end":    {[]float64{6000, 6010, 5980, 5990, 2000, 2010, 5990, 6000}, false, 0},
 
-		"a third for 25 s":        {[]float64{6000, 6010, 5980, 5990, 4800, 4000, 4010, 3990, 4000, 4400, 6000}, true, 0},
-		"a third for 10 s":        {[]float64{6000, 6010, 5980, 5990, 4800, 4000, 6000, 6000, 6000, 6000, 6000}, false, 0},
-		"a third, amid as much":   {[]float64{6000, 8000, 3900, 6100, 4800, 4000, 4010, 3990, 4000, 4400, 6000}, false, 0},
-		"nothing":                 {[]float64{6000, 6010, 5980, 5990, 6000, 5990, 6010, 5990, 6000, 6000, 6000}, false, 0},
-		"too little known before": {[]float64{6000, 6010}, false, 0},
+		"a third for 25 s":      {[]float64{6000, 6010, 5980, 5990, 4800, 4000, 4010, 3990, 4000, 4400, 6000}, true, 0},
+		"a third for 10 s":      {[]float64{6000, 6010, 5980, 5990, 4800, 4000, 6000, 6000, 6000, 6000, 6000}, false, 0},
+		"a third, amid as much": {[]float64{6000, 8000, 3900, 6100, 4800, 4000, 4010, 3990, 4000, 4400, 6000}, false, 0},
+		"nothing":               {[]float64{6000, 6010, 5980, 5990, 6000, 5990, 6010, 5990, 6000, 6000, 6000}, false, 0},
+		"little known":          {[]float64{6000, 6010}, false, 0},
 	} {
 		s := reporttest.NewSynthetic(1, 600, 1)
 		o := Comeback{at: s.At(20), track: track(c.values...)}
