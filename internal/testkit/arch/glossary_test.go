@@ -156,6 +156,22 @@ func TestWordsOfTheGlossary(t *testing.T) {
 	}
 }
 
+// Verbs that say nothing of what is done, and words that are no verbs.
+var emptyVerbs = []string{"take", "own", "some", "known", "numbered", "manage", "perform"}
+
+func TestFunctionsSayWhatTheyDo(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, f := range p.shipped() {
+			for _, d := range f.syntax.Decls {
+				fn, ok := d.(*ast.FuncDecl)
+				if ok && slices.Contains(emptyVerbs, strings.ToLower(fn.Name.Name)) {
+					t.Errorf("%s: func %s says nothing of what it does", f.name, fn.Name.Name)
+				}
+			}
+		}
+	}
+}
+
 func TestWordsOf(t *testing.T) {
 	for text, want := range map[string]string{"pciLane": "pci lane", "lanes": "lane",
 		"noisy_neighbour": "noisy neighbour", `{"lane":`: "lane", "Two lanes, HTTP": "two lane http"} {
