@@ -472,9 +472,9 @@ func TestKilledPlaybook(t *testing.T) {
 			l := sshtest.NewApart(t, "db1")
 			before, after, _ := strings.Cut(hostsScenario, "experiment:\n")
 			_, after, _ = strings.Cut(after, "order: interleaved\n")
-			dir, plimsoll := onHosts(t, l, strings.Replace(before+after, "runtime_secs: {{ secs }}}", "runtime_secs: 600, "+
-				"async: True}\n  - test.Wait: {duration_secs: {{ secs }}}\n  - playbook.Run: {filename: play.yml, "+
-				"inventory: [Loader], remote_user: root, remote_pass: x}", 1), "time_based\n")
+			dir, plimsoll := onHosts(t, l, strings.Replace(before+after, "runtime_secs: {{ secs }}}",
+				"runtime_secs: 600, async: True}\n  - test.Wait: {duration_secs: {{ secs }}}\n  - playbook.Run: "+
+					"{filename: play.yml, inventory: [Loader], remote_user: root, remote_pass: x}", 1), "time_based\n")
 			sshtest.Write(t, filepath.Join(dir, "grid", "play.yml"), "- hosts: all\n  gather_facts: no\n  tasks:\n"+
 				"  - name: Long\n    script: long.sh\n")
 			sshtest.Write(t, filepath.Join(dir, "grid", "long.sh"), "#!/bin/bash\nexec sleep "+c.sleeps+"\n")

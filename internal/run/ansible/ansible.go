@@ -300,8 +300,8 @@ func (p Play) clear(private string) error {
 			if out, err := ssh.CombinedOutput(); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				left = append(left, fmt.Errorf("host %s: files of the playbook may be left in %s: %w: %s", host, folders,
-					cmp.Or(ctx.Err(), err), bytes.TrimSpace(out)))
+				left = append(left, fmt.Errorf("host %s: files of the playbook may be left in %s: %w: %s", host,
+					folders, cmp.Or(ctx.Err(), err), bytes.TrimSpace(out)))
 			}
 		})
 	}
