@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -453,4 +454,92 @@ func TestHostLostAndResumed(t *testing.T) {
 	if left := l.Remains(); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
+}
+
+// TestKilledPlaybook kills the Ansible of a run while a load goes on, and then one process of it alone, as a kernel
+// that wants memory does. The run says so and ends partial, keeps what was measured, and leaves nothing on the host.
+func TestKilledPlaybook(t *testing.T) {
+	needs.Fio(t)
+	needs.Ansible(t)
+	for name, c := range map[string]struct {
+		sleeps, says string
+		worker       bool
+	}{
+		"all of it": {sleeps: "7654.765", says: "ansible-playbook: signal: killed"},
+		"a process": {sleeps: "7654.876", says: "worker was found in a dead state", worker: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := sshtest.NewApart(t, "db1")
+			before, after, _ := strings.Cut(hostsScenario, "experiment:\n")
+			_, after, _ = strings.Cut(after, "order: interleaved\n")
+			dir, plimsoll := onHosts(t, l, strings.Replace(before+after, "runtime_secs: {{ secs }}}",
+				"runtime_secs: 600, async: True}\n  - test.Wait: {duration_secs: {{ secs }}}\n  - playbook.Run: "+
+					"{filename: play.yml, inventory: [Loader], remote_user: root, remote_pass: x}", 1), "time_based\n")
+			sshtest.Write(t, filepath.Join(dir, "grid", "play.yml"), "- hosts: all\n  gather_facts: no\n  tasks:\n"+
+				"  - name: Long\n    script: long.sh\n")
+			sshtest.Write(t, filepath.Join(dir, "grid", "long.sh"), "#!/bin/bash\nexec sleep "+c.sleeps+"\n")
+			hit := make(chan int, 1)
+			go func() {
+				var processes []int
+				for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+					if sshtest.Alive(c.sleeps) > 0 {
+						processes = ansibles(dir)
+						break
+					}
+				}
+				if c.worker && len(processes) > 0 {
+					processes = processes[1:]
+				}
+				if len(processes) > 0 {
+					_ = syscall.Kill(processes[0], syscall.SIGKILL)
+				}
+				hit <- len(processes)
+			}()
+			code, text := plimsoll("run", "grid", "--target", "ssh", "--target-opt", "inventory="+l.Inventory,
+				"--target-opt", "agents="+l.Dir, "--size-scale", "0.002", "--allow-host-commands")
+			t.Logf("%d:\n%s", code, text)
+			if n := <-hit; n == 0 || code != 1 {
+				t.Errorf("hit one process of %d; it ends with %d", n, code)
+			}
+			for _, want := range []string{`playbook "play.yml"`, c.says, "run: partial", "cleanup: complete"} {
+				if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+					t.Errorf("it does not say %q", want)
+				}
+			}
+			if code, text = plimsoll("report", "latest", "-o", "csv"); code == 1 || !strings.Contains(text, "iops") {
+				t.Errorf("what was measured before is not told: %d:\n%s", code, text)
+			}
+			left, _ := filepath.Glob("/tmp/ansible-tmp-plimsoll-*/long.sh")
+			for _, name := range left {
+				if data, _ := os.ReadFile(name); strings.Contains(string(data), c.sleeps) {
+					t.Errorf("left: %s", name)
+				}
+			}
+			if left := append(l.Remains(), fmt.Sprint(ansibles(dir))); len(left) != 1 || left[0] != "[]" {
+				t.Errorf("left: %q", left)
+			}
+			if n := sshtest.Alive(c.sleeps); n > 0 {
+				t.Errorf("%d processes of the playbook still run", n)
+			}
+		})
+	}
+}
+
+// ansibles are the processes of Ansible that work below a folder, the one that began the others first.
+func ansibles(dir string) (list []int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		to, linkError := os.Readlink(link)
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
+		if err == nil && linkError == nil && strings.HasPrefix(to, dir+"/") &&
+			bytes.Contains(line, []byte("ansible-playbook")) {
+			if group, _ := syscall.Getpgid(pid); group == pid {
+				list = slices.Insert(list, 0, pid)
+			} else {
+				list = append(list, pid)
+			}
+		}
+	}
+	return list
 }

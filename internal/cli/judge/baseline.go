@@ -178,24 +178,22 @@ func (sd *Sides) setBaseline(name string, given []string, f compareFlags) error 
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(path); err == nil {
-		old, err := sd.readBaseline(phase, name)
-		if err != nil {
-			return err
+	err = sd.alone(phase, result.BaselineDir, func() error {
+		if _, err := os.Stat(path); err == nil {
+			old, err := sd.readBaseline(phase, name)
+			if err != nil {
+				return err
+			}
+			b.Before = append([]baseline{{Version: old.Version, Name: old.Name, Runs: old.Runs, Files: old.Files,
+				Set: old.Set, By: old.By}}, old.Before...)
 		}
-		b.Before = append([]baseline{{Version: old.Version, Name: old.Name, Runs: old.Runs, Files: old.Files,
-			Set: old.Set, By: old.By}}, old.Before...)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
-	}
-	err = outfile.Replace(path, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(b)
+		if err := outfile.Replace(path, func(w io.Writer) error { return console.Indented(w, b) }); err != nil {
+			return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+		}
+		return nil
 	})
 	if err != nil {
-		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+		return err
 	}
 	if sd.JSON {
 		return sd.PrintJSON(b)

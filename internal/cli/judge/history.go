@@ -159,8 +159,28 @@ func (sd *Sides) writeHistory(phase string, h *history.History) error {
 	return nil
 }
 
+// alone changes a file of a folder beside the runs, while no other process does.
+func (sd *Sides) alone(phase, dir string, change func() error) error {
+	changed := false
+	err := outfile.Alone(filepath.Join(sd.RunsDir, dir), time.Minute, func() error {
+		changed = true
+		return change()
+	})
+	if !changed {
+		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	return err
+}
+
 // changeHistory changes what is known of a history, and prints what was done.
 func (sd *Sides) changeHistory(phase, name string, change func(*history.History) (string, error)) error {
+	if _, err := sd.readHistory(phase, name); err != nil {
+		return err
+	}
+	return sd.alone(phase, result.HistoryDir, func() error { return sd.changeAlone(phase, name, change) })
+}
+
+func (sd *Sides) changeAlone(phase, name string, change func(*history.History) (string, error)) error {
 	h, err := sd.readHistory(phase, name)
 	if err != nil {
 		return err
@@ -186,6 +206,13 @@ func (sd *Sides) addHistory(name string, given []string, f historyFlags) error {
 		(err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return exit.Usagef("like https://chat.example/hook", "%s: --webhook %q is no address", phase, f.webhook)
 	}
+	if _, err := sd.historyPath(phase, name); err != nil {
+		return err
+	}
+	return sd.alone(phase, result.HistoryDir, func() error { return sd.addAlone(phase, name, given, f) })
+}
+
+func (sd *Sides) addAlone(phase, name string, given []string, f historyFlags) error {
 	better, err := betterOf(phase, f.better)
 	if err != nil {
 		return err

@@ -10,6 +10,8 @@ package ansible
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -263,6 +265,9 @@ func (p Play) Run(ctx context.Context) (recap []Recap, err error) {
 	_ = said.SetReadDeadline(time.Now().Add(grace))     // somebody else may still hold the other end
 	reading.Wait()
 	slices.SortFunc(recap, func(a, b Recap) int { return strings.Compare(a.Host, b.Host) })
+	if len(recap) == 0 { // it did not come to its end, where it removes what it has put on hosts
+		defer func() { err = errors.Join(err, p.clear(private)) }()
+	}
 	switch {
 	case ctx.Err() != nil:
 		return recap, ctx.Err()
@@ -276,6 +281,32 @@ func (p Play) Run(ctx context.Context) (recap []Recap, err error) {
 		return recap, fmt.Errorf("no host of the inventory is meant by its hosts:; it printed: %s", lastOf(p.Log))
 	}
 	return recap, nil
+}
+
+// clear removes from hosts the folders of an Ansible that was killed, in which are the arguments of its tasks.
+func (p Play) clear(private string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	folders := "/tmp/ansible-tmp-" + filepath.Base(private) + "-*"
+	remove := "rm -rf " + folders
+	var mu sync.Mutex
+	var left []error
+	clearing := clock.Real{}.Group()
+	for host := range p.passing {
+		clearing.Go(func() {
+			ssh := exec.CommandContext(ctx, "ssh", "-F", filepath.Join(private, "ssh_config"), host,
+				remove+" 2>/dev/null || sudo -n "+remove)
+			ssh.WaitDelay = time.Second
+			if out, err := ssh.CombinedOutput(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				left = append(left, fmt.Errorf("host %s: files of the playbook may be left in %s: %w: %s", host,
+					folders, cmp.Or(ctx.Err(), err), bytes.TrimSpace(out)))
+			}
+		})
+	}
+	clearing.Wait()
+	return errors.Join(left...)
 }
 
 // mind ends a group of processes one of which stands, stopped or hanging in the kernel, for so long, and says which; ""

@@ -161,6 +161,16 @@ func TestHit(t *testing.T) {
 			mark := filepath.Join(t.TempDir(), "mark")
 			p.Variables, p.Patience = map[string]any{"mark": mark}, time.Second
 			sshtest.Write(t, filepath.Join(p.Dir, "long.sh"), "#!/bin/bash\ntouch $1\nexec sleep "+c.sleeps+"\n")
+			copies := func() (list []string) {
+				scripts, _ := filepath.Glob("/tmp/ansible-tmp-plimsoll-*/long.sh")
+				for _, name := range scripts {
+					if data, _ := os.ReadFile(name); strings.Contains(string(data), c.sleeps) {
+						list = append(list, name)
+					}
+				}
+				return list
+			}
+			var before []string
 			hit := make(chan int)
 			go func() {
 				for range 600 {
@@ -169,6 +179,7 @@ func TestHit(t *testing.T) {
 					}
 					time.Sleep(100 * time.Millisecond)
 				}
+				before = copies()
 				pid := leaderWith(p.Dir)
 				if pid > 0 {
 					_ = syscall.Kill(pid, c.signal)
@@ -178,6 +189,9 @@ func TestHit(t *testing.T) {
 			_, err := p.Run(t.Context())
 			if pid := <-hit; pid == 0 || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("process %d, error %v, want %q in it", pid, err, c.want)
+			}
+			if after := copies(); len(before) != 1 || len(after) > 0 {
+				t.Errorf("copies of the script on the host: %q, then %q", before, after)
 			}
 			for range 100 {
 				if sshtest.Alive(c.sleeps) == 0 {

@@ -3,6 +3,7 @@ import json
 import os
 
 from ansible.plugins.callback import CallbackBase
+from ansible.plugins.shell import ShellBase
 
 DOCUMENTATION = '''
   name: plimsoll
@@ -10,6 +11,11 @@ DOCUMENTATION = '''
   short_description: tells plimsoll what a playbook does
   description: Writes a line of JSON to file descriptor 3 for everything that happens.
 '''
+
+# Folders that Ansible makes on hosts bear the name of ours here, by which they are found when it is killed.
+_folder = 'ansible-tmp-' + os.path.basename(os.path.dirname(os.environ['ANSIBLE_CONFIG']))
+_named = ShellBase._generate_temp_dir_name
+ShellBase._generate_temp_dir_name = staticmethod(lambda: _named().replace('ansible-tmp', _folder, 1))
 
 
 class CallbackModule(CallbackBase):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/targets/ssh/remote"
 )
@@ -62,6 +64,8 @@ type api struct {
 	gone time.Duration
 }
 
+const mostKubeconfig = 4 << 20
+
 // rate is how many calls of the API are made in a second at most, over more than a few.
 const rate = 50
 
@@ -82,6 +86,13 @@ func (f *fleetFile) connect() (*api, error) {
 	rules.ExplicitPath = f.Kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{CurrentContext: f.Context})
+	files := rules.Precedence
+	if f.Kubeconfig != "" {
+		files = []string{f.Kubeconfig}
+	}
+	if err := readable(mostKubeconfig, files...); err != nil {
+		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
+	}
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
@@ -95,13 +106,26 @@ func (f *fleetFile) connect() (*api, error) {
 			"the fleet's file", len(raw.Contexts))
 	}
 	if c := raw.Contexts[name]; c != nil {
-		if who := raw.AuthInfos[c.AuthInfo]; who != nil && who.Exec != nil && !f.Exec {
+		var named []string
+		if cluster := raw.Clusters[c.Cluster]; cluster != nil {
+			named = append(named, cluster.CertificateAuthority)
+		}
+		who := raw.AuthInfos[c.AuthInfo]
+		if who != nil && who.Exec != nil && !f.Exec {
 			return nil, fmt.Errorf("target kubernetes: kubeconfig: context %q logs in by the program %q: give exec: true in "+
 				"the fleet's file to let it run", name, who.Exec.Command)
+		} else if who != nil {
+			named = append(named, who.TokenFile, who.ClientCertificate, who.ClientKey)
+		}
+		if err := readable(mostFile, named...); err != nil {
+			return nil, fmt.Errorf("target kubernetes: kubeconfig: context %q: %w", name, err)
 		}
 	}
 	config, err := loader.ClientConfig()
-	if err != nil {
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("target kubernetes: kubeconfig: it is empty, or there is none: give kubeconfig: FILE in the " +
+			"fleet's file")
+	} else if err != nil {
 		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst, config.Timeout = rate, 2*rate, 0
@@ -109,7 +133,7 @@ func (f *fleetFile) connect() (*api, error) {
 	config.WarningHandler = rest.NoWarnings{}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("target kubernetes: %w", err)
+		return nil, fmt.Errorf("target kubernetes: kubeconfig: context %q: %w", name, err)
 	}
 	client.Transport = bounded{client.Transport}
 	d, err := dynamic.NewForConfigAndClient(config, client)
@@ -118,6 +142,20 @@ func (f *fleetFile) connect() (*api, error) {
 	}
 	return &api{config: config, client: client, dynamic: d, host: config.Host, context: name, namespace: f.Namespace,
 		gone: goneLimit}, nil
+}
+
+// readable says which of the files is no regular one, or larger than most: the client library would wait for a named
+// pipe, and read an endless device until no memory is left. What is not there, the library says.
+func readable(most int64, files ...string) error {
+	for _, name := range files {
+		if name == "" {
+			continue
+		}
+		if _, err := regular.Read(name, os.O_RDONLY, most); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // bounded ends calls when their time is over also where what is below does not: a credential program that hangs.

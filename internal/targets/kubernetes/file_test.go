@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,18 +53,39 @@ users: [{name: u, user: {token: t}}, {name: e, user: {exec: {apiVersion: client.
 contexts: [{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluster: c, user: e}}]
 `
 
-// A kubeconfig that is absent, has several contexts and none current, names a program, or an API server that is not
-// there: each is said with what to do, and no program runs.
+// A kubeconfig that is absent, empty, too large or no file, has several contexts and none current, names a program,
+// files that are none, or an API server that is not there: each is said with what to do, and no program runs.
 func TestKubeconfigs(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(config, []byte(userFile), 0o600); err != nil {
+	dir := t.TempDir()
+	written := func(name, text string) string {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	config, pipe := written("config", userFile), filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	named := func(old, by string) fleetFile {
+		name := written(strings.NewReplacer(" ", "", "/", "").Replace(by), strings.Replace(userFile, old, by, 1))
+		return fleetFile{Kubeconfig: name, Context: "a"}
 	}
 	for _, c := range []struct {
 		fleet fleetFile
 		want  string
 	}{
 		{fleetFile{Kubeconfig: "/nowhere/config"}, "/nowhere/config"},
+		{fleetFile{Kubeconfig: written("empty", "")}, "it is empty, or there is none: give kubeconfig: FILE"},
+		{fleetFile{Kubeconfig: written("large", strings.Repeat("#", 5<<20))}, "larger than 4 MiB"},
+		{fleetFile{Kubeconfig: pipe}, "is a named pipe"},
+		{named("token: t", "tokenFile: /dev/zero"), `context "a": open /dev/zero: it is a device`},
+		{named("token: t", "client-certificate: "+pipe), "pipe: it is a named pipe"},
+		{named("token: t", "client-key: /dev/zero, client-certificate-data: aGk="), "/dev/zero: it is a device"},
+		{named(`:1"`, `:1", certificate-authority: `+pipe), "pipe: it is a named pipe"},
+		{named(`:1"`, `:1", certificate-authority-data: aGk=`), `kubeconfig: context "a": unable to load root`},
 		{fleetFile{Kubeconfig: config}, "2 contexts and none is current"},
 		{fleetFile{Kubeconfig: config, Context: "b"}, `by the program "/bin/true": give exec: true`},
 		{fleetFile{Kubeconfig: config, Context: "z"}, `context "z" does not exist`},

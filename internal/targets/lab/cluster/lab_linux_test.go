@@ -499,8 +499,9 @@ func TestKilledAsDaemonsStart(t *testing.T) {
 		nth           int
 	}{
 		{lab.Shared, "ipmi_sim", 1}, {lab.Shared, "ipmi_sim", 3}, {lab.Shared, "redfish", 1},
-		{lab.Gluster, "glusterd", 1}, {lab.Gluster, "glusterd", 3}, {lab.Gluster, "glusterfsd", 1},
-		{lab.Gluster, "glusterfs", 1}, {lab.Gluster, "glusterfs", 3},
+		{lab.Gluster, "boot", 1}, {lab.Gluster, "boot", 3}, {lab.Gluster, "glusterd", 1}, {lab.Gluster, "glusterd", 3},
+		{lab.Gluster, "glusterfsd", 1}, {lab.Gluster, "glusterfsd", 3}, {lab.Gluster, "glusterfs", 1},
+		{lab.Gluster, "glusterfs", 3},
 	} {
 		t.Run(fmt.Sprintf("%s %d", c.word, c.nth), func(t *testing.T) {
 			if c.storage == lab.Gluster {
