@@ -347,7 +347,7 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 		d.Declared.Operations = ops
 	default:
 		d.Latency = overTime
-		unit, what := "us", "mean_"+kind
+		unit, what := "us", kind+"_over_time" // no mean over operations, and with log_max_value none at all
 		if kind == kindBW {
 			unit, what = "KiB/s", "bandwidth"
 		}
