@@ -352,7 +352,11 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 			unit, what = "KiB/s", "bandwidth"
 		}
 		for _, o := range ops {
-			d.Declared.Measures = append(d.Declared.Measures, level(o.Name+"_"+what, unit))
+			m := level(o.Name+"_"+what, unit)
+			if m.Better = result.Lower; kind == kindBW {
+				m.Better = result.Higher
+			}
+			d.Declared.Measures = append(d.Declared.Measures, m)
 		}
 	}
 	if kind != kindIOPS && kind != kindBW {
