@@ -199,7 +199,8 @@ func TestFioTextAgain(t *testing.T) {
 func TestFioHistLogEnds(t *testing.T) {
 	t.Parallel()
 	line := func(ms, direction, n int) string {
-		return fmt.Sprintf("%d, %d, 4096, %s%d%s\n", ms, direction, strings.Repeat("0, ", 1000), n, strings.Repeat(", 0", 855))
+		return fmt.Sprintf("%d, %d, 4096, %s%d%s\n", ms, direction, strings.Repeat("0, ", 1000), n,
+			strings.Repeat(", 0", 855))
 	}
 	for text, want := range map[string]string{
 		line(500, 0, 10) + line(501, 1, 20) + line(1000, 0, 30) + line(1001, 1, 40) + line(1500, 0, 50): "40 60 1.001s",

@@ -266,7 +266,8 @@ func (d *document) starts(group []int) map[int]uint64 {
 	return out
 }
 
-// staggered is how much later the last of entries began than the first, 0 where it is less than a hundredth of their time.
+// staggered is how much later the last of entries began than the first, 0 where that is under a hundredth of their
+// time.
 func (d *document) staggered(entries []int) time.Duration {
 	start := d.starts(entries)
 	first, last, longest := start[entries[0]], uint64(0), uint64(0)
