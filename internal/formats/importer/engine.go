@@ -29,6 +29,7 @@ type format struct {
 	Part    int     `json:"part,omitempty"`             // of a file of several runs, from 0
 	Seconds float64 `json:"interval_seconds,omitempty"` // between samples, where the file does not say it
 	Length  float64 `json:"length_seconds,omitempty"`   // of the part, where files beside it say it
+	Sampled bool    `json:"sampled,omitempty"`          // the log holds some of the transactions, by their numbers
 }
 
 func (f format) json() json.RawMessage {

@@ -165,6 +165,10 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			d.Apart = n <= workload.MostSections
 			d.Notes = append(d.Notes, fmt.Sprintf("its %d jobs ran at the same time: figures of the whole are sums over %s",
 				n, oneLine(p.Name())))
+			if p.Staggered > 0 {
+				d.Notes = append(d.Notes, fmt.Sprintf("its jobs did not begin together, the last %s after the first: sums are of each "+
+					"job's rate over its own time, so all of it was offered only while all ran", unit.Duration(p.Staggered)))
+			}
 		}
 		if len(p.Measures) > 0 {
 			d.Notes = append(d.Notes, "percentiles and largest times of its own are fio's figures, one for each job, and "+
@@ -296,7 +300,7 @@ func prepareFioHist(d *Reading, g *given) error {
 	d.Latency = "service time"
 	d.Notes = []string{
 		"latencies are of completion (clat), without the time of submission; an I/O of a log without its " +
-			"end, after the last interval, is in none",
+			"end, after the last interval, is in none; an interval at the end that lacks a direction is not counted",
 	}
 	if !isHistLog(g.head) {
 		return errors.New("its first line is not time, direction, block size and the bins of a histogram")
@@ -343,12 +347,16 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 		d.Declared.Operations = ops
 	default:
 		d.Latency = overTime
-		unit, what := "us", "mean_"+kind
+		unit, what := "us", kind+"_over_time" // no mean over operations, and with log_max_value none at all
 		if kind == kindBW {
 			unit, what = "KiB/s", "bandwidth"
 		}
 		for _, o := range ops {
-			d.Declared.Measures = append(d.Declared.Measures, level(o.Name+"_"+what, unit))
+			m := level(o.Name+"_"+what, unit)
+			if m.Better = result.Lower; kind == kindBW {
+				m.Better = result.Higher
+			}
+			d.Declared.Measures = append(d.Declared.Measures, m)
 		}
 	}
 	if kind != kindIOPS && kind != kindBW {
@@ -509,6 +517,25 @@ const maxOperations = 1 << 50
 func parseFioHist(f format, d workload.Declared, r io.Reader, sink workload.Sink) error {
 	s := newFioState(d, sink)
 	times := fioRestarts{}
+	var round []fio.HistPoint // of one interval, a point for each direction
+	var before time.Duration  // when the round before was
+	whole := 0                // how many directions it had
+	count := func() {
+		for _, p := range round {
+			s.moment(p.Elapsed, 0)
+			c := &s.ops[int(p.Direction)]
+			if n := p.Hist.Count(); n > 0 {
+				if c.Hist == nil {
+					c.Hist = &hist.Histogram{}
+				}
+				c.Hist.Merge(p.Hist)
+				c.Ops += n
+				c.Bytes += n * uint64(max(p.Block, 0))
+				c.Seconds += p.Hist.Sum() / 1e9
+			}
+		}
+		before, whole, round = round[0].Elapsed, len(round), round[:0]
+	}
 	err := eachLine(r, func(_ int, line []byte) error {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			return nil
@@ -525,20 +552,17 @@ func parseFioHist(f format, d workload.Declared, r io.Reader, sink workload.Sink
 			if times.of(p.Elapsed) != f.Part {
 				return nil
 			}
-			s.moment(p.Elapsed, 0)
-			c := &s.ops[int(p.Direction)]
-			if n := p.Hist.Count(); n > 0 {
-				if c.Hist == nil {
-					c.Hist = &hist.Histogram{}
-				}
-				c.Hist.Merge(p.Hist)
-				c.Ops += n
-				c.Bytes += n * uint64(max(p.Block, 0))
-				c.Seconds += p.Hist.Sum() / 1e9
+			if len(round) > 0 && (p.Elapsed-round[0].Elapsed > (round[0].Elapsed-before)/2 ||
+				slices.ContainsFunc(round, func(o fio.HistPoint) bool { return o.Direction == p.Direction })) {
+				count()
 			}
+			round = append(round, p)
 		}
 		return nil
 	})
+	if len(round) > 0 && len(round) >= whole { // at the end fio leaves directions out
+		count()
+	}
 	s.finish()
 	if err == nil && !s.begun {
 		err = errors.New("it is empty")

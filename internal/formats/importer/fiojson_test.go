@@ -193,3 +193,46 @@ func TestFioTextAgain(t *testing.T) {
 		}
 	}
 }
+
+// Of a log of histograms whose last interval has one direction of two, that interval is not counted: rates of both are
+// over one time. What ended earlier, as writes before they are verified, stays.
+func TestFioHistLogEnds(t *testing.T) {
+	t.Parallel()
+	line := func(ms, direction, n int) string {
+		return fmt.Sprintf("%d, %d, 4096, %s%d%s\n", ms, direction, strings.Repeat("0, ", 1000), n,
+			strings.Repeat(", 0", 855))
+	}
+	for text, want := range map[string]string{
+		line(500, 0, 10) + line(501, 1, 20) + line(1000, 0, 30) + line(1001, 1, 40) + line(1500, 0, 50): "40 60 1.001s",
+		line(500, 1, 20) + line(1000, 1, 40) + line(1500, 0, 50) + line(2000, 0, 60):                    "110 60 2s",
+	} {
+		all, err := Prepare("x_clat_hist.1.log", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+		if err != nil || len(all) != 1 {
+			t.Fatal(len(all), err)
+		}
+		var sink lastReport
+		if _, err := Engines()[all[0].Engine].Parse(all[0].Declared, strings.NewReader(text), &sink); err != nil {
+			t.Fatal(err)
+		}
+		r := sink.Report0
+		if got := fmt.Sprintf("%d %d %v", r.Ops[0].Ops, r.Ops[1].Ops, r.Elapsed); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// A sum over jobs that began at unlike times says so.
+func TestFioStaggered(t *testing.T) {
+	t.Parallel()
+	for delay, want := range map[string]bool{"30": true, "0": false} {
+		text := fioOutput(1_700_000_000, fioJob("a", 0, 6000, `"job options":{"rw":"randread"},`),
+			fioJob("b", 0, 60, `"job options":{"rw":"randread","startdelay":"`+delay+`"},`))
+		all, err := Prepare("f.json", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+		if err != nil || len(all) != 1 {
+			t.Fatal(len(all), err)
+		}
+		if notes := strings.Join(all[0].Notes, "\n"); strings.Contains(notes, "the last 30 s after the first") != want {
+			t.Errorf("delay %s: %s", delay, notes)
+		}
+	}
+}

@@ -65,12 +65,21 @@ var shortForms = []struct{ name, text, want string }{
 	{"mdtest", mdtestShort, "mdtest file creation: entry 4000/0, 0 errors, 500ms\n" + // 8000/s
 		"mdtest file stat: entry 6000/0, 0 errors, 150ms"}, // 40000/s for 0.15 s
 	{"diskspd of Linux", diskspdLinux, "diskspd: read 3000/1.5/24576000, 0 errors, 10s"},
-	{"pgbench, to a schedule", // 15 columns: lags of 2 and 3 s in all, 5 and 0 skipped, 1 and 2 failed
+	// The first interval begins before the test. 15 columns: lags of 2 and 3 s in all, 5 and 0 skipped, 1 and 2 failed.
+	{"pgbench, to a schedule", "1699999999 7 50000 0 1 9 20000 0 1 9 1 0 0 1 0\n" +
 		"1700000000 100 500000 0 1 9 200000 0 1 9 5 0 0 1 0\n1700000001 120 600000 0 1 9 300000 0 1 9 0 0 0 0 2\n",
 		"pgbench: transaction 220/1.1, 3 errors, 2s"},
 	{"pgbench, to a schedule before 15", // which counts the 5 that it skipped
-		"1700000000 105 500000 0 1 9 200000 0 1 9 5\n1700000001 120 600000 0 1 9 300000 0 1 9 0\n",
+		"1699999999 7 50000 0 1 9 20000 0 1 9 1\n1700000000 105 500000 0 1 9 200000 0 1 9 5\n1700000001 120 600000 0 1 9 300000 0 1 9 0\n",
 		"pgbench: transaction 220/1.1, 0 errors, 2s"},
+	{"pgbench, one interval", "1700000000 100 500000 0 1 9\n", "pgbench: transaction 100/0.5, 0 errors, 1s"},
+	// Client 0 did 12 since the first line, client 1 as many as it says beyond the 9 that stood before the first line,
+	// of which one failed line stands for 3.
+	{"pgbench, a sample", "0 10 2000 0 1700000000 2000\n1 14 4000 0 1700000000 10000\n0 21 3000 0 1700000000 500000\n" +
+		"1 17 failed 0 1700000000 900000\n1 27 3000 0 1700000001 0\n",
+		"pgbench: transaction 27/0.081, 3 errors, 1s"}, // 1 + 5 + 11 and 10, each of 3 ms by the sample
+	{"pgbench, two tests in a log", "0 1 2000 0 1700000000 2000\n0 2 4000 0 1700000000 10000\n" +
+		"0 1 3000 0 1700000001 0\n", "pgbench: transaction 3/0.009, 0 errors, 1s"},
 	{"pgbench -C", pgbenchTotals("", "average connection time = 35.286 ms\ntps = 20 (including reconnection times)"),
 		"pgbench 4 clients: transaction 64/12.8, 0 errors, 3.2s"}, // 64 at 20/s, each of 200 ms
 	{"pgbench, of which lines were left out", pgbenchTotals("", "tps = 20 (without initial connection time)") +
@@ -440,7 +449,7 @@ func inUTF16(text string) []byte {
 // log apart is added up, by the time that every line has.
 var onceMore = regexp.MustCompile(`/(?:io(?:dy|iso|stat-.*|t)|sadf.*|sar-.*|vmt)\.\w+$|/one\.json$`)
 
-var addedUp = regexp.MustCompile(`/pgbench_log|pgbench, to`)
+var addedUp = regexp.MustCompile(`/pgbench_log|pgbench, (?:to|one|two|a sample)`)
 
 // An output that another was appended to holds two tests, each as if it were alone.
 func TestEveryFormAppended(t *testing.T) {

@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -81,6 +82,33 @@ func TestSysbenchAppended(t *testing.T) {
 		"4 3000 6000 10s"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// Rates are those that sysbench prints, which are over a little more than its total time; of queries, too, where the
+// last interval was not whole.
+func TestSysbenchRates(t *testing.T) {
+	t.Parallel()
+	step := func(at int, qps string) string {
+		return fmt.Sprintf("[ %ds ] thds: 1 tps: 100.00 qps: %s (r/w/o: 1.00/1.00/1.00) lat (ms,95%%): 2.00 err/s: 0.00 reconn/s: 0.00\n",
+			at, qps)
+	}
+	text := "sysbench 1.0.20\nNumber of threads: 1\n" + step(1, "3000.00") + step(2, "4000.00") + "SQL statistics:\n" +
+		"    transactions:                        400    (160.00 per sec.)\n" +
+		"    queries:                             7500  (3000.00 per sec.)\n" +
+		"    total time:                          2.4990s\n         sum:                     13000.00\n"
+	all, err := Prepare("s.txt", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sink reportsOf
+	if _, err := Engines()[all[0].Engine].Parse(all[0].Declared, strings.NewReader(text), &sink); err != nil {
+		t.Fatal(err)
+	}
+	last := sink[len(sink)-1]
+	// 400 at 160/s are 2.5 s; 7,500 queries less 3,000 and 4,000 leave 500 for the last half second.
+	if last.Elapsed != 2500*time.Millisecond || last.Ops.Total() != 400 || math.Abs(last.Values[2]-1000) > 1e-6 {
+		t.Errorf("%v, %d, %v", last.Elapsed, last.Ops.Total(), last.Values)
 	}
 }
 

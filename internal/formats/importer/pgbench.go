@@ -60,17 +60,18 @@ func preparePgbenchLog(d *Reading, g *given) error {
 		}
 		d.Declared.Format = format{Reader: pgbenchLog, Kind: kind}.json()
 		d.Notes = append(d.Notes,
-			"an aggregated log: each interval gives the number of transactions and the sum of their times")
+			"an aggregated log: each interval gives the number of transactions and the sum of their times; the first, which "+
+				"pgbench begins before its test, is left out where there are others, and pgbench does not write the last")
 		return nil
 	}
 	if !pgbenchLogLine.Match(line) {
 		return errors.New("its first line is none of client, transaction, time, script, epoch and microseconds")
 	}
-	d.Declared.Format = format{Reader: pgbenchLog, Kind: "each"}.json()
+	f := format{Reader: pgbenchLog, Kind: "each", Sampled: sampled(g.head)}
 	switch {
 	case fields > 7 || fields == 7 && seventh(g.head) > mostRetries || bytes.Contains(g.head, []byte(" skipped ")):
 		d.Latency = "response time"
-		d.Declared.Format = format{Reader: pgbenchLog, Kind: pgbenchEachDue}.json()
+		f.Kind = pgbenchEachDue
 		d.Declared.Measures = []result.Measure{level("skipped", "transactions/s")}
 		d.Notes = append(d.Notes,
 			"its seventh column is the lag behind the schedule of --rate: times count from when a transaction was due")
@@ -78,8 +79,63 @@ func preparePgbenchLog(d *Reading, g *given) error {
 		d.Notes = append(d.Notes,
 			"its seventh column is taken as the retries of --max-tries; with --rate it would be the lag, and times would be response times")
 	}
+	if f.Sampled {
+		d.Notes = append(d.Notes, "a log of a sample (--sampling-rate): each line stands for the transactions of its client "+
+			"since the line before, which their numbers tell; times are those of the sample")
+	}
+	d.Declared.Format = f.json()
 	return nil
 }
+
+// sampled reports whether the first lines of a log leave out numbers of transactions throughout, in the order of each
+// client's, as --sampling-rate does.
+func sampled(head []byte) bool {
+	last := map[int64]int64{}
+	lines, span, back := int64(0), int64(0), int64(0)
+	for line := range bytes.Lines(wholeLines(head)) {
+		t, err := pgbench.ReadTransaction(bytes.TrimSpace(line), pgbench.Columns{})
+		if err != nil {
+			continue
+		}
+		if before, known := last[t.Client]; known {
+			if t.Number <= before {
+				back++
+			} else {
+				lines, span = lines+1, span+t.Number-before
+			}
+		}
+		last[t.Client] = t.Number
+	}
+	// A test that was appended begins anew; clients of several at once go back all the time.
+	return lines > 10*back && float64(span) > 1.02*float64(lines)
+}
+
+// numbers counts the transactions of a sample by their numbers.
+type numbers struct {
+	last  map[int64]int64 // of each client
+	first int64           // of the first line
+}
+
+// since is how many transactions a line stands for. A client's first line stands for those since the first of all.
+func (n *numbers) since(t pgbench.Transaction) uint64 {
+	before, known := n.last[t.Client]
+	switch {
+	case n.last == nil:
+		n.last, n.first, before = map[int64]int64{}, t.Number, t.Number-1
+	case !known && t.Number-n.first < mostUnseen:
+		before = n.first - 1
+	case !known:
+		before = t.Number - 1
+	}
+	n.last[t.Client] = t.Number
+	if t.Number <= before {
+		return 1
+	}
+	return uint64(t.Number - before)
+}
+
+// mostUnseen bounds what is taken for unseen before a client's first line: a log may be the end of a longer one.
+const mostUnseen = 10_000
 
 // The kinds of a log of intervals: as fast as it goes, or to a schedule; and of one of transactions to a schedule.
 const (
@@ -120,8 +176,16 @@ func parsePgbenchLog(f format, r io.Reader, sink workload.Sink) error {
 	var errs uint64
 	var values []float64
 	skipped := 0.0
+	var of numbers
+	var lines, done uint64 // since the last report, and what they stand for
+	took := 0.0
 	open := false
 	report := func(final bool) {
+		if lines > 0 {
+			c.Ops += done
+			c.Seconds += took * float64(done) / float64(lines)
+			lines, done, took = 0, 0, 0
+		}
 		if f.Kind == pgbenchEachDue && at.After(out) {
 			values, skipped = []float64{skipped / at.Sub(out).Seconds()}, 0
 		}
@@ -197,23 +261,29 @@ func parsePgbenchLog(f format, r io.Reader, sink workload.Sink) error {
 			at = now
 		}
 		open = true
+		n := uint64(1)
+		if f.Sampled {
+			n = of.since(t)
+		}
 		switch {
 		case t.Fate == pgbench.Skipped && f.Kind == pgbenchEachDue:
-			skipped++
+			skipped += float64(n)
 			return nil
 		case t.Fate != pgbench.Done:
-			errs++
+			errs += n
 			return nil
 		}
 		if c.Hist == nil {
 			c.Hist = &hist.Histogram{}
 		}
 		c.Hist.Add(uint64(max(t.TookMicros*1000, 1)), 1)
-		c.Ops++
-		c.Seconds += float64(t.TookMicros) / 1e6
+		lines, done, took = lines+1, done+n, took+float64(t.TookMicros)/1e6
 		return nil
 	})
 	for i, a := range held {
+		if i == 0 && len(held) > 1 {
+			continue // it begins with a second of the clock, and the test within that
+		}
 		if i+1 < len(held) {
 			take(a, time.Duration(held[i+1].Start-a.Start)*time.Second)
 		} else {

@@ -15,20 +15,27 @@ import (
 )
 
 var (
-	sysbenchHead    = lazyregexp.New(`(?m)^sysbench (v?\d[\w.-]*)`)
-	sysbenchThreads = lazyregexp.New(`(?m)^Number of threads: (\d{1,6})`)
-	sysbenchLine    = lazyregexp.New(`(?m)^\[ +\d+(\.\d+)?s ?\] (thds:|threads:|reads:|[\d.]+ MiB/sec)`)
-	sysbenchRate    = lazyregexp.New(`(?m)^Target transaction rate: (\d+)`)
-	sysbenchBlock   = lazyregexp.New(`(?mi)^Block size (\d+(?:\.\d+)? ?[KMG]?i?b)`)
-	sysbenchMem     = lazyregexp.New(`(?mi)^ *(?:memory )?block size: (\d+(?:\.\d+)? ?[KMG]?(?:i?B)?)\r?$`)
-	sysbenchWhich   = lazyregexp.New(`(?m)(?:lat(?:ency)? \(ms, ?|^ *(?:approx\. +)?)(\d+(?:\.\d+)?)(?:%\)|(?:th)? percentile:)`)
-	sysbenchTime    = lazyregexp.New(`(?m)^ *(?:total time|time elapsed): +([0-9.]+)s`)
-	sysbenchOp      = lazyregexp.New(`(?m)^ *(?:Memory )?operations?(?: type)?: (read|write)`)
-	sysbenchSQL     = lazyregexp.New(`(?m)^SQL statistics:|^OLTP test statistics:|\] thds: \d+ tps:`)
-	sysbenchEnds    = lazyregexp.New(`^ *(?:execution time \(avg/stddev\)|total time taken by event execution|sum): |^ *avg: +[\d.]+ms`)
-	sysbenchFatal   = lazyregexp.New(`^(?:FATAL|PANIC): (.+)`)
-	sysbenchOld     = lazyregexp.New(`(?m)^ *read/write requests: `)
-	sysbenchFiles   = lazyregexp.New(`(?m)^(\d+ files, | +(?:read|write): +IOPS=|File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)
+	sysbenchHead     = lazyregexp.New(`(?m)^sysbench (v?\d[\w.-]*)`)
+	sysbenchThreads  = lazyregexp.New(`(?m)^Number of threads: (\d{1,6})`)
+	sysbenchLine     = lazyregexp.New(`(?m)^\[ +\d+(\.\d+)?s ?\] (thds:|threads:|reads:|[\d.]+ MiB/sec)`)
+	sysbenchRate     = lazyregexp.New(`(?m)^Target transaction rate: (\d+)`)
+	sysbenchBlock    = lazyregexp.New(`(?mi)^Block size (\d+(?:\.\d+)? ?[KMG]?i?b)`)
+	sysbenchMem      = lazyregexp.New(`(?mi)^ *(?:memory )?block size: (\d+(?:\.\d+)? ?[KMG]?(?:i?B)?)\r?$`)
+	sysbenchWhich    = lazyregexp.New(`(?m)(?:lat(?:ency)? \(ms, ?|^ *(?:approx\. +)?)(\d+(?:\.\d+)?)(?:%\)|(?:th)? percentile:)`)
+	sysbenchTime     = lazyregexp.New(`(?m)^ *(?:total time|time elapsed): +([0-9.]+)s`)
+	sysbenchOp       = lazyregexp.New(`(?m)^ *(?:Memory )?operations?(?: type)?: (read|write)`)
+	sysbenchSQL      = lazyregexp.New(`(?m)^SQL statistics:|^OLTP test statistics:|\] thds: \d+ tps:`)
+	sysbenchEnds     = lazyregexp.New(`^ *(?:execution time \(avg/stddev\)|total time taken by event execution|sum): |^ *avg: +[\d.]+ms`)
+	sysbenchQueries  = lazyregexp.New(`^\[ *([0-9.]+)s ?\] thds: \d+ tps: [0-9.]+ qps: ([0-9.]+) `)
+	sysbenchPerQuery = lazyregexp.New(`(?m)^ *(?:queries|read/write requests): +\d+ +\(([0-9.]+) per sec`)
+	sysbenchTotal    = lazyregexp.New(
+		`(?m)^ *(?:transactions|Total operations|Operations performed|total number of events): +(\d+)`)
+	sysbenchPerSecond = lazyregexp.New(
+		`(?m)^ *(?:transactions|Total operations|Operations performed): +\d+ +\( *([0-9.]+) (?:per sec|ops/sec)`)
+	sysbenchCPU   = lazyregexp.New(`(?m)^ *events per second: +([0-9.]+)`)
+	sysbenchFatal = lazyregexp.New(`^(?:FATAL|PANIC): (.+)`)
+	sysbenchOld   = lazyregexp.New(`(?m)^ *read/write requests: `)
+	sysbenchFiles = lazyregexp.New(`(?m)^(\d+ files, | +(?:read|write): +IOPS=|File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)
 )
 
 // sysbenchAsked are what a test says that it was asked for, besides its threads.
@@ -106,7 +113,7 @@ func (r *reportsOf) Warn(string) {}
 const sysbenchTail = `
     - match: '^ *(?:total time|time elapsed): +(?P<t>[0-9.]+)s'
       final: true
-      elapsed: {field: t, unit: s}
+      elapsed: {field: t, unit: s{{if .Scale}}, scale: {{.Scale}}{{end}}}
 {{if .P}}    - match: '^ *(?:approx\. +)?{{.P}}(?:th)? percentile: +(?P<p>[0-9.]+)'
       final: true
       measures: {{"{"}}{{.Name}}: p}
@@ -157,10 +164,10 @@ output:
       operations: {transaction: {rate: tps}}
       errors: {rate: err}
       measures: {{"{"}}{{.Interval}}: p}
-    - match: '^ *(?:queries|read/write requests): +\d+ +\((?P<q>[0-9.]+) per sec'
+{{if .Q}}    - match: '^ *(?:queries|read/write requests): +\d+ +\([0-9.]+ per sec'
       final: true
-      measures: {{"{"}}{{.Queries}}: q}
-    - match: '^ *(?:ignored errors|deadlocks): +(?P<n>\d+)'
+      measures: {{"{"}}{{.Queries}}: {value: {{.Q}}}}
+{{end}}    - match: '^ *(?:ignored errors|deadlocks): +(?P<n>\d+)'
       final: true
       errors: {count: n}
 ` + sysbenchHistogram + sysbenchTail
@@ -243,15 +250,21 @@ const sysbenchEventLayout = sysbenchLatency + `operations:
       operations: {event: {count: n}}
 ` + sysbenchHistogram + sysbenchTail
 
-// sysbenchFailure returns what a test says of its failure, or that it did not come to its totals; "" for neither.
-func sysbenchFailure(g *given) (string, error) {
+// sysbenchFailure returns what a test says of its failure, or that it did not come to its totals, "" for neither; and
+// how many queries its intervals tell of until when.
+func sysbenchFailure(g *given) (failure string, queries, until float64, err error) {
 	in, err := g.rewound()
 	if err != nil {
-		return "", err
+		return "", 0, 0, err
 	}
 	fatal, ended := "", false
 	err = eachLine(in, func(_ int, line []byte) error {
 		ended = ended || sysbenchEnds.Match(line)
+		if m := sysbenchQueries.FindSubmatch(line); m != nil {
+			at, _ := strconv.ParseFloat(string(m[1]), 64)
+			qps, _ := strconv.ParseFloat(string(m[2]), 64)
+			queries, until = queries+qps*max(at-until, 0), max(at, until)
+		}
 		if m := sysbenchFatal.FindSubmatch(line); m != nil && fatal == "" {
 			fatal = "sysbench says: " + oneLine(string(m[1]))
 		}
@@ -259,18 +272,33 @@ func sysbenchFailure(g *given) (string, error) {
 	})
 	switch {
 	case err != nil || fatal != "":
-		return fatal, err
+		return fatal, queries, until, err
 	case !ended:
-		return "it ends before sysbench's totals: the test, or the file, is cut short", nil
+		return "it ends before sysbench's totals: the test, or the file, is cut short", queries, until, nil
 	}
-	return "", nil
+	return "", queries, until, nil
+}
+
+// stretched is by how much the time over which sysbench's rates are is longer than the total time that it prints, as
+// they include the end of its threads; 0 where it does not say.
+func stretched(text []byte, total float64) float64 {
+	n, _ := strconv.ParseFloat(found(sysbenchTotal, text), 64)
+	rate, _ := strconv.ParseFloat(cmp.Or(found(sysbenchPerSecond, text), found(sysbenchCPU, text)), 64)
+	if !(n > 0 && rate > 0 && total > 0) {
+		return 0
+	}
+	if by := n / rate / total; by > 1+0.005/rate+1e-4/total && by < 1.1 { // beyond what rounding explains
+		return by
+	}
+	return 0
 }
 
 func prepareSysbench(d *Reading, g *given) error {
-	var err error
-	if d.Failure, err = sysbenchFailure(g); err != nil {
+	failure, queries, until, err := sysbenchFailure(g)
+	if err != nil {
 		return err
 	}
+	d.Failure = failure
 	d.Tool = "sysbench"
 	text := slices.Concat(g.head, End(g.content)) // its totals come after all its intervals
 	if v := found(sysbenchHead, text); v != "" {
@@ -283,6 +311,11 @@ func prepareSysbench(d *Reading, g *given) error {
 		}
 	}
 	values := map[string]string{"Latency": "service time", "Op": "event", "P": "", "Interval": "max"}
+	total, _ := strconv.ParseFloat(found(sysbenchTime, text), 64)
+	if by := stretched(text, total); by > 0 {
+		values["Scale"] = strconv.FormatFloat(by, 'f', -1, 64)
+		total *= by
+	}
 	if rate := found(sysbenchRate, text); rate != "" && rate != "0" {
 		// sysbench adds the time that an event waited for a free thread.
 		values["Latency"] = "response time"
@@ -302,6 +335,13 @@ func prepareSysbench(d *Reading, g *given) error {
 		values["Op"], values["Queries"] = "transaction", "queries"
 		if sysbenchOld.Match(text) { // 0.4 and 0.5 count reads and writes alone
 			values["Queries"] = "reads_and_writes"
+		}
+		// Over all of the test is what its total says: what its intervals leave came after the last of them.
+		if q, err := strconv.ParseFloat(found(sysbenchPerQuery, text), 64); err == nil {
+			if until > 0 && total > until {
+				q = max((q*total-queries)/(total-until), 0)
+			}
+			values["Q"] = strconv.FormatFloat(q, 'f', -1, 64)
 		}
 		d.Workload = "sysbench oltp"
 		return d.declare(sysbenchSQLLayout, values)

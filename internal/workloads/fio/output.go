@@ -34,6 +34,8 @@ type Part struct {
 	Only string
 	// Uncounted: a job ended with an error that is in no count of fio's, so that one is counted for it.
 	Uncounted bool
+	// Staggered is how much later than the first the last of its jobs began, where that is a good part of their time.
+	Staggered time.Duration
 }
 
 // Asked holds what the jobs of a part were asked for: an option, and its values for each job where they differ.
@@ -185,7 +187,9 @@ func Parts(r io.Reader) ([]Part, int, error) {
 			first := len(out)
 			for _, entries := range alike {
 				for _, only := range d.lengths(entries) {
-					out = append(out, d.part(choice{Output: i, Entries: entries, Later: later, Only: only}))
+					part := d.part(choice{Output: i, Entries: entries, Later: later, Only: only})
+					part.Staggered = d.staggered(entries)
+					out = append(out, part)
 				}
 			}
 			for k := range out[first:] {
@@ -260,6 +264,20 @@ func (d *document) starts(group []int) map[int]uint64 {
 		out[i] += uint64(longest(job.Value("startdelay")).Milliseconds())
 	}
 	return out
+}
+
+// staggered is how much later the last of entries began than the first, 0 where that is under a hundredth of their
+// time.
+func (d *document) staggered(entries []int) time.Duration {
+	start := d.starts(entries)
+	first, last, longest := start[entries[0]], uint64(0), uint64(0)
+	for _, i := range entries {
+		first, last, longest = min(first, start[i]), max(last, start[i]), max(longest, d.jobs[i].longestMS())
+	}
+	if (last-first)*100 < longest {
+		return 0
+	}
+	return time.Duration(min(last-first, uint64(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }
 
 // alike are the entries of a stage by what they did: what reads blocks of 4 KiB is not added to what reads 1 MiB.

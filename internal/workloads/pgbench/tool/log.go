@@ -31,6 +31,8 @@ type Columns struct{ Lag, Retries bool }
 // Transaction is a line of the log of every transaction (-l).
 type Transaction struct {
 	Fate        Fate
+	Client      int64
+	Number      int64 // among those of its client, from 1; a log of a sample leaves numbers out
 	Script      int   // from 0
 	TookMicros  int64 // with --rate since it was due, else since it began
 	EndedMicros int64 // since 1970
@@ -73,7 +75,7 @@ func ReadTransaction(line []byte, c Columns) (t Transaction, err error) {
 	if n < 6 || v[2] < 0 || v[3] < 0 || v[3] > 1<<16 || v[4] < 0 || v[4] > 1<<33 || v[5] < 0 || v[5] >= 1e6 {
 		return t, errNumber
 	}
-	t = Transaction{Script: int(v[3]), TookMicros: v[2], EndedMicros: v[4]*1e6 + v[5]}
+	t = Transaction{Client: v[0], Number: v[1], Script: int(v[3]), TookMicros: v[2], EndedMicros: v[4]*1e6 + v[5]}
 	next := 6
 	if c.Lag {
 		t.LagMicros, next = max(v[next], 0), next+1

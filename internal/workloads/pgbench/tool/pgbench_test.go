@@ -34,7 +34,7 @@ func Example() {
 	// Output:
 	// 1s 322 5.8 2
 	// 320 320 256
-	// {Fate:0 Script:0 TookMicros:1250 EndedMicros:1700000000500000 LagMicros:250 Retries:1} <nil>
+	// {Fate:0 Client:3 Number:17 Script:0 TookMicros:1250 EndedMicros:1700000000500000 LagMicros:250 Retries:1} <nil>
 }
 
 // Of several pgbenches that packages have put there it is the newest, by its version and not by its spelling.
@@ -214,10 +214,10 @@ func TestStatementWords(t *testing.T) {
 func TestReadTransaction(t *testing.T) {
 	both := pgbench.Columns{Lag: true, Retries: true}
 	for line, want := range map[string]string{
-		"0 1 15988 0 1795352327 52221":            "{0 0 15988 1795352327052221 0 0}",
-		"0 1 skipped 2 1795352327 52221 31":       "{1 2 0 1795352327052221 31 0}",
-		"0 1 deadlock 0 1795352327 52221 0 4":     "{4 0 0 1795352327052221 0 4}",
-		"0 1 other 0 1795352327 52221":            "{5 0 0 1795352327052221 0 0}",
+		"0 1 15988 0 1795352327 52221":            "{0 0 1 0 15988 1795352327052221 0 0}",
+		"0 1 skipped 2 1795352327 52221 31":       "{1 0 1 2 0 1795352327052221 31 0}",
+		"0 1 deadlock 0 1795352327 52221 0 4":     "{4 0 1 0 0 1795352327052221 0 4}",
+		"0 1 other 0 1795352327 52221":            "{5 0 1 0 0 1795352327052221 0 0}",
 		"0 1 late 0 1795352327 52221":             "error",
 		"0 1 5 0 1795352327":                      "error",
 		"0 1 5 0 1795352327 1000000":              "error",
