@@ -32,9 +32,11 @@ type markDocument struct {
 	mark.Answer
 	// Lines are the answers under each condition, where there are any: the first is the one above. Costs hold the
 	// others against it.
-	Lines  []mark.Line `json:"lines,omitempty"`
-	Costs  []mark.Cost `json:"costs,omitempty"`
-	Report string      `json:"report"`
+	Lines []mark.Line `json:"lines,omitempty"`
+	Costs []mark.Cost `json:"costs,omitempty"`
+	// Recorded say where the marks stand among those of recorded systems.
+	Recorded []string `json:"recorded,omitempty"`
+	Report   string   `json:"report"`
 }
 
 // markAnswer returns what a search has found so far.
@@ -78,7 +80,7 @@ func (sd *Sides) MarkResult(folder *experiment.Folder, over bool) error {
 		return exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	page.Beside = true
-	doc.Mind = append(doc.Mind, page.Mind...)
+	doc.Mind, doc.Recorded = append(doc.Mind, page.Mind...), page.Recorded
 	err = outfile.Replace(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, page) })
 	if err != nil {
 		err = exit.Errorf(exit.Failed, "", "report: %w", err)
@@ -87,6 +89,9 @@ func (sd *Sides) MarkResult(folder *experiment.Folder, over bool) error {
 		err = errors.Join(err, sd.PrintJSON(doc))
 	} else {
 		printMark(sd.Out, doc)
+		for _, text := range doc.Recorded {
+			visible.Fprintf(sd.Out, "%s\n", text)
+		}
 		visible.Fprintf(sd.Out, "report: %s\n", folder.ReportPath())
 	}
 	if over {
@@ -285,11 +290,8 @@ func (sd *Sides) searchSide(phase, given string) (s compare.Search, found bool, 
 		return s, true, exit.Errorf(exit.Failed, "plimsoll resume "+r.ID+" goes on", "%s: %s has no probe: %w", phase,
 			given, cmp.Or(err, errors.New("it was ended before one was made")))
 	}
-	s = compare.Search{Name: given, ID: r.ID, Workload: r.Mark.Workload, Variable: r.Mark.Variable,
-		Limits: r.Mark.Limits, Lines: doc.Lines}
-	if len(s.Lines) == 0 {
-		s.Lines = []mark.Line{{Over: doc.Over, Answer: doc.Answer}}
-	}
+	s = searchOf(folder, doc)
+	s.Name = given
 	for _, planned := range r.Sequence {
 		if id, done := progress.Done[planned.Sequence]; done {
 			s.Run, err = sd.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
@@ -297,6 +299,17 @@ func (sd *Sides) searchSide(phase, given string) (s compare.Search, found bool, 
 		}
 	}
 	return s, true, err
+}
+
+// searchOf is what a search has found, without one of its runs.
+func searchOf(folder *experiment.Folder, doc markDocument) compare.Search {
+	r := folder.Record()
+	s := compare.Search{ID: r.ID, Workload: r.Mark.Workload, Variable: r.Mark.Variable, Limits: r.Mark.Limits,
+		Lines: doc.Lines, Scenario: folder.ScenarioDir()}
+	if len(s.Lines) == 0 {
+		s.Lines = []mark.Line{{Over: doc.Over, Answer: doc.Answer}}
+	}
+	return s
 }
 
 // searchesAmong are the sides as searches for a mark, when they are; an error when some are and others are not.
