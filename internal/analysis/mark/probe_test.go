@@ -48,6 +48,14 @@ func below(measure string, limit float64) result.Assert {
 		AtMost: &limit}
 }
 
+// begun is a load whose process began so many seconds after its command.
+func begun(d *result.Data, after float64) *result.Data {
+	for i := range d.Workloads {
+		d.Workloads[i].Start = d.Start.Add(time.Duration(after * 1e9))
+	}
+	return d
+}
+
 // failing is a workload that does nothing but fail, so that it has no latency.
 func failing() *result.Data {
 	d := load(1, 8, even(0, 10), "response time", func(*hist.Histogram) {})
@@ -103,6 +111,11 @@ func TestJudge(t *testing.T) {
 			limits: []result.Assert{below("p99", 5e-3), below("errors", 0)}},
 		"late to begin": {data: load(1000, 8, append(even(0, 4), even(1000, 96)...), "response time", quick),
 			limits: []result.Assert{below("p99", 5e-3)}, held: true, margin: 5},
+		"a process that begins after 10.3 s": {data: begun(load(1000, 8, append(even(0, 10),
+			append([]uint64{700}, even(1000, 90)...)...), "service time", quick), 10.3),
+			limits: []result.Assert{below("p99", 5e-3)}, held: true, margin: 5},
+		"a process that is late after it began": {data: begun(load(1000, 8, append(even(0, 10), stopped...),
+			"service time", quick), 10), limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 9.001},
 		"behind with places free": {data: load(2000, 8, even(1000, 100), "service time", quick),
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
 			says: "with 1 of 8 operations in flight"},

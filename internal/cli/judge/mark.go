@@ -200,8 +200,8 @@ func drawLines(w io.Writer, lines []mark.Line) {
 	visible.Fprintf(w, "%*s  0%*s\n", name, "", width-1, lines[0].Say(most))
 }
 
-// drawMark draws value over limit of each probe against the offered rate: o held, x broke, the limit a line, the mark
-// below.
+// drawMark draws value over limit of each probe against the offered rate: o held, x broke, g where the generator gave
+// way, the limit a line, the mark below.
 func drawMark(w io.Writer, answer mark.Answer) {
 	const width, height, top = 60, 12, 2.0
 	least, most := math.Inf(1), 0.0
@@ -216,6 +216,7 @@ func drawMark(w io.Writer, answer mark.Answer) {
 	for i := range cells {
 		cells[i] = []byte(strings.Repeat(map[bool]string{true: "-", false: " "}[i == limit], width))
 	}
+	legend := "o held  x broke  ^ mark  = its interval"
 	column := func(rate float64) int {
 		return min(max(int(math.Log(rate/least)/math.Log(most/least)*(width-1)+0.5), 0), width-1)
 	}
@@ -225,7 +226,11 @@ func drawMark(w io.Writer, answer mark.Answer) {
 			y = min(1/p.Margin, top)
 		}
 		c := byte('o')
-		if !p.Held {
+		switch {
+		case p.Held:
+		case p.Generator != "":
+			c, legend = 'g', "o held  x broke  g generator gave way  ^ mark  = its interval"
+		default:
 			c = 'x'
 		}
 		cells[height-1-int(y/top*(height-1)+0.5)][column(p.Offered)] = c
@@ -253,7 +258,7 @@ func drawMark(w io.Writer, answer mark.Answer) {
 	right := mark.InUnit(most, answer.Unit)
 	visible.Fprintf(w, "%12s +%s\n%12s  %-*s%s\n", "", axis, "", width-len(right), mark.InUnit(least, answer.Unit),
 		right)
-	visible.Fprintf(w, "%12s  offered, logarithmic; o held  x broke  ^ mark  = its interval\n", "")
+	visible.Fprintf(w, "%12s  offered, logarithmic; %s\n", "", legend)
 }
 
 // searchSide reads a search for a mark as the side of a comparison; false for anything else.
