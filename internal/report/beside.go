@@ -3,12 +3,16 @@ package report
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"plimsoll/internal/analysis/compare"
+	loadmark "plimsoll/internal/analysis/mark"
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/report/catalogue"
 	"plimsoll/result"
@@ -32,13 +36,65 @@ func RecordOf(folder *result.Folder) (catalogue.Record, []string, error) {
 	if err != nil {
 		return catalogue.Record{}, nil, err
 	}
-	r, names := doc.record(data, version(folder))
+	r, names := doc.record(data, version(filepath.Join(folder.Dir(), "scenario")))
 	return r, names, nil
 }
 
+// RecordOfSearch returns the marks that a search found, under each condition, and what each is called.
+func RecordOfSearch(s compare.Search) (r catalogue.Record, names []string) {
+	run := s.WithoutRate()
+	m := run.Manifest
+	r = recordOf(m)
+	r.ID = s.ID
+	of := version(s.Scenario)
+	for _, line := range s.Lines {
+		load := catalogue.MarkOf(m, s.Workload, s.Variable, s.Limits, line.Condition, of)
+		if line.Verdict != loadmark.Found || load == nil {
+			continue
+		}
+		f := catalogue.Figure{Name: catalogue.Mark, Unit: s.Unit(), Value: *line.Rate, Low: line.Low, High: line.High,
+			Better: result.Higher}
+		r.Done = append(r.Done, catalogue.Done{Loads: []catalogue.Load{load}, Figures: []catalogue.Figure{f}})
+		name := s.Workload
+		if line.Condition != "" {
+			name += fmt.Sprintf(" under %q", line.Condition)
+		}
+		names = append(names, name)
+	}
+	return r, names
+}
+
+// mostNamed are the systems that a sentence about marks names.
+const mostNamed = 4
+
+// sayMarks is a sentence about where a mark stands among those of recorded systems, which it names.
+func sayMarks(b catalogue.Beside) string {
+	var others []string
+	for _, a := range b.Records {
+		for _, f := range a.Figures {
+			if f.Same(b.Figures[0].Figure) {
+				others = append(others, a.System+" "+withInterval(f))
+			}
+		}
+	}
+	return fmt.Sprintf("%s: mark %s beside %s that did the same: %s.", b.Workload, withInterval(b.Figures[0].Figure),
+		unit.Plural(b.Systems, "recorded system"), unit.List(others, mostNamed))
+}
+
+// withInterval is a rate with its interval, where it has one.
+func withInterval(f catalogue.Figure) string {
+	in := loadmark.Answer{Unit: f.Unit}
+	text := in.Say(f.Value)
+	if f.Low != nil && f.High != nil {
+		low, _, _ := strings.Cut(in.Say(*f.Low), " ")
+		high, _, _ := strings.Cut(in.Say(*f.High), " ")
+		text += fmt.Sprintf(" (%s to %s)", low, high)
+	}
+	return text
+}
+
 // version stands for the text of a scenario: the beginning of a hash over its files; "" where they cannot be read.
-func version(folder *result.Folder) string {
-	dir := filepath.Join(folder.Dir(), "scenario")
+func version(dir string) string {
 	sum := sha256.New()
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || path.Ext(name) == ".html" {
@@ -55,15 +111,15 @@ func version(folder *result.Folder) string {
 	return hex.EncodeToString(sum.Sum(nil))[:12]
 }
 
+// recordOf is a record of a run, without what it did.
+func recordOf(m result.Manifest) catalogue.Record {
+	return catalogue.Record{ID: m.RunID, System: m.ClusterName, Source: m.Operator, Date: m.Created,
+		Simulated: m.Simulated}
+}
+
 func (doc *Document) record(data *result.Data, version string) (r catalogue.Record, names []string) {
 	m := doc.Manifest
-	r = catalogue.Record{
-		ID:        m.RunID,
-		System:    m.ClusterName,
-		Source:    m.Operator,
-		Date:      m.Created,
-		Simulated: m.Simulated,
-	}
+	r = recordOf(m)
 	machines := map[string]int{}
 	for _, w := range data.Workloads {
 		if !w.Merged() && !w.Prefill {
@@ -140,7 +196,7 @@ func (doc *Document) recorded(w result.Workload, t WindowTotals) (out []catalogu
 
 // setBeside sets what a run did beside recorded systems, the published ones and those of the catalogue beside the runs.
 func (doc *Document) setBeside(folder *result.Folder, data *result.Data) {
-	own, names := doc.record(data, version(folder))
+	own, names := doc.record(data, version(filepath.Join(folder.Dir(), "scenario")))
 	if len(own.Done) == 0 { // nothing to set beside anything: no record is read
 		return
 	}
@@ -211,4 +267,9 @@ func newStand(all []catalogue.Beside) (out []standView) {
 const maxStands = 12
 
 // SayBeside is a sentence about where a load stands among recorded systems.
-func SayBeside(b catalogue.Beside) string { return b.Say(mostBeside, quantity) }
+func SayBeside(b catalogue.Beside) string {
+	if b.Figures[0].Name == catalogue.Mark {
+		return sayMarks(b)
+	}
+	return b.Say(mostBeside, quantity)
+}

@@ -373,14 +373,17 @@ func timesLimit(p loadmark.Probe) float64 {
 // interval.
 func markPlot(a *loadmark.Answer, title string) Plot {
 	held, broke := PlotSeries{Name: "held", Marks: true}, PlotSeries{Name: "broke", Marks: true}
-	limit := PlotSeries{Name: "limit", Line: true}
+	limit, generator := PlotSeries{Name: "limit", Line: true}, PlotSeries{Name: "generator gave way", Marks: true}
 	least, most := math.Inf(1), 0.0
 	for _, p := range a.Probes {
 		least, most = min(least, p.Offered), max(most, p.Offered)
 		at := PlotPoint{X: p.Offered, Y: timesLimit(p)}
-		if p.Held {
+		switch {
+		case p.Held:
 			held.Points = append(held.Points, at)
-		} else {
+		case p.Generator != "":
+			generator.Points = append(generator.Points, at)
+		default:
 			broke.Points = append(broke.Points, at)
 		}
 	}
@@ -388,6 +391,9 @@ func markPlot(a *loadmark.Answer, title string) Plot {
 	out := Plot{Title: fmt.Sprintf("%s by offered rate (at most %d times the limit is drawn)", title, mostOfLimit),
 		XLabel: "offered, " + cmp.Or(a.Unit, "IOPS"), YLabel: "times the limit",
 		Series: []PlotSeries{held, broke, limit}}
+	if len(generator.Points) > 0 {
+		out.Series = append(out.Series, generator)
+	}
 	if a.Verdict == loadmark.Found {
 		out.Series = append(out.Series, PlotSeries{Name: "mark", Line: true, Points: []PlotPoint{
 			{X: *a.Low, Y: 0}, {X: *a.Low, Y: 1}, {X: *a.High, Y: 1}, {X: *a.High, Y: 0}}})

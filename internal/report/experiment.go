@@ -50,6 +50,9 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 		b.WriteString(sprintf("%s\n\n", sentence))
 	}
 	b.WriteString(sprintf("%s\n", x.Sentence))
+	for _, sentence := range x.Recorded {
+		b.WriteString(sprintf("\n%s\n", sentence))
+	}
 	lines := linesOf(x)
 	lines.write(&b, markdown)
 	for i, line := range saidLines(x) {

@@ -59,7 +59,7 @@ func RedactedComparison(d *compare.Document, paths ...string) *compare.Document 
 // RedactedExperiment is a copy of the result of an experiment, likewise.
 func RedactedExperiment(x *compare.Experiment, paths ...string) *compare.Experiment {
 	bare := *x
-	bare.Beside = false
+	bare.Beside, bare.Recorded = false, nil
 	out := redactedBy(redactorOf(x.Manifests, paths), &bare)
 	out.Mind = append(out.Mind, redactedSentence)
 	return out

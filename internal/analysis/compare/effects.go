@@ -85,6 +85,8 @@ type Experiment struct {
 	// Lines are the answers under each condition, Costs what the others take from the first.
 	Lines []mark.Line `json:"lines,omitempty"`
 	Costs []mark.Cost `json:"costs,omitempty"`
+	// Recorded say where the marks stand among those of recorded systems.
+	Recorded []string `json:"recorded,omitempty"`
 }
 
 // OfSearch makes of an experiment the search that it was: its probes are compared with no first, and what they found is

@@ -21,6 +21,7 @@ type Search struct {
 	Variable string // of the scenario, that sets the rate; the sides differ in it from probe to probe
 	Limits   []string
 	Lines    []mark.Line // Condition is "" for a search without conditions
+	Scenario string      // the folder of its scenario
 	Run      Run         // one of its probes, whose facts are held against those of the others
 }
 
@@ -33,7 +34,7 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 	}
 	var sides []Side
 	for _, s := range searches {
-		sides = append(sides, Side{Name: s.Name, Runs: []Run{withoutRate(s)}})
+		sides = append(sides, Side{Name: s.Name, Runs: []Run{s.WithoutRate()}})
 	}
 	if err := check(sides); err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 	}{
 		{"workload of the mark", func(s Search) string { return s.Workload }},
 		{"limits", func(s Search) string { return strings.Join(slices.Sorted(slices.Values(s.Limits)), "; ") }},
-		{"unit of the mark", func(s Search) string { return unitOf(s) }},
+		{"unit of the mark", func(s Search) string { return s.Unit() }},
 	} {
 		fact := Fact{Name: f.name, Varied: slices.Contains(o.Vary, f.name)}
 		for _, s := range searches {
@@ -89,7 +90,8 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 	return d, nil
 }
 
-func unitOf(s Search) string {
+// Unit is that of its rates.
+func (s Search) Unit() string {
 	for _, l := range s.Lines {
 		if l.Unit != "" {
 			return l.Unit
@@ -98,8 +100,8 @@ func unitOf(s Search) string {
 	return "IOPS"
 }
 
-// withoutRate is the run of a search without what makes it one of several: the rate that it offered.
-func withoutRate(s Search) Run {
+// WithoutRate is the run of a search without what makes it one of several: the rate that it offered.
+func (s Search) WithoutRate() Run {
 	r := s.Run
 	r.Cell = ""
 	r.Manifest.Scenario.Vars = slices.DeleteFunc(slices.Clone(r.Manifest.Scenario.Vars), func(v result.Var) bool {
@@ -140,7 +142,7 @@ func (d *Document) marks(base, candidate Search, threshold float64) error {
 		first.Condition, second.Condition = base.Name, candidate.Name
 		cost := mark.Costs([]mark.Line{first, second})[0]
 		m := Measure{Side: candidate.Name, Cell: candidate.Lines[i].Condition, Workload: base.Workload, Name: "mark",
-			Unit: unitOf(base), Direction: string(effect.HigherIsBetter), Scope: BetweenRuns,
+			Unit: base.Unit(), Direction: string(effect.HigherIsBetter), Scope: BetweenRuns,
 			Interval: resample.None(cost.Sentence)}
 		if first.Rate != nil && first.Verdict == mark.Found {
 			m.Baseline.Value = *first.Rate

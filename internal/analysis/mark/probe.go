@@ -68,7 +68,7 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	if err != nil {
 		return Probe{}, err
 	}
-	p := Probe{Offered: rate, Margin: math.Inf(1), Held: true, Used: used(d, w)}
+	p := Probe{Offered: rate, Margin: math.Inf(1), Held: true, Used: used(d, w, findings)}
 	var count uint64
 	var busy float64
 	for _, o := range w.Ops {
@@ -134,14 +134,16 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	return p, nil
 }
 
-// overTime is how many operations of any kind were done in each step.
+// overTime is how many operations of any kind were done in each step since the generator began: in a guest that is
+// emulated its process may take ten seconds to do so, and is no later than its schedule for that.
 func overTime(w result.Workload) (counts []float64, step float64) {
 	for _, o := range w.Ops {
-		if o.OverTime == nil {
+		if o.OverTime == nil || o.OverTime.Step <= 0 {
 			continue
 		}
 		step = o.OverTime.Step
-		for i, n := range o.OverTime.Counts {
+		before := max(0, int(w.Start.Sub(o.OverTime.Start).Seconds()/step))
+		for i, n := range o.OverTime.Counts[min(before, len(o.OverTime.Counts)):] {
 			if i == len(counts) {
 				counts = append(counts, 0)
 			}

@@ -48,6 +48,14 @@ func below(measure string, limit float64) result.Assert {
 		AtMost: &limit}
 }
 
+// begun is a load whose process began so many seconds after its command.
+func begun(d *result.Data, after float64) *result.Data {
+	for i := range d.Workloads {
+		d.Workloads[i].Start = d.Start.Add(time.Duration(after * 1e9))
+	}
+	return d
+}
+
 // failing is a workload that does nothing but fail, so that it has no latency.
 func failing() *result.Data {
 	d := load(1, 8, even(0, 10), "response time", func(*hist.Histogram) {})
@@ -103,6 +111,12 @@ func TestJudge(t *testing.T) {
 			limits: []result.Assert{below("p99", 5e-3), below("errors", 0)}},
 		"late to begin": {data: load(1000, 8, append(even(0, 4), even(1000, 96)...), "response time", quick),
 			limits: []result.Assert{below("p99", 5e-3)}, held: true, margin: 5},
+		"a process that begins after 10.3 s": {data: begun(load(1000, 8, append(even(0, 10),
+			append([]uint64{700}, even(1000, 90)...)...), "service time", quick), 10.3),
+			limits: []result.Assert{below("p99", 5e-3)}, held: true, margin: 5},
+		"a process that is late after it began": {data: begun(load(1000, 8, append(even(0, 10), stopped...),
+			"service time", quick), 10),
+			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 9.001},
 		"behind with places free": {data: load(2000, 8, even(1000, 100), "service time", quick),
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
 			says: "with 1 of 8 operations in flight"},
@@ -213,20 +227,29 @@ func TestWhatWasFull(t *testing.T) {
 	if diff := cmp.Diff(want, p.Used); diff != "" {
 		t.Error(diff)
 	}
+	share := 92.34
+	quota := result.Finding{Check: "io-limit", Metric: "share of the quota of reads", Value: &share,
+		Evidence: []result.Evidence{{Name: "quota (300 IOPS by Q)"}}}
+	p, err = mark.Judge(d, []result.Finding{quota}, "OLTP", []result.Assert{below("p99", 5e-3)})
+	want = []mark.Used{want[0], {"io_quota", "quota of reads (300 IOPS by Q)", 92.3}, want[1]}
+	if diff := cmp.Diff(want, p.Used); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
 	r := rand.New(rand.NewPCG(7, 6))
 	for _, c := range []struct {
-		percent       float64
+		low, percent  float64 // of the device, at the lowest rate and at others
 		below, beyond float64 // of a CPU quota, in the probes that held and in those that broke
 		want          string
 	}{
-		{97, 0, 0, " Near it sdb of node-1 was at work 97 % of the time, the CPUs of node-1 were used 11 %."},
-		{60, 0, 0, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
-		{60, 5, 40, " full near it: sdb of node-1 was at work 60 % of the time." +
+		{40, 97, 0, 0, " Near it sdb of node-1 was at work 97 % of the time, the CPUs of node-1 were used 11 %."},
+		{60, 60, 0, 0, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
+		{60, 60, 5, 40, " full near it: sdb of node-1 was at work 60 % of the time." +
 			" Beyond it the CPU quota of postgres (cgroup /db) of db held it back in 40 % of its periods, just below it 5 %."},
-		{60, 60, 80, " Near it the CPU quota of postgres (cgroup /db) of db held it back in 60 % of its periods, " +
+		{60, 60, 60, 80, " Near it the CPU quota of postgres (cgroup /db) of db held it back in 60 % of its periods, " +
 			"sdb of node-1 was at work 60 % of the time."},
-		{60, 30, 45, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
-		{60, 0, 9, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
+		{60, 60, 30, 45, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
+		{60, 60, 0, 9, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
+		{95, 97, 0, 0, " Near it sdb of node-1 was at work 97 % of the time (95 % already at 1,000 IOPS), the CPUs of node-1 were used 11 %."},
 	} {
 		x := &trust.Bearer{Kind: "queue", Capacity: 5000, Base: 2e-4, Limit: 1e-3, Servers: 1, Noise: 0.02, Seconds: 30}
 		var probes []mark.Probe
@@ -240,7 +263,11 @@ func TestWhatWasFull(t *testing.T) {
 			// Another's, now and then.
 			other := mark.Used{Measure: result.QuotaThrottled, Of: "java (cgroup /other) of db",
 				Percent: float64(95 * (len(probes) % 2))}
-			q.Used = []mark.Used{{result.DeviceBusy, "sdb of node-1", c.percent}, other, quota, cpus}
+			device := mark.Used{Measure: result.DeviceBusy, Of: "sdb of node-1", Percent: c.percent}
+			if q.Offered == 1000 {
+				device.Percent = c.low
+			}
+			q.Used = []mark.Used{device, other, quota, cpus}
 			probes = append(probes, q)
 		}
 		if a := mark.Conclude(s, probes); a.Verdict != mark.Found || !strings.HasSuffix(a.Sentence, c.want) {

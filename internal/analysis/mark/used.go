@@ -30,12 +30,17 @@ var usable = map[string]string{
 	result.OneCPU:              "%s was used %.0f %%",
 	result.HostSteal:           "%s had %.0f %% of its CPU time taken by its hypervisor",
 	result.QuotaThrottled:      "the CPU quota of %s held it back in %.0f %% of its periods",
+	ioQuota:                    "the %s was used %.0f %%",
 	result.DeviceBusy:          "%s was at work %.0f %% of the time",
 	result.DatabaseConnections: "the connections of %s were used %.0f %%",
 	result.CPUPressure:         "some task of %s waited for a CPU %.0f %% of the time",
 	result.IOPressure:          "some task of %s waited for I/O %.0f %% of the time",
 	result.MemoryPressure:      "some task of %s waited for memory %.0f %% of the time",
 }
+
+// ioQuota is the measure of what a run's group may read or write in a second, which the check io-limit holds against
+// what was done.
+const ioQuota = "io_quota"
 
 // waits are those of them that say how much had to wait: they have no place at which they are full, and are told where
 // they rise.
@@ -96,7 +101,7 @@ func risen(below, beyond *Probe) (out []Rise) {
 const ofGroup = "(cgroup "
 
 // used reads off a run how much was used of what was counted, by measure that of which most was.
-func used(d *result.Data, w result.Workload) (out []Used) {
+func used(d *result.Data, w result.Workload, findings []result.Finding) (out []Used) {
 	most := map[string]Used{}
 	for _, s := range d.Series {
 		if usable[s.Measure] == "" || s.Unit != "%" || !(s.Step > 0) {
@@ -113,6 +118,12 @@ func used(d *result.Data, w result.Workload) (out []Used) {
 	}
 	for _, u := range most {
 		out = append(out, u)
+	}
+	for _, f := range findings {
+		if f.Check == "io-limit" && f.Value != nil && len(f.Evidence) > 0 {
+			of := strings.TrimPrefix(f.Metric, "share of the ") + strings.TrimPrefix(f.Evidence[0].Name, "quota")
+			out = append(out, Used{ioQuota, of, math.Round(10**f.Value) / 10})
+		}
 	}
 	slices.SortFunc(out, func(a, b Used) int {
 		return cmp.Or(cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Measure, b.Measure), cmp.Compare(a.Of, b.Of))
@@ -203,6 +214,27 @@ func beyondAll(probes []Probe, u Used) bool {
 	})
 }
 
+// wellBelow is at most so much of a mark that what is full there does not begin to be so at the mark.
+const wellBelow = 0.8
+
+// already tells that something was full far below a rate as well, where it was, so that it does not begin there.
+func already(probes []Probe, rate float64, u Used, in string) string {
+	var lowest *Probe
+	for i, p := range probes {
+		if p.Held && p.Offered <= wellBelow*rate && (lowest == nil || p.Offered < lowest.Offered) {
+			lowest = &probes[i]
+		}
+	}
+	if lowest == nil {
+		return ""
+	}
+	i := slices.IndexFunc(lowest.Used, func(v Used) bool { return v.Measure == u.Measure && v.Of == u.Of })
+	if i < 0 || lowest.Used[i].Percent < full {
+		return ""
+	}
+	return fmt.Sprintf(" (%.0f %% already at %s)", lowest.Used[i].Percent, say(lowest.Offered, in))
+}
+
 // near says what was full in the probe nearest to a rate and what else was near, and which waits begin there. It names
 // no cause: what is full beside a limit that breaks may be its reason or not.
 func (a *Answer) near(probes []Probe, rate float64) string {
@@ -215,6 +247,10 @@ func (a *Answer) near(probes []Probe, rate float64) string {
 	say := func(u Used) string { return fmt.Sprintf(usable[u.Measure], u.Of, u.Percent) }
 	counted := slices.DeleteFunc(slices.Clone(nearest.Used), func(u Used) bool {
 		return slices.Contains(waits, u.Measure)
+	})
+	late := func(u Used) bool { return u.Percent >= full && already(probes, rate, u, a.Unit) == "" }
+	slices.SortStableFunc(counted, func(u, v Used) int { // what is not full far below says more
+		return cmp.Compare(map[bool]int{true: 0, false: 1}[late(u)], map[bool]int{true: 0, false: 1}[late(v)])
 	})
 	text := ""
 	held := slices.IndexFunc(nearest.Used, func(u Used) bool {
@@ -229,9 +265,9 @@ func (a *Answer) near(probes []Probe, rate float64) string {
 		text += "."
 	case len(counted) == 0:
 	case counted[0].Percent >= full:
-		text = "Near it " + say(counted[0])
+		text = "Near it " + say(counted[0]) + already(probes, rate, counted[0], a.Unit)
 		if len(counted) > 1 {
-			text += ", " + say(counted[1])
+			text += ", " + say(counted[1]) + already(probes, rate, counted[1], a.Unit)
 		}
 		text += "."
 	default:

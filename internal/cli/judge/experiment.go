@@ -77,6 +77,10 @@ func (sd *Sides) ExperimentDocument(folder *experiment.Folder, threshold float64
 		var found markDocument
 		if found, err = sd.markAnswer(folder); err == nil {
 			x.OfSearch(found.Answer, found.Lines, found.Costs)
+			if search := searchOf(folder, found); len(d.Made) > 0 {
+				search.Run = d.Made[0].Run
+				x.Recorded = sd.amongRecorded(search)
+			}
 		}
 	}
 	return x, err

@@ -32,9 +32,11 @@ type markDocument struct {
 	mark.Answer
 	// Lines are the answers under each condition, where there are any: the first is the one above. Costs hold the
 	// others against it.
-	Lines  []mark.Line `json:"lines,omitempty"`
-	Costs  []mark.Cost `json:"costs,omitempty"`
-	Report string      `json:"report"`
+	Lines []mark.Line `json:"lines,omitempty"`
+	Costs []mark.Cost `json:"costs,omitempty"`
+	// Recorded say where the marks stand among those of recorded systems.
+	Recorded []string `json:"recorded,omitempty"`
+	Report   string   `json:"report"`
 }
 
 // markAnswer returns what a search has found so far.
@@ -78,7 +80,7 @@ func (sd *Sides) MarkResult(folder *experiment.Folder, over bool) error {
 		return exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	page.Beside = true
-	doc.Mind = append(doc.Mind, page.Mind...)
+	doc.Mind, doc.Recorded = append(doc.Mind, page.Mind...), page.Recorded
 	err = outfile.Replace(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, page) })
 	if err != nil {
 		err = exit.Errorf(exit.Failed, "", "report: %w", err)
@@ -87,6 +89,9 @@ func (sd *Sides) MarkResult(folder *experiment.Folder, over bool) error {
 		err = errors.Join(err, sd.PrintJSON(doc))
 	} else {
 		printMark(sd.Out, doc)
+		for _, text := range doc.Recorded {
+			visible.Fprintf(sd.Out, "%s\n", text)
+		}
 		visible.Fprintf(sd.Out, "report: %s\n", folder.ReportPath())
 	}
 	if over {
@@ -195,8 +200,8 @@ func drawLines(w io.Writer, lines []mark.Line) {
 	visible.Fprintf(w, "%*s  0%*s\n", name, "", width-1, lines[0].Say(most))
 }
 
-// drawMark draws value over limit of each probe against the offered rate: o held, x broke, the limit a line, the mark
-// below.
+// drawMark draws value over limit of each probe against the offered rate: o held, x broke, g where the generator gave
+// way, the limit a line, the mark below.
 func drawMark(w io.Writer, answer mark.Answer) {
 	const width, height, top = 60, 12, 2.0
 	least, most := math.Inf(1), 0.0
@@ -211,6 +216,7 @@ func drawMark(w io.Writer, answer mark.Answer) {
 	for i := range cells {
 		cells[i] = []byte(strings.Repeat(map[bool]string{true: "-", false: " "}[i == limit], width))
 	}
+	legend := "o held  x broke  ^ mark  = its interval"
 	column := func(rate float64) int {
 		return min(max(int(math.Log(rate/least)/math.Log(most/least)*(width-1)+0.5), 0), width-1)
 	}
@@ -220,7 +226,11 @@ func drawMark(w io.Writer, answer mark.Answer) {
 			y = min(1/p.Margin, top)
 		}
 		c := byte('o')
-		if !p.Held {
+		switch {
+		case p.Held:
+		case p.Generator != "":
+			c, legend = 'g', "o held  x broke  g generator gave way  ^ mark  = its interval"
+		default:
 			c = 'x'
 		}
 		cells[height-1-int(y/top*(height-1)+0.5)][column(p.Offered)] = c
@@ -248,7 +258,7 @@ func drawMark(w io.Writer, answer mark.Answer) {
 	right := mark.InUnit(most, answer.Unit)
 	visible.Fprintf(w, "%12s +%s\n%12s  %-*s%s\n", "", axis, "", width-len(right), mark.InUnit(least, answer.Unit),
 		right)
-	visible.Fprintf(w, "%12s  offered, logarithmic; o held  x broke  ^ mark  = its interval\n", "")
+	visible.Fprintf(w, "%12s  offered, logarithmic; %s\n", "", legend)
 }
 
 // searchSide reads a search for a mark as the side of a comparison; false for anything else.
@@ -285,11 +295,8 @@ func (sd *Sides) searchSide(phase, given string) (s compare.Search, found bool, 
 		return s, true, exit.Errorf(exit.Failed, "plimsoll resume "+r.ID+" goes on", "%s: %s has no probe: %w", phase,
 			given, cmp.Or(err, errors.New("it was ended before one was made")))
 	}
-	s = compare.Search{Name: given, ID: r.ID, Workload: r.Mark.Workload, Variable: r.Mark.Variable,
-		Limits: r.Mark.Limits, Lines: doc.Lines}
-	if len(s.Lines) == 0 {
-		s.Lines = []mark.Line{{Over: doc.Over, Answer: doc.Answer}}
-	}
+	s = searchOf(folder, doc)
+	s.Name = given
 	for _, planned := range r.Sequence {
 		if id, done := progress.Done[planned.Sequence]; done {
 			s.Run, err = sd.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
@@ -297,6 +304,17 @@ func (sd *Sides) searchSide(phase, given string) (s compare.Search, found bool, 
 		}
 	}
 	return s, true, err
+}
+
+// searchOf is what a search has found, without one of its runs.
+func searchOf(folder *experiment.Folder, doc markDocument) compare.Search {
+	r := folder.Record()
+	s := compare.Search{ID: r.ID, Workload: r.Mark.Workload, Variable: r.Mark.Variable, Limits: r.Mark.Limits,
+		Lines: doc.Lines, Scenario: folder.ScenarioDir()}
+	if len(s.Lines) == 0 {
+		s.Lines = []mark.Line{{Over: doc.Over, Answer: doc.Answer}}
+	}
+	return s
 }
 
 // searchesAmong are the sides as searches for a mark, when they are; an error when some are and others are not.

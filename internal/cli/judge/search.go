@@ -27,11 +27,16 @@ var latencyWord = regexp.MustCompile(`^(mean|max|p[0-9.]+)$`)
 
 var noneAllowed = regexp.MustCompile(`([^<>=\s])\s*==?\s*0$`)
 
+var operators = regexp.MustCompile(`\s*([<>]=?)\s*`)
+
+var bareNumber = regexp.MustCompile(`[0-9.]$`)
+
 // MarkLimits reads the limits; the only workload may be left out of them.
 func MarkLimits(texts []string, workload string) (full []scenario.Assert, out []result.Assert, err error) {
 	var bad []error
 	for _, text := range texts {
 		t := noneAllowed.ReplaceAllString(strings.TrimSpace(text), "$1 <= 0")
+		t = strings.TrimSpace(operators.ReplaceAllString(t, " $1 ")) // in one spelling, so that searches are alike
 		if !strings.HasPrefix(t, workload+" ") {
 			t = workload + " " + t
 		}
@@ -41,6 +46,9 @@ func MarkLimits(texts []string, workload string) (full []scenario.Assert, out []
 				"WORKLOAD [OP", "[OP", `"OLTP read`, `"read`)
 			bad = append(bad, errors.New(typed.Replace(err.Error())))
 			continue
+		}
+		if latencyWord.MatchString(a.Measure) && bareNumber.MatchString(a.Name) {
+			a.Name += "s" // what is meant is said wherever the limit is
 		}
 		full = append(full, a)
 		out = append(out, result.Assert{Name: strings.TrimPrefix(a.Name, workload+" "), Workload: a.Workload,

@@ -59,6 +59,9 @@ type Figure struct {
 // Same reports whether another figure is of the same thing.
 func (f Figure) Same(o Figure) bool { return f.Name == o.Name && f.Unit == o.Unit }
 
+// Mark is the name of the figure that a search for a mark found.
+const Mark = "mark"
+
 // Done holds what a system gave for one load. A load may be known by several sets of conditions, each enough by itself:
 // as part of a scenario, and by what it asks of the storage.
 type Done struct {

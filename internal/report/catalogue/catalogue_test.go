@@ -121,6 +121,56 @@ func TestUnlikeIsNeverMatched(t *testing.T) {
 	}
 }
 
+// The mark of a search stands beside those that asked the same of the same, and beside no other.
+func TestMarkOfUnlikeSearches(t *testing.T) {
+	type search struct {
+		m                                    result.Manifest
+		workload, varied, condition, version string
+		limits                               []string
+	}
+	made := func(change func(*search)) Record {
+		s := search{manifest, "OLTP", "rate", "", "v", []string{"OLTP read p99 < 5ms", "OLTP errors <= 0"}}
+		change(&s)
+		r := Record{ID: "id", System: "another", Simulated: s.m.Simulated}
+		if l := MarkOf(s.m, s.workload, s.varied, s.limits, s.condition, s.version); l != nil {
+			r.Done = []Done{{[]Load{l}, []Figure{{Name: Mark, Unit: "IOPS", Value: 100}}}}
+		}
+		return r
+	}
+	own := made(func(*search) {})
+	own.ID = "own"
+	for name, c := range map[string]struct {
+		like   int
+		change func(*search)
+	}{
+		"nothing":         {1, func(*search) {}},
+		"order of limits": {1, func(s *search) { slices.Reverse(s.limits) }},
+		"a limit":         {0, func(s *search) { s.limits[0] = "OLTP read p99 < 6ms" }},
+		"fewer limits":    {0, func(s *search) { s.limits = s.limits[:1] }},
+		"condition":       {0, func(s *search) { s.condition = "node-lost" }},
+		"workload":        {0, func(s *search) { s.workload = "DSS" }},
+		"what is varied":  {0, func(s *search) { s.varied = "vms" }},
+		"scenario":        {0, func(s *search) { s.m.Scenario.Name = "other" }},
+		"its text":        {0, func(s *search) { s.version = "w" }},
+		"text not known":  {0, func(s *search) { s.version = "" }},
+		"a variable":      {0, func(s *search) { s.m.Scenario.Vars = []result.Var{{Name: "depth", Value: "7"}} }},
+		"nodes":           {0, func(s *search) { s.m.Nodes = make([]result.Node, 4) }},
+		"time scale":      {0, func(s *search) { s.m.TimeScale = .5 }},
+		"size scale":      {0, func(s *search) { s.m.SizeScale = .5 }},
+		"simulation":      {0, func(s *search) { s.m.Simulated = true }},
+		"an import":       {0, func(s *search) { s.m.Target = result.ImportTarget }},
+	} {
+		if b := Set(own, []string{"OLTP"}, []Record{made(c.change)}); len(b) != c.like {
+			t.Errorf("%s: matched by %d, want %d", name, len(b), c.like)
+		}
+	}
+	run := Record{ID: "run", System: "another", Done: []Done{{LoadsOf(manifest, block(nil), 1, "v"),
+		[]Figure{{Name: Mark, Unit: "IOPS", Value: 1}}}}}
+	if b := Set(own, []string{"OLTP"}, []Record{run}); len(b) != 0 {
+		t.Errorf("a run is beside a mark: %+v", b)
+	}
+}
+
 // Where a run stands: against values that were sorted and counted by hand.
 func TestStanding(t *testing.T) {
 	load := Load{"load": "x"}

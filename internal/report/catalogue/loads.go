@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,19 @@ func inScenario(m result.Manifest, w result.Workload, version string) Load {
 	for _, v := range m.Scenario.Vars {
 		l["variable_"+v.Name] = fmt.Sprintf("%q", v.Value)
 	}
+	return l
+}
+
+// MarkOf are the conditions of a search for a mark: those of its scenario, without what it varied, and what it asked.
+func MarkOf(m result.Manifest, workload, varied string, limits []string, condition, version string) Load {
+	l := inScenario(m, result.Workload{Name: workload}, version)
+	if l == nil || version == "" {
+		return nil
+	}
+	l["load"] = "mark of " + l["load"]
+	l["varied"] = varied
+	l["limits"] = strings.Join(slices.Sorted(slices.Values(limits)), " and ")
+	l["condition"] = cmp.Or(condition, "as it is written")
 	return l
 }
 

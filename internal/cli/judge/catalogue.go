@@ -1,4 +1,4 @@
-package runs
+package judge
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -20,52 +21,46 @@ import (
 )
 
 // CatalogueCommand keeps and shows what systems gave for a load.
-func (st *Store) CatalogueCommand() *cobra.Command {
+func (sd *Sides) CatalogueCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "catalogue", Short: "Set runs beside recorded systems that did the same", Args: console.NeedVerb,
+		Use: "catalogue", Short: "Set runs and marks beside recorded systems that did the same", Args: console.NeedVerb,
 		Long: `Reports set a load beside recorded systems that did the same: published figures, which come with the program, and
-what you add. Alike is a load only when every condition of its kind is known of both and equal.
+what you add. Alike is a load only when every condition of its kind is known of both and equal: of a mark its scenario,
+workload, limits and condition.
 
 Records of your own lie in .catalogue in the folder of run folders, a file each. It may be a link to a folder of a
 team's, or a clone of a git repository.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(st.catalogueAdd(), st.catalogueList(), st.catalogueShow())
+	c.AddCommand(sd.catalogueAdd(), sd.catalogueList(), sd.catalogueShow())
 	return c
 }
 
-func (st *Store) catalogueAdd() *cobra.Command {
+func (sd *Sides) catalogueAdd() *cobra.Command {
 	var system, note, to string
 	c := &cobra.Command{
 		Use: "add RUN", Short: "Record what a run gave", Args: console.Args(1, 1, "run"),
 		Example: `  plimsoll catalogue add latest --system "rack 7, new firmware"
   plimsoll catalogue add latest --to /team/plimsoll-catalogue`,
-		ValidArgsFunction: st.CompleteRun,
+		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			folder, err := st.OpenRun("catalogue add", given[0])
+			r, _, err := sd.recordOf("catalogue add", given[0])
 			if err != nil {
 				return err
 			}
-			if _, err := st.DataOf(folder, false); err != nil {
-				return exit.Errorf(exit.Failed, "", "catalogue add: %w", err)
-			}
-			r, _, err := report.RecordOf(folder)
-			if err != nil {
-				return exit.Errorf(exit.Failed, "", "catalogue add: %w", err)
-			}
 			if len(r.Done) == 0 {
-				return exit.Errorf(exit.Failed, "", "catalogue add: %s: nothing in it can be set beside others: no load was "+
-					"measured whose conditions are all known", given[0])
+				return exit.Errorf(exit.Failed, "", "catalogue add: %s: nothing in it can be set beside others: it has no mark, "+
+					"and no load was measured whose conditions are all known", given[0])
 			}
 			r.System, r.Note = cmp.Or(system, r.System), note
-			path, err := catalogue.Add(cmp.Or(to, st.catalogueDir()), r)
+			path, err := catalogue.Add(cmp.Or(to, sd.catalogueDir()), r)
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "catalogue add: %w", err)
 			}
-			if st.JSON {
-				return st.PrintJSON(r)
+			if sd.JSON {
+				return sd.PrintJSON(r)
 			}
-			_, err = visible.Fprintf(st.Out, "%s of %s: %s\n", unit.Plural(len(r.Done), "load"), r.System, path)
+			_, err = visible.Fprintf(sd.Out, "%s of %s: %s\n", unit.Plural(len(r.Done), "load"), r.System, path)
 			return err
 		},
 	}
@@ -75,23 +70,58 @@ func (st *Store) catalogueAdd() *cobra.Command {
 	return c
 }
 
-func (st *Store) catalogueDir() string { return filepath.Join(st.RunsDir, result.CatalogueDir) }
+// recordOf is the record of a run, or of a search for a mark.
+func (sd *Sides) recordOf(phase, given string) (r catalogue.Record, names []string, err error) {
+	search, found, err := sd.searchSide(phase, given)
+	if err != nil {
+		return r, nil, err
+	}
+	if found {
+		r, names = report.RecordOfSearch(search)
+		return r, names, nil
+	}
+	folder, err := sd.OpenRun(phase, given)
+	if err != nil {
+		return r, nil, err
+	}
+	if _, err = sd.DataOf(folder, false); err == nil {
+		r, names, err = report.RecordOf(folder)
+	}
+	if err != nil {
+		err = exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	return r, names, err
+}
+
+// amongRecorded say where the marks of a search stand.
+func (sd *Sides) amongRecorded(s compare.Search) (said []string) {
+	own, names := report.RecordOfSearch(s)
+	if len(own.Done) == 0 {
+		return nil
+	}
+	for _, b := range catalogue.Set(own, names, sd.records()) {
+		said = append(said, report.SayBeside(b))
+	}
+	return said
+}
+
+func (sd *Sides) catalogueDir() string { return filepath.Join(sd.RunsDir, result.CatalogueDir) }
 
 // records are all there are, and what could not be read is said.
-func (st *Store) records() []catalogue.Record {
-	list, problems := catalogue.All(st.catalogueDir())
+func (sd *Sides) records() []catalogue.Record {
+	list, problems := catalogue.All(sd.catalogueDir())
 	for _, p := range problems {
-		visible.Fprintf(st.Err, "warning: %v\n", p)
+		visible.Fprintf(sd.Err, "warning: %v\n", p)
 	}
 	return list
 }
 
-func (st *Store) catalogueList() *cobra.Command {
+func (sd *Sides) catalogueList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list [WORD...]", Short: "List the records, or those with all words", Args: console.Args(0, 20, "words"),
 		Example: "  plimsoll catalogue list\n  plimsoll catalogue list iozone eMMC --json",
 		RunE: func(_ *cobra.Command, words []string) error {
-			list := st.records()
+			list := sd.records()
 			list = slices.DeleteFunc(list, func(r catalogue.Record) bool {
 				text := strings.ToLower(r.System + " " + r.Source + " " + r.ID + " " + r.Note)
 				for _, d := range r.Done {
@@ -103,8 +133,8 @@ func (st *Store) catalogueList() *cobra.Command {
 					return !strings.Contains(text, strings.ToLower(w))
 				})
 			})
-			if st.JSON {
-				return st.PrintJSON(list)
+			if sd.JSON {
+				return sd.PrintJSON(list)
 			}
 			t := terminal.Table{Head: []string{"SYSTEM", "LOADS", "DATE", "SOURCE"}}
 			for _, r := range list {
@@ -114,37 +144,33 @@ func (st *Store) catalogueList() *cobra.Command {
 				}
 				t.Add(r.System, strconv.Itoa(len(r.Done)), date, r.Source)
 			}
-			return t.Write(st.Out)
+			return t.Write(sd.Out)
 		},
 	}
 }
 
-func (st *Store) catalogueShow() *cobra.Command {
+func (sd *Sides) catalogueShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show RUN", Short: "Show where a run stands among recorded systems", Args: console.Args(1, 1, "run"),
 		Example:           "  plimsoll catalogue show latest",
-		ValidArgsFunction: st.CompleteRun,
+		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			folder, err := st.OpenRun("catalogue show", given[0])
+			own, names, err := sd.recordOf("catalogue show", given[0])
 			if err != nil {
 				return err
 			}
-			own, names, err := report.RecordOf(folder)
-			if err != nil {
-				return exit.Errorf(exit.Failed, "", "catalogue show: %w", err)
-			}
-			all := st.records()
+			all := sd.records()
 			beside := catalogue.Set(own, names, all)
-			if st.JSON {
-				return st.PrintJSON(beside)
+			if sd.JSON {
+				return sd.PrintJSON(beside)
 			}
 			if len(beside) == 0 {
-				_, err := visible.Fprintf(st.Out, "Of %s none is of a load like one of these.\n",
+				_, err := visible.Fprintf(sd.Out, "Of %s none is of a load like one of these.\n",
 					unit.Plural(len(all), "record"))
 				return err
 			}
 			for _, b := range beside {
-				visible.Fprintf(st.Out, "%s\nAlike: %s.\n\n", report.SayBeside(b), b.Alike)
+				visible.Fprintf(sd.Out, "%s\nAlike: %s.\n\n", report.SayBeside(b), b.Alike)
 			}
 			return nil
 		},
