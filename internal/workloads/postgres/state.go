@@ -121,7 +121,8 @@ func Ask(ctx context.Context, address string, password secret.Source) (State, er
 // machine that works for such a database.
 func groupOf(proc fs.FS, pid, database string) (group string) {
 	title, err := fs.ReadFile(proc, pid+"/cmdline")
-	if err != nil || !strings.HasPrefix(string(title), "postgres: ") || !strings.Contains(string(title), " "+database+" ") {
+	if err != nil || !strings.HasPrefix(string(title), "postgres: ") ||
+		!strings.Contains(string(title), " "+database+" ") {
 		return ""
 	}
 	data, _ := fs.ReadFile(proc, pid+"/cgroup") // without it there are no groups
