@@ -12,7 +12,7 @@ import (
 	"plimsoll/result"
 )
 
-// calledOf is an operation in the name of a measure: "read", "new orders", "power_q1 queries" where several are queries.
+// calledOf is an operation in the name of a measure: "read", "new orders", "power_q1 queries" where several are.
 func calledOf(w result.Workload, o result.Operation) string {
 	several := func(k result.Operation) bool { return k.Noun == o.Noun && k.Name != o.Name }
 	switch {

@@ -252,7 +252,8 @@ func kinds(runs []Made, o Options) []kind {
 				declared := operationOf(w, t.Op)
 				called := calledOf(w, declared)
 				if !declared.Set { // how often one of a set was done says nothing
-					out = append(out, kind{workload: w.Name, op: t.Op, name: rateName(w, declared), unit: declared.RateUnit(),
+					out = append(out, kind{workload: w.Name, op: t.Op, name: rateName(w, declared),
+						unit:       declared.RateUnit(),
 						direction:  effect.HigherIsBetter,
 						throughput: true, value: func(w result.Workload, o result.OpTotals) float64 {
 							return float64(o.Count) / w.Seconds()

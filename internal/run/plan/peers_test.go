@@ -70,7 +70,8 @@ func TestPeers(t *testing.T) {
 		if c.says == "" {
 			facts := everything()
 			facts.Lacks = map[string]string{"command": "its machines have no ask: take others"}
-			_, err := plan.Build(sc, facts, plan.Options{Engines: map[string]workload.Engine{"command": command.Engine{}}})
+			engines := map[string]workload.Engine{"command": command.Engine{}}
+			_, err := plan.Build(sc, facts, plan.Options{Engines: engines})
 			if err == nil || !strings.Contains(err.Error(), "no ask: take others") {
 				t.Errorf("%s, where the program is not: %v", name, err)
 			}
