@@ -58,6 +58,8 @@ const (
 const (
 	LoadGroup   = "load "
 	ServerGroup = "database server"
+	// ControlGroup names the fact of which control group of CPU time a server is in.
+	ControlGroup = "control group"
 )
 
 // Identity is a kind of thing that a value names, apart from all others of that kind.

@@ -63,6 +63,10 @@ func TestTruthOfMachines(t *testing.T) {
 		{"a VM held back by its quota", heldBack(30, 62), "cpu-starved"},
 		{"a VM hardly held back by its quota", heldBack(30, 2), "cpu-starved"},
 		{"a server held back by its quota", serverHeldBack(30, "postgres (cgroup /db)"), "cpu-starved"},
+		{"the load's server held back by its quota", serverIn(serverHeldBack(30, "postgres (cgroup /db)"), "/db/one"),
+			"cpu-starved"},
+		{"another server held back by its quota", serverIn(serverHeldBack(30, "postgres (cgroup /db)"), "/db2"),
+			"cpu-starved"},
 		{"a quota that is not the server's", serverHeldBack(30, "java (cgroup /db)"), "cpu-starved"},
 		{"writes to flash, once", onFlash(written(19, 0.5), "nvme0n1", "ExampleCorp X1"), "fresh-flash"},
 		{"writes to flash, over and over", onFlash(written(19, 3), "nvme0n1", "ExampleCorp X1"), "fresh-flash"},
@@ -212,6 +216,13 @@ func serverHeldBack(seed uint64, group string) *reporttest.Synthetic {
 		s.Data.Workloads[i].Server = "PostgreSQL 15.4"
 	}
 	s.PartPercent(result.QuotaThrottled, "host", group, flatRate(30), 0.5)
+	return s
+}
+
+// serverIn is a run whose load's server is known to be in a control group.
+func serverIn(s *reporttest.Synthetic, group string) *reporttest.Synthetic {
+	s.Manifest.Environment = append(s.Manifest.Environment,
+		result.Fact{Group: result.ServerGroup, Name: result.ControlGroup, Value: group})
 	return s
 }
 

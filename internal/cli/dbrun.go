@@ -340,7 +340,8 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 			object("--rate: %s takes none", name)
 		}
 	}
-	if err := f.ownScripts(name, load, config); err != nil {
+	paths := map[string]string{}
+	if err := f.ownScripts(name, load, config, paths); err != nil {
 		bad = append(bad, err)
 	}
 	settings, err := console.Pairs("--server-setting", f.settings)
@@ -409,6 +410,9 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+	}
+	if err := pl.judge(load, text, paths, options); err != nil {
+		return nil, exit.Errorf(exit.Scenario, "", "%w", err)
 	}
 	memory, err := memoryBytes()
 	if err != nil {

@@ -67,6 +67,10 @@ func TestDBRunScenarios(t *testing.T) {
 		{"tprocc --server mariadb://app@h/bench --server-setting a=b", "of a server that the run makes", true},
 		{"pg --server mariadb://app@h/bench", "postgresql://", true},
 		{"pg --rate 0", "--rate 0: want a number", true},
+		{"pg -f testdata/db/bad.sql", "plimsoll: testdata/db/bad.sql:2: \\sett is no command", true},
+		{"pg -f testdata/db/empty.sql", `--file "testdata/db/empty.sql": it is empty`, true},
+		{"pg --option mode=odd", `plimsoll: --option mode: "odd" is none of simple`, true},
+		{"tproch --option runs=2", `plimsoll: --option runs: unknown key "runs"`, true},
 		{"pg --rate NaN", "--rate NaN: want a number", true},
 		{"pg --duration 1500ms", "--duration 1500ms: want whole seconds", true},
 	} {

@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/kit/untyped"
+	"plimsoll/scenario"
 )
 
 // dbFactor says what a sweep of db run varies.
@@ -155,8 +156,54 @@ func (pl *planner) left(load dbLoad, config []byte) bool {
 	return ok && !e.Fills(workload.Spec{Name: load.engine, ConfigFile: "load.yml", Config: config})
 }
 
+// judge is what an engine objects to in files of --file and values of --option, said of these.
+func (pl *planner) judge(load dbLoad, config []byte, paths, options map[string]string) error {
+	const file = "load.yml"
+	var placed *workload.ConfigError
+	if len(paths)+len(options) == 0 || !errors.As(pl.Drivers.ByName()[load.engine].Validate(
+		workload.Spec{Name: load.engine, ConfigFile: file, Config: config}), &placed) {
+		return nil
+	}
+	var bad []error
+	theirs := false
+	for _, o := range placed.Objections {
+		script, rest, _ := strings.Cut(o.What, ":")
+		key := keyAt(config, o.Line)
+		switch {
+		case o.Line == 0 && paths[script] != "":
+			o.What = paths[script] + ":" + rest
+		case o.Line > 0 && options[key] != "":
+			o.What = "--option " + key + ": " + strings.TrimPrefix(o.What, key+": ")
+		default:
+			bad = append(bad, &workload.ConfigError{File: file, Objections: []scenario.Objection{o}})
+			continue
+		}
+		theirs = true
+		bad = append(bad, errors.New(o.What))
+	}
+	if !theirs {
+		return nil // the plan says it
+	}
+	return errors.Join(bad...)
+}
+
+// keyAt is the key of a config's whole that a line belongs to.
+func keyAt(config []byte, line int) (key string) {
+	var root yaml.Node
+	if yaml.Unmarshal(config, &root) != nil || len(root.Content) == 0 {
+		return ""
+	}
+	for i, n := range root.Content[0].Content {
+		if i%2 == 0 && n.Line <= line {
+			key = n.Value
+		}
+	}
+	return key
+}
+
 // ownScripts puts the files of --file and the variables of --define into a load's config.
-func (f *dbRunFlags) ownScripts(name string, load dbLoad, config untyped.Object) error {
+// paths gets their files by the names that they have there.
+func (f *dbRunFlags) ownScripts(name string, load dbLoad, config untyped.Object, paths map[string]string) error {
 	if len(f.files)+len(f.define) == 0 {
 		return nil
 	}
@@ -189,10 +236,15 @@ func (f *dbRunFlags) ownScripts(name string, load dbLoad, config untyped.Object)
 		if weight == 0 { // as pgbench has it: it never runs
 			continue
 		}
+		if strings.TrimSpace(text) == "" {
+			bad = append(bad, fmt.Errorf("db run: --file %q: it is empty", given))
+			continue
+		}
 		script := scriptWord(path)
 		if used[script]++; used[script] > 1 {
 			script += "-" + strconv.Itoa(used[script])
 		}
+		paths[script] = path
 		node := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 		if strings.TrimLeft(text, " \t\n") != text { // a block that begins with a blank is not read back
 			node.Style = yaml.DoubleQuotedStyle

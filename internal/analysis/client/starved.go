@@ -21,6 +21,10 @@ var Starved = view.Check{Name: "cpu-starved", Rank: 247, Run: starved}
 
 func starved(v *view.Run) []result.Finding {
 	var out []result.Finding
+	doubt := "if that is the server of the load, "
+	if len(groupsOfServers(v)) > 0 {
+		doubt = ""
+	}
 	for _, k := range []struct {
 		of    []view.CPU
 		limit float64
@@ -34,9 +38,9 @@ func starved(v *view.Run) []result.Finding {
 				"for it is in rates and latencies, and the storage's part in them cannot be told.",
 		},
 		{
-			v.Percents(result.QuotaThrottled), throttled, quotaOfServer, "periods in which a CPU quota held back",
-			"The CPU quota of %s held processes back in %s of its periods while %s ran (nr_throttled): if that is the " +
-				"server of the load, what they waited for it is in rates and latencies.",
+			v.Percents(result.QuotaThrottled), throttled, quotaOfServer(v), "periods in which a CPU quota held back",
+			"The CPU quota of %s held processes back in %s of its periods while %s ran (nr_throttled): " + doubt +
+				"what they waited for it is in rates and latencies.",
 		},
 		{
 			stealing(v), stolen, placed(v), "CPU time given to other guests (steal)",
@@ -110,14 +114,30 @@ func quotaOf(k view.CPU, l *view.Load) bool {
 // groupMark stands between the program of a control group and its path.
 const groupMark = " (cgroup "
 
-// quotaOfServer reports whether a quota is one of a control group that runs such a server as a workload's load goes to.
-// Whether it is that very server is not known: more than one may run on a machine.
-func quotaOfServer(k view.CPU, l *view.Load) bool {
-	process, _, group := strings.Cut(k.Part, groupMark)
-	server := servers[process]
-	return group && server != "" && slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
-		return strings.HasPrefix(p.Server, server) || p.Server == "" && slices.Contains(onServers, p.Engine)
-	})
+// groupsOfServers are the control groups of the servers of loads, as far as they are known.
+func groupsOfServers(v *view.Run) (groups []string) {
+	for _, f := range v.Manifest.Environment {
+		if strings.HasPrefix(f.Group, result.ServerGroup) && f.Name == result.ControlGroup {
+			groups = append(groups, f.Value)
+		}
+	}
+	return groups
+}
+
+// quotaOfServer reports whether a quota is one of a control group that runs such a server as a workload's load goes to:
+// that very server where its group is known, since more than one may run on a machine.
+func quotaOfServer(v *view.Run) func(k view.CPU, l *view.Load) bool {
+	known := groupsOfServers(v)
+	return func(k view.CPU, l *view.Load) bool {
+		process, path, group := strings.Cut(k.Part, groupMark)
+		path = strings.TrimSuffix(path, ")")
+		server := servers[process]
+		return group && server != "" && slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+			return strings.HasPrefix(p.Server, server) || p.Server == "" && slices.Contains(onServers, p.Engine)
+		}) && (len(known) == 0 || slices.ContainsFunc(known, func(of string) bool {
+			return of == path || strings.HasPrefix(of, path+"/")
+		}))
+	}
 }
 
 // placed reports whether a workload runs on a machine, as far as that is known.

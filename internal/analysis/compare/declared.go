@@ -12,20 +12,24 @@ import (
 	"plimsoll/result"
 )
 
-// calledOf is an operation in the name of a measure: "read", "new orders".
-func calledOf(o result.Operation) string {
-	if o.Block != "" {
+// calledOf is an operation in the name of a measure: "read", "new orders", "power_q1 queries" where several are.
+func calledOf(w result.Workload, o result.Operation) string {
+	several := func(k result.Operation) bool { return k.Noun == o.Noun && k.Name != o.Name }
+	switch {
+	case o.Block != "":
 		return o.Name
+	case o.Noun != o.Name && slices.ContainsFunc(w.Operations, several):
+		return o.Name + " " + o.Noun
 	}
 	return cmp.Or(o.Noun, o.Name)
 }
 
 // rateName names the rate of an operation: "read IOPS", "new orders/s".
-func rateName(o result.Operation) string {
+func rateName(w result.Workload, o result.Operation) string {
 	if o.Block != "" {
 		return o.Name + " IOPS"
 	}
-	return o.RateUnit()
+	return calledOf(w, o) + "/s"
 }
 
 // operationOf returns what a workload declared by a name, or that name alone.

@@ -252,12 +252,15 @@ func kinds(runs []Made, o Options) []kind {
 					continue
 				}
 				declared := operationOf(w, t.Op)
-				called := calledOf(declared)
-				out = append(out, kind{workload: w.Name, op: t.Op, name: rateName(declared), unit: declared.RateUnit(),
-					direction:  effect.HigherIsBetter,
-					throughput: true, value: func(w result.Workload, o result.OpTotals) float64 {
-						return float64(o.Count) / w.Seconds()
-					}})
+				called := calledOf(w, declared)
+				if !declared.Set { // how often one of a set was done says nothing
+					out = append(out, kind{workload: w.Name, op: t.Op, name: rateName(w, declared),
+						unit:       declared.RateUnit(),
+						direction:  effect.HigherIsBetter,
+						throughput: true, value: func(w result.Workload, o result.OpTotals) float64 {
+							return float64(o.Count) / w.Seconds()
+						}})
+				}
 				if sizesMatter(runs, w.Name, t.Op) {
 					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " bandwidth", unit: "bytes/s",
 						direction: effect.HigherIsBetter,
@@ -267,7 +270,11 @@ func kinds(runs []Made, o Options) []kind {
 				}
 				if t.Seconds > 0 {
 					times := cmp.Or(w.Latency, "service time")
-					out = append(out, kind{workload: w.Name, op: t.Op, name: called + " mean " + times, unit: "s",
+					mean := called + " mean " + times
+					if declared.Set {
+						times = "" // nor do its percentiles
+					}
+					out = append(out, kind{workload: w.Name, op: t.Op, name: mean, unit: "s",
 						direction: effect.LowerIsBetter, times: times,
 						value: func(_ result.Workload, o result.OpTotals) float64 {
 							return o.Seconds / float64(o.Count)

@@ -109,7 +109,7 @@ func (l load) ops(op string) ([]result.OpTotals, bool) {
 
 // operation are the measures of one kind of operation of a workload.
 func (p pairing) operation(name string, declared result.Operation, b, c load) []Measure {
-	op, called := declared.Name, calledOf(declared)
+	op, called := declared.Name, calledOf(b.of[0], declared)
 	bo, bok := b.ops(op)
 	co, cok := c.ops(op)
 	if !bok || !cok {
@@ -139,9 +139,10 @@ func (p pairing) operation(name string, declared result.Operation, b, c load) []
 		out = append(out, m)
 	}
 	rate := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, op, result.Rate) }
-	add(rateName(declared), declared.RateUnit(), effect.HigherIsBetter, perSecond(b, bo, count),
-		perSecond(c, co, count),
-		rate)
+	if !declared.Set { // how often one of a set was done says nothing
+		add(rateName(b.of[0], declared), declared.RateUnit(), effect.HigherIsBetter, perSecond(b, bo, count),
+			perSecond(c, co, count), rate)
+	}
 	if bb, cb := perSecond(b, bo, size), perSecond(c, co, size); bo[0].Bytes > 0 && bo[0].Bytes/bo[0].Count >= 64<<10 {
 		add(called+" bandwidth", "bytes/s", effect.HigherIsBetter, bb, cb, rate)
 	}
@@ -157,6 +158,9 @@ func (p pairing) operation(name string, declared result.Operation, b, c load) []
 			r Run) ratioSeries {
 			return latencySeries(w, r, op)
 		})
+	}
+	if declared.Set {
+		return out
 	}
 	return append(out, p.percentiles(name, called, kind, b, c, bo, co)...)
 }

@@ -130,12 +130,15 @@ type Facts struct {
 	Nodes        []Node                `json:"nodes"`
 	Capabilities map[Capability]string `json:"capabilities"` // claimed -> how it is done here
 	Missing      map[Capability]string `json:"missing"`      // not claimed -> why, in words for users
-	Metrics      []string              `json:"metrics"`      // cluster metric names served, as the scenario language writes them
-	Environment  []result.Fact         `json:"environment"`  // provenance
-	Notes        []string              `json:"notes"`        // sentences for the report, e.g. "CPU limits are not enforced: ..."
-	FreeBytes    int64                 `json:"free_bytes"`   // space for data disks; -1 unknown
-	FreeMemory   int64                 `json:"free_memory_bytes"`
-	LargestFile  int64                 `json:"largest_file_bytes,omitempty"` // a data disk is one; 0: no limit is known
+	// Lacks are programs that its machines do not have, by the name of the load generator or of the server, and what to
+	// do.
+	Lacks       map[string]string `json:"lacks,omitempty"`
+	Metrics     []string          `json:"metrics"`     // cluster metric names served, as the scenario language writes them
+	Environment []result.Fact     `json:"environment"` // provenance
+	Notes       []string          `json:"notes"`       // sentences for the report, e.g. "CPU limits are not enforced: ..."
+	FreeBytes   int64             `json:"free_bytes"`  // space for data disks; -1 unknown
+	FreeMemory  int64             `json:"free_memory_bytes"`
+	LargestFile int64             `json:"largest_file_bytes,omitempty"` // a data disk is one; 0: no limit is known
 	// DataDisks are the data disks there are, where they are given, as devices are, and cannot be made: each goes to
 	// one VM at a time. Empty where disks are made to measure.
 	DataDisks []Disk `json:"data_disks,omitempty"`

@@ -38,6 +38,9 @@ type Description struct {
 	Prefills bool
 	// RunsPrograms: it runs programs that the scenario's author names. The plan asks that the place permits that.
 	RunsPrograms bool
+	// Prepares: it has long to do before its first operation, for which a start of it waits: steps that follow, such as
+	// faults, come so long after that.
+	Prepares bool
 }
 
 // Declared holds what the reports of a job count, and what Parse needs to read them again.

@@ -258,7 +258,7 @@ func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) err
 			s.name, unit.Plural(len(s.jobs), "VM"), unit.Duration(worst))})
 	}
 	if together == nil {
-		return nil
+		return l.awaitFirst(ctx, s)
 	}
 	late, err := together.open(ctx, l.Clock, gateLimit)
 	if len(late) > 0 {
@@ -270,7 +270,29 @@ func (l *Set) StartAll(ctx context.Context, s *Start, stagger time.Duration) err
 		err = l.Clock.Sleep(ctx, together.at.Sub(l.Clock.Now()))
 	}
 	s.beginsAt(l.Clock.Now())
-	return err
+	return errors.Join(err, l.awaitFirst(ctx, s))
+}
+
+// awaitFirst waits until every job of a start that prepares has done something or is over; the start begins then.
+func (l *Set) awaitFirst(ctx context.Context, s *Start) error {
+	until := l.Clock.Now().Add(gateLimit)
+	for _, j := range s.jobs {
+		for j.launch.Describe.Prepares && j.did.Load() == 0 {
+			if _, ended, _ := l.state(j); ended != "" {
+				break
+			}
+			if !l.Clock.Now().Before(until) {
+				l.Record(result.Event{Kind: result.KindWarning, Text: fmt.Sprintf(
+					"workload %q: no operation of %s within %s: what follows goes on without", s.name, j.vm.Name, gateLimit)})
+				break
+			}
+			if err := l.Clock.Sleep(ctx, 20*time.Millisecond); err != nil {
+				return err
+			}
+			s.beginsAt(l.Clock.Now())
+		}
+	}
+	return nil
 }
 
 // Wait waits until every job of a start has ended well, within one limit for all of them: beyond the expected end where

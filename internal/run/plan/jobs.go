@@ -119,6 +119,17 @@ func (j *jobs) ask(use step.JobUse) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	programs := []string{about.Name}
+	if slices.Contains(needs, target.Services) {
+		if server, err := engine.(workload.Peering).Server(spec); err == nil {
+			programs = append(programs, server.Service.Name)
+		}
+	}
+	for _, name := range programs {
+		if why := j.view.Facts.Lacks[name]; why != "" {
+			return answer{}, fmt.Errorf("target %s: %s", j.view.Facts.Target, why)
+		}
+	}
 	job, err := engine.Command(spec)
 	if err != nil {
 		return answer{}, err

@@ -67,6 +67,15 @@ func TestPeers(t *testing.T) {
 			}
 			return plan.Build(sc, facts, plan.Options{Engines: map[string]workload.Engine{"command": command.Engine{}}})
 		}
+		if c.says == "" {
+			facts := everything()
+			facts.Lacks = map[string]string{"command": "its machines have no ask: take others"}
+			engines := map[string]workload.Engine{"command": command.Engine{}}
+			_, err := plan.Build(sc, facts, plan.Options{Engines: engines})
+			if err == nil || !strings.Contains(err.Error(), "no ask: take others") {
+				t.Errorf("%s, where the program is not: %v", name, err)
+			}
+		}
 		p, err := build()
 		if c.says != "" {
 			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "asks.yml") {

@@ -197,6 +197,10 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		facts.Capabilities[target.PlaybookHosts] = "this machine's Ansible, over SSH into guests"
 	} else {
 		facts.Missing[target.PlaybookHosts] = "guests of image worker have no Python: add --target-opt image=debian"
+		const postgres = "guests of image worker have no PostgreSQL: add --target-opt image=debian"
+		facts.Lacks = map[string]string{"postgresql": postgres, "pgbench": postgres,
+			"mariadb": "guests of image worker have no MariaDB: add --target-opt image=debian --target-opt " +
+				"packages=mariadb-server"}
 	}
 	facts.Missing[target.VMExporters] = "guests are in namespaces of the lab: the agent's own page is read"
 	facts.Notes = []string{fmt.Sprintf("Guests have at most %v of memory, whatever the scenario gives them (option memory). "+

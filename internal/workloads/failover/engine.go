@@ -52,7 +52,7 @@ var _ workload.Maker[*config] = own{}
 
 // Describe implements workload.Maker.
 func (own) Describe() workload.Description {
-	return workload.Description{Name: Name, Latency: "service time"}
+	return workload.Description{Name: Name, Latency: "service time", Prepares: true}
 }
 
 // config is a file that is read.

@@ -75,6 +75,10 @@ func (c Config) Asked(ctx context.Context) ([]result.Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]result.Fact{{Group: result.ServerGroup, Name: "version", Value: "PostgreSQL " + state.Version}},
-		SettingFacts(state.Settings)...), nil
+	out := append([]result.Fact{{Group: result.ServerGroup, Name: "version", Value: "PostgreSQL " + state.Version}},
+		SettingFacts(state.Settings)...)
+	if state.Group != "" {
+		out = append(out, result.Fact{Group: result.ServerGroup, Name: result.ControlGroup, Value: state.Group})
+	}
+	return out, nil
 }

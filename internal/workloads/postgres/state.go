@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +33,9 @@ type State struct {
 	Levels    map[string]float64 `json:"levels"`    // that go up and down
 	// Resets says when each group of counters began.
 	Resets map[string]string `json:"resets,omitempty"`
+
+	// Group is the control group of CPU time that the server is in, where it runs on this machine.
+	Group string `json:"control_group,omitempty"`
 }
 
 // StateFormat is the version of the form of State as JSON.
@@ -101,7 +106,39 @@ func Ask(ctx context.Context, address string, password secret.Source) (State, er
 	}
 	defer conn.Close() //nolint:errcheck // everything was asked
 	defer context.AfterFunc(ctx, conn.Stop)()
-	return StateOf(conn)
+	s, err := StateOf(conn)
+	if err != nil {
+		return s, err
+	}
+	rows, err := ask(conn, "select pg_backend_pid()")
+	if err == nil && len(rows) == 1 {
+		s.Group = groupOf(os.DirFS("/proc"), rows[0][0], s.Database)
+	}
+	return s, err
+}
+
+// groupOf is the control group of CPU time that a server's process is in; "" where that process is not one of this
+// machine that works for such a database.
+func groupOf(proc fs.FS, pid, database string) (group string) {
+	title, err := fs.ReadFile(proc, pid+"/cmdline")
+	if err != nil || !strings.HasPrefix(string(title), "postgres: ") ||
+		!strings.Contains(string(title), " "+database+" ") {
+		return ""
+	}
+	data, _ := fs.ReadFile(proc, pid+"/cgroup") // without it there are no groups
+	for line := range strings.Lines(string(data)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) < 3 {
+			continue
+		}
+		if slices.Contains(strings.Split(f[1], ","), "cpu") {
+			return f[2]
+		}
+		if f[1] == "" {
+			group = f[2]
+		}
+	}
+	return group
 }
 
 // StateOf asks a server. Its connection is set to read only, and no statement takes longer than 30 s.
