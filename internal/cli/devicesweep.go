@@ -234,7 +234,7 @@ func (rn *runner) probe(phase string, paths []string, request workload.OwnReques
 	if !ok {
 		return exit.Errorf(exit.Failed, "", "%s: no load generator reads %s", phase, request.Name)
 	}
-	made, err := reader.Own(request)
+	made, err := reader.ReadOwn(request)
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}

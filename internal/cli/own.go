@@ -163,7 +163,7 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 		}
 		storage.Tell(pl.Console, notes)
 	}
-	made, err := reader.Own(r)
+	made, err := reader.ReadOwn(r)
 	if err != nil && isForeign {
 		return exit.Errorf(
 			exit.Scenario,

@@ -9,8 +9,8 @@ import (
 // OneLine is an error of many lines, as of a server with several addresses.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// Some are the first of a list.
-func Some(list []string) string {
+// FirstOf are the first of a list.
+func FirstOf(list []string) string {
 	const most = 10
 	if len(list) > most {
 		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d more", len(list)-most))

@@ -135,7 +135,7 @@ func (sd *Sides) reportExperiment(dir string, to console.Output, redact, trust b
 	}
 	if len(sd.unread) > 0 && !trust {
 		return exit.Errorf(exit.Failed, "put back copies that are whole, or go on all the same with --trust",
-			"report: %s is without runs that did measure: %s", folder.Record().ID, console.Some(sd.unread))
+			"report: %s is without runs that did measure: %s", folder.Record().ID, console.FirstOf(sd.unread))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (st *Store) DataOf(folder *result.Folder, again bool) (*result.Data, error)
 	case err != nil:
 		visible.Fprintf(st.Err, "warning: analyze: %v\n", err)
 	case len(data.Problems) > 0:
-		visible.Fprintf(st.Err, "warning: analyze: %s\n", console.Some(data.Problems))
+		visible.Fprintf(st.Err, "warning: analyze: %s\n", console.FirstOf(data.Problems))
 	}
 	return data, nil
 }
@@ -86,7 +86,7 @@ func Intact(con *console.Console, phase string, folder interface {
 	id := filepath.Base(folder.Dir())
 	if !trust {
 		return exit.Errorf(exit.Failed, "put back a copy that is whole, or go on all the same with --trust",
-			"%s: %s is damaged: %s", phase, id, console.Some(bad))
+			"%s: %s is damaged: %s", phase, id, console.FirstOf(bad))
 	}
 	for _, b := range bad {
 		visible.Fprintf(con.Err, "warning: %s: %s is damaged: %s\n", phase, id, b)
@@ -174,7 +174,7 @@ type goneError struct{ what []string }
 
 func (e *goneError) Error() string {
 	return "the folder's raw output or metrics no longer hold what was collected of them before, which is kept: " +
-		console.Some(e.what)
+		console.FirstOf(e.what)
 }
 
 // lost compares what was collected before and now; nil when nothing is missing now.

@@ -103,7 +103,7 @@ func (dv *Devices) vioperf(o vioperf.Options, f vioperfFlags) error {
 		if err != nil {
 			return fmt.Errorf("vioperf: %w", err)
 		}
-		claim, err := guard.Take(ctx, dv.System, path, f.consent)
+		claim, err := guard.ForWriting(ctx, dv.System, path, f.consent)
 		if err != nil {
 			return fmt.Errorf("vioperf: %w", err)
 		}

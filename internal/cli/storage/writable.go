@@ -78,7 +78,7 @@ func openToWrite(ctx context.Context, phase, name, consent string, size int64, w
 }
 
 func claimToWrite(ctx context.Context, phase, name, consent string, size int64, keep []string) (*writable, error) {
-	claim, err := guard.Take(ctx, nil, name, consent, keep...)
+	claim, err := guard.ForWriting(ctx, nil, name, consent, keep...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", phase, err)
 	}

@@ -11,8 +11,8 @@ import (
 type OwnReader interface {
 	// Suffixes are the ends of the names of such files, with their dots.
 	Suffixes() []string
-	// Own makes the scenario of one. The error holds all objections at once, each with its place in the file.
-	Own(OwnRequest) (Own, error)
+	// ReadOwn makes the scenario of one. The error holds all objections at once, each with its place in the file.
+	ReadOwn(OwnRequest) (Own, error)
 }
 
 // Resident is implemented by engines whose program is looked for on this machine before a run whose VMs are parts of

@@ -78,7 +78,7 @@ func (p *place) takeDevices(ctx context.Context, keep ...string) (disks []*rawDi
 		}
 		d, _ := device.Find(p.system, name) // what is wrong with it is Take's to say
 		known, _ := device.Read(p.system, d.Device)
-		claim, e := guard.Take(ctx, p.system, name, p.consentTo(known), keep...)
+		claim, e := guard.ForWriting(ctx, p.system, name, p.consentTo(known), keep...)
 		if err = errors.Join(err, e); e == nil {
 			disks = append(disks, &rawDisk{claim, claim.Device()})
 		}

@@ -87,7 +87,7 @@ func TestRawDisks(t *testing.T) {
 		`vm "x": disk /dev/sdb: no device of 4 MiB or more is left of 2 devices: give more with --disk`) {
 		t.Error(err)
 	}
-	if _, err := guard.Take(ctx, nil, nodes[0], ""); !guard.Has(err, guard.Busy) {
+	if _, err := guard.ForWriting(ctx, nil, nodes[0], ""); !guard.Has(err, guard.Busy) {
 		t.Errorf("a device of a cluster is not held: %v", err)
 	}
 	must(c.PowerOn(ctx, []string{"a", "b"}, 2))

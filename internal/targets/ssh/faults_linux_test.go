@@ -514,7 +514,7 @@ func TestDeviceOnTheHost(t *testing.T) {
 	if diff := cmp.Diff(want, h.Disks()); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := guard.Take(t.Context(), nil, node, d.Identity.Phrase); !guard.Has(err, guard.Busy) {
+	if _, err := guard.ForWriting(t.Context(), nil, node, d.Identity.Phrase); !guard.Has(err, guard.Busy) {
 		t.Errorf("%v: want it claimed", err)
 	}
 	words := targettest.Shell.WriteDisk(stays, "written")
@@ -570,7 +570,7 @@ func TestClaimGone(t *testing.T) {
 	}
 	var other *guard.Claim
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if other, err = guard.Take(t.Context(), nil, node, d.Identity.Phrase); err == nil {
+		if other, err = guard.ForWriting(t.Context(), nil, node, d.Identity.Phrase); err == nil {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -591,7 +591,7 @@ func TestClaimGone(t *testing.T) {
 	if exit, err := p.Wait(t.Context()); err != nil || exit != (target.Exit{}) {
 		t.Errorf("%+v, %v", exit, err)
 	}
-	if _, err := guard.Take(t.Context(), nil, node, d.Identity.Phrase); !guard.Has(err, guard.Busy) {
+	if _, err := guard.ForWriting(t.Context(), nil, node, d.Identity.Phrase); !guard.Has(err, guard.Busy) {
 		t.Errorf("%v: want it claimed again", err)
 	}
 	stager, _ := h.(target.Stager)

@@ -116,7 +116,7 @@ func TestInstalledFioTooOld(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	own, err := e.Own(workload.OwnRequest{Name: "w.fio", Data: []byte(text)})
+	own, err := e.ReadOwn(workload.OwnRequest{Name: "w.fio", Data: []byte(text)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Name, r.Data = file, data
-			made, err := Engine{}.Own(r)
+			made, err := Engine{}.ReadOwn(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,12 +94,12 @@ func TestOwnObjections(t *testing.T) {
 		"size=1m\n":                     "f.fio:1:1: option \"size=1m\" stands before any section; put it under [global]",
 		"[a]\nsize=9223372036854775807": "f.fio:2:6: [a] size=9223372036854775807: cannot be read before the run; write a plain number with a unit",
 	} {
-		_, err := nowhere.Own(workload.OwnRequest{Name: "f.fio", Data: []byte(text)})
+		_, err := nowhere.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte(text)})
 		if got := fmt.Sprint(err); got != want {
 			t.Errorf("%q:\n%s", text, cmp.Diff(want, got))
 		}
 	}
-	_, err := nowhere.Own(workload.OwnRequest{Name: "f.fio", Data: []byte("[a]\nsize=1m\n"), Sweeps: []workload.Sweep{
+	_, err := nowhere.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte("[a]\nsize=1m\n"), Sweeps: []workload.Sweep{
 		{
 			Key:    "iodpth",
 			Values: []string{"1", "2"},
@@ -152,7 +152,7 @@ func TestOwnExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := filepath.Base(file)
-		made, err := Engine{}.Own(workload.OwnRequest{Name: name, Data: data})
+		made, err := Engine{}.ReadOwn(workload.OwnRequest{Name: name, Data: data})
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), name+":") {
 				t.Errorf("%s: %v", name, err)
@@ -188,7 +188,7 @@ func FuzzOwn(f *testing.F) {
 	f.Add("[a]\nstonewall\nsize=1%\nfilename=/dev/x\n[a]\nstonewall\nsize=1\n[global]\nrw=write\n[a: b]\nsize=2\n",
 		"size", "1g")
 	f.Fuzz(func(t *testing.T, text, key, value string) {
-		made, err := Engine{}.Own(
+		made, err := Engine{}.ReadOwn(
 			workload.OwnRequest{Name: "x/" + key + ".fio", Data: []byte(text), Set: map[string]string{"DEV": value},
 				Sweeps: []workload.Sweep{{Key: key, Values: []string{"1", value}}}},
 		)
@@ -259,7 +259,7 @@ func TestOwnNamedStages(t *testing.T) {
 	text := "[wd1]\nfilename=/dev/sdb\nsize=1m\nrw=read\nflow=1\nflow_id=1\n[wd2]\nfilename=/dev/sdb\nsize=1m\nrw=read\n" +
 		"flow=2\nflow_id=1\n[wd1]\nstonewall\nfilename=/dev/sdb\nsize=1m\nrw=read\n"
 	for _, names := range [][]string{{"rd1 xfersize=4k threads=8", "rd2"}, nil} {
-		made, err := Engine{}.Own(workload.OwnRequest{Name: "a.vdb", Data: []byte(text), Stages: names})
+		made, err := Engine{}.ReadOwn(workload.OwnRequest{Name: "a.vdb", Data: []byte(text), Stages: names})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +302,7 @@ func TestOwnWorkloads(t *testing.T) {
 		"[a]\n[b]\nstonewall\n[c]\nstonewall\n":         "a, b, c",
 		"[1]\n[2]\n[3]\n[4]\n[5]\n[6]\n[7]\n[8]\n[9]\n": "f",
 	} {
-		made, err := Engine{}.Own(workload.OwnRequest{Name: "f.fio", Data: []byte(text), Size: 1 << 20})
+		made, err := Engine{}.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte(text), Size: 1 << 20})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue

@@ -46,8 +46,8 @@ const (
 	OwnPort     = 5432
 )
 
-// Own reports whether the run starts the server itself.
-func (c Config) Own() bool { return c.URL == "" }
+// RunsServer reports whether the run starts the server itself.
+func (c Config) RunsServer() bool { return c.URL == "" }
 
 // address is where the user's server is, with the database, by which ~/.pgpass is searched.
 func (c Config) address() (*url.URL, error) {
@@ -69,7 +69,7 @@ func (c Config) Env() []string {
 // Admit makes a server of the run's own for more than 250 clients let them in, and so many connections more, unless the
 // file says what it lets in.
 func (c *Config) Admit(clients, more int) {
-	if !c.Own() || c.Settings["max_connections"] != "" || clients <= 250 {
+	if !c.RunsServer() || c.Settings["max_connections"] != "" || clients <= 250 {
 		return
 	}
 	if c.Settings == nil {
@@ -97,7 +97,7 @@ func ReadServer(r *workload.Reading) (c Config) {
 	}
 	if database != nil {
 		r.Set(database, "database", workload.Option{To: line(&c.Database)})
-		if name := c.Database; c.Own() && name != "" && !plainName.MatchString(name) {
+		if name := c.Database; c.RunsServer() && name != "" && !plainName.MatchString(name) {
 			r.Object(database, "database: %q: of a server of the run's own it has small letters, digits and _ only", name)
 		}
 	}
@@ -108,7 +108,7 @@ func ReadServer(r *workload.Reading) (c Config) {
 		}
 		c.Database = cmp.Or(c.Database, named, u.User.Username())
 	}
-	if c.Own() {
+	if c.RunsServer() {
 		c.Database = cmp.Or(c.Database, OwnDatabase)
 	}
 	return c
@@ -264,7 +264,7 @@ type access struct {
 
 // Peers says where the load goes, as workload.Peering has it.
 func (c Config) Peers() (workload.Peers, bool) {
-	if !c.Own() {
+	if !c.RunsServer() {
 		return workload.Peers{}, false
 	}
 	return workload.Peers{Group: c.Group, Served: true, Network: c.Group != ""}, true
@@ -275,12 +275,12 @@ func (c Config) Peers() (workload.Peers, bool) {
 // worker connects with an empty connection string.
 func (c Config) Apply(spec workload.Spec, job *workload.Job) error {
 	folder := workload.FolderName(spec.Name)
-	a := access{Password: c.Password, Own: c.Own(), PassFile: path.Join(folder, passFile)}
+	a := access{Password: c.Password, Own: c.RunsServer(), PassFile: path.Join(folder, passFile)}
 	// A job's working folder is the same for all its processes, and a socket's path has to begin with "/".
 	job.Command.Env = append(job.Command.Env, c.Env()...)
 	env := map[string]string{"PGDATABASE": c.Database, "PGPASSFILE": a.PassFile, "PGCONNECT_TIMEOUT": "10"}
 	switch {
-	case !c.Own():
+	case !c.RunsServer():
 		u, err := c.address()
 		if err != nil {
 			return fmt.Errorf("prepare: workload %q: url: %w", spec.Name, err)

@@ -20,9 +20,9 @@ func (c Config) Counters(_ workload.Spec, host target.Host) (*workload.Scrape, e
 	s := counters.Server{URL: c.URL, Password: c.Password, Database: c.Database}
 	where := ""
 	switch dialer, ok := target.SocketDialer(nil), false; {
-	case c.Own() && host == nil:
+	case c.RunsServer() && host == nil:
 		return nil, nil
-	case c.Own():
+	case c.RunsServer():
 		if dialer, ok = host.(target.SocketDialer); !ok {
 			return nil, nil
 		}

@@ -50,7 +50,7 @@ func SettingFacts(settings map[string]string) []result.Fact {
 
 // Facts are of a server of the run's own, as it is set up. One of the user's is asked when the run begins.
 func (c Config) Facts() []result.Fact {
-	if !c.Own() {
+	if !c.RunsServer() {
 		return nil
 	}
 	settings := map[string]string{"max_connections": ownConnections}
@@ -64,7 +64,7 @@ func (c Config) Facts() []result.Fact {
 
 // Asked are the version and the settings of a server of the user's, which is asked for them.
 func (c Config) Asked(ctx context.Context) ([]result.Fact, error) {
-	if c.Own() {
+	if c.RunsServer() {
 		return nil, nil
 	}
 	u, err := c.address()

@@ -30,7 +30,7 @@ const (
 // Initialise returns what is done where the config does not say it: tables are made for built-in scripts, and on a
 // server of the run's own, which has none. Scripts of the author's on a server of the user's find there what they need.
 func (c Config) Initialise(builtin bool) string {
-	if builtin || c.Own() {
+	if builtin || c.RunsServer() {
 		return Missing
 	}
 	return Never
@@ -39,7 +39,7 @@ func (c Config) Initialise(builtin bool) string {
 // Seed is that of a load's random numbers: the same in each of its runs, and none on tables of the user's, where keys
 // of an earlier run would be there already.
 func (c Config) Seed(given uint64, initialise string) uint64 {
-	if !c.Own() && initialise == Never {
+	if !c.RunsServer() && initialise == Never {
 		return 0
 	}
 	return given

@@ -38,7 +38,7 @@ log_timezone = 'UTC'
 // Server is the service on one peer of a workload whose server is the run's own: made where it is not there yet, with
 // scram passwords, one superuser (OwnUser) and the database. It stays until the teardown.
 func (c Config) Server(spec workload.Spec) (workload.Server, error) {
-	if !c.Own() {
+	if !c.RunsServer() {
 		return workload.Server{}, fmt.Errorf("prepare: workload %q: its server is not one that the run starts", spec.Name)
 	}
 	verifier, err := ownVerifier()

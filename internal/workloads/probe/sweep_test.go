@@ -69,7 +69,7 @@ func TestRequestsAreRead(t *testing.T) {
 					t.Errorf("%s %s %d: %v", rw, access, processes, err)
 					continue
 				}
-				if _, err := (fio.Engine{}).Own(r); err != nil {
+				if _, err := (fio.Engine{}).ReadOwn(r); err != nil {
 					t.Errorf("%s %s %d: %v", rw, access, processes, err)
 				}
 			}
@@ -108,7 +108,7 @@ func TestOnlyReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := (fio.Engine{}).Own(r)
+	own, err := (fio.Engine{}).ReadOwn(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ random-read-latency: 90us
 		"random-write"}, names); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := (fio.Engine{}).Own(r); err != nil {
+	if _, err := (fio.Engine{}).ReadOwn(r); err != nil {
 		t.Error(err)
 	}
 }
@@ -262,7 +262,7 @@ func FuzzSheet(f *testing.F) {
 		if err != nil {
 			return // too large for the size, or no lines
 		}
-		if _, err := (fio.Engine{}).Own(r); err != nil {
+		if _, err := (fio.Engine{}).ReadOwn(r); err != nil {
 			t.Errorf("%q: %v", data, err)
 		}
 	})

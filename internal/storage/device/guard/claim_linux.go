@@ -72,9 +72,9 @@ type Claim struct {
 	keep   []string
 }
 
-// Take claims a device for writing, if nothing stands against it and typed is the consent for it. keep and system are
+// ForWriting claims a device for writing, if nothing stands against it and typed is the consent for it. keep and system are
 // as for Check. The error is a Refusal with all objections, or ctx's.
-func Take(ctx context.Context, system fs.FS, path, typed string, keep ...string) (*Claim, error) {
+func ForWriting(ctx context.Context, system fs.FS, path, typed string, keep ...string) (*Claim, error) {
 	system, path = machine(system, path)
 	d, no := find(system, path)
 	if no != nil {

@@ -22,7 +22,7 @@ func Check(context.Context, fs.FS, string, ...string) (device.Device, []Objectio
 type Claim struct{}
 
 // Take needs Linux.
-func Take(context.Context, fs.FS, string, string, ...string) (*Claim, error) { return nil, errLinux }
+func ForWriting(context.Context, fs.FS, string, string, ...string) (*Claim, error) { return nil, errLinux }
 
 // OpenRead needs Linux.
 func OpenRead(context.Context, fs.FS, string) (*Claim, error) { return nil, errLinux }

@@ -260,7 +260,7 @@ func TestRefusals(t *testing.T) {
 			var claim *guard.Claim
 			var err error
 			settle(func() bool {
-				claim, err = guard.Take(t.Context(), nil, path, d.Identity.Phrase, keep...)
+				claim, err = guard.ForWriting(t.Context(), nil, path, d.Identity.Phrase, keep...)
 				return err == nil || !strings.Contains(err.Error(), "(losetup)")
 			})
 			if len(c.want) == 0 {
@@ -338,11 +338,11 @@ func TestConsent(t *testing.T) {
 	}
 	for typed, kind := range map[string]guard.Kind{"": guard.NoConsent, "yes": guard.OtherDevice,
 		d.Identity.Phrase + "1": guard.OtherDevice, strings.ToUpper(d.Identity.Phrase): guard.OtherDevice} {
-		if _, err := guard.Take(t.Context(), nil, link, typed); !guard.Has(err, kind) {
+		if _, err := guard.ForWriting(t.Context(), nil, link, typed); !guard.Has(err, kind) {
 			t.Errorf("%q: %v", typed, err)
 		}
 	}
-	claim, err := guard.Take(t.Context(), nil, link, "  "+strings.ReplaceAll(d.Identity.Phrase, " ", "  "))
+	claim, err := guard.ForWriting(t.Context(), nil, link, "  "+strings.ReplaceAll(d.Identity.Phrase, " ", "  "))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +364,7 @@ func TestConsent(t *testing.T) {
 	if err := claim.Release(); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	_, err = guard.Take(t.Context(), nil, link, d.Identity.Phrase)
+	_, err = guard.ForWriting(t.Context(), nil, link, d.Identity.Phrase)
 	if !guard.Has(err, guard.OtherDevice) {
 		t.Errorf("a link that changed before the claim: %v", err)
 	}
@@ -376,7 +376,7 @@ func TestRecheck(t *testing.T) {
 		node, file = loop(t)
 		d, _, err := guard.Check(t.Context(), nil, node)
 		if err == nil {
-			c, err = guard.Take(t.Context(), nil, node, d.Identity.Phrase)
+			c, err = guard.ForWriting(t.Context(), nil, node, d.Identity.Phrase)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -393,7 +393,7 @@ func TestRecheck(t *testing.T) {
 		if err == nil {
 			t.Errorf("a file system was made on a claimed device: %s", out)
 		}
-		if _, err := guard.Take(t.Context(), nil, node, c.Device().Identity.Phrase); !guard.Has(err, guard.Busy) {
+		if _, err := guard.ForWriting(t.Context(), nil, node, c.Device().Identity.Phrase); !guard.Has(err, guard.Busy) {
 			t.Errorf("claimed twice: %v", err)
 		}
 	})
@@ -483,7 +483,7 @@ func TestGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := guard.Take(t.Context(), system, node, d.Identity.Phrase)
+	c, err := guard.ForWriting(t.Context(), system, node, d.Identity.Phrase)
 	if err != nil {
 		t.Fatal(err)
 	}

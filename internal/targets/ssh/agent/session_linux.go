@@ -83,7 +83,7 @@ func hold(folder, disks string, out io.Writer) error {
 	var claims []*guard.Claim
 	var objections []error
 	for _, d := range list {
-		c, err := guard.Take(context.Background(), nil, d.Path, d.Consent, folder)
+		c, err := guard.ForWriting(context.Background(), nil, d.Path, d.Consent, folder)
 		objections = append(objections, err)
 		claims = append(claims, c)
 	}
