@@ -360,7 +360,7 @@ func (d *Reading) date(g *given) error {
 // wholeSecond is when something began that ended at a time that only its file's date tells. It is a whole second: what
 // is made of the same file has the same figures second by second, whenever the file was copied.
 func wholeSecond(ended time.Time, lasted time.Duration) time.Time {
-	return ended.Add(-lasted).Truncate(time.Second)
+	return ended.Add(-lasted).Round(time.Second)
 }
 
 // asked is a fact of what was asked of a tool.

@@ -22,6 +22,10 @@ type unit struct {
 	find bool // it looks for inputs that nobody has tried: what it finds is a defect to mend, and fails no other change
 }
 
+// racedParts is in how many units a package that takes long runs under the race detector: the last unit of a draw goes
+// on when its minutes are over.
+const racedParts = 4
+
 // units are all that make test leaves to make test-all, in an order that mixes the kinds and is always the same.
 func units(all []*pkg, seed int) []unit {
 	var us []unit
@@ -35,7 +39,14 @@ func units(all []*pkg, seed int) []unit {
 				"-fuzz", "^" + fuzz + "$", "-fuzztime", "2000x", "-fuzzminimizetime", "10x", p.ImportPath}})
 		}
 		if slices.Contains(unraced, p.ImportPath) {
-			us = append(us, unit{name: short + " under the race detector", args: []string{p.ImportPath}, race: true})
+			for i := range racedParts {
+				var tests []string
+				for j := i; j < len(p.tests); j += racedParts {
+					tests = append(tests, p.tests[j])
+				}
+				us = append(us, unit{name: fmt.Sprintf("%s under the race detector, %d of %d", short, i+1, racedParts),
+					args: []string{"-run", "^(" + strings.Join(tests, "|") + ")$", p.ImportPath}, race: true})
+			}
 		}
 		drawn := strconv.Itoa(seed)
 		switch p.ImportPath {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,26 @@ func TestTenSeedsReachAll(t *testing.T) {
 				t.Errorf("%d units, seeds from %d: %d reached", n, seed, len(reached))
 			}
 		}
+	}
+}
+
+// A package that takes long under the race detector is drawn in parts, which together hold each of its tests once.
+func TestRacedParts(t *testing.T) {
+	t.Parallel()
+	p := &pkg{ImportPath: unraced[0], tests: []string{"TestA", "TestB", "TestC", "TestD", "TestE", "TestF"}}
+	var got []string
+	for _, u := range units([]*pkg{p}, 1) {
+		got = append(got, fmt.Sprint(u.name, " ", u.args[1], " ", u.race))
+	}
+	slices.Sort(got)
+	want := []string{
+		"cmd/plimsoll under the race detector, 1 of 4 ^(TestA|TestE)$ true",
+		"cmd/plimsoll under the race detector, 2 of 4 ^(TestB|TestF)$ true",
+		"cmd/plimsoll under the race detector, 3 of 4 ^(TestC)$ true",
+		"cmd/plimsoll under the race detector, 4 of 4 ^(TestD)$ true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
