@@ -63,12 +63,18 @@ func TestAnswersFirst(t *testing.T) {
 
 // TestAnswersOfRealLoads reads with what runs begin, on this machine, whose loads the simulated cluster refuses.
 func TestAnswersOfRealLoads(t *testing.T) {
-	needs.Long(t, "databases at work, one run after another")
+	needs.Long(t, "databases and processors at work, one run after another")
 	needs.Fio(t)
+	needs.Sysbench(t)
+	needs.StressNg(t)
 	_, err := postgres.Folder()
 	needs.That(t, err == nil, "postgresql", "apt-get install postgresql")
 	const short = ` \(no interval of its rate: it has \d+ points of 1 s, and 25 are needed\)\.`
 	for args, want := range map[string]string{
+		"cpu-and-memory --set load_secs=10 --set pause_secs=1 --nodes 2 --allow-host-commands": `CPU: event ` +
+			`[\d.,]+ events/s, .*; Memory: write [\d.,]+ writes/s`,
+		"busy-neighbour --set alone_secs=10 --set together_secs=10 --allow-host-commands": `Tenant: [\d.,]+ ` +
+			`events/s alone, [\d.,]+ with Neighbour \(.*95 %: `,
 		"db-checkpoint --once --set scale=1 --set measure_secs=10": `Writers: transaction [\d.,]+ transactions/s, ` +
 			`.* p99 .*, held to the 300 transactions/s its job asks for.*` + short,
 		"db-density --set databases=2 --set step_secs=10 --set clients=2": `Database 1: [\d.,]+ transactions/s ` +

@@ -222,8 +222,9 @@ func TestMarksOfARun(t *testing.T) {
 		if a.Step != "15s" {
 			t.Errorf("%s: step %s", a.Name, a.Step)
 		}
-		g.ask(t, "query_range", url.Values{"query": {g.filled(a.Expr)}, "start": {fmt.Sprint(g.from.Unix() / step * step)},
-			"end": {fmt.Sprint((g.to.Unix()/step + 1) * step)}, "step": {a.Step}}, &data)
+		g.ask(t, "query_range", url.Values{"query": {g.filled(a.Expr)}, "step": {a.Step},
+			"start": {fmt.Sprint(g.from.Unix() / step * step)}, "end": {fmt.Sprint((g.to.Unix()/step + 1) * step)}},
+			&data)
 		for _, r := range data.Result {
 			for _, v := range r.Values {
 				got[a.Name] = append(got[a.Name], fmt.Sprintf("%.0f %s", v[0], r.Metric.Text))
