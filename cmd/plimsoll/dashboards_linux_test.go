@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +34,9 @@ type written struct {
 	UID        string
 	Templating struct {
 		List []struct{ Name, Type, Definition string }
+	}
+	Annotations struct {
+		List []struct{ Name, Expr, Step string }
 	}
 	Panels []struct {
 		Title, Description string
@@ -180,6 +184,59 @@ func TestDashboardsReturnSomething(t *testing.T) {
 	})
 	if len(all) != 7 {
 		t.Errorf("%d dashboards were written; those not named here were not asked", len(all))
+	}
+}
+
+// TestMarksOfARun: Grafana's questions for marks give each fault and each stretch of the journal in the step after its
+// moment, with its words, and nothing else.
+func TestMarksOfARun(t *testing.T) {
+	t.Parallel()
+	s := session{t: t, runs: t.TempDir()}
+	s.must("run", "node-loss", "--target", "sim")
+	g := s.grafana("http://"+s.background("/-/ready", "serve"), s.newest())
+	folder, err := result.Open(filepath.Join(s.runs, g.run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	events, _, err := folder.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const step = 15
+	want, got := map[string][]string{}, map[string][]string{}
+	name := map[string]string{result.KindFault: "Fault", result.KindAnnotation: "Stretch"}
+	for _, e := range events {
+		if of := name[e.Kind]; of != "" {
+			at := int64(math.Ceil(float64(e.Time.UnixMilli())/1000/step)) * step
+			want[of] = append(want[of], fmt.Sprint(at, " ", e.Text))
+		}
+	}
+	for _, a := range s.dashboards()["run"].Annotations.List {
+		var data struct {
+			Result []struct {
+				Metric struct{ Text string }
+				Values [][]any
+			}
+		}
+		if a.Step != "15s" {
+			t.Errorf("%s: step %s", a.Name, a.Step)
+		}
+		g.ask(t, "query_range", url.Values{"query": {g.filled(a.Expr)}, "step": {a.Step},
+			"start": {fmt.Sprint(g.from.Unix() / step * step)}, "end": {fmt.Sprint((g.to.Unix()/step + 1) * step)}},
+			&data)
+		for _, r := range data.Result {
+			for _, v := range r.Values {
+				got[a.Name] = append(got[a.Name], fmt.Sprintf("%.0f %s", v[0], r.Metric.Text))
+			}
+		}
+	}
+	for of := range want {
+		slices.Sort(want[of])
+		slices.Sort(got[of])
+	}
+	if len(want) != 2 || !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("marks\n%q\nwant\n%q", got, want)
 	}
 }
 

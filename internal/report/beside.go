@@ -172,7 +172,7 @@ func (doc *Document) recorded(w result.Workload, t WindowTotals) (out []catalogu
 			add(m.Name, m.Unit, &m.Value, w.Measures[i].Better)
 		}
 	}
-	measured := slices.ContainsFunc(t.Measures, func(m MeasureRow) bool { return m.Name == "tps" })
+	measured := slices.ContainsFunc(out, func(f catalogue.Figure) bool { return f.Name == "tps" })
 	if !measured && t.Unit == "transactions/s" {
 		add("tps", t.Unit, &t.OpsPerSecond, rate)
 	}

@@ -287,7 +287,10 @@ func comparedMarks(searches []compare.Search) (out []Plot) {
 		for _, l := range s.Lines {
 			of := probes[l.Condition]
 			if of == nil {
-				title := strings.TrimPrefix(l.Condition+": limited value by offered rate", ": ")
+				title := "Limited value by offered rate"
+				if l.Condition != "" {
+					title = l.Condition + ": limited value by offered rate"
+				}
 				of = &Plot{Title: title, YLabel: "times the limit", XLabel: "offered, " + cmp.Or(l.Unit, "IOPS")}
 				probes[l.Condition], hull.Names = of, append(hull.Names, l.Condition)
 			}

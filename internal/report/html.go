@@ -92,7 +92,7 @@ var functions = template.FuncMap{
 		if n == 1 {
 			return "1 " + noun
 		}
-		return fmt.Sprintf("%d %ss", n, noun)
+		return plain(float64(n)) + " " + noun + "s"
 	},
 	"bytes":        func(n int64) string { return quantity(float64(n), "bytes") },
 	"float":        func(n int) float64 { return float64(n) },

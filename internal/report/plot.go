@@ -75,7 +75,7 @@ func (p Plot) draw(headed bool) template.HTML {
 		d.text("t", int(d.left), 14, p.YLabel)
 	}
 	if p.XLabel != "" {
-		d.text("t m", int(d.left+d.right)/2, int(d.bottom)+18+named, p.XLabel)
+		d.text("t m below", int(d.left+d.right)/2, int(d.bottom)+18+named, p.XLabel)
 	}
 	key := int(d.left) + 8*len([]rune(p.YLabel)) + 24
 	bars := 0

@@ -248,7 +248,7 @@ func TestLongTables(t *testing.T) {
 	if err := HTML(&page, doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Workloads (1000 of 1501)", "VMs (1000 of 1500)", "1500 VMs on", "all of Fleet",
+	for _, want := range []string{"Workloads (1000 of 1501)", "VMs (1000 of 1500)", "1,500 VMs on", "all of Fleet",
 		"vm-0998"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)

@@ -186,7 +186,9 @@ type mark struct {
 }
 
 func (d *drawing) marks(marks []mark) {
+	const phone = 16 // the width of a letter on a phone, where there is one row of words
 	var ends [markRows]int
+	onPhone := 0
 	for _, m := range marks {
 		if m.At < d.x0 || m.At > d.x1 {
 			continue
@@ -206,6 +208,19 @@ func (d *drawing) marks(marks []mark) {
 			continue
 		}
 		ends[row] = begins + width
+		begins, width = x, phone*len([]rune(m.Text))
+		if class != "t" || x+width > svgWidth {
+			begins -= width
+		}
+		switch {
+		case row > 0 || begins < onPhone:
+			class += " low"
+		case class == "t" && begins < x:
+			class += " flip"
+		}
+		if !strings.HasSuffix(class, "low") {
+			onPhone = begins + width
+		}
 		d.text(class, from, markHeight*(row+1)-1, m.Text)
 	}
 }

@@ -21,8 +21,10 @@ func Check(context.Context, fs.FS, string, ...string) (device.Device, []Objectio
 // Claim is a device that is ours to write to, which needs Linux.
 type Claim struct{}
 
-// Take needs Linux.
-func ForWriting(context.Context, fs.FS, string, string, ...string) (*Claim, error) { return nil, errLinux }
+// ForWriting needs Linux.
+func ForWriting(context.Context, fs.FS, string, string, ...string) (*Claim, error) {
+	return nil, errLinux
+}
 
 // OpenRead needs Linux.
 func OpenRead(context.Context, fs.FS, string) (*Claim, error) { return nil, errLinux }
