@@ -214,7 +214,7 @@ func constants(still []line) result.Finding {
 		return f
 	}
 	f.Subject = fmt.Sprintf("%d columns", len(still))
-	f.Sentence = fmt.Sprintf("%d columns never vary and are left out: %s.", len(still), view.FirstThree(names))
+	f.Sentence = fmt.Sprintf("%d columns never vary and are left out: %s.", len(still), view.Three(names))
 	return f
 }
 

@@ -278,6 +278,18 @@ func (pl *planner) around(f *dbRunFlags) error {
 	return nil
 }
 
+// wholeSeconds reads --duration.
+func wholeSeconds(given string) (int, error) {
+	duration, err := console.TimeLimit(given)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("--duration %q: want a length of time above 0, like 60s", given)
+	case duration < time.Second || duration%time.Second != 0:
+		return 0, fmt.Errorf("--duration %s: want whole seconds, 1s or more", given)
+	}
+	return int(duration.Seconds()), nil
+}
+
 // dbScenario makes the scenario of one load.
 func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	const phase = "db run"
@@ -297,13 +309,9 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	} else if err := f.server.check(phase); err != nil {
 		bad = append(bad, err)
 	}
-	f.duration = cmp.Or(f.duration, load.lasts)
-	duration, err := console.TimeLimit(f.duration)
-	switch {
-	case err != nil:
-		object("--duration %q: want a length of time above 0, like 60s", f.duration)
-	case duration < time.Second || duration%time.Second != 0:
-		object("--duration %s: want whole seconds, 1s or more", f.duration)
+	seconds, err := wholeSeconds(cmp.Or(f.duration, load.lasts))
+	if err != nil {
+		object("%w", err)
 	}
 	switch whole := f.scale == math.Trunc(f.scale); {
 	case !(f.scale > 0 && f.scale <= math.MaxInt32):
@@ -418,8 +426,8 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if err != nil {
 		memory = 4 << 30
 	}
-	sc := dbScenario{Load: name, Engine: load.engine, Summary: load.summary, Seconds: int(duration.Seconds()),
-		Estimated: int(duration.Seconds()) + 600, CPUs: runtime.NumCPU(), MemoryMB: max(512, memory>>21),
+	sc := dbScenario{Load: name, Engine: load.engine, Summary: load.summary, Seconds: seconds,
+		Estimated: seconds + 600, CPUs: runtime.NumCPU(), MemoryMB: max(512, memory>>21),
 		Fill: load.scale != "" && !pl.left(load, text)}
 	f.vary(&sc, load, factors, settings)
 	scenario, err := sc.encode()

@@ -48,7 +48,7 @@ func generatorCPU(v *view.Run) []result.Finding {
 			f.Subject = "run"
 			f.Sentence = fmt.Sprintf(
 				"CPU use of the load generators of %s is not known, so they may have been the limit.",
-				view.FirstThree(unknown))
+				view.Three(unknown))
 		}
 	}
 	return out
@@ -319,7 +319,7 @@ func busyClient(v *view.Run, l *view.Load, busy []string, used, have float64) re
 	if watched(l) {
 		how = "kept one CPU busy with a single thread"
 	}
-	said := fmt.Sprintf("The load generator of %s %s (%s, of %s CPUs)", l.Name, how, view.FirstThree(busy),
+	said := fmt.Sprintf("The load generator of %s %s (%s, of %s CPUs)", l.Name, how, view.Three(busy),
 		view.SayCount(have))
 	switch {
 	case known && idle < serverIdle && even:
@@ -357,7 +357,7 @@ func starvedClient(l *view.Load, starved []string, ran, waited float64) result.F
 		},
 		Sentence: fmt.Sprintf(
 			"The busiest thread of the load generator of %s was never idle, yet ran only %s of the time and waited %s of it for a CPU (on %s). Latencies include those waits: CPUs were the limit, not %s.",
-			l.Name, view.Percent(ran), view.Percent(waited), view.FirstThree(starved), server(l)),
+			l.Name, view.Percent(ran), view.Percent(waited), view.Three(starved), server(l)),
 	}
 }
 

@@ -33,13 +33,13 @@ func hostCPU(v *view.Run) []result.Finding {
 		Basis:      "time of all CPUs of the host while the workloads ran, whatever used it",
 		Evidence:   []result.Evidence{{Name: "CPU use of the host", Value: most, Unit: "%"}},
 		Sentence: fmt.Sprintf("%s busy %s of the time while %s ran: rates and latencies may be limited by CPU, and a "+
-			"co-running workload takes CPU time first of all.", which, view.Percent(most/100), view.FirstThree(names)),
+			"co-running workload takes CPU time first of all.", which, view.Percent(most/100), view.Three(names)),
 	}
 	if taken >= stolen {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "taken by other machines", Value: taken, Unit: "%"})
 		f.Sentence = fmt.Sprintf("%s busy %s of the time while %s ran, %s of it with other guests of the same "+
 			"hypervisor (steal): rates and latencies are those of a machine that was not given its CPUs.", which,
-			view.Percent(most/100), view.FirstThree(names), view.Percent(taken/most))
+			view.Percent(most/100), view.Three(names), view.Percent(taken/most))
 	}
 	return []result.Finding{f}
 }
@@ -106,6 +106,6 @@ func uncounted(v *view.Run) []result.Finding {
 		NoInterval: "counted, not sampled", Basis: "counters of the host, which are read every second",
 		Sentence: fmt.Sprintf("Counters of the host are missing for %s of the time while %s ran: plimsoll itself was not "+
 			"given a CPU to read them. CPU was the limit, and what is known of the host and of servers is of the rest of the "+
-			"time only.", view.Percent(most), view.FirstThree(names)),
+			"time only.", view.Percent(most), view.Three(names)),
 	}}
 }

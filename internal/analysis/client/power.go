@@ -87,12 +87,12 @@ func cpuPower(v *view.Run) []result.Finding {
 		could, tells = "could sleep", "a run with that state off (cpupower idle-set) tells"
 	}
 	return []result.Finding{{
-		Check: "cpu-power", Severity: result.Info, Subject: view.FirstThree(names), Metric: "workloads with one in flight",
+		Check: "cpu-power", Severity: result.Info, Subject: view.Three(names), Metric: "workloads with one in flight",
 		Unit: "count", Value: view.Ptr(float64(len(names))), N: len(names),
 		NoInterval: "settings of the host, as they were before the run",
 		Basis:      "facts of the host, the queue depths of the jobs and their mean times",
 		Sentence: fmt.Sprintf("The processors %s (%s) while %s kept one operation in flight: the times may hold what "+
-			"waking takes%s. How much, nothing in this run measured; %s.", could, strings.Join(saw, ", "), view.FirstThree(names), atMost,
+			"waking takes%s. How much, nothing in this run measured; %s.", could, strings.Join(saw, ", "), view.Three(names), atMost,
 			tells),
 	}}
 }
@@ -118,7 +118,7 @@ func (s *said) add(what, host string) {
 func (s *said) list() (out []string) {
 	for _, what := range s.order {
 		if hosts := s.on[what]; len(hosts) > 0 {
-			what += " on " + view.FirstThree(hosts)
+			what += " on " + view.Three(hosts)
 		}
 		out = append(out, what)
 	}

@@ -58,12 +58,12 @@ func starved(v *view.Run) []result.Finding {
 			continue
 		}
 		out = append(out, result.Finding{
-			Check: "cpu-starved", Severity: result.Warning, Subject: view.FirstThree(names), Metric: k.metric, Unit: "%",
+			Check: "cpu-starved", Severity: result.Warning, Subject: view.Three(names), Metric: k.metric, Unit: "%",
 			Value: view.Ptr(worst), N: len(names), Limit: view.Ptr(k.limit),
 			NoInterval: "a mean over the measured time of what the kernel counts",
 			Basis:      "counters of the machines while the workloads ran, whatever used them",
 			Evidence:   []result.Evidence{{Name: k.metric, Value: worst, Unit: "%"}},
-			Sentence:   fmt.Sprintf(k.sentence, view.FirstThree(names), view.Percent(worst/100), view.FirstThree(loads)),
+			Sentence:   fmt.Sprintf(k.sentence, view.Three(names), view.Percent(worst/100), view.Three(loads)),
 		})
 	}
 	return out

@@ -209,7 +209,7 @@ func durable(v *view.Run) (out []result.Finding) {
 		if len(loose) > 0 {
 			f.Severity = result.Warning
 			f.Sentence = fmt.Sprintf("Commits of %s did not wait for the disk (fsync or synchronous_commit is off on %s): a "+
-				"crash loses some, and rates are not those of a server that keeps them.", l.Name, view.FirstThree(loose))
+				"crash loses some, and rates are not those of a server that keeps them.", l.Name, view.Three(loose))
 		}
 		out = append(out, f)
 	}

@@ -292,7 +292,7 @@ func said(servers []string) string {
 	if len(servers) == 1 {
 		return "the database server on " + servers[0]
 	}
-	return fmt.Sprintf("the %d database servers (%s)", len(servers), view.FirstThree(servers))
+	return fmt.Sprintf("the %d database servers (%s)", len(servers), view.Three(servers))
 }
 
 // clientsOf is how many clients a load has, and whether each waits for an answer before it asks again.

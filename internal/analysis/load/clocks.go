@@ -64,7 +64,7 @@ func clocksDiffer(v *view.Run) []result.Finding {
 			names[0], most)
 	} else {
 		f.Sentence = fmt.Sprintf("The clocks of %s differed from plimsoll's (%s); that of %s was %s it. The times in their reports are corrected for that; times in their own logs are not.",
-			view.Plural(len(off), "VM"), view.FirstThree(names), names[0], most)
+			view.Plural(len(off), "VM"), view.Three(names), names[0], most)
 	}
 	return []result.Finding{f}
 }

@@ -173,7 +173,7 @@ func operationErrors(v *view.Run) []result.Finding {
 				view.Percent(share),
 				l.Name,
 				view.SayCount(float64(failed)),
-				view.FirstThree(where),
+				view.Three(where),
 				said,
 			)
 		default:
@@ -182,7 +182,7 @@ func operationErrors(v *view.Run) []result.Finding {
 				"%s of %s failed (on %s)%s. No percentile includes failed operations.",
 				view.Plural(int(min(failed, math.MaxInt)), "operation"),
 				l.Name,
-				view.FirstThree(where),
+				view.Three(where),
 				said,
 			)
 		}
@@ -249,7 +249,7 @@ func failures(l *view.Load, failed uint64, where []string) result.Finding {
 			min(failed, math.MaxInt),
 		), Limit: view.Ptr(0), NoInterval: "what else was done is not counted", Basis: l.Basis(),
 		Sentence: fmt.Sprintf("%s reported %s (on %s), out of an unknown number: it counts no operations.", l.Name,
-			view.Plural(int(min(failed, math.MaxInt)), "failure"), view.FirstThree(where)),
+			view.Plural(int(min(failed, math.MaxInt)), "failure"), view.Three(where)),
 	}
 }
 
@@ -366,7 +366,7 @@ func machinesLost(v *view.Run) []result.Finding {
 				l.Name,
 				view.Plural(len(lost), "VM"),
 				len(l.Parts),
-				view.FirstThree(lost),
+				view.Three(lost),
 			)
 		case len(failed) > 0:
 			f.Sentence = fmt.Sprintf(
@@ -374,7 +374,7 @@ func machinesLost(v *view.Run) []result.Finding {
 				l.Name,
 				view.Plural(len(failed), "VM"),
 				len(l.Parts),
-				view.FirstThree(failed),
+				view.Three(failed),
 				lastWords(l),
 			)
 		default:
@@ -388,7 +388,7 @@ func machinesLost(v *view.Run) []result.Finding {
 				l.Name,
 				view.Plural(len(open), "VM"),
 				len(l.Parts),
-				view.FirstThree(open),
+				view.Three(open),
 				why,
 			)
 		}
@@ -412,7 +412,7 @@ func machinesLost(v *view.Run) []result.Finding {
 				}
 			}
 			f.Severity = result.Info
-			f.Sentence = view.FirstThree(each) + ". Totals include what they reported until then."
+			f.Sentence = view.Three(each) + ". Totals include what they reported until then."
 		}
 		out = append(out, f)
 	}

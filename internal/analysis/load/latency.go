@@ -66,7 +66,7 @@ func latencyKind(v *view.Run) []result.Finding {
 		f.Metric, f.Unit, f.Value = "achieved ÷ offered", "ratio", view.Ptr(least)
 		behind, their := fmt.Sprintf("%s missed its target rate (%s of it)", hidden[0], view.Percent(least)), "its"
 		if len(hidden) > 1 {
-			behind, their = fmt.Sprintf("%s missed their target rates (%s most, at %s of its rate)", view.FirstThree(hidden),
+			behind, their = fmt.Sprintf("%s missed their target rates (%s most, at %s of its rate)", view.Three(hidden),
 				worst.Name, view.Percent(least)), "their"
 		}
 		f.Sentence = fmt.Sprintf(
@@ -80,7 +80,7 @@ func latencyKind(v *view.Run) []result.Finding {
 		}
 		f.Sentence = fmt.Sprintf(
 			"%s %s open-loop and met %s target %s overall, but %s latencies are service times (from the actual send): the wait before a late send is in no percentile.",
-			view.FirstThree(scheduled), verb, their, rate, their)
+			view.Three(scheduled), verb, their, rate, their)
 	case len(response) == 0 && v.Manifest.Target == result.ImportTarget && !ratesTold(v):
 		f.Severity = result.Info
 		f.Sentence = "All latencies are service times, from the actual send to completion. " +
@@ -92,7 +92,7 @@ func latencyKind(v *view.Run) []result.Finding {
 	default:
 		f.Sentence = fmt.Sprintf(
 			"Latencies of %s are response times, those of %s service times: do not compare the two.",
-			view.FirstThree(response), view.FirstThree(service))
+			view.Three(response), view.Three(service))
 		f.Severity = result.Info
 	}
 	return []result.Finding{f}

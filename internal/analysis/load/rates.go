@@ -122,7 +122,7 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		f.Severity, f.Limit = result.Invalid, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(
 			"%s, but its job allows at most %s. On %s throughput and service time cannot both be right (Little's law).",
-			what, view.SayCount(atMost), view.FirstThree(over))
+			what, view.SayCount(atMost), view.Three(over))
 	case atMost == 0:
 		f.Severity = result.Info
 		f.Sentence = what + ". The queue depth of its job is not known, so this was not checked."
@@ -130,7 +130,7 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		f.Severity, f.Limit = result.Info, view.Ptr(littleBelow*atLeast)
 		f.Sentence = fmt.Sprintf(
 			"%s of the %s its clients could have. On %s the clients paused in between or were short of CPU.", what,
-			view.SayCount(atMost), view.FirstThree(under))
+			view.SayCount(atMost), view.Three(under))
 	case len(under) > 0:
 		f.Severity, f.Limit = result.Warning, view.Ptr(littleBelow*atLeast)
 		asks := view.SayCount(atMost) + " at all times"
@@ -139,12 +139,12 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		}
 		f.Sentence = fmt.Sprintf(
 			"%s, though its job asks for %s. On %s the load generator paused or was short of CPU: the storage got less load than the job asks for.",
-			what, asks, view.FirstThree(under))
+			what, asks, view.Three(under))
 		from, to := l.Span()
 		if fault, hit := v.FirstFault(from, to); hit {
 			f.Severity = result.Info
 			f.Sentence = fmt.Sprintf("%s, though its job asks for %s, on %s. With the fault at %s that says nothing of the "+
-				"load generator: what hung to the end is in no figure.", what, asks, view.FirstThree(under),
+				"load generator: what hung to the end is in no figure.", what, asks, view.Three(under),
 				view.ClockOf(fault.Sub(v.Data.Start).Seconds()))
 		}
 	case atLeast < atMost:

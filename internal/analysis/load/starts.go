@@ -84,7 +84,7 @@ func clocksMoved(v *view.Run) []result.Finding {
 		view.SayDuration(worst.moved), view.SayDuration(worst.over))
 	if len(off) > 1 {
 		f.Sentence = fmt.Sprintf("The clocks of %s moved against plimsoll's (%s); that of %s by %s within %s",
-			view.Plural(len(off), "VM"), view.FirstThree(names), worst.name, view.SayDuration(worst.moved),
+			view.Plural(len(off), "VM"), view.Three(names), worst.name, view.SayDuration(worst.moved),
 			view.SayDuration(worst.over))
 	}
 	f.Sentence += ": reports are placed as if they had moved evenly; one that was set at once puts them up to that far off. Run chrony or ntpd on the machines."

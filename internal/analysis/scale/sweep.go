@@ -154,7 +154,7 @@ func Sweep(points []SetPoint, source string) []result.Finding {
 	f.Sentence = fmt.Sprintf(
 		"Working set %s to %s: mean service time %s to %s, with %s at %s: a cache of a size in between no longer holds the data.",
 		view.SayBytes(first.bytes), view.SayBytes(last.bytes), view.SayDuration(first.mean),
-		view.SayDuration(last.mean), view.Plural(len(steps), "step"), view.FirstThree(steps))
+		view.SayDuration(last.mean), view.Plural(len(steps), "step"), view.Three(steps))
 	return []result.Finding{f}
 }
 

@@ -104,7 +104,7 @@ func someVMs(v *view.Run, l *view.Load, whole work, cut func(*view.Track) *view.
 			{Name: "longest", Value: view.Round(longest), Unit: "s"}},
 	}
 	f.Sentence = fmt.Sprintf("%s stalled in part%s: %d of its %d VMs (%s) all but stopped %s, for %s at the longest, "+
-		"though the others went on.", l.Name, whole.before, len(names), len(l.Parts), view.FirstThree(names),
+		"though the others went on.", l.Name, whole.before, len(names), len(l.Parts), view.Three(names),
 		view.Times(stalls), view.SayDuration(longest))
 	f.Chart = v.Chart(l.Name+": "+l.Rate().Unit+" of VMs that stalled", l.Rate().Unit, lines...)
 	return f, true

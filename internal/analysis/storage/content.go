@@ -169,11 +169,11 @@ func seen(f *result.Finding, l *view.Load, looks []result.Written) {
 	case len(lacking) > 0 && read:
 		f.Severity = result.Invalid
 		f.Sentence = fmt.Sprintf("%s read where nothing was ever written, or zeros (%s). Storage answers such reads from "+
-			"its own tables, so they look faster than real ones.", l.Name, view.FirstThree(lacking))
+			"its own tables, so they look faster than real ones.", l.Name, view.Three(lacking))
 	case len(lacking) > 0 && f.Severity == result.Passed:
 		f.Severity = result.Warning
 		f.Sentence = fmt.Sprintf("What was prefilled for %s is not all there (%s): some of its reads may be of blocks "+
-			"never written.", l.Name, view.FirstThree(lacking))
+			"never written.", l.Name, view.Three(lacking))
 	case len(lacking) == 0 && !problem && (f.Severity == result.Passed || read):
 		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf("Everything %s read had been written before: of %s sampled blocks none was zero.", l.Name,
@@ -242,7 +242,7 @@ func (ps *places) String() string {
 			}
 		}
 	}
-	return view.FirstThree(words)
+	return view.Three(words)
 }
 
 // cacheMargin is how many times memory a working set must be before caching in it stops mattering much.

@@ -47,12 +47,12 @@ func fresh(v *view.Run) []result.Finding {
 			"by the extents they write; facts of the devices",
 		Sentence: fmt.Sprintf("The device under %s is flash, and this run neither preconditioned it nor overwrote all that "+
 			"it wrote (written %s times): its rates may be of a fresh device, which are above what lasts.",
-			view.FirstThree(names), view.SayCount(view.Round(least))),
+			view.Three(names), view.SayCount(view.Round(least))),
 	}
 	if !sure {
 		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf("Whether flash is under the virtual device of %s is not known. This run did not overwrite "+
-			"all that it wrote: were it flash, its rates might be of a fresh device.", view.FirstThree(names))
+			"all that it wrote: were it flash, its rates might be of a fresh device.", view.Three(names))
 	}
 	return []result.Finding{f}
 }

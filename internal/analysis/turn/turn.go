@@ -350,6 +350,6 @@ func untold(all, apart []*turn, between []string) result.Finding {
 		Unit: "count", Value: view.Ptr(float64(len(apart))), N: len(all), NoInterval: "counted",
 		Basis: "what the workloads of " + all[0].Group + " declare",
 		Sentence: fmt.Sprintf("What makes the figures of %s differ from those of the workloads before on %s cannot be "+
-			"told: they differ in several things, %s.", view.FirstThree(names), all[0].Group, view.Listed(between)),
+			"told: they differ in several things, %s.", view.Three(names), all[0].Group, view.Listed(between)),
 	}
 }

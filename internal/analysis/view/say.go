@@ -71,8 +71,8 @@ func Plural(n int, word string) string {
 	return unit.Thousands(int64(n)) + " " + word + "s"
 }
 
-// FirstThree lists at most three names.
-func FirstThree(names []string) string {
+// Three lists at most three names.
+func Three(names []string) string {
 	switch {
 	case len(names) == 2:
 		return names[0] + " and " + names[1]

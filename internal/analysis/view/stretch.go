@@ -228,5 +228,5 @@ func When(w result.Window) string {
 	if n := len(c.Beside); n > mostBeside {
 		return c.NameWith(Plural(n, "other"))
 	}
-	return c.NameWith(FirstThree(c.Beside))
+	return c.NameWith(Three(c.Beside))
 }

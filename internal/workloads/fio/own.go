@@ -33,8 +33,8 @@ const deviceSize = 1 << 30
 // mostDisks is how many files one job file may work on. Real ones have a few dozen.
 const mostDisks = 200
 
-// ReadOwn implements workload.OwnReader: the jobs run on one VM. Every file or device that they name, and the files that
-// fio would make for a job of its own, is a data disk there, as large as the jobs reach; what is read is written
+// ReadOwn implements workload.OwnReader: the jobs run on one VM. Every file or device that they name, and the files
+// that fio would make for a job of its own, is a data disk there, as large as the jobs reach; what is read is written
 // before. Options about where files lie are left out with a note; all others mean what they mean to fio.
 func (e Engine) ReadOwn(r workload.OwnRequest) (workload.Own, error) {
 	file, err := fiofile.Parse(r.Name, r.Data)

@@ -99,7 +99,8 @@ func TestOwnObjections(t *testing.T) {
 			t.Errorf("%q:\n%s", text, cmp.Diff(want, got))
 		}
 	}
-	_, err := nowhere.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte("[a]\nsize=1m\n"), Sweeps: []workload.Sweep{
+	const job = "[a]\nsize=1m\n"
+	_, err := nowhere.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte(job), Sweeps: []workload.Sweep{
 		{
 			Key:    "iodpth",
 			Values: []string{"1", "2"},

@@ -72,8 +72,8 @@ type Claim struct {
 	keep   []string
 }
 
-// ForWriting claims a device for writing, if nothing stands against it and typed is the consent for it. keep and system are
-// as for Check. The error is a Refusal with all objections, or ctx's.
+// ForWriting claims a device for writing, if nothing stands against it and typed is the consent for it. keep and system
+// are as for Check. The error is a Refusal with all objections, or ctx's.
 func ForWriting(ctx context.Context, system fs.FS, path, typed string, keep ...string) (*Claim, error) {
 	system, path = machine(system, path)
 	d, no := find(system, path)
