@@ -267,6 +267,7 @@ func TestJSONRefuses(t *testing.T) {
 		"too many":          `{"min":5,"max":6,"sum":5,"buckets":[5,18446744073709551615,1,1]}`,
 		"min elsewhere":     `{"min":4,"max":5,"sum":5,"buckets":[5,1]}`,
 		"max elsewhere":     `{"min":5,"max":500,"sum":5,"buckets":[5,1]}`,
+		"min above max":     `{"min":1001,"max":1000,"sum":1000,"buckets":[317,1]}`,
 		"negative sum":      `{"min":5,"max":5,"sum":-5,"buckets":[5,1]}`,
 		"sum alone":         `{"sum":5}`,
 		"negative count":    `{"min":5,"max":5,"sum":5,"buckets":[5,-1]}`,

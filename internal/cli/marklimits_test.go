@@ -40,7 +40,7 @@ func TestMarkTo(t *testing.T) {
 		{[]string{"--to", "2000"}, 0, "No limit broke up to 2,000 IOPS"},
 		{[]string{"--from", "1500", "--to", "2000.4"}, 0, "2,000 IOPS    2,000 IOPS  held: p99 < 5ms at 11 % of its limit\n\n"},
 		{[]string{"--limit", "read p95 < 5ms", "--to", "2000"}, 0, "No limit broke up to 2,000 IOPS"},
-		{[]string{"--limit", "p90<2", "--to", "2000"}, 0, "held: p99 < 5ms at 11 % of its limit\n\n"},
+		{[]string{"--limit", "p90<2", "--to", "2000"}, 0, "held: p99 < 5ms at 11 % of its limit\n"},
 		{[]string{"--limit", "p90<0.0001", "--from", "1500", "--to", "2000"}, 5, "p90 < 0.0001s breaks at"},
 		{[]string{"--to", "1e13"}, 2, `"1e13" is more than anything does in a second`},
 		{[]string{"--vary", "iodepth"}, 2, `--vary "iodepth": of a job file it is rate or vms`},

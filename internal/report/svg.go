@@ -186,10 +186,9 @@ type mark struct {
 }
 
 func (d *drawing) marks(marks []mark) {
-	const phone = 16 // the width of a letter on a phone, where there is one row of words
 	var ends [markRows]int
-	onPhone := 0
-	for _, m := range marks {
+	phone := d.onPhone(marks)
+	for i, m := range marks {
 		if m.At < d.x0 || m.At > d.x1 {
 			continue
 		}
@@ -208,21 +207,39 @@ func (d *drawing) marks(marks []mark) {
 			continue
 		}
 		ends[row] = begins + width
-		begins, width = x, phone*len([]rune(m.Text))
-		if class != "t" || x+width > svgWidth {
-			begins -= width
-		}
-		switch {
-		case row > 0 || begins < onPhone:
+		switch left, fits := phone[i]; {
+		case row > 0 || !fits:
 			class += " low"
-		case class == "t" && begins < x:
+		case class == "t" && left:
 			class += " flip"
-		}
-		if !strings.HasSuffix(class, "low") {
-			onPhone = begins + width
 		}
 		d.text(class, from, markHeight*(row+1)-1, m.Text)
 	}
+}
+
+// onPhone are the marks whose words fit into one row of a phone's letters, faults before others; true where they stand
+// left of their line.
+func (d *drawing) onPhone(marks []mark) map[int]bool {
+	const letter = 16 // its width there
+	fits := map[int]bool{}
+	var taken [][2]int
+	for _, faults := range []bool{true, false} {
+		for i, m := range marks {
+			if m.At < d.x0 || m.At > d.x1 || faults != (m.Kind == kindClass(result.KindFault)) {
+				continue
+			}
+			x, width := d.x(m.At), letter*len([]rune(m.Text))
+			span := [2]int{x, x + width}
+			left := span[1] > svgWidth
+			if left {
+				span = [2]int{x - width, x}
+			}
+			if !slices.ContainsFunc(taken, func(t [2]int) bool { return span[0] < t[1] && t[0] < span[1] }) {
+				taken, fits[i] = append(taken, span), left
+			}
+		}
+	}
+	return fits
 }
 
 // kindClass is how a moment is drawn.

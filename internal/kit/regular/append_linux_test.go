@@ -9,6 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func TestFull(t *testing.T) {
+	for err, want := range map[error]bool{unix.ENOSPC: true, unix.EDQUOT: true, unix.EIO: false} {
+		if got := Full(&os.PathError{Op: "write", Path: "f", Err: err}); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
 // A record is appended whole, or what there was room for is taken back. The full disk is a file in memory that may
 // not grow: it takes what fits into the page that it has.
 func TestAppendWholeOrNotAtAll(t *testing.T) {

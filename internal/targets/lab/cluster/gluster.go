@@ -29,7 +29,8 @@ var glusterOptions = []string{"network.ping-timeout", "5", "performance.quick-re
 	"client.tcp-user-timeout", "5", "server.keepalive-time", "3", "server.keepalive-interval", "1",
 	"server.keepalive-count", "2"}
 
-// daemonConf is the daemon's own configuration: Debian's, but daemons of lost nodes are noticed in seconds, too.
+// daemonConf is the daemon's own configuration: Debian's, but daemons of lost nodes are noticed in seconds, too, and a
+// lock that a refused command has left is let go of before its three minutes are over.
 const daemonConf = `volume management
     type mgmt/glusterd
     option working-directory /var/lib/glusterd
@@ -43,6 +44,7 @@ const daemonConf = `volume management
     option ping-timeout 5
     option event-threads 1
     option max-port 60999
+    option mgmt-v3-lock-timeout 30
 end-volume
 `
 

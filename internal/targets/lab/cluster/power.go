@@ -27,6 +27,7 @@ import (
 const (
 	killLimit  = 10 * time.Second
 	bootLimit  = 3 * time.Minute
+	buildLimit = 5 * time.Minute  // longer than a lock lives that glusterd has forgotten
 	guestLimit = 90 * time.Second // for guests to heed their power button
 )
 

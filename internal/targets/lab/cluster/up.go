@@ -154,7 +154,7 @@ func (l *Lab) begin(program string) (unlock func(), err error) {
 const lockName = "lock"
 
 func (l *Lab) build(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, bootLimit)
+	ctx, cancel := context.WithTimeout(ctx, buildLimit)
 	defer cancel()
 	hosts := "127.0.0.1 localhost\n"
 	dirs := []string{l.path("bmc"), l.path("shared")}

@@ -155,6 +155,21 @@ func TestEdit(t *testing.T) {
 	}
 }
 
+// Without [global] every job gets the option, in place where it has one.
+func TestSetEverywhere(t *testing.T) {
+	t.Parallel()
+	f, err := fiofile.Parse("f", []byte("[a]\niodepth=1\nrw=read\n[b]\nrw=write\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.SetEverywhere("iodepth", "8")
+	for _, job := range f.Jobs() {
+		if got := job.Value("iodepth"); got != "8" {
+			t.Errorf("%s: iodepth=%s", job.Name, got)
+		}
+	}
+}
+
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	f, err := fiofile.Parse("x.fio", []byte("[a]\nbs=${BS}\nname=${B}-${BS}\niodepth=$x\n"))
