@@ -67,14 +67,8 @@ func (p *pair) held(c *view.Track, of part) *view.Track {
 
 // lasting looks whether what moved stayed so when the cause was gone: then it is no more the cause's than that of time,
 // such as of a warm-up. It is told so when the interval of the two later ones holds no change that matters, and they
-// are closer to each other than to the first. Of a load that nearly stood still in the first no cause is told.
+// are closer to each other than to the first.
 func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow, of func([]result.OpTotals, float64) float64) {
-	const still = 50 // times as fast as one that nearly stands still
-	if moved > still {
-		p.lasts = fmt.Sprintf("; it nearly stood still %s, so what made the difference is not told",
-			strings.TrimSuffix(p.was, ","))
-		return
-	}
 	timed := p.a != nil && p.b != nil && p.a.Busy != nil && p.b.Busy != nil
 	if p.lasts = ""; p.drifts(flow) || timed && p.drifts(busyFlow) {
 		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
@@ -96,6 +90,17 @@ func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow, of func(
 	}
 	p.lasts = fmt.Sprintf("; it stayed so %s, so it is not told apart from drift, such as a warm-up",
 		strings.TrimSuffix(p.gone.when(), ","))
+}
+
+// stoodStill says of a rate that rose this much that no cause of it is told, where the load nearly stood still before.
+func (p *pair) stoodStill(rose float64) bool {
+	const still = 50 // times as fast as one that nearly stands still
+	if rose <= still {
+		return false
+	}
+	p.lasts = fmt.Sprintf("; it nearly stood still %s, so what made the difference is not told",
+		strings.TrimSuffix(p.was, ","))
+	return true
 }
 
 // gained says that what got better with a fault or when it was over, or with a neighbour, is none of its doing; nothing

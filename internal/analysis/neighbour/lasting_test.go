@@ -161,6 +161,31 @@ func TestWhatMovesByItself(t *testing.T) {
 	}
 }
 
+// Times that rise a hundredfold with a co-running load are of one that stood still least of all before.
+func TestTimesRise(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(42, 600, 2)
+	s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.02, Rate: func(t int) float64 {
+		if t >= 300 {
+			return 400
+		}
+		return 40_000
+	}, Cuts: []reporttest.Cut{{At: 300, Name: "alone"}, {At: 600, Name: "with B"}}})
+	s.Load(reporttest.Load{Name: "B", From: 300, To: 600, Noise: 0.02, Rate: func(int) float64 { return 100 }})
+	times := 0
+	for _, f := range windows(view.New(s.Manifest, s.Data)) {
+		if strings.Contains(f.Sentence, "stood still") {
+			t.Errorf("%s", f.Sentence)
+		}
+		if f.Value != nil && strings.HasPrefix(f.Metric, "mean ") && *f.Value > 50 {
+			times++
+		}
+	}
+	if times == 0 {
+		t.Error("no mean time rose")
+	}
+}
+
 // TestBetween: a load that was as fast already in the same company, before a neighbour came, owes that to none.
 func TestBetween(t *testing.T) {
 	t.Parallel()

@@ -260,7 +260,7 @@ func (p *pair) rate() (result.Finding, bool) {
 		f.Warnings = append(f.Warnings, "percentiles and the table hold what the report at the end of a phase has of a fault")
 	}
 	moved := high < 1-changed || low > 1+changed
-	if moved {
+	if moved && !p.stoodStill(r) {
 		p.lasting(r, rateFlow, countOver)
 	}
 	p.gained(moved && r > 1 || tailHarm != nil && *tailHarm < 0)
