@@ -183,28 +183,27 @@ func removeStale(root string) {
 	}
 }
 
-// Read gives the text. When the time is over tracing is switched off and what is left in the buffer is given, then
-// io.EOF.
+// Read gives the text. When the time is over tracing is switched off, also while a device asks more than is read, and
+// what is left in the buffer is given, then io.EOF.
 func (s *Session) Read(p []byte) (int, error) {
 	for {
-		n, err := unix.Read(s.pipe, p)
-		switch {
-		case n > 0:
-			return n, nil
-		case err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR):
-			return 0, fmt.Errorf("trace_pipe: %w", err)
-		case errors.Is(err, unix.EINTR):
-			continue
-		case s.ended:
-			return 0, io.EOF
-		}
 		left := time.Until(s.ends)
-		if left <= 0 || s.ctx.Err() != nil {
+		if !s.ended && (left <= 0 || s.ctx.Err() != nil) {
 			s.ended = true
 			if err := s.set("tracing_on", "0"); err != nil {
 				return 0, err
 			}
+		}
+		n, err := unix.Read(s.pipe, p)
+		switch {
+		case n > 0:
+			return n, nil
+		case errors.Is(err, unix.EINTR):
 			continue
+		case err != nil && !errors.Is(err, unix.EAGAIN):
+			return 0, fmt.Errorf("trace_pipe: %w", err)
+		case s.ended:
+			return 0, io.EOF
 		}
 		wait := min(left, 50*time.Millisecond) // and no longer, for ctx
 		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(s.pipe), Events: unix.POLLIN}}, int(wait.Milliseconds())+1)

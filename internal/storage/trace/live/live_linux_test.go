@@ -159,3 +159,27 @@ func TestOneAtATime(t *testing.T) {
 		t.Errorf("the first session is gone: %v", err)
 	}
 }
+
+// TestEndsWhileTheDeviceWorks: a session ends in its time also where there is always more to read, as of a device that
+// is faster than its reader.
+func TestEndsWhileTheDeviceWorks(t *testing.T) {
+	device := loop(t)
+	ctx, end := context.WithCancel(t.Context())
+	s := start(ctx, t, device, live.Options{Duration: time.Hour})
+	writes(t, device, 1)
+	end()
+	var err error
+	buf := make([]byte, 1<<16)
+	for range 1000 {
+		writes(t, device, 1)
+		if _, err = s.Read(buf); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Errorf("after 1000 reads: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
