@@ -249,7 +249,9 @@ func (c *Collector) quota(emit exporter.Emit) error {
 	}
 	if limit, hits, ok := procfs.MemoryLimit(c.root); ok {
 		emit(memoryLimit, float64(limit))
-		emit(memoryHits, float64(hits))
+		if hits != nil {
+			emit(memoryHits, float64(*hits))
+		}
 		found = nil
 	}
 	return found

@@ -318,13 +318,21 @@ func BenchmarkThisMachine(b *testing.B) {
 func TestQuota(t *testing.T) {
 	const (
 		counted = "plimsoll_cpu_quota_periods_total 40\nplimsoll_cpu_quota_throttled_periods_total 25\n"
-		limited = "plimsoll_memory_limit_bytes 268435456\nplimsoll_memory_limit_hits_total 12\n"
+		limitOf = "plimsoll_memory_limit_bytes 268435456\n"
+		limited = limitOf + "plimsoll_memory_limit_hits_total 12\n"
 	)
 	for name, c := range map[string]struct{ files, want string }{
-		"v2":              {"cpu.stat=usage_usec 9\nnr_periods 40\nnr_throttled 25\nthrottled_usec 7\n", counted},
-		"v1":              {"cpu/cpu.stat=nr_periods 40\nnr_throttled 25\nthrottled_time 7\n", counted},
-		"memory, v2":      {"memory.max=268435456\n|memory.events=low 0\nhigh 3\nmax 12\noom 1\n", limited},
-		"memory, v1":      {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=12\n", limited},
+		"v2":         {"cpu.stat=usage_usec 9\nnr_periods 40\nnr_throttled 25\nthrottled_usec 7\n", counted},
+		"v1":         {"cpu/cpu.stat=nr_periods 40\nnr_throttled 25\nthrottled_time 7\n", counted},
+		"memory, v2": {"memory.max=268435456\n|memory.events=low 0\nhigh 3\nmax 12\noom 1\n", limited},
+		"memory, v1": {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=12\n", limited},
+		"memory and swap, v1": {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=3\n|" +
+			"memory/memory.memsw.failcnt=9\n|memory/memory.max_usage_in_bytes=268435456\n", limited},
+		"not reached, v1": {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=0\n|" +
+			"memory/memory.max_usage_in_bytes=4096\n", limitOf + "plimsoll_memory_limit_hits_total 0\n"},
+		"not counted, v1": {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=0\n|" +
+			"memory/memory.memsw.failcnt=0\n|memory/memory.max_usage_in_bytes=268435456\n", limitOf},
+		"not counted, v2": {"memory.max=268435456\n", limitOf},
 		"no quota":        {"cpu.stat=usage_usec 9\nnr_periods 0\nnr_throttled 0\n|memory.max=max\n", ""},
 		"no limit, v1":    {"memory/memory.limit_in_bytes=9223372036854771712\n|memory/memory.failcnt=0\n", ""},
 		"a whole machine": {"cpu.stat=usage_usec 9\n", ""},

@@ -33,24 +33,30 @@ func Quota(system fs.FS, group string) (periods, throttled uint64, ok bool) {
 }
 
 // MemoryLimit reads how much memory the container of this process may have, in either version's hierarchy, and how
-// often it wanted more. ok is false where it has no limit.
-func MemoryLimit(system fs.FS) (limit, hits uint64, ok bool) {
+// often it wanted more: hits is nil where the kernel does not count that, as Linux 6.18 in version 1 where swap is
+// limited with memory. ok is false where it has no limit.
+func MemoryLimit(system fs.FS) (limit uint64, hits *uint64, ok bool) {
 	number := func(file string) (uint64, bool) {
 		data, err := fs.ReadFile(system, "sys/fs/cgroup/"+file)
 		n, e := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
 		return n, err == nil && e == nil // "max" is none
 	}
 	if limit, ok = number("memory/memory.limit_in_bytes"); ok {
-		hits, _ = number("memory/memory.failcnt")
+		of, counted := number("memory/memory.failcnt")
+		both, _ := number("memory/memory.memsw.failcnt") // a request is refused by the one limit or the other
+		most, _ := number("memory/memory.max_usage_in_bytes")
+		if n := of + both; counted && (n > 0 || most < limit) { // else it was reached and none was counted
+			hits = &n
+		}
 		return limit, hits, limit < 1<<60 // none is the largest that there are pages for
 	}
 	if limit, ok = number("memory.max"); !ok {
-		return 0, 0, false
+		return 0, nil, false
 	}
 	data, _ := fs.ReadFile(system, "sys/fs/cgroup/memory.events")
 	_ = Lines(data, func(f []string) error {
 		if n, err := Counts(f[1:]); f[0] == "max" && err == nil && len(n) == 1 {
-			hits = n[0]
+			hits = &n[0]
 		}
 		return nil
 	})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -45,6 +46,18 @@ func TestEvicted(t *testing.T) {
 	o.said("1 ", result.FaultBegins, "the kernel killed 1 process of b for want of memory", "a limit of 64 MiB")
 	if err := o.host("b").Accessible(t.Context()); err != nil {
 		t.Errorf("b: %v", err)
+	}
+	page, _, err := o.host("b").(interface {
+		Page(ctx context.Context) (io.ReadCloser, string, error)
+	}).Page(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(page)
+	if err = errors.Join(err, page.Close()); err != nil ||
+		!bytes.Contains(text, []byte("\nplimsoll_memory_limit_bytes 67108864\n")) ||
+		bytes.Contains(text, []byte("\nplimsoll_memory_limit_hits_total 0\n")) { // it was reached: none is not said
+		t.Errorf("its limit of memory was reached: %v\n%s", err, text)
 	}
 }
 
