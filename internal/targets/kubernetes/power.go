@@ -318,9 +318,6 @@ func (c *cluster) nodeOn(ctx context.Context, node int) error {
 // claimPower claims power control where every node has a controller and may be switched off, and says else why not.
 func (p *place) claimPower(ctx context.Context, a *api, f *fleetFile, facts *target.Facts, object func(string,
 	...any)) {
-	if len(f.power) == 0 {
-		return
-	}
 	var without, refused []string
 	for _, n := range facts.Nodes {
 		s, is := f.power[n.Name]
@@ -354,10 +351,12 @@ func (p *place) claimPower(ctx context.Context, a *api, f *fleetFile, facts *tar
 			"reaches the volumes, when a power controller says that its node is off, while the run lives"
 		facts.Capabilities[target.AvailabilityRules] = "exemptions from these restarts; nothing is balanced"
 	}
-	for _, c := range []target.Capability{target.NodePowerControl, target.NodeShutdown} {
+	for _, c := range []target.Capability{target.NodePowerControl, target.NodeShutdown, target.NodeFailover,
+		target.AvailabilityRules} {
 		switch {
 		case len(without) > 0:
 			facts.Missing[c] = "the fleet's file gives no power for " + unit.List(without, 5)
+		case c == target.NodeFailover, c == target.AvailabilityRules:
 		case len(refused) > 0:
 			facts.Missing[c] = strings.Join(refused, "; ")
 		default:

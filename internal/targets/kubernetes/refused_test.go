@@ -183,6 +183,11 @@ func TestNotes(t *testing.T) {
 		strings.Join(facts.Notes, "\n"), "clock is") {
 		t.Errorf("%q, %v", facts.Notes, err)
 	}
+	for _, c := range []target.Capability{target.NodePowerControl, target.NodeFailover} {
+		if why := facts.Missing[c]; why != "the fleet's file gives no power for n1" {
+			t.Errorf("%s: %q", c, why)
+		}
+	}
 	now := time.Now().UTC()
 	f.first = func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/leases") {
