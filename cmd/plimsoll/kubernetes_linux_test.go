@@ -171,6 +171,9 @@ func TestTryOnKubernetes(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
+	if strings.Contains(out, "its clock is -") {
+		t.Errorf("it says that a clock is ahead by less than nothing:\n%s", out)
+	}
 	gone(t, c, before)
 }
 

@@ -98,7 +98,8 @@ func tryMachine(ctx context.Context, cluster target.Cluster) (string, error) {
 	}
 	if reader, is := host.(target.ClockReader); is {
 		if clock, err := reader.ReadClock(ctx); err == nil {
-			said += fmt.Sprintf(", its clock is %s ahead", unit.Duration(clock.Ahead))
+			way := map[bool]string{true: "behind", false: "ahead"}[clock.Ahead < 0]
+			said += fmt.Sprintf(", its clock is %s %s", unit.Duration(clock.Ahead.Abs()), way)
 		}
 	}
 	return said, maker.Delete(ctx, []string{"try", "try-template"})
