@@ -327,11 +327,12 @@ func TestQuota(t *testing.T) {
 		"memory, v2": {"memory.max=268435456\n|memory.events=low 0\nhigh 3\nmax 12\noom 1\n", limited},
 		"memory, v1": {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=12\n", limited},
 		"memory and swap, v1": {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=3\n|" +
-			"memory/memory.memsw.failcnt=9\n|memory/memory.max_usage_in_bytes=268435456\n", limited},
-		"not reached, v1": {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=0\n|" +
-			"memory/memory.max_usage_in_bytes=4096\n", limitOf + "plimsoll_memory_limit_hits_total 0\n"},
+			"memory/memory.memsw.failcnt=9\n|memory/memory.memsw.limit_in_bytes=268435456\n", limited},
+		"more swap, v1": {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=0\n|" +
+			"memory/memory.memsw.failcnt=0\n|memory/memory.memsw.limit_in_bytes=268435457\n",
+			limitOf + "plimsoll_memory_limit_hits_total 0\n"},
 		"not counted, v1": {"memory/memory.limit_in_bytes=268435456\n|memory/memory.failcnt=0\n|" +
-			"memory/memory.memsw.failcnt=0\n|memory/memory.max_usage_in_bytes=268435456\n", limitOf},
+			"memory/memory.memsw.failcnt=0\n|memory/memory.memsw.limit_in_bytes=268435456\n", limitOf},
 		"not counted, v2": {"memory.max=268435456\n", limitOf},
 		"no quota":        {"cpu.stat=usage_usec 9\nnr_periods 0\nnr_throttled 0\n|memory.max=max\n", ""},
 		"no limit, v1":    {"memory/memory.limit_in_bytes=9223372036854771712\n|memory/memory.failcnt=0\n", ""},

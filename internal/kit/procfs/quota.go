@@ -33,8 +33,8 @@ func Quota(system fs.FS, group string) (periods, throttled uint64, ok bool) {
 }
 
 // MemoryLimit reads how much memory the container of this process may have, in either version's hierarchy, and how
-// often it wanted more: hits is nil where the kernel does not count that, as Linux 6.18 in version 1 where swap is
-// limited with memory. ok is false where it has no limit.
+// often it wanted more: hits is nil where the kernel may not count that, as Linux 6.18 in version 1 where swap is limited
+// with memory. ok is false where it has no limit.
 func MemoryLimit(system fs.FS) (limit uint64, hits *uint64, ok bool) {
 	number := func(file string) (uint64, bool) {
 		data, err := fs.ReadFile(system, "sys/fs/cgroup/"+file)
@@ -44,8 +44,8 @@ func MemoryLimit(system fs.FS) (limit uint64, hits *uint64, ok bool) {
 	if limit, ok = number("memory/memory.limit_in_bytes"); ok {
 		of, counted := number("memory/memory.failcnt")
 		both, _ := number("memory/memory.memsw.failcnt") // a request is refused by the one limit or the other
-		most, _ := number("memory/memory.max_usage_in_bytes")
-		if n := of + both; counted && (n > 0 || most < limit) { // else it was reached and none was counted
+		swap, is := number("memory/memory.memsw.limit_in_bytes")
+		if n := of + both; n > 0 || counted && (!is || swap > limit) { // else it may never be counted
 			hits = &n
 		}
 		return limit, hits, limit < 1<<60 // none is the largest that there are pages for
