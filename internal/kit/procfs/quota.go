@@ -33,8 +33,8 @@ func Quota(system fs.FS, group string) (periods, throttled uint64, ok bool) {
 }
 
 // MemoryLimit reads how much memory the container of this process may have, in either version's hierarchy, and how
-// often it wanted more: hits is nil where the kernel may not count that, as Linux 6.18 in version 1 where swap is limited
-// with memory. ok is false where it has no limit.
+// often it wanted more: hits is nil where the kernel may not count that, as Linux 6.18 in version 1 where swap is
+// limited with memory. ok is false where it has no limit.
 func MemoryLimit(system fs.FS) (limit uint64, hits *uint64, ok bool) {
 	number := func(file string) (uint64, bool) {
 		data, err := fs.ReadFile(system, "sys/fs/cgroup/"+file)
