@@ -19,6 +19,7 @@ type document struct {
 	clients  []entry // client/server mode
 	problems []string
 	global   settings
+	disk     diskUse
 }
 
 // entry is one element of jobs or client_stats.
@@ -100,6 +101,8 @@ func decode(b []byte) (*document, int, error) {
 			d.jobs, err = d.entries(s)
 		case "client_stats":
 			d.clients, err = d.entries(s)
+		case "disk_util":
+			err = d.disks(s)
 		default:
 			err = s.skip()
 		}
@@ -115,11 +118,6 @@ func decode(b []byte) (*document, int, error) {
 		return nil, s.i, fmt.Errorf("it has neither jobs nor client_stats")
 	}
 	return d, s.i, nil
-}
-
-// old reports whether latencies are in microseconds and json+ bins are numbered by index, as before fio 3.
-func (d *document) old() bool {
-	return strings.HasPrefix(d.version, "fio-2") || strings.HasPrefix(d.version, "fio-1")
 }
 
 func (d *document) option(s *scanner, key []byte, e *entry) error {
@@ -281,7 +279,7 @@ func (d *document) timing(s *scanner, t *timing, unit uint64) error {
 				return err
 			})
 		case "bins":
-			t.bins, err = d.bins(s)
+			t.bins, err = bins(s, unit > 1)
 		default:
 			err = s.skip()
 		}
@@ -289,11 +287,11 @@ func (d *document) timing(s *scanner, t *timing, unit uint64) error {
 	})
 }
 
-// bins reads json+ bins. From fio 3 on a key is the middle of its bucket in nanoseconds; before, it is the
-// bucket's index in a layout of the same shape but in microseconds, and constants of the layout stand beside them.
-func (d *document) bins(s *scanner) (*hist.Histogram, error) {
+// bins reads json+ bins. From fio 3 on, and its 2.99 before, a key is the middle of its bucket in nanoseconds; in old
+// ones it is the bucket's index in a layout of the same shape but in microseconds, and constants of the layout stand
+// beside them.
+func bins(s *scanner, old bool) (*hist.Histogram, error) {
 	h := &hist.Histogram{}
-	old := d.old()
 	err := s.object(func(key []byte) error {
 		bin, ok := digits(key)
 		if !ok {
