@@ -348,6 +348,7 @@ func TestRefused(t *testing.T) {
 		"no such tool":           {"a", "hello\n", "postmark", `no tool "postmark" is known`},
 		"a table of one's own":   {"a.csv", "1,2,0,4\n2,3,0,5\n", "", "it is no output of a tool"},
 		"a table with a head":    {"a.csv", "n,x\n1,2.5\n", "", "it looks like a table: analyze"},
+		"one in quotes":          {"a.csv", "\"test\",\"rps\"\n\"SET\",\"46446.82\"\n", "", "it looks like a table: analyze"},
 		"a job file":             {"a.fio", "[global]\n; mine\nrw=read\n", "", "plimsoll run takes"},
 		"parameters of vdbench":  {"a.vdb", "*\nsd=sd1,lun=/dev/sdb\n", "", "parameters of vdbench"},
 		"a log without its kind": {"a.log", log, "", "--as fio-iops"},
