@@ -106,8 +106,8 @@ func bothValues(head []byte) bool {
 		if line[len(line)-1] != '\n' || len(n) < 6 || n[3] > int64(LogTrim) {
 			continue
 		}
-		// No direction is so great, no block so short, and an average has no offset.
-		if n[2] > int64(LogTrim) || n[3] > 0 || n[4] > 0 {
+		// No direction is so great, no block so short, and an average of reads has no offset.
+		if n[2] > int64(LogTrim) || n[3] > 0 || n[2] == 0 && n[4] > 0 {
 			return true
 		}
 	}
