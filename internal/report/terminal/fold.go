@@ -29,7 +29,7 @@ func (f *folder) Write(b []byte) (int, error) {
 		out.WriteString(folded(strings.TrimSuffix(line, "\n"), f.columns) + "\n")
 	}
 	f.line = append(f.line[:0], f.line[end:]...)
-	if _, err := io.WriteString(f.w, out.String()); err != nil {
+	if _, err := f.w.Write([]byte(out.String())); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -40,7 +40,7 @@ func (f *folder) Close() error {
 	if len(f.line) == 0 {
 		return nil
 	}
-	_, err := io.WriteString(f.w, folded(string(f.line), f.columns))
+	_, err := f.w.Write([]byte(folded(string(f.line), f.columns)))
 	f.line = nil
 	return err
 }
