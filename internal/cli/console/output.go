@@ -2,6 +2,7 @@ package console
 
 import (
 	"bufio"
+	"cmp"
 	"io"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/terminal"
 	"plimsoll/result"
 )
 
@@ -51,11 +53,15 @@ func (c *Console) Print(phase, what string, o Output, write func(io.Writer) erro
 			return exit.Usagef("name a file: --output FILE.parquet", "%s: -o %s is no text for standard output", phase,
 				ParquetFormat)
 		}
-		b := bufio.NewWriter(c.Out)
+		var page io.WriteCloser = plain{c.Out}
+		if !c.JSON && o.chosen() == "text" {
+			page = terminal.Fold(c.Out)
+		}
+		b := bufio.NewWriter(page)
 		if err := write(b); err != nil {
 			return err // which is also what was wrong with what went before
 		}
-		return b.Flush()
+		return cmp.Or(b.Flush(), page.Close())
 	}
 	if run := result.RecordOf(o.File); run != "" {
 		return exit.Errorf(exit.Refused, "give another name", "%s: %s: it is a part of what was measured in %s", phase,
@@ -83,6 +89,12 @@ func (c *Console) Print(phase, what string, o Output, write func(io.Writer) erro
 	visible.Fprintf(c.Notes(), "%s: %s\n", what, o.File)
 	return nil
 }
+
+// plain is what is written to as it is, and stays open.
+type plain struct{ io.Writer }
+
+// Close implements io.Closer.
+func (plain) Close() error { return nil }
 
 // chosen is the format that was asked for: by name, or by the end of the file's.
 func (o Output) chosen() string {

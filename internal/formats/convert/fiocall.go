@@ -11,7 +11,8 @@ import (
 )
 
 var (
-	fioCall = lazyregexp.New(`(?m)^[ \t]*((?:(?:\w+=\S*|sudo|time|exec|nice|ionice|numactl|taskset|timeout|chrt|stdbuf|env|nohup)` +
+	fioCall = lazyregexp.New(`(?m)^[ \t]*((?:(?:\w+=\S*|(?:/[\w/]+/)?(?:sudo(?:[ \t]+-u[ \t]+[\w-]+)?|time|exec|nice|ionice|numactl|taskset|timeout|chrt|` +
+		`stdbuf|env|nohup))` +
 		`(?:[ \t]+(?:-[\w=,:.-]+|[\d.,:x-]+[smh]?))*[ \t]+)*)(?:[\w./~:\\-]*[/\\])?fio(?:\.exe)?\s+(?:-|\S+\.fio\b)`)
 	fioWithin = lazyregexp.New(`(?m)^[ \t]*[^\s#].*[\s;&|/(]fio(?:\.exe)?\s+--?[a-z]`) // in a line that begins otherwise
 	fioRemote = lazyregexp.New(`\b(?:docker|podman|nerdctl|kubectl|oc|crictl|ssh|pdsh|ansible|srun|mpirun|lxc|virsh)\b`)

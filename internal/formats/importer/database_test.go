@@ -191,6 +191,13 @@ func TestHammerSummary(t *testing.T) {
 // that failed.
 func TestHammerTexts(t *testing.T) {
 	t.Parallel()
+	const passing = "Vuser 2:|PERCENTILES 2021-08-31 20:53:22 to 2021-08-31 20:53:32\n" +
+		"Vuser 2:|neword|MIN-5028|P50%-15089|P95%-25786|P99%-34307|MAX-59680|SAMPLES-234\n"
+	d := prepareOne(t, "out.txt", "HammerDB CLI v4.12\n"+strings.Replace(aTest, "Vuser 2:Payment",
+		passing+"Vuser 2:Payment", 1))
+	if !strings.Contains(strings.Join(d.Unseen, "\n"), "(etprof) is of intervals") {
+		t.Errorf("a profile of intervals is not told: %q", d.Unseen)
+	}
 	const head = "HammerDB CLI v4.12\n"
 	const profile = "TPROC-C profile 2 VU | 0 at once | 1 in 1m0.5s | neword 610 5.49s | neword_max=170 | neword_min=0.8 | " +
 		"neword_p50=7 | neword_p95=21 | neword_p99=40"

@@ -39,7 +39,7 @@ var (
 	fioVersion  = lazyregexp.New(`"fio version"\s*:\s*"([^"]{1,64})"`)
 	fioNormal   = lazyregexp.New(`(?m)^(?:Run status group \d+|.+: \(groupid=\d+, jobs=\d+\): err= *\d+)`)
 	fioLogLine  = lazyregexp.New(`^\d+, \d+, [012], (\d+)(, \d+)?(, (0x[0-9a-f]+|\d+))?(, \d+)?$`)
-	fioBothLine = lazyregexp.New(`^\d+, \d+, \d+, [012], (0)(, \d+)?, (0x[0-9a-f]+|\d+)(, \d+)?$`)
+	fioBothLine = lazyregexp.New(`^\d+, \d+, \d+, [012], (\d+)(, \d+)?, (0x[0-9a-f]+|\d+)(, \d+)?$`)
 	fioHistLine = lazyregexp.New(`^\d+, ?[012], ?\d+(, ?\d+)+\s*$`)
 	fioLogName  = lazyregexp.New(`_(bw|iops|lat|clat|slat)(\.\d+)?\.log$`)
 )
@@ -76,14 +76,17 @@ func fioReaders() []reader {
 func isFioLog(head []byte) bool {
 	n := 0
 	for line := range bytes.Lines(head) {
-		m := fioLogLine.FindSubmatch(bytes.TrimSpace(line))
-		if m == nil {
-			m = fioBothLine.FindSubmatch(bytes.TrimSpace(line))
+		whole, matches := false, false
+		for _, form := range []*lazyregexp.Regexp{fioLogLine, fioBothLine} {
+			if m := form.FindSubmatch(bytes.TrimSpace(line)); m != nil {
+				block, err := strconv.ParseUint(string(m[1]), 10, 63)
+				matches, whole = true, whole || err == nil && block%512 == 0
+			}
 		}
-		if m == nil {
+		if !matches {
 			return n > 0 && len(head) == HeadBytes // the last line was cut
 		}
-		if block, err := strconv.ParseUint(string(m[1]), 10, 63); err != nil || block%512 != 0 {
+		if !whole {
 			return false
 		}
 		if n++; n == 20 {
@@ -143,6 +146,12 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			d.Notes = append(d.Notes, note)
 		}
 		d.Declared.Measures, d.Declared.Format, d.Streams = p.Measures, p.Format, p.Streams
+		if p.Disks {
+			d.Unseen = []string{"the machine, and the device underneath but for fio's own counts of all its jobs (disk_util)"}
+		}
+		if p.Unseen != "" {
+			d.Notes = append(d.Notes, p.Unseen)
+		}
 		for _, a := range p.Asked {
 			f := asked(a.Name, a.Value)
 			if a.Noted {

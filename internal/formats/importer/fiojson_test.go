@@ -132,6 +132,59 @@ func TestFioApart(t *testing.T) {
 	}
 }
 
+// fio's own counts of the disks are laid beside what its jobs report: less is told, the same is not. By jq, of
+// disk_util: (.read_ios + .read_merges), .read_sectors * 512; of jobs: .read.total_ios, .read.io_bytes.
+func TestFioDisks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ disks, want string }{
+		"from the page cache": {`{"name":"sda","read_ios":1400,"read_merges":100,"write_ios":7,"util":1}`,
+			"of sda (disk_util) show 1500 reads of 6000 that"},
+		"bytes": {`{"name":"sda","read_ios":5900,"read_merges":0,"read_sectors":8000,"write_sectors":3}`,
+			"of sda (disk_util) show 5900 reads of 6000 (3.91 MiB of 23.4 MiB) that"},
+		"none at all":            {`{"name":"vdb","read_ios":0,"write_ios":0,"util":0}`, "show 0 reads of 6000 that"},
+		"a disk and one it's on": {`{"name":"dm-0","read_ios":3000},{"name":"sda","read_ios":3000}`, ""},
+		"all of them":            {`{"name":"sda","read_ios":5990,"read_merges":0,"read_sectors":47000}`, ""},
+	} {
+		text := strings.Replace(fioOutput(1_700_000_000, fioJob("a", 0, 6000, "")), "\n}\n",
+			",\n\"disk_util\":["+c.disks+"]\n}\n", 1)
+		d := prepareOne(t, "a.json", text)
+		notes, unseen := strings.Join(d.Notes, "\n"), strings.Join(d.Unseen, "\n")
+		told := strings.Contains(notes, "disk_util")
+		if told != (c.want != "") || !strings.Contains(notes, c.want) || !strings.Contains(unseen, "disk_util") {
+			t.Errorf("%s: %q and %q, want %q", name, notes, unseen, c.want)
+		}
+	}
+}
+
+// A report within somebody's own JSON is whole: nothing of it was cut.
+func TestFioWithin(t *testing.T) {
+	t.Parallel()
+	alone := fioOutput(1_700_000_000, fioJob("a", 0, 6000, ""))
+	for name, text := range map[string]string{
+		"an object": `{"host": "x", "result": ` + alone + "}\n", "a list": "[\n" + alone + "]\n",
+	} {
+		if got, want := runsIn(t, "a.json", []byte(text)), runsIn(t, "a.json", []byte(alone)); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+		}
+		if d := prepareOne(t, "a.json", text); d.Failure != "" || d.Lost != "" {
+			t.Errorf("%s: %q, %q", name, d.Failure, d.Lost)
+		}
+	}
+}
+
+// fio 2.99 writes the times of fio 3, in nanoseconds, and so the bins: jq sums up 6 operations of 1 ms.
+func TestFioBefore3(t *testing.T) {
+	t.Parallel()
+	text := strings.NewReplacer("fio-3.36", "fio-2.99", `"percentile":{`, `"bins":{"1003520":6000},"percentile":{`).
+		Replace(fioOutput(1_700_000_000, fioJob("a", 0, 6000, "")))
+	d := prepareOne(t, "a.json", text)
+	r := parse(t, d, strings.NewReader(text)).Reports
+	h := r[len(r)-1].Ops[0].Hist
+	if p50, ok := h.Quantile(0.5); !ok || h.Count() != 6000 || math.Abs(float64(p50)/1e6-1) > 0.01 {
+		t.Errorf("%d of %v ns", h.Count(), p50)
+	}
+}
+
 type lastReport struct{ Report0 workload.Report }
 
 func (l *lastReport) Report(r workload.Report) { l.Report0 = r }

@@ -424,7 +424,8 @@ func TestEveryFormWrittenOtherwise(t *testing.T) {
 		for form, data := range map[string][]byte{
 			"CRLF":   []byte(strings.ReplaceAll(text, "\n", "\r\n")),
 			"mark":   []byte("\ufeff" + text),
-			"UTF-16": inUTF16(text),
+			"UTF-16": inUTF16(text), "UTF-16 without a mark": inUTF16(text)[2:],
+			"UTF-16, big endian": swapped(inUTF16(text)), "the same without a mark": swapped(inUTF16(text)[2:]),
 		} {
 			plain, err := io.ReadAll(plaintext.Reader(bytes.NewReader(data)))
 			if err != nil {
@@ -435,6 +436,14 @@ func TestEveryFormWrittenOtherwise(t *testing.T) {
 			}
 		}
 	}
+}
+
+// swapped has the bytes of every pair the other way round.
+func swapped(pairs []byte) []byte {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		pairs[i], pairs[i+1] = pairs[i+1], pairs[i]
+	}
+	return pairs
 }
 
 func inUTF16(text string) []byte {

@@ -97,6 +97,7 @@ type hammerParser struct {
 	gap     time.Duration
 	figures int // of the counter, without times
 	profile hammer.Profile
+	passing bool // there are percentiles of intervals (etprof)
 }
 
 // hammerSample is one figure of the transaction counter.
@@ -165,6 +166,7 @@ func (p *hammerParser) line(n int, text, reader string) error {
 	if taken, err := p.profileLine(n, text); taken || err != nil {
 		return err
 	}
+	p.passing = p.passing || strings.Contains(text, "|PERCENTILES ")
 	p.driver = p.driver || hammerTest.MatchString(text)
 	p.build = p.build || hammerBuild.MatchString(text)
 	if hammerOver.MatchString(text) { // of a further call, or of further virtual users
@@ -306,8 +308,12 @@ func (p *hammerParser) achieved(n int, r hammer.Result) error {
 	if odd := r.Odd(); odd != "" {
 		s.notes = append(s.notes, odd)
 	}
-	s.unseen = []string{"latency: the result has none; the time profile (xtprof) has",
-		"the storage underneath: HammerDB counts no I/O"}
+	latency := "latency: the result has none; the time profile (xtprof) has"
+	if p.passing {
+		latency = "latency: the time profile in it (etprof) is of intervals of one virtual user, which nothing combines; " +
+			"xtprof is of all"
+	}
+	s.unseen = []string{latency, "the storage underneath: HammerDB counts no I/O"}
 	p.book.stretches = append(p.book.stretches, s)
 	p.test = hammerRun{}
 	return nil

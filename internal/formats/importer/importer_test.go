@@ -279,6 +279,11 @@ func TestFioLogs(t *testing.T) {
 			"read 2000 0 0; write 50 0 0"},
 		"averages and maxima, with offsets": {"x_iops.1.log", "1000, 2000, 2400, 0, 0, 4096, 0\n2000, 1000, 1001, 0, 0, 0, 0\n",
 			"read 3000 0 0"},
+		// jq -Rs of the second and fourth numbers: reads 2000 + 1 + 0, writes 1 + 2.
+		"averages and maxima, some as small as directions": {"x_iops.1.log",
+			"1000, 2000, 2400, 0, 0, 0\n1000, 1, 1, 1, 0, 0\n" + "2000, 1, 1, 0, 0, 0\n2000, 2, 2, 1, 0, 0\n3000, 0, 0, 0, 0, 0\n", "read 2001 0 0; write 3 0 0"},
+		"both asked of single I/Os": {"x_clat.1.log", "5, 1000000, 0, 1, 4096, 0\n6, 3000000, 0, 0, 8192, 0\n",
+			"read 1 8192 0.003; write 1 4096 0.001"},
 		"threads share a log": {"x_lat.log", "5, 1000000, 0, 4096, 0\n4, 1000000, 0, 4096, 0\n8, 1000000, 0, 4096, 0\n", "read 3 12288 0.003"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -343,6 +348,7 @@ func TestRefused(t *testing.T) {
 		"no such tool":           {"a", "hello\n", "postmark", `no tool "postmark" is known`},
 		"a table of one's own":   {"a.csv", "1,2,0,4\n2,3,0,5\n", "", "it is no output of a tool"},
 		"a table with a head":    {"a.csv", "n,x\n1,2.5\n", "", "it looks like a table: analyze"},
+		"one in quotes":          {"a.csv", "\"x\",\"rps\"\n\"SET\",\"46.82\"\n", "", "it looks like a table: analyze"},
 		"a job file":             {"a.fio", "[global]\n; mine\nrw=read\n", "", "plimsoll run takes"},
 		"parameters of vdbench":  {"a.vdb", "*\nsd=sd1,lun=/dev/sdb\n", "", "parameters of vdbench"},
 		"a log without its kind": {"a.log", log, "", "--as fio-iops"},

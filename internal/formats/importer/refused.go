@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	aTable = lazyregexp.New(`^[^\n,;\t]+(?:[,;\t][^\n,;\t]*)+\r?\n(?:[^\n]*[,;\t]\s*-?[\d.]+\s*(?:[,;\t\r\n]|$))`)
+	aTable = lazyregexp.New(`^[^\n,;\t]+(?:[,;\t][^\n,;\t]*)+\r?\n(?:[^\n]*[,;\t]\s*"?-?[\d.]+"?\s*(?:[,;\t\r\n]|$))`)
 	aPage  = lazyregexp.New(`(?m)^# (?:HELP|TYPE) \w+ `)
 )
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 )
 
 // Paint is w with colours for verdicts and warnings where w is a terminal; elsewhere, with NO_COLOR set, and on a
@@ -36,9 +37,9 @@ var (
 		colour string
 		head   *regexp.Regexp
 	}{
-		{red, regexp.MustCompile(`^(invalid:|error:|problem:|plimsoll:|FAIL:|✗)`)},
-		{yellow, regexp.MustCompile(`^(warning:|inconclusive:|\?)( |$)`)},
-		{green, regexp.MustCompile(`^(passed:|PASS:|✓)`)},
+		{red, regexp.MustCompile(`^(?:- )?(invalid:|error:|problem:|plimsoll:|FAIL:|✗)`)},
+		{yellow, regexp.MustCompile(`^(?:- )?(warning:|inconclusive:|\?)( |$)`)},
+		{green, regexp.MustCompile(`^(?:- )?(passed:|PASS:|✓)`)},
 	}
 	// cells are verdicts that stand alone in a table, and the status at the end of a summary.
 	cells = []struct {
@@ -59,7 +60,8 @@ func (p *painter) Write(b []byte) (int, error) {
 		if p.begins {
 			for _, h := range heads {
 				if at := h.head.FindSubmatchIndex(text); at != nil {
-					text = append([]byte(h.colour+string(text[:at[3]])+plain), text[at[3]:]...)
+					word := h.colour + string(text[at[2]:at[3]]) + plain
+					text = slices.Concat(text[:at[2]], []byte(word), text[at[3]:])
 					break
 				}
 			}

@@ -10,9 +10,10 @@ import (
 func TestPaint(t *testing.T) {
 	t.Parallel()
 	for want, pieces := range map[string][]string{
-		red + "invalid:" + plain + " no\n":                        {"invalid: no\n"},
-		yellow + "warning:" + plain + " a\nb warning: c\n":        {"warning: a\nb warning: c\n"},
-		"a: warning: b\n":                                         {"a: ", "warning: b\n"},
+		red + "invalid:" + plain + " no\n":                  {"invalid: no\n"},
+		yellow + "warning:" + plain + " a\nb warning: c\n":  {"warning: a\nb warning: c\n"},
+		"- " + yellow + "warning:" + plain + " of a list\n": {"- warning: of a list\n"},
+		"a: warning: b\n": {"a: ", "warning: b\n"},
 		green + "✓" + plain + " A\n" + red + "✗" + plain + " B\n": {"✓ A\n✗ B\n"},
 		"iops  1 %  " + red + "worse" + plain + "  x\n":           {"iops  1 %  worse  x\n"},
 		"it got worse  and failed\n":                              {"it got worse  and failed\n"},

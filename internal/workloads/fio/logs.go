@@ -42,8 +42,8 @@ type LogPoint struct {
 	Direction LogDirection
 	Block     int64 // bytes per operation, 0 for averages
 	Offset    int64 // -1 when the log has none
-	// Both: beside the average there was the largest value of its time (log_window_value=both of fio 3.37 and later),
-	// which is not kept.
+	// Both: beside the value there was the largest of its time (log_window_value=both of fio 3.37 and later), which is
+	// not kept.
 	Both bool
 }
 
@@ -58,10 +58,11 @@ const (
 // error naming the line.
 func EachLog(r io.Reader, f func(LogPoint) error) error {
 	empty := true
-	err := eachLine(r, math.MaxInt, func(fields []int64) error {
-		// With both values no direction stands third.
-		both := len(fields) >= 6 && fields[2] > int64(LogTrim) && fields[3] <= int64(LogTrim)
-		if both {
+	in := bufio.NewReaderSize(r, 64<<10)
+	head, _ := in.Peek(64 << 10) // what stands in the way of reading comes again
+	both := bothValues(head)
+	err := eachLine(in, math.MaxInt, func(fields []int64) error {
+		if both && len(fields) > 5 {
 			fields = slices.Delete(fields, 2, 3)
 		}
 		if err := checkLine(fields, 2); err != nil {
@@ -88,6 +89,29 @@ func EachLog(r io.Reader, f func(LogPoint) error) error {
 		err = errors.New("parse: fio log: it is empty")
 	}
 	return err
+}
+
+// bothValues reports whether a log that begins so has two values a line (log_window_value=both). One line may not tell:
+// where both are small, the second looks like a direction. A log has the one form throughout.
+func bothValues(head []byte) bool {
+	for line := range bytes.Lines(head) {
+		var n []int64
+		for field := range bytes.SplitSeq(bytes.TrimSpace(line), []byte(",")) {
+			v, err := logNumber(strings.TrimSpace(string(field)))
+			if err != nil {
+				break
+			}
+			n = append(n, v)
+		}
+		if line[len(line)-1] != '\n' || len(n) < 6 || n[3] > int64(LogTrim) {
+			continue
+		}
+		// No direction is so great, no block so short, and an average of reads has no offset.
+		if n[2] > int64(LogTrim) || n[3] > 0 || n[2] == 0 && n[4] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // HistPoint is one line of a histogram log: the operations of one interval, in nanoseconds.

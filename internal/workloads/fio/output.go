@@ -36,6 +36,9 @@ type Part struct {
 	Uncounted bool
 	// Staggered is how much later than the first the last of its jobs began, where that is a good part of their time.
 	Staggered time.Duration
+	// Disks: fio counted the disks (disk_util). Unseen is what these counts lack of what its jobs report.
+	Disks  bool
+	Unseen string
 }
 
 // Asked holds what the jobs of a part were asked for: an option, and its values for each job where they differ.
@@ -189,6 +192,7 @@ func Parts(r io.Reader) ([]Part, int, error) {
 				for _, only := range d.lengths(entries) {
 					part := d.part(choice{Output: i, Entries: entries, Later: later, Only: only})
 					part.Staggered = d.staggered(entries)
+					part.Disks, part.Unseen = len(d.disk.names) > 0, d.unseen()
 					out = append(out, part)
 				}
 			}

@@ -159,7 +159,8 @@ func (p *parser) decode(b []byte) (*document, int, error) {
 func (p *parser) damaged(b []byte, err error) {
 	if looksLikeReport(b) {
 		var any json.RawMessage
-		if errors.Is(json.NewDecoder(bytes.NewReader(b)).Decode(&any), io.ErrUnexpectedEOF) {
+		within := bytes.Contains(b, firstKey) // else it is what somebody put around a report
+		if within && errors.Is(json.NewDecoder(bytes.NewReader(b)).Decode(&any), io.ErrUnexpectedEOF) {
 			p.cut++
 		}
 		p.warner.Warn("a report of %d bytes was skipped: %v", len(b), err)

@@ -47,6 +47,10 @@ func split(line string, at load.Place) (words, shell []word, err error) {
 			place := at
 			place.Col += i
 			n, file := redirection(line[i:])
+			if strings.TrimSpace(line[i:]) == "&" {
+				return nil, nil, fmt.Errorf("with & it runs beside what follows: only a shell does that; what runs together is " +
+					"given in one call")
+			}
 			if n == 0 {
 				return nil, nil, fmt.Errorf("%.40q begins a further command: write it on a line of its own", line[i:])
 			}
