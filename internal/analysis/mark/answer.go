@@ -213,14 +213,11 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 		}
 	}
 	if far {
-		a.Sentence = fmt.Sprintf(
-			"Inconclusive after %s: %s held and %s did not, and the mark is somewhere between.",
-			unit.Plural(len(probes), "probe"), a.Say(b.low.Offered), a.Say(b.high.Offered))
-		a.Low, a.High = &b.low.Offered, &b.high.Offered
+		a.between(probes, b)
 		return
 	}
 	a.Verdict, a.Rate, a.Low, a.High, a.Step = Found, &e.rate, &e.low, &e.high, e.cliff
-	a.Within = s.near(e)
+	a.Within = s.near(e) || !e.cliff && s.narrow(e)
 	limit := ""
 	switch a.Limit {
 	case "":
@@ -239,6 +236,31 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 	}
 	a.Confidence = Confidence
 	a.Sentence = fmt.Sprintf("Mark: %s (95 %%: %s to %s)%s.", a.Say(e.rate), a.bare(e.low), a.bare(e.high), limit)
+}
+
+// between says what is known where no interval is: the two sides, where both are clear and nothing contradicts them.
+func (a *Answer) between(probes []Probe, b span) {
+	low, high := math.Inf(1), 0.0 // the lowest that broke, the highest that held
+	for _, p := range probes {
+		if p.Held {
+			high = max(high, p.Offered)
+		} else {
+			low = min(low, p.Offered)
+		}
+	}
+	a.Sentence = fmt.Sprintf("Inconclusive after %s: ", unit.Plural(len(probes), "probe"))
+	switch clear := b.low.Margin >= clearlyHeld && b.high.Margin <= clearlyBroken; {
+	case low <= high:
+		a.Sentence += fmt.Sprintf("%s broke and %s held, so where the limit breaks is not known.", a.Say(low),
+			a.Say(high))
+	case clear:
+		a.Sentence += fmt.Sprintf("%s held and %s did not, and the mark is somewhere between.",
+			a.Say(b.low.Offered), a.Say(b.high.Offered))
+		a.Low, a.High = &b.low.Offered, &b.high.Offered
+	default:
+		a.Sentence += fmt.Sprintf("%s held and %s did not, by too little to tell on which side the mark is.",
+			a.Say(b.low.Offered), a.Say(b.high.Offered))
+	}
 }
 
 // twice is said of a side that was offered more than once.

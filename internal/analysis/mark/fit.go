@@ -34,6 +34,7 @@ type edge struct {
 	twice           bool    // a cliff whose two sides were offered twice
 	inside          bool    // between probes that were fitted
 	chance          bool    // no slope, and near it a rate holds or breaks by chance
+	gap             bool    // no probe shows how the limit is crossed: the interval has both sides of that
 	ok              bool
 }
 
@@ -62,7 +63,7 @@ func estimate(probes []Probe) edge {
 	}
 	if ceiling := ceiling(probes); e.ok && e.rate < ceiling && e.rate > 0 {
 		e.high = min(e.high, ceiling)
-		return e
+		return e.across(probes, b)
 	}
 	if e := chance(probes, b); e.ok {
 		e.drift = drift
@@ -71,6 +72,38 @@ func estimate(probes []Probe) edge {
 	low, high := b.low.Offered, b.high.Offered
 	return edge{rate: low, low: low, high: high, cliff: true, ok: true, twice: step(probes, low, high),
 		drift: drift}
+}
+
+// jump is the ratio of the margins of two neighbours from which on a straight line between them is only a guess, and
+// steeper how much steeper it is there than below where there is a cliff.
+const (
+	jump    = 1.5
+	steeper = 3
+)
+
+// across takes both sides of the limit into the interval where the limited value jumps over it from one probe to the
+// next: a line through both sides of a cliff would be sure of a place in between that nothing has shown.
+func (e edge) across(probes []Probe, b span) edge {
+	low, high := b.low, b.high
+	for _, p := range probes {
+		if !p.Held && p.Offered > low.Offered && p.Offered < high.Offered {
+			high = p
+		}
+	}
+	if high.Behind || low.Margin < jump*high.Margin {
+		return e
+	}
+	far := low // the lowest that the line goes through
+	for _, p := range probes {
+		if p.Held && p.Offered >= (1-widest)*e.rate && p.Offered < far.Offered {
+			far = p
+		}
+	}
+	if e.gap = (low.Margin-high.Margin)*(low.Offered-far.Offered) >
+		steeper*(far.Margin-low.Margin)*(high.Offered-low.Offered); e.gap || far.Offered == low.Offered {
+		e.gap, e.low, e.high = true, min(e.low, low.Offered), max(e.high, high.Offered)
+	}
+	return e
 }
 
 // step reports whether the limit breaks from one rate to the other without a slope: both were offered twice, the lower
@@ -331,7 +364,7 @@ func level(probes []Probe, b span) bool {
 // rates on a logarithmic scale as likely before: a threshold as psychophysics has it, found by Bayes' rule (Watson and
 // Pelli, Perception & Psychophysics 33, 1983, 113).
 func chance(probes []Probe, b span) edge {
-	if b.high.Behind || b.high.Offered > narrow*b.low.Offered || level(probes, b) {
+	if b.high.Behind || b.high.Margin > clearlyBroken || b.high.Offered > narrow*b.low.Offered || level(probes, b) {
 		return edge{}
 	}
 	const steps = 300

@@ -128,6 +128,9 @@ func Next(s Settings, probes []Probe) Step {
 		}
 		return Step{}
 	}
+	if e.gap && e.high > (1+s.Within)*e.low {
+		return s.inside(probes, b)
+	}
 	if e.ok && !e.cliff {
 		if len(probes) == s.Probes-1 {
 			if rate, left := drift(probes, e); left {
@@ -146,8 +149,11 @@ func (s Settings) near(e edge) bool {
 	if e.cliff {
 		return e.high/e.low <= 1+s.Within && e.twice
 	}
-	return e.points > fewest && e.inside && max(e.high-e.rate, e.rate-e.low) <= s.Within*e.rate
+	return e.points > fewest && e.inside && s.narrow(e)
 }
+
+// narrow reports whether neither end of the interval is farther from the mark than wanted.
+func (s Settings) narrow(e edge) bool { return max(e.high-e.rate, e.rate-e.low) <= s.Within*e.rate }
 
 // span holds what bounds the mark.
 type span struct {
@@ -353,6 +359,13 @@ func (s Settings) between(probes []Probe, b span) Step {
 		}
 		return Step{rate, "both sides of the step are offered again"}
 	}
+	return s.inside(probes, b)
+}
+
+// inside places a probe between the two sides.
+func (s Settings) inside(probes []Probe, b span) Step {
+	low, high := b.low, b.high
+	ratio := high.Offered / low.Offered
 	rate := math.Sqrt(low.Offered * high.Offered)
 	switch {
 	case !high.Behind && high.Margin > 0.2 && low.Margin > high.Margin && !flat(probes, high):

@@ -245,13 +245,17 @@ func (a *Answer) near(probes []Probe, rate float64) string {
 		return ""
 	}
 	say := func(u Used) string { return fmt.Sprintf(usable[u.Measure], u.Of, u.Percent) }
-	counted := slices.DeleteFunc(slices.Clone(nearest.Used), func(u Used) bool {
-		return slices.Contains(waits, u.Measure)
-	})
-	late := func(u Used) bool { return u.Percent >= full && already(probes, rate, u, a.Unit) == "" }
-	slices.SortStableFunc(counted, func(u, v Used) int { // what is not full far below says more
-		return cmp.Compare(map[bool]int{true: 0, false: 1}[late(u)], map[bool]int{true: 0, false: 1}[late(v)])
-	})
+	var counted, others []Used // what is full, and not far below already, says most
+	for _, u := range nearest.Used {
+		switch {
+		case slices.Contains(waits, u.Measure):
+		case u.Percent >= full && already(probes, rate, u, a.Unit) == "":
+			counted = append(counted, u)
+		default:
+			others = append(others, u)
+		}
+	}
+	counted = append(counted, others...)
 	text := ""
 	held := slices.IndexFunc(nearest.Used, func(u Used) bool {
 		return u.Measure == result.QuotaThrottled && u.Percent >= usedUp && beyondAll(probes, u)

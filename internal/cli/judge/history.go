@@ -2,6 +2,7 @@ package judge
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -161,8 +162,11 @@ func (sd *Sides) writeHistory(phase string, h *history.History) error {
 
 // alone changes a file of a folder beside the runs, while no other process does.
 func (sd *Sides) alone(phase, dir string, change func() error) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute,
+		errors.New("another process has been changing what is there for a minute: end it, or try again"))
+	defer cancel()
 	changed := false
-	err := outfile.Alone(filepath.Join(sd.RunsDir, dir), time.Minute, func() error {
+	err := outfile.Alone(ctx, filepath.Join(sd.RunsDir, dir), func() {}, func() error {
 		changed = true
 		return change()
 	})

@@ -1,6 +1,8 @@
 package outfile
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,7 +25,7 @@ func TestAlone(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if err := Alone(dir, time.Minute, add); err != nil {
+			if err := Alone(t.Context(), dir, func() {}, add); err != nil {
 				t.Error(err)
 			}
 		})
@@ -32,8 +34,13 @@ func TestAlone(t *testing.T) {
 	if data, err := os.ReadFile(name); string(data) != "20" {
 		t.Errorf("%q, %v", data, err)
 	}
-	err := Alone(dir, time.Minute, func() error { return Alone(dir, 20*time.Millisecond, add) })
-	if err == nil || !strings.Contains(err.Error(), "another process has been changing what is there for 20ms") {
-		t.Error(err)
+	tired, told := errors.New("tired"), 0
+	err := Alone(t.Context(), dir, func() {}, func() error {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Millisecond, tired)
+		defer cancel()
+		return Alone(ctx, dir, func() { told++ }, add)
+	})
+	if !errors.Is(err, tired) || !strings.Contains(err.Error(), dir) || told != 1 {
+		t.Error(err, told)
 	}
 }

@@ -163,6 +163,9 @@ func (c *cluster) Host(name string) (target.Host, error) {
 func (c *cluster) NodeState(_ context.Context, node int) (target.PowerState, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.fail["node-state"]; err != nil {
+		return target.Unknown, false, err
+	}
 	off := c.off[node]
 	if at, ok := c.since[node]; ok && c.clock.Now().Sub(at) < c.slow {
 		off = !off

@@ -311,5 +311,9 @@ func switchBackOn(ctx context.Context, e *Env, nodes []int) error {
 		e.Power.markOn(n, e.Clock.Now())
 		e.fault(n, result.PowerOn, "Switched %s back on", e.NodeName(n))
 	})
-	return errors.Join(err, waitForNodes(ctx, e, off, target.On, recoverLimit, false))
+	limit := recoverLimit
+	if err != nil { // who was not told to will hardly come back
+		limit = controllerLimit
+	}
+	return errors.Join(err, waitForNodes(ctx, e, off, target.On, limit, false))
 }

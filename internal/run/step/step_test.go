@@ -423,6 +423,34 @@ func TestNodeThatStaysOff(t *testing.T) {
 	b.end()
 }
 
+// A node that cannot be told to come back is not waited for as one that was, and not at all when it is not there any
+// more.
+func TestNodeThatIsGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		told, state error
+		atMost      time.Duration
+	}{
+		"refused": {errors.New("its controller is gone"), nil, 10 * time.Minute},
+		"gone":    {errors.New("its controller is gone"), target.ErrNoSuchNode, 0},
+		"told":    {nil, target.ErrNoSuchNode, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			off := b.build("nodes.PowerOff", scenario.Args{"nodes": "1"})[0]
+			if err := off.Do(t.Context(), b.env); err != nil {
+				t.Fatal(err)
+			}
+			b.cluster.fail["node-on"], b.cluster.fail["node-state"] = c.told, c.state
+			before := b.elapsed()
+			err := off.Undo(t.Context(), b.env)
+			if took := b.elapsed() - before; err == nil || took > c.atMost {
+				t.Errorf("after %v: %v", took, err)
+			}
+			b.end()
+		})
+	}
+}
+
 func TestRollingUpgrade(t *testing.T) {
 	b := newBench(t)
 	b.machines()

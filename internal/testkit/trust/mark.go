@@ -43,6 +43,11 @@ func (t *Bearer) latency(rate float64) float64 {
 		return t.Limit * (t.Slow + 2*(u-0.6)*(u-0.6))
 	case "power":
 		return t.Base * (1 + 8*u*u)
+	case "cliff":
+		if u < cliffAt {
+			return t.Base * (1 + u/4)
+		}
+		return t.Limit * (1.4 + u)
 	case "bump":
 		if rate > t.Bump[0] && rate < t.Bump[1] {
 			return t.Limit * 1.8
@@ -54,6 +59,9 @@ func (t *Bearer) latency(rate float64) float64 {
 	return t.Base * (1 + math.Pow(u, math.Sqrt(2*(t.Servers+1))-1)/(t.Servers*(1-u))) // Sakasegawa
 }
 
+// cliffAt is the share of the capacity up to which a cache holds what is read.
+const cliffAt = 0.7
+
 // Mark is the rate at which the latency reaches the limit, by bisection.
 func (t *Bearer) Mark() float64 {
 	if slices.Contains([]string{"cap", "metastable", "errors", "tail"}, t.Kind) {
@@ -63,8 +71,11 @@ func (t *Bearer) Mark() float64 {
 	if t.Kind == "power" || t.Kind == "plateau" {
 		high = 100 * t.Capacity
 	}
-	if t.Kind == "bump" {
+	switch t.Kind {
+	case "bump":
 		return t.Bump[0]
+	case "cliff":
+		return cliffAt * t.Capacity
 	}
 	for range 200 {
 		if m := (low + high) / 2; t.latency(m) < t.Limit {
@@ -184,7 +195,8 @@ func Search(t *Bearer, s mark.Settings, r *rand.Rand) mark.Answer {
 // DrawBearer is a system of a kind: queue, cap, power, bump, generator, metastable; queues in one of two states
 // (bimodal, checkpoint), that get better (warming) or drift, of which fewer operations are seen the lower the rate
 // (few), or beside another with a limit of its own (two); limits that break without a slope (errors, tail); and a
-// latency that jumps close to its limit and stays there (plateau), or is there without load (flat).
+// latency that jumps close to its limit and stays there (plateau) or far over it (cliff), or is there without load
+// (flat).
 func DrawBearer(kind string, r *rand.Rand) *Bearer {
 	t := &Bearer{Kind: kind, Capacity: math.Exp(5 + 6*r.Float64()), Base: math.Exp(-9 + 4*r.Float64()),
 		Servers: math.Floor(math.Exp(4 * r.Float64())), Noise: 0.01 + 0.09*r.Float64(), Seconds: 30}
@@ -212,6 +224,8 @@ func DrawBearer(kind string, r *rand.Rand) *Bearer {
 		t.Slow = 20 * math.Exp(math.Log(100)*r.Float64())
 	case "tail":
 		t.Slow, t.Often = 1.3+4*r.Float64(), 2+6*r.Float64()
+	case "cliff":
+		t.Limit, t.Noise = t.Base*(1.25+r.Float64()), min(t.Noise, 0.05)
 	case "flat":
 		t.Servers = 10 + 45*r.Float64()
 		t.Limit = t.latency(t.Capacity * (0.3 + 0.65*r.Float64()))
@@ -266,6 +280,7 @@ func markClaims() (out []Claim) {
 		{"queue", "a queue of one to 55 servers", 0.93, 0.975, 0.95},
 		{"power", "a latency that grows with the square of the rate", 0.93, 0.975, 0.93},
 		{"cap", "a cap: the limit breaks from one rate to the next", 0.98, 1, 0.95},
+		{"cliff", "a cliff: beyond a rate it takes more than twice as long", 0.98, 1, 0.85},
 	} {
 		add(k.name+", noise of 1 to 10 %: the interval of a mark that is given holds it", k.least, k.most,
 			func(r *rand.Rand) Count {

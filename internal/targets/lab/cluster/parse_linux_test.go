@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"plimsoll/internal/contract/target"
 )
 
 func data(t testing.TB, name string) []byte {
@@ -119,6 +121,17 @@ func TestSettling(t *testing.T) {
 	} {
 		if got := settling(errors.New(words)); got != want {
 			t.Errorf("%s: %t, want %t", words, got, want)
+		}
+	}
+}
+
+// A node of a lab that was taken down is no node: nobody is to wait for it.
+func TestNodeOfNoLab(t *testing.T) {
+	n := &Node{lab: &Lab{dir: filepath.Join(t.TempDir(), "gone")}, number: 1}
+	_, _, err := n.State(t.Context())
+	for _, err := range []error{err, n.Power().PowerOn(t.Context())} {
+		if !errors.Is(err, target.ErrNoSuchNode) || !errors.Is(err, target.ErrNotAccessible) {
+			t.Error(err)
 		}
 	}
 }

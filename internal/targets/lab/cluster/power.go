@@ -44,9 +44,18 @@ func (n *Node) button() (b button, err error) {
 		err = json.Unmarshal(data, &b)
 	}
 	if err != nil {
-		return b, fmt.Errorf("lab: %s: power: %w: %w", n.Name(), err, target.ErrNotAccessible)
+		return b, fmt.Errorf("lab: %s: power: %w", n.Name(), n.gone(err))
 	}
 	return b, nil
+}
+
+// gone says of an error with a node's files what it means for those who ask for the node: where they are not there any
+// more, the lab was taken down.
+func (n *Node) gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("the lab was taken down: %w: %w", target.ErrNoSuchNode, err)
+	}
+	return fmt.Errorf("%w: %w", err, target.ErrNotAccessible)
 }
 
 func (n *Node) press(b button) error {
@@ -108,7 +117,7 @@ func (c controller) do(ctx context.Context, what func(context.Context) error) er
 func (n *Node) locked(do func() error) error {
 	unlock, err := lock(n.path("lock"), true)
 	if err != nil {
-		return fmt.Errorf("lab: %s: %w: %w", n.Name(), err, target.ErrNotAccessible)
+		return fmt.Errorf("lab: %s: %w", n.Name(), n.gone(err))
 	}
 	defer unlock()
 	if err := do(); err != nil {

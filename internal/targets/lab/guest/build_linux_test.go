@@ -44,19 +44,19 @@ func TestMain(m *testing.M) {
 // imageOf is a build of an image, with the lock on the cache.
 func imageOf(cache, id string, between func(dir string) error) (Image, error) {
 	b := &builder{Config: Config{Kind: Worker, Log: func(string, ...any) {}}, cache: cache}
-	release, err := b.lock(context.Background())
-	if err != nil {
-		return Image{}, err
-	}
-	defer release()
-	return b.image(id, Image{}, func(dir string) error {
-		for _, name := range []string{"kernel", "initrd"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
-				return err
+	var i Image
+	err := b.alone(context.Background(), func() (err error) {
+		i, err = b.image(id, Image{}, func(dir string) error {
+			for _, name := range []string{"kernel", "initrd"} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
+					return err
+				}
 			}
-		}
-		return between(dir)
+			return between(dir)
+		})
+		return err
 	})
+	return i, err
 }
 
 func nothing(string) error { return nil }
@@ -89,7 +89,7 @@ func TestKilledBuilder(t *testing.T) {
 		t.Errorf("%+v %v", i, err)
 	}
 	left, err := filepath.Glob(filepath.Join(cache, "*"))
-	if want := []string{filepath.Join(cache, "lock"), filepath.Join(cache, "worker-1")}; err != nil ||
+	if want := []string{filepath.Join(cache, "worker-1")}; err != nil ||
 		!slices.Equal(left, want) {
 		t.Errorf("the cache has %v, want %v", left, want)
 	}

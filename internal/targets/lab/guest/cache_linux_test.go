@@ -34,19 +34,17 @@ func TestInterruptedBuild(t *testing.T) {
 	if list, err := List(b.cache); err != nil || len(list) != 0 {
 		t.Errorf("%v %v", list, err)
 	}
-	release, err := b.lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(killed); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("what a killed builder left: %v", err)
-	}
-	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer stop()
-	if _, err := b.lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	err := b.alone(t.Context(), func() error {
+		if _, err := os.Stat(killed); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("what a killed builder left: %v", err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer stop()
+		return b.alone(ctx, func() error { return torn })
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("two builders of one cache: %v", err)
 	}
-	release()
 	for _, cached := range []bool{false, true} {
 		i, err := b.image("1", Image{}, write(nil))
 		if err != nil || i.Cached != cached || i.Files["kernel"].Bytes != 1 {

@@ -16,8 +16,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
+
+	"plimsoll/internal/kit/outfile"
 )
 
 // Kind of guest.
@@ -70,11 +70,10 @@ const recipe = "1"
 
 const (
 	description = "image.json"
-	lockFile    = "lock"
 	unfinished  = ".unfinished-"
 )
 
-// builder is one build: the lock on the cache is held.
+// builder is one build.
 type builder struct {
 	Config
 	cache string // absolute
@@ -94,20 +93,18 @@ func Build(ctx context.Context, c Config) (Image, error) {
 		return fail(err)
 	}
 	b := &builder{Config: c, cache: cache}
-	release, err := b.lock(ctx)
-	if err != nil {
-		return fail(err)
-	}
-	defer release()
 	var i Image
-	switch c.Kind {
-	case Worker:
-		i, err = b.worker(ctx)
-	case Debian:
-		i, err = b.debian(ctx)
-	case Pod:
-		i, err = b.pod(ctx)
-	}
+	err = b.alone(ctx, func() (err error) {
+		switch c.Kind {
+		case Worker:
+			i, err = b.worker(ctx)
+		case Debian:
+			i, err = b.debian(ctx)
+		case Pod:
+			i, err = b.pod(ctx)
+		}
+		return err
+	})
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -276,43 +273,21 @@ func flushed(dir string) error {
 	})
 }
 
-// lock waits for the cache and removes what builders that were killed have left in it.
-func (b *builder) lock(ctx context.Context) (release func(), err error) {
-	if err := os.MkdirAll(b.cache, 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(b.cache, lockFile), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	for said := false; ; {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			break
+// alone runs build while no other builder is in the cache, without what builders that were killed have left in it.
+func (b *builder) alone(ctx context.Context, build func() error) error {
+	waiting := func() { b.Log("waiting for another build in %s", b.cache) }
+	return outfile.Alone(ctx, b.cache, waiting, func() error {
+		left, err := os.ReadDir(b.cache)
+		for _, e := range left {
+			if strings.HasPrefix(e.Name(), unfinished) {
+				err = errors.Join(err, os.RemoveAll(filepath.Join(b.cache, e.Name())))
+			}
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), err), f.Close())
+		if err != nil {
+			return err
 		}
-		if !said {
-			b.Log("waiting for another build in %s", b.cache)
-			said = true
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), f.Close())
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-	left, err := os.ReadDir(b.cache)
-	for _, e := range left {
-		if strings.HasPrefix(e.Name(), unfinished) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(b.cache, e.Name())))
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() { _ = f.Close() }, nil
+		return build()
+	})
 }
 
 // hashOf names what went in.
