@@ -266,9 +266,9 @@ type Data struct {
 	Series    []Series   `json:"series"` // per-VM and total views beyond the scenario's own results
 	// Preconditioned is how disks were brought to a state that lasts, in the order of the steps.
 	Preconditioned []Preconditioning `json:"preconditioned,omitempty"`
-	// Written is what was seen of whether the disks had ever been written, in the order of the looks.
+	// Written holds the looks at whether the disks had ever been written, in their order.
 	Written []Written `json:"written,omitempty"`
-	// Stored is what samples of disks held, where job files asked for data that compress or repeat.
+	// Stored holds the samples of disks, where job files asked for data that compress or repeat.
 	Stored []Stored `json:"stored,omitempty"`
 	// Boots and Migrations are those of machines, where the place tells of them, in the order in which they were over.
 	Boots      []Boot      `json:"boots,omitempty"`
@@ -446,7 +446,7 @@ type Workload struct {
 	Windows []Window `json:"windows,omitempty"`
 	// Heat is the latency heat map; merged entries only.
 	Heat *HeatMap `json:"heat,omitempty"`
-	// GeneratorCPUSeconds is what the load generator itself cost.
+	// GeneratorCPUSeconds counts the processor time of the load generator itself.
 	GeneratorCPUSeconds float64 `json:"generator_cpu_seconds"`
 	// ClockSeconds is how far the clock of its VM was ahead of plimsoll's, negative when behind; its times are
 	// corrected for that. Only for single VMs.

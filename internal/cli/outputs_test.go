@@ -24,7 +24,7 @@ func fioTold(stamp, reads int, options string) string {
 `, stamp, options, reads*4096, reads*4, reads/60, reads, reads, reads)
 }
 
-// vdbenchTold is what vdbench logs of a run of three seconds, in which one read failed and its machine was busy to 60
+// vdbenchTold holds vdbench's log of a run of three seconds, in which one read failed and its machine was busy to 60
 // %.
 const vdbenchTold = "14:00:01.000 Starting RD=rd1; I/O rate: 200; elapsed=3; For loops: None\n\n" +
 	"Mar 02, 2021    interval        i/o   MB/sec   bytes   read     resp     read    write     read    write     resp  " +

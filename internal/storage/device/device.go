@@ -253,7 +253,7 @@ func (d Device) Bottom() (list []Device) {
 	return list
 }
 
-// sectorBytes is what /sys counts sizes in, whatever the device's own blocks are.
+// sectorBytes is /sys's unit of sizes, whatever the device's own blocks are.
 const sectorBytes = 512
 
 // looker reads the small files of one device and keeps why one is missing.
