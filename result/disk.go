@@ -72,7 +72,7 @@ func (d disk) write(path string, data []byte) error {
 	return d.syncFolder(filepath.Dir(path))
 }
 
-// onePage is what a system call writes whole, or, when its process is killed before, not at all.
+// onePage bytes are written whole by a system call, or, when its process is killed before, not at all.
 const onePage = 4 << 10
 
 // overwrite replaces what a small file holds by what is not shorter, without another file, which is a fraction of the

@@ -8,7 +8,7 @@ import (
 
 // EventData holds what programs read of an event, by its kind.
 type EventData struct {
-	// State is what a workload, a step, a run or a node has come to.
+	// State tells what a workload, a step, a run or a node has come to.
 	State string `json:"state,omitempty"`
 	// Of the start of a run.
 	Scenario string `json:"scenario,omitempty"`

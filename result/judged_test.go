@@ -75,7 +75,8 @@ func TestPartOfTheTime(t *testing.T) {
 		{Workload{Spans: one, Staggered: true, Ended: "lost"}, "while all its VMs were to run", 20},
 		{Workload{Spans: two, Starts: 2}, "without the pauses between its starts", 25},
 		{Workload{Spans: two, Starts: 2, VM: "vm", Ended: "lost"}, "without the pauses between its starts", 25},
-		{Workload{Spans: two, Starts: 2, Staggered: true}, "while all its VMs ran, without the pauses between its starts", 25},
+		{Workload{Spans: two, Starts: 2, Staggered: true}, "while all its VMs ran, without the pauses between its starts",
+			25},
 	} {
 		c.w.Start, c.w.End = at(0), at(50)
 		if c.w.Part() != c.words || c.w.Seconds() != c.seconds {

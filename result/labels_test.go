@@ -53,7 +53,8 @@ func TestLabelsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, l := range []result.Labels{
 		{Name: "-x"}, {Name: "a/b"}, {Name: "a b"}, {Name: ".."}, {Name: strings.Repeat("x", 65)}, {Name: "ü"},
-		{Tags: []string{"ok", ""}}, {Tags: []string{"+a"}}, {Tags: []string{"a,b"}}, {Note: strings.Repeat("x", 4097)},
+		{Tags: []string{"ok", ""}}, {Tags: []string{"+a"}}, {Tags: []string{"a,b"}},
+		{Tags: []string{strings.Repeat("x", 65)}}, {Note: strings.Repeat("x", 4097)},
 		{Note: "\xff"},
 	} {
 		dir := t.TempDir()
@@ -64,10 +65,43 @@ func TestLabelsThatCannotBe(t *testing.T) {
 			t.Errorf("%+v leaves %v", l, left)
 		}
 	}
-	for _, l := range []result.Labels{{Name: "v1.2_x-3"}, {Tags: []string{"host=db7", "a:b/c", "7"}}, {}} {
+	for _, l := range []result.Labels{{Name: "v1.2_x-3"}, {Tags: []string{"host=db7", "a:b/c", "7"}}, {},
+		{Name: strings.Repeat("x", 64), Tags: []string{strings.Repeat("x", 64)}, Note: strings.Repeat("x", 4096)}} {
 		if err := l.Check(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestLabelsThatCannotBeRead compares the whole error, and what a change of such labels leaves.
+func TestLabelsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"version":2,"tags":"a"}`: "run folder: labels.json: json: cannot unmarshal string into Go struct field " +
+			"Labels.tags of type []string",
+		`{"name":"x"}`: "run folder: labels.json: damaged: no format version",
+		`{"version":2,"name":"a b"}`: `run folder: labels.json: "a b" cannot be a run's name: want letters, digits, dots, ` +
+			"dashes and underscores, at most 64, a letter or a digit first",
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "labels.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, err := result.ReadLabels(dir)
+		if diff := cmp.Diff(result.Labels{}, l); diff != "" || err == nil || err.Error() != want {
+			t.Errorf("%s is read as %s, %v, want %s", text, diff, err, want)
+		}
+		changed, err := result.ChangeLabels(dir, func(l *result.Labels) { l.Name = "y" })
+		if err == nil || err.Error() != "labels: "+dir+": "+want || !cmp.Equal(changed, result.Labels{}) {
+			t.Errorf("%s is changed to %+v, %v", text, changed, err)
+		}
+		if left, err := os.ReadFile(path); err != nil || string(left) != text {
+			t.Errorf("%s has become %s (%v)", text, left, err)
+		}
+	}
+	if l, err := result.ChangeLabels(filepath.Join(t.TempDir(), "none"), func(*result.Labels) {}); err == nil {
+		t.Errorf("labels of no folder: %+v", l)
 	}
 }
 

@@ -64,7 +64,7 @@ type Manifest struct {
 	Scenario    ScenarioInfo      `json:"scenario"`
 	Target      string            `json:"target"`
 	ClusterName string            `json:"cluster_name"`
-	Simulated   bool              `json:"simulated,omitempty"` // times are not the world's, and no number is about anything real
+	Simulated   bool              `json:"simulated,omitempty"` // times and numbers are about nothing real
 	Nodes       []Node            `json:"nodes"`
 	OneMachine  bool              `json:"one_machine,omitempty"` // all nodes share the CPUs, memory and links of one
 	TimeScale   float64           `json:"time_scale"`
@@ -266,9 +266,9 @@ type Data struct {
 	Series    []Series   `json:"series"` // per-VM and total views beyond the scenario's own results
 	// Preconditioned is how disks were brought to a state that lasts, in the order of the steps.
 	Preconditioned []Preconditioning `json:"preconditioned,omitempty"`
-	// Written is what was seen of whether the disks had ever been written, in the order of the looks.
+	// Written holds the looks at whether the disks had ever been written, in their order.
 	Written []Written `json:"written,omitempty"`
-	// Stored is what samples of disks held, where job files asked for data that compress or repeat.
+	// Stored holds the samples of disks, where job files asked for data that compress or repeat.
 	Stored []Stored `json:"stored,omitempty"`
 	// Boots and Migrations are those of machines, where the place tells of them, in the order in which they were over.
 	Boots      []Boot      `json:"boots,omitempty"`
@@ -337,7 +337,7 @@ type Panel struct {
 	Description string   `json:"description,omitempty"`
 	Hint        string   `json:"hint,omitempty"`
 	VMGroup     string   `json:"vm_group,omitempty"`  // of the scenario, for kind vm_group
-	Aggregate   string   `json:"aggregate,omitempty"` // over the VMs of that group: "sum", "mean", ...; "" a series of each
+	Aggregate   string   `json:"aggregate,omitempty"` // over the VMs of that group: "sum", "mean", ...; "" each
 	Query       string   `json:"query,omitempty"`     // PromQL as evaluated
 	Expected    *float64 `json:"expected,omitempty"`
 	Bands       []Band   `json:"bands,omitempty"`
@@ -369,7 +369,7 @@ type Metric struct {
 type Series struct {
 	Name     string     `json:"name"`
 	Op       string     `json:"op,omitempty"`      // operation, for Data.Series: "read", "new_order"
-	Measure  string     `json:"measure,omitempty"` // for Data.Series: Rate, LatencyP99, NodeCPU, or one declared by the engine
+	Measure  string     `json:"measure,omitempty"` // for Data.Series: Rate, LatencyP99, NodeCPU, or an engine's own
 	VM       string     `json:"vm,omitempty"`
 	Group    string     `json:"group,omitempty"`
 	Workload string     `json:"workload,omitempty"`
@@ -409,7 +409,7 @@ type Workload struct {
 	Server  string    `json:"server,omitempty"` // version of the server that its load goes to, as far as known
 	Phase   string    `json:"phase"`
 	Prefill bool      `json:"prefill,omitempty"` // it prepares: what it did is not the workload's
-	Rounds  bool      `json:"rounds,omitempty"`  // with Prefill: rounds of a preconditioning, which do as the workload does
+	Rounds  bool      `json:"rounds,omitempty"`  // with Prefill: rounds of a preconditioning, like the workload
 	Start   time.Time `json:"start"`
 	End     time.Time `json:"end"`
 	Ended   Ending    `json:"ended"`
@@ -446,7 +446,7 @@ type Workload struct {
 	Windows []Window `json:"windows,omitempty"`
 	// Heat is the latency heat map; merged entries only.
 	Heat *HeatMap `json:"heat,omitempty"`
-	// GeneratorCPUSeconds is what the load generator itself cost.
+	// GeneratorCPUSeconds counts the processor time of the load generator itself.
 	GeneratorCPUSeconds float64 `json:"generator_cpu_seconds"`
 	// ClockSeconds is how far the clock of its VM was ahead of plimsoll's, negative when behind; its times are
 	// corrected for that. Only for single VMs.

@@ -53,7 +53,7 @@ type RawJob struct {
 	// Operations and Measures are what its reports count, in that order.
 	Operations []Operation `json:"operations"`
 	Measures   []Measure   `json:"measures,omitempty"`
-	// Format is what the engine needs besides to read its output.
+	// Format tells the engine what it needs besides to read its output.
 	Format  json.RawMessage `json:"format,omitempty"`
 	Streams []Stream        `json:"lanes,omitempty"`
 	Apart   bool            `json:"apart,omitempty"` // its reports tell the streams apart

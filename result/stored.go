@@ -27,7 +27,7 @@ type Stored struct {
 	RepeatsAtLeast   float64 `json:"repeats_at_least"`
 	Zeros            float64 `json:"zeros"`
 	ZerosWithin      float64 `json:"zeros_within"`
-	// Differs is what is not as asked, CannotTell what a sample does not show, each in a sentence.
+	// Differs tells what is not as asked, CannotTell what a sample does not show, each in a sentence.
 	Differs    []string `json:"differs,omitempty"`
 	CannotTell []string `json:"cannot_tell,omitempty"`
 	Seconds    float64  `json:"seconds"`           // the look took

@@ -684,8 +684,9 @@ func TestMergeKeys(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, diags = loadAll(edit(t, "vm_group_name: G}", "vm_group_name: G, <<: 5}"), scenario.LoadOptions{})
-	if want := "test.yml:19:56: error: yaml: the merge key << takes a mapping or a list of mappings, not the number 5"; len(diags) != 1 || !strings.HasPrefix(diags[0].String(), want) {
-		t.Errorf("got %v, want %s", diags, want)
+	const merge = "test.yml:19:56: error: yaml: the merge key << takes a mapping or a list of mappings, not the number 5"
+	if len(diags) != 1 || !strings.HasPrefix(diags[0].String(), merge) {
+		t.Errorf("got %v, want %s", diags, merge)
 	}
 }
 

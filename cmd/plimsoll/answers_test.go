@@ -134,7 +134,8 @@ func plainOf(t *testing.T, format string, doc []byte) string {
 		_, page, _ := strings.Cut(string(doc), `<h2 id="answer">In short</h2>`)
 		page, _, _ = strings.Cut(page, "</p>")
 		page = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, "")
-		return strings.NewReplacer("&#34;", `"`, "&#39;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&", "&#43;", "+").Replace(page)
+		return strings.NewReplacer("&#34;", `"`, "&#39;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&", "&#43;",
+			"+").Replace(page)
 	}
 	return strings.NewReplacer(`\_`, "_", `\(`, "(").Replace(string(doc))
 }

@@ -77,8 +77,8 @@ func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 		}
 		d.kinds = append(d.kinds, kind)
 		fault := func(format string, a ...any) {
-			faults = append(faults, fmt.Sprintf(`{kind: %s, nodes: %d, step: "workload.Start#%d", at: %.0fs, for: %.0fs%s}`, kind,
-				r.IntN(nodes), 1+r.IntN(2), among(5, 120), among(5, 90), fmt.Sprintf(format, a...)))
+			faults = append(faults, fmt.Sprintf(`{kind: %s, nodes: %d, step: "workload.Start#%d", at: %.0fs, for: %.0fs%s}`,
+				kind, r.IntN(nodes), 1+r.IntN(2), among(5, 120), among(5, 90), fmt.Sprintf(format, a...)))
 		}
 		switch kind {
 		case "slow_disk":

@@ -71,7 +71,7 @@ func TestWritersKilled(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		args []string
-		// out is what is written, in the working folder; "" when what is written is in the folder of runs.
+		// out names the file that the command writes, in the working folder; "" when it writes into the folder of runs.
 		out   string
 		fresh bool     // nothing may be there before
 		tells []string // a command that reads what was written

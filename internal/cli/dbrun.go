@@ -220,8 +220,8 @@ func programs(con *console.Console, phase string) error {
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	visible.Fprintf(con.Notes(), "%s: PostgreSQL is not installed here: version 18.4 is fetched into %s, once (25 MB)\n", phase,
-		filepath.Join(cache, "plimsoll"))
+	visible.Fprintf(con.Notes(), "%s: PostgreSQL is not installed here: version 18.4 is fetched into %s, once (25 MB)\n",
+		phase, filepath.Join(cache, "plimsoll"))
 	ctx, stop := con.Interruptible()
 	defer stop()
 	bin, root, err := postgres.Fetch(ctx, filepath.Join(cache, "plimsoll"))

@@ -156,7 +156,7 @@ func (pl *planner) left(load dbLoad, config []byte) bool {
 	return ok && !e.Fills(workload.Spec{Name: load.engine, ConfigFile: "load.yml", Config: config})
 }
 
-// judge is what an engine objects to in files of --file and values of --option, said of these.
+// judge has the engine check files of --file and values of --option, and says its objections of these.
 func (pl *planner) judge(load dbLoad, config []byte, paths, options map[string]string) error {
 	const file = "load.yml"
 	var placed *workload.ConfigError

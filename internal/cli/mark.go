@@ -74,13 +74,13 @@ func (r *rateFlag) Set(text string) error {
 	return err
 }
 
-// rateOption is what --vary says for the rate of a workload whose scenario has no variable for it.
+// rateOption has --vary change the rate of a workload whose scenario has no variable for it.
 const rateOption = "rate"
 
 // jobRate is the option of fio's jobs that sets it.
 const jobRate = "rate_iops"
 
-// vmsOption is what --vary says for the number of VMs of the workload's group, clientsOption for that of a database's
+// vmsOption has --vary change the number of VMs of the workload's group, clientsOption that of a database's
 // clients.
 const (
 	vmsOption     = "vms"

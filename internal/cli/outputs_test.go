@@ -24,7 +24,7 @@ func fioTold(stamp, reads int, options string) string {
 `, stamp, options, reads*4096, reads*4, reads/60, reads, reads, reads)
 }
 
-// vdbenchTold is what vdbench logs of a run of three seconds, in which one read failed and its machine was busy to 60
+// vdbenchTold holds vdbench's log of a run of three seconds, in which one read failed and its machine was busy to 60
 // %.
 const vdbenchTold = "14:00:01.000 Starting RD=rd1; I/O rate: 200; elapsed=3; For loops: None\n\n" +
 	"Mar 02, 2021    interval        i/o   MB/sec   bytes   read     resp     read    write     read    write     resp  " +
@@ -125,7 +125,8 @@ func TestOutputsAsGiven(t *testing.T) {
 	vdbench := filepath.Dir(put("vdbench/logfile.html", []byte(vdbenchTold)))
 	flat := " tod timestamp Run Interval reqrate rate MB/sec bytes/io read% resp read_resp write_resp resp_max cpu_used\n"
 	for n := 1; n <= 3; n++ {
-		flat += fmt.Sprintf("14:00:0%d.000 03/02/2021-14:00:0%d-UTC rd1 %d 200 200.0 0.78 4096 100 0.5 0.4 0.0 2.0 60.0\n", n, n, n)
+		flat += fmt.Sprintf("14:00:0%d.000 03/02/2021-14:00:0%d-UTC rd1 %d 200 200.0 0.78 4096 100 0.5 0.4 0.0 2.0 60.0\n",
+			n, n, n)
 	}
 	put("vdbench/flatfile.html", []byte(flat))
 	put("vdbench/errorlog.html", []byte("14:00:02.500 op: read  lun: /dev/sdq errno: EIO: 'Input/output error'\n"))

@@ -228,7 +228,7 @@ func (pl *planner) ready(stop *console.Stopper, phase, given string, sf scenario
 	return p, tf, placed, err
 }
 
-// request is what run needs for one run into a folder of runs.
+// request puts together one run into a folder of runs.
 func (rn *runner) request(stop *console.Stopper, p *prepared, root, id, source string, rf runFlags,
 	limit time.Duration) run.Request {
 	stop.About(filepath.Join(root, id))

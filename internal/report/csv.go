@@ -115,7 +115,7 @@ func (t taker) totals(panel, machine string, w WindowTotals) {
 // formulas are the signs that begin one.
 const formulas = "=+-@＝＋－＠"
 
-// numeric is what a spreadsheet may take for a number; also a text that is nothing else.
+// numeric matches what a spreadsheet may take for a number; also a text that is nothing else.
 var numeric = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
 
 // Cell is a field of the file. Text that a spreadsheet would take for a formula, also after blanks and in the wide

@@ -117,7 +117,7 @@ type Latency struct {
 	// Note says of what part of the workload's time the first window is, where it is not all of it.
 	Note     string         `json:"note,omitempty"`
 	Windows  []WindowTotals `json:"windows"`            // the time by which the workload is judged first
-	Sections []WindowTotals `json:"sections,omitempty"` // of that time, each by its name; where the generator told them apart
+	Sections []WindowTotals `json:"sections,omitempty"` // of that time, where the generator told them apart
 }
 
 // Rows are the rows of a table: the windows, then the sections, which are called so.

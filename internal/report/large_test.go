@@ -73,7 +73,8 @@ func TestLargeRuns(t *testing.T) {
 		if n := len(regexp.MustCompile(`/Type /Page\b`).FindAll(paper, -1)); n < 1 || n > 10 {
 			t.Errorf("%s: printed on %d sheets", name, n)
 		}
-		if n := browsertest.Ask[int](b, `document.querySelectorAll("#details section[aria-labelledby=latency] table").length`); n <
+		if n := browsertest.Ask[int](b,
+			`document.querySelectorAll("#details section[aria-labelledby=latency] table").length`); n <
 			len(New(in).Latencies) {
 			t.Errorf("%s: %d tables of percentiles among the details", name, n)
 		}

@@ -347,7 +347,7 @@ func (m *markdown) panels(doc *Document) {
 	}
 }
 
-// prepared is what was done to the disks before.
+// prepared writes what was done to the disks before the load.
 func (m *markdown) prepared(doc *Document) {
 	if len(doc.Preconditioned)+len(doc.Written) == 0 {
 		return

@@ -19,7 +19,7 @@ import (
 	"plimsoll/result"
 )
 
-// redactedSentence is what a redacted report says of itself.
+// redactedSentence stands at the top of a redacted report.
 const redactedSentence = "Redacted: names of hosts, addresses, serial numbers, the kernel's command line, names of " +
 	"users and paths of theirs are replaced, the same value by the same replacement; the run's name, tags and note are " +
 	"left out."
@@ -238,7 +238,7 @@ func (r *redactor) ready() {
 	}
 }
 
-// ourWord is what words of our own look like.
+// ourWord matches words of our own.
 var ourWord = lazyregexp.New(`^[A-Za-z/%_-]{1,16}$`)
 
 // replaced is a text with every known value replaced; a word of our own that happens to be one stays.
@@ -249,7 +249,7 @@ func (r *redactor) replaced(s string, word bool) string {
 	return r.replace(s)
 }
 
-// domain is what may follow the name of a host.
+// domain matches the rest of a host's full name.
 var domain = lazyregexp.New(`^(?:\.[A-Za-z0-9-]+)+`)
 
 // replace is a text with every known value replaced.

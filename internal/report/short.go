@@ -17,7 +17,7 @@ const (
 	mostAnswers = 3
 )
 
-// plainAnswer is what is told of a run without any of them: the level at which it was steady.
+// plainAnswer asks a run without any of them for the level at which it was steady.
 const plainAnswer = "steady-state"
 
 // InShort chooses the at most five findings that a reader needs first: what forbids a conclusion, what the run was

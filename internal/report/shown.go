@@ -12,7 +12,7 @@ import (
 // readable, and small, whatever a run folder holds; the JSON report has the whole.
 const longestText = 2000
 
-// Policy is what a page may do: nothing but show itself. Escaping is the first wall, this is the second.
+// Policy lets a page do nothing but show itself. Escaping is the first wall, this is the second.
 const Policy = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src 'unsafe-inline'"
 
 // ForPeople is the document as people read it.
@@ -34,7 +34,7 @@ func safelyShown[T any](v T) T {
 
 func safe(text string) string { return visible.Line(visible.Cut(text, longestText)) }
 
-// showing is what is done to every text.
+// showing changes every text before it is shown.
 type showing func(string) string
 
 var madeHere = reflect.TypeFor[template.HTML]()

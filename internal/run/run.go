@@ -82,11 +82,11 @@ type Progress struct {
 	Step    plan.Step // being executed
 	Steps   int       // of the plan
 	Elapsed time.Duration
-	// Left is what the estimates of the current and the remaining steps add up to. Unknown: nothing can say how long
+	// Left adds up the estimates of the current and the remaining steps. Unknown: nothing can say how long
 	// some of them take.
 	Left    time.Duration
 	Unknown bool
-	// Rows is what the workloads do now. It costs a look at every VM: call it, during Progress, only for what will be
+	// Rows tells what the workloads do now. It costs a look at every VM: call it, during Progress, only for what will be
 	// shown.
 	Rows func() []record.LiveRow
 }

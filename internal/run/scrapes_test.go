@@ -78,7 +78,8 @@ func TestManyScrapes(t *testing.T) {
 	for end := time.Now().Add(time.Minute); grown() && time.Now().Before(end); more, larger = held() {
 		time.Sleep(100 * time.Millisecond) // the metrics are put together every two hours of theirs, beside this
 	}
-	if t.Logf("%d objects, %d bytes after 500 scrapes, %d and %d after %d more", objects, bytes, more, larger, n); grown() {
+	if t.Logf("%d objects, %d bytes after 500 scrapes, %d and %d after %d more", objects, bytes, more,
+		larger, n); grown() {
 		t.Error("what is kept has grown")
 	}
 }

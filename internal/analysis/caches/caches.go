@@ -334,7 +334,8 @@ func (c *curve) reading(f fitted, confidence float64) *Reading {
 		level = next
 		if cache.Ratio.Interval.Low < Rise {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("a rise of ×%.3g at %.3g bytes is too small or too uncertain to be "+
-				"called a cache (at least ×%.3g, and ×%.3g at the lower end of its interval)", next/(level-f.times[k+1]), size, Rise,
+				"called a cache (at least ×%.3g, and ×%.3g at the lower end of its interval)",
+				next/(level-f.times[k+1]), size, Rise,
 				cache.Ratio.Interval.Low))
 			continue
 		}

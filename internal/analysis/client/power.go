@@ -92,7 +92,8 @@ func cpuPower(v *view.Run) []result.Finding {
 		NoInterval: "settings of the host, as they were before the run",
 		Basis:      "facts of the host, the queue depths of the jobs and their mean times",
 		Sentence: fmt.Sprintf("The processors %s (%s) while %s kept one operation in flight: the times may hold what "+
-			"waking takes%s. How much, nothing in this run measured; %s.", could, strings.Join(saw, ", "), view.Three(names), atMost,
+			"waking takes%s. How much, nothing in this run measured; %s.", could,
+			strings.Join(saw, ", "), view.Three(names), atMost,
 			tells),
 	}}
 }

@@ -42,7 +42,7 @@ type Sweep struct {
 	Unit     string `json:"unit"`
 	Times    string `json:"times"` // service time or response time; empty where none were measured
 	Factor   string `json:"factor"`
-	// Of is what the factor changes of the load: QueueDepth, BlockSize, WorkingSet, ReadShare; empty for anything else.
+	// Of names what of the load the factor changes: QueueDepth, BlockSize, WorkingSet, ReadShare; "" for anything else.
 	// Over block sizes the rate is that of bytes. Only where more load is offered with it there is a knee.
 	Of     string `json:"of,omitempty"`
 	Within string `json:"within,omitempty"` // the levels of the other factors

@@ -94,7 +94,7 @@ type Document struct {
 	Marked     string   `json:"marked,omitempty"` // what must be read first: unlike sides were compared anyway
 	Mind       []string `json:"mind,omitempty"`   // what changes the meaning of every number: simulated or scaled runs
 	Sentence   string   `json:"sentence"`         // the answer
-	Verdict    Verdict  `json:"verdict"`          // worse if anything is, else better if anything is, else same or inconclusive
+	Verdict    Verdict  `json:"verdict"`          // worse or better if anything is, else same or inconclusive
 	Confidence float64  `json:"confidence"`
 	Threshold  float64  `json:"threshold"`
 	Sides      []Shown  `json:"sides"`

@@ -218,7 +218,8 @@ func checkSamples(sides []Samples, paired bool) error {
 	for _, s := range sides[min(1, len(sides)):] {
 		for _, c := range s.Columns {
 			if b, ok := sides[0].column(c.Name); paired && ok && len(b.Values) != len(c.Values) {
-				object("%s: column %q has %d values and the baseline %d: pairs need as many of each", s.Name, c.Name, len(c.Values), len(b.Values))
+				object("%s: column %q has %d values and the baseline %d: pairs need as many of each", s.Name, c.Name,
+					len(c.Values), len(b.Values))
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // Together tells how far apart the VMs of a workload began that were to begin together.
 var Together = view.Check{Name: "start-skew", Rank: 285, Run: together}
 
-// skewMatters is what starts may be apart, in seconds.
+// skewMatters bounds how far apart starts may be, in seconds.
 const skewMatters = 0.05
 
 func together(v *view.Run) (out []result.Finding) {

@@ -141,7 +141,7 @@ func (s Settings) nextCount(probes []Probe) Step {
 	return Step{}
 }
 
-// count is what a search over numbers has found.
+// count answers from the probes of a search over numbers.
 func (a *Answer) count(s Settings, probes []Probe) {
 	of, low, high := counted(probes)
 	find := func(n int) (p Probe) {

@@ -44,7 +44,7 @@ type Probe struct {
 	Behind bool `json:"behind,omitempty"`
 	// Generator says how the load generator gave way; "" when it did not.
 	Generator string `json:"generator,omitempty"`
-	// Used is what was used of what is below the load, most first.
+	// Used lists how full the parts below the load were, the fullest first.
 	Used []Used `json:"used,omitempty"`
 	// Spent is where an operation spent its time; nil when that is not known.
 	Spent *Spent `json:"spent,omitempty"`

@@ -185,7 +185,7 @@ func (p *pair) basis(source string) string {
 		p.first.title(), view.SayDuration(p.first.seconds), source)
 }
 
-// oneRun is what every comparison inside a run must say.
+// oneRun stands with every comparison inside a run.
 const oneRun = "one run: the interval covers what varied within it, not differences between runs"
 
 // around moves the interval of a series onto the value counted, from which it differs by the points at the edges.

@@ -60,7 +60,7 @@ func offered(l *view.Load) bool {
 	})
 }
 
-// pace is what tells how fast reads are: how many there are, or, where that is offered, how long they take.
+// pace tells how fast reads are: how many there are, or, where their rate is offered, how long they take.
 type pace struct {
 	values []float64 // more is faster
 	is     string

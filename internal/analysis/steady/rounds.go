@@ -123,8 +123,8 @@ func furthest(values []float64) string {
 			worst = i
 		}
 	}
-	return fmt.Sprintf("; of all %d rounds, round %d lies furthest from their median: %.4g, where that is %.4g", len(values),
-		worst+1, values[worst], median)
+	return fmt.Sprintf("; of all %d rounds, round %d lies furthest from their median: %.4g, where that is %.4g",
+		len(values), worst+1, values[worst], median)
 }
 
 // leaves says which rounds after a window that holds the rule lie further from its mean than it allows; "" when none.

@@ -26,7 +26,8 @@ func TestLostWrites(t *testing.T) {
 			want: "Check: 3 of 100 acknowledged writes are not there: 3 stale. Unless somebody else wrote there, the " +
 				"storage of VM acknowledges what it can lose. The notes and the raw output name the addresses."},
 		"no fault": {checked: 2000, severity: result.Passed,
-			want: intro + " was there, in all 2,000 blocks; no fault came before, so this says only that they can be read back."},
+			want: intro +
+				" was there, in all 2,000 blocks; no fault came before, so this says only that they can be read back."},
 		"fault": {checked: 100, severity: result.Info, change: cut,
 			want: intro + ` up to the moment of the fault ("Power off") was there, in all 100 blocks.`},
 		"one host": {checked: 100, severity: result.Info,

@@ -9,7 +9,7 @@ import (
 	"plimsoll/result"
 )
 
-// Independent is what an interval from counts of operations alone must say.
+// Independent stands with every interval from counts of operations alone.
 const Independent = "the interval takes operations as independent, which is too narrow when they come in bursts"
 
 // Poisson is the 95 % interval of the expectation of a count, by Byar's approximation to the exact one

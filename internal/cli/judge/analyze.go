@@ -85,7 +85,7 @@ type analyzed struct {
 	Mind     []string         `json:"mind,omitempty"` // what changes the meaning of every number
 	InShort  []report.Short   `json:"in_short"`
 	Findings []result.Finding `json:"findings"`
-	// NotLookedAt is what the files of an import cannot show.
+	// NotLookedAt lists what the files of an import cannot show.
 	NotLookedAt []string `json:"not_looked_at,omitempty"`
 
 	repeat analysis.Repeat

@@ -306,7 +306,7 @@ func (sd *Sides) searchSide(phase, given string) (s compare.Search, found bool, 
 	return s, true, err
 }
 
-// searchOf is what a search has found, without one of its runs.
+// searchOf reads what a search has found, without opening its runs.
 func searchOf(folder *experiment.Folder, doc markDocument) compare.Search {
 	r := folder.Record()
 	s := compare.Search{ID: r.ID, Workload: r.Mark.Workload, Variable: r.Mark.Variable, Limits: r.Mark.Limits,

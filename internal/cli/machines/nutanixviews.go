@@ -45,7 +45,8 @@ const mega = 1e6
 
 var nutanixViews = []view{
 	{
-		name: "iostat", short: "Show what storage containers, or other parts of a cluster, do, like iostat", kind: prism.Container,
+		name: "iostat", short: "Show what storage containers, or other parts of a cluster, do, like iostat",
+		kind: prism.Container,
 		long: `Iostat shows reads and writes a second, the data they move (MB is 10^6 bytes) and their mean latency, for every
 storage container, or for clusters, hosts, VMs or virtual disks with --of.`,
 		sort: "iops", width: 24,

@@ -27,7 +27,8 @@ import (
 func (st *Store) RunsCommand() *cobra.Command {
 	show := &cobra.Command{
 		Use: "show RUN", Short: "Show what a run was, how it went and what was found", Args: console.Args(1, 1, "run"),
-		Long:              "Show prints what is known about a run, and of one that goes on what there is so far.\n\n" + RunHelp,
+		Long: "Show prints what is known about a run, and of one that goes on what there is so far.\n\n" +
+			RunHelp,
 		Example:           "  plimsoll runs show latest",
 		ValidArgsFunction: st.CompleteRun,
 		RunE:              func(_ *cobra.Command, given []string) error { return st.showRun(given[0]) },
@@ -137,7 +138,7 @@ func (st *Store) Find(phase, run string) (string, error) {
 func unknownFile(phase, name string) error {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil //nolint:nilerr // who asks says that there is none
+		return nil // who asks says that there is none
 	}
 	if info.Size() == 0 {
 		return exit.Errorf(exit.Failed, "", "%s: %q is empty", phase, name)

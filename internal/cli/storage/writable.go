@@ -15,7 +15,7 @@ import (
 	"plimsoll/unit"
 )
 
-// writable is what may be written: a file made for it, or a device that the guard has claimed.
+// writable may be written: a file made for it, or a device that the guard has claimed.
 type writable struct {
 	*direct.File
 	claim *guard.Claim // of a device

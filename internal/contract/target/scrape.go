@@ -16,7 +16,7 @@ type ScrapeSource interface {
 
 // Endpoint is one page of counters that can be had again and again.
 type Endpoint struct {
-	// Name is what serves it, one of each on a machine: a port, or a word.
+	// Name tells the endpoints of a machine apart: a port, or a word.
 	Name string
 	// VM is the machine it belongs to; Machine, when VM is "", is one underneath, a node or whatever lies below nodes.
 	VM, Machine string

@@ -154,7 +154,7 @@ type Facts struct {
 	// MoreDisk and MoreMemory say which option gives more of it, "" where none does.
 	MoreDisk   string `json:"more_disk,omitempty"`
 	MoreMemory string `json:"more_memory,omitempty"`
-	// VMMemoryBytes is what a running VM takes of the place's memory where that is not what the scenario gives it, as
+	// VMMemoryBytes counts what a running VM takes of the place's memory where the scenario's size does not tell it, as
 	// with sandboxes, whose memory is a limit and not reserved; 0 where it is.
 	VMMemoryBytes int64 `json:"vm_memory_bytes,omitempty"`
 	// Simulated says that nothing there is real: the run is in the target's own time, and what is true of this machine
@@ -162,7 +162,7 @@ type Facts struct {
 	Simulated bool `json:"simulated,omitempty"`
 	// PlaybookTime is how long a playbook is taken to last where it is only rehearsed, as on a simulated cluster.
 	PlaybookTime time.Duration `json:"playbook_ns,omitempty"`
-	// Pace is what the place knows of its own speed, for the plan's estimates.
+	// Pace tells how fast the place is, for the plan's estimates.
 	Pace Pace `json:"pace,omitzero"`
 }
 

@@ -75,7 +75,7 @@ type Config interface {
 	Err() error
 }
 
-// Maker is what is an engine's own of Self.
+// Maker adds to Self what differs from engine to engine.
 type Maker[C Config] interface {
 	Describe() Description
 	New(Spec) C // with the defaults, and a Reading of the Spec

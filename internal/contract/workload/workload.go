@@ -246,7 +246,7 @@ type Outcome struct {
 	Reports int
 	Errors  uint64 // operations that failed; they do not make the job fail
 	Message string // the tool's own words when it refused or failed
-	// Failure is what its output says of an error that ended its work, whatever its exit code: not of operations that
+	// Failure quotes its output on an error that ended its work, whatever its exit code: not on operations that
 	// failed and were counted.
 	Failure string
 	Usage   target.Usage

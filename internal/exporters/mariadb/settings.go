@@ -54,7 +54,7 @@ func (c *Collector) Settings(ctx context.Context) (version string, settings map[
 	version = product + " " + number
 	given, err := c.rows(ctx, ask)
 	if err != nil {
-		return version, settings, nil //nolint:nilerr // the user may not see it
+		return version, settings, nil // the user may not see it
 	}
 	for _, row := range given {
 		settings[strings.ToLower(row["name"])] = row["value"]

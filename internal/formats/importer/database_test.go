@@ -219,7 +219,8 @@ func TestHammerTexts(t *testing.T) {
 		"failed after it, then another": {head + aTest + failed + aTest,
 			[]string{result("TPROC-C 2 VU", " | 1 failed | 1 of 2 virtual users FINISHED FAILED: Error in Virtual User 3: "+
 				"ERROR: deadlock detected"), result("TPROC-C 2 VU (2)", " | 1 failed")}},
-		"queries": {head + "Vuser 1:query 14 completed in 1.5 seconds\nVuser 1:Query Failed : select 1 : ERROR:  cancelled\n" +
+		"queries": {head +
+			"Vuser 1:query 14 completed in 1.5 seconds\nVuser 1:Query Failed : select 1 : ERROR:  cancelled\n" +
 			"Vuser 1:query 2 completed in 0.5 seconds\nVuser 1:Completed query set in 2 seconds\n" +
 			"Vuser 1:Geometric mean of query times returning rows is 0.86603\n", []string{"TPROC-H | 1 at once | 1 in 2s | " +
 			"query 2 2s | query_set=2 | geometric_mean=0.86603 | query_02=0.5 | query_14=1.5 | 1 failed"}},

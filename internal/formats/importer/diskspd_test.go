@@ -33,7 +33,7 @@ func diskspdCall(started string, reads, writes int, lat bool) string {
 		"Read IO\n" + table + row(reads, " | 0.500 | 0.1") + "Write IO\n" + table + row(writes, " | 2.000 | 0.1") + more
 }
 
-// diskspdLinux is what the Linux port prints of a job, whose columns stand in another order.
+// diskspdLinux holds the Linux port's output of a job, whose columns stand in another order.
 const diskspdLinux = "\nCommand Line: diskspd -b8K x\n\nSystem info:\n\tprocessor count: 2\n\nInput parameters:\n\n\tjob:   1\n" +
 	"\t________\n\tduration: 10s\n\twarm up time: 0s\n\tmeasuring latency\n\ttotal threads: 1\n\tpath: 'x'\n\t\tsize: 1B\n" +
 	"\t\tusing O_DIRECT\n\t\tperforming mix test (read/write ratio: 75/25)\n\t\tblock size: 8192\n\t\tnumber of outstanding " +

@@ -67,7 +67,7 @@ read          512.00     512.00     512.00       0.00     512.00     512.00     
 Finished            : Tue Feb  3 08:00:03 2026
 `
 
-// iorInside is what IOR prints as a library of IO500: no summary. Tasks stop at a stone wall, so that its latency is
+// iorInside holds IOR's output as a library of IO500: no summary. Tasks stop at a stone wall, so that its latency is
 // not of what they did. It moved 2^51 bytes.
 const iorInside = `IOR-4.1.0+dev: MPI Coordinated Test of Parallel I/O
 Command line        : ./ior -C -Q 1 -t 1m -b 1m -s 10000000 -w -D 300 -a POSIX

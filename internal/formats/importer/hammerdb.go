@@ -374,7 +374,8 @@ func (p *hammerParser) close(f format) error {
 			"think of that before it is passed on")
 	}
 	if p.zone != "" {
-		b.notes = append(b.notes, fmt.Sprintf("its times are in zone %q, a name that means several, and are read as UTC", oneLine(p.zone)))
+		b.notes = append(b.notes, fmt.Sprintf("its times are in zone %q, a name that means several, and are read as UTC",
+			oneLine(p.zone)))
 	}
 	if p.local {
 		b.notes = append(b.notes, "its times have no time zone and are read as UTC")

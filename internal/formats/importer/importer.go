@@ -101,7 +101,7 @@ type Reading struct {
 	dated string // a date that the file itself gives its end
 }
 
-// Form is what an import reads.
+// Form describes one kind of file that an import reads.
 type Form struct {
 	Name  string // for --as
 	Holds string

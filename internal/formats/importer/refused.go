@@ -69,7 +69,8 @@ var others = []struct {
 	is   *lazyregexp.Regexp
 }{
 	{"hdparm", lazyregexp.New(`(?m)^ Timing (?:cached|buffered disk|O_DIRECT disk|O_DIRECT cached) reads: `)},
-	{"redis-benchmark", lazyregexp.New(`(?m)^ *\d+ requests completed in [\d.]+ seconds|^\S+: [\d.]+ requests per second`)},
+	{"redis-benchmark",
+		lazyregexp.New(`(?m)^ *\d+ requests completed in [\d.]+ seconds|^\S+: [\d.]+ requests per second`)},
 	{"memtier_benchmark", lazyregexp.New(`(?m)^ALL STATS\r?$|"ALL STATS"\s*:`)},
 	{"mysqlslap", lazyregexp.New(`(?m)^\tAverage number of seconds to run all queries: `)},
 	{"iperf3", lazyregexp.New(`"version"\s*:\s*"iperf 3|(?m)^\[ ID\] Interval +Transfer +`)},

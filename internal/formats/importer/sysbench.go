@@ -109,7 +109,7 @@ func (r *reportsOf) Report(one workload.Report) { *r = append(*r, one) }
 // Warn implements workload.Sink. What is skipped is said when the whole of a test is.
 func (r *reportsOf) Warn(string) {}
 
-// sysbenchTail is what every kind of test prints in the end.
+// sysbenchTail reads the lines that every kind of test ends with.
 const sysbenchTail = `
     - match: '^ *(?:total time|time elapsed): +(?P<t>[0-9.]+)s'
       final: true

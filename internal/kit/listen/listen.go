@@ -32,7 +32,7 @@ type Server struct {
 	// Address is host:port; port 0 takes a free one. Whoever is not on this machine can reach it unless the host is a
 	// loopback address, which is why another one needs a Token.
 	Address string
-	// Token is what readers must send: as `Authorization: Bearer TOKEN`, or as the password of any user, which is how
+	// Token must be sent by readers: as `Authorization: Bearer TOKEN`, or as the password of any user, which is how
 	// a browser asks for it. None: nobody is asked.
 	Token secret.Secret
 	// Open are paths that are answered without a token.

@@ -172,8 +172,8 @@ func Hint(c *mysql.Config, err error) string {
 	unknown, name := x509.UnknownAuthorityError{}, x509.HostnameError{}
 	switch {
 	case errors.Is(err, mysql.ErrCleartextPassword):
-		return "; the server asks for the password in clear text, and it was not sent: give ?sslmode=require, have the user " +
-			"use another plugin, or give server: cleartext_password: true"
+		return "; the server asks for the password in clear text, and it was not sent: give ?sslmode=require, have the " +
+			"user use another plugin, or give server: cleartext_password: true"
 	case errors.Is(err, mysql.ErrOldPassword):
 		return "; the server asks for a password that is as good as in clear text: have the user use another plugin"
 	case errors.Is(err, mysql.ErrUnknownPlugin):

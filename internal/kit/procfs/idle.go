@@ -22,7 +22,7 @@ func DeepestIdle(system fs.FS) (deepest string, wake float64) {
 	}
 	most := math.Inf(1)
 	if data, err := fs.ReadFile(system, "dev/cpu_dma_latency"); err == nil && len(data) == 4 {
-		most = float64(int32(binary.NativeEndian.Uint32(data))) //nolint:gosec // it is a signed number there
+		most = float64(int32(binary.NativeEndian.Uint32(data))) // it is a signed number there
 	}
 	all, _ := fs.Glob(system, IdleStates+"/state*")
 	wake = -1

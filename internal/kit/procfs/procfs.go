@@ -31,7 +31,7 @@ func Fields(pid int) []string {
 
 // Units of /proc.
 const (
-	// Tick is what times of CPUs are counted in: 1/USER_HZ, the same on every architecture that Go runs on.
+	// Tick counts the times of CPUs: 1/USER_HZ, the same on every architecture that Go runs on.
 	Tick        = 10 * time.Millisecond
 	SectorBytes = 512 // of /proc/diskstats, whatever the device's own sectors are
 )
@@ -54,7 +54,7 @@ const (
 	Modes // how many there are
 )
 
-// mostTicks is what no CPU has counted: 87 years. Below it times fit into a time.Duration.
+// mostTicks bounds what a CPU may have counted: 87 years. Below it times fit into a time.Duration.
 const mostTicks = 1 << 38
 
 // CPU is how one CPU has spent its time since it was switched on.
@@ -220,5 +220,5 @@ func Stalls(data []byte, f func(kind string, waited time.Duration)) error {
 	})
 }
 
-// mostMicros is what no wait has counted: 87 years.
+// mostMicros bounds what a wait may have counted: 87 years.
 const mostMicros = mostTicks * uint64(Tick/time.Microsecond)

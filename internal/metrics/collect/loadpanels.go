@@ -81,8 +81,8 @@ func (c *found) workloadPanel(r scenario.Result, p *result.Panel) error {
 	return nil
 }
 
-// workloadValue is what a result of a workload shows of its counters, with its unit put into the panel. Operations are
-// all that the workload does, of a generator of block I/O reads and writes.
+// workloadValue picks what a result of a workload shows of its counters, and puts its unit into the panel. Operations
+// are all that the workload does, of a generator of block I/O reads and writes.
 func (c *found) workloadValue(r scenario.Result, p *result.Panel) (value func(tally.Totals, time.Duration) float64,
 	cumulative bool, err error) {
 	var ops []int

@@ -17,7 +17,7 @@ const (
 	mostAsked = 100_000_000
 	// sorting is how many times as long functions take that sort each window.
 	sorting = 10
-	// workPerSlice is what is looked at between two looks at the context: the engine has none while it goes through
+	// workPerSlice bounds the work between two looks at the context: the engine has none while it goes through
 	// the windows of one series.
 	workPerSlice = 50_000_000
 	// subqueryStep is the step of a subquery that names none, as Prometheus has it.

@@ -1,7 +1,7 @@
 // Package tally turns the reports of load generators into states that can be added, subtracted and interpolated: what a
 // job has done so far, as one vector of counters by declared operation and measure, with its histograms.
 //
-// It is what the recorder of a run (package record) and the later collector (package collect) share, so that both
+// The recorder of a run (package record) and the later collector (package collect) share it, so that both
 // understand a report in one way: a Level counts as its value times the seconds it held, a Single not at all, latency
 // that a tool tells only at its end belongs to no part of the job. It refuses reports that do not fit what the job
 // declared (Fits), knows no clock and no folder.

@@ -252,7 +252,7 @@ func levels(f result.Finding) (out []string) {
 	return out
 }
 
-// per is what follows the value of a rate.
+// per ends the value of a rate.
 func per(unit string) string {
 	if unit == result.OperationsUnit {
 		return "/s"

@@ -70,8 +70,8 @@ func TestOf(t *testing.T) {
 		"nothing": {Run{}, "", 0},
 		"a loss of power with writes read back": {
 			Run{Findings: []result.Finding{recovery, lost, flat("A")}, Loads: loads},
-			"Check: every acknowledged write was there, in all 500 blocks (every block was read); OLTP back at 90 % after 30 s " +
-				"(between 25 s and 30 s).", 2},
+			"Check: every acknowledged write was there, in all 500 blocks (every block was read); OLTP back at 90 % after 30 " +
+				"s (between 25 s and 30 s).", 2},
 		"a loss of power where nothing is read back": {
 			Run{Findings: []result.Finding{recovery}, Unread: "whether is not known"},
 			"OLTP back at 90 % after 30 s (between 25 s and 30 s); whether is not known.", 1},
@@ -95,7 +95,8 @@ func TestOf(t *testing.T) {
 		"a load of data": {Run{Findings: []result.Finding{ingest("A"), flat("A")}, Loads: loads[:1]},
 			"A wrote 1 TiB in 1 min: 17 GiB/s (when steady 500 IOPS, 95 %: 490 to 510; one ingest).", 1},
 		"a write before what is read": {Run{Findings: []result.Finding{ingest("A"), flat("B")}, Loads: loads},
-			"A: read 500 IOPS (no interval of its rate: too little was reported); B was steady: 500 IOPS (95 %: 490 to 510).", 1},
+			"A: read 500 IOPS (no interval of its rate: too little was reported); B was steady: 500 IOPS (95 %: 490 to 510).",
+			1},
 		"orders": {Run{Findings: []result.Finding{flat("Users")}, Loads: orders},
 			"Users: NOPM 1,200 (Users was steady: 500 IOPS (95 %: 490 to 510)).", 1},
 		"too short": {Run{Findings: []result.Finding{short}, Loads: loads[:1]},
@@ -104,7 +105,8 @@ func TestOf(t *testing.T) {
 			"A was steady: 500 IOPS (95 %: 490 to 510), held to the 500 IOPS its job asks for.", 1},
 		"writes at its own rate": {Run{Findings: []result.Finding{ingest("A")}, Loads: held},
 			"A wrote 1 TiB in 1 min: 17 GiB/s (one ingest), held to the 500 IOPS its job asks for.", 1},
-		"only results": {Run{Results: []string{"busy: Max 7"}}, "Busy: Max 7; no interval: only repeats show how these vary.", 0},
+		"only results": {Run{Results: []string{"busy: Max 7"}},
+			"Busy: Max 7; no interval: only repeats show how these vary.", 0},
 	} {
 		got, said := Of(c.run)
 		if got != c.want || len(said) != c.said {

@@ -32,7 +32,7 @@ import (
 // Version is that of a record's file.
 const Version = 1
 
-// Load is what was done, as conditions by name, the kind of load under "load". Two are alike when they are equal.
+// Load describes a load by its conditions, each under its name, its kind under "load". Equal ones are alike.
 type Load map[string]string
 
 // String lists the conditions, the kind first.

@@ -40,7 +40,7 @@ var codes = map[string]int{
 // retryAfter is how many seconds who was sent away is to wait.
 const retryAfter = "5"
 
-// reply is what every question of the API is answered with.
+// reply answers every question of the API.
 type reply struct {
 	Status    string   `json:"status"`
 	Data      any      `json:"data,omitempty"`

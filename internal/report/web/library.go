@@ -42,7 +42,7 @@ type Experiment struct {
 // Side is a run or an experiment that is compared with others.
 type Side struct{ Name, Dir string }
 
-// Library is what takes more than one run: the program gives it to the site. A nil function is not offered.
+// Library offers what takes more than one run: the program gives it to the site. A nil function is not offered.
 type Library struct {
 	Experiments func() ([]Experiment, error)
 	Examine     func(dir string) (*compare.Experiment, error)

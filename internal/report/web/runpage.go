@@ -258,7 +258,7 @@ func (s *Site) soFar(ctx context.Context, b book, folder *result.Folder) (*resul
 	return opened.soFar(ctx, folder)
 }
 
-// lateSeconds is what a step may take beyond a tenth more than planned before that is said.
+// lateSeconds may pass beyond a tenth more than planned before a step is called late.
 const lateSeconds = 5
 
 // progressOf reads from plan and journal how far a run is.

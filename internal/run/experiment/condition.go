@@ -12,7 +12,7 @@ import (
 // ConditionFactor is the name of the factor that conditions are levels of.
 const ConditionFactor = "condition"
 
-// Condition is what a workload is put under while it is measured. The run of its scenario is replaced: the machines are
+// Condition acts on a workload while it is measured. The run of its scenario is replaced: the machines are
 // made, filled and removed as the scenario says, and in between only the condition is made, the workload runs once, and
 // the condition is undone.
 //

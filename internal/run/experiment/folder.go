@@ -67,7 +67,7 @@ type Mark struct {
 	Clients  bool     `json:"clients,omitempty"` // Variable is the number of clients of a database
 	Unit     string   `json:"unit,omitempty"`    // of numbers: "VMs", "VMs per node", "users" and the like
 	Limits   []string `json:"limits"`            // as asserts of a command line
-	Start    float64  `json:"start"`             // first value of Variable; 0: the value 0 is a run without a rate, which says it
+	Start    float64  `json:"start"`             // first value of Variable; 0: a run without a rate says it
 	Most     float64  `json:"most,omitempty"`
 	Whole    bool     `json:"whole,omitempty"` // Variable takes whole numbers
 	Within   float64  `json:"within"`

@@ -35,7 +35,7 @@ const AccessWidth = 24
 // mostNamed is how many machines a message names.
 const mostNamed = 3
 
-// stateAtEnd is what the journal says of an end.
+// stateAtEnd gives the state that the journal notes for an end.
 var stateAtEnd = map[result.Ending]string{result.Finished: result.WorkloadEnd, result.Failed: result.WorkloadEnd,
 	result.Stopped: result.WorkloadStop, result.Lost: result.WorkloadLost}
 

@@ -50,13 +50,13 @@ type Plan struct {
 	EstimateUnknown bool             `json:"estimate_unknown,omitempty"`
 	AuthorSeconds   float64          `json:"author_seconds"` // estimated_runtime, scaled; 0 when not given
 	PeakVMs         int              `json:"peak_vms"`
-	PeakLoads       int              `json:"peak_loads"` // workloads running at once, each counted on every VM that runs it
+	PeakLoads       int              `json:"peak_loads"` // workloads at once, each counted on every VM that runs it
 	PeakDepth       int              `json:"peak_depth"` // operations that these keep outstanding at most
 	PeakDiskBytes   int64            `json:"peak_disk_bytes"`
 	PeakMemoryBytes int64            `json:"peak_memory_bytes"`
 	Steps           []Step           `json:"steps"`
 	VMs             []step.PlannedVM `json:"vms"`
-	TargetNotes     []string         `json:"target_notes,omitempty"` // what results from there do not say, as the target puts it
+	TargetNotes     []string         `json:"target_notes,omitempty"` // what results from there do not say
 	Warnings        []string         `json:"warnings,omitempty"`
 	Objections      []string         `json:"objections,omitempty"` // why it cannot run here
 

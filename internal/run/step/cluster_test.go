@@ -292,7 +292,7 @@ type engine struct {
 	now  int // running
 	most int // at the same time
 	spec []workload.Spec
-	// last is what a job reports at its end, or when it is stopped, by its name. May be nil.
+	// last gives the report of a job at its end, or when it is stopped, by its name. May be nil.
 	last func(label string) workload.Report
 }
 

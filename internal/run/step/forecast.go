@@ -355,7 +355,7 @@ func (f *Forecast) Unsettled() []string {
 	return open
 }
 
-// SettleAll is what the end of the run phase does to workloads that are still running.
+// SettleAll ends the workloads that still run when the run phase ends.
 func (f *Forecast) SettleAll() {
 	for _, l := range f.loads {
 		if !f.over(l) {

@@ -23,7 +23,7 @@ type View struct {
 	TimeScale    float64 // of durations the author wrote; limits are never scaled
 	SizeScale    float64 // of disks
 	HostCommands bool    // the operator allows commands on the machine that runs plimsoll
-	// Job is what a workload's job on one VM of its group will be, false where that is not known. May be nil.
+	// Job gives a workload's job on one VM of its group, false where it is not known yet. May be nil.
 	Job func(JobUse) (workload.Job, bool)
 }
 
@@ -57,7 +57,7 @@ func (v View) Scaled(d time.Duration) time.Duration {
 	return time.Duration(math.Round(float64(d) * v.TimeScale))
 }
 
-// diskStep is what scaled disks are rounded up to, so that a file of exactly the disk's size still fits when a
+// diskStep rounds scaled disks up, so that a file of exactly the disk's size still fits when a
 // generator rounds its own sizes differently.
 const diskStep = 1 << 20
 

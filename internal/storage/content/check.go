@@ -30,7 +30,7 @@ const (
 	normal = 1.959963984540054
 )
 
-// Source is what a check reads. A reader that also has Written, as direct.File has, tells holes from zeros.
+// Source is read by a check. A reader that also has Written, as direct.File has, tells holes from zeros.
 type Source interface{ io.ReaderAt }
 
 type written interface {
@@ -77,7 +77,7 @@ type Duplicates struct {
 	// Distinct is how many of them differ; estimated where there are more than are kept.
 	Distinct int64   `json:"distinct"`
 	Share    float64 `json:"share"` // what deduplication saves: 1 - distinct/blocks
-	// Error95 is what Share may be off by, 95 times of 100; 0 where all were counted.
+	// Error95 bounds the error of Share, 95 times of 100; 0 where all were counted.
 	Error95 float64 `json:"error_95"`
 	// AtLeast: only a part was looked at, and what repeats something outside it was not seen.
 	AtLeast bool `json:"at_least"`

@@ -33,7 +33,7 @@ type Options struct {
 	DedupePercent int
 	// DedupeBlockBytes is the size of those blocks, a power of two, 512 to 1 MiB; 0 stands for 4096.
 	DedupeBlockBytes int
-	// Pattern is what the compressible share consists of; without one it is English words. It may not be all zeros,
+	// Pattern fills the compressible share; without one English words do. It may not be all zeros,
 	// which storage does not store. At most 64 bytes.
 	Pattern []byte
 }
@@ -48,7 +48,7 @@ const (
 	// phraseBytes is the length of a phrase of words. Each page pays for its first phrase, so it is short.
 	phraseBytes = 64
 	phrases     = 256
-	// sequenceBytes is what compressors pay for naming one repetition.
+	// sequenceBytes counts what naming one repetition costs a compressor.
 	sequenceBytes = 4
 	// maskBytes is the length of the table, in bytes, and keyBytes that of a key; maskStep is how much is combined at
 	// once.

@@ -98,7 +98,7 @@ type Queue struct {
 	AlignmentBytes     int64  `json:"alignment_offset_bytes,omitempty"`
 	Rotational         bool   `json:"rotational"`
 	Scheduler          string `json:"scheduler,omitempty"`
-	Requests           int64  `json:"requests,omitempty"`        // nr_requests: that the kernel queues, of each hardware queue
+	Requests           int64  `json:"requests,omitempty"`        // nr_requests: queued by the kernel per hardware queue
 	Depth              int64  `json:"device_depth,omitempty"`    // that the device itself takes
 	HardwareQueues     int64  `json:"hardware_queues,omitempty"` // ways to give it requests at once
 	MaxTransferBytes   int64  `json:"max_transfer_bytes,omitempty"`
@@ -253,7 +253,7 @@ func (d Device) Bottom() (list []Device) {
 	return list
 }
 
-// sectorBytes is what /sys counts sizes in, whatever the device's own blocks are.
+// sectorBytes is /sys's unit of sizes, whatever the device's own blocks are.
 const sectorBytes = 512
 
 // looker reads the small files of one device and keeps why one is missing.

@@ -13,7 +13,7 @@ import (
 
 // Identity holds what tells a device from every other one.
 type Identity struct {
-	// Phrase is what a user types to consent that this device is overwritten: its model and what pins it. "" when
+	// Phrase is typed by a user who consents that this device is overwritten: its model and what pins it. "" when
 	// nothing does.
 	Phrase string `json:"consent_phrase,omitempty"`
 	// By says what pins it: serial, WWN, UUID, by-id, backing file, or attachment, which holds until the device is

@@ -23,7 +23,7 @@ import (
 	"plimsoll/internal/kit/regular"
 )
 
-// Align is what buffers, offsets and lengths must be a multiple of, in bytes, for every device that there is.
+// Align divides every buffer's address, offset and length, in bytes, as the strictest device there is wants it.
 const Align = 4096
 
 // File is an open file or device.

@@ -22,7 +22,7 @@ import (
 // BlockBytes is the size of the blocks that are looked at: the smallest that storage commonly maps.
 const BlockBytes = 4096
 
-// Disk is what can be asked of an open disk; see target.DiskFile.
+// Disk answers questions about an open disk; see target.DiskFile.
 type Disk interface {
 	io.ReaderAt
 	// Written is how many bytes of a range hold what was written once, false where that is not known.

@@ -22,7 +22,7 @@ type Owner interface {
 	Disks(name string) []target.Disk
 	// Runs reports whether it is on.
 	Runs(name string) bool
-	// Address is what other machines reach it by.
+	// Address tells where other machines reach it.
 	Address(ctx context.Context, name string) (string, error)
 }
 

@@ -256,7 +256,7 @@ func (c *cluster) Address(ctx context.Context, name string) (string, error) {
 	return ip, nil
 }
 
-// addressOf is what others reach a machine by; "" where it has none yet.
+// addressOf tells where others reach a machine; "" where it has no address yet.
 func addressOf(o *unstructured.Unstructured) string {
 	status := untyped.Object(o.Object).Object("status")
 	for _, i := range status.Objects("interfaces") { // of a virtual machine

@@ -76,7 +76,7 @@ type (
 		Class       string    `json:"storageClassName,omitempty"`
 		From        *source   `json:"dataSource,omitempty"`
 	}
-	// source is what a volume is a copy of: a claim or a snapshot.
+	// source names the claim or snapshot that a volume is a copy of.
 	source struct {
 		Group string `json:"apiGroup,omitempty"`
 		Kind  string `json:"kind"`

@@ -13,7 +13,7 @@ import (
 
 var _ target.PlainPlacer = (*cluster)(nil)
 
-// plainHow is what a place beside a pod is.
+// plainHow describes a place beside a pod.
 const plainHow = "a privileged pod without limits, at the node's own device of each disk"
 
 // plainFolder is where the devices are in it: the node's own, such as its /dev/sdb, are below /dev.

@@ -192,7 +192,7 @@ func (l login) forget() error {
 	return os.RemoveAll(l.key)
 }
 
-// userData is what cloud-init does in a guest: the keys, and the work volume made a file system the first time.
+// userData tells cloud-init what to do in a guest: take the keys, and make a file system on the work volume once.
 func (l login) userData() string {
 	data, err := json.Marshal(map[string]any{ // YAML takes JSON
 		"disable_root": false, "ssh_pwauth": false, "ssh_authorized_keys": []string{l.public},

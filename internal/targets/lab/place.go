@@ -51,7 +51,7 @@ func open(s settings) (target.Target, error) { return &place{s}, nil }
 // usualNodes are those of a lab that a run makes, unless the user says how many.
 const usualNodes = 3
 
-// overhead is what the process of an emulated guest takes besides the guest's memory.
+// overhead is the memory of an emulated guest's process beside the guest's own.
 const overhead = 96 << 20
 
 // existing is the lab that the user has named or that is up where labs are, nil when the run is to make one.
@@ -105,7 +105,7 @@ func (p *place) images() (guest.Config, error) {
 	return c, nil
 }
 
-// found is what this process has found of images, by what they are built of: asking the package manager takes seconds.
+// found keeps the images found, by what they are built of: asking the package manager takes seconds.
 var found struct {
 	sync.Mutex
 	images map[[4]string]booting

@@ -123,7 +123,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	return f, errors.Join(objections...)
 }
 
-// sandboxMemory is what the load generator of one sandbox may take of the host: twice what fio 3.33 with six jobs and
+// sandboxMemory bounds the load generator of one sandbox: twice what fio 3.33 with six jobs and
 // json+ output was seen to take (30 MiB).
 const sandboxMemory = 64 << 20
 

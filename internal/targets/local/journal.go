@@ -30,7 +30,7 @@ type entry struct {
 	Mark string `json:"mark,omitempty"` // value of markVariable in the environment of every process
 	Boot string `json:"boot,omitempty"`
 
-	Name string `json:"name,omitempty"` // sandbox: folder below work; refused: that folder (or work, when empty) was there before
+	Name string `json:"name,omitempty"` // sandbox: folder below work; refused: that folder (work, when empty) was there
 	Path string `json:"path,omitempty"` // cgroup, work: absolute
 
 	// process, run

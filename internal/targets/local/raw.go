@@ -258,7 +258,7 @@ func (s storage) rawFacts(l *factList) {
 // sampledBlocks is how many blocks of a device that is only read are looked at for what was never written there.
 const sampledBlocks = 256
 
-// sampledFact is what some blocks of a device that is only read hold: reads of what was never written or was trimmed
+// sampledFact looks at some blocks of a device that is only read: reads of what was never written or was trimmed
 // are answered without the medium.
 func (p *place) sampledFact(ctx context.Context, name string, l *factList, group string) {
 	add := func(value, missing string) *result.Fact {

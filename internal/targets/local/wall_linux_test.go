@@ -210,7 +210,7 @@ func deed(name string) {
 	os.Exit(0)
 }
 
-// world is what lies outside of a sandbox, fresh for every deed.
+// world lies outside of a sandbox, fresh for every deed.
 type world struct {
 	dir                   string
 	listener, abstract    net.Listener

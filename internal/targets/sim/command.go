@@ -12,7 +12,7 @@ import (
 	"plimsoll/internal/kit/clock"
 )
 
-// Func is what a command does. It runs on a goroutine of the clock and must wait with Call.Sleep only.
+// Func acts as a command. It runs on a goroutine of the clock and must wait with Call.Sleep only.
 type Func func(*Call) target.Exit
 
 // Call is one running command, as its function sees it.

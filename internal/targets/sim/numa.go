@@ -16,7 +16,7 @@ import (
 // find it.
 type NUMA struct {
 	Nodes int     `yaml:"nodes"` // of every node, alike in CPUs; below 2 nothing is served of them
-	First float64 `yaml:"first"` // share of the CPU time that falls on the first as long as it has CPUs for it; 0: an even part
+	First float64 `yaml:"first"` // share of the CPU time on the first as long as it has CPUs for it; 0: an even part
 }
 
 // mostNUMA is how many NUMA nodes a machine has at most.

@@ -308,8 +308,8 @@ func TestDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const script = "echo first; dd if=/dev/zero of=fill bs=64k 2>/dev/null; while echo x >>more; do :; done 2>/dev/null; " +
-		"exit 7"
+	const script = "echo first; dd if=/dev/zero of=fill bs=64k 2>/dev/null; while echo x >>more; do :; done " +
+		"2>/dev/null; exit 7"
 	process, err := h.Start(t.Context(), target.Command{Argv: []string{"sh", "-c", script}, Stdout: "out"})
 	if err != nil {
 		t.Fatal(err)

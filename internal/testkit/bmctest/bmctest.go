@@ -32,7 +32,7 @@ type BMC struct {
 // Password is the user's.
 const Password = "sixteen.of.bytes"
 
-// script is what switches the node. One that is stuck leaves it as it is.
+// script switches the node. One that is stuck leaves it as it is.
 const script = `#!/bin/sh
 # %[1]s ID set|get|check NAME [VALUE]
 cd %[1]q || exit 1

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// PauseImage is what holds a pod's namespaces, and WorkImage one with a shell, for the rest. Both are busybox.
+// PauseImage holds a pod's namespaces; WorkImage has a shell, for the rest. Both are busybox.
 const (
 	PauseImage = "localhost/plimsoll/pause:1"
 	WorkImage  = "localhost/plimsoll/busybox:1"

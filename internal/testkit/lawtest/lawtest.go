@@ -80,7 +80,7 @@ func Walk(r *rand.Rand, n int) []float64 {
 	return out
 }
 
-// Shape is what a series does beside its noise: a share of the level at point i of n.
+// Shape moves a series beside its noise: by a share of the level at point i of n.
 type Shape func(i, n int) float64
 
 // Flat does nothing.

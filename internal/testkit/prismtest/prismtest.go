@@ -21,7 +21,7 @@ type Server struct {
 	stop    func()
 }
 
-// Password is what Start's Prisms take, with the user viewer.
+// Password opens Start's Prisms, with the user viewer.
 const Password = "let-me-look"
 
 // Start starts one with a certificate of an hour.

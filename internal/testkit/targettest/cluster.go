@@ -62,7 +62,7 @@ func factsAreWhole(t *testing.T, b *bench) {
 	}
 }
 
-// listedAndReached is what every place can do, also one that makes no machines.
+// listedAndReached tests what every place can do, also one that makes no machines.
 func listedAndReached(t *testing.T, b *bench) {
 	names := b.running(2)
 	list, err := b.cluster.VMs(b.ctx)

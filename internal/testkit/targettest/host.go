@@ -235,7 +235,7 @@ func outputIsFollowed(t *testing.T, b *bench) {
 	}
 }
 
-// hostCancelled is what a place that powers no machines is asked of "cancelled context".
+// hostCancelled is "cancelled context" for a place that powers no machines.
 func hostCancelled(t *testing.T, b *bench) {
 	b.running(1)
 	h, w := b.host(b.name(0)), b.word()

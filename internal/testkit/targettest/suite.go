@@ -29,7 +29,7 @@ const Limit = time.Minute
 type Place struct {
 	// New returns a fresh Target value over the place, as a fresh process would have it.
 	New func() target.Target
-	// Request is what a run asks for; its StateDir does not exist yet or is empty.
+	// Request asks for a run's machines; its StateDir does not exist yet or is empty.
 	Request target.Request
 	// OtherStateDir is the state folder of a second run in the same place, at the same time.
 	OtherStateDir string

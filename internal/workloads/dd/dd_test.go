@@ -32,7 +32,7 @@ func TestDD(t *testing.T) {
 	}.Run(t)
 }
 
-// printed is what two passes over a disk of four commits print, the second of which the end of the time has cut short.
+// printed holds the output of two passes over a disk of four commits, the second cut short by the end of the time.
 const printed = "\r4096 bytes (4.1 kB, 4.0 KiB) copied, 2 s, 2.0 kB/s\r" +
 	"4+0 records in\n4+0 records out\n16384 bytes (16 kB, 16 KiB) copied, 1.75 s, 9.4 kB/s\n" +
 	"1+0 records in\n1+0 records out\n4096 bytes (4.1 kB, 4.0 KiB) copied, 5e-01 s, 8.2 kB/s\ntime is over\n"

@@ -161,7 +161,7 @@ func TestEngineLacks(t *testing.T) {
 	dir := t.TempDir()
 	program, switched := filepath.Join(dir, "fio"), filepath.Join(dir, "io_uring_disabled")
 	script := "#!/bin/sh\ncase $1 in --enghelp=rados) echo 'IO engine rados not found';; *) echo no options;; esac\nexit 1\n"
-	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { // it is run
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ engine, off, want string }{

@@ -33,7 +33,7 @@ func (Engine) Parse(d workload.Declared, r io.Reader, sink workload.Sink) (workl
 	return workload.Replay(r, p, "fio")
 }
 
-// failedLine is what fio says among its output of operations that failed.
+// failedLine matches a line among fio's output about operations that failed.
 var failedLine = lazyregexp.New(`(?m)^.*(io_u error|terminating on signal|\berr=\s*[1-9]|verify: bad|verify failed|Input/output error).*$`)
 
 // parser finds reports in a growing stream. The zero value is not usable.

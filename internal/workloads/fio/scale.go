@@ -10,7 +10,7 @@ import (
 	"plimsoll/internal/workloads/fio/fiofile"
 )
 
-// sizeUnit is what scaled sizes of at least this many bytes are rounded down to. It is larger than nearly every
+// sizeUnit rounds scaled sizes of at least as many bytes down. It is larger than nearly every
 // block size, so that an extent and the offset of its neighbour, scaled apart, still meet.
 const sizeUnit = 1 << 20
 

@@ -56,7 +56,7 @@ func distinct(names []string) []string {
 	})
 }
 
-// plain is what the value of an option other than filename is made of.
+// plain matches the value of any option but filename.
 var plain = lazyregexp.New(`^(?:[0-9A-Za-z%,./:_-]|"[^"]*")*$`)
 
 // write makes the file fio gets. It is the last look at it as well: a line that the table and the forms should not have

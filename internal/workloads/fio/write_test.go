@@ -209,7 +209,7 @@ func sortedOptions(all []reported) []reported {
 	return all
 }
 
-// help is what fio prints, between the options, about values that have more to them than their names.
+// help matches what fio prints, between the options, about values that have more to them than their names.
 var help = regexp.MustCompile(`(?s) *valid values: .*?\n\n`)
 
 // showOptions lets fio parse a file and gives the options it has found; false when fio refuses the file.

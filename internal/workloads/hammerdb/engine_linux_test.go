@@ -71,7 +71,7 @@ func TestSuite(t *testing.T) {
 	}.Run(t)
 }
 
-// timed is what a timed test prints: settings with their passwords, the counter, the result, a time profile whose
+// timed prints as a timed test does: settings with their passwords, the counter, the result, a time profile whose
 // summary counts twice, and a database of jobs with the password in clear.
 const timed = `echo "HammerDB CLI v4.12"
 [ -d "$TMP" ] && [ "$(stat -c %a "$TMP")" = 700 ] || exit 3

@@ -13,7 +13,7 @@ import (
 	hammer "plimsoll/internal/workloads/hammerdb/tool"
 )
 
-// ordersTable is what the count reads of HammerDB's schema.
+// ordersTable makes the table that the count reads of HammerDB's schema.
 const ordersTable = "CREATE TABLE district (d_next_o_id int); INSERT INTO district VALUES (3001), (3001)"
 
 // ordersScript is a test of two seconds that raises the order numbers by 60 and says so of NOPM.

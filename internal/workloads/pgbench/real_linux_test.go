@@ -186,7 +186,8 @@ func TestPrefill(t *testing.T) {
 		t.Errorf("%v: %s", err, raw)
 	}
 	_, err := fill("scale: 1\nschema: public\n")
-	if err == nil || !strings.Contains(err.Error(), "holds table pgbench_accounts, view v: nothing was written or dropped") {
+	if err == nil || !strings.Contains(err.Error(),
+		"holds table pgbench_accounts, view v: nothing was written or dropped") {
 		t.Errorf("others' tables: %v", err)
 	}
 	s.Exec("postgres", "create view public.uses as select aid from plimsoll_pgbench.pgbench_accounts")

@@ -76,8 +76,8 @@ func ScaleFor(bytes int64) (PgbenchSize, error) {
 		return PgbenchSize{}, err
 	}
 	if bytes < least.FreshBytes {
-		return PgbenchSize{}, fmt.Errorf("%d bytes are less than pgbench's smallest database, of scale 1, which has %d", bytes,
-			least.FreshBytes)
+		return PgbenchSize{}, fmt.Errorf("%d bytes are less than pgbench's smallest database, of scale 1, which has %d",
+			bytes, least.FreshBytes)
 	}
 	low, high := int64(1), int64(MostScale)
 	for low < high {

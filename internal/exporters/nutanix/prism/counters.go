@@ -110,7 +110,7 @@ var Counters = func() []Counter {
 	return all
 }()
 
-// timespan is what the sums of the hypervisor are over. It is no metric itself.
+// timespan gives the time that the hypervisor's sums cover. It is no metric itself.
 const timespan = "hypervisor_timespan_usecs"
 
 var (

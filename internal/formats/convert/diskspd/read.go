@@ -181,7 +181,7 @@ func command(t *load.Teller, words []word, at load.Place, number int) load.Stage
 		Streams: c.streams(number)}
 }
 
-// counting is what DISKSPD writes unless told otherwise: all bytes from 0 to 255, again and again.
+// counting holds the data that DISKSPD writes unless told otherwise: all bytes from 0 to 255, again and again.
 var counting = func() string {
 	var b strings.Builder
 	for i := range 256 {

@@ -370,7 +370,7 @@ func (f *reader) hits(s *load.Stream, sd, wd *section) {
 	s.Asks["Zones"] = ask
 }
 
-// data is what is written.
+// data reads which content the stream writes.
 func (f *reader) data(s *load.Stream, sd, rd *section, c choice) {
 	g := &f.general
 	if m := merged(g, rd, c, map[string]string{"compratio": "compratio", "compression": "compression"}); true {

@@ -59,7 +59,7 @@ func merge(found, theirs []device.Signature) []device.Signature {
 	return found
 }
 
-// several is what we call content that blkid takes for more than one thing.
+// several names content that blkid takes for more than one thing.
 const several = "several formats"
 
 // patience bounds how long a look may take, ours or a program's: it reads some megabytes. Tests have less.

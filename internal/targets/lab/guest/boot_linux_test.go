@@ -237,7 +237,7 @@ func identity(t *testing.T, n int, authorized string) Identity {
 	return id
 }
 
-// expect is what every kind must say of itself.
+// expect checks what every kind of guest says of itself.
 func expect(t *testing.T, c *ssh.Client, id Identity) {
 	t.Helper()
 	for command, want := range map[string]string{

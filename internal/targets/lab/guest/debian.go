@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system is what a Debian has besides what every Debian has. Everything else comes with what these depend on.
+// system lists packages beside those that every Debian has. Everything else comes as their dependencies.
 var system = []string{"apt", "systemd-sysv", "udev", "dbus", "libpam-systemd", "kmod", "netbase", "iproute2", "procps",
 	"sudo", "openssh-server", "openssh-sftp-server", "ca-certificates", "python3", "python3-apt", "python3-psycopg2",
 	"postgresql", "postgresql-contrib", "fio", "e2fsprogs", "xfsprogs", "util-linux", "less"}

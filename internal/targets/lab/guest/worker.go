@@ -19,7 +19,7 @@ var firstProgram []byte
 //go:embed files/inittab
 var inittab []byte
 
-// console is what every kernel is told: errors of its own to the serial line, no waiting after a panic, and no test of
+// console starts every kernel: with its errors on the serial line, no waiting after a panic, and no test of
 // the timer, which an emulated one does not pass when the machine below is busy.
 const console = "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 no_timer_check"
 

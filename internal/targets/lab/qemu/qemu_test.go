@@ -175,7 +175,8 @@ func TestMonitorRefuses(t *testing.T) {
 }
 
 func FuzzReadMessage(f *testing.F) {
-	for _, s := range []string{greeting, ready, "\n\n" + ready, `{"event": "X"}`, "{}\n", strings.Repeat(" ", 5000) + ready} {
+	for _, s := range []string{greeting, ready, "\n\n" + ready, `{"event": "X"}`, "{}\n",
+		strings.Repeat(" ", 5000) + ready} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

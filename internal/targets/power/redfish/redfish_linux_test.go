@@ -258,8 +258,9 @@ func TestWrongAnswers(t *testing.T) {
 		"a page": {change: func(b *bmc) { b.instead = text(200, "<html>") },
 			words: []string{"its answer is not Redfish's", "address and port"}},
 		"no state": {change: func(b *bmc) { b.power = "" }, words: []string{"tells no PowerState"}},
-		"its fault": {change: func(b *bmc) { b.instead = text(500, `{"error": {"message": "out of memory"}}`) }, words: []string{
-			`GET /redfish/v1/: it answered "500 Internal Server Error": "out of memory"`}},
+		"its fault": {change: func(b *bmc) { b.instead = text(500, `{"error": {"message": "out of memory"}}`) },
+			words: []string{
+				`GET /redfish/v1/: it answered "500 Internal Server Error": "out of memory"`}},
 		"a link elsewhere": {change: func(b *bmc) {
 			b.instead = text(200, `{"Systems": {"@odata.id": "https://elsewhere.example/x"}}`)
 		}, words: []string{`it refers to "https://elsewhere.example/x"`}},

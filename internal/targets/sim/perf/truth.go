@@ -32,7 +32,7 @@ type Truth struct {
 	CacheSeconds   float64 `yaml:"cache_seconds"`
 	PageCacheBytes int64   `yaml:"page_cache_bytes"`
 	PageSeconds    float64 `yaml:"page_seconds"`
-	// RemoteReadSeconds is what a read takes longer that no cache serves, while the VM runs on another node than that
+	// RemoteReadSeconds lengthens a read that no cache serves, while the VM runs on another node than that
 	// on which its data were first used.
 	RemoteReadSeconds float64 `yaml:"remote_read_seconds"`
 	// WriteLog takes random writes at the speed of the fast medium until it is full.
@@ -57,7 +57,7 @@ type Truth struct {
 	// Grain is the time for which one draw of noise holds.
 	Grain time.Duration `yaml:"grain"`
 
-	// Host is what load costs a node besides storage.
+	// Host gives what load costs a node besides storage.
 	Host Host `yaml:"host"`
 }
 

@@ -41,7 +41,7 @@ const (
 	unitVariable = "PLIMSOLL_UNIT="
 	pause        = 5 * time.Millisecond
 	patience     = time.Minute // for killed processes to be gone
-	// killed is what a shell ends with whose child was killed.
+	// killed is the exit code of a shell whose child was killed.
 	killed = 128 + int(unix.SIGKILL)
 )
 

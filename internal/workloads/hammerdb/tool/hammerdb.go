@@ -18,7 +18,7 @@ type Job struct {
 	Folder    string            `json:"folder,omitempty"` // of HammerDB; "" to look for it
 	Script    string            `json:"script"`
 	Temporary string            `json:"temporary"` // a folder for HammerDB's own files
-	Passwords string            `json:"passwords"` // the file that they are put in, an object by the names below; "" for none
+	Passwords string            `json:"passwords"` // the file that holds them, an object by the names below; "": none
 	Sources   map[string]string `json:"sources,omitempty"`
 	Profile   bool              `json:"profile,omitempty"` // print the time profile at the end
 	Queries   bool              `json:"queries,omitempty"` // TPROC-H: no result but queries is waited for

@@ -37,7 +37,7 @@ type trial struct {
 
 func (w *trial) device(i int) string { return "/dev/sd" + string(rune('b'+w.first+i)) }
 
-// job is what fio is asked of a disk or a file.
+// job gives fio's options for a disk or a file.
 func (w *trial) job(name string) []string {
 	return []string{"--name=j", "--ioengine=psync", "--filename=" + name, fmt.Sprint("--size=", diskBytes),
 		"--rw=randwrite", "--bs=4k", "--verify=crc32c", "--verify_fatal=0", "--verify_policy=fsynced",

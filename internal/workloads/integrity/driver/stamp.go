@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Sector is what is stamped, and found damaged, as one: the smallest piece that storage writes as a whole, in bytes. A
+// Sector is stamped, and found damaged, as one: the smallest piece that storage writes as a whole, in bytes. A
 // block is one or more of them, written together; each has the block's generation, so that a block written in part is
 // told from one that was damaged.
 const Sector = 512

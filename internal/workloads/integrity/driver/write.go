@@ -25,7 +25,7 @@ import (
 // chunk is how much is written or read at once where blocks lie together, in bytes.
 const chunk = 1 << 20
 
-// Storage is what is written to. Sync returns when what was written before is safe.
+// Storage is written to. Sync returns when what was written before is safe.
 type Storage interface {
 	io.WriterAt
 	Sync() error

@@ -73,8 +73,8 @@ func TestStall(t *testing.T) {
 // stop has every process of the server stand still for a time.
 func stop(s *postgrestest.Server, stall time.Duration) error {
 	pids := []int{s.Pid()}
-	for line := range strings.SplitSeq(s.Exec("postgres", "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()"),
-		"\n") {
+	for line := range strings.SplitSeq(s.Exec("postgres",
+		"SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()"), "\n") {
 		var pid int
 		if _, err := fmt.Sscan(line, &pid); err == nil {
 			pids = append(pids, pid)
@@ -196,8 +196,8 @@ func TestFullDisk(t *testing.T) {
 	n, done := *last.Values[pgwire.OutOfSpace], last.Operations[0].Times.Count()
 	if n < 3 || n > 12 || last.Errors != uint64(n) || full < 100 || done < full+100 || len(said) != 1 ||
 		!strings.Contains(said[0], "make room on the server's disk") {
-		t.Errorf("%g met a full disk, %d errors, %d transactions before and %d in all; it says %q", n, last.Errors, full, done,
-			said)
+		t.Errorf("%g met a full disk, %d errors, %d transactions before and %d in all; it says %q", n, last.Errors, full,
+			done, said)
 	}
 }
 
@@ -352,7 +352,9 @@ func testWays(t *testing.T, s *postgrestest.Server) {
 			func(o outcome) bool { return o.ops["s"] > 10 }},
 		"think": {"SELECT 1;", func(j *Job) { j.Clients, j.Think, j.ThinkTimes = 5, 50*time.Millisecond, Constant },
 			func(o outcome) bool { return o.ops["s"] >= 5 && o.ops["s"] <= 35 }},
-		"pipeline": {"\\startpipeline\nBEGIN;\nSELECT :client_id;\nEND;\n\\endpipeline\n", func(j *Job) { j.Pipelining = true },
+		"pipeline": {"\\startpipeline\nBEGIN;\nSELECT :client_id;\nEND;\n\\endpipeline\n", func(j *Job) {
+			j.Pipelining = true
+		},
 			func(o outcome) bool { return o.ops["s"] > 10 }},
 		"drop": {"SELECT pg_sleep(0.02);", func(j *Job) { j.Rate, j.Drop = 1000, 20*time.Millisecond },
 			func(o outcome) bool {

@@ -199,7 +199,8 @@ func TestScriptObjections(t *testing.T) {
 		t.Errorf("%+v, %+v", c, p.statements)
 	}
 	p = &program{}
-	if err := p.add("s", "\\sleep 5\n\\sleep :a us\n\\sleep 10ms\nSELECT :a::int, x[1:2], \":b\", E'\\':c' FROM t;;", 1, false); err != nil {
+	if err := p.add("s", "\\sleep 5\n\\sleep :a us\n\\sleep 10ms\nSELECT :a::int, x[1:2], \":b\", E'\\':c' FROM t;;", 1,
+		false); err != nil {
 		t.Fatal(err)
 	}
 	st := p.statements[0]

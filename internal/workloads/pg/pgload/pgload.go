@@ -78,7 +78,7 @@ type Job struct {
 	Think      time.Duration `json:"think_ns,omitempty"`
 	ThinkTimes string        `json:"think_times,omitempty"`
 	Connect    bool          `json:"connect,omitempty"`    // a connection for every transaction
-	Tries      int           `json:"tries"`                // of a transaction that meets a serialization failure or a deadlock
+	Tries      int           `json:"tries"`                // of a transaction that fails to serialize or deadlocks
 	Pipelining bool          `json:"pipelining,omitempty"` // scripts may have \startpipeline
 	Load       bool          `json:"load,omitempty"`       // only make the tables
 }

@@ -10,7 +10,7 @@ import (
 	"plimsoll/internal/kit/pgwire"
 )
 
-// value is what a variable or an expression is: nothing yet, null, a boolean, a whole number, a float, or a text that
+// value holds a variable's or an expression's: nothing yet, null, a boolean, a whole number, a float, or a text that
 // came from the server and is read as one of the others when an expression needs it.
 type value struct {
 	text string

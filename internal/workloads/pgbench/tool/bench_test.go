@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkRead is what a transaction of the log costs the machine of the load, besides pgbench's own writing of it.
+// BenchmarkRead measures what a transaction of the log costs the machine of the load, besides pgbench's writing it.
 func BenchmarkRead(b *testing.B) {
 	var text strings.Builder
 	for i := range 10_000 {

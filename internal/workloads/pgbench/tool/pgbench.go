@@ -10,7 +10,7 @@ package pgbench
 // WorkCommand is the command line's word for Work; its argument is the file of the job.
 const WorkCommand = "pgbench-worker"
 
-// Script is what a client runs.
+// Script is run by a client.
 type Script struct {
 	Builtin string `json:"builtin,omitempty"` // of pgbench, or
 	File    string `json:"file,omitempty"`    // in the working folder

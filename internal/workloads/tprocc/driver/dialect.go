@@ -8,7 +8,7 @@ import (
 
 // Dialect is a database that the workload runs on: its statements, and its wire.
 type Dialect interface {
-	// Name is what configs call it.
+	// Name names it in configs.
 	Name() string
 	// Connect makes a session to set up, load and check with. It ends with ctx.
 	Connect(ctx context.Context) (Session, error)
@@ -30,7 +30,7 @@ type Dialect interface {
 	// Claim has the database for a run until it is closed, or its process ends; several of one run may have it at
 	// once. To load it may make the schema's record. The error names the other run that has it.
 	Claim(ctx context.Context, run string, load bool) (io.Closer, error)
-	// Schema is what stands before the names of tables, with its point.
+	// Schema stands before the names of tables, with its point.
 	Schema() string
 	// Drive has the users of a run do their transactions, until its time is over. Transactions under way are waited
 	// for. The error says that users could not be connected.

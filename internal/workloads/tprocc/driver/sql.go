@@ -12,7 +12,7 @@ import (
 	"plimsoll/internal/kit/pgwire"
 )
 
-// mostAnswer is what a server may answer to one request.
+// mostAnswer bounds a server's answer to one request, in bytes.
 const mostAnswer = 64 << 20
 
 // bounded is a connection to a server whose answers have an end: one that is larger ends it.

@@ -127,7 +127,7 @@ func Open(ctx context.Context, connection string) (*Store, error) {
 	return s, nil
 }
 
-// mostAnswer is what a server may answer to one question. Those of a large data set have some 100 MB.
+// mostAnswer bounds a server's answer to one question, in bytes. Those of a large data set have some 100 MB.
 const mostAnswer = 1 << 30
 
 // connect makes a connection whose query ends with us.

@@ -2,7 +2,7 @@ package vioperf
 
 import "testing"
 
-// BenchmarkFill is what a block of 1 MiB costs before it is written: its data, its checksum, and both.
+// BenchmarkFill measures what a block of 1 MiB costs before it is written: its data, its checksum, and both.
 func BenchmarkFill(b *testing.B) {
 	for name, o := range map[string]Options{
 		"stamps and checksum": {Checksum: true}, "stamps": {}, "checksum": {Checksum: true, Same: true},

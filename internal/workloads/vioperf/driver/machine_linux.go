@@ -189,7 +189,7 @@ func past(f *os.File, wanted bool, err error) (file, string, error) {
 	return onDisk{d.File}, d.Why, nil
 }
 
-// hugePage is what the kernel's large pages are a multiple of on every machine there is.
+// hugePage divides the size of the kernel's large pages on every machine there is.
 const hugePage = 2 << 20
 
 // buffers maps memory in large pages where the kernel has some: pinning 1 MiB of small ones for direct I/O costs as

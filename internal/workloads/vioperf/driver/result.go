@@ -55,7 +55,7 @@ type Result struct {
 	Seconds float64 `json:"seconds"` // from the first block made to the last one written
 	Bytes   int64   `json:"bytes"`
 	Blocks  uint64  `json:"blocks"`
-	// BytesPerSecond is what all threads wrote, PerCore that over Cores: the processors that this process may use.
+	// BytesPerSecond sums up all threads, PerCore divides it by Cores: the processors that this process may use.
 	BytesPerSecond float64 `json:"bytes_per_second"`
 	Cores          int     `json:"cores"`
 	PerCore        float64 `json:"bytes_per_second_per_core"`

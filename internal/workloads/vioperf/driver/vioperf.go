@@ -49,7 +49,7 @@ type Options struct {
 	Buffered   bool    // through the page cache even where direct I/O is possible
 	Verify     bool    // read all back and hold it against what was written
 	Keep       bool    // leave the files
-	// Reserve is what stays free of the file system, in bytes; below 0: DefaultReserve of it.
+	// Reserve stays free of the file system, in bytes; below 0: DefaultReserve of it.
 	Reserve  int64
 	WhenFull string // Stop or Wrap
 	Seed     uint64 // of the data; two runs of one seed write the same

@@ -13,7 +13,7 @@ import (
 	"plimsoll/internal/kit/regular"
 )
 
-// file is what a thread writes.
+// file is written by one thread.
 type file interface {
 	WriteAt(p []byte, offset int64) (int, error)
 	ReadAt(p []byte, offset int64) (int, error)

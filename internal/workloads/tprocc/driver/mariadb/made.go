@@ -31,8 +31,8 @@ type made struct {
 
 // foreign says what is in the way.
 func (d Dialect) foreign(why string, objects []string, todo string) error {
-	return fmt.Errorf("database %q at %s %s %s: nothing was written or dropped; %s", d.Server.Database, d.Server.Config.Addr,
-		why, strings.Join(objects, ", "), todo)
+	return fmt.Errorf("database %q at %s %s %s: nothing was written or dropped; %s", d.Server.Database,
+		d.Server.Config.Addr, why, strings.Join(objects, ", "), todo)
 }
 
 // tableNames are those that we make, but for the record.

@@ -73,7 +73,7 @@ func (Dialect) Find(s tprocc.Session) (int, error) {
 	return warehouses, nil
 }
 
-// markBegin is what the mark is before the number of warehouses.
+// markBegin begins the mark; the number of warehouses follows.
 const markBegin = `made by plimsoll: {"tool":"tprocc","scale":`
 
 // Lock implements tprocc.Dialect.
