@@ -1,9 +1,12 @@
 package steady
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -150,8 +153,9 @@ func Window(values []float64, o Options) (Stretch, error) {
 	if err := s.levels(part, step, o, not); err != nil {
 		return Stretch{}, err
 	}
-	doubt := s.movement(blocks(part, step), o, not)
+	doubt := s.movement(blocks(calm(part, o.Tolerance), step), o, not)
 	s.spread(part, step, o, not)
+	s.astray(part, o.Tolerance)
 	if len(reasons) == 0 && doubt != "" {
 		s.CannotTell = true
 		reasons = append(reasons, doubt)
@@ -199,6 +203,50 @@ func unusable(values []float64, tolerance float64) string {
 			at+1, values[at], median, 100*(most-median)/(n*median))
 	}
 	return ""
+}
+
+// strays are the points, three at most, that lie off the median by five times as much as any other, and by more than
+// the tolerance.
+func strays(part []float64, tolerance float64) []int {
+	const most, far = 3, 5
+	median, order := resample.Median(part), make([]int, len(part))
+	for i := range order {
+		order[i] = i
+	}
+	off := func(i int) float64 { return math.Abs(part[i] - median) }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(off(b), off(a)) })
+	for n := min(most, len(part)-1); n > 0; n-- {
+		last, others := off(order[n-1]), off(order[n])
+		if last > far*others && others > 0 && last > tolerance*math.Abs(median) {
+			slices.Sort(order[:n])
+			return order[:n]
+		}
+	}
+	return nil
+}
+
+// calm returns the points with strays that stand alone at the median: by themselves they are no movement and no spread,
+// and hide what the others do. They are named instead.
+func calm(part []float64, tolerance float64) []float64 {
+	out, at := slices.Clone(part), strays(part, tolerance)
+	for j, i := range at {
+		if (j == 0 || at[j-1] < i-1) && (j == len(at)-1 || at[j+1] > i+1) {
+			out[i] = resample.Median(part)
+		}
+	}
+	return out
+}
+
+// astray names the strays: they move the mean by less than matters, and yet something waited there, or all of it did.
+func (s *Stretch) astray(part []float64, tolerance float64) {
+	var names []string
+	for _, i := range strays(part, tolerance) {
+		names = append(names, fmt.Sprintf("point %d is %.4g", s.First+i+1, part[i]))
+	}
+	if names != nil {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%s, where the median is %.4g and all others are near it: "+
+			"look at what happened there", strings.Join(names, ", "), resample.Median(part)))
+	}
 }
 
 // stillness finds rows of points at next to nothing. Those of a period are part of what is steady, unless the series
