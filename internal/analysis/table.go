@@ -122,12 +122,15 @@ func (l line) judged() (out []result.Finding, unseen []string) {
 	}
 	s, f := l.steady()
 	out = append(out, f)
-	if len(l.values) >= longEnough {
-		out = append(out, l.period(s))
-	} else {
+	switch {
+	case s.Unusable:
+		unseen = append(unseen, fmt.Sprintf("%s: a period and changes of level: %s", l.Name, s.Reason))
+	case len(l.values) >= longEnough:
+		out = append(out, l.period(s), l.changes(s))
+	default:
 		unseen = append(unseen, fmt.Sprintf("%s: a period, for which %d values are needed", l.Name, longEnough))
+		out = append(out, l.changes(s))
 	}
-	out = append(out, l.changes(s))
 	switch {
 	case l.Kind != Rate:
 	case l.step == 0:

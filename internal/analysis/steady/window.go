@@ -55,6 +55,7 @@ func (o Options) filled() (Options, error) {
 type Stretch struct {
 	Reached     bool
 	CannotTell  bool        // neither steady nor shown not to be: Reason says what is missing
+	Unusable    bool        // and nothing else was looked for: by Reason no word on the values can be relied on
 	First, Last int         // what is judged: all but the warm-up
 	WarmUp      int         // points left out at the start as warm-up, at most a third
 	Mean        serial.Mean // over the stretch, in whole periods when there is a period
@@ -123,7 +124,7 @@ func Window(values []float64, o Options) (Stretch, error) {
 		return s, nil
 	}
 	if why := unusable(values, o.Tolerance); why != "" {
-		s.CannotTell, s.Reason = true, why
+		s.CannotTell, s.Unusable, s.Reason = true, true, why
 		s.Mean.Interval = resample.None("no steady window")
 		return s, nil
 	}
