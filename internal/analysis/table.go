@@ -280,9 +280,24 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 		if f.Low != nil {
 			f.Sentence += fmt.Sprintf(" (95 %%: %s to %s)", l.say(*f.Low), l.say(*f.High))
 		}
-		f.Sentence += "."
+		f.Sentence += "." + l.strays(s.Stretch)
+		if len(s.Strays) > 0 {
+			f.Severity = result.Info
+		}
 	}
 	return s.Stretch, f
+}
+
+// strays names values of a steady line that stand alone far off.
+func (l line) strays(s steady.Stretch) string {
+	var said []string
+	for _, i := range s.Strays {
+		said = append(said, l.say(l.values[i])+" at "+l.place(i))
+	}
+	if said == nil {
+		return ""
+	}
+	return fmt.Sprintf(" Far from all others: %s.", view.Listed(said))
 }
 
 // unsteady is the reason in rows rather than in points of a series without gaps.

@@ -66,6 +66,7 @@ type Stretch struct {
 	Period      serial.Period  // of the series after the warm-up
 	Changes     []change.Point // changes of level that matter
 	Still       []Stall
+	Strays      []int  // points far further off than all others, too few to matter to the level or the spread
 	Reason      string // why not reached; empty when it was
 	Warnings    []string
 
@@ -242,6 +243,7 @@ func calm(part []float64, tolerance float64) []float64 {
 func (s *Stretch) astray(part []float64, tolerance float64) {
 	var names []string
 	for _, i := range strays(part, tolerance) {
+		s.Strays = append(s.Strays, s.First+i)
 		names = append(names, fmt.Sprintf("point %d is %.4g", s.First+i+1, part[i]))
 	}
 	if names != nil {
