@@ -84,7 +84,8 @@ func TestTableTruth(t *testing.T) {
 			}
 			return 1000
 		}), 1, map[string]string{
-			"steady-state": "info: x was steady, with a mean of 1,014 (95 %: 978.4 to 1,050). Far from all others: 5,673 at 2:20.", "period": "passed: ", "changes": "passed: "}},
+			"steady-state": "info: x was steady, with a mean of 1,014 (95 %: 978.4 to 1,050). Far from all others: " +
+				"5,673 at 2:20.", "period": "passed: ", "changes": "passed: "}},
 		"a drop, and a value that nobody measured": {analysis.Other, append(noisy(299, func(i int) float64 {
 			return 1000 - 500*float64(i/200)
 		}), 1e308), 1, map[string]string{
