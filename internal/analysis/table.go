@@ -122,12 +122,15 @@ func (l line) judged() (out []result.Finding, unseen []string) {
 	}
 	s, f := l.steady()
 	out = append(out, f)
-	if len(l.values) >= longEnough {
-		out = append(out, l.period(s))
-	} else {
+	switch {
+	case s.Unusable:
+		unseen = append(unseen, fmt.Sprintf("%s: a period and changes of level: %s", l.Name, s.Reason))
+	case len(l.values) >= longEnough:
+		out = append(out, l.period(s), l.changes(s))
+	default:
 		unseen = append(unseen, fmt.Sprintf("%s: a period, for which %d values are needed", l.Name, longEnough))
+		out = append(out, l.changes(s))
 	}
-	out = append(out, l.changes(s))
 	switch {
 	case l.Kind != Rate:
 	case l.step == 0:
@@ -277,9 +280,24 @@ func (l line) steady() (steady.Stretch, result.Finding) {
 		if f.Low != nil {
 			f.Sentence += fmt.Sprintf(" (95 %%: %s to %s)", l.say(*f.Low), l.say(*f.High))
 		}
-		f.Sentence += "."
+		f.Sentence += "." + l.strays(s.Stretch)
+		if len(s.Strays) > 0 {
+			f.Severity = result.Info
+		}
 	}
 	return s.Stretch, f
+}
+
+// strays names values of a steady line that stand alone far off.
+func (l line) strays(s steady.Stretch) string {
+	var said []string
+	for _, i := range s.Strays {
+		said = append(said, l.say(l.values[i])+" at "+l.place(i))
+	}
+	if said == nil {
+		return ""
+	}
+	return fmt.Sprintf(" Far from all others: %s.", view.Listed(said))
 }
 
 // unsteady is the reason in rows rather than in points of a series without gaps.

@@ -78,6 +78,18 @@ func TestTableTruth(t *testing.T) {
 			"changes": "info: ", "stalls": "warning: x stalled once, "}},
 		"a drift": {analysis.Rate, noisy(300, func(i int) float64 { return 1000 + 4*float64(i) }), 1, map[string]string{
 			"steady-state": "warning: x was not steady: ", "period": "", "changes": "info: ", "stalls": "passed: "}},
+		"one stray": {analysis.Other, noisy(300, func(i int) float64 {
+			if i == 140 {
+				return 5500
+			}
+			return 1000
+		}), 1, map[string]string{
+			"steady-state": "info: x was steady, with a mean of 1,014 (95 %: 978.4 to 1,050). Far from all others: " +
+				"5,673 at 2:20.", "period": "passed: ", "changes": "passed: "}},
+		"a drop, and a value that nobody measured": {analysis.Other, append(noisy(299, func(i int) float64 {
+			return 1000 - 500*float64(i/200)
+		}), 1e308), 1, map[string]string{
+			"steady-state": "info: Whether x was steady is inconclusive: point 300 is 1e+308"}},
 		"a percentile": {analysis.Percentile, noisy(300, flat), 1, map[string]string{
 			"steady-state": "passed: x was steady, at most 1,0", "period": "passed: ", "changes": "passed: "}},
 		"constant": {analysis.Rate, slices.Repeat([]float64{5}, 100), 1,

@@ -127,7 +127,8 @@ func besides(v *view.Run, group string, q view.Quantity, e result.Mark, since ti
 	until time.Time) (Comeback, time.Time) {
 	_, all := struck(v, group, e.Time)
 	l := joins(v, all, e.Time)
-	if l == nil || !begins(l).Before(until) || len(o.along) > 0 {
+	dead := o.Stopped.Reached && !o.First.Reached // by then, and no other load's doing
+	if l == nil || !begins(l).Before(until) || len(o.along) > 0 || dead {
 		return o, until
 	}
 	if cut, ok := measure(v, group, q, e, since, begins(l)); ok && cut.Regained.Reached {

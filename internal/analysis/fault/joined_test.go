@@ -20,8 +20,12 @@ func TestFaultBeforeAnotherLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to int
 		slowed   float64 // what the fault leaves of the rate
+		dead     bool    // and it does nothing afterwards
 		want     []string
 	}{
+		"over, and nothing is done again": {from: 350, to: 355, dead: true,
+			want: []string{`After "slow" at 5:50: A not back at 90 % of its former LEVEL IOPS by the end of the run ` +
+				`(no I/O reported again`}},
 		"over, and back, before it": {from: 380, to: 388, slowed: 0.4,
 			want: []string{`After "slow" at 6:20: A back at 90 % of its former LEVEL IOPS after 9 s`}},
 		"costs nothing": {from: 170, to: 0, slowed: 1,
@@ -38,7 +42,7 @@ func TestFaultBeforeAnotherLoad(t *testing.T) {
 				s := reporttest.NewSynthetic(900+seed, 1000, 1)
 				s.Load(reporttest.Load{Name: "A", To: 1000, Noise: 0.02, Rate: func(t int) float64 {
 					rate := 5000.0
-					if t >= c.from && t < c.to {
+					if t >= c.from && (t < c.to || c.dead) {
 						rate *= c.slowed
 					}
 					if t >= joins && t < leaves {

@@ -26,7 +26,7 @@ func (p part) under(all bool) string {
 	var whole, partly []string
 	for _, f := range p.conditions.Faults {
 		switch {
-		case !all && p.After != "" && strings.HasPrefix(f, strconv.Quote(p.After)):
+		case !all && p.After != "" && f == strconv.Quote(p.After): // one on several nodes is not all named by it
 		case slices.Contains(p.conditions.Partly, f):
 			partly = append(partly, f)
 		default:

@@ -193,3 +193,18 @@ func TestWindowsOfOthers(t *testing.T) {
 		t.Errorf("%q and %q", was, is)
 	}
 }
+
+// TestFaultOnSeveralNodesAtOnce: what began on two nodes at one moment is not told as that of the first alone.
+func TestFaultOnSeveralNodesAtOnce(t *testing.T) {
+	t.Parallel()
+	const hangs = "storage of node-2 hangs"
+	later := part{Window: result.Window{Circumstances: result.Circumstances{After: hangs}},
+		conditions: view.Conditions{OfFault: true, Faults: []string{`"` + hangs + `" and 1 more`}}}
+	if _, is := whenever(part{opening: true}, later); is != `alone, under "`+hangs+`" and 1 more` {
+		t.Error(is)
+	}
+	later.conditions.Faults = []string{`"` + hangs + `"`}
+	if was, is := whenever(part{opening: true}, later); was != "at the start" || is != `after "`+hangs+`"` {
+		t.Error(was, is)
+	}
+}

@@ -54,7 +54,7 @@ func spreadRatio(points int) float64 {
 func (s *Stretch) spread(part []float64, step int, o Options, not func(string, ...any)) {
 	level := stat.Mean(part, nil)
 	mean := math.Abs(level)
-	part = s.still(part, level)
+	part = s.still(part, level, o.Tolerance)
 	if s.drifts || slices.Max(part)-slices.Min(part) <= o.Tolerance*mean {
 		return // points lie off for another reason, or no value is further from another than may be
 	}
@@ -118,10 +118,9 @@ func swellOf(sizes []float64, swell func(at float64) float64) float64 {
 	return math.Abs(2 * sum / float64(len(sizes)))
 }
 
-// still returns the points with each level between changes moved to that of all, and one that lies further out than
-// all others by far in its place: what moved the level is told as that, and is no spread.
-func (s *Stretch) still(part []float64, level float64) []float64 {
-	const far = 5 // times the second furthest
+// still returns the points, calm, with each level between changes moved to that of all: what moved the level is told as
+// that, and is no spread.
+func (s *Stretch) still(part []float64, level, tolerance float64) []float64 {
 	out := slices.Clone(part)
 	from := 0
 	for _, end := range append(slices.Clone(s.Changes), change.Point{Index: s.First + len(part)}) {
@@ -132,19 +131,7 @@ func (s *Stretch) still(part []float64, level float64) []float64 {
 		}
 		from = end.Index - s.First
 	}
-	median, at, second := resample.Median(out), 0, 0.0
-	for i, v := range out {
-		switch off := math.Abs(v - median); {
-		case off > math.Abs(out[at]-median):
-			at, second = i, math.Abs(out[at]-median)
-		case i != at:
-			second = max(second, off)
-		}
-	}
-	if math.Abs(out[at]-median) > far*second {
-		out[at] = median
-	}
-	return out
+	return calm(out, tolerance)
 }
 
 // ends are where the line through sizes begins and ends.

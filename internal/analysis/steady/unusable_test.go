@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/internal/testkit/lawtest"
 )
 
 // Nothing but zeros, and values that make the mean by themselves, are never steady; far but bearable ones are no
@@ -41,6 +43,46 @@ func TestUnusable(t *testing.T) {
 		rounds, err := Rounds(c.values[len(c.values)/3-2:][:5], Rule{})
 		if err != nil || rounds.Reached != c.want {
 			t.Errorf("%s, as rounds: %+v, %v", name, rounds, err)
+		}
+	}
+}
+
+// TestStraysAreNamed: a point or two that lie far further off than all others leave a series steady, and are named;
+// noise of its own, heavy tails and outliers, is not.
+func TestStraysAreNamed(t *testing.T) {
+	t.Parallel()
+	const sets = 200
+	named := map[string]int{}
+	for set := range uint64(sets) {
+		for name, noise := range map[string]lawtest.Noise{"white": lawtest.White, "heavy": lawtest.Heavy,
+			"skewed": lawtest.Skewed, "outliers": lawtest.Outliers} {
+			x := lawtest.Series(rand.New(rand.NewPCG(set, 6)), 300, lawtest.Flat, 0.03, noise)
+			s := Stretch{}
+			s.astray(x, 0.05)
+			named[name] += len(s.Warnings)
+		}
+	}
+	for name, n := range named {
+		if n > sets/50 {
+			t.Errorf("%s: points named in %d of %d", name, n, sets)
+		}
+	}
+	for want, strays := range map[string]map[int]float64{
+		"point 101 is 5500, where the median is":                                 {100: 5500},
+		"point 8 is 0, where the median is":                                      {7: 0},
+		"point 11 is 4000, point 300 is 5500, where the median is":               {10: 4000, 299: 5500},
+		"point 81 is 100, point 91 is 2000, point 151 is 0, where the median is": {80: 100, 90: 2000, 150: 0},
+	} {
+		x := lawtest.Series(rand.New(rand.NewPCG(3, 6)), 300, lawtest.Flat, 0.03, lawtest.White)
+		for i := range x {
+			x[i] *= 1000 / lawtest.Level
+		}
+		for i, v := range strays {
+			x[i] = v
+		}
+		got, err := Window(x, Options{})
+		if err != nil || !got.Reached || !strings.Contains(strings.Join(got.Warnings, "; "), want) {
+			t.Errorf("%s: %v %q %q, %v", want, got.Reached, got.Reason, got.Warnings, err)
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package steady
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -52,6 +55,7 @@ func (o Options) filled() (Options, error) {
 type Stretch struct {
 	Reached     bool
 	CannotTell  bool        // neither steady nor shown not to be: Reason says what is missing
+	Unusable    bool        // and nothing else was looked for: by Reason no word on the values can be relied on
 	First, Last int         // what is judged: all but the warm-up
 	WarmUp      int         // points left out at the start as warm-up, at most a third
 	Mean        serial.Mean // over the stretch, in whole periods when there is a period
@@ -62,6 +66,7 @@ type Stretch struct {
 	Period      serial.Period  // of the series after the warm-up
 	Changes     []change.Point // changes of level that matter
 	Still       []Stall
+	Strays      []int  // points far further off than all others, too few to matter to the level or the spread
 	Reason      string // why not reached; empty when it was
 	Warnings    []string
 
@@ -120,7 +125,7 @@ func Window(values []float64, o Options) (Stretch, error) {
 		return s, nil
 	}
 	if why := unusable(values, o.Tolerance); why != "" {
-		s.CannotTell, s.Reason = true, why
+		s.CannotTell, s.Unusable, s.Reason = true, true, why
 		s.Mean.Interval = resample.None("no steady window")
 		return s, nil
 	}
@@ -150,8 +155,9 @@ func Window(values []float64, o Options) (Stretch, error) {
 	if err := s.levels(part, step, o, not); err != nil {
 		return Stretch{}, err
 	}
-	doubt := s.movement(blocks(part, step), o, not)
+	doubt := s.movement(blocks(calm(part, o.Tolerance), step), o, not)
 	s.spread(part, step, o, not)
+	s.astray(part, o.Tolerance)
 	if len(reasons) == 0 && doubt != "" {
 		s.CannotTell = true
 		reasons = append(reasons, doubt)
@@ -199,6 +205,51 @@ func unusable(values []float64, tolerance float64) string {
 			at+1, values[at], median, 100*(most-median)/(n*median))
 	}
 	return ""
+}
+
+// strays are the points, three at most, that lie off the median by five times as much as any other, and by more than
+// the tolerance.
+func strays(part []float64, tolerance float64) []int {
+	const most, far = 3, 5
+	median, order := resample.Median(part), make([]int, len(part))
+	for i := range order {
+		order[i] = i
+	}
+	off := func(i int) float64 { return math.Abs(part[i] - median) }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(off(b), off(a)) })
+	for n := min(most, len(part)-1); n > 0; n-- {
+		last, others := off(order[n-1]), off(order[n])
+		if last > far*others && others > 0 && last > tolerance*math.Abs(median) {
+			slices.Sort(order[:n])
+			return order[:n]
+		}
+	}
+	return nil
+}
+
+// calm returns the points with strays that stand alone at the median: by themselves they are no movement and no spread,
+// and hide what the others do. They are named instead.
+func calm(part []float64, tolerance float64) []float64 {
+	out, at := slices.Clone(part), strays(part, tolerance)
+	for j, i := range at {
+		if (j == 0 || at[j-1] < i-1) && (j == len(at)-1 || at[j+1] > i+1) {
+			out[i] = resample.Median(part)
+		}
+	}
+	return out
+}
+
+// astray names the strays: they move the mean by less than matters, and yet something waited there, or all of it did.
+func (s *Stretch) astray(part []float64, tolerance float64) {
+	var names []string
+	for _, i := range strays(part, tolerance) {
+		s.Strays = append(s.Strays, s.First+i)
+		names = append(names, fmt.Sprintf("point %d is %.4g", s.First+i+1, part[i]))
+	}
+	if names != nil {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%s, where the median is %.4g and all others are near it: "+
+			"look at what happened there", strings.Join(names, ", "), resample.Median(part)))
+	}
 }
 
 // stillness finds rows of points at next to nothing. Those of a period are part of what is steady, unless the series

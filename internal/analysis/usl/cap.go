@@ -24,6 +24,7 @@ type Cap struct {
 	// much closer, one of ten, and the points beyond the cap do not fall.
 	Closer, Allowed bool
 
+	shown      bool          // points of two concurrencies or more lie beyond it
 	covariance [2][2]float64 // of ln γ and ln K
 	freedom    float64
 }
@@ -224,7 +225,8 @@ func (m *Model) capped(fits []*Model) {
 	}
 	dof := float64(m.DegreesOfFreedom)
 	f := distuv.F{D1: dof, D2: dof}
-	m.Cap.Closer = m.Cap.Ratio > f.Quantile(0.95) && m.Cap.seen(m.points)
+	m.Cap.shown = m.Cap.seen(m.points)
+	m.Cap.Closer = m.Cap.Ratio > f.Quantile(0.95) && m.Cap.shown
 	m.Cap.Allowed = m.Cap.Closer || 1/m.Cap.Ratio < f.Quantile(0.9) && falls > fallsBeyond
 	if m.Alternatives[1].P >= level && !m.Cap.Closer {
 		m.Cap.Allowed = m.Cap.Allowed && m.Cap.Sharpness > 1 // Amdahl's law says the same
@@ -242,13 +244,13 @@ func (c Cap) seen(points []Point) bool {
 	return len(beyond) > 1
 }
 
-// Words say in a report what is known of the cap; "" when the law rules it out.
+// Words say in a report what is known of the cap; "" when the law rules it out, or the points do not reach it.
 func (c Cap) Words() string {
 	switch {
 	case c.Closer:
 		return fmt.Sprintf("a line up to a cap of %.6g, reached at about %.3g, is closer to the points than the law: "+
 			"look for what limits it, such as a link, a rate or the client", c.Limit(), c.Concurrency)
-	case c.Allowed:
+	case c.Allowed && c.shown:
 		return fmt.Sprintf("a line up to a cap of %.6g, reached at about %.3g, fits about as well", c.Limit(),
 			c.Concurrency)
 	}

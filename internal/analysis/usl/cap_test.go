@@ -39,3 +39,22 @@ func TestCapIsNoCrosstalk(t *testing.T) {
 		}
 	}
 }
+
+// TestNoCapBeyondThePoints: a straight line is told as one, without a cap that no point has reached.
+func TestNoCapBeyondThePoints(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		var points []Point
+		for _, n := range []float64{1, 2, 3, 4, 6, 8, 10, 12} {
+			points = append(points, Point{Concurrency: n, Throughput: 1000 * n * (1 + 0.02*r.NormFloat64())})
+		}
+		m, err := Fit(points, Options{Resamples: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if words := m.Cap.Words(); words != "" && m.Cap.Concurrency > 10 {
+			t.Errorf("seed %d: %s", seed, words)
+		}
+	}
+}
