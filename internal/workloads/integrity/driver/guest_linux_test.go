@@ -40,7 +40,6 @@ type victim struct {
 	id      guest.Identity
 	port    int
 	worker  []byte
-	memory  string // a file of what the guest's memory held when it was kept; "" where it was not
 }
 
 // programs are what victims boot and run.
@@ -134,68 +133,6 @@ func (v *victim) boot(t *testing.T) *ssh.Client {
 	if err := v.machine.Start(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	c := v.login(t)
-	v.put(t, c, "worker", v.worker)
-	return c
-}
-
-// keep has the memory of a guest that runs kept, from which wake goes on. The guest ends. Its disks are empty then.
-func (v *victim) keep(t *testing.T) {
-	t.Helper()
-	v.memory = filepath.Join(v.machine.Folder, "memory")
-	v.order(t, "stop", nil)
-	v.order(t, "migrate", map[string]any{"uri": "exec:cat > " + v.memory})
-	v.become(t, "postmigrate")
-	if err := v.machine.Kill(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wake has the guest go on from where its memory was kept, with new disks, and logs in: a boot that costs little.
-func (v *victim) wake(t *testing.T) *ssh.Client {
-	t.Helper()
-	for i := range v.disks {
-		v.empty(t, i)
-	}
-	if err := v.machine.Await(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	v.order(t, "migrate-incoming", map[string]any{"uri": "exec:cat " + v.memory})
-	v.become(t, "paused")
-	v.order(t, "cont", nil)
-	return v.login(t)
-}
-
-func (v *victim) order(t *testing.T, command string, arguments any) {
-	t.Helper()
-	m, err := v.machine.Monitor(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	if err := m.Do(t.Context(), command, arguments, nil); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// become waits until QEMU says that the guest is in a state.
-func (v *victim) become(t *testing.T, want string) {
-	t.Helper()
-	state, err := "", error(nil)
-	for begun := time.Now(); time.Since(begun) < 2*time.Minute; time.Sleep(50 * time.Millisecond) {
-		if state, err = v.machine.State(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if state == want {
-			return
-		}
-	}
-	t.Fatalf("the guest is %q: want %q", state, want)
-}
-
-// login logs in to a guest that starts.
-func (v *victim) login(t *testing.T) *ssh.Client {
-	t.Helper()
 	public, err := v.id.PublicKey()
 	if err != nil {
 		t.Fatal(err)
@@ -216,6 +153,7 @@ func (v *victim) login(t *testing.T) *ssh.Client {
 		_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
 		client := ssh.NewClient(c, chans, reqs)
 		t.Cleanup(func() { client.Close() })
+		v.put(t, client, "worker", v.worker)
 		return client
 	}
 	t.Fatalf("no login: %v; its console ends with %s", err, v.machine.Console(2000))

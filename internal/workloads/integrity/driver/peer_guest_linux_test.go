@@ -27,6 +27,7 @@ import (
 // a moment on.
 type trial struct {
 	v     *victim
+	first int // the number of its first disk
 	fsync int // fio's writes between two flushes
 	seed  int // of fio's order
 	kept  [4]map[int64]bool
@@ -34,7 +35,7 @@ type trial struct {
 	ours  [2]*output
 }
 
-func (w *trial) device(i int) string { return "/dev/sd" + string(rune('b'+i)) }
+func (w *trial) device(i int) string { return "/dev/sd" + string(rune('b'+w.first+i)) }
 
 // job is what fio is asked of a disk or a file.
 func (w *trial) job(name string) []string {
@@ -43,13 +44,12 @@ func (w *trial) job(name string) []string {
 		fmt.Sprint("--randseed=", w.seed)}
 }
 
-// TestSameLossesAsFioInGuests cuts the power of guests in which fio and we write to disks, some of which drop flushes
-// from a moment on, and has both verify what the images hold then of what was flushed. What is lost is read from the
-// images too: what the emulator never noted down is read as zeros, and both write each block once, none of zeros. The
-// order in which they wrote comes of writing again, elsewhere. A guest boots once, and goes on from there at each cut;
-// TestPowerCut is the one in which it boots again and verifies itself.
+// TestSameLossesAsFioInGuests cuts the power of a guest in which fio and we write to disks, some of which drop flushes
+// from a moment on, and has both verify after the next boot what was flushed. What is lost is read from the images:
+// what the emulator never noted down is read as zeros, and both write each block once, none of zeros. The order in
+// which they wrote comes of writing again, elsewhere.
 func TestSameLossesAsFioInGuests(t *testing.T) {
-	needs.Long(t, "emulated guests boot")
+	needs.Long(t, "boots of an emulated guest, one more than cuts")
 	fio, err := exec.LookPath(needs.CrashFio(t))
 	if err != nil {
 		t.Fatal(err)
@@ -63,54 +63,52 @@ func TestSameLossesAsFioInGuests(t *testing.T) {
 		cuts = n
 	}
 	t.Logf("seed %d", seed)
-	p := built(t)
-	guests := min(cuts, 2)
-	for g := range guests {
-		t.Run(fmt.Sprint("guest ", g), func(t *testing.T) {
-			t.Parallel()
-			draw := rand.New(rand.NewPCG(seed, uint64(g)))
-			v := newVictim(t, p, 4)
-			v.put(t, v.boot(t), "fio", program)
-			v.keep(t)
-			var lost [4]int
-			agree := 0
-			for n := g; n < cuts; n += guests {
-				w := &trial{v: v, fsync: 1 + draw.IntN(32), seed: 1 + draw.IntN(1<<30)}
-				begun := time.Now()
-				c := v.wake(t)
-				w.write(t, c, draw)
-				if err := v.machine.Kill(); err != nil { // the power is cut
-					t.Fatal(err)
-				}
-				c.Close()
-				found, same := w.verify(t, fio)
-				for k := range found {
-					lost[k] += found[k]
-				}
-				if same {
-					agree++
-				}
-				t.Logf("cut %d took %v: lost %v, agreed %d so far", n, time.Since(begun).Round(time.Second), found, agree)
+	draw := rand.New(rand.NewPCG(seed, 0))
+	v := newVictim(t, built(t), 8)
+	var last *trial
+	var lost [4]int
+	for i := range cuts + 1 {
+		w := &trial{v: v, first: i % 2 * 4, fsync: 1 + draw.IntN(32), seed: 1 + draw.IntN(1<<30)}
+		for k := range w.kept {
+			v.empty(t, w.first+k)
+		}
+		c := v.boot(t)
+		v.put(t, c, "fio", program)
+		if last != nil {
+			for k, n := range last.verify(t, c, fio) {
+				lost[k] += n
 			}
-			t.Logf("%d cuts agreed: lost by honest disks fio %d, integrity %d; by disks that lie fio %d, integrity %d",
-				agree, lost[0], lost[1], lost[2], lost[3])
-		})
+		}
+		if last = w; i < cuts {
+			w.write(t, c, draw)
+		}
+		if err := v.machine.Kill(); err != nil { // the power is cut
+			t.Fatal(err)
+		}
+		c.Close()
+		for k := range w.kept {
+			w.kept[k] = v.blocks(t, w.first+k)
+		}
 	}
+	t.Logf("%d cuts: lost by honest disks fio %d, integrity %d; by disks that lie fio %d, integrity %d", cuts, lost[0],
+		lost[1], lost[2], lost[3])
 }
 
-// raw gives a file of what a disk holds.
-func (v *victim) raw(t *testing.T, disk int) string {
+// blocks gives which blocks of a disk are not zeros.
+func (v *victim) blocks(t *testing.T, disk int) map[int64]bool {
 	t.Helper()
-	raw := fmt.Sprint(v.disks[disk], ".raw")
+	raw := filepath.Join(t.TempDir(), "raw")
 	convert := exec.CommandContext(t.Context(), "qemu-img", "convert", "-f", "qcow2", "-O", "raw", v.disks[disk], raw)
 	if out, err := convert.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	return raw
-}
-
-// blocks gives which blocks of a disk are not zeros.
-func blocks(data []byte) map[int64]bool {
+	data, err := os.ReadFile(raw)
+	if err == nil {
+		err = os.Remove(raw)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	kept, zeros := map[int64]bool{}, make([]byte, blockBytes)
 	for i := int64(0); i < diskBytes/blockBytes; i++ {
 		if !bytes.Equal(data[i*blockBytes:(i+1)*blockBytes], zeros) {
@@ -175,78 +173,55 @@ func (w *trial) write(t *testing.T, c *ssh.Client, draw *rand.Rand) {
 	}
 }
 
-// verify gives how many blocks were found to be lost of each disk, and whether as many are, and the very ones.
-func (w *trial) verify(t *testing.T, fio string) (lost [4]int, same bool) {
+// verify gives how many blocks were found to be lost of each disk: as many as are, and the very ones.
+func (w *trial) verify(t *testing.T, c *ssh.Client, fio string) (lost [4]int) {
 	t.Helper()
 	order := w.fioOrder(t, fio)
-	same = true
-	for disk := range w.kept {
-		raw := w.v.raw(t, disk)
-		data, err := os.ReadFile(raw)
+	for k := range w.state {
+		w.v.put(t, c, "local-j-0-verify.state", w.state[k])
+		verdict := run(t, c, nil, "cd /tmp && ./fio "+strings.Join(w.job(w.device(2*k)), " ")+
+			" --direct=1 --verify_only=1 --continue_on_error=verify --verify_state_load=1 2>&1; true")
+		m := held.FindSubmatch(verdict)
+		if m == nil {
+			t.Fatalf("fio held nothing to it: %s", verdict)
+		}
+		n, _ := strconv.Atoi(string(m[1]))
+		bad := badBlocks(verdict)
+		lost[2*k] = w.holds(t, "fio", 2*k, order[:n], int64(len(bad)), bad)
+
+		rec, err := integrity.ReadRecord(bytes.NewReader(w.ours[k].bytes()))
+		if err != nil || rec.Acknowledged.Blocks == 0 {
+			t.Fatalf("nothing was acknowledged: %v", err)
+		}
+		data, err := json.Marshal(rec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.kept[disk] = blocks(data)
-		var held bool
-		if disk%2 == 0 {
-			lost[disk], held = w.verifyFio(t, fio, disk, raw, order)
-		} else {
-			lost[disk], held = w.verifyOurs(t, disk, data)
+		w.v.put(t, c, "record", data)
+		var out output
+		w.v.work(t.Context(), t, c, integrity.Job{Path: w.device(2*k + 1), Device: "ours", Threads: 2,
+			WrittenBy: "the write", Record: "record"}, "", &out)
+		var report integrity.Report
+		said := false
+		for line := range bytes.SplitSeq(out.bytes(), []byte("\n")) {
+			if r, ok := integrity.Verified(line); ok {
+				report, said = r, true
+			}
 		}
-		same = same && held
-		if err := os.Remove(raw); err != nil {
-			t.Fatal(err)
+		named := damaged(report) // all, where the list of the worker is not full
+		if !said || report.Unlisted == 0 && report.Lost != int64(len(named)) {
+			t.Errorf("said %t: %d are lost, and %d are damaged", said, report.Lost, len(named))
 		}
+		lost[2*k+1] = w.holds(t, "integrity", 2*k+1, ourOrder(t, rec), report.Lost, named)
 	}
-	return lost, same
-}
-
-func (w *trial) verifyFio(t *testing.T, fio string, disk int, raw string, order []int64) (lost int, same bool) {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "local-j-0-verify.state"), w.state[disk/2], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), fio, append(w.job(raw), "--verify_only=1",
-		"--continue_on_error=verify", "--verify_state_load=1")...)
-	cmd.Dir = dir
-	verdict, err := cmd.CombinedOutput()
-	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
-		t.Fatal(err)
-	}
-	m := held.FindSubmatch(verdict)
-	if m == nil {
-		t.Fatalf("fio held nothing to it: %s", verdict)
-	}
-	n, _ := strconv.Atoi(string(m[1]))
-	bad := badBlocks(verdict)
-	return w.holds(t, "fio", disk, order[:n], int64(len(bad)), bad)
-}
-
-func (w *trial) verifyOurs(t *testing.T, disk int, data []byte) (lost int, same bool) {
-	t.Helper()
-	rec, err := integrity.ReadRecord(bytes.NewReader(w.ours[disk/2].bytes()))
-	if err != nil || rec.Acknowledged.Blocks == 0 {
-		t.Fatalf("nothing was acknowledged: %v", err)
-	}
-	report, err := integrity.Verify(t.Context(), bytes.NewReader(data), diskBytes, &rec.Manifest, rec.Acknowledged,
-		integrity.Options{Behind: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := damaged(*report) // all, where the list is not full
-	if report.Unlisted == 0 && report.Lost != int64(len(named)) {
-		t.Errorf("%d are lost, and %d are damaged", report.Lost, len(named))
-	}
-	return w.holds(t, "integrity", disk, ourOrder(t, rec), report.Lost, named)
+	return lost
 }
 
 // holds sees that as many are said to be lost as the image lost of the blocks that were flushed, and that those
 // that are named are.
-func (w *trial) holds(t *testing.T, who string, disk int, flushed []int64, said int64, named map[int64]bool) (
-	lost int, same bool) {
+func (w *trial) holds(t *testing.T, who string, disk int, flushed []int64, said int64, named map[int64]bool) int {
 	t.Helper()
-	lies, right := disk >= 2, 0
+	lies, lost, right := disk >= 2, 0, 0
 	for _, block := range flushed {
 		if !w.kept[disk][block] {
 			if lost++; named[block] {
@@ -254,13 +229,13 @@ func (w *trial) holds(t *testing.T, who string, disk int, flushed []int64, said 
 			}
 		}
 	}
-	if same = said == int64(lost) && right == len(named) && lies == (lost > 0); !same {
+	if said != int64(lost) || right != len(named) || lies != (lost > 0) {
 		t.Errorf("%s, lies %t: says %d and names %d, of which %d are lost; %d of %d flushed blocks are", who, lies, said,
 			len(named), right, lost, len(flushed))
 	}
 	t.Logf("%s, lies %t: finds the %d that are lost of %d flushed blocks, names %d", who, lies, lost, len(flushed),
 		len(named))
-	return lost, same
+	return lost
 }
 
 // fioOrder gives the blocks in the order in which fio writes them.
