@@ -44,6 +44,10 @@ func (sd *Sides) catalogueAdd() *cobra.Command {
   plimsoll catalogue add latest --to /team/plimsoll-catalogue`,
 		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
+			into := cmp.Or(to, sd.catalogueDir())
+			if err := catalogue.Fits(into, system, note); err != nil {
+				return exit.Errorf(exit.Usage, "", "catalogue add: %w", err)
+			}
 			r, _, err := sd.recordOf("catalogue add", given[0])
 			if err != nil {
 				return err
@@ -53,7 +57,7 @@ func (sd *Sides) catalogueAdd() *cobra.Command {
 					"and no load was measured whose conditions are all known", given[0])
 			}
 			r.System, r.Note = cmp.Or(system, r.System), note
-			path, err := catalogue.Add(cmp.Or(to, sd.catalogueDir()), r)
+			path, err := catalogue.Add(into, r)
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "catalogue add: %w", err)
 			}

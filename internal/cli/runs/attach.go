@@ -211,10 +211,12 @@ func follow(ctx context.Context, con *console.Console, dir, lock string) (shown 
 			p.Steps = make([]plan.Step, len(steps.Steps))
 		}
 	}
-	w := progress.New(con.Notes(), con.Now, con.Now, &p)
+	var at time.Time // of the run, which may be simulated or have ended long ago
+	w := progress.New(con.Notes(), con.Now, func() time.Time { return at }, &p)
 	return false, tail(ctx, journal, func() bool { return held(lock) }, func(line []byte) {
 		var e result.Event
 		if json.Unmarshal(line, &e) == nil {
+			at = e.Time.In(con.Now().Location())
 			w.Event(e)
 		}
 	})
@@ -242,12 +244,14 @@ func tail(ctx context.Context, f io.Reader, goesOn func() bool, line func([]byte
 		text, err := lines.ReadBytes('\n')
 		rest = append(rest, text...)
 		switch {
+		case ctx.Err() != nil: // also while more comes than is shown
+			return nil
 		case err == nil:
 			line(rest)
 			rest = nil
 		case !errors.Is(err, io.EOF):
 			return fmt.Errorf("what it says: %w", err)
-		case over || ctx.Err() != nil:
+		case over:
 			if len(rest) > 0 {
 				line(rest)
 			}

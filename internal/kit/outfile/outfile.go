@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -123,6 +124,9 @@ func Create(name string) (*File, error) {
 	case info.Mode()&fs.ModeCharDevice != 0:
 		f, err := os.OpenFile(at, os.O_WRONLY|unix.O_NOCTTY, 0)
 		return direct(name, f, err, fs.ModeCharDevice)
+	case info.Mode().IsRegular() && ofKernel(at):
+		return nil, &fs.PathError{Op: "write", Path: name,
+			Err: errors.New("it is a file of the kernel's, and not written to: give the name of a file")}
 	case info.Mode().IsRegular():
 		return replacing(name, at, info)
 	}
@@ -140,6 +144,15 @@ func Grow(name string) (*File, error) {
 		return nil, err
 	}
 	return &File{f: f}, nil
+}
+
+// ofKernel reports files that look regular, and are what the kernel answers with.
+func ofKernel(at string) bool {
+	real, err := filepath.EvalSymlinks(at)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	return err == nil && (strings.HasPrefix(real, "/proc/") || strings.HasPrefix(real, "/sys/"))
 }
 
 func refuse(name string, mode fs.FileMode) error {

@@ -193,6 +193,20 @@ func TestOpenFile(t *testing.T) {
 	holds("before /dev/fd/ /proc/self/fd/ /proc/thread-self/fd/ ")(t, name)
 }
 
+// A file of the kernel's is refused for what it is, by whatever name.
+func TestKernelFiles(t *testing.T) {
+	t.Parallel()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("/proc/self/mem", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/proc/self/mem", "/proc/version", "/sys/kernel/uevent_seqnum", link} {
+		if err := Write(name, text("x")); err == nil || !strings.Contains(err.Error(), name+": it is a file of the kernel") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func itoa(n uintptr) string {
 	if n < 10 {
 		return string(rune('0' + n))

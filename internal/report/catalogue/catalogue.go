@@ -23,6 +23,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"plimsoll/internal/kit/outfile"
 	"plimsoll/internal/kit/regular"
@@ -117,10 +118,12 @@ var Published = sync.OnceValue(func() (list []Record) {
 	return list
 })
 
-// mostBytes is of a record's file; mostRecords of a folder's.
+// mostBytes is of a record's file; mostRecords of a folder's; the longest are of what a user adds.
 const (
-	mostBytes   = 4 << 20
-	mostRecords = 10000
+	mostBytes     = 4 << 20
+	mostRecords   = 10000
+	longestSystem = 256
+	longestNote   = 4096
 )
 
 // Read gives the records of a folder, none where there is no such folder, and what could not be read.
@@ -190,6 +193,33 @@ func Add(dir string, r Record) (path string, err error) {
 		_, err := w.Write(append(b, '\n'))
 		return err
 	})
+}
+
+// Fits reports what keeps a record of this name and note out of a folder.
+func Fits(dir, system, note string) error {
+	for _, of := range []struct {
+		what, text string
+		most       int
+	}{{"system", system, longestSystem}, {"note", note, longestNote}} {
+		if len(of.text) > of.most || !utf8.ValidString(of.text) {
+			return fmt.Errorf("a %s is text of at most %d bytes; this one has %d", of.what, of.most, len(of.text))
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if at, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = at
+	}
+	for at := dir; ; at = filepath.Dir(at) { // records within it would be foreign to it too
+		if _, err := os.Lstat(filepath.Join(at, "journal.jsonl")); err == nil {
+			return fmt.Errorf("%s is a run folder, which keeps what its run wrote and no more: give another folder", at)
+		}
+		if at == filepath.Dir(at) {
+			return nil
+		}
+	}
 }
 
 func fileName(id string) string {

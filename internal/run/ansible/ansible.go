@@ -77,7 +77,7 @@ func (f Failure) Error() string {
 	}
 	text := fmt.Sprintf("host %s: task %q %s", f.Host, f.Task, how)
 	if f.Text != "" {
-		text += ": " + f.Text
+		text += ": " + strings.Join(strings.Fields(f.Text), " ")
 	}
 	return text
 }
@@ -344,15 +344,15 @@ func asOne(failures []Failure) error {
 		}
 		return 1
 	})
-	var all []error
+	var all []string
 	for i, f := range failures {
 		if i == mostNamed {
-			all = append(all, fmt.Errorf("and %d more", len(failures)-i))
+			all = append(all, fmt.Sprintf("and %d more", len(failures)-i))
 			break
 		}
-		all = append(all, f)
+		all = append(all, f.Error())
 	}
-	return errors.Join(all...)
+	return errors.New(strings.Join(all, "; "))
 }
 
 // lastOf is the end of a log.

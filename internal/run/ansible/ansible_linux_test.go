@@ -69,6 +69,16 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestOneLine: however much failed, it is told on one line.
+func TestOneLine(t *testing.T) {
+	err := asOne([]Failure{{Host: "c", Task: "T", Unreachable: true}, {Host: "b", Task: "T", Text: "no\n room"},
+		{Host: "a", Task: "T"}, {Host: "d", Task: "T"}})
+	want := `host a: task "T" failed; host b: task "T" failed: no room; host d: task "T" failed; and 1 more`
+	if err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // TestLongLine: what comes after a long line is read, as what a loop of thousands fails with may be one; Ansible would
 // wait for ever for somebody to read.
 func TestLongLine(t *testing.T) {
