@@ -188,6 +188,8 @@ func (pl *planner) judge(f dbRunFlags, load dbLoad, config []byte, paths, option
 		switch {
 		case o.Line == 0 && paths[script] != "":
 			o.What = paths[script] + ":" + rest
+		case o.Line == 0 && len(f.define) > 0 && strings.HasPrefix(o.What, "variable "):
+			o.What = "db run: --define: " + o.What
 		case o.Line > 0 && options[key] != "":
 			o.What = "--option " + key + ": " + strings.TrimPrefix(o.What, key+": ")
 		case o.Line > 0 && f.flagOf(load, key) != "":
