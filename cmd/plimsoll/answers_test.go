@@ -86,7 +86,8 @@ func TestAnswersOfRealLoads(t *testing.T) {
 			`transactions/s, .*` + short,
 		"db-mixed-bursty --set bursty=1 --set burst_secs=5 --set rate=100": `Steady: [\d.,]+ transactions/s alone, ` +
 			`[\d.,]+ with Burst 1 \(.*95 %: `,
-		"db-numa --once --set load=fio --set measure_secs=30 --size-scale 0.01": `Reads(: read| was steady:) [\d.,]+ IOPS.*(95 %: |no interval)`,
+		"db-numa --once --set load=fio --set measure_secs=30 --size-scale 0.01": `Reads(: read| was steady:) [\d.,]+ ` +
+			`IOPS.*(95 %: |no interval)`,
 		"db-scale-up --once --set measure_secs=5": `Lookups: transaction [\d.,]+ transactions/s, ` +
 			`.*` + short,
 	} {
@@ -103,7 +104,8 @@ func TestAnswersOfRealLoads(t *testing.T) {
 // interval, the span in which something was seen, a count of all there is, or why there is none.
 func answers(text string) bool {
 	number := regexp.MustCompile(`[\d.,]+ ?(IOPS|[KMGT]iB|(min|ms|µs|s)\b|[a-z ]+/s|reads )`)
-	trusted := regexp.MustCompile(`(9[0-9.]+ %( interval|:)|\(within |; between |each once|no interval|is not known, since )`)
+	trusted := regexp.MustCompile(`9[0-9.]+ %( interval|:)|\(within |; between |each once|no interval|` +
+		`is not known, since `)
 	return number.MatchString(text) && trusted.MatchString(text)
 }
 

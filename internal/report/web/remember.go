@@ -18,8 +18,8 @@ const (
 	largestIndex = 256 << 20 // bytes
 )
 
-// remembered is a run that has ended, as a file keeps it from one server to the next: what lists show of it, and the mark of
-// the files that it was read from. A run whose mark is another one is read anew.
+// remembered is a run that has ended, as a file keeps it from one server to the next: what lists show of it, and the
+// mark of the files that it was read from. A run whose mark is another one is read anew.
 type remembered struct {
 	Dir, Metrics, Mark string
 	Manifest           result.Manifest
