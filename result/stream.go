@@ -48,6 +48,7 @@ type Stream struct {
 	Pauses    bool          `json:"-"` // does something else between its operations, like flushing
 	TrimShare float64       `json:"-"` // of operations
 	Work      int64         `json:"-"` // bytes after which it ends by itself; 0: only time ends it
+	Ends      bool          `json:"-"` // it ends by itself, nobody can say when
 	Runtime   time.Duration `json:"-"` // after which it ends at the latest, Delay not included; 0: none
 	Delay     time.Duration `json:"-"` // from the start of its stage to its first operation
 }

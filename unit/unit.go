@@ -96,17 +96,26 @@ func List(names []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
+// jobRate is an option of fio's jobs, whose name has its unit.
+const jobRate = "rate_iops"
+
 // Setting is a variable with its value, for people: "block size 4k" of block_size. A condition is called what it is:
 // "with Batch".
 func Setting(name, value string) string {
-	if name == "condition" {
+	switch n, err := strconv.ParseInt(value, 10, 64); {
+	case name == "condition":
 		return value
+	case name == jobRate && err == nil:
+		return "rate " + Thousands(n) + " IOPS"
 	}
 	return Words(name) + " " + value
 }
 
 // Words is the name of a variable for people: "block size" of block_size. What is no name stays.
 func Words(name string) string {
+	if name == jobRate {
+		return "rate"
+	}
 	strange := func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	if strings.ContainsFunc(name, strange) {
 		return name

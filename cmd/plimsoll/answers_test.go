@@ -39,6 +39,9 @@ func TestAnswersFirst(t *testing.T) {
 				t.Fatal(err, &errs)
 			}
 			text := sentences(string(out))
+			if !answers(text) {
+				t.Errorf("it begins with no answer: %q", text)
+			}
 			golden.Compare(t, file, []byte(text+"\n"))
 			folders, err := filepath.Glob(filepath.Join(s.runs, "*"))
 			if err != nil || len(folders) != 1 {
@@ -78,19 +81,47 @@ func TestAnswersOfRealLoads(t *testing.T) {
 		"db-checkpoint --once --set scale=1 --set measure_secs=10": `Writers: transaction [\d.,]+ transactions/s, ` +
 			`.* p99 .*, held to the 300 transactions/s its job asks for.*` + short,
 		"db-density --set databases=2 --set step_secs=10 --set clients=2": `Database 1: [\d.,]+ transactions/s ` +
-			`alone, [\d.,]+ with Database 2 \(`,
+			`alone, [\d.,]+ with Database 2 \(.*(95 %: |no interval)`,
 		"db-hugepages --once --set pages=none --set measure_secs=5 --set scale=1": `Lookups: transaction [\d.,]+ ` +
 			`transactions/s, .*` + short,
 		"db-mixed-bursty --set bursty=1 --set burst_secs=5 --set rate=100": `Steady: [\d.,]+ transactions/s alone, ` +
 			`[\d.,]+ with Burst 1 \(.*95 %: `,
-		"db-numa --once --set load=fio --set measure_secs=30 --size-scale 0.01": `Reads(: read| was steady:) [\d.,]+ `,
+		"db-numa --once --set load=fio --set measure_secs=30 --size-scale 0.01": `Reads(: read| was steady:) [\d.,]+ ` +
+			`IOPS.*(95 %: |no interval)`,
 		"db-scale-up --once --set measure_secs=5": `Lookups: transaction [\d.,]+ transactions/s, ` +
 			`.*` + short,
 	} {
 		s := session{t: t, runs: t.TempDir()}
 		out, err := s.command(t.Context(), append([]string{"run", "-q"}, strings.Fields(args)...)...).Output()
-		if !regexp.MustCompile(`^(warning: )?` + want).MatchString(sentences(string(out))) {
-			t.Errorf("%s: %v, begins with %q, want %q", args, err, sentences(string(out)), want)
+		text := sentences(string(out))
+		if !answers(text) || !regexp.MustCompile(`^(warning: )?`+want).MatchString(text) {
+			t.Errorf("%s: %v, begins with %q, want %q", args, err, text, want)
+		}
+	}
+}
+
+// answers reports whether a sentence has a number, not only names with digits, and says how far it can be trusted: an
+// interval, the span in which something was seen, a count of all there is, or why there is none.
+func answers(text string) bool {
+	number := regexp.MustCompile(`[\d.,]+ ?(IOPS|[KMGT]iB|(min|ms|µs|s)\b|[a-z ]+/s|reads )`)
+	trusted := regexp.MustCompile(`9[0-9.]+ %( interval|:)|\(within |; between |each once|no interval|` +
+		`is not known, since `)
+	return number.MatchString(text) && trusted.MatchString(text)
+}
+
+func TestAnswers(t *testing.T) {
+	for text, want := range map[string]bool{
+		"Reads was steady: 4,000 IOPS (95 %: 3,990 to 4,010).":        true,
+		"Reads: read 4,000 IOPS (no interval of its rate: it ended).": true,
+		"Reads was steady.":                       false,
+		"Node 1 ran (95 %: as planned).":          false,
+		"Database 1: 300 transactions/s alone.":   false,
+		"No operation failed (no interval).":      false,
+		"Load wrote 1 TiB in 5 min (within 5 s).": true,
+		"": false,
+	} {
+		if answers(text) != want {
+			t.Errorf("%q answers: %v", text, !want)
 		}
 	}
 }

@@ -419,7 +419,7 @@ func (pl *planner) dbScenario(name string, f dbRunFlags) (fstest.MapFS, error) {
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	if err := pl.judge(load, text, paths, options); err != nil {
+	if err := pl.judge(f, load, text, paths, options); err != nil {
 		return nil, exit.Errorf(exit.Scenario, "", "%w", err)
 	}
 	memory, err := memoryBytes()

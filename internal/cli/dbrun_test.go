@@ -71,6 +71,8 @@ func TestDBRunScenarios(t *testing.T) {
 		{"pg -f testdata/db/empty.sql", `--file "testdata/db/empty.sql": it is empty`, true},
 		{"pg --option mode=odd", `plimsoll: --option mode: "odd" is none of simple`, true},
 		{"tproch --option runs=2", `plimsoll: --option runs: unknown key "runs"`, true},
+		{"tproch --scale 0.015", "plimsoll: db run: --scale: ", true},
+		{"pg -f testdata/db/pay-day.sql -D 9x=1", "plimsoll: db run: --define: ", true},
 		{"pg --rate NaN", "--rate NaN: want a number", true},
 		{"pg --duration 1500ms", "--duration 1500ms: want whole seconds", true},
 	} {
@@ -82,6 +84,9 @@ func TestDBRunScenarios(t *testing.T) {
 		}
 		if (code != 0) != c.bad || !strings.Contains(text, c.says) {
 			t.Errorf("%s: exit code %d; want %q: %s%s", c.args, code, c.says, errs, text)
+		}
+		if c.bad && strings.Contains(text, "load.yml") {
+			t.Errorf("%s: it names a file that nobody wrote: %s", c.args, text)
 		}
 		if strings.Contains(out.String()+errs.String(), "horse") {
 			t.Errorf("%s: its password is printed", c.args)

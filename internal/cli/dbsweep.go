@@ -156,11 +156,28 @@ func (pl *planner) left(load dbLoad, config []byte) bool {
 	return ok && !e.Fills(workload.Spec{Name: load.engine, ConfigFile: "load.yml", Config: config})
 }
 
-// judge has the engine check files of --file and values of --option, and says its objections of these.
-func (pl *planner) judge(load dbLoad, config []byte, paths, options map[string]string) error {
+// flagOf names the flag that a key of a load's config is from: "" for one that is from none.
+func (f *dbRunFlags) flagOf(load dbLoad, key string) string {
+	switch {
+	case key == "server" && f.server.url != "":
+		return "--server"
+	case key == "variables":
+		return "--define"
+	}
+	flag := map[string]string{load.scale: "scale", load.clients: "clients", load.selectOnly: "select-only",
+		"rate": "rate", "database": "database", "server": "server-setting"}[key]
+	if flag == "" || !f.given(flag) {
+		return ""
+	}
+	return "--" + flag
+}
+
+// judge has the engine check what flags give, and says its objections of these: nobody wrote the file that they
+// stand in.
+func (pl *planner) judge(f dbRunFlags, load dbLoad, config []byte, paths, options map[string]string) error {
 	const file = "load.yml"
 	var placed *workload.ConfigError
-	if len(paths)+len(options) == 0 || !errors.As(pl.Drivers.ByName()[load.engine].Validate(
+	if !errors.As(pl.Drivers.ByName()[load.engine].Validate(
 		workload.Spec{Name: load.engine, ConfigFile: file, Config: config}), &placed) {
 		return nil
 	}
@@ -172,8 +189,12 @@ func (pl *planner) judge(load dbLoad, config []byte, paths, options map[string]s
 		switch {
 		case o.Line == 0 && paths[script] != "":
 			o.What = paths[script] + ":" + rest
+		case o.Line == 0 && len(f.define) > 0 && strings.HasPrefix(o.What, "variable "):
+			o.What = "db run: --define: " + o.What
 		case o.Line > 0 && options[key] != "":
 			o.What = "--option " + key + ": " + strings.TrimPrefix(o.What, key+": ")
+		case o.Line > 0 && f.flagOf(load, key) != "":
+			o.What = "db run: " + f.flagOf(load, key) + ": " + strings.TrimPrefix(o.What, key+": ")
 		default:
 			bad = append(bad, &workload.ConfigError{File: file, Objections: []scenario.Objection{o}})
 			continue

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -90,7 +93,7 @@ func serveRuns(st *runs.Store, phase string, given []string, address, token stri
 		debug.SetGCPercent(serveGarbage)
 	}
 	site := web.New(web.Options{Folders: folders, Now: st.Now, Version: console.BuildVersion().Program,
-		Library: library(st, index, len(given) == 0)})
+		Index: indexOf(st.RunsDir, len(given) == 0), Library: library(st, index, len(given) == 0)})
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {
@@ -107,6 +110,17 @@ func serveRuns(st *runs.Store, phase string, given []string, address, token stri
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
 	return nil
+}
+
+// indexOf is the file of the user's cache that keeps what a list shows of the runs of a folder; "" where there is none.
+func indexOf(runsDir string, all bool) string {
+	cache, err := os.UserCacheDir()
+	dir, bad := filepath.Abs(runsDir)
+	if err != nil || bad != nil || !all {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(cache, "plimsoll", fmt.Sprintf("runs-%x.index", sum[:8]))
 }
 
 // silent looks at runs for one request: it says nothing on the terminal and shares nothing with others.

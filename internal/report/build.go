@@ -203,6 +203,28 @@ func latencyKind(w result.Workload) string {
 	return w.Latency
 }
 
+// leastRated is how many seconds of a load have a rate: one that failed at its start did nothing often, it only ended
+// soon.
+const leastRated = 1
+
+// Rate is how often an operation occurred; nil where that says nothing.
+func (r OpRow) Rate() *float64 {
+	if r.NoRate {
+		return nil
+	}
+	return &r.OpsPerSecond
+}
+
+// Rate is that of all operations; nil where the rate of one says nothing.
+func (w WindowTotals) Rate() *float64 {
+	if slices.ContainsFunc(w.Rows, func(r OpRow) bool { return r.NoRate }) {
+		return nil
+	}
+	return &w.OpsPerSecond
+}
+
+// totalsOf sums a stretch of a workload up. Of less than a second nothing has a rate, and measures are counts; nor has
+// an operation that is one of a set, which is done once and over: its time is all that there is to know.
 func totalsOf(
 	w result.Workload,
 	name string,
@@ -212,6 +234,7 @@ func totalsOf(
 	values []result.Value,
 ) WindowTotals {
 	t := WindowTotals{Name: name, Start: start, Seconds: max(0, seconds), Unit: result.RateUnit(w.Occurred())}
+	short := t.Seconds > 0 && t.Seconds < leastRated
 	for _, o := range ops {
 		declared, known := w.Operation(o.Op)
 		row := OpRow{Op: o.Op, Count: o.Count, Unit: "operations/s"}
@@ -221,7 +244,8 @@ func totalsOf(
 		if t.Seconds > 0 {
 			row.OpsPerSecond = float64(o.Count) / t.Seconds
 		}
-		if t.Seconds > 0 && declared.Bytes {
+		row.NoRate = short || declared.Set
+		if t.Seconds > 0 && declared.Bytes && !short {
 			bytes := float64(o.Bytes) / t.Seconds
 			row.BytesPerSecond = &bytes
 			sum := bytes
@@ -243,9 +267,12 @@ func totalsOf(
 		t.Rows = append(t.Rows, row)
 	}
 	for _, m := range w.Measures {
-		if v, ok := m.Over(values, t.Seconds); ok && finite(v) {
-			t.Measures = append(t.Measures, MeasureRow{m.Name, v, m.SeriesUnit(),
-				m.Better == result.Higher && !m.Aside})
+		over, in := t.Seconds, m.SeriesUnit()
+		if short && m.Kind == result.Count {
+			over, in = 1, m.Unit
+		}
+		if v, ok := m.Over(values, over); ok && finite(v) {
+			t.Measures = append(t.Measures, MeasureRow{m.Name, v, in, m.Better == result.Higher && !m.Aside})
 		}
 	}
 	return t

@@ -97,7 +97,9 @@ func (t taker) totals(panel, machine string, w WindowTotals) {
 	for _, r := range w.Rows {
 		name := machine + ", " + w.Name + ", " + r.Op + " "
 		t.value(panel, name+"count", w.Start, float64(r.Count), "count")
-		t.value(panel, name+"rate", w.Start, r.OpsPerSecond, r.Unit)
+		if rate := r.Rate(); rate != nil {
+			t.value(panel, name+"rate", w.Start, *rate, r.Unit)
+		}
 		if r.BytesPerSecond != nil {
 			t.value(panel, name+"bandwidth", w.Start, *r.BytesPerSecond, "bytes/s")
 		}

@@ -136,6 +136,7 @@ type OpRow struct {
 	Op             string   `json:"op"`
 	Count          uint64   `json:"count"`
 	OpsPerSecond   float64  `json:"ops_per_second"`
+	NoRate         bool     `json:"no_rate,omitempty"`          // it is no rate that anybody could compare: see totalsOf
 	Unit           string   `json:"unit"`                       // of the rate
 	BytesPerSecond *float64 `json:"bytes_per_second,omitempty"` // of operations that move bytes
 	Mean           *float64 `json:"mean_seconds,omitempty"`

@@ -58,7 +58,7 @@ func (doc *Document) Figures() []Figure {
 			add(
 				Figure{
 					Operation: r.Op,
-					Rate:      quantity(r.OpsPerSecond, r.Unit),
+					Rate:      optional(r.Rate(), r.Unit),
 					Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
 					Mean:      optional(r.Mean, "s"),
 					P50:       optional(r.P50, "s"),
@@ -231,6 +231,9 @@ func HeadlineOf(workloads []result.Workload) *result.Headline {
 	for _, l := range doc.Latencies {
 		for _, w := range l.Windows[:min(1, len(l.Windows))] {
 			for _, r := range w.Rows {
+				if r.NoRate {
+					continue
+				}
 				return &result.Headline{Workload: l.Workload, Operation: r.Op, Value: r.OpsPerSecond, Unit: r.Unit}
 			}
 			for _, m := range w.Measures {
@@ -495,7 +498,7 @@ func (doc *Document) plainShort(answer string) []Short {
 			return cmp.Compare(a.Windows[0].OpsPerSecond, b.Windows[0].OpsPerSecond)
 		})
 		most := ""
-		if w := fastest.Windows[0]; w.OpsPerSecond > 0 {
+		if w := fastest.Windows[0]; w.OpsPerSecond > 0 && w.Rate() != nil {
 			most = fmt.Sprintf(", %s at the highest rate, %s", fastest.Workload, quantity(w.OpsPerSecond, w.Unit))
 		}
 		say("", "%d workloads ran%s; %s.", n, most, failed)
@@ -579,7 +582,10 @@ func didOf(l Latency) string {
 			parts = append(parts, fmt.Sprintf("%d other kinds of operation", len(w.Rows)-most))
 			break
 		}
-		text := r.Op + " " + quantity(r.OpsPerSecond, r.Unit)
+		text := r.Op
+		if rate := r.Rate(); rate != nil {
+			text += " " + quantity(*rate, r.Unit)
+		}
 		if r.BytesPerSecond != nil && *r.BytesPerSecond > 0 {
 			text += " (" + quantity(*r.BytesPerSecond, "bytes/s") + ")"
 		}

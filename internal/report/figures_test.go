@@ -2,8 +2,11 @@ package report
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"plimsoll/result"
 )
 
 // What is 0 shares a line when there is much of it, and is in no row then.
@@ -28,5 +31,33 @@ func TestZerosShareALine(t *testing.T) {
 	}
 	if got, want := many.FigureZeros(), "0 of Orders: given_up, retries, deadlocks."; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A load that was over within a second has counts and no rates; of a set of queries each has its time and none.
+func TestNoRates(t *testing.T) {
+	query := result.Operation{Name: "power-q01", Noun: "queries", Set: true}
+	failures := result.Measure{Name: "failed_other", Unit: "failures", Kind: result.Count}
+	load := result.Workload{Operations: []result.Operation{query, {Name: "read", Noun: "reads"}},
+		Measures: []result.Measure{failures}}
+	for _, c := range []struct {
+		op      string
+		seconds float64
+		rate    string
+		failed  string
+	}{
+		{"read", 10, "0.1 reads/s", "1 failures/s"},
+		{"read", 0.0016, "–", "10 failures"},
+		{"power-q01", 10, "–", "1 failures/s"},
+	} {
+		totals := totalsOf(load, "", time.Time{}, c.seconds, []result.OpTotals{{Op: c.op, Count: 1, Seconds: 0.5}},
+			[]result.Value{{Measure: failures.Name, Value: 10}})
+		rows := (&Document{Latencies: []Latency{{Workload: "Load", Windows: []WindowTotals{totals}}}}).Figures()
+		if len(rows) != 2 || rows[0].Rate != c.rate || rows[0].Mean != "500 ms" || rows[1].Rate != c.failed {
+			t.Errorf("%+v: %+v", c, rows)
+		}
+		if (totals.Rate() == nil) != (c.rate == "–") {
+			t.Errorf("%+v: its total is %v", c, totals.Rate())
+		}
 	}
 }

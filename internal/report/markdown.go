@@ -386,7 +386,7 @@ func (m *markdown) latencies(doc *Document) {
 					most = "≥ " + most
 				}
 				m.cells(w.Name+" ("+duration(w.Seconds)+")", r.Op, plain(float64(r.Count)),
-					quantity(r.OpsPerSecond, r.Unit), optional(r.BytesPerSecond, "bytes/s"),
+					optional(r.Rate(), r.Unit), optional(r.BytesPerSecond, "bytes/s"),
 					optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"), optional(r.P99, "s"),
 					optional(r.P999, "s"), most)
 			}

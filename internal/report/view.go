@@ -281,7 +281,7 @@ func newSide(c Comparison) side {
 	}
 	first := c.Windows[0]
 	if len(first.Rows) > 0 {
-		s.add(c, "Throughput", first.Unit, func(w WindowTotals) *float64 { return &w.OpsPerSecond })
+		s.add(c, "Throughput", first.Unit, WindowTotals.Rate)
 	}
 	if first.BytesPerSecond != nil {
 		s.add(c, "Bandwidth", "bytes/s", func(w WindowTotals) *float64 { return w.BytesPerSecond })

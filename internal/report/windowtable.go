@@ -41,10 +41,10 @@ func windowTable(doc *Document) (rows []windowRow, left int) {
 				rows = append(rows, r)
 			}
 			for _, o := range w.Rows {
-				add(o.Op, &o.OpsPerSecond, o.Unit, func(w WindowTotals) *float64 {
+				add(o.Op, o.Rate(), o.Unit, func(w WindowTotals) *float64 {
 					for _, p := range w.Rows {
 						if p.Op == o.Op {
-							return &p.OpsPerSecond
+							return p.Rate()
 						}
 					}
 					return nil

@@ -20,6 +20,9 @@ const (
 	cpuHigh      = 0.70
 )
 
+// shortest is how many seconds a load runs at least for its use of CPUs to be one.
+const shortest = 1
+
 // CPU compares what the generators used with what their VMs and nodes have.
 var CPU = view.Check{Name: "generator-cpu", Rank: 240, Run: generatorCPU}
 
@@ -125,10 +128,14 @@ func (u *use) beside(p *result.Workload) (cores float64) {
 func generatorOf(v *view.Run, l *view.Load, places map[int]*use) (result.Finding, bool) {
 	var worst, used, cores, alone float64
 	var who, of string
-	known, n := false, 0
+	known, n, short := false, 0, false
 	for _, p := range l.Parts {
 		s := view.Seconds(p)
-		if s == 0 || !(p.GeneratorCPUSeconds > 0) {
+		if s < shortest { // what it took to start is most of what it took
+			short = true
+			continue
+		}
+		if !(p.GeneratorCPUSeconds > 0) {
 			continue
 		}
 		n++
@@ -146,7 +153,7 @@ func generatorOf(v *view.Run, l *view.Load, places map[int]*use) (result.Finding
 			}
 		}
 	}
-	if !l.Reported() {
+	if !l.Reported() || n == 0 && short {
 		return result.Finding{}, false
 	}
 	f := result.Finding{

@@ -54,3 +54,17 @@ func TestGeneratorsBeside(t *testing.T) {
 		}
 	})
 }
+
+// What a generator took to start says nothing of a load that was over within a second.
+func TestShortLoad(t *testing.T) {
+	epoch := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	for length, told := range map[time.Duration]bool{5 * time.Millisecond: false, 10 * time.Second: true} {
+		w := &result.Workload{Name: "pg", VM: "vm", GeneratorCPUSeconds: 0.09, Start: epoch, End: epoch.Add(length),
+			Ops: []result.OpTotals{{Op: "read", Count: 10}}}
+		l := &view.Load{Name: "pg", Parts: []*result.Workload{w}}
+		v := &view.Run{Data: &result.Data{}, VMs: map[string]result.VM{"vm": {Name: "vm", CPUs: 2}}, Loads: []*view.Load{l}}
+		if f, ok := generatorOf(v, l, byPlace(v)); ok != told {
+			t.Errorf("%s: %v: %s", length, ok, f.Sentence)
+		}
+	}
+}

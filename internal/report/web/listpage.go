@@ -74,6 +74,7 @@ type listView struct {
 	Order       string
 	Newer, More template.URL // the pages before and after
 	Trouble     string
+	Unread      string // runs that are being read, counted
 }
 
 // running is a run that goes on, as the home page shows it.
@@ -133,7 +134,7 @@ var orders = []struct {
 
 // listPage is the home page: what runs now, and the list of runs and experiments.
 func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error {
-	every, err := s.shelf.all()
+	every, left, err := s.shelf.soon()
 	experiments, bad := s.experiments()
 	own := map[string]bool{} // folders of experiments, whose rows have their runs
 	for _, e := range experiments {
@@ -155,6 +156,9 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	v := &listView{frame: frame{Title: "Runs"}, All: len(books)}
 	if err = errors.Join(err, bad); err != nil {
 		v.Trouble = err.Error()
+	}
+	if left > 0 {
+		v.All, v.Unread = v.All+left, unit.Thousands(int64(left))
 	}
 	asked := r.URL.Query()
 	books = v.filter(books, asked, s.now())
@@ -199,6 +203,9 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	return s.fill(doc, "list.html.tmpl", v)
 }
 
+// listWords are what the address of the list may ask for.
+var listWords = []string{"q", "scenario", "target", "status", "tag", "since", "sort", "page"}
+
 // filter are the runs that fit what is asked for.
 func (v *listView) filter(books []*book, asked url.Values, now time.Time) []*book {
 	keep := func(fits func(*book) bool) {
@@ -212,13 +219,27 @@ func (v *listView) filter(books []*book, asked url.Values, now time.Time) []*boo
 		{"target", "Target", "all targets", func(b *book) string { return b.manifest.Target }},
 		{"status", "Status", "any status", (*book).status},
 	} {
-		v.Filters = append(v.Filters, choices(books, f.name, f.label, f.every, asked.Get(f.name), f.of))
+		v.Filters = append(v.Filters, choices(books, f.name, f.label, f.every, asked.Get(f.name),
+			func(b *book) []string { return []string{f.of(b)} }))
 		if want := asked.Get(f.name); want != "" {
 			keep(func(b *book) bool { return f.of(b) == want })
 		}
 	}
+	tag := asked.Get("tag")
+	v.Filters = append(v.Filters, choices(books, "tag", "Tag", "any tag", tag, func(b *book) []string {
+		return b.labels.Tags
+	}))
+	if tag != "" {
+		keep(func(b *book) bool { return slices.Contains(b.labels.Tags, tag) })
+	}
 	if v.Search = strings.TrimSpace(asked.Get("q")); v.Search != "" {
 		keep(func(b *book) bool { return b.has(v.Search) })
+	}
+	for name := range asked {
+		if !slices.Contains(listWords, name) {
+			v.Trouble = strings.TrimSpace(fmt.Sprintf("%s The list has no filter %q; it has %s.", v.Trouble,
+				visible.Cut(name, 100), strings.Join(listWords, ", ")))
+		}
 	}
 	since := asked.Get("since")
 	times := filter{Name: "since", Label: "Made", Choices: []choice{{"", "at any time", false}}}
@@ -293,15 +314,26 @@ func shownRows(rows []row) []row {
 
 func scenarioOf(b *book) string { return b.manifest.Scenario.Name }
 
-func choices(books []*book, name, label, every, chosen string, of func(*book) string) filter {
+// mostChoices is how many values a filter offers; an address can ask for any.
+const mostChoices = 200
+
+func choices(books []*book, name, label, every, chosen string, of func(*book) []string) filter {
 	f := filter{Name: name, Label: label, Choices: []choice{{"", every, false}}}
 	known := map[string]bool{}
 	for _, b := range books {
-		known[of(b)] = true
+		for _, value := range of(b) {
+			known[value] = true
+		}
 	}
-	known[chosen] = true
 	delete(known, "")
-	for _, value := range slices.Sorted(maps.Keys(known)) {
+	delete(known, chosen)
+	values := slices.Sorted(maps.Keys(known))
+	values = values[:min(len(values), mostChoices)]
+	if chosen != "" {
+		at, _ := slices.BinarySearch(values, chosen)
+		values = slices.Insert(values, at, chosen)
+	}
+	for _, value := range values {
 		f.Choices = append(f.Choices, choice{value, value, value == chosen})
 	}
 	return f

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"plimsoll/internal/metrics/series"
@@ -21,6 +22,8 @@ import (
 const (
 	// lookEvery is how old what is known of the runs may be.
 	lookEvery = 2 * time.Second
+	// lookWithin is how long a list waits for runs that are read for the first time.
+	lookWithin = 150 * time.Millisecond
 	// around is how far outside of a run's own times points of it may lie.
 	around = time.Minute
 )
@@ -74,19 +77,31 @@ type shelf struct {
 	now     func() time.Time
 	stores  *stores
 
-	mu     sync.Mutex
-	looked time.Time
-	cost   time.Duration // of the last look
-	books  []*book       // newest first
-	at     map[string]*book
-	err    error
+	index   string       // file that keeps what is known for the next server; "": none does
+	version string       // of the program, for nobody else's index says what it shows
+	read    atomic.Int64 // runs that were read from their folders
+	wrote   int64        // of them when the index was written
+	paused  func(int)    // tests only: called after each part of the first look; nil: not
+	writing sync.WaitGroup
+
+	reading sync.Mutex // held by who looks
+	mu      sync.Mutex // guards the rest, for moments
+	looked  time.Time
+	cost    time.Duration // of the last look
+	books   []*book       // newest first
+	at      map[string]*book
+	err     error
+	left    int // runs that are still to be read by a look that takes long
 }
 
-func newShelf(folders func() ([]string, error), now func() time.Time) *shelf {
-	return &shelf{folders: folders, now: now, stores: newStores(now)}
+func newShelf(o Options) *shelf {
+	return &shelf{folders: o.Folders, now: o.Now, index: o.Index, version: o.Version, stores: newStores(o.Now)}
 }
 
-func (s *shelf) close() error { return s.stores.close() }
+func (s *shelf) close() error {
+	s.writing.Wait()
+	return s.stores.close()
+}
 
 // all are the runs there are, newest first. When the folder of all cannot be read, they are those of before, and an
 // error.
@@ -95,35 +110,98 @@ func (s *shelf) all() ([]*book, error) {
 	return books, err
 }
 
+// soon is all, but it does not wait for runs that take long to read: left are those that will be there later.
+func (s *shelf) soon() (books []*book, left int, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _, _ = s.look() // what went wrong stands beside what is known
+	}()
+	for over := false; ; {
+		select {
+		case <-done:
+			over = true
+		case <-time.After(lookWithin):
+		}
+		s.mu.Lock()
+		books, left, err = s.books, s.left, s.err
+		s.mu.Unlock()
+		if over || left > 0 {
+			return books, left, err
+		}
+	}
+}
+
 // look is all, and the same by their identities.
 func (s *shelf) look() ([]*book, map[string]*book, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	now := s.now()
 	if !s.looked.IsZero() && now.Sub(s.looked) < max(lookEvery, lazier*s.cost) && !now.Before(s.looked) {
 		return s.books, s.at, s.err
 	}
+	first := s.looked.IsZero()
 	s.looked = now
 	dirs, err := s.folders()
-	if s.err = err; err != nil {
-		return s.books, s.at, s.err
+	if err != nil {
+		s.put(s.books, s.at, 0, err)
+		return s.books, s.at, err
 	}
-	known := make(map[string]*book, len(s.books))
-	for _, b := range s.books {
-		known[b.dir] = b
+	var known map[string]*book
+	if first {
+		known = recall(s.index, s.version)
+	} else {
+		known = make(map[string]*book, len(s.books))
+		for _, b := range s.books {
+			known[b.dir] = b
+		}
 	}
+	looked := make([]*book, 0, len(dirs))
+	for len(dirs) > len(looked) {
+		// Names begin with their times: the newest stand last, and are there first.
+		from, to := max(0, len(dirs)-len(looked)-atOnce), len(dirs)-len(looked)
+		looked = append(looked, s.lookAt(dirs[from:to], known)...)
+		if first && from > 0 {
+			books, at := ordered(looked)
+			s.put(books, at, from, nil)
+			if s.paused != nil {
+				s.paused(from)
+			}
+		}
+	}
+	books, at := ordered(looked)
+	s.put(books, at, 0, nil)
+	s.cost = s.now().Sub(now)
+	s.stores.keep(dirs)
+	s.keep(books)
+	return books, at, nil
+}
+
+// atOnce is how many runs are looked at before those that are known are shown for the first time.
+const atOnce = 500
+
+// lookAt looks at some runs.
+func (s *shelf) lookAt(dirs []string, known map[string]*book) []*book {
 	looked := make([]*book, len(dirs))
 	var g sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		g.Go(func() {
 			for i := w; i < len(dirs); i += workers {
-				looked[i] = lookAt(dirs[i], known[dirs[i]])
+				was := known[dirs[i]]
+				if looked[i] = lookAt(dirs[i], was); looked[i] != was {
+					s.read.Add(1)
+				}
 			}
 		})
 	}
 	g.Wait()
-	books, at := make([]*book, 0, len(dirs)), make(map[string]*book, len(dirs))
+	return looked
+}
+
+// ordered are runs, the newest first, and the same by their identities.
+func ordered(looked []*book) ([]*book, map[string]*book) {
+	books, at := make([]*book, 0, len(looked)), make(map[string]*book, len(looked))
 	for _, b := range looked {
 		if at[b.id] == nil { // a run of that name elsewhere could not be told from it
 			at[b.id] = b
@@ -131,9 +209,26 @@ func (s *shelf) look() ([]*book, map[string]*book, error) {
 		}
 	}
 	slices.SortStableFunc(books, newestFirst)
-	s.books, s.at, s.cost = books, at, s.now().Sub(now)
-	s.stores.keep(dirs)
-	return s.books, s.at, nil
+	return books, at
+}
+
+// put shows what is known from now on.
+func (s *shelf) put(books []*book, at map[string]*book, left int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.books, s.at, s.left, s.err = books, at, left, err
+}
+
+// keep writes what is known down for the next server, when that saves it reading many runs.
+func (s *shelf) keep(books []*book) {
+	read := s.read.Load()
+	if s.index == "" || read-s.wrote < worthKeeping {
+		return
+	}
+	s.wrote = read
+	s.writing.Go(func() {
+		_ = keepBooks(s.index, s.version, books) // without it the next server reads all runs, as this one did
+	})
 }
 
 func newestFirst(x, y *book) int {

@@ -44,6 +44,9 @@ type Options struct {
 	Folders func() ([]string, error)
 	Now     func() time.Time
 	Version string // of the program
+	// Index is a file that keeps what lists show of runs for the next server; "": each reads all runs anew. It is a
+	// cache: whoever removes it loses a few seconds.
+	Index   string
 	Library Library
 	Heap    uint64 // bytes on the heap above which no question is answered any further; 0: 350 MiB
 }
@@ -74,7 +77,7 @@ var Open = []string{"/-/healthy", "/-/ready"}
 // New makes a site. It reads nothing yet.
 func New(o Options) *Site {
 	s := &Site{
-		shelf: newShelf(o.Folders, o.Now), now: o.Now, version: o.Version, lib: o.Library,
+		shelf: newShelf(o), now: o.Now, version: o.Version, lib: o.Library,
 		heap: cmp.Or(o.Heap, mostHeap), asking: newStream(mostAtOnce), reading: newStream(mostReading),
 	}
 	s.stopping, s.stop = context.WithCancelCause(context.Background())

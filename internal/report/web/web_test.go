@@ -542,6 +542,11 @@ func TestFilters(t *testing.T) {
 	s.run("20260301-100000-a-0001", "a", t0).work(1).end(result.StatusSucceeded)
 	s.run("20260227-100000-a-0002", "a", t0.Add(-48*time.Hour)).work(1).end(result.StatusFailed)
 	s.run("20260301-103000-b-0003", "b", t0.Add(30*time.Minute)).work(1).end(result.StatusFailed)
+	if _, err := result.ChangeLabels(filepath.Join(s.root, "20260227-100000-a-0002"), func(l *result.Labels) {
+		l.Tags, l.Note = []string{"blue", "rack:7"}, "after the Firmware"
+	}); err != nil {
+		t.Fatal(err)
+	}
 	all := []string{"20260301-100000-a-0001", "20260227-100000-a-0002", "20260301-103000-b-0003"}
 	for query, want := range map[string][]string{
 		"":                          all,
@@ -555,6 +560,11 @@ func TestFilters(t *testing.T) {
 		"?since=2026-02-28":         {all[0], all[2]},
 		"?since=7d":                 all,
 		"?since=noon":               all,
+		"?tag=blue":                 {all[1]},
+		"?tag=rack:7&scenario=a":    {all[1]},
+		"?tag=green":                nil,
+		"?q=firmware":               {all[1]},
+		"?tags=blue":                all, // no word of the list, which says so
 	} {
 		code, body, _ := s.get("/" + query)
 		if code != 200 {
@@ -571,6 +581,9 @@ func TestFilters(t *testing.T) {
 		}
 		if said := strings.Contains(body, "is no date"); said != (query == "?since=noon") {
 			t.Errorf("%q: complains: %v", query, said)
+		}
+		if said := strings.Contains(body, "has no filter"); said != (query == "?tags=blue") {
+			t.Errorf("%q: complains of the filter: %v", query, said)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (v View) job(use JobUse) workload.Job {
 
 // timed reports whether a job runs for exactly its limit.
 func timed(job workload.Job) bool {
-	return job.Limit > 0 && !slices.ContainsFunc(job.Streams, func(l result.Stream) bool { return l.Work > 0 })
+	return job.Limit > 0 && !slices.ContainsFunc(job.Streams, func(l result.Stream) bool { return l.Work > 0 || l.Ends })
 }
 
 // Scaled returns an author's duration in the run's time.

@@ -86,10 +86,38 @@ func (e Engine) CheckTool(ctx context.Context, host target.Host, spec workload.S
 	if err != nil {
 		return tool, err
 	}
-	if err := c.job.Check(version); err != nil {
+	err = c.job.Check(version)
+	for _, s := range c.scripts {
+		if err == nil && s.builtin == "" {
+			err = checkScript(ctx, host, tool.Path, s.file(spec), s.text)
+		}
+	}
+	if err != nil {
 		return tool, fmt.Errorf("check: pgbench on %s: %w", host.Name(), err)
 	}
 	return tool, nil
+}
+
+// file is the script's on its machine, which pgbench names in its errors.
+func (s script) file(spec workload.Spec) string {
+	return workload.FolderName(spec.Name) + "/" + s.name + ".sql"
+}
+
+// checkScript has pgbench read a script before there is a server. It reads scripts where it finds them among its
+// options, and that -i goes with none only then: it connects to nothing.
+func checkScript(ctx context.Context, host target.Host, tool, file, text string) error {
+	if err := target.WriteFile(ctx, host, file, []byte(text)); err != nil {
+		return err
+	}
+	said, _, err := workload.Ask(ctx, host, []string{"/bin/sh", "-c", `LC_ALL=C exec "$0" -i -f "$1"`, tool, file},
+		".pgbench-script", "pgbench reads "+file, true)
+	if err = errors.Join(err, host.Remove(ctx, file)); err != nil {
+		return err
+	}
+	if strings.Contains(said, file) {
+		return errors.New(strings.TrimSpace(said)) // a caret below tells where
+	}
+	return nil
 }
 
 // format holds what Parse needs to know of a job.
@@ -129,7 +157,7 @@ func (c *config) Job(job *workload.Job) (any, error) {
 	for _, s := range c.scripts {
 		one := pgbench.Script{Builtin: s.builtin, Weight: s.weight}
 		if s.builtin == "" {
-			one.File = workload.FolderName(spec.Name) + "/" + s.name + ".sql" // which pgbench names in its errors
+			one.File = s.file(spec)
 			job.Files[one.File] = []byte(s.text)
 		} else if j.Initialise != postgres.Never {
 			f.Scale = j.Scale

@@ -266,3 +266,18 @@ func TestFaults(t *testing.T) {
 		}
 	})
 }
+
+// A mistake in a script is pgbench's own, and found while there is no server yet.
+func TestScriptsBefore(t *testing.T) {
+	for text, says := range map[string]string{
+		`select 1;\n\\set x 1 + 2\nselect :x;`: "",
+		`\\set x 1 +`:                          "Load/own.sql:1: syntax error",
+		`\\if 1\nselect 1;`:                    "without matching",
+	} {
+		host := workloadtest.NewHost(t)
+		_, err := Engine{}.CheckTool(t.Context(), host, spec("scripts: [{name: own, text: \""+text+"\"}]\n", false))
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

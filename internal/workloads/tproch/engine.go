@@ -84,7 +84,7 @@ func (c *config) Facts() []result.Fact {
 func (c *config) Job(job *workload.Job) (any, error) {
 	job.Operations, job.Measures = c.job.Operations(), tproch.Measures()
 	job.Streams = []result.Stream{{Name: "streams", Noun: "group of streams", Depth: max(1, c.job.Streams),
-		Runtime: c.Spec.Runtime}}
+		Ends: true, Runtime: c.Spec.Runtime}}
 	job.Notes = []string{fmt.Sprintf("its figures at scale %v are derived from TPC-H and are no audited results",
 		float64(c.job.Scale))}
 	if c.Spec.Prefill {
