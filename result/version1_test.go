@@ -39,7 +39,8 @@ func TestDataOfVersion1(t *testing.T) {
 		host("sda", "host", "sda", DeviceBusy), host("sda", "host", "sda", DeviceReadBandwidth),
 		host("sda", "host", "sda", DeviceWriteBandwidth), host("sda", "host", "sda", DeviceReads),
 		host("sda", "host", "sda", DeviceWrites), {Name: "node-1", Measure: NodeCPU}, {Name: "x"},
-	}, Workloads: []Workload{{Name: "OLTP", Operations: BlockOperations()}, {Name: "DSS", Operations: BlockOperations()}}}
+	}, Workloads: []Workload{{Name: "OLTP", Operations: BlockOperations()},
+		{Name: "DSS", Operations: BlockOperations()}}}
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -58,7 +59,8 @@ func TestManifestOfVersion1(t *testing.T) {
 	t.Parallel()
 	facts := func() []Fact {
 		return []Fact{
-			{Group: "storage", Name: "file system", Value: "tmpfs"}, {Group: "storage", Name: "file system", Value: "ramfs"},
+			{Group: "storage", Name: "file system", Value: "tmpfs"},
+			{Group: "storage", Name: "file system", Value: "ramfs"},
 			{Group: "storage", Name: "file system", Value: "ext4"}, {Group: "storage", Name: "size", Value: "2 GiB"},
 			{Group: "storage", Name: "size", Value: "large"}, {Group: "storage", Name: "free", Value: "1 GiB"},
 			{Group: "storage", Name: "free", Value: "some"}, {Group: "host", Name: "kernel", Value: "6.1"},
@@ -73,7 +75,8 @@ func TestManifestOfVersion1(t *testing.T) {
 	e[0].Kind, e[1].Kind = StorageMedia, StorageMedia
 	e[3].Kind, e[3].Number = StorageSize, 2<<30
 	e[5].Kind, e[5].Number, e[5].Across = StorageFree, 1<<30, Volatile
-	e[6].Across, e[7].Across, e[8].Across, e[9].Across, e[11].Across = Volatile, MustAgree, MustAgree, Volatile, Volatile
+	e[6].Across, e[9].Across, e[11].Across = Volatile, Volatile, Volatile
+	e[7].Across, e[8].Across = MustAgree, MustAgree
 	e[9].Identifies, e[10].Identifies = Serial, Host
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -104,8 +107,8 @@ func TestRawJobOfVersion1(t *testing.T) {
 			t.Errorf("version %d (-want +got):\n%s", version, diff)
 		}
 	}
-	if one, two := (RawJob{Version: 1, Engine: "x"}).output(), (RawJob{Version: 2, Engine: "x"}).output(); one != "fio.out.zst" ||
-		two != "x.out.zst" {
+	one, two := (RawJob{Version: 1, Engine: "x"}).output(), (RawJob{Version: 2, Engine: "x"}).output()
+	if one != "fio.out.zst" || two != "x.out.zst" {
 		t.Errorf("their output lies in %s and %s", one, two)
 	}
 }

@@ -86,7 +86,7 @@ type Progress struct {
 	// some of them take.
 	Left    time.Duration
 	Unknown bool
-	// Rows tells what the workloads do now. It costs a look at every VM: call it, during Progress, only for what will be
+	// Rows tells what the workloads do now. It costs a look at every VM: call it, during Progress, only for what is
 	// shown.
 	Rows func() []record.LiveRow
 }

@@ -62,7 +62,8 @@ func TestShortLoad(t *testing.T) {
 		w := &result.Workload{Name: "pg", VM: "vm", GeneratorCPUSeconds: 0.09, Start: epoch, End: epoch.Add(length),
 			Ops: []result.OpTotals{{Op: "read", Count: 10}}}
 		l := &view.Load{Name: "pg", Parts: []*result.Workload{w}}
-		v := &view.Run{Data: &result.Data{}, VMs: map[string]result.VM{"vm": {Name: "vm", CPUs: 2}}, Loads: []*view.Load{l}}
+		v := &view.Run{Data: &result.Data{}, VMs: map[string]result.VM{"vm": {Name: "vm", CPUs: 2}},
+			Loads: []*view.Load{l}}
 		if f, ok := generatorOf(v, l, byPlace(v)); ok != told {
 			t.Errorf("%s: %v: %s", length, ok, f.Sentence)
 		}

@@ -52,8 +52,8 @@ func TestInconclusive(t *testing.T) {
 	}{
 		"a lower rate broke": {of(1000, 1.01, 2000, 0.4, 1000, 0.98, 900, 0.97, 1100, 1.02, 1200, 1.3), "broke and",
 			"between"},
-		"only by chance": {of(113, 1.61, 227, 1.52, 453, 0.81, 634, 0.96, 497, 1.72, 432, 1.34, 519, 1.61, 554, 1.59, 586,
-			1.71, 618, 1.26, 642, 1.33, 453, 1.93), "Inconclusive", "Mark"},
+		"only by chance": {of(113, 1.61, 227, 1.52, 453, 0.81, 634, 0.96, 497, 1.72, 432, 1.34, 519, 1.61, 554, 1.59,
+			586, 1.71, 618, 1.26, 642, 1.33, 453, 1.93), "Inconclusive", "Mark"},
 		"both sides are clear": {of(1000, 2, 2000, 0.3), "the mark is somewhere between", "not known"},
 		"hardly":               {of(1000, 1.05, 2000, 0.3), "by too little", "between"},
 	} {
@@ -66,8 +66,8 @@ func TestInconclusive(t *testing.T) {
 
 // An interval is called wider than asked for only when it is.
 func TestWider(t *testing.T) {
-	probes := of(4549, 5.83, 9098, 14.05, 18196, 0, 12374, 2.77, 13366, 0, 12566, 0.21, 12374, 2.6, 12042, 5.61, 13011, 0,
-		12244, 3.89, 12628, 0, 9098, 13.9)
+	probes := of(4549, 5.83, 9098, 14.05, 18196, 0, 12374, 2.77, 13366, 0, 12566, 0.21, 12374, 2.6, 12042, 5.61, 13011,
+		0, 12244, 3.89, 12628, 0, 9098, 13.9)
 	for i, p := range probes {
 		if p.Margin == 0 {
 			probes[i].Behind, probes[i].Achieved = true, 12626

@@ -201,7 +201,8 @@ func TestKernelFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"/proc/self/mem", "/proc/version", "/sys/kernel/uevent_seqnum", link} {
-		if err := Write(name, text("x")); err == nil || !strings.Contains(err.Error(), name+": it is a file of the kernel") {
+		err := Write(name, text("x"))
+		if err == nil || !strings.Contains(err.Error(), name+": it is a file of the kernel") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -49,7 +49,8 @@ func (v View) job(use JobUse) workload.Job {
 
 // timed reports whether a job runs for exactly its limit.
 func timed(job workload.Job) bool {
-	return job.Limit > 0 && !slices.ContainsFunc(job.Streams, func(l result.Stream) bool { return l.Work > 0 || l.Ends })
+	ends := func(s result.Stream) bool { return s.Work > 0 || s.Ends }
+	return job.Limit > 0 && !slices.ContainsFunc(job.Streams, ends)
 }
 
 // Scaled returns an author's duration in the run's time.

@@ -27,8 +27,8 @@ func TestStages(t *testing.T) {
 		"well before":            {[]entry{reads("a", 0, 100, 2000), reads("b", 0, 1999, 1000)}, [][]int{{0, 1}}},
 		"a long one much before": {[]entry{reads("a", 0, 100, 10_000), reads("b", 0, 9849, 9000)}, [][]int{{0, 1}}},
 		"a long one just before": {[]entry{reads("a", 0, 100, 10_000), reads("b", 0, 9850, 9000)}, [][]int{{0}, {1}}},
-		"the longest of a stage counts": {[]entry{reads("a", 0, 100, 5000), reads("b", 0, 200, 100), reads("c", 0, 300, 100)},
-			[][]int{{0, 1, 2}}},
+		"the longest of a stage counts": {[]entry{reads("a", 0, 100, 5000), reads("b", 0, 200, 100),
+			reads("c", 0, 300, 100)}, [][]int{{0, 1, 2}}},
 		"groups in their order": {[]entry{reads("a", 7, 100, 1000), reads("b", 3, 100, 1000), reads("c", 7, 100, 1000)},
 			[][]int{{0, 2}, {1}}},
 	} {
@@ -90,7 +90,8 @@ func TestPartName(t *testing.T) {
 	got := []string{Part{Jobs: []string{"b", "a", "b"}}.Name(), Part{Jobs: []string{"b"}, Only: "writes"}.Name(),
 		Part{Only: "reads"}.Name(), BlockSize(true, false, 4096, 8192), BlockSize(false, true, 4096, 8192),
 		BlockSize(true, true, 4096, 8192), BlockSize(true, true, 4096, 4096)}
-	want := []string{"a, b", "b writes", "reads", "4096 bytes", "8192 bytes", "4096 bytes read, 8192 written", "4096 bytes"}
+	want := []string{"a, b", "b writes", "reads", "4096 bytes", "8192 bytes", "4096 bytes read, 8192 written",
+		"4096 bytes"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
