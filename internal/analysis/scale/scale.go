@@ -137,6 +137,13 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 			"and crosstalk is less close: look for what limits it, such as a link, a rate or the client. No peak.",
 			q.Brief(m.Cap.Limit()), view.SayCount(m.Cap.Concurrency))
 	}
+	if d := m.Fall; d.Closer {
+		f.NoInterval, f.Low, f.High = "throughput falls at once, which the law of contention and crosstalk does not know", nil, nil
+		f.Value = nil
+		ways = fmt.Sprintf("on the way it fell at once, from %s at %s in flight to about %s from %s on: look for what "+
+			"gives way there, such as memory, a queue or connections. No peak of a law is told.", q.Brief(d.From), view.SayCount(d.Last), q.Brief(d.Level),
+			view.SayCount(d.First))
+	}
 	f.Sentence = fmt.Sprintf("%s grew ×%s, from %s to %s, between %s and %s operations in flight (×%s); %s",
 		view.Capital(what), view.SayCount(grew), view.SayCount(first.Throughput.Value), q.Brief(last.Throughput.Value),
 		view.SayCount(first.Concurrency), view.SayCount(last.Concurrency), view.SayCount(more), ways)

@@ -388,9 +388,9 @@ func (m *Model) nested(simple solution, fewer float64) float64 {
 }
 
 // CrosstalkP is the chance of as much crosstalk as is seen if there is none: that of Amdahl's law, 1 where a line up to
-// a cap does without.
+// a cap does without, or throughput falls at once.
 func (m *Model) CrosstalkP() float64 {
-	if m.Cap.Allowed {
+	if m.Cap.Allowed || m.Fall.Closer {
 		return 1
 	}
 	return m.Alternatives[1].P

@@ -199,8 +199,9 @@ type Peak struct {
 	ConcurrencyInterval resample.Interval
 	ThroughputInterval  resample.Interval
 	NoPeakShare         float64 // share of resamples whose fit had no peak
-	// Artefact: the law fitted has one, but a line up to a cap, which has none, fits as well or better.
-	Artefact bool
+	// Artefact: the law fitted has one, but a line up to a cap, which has none, fits as well or better. Fallen: but
+	// throughput falls at once, and the law's peak lies where nothing was measured.
+	Artefact, Fallen bool
 }
 
 // String says what is known of the peak in words fit for a report.
@@ -208,6 +209,8 @@ func (p Peak) String() string {
 	switch {
 	case p.Artefact:
 		return "no peak is told: a line up to a cap fits as well as the law, or better"
+	case p.Fallen:
+		return "no peak is told: throughput falls at once, which the law does not know"
 	case !p.Exists:
 		return "no peak in range: the data show no crosstalk"
 	case !p.InRange:
@@ -238,6 +241,7 @@ type Model struct {
 	Simpler      Law           // the simplest law that describes the points as well; "" when they cannot tell
 	Outlier      *Outlier      // the one point that strays from what all others say
 	Cap          Cap           // a line up to a cap, set against the law
+	Fall         Fall          // a throughput that falls at once, set against both
 	Warnings     []string
 
 	points     []Point // weighted by Errors
@@ -273,12 +277,15 @@ func Fit(points []Point, o Options) (*Model, error) {
 	}
 	m.Alternatives = compare(fits)
 	m.capped(fits)
+	m.fell(fits)
 	m.bootstrap(o)
 	m.artefacts()
-	if m.Cap.Allowed && m.Peak.Exists {
-		m.Peak.Exists, m.Peak.InRange, m.Peak.Artefact = false, false, true
+	if (m.Cap.Allowed || m.Fall.Closer) && m.Peak.Exists {
+		m.Peak.Exists, m.Peak.InRange, m.Peak.Artefact, m.Peak.Fallen = false, false, m.Cap.Allowed, m.Fall.Closer
 	}
-	m.Outlier = m.outlier()
+	if !m.Fall.Closer {
+		m.Outlier = m.outlier()
+	}
 	m.warn()
 	return m, nil
 }
@@ -345,6 +352,9 @@ func (m *Model) Predict(n float64) (Prediction, error) {
 	}
 	low, high := m.span()
 	p := Prediction{Concurrency: n, Throughput: m.At(n), Extrapolated: n < low || n > high}
+	if m.Fall.Closer {
+		p.Throughput = m.Fall.At(n)
+	}
 	if math.IsNaN(m.curveVariance(n)) {
 		p.Mean = resample.None("these points do not determine the parameters")
 		p.Measurement = p.Mean
@@ -363,6 +373,7 @@ func (m *Model) Predict(n float64) (Prediction, error) {
 		p.Measurement = around(p.Measurement, f.At(n), t*math.Sqrt(curve+f.measurementVariance(n)))
 	}
 	m.capAt(&p)
+	m.fallAt(&p)
 	return p, nil
 }
 

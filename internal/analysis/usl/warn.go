@@ -38,7 +38,7 @@ func (m *Model) warn() {
 	if m.Peak.Exists && m.Peak.NoPeakShare > 0.025 {
 		say("%.0f %% of the resamples show no peak at all", 100*m.Peak.NoPeakShare)
 	}
-	if u := m.Unbounded; u != nil {
+	if u := m.Unbounded; u != nil && !m.Fall.Closer {
 		if u.Alpha < 0 {
 			say(
 				"without bounds contention would be negative (%.4g): throughput grows faster than the law allows, look for caching or warm-up",
@@ -49,6 +49,9 @@ func (m *Model) warn() {
 		}
 	}
 	m.choice(say)
+	if words := m.Fall.Words(); words != "" {
+		say("%s", words)
+	}
 	if words := m.Cap.Words(); words != "" && m.Alternatives[1].P < level {
 		say("%s", words)
 	}
@@ -78,6 +81,8 @@ func (m *Model) choice(say func(string, ...any)) {
 	line, amdahl := m.Alternatives[0], m.Alternatives[1]
 	low, high := m.span()
 	switch {
+	case m.Fall.Closer: // no law is asked for
+		return
 	case amdahl.P < level && m.Cap.Closer:
 		m.Simpler = Capped
 		return

@@ -300,8 +300,10 @@ func (d scalability) text(w io.Writer) error {
 		visible.Fprintf(w, "peak concurrency %s\npeak throughput %s\n", m.Peak.ConcurrencyInterval,
 			m.Peak.ThroughputInterval)
 	}
-	if words := m.Cap.Words(); words != "" {
-		visible.Fprintf(w, "%s\n", words)
+	for _, words := range []string{m.Cap.Words(), m.Fall.Words()} {
+		if words != "" {
+			visible.Fprintf(w, "%s\n", words)
+		}
 	}
 	visible.Fprintf(w, "errors taken as %s; residual standard error %s, %d degrees of freedom, R² %.4f\n\n",
 		m.Errors.Words(), residual(m), m.DegreesOfFreedom, m.RSquared)

@@ -59,6 +59,13 @@ type (
 		Closer      bool     `json:"closer_than_the_law"`
 		Sentence    string   `json:"sentence"`
 	}
+	uslFall struct {
+		Last     float64 `json:"last"` // concurrencies
+		First    float64 `json:"first"`
+		From     float64 `json:"from"` // throughputs
+		Level    float64 `json:"level"`
+		Sentence string  `json:"sentence"`
+	}
 	uslDocument struct {
 		Source           string          `json:"source"`
 		N                int             `json:"n"`
@@ -73,6 +80,7 @@ type (
 		Peak             uslPeak         `json:"peak"`
 		Laws             []uslLaw        `json:"laws"`
 		Cap              *uslCap         `json:"cap,omitempty"`
+		Fall             *uslFall        `json:"fall,omitempty"`
 		Predictions      []uslPrediction `json:"predictions,omitempty"`
 		Points           []uslPoint      `json:"points"`
 		Warnings         []string        `json:"warnings"`
@@ -102,6 +110,9 @@ func (d scalability) json() uslDocument {
 	if c := m.Cap; c.Allowed {
 		doc.Cap = &uslCap{Limit: c.Limit(), Concurrency: c.Concurrency, Gamma: c.Gamma, Sharpness: number(c.Sharpness),
 			Closer: c.Closer, Sentence: c.Words()}
+	}
+	if f := m.Fall; f.Closer {
+		doc.Fall = &uslFall{Last: f.Last, First: f.First, From: f.From, Level: f.Level, Sentence: f.Words()}
 	}
 	for _, l := range m.Alternatives {
 		doc.Laws = append(doc.Laws, uslLaw{l.Law, l.P, l.Gamma, l.Alpha, l.Beta})
