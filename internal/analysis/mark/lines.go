@@ -42,6 +42,10 @@ func costOf(line, first Line) Cost {
 	c := Cost{Condition: line.Condition, Against: first.Condition}
 	less := func(v, than float64) *float64 { share := 1 - v/than; return &share }
 	switch {
+	case first.Verdict == AtLeast && first.Rate != nil && line.High != nil && *line.High < *first.Rate:
+		c.Low = less(*line.High, *first.Rate)
+		c.Sentence = fmt.Sprintf("%q costs more than %s of the mark: %q bore %s.", c.Condition, percent(*c.Low),
+			c.Against, first.Say(*first.Rate))
 	case first.Verdict != Found:
 		c.Sentence = fmt.Sprintf("What %q costs is not known: %q has no mark.", c.Condition, c.Against)
 	case line.Verdict == Found:

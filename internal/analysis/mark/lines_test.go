@@ -47,4 +47,9 @@ func TestCosts(t *testing.T) {
 		costs[0].Sentence != `What "alone" costs is not known: "c" has no mark.` {
 		t.Errorf("without a first mark: %+v", costs)
 	}
+	bore := at(mark.AtLeast, 8000, 0, 0)
+	if costs := mark.Costs([]mark.Line{bore, first}); costs[0].Low == nil ||
+		costs[0].Sentence != `"alone" costs more than 48.8 % of the mark: "c" bore 8,000 IOPS.` {
+		t.Errorf("below what the first bore: %+v", costs)
+	}
 }

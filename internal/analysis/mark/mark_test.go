@@ -93,6 +93,25 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// Where the lowest rate broke there is none below it, however little what was offered lies beside what was asked for; a
+// generator that gave way sends no more than it did, and no limit was broken.
+func TestLower(t *testing.T) {
+	t.Parallel()
+	broke := mark.Probe{Offered: 200, Achieved: 200, Margin: 0.1, Limit: "p99 < 20ms"}
+	if step := mark.Next(mark.Settings{Start: 350, Least: 199.99}, []mark.Probe{broke}); step.Rate != 0 {
+		t.Errorf("once more at the lowest: %+v", step)
+	}
+	held := mark.Probe{Offered: 999.9, Achieved: 1000, Margin: 5, Held: true}
+	if step := mark.Next(mark.Settings{Start: 500, Most: 1000}, []mark.Probe{held}); step.Rate != 0 {
+		t.Errorf("once more at the highest: %+v", step)
+	}
+	gave := mark.Probe{Offered: 200000, Achieved: 7000, Generator: "it fell behind"}
+	want := mark.Step{Rate: 0.7 * 7000, Why: "the generator gave way: lower"}
+	if step := mark.Next(mark.Settings{Start: 200000}, []mark.Probe{gave}); step != want {
+		t.Errorf("below what it sent: %+v", step)
+	}
+}
+
 // The next probe follows from those before, so that a search can go on after a stop; and it ends.
 func TestNextIsPure(t *testing.T) {
 	t.Parallel()
