@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/testkit/trust"
+	"plimsoll/result"
 )
 
 // Where the generator gives way, or an overload stays, no mark is given; where everything or nothing holds it is said.
@@ -109,6 +110,23 @@ func TestLower(t *testing.T) {
 	want := mark.Step{Rate: 0.7 * 7000, Why: "the generator gave way: lower"}
 	if step := mark.Next(mark.Settings{Start: 200000}, []mark.Probe{gave}); step != want {
 		t.Errorf("below what it sent: %+v", step)
+	}
+}
+
+// What was full at every rate, the lowest too, is said where there is no mark that says it.
+func TestThroughout(t *testing.T) {
+	t.Parallel()
+	for full, want := range map[float64]string{99.6: "the CPUs of host were used 97 % or more at every rate, the lowest too",
+		80: ""} {
+		at := func(offered, percent float64) mark.Probe {
+			return mark.Probe{Offered: offered, Achieved: offered, Margin: 0.1, Limit: "p99 < 20ms",
+				Used: []mark.Used{{Measure: result.OneCPU, Of: "CPU 0", Percent: 100},
+					{Measure: result.HostCPUs, Of: "host", Percent: percent}}}
+		}
+		a := mark.Conclude(mark.Settings{Start: 200}, []mark.Probe{at(200, full), at(100, 97), at(25, 99)})
+		if got := strings.Join(a.Warnings, "; "); got != want || a.Verdict != mark.Below {
+			t.Errorf("%v: %s, warned of %q", full, a.Sentence, got)
+		}
 	}
 }
 

@@ -54,7 +54,9 @@ func (sd *Sides) markAnswer(folder *experiment.Folder) (markDocument, error) {
 	at, _, _ := NextOf(lines, r)
 	doc.Over = at < 0
 	for _, s := range lines {
-		if len(r.Mark.Conditions) > 0 && len(s.Probes) > 0 {
+		if len(s.Probes) == 0 && len(lines) > 1 {
+			doc.Mind = append(doc.Mind, fmt.Sprintf("Under %q no rate was offered yet.", string(s.Condition)))
+		} else if len(r.Mark.Conditions) > 0 && len(s.Probes) > 0 {
 			value, _ := s.next(r.Mark)
 			doc.Lines = append(doc.Lines, mark.Line{Condition: string(s.Condition), Over: value < 0,
 				Answer: mark.Conclude(s.Settings, s.Probes)})
