@@ -29,10 +29,18 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 	if lines == nil {
 		return unjudged
 	}
+	begun, whole := rn.Clock.Now(), c.Limit
 	for ended == nil {
 		at, value, why := judge.NextOf(lines, folder.Record())
 		if at < 0 {
 			break
+		}
+		if whole > 0 { // it is of all probes together
+			if c.Limit = whole - rn.Clock.Now().Sub(begun); c.Limit <= 0 {
+				ended = exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on",
+					"mark: the time limit is reached")
+				break
+			}
 		}
 		if progress, err := folder.Progress(); err != nil {
 			return exit.Errorf(exit.Failed, "", "mark: %w", err)

@@ -175,6 +175,9 @@ func drawLines(w io.Writer, lines []mark.Line) {
 		if l.Verdict == mark.Found {
 			most = max(most, *l.High)
 		}
+		if _, high, ok := l.Between(); ok {
+			most = max(most, high)
+		}
 	}
 	if most == 0 {
 		return
@@ -183,7 +186,12 @@ func drawLines(w io.Writer, lines []mark.Line) {
 	visible.Fprintf(w, "\n")
 	for _, l := range lines {
 		row, said := []byte(strings.Repeat(" ", width)), "no mark"
+		low, high, between := l.Between()
 		switch {
+		case between:
+			copy(row, strings.Repeat("-", column(low)))
+			copy(row[column(low):], strings.Repeat("?", column(high)-column(low)+1))
+			said = fmt.Sprintf("between %s and %s", l.Say(low), l.Say(high))
 		case l.Verdict == mark.Found:
 			for i := range column(*l.Low) {
 				row[i] = '-'
