@@ -25,8 +25,8 @@ func TestTimeLeft(t *testing.T) {
 	if load < 80*time.Second || load > 81*time.Second { // 200 beyond p99 of 250 a second
 		t.Fatalf("a load of %s", load)
 	}
-	if got := left(lines, 3, load, 5*time.Second, 8*time.Second, 1); !strings.Contains(got, "1 min 23 s to 2 min 46 s") &&
-		!strings.Contains(got, "1 min 24 s to 2 min 48 s") {
+	got := left(lines, 3, load, 5*time.Second, 8*time.Second, 1)
+	if got != "; 1 min 23 s to 2 min 46 s left" && got != "; 1 min 24 s to 2 min 48 s left" {
 		t.Errorf("left: %q", got)
 	}
 	if got := left(lines, 3, load, 5*time.Second, 10*time.Millisecond, 1); got != "" {
@@ -66,9 +66,10 @@ run:
   - workload.Start: {workload_name: W, runtime_secs: 30}
 teardown: [cluster.CleanUp: {}]
 `)
-	write(t, filepath.Join(dir, "s", "w.fio"), "[r]\nfilename=/dev/sdb\nrw=randread\nbs=4k\nioengine=libaio\ndirect=1\nsize=1g\n")
-	args := []string{"mark", filepath.Join(dir, "s"), "--vary", "rate", "--target", "sim", "--limit", "read p50 < 1s",
-		"--from", "100", "--to", "200", "--condition", "alone", "--condition", "node-lost", "--name", "lines", "--dir", dir}
+	write(t, filepath.Join(dir, "s", "w.fio"),
+		"[r]\nfilename=/dev/sdb\nrw=randread\nbs=4k\nioengine=libaio\ndirect=1\nsize=1g\n")
+	args := []string{"mark", filepath.Join(dir, "s"), "--vary", "rate", "--target", "sim", "--from", "100", "--to", "200",
+		"--limit", "read p50 < 1s", "--condition", "alone", "--condition", "node-lost", "--dir", dir}
 	if code := a.main(args); code != 0 || !strings.Contains(errs.String(), "under each of 2 conditions") {
 		t.Fatalf("exit code %d, %s", code, errs)
 	}

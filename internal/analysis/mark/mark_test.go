@@ -116,8 +116,8 @@ func TestLower(t *testing.T) {
 // What was full at every rate, the lowest too, is said where there is no mark that says it.
 func TestThroughout(t *testing.T) {
 	t.Parallel()
-	for full, want := range map[float64]string{99.6: "the CPUs of host were used 97 % or more at every rate, the lowest too",
-		80: ""} {
+	for full, want := range map[float64]string{
+		99.6: "the CPUs of host were used 97 % or more at every rate, the lowest too", 80: ""} {
 		at := func(offered, percent float64) mark.Probe {
 			return mark.Probe{Offered: offered, Achieved: offered, Margin: 0.1, Limit: "p99 < 20ms",
 				Used: []mark.Used{{Measure: result.OneCPU, Of: "CPU 0", Percent: 100},
