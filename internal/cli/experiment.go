@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -271,12 +270,10 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 			sf.search.value = cell.Levels[0].Value
 		}
 	}
-	if m := c.record.Mark; m != nil && !m.Rated && m.Seconds > 0 {
-		rate, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
-		if m.Counts() {
-			sf.values["runtime_secs"] = int64(math.Ceil(m.Seconds))
-		} else if rate > 0 { // the run without one is for where to begin
-			sf.values["runtime_secs"] = int64(math.Ceil(judge.ProbeSeconds(m, rate)))
+	if m := c.record.Mark; m != nil {
+		value, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
+		if load := judge.LoadTime(m, value); load > 0 {
+			sf.values["runtime_secs"] = int64(load / time.Second)
 		}
 	}
 	tf := machines.Flags{

@@ -380,8 +380,12 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 		return err
 	}
 	defer folder.Close()
-	visible.Fprintf(rn.Notes(), "mark %s: at most %s of %s\n", r.ID, unit.Plural(mf.probes, "probe"),
-		unit.Duration(p.plan.Least()))
+	each := ""
+	if len(conditions) > 1 {
+		each = fmt.Sprintf(" under each of %d conditions", len(conditions))
+	}
+	visible.Fprintf(rn.Notes(), "mark %s: at most %s of %s%s\n", r.ID, unit.Plural(mf.probes, "probe"),
+		unit.Duration(p.plan.Least()), each)
 	return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.Now, Say: func(string, ...any) {}},
 		mf.waits)
 }
@@ -410,10 +414,10 @@ func startOf(sc *scenario.Scenario, mf markFlags, own bool) (float64, error) {
 		}
 		return n, nil
 	}
-	var names []string
+	names := []string{rateOption, vmsOption}
 	for _, v := range sc.Vars {
 		names = append(names, v.Name)
 	}
-	return 0, exit.Usagef("it has: "+strings.Join(names, ", "), "mark: --vary %s: the scenario has no such variable",
-		mf.vary)
+	return 0, exit.Usagef("it is one of: "+strings.Join(names, ", "),
+		"mark: --vary %s: the scenario has no such variable", mf.vary)
 }

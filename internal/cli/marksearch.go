@@ -23,16 +23,24 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 	}
 	m := folder.Record().Mark
 	var ended error
-	var spent time.Duration // on so many probes
+	var spent, loads time.Duration // on so many probes, and of that on their loads
 	made := 0
 	lines, unjudged := rn.sides.Searched(folder) // of an earlier time: not what ends this one
 	if lines == nil {
 		return unjudged
 	}
+	begun, whole := rn.Clock.Now(), c.Limit
 	for ended == nil {
 		at, value, why := judge.NextOf(lines, folder.Record())
 		if at < 0 {
 			break
+		}
+		if whole > 0 { // it is of all probes together
+			if c.Limit = whole - rn.Clock.Now().Sub(begun); c.Limit <= 0 {
+				ended = exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on",
+					"mark: the time limit is reached")
+				break
+			}
 		}
 		if progress, err := folder.Progress(); err != nil {
 			return exit.Errorf(exit.Failed, "", "mark: %w", err)
@@ -45,12 +53,13 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 				return exit.Errorf(exit.Failed, "", "mark: %w", err)
 			}
 		}
-		sayProbe(rn.Console, lines[at], value, why, left(lines, m.Probes, spent, made))
+		load := time.Duration(float64(judge.LoadTime(m, value)) * folder.Record().Settings.TimeScale)
+		sayProbe(rn.Console, lines[at], value, why, left(lines, m.Probes, load, loads, spent, made))
 		began := rn.Clock.Now()
 		_, _, ended = c.Run(stop.Ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(),
 			stop:  stop,
 			waits: waits})
-		spent, made = spent+rn.Clock.Now().Sub(began), made+1
+		spent, loads, made = spent+rn.Clock.Now().Sub(began), loads+load, made+1
 		progress, err := folder.Progress()
 		if err == nil && len(progress.Failed) > 0 && ended == nil {
 			for _, reason := range progress.Failed {
@@ -76,9 +85,9 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 	return errors.Join(ended, rn.sides.MarkResult(folder, ended == nil))
 }
 
-// left says how long the search may still take: it is over with this probe, or when no more are allowed. "" before the
-// first has shown how long one takes.
-func left(lines []judge.Searched, probes int, spent time.Duration, made int) string {
+// left says how long the search may still take: it is over with this probe, whose load takes so long, or when no more
+// are allowed. "" before the first has shown what a probe takes beyond its load.
+func left(lines []judge.Searched, probes int, load, loads, spent time.Duration, made int) string {
 	if made == 0 || spent < time.Duration(made)*time.Second { // a simulation takes no time to speak of
 		return ""
 	}
@@ -86,7 +95,7 @@ func left(lines []judge.Searched, probes int, spent time.Duration, made int) str
 	for _, s := range lines {
 		most += max(0, probes-len(s.Probes))
 	}
-	one := spent / time.Duration(made)
+	one := load + max(spent-loads, 0)/time.Duration(made)
 	text := unit.Duration(one.Round(time.Second)).String()
 	if most > 1 {
 		text += " to " + unit.Duration((time.Duration(most) * one).Round(time.Second)).String()

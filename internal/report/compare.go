@@ -170,10 +170,12 @@ func formats(markdown bool) (sprintf func(string, ...any) string, bold string) {
 
 func sideSize(s compare.Shown) string {
 	n, what := len(s.Runs), "run"
-	if s.Repeats > 0 {
+	switch {
+	case s.Repeats > 0:
 		n, what = s.Repeats, "repeat"
-	}
-	if s.Moments {
+	case s.Probes > 0:
+		n, what = s.Probes, "probe"
+	case s.Moments:
 		what = "row"
 	}
 	if n != 1 {

@@ -132,6 +132,7 @@ type Shown struct {
 	Runs    []string `json:"runs"`
 	Repeats int      `json:"repeats,omitempty"` // the most values of any column, when the side is a file
 	Moments bool     `json:"moments,omitempty"` // they are moments of one run
+	Probes  int      `json:"probes,omitempty"`  // of a search for a mark, under all of its conditions
 }
 
 // Verdict on a measure. Better and worse are said of measures that have a good direction, higher and lower of others.

@@ -45,7 +45,11 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 	d := &Document{Version: FormatVersion, Title: title(sides), Confidence: mark.Confidence, Threshold: o.Threshold,
 		Searches: searches}
 	for _, s := range searches {
-		d.Sides = append(d.Sides, Shown{Name: s.Name, Runs: []string{s.ID}})
+		side := Shown{Name: s.Name, Runs: []string{s.ID}}
+		for _, l := range s.Lines {
+			side.Probes += len(l.Probes)
+		}
+		d.Sides = append(d.Sides, side)
 		d.Manifests = append(d.Manifests, s.Run.Manifest)
 	}
 	for _, f := range []struct {
@@ -152,7 +156,7 @@ func (d *Document) marks(base, candidate Search, threshold float64) error {
 		}
 		switch {
 		case cost.Share != nil:
-			change := -*cost.Share
+			change := 0 - *cost.Share // and never -0
 			m.Change = &change
 			m.Interval = resample.Interval{Low: -*cost.High, High: -*cost.Low, Confidence: mark.Confidence,
 				Method: "of the ratio of two marks, from the intervals of both"}

@@ -330,7 +330,11 @@ func (a *Answer) warn(s Settings, probes []Probe) {
 			"it drifted: at one rate the limited value came out %s %% %s at the end than at the beginning",
 			strconv.FormatFloat(100*math.Abs(e.drift), 'f', 0, 64), word))
 	}
-	if a.Verdict != Found {
+	if a.Verdict != Found { // a mark says it where it says what was full
+		if u, ok := throughout(probes); ok {
+			a.Warnings = append(a.Warnings, fmt.Sprintf(usable[u.Measure]+" or more at every rate, the lowest too",
+				u.Of, min(math.Floor(u.Percent), 99)))
+		}
 		return
 	}
 	if p, _, ok := unsteady(probes); ok {

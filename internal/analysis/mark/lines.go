@@ -42,6 +42,10 @@ func costOf(line, first Line) Cost {
 	c := Cost{Condition: line.Condition, Against: first.Condition}
 	less := func(v, than float64) *float64 { share := 1 - v/than; return &share }
 	switch {
+	case first.Verdict != Found && line.most() < first.least():
+		c.Low = less(line.most(), first.least())
+		c.Sentence = fmt.Sprintf("%q costs more than %s of the mark: %q bore %s.", c.Condition, percent(*c.Low),
+			c.Against, first.Say(first.least()))
 	case first.Verdict != Found:
 		c.Sentence = fmt.Sprintf("What %q costs is not known: %q has no mark.", c.Condition, c.Against)
 	case line.Verdict == Found:
@@ -68,6 +72,46 @@ func costOf(line, first Line) Cost {
 		c.Sentence = fmt.Sprintf("What %q costs is not known: its search gave no mark.", c.Condition)
 	}
 	return c
+}
+
+// Between are the highest rate that held and the lowest that broke of a search without a mark, where its probes agree
+// on them.
+func (a *Answer) Between() (low, high float64, ok bool) {
+	high = math.Inf(1)
+	for _, p := range a.Probes {
+		switch {
+		case p.Held:
+			low = max(low, p.Offered)
+		case p.Generator == "":
+			high = min(high, p.Offered)
+		}
+	}
+	return low, high, a.Verdict == Inconclusive && low > 0 && low < high && !math.IsInf(high, 1)
+}
+
+// least is a rate that is known to be borne, 0 for none.
+func (a *Answer) least() float64 {
+	if low, _, ok := a.Between(); ok {
+		return low
+	}
+	if a.Verdict == AtLeast && a.Rate != nil {
+		return *a.Rate
+	}
+	return 0
+}
+
+// most is a rate above which the mark is known not to be, without end for none.
+func (a *Answer) most() float64 {
+	_, high, ok := a.Between()
+	switch {
+	case ok:
+		return high
+	case a.Verdict == Found:
+		return *a.High
+	case a.Verdict == Below:
+		return *a.Rate
+	}
+	return math.Inf(1)
 }
 
 // say puts a share with an interval into words.

@@ -47,4 +47,20 @@ func TestCosts(t *testing.T) {
 		costs[0].Sentence != `What "alone" costs is not known: "c" has no mark.` {
 		t.Errorf("without a first mark: %+v", costs)
 	}
+	between := mark.Line{Condition: "alone", Answer: mark.Answer{Verdict: mark.Inconclusive, Probes: []mark.Probe{
+		{Offered: 1400, Held: true}, {Offered: 2000}}}}
+	below := at(mark.Below, 280, 0, 0)
+	if costs := mark.Costs([]mark.Line{between, below}); costs[0].Low == nil ||
+		costs[0].Sentence != `"c" costs more than 80 % of the mark: "alone" bore 1,400 IOPS.` {
+		t.Errorf("below a bracket: %+v", costs)
+	}
+	between.Probes = append(between.Probes, mark.Probe{Offered: 1400}) // it held once and broke once
+	if costs := mark.Costs([]mark.Line{between, below}); costs[0].Low != nil {
+		t.Errorf("below what contradicts itself: %+v", costs)
+	}
+	bore := at(mark.AtLeast, 8000, 0, 0)
+	if costs := mark.Costs([]mark.Line{bore, first}); costs[0].Low == nil ||
+		costs[0].Sentence != `"alone" costs more than 48.8 % of the mark: "c" bore 8,000 IOPS.` {
+		t.Errorf("below what the first bore: %+v", costs)
+	}
 }

@@ -260,6 +260,9 @@ func lowestHeld(probes []Probe) (rate float64, ok bool) {
 	return rate, ok
 }
 
+// sameRate is how far what a generator offered may lie beside what it was asked for: random arrivals do.
+const sameRate = 0.02
+
 // up grows the steps as long as nothing breaks.
 func (s Settings) up(probes []Probe) Step {
 	highest, factor := 0.0, 2.0
@@ -272,7 +275,7 @@ func (s Settings) up(probes []Probe) Step {
 	if p := probes[len(probes)-1]; p.Margin < 0.8*probes[0].Margin { // it bends already
 		factor = 2
 	}
-	if highest >= s.Most {
+	if highest >= s.Most/(1+sameRate) {
 		return Step{}
 	}
 	return Step{s.bounded(highest * factor), "every limit holds: higher"}
@@ -281,12 +284,15 @@ func (s Settings) up(probes []Probe) Step {
 // down goes below what was achieved, then by growing steps.
 func (s Settings) down(probes []Probe) Step {
 	lowest := lowestOf(probes)
-	if lowest.Offered <= s.Least {
+	if lowest.Offered <= s.Least*(1+sameRate) {
 		return Step{}
 	}
 	rate := lowest.Offered / min(math.Pow(2, float64(len(probes))), 8)
 	if a := 0.7 * lowest.Achieved; lowest.Behind && a > rate {
 		rate = min(a, lowest.Offered/1.5)
+	}
+	if lowest.Generator != "" && lowest.Achieved > 0 { // more than that it cannot send
+		return Step{s.bounded(min(rate, 0.7*lowest.Achieved)), "the generator gave way: lower"}
 	}
 	return Step{s.bounded(rate), "a limit is broken: lower"}
 }

@@ -10,6 +10,7 @@ import (
 
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/testkit/trust"
+	"plimsoll/result"
 )
 
 // Where the generator gives way, or an overload stays, no mark is given; where everything or nothing holds it is said.
@@ -89,6 +90,42 @@ func TestDrift(t *testing.T) {
 		t.Logf("drift of %v a probe: told %d of 200", drift, told)
 		if drift == 0 && told > 4 || drift > 0 && told < 60 {
 			t.Errorf("drift of %v a probe: told %d of 200", drift, told)
+		}
+	}
+}
+
+// Where the lowest rate broke there is none below it, however little what was offered lies beside what was asked for; a
+// generator that gave way sends no more than it did, and no limit was broken.
+func TestLower(t *testing.T) {
+	t.Parallel()
+	broke := mark.Probe{Offered: 200, Achieved: 200, Margin: 0.1, Limit: "p99 < 20ms"}
+	if step := mark.Next(mark.Settings{Start: 350, Least: 199.99}, []mark.Probe{broke}); step.Rate != 0 {
+		t.Errorf("once more at the lowest: %+v", step)
+	}
+	held := mark.Probe{Offered: 999.9, Achieved: 1000, Margin: 5, Held: true}
+	if step := mark.Next(mark.Settings{Start: 500, Most: 1000}, []mark.Probe{held}); step.Rate != 0 {
+		t.Errorf("once more at the highest: %+v", step)
+	}
+	gave := mark.Probe{Offered: 200000, Achieved: 7000, Generator: "it fell behind"}
+	want := mark.Step{Rate: 0.7 * 7000, Why: "the generator gave way: lower"}
+	if step := mark.Next(mark.Settings{Start: 200000}, []mark.Probe{gave}); step != want {
+		t.Errorf("below what it sent: %+v", step)
+	}
+}
+
+// What was full at every rate, the lowest too, is said where there is no mark that says it.
+func TestThroughout(t *testing.T) {
+	t.Parallel()
+	for full, want := range map[float64]string{
+		99.6: "the CPUs of host were used 97 % or more at every rate, the lowest too", 80: ""} {
+		at := func(offered, percent float64) mark.Probe {
+			return mark.Probe{Offered: offered, Achieved: offered, Margin: 0.1, Limit: "p99 < 20ms",
+				Used: []mark.Used{{Measure: result.OneCPU, Of: "CPU 0", Percent: 100},
+					{Measure: result.HostCPUs, Of: "host", Percent: percent}}}
+		}
+		a := mark.Conclude(mark.Settings{Start: 200}, []mark.Probe{at(200, full), at(100, 97), at(25, 99)})
+		if got := strings.Join(a.Warnings, "; "); got != want || a.Verdict != mark.Below {
+			t.Errorf("%v: %s, warned of %q", full, a.Sentence, got)
 		}
 	}
 }

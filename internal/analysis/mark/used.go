@@ -235,6 +235,27 @@ func already(probes []Probe, rate float64, u Used, in string) string {
 	return fmt.Sprintf(" (%.0f %% already at %s)", lowest.Used[i].Percent, say(lowest.Offered, in))
 }
 
+// throughout is what was full in every one of several probes, with the least that was used of it.
+func throughout(probes []Probe) (Used, bool) {
+	if len(probes) < 2 {
+		return Used{}, false
+	}
+	for _, u := range probes[0].Used {
+		for _, p := range probes {
+			i := slices.IndexFunc(p.Used, func(v Used) bool { return v.Measure == u.Measure && v.Of == u.Of })
+			if i < 0 {
+				u.Percent = 0
+				break
+			}
+			u.Percent = min(u.Percent, p.Used[i].Percent)
+		}
+		if u.Percent >= full && u.Measure != result.OneCPU && !slices.Contains(waits, u.Measure) {
+			return u, true
+		}
+	}
+	return Used{}, false
+}
+
 // near says what was full in the probe nearest to a rate and what else was near, and which waits begin there. It names
 // no cause: what is full beside a limit that breaks may be its reason or not.
 func (a *Answer) near(probes []Probe, rate float64) string {

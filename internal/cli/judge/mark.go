@@ -54,7 +54,9 @@ func (sd *Sides) markAnswer(folder *experiment.Folder) (markDocument, error) {
 	at, _, _ := NextOf(lines, r)
 	doc.Over = at < 0
 	for _, s := range lines {
-		if len(r.Mark.Conditions) > 0 && len(s.Probes) > 0 {
+		if len(s.Probes) == 0 && len(lines) > 1 {
+			doc.Mind = append(doc.Mind, fmt.Sprintf("Under %q no rate was offered yet.", string(s.Condition)))
+		} else if len(r.Mark.Conditions) > 0 && len(s.Probes) > 0 {
 			value, _ := s.next(r.Mark)
 			doc.Lines = append(doc.Lines, mark.Line{Condition: string(s.Condition), Over: value < 0,
 				Answer: mark.Conclude(s.Settings, s.Probes)})
@@ -173,6 +175,9 @@ func drawLines(w io.Writer, lines []mark.Line) {
 		if l.Verdict == mark.Found {
 			most = max(most, *l.High)
 		}
+		if _, high, ok := l.Between(); ok {
+			most = max(most, high)
+		}
 	}
 	if most == 0 {
 		return
@@ -181,7 +186,12 @@ func drawLines(w io.Writer, lines []mark.Line) {
 	visible.Fprintf(w, "\n")
 	for _, l := range lines {
 		row, said := []byte(strings.Repeat(" ", width)), "no mark"
+		low, high, between := l.Between()
 		switch {
+		case between:
+			copy(row, strings.Repeat("-", column(low)))
+			copy(row[column(low):], strings.Repeat("?", column(high)-column(low)+1))
+			said = fmt.Sprintf("between %s and %s", l.Say(low), l.Say(high))
 		case l.Verdict == mark.Found:
 			for i := range column(*l.Low) {
 				row[i] = '-'

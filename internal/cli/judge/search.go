@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/kit/exit"
@@ -98,9 +99,21 @@ const (
 	fewBeyond = 2  // with fewer there is no percentile
 )
 
-// ProbeSeconds is for how long a rate is offered, so that the highest percentile that is limited is known well.
-func ProbeSeconds(m *experiment.Mark, rate float64) float64 {
+// probeSeconds is for how long a rate is offered, so that the highest percentile that is limited is known well.
+func probeSeconds(m *experiment.Mark, rate float64) float64 {
 	return min(max(m.Seconds, needed(m)/max(rate, 1e-9)), longest*m.Seconds)
+}
+
+// LoadTime is for how long a value of the variable is offered where the search says it, and not the scenario; 0 else.
+func LoadTime(m *experiment.Mark, value float64) time.Duration {
+	seconds := m.Seconds
+	switch {
+	case m.Rated || seconds == 0:
+		return 0
+	case !m.Counts() && value > 0: // the run without a rate is for where to begin
+		seconds = probeSeconds(m, value)
+	}
+	return time.Duration(math.Ceil(seconds)) * time.Second
 }
 
 // needed is how many operations the highest percentile that is limited takes.
@@ -373,10 +386,11 @@ func (s Searched) next(m *experiment.Mark) (value float64, why string) {
 	return value, step.Why
 }
 
-// Bounds are the highest rate that held below all that broke, and the lowest that broke; 0 where there is none.
+// Bounds are the highest rate that held below all that broke, and the lowest that broke; 0 where there is none. A
+// generator that gave way tells of neither.
 func Bounds(probes []mark.Probe) (low, high float64) {
 	for _, p := range probes {
-		if !p.Held && (high == 0 || p.Offered < high) {
+		if !p.Held && p.Generator == "" && (high == 0 || p.Offered < high) {
 			high = p.Offered
 		}
 	}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/drivers"
+	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/run/experiment"
+)
+
+// A probe that offers its rate for longer is expected to take longer, by what its load does.
+func TestTimeLeft(t *testing.T) {
+	m := &experiment.Mark{Workload: "pg", Seconds: 5, Limits: []string{"pg tx p99 < 20ms"}}
+	lines := []judge.Searched{{Probes: make([]mark.Probe, 1)}}
+	load := judge.LoadTime(m, 250)
+	if load < 80*time.Second || load > 81*time.Second { // 200 beyond p99 of 250 a second
+		t.Fatalf("a load of %s", load)
+	}
+	got := left(lines, 3, load, 5*time.Second, 8*time.Second, 1)
+	if got != "; 1 min 23 s to 2 min 46 s left" && got != "; 1 min 24 s to 2 min 48 s left" {
+		t.Errorf("left: %q", got)
+	}
+	if got := left(lines, 3, load, 5*time.Second, 10*time.Millisecond, 1); got != "" {
+		t.Errorf("of a simulation: %q", got)
+	}
+	if got := judge.LoadTime(m, 0); got != 5*time.Second {
+		t.Errorf("without a rate: %s", got)
+	}
+}
+
+// A generator that gave way is no bound of the mark.
+func TestBoundsOfGenerator(t *testing.T) {
+	low, high := judge.Bounds([]mark.Probe{{Offered: 200, Generator: "it fell behind"}, {Offered: 50, Held: true},
+		{Offered: 100, Generator: "it fell behind"}})
+	if low != 50 || high != 0 {
+		t.Errorf("between %v and %v", low, high)
+	}
+}
+
+// A search that was ended before a further condition was begun says so.
+func TestNotBegun(t *testing.T) {
+	a, _, errs := quiet(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "s", "test.yml"), `name: s
+display_name: S
+summary: One.
+description: ""
+estimated_runtime: 30
+results: []
+vms:
+  - V: {template: ubuntu1604, vcpus: 1, ram_mb: 512, data_disks: {count: 1, size: 1}, count_per_cluster: 1}
+workloads:
+  - W: {vm_group: V, config_file: w.fio}
+setup:
+  - vm_group.CloneFromTemplate: {vm_group_name: V, power_on: True}
+run:
+  - workload.Start: {workload_name: W, runtime_secs: 30}
+teardown: [cluster.CleanUp: {}]
+`)
+	write(t, filepath.Join(dir, "s", "w.fio"),
+		"[r]\nfilename=/dev/sdb\nrw=randread\nbs=4k\nioengine=libaio\ndirect=1\nsize=1g\n")
+	args := []string{"mark", filepath.Join(dir, "s"), "--vary", "rate", "--target", "sim", "--from", "100", "--to", "200",
+		"--limit", "read p50 < 1s", "--condition", "alone", "--condition", "node-lost", "--dir", dir}
+	if code := a.main(args); code != 0 || !strings.Contains(errs.String(), "under each of 2 conditions") {
+		t.Fatalf("exit code %d, %s", code, errs)
+	}
+	journal, err := filepath.Glob(filepath.Join(dir, "*", "cells.jsonl"))
+	if err != nil || len(journal) != 1 {
+		t.Fatal(journal, err)
+	}
+	text, err := os.ReadFile(journal[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, journal[0], strings.Join(strings.SplitAfter(string(text), "\n")[:2], "")) // of the first probe
+	folder, err := experiment.Open(filepath.Dir(journal[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, out, _ := quiet(t)
+	b.RunsDir = dir
+	if err := b.sides.MarkResult(folder, false); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), `Under "node-lost" no rate was offered yet.`) {
+		t.Errorf("%s", out)
+	}
+}
+
+// ticking is a clock of which every look takes a minute.
+type ticking struct {
+	scenarioClock
+	looks atomic.Int64
+}
+
+func (c *ticking) Now() time.Time {
+	return c.scenarioClock.Now().Add(time.Duration(c.looks.Add(1)) * time.Minute)
+}
+
+// A time limit is of the whole search, and not of each of its probes.
+func TestTimeLimitOfSearch(t *testing.T) {
+	var out, errs bytes.Buffer
+	a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &errs, Clock: &ticking{}}, drivers.All())
+	job := filepath.Join(t.TempDir(), "my.fio")
+	write(t, job, "[r]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\n")
+	code := a.main([]string{"mark", job, "--target", "sim", "--limit", "p99 < 5ms", "--from", "100", "--to", "100000",
+		"--time-limit", "20m", "--dir", t.TempDir()})
+	if code != exit.Failed || !strings.Contains(errs.String(), ": the time limit is reached") ||
+		!strings.Contains(out.String(), "No limit broke up to") {
+		t.Errorf("exit code %d, %s%s", code, &out, &errs)
+	}
+}
