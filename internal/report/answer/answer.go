@@ -306,6 +306,9 @@ func interval(f result.Finding) string {
 	if f.Confidence >= 1 && *f.Low == 0 {
 		return "within " + say(*f.High)
 	}
+	if f.Unit == "ratio" && f.Confidence < 1 {
+		return "95 %: " + view.SignedWithin(*f.Low-1, *f.High-1)
+	}
 	if f.Confidence >= 1 {
 		return fmt.Sprintf("between %s and %s", say(*f.Low), say(*f.High))
 	}
