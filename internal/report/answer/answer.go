@@ -294,6 +294,9 @@ func withdrawn(rest string) (out string) {
 // interval says the interval of a finding's value: of a ratio as the change that it is.
 func interval(f result.Finding) string {
 	if f.Low == nil || f.High == nil {
+		if f.Unit == "ratio" && f.NoInterval != "" { // that of a change explains nothing by itself
+			return "no interval: " + f.NoInterval
+		}
 		return f.NoInterval
 	}
 	say := func(v float64) string { return view.SayCount(v) }
