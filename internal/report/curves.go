@@ -147,7 +147,8 @@ func cacheSentence(s compare.Sweep) string {
 			)
 		} else {
 			ratio := unit.Apart(c.Ratio.Value, c.Ratio.Interval.Low, c.Ratio.Interval.High)
-			one += fmt.Sprintf("%s behind (×%s, ×%s to ×%s)", quantity(c.Behind.Value, "s"), ratio[0], ratio[1], ratio[2])
+			one += fmt.Sprintf("%s behind (×%s, ×%s to ×%s)", quantity(c.Behind.Value, "s"), ratio[0],
+				ratio[1], ratio[2])
 		}
 		found = append(found, one)
 	}
