@@ -55,6 +55,28 @@ func ungroup(number string) (string, error) {
 	return strings.ReplaceAll(number, ",", ""), nil
 }
 
+// Apart prints numbers without a unit, with three significant digits, or with as many more, up to six, as tell
+// different ones apart: ends of an interval that read the same would say that there is no doubt.
+func Apart(values ...float64) []string {
+	out := make([]string, len(values))
+	for digits := 3; digits <= 6; digits++ {
+		same := false
+		for i, v := range values {
+			if out[i] = number(v); digits > 3 && math.Abs(v) < 1000 {
+				rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
+				out[i] = strconv.FormatFloat(rounded, 'f', -1, 64)
+			}
+			for j, other := range values[:i] {
+				same = same || out[i] == out[j] && math.Abs(v-other) > 1e-6*math.Abs(v)
+			}
+		}
+		if !same {
+			break
+		}
+	}
+	return out
+}
+
 // figures prints v >= 0 with three significant digits, from 100 on as a whole number with its thousands cut.
 func figures(v float64) string {
 	if v >= 99.95 {

@@ -203,3 +203,22 @@ func TestSetting(t *testing.T) {
 		}
 	}
 }
+
+// TestApart: ends of an interval that differ never read the same, and those that are plain to tell stay short.
+func TestApart(t *testing.T) {
+	for want, values := range map[string][]float64{
+		"0.44 0.43 0.45":             {0.44, 0.43, 0.45},
+		"0.4401 0.4396 0.4404":       {0.44012, 0.43961, 0.44038},
+		"1 0.9993 1.001":             {0.999993, 0.99931, 1.0006},
+		"105.2 104.9 105.4":          {105.2, 104.9, 105.4},
+		"1,234 1,230 1,240":          {1234, 1230, 1240},
+		"0.44 0.44":                  {0.44, 0.44},
+		"-0.1 0.3":                   {-0.1, 0.3},
+		"2 2":                        {2, 2.000001},
+		"no value no value no value": {math.NaN(), math.Inf(1), math.Inf(-1)},
+	} {
+		if got := strings.Join(Apart(values...), " "); got != want {
+			t.Errorf("%v: %q, want %q", values, got, want)
+		}
+	}
+}

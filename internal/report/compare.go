@@ -385,7 +385,11 @@ func span(low, high float64, valid bool) string {
 		}
 		return percent(&v)
 	}
-	return end(low) + " to " + end(high)
+	from, to := end(low), end(high)
+	if from == to && math.Abs(low) >= 0.0005 && math.Abs(high) < 1e6 {
+		return findings.SignedWithin(low, high)
+	}
+	return from + " to " + to
 }
 
 func compareInterval(m compare.Measure) string {

@@ -146,8 +146,9 @@ func cacheSentence(s compare.Sweep) string {
 				quantity(last.Time.Value, "s"),
 			)
 		} else {
-			one += fmt.Sprintf("%s behind (×%s, ×%s to ×%s)", quantity(c.Behind.Value, "s"), plain(c.Ratio.Value),
-				plain(c.Ratio.Interval.Low), plain(c.Ratio.Interval.High))
+			ratio := unit.Apart(c.Ratio.Value, c.Ratio.Interval.Low, c.Ratio.Interval.High)
+			one += fmt.Sprintf("%s behind (×%s, ×%s to ×%s)", quantity(c.Behind.Value, "s"), ratio[0],
+				ratio[1], ratio[2])
 		}
 		found = append(found, one)
 	}

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -80,12 +81,17 @@ func Moment(t time.Time) template.HTML {
 	return timeElement(t, "", "2006-01-02 15:04:05 UTC")
 }
 
+// Tight is a sentence whose numbers are not parted from their units at the end of a line, nor "(95 %:" from itself.
+func Tight(sentence string) string { return beforeUnit.ReplaceAllString(sentence, "$1\u00a0$2") }
+
+var beforeUnit = regexp.MustCompile(`(\d) (%|[µmn]?s\b|min\b|h\b|IOPS\b|[KMGT]?i?B\b)`)
+
 // Clock is a moment of a day that is known.
 func Clock(t time.Time) template.HTML { return timeElement(t, ` class="clock"`, time.TimeOnly) }
 
 var functions = template.FuncMap{
 	"quantity": quantity, "optional": optional, "duration": duration, "plain": plain,
-	"elapsed": elapsed, "change": change,
+	"elapsed": elapsed, "change": change, "tight": Tight,
 	"count":  func(n uint64) string { return plain(float64(n)) },
 	"moment": Moment, "clock": Clock,
 	"many": func(n int, noun string) string {

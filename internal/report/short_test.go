@@ -176,3 +176,17 @@ func TestMind(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestSaidOnce: what the summary says is not said again beside it, however it joins sentences.
+func TestSaidOnce(t *testing.T) {
+	summary := []Short{{Sentence: "A kept back after 5 s (lowest 3 IOPS; between 4 s and 5 s); B booted in 2 s."}}
+	for sentence, want := range map[string]bool{
+		"A kept back after 5 s (lowest 3 IOPS); no errors reported.": true,
+		"B booted in 2 s; all of them.":                              true,
+		"B booted in 2 min.":                                         false,
+	} {
+		if got := saidIn(summary, result.Finding{Sentence: sentence}); got != want {
+			t.Errorf("%q: %v", sentence, got)
+		}
+	}
+}

@@ -83,3 +83,17 @@ func TestLockFile(t *testing.T) {
 		t.Error("the lock file names a registry")
 	}
 }
+
+// TestTight: a number stays with its unit, and what only looks like one is left.
+func TestTight(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"4,000 IOPS (95 %: 3.9 to 4 µs).": "4,000\u00a0IOPS (95\u00a0%: 3.9 to 4\u00a0µs).",
+		"1 h 30 min, 2 GiB/s, 8 MB":       "1\u00a0h 30\u00a0min, 2\u00a0GiB/s, 8\u00a0MB",
+		"Worker 1 had 2 stalls and 5 VMs": "Worker 1 had 2 stalls and 5 VMs",
+	} {
+		if got := Tight(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

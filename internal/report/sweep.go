@@ -145,8 +145,7 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 		text += fmt.Sprintf("From %s on %s no longer rises by more than %s (at most %s%s)", at(s.FlatFrom), what,
 			wholePercent(threshold), percent(&s.Rise.Change), intervalOf(s.Rise))
 		if d := s.Slower; d != nil && d.Change > threshold {
-			text += fmt.Sprintf(", while the mean %s grows to ×%s at %s%s", s.Times, plain(1+d.Change), at(last),
-				timesInterval(d))
+			text += fmt.Sprintf(", while the mean %s grows to %s", s.Times, timesAt(d, at(last)))
 		}
 		text += "."
 		if !s.FlatSure {
@@ -205,13 +204,14 @@ func intervalOf(a *compare.Against) string {
 	return fmt.Sprintf(", %.3g %% interval %s", i.Confidence*100, span(i.Low, i.High, true))
 }
 
-// timesInterval is an interval of a relative change as factors.
-func timesInterval(a *compare.Against) string {
+// timesAt is a relative change as a factor, at a level, with its interval.
+func timesAt(a *compare.Against, level string) string {
 	i := a.Interval
 	if !i.Valid() {
-		return ""
+		return "×" + plain(1+a.Change) + " at " + level
 	}
-	return fmt.Sprintf(", %.3g %% interval ×%s to ×%s", i.Confidence*100, plain(1+i.Low), plain(1+i.High))
+	text := unit.Apart(1+a.Change, 1+i.Low, 1+i.High)
+	return fmt.Sprintf("×%s at %s, %.3g %% interval ×%s to ×%s", text[0], level, i.Confidence*100, text[1], text[2])
 }
 
 // overlayView is a drawing of several things with its key: of courses of a rate in all runs, a colour for every

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/answer"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -31,6 +32,7 @@ type view struct {
 
 	Important   []findingView // everything but what passed, as Ranked
 	Passed      []findingView
+	Told        []findingView // the summary says them; they are here with their evidence
 	Short       []shortView
 	Top         *evidenceView // the drawing of what the run was made to find out; not shown again with its finding
 	Table       []Figure
@@ -210,6 +212,10 @@ func newView(doc *Document) *view {
 				v.Top, fv.Picture = fv.Picture, nil
 			}
 		}
+		if fv.Picture == nil && f.Severity == result.Info && saidIn(doc.InShort, f) {
+			v.Told = append(v.Told, fv)
+			continue
+		}
 		v.Important = append(v.Important, fv)
 	}
 	for _, s := range doc.InShort {
@@ -249,6 +255,12 @@ func newView(doc *Document) *view {
 		v.Journal = doc.Journal[v.Earlier:]
 	}
 	return v
+}
+
+// saidIn reports whether a summary has what a finding says first, with or without its interval.
+func saidIn(summary []Short, f result.Finding) bool {
+	first := strings.TrimRight(answer.Head(answer.First(f)), ".)")
+	return slices.ContainsFunc(summary, func(s Short) bool { return strings.Contains(s.Sentence, first) })
 }
 
 // cutTables leaves the long tables' ends out; what is of whole groups comes first then.

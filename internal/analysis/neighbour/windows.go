@@ -555,7 +555,7 @@ func (p *pair) mean() (result.Finding, bool) {
 			{Name: "mean " + p.later.title(), Value: mb, Unit: "s"},
 		},
 	}
-	span := ""
+	said := "×" + view.SayCount(r)
 	if p.a != nil && p.a.Busy != nil {
 		fa, fb := busyFlow(p.a), busyFlow(p.b)
 		estimate, in := view.BlockRatio(fa, fb)
@@ -565,7 +565,7 @@ func (p *pair) mean() (result.Finding, bool) {
 			f.N = len(fa.Amount) + len(fb.Amount)
 			f.Basis = p.basis(
 				"; " + in.Method + " over points of " + view.SayDuration(p.a.Step) + ", weighted by operations")
-			span = fmt.Sprintf(" (95 %%: ×%s to ×%s)", view.SayCount(*f.Low), view.SayCount(*f.High))
+			said = view.RatioWithin(r, *f.Low, *f.High)
 		}
 		f.Chart = p.picture("mean "+p.latency, "s", each(p.a), each(p.b))
 	}
@@ -595,8 +595,8 @@ func (p *pair) mean() (result.Finding, bool) {
 	if counted := p.l.Counted(); counted != "operations" {
 		what += " of " + counted
 	}
-	f.Sentence = fmt.Sprintf("%s %s %s, %s %s: ×%s%s%s%s.", what, view.SayDuration(ma), p.was, view.SayDuration(mb),
-		p.is, view.SayCount(r), span, p.leaves(), unsure)
+	f.Sentence = fmt.Sprintf("%s %s %s, %s %s: %s%s%s.", what, view.SayDuration(ma), p.was, view.SayDuration(mb),
+		p.is, said, p.leaves(), unsure)
 	return f, true
 }
 

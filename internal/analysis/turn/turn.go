@@ -249,9 +249,9 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 	if (result.Finding{Harm: tailHarm}).Weight() > f.Weight() {
 		f.Harm = tailHarm
 	}
-	f.Sentence = fmt.Sprintf("With %s %s instead of %s, %s did %s against %s of %s: ×%s (95 %%: ×%s to ×%s)%s",
-		d.what, d.is, d.was, later.Name, later.Rate().Say(b), view.SayCount(a), first.Name, view.SayCount(r),
-		view.SayCount(low), view.SayCount(high), tail)
+	f.Sentence = fmt.Sprintf("With %s %s instead of %s, %s did %s against %s of %s: %s%s",
+		d.what, d.is, d.was, later.Name, later.Rate().Say(b), view.SayCount(a), first.Name,
+		view.RatioWithin(r, low, high), tail)
 	if x, y := bandwidth(first), bandwidth(later); d.what == "block size" && x > 0 && y > 0 {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "bandwidth " + first.Name, Value: x, Unit: "bytes/s"},
 			result.Evidence{Name: "bandwidth " + later.Name, Value: y, Unit: "bytes/s"})

@@ -294,6 +294,9 @@ func withdrawn(rest string) (out string) {
 // interval says the interval of a finding's value: of a ratio as the change that it is.
 func interval(f result.Finding) string {
 	if f.Low == nil || f.High == nil {
+		if f.Unit == "ratio" && f.NoInterval != "" { // that of a change explains nothing by itself
+			return "no interval: " + f.NoInterval
+		}
 		return f.NoInterval
 	}
 	say := func(v float64) string { return view.SayCount(v) }
@@ -305,6 +308,9 @@ func interval(f result.Finding) string {
 	}
 	if f.Confidence >= 1 && *f.Low == 0 {
 		return "within " + say(*f.High)
+	}
+	if f.Unit == "ratio" && f.Confidence < 1 {
+		return "95 %: " + view.SignedWithin(*f.Low-1, *f.High-1)
 	}
 	if f.Confidence >= 1 {
 		return fmt.Sprintf("between %s and %s", say(*f.Low), say(*f.High))

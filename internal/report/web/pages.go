@@ -16,13 +16,15 @@ import (
 
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
+	"plimsoll/unit"
 )
 
 //go:embed assets
 var assets embed.FS
 
 // functions are those of the templates.
-var functions = template.FuncMap{"moment": report.Moment, "clock": report.Clock}
+var functions = template.FuncMap{"moment": report.Moment, "clock": report.Clock,
+	"tight": report.Tight, "thousands": func(n int) string { return unit.Thousands(int64(n)) }}
 
 // templates are parsed by the first page, not by every command of the program.
 var templates = sync.OnceValue(func() *template.Template {
