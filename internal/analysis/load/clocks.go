@@ -53,11 +53,12 @@ func clocksDiffer(v *view.Run) []result.Finding {
 			f.Evidence = append(f.Evidence, result.Evidence{Name: m.name + " ahead by", Value: m.ahead, Unit: "s"})
 		}
 	}
-	side := "ahead of"
-	if off[0].ahead < 0 {
-		side = "behind"
+	most := side(off[0].ahead)
+	for _, c := range v.Manifest.Clocks { // one that was set has no one distance
+		if _, moved := movement(c); moved && c.VM == names[0] {
+			most = between(c)
+		}
 	}
-	most := fmt.Sprintf("%s %s", view.SayDuration(math.Abs(off[0].ahead)), side)
 	if len(off) == 1 {
 		f.Sentence = fmt.Sprintf(
 			"The clock of %s was %s plimsoll's. The times in its reports are corrected for that; times in its own logs are not.",

@@ -51,14 +51,15 @@ var ClocksMoved = view.Check{Name: "clocks-moved", Rank: 282, Run: clocksMoved}
 
 func clocksMoved(v *view.Run) []result.Finding {
 	type machine struct {
-		name               string
-		moved, bound, over float64
+		name        string
+		moved, over float64
+		between     string
 	}
 	var off []machine
 	for _, c := range v.Manifest.Clocks {
-		moved, bound := c.MostSeconds-c.LeastSeconds, c.First.BoundSeconds+c.Last.BoundSeconds
-		if view.IsFinite(moved) && view.IsFinite(bound) && moved > clockMatters+bound {
-			off = append(off, machine{c.VM, moved, bound, c.Last.Time.Sub(c.First.Time).Seconds()})
+		if moved, ok := movement(c); ok {
+			off = append(off, machine{c.VM, moved, c.Last.Time.Sub(c.First.Time).Seconds(), between(c) + " it in " +
+				view.Plural(c.Readings, "reading")})
 		}
 	}
 	if len(off) == 0 {
@@ -80,13 +81,39 @@ func clocksMoved(v *view.Run) []result.Finding {
 			f.Evidence = append(f.Evidence, result.Evidence{Name: m.name + " moved by", Value: m.moved, Unit: "s"})
 		}
 	}
-	f.Sentence = fmt.Sprintf("The clock of %s moved by %s against plimsoll's within %s", worst.name,
-		view.SayDuration(worst.moved), view.SayDuration(worst.over))
+	f.Sentence = fmt.Sprintf("The clock of %s moved by %s against plimsoll's within %s, %s", worst.name,
+		view.SayDuration(worst.moved), view.SayDuration(worst.over), worst.between)
 	if len(off) > 1 {
-		f.Sentence = fmt.Sprintf("The clocks of %s moved against plimsoll's (%s); that of %s by %s within %s",
+		f.Sentence = fmt.Sprintf("The clocks of %s moved against plimsoll's (%s); that of %s by %s within %s, %s",
 			view.Plural(len(off), "VM"), view.Three(names), worst.name, view.SayDuration(worst.moved),
-			view.SayDuration(worst.over))
+			view.SayDuration(worst.over), worst.between)
 	}
 	f.Sentence += ": reports are placed as if they had moved evenly; one that was set at once puts them up to that far off. Run chrony or ntpd on the machines."
 	return []result.Finding{f}
+}
+
+// movement gives how far the readings of a clock are apart, and whether that is more than they may be wrong by.
+func movement(c result.HostClock) (seconds float64, ok bool) {
+	seconds, bound := c.MostSeconds-c.LeastSeconds, c.First.BoundSeconds+c.Last.BoundSeconds
+	return seconds, view.IsFinite(seconds) && view.IsFinite(bound) && seconds > clockMatters+bound
+}
+
+// between says where all readings of a clock lie.
+func between(c result.HostClock) string {
+	if c.MostSeconds < 0 {
+		return fmt.Sprintf("between %s and %s", view.SayDuration(-c.MostSeconds), side(c.LeastSeconds))
+	}
+	least := side(c.LeastSeconds)
+	if c.LeastSeconds >= 0 {
+		least = view.SayDuration(c.LeastSeconds)
+	}
+	return fmt.Sprintf("between %s and %s", least, side(c.MostSeconds))
+}
+
+// side says how far a clock was from another, and on which side.
+func side(ahead float64) string {
+	if ahead < 0 {
+		return view.SayDuration(-ahead) + " behind"
+	}
+	return view.SayDuration(ahead) + " ahead of"
 }

@@ -189,6 +189,9 @@ func Add(dir string, r Record) (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(dir, fileName(r.ID))
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "", fmt.Errorf("%s is a link, and what it leads to is not overwritten: remove the link", path)
+	}
 	return path, outfile.Write(path, func(w io.Writer) error {
 		_, err := w.Write(append(b, '\n'))
 		return err

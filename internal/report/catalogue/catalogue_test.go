@@ -245,6 +245,38 @@ func TestFolder(t *testing.T) {
 	}
 }
 
+// A link that is named as a record would be is not followed out of the folder; a record of the same run is replaced.
+func TestLinkInThePlaceOfARecord(t *testing.T) {
+	dir, r := t.TempDir(), Record{ID: "1", System: "ours"}
+	outside := filepath.Join(t.TempDir(), "precious")
+	for text, write := range map[string]bool{"kept": true, "": false} { // to a file, and to none yet
+		if err := os.RemoveAll(outside); err != nil {
+			t.Fatal(err)
+		}
+		if write {
+			if err := os.WriteFile(outside, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		link := filepath.Join(dir, fileName(r.ID))
+		if err := os.Symlink(outside, link); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Add(dir, r)
+		if got, _ := os.ReadFile(outside); err == nil || !strings.Contains(err.Error(), "is a link") || string(got) != text {
+			t.Errorf("%v; it holds %q", err, got)
+		}
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if _, err := Add(dir, r); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Sizes of an extent: the ranges meet, and each has the sizes within a factor of two of its middle.
 func TestExtent(t *testing.T) {
 	for bytes, want := range map[int64]string{0: "", 1 << 30: "512 MiB to 2 GiB", 700 << 20: "512 MiB to 2 GiB",
