@@ -99,6 +99,9 @@ func (rn *runner) record(p *prepared, sf scenarioFlags, tf machines.Flags) exper
 // createExperiment makes the folder of an experiment, with its labels.
 func (rn *runner) createExperiment(phase string, r experiment.Record, p *prepared,
 	labels result.Labels) (*experiment.Folder, error) {
+	if err := run.Roomy(rn.RunsDir); err != nil {
+		return nil, fmt.Errorf("%s: %w", phase, err)
+	}
 	folder, err := experiment.Create(rn.RunsDir, r, p.fsys)
 	if err == nil && !labels.Empty() {
 		_, err = result.ChangeLabels(folder.Dir(), func(l *result.Labels) { *l = labels })

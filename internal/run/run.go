@@ -26,12 +26,14 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/metrics/record"
 	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/run/plan"
 	"plimsoll/result"
 	"plimsoll/scenario"
+	"plimsoll/unit"
 )
 
 // Request is everything a run needs.
@@ -151,6 +153,9 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 	if err := req.check(); err != nil {
 		return Summary{}, fmt.Errorf("run: %w", err)
 	}
+	if err := Roomy(req.Root); err != nil {
+		return Summary{}, fmt.Errorf("run: %w", err)
+	}
 	x, err := open(ctx, req)
 	if err != nil {
 		return Summary{}, fmt.Errorf("run: %w", err)
@@ -164,6 +169,17 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 	x.recorder, x.store, x.env, x.scraper = nil, nil, nil, nil
 	x.collect(ctx)
 	return x.summary()
+}
+
+// Roomy refuses a run whose metrics would have no room when it ends. How much more it writes is not known before.
+func Roomy(root string) error {
+	free, err := regular.Free(root)
+	if err != nil || free >= series.Room { // where it cannot be looked up, writing says what is wrong
+		return nil
+	}
+	return &RefusedError{fmt.Errorf("%s has %s free, %s less than the %s that a run folder needs, and more the longer a "+
+		"run is: free some, or give another folder with --dir", root, unit.Bytes(free), unit.Bytes(series.Room-free),
+		unit.Bytes(series.Room))}
 }
 
 func (r *Request) check() error {

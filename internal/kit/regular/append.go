@@ -2,7 +2,9 @@ package regular
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,3 +25,22 @@ func Append(f *os.File, record []byte) error {
 
 // Full reports whether a write failed for want of room, be it the disk's or a quota's.
 func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// Free is the space that this user may still fill on the file system of path or of its nearest existing parent.
+func Free(path string) (int64, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		var st unix.Statfs_t
+		err := unix.Statfs(path, &st)
+		if err == nil {
+			return int64(st.Bavail) * int64(st.Bsize), nil
+		}
+		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) || path == "/" {
+			return 0, fmt.Errorf("%s: free space: %w", path, err)
+		}
+		path = filepath.Dir(path)
+	}
+}

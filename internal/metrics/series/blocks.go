@@ -209,7 +209,7 @@ func writeBlock(dir string, covers span, list []chunkSeries) error {
 
 // writeSeries writes chunks and index of a block.
 func writeSeries(dir string, list []chunkSeries, stats *tsdb.BlockStats) (err error) {
-	cw, err := chunks.NewWriter(filepath.Join(dir, "chunks"))
+	cw, err := chunks.NewWriter(filepath.Join(dir, "chunks"), chunks.WithSegmentSize(segmentBytes))
 	if err != nil {
 		return err
 	}

@@ -118,11 +118,19 @@ func Open(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
+// segmentBytes is of a file of chunks, for all of which room is made when it is begun. Room is what a database must
+// have free to be ended: that of two blocks that are written at once, and as much for the logs that they replace.
+const (
+	segmentBytes = 8 << 20
+	Room         = 4 * segmentBytes
+)
+
 func settings() *tsdb.Options {
 	o := tsdb.DefaultOptions()
 	o.RetentionDuration = 0 // keep everything
 	o.MaxBytes = 0
 	o.WALSegmentSize = 16 << 20
+	o.MaxBlockChunkSegmentSize = segmentBytes
 	o.WALCompression = compression.Snappy
 	o.StripeSize = 1024
 	o.HeadChunksWriteBufferSize = chunks.MinWriteBufferSize

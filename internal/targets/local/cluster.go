@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/contract/exporter"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/targets/underneath"
 	"plimsoll/unit"
 )
@@ -335,7 +336,7 @@ func (c *cluster) room(s *store, wanted int64) error {
 	if wanted == 0 {
 		return nil
 	}
-	free, err := freeBytes(s.dir)
+	free, err := regular.Free(s.dir)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +26,7 @@ func explain(err error, path string, wanted int64) error {
 		return nil
 	case regular.Full(err):
 		free := "an unknown amount"
-		if n, e := freeBytes(path); e == nil {
+		if n, e := regular.Free(path); e == nil {
 			free = unit.Bytes(n).String()
 		}
 		if wanted > 0 {
@@ -47,23 +46,4 @@ func explain(err error, path string, wanted int64) error {
 		return fmt.Errorf("%s: %w: user id %d must own or be allowed to write it", path, cause, unix.Getuid())
 	}
 	return fmt.Errorf("%s: %w", path, cause)
-}
-
-// freeBytes is the space that this user may still fill on the file system of path or of its nearest existing parent.
-func freeBytes(path string) (int64, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return 0, err
-	}
-	for {
-		var st unix.Statfs_t
-		err := unix.Statfs(path, &st)
-		if err == nil {
-			return int64(st.Bavail) * st.Bsize, nil
-		}
-		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) || path == "/" {
-			return 0, fmt.Errorf("%s: free space: %w", path, err)
-		}
-		path = filepath.Dir(path)
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/storage/device"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -51,7 +52,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		if !writable(dir) {
 			object(explain(&fs.PathError{Op: "check", Path: dir, Err: fs.ErrPermission}, dir, 0))
 		}
-		free, err := freeBytes(dir)
+		free, err := regular.Free(dir)
 		object(err)
 		if err == nil {
 			f.FreeBytes = max(0, free-p.reserve)
@@ -310,7 +311,7 @@ func onOneFileSystem(dirs []string) (out [][]string) {
 func (p *place) freeForDisks() (int64, error) {
 	var least int64 = -1
 	for _, together := range onOneFileSystem(p.disks) {
-		free, err := freeBytes(together[0])
+		free, err := regular.Free(together[0])
 		if err != nil {
 			return 0, err
 		}

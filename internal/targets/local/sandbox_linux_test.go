@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/regular"
 )
 
 const (
@@ -218,7 +219,7 @@ func TestDiscardGivesSpaceBack(t *testing.T) {
 }
 
 func TestRoomIsKept(t *testing.T) {
-	free, err := freeBytes(t.TempDir())
+	free, err := regular.Free(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

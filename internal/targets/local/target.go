@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll/internal/contract/target"
+	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/storage/device"
 	"plimsoll/internal/targets/underneath"
 	"plimsoll/unit"
@@ -206,7 +207,7 @@ func (p *place) checkRoom(stateDir string, req target.Request) error {
 	}
 	for _, together := range onOneFileSystem(folders) {
 		needed := p.share(req.DiskBytes, folders, together)
-		free, err := freeBytes(together[0])
+		free, err := regular.Free(together[0])
 		switch {
 		case err != nil:
 			objections = append(objections, err)
