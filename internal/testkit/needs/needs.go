@@ -43,7 +43,8 @@ func CrashFio(t testing.TB) string {
 	there := strings.Contains(string(said), "fsynced")
 	note("fio with verify_policy=fsynced", there)
 	if !there {
-		t.Skip("no fio with verify_policy=fsynced: build https://github.com/axboe/fio, name it in PLIMSOLL_CRASH_FIO")
+		t.Skip("no fio with verify_policy=fsynced: build https://github.com/axboe/fio (for guests: " +
+			"./configure --build-static --disable-native), name it in PLIMSOLL_CRASH_FIO")
 	}
 	return name
 }

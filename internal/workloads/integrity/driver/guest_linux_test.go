@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -150,7 +151,7 @@ func (v *victim) boot(t *testing.T) *ssh.Client {
 			conn.Close()
 			continue
 		}
-		_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Minute))
 		client := ssh.NewClient(c, chans, reqs)
 		t.Cleanup(func() { client.Close() })
 		v.put(t, client, "worker", v.worker)
@@ -168,17 +169,38 @@ func (v *victim) put(t *testing.T, c *ssh.Client, name string, content []byte) {
 // run has a guest run a command, and gives what it printed.
 func run(t *testing.T, c *ssh.Client, input []byte, command string) []byte {
 	t.Helper()
-	s, err := c.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var out output
+	s := session(t, c, command, bytes.NewReader(input), &out)
 	defer s.Close()
-	s.Stdin = bytes.NewReader(input)
-	out, err := s.CombinedOutput(command)
-	if err != nil {
-		t.Fatalf("%s: %v: %s", command, err, out)
+	if err := s.Wait(); err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out.bytes())
 	}
-	return out
+	return out.bytes()
+}
+
+// session has a guest begin a command. Of some hundred sessions its server closes one before it has begun anything.
+func session(t *testing.T, c *ssh.Client, command string, input io.Reader, out io.Writer) *ssh.Session {
+	t.Helper()
+	err := io.EOF
+	for range 5 {
+		s, bad := c.NewSession()
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		if input != nil {
+			s.Stdin = input
+		}
+		s.Stdout, s.Stderr = out, out
+		if err = s.Start(command); err == nil {
+			return s
+		}
+		s.Close()
+		if !errors.Is(err, io.EOF) {
+			break
+		}
+	}
+	t.Fatalf("%s: %v", command, err)
+	return nil
 }
 
 // output holds what a worker printed as far as it came off the machine.
