@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/postgrestest"
 	"plimsoll/internal/testkit/recordtest"
@@ -150,7 +152,7 @@ func flips(t *testing.T, s session) {
 			case code == 1 && strings.Contains(errs, filepath.Base(file)):
 				told++
 			default:
-				t.Errorf("%s: bit %d of %s: exit code %d\n%s", line[0], bit, file, code, errs)
+				t.Errorf("%s: bit %d of %s: exit code %d\n%s%s", line[0], bit, file, code, errs, cmp.Diff(want[i], out))
 			}
 		}
 		if err := os.RemoveAll(filepath.Dir(dir)); err != nil {

@@ -307,7 +307,7 @@ func TestFullDisk(t *testing.T) {
 				}
 				if list, ended := s.must("runs", "list"), cmd.ProcessState.ExitCode(); !dies &&
 					strings.Contains(list, "succeeded") != (ended == 0) {
-					t.Errorf("it ended with %d, and is listed as %s", ended, list)
+					t.Errorf("it ended with %d, and is listed as %s\n%s", ended, list, says)
 				}
 				fill(t, ballast) // what the run has freed as well
 				groups := controlGroups(t, s.runs)

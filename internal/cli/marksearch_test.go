@@ -68,8 +68,8 @@ teardown: [cluster.CleanUp: {}]
 `)
 	write(t, filepath.Join(dir, "s", "w.fio"),
 		"[r]\nfilename=/dev/sdb\nrw=randread\nbs=4k\nioengine=libaio\ndirect=1\nsize=1g\n")
-	args := []string{"mark", filepath.Join(dir, "s"), "--vary", "rate", "--target", "sim", "--from", "100", "--to", "200",
-		"--limit", "read p50 < 1s", "--condition", "alone", "--condition", "node-lost", "--dir", dir}
+	args := []string{"mark", filepath.Join(dir, "s"), "--vary", "rate", "--target", "sim", "--from", "100",
+		"--to", "200", "--limit", "read p50 < 1s", "--condition", "alone", "--condition", "node-lost", "--dir", dir}
 	if code := a.main(args); code != 0 || !strings.Contains(errs.String(), "under each of 2 conditions") {
 		t.Fatalf("exit code %d, %s", code, errs)
 	}

@@ -263,8 +263,16 @@ func conclude(con *console.Console, s run.Summary, junit string) error {
 	}
 	folder, doc, err := writeReport(s.Dir)
 	if err != nil && folder != nil && s.Status == result.StatusSucceeded { // the list of runs and the exit code agree
-		s.Status, s.Error = result.StatusFailed, err.Error()
-		err = errors.Join(err, folder.Update(func(m *result.Manifest) { m.Status, m.Error = s.Status, s.Error }))
+		state := func(status, text string) error {
+			s.Status, s.Error = status, text
+			return folder.Update(func(m *result.Manifest) { m.Status, m.Error = status, text })
+		}
+		if noted := state(result.StatusFailed, err.Error()); noted != nil { // no room to say so: as before in the list
+			con.Sayf("warning: the run is whole, but its page is missing: %v: plimsoll report %s --output FILE", err,
+				s.RunID)
+			err = nil
+			_ = state(result.StatusSucceeded, "") // in memory at least
+		}
 	}
 	if doc == nil {
 		return err

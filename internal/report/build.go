@@ -203,9 +203,12 @@ func latencyKind(w result.Workload) string {
 	return w.Latency
 }
 
-// leastRated is how many seconds of a load have a rate: one that failed at its start did nothing often, it only ended
-// soon.
-const leastRated = 1
+// A load has a rate from so many seconds on, or so many operations: one that failed at its start did nothing often, it
+// only ended soon.
+const (
+	leastRated = 1
+	manyRated  = 1000
+)
 
 // Rate is how often an operation occurred; nil where that says nothing.
 func (r OpRow) Rate() *float64 {
@@ -223,8 +226,8 @@ func (w WindowTotals) Rate() *float64 {
 	return &w.OpsPerSecond
 }
 
-// totalsOf sums a stretch of a workload up. Of less than a second nothing has a rate, and measures are counts; nor has
-// an operation that is one of a set, which is done once and over: its time is all that there is to know.
+// totalsOf sums a stretch of a workload up. Few operations in less than a second have no rate, and measures are counts;
+// nor has an operation that is one of a set, which is done once and over: its time is all that there is to know.
 func totalsOf(
 	w result.Workload,
 	name string,
@@ -235,6 +238,9 @@ func totalsOf(
 ) WindowTotals {
 	t := WindowTotals{Name: name, Start: start, Seconds: max(0, seconds), Unit: result.RateUnit(w.Occurred())}
 	short := t.Seconds > 0 && t.Seconds < leastRated
+	for _, o := range ops {
+		short = short && o.Count < manyRated
+	}
 	for _, o := range ops {
 		declared, known := w.Operation(o.Op)
 		row := OpRow{Op: o.Op, Count: o.Count, Unit: "operations/s"}

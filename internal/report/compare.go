@@ -171,12 +171,12 @@ func formats(markdown bool) (sprintf func(string, ...any) string, bold string) {
 func sideSize(s compare.Shown) string {
 	n, what := len(s.Runs), "run"
 	switch {
+	case s.Moments:
+		n, what = max(n, s.Repeats), "row"
 	case s.Repeats > 0:
 		n, what = s.Repeats, "repeat"
 	case s.Probes > 0:
 		n, what = s.Probes, "probe"
-	case s.Moments:
-		what = "row"
 	}
 	if n != 1 {
 		what += "s"

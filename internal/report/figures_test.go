@@ -42,15 +42,18 @@ func TestNoRates(t *testing.T) {
 		Measures: []result.Measure{failures}}
 	for _, c := range []struct {
 		op      string
+		count   uint64
 		seconds float64
 		rate    string
 		failed  string
 	}{
-		{"read", 10, "0.1 reads/s", "1 failures/s"},
-		{"read", 0.0016, "–", "10 failures"},
-		{"power-q01", 10, "–", "1 failures/s"},
+		{"read", 1, 10, "0.1 reads/s", "1 failures/s"},
+		{"read", 1, 0.0016, "–", "10 failures"},
+		{"read", 100_000, 0.9, "111,111 reads/s", "11.1 failures/s"},
+		{"power-q01", 1, 10, "–", "1 failures/s"},
 	} {
-		totals := totalsOf(load, "", time.Time{}, c.seconds, []result.OpTotals{{Op: c.op, Count: 1, Seconds: 0.5}},
+		totals := totalsOf(load, "", time.Time{}, c.seconds, []result.OpTotals{{Op: c.op, Count: c.count,
+			Seconds: 0.5 * float64(c.count)}},
 			[]result.Value{{Measure: failures.Name, Value: 10}})
 		rows := (&Document{Latencies: []Latency{{Workload: "Load", Windows: []WindowTotals{totals}}}}).Figures()
 		if len(rows) != 2 || rows[0].Rate != c.rate || rows[0].Mean != "500 ms" || rows[1].Rate != c.failed {

@@ -307,13 +307,20 @@ func (sd *Sides) searchSide(phase, given string) (s compare.Search, found bool, 
 	}
 	s = searchOf(folder, doc)
 	s.Name = given
-	for _, planned := range r.Sequence {
-		if id, done := progress.Done[planned.Sequence]; done {
-			s.Run, err = sd.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
-			break
+	for _, planned := range r.Sequence { // a run that is damaged is told, and is not left out in silence
+		id, done := progress.Done[planned.Sequence]
+		if !done {
+			continue
+		}
+		run, err := sd.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
+		if err != nil {
+			return s, true, err
+		}
+		if s.Run.Data == nil {
+			s.Run = run
 		}
 	}
-	return s, true, err
+	return s, true, nil
 }
 
 // searchOf reads what a search has found, without opening its runs.

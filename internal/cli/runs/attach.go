@@ -132,14 +132,17 @@ func (st *Store) attach(dir string, end bool) error {
 	defer release()
 	if end && held(lock) {
 		pid := holder(lock)
-		if pid == 0 {
+		switch {
+		case !held(lock): // it has ended meanwhile
+		case pid == 0:
 			return exit.Errorf(exit.Failed, "ask as the user that runs it",
 				"attach: %s: the process that makes it is not to be seen from here", id)
+		default:
+			if err := syscall.Kill(pid, asking(pid)); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return exit.Errorf(exit.Failed, "", "attach: %s: process %d: %w", id, pid, err)
+			}
+			visible.Fprintf(st.Notes(), "asked process %d to stop\n", pid)
 		}
-		if err := syscall.Kill(pid, asking(pid)); err != nil {
-			return exit.Errorf(exit.Failed, "", "attach: %s: process %d: %w", id, pid, err)
-		}
-		visible.Fprintf(st.Notes(), "asked process %d to stop\n", pid)
 	}
 	shown, err := follow(ctx, st.Console, dir, lock)
 	switch {

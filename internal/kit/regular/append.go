@@ -36,7 +36,7 @@ func Free(path string) (int64, error) {
 		var st unix.Statfs_t
 		err := unix.Statfs(path, &st)
 		if err == nil {
-			return int64(st.Bavail) * int64(st.Bsize), nil
+			return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // it is of 32 bits elsewhere
 		}
 		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) || path == "/" {
 			return 0, fmt.Errorf("%s: free space: %w", path, err)

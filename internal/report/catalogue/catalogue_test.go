@@ -263,7 +263,8 @@ func TestLinkInThePlaceOfARecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Add(dir, r)
-		if got, _ := os.ReadFile(outside); err == nil || !strings.Contains(err.Error(), "is a link") || string(got) != text {
+		got, _ := os.ReadFile(outside)
+		if err == nil || !strings.Contains(err.Error(), "is a link") || string(got) != text {
 			t.Errorf("%v; it holds %q", err, got)
 		}
 		if err := os.Remove(link); err != nil {

@@ -63,8 +63,10 @@ func put(t *testing.T, node string, at int64, text string) {
 func addPartition(t *testing.T, node string, number, start, size int) string {
 	t.Helper()
 	do(t, "addpart", node, strconv.Itoa(number), strconv.Itoa(start), strconv.Itoa(size))
-	t.Cleanup(func() { // while somebody else looks at it, as blkid and losetup do at all there are, it is busy
-		for until := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	// It is busy while somebody else looks at it, as blkid and losetup do at all there are, and while another process
+	// has its mount in a namespace of its own.
+	t.Cleanup(func() {
+		for until := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			out, err := exec.Command("delpart", node, strconv.Itoa(number)).CombinedOutput()
 			if err == nil {
 				return

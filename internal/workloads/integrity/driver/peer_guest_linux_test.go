@@ -148,7 +148,8 @@ func (w *trial) write(t *testing.T, c *ssh.Client, draw *rand.Rand) {
 			stat := "cat /sys/block/" + filepath.Base(w.device(k)) + "/stat"
 			for done := 0; done < writes; {
 				if ctx.Err() != nil {
-					t.Fatalf("%s: %d of %d writes; fio: %s, %s", w.device(k), done, writes, w.fios[0].bytes(), w.fios[1].bytes())
+					t.Fatalf("%s: %d of %d writes; fio: %s, %s", w.device(k), done, writes, w.fios[0].bytes(),
+						w.fios[1].bytes())
 				}
 				done, _ = strconv.Atoi(strings.Fields(string(run(t, c, nil, stat)))[4])
 			}
