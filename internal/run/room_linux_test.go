@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 
 	"plimsoll/internal/run"
@@ -14,18 +13,9 @@ import (
 // A run whose folder has too little room for its metrics is refused before it begins, and one that has what is asked
 // ends: no room is taken for what is never written.
 func TestRoomOfARunFolder(t *testing.T) {
-	needs.That(t, os.Geteuid() == 0, "a small file system", "run as root")
 	on := func(size string) (*harness, error) {
 		h := newHarness(t, short)
-		h.req.Root = needs.Folder(t)
-		if err := syscall.Mount("tmpfs", h.req.Root, "tmpfs", 0, "size="+size); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := syscall.Unmount(h.req.Root, syscall.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
-		})
+		h.req.Root = needs.Disk(t, size)
 		_, err := run.Execute(t.Context(), h.req)
 		return h, err
 	}

@@ -130,19 +130,20 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 		what = q.Name
 	}
 	ways := contended(m, grows, last.Concurrency) + crossed(m) + ". " + peakWords(m, q, last.Concurrency)
-	if m.Cap.Closer {
-		f.NoInterval, f.Low, f.High = "a line up to a cap is closer to the points than the law", nil, nil
-		f.Value = nil
+	switch d := m.Fall; {
+	case m.Cap.Closer:
+		f.NoInterval = "a line up to a cap is closer to the points than the law"
 		ways = fmt.Sprintf("as a line up to a cap of about %s, reached at about %s in flight, to which the law of contention "+
 			"and crosstalk is less close: look for what limits it, such as a link, a rate or the client. No peak.",
 			q.Brief(m.Cap.Limit()), view.SayCount(m.Cap.Concurrency))
-	}
-	if d := m.Fall; d.Closer {
-		f.NoInterval, f.Low, f.High = "throughput falls at once, which the law of contention and crosstalk does not know", nil, nil
-		f.Value = nil
+	case d.Closer:
+		f.NoInterval = "throughput falls at once, which the law of contention and crosstalk does not know"
 		ways = fmt.Sprintf("on the way it fell at once, from %s at %s in flight to about %s from %s on: look for what "+
-			"gives way there, such as memory, a queue or connections. No peak of a law is told.", q.Brief(d.From), view.SayCount(d.Last), q.Brief(d.Level),
-			view.SayCount(d.First))
+			"gives way there, such as memory, a queue or connections. No peak of a law is told.", q.Brief(d.From),
+			view.SayCount(d.Last), q.Brief(d.Level), view.SayCount(d.First))
+	}
+	if m.Cap.Closer || m.Fall.Closer {
+		f.Value, f.Low, f.High = nil, nil, nil
 	}
 	f.Sentence = fmt.Sprintf("%s grew ×%s, from %s to %s, between %s and %s operations in flight (×%s); %s",
 		view.Capital(what), view.SayCount(grew), view.SayCount(first.Throughput.Value), q.Brief(last.Throughput.Value),

@@ -260,16 +260,16 @@ func (c Cap) Words() string {
 // artefacts takes back what the law's parameters say where a line up to a cap, or a fall, does without them.
 func (m *Model) artefacts() {
 	why := resample.None("a line up to a cap is closer to the points: the law's parameters are then an artefact")
+	taken := []*Parameter{&m.AlphaParameter, &m.BetaParameter}
 	if m.Fall.Closer {
 		why = resample.None("throughput falls at once: the law's parameters are then an artefact")
+		taken = append(taken, &m.GammaParameter)
 	}
 	switch {
 	case m.Cap.Closer, m.Fall.Closer:
-		if m.Fall.Closer {
-			m.GammaParameter.T, m.GammaParameter.Boot = why, why
+		for _, p := range taken {
+			p.T, p.Boot = why, why
 		}
-		m.AlphaParameter.T, m.AlphaParameter.Boot = why, why
-		m.BetaParameter.T, m.BetaParameter.Boot = why, why
 		m.Peak.ConcurrencyInterval, m.Peak.ThroughputInterval = why, why
 	case m.Cap.Allowed:
 		for _, i := range []*resample.Interval{&m.BetaParameter.T, &m.BetaParameter.Boot} {

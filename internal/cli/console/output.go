@@ -53,15 +53,16 @@ func (c *Console) Print(phase, what string, o Output, write func(io.Writer) erro
 			return exit.Usagef("name a file: --output FILE.parquet", "%s: -o %s is no text for standard output", phase,
 				ParquetFormat)
 		}
-		var page io.WriteCloser = plain{c.Out}
+		page, end := c.Out, func() error { return nil }
 		if !c.JSON && o.chosen() == "text" {
-			page = terminal.Fold(c.Out)
+			folded := terminal.Fold(c.Out)
+			page, end = folded, folded.Close
 		}
 		b := bufio.NewWriter(page)
 		if err := write(b); err != nil {
 			return err // which is also what was wrong with what went before
 		}
-		return cmp.Or(b.Flush(), page.Close())
+		return cmp.Or(b.Flush(), end())
 	}
 	if run := result.RecordOf(o.File); run != "" {
 		return exit.Errorf(exit.Refused, "give another name", "%s: %s: it is a part of what was measured in %s", phase,
@@ -89,12 +90,6 @@ func (c *Console) Print(phase, what string, o Output, write func(io.Writer) erro
 	visible.Fprintf(c.Notes(), "%s: %s\n", what, o.File)
 	return nil
 }
-
-// plain is what is written to as it is, and stays open.
-type plain struct{ io.Writer }
-
-// Close implements io.Closer.
-func (plain) Close() error { return nil }
 
 // chosen is the format that was asked for: by name, or by the end of the file's.
 func (o Output) chosen() string {

@@ -37,20 +37,23 @@ type markDocument struct {
 	// Recorded say where the marks stand among those of recorded systems.
 	Recorded []string `json:"recorded,omitempty"`
 	Report   string   `json:"report"`
+
+	unread unread // of a run that is left out, where it could not be read
 }
 
 // markAnswer returns what a search has found so far.
 func (sd *Sides) markAnswer(folder *experiment.Folder) (markDocument, error) {
 	r := folder.Record()
-	lines, unread := sd.Searched(folder)
+	lines, unjudged := sd.Searched(folder)
 	if lines == nil {
-		return markDocument{}, unread
+		return markDocument{}, unjudged
 	}
 	doc := markDocument{ID: r.ID, Workload: r.Mark.Workload, Limits: r.Mark.Limits, Report: folder.ReportPath(),
 		At: r.Mark.At, Answer: mark.Conclude(lines[0].Settings, lines[0].Probes)}
-	if unread != nil {
-		doc.Mind = append(doc.Mind, "What cannot be judged is left out: "+unread.Error())
+	if unjudged != nil {
+		doc.Mind = append(doc.Mind, "What cannot be judged is left out: "+unjudged.Error())
 	}
+	errors.As(unjudged, &doc.unread)
 	at, _, _ := NextOf(lines, r)
 	doc.Over = at < 0
 	for _, s := range lines {
@@ -300,6 +303,9 @@ func (sd *Sides) searchSide(phase, given string) (s compare.Search, found bool, 
 	if err != nil {
 		return s, true, err
 	}
+	if doc.unread.error != nil { // a comparison leaves nothing out in silence
+		return s, true, doc.unread
+	}
 	progress, err := folder.Progress()
 	if err != nil || len(doc.Probes) == 0 {
 		return s, true, exit.Errorf(exit.Failed, "plimsoll resume "+r.ID+" goes on", "%s: %s has no probe: %w", phase,
@@ -307,20 +313,13 @@ func (sd *Sides) searchSide(phase, given string) (s compare.Search, found bool, 
 	}
 	s = searchOf(folder, doc)
 	s.Name = given
-	for _, planned := range r.Sequence { // a run that is damaged is told, and is not left out in silence
-		id, done := progress.Done[planned.Sequence]
-		if !done {
-			continue
-		}
-		run, err := sd.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
-		if err != nil {
-			return s, true, err
-		}
-		if s.Run.Data == nil {
-			s.Run = run
+	for _, planned := range r.Sequence {
+		if id, done := progress.Done[planned.Sequence]; done {
+			s.Run, err = sd.comparedRun(phase, filepath.Join(folder.RunsDir(), id))
+			break
 		}
 	}
-	return s, true, nil
+	return s, true, err
 }
 
 // searchOf reads what a search has found, without opening its runs.

@@ -162,7 +162,7 @@ func (sd *Sides) Searched(folder *experiment.Folder) ([]Searched, error) {
 	if err != nil {
 		return nil, err
 	}
-	var unread []error
+	var unjudged []error
 	place := ""
 	for _, planned := range r.Sequence {
 		id, done := progress.Done[planned.Sequence]
@@ -172,14 +172,21 @@ func (sd *Sides) Searched(folder *experiment.Folder) ([]Searched, error) {
 		cell := r.Cell(planned.Cell)
 		s := &lines[max(slices.Index(m.Conditions, ConditionOf(cell)), 0)]
 		if err := s.add(sd, folder, id, cell, limits, &place); err != nil {
-			unread = append(unread, err)
+			unjudged = append(unjudged, err)
 		}
 	}
 	for i := range lines {
 		lines[i].begin(m, lines[0])
 	}
-	return lines, errors.Join(unread...)
+	return lines, errors.Join(unjudged...)
 }
+
+// unread says why a run could not be read, or which file of it is damaged: that is no reason of the search's to leave
+// it out.
+type unread struct{ error }
+
+// Unwrap gives the error as it came.
+func (u unread) Unwrap() error { return u.error }
 
 // ConditionOf returns what a run of a search was under.
 func ConditionOf(c experiment.Cell) experiment.Condition {
@@ -208,7 +215,7 @@ func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell exp
 	m := folder.Record().Mark
 	run, err := sd.comparedRun("mark", filepath.Join(folder.RunsDir(), id))
 	if err != nil {
-		return err
+		return unread{err}
 	}
 	at := on(run.Manifest.Environment)
 	if *place = cmp.Or(*place, at); at != "" && at != *place {

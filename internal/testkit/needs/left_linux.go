@@ -32,6 +32,22 @@ func Folder(t testing.TB) string {
 	return dir
 }
 
+// Disk is a Folder that is a file system in memory of a size, such as 32m. Nothing may hold it when the test ends.
+func Disk(t testing.TB, size string) string {
+	t.Helper()
+	That(t, os.Geteuid() == 0, "a small file system", "run as root")
+	dir := Folder(t)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 // Outlives is Record for as long as a test runs.
 func Outlives(t testing.TB, folder string) {
 	t.Helper()
