@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -18,6 +19,29 @@ func TestLost(t *testing.T) {
 	if got := c.lost(map[int64]bool{1: true, 2: true, 3: true, 5: true, 6: true, 7: true}); got != nil {
 		t.Errorf("%v is lost of what is there", got)
 	}
+}
+
+// A machine has taken no connection only where one was tried in vain: a client that is held up tries none.
+func TestHeldUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &work{last: time.Now()}
+		w.seen, w.reached = w.last, w.last.Add(-time.Hour)
+		want := func(what string, silent, unreached time.Duration) {
+			t.Helper()
+			if s, u := w.silence(); s != silent || u != unreached {
+				t.Errorf("%s: silent for %v, not reached for %v; want %v and %v", what, s, u, silent, unreached)
+			}
+		}
+		time.Sleep(time.Minute)
+		want("nothing was tried", time.Minute, 0)
+		w.missed = time.Now()
+		time.Sleep(time.Second)
+		want("tried in vain", time.Minute+time.Second, time.Hour+time.Minute+time.Second)
+		w.reached = time.Now()
+		time.Sleep(time.Second)
+		want("then reached", time.Minute+2*time.Second, 0)
+	})
 }
 
 // A link carries what goes in, in both directions and in order; what it carries when the server goes is lost.

@@ -136,6 +136,7 @@ type work struct {
 	gone    context.CancelFunc // ends what waits for the first server
 	seen    time.Time          // when the first server answered whoever watches it last
 	reached time.Time          // when its machine took a connection last
+	missed  time.Time          // when a connection was tried last that it did not take
 	times   hist.Histogram
 	errors  uint64
 	values  map[string]float64
@@ -304,13 +305,17 @@ func (w *work) answered(at time.Time) {
 	w.seen = at
 }
 
-// silence is for how long the first server has said nothing to anyone, and its machine has taken no connection.
+// silence is for how long the first server has said nothing to anyone, and its machine has taken no connection: not at
+// all while none was tried in vain since its last answer, as where this program itself is held up.
 func (w *work) silence() (silent, unreached time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := w.seen
 	if w.last.After(last) {
 		last = w.last
+	}
+	if w.missed.Before(last) || w.missed.Before(w.reached) {
+		return time.Since(last), 0
 	}
 	return time.Since(last), time.Since(w.reached)
 }
@@ -324,12 +329,15 @@ func (w *work) reach(ctx context.Context) {
 		}
 		began := time.Now()
 		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(w.job.Servers[0], serverPort()))
-		if err != nil {
-			continue
+		if err == nil {
+			_ = conn.Close() // nothing is asked
 		}
-		_ = conn.Close() // nothing is asked
 		w.mu.Lock()
-		w.reached = began
+		if err == nil {
+			w.reached = began
+		} else {
+			w.missed = began
+		}
 		w.mu.Unlock()
 	}
 }
@@ -364,7 +372,8 @@ func (w *work) takeOver(ctx context.Context) error {
 	defer w.mu.Unlock()
 	w.server = 1
 	w.gone()
-	w.values[GivenUp] = began.Sub(w.last).Seconds()
+	// A server that answered while the other one took over was given up before its last answer.
+	w.values[GivenUp] = max(0, began.Sub(w.last).Seconds())
 	w.values[Promotion] = time.Since(began).Seconds()
 	return nil
 }

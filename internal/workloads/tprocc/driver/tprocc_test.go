@@ -3,6 +3,7 @@ package tprocc_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"plimsoll/internal/contract/worker"
 	tprocc "plimsoll/internal/workloads/tprocc/driver"
 )
 
@@ -491,7 +493,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// Transactions that the run's own look at the server takes are not said to be another's.
+// Transactions that the run's own look at the server takes are not said to be another's. The server's count of them is
+// told for each new order.
 func TestOthersAtWork(t *testing.T) {
 	for others, want := range map[int]bool{0: false, 18: false, 40: true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -518,6 +521,14 @@ func TestOthersAtWork(t *testing.T) {
 			})
 			if got := strings.Contains(said.String(), "something else uses it"); got != want {
 				t.Errorf("%d others a second: said %t, want %t; %v", others, got, want, err)
+			}
+			lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+			var last worker.State
+			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := *last.Values[3], float64(23+others)/10; math.Abs(got-want) > 1e-9 {
+				t.Errorf("%d others a second: %v transactions of the server for each order, want %v", others, got, want)
 			}
 		})
 	}
