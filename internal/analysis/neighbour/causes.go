@@ -223,22 +223,6 @@ func (p *pair) straight(earlier, later []float64) bool {
 	return moves && math.Abs(at-slope) <= 2*deviation
 }
 
-// beyond reports whether nine tenths of some points lie beyond nine tenths of others, three points or more on each
-// side: then they moved, though they are too few for an interval.
-func beyond(a, b []float64) bool {
-	a, _ = view.FiniteOf(a)
-	b, _ = view.FiniteOf(b)
-	const fewest = 3
-	if min(len(a), len(b)) < fewest {
-		return false
-	}
-	slices.Sort(a)
-	slices.Sort(b)
-	high := func(x []float64) float64 { return x[len(x)-1-len(x)/10] }
-	low := func(x []float64) float64 { return x[len(x)/10] }
-	return high(a) < low(b) || high(b) < low(a)
-}
-
 // ranged reports whether pieces of one of the two parts, and of others in company like its own, differ by themselves as
 // much as the other one lies away from them: what comes and goes without a cause, such as a checkpoint that meets some
 // pieces, is no one's doing. Of few pieces the next one may lie as far out again as they lie apart.

@@ -217,7 +217,7 @@ func (p *pair) rate() (result.Finding, bool) {
 		Basis: p.basis(""), Warnings: []string{oneRun},
 		Evidence: p.both("rate ", ra, rb),
 	}
-	counted := "the interval takes completions as a Poisson count, which is too narrow when the rate wanders"
+	tooFew, counted := "", "the interval takes completions as a Poisson count, which is too narrow when the rate wanders"
 	if p.a != nil && p.b != nil {
 		fa, fb := view.FlowOf(p.a.Ops, nil), view.FlowOf(p.b.Ops, nil)
 		estimate, in := view.BlockRatio(fa, fb)
@@ -226,7 +226,7 @@ func (p *pair) rate() (result.Finding, bool) {
 			low, high = *x, *y
 			f.Basis = p.basis("; " + in.Method + " over points of " + view.SayDuration(p.a.Step))
 		} else {
-			counted += "; from the series there is none: " + in.Reason
+			counted, tooFew = counted+"; from the series there is none: "+in.Reason, in.Reason
 		}
 		f.Chart = p.picture(p.of.Per, p.of.Unit, p.a.Ops, p.b.Ops)
 	}
@@ -243,7 +243,7 @@ func (p *pair) rate() (result.Finding, bool) {
 		fa, fb := busyFlow(p.a), busyFlow(p.b)
 		if p.drifts(busyFlow) {
 			tailHarm, tailKept = nil, false
-		} else if _, in := view.BlockRatio(fa, fb); !in.Valid() && !beyond(each(p.a), each(p.b)) {
+		} else if _, in := view.BlockRatio(fa, fb); !in.Valid() && !view.Separate(each(p.a), each(p.b)) {
 			tailHarm, tailKept = nil, false
 		}
 	}
@@ -265,7 +265,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	}
 	p.gained(moved && r > 1 || tailHarm != nil && *tailHarm < 0)
 	wanders := moved && p.lasts == "" && (p.ranged(countOver) ||
-		counted != "" && p.a != nil && p.b != nil && !beyond(p.a.Ops, p.b.Ops))
+		counted != "" && p.a != nil && p.b != nil && !view.Separate(p.a.Ops, p.b.Ops))
 	if wanders { // a count says nothing of how a rate wanders
 		moved, low, high = false, math.Min(low, 1), math.Max(high, 1)
 		f.Low, f.High, f.NoInterval = nil, nil, "the rate wanders too much for so short a series"
@@ -285,6 +285,10 @@ func (p *pair) rate() (result.Finding, bool) {
 	if h := (result.Finding{Harm: tailHarm}); h.Weight() > f.Weight() {
 		f.Harm = tailHarm
 	}
+	if counted != "" && p.wanders() && f.Low != nil {
+		f.Low, f.High, f.NoInterval = nil, nil, tooFew
+		f.Warnings = slices.DeleteFunc(f.Warnings, func(w string) bool { return w == counted })
+	}
 	f.Severity, f.Sentence = result.Info, said+p.unsure()+"."+p.kept(na, nb)
 	if !moved && tailHarm == nil {
 		f.Severity = result.Passed
@@ -302,6 +306,12 @@ func (p *pair) rate() (result.Finding, bool) {
 		}
 	}
 	return f, true
+}
+
+// wanders reports whether the rate of one of the two varies more than a count does by chance.
+func (p *pair) wanders() bool {
+	return p.a != nil && p.b != nil &&
+		!(view.Counts(p.a.Ops, p.a.Step) && view.Counts(p.b.Ops, p.b.Step))
 }
 
 func rateFlow(c *view.Track) view.Flow { return view.FlowOf(c.Ops, nil) }
@@ -576,7 +586,7 @@ func (p *pair) mean() (result.Finding, bool) {
 	}
 	p.gained(r < 1/(1+changed))
 	f.Severity = result.Info
-	sure := f.Low == nil && (p.a == nil || p.a.Busy == nil || beyond(each(p.a), each(p.b))) ||
+	sure := f.Low == nil && (p.a == nil || p.a.Busy == nil || view.Separate(each(p.a), each(p.b))) ||
 		f.Low != nil && (*f.Low > 1+changed || *f.High < 1-changed)
 	if f.Low == nil && sure {
 		sure = !p.ranged(meanOf)

@@ -2,6 +2,7 @@ package neighbour
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"plimsoll/hist"
 	"plimsoll/internal/analysis/view"
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 
@@ -206,5 +208,35 @@ func TestFaultOnSeveralNodesAtOnce(t *testing.T) {
 	later.conditions.Faults = []string{`"` + hangs + `"`}
 	if was, is := whenever(part{opening: true}, later); was != "at the start" || is != `after "`+hangs+`"` {
 		t.Error(was, is)
+	}
+}
+
+// A rate that wanders over a time too short for blocks of points has no interval: one from its count would be a tenth of
+// what it wanders. A count that varies by chance alone has one.
+func TestShortAndWandering(t *testing.T) {
+	t.Parallel()
+	for swing, interval := range map[float64]bool{0: true, 0.25: false} {
+		s := reporttest.NewSynthetic(3700, 72, 2)
+		s.Load(reporttest.Load{Name: "A", To: 72, Noise: 0.001, Cuts: []reporttest.Cut{{At: 36, Name: "alone"},
+			{At: 72, Name: "with B"}}, Rate: func(t int) float64 {
+			if t < 36 {
+				return 4000
+			}
+			return 450 * (1 + swing*math.Sin(float64(t-36)/6))
+		}})
+		s.Load(reporttest.Load{Name: "B", From: 36, To: 72, Noise: 0.02, Rate: func(int) float64 { return 100 }})
+		told := 0
+		for _, f := range windows(view.New(s.Manifest, s.Data)) {
+			if f.Check != "windows" || f.Subject != "A" {
+				continue
+			}
+			told++
+			if (f.Low != nil) != interval || (f.NoInterval == "") != interval || f.Severity != result.Info {
+				t.Errorf("swing %v: interval %v, %q, %s: %s", swing, f.Low != nil, f.NoInterval, f.Severity, f.Sentence)
+			}
+		}
+		if told != 1 {
+			t.Errorf("swing %v: told %d times", swing, told)
+		}
 	}
 }

@@ -231,19 +231,30 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 		Evidence: []result.Evidence{{Name: "rate " + first.Name, Value: a, Unit: first.Rate().Unit},
 			{Name: "rate " + later.Name, Value: b, Unit: later.Rate().Unit}},
 	}
+	separate := true
 	if x, y := v.Track(first.Load), v.Track(later.Load); x != nil && y != nil {
 		estimate, in := view.BlockRatio(view.FlowOf(x.Ops, nil), view.FlowOf(y.Ops, nil))
 		if in.Valid() && estimate > 0 {
 			f.Low, f.High = view.Ptr(in.Low*r/estimate), view.Ptr(in.High*r/estimate)
 			f.Basis += "; " + in.Method + " over points of " + view.SayDuration(x.Step)
 		} else {
-			f.Warnings = append(f.Warnings, "the interval takes completions as a Poisson count, which is too narrow "+
-				"when the rate wanders; from the series there is none: "+in.Reason)
+			separate = view.Separate(x.Ops, y.Ops)
+			f.NoInterval = in.Reason
+			if view.Counts(x.Ops, x.Step) && view.Counts(y.Ops, y.Step) {
+				f.NoInterval, separate = "", true
+				f.Warnings = append(f.Warnings, "the interval takes completions as a Poisson count; from the series there is "+
+					"none: "+in.Reason)
+			}
 		}
 	} else {
 		f.Warnings = append(f.Warnings, view.Independent)
 	}
 	low, high = *f.Low, *f.High
+	within := view.RatioWithin(r, low, high)
+	if f.NoInterval != "" {
+		f.Low, f.High = nil, nil
+		within = fmt.Sprintf("×%s (no interval: %s)", unit.Apart(r)[0], f.NoInterval)
+	}
 	f.Harm = view.Worse(low, high, changed, result.Higher)
 	tail, tailHarm, kept := tails(first, later, &f)
 	if (result.Finding{Harm: tailHarm}).Weight() > f.Weight() {
@@ -251,14 +262,14 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 	}
 	f.Sentence = fmt.Sprintf("With %s %s instead of %s, %s did %s against %s of %s: %s%s",
 		d.what, d.is, d.was, later.Name, later.Rate().Say(b), view.SayCount(a), first.Name,
-		view.RatioWithin(r, low, high), tail)
+		within, tail)
 	if x, y := bandwidth(first), bandwidth(later); d.what == "block size" && x > 0 && y > 0 {
 		f.Evidence = append(f.Evidence, result.Evidence{Name: "bandwidth " + first.Name, Value: x, Unit: "bytes/s"},
 			result.Evidence{Name: "bandwidth " + later.Name, Value: y, Unit: "bytes/s"})
 		f.Sentence += fmt.Sprintf("; it moved %s per second against %s", view.SayBytes(y), view.SayBytes(x))
 		*f.Harm = -math.Abs(*f.Harm) // fewer and larger are not worse
 	}
-	moved := high < 1-changed || low > 1+changed || tailHarm != nil && *tailHarm != 0
+	moved := (high < 1-changed || low > 1+changed) && separate || tailHarm != nil && *tailHarm != 0
 	drift := ""
 	for _, t := range []*turn{first, later} {
 		if drift == "" {
@@ -270,7 +281,7 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 		f.Harm = nil
 		f.Sentence += drift
 	case moved:
-	case low >= 1-changed && high <= 1+changed && kept:
+	case low >= 1-changed && high <= 1+changed && kept && f.NoInterval == "":
 		f.Severity = result.Passed
 		f.Sentence += "; neither moved by more than " + view.Percent(changed)
 	default:

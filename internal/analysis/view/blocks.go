@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/serial"
@@ -119,4 +120,38 @@ func BlockRatio(a, b Flow) (r float64, in resample.Interval) {
 	}
 	nominal := resample.Expand(Confidence, float64(blocks-1), blocks)
 	return r, resample.Percentile(replicates, nominal, Confidence, "circular block bootstrap").Map(math.Exp)
+}
+
+// Counts reports whether values of equal intervals, in units a second, vary no more than counts of events that come by
+// chance would, so that an interval from their number alone is not too narrow: their index of dispersion lies below
+// what chance exceeds in 1 of 100 (Cochran, Biometrics 10, 1954; its quantile by Wilson and Hilferty, 1931).
+func Counts(rates []float64, seconds float64) bool {
+	known, _ := FiniteOf(rates)
+	n := float64(len(known) - 1)
+	mean := Total(known) / (n + 1)
+	if n < 1 || !(mean > 0) {
+		return true // nothing says otherwise
+	}
+	var squares float64
+	for _, x := range known {
+		squares += (x - mean) * (x - mean)
+	}
+	const rare = 2.3263 // standard deviations that a normal exceeds in 1 of 100
+	return squares*seconds/mean <= n*math.Pow(1-2/(9*n)+rare*math.Sqrt(2/(9*n)), 3)
+}
+
+// Separate reports whether nine tenths of some points lie beyond nine tenths of others, three points or more on each
+// side: then they moved, though they are too few for an interval.
+func Separate(a, b []float64) bool {
+	a, _ = FiniteOf(a)
+	b, _ = FiniteOf(b)
+	const fewest = 3
+	if min(len(a), len(b)) < fewest {
+		return false
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	high := func(x []float64) float64 { return x[len(x)-1-len(x)/10] }
+	low := func(x []float64) float64 { return x[len(x)/10] }
+	return high(a) < low(b) || high(b) < low(a)
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -51,5 +52,37 @@ func TestBlockRatioWeighted(t *testing.T) {
 	}
 	if _, in := BlockRatio(Flow{[]float64{1, 2}, []float64{1, 1}}, a); in.Valid() {
 		t.Error("an interval out of two points")
+	}
+}
+
+// TestCounts: counts that come by chance pass 99 of 100 times, those that wander by three times that never.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	const rounds = 2000
+	r := rand.New(rand.NewPCG(13, 14))
+	for _, c := range []struct {
+		n             int
+		mean, seconds float64
+		spread        float64 // against that of chance
+		most, fewest  float64 // share that passes
+	}{{30, 400, 1, 1, 0.995, 0.98}, {120, 4000, 1, 1, 0.995, 0.98}, {30, 40, 10, 1, 0.995, 0.98},
+		{30, 400, 1, 0.3, 1, 1}, {30, 400, 1, 3, 0, 0}} {
+		passed := 0
+		for range rounds {
+			x := make([]float64, c.n)
+			for i := range x { // of so many events as good as normal
+				x[i] = c.mean + r.NormFloat64()*c.spread*math.Sqrt(c.mean/c.seconds)
+			}
+			if Counts(x, c.seconds) {
+				passed++
+			}
+		}
+		if share := float64(passed) / rounds; share > c.most || share < c.fewest {
+			t.Errorf("%d points of %v s at %v/s, %v times the spread of chance: %v pass, want %v to %v", c.n, c.seconds,
+				c.mean, c.spread, share, c.fewest, c.most)
+		}
+	}
+	if !Counts([]float64{5}, 1) || !Counts(nil, 1) || !Counts([]float64{0, 0}, 1) {
+		t.Error("what says nothing wanders")
 	}
 }
