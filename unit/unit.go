@@ -127,8 +127,10 @@ func Setting(name, value string) string {
 	switch n, err := strconv.ParseInt(value, 10, 64); {
 	case name == "condition":
 		return value
-	case name == jobRate && err == nil:
-		return "rate " + Thousands(n) + " IOPS"
+	case name == jobRate && err == nil && n == 0:
+		return "no rate"
+	case name == jobRate && err == nil: // its load may have many jobs
+		return "rate " + Thousands(n) + " IOPS per job"
 	}
 	return Words(name) + " " + value
 }

@@ -318,6 +318,9 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	}
 	declared := slices.ContainsFunc(p.scenario.Vars, func(v scenario.Var) bool { return v.Name == mf.vary })
 	option, vms := !own && mf.vary == rateOption && !declared, mf.vary == vmsOption && !declared
+	if option {
+		mf.vary = jobRate // as of job files: it is that of each job, and is said so
+	}
 	clients, unitOf := own && mf.vary == clientsOption, mf.unit
 	if vms {
 		i := slices.IndexFunc(p.scenario.Workloads, func(w scenario.Workload) bool { return w.Name == name })

@@ -2,7 +2,9 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"strconv"
@@ -32,12 +34,16 @@ func build(folder *result.Folder, soFar *result.Data) (*Document, error) {
 	var err error
 	in.Labels, err = result.ReadLabels(folder.Dir())
 	problem(err)
+	damaged := false
 	if in.Data = soFar; soFar == nil {
 		in.Data, err = folder.Data()
 		problem(err)
+		damaged = err != nil && !errors.Is(err, fs.ErrNotExist)
 		in.Findings, err = folder.Findings()
 		problem(err)
-		in.Problems = append(folder.VerifySums(), in.Problems...)
+		sums := folder.VerifySums()
+		damaged = damaged || len(sums) > 0
+		in.Problems = append(sums, in.Problems...)
 	}
 	var skipped []string
 	in.Events, skipped, err = folder.Events()
@@ -48,6 +54,10 @@ func build(folder *result.Folder, soFar *result.Data) (*Document, error) {
 	}
 	in.Problems = slices.Concat(folder.Problems(), in.Problems, skipped)
 	doc := New(in)
+	if damaged && len(doc.InShort) > 0 {
+		doc.InShort[0].Severity = result.Warning
+		doc.InShort[0].Sentence = "Not to be relied on, since files of this run are damaged: " + doc.InShort[0].Sentence
+	}
 	if soFar == nil && in.Data != nil {
 		doc.setBeside(folder, in.Data)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,16 @@ func TestBuild(t *testing.T) {
 	damaged, err := Build(opened)
 	if err != nil || len(damaged.Problems) == 0 || len(damaged.Findings) == 0 {
 		t.Errorf("damaged data: %v, problems %q, %d findings", err, damaged.Problems, len(damaged.Findings))
+	}
+	var page strings.Builder
+	if err := HTML(&page, damaged); err != nil {
+		t.Fatal(err)
+	}
+	first := damaged.InShort[0]
+	if first.Severity != result.Warning || !strings.HasPrefix(first.Sentence, "Not to be relied on, since files") ||
+		!strings.Contains(page.String(), `<div class="error" role="alert"><p>Could not be read: `) ||
+		strings.Contains(page.String(), "0 VMs") {
+		t.Errorf("a damaged run looks whole: %s %q", first.Severity, first.Sentence)
 	}
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"strings"
@@ -118,6 +119,41 @@ func TestPlot(t *testing.T) {
 			strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "<a>") {
 			t.Errorf("%s: %v\n%s", name, err, b.String())
 		}
+	}
+}
+
+// TestPlotEnds: the end of an interval that lies outside of a chart has no bar, and a chart without a name of its axis
+// has no half a label.
+func TestPlotEnds(t *testing.T) {
+	t.Parallel()
+	low, high := 8.0, 12.0
+	bars := func(low, high *float64) int {
+		p := Plot{Title: "T", YLabel: "IOPS",
+			Series: []PlotSeries{{Marks: true, Points: []PlotPoint{{X: 1, Y: 10, Low: low, High: high}}}}}
+		text := string(p.draw(true))
+		if !strings.Contains(text, `aria-label="T: IOPS"`) {
+			t.Errorf("its label: %.80s", text)
+		}
+		return strings.Count(text, "h8")
+	}
+	for want, got := range map[int]int{0: bars(nil, nil), 1: bars(&low, nil), 2: bars(&low, &high)} {
+		if got != want {
+			t.Errorf("%d bars, want %d", got, want)
+		}
+	}
+}
+
+// TestLevel: the name of a level stands where no line runs, between its ends where lines run at both.
+func TestLevel(t *testing.T) {
+	t.Parallel()
+	d := newDrawing("T", 200, 0, 100, 0, 100)
+	for _, from := range []float64{0, 80} { // lines at both ends, above and below
+		d.drew(d.x(from), d.y(90), d.x(from+20), d.y(10))
+	}
+	d.level(50, "90 % of before")
+	if text := d.b.String(); strings.Contains(text, fmt.Sprintf(`x="%d"`, int(d.right)-4)) ||
+		strings.Contains(text, fmt.Sprintf(`x="%d"`, int(d.left)+4)) {
+		t.Errorf("it stands where a line runs: %s", text)
 	}
 }
 

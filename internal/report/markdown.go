@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/report/answer"
 	"plimsoll/internal/report/terminal"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -192,14 +194,20 @@ func (m *markdown) head(doc *Document) {
 		m.line("\n**%s**", doc.Unfinished)
 	}
 	for _, p := range doc.Problems {
-		m.line("\nCould not be read: %s", p)
+		m.line("\n**Could not be read: %s**", p)
 	}
 }
 
 func (m *markdown) short(doc *Document) {
 	m.line("\n## In short\n")
 	for _, s := range doc.InShort {
-		m.line("- %s", s.Sentence)
+		switch {
+		case s.Check == result.AssertCheck && len(doc.Asserts) > 0: // it stands among the conditions
+		case s.Severity == result.Invalid || s.Severity == result.Warning:
+			m.line("- **%s** %s", m.word(s.Severity), s.Sentence)
+		default:
+			m.line("- %s", s.Sentence)
+		}
 	}
 	if len(doc.Asserts) > 0 {
 		m.line("\n## Conditions\n")
@@ -259,11 +267,14 @@ func (m *markdown) windows(doc *Document) {
 }
 
 func (m *markdown) found(doc *Document) {
-	if len(doc.Findings) == 0 {
+	rest := slices.DeleteFunc(unsaid(doc.InShort, Ranked(doc.Findings)), func(f result.Finding) bool {
+		return f.Check == result.AssertCheck && len(doc.Asserts) > 0 // they stand among the conditions
+	})
+	if len(rest) == 0 {
 		return
 	}
 	m.line("\n## What was found\n")
-	m.list(Ranked(doc.Findings))
+	m.list(rest)
 }
 
 func (m *markdown) events(doc *Document) {
@@ -276,6 +287,32 @@ func (m *markdown) events(doc *Document) {
 	for _, e := range all {
 		m.cells(fmt.Sprint(e.Number), e.At, e.Clock, strings.Join(e.Texts, "; "))
 	}
+}
+
+// word is a severity before a sentence: as text no weight sets it off.
+func (m *markdown) word(s result.Severity) string {
+	if m.text {
+		return string(s) + ":"
+	}
+	return string(s)
+}
+
+// unsaid are the findings that a summary has not said, and what those that it has say after that.
+func unsaid(summary []Short, all []result.Finding) (out []result.Finding) {
+	for _, f := range all {
+		if Said(summary, f) {
+			rest := strings.TrimSpace(strings.TrimPrefix(f.Sentence, answer.First(f)))
+			if rest == "" {
+				continue
+			}
+			f.Sentence = rest
+			if f.Subject != "" && f.Subject != "run" && !strings.HasPrefix(rest, f.Subject) {
+				f.Sentence = f.Subject + ": " + rest
+			}
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // list prints one finding per line. Of more than a few of one check and severity it prints the first and names the
@@ -293,15 +330,12 @@ func (m *markdown) list(findings []result.Finding) {
 	const few = 4
 	told := map[kind]bool{}
 	for _, f := range findings {
-		word, k := string(f.Severity), kind{f.Severity, f.Check}
+		k := kind{f.Severity, f.Check}
 		many := len(like[k]) > few && (f.Severity == result.Passed || !f.Answers())
 		if many && told[k] {
 			continue
 		}
-		if m.text { // where no weight sets it off
-			word += ":"
-		}
-		m.line("- **%s** %s", word, f.Sentence)
+		m.line("- **%s** %s", m.word(f.Severity), f.Sentence)
 		if many {
 			told[k] = true
 			m.line("  - and %s more like it: %s", plain(float64(len(like[k])-1)), strings.Join(like[k][1:], ", "))
@@ -311,7 +345,7 @@ func (m *markdown) list(findings []result.Finding) {
 
 func (m *markdown) side(s side) {
 	m.line("\n%s side by side; p50 and p99 are %ss.", s.Workload, s.Kind)
-	m.header(append(append([]string{""}, s.Windows...), "Change")...)
+	m.header(append(append([]string{""}, s.Windows...), s.Change)...)
 	for _, r := range s.Rows {
 		m.cells(append(append([]string{r.Name}, r.Values...), r.Change)...)
 	}

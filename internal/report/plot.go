@@ -51,9 +51,10 @@ func (p Plot) svg() template.HTML { return p.draw(false) }
 func (p Plot) draw(headed bool) template.HTML {
 	const height, named = 320, 22 // room for the name of the axis below its figures
 	x0, x1, y0, y1 := p.bounds()
-	label := fmt.Sprintf("%s: %s over %s", p.Title, p.YLabel, p.XLabel)
+	label := p.Title + ": " + p.YLabel
 	below := 0
 	if p.XLabel != "" {
+		label += " over " + p.XLabel
 		below = named
 	}
 	d := newDrawing(label, height+below, x0, x1, y0, y1)
@@ -176,8 +177,14 @@ func (d *drawing) series(s PlotSeries, class string) {
 	}
 	for _, q := range s.Points {
 		if interval(q) {
-			fmt.Fprintf(&d.b, `<path class="i %s" d="M%d %dV%dm-4 0h8M%d %dh8"/>`, class, d.x(q.X), low(q), high(q),
-				d.x(q.X)-4, low(q))
+			fmt.Fprintf(&d.b, `<path class="i %s" d="M%d %dV%d`, class, d.x(q.X), low(q), high(q))
+			if q.High != nil { // an end that is open has no bar, nor has one that a chart leaves out
+				d.b.WriteString("m-4 0h8")
+			}
+			if q.Low != nil {
+				fmt.Fprintf(&d.b, "M%d %dh8", d.x(q.X)-4, low(q))
+			}
+			d.b.WriteString(`"/>`)
 		}
 		fmt.Fprintf(&d.b, `<circle class="o %s" cx="%d" cy="%d" r="5"/>`, class, d.x(q.X), d.y(q.Y))
 	}

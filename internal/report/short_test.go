@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -177,6 +178,34 @@ func TestMind(t *testing.T) {
 	}
 }
 
+// TestUnsaid: what a summary says stands in no list after it, but for what a finding says after that.
+func TestUnsaid(t *testing.T) {
+	summary := []Short{{Severity: result.Warning, Sentence: "A was short."}}
+	doc := &Document{Title: "T", InShort: summary, Findings: []result.Finding{
+		{Check: "a", Subject: "A", Severity: result.Warning, Sentence: "A was short."},
+		{Check: "b", Subject: "A", Severity: result.Warning, Sentence: "A was short. Time was scaled."},
+		{Check: "c", Subject: "B", Severity: result.Info, Sentence: "B was long."}}}
+	for name, write := range map[string]func(io.Writer, *Document) error{"text": Text, "md": Markdown} {
+		var out strings.Builder
+		if err := write(&out, doc); err != nil {
+			t.Fatal(err)
+		}
+		for want, n := range map[string]int{"A was short.": 1, "A: Time was scaled.": 1, "B was long.": 1} {
+			if got := strings.Count(out.String(), want); got != n {
+				t.Errorf("%s says %q %d times:\n%s", name, want, got, &out)
+			}
+		}
+	}
+	var page strings.Builder
+	if err := HTML(&page, doc); err != nil {
+		t.Fatal(err)
+	}
+	told := page.String()[strings.Index(page.String(), "2 findings of the summary"):]
+	if strings.Count(told, "A was short.") != 2 || !strings.Contains(told, "Time was scaled.") {
+		t.Errorf("what the summary says is not among its findings: %s", told)
+	}
+}
+
 // TestSaidOnce: what the summary says is not said again beside it, however it joins sentences.
 func TestSaidOnce(t *testing.T) {
 	summary := []Short{{Sentence: "A kept back after 5 s (lowest 3 IOPS; between 4 s and 5 s); B booted in 2 s."}}
@@ -185,7 +214,7 @@ func TestSaidOnce(t *testing.T) {
 		"B booted in 2 s; all of them.":                              true,
 		"B booted in 2 min.":                                         false,
 	} {
-		if got := saidIn(summary, result.Finding{Sentence: sentence}); got != want {
+		if got := Said(summary, result.Finding{Sentence: sentence}); got != want {
 			t.Errorf("%q: %v", sentence, got)
 		}
 	}

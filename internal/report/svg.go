@@ -41,8 +41,8 @@ func (d *drawing) drew(x0, y0, x1, y1 int) {
 	d.drawn = append(d.drawn, area{min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)})
 }
 
-// level draws a dashed line, and its name above or below its right or its left end: where no line runs, if there is
-// such a place.
+// level draws a dashed line, and its name above or below its right or its left end, or else between these: where no
+// line runs, if there is such a place.
 func (d *drawing) level(at float64, words string) {
 	const perRune, tall, off = 6, 10, 4
 	y, left, right, width := d.y(at), int(d.left), int(d.right), perRune*len([]rune(words))
@@ -60,6 +60,10 @@ func (d *drawing) level(at float64, words string) {
 		{"t e", right - off, area{right - width, below - tall, right, below}},
 		{"t", left + off, area{left, above - tall, left + width, above}},
 		{"t", left + off, area{left, below - tall, left + width, below}}}
+	for end := right - perRune; end-width > left; end -= perRune { // between the ends
+		places = append(places, place{"t e", end - off, area{end - width, above - tall, end, above}},
+			place{"t e", end - off, area{end - width, below - tall, end, below}})
+	}
 	i := max(0, slices.IndexFunc(places, func(p place) bool { return free(p.area) }))
 	d.text(places[i].class, places[i].x, places[i].y1, words)
 }

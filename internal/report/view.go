@@ -105,6 +105,7 @@ type shortView struct {
 type side struct {
 	Workload, Kind string
 	Windows        []string
+	Change         string // the head of the changes
 	Rows           []sideRow
 }
 
@@ -212,7 +213,7 @@ func newView(doc *Document) *view {
 				v.Top, fv.Picture = fv.Picture, nil
 			}
 		}
-		if fv.Picture == nil && f.Severity == result.Info && saidIn(doc.InShort, f) {
+		if f.Severity != result.Invalid && Said(doc.InShort, f) {
 			v.Told = append(v.Told, fv)
 			continue
 		}
@@ -257,10 +258,11 @@ func newView(doc *Document) *view {
 	return v
 }
 
-// saidIn reports whether a summary has what a finding says first, with or without its interval.
-func saidIn(summary []Short, f result.Finding) bool {
+// Said reports whether a summary has what a finding says first, with or without its interval.
+func Said(summary []Short, f result.Finding) bool {
 	first := strings.TrimRight(answer.Head(answer.First(f)), ".)")
-	return slices.ContainsFunc(summary, func(s Short) bool { return strings.Contains(s.Sentence, first) })
+	return first != "" &&
+		slices.ContainsFunc(summary, func(s Short) bool { return strings.Contains(s.Sentence, first) })
 }
 
 // cutTables leaves the long tables' ends out; what is of whole groups comes first then.
@@ -290,6 +292,9 @@ func newSide(c Comparison) side {
 	s := side{Workload: c.Workload, Kind: c.Latency}
 	for _, w := range c.Windows {
 		s.Windows = append(s.Windows, w.Name)
+	}
+	if s.Change = "Change"; len(s.Windows) > 2 {
+		s.Change = "Change, last against first"
 	}
 	first := c.Windows[0]
 	if len(first.Rows) > 0 {

@@ -282,8 +282,8 @@ func LoadCurve(load []curve.Point, q view.Quantity, basis string) ([]result.Find
 	measured.X, measured.Y = points.X, points.Y
 	f.Chart = &result.Chart{Title: "Mean service time by throughput", XLabel: "throughput", XUnit: q.Unit, YUnit: "s",
 		Lines: []result.ChartLine{measured, points}, Marks: []result.ChartPlace{{At: view.Round(first.Throughput),
-			Text: "you are here: " + what}}}
-	if knee.Concurrency != first.Concurrency {
+			Text: what}}}
+	if knee.Concurrency != first.Concurrency && knee.Concurrency != last.Concurrency { // there it was not reached
 		f.Chart.Marks = append(f.Chart.Marks, result.ChartPlace{At: view.Round(knee.Throughput), Text: "knee"})
 	}
 	return []result.Finding{f}, nil

@@ -3,7 +3,6 @@ package runs
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"plimsoll/internal/analysis/assert"
@@ -38,6 +37,9 @@ func Summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 		}
 	}
 	for _, short := range doc.InShort {
+		if short.Check == result.AssertCheck && len(doc.Asserts) > 0 {
+			continue // it stands among the conditions
+		}
 		if short.Severity == result.Invalid || short.Severity == result.Warning {
 			visible.Fprintf(w, "%s: ", short.Severity)
 		}
@@ -156,9 +158,7 @@ func PrintFindings(w io.Writer, all []result.Finding, told ...report.Short) erro
 			fine++
 			continue
 		}
-		if slices.ContainsFunc(told, func(s report.Short) bool {
-			return s.Check == f.Check && s.Subject == f.Subject && strings.HasPrefix(f.Sentence, s.Sentence)
-		}) {
+		if report.Said(told, f) {
 			continue
 		}
 		if count[k]++; count[k] == 1 {

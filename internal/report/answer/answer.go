@@ -97,10 +97,13 @@ func Of(r Run) (sentence string, said []result.Finding) {
 		clauses = append(clauses, r.Unread)
 	}
 	if len(clauses) == 0 && len(r.Loads) <= most {
-		why := r.noInterval()
+		why, reasons := r.noInterval()
 		for _, l := range r.Loads {
 			text, f := r.did(l)
-			clauses = append(clauses, strings.TrimSuffix(text, unknown(why)))
+			if why != "" {
+				text = strings.TrimSuffix(text, unknown(reasons[l.Name]))
+			}
+			clauses = append(clauses, text)
 			if f != nil {
 				said = append(said, *f)
 			}
@@ -117,12 +120,16 @@ func Of(r Run) (sentence string, said []result.Finding) {
 	if len(clauses) == 0 {
 		return "", nil
 	}
-	return capital(strings.Join(clauses, "; ")) + ".", said
+	return r.capital(strings.Join(clauses, "; ")) + ".", said
 }
 
-func capital(s string) string {
-	r, n := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(r)) + s[n:]
+// capital begins a sentence, but for one that begins with the name of a load.
+func (r Run) capital(s string) string {
+	if slices.ContainsFunc(r.Loads, func(l Load) bool { return l.Name != "" && strings.HasPrefix(s, l.Name) }) {
+		return s
+	}
+	first, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[n:]
 }
 
 // telling are the findings of a check that answer, the largest change first.
@@ -202,20 +209,33 @@ func (r Run) steady(name string) *result.Finding {
 // unknown says why the rate of a load has no interval.
 func unknown(why string) string { return " (no interval of its rate: " + why + ")" }
 
-// noInterval is why no rate of several loads has an interval, where that is the same of all; "" else.
-func (r Run) noInterval() (why string) {
-	for i, l := range r.Loads {
+// noInterval is why no rate of several loads has an interval, and the reason of each by its name; "" where one has.
+func (r Run) noInterval() (why string, reasons map[string]string) {
+	reasons = map[string]string{}
+	var order []string
+	named := map[string][]string{}
+	for _, l := range r.Loads {
 		f := r.steady(l.Name)
 		one := few
 		if f != nil {
 			one = f.NoInterval
 		}
-		if len(r.Loads) < 2 || f != nil && f.Low != nil || l.Did == "" || i > 0 && one != why {
-			return ""
+		if len(r.Loads) < 2 || f != nil && f.Low != nil || l.Did == "" {
+			return "", nil
 		}
-		why = one
+		if named[one] == nil {
+			order = append(order, one)
+		}
+		named[one] = append(named[one], l.Name)
+		reasons[l.Name] = one
 	}
-	return why
+	for i, one := range order {
+		if len(order) > 1 {
+			one += " (" + strings.Join(named[one], ", ") + ")"
+		}
+		order[i] = one
+	}
+	return strings.Join(order, "; "), reasons
 }
 
 // did returns what a load did, with the interval of its rate, and the finding that has it; nil: none has.

@@ -134,15 +134,11 @@ func (s *shorts) of(dir string, make func() []report.Short) []report.Short {
 
 // shortOf is the summary of a run that ended, as its report has it; what cannot be read is said there.
 func shortOf(folder *result.Folder) []report.Short {
-	data, err := folder.Data()
+	doc, err := report.Build(folder)
 	if err != nil {
-		data = nil
+		return nil
 	}
-	found, err := folder.Findings()
-	if err != nil {
-		found = nil
-	}
-	return report.New(report.Input{Manifest: folder.Manifest(), Data: data, Findings: found}).InShort
+	return doc.InShort
 }
 
 func (s *Site) fillRun(doc *document, v *runView) error {
