@@ -22,7 +22,7 @@ import (
 // redactedSentence stands at the top of a redacted report.
 const redactedSentence = "Redacted: names of hosts, addresses, serial numbers, the kernel's command line, names of " +
 	"users and paths of theirs are replaced, the same value by the same replacement; the run's name, tags and note are " +
-	"left out."
+	"left out. A name that is a word of reports stays where nothing beside it says that it is one."
 
 // Redacted is a copy of a document in which all that names a machine, an address, a disk or a user is replaced: what
 // the manifest and its facts say that it is, what looks like one wherever it stands, and every further place of any of
@@ -36,15 +36,27 @@ func Redacted(doc *Document, paths ...string) *Document {
 	bare.Beside = nil // a catalogue names systems of a team
 	bare.InShort = slices.DeleteFunc(slices.Clone(doc.InShort), func(s Short) bool { return s.Check == besideCheck })
 	out := redactedBy(r, &bare)
-	// Values that are too common to be looked for in texts are replaced where it is known what they are.
-	out.Manifest.Operator = r.of(m.Operator)
-	for i, f := range m.Environment {
-		if f.Identifies != "" && f.Missing == "" {
-			out.Manifest.Environment[i].Value = r.of(f.Value)
-		}
-	}
+	r.told(m, &out.Manifest)
 	out.Redacted = redactedSentence
 	return out
+}
+
+// told replaces, in a copy of a manifest, values that are too common to be looked for in texts where it is known what
+// they are.
+func (r *redactor) told(m result.Manifest, out *result.Manifest) {
+	out.Operator = r.of(m.Operator)
+	out.ClusterName = cmp.Or(r.of(m.ClusterName), out.ClusterName)
+	for i, f := range m.Environment {
+		if f.Identifies != "" && f.Missing == "" {
+			out.Environment[i].Value = r.of(f.Value)
+		}
+	}
+	for i, n := range m.Nodes {
+		out.Nodes[i].Name = cmp.Or(r.of(n.Name), out.Nodes[i].Name)
+	}
+	if m.SharedCounters != nil {
+		out.SharedCounters.Instance = r.of(m.SharedCounters.Instance)
+	}
 }
 
 // RedactedComparison is a copy of a comparison without what Redacted replaces. Whoever made it named the sides.
@@ -105,6 +117,7 @@ type redactor struct {
 	counts map[result.Identity]int
 	hosts  []string
 	any    *regexp.Regexp // one of the values; nil when there are none
+	beside *regexp.Regexp // a word that names come after, and one that is too common to be looked for by itself
 }
 
 // kinds are those that replacements are named for.
@@ -207,16 +220,38 @@ func (r *redactor) look(s string) {
 var ordinary = []string{"root", "localhost", "host", "none", "unknown", "user", "admin", "default", "not specified",
 	"default string", "to be filled by o.e.m.", "local", "this host", "system"}
 
+// pageWords are those of reports which would not be told from a name that is one of them.
+var pageWords = strings.Fields(`
+	after all alone an and any as at bandwidth be before between by bytes change cluster complete count cpu cpus
+	data depth device direct disk disks do each error errors event events failed fault fio first flush free from
+	group groups he held if in info interval invalid io iops is it its job jobs journal kib latency load loads
+	machine machines max mean median memory mib min mix ms network no node nodes not of off on one op operation
+	operations ops or os over p50 p90 p95 p99 passed phase plan point points ran random rate rates read reads report
+	response result results run runs sequential series server service size so start started steady step steps
+	storage switched target test the time times to total trim up used user users vm vms warning was we were with
+	work workload workloads write writes wrote`)
+
 // common reports whether a value is not looked for in texts: too short, an ordinary word, or a small number.
 func common(key string) bool {
-	const shortest, shortestNumber = 3, 6
+	const shortest, shortestNumber = 2, 6
 	digits := !strings.ContainsFunc(key, func(c rune) bool { return !unicode.IsDigit(c) })
-	return len(key) < shortest || digits && len(key) < shortestNumber || slices.Contains(ordinary, key)
+	return len(key) < shortest || digits && len(key) < shortestNumber || slices.Contains(ordinary, key) ||
+		slices.Contains(pageWords, key)
 }
 
 // ready prepares the replacement. Longer values go first: they may hold others.
 func (r *redactor) ready() {
-	var keys []string
+	var keys, near []string
+	for _, key := range r.hosts {
+		if common(key) && !slices.Contains(ordinary, key) {
+			near = append(near, regexp.QuoteMeta(key))
+		}
+	}
+	if near != nil {
+		slices.SortFunc(near, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+		r.beside = regexp.MustCompile(`(?i)\b((?:nodes?|hosts?|switched|server|machine|cluster|instance)[ =:]+"?)(` +
+			strings.Join(near, "|") + `)\b`)
+	}
 	for key := range r.names {
 		if !common(key) && utf8.ValidString(cmp.Or(r.values[key], key)) { // no document holds other text
 			keys = append(keys, key)
@@ -254,7 +289,13 @@ var domain = lazyregexp.New(`^(?:\.[A-Za-z0-9-]+)+`)
 
 // replace is a text with every known value replaced.
 func (r *redactor) replace(s string) string {
-	if r.any == nil || len(s) < 3 {
+	if r.beside != nil {
+		s = r.beside.ReplaceAllStringFunc(s, func(found string) string {
+			m := r.beside.FindStringSubmatch(found)
+			return m[1] + cmp.Or(r.of(m[2]), "value")
+		})
+	}
+	if r.any == nil || len(s) < 2 {
 		return s
 	}
 	var b strings.Builder

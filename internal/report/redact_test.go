@@ -232,6 +232,51 @@ func TestRedactedWordsOfOurs(t *testing.T) {
 	}
 }
 
+// TestRedactedStrangeNames: hosts whose names are short, parts of each other, patterns or of any alphabet are nowhere; one
+// that is a word of reports is replaced where something says that it is a host, and no report is garbled by it.
+func TestRedactedStrangeNames(t *testing.T) {
+	t.Parallel()
+	names := []string{"n1", "q7", "node1", "node10", "a+b(c", "größe-ß", "Würfel|x", "[z].*", "read", "p99", "IOPS", "12"}
+	in := runInput(reporttest.Options{VMs: 2, Length: 10 * time.Second})
+	plain := New(in)
+	in.Manifest.Target, in.Manifest.OneMachine, in.Manifest.Simulated = "ssh", false, false
+	in.Manifest.Nodes, in.Findings, in.Events = nil, nil, nil
+	in.Manifest.Scenario.DisplayName, in.Labels.Name = "read p99", "a+b(c"
+	for _, n := range names {
+		in.Manifest.Nodes = append(in.Manifest.Nodes, result.Node{Name: n})
+		in.Findings = append(in.Findings, result.Finding{Check: "x", Severity: result.Warning, Subject: "run",
+			Sentence: "Node " + n + " was lost, read p99 at 12 s in IOPS."})
+		in.Events = append(in.Events, result.Event{Kind: result.KindFault, Time: in.Manifest.Created,
+			Text: "Switched " + n + " off"})
+	}
+	doc := Redacted(New(in))
+	if doc.Title != "read p99" || doc.Latencies[0].Windows[0].Rows[0].Op != plain.Latencies[0].Windows[0].Rows[0].Op {
+		t.Errorf("words of the report were taken for names: %q, %+v", doc.Title, doc.Latencies[0].Windows[0].Rows[0])
+	}
+	for i, n := range names {
+		host := doc.Manifest.Nodes[i].Name
+		if want := "Node " + host + " was lost, read p99 at 12 s in IOPS."; doc.Findings[i].Sentence != want {
+			t.Errorf("%s: %q, want %q", n, doc.Findings[i].Sentence, want)
+		}
+		if !strings.HasPrefix(host, "host-") || doc.Journal[i].Text != "Switched "+host+" off" {
+			t.Errorf("%s is %q, %q", n, host, doc.Journal[i].Text)
+		}
+	}
+	for name, write := range printers {
+		var out bytes.Buffer
+		if err := write(&out, doc); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range readings(t, name, out.Bytes()) {
+			for _, n := range names[2:8] {
+				if strings.Contains(text, n) {
+					t.Errorf("%s holds %q", name, n)
+				}
+			}
+		}
+	}
+}
+
 // FuzzRedacted: whatever a text holds, a value that a fact names is not in it afterwards, and nothing breaks.
 func FuzzRedacted(f *testing.F) {
 	for _, s := range planted {

@@ -260,7 +260,8 @@ func newView(doc *Document) *view {
 
 // Said reports whether a summary has what a finding says first, with or without its interval.
 func Said(summary []Short, f result.Finding) bool {
-	first := strings.TrimRight(answer.Head(answer.First(f)), ".)")
+	first := answer.Head(answer.First(f))
+	first = cmp.Or(strings.TrimRight(first, ".)"), first)
 	return first != "" &&
 		slices.ContainsFunc(summary, func(s Short) bool { return strings.Contains(s.Sentence, first) })
 }
