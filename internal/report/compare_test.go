@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"plimsoll/internal/analysis/compare"
+	loadmark "plimsoll/internal/analysis/mark"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/testkit/comparetest"
 	"plimsoll/internal/testkit/golden"
@@ -140,6 +141,16 @@ func TestPlotEnds(t *testing.T) {
 		if got != want {
 			t.Errorf("%d bars, want %d", got, want)
 		}
+	}
+}
+
+// TestMarkFigure: the figure of a mark has the digits of its sentence.
+func TestMarkFigure(t *testing.T) {
+	t.Parallel()
+	rate, low, high := 148811.0, 146372.0, 151384.0
+	got := markFigure(&loadmark.Answer{Verdict: loadmark.Found, Rate: &rate, Low: &low, High: &high})
+	if want := "mark 148,800 IOPS (146,400 IOPS to 151,400 IOPS)"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

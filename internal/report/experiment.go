@@ -410,14 +410,13 @@ func markFigure(a *loadmark.Answer) string {
 	if a.Rate == nil {
 		return "no mark: " + string(a.Verdict)
 	}
-	say := func(rate float64) string { return loadmark.InUnit(rate, a.Unit) }
-	switch a.Verdict {
+	switch a.Verdict { // in the digits of its sentence
 	case loadmark.Found:
-		return fmt.Sprintf("mark %s (%s to %s)", say(*a.Rate), say(*a.Low), say(*a.High))
+		return fmt.Sprintf("mark %s (%s to %s)", a.Say(*a.Rate), a.Say(*a.Low), a.Say(*a.High))
 	case loadmark.AtLeast, loadmark.Generator:
-		return "mark at least " + say(*a.Rate)
+		return "mark at least " + a.Say(*a.Rate)
 	case loadmark.Below:
-		return "mark below " + say(*a.Rate)
+		return "mark below " + a.Say(*a.Rate)
 	}
 	return fmt.Sprintf("no mark: %s", a.Verdict)
 }

@@ -124,9 +124,24 @@ func (s *Site) api(mux *http.ServeMux) {
 		_ = WriteOpenAPI(w, s.version) // the reader may have gone away
 	})
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		body, code := encode(
-			reply{Status: "error", ErrorType: notFound, Error: "there is no " + r.Method + " " + r.URL.Path + " here"})
-		s.write(w, body, code)
+		no := reply{Status: "error", ErrorType: notFound, Error: "there is no " + r.Method + " " + r.URL.Path + " here"}
+		asked := r.Clone(r.Context())
+		asked.Method = http.MethodGet
+		_, pattern := mux.Handler(asked)
+		path, there := strings.CutPrefix(pattern, "GET /api/v1/")
+		if !there {
+			body, code := encode(no)
+			s.write(w, body, code)
+			return
+		}
+		allowed := "GET, HEAD"
+		if slices.Contains(posted, path) {
+			allowed += ", POST"
+		}
+		w.Header().Set("Allow", allowed)
+		no.ErrorType = badData
+		body, _ := encode(no)
+		s.write(w, body, http.StatusMethodNotAllowed)
 	})
 }
 

@@ -90,7 +90,31 @@ func TestOpenAPI(t *testing.T) {
 	}
 	fits(schemaOf("/api/v1/runs/{id}", "default"), "/api/v1/runs/none", http.StatusNotFound)
 	fits(schemaOf("/api/v1/compare", "default"), "/api/v1/compare", http.StatusBadRequest)
+	for path, allowed := range map[string]string{"runs": "GET, HEAD", "runs/x/findings": "GET, HEAD", "openapi.json": "GET, HEAD",
+		"query": "GET, HEAD, POST", "nothing": ""} {
+		answer, err := http.DefaultClient.Do(must(http.NewRequest(http.MethodDelete, s.url+"/api/v1/"+path, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, want := new(bytes.Buffer), http.StatusMethodNotAllowed
+		if allowed == "" {
+			want = http.StatusNotFound
+		}
+		_, err = body.ReadFrom(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != want || answer.Header.Get("Allow") != allowed || !json.Valid(body.Bytes()) {
+			t.Errorf("DELETE %s: %d, allowed are %q: %v %s", path, answer.StatusCode, answer.Header.Get("Allow"), err, body)
+		}
+	}
 	if err := schemaOf("/api/v1/runs", "200").Validate([]any{map[string]any{"run_id": 7}}); err == nil {
 		t.Error("a run without what runs have fits the description")
 	}
+}
+
+// must is a value that cannot fail to be made.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
