@@ -196,7 +196,8 @@ func FuzzParse(f *testing.F) {
 func TestSetting(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"block_size", "4k", "block size 4k"}, {"condition", "with Batch", "with Batch"},
-		{"rate_iops", "83838", "rate 83,838 IOPS per job"}, {"rate_iops", "0", "no rate"}, {"rate_iops", "many", "rate many"}, {"bs,ba", "4k", "bs,ba 4k"},
+		{"rate_iops", "83838", "rate 83,838 IOPS per job"},
+		{"rate_iops", "0", "no rate"}, {"rate_iops", "many", "rate many"}, {"bs,ba", "4k", "bs,ba 4k"},
 	} {
 		if got := Setting(c.name, c.value); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.name, c.value, got, c.want)

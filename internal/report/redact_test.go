@@ -232,11 +232,12 @@ func TestRedactedWordsOfOurs(t *testing.T) {
 	}
 }
 
-// TestRedactedStrangeNames: hosts whose names are short, parts of each other, patterns or of any alphabet are nowhere; one
-// that is a word of reports is replaced where something says that it is a host, and no report is garbled by it.
+// TestRedactedStrangeNames: hosts whose names are short, parts of each other, patterns or of any alphabet are nowhere;
+// one that is a word of reports is replaced where something says that it is a host, and no report is garbled by it.
 func TestRedactedStrangeNames(t *testing.T) {
 	t.Parallel()
-	names := []string{"n1", "q7", "node1", "node10", "a+b(c", "größe-ß", "Würfel|x", "[z].*", "read", "p99", "IOPS", "12"}
+	names := []string{"n1", "q7", "node1", "node10", "a+b(c", "größe-ß", "Würfel|x", "[z].*", "read", "p99",
+		"IOPS", "12"}
 	in := runInput(reporttest.Options{VMs: 2, Length: 10 * time.Second})
 	plain := New(in)
 	in.Manifest.Target, in.Manifest.OneMachine, in.Manifest.Simulated = "ssh", false, false

@@ -107,10 +107,11 @@ func TestOf(t *testing.T) {
 			"A wrote 1 TiB in 1 min: 17 GiB/s (one ingest), held to the 500 IOPS its job asks for.", 1},
 		"only results": {Run{Results: []string{"busy: Max 7"}},
 			"Busy: Max 7; no interval: only repeats show how these vary.", 0},
-		"a load whose name begins small": {Run{Findings: []result.Finding{}, Loads: []Load{{Name: "rd", Did: "read 5 IOPS"}}},
+		"a load whose name begins small": {Run{Loads: []Load{{Name: "rd", Did: "read 5 IOPS"}}},
 			"rd: read 5 IOPS (no interval of its rate: too little was reported).", 0},
 		"several reasons": {Run{Findings: []result.Finding{short}, Loads: loads},
-			"A: read 500 IOPS; B: read 500 IOPS; no rate has an interval: it has 16 points (A); too little was reported (B).", 1},
+			"A: read 500 IOPS; B: read 500 IOPS; no rate has an interval: it has 16 points (A); too little was reported (B).",
+			1},
 	} {
 		got, said := Of(c.run)
 		if got != c.want || len(said) != c.said {

@@ -90,8 +90,8 @@ func TestOpenAPI(t *testing.T) {
 	}
 	fits(schemaOf("/api/v1/runs/{id}", "default"), "/api/v1/runs/none", http.StatusNotFound)
 	fits(schemaOf("/api/v1/compare", "default"), "/api/v1/compare", http.StatusBadRequest)
-	for path, allowed := range map[string]string{"runs": "GET, HEAD", "runs/x/findings": "GET, HEAD", "openapi.json": "GET, HEAD",
-		"query": "GET, HEAD, POST", "nothing": ""} {
+	for path, allowed := range map[string]string{"runs": "GET, HEAD", "runs/x/findings": "GET, HEAD",
+		"openapi.json": "GET, HEAD", "query": "GET, HEAD, POST", "nothing": ""} {
 		answer, err := http.DefaultClient.Do(must(http.NewRequest(http.MethodDelete, s.url+"/api/v1/"+path, nil)))
 		if err != nil {
 			t.Fatal(err)
@@ -102,8 +102,9 @@ func TestOpenAPI(t *testing.T) {
 		}
 		_, err = body.ReadFrom(answer.Body)
 		answer.Body.Close()
-		if err != nil || answer.StatusCode != want || answer.Header.Get("Allow") != allowed || !json.Valid(body.Bytes()) {
-			t.Errorf("DELETE %s: %d, allowed are %q: %v %s", path, answer.StatusCode, answer.Header.Get("Allow"), err, body)
+		got := answer.Header.Get("Allow")
+		if err != nil || answer.StatusCode != want || got != allowed || !json.Valid(body.Bytes()) {
+			t.Errorf("DELETE %s: %d, allowed are %q: %v %s", path, answer.StatusCode, got, err, body)
 		}
 	}
 	if err := schemaOf("/api/v1/runs", "200").Validate([]any{map[string]any{"run_id": 7}}); err == nil {
