@@ -93,7 +93,8 @@ func held(lock string) bool {
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
-// holder is the process that has a lock open, 0 when none can be seen, as that of another user.
+// holder is the process that has taken a lock, 0 when none can be seen, as that of another user. Those that merely have
+// the file open are others that attach.
 func holder(lock string) int {
 	lock, err := filepath.Abs(lock)
 	if err == nil {
@@ -104,12 +105,31 @@ func holder(lock string) int {
 	}
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*") // the pattern is sound
 	for _, link := range links {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(link))))
-		if to, linkError := os.Readlink(link); err == nil && linkError == nil && to == lock && pid != os.Getpid() {
+		if to, err := os.Readlink(link); err != nil || to != lock {
+			continue
+		}
+		process := filepath.Dir(filepath.Dir(link))
+		pid, err := strconv.Atoi(filepath.Base(process))
+		about, _ := os.ReadFile(filepath.Join(process, "fdinfo", filepath.Base(link))) // it may have ended meanwhile
+		if err == nil && hasTaken(string(about), pid) {
 			return pid
 		}
 	}
 	return 0
+}
+
+// hasTaken reports whether what the kernel says of a descriptor names the process as who took its lock. A child that
+// has inherited the descriptor did not.
+func hasTaken(about string, pid int) bool {
+	for line := range strings.Lines(about) {
+		// lock:	1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF
+		word := strings.Fields(line)
+		if len(word) > 5 && word[0] == "lock:" && word[2] == "FLOCK" && word[4] == "WRITE" &&
+			word[5] == strconv.Itoa(pid) {
+			return true
+		}
+	}
+	return false
 }
 
 // asking is the signal that asks a process to stop, and never more than that however often it comes: SIGHUP, unless
