@@ -310,3 +310,81 @@ func TestDamageIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestDamagedRunsAreNotKept: no command keeps a number of a run, or of a search, of which a file was changed, nor sets it
+// beside others, unless the run is trusted. The file is named.
+func TestDamagedRunsAreNotKept(t *testing.T) {
+	t.Parallel()
+	run := simulatedRun(t)
+	runs := filepath.Dir(run)
+	a, _, errs := quiet(t)
+	if code := a.main([]string{"mark", filepath.Join(filepath.Dir(runs), "scenario"), "--target", "sim", "--limit",
+		"read p99 < 1s", "--vary", "rate", "--from", "100", "--to", "2000", "--dir", runs}); code != exit.Done {
+		t.Fatalf("exit code %d\n%s", code, errs)
+	}
+	found, err := filepath.Glob(filepath.Join(runs, "*", "runs", "*", "data.json"))
+	if err != nil || len(found) < 3 {
+		t.Fatalf("%q, %v", found, err)
+	}
+	search := filepath.Dir(filepath.Dir(filepath.Dir(found[0])))
+	number := regexp.MustCompile(`"count":\d+`)
+	for of, file := range map[string]string{
+		run: filepath.Join(run, "data.json"), search: found[0], filepath.Dir(found[1]): found[1],
+	} {
+		whole, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := number.FindIndex(whole)
+		if at == nil {
+			t.Fatalf("no number in %s", whole)
+		}
+		changed := bytes.Clone(whole)
+		changed[at[1]-1] ^= 1 // another digit
+		write(t, file, string(changed))
+		for name, line := range map[string][]string{
+			"baseline set":   {"baseline", "set", "kept", of},
+			"catalogue add":  {"catalogue", "add", of, "--to", filepath.Join(runs, ".kept")},
+			"catalogue show": {"catalogue", "show", of},
+			"history add":    {"history", "add", "kept", of},
+		} {
+			if name == "history add" && of == search {
+				continue // it takes none
+			}
+			kept := func() []string {
+				var all []string
+				for _, pattern := range []string{".baselines/*.json", ".kept/*.json", ".histories/*.json"} {
+					files, err := filepath.Glob(filepath.Join(runs, pattern))
+					if err != nil {
+						t.Fatal(err)
+					}
+					all = append(all, files...)
+				}
+				return all
+			}
+			a, _, errs := quiet(t)
+			code := a.main(append(line, "--dir", runs))
+			if code != exit.Failed || !strings.Contains(errs.String(), "is damaged: data.json") || len(kept()) > 0 {
+				t.Errorf("%s %s: exit code %d, kept %q\n%s", name, of, code, kept(), errs)
+			}
+			a, _, errs = quiet(t)
+			code = a.main(append(line, "--dir", runs, "--trust"))
+			unknown := "nothing in it can be set beside others" // this search found no mark
+			if name == "catalogue add" && of == search && strings.Contains(errs.String(), unknown) {
+				continue
+			}
+			if code != exit.Done || !strings.Contains(errs.String(), "is damaged: data.json") {
+				t.Errorf("%s %s --trust: exit code %d\n%s", name, of, code, errs)
+			}
+			if name != "catalogue show" && len(kept()) != 1 {
+				t.Errorf("%s %s --trust: kept %q", name, of, kept())
+			}
+			for _, file := range kept() {
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		write(t, file, string(whole))
+	}
+}

@@ -78,6 +78,7 @@ baseline; the files are not needed again.
 		},
 	}
 	of.registerFiles(set)
+	sd.trusting(set)
 	show := &cobra.Command{
 		Use: "show [NAME]", Short: "Show a baseline, or list all", Args: console.Args(0, 1, "name"),
 		Example: "  plimsoll baseline show\n  plimsoll baseline show release --json",

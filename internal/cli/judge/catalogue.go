@@ -11,6 +11,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
@@ -68,6 +69,7 @@ func (sd *Sides) catalogueAdd() *cobra.Command {
 			return err
 		},
 	}
+	sd.trusting(c)
 	c.Flags().StringVar(&system, "system", "", "the `name` of what was measured (default: that of the cluster)")
 	c.Flags().StringVar(&note, "note", "", "a `text` about it")
 	c.Flags().StringVar(&to, "to", "", "the `folder` of records (default: .catalogue beside the runs)")
@@ -86,6 +88,9 @@ func (sd *Sides) recordOf(phase, given string) (r catalogue.Record, names []stri
 	}
 	folder, err := sd.OpenRun(phase, given)
 	if err != nil {
+		return r, nil, err
+	}
+	if err := runs.Intact(sd.Console, phase, folder, sd.trust); err != nil {
 		return r, nil, err
 	}
 	if _, err = sd.DataOf(folder, false); err == nil {
@@ -154,7 +159,7 @@ func (sd *Sides) catalogueList() *cobra.Command {
 }
 
 func (sd *Sides) catalogueShow() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "show RUN", Short: "Show where a run stands among recorded systems", Args: console.Args(1, 1, "run"),
 		Example:           "  plimsoll catalogue show latest",
 		ValidArgsFunction: sd.CompleteRun,
@@ -179,4 +184,6 @@ func (sd *Sides) catalogueShow() *cobra.Command {
 			return nil
 		},
 	}
+	sd.trusting(c)
+	return c
 }

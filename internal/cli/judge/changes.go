@@ -148,7 +148,7 @@ func (c changed) text(out io.Writer) {
 
 // history follows the headline numbers of runs from the oldest to the newest.
 func (sd *Sides) history(given []string, column string) ([]named, string, error) {
-	folders, err := sd.HistoryRuns("changes", given)
+	folders, err := sd.HistoryRuns("changes", given, true)
 	if err != nil {
 		return nil, "", err
 	}

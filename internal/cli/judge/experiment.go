@@ -109,8 +109,7 @@ func (sd *Sides) overCurves(d *compare.Document, given []string) error {
 }
 
 // reportExperiment prints the result of an experiment.
-func (sd *Sides) reportExperiment(dir string, to console.Output, redact, trust bool) error {
-	sd.trust = trust
+func (sd *Sides) reportExperiment(dir string, to console.Output, redact bool) error {
 	write, err := console.FormatOf(sd.Console, "report of an experiment", to, experimentFormats)
 	if err != nil {
 		return err
@@ -119,7 +118,7 @@ func (sd *Sides) reportExperiment(dir string, to console.Output, redact, trust b
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
-	if err := runs.Intact(sd.Console, "report", folder, trust); err != nil {
+	if err := runs.Intact(sd.Console, "report", folder, sd.trust); err != nil {
 		return err
 	}
 	doc, err := sd.ExperimentDocument(folder, compare.DefaultThreshold)
@@ -133,7 +132,7 @@ func (sd *Sides) reportExperiment(dir string, to console.Output, redact, trust b
 	if err := sd.Print("report", "report", to, func(w io.Writer) error { return write(w, doc) }); err != nil {
 		return err
 	}
-	if len(sd.unread) > 0 && !trust {
+	if len(sd.unread) > 0 && !sd.trust {
 		return exit.Errorf(exit.Failed, "put back copies that are whole, or go on all the same with --trust",
 			"report: %s is without runs that did measure: %s", folder.Record().ID, console.FirstOf(sd.unread))
 	}

@@ -82,6 +82,7 @@ result lacks is a gap.
 		c.Flags().Float64Var(&of.significance, "significance", 0.01,
 			"`chance` of finding a change in a measure without one")
 	}
+	sd.trusting(add)
 	add.Flags().StringVar(&f.webhook, "webhook", "", "post what is new to this `URL`, as JSON")
 	add.Flags().StringArrayVar(&f.better, "better", nil, "which way of a measure is good: `NAME=lower` or higher; repeatable")
 	var note, at string
@@ -361,7 +362,7 @@ func (sd *Sides) runsOf(phase string, runs []string, h *history.History) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	folders, err := sd.HistoryRuns(phase, runs)
+	folders, err := sd.HistoryRuns(phase, runs, sd.trust)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ var Formats = map[string]func(io.Writer, *report.Document) error{
 
 func (sd *Sides) ReportCommand() *cobra.Command {
 	var to console.Output
-	var again, redact, trust bool
+	var again, redact bool
 	c := &cobra.Command{
 		Use: "report RUN", Short: "Print the report of a run as text, HTML, JSON, CSV, Parquet or Markdown", Args: console.Args(1, 1, "run"),
 		Long: "Report makes the report of a run from its folder alone; the target is not needed. It is text, and in a file\n(--output) a page, unless -o says otherwise. What was measured " +
@@ -31,22 +31,22 @@ func (sd *Sides) ReportCommand() *cobra.Command {
   plimsoll report plimsoll-runs/20261121-204500-db-colocation-7f3a -o csv --output run.csv`,
 		ValidArgsFunction: sd.CompleteRun,
 		RunE: func(_ *cobra.Command, given []string) error {
-			return sd.report(given[0], to, again, redact, trust)
+			return sd.report(given[0], to, again, redact)
 		},
 	}
 	to.RegisterByPlace(c, "csv", "json", "md", console.ParquetFormat)
 	c.Flags().BoolVar(&again, "again", false, "collect and analyse anew, from the raw output and the metrics")
-	c.Flags().BoolVar(&trust, "trust", false, runs.TrustHelp)
+	sd.trusting(c)
 	c.Flags().BoolVar(&redact, "redact", false, "replace what names a host, an address, a disk or a user")
 	return c
 }
 
-func (sd *Sides) report(run string, to console.Output, again, redact, trust bool) error {
+func (sd *Sides) report(run string, to console.Output, again, redact bool) error {
 	if dir, ok := sd.FindExperiment(run); ok {
 		if err := apart(dir, to, redact); err != nil {
 			return err
 		}
-		return sd.reportExperiment(dir, to, redact, trust)
+		return sd.reportExperiment(dir, to, redact)
 	}
 	write, err := console.FormatOf(sd.Console, "report", to, Formats)
 	if err != nil {
@@ -60,7 +60,7 @@ func (sd *Sides) report(run string, to console.Output, again, redact, trust bool
 	if err := apart(folder.Dir(), to, redact); err != nil {
 		return err
 	}
-	if err := runs.Intact(sd.Console, "report", folder, trust); err != nil {
+	if err := runs.Intact(sd.Console, "report", folder, sd.trust); err != nil {
 		return err
 	}
 	if err := sd.Complete(folder, again); err != nil {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/cli/runs"
 	"plimsoll/internal/kit/exit"
@@ -24,6 +26,11 @@ type Sides struct {
 	trust  bool     // --trust
 	unread []string // why runs of an experiment that measured are not in its document
 	where  []string // --where, of what reads tables
+}
+
+// trusting adds the flag that goes on with damaged runs.
+func (sd *Sides) trusting(c *cobra.Command) {
+	c.Flags().BoolVar(&sd.trust, "trust", false, runs.TrustHelp)
 }
 
 // WriteResult writes and prints what has come out so far; whole says that no run is left.

@@ -44,7 +44,8 @@ func (st *Store) DataOf(folder *result.Folder, again bool) (*result.Data, error)
 	return data, nil
 }
 
-func (st *Store) HistoryRuns(phase string, given []string) ([]*result.Folder, error) {
+// HistoryRuns opens runs, the oldest first. Of damaged ones it warns where they are trusted, else it refuses them.
+func (st *Store) HistoryRuns(phase string, given []string, trust bool) ([]*result.Folder, error) {
 	if len(given) == 1 && given[0] == "all" {
 		entries, err := result.List(st.RunsDir)
 		if err != nil {
@@ -63,7 +64,9 @@ func (st *Store) HistoryRuns(phase string, given []string) ([]*result.Folder, er
 		if err != nil {
 			return nil, err
 		}
-		_ = Intact(st.Console, phase, f, true) // warns
+		if err := Intact(st.Console, phase, f, trust); err != nil {
+			return nil, err
+		}
 		folders = append(folders, f)
 	}
 	slices.SortFunc(folders, func(x, y *result.Folder) int {
