@@ -61,6 +61,13 @@ func TestWritersKilled(t *testing.T) {
 	}
 	table := filepath.Join(files, "table.csv")
 	place(t, table, "time_ms,op,offset_bytes,size_bytes,latency_us,device\n"+rows.String())
+	falls := filepath.Join(files, "falls.csv")
+	rows.Reset()
+	for i := range 60 {
+		fmt.Fprintf(&rows, "c%d,%d\n", i, 100+i%3-40*(i/30))
+	}
+	place(t, falls, "commit,p99\n"+rows.String())
+	first.must("history", "add", "falls", falls, "--better", "p99=lower")
 	vdb := filepath.Join(files, "my.vdb")
 	place(t, vdb, "sd=sd1,lun=/srv/file,size=64m\nwd=wd1,sd=sd1,xfersize=8k,rdpct=70\nrd=rd1,wd=wd1,iorate=100,elapsed=2\n")
 	bench, err := filepath.Abs(filepath.Join("..", "..", "internal", "formats", "importer", "testdata", "outputs",
@@ -99,13 +106,16 @@ func TestWritersKilled(t *testing.T) {
 			tells: []string{"baseline", "show", "weekly"}},
 		"history": {args: []string{"history", "add", "nightly", "latest"},
 			tells: []string{"history", "show", "nightly"}},
-		"tag":     {args: []string{"runs", "tag", "latest", "weekly"}},
-		"note":    {args: []string{"runs", "note", "latest", "of the old firmware"}},
-		"name":    {args: []string{"runs", "name", "latest", "before"}},
-		"cleanup": {args: []string{"cleanup", "latest"}},
-		"run":     {args: []string{"run", tiny(t), "--target", "sim", "--size-scale", "0.01"}},
-		"resume":  {args: []string{"resume", "latest"}, of: begun},
-		"rm":      {args: []string{"runs", "rm", "latest", "--yes"}},
+		"acknowledged": {args: []string{"history", "ack", "falls", "p99", "--note", "the new kernel"},
+			tells: []string{"history", "show", "falls"}},
+		"of a file": {args: []string{"history", "add", "falls", falls}, tells: []string{"history", "show", "falls"}},
+		"tag":       {args: []string{"runs", "tag", "latest", "weekly"}},
+		"note":      {args: []string{"runs", "note", "latest", "of the old firmware"}},
+		"name":      {args: []string{"runs", "name", "latest", "before"}},
+		"cleanup":   {args: []string{"cleanup", "latest"}},
+		"run":       {args: []string{"run", tiny(t), "--target", "sim", "--size-scale", "0.01"}},
+		"resume":    {args: []string{"resume", "latest"}, of: begun},
+		"rm":        {args: []string{"runs", "rm", "latest", "--yes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

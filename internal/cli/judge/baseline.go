@@ -180,7 +180,7 @@ func (sd *Sides) setBaseline(name string, given []string, f compareFlags) error 
 		return err
 	}
 	err = sd.alone(phase, result.BaselineDir, func() error {
-		if _, err := os.Stat(path); err == nil {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			old, err := sd.readBaseline(phase, name)
 			if err != nil {
 				return err
