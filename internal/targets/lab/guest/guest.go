@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"strings"
 
 	"plimsoll/internal/kit/outfile"
+	regularfile "plimsoll/internal/kit/regular"
 )
 
 // Kind of guest.
@@ -164,7 +166,7 @@ func List(cache string) ([]Image, error) {
 
 // open reads the image of a folder. Files of another size than they were made with make it no image.
 func open(dir string) (Image, error) {
-	text, err := os.ReadFile(filepath.Join(dir, description))
+	text, err := regularfile.Read(filepath.Join(dir, description), regularfile.NoLinks, regularfile.Document)
 	if err != nil {
 		return Image{}, err
 	}
@@ -172,12 +174,19 @@ func open(dir string) (Image, error) {
 	if err := json.Unmarshal(text, &i); err != nil {
 		return Image{}, fmt.Errorf("%s: %w", filepath.Join(dir, description), err)
 	}
-	for name, f := range i.Files {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			return Image{}, err
+	for at, name := range []string{i.Root, i.Kernel, i.Initrd} {
+		f, known := i.Files[name]
+		if name == "" && (at == 0 || i.Kind == Pod) {
+			continue
 		}
-		if info.Size() != f.Bytes {
+		info, err := os.Lstat(filepath.Join(dir, name))
+		switch {
+		case !known || name != filepath.Base(name):
+			return Image{}, fmt.Errorf("%s: it does not describe %q: remove %s and build again",
+				filepath.Join(dir, description), name, dir)
+		case err != nil:
+			return Image{}, err
+		case !info.Mode().IsRegular() || info.Size() != f.Bytes:
 			return Image{}, fmt.Errorf("%s: %d bytes, was made with %d: remove %s and build again",
 				filepath.Join(dir, name), info.Size(), f.Bytes, dir)
 		}
@@ -189,6 +198,36 @@ func open(dir string) (Image, error) {
 		}
 	}
 	return i, nil
+}
+
+// mostSummed is the size of the largest file that is read whole before an image is used. Disks are larger: what is on
+// them a guest's own file system looks after.
+const mostSummed = 1 << 30
+
+// intact says which file of an image is not as it was made.
+func (i Image) intact() error {
+	for name, of := range i.Files {
+		if of.Bytes > mostSummed {
+			continue
+		}
+		path := filepath.Join(i.Dir, name)
+		if sum, err := sumOf(path, sha256.New()); err != nil {
+			return err
+		} else if sum != of.SHA256 {
+			return fmt.Errorf("%s: changed since it was made: remove %s and build again", path, i.Dir)
+		}
+	}
+	return nil
+}
+
+// sumOf is the sum of a file's content, in hexadecimal digits.
+func sumOf(name string, h hash.Hash) (string, error) {
+	f, err := regularfile.Open(name, os.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), errors.Join(err, f.Close())
 }
 
 // image gives the image of an ID, made by make in a folder of its own if it is not there.
@@ -209,7 +248,9 @@ func (b *builder) image(id string, i Image, make func(dir string) error) (Image,
 		return Image{}, err
 	}
 	got, err := open(dir)
-	got.Cached = !made
+	if got.Cached = !made; err == nil && got.Cached {
+		err = got.intact()
+	}
 	return got, err
 }
 
@@ -220,16 +261,15 @@ func describe(dir string, i Image) error {
 		if name == "" {
 			continue
 		}
-		f, err := os.Open(filepath.Join(dir, name))
+		sum, err := sumOf(filepath.Join(dir, name), sha256.New())
 		if err != nil {
 			return err
 		}
-		h := sha256.New()
-		n, err := io.Copy(h, f)
-		if err = errors.Join(err, f.Close()); err != nil {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
 			return err
 		}
-		i.Files[name] = File{Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}
+		i.Files[name] = File{Bytes: info.Size(), SHA256: sum}
 	}
 	text, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"crypto/sha512"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -21,6 +23,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	regularfile "plimsoll/internal/kit/regular"
 )
 
 // programs of the machine that a kind is built with, and the package each comes with.
@@ -203,7 +207,7 @@ func (b *builder) fetch(ctx context.Context, list []part) (string, error) {
 		if p.Name != filepath.Base(p.Name) {
 			return "", fmt.Errorf("package %q: no name of a file", p.Name)
 		}
-		if _, err := os.Stat(filepath.Join(dir, p.Name)); err != nil {
+		if !p.whole(dir) {
 			args = append(args, p.URL, filepath.Join(dir, p.Name+".part"), p.Hash)
 		}
 	}
@@ -221,6 +225,17 @@ func (b *builder) fetch(ctx context.Context, list []part) (string, error) {
 		}
 	}
 	return dir, nil
+}
+
+// whole reports whether a folder has the part, with the sum that apt knows.
+func (p part) whole(dir string) bool {
+	kind, want, _ := strings.Cut(p.Hash, ":")
+	h := sha256.New()
+	if kind == "SHA512" {
+		h = sha512.New()
+	}
+	sum, err := sumOf(filepath.Join(dir, p.Name), h)
+	return err == nil && sum == want
 }
 
 // unpacked is the content of packages: by path without the first slash.
@@ -322,11 +337,15 @@ func staticAMD64(name string) error {
 	if name == "" {
 		return errors.New("none given")
 	}
-	f, err := elf.Open(name)
+	program, err := regularfile.Open(name, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer program.Close()
+	f, err := elf.NewFile(program)
+	if err != nil {
+		return err
+	}
 	if f.Machine != elf.EM_X86_64 {
 		return fmt.Errorf("is for %v, not for amd64", f.Machine)
 	}

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	regularfile "plimsoll/internal/kit/regular"
 )
 
 // PodImage is the name that the image of pods has where it is loaded.
@@ -35,7 +37,7 @@ func (b *builder) pod(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	agent, err := os.ReadFile(b.Agent)
+	agent, err := regularfile.Read(b.Agent, os.O_RDONLY, regularfile.Document)
 	if err != nil {
 		return Image{}, err
 	}
@@ -47,7 +49,7 @@ func (b *builder) pod(ctx context.Context) (Image, error) {
 		if err != nil {
 			return err
 		}
-		program, err := os.ReadFile(fio)
+		program, err := regularfile.Read(fio, os.O_RDONLY, regularfile.Document)
 		if err != nil {
 			return err
 		}

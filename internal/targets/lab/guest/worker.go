@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	regularfile "plimsoll/internal/kit/regular"
 )
 
 //go:embed files/init
@@ -54,7 +56,7 @@ func (b *builder) worker(ctx context.Context) (Image, error) {
 		if err := debs.needed(tree, tree[sshd]); err != nil {
 			return err
 		}
-		program, err := os.ReadFile(fio)
+		program, err := regularfile.Read(fio, os.O_RDONLY, regularfile.Document)
 		if err != nil {
 			return err
 		}
@@ -88,7 +90,7 @@ func (b *builder) initrd(ctx context.Context, more ...string) (*base, error) {
 	if i.parts, err = closure(ctx, append([]string{"busybox-static"}, more...)...); err != nil {
 		return nil, err
 	}
-	agent, err := os.ReadFile(b.Agent)
+	agent, err := regularfile.Read(b.Agent, os.O_RDONLY, regularfile.Document)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +132,7 @@ func (i *base) begin(ctx context.Context, dir string) (tree, debs unpacked, err 
 	if tree["bin/busybox"], err = debs.file("bin/busybox"); err != nil {
 		return nil, nil, err
 	}
-	agent, err := os.ReadFile(i.b.Agent)
+	agent, err := regularfile.Read(i.b.Agent, os.O_RDONLY, regularfile.Document)
 	if err != nil {
 		return nil, nil, err
 	}
