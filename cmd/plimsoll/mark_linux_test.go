@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/testkit/needs"
 )
@@ -112,4 +115,51 @@ func TestMarkOnAnotherDisk(t *testing.T) {
 	}
 	mount()
 	wholeSearch(t, s, "     10 IOPS")
+}
+
+// A search that was killed at a drawn moment and resumed says what one says that nobody touched: the answer, every
+// probe and every number.
+func TestMarkResumedIsTheSame(t *testing.T) {
+	t.Parallel()
+	needs.Time(t)
+	job := filepath.Join(t.TempDir(), "my.fio")
+	place(t, job, "[g]\nioengine=libaio\niodepth=64\nrw=randrw\nbs=8k\nsize=8m\ntime_based\nruntime=5\n")
+	search := []string{"mark", job, "--target", "sim", "--target-opt", "seed=7", "--limit", "read p99 < 5ms"}
+	answer := func(s session, args ...string) string {
+		said, _, _ := strings.Cut(s.must(args...), "\nreport: ")
+		return said
+	}
+	whole := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
+	began := time.Now()
+	want := answer(whole, search...)
+	if n := strings.Count(want, "IOPS  held"); n < 2 {
+		t.Fatalf("only %d probes held: %s", n, want)
+	}
+	took, resumed := time.Since(began), 0
+	for range needs.Draws(3, 30) {
+		s := session{t: t, runs: filepath.Join(t.TempDir(), "runs")}
+		cmd := s.command(t.Context(), search...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		at := took/4 + rand.N(took/2)
+		time.Sleep(at)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+		s.must("cleanup")
+		found, err := filepath.Glob(filepath.Join(s.runs, "2*", "experiment.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 { // before there was anything to resume
+			continue
+		}
+		resumed++
+		if got := answer(s, "resume", "latest"); got != want {
+			t.Errorf("killed after %v:\n%s", at, cmp.Diff(want, got))
+		}
+	}
+	if resumed == 0 {
+		t.Error("none was begun when it was killed")
+	}
 }
