@@ -311,8 +311,8 @@ func TestDamageIsTold(t *testing.T) {
 	}
 }
 
-// TestDamagedRunsAreNotKept: no command keeps a number of a run, or of a search, of which a file was changed, nor sets it
-// beside others, unless the run is trusted. The file is named.
+// TestDamagedRunsAreNotKept: no command keeps a number of a run, or of a search, of which a file was changed, nor sets
+// it beside others, unless the run is trusted. The file is named.
 func TestDamagedRunsAreNotKept(t *testing.T) {
 	t.Parallel()
 	run := simulatedRun(t)
