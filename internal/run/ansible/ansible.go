@@ -287,7 +287,7 @@ func (p Play) Run(ctx context.Context) (recap []Recap, err error) {
 func (p Play) clear(private string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	folders := "/tmp/ansible-tmp-" + filepath.Base(private) + "-*"
+	folders := "/tmp/ansible-tmp-" + filepath.Base(private) + "[-_]*"
 	remove := "rm -rf " + folders
 	var mu sync.Mutex
 	var left []error

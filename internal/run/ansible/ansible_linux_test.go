@@ -160,24 +160,24 @@ func TestHit(t *testing.T) {
 		signal syscall.Signal
 		sleeps string
 		want   string
+		task   string
 	}{
-		"killed":  {syscall.SIGKILL, "7654.432", "signal: killed"},
-		"stopped": {syscall.SIGSTOP, "7654.543", "stood still for 1 s and was ended: process "},
+		"killed": {syscall.SIGKILL, "7654.432", "signal: killed", "script: long.sh {{ mark }}"},
+		"stopped": {syscall.SIGSTOP, "7654.543", "stood still for 1 s and was ended: process ",
+			"script: long.sh {{ mark }}"},
+		"killed in a module": {syscall.SIGKILL, "7654.654", "signal: killed",
+			"shell: touch {{ mark }}; exec sleep 7654.654"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := sshtest.New(t, "a")
-			p := play(t, l, "- hosts: all\n  gather_facts: no\n  tasks:\n  - name: Long\n    script: long.sh {{ mark }}\n")
+			p := play(t, l, "- hosts: all\n  gather_facts: no\n  tasks:\n  - name: Long\n    "+c.task+"\n")
 			mark := filepath.Join(t.TempDir(), "mark")
 			p.Variables, p.Patience = map[string]any{"mark": mark}, time.Second
 			sshtest.Write(t, filepath.Join(p.Dir, "long.sh"), "#!/bin/bash\ntouch $1\nexec sleep "+c.sleeps+"\n")
+			private := "" // the folder of ours, by whose name those on the host are known
 			copies := func() (list []string) {
-				scripts, _ := filepath.Glob("/tmp/ansible-tmp-plimsoll-*/long.sh")
-				for _, name := range scripts {
-					if data, _ := os.ReadFile(name); strings.Contains(string(data), c.sleeps) {
-						list = append(list, name)
-					}
-				}
+				list, _ = filepath.Glob("/tmp/ansible*" + private + "*")
 				return list
 			}
 			var before []string
@@ -189,8 +189,12 @@ func TestHit(t *testing.T) {
 					}
 					time.Sleep(100 * time.Millisecond)
 				}
-				before = copies()
 				pid := leaderWith(p.Dir)
+				environ, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+				_, config, _ := strings.Cut(string(environ), "ANSIBLE_CONFIG=")
+				config, _, _ = strings.Cut(config, "\x00")
+				private = filepath.Base(filepath.Dir(config))
+				before = copies()
 				if pid > 0 {
 					_ = syscall.Kill(pid, c.signal)
 				}
@@ -200,8 +204,9 @@ func TestHit(t *testing.T) {
 			if pid := <-hit; pid == 0 || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("process %d, error %v, want %q in it", pid, err, c.want)
 			}
-			if after := copies(); len(before) != 1 || len(after) > 0 {
-				t.Errorf("copies of the script on the host: %q, then %q", before, after)
+			unpacked := strings.Contains(strings.Join(before, " "), "_payload_")
+			if after := copies(); len(before) == 0 || len(after) > 0 || unpacked != strings.HasPrefix(c.task, "shell") {
+				t.Errorf("folders on the host: %q, then %q", before, after)
 			}
 			for range 100 {
 				if sshtest.Alive(c.sleeps) == 0 {

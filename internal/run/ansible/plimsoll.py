@@ -2,6 +2,7 @@
 import json
 import os
 
+from ansible.executor import module_common
 from ansible.plugins.callback import CallbackBase
 from ansible.plugins.shell import ShellBase
 
@@ -16,6 +17,10 @@ DOCUMENTATION = '''
 _folder = 'ansible-tmp-' + os.path.basename(os.path.dirname(os.environ['ANSIBLE_CONFIG']))
 _named = ShellBase._generate_temp_dir_name
 ShellBase._generate_temp_dir_name = staticmethod(lambda: _named().replace('ansible-tmp', _folder, 1))
+# So do those that modules unpack themselves into, where this version of Ansible has their beginning as a text.
+_unpacks = getattr(module_common, 'ACTIVE_ANSIBALLZ_TEMPLATE', None)
+if isinstance(_unpacks, str):
+    module_common.ACTIVE_ANSIBALLZ_TEMPLATE = _unpacks.replace("prefix='ansible_", "prefix='%s_" % _folder)
 
 
 class CallbackModule(CallbackBase):
