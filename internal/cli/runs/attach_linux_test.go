@@ -12,8 +12,8 @@ import (
 	"plimsoll/internal/testkit/needs"
 )
 
-// TestHolder: of all processes that have a lock open, only the one that took it is asked to stop: none that looks at it,
-// nor a child of it, whichever came first.
+// TestHolder: of all processes that have a lock open, only the one that took it is asked to stop: none that looks at
+// it, nor a child of it, whichever came first.
 func TestHolder(t *testing.T) {
 	_, err := exec.LookPath("flock")
 	needs.That(t, err == nil, "flock", "apt-get install util-linux")

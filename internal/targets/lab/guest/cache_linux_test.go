@@ -113,7 +113,8 @@ func TestDamagedImages(t *testing.T) {
 				if err != nil || len(list) != 0 && damage != "flipped" { // sums are not taken for a list
 					t.Errorf("%s, %s: listed: %v %v", file, damage, list, err)
 				}
-				if _, err := b.image("1", Image{}, made); err == nil || !strings.Contains(err.Error(), b.cache) {
+				_, err = b.image("1", Image{}, made)
+				if err == nil || !strings.Contains(err.Error(), "remove "+b.cache) {
 					t.Errorf("%s, %s: it is used, or nothing is named: %v", file, damage, err)
 				}
 			})

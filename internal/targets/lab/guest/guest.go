@@ -182,13 +182,11 @@ func open(dir string) (Image, error) {
 		info, err := os.Lstat(filepath.Join(dir, name))
 		switch {
 		case !known || name != filepath.Base(name):
-			return Image{}, fmt.Errorf("%s: it does not describe %q: remove %s and build again",
-				filepath.Join(dir, description), name, dir)
+			return Image{}, fmt.Errorf("%s: it does not describe %q", filepath.Join(dir, description), name)
 		case err != nil:
 			return Image{}, err
 		case !info.Mode().IsRegular() || info.Size() != f.Bytes:
-			return Image{}, fmt.Errorf("%s: %d bytes, was made with %d: remove %s and build again",
-				filepath.Join(dir, name), info.Size(), f.Bytes, dir)
+			return Image{}, fmt.Errorf("%s: %d bytes, was made with %d", filepath.Join(dir, name), info.Size(), f.Bytes)
 		}
 	}
 	i.Dir, i.Cached = dir, true
@@ -214,7 +212,7 @@ func (i Image) intact() error {
 		if sum, err := sumOf(path, sha256.New()); err != nil {
 			return err
 		} else if sum != of.SHA256 {
-			return fmt.Errorf("%s: changed since it was made: remove %s and build again", path, i.Dir)
+			return fmt.Errorf("%s: changed since it was made", path)
 		}
 	}
 	return nil
@@ -250,6 +248,9 @@ func (b *builder) image(id string, i Image, make func(dir string) error) (Image,
 	got, err := open(dir)
 	if got.Cached = !made; err == nil && got.Cached {
 		err = got.intact()
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: remove %s and build again", err, dir)
 	}
 	return got, err
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/kit/scratch"
 )
 
@@ -51,7 +52,7 @@ func Accelerator(ctx context.Context, kernel, cache string) (Proof, error) {
 		return Proof{}, fmt.Errorf("accelerator: %w", err)
 	}
 	file := filepath.Join(cache, "accelerator-"+key+".json")
-	if data, err := os.ReadFile(file); err == nil && cache != "" {
+	if data, err := regular.Read(file, os.O_RDONLY, regular.Document); err == nil && cache != "" {
 		p := Proof{Cached: true}
 		if json.Unmarshal(data, &p) == nil && (p.Accel == TCG || p.Accel == KVM) {
 			return p, nil
