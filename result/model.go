@@ -425,6 +425,8 @@ type Workload struct {
 	Errors     uint64      `json:"errors"`
 	// FailuresUnknown: what it left does not tell operations that failed, so that Errors is no count of them.
 	FailuresUnknown bool `json:"failures_unknown,omitempty"`
+	// Again: what it did is counted in another workload as well, as that of scripts in their test's.
+	Again bool `json:"again,omitempty"`
 	// Spans are the parts of Start to End by which it is judged, where they are not all of it: of a single VM its
 	// starts without the pauses between them, of merged entries the times in which all of its VMs ran, from the last
 	// start of each to the first planned end. A VM that was lost or failed ends none.

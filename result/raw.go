@@ -59,11 +59,13 @@ type RawJob struct {
 	Apart   bool            `json:"apart,omitempty"` // its reports tell the streams apart
 	Notes   []string        `json:"notes,omitempty"`
 	// FailuresUnknown: its output does not tell operations that failed.
-	FailuresUnknown bool      `json:"failures_unknown,omitempty"`
-	Start           time.Time `json:"start"`
-	End             time.Time `json:"end,omitzero"`
-	Ended           Ending    `json:"ended,omitempty"`
-	Message         string    `json:"message,omitempty"`
+	FailuresUnknown bool `json:"failures_unknown,omitempty"`
+	// Again: what it did is counted in another workload as well.
+	Again   bool      `json:"again,omitempty"`
+	Start   time.Time `json:"start"`
+	End     time.Time `json:"end,omitzero"`
+	Ended   Ending    `json:"ended,omitempty"`
+	Message string    `json:"message,omitempty"`
 	// ClockSeconds is how far the tool's clock was ahead of plimsoll's when it first reported, negative when behind; 0
 	// when that is within what is known of it, which is a second where nobody compares the clocks.
 	ClockSeconds float64 `json:"clock_seconds,omitempty"`

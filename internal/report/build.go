@@ -161,6 +161,7 @@ func (doc *Document) add(w result.Workload, merged map[mergedKey]bool) {
 		Phase: w.Phase, Prefill: w.Prefill, Start: w.Start, End: w.End,
 		Ended: w.Ended, Message: w.Message, Errors: w.Errors, Streams: cleanStreams(w.Streams),
 		FailuresUnknown:     w.FailuresUnknown,
+		Again:               w.Again,
 		GeneratorCPUSeconds: number(w.GeneratorCPUSeconds), Notes: w.Notes, Totals: whole,
 	})
 	if w.Prefill || !w.Merged() && merged[mergedKey{w.Name, w.Prefill}] {
@@ -213,11 +214,12 @@ func latencyKind(w result.Workload) string {
 	return w.Latency
 }
 
-// A load has a rate from so many seconds on, or so many operations: one that failed at its start did nothing often, it
-// only ended soon.
+// A load has a rate from so many seconds on, or so many operations or bytes: one that failed at its start did nothing
+// often, it only ended soon.
 const (
 	leastRated = 1
 	manyRated  = 1000
+	muchRated  = 1 << 20
 )
 
 // Rate is how often an operation occurred; nil where that says nothing.
@@ -236,7 +238,7 @@ func (w WindowTotals) Rate() *float64 {
 	return &w.OpsPerSecond
 }
 
-// totalsOf sums a stretch of a workload up. Few operations in less than a second have no rate, and measures are counts;
+// totalsOf sums a stretch of a workload up. Little work in less than a second has no rate, and measures are counts;
 // nor has an operation that is one of a set, which is done once and over: its time is all that there is to know.
 func totalsOf(
 	w result.Workload,
@@ -249,7 +251,7 @@ func totalsOf(
 	t := WindowTotals{Name: name, Start: start, Seconds: max(0, seconds), Unit: result.RateUnit(w.Occurred())}
 	short := t.Seconds > 0 && t.Seconds < leastRated
 	for _, o := range ops {
-		short = short && o.Count < manyRated
+		short = short && o.Count < manyRated && o.Bytes < muchRated
 	}
 	for _, o := range ops {
 		declared, known := w.Operation(o.Op)

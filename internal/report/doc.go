@@ -172,6 +172,7 @@ type WorkloadSummary struct {
 	Message             string          `json:"message,omitempty"`
 	Errors              uint64          `json:"errors"`
 	FailuresUnknown     bool            `json:"failures_unknown,omitempty"`
+	Again               bool            `json:"again,omitempty"`
 	Streams             []result.Stream `json:"lanes,omitempty"`
 	GeneratorCPUSeconds float64         `json:"generator_cpu_seconds"`
 	Notes               []string        `json:"notes,omitempty"`

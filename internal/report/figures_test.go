@@ -38,21 +38,23 @@ func TestZerosShareALine(t *testing.T) {
 func TestNoRates(t *testing.T) {
 	query := result.Operation{Name: "power-q01", Noun: "queries", Set: true}
 	failures := result.Measure{Name: "failed_other", Unit: "failures", Kind: result.Count}
-	load := result.Workload{Operations: []result.Operation{query, {Name: "read", Noun: "reads"}},
+	load := result.Workload{Operations: []result.Operation{query, {Name: "read", Noun: "reads"}, {Name: "copy", Noun: "records"}},
 		Measures: []result.Measure{failures}}
 	for _, c := range []struct {
 		op      string
 		count   uint64
 		seconds float64
+		bytes   uint64
 		rate    string
 		failed  string
 	}{
-		{"read", 1, 10, "0.1 reads/s", "1 failures/s"},
-		{"read", 1, 0.0016, "–", "10 failures"},
-		{"read", 100_000, 0.9, "111,111 reads/s", "11.1 failures/s"},
-		{"power-q01", 1, 10, "–", "1 failures/s"},
+		{"read", 1, 10, 0, "0.1 reads/s", "1 failures/s"},
+		{"read", 1, 0.0016, 4096, "–", "10 failures"},
+		{"read", 100_000, 0.9, 0, "111,111 reads/s", "11.1 failures/s"},
+		{"copy", 1, 0.5, 1 << 30, "2 records/s", "20 failures/s"},
+		{"power-q01", 1, 10, 0, "–", "1 failures/s"},
 	} {
-		totals := totalsOf(load, "", time.Time{}, c.seconds, []result.OpTotals{{Op: c.op, Count: c.count,
+		totals := totalsOf(load, "", time.Time{}, c.seconds, []result.OpTotals{{Op: c.op, Count: c.count, Bytes: c.bytes,
 			Seconds: 0.5 * float64(c.count)}},
 			[]result.Value{{Measure: failures.Name, Value: 10}})
 		rows := (&Document{Latencies: []Latency{{Workload: "Load", Windows: []WindowTotals{totals}}}}).Figures()

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll/internal/cli/console"
+	"plimsoll/internal/formats/importer"
 	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
@@ -147,7 +148,10 @@ func unknownFile(phase, name string) error {
 	if advice != "" {
 		return exit.Errorf(exit.Failed, advice, "%s: %q is output that is not read: %s", phase, name, as)
 	}
-	return exit.Errorf(exit.Failed, "plimsoll import --help names the outputs that are read",
+	if like := importer.Resembles(recognise.Head(name)); like != "" {
+		return exit.Errorf(exit.Failed, "", "%s: %q is no run and no output that is read: it looks like %s", phase, name, like)
+	}
+	return exit.Errorf(exit.Failed, "plimsoll import --list names the outputs that are read",
 		"%s: %q is a file, and neither a run folder nor an output that is recognised", phase, name)
 }
 

@@ -106,7 +106,7 @@ var failedForms = []struct{ form, text, want string }{
 	{"elbencho-json", `{"phase_type":"READ","config":{"threads":"1"},"first_done":{"elapsed_time_ms":"900"},` +
 		`"last_done":{"elapsed_time_ms":"1000","ios":"500","errors_total":"3"}}` + "\n", "elbencho read: 3 errors"},
 	{"diskspd", "Error opening file: x [2]\n" + diskspdLinux, "diskspd: 0 errors; lost: Error opening file: x [2]"},
-	{"pgbench", pgbenchAborted, "pgbench 4 clients: 0 errors, aborted clients: 1 of 4, and what was counted is " +
+	{"pgbench", pgbenchAborted, "pgbench 4 clients: 1 errors, aborted clients: 1 of 4, and what was counted is " +
 		"incomplete; the first error: pgbench: error: client 2 script 0 (<builtin: TPC-B (sort of)>) aborted in " +
 		"command 4 query 0: ERROR:  could not extend file"},
 	{"pgbench", "pgbench: error: connection to server failed\n" + pgbenchWhole + pgbenchWhole,
@@ -116,13 +116,13 @@ var failedForms = []struct{ form, text, want string }{
 	{"ycsb", ycsbShort, "ycsb: 10 errors"},
 	{"mdtest", mdtestShort + "ERROR: open() failed: No space left on device\n", "mdtest file creation: 0 " +
 		"errors; mdtest file stat: 0 errors; lost: mdtest says: ERROR: open() failed: No space left on device"},
-	{"hammerdb", hammerFailed, "TPROC-C 8 VU: 0 errors, 1 of 8 virtual users FINISHED FAILED: Error in Virtual User 3: " +
+	{"hammerdb", hammerFailed, "TPROC-C 8 VU: 1 errors, 1 of 8 virtual users FINISHED FAILED: Error in Virtual User 3: " +
 		"deadlock"},
 	{"hammerdb", strings.Replace(hammerFailed, "TEST RESULT : System achieved", "", 1) + hammerWhole,
 		"TPROC-C 8 VU: 0 errors; lost: 1 of 8 virtual users FINISHED FAILED: Error in Virtual User 3: deadlock"},
 	{"hammerdb-json", `["x","HammerDB CLI v4.12","1","Timing test period of 5 in minutes","1",` +
 		`"8 Active Virtual Users configured","1","TEST RESULT : System achieved 100 NOPM from 230 PostgreSQL TPM","3",` +
-		`"FINISHED FAILED"]`, "TPROC-C 8 VU: 0 errors, 1 of 8 virtual users FINISHED FAILED"},
+		`"FINISHED FAILED"]`, "TPROC-C 8 VU: 1 errors, 1 of 8 virtual users FINISHED FAILED"},
 }
 
 // neverFail are forms in which a tool has no words for a failure.

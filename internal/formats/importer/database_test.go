@@ -104,12 +104,12 @@ func TestPgbenchTexts(t *testing.T) {
 		"scripts": {totals(4, 200) + twoParts, []string{
 			"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s",
 			"pgbench 4 clients, by script | 0 at once | 1 in 10s | tpcb-like 50 0.2s | my-reads 150 0.3s | my-reads-2 0 0s" +
-				" | tpcb-like_statement_1_update=1.25 | my-reads_statement_1_select=0.5 | 1 failed"}},
+				" | tpcb-like_failed=1 | tpcb-like_statement_1_update=1.25 | my-reads_statement_1_select=0.5 | 1 failed"}},
 		"statements": {totals(4, 200) + "statement latencies in milliseconds:\n\t0.002\t\\set a 1\n\t0.4\tINSERT INTO t;\n",
 			[]string{"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s | statement_1_insert=0.4"}},
 		"aborted": {abort + totals(4, 200) + "pgbench: error: Run was aborted; the above results are incomplete.\n",
-			[]string{"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s | aborted clients: 1 of 4, and what was " +
-				"counted is incomplete; the first error: " + strings.Replace(strings.TrimSpace(abort), "script 0",
+			[]string{"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s | 1 failed | aborted clients: 1 of 4, and what " +
+				"was counted is incomplete; the first error: " + strings.Replace(strings.TrimSpace(abort), "script 0",
 				"script 0 (<builtin: select only>)", 1)}},
 		"cut short": {someSteps + "pgbench: fatal: no more room\n", []string{
 			"pgbench | 0 at once | 2 in 10s | transaction 200 0.2s | it ended before its totals: " +
@@ -125,7 +125,7 @@ func TestPgbenchTexts(t *testing.T) {
 			" - number of transactions actually processed: 49 (tps = 4.9)\n - number of failed"), []string{
 			"pgbench 4 clients | 4 at once | 1 in 10s | transaction 200 0.1s",
 			"pgbench 4 clients, by script | 0 at once | 1 in 10s | tpcb-like 49 0.196s | my-reads 150 0.3s | my-reads-2 0 0s" +
-				" | tpcb-like_statement_1_update=1.25 | my-reads_statement_1_select=0.5 | 1 failed"}},
+				" | tpcb-like_failed=1 | tpcb-like_statement_1_update=1.25 | my-reads_statement_1_select=0.5 | 1 failed"}},
 		"a log of a schedule": {"0 1 2000 0 1700000001 0 100\n0 2 skipped 0 1700000001 500000 9000\n" +
 			"0 3 4000 0 1700000003 0 200 1\n1 4 serialization 0 1700000003 1 100 2\n", []string{
 			"pgbench | 0 at once | 3 in 2.002s | transaction 2 0.006s | skipped=0 | 1 failed"}},
@@ -214,10 +214,10 @@ func TestHammerTexts(t *testing.T) {
 		"two of each": {head + aTest + itsProfile + aTest + itsProfile, []string{result("TPROC-C 2 VU", " | 1 failed"),
 			profile, result("TPROC-C 2 VU (2)", " | 1 failed"), strings.Replace(profile, "2 VU", "2 VU (2)", 1)}},
 		"failed before the result": {head + strings.Replace(aTest, "Vuser 2:Payment", failed+"Vuser 2:Payment", 1),
-			[]string{result("TPROC-C 2 VU", " | 1 failed | 1 of 2 virtual users FINISHED FAILED: Error in Virtual User 3: "+
+			[]string{result("TPROC-C 2 VU", " | 2 failed | 1 of 2 virtual users FINISHED FAILED: Error in Virtual User 3: "+
 				"ERROR: deadlock detected")}},
 		"failed after it, then another": {head + aTest + failed + aTest,
-			[]string{result("TPROC-C 2 VU", " | 1 failed | 1 of 2 virtual users FINISHED FAILED: Error in Virtual User 3: "+
+			[]string{result("TPROC-C 2 VU", " | 2 failed | 1 of 2 virtual users FINISHED FAILED: Error in Virtual User 3: "+
 				"ERROR: deadlock detected"), result("TPROC-C 2 VU (2)", " | 1 failed")}},
 		"queries": {head +
 			"Vuser 1:query 14 completed in 1.5 seconds\nVuser 1:Query Failed : select 1 : ERROR:  cancelled\n" +

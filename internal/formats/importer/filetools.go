@@ -59,13 +59,15 @@ var (
 	iorHead  = lazyregexp.New(`^access +bw\(MiB/s\) `)
 	iorRow   = lazyregexp.New(`^(write|read|remove) +[\d.-]`)
 	iorWrong = lazyregexp.New(`(?m)^(?:ior )?ERROR: .*|^WARNING: Incorrect data on .*`)
+	iorWarns = lazyregexp.New(`^WARNING: (.+?)\.?$`)
 	iorBegan = lazyregexp.New(`^(?:Began|Run began) *: (.+)$`)
 	iorAsked = lazyregexp.New(`^\s*(api|access|ordering inter file|tasks|clients|nodes|xfersize|transfersize|blocksize|` +
 		`aggregate filesize|ordering in a file|segments|repetitions|stonewallingTime) +[:=] +(\S.*)$`)
 	iorCall    = lazyregexp.New(`^Command line *: (.+)$`)
 	iorSummary = lazyregexp.New(`^(?:Max (?:Write|Read):|Summary of all tests:|Finished)`)
 
-	radosAny    = lazyregexp.New(`(?m)^(?:\d{4}-\d\d-\d\d[ T][\d:.+-]+)? *Total time run: +[\d.]+`)
+	radosAny = lazyregexp.New(`(?m)^(?:\d{4}-\d\d-\d\d[ T][\d:.+-]+)? *(?:Total time run: +[\d.]+|Maintaining \d+ concurrent |` +
+		`sec +Cur ops +started +finished +avg MB/s)`)
 	radosAsked  = lazyregexp.New(`^(?:\d{4}-\d\d-\d\d[ T][\d:.+-]+)? *Maintaining (\d+) concurrent (\S+) of (\d+) bytes`)
 	radosRow    = lazyregexp.New(`^(?:\d{4}-\d\d-\d\d[ T][\d:.+-]+ )? *(\d+) +(\d+) +(\d+) +(\d+) +([\d.]+) +([\d.-]+) +(\S+) +(\S+)$`)
 	radosWrong  = lazyregexp.New(`(?m)^error during benchmark.*|^(?:read|write) got -\d+|^WARNING: There were \d+ total errors.*|^.* is not correct!$`)
@@ -394,6 +396,8 @@ func readIOR(_ format, r io.Reader) (*book, error) {
 			b.stretches, rows = append(b.stretches, s), append(rows, cells[0])
 		} else if iorWrong.MatchString(text) {
 			b.broke(from, oneLine(text))
+		} else if m := iorWarns.FindStringSubmatch(text); m != nil && len(b.notes) < mostSkipped {
+			b.note("IOR warns: " + oneLine(m[1]))
 		} else if iorSummary.MatchString(text) {
 			ended, columns = true, nil // its rows are of all repetitions, under other columns
 		}

@@ -205,6 +205,25 @@ func TestFileTools(t *testing.T) {
 		"k6 over its thresholds": {k6Old + "time=\"x\" level=error msg=\"thresholds on metrics 'http_req_duration' have been crossed\"\n",
 			[]string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 " +
 				"k6 says: time=\"x\" level=error msg=\"thresholds on metrics 'http_req_duration' have been cr..."}},
+		"k6 over a threshold, of which its rows tell": {strings.Replace(k6Old, "     http_req_duration", "   ✗ http_req_duration", 1),
+			[]string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 " +
+				"k6's thresholds were crossed: http_req_duration"}},
+		"k6 1.0 over a threshold": {"  █ THRESHOLDS\n\n    http_req_duration\n    ✓ 'avg<30' avg=20ms\n    ✗ 'p(95)<50' p(95)=55.5ms\n\n" +
+			k6New, []string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 " +
+			"k6's thresholds were crossed: p(95)<50"}},
+		// 1800 and 10 in a minute: 60 s of 30/s; before its tpmC was printed, go-tpc's summary ended with its last kind.
+		"go-tpc of old": {"$ tiup bench tpcc --warehouses 4 -T 16 run\n[Current] NEW_ORDER - Takes(s): 9.0, Count: 300, TPM: 2000.0, " +
+			"Sum(ms): 6000\nFinished\n[Summary] NEW_ORDER - Takes(s): 60.0, Count: 1800, TPM: 1800.0, Sum(ms): 36000, Avg(ms): 20\n" +
+			"[Summary] STOCK_LEVEL - Takes(s): 60.0, Count: 10, TPM: 10.0, Sum(ms): 50, Avg(ms): 5\n",
+			[]string{"go-tpc 1m0s new_order 1800 0 20.0 stock_level 10 0 5.0 0 16 tpmC=1800 "}},
+		"go-tpc ch": {"Finished: 12 OLTP workers, 1 OLAP workers\n[Summary] NEW_ORDER - Takes(s): 60.0, Count: 1800, TPM: 1800.0, " +
+			"Sum(ms): 36000\n[Summary] Q1     - Count: 3, Sum(ms): 900, Avg(ms): 300\ntpmC: 1800.0, tpmTotal: 1810.0, efficiency: 140.0%\n",
+			[]string{"go-tpc 1m0s new_order 1800 0 20.0 0 12 tpmC=1800 tpmTotal=1810 efficiency=140 "}},
+		"ycsb, by its call": {"/usr/bin/java -cp a:b site.ycsb.Client -t -db x -p threadcount=24 -s\n" +
+			"2024-03-05 10:00:10:500 10 sec: 1000 operations; 100 current ops/sec;\n" + strings.SplitAfterN(ycsbShort, "\n", 2)[1],
+			[]string{"ycsb 10s read 490 0 1.0 update 500 0 2.0 10 24 read_p95=2 read_p99=5 read_max=9 update_p99.9=7 "}},
+		"ior that warns": {strings.Replace(iorBoth, "write     128", "WARNING: Expected aggregate file size       = 536870912.\nwrite     128",
+			1), []string{"ior write 2s write 256 268435456 20.0 0 4 ", "ior read 500ms read 256 268435456 5.0 0 4 "}},
 		"fio 2 for people": {fioTwo, []string{"fio 10s write 16384 1073741824 2.5 0 4 write_p1=2000 write_p50=2000 write_p99=9000 " +
 			"write_p99.99=2e+06 write_max=20000 "}},
 		"fio 2 for people, appended": {fioTwo + fioTwo, []string{"fio 10s write 16384 1073741824 2.5 0 4 write_p1=2000 write_p50=2000 " +
@@ -246,6 +265,32 @@ func TestFileTools(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
+	}
+}
+
+// When a test began and what was warned of is said where the file says it.
+func TestFileToolsSay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text, want string
+		start      string
+	}{
+		"ycsb": {"2024-03-05 10:00:10:500 10 sec: 990 operations;\n" + ycsbShort, noZone, "2024-03-05 10:00:00.5"},
+		"ior": {strings.Replace(iorBoth, "write     128", "WARNING: Expected aggregate file size       = 7.\nwrite     128", 1),
+			"IOR warns: Expected aggregate file size = 7", "2026-02-03 08:00:00"},
+		"mdtest": {strings.Split(mdtestShort, "SUMMARY time")[0] + "-- finished at 03/05/2024 10:00:02 --\n",
+			"tree creation at 100 a second", "2024-03-05 10:00:00"},
+	} {
+		all, err := Prepare("out.txt", strings.NewReader(c.text), changed, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := all[0].Start.Format("2006-01-02 15:04:05.999"); got != c.start {
+			t.Errorf("%s: it began at %s, want %s", name, got, c.start)
+		}
+		if notes := strings.Join(all[len(all)-1].Notes, "\n"); !strings.Contains(notes, c.want) {
+			t.Errorf("%s: %q, want %q", name, notes, c.want)
+		}
 	}
 }
 

@@ -300,6 +300,7 @@ func fill(folder *result.Folder, m result.Manifest, files []File, machines []str
 			Notes:      d.Notes,
 
 			FailuresUnknown: d.Unfailing,
+			Again:           d.Again,
 			Start:           d.Start,
 			End:             d.End,
 			Ended:           result.Finished,

@@ -55,10 +55,10 @@ var shortForms = []struct{ name, text, want string }{
 	{"sysbench 1.1 fileio", sysbench11File,
 		"sysbench fileio: read 30000/0/491520000 write 20000/0/327680000, 0 errors, 10s"},
 	// 2900 with 20 of other answers, and 3 of sockets
-	{"wrk", wrkShort, "wrk: request 2880/5.76/1048576, 23 errors, 30s"},
+	{"wrk", wrkShort, "wrk: request 2880/5.76/1048576, 23 errors, 29.998965552s"},
 	{"wrk2", strings.NewReplacer("Latency Distribution",
 		"Latency Distribution (HdrHistogram - Recorded Latency)", "  50% ",
-		" 50.000%").Replace(wrkShort), "wrk: request 2880/5.76/1048576, 23 errors, 30s"},
+		" 50.000%").Replace(wrkShort), "wrk: request 2880/5.76/1048576, 23 errors, 29.998965552s"},
 	{"ycsb", ycsbShort, "ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
 	{"ycsb 0.1", "[OVERALL], RunTime(ms), 1000.0\n[OVERALL], Throughput(ops/sec), 100\n" +
 		"[INSERT], Operations, 100\n[INSERT], AverageLatency(us), 2000\n[INSERT], Return=0, 96\n[INSERT], Return=-1, 4\n", "ycsb: insert 96/0.192, 4 errors, 1s"},

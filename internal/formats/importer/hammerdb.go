@@ -248,6 +248,7 @@ func (p *hammerParser) endTest() {
 		s := &p.book.stretches[n-1]
 		last := &s.reports[len(s.reports)-1]
 		s.failure = cmp.Or(p.failure(s.concurrency), s.failure)
+		last.Errors += uint64(p.failed)
 		if p.lost > 0 {
 			last.Errors += p.lost
 			s.notes = append(s.notes, fmt.Sprintf("%s of HammerDB's procedures failed and their virtual users went on, as "+

@@ -96,6 +96,7 @@ type Reading struct {
 	Failure     string          // what the tool says of an error that ended its work
 	Lost        string          // what the tool says of a test in the file that failed and left no figures
 	Unfailing   bool            // the file does not tell operations that failed
+	Again       bool            // what it did is counted in another workload as well
 	Facts       []result.Fact   // what was asked of the tool, as far as the file says: unlike ones are not compared
 
 	dated string // a date that the file itself gives its end

@@ -334,6 +334,44 @@ func TestHostTimes(t *testing.T) {
 	}
 }
 
+// What tools left that are not read is refused by their names, never taken for another's.
+func TestToolsThatAreNotRead(t *testing.T) {
+	t.Parallel()
+	for tool, texts := range map[string][]string{
+		"redis-benchmark": {"====== GET ======\n  500 requests completed in 0.50 seconds\n", "\nSET: 1000.00 requests per second\n",
+			`"test","rps"` + "\n\"GET\",\"1000.00\"\n"},
+		"oha":     {"Summary:\n  Success rate:\t100.00%\n  Requests/sec:\t900.5\n", `{"summary": {"successRate": 1.0, "total": 2.5}}`},
+		"hey":     {"\nSummary:\n  Total:\t2.0 secs\n  Requests/sec:\t900.5\n"},
+		"ab":      {"Complete requests:      50\nRequests per second:    810.37 [#/sec] (mean)\n"},
+		"vegeta":  {"Requests      [total, rate, throughput]  100, 10.0, 9.9\n"},
+		"gatling": {"---- Global Information -----\n> request count      7 (OK=7 KO=0)\n", "RUN\tmy.Sim\tsim\t1700000000000\n"},
+		"locust":  {"Type     Name     # reqs      # fails |    Avg\n", "Type,Name,Request Count,Failure Count\nGET,/,10,1\n"},
+		"JMeter": {"summary =   2000 in 00:00:40 =   50.0/s Avg:   200 Min:   100\n",
+			"2024-01-01 00:00:40,1 INFO o.a.j.r.Summariser: summary +  20 in 00:00:04 =   5.0/s Avg:   2 Min:   1\n",
+			"timeStamp,elapsed,label\n1704067200100,201,Home\n1704067200200,180,Home\n"},
+		"stress-ng": {"stress-ng: info:  [77] dispatching hogs: 4 hdd\n"},
+		"mlc":       {"Intel(R) Memory Latency Checker - v3.11\n"},
+		"iperf3":    {"[ ID] Interval           Transfer     Bitrate\n[  5]   0.00-1.00   sec   112 MBytes\n"},
+		"ioping":    {"--- /data (xfs /dev/sdb 1 TiB) ioping statistics ---\n"},
+		"dbench":    {"Throughput 512.34 MB/sec  4 clients  4 procs  max_latency=23.456 ms\n"},
+		"go-ycsb":   {"READ   - Takes(s): 3.0, Count: 300, OPS: 100.0, Avg(us): 1000\n"},
+		"TPC-H":     {"Finished\n[Summary] Q1: 32.13s\n"},
+		"COSBench":  {"Op-Type,Op-Count,Byte-Count,Avg-ResTime\nread,5,10,1.5\n"},
+		"BenchBase": {"Time (seconds),Throughput (requests/second),Average Latency (millisecond)\n0,497.4,32.1\n"},
+		"Excel":     {"\"Writer report\"\n        \"4\"  \"8\"\n\"64\"   869566  1123456\n"},
+	} {
+		for _, text := range texts {
+			for form, of := range map[string]string{"plain": text, "CRLF": strings.ReplaceAll(text, "\n", "\r\n"),
+				"BOM": "\ufeff" + text} {
+				_, err := Prepare("a", strings.NewReader(of), changed, Options{})
+				if err == nil || !strings.Contains(err.Error(), tool) || strings.Contains(err.Error(), "what is known") {
+					t.Errorf("%s, %s, %.40q: %v", tool, form, text, err)
+				}
+			}
+		}
+	}
+}
+
 // What cannot be read is refused with what to do.
 func TestRefused(t *testing.T) {
 	t.Parallel()

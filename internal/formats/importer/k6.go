@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ var (
 	k6Each   = lazyregexp.New(`(avg|min|med|max|p\([\d.]+\))=(\S+)`)
 	k6Failed = lazyregexp.New(`([\d.]+)% +(?:✓ |— )?(\d+)(?: out of| +✗ )`)
 	k6Count  = lazyregexp.New(`^(\d+) +([\d.]+)/s`)
-	k6Crash  = lazyregexp.New(`thresholds on metrics .* have been (?:crossed|breached)|level=error`)
+	k6Crash  = lazyregexp.New(`thresholds on metrics .* have been (?:crossed|breached)|level=error|^ERRO\[\d+\] `)
+	k6Limit  = lazyregexp.New(`^ *✗ (?:'(.+)' \S+=\S|([a-z_]\w*(?:\{[^}]*\})?|\{[^}]*\})\.{2,}: )`)
 	k6Export = lazyregexp.New(`^\s*\{[\s\S]*"metrics"\s*:\s*\{[\s\S]*"(?:http_reqs|iterations)"\s*:`)
 )
 
@@ -118,6 +120,9 @@ func readK6Text(_ format, r io.Reader) (*book, error) {
 		}
 		if k6Crash.MatchString(text) && b.failure == "" {
 			b.failure = "k6 says: " + oneLine(text)
+		}
+		if m := k6Limit.FindStringSubmatch(text); m != nil && b.failure == "" {
+			b.failure = "k6's thresholds were crossed: " + oneLine(cmp.Or(m[1], m[2]))
 		}
 		m := k6Row.FindStringSubmatch(text)
 		if m == nil {

@@ -178,6 +178,7 @@ func (b *book) pgbenchTest(test *pgbenchTest, several bool) error {
 	s.operations, s.measures, s.reports, s.failure = d.Operations, d.Measures, kept.all, outcome.Failure
 	last := &s.reports[len(s.reports)-1]
 	s.length = last.Elapsed
+	last.Errors += uint64(t.Aborted) // by an error that is not among those that it counts
 	if !last.Time.IsZero() {
 		s.start = last.Time.Add(-last.Elapsed)
 	}
@@ -262,7 +263,7 @@ func scriptName(name string) string {
 // scriptsOf returns what the scripts of a test did, each an operation, beside the test as a whole.
 func scriptsOf(all stretch, t pgbench.Totals) stretch {
 	s := stretch{workload: all.workload + ", by script", latency: all.latency, start: all.start,
-		length: all.length, beside: true}
+		length: all.length, beside: true, again: true}
 	rep := workload.Report{Elapsed: s.length, Final: true}
 	var names []string
 	for _, of := range t.Scripts {
@@ -277,8 +278,9 @@ func scriptsOf(all stretch, t pgbench.Totals) stretch {
 			c.Seconds = of.MeanMS / 1e3 * of.Processed
 		}
 		rep.Ops = append(rep.Ops, c)
-		if !math.IsNaN(of.Failed) {
+		if of.Failed > 0 {
 			rep.Errors += whole(of.Failed)
+			s.measures, rep.Values = append(s.measures, single(name+"_failed", "transactions")), append(rep.Values, of.Failed)
 		}
 	}
 	s.reports = []workload.Report{rep}

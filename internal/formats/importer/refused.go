@@ -12,6 +12,10 @@ var (
 	aPage  = lazyregexp.New(`(?m)^# (?:HELP|TYPE) \w+ `)
 )
 
+// Resembles says of the beginning of a file of no known form what it looks like and what to do with that; "" when it
+// says nothing.
+func Resembles(head []byte) string { return resembles(plainHead(head)) }
+
 // resembles says of a file of no known form what it looks like and what to do with that; "" when it says nothing.
 func resembles(head []byte) string {
 	asked, _ := convert.ByContent(head)
@@ -25,7 +29,12 @@ func resembles(head []byte) string {
 	case asked.Name == "vdbench":
 		return "parameters of vdbench; import what it left in its output folder"
 	case aTable.Match(head):
-		return "a table: analyze, steady, changes, usl, compare and baseline take it as it is"
+		for _, o := range tables {
+			if o.is.Match(head) {
+				return "a table of " + o.name + ": " + tableTaken
+			}
+		}
+		return "a table: " + tableTaken
 	}
 	return ""
 }
@@ -63,19 +72,54 @@ func wrapped() []reader {
 	}
 }
 
+const tableTaken = "analyze, steady, changes, usl, compare and baseline take it as it is"
+
+// tables are those of tools, by their line of names.
+var tables = []struct {
+	name string
+	is   *lazyregexp.Regexp
+}{
+	{"redis-benchmark", lazyregexp.New(`^"test","rps"`)},
+	{"locust", lazyregexp.New(`^Type,Name,"?(?:Request Count|# requests)|^Timestamp,User Count,Type,Name,`)},
+	{"JMeter's samples", lazyregexp.New(`^timeStamp,elapsed,`)},
+	{"COSBench", lazyregexp.New(`^Op-Type,Op-Count,Byte-Count,|^Timestamp,Op-Count,`)},
+	{"BenchBase's course", lazyregexp.New(`^Time \(seconds\),Throughput \(requests/second\),`)},
+}
+
 // others are tools whose outputs are not read.
 var others = []struct {
 	name string
 	is   *lazyregexp.Regexp
 }{
-	{"hdparm", lazyregexp.New(`(?m)^ Timing (?:cached|buffered disk|O_DIRECT disk|O_DIRECT cached) reads: `)},
-	{"redis-benchmark",
-		lazyregexp.New(`(?m)^ *\d+ requests completed in [\d.]+ seconds|^\S+: [\d.]+ requests per second`)},
+	{"hdparm", lazyregexp.New(`(?m)^ *Timing (?:cached|buffered disk|O_DIRECT disk|O_DIRECT cached) reads: `)},
+	{"redis-benchmark", lazyregexp.New(`(?m)^ *\d+ requests completed in [\d.]+ seconds|` +
+		`^[A-Z][\w ()]*: [\d.]+ requests per second`)},
 	{"memtier_benchmark", lazyregexp.New(`(?m)^ALL STATS\r?$|"ALL STATS"\s*:`)},
 	{"mysqlslap", lazyregexp.New(`(?m)^\tAverage number of seconds to run all queries: `)},
 	{"iperf3", lazyregexp.New(`"version"\s*:\s*"iperf 3|(?m)^\[ ID\] Interval +Transfer +`)},
 	{"cassandra-stress", lazyregexp.New(`(?mi)^op rate +: +[\d,.]+`)},
+	{"oha", lazyregexp.New(`(?m)^  Success rate:\s+[\d.]+%?\r?$|"summary"\s*:\s*\{\s*"successRate"\s*:`)},
 	{"hey or etcd's benchmark", lazyregexp.New(`(?m)^  Requests/sec:\s+[\d.]+`)},
+	{"ApacheBench (ab)", lazyregexp.New(`(?m)^(?:This is ApacheBench, Version |Requests per second: +[\d.]+ \[#/sec\])`)},
+	{"vegeta", lazyregexp.New(`(?m)^Requests +\[total, rate`)},
+	{"gatling", lazyregexp.New(`(?m)^---- Global Information -|^RUN\t[\w.$]+\t`)},
+	{"locust", lazyregexp.New(`(?m)^ *Type +Name +# reqs +# fails`)},
+	{"JMeter", lazyregexp.New(`(?m)^(?:.* )?summary [+=] +\d+ in +[\d:.]+s? += +[\d.]+/s Avg:|<testResults version=`)},
+	{"stress-ng", lazyregexp.New(`(?m)^stress-ng: \w+: +\[\d+\] `)},
+	{"Intel's Memory Latency Checker (mlc)", lazyregexp.New(`(?m)^Intel\(R\) Memory Latency Checker`)},
+	{"ioping", lazyregexp.New(`(?m)^--- .* ioping statistics ---`)},
+	{"dbench", lazyregexp.New(`(?m)^dbench version |^Throughput [\d.]+ MB/sec +\d+ clients`)},
+	{"fs_mark", lazyregexp.New(`(?m)^#? *FSUse% +Count +Size +Files/sec`)},
+	{"PostMark", lazyregexp.New(`(?m)^PostMark v\d`)},
+	{"sockperf", lazyregexp.New(`(?m)^sockperf: `)},
+	{"JuiceFS's bench", lazyregexp.New(`(?m)^\| +ITEM +\| +VALUE +\| +COST +\|`)},
+	{"BenchmarkSQL", lazyregexp.New(`(?m)Measured tpmC \(NewOrders\) = `)},
+	{"go-ycsb", lazyregexp.New(`(?m)^(?:READ|UPDATE|INSERT|SCAN|READ_MODIFY_WRITE|TOTAL) +- Takes\(s\): `)},
+	{"go-tpc, of TPC-H,", lazyregexp.New(`(?m)^\[Summary\] Q\d+ *[:-]`)},
+	{"iozone -R, its part for Excel,", lazyregexp.New(`(?m)^"(?:Re)?[Ww]riter report"|^"(?:Re)?[Rr]eader report"`)},
+	{"winsat", lazyregexp.New(`(?m)^Windows System Assessment Tool|^> Disk +(?:Random|Sequential) `)},
+	{"zpool iostat", lazyregexp.New(`(?m)^pool +alloc +free +read +write +read +write\r?$`)},
+	{"SPDK's perf", lazyregexp.New(`(?m)^Device Information +: +IOPS +MiB/s +Average`)},
 	{"warp", lazyregexp.New(`(?m)^(?:Operation|Report): (?:PUT|GET|DELETE|STAT|LIST)\b.*\n[\s\S]{0,300}?Average: `)},
 	{"s3bench", lazyregexp.New(`(?m)^Results Summary for \w+ Operation\(s\)`)},
 	{"filebench", lazyregexp.New(`(?m)^[\d.]+: IO Summary: +\d+ ops`)},

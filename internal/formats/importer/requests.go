@@ -27,12 +27,15 @@ var (
 	wrkRank   = lazyregexp.New(`^ *(\d+(?:\.\d+)?)% +([\d.]+)(us|ms|s|m|h)$`)
 	wrkTotal  = lazyregexp.New(`^ +(\d+) requests in ([\d.]+)(us|ms|s|m|h), ([\d.]+)([KMGTP]?)B read`)
 	wrkErrors = lazyregexp.New(`^ +Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)`)
+	wrkRate   = lazyregexp.New(`^Requests/sec: +([\d.]+)$`)
 	wrkBad    = lazyregexp.New(`^ +Non-2xx or 3xx responses: (\d+)`)
 
 	ycsbAny     = lazyregexp.New(`(?m)^\[OVERALL\], RunTime\(ms\), [\d.]+`)
 	ycsbRow     = lazyregexp.New(`^\[([A-Z][A-Z-]*)\], ([A-Za-z][^,]*|[\d.]+(?:st|nd|rd|th)?PercentileLatency\([um]s\)), *([\d.E+-]+|NaN)$`)
 	ycsbRank    = lazyregexp.New(`^(\d[\d.]*)(?:st|nd|rd|th)?PercentileLatency\((us|ms)\)$`)
-	ycsbThreads = lazyregexp.New(`^Command line:.* -threads (\d+)`)
+	ycsbCall    = lazyregexp.New(`^(?:Command line:|.*\bjava .*\bycsb\.Client|.*\bycsb(?:\.sh|\.bat)? (?:run|load)) .*`)
+	ycsbThreads = lazyregexp.New(`(?: -threads |\bthreadcount=)(\d+)`)
+	ycsbAt      = lazyregexp.New(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d):(\d{3}) (\d+) sec: `)
 
 	mdtestBegins = lazyregexp.New(`(?m)^mdtest-(\S+) was launched with (\d+) total task`)
 	mdtestAt     = lazyregexp.New(`^-- started at (\S+ \S+) --`)
@@ -107,8 +110,11 @@ func readWrk(_ format, r io.Reader) (*book, error) {
 			}
 		} else if m := wrkBad.FindStringSubmatch(text); m != nil {
 			bad = decimal(m[1], "")
-		} else if strings.HasPrefix(text, "Requests/sec:") {
+		} else if m := wrkRate.FindStringSubmatch(text); m != nil {
 			told = true
+			if over := inSeconds(requests / decimal(m[1], "")); over > 0 { // its time above is rounded
+				t.length = over
+			}
 		}
 		if strings.Contains(text, "Recorded Latency") {
 			t.latency, b.tool = "response time", "wrk2"
@@ -131,14 +137,14 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "YCSB"}
 	var order []string
 	sections := map[string]*ycsbSection{}
-	threads := 0.0
+	threads, began := 0.0, time.Time{}
 	end := func() error {
 		all := sections["OVERALL"]
 		if all == nil {
 			return nil
 		}
 		t := newTally("ycsb", inSeconds(all.or("RunTime(ms)")/1e3))
-		t.concurrency = threads
+		t.concurrency, t.start, began = threads, began, time.Time{}
 		missing := all.or("Throughput(ops/sec)") * all.or("RunTime(ms)") / 1e3 // operations of any answer
 		short := !all.has("Throughput(ops/sec)")
 		for _, name := range order {
@@ -191,9 +197,24 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
 		text := strings.TrimSpace(strings.ToValidUTF8(string(line), "?"))
-		if m := ycsbThreads.FindStringSubmatch(text); m != nil {
+		if call := ycsbCall.FindString(text); call != "" {
 			err := end()
-			threads = decimal(m[1], "")
+			threads = 1 // what it is where a call does not say
+			if m := ycsbThreads.FindStringSubmatch(call); m != nil {
+				threads = decimal(m[1], "")
+			}
+			return err
+		}
+		if m := ycsbAt.FindStringSubmatch(text); m != nil {
+			var err error
+			if sections["OVERALL"] != nil {
+				err = end()
+			}
+			at, bad := time.Parse("2006-01-02 15:04:05.000", m[1]+"."+m[2])
+			if bad == nil && began.IsZero() {
+				began = at.Add(-inSeconds(decimal(m[3], "")))
+				b.note(noZone)
+			}
 			return err
 		}
 		m := ycsbRow.FindStringSubmatch(text)
@@ -244,11 +265,14 @@ func readMdtest(_ format, r io.Reader) (*book, error) {
 	table, iterations := "", "1"
 	tasks, items, from, open := 0.0, 0.0, 0, false
 	end := func() {
+		var trees []string // of which the number is not told
 		for _, name := range order {
 			rate := rates.or(name)
 			n := items
 			if strings.HasPrefix(name, "Tree") {
-				n = 0
+				if n = 0; times.or(name) == 0 && rate > 0 {
+					trees = append(trees, fmt.Sprintf("%s at %g a second", strings.ToLower(name), rate))
+				}
 			}
 			length := times.or(name)
 			if length == 0 && rate > 0 {
@@ -270,6 +294,10 @@ func readMdtest(_ format, r io.Reader) (*book, error) {
 				t.notes = append(t.notes, "how long it took is worked out from the rate and the number that was asked for")
 			}
 			b.stretches = append(b.stretches, t.done())
+		}
+		if n := len(b.stretches); n > from && trees != nil {
+			b.stretches[n-1].notes = append(b.stretches[n-1].notes, "mdtest also says, without how many: "+
+				strings.Join(trees[:min(len(trees), 4)], ", "))
 		}
 		if open {
 			b.broke(from, "it does not say that mdtest came to its end: the test, or the file, is cut short")

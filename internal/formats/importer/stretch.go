@@ -32,6 +32,7 @@ type stretch struct {
 	unfailing   bool   // it does not tell operations that failed
 	failure     string // what the tool says of an error that ended its work, or spoilt it
 	beside      bool   // it is of the same time as the one before
+	again       bool   // what it did is counted in another one too
 }
 
 // book is all that a file of stretches holds.
@@ -112,7 +113,7 @@ func (b *book) readings(r reader, g *given, f format) ([]*Reading, error) {
 			Start:   s.start.UTC(), End: s.start.Add(s.length).UTC(), Reports: len(s.reports),
 			Concurrency: s.concurrency,
 			Notes:       slices.Concat(b.notes, b.skipped, s.notes), Unseen: s.unseen,
-			Facts: s.facts, Unfailing: s.unfailing, Failure: s.failure}
+			Facts: s.facts, Unfailing: s.unfailing, Again: s.again, Failure: s.failure}
 		if i == len(b.stretches)-1 {
 			if d.Failure != "" && b.failure != "" {
 				d.Failure += "; "

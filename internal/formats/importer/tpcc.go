@@ -21,7 +21,12 @@ var (
 	goTPCRow   = lazyregexp.New(`^\[(Current|Summary)\] ([A-Z][A-Z_]*) - Takes\(s\): ([\d.]+), Count: (\d+), (.*)$`)
 	goTPCAny   = lazyregexp.New(`(?m)^\[(?:Current|Summary)\] [A-Z][A-Z_]* - Takes\(s\): `)
 	goTPCPart  = lazyregexp.New(`([\w.]+) *\(ms\): ([\d.]+)`)
-	goTPCTotal = lazyregexp.New(`^tpmC: ([\d.]+)`)
+	goTPCTotal = lazyregexp.New(`^tpmC: ([\d.]+)(?:, tpmTotal: ([\d.]+), efficiency: ([\d.]+)%)?`)
+	goTPCRate  = lazyregexp.New(`\bTPM: ([\d.]+)`)
+	goTPCUsers = lazyregexp.New(`^Finished: (\d+) OLTP workers`)
+	goTPCCall  = lazyregexp.New(`\b(?:go-tpc|bench) (?:tpcc|ch)\b.* run\b|\b(?:go-tpc|bench) (?:tpcc|ch) run\b`)
+	goTPCAsks  = lazyregexp.New(` (?:-T|--threads)[ =]?(\d+)`)
+	goTPCQuery = lazyregexp.New(`^\[Summary\] Q\d+ +- `)
 
 	tpccMySQLAny  = lazyregexp.New(`(?m)^<Raw Results>|^ *\d+, trx: \d+, 95%: `)
 	tpccMySQLStep = lazyregexp.New(`^ *(\d+), trx: (\d+), 95%: ([\d.]+), 99%: ([\d.]+), max_rt: ([\d.]+)`)
@@ -41,11 +46,13 @@ func tpccReaders() []reader {
 
 // tpccTest is a test of one of these on its way.
 type tpccTest struct {
-	t        *tally
-	kinds    map[string]bool
-	tpmC     float64
-	steps    int // intervals that were printed
-	duration time.Duration
+	t     *tally
+	kinds map[string]bool
+	tpmC  float64
+	// newOrders is how many there were a minute, by their line in a summary.
+	newOrders float64
+	steps     int // intervals that were printed
+	duration  time.Duration
 }
 
 // total adds the figure that a test ends with.
@@ -67,24 +74,49 @@ const tpccNote = "tpmC are new orders a minute; none of its figures is an audite
 // readGoTPC reads the summaries of go-tpc, one after another: its transactions by their kind, and those that failed.
 func readGoTPC(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "go-tpc"}
-	one := tpccTest{}
+	one, users := tpccTest{}, 0.0
 	end := func() {
 		switch {
 		case one.t != nil && one.duration > 0:
-			one.t.length, one.t.report.Elapsed = one.duration, one.duration
+			one.t.length, one.t.report.Elapsed, one.t.concurrency = one.duration, one.duration, users
+			if math.IsNaN(one.tpmC) && one.kinds["STOCK_LEVEL"] { // the last of a summary, which is all of older versions'
+				one.tpmC = one.newOrders
+			}
 			one.total(b.tool)
 			b.stretches = append(b.stretches, one.t.done())
 		case one.steps > 0:
 			b.lost = "it ends before go-tpc's summary: the test, or the file, is cut short"
 		}
-		one = tpccTest{tpmC: math.NaN(), kinds: map[string]bool{}}
+		one, users = tpccTest{tpmC: math.NaN(), newOrders: math.NaN(), kinds: map[string]bool{}}, 0
 	}
 	end()
 	err := eachLine(r, func(_ int, line []byte) error {
 		text := strings.TrimSpace(strings.ToValidUTF8(string(line), "?"))
 		if m := goTPCTotal.FindStringSubmatch(text); m != nil && one.t != nil {
 			one.tpmC = decimal(m[1], "")
-			end()
+			t := one.t
+			if end(); m[2] != "" { // the figure that is quoted comes first
+				t.figure(result.Measure{Name: "tpmTotal", Unit: "tpm", Better: result.Higher, Kind: result.Level},
+					decimal(m[2], ""))
+				t.figure(level("efficiency", "%"), decimal(m[3], ""))
+				b.stretches[len(b.stretches)-1] = t.done()
+			}
+			return nil
+		}
+		if m := goTPCUsers.FindStringSubmatch(text); m != nil {
+			users = decimal(m[1], "")
+			return nil
+		}
+		if goTPCCall.MatchString(text) {
+			if end(); !strings.Contains(text, " -T") && !strings.Contains(text, " --threads") {
+				users = 1 // what it is where a call does not say
+			} else if m := goTPCAsks.FindStringSubmatch(text); m != nil {
+				users = decimal(m[1], "")
+			}
+			return nil
+		}
+		if goTPCQuery.MatchString(text) {
+			b.note("its analytic queries (Q1 to Q22) are left out")
 			return nil
 		}
 		m := goTPCRow.FindStringSubmatch(text)
@@ -115,6 +147,9 @@ func readGoTPC(_ format, r io.Reader) (*book, error) {
 			return nil
 		}
 		name := strings.ToLower(m[2])
+		if tpm := goTPCRate.FindStringSubmatch(m[5]); tpm != nil && name == tpccKinds[0] {
+			one.newOrders = decimal(tpm[1], "")
+		}
 		times := map[string]float64{}
 		var order []string
 		for _, p := range goTPCPart.FindAllStringSubmatch(m[5], 12) {

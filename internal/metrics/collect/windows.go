@@ -325,7 +325,7 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 		Phase:   first.Phase,
 		Prefill: l.prefill, Rounds: first.Rounds,
 		Latency: first.Latency, Streams: first.Streams, Operations: first.Operations, Measures: first.Measures,
-		FailuresUnknown: first.FailuresUnknown,
+		FailuresUnknown: first.FailuresUnknown, Again: first.Again,
 	}
 	for _, k := range tracks {
 		start, end := k.measured()
