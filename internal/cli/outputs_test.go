@@ -134,6 +134,20 @@ func TestOutputsAsGiven(t *testing.T) {
 	for _, name := range []string{"vm1", "vm2", "vm3"} {
 		vms = append(vms, put(name+".txt", []byte(vdbenchTold)))
 	}
+	tasks, processes := "", ""
+	for n := 1; n <= 16; n *= 2 {
+		tasks += fmt.Sprintf("IOR-4.0.0: MPI Coordinated Test of Parallel I/O\nCommand line : ior -b 1g -t 1m -w -r\ntasks : %d\n"+
+			"nodes : %d\nxfersize : 1 MiB\nblocksize : 1 GiB\naggregate filesize : %d GiB\nResults:\n"+
+			"access bw(MiB/s) IOPS Latency(s) block(KiB) xfer(KiB) open(s) wr/rd(s) close(s) total(s) iter\n"+
+			"write %d.00 %[4]d.00 0.01 1048576 1024.00 0.1 10.24 0.1 10.24 0\nread %d.00 %[5]d.00 0.01 1048576 1024.00 0.1 5.12 0.1 "+
+			"5.12 0\nFinished : Tue Feb  3 08:00:00 2026\n", n, 1+n/4, n, 100*n, 200*n)
+	}
+	for n := 1; n <= 8; n *= 2 {
+		processes += fmt.Sprintf("t: (g=0): rw=randread, bs=4096B-4096B, ioengine=psync, iodepth=1\nfio-3.33\nStarting %d processes\n\n"+
+			"t: (groupid=0, jobs=%[1]d): err= 0: pid=7: Tue Feb  3 08:0%[1]d:00 2026\n  read: IOPS=%d, BW=4MiB/s (4MB/s)(40MiB/10000msec)\n"+
+			"    clat (usec): min=1, max=9, avg= 5.00, stdev= 1.00\n     issued rwts: total=%d,0,0,0 short=0,0,0,0 dropped=0,0,0,0\n\n"+
+			"Run status group 0 (all jobs):\n", n, 1000*n, 10000*n)
+	}
 	table := "system,clients,tps\nold,1,100\nold,2,190\nold,4,350\nold,8,500\nnew,1,200\nnew,2,390\nnew,4,700\nnew,8,1100\n"
 	pooled := put("pooled.csv", []byte(table))
 	for _, c := range []struct {
@@ -163,6 +177,9 @@ func TestOutputsAsGiven(t *testing.T) {
 		{[]string{"import", put("wide2.json", wide(base))}, 0, "turned from UTF-16, little endian into UTF-8"},
 		{[]string{"usl", sweep("sweep.json", "4k")}, 0, "6 imported tests"},
 		{[]string{"usl", sweep("unlike.json", "1m")}, exit.Failed, "block size"},
+		{[]string{"usl", put("tasks.txt", []byte(tasks))}, exit.Failed, "ior write did write, and ior read read"},
+		{[]string{"usl", filepath.Join(dir, "tasks.txt"), "--columns", "write_iops"}, 0, "5 imported tests"},
+		{[]string{"usl", put("processes.txt", []byte(processes))}, 0, "4 imported tests"},
 		{[]string{"import", logs}, 0, "fio-iops by fio"},
 		{[]string{"report", machines, "-o", "text"}, 0, "1,967 IOPS"},
 		{[]string{"report", vdbench, "-o", "text"}, 0, "1 operation of vdbench rd1 failed"},

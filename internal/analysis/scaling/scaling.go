@@ -5,6 +5,7 @@ package scaling
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/stage"
@@ -43,6 +44,8 @@ func Runs(runs []compare.Run, metric string) []usl.Point {
 func Imported(m result.Manifest, data *result.Data, metric string) (points []usl.Point, err error) {
 	levels := map[float64]bool{}
 	first := map[string]result.Fact{}
+	var alike []string // what the first one did
+	var of string
 	var unlike error
 	for _, f := range m.Imported {
 		i := slices.IndexFunc(data.Workloads, func(w result.Workload) bool {
@@ -58,6 +61,14 @@ func Imported(m result.Manifest, data *result.Data, metric string) (points []usl
 		}
 		points = append(points, usl.Point{Concurrency: f.Concurrency, Throughput: x})
 		levels[f.Concurrency] = true
+		if did := done(w); alike == nil {
+			alike, of = did, w.Name
+		} else if metric == "" && unlike == nil && !slices.ContainsFunc(did, func(op string) bool {
+			return slices.Contains(alike, op)
+		}) {
+			unlike = fmt.Errorf("its tests are no curve of one load: %s did %s, and %s %s", of, strings.Join(alike, ", "), w.Name,
+				strings.Join(did, ", "))
+		}
 		for _, fact := range m.Environment {
 			if fact.Group != f.Workload || slices.Contains(concurrencyFacts, fact.Name) {
 				continue
@@ -78,8 +89,19 @@ func Imported(m result.Manifest, data *result.Data, metric string) (points []usl
 	return points, unlike
 }
 
+// done are the operations that a test did.
+func done(w result.Workload) (out []string) {
+	for _, t := range w.Ops {
+		if t.Count > 0 {
+			out = append(out, t.Op)
+		}
+	}
+	return out
+}
+
 // concurrencyFacts are those of imported tests that a curve is over, or that follow from it.
-var concurrencyFacts = []string{"concurrency", "iodepth", "numjobs", "threads", "outstanding"}
+var concurrencyFacts = []string{"concurrency", "iodepth", "numjobs", "threads", "outstanding", "processes", "tasks",
+	"nodes", "aggregate filesize"}
 
 // Metric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are counted, the first
 // measure of which more is better. It is not ok when the one asked for is none of those known.

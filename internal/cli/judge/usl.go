@@ -229,8 +229,8 @@ func (sd *Sides) stagePoints(given, column string) ([]usl.Point, string, error) 
 	}
 	points, err := scaling.Imported(folder.Manifest(), data, metric)
 	if err != nil {
-		return nil, "", exit.Errorf(exit.Failed, "import the tests of one load, and give that", "usl: run %s: %w", id,
-			err)
+		return nil, "", exit.Errorf(exit.Failed, "import the tests of one load, and give that, or name the operations of "+
+			"one kind, as --columns write_iops", "usl: run %s: %w", id, err)
 	}
 	if len(points) > 0 {
 		return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "imported test"), id), nil

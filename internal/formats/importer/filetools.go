@@ -187,6 +187,7 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 		t.unfailing = true
 		t.did(op, bytes/size, bytes, 0)
 		t.concurrency = processes
+		t.asked("test", test)
 		t.asked("record", fmt.Sprintf("%.0f bytes", size))
 		t.asked("file size", fmt.Sprintf("%.0f bytes", bytes/processes))
 		t.asked("page cache", cache)
@@ -463,6 +464,7 @@ func (o *radosBench) end(b *book) error {
 	t.failure = o.wrong
 	t.did(noun, ops, ops*size, total.or("Average Latency"))
 	t.concurrency = o.concurrency
+	t.asked("test", cmp.Or(o.kind, "read"))
 	t.asked("block size", fmt.Sprintf("%.0f bytes", size))
 	for _, f := range []struct{ name, of string }{{noun.Name + "_max", "Max latency"},
 		{noun.Name + "_min", "Min latency"}} {

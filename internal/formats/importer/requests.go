@@ -284,6 +284,7 @@ func readMdtest(_ format, r io.Reader) (*book, error) {
 			t := newTally("mdtest "+strings.ToLower(name), inSeconds(length))
 			t.did(result.Operation{Name: "entry", Noun: "entries"}, math.Round(rate*length), 0, 0)
 			t.concurrency, t.unfailing = tasks, true
+			t.asked("test", strings.ToLower(name))
 			if len(b.stretches) == from && !began.IsZero() {
 				t.start = began
 			}

@@ -75,6 +75,7 @@ func iorTest(access string, row figures, facts map[string]string) (stretch, bool
 	}
 	t.did(op, math.Round(ops), bytes, mean)
 	t.concurrency = decimal(cmp.Or(facts["tasks"], firstWord(facts["clients"])), "")
+	t.asked("test", access)
 	for _, name := range []string{"api", "access", "tasks", "nodes", "blocksize", "aggregate filesize"} {
 		t.asked(name, facts[name])
 	}
