@@ -6,13 +6,13 @@ package plaintext
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/runes"
 	"golang.org/x/text/transform"
 )
 
@@ -50,6 +50,9 @@ func Of(head []byte) Encoding {
 			zeros[i%2]++
 		}
 		control = control || c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != 0x1b
+	}
+	if mixed(head) {
+		return Mixed
 	}
 	const most = 0.4 // of the characters are ASCII, in a text of a tool
 	switch pairs := float64(len(head) / 2); {
@@ -122,21 +125,101 @@ func Bytes(text []byte) []byte {
 
 // Decode is a text of an encoding as UTF-8. Marks within it, of texts appended to one another, are left out.
 func Decode(r io.Reader, e Encoding) io.Reader {
-	unmarked := runes.Remove(runes.Predicate(func(r rune) bool { return r == '\ufeff' }))
 	switch e {
-	case Marked:
-		return transform.NewReader(r, unmarked)
-	case Little, Big:
-		order := unicode.LittleEndian
-		if e == Big {
-			order = unicode.BigEndian
-		}
-		decoder := unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder()
-		return transform.NewReader(r, transform.Chain(decoder, unmarked))
+	case Marked, Little, Big, Mixed:
+		return transform.NewReader(r, &shifting{wide: e == Little || e == Big, big: e == Big})
 	case Windows:
 		return charmap.Windows1252.NewDecoder().Reader(r)
-	case Mixed:
-		return transform.NewReader(r, runes.Remove(runes.Predicate(func(r rune) bool { return r == 0 })))
 	}
 	return r
+}
+
+// ahead is how much of a text in UTF-16 is bytes of ASCII when it goes on in UTF-8: of other scripts' text, so much
+// happens to be that in none.
+const ahead = 32
+
+// shifting makes UTF-8 of text that was begun in UTF-16 or UTF-8 and may go on in the other, as often as one was appended
+// to the other. UTF-16 without a mark that follows UTF-8 is read as far as it is ASCII.
+type shifting struct{ wide, big bool }
+
+// Reset implements transform.Transformer.
+func (s *shifting) Reset() {}
+
+// Transform implements transform.Transformer.
+func (s *shifting) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
+	for nSrc < len(src) {
+		rest := src[nSrc:]
+		switch {
+		case len(rest) < ahead && !atEOF:
+			return nDst, nSrc, transform.ErrShortSrc
+		case nDst+utf8.UTFMax > len(dst):
+			return nDst, nSrc, transform.ErrShortDst
+		}
+		if s.wide && (bytes.HasPrefix(rest, utf8Mark) || narrow(rest[:min(len(rest), ahead)])) {
+			s.wide = false
+		}
+		if n := len(rest); s.wide && n > 1 {
+			one, size := s.unit(rest), 2
+			if utf16.IsSurrogate(one) && n > 3 {
+				if both := utf16.DecodeRune(one, s.unit(rest[2:])); both != utf8.RuneError {
+					one, size = both, 4
+				}
+			}
+			switch nSrc += size; one {
+			case '\ufeff':
+			case '\ufffe': // a mark of the other order
+				s.big = !s.big
+			default:
+				nDst += utf8.EncodeRune(dst[nDst:], one)
+			}
+			continue
+		}
+		switch {
+		case bytes.HasPrefix(rest, []byte{0xff, 0xfe}), bytes.HasPrefix(rest, []byte{0xfe, 0xff}):
+			s.wide, s.big = true, rest[0] == 0xfe
+			nSrc += 2
+		case bytes.HasPrefix(rest, utf8Mark):
+			nSrc += len(utf8Mark)
+		case rest[0] == 0:
+			nSrc++
+		default:
+			dst[nDst] = rest[0]
+			nDst, nSrc = nDst+1, nSrc+1
+		}
+	}
+	return nDst, nSrc, nil
+}
+
+var utf8Mark = []byte{0xef, 0xbb, 0xbf}
+
+// unit is the first unit of a text in UTF-16.
+func (s *shifting) unit(b []byte) rune {
+	if s.big {
+		return rune(binary.BigEndian.Uint16(b))
+	}
+	return rune(binary.LittleEndian.Uint16(b))
+}
+
+// narrow reports whether bytes are ASCII of a text.
+func narrow(b []byte) bool {
+	for _, c := range b {
+		if (c < ' ' || c > '~') && c != '\t' && c != '\n' && c != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+// mixed reports whether a text begins in UTF-8 and goes on in UTF-16.
+func mixed(head []byte) bool {
+	const least = 8 // of what tells it
+	z := bytes.IndexByte(head, 0)
+	if z < least || z+4 >= len(head) {
+		return false
+	}
+	before := bytes.TrimSuffix(head[:z-1], []byte{0xff, 0xfe})
+	if !utf8.Valid(before) || bytes.ContainsFunc(before, func(r rune) bool { return r < ' ' && !narrow([]byte{byte(r)}) }) {
+		return false
+	}
+	return head[z+1] != 0 && head[z+2] == 0 && head[z+3] != 0 && head[z+4] == 0
 }
