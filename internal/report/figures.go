@@ -465,6 +465,9 @@ func (doc *Document) plainShort(answer string) []Short {
 		}
 	}
 	failed := "no operation failed"
+	if state := doc.Manifest.Measured.State; state == "partly" || state == "no" {
+		failed = "of what was counted, no operation failed"
+	}
 	if unknown {
 		failed = "whether operations failed is not known"
 	}

@@ -43,6 +43,7 @@ var logPrefixes = []*lazyregexp.Regexp{
 	lazyregexp.New(`^\[\d+,(\d+)\]<\w+>:`),
 	lazyregexp.New(`^([\w.-]+):(?: |$)`),
 	lazyregexp.New(`^(?:\[\d\d:\d\d:\d\d(?:[.,]\d+)?\](?: |$)|\d\d:\d\d:\d\d(?:  |$))`),
+	lazyregexp.New(`^>(?: |$)`), // a quotation
 	logTime,
 }
 
@@ -90,7 +91,8 @@ func Logged(head []byte) (*Log, error) {
 	return l, nil
 }
 
-// is reports whether lines are of a known output. What is looked for in fio's may stand anywhere in a line.
+// is reports whether lines are of a known output. What is looked for in fio's and HammerDB's may stand
+// anywhere in a line.
 func is(lines [][]byte) bool {
 	text := append(bytes.Join(lines, []byte("\n")), '\n')
 	switch as, _, known, _ := importer.Recognise(text); {
@@ -98,6 +100,8 @@ func is(lines [][]byte) bool {
 		return fioTextClean.Match(text)
 	case as == "fio":
 		return fioJSONClean.Match(text)
+	case as == "hammerdb":
+		return hammerClean.Match(text)
 	default:
 		return known
 	}
@@ -105,6 +109,7 @@ func is(lines [][]byte) bool {
 
 var (
 	fioTextClean = lazyregexp.New(`(?m)^ *(?:Run status group \d|[^ :]+: \(groupid=\d|[^ :]+: \(g=\d+\): rw=)`)
+	hammerClean  = lazyregexp.New(`(?m)^\s*(?:Vuser \d+:|HammerDB CLI|Hammerdb Log @)`)
 	fioJSONClean = lazyregexp.New(`(?m)^[\s{]*"fio version"`)
 )
 

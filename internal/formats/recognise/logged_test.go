@@ -41,6 +41,7 @@ var logs = map[string]func(n int, line string) string{
 	"Jenkins, freestyle": func(n int, l string) string { return fmt.Sprintf("09:03:%02d  %s", n%60, l) },
 	"pdsh":               func(_ int, l string) string { return "node1: " + l },
 	"mpirun":             func(_ int, l string) string { return "[1,0]<stdout>:" + l },
+	"a quotation":        func(_ int, l string) string { return "> " + l },
 	"logging":            func(_ int, l string) string { return "2026-11-27 09:03:02,123 - INFO - " + l },
 	"Docker's own": func(_ int, l string) string {
 		b, _ := json.Marshal(map[string]string{"log": l + "\n", "stream": "stdout"}) // strings
