@@ -58,6 +58,10 @@ func TestAtLeastTwoSentences(t *testing.T) {
 	t.Parallel()
 	failed := loadOf(5, 7, 6)
 	failed.Workloads[1].Errors = 12
+	twice := loadOf(5, 3)
+	twice.Workloads[0].Errors, twice.Workloads[1].Errors, twice.Workloads[1].Again = 9, 9, true
+	short := loadOf(1500)
+	short.Manifest.Measured.State = "partly"
 	told := loadOf(5)
 	told.Findings = []result.Finding{harm(finding("windows", result.Passed, "Neither moved."), 1)}
 	orders := loadOf(5)
@@ -76,6 +80,12 @@ func TestAtLeastTwoSentences(t *testing.T) {
 		"one": {loadOf(1500), []string{"W0: read 1,500 IOPS, mean 1 ms, p99 4 ms (service time) (no interval of its rate: " +
 			"too little was reported).",
 			"No operation failed."}},
+		"counted in another too": {twice, []string{"W0: read 5 IOPS, mean 1 ms, p99 4 ms (service time); W1: read 3 IOPS, mean 1 ms, " +
+			"p99 4 ms (service time); no rate has an interval: too little was reported.",
+			"9 operations failed and are in no rate and no percentile."}},
+		"partial": {short, []string{"W0: read 1,500 IOPS, mean 1 ms, p99 4 ms (service time) (no interval of its rate: " +
+			"too little was reported).",
+			"Of what was counted, no operation failed."}},
 		"many": {failed, []string{"W0: read 5 IOPS, mean 1 ms, p99 4 ms (service time); W1: read 7 IOPS, mean 1 ms, " +
 			"p99 4 ms (service time); W2: read 6 IOPS, mean 1 ms, p99 4 ms (service time); no rate has an interval: too " +
 			"little was reported.",

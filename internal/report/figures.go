@@ -459,7 +459,9 @@ func (doc *Document) plainShort(answer string) []Short {
 		unknown = unknown || doc.failuresUnknown(l.Workload)
 		if len(l.Windows) > 0 && len(l.Windows[0].Rows)+len(l.Windows[0].Measures) > 0 {
 			told = append(told, l)
-			if !slices.ContainsFunc(doc.Workloads, func(s WorkloadSummary) bool { return s.Again && s.Name == l.Workload }) {
+			if !slices.ContainsFunc(doc.Workloads, func(s WorkloadSummary) bool {
+				return s.Again && s.Name == l.Workload
+			}) {
 				errors += doc.failed(l.Workload)
 			}
 		}

@@ -38,7 +38,8 @@ func TestZerosShareALine(t *testing.T) {
 func TestNoRates(t *testing.T) {
 	query := result.Operation{Name: "power-q01", Noun: "queries", Set: true}
 	failures := result.Measure{Name: "failed_other", Unit: "failures", Kind: result.Count}
-	load := result.Workload{Operations: []result.Operation{query, {Name: "read", Noun: "reads"}, {Name: "copy", Noun: "records"}},
+	load := result.Workload{Operations: []result.Operation{query, {Name: "read", Noun: "reads"},
+		{Name: "copy", Noun: "records"}},
 		Measures: []result.Measure{failures}}
 	for _, c := range []struct {
 		op      string
@@ -54,8 +55,8 @@ func TestNoRates(t *testing.T) {
 		{"copy", 1, 0.5, 1 << 30, "2 records/s", "20 failures/s"},
 		{"power-q01", 1, 10, 0, "–", "1 failures/s"},
 	} {
-		totals := totalsOf(load, "", time.Time{}, c.seconds, []result.OpTotals{{Op: c.op, Count: c.count, Bytes: c.bytes,
-			Seconds: 0.5 * float64(c.count)}},
+		totals := totalsOf(load, "", time.Time{}, c.seconds, []result.OpTotals{{Op: c.op, Count: c.count,
+			Bytes: c.bytes, Seconds: 0.5 * float64(c.count)}},
 			[]result.Value{{Measure: failures.Name, Value: 10}})
 		rows := (&Document{Latencies: []Latency{{Workload: "Load", Windows: []WindowTotals{totals}}}}).Figures()
 		if len(rows) != 2 || rows[0].Rate != c.rate || rows[0].Mean != "500 ms" || rows[1].Rate != c.failed {

@@ -66,8 +66,8 @@ func Imported(m result.Manifest, data *result.Data, metric string) (points []usl
 		} else if metric == "" && unlike == nil && !slices.ContainsFunc(did, func(op string) bool {
 			return slices.Contains(alike, op)
 		}) {
-			unlike = fmt.Errorf("its tests are no curve of one load: %s did %s, and %s %s", of, strings.Join(alike, ", "), w.Name,
-				strings.Join(did, ", "))
+			unlike = fmt.Errorf("its tests are no curve of one load: %s did %s, and %s %s", of,
+				strings.Join(alike, ", "), w.Name, strings.Join(did, ", "))
 		}
 		for _, fact := range m.Environment {
 			if fact.Group != f.Workload || slices.Contains(concurrencyFacts, fact.Name) {

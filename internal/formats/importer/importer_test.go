@@ -345,7 +345,8 @@ func TestToolsThatAreNotRead(t *testing.T) {
 		"ab":      {"Complete requests:      50\nRequests per second:    810.37 [#/sec] (mean)\n"},
 		"vegeta":  {"Requests      [total, rate, throughput]  100, 10.0, 9.9\n"},
 		"gatling": {"---- Global Information -----\n> request count      7 (OK=7 KO=0)\n", "RUN\tmy.Sim\tsim\t1700000000000\n"},
-		"locust":  {"Type     Name     # reqs      # fails |    Avg\n", "Type,Name,Request Count,Failure Count\nGET,/,10,1\n"},
+		"locust": {"Type     Name     # reqs      # fails |    Avg\n",
+			"Type,Name,Request Count,Failure Count\nGET,/,10,1\n"},
 		"JMeter": {"summary =   2000 in 00:00:40 =   50.0/s Avg:   200 Min:   100\n",
 			"2024-01-01 00:00:40,1 INFO o.a.j.r.Summariser: summary +  20 in 00:00:04 =   5.0/s Avg:   2 Min:   1\n",
 			"timeStamp,elapsed,label\n1704067200100,201,Home\n1704067200200,180,Home\n"},
@@ -364,7 +365,8 @@ func TestToolsThatAreNotRead(t *testing.T) {
 			for form, of := range map[string]string{"plain": text, "CRLF": strings.ReplaceAll(text, "\n", "\r\n"),
 				"BOM": "\ufeff" + text} {
 				_, err := Prepare("a", strings.NewReader(of), changed, Options{})
-				if err == nil || !strings.Contains(err.Error(), tool) || strings.Contains(err.Error(), "what is known") {
+				if err == nil || !strings.Contains(err.Error(), tool) ||
+					strings.Contains(err.Error(), "what is known") {
 					t.Errorf("%s, %s, %.40q: %v", tool, form, text, err)
 				}
 			}

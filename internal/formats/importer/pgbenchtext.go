@@ -280,7 +280,8 @@ func scriptsOf(all stretch, t pgbench.Totals) stretch {
 		rep.Ops = append(rep.Ops, c)
 		if of.Failed > 0 {
 			rep.Errors += whole(of.Failed)
-			s.measures, rep.Values = append(s.measures, single(name+"_failed", "transactions")), append(rep.Values, of.Failed)
+			s.measures = append(s.measures, single(name+"_failed", "transactions"))
+			rep.Values = append(rep.Values, of.Failed)
 		}
 	}
 	s.reports = []workload.Report{rep}

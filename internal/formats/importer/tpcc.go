@@ -79,7 +79,7 @@ func readGoTPC(_ format, r io.Reader) (*book, error) {
 		switch {
 		case one.t != nil && one.duration > 0:
 			one.t.length, one.t.report.Elapsed, one.t.concurrency = one.duration, one.duration, users
-			if math.IsNaN(one.tpmC) && one.kinds["STOCK_LEVEL"] { // the last of a summary, which is all of older versions'
+			if math.IsNaN(one.tpmC) && one.kinds["STOCK_LEVEL"] { // with which those of older versions end
 				one.tpmC = one.newOrders
 			}
 			one.total(b.tool)

@@ -138,8 +138,8 @@ func Decode(r io.Reader, e Encoding) io.Reader {
 // happens to be that in none.
 const ahead = 32
 
-// shifting makes UTF-8 of text that was begun in UTF-16 or UTF-8 and may go on in the other, as often as one was appended
-// to the other. UTF-16 without a mark that follows UTF-8 is read as far as it is ASCII.
+// shifting makes UTF-8 of text that was begun in UTF-16 or UTF-8 and may go on in the other, as often as one was
+// appended to the other. UTF-16 without a mark that follows UTF-8 is read as far as it is ASCII.
 type shifting struct{ wide, big bool }
 
 // Reset implements transform.Transformer.
@@ -218,7 +218,8 @@ func mixed(head []byte) bool {
 		return false
 	}
 	before := bytes.TrimSuffix(head[:z-1], []byte{0xff, 0xfe})
-	if !utf8.Valid(before) || bytes.ContainsFunc(before, func(r rune) bool { return r < ' ' && !narrow([]byte{byte(r)}) }) {
+	control := func(r rune) bool { return r < ' ' && !narrow([]byte{byte(r)}) }
+	if !utf8.Valid(before) || bytes.ContainsFunc(before, control) {
 		return false
 	}
 	return head[z+1] != 0 && head[z+2] == 0 && head[z+3] != 0 && head[z+4] == 0
