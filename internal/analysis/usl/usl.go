@@ -251,6 +251,8 @@ type Model struct {
 	original   []Point       // as given
 	solution   solution
 	likelihood float64 // logarithm, but for a constant
+
+	negativeP float64 // chance that negative contention is so much closer if there is none
 }
 
 // Fit fits the law. All objections to the points are returned together.
@@ -272,9 +274,7 @@ func Fit(points []Point, o Options) (*Model, error) {
 	for _, f := range fits {
 		m.ErrorsAllowed = append(m.ErrorsAllowed, f.Errors)
 	}
-	if free := solveFromMany(m.points, unbounded); free.ok {
-		m.Unbounded = &free.Coefficients
-	}
+	m.unbound(fits)
 	m.Alternatives = compare(fits)
 	m.capped(fits)
 	m.fell(fits)
@@ -283,7 +283,7 @@ func Fit(points []Point, o Options) (*Model, error) {
 	if (m.Cap.Allowed || m.Fall.Closer) && m.Peak.Exists {
 		m.Peak.Exists, m.Peak.InRange, m.Peak.Artefact, m.Peak.Fallen = false, false, m.Cap.Allowed, m.Fall.Closer
 	}
-	if !m.Fall.Closer {
+	if !m.Fall.Closer && !m.Cap.Closer { // the law's own misfit is no stray
 		m.Outlier = m.outlier()
 	}
 	m.warn()

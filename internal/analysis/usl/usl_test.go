@@ -445,7 +445,36 @@ func TestSuperlinearIsHeldAndSaid(t *testing.T) {
 	}
 	if !slices.ContainsFunc(m.Warnings,
 		func(s string) bool { return strings.Contains(s, "contention would be negative") }) {
-		t.Errorf("warnings %q", m.Warnings)
+		t.Errorf("warnings %q, cap %+v, negative by chance %.2g", m.Warnings, m.Cap, m.negativeP)
+	}
+}
+
+// TestNoCauseOfChance: a law whose contention is none or small, and a line up to a cap, are not told to grow faster than
+// the law allows, and no point of a cap is called stray.
+func TestNoCauseOfChance(t *testing.T) {
+	t.Parallel()
+	at := []float64{1, 2, 3, 4, 5, 6, 60, 70, 80, 90, 100, 110}
+	for name, law := range map[string]func(n float64) float64{
+		"line":  func(n float64) float64 { return 700 * n },
+		"law":   (Coefficients{Gamma: 700, Alpha: 0.002, Beta: 1e-4}).At,
+		"cap":   func(n float64) float64 { return min(700*n, 30000) },
+		"round": (Cap{Gamma: 700, Concurrency: 20, Sharpness: 8}).At,
+	} {
+		r := rand.New(rand.NewPCG(8, 9))
+		told := 0
+		for range 120 {
+			var points []Point
+			for _, n := range at {
+				points = append(points, Point{Concurrency: n, Throughput: law(n) * (1 + 0.01*r.NormFloat64())})
+			}
+			m := fit(t, points, Options{Resamples: -1})
+			if m.Outlier != nil || strings.Contains(strings.Join(m.Warnings, " "), "contention would be negative") {
+				told++
+			}
+		}
+		if told > 15 {
+			t.Errorf("%s: told of %d of 120", name, told)
+		}
 	}
 }
 

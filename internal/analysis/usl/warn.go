@@ -38,8 +38,8 @@ func (m *Model) warn() {
 	if m.Peak.Exists && m.Peak.NoPeakShare > 0.025 {
 		say("%.0f %% of the resamples show no peak at all", 100*m.Peak.NoPeakShare)
 	}
-	if u := m.Unbounded; u != nil && !m.Fall.Closer {
-		if u.Alpha < 0 {
+	if u := m.Unbounded; u != nil && !m.Fall.Closer && m.Cap.Words() == "" {
+		if u.Alpha < 0 && m.negativeP < level {
 			say(
 				"without bounds contention would be negative (%.4g): throughput grows faster than the law allows, look for caching or warm-up",
 				u.Alpha)
