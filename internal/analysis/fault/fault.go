@@ -210,7 +210,7 @@ func undisturbed(v *view.Run, group string, at time.Time) time.Time {
 func joins(v *view.Run, all []*view.Load, at time.Time) (first *view.Load) {
 	for _, l := range v.Loads {
 		from, _ := l.Span()
-		if slices.Contains(all, l) || from.Sub(at) <= oneFault || again(v, l, at) {
+		if slices.Contains(all, l) || from.Sub(at) < oneFault || again(v, l, at) {
 			continue
 		}
 		if first == nil || from.Before(begins(first)) {

@@ -33,6 +33,9 @@ func TestFaultBeforeAnotherLoad(t *testing.T) {
 		"over while it works": {from: 350, to: 450, slowed: 0.4,
 			want: []string{`After "slow" at 5:50: A not back at 90 % of its former LEVEL IOPS before B began at 6:40; ` +
 				`the fault was over after 1 min 40 s, and what is missing since then is not told apart`}},
+		"five seconds before it": {from: 395, to: 405, slowed: 0.4,
+			want: []string{`After "slow" at 6:35: A not back at 90 % of its former LEVEL IOPS before B began at 6:40; ` +
+				`the fault was over after 10 s, and what is missing since then is not told apart`}},
 		"over just before it": {from: 330, to: 397, slowed: 0.4,
 			want: []string{`After "slow" at 5:30: A back at 90 % of its former LEVEL IOPS after 1 min 08 s`}},
 	} {

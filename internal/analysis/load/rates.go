@@ -367,7 +367,9 @@ func endedEarly(l *view.Load) (n int) {
 func windowRates(v *view.Run, l *view.Load, want float64) (ev []result.Evidence, missed string) {
 	var names []string
 	worst, lowest := "", math.Inf(1)
-	for _, w := range v.Comparable(l) {
+	windows := v.Comparable(l)
+	under := v.ConditionsOf(nil, windows)
+	for i, w := range windows {
 		s := w.Seconds()
 		if s <= 0 {
 			continue
@@ -375,7 +377,8 @@ func windowRates(v *view.Run, l *view.Load, want float64) (ev []result.Evidence,
 		n, _ := view.Totals(w.Ops)
 		ev = append(ev, result.Evidence{Name: "achieved " + w.Name, Value: float64(n) / s, Unit: l.Rate().Unit})
 		if v.Missed(l, n, s, want, 1) {
-			names = append(names, fmt.Sprintf("%s (%s)", w.Name, view.Percent(float64(n)/s/want)))
+			names = append(names, fmt.Sprintf("%s%s (%s)", w.Name, under[i].Under(w.After),
+				view.Percent(float64(n)/s/want)))
 			if float64(n)/s < lowest {
 				worst, lowest = names[len(names)-1], float64(n)/s
 			}

@@ -49,6 +49,26 @@ func TestWindowsBelowTheRate(t *testing.T) {
 	}
 }
 
+// A window below the rate is named with the faults in force, whatever was marked last before it.
+func TestWindowsBelowTheRateUnderFaults(t *testing.T) {
+	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+	fault := func(s int, state, text string) result.Mark {
+		return result.Mark{Time: at(s), Kind: result.KindFault, State: state, Node: "node-0", Text: text, Ends: "slow"}
+	}
+	v := view.New(result.Manifest{}, &result.Data{Start: t0, End: at(300), Events: []result.Mark{
+		fault(100, result.FaultBegins, "slow"), fault(108, result.FaultOver, "fast again")}})
+	w := result.Workload{}
+	for i, name := range []string{"alone", `alone, after "fast again"`} {
+		w.Windows = append(w.Windows, result.Window{Name: name, Start: at(104 * i), End: at(104 + 76*i),
+			Ops: []result.OpTotals{{Op: "read", Count: uint64(104000 - 40000*i)}}})
+	}
+	w.Windows[1].After = "fast again"
+	_, missed := windowRates(v, &view.Load{Merged: &w}, 1000)
+	if want := ` alone, after "fast again", in part under "slow" (84.2 %)`; missed != want {
+		t.Errorf("%q, want %q", missed, want)
+	}
+}
+
 // VMs that ended early are those that were lost or failed; one that began late, or ended as planned, did not.
 func TestEndedEarly(t *testing.T) {
 	part := func(from, to int, ended result.Ending) *result.Workload {

@@ -74,6 +74,10 @@ func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow, of func(
 		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
 		return
 	}
+	if timed && p.belated() {
+		p.lasts = "; it came only in the second half of the later of the two, so it is not told apart from drift"
+		return
+	}
 	if p.lasts = p.between(of); p.lasts != "" {
 		return
 	}
@@ -145,6 +149,25 @@ func (p *pair) drifts(flow func(*view.Track) view.Flow) bool {
 	way, whole := math.Log(ends/begins), math.Log(later.Level()/begins)
 	return view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2 ||
 		p.straight(earlier.Each(), later.Each()) || swings(earlier, later)
+}
+
+// belated reports whether the times of the later of the two were as those of the earlier one for its first half: then
+// what came with it had not moved them. What goes away again when its cause does is that one's, however late it came.
+func (p *pair) belated() bool {
+	const fewest = 16
+	if p.a == nil || p.b == nil || p.gone != nil || len(p.first.pieces)+len(p.later.pieces) > 2 {
+		return false
+	}
+	earlier, later := busyFlow(p.a), busyFlow(p.b)
+	if p.later.Start.Before(p.first.Start) {
+		earlier, later = later, earlier
+	}
+	n, level := len(later.Amount), earlier.Level()
+	if n < fewest {
+		return false
+	}
+	whole, way := math.Log(later.Level()/level), math.Log(later.Part(0, n/2).Level()/level)
+	return math.Abs(way) <= math.Abs(whole)/4
 }
 
 // swings reports whether the earlier of two flows was as far on its way to the level of the later, by itself, over some

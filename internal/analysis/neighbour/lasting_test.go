@@ -11,6 +11,66 @@ import (
 	"plimsoll/result"
 )
 
+// What came long after a fault, in the second half of what followed it, is not laid at its door.
+func TestWhatComesLater(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from, to int
+		harm     bool
+	}{"at once": {120, 600, true}, "later": {400, 600, false}} {
+		s := reporttest.NewSynthetic(3600, 600, 1)
+		s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.02, Rate: func(int) float64 { return 8000 }, Seconds: func(t int) float64 {
+			if t >= c.from && t < c.to && t%9 < 2 {
+				return 8e-3
+			}
+			return 1e-3
+		}, Cuts: []reporttest.Cut{{At: 120, Name: "alone"}, {At: 600, Name: `alone, after "slow"`}}})
+		s.Fault(120, 0, "node-0", "slow")
+		harm, told := false, 0
+		for _, f := range windows(view.New(s.Manifest, s.Data)) {
+			if f.Subject == "A" {
+				harm, told = harm || f.Weight() > 0, told+1
+			}
+		}
+		if told == 0 || harm != c.harm {
+			t.Errorf("%s: %d told, harm %v", name, told, harm)
+		}
+	}
+}
+
+// A level from which the time under a fault is taken out is not called one under it.
+func TestButForTheTime(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(3650, 600, 1)
+	s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.02, Rate: func(t int) float64 {
+		if t >= 300 && t < 308 {
+			return 0
+		}
+		return 500
+	}, Cuts: []reporttest.Cut{{At: 304, Name: "alone"}, {At: 380, Name: `alone, after "slow no more"`},
+		{At: 600, Name: "alone again"}}})
+	s.Fault(300, 308, "node-0", "slow")
+	for i := range s.Data.Workloads {
+		for k := range s.Data.Workloads[i].Windows {
+			if w := &s.Data.Workloads[i].Windows[k]; strings.Contains(w.Name, "no more") {
+				w.After = "slow no more"
+			}
+		}
+	}
+	told := 0
+	for _, f := range windows(view.New(s.Manifest, s.Data)) {
+		if strings.Contains(f.Sentence, "in part under") {
+			t.Error(f.Sentence)
+		}
+		if strings.Contains(f.Sentence, `but for the time under "slow"`) {
+			told++
+		}
+	}
+	if told == 0 {
+		t.Error("the stretch is not told")
+	}
+}
+
 // What does not go away with its cause is not told as the cause's: before, with and after are looked at.
 func TestBeforeWithAndAfter(t *testing.T) {
 	t.Parallel()

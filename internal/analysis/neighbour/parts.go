@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"plimsoll/internal/analysis/view"
@@ -23,24 +22,10 @@ type part struct {
 
 // under names faults that were in force, all or those which the window's own name does not have; "" when there is none.
 func (p part) under(all bool) string {
-	var whole, partly []string
-	for _, f := range p.conditions.Faults {
-		switch {
-		case !all && p.After != "" && f == strconv.Quote(p.After): // one on several nodes is not all named by it
-		case slices.Contains(p.conditions.Partly, f):
-			partly = append(partly, f)
-		default:
-			whole = append(whole, f)
-		}
+	if all {
+		return p.conditions.Under("")
 	}
-	said := ""
-	if len(whole) > 0 {
-		said = ", under " + view.Listed(whole)
-	}
-	if len(partly) > 0 {
-		said += ", in part under " + view.Listed(partly)
-	}
-	return said
+	return p.conditions.Under(p.After)
 }
 
 // title returns what the part is called where it stands by itself.

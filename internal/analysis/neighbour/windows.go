@@ -112,6 +112,15 @@ func (p *pair) series(v *view.Run) {
 		p.a, p.b = p.held(p.a, p.first), p.held(p.b, p.later)
 		p.settle()
 	}
+	if p.settled() { // then levels are those of the series, from which clear has taken what a fault did for a part
+		but := func(part part, said string) string {
+			if len(part.pieces) > 1 {
+				return said
+			}
+			return strings.Replace(said, ", in part under ", ", but for the time under ", 1)
+		}
+		p.was, p.is = but(p.first, p.was), but(p.later, p.is)
+	}
 }
 
 // settle leaves out of a part with which the workload begins the warm-up after which it was steady, where it moves the
@@ -241,7 +250,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	if tailHarm != nil && p.a != nil && p.b != nil && p.a.Busy != nil {
 		// operations of a time are alike: their percentiles moved no more surely than their means
 		fa, fb := busyFlow(p.a), busyFlow(p.b)
-		if p.drifts(busyFlow) {
+		if p.drifts(busyFlow) || p.belated() {
 			tailHarm, tailKept = nil, false
 		} else if _, in := view.BlockRatio(fa, fb); !in.Valid() && !view.Separate(each(p.a), each(p.b)) {
 			tailHarm, tailKept = nil, false

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -160,6 +161,28 @@ func (c Conditions) faults() (said []string) {
 		} else {
 			said = append(said, f+" was in force")
 		}
+	}
+	return said
+}
+
+// Under names the faults that were in force, but for one that is named already; "" when there is none.
+func (c Conditions) Under(named string) string {
+	var whole, partly []string
+	for _, f := range c.Faults {
+		switch {
+		case named != "" && f == strconv.Quote(named): // one on several nodes is not all named by it
+		case slices.Contains(c.Partly, f):
+			partly = append(partly, f)
+		default:
+			whole = append(whole, f)
+		}
+	}
+	said := ""
+	if len(whole) > 0 {
+		said = ", under " + Listed(whole)
+	}
+	if len(partly) > 0 {
+		said += ", in part under " + Listed(partly)
 	}
 	return said
 }
