@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -352,6 +353,11 @@ func (a *Answer) warn(s Settings, probes []Probe) {
 	if len(again) > 0 {
 		a.Warnings = append(a.Warnings, "above the mark the limit holds again at "+
 			strings.Join(slices.Compact(again), ", ")+": the mark is the lowest rate at which it breaks")
+	}
+	if i := slices.IndexFunc(probes, func(p Probe) bool { return p.Met > 0 && p.Offered <= apart**a.High }); i >= 0 {
+		a.Warnings = append(a.Warnings, fmt.Sprintf(
+			"the rate of %s was met for %s and then no longer, as where a buffer is full by then: longer probes may find a lower mark",
+			a.Say(probes[i].Offered), unit.Duration(probes[i].Met*float64(time.Second))))
 	}
 	if over, held := firstOverload(probes); held > 0 && over > 2.5*held {
 		a.Warnings = append(a.Warnings, fmt.Sprintf(

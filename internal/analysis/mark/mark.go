@@ -42,6 +42,9 @@ type Probe struct {
 	Limit string `json:"limit,omitempty"`
 	// Behind: it fell behind the schedule of its rate, so what it shows depends on how long it lasted.
 	Behind bool `json:"behind,omitempty"`
+	// Met is for how many seconds a rate that was not met over all had been, where it was for a third of the time or
+	// more and then no longer: as where a buffer is full by then. 0 otherwise.
+	Met float64 `json:"met_seconds,omitempty"`
 	// Generator says how the load generator gave way; "" when it did not.
 	Generator string `json:"generator,omitempty"`
 	// Used lists how full the parts below the load were, the fullest first.

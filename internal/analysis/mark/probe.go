@@ -114,6 +114,9 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	}
 	p.Held = p.Margin >= 1
 	unmet := p.Behind
+	if unmet {
+		p.Met = met(w, rate, depth)
+	}
 	p.Behind = p.Behind || !p.Held && served >= 1 // late sending alone breaks it
 	if unmet {
 		p.Held = false
@@ -172,6 +175,34 @@ func missed(w result.Workload, rate float64, depth int) bool {
 		done += n
 	}
 	return short(done, rate, float64(len(counts)-3)*step, depth)
+}
+
+// met is for how long a workload did what its rate makes due before it did so no longer, up to the end: 0 where that is
+// less than a third of its time, or what followed is nearly as much.
+func met(w result.Workload, rate float64, depth int) float64 {
+	const fewest, nearly = 9, 0.9
+	counts, step := overTime(w)
+	n := len(counts) - 1 // the last has what came after the end
+	if n < fewest {
+		return 0
+	}
+	last := n
+	for last > 0 && counts[last-1] < nearly*rate*step {
+		last--
+	}
+	before, after := 0.0, 0.0
+	for i, c := range counts[:n] {
+		if i < last {
+			before += c
+		} else {
+			after += c
+		}
+	}
+	seconds := float64(last) * step
+	if n-last < 2 || 3*last < n || after > nearly*nearly*rate*float64(n-last)*step || short(before, rate, seconds, depth) {
+		return 0
+	}
+	return seconds
 }
 
 // short reports whether fewer operations were done than a rate makes due. Arrivals at random differ in number from run

@@ -63,6 +63,46 @@ func failing() *result.Data {
 	return d
 }
 
+// TestMetForATime: a rate that is met until a buffer is full is told from one that was beyond the system throughout, or
+// stood still for a while.
+func TestMetForATime(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for name, c := range map[string]struct {
+		at   func(s int) float64 // share of the rate
+		want float64
+	}{
+		"a buffer is full": {func(s int) float64 {
+			if s >= 70 {
+				return 0.2
+			}
+			return 1
+		}, 70},
+		"too much throughout":        {func(int) float64 { return 0.85 }, 0},
+		"a little too much":          {func(int) float64 { return 0.96 }, 0},
+		"slower and slower":          {func(s int) float64 { return 1 - float64(s)/150 }, 0},
+		"full soon":                  {func(s int) float64 { return map[bool]float64{true: 1, false: 0.5}[s < 20] }, 0},
+		"it stood still and goes on": {func(s int) float64 { return map[bool]float64{true: 0, false: 1}[s/10 == 5] }, 0},
+	} {
+		var counts []uint64
+		for s := range 100 {
+			counts = append(counts, uint64(math.Max(0, c.at(s)*1000+30*r.NormFloat64())))
+		}
+		d := load(1000, 8, counts, "service time", func(h *hist.Histogram) { h.Add(1e6, 100_000) })
+		p, err := mark.Judge(d, nil, "OLTP", []result.Assert{below("p99", 0.002)})
+		if err != nil || p.Held || p.Met != c.want {
+			t.Errorf("%s: met for %g s, want %g; %+v, %v", name, p.Met, c.want, p, err)
+		}
+	}
+	probes := []mark.Probe{{Offered: 1000, Margin: 3, Held: true}, {Offered: 2000, Behind: true, Met: 25},
+		{Offered: 1400, Margin: 3, Held: true}, {Offered: 1450, Behind: true}, {Offered: 1400, Margin: 3, Held: true},
+		{Offered: 1450, Behind: true, Met: 45}}
+	got := strings.Join(mark.Conclude(mark.Settings{Start: 1000}, probes).Warnings, "; ")
+	if want := "the rate of 1,450 IOPS was met for 45 s and then no longer"; !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	quick := func(h *hist.Histogram) { h.Add(1e6, 100_000) }
