@@ -345,7 +345,9 @@ func linesOf(x *compare.Experiment) grid {
 	g := grid{title: "Load lines", head: []string{"Condition", "Mark", "Interval", "What it costs", "Limit"}}
 	for i, l := range x.Lines {
 		row := []string{l.Condition, "none", "", "", l.Limit}
-		switch {
+		switch between, high, ok := l.Between(); {
+		case ok:
+			row[1] = "between " + l.Say(between) + " and " + l.Say(high)
 		case l.Verdict == loadmark.Found:
 			low, _, _ := strings.Cut(l.Say(*l.Low), " ")
 			row[1], row[2] = l.Say(*l.Rate), low+" to "+l.Say(*l.High)

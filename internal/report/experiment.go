@@ -131,7 +131,14 @@ func saidLines(x *compare.Experiment) (lines []string) {
 		case len(x.Factors) == 0:
 			cells = []string{fmt.Sprintf("%d of %d runs", s.Cells[0].Runs, s.Cells[0].Of)}
 		}
-		lines = append(lines, capital(string(s.Severity))+" in "+unit.List(cells, 6)+": "+s.Sentence)
+		word, of := string(s.Severity), ": "
+		if s.Mixed {
+			word = "invalid or warning"
+		}
+		if s.Differs && runs > 1 { // figures are those of one run
+			of = ", in one of them: "
+		}
+		lines = append(lines, capital(word)+" in "+unit.List(cells, 6)+of+s.Sentence)
 	}
 	return lines
 }

@@ -104,6 +104,18 @@ func (s Search) Unit() string {
 	return "IOPS"
 }
 
+// under is the condition of a line: of a search without any it is "alone" where no other workload ran.
+func (s Search) under(l mark.Line) string {
+	if l.Condition == "" && s.Run.Data != nil && !slices.ContainsFunc(s.Run.Data.Workloads,
+		func(w result.Workload) bool { return !w.Prefill && w.Name != s.Workload }) {
+		return alone
+	}
+	return l.Condition
+}
+
+// alone is the condition under which no other workload runs.
+const alone = "alone"
+
 // WithoutRate is the run of a search without what makes it one of several: the rate that it offered.
 func (s Search) WithoutRate() Run {
 	r := s.Run
@@ -136,7 +148,9 @@ func (s Search) WithoutRate() Run {
 func (d *Document) marks(base, candidate Search, threshold float64) error {
 	found := false
 	for _, first := range base.Lines {
-		i := slices.IndexFunc(candidate.Lines, func(l mark.Line) bool { return l.Condition == first.Condition })
+		i := slices.IndexFunc(candidate.Lines, func(l mark.Line) bool {
+			return candidate.under(l) == base.under(first)
+		})
 		if i < 0 {
 			d.Missing = append(d.Missing, fmt.Sprintf("%s has no line under %q", candidate.Name, first.Condition))
 			continue

@@ -13,6 +13,9 @@ type Said struct {
 	Severity result.Severity `json:"severity"` // the worst
 	Cells    []SaidOfCell    `json:"cells"`
 	Sentence string          `json:"sentence"` // of the worst, the first of several
+	// Differs: not all of them say the same sentence; Mixed: not all are of the worst severity.
+	Differs bool `json:"differs,omitempty"`
+	Mixed   bool `json:"mixed,omitempty"`
 }
 
 // SaidOfCell is in how many runs of a combination.
@@ -40,6 +43,7 @@ func (x *Experiment) said(d Design) {
 					of[f.Check] = s
 					order = append(order, f.Check)
 				}
+				s.Differs, s.Mixed = s.Differs || f.Sentence != s.Sentence, s.Mixed || f.Severity != s.Severity
 				if f.Severity == result.Invalid && s.Severity != result.Invalid {
 					s.Severity, s.Sentence = f.Severity, f.Sentence
 				}

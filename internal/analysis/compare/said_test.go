@@ -27,8 +27,9 @@ func TestSaid(t *testing.T) {
 	x.said(d)
 	want := []Said{
 		{Check: "law", Severity: result.Invalid, Sentence: "cannot be",
-			Cells: []SaidOfCell{{"f=a", 1, 2}, {"f=b", 1, 1}}},
-		{Check: "stalls", Severity: result.Warning, Sentence: "one", Cells: []SaidOfCell{{"f=a", 1, 2}, {"f=b", 1, 1}}},
+			Cells: []SaidOfCell{{"f=a", 1, 2}, {"f=b", 1, 1}}, Differs: true, Mixed: true},
+		{Check: "stalls", Severity: result.Warning, Sentence: "one", Cells: []SaidOfCell{{"f=a", 1, 2}, {"f=b", 1, 1}},
+			Differs: true},
 	}
 	if diff := cmp.Diff(want, x.Said); diff != "" {
 		t.Error(diff)

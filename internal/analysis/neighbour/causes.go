@@ -58,7 +58,9 @@ func (p *pair) held(c *view.Track, of part) *view.Track {
 	}
 	left, _ := view.FiniteOf(out.Ops)
 	all, _ := view.FiniteOf(c.Ops)
-	if len(left) < fewest || float64(len(left)) > 0.95*float64(len(all)) {
+	few := float64(len(left)) > 0.95*float64(len(all)) // that are left out, which matter where little was done
+	if len(left) < fewest || len(left) == len(all) ||
+		few && stat.Mean(left, nil) > (1-changed)*stat.Mean(all, nil) {
 		return c
 	}
 	p.loose = true

@@ -38,6 +38,37 @@ func TestWhatComesLater(t *testing.T) {
 	}
 }
 
+// Of a time in which nothing was done no percentiles are told: those of its histogram are of what came after it.
+func TestNoPercentilesOfNothing(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(3670, 600, 1)
+	s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.02, Rate: func(t int) float64 {
+		switch {
+		case t >= 300 && t < 330:
+			return 0
+		case t >= 270 && t < 300:
+			return 4000
+		}
+		return 8000
+	}, Cuts: []reporttest.Cut{{At: 271, Name: "alone"}, {At: 300, Name: `alone, after "slow"`},
+		{At: 331, Name: `alone, after "hangs"`}, {At: 600, Name: `alone, after "hangs no more"`}}})
+	s.Fault(270, 330, "node-0", "slow")
+	s.Fault(300, 330, "node-0", "hangs")
+	told := 0
+	for _, f := range windows(view.New(s.Manifest, s.Data)) {
+		if !strings.Contains(f.Sentence, "−100 %") {
+			continue
+		}
+		told++
+		if strings.Contains(f.Sentence, "p50") {
+			t.Error(f.Sentence)
+		}
+	}
+	if told == 0 {
+		t.Error("that nothing was done is not told")
+	}
+}
+
 // A level from which the time under a fault is taken out is not called one under it.
 func TestButForTheTime(t *testing.T) {
 	t.Parallel()

@@ -261,7 +261,7 @@ func (p *pair) rate() (result.Finding, bool) {
 		f.Warnings = append(f.Warnings, "percentiles and the table of figures hold the warm-up")
 	}
 	switch {
-	case p.loose && rb == 0: // what the percentiles are of was done without the fault
+	case rb == 0: // what the percentiles are of was done without the fault
 		tail, tailHarm, tailKept = "", nil, true
 	case p.loose:
 		f.Warnings = append(f.Warnings, "percentiles hold what the last report of a phase has of the time after the fault")
