@@ -52,3 +52,25 @@ func TestRiseWithAnotherCause(t *testing.T) {
 		})
 	}
 }
+
+// The time counts from the workload's start, also where its first reports have no value.
+func TestRiseCountsFromTheStart(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(7200, 500, 1)
+	s.Load(reporttest.Load{Name: "A", To: 500, Noise: 0.03, Rate: func(t int) float64 {
+		if t < 70 {
+			return 2000
+		}
+		return 5000
+	}})
+	for i := range s.Data.Series {
+		clear(s.Data.Series[i].Values[:6])
+	}
+	for _, f := range residency(view.New(s.Manifest, s.Data)) {
+		if f.Value == nil || *f.Value < 69 || *f.Value > 71 || !(*f.Low <= 70 && 70 <= *f.High) {
+			t.Errorf("%v, %v to %v: %s", *f.Value, *f.Low, *f.High, f.Sentence)
+		}
+		return
+	}
+	t.Error("nothing is told")
+}

@@ -114,6 +114,7 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	at := comesTo(values, from, residentFrom)
+	there := c.At(placeOf(p.values, min(at, n-1))).Add(-time.Duration(c.Step * float64(time.Second))) // the point's start
 	f := result.Finding{
 		Check: "residency", Subject: l.Name, Metric: "time until the reads are resident", Unit: "s", N: n,
 		Basis: fmt.Sprintf(
@@ -131,7 +132,7 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	window := float64(n) * c.Step
 	rise := p.say(begin, end.Value)
 	f.Chart = v.Chart(l.Name+": "+p.is, "ops/s", c.Line(l.Name, p.values))
-	other := explained(v, l, c.At(min(at, n-1)))
+	other := explained(v, l, there)
 	if len(other) > 0 {
 		f.Metric = "time until the reads ran at their last speed"
 		f.Basis = strings.Replace(f.Basis, "resident where", "there where", 1)
@@ -147,22 +148,37 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		}
 		return f, true
 	}
-	seconds := float64(at) * c.Step
+	began, _ := l.Span()
+	seconds := max(0, there.Sub(began).Seconds())
+	before := seconds - float64(at)*c.Step // what has no value
 	f.Value, f.Severity = &seconds, result.Info
 	in := riseInterval(values, from, residentFrom)
 	in.Low, in.High = in.Low-1, in.High+1 // rounding to points
-	view.SetInterval(&f, in.Map(func(points float64) float64 { return max(0, points) * c.Step }))
+	view.SetInterval(&f, in.Map(func(points float64) float64 { return max(0, max(0, points)*c.Step+before) }))
 	if len(other) > 0 {
 		f.Sentence = fmt.Sprintf("%s: %s, %s times as fast from %s on, %s after its start; until then %s, so whether "+
 			"data came to a faster tier is not told.", l.Name, rise, view.SayCount(end.Value/begin),
-			view.ClockOf(c.Elapsed(min(at, len(c.Ops)-1))), view.SayDuration(seconds), view.Listed(other))
+			view.ClockOf(there.Sub(v.Data.Start).Seconds()), view.SayDuration(seconds), view.Listed(other))
 		return f, true
 	}
 	f.Chart.Marks = append(f.Chart.Marks,
-		result.ChartPlace{At: view.Round(c.Elapsed(min(at, len(c.Ops)-1))), Text: "resident"})
+		result.ChartPlace{At: view.Round(there.Sub(v.Data.Start).Seconds()), Text: "resident"})
 	f.Sentence = fmt.Sprintf("%s: %s; data resident on the fast tier, or in a cache, after %s of %s.", l.Name, rise,
 		view.SayDuration(seconds), view.SayDuration(window))
 	return f, true
+}
+
+// placeOf is where among some values the finite one of a number is.
+func placeOf(values []float64, number int) int {
+	for i, v := range values {
+		if view.IsFinite(v) {
+			if number == 0 {
+				return i
+			}
+			number--
+		}
+	}
+	return len(values) - 1
 }
 
 // movedOn reports whether a workload reads at random what another of its machines had written in a row: data of which
