@@ -309,9 +309,30 @@ func local(x []float64, cuts []cut) []cut {
 	return cuts
 }
 
+// nearer moves the first and the last cut by a point where the fewest points of a segment lie between it and the end,
+// and two levels fit better so: a step of two points is found with a third one of the other level.
+func nearer(x []float64, cuts []cut, least int) []cut {
+	if least < 3 {
+		return cuts
+	}
+	left := func(i, at int) float64 {
+		from, to := beside(cuts, i, len(x))
+		return stat.PopVariance(x[from:at], nil)*float64(at-from) + stat.PopVariance(x[at:to], nil)*float64(to-at)
+	}
+	for i, c := range cuts {
+		switch {
+		case i == len(cuts)-1 && c.at == len(x)-least && left(i, c.at+1) < left(i, c.at):
+			cuts[i].at++
+		case i == 0 && c.at == least && left(i, c.at-1) < left(i, c.at):
+			cuts[i].at--
+		}
+	}
+	return cuts
+}
+
 func (r *Result) describe(x, white []float64, index []int, cuts []cut, o Options) {
 	slices.SortFunc(cuts, byPlace)
-	cuts = material(x, local(white, cuts), o.MinShift)
+	cuts = material(x, nearer(white, local(white, cuts), o.MinSegment), o.MinShift)
 	at := places(white, cuts, o)
 	for i, c := range cuts {
 		from, to := beside(cuts, i, len(x))

@@ -2,6 +2,7 @@ package change
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"plimsoll/internal/analysis/resample"
@@ -38,5 +39,36 @@ func TestSpreadIsNoChangeOfLevel(t *testing.T) {
 		if told > sets/10 {
 			t.Errorf("%s: changes in %d of %d", name, told, sets)
 		}
+	}
+}
+
+// A step of the last two values, or the first two, is told there, and by all of its size.
+func TestStepOfTwo(t *testing.T) {
+	t.Parallel()
+	const n, runs = 22, 60
+	r := rand.New(rand.NewPCG(4, 6))
+	found, placed := 0, 0
+	for run := range runs {
+		at := map[bool]int{true: n - 2, false: 2}[run%2 == 0]
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = 20 * (1 + 0.03*r.NormFloat64())
+			if i >= at {
+				x[i] *= 1.3
+			}
+		}
+		got, err := Detect(x, Options{Independent: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range got.Points {
+			found++
+			if p.Index == at && math.Abs(p.After/p.Before/1.3-1) < 0.1 {
+				placed++
+			}
+		}
+	}
+	if found < runs/2 || placed < found*9/10 {
+		t.Errorf("%d found of %d, %d at their place", found, runs, placed)
 	}
 }
