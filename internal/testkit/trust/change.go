@@ -141,6 +141,23 @@ func changeClaims() []Claim {
 			finds(shaped(lawtest.StepAt(1-float64(law.last)/float64(law.n), law.by*spread), spread, lawtest.White),
 				law.n, law.o, at(2, false, law.n-law.last)))
 	}
+	late := shaped(lawtest.StepAt(20./22, 0.3), 0.03, lawtest.White)
+	add("step of 30 % in the last two of 22 points, noise of 3 %: what is told is at its place", 0.9, 1, 200,
+		func(seed uint64, n int) (c Count, err error) {
+			for set := range uint64(n) {
+				r, err := change.Detect(late(seed+set*7919, 22), change.Options{Independent: true, Seed: seed + set + 1})
+				if err != nil {
+					return c, err
+				}
+				for _, p := range r.Points {
+					c.Of++
+					if p.Index == 20 {
+						c.Hits++
+					}
+				}
+			}
+			return c, nil
+		})
 	add("none in lognormal noise of 0.5, 100 points: some found", 0, 0.02, 300,
 		finds(times(0.5, 1), 100, independent, anything))
 	for _, law := range []struct {

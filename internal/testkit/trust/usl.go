@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/usl"
@@ -167,6 +168,20 @@ func uslClaims() (out []Claim) {
 					return yes(m.Peak.Exists && m.Peak.InRange || m.CrosstalkP() < 0.05)
 				})
 			})
+		}
+		line := loadSweep{law: usl.Coefficients{Gamma: 1000}, at: points[of], errors: usl.Proportional}
+		for _, c := range []struct {
+			name string
+			s    loadSweep
+			most float64
+		}{{"a line up to a cap", corner, 0.03}, {"a line", line, 0.1}} {
+			add(of+", "+c.name+": a stray point, or growth beyond the law, is told", 0, c.most,
+				func(seed uint64, n int) (Count, error) {
+					return c.s.each(seed, n, -1, func(m *usl.Model) Count {
+						return yes(m.Outlier != nil || strings.Contains(strings.Join(m.Warnings, " "),
+							"contention would be negative"))
+					})
+				})
 		}
 		if len(points[of]) >= 8 {
 			add(of+": a peak that is there is told", 0.9, 1, func(seed uint64, n int) (Count, error) {
