@@ -21,7 +21,8 @@ func TestWhatOneRunSaidIsNotSaidOfAll(t *testing.T) {
 		s.Cells = []compare.SaidOfCell{{Cell: "all", Runs: 8, Of: 8}}
 		x.Said = append(x.Said, s)
 	}
-	want := []string{"Warning in all 8 runs: A drifts by 7 %.", "Warning in all 8 runs, in one of them: A drifts by 9 %.",
+	want := []string{"Warning in all 8 runs: A drifts by 7 %.",
+		"Warning in all 8 runs, in one of them: A drifts by 9 %.",
 		"Invalid or warning in all 8 runs, in one of them: A is memory."}
 	if got := saidLines(x); !slices.Equal(got, want) {
 		t.Errorf("%q", got)

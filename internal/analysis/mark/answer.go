@@ -69,6 +69,10 @@ func Conclude(s Settings, probes []Probe) Answer {
 		a.at(AtLeast, b.low)
 		a.Sentence = fmt.Sprintf("No limit broke up to %s, the highest rate that was offered: the mark is above it.",
 			a.Say(b.low.Offered))
+		if least > 1.01*b.low.Offered {
+			a.Warnings = append(a.Warnings, fmt.Sprintf(
+				"below %s a probe does too little to know the percentile: longer ones tell", a.Say(least)))
+		}
 	case !b.held:
 		lowest := lowestOf(probes)
 		if lowest.Generator != "" {
@@ -356,7 +360,8 @@ func (a *Answer) warn(s Settings, probes []Probe) {
 	}
 	if i := slices.IndexFunc(probes, func(p Probe) bool { return p.Met > 0 && p.Offered <= apart**a.High }); i >= 0 {
 		a.Warnings = append(a.Warnings, fmt.Sprintf(
-			"the rate of %s was met for %s and then no longer, as where a buffer is full by then: longer probes may find a lower mark",
+			"the rate of %s was met for %s and then no longer, as where a buffer is full by then: longer probes may find "+
+				"a lower mark",
 			a.Say(probes[i].Offered), unit.Duration(probes[i].Met*float64(time.Second))))
 	}
 	if over, held := firstOverload(probes); held > 0 && over > 2.5*held {

@@ -100,6 +100,8 @@ func Next(s Settings, probes []Probe) Step {
 	switch {
 	case len(probes) == 0 && s.Start < s.Least && s.Least <= s.Most:
 		return Step{s.Least, "the first: at fewer too little is done to know the percentile"}
+	case len(probes) == 0 && s.Least > s.Most:
+		return Step{s.Most, "the highest: even there too little is done to know the percentile"}
 	case len(probes) == 0:
 		return Step{s.bounded(s.Start), "the first"}
 	case len(probes) >= s.Probes:

@@ -298,3 +298,15 @@ func TestByChance(t *testing.T) {
 		t.Errorf("%q, want %q", a.Warnings, want)
 	}
 }
+
+// Where even the highest rate does too little to know a percentile, that is said, before and after.
+func TestTooLittleEvenAtTheMost(t *testing.T) {
+	t.Parallel()
+	s := mark.Settings{Start: 20, Least: 167, Most: 80}
+	step := mark.Next(s, nil)
+	a := mark.Conclude(s, []mark.Probe{{Offered: step.Rate, Margin: 1.4, Held: true}})
+	if step.Rate != 80 || !strings.Contains(step.Why, "too little") || len(a.Warnings) != 1 ||
+		!strings.Contains(a.Warnings[0], "below 167 IOPS a probe does too little to know the percentile") {
+		t.Errorf("%+v, %q", step, a.Warnings)
+	}
+}

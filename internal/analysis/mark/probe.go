@@ -199,7 +199,8 @@ func met(w result.Workload, rate float64, depth int) float64 {
 		}
 	}
 	seconds := float64(last) * step
-	if n-last < 2 || 3*last < n || after > nearly*nearly*rate*float64(n-last)*step || short(before, rate, seconds, depth) {
+	if n-last < 2 || 3*last < n || after > nearly*nearly*rate*float64(n-last)*step ||
+		short(before, rate, seconds, depth) {
 		return 0
 	}
 	return seconds

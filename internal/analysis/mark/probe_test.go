@@ -78,11 +78,13 @@ func TestMetForATime(t *testing.T) {
 			}
 			return 1
 		}, 70},
-		"too much throughout":        {func(int) float64 { return 0.85 }, 0},
-		"a little too much":          {func(int) float64 { return 0.96 }, 0},
-		"slower and slower":          {func(s int) float64 { return 1 - float64(s)/150 }, 0},
-		"full soon":                  {func(s int) float64 { return map[bool]float64{true: 1, false: 0.5}[s < 20] }, 0},
-		"it stood still and goes on": {func(s int) float64 { return map[bool]float64{true: 0, false: 1}[s/10 == 5] }, 0},
+		"too much throughout": {func(int) float64 { return 0.85 }, 0},
+		"a little too much":   {func(int) float64 { return 0.96 }, 0},
+		"slower and slower":   {func(s int) float64 { return 1 - float64(s)/150 }, 0},
+		"full soon":           {func(s int) float64 { return map[bool]float64{true: 1, false: 0.5}[s < 20] }, 0},
+		"it stood still and goes on": {func(s int) float64 {
+			return map[bool]float64{true: 0, false: 1}[s/10 == 5]
+		}, 0},
 	} {
 		var counts []uint64
 		for s := range 100 {

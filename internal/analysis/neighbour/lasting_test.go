@@ -19,7 +19,8 @@ func TestWhatComesLater(t *testing.T) {
 		harm     bool
 	}{"at once": {120, 600, true}, "later": {400, 600, false}} {
 		s := reporttest.NewSynthetic(3600, 600, 1)
-		s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.02, Rate: func(int) float64 { return 8000 }, Seconds: func(t int) float64 {
+		rate := func(int) float64 { return 8000 }
+		s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.02, Rate: rate, Seconds: func(t int) float64 {
 			if t >= c.from && t < c.to && t%9 < 2 {
 				return 8e-3
 			}

@@ -114,7 +114,8 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 		return result.Finding{}, false
 	}
 	at := comesTo(values, from, residentFrom)
-	there := c.At(placeOf(p.values, min(at, n-1))).Add(-time.Duration(c.Step * float64(time.Second))) // the point's start
+	// the start of the point
+	there := c.At(placeOf(p.values, min(at, n-1))).Add(-time.Duration(c.Step * float64(time.Second)))
 	f := result.Finding{
 		Check: "residency", Subject: l.Name, Metric: "time until the reads are resident", Unit: "s", N: n,
 		Basis: fmt.Sprintf(

@@ -449,8 +449,8 @@ func TestSuperlinearIsHeldAndSaid(t *testing.T) {
 	}
 }
 
-// TestNoCauseOfChance: a law whose contention is none or small, and a line up to a cap, are not told to grow faster than
-// the law allows, and no point of a cap is called stray.
+// TestNoCauseOfChance: a law whose contention is none or small, and a line up to a cap, are not told to grow faster
+// than the law allows, and no point of a cap is called stray.
 func TestNoCauseOfChance(t *testing.T) {
 	t.Parallel()
 	at := []float64{1, 2, 3, 4, 5, 6, 60, 70, 80, 90, 100, 110}

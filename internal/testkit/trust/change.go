@@ -145,7 +145,8 @@ func changeClaims() []Claim {
 	add("step of 30 % in the last two of 22 points, noise of 3 %: what is told is at its place", 0.9, 1, 200,
 		func(seed uint64, n int) (c Count, err error) {
 			for set := range uint64(n) {
-				r, err := change.Detect(late(seed+set*7919, 22), change.Options{Independent: true, Seed: seed + set + 1})
+				r, err := change.Detect(late(seed+set*7919, 22), change.Options{Independent: true,
+					Seed: seed + set + 1})
 				if err != nil {
 					return c, err
 				}
