@@ -116,7 +116,7 @@ func TestCutOnKubernetes(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- run.Wait() }()
 	began := time.Time{}
-	end := time.Now().Add(time.Minute)
+	end := time.Now().Add(4 * time.Minute)
 	for ; began.IsZero() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		for _, e := range journal() {
 			if e.Kind == result.KindWorkload && e.Data.VM != "" && !e.Data.Prefill {
@@ -181,7 +181,7 @@ func TestTryOnKubernetes(t *testing.T) {
 func gone(t *testing.T, c *k8s.Cluster, before k8s.Holdings) {
 	t.Helper()
 	after, err := before, error(nil)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		after, err = c.Holds()
 		more := slices.Concat(after.Volumes, after.Loops, after.Shims)
 		for _, was := range slices.Concat(before.Volumes, before.Loops, before.Shims) {

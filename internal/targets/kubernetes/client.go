@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -31,6 +32,7 @@ import (
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/targets/ssh/remote"
+	"plimsoll/unit"
 )
 
 // The kinds of objects that are worked with.
@@ -90,50 +92,58 @@ func (f *fleetFile) connect() (*api, error) {
 	if f.Kubeconfig != "" {
 		files = []string{f.Kubeconfig}
 	}
+	wrong := func(format string, args ...any) (*api, error) {
+		return nil, fmt.Errorf("target kubernetes: kubeconfig: "+format, args...)
+	}
 	if err := readable(mostKubeconfig, files...); err != nil {
-		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
+		return wrong("%w", err)
 	}
 	raw, err := loader.RawConfig()
-	if err != nil {
-		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return wrong("%w: %s", err, giveConfig)
+	} else if err != nil {
+		return wrong("%w", err)
 	}
-	name := f.Context
-	if name == "" {
-		name = raw.CurrentContext
-	}
+	name := cmp.Or(f.Context, raw.CurrentContext)
+	there := unit.List(sorted(raw.Contexts), mostNodes)
 	if name == "" && len(raw.Contexts) > 1 {
-		return nil, fmt.Errorf("target kubernetes: kubeconfig: it has %d contexts and none is current: give context: NAME in "+
-			"the fleet's file", len(raw.Contexts))
+		return wrong("it has %d contexts and none is current: give context: NAME in the fleet's file: there are %s",
+			len(raw.Contexts), there)
 	}
-	if c := raw.Contexts[name]; c != nil {
-		var named []string
-		if cluster := raw.Clusters[c.Cluster]; cluster != nil {
-			named = append(named, cluster.CertificateAuthority)
+	c := raw.Contexts[name]
+	if c == nil && name != "" && len(raw.Contexts) > 0 {
+		return wrong("context %q does not exist: give another as context: in the fleet's file: there are %s", name, there)
+	}
+	if c != nil {
+		cluster, who := raw.Clusters[c.Cluster], raw.AuthInfos[c.AuthInfo]
+		if cluster == nil {
+			return wrong("context %q: it has no cluster %q: %s", name, c.Cluster, giveConfig)
+		} else if who == nil && c.AuthInfo != "" { // it would be asked as nobody, who may do nothing
+			return wrong("context %q: it has no user %q: %s", name, c.AuthInfo, giveConfig)
 		}
-		who := raw.AuthInfos[c.AuthInfo]
+		named := []string{cluster.CertificateAuthority}
 		if who != nil && who.Exec != nil && !f.Exec {
-			return nil, fmt.Errorf("target kubernetes: kubeconfig: context %q logs in by the program %q: give exec: true in "+
-				"the fleet's file to let it run", name, who.Exec.Command)
+			return wrong("context %q logs in by the program %q: give exec: true in the fleet's file to let it run", name,
+				who.Exec.Command)
 		} else if who != nil {
 			named = append(named, who.TokenFile, who.ClientCertificate, who.ClientKey)
 		}
 		if err := readable(mostFile, named...); err != nil {
-			return nil, fmt.Errorf("target kubernetes: kubeconfig: context %q: %w", name, err)
+			return wrong("context %q: %w", name, err)
 		}
 	}
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("target kubernetes: kubeconfig: it is empty, or there is none: give kubeconfig: FILE in the " +
-			"fleet's file")
+		return wrong("%s: it is empty, or there is none: %s", strings.Join(files, ", "), giveConfig)
 	} else if err != nil {
-		return nil, fmt.Errorf("target kubernetes: kubeconfig: %w", err)
+		return wrong("context %q: %w", name, err)
 	}
 	config.QPS, config.Burst, config.Timeout = rate, 2*rate, 0
 	config.UserAgent = "plimsoll"
 	config.WarningHandler = rest.NoWarnings{}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("target kubernetes: kubeconfig: context %q: %w", name, err)
+		return wrong("context %q: %w", name, err)
 	}
 	client.Transport = bounded{client.Transport}
 	d, err := dynamic.NewForConfigAndClient(config, client)
@@ -143,6 +153,9 @@ func (f *fleetFile) connect() (*api, error) {
 	return &api{config: config, client: client, dynamic: d, host: config.Host, context: name, namespace: f.Namespace,
 		gone: goneLimit}, nil
 }
+
+// giveConfig is what to do where a kubeconfig is not there, or not whole.
+const giveConfig = "give kubeconfig: FILE in the fleet's file (kubectl config view --flatten --raw prints kubectl's own)"
 
 // readable says which of the files is no regular one, or larger than most: the client library would wait for a named
 // pipe, and read an endless device until no memory is left. What is not there, the library says.
@@ -297,6 +310,43 @@ func (a *api) removeThis(ctx context.Context, kind schema.GroupVersionResource, 
 	return a.said(err)
 }
 
+// remedies are what to do about what a cluster says, by words of it; NAMESPACE and NODE are filled in.
+var remedies = []struct{ words, do string }{
+	{"being terminated", "wait until it is gone and make it again, or give another as namespace:"},
+	{"exceeded quota", "have the quota raised, or remove what fills it (plimsoll cleanup --target kubernetes lists runs)"},
+	{"must not set securityContext.privileged=true", "kubectl label --overwrite namespace NAMESPACE " +
+		"pod-security.kubernetes.io/enforce=privileged"},
+	{"violates PodSecurity", "kubectl label --overwrite namespace NAMESPACE pod-security.kubernetes.io/enforce=baseline"},
+	{`namespaces "`, "kubectl create namespace NAMESPACE"},
+	{`" cannot `, "give it the Role that plimsoll targets role kubernetes --namespace NAMESPACE prints"},
+	{"storageclass.storage.k8s.io", "name a class that there is (kubectl get storageclass)"},
+	{"ErrImage", noImage},
+	{"ImagePull", noImage},
+	{"InvalidImageName", "give another image in images:"},
+	{"unschedulable", "kubectl uncordon NODE, or name other nodes in nodes:"},
+	{"untolerated taint", "take the taint from NODE, or name other nodes in nodes:"},
+	{"Insufficient ", "have fewer or smaller machines on NODE, or leave requests: out"},
+	{"serializer for ", "something else than an API server answers: see the kubeconfig's server, and proxies"},
+	{`"/bin/sh"`, "give an image with a shell in images:"},
+}
+
+const noImage = "push the image to where NODE gets it from, or load it there (ctr -n k8s.io images import), or give " +
+	"another in images:"
+
+// remedy is what to do about what a cluster says of a node, after a colon; "" where nothing is known, and orElse is "".
+func (a *api) remedy(said, node, orElse string) string {
+	for _, r := range remedies {
+		if strings.Contains(said, r.words) {
+			orElse = r.do
+			break
+		}
+	}
+	if orElse == "" {
+		return ""
+	}
+	return ": " + strings.NewReplacer("NAMESPACE", a.namespace, "NODE", node).Replace(orElse)
+}
+
 // said names the API in an error of its connection, with what to do.
 func (a *api) said(err error) error {
 	if err == nil {
@@ -305,16 +355,27 @@ func (a *api) said(err error) error {
 	text := ""
 	switch urlErr := (*url.Error)(nil); {
 	case apierrors.IsUnauthorized(err):
-		text = ": the token or certificate of the kubeconfig is not accepted, or has expired"
+		text = ": the token or certificate of the kubeconfig is not accepted, or has expired: log in anew (kubectl create " +
+			"token plimsoll --namespace " + a.namespace + ")"
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		text = ": the server's certificate is not signed by the authority in the kubeconfig"
+		text = ": the server's certificate is not signed by the authority in the kubeconfig: give the cluster's own as " +
+			"certificate-authority"
 	case errors.As(err, new(x509.HostnameError)):
-		text = ": the kubeconfig's server has an address that is not in its certificate"
+		text = ": the kubeconfig's server has an address that is not in its certificate: give one that is, or " +
+			"tls-server-name"
 	case strings.Contains(err.Error(), "certificate has expired or is not yet valid"):
 		text = ": renew the server's certificate, or set this machine's clock"
-	case strings.Contains(err.Error(), "x509:"), strings.Contains(err.Error(), "getting credentials: exec:"):
+	case strings.Contains(err.Error(), "x509:"):
+	case strings.Contains(err.Error(), "getting credentials: exec:"):
+		line, _, _ := strings.Cut(err.Error(), "\n") // the library adds a manual
+		return fmt.Errorf("%s: see that the program of context %q is installed and logs in", line, a.context)
 	case errors.As(err, &urlErr), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the API server %s does not answer: %w: %w", a.host, target.ErrNotAccessible, err)
+		return fmt.Errorf("the API server %s of context %q does not answer: %w: %w: see that it runs and is reached from "+
+			"here", a.host, a.context, target.ErrNotAccessible, err)
+	case apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
+		return fmt.Errorf("the API server %s refuses for now: %w: try again later", a.host, err)
+	default:
+		text = a.remedy(err.Error(), "", "")
 	}
 	return fmt.Errorf("%w%s", err, text)
 }

@@ -60,6 +60,23 @@ func started(t testing.TB, more string) (c *k8s.Cluster, namespace, file string)
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What was granted is known to who asks for it, and what each pod names is there, some time after it was made.
+	until(t, "its user may do what it may", func() error {
+		p := opened(t, file, "").(*place)
+		_, a, err := p.connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing, err := a.denied(t.Context(), true, true, false)
+		if err == nil && len(missing) > 0 {
+			err = fmt.Errorf("it may not %q", missing)
+		}
+		for _, account := range []string{"default", "runs"} {
+			_, e := c.Call(http.MethodGet, paths[0]+"/"+account, nil)
+			err = errors.Join(err, e)
+		}
+		return err
+	})
 	return c, namespace, file
 }
 

@@ -27,7 +27,7 @@ func TestCostOfSessions(t *testing.T) {
 	needs.Long(t, why)
 	const rounds, all = 10, 200
 	c, namespace, file := started(t, "")
-	o := provisioned(t, c, namespace, file, time.Minute)
+	o := provisioned(t, c, namespace, file, patient)
 	o.memory = int64(*sessions+4) * (32 << 20)
 	if err := o.make("a"); err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestCostOfSessions(t *testing.T) {
 		var mu sync.Mutex
 		for _, h := range hosts {
 			g.Go(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				page, _, err := h.Page(ctx)
 				if err != nil {

@@ -72,7 +72,7 @@ func provisioned(t testing.TB, c *k8s.Cluster, namespace, file string, limit tim
 // having is a run with machines that are on.
 func having(t testing.TB, c *k8s.Cluster, namespace, file string, names ...string) *ours {
 	t.Helper()
-	o := provisioned(t, c, namespace, file, time.Minute)
+	o := provisioned(t, c, namespace, file, patient)
 	if err := o.make(names...); err != nil {
 		t.Fatal(err)
 	}
@@ -204,9 +204,14 @@ func TestWhyNot(t *testing.T) {
 				test.before(o)
 			}
 			err = o.make("a")
-			if err == nil || !holds(err.Error(), append(test.words, `vm "a"`)...) {
-				t.Errorf("got %v: want %q", err, test.words)
-			}
+			until(t, "it says why", func() error { // the cluster may take its time to know
+				if err != nil && holds(err.Error(), append(test.words, `vm "a"`)...) {
+					return nil
+				}
+				was := err
+				err = o.Cluster.(target.VMPower).PowerOn(t.Context(), []string{"a"}, 1)
+				return fmt.Errorf("got %v: want %q", was, test.words)
+			})
 			t.Log(err)
 		})
 	}

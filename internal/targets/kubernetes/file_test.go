@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,6 +57,7 @@ contexts: [{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluste
 // A kubeconfig that is absent, empty, too large or no file, has several contexts and none current, names a program,
 // files that are none, or an API server that is not there: each is said with what to do, and no program runs.
 func TestKubeconfigs(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere/a:/nowhere/b")
 	dir := t.TempDir()
 	written := func(name, text string) string {
 		t.Helper()
@@ -77,8 +79,9 @@ func TestKubeconfigs(t *testing.T) {
 		fleet fleetFile
 		want  string
 	}{
-		{fleetFile{Kubeconfig: "/nowhere/config"}, "/nowhere/config"},
-		{fleetFile{Kubeconfig: written("empty", "")}, "it is empty, or there is none: give kubeconfig: FILE"},
+		{fleetFile{Kubeconfig: "/nowhere/config"}, "/nowhere/config: no such file or directory: give kubeconfig: FILE"},
+		{fleetFile{Kubeconfig: written("empty", "")}, "/empty: it is empty, or there is none: give kubeconfig: FILE"},
+		{fleetFile{}, "/nowhere/a, /nowhere/b: it is empty, or there is none: give kubeconfig: FILE"},
 		{fleetFile{Kubeconfig: written("large", strings.Repeat("#", 5<<20))}, "larger than 4 MiB"},
 		{fleetFile{Kubeconfig: pipe}, "is a named pipe"},
 		{named("token: t", "tokenFile: /dev/zero"), `context "a": open /dev/zero: it is a device`},
@@ -86,12 +89,20 @@ func TestKubeconfigs(t *testing.T) {
 		{named("token: t", "client-key: /dev/zero, client-certificate-data: aGk="), "/dev/zero: it is a device"},
 		{named(`:1"`, `:1", certificate-authority: `+pipe), "pipe: it is a named pipe"},
 		{named(`:1"`, `:1", certificate-authority-data: aGk=`), `kubeconfig: context "a": unable to load root`},
-		{fleetFile{Kubeconfig: config}, "2 contexts and none is current"},
+		{fleetFile{Kubeconfig: config}, "2 contexts and none is current: give context: NAME in the fleet's file: there are " +
+			"a, b"},
+		{named("kind: Config", "current-context: old"), ""},
+		{fleetFile{Kubeconfig: filepath.Join(dir, "current-context:old")}, `context "old" does not exist: give another as`},
+		{named("cluster: c, user: u", "cluster: gone, user: u"), `context "a": it has no cluster "gone": give kubeconfig`},
+		{named("cluster: c, user: u", "cluster: c, user: gone"), `context "a": it has no user "gone": give kubeconfig`},
+		{named("token: t", "tokenFile: /nowhere/token"), `context "a": open /nowhere/token: no such file`},
+		{named("token: t", "client-certificate: /nowhere/crt"), `context "a": invalid configuration`},
 		{fleetFile{Kubeconfig: config, Context: "b"}, `by the program "/bin/true": give exec: true`},
-		{fleetFile{Kubeconfig: config, Context: "z"}, `context "z" does not exist`},
+		{fleetFile{Kubeconfig: config, Context: "z"}, `context "z" does not exist: give another as context: in the fleet's ` +
+			"file: there are a, b"},
 	} {
-		if _, err := c.fleet.connect(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v", c.fleet, err)
+		if _, err := c.fleet.connect(); (err == nil) != (c.want == "") || !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%+v: %v: want %q", c.fleet, err, c.want)
 		}
 	}
 	a, err := (&fleetFile{Kubeconfig: config, Context: "a", Namespace: "perf"}).connect()

@@ -383,7 +383,7 @@ func (p *place) rehearse(ctx context.Context, a *api, f *fleetFile, on target.No
 		switch text := fmt.Sprint(err); {
 		case err == nil, apierrors.IsAlreadyExists(err):
 		case strings.Contains(text, "being terminated"):
-			err = errors.New("it is being removed")
+			err = errors.New("it is being removed" + a.remedy(text, "", ""))
 			return err, err
 		case strings.Contains(text, fmt.Sprintf("namespaces %q not found", f.Namespace)):
 			err = fmt.Errorf("there is none of that name: kubectl create namespace %s", f.Namespace)

@@ -168,7 +168,7 @@ func (c *cluster) waitOn(ctx context.Context, v *vm, pod types.UID) error {
 				return nil
 			}
 			if phase == "Failed" || phase == "Succeeded" {
-				return fmt.Errorf("its pod ended: %s", cmp.Or(text, phase))
+				return fmt.Errorf("its pod on node %q ended: %s", c.nodes[v.Node].Name, cmp.Or(text, phase))
 			}
 			why = cmp.Or(text, phase)
 		case seen:
@@ -177,14 +177,16 @@ func (c *cluster) waitOn(ctx context.Context, v *vm, pod types.UID) error {
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return fmt.Errorf("its pod does not run after %v: %s: %w", c.place.onLimit,
-				c.whyNot(context.WithoutCancel(ctx), v, why), target.ErrNotAccessible)
+			return fmt.Errorf("its pod does not run on node %q after %v: %w: %s", c.nodes[v.Node].Name, c.place.onLimit,
+				target.ErrNotAccessible, c.whyNot(context.WithoutCancel(ctx), v, why))
 		}
 	}
 }
 
-// whyNot is why a machine's pod does not run: what its claims wait for, else its own last warning, else its status.
+// whyNot is why a machine's pod does not run, and what to do: what its claims wait for, else its own last warning, else
+// its status.
 func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
+	on := c.nodes[v.Node].Name
 	for _, name := range v.claims() {
 		o, err := c.api.get(ctx, claims, name)
 		switch phase := ""; {
@@ -193,16 +195,18 @@ func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
 			return fmt.Sprintf("its claim %s was removed by somebody else", name)
 		default:
 			if phase, _, _ = unstructured.NestedString(o.Object, "status", "phase"); phase != "Bound" {
-				class, _, _ := unstructured.NestedString(o.Object, "spec", "storageClassName")
-				said := cmp.Or(c.api.why(ctx, name), "nobody says why: does its provisioner run?")
-				return fmt.Sprintf("its claim %s of class %q is %s: %s", name, class, phase, said)
+				spec := untyped.Object(o.Object).Object("spec")
+				said := cmp.Or(c.api.why(ctx, name), "nobody says why")
+				return fmt.Sprintf("its claim %s of class %q is %s: %s%s", name, spec.Text("storageClassName"), phase,
+					said, c.api.remedy(said, on, "see that the class's provisioner runs, and makes volumes of mode "+
+						spec.Text("volumeMode")))
 			}
 		}
 	}
-	if strings.Contains(why, ": ") { // the container's own state, with a reason
-		return why
+	if !strings.Contains(why, ": ") { // else the container's own state, with a reason
+		why = cmp.Or(c.api.why(ctx, v.Short), why)
 	}
-	return cmp.Or(c.api.why(ctx, v.Short), why)
+	return why + c.api.remedy(why, on, "see kubectl describe pod "+v.Short+" --namespace NAMESPACE")
 }
 
 // phaseOf returns what a pod does, and what its status says of why it does no more.

@@ -2,13 +2,24 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
@@ -48,9 +59,13 @@ func TestAnswers(t *testing.T) {
 	}{
 		{name: "nothing wrong"},
 		{name: "a token that is over", first: status(401, "Unauthorized", "token has expired"),
-			want: []string{"nodes: ", "token has expired", "is not accepted, or has expired"}},
+			want: []string{"nodes: ", "token has expired", "is not accepted, or has expired: log in anew",
+				"kubectl create token plimsoll --namespace perf"}},
 		{name: "rights that were taken", first: status(403, "Forbidden", `nodes is forbidden: User "u" cannot list`),
-			want: []string{"nodes: ", "cannot list"}},
+			want: []string{"nodes: ", "cannot list: give it the Role that plimsoll targets role kubernetes --namespace perf"}},
+		{name: "another authority", edit: func(t *testing.T) func(string) string {
+			return replaced(t, "certificate-authority: ", "certificate-authority-data: "+another(t)+", x: ")
+		}, want: []string{"not signed by the authority in the kubeconfig: give the cluster's own as certificate-authority"}},
 		{name: "no check of certificates is switched off",
 			edit: func(t *testing.T) func(string) string {
 				return replaced(t, "certificate-authority: ", "tls-server-name: ")
@@ -59,14 +74,14 @@ func TestAnswers(t *testing.T) {
 			edit: func(t *testing.T) func(string) string {
 				return replaced(t, "https://127.0.0.1:", "https://localhost:")
 			},
-			want: []string{"an address that is not in its certificate"}},
+			want: []string{"an address that is not in its certificate: give one that is"}},
 		{name: "a page of somebody in between", first: func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprint(w, "<html>log in</html>")
 			return true
-		}, want: []string{"nodes: "}},
+		}, want: []string{"nodes: ", "something else than an API server answers"}},
 		{name: "it hangs up", first: func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
-			want: []string{"the API server https://127.0.0.1:", "does not answer"}},
+			want: []string{"the API server https://127.0.0.1:", `of context "a" does not answer`, "see that it runs"}},
 		{name: "it hangs", first: func(_ http.ResponseWriter, r *http.Request) bool {
 			<-r.Context().Done()
 			return true
@@ -82,7 +97,12 @@ func TestAnswers(t *testing.T) {
 		{name: "a login by a program that fails", more: "exec: true\n",
 			edit: func(t *testing.T) func(string) string {
 				return replaced(t, "{token: t}", program(t, "echo no ticket >&2; exit 3"))
-			}, want: []string{"getting credentials: exec:", "exit code 3"}},
+			}, want: []string{"getting credentials: exec:", "exit code 3: see that the program of context \"a\""}},
+		{name: "a login by a program that is not there", more: "exec: true\n",
+			edit: func(t *testing.T) func(string) string {
+				return replaced(t, "{token: t}", "{exec: {apiVersion: client.authentication.k8s.io/v1, command: no-login, "+
+					"interactiveMode: Never, installHint: read the manual}}")
+			}, want: []string{"executable no-login not found: see that the program of context \"a\" is installed"}},
 		{name: "a login by a program that hangs", more: "exec: true\n",
 			edit: func(t *testing.T) func(string) string {
 				return replaced(t, "{token: t}", program(t, "exec sleep 10 2>/dev/null"))
@@ -90,11 +110,13 @@ func TestAnswers(t *testing.T) {
 			want: []string{"does not answer"}},
 		{name: "a namespace that goes",
 			first: creates("persistentvolumeclaims", 403, "unable to create new content in namespace perf because it is "+
-				"being terminated"), want: []string{`namespace "perf": it is being removed`}},
+				"being terminated"), want: []string{`namespace "perf": it is being removed: wait until it is gone`}},
 		{name: "no namespace", first: creates("persistentvolumeclaims", 404, `namespaces "perf" not found`),
 			want: []string{`namespace "perf": there is none of that name: kubectl create namespace perf`}},
 		{name: "a quota that is full", first: creates("pods", 403, "exceeded quota: small"),
-			want: []string{`namespace "perf": a pod is refused: exceeded quota: small`}},
+			want: []string{`namespace "perf": a pod is refused: exceeded quota: small: have the quota raised`}},
+		{name: "pods of root refused", first: creates("pods", 403, `violates PodSecurity "restricted:latest": runAsNonRoot`),
+			want: []string{"kubectl label --overwrite namespace perf pod-security.kubernetes.io/enforce=baseline"}},
 		{name: "a class that is gone",
 			first: func(w http.ResponseWriter, r *http.Request) bool {
 				if strings.HasSuffix(r.URL.Path, "/storageclasses") {
@@ -105,7 +127,8 @@ func TestAnswers(t *testing.T) {
 				return false
 			}, want: []string{`storage_class: "fast": the cluster has no class of that name: there are slow`}},
 		{name: "a storm of some seconds", first: storm(2)},
-		{name: "a storm that does not end", first: storm(1 << 30), want: []string{"nodes: "}},
+		{name: "a storm that does not end", first: storm(1 << 30), want: []string{"nodes: ",
+			"refuses for now: ", "try again later"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,6 +152,96 @@ func TestAnswers(t *testing.T) {
 				if !strings.Contains(err.Error(), word) {
 					t.Errorf("%v: want %q", err, word)
 				}
+			}
+		})
+	}
+}
+
+// another is an authority that signed nothing here.
+func another(t *testing.T) string {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true,
+		NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, made, made, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// TestWhyNotYet has machines wait for what does not come: the error names claim or pod, and node, and says what to do.
+func TestWhyNotYet(t *testing.T) {
+	type object = map[string]any
+	event := func(message string) object { return object{"type": "Warning", "reason": "Failed", "message": message} }
+	waiting := func(reason, message string) object {
+		return object{"phase": "Pending", "containerStatuses": []any{object{"state": object{"waiting": object{
+			"reason": reason, "message": message}}}}}
+	}
+	for _, test := range []struct {
+		name  string
+		claim string // phase of the machine's claims
+		event object
+		pod   object // its status
+		want  []string
+	}{
+		{"a class that is gone", "Pending", event(`storageclass.storage.k8s.io "fast" not found`), nil,
+			[]string{`of class "fast" is Pending: Failed: storageclass`, ": name a class that there is"}},
+		{"nobody makes a volume", "Pending", nil, nil, []string{`of class "fast" is Pending: nobody says why: see that the ` +
+			"class's provisioner runs, and makes volumes of mode Block"}},
+		{"a volume that is refused", "Pending", event("no Block"), nil, []string{"Failed: no Block: see that the " +
+			"class's provisioner runs"}},
+		{"an image that is not there", "Bound", nil, waiting("ErrImagePull", `"worker:1": not found`),
+			[]string{`ErrImagePull: "worker:1": not found: push the image to where n1 gets it from`}},
+		{"an image that is not there still", "Bound", nil, waiting("ImagePullBackOff", `"worker:1"`),
+			[]string{`ImagePullBackOff: "worker:1": push the image to where n1 gets it from`}},
+		{"a node that is cordoned", "Bound", event("0/1 nodes are available: 1 node(s) were unschedulable."),
+			object{"phase": "Pending"}, []string{"unschedulable.: kubectl uncordon n1"}},
+		{"too little memory", "Bound", event("0/1 nodes are available: 1 Insufficient memory."),
+			object{"phase": "Pending"}, []string{"Insufficient memory.: have fewer or smaller machines on n1"}},
+		{"nobody says why", "Bound", nil, object{"phase": "Pending"},
+			[]string{"Pending: see kubectl describe pod m1 --namespace perf"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f, file := faked(t, nil, "")
+			f.first = func(w http.ResponseWriter, r *http.Request) bool {
+				var answer object
+				switch {
+				case strings.Contains(r.URL.Path, "/persistentvolumeclaims/"):
+					answer = object{"kind": "PersistentVolumeClaim", "apiVersion": "v1",
+						"metadata": object{"name": path.Base(r.URL.Path)}, "status": object{"phase": test.claim},
+						"spec": object{"storageClassName": "fast", "volumeMode": "Block"}}
+				case strings.HasSuffix(r.URL.Path, "/events"):
+					answer = object{"kind": "List", "apiVersion": "v1", "items": []any{}}
+					if test.event != nil {
+						answer["items"] = []any{test.event}
+					}
+				default:
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(w).Encode(answer)
+				return true
+			}
+			p := reached(t, file, clock.Real{}).(*place)
+			p.onLimit = 50 * time.Millisecond
+			fleet, a, err := p.connect()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &cluster{place: p, fleet: fleet, api: a, nodes: []target.Node{{Name: "n1"}}}
+			c.pods = newSeen(pods, func(*unstructured.Unstructured, bool) {})
+			if test.pod != nil {
+				c.pods.list([]unstructured.Unstructured{{Object: object{"metadata": object{"name": "m1", "uid": "1"},
+					"status": test.pod}}})
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), p.onLimit)
+			defer cancel()
+			err = c.waitOn(ctx, &vm{Name: "a", Short: "m1"}, "1")
+			if err == nil || !holds(err.Error(), append(test.want, `on node "n1" after 50ms`)...) {
+				t.Errorf("%v: want %q", err, test.want)
 			}
 		})
 	}

@@ -100,8 +100,8 @@ func (a *api) clear(ctx context.Context, run string, power switches) (remains []
 			continue
 		}
 		if apierrors.IsForbidden(e) {
-			e = fmt.Errorf("%w: give the right back, or see whether namespace %q is there: where it was removed, nothing of the "+
-				"run is left", e, a.namespace)
+			e = fmt.Errorf("%w; or see whether namespace %q is there: where it was removed, nothing of the run is left", e,
+				a.namespace)
 		}
 		if e != nil {
 			return append(remains, kind.Resource+" of "+run), errors.Join(err, fmt.Errorf("destroy: %w", e))

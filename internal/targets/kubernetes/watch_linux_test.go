@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/testkit/k8s"
@@ -108,7 +107,11 @@ func TestOperations(t *testing.T) {
 func TestRequests(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")
-	o := provisioned(t, c, namespace, file, time.Minute)
+	begun, err := os.ReadFile(c.Audit) // what was asked for before is not of the machines
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := provisioned(t, c, namespace, file, patient)
 	var names []string
 	for i := range 10 {
 		names = append(names, fmt.Sprint("m", i))
@@ -129,7 +132,7 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen, total := map[string]int{}, 0
-	for line := range bytes.Lines(data) {
+	for line := range bytes.Lines(data[len(begun):]) {
 		var e struct {
 			Stage, Verb string
 			User        struct{ Username string }
@@ -163,7 +166,7 @@ func TestFailover(t *testing.T) {
 		[]byte("storage_class: "+k8s.Local), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := provisioned(t, c, namespace, file, time.Minute)
+	o := provisioned(t, c, namespace, file, patient)
 	ctx := context.Background()
 	if err := o.make("x", "a"); err != nil {
 		t.Fatal(err)
@@ -175,7 +178,7 @@ func TestFailover(t *testing.T) {
 		o.Cluster.(target.Availability).SetHA(ctx, []string{"exempt"}, false)); err != nil {
 		t.Fatal(err)
 	}
-	l := provisionedAs(t, "kept", c, namespace, kept, time.Minute)
+	l := provisionedAs(t, "kept", c, namespace, kept, patient)
 	if err := l.make("y", "local"); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +215,7 @@ func TestFailover(t *testing.T) {
 	if err := c.SetPower(c.Nodes[1].Name, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.WaitReady(c.Nodes[1].Name, true, time.Minute); err != nil {
+	if err := c.WaitReady(c.Nodes[1].Name, true, patient); err != nil {
 		t.Error(err)
 	}
 }

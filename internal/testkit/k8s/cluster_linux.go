@@ -224,7 +224,7 @@ func (c *Cluster) Call(method, path string, body any) ([]byte, error) {
 		}
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(ca)
-		c.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		c.client = &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	}
 	text, raw := body.([]byte)
