@@ -155,9 +155,10 @@ func TestWhyNot(t *testing.T) {
 		words          []string
 	}{
 		{name: "a class that is gone", old: "storage_class: " + k8s.Shared, now: "storage_class: gone",
-			words: []string{`of class "gone" is Pending`, `storageclass.storage.k8s.io "gone" not found`}},
+			words: []string{`of class "gone" is Pending`, `storageclass.storage.k8s.io "gone" not found`, "name a class that there is"}},
 		{name: "a class without block volumes", old: "storage_class: " + k8s.Shared,
-			now: "storage_class: " + k8s.FilesOnly, words: []string{`of class "plimsoll-files" is Pending`, "lock"}},
+			now: "storage_class: " + k8s.FilesOnly, words: []string{`of class "plimsoll-files" is Pending`,
+				"makes volumes of mode Block"}},
 		{name: "a class whose provisioner is not there", old: "storage_class: " + k8s.Shared,
 			now: "storage_class: nobodys", before: func(o *ours) {
 				const path = "/apis/storage.k8s.io/v1/storageclasses"
@@ -166,9 +167,11 @@ func TestWhyNot(t *testing.T) {
 				o.t.Cleanup(func() { _, _ = o.c.Call(http.MethodDelete, path+"/nobodys", nil) })
 			}, words: []string{`of class "nobodys" is Pending`, "nobody.example"}},
 		{name: "an image that is not there", old: k8s.WorkImage, now: "localhost/nobody/nothing:1",
-			words: []string{"ErrImagePull", "localhost/nobody/nothing:1"}},
+			words: []string{"ErrImagePull", "localhost/nobody/nothing:1",
+				"push the image to where node1 gets it from"}},
 		{name: "more memory than there is", old: "platform:", now: "requests: true\nplatform:",
-			before: func(o *ours) { o.memory = 1 << 50 }, words: []string{"Insufficient memory"}},
+			before: func(o *ours) { o.memory = 1 << 50 }, words: []string{"Insufficient memory",
+				"smaller machines on node1"}},
 		{name: "a node that is cordoned", before: func(o *ours) {
 			node := "/api/v1/nodes/" + o.c.Nodes[0].Name
 			cordon := func(is bool) map[string]any {
@@ -176,7 +179,7 @@ func TestWhyNot(t *testing.T) {
 			}
 			o.call(http.MethodPatch, node, cordon(true))
 			o.t.Cleanup(func() { o.call(http.MethodPatch, node, cordon(false)) })
-		}, words: []string{"unschedulable"}},
+		}, words: []string{"unschedulable", "kubectl uncordon node1"}},
 		{name: "a quota that is full", before: func(o *ours) {
 			o.call(http.MethodPost, o.space+"/resourcequotas", map[string]any{"metadata": map[string]any{
 				"name": "small"}, "spec": map[string]any{"hard": map[string]any{"persistentvolumeclaims": "1"}}})
@@ -187,7 +190,7 @@ func TestWhyNot(t *testing.T) {
 				}
 				return err
 			})
-		}, words: []string{"exceeded quota: small", "persistentvolumeclaims"}},
+		}, words: []string{"exceeded quota: small", "persistentvolumeclaims", "have the quota raised"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, namespace, file := started(t, "")

@@ -69,7 +69,8 @@ func (a *api) nodeList(ctx context.Context, f *fleetFile) (list []target.Node, e
 	for _, name := range named {
 		i := slices.IndexFunc(all, func(o unstructured.Unstructured) bool { return o.GetName() == name })
 		if i < 0 {
-			missing = append(missing, fmt.Errorf("target kubernetes: node %q: the cluster has none of that name", name))
+			missing = append(missing, fmt.Errorf("target kubernetes: node %q: the cluster has none of that name: kubectl get "+
+				"nodes lists its nodes", name))
 			continue
 		}
 		n := target.Node{Index: len(list), Name: name, Power: f.power[name].Kind}
@@ -83,7 +84,8 @@ func (a *api) nodeList(ctx context.Context, f *fleetFile) (list []target.Node, e
 		list = append(list, n)
 	}
 	if len(list) == 0 && len(missing) == 0 {
-		missing = append(missing, errors.New("target kubernetes: there is no node that pods may be scheduled on"))
+		missing = append(missing, errors.New("target kubernetes: there is no node that pods may be scheduled on: kubectl "+
+			"uncordon one"))
 	}
 	return list, errors.Join(missing...)
 }
@@ -296,9 +298,9 @@ func checkNodes(list []target.Node, all []unstructured.Unstructured, object func
 	}
 	for _, reason := range sorted(why) {
 		if names := why[reason]; len(names) == 1 {
-			object("node %s: it is %s", names[0], reason)
+			object("node %s: it is %s: name others in nodes: of the fleet's file", names[0], reason)
 		} else {
-			object("nodes %s: they are %s", unit.List(names, mostNodes), reason)
+			object("nodes %s: they are %s: name others in nodes: of the fleet's file", unit.List(names, mostNodes), reason)
 		}
 	}
 }

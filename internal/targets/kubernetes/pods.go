@@ -196,7 +196,7 @@ func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
 		default:
 			if phase, _, _ = unstructured.NestedString(o.Object, "status", "phase"); phase != "Bound" {
 				spec := untyped.Object(o.Object).Object("spec")
-				said := cmp.Or(c.api.why(ctx, name), "nobody says why")
+				said := strings.TrimSuffix(cmp.Or(c.api.why(ctx, name), "nobody says why"), ".")
 				return fmt.Sprintf("its claim %s of class %q is %s: %s%s", name, spec.Text("storageClassName"), phase,
 					said, c.api.remedy(said, on, "see that the class's provisioner runs, and makes volumes of mode "+
 						spec.Text("volumeMode")))
@@ -206,6 +206,7 @@ func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
 	if !strings.Contains(why, ": ") { // else the container's own state, with a reason
 		why = cmp.Or(c.api.why(ctx, v.Short), why)
 	}
+	why = strings.TrimSuffix(why, ".")
 	return why + c.api.remedy(why, on, "see kubectl describe pod "+v.Short+" --namespace NAMESPACE")
 }
 

@@ -126,6 +126,20 @@ func TestAnswers(t *testing.T) {
 				}
 				return false
 			}, want: []string{`storage_class: "fast": the cluster has no class of that name: there are slow`}},
+		{name: "nodes that are of no use", more: "nodes: [n1, n3, n2]\n",
+			first: func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.HasSuffix(r.URL.Path, "/nodes") {
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"kind": "List", "apiVersion": "v1", "items": [{"metadata": {"name": "n1"}, "spec":
+					{"unschedulable": true}}, {"metadata": {"name": "n2"}, "status": {"conditions": [{"type": "Ready", "status":
+					"True"}, {"type": "DiskPressure", "status": "True"}]}}, {"metadata": {"name": "n3"}}]}`)
+				return true
+			}, want: []string{`node "n1": it is cordoned: name others in nodes:`, `node "n2": it is under DiskPressure: name`,
+				`nodes "n1", "n3": they are not ready: name others`}},
+		{name: "a node that is not there", more: "nodes: [n7]\n",
+			want: []string{`node "n7": the cluster has none of that name: kubectl get nodes`}},
 		{name: "a storm of some seconds", first: storm(2)},
 		{name: "a storm that does not end", first: storm(1 << 30), want: []string{"nodes: ",
 			"refuses for now: ", "try again later"}},
@@ -198,9 +212,9 @@ func TestWhyNotYet(t *testing.T) {
 		{"an image that is not there still", "Bound", nil, waiting("ImagePullBackOff", `"worker:1"`),
 			[]string{`ImagePullBackOff: "worker:1": push the image to where n1 gets it from`}},
 		{"a node that is cordoned", "Bound", event("0/1 nodes are available: 1 node(s) were unschedulable."),
-			object{"phase": "Pending"}, []string{"unschedulable.: kubectl uncordon n1"}},
+			object{"phase": "Pending"}, []string{"unschedulable: kubectl uncordon n1"}},
 		{"too little memory", "Bound", event("0/1 nodes are available: 1 Insufficient memory."),
-			object{"phase": "Pending"}, []string{"Insufficient memory.: have fewer or smaller machines on n1"}},
+			object{"phase": "Pending"}, []string{"Insufficient memory: have fewer or smaller machines on n1"}},
 		{"nobody says why", "Bound", nil, object{"phase": "Pending"},
 			[]string{"Pending: see kubectl describe pod m1 --namespace perf"}},
 	} {
