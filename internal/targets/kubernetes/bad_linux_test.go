@@ -216,6 +216,7 @@ func TestHeld(t *testing.T) {
 		t.Errorf("%q remain: %v: want %q", said, err, want)
 	}
 	hold()
+	p.goneLimit = patient
 	if said, err := p.Destroy(context.Background(), state); err != nil || len(said) > 0 {
 		t.Errorf("%q remain: %v", said, err)
 	}

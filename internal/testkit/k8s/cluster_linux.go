@@ -55,6 +55,9 @@ const (
 	SnapshotClass = "plimsoll-snapshots"
 )
 
+// patient is for how long each part of a cluster has to come or to go, on a machine with much other work.
+const patient = 4 * time.Minute
+
 // ready waits for the API server and the nodes, loads the images and makes the classes.
 func (u *up) ready(ctx context.Context) (*Cluster, error) {
 	begun := time.Now()
@@ -72,7 +75,7 @@ func (u *up) ready(ctx context.Context) (*Cluster, error) {
 			u.path("pki", "bmc-password")}})
 	}
 	wait := func(what string, ask func() error) error {
-		for end := time.Now().Add(4 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		for end := time.Now().Add(patient); ; time.Sleep(100 * time.Millisecond) {
 			err := ask()
 			switch {
 			case err == nil:
@@ -299,7 +302,7 @@ func (c *Cluster) pid(node string) (string, error) {
 type at string
 
 func (a at) ask(method, path, body string) (string, error) {
-	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
+	client := http.Client{Timeout: 2 * patient, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(string(a), socket))
 		}}}

@@ -334,7 +334,7 @@ func (c *control) off(n int) error {
 		return err
 	}
 	// The process that all of the node's come from is gone after them.
-	if err := until(30*time.Second, func() error {
+	if err := until(patient, func() error {
 		if syscall.Kill(p.pid, 0) == nil {
 			return fmt.Errorf("%s: process %d has not ended", c.node(n), p.pid)
 		}

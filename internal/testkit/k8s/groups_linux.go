@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // hierarchy is one of the kernel's trees of control groups.
@@ -139,7 +138,7 @@ func removeGroup(group string) error {
 	if err != nil {
 		return nil // there are none
 	}
-	return until(10*time.Second, func() error {
+	return until(patient, func() error {
 		var failed error
 		for _, h := range all {
 			var list []string

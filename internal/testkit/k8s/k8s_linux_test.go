@@ -48,7 +48,7 @@ func TestCluster(t *testing.T) {
 
 	cut := container(t, c, "one")
 	ipmitool(t, c.Nodes[0], "off")
-	if err := c.WaitReady("node1", false, 4*time.Minute); err != nil {
+	if err := c.WaitReady("node1", false, patient); err != nil {
 		t.Error(err)
 	}
 	if on, err := c.Power("node1"); err != nil || on {
@@ -58,7 +58,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("node1 is off, and has loop devices: %s", got)
 	}
 	ipmitool(t, c.Nodes[0], "on")
-	if err := c.WaitReady("node1", true, 4*time.Minute); err != nil {
+	if err := c.WaitReady("node1", true, patient); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, "pod one after the power cut", func() error { // what the API says first is from before it
@@ -225,7 +225,7 @@ func TestPower(t *testing.T) {
 			})
 		},
 		Wrong: powertest.With(o, "user", "nobody"), Graceful: true})
-	if err := c.WaitReady(n.Name, true, 4*time.Minute); err != nil {
+	if err := c.WaitReady(n.Name, true, patient); err != nil {
 		t.Error(err)
 	}
 }
@@ -413,7 +413,7 @@ func wait(t *testing.T, what string, done func() error) {
 	t.Helper()
 	begun := time.Now()
 	defer func() { t.Logf("%s: %.1f s", what, time.Since(begun).Seconds()) }()
-	if err := until(4*time.Minute, done); err != nil {
+	if err := until(patient, done); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

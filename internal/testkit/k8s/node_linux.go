@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
-	"time"
 )
 
 // runNode is process 1 of a node: containerd, the kubelet and the CSI driver, in the namespaces in which it was
@@ -84,7 +83,7 @@ func runNode(dir, number string) error {
 		if argv[0] != "containerd" {
 			continue
 		}
-		if err := until(time.Minute, func() error {
+		if err := until(patient, func() error {
 			_, err := os.Stat("/run/containerd/containerd.sock")
 			return err
 		}); err != nil {
@@ -112,7 +111,7 @@ func (p *plan) settings() error {
 
 // join waits for the link that the cluster gives to the node, and sets its addresses.
 func (c *control) join(n int) error {
-	if err := until(30*time.Second, func() error {
+	if err := until(patient, func() error {
 		_, err := net.InterfaceByName("eth0")
 		return err
 	}); err != nil {

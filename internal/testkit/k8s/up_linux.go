@@ -18,7 +18,6 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // ExitCannot is how the command ends on a machine on which no cluster can be.
@@ -372,7 +371,7 @@ func random(bytes int) string {
 }
 
 func command(argv ...string) error {
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), patient)
 	defer stop()
 	if out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(string(out)))
