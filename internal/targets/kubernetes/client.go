@@ -142,7 +142,8 @@ func (f *fleetFile) connect() (*api, error) {
 	config.UserAgent = "plimsoll"
 	config.WarningHandler = rest.NoWarnings{}
 	client, err := rest.HTTPClientFor(config)
-	if err != nil {
+	host, _, e := rest.DefaultServerUrlFor(config)
+	if err = errors.Join(err, e); err != nil {
 		return wrong("context %q: %w", name, err)
 	}
 	client.Transport = bounded{client.Transport}
@@ -150,8 +151,8 @@ func (f *fleetFile) connect() (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("target kubernetes: %w", err)
 	}
-	return &api{config: config, client: client, dynamic: d, host: config.Host, context: name, namespace: f.Namespace,
-		gone: goneLimit}, nil
+	return &api{config: config, client: client, dynamic: d, host: host.Redacted(), context: name,
+		namespace: f.Namespace, gone: goneLimit}, nil
 }
 
 // giveConfig is what to do where a kubeconfig is not there, or not whole.

@@ -213,7 +213,7 @@ func TestWhyNot(t *testing.T) {
 				}
 				was := err
 				err = o.Cluster.(target.VMPower).PowerOn(t.Context(), []string{"a"}, 1)
-				return fmt.Errorf("got %v: want %q", was, test.words)
+				return fmt.Errorf("got %w: want %q", was, test.words)
 			})
 			t.Log(err)
 		})

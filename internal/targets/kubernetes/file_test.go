@@ -105,6 +105,16 @@ func TestKubeconfigs(t *testing.T) {
 			t.Errorf("%+v: %v: want %q", c.fleet, err, c.want)
 		}
 	}
+	secret := fleetFile{Kubeconfig: written("secret", strings.Replace(userFile, "https://", "https://joe:hunter2@", 1)),
+		Context: "a"}
+	hidden, err := secret.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hidden.get(t.Context(), pods, "x"); err == nil || strings.Contains(err.Error(), "hunter2") ||
+		!strings.Contains(err.Error(), "https://joe:xxxxx@127.0.0.1:1") {
+		t.Errorf("a password in an address: %v", err)
+	}
 	a, err := (&fleetFile{Kubeconfig: config, Context: "a", Namespace: "perf"}).connect()
 	if err != nil {
 		t.Fatal(err)
