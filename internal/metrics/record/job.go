@@ -71,6 +71,7 @@ type Job struct {
 	now, middle, before placed
 	low, high           time.Duration // bounds of the run's clock minus the tool's
 	bounded             bool          // low and high are known
+	guessed             bool          // ahead is of the first report, not of a clock that was read
 	ahead               time.Duration // of the tool's clock, as its first report shows it
 	gap                 time.Duration // longest time between two reports so far, or as announced
 	over                bool
@@ -240,7 +241,7 @@ func (j *Job) place(rep workload.Report) time.Time {
 	}
 	arrived := now.Sub(rep.Time)
 	if !j.bounded {
-		j.low, j.high, j.bounded = arrived, arrived, true
+		j.low, j.high, j.bounded, j.guessed = arrived, arrived, true, true
 		if rep.Elapsed > 0 {
 			j.low = min(arrived, j.start.Sub(rep.Time.Add(-rep.Elapsed)))
 		}
@@ -278,10 +279,14 @@ func (j *Job) ClockSeconds() (first float64, now *float64) {
 	defer j.vm.mu.Unlock()
 	c := j.vm.clock
 	if c.known && j.bounded {
-		if j.ahead.Abs() > c.bound {
-			first = j.ahead.Round(time.Millisecond).Seconds()
+		ahead := j.ahead
+		if j.guessed && (c.ahead-ahead).Abs() < time.Second { // a slow start looks like that
+			ahead = c.ahead
 		}
-		if (c.ahead - j.ahead).Abs() > max(c.bound, time.Millisecond) {
+		if ahead.Abs() > c.bound {
+			first = ahead.Round(time.Millisecond).Seconds()
+		}
+		if (c.ahead - ahead).Abs() > max(c.bound, time.Millisecond) {
 			end := c.ahead.Round(time.Millisecond).Seconds()
 			now = &end
 		}

@@ -23,6 +23,7 @@ func TestClockSeconds(t *testing.T) {
 		clock   machineClock
 		ahead   time.Duration
 		bounded bool
+		guessed bool
 		want    told
 	}{
 		"nothing measured, close":  {ahead: 999 * ms, bounded: true},
@@ -38,10 +39,15 @@ func TestClockSeconds(t *testing.T) {
 			want: told{.008, new(.011)}},
 		"moved back": {clock: measured(0, 2*ms), ahead: 8 * ms, bounded: true,
 			want: told{.008, new(0.)}},
+		"guessed, and read later": {clock: measured(-2*ms, 9*ms), ahead: -692 * ms, bounded: true, guessed: true},
+		"guessed, and read later, beyond": {clock: measured(-20*ms, 9*ms), ahead: -692 * ms, bounded: true, guessed: true,
+			want: told{First: -.02}},
+		"guessed, and set before it was read": {clock: measured(0, 9*ms), ahead: -5 * time.Second, bounded: true,
+			guessed: true, want: told{-5, new(0.)}},
 		"moved by a millisecond":     {clock: measured(ms, 0), bounded: true},
 		"moved beyond a millisecond": {clock: measured(1600*µs, 0), bounded: true, want: told{Now: new(.002)}},
 	} {
-		j := &Job{vm: &vmState{clock: c.clock}, ahead: c.ahead, bounded: c.bounded}
+		j := &Job{vm: &vmState{clock: c.clock}, ahead: c.ahead, bounded: c.bounded, guessed: c.guessed}
 		first, now := j.ClockSeconds()
 		if diff := cmp.Diff(c.want, told{first, now}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
