@@ -21,6 +21,7 @@ import (
 	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/targets/ssh/remote"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Bounds of waits for a machine.
@@ -154,6 +155,7 @@ func (c *cluster) makePod(ctx context.Context, v *vm) (types.UID, error) {
 // waitOn waits until a pod runs. What keeps it from that is told in the cluster's words.
 func (c *cluster) waitOn(ctx context.Context, v *vm, pod types.UID) error {
 	why, seen := "", false
+	begun := c.place.clock.Now()
 	for {
 		o, news := c.pods.get(v.Short)
 		switch {
@@ -177,8 +179,9 @@ func (c *cluster) waitOn(ctx context.Context, v *vm, pod types.UID) error {
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return fmt.Errorf("its pod does not run on node %q after %v: %w: %s", c.nodes[v.Node].Name, c.place.onLimit,
-				target.ErrNotAccessible, c.whyNot(context.WithoutCancel(ctx), v, why))
+			return fmt.Errorf("its pod does not run on node %q after %s: %w: %s", c.nodes[v.Node].Name,
+				unit.Duration(c.place.clock.Now().Sub(begun).Round(100*time.Millisecond)), target.ErrNotAccessible,
+				c.whyNot(context.WithoutCancel(ctx), v, why))
 		}
 	}
 }
