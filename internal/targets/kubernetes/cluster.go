@@ -458,7 +458,10 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 		}
 		e := error(nil)
 		if !v.Template {
-			e = errors.Join(c.removeShots(ctx, v, v.Tags...), c.removeClaims(ctx, v, there))
+			if v.Restored > 0 {
+				e = c.api.endRestores(ctx, c.state.Run, func(n string) bool { return slices.Contains(v.claims(), n) })
+			}
+			e = errors.Join(e, c.removeShots(ctx, v, v.Tags...), c.removeClaims(ctx, v, there))
 		}
 		if e == nil {
 			e = c.change(func() {

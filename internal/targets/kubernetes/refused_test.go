@@ -15,7 +15,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -257,6 +259,42 @@ func TestWhyNotYet(t *testing.T) {
 				t.Errorf("%v: want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// TestRestoresEndFirst removes a run of which a claim is being made of a snapshot: the claim goes before it.
+func TestRestoresEndFirst(t *testing.T) {
+	f, file := faked(t, nil, "")
+	var mu sync.Mutex
+	there := map[string]string{"persistentvolumeclaims": `{"metadata": {"name": "new", "uid": "1", "labels":
+		{"plimsoll.dev/run": "plimsoll-a"}}, "spec": {"dataSource": {"kind": "VolumeSnapshot"}}, "status": {"phase":
+		"Pending"}}`, "volumesnapshots": `{"metadata": {"name": "shot", "uid": "2", "labels": {"plimsoll.dev/run":
+		"plimsoll-a"}}}`}
+	var removed []string
+	f.first = func(w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		kind := path.Base(r.URL.Path)
+		if r.Method == http.MethodDelete {
+			removed = append(removed, kind)
+			delete(there, path.Base(path.Dir(r.URL.Path)))
+			fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)
+			return true
+		}
+		if there[kind] != "" {
+			fmt.Fprintf(w, `{"kind": "List", "apiVersion": "v1", "items": [%s]}`, there[kind])
+		}
+		return there[kind] != ""
+	}
+	_, a, err := reached(t, file, clock.Real{}).(*place).connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.gone = 10 * time.Second
+	left, err := a.clear(t.Context(), "plimsoll-a", switches{})
+	if err != nil || len(left) > 0 || !slices.Equal(removed, []string{"new", "shot"}) {
+		t.Errorf("removed %q, %q remain: %v", removed, left, err)
 	}
 }
 

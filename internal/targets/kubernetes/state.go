@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/targets/fleet"
 )
 
@@ -95,6 +96,9 @@ func (a *api) clear(ctx context.Context, run string, power switches) (remains []
 		if kind == leases && len(remains) > 0 {
 			return append(remains, kind.Resource+" "+run), err
 		}
+		if kind == shots {
+			err = errors.Join(err, a.endRestores(ctx, run, func(string) bool { return true }))
+		}
 		list, e := a.list(ctx, kind, runLabel+"="+run)
 		if optional(kind) && e != nil {
 			continue
@@ -121,6 +125,35 @@ func (a *api) clear(ctx context.Context, run string, power switches) (remains []
 		err = errors.Join(err, e)
 	}
 	return remains, err
+}
+
+// endRestores removes claims that are being made of snapshots: who removes such a snapshot looks for claims once, and
+// where there is one, again only when its controller lists all, a quarter of an hour later.
+func (a *api) endRestores(ctx context.Context, run string, of func(claim string) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, a.gone)
+	defer cancel()
+	for {
+		list, err := a.list(ctx, claims, runLabel+"="+run)
+		ends := true
+		for _, o := range list {
+			one := untyped.Object(o.Object)
+			if !of(o.GetName()) || o.GetLabels()[runLabel] != run || one.Object("status").Text("phase") == "Bound" ||
+				one.Object("spec").Object("dataSource").Text("kind") != "VolumeSnapshot" {
+				continue
+			}
+			if ends = false; o.GetDeletionTimestamp() == nil {
+				err = errors.Join(err, a.removeThis(ctx, claims, &o, nil))
+			}
+		}
+		if ends || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil // who waits for all claims says what holds it
+		case <-time.After(goneEach):
+		}
+	}
 }
 
 // waitGone waits until no object of a run is there, and names those that stay with what holds them.
