@@ -65,7 +65,9 @@ type planner struct {
 	*runs.Store
 	made   map[string]fs.FS            // scenarios made of job files, by the name given
 	places map[string][]workload.Place // where their files want their data disks
-	warned map[string]bool             // what was said of an experiment's scenario; nil outside of experiments
+	// readOnly are those whose devices are read as they are
+	readOnly []string
+	warned   map[string]bool // what was said of an experiment's scenario; nil outside of experiments
 }
 
 // runner makes runs, alone or in experiments.

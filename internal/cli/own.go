@@ -157,13 +157,32 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 		r.Data, r.Stages, used = []byte(made.Text), made.Stages, made.Used
 	}
 	if !isForeign {
-		var notes []convert.Note
-		if r.Data, notes, err = convert.JobFile(name, r.Data); err != nil {
+		beside := given
+		if call {
+			beside = "."
+		}
+		jobs, err := convert.JobFile(convert.Asked{Name: name, Data: r.Data, Set: r.Set,
+			Read: storage.Besides(pl.Console, beside)})
+		if err != nil {
 			return exit.Errorf(exit.Scenario, "", "%w", err)
 		}
-		storage.Tell(pl.Console, notes)
+		r.Name, r.Data, r.ReadOnly, used = jobs.Name, jobs.Data, jobs.ReadOnly, jobs.Used
+		storage.Tell(pl.Console, jobs.Notes)
 	}
 	made, err := reader.ReadOwn(r)
+	if asked := r.ReadOnly; asked && err == nil {
+		if slices.ContainsFunc(made.Places, func(p workload.Place) bool { return p.Writes }) {
+			return exit.Errorf(exit.Scenario, "", "%s: its jobs write, which --readonly has fio refuse: take out one of them",
+				name)
+		}
+		// Files are new, and what is read of them has to be written before; devices stay as they are.
+		if r.ReadOnly = !slices.ContainsFunc(made.Places, func(p workload.Place) bool {
+			_, device, err := lies(p)
+			return err != nil || !device
+		}); !r.ReadOnly {
+			made, err = reader.ReadOwn(r)
+		}
+	}
 	if err != nil && isForeign {
 		return exit.Errorf(
 			exit.Scenario,
@@ -188,6 +207,9 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 		pl.made, pl.places = map[string]fs.FS{}, map[string][]workload.Place{}
 	}
 	pl.made[given], pl.places[given] = made.Files, made.Places
+	if r.ReadOnly {
+		pl.readOnly = append(pl.readOnly, given)
+	}
 	return nil
 }
 
@@ -231,6 +253,14 @@ func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flag
 	})
 	if !slices.ContainsFunc(places, func(p workload.Place) bool { return p.Name != "" }) {
 		return tf, nil, nil
+	}
+	untouched := slices.Contains(pl.readOnly, given)
+	if untouched && asked && here {
+		return tf, nil, exit.Usagef("", "--readonly: what the job names is read as it is, and nothing else: leave out "+
+			"--disk, or --readonly, for another place has nothing to read before it is written")
+	}
+	if untouched && here {
+		tf.Options = append(slices.Clone(tf.Options), "devices=read")
 	}
 	if asked {
 		deal, facts := unused(places, tf, here)
@@ -283,6 +313,10 @@ func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flag
 			visible.Fprintf(pl.Notes(), "%s: note: %s is left as it is: the load goes to a new file in %s\n", given, p.Name,
 				dir)
 		}
+	}
+	if devices > 0 && !untouched && !slices.ContainsFunc(places, func(p workload.Place) bool { return p.Writes }) {
+		visible.Fprintf(pl.Notes(), "%s: note: its jobs only read, and the device is written before, for reads of what was "+
+			"never written prove little; a command line with fio's --readonly has it read as it is\n", given)
 	}
 	tf.Disks = disks
 	if len(disks) > 1 || devices > 0 {

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/kit/nearest"
 	"plimsoll/internal/kit/regular"
 	"plimsoll/result"
@@ -53,11 +55,36 @@ func (pl *planner) open(given string) (*source, error) {
 	case strings.EqualFold(filepath.Ext(given), ".zip"):
 		return openZip(given)
 	case slices.Contains([]string{".yml", ".yaml"}, strings.ToLower(filepath.Ext(given))):
+		if err := manifest(given); err != nil {
+			return nil, err
+		}
 		return pl.openDir(given, filepath.Dir(given), filepath.Base(given))
 	}
 	return nil, exit.Errorf(exit.Scenario, "name a directory, its test.yml or a zip of it, or a job file: .fio, .vdb, .diskspd",
 		"open: %q is neither a directory nor a .yml, .yaml or .zip file, nor does it hold a job of fio, vdbench or DISKSPD",
 		given)
+}
+
+var (
+	manifestKind = lazyregexp.New(`(?m)^kind:[ \t]*["']?(\w+)`)
+	manifestAPI  = lazyregexp.New(`(?m)^apiVersion:[ \t]*\S`)
+	manifestJob  = lazyregexp.New(`(?m)^[ \t]+\[[\w .-]+\][ \t]*$`)
+	scenarioName = lazyregexp.New(`(?m)^(?:name|vms|run|setup):`)
+)
+
+// manifest objects to a manifest of Kubernetes in the place of a scenario, and says what of it is wanted.
+func manifest(given string) error {
+	head := recognise.Head(given)
+	kind := manifestKind.FindSubmatch(head)
+	if kind == nil || !manifestAPI.Match(head) || scenarioName.Match(head) {
+		return nil
+	}
+	what := "give the command line of the generator that it runs alone, as  plimsoll run 'fio --name=...'"
+	if manifestJob.Match(head) {
+		what = "save the job of fio that it holds, without the blanks before its lines, as my.fio and give that"
+	}
+	return exit.Errorf(exit.Scenario, "with --target kubernetes it is run in a cluster",
+		"open: %q is a manifest of Kubernetes (%s), no scenario: %s", given, kind[1], what)
 }
 
 func openLibrary(given string) (*source, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -111,9 +112,13 @@ func convertFile(con *console.Console, f convertFlags, given []string, line bool
 	if err := errors.Join(append(bad, err)...); err != nil {
 		return exit.Usagef("", "%w", err)
 	}
-	if line {
+	_, missing := os.Stat(given[0])
+	switch call := missing != nil && recognise.IsCall(given[0]); {
+	case line:
 		r.Name, r.Data = "command line", convert.CommandLine(given)
-	} else {
+	case call:
+		r.Name, r.Data, r.Include = "command line", []byte(given[0]), Besides(con, ".")
+	default:
 		if r.Data, err = con.ReadGiven(given[0], 1<<20); err != nil {
 			return exit.Errorf(exit.Scenario, "", "convert: %w", err)
 		}
@@ -174,6 +179,9 @@ func Besides(con *console.Console, given string) func(string) ([]byte, error) {
 		if strings.TrimSpace(name) == "" {
 			return nil, errors.New("no name of a file")
 		}
-		return con.ReadGiven(filepath.Join(filepath.Dir(given), name), 1<<20)
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(given), name)
+		}
+		return con.ReadGiven(name, 1<<20)
 	}
 }

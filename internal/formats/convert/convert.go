@@ -33,13 +33,13 @@ func Tools() []Tool {
 	return []Tool{
 		{Name: "fio", Suffixes: []string{".fio", ".job"}, comment: "; ",
 			read: func(r Request) (load.Load, []string, error) {
-				data, notes, err := JobFile(r.Name, r.Data)
+				jobs, err := JobFile(Asked{Name: r.Name, Data: r.Data, Set: r.Set, Read: r.Include})
 				if err != nil {
-					return load.Load{}, nil, err
+					return load.Load{}, jobs.Used, err
 				}
-				l, err := fiojob.Read(r.Name, data)
-				l.Notes = append(notes, l.Notes...)
-				return l, nil, err
+				l, err := fiojob.Read(jobs.Name, jobs.Data)
+				l.Notes = append(jobs.Notes, l.Notes...)
+				return l, jobs.Used, err
 			},
 			write: func(l load.Load) (string, []load.Note, error) {
 				file, notes, err := fiojob.Write(l)

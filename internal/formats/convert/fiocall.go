@@ -1,130 +1,145 @@
 package convert
 
 import (
+	"bytes"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
-	"plimsoll/internal/formats/convert/diskspd"
 	"plimsoll/internal/formats/convert/load"
 	"plimsoll/internal/kit/lazyregexp"
 )
 
 var (
-	fioCall = lazyregexp.New(`(?m)^[ \t]*((?:(?:\w+=\S*|(?:/[\w/]+/)?(?:sudo(?:[ \t]+-u[ \t]+[\w-]+)?|time|exec|nice|ionice|numactl|taskset|timeout|chrt|` +
-		`stdbuf|env|nohup))` +
-		`(?:[ \t]+(?:-[\w=,:.-]+|[\d.,:x-]+[smh]?))*[ \t]+)*)(?:[\w./~:\\-]*[/\\])?fio(?:\.exe)?\s+(?:-|\S+\.fio\b)`)
-	fioWithin = lazyregexp.New(`(?m)^[ \t]*[^\s#].*[\s;&|/(]fio(?:\.exe)?\s+--?[a-z]`) // in a line that begins otherwise
-	fioRemote = lazyregexp.New(`\b(?:docker|podman|nerdctl|kubectl|oc|crictl|ssh|pdsh|ansible|srun|mpirun|lxc|virsh)\b`)
-	shellOpen = lazyregexp.New(`^\s*(for|while|until|if|case|select)\b`)
-	shellEnd  = lazyregexp.New(`(?:^|;)\s*(?:done|fi|esac)\b`)
-	variable  = lazyregexp.New(`\$(?:\w+|[{(].*?[})])|%\w+%|` + "`")
+	// fioCall is fio by its name, or a variable named after it, with what can only be an argument of it behind.
+	fioCall = lazyregexp.New("(?m)^[ \t]*(?:[^\\s#*;].*)?(?:^|[\\s;&|/\\\\(`'\"])" +
+		"(?:fio(?:\\.exe)?|\\$\\{?[Ff][Ii][Oo]\\w*\\}?)[\"']?" +
+		"(?:[ \t]|[\\\\^`][ \t]*\r?\n)+(?:--?[A-Za-z]|-(?:\\s|$)|\\S+\\.(?:fio|job|ini|cfg)\\b|[\\w./-]+[ \t]+--[a-z])")
+	fioNamed = lazyregexp.New("(?:^|[\\s;&|/\\\\(`'\"])fio(?:\\.exe)?[\"']?(?:\\s|$)")
+	variable = lazyregexp.New(`^(?:\$(?:\w+|[@*#?!$-]|\{[^{}]*\}|\()|%[A-Za-z_]\w*%|` + "`)")
+	section  = lazyregexp.New(`^\[([^\[\]]*)\]\s*$`)
 )
 
 // Options of a command line of fio that say how it reports, or that have it do something else than a load.
 var (
 	fioReports = strings.Fields("output output-format append-terse eta eta-newline eta-interval status-interval minimal " +
 		"terse-version bandwidth-log latency-log warnings-fatal max-jobs alloc-size aux-path idle-prof inflate-log debug " +
-		"readonly trigger-timeout")
-	fioElse = strings.Fields("client server remote-config daemonize section showcmd parse-only merge-blktrace-only " +
+		"trigger-timeout")
+	fioElse = strings.Fields("client server remote-config daemonize showcmd parse-only merge-blktrace-only " +
 		"trigger trigger-file trigger-remote cpuclock-test crctest cmdhelp enghelp help version replay_redirect")
-	// fioBare are options of jobs that stand without a value.
-	fioBare = strings.Fields("group_reporting time_based stonewall wait_for_previous new_group thread exitall norandommap " +
-		"zero_buffers refill_buffers scramble_buffers fsync_on_close end_fsync create_on_open overwrite buffered direct " +
-		"invalidate randrepeat do_verify minimal readonly append-terse")
+	// fioBare are options that stand without a value: of jobs those that fio calls a set, and those of reports.
+	fioBare = strings.Fields("group_reporting time_based stonewall wait_for_previous new_group thread exitall " +
+		"exitall_on_error norandommap zero_buffers refill_buffers bs_unaligned blocksize_unaligned verify_only minimal " +
+		"readonly append-terse bandwidth-log latency-log eta-newline warnings-fatal parse-only showcmd")
 )
+
+// Jobs are what a text asks of fio: a job file.
+type Jobs struct {
+	Name  string // of the file that it is
+	Data  []byte
+	Notes []Note
+	Used  []string // names of Asked.Set that the text has
+	// ReadOnly: fio is to refuse whatever writes.
+	ReadOnly bool
+}
+
+// Asked is a text and what its user says besides.
+type Asked struct {
+	Name string
+	Data []byte
+	Set  map[string]string                 // values of variables
+	Read func(name string) ([]byte, error) // a job file that it names; nil: there is none to be had
+}
 
 // JobFile is a job file of fio of the command lines of it that a text holds, each after the one before it; the text as
 // it is when it holds none. Only its command lines are read: a script's other commands are noted, and run by nobody.
-func JobFile(name string, data []byte) ([]byte, []Note, error) {
-	if !isFioCall(data) || jobFile.Match(data) {
-		return data, nil, nil
+func JobFile(a Asked) (Jobs, error) {
+	made := Jobs{Name: a.Name, Data: a.Data}
+	text := strings.TrimPrefix(string(a.Data), "\ufeff")
+	if !isFioCall(a.Data) || isJobFile(text) {
+		return made, nil
 	}
 	t := &load.Teller{}
-	var b strings.Builder
-	used := map[string]int{}
-	at := load.Place{File: name, Col: 1}
-	calls, continued := 0, ""
-	var within []string // words of a shell whose ends are still to come
-	for raw := range strings.SplitSeq(strings.TrimPrefix(string(data), "\ufeff"), "\n") {
-		at.Line++
-		line := strings.TrimRight(raw, " \t\r")
-		if strings.HasSuffix(line, "\\") || strings.HasSuffix(line, "^") || strings.HasSuffix(line, " `") {
-			continued += line[:len(line)-1] + " "
-			continue
-		}
-		line, continued = continued+line, ""
-		bare := strings.TrimSpace(line)
-		ends := len(shellEnd.FindAllString(line, -1))
-		if m := shellOpen.FindStringSubmatch(line); m != nil {
-			within = append(within, m[1])
-		}
-		of := ""
-		if len(within) > 0 {
-			of = within[len(within)-1]
-		}
-		within = within[:max(0, len(within)-ends)]
-		switch {
-		case bare == "" || strings.HasPrefix(bare, "#") || strings.HasPrefix(strings.ToLower(bare), "rem "):
-			continue
-		case fioWithin.MatchString(line) && fioRemote.MatchString(line):
-			t.Object(at, "%.60q has fio run elsewhere (%s): give its command line alone", bare, fioRemote.FindString(line))
-			continue
-		case of != "" && isFioCall([]byte(line)):
-			t.Object(at, "a command line within %q, which only a shell can go through: write what it comes to, a line each", of)
-			continue
-		case !fioCall.MatchString(line) && fioWithin.MatchString(line):
-			t.Object(at, "%.60q does something else before it calls fio: write its command line on a line of its own", bare)
-			continue
-		case !fioCall.MatchString(line):
-			t.Note(load.Ask{Text: cut(bare), At: at}, "", "only command lines of fio are read of a script")
-			continue
-		case variable.MatchString(line):
-			t.Object(at, "%.40q is for a shell to fill in: write its value", variable.FindString(line))
-			continue
-		}
-		words, shell, err := diskspd.Words(line, at)
-		if err != nil {
-			t.Object(at, "%v", err)
-			continue
-		}
-		for _, w := range shell {
-			t.Note(load.Ask{Text: w, At: at}, "", "where the output goes is the shell's to say, and no part of the load")
-		}
-		i := slices.IndexFunc(words, func(w string) bool { return fioCall.MatchString(w + " -") })
-		before := strings.TrimSpace(fioCall.FindStringSubmatch(line)[1])
-		if !slices.Contains([]string{"", "sudo", "time", "exec"}, before) {
-			t.Note(load.Ask{Text: cut(before), At: at}, "", "it says how fio's own processes run")
-		}
-		calls++
-		oneCall(t, at, words[i+1:], calls > 1, used, &b)
+	at := load.Place{File: a.Name, Line: 1, Col: 1}
+	if strings.ContainsAny(text, "\ue000\ue001") {
+		t.Object(at, "the file has characters that no script has")
+		return made, t.Err()
 	}
-	if continued != "" {
-		t.Object(at, "the last line goes on, and there is none after it")
+	s := newScript(t, a.Set, a.Read)
+	if list := s.statements(text, at); t.Err() == nil {
+		s.run(list, nil)
 	}
-	return []byte(b.String()), t.Notes, t.Err()
+	if len(s.others) > 0 {
+		some := strings.Join(s.others[:min(3, len(s.others))], "; ")
+		if n := len(s.others) - 3; n > 0 {
+			some = fmt.Sprintf("%s; and %d more", some, n)
+		}
+		t.Note(load.Ask{Text: cut(some), At: s.otherAt}, "", "only command lines of fio are read of a script")
+	}
+	if len(s.calls) == 0 && t.Err() == nil {
+		t.Object(at, "no command line of fio that can be read")
+	}
+	made.Notes, made.Used = t.Notes, s.taken()
+	if err := t.Err(); err != nil {
+		return made, err
+	}
+	made.Data, made.Name = s.jobs(a.Name)
+	made.ReadOnly = !slices.ContainsFunc(s.calls, func(c call) bool { return !c.readOnly })
+	return made, t.Err()
 }
 
 // isFioCall reports whether a text calls fio, be it in a way that is refused.
-func isFioCall(text []byte) bool { return fioCall.Match(text) || fioWithin.Match(text) }
+func isFioCall(text []byte) bool { return fioCall.Match(text) }
+
+// isJobFile reports whether a text begins as a job file, whatever of a shell it may speak of.
+func isJobFile(text string) bool {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' && line[0] != ';' {
+			return section.MatchString(line)
+		}
+	}
+	return false
+}
 
 func cut(text string) string {
-	if r := []rune(text); len(r) > 60 {
-		return string(r[:60]) + "..."
+	text = strings.ReplaceAll(text, "\n", " ")
+	if r := []rune(text); len(r) > 100 {
+		return string(r[:100]) + "..."
 	}
 	return text
 }
 
-// oneCall writes the jobs of a command line. Options before its first job are those of all of them.
-func oneCall(t *load.Teller, at load.Place, words []string, waits bool, used map[string]int, b *strings.Builder) {
-	var common, jobs []string
+// call is one command line of fio.
+type call struct {
+	at     load.Place
+	common []string // options of all its jobs
+	jobs   []callJob
+	file   []byte   // of a job file that it names
+	from   string   // that file's name
+	of     []string // values of the loops it stands in
+	// readOnly: see Jobs
+	readOnly bool
+}
+
+type callJob struct {
+	name    string
+	options []string
+}
+
+// call reads a command line. Options before its first job are those of all of them, and of its job file.
+func (s *script) call(st statement, words, shell, of []string) {
+	c := call{at: st.at, of: of}
+	var sections []string
 	for i := 0; i < len(words); i++ {
-		if !strings.HasPrefix(words[i], "-") || words[i] == "-" {
-			t.Object(at, "%.60q is no option of fio: a job file is given as itself, by its name", words[i])
-			return
+		word := words[i]
+		if !strings.HasPrefix(word, "-") || word == "-" {
+			c.jobFile(s, st, word, shell)
+			continue
 		}
-		key, value, has := strings.Cut(strings.TrimLeft(words[i], "-"), "=")
-		if !has && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") && !slices.Contains(fioBare, key) {
+		key, value, has := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if !has && i+1 < len(words) && (!strings.HasPrefix(words[i+1], "-") || number.MatchString(words[i+1][1:])) &&
+			!slices.Contains(fioBare, key) {
 			i++
 			value, has = words[i], true
 		}
@@ -134,31 +149,212 @@ func oneCall(t *load.Teller, at load.Place, words []string, waits bool, used map
 		}
 		switch {
 		case slices.Contains(fioReports, key):
-			t.Note(load.Ask{Text: "--" + option, At: at}, "", "it says how fio reports, not what it does")
+			if len(of) > 0 { // the same of every time
+				option = key
+			}
+			s.Note(load.Ask{Text: "--" + s.shown(option), At: st.at}, "", "it says how fio reports, not what it does")
+		case key == "readonly":
+			c.readOnly = true
+		case mark.MatchString(option):
+			s.Object(st.at, "--%s: %s", s.shown(option), s.unknown(mark.FindString(option)))
 		case slices.Contains(fioElse, key):
-			t.Object(at, "--%s: it has no part in a load that is described", option)
+			s.Object(st.at, "--%s: it has no part in a load that is described", option)
+		case key == "section":
+			sections = append(sections, value)
 		case strings.ContainsAny(option, "\n\r") || key == "":
-			t.Object(at, "%.60q is no option of fio", words[i])
+			s.Object(st.at, "%.60q is no option of fio", word)
+		case key == "name" && value == "global":
+			c.jobs = append(c.jobs, callJob{name: value})
 		case key == "name":
-			if used[value]++; used[value] > 1 {
-				value = fmt.Sprintf("%s-%d", value, used[value])
-			}
-			jobs = append(jobs, fmt.Sprintf("[%s]\n", strings.NewReplacer("[", "(", "]", ")").Replace(value)))
-			for _, o := range common {
-				jobs[len(jobs)-1] += o + "\n"
-			}
-			if waits && len(jobs) == 1 {
-				jobs[0] += "stonewall\n"
-			}
-		case len(jobs) == 0:
-			common = append(common, option)
+			c.jobs = append(c.jobs, callJob{name: strings.NewReplacer("[", "(", "]", ")").Replace(value)})
+		case len(c.jobs) == 0:
+			c.common = append(c.common, option)
 		default:
-			jobs[len(jobs)-1] += option + "\n"
+			last := &c.jobs[len(c.jobs)-1]
+			last.options = append(last.options, option)
 		}
 	}
-	if len(jobs) == 0 {
-		t.Object(at, "no --name begins a job")
+	c.settle()
+	switch {
+	case c.file == nil && len(c.jobs) == 0 && s.Err() == nil:
+		s.Object(st.at, "no --name begins a job")
+	case c.file != nil && len(c.jobs) > 0:
+		s.Object(st.at, "jobs of its own beside the job file %s: give them as two", c.from)
+	case len(sections) > 0 && c.file != nil:
+		s.only(&c, sections)
 	}
-	b.WriteString(strings.Join(jobs, "\n"))
-	b.WriteString("\n")
+	if s.lost != "" && c.file == nil && !c.absolute() {
+		s.Object(st.at, "where its files lie depends on %.60q, which only a shell can follow: write --directory", s.lost)
+	} else if s.dir != "" {
+		c.enter(s.dir)
+	}
+	s.calls = append(s.calls, c)
+}
+
+// settle gives what stands under --name=global to the jobs behind it.
+func (c *call) settle() {
+	global, jobs := slices.Clone(c.common), []callJob(nil)
+	for _, j := range c.jobs {
+		if j.name == "global" {
+			global = append(global, j.options...)
+			continue
+		}
+		j.options = append(slices.Clone(global), j.options...)
+		jobs = append(jobs, j)
+	}
+	c.common, c.jobs = global, jobs
+}
+
+// jobFile takes a job file that a command line names: one that stands in the script, or one beside it.
+func (c *call) jobFile(s *script, st statement, name string, shell []string) {
+	for _, w := range shell {
+		if from, ok := strings.CutPrefix(w, "< "); ok && name == "-" {
+			name = from
+		}
+	}
+	written, inScript := s.files[name]
+	switch {
+	case c.file != nil:
+		s.Object(st.at, "%.60q: one job file at a time", name)
+	case mark.MatchString(name):
+		s.Object(st.at, "%s: %s", s.shown(name), s.unknown(mark.FindString(name)))
+	case name == "-" && st.hasDoc || name == "/dev/stdin" && st.hasDoc:
+		c.file, c.from = padded(s.body(st), st.at.Line), st.at.File
+	case inScript:
+		c.file, c.from = []byte(written), name
+	case name == "-" || s.read == nil:
+		s.Object(st.at, "%.60q is no option of fio: a job file is given as itself, by its name", name)
+	default:
+		if s.dir != "" && !path.IsAbs(name) {
+			name = path.Join(s.dir, name)
+		}
+		data, err := s.read(name)
+		if err != nil {
+			s.Object(st.at, "the job file %.60q: %v", name, err)
+			return
+		}
+		c.file, c.from = data, name
+	}
+}
+
+// padded is a text whose lines count as they stand in the script, below the line with this number.
+func padded(text string, line int) []byte { return []byte(strings.Repeat("\n", line) + text) }
+
+// only leaves sections of a job file that are not to run empty.
+func (s *script) only(c *call, sections []string) {
+	keep, found := true, false
+	lines := strings.Split(string(c.file), "\n")
+	for i, line := range lines {
+		if m := section.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			here := slices.Contains(sections, m[1])
+			keep, found = here || m[1] == "global", found || here
+		}
+		if !keep {
+			lines[i] = ""
+		}
+	}
+	if !found {
+		s.Object(c.at, "--section=%s: the job file has no such section", strings.Join(sections, ", "))
+	}
+	c.file = []byte(strings.Join(lines, "\n"))
+}
+
+// enter puts files that lie where cd has led there.
+func (c *call) enter(dir string) {
+	put := func(options []string) []string {
+		for i, o := range options {
+			if key, value, _ := strings.Cut(o, "="); key == "directory" && !path.IsAbs(value) {
+				options[i] = "directory=" + path.Join(dir, value)
+			}
+		}
+		if slices.ContainsFunc(options, func(o string) bool {
+			key, value, _ := strings.Cut(o, "=")
+			return key == "directory" || key == "filename" && path.IsAbs(value)
+		}) {
+			return options
+		}
+		return append([]string{"directory=" + dir}, options...)
+	}
+	if c.file != nil {
+		c.common = put(c.common)
+	}
+	for i := range c.jobs {
+		c.jobs[i].options = put(c.jobs[i].options)
+	}
+}
+
+// absolute reports whether all jobs say where their files lie, from wherever they are run.
+func (c *call) absolute() bool {
+	for _, j := range c.jobs {
+		if !slices.ContainsFunc(j.options, func(o string) bool {
+			key, value, _ := strings.Cut(o, "=")
+			return (key == "directory" || key == "filename") && path.IsAbs(value)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// jobs are all calls as one job file, and its name.
+func (s *script) jobs(name string) ([]byte, string) {
+	for _, c := range s.calls {
+		if c.file != nil && len(s.calls) > 1 {
+			s.Object(c.at, "the job file %s beside further command lines: give each of them by itself", c.from)
+			return nil, name
+		}
+	}
+	if c := s.calls[0]; c.file != nil {
+		if len(c.common) == 0 {
+			return c.file, c.from
+		}
+		head := "[global]\n" + strings.Join(c.common, "\n") + "\n"
+		for range strings.Count(head, "\n") { // its lines keep their numbers where there is room
+			c.file = bytes.TrimPrefix(c.file, []byte("\n"))
+		}
+		return append([]byte(head), c.file...), c.from
+	}
+	times, used := map[string]int{}, map[string]bool{}
+	for _, c := range s.calls {
+		for _, j := range c.jobs {
+			times[j.name]++
+			used[j.name] = true
+		}
+	}
+	var b strings.Builder
+	seen := map[string]int{}
+	for i, c := range s.calls {
+		for k, j := range c.jobs {
+			title := j.name
+			if seen[j.name]++; times[j.name] > 1 {
+				if of := strings.Join(c.of, "-"); of != "" && !used[title+"-"+of] {
+					title += "-" + strings.NewReplacer("[", "(", "]", ")").Replace(of)
+				} else if n := seen[j.name]; n > 1 {
+					title = fmt.Sprintf("%s-%d", title, n)
+				}
+				used[title] = true
+			}
+			fmt.Fprintf(&b, "[%s]\n", title)
+			if i > 0 && k == 0 {
+				b.WriteString("stonewall\n")
+			}
+			if times[j.name] > 1 && !says(j.options, "filename", "filename_format", "opendir", "nrfiles", "numjobs") {
+				// Jobs of one name work on one file, which fio names so.
+				fmt.Fprintf(&b, "filename=%s.0.0\n", strings.NewReplacer(":", `\:`, "/", "_").Replace(j.name))
+			}
+			for _, o := range j.options {
+				b.WriteString(o + "\n")
+			}
+			b.WriteString("\n")
+		}
+	}
+	return []byte(b.String()), name
+}
+
+// says reports whether options have one of these names.
+func says(options []string, keys ...string) bool {
+	return slices.ContainsFunc(options, func(o string) bool {
+		key, _, _ := strings.Cut(o, "=")
+		return slices.Contains(keys, key)
+	})
 }

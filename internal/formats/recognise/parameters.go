@@ -12,7 +12,7 @@ import (
 // IsCall reports whether a name is the command line of a tool instead, as in plimsoll run 'fio --name=t --rw=read'.
 func IsCall(name string) bool {
 	_, known := convert.ByContent([]byte(name))
-	return known && strings.Contains(name, " -")
+	return known && strings.Contains(strings.TrimSpace(name), " ")
 }
 
 // Tool is the tool whose parameters a file holds, by the end of its name or, of names that say nothing, by how it

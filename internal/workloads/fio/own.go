@@ -131,6 +131,7 @@ type own struct {
 	order    []*ownDisk
 	vcpus    int
 	bufferMB int64
+	sized    bool // filesize is the size of a disk
 }
 
 // ownDisk stands for a file or device of the author.
@@ -459,6 +460,7 @@ func (o *own) sizeOfFiles(job fiofile.Job, whole bool) (int64, bool) {
 	files, _ := o.most(job, "nrfiles", 1)
 	switch {
 	case ok && each > 0:
+		o.sized = true
 		return mul63(each, max(files, 1)), true
 	case o.request.Size > 0:
 		return o.request.Size, true
@@ -470,6 +472,9 @@ func (o *own) sizeOfFiles(job fiofile.Job, whole bool) (int64, bool) {
 	o.objectAt(job.Line, job.Col, "[%s] has no size: write size=, or give --job-size", job.Name)
 	return 0, false
 }
+
+// saysPlace are options that say where a disk lies, which is told of the disk.
+var saysPlace = []string{"directory", "opendir", "filename_format"}
 
 // aboutFiles are options that say where files lie and how they are made, which a data disk has no part in.
 var aboutFiles = []string{
@@ -499,7 +504,9 @@ func (o *own) strip() {
 		for _, key := range aboutFiles {
 			if option, ok := s.Get(key); ok {
 				s.Delete(key)
-				o.note("%s=%s is left out: the job works on data disks instead of files", key, shortened(option.Value))
+				if !slices.Contains(saysPlace, key) && !(key == "filesize" && o.sized) {
+					o.note("%s=%s is left out: the job works on data disks instead of files", key, shortened(option.Value))
+				}
 			}
 		}
 		if s.Name == fiofile.Global {
