@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -84,14 +85,16 @@ func TestFioCalls(t *testing.T) {
 		"values behind a blank": {"fio -name t -direct 1 -thread -nice -5", "[t]\ndirect=1\nthread\nnice=-5\n", ""},
 		"one after another":     {"fio --name=a; fio --name=b", "[a]\n\n[b]\nstonewall\n", ""},
 		"a comment":             {"# use fio --name=t", "# use fio --name=t", ""},
-		"too many":              {"for a in {1..99}; do for b in {1..99}; do fio --name=t; done; done", "", "than 2000 commands"},
-		"after a loop":          {"for i in 1; do\n echo $i\ndone\nfio --name=t --rw=read\n", "[t]\nrw=read\n", ""},
-		"if":                    {"if true; then\n fio --name=t --rw=read\nfi\n", "", `within "if"`},
-		"after another":         {"sync; fio --name=t --rw=read", "[t]\nrw=read\n", ""},
-		"behind another":        {"gdb fio --name=t", "", "something else before"},
-		"PowerShell":            {"fio.exe --name=t `\n  --rw=read\n", "[t]\nrw=read\n", ""},
-		"only job files":        {"fio my.fio --output=x", "", `"my.fio" is no option of fio`},
-		"a file of it":          {"[t]\nrw=read\n", "[t]\nrw=read\n", ""},
+		"too many": {"for a in {1..99}; do for b in {1..99}; do fio --name=t; done\ndone", "",
+			"than 2000 commands"},
+		"too long":       {"fio --name=t " + strings.Repeat("\\\n", 1<<17), "", "more than 65536 characters"},
+		"after a loop":   {"for i in 1; do\n echo $i\ndone\nfio --name=t --rw=read\n", "[t]\nrw=read\n", ""},
+		"if":             {"if true; then\n fio --name=t --rw=read\nfi\n", "", `within "if"`},
+		"after another":  {"sync; fio --name=t --rw=read", "[t]\nrw=read\n", ""},
+		"behind another": {"gdb fio --name=t", "", "something else before"},
+		"PowerShell":     {"fio.exe --name=t `\n  --rw=read\n", "[t]\nrw=read\n", ""},
+		"only job files": {"fio my.fio --output=x", "", `"my.fio" is no option of fio`},
+		"a file of it":   {"[t]\nrw=read\n", "[t]\nrw=read\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,4 +110,19 @@ func TestFioCalls(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever a script holds, it is read or refused, and nothing of our own gets into the job file.
+func FuzzFioCalls(f *testing.F) {
+	for _, seed := range []string{"fio --name=t --bs=$b", "for b in 4k 8k; do fio --name=$b; done", "bash -c 'fio --name=t'",
+		"fio - <<E\n[t]\nE\n", "S=(1 2)\nfor i in \"${S[@]}\"; do (cd x; fio --name=$i)\ndone", "R=$(fio --name=`x`)",
+		"$ sudo nice -n 5 fio --name=t > x 2>&1 | tee y", "for %%b in (4k) do fio --name=%%b"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		jobs, err := JobFile(Asked{Name: "x.sh", Data: text})
+		if err == nil && !bytes.Equal(jobs.Data, text) && bytes.ContainsRune(jobs.Data, 0xe000) {
+			t.Errorf("%q: %q", text, jobs.Data)
+		}
+	})
 }

@@ -83,10 +83,14 @@ func (s *script) statements(text string, at load.Place) []statement {
 		from := at
 		from.Line += i
 		line := strings.TrimRight(lines[i], " \t\r")
-		for i+1 < len(lines) && goesOn(line) {
+		for i+1 < len(lines) && goesOn(line) && len(line) < mostText {
 			i++
 			from.Line = at.Line + i
 			line = line[:len(line)-1] + " " + strings.TrimRight(lines[i], " \t\r")
+		}
+		if len(line) >= mostText {
+			s.Object(from, "a line of more than %d characters", mostText)
+			return nil
 		}
 		bare := strings.TrimSpace(line)
 		if bare == "" || strings.HasPrefix(bare, "#") || strings.HasPrefix(strings.ToLower(bare), "rem ") ||
@@ -98,8 +102,8 @@ func (s *script) statements(text string, at load.Place) []statement {
 			continue
 		}
 		pieces, open := cutLine(line)
-		text := fioNamed.MatchString(line) || strings.Contains(line, " -c ")
-		for n := 0; open && text && n < 200 && i+1 < len(lines); n++ {
+		more := fioNamed.MatchString(line) || strings.Contains(line, " -c ")
+		for n := 0; open && more && n < 200 && i+1 < len(lines) && len(line) < mostText; n++ {
 			i++
 			line += "\n" + strings.TrimRight(lines[i], "\r")
 			pieces, open = cutLine(line)
@@ -111,7 +115,10 @@ func (s *script) statements(text string, at load.Place) []statement {
 			pieces[k].at = from
 			if m := heredoc.FindStringSubmatch(pieces[k].text); m != nil && !strings.Contains(m[0], "<<<") {
 				body, n, ended := document(lines[i+1:], m[4], m[2] == "-")
-				if !ended {
+				if ended && len(body) > 4*mostText {
+					s.Object(from, "a here document of more than %d characters", 4*mostText)
+					return nil
+				} else if !ended {
 					s.Object(from, "the here document ends nowhere: there is no line %q", m[4])
 					return nil
 				}
@@ -248,6 +255,9 @@ func (s *script) nest(flat []statement) []statement {
 
 // run goes through commands. of are the values of the loops that they stand in.
 func (s *script) run(all []statement, of []string) {
+	if len(all) == 0 {
+		return
+	}
 	if s.depth++; s.depth > mostDepth {
 		s.Object(all[0].at, "loops and shells within each other, more than %d deep", mostDepth)
 	}
