@@ -5,6 +5,7 @@
 package convert
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -56,8 +57,7 @@ func Tools() []Tool {
 			}, write: vdbench.Write},
 		{Name: "diskspd", Suffixes: []string{".diskspd", ".cmd", ".bat"}, comment: "rem ",
 			read: func(r Request) (load.Load, []string, error) {
-				l, err := diskspd.Read(r.Name, r.Data)
-				return l, nil, err
+				return readDiskspd(r)
 			}, write: diskspd.Write},
 	}
 }
@@ -91,7 +91,8 @@ func ByFile(name string) (Tool, bool) {
 var (
 	jobFile   = lazyregexp.New(`(?m)^\[[\w .-]{1,60}\]\s*$(?:\s*^(?:[#;].*)?$)*\s*^\w+(?:=|$)`)
 	parameter = lazyregexp.New(`(?m)^(?:sd|wd|rd|fsd|fwd)=\w+,`)
-	callOf    = lazyregexp.New(`(?mi)^\s*(?:start\s+(?:/b\s+)?)?"?(?:[\w.:/\\ -]*[/\\])?diskspd(?:64)?(?:\.exe)?"?\s+-`)
+	callOf    = lazyregexp.New(`(?mi)^\s*(?:(?:PS [^>\n]{1,60}|[A-Z]:\\[^>\n]{0,60})>\s*|&\s*)?` +
+		`(?:start\s+(?:/b\s+)?)?"?(?:[\w.:/\\ -]*[/\\])?diskspd(?:64)?(?:\.exe)?"?\s+-`)
 )
 
 // ByContent finds the tool whose file begins so.
@@ -102,7 +103,7 @@ func ByContent(head []byte) (Tool, bool) {
 		name = "fio"
 	case parameter.Match(head):
 		name = "vdbench"
-	case callOf.Match(head):
+	case callOf.Match(head), diskspdCall.Match(head) && !bytes.Contains(head, []byte("Command Line:")): // of its outputs
 		name = "diskspd"
 	}
 	t, err := ByName(name)

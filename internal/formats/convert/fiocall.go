@@ -70,13 +70,7 @@ func JobFile(a Asked) (Jobs, error) {
 	if list := s.statements(text, at); t.Err() == nil {
 		s.run(list, nil)
 	}
-	if len(s.others) > 0 {
-		some := strings.Join(s.others[:min(3, len(s.others))], "; ")
-		if n := len(s.others) - 3; n > 0 {
-			some = fmt.Sprintf("%s; and %d more", some, n)
-		}
-		t.Note(load.Ask{Text: cut(some), At: s.otherAt}, "", "only command lines of fio are read of a script")
-	}
+	s.tellOthers("fio")
 	if len(s.calls) == 0 && t.Err() == nil {
 		t.Object(at, "no command line of fio that can be read")
 	}
@@ -87,6 +81,18 @@ func JobFile(a Asked) (Jobs, error) {
 	made.Data, made.Name = s.jobs(a.Name)
 	made.ReadOnly = !slices.ContainsFunc(s.calls, func(c call) bool { return !c.readOnly })
 	return made, t.Err()
+}
+
+// tellOthers notes the commands of a script that are left out.
+func (s *script) tellOthers(program string) {
+	if len(s.others) == 0 {
+		return
+	}
+	some := strings.Join(s.others[:min(3, len(s.others))], "; ")
+	if n := len(s.others) - 3; n > 0 {
+		some = fmt.Sprintf("%s; and %d more", some, n)
+	}
+	s.Note(load.Ask{Text: cut(some), At: s.otherAt}, "", "only command lines of %s are read of a script", program)
 }
 
 // isFioCall reports whether a text calls fio, be it in a way that is refused.

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -112,9 +113,40 @@ func TestFioCalls(t *testing.T) {
 	}
 }
 
+// Scripts of DISKSPD are gone through as those of fio are.
+func TestDiskspdScripts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"set F=E:\\t.dat\ndiskspd -c1G -b8K %F%\n":                           "diskspd1 E:\\t.dat 8192",
+		"for %%b in (4K 8K) do diskspd -c1G -b%%b t\ndel t":                  "diskspd1 t 4096, diskspd2 t 8192",
+		"$b = \"8K\"\n& \"C:\\T ools\\diskspd.exe\" \"-b$b\" -c1G D:\\t.dat": "diskspd1 D:\\t.dat 8192",
+		"foreach ($o in 1,2) { .\\diskspd.exe -b4K -c1G -o$o x > \"r$o\" }":  "diskspd1 x 4096, diskspd2 x 4096",
+		"foreach ($o in 1..3) {\n diskspd -b4K -c1G -o$o x\n}\ndiskspd -b4K -c1G y": "diskspd1 x 4096, diskspd2 x 4096, " +
+			"diskspd3 x 4096, diskspd4 y 4096",
+		"mkdir D:\\t\nstart /b diskspd -b4K -c1G a\ndiskspd -b8K -c1G b": "diskspd1 a 4096 b 8192",
+		"C:\\diskspd> diskspd -b4K -c1G a":                               "diskspd1 a 4096",
+		"$b = x\ndiskspd -b4K -c1G $c":                                   `"$c" is for a shell to fill in`,
+		"Invoke-Command s1 -ScriptBlock { diskspd -b4K -c1G x }":         "something else before it calls diskspd",
+	} {
+		l, _, err := readDiskspd(Request{Name: "a.cmd", Data: []byte(text)})
+		var got []string
+		for _, st := range l.Stages {
+			of := st.Name
+			for _, s := range st.Streams {
+				of += fmt.Sprintf(" %s %d", s.Targets[0].Name, s.Sizes[0].Bytes)
+			}
+			got = append(got, of)
+		}
+		if all := strings.Join(got, ", "); err != nil && !strings.Contains(err.Error(), want) || err == nil && all != want {
+			t.Errorf("%q: %v, %s, want %s", text, err, all, want)
+		}
+	}
+}
+
 // Whatever a script holds, it is read or refused, and nothing of our own gets into the job file.
 func FuzzFioCalls(f *testing.F) {
-	for _, seed := range []string{"fio --name=t --bs=$b", "for b in 4k 8k; do fio --name=$b; done", "bash -c 'fio --name=t'",
+	for _, seed := range []string{"fio --name=t --bs=$b", "for b in 4k 8k; do fio --name=$b; done",
+		"bash -c 'fio --name=t'",
 		"fio - <<E\n[t]\nE\n", "S=(1 2)\nfor i in \"${S[@]}\"; do (cd x; fio --name=$i)\ndone", "R=$(fio --name=`x`)",
 		"$ sudo nice -n 5 fio --name=t > x 2>&1 | tee y", "for %%b in (4k) do fio --name=%%b"} {
 		f.Add([]byte(seed))

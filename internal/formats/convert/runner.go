@@ -10,11 +10,13 @@ import (
 
 // found is what stands in a command before fio, and behind it.
 type found struct {
+	program   string
 	args      []string // of fio
 	before    []string // programs that it is run by, and settings, but for those that are no part of anything
 	shell     string   // the text that another shell is to run
 	elsewhere string   // the program that has it run somewhere else
 	again     bool
+	beside    bool   // the next is started before it ends
 	open      string // a mark in the place of a program
 }
 
@@ -39,8 +41,8 @@ func (f *found) look(words []string) {
 		base = strings.TrimSuffix(base[strings.LastIndexAny(base, `/\`)+1:], ".exe")
 		letters, runs := runners[base]
 		switch {
-		case base == "fio" && i+1 < len(words):
-			f.args = words[i+1:]
+		case strings.TrimSuffix(base, "64") == f.program && (i+1 < len(words) || base != "fio"):
+			f.args = append([]string{}, words[i+1:]...)
 			return
 		case setting.MatchString(words[i]):
 			f.before = append(f.before, words[i])
@@ -69,6 +71,11 @@ func (f *found) look(words []string) {
 		}
 		begin := i
 		i++
+		if f.beside = f.beside || base == "start"; base == "start" {
+			for i < len(words) && (words[i] == "" || strings.HasPrefix(words[i], "/")) {
+				i++
+			}
+		}
 		left := operands[base]
 		for ; i < len(words); i++ {
 			if w := words[i]; strings.HasPrefix(w, "-") && w != "--" {
@@ -96,7 +103,7 @@ var number = lazyregexp.New(`^[\d.,:x-]+[smh]?$`)
 func isProgram(word string) bool {
 	base := strings.TrimSuffix(word[strings.LastIndexAny(word, `/\`)+1:], ".exe")
 	_, runs := runners[base]
-	return runs || base == "fio"
+	return runs || base == "fio" || base == "diskspd"
 }
 
 // note says what is not the same without what runs fio.

@@ -38,6 +38,9 @@ type statement struct {
 // words that are written there, here documents, cd. It runs nothing. Its calls are the command lines of fio on the way.
 type script struct {
 	*load.Teller
+	program   string             // whose command lines are looked for: fio, diskspd
+	called    *lazyregexp.Regexp // a text that calls it
+	take      func(st statement, args, shell, of []string)
 	set, vars map[string]string
 	used      map[string]bool
 	files     map[string]string                 // what here documents are written to
@@ -50,6 +53,7 @@ type script struct {
 	at        load.Place // of the command that is looked at
 	steps     int
 	ended     bool
+	beside    bool // the call is started beside the next
 	depth     int
 }
 
@@ -65,6 +69,8 @@ var (
 	heredoc    = lazyregexp.New(`(^|[^<])<<(-?)\s*(['"\\]?)(\w+)['"]?`)
 	forIn      = lazyregexp.New(`^for\s+([A-Za-z_]\w*)(?:\s+in\s+(.*))?$`)
 	forCmd     = lazyregexp.New(`(?i)^for\s+%%?([A-Za-z])\s+in\s+\(([^()]*)\)\s+do\s+(.*)$`)
+	forEach    = lazyregexp.New(`(?i)^foreach\s*\(\s*\$(\w+)\s+in\s+([^()]*)\)\s*\{\s*(.*)$`)
+	numbers    = lazyregexp.New(`\b(\d+)\.\.(\d+)\b`)
 	opener     = lazyregexp.New(`^(for|while|until|if|case|select|function|foreach)\b|^[\w-]+\s*\(\)`)
 	closer     = lazyregexp.New(`^(?:(?:done|fi|esac)\b|\})(.*)$`)
 	lead       = lazyregexp.New(`^(?:(?:do|then|else)\b\s*|[{!]\s+|[{(]$|\((?:\s*))`)
@@ -225,6 +231,21 @@ func (s *script) nest(flat []statement) []statement {
 			top.within = append(top.within, loop)
 			continue
 		}
+		if m := forEach.FindStringSubmatch(st.text); m != nil { // of PowerShell
+			list := numbers.ReplaceAllString(strings.NewReplacer(",", " ", "@", " ").Replace(m[2]), "{$1..$2}")
+			top.within = append(top.within, statement{text: "for " + m[1] + " in " + list, at: st.at, opens: "for"})
+			top = &top.within[len(top.within)-1]
+			stack = append(stack, top)
+			st.text = m[3]
+		}
+		if rest, ok := strings.CutSuffix(st.text, " }"); ok && len(stack) > 1 && top.opens == "for" &&
+			!strings.Contains(rest, "{") {
+			if st.text = strings.TrimSpace(rest); st.text != "" {
+				top.within = append(top.within, st)
+			}
+			stack = stack[:len(stack)-1]
+			continue
+		}
 		if closer.MatchString(st.text) {
 			if len(stack) > 1 {
 				stack = stack[:len(stack)-1]
@@ -283,7 +304,7 @@ func (s *script) run(all []statement, of []string) {
 		case st.opens == "for" && forIn.MatchString(st.text):
 			s.loop(st, of)
 		default:
-			if calls(st) {
+			if s.within(st) {
 				s.Object(st.at, "a command line within %q, which only a shell can go through: write what it comes to, a line each",
 					st.opens)
 			}
@@ -295,9 +316,11 @@ func (s *script) run(all []statement, of []string) {
 	}
 }
 
-// calls reports whether fio is called in a command or in what it holds.
-func calls(st statement) bool {
-	return isFioCall([]byte(st.text)) || slices.ContainsFunc(st.within, calls)
+func (s *script) isCall(text string) bool { return s.called.MatchString(text) }
+
+// within reports whether the program is called in a command or in what it holds.
+func (s *script) within(st statement) bool {
+	return s.isCall(st.text) || slices.ContainsFunc(st.within, s.within)
 }
 
 // forget is what nobody knows any more after commands that may have run or not.
@@ -315,7 +338,7 @@ func (s *script) forget(st statement) {
 
 // loop goes through a loop over words.
 func (s *script) loop(st statement, of []string) {
-	if !calls(st) {
+	if !s.within(st) {
 		s.forget(st)
 		return
 	}
@@ -535,11 +558,12 @@ func (s *script) shown(text string) string {
 func (s *script) command(st statement, before string, of []string) {
 	s.at = st.at
 	word, rest, _ := strings.Cut(st.text, " ")
+	st.text = strings.TrimPrefix(st.text, "& ") // PowerShell's call
 	if m := psAssigns.FindStringSubmatch(st.text); m != nil && s.assign(m[1], false, m[2]) {
 		return
 	}
 	if m := assigns.FindStringSubmatch(st.text); m != nil {
-		if inner, ok := substituted(m[3]); ok && isFioCall([]byte(inner)) {
+		if inner, ok := substituted(m[3]); ok && s.isCall(inner) {
 			delete(s.vars, m[1])
 			s.inner(inner, st.at, of)
 			return
@@ -572,7 +596,7 @@ func (s *script) command(st statement, before string, of []string) {
 		return
 	}
 	words, shell, err := diskspd.Words(s.filled(st.text), st.at)
-	if err != nil && !isFioCall([]byte(st.text)) {
+	if err != nil && !s.isCall(st.text) {
 		s.other(st)
 		return
 	}
@@ -590,22 +614,24 @@ func (s *script) command(st statement, before string, of []string) {
 		s.files[to] = s.body(st)
 		return
 	}
-	var found found
+	found := found{program: s.program}
 	found.look(words)
 	switch {
 	case found.shell != "":
 		dir, lost := s.dir, s.lost
 		s.inner(found.shell, st.at, of)
 		s.dir, s.lost, s.ended = dir, lost, false
-	case found.elsewhere != "" && isFioCall([]byte(st.text)):
-		s.Object(st.at, "%.60q has fio run elsewhere (%s): give its command line alone, as  plimsoll run '%s'  on the "+
-			"machine that is to be measured", st.text, found.elsewhere, cut(s.shown(alone(words))))
-	case found.again && isFioCall([]byte(st.text)):
-		s.Object(st.at, "%s has fio run again and again: give its command line alone, and --repeat N for N runs", words[0])
-	case found.open != "" && isFioCall([]byte(st.text)):
+	case found.elsewhere != "" && s.isCall(st.text):
+		s.Object(st.at, "%.60q has %s run elsewhere (%s): give its command line alone, as  plimsoll run '%s'  on the "+
+			"machine that is to be measured", st.text, s.program, found.elsewhere, cut(s.shown(alone(words))))
+	case found.again && s.isCall(st.text):
+		s.Object(st.at, "%s has %s run again and again: give its command line alone, and --repeat N for N runs",
+			words[0], s.program)
+	case found.open != "" && s.isCall(st.text):
 		s.Object(st.at, "%s", s.unknown(mark.FindString(found.open)))
-	case found.args == nil && isFioCall([]byte(st.text)):
-		s.Object(st.at, "%.60q does something else before it calls fio: write its command line on a line of its own", st.text)
+	case found.args == nil && s.isCall(st.text):
+		s.Object(st.at, "%.60q does something else before it calls %s: write its command line on a line of its own",
+			st.text, s.program)
 	case found.args == nil:
 		s.other(st)
 	case st.after == "||" || st.after == "&&" && slices.Contains(conditions, before):
@@ -620,7 +646,10 @@ func (s *script) command(st statement, before string, of []string) {
 		if before := s.shown(strings.Join(found.before, " ")); before != "" {
 			s.Note(load.Ask{Text: cut(before), At: st.at}, "", "%s", found.note())
 		}
-		s.call(st, found.args, shell, of)
+		if s.beside = found.beside; s.beside && s.program == "fio" {
+			s.Object(st.at, "with start it runs beside what follows: what runs together is given in one call")
+		}
+		s.take(st, found.args, shell, of)
 	}
 }
 
@@ -715,8 +744,10 @@ func (s *script) body(st statement) string {
 
 // newScript is one of which nothing is known yet.
 func newScript(t *load.Teller, set map[string]string, read func(string) ([]byte, error)) *script {
-	return &script{Teller: t, set: set, vars: map[string]string{}, used: map[string]bool{},
+	s := &script{Teller: t, program: "fio", called: fioCall, set: set, vars: map[string]string{}, used: map[string]bool{},
 		files: map[string]string{}, read: read}
+	s.take = s.call
+	return s
 }
 
 // taken are the names of values that the user gave and the script has.
