@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/runs"
+	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
@@ -137,8 +138,9 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 		if len(sf.own.sweeps) > 0 || sf.own.repeats != 0 {
 			return exit.Usagef("it places its runs itself", "mark: it takes neither --sweep nor --repeat")
 		}
-		if _, ok := rn.ownReader(given[0]); ok {
-			if _, err := os.Stat(given[0]); err != nil {
+		_, ok := rn.ownReader(given[0])
+		if _, foreign := recognise.Tool(given[0]); ok || foreign {
+			if _, err := os.Stat(given[0]); err != nil && !recognise.IsCall(given[0]) {
 				return exit.Errorf(exit.Scenario, "", "mark: %q: %w", given[0], errors.Unwrap(err))
 			}
 			if err := mf.ofJobs(&sf); err != nil {

@@ -61,7 +61,7 @@ func (f ownFlags) given() bool {
 // withCall makes one argument of the command line of a tool that stands behind --, where a job file would be named.
 func withCall(args []string) []string {
 	i := slices.Index(args, "--")
-	if i < 1 || !slices.Contains([]string{"run", "plan", "check"}, args[0]) || len(args) < i+3 {
+	if i < 1 || !slices.Contains([]string{"run", "plan", "check", "mark"}, args[0]) || len(args) < i+3 {
 		return args
 	}
 	if call := string(convert.CommandLine(args[i+1:])); recognise.IsCall(call) {

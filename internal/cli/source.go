@@ -65,6 +65,20 @@ func (pl *planner) open(given string) (*source, error) {
 		given)
 }
 
+// callHint says what to type in the place of another tool's command line; not known: of a tool nobody has heard of.
+func callHint(word string) (hint string, known bool) {
+	switch strings.TrimSuffix(strings.TrimSuffix(filepath.Base(word), ".sh"), ".bat") {
+	case "vdbench":
+		return "give its parameter file itself: plimsoll run file.vdb", true
+	case "pgbench":
+		return "plimsoll db run pgbench --clients N --duration TIME runs it; plimsoll import FILE takes what it printed", true
+	case "sysbench", "hammerdb", "hammerdbcli", "elbencho", "iozone", "bonnie++", "ior", "dd", "rados":
+		return "run it, keep what it prints, and give that to plimsoll import; docs/how-to/run-any-program.md has it run as a " +
+			"load among others", true
+	}
+	return "name a scenario or a job file, or give one command line of fio or DISKSPD in quotes", false
+}
+
 var (
 	manifestKind = lazyregexp.New(`(?m)^kind:[ \t]*["']?(\w+)`)
 	manifestAPI  = lazyregexp.New(`(?m)^apiVersion:[ \t]*\S`)
@@ -92,6 +106,12 @@ func openLibrary(given string) (*source, error) {
 		return &source{given: given, fsys: fsys, close: func() {}}, nil
 	}
 	hint := `run "plimsoll scenarios list" for those that come with the program`
+	if word, rest, _ := strings.Cut(given, " "); rest != "" {
+		if advice, known := callHint(word); known || strings.Contains(given, " -") {
+			return nil, exit.Errorf(exit.Scenario, advice, "open: %.100q is no scenario, nor a command line of fio or DISKSPD",
+				given)
+		}
+	}
 	if near := nearest.Of(given, scenarios.Names()); near != "" && !strings.ContainsAny(given, `/\`) {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
