@@ -254,7 +254,7 @@ func gaveWay(findings []result.Finding, workload string) string {
 			(f.Severity == result.Invalid || f.Severity == result.Warning) {
 			text, _, _ := strings.Cut(f.Sentence, ": it was the limit")
 			text, _, _ = strings.Cut(text, ". ")
-			return strings.TrimSuffix(text, ".")
+			return result.PlainNames(strings.TrimSuffix(text, "."))
 		}
 	}
 	return ""

@@ -226,6 +226,9 @@ func userName() string {
 func (p *place) notes(groups controlGroups, sts []storage, around wall) []string {
 	notes := []string{fmt.Sprintf("All %d nodes share this host's CPUs, memory and disk: results show how its parts "+
 		"disturb each other, not how a cluster scales.", p.nodes)}
+	if p.nodes == 1 {
+		notes[0] = "The node is this host, with whatever else runs here: results are of it, not of a cluster."
+	}
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if groups.cpu.dir == "" {
 		note("CPU limits of VMs are not enforced: %s.", groups.cpu.why)
