@@ -128,7 +128,7 @@ var table = func() map[string]option {
 				"verify_state_save"},
 		{option{action: drop, why: diskStays}, "unlink unlink_each_loop"},
 		{option{action: drop, why: hostSetting}, "cgroup cgroup_weight cgroup_nodelete ioscheduler uid gid"},
-		{option{action: drop, why: deprecated}, "rwmixcycle flow_watermark"},
+		{option{action: drop, why: deprecated}, "rwmixcycle flow_watermark verifysort verifysort_nr"},
 		{option{action: drop, why: "fio writes no logs of its own here"}, "log_window_value log_issue_time"},
 		{option{action: drop, why: commandsOnly}, "cmd_type md_per_io_size num_range pi_act pi_chk apptag apptag_mask " +
 			"readfua writefua write_mode verify_mode deac fdp dataplacement plids plid_select"},

@@ -72,6 +72,12 @@ func (e Engine) ReadOwn(r workload.OwnRequest) (workload.Own, error) {
 	} else { // of a file that has no disks yet, only the options can be judged one by one
 		checked.filter()
 	}
+	for _, n := range checked.notes { // what a run would leave out of the load, and not only of fio's reports
+		if why := strings.SplitN(n, ": ", 2); strings.HasPrefix(n, "dropped ") && len(why) == 2 && !slices.Contains(o.notes, n) &&
+			slices.Contains([]string{runsCommands, hostSetting, replays, commandsOnly, otherFiles}, why[1]) {
+			o.note("%s", n)
+		}
+	}
 	o.objections = appendNew(o.objections, checked.objections)
 	if len(o.objections) > 0 {
 		return workload.Own{}, errors.Join(o.objections...)
