@@ -73,8 +73,8 @@ func callHint(word string) (hint string, known bool) {
 	case "pgbench":
 		return "plimsoll db run pgbench --clients N --duration TIME runs it; plimsoll import FILE takes what it printed", true
 	case "sysbench", "hammerdb", "hammerdbcli", "elbencho", "iozone", "bonnie++", "ior", "dd", "rados":
-		return "run it, keep what it prints, and give that to plimsoll import; docs/how-to/run-any-program.md has it run as a " +
-			"load among others", true
+		return "run it, keep what it prints, and give that to plimsoll import; docs/how-to/run-any-program.md has it run " +
+			"as a load among others", true
 	}
 	return "name a scenario or a job file, or give one command line of fio or DISKSPD in quotes", false
 }

@@ -66,6 +66,6 @@ func isDiskspdScript(text string) bool {
 }
 
 // scripted is a line that is for a shell.
-var scripted = lazyregexp.New(`(?i)^\s*(?:set\s+\w+=|\$\w+\s*=|&\s|for\b|foreach\b|cd\b|md\b|mkdir\b|del\b|rd\b|timeout\b|` +
-	`sleep\b|start-sleep\b|ping\b|pause\b|echo\b|remove-item\b|new-item\b|if\b|while\b|exit\b|setlocal\b|call\b|copy\b|` +
-	`type\b|invoke-command\b|\w+=)`)
+var scripted = lazyregexp.New(`(?i)^\s*(?:set\s+\w+=|\$\w+\s*=|&\s|for\b|foreach\b|cd\b|md\b|mkdir\b|del\b|rd\b|` +
+	`timeout\b|sleep\b|start-sleep\b|ping\b|pause\b|echo\b|remove-item\b|new-item\b|if\b|while\b|exit\b|setlocal\b|` +
+	`call\b|copy\b|type\b|invoke-command\b|\w+=)`)

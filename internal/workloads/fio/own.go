@@ -73,8 +73,9 @@ func (e Engine) ReadOwn(r workload.OwnRequest) (workload.Own, error) {
 		checked.filter()
 	}
 	for _, n := range checked.notes { // what a run would leave out of the load, and not only of fio's reports
-		if why := strings.SplitN(n, ": ", 2); strings.HasPrefix(n, "dropped ") && len(why) == 2 && !slices.Contains(o.notes, n) &&
-			slices.Contains([]string{runsCommands, hostSetting, replays, commandsOnly, otherFiles}, why[1]) {
+		_, why, ok := strings.Cut(n, ": ")
+		if ok && strings.HasPrefix(n, "dropped ") && !slices.Contains(o.notes, n) &&
+			slices.Contains([]string{runsCommands, hostSetting, replays, commandsOnly, otherFiles}, why) {
 			o.note("%s", n)
 		}
 	}
