@@ -211,8 +211,8 @@ func TestFaultOnSeveralNodesAtOnce(t *testing.T) {
 	}
 }
 
-// A rate that wanders over a time too short for blocks of points has no interval: one from its count would be a tenth of
-// what it wanders. A count that varies by chance alone has one.
+// A rate that wanders over a time too short for blocks of points has no interval: one from its count would be a tenth
+// of what it wanders. A count that varies by chance alone has one.
 func TestShortAndWandering(t *testing.T) {
 	t.Parallel()
 	for swing, interval := range map[float64]bool{0: true, 0.25: false} {

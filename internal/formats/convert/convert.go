@@ -103,7 +103,8 @@ func ByContent(head []byte) (Tool, bool) {
 		name = "fio"
 	case parameter.Match(head):
 		name = "vdbench"
-	case callOf.Match(head), diskspdCall.Match(head) && !bytes.Contains(head, []byte("Command Line:")): // of its outputs
+	case callOf.Match(head),
+		diskspdCall.Match(head) && !bytes.Contains(head, []byte("Command Line:")): // of its outputs
 		name = "diskspd"
 	}
 	t, err := ByName(name)

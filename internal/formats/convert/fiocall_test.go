@@ -137,7 +137,8 @@ func TestDiskspdScripts(t *testing.T) {
 			}
 			got = append(got, of)
 		}
-		if all := strings.Join(got, ", "); err != nil && !strings.Contains(err.Error(), want) || err == nil && all != want {
+		all := strings.Join(got, ", ")
+		if err != nil && !strings.Contains(err.Error(), want) || err == nil && all != want {
 			t.Errorf("%q: %v, %s, want %s", text, err, all, want)
 		}
 	}

@@ -23,9 +23,10 @@ type found struct {
 // Programs that run another, with the letters of their options that have a word of their own; and how many words of
 // their own stand before it.
 var (
-	runners = map[string]string{"sudo": "ugpCDhrtTU", "doas": "uC", "time": "fo", "exec": "a", "command": "", "nohup": "",
-		"env": "uCS", "nice": "n", "ionice": "cnpPu", "chrt": "TPD", "taskset": "", "numactl": "NmCiplS", "timeout": "ks",
-		"stdbuf": "ioe", "setsid": "", "unbuffer": "", "strace": "eopsaEPSuU", "ltrace": "eopsau", "perf": "eoaCpti",
+	runners = map[string]string{"sudo": "ugpCDhrtTU", "doas": "uC", "time": "fo", "exec": "a", "command": "",
+		"nohup": "", "env": "uCS", "nice": "n", "ionice": "cnpPu", "chrt": "TPD", "taskset": "", "numactl": "NmCiplS",
+		"timeout": "ks", "stdbuf": "ioe", "setsid": "", "unbuffer": "", "strace": "eopsaEPSuU", "ltrace": "eopsau",
+		"perf":        "eoaCpti",
 		"systemd-run": "pEu", "systemd-inhibit": "", "cgexec": "g", "prlimit": "", "caffeinate": "t", "start": ""}
 	operands = map[string]int{"taskset": 1, "timeout": 1, "chrt": 1, "perf": 1}
 	shells   = strings.Fields("bash sh zsh dash ash ksh cmd powershell pwsh")

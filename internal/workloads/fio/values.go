@@ -42,10 +42,11 @@ var (
 	timeSpan  = anyOf("a time or a range of times such as 1s-10s", duration, pair("-", duration))
 	decimals3 = list(":", 20, false, decimal)
 	split     = list(",", 3, false, list(":", 64, false, fields("/", amount, optional(share))))
-	prioSplit = list(",", 3, false, list(":", 64, false, fields("/", amount, optional(share), integer, integer, integer)))
-	cpus      = list(",", 1024, false, anyOf("a CPU or a range of CPUs such as 0-3", integer, pair("-", integer)))
-	nodes     = anyOf("all, or nodes such as 0,2-3", word("all"), cpus)
-	share     = anyOf("a whole percentage", natural)
+	prioSplit = list(",", 3, false,
+		list(":", 64, false, fields("/", amount, optional(share), integer, integer, integer)))
+	cpus  = list(",", 1024, false, anyOf("a CPU or a range of CPUs such as 0-3", integer, pair("-", integer)))
+	nodes = anyOf("all, or nodes such as 0,2-3", word("all"), cpus)
+	share = anyOf("a whole percentage", natural)
 
 	memoryPolicy = tagged(map[string]form{
 		"default": nil, "local": nil, "prefer": integer, "bind": nodes, "interleave": nodes,
