@@ -291,12 +291,24 @@ func Clause(f result.Finding, whole bool) string {
 	}
 	switch in := interval(f); {
 	case in == "" || strings.Contains(text, "(95 %"):
+	case later(f, text, first):
+		value := view.SayDuration(*f.Value)
+		rest = strings.Replace(rest, value, value+" ("+in+")", 1)
 	case strings.HasSuffix(text, ")"):
 		text = strings.TrimSuffix(text, ")") + "; " + in + ")"
 	default:
 		text += " (" + in + ")"
 	}
 	return text + rest
+}
+
+// later reports whether the time that a finding found is not in what its sentence says first, but in what follows.
+func later(f result.Finding, text, all string) bool {
+	if f.Unit != "s" || f.Value == nil || f.Low == nil {
+		return false
+	}
+	value := view.SayDuration(*f.Value)
+	return !strings.Contains(text, value) && strings.Contains(all, value)
 }
 
 // withdrawn are the parts of the rest of a sentence without which its beginning claims too much.
@@ -314,6 +326,9 @@ func withdrawn(rest string) (out string) {
 // interval says the interval of a finding's value: of a ratio as the change that it is.
 func interval(f result.Finding) string {
 	if f.Low == nil || f.High == nil {
+		if f.Check == "recovery" && f.Value == nil { // that it was not back is what the sentence says
+			return ""
+		}
 		if f.Unit == "ratio" && f.NoInterval != "" { // that of a change explains nothing by itself
 			return "no interval: " + f.NoInterval
 		}

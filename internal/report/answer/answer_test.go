@@ -119,3 +119,27 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+// An interval stands behind the value that it is of, and nothing behind what was never regained.
+func TestIntervalsBehindTheirValues(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		f    result.Finding
+		want string
+	}{
+		{result.Finding{Unit: "s", Value: number(344.0), Low: number(329.0), High: number(374.0), Confidence: 0.95,
+			Sentence: "A: 9,248 to 244,276 IOPS; data resident on the fast tier after 5 min 44 s of 9 min 55 s."},
+			"A: 9,248 to 244,276 IOPS; data resident on the fast tier after 5 min 44 s (95 %: 5 min 29 s to 6 min 14 s) " +
+				"of 9 min 55 s"},
+		{result.Finding{Unit: "s", Value: number(12.0), Low: number(10.0), High: number(14.0), Confidence: 0.95,
+			Sentence: "A back after 12 s; no errors reported."},
+			"A back after 12 s (95 %: 10 s to 14 s); no errors reported"},
+		{result.Finding{Check: "recovery", Unit: "s", NoInterval: "90 % was not regained within 239 s",
+			Sentence: "A not back by 10:00 (lowest 12,600 IOPS); no errors reported."},
+			"A not back by 10:00 (lowest 12,600 IOPS); no errors reported"},
+	} {
+		if got := Clause(c.f, true); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
