@@ -141,7 +141,7 @@ func generatorOf(v *view.Run, l *view.Load, places map[int]*use) (result.Finding
 		n++
 		here := p.GeneratorCPUSeconds / s
 		alone = max(alone, here)
-		if c := float64(v.VMs[p.VM].CPUs); c > 0 && here/c >= worst {
+		if c := cpusOf(v, p.VM); c > 0 && here/c >= worst {
 			known, worst, used, cores, who, of = true, here/c, here, c, p.VM, "the CPUs of "+p.VM
 		}
 		node, all := v.Nodes[p.Node], places[v.Place(p.Node)].beside(p)
@@ -226,7 +226,7 @@ func clientLimit(v *view.Run) []result.Finding {
 			switch {
 			case one >= threadBusy && one <= threadMost:
 				busy = append(busy, view.Subject(p))
-				ran, have = max(ran, one), float64(v.VMs[p.VM].CPUs)
+				ran, have = max(ran, one), cpusOf(v, p.VM)
 			case wait >= threadWaited && one+wait >= threadBusy:
 				starved = append(starved, view.Subject(p))
 				ran, waited = max(ran, one), max(waited, wait)
@@ -245,12 +245,22 @@ func clientLimit(v *view.Run) []result.Finding {
 	return out
 }
 
+// cpusOf are the CPUs that a VM can have: those it was given, and where VMs are no more than processes of one host those
+// of the host at the most.
+func cpusOf(v *view.Run, vm string) float64 {
+	have := v.VMs[vm].CPUs
+	if nodes := v.Manifest.Nodes; v.OneHost && len(nodes) > 0 && nodes[0].Cores > 0 {
+		have = min(have, nodes[0].Cores)
+	}
+	return float64(have)
+}
+
 // busiestThread is the share of a CPU that the busiest thread of a generator took, and the share of the time for which
 // it was ready and waited for one. Where threads were not watched it is the mean over its processes, and nothing is
 // known of waits. Zeros when its VM has no CPU to spare: then the CPUs of the VM are the limit, which is another
 // finding.
 func busiestThread(v *view.Run, p *result.Workload) (ran, waited float64) {
-	cpus := float64(v.VMs[p.VM].CPUs)
+	cpus := cpusOf(v, p.VM)
 	if p.ThreadBusy != nil && view.IsFinite(*p.ThreadBusy) {
 		if p.ThreadWaiting != nil && view.IsFinite(*p.ThreadWaiting) {
 			waited = *p.ThreadWaiting

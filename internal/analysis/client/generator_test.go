@@ -69,3 +69,15 @@ func TestShortLoad(t *testing.T) {
 		}
 	}
 }
+
+// A VM that is no more than processes of a host has no more CPUs than that.
+func TestCPUsOfOneHost(t *testing.T) {
+	t.Parallel()
+	for one, want := range map[bool]float64{false: 16, true: 2} {
+		v := &view.Run{OneHost: one, VMs: map[string]result.VM{"a": {CPUs: 16}},
+			Manifest: result.Manifest{Nodes: []result.Node{{Cores: 2}}}}
+		if got := cpusOf(v, "a"); got != want {
+			t.Errorf("one host %t: %v CPUs, want %v", one, got, want)
+		}
+	}
+}
