@@ -245,8 +245,8 @@ func clientLimit(v *view.Run) []result.Finding {
 	return out
 }
 
-// cpusOf are the CPUs that a VM can have: those it was given, and where VMs are no more than processes of one host those
-// of the host at the most.
+// cpusOf are the CPUs that a VM can have: those it was given, and where VMs are no more than processes of one host
+// those of the host at the most.
 func cpusOf(v *view.Run, vm string) float64 {
 	have := v.VMs[vm].CPUs
 	if nodes := v.Manifest.Nodes; v.OneHost && len(nodes) > 0 && nodes[0].Cores > 0 {

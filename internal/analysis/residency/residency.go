@@ -341,17 +341,17 @@ func paused(l *view.Load) string {
 	return ""
 }
 
-// onlyWrites is how much a part wrote, and whether it did nothing else and no more than its extents hold: what writes
-// more ends by the clock.
+// onlyWrites is how much a part wrote, and whether it did nothing else and, at random, no more than its extents hold:
+// what writes more there ends by the clock.
 func onlyWrites(p *result.Workload) (bytes float64, only bool) {
 	only = len(p.Streams) > 0
-	extents := 0.0
+	extents, random := 0.0, false
 	for _, stream := range p.Streams {
 		only = only && stream.Writes && !stream.Reads
-		extents += float64(stream.Bytes)
+		extents, random = extents+float64(stream.Bytes), random || stream.Random > 0
 	}
 	for _, o := range view.BlockTotals(p, result.BlockWrite) {
 		bytes += float64(o.Bytes)
 	}
-	return bytes, only && bytes > 0 && bytes <= extents*(1+view.PrefillTolerance)
+	return bytes, only && bytes > 0 && (!random || bytes <= extents*(1+view.PrefillTolerance))
 }

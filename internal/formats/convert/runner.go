@@ -26,8 +26,8 @@ var (
 	runners = map[string]string{"sudo": "ugpCDhrtTU", "doas": "uC", "time": "fo", "exec": "a", "command": "",
 		"nohup": "", "env": "uCS", "nice": "n", "ionice": "cnpPu", "chrt": "TPD", "taskset": "", "numactl": "NmCiplS",
 		"timeout": "ks", "stdbuf": "ioe", "setsid": "", "unbuffer": "", "strace": "eopsaEPSuU", "ltrace": "eopsau",
-		"perf":        "eoaCpti",
-		"systemd-run": "pEu", "systemd-inhibit": "", "cgexec": "g", "prlimit": "", "caffeinate": "t", "start": ""}
+		"perf": "eoaCpti", "systemd-run": "pEu", "systemd-inhibit": "",
+		"cgexec": "g", "prlimit": "", "caffeinate": "t", "start": ""}
 	operands = map[string]int{"taskset": 1, "timeout": 1, "chrt": 1, "perf": 1}
 	shells   = strings.Fields("bash sh zsh dash ash ksh cmd powershell pwsh")
 	remotes  = strings.Fields("docker podman nerdctl kubectl oc crictl ctr ssh pdsh clush ansible srun mpirun mpiexec " +
