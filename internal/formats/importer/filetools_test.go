@@ -198,19 +198,19 @@ func TestFileTools(t *testing.T) {
 		"dd of BSD": {dd + "1073741824 bytes transferred in 2.500000 secs (429496729 bytes/sec)\n", []string{"dd 2.5s copy 1024 1073741824 0.0 0 0 "}},
 		"dd of busybox": {dd + "1073741824 bytes (1.0GB) copied, 2.500000 seconds, 409.6MB/s\n", []string{
 			"dd 2.5s copy 1024 1073741824 0.0 0 0 "}},
-		"k6":      {k6Old, []string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 "}},
-		"k6, 1.0": {k6New, []string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 "}},
+		"k6":      {k6Old, []string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 http_reqs=100 "}},
+		"k6, 1.0": {k6New, []string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 http_reqs=100 "}},
 		"k6's JSON": {k6Exported, []string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 " +
-			"iterations=500 "}},
+			"iterations=500 http_reqs=100 "}},
 		"k6 over its thresholds": {k6Old + "time=\"x\" level=error msg=\"thresholds on metrics 'http_req_duration' have been crossed\"\n",
-			[]string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 " +
+			[]string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 http_reqs=100 " +
 				"k6 says: time=\"x\" level=error msg=\"thresholds on metrics 'http_req_duration' have been cr..."}},
 		"k6 over a threshold, of which its rows tell": {strings.Replace(k6Old, "     http_req_duration",
 			"   ✗ http_req_duration", 1),
-			[]string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 " +
+			[]string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 http_reqs=100 " +
 				"k6's thresholds were crossed: http_req_duration"}},
 		"k6 1.0 over a threshold": {"  █ THRESHOLDS\n\n    http_req_duration\n    ✓ 'avg<30' avg=20ms\n    ✗ 'p(95)<50' p(95)=55.5ms\n\n" +
-			k6New, []string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 " +
+			k6New, []string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_p95=55.5 request_max=250 iterations=500 http_reqs=100 " +
 			"k6's thresholds were crossed: p(95)<50"}},
 		// 1800 and 10 in a minute: 60 s of 30/s; of old, its summary ended with its last kind.
 		"go-tpc of old": {"$ tiup bench tpcc --warehouses 4 -T 16 run\n[Current] NEW_ORDER - Takes(s): 9.0, Count: 300, TPM: 2000.0, " +

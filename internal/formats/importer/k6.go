@@ -79,7 +79,9 @@ func (k *k6Summary) stretch() (stretch, error) {
 	if op.Name == "request" && k.counts["iterations"] > 0 {
 		t.figure(result.Measure{Name: "iterations", Unit: "iterations", Kind: result.Count}, k.counts["iterations"])
 	}
-	t.report.Errors = whole(k.failed)
+	if t.report.Errors = whole(k.failed); t.report.Errors > 0 && op.Name == "request" && rate > 0 {
+		t.figure(result.Measure{Name: "http_reqs", Unit: "requests/s", Better: result.Higher, Kind: result.Level}, rate)
+	}
 	// k6 counts a request whether or not it failed: what failed is in no rate.
 	t.report.Ops[0].Ops -= min(t.report.Ops[0].Ops, t.report.Errors)
 	t.report.Ops[0].Seconds = k.times[timed]["avg"] * float64(t.report.Ops[0].Ops)
