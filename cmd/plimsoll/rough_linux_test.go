@@ -282,18 +282,7 @@ func TestFullDisk(t *testing.T) {
 				s := session{t: t, runs: filepath.Join(disk, "runs")}
 				cmd := s.command(t.Context(), "run", tiny(t), "--nodes", "1", "--size-scale", "0.01", "--set",
 					"seconds=3", "--target-opt", "reserve=1MiB")
-				says := &heard{word: word, said: make(chan struct{})}
-				cmd.Stdout, cmd.Stderr = says, says
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				ended := make(chan error, 1)
-				go func() { ended <- cmd.Wait() }()
-				select {
-				case <-says.said:
-				case err := <-ended:
-					t.Fatalf("it never came there: %v: %s", err, says)
-				}
+				says, ended := startUntil(t, cmd, word)
 				ballast := filepath.Join(disk, "ballast")
 				fill(t, ballast)
 				if dies {

@@ -36,18 +36,7 @@ func TestServeMemory(t *testing.T) {
 	const seconds = 10800
 	s.must("run", scenario, "--target", "sim", "--nodes", "16", "--set", fmt.Sprint("seconds=", seconds), "--quiet")
 	cmd := s.command(t.Context(), "serve", "--listen", "127.0.0.1:0")
-	says := &heard{word: "Ctrl-C", said: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = says, says
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	select {
-	case <-says.said:
-	case err := <-ended:
-		t.Fatalf("it does not serve: %v: %s", err, says)
-	}
+	says, ended := startUntil(t, cmd, "Ctrl-C")
 	at := servedAt.FindStringSubmatch(says.String())
 	if at == nil {
 		t.Fatalf("where it serves is not said: %s", says)

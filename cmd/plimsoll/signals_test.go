@@ -44,6 +44,24 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
+// startUntil starts a process and waits until it has said a word; ended is told how it ends.
+func startUntil(t *testing.T, cmd *exec.Cmd, word string) (says *heard, ended <-chan error) {
+	t.Helper()
+	says = &heard{word: word, said: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = says, says
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan error, 1)
+	go func() { end <- cmd.Wait() }()
+	select {
+	case <-says.said:
+	case err := <-end:
+		t.Fatalf("it never said %q: %v: %s", word, err, says)
+	}
+	return says, end
+}
+
 // signalled runs plimsoll until it has said a word, sends signals, and returns its exit code and what it said.
 func signalled(t *testing.T, s session, word string, signals []os.Signal, args ...string) (int, string) {
 	t.Helper()

@@ -242,6 +242,10 @@ func (p *pair) rate() (result.Finding, bool) {
 	if counted != "" {
 		f.Warnings = append(f.Warnings, counted)
 	}
+	without := func(why string) { // the interval of the count
+		f.Low, f.High, f.NoInterval = nil, nil, why
+		f.Warnings = slices.DeleteFunc(f.Warnings, func(w string) bool { return w == counted })
+	}
 	tail, evidence, tailHarm, tailKept := p.tail()
 	f.Evidence = append(f.Evidence, evidence...)
 	if tailHarm != nil && p.ranged(meanOf) {
@@ -277,8 +281,7 @@ func (p *pair) rate() (result.Finding, bool) {
 		counted != "" && p.a != nil && p.b != nil && !view.Separate(p.a.Ops, p.b.Ops))
 	if wanders { // a count says nothing of how a rate wanders
 		moved, low, high = false, math.Min(low, 1), math.Max(high, 1)
-		f.Low, f.High, f.NoInterval = nil, nil, "the rate wanders too much for so short a series"
-		f.Warnings = slices.DeleteFunc(f.Warnings, func(w string) bool { return w == counted })
+		without("the rate wanders too much for so short a series")
 	}
 	said := fmt.Sprintf("%s: %s %s, %s %s (%s)%s", p.l.Name, p.of.Say(ra), p.was, view.SayCount(rb), p.is,
 		view.Signed(r-1), p.missing())
@@ -294,9 +297,8 @@ func (p *pair) rate() (result.Finding, bool) {
 	if h := (result.Finding{Harm: tailHarm}); h.Weight() > f.Weight() {
 		f.Harm = tailHarm
 	}
-	if counted != "" && p.wanders() && f.Low != nil {
-		f.Low, f.High, f.NoInterval = nil, nil, tooFew
-		f.Warnings = slices.DeleteFunc(f.Warnings, func(w string) bool { return w == counted })
+	if counted != "" && p.scatters() && f.Low != nil {
+		without(tooFew)
 	}
 	f.Severity, f.Sentence = result.Info, said+p.unsure()+"."+p.kept(na, nb)
 	if !moved && tailHarm == nil {
@@ -317,8 +319,8 @@ func (p *pair) rate() (result.Finding, bool) {
 	return f, true
 }
 
-// wanders reports whether the rate of one of the two varies more than a count does by chance.
-func (p *pair) wanders() bool {
+// scatters reports whether the rate of one of the two varies more than a count does by chance.
+func (p *pair) scatters() bool {
 	return p.a != nil && p.b != nil &&
 		!(view.Counts(p.a.Ops, p.a.Step) && view.Counts(p.b.Ops, p.b.Step))
 }
