@@ -20,7 +20,7 @@ import (
 // TestTraceADevice traces a loop device at work until it is interrupted: what was seen until then is told, the kept
 // text tells the same once more, and nothing remains of the tracing.
 func TestTraceADevice(t *testing.T) {
-	dir := t.TempDir()
+	dir := needs.Folder(t)
 	file := filepath.Join(dir, "disk")
 	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, 64<<20)); err != nil {
 		t.Fatal(err)
