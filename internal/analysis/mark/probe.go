@@ -133,6 +133,10 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, "+
 				"each of them within the limit", inFlight, depth)
 		}
+		if p.Generator == "" && timed && w.Latency == serviceTime &&
+			(p.Spent == nil || p.Spent.Device < p.Spent.Whole/2) {
+			p.Generator = starved(d, findings, workload)
+		}
 	}
 	return p, nil
 }
@@ -256,6 +260,29 @@ func gaveWay(findings []result.Finding, workload string) string {
 			text, _, _ = strings.Cut(text, ". ")
 			return result.PlainNames(strings.TrimSuffix(text, "."))
 		}
+	}
+	return ""
+}
+
+// waiting is the share of the time from which on a generator that was ready and had no CPU is the limit: so many of its
+// operations, and more than most limits leave out, are late by a wait of its own.
+const waiting = 0.1
+
+// starved says how a generator that takes times itself lacked a CPU, so that they are of its own waits: by what its
+// busiest thread waited or, where its threads were not watched, by what was used of the machine that it is on. "" when
+// it did not.
+func starved(d *result.Data, findings []result.Finding, workload string) string {
+	watched, waited := false, 0.0
+	for _, w := range d.Workloads {
+		if w.Name == workload && !w.Prefill && w.ThreadWaiting != nil {
+			watched, waited = true, max(waited, *w.ThreadWaiting)
+		}
+	}
+	if waited >= waiting {
+		return fmt.Sprintf("its busiest thread was ready and waited for a CPU %.0f %% of the time", 100*waited)
+	}
+	if !watched && slices.ContainsFunc(findings, func(f result.Finding) bool { return f.Check == "host-cpu" }) {
+		return "the CPUs of the machine that it is on were used up"
 	}
 	return ""
 }

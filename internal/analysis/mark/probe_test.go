@@ -56,6 +56,27 @@ func begun(d *result.Data, after float64) *result.Data {
 	return d
 }
 
+// waiting is a load whose busiest thread was ready and waited for a CPU for a share of the time.
+func waiting(d *result.Data, share float64) *result.Data {
+	d.Workloads[0].ThreadWaiting = &share
+	return d
+}
+
+// atWork is a load whose operations were in a device for most of their 1.4 ms.
+func atWork(d *result.Data) *result.Data {
+	for measure, v := range map[string]float64{result.DeviceReads: 1000, result.DeviceInFlight: 1} {
+		d.Series = append(d.Series, result.Series{Measure: measure, Machine: "host", Part: "sda", Start: d.Start,
+			Step: 10, Values: []*float64{nil, nil, nil, &v, &v, &v, &v, &v, &v}})
+	}
+	return d
+}
+
+// slow has one of fifty operations take 20 ms.
+func slow(h *hist.Histogram) {
+	h.Add(1e6, 98_000)
+	h.Add(20e6, 2_000)
+}
+
 // failing is a workload that does nothing but fail, so that it has no latency.
 func failing() *result.Data {
 	d := load(1, 8, even(0, 10), "response time", func(*hist.Histogram) {})
@@ -149,6 +170,17 @@ func TestJudge(t *testing.T) {
 				Sentence: "It used 99 % of its CPUs: it was the limit, and so on. Give it more."}},
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
 			says: "It used 99 % of its CPUs"},
+		"it waited for a CPU": {data: waiting(load(1000, 8, even(1000, 100), "service time", slow), 0.2),
+			limits: []result.Assert{below("p99", 5e-3)}, margin: 0.25, says: "waited for a CPU 20 % of the time"},
+		"it waited for a CPU now and then": {data: waiting(load(1000, 8, even(1000, 100), "service time", slow), 0.05),
+			findings: []result.Finding{{Check: "host-cpu", Subject: "run"}},
+			limits:   []result.Assert{below("p99", 5e-3)}, margin: 0.25},
+		"it waited for a CPU, and for a device": {data: atWork(waiting(load(1000, 8, even(1000, 100), "service time",
+			slow), 0.2)), limits: []result.Assert{below("p99", 5e-3)}, margin: 0.25},
+		"no CPU to spare, threads unwatched": {data: load(1000, 8, even(1000, 100), "service time", slow),
+			findings: []result.Finding{{Check: "host-cpu", Subject: "run"}},
+			limits:   []result.Assert{below("p99", 5e-3)}, margin: 0.25, says: "were used up"},
+		"errors need no CPU": {data: waiting(failing(), 0.2), limits: []result.Assert{below("errors", 0)}},
 		"all that is sent fails": {data: failing(),
 			limits: []result.Assert{below("p99", 5e-3), below("errors", 0)}},
 		"late to begin": {data: load(1000, 8, append(even(0, 4), even(1000, 96)...), "response time", quick),

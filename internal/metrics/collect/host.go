@@ -231,7 +231,7 @@ func (c *replayed) threads(ctx context.Context, workloads []result.Workload) {
 
 // meanBetween is the mean of points between two moments; nil when there are too few to tell.
 func meanBetween(points []series.Point, from, to time.Time) *float64 {
-	const few = 3
+	const few = 2
 	sum, n := 0.0, 0
 	for _, p := range points {
 		if p.Time.After(from) && !p.Time.After(to) {
