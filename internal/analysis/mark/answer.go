@@ -89,6 +89,11 @@ func Conclude(s Settings, probes []Probe) Answer {
 				a.Say(lowest.Offered), a.Say(highest))
 			break
 		}
+		if i := slices.IndexFunc(probes, func(p Probe) bool { return p.Held }); i >= 0 {
+			a.Sentence = fmt.Sprintf("Inconclusive: %s held and %s, the lowest rate that was offered, did not: the system "+
+				"did not stay as it was.", a.Say(probes[i].Offered), a.Say(lowest.Offered))
+			break
+		}
 		a.at(Below, lowest)
 		broken := cmp.Or(lowest.Limit, "The limit") + " breaks"
 		if lowest.Limit == RateMet {

@@ -106,6 +106,11 @@ func TestLower(t *testing.T) {
 	if step := mark.Next(mark.Settings{Start: 500, Most: 1000}, []mark.Probe{held}); step.Rate != 0 {
 		t.Errorf("once more at the highest: %+v", step)
 	}
+	once := []mark.Probe{held, {Offered: 2000, Achieved: 1500, Limit: "p99 < 20ms"}, broke}
+	if a := mark.Conclude(mark.Settings{Start: 1000}, once); a.Verdict != mark.Inconclusive ||
+		!strings.Contains(a.Sentence, "1,000 IOPS held and 200 IOPS, the lowest rate that was offered, did not") {
+		t.Errorf("a higher rate held: %s: %s", a.Verdict, a.Sentence)
+	}
 	gave := mark.Probe{Offered: 200000, Achieved: 7000, Generator: "it fell behind"}
 	want := mark.Step{Rate: 0.7 * 7000, Why: "the generator gave way: lower"}
 	if step := mark.Next(mark.Settings{Start: 200000}, []mark.Probe{gave}); step != want {
