@@ -157,6 +157,10 @@ it again. Exit code 5: a limit breaks at the lowest rate, or an --assert on the 
 	flags.StringVar(&mf.workload, "workload", "", "`name` of the workload whose rate it is, where there are several")
 	flags.StringArrayVar(&mf.under, "condition", nil, "repeat the search under this `condition`: alone, 'with NAME', "+
 		"node-lost, node-back, migrating, worn-in; repeatable, the first is what others are held against")
+	flags.Lookup("assert").Usage = markAssertUsage
+	for _, name := range []string{"sweep", "repeat"} { // which it refuses
+		_ = flags.MarkHidden(name)
+	}
 	mf.register(c, "of a job file: for how `long` each rate is offered")
 	c.AddCommand(rn.markDBCommand())
 	return c
@@ -204,6 +208,8 @@ func (mf *markFlags) conditions(p *prepared, workload string, try func(*scenario
 	return list, nil
 }
 
+const markAssertUsage = "a condition on the mark, like `'mark >= 400'`; exit code 5 when it does not hold; repeatable"
+
 var markAssert = regexp.MustCompile(`^mark\s*>=\s*(\S.*)$`)
 
 // assert reads a condition on the mark.
@@ -213,6 +219,8 @@ func (mf *markFlags) assert(text string) error {
 		return exit.Usagef("what must hold at every rate is a --limit",
 			"mark: --assert %q: want 'mark >= RATE', like 'mark >= 3500'", text)
 	}
+	before := mf.least
+	defer func() { mf.least = max(mf.least, before) }() // of several all must hold
 	if err := mf.least.Set(m[1]); err != nil {
 		return exit.Usagef("", "mark: --assert %q: %w", text, err)
 	}

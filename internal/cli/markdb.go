@@ -44,8 +44,7 @@ The first run has no rate: the search begins below what it did, unless --from sa
 		return rn.markDB(given[0], f, mf)
 	}
 	f.register(c, markClients)
-	c.Flags().StringArrayVar(&asserts, "assert", nil,
-		"a condition on the mark, like `'mark >= 400'`; exit code 5 when it does not hold; repeatable")
+	c.Flags().StringArrayVar(&asserts, "assert", nil, markAssertUsage)
 	c.Flags().StringVar(&mf.vary, "vary", "", "what is looked for: `rate` (of pg and pgbench), or clients")
 	mf.register(c, "for how `long` each rate is offered")
 	return c

@@ -53,3 +53,16 @@ func TestMarkTo(t *testing.T) {
 		}
 	}
 }
+
+// Of several conditions on the mark all must hold.
+func TestMarkAsserts(t *testing.T) {
+	var mf markFlags
+	for _, text := range []string{"mark >= 10", "mark >= 5k", "mark >= 1"} {
+		if err := mf.assert(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if mf.least != 5000 {
+		t.Errorf("at least %v", float64(mf.least))
+	}
+}

@@ -30,6 +30,7 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 		return unjudged
 	}
 	begun, whole := rn.Clock.Now(), c.Limit
+	late := exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on", "mark: the time limit is reached")
 	for ended == nil {
 		at, value, why := judge.NextOf(lines, folder.Record())
 		if at < 0 {
@@ -37,8 +38,7 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 		}
 		if whole > 0 { // it is of all probes together
 			if c.Limit = whole - rn.Clock.Now().Sub(begun); c.Limit <= 0 {
-				ended = exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on",
-					"mark: the time limit is reached")
+				ended = late
 				break
 			}
 		}
@@ -61,7 +61,9 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 			waits: waits})
 		spent, loads, made = spent+rn.Clock.Now().Sub(began), loads+load, made+1
 		progress, err := folder.Progress()
-		if err == nil && len(progress.Failed) > 0 && ended == nil {
+		if err == nil && len(progress.Failed) > 0 && ended == nil && whole > 0 && rn.Clock.Now().Sub(begun) >= whole {
+			ended = late
+		} else if err == nil && len(progress.Failed) > 0 && ended == nil {
 			for _, reason := range progress.Failed {
 				hint := "plimsoll resume " + folder.Record().ID + " makes it again"
 				if m.Counts() {
