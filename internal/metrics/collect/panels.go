@@ -31,11 +31,11 @@ type panelist struct {
 	*found
 	data  *result.Data
 	soFar bool
-	off   map[string]bool // by the moments of panels: some machine was off then; see living
+	off   map[time.Time]bool // by the ends of panels: some machine had gone off by then; see living
 }
 
 func newPanelist(f *found, data *result.Data, soFar bool) *panelist {
-	return &panelist{found: f, data: data, soFar: soFar, off: map[string]bool{}}
+	return &panelist{found: f, data: data, soFar: soFar, off: map[time.Time]bool{}}
 }
 
 // panels makes one panel per result of the scenario, in its order.
@@ -190,36 +190,22 @@ func (c *panelist) groupPanel(ctx context.Context, r scenario.Result, p *result.
 	return nil
 }
 
-// living is a query in which machines that are off have no rates, where some were: irate goes on with the last two
-// points that it finds.
-func (c *panelist) living(ctx context.Context, query string, start, end time.Time, step time.Duration) (string,
-	error) {
+// living is a query in which machines that are off have no rates, where any went off before its end: irate goes on with
+// the last two points that it finds.
+func (c *panelist) living(ctx context.Context, query string, end time.Time) (string, error) {
 	on := fmt.Sprintf("%s{scenario_id=\"%d\"}", record.VMNode, c.m.Scenario.ID)
-	key := fmt.Sprint(start, end, step)
-	if _, known := c.off[key]; !known && c.allOn(ctx, on, start, end) {
-		c.off[key] = false
-	} else if !known {
-		evaluations := len(c.vms) * (int(end.Sub(start)/step) + 1)
-		off, err := c.store.RangeInSlices(ctx, fmt.Sprintf("count(%s)", series.Off(on, lookback)), start, end, step,
-			1+evaluations/sliceEvaluations)
-		if err != nil {
+	off, known := c.off[end]
+	if !known {
+		var err error
+		if off, err = c.store.AnyEnded(ctx, series.Selection{Match: []string{on}, To: end}); err != nil {
 			return "", err
 		}
-		c.off[key] = len(off) > 0
+		c.off[end] = off
 	}
-	if !c.off[key] {
+	if !off {
 		return query, nil
 	}
 	return series.Living(query, on)
-}
-
-// allOn reports whether every machine that was on has a point for each second of a time, which takes less than what
-// living asks. false: that is not known.
-func (c *panelist) allOn(ctx context.Context, on string, start, end time.Time) bool {
-	fewest, err := c.store.Instant(ctx, fmt.Sprintf(
-		"min(count_over_time(%s[%dms])) unless count(last_over_time(%[1]s[%[3]s] offset %[2]dms) unless %[1]s)", on,
-		max(1, end.Sub(start).Milliseconds()), lookback), end)
-	return err == nil && len(fewest) == 1 && fewest[0].Points[0].Value >= math.Ceil(end.Sub(start).Seconds())
 }
 
 // within leaves out the rates that reach back before the window, to the prefill or the warm-up: irate looks at the two
@@ -285,7 +271,7 @@ func (c *panelist) query(ctx context.Context, p *result.Panel, start, end time.T
 		p.Notes = append(p.Notes, fmt.Sprintf("evaluated every %v instead of every %v: %v is too long for that", step,
 			asked, end.Sub(start)))
 	}
-	query, err := c.living(ctx, p.Query, start, end, step)
+	query, err := c.living(ctx, p.Query, end)
 	if err != nil {
 		return nil, step, err
 	}

@@ -1,12 +1,42 @@
 package series
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
+
+// AnyEnded reports whether any series of a selection ended within its time, and be it to begin again. Where none did,
+// Off selects nothing at any moment of that time; of many series over hours this is far quicker than Off.
+func (q Queries) AnyEnded(ctx context.Context, sel Selection) (ended bool, err error) {
+	sets, err := sel.matchers()
+	if err != nil {
+		return false, err
+	}
+	err = q.looking(ctx, sel, func(ctx context.Context, from storage.Querier) error {
+		low, high := milliseconds(sel.From, sel.To)
+		found := selectAny(ctx, from, &storage.SelectHints{Start: low, End: high}, sets)
+		var it chunkenc.Iterator
+		for !ended && ctx.Err() == nil && found.Next() {
+			it = found.At().Iterator(it)
+			for !ended && it.Next() == chunkenc.ValFloat {
+				t, v := it.At()
+				ended = low <= t && t <= high && value.IsStaleNaN(v)
+			}
+			if it.Err() != nil {
+				return it.Err()
+			}
+		}
+		return found.Err()
+	})
+	return ended, err
+}
 
 // Off selects the machines that were on within a stretch of time and are not any more. on selects a series for each
 // that is; such series end when the machine goes off.

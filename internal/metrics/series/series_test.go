@@ -541,3 +541,47 @@ func TestCostlyQueries(t *testing.T) {
 		t.Errorf("at one moment: %v", err)
 	}
 }
+
+// A series has ended from its marker on, whether it begins again or not, in a database of either kind.
+func TestAnyEnded(t *testing.T) {
+	for name, opts := range map[string]series.Options{"logged": {}, "timeless": {Timeless: true}} {
+		dir := filepath.Join(t.TempDir(), "metrics")
+		s, err := series.Open(dir, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			b := s.Batch()
+			at := t0.Add(time.Duration(i) * time.Second)
+			b.Float("node", []series.Label{{Name: "vm", Value: "a"}}, at, 1)
+			v := 1.0
+			if i == 5 {
+				v = series.Ended()
+			}
+			b.Float("node", []series.Label{{Name: "vm", Value: "b"}}, at, v)
+			if err := b.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		view, err := series.OpenReadOnly(dir, series.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer view.Close()
+		for _, c := range []struct {
+			match    string
+			from, to int
+			want     bool
+		}{{"node", 0, 9, true}, {"node", 0, 4, false}, {"node", 5, 5, true}, {"node", 6, 9, false}, {`node{vm="a"}`, 0, 9, false},
+			{"off", 0, 9, false}} {
+			got, err := view.AnyEnded(t.Context(), series.Selection{Match: []string{c.match},
+				From: t0.Add(time.Duration(c.from) * time.Second), To: t0.Add(time.Duration(c.to) * time.Second)})
+			if err != nil || got != c.want {
+				t.Errorf("%s, %v: %v, %v", name, c, got, err)
+			}
+		}
+	}
+}
