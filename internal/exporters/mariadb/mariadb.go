@@ -110,14 +110,10 @@ func New(s Server) (*Collector, error) {
 	}
 	c.Timeout, c.ReadTimeout, c.WriteTimeout, c.DialFunc = connectLimit, answerLimit, answerLimit, s.Dial
 	out := &Collector{config: c, password: s.Reveal, kept: map[string]kept{}}
-	switch {
-	case out.password != nil:
-	case s.Password != (secret.Source{}):
-		out.password = func(ctx context.Context) (string, error) {
-			password, err := s.Password.Read(ctx)
-			return password.Reveal(), err
-		}
-	default:
+	if out.password == nil {
+		out.password = s.Password.Reader()
+	}
+	if out.password == nil {
 		out.password = func(context.Context) (string, error) { return os.Getenv(PasswordVariable), nil }
 	}
 	return out, nil

@@ -9,7 +9,6 @@ package nutanix
 
 import (
 	"cmp"
-	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -186,24 +185,13 @@ func rootsOf(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// reader reads a secret each time it is called; nil when there is none.
-func reader(s secret.Source) func(context.Context) (string, error) {
-	if s == (secret.Source{}) {
-		return nil
-	}
-	return func(ctx context.Context) (string, error) {
-		value, err := s.Read(ctx)
-		return value.Reveal(), err
-	}
-}
-
 // client is one for the cluster.
 func (k Cluster) client(c Config, observe func(prism.Answer)) (*prism.Client, error) {
 	floor := *c.IOPSFloor
 	if floor == 0 {
 		floor = -1
 	}
-	return prism.New(prism.Options{URL: k.URL, User: k.User, Password: reader(k.Password), APIKey: reader(k.APIKey),
+	return prism.New(prism.Options{URL: k.URL, User: k.User, Password: k.Password.Reader(), APIKey: k.APIKey.Reader(),
 		Version: k.API, Roots: k.roots, Insecure: k.Insecure, PageSize: k.PageSize, Timeout: k.Timeout, Floor: floor,
 		MaxAge: c.StaleAfter, Observe: observe})
 }

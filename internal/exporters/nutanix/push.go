@@ -122,7 +122,7 @@ func (p *pusher) send(ctx context.Context, method, to string, body io.Reader, he
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	if read := reader(p.to.Password); read != nil {
+	if read := p.to.Password.Reader(); read != nil {
 		password, err := read(ctx)
 		if err != nil {
 			return err

@@ -136,11 +136,8 @@ func New(s Server) (*Collector, error) {
 		config.RuntimeParams[name] = value
 	}
 	c := &Collector{config: config, password: s.Reveal, kept: map[string]kept{}}
-	if s.Password != (secret.Source{}) {
-		c.password = func(ctx context.Context) (string, error) {
-			password, err := s.Password.Read(ctx)
-			return password.Reveal(), err
-		}
+	if read := s.Password.Reader(); read != nil {
+		c.password = read
 	}
 	c.open = c.connect
 	return c, nil

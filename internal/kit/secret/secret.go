@@ -128,6 +128,17 @@ func (s Source) read(ctx context.Context) ([]byte, error) {
 	return nil, errors.New(forms)
 }
 
+// Reader reads the secret each time it is called; nil when there is none.
+func (s Source) Reader() func(context.Context) (string, error) {
+	if s == (Source{}) {
+		return nil
+	}
+	return func(ctx context.Context) (string, error) {
+		value, err := s.Read(ctx)
+		return value.Reveal(), err
+	}
+}
+
 // limited takes no more than a secret may be long.
 type limited struct{ to *bytes.Buffer }
 
