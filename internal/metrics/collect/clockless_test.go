@@ -129,7 +129,7 @@ func TestFiguresOfAPart(t *testing.T) {
 	}
 	part := func(from, to int) []result.Value {
 		return values([]*track{k}, 0, func(k *track) (tally.Mark, tally.Mark, time.Duration) {
-			return k.marks[from], k.marks[to], k.marks[to].At.Sub(k.marks[from].At)
+			return k.marks[from].mark(), k.marks[to].mark(), k.marks[to].At.Sub(k.marks[from].At)
 		})
 	}
 	for _, c := range []struct {

@@ -20,7 +20,7 @@ import (
 type track struct {
 	job      result.RawJob
 	meter    *tally.Meter
-	marks    []tally.Mark  // cumulative counters, without histograms; the first is the zero before the first report
+	marks    []counted     // the first is the zero before the first report
 	single   [][]figure    // by measure of the layout; of those that cannot be added
 	reported []bool        // by measure of the layout
 	final    tally.Mark    // with histograms
@@ -34,6 +34,15 @@ type track struct {
 	ended    result.Ending
 	end      time.Time
 }
+
+// counted are a job's cumulative counters at a moment. Every report of a run is one of these while its folder is read,
+// millions of them, so it is no whole mark.
+type counted struct {
+	At     time.Time
+	Totals tally.Totals
+}
+
+func (c counted) mark() tally.Mark { return tally.Mark{At: c.At, Totals: c.Totals} }
 
 // figure is a value of a tool's own making.
 type figure struct {
@@ -173,7 +182,7 @@ func (p *replay) Report(r workload.Report) {
 	if n := len(k.marks); n > 1 && k.marks[n-1].At.Equal(m.At) {
 		k.marks = k.marks[:n-1] // the later of two at one moment knows more
 	}
-	k.marks = append(k.marks, tally.Mark{At: m.At, Totals: m.Totals})
+	k.marks = append(k.marks, counted{m.At, m.Totals})
 	p.prev, p.elapsed = m, r.Elapsed
 }
 
@@ -220,7 +229,7 @@ func (p *replay) begin(r workload.Report) {
 func (p *replay) zero(began time.Time) {
 	k := p.track
 	zero := tally.Mark{At: began.UTC(), Totals: k.meter.Layout.Zero()}
-	k.marks = append(k.marks, zero)
+	k.marks = append(k.marks, counted{zero.At, zero.Totals})
 	for i := range k.streams {
 		k.streams[i].prev, k.streams[i].final = zero, tally.Mark{At: zero.At, Totals: zero.Totals}
 	}

@@ -247,7 +247,7 @@ func TestMeasuresOfLostMachines(t *testing.T) {
 			single:   make([][]figure, 3),
 			meter:    tally.NewMeter(tally.Layout{Measures: measures}, nil, measures),
 		}
-		k.marks = []tally.Mark{
+		k.marks = []counted{
 			{At: recordtest.Epoch, Totals: tally.Totals{0, 0, 0, 0}},
 			{
 				At:     recordtest.Epoch.Add(time.Duration(seconds) * time.Second),
@@ -258,7 +258,7 @@ func TestMeasuresOfLostMachines(t *testing.T) {
 		return k
 	}
 	all := func(k *track) (tally.Mark, tally.Mark, time.Duration) {
-		return k.marks[0], k.marks[1], k.to().Sub(k.from())
+		return k.marks[0].mark(), k.marks[1].mark(), k.to().Sub(k.from())
 	}
 	for name, c := range map[string]struct {
 		tracks []*track

@@ -19,11 +19,11 @@ func TestOneReportIsNoLine(t *testing.T) {
 	l := tally.Layout{Operations: ops}
 	start := func(from time.Duration, reports ...time.Duration) *track {
 		k := &track{meter: tally.NewMeter(l, ops, nil),
-			marks: []tally.Mark{{At: recordtest.Epoch.Add(from), Totals: l.Zero()}}}
+			marks: []counted{{At: recordtest.Epoch.Add(from), Totals: l.Zero()}}}
 		for i, at := range reports {
 			v := l.Zero()
 			v[1] = float64(10 * (i + 1)) // operations
-			k.marks = append(k.marks, tally.Mark{At: recordtest.Epoch.Add(at), Totals: v})
+			k.marks = append(k.marks, counted{At: recordtest.Epoch.Add(at), Totals: v})
 		}
 		return k
 	}

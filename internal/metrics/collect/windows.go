@@ -358,7 +358,7 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 		if len(k.marks) < 2 {
 			return tally.Mark{}, tally.Mark{}, 0
 		}
-		return k.marks[0], k.marks[len(k.marks)-1], k.to().Sub(k.from())
+		return k.marks[0].mark(), k.marks[len(k.marks)-1].mark(), k.to().Sub(k.from())
 	})
 	w.Windows = l.windowsOf(tracks)
 	return w
