@@ -444,7 +444,7 @@ type Workload struct {
 	// Sections are the same totals by stream, over the whole window, where the generator told streams apart; merged
 	// entries only.
 	Sections []Section `json:"sections,omitempty"`
-	// Windows are the same totals cut at phase boundaries and annotations (before/after a neighbour starts).
+	// Windows are the same totals cut at phase boundaries and annotations (before/after another workload starts).
 	Windows []Window `json:"windows,omitempty"`
 	// Heat is the latency heat map; merged entries only.
 	Heat *HeatMap `json:"heat,omitempty"`

@@ -1,8 +1,8 @@
 // Package analysis looks at a finished run and says what stands between its numbers and a conclusion: whether
 // throughput, service time and outstanding operations agree with each other, whether the offered load was reached, what
 // was really limiting, what was really read, whether it was steady, whether it is possible at all; and what the run was
-// made to find out: the cost of a neighbour, the time to recover, to move up a tier or to ingest, how it scales, where
-// caches end.
+// made to find out: the cost of a co-running workload, the time to recover, to move up a tier or to ingest, how it
+// scales, where caches end.
 // Across says what only several runs show.
 //
 // Run is pure: it reads result.Manifest and result.Data, does no I/O and prints nothing; package report shows what it
@@ -10,7 +10,7 @@
 // on its own. A check that passed is a finding too (result.Passed). No finding stops a run, and damaged data (gaps,
 // NaN, nothing at all) gives a finding that says so, never a panic.
 //
-// The checks live in rooms by question (load, client, storage, plausibility, neighbour, fault, ...), which see a run
+// The checks live in rooms by question (load, client, storage, plausibility, corunning, fault, ...), which see a run
 // through package view; the other folders are methods of statistics. A new one is a file in its room and a line in the
 // list below.
 //
@@ -23,11 +23,11 @@ import (
 
 	"plimsoll/internal/analysis/balance"
 	"plimsoll/internal/analysis/client"
+	"plimsoll/internal/analysis/corunning"
 	"plimsoll/internal/analysis/dbserver"
 	"plimsoll/internal/analysis/fault"
 	"plimsoll/internal/analysis/load"
 	"plimsoll/internal/analysis/machines"
-	"plimsoll/internal/analysis/neighbour"
 	"plimsoll/internal/analysis/plausibility"
 	"plimsoll/internal/analysis/residency"
 	"plimsoll/internal/analysis/scale"
@@ -69,7 +69,7 @@ var checks = []view.Check{
 	machines.Migrations,
 	machines.NodeReturns,
 	machines.Operations,
-	neighbour.Windows,
+	corunning.Windows,
 	plausibility.TooFast,
 	plausibility.BusLimit,
 	plausibility.IOLimit,

@@ -209,10 +209,10 @@ func (s *Stretch) Rounds(values []float64) {
 		fmt.Sprintf("%d points are few: judged as five rounds (spread within 20 %%, line within 10 %%)", len(values)))
 }
 
-// mostBeside is up to how many neighbours some are named, of more only the number.
+// mostBeside is up to how many co-running workloads some are named, of more only the number.
 const mostBeside = 5
 
-// When names a window in a sentence: a second time alone is after the neighbour, and of some neighbours three are
+// When names a window in a sentence: a second time alone is after the other workload, and of some others three are
 // named.
 func When(w result.Window) string {
 	if w.Circumstances.Name() != w.Name {

@@ -1,4 +1,4 @@
-package neighbour
+package corunning
 
 import (
 	"fmt"
@@ -109,8 +109,8 @@ func (p *pair) stoodStill(rose float64) bool {
 	return true
 }
 
-// gained says that what got better with a fault or when it was over, or with a neighbour, is none of its doing; nothing
-// where it was said that the two are not told apart from drift.
+// gained says that what got better with a fault or when it was over, or with another workload, is none of its doing;
+// nothing where it was said that the two are not told apart from drift.
 func (p *pair) gained(better bool) {
 	was, is := p.first.conditions, p.later.conditions
 	if !better || p.lasts != "" || len(p.changes) > 1 || len(was.Faults) > 0 || !p.first.Start.Before(p.later.Start) {

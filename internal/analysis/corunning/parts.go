@@ -1,4 +1,4 @@
-package neighbour
+package corunning
 
 import (
 	"cmp"
@@ -159,7 +159,7 @@ func (p part) value(q view.Quantity) (v float64, ok bool) {
 	return v / p.seconds, p.seconds > 0
 }
 
-// partsOf takes few windows as they are. When there are many, neighbours come and go, and what matters is with whom a
+// partsOf takes few windows as they are. When there are many, others come and go, and what matters is with whom a
 // workload ran: windows in the same company are joined, their counts and histograms merged.
 func partsOf(windows []result.Window, conditions []view.Conditions) []part {
 	var out []part

@@ -1,7 +1,7 @@
-// Package neighbour asks what a neighbour costs: the windows of a workload, before, with and after others and around
-// each annotated moment, are compared with the first of them. It gives a view.Check to package analysis. Stages of a
-// growing load are no neighbours; see package scale.
-package neighbour
+// Package corunning asks what a co-running workload costs: the phases of a workload, before, with and after others and
+// around each annotated moment, are compared with the first of them. It gives a view.Check to package analysis. Stages
+// of a growing load are no co-running workloads; see package scale.
+package corunning
 
 import (
 	"cmp"
@@ -22,15 +22,15 @@ const changed = 0.05
 const mostChanges = 3
 
 // Windows compares the parts of a workload's time, before, with and after co-running workloads and around each
-// annotated moment, each with the one from which it differs in one thing alone, the first where there are several: what
-// a noisy-neighbour test asks for. Where two things changed at one moment and no time had only one of them, it says
-// that the two cannot be told apart. One finding is about the rate, one about the mean latency; percentiles of the
-// merged histograms stand beside them.
+// annotated moment, each with the one from which it differs in one thing alone, the first where there are several:
+// what a test of co-running workloads asks for. Where two things changed at one moment and no time had only one of
+// them, it says that the two cannot be told apart. One finding is about the rate, one about the mean latency;
+// percentiles of the merged histograms stand beside them.
 var Windows = view.Check{Name: "windows", Rank: 130, Run: windows}
 
 func windows(v *view.Run) []result.Finding {
 	if v.Stages() != nil {
-		return nil // who joins is no neighbour but the test; see scaling
+		return nil // who joins is not beside the test but part of it; see scaling
 	}
 	longest := 0.0
 	for _, l := range v.Loads {

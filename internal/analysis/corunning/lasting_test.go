@@ -1,4 +1,4 @@
-package neighbour
+package corunning
 
 import (
 	"strings"
