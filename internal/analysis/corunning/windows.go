@@ -475,21 +475,26 @@ func (p *pair) kept(first, later uint64) string {
 	if limited == 0 || unlimited > 0 || !p.l.Alike() {
 		return ""
 	}
-	words := func(count uint64, of part) string {
+	words := func(count uint64, of part, when string) (string, bool) {
 		share := float64(count) / of.seconds / want
 		switch {
 		case share >= 1-view.RateTolerance:
-			return "met"
+			return "met " + when, true
 		case p.v.Missed(p.l, count, of.seconds, want, len(of.pieces)):
-			return "not met (" + view.Percent(share) + ")"
+			return fmt.Sprintf("not met (%s) %s", view.Percent(share), when), true
 		}
-		return "not told of so short a time (" + view.Percent(share) + ")"
+		return fmt.Sprintf("%s %s of it, in too short a time to tell whether it was met", when, view.Percent(share)), false
 	}
-	a, b := words(first, p.first), words(later, p.later)
-	if a == b {
-		return fmt.Sprintf(" Target rate %s: %s both times.", view.SayCount(want), a)
+	a, told := words(first, p.first, p.was)
+	b, also := words(later, p.later, p.is)
+	said := a + ", " + b
+	switch once, _ := words(later, p.later, p.was); {
+	case a == once && told:
+		said = strings.TrimSuffix(a, p.was) + "both times"
+	case !told || !also:
+		said = a + "; " + b
 	}
-	return fmt.Sprintf(" Target rate %s: %s %s, %s %s.", view.SayCount(want), a, p.was, b, p.is)
+	return fmt.Sprintf(" Target rate %s: %s.", view.SayCount(want), said)
 }
 
 // tail compares percentiles of the kind of operation whose 99th moved most. It moved, and has done harm or good, when

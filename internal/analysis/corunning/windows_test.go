@@ -240,3 +240,23 @@ func TestShortAndWandering(t *testing.T) {
 		}
 	}
 }
+
+// Whether a rate was met in too short a time to tell is said as that, beside the phase in which it can be told.
+func TestRateOfAShortPhase(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(1, 300, 1)
+	s.Load(reporttest.Load{Name: "A", To: 300, Offered: 20, Rate: func(int) float64 { return 20 }})
+	v := view.New(s.Manifest, s.Data)
+	p := &pair{v: v, l: v.Loads[0], was: "alone", is: "with B", first: part{seconds: 200}, later: part{seconds: 2}}
+	for _, c := range []struct {
+		first, later uint64
+		want         string
+	}{
+		{4000, 40, " Target rate 20: met both times."},
+		{4000, 36, " Target rate 20: met alone; with B 90 % of it, in too short a time to tell whether it was met."},
+	} {
+		if got := p.kept(c.first, c.later); got != c.want {
+			t.Errorf("%d, %d: %q, want %q", c.first, c.later, got, c.want)
+		}
+	}
+}

@@ -450,11 +450,17 @@ func alongside(v *view.Run, all []*view.Load, at, end time.Time, shortly time.Du
 			later = append(later, text)
 		}
 	}
+	first := at // start of what was struck: what had ended by then is no company that it lost
+	for _, l := range all {
+		if from := begins(l); from.Before(first) {
+			first = from
+		}
+	}
 	for _, l := range v.Loads {
-		if slices.Contains(all, l) {
+		from, to := l.Span()
+		if slices.Contains(all, l) || !to.After(first) {
 			continue
 		}
-		from, to := l.Span()
 		if !again(v, l, at) {
 			say(l, "began", from)
 		}

@@ -75,6 +75,35 @@ func TestFaultBeforeAnotherLoad(t *testing.T) {
 	}
 }
 
+// What had ended before the load that a fault struck began is no company that this load lost.
+func TestFaultAfterALoadThatEnded(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]int{"before it": 88, "beside it": 100} {
+		s := reporttest.NewSynthetic(970, 400, 1)
+		s.Load(reporttest.Load{Name: "fill", To: end, Noise: 0.02, Rate: func(int) float64 { return 900 }})
+		s.Load(reporttest.Load{Name: "A", From: 89, To: 400, Noise: 0.02, Rate: func(t int) float64 {
+			if t >= 105 && t < 160 {
+				return 0
+			}
+			return 5000
+		}})
+		s.Fault(105, 160, "node-0", "storage hangs")
+		told := false
+		for _, f := range recovered(view.New(s.Manifest, s.Data)) {
+			if f.Subject != "A" || !strings.Contains(f.Sentence, "back at 90 %") {
+				continue
+			}
+			told = true
+			if with := strings.Contains(f.Sentence, "fill ended"); with != (end > 89) {
+				t.Errorf("ended %s: %s", name, f.Sentence)
+			}
+		}
+		if !told {
+			t.Errorf("ended %s: nothing said of the fault", name)
+		}
+	}
+}
+
 // A fault that comes while an earlier one is not made up for is named with it; one that was over long before takes
 // nothing from the level that the next one is measured against; VMs that are back are no overshoot.
 func TestFaultsOneAfterAnother(t *testing.T) {

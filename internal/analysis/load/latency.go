@@ -79,7 +79,7 @@ func latencyKind(v *view.Run) []result.Finding {
 			verb, their, rate = "were", "their", "rates"
 		}
 		f.Sentence = fmt.Sprintf(
-			"%s %s open-loop and met %s target %s overall, but %s latencies are service times (from the actual send): the wait before a late send is in no percentile.",
+			"%s %s open-loop and met %s target %s on average while running, but %s latencies are service times (from the actual send): the wait before a late send is in no percentile.",
 			view.Three(scheduled), verb, their, rate, their)
 	case len(response) == 0 && v.Manifest.Target == result.ImportTarget && !ratesTold(v):
 		f.Severity = result.Info

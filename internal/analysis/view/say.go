@@ -103,13 +103,16 @@ func Three(names []string) string {
 	return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
 }
 
-// ClockOf is a moment of the run, h:mm:ss since the run phase began.
+// ClockOf is a moment of the run, h:mm:ss since the run phase began; −m:ss is before that.
 func ClockOf(seconds float64) string {
 	if !IsFinite(seconds) || math.Abs(seconds) > 1e9 {
 		return "an unknown moment"
 	}
 	s := int64(math.Round(seconds))
-	if s < 3600 {
+	switch {
+	case s < 0:
+		return "−" + ClockOf(-seconds)
+	case s < 3600:
 		return fmt.Sprintf("%d:%02d", s/60, s%60)
 	}
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
