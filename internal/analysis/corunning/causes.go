@@ -169,7 +169,7 @@ func (p *pair) belated() bool {
 		return false
 	}
 	whole, way := math.Log(later.Level()/level), math.Log(later.Part(0, n/2).Level()/level)
-	return math.Abs(way) <= math.Abs(whole)/4
+	return math.Abs(whole) > math.Log(1+changed) && math.Abs(way) <= math.Abs(whole)/4
 }
 
 // swings reports whether the earlier of two flows was as far on its way to the level of the later, by itself, over some

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/testkit/reporttest"
@@ -183,5 +184,33 @@ func TestLaterYardstick(t *testing.T) {
 	}
 	if rates != 1 || !strings.Contains(all[0], "1 of its 4 VMs lost in between") {
 		t.Errorf("%q", all)
+	}
+}
+
+// That a change came late is told by times that moved: where they stayed and the rate did not, they say nothing.
+func TestBelatedByTimesThatMoved(t *testing.T) {
+	t.Parallel()
+	track := func(n int, seconds func(i int) float64) *view.Track {
+		c := &view.Track{Step: 5}
+		for i := range n {
+			ops := 1000 + float64(i%7)
+			c.Ops, c.Busy = append(c.Ops, ops), append(c.Busy, ops*seconds(i))
+		}
+		return c
+	}
+	even := func(int) float64 { return 344e-6 }
+	for name, c := range map[string]struct {
+		later func(i int) float64
+		want  bool
+	}{
+		"as before":              {func(i int) float64 { return 344e-6 * (1 + 1e-4*float64(i/12)) }, false},
+		"slower from the start":  {func(int) float64 { return 688e-6 }, false},
+		"slower from its middle": {func(i int) float64 { return 344e-6 * (1 + float64(i/12)) }, true},
+	} {
+		p := &pair{a: track(30, even), b: track(24, c.later)}
+		p.later.Start = p.later.Start.Add(time.Hour)
+		if got := p.belated(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -7,23 +7,31 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"plimsoll/internal/analysis/recovery"
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
 
 // free measures a fault until something else begins, and then until it was over and what it took would have been seen,
-// and reports whether it took nothing by one of the two: what was lost later is not its doing.
+// or for a while where nobody says that it was, and reports whether it took nothing by one of the two: what was lost
+// later is not its doing.
 func free(v *view.Run, group string, q view.Quantity, e result.Mark, since time.Time) (Comeback, bool) {
 	until := undisturbed(v, group, e.Time)
 	o, ok := measure(v, group, q, e, since, until)
-	if over := o.ended; ok && o.hit() && !over.IsZero() {
+	if over := o.ended; ok && o.hit() {
+		if over.IsZero() {
+			over = e.Time.Add(aWhile)
+		}
 		if over = over.Add(hold(o.track)); until.IsZero() || over.Before(until) {
 			o, ok = measure(v, group, q, e, since, over)
 		}
 	}
 	return o, ok && !o.hit()
 }
+
+// aWhile is for how long a fault that does not end has what it takes seen, at least.
+const aWhile = time.Minute
 
 // hit reports whether the fault cost more than noise: work worth more than two points, or a second, was behind, and
 // more than the noise before the fault adds up to in such a time; or, where the next fault came soon, most points
@@ -71,6 +79,38 @@ func (o *Comeback) fell() bool {
 		}
 	}
 	return false
+}
+
+// paced reports whether any of a load's streams is on a schedule: what these missed they may make up for.
+func paced(l *view.Load) bool {
+	return slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+		return slices.ContainsFunc(p.Streams, func(s result.Stream) bool { return s.OpenLoop || s.Rate > 0 })
+	})
+}
+
+// joinLate gives two points after a fault their mean where one lacks what the other has too much, and neither is near
+// the level before: a load that waits for its answers makes up for nothing, so that is a report that came late, or a
+// clock that was set.
+func joinLate(points []recovery.Point, at float64) []recovery.Point {
+	const deviations = 5
+	var before []float64
+	for _, p := range points {
+		if p.Seconds <= at {
+			before = append(before, p.Value)
+		}
+	}
+	if len(before) < 3 {
+		return points
+	}
+	level, spread := stat.MeanStdDev(before, nil)
+	out := slices.Clone(points)
+	for i := max(1, len(before)); i < len(out); i++ {
+		a, b := out[i-1].Value-level, out[i].Value-level
+		if a*b < 0 && min(math.Abs(a), math.Abs(b)) > deviations*spread && math.Abs(a+b) < math.Sqrt2*deviations*spread {
+			out[i-1].Value, out[i].Value = level+(a+b)/2, level+(a+b)/2
+		}
+	}
+	return out
 }
 
 // fewestAfter is how many points after a fault tell whether it struck, where the level was not regained.

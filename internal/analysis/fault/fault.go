@@ -367,6 +367,9 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 		}
 		points = append(points, recovery.Point{Seconds: o.track.Elapsed(i), Value: max(0, x)})
 	}
+	if !slices.ContainsFunc(all, paced) {
+		points = joinLate(points, e.Time.Sub(v.Data.Start).Seconds())
+	}
 	var err error
 	o.Recovery, err = recovery.Measure(points, e.Time.Sub(v.Data.Start).Seconds(),
 		recovery.Options{HoldSeconds: hold(c).Seconds()})
@@ -564,7 +567,9 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		f.Confidence = 1 // it lies between two points
 		f.Sentence = fmt.Sprintf("%s back at 90 %% of %s after %s%s; %s.", head, former,
 			view.SayDuration(o.Regained.Seconds), o.stop(), failed)
-		if before, after := o.machines(v); after > before {
+		if before, after := o.machines(v); o.lingers() {
+			f.Sentence = f.Sentence[:len(f.Sentence)-1] + o.lingering()
+		} else if after > before {
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; that was of %s, and %d worked afterwards.",
 				view.Plural(before, "VM"), after)
 		} else if o.Overshoot > 0.25 && len(o.under) == 0 { // with another fault over, it is no overshoot
@@ -593,9 +598,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		if over := o.ended; !over.IsZero() && at.Sub(over) > hold(o.track) && !o.Stopped.Reached && o.vms.VMs == 0 &&
 			len(o.along)+len(o.later) == 0 {
 			f.Severity = result.Info
-			f.Sentence = f.Sentence[:len(f.Sentence)-1] + fmt.Sprintf("; the fault was over after %s, and what is "+
-				"missing since then is not told apart from what the load does by itself.",
-				view.SayDuration(over.Sub(o.at).Seconds()))
+			f.Sentence = f.Sentence[:len(f.Sentence)-1] + o.lingering()
 		}
 	}
 	switch {
@@ -618,6 +621,22 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 	f.Chart = v.Chart(o.Group+": "+o.Quantity.Per, o.Quantity.Unit, o.track.Line(o.Group, o.filled()))
 	f.Chart.Levels = []result.ChartPlace{{At: view.Round(0.9 * o.Before.Value), Text: "90 % of before"}}
 	return f
+}
+
+// lingers reports whether a load that never stopped came back only long after the fault was over.
+func (o *Comeback) lingers() bool {
+	if o.ended.IsZero() || o.Stopped.Reached || o.vms.VMs > 0 || len(o.along)+len(o.later) > 0 || o.joined != "" {
+		return false
+	}
+	took := o.ended.Sub(o.at)
+	back := time.Duration(o.Regained.Seconds * float64(time.Second))
+	return back-took > max(took, 2*aWhile, hold(o.track))
+}
+
+// lingering says that what is missing after the fault was over may not be its doing.
+func (o *Comeback) lingering() string {
+	return fmt.Sprintf("; the fault was over after %s, and what is missing since then is not told apart from what the "+
+		"load does by itself.", view.SayDuration(o.ended.Sub(o.at).Seconds()))
 }
 
 // alike says how many more faults came with one, within a few seconds, but for those of other kinds.

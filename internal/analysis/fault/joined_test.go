@@ -75,6 +75,74 @@ func TestFaultBeforeAnotherLoad(t *testing.T) {
 	}
 }
 
+// What a fault did not take is not charged with it: a report that came late and the next one, which holds the rest; a
+// load that ends by itself long after a fault that does not end; the level of a load that falls by itself after a fault
+// that was over long before; a rate that goes on rising.
+func TestNotOfTheFault(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		to   int // of the fault, 0: it does not end
+		rate func(t int) float64
+		want string
+		not  string
+	}{
+		"late report": {0, func(t int) float64 {
+			return 5000 * map[int]float64{302: 0.001, 303: 1.999}[t] // others below
+		}, "kept its", "back at"},
+		"end by itself": {0, func(t int) float64 {
+			if t >= 560 {
+				return 1
+			}
+			return 5000
+		}, "kept its", "back at"},
+		"falls by itself": {330, func(t int) float64 {
+			switch {
+			case t < 300:
+				return 5000
+			case t < 330:
+				return 1600
+			case t < 560:
+				return 4000
+			}
+			return 5000
+		}, "; the fault was over after 30 s, and what is missing since then is not told apart from what the load does " +
+			"by itself.", "overshoot"},
+		"rises": {330, func(t int) float64 {
+			switch {
+			case t < 300:
+				return 5000
+			case t < 330:
+				return 1600
+			}
+			return 5000 + 30*float64(t-330)
+		}, "back at 90 %", "overshoot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(40) {
+				s := reporttest.NewSynthetic(2000+seed, 600, 1)
+				s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.05, Rate: func(t int) float64 {
+					if rate := c.rate(t); rate > 0 {
+						return rate
+					}
+					return 5000
+				}})
+				s.Fault(300, c.to, "node-0", "set")
+				told := false
+				for _, f := range recovered(view.New(s.Manifest, s.Data)) {
+					told = true
+					if !strings.Contains(f.Sentence, c.want) || strings.Contains(f.Sentence, c.not) {
+						t.Errorf("seed %d: %s", seed, f.Sentence)
+					}
+				}
+				if !told {
+					t.Error("nothing said of the fault")
+				}
+			}
+		})
+	}
+}
+
 // What had ended before the load that a fault struck began is no company that this load lost.
 func TestFaultAfterALoadThatEnded(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@
 package recovery
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -46,12 +47,14 @@ type Moment struct {
 
 // Recovery is one way back.
 type Recovery struct {
-	Before    serial.Mean // throughput before the fault
-	Stopped   Moment      // first interval below 1 % of the level before
-	First     Moment      // first work again after that
-	Regained  Moment      // back at the fraction asked for, and held
-	Lowest    float64     // least throughput after the fault, before the level was regained
-	Overshoot float64     // highest after the fault ÷ level before − 1; 0 when never above
+	Before   serial.Mean // throughput before the fault
+	Stopped  Moment      // first interval below 1 % of the level before
+	First    Moment      // first work again after that
+	Regained Moment      // back at the fraction asked for, and held
+	Lowest   float64     // least throughput after the fault, before the level was regained
+	// Overshoot is the highest after the fault ÷ the level before, or that of the end of the series where it is higher,
+	// − 1; 0 when no point is above all those before.
+	Overshoot float64
 	// LostWork is the work not done between the fault and the regained level (or the end): the deficit against the
 	// level before, in the unit of throughput times seconds.
 	LostWork float64
@@ -193,7 +196,17 @@ func (r *Recovery) read(s course, o Options) {
 			r.Behind = max(r.Behind, r.LostWork)
 		}
 		previous = p.Seconds
-		r.Overshoot = max(r.Overshoot, p.Value/s.level-1)
+	}
+	top := func(points []Point) float64 {
+		return slices.MaxFunc(points, func(a, b Point) int { return cmp.Compare(a.Value, b.Value) }).Value
+	}
+	if high := top(s.points[s.split:]); high > top(s.points[:s.split]) {
+		var then []float64
+		for _, p := range s.points[min(end+1, len(s.points)-1):] {
+			then = append(then, p.Value)
+		}
+		then = then[3*len(then)/4:] // a rate that goes on rising does not overshoot
+		r.Overshoot = max(0, high/max(s.level, resample.Median(then))-1)
 	}
 }
 

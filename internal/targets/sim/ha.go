@@ -8,6 +8,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/targets/sim/perf"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -82,7 +83,7 @@ func (in *injector) restart(node int, vms []string) {
 	if left > 0 {
 		text += fmt.Sprintf("; no node has the memory for %d more", left)
 	}
-	in.tell(-1, "restart", text, "")
+	in.tell(-1, result.PowerOn, text, "")
 	in.group.Go(func() {
 		stopped := c.spend(in.ctx, c.w.o.Boot) != nil
 		for _, name := range booting {

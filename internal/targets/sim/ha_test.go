@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/targets/sim"
 	"plimsoll/internal/testkit/targettest"
+	"plimsoll/result"
 )
 
 // failing is a cluster of four nodes with two VMs of 1 GiB on each, and what it tells of failures.
@@ -30,7 +31,10 @@ func newFailing(t *testing.T, memory int64, ha sim.HA) *failing {
 	f.world = sim.New(sim.Options{Clock: f.clock, MemoryBytes: memory, FreeMemory: 1 << 40, Boot: 15 * time.Second,
 		NodeBoot: 2 * time.Minute, HA: ha})
 	c, err := f.world.Target().Provision(t.Context(),
-		target.Request{RunID: "run", StateDir: "state", Fault: func(_ int, _, text, _ string) {
+		target.Request{RunID: "run", StateDir: "state", Fault: func(_ int, state, text, _ string) {
+			if back := strings.Contains(text, "powers on"); back != (state == result.PowerOn) {
+				f.t.Errorf("%s: state %q: what gives power again is no fault", text, state)
+			}
 			f.say(text)
 		}})
 	f.must(err)
