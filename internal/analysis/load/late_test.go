@@ -41,6 +41,22 @@ func TestCatchUpIsNotMeeting(t *testing.T) {
 	}
 }
 
+// TestWhatIsForgivenIsNotMadeUpFor: a load that goes on at its rate after it stood still has not caught up.
+func TestWhatIsForgivenIsNotMadeUpFor(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(93, 1200, 1)
+	s.Load(reporttest.Load{Name: "A", To: 1200, Noise: 0.01, Offered: 4000, Rate: func(t int) float64 {
+		if t >= 300 && t < 305 {
+			return 0
+		}
+		return 4000
+	}})
+	if told := offeredRate(view.New(s.Manifest, s.Data)); len(told) != 1 ||
+		!strings.Contains(told[0].Sentence, "of work behind and did not make up for it") {
+		t.Errorf("%+v", told)
+	}
+}
+
 // A VM that was lost before its first report began nothing late: the others met what was theirs, and the rate was not
 // met.
 func TestALostVMIsNotLate(t *testing.T) {

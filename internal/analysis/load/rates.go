@@ -244,10 +244,15 @@ func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
 		}
 		behind = max(0, behind+(due(i)*(1-view.RateTolerance)-x)*c.Step)
 		if behind > most {
-			most, from, worst, until = behind, since, i, -1
+			most, from, worst = behind, since, i
 		}
-		if behind == 0 && until < worst {
-			until = i
+	}
+	left := most // of the work, by what was done beyond what was due: what a tolerance forgives is not made up for
+	for i := worst + 1; i < len(c.Ops) && until < 0; i++ {
+		if view.IsFinite(c.Ops[i]) && due(i) > 0 {
+			if left -= (c.Ops[i] - due(i)) * c.Step; left < most/10 {
+				until = i
+			}
 		}
 	}
 	if most < max(behindSeconds*want, behindFewest) {
@@ -332,6 +337,9 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	switch {
 	case high < want*(1-view.RateTolerance) && early > 0 && own >= want*(1-view.RateTolerance):
 		f.Severity = result.Warning
+		if missed != "" {
+			missed = ", not met" + missed
+		}
 		f.Sentence = fmt.Sprintf("%s: target rate not met: its VMs met it while they ran, but %d of %d ended early%s.",
 			what, early, len(l.Parts), missed)
 	case high < want*(1-view.RateTolerance):
