@@ -15,7 +15,7 @@ import (
 //	X(N) = γN / (1 + (N/K)^p)^(1/p)
 //
 // with K the concurrency at which the line comes to the cap γK, and p how sharp the bend is; +Inf is a corner,
-// min(γN, γK), and 1 is Amdahl's law. It never bends over, and the Universal Scalability Law, fitted to it, does: what
+// min(γN, γK), 1 is Amdahl's law, and 0 stands for γK(1−e^(−N/K)). It never bends over, and the Universal Scalability Law, fitted to it, does: what
 // that fit then shows as crosstalk and a peak is an artefact.
 type Cap struct {
 	Gamma, Concurrency, Sharpness float64
@@ -40,14 +40,17 @@ func (c Cap) At(n float64) float64 { return c.Gamma * bent(n, c.Concurrency, c.S
 
 // bent is the concurrency of a line that gives what the cap gives at n.
 func bent(n, knee, sharpness float64) float64 {
-	if math.IsInf(sharpness, 1) {
+	switch {
+	case math.IsInf(sharpness, 1):
 		return min(n, knee)
+	case sharpness == 0:
+		return -knee * math.Expm1(-n/knee)
 	}
 	return n / math.Pow(1+math.Pow(n/knee, sharpness), 1/sharpness)
 }
 
 // sharpnesses are tried in turn: the bend is told badly by few points, and closer steps change nothing.
-var sharpnesses = []float64{1, 1.5, 2, 4, math.Inf(1)}
+var sharpnesses = []float64{0, 1, 1.5, 2, 3, 4, math.Inf(1)}
 
 // capOf fits the cap by the error model of a fit of the law. falls is the chance of points beyond the cap that fall as
 // they do if they do not.
@@ -102,6 +105,20 @@ func capOf(f *Model) (best Cap, loss, falls float64) {
 		scale += math.Log(f.points[i].Weight / points[i].Weight)
 	}
 	return best, loss * math.Exp(scale/float64(len(points))), falls
+}
+
+// line is capOf, found once.
+func (m *Model) line() (best Cap, loss, falls float64) {
+	if m.lined == nil {
+		m.lined = &cappedFit{}
+		m.lined.best, m.lined.loss, m.lined.falls = capOf(m)
+	}
+	return m.lined.best, m.lined.loss, m.lined.falls
+}
+
+type cappedFit struct {
+	best        Cap
+	loss, falls float64
 }
 
 // lined is the line that fits best up to a cap at a concurrency, and what it leaves.
@@ -212,7 +229,7 @@ func (m *Model) capped(fits []*Model) {
 	}
 	least, falls := math.Inf(1), 1.0
 	for _, f := range fits {
-		c, loss, p := capOf(f)
+		c, loss, p := f.line()
 		ratio := f.solution.loss / loss
 		if f.solution.loss <= 0 && loss <= 0 {
 			ratio = 1
@@ -226,10 +243,10 @@ func (m *Model) capped(fits []*Model) {
 	dof := float64(m.DegreesOfFreedom)
 	f := distuv.F{D1: dof, D2: dof}
 	m.Cap.shown = m.Cap.seen(m.points)
-	m.Cap.Closer = m.Cap.Ratio > f.Quantile(0.95) && m.Cap.shown
+	m.Cap.Closer = m.Cap.Ratio > f.Quantile(0.95) && m.Cap.shown && m.DegreesOfFreedom >= minDof
 	m.Cap.Allowed = m.Cap.Closer || 1/m.Cap.Ratio < f.Quantile(0.9) && falls > fallsBeyond
 	if m.Alternatives[1].P >= level && !m.Cap.Closer {
-		m.Cap.Allowed = m.Cap.Allowed && m.Cap.Sharpness > 1 // Amdahl's law says the same
+		m.Cap.Allowed = m.Cap.Allowed && m.Cap.Sharpness != 1 // Amdahl's law says the same
 	}
 }
 
@@ -271,7 +288,7 @@ func (m *Model) artefacts() {
 			p.T, p.Boot = why, why
 		}
 		m.Peak.ConcurrencyInterval, m.Peak.ThroughputInterval = why, why
-	case m.Cap.Allowed:
+	case m.Cap.Allowed, m.Few():
 		for _, i := range []*resample.Interval{&m.BetaParameter.T, &m.BetaParameter.Boot} {
 			if i.Valid() {
 				i.Low = 0

@@ -3,6 +3,7 @@ package usl
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,5 +57,26 @@ func TestNoCapBeyondThePoints(t *testing.T) {
 		if words := m.Cap.Words(); words != "" && m.Cap.Concurrency > 10 {
 			t.Errorf("seed %d: %s", seed, words)
 		}
+	}
+}
+
+// TestFewPointsNameNoLaw: through four points goes a law, a cap and a knee of any other shape; that throughput fell is
+// told all the same.
+func TestFewPointsNameNoLaw(t *testing.T) {
+	t.Parallel()
+	for name, points := range map[string][]Point{
+		"γK(1−e^(−N/K))": {{1, 970, 0}, {8, 6296, 0}, {32, 13835, 0}, {128, 15995, 0}},
+		"a cap":          {{1, 1000, 0}, {4, 4000, 0}, {16, 12000, 0}, {64, 12000, 0}},
+	} {
+		m := fit(t, points, Options{})
+		if m.Simpler != "" || m.Cap.Closer || m.Peak.Exists || m.CrosstalkP() < level {
+			t.Errorf("%s: %q, cap %+v, peak %s, crosstalk p %.2g", name, m.Simpler, m.Cap, m.Peak, m.CrosstalkP())
+		}
+		if !slices.ContainsFunc(m.Warnings, func(s string) bool { return strings.Contains(s, "are too few to tell") }) {
+			t.Errorf("%s: %q", name, m.Warnings)
+		}
+	}
+	if m := fit(t, []Point{{1, 1000, 0}, {8, 6430, 0}, {32, 13210, 0}, {128, 9880, 0}}, Options{}); !m.Peak.InRange {
+		t.Errorf("a fall by a quarter: %s, %q", m.Peak, m.Warnings)
 	}
 }

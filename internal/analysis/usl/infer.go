@@ -387,8 +387,8 @@ func (m *Model) nested(simple solution, fewer float64) float64 {
 	return distuv.F{D1: fewer, D2: float64(m.DegreesOfFreedom)}.Survival(f)
 }
 
-// unbound fits without bounds, and says how likely negative contention is so much closer if there is none: the most
-// likely by every error model that the data allow.
+// unbound fits without bounds, and says how likely negative contention is so much closer than the law and a line up to a
+// cap if there is none: the most likely by every error model that the data allow.
 func (m *Model) unbound(fits []*Model) {
 	if free := solveFromMany(m.points, unbounded); free.ok {
 		m.Unbounded = &free.Coefficients
@@ -397,17 +397,19 @@ func (m *Model) unbound(fits []*Model) {
 	negative.low[1] = unbounded.low[1]
 	for _, f := range fits {
 		p, dof := 1.0, float64(f.DegreesOfFreedom)
-		if free := solveFromMany(f.points, negative); free.ok && free.loss < f.solution.loss {
-			p = distuv.F{D1: 1, D2: dof}.Survival((f.solution.loss-free.loss)/(free.loss/dof)) / 2
+		_, least, _ := f.line() // a line that bends late looks like it, too
+		least = min(least, f.solution.loss)
+		if free := solveFromMany(f.points, negative); free.ok && free.loss < least {
+			p = distuv.F{D1: 1, D2: dof}.Survival((least-free.loss)/(free.loss/dof)) / 2
 		}
 		m.negativeP = max(m.negativeP, p)
 	}
 }
 
 // CrosstalkP is the chance of as much crosstalk as is seen if there is none: that of Amdahl's law, 1 where a line up to
-// a cap does without, or throughput falls at once.
+// a cap does without, throughput falls at once, or the concurrencies are too few to tell.
 func (m *Model) CrosstalkP() float64 {
-	if m.Cap.Allowed || m.Fall.Closer {
+	if m.Cap.Allowed || m.Fall.Closer || m.Few() {
 		return 1
 	}
 	return m.Alternatives[1].P

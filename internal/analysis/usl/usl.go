@@ -200,8 +200,9 @@ type Peak struct {
 	ThroughputInterval  resample.Interval
 	NoPeakShare         float64 // share of resamples whose fit had no peak
 	// Artefact: the law fitted has one, but a line up to a cap, which has none, fits as well or better. Fallen: but
-	// throughput falls at once, and the law's peak lies where nothing was measured.
-	Artefact, Fallen bool
+	// throughput falls at once, and the law's peak lies where nothing was measured. Few: but the concurrencies are too
+	// few to tell it from what other curves do.
+	Artefact, Fallen, Few bool
 }
 
 // String says what is known of the peak in words fit for a report.
@@ -211,6 +212,9 @@ func (p Peak) String() string {
 		return "no peak is told: a line up to a cap fits as well as the law, or better"
 	case p.Fallen:
 		return "no peak is told: throughput falls at once, which the law does not know"
+	case p.Few:
+		return fmt.Sprintf("no peak is told: fewer than %d different concurrencies, and throughput does not clearly fall",
+			fewestForLaw)
 	case !p.Exists:
 		return "no peak in range: the data show no crosstalk"
 	case !p.InRange:
@@ -252,6 +256,7 @@ type Model struct {
 	solution   solution
 	likelihood float64 // logarithm, but for a constant
 
+	lined     *cappedFit
 	negativeP float64 // chance that negative contention is so much closer if there is none
 }
 
@@ -283,12 +288,43 @@ func Fit(points []Point, o Options) (*Model, error) {
 	if (m.Cap.Allowed || m.Fall.Closer) && m.Peak.Exists {
 		m.Peak.Exists, m.Peak.InRange, m.Peak.Artefact, m.Peak.Fallen = false, false, m.Cap.Allowed, m.Fall.Closer
 	}
+	if m.Few() && m.Peak.Exists && !m.Cap.Allowed {
+		m.Peak.Exists, m.Peak.InRange, m.Peak.Few = false, false, true
+	}
 	if !m.Fall.Closer && !m.Cap.Closer { // the law's own misfit is no stray
 		m.Outlier = m.outlier()
 	}
 	m.warn()
 	return m, nil
 }
+
+// fewestForLaw is how many different concurrencies tell one law from another: through fewer a curve of three parameters
+// goes whatever the truth. That throughput falls beyond a peak can be seen of them all the same.
+const fewestForLaw = 6
+
+// Few reports whether the concurrencies are too few to tell laws apart, and throughput does not fall by so much that
+// the one which bends over is asked for.
+func (m *Model) Few() bool {
+	return distinct(m.original) < fewestForLaw && !(m.Alternatives[1].P < level && m.bendsOver())
+}
+
+// bendsOver reports whether the throughput of the highest concurrency lies clearly below that of another.
+func (m *Model) bendsOver() bool {
+	of := map[float64][]Point{}
+	_, high := m.span()
+	for _, p := range m.original {
+		of[p.Concurrency] = append(of[p.Concurrency], p)
+	}
+	for _, points := range of {
+		if meanOf(of[high]) < clearFall*meanOf(points) {
+			return true
+		}
+	}
+	return false
+}
+
+// clearFall is the share of the highest throughput below which the last one has fallen, of few points.
+const clearFall = 0.85
 
 // largest is the greatest number whose square and sums of squares stay finite with room to spare.
 const largest = 1e100

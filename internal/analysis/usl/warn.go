@@ -12,8 +12,9 @@ func (m *Model) warn() {
 	say := func(format string, args ...any) { m.Warnings = append(m.Warnings, fmt.Sprintf(format, args...)) }
 	low, high := m.span()
 	different := distinct(m.original)
-	if different < 6 {
-		say("only %d different concurrencies: below 6 the three parameters are poorly determined", different)
+	if different < fewestForLaw {
+		say("only %d different concurrencies: below %d the three parameters are poorly determined", different,
+			fewestForLaw)
 	}
 	if m.DegreesOfFreedom < minDof {
 		say("%d degrees of freedom: the intervals are very wide", m.DegreesOfFreedom)
@@ -39,7 +40,7 @@ func (m *Model) warn() {
 		say("%.0f %% of the resamples show no peak at all", 100*m.Peak.NoPeakShare)
 	}
 	if u := m.Unbounded; u != nil && !m.Fall.Closer && m.Cap.Words() == "" {
-		if u.Alpha < 0 && m.negativeP < level {
+		if u.Alpha < 0 && m.negativeP < level && different >= fewestForLaw {
 			say(
 				"without bounds contention would be negative (%.4g): throughput grows faster than the law allows, look for caching or warm-up",
 				u.Alpha)
@@ -82,6 +83,10 @@ func (m *Model) choice(say func(string, ...any)) {
 	low, high := m.span()
 	switch {
 	case m.Fall.Closer: // no law is asked for
+		return
+	case line.P < level && m.Few():
+		say("%d different concurrencies are too few to tell contention, crosstalk and a cap apart: at least %d",
+			distinct(m.original), fewestForLaw)
 		return
 	case amdahl.P < level && m.Cap.Closer:
 		m.Simpler = Capped

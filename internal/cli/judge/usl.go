@@ -322,8 +322,11 @@ func (d scalability) text(w io.Writer) error {
 	if err := laws.Write(w); err != nil {
 		return err
 	}
-	visible.Fprintf(w,
-		"P: chance that the universal law is so much closer if this one holds; below 0.05 it is ruled out\n\n")
+	ruledOut := "below 0.05 it is ruled out"
+	if m.Few() {
+		ruledOut = "of so few concurrencies it rules nothing out"
+	}
+	visible.Fprintf(w, "P: chance that the universal law is so much closer if this one holds; %s\n\n", ruledOut)
 	if err := d.points().Write(w); err != nil {
 		return err
 	}

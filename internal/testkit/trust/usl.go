@@ -169,6 +169,23 @@ func uslClaims() (out []Claim) {
 				})
 			})
 		}
+		if of == "4 points" {
+			for _, soft := range []struct {
+				name string
+				law  curve
+			}{{"γK(1−e^(−N/K))", usl.Cap{Gamma: 1000, Concurrency: 16}},
+				{"sharpness 2", usl.Cap{Gamma: 1000, Concurrency: 12, Sharpness: 2}},
+				{"sharpness 3", round.law}, {"Amdahl's law", amdahl}} {
+				s := corner
+				s.law = soft.law
+				add(of+", a soft knee, "+soft.name+": a law, a cap or a peak is named", 0, 0.02,
+					func(seed uint64, n int) (Count, error) {
+						return s.each(seed, n, -1, func(m *usl.Model) Count {
+							return yes(m.Simpler != "" || m.Cap.Closer || m.Peak.InRange || m.CrosstalkP() < 0.05)
+						})
+					})
+			}
+		}
 		line := loadSweep{law: usl.Coefficients{Gamma: 1000}, at: points[of], errors: usl.Proportional}
 		for _, c := range []struct {
 			name string
