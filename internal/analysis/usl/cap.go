@@ -15,8 +15,8 @@ import (
 //	X(N) = γN / (1 + (N/K)^p)^(1/p)
 //
 // with K the concurrency at which the line comes to the cap γK, and p how sharp the bend is; +Inf is a corner,
-// min(γN, γK), 1 is Amdahl's law, and 0 stands for γK(1−e^(−N/K)). It never bends over, and the Universal Scalability Law, fitted to it, does: what
-// that fit then shows as crosstalk and a peak is an artefact.
+// min(γN, γK), 1 is Amdahl's law, and 0 stands for γK(1−e^(−N/K)). It never bends over, and the Universal Scalability
+// Law, fitted to it, does: what that fit then shows as crosstalk and a peak is an artefact.
 type Cap struct {
 	Gamma, Concurrency, Sharpness float64
 	Ratio                         float64 // of what the law leaves of the points over what this leaves

@@ -387,8 +387,8 @@ func (m *Model) nested(simple solution, fewer float64) float64 {
 	return distuv.F{D1: fewer, D2: float64(m.DegreesOfFreedom)}.Survival(f)
 }
 
-// unbound fits without bounds, and says how likely negative contention is so much closer than the law and a line up to a
-// cap if there is none: the most likely by every error model that the data allow.
+// unbound fits without bounds, and says how likely negative contention is so much closer than the law and a line up to
+// a cap if there is none: the most likely by every error model that the data allow.
 func (m *Model) unbound(fits []*Model) {
 	if free := solveFromMany(m.points, unbounded); free.ok {
 		m.Unbounded = &free.Coefficients
