@@ -96,6 +96,7 @@ type Headline struct {
 	Operation string  `json:"operation"` // or the measure
 	Value     float64 `json:"value"`
 	Unit      string  `json:"unit"`
+	Answer    string  `json:"answer,omitempty"` // what the report begins with, in which the figure may not stand
 }
 
 // Whose the counters of the VMs' disks are.

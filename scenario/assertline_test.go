@@ -25,6 +25,8 @@ func TestParseAssert(t *testing.T) {
 		"DSS iops > 4,000":             {least(4000), "DSS", "all", "operations"},
 		"  OLTP log write rate > 5k  ": {least(5000), "OLTP log", "write", "operations"},
 		"DSS errors <= 0":              {most(0), "DSS", "all", "errors"},
+		"DSS errors = 0":               {most(0), "DSS", "all", "errors"},
+		"DSS write errors==0":          {most(0), "DSS", "write", "errors"},
 		"DSS NOPM >= 12000":            {least(12000), "DSS", "all", "NOPM"},
 	} {
 		got, err := scenario.ParseAssert(text, workloads)

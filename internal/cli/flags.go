@@ -163,8 +163,8 @@ func (pl *planner) load(given string, f scenarioFlags, nodes int, now time.Time)
 	return &loaded{source: src, scenario: sc, diagnostics: diagnostics}, nil
 }
 
-// addAsserts puts the conditions of a command line to those of a scenario, and returns what is wrong with them. also is
-// another name of the workload, where there is one besides prefills; "" for none.
+// addAsserts puts the conditions of a command line to those of a scenario, and returns what is wrong with them. The
+// workload may be left out where there is one besides prefills; also is another name of it, "" for none.
 func addAsserts(sc *scenario.Scenario, also string, texts []string) (bad []scenario.Diagnostic) {
 	var workloads, judged []string
 	for _, w := range sc.Workloads {
@@ -179,6 +179,12 @@ func addAsserts(sc *scenario.Scenario, also string, texts []string) (bad []scena
 	}
 	for _, text := range texts {
 		a, err := scenario.ParseAssert(text, known)
+		if err != nil && len(judged) == 1 {
+			if b, bad := scenario.ParseAssert(judged[0]+" "+text, judged); bad == nil {
+				b.Name = strings.TrimPrefix(b.Name, judged[0]+" ")
+				a, err = b, nil
+			}
+		}
 		if err == nil && !slices.Contains(workloads, a.Workload) {
 			a.Workload = judged[0]
 		}

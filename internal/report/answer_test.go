@@ -171,6 +171,32 @@ func TestCompanyOf(t *testing.T) {
 	}
 }
 
+// TestInWords: a workload that always ran alone has stretches that are called by when they were.
+func TestInWords(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2]string{
+		{`whole time|alone|alone, after "Powered on"|alone, after "off" (2)`,
+			`whole time|at the start|after "Powered on"|after "off" (2)`},
+		{`alone|alone, after "off"|with B`, `alone|alone, after "off"|with B`},
+		{"whole time|alone", "whole time|alone"}, {"while its VMs start|alone", "while its VMs start|alone"},
+	} {
+		var in []WindowTotals
+		for name := range strings.SplitSeq(c[0], "|") {
+			in = append(in, WindowTotals{Name: name})
+		}
+		var got []string
+		for _, w := range inWords(in) {
+			got = append(got, w.Name)
+		}
+		if diff := cmp.Diff(c[1], strings.Join(got, "|")); diff != "" {
+			t.Error(diff)
+		}
+		if in[len(in)-1].Name == got[len(got)-1] && c[0] != c[1] {
+			t.Error("the windows themselves were renamed")
+		}
+	}
+}
+
 // TestFarthest: of many windows the first and those that differ most, by rate or by time, in their order.
 func TestFarthest(t *testing.T) {
 	t.Parallel()

@@ -122,12 +122,36 @@ type Latency struct {
 
 // Rows are the rows of a table: the windows, then the sections, which are called so.
 func (l Latency) Rows() []WindowTotals {
-	rows := slices.Clone(l.Windows)
+	rows := inWords(l.Windows)
 	for _, s := range l.Sections {
 		s.Name = "section " + s.Name
 		rows = append(rows, s)
 	}
 	return rows
+}
+
+// inWords calls windows as a person would: those of a workload that always ran alone differ by when they were, and by
+// nothing else.
+func inWords(windows []WindowTotals) []WindowTotals {
+	out, alone := slices.Clone(windows), 0
+	for i, w := range windows {
+		c, ours := result.CircumstancesOf(w.Name)
+		switch {
+		case !ours: // as the whole time
+		case !c.InCompany(result.Circumstances{}):
+			return slices.Clone(windows)
+		case c.After != "":
+			out[i].Name = c.Since()
+			alone++
+		case c.Again == 0:
+			out[i].Name = "at the start"
+			alone++
+		}
+	}
+	if alone < 2 {
+		return slices.Clone(windows)
+	}
+	return out
 }
 
 // OpRow is one kind of operation in one window. Times are seconds. A percentile is absent when there is no

@@ -389,7 +389,8 @@ func PeekOf(x *compare.Experiment) Peek {
 	return p
 }
 
-// experimentFigure is the first figure of an experiment: the mark of a search, else the most that a combination did.
+// experimentFigure is what an experiment's answer is about: the mark of a search, the effect of its only factor, else
+// the most that a combination did.
 func experimentFigure(x *compare.Experiment) string {
 	if x.Mark != nil {
 		return markFigure(x.Mark)
@@ -400,6 +401,9 @@ func experimentFigure(x *compare.Experiment) string {
 			name = strings.TrimSpace(name + " at " + cell)
 		}
 		return fmt.Sprintf("%s (%s)", quantity(v.Value, v.Unit), name)
+	}
+	if told := effectSentences(x); len(told) > 0 {
+		return strings.TrimSuffix(told[0], ".")
 	}
 	if len(x.Best) > 0 {
 		return at(x.Best[0].Rate, x.Best[0].Cell)

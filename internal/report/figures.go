@@ -222,6 +222,28 @@ func SayHeadline(h result.Headline) string {
 	return fmt.Sprintf("%s (%s)", quantity(h.Value, h.Unit), name)
 }
 
+// SayAnswer is the answer as a list shows it, up to its first semicolon; where there is none, the headline.
+func SayAnswer(h result.Headline) string {
+	if h.Answer == "" {
+		return SayHeadline(h)
+	}
+	return strings.TrimSuffix(answer.Head(h.Answer), ".")
+}
+
+// HeadlineWithAnswer is the headline of a run, with the answer that its report begins with.
+func HeadlineWithAnswer(m result.Manifest, d *result.Data, found []result.Finding) *result.Headline {
+	h := HeadlineOf(d.Workloads)
+	if h == nil {
+		return nil
+	}
+	for _, s := range New(Input{Manifest: m, Data: d, Findings: found}).InShort {
+		if s.Check == answer.Check {
+			h.Answer = s.Sentence
+		}
+	}
+	return h
+}
+
 // HeadlineOf is the first of the figures of some workloads; nil when they have none.
 func HeadlineOf(workloads []result.Workload) *result.Headline {
 	doc, merged := &Document{}, mergedOf(workloads)

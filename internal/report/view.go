@@ -291,7 +291,7 @@ var icons = map[result.Severity]string{result.Invalid: "✕", result.Warning: "!
 
 func newSide(c Comparison) side {
 	s := side{Workload: c.Workload, Kind: c.Latency}
-	for _, w := range c.Windows {
+	for _, w := range inWords(c.Windows) {
 		s.Windows = append(s.Windows, w.Name)
 	}
 	if s.Change = "Change"; len(s.Windows) > 2 {

@@ -25,7 +25,7 @@ func windowTable(doc *Document) (rows []windowRow, left int) {
 	}
 	for _, c := range doc.Comparisons {
 		workload := c.Workload
-		shown := farthest(c.Windows, maxSides)
+		shown := farthest(inWords(c.Windows), maxSides)
 		left += len(c.Windows) - len(shown)
 		for i, w := range shown {
 			name := companyOf(w.Name, workloads)

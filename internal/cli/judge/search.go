@@ -26,8 +26,6 @@ const MarkDepth = 512
 
 var latencyWord = regexp.MustCompile(`^(mean|max|p[0-9.]+)$`)
 
-var noneAllowed = regexp.MustCompile(`([^<>=\s])\s*==?\s*0$`)
-
 var operators = regexp.MustCompile(`\s*([<>]=?)\s*`)
 
 var bareNumber = regexp.MustCompile(`[0-9.]$`)
@@ -36,8 +34,7 @@ var bareNumber = regexp.MustCompile(`[0-9.]$`)
 func MarkLimits(texts []string, workload string) (full []scenario.Assert, out []result.Assert, err error) {
 	var bad []error
 	for _, text := range texts {
-		t := noneAllowed.ReplaceAllString(strings.TrimSpace(text), "$1 <= 0")
-		t = strings.TrimSpace(operators.ReplaceAllString(t, " $1 ")) // in one spelling, so that searches are alike
+		t := strings.TrimSpace(operators.ReplaceAllString(text, " $1 ")) // in one spelling, so that searches are alike
 		if !strings.HasPrefix(t, workload+" ") {
 			t = workload + " " + t
 		}

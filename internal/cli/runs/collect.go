@@ -289,10 +289,11 @@ func Judge(ctx context.Context, folder *result.Folder, data *result.Data) error 
 	return errors.Join(folder.WriteFindings(found), keepHeadline(folder, data, found))
 }
 
-// keepHeadline keeps the first figure of a run, and which of its conditions failed, with what lists of runs read.
+// keepHeadline keeps the answer and the first figure of a run, and which of its conditions failed, with what lists of runs read.
 func keepHeadline(folder *result.Folder, data *result.Data, found []result.Finding) error {
+	headline := report.HeadlineWithAnswer(folder.Manifest(), data, found)
 	return folder.Update(func(m *result.Manifest) {
-		m.Headline, m.FailedAsserts = report.HeadlineOf(data.Workloads), nil
+		m.Headline, m.FailedAsserts = headline, nil
 		for _, f := range found {
 			if f.Check == assert.Check && assert.Failed(f) {
 				m.FailedAsserts = append(m.FailedAsserts, f.Subject)

@@ -370,7 +370,7 @@ func rowOf(b book) row {
 		out.State, out.Failed = "invalid", unit.Plural(n, "threshold")+" failed: "+strings.Join(m.FailedAsserts, "; ")
 	}
 	if m.Headline != nil {
-		out.Figure = report.SayHeadline(*m.Headline)
+		out.Figure = report.SayAnswer(*m.Headline)
 	}
 	if took := b.took(); took > 0 {
 		out.Took = unit.Duration(took).String()

@@ -137,7 +137,10 @@ func (e errMissing) Error() string {
 // problem shows a page with what is wrong, a line each, and where it is shown all the same, "" for nowhere.
 func (s *Site) problem(w http.ResponseWriter, code int, text, anyway string) {
 	var doc document
-	view := &frame{Title: "Not shown", Problem: text, Anyway: template.URL(anyway)}
+	view := &frame{Title: "Not shown", Lines: strings.Split(text, "\n"), Anyway: template.URL(anyway)}
+	if anyway != "" {
+		view.Title, view.Lines = "Not compared: these differ", strings.Split(strings.ReplaceAll(text, "compare: ", ""), "\n")
+	}
 	if err := s.fill(&doc, "problem.html.tmpl", view); err != nil {
 		say(w, code, text)
 		return
@@ -151,7 +154,7 @@ func (s *Site) problem(w http.ResponseWriter, code int, text, anyway string) {
 // frame holds what every page has.
 type frame struct {
 	Title   string
-	Problem string
+	Lines   []string // of what is wrong
 	Anyway  template.URL
 	Style   template.CSS
 	Script  template.JS // ""; the one of all pages
@@ -170,7 +173,7 @@ func (s *Site) fill(doc *document, name string, view interface{ in(*Site) }) err
 
 // in completes the frame.
 func (f *frame) in(s *Site) {
-	f.Problem, f.Title, f.Version = report.Shown(f.Problem), report.Shown(f.Title), report.Shown(s.version)
+	f.Lines, f.Title, f.Version = report.Shown(f.Lines), report.Shown(f.Title), report.Shown(s.version)
 	if f.Script == "" {
 		f.Script = report.ZoneScript()
 	}
