@@ -211,7 +211,10 @@ func (f *Folder) closeSums() error {
 
 // VerifySums compares the documents of the run with their sums and returns what differs, in words; nil when all agree,
 // and when the folder has no sums.
-func (f *Folder) VerifySums() []string {
+func (f *Folder) VerifySums() []string { return f.VerifySumsOf() }
+
+// VerifySumsOf is VerifySums of some documents; of none, of all.
+func (f *Folder) VerifySumsOf(only ...string) []string {
 	if unlock, err := lockNames(f.dir, unix.LOCK_SH); err == nil { // where none can be had nobody writes either
 		defer unlock()
 	}
@@ -224,7 +227,9 @@ func (f *Folder) VerifySums() []string {
 	case s[manifestFile] == nil:
 		bad = append(bad, fmt.Sprintf("%s: it has no sum of %s", sumsFile, manifestFile))
 	}
-	names := slices.Sorted(maps.Keys(s))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(name string) bool {
+		return len(only) > 0 && !slices.Contains(only, name)
+	})
 	names = slices.DeleteFunc(names, func(name string) bool {
 		outside := !filepath.IsLocal(name)
 		if outside {

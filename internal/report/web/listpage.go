@@ -297,6 +297,9 @@ func (s *Site) rowsOf(books []*book) []row {
 			if one.Figure = one.Peek.Figure; s.lib.Examine != nil && one.Peek.Sentence == "" {
 				one.Figure = "being read; it is here in a moment"
 			}
+		} else if !b.live() {
+			damage := s.damages.of(b.dir, func() string { return damageOf(b.dir) })
+			one.Problem = strings.Trim(one.Problem+"; "+damage, "; ")
 		}
 		rows = append(rows, one)
 	}

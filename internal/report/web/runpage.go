@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,36 +101,45 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	return s.fillRun(doc, v)
 }
 
-// mostShorts is how many summaries are kept.
-const mostShorts = 500
+// mostKept is of how many runs what is made of their documents is kept.
+const mostKept = 500
 
-// shorts are the summaries of runs that ended, which are made of all their data and findings.
-type shorts struct {
+// documents is what was made of the data and findings of runs that ended, which takes reading all of them.
+type documents[T any] struct {
 	mu   sync.Mutex
-	kept map[string]kept
+	kept map[string]kept[T]
 }
 
-type kept struct {
-	mark  string
-	short []report.Short
+type kept[T any] struct {
+	mark string
+	made T
 }
 
-func (s *shorts) of(dir string, make func() []report.Short) []report.Short {
+func (d *documents[T]) of(dir string, make func() T) T {
 	mark := markOf(dir, "manifest.json", "data.json", "findings.json")
-	s.mu.Lock()
-	known, there := s.kept[dir]
-	s.mu.Unlock()
+	d.mu.Lock()
+	known, there := d.kept[dir]
+	d.mu.Unlock()
 	if there && known.mark == mark {
-		return known.short
+		return known.made
 	}
-	made := kept{mark, make()}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kept == nil || len(s.kept) >= mostShorts {
-		s.kept = map[string]kept{}
+	made := kept[T]{mark, make()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.kept == nil || len(d.kept) >= mostKept {
+		d.kept = map[string]kept[T]{}
 	}
-	s.kept[dir] = made
-	return made.short
+	d.kept[dir] = made
+	return made.made
+}
+
+// damageOf says of a run that ended which of the documents that its answer is of are not as they were written.
+func damageOf(dir string) string {
+	folder, err := result.Glance(dir)
+	if err != nil {
+		return "" // said already
+	}
+	return strings.Join(folder.VerifySumsOf("data.json", "findings.json"), "; ")
 }
 
 // shortOf is the summary of a run that ended, as its report has it; what cannot be read is said there.
@@ -204,6 +214,9 @@ func newestOf(events []result.Event) (out []event) {
 	for _, e := range slices.Backward(events) {
 		one := inWords(e)
 		if n := len(out); n > 0 {
+			if e.Kind == result.KindWritten && strings.HasSuffix(out[n-1].Text, result.PlainNames(e.Text)) {
+				continue // a warning says it
+			}
 			if one.Times = out[n-1].Times; one == out[n-1] {
 				out[n-1].Times++
 				continue

@@ -357,15 +357,14 @@ func inWords(e result.Event) event {
 		result.KindMigration: "Moved", result.KindNodeReturn: "A node is back",
 		result.KindOperation: "Platform", result.KindPrecondition: "Preparation",
 	}[e.Kind]
-	if e.Kind == result.KindStepEnd {
-		switch {
-		case e.Error != "":
-			say = fmt.Sprintf("Step %d failed", e.Step)
-		case e.Text != "":
-			say, text = fmt.Sprintf("Step %d was %s", e.Step, e.Text), e.Name
-		}
-	}
-	if e.Kind == result.KindPhase {
+	switch {
+	case e.Kind == result.KindStepStart:
+		text = cmp.Or(e.Text, e.Name)
+	case e.Kind == result.KindStepEnd && e.Error != "":
+		say, text = fmt.Sprintf("Step %d failed", e.Step), ""
+	case e.Kind == result.KindStepEnd && e.Text != "":
+		say, text = fmt.Sprintf("Step %d was %s", e.Step, e.Text), ""
+	case e.Kind == result.KindStepEnd, e.Kind == result.KindPhase:
 		text = ""
 	}
 	if e.Error != "" {

@@ -184,7 +184,15 @@ func TestJournalOfMany(t *testing.T) {
 		r.event(result.Event{Kind: result.KindWorkload, Name: "W", Text: "start"})
 	}
 	r.event(result.Event{Kind: result.KindFault, Text: "node 3 lost its power"})
+	r.event(result.Event{Kind: result.KindStepStart, Step: 3, Name: "vm_group.PowerOn", Text: "power on group \"G\""})
+	r.event(result.Event{Kind: result.KindStepEnd, Step: 3, Name: "vm_group.PowerOn"})
+	r.event(result.Event{Kind: result.KindWritten, Name: "W", Text: "all blocks zero"})
+	r.event(result.Event{Kind: result.KindWarning, Text: "workload W: all blocks zero"})
 	_, body, _ := s.get("/runs/20260301-103000-live-0001")
+	if strings.Contains(body, "vm_group.PowerOn") || !strings.Contains(body, `>power on group &#34;G&#34;<`) ||
+		strings.Count(body, "all blocks zero") != 1 {
+		t.Errorf("the journal is raw, or says a thing twice:\n%.3000s", body[strings.Index(body, "journal"):])
+	}
 	row := regexp.MustCompile(`<td class="l">Load begins</td><td class="l">W <span class="of">× 300</span></td>`)
 	if n := len(row.FindAllString(body, -1)); n != 1 || strings.Count(body, "Load begins") != 1 {
 		t.Errorf("%d lines of 300 starts:\n%.3000s", n, body[strings.Index(body, "journal"):])

@@ -22,6 +22,7 @@ import (
 
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/metrics/series"
+	"plimsoll/internal/report"
 )
 
 // Bounds of one server.
@@ -61,7 +62,8 @@ type Site struct {
 	lib      Library
 	known    known
 	peeks    peeks
-	shorts   shorts
+	shorts   documents[[]report.Short]
+	damages  documents[string]
 	feeds    feeds
 	heap     uint64
 	asking   *stream

@@ -495,7 +495,11 @@ func TestDamaged(t *testing.T) {
 		},
 	}
 	for id, damaged := range damage {
-		s.run(id, "bad", t0).work(5).end(result.StatusSucceeded)
+		r := s.run(id, "bad", t0).work(5)
+		if err := r.folder.WriteData(&result.Data{}); err != nil {
+			t.Fatal(err)
+		}
+		r.end(result.StatusSucceeded)
 		if err := damaged(filepath.Join(s.root, id)); err != nil {
 			t.Fatal(err)
 		}
@@ -517,7 +521,7 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%s: report: %d", id, code)
 		}
 	}
-	for _, words := range []string{"manifest.json is damaged", "9999"} {
+	for _, words := range []string{"manifest.json is damaged", "9999", "data.json: changed since its sum was taken"} {
 		if !strings.Contains(body, words) {
 			t.Errorf("the list does not say %q", words)
 		}
