@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/testkit/reporttest"
 	"plimsoll/result"
 )
 
@@ -64,6 +65,27 @@ func TestNoRates(t *testing.T) {
 		}
 		if (totals.Rate() == nil) != (c.rate == "–") {
 			t.Errorf("%+v: its total is %v", c, totals.Rate())
+		}
+	}
+}
+
+// TestSayAnswer: a list shows what the report begins with, up to its first semicolon; of an older run its figure.
+func TestSayAnswer(t *testing.T) {
+	t.Parallel()
+	in := runInput(reporttest.Options{VMs: 2, Length: 10 * time.Minute})
+	h := HeadlineWithAnswer(in.Manifest, in.Data, in.Findings)
+	if begins := New(in).InShort[0].Sentence; h == nil || h.Answer != begins || h.Workload == "" {
+		t.Fatalf("%+v, the report begins with %q", h, begins)
+	}
+	for answer, want := range map[string]string{
+		"":                                    "1,800 IOPS (OLTP read)",
+		"OLTP: 4,000 IOPS alone (a; b).":      "OLTP: 4,000 IOPS alone (a; b)",
+		"OLTP: 4,000 IOPS alone; p99 1 ms.":   "OLTP: 4,000 IOPS alone",
+		`After "a; b": OLTP back; no errors.`: `After "a; b": OLTP back`,
+	} {
+		said := SayAnswer(result.Headline{Workload: "OLTP", Operation: "read", Value: 1800, Unit: "ops/s", Answer: answer})
+		if said != want {
+			t.Errorf("%q: %q, want %q", answer, said, want)
 		}
 	}
 }
