@@ -83,7 +83,7 @@ func (a *adaptation) adapt(source *fiofile.File) error {
 	a.fit()
 	a.describe()
 	if spec.Prefill {
-		shrinkPrefillBlocks(a.out, a.streams, a.prefillBlock())
+		a.wholeBlocks()
 	}
 	a.write()
 	return errors.Join(a.objections...)

@@ -454,6 +454,24 @@ func TestPrefillOfLessThanABlock(t *testing.T) {
 	}
 }
 
+// A prefill writes all of what is read: fio leaves out what is less than a block at the end of a section.
+func TestPrefillOfNoWholeBlocks(t *testing.T) {
+	t.Parallel()
+	for options, want := range map[string]string{
+		"size=20000":                   "size=1048576\nbs=1048576\n",
+		"size=1500000":                 "size=2097152\nbs=1048576\n",
+		"size=1g\noffset=1049600":      "size=1g\noffset=1049600\n",
+		"size=1500000\noffset=9g":      "size=2097152\noffset=9g\nbs=1048576\n",
+		"size=1536k\noffset=16775680k": "size=1572864\noffset=16775680k\nbs=524288\n",
+	} {
+		s := spec("[a]\nfilename=/dev/sdb\n" + options + "\n")
+		s.Prefill = true
+		if got, _ := adapted(t, s); !strings.Contains(got, want) {
+			t.Errorf("%q: %q is not in %s", options, want, got)
+		}
+	}
+}
+
 func TestOfferedRate(t *testing.T) {
 	t.Parallel()
 	for options, want := range map[string]float64{

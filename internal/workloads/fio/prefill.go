@@ -2,10 +2,8 @@ package fio
 
 import (
 	"strconv"
-	"strings"
 
 	"plimsoll/internal/workloads/fio/fiofile"
-	"plimsoll/result"
 )
 
 // PrefillBlock is the block size of prefill writes in bytes, unless a Spec says another.
@@ -79,13 +77,34 @@ func (a *adaptation) prefillBlock() int64 {
 	return PrefillBlock
 }
 
-// shrinkPrefillBlocks keeps a section smaller than one prefill block from being written not at all.
-func shrinkPrefillBlocks(out *fiofile.File, streams []result.Stream, block int64) {
-	for i := range streams {
-		disks := int64(1 + strings.Count(streams[i].Device, ":"))
-		if b := streams[i].Bytes / disks; b > 0 && b < block {
-			out.Jobs()[i].Section.Set("bs", strconv.FormatInt(b, 10))
-			streams[i].WriteBytes = float64(b)
+// wholeBlocks lets the writes of a prefill reach the end of every section, since fio leaves out what is less than a block
+// there: the section ends with the block where its disk has room, and has smaller blocks where not.
+func (a *adaptation) wholeBlocks() {
+	const least = 4096   // what direct I/O takes everywhere
+	const most = 1 << 30 // of a larger one less than 0.1 % is left out, and small writes take long
+	for i, job := range a.out.Jobs() {
+		l, disks := &a.streams[i], a.disksOf(job)
+		n := int64(max(1, len(disks)))
+		each, block := l.Bytes/n, a.prefillBlock()
+		room := smallestDisk(disks).Bytes - l.Offset
+		up := (each + block - 1) / block * block
+		switch {
+		case each <= 0 || l.Bytes%n == 0 && each%block == 0 || a.spec.Whole && each > block:
+			continue
+		case l.Bytes%n == 0 && each < block && each%least == 0:
+			block = each
+		case up <= room:
+			l.Bytes = up * n
+		case each > most:
+			continue
+		default:
+			for block = max(block, least); block > least && each%block != 0; {
+				block /= 2
+			}
+			l.Bytes = min((each+block-1)/block*block, max(room/block*block, block)) * n
 		}
+		job.Section.Set("size", strconv.FormatInt(l.Bytes, 10))
+		job.Section.Set("bs", strconv.FormatInt(block, 10))
+		l.WriteBytes = float64(block)
 	}
 }
