@@ -9,6 +9,7 @@ import (
 
 	"plimsoll/internal/formats/convert/load"
 	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/internal/workloads/fio/fiofile"
 )
 
 var (
@@ -121,9 +122,8 @@ type call struct {
 	at     load.Place
 	common []string // options of all its jobs
 	jobs   []callJob
-	file   []byte   // of a job file that it names
-	from   string   // that file's name
-	of     []string // values of the loops it stands in
+	files  []namedFile // that it names
+	of     []string    // values of the loops it stands in
 	// readOnly: see Jobs
 	readOnly bool
 }
@@ -131,6 +131,13 @@ type call struct {
 type callJob struct {
 	name    string
 	options []string
+	waits   bool // for all before it
+}
+
+// namedFile is a job file that a command line names.
+type namedFile struct {
+	name string
+	data []byte
 }
 
 // call reads a command line. Options before its first job are those of all of them, and of its job file.
@@ -182,14 +189,14 @@ func (s *script) call(st statement, words, shell, of []string) {
 	}
 	c.settle()
 	switch {
-	case c.file == nil && len(c.jobs) == 0 && s.Err() == nil:
+	case len(c.files) == 0 && len(c.jobs) == 0 && s.Err() == nil:
 		s.Object(st.at, "no --name begins a job")
-	case c.file != nil && len(c.jobs) > 0:
-		s.Object(st.at, "jobs of its own beside the job file %s: give them as two", c.from)
-	case len(sections) > 0 && c.file != nil:
+	case len(c.files) > 0 && len(c.jobs) > 0:
+		s.Object(st.at, "jobs of its own beside the job file %s: give them as two", c.files[0].name)
+	case len(sections) > 0 && len(c.files) > 0:
 		s.only(&c, sections)
 	}
-	if s.lost != "" && c.file == nil && !c.absolute() {
+	if s.lost != "" && len(c.files) == 0 && !c.absolute() {
 		s.Object(st.at, "where its files lie depends on %.60q, which only a shell can follow: write --directory", s.lost)
 	} else if s.dir != "" {
 		c.enter(s.dir)
@@ -220,14 +227,12 @@ func (c *call) jobFile(s *script, st statement, name string, shell []string) {
 	}
 	written, inScript := s.files[name]
 	switch {
-	case c.file != nil:
-		s.Object(st.at, "%.60q: one job file at a time", name)
 	case mark.MatchString(name):
 		s.Object(st.at, "%s: %s", s.shown(name), s.unknown(mark.FindString(name)))
 	case name == "-" && st.hasDoc || name == "/dev/stdin" && st.hasDoc:
-		c.file, c.from = padded(s.body(st), st.at.Line), st.at.File
+		c.files = append(c.files, namedFile{st.at.File, padded(s.body(st), st.at.Line)})
 	case inScript:
-		c.file, c.from = []byte(written), name
+		c.files = append(c.files, namedFile{name, []byte(written)})
 	case name == "-" || s.read == nil:
 		s.Object(st.at, "%.60q is no option of fio: a job file is given as itself, by its name", name)
 	default:
@@ -239,30 +244,62 @@ func (c *call) jobFile(s *script, st statement, name string, shell []string) {
 			s.Object(st.at, "the job file %.60q: %v", name, err)
 			return
 		}
-		c.file, c.from = data, name
+		c.files = append(c.files, namedFile{name, data})
 	}
 }
 
 // padded is a text whose lines count as they stand in the script, below the line with this number.
 func padded(text string, line int) []byte { return []byte(strings.Repeat("\n", line) + text) }
 
-// only leaves sections of a job file that are not to run empty.
+// only leaves sections of job files that are not to run empty.
 func (s *script) only(c *call, sections []string) {
-	keep, found := true, false
-	lines := strings.Split(string(c.file), "\n")
-	for i, line := range lines {
-		if m := section.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
-			here := slices.Contains(sections, m[1])
-			keep, found = here || m[1] == "global", found || here
+	found := false
+	for i := range c.files {
+		keep := true
+		lines := strings.Split(string(c.files[i].data), "\n")
+		for k, line := range lines {
+			if m := section.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+				here := slices.Contains(sections, m[1])
+				keep, found = here || m[1] == "global", found || here
+			}
+			if !keep {
+				lines[k] = ""
+			}
 		}
-		if !keep {
-			lines[i] = ""
-		}
+		c.files[i].data = []byte(strings.Join(lines, "\n"))
 	}
 	if !found {
 		s.Object(c.at, "--section=%s: the job file has no such section", strings.Join(sections, ", "))
 	}
-	c.file = []byte(strings.Join(lines, "\n"))
+}
+
+// open gives a call the jobs of its files, each of which begins when those of the one before it have ended. What is
+// global is so within its file.
+func (s *script) open(c *call) {
+	for i, f := range c.files {
+		file, err := fiofile.Parse(f.name, f.data)
+		if err != nil {
+			s.Object(c.at, "the job file %v", err)
+			continue
+		}
+		of := call{common: c.common}
+		for _, section := range file.Sections {
+			j := callJob{name: section.Name}
+			for _, o := range section.Options {
+				if line := o.Key; o.Flag {
+					j.options = append(j.options, line)
+				} else {
+					j.options = append(j.options, line+"="+o.Value)
+				}
+			}
+			of.jobs = append(of.jobs, j)
+		}
+		if of.settle(); len(of.jobs) > 0 {
+			of.jobs[0].waits = i > 0
+		}
+		c.jobs = append(c.jobs, of.jobs...)
+	}
+	c.files = nil
 }
 
 // enter puts files that lie where cd has led there.
@@ -281,7 +318,7 @@ func (c *call) enter(dir string) {
 		}
 		return append([]string{"directory=" + dir}, options...)
 	}
-	if c.file != nil {
+	if len(c.files) > 0 {
 		c.common = put(c.common)
 	}
 	for i := range c.jobs {
@@ -304,21 +341,19 @@ func (c *call) absolute() bool {
 
 // jobs are all calls as one job file, and its name.
 func (s *script) jobs(name string) ([]byte, string) {
-	for _, c := range s.calls {
-		if c.file != nil && len(s.calls) > 1 {
-			s.Object(c.at, "the job file %s beside further command lines: give each of them by itself", c.from)
-			return nil, name
-		}
-	}
-	if c := s.calls[0]; c.file != nil {
+	if c := s.calls[0]; len(s.calls) == 1 && len(c.files) == 1 {
+		data := c.files[0].data
 		if len(c.common) == 0 {
-			return c.file, c.from
+			return data, c.files[0].name
 		}
 		head := "[global]\n" + strings.Join(c.common, "\n") + "\n"
 		for range strings.Count(head, "\n") { // its lines keep their numbers where there is room
-			c.file = bytes.TrimPrefix(c.file, []byte("\n"))
+			data = bytes.TrimPrefix(data, []byte("\n"))
 		}
-		return append([]byte(head), c.file...), c.from
+		return append([]byte(head), data...), c.files[0].name
+	}
+	for i := range s.calls {
+		s.open(&s.calls[i])
 	}
 	times, used := map[string]int{}, map[string]bool{}
 	for _, c := range s.calls {
@@ -341,7 +376,7 @@ func (s *script) jobs(name string) ([]byte, string) {
 				used[title] = true
 			}
 			fmt.Fprintf(&b, "[%s]\n", title)
-			if i > 0 && k == 0 {
+			if i > 0 && k == 0 || j.waits {
 				b.WriteString("stonewall\n")
 			}
 			if times[j.name] > 1 && !says(j.options, "filename", "filename_format", "opendir", "nrfiles", "numjobs") {

@@ -3,9 +3,44 @@ package convert
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 )
+
+// Job files of one call run one after the other, as those of several calls do; what is global is so within its file.
+func TestFioCallsOfFiles(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"a.fio": "[global]\nbs=8k ; large\n[a1]\nrw=read\n[a2]\n",
+		"b.fio": "[b]\nrw=write\n[global]\nbs=16k\n[c]\ngroup_reporting\n",
+		"x.fio": "no section\n",
+	}
+	const a, b = "[a1]\nbs=8k\nrw=read\n\n[a2]\nbs=8k\n", "rw=write\n\n[c]\nbs=16k\ngroup_reporting\n"
+	for text, want := range map[string]string{
+		"fio a.fio b.fio":                   a + "\n[b]\nstonewall\n" + b,
+		"fio a.fio\nsudo fio b.fio":         a + "\n[b]\nstonewall\n" + b,
+		"for f in b a; do fio $f.fio; done": "[b]\n" + b + "\n" + strings.Replace(a, "]\n", "]\nstonewall\n", 1),
+		"fio --size=1m b.fio\nfio --name=d": "[b]\nsize=1m\nrw=write\n\n[c]\nsize=1m\nbs=16k\ngroup_reporting\n\n" +
+			"[d]\nstonewall\n",
+		"fio a.fio b.fio --section=a2 --section=c": "[a2]\nbs=8k\n\n[c]\nstonewall\nbs=16k\ngroup_reporting\n",
+		"fio a.fio b.fio --section=q":              "no such section",
+		"fio a.fio x.fio":                          "the job file x.fio:1:1",
+		"fio a.fio y.fio":                          `the job file "y.fio"`,
+	} {
+		got, err := JobFile(Asked{Name: "s.sh", Data: []byte(text), Read: func(name string) ([]byte, error) {
+			data, ok := files[name]
+			if !ok {
+				return nil, fs.ErrNotExist
+			}
+			return []byte(data), nil
+		}})
+		if s := strings.TrimSpace(string(got.Data)); err == nil && s != strings.TrimSpace(want) ||
+			err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v\n%s", text, err, s)
+		}
+	}
+}
 
 // Command lines of fio are job files: those of one call run together, those of the next after them.
 func TestFioCalls(t *testing.T) {

@@ -84,6 +84,8 @@ func (a *adaptation) adapt(source *fiofile.File) error {
 	a.describe()
 	if spec.Prefill {
 		a.wholeBlocks()
+	} else if a.readsOnly() {
+		a.ownDirections()
 	}
 	a.write()
 	return errors.Join(a.objections...)

@@ -679,6 +679,11 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%q: --readonly %t, ReadOnly %t, want %t", text, got, job.Command.ReadOnly, want)
 		}
 	}
+	text, job := adapted(t, spec("[global]\nrw=randwrite\n[a]\nfilename=/dev/sdb\nrw=trim\nrw=read:8\n"))
+	if !job.Command.ReadOnly || strings.Contains(text, "rw=randwrite") || strings.Contains(text, "rw=trim") ||
+		!strings.Contains(text, "rw=read:8\n") {
+		t.Errorf("fio refuses lines that write with --readonly, though they are not in force: %s", text)
+	}
 	s := spec("[a]\nfilename=/dev/sdb\nsize=1m\nrw=randread\n")
 	s.Prefill = true
 	if _, job := adapted(t, s); job.Command.ReadOnly || slices.Contains(job.Command.Argv, "--readonly") {

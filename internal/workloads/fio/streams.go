@@ -147,6 +147,29 @@ func (a *adaptation) readsOnly() bool {
 	return true
 }
 
+// ownDirections leaves every job the direction in force alone where a line of the file that is not says one that writes,
+// such as one of [global]: with --readonly fio refuses the line, though no job does so.
+func (a *adaptation) ownDirections() {
+	if !slices.ContainsFunc(a.out.Sections, func(s fiofile.Section) bool {
+		return slices.ContainsFunc(s.Options, func(o fiofile.Option) bool {
+			_, writes, trims := directions(o.Value)
+			return o.Key == "rw" && (writes || trims)
+		})
+	}) {
+		return
+	}
+	for _, job := range a.out.Jobs() {
+		of, _ := job.Get("rw")
+		job.Delete("rw")
+		job.Set("rw", orDefault(of.Value, "read"))
+	}
+	for i := range a.out.Sections {
+		if s := &a.out.Sections[i]; s.Name == fiofile.Global {
+			s.Delete("rw")
+		}
+	}
+}
+
 // rate is the load one process of a job offers, in operations per second; 0 is unlimited. One direction without a limit
 // makes the whole unlimited.
 func rate(job fiofile.Job, reads, writes, trims bool) float64 {
