@@ -142,7 +142,7 @@ type namedFile struct {
 
 // call reads a command line. Options before its first job are those of all of them, and of its job file.
 func (s *script) call(st statement, words, shell, of []string) {
-	c := call{at: st.at, of: of}
+	c := call{at: st.at, of: of, common: s.carried}
 	var sections []string
 	for i := 0; i < len(words); i++ {
 		word := words[i]

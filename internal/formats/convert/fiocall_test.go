@@ -63,7 +63,16 @@ func TestFioCalls(t *testing.T) {
 		"a server":     {"fio --server --name=t", "", "no part in a load"},
 		"two commands": {"fio --name=t --rw=read && sync", "[t]\nrw=read\n", ""},
 		"settings and helpers before it": {"A=1 sudo numactl --cpunodebind=0 nice -n 10 timeout 60s fio --name=t --rw=read",
-			"[t]\nrw=read\n", ""},
+			"[t]\nnuma_cpu_nodes=0\nnice=10\nrw=read\n", ""},
+		"processors": {"taskset -c 0,2-3 fio --name=t\n/usr/bin/taskset 0x5 fio --name=u\ntaskset --cpu-list 1 fio --name=v",
+			"[t]\ncpus_allowed=0,2-3\n\n[u]\nstonewall\ncpus_allowed=0,2\n\n[v]\nstonewall\ncpus_allowed=1\n", ""},
+		"nodes": {"numactl -N0 -m 0 -- fio --name=t\nnumactl --physcpubind=+1 fio --name=u\nnumactl -C 1 -l fio --name=v",
+			"[t]\nnuma_cpu_nodes=0\nnuma_mem_policy=bind:0\n\n[u]\nstonewall\n\n" +
+				"[v]\nstonewall\ncpus_allowed=1\nnuma_mem_policy=local\n", ""},
+		"before whom": {"ionice -c2 -n7 nice fio --name=t\n" +
+			"ionice -c idle fio --nice=3 --name=u\nnice -5 chrt -f 9 fio --name=v",
+			"[t]\nprioclass=2\nprio=7\nnice=10\n\n[u]\nstonewall\nprioclass=3\nnice=3\n\n" +
+				"[v]\nstonewall\nnice=5\n", ""},
 		"GNU time, another user": {"sudo -u postgres /usr/bin/time -v fio --name=t --rw=read", "[t]\nrw=read\n", ""},
 		"two at once":            {"fio --name=a --rw=read &\nfio --name=b --rw=write &\nwait\n", "", "runs beside"},
 		"a container":            {"docker run --rm x/fio fio --name=t --rw=read", "", "run elsewhere (docker)"},

@@ -24,7 +24,7 @@ type found struct {
 // their own stand before it.
 var (
 	runners = map[string]string{"sudo": "ugpCDhrtTU", "doas": "uC", "time": "fo", "exec": "a", "command": "",
-		"nohup": "", "env": "uCS", "nice": "n", "ionice": "cnpPu", "chrt": "TPD", "taskset": "", "numactl": "NmCiplS",
+		"nohup": "", "env": "uCS", "nice": "n", "ionice": "cnpPu", "chrt": "TPD", "taskset": "", "numactl": "NmCipS",
 		"timeout": "ks", "stdbuf": "ioe", "setsid": "", "unbuffer": "", "strace": "eopsaEPSuU", "ltrace": "eopsau",
 		"perf": "eoaCpti", "systemd-run": "pEu", "systemd-inhibit": "",
 		"cgexec": "g", "prlimit": "", "caffeinate": "t", "start": ""}

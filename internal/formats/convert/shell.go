@@ -51,7 +51,8 @@ type script struct {
 	at        load.Place // of the command that is looked at
 	steps     int
 	ended     bool
-	beside    bool // the call is started beside the next
+	beside    bool     // the call is started beside the next
+	carried   []string // options of the call that stand for the programs which run it
 	depth     int
 }
 
@@ -422,6 +423,14 @@ func (s *script) command(st statement, before string, of []string) {
 			if !strings.HasPrefix(w, "< ") {
 				s.Note(load.Ask{Text: s.shown(w), At: st.at}, "",
 					"where the output goes is the shell's to say, and no part of the load")
+			}
+		}
+		if s.program == "fio" {
+			var taken []string
+			s.carried, taken, found.before = carried(found.before)
+			if len(taken) > 0 {
+				s.Note(load.Ask{Text: cut(strings.Join(taken, " ")), At: st.at}, strings.Join(s.carried, ", "),
+					"fio's own options for it; what a job says itself wins")
 			}
 		}
 		if before := s.shown(strings.Join(found.before, " ")); before != "" {
