@@ -101,6 +101,9 @@ func (e Engine) Here(ctx context.Context, specs []workload.Spec) (workload.Tool,
 				path))
 		}
 		for _, job := range a.out.Jobs() {
+			for _, what := range missingProcessors(job, "/sys/devices/system") {
+				bad = append(bad, fmt.Errorf("workload %q, job %s: %s", spec.Name, job.Name, what))
+			}
 			name := job.Value("ioengine")
 			why, known := engines[name]
 			if !known && name != "" {
@@ -133,6 +136,31 @@ func engineLacks(ctx context.Context, path, name, switched string) string {
 		return "the kernel has io_uring switched off (kernel.io_uring_disabled is " + v + "): name libaio"
 	}
 	return ""
+}
+
+// missingProcessors says which processors and memory nodes a job asks for that are not there, by the kernel's folder.
+func missingProcessors(job fiofile.Job, system string) (missing []string) {
+	for _, key := range []string{"cpus_allowed", "verify_async_cpus", "log_compression_cpus", "numa_cpu_nodes",
+		"numa_mem_policy"} {
+		what, value := "cpu", job.Value(key)
+		if strings.HasPrefix(key, "numa") {
+			what, value = "node", value[strings.IndexByte(value, ':')+1:]
+		}
+		text, err := os.ReadFile(system + "/" + what + "/possible")
+		has := strings.TrimSpace(string(text))
+		last, numberErr := strconv.Atoi(has[strings.LastIndexAny(has, ",-")+1:])
+		if errors.Join(err, numberErr) != nil {
+			continue
+		}
+		for _, digits := range strings.FieldsFunc(value, func(r rune) bool { return r < '0' || r > '9' }) {
+			if n, err := strconv.Atoi(digits); err != nil || n > last {
+				missing = append(missing, fmt.Sprintf("%s=%s: this machine has %ss %s: write those, or take it out", key,
+					job.Value(key), map[string]string{"cpu": "CPU", "node": "memory node"}[what], has))
+				break
+			}
+		}
+	}
+	return missing
 }
 
 // aioDepth is how many operations jobs may have in flight with libaio at once, over all their processes.

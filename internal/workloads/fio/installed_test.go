@@ -1,6 +1,7 @@
 package fio
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,5 +186,35 @@ func TestEngineLacks(t *testing.T) {
 	}
 	if got := engineLacks(t.Context(), program, "io_uring", filepath.Join(dir, "none")); got != "" {
 		t.Errorf("of a kernel without the switch: %q", got)
+	}
+}
+
+// Processors and memory nodes that are not there are found before the run: fio only says so when it is started.
+func TestMissingProcessors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, has := range map[string]string{"cpu": "0-3\n", "node": "0\n"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700),
+			os.WriteFile(filepath.Join(dir, name, "possible"), []byte(has), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for text, want := range map[string]string{
+		"cpus_allowed=0-3\nnuma_mem_policy=local\nverify_async_cpus=1,3": "",
+		"cpus_allowed=0,2-4":     "cpus_allowed=0,2-4: this machine has CPUs 0-3: write those, or take it out",
+		"numa_cpu_nodes=all":     "",
+		"numa_cpu_nodes=0-1":     "numa_cpu_nodes=0-1: this machine has memory nodes 0: write those, or take it out",
+		"numa_mem_policy=bind:1": "numa_mem_policy=bind:1: this machine has memory nodes 0: write those, or take it out",
+	} {
+		file, err := fiofile.Parse("a.fio", []byte("[a]\n"+text+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(missingProcessors(file.Jobs()[0], dir), "; "); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+		if got := missingProcessors(file.Jobs()[0], dir+"/none"); got != nil {
+			t.Errorf("%q: nothing is known, and %q", text, got)
+		}
 	}
 }

@@ -276,6 +276,10 @@ func pattern(text string) (string, error) {
 	var b strings.Builder
 	for rest := text; rest != "" || b.Len() == 0; {
 		part := patternPart.FindString(rest)
+		if cut := strings.TrimSuffix(part, "0"); strings.HasPrefix(strings.ToLower(rest[len(part):]), "x") &&
+			strings.Trim(cut, "-") != "" {
+			part = cut // of "120xff" the 0 begins a hexadecimal number
+		}
 		if part == "" || b.Len()+len(part) > 2*maxPattern+2 {
 			return "", bad
 		}
