@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
+	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/result"
@@ -143,7 +144,7 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 		r.Set[name] = fmt.Sprint(value)
 	}
 	sf.own.values = maps.Clone(sf.values)
-	var used []string
+	var used, named []string
 	if isForeign {
 		max := sf.own.curveMax
 		if sf.own.first = sf.own.measures && max == 0 && firstOfCurve(pl.Console, given, data, foreign,
@@ -166,7 +167,7 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 		if err != nil {
 			return exit.Errorf(exit.Scenario, "", "%w", err)
 		}
-		r.Name, r.Data, r.ReadOnly, used = jobs.Name, jobs.Data, jobs.ReadOnly, jobs.Used
+		r.Name, r.Data, r.ReadOnly, used, named = jobs.Name, jobs.Data, jobs.ReadOnly, jobs.Used, jobs.Named
 		storage.Tell(pl.Console, jobs.Notes)
 	}
 	made, err := reader.ReadOwn(r)
@@ -205,6 +206,14 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 	}
 	if pl.made == nil {
 		pl.made, pl.places = map[string]fs.FS{}, map[string][]workload.Place{}
+	}
+	for i, p := range made.Places {
+		if dir, file := filepath.Split(p.Name); slices.Contains(named, file) { // of which nobody has asked
+			made.Places[i].Name, made.Places[i].Folder = filepath.Clean(dir), dir != ""
+			if dir == "" {
+				made.Places[i].Name = ""
+			}
+		}
 	}
 	pl.made[given], pl.places[given] = made.Files, made.Places
 	if r.ReadOnly {
@@ -272,10 +281,16 @@ func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flag
 	var bad []error
 	var at, disks, deal []string
 	devices := 0
+	told := map[string]int{} // where what is said of a job stands in bad, without the job's name
 	for _, p := range places {
 		where, device, err := lies(p)
 		if err != nil {
-			bad = append(bad, err)
+			key := jobOfPlace.ReplaceAllString(err.Error(), "")
+			if k, ok := told[key]; ok { // as of the job before it
+				bad[k] = fmt.Errorf("%s", moreJobs(bad[k].Error()))
+				continue
+			}
+			told[key], bad = len(bad), append(bad, err)
 			continue
 		}
 		if device {
@@ -323,6 +338,23 @@ func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flag
 		tf.Options = append(slices.Clone(tf.Options), dealOption+"="+strings.Join(deal, ","))
 	}
 	return tf, nil, nil
+}
+
+var (
+	jobOfPlace = lazyregexp.New(` \[[^\]]*\](?: and \d+ more)?`)
+	andMore    = lazyregexp.New(`^( \[[^\]]*\]) and (\d+) more$`)
+)
+
+// moreJobs counts one more job in what is said of the first.
+func moreJobs(text string) string {
+	job := jobOfPlace.FindString(text)
+	n := 1
+	named := job
+	if m := andMore.FindStringSubmatch(job); m != nil {
+		n, _ = strconv.Atoi(m[2])
+		n, named = n+1, m[1]
+	}
+	return strings.Replace(text, job, fmt.Sprintf("%s and %d more", named, n), 1)
 }
 
 // sayPlaced tells what a job names and is not used, when it is known that the load can go where it goes instead.

@@ -41,6 +41,7 @@ type Jobs struct {
 	Data  []byte
 	Notes []Note
 	Used  []string // names of Asked.Set that the text has
+	Named []string // files that no author has named, as fio names them
 	// ReadOnly: fio is to refuse whatever writes.
 	ReadOnly bool
 }
@@ -80,6 +81,7 @@ func JobFile(a Asked) (Jobs, error) {
 		return made, err
 	}
 	made.Data, made.Name = s.jobs(a.Name)
+	made.Named = s.named
 	made.ReadOnly = !slices.ContainsFunc(s.calls, func(c call) bool { return !c.readOnly })
 	return made, t.Err()
 }
@@ -381,7 +383,9 @@ func (s *script) jobs(name string) ([]byte, string) {
 			}
 			if times[j.name] > 1 && !says(j.options, "filename", "filename_format", "opendir", "nrfiles", "numjobs") {
 				// Jobs of one name work on one file, which fio names so.
-				fmt.Fprintf(&b, "filename=%s.0.0\n", strings.NewReplacer(":", `\:`, "/", "_").Replace(j.name))
+				file := strings.ReplaceAll(j.name, "/", "_") + ".0.0"
+				fmt.Fprintf(&b, "filename=%s\n", strings.ReplaceAll(file, ":", `\:`))
+				s.named = append(s.named, file)
 			}
 			for _, o := range j.options {
 				b.WriteString(o + "\n")

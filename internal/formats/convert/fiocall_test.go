@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,6 +39,21 @@ func TestFioCallsOfFiles(t *testing.T) {
 		if s := strings.TrimSpace(string(got.Data)); err == nil && s != strings.TrimSpace(want) ||
 			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v\n%s", text, err, s)
+		}
+	}
+}
+
+// A file that jobs of one name share is nobody's to say but fio's.
+func TestFilesThatNobodyNamed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"fio --name=a/b\nfio --name=a/b":              "[a_b.0.0]",
+		"fio --name=a --filename=f\nfio --name=a":     "[a.0.0]",
+		"fio --name=a --filename=a.0.0\nfio --name=b": "[]",
+	} {
+		if got, err := JobFile(Asked{Name: "s.sh", Data: []byte(text)}); err != nil ||
+			fmt.Sprint(slices.Compact(got.Named)) != want {
+			t.Errorf("%q: %v, %v", text, got.Named, err)
 		}
 	}
 }

@@ -46,6 +46,7 @@ type script struct {
 	dir, lost string                            // where cd leads; the cd that nobody can follow
 	unset     []string                          // what the marks in texts stand for
 	calls     []call
+	named     []string // see Jobs
 	others    []string // commands that are no call
 	otherAt   load.Place
 	at        load.Place // of the command that is looked at

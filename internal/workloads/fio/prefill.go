@@ -77,8 +77,8 @@ func (a *adaptation) prefillBlock() int64 {
 	return PrefillBlock
 }
 
-// wholeBlocks lets the writes of a prefill reach the end of every section, since fio leaves out what is less than a block
-// there: the section ends with the block where its disk has room, and has smaller blocks where not.
+// wholeBlocks lets the writes of a prefill reach the end of every section, since fio leaves out what is less than a
+// block there: the section ends with the block where its disk has room, and has smaller blocks where not.
 func (a *adaptation) wholeBlocks() {
 	const least = 4096   // what direct I/O takes everywhere
 	const most = 1 << 30 // of a larger one less than 0.1 % is left out, and small writes take long

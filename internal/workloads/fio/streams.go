@@ -147,8 +147,8 @@ func (a *adaptation) readsOnly() bool {
 	return true
 }
 
-// ownDirections leaves every job the direction in force alone where a line of the file that is not says one that writes,
-// such as one of [global]: with --readonly fio refuses the line, though no job does so.
+// ownDirections leaves every job the direction in force alone where a line of the file that is not says one that
+// writes, such as one of [global]: with --readonly fio refuses the line, though no job does so.
 func (a *adaptation) ownDirections() {
 	if !slices.ContainsFunc(a.out.Sections, func(s fiofile.Section) bool {
 		return slices.ContainsFunc(s.Options, func(o fiofile.Option) bool {
