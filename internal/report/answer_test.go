@@ -354,3 +354,29 @@ func TestSweepSentences(t *testing.T) {
 		}
 	}
 }
+
+// TestFastest: operations of unlike sizes are held against each other by the bytes that they moved, and what moves none
+// by nothing.
+func TestFastest(t *testing.T) {
+	t.Parallel()
+	sized := func(bytes ...float64) []Latency {
+		all := loadOf(9, 7, 6).Latencies
+		for i := range bytes {
+			all[i].Windows[0].Rows[0].BytesPerSecond = &bytes[i]
+		}
+		return all
+	}
+	for _, c := range []struct {
+		of   []Latency
+		want string
+	}{
+		{sized(), ", W0 at the highest rate, 9 IOPS"},
+		{sized(9*4096, 7*4096, 6*4096), ", W0 at the highest rate, 9 IOPS"},
+		{sized(9*4096, 7*131072, 6*4096), ", W1 at the highest bandwidth, 896 KiB/s"},
+		{sized(9*4096, 7*131072), ""},
+	} {
+		if got := fastest(c.of); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}

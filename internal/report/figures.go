@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -130,7 +131,11 @@ func (doc *Document) Spread() (rows [][]string, named []string) {
 			errors = 0
 		}
 	}
-	for _, g := range spread.Groups(loads) {
+	groups := spread.Groups(loads)
+	if len(groups) > len(loads)/2 { // they are unlike: each is told
+		return nil, nil
+	}
+	for _, g := range groups {
 		row := []string{g.Name, plain(float64(g.N)), g.Op, quantity(g.Rate.Low, g.Unit),
 			quantity(g.Rate.Middle, g.Unit), quantity(g.Rate.High, g.Unit), none, none, none, plain(float64(g.Errors))}
 		if g.P99 != nil {
@@ -523,14 +528,7 @@ func (doc *Document) plainShort(answer string) []Short {
 	switch {
 	case n == 0:
 	case n > each:
-		fastest := slices.MaxFunc(told, func(a, b Latency) int {
-			return cmp.Compare(a.Windows[0].OpsPerSecond, b.Windows[0].OpsPerSecond)
-		})
-		most := ""
-		if w := fastest.Windows[0]; w.OpsPerSecond > 0 && w.Rate() != nil {
-			most = fmt.Sprintf(", %s at the highest rate, %s", fastest.Workload, quantity(w.OpsPerSecond, w.Unit))
-		}
-		say("", "%d workloads ran%s; %s.", n, most, failed)
+		say("", "%d workloads ran%s; %s.", n, fastest(told), failed)
 	case len(out) > 0 && len(told) > 0:
 		var did []string
 		for _, l := range told {
@@ -544,6 +542,39 @@ func (doc *Document) plainShort(answer string) []Short {
 		say("", "%s.", capital(failed))
 	}
 	return out
+}
+
+// fastest says which of some workloads did the most in a second: operations, or, where these are not of one size, bytes;
+// "" where nothing compares them.
+func fastest(told []Latency) string {
+	moved := func(l Latency) (bytes, each float64) {
+		for _, r := range l.Windows[0].Rows {
+			if r.BytesPerSecond == nil || !(r.OpsPerSecond > 0) {
+				return 0, 0
+			}
+			bytes += *r.BytesPerSecond
+		}
+		return bytes, bytes / l.Windows[0].OpsPerSecond
+	}
+	alike, all := true, true
+	_, first := moved(told[0])
+	for _, l := range told {
+		bytes, each := moved(l)
+		all = all && bytes > 0
+		alike = alike && math.Abs(each-first) <= first/100 && l.Windows[0].Unit == told[0].Windows[0].Unit
+	}
+	by, word, unit := func(l Latency) float64 { return l.Windows[0].OpsPerSecond }, "rate", told[0].Windows[0].Unit
+	switch {
+	case !alike && !all:
+		return ""
+	case !alike:
+		by, word, unit = func(l Latency) float64 { bytes, _ := moved(l); return bytes }, "bandwidth", "bytes/s"
+	}
+	most := slices.MaxFunc(told, func(a, b Latency) int { return cmp.Compare(by(a), by(b)) })
+	if v := by(most); v > 0 && most.Windows[0].Rate() != nil {
+		return fmt.Sprintf(", %s at the highest %s, %s", most.Workload, word, quantity(v, unit))
+	}
+	return ""
 }
 
 // heldTo says of a workload that kept the rate it was given that this, and not what it loads, is what its figures are

@@ -231,7 +231,9 @@ func (m *markdown) figures(doc *Document) {
 		for _, r := range rows {
 			m.cells(r...)
 		}
-		m.line("\nThe worst of them:\n")
+		if len(named) > 0 {
+			m.line("\nThe worst of them:\n")
+		}
 		for _, n := range named {
 			m.line("- %s", n)
 		}

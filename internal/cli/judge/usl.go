@@ -46,7 +46,7 @@ Whether errors are alike or grow with throughput is chosen from the data, and sa
 package usl does.
 
 FILE is CSV, columns separated by blanks, or JSON, with a column of concurrencies (` + strings.Join(table.ConcurrencyNames[:4], ", ") + `, ...),
-one of throughputs (` + strings.Join(throughputNames[:4], ", ") + `, ...) and perhaps one of weights; or just two columns. "-" is
+one of throughputs (` + strings.Join(throughputNames[:4], ", ") + `, ...) and perhaps one of weights; or columns without names. "-" is
 standard input. From a RUN the stages of its load are taken: times in which the same workloads run. The
 runs of an EXPERIMENT are a point each, as in EXPERIMENT:block_size=4k. Of both, --columns names one metric,
 like read_iops, new_order_rate or NOPM; unless given it is the rate of all operations. Of imported files that say how
@@ -205,7 +205,9 @@ func curveColumns(s *table.Table, asked string) (n, x, w int, err error) {
 	switch {
 	case n >= 0 && x >= 0:
 		return n, x, w, nil
-	case len(s.Names) == 2 || !s.Named && len(s.Names) == 3:
+	case n >= 0 && len(s.Names) == 2:
+		return n, 1 - n, w, nil
+	case !s.Named && (len(s.Names) == 2 || len(s.Names) == 3):
 		if len(s.Names) == 3 {
 			w = 2
 		}

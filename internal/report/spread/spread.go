@@ -1,6 +1,6 @@
-// Package spread tells many loads as groups: those whose names differ by numbers alone are one group, of which the
-// lowest, the middle and the highest are told, and beside the groups the loads that are worst of all. Nothing is
-// averaged: each value is that of one load.
+// Package spread tells many loads as groups: those whose names differ by numbers alone, which are no sizes and counts,
+// are one group, of which the lowest, the middle and the highest are told, and beside the groups the loads that are worst
+// of all. Nothing is averaged: each value is that of one load.
 package spread
 
 import (
@@ -30,7 +30,18 @@ type Group struct {
 	Errors         uint64
 }
 
-var numbers = regexp.MustCompile(`\d+`)
+// numbers are those that number, and those of a size or a count with their unit, which tell unlike loads apart.
+var numbers = regexp.MustCompile(`\d+(?: ?(?:[kKMGT]i?B|VU|(?:client|thread|user)s?)\b)?`)
+
+// alike is a name with a * for each number that only numbers.
+func alike(name string) string {
+	return numbers.ReplaceAllStringFunc(name, func(n string) string {
+		if strings.Trim(n, "0123456789") != "" {
+			return n
+		}
+		return "*"
+	})
+}
 
 // Groups are the groups of loads, in the order in which they come. A group of one keeps its name, one of several has
 // a * for each number that differs.
@@ -39,7 +50,7 @@ func Groups(loads []Load) []Group {
 	of := map[key][]Load{}
 	var order []key
 	for _, l := range loads {
-		k := key{numbers.ReplaceAllString(l.Name, "*"), l.Op, l.Unit}
+		k := key{alike(l.Name), l.Op, l.Unit}
 		if of[k] == nil {
 			order = append(order, k)
 		}
@@ -96,16 +107,16 @@ func rangeOf(values []float64) Range {
 }
 
 // Worst are the loads that are worst, at most n: those with errors first, the most of them, then those whose 99th
-// percentile is most times the middle one of their group.
+// percentile is most times the middle one of their group. One of which neither is known is none of them.
 func Worst(loads []Load, n int) []Load {
 	middle := map[[3]string]float64{}
 	for _, g := range Groups(loads) {
 		if g.P99 != nil {
-			middle[[3]string{numbers.ReplaceAllString(g.Name, "*"), g.Op, g.Unit}] = g.P99.Middle
+			middle[[3]string{alike(g.Name), g.Op, g.Unit}] = g.P99.Middle
 		}
 	}
 	times := func(l Load) float64 {
-		m := middle[[3]string{numbers.ReplaceAllString(l.Name, "*"), l.Op, l.Unit}]
+		m := middle[[3]string{alike(l.Name), l.Op, l.Unit}]
 		if l.P99 == nil || !(m > 0) {
 			return 0
 		}
@@ -118,7 +129,7 @@ func Worst(loads []Load, n int) []Load {
 	out = slices.DeleteFunc(out, func(l Load) bool {
 		again := seen[l.Name]
 		seen[l.Name] = true
-		return again
+		return again || l.Errors == 0 && times(l) == 0
 	})
 	return out[:min(len(out), n)]
 }

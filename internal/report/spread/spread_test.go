@@ -18,11 +18,16 @@ func TestGroups(t *testing.T) {
 		loads = append(loads, Load{Name: fmt.Sprintf("X-Large 4 flush %d", i+1), Op: "write", Unit: "ops/s",
 			Rate: float64(100 + i), P99: second(0.001 * float64(i+1))})
 	}
-	loads = append(loads, Load{Name: "Steady", Op: "read", Unit: "ops/s", Rate: 7, Errors: 3})
+	loads = append(loads, Load{Name: "Steady", Op: "read", Unit: "ops/s", Rate: 7, Errors: 3},
+		Load{Name: "8 VU in 4 KiB (2)", Rate: 5}, Load{Name: "8 VU in 4 KiB (3)", Rate: 6}, // unlike those of 64 KiB
+		Load{Name: "8 VU in 64 KiB (2)", Rate: 1}, Load{Name: "16 VU in 64 KiB (2)", Rate: 1})
 	want := []Group{
 		{Name: "X-Large 4 flush *", Op: "write", Unit: "ops/s", N: 12, Rate: Range{100, 105, 111},
 			P99: &Range{0.001, 0.006, 0.012}},
 		{Name: "Steady", Op: "read", Unit: "ops/s", N: 1, Rate: Range{7, 7, 7}, Errors: 3},
+		{Name: "8 VU in 4 KiB (*)", N: 2, Rate: Range{5, 5, 6}},
+		{Name: "8 VU in 64 KiB (2)", N: 1, Rate: Range{1, 1, 1}},
+		{Name: "16 VU in 64 KiB (2)", N: 1, Rate: Range{1, 1, 1}},
 	}
 	if diff := cmp.Diff(want, Groups(loads)); diff != "" {
 		t.Error(diff)
@@ -50,5 +55,8 @@ func TestWorst(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"Fast 4", "Fast 2", "Slow 2"}, got); diff != "" {
 		t.Error(diff)
+	}
+	if got := Worst([]Load{{Name: "A", Rate: 1}, {Name: "B", Rate: 9}}, 3); len(got) > 0 {
+		t.Errorf("nothing is known against any, and yet the worst are %v", got)
 	}
 }
