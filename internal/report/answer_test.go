@@ -373,7 +373,8 @@ func TestFastest(t *testing.T) {
 		{sized(), ", W0 at the highest rate, 9 IOPS"},
 		{sized(9*4096, 7*4096, 6*4096), ", W0 at the highest rate, 9 IOPS"},
 		{sized(9*4096, 7*131072, 6*4096), ", W1 at the highest bandwidth, 896 KiB/s"},
-		{sized(9*4096, 7*131072), ""},
+		{sized(9*4096, 7*131072), ", W1 at the highest bandwidth, 896 KiB/s"},
+		{sized(9 * 4096), ""},
 	} {
 		if got := fastest(c.of); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

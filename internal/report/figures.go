@@ -518,7 +518,7 @@ func (doc *Document) plainShort(answer string) []Short {
 		)
 	}
 	const each = 2 // workloads that have a sentence of their own
-	if errors == 0 && !slices.ContainsFunc(told, Latency.operations) {
+	if errors == 0 && !unknown && !slices.ContainsFunc(told, Latency.operations) {
 		failed = "no operations were counted, and so no failures"
 	}
 	n := len(told)
@@ -545,27 +545,35 @@ func (doc *Document) plainShort(answer string) []Short {
 }
 
 // fastest says which of some workloads did the most in a second: operations, or, where these are not of one size, bytes;
-// "" where nothing compares them.
+// "" where nothing compares two of them.
 func fastest(told []Latency) string {
 	moved := func(l Latency) (bytes, each float64) {
-		for _, r := range l.Windows[0].Rows {
+		w := l.Windows[0]
+		for _, m := range w.Measures {
+			if m.wanted && m.Unit == "bytes/s" {
+				return m.Value, math.Inf(1)
+			}
+		}
+		for _, r := range w.Rows {
 			if r.BytesPerSecond == nil || !(r.OpsPerSecond > 0) {
 				return 0, 0
 			}
 			bytes += *r.BytesPerSecond
 		}
-		return bytes, bytes / l.Windows[0].OpsPerSecond
+		return bytes, bytes / max(w.OpsPerSecond, 1e-9)
 	}
-	alike, all := true, true
+	alike, moving := true, 0
 	_, first := moved(told[0])
 	for _, l := range told {
 		bytes, each := moved(l)
-		all = all && bytes > 0
+		if bytes > 0 {
+			moving++
+		}
 		alike = alike && math.Abs(each-first) <= first/100 && l.Windows[0].Unit == told[0].Windows[0].Unit
 	}
 	by, word, unit := func(l Latency) float64 { return l.Windows[0].OpsPerSecond }, "rate", told[0].Windows[0].Unit
 	switch {
-	case !alike && !all:
+	case !alike && moving < 2:
 		return ""
 	case !alike:
 		by, word, unit = func(l Latency) float64 { bytes, _ := moved(l); return bytes }, "bandwidth", "bytes/s"

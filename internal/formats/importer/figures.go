@@ -1,11 +1,14 @@
 package importer
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/result"
 )
 
@@ -44,9 +47,44 @@ func (t *tally) asked(name, value string) {
 }
 
 func (t *tally) done() stretch {
+	for i, op := range t.operations {
+		if c := t.report.Ops[i]; c.Ops > 0 {
+			t.doubt(op.Name, c.Seconds/float64(c.Ops))
+		}
+	}
 	t.reports = []workload.Report{t.report}
 	return t.stretch
 }
+
+// doubt leaves out what a tool states of the times of an operation when its largest one is far below their mean: a
+// version counted them in another unit than it says.
+func (t *tally) doubt(name string, mean float64) {
+	of := func(m result.Measure) bool {
+		rest, ok := strings.CutPrefix(m.Name, name+"_")
+		if !ok && len(t.operations) == 1 {
+			rest, ok = m.Name, true
+		}
+		return ok && timeRank.MatchString(rest)
+	}
+	seconds := map[string]float64{"s": 1, "ms": 1e-3, "us": 1e-6}
+	i := slices.IndexFunc(t.measures, func(m result.Measure) bool { return of(m) && strings.HasSuffix(m.Name, "max") })
+	if i < 0 || !(t.report.Values[i]*seconds[t.measures[i].Unit] < mean/2) {
+		return
+	}
+	t.notes = append(t.notes, fmt.Sprintf("its percentiles and largest time of %s are left out: they say at most %g %s, and "+
+		"the sum of its times makes %.3g ms on average", name, t.report.Values[i], t.measures[i].Unit, mean*1e3))
+	var measures []result.Measure
+	var values []float64
+	for i, m := range t.measures {
+		if !of(m) {
+			measures, values = append(measures, m), append(values, t.report.Values[i])
+		}
+	}
+	t.measures, t.report.Values = measures, values
+}
+
+// timeRank are the ends of names of figures of times.
+var timeRank = lazyregexp.New(`^(?:p\d+(?:\.\d+)?|max|min)$`)
 
 var (
 	someReads  = result.Operation{Name: "read", Noun: "reads", Block: result.BlockRead}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -31,6 +32,9 @@ var (
 	ddWrong   = lazyregexp.New(`^(?:\S*/)?dd: (.+)$`)
 	// ddNoTotals are errors before anything is copied, of which no totals follow.
 	ddNoTotals = lazyregexp.New(`failed to open|can't open|No such file|Permission denied|[Ii]nvalid |unrecogni[sz]ed |unknown `)
+
+	// ddAlone is the last line of one, of which a script kept no other.
+	ddAlone = lazyregexp.New(`(?m)^\d+ bytes (?:\([^)\n]*B\) )?(?:copied|transferred),? (?:in )?[\d.]+ s(?:ecs?)?\b.*/s(?:ec\))?\r?$`)
 
 	ddAny = lazyregexp.New(`(?m)^(?:记录了)?\d+\+\d+ \S.*\r?\n(?:记录了)?\d+\+\d+ \S.*\r?\n(?:.*\n)?\d+ ?[^\d\s]`)
 
@@ -87,7 +91,7 @@ func fileToolReaders() []reader {
 		recognise: func(head []byte) bool { return bonnieAny.Match(head) || bonnieOld.Match(head) },
 	}, {
 		name: ddText, holds: "what dd says in the end, in any language, of GNU, BSD and busybox", book: true,
-		recognise: ddAny.Match,
+		recognise: func(head []byte) bool { return ddAny.Match(head) || ddAlone.Match(head) },
 	}}
 }
 
@@ -95,11 +99,12 @@ func fileToolReaders() []reader {
 func readDD(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "dd"}
 	var records []float64
+	var alone []ddCopy // totals, or what it said on its way, that no records stand before
 	wrong := ""
 	err := eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimSpace(lastReturn(strings.ToValidUTF8(string(line), "?")))
 		if m := ddRecords.FindStringSubmatch(text); m != nil {
-			records = append(records, decimal(m[1], "")+decimal(m[2], ""))
+			records, alone = append(records, decimal(m[1], "")+decimal(m[2], "")), nil
 			return nil
 		}
 		if m := ddWrong.FindStringSubmatch(text); m != nil && !strings.HasPrefix(m[1], "warning:") {
@@ -114,7 +119,14 @@ func readDD(_ format, r io.Reader) (*book, error) {
 		if m == nil {
 			m = ddPlain.FindStringSubmatch(text)
 		}
-		if m == nil || len(records) < 2 { // what it says on its way comes before the records
+		if m == nil {
+			return nil
+		}
+		if len(records) < 2 {
+			if seconds, err := quantity(strings.ReplaceAll(m[2], ",", ".")); err == nil && len(alone) < mostStretches {
+				alone = append(alone, ddCopy{decimal(m[1], ""), seconds,
+					bytes.ContainsRune(bytes.TrimRight(line, "\r"), '\r')})
+			}
 			return nil
 		}
 		seconds, err := strconv.ParseFloat(strings.ReplaceAll(m[2], ",", "."), 64)
@@ -142,8 +154,38 @@ func readDD(_ format, r io.Reader) (*book, error) {
 	if wrong == "" && len(records) > 0 {
 		wrong = "it ends before the totals of dd: the file is cut short"
 	}
+	for i, one := range alone {
+		if one.progress || i > 0 && one.after(alone[i-1]) || i+1 < len(alone) && alone[i+1].after(one) {
+			wrong = cmp.Or(wrong, "it says how far dd was, and not that it ended: it, or the file, is cut short")
+		} else if one.seconds > 0 {
+			b.stretches = append(b.stretches, one.stretch())
+		}
+	}
 	b.lost = cmp.Or(b.lost, wrong)
 	return b, err
+}
+
+// ddCopy is what one dd copied, or had by then.
+type ddCopy struct {
+	bytes, seconds float64
+	progress       bool // it was written over what dd said before
+}
+
+// after reports whether it is how far the same dd was when about a second was over.
+func (c ddCopy) after(before ddCopy) bool {
+	return c.bytes > before.bytes && c.seconds > before.seconds && c.seconds < before.seconds+1.5
+}
+
+// stretch is a copy of which the records are not known.
+func (c ddCopy) stretch() stretch {
+	t := newTally("dd", inSeconds(c.seconds))
+	t.unfailing = true
+	t.figure(result.Measure{Name: "bandwidth", Unit: "bytes/s", Better: result.Higher, Kind: result.Level},
+		c.bytes/c.seconds)
+	t.asked("bytes", fmt.Sprintf("%.0f", c.bytes))
+	t.notes = append(t.notes, "only the last line of dd is there: how many records it copied, and whether it met errors, is "+
+		"not known")
+	return t.done()
 }
 
 // iozoneTests are the columns of iozone's table by the number of -i that asks for them, in their order.
@@ -181,7 +223,10 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 		}
 		t := newTally(fmt.Sprintf("iozone %s, %.0f KiB in %.0f KiB", test, bytes/1024/processes, size/1024), length)
 		op := someReads
-		if strings.Contains(test, "writ") {
+		switch {
+		case strings.Contains(test, "mix"): // of both, which it does not tell apart
+			op = result.Operation{Name: "mixed", Noun: "records"}
+		case strings.Contains(test, "writ"):
 			op = someWrites
 		}
 		t.unfailing = true
@@ -321,10 +366,10 @@ func readBonnie(_ format, r io.Reader) (*book, error) {
 			}
 			t := newTally("bonnie++ "+f.name, 0)
 			t.unfailing = true
-			if f.bytes {
+			if f.bytes { // in calls of which it says neither the number nor the size
 				t.length = inSeconds(size / 1024 / rate)
-				t.did(result.Operation{Name: f.op.Name, Noun: f.op.Noun, Block: f.op.Block}, size/8192, size, 0)
-				t.notes = append(t.notes, "its operations are blocks of 8 KiB, whatever the system made of them")
+				t.figure(result.Measure{Name: "bandwidth", Unit: "bytes/s", Better: result.Higher, Kind: result.Level},
+					rate*1024)
 			} else {
 				const seeks = 8192
 				t.length = inSeconds(seeks / rate)

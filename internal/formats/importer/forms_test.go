@@ -33,6 +33,15 @@ var shortForms = []struct{ name, text, want string }{
 	{"k6 json", k6Exported, "k6: request 980/19.6, 20 errors, 10s"},
 	{"ior", iorBoth + "\n", "ior write: write 256/5.12/268435456, 0 errors, 2s\n" +
 		"ior read: read 256/1.28/268435456, 0 errors, 500ms"},
+	{"ior, rounded", strings.NewReplacer(" 2.00 ", " 1.54 ", "128.00", "166.12").Replace(iorBoth) + "\n",
+		"ior write: write 256/5.12/268435456, 0 errors, 1.541054659s\n" + // 256 MiB at 166.12 MiB/s
+			"ior read: read 256/1.28/268435456, 0 errors, 500ms"},
+	{"iozone, mixed", "\tIozone: Performance Test of File I/O\n\tEach process writes a 1024 kByte file in 4 kByte records\n" +
+		"\tChildren see throughput for 2 mixed workload \t=  1024.00 kB/sec\n\niozone test complete.\n",
+		"iozone mixed workload, 1024 KiB in 4 KiB: mixed 512/0/2097152, 0 errors, 2s"},
+	{"go-tpc that counted times in another unit", "[Summary] NEW_ORDER - Takes(s): 60.0, Count: 200, TPM: 200.0, " +
+		"Sum(ms): 40000.0, Avg(ms): 0.2, 50th(ms): 0.5, 99th(ms): 0.5, Max(ms): 0.5\ntpmC: 200.0, efficiency: 9.7%\n",
+		"go-tpc: new_order 200/40, 0 errors, 1m0s"},
 	{"dd", "1024+0 records in\n1024+0 records out\n1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.5 s, 429 MB/s\n",
 		"dd: copy 1024/0/1073741824, 0 errors, 2.5s"},
 	{"dd of China", "记录了8+0 的读入\n记录了8+0 的写出\n8388608字节（8.4 MB，8.0 MiB）已复制，0.5 s，16.8 MB/s\n",
@@ -41,10 +50,14 @@ var shortForms = []struct{ name, text, want string }{
 		"dd: copy 8/0/8388608, 0 errors, 500ms"},
 	{"dd of few bytes", "1+0 Datensätze ein\n1+0 Datensätze aus\n512 Bytes kopiert, 0,000128 s, 4,0 MB/s\n",
 		"dd: copy 1/0/512, 0 errors, 128µs"},
+	{"dd's last lines", "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.5 s, 429 MB/s\n1073741824 bytes (1.1 GB) copied, 2 s, " +
+		"537 MB/s\n", "dd: 1 reports, [4.29497e+08], 0 errors, 2.5s\ndd: 1 reports, [5.36871e+08], 0 errors, 2s"},
+	{"dd's last line, BSD", "1073741824 bytes transferred in 2.000000 secs (536870912 bytes/sec)\n",
+		"dd: 1 reports, [5.36871e+08], 0 errors, 2s"},
 	{"bonnie++ 1.03", "host1,1G,1024,90,2048,20,,,+++++,+++,4096,12,512.0,1,16,2000,9,+++++,+++,3000,8,2100,9,+++++,+++," +
-		"2500,7\n", "bonnie++ writes, a character at a time: write 131072/0/1073741824, 0 errors, 17m4s\n" +
-		"bonnie++ block writes: write 131072/0/1073741824, 0 errors, 8m32s\n" +
-		"bonnie++ block reads: read 131072/0/1073741824, 0 errors, 4m16s\n" +
+		"2500,7\n", "bonnie++ writes, a character at a time: 1 reports, [1.04858e+06 90], 0 errors, 17m4s\n" +
+		"bonnie++ block writes: 1 reports, [2.09715e+06 20], 0 errors, 8m32s\n" +
+		"bonnie++ block reads: 1 reports, [4.1943e+06 12], 0 errors, 4m16s\n" +
 		"bonnie++ seeks: read 8192/0, 0 errors, 16s"}, // 1 GiB at 1, 2 and 4 MiB/s; 8192 seeks at 512/s
 	{"rados bench before Jewel", strings.NewReplacer("(s)", "", "Total time", " Total time").Replace(radosWrite),
 		"rados bench write: write 96/23.04/402653184, 0 errors, 3s"},

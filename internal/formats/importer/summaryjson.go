@@ -53,27 +53,32 @@ func iorTest(access string, row figures, facts map[string]string) (stretch, bool
 	if access != "write" && access != "read" || seconds == 0 || bandwidth == 0 {
 		return stretch{}, false
 	}
-	t := newTally("ior "+access, inSeconds(seconds))
 	bytes, op := bandwidth*(1<<20)*seconds, someReads
 	if access == "write" {
 		op = someWrites
 	}
-	ops := 0.0
+	ops, size := 0.0, ""
 	if xfer := row.or("xfer(KiB)") * 1024; xfer > 0 {
 		exact, whole := strings.CutSuffix(cmp.Or(facts["xfersize"], facts["transfersize"]), " bytes")
 		if whole { // the column has two digits after the point
 			xfer = cmp.Or(decimal(exact, ""), xfer)
 		}
-		ops = bytes / xfer
-		t.asked("transfer size", fmt.Sprintf("%.0f bytes", xfer))
+		// The time in the text has three digits: whole transfers, and IOR's rate, tell it better.
+		ops, size = math.Round(bytes/xfer), fmt.Sprintf("%.0f bytes", xfer)
+		if ops > 0 {
+			bytes = ops * xfer
+			seconds = bytes / (1 << 20) / bandwidth
+		}
 	}
+	t := newTally("ior "+access, inSeconds(seconds))
+	t.asked("transfer size", size)
 	// IOR divides the time of a task by the transfers of one block, whether it did one block, several, or a part of it.
 	mean := row.or("Latency(s)")
 	if decimal(facts["segments"], "") > 1 || decimal(facts["stonewallingTime"], "") > 0 {
 		mean = 0
 		t.notes = append(t.notes, "its latency is that of tasks which do one whole block, and these did more or less: it is left out")
 	}
-	t.did(op, math.Round(ops), bytes, mean)
+	t.did(op, ops, bytes, mean)
 	t.concurrency = decimal(cmp.Or(facts["tasks"], firstWord(facts["clients"])), "")
 	t.asked("test", access)
 	for _, name := range []string{"api", "access", "tasks", "nodes", "blocksize", "aggregate filesize"} {

@@ -21,19 +21,19 @@ var (
 	goTPCRow   = lazyregexp.New(`^\[(Current|Summary)\] ([A-Z][A-Z_]*) - Takes\(s\): ([\d.]+), Count: (\d+), (.*)$`)
 	goTPCAny   = lazyregexp.New(`(?m)^\[(?:Current|Summary)\] [A-Z][A-Z_]* - Takes\(s\): `)
 	goTPCPart  = lazyregexp.New(`([\w.]+) *\(ms\): ([\d.]+)`)
-	goTPCTotal = lazyregexp.New(`^tpmC: ([\d.]+)(?:, tpmTotal: ([\d.]+), efficiency: ([\d.]+)%)?`)
+	goTPCTotal = lazyregexp.New(`^tpmC: ([\d.]+)(?:, tpmTotal: ([\d.]+))?(?:, efficiency: ([\d.]+)%)?`)
 	goTPCRate  = lazyregexp.New(`\bTPM: ([\d.]+)`)
 	goTPCUsers = lazyregexp.New(`^Finished: (\d+) OLTP workers`)
 	goTPCCall  = lazyregexp.New(`\b(?:go-tpc|bench) (?:tpcc|ch)\b.* run\b|\b(?:go-tpc|bench) (?:tpcc|ch) run\b`)
 	goTPCAsks  = lazyregexp.New(` (?:-T|--threads)[ =]?(\d+)`)
 	goTPCQuery = lazyregexp.New(`^\[Summary\] Q\d+ +- `)
 
-	tpccMySQLAny  = lazyregexp.New(`(?m)^<Raw Results>|^ *\d+, trx: \d+, 95%: `)
-	tpccMySQLStep = lazyregexp.New(`^ *(\d+), trx: (\d+), 95%: ([\d.]+), 99%: ([\d.]+), max_rt: ([\d.]+)`)
-	tpccMySQLRaw  = lazyregexp.New(`^ *\[(\d)\] sc: ?(\d+) +lt: ?(\d+) +rt: ?(\d+) +fl: ?(\d+)(?: +avg_rt: ?([\d.]+))?`)
-	tpccMySQLOver = lazyregexp.New(`^ *in (\d+) sec\.`)
-	tpccMySQLMark = lazyregexp.New(`^ *([\d.]+) TpmC`)
-	tpccMySQLAsks = lazyregexp.New(`^ *(?:\[connection\]: *|option c with value ')(\d+)`)
+	tpccMySQLAny  = lazyregexp.New(`(?m)^[ \t]*<Raw Results>|^[ \t]*\d+, trx: \d+, 95%: `)
+	tpccMySQLStep = lazyregexp.New(`^\s*(\d+), trx: (\d+), 95%: ([\d.]+), 99%: ([\d.]+), max_rt: ([\d.]+)`)
+	tpccMySQLRaw  = lazyregexp.New(`^\s*\[(\d)\] sc: ?(\d+) +lt: ?(\d+) +rt: ?(\d+) +fl: ?(\d+)(?: +avg_rt: ?([\d.]+))?`)
+	tpccMySQLOver = lazyregexp.New(`^\s*in (\d+) sec\.`)
+	tpccMySQLMark = lazyregexp.New(`^\s*([\d.]+) TpmC`)
+	tpccMySQLAsks = lazyregexp.New(`^\s*(?:\[connection\]: *|option c with value ')(\d+)`)
 )
 
 func tpccReaders() []reader {
@@ -95,10 +95,15 @@ func readGoTPC(_ format, r io.Reader) (*book, error) {
 		if m := goTPCTotal.FindStringSubmatch(text); m != nil && one.t != nil {
 			one.tpmC = decimal(m[1], "")
 			t := one.t
-			if end(); m[2] != "" { // the figure that is quoted comes first
+			end() // the figure that is quoted comes first
+			if m[2] != "" {
 				t.figure(result.Measure{Name: "tpmTotal", Unit: "tpm", Better: result.Higher, Kind: result.Level},
 					decimal(m[2], ""))
+			}
+			if m[3] != "" {
 				t.figure(level("efficiency", "%"), decimal(m[3], ""))
+			}
+			if len(b.stretches) > 0 {
 				b.stretches[len(b.stretches)-1] = t.done()
 			}
 			return nil

@@ -37,7 +37,7 @@ var (
 	vdbenchWarm    = lazyregexp.New(`\bwarmup=[1-9]`)
 	vdbenchLoops   = lazyregexp.New(`For loops: (.+)$`)
 	vdbenchThreads = lazyregexp.New(`\bthreads=(\d{1,6})\b`)
-	vdbenchRow     = lazyregexp.New(`^(\d\d:\d\d:\d\d\.\d{3}) +(?:(\d{1,9})|avg_(\d{1,9})-(\d{1,9})) +(\S.*)$`)
+	vdbenchRow     = lazyregexp.New(`^(\d\d:\d\d:\d\d\.\d{3})(?: +(\d{1,9})| *avg_(\d{1,9})-(\d{1,9})) +(\S.*)$`)
 	vdbenchDate    = lazyregexp.New(`^(\S+) (\d{1,2}), (\d{4})$`)
 	vdbenchMonth   = lazyregexp.New(`^(\d{1,2})\D{1,4}$`)
 	vdbenchBucket  = lazyregexp.New(`^ *([\d.,]+) < +([\d.,]+|max) +([\d,.  ]*\d) +[\d.,]+ +([\d.,]+)`)
