@@ -3,9 +3,11 @@ package cli
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"testing"
 
+	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/testkit/needs"
 )
 
@@ -28,6 +30,23 @@ func TestPublishedCurves(t *testing.T) {
 			if math.Abs(v/want[i]-1) > 5e-4 {
 				t.Errorf("%s: coefficient %d is %v, printed as %v", name, i, v, want[i])
 			}
+		}
+	}
+}
+
+// TestCurveOfNoConcurrency: two columns with names are a curve only when one of them is how many were at work.
+func TestCurveOfNoConcurrency(t *testing.T) {
+	t.Parallel()
+	const rows = "1,1000\n2,1900\n4,3500\n8,6000\n16,9000\n32,11000\n"
+	for head, want := range map[string]int{"time,iops\n": exit.Usage, "run,tps\n": exit.Usage, "block_kb,iops\n": exit.Usage,
+		"threads,mb_s\n": exit.Done, "": exit.Done} {
+		a, _, errs := quiet(t)
+		file := filepath.Join(t.TempDir(), "a.csv")
+		if err := os.WriteFile(file, []byte(head+rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code := a.main([]string{"usl", file}); code != want {
+			t.Errorf("%q: exit code %d, want %d: %s", head, code, want, errs)
 		}
 	}
 }

@@ -118,6 +118,9 @@ var shortForms = []struct{ name, text, want string }{
 	{"elbencho of files, older", elbenchoOldFiles, "elbencho mkdirs: entry 2/0, 0 errors, 2ms\n" +
 		"elbencho write: write 1000/0/4194304, 0 errors, 2s"},
 	{"vdbench", intervals(""), "vdbench mix: read 400/0.16 write 400/0.24, 0 errors, 4s"},
+	// No space is left where the numbers of intervals are long.
+	{"vdbench, long", strings.Replace(intervals(""), "     avg_2-5", "avg_000004-5", 1),
+		"vdbench mix: read 200/0.08 write 200/0.12, 0 errors, 2s"},
 }
 
 // pgbenchTotals is a test of 64 transactions of 200 ms.
