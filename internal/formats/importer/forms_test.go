@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -117,6 +118,11 @@ var shortForms = []struct{ name, text, want string }{
 		"fio: read 1000/0/4096000, 0 errors, 10s"},
 	{"elbencho of files, older", elbenchoOldFiles, "elbencho mkdirs: entry 2/0, 0 errors, 2ms\n" +
 		"elbencho write: write 1000/0/4194304, 0 errors, 2s"},
+	{"x_slat.1.log", "500, 1200, 0, 0, 0\n1000, 1400, 0, 0, 0\n1500, 1600, 0, 0, 0\n",
+		"fio slat log: 3 reports, [1.6 NaN NaN], 0 errors, 1.5s"},
+	{"hammerdb-json", `["x","HammerDB CLI v4.12","1","Timing test period of 5 in minutes","1",` +
+		`"8 Active Virtual Users configured","1","TEST RESULT : System achieved 100 NOPM from 230 PostgreSQL TPM","3",` +
+		`"FINISHED SUCCESS"]`, "TPROC-C 8 VU: 1 reports, [100 230], 0 errors, 5m0s"},
 	{"vdbench", intervals(""), "vdbench mix: read 400/0.16 write 400/0.24, 0 errors, 4s"},
 	// No space is left where the numbers of intervals are long.
 	{"vdbench, long", strings.Replace(intervals(""), "     avg_2-5", "avg_000004-5", 1),
@@ -556,6 +562,54 @@ func TestPgbenchAsked(t *testing.T) {
 		}
 		if got := asked["connections"] + ", " + asked["runtime"]; got != want {
 			t.Errorf("got %q, want %q of %v", got, want, all[0].Facts)
+		}
+	}
+}
+
+// TestEveryFormIsTried: what is tried in every form is every form.
+func TestEveryFormIsTried(t *testing.T) {
+	t.Parallel()
+	tried := map[string]bool{}
+	for name, text := range everyForm(t) {
+		all, err := Prepare(name, strings.NewReader(text), changed, Options{Interval: time.Second})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, d := range all {
+			tried[d.As] = true
+		}
+	}
+	for _, f := range Forms() {
+		if !tried[f.Name] && f.Name != fioLog { // which is any of fio's logs by its name
+			t.Errorf("no output of %s is tried", f.Name)
+		}
+	}
+}
+
+// TestK6Checks: what a script holds against its answers is told, and the bytes by the prefixes of k6, of 1000.
+func TestK6Checks(t *testing.T) {
+	t.Parallel()
+	const bytes = "     data_received..................: 9.9 MB  9.62 kB/s\n"
+	for form, text := range map[string]string{
+		"old":  k6Old + bytes + "     checks.........................: 95.00% ✓ 19        ✗ 1\n",
+		"new":  k6New + bytes + "     checks_failed..................: 5.00%  1 out of 20\n",
+		"JSON": strings.Replace(k6Exported, `"iterations"`, `"checks":{"passes":19,"fails":1,"value":0.95},"data_received":{"count":9900000,"rate":9620},"iterations"`, 1),
+	} {
+		all, err := Prepare("a.txt", strings.NewReader(text), changed, Options{})
+		if err != nil || len(all) != 1 {
+			t.Fatal(form, all, err)
+		}
+		if !strings.Contains(strings.Join(all[0].Notes, "\n"), "1 of 20 checks of its script did not hold") {
+			t.Errorf("%s: %q", form, all[0].Notes)
+		}
+		got := math.NaN()
+		for i, m := range all[0].Declared.Measures {
+			if m.Name == "data_received" {
+				got = parse(t, all[0], strings.NewReader(text)).Reports[0].Values[i]
+			}
+		}
+		if got != 9620 {
+			t.Errorf("%s: %v bytes/s", form, got)
 		}
 	}
 }

@@ -528,7 +528,18 @@ func readHammerJSON(f format, r io.Reader) (*book, error) {
 			return err
 		}
 		if taken || json.Unmarshal(v, &words) == nil {
-			again := done // the result says once more what the job's lines said
+			// The result says once more what the job's lines said; those of a further job tell its test anew.
+			again := done && !strings.Contains(strings.Join(words, "\n"), "Timing test period of")
+			if done && !again {
+				text.closeQueries()
+				text.endTest()
+				for i := range text.book.stretches {
+					if s := &text.book.stretches[i]; s.start.IsZero() {
+						s.start = began
+					}
+				}
+				began = time.Time{}
+			}
 			for i, w := range words {
 				if at, err := time.Parse(time.DateTime, w); err == nil {
 					began, p.local = at, true

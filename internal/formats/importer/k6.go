@@ -28,6 +28,8 @@ var (
 	k6Each   = lazyregexp.New(`(avg|min|med|max|p\([\d.]+\))=(\S+)`)
 	k6Failed = lazyregexp.New(`([\d.]+)% +(?:✓ |— )?(\d+)(?: out of| +✗ )`)
 	k6Count  = lazyregexp.New(`^(\d+) +([\d.]+)/s`)
+	k6Data   = lazyregexp.New(`^[\d.]+ [kMGT]?B +([\d.]+) ([kMGT]?)B/s`)
+	k6Checks = lazyregexp.New(`^[\d.]+% +(?:✓ +(\d+) +✗ +(\d+)|(\d+) out of (\d+))`)
 	k6Crash  = lazyregexp.New(`thresholds on metrics .* have been (?:crossed|breached)|level=error|^ERRO\[\d+\] `)
 	k6Limit  = lazyregexp.New(`^ *✗ (?:'(.+)' \S+=\S|([a-z_]\w*(?:\{[^}]*\})?|\{[^}]*\})\.{2,}: )`)
 	k6Export = lazyregexp.New(`^\s*\{[\s\S]*"metrics"\s*:\s*\{[\s\S]*"(?:http_reqs|iterations)"\s*:`)
@@ -46,6 +48,7 @@ type k6Summary struct {
 	counts, rates map[string]float64            // by metric
 	times         map[string]map[string]float64 // by metric: avg, min, med, max, p(90), ...
 	failed        float64                       // requests
+	checks, wrong float64                       // of the script's own: all, and those that did not hold
 	vus           float64
 	length        time.Duration
 }
@@ -81,6 +84,14 @@ func (k *k6Summary) stretch() (stretch, error) {
 	}
 	if t.report.Errors = whole(k.failed); t.report.Errors > 0 && op.Name == "request" && rate > 0 {
 		t.figure(result.Measure{Name: "http_reqs", Unit: "requests/s", Better: result.Higher, Kind: result.Level}, rate)
+	}
+	for _, name := range []string{"data_received", "data_sent"} {
+		if v, ok := k.rates[name]; ok {
+			t.figure(level(name, "bytes/s"), v)
+		}
+	}
+	if k.wrong > 0 {
+		t.notes = append(t.notes, fmt.Sprintf("%.0f of %.0f checks of its script did not hold", k.wrong, k.checks))
 	}
 	// k6 counts a request whether or not it failed: what failed is in no rate.
 	t.report.Ops[0].Ops -= min(t.report.Ops[0].Ops, t.report.Errors)
@@ -143,6 +154,12 @@ func readK6Text(_ format, r io.Reader) (*book, error) {
 			if f := k6Failed.FindStringSubmatch(value); f != nil {
 				k.failed = decimal(f[2], "")
 			}
+		}
+		if c := k6Data.FindStringSubmatch(value); c != nil && strings.HasPrefix(name, "data_") {
+			k.rates[name] = decimal(c[1], c[2]) // its prefixes are of 1000
+		}
+		if c := k6Checks.FindStringSubmatch(value); c != nil && (name == "checks" || name == "checks_failed") {
+			k.wrong, k.checks = decimal(c[2]+c[3], ""), decimal(c[1], "")+decimal(c[2], "")+decimal(c[4], "")
 		}
 		if name == "vus_max" || name == "vus" {
 			k.vus = max(k.vus, decimal(firstWord(value), ""))
@@ -219,6 +236,9 @@ func (doc k6Document) stretch() (stretch, error) {
 		}
 	}
 	k.failed, _ = k6Values(doc.Metrics["http_req_failed"])["passes"].(float64) // the rate is of failures
+	held, _ := k6Values(doc.Metrics["checks"])["passes"].(float64)
+	k.wrong, _ = k6Values(doc.Metrics["checks"])["fails"].(float64)
+	k.checks = held + k.wrong
 	for _, name := range []string{"vus_max", "vus"} {
 		k.vus = max(k.vus, k.times[name]["max"]*1e3)
 	}
