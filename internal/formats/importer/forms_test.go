@@ -591,9 +591,10 @@ func TestK6Checks(t *testing.T) {
 	t.Parallel()
 	const bytes = "     data_received..................: 9.9 MB  9.62 kB/s\n"
 	for form, text := range map[string]string{
-		"old":  k6Old + bytes + "     checks.........................: 95.00% ✓ 19        ✗ 1\n",
-		"new":  k6New + bytes + "     checks_failed..................: 5.00%  1 out of 20\n",
-		"JSON": strings.Replace(k6Exported, `"iterations"`, `"checks":{"passes":19,"fails":1,"value":0.95},"data_received":{"count":9900000,"rate":9620},"iterations"`, 1),
+		"old": k6Old + bytes + "     checks.........................: 95.00% ✓ 19        ✗ 1\n",
+		"new": k6New + bytes + "     checks_failed..................: 5.00%  1 out of 20\n",
+		"JSON": strings.Replace(k6Exported, `"iterations"`, `"checks":{"passes":19,"fails":1,"value":0.95},`+
+			`"data_received":{"count":9900000,"rate":9620},"iterations"`, 1),
 	} {
 		all, err := Prepare("a.txt", strings.NewReader(text), changed, Options{})
 		if err != nil || len(all) != 1 {
