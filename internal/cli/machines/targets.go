@@ -114,7 +114,9 @@ func (tg *Targets) checkTarget(f Flags, nodes int, try bool) error {
 	}
 	if try && checkErr == nil {
 		var said string
-		if said, checkErr = tryTarget(ctx, t, facts, tg.Now()); said != "" {
+		if said, checkErr = tryTarget(ctx, t, facts, tg.Now(), func(format string, args ...any) {
+			visible.Fprintf(tg.Err, format+"\n", args...)
+		}); said != "" {
 			facts.Notes = append(facts.Notes, said)
 		}
 	}

@@ -17,7 +17,9 @@ import (
 
 // tryTarget makes a machine of one small disk on a place, switches it on, runs a command there and removes all of it,
 // and says how long that took. What can only be seen by doing it, as whether an image is there, is an error.
-func tryTarget(ctx context.Context, t target.Target, facts target.Facts, now time.Time) (said string, err error) {
+// What it waits for is told meanwhile.
+func tryTarget(ctx context.Context, t target.Target, facts target.Facts, now time.Time,
+	tell func(format string, args ...any)) (said string, err error) {
 	for _, c := range []target.Capability{target.VMCreation, target.VMPowerControl, target.GuestCommands} {
 		if !facts.Can(c) {
 			return "", fmt.Errorf("try: a machine has to be made there, and it lacks %s: %s", c, facts.Missing[c])
@@ -30,7 +32,7 @@ func tryTarget(ctx context.Context, t target.Target, facts target.Facts, now tim
 	var mu sync.Mutex
 	var steps []string
 	cluster, err := t.Provision(ctx, target.Request{RunID: "try-" + now.UTC().Format("20060102-150405"), StateDir: dir,
-		DiskBytes: trySize, Operated: func(o result.PlatformOperation) {
+		DiskBytes: trySize, Log: tell, Operated: func(o result.PlatformOperation) {
 			mu.Lock()
 			defer mu.Unlock()
 			steps = append(steps, fmt.Sprintf("%s %s", o.Name, seconds(o.Seconds)))

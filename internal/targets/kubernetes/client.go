@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -223,8 +224,7 @@ func (a *api) again(ctx context.Context, do func(ctx context.Context) error) err
 		urlErr := (*url.Error)(nil)
 		patience := time.Duration(0)
 		switch {
-		case apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err), apierrors.IsServerTimeout(err),
-			apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err):
+		case isBusy(err):
 			patience = max(a.patience, busyLimit)
 		case errors.As(err, &urlErr) && !strings.Contains(err.Error(), "x509:"):
 			patience = a.patience
@@ -238,6 +238,12 @@ func (a *api) again(ctx context.Context, do func(ctx context.Context) error) err
 		case <-time.After(wait):
 		}
 	}
+}
+
+// isBusy says whether an error is the server's own: it may have an answer later.
+func isBusy(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err)
 }
 
 // get gets an object; nil where there is none.
@@ -311,28 +317,55 @@ func (a *api) removeThis(ctx context.Context, kind schema.GroupVersionResource, 
 	return a.said(err)
 }
 
-// remedies are what to do about what a cluster says, by words of it; NAMESPACE and NODE are filled in.
-var remedies = []struct{ words, do string }{
-	{"being terminated", "wait until it is gone and make it again, or give another as namespace:"},
-	{"exceeded quota", "have the quota raised, or remove what fills it (plimsoll cleanup --target kubernetes lists runs)"},
-	{"must not set securityContext.privileged=true", "kubectl label --overwrite namespace NAMESPACE " +
+// remedies are what to do about what a cluster says, by words of it; NAMESPACE and NODE are filled in. What stays does
+// not pass by itself.
+var remedies = []struct {
+	words, do string
+	stays     bool
+}{
+	{words: "being terminated", do: "wait until it is gone and make it again, or give another as namespace:"},
+	{words: "exceeded quota", do: "have the quota raised, or remove what fills it (plimsoll cleanup --target kubernetes " +
+		"lists runs)"},
+	{words: "must not set securityContext.privileged=true", do: "kubectl label --overwrite namespace NAMESPACE " +
 		"pod-security.kubernetes.io/enforce=privileged"},
-	{"violates PodSecurity", "kubectl label --overwrite namespace NAMESPACE pod-security.kubernetes.io/enforce=baseline"},
-	{`namespaces "`, "kubectl create namespace NAMESPACE"},
-	{`" cannot `, "give it the Role that plimsoll targets role kubernetes --namespace NAMESPACE prints"},
-	{"storageclass.storage.k8s.io", "name a class that there is (kubectl get storageclass)"},
-	{"ErrImage", noImage},
-	{"ImagePull", noImage},
-	{"InvalidImageName", "give another image in images:"},
-	{"unschedulable", "kubectl uncordon NODE, or name other nodes in nodes:"},
-	{"untolerated taint", "take the taint from NODE, or name other nodes in nodes:"},
-	{"Insufficient ", "have fewer or smaller machines on NODE, or leave requests: out"},
-	{"serializer for ", "something else than an API server answers: see the kubeconfig's server, and proxies"},
-	{`"/bin/sh"`, "give an image with a shell in images:"},
+	{words: "violates PodSecurity", do: "kubectl label --overwrite namespace NAMESPACE " +
+		"pod-security.kubernetes.io/enforce=baseline"},
+	{words: `namespaces "`, do: "kubectl create namespace NAMESPACE"},
+	{words: `" cannot `, do: "give it the Role that plimsoll targets role kubernetes --namespace NAMESPACE prints"},
+	{"storageclass.storage.k8s.io", "name a class that there is (kubectl get storageclass)", true},
+	{"code = InvalidArgument", "name a class that makes volumes of mode Block, and an access_mode that it takes", true},
+	{"ErrImage", noImage, true},
+	{"ImagePull", noImage, true},
+	{"InvalidImageName", "give another image in images:", true},
+	{"unschedulable", "kubectl uncordon NODE, or name other nodes in nodes:", true},
+	{words: "untolerated taint", do: "take the taint from NODE, or name other nodes in nodes:"}, // or it is not ready yet
+	{"Insufficient ", "have fewer or smaller machines on NODE, or leave requests: out", true},
+	{words: "serializer for ", do: "something else than an API server answers: see the kubeconfig's server, and proxies"},
+	{words: `"/bin/sh"`, do: "give an image with a shell in images:"},
 }
 
 const noImage = "push the image to where NODE gets it from, or load it there (ctr -n k8s.io images import), or give " +
 	"another in images:"
+
+// stays says whether what a cluster says does not pass by itself.
+func stays(said string) bool {
+	for _, r := range remedies {
+		if strings.Contains(said, r.words) {
+			return r.stays
+		}
+	}
+	return false
+}
+
+// noSuchImage are words of registries and kubelets about an image that another try does not get either. Others, of a
+// registry that is busy or a connection that broke, may pass.
+var noSuchImage = regexp.MustCompile("(?i)not found|unknown|denied|unauthorized|authorization failed|forbidden|" +
+	"no such host|connection refused|no match for platform|InvalidImageName|ErrImageNeverPull")
+
+// hasNoImage says whether a pod waits for an image that does not come.
+func hasNoImage(said string) bool {
+	return strings.Contains(said, "Image") && noSuchImage.MatchString(said)
+}
 
 // remedy is what to do about what a cluster says of a node, after a colon; "" where nothing is known, and orElse is "".
 func (a *api) remedy(said, node, orElse string) string {
@@ -373,8 +406,9 @@ func (a *api) said(err error) error {
 	case errors.As(err, &urlErr), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the API server %s of context %q does not answer: %w: %w: see that it runs and is reached from "+
 			"here", a.host, a.context, target.ErrNotAccessible, err)
-	case apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
-		return fmt.Errorf("the API server %s refuses for now: %w: try again later", a.host, err)
+	case isBusy(err):
+		return fmt.Errorf("the API server %s is overloaded or has failed, also when it was asked again for %s: %w: see how "+
+			"it is (kubectl get --raw '/readyz?verbose')", a.host, unit.Duration(max(a.patience, busyLimit)), err)
 	default:
 		text = a.remedy(err.Error(), "", "")
 	}

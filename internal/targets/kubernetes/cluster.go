@@ -44,6 +44,7 @@ type cluster struct {
 	// silent is in how many looks one after the other a node was not ready.
 	silent map[int]int
 	pods   *seen
+	claims *seen
 	meter  meter
 
 	stop  context.CancelFunc
@@ -91,13 +92,13 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	watched, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.meter = meter{operated: r.Operated, clock: p.clock, begun: map[string]begun{}}
-	c.pods = newSeen(f.machines(), c.podTold)
+	c.pods, c.claims = newSeen(f.machines(), c.podTold), newSeen(claims, c.claimTold)
 	own := metav1.ListOptions{LabelSelector: runLabel + "=" + c.state.Run}
 	c.group.Go(func() { c.watch(watched) })
 	if p.restarts {
 		c.group.Go(func() { c.restart(watched) })
 	}
-	for s, which := range map[*seen]metav1.ListOptions{c.pods: own, newSeen(claims, c.claimTold): own,
+	for s, which := range map[*seen]metav1.ListOptions{c.pods: own, c.claims: own,
 		newSeen(events, c.eventTold): {FieldSelector: "involvedObject.kind=Pod,source=kubelet"}} {
 		c.group.Go(func() {
 			for again := error(nil); again == nil; again = p.clock.Sleep(watched, time.Second) {

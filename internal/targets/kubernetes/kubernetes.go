@@ -51,6 +51,8 @@ type place struct {
 	kinds        []target.PowerKind
 	goneLimit    time.Duration
 	onLimit      time.Duration // until a pod runs: volumes are made and an image may be fetched meanwhile
+	sayAfter     time.Duration // of that when it is told for the first time what it waits for
+	stuckLimit   time.Duration // of that for which it waits for what does not pass by itself
 }
 
 // New implements target.Provider.
@@ -61,6 +63,6 @@ func (p Provider) New(c target.Config) (target.Target, error) {
 	}
 	return &place{file: v.Text("file"), agents: v.Text("agents"), restarts: v.Text("ha") == "on",
 		nodes: c.Nodes, kinds: c.PowerKinds,
-		goneLimit: goneLimit, onLimit: 5 * time.Minute,
+		goneLimit: goneLimit, onLimit: 5 * time.Minute, sayAfter: 5 * time.Second, stuckLimit: time.Minute,
 		clock: cmp.Or[clock.Clock](c.Clock, clock.Real{})}, nil
 }

@@ -388,7 +388,7 @@ func (p *place) rehearse(ctx context.Context, a *api, f *fleetFile, on target.No
 			err = errors.New("it is being removed" + a.remedy(text, "", ""))
 			return err, err
 		case strings.Contains(text, fmt.Sprintf("namespaces %q not found", f.Namespace)):
-			err = fmt.Errorf("there is none of that name: kubectl create namespace %s", f.Namespace)
+			err = errors.New("there is none of that name" + a.remedy(text, "", ""))
 			return err, err
 		default:
 			errs[i] = fmt.Errorf("%s is refused: %w", o.what, a.said(err))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -152,10 +153,17 @@ func (c *cluster) makePod(ctx context.Context, v *vm) (types.UID, error) {
 	}
 }
 
-// waitOn waits until a pod runs. What keeps it from that is told in the cluster's words.
+// waitOn waits until a pod runs. What keeps it from that is told in the cluster's words, while it waits and at the end.
+// What does not pass by itself is not waited for until the last: an image that is not there at once.
 func (c *cluster) waitOn(ctx context.Context, v *vm, pod types.UID) error {
-	why, seen := "", false
+	why, seen, told := "", false, ""
 	begun := c.place.clock.Now()
+	each := c.place.sayAfter
+	look, since := begun.Add(each), time.Time{} // since when there is a reason that stays
+	no := func(text string) error {
+		return fmt.Errorf("its pod does not run on node %q after %s: %w: %s", c.nodes[v.Node].Name,
+			unit.Duration(c.place.clock.Now().Sub(begun).Round(100*time.Millisecond)), target.ErrNotAccessible, text)
+	}
 	for {
 		o, news := c.pods.get(v.Short)
 		switch {
@@ -172,16 +180,34 @@ func (c *cluster) waitOn(ctx context.Context, v *vm, pod types.UID) error {
 			if phase == "Failed" || phase == "Succeeded" {
 				return fmt.Errorf("its pod on node %q ended: %s", c.nodes[v.Node].Name, cmp.Or(text, phase))
 			}
-			why = cmp.Or(text, phase)
+			if why = cmp.Or(text, phase); hasNoImage(why) {
+				return no(c.whyNot(ctx, v, why))
+			}
 		case seen:
 			return errors.New("its pod was removed by somebody else")
 		}
+		if now := c.place.clock.Now(); !now.Before(look) {
+			each = min(2*each, c.place.stuckLimit/2)
+			look = now.Add(each)
+			text := c.whyNot(ctx, v, why)
+			if ctx.Err() == nil && text != told {
+				c.log("vm %q: its pod does not run on node %q yet: %s", v.Name, c.nodes[v.Node].Name, text)
+				told = text
+			}
+			switch {
+			case !stays(text):
+				since = time.Time{}
+			case since.IsZero():
+				since = now
+			case now.Sub(since) >= c.place.stuckLimit:
+				return no(text)
+			}
+		}
 		select {
 		case <-news:
+		case <-time.After(look.Sub(c.place.clock.Now())):
 		case <-ctx.Done():
-			return fmt.Errorf("its pod does not run on node %q after %s: %w: %s", c.nodes[v.Node].Name,
-				unit.Duration(c.place.clock.Now().Sub(begun).Round(100*time.Millisecond)), target.ErrNotAccessible,
-				c.whyNot(context.WithoutCancel(ctx), v, why))
+			return no(c.whyNot(context.WithoutCancel(ctx), v, why))
 		}
 	}
 }
@@ -191,7 +217,7 @@ func (c *cluster) waitOn(ctx context.Context, v *vm, pod types.UID) error {
 func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
 	on := c.nodes[v.Node].Name
 	for _, name := range v.claims() {
-		o, err := c.api.get(ctx, claims, name)
+		o, err := c.claimOf(ctx, name)
 		switch phase := ""; {
 		case err != nil:
 		case o == nil:
@@ -209,8 +235,48 @@ func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
 	if !strings.Contains(why, ": ") { // else the container's own state, with a reason
 		why = cmp.Or(c.api.why(ctx, v.Short), why)
 	}
+	why = backOff.ReplaceAllString(why, "$1")
+	if strings.Contains(why, " nodes are available") {
+		if o, err := c.api.get(ctx, nodes, on); err == nil && o != nil {
+			why = ofNode(why, o)
+		}
+	}
 	why = strings.TrimSuffix(why, ".")
 	return why + c.api.remedy(why, on, "see kubectl describe pod "+v.Short+" --namespace NAMESPACE")
+}
+
+// otherNodes are what the scheduler says of nodes that a pod is not for, and at the end what it would have to remove.
+var (
+	otherNodes = regexp.MustCompile(`\d+ node\(s\) (were unschedulable|had untolerated taint(?:\(s\)| \{[^}]*\})|` +
+		`didn't match Pod's node affinity/selector)(, )?`)
+	// backOff stands before what the last try said, which is the same before and after the next one.
+	backOff    = regexp.MustCompile(`^ImagePullBackOff: Back-off pulling image "[^"]*": (ErrImage)`)
+	preemption = regexp.MustCompile(`[.,] (no new claims to deallocate, )?preemption: .*`)
+)
+
+// ofNode leaves of what the scheduler says of all nodes what is so of the one that a pod is for.
+func ofNode(said string, o *unstructured.Unstructured) string {
+	spec := untyped.Object(o.Object).Object("spec")
+	closed, taints := spec["unschedulable"] == true, len(spec.Objects("taints")) > 0
+	head, parts, _ := strings.Cut(preemption.ReplaceAllString(said, ""), " nodes are available: ")
+	own := otherNodes.ReplaceAllStringFunc(parts, func(part string) string {
+		if closed && strings.Contains(part, "unschedulable") || taints && strings.Contains(part, "taint") {
+			return part
+		}
+		return ""
+	})
+	if own = strings.TrimSuffix(strings.TrimRight(own, ". "), ","); own == "" {
+		return said
+	}
+	return head + " nodes are available: " + own
+}
+
+// claimOf is a claim as it was seen last; who has not seen it asks.
+func (c *cluster) claimOf(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	if o, _ := c.claims.get(name); o != nil {
+		return o, nil
+	}
+	return c.api.get(ctx, claims, name)
 }
 
 // phaseOf returns what a pod does, and what its status says of why it does no more.

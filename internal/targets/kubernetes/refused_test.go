@@ -144,7 +144,8 @@ func TestAnswers(t *testing.T) {
 			want: []string{`node "n7": the cluster has none of that name: kubectl get nodes`}},
 		{name: "a storm of some seconds", first: storm(2)},
 		{name: "a storm that does not end", first: storm(1 << 30), want: []string{"nodes: ",
-			"refuses for now: ", "try again later"}},
+			"is overloaded or has failed, also when it was asked again for 10 s: ",
+			"kubectl get --raw '/readyz?verbose'"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -213,6 +214,8 @@ func TestWhyNotYet(t *testing.T) {
 			[]string{`ErrImagePull: "worker:1": not found: push the image to where n1 gets it from`}},
 		{"an image that is not there still", "Bound", nil, waiting("ImagePullBackOff", `"worker:1"`),
 			[]string{`ImagePullBackOff: "worker:1": push the image to where n1 gets it from`}},
+		{"a registry that does not answer for now", "Bound", nil, waiting("ImagePullBackOff", `Back-off pulling image "w:1": `+
+			`ErrImagePull: dial tcp: i/o timeout`), []string{"not accessible: ErrImagePull: dial tcp: i/o timeout: push the"}},
 		{"a node that is cordoned", "Bound", event("0/1 nodes are available: 1 node(s) were unschedulable."),
 			object{"phase": "Pending"}, []string{"unschedulable: kubectl uncordon n1"}},
 		{"too little memory", "Bound", event("0/1 nodes are available: 1 Insufficient memory."),
@@ -247,7 +250,8 @@ func TestWhyNotYet(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := &cluster{place: p, fleet: fleet, api: a, nodes: []target.Node{{Name: "n1"}}}
-			c.pods = newSeen(pods, func(*unstructured.Unstructured, bool) {})
+			nothing := func(*unstructured.Unstructured, bool) {}
+			c.pods, c.claims = newSeen(pods, nothing), newSeen(claims, nothing)
 			if test.pod != nil {
 				c.pods.list([]unstructured.Unstructured{{Object: object{"metadata": object{"name": "m1", "uid": "1"},
 					"status": test.pod}}})
@@ -257,6 +261,85 @@ func TestWhyNotYet(t *testing.T) {
 			err = c.waitOn(ctx, &vm{Name: "a", Short: "m1"}, "1")
 			if err == nil || !holds(err.Error(), append(test.want, `on node "n1" after `)...) {
 				t.Errorf("%v: want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestNotForEver waits for a pod only for as long as what it waits for may come, and says meanwhile what that is.
+func TestNotForEver(t *testing.T) {
+	type object = map[string]any
+	const say, stuck, limit = 100 * time.Millisecond, time.Second, 3 * time.Second
+	for _, test := range []struct {
+		name, reason, message string
+		ends                  time.Duration
+	}{
+		{"an image that is not there", "ErrImagePull", `"worker:1": not found`, 0},
+		{"one that is not given", "ImagePullBackOff", "Back-off: ErrImagePull: pull access denied", 0},
+		{"no registry", "ErrImagePull", "dial tcp 127.0.0.1:80: connect: connection refused", 0},
+		{"no name of an image", "InvalidImageName", "couldn't parse", 0},
+		{"one that is never fetched", "ErrImageNeverPull", "policy of Never", 0},
+		{"a registry that is busy", "ErrImagePull", "429 Too Many Requests", stuck},
+		{"a kubelet that is busy", "ErrImagePull", "pull QPS exceeded", stuck},
+		{"what may come", "ContainerCreating", "", limit},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, file := faked(t, nil, "")
+			p := reached(t, file, clock.Real{}).(*place)
+			p.sayAfter, p.stuckLimit = say, stuck
+			fleet, a, err := p.connect()
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := 0
+			c := &cluster{place: p, fleet: fleet, api: a, nodes: []target.Node{{Name: "n1"}},
+				log: func(string, ...any) { said++ }}
+			nothing := func(*unstructured.Unstructured, bool) {}
+			c.pods, c.claims = newSeen(pods, nothing), newSeen(claims, nothing)
+			v := &vm{Name: "a", Short: "m1"}
+			c.claims.list([]unstructured.Unstructured{{Object: object{"metadata": object{"name": v.claims()[0]},
+				"status": object{"phase": "Bound"}}}})
+			c.pods.list([]unstructured.Unstructured{{Object: object{"metadata": object{"name": "m1", "uid": "1"},
+				"status": object{"phase": "Pending", "containerStatuses": []any{object{"state": object{"waiting": object{
+					"reason": test.reason, "message": test.message}}}}}}}})
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			begun := time.Now()
+			err = c.waitOn(ctx, v, "1")
+			if took := time.Since(begun); err == nil || took < test.ends || took > test.ends+stuck {
+				t.Errorf("%v after %v: want %v", err, took, test.ends)
+			}
+			if want := int(min(1, test.ends)); said != want { // it is the same all the time
+				t.Errorf("what it waits for was said %d times: want %d", said, want)
+			}
+		})
+	}
+}
+
+// TestOfNode takes from the scheduler's words of all nodes what is so of the one that a pod is for.
+func TestOfNode(t *testing.T) {
+	type object = map[string]any
+	const all = "0/4 nodes are available: 1 Insufficient memory, 1 node(s) were unschedulable, " +
+		"1 node(s) had untolerated taint(s), 1 node(s) didn't match Pod's node affinity/selector. " +
+		"no new claims to deallocate, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
+	for _, test := range []struct {
+		name, said, want string
+		spec             object
+	}{
+		{"neither", all, "0/4 nodes are available: 1 Insufficient memory", nil},
+		{"cordoned", all, "0/4 nodes are available: 1 Insufficient memory, 1 node(s) were unschedulable",
+			object{"unschedulable": true}},
+		{"tainted", all, "0/4 nodes are available: 1 Insufficient memory, 1 node(s) had untolerated taint(s)",
+			object{"taints": []any{object{"key": "gpu", "effect": "NoSchedule"}}}},
+		{"as it was told before", "0/2 nodes are available: 1 node(s) had untolerated taint {a/b: }, 1 Too many pods.",
+			"0/2 nodes are available: 1 Too many pods", nil},
+		{"nothing of it", "0/1 nodes are available: 1 node(s) were unschedulable.",
+			"0/1 nodes are available: 1 node(s) were unschedulable.", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := ofNode(test.said, &unstructured.Unstructured{Object: object{"spec": test.spec}}); got != test.want {
+				t.Errorf("%q: want %q", got, test.want)
 			}
 		})
 	}

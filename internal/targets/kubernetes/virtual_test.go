@@ -136,7 +136,7 @@ func guests(t *testing.T, first func(http.ResponseWriter, *http.Request) bool) *
 	}
 	c := &cluster{place: p, fleet: fleet, api: a, nodes: []target.Node{{Name: "n1"}, {Name: "n2", Index: 1}},
 		dir: t.TempDir(), state: state{Run: "plimsoll-a", Namespace: "perf", VMs: map[string]*vm{}}}
-	c.pods = newSeen(instances, c.podTold)
+	c.pods, c.claims = newSeen(instances, c.podTold), newSeen(claims, c.claimTold)
 	c.meter = meter{clock: clock.Real{}, begun: map[string]begun{}}
 	if c.login, err = newLogin(c.dir); err != nil {
 		t.Fatal(err)
