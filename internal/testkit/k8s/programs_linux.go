@@ -24,9 +24,16 @@ const ldflags = "-s -w -X k8s.io/component-base/version.gitVersion=" + version +
 var errCannot = errors.New("no Kubernetes can be started here")
 
 // programs builds Kubernetes and what is beside it from the nested module, and gives the folder where they are kept.
-// It is this process's until it ends: what nobody has goes when others are built.
 func programs(ctx context.Context, source string, say func(string)) (string, error) {
-	module := filepath.Join(source, "programs")
+	return built(ctx, filepath.Join(source, "programs"), "k8s", "github.com/kubernetes-csi/external-snapshotter/client/v8",
+		"config/crd/*snapshot.storage.k8s.io_*.yaml", []string{"./..."},
+		func() { say("Kubernetes " + version + " is compiled: some 830 seconds of one processor, once") })
+}
+
+// built builds the programs of a nested module, with files that one of its modules has beside them in the folder crd,
+// and gives the folder where they are kept. It is this process's until it ends: what nobody has goes when others are
+// built.
+func built(ctx context.Context, module, name, of, files string, packages []string, say func()) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -44,7 +51,7 @@ func programs(ctx context.Context, source string, say func(string)) (string, err
 			key.Write(text)
 		}
 	}
-	dir := filepath.Join(cache, "plimsoll-tests", fmt.Sprintf("k8s-%x", key.Sum(nil)[:6]))
+	dir := filepath.Join(cache, "plimsoll-tests", fmt.Sprintf("%s-%x", name, key.Sum(nil)[:6]))
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return "", err
 	}
@@ -61,29 +68,27 @@ func programs(ctx context.Context, source string, say func(string)) (string, err
 			return dir, syscall.Flock(int(lock.Fd()), syscall.LOCK_SH)
 		}
 	}
-	outdated(dir)
-	say("Kubernetes " + version + " is compiled: some 830 seconds of one processor, once")
+	outdated(dir, name)
+	say()
 	begun := dir + ".unfinished"
 	if err := errors.Join(os.RemoveAll(begun), os.Mkdir(begun, 0o755)); err != nil {
 		return "", err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags,
-		"-o", begun+"/", "./...", "tool")
+	build := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags,
+		"-o", begun + "/", "tool"}, packages...)...)
 	build.Dir, build.Env = module, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: go build in %s: %w: %s", errCannot, module, err, last(string(out)))
 	}
-	// The definitions of snapshots come with the module of their client.
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}",
-		"github.com/kubernetes-csi/external-snapshotter/client/v8")
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", of)
 	list.Dir, list.Env = module, build.Env
 	out, err := list.Output()
 	if err != nil {
 		return "", err
 	}
-	definitions, _ := filepath.Glob(strings.TrimSpace(string(out)) + "/config/crd/*snapshot.storage.k8s.io_*.yaml")
+	definitions, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), files))
 	if len(definitions) == 0 {
-		return "", fmt.Errorf("%s has no definitions of snapshots", out)
+		return "", fmt.Errorf("%s has no %s", out, files)
 	}
 	if err := os.Mkdir(begun+"/crd", 0o755); err != nil {
 		return "", err
@@ -104,8 +109,8 @@ func programs(ctx context.Context, source string, say func(string)) (string, err
 var inUse []*os.File
 
 // outdated removes the programs of other sources that nobody uses.
-func outdated(but string) {
-	folders, _ := filepath.Glob(filepath.Join(filepath.Dir(but), "k8s-*[0-9a-f]"))
+func outdated(but, name string) {
+	folders, _ := filepath.Glob(filepath.Join(filepath.Dir(but), name+"-*[0-9a-f]"))
 	for _, dir := range folders {
 		lock, err := os.OpenFile(dir+".lock", os.O_RDWR, 0)
 		if dir == but || err != nil {
