@@ -34,7 +34,7 @@ type scenarioFlags struct {
 	own    ownFlags
 	assert []string     // conditions on the outcome, on top of the scenario's
 	search *searchProbe // of a search, that a run is for
-	plain  bool         // workloads of block I/O are compared with the same job beside their machine
+	plain  int          // workloads of block I/O are compared with the same job beside their machine
 }
 
 // searchProbe gives the jobs of a workload a rate, and enough depth to keep it, as its job_options would; or its group
@@ -112,8 +112,9 @@ func (f *scenarioFlags) register(pl *planner, c *cobra.Command) {
 
 // registerPlain adds what commands take whose plan is one of a run.
 func (f *scenarioFlags) registerPlain(c *cobra.Command) {
-	c.Flags().BoolVar(&f.plain, "compare-plain", false, "after the set-up, also run each workload of block I/O by turns "+
-		"on a VM and beside it on its node")
+	c.Flags().IntVar(&f.plain, "compare-plain", 0, "after the set-up, also run each workload of block I/O by `turns` "+
+		"on a VM and beside it on its node (=40 for more turns than six, and a narrower interval)")
+	c.Flags().Lookup("compare-plain").NoOptDefVal = "6"
 }
 
 // loaded is a scenario that was read, with all that was said about it.

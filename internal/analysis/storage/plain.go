@@ -45,6 +45,15 @@ func beside(p result.Plain) result.Finding {
 	if low <= 1 && 1 <= high {
 		f.Sentence = strings.Replace(f.Sentence, "), and", ": not told apart), and", 1)
 	}
+	if meanLow <= 1 && 1 <= meanHigh {
+		f.Sentence = strings.Replace(f.Sentence, "). Beside", ": not told apart). Beside", 1)
+	}
+	if n := enough(p.Turns); n > mostTurns {
+		f.Sentence += fmt.Sprintf(" Its turns differ too much for a ratio known within %g %%.", 100*near)
+	} else if n > len(p.Turns) {
+		f.Sentence += fmt.Sprintf(" If its turns go on to differ so, it takes some %d of them to know the ratio of rates "+
+			"within %g %%: --compare-plain=%[1]d.", n, 100*near)
+	}
 	for i, t := range p.Turns {
 		f.Evidence = append(f.Evidence,
 			result.Evidence{Name: fmt.Sprintf("turn %d on the VM", i+1), Value: t.Machine.OpsPerSecond, Unit: "ops/s"},
@@ -53,13 +62,35 @@ func beside(p result.Plain) result.Finding {
 	return f
 }
 
-// ratio is the geometric mean of the ratios of pairs, with its interval.
-func ratio(turns []result.PlainTurn, of func(result.PlainDone) float64) (mean, low, high float64) {
+// near is how exactly a ratio of rates is worth knowing, and mostTurns are as many as can be asked for.
+const (
+	near      = 0.02
+	mostTurns = 1000
+)
+
+// enough is how many turns that differ as these do leave an interval of near to both sides; more than mostTurns where
+// no such number is as many.
+func enough(turns []result.PlainTurn) int {
+	_, spread := stat.MeanStdDev(logsOf(turns, func(d result.PlainDone) float64 { return d.OpsPerSecond }), nil)
+	n := len(turns)
+	for n <= mostTurns && resample.StudentT(plainLevel, float64(n-1))*spread/math.Sqrt(float64(n)) > math.Log1p(near) {
+		n++
+	}
+	return n
+}
+
+// logsOf are the logarithms of the ratios of pairs.
+func logsOf(turns []result.PlainTurn, of func(result.PlainDone) float64) []float64 {
 	logs := make([]float64, len(turns))
 	for i, t := range turns {
 		logs[i] = math.Log(of(t.Machine) / of(t.Beside))
 	}
-	n := float64(len(turns))
+	return logs
+}
+
+// ratio is the geometric mean of the ratios of pairs, with its interval.
+func ratio(turns []result.PlainTurn, of func(result.PlainDone) float64) (mean, low, high float64) {
+	logs, n := logsOf(turns, of), float64(len(turns))
 	middle, spread := stat.MeanStdDev(logs, nil)
 	wide := resample.StudentT(plainLevel, n-1) * spread / math.Sqrt(n)
 	return math.Exp(middle), math.Exp(middle - wide), math.Exp(middle + wide)

@@ -35,8 +35,15 @@ func TestPlain(t *testing.T) {
 	if f.Sentence != want || len(f.Evidence) != 13 {
 		t.Errorf("%q, %d: want %q", f.Sentence, len(f.Evidence), want)
 	}
-	p.Turns[0].Machine.OpsPerSecond = 1900
-	if s := beside(p).Sentence; !strings.Contains(s, ": not told apart), and an operation") {
+	// The first turn's logarithm is 0.642 then; deviation 0.306, by another program: 20 turns leave more than 10 %.
+	p.Turns[0].Machine.OpsPerSecond, p.Turns[0].Machine.MeanSeconds = 1900, 0.0001
+	if s := beside(p).Sentence; !strings.Contains(s, ": not told apart), and an operation") ||
+		!strings.Contains(s, ": not told apart). Beside it is") || !strings.Contains(s, "takes some 917 of them") ||
+		!strings.HasSuffix(s, "within 2 %: --compare-plain=917.") {
+		t.Errorf("%q", s)
+	}
+	p.Turns[0].Machine.OpsPerSecond = 9000
+	if s := beside(p).Sentence; !strings.HasSuffix(s, "differ too much for a ratio known within 2 %.") {
 		t.Errorf("%q", s)
 	}
 	if f.Severity != result.Info || strings.Contains(f.Sentence, "NaN") {

@@ -98,7 +98,7 @@ type Settings struct {
 	TimeScale         float64           `json:"time_scale"`
 	SizeScale         float64           `json:"size_scale"`
 	AllowHostCommands bool              `json:"allow_host_commands,omitempty"`
-	ComparePlain      bool              `json:"compare_plain,omitempty"`
+	ComparePlain      int               `json:"compare_plain_turns,omitempty"`
 }
 
 // NewRecord fills in the design of an experiment.

@@ -47,7 +47,7 @@ func TestComparePlain(t *testing.T) {
 	sc := withWork(t, plainScenario)
 	able := everything()
 	able.Capabilities[target.PlainJobs] = "stated"
-	p, err := plan.Build(sc, able, plan.Options{Engines: engines, ComparePlain: true, TimeScale: 0.1})
+	p, err := plan.Build(sc, able, plan.Options{Engines: engines, ComparePlain: 6, TimeScale: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,9 +65,15 @@ func TestComparePlain(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Errorf("%q: want %q", got, want)
 	}
+	for _, turns := range []int{-1, 1, 1001} {
+		_, err = plan.Build(sc, able, plan.Options{Engines: engines, ComparePlain: turns})
+		if err == nil || !strings.Contains(err.Error(), "want 2 to 1000 turns") {
+			t.Errorf("%d turns: %v", turns, err)
+		}
+	}
 	none := everything()
 	none.Missing = map[target.Capability]string{target.PlainJobs: "its nodes are shut"}
-	_, err = plan.Build(sc, none, plan.Options{Engines: engines, ComparePlain: true})
+	_, err = plan.Build(sc, none, plan.Options{Engines: engines, ComparePlain: 6})
 	if err == nil || !strings.Contains(err.Error(), "jobs beside a VM for step 3: target stated cannot: its nodes are shut") {
 		t.Errorf("%v", err)
 	}

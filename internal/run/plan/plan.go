@@ -30,7 +30,7 @@ type Options struct {
 	SizeScale         float64                    // of disks and sizes; 0 means 1
 	Engines           map[string]workload.Engine // by generator; their checks of job files are part of the plan
 	AllowHostCommands bool                       // the operator permits commands of the scenario on this machine
-	ComparePlain      bool                       // jobs of block I/O are compared with the same beside their machine
+	ComparePlain      int                        // by how many turns block I/O is compared with that beside its machine
 	Steps             step.Registry              // nil means step.Builtin()
 	// Forecaster says how long load takes there; nil where nothing can.
 	Forecaster workload.Forecaster
@@ -239,7 +239,7 @@ func (b *builder) expand() {
 			}
 		}
 	}
-	if b.o.ComparePlain {
+	if b.o.ComparePlain != 0 {
 		steps = b.comparePlain(steps)
 	}
 	if len(powered) > 0 {
@@ -272,9 +272,12 @@ func (b *builder) comparePlain(steps []Step) []Step {
 			})
 		})
 		if started && engine != nil && engine.Describe().Blocks {
-			one := step.ComparePlain(load, b.plan.view)
+			one := step.ComparePlain(load, b.o.ComparePlain, b.plan.view)
 			more = append(more, Step{Phase: scenario.Setup, Name: one.Name(), Text: one.Text(), Do: one})
 		}
+	}
+	if b.o.ComparePlain < step.LeastTurns || b.o.ComparePlain > step.MostTurns {
+		b.object("--compare-plain=%d: want %d to %d turns", b.o.ComparePlain, step.LeastTurns, step.MostTurns)
 	}
 	if len(more) == 0 {
 		b.object("--compare-plain: the scenario starts no workload of block I/O")

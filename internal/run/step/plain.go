@@ -14,30 +14,31 @@ import (
 	"plimsoll/unit"
 )
 
-// How often and for how long a job is run on a machine and beside it; the time goes by the time scale, but for the
-// least that shows a rate.
+// LeastTurns and MostTurns bound how often a job is run on a machine and beside it: of one turn no interval is known.
+const LeastTurns, MostTurns = 2, 1000
+
+// For how long a turn is; the time goes by the time scale, but for the least that shows a rate.
 const (
-	plainTurns = 6
-	plainTurn  = 10 * time.Second
-	leastTurn  = 2 * time.Second
+	plainTurn = 10 * time.Second
+	leastTurn = 2 * time.Second
 )
 
 // ComparePlain is a step that no scenario has: a workload on the first machine of its group, and the same job beside
 // that on its node, by turns.
-func ComparePlain(load scenario.Workload, v View) Step {
+func ComparePlain(load scenario.Workload, turns int, v View) Step {
 	turn := max(leastTurn, v.Scaled(plainTurn))
 	return &action{
 		name: "workload.ComparePlain",
 		text: fmt.Sprintf("compare workload %q on one VM with the same job beside it on its node: %d turns of %s each way",
-			load.Name, plainTurns, unit.Duration(turn)),
+			load.Name, turns, unit.Duration(turn)),
 		requires: []target.Capability{target.PlainJobs},
 		uses:     Uses{Jobs: []JobUse{{Workload: load.Name, Runtime: turn}}},
-		estimate: func(*Forecast) time.Duration { return 2 * plainTurns * turn },
-		do:       func(ctx context.Context, e *Env) error { return comparePlain(ctx, e, load, turn) },
+		estimate: func(*Forecast) time.Duration { return 2 * time.Duration(turns) * turn },
+		do:       func(ctx context.Context, e *Env) error { return comparePlain(ctx, e, load, turns, turn) },
 	}
 }
 
-func comparePlain(ctx context.Context, e *Env, load scenario.Workload, turn time.Duration) (err error) {
+func comparePlain(ctx context.Context, e *Env, load scenario.Workload, turns int, turn time.Duration) (err error) {
 	vms, err := someMembers(ctx, e, load.Group)
 	if err != nil {
 		return fmt.Errorf("workload %q: %w", load.Name, err)
@@ -64,7 +65,7 @@ func comparePlain(ctx context.Context, e *Env, load scenario.Workload, turn time
 	}
 	defer func() { err = errors.Join(err, place.End(context.WithoutCancel(ctx))) }()
 	done := result.Plain{Workload: load.Name, Group: load.Group, VM: vm.Name, Node: e.NodeName(vm.Node), How: place.How}
-	for n := range plainTurns {
+	for n := range turns {
 		t := result.PlainTurn{BesideFirst: n%2 == 1}
 		for _, beside := range []bool{t.BesideFirst, !t.BesideFirst} {
 			o := loads.Options{Turn: true, Runtime: turn, Seed: load.Name + "_turn" + strconv.Itoa(n)}

@@ -55,12 +55,12 @@ func TestMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := t.TempDir()
-	cluster_, err := opened(t, file, agents(t)).Provision(t.Context(), target.Request{RunID: "many", StateDir: state,
+	made, err := opened(t, file, agents(t)).Provision(t.Context(), target.Request{RunID: "many", StateDir: state,
 		Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := cluster_.(*cluster)
+	k := made.(*cluster)
 	begun := time.Now()
 	said := func(what string) {
 		t.Logf("%5.1f s  %s", time.Since(begun).Seconds(), what)

@@ -228,7 +228,7 @@ func (c *Cluster) Call(method, path string, body any) ([]byte, error) {
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(ca)
 		c.client = &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{RootCAs: pool}}}
+			TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 16}}
 	}
 	text, raw := body.([]byte)
 	kind := "application/yaml"

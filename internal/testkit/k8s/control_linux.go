@@ -166,7 +166,7 @@ func (c *control) plane() error {
 		{kcp, "kube-controller-manager", "--kubeconfig=" + c.path("kubeconfig"), "--leader-elect=false",
 			"--service-account-private-key-file=" + pki("accounts.key"), "--root-ca-file=" + pki("ca.crt"),
 			"--use-service-account-credentials=false", "--node-monitor-grace-period=12s", "--node-monitor-period=1s",
-			"--bind-address=127.0.0.1", "--profiling=false"},
+			"--bind-address=127.0.0.1", "--profiling=false", "--kube-api-qps=500", "--kube-api-burst=1000"},
 		{kcp, "kube-scheduler", "--kubeconfig=" + c.path("kubeconfig"), "--leader-elect=false",
 			"--bind-address=127.0.0.1", "--profiling=false"},
 		{c.program("csi"), "csi", "-name=" + Driver, "-id=" + c.ID, "-node=control", "-volumes=" + c.path("volumes"),
