@@ -145,7 +145,8 @@ func (f *fleetFile) connect() (*api, error) {
 	client, err := rest.HTTPClientFor(config)
 	host, _, e := rest.DefaultServerUrlFor(config)
 	if err = errors.Join(err, e); err != nil {
-		return wrong("context %q: %w", name, err)
+		return wrong("context %q: %w: see its server, certificate-authority, client-certificate and client-key, or %s", name,
+			err, giveConfig)
 	}
 	client.Transport = bounded{client.Transport}
 	d, err := dynamic.NewForConfigAndClient(config, client)

@@ -88,7 +88,8 @@ func TestKubeconfigs(t *testing.T) {
 		{named("token: t", "client-certificate: "+pipe), "pipe: it is a named pipe"},
 		{named("token: t", "client-key: /dev/zero, client-certificate-data: aGk="), "/dev/zero: it is a device"},
 		{named(`:1"`, `:1", certificate-authority: `+pipe), "pipe: it is a named pipe"},
-		{named(`:1"`, `:1", certificate-authority-data: aGk=`), `kubeconfig: context "a": unable to load root`},
+		{named(`:1"`, `:1", certificate-authority-data: aGk=`), `kubeconfig: context "a": unable to load root certificates: unable to parse bytes ` +
+			`as PEM block: see its server, certificate-authority`},
 		{fleetFile{Kubeconfig: config}, "2 contexts and none is current: give context: NAME in the fleet's file: there are " +
 			"a, b"},
 		{named("kind: Config", "current-context: old"), ""},

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -46,10 +45,17 @@ func (c *Cluster) Play(t testing.TB, nodes int) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kwok := exec.Command(filepath.Join(dir, "kwok"), "--kubeconfig="+c.Kubeconfig, "--config="+stages,
-		"--node-lease-duration-seconds=40", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake")
+	// In a node's process namespace, so that it goes with the cluster, however the tests end.
+	node := c.Nodes[0].Name
+	pid, err := c.pid(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "kwok")
+	kwok := exec.Command("nsenter", "-t", pid, "-p", "-n", "--", program, "--kubeconfig="+c.Kubeconfig,
+		"--config="+stages, "--node-lease-duration-seconds=40",
+		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake")
 	kwok.Stdout, kwok.Stderr = log, log
-	kwok.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := errors.Join(os.WriteFile(stages, text, 0o600), kwok.Start(), log.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +70,8 @@ func (c *Cluster) Play(t testing.TB, nodes int) (names []string) {
 			err = errors.Join(err, e)
 		}
 		_, e := c.Call(http.MethodDelete, class+"/"+Played, nil)
-		if err = errors.Join(err, e, kwok.Process.Kill()); err != nil {
+		_, killed := c.On(node, "pkill", "-KILL", "-f", program)
+		if err = errors.Join(err, e, killed); err != nil {
 			t.Error(err)
 		}
 		_ = kwok.Wait() // it was killed
