@@ -52,7 +52,7 @@ const (
 	Scheduled   = "schedule" // a node was chosen
 	Attached    = "attach"   // disks and network were there on the node
 	Pulled      = "pull"     // the image was fetched
-	Started     = "start"    // the machine was begun, until it ran
+	Started     = "start"    // from its place on a node until the machine ran, with disks and image
 	Addressed   = "address"  // from its start until it had an address
 	Snapshotted = "snapshot" // a disk's
 	Migrated    = "migrate"

@@ -22,7 +22,11 @@ import (
 	"plimsoll/internal/targets/fleet"
 	"plimsoll/internal/targets/ssh/remote"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
+
+// deletedLimit bounds the wait for disks that are being deleted when a run ends.
+const deletedLimit = 15 * time.Second
 
 type cluster struct {
 	place  *place
@@ -126,8 +130,17 @@ func runName(id string) string {
 	return runPrefix + strings.TrimPrefix(text, "-")
 }
 
-// Close implements target.Cluster. Pods go on.
+// Close implements target.Cluster. Pods go on. Disks that are being deleted are waited for, or the longest deletions
+// would be missing among those that were measured.
 func (c *cluster) Close() error {
+	end, left := time.Now().Add(deletedLimit), c.meter.open(result.Deleted)
+	for ; left > 0 && time.Now().Before(end); left = c.meter.open(result.Deleted) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if left > 0 {
+		c.log("%s had not ended %v after the run: how long they take is not known", unit.Plural(left, "deletion"),
+			deletedLimit)
+	}
 	c.stop()
 	c.group.Wait()
 	return errors.Join(c.login.forget(), c.hosts.Close())

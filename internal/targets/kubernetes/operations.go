@@ -69,6 +69,18 @@ func (m *meter) done(operation, object string, next ...string) {
 	}
 }
 
+// open is how many operations of a name were begun and have not ended.
+func (m *meter) open(operation string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.begun {
+		if strings.HasPrefix(key, operation+" ") {
+			n++
+		}
+	}
+	return n
+}
+
 // drop forgets what was begun.
 func (m *meter) drop(operation, object string) {
 	m.mu.Lock()
@@ -84,8 +96,9 @@ func (c *cluster) asked(v *vm) {
 	}
 }
 
-// podTold measures how a pod comes on. Of disks that were there only when it ran already it is not known how long they
-// took.
+// podTold measures how a pod comes on. To start is all from its place on a node until it runs, with what of it is told
+// by itself, too: many a kubelet tells of disks only when the pod runs already, and of those it is not known how long
+// they took.
 func (c *cluster) podTold(o *unstructured.Unstructured, gone bool) {
 	name := o.GetName()
 	if gone {
@@ -108,7 +121,7 @@ func (c *cluster) podTold(o *unstructured.Unstructured, gone bool) {
 		if phase == "Running" {
 			c.meter.drop(result.Attached, name)
 		}
-		c.meter.done(result.Attached, name, result.Started)
+		c.meter.done(result.Attached, name)
 	}
 	if phase == "Running" {
 		c.meter.done(result.Started, name)
@@ -139,7 +152,7 @@ func (c *cluster) eventTold(o *unstructured.Unstructured, gone bool) {
 			c.meter.begin(result.Pulled, pod, v)
 		}
 	case reason == "Pulled" && strings.HasPrefix(message, "Successfully pulled"):
-		c.meter.done(result.Pulled, pod, result.Started)
+		c.meter.done(result.Pulled, pod)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/result"
 )
 
 // A server that refuses, hangs, is another or shows a certificate that is none: Check says so, with what to do, and is
@@ -450,5 +451,64 @@ func TestNotes(t *testing.T) {
 	found, err := reached(t, file, ahead{}).(target.RunFinder).FindRuns(t.Context())
 	if err != nil || len(found) != 1 || found[0].Lease < 235*time.Second || found[0].Lease > 241*time.Second {
 		t.Errorf("%+v, %v: want a lease for 4 minutes", found, err)
+	}
+}
+
+// stepping is a clock that the test moves.
+type stepping struct {
+	clock.Real
+	at *time.Time
+}
+
+func (s stepping) Now() time.Time { return *s.at }
+
+// TestStarts has two pods start in the same time, of which one tells of its disks in between: both took as long. A
+// deletion that goes on when the run ends is waited for and counted.
+func TestStarts(t *testing.T) {
+	type object = map[string]any
+	now := time.Unix(1e9, 0)
+	var mu sync.Mutex
+	got := map[string]string{}
+	c := &cluster{state: state{VMs: map[string]*vm{}}, stop: func() {}, group: clock.Real{}.Group(),
+		log: func(format string, args ...any) { t.Errorf(format, args...) }}
+	c.meter = meter{clock: stepping{at: &now}, begun: map[string]begun{}, operated: func(o result.PlatformOperation) {
+		mu.Lock()
+		defer mu.Unlock()
+		got[o.Name] += fmt.Sprintf(" %s %v", o.Object, o.Seconds)
+	}}
+	told := func(name, phase string, conditions ...string) {
+		now = now.Add(time.Second)
+		status := object{"phase": phase}
+		var all []any
+		for _, is := range conditions {
+			all = append(all, object{"type": is, "status": "True"})
+		}
+		status["conditions"] = all
+		c.podTold(&unstructured.Unstructured{Object: object{"metadata": object{"name": name}, "status": status}}, false)
+	}
+	for _, name := range []string{"a", "b"} {
+		c.asked(&vm{Name: name, Short: name, Plain: true})
+		told(name, "Pending", "PodScheduled")
+		if name == "a" {
+			told(name, "Pending", "PodScheduled", "PodReadyToStartContainers")
+		} else {
+			now = now.Add(time.Second)
+		}
+		told(name, "Running", "PodScheduled", "PodReadyToStartContainers")
+	}
+	if got["start"] != " a 2 b 2" || got["attach"] != " a 1" || got["schedule"] != " a 1 b 1" {
+		t.Errorf("%q", got)
+	}
+	c.meter.begin(result.Deleted, "b-d1", &vm{Name: "b"})
+	time.AfterFunc(200*time.Millisecond, func() {
+		c.claimTold(&unstructured.Unstructured{Object: object{"metadata": object{"name": "b-d1"}}}, true)
+	})
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if got["delete"] != " b-d1 0" {
+		t.Errorf("%q", got)
 	}
 }
