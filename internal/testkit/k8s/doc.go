@@ -44,6 +44,8 @@
 // -KILL -f "kcp kubelet"` kills a kubelet, which is back a second later while its pods run on. Load imports images.
 // Holds counts what lies and runs on the machine for the cluster's users, and Audit is the file of all requests.
 // Another gives a test a cluster of its own.
+// Play adds nodes by the hundred that kwok plays, for which it is built from the nested module ./kwok; nothing runs
+// there.
 //
 // # What is not as elsewhere
 //
