@@ -339,7 +339,8 @@ var remedies = []struct {
 	{"ImagePull", noImage, true},
 	{"InvalidImageName", "give another image in images:", true},
 	{"unschedulable", "kubectl uncordon NODE, or name other nodes in nodes:", true},
-	{words: "untolerated taint", do: "take the taint from NODE, or name other nodes in nodes:"}, // or it is not ready yet
+	// It may be one of a node that is not ready yet.
+	{words: "untolerated taint", do: "take the taint from NODE, or name other nodes in nodes:"},
 	{"Insufficient ", "have fewer or smaller machines on NODE, or leave requests: out", true},
 	{words: "serializer for ", do: "something else than an API server answers: see the kubeconfig's server, and proxies"},
 	{words: `"/bin/sh"`, do: "give an image with a shell in images:"},

@@ -22,8 +22,8 @@ import (
 
 var many = flag.Int("machines", 2000, "of TestMany")
 
-// TestMany makes ten machines on each of two hundred nodes that kwok plays, and removes them: what the API is asked for,
-// and what that takes of this process. Nothing runs in the pods, so that no agent is put there.
+// TestMany makes ten machines on each of two hundred nodes that kwok plays, and removes them: what the API is asked
+// for, and what that takes of this process. Nothing runs in the pods, so that no agent is put there.
 func TestMany(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")

@@ -190,14 +190,17 @@ func another(t *testing.T) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
+// waiting is the status of a pod whose container does not run, and why.
+func waiting(reason, message string) map[string]any {
+	type object = map[string]any
+	return object{"phase": "Pending", "containerStatuses": []any{object{"state": object{"waiting": object{
+		"reason": reason, "message": message}}}}}
+}
+
 // TestWhyNotYet has machines wait for what does not come: the error names claim or pod, and node, and says what to do.
 func TestWhyNotYet(t *testing.T) {
 	type object = map[string]any
 	event := func(message string) object { return object{"type": "Warning", "reason": "Failed", "message": message} }
-	waiting := func(reason, message string) object {
-		return object{"phase": "Pending", "containerStatuses": []any{object{"state": object{"waiting": object{
-			"reason": reason, "message": message}}}}}
-	}
 	for _, test := range []struct {
 		name  string
 		claim string // phase of the machine's claims
@@ -302,8 +305,7 @@ func TestNotForEver(t *testing.T) {
 			c.claims.list([]unstructured.Unstructured{{Object: object{"metadata": object{"name": v.claims()[0]},
 				"status": object{"phase": "Bound"}}}})
 			c.pods.list([]unstructured.Unstructured{{Object: object{"metadata": object{"name": "m1", "uid": "1"},
-				"status": object{"phase": "Pending", "containerStatuses": []any{object{"state": object{"waiting": object{
-					"reason": test.reason, "message": test.message}}}}}}}})
+				"status": waiting(test.reason, test.message)}}})
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			begun := time.Now()
@@ -339,7 +341,8 @@ func TestOfNode(t *testing.T) {
 			"0/1 nodes are available: 1 node(s) were unschedulable.", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := ofNode(test.said, &unstructured.Unstructured{Object: object{"spec": test.spec}}); got != test.want {
+			node := &unstructured.Unstructured{Object: object{"spec": test.spec}}
+			if got := ofNode(test.said, node); got != test.want {
 				t.Errorf("%q: want %q", got, test.want)
 			}
 		})

@@ -186,7 +186,7 @@ func (a *api) waitGone(ctx context.Context, kind schema.GroupVersionResource, ru
 			}
 			left = append(left, text)
 		}
-		return left, fmt.Errorf("destroy: %d %s are still there, none fewer in %v: %w", len(list), kind.Resource, a.gone,
-			cmp.Or(e, ctx.Err(), context.DeadlineExceeded))
+		return left, fmt.Errorf("destroy: %d %s are still there, none fewer in %v: %w", len(list), kind.Resource,
+			a.gone, cmp.Or(e, ctx.Err(), context.DeadlineExceeded))
 	}
 }

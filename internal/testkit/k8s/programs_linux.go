@@ -25,7 +25,8 @@ var errCannot = errors.New("no Kubernetes can be started here")
 
 // programs builds Kubernetes and what is beside it from the nested module, and gives the folder where they are kept.
 func programs(ctx context.Context, source string, say func(string)) (string, error) {
-	return built(ctx, filepath.Join(source, "programs"), "k8s", "github.com/kubernetes-csi/external-snapshotter/client/v8",
+	return built(ctx, filepath.Join(source, "programs"), "k8s",
+		"github.com/kubernetes-csi/external-snapshotter/client/v8",
 		"config/crd/*snapshot.storage.k8s.io_*.yaml", []string{"./..."},
 		func() { say("Kubernetes " + version + " is compiled: some 830 seconds of one processor, once") })
 }
@@ -74,8 +75,8 @@ func built(ctx context.Context, module, name, of, files string, packages []strin
 	if err := errors.Join(os.RemoveAll(begun), os.Mkdir(begun, 0o755)); err != nil {
 		return "", err
 	}
-	build := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags,
-		"-o", begun + "/", "tool"}, packages...)...)
+	build := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags",
+		ldflags, "-o", begun + "/", "tool"}, packages...)...)
 	build.Dir, build.Env = module, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: go build in %s: %w: %s", errCannot, module, err, last(string(out)))
