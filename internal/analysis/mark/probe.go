@@ -16,10 +16,11 @@ import (
 const serviceTime = "service time"
 
 // rateTolerance is by how much of its rate a probe may fall short, startSeconds the time that a generator takes to
-// start and end, which is counted as time of the run.
+// start and end, which is counted as time of the run, and startShare the most that this may be of it.
 const (
 	rateTolerance = 0.01
 	startSeconds  = 0.15
+	startShare    = 0.05
 )
 
 // RateMet is the limit that every search has beside those that are given.
@@ -213,7 +214,8 @@ func met(w result.Workload, rate float64, depth int) float64 {
 // to run, by the root of it.
 func short(done, rate, seconds float64, depth int) bool {
 	due := rate * seconds
-	return due-done > rateTolerance*due+startSeconds*rate+float64(depth)+3*math.Sqrt(due)
+	start := min(startSeconds, startShare*seconds)
+	return due-done > rateTolerance*due+start*rate+float64(depth)+3*math.Sqrt(due)
 }
 
 // whole is the workload over all its machines, over the time by which it is judged.

@@ -150,6 +150,9 @@ func TestJudge(t *testing.T) {
 			margin: 2},
 		"a rate that is not met": {data: load(1250, 8, even(1000, 100), "response time", quick),
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true},
+		// 840 of 1,000 in one second: no start takes a sixth of a probe.
+		"a rate that a short probe does not meet": {data: load(1000, 1, even(840, 1), "response time", quick),
+			limits: []result.Assert{below("p99", 5e-3)}, behind: true},
 		"late sending is counted": {data: load(1000, 8, stopped, "service time", quick),
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 9.001},
 		"response times are not corrected": {data: load(1000, 8, stopped, "response time", quick),
