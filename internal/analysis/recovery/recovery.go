@@ -40,7 +40,8 @@ type Options struct {
 type Moment struct {
 	Reached bool
 	Seconds float64 // end of the first interval that shows it
-	// Interval holds the moment: it came between the end of the interval before and the end of the one that shows it.
+	// Interval holds the moment: it came before the end of the interval that shows it, and after what the one before
+	// leaves room for, which may hold a part of the way back.
 	Interval resample.Interval
 	Reason   string // why not reached
 }
@@ -154,6 +155,26 @@ func (s course) moment(i int) Moment {
 	}
 }
 
+// earliest is how soon after the fault the level that interval i shows may have been regained: the interval before was
+// short of it as a whole, and its last part need not have been. How little was done until then is seen of intervals
+// that were low from end to end; where there is none, nothing may have been.
+func (s course) earliest(i int, target float64) float64 {
+	before, low := s.points[i-1], 0.0
+	start := before.Seconds - s.fault
+	if i-1 < s.split || before.Value >= target {
+		return max(0, start)
+	}
+	first, _ := s.after(s.split, func(v float64) bool { return v < target })
+	if first+1 < i-1 {
+		low = s.points[first+1].Value
+		for _, p := range s.points[first+1 : i-1] {
+			low = min(low, p.Value)
+		}
+	}
+	part := max(0, before.Value-low) / (target - low)
+	return max(0, start-part*(before.Seconds-s.points[i-2].Seconds))
+}
+
 // after is the first point from i on for which yes.
 func (s course) after(i int, yes func(float64) bool) (int, bool) {
 	for ; i < len(s.points); i++ {
@@ -229,6 +250,7 @@ func (s course) regained(r *Recovery, from int, o Options) int {
 			continue
 		}
 		r.Regained = s.moment(i)
+		r.Regained.Interval.Low = s.earliest(i, target)
 		if span < o.HoldSeconds {
 			r.Warnings = append(
 				r.Warnings,

@@ -56,12 +56,17 @@ func TestMeasure(t *testing.T) {
 			Interval: resample.Interval{Low: seconds - 1, High: seconds, Confidence: 1, Method: "between two points"},
 		}
 	}
+	within := func(low, high float64) Moment {
+		m := at(high)
+		m.Interval.Low = low
+		return m
+	}
 	tests := map[string]struct {
 		points []Point
 		want   Recovery
 	}{
 		"clean": {series(10, 10, 10, 0, 0, 5, 10, 10, 12, 10), Recovery{
-			Stopped: at(1), First: at(3), Regained: at(4), Overshoot: 0.2, LostWork: 25, Behind: 25,
+			Stopped: at(1), First: at(3), Regained: within(3-5./9, 4), Overshoot: 0.2, LostWork: 25, Behind: 25,
 			Warnings: nil,
 		}},
 		"a blip is not a recovery": {series(10, 10, 10, 0, 10, 0, 0, 10, 10, 10), Recovery{
@@ -83,11 +88,11 @@ func TestMeasure(t *testing.T) {
 		"slowed only": {series(10, 10, 10, 6, 6, 10, 10, 10), Recovery{
 			Stopped: never(
 				"throughput never fell below 1 %% of the level before",
-			), First: never("work never stopped"), Regained: at(3), Lowest: 6, LostWork: 8, Behind: 8,
+			), First: never("work never stopped"), Regained: within(2-6./9, 3), Lowest: 6, LostWork: 8, Behind: 8,
 		}},
 		"made up for": {series(10, 10, 10, 1, 1, 26, 10, 10), Recovery{
 			Stopped: never("throughput never fell below 1 %% of the level before"),
-			First:   never("work never stopped"), Regained: at(3), Lowest: 1, LostWork: 2, Behind: 18, Overshoot: 1.6,
+			First:   never("work never stopped"), Regained: within(2-1./9, 3), Lowest: 1, LostWork: 2, Behind: 18, Overshoot: 1.6,
 		}},
 		"not touched": {series(10, 10, 10, 10, 10, 10), Recovery{
 			Stopped: never(
@@ -109,6 +114,31 @@ func TestMeasure(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestTheWayBackWithinAPoint: the level comes back at a moment of which points of several seconds know little.
+func TestTheWayBackWithinAPoint(t *testing.T) {
+	for _, step := range []float64{1, 3, 5} {
+		for _, low := range []float64{0, 300, 700} {
+			for fault := 20 * step; fault < 21*step; fault += 0.3 {
+				for _, lasts := range []float64{0.4 * step, 1.7 * step, 5.1 * step, 6.9 * step} {
+					var points []Point
+					for end := step; end <= 40*step; end += step {
+						struck := max(0, min(end, fault+lasts)-max(end-step, fault))
+						points = append(points, Point{end, 1000 - (1000-low)*struck/step})
+					}
+					r, err := Measure(points, fault, Options{})
+					if err != nil || !r.Regained.Reached {
+						t.Fatal(r, err)
+					}
+					if in := r.Regained.Interval; r.Lowest < 900 && !(in.Low <= lasts+1e-9 && lasts <= in.High) {
+						t.Errorf("points of %v s, %v left for %v s from %v s on: between %v s and %v s", step, low, lasts,
+							fault, in.Low, in.High)
+					}
+				}
+			}
+		}
 	}
 }
 
