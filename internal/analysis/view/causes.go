@@ -75,6 +75,7 @@ type Conditions struct {
 	Fewer  []string // of those beside, the ones of which only some VMs worked, as before all have begun
 	Faults []string // as Fault.Say has them
 	Partly []string // of those the ones that were for less than half of the time
+	Mostly []string // and those that were for more, and clearly not for all of it
 	Edge   []string // those of which an end of the stretch holds a little, since it ends with a report
 	Since  string
 	// OfFault: the stretch begins with the beginning or the end of one of the faults.
@@ -124,6 +125,9 @@ func (v *Run) ConditionsOf(of *Load, windows []result.Window) []Conditions {
 			if in >= counts && in < 0.5 {
 				c.Partly = append(c.Partly, f.Say())
 			}
+			if of == nil && in >= 0.5 && in < 1-edge {
+				c.Mostly = append(c.Mostly, f.Say())
+			}
 		}
 		if w.After != "" && !c.OfFault && !known(w.After, result.PowerOff, result.PowerOn) {
 			since, at = w.After, w.Start
@@ -158,6 +162,8 @@ func (c Conditions) faults() (said []string) {
 	for _, f := range c.Faults {
 		if slices.Contains(c.Partly, f) {
 			said = append(said, f+" was in force for a part of it")
+		} else if slices.Contains(c.Mostly, f) {
+			said = append(said, f+" was in force for most of it")
 		} else {
 			said = append(said, f+" was in force")
 		}
