@@ -125,6 +125,10 @@ func (p *pair) gained(better bool) {
 	default:
 		return
 	}
+	if what == "fault" && p.missing() != "" {
+		p.lasts = "; fewer VMs ask less of what they share, which may have made what was left faster"
+		return
+	}
 	p.lasts = "; no " + what + " makes faster, so it is not told apart from drift, such as a warm-up"
 }
 

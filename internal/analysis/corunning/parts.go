@@ -45,6 +45,9 @@ func (p part) when() string {
 	return said + p.under(true)
 }
 
+// named is the part in a sentence, by what was marked when it began.
+func (p part) named() string { return strings.TrimSuffix(view.When(p.Window)+p.under(false), ",") }
+
 // versus is two parts to be compared, and what is different in the later one. More than one change means that nobody
 // can tell which of them did what.
 type versus struct {
@@ -268,6 +271,9 @@ func whenever(first, later part) (was, is string) {
 	was, is = strings.TrimSuffix(first.when(), ","), strings.TrimSuffix(later.when(), ",")
 	if later.conditions.OfFault && len(later.conditions.Faults) == 0 && len(first.conditions.Faults) > 0 {
 		is = strings.TrimSuffix(view.When(later.Window), ",") // "without a fault" is of what it is measured by
+	}
+	if was == is { // what is the same in both does not tell them apart, what lies between them does
+		was, is = first.named(), later.named()
 	}
 	return was, is
 }

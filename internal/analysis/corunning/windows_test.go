@@ -260,3 +260,26 @@ func TestRateOfAShortPhase(t *testing.T) {
 		}
 	}
 }
+
+// Two times of one name under one fault are told apart by what was marked between them.
+func TestSidesOfOneName(t *testing.T) {
+	c := view.Conditions{Faults: []string{`"off"`}, OfFault: true}
+	side := func(after string) part {
+		o := result.Circumstances{After: after}
+		return part{Window: result.Window{Name: o.Name(), Circumstances: o}, conditions: c}
+	}
+	if was, is := whenever(side("back"), side("rebuilt")); was == is || !strings.Contains(is, `after "rebuilt"`) {
+		t.Errorf("%s | %s", was, is)
+	}
+}
+
+// What is left of a load may be faster for the VMs that a fault took.
+func TestFewerVMsMayBeFaster(t *testing.T) {
+	at := func(s int) time.Time { return t0.Add(time.Duration(s) * time.Second) }
+	l := &view.Load{Parts: []*result.Workload{{End: at(100)}, {End: at(50), Ended: result.Lost}}}
+	p := pair{l: l, first: part{}, later: part{conditions: view.Conditions{Faults: []string{"crash"}, OfFault: true}}}
+	p.first.Start, p.first.End, p.later.Start, p.later.End = at(0), at(50).Add(-1), at(51), at(100)
+	if p.gained(true); strings.Contains(p.lasts, "no fault") || !strings.Contains(p.lasts, "fewer VMs") {
+		t.Errorf("%q", p.lasts)
+	}
+}
