@@ -80,7 +80,7 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 			return ended
 		}
 		if n := len(lines[at].Probes); len(after[at].Probes) > n {
-			rn.Sayf("         %s", judge.Outcome(after[at].Probes[n], after[at].Settings.Unit))
+			rn.Sayf("         %s", (&mark.Answer{Unit: after[at].Settings.Unit}).Outcome(after[at].Probes[n]))
 		}
 		lines = after
 	}

@@ -47,6 +47,7 @@ func CompareMarkdown(w io.Writer, d *compare.Document) error { return compareLin
 // grid is a table of a comparison. Why intervals are absent stands below it, once each.
 type grid struct {
 	title   string
+	said    string // of the whole of it, before the rows
 	head    []string
 	rows    [][]string
 	reasons []string
@@ -74,6 +75,9 @@ func (g grid) write(b *strings.Builder, markdown bool) {
 	}
 	if markdown {
 		b.WriteString(escaped("\n## %s\n\n", g.title))
+		if g.said != "" {
+			b.WriteString(escaped("%s\n\n", g.said))
+		}
 		row := func(cells []string) {
 			b.WriteString("|")
 			for _, c := range cells {
@@ -90,6 +94,9 @@ func (g grid) write(b *strings.Builder, markdown bool) {
 		return
 	}
 	fmt.Fprintf(b, "\n%s\n", g.title)
+	if g.said != "" {
+		fmt.Fprintf(b, "  %s\n", g.said)
+	}
 	width := make([]int, len(g.head))
 	all := append([][]string{g.head}, g.rows...)
 	for _, r := range all {

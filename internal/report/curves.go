@@ -364,6 +364,30 @@ func linesOf(x *compare.Experiment) grid {
 	return g
 }
 
+// probesOf are the tables of what a search offered and how each probe came out; with conditions one for each, under
+// what was found there.
+func probesOf(x *compare.Experiment) (out []grid) {
+	if x.Mark == nil {
+		return nil
+	}
+	lines := x.Lines
+	if len(lines) == 0 {
+		lines = []loadmark.Line{{Answer: *x.Mark}}
+	}
+	for _, l := range lines {
+		g := grid{title: "Probes", head: []string{"Offered", "Achieved", "Outcome"}}
+		if l.Condition != "" {
+			g.title, g.said = fmt.Sprintf("Probes under %q", l.Condition), l.Sentence
+		}
+		for _, p := range l.Probes {
+			g.rows = append(g.rows, []string{loadmark.InUnit(p.Offered, l.Unit), loadmark.InUnit(p.Achieved, l.Unit),
+				l.Outcome(p)})
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
 // mostOfLimit is the highest share of its limit that a plot of a search shows.
 const mostOfLimit = 3
 

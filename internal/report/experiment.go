@@ -55,6 +55,9 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 	}
 	lines := linesOf(x)
 	lines.write(&b, markdown)
+	for _, g := range probesOf(x) {
+		g.write(&b, markdown)
+	}
 	for i, line := range saidLines(x) {
 		if i == 0 {
 			b.WriteString("\n")
@@ -217,6 +220,7 @@ type experimentView struct {
 	Charts   []*overlayView
 	Curves   []curveTable
 	Lines    []curveTable // of a search under conditions
+	Probes   []curveTable // of a search
 	Sheet    []curveTable // at most one
 	Reasons  []string
 	Overlays []*overlayView
@@ -227,9 +231,12 @@ type experimentView struct {
 // curveTable are the points of a curve.
 type curveTable struct {
 	Title string
+	Said  string
 	Head  []string
 	Rows  [][]string
 }
+
+func tableOf(g grid) curveTable { return curveTable{g.title, g.said, g.head, g.rows} }
 
 type experimentGroup struct {
 	Factor string
@@ -251,17 +258,20 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 		v.Charts = append(v.Charts, plotView(p))
 	}
 	if g := linesOf(x); len(g.rows) > 0 {
-		v.Lines = []curveTable{{g.title, g.head, g.rows}}
+		v.Lines = []curveTable{tableOf(g)}
+	}
+	for _, g := range probesOf(x) {
+		v.Probes = append(v.Probes, tableOf(g))
 	}
 	for _, c := range x.Charts {
 		v.Charts = append(v.Charts, plotView(chartPlot(c)))
 	}
 	if len(x.Rated) > 0 {
 		g := ratedGrid(x)
-		v.Sheet, v.Reasons = []curveTable{{g.title, g.head, g.rows}}, ratedReasons(x)
+		v.Sheet, v.Reasons = []curveTable{tableOf(g)}, ratedReasons(x)
 	}
 	for _, g := range curvesOf(x) {
-		v.Curves = append(v.Curves, curveTable{g.title, g.head, g.rows})
+		v.Curves = append(v.Curves, tableOf(g))
 	}
 	v.Overlays = newOverlays(x.Overlays)
 	var all []compare.Measure

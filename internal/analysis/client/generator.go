@@ -373,7 +373,7 @@ func starvedClient(l *view.Load, starved []string, ran, waited float64) result.F
 			{Name: "was ready and waited", Value: 100 * waited, Unit: "%"},
 		},
 		Sentence: fmt.Sprintf(
-			"The busiest thread of the load generator of %s was never idle, yet ran only %s of the time and waited %s of it for a CPU (on %s). Latencies include those waits: CPUs were the limit, not %s.",
+			"The busiest thread of the load generator of %s was hardly ever idle, yet ran only %s of the time and waited %s of it for a CPU (on %s). Latencies include those waits: CPUs were the limit, not %s.",
 			l.Name, view.Percent(ran), view.Percent(waited), view.Three(starved), server(l)),
 	}
 }

@@ -114,6 +114,28 @@ func Conclude(s Settings, probes []Probe) Answer {
 
 func (a *Answer) at(v Verdict, p Probe) { a.Verdict, a.Rate, a.Limit = v, &p.Offered, p.Limit }
 
+// Outcome says in a line how a probe came out.
+func (a *Answer) Outcome(p Probe) string {
+	switch {
+	case p.Generator != "":
+		return "the generator gave way: " + p.Generator
+	case p.Behind && p.Margin == 0:
+		return fmt.Sprintf("broken: %s achieved", InUnit(p.Achieved, a.Unit))
+	case p.Limit == RateMet && !p.Held:
+		return "broken: the rate is not met"
+	case p.Held && strings.HasSuffix(p.Limit, "= 0"):
+		return "held: " + p.Limit
+	case p.Held:
+		return fmt.Sprintf("held: %s at %.0f %% of its limit", p.Limit, 100/p.Margin)
+	case p.Margin > 0 && p.Margin < 0.01:
+		return fmt.Sprintf("broken: %s at %s times its limit", p.Limit,
+			strings.TrimSuffix(unit.Rate(math.Round(1/p.Margin)).String(), " IOPS"))
+	case p.Margin > 0:
+		return fmt.Sprintf("broken: %s at %.3g times its limit", p.Limit, 1/p.Margin)
+	}
+	return "broken: " + p.Limit
+}
+
 // Say writes a rate with three or four digits and its unit.
 func (a *Answer) Say(rate float64) string { return say(rate, a.Unit) }
 

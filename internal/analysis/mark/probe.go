@@ -259,6 +259,9 @@ func gaveWay(findings []result.Finding, workload string) string {
 			(f.Severity == result.Invalid || f.Severity == result.Warning) {
 			text, _, _ := strings.Cut(f.Sentence, ": it was the limit")
 			text, _, _ = strings.Cut(text, ". ")
+			if rest, ok := strings.CutPrefix(text, "The "); ok { // it goes on after a colon
+				text = "the " + rest
+			}
 			return result.PlainNames(strings.TrimSuffix(text, "."))
 		}
 	}

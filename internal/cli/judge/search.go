@@ -405,25 +405,3 @@ func Bounds(probes []mark.Probe) (low, high float64) {
 	}
 	return low, high
 }
-
-// Outcome says in a line how a probe came out, with rates in their unit.
-func Outcome(p mark.Probe, of string) string {
-	switch {
-	case p.Generator != "":
-		return "the generator gave way: " + p.Generator
-	case p.Behind && p.Margin == 0:
-		return fmt.Sprintf("broken: %s achieved", mark.InUnit(p.Achieved, of))
-	case p.Limit == mark.RateMet && !p.Held:
-		return "broken: the rate is not met"
-	case p.Held && strings.HasSuffix(p.Limit, "= 0"):
-		return "held: " + p.Limit
-	case p.Held:
-		return fmt.Sprintf("held: %s at %.0f %% of its limit", p.Limit, 100/p.Margin)
-	case p.Margin > 0 && p.Margin < 0.01:
-		return fmt.Sprintf("broken: %s at %s times its limit", p.Limit,
-			strings.TrimSuffix(unit.Rate(math.Round(1/p.Margin)).String(), " IOPS"))
-	case p.Margin > 0:
-		return fmt.Sprintf("broken: %s at %.3g times its limit", p.Limit, 1/p.Margin)
-	}
-	return "broken: " + p.Limit
-}
