@@ -17,7 +17,8 @@ var (
 
 // ParseAssert reads a condition on a workload as a command line has it: "OLTP read p99 < 10ms", WORKLOAD [OPERATION]
 // MEASURE, then <, <=, > or >=, then a value: a time for mean, max and percentiles, bytes per second for bandwidth, a
-// plain number or rate for operations (iops and rate mean the same) and all others. A limit itself holds; "= 0" is "<= 0".
+// plain number or rate for operations (iops and rate mean the same) and all others. A limit itself holds; "= 0" is
+// "<= 0".
 // The workload is one of the given; whether it has the operation and the measure its generator says, and not this.
 func ParseAssert(text string, workloads []string) (Assert, error) {
 	bad := func(format string, args ...any) (Assert, error) {

@@ -30,7 +30,8 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 		return unjudged
 	}
 	begun, whole := rn.Clock.Now(), c.Limit
-	late := exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on", "mark: the time limit is reached")
+	late := exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on",
+		"mark: the time limit is reached")
 	for ended == nil {
 		at, value, why := judge.NextOf(lines, folder.Record())
 		if at < 0 {

@@ -110,11 +110,12 @@ func (c *ticking) Now() time.Time {
 func TestTimeLimitOfSearch(t *testing.T) {
 	for limit, want := range map[string]string{"20m": "No limit broke up to", "6m": ""} {
 		var out, errs bytes.Buffer
-		a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &errs, Clock: &ticking{}}, drivers.All())
+		a := newApp(&console.Console{In: strings.NewReader(""), Out: &out, Err: &errs, Clock: &ticking{}},
+			drivers.All())
 		job := filepath.Join(t.TempDir(), "my.fio")
 		write(t, job, "[r]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\n")
-		code := a.main([]string{"mark", job, "--target", "sim", "--limit", "p99 < 5ms", "--from", "100", "--to", "100000",
-			"--time-limit", limit, "--dir", t.TempDir()})
+		code := a.main([]string{"mark", job, "--target", "sim", "--limit", "p99 < 5ms", "--from", "100",
+			"--to", "100000", "--time-limit", limit, "--dir", t.TempDir()})
 		if code != exit.Failed || !strings.Contains(errs.String(), ": the time limit is reached") ||
 			!strings.Contains(out.String(), want) {
 			t.Errorf("%s: exit code %d, %s%s", limit, code, &out, &errs)

@@ -38,8 +38,8 @@ func TestPublishedCurves(t *testing.T) {
 func TestCurveOfNoConcurrency(t *testing.T) {
 	t.Parallel()
 	const rows = "1,1000\n2,1900\n4,3500\n8,6000\n16,9000\n32,11000\n"
-	for head, want := range map[string]int{"time,iops\n": exit.Usage, "run,tps\n": exit.Usage, "block_kb,iops\n": exit.Usage,
-		"threads,mb_s\n": exit.Done, "": exit.Done} {
+	for head, want := range map[string]int{"time,iops\n": exit.Usage, "run,tps\n": exit.Usage,
+		"block_kb,iops\n": exit.Usage, "threads,mb_s\n": exit.Done, "": exit.Done} {
 		a, _, errs := quiet(t)
 		file := filepath.Join(t.TempDir(), "a.csv")
 		if err := os.WriteFile(file, []byte(head+rows), 0o600); err != nil {

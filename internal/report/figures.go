@@ -544,7 +544,7 @@ func (doc *Document) plainShort(answer string) []Short {
 	return out
 }
 
-// fastest says which of some workloads did the most in a second: operations, or, where these are not of one size, bytes;
+// fastest says which of some workloads did the most in a second: operations, or bytes where these are not of one size;
 // "" where nothing compares two of them.
 func fastest(told []Latency) string {
 	moved := func(l Latency) (bytes, each float64) {

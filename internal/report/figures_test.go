@@ -83,7 +83,8 @@ func TestSayAnswer(t *testing.T) {
 		"OLTP: 4,000 IOPS alone; p99 1 ms.":   "OLTP: 4,000 IOPS alone",
 		`After "a; b": OLTP back; no errors.`: `After "a; b": OLTP back`,
 	} {
-		said := SayAnswer(result.Headline{Workload: "OLTP", Operation: "read", Value: 1800, Unit: "ops/s", Answer: answer})
+		said := SayAnswer(result.Headline{Workload: "OLTP", Operation: "read", Value: 1800, Unit: "ops/s",
+			Answer: answer})
 		if said != want {
 			t.Errorf("%q: %q, want %q", answer, said, want)
 		}

@@ -106,7 +106,8 @@ func joinLate(points []recovery.Point, at float64) []recovery.Point {
 	out := slices.Clone(points)
 	for i := max(1, len(before)); i < len(out); i++ {
 		a, b := out[i-1].Value-level, out[i].Value-level
-		if a*b < 0 && min(math.Abs(a), math.Abs(b)) > deviations*spread && math.Abs(a+b) < math.Sqrt2*deviations*spread {
+		if a*b < 0 && min(math.Abs(a), math.Abs(b)) > deviations*spread &&
+			math.Abs(a+b) < math.Sqrt2*deviations*spread {
 			out[i-1].Value, out[i].Value = level+(a+b)/2, level+(a+b)/2
 		}
 	}

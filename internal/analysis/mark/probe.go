@@ -270,7 +270,7 @@ func gaveWay(findings []result.Finding, workload string) string {
 
 // waiting is the share of the time from which on a generator that was ready and had no CPU is the limit: so many of its
 // operations, and more than most limits leave out, are late by a wait of its own. One that goes by a schedule of its
-// own may share the CPUs with the server that it loads, which uses them up where the mark is: there it is waitingBeside.
+// own may share the CPUs with the server that it loads, which uses them up where the mark is: there waitingBeside is.
 const (
 	waiting       = 0.1
 	waitingBeside = 0.5

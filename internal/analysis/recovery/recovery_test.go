@@ -92,7 +92,8 @@ func TestMeasure(t *testing.T) {
 		}},
 		"made up for": {series(10, 10, 10, 1, 1, 26, 10, 10), Recovery{
 			Stopped: never("throughput never fell below 1 %% of the level before"),
-			First:   never("work never stopped"), Regained: within(2-1./9, 3), Lowest: 1, LostWork: 2, Behind: 18, Overshoot: 1.6,
+			First:   never("work never stopped"), Regained: within(2-1./9, 3), Lowest: 1, LostWork: 2, Behind: 18,
+			Overshoot: 1.6,
 		}},
 		"not touched": {series(10, 10, 10, 10, 10, 10), Recovery{
 			Stopped: never(

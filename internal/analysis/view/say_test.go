@@ -20,8 +20,8 @@ func TestWithin(t *testing.T) {
 }
 
 func TestClockOf(t *testing.T) {
-	for seconds, want := range map[float64]string{-15: "−0:15", -3725: "−1:02:05", -0.2: "0:00", 0: "0:00", 59.6: "1:00",
-		3600: "1:00:00", 1e10: "an unknown moment"} {
+	for seconds, want := range map[float64]string{-15: "−0:15", -3725: "−1:02:05", -0.2: "0:00", 0: "0:00",
+		59.6: "1:00", 3600: "1:00:00", 1e10: "an unknown moment"} {
 		if got := ClockOf(seconds); got != want {
 			t.Errorf("%v: %q, want %q", seconds, got, want)
 		}

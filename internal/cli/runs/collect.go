@@ -289,7 +289,8 @@ func Judge(ctx context.Context, folder *result.Folder, data *result.Data) error 
 	return errors.Join(folder.WriteFindings(found), keepHeadline(folder, data, found))
 }
 
-// keepHeadline keeps the answer and the first figure of a run, and which of its conditions failed, with what lists of runs read.
+// keepHeadline keeps the answer and the first figure of a run, and which of its conditions failed, with what lists of
+// runs read.
 func keepHeadline(folder *result.Folder, data *result.Data, found []result.Finding) error {
 	headline := report.HeadlineWithAnswer(folder.Manifest(), data, found)
 	return folder.Update(func(m *result.Manifest) {

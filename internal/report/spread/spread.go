@@ -1,6 +1,6 @@
-// Package spread tells many loads as groups: those whose names differ by numbers alone, which are no sizes and counts,
-// are one group, of which the lowest, the middle and the highest are told, and beside the groups the loads that are worst
-// of all. Nothing is averaged: each value is that of one load.
+// Package spread tells many loads as groups: those whose names differ by numbers alone, which are no sizes or counts,
+// are one group, of which the lowest, the middle and the highest are told, and beside the groups the worst loads of all.
+// Nothing is averaged: each value is that of one load.
 package spread
 
 import (

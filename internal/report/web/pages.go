@@ -139,7 +139,8 @@ func (s *Site) problem(w http.ResponseWriter, code int, text, anyway string) {
 	var doc document
 	view := &frame{Title: "Not shown", Lines: strings.Split(text, "\n"), Anyway: template.URL(anyway)}
 	if anyway != "" {
-		view.Title, view.Lines = "Not compared: these differ", strings.Split(strings.ReplaceAll(text, "compare: ", ""), "\n")
+		view.Title = "Not compared: these differ"
+		view.Lines = strings.Split(strings.ReplaceAll(text, "compare: ", ""), "\n")
 	}
 	if err := s.fill(&doc, "problem.html.tmpl", view); err != nil {
 		say(w, code, text)
