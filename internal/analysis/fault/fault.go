@@ -453,7 +453,7 @@ func alongside(v *view.Run, all []*view.Load, at, end time.Time, shortly time.Du
 			later = append(later, text)
 		}
 	}
-	first := at // start of what was struck: what had ended by then is no company that it lost
+	first := at // start of what was struck: what ended by then it never had beside it, what began by then always
 	for _, l := range all {
 		if from := begins(l); from.Before(first) {
 			first = from
@@ -464,7 +464,7 @@ func alongside(v *view.Run, all []*view.Load, at, end time.Time, shortly time.Du
 		if slices.Contains(all, l) || !to.After(first) {
 			continue
 		}
-		if !again(v, l, at) {
+		if from.After(first) && !again(v, l, at) {
 			say(l, "began", from)
 		}
 		if from.Before(at) && !slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {

@@ -172,6 +172,27 @@ func TestFaultAfterALoadThatEnded(t *testing.T) {
 	}
 }
 
+// What began before the load that a fault struck was there for all of the level before it: its begin is no doubt.
+func TestFaultAfterCompanyOfAllItsTime(t *testing.T) {
+	t.Parallel()
+	for from, doubted := range map[int]bool{86: false, 100: true} {
+		s := reporttest.NewSynthetic(970, 400, 1)
+		s.Load(reporttest.Load{Name: "B", From: from, To: 400, Noise: 0.02, Rate: func(int) float64 { return 900 }})
+		s.Load(reporttest.Load{Name: "A", From: 89, To: 400, Noise: 0.02, Rate: func(t int) float64 {
+			if t >= 105 && t < 160 {
+				return 0
+			}
+			return 5000
+		}})
+		s.Fault(105, 160, "node-0", "storage hangs")
+		for _, f := range recovered(view.New(s.Manifest, s.Data)) {
+			if f.Subject == "A" && strings.Contains(f.Sentence, "B began") != doubted {
+				t.Errorf("begun at %d: %s", from, f.Sentence)
+			}
+		}
+	}
+}
+
 // A fault that comes while an earlier one is not made up for is named with it; one that was over long before takes
 // nothing from the level that the next one is measured against; VMs that are back are no overshoot.
 func TestFaultsOneAfterAnother(t *testing.T) {

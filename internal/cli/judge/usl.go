@@ -326,7 +326,7 @@ func (d scalability) text(w io.Writer) error {
 	}
 	ruledOut := "below 0.05 it is ruled out"
 	if m.Few() {
-		ruledOut = "of so few concurrencies it rules nothing out"
+		ruledOut = "below 0.05 a straight line is ruled out, of so few concurrencies no other law"
 	}
 	visible.Fprintf(w, "P: chance that the universal law is so much closer if this one holds; %s\n\n", ruledOut)
 	if err := d.points().Write(w); err != nil {
