@@ -19,6 +19,7 @@ type flow struct {
 	spread   float64 // coefficient of variation of one response
 	mean     float64 // response
 	expected float64 // operations, without noise
+	ahead    float64 // of these, those of the present cell
 	have     count
 	will     count
 
@@ -66,8 +67,10 @@ func (l *stream) open(at int64) {
 func (l *stream) draw(s *flow, d int) {
 	t := &l.job.world.truth
 	s.will = s.have
+	s.expected -= s.ahead // a cell that is drawn anew before any of it has passed
 	dt := float64(l.to-l.from) / 1e9
 	mean := s.rate * dt
+	s.ahead = max(0, mean)
 	if mean <= 0 {
 		return
 	}
@@ -103,7 +106,7 @@ func (l *stream) run(at int64) {
 	for l.state == running && l.to <= at {
 		l.done += l.rate * float64(l.to-l.from) / 1e9
 		for d := range l.dirs {
-			l.dirs[d].have = l.dirs[d].will
+			l.dirs[d].have, l.dirs[d].ahead = l.dirs[d].will, 0
 		}
 		l.open(l.to)
 	}
@@ -120,7 +123,8 @@ func (l *stream) cut(at int64) {
 	f := float64(at-l.from) / float64(l.to-l.from)
 	for d := range l.dirs {
 		s := &l.dirs[d]
-		s.expected -= s.rate * float64(l.to-at) / 1e9
+		s.expected -= s.ahead * (1 - f)
+		s.ahead = 0
 		s.have = s.between(f)
 		s.will = s.have
 	}

@@ -327,3 +327,24 @@ func TestFreshDisk(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckpointsCountNothingTwice: a job that writes so much writes to its end, also where the storage's speed changes
+// on whole seconds, where the cells of its noise begin.
+func TestCheckpointsCountNothingTwice(t *testing.T) {
+	truth := tiered()
+	truth.NoiseCV, truth.Checkpoint = 0.01, perf.Checkpoint{Every: 45 * time.Second, Lasts: 3 * time.Second, Load: 0.3}
+	const bytes, lately = 256 << 30, 5
+	w := perf.New(truth, 1)
+	j := w.Start(start, "vm", 0, []result.Stream{fill(bytes, false)}, perf.JobOptions{})
+	var counts []uint64
+	for at := start; ; at = at.Add(time.Second) {
+		r := j.Report(at)
+		counts = append(counts, r.Ops[1].Ops)
+		if r.Final || len(counts) > 10_000 {
+			break
+		}
+	}
+	if n := len(counts); n < 300 || counts[n-1] != bytes>>20 || counts[n-1-lately] == counts[n-1] {
+		t.Errorf("%d seconds, %d operations %d s before the end and %d then", n, counts[n-1-lately], lately, counts[n-1])
+	}
+}
