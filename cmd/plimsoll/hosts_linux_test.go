@@ -97,7 +97,7 @@ func TestMarkOnHosts(t *testing.T) {
 		defer close(crashed)
 		for range 1200 {
 			runs, _ := filepath.Glob(filepath.Join(dir, "plimsoll-runs", "*", "runs", "*"))
-			if len(runs) == 2 && sshtest.Alive("--output-format=json+") > 0 {
+			if len(runs) == 2 && l.Alive("--output-format=json+") > 0 {
 				l.Hosts[0].Crash(t)
 				return
 			}
@@ -401,7 +401,7 @@ func TestHostLostAndResumed(t *testing.T) {
 	go func() {
 		defer close(crashed)
 		for range 600 {
-			if sshtest.Alive("--output-format=json+") >= 2 { // on both
+			if l.Alive("--output-format=json+") >= 2 { // on both
 				break
 			}
 			time.Sleep(50 * time.Millisecond)

@@ -76,7 +76,7 @@ func TestRunOverSSH(t *testing.T) {
 	killed := clock.Real{}.Group()
 	killed.Go(func() {
 		for range 600 {
-			if sshtest.Alive("--output-format=json+") >= 2 { // on both
+			if l.Alive("--output-format=json+") >= 2 { // on both
 				break
 			}
 			time.Sleep(50 * time.Millisecond)

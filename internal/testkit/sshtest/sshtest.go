@@ -322,12 +322,20 @@ func Children(pid int) (list []int) {
 	return list
 }
 
-// Alive counts the processes with a word in their command line, agents apart.
-func Alive(word string) (n int) {
+// Alive counts the processes with a word in their command line, agents apart, wherever they come from.
+func Alive(word string) int { return alive(word, "/") }
+
+// Alive counts those that work in the folders of these hosts: other tests run the same programs.
+func (l *Lab) Alive(word string) int { return alive(word, l.Dir) }
+
+func alive(word, folder string) (n int) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, line := range lines {
 		data, err := os.ReadFile(line)
-		if err == nil && bytes.Contains(data, []byte(word)) && !bytes.HasPrefix(data, []byte("agent\x00")) {
+		if err != nil || !bytes.Contains(data, []byte(word)) || bytes.HasPrefix(data, []byte("agent\x00")) {
+			continue
+		}
+		if at, _ := os.Readlink(filepath.Join(filepath.Dir(line), "cwd")); strings.HasPrefix(at, folder) || folder == "/" {
 			n++
 		}
 	}
