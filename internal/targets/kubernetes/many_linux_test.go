@@ -20,9 +20,9 @@ import (
 	"plimsoll/internal/testkit/needs"
 )
 
-var many = flag.Int("machines", 2000, "of TestMany")
+var many = flag.Int("machines", 200, "of TestMany: -args -machines 2000 is a fleet")
 
-// TestMany makes ten machines on each of two hundred nodes that kwok plays, and removes them: what the API is asked
+// TestMany makes ten machines on each of many nodes that kwok plays, and removes them: what the API is asked
 // for, and what that takes of this process. Nothing runs in the pods, so that no agent is put there.
 func TestMany(t *testing.T) {
 	needs.Long(t, why)
