@@ -211,8 +211,8 @@ func TestServeExperiments(t *testing.T) {
 			t.Errorf("the row of the experiment lacks %q:\n%s", text, opened)
 		}
 	}
-	if !strings.Contains(list, "read IOPS at iodepth 8)") {
-		t.Error("the experiment has no first figure")
+	if !strings.Contains(list, "With iodepth 8 instead of 1, read IOPS of job: ") {
+		t.Errorf("the experiment has no first figure:\n%s", list)
 	}
 	asked("/?q=DEEPER+my", 200, "1 of 4 runs", "<b>deeper</b>")
 	asked("/?q=nothing+of+the+kind", 200, "No run fits")
@@ -247,7 +247,7 @@ func TestServeExperiments(t *testing.T) {
 	now = now.Add(time.Minute) // runs are looked at again
 	asked("/compare?run="+id["first"]+"&run="+id["second"], 200, id["first"], id["second"])
 	unlike := "/compare?run=" + id["first"] + "&run=" + id["deeper"]
-	asked(unlike, 409, "compare: jobs of", "Compare them anyway")
+	asked(unlike, 409, "Not compared: these differ", "jobs of", "Compare them anyway")
 	asked("/api/v1"+unlike, 409, `"errorType":"bad_data"`)
 	asked(unlike+"&anyway=1", 200, "COMPARED ANYWAY")
 	for path, code := range map[string]int{

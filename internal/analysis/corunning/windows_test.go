@@ -130,7 +130,7 @@ func TestEdgesOfFaults(t *testing.T) {
 		t.Error(diff)
 	}
 	for better, want := range map[bool]bool{true: true, false: false} { // what got better is not the fault's doing
-		p := pair{first: parts[0], later: parts[1]}
+		p := pair{l: &view.Load{}, first: parts[0], later: parts[1]}
 		if p.gained(better); (p.lasts != "") != want {
 			t.Errorf("better %v: %q", better, p.lasts)
 		}

@@ -11,7 +11,7 @@ func TestGaveWay(t *testing.T) {
 	t.Parallel()
 	got := gaveWay([]result.Finding{{Check: "generator-cpu", Subject: "w", Severity: result.Invalid,
 		Sentence: "The load generator of w used 100 % of the CPUs of __curie_test_17_Load_0000: it was the limit."}}, "w")
-	if want := "The load generator of w used 100 % of the CPUs of Load_0000"; got != want {
+	if want := "the load generator of w used 100 % of the CPUs of Load_0000"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -15,8 +15,8 @@ import (
 //	X(N) = γN / (1 + (N/K)^p)^(1/p)
 //
 // with K the concurrency at which the line comes to the cap γK, and p how sharp the bend is; +Inf is a corner,
-// min(γN, γK), 1 is Amdahl's law, and 0 stands for γK(1−e^(−N/K)). It never bends over, and the Universal Scalability
-// Law, fitted to it, does: what that fit then shows as crosstalk and a peak is an artefact.
+// min(γN, γK), and 1 is Amdahl's law. It never bends over, and the Universal Scalability Law, fitted to it, does: what
+// that fit then shows as crosstalk and a peak is an artefact.
 type Cap struct {
 	Gamma, Concurrency, Sharpness float64
 	Ratio                         float64 // of what the law leaves of the points over what this leaves
@@ -43,14 +43,14 @@ func bent(n, knee, sharpness float64) float64 {
 	switch {
 	case math.IsInf(sharpness, 1):
 		return min(n, knee)
-	case sharpness == 0:
+	case sharpness == 0: // stands for γK(1−e^(−N/K)), which is fitted to nothing
 		return -knee * math.Expm1(-n/knee)
 	}
 	return n / math.Pow(1+math.Pow(n/knee, sharpness), 1/sharpness)
 }
 
 // sharpnesses are tried in turn: the bend is told badly by few points, and closer steps change nothing.
-var sharpnesses = []float64{0, 1, 1.5, 2, 3, 4, math.Inf(1)}
+var sharpnesses = []float64{1, 1.5, 2, 4, math.Inf(1)}
 
 // capOf fits the cap by the error model of a fit of the law. falls is the chance of points beyond the cap that fall as
 // they do if they do not.
@@ -246,7 +246,7 @@ func (m *Model) capped(fits []*Model) {
 	m.Cap.Closer = m.Cap.Ratio > f.Quantile(0.95) && m.Cap.shown && m.DegreesOfFreedom >= minDof
 	m.Cap.Allowed = m.Cap.Closer || 1/m.Cap.Ratio < f.Quantile(0.9) && falls > fallsBeyond
 	if m.Alternatives[1].P >= level && !m.Cap.Closer {
-		m.Cap.Allowed = m.Cap.Allowed && m.Cap.Sharpness != 1 // Amdahl's law says the same
+		m.Cap.Allowed = m.Cap.Allowed && m.Cap.Sharpness > 1 // Amdahl's law says the same
 	}
 }
 

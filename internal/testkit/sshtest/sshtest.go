@@ -335,7 +335,8 @@ func alive(word, folder string) (n int) {
 		if err != nil || !bytes.Contains(data, []byte(word)) || bytes.HasPrefix(data, []byte("agent\x00")) {
 			continue
 		}
-		if at, _ := os.Readlink(filepath.Join(filepath.Dir(line), "cwd")); strings.HasPrefix(at, folder) || folder == "/" {
+		at, _ := os.Readlink(filepath.Join(filepath.Dir(line), "cwd"))
+		if strings.HasPrefix(at, folder) || folder == "/" {
 			n++
 		}
 	}

@@ -345,6 +345,7 @@ func TestCheckpointsCountNothingTwice(t *testing.T) {
 		}
 	}
 	if n := len(counts); n < 300 || counts[n-1] != bytes>>20 || counts[n-1-lately] == counts[n-1] {
-		t.Errorf("%d seconds, %d operations %d s before the end and %d then", n, counts[n-1-lately], lately, counts[n-1])
+		t.Errorf("%d seconds, %d operations %d s before the end and %d then", n, counts[n-1-lately], lately,
+			counts[n-1])
 	}
 }
