@@ -2,6 +2,10 @@ package result
 
 import "fmt"
 
+// LeastPlainTurns and MostPlainTurns bound how often a job is run on a machine and beside it: of one turn no interval
+// is known.
+const LeastPlainTurns, MostPlainTurns = 2, 1000
+
 // Plain is a job on a machine and the same job beside it on its node, by turns.
 type Plain struct {
 	Workload string      `json:"workload"`

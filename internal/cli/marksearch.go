@@ -81,7 +81,7 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 			return ended
 		}
 		if n := len(lines[at].Probes); len(after[at].Probes) > n {
-			rn.Sayf("         %s", (&mark.Answer{Unit: after[at].Settings.Unit}).Outcome(after[at].Probes[n]))
+			rn.Sayf("         %s", after[at].Probes[n].Outcome(after[at].Settings.Unit))
 		}
 		lines = after
 	}

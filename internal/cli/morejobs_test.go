@@ -1,20 +1,31 @@
 package cli
 
-import "testing"
+import (
+	"errors"
+	"testing"
+
+	"plimsoll/internal/contract/workload"
+)
 
 // What is said of several jobs alike stands there once.
 func TestMoreJobs(t *testing.T) {
 	t.Parallel()
-	text := `a.fio:5:11: [file [1] directory=tmp: "tmp" is not there`
+	var r refusals
+	add := func(job, why string) {
+		r.add(workload.Place{Where: "a.fio:5:11", Job: job, Says: "directory=tmp"}, errors.New(why))
+	}
+	add("file [1", `"tmp" is not there`)
 	for _, want := range []string{
 		`a.fio:5:11: [file [1] and 1 more directory=tmp: "tmp" is not there`,
 		`a.fio:5:11: [file [1] and 2 more directory=tmp: "tmp" is not there`,
 	} {
-		if text = moreJobs(text); text != want {
-			t.Errorf("got %q, want %q", text, want)
+		add(want, `"tmp" is not there`)
+		if got := errors.Join(r.errors()...).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if got := jobOfPlace.ReplaceAllString(text, ""); got != `a.fio:5:11: directory=tmp: "tmp" is not there` {
+	add("other", `"tmp" is no folder`)
+	if got := r.errors(); len(got) != 2 || got[1].Error() != `a.fio:5:11: [other] directory=tmp: "tmp" is no folder` {
 		t.Errorf("got %q", got)
 	}
 }

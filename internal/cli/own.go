@@ -20,7 +20,6 @@ import (
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/formats/recognise"
 	"plimsoll/internal/kit/exit"
-	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/result"
@@ -278,19 +277,13 @@ func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flag
 		}
 		return tf, facts, nil
 	}
-	var bad []error
+	var refused refusals
 	var at, disks, deal []string
 	devices := 0
-	told := map[string]int{} // where what is said of a job stands in bad, without the job's name
 	for _, p := range places {
 		where, device, err := lies(p)
 		if err != nil {
-			key := jobOfPlace.ReplaceAllString(err.Error(), "")
-			if k, ok := told[key]; ok { // as of the job before it
-				bad[k] = fmt.Errorf("%s", moreJobs(bad[k].Error()))
-				continue
-			}
-			told[key], bad = len(bad), append(bad, err)
+			refused.add(p, err)
 			continue
 		}
 		if device {
@@ -298,6 +291,7 @@ func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flag
 		}
 		at = append(at, where)
 	}
+	bad := refused.errors()
 	if len(bad) == 0 && devices > 0 && devices < len(places) {
 		bad = append(bad, fmt.Errorf("%s: the file works on devices and on files as well, which cannot be had at once: "+
 			"make two job files of it", given))
@@ -340,21 +334,35 @@ func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flag
 	return tf, nil, nil
 }
 
-var (
-	jobOfPlace = lazyregexp.New(` \[[^\]]*\](?: and \d+ more)?`)
-	andMore    = lazyregexp.New(`^( \[[^\]]*\]) and (\d+) more$`)
-)
+// refusals are what keeps places from being used, each said once of all the jobs that it is so of.
+type refusals []refusal
 
-// moreJobs counts one more job in what is said of the first.
-func moreJobs(text string) string {
-	job := jobOfPlace.FindString(text)
-	n := 1
-	named := job
-	if m := andMore.FindStringSubmatch(job); m != nil {
-		n, _ = strconv.Atoi(m[2])
-		n, named = n+1, m[1]
+type refusal struct {
+	where, says, why string
+	jobs             []string
+}
+
+func (r *refusals) add(p workload.Place, why error) {
+	i := slices.IndexFunc(*r, func(o refusal) bool {
+		return o.where == p.Where && o.says == p.Says && o.why == why.Error()
+	})
+	if i < 0 {
+		i, *r = len(*r), append(*r, refusal{where: p.Where, says: p.Says, why: why.Error()})
 	}
-	return strings.Replace(text, job, fmt.Sprintf("%s and %d more", named, n), 1)
+	if one := &(*r)[i]; !slices.Contains(one.jobs, p.Job) {
+		one.jobs = append(one.jobs, p.Job)
+	}
+}
+
+func (r refusals) errors() (list []error) {
+	for _, o := range r {
+		more := ""
+		if n := len(o.jobs) - 1; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		list = append(list, fmt.Errorf("%s: [%s]%s %s: %s", o.where, o.jobs[0], more, o.says, o.why))
+	}
+	return list
 }
 
 // sayPlaced tells what a job names and is not used, when it is known that the load can go where it goes instead.
@@ -367,7 +375,7 @@ func sayPlaced(con *console.Console, given string, facts []result.Fact) {
 // lies is where a data disk of a job is to be on this machine: a folder, a block device, or "" for a bare name.
 func lies(p workload.Place) (where string, device bool, err error) {
 	refuse := func(format string, args ...any) (string, bool, error) {
-		return "", false, fmt.Errorf("%s: %q %s", p.Where, p.Name, fmt.Sprintf(format, args...))
+		return "", false, fmt.Errorf("%q %s", p.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case p.Name == "":

@@ -381,7 +381,7 @@ func probesOf(x *compare.Experiment) (out []grid) {
 		}
 		for _, p := range l.Probes {
 			g.rows = append(g.rows, []string{loadmark.InUnit(p.Offered, l.Unit), loadmark.InUnit(p.Achieved, l.Unit),
-				l.Outcome(p)})
+				p.Outcome(l.Unit)})
 		}
 		out = append(out, g)
 	}

@@ -227,12 +227,16 @@ func SayHeadline(h result.Headline) string {
 	return fmt.Sprintf("%s (%s)", quantity(h.Value, h.Unit), name)
 }
 
+// notReliedOn begins an answer that a finding makes invalid.
+const notReliedOn = "Not to be relied on"
+
 // SayAnswer is the answer as a list shows it, up to its first semicolon; where there is none, the headline.
 func SayAnswer(h result.Headline) string {
 	if h.Answer == "" {
 		return SayHeadline(h)
 	}
-	return strings.TrimSuffix(answer.Head(h.Answer), ".")
+	said := strings.Replace(h.Answer, notReliedOn+", see below: ", notReliedOn+": ", 1) // in a list nothing is below
+	return strings.TrimSuffix(answer.Head(said), ".")
 }
 
 // HeadlineWithAnswer is the headline of a run, with the answer that its report begins with.
@@ -468,7 +472,7 @@ func (doc *Document) answer() (first []Short, said []result.Finding) {
 			return o.Check == f.Check && o.Subject == f.Subject
 		})
 	}) {
-		s.Severity, s.Sentence = result.Warning, "Not to be relied on, see below: "+s.Sentence
+		s.Severity, s.Sentence = result.Warning, notReliedOn+", see below: "+s.Sentence
 	}
 	return []Short{s}, said
 }

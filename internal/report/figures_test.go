@@ -82,6 +82,7 @@ func TestSayAnswer(t *testing.T) {
 		"OLTP: 4,000 IOPS alone (a; b).":      "OLTP: 4,000 IOPS alone (a; b)",
 		"OLTP: 4,000 IOPS alone; p99 1 ms.":   "OLTP: 4,000 IOPS alone",
 		`After "a; b": OLTP back; no errors.`: `After "a; b": OLTP back`,
+		"Not to be relied on, see below: OLTP: 4,000 IOPS.": "Not to be relied on: OLTP: 4,000 IOPS",
 	} {
 		said := SayAnswer(result.Headline{Workload: "OLTP", Operation: "read", Value: 1800, Unit: "ops/s",
 			Answer: answer})

@@ -252,3 +252,49 @@ func Where(environment []result.Fact) string {
 
 // Where says where the load went.
 func (doc *Document) Where() string { return Where(doc.Manifest.Environment) }
+
+// heldTo says of a workload that kept the rate it was given that this, and not what it loads, is what its figures are
+// of; "" of others.
+func (doc *Document) heldTo(l Latency) string {
+	name := l.Workload
+	met := slices.ContainsFunc(doc.Findings, func(f result.Finding) bool {
+		return f.Check == "offered-rate" && f.Subject == name && f.Severity == result.Passed
+	})
+	rate := 0.0
+	for _, s := range doc.Workloads {
+		if s.Name != name || s.Prefill || s.VM == "" {
+			continue
+		}
+		for _, stream := range s.Streams {
+			if !(stream.Rate > 0) {
+				return doc.heldByQuota()
+			}
+			rate += stream.Rate
+		}
+	}
+	if !met || rate == 0 || len(l.Windows[0].Rows) == 0 {
+		return doc.heldByQuota()
+	}
+	return fmt.Sprintf(", held to the %s its job asks for: what could be had without that limit is not known",
+		quantity(rate, l.Windows[0].Rows[0].Unit))
+}
+
+// heldByQuota says of the one workload of a run that what a quota of its group allows is what its figures are of; ""
+// where several ran, of which nobody knows which one met it.
+func (doc *Document) heldByQuota() string {
+	var names []string
+	for _, s := range doc.Workloads {
+		if !s.Prefill && !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	i := slices.IndexFunc(doc.Findings, func(f result.Finding) bool {
+		return f.Check == "io-limit" && f.Severity != result.Passed && len(f.Evidence) > 0
+	})
+	if i < 0 || len(names) != 1 {
+		return ""
+	}
+	quota := doc.Findings[i].Evidence[0]
+	return fmt.Sprintf(", held to the %s that a quota of its group allows: what could be had without that limit is not "+
+		"known", quantity(quota.Value, quota.Unit))
+}

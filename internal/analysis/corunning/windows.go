@@ -475,24 +475,28 @@ func (p *pair) kept(first, later uint64) string {
 	if limited == 0 || unlimited > 0 || !p.l.Alike() {
 		return ""
 	}
-	words := func(count uint64, of part, when string) (string, bool) {
+	words := func(count uint64, of part) (what string, told bool) {
 		share := float64(count) / of.seconds / want
 		switch {
 		case share >= 1-view.RateTolerance:
-			return "met " + when, true
+			return "met", true
 		case p.v.Missed(p.l, count, of.seconds, want, len(of.pieces)):
-			return fmt.Sprintf("not met (%s) %s", view.Percent(share), when), true
+			return "not met (" + view.Percent(share) + ")", true
 		}
-		return fmt.Sprintf("%s %s of it, in too short a time to tell whether it was met", when, view.Percent(share)), false
+		return view.Percent(share) + " of it, in too short a time to tell whether it was met", false
 	}
-	a, told := words(first, p.first, p.was)
-	b, also := words(later, p.later, p.is)
-	said := a + ", " + b
-	switch once, _ := words(later, p.later, p.was); {
-	case a == once && told:
-		said = strings.TrimSuffix(a, p.was) + "both times"
-	case !told || !also:
-		said = a + "; " + b
+	a, told := words(first, p.first)
+	b, also := words(later, p.later)
+	said := a + " both times"
+	switch {
+	case told && also && a != b:
+		said = a + " " + p.was + ", " + b + " " + p.is
+	case told && !also:
+		said = a + " " + p.was + "; " + p.is + " " + b
+	case !told && also:
+		said = p.was + " " + a + "; " + b + " " + p.is
+	case !told:
+		said = p.was + " " + a + "; " + p.is + " " + b
 	}
 	return fmt.Sprintf(" Target rate %s: %s.", view.SayCount(want), said)
 }

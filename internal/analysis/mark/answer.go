@@ -114,13 +114,13 @@ func Conclude(s Settings, probes []Probe) Answer {
 
 func (a *Answer) at(v Verdict, p Probe) { a.Verdict, a.Rate, a.Limit = v, &p.Offered, p.Limit }
 
-// Outcome says in a line how a probe came out.
-func (a *Answer) Outcome(p Probe) string {
+// Outcome says in a line how a probe came out, with rates in their unit.
+func (p Probe) Outcome(of string) string {
 	switch {
 	case p.Generator != "":
 		return "the generator gave way: " + p.Generator
 	case p.Behind && p.Margin == 0:
-		return fmt.Sprintf("broken: %s achieved", InUnit(p.Achieved, a.Unit))
+		return fmt.Sprintf("broken: %s achieved", InUnit(p.Achieved, of))
 	case p.Limit == RateMet && !p.Held:
 		return "broken: the rate is not met"
 	case p.Held && strings.HasSuffix(p.Limit, "= 0"):

@@ -48,7 +48,7 @@ func beside(p result.Plain) result.Finding {
 	if meanLow <= 1 && 1 <= meanHigh {
 		f.Sentence = strings.Replace(f.Sentence, "). Beside", ": not told apart). Beside", 1)
 	}
-	if n := enough(p.Turns); n > mostTurns {
+	if n := enough(p.Turns); n > result.MostPlainTurns {
 		f.Sentence += fmt.Sprintf(" Its turns differ too much for a ratio known within %g %%.", 100*near)
 	} else if n > len(p.Turns) {
 		f.Sentence += fmt.Sprintf(" If its turns go on to differ so, it takes some %d of them to know the ratio of rates "+
@@ -62,18 +62,16 @@ func beside(p result.Plain) result.Finding {
 	return f
 }
 
-// near is how exactly a ratio of rates is worth knowing, and mostTurns are as many as can be asked for.
-const (
-	near      = 0.02
-	mostTurns = 1000
-)
+// near is how exactly a ratio of rates is worth knowing.
+const near = 0.02
 
-// enough is how many turns that differ as these do leave an interval of near to both sides; more than mostTurns where
-// no such number is as many.
+// enough is how many turns that differ as these do leave an interval of near to both sides; more than MostPlainTurns
+// where no such number is as many.
 func enough(turns []result.PlainTurn) int {
 	_, spread := stat.MeanStdDev(logsOf(turns, func(d result.PlainDone) float64 { return d.OpsPerSecond }), nil)
 	n := len(turns)
-	for n <= mostTurns && resample.StudentT(plainLevel, float64(n-1))*spread/math.Sqrt(float64(n)) > math.Log1p(near) {
+	wide := func() float64 { return resample.StudentT(plainLevel, float64(n-1)) * spread / math.Sqrt(float64(n)) }
+	for n <= result.MostPlainTurns && wide() > math.Log1p(near) {
 		n++
 	}
 	return n

@@ -163,7 +163,7 @@ func printAnswer(w io.Writer, answer mark.Answer) {
 	}
 	visible.Fprintf(w, "\n%*s  %*s\n", wide, "offered", wide, "achieved")
 	for _, p := range answer.Probes {
-		visible.Fprintf(w, "%*s  %*s  %s\n", wide, say(p.Offered), wide, say(p.Achieved), answer.Outcome(p))
+		visible.Fprintf(w, "%*s  %*s  %s\n", wide, say(p.Offered), wide, say(p.Achieved), p.Outcome(answer.Unit))
 	}
 }
 

@@ -65,6 +65,8 @@ type Place struct {
 	Name    string // the file, folder or device as the author names it; "" where the file names none
 	Folder  bool   // Name is the folder that files are made in
 	Unclear string // why only the generator could say which it is
-	Where   string // in the job file, with its option, for objections
+	Where   string // in the job file, for objections
+	Job     string // that names it
+	Says    string // its option
 	Writes  bool   // some job writes there
 }

@@ -1,5 +1,5 @@
-// Package spread tells many loads as groups: those whose names differ by numbers alone, which are no sizes or counts,
-// Package spread tells many loads as groups: those whose names differ by numbers alone, which are no sizes or counts,
+// Package spread tells many loads as groups: those whose names differ by numbers alone, not by sizes and counts, are
+// one group, of which the lowest, the middle and the highest are told, and beside the groups the worst loads of all.
 // Nothing is averaged: each value is that of one load.
 package spread
 

@@ -20,6 +20,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/run/step"
+	"plimsoll/result"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -276,8 +277,9 @@ func (b *builder) comparePlain(steps []Step) []Step {
 			more = append(more, Step{Phase: scenario.Setup, Name: one.Name(), Text: one.Text(), Do: one})
 		}
 	}
-	if b.o.ComparePlain < step.LeastTurns || b.o.ComparePlain > step.MostTurns {
-		b.object("--compare-plain=%d: want %d to %d turns", b.o.ComparePlain, step.LeastTurns, step.MostTurns)
+	if b.o.ComparePlain < result.LeastPlainTurns || b.o.ComparePlain > result.MostPlainTurns {
+		b.object("--compare-plain=%d: want %d to %d turns", b.o.ComparePlain, result.LeastPlainTurns,
+			result.MostPlainTurns)
 	}
 	if len(more) == 0 {
 		b.object("--compare-plain: the scenario starts no workload of block I/O")

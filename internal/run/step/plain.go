@@ -14,9 +14,6 @@ import (
 	"plimsoll/unit"
 )
 
-// LeastTurns and MostTurns bound how often a job is run on a machine and beside it: of one turn no interval is known.
-const LeastTurns, MostTurns = 2, 1000
-
 // For how long a turn is; the time goes by the time scale, but for the least that shows a rate.
 const (
 	plainTurn = 10 * time.Second

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"plimsoll/internal/kit/untyped"
@@ -161,32 +162,39 @@ func (a *api) endRestores(ctx context.Context, run string, of func(claim string)
 // go of some ten claims in a second. It names those that stay with what holds them.
 func (a *api) waitGone(ctx context.Context, kind schema.GroupVersionResource, run string) (left []string, err error) {
 	fewest, until := -1, time.Now().Add(a.gone)
+	var there []unstructured.Unstructured
 	for {
 		asked := time.Now()
 		list, e := a.list(ctx, kind, runLabel+"="+run)
 		if e == nil && len(list) == 0 {
 			return nil, nil
 		}
+		if e == nil {
+			there = list
+		}
 		if now := time.Now(); e == nil && (fewest < 0 || len(list) < fewest) {
 			fewest, until = len(list), now.Add(a.gone)
 		}
 		// Of thousands a list is long: what is asked for takes a tenth of the time.
 		wait := max(goneEach, 9*time.Since(asked))
-		if ctx.Err() == nil && time.Now().Add(wait).Before(until) {
+		if time.Now().Add(wait).Before(until) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(wait):
+				continue
 			}
-			continue
 		}
-		for _, o := range list {
+		for _, o := range there {
 			text := o.GetName()
 			if f := o.GetFinalizers(); len(f) > 0 {
 				text += " (held by " + strings.Join(f, ", ") + ")"
 			}
 			left = append(left, text)
 		}
-		return left, fmt.Errorf("destroy: %d %s are still there, none fewer in %v: %w", len(list), kind.Resource,
-			a.gone, cmp.Or(e, ctx.Err(), context.DeadlineExceeded))
+		if err := ctx.Err(); err != nil {
+			return left, fmt.Errorf("destroy: %d %s are still there: %w", len(there), kind.Resource, err)
+		}
+		return left, fmt.Errorf("destroy: %d %s are still there, none fewer in %v: %w", len(there), kind.Resource,
+			a.gone, cmp.Or(e, context.DeadlineExceeded))
 	}
 }

@@ -34,8 +34,7 @@ func (c *Cluster) Play(t testing.TB, nodes int) (names []string) {
 	}
 	stages := filepath.Join(t.TempDir(), "stages.yaml")
 	var text []byte
-	for _, name := range []string{"node-initialize", "pod-ready",
-		"pod-delete"} {
+	for _, name := range []string{"node-initialize", "pod-ready", "pod-delete"} {
 		one, err := os.ReadFile(filepath.Join(dir, "crd", name+".yaml"))
 		if err != nil {
 			t.Fatal(err)

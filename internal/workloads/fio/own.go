@@ -381,8 +381,9 @@ func (o *own) placeOf(job fiofile.Job, name string, private bool) workload.Place
 	say := func(key, name string, folder bool) {
 		at, _ := job.Get(key)
 		p.Name, p.Folder = name, folder
-		p.Where = fmt.Sprintf("%s:%d:%d: [%s] %s=%s", o.spec.ConfigFile, cmp.Or(at.Line, job.Line),
-			cmp.Or(at.ValueCol, at.Col, job.Col), job.Name, key, shortened(at.Value))
+		p.Where = fmt.Sprintf("%s:%d:%d", o.spec.ConfigFile, cmp.Or(at.Line, job.Line),
+			cmp.Or(at.ValueCol, at.Col, job.Col))
+		p.Job, p.Says = job.Name, key+"="+shortened(at.Value)
 	}
 	if dir := job.Value("directory"); dir != "" {
 		dirs := splitFilename(dir)
