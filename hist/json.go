@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 )
 
@@ -25,10 +24,14 @@ type wire struct {
 // and one 9: buckets alternates the distance to the bucket before it and its count. An empty histogram is {}.
 // UnmarshalJSON gives back an Equal histogram.
 func (h *Histogram) MarshalJSON() ([]byte, error) {
+	return h.AppendJSON(make([]byte, 0, 64+8*len(h.counts))), nil
+}
+
+// AppendJSON appends what MarshalJSON writes.
+func (h *Histogram) AppendJSON(out []byte) []byte {
 	if h.total == 0 {
-		return []byte("{}"), nil
+		return append(out, "{}"...)
 	}
-	out := make([]byte, 0, 64+8*len(h.counts))
 	out = strconv.AppendUint(append(out, keyMin...), h.min, 10)
 	out = strconv.AppendUint(append(out, keyMax...), h.max, 10)
 	format := byte('f')
@@ -46,7 +49,7 @@ func (h *Histogram) MarshalJSON() ([]byte, error) {
 			last = h.first + i
 		}
 	}
-	return append(out[:len(out)-1], "]}"...), nil
+	return append(out[:len(out)-1], "]}"...)
 }
 
 // The literal parts of what MarshalJSON writes.
@@ -58,8 +61,9 @@ const (
 )
 
 // quick reads exactly what MarshalJSON writes, several times faster than encoding/json, of which a run's report
-// would otherwise spend most of its time in. Anything else is left to encoding/json.
-func (w *wire) quick(data []byte) bool {
+// would otherwise spend most of its time in. Anything else is left to encoding/json. The buckets are
+// appended to room.
+func quick(data []byte, room []uint64) (w wire, ok bool) {
 	number := func(before string) (text []byte, ok bool) {
 		if data, ok = bytes.CutPrefix(data, []byte(before)); !ok {
 			return nil, false
@@ -75,32 +79,32 @@ func (w *wire) quick(data []byte) bool {
 	largest, ok2 := number(keyMax)
 	sum, ok3 := number(keySum)
 	if !ok1 || !ok2 || !ok3 || !whole(smallest, &w.Min) || !whole(largest, &w.Max) {
-		return false
+		return wire{}, false
 	}
 	var err error
 	if w.Sum, err = strconv.ParseFloat(string(sum), 64); err != nil || !finite(w.Sum) {
-		return false
+		return wire{}, false
 	}
 	if data, ok1 = bytes.CutPrefix(data, []byte(keyBuckets)); !ok1 {
-		return false
+		return wire{}, false
 	}
-	w.Buckets = make([]uint64, 0, len(data)/4)
 	n, digits := uint64(0), 0
 	for i, c := range data {
 		switch {
 		case c >= '0' && c <= '9' && digits < 19 && (digits == 0 || n > 0):
 			n, digits = n*10+uint64(c-'0'), digits+1
 		case c == ',' && digits > 0:
-			w.Buckets = append(w.Buckets, n)
+			room = append(room, n)
 			n, digits = 0, 0
 		case c == ']' && digits > 0:
-			w.Buckets = append(w.Buckets, n)
-			return string(data[i:]) == "]}"
+			room = append(room, n)
+			w.Buckets = room
+			return w, string(data[i:]) == "]}"
 		default:
-			return false
+			return wire{}, false
 		}
 	}
-	return false
+	return wire{}, false
 }
 
 // whole reads a decimal number of at most 19 digits, which cannot overflow; longer ones are for encoding/json.
@@ -121,12 +125,14 @@ func whole(text []byte, to *uint64) bool {
 // UnmarshalJSON replaces h by a stored histogram. It refuses, leaving h as it was, buckets out of range or without
 // a count, counts whose total does not fit 64 bits, and bounds or sums that the buckets contradict.
 func (h *Histogram) UnmarshalJSON(data []byte) error {
-	var w wire
-	if !w.quick(data) {
-		w = wire{}
-		if err := json.Unmarshal(data, &w); err != nil {
+	var room [512]uint64 // on the stack: all but the widest fit
+	w, ok := quick(data, room[:0])
+	if !ok {
+		var slow wire
+		if err := json.Unmarshal(data, &slow); err != nil {
 			return fmt.Errorf("histogram: %w", err)
 		}
+		w = slow
 	}
 	if len(w.Buckets) == 0 {
 		if w.Min != 0 || w.Max != 0 || w.Sum != 0 {
@@ -143,8 +149,8 @@ func (h *Histogram) UnmarshalJSON(data []byte) error {
 		read.counts = make([]uint64, 0, Index(w.Max)-Index(w.Min)+1)
 	}
 	at := uint64(0)
-	for pair := range slices.Chunk(w.Buckets, 2) {
-		distance, n := pair[0], pair[1]
+	for i := 0; i < len(w.Buckets); i += 2 {
+		distance, n := w.Buckets[i], w.Buckets[i+1]
 		if distance > lastBucket || at+distance > lastBucket || (distance == 0 && read.total > 0) {
 			return fmt.Errorf("histogram: bucket %d + %d is out of order or beyond %d", at, distance, lastBucket)
 		}

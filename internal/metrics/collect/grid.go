@@ -166,6 +166,7 @@ func (c *cells) add(cell int, from, to tally.Mark) error {
 	return err
 }
 
+// put adds a histogram to a cell, which keeps it where it is the first.
 func (c *cells) put(op, cell int, h *hist.Histogram) {
 	if h == nil || h.Count() == 0 {
 		return
@@ -174,7 +175,8 @@ func (c *cells) put(op, cell int, h *hist.Histogram) {
 		c.hists[op] = make([]*hist.Histogram, c.grid.n)
 	}
 	if c.hists[op][cell] == nil {
-		c.hists[op][cell] = &hist.Histogram{}
+		c.hists[op][cell] = h
+		return
 	}
 	c.hists[op][cell].Merge(h)
 }
@@ -182,6 +184,9 @@ func (c *cells) put(op, cell int, h *hist.Histogram) {
 func (c *cells) merge(o *cells) {
 	for op := range o.hists {
 		for i, h := range o.hists[op] {
+			if h != nil && (c.hists[op] == nil || c.hists[op][i] == nil) {
+				h = h.Clone()
+			}
 			c.put(op, i, h)
 		}
 	}

@@ -96,6 +96,10 @@ func (h *heat) spread(from, to time.Time, hists []*hist.Histogram) {
 			h.columns[op] = make([]*hist.Histogram, h.grid.n)
 		}
 		into := h.columns[op][first : first+len(shares)]
+		if len(into) == 1 && into[0] == nil {
+			into[0] = one
+			continue
+		}
 		for i := range into {
 			if into[i] == nil {
 				into[i] = &hist.Histogram{}

@@ -177,7 +177,8 @@ type Meter struct {
 	elapsed time.Duration
 	array   []float64 // in which reuse puts vectors together
 	free    []float64
-	made    int // vectors since the last reuse
+	made    int  // vectors since the last reuse
+	placed  bool // the layout has all that the job declared
 }
 
 // NewMeter takes a job's declaration into a layout that has at least its operations and measures.
@@ -190,6 +191,7 @@ func NewMeter(l Layout, operations []result.Operation, measures []result.Measure
 		m.Values = append(m.Values, l.Of(v.Name))
 		m.Kinds = append(m.Kinds, v.Kind)
 	}
+	m.placed = !slices.Contains(m.ops, -1) && !slices.Contains(m.Values, -1)
 	return m
 }
 
@@ -278,8 +280,7 @@ func (m *Meter) Whole(k Mark, last workload.Counts) Mark {
 
 // Fits reports whether a report has what the job declared; a damaged folder's may not.
 func (m *Meter) Fits(r workload.Report) bool {
-	return !slices.Contains(m.ops, -1) && !slices.Contains(m.Values, -1) && len(r.Ops) == len(m.ops) &&
-		len(r.Values) == len(m.Values) &&
+	return m.placed && len(r.Ops) == len(m.ops) && len(r.Values) == len(m.Values) &&
 		!slices.ContainsFunc(r.Sections, func(s workload.Counts) bool { return len(s) != len(m.ops) })
 }
 

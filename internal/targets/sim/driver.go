@@ -25,6 +25,7 @@ type driver struct {
 	until time.Time          // of the driver's sleep
 	next  time.Time          // when the first of the jobs reports
 	ended int                // of the model's jobs, when they were last looked at
+	list  []report           // room for the next ones
 }
 
 // modelled is a load generator's job, with the performance model in the place of the tool.
@@ -45,7 +46,8 @@ type modelled struct {
 	reports int
 	last    time.Time
 	over    bool
-	err     error // of the raw output
+	err     error  // of the raw output
+	line    []byte // room for the next one
 }
 
 // trace is how often the counters are noted between reports that are further apart, which costs a fraction of a report.
@@ -194,6 +196,7 @@ const atOnce = 256
 // turn hands on what is due and ends the jobs that are done.
 func (d *driver) turn() {
 	list := d.collect()
+	d.list = list[:0]
 	for len(list) > 0 {
 		some := list[:min(atOnce, len(list))]
 		list = list[len(some):]
@@ -228,7 +231,8 @@ func inParallel(list []report, do func(*report)) {
 }
 
 // collect lists the jobs that must report, in order of their starts, and forgets those that are over.
-func (d *driver) collect() (list []report) {
+func (d *driver) collect() []report {
+	list := d.list
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	now := d.w.clock.Now()

@@ -146,11 +146,8 @@ func (j *modelled) hand(points []workload.Point, r workload.Report) {
 	j.last = r.Time
 	skew := time.Duration(j.skew.Load())
 	r.Time = r.Time.Add(skew)
-	text, err := appendLine(nil, r, j.at)
-	if err == nil {
-		_, err = j.env.Raw.Write(text)
-	}
-	if err != nil {
+	j.line = appendLine(j.line[:0], r, j.at)
+	if _, err := j.env.Raw.Write(j.line); err != nil {
 		j.err = fmt.Errorf("raw output: %w", err)
 		_ = j.p.Kill() // cannot fail
 		return

@@ -40,14 +40,11 @@ type counted struct {
 
 // appendLine appends a report as a line of JSON, as encoding/json would write it and several times faster.
 // at is where the operations of workload.BlockOrder are among the report's.
-func appendLine(b []byte, r workload.Report, at [3]int) ([]byte, error) {
+func appendLine(b []byte, r workload.Report, at [3]int) []byte {
 	b = append(b, `{"time":"`...)
 	b = r.Time.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = strconv.AppendInt(append(b, `","elapsed_ns":`...), int64(r.Elapsed), 10)
-	b, err := appendCounters(b, r.Ops, at)
-	if err != nil {
-		return nil, err
-	}
+	b = appendCounters(b, r.Ops, at)
 	if r.CPUSeconds > 0 {
 		b = strconv.AppendFloat(append(b, `,"cpu_seconds":`...), r.CPUSeconds, 'g', -1, 64)
 	}
@@ -64,18 +61,15 @@ func appendLine(b []byte, r workload.Report, at [3]int) ([]byte, error) {
 			b = append(b, ',')
 		}
 		b = strconv.AppendInt(append(b, `{"lane":`...), int64(i), 10)
-		if b, err = appendCounters(b, s, at); err != nil {
-			return nil, err
-		}
-		b = append(b, '}')
+		b = append(appendCounters(b, s, at), '}')
 	}
 	if len(r.Sections) > 0 {
 		b = append(b, ']')
 	}
-	return append(b, "}\n"...), nil
+	return append(b, "}\n"...)
 }
 
-func appendCounters(b []byte, all workload.Counts, at [3]int) ([]byte, error) {
+func appendCounters(b []byte, all workload.Counts, at [3]int) []byte {
 	for i, k := range at {
 		if k < 0 || all[k].Ops == 0 {
 			continue
@@ -85,15 +79,11 @@ func appendCounters(b []byte, all workload.Counts, at [3]int) ([]byte, error) {
 		b = strconv.AppendUint(append(b, `,"bytes":`...), c.Bytes, 10)
 		b = strconv.AppendFloat(append(b, `,"service_seconds":`...), c.Seconds, 'g', -1, 64)
 		if c.Hist != nil {
-			text, err := c.Hist.MarshalJSON()
-			if err != nil {
-				return nil, err
-			}
-			b = append(append(b, `,"service_time":`...), text...)
+			b = c.Hist.AppendJSON(append(b, `,"service_time":`...))
 		}
 		b = append(b, '}')
 	}
-	return b, nil
+	return b
 }
 
 // directions are how the counters of each begin in a line, in workload.BlockOrder.
