@@ -296,5 +296,8 @@ func (p *pair) missing() string {
 	if n == 0 || n == len(p.l.Parts) {
 		return ""
 	}
+	if over := p.later.conditions.Lost; len(over) > 0 && len(p.changes) == 1 {
+		when += ", at " + view.Listed(over) // which is no more in force
+	}
 	return fmt.Sprintf("; %d of its %d VMs lost %s", n, len(p.l.Parts), when)
 }

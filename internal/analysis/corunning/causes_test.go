@@ -214,3 +214,42 @@ func TestBelatedByTimesThatMoved(t *testing.T) {
 		}
 	}
 }
+
+// A VM that was lost to a fault is missing when that is over, too: what came since is not charged with it, and it is
+// named.
+func TestLostToAFaultThatIsOver(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(31, 300, 3)
+	lost := func(t int) float64 { return []float64{3000, 2000, 1000}[min(2, t/100)] }
+	cuts := []reporttest.Cut{{At: 100, Name: "a"}, {At: 200, Name: "b"}, {At: 300, Name: "c"}}
+	s.Load(reporttest.Load{Name: "A", VMs: 3, Spread: true, To: 300, Noise: 0.01, Rate: lost, Cuts: cuts})
+	for i := range s.Data.Workloads {
+		w := &s.Data.Workloads[i]
+		for node, end := range map[string]int{"0": 100, "1": 200} {
+			if strings.HasSuffix(w.VM, node) {
+				w.Ended, w.End = result.Lost, s.At(end)
+			}
+		}
+		for k := range w.Windows {
+			after := []string{"", "node-0 crashes", "node-1 is cut off"}[k]
+			c := result.Circumstances{After: after}
+			w.Windows[k].Name, w.Windows[k].Circumstances = c.Name(), c
+		}
+	}
+	s.Fault(100, 200, "node-0", "node-0 crashes")
+	s.Fault(200, 0, "node-1", "node-1 is cut off")
+	var got []string
+	for _, f := range windows(view.New(s.Manifest, s.Data)) {
+		if f.Check == "windows" {
+			got = append(got, f.Sentence)
+		}
+	}
+	all := strings.Join(got, "\n")
+	for _, want := range []string{`1,998 after "node-0 crashes" (−33.5 %); 1 of its 3 VMs lost by then; `,
+		`which of 2 changes did that cannot be told, since no time had only one of them: "node-1 is cut off" was in force ` +
+			`and VMs lost at "node-0 crashes" were missing.`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("want %s in\n%s", want, all)
+		}
+	}
+}

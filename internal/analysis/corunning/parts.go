@@ -97,7 +97,8 @@ func goneAfter(parts []part, k versus) *part {
 	first, later := parts[k.first], parts[k.later]
 	alike := func(p part) bool {
 		return slices.Equal(p.conditions.Beside, first.conditions.Beside) &&
-			slices.Equal(p.conditions.Faults, first.conditions.Faults)
+			slices.Equal(p.conditions.Faults, first.conditions.Faults) &&
+			slices.Equal(p.conditions.Lost, first.conditions.Lost)
 	}
 	if alike(later) || len(first.pieces)+len(later.pieces) > 2 || !first.Start.Before(later.Start) {
 		return nil

@@ -231,6 +231,14 @@ func TestFaultsOneAfterAnother(t *testing.T) {
 		t.Errorf("one after the other: %s", got)
 	}
 
+	s = run(map[[2]int]float64{{100, 200}: 0.7, {130, 600}: 0.8})
+	s.Fault(100, 200, "node-1", "slow")
+	s.Fault(130, 0, "node-0", "off")
+	if got := find(s, `After "off"`); !strings.Contains(got, `with "slow": A back at 90 %`) ||
+		!strings.Contains(got, `cannot be told, since "slow" was over at 3:20`) {
+		t.Errorf("back by the end of another: %s", got)
+	}
+
 	s = reporttest.NewSynthetic(951, 700, 3)
 	rate := func(t int) float64 {
 		if t >= 100 && t < 300 {

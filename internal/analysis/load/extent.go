@@ -331,13 +331,12 @@ func machinesLost(v *view.Run) []result.Finding {
 		by := map[result.Ending][]string{} // VMs
 		var faults []result.Mark           // that ended some
 		ended := map[time.Time]int{}
-		slack := max(10*time.Second, v.Silence(l))
 		for _, p := range l.Parts {
 			by[p.Ended] = append(by[p.Ended], view.Subject(p))
 			if p.Ended != result.Lost {
 				continue
 			}
-			if e := endedBy(v, p, slack); e != nil {
+			if e := v.EndedBy(l, p); e != nil {
 				if ended[e.Time]++; ended[e.Time] == 1 {
 					faults = append(faults, *e)
 				}
@@ -417,20 +416,4 @@ func machinesLost(v *view.Run) []result.Finding {
 		out = append(out, f)
 	}
 	return out
-}
-
-// endedBy is the fault that ended a workload on a VM: the one nearest to one of its ends, and not later than its last
-// report and the one that did not come any more explain, which is the slack; nil when there is none.
-func endedBy(v *view.Run, p *result.Workload, slack time.Duration) (best *result.Mark) {
-	nearest := time.Duration(math.MaxInt64)
-	for i := range v.Data.Events {
-		e := &v.Data.Events[i]
-		for _, t := range p.Times() {
-			if away := t.End.Sub(e.Time); e.Kind == result.KindFault && e.State != result.FaultOver &&
-				away >= -slack && away.Abs() < nearest {
-				best, nearest = e, away.Abs()
-			}
-		}
-	}
-	return best
 }

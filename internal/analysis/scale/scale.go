@@ -218,6 +218,8 @@ func peakWords(m *usl.Model, q view.Quantity, last float64) string {
 	switch {
 	case p.Artefact:
 		return "No peak is told: a line up to a cap fits as well."
+	case p.Climbs:
+		return "No peak is told: throughput falls by no more than the stages scatter."
 	case p.Exists && p.InRange && m.CrosstalkP() > 1-view.Confidence:
 		return fmt.Sprintf("The fit has a peak at about %s in flight; whether there is one is inconclusive.",
 			view.SayCount(p.Concurrency))

@@ -80,3 +80,46 @@ func TestFewPointsNameNoLaw(t *testing.T) {
 		t.Errorf("a fall by a quarter: %s, %q", m.Peak, m.Warnings)
 	}
 }
+
+// TestSoftLimitIsNoPeak: a limit of another shape than the caps that are fitted, with noise of 1 %, is no crosstalk and
+// has no peak; a law that falls by a quarter has both at the same points.
+func TestSoftLimitIsNoPeak(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]func(n float64) float64{
+		"tanh": func(n float64) float64 { return 12000 * math.Tanh(n/12) },
+		"exp":  func(n float64) float64 { return -16000 * math.Expm1(-n/16) },
+		"law":  Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.0005}.At,
+	} {
+		r, peaks := rand.New(rand.NewPCG(81, 30)), 0
+		for range 40 {
+			var points []Point
+			for n := 1.0; n <= 128; n *= 2 {
+				points = append(points, Point{Concurrency: n, Throughput: of(n) * (1 + 0.01*r.NormFloat64())})
+			}
+			if m := fit(t, points, Options{Resamples: -1}); m.Peak.InRange || m.CrosstalkP() < level || m.Simpler == Universal {
+				peaks++
+			}
+		}
+		if name == "law" && peaks < 40 || name != "law" && peaks > 2 {
+			t.Errorf("%s: crosstalk or a peak in %d of 40", name, peaks)
+		}
+	}
+}
+
+// TestNeverFalling: points that fall are pooled, of one concurrency as one.
+func TestNeverFalling(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		points []Point
+		want   float64
+	}{
+		{[]Point{{1, 10, 1}, {2, 20, 1}, {4, 30, 1}}, 0},
+		{[]Point{{4, 26, 1}, {1, 10, 1}, {2, 30, 1}}, 8},
+		{[]Point{{1, 10, 1}, {2, 30, 1}, {2, 26, 1}, {4, 40, 1}}, 8},
+		{[]Point{{1, 30, 1}, {2, 20, 3}, {4, 10, 1}}, 200},
+	} {
+		if got := neverFalling(c.points); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%v: %v, want %v", c.points, got, c.want)
+		}
+	}
+}

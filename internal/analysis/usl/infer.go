@@ -407,9 +407,9 @@ func (m *Model) unbound(fits []*Model) {
 }
 
 // CrosstalkP is the chance of as much crosstalk as is seen if there is none: that of Amdahl's law, 1 where a line up to
-// a cap does without, throughput falls at once, or the concurrencies are too few to tell.
+// a cap, or another that never falls, does without, throughput falls at once, or the concurrencies are too few to tell.
 func (m *Model) CrosstalkP() float64 {
-	if m.Cap.Allowed || m.Fall.Closer || m.Few() {
+	if m.Cap.Allowed || m.Fall.Closer || m.Few() || m.climbs {
 		return 1
 	}
 	return m.Alternatives[1].P

@@ -201,8 +201,8 @@ type Peak struct {
 	NoPeakShare         float64 // share of resamples whose fit had no peak
 	// Artefact: the law fitted has one, but a line up to a cap, which has none, fits as well or better. Fallen: but
 	// throughput falls at once, and the law's peak lies where nothing was measured. Few: but the concurrencies are too
-	// few to tell it from what other curves do.
-	Artefact, Fallen, Few bool
+	// few to tell it from what other curves do. Climbs: but a curve that never falls fits as well.
+	Artefact, Fallen, Few, Climbs bool
 }
 
 // String says what is known of the peak in words fit for a report.
@@ -215,6 +215,8 @@ func (p Peak) String() string {
 	case p.Few:
 		return fmt.Sprintf("no peak is told: fewer than %d different concurrencies, and throughput does not clearly fall",
 			fewestForLaw)
+	case p.Climbs:
+		return "no peak is told: throughput falls by no more than the points scatter"
 	case !p.Exists:
 		return "no peak in range: the data show no crosstalk"
 	case !p.InRange:
@@ -257,6 +259,7 @@ type Model struct {
 	likelihood float64 // logarithm, but for a constant
 
 	lined     *cappedFit
+	climbs    bool    // a curve that never falls is as close, so that crosstalk is not told from a soft limit
 	negativeP float64 // chance that negative contention is so much closer if there is none
 }
 
@@ -283,10 +286,14 @@ func Fit(points []Point, o Options) (*Model, error) {
 	m.Alternatives = compare(fits)
 	m.capped(fits)
 	m.fell(fits)
+	m.climbs = climbing(fits)
 	m.bootstrap(o)
 	m.artefacts()
 	if (m.Cap.Allowed || m.Fall.Closer) && m.Peak.Exists {
 		m.Peak.Exists, m.Peak.InRange, m.Peak.Artefact, m.Peak.Fallen = false, false, m.Cap.Allowed, m.Fall.Closer
+	}
+	if m.climbs && m.Peak.Exists && m.Peak.InRange {
+		m.Peak.Exists, m.Peak.InRange, m.Peak.Climbs = false, false, true
 	}
 	if m.Few() && m.Peak.Exists && !m.Cap.Allowed {
 		m.Peak.Exists, m.Peak.InRange, m.Peak.Few = false, false, true

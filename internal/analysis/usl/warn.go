@@ -12,7 +12,7 @@ func (m *Model) warn() {
 	say := func(format string, args ...any) { m.Warnings = append(m.Warnings, fmt.Sprintf(format, args...)) }
 	low, high := m.span()
 	different := distinct(m.original)
-	if different < fewestForLaw {
+	if different < fewestForLaw && !m.tooFewToChoose() { // which is said below
 		say("only %d different concurrencies: below %d the three parameters are poorly determined", different,
 			fewestForLaw)
 	}
@@ -84,7 +84,7 @@ func (m *Model) choice(say func(string, ...any)) {
 	switch {
 	case m.Fall.Closer: // no law is asked for
 		return
-	case line.P < level && m.Few():
+	case m.tooFewToChoose():
 		say("%d different concurrencies are too few to tell contention, crosstalk and a cap apart: at least %d",
 			distinct(m.original), fewestForLaw)
 		return
@@ -92,6 +92,10 @@ func (m *Model) choice(say func(string, ...any)) {
 		m.Simpler = Capped
 		return
 	case amdahl.P < level && m.Cap.Allowed:
+		return
+	case amdahl.P < level && m.climbs:
+		say("throughput falls by no more than the points scatter, so crosstalk is not told from a soft limit: measure " +
+			"higher concurrencies")
 		return
 	case amdahl.P < level:
 		m.Simpler = Universal
@@ -121,6 +125,11 @@ func (m *Model) choice(say func(string, ...any)) {
 	say(
 		"crosstalk is inconclusive (p = %.2g), and so is whether throughput falls beyond a peak: measure more concurrencies",
 		amdahl.P)
+}
+
+// tooFewToChoose reports whether the points ask for more than a line, and are too few to tell which.
+func (m *Model) tooFewToChoose() bool {
+	return !m.Fall.Closer && m.Alternatives[0].P < level && m.Few()
 }
 
 // nearlyLinear is the share of a straight line's throughput above which the law is one for all that matters.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,33 @@ func (v *Run) Faults() []Fault {
 	return out
 }
 
+// EndedBy is the fault that ended a workload on a VM: the one nearest to one of its ends, and not later than its last
+// report and the one that did not come any more explain; nil when there is none.
+func (v *Run) EndedBy(l *Load, p *result.Workload) (best *result.Mark) {
+	nearest, slack := time.Duration(math.MaxInt64), max(10*time.Second, v.Silence(l))
+	for i := range v.Data.Events {
+		e := &v.Data.Events[i]
+		for _, t := range p.Times() {
+			if away := t.End.Sub(e.Time); e.Kind == result.KindFault && e.State != result.FaultOver &&
+				away >= -slack && away.Abs() < nearest {
+				best, nearest = e, away.Abs()
+			}
+		}
+	}
+	return best
+}
+
+// tookVMs reports whether VMs of a workload were lost to a fault, by which they are gone when it is over, too.
+func (v *Run) tookVMs(f Fault, l *Load) bool {
+	return slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+		if p.Ended != result.Lost {
+			return false
+		}
+		e := v.EndedBy(l, p)
+		return e != nil && slices.Contains(f.Nodes, e.Node) && e.Time.Sub(f.Start).Abs() <= SameMoment && f.Alike(*e)
+	})
+}
+
 // Conditions are what may have moved the figures of a stretch of a workload's time: who ran beside it, which faults
 // were in force, and of what else was marked the last.
 type Conditions struct {
@@ -77,6 +105,7 @@ type Conditions struct {
 	Partly []string // of those the ones that were for less than half of the time
 	Mostly []string // and those that were for more, and clearly not for all of it
 	Edge   []string // those of which an end of the stretch holds a little, since it ends with a report
+	Lost   []string // those that were over, and to which VMs of the workload had been lost
 	Since  string
 	// OfFault: the stretch begins with the beginning or the end of one of the faults.
 	OfFault bool
@@ -118,6 +147,9 @@ func (v *Run) ConditionsOf(of *Load, windows []result.Window) []Conditions {
 			if of != nil && in >= counts && in < edge && !within {
 				c.Edge = append(c.Edge, f.Say())
 				continue
+			}
+			if of != nil && in < counts && f.Start.Before(w.Start) && v.tookVMs(f, of) {
+				c.Lost = append(c.Lost, f.Say())
 			}
 			if in >= counts {
 				c.Faults = append(c.Faults, f.Say())
@@ -214,6 +246,8 @@ func (c Conditions) Changes(later Conditions) []string {
 	only(both(c.Fewer), later.Fewer, "more VMs of %s ran")
 	only(later.faults(), c.faults(), "%s")
 	only(c.Faults, later.Faults, "%s was not in force")
+	only(later.Lost, slices.Concat(c.Lost, c.Faults), "VMs lost at %s were missing")
+	only(c.Lost, slices.Concat(later.Lost, later.Faults), "VMs lost at %s were at work")
 	if later.Since != c.Since {
 		if later.Since == "" {
 			out = append(out, fmt.Sprintf("%q was yet to come", c.Since))

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ type curve interface{ At(n float64) float64 }
 type loadSweep struct {
 	law    curve
 	at     []float64
+	noise  float64    // 0.03 unless it is given
 	errors usl.Errors // how they grow; 3 % of the largest throughput, or of each
 }
 
@@ -28,10 +30,11 @@ func (s loadSweep) measured(r *rand.Rand) []usl.Point {
 		top = max(top, s.law.At(n))
 	}
 	var out []usl.Point
+	noise := cmp.Or(s.noise, 0.03)
 	for _, n := range s.at {
 		x := s.law.At(n)
 		spread := map[usl.Errors]float64{usl.Alike: top, usl.Root: math.Sqrt(x * top), usl.Proportional: x}[s.errors]
-		out = append(out, usl.Point{Concurrency: n, Throughput: max(0, x+0.03*spread*r.NormFloat64())})
+		out = append(out, usl.Point{Concurrency: n, Throughput: max(0, x+noise*spread*r.NormFloat64())})
 	}
 	return out
 }
@@ -182,6 +185,19 @@ func uslClaims() (out []Claim) {
 					func(seed uint64, n int) (Count, error) {
 						return s.each(seed, n, -1, func(m *usl.Model) Count {
 							return yes(m.Simpler != "" || m.Cap.Closer || m.Peak.InRange || m.CrosstalkP() < 0.05)
+						})
+					})
+			}
+		}
+		if of == "6 points" || of == "8 points" {
+			for _, knee := range []usl.Cap{{Gamma: 1000, Concurrency: 12, Sharpness: usl.Tangent},
+				{Gamma: 1000, Concurrency: 16, Sharpness: usl.Exponential}} {
+				name := map[float64]string{usl.Tangent: "γK tanh(N/K)", usl.Exponential: "γK(1−e^(−N/K))"}[knee.Sharpness]
+				s := loadSweep{law: knee, at: points[of], noise: 0.01, errors: usl.Proportional}
+				add(of+", noise of 1 %, a soft knee, "+name+": a law, crosstalk or a peak is named", 0, 0.05,
+					func(seed uint64, n int) (Count, error) {
+						return s.each(seed, n, -1, func(m *usl.Model) Count {
+							return yes(m.Simpler == usl.Universal || m.Peak.InRange || m.CrosstalkP() < 0.05)
 						})
 					})
 			}
