@@ -56,7 +56,7 @@ func ofTheLibrary(t *testing.T) (names []string) {
 	return names
 }
 
-// drawTruth draws a scenario, its scales, and none to two things that disturb it.
+// drawTruth draws a scenario, its scales, and none to three things that disturb it, while its loads run as a rule.
 func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 	among := func(low, high float64) float64 { return low + (high-low)*r.Float64() }
 	d := drawnTruth{scenario: scenarios[r.IntN(len(scenarios))]}
@@ -64,12 +64,13 @@ func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 	option := func(format string, a ...any) {
 		d.args = append(d.args, "--target-opt", fmt.Sprintf(format, a...))
 	}
-	d.args = append(d.args, "--time-scale", fmt.Sprintf("%.2f", among(0.1, 0.5)), "--size-scale",
+	scale := among(0.1, 0.5)
+	d.args = append(d.args, "--time-scale", fmt.Sprintf("%.2f", scale), "--size-scale",
 		fmt.Sprintf("%.3f", among(0.01, 0.1)), "--nodes", fmt.Sprint(nodes))
 	option("seed=%d", 1+r.IntN(1e6))
 	option("model.noise_cv=%.3f", among(0.01, 0.06))
 	var faults []string
-	for range r.IntN(3) {
+	for range r.IntN(4) {
 		kind := []string{"slow_disk", "hung_io", "noisy_neighbour", "node_crash", "clock_skew", "agent_lost", "quota",
 			"steal", "fresh", "checkpoint", "promotion", "cache", "background"}[r.IntN(13)]
 		if slices.Contains(d.kinds, kind) {
@@ -78,7 +79,7 @@ func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 		d.kinds = append(d.kinds, kind)
 		fault := func(format string, a ...any) {
 			faults = append(faults, fmt.Sprintf(`{kind: %s, nodes: %d, step: "workload.Start#%d", at: %.0fs, for: %.0fs%s}`,
-				kind, r.IntN(nodes), 1+r.IntN(2), among(5, 120), among(5, 90), fmt.Sprintf(format, a...)))
+				kind, r.IntN(nodes), 1+r.IntN(2), among(5, 20+300*scale), among(5, 20+150*scale), fmt.Sprintf(format, a...)))
 		}
 		switch kind {
 		case "slow_disk":
@@ -99,14 +100,14 @@ func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 		case "checkpoint":
 			every := among(20, 60)
 			option("model.checkpoint={every: %.0fs, lasts: %.0fs, load: %.2f}", every, every*among(0.1, 0.4),
-				among(0.3, 0.95))
+				among(0.1, 0.34))
 		case "promotion":
 			option("model.sequential_to_slow=true")
 			option("model.promotion.bytes_per_second=%.0f", among(2e7, 3e8))
 		case "cache":
 			option("model.cache_bytes=%.0f", among(2e8, 4e9))
 		case "background":
-			option("model.background=%.2f", among(0.2, 0.8))
+			option("model.background=%.2f", among(0.2, 0.65))
 		}
 	}
 	if len(faults) > 0 {

@@ -281,23 +281,39 @@ func meanOf(ops []result.OpTotals, _ float64) float64 {
 	return sum / float64(n)
 }
 
-// missing says how many VMs were lost between the two, so that what they did since is in no rate; "" where none was.
-func (p *pair) missing() string {
+// ofTheLost reports whether a rate moved, within a quarter of the way, by what VMs had done that were lost between the
+// two: then that is what took it, whatever else moves by itself.
+func (p *pair) ofTheLost(moved float64) bool {
+	n, all, _ := p.lost()
+	if n == 0 || n == all || !p.first.Start.Before(p.later.Start) {
+		return false
+	}
+	share := math.Log(float64(all-n) / float64(all))
+	return math.Abs(math.Log(moved)-share) <= math.Abs(share)/4
+}
+
+// lost is how many VMs of how many were lost between the two.
+func (p *pair) lost() (n, all int, when string) {
 	from, to, when := p.first.Start, p.later.End, "by then"
 	if to.Before(p.first.End) {
 		from, to, when = p.later.Start, p.first.End, "in between"
 	}
-	n := 0
 	for _, w := range p.l.Parts {
 		if w.Ended == result.Lost && w.End.After(from) && w.End.Before(to) {
 			n++
 		}
 	}
-	if n == 0 || n == len(p.l.Parts) {
+	return n, len(p.l.Parts), when
+}
+
+// missing says how many VMs were lost between the two, so that what they did since is in no rate; "" where none was.
+func (p *pair) missing() string {
+	n, all, when := p.lost()
+	if n == 0 || n == all {
 		return ""
 	}
 	if over := p.later.conditions.Lost; len(over) > 0 && len(p.changes) == 1 {
 		when += ", at " + view.Listed(over) // which is no more in force
 	}
-	return fmt.Sprintf("; %d of its %d VMs lost %s", n, len(p.l.Parts), when)
+	return fmt.Sprintf("; %d of its %d VMs lost %s", n, all, when)
 }

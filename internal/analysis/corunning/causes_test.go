@@ -253,3 +253,39 @@ func TestLostToAFaultThatIsOver(t *testing.T) {
 		}
 	}
 }
+
+// What VMs had done that were lost is no drift, though the load went up and down by itself before.
+func TestLostVMsAreNoDrift(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{true, false} {
+		s := reporttest.NewSynthetic(32, 400, 2)
+		rate := func(t int) float64 {
+			x := 4000.0
+			if t >= 100 && t < 200 { // a checkpoint
+				x = 2400
+			}
+			if t >= 300 {
+				x = 2000
+			}
+			return x
+		}
+		s.Load(reporttest.Load{Name: "A", VMs: 2, Spread: true, To: 400, Noise: 0.01, Rate: rate,
+			Cuts: []reporttest.Cut{{At: 300, Name: "a"}, {At: 400, Name: "b"}}})
+		for i := range s.Data.Workloads {
+			w := &s.Data.Workloads[i]
+			if lost && strings.HasSuffix(w.VM, "0") {
+				w.Ended, w.End = result.Lost, s.At(300)
+			}
+			for k := range w.Windows {
+				c := result.Circumstances{After: []string{"", "node-0 crashes"}[k]}
+				w.Windows[k].Name, w.Windows[k].Circumstances = c.Name(), c
+			}
+		}
+		s.Fault(300, 0, "node-0", "node-0 crashes")
+		for _, f := range windows(view.New(s.Manifest, s.Data)) {
+			if f.Check == "windows" && strings.Contains(f.Sentence, "not told apart from drift") == lost {
+				t.Errorf("VMs lost: %v: %s", lost, f.Sentence)
+			}
+		}
+	}
+}

@@ -273,11 +273,12 @@ func (p *pair) rate() (result.Finding, bool) {
 		f.Warnings = append(f.Warnings, "percentiles and the table hold what the report at the end of a phase has of a fault")
 	}
 	moved := high < 1-changed || low > 1+changed
-	if moved && !p.stoodStill(r) {
+	lost := moved && p.ofTheLost(r)
+	if moved && !lost && !p.stoodStill(r) {
 		p.lasting(r, rateFlow, countOver)
 	}
 	p.gained(moved && r > 1 || tailHarm != nil && *tailHarm < 0)
-	wanders := moved && p.lasts == "" && (p.ranged(countOver) ||
+	wanders := moved && !lost && p.lasts == "" && (p.ranged(countOver) ||
 		counted != "" && p.a != nil && p.b != nil && !view.Separate(p.a.Ops, p.b.Ops))
 	if wanders { // a count says nothing of how a rate wanders
 		moved, low, high = false, math.Min(low, 1), math.Max(high, 1)

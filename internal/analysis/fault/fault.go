@@ -97,7 +97,7 @@ func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 			continue
 		}
 		o, ok := measure(v, group, q, e, since, time.Time{})
-		if !ok {
+		if !ok || o.yields(v) {
 			continue
 		}
 		until, since = v.Data.End, time.Time{}

@@ -231,6 +231,19 @@ func TestFaultsOneAfterAnother(t *testing.T) {
 		t.Errorf("one after the other: %s", got)
 	}
 
+	s = run(map[[2]int]float64{{204, 260}: 0.4})
+	s.Fault(200, 206, "node-1", "clocks")
+	s.Fault(204, 260, "node-0", "slow")
+	if got := find(s, `"slow"`); !strings.HasPrefix(got, `After "slow" at 3:24, with "clocks": A back at 90 %`) ||
+		find(s, `After "clocks"`) != "" {
+		t.Errorf("it went on until another came: %s", got)
+	}
+	s = run(map[[2]int]float64{{200, 260}: 0.4})
+	s.Fault(200, 260, "node-0", "slow")
+	s.Fault(204, 206, "node-1", "clocks")
+	if got := find(s, `"slow"`); !strings.HasPrefix(got, `After "slow" at 3:20, with "clocks": A back at 90 %`) {
+		t.Errorf("another came when it had taken: %s", got)
+	}
 	s = run(map[[2]int]float64{{100, 200}: 0.7, {130, 600}: 0.8})
 	s.Fault(100, 200, "node-1", "slow")
 	s.Fault(130, 0, "node-0", "off")

@@ -124,3 +124,44 @@ func (o *Comeback) machines(v *view.Run) (before, after int) {
 	}
 	return count(hit, o.at), count(all, regained)
 }
+
+// yields reports whether a fault of another kind, which came within the same few seconds, is the one that took what is
+// missing: to which VMs were lost, and none to this one, or until which all went on.
+func (o *Comeback) yields(v *view.Run) bool {
+	hit, _ := struck(v, o.Group, o.at)
+	kind := view.Fault{Text: o.fault, Nodes: []string{o.node}}
+	lostTo := func(at time.Time, alike bool) bool {
+		return slices.ContainsFunc(hit, func(l *view.Load) bool {
+			return slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
+				if p.Ended != result.Lost {
+					return false
+				}
+				e := v.EndedBy(l, p)
+				return e != nil && e.Time.Sub(at).Abs() <= oneFault && kind.Alike(*e) == alike
+			})
+		})
+	}
+	for _, e := range v.Data.Events {
+		after := e.Time.Sub(o.at)
+		if !strikes(e) || after <= 0 || after > oneFault || kind.Alike(e) {
+			continue
+		}
+		if lostTo(o.at, true) {
+			return false
+		}
+		if lostTo(e.Time, false) {
+			return true
+		}
+		kept := 0
+		for i, x := range o.track.Ops {
+			if at := o.track.At(i); at.After(o.at) && !at.After(e.Time) {
+				if kept++; !(x >= 0.9*o.Before.Value) {
+					return false
+				}
+			}
+		}
+		const enough = 3 // one report may hold what came before it
+		return kept >= enough
+	}
+	return false
+}

@@ -144,17 +144,17 @@ func (v *Run) ConditionsOf(of *Load, windows []result.Window) []Conditions {
 			}
 			in := end.Sub(Later(w.Start, f.Start)).Seconds() / length.Seconds()
 			within := f.Start.After(w.Start) && end.Before(w.End)
+			if of != nil && in < edge && f.Start.Before(w.Start) && v.tookVMs(f, of) {
+				c.Lost = append(c.Lost, f.Say())
+			}
 			if of != nil && in >= counts && in < edge && !within {
 				c.Edge = append(c.Edge, f.Say())
 				continue
 			}
-			if of != nil && in < counts && f.Start.Before(w.Start) && v.tookVMs(f, of) {
-				c.Lost = append(c.Lost, f.Say())
-			}
-			if in >= counts {
+			if in >= counts && !slices.Contains(c.Lost, f.Say()) {
 				c.Faults = append(c.Faults, f.Say())
 			}
-			if in >= counts && in < 0.5 {
+			if in >= counts && in < 0.5 && !slices.Contains(c.Lost, f.Say()) {
 				c.Partly = append(c.Partly, f.Say())
 			}
 			if of == nil && in >= 0.5 && in < 1-edge {
