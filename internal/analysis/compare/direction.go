@@ -103,6 +103,9 @@ var (
 		"mbps",
 		"gbps",
 	}
+	// beside a word for times, what is no time: how many there were, or how much came with them
+	counting = []string{"count", "counts", "n", "sum", "total", "rate", "per", "bytes", "b", "kb", "mb", "gb", "kib",
+		"mib", "gib"}
 	durations = []string{"ns", "us", "µs", "usec", "ms", "msec", "s", "sec", "seconds", "milliseconds", "microseconds",
 		"nanoseconds"}
 	// of which a long time is not known to be bad
@@ -110,7 +113,7 @@ var (
 
 	percentileWord = regexp.MustCompile(`^p\d{1,2}([.]?\d+)?$|^(\d+(st|nd|rd|th))$|^percentile$|^median$`)
 	perSecond      = regexp.MustCompile(
-		`(?i)(/ ?s|/ ?sec|/ ?second|/ ?min|per[_ ]second|per[_ ]sec|per[_ ]minute|mbps|gbps)\b`)
+		`(?i)(/ ?s|/ ?sec|/ ?second|/ ?min|per[_ ]second|per[_ ]sec|per[_ ]s|per[_ ]minute|mbps|gbps)\b`)
 	bitsOrBytes  = regexp.MustCompile(`(?i)\b([kmgt]i?)?(b|bytes?|bits?)( ?/ ?|ps\b)`)
 	betweenWords = regexp.MustCompile(`[^a-z0-9.µ/]+`)
 	unitAtEnd    = regexp.MustCompile(`[(\[]\s*([^()\[\]]+?)\s*[)\]]\s*$`)
@@ -213,17 +216,21 @@ func directionBy(name, unit string) (way effect.Direction, sure bool) {
 	sure = kinds <= 1 && !strange && !has(spreads) && !has(well)
 	upTo := false // a failure, as in ops_per_error
 	for i, w := range words[1:] {
-		upTo = upTo || slices.Contains([]string{"per", "to", "till"}, words[i]) && slices.Contains(failing, w)
+		upTo = upTo || slices.Contains([]string{"per", "to", "till"}, words[i]) && slices.Contains(failing, w) ||
+			words[i] == "per" && slices.Contains(fast, w)
 	}
+	timed := slices.Contains(durations, bare) && !paced
 	switch {
 	case has(turning), upTo:
 		return "", false
 	case has(failing):
-		return effect.LowerIsBetter, sure
+		return effect.LowerIsBetter, sure && !(timed && slices.Contains(words, "timeout")) // a setting
 	case has(parts):
 		return "", false
 	case has(well):
 		return effect.HigherIsBetter, false
+	case (has(slow) || tail) && has(counting), timed && (has(fast) || has([]string{"count", "counts"})):
+		return "", false
 	case has(slow), has(spreads):
 		return effect.LowerIsBetter, sure
 	case rate:

@@ -30,6 +30,9 @@ func TestDirectionOf(t *testing.T) {
 		{"uptime", "s"}: {}, {"p99_slo_met_pct"}: {}, {"slo_met_pct"}: {}, {"errors_avoided"}: {},
 		{"offered_iops"}: {}, {"latency_budget_ms"}: {}, {"iops_within_target"}: {}, {"zero_error_runs"}: {},
 		{"p99_headroom_ms"}: {}, {"throughput_pct"}: {}, {"host"}: {}, {"cache_ratio"}: {}, {"size_bytes"}: {},
+		{"read_latency_count"}: {}, {"request_latency_seconds_count"}: {}, {"latency_seconds_sum"}: {},
+		{"response_bytes"}: {}, {"service_rate"}: {}, {"p99_count"}: {}, {"ms_per_iops"}: {}, {"throughput_ms"}: {},
+		{"count_s"}: {}, {"timeout_ms"}: {"", low}, {"kb_read_per_s"}: {high, high}, {"wait_per_s"}: {},
 		{"process"}: {}, {"p"}: {}, {"score"}: {},
 	} {
 		got := [2]effect.Direction{DirectionOf(name[0], name[1]), Looks(name[0], name[1])}

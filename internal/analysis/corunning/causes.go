@@ -292,6 +292,16 @@ func (p *pair) ofTheLost(moved float64) bool {
 	return math.Abs(math.Log(moved)-share) <= math.Abs(share)/4
 }
 
+// only reports whether nothing but VMs that had been lost to faults that were over tells the later of the two from the
+// earlier one, and parts under these faults are compared as well: the end of a fault is no second one.
+func (p *pair) only(parts []part) bool {
+	over := p.later.conditions.Lost
+	return len(over) > 0 && len(p.changes) == 1 && !slices.Equal(over, p.first.conditions.Lost) &&
+		!slices.ContainsFunc(over, func(f string) bool {
+			return !slices.ContainsFunc(parts, func(o part) bool { return slices.Contains(o.conditions.Faults, f) })
+		})
+}
+
 // lost is how many VMs of how many were lost between the two.
 func (p *pair) lost() (n, all int, when string) {
 	from, to, when := p.first.Start, p.later.End, "by then"

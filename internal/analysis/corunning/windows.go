@@ -60,7 +60,7 @@ func windows(v *view.Run) []result.Finding {
 				p.alike = [2][]result.Window{alike(v, w.Windows, every, p.first), alike(v, w.Windows, every, p.later)}
 				p.series(v)
 				if f, ok := compare(&p); ok {
-					if p.lasts != "" { // nobody's
+					if p.lasts != "" || p.only(parts) { // nobody's, or told of the fault itself
 						f.Harm = nil
 					}
 					found = append(found, caused{f, view.Listed(k.changes)})

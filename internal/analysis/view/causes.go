@@ -70,15 +70,21 @@ func (v *Run) Faults() []Fault {
 }
 
 // EndedBy is the fault that ended a workload on a VM: the one nearest to one of its ends, and not later than its last
-// report and the one that did not come any more explain; nil when there is none.
+// report and the one that did not come any more explain, before all one of its own node that is near; nil when there is
+// none.
 func (v *Run) EndedBy(l *Load, p *result.Workload) (best *result.Mark) {
-	nearest, slack := time.Duration(math.MaxInt64), max(10*time.Second, v.Silence(l))
+	nearest, slack, own := time.Duration(math.MaxInt64), max(10*time.Second, v.Silence(l)), false
+	node := v.Nodes[p.Node].Name
 	for i := range v.Data.Events {
 		e := &v.Data.Events[i]
+		if e.Kind != result.KindFault || e.State == result.FaultOver {
+			continue
+		}
 		for _, t := range p.Times() {
-			if away := t.End.Sub(e.Time); e.Kind == result.KindFault && e.State != result.FaultOver &&
-				away >= -slack && away.Abs() < nearest {
-				best, nearest = e, away.Abs()
+			away := t.End.Sub(e.Time)
+			mine := node != "" && e.Node == node && away <= slack
+			if away >= -slack && (mine && !own || mine == own && away.Abs() < nearest) {
+				best, nearest, own = e, away.Abs(), mine
 			}
 		}
 	}
