@@ -131,8 +131,7 @@ var needsCause = map[string][]string{
 
 // takesNone finds sentences that charge a fault with what it cannot do: a clock that goes ahead takes nothing, and
 // storage that is slow, or used by others, no VM.
-var takesNone = regexp.MustCompile(`^After "clocks of|lost .* at "(clocks|storage|somebody)|VMs? at "(clocks|storage|somebody)` +
-	`|lost by then, at "(clocks|storage|somebody)`)
+var takesNone = regexp.MustCompile(`^After "clocks of|(lost .*|VMs?|lost by then,) at "(clocks|storage|somebody)`)
 
 // TestDrawn runs scenarios of the library with faults that chance draws, and looks for findings that name a cause that
 // was not set up. With -drawn N -drawn-seed S it prints what was set up, and every sentence, to be read.

@@ -76,6 +76,10 @@ func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow, of func(
 		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
 		return
 	}
+	if p.before(flow) || timed && p.before(busyFlow) {
+		p.lasts = "; it had been so before the fault, too, so it is not told apart from drift, such as a warm-up"
+		return
+	}
 	if timed && p.belated() {
 		p.lasts = "; it came only in the second half of the later of the two, so it is not told apart from drift"
 		return
@@ -155,6 +159,32 @@ func (p *pair) drifts(flow func(*view.Track) view.Flow) bool {
 	way, whole := math.Log(ends/begins), math.Log(later.Level()/begins)
 	return view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2 ||
 		p.straight(earlier.Each(), later.Each()) || swings(earlier, later)
+}
+
+// before reports whether a workload had been closer to how it was under a fault than to how it was later, without it,
+// before that fault came: then time made the difference, such as a warm-up.
+func (p *pair) before(flow func(*view.Track) view.Flow) bool {
+	const fewest = 3
+	if p.a == nil || p.b == nil || !p.later.Start.Before(p.first.Start) || len(p.first.pieces)+len(p.later.pieces) > 2 {
+		return false
+	}
+	c := p.v.TrackOf(p.l, p.of)
+	for _, f := range p.v.Faults() {
+		was, is := p.first.conditions.Faults, p.later.conditions.Faults
+		if c == nil || slices.Contains(was, f.Say()) || !slices.Contains(is, f.Say()) {
+			continue
+		}
+		begun, _ := p.l.Span()
+		earlier := flow(c.Between(begun, f.Start))
+		if len(earlier.Amount) < fewest {
+			continue
+		}
+		way, whole := math.Log(flow(p.b).Level()/earlier.Level()), math.Log(flow(p.b).Level()/flow(p.a).Level())
+		if math.Abs(whole) > math.Log(1+changed) && way/whole < 0.5 {
+			return true
+		}
+	}
+	return false
 }
 
 // belated reports whether the times of the later of the two were as those of the earlier one for its first half: then

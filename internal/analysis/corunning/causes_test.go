@@ -289,3 +289,44 @@ func TestLostVMsAreNoDrift(t *testing.T) {
 		}
 	}
 }
+
+// A load that warms up is not slow by a fault that came while it did, though it is fast once that is over; one that was
+// fast before the fault, too, is.
+func TestSlowBeforeTheFault(t *testing.T) {
+	t.Parallel()
+	for warms, want := range map[bool]string{true: "; it had been so before the fault, too", false: ": ×"} {
+		s := reporttest.NewSynthetic(33, 300, 1)
+		seconds := func(t int) float64 {
+			switch {
+			case t >= 20 && t < 60, warms && t < 20:
+				return 3e-3
+			}
+			return 0.6e-3
+		}
+		s.Load(reporttest.Load{Name: "A", To: 300, Noise: 0.01, Offered: 1000, Rate: flat(1000), Seconds: seconds,
+			Cuts: []reporttest.Cut{{At: 20, Name: "a"}, {At: 60, Name: "b"}, {At: 300, Name: "c"}}})
+		for i := range s.Data.Workloads {
+			for k := range s.Data.Workloads[i].Windows {
+				w := &s.Data.Workloads[i].Windows[k]
+				c := result.Circumstances{After: []string{"", "far crash", "far crash no more"}[k]}
+				w.Name, w.Circumstances = c.Name(), c
+				if k == 0 { // as where the report at its end lies after the beginning
+					w.End = w.End.Add(3e9)
+				}
+			}
+		}
+		s.Fault(20, 60, "node-9", "far crash")
+		said := false
+		for _, f := range windows(view.New(s.Manifest, s.Data)) {
+			if f.Check == "latency-cost" && f.Severity != result.Passed {
+				said = said || strings.Contains(f.Sentence, want)
+				if warms && !strings.Contains(f.Sentence, "not told apart") {
+					t.Errorf("warms up: %s", f.Sentence)
+				}
+			}
+		}
+		if !said {
+			t.Errorf("warms up: %v: nothing says %q", warms, want)
+		}
+	}
+}

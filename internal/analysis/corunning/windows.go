@@ -99,6 +99,7 @@ type pair struct {
 	windows      []result.Window    // all of the workload, and what was so in each
 	every        []view.Conditions
 	loose        bool // points at which the fault was not in force are left out of one of the two
+	but          bool // the sentence says that the time under a fault is left out, which is in the percentiles
 	// warm are the warm-ups left out of the two, in seconds: then they are compared by their series, once settled, and
 	// not by counts and histograms, which hold them.
 	warm [2]float64
@@ -119,7 +120,9 @@ func (p *pair) series(v *view.Run) {
 			}
 			return strings.Replace(said, ", in part under ", ", but for the time under ", 1)
 		}
-		p.was, p.is = but(p.first, p.was), but(p.later, p.is)
+		was, is := but(p.first, p.was), but(p.later, p.is)
+		p.but = was != p.was || is != p.is
+		p.was, p.is = was, is
 	}
 }
 
@@ -254,7 +257,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	if tailHarm != nil && p.a != nil && p.b != nil && p.a.Busy != nil {
 		// operations of a time are alike: their percentiles moved no more surely than their means
 		fa, fb := busyFlow(p.a), busyFlow(p.b)
-		if p.drifts(busyFlow) || p.belated() {
+		if p.drifts(busyFlow) || p.belated() || p.before(busyFlow) {
 			tailHarm, tailKept = nil, false
 		} else if _, in := view.BlockRatio(fa, fb); !in.Valid() && !view.Separate(each(p.a), each(p.b)) {
 			tailHarm, tailKept = nil, false
@@ -265,6 +268,8 @@ func (p *pair) rate() (result.Finding, bool) {
 		f.Warnings = append(f.Warnings, "percentiles and the table of figures hold the warm-up")
 	}
 	switch {
+	case p.but:
+		tail, tailHarm, tailKept = "", nil, true
 	case rb == 0: // what the percentiles are of was done without the fault
 		tail, tailHarm, tailKept = "", nil, true
 	case p.loose:
