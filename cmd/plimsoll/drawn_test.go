@@ -80,7 +80,8 @@ func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 		d.kinds = append(d.kinds, kind)
 		fault := func(format string, a ...any) {
 			faults = append(faults, fmt.Sprintf(`{kind: %s, nodes: %d, step: "workload.Start#%d", at: %.0fs, for: %.0fs%s}`,
-				kind, r.IntN(nodes), 1+r.IntN(2), among(5, 20+300*scale), among(5, 20+150*scale), fmt.Sprintf(format, a...)))
+				kind, r.IntN(nodes), 1+r.IntN(2), among(5, 20+300*scale), among(5, 20+150*scale),
+				fmt.Sprintf(format, a...)))
 		}
 		switch kind {
 		case "slow_disk":
@@ -178,8 +179,9 @@ func TestDrawn(t *testing.T) {
 				fmt.Printf("  [%s] %s: %s\n", f.Severity, f.Check, f.Sentence)
 			}
 			if says := takesNone.FindString(f.Sentence); says != "" && f.Severity != result.Passed &&
-				!strings.Contains(f.Sentence, "cannot be told") && !strings.Contains(f.Sentence, "stood still in part") {
-				t.Errorf("run %d of seed %d: charged to what takes no VM, and no time of storage: %s\nplimsoll %s\n%s", i,
+				!strings.Contains(f.Sentence, "cannot be told") &&
+				!strings.Contains(f.Sentence, "stood still in part") {
+				t.Errorf("run %d, seed %d: charged to what takes no VM and no time: %s\nplimsoll %s\n%s", i,
 					*drawnSeed, f.Sentence, strings.Join(args, " "), d.file)
 			}
 			causes := needsCause[f.Check]

@@ -400,8 +400,10 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	}
 	o.along, o.later = alongside(v, all, e.Time, end, enough, o.Regained.Reached)
 	for _, f := range v.Faults() { // the level that it came to was already without what that one took
-		if o.Regained.Reached && f.At(e.Time) && e.Time.Sub(f.Start) > oneFault && !f.End.IsZero() && !f.End.After(end) {
-			o.along = append(o.along, fmt.Sprintf("%s was over at %s", f.Say(), view.ClockOf(f.End.Sub(v.Data.Start).Seconds())))
+		if o.Regained.Reached && f.At(e.Time) && e.Time.Sub(f.Start) > oneFault && !f.End.IsZero() &&
+			!f.End.After(end) {
+			over := view.ClockOf(f.End.Sub(v.Data.Start).Seconds())
+			o.along = append(o.along, fmt.Sprintf("%s was over at %s", f.Say(), over))
 		}
 	}
 	for _, f := range v.Faults() {

@@ -96,7 +96,8 @@ func TestSoftLimitIsNoPeak(t *testing.T) {
 			for n := 1.0; n <= 128; n *= 2 {
 				points = append(points, Point{Concurrency: n, Throughput: of(n) * (1 + 0.01*r.NormFloat64())})
 			}
-			if m := fit(t, points, Options{Resamples: -1}); m.Peak.InRange || m.CrosstalkP() < level || m.Simpler == Universal {
+			m := fit(t, points, Options{Resamples: -1})
+			if m.Peak.InRange || m.CrosstalkP() < level || m.Simpler == Universal {
 				peaks++
 			}
 		}

@@ -22,7 +22,7 @@ func climbing(fits []*Model) bool {
 			return false
 		}
 		_, left, falls := capOf(m, soft)
-		return left/law < (distuv.F{D1: dof, D2: dof}).Quantile(0.9) && falls > fallsBeyond
+		return left/law < (distuv.F{D1: dof, D2: dof}).Quantile(0.8) && falls > fallsBeyond
 	})
 }
 

@@ -192,7 +192,10 @@ func uslClaims() (out []Claim) {
 		if of == "6 points" || of == "8 points" {
 			for _, knee := range []usl.Cap{{Gamma: 1000, Concurrency: 12, Sharpness: usl.Tangent},
 				{Gamma: 1000, Concurrency: 16, Sharpness: usl.Exponential}} {
-				name := map[float64]string{usl.Tangent: "γK tanh(N/K)", usl.Exponential: "γK(1−e^(−N/K))"}[knee.Sharpness]
+				name := "γK tanh(N/K)"
+				if knee.Sharpness == usl.Exponential {
+					name = "γK(1−e^(−N/K))"
+				}
 				s := loadSweep{law: knee, at: points[of], noise: 0.01, errors: usl.Proportional}
 				add(of+", noise of 1 %, a soft knee, "+name+": a law, crosstalk or a peak is named", 0, 0.05,
 					func(seed uint64, n int) (Count, error) {
