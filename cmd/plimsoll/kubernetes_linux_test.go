@@ -239,7 +239,6 @@ func TestPlansOnKubernetes(t *testing.T) {
 	lacks := map[string]string{
 		"bursty-oltp-db": "playbooks over SSH", "vdbench": "playbooks over SSH",
 		"rolling_upgrade": "live migration between nodes", "vm_live_migration": "live migration between nodes",
-		"db-locality": "live migration between nodes",
 	}
 	planned := 0
 	for _, name := range all {

@@ -97,14 +97,23 @@ func migrateGroup(a scenario.Args, v View) (*action, error) {
 	group := a.String("vm_group_name")
 	from, err1 := nodeIndex(a, "from_node", v)
 	to, err2 := nodeIndex(a, "to_node", v)
+	how, requires, move := "live-migrate", []target.Capability{target.LiveMigration}, migrate
+	if a.Bool("cold") {
+		how, move = "power off, move and power on again", moveCold
+		requires = []target.Capability{target.VMPowerControl, target.VMMoves}
+	}
 	return &action{
 		name: "vm_group.MigrateGroup",
-		text: fmt.Sprintf("live-migrate the VMs of group %q from node %v to node %v", group, a["from_node"],
+		text: fmt.Sprintf("%s the VMs of group %q from node %v to node %v", how, group, a["from_node"],
 			a["to_node"]),
-		requires: []target.Capability{target.LiveMigration},
+		requires: requires,
 		check:    func(View) error { return errors.Join(err1, err2) },
 		estimate: func(f *Forecast) time.Duration {
-			return f.migrate(group, func(int) (int, bool) { return to, true }, from)
+			d := f.migrate(group, func(int) (int, bool) { return to, true }, from)
+			if d > 0 && a.Bool("cold") && f.group(group).on {
+				d += AssumedVMPower + f.boot(len(f.group(group).members), powerOnWidth)
+			}
+			return d
 		},
 		do: func(ctx context.Context, e *Env) error {
 			vms, err := members(ctx, e, group)
@@ -119,7 +128,7 @@ func migrateGroup(a scenario.Args, v View) (*action, error) {
 			}
 			e.annotate(a.Bool("annotate"), "Migrating %s of group %s from %s to %s", unit.Plural(len(moves), "VM"),
 				group, e.NodeName(from), e.NodeName(to))
-			if err := migrate(ctx, e, group, vms, moves); err != nil {
+			if err := move(ctx, e, group, vms, moves); err != nil {
 				return err
 			}
 			e.annotate(a.Bool("annotate"), "Migrated group %s from %s to %s", group, e.NodeName(from), e.NodeName(to))
@@ -150,6 +159,46 @@ func migrate(ctx context.Context, e *Env, group string, vms []target.VM, moves m
 		}
 		return nil
 	})
+}
+
+// moveCold moves members while they are off, and powers on again those that were on.
+func moveCold(ctx context.Context, e *Env, group string, vms []target.VM, moves map[string]int) error {
+	if len(moves) == 0 {
+		return nil
+	}
+	power, err := able[target.VMPower](e, target.VMPowerControl)
+	mover, err2 := able[target.VMMover](e, target.VMMoves)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	var on []string
+	for _, vm := range vms {
+		if _, moving := moves[vm.Name]; moving && vm.Power != target.Off {
+			on = append(on, vm.Name)
+		}
+	}
+	what := fmt.Sprintf("group %q: move", group)
+	e.markVMs()
+	err = e.within(ctx, what, migrateLimitEach*time.Duration(len(moves)), func(ctx context.Context) error {
+		if err := power.PowerOff(ctx, on); err != nil {
+			return err
+		}
+		for _, vm := range vms {
+			if to, moving := moves[vm.Name]; moving {
+				if err := mover.Move(ctx, vm.Name, to); err != nil {
+					return fmt.Errorf("vm %q to %s: %w", vm.Name, e.NodeName(to), err)
+				}
+			}
+		}
+		if len(on) == 0 {
+			return nil
+		}
+		return power.PowerOn(ctx, on, powerOnWidth)
+	})
+	if err != nil || len(on) == 0 {
+		return err
+	}
+	return accessible(ctx, e, group, on, accessLimit(len(on)))
 }
 
 // migrate enters moves into the forecast: of the members on node from to where 'to' sends them.

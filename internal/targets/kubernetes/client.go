@@ -334,7 +334,10 @@ var remedies = []struct {
 	{words: `namespaces "`, do: "kubectl create namespace NAMESPACE"},
 	{words: `" cannot `, do: "give it the Role that plimsoll targets role kubernetes --namespace NAMESPACE prints"},
 	{"storageclass.storage.k8s.io", "name a class that there is (kubectl get storageclass)", true},
-	{"code = InvalidArgument", "name a class that makes volumes of mode Block, and an access_mode that it takes", true},
+	{"code = InvalidArgument", "name a class that makes volumes of mode Block, and an access_mode that it takes, or give " +
+		"volume_mode: Filesystem, which makes data disks files", true},
+	{"does not support clon", noClones, true},
+	{"CLONE_VOLUME", noClones, true},
 	{"ErrImage", noImage, true},
 	{"ImagePull", noImage, true},
 	{"InvalidImageName", "give another image in images:", true},
@@ -345,6 +348,8 @@ var remedies = []struct {
 	{words: "serializer for ", do: "something else than an API server answers: see the kubeconfig's server, and proxies"},
 	{words: `"/bin/sh"`, do: "give an image with a shell in images:"},
 }
+
+const noClones = "give clones: snapshots in the fleet's file, where the storage has snapshots"
 
 const noImage = "push the image to where NODE gets it from, or load it there (ctr -n k8s.io images import), or give " +
 	"another in images:"

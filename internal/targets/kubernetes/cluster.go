@@ -242,7 +242,13 @@ func (c *cluster) Disks(name string) []target.Disk {
 	if err != nil {
 		return nil
 	}
-	return fleet.Disks(v.Name, v.DiskBytes)
+	disks := fleet.Disks(v.Name, v.DiskBytes)
+	for i := range disks {
+		if c.fleet.files() {
+			disks[i].Path, disks[i].File = diskFolder(i)+"/disk", true
+		}
+	}
+	return disks
 }
 
 // Runs implements fleet.Owner.
@@ -344,7 +350,7 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 	}
 	c.turn.Lock()
 	defer c.turn.Unlock()
-	source, err := c.get(k.Source)
+	of, err := c.get(k.Source)
 	if err != nil {
 		return fmt.Errorf("clone: %w", err)
 	}
@@ -354,10 +360,21 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 			off[p.Node] = c.nodeOn(ctx, p.Node)
 		}
 	}
-	if source.On { // what its page cache holds is not in the volume yet
-		if err := c.flush(ctx, source); err != nil {
+	if of.On { // what its page cache holds is not in the volume yet
+		if err := c.flush(ctx, of); err != nil {
 			return fmt.Errorf("clone: vm %q: %w", k.Source, err)
 		}
+	}
+	from := func(i int) *source { return &source{Kind: "PersistentVolumeClaim", Name: of.disk(i)} }
+	switch {
+	case of.Template:
+		from = func(int) *source { return nil }
+	case c.fleet.Clones == "snapshots": // they go with the machine that they are of
+		tag := fmt.Sprint("clones ", c.state.Machines)
+		if err := c.shoot(ctx, tag, []*vm{of}); err != nil {
+			return fmt.Errorf("clone: %w", err)
+		}
+		from = func(i int) *source { return shotSource(of, tag, i) }
 	}
 	var errs []error
 	for _, p := range k.Members {
@@ -366,9 +383,9 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 			err = errors.Join(err, errors.New("it exists already"))
 		}
 		if err == nil {
-			v := &vm{Name: p.Name, Short: c.fresh(p.Name), Group: k.Group, Node: p.Node, Image: source.Image,
-				CPUs: source.CPUs, MemoryBytes: source.MemoryBytes, DiskBytes: slices.Clone(source.DiskBytes)}
-			err = c.add(ctx, v, source)
+			v := &vm{Name: p.Name, Short: c.fresh(p.Name), Group: k.Group, Node: p.Node, Image: of.Image,
+				CPUs: of.CPUs, MemoryBytes: of.MemoryBytes, DiskBytes: slices.Clone(of.DiskBytes)}
+			err = c.add(ctx, v, from)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("clone: vm %q: %w", p.Name, err))
@@ -385,19 +402,16 @@ func (c *cluster) fresh(name string) string {
 	return short(c.state.Run, fmt.Sprintf("%s\x00%d", name, c.state.Machines))
 }
 
-// add writes a machine down, then makes its volumes. One that could not be made is none.
-func (c *cluster) add(ctx context.Context, v, of *vm) error {
+// add writes a machine down, then makes its volumes, its data disks of what they are copies of. One that could not be
+// made is none.
+func (c *cluster) add(ctx context.Context, v *vm, copied func(disk int) *source) error {
 	if err := c.change(func() { c.state.VMs[v.Name] = v }); err != nil {
 		return err
 	}
 	c.meter.disk(v, workClaim(v.Short), false)
 	err := c.make(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, c.fleet.virtual(), nil))
 	for i, bytes := range v.DiskBytes {
-		var from *source
-		if !of.Template {
-			from = &source{Kind: "PersistentVolumeClaim", Name: of.disk(i)}
-		}
-		if err == nil {
+		if from := copied(i); err == nil {
 			c.meter.disk(v, v.disk(i), from != nil)
 			err = c.make(ctx, claims, c.claim(v.disk(i), v, bytes, true, from))
 		}

@@ -34,7 +34,11 @@ type fleetFile struct {
 	SnapshotClass string `yaml:"snapshot_class"`
 	// AccessMode is of all claims.
 	AccessMode string `yaml:"access_mode"`
-	WorkSize   string `yaml:"work_size"`
+	// VolumeMode is of data disks: Block, or Filesystem where the class makes no other, and each is a file.
+	VolumeMode string `yaml:"volume_mode"`
+	// Clones says what disks of a clone are copies of: volumes, or snapshots where the storage copies nothing else.
+	Clones   string `yaml:"clones"`
+	WorkSize string `yaml:"work_size"`
 	// Images are container images by the scenario's names of gold images; "*" is of all others.
 	Images map[string]string `yaml:"images"`
 	// Nodes are the cluster's nodes to use, in their order; none are all that pods may be scheduled on.
@@ -112,6 +116,14 @@ func parseFleet(data []byte, kinds []target.PowerKind) (*fleetFile, error) {
 		f.AccessMode != "ReadWriteOnce" {
 		object("access_mode: %q: want ReadWriteOncePod, which keeps a second pod off, or ReadWriteOnce", f.AccessMode)
 	}
+	if f.VolumeMode = cmp.Or(f.VolumeMode, "Block"); f.VolumeMode != "Block" && !f.files() {
+		object("volume_mode: %q: want Block, or Filesystem, which makes data disks files", f.VolumeMode)
+	} else if f.files() && f.virtual() {
+		object("volume_mode: Filesystem: disks of virtual machines are of mode Block")
+	}
+	if f.Clones = cmp.Or(f.Clones, "volumes"); f.Clones != "volumes" && f.Clones != "snapshots" {
+		object("clones: %q: want volumes, or snapshots", f.Clones)
+	}
 	size, err := unit.ParseBytes(cmp.Or(f.WorkSize, "256MiB"))
 	if f.workSize = int64(size); err != nil || f.workSize < 64<<20 {
 		object("work_size: %q: want 64MiB or more", f.WorkSize)
@@ -154,6 +166,9 @@ func parseFleet(data []byte, kinds []target.PowerKind) (*fleetFile, error) {
 	}
 	return f, errors.Join(objections...)
 }
+
+// files says whether data disks are files, each in a volume of its own.
+func (f *fleetFile) files() bool { return f.VolumeMode == "Filesystem" }
 
 // image returns what a gold image of the scenario stands for.
 func (f *fleetFile) image(gold string) (string, error) {

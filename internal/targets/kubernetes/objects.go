@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -145,15 +147,35 @@ func (c *cluster) meta(name string, v *vm) *metadata {
 		map[string]string{vmNote: v.Name, groupNote: v.Group, madeNote: c.state.Made, ownerNote: owner()}}
 }
 
-// claim is a claim of a volume, a copy of a source where there is one.
+// claim is a claim of a volume, of a data disk or for the agent, a copy of a source where there is one.
 func (c *cluster) claim(name string, v *vm, bytes int64, block bool, from *source) object {
 	spec := claimSpec{AccessModes: []string{c.fleet.AccessMode}, Mode: "Filesystem",
 		Class: cmp.Or(c.fleet.WorkClass, c.fleet.StorageClass), From: from,
 		Resources: resources{Requests: map[string]string{"storage": fmt.Sprint(bytes)}}}
 	if block {
-		spec.Mode, spec.Class = "Block", c.fleet.StorageClass
+		spec.Mode, spec.Class = c.fleet.VolumeMode, c.fleet.StorageClass
+	}
+	if block && c.fleet.files() { // what file systems keep for themselves
+		spec.Resources.Requests["storage"] = fmt.Sprint(bytes + bytes/16 + 64<<20)
 	}
 	return object{"v1", "PersistentVolumeClaim", c.meta(name, v), spec}
+}
+
+// diskFolder is where the file of a data disk is, where disks are files.
+func diskFolder(i int) string { return "/disks/" + path.Base(fleet.Device(i)) }
+
+// makeFiles is a command line that makes the files of data disks which are not there yet. A file system that cannot
+// keep space for a file, as over NFS, is asked whether it has as much.
+func makeFiles(sizes []int64) string {
+	lines := []string{"set -e"}
+	for i, bytes := range sizes {
+		lines = append(lines, fmt.Sprintf(`cd %s; if [ ! -e disk ]; then
+if ! fallocate -l %d part 2>/dev/null; then rm -f part; set -- $(df -Pk . | tail -n 1)
+[ "$4" -ge %d ] || { echo "disk %s: its volume has room for $4 KiB of %[3]d" >&2; exit 1; }
+dd if=/dev/null of=part bs=1 seek=%[2]d 2>/dev/null; fi
+mv part disk; fi`, diskFolder(i), bytes, bytes>>10, fleet.Device(i)))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // firstProcess reaps what is left to it, and ends at once when it is told to.
@@ -170,7 +192,11 @@ func (c *cluster) pod(v *vm) object {
 	volumes := []volume{work}
 	for i := range v.DiskBytes {
 		name := fmt.Sprintf("d%d", i+1)
-		box.Devices = append(box.Devices, device{name, fleet.Device(i)})
+		if c.fleet.files() {
+			box.Mounts = append(box.Mounts, mount{name, diskFolder(i)})
+		} else {
+			box.Devices = append(box.Devices, device{name, fleet.Device(i)})
+		}
 		volumes = append(volumes, volume{Name: name, Claim: &claimRef{v.disk(i)}})
 	}
 	limits := map[string]string{}

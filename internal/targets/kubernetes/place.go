@@ -241,9 +241,15 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 			strings.Join(missing, ", "))
 	}
 	p.checkClasses(ctx, a, f, &facts, object)
+	if f.files() {
+		f.claimFiles(&facts)
+	}
 	plain, err := p.rehearse(ctx, a, f, list[0])
-	if f.virtual() {
+	switch {
+	case f.virtual():
 		plain = errors.New("beside a virtual machine there is no place")
+	case f.files():
+		plain = errors.New("data disks are files: there is no device to use beside a machine")
 	}
 	if err != nil && len(missing) == 0 {
 		object("namespace %q: %w", f.Namespace, err)
@@ -273,6 +279,17 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		map[bool]string{true: "Machines are KubeVirt's: held against its published API, never run on one.",
 			false: "Machines are pods: they share their node's kernel and page cache with all else there."}[f.virtual()])
 	return facts, errors.Join(objections...)
+}
+
+// claimFiles says what is different where data disks are files.
+func (f *fleetFile) claimFiles(facts *target.Facts) {
+	delete(facts.Capabilities, target.DiskTrim)
+	facts.Missing[target.DiskTrim] = "data disks are files (volume_mode: Filesystem), and load generators trim block " +
+		"devices only"
+	facts.Environment = append(facts.Environment, result.Fact{Group: "kubernetes", Name: "data disks",
+		Value: "files, each in a volume with a file system", Across: result.MustAgree})
+	facts.Notes = append(facts.Notes, "Data disks are files, each in a volume with a file system of its own "+
+		"(volume_mode: Filesystem): what is measured is that file system's, too.")
 }
 
 // checkNodes objects to nodes on which pods would not run, each reason once.

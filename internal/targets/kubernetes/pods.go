@@ -107,6 +107,11 @@ func (c *cluster) life(ctx context.Context, v *vm, disks []target.Disk) (*remote
 		if err := c.putAgent(ctx, v); err != nil {
 			return nil, err
 		}
+		if c.fleet.files() && len(v.DiskBytes) > 0 {
+			if _, err := c.say(ctx, v, makeFiles(v.DiskBytes)); err != nil {
+				return nil, fmt.Errorf("files of its disks: %w", err)
+			}
+		}
 	}
 	h := c.access.NewHost(c.entered(v, disks), v.Node)
 	for {
@@ -228,7 +233,7 @@ func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
 				said := strings.TrimSuffix(cmp.Or(c.api.why(ctx, name), "nobody says why"), ".")
 				return fmt.Sprintf("its claim %s of class %q is %s: %s%s", name, spec.Text("storageClassName"), phase,
 					said, c.api.remedy(said, on, "see that the class's provisioner runs, and makes volumes of mode "+
-						spec.Text("volumeMode")))
+						spec.Text("volumeMode")+orFiles[spec.Text("volumeMode")]))
 			}
 		}
 	}
@@ -244,6 +249,9 @@ func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
 	why = strings.TrimSuffix(why, ".")
 	return why + c.api.remedy(why, on, "see kubectl describe pod "+v.Short+" --namespace NAMESPACE")
 }
+
+// orFiles is what else to do about volumes that do not come, by their mode.
+var orFiles = map[string]string{"Block": ", or give volume_mode: Filesystem"}
 
 // otherNodes are what the scheduler says of nodes that a pod is not for, and at the end what it would have to remove.
 var (

@@ -72,9 +72,17 @@ func (c *cluster) Snapshot(ctx context.Context, tag string, names []string) erro
 		}
 		all, err = append(all, v), errors.Join(err, e)
 	}
+	if err == nil {
+		err = c.shoot(ctx, tag, all)
+	}
 	if err != nil {
 		return fmt.Errorf("snapshot %q: %w", tag, err)
 	}
+	return nil
+}
+
+// shoot takes snapshots of machines' disks, all of them or none.
+func (c *cluster) shoot(ctx context.Context, tag string, all []*vm) error {
 	class, why, err := c.api.shotClass(ctx, c.fleet)
 	if err == nil && class == "" {
 		err = errors.New(why)
@@ -101,7 +109,12 @@ func (c *cluster) Snapshot(ctx context.Context, tag string, names []string) erro
 			v.Tags = slices.DeleteFunc(v.Tags, func(t string) bool { return t == tag })
 		}))
 	}
-	return fmt.Errorf("snapshot %q: %w", tag, err)
+	return err
+}
+
+// shotSource says that a volume is a copy of a snapshot of a machine's disk.
+func shotSource(v *vm, tag string, i int) *source {
+	return &source{"snapshot.storage.k8s.io", "VolumeSnapshot", shotName(v, tag, i)}
 }
 
 type shotSpec struct {
@@ -192,10 +205,9 @@ func (c *cluster) Restore(ctx context.Context, tag, name string) error {
 	next := *v
 	next.Restored++
 	for i, bytes := range v.DiskBytes {
-		from := &source{"snapshot.storage.k8s.io", "VolumeSnapshot", shotName(v, tag, i)}
 		if err == nil {
 			c.meter.disk(v, next.disk(i), true)
-			err = c.make(ctx, claims, c.claim(next.disk(i), v, bytes, true, from))
+			err = c.make(ctx, claims, c.claim(next.disk(i), v, bytes, true, shotSource(v, tag, i)))
 		}
 	}
 	old := *v

@@ -53,6 +53,19 @@ var subtests = []subtest{
 		b.do("vm_group.ResetGroupPlacement", args{"vm_group_name": "B"})
 		b.expect("nodes after reset", b.nodes("B"), []int{0, 0})
 	}},
+	{name: "move while off", needs: []target.Capability{target.VMMoves}, run: func(b *bench) {
+		b.machines()
+		cold := args{"vm_group_name": "B", "from_node": int64(0), "to_node": int64(-1), "cold": true}
+		b.do("vm_group.MigrateGroup", cold)
+		last := len(b.env.Facts.Nodes) - 1
+		b.expect("nodes after a move", b.nodes("B"), []int{last, last})
+		b.expect("answering", b.answering("B"), 2)
+		b.do("vm_group.MigrateGroup", cold) // nobody there
+		b.do("vm_group.PowerOff", args{"vm_group_name": "B"})
+		b.do("vm_group.MigrateGroup", args{"vm_group_name": "B", "from_node": int64(-1), "to_node": int64(0), "cold": true})
+		b.expect("nodes after a move back", b.nodes("B"), []int{0, 0})
+		b.expect("answering of what was off", b.answering("B"), 0)
+	}},
 	{name: "snapshots", needs: []target.Capability{target.Snapshots}, run: func(b *bench) {
 		b.machines()
 		b.do("vm_group.CreatePeriodicSnapshots", args{"vm_group_name": "B", "num_snapshots": int64(2),
