@@ -124,6 +124,22 @@ type Power struct {
 	off  map[int]time.Time
 	back map[int]result.NodeReturn // on their way back
 	vms  bool                      // some were switched off in the run phase
+	// unknown is since when the state of no node was told.
+	unknown time.Time
+}
+
+// silence is for how long the state of no node was told: 0 once one is.
+func (p *Power) silence(told bool, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if told || p.unknown.IsZero() {
+		p.unknown = now
+	}
+	d := now.Sub(p.unknown)
+	if told {
+		p.unknown = time.Time{}
+	}
+	return d
 }
 
 // markVMs remembers that a step of the run phase switches VMs off.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ func nodeSteps() Registry {
 const (
 	controllerLimit = 600 * time.Second  // until a power controller has confirmed a command
 	recoverLimit    = 2400 * time.Second // until nodes that are switched back on are ready
+	unknownLimit    = 600 * time.Second  // of it, for which nobody tells the state of any node
 	nodePoll        = time.Second        // return times are told to within it
 	nodeWidth       = 64                 // controllers driven at a time
 )
@@ -244,12 +246,12 @@ func waitForNodes(ctx context.Context, e *Env, nodes []int, state target.PowerSt
 	if state == target.Off {
 		what, words = "nodes: waiting until off", "%s is off"
 	}
-	left := nodes
+	left, noted := nodes, false
 	return e.until(ctx, what, e.pollEvery(nodePoll), limit, func(ctx context.Context) (bool, string, error) {
-		lacks := make([]string, len(left))
+		lacks, unknown := make([]string, len(left)), make([]error, len(left))
 		err := clock.Parallel(e.Clock, len(left), nodeWidth, func(i int) error {
 			is, ready, err := e.Cluster.NodeState(ctx, left[i])
-			lacks[i] = notYet(is, ready, err, state)
+			lacks[i], unknown[i] = notYet(is, ready, err, state), err
 			if errors.Is(err, target.ErrNoSuchNode) {
 				return err
 			}
@@ -257,6 +259,16 @@ func waitForNodes(ctx context.Context, e *Env, nodes []int, state target.PowerSt
 		})
 		if err != nil {
 			return false, "", err
+		}
+		told := slices.Contains(unknown, nil)
+		silent := e.Power.silence(told || ctx.Err() != nil, e.Clock.Now())
+		switch {
+		case silent >= unknownLimit:
+			return false, "", fmt.Errorf("nobody has told the state of any node for %s: %w", unit.Duration(silent.Round(time.Second)), unknown[0])
+		case silent >= unknownLimit/10 && !noted:
+			noted = true
+			e.Note("nobody has told the state of any node for %s, and is waited for until it is %s: %v",
+				unit.Duration(silent.Round(time.Second)), unit.Duration(unknownLimit), unknown[0])
 		}
 		var waiting []int
 		var details []string

@@ -433,6 +433,7 @@ func TestNodeThatIsGone(t *testing.T) {
 		"refused": {errors.New("its controller is gone"), nil, 10 * time.Minute},
 		"gone":    {errors.New("its controller is gone"), target.ErrNoSuchNode, 0},
 		"told":    {nil, target.ErrNoSuchNode, 0},
+		"unseen":  {nil, errors.New("the API does not answer"), 10 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -445,6 +446,12 @@ func TestNodeThatIsGone(t *testing.T) {
 			err := off.Undo(t.Context(), b.env)
 			if took := b.elapsed() - before; err == nil || took > c.atMost {
 				t.Errorf("after %v: %v", took, err)
+			}
+			// What nobody has told for as long is not waited for again.
+			before = b.elapsed()
+			err = b.do("nodes.WaitForPowerOn", scenario.Args{"nodes": "2", "wait_secs": 2400.0})
+			if took := b.elapsed() - before; c.state != nil && (err == nil || took > 0) {
+				t.Errorf("another one after %v: %v", took, err)
 			}
 			b.end()
 		})

@@ -65,6 +65,10 @@ type api struct {
 	patience time.Duration
 	// gone is for how long objects that were deleted are waited for.
 	gone time.Duration
+
+	mu sync.Mutex
+	// away is since when nothing was answered, until the last time that this was so: patience is for all calls together.
+	away, until time.Time
 }
 
 const mostKubeconfig = 4 << 20
@@ -216,9 +220,10 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // again asks until the server has an answer: one that is away, or has too much to do, is asked again for as long as we
-// are patient. What was asked for may have been done though no answer came.
+// are patient, since the first call that had none. What was asked for may have been done though no answer came.
 func (a *api) again(ctx context.Context, do func(ctx context.Context) error) error {
-	for begun, wait := time.Now(), 200*time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+	asked := time.Now()
+	for wait := 200 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		call, cancel := limited(ctx)
 		err := do(call)
 		cancel()
@@ -230,7 +235,7 @@ func (a *api) again(ctx context.Context, do func(ctx context.Context) error) err
 		case errors.As(err, &urlErr) && !strings.Contains(err.Error(), "x509:"):
 			patience = a.patience
 		}
-		if err == nil || ctx.Err() != nil || time.Since(begun)+wait >= patience {
+		if ctx.Err() != nil || a.awayFor(asked, patience)+wait >= patience {
 			return err
 		}
 		select {
@@ -239,6 +244,23 @@ func (a *api) again(ctx context.Context, do func(ctx context.Context) error) err
 		case <-time.After(wait):
 		}
 	}
+}
+
+// awayFor is how long the server has been away, or busy, after a call that began then: 0 where it has answered, for
+// which there is no patience.
+func (a *api) awayFor(asked time.Time, patience time.Duration) time.Duration {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case patience == 0:
+		a.away = time.Time{}
+		return 0
+	case a.away.IsZero(), now.Sub(a.until) > patience: // long ago
+		a.away = asked
+	}
+	a.until = now
+	return now.Sub(a.away)
 }
 
 // isBusy says whether an error is the server's own: it may have an answer later.

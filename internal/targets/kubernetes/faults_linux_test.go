@@ -158,7 +158,7 @@ func TestWhyNot(t *testing.T) {
 			words: []string{`of class "gone" is Pending`, `storageclass.storage.k8s.io "gone" not found`, "name a class that there is"}},
 		{name: "a class without block volumes", old: "storage_class: " + k8s.Shared,
 			now: "storage_class: " + k8s.FilesOnly, words: []string{`of class "plimsoll-files" is Pending`,
-				"makes volumes of mode Block"}},
+				"makes volumes of mode Block", "volume_mode: Filesystem"}},
 		{name: "a class whose provisioner is not there", old: "storage_class: " + k8s.Shared,
 			now: "storage_class: nobodys", before: func(o *ours) {
 				const path = "/apis/storage.k8s.io/v1/storageclasses"

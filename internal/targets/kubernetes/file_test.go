@@ -30,6 +30,8 @@ func TestFleetFile(t *testing.T) {
 		"":                       {"platform", "namespace", "images: none"},
 		good + "nodez: [a]\n":    {"nodez"},
 		good + "machines: vms\n": {"machines", `"vms"`, "virtual"},
+		good + "volume_mode: Files\nclones: copies\n":               {`volume_mode: "Files"`, `clones: "copies"`},
+		good + "machines: virtual\nvolume_mode: Filesystem\n":       {"disks of virtual machines are of mode Block"},
 		good + "machines: virtual\naccess_mode: ReadWriteOncePod\n": {"access_mode", "ReadWriteMany"},
 		"platform: vsphere\nnamespace: Perf\nimages: {a: \"b c\"}\naccess_mode: ReadWriteMany\nwork_size: 1MiB\nnodes: [n, n, N]\n" +
 			"storage_class: \"a b\"\npower: {n: {kind: fuse}}\nlabels: {plimsoll.dev/run: x}\n": {`"vsphere"`, `"Perf"`,
