@@ -36,6 +36,7 @@ type Capability string
 // The capabilities a step may require.
 const (
 	VMCreation        Capability = "VMs made, cloned and deleted"     // VMMaker
+	VMClones          Capability = "clones of VMs with their disks"   // VMMaker, of no template
 	VMPowerControl    Capability = "VMs powered on and off"           // VMPower
 	VMMoves           Capability = "moves of VMs that are off"        // VMMover
 	NodePowerControl  Capability = "node power control (out of band)" // NodePower
@@ -63,7 +64,8 @@ const (
 
 // Capabilities are all of them.
 func Capabilities() []Capability {
-	return []Capability{VMCreation, VMPowerControl, VMMoves, NodePowerControl, NodeShutdown, Snapshots, LiveMigration,
+	return []Capability{VMCreation, VMClones, VMPowerControl, VMMoves, NodePowerControl, NodeShutdown, Snapshots,
+		LiveMigration,
 		AvailabilityRules, NodeFailover, StorageMigration, GuestCommands, Services, PeerNetwork, PlaybookHosts,
 		ControllerCommands, WriteLogDrain, ClusterMetrics, PlatformChecks, FolderImport, DiskTrim, DiskPurge,
 		VMExporters, PlainJobs}

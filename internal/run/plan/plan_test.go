@@ -34,7 +34,7 @@ func everything() target.Facts {
 	f := target.Facts{Target: "stated", ClusterName: "four", FreeBytes: -1, FreeMemory: -1,
 		Capabilities: map[target.Capability]string{}}
 	for _, c := range []target.Capability{
-		target.VMCreation, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown,
+		target.VMCreation, target.VMClones, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown,
 		target.Snapshots, target.LiveMigration, target.AvailabilityRules,
 		target.StorageMigration, target.GuestCommands, target.PlaybookHosts, target.WriteLogDrain,
 		target.ClusterMetrics, target.PlatformChecks,

@@ -384,7 +384,7 @@ func growGroup(a scenario.Args, v View) (*action, error) {
 	}
 	return &action{
 		text:     fmt.Sprintf("grow group %q to %s, cloned from its first", group, words),
-		requires: []target.Capability{target.VMCreation, target.VMPowerControl, target.VMMoves},
+		requires: []target.Capability{target.VMCreation, target.VMClones, target.VMPowerControl, target.VMMoves},
 		check: func(v View) error {
 			now, err := v.Groups.Members(group)
 			if err != nil {

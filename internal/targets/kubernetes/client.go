@@ -44,6 +44,7 @@ var (
 	events  = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	classes = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	drivers = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
 	leases  = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",
 		Resource: "selfsubjectaccessreviews"}
@@ -208,7 +209,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 // of is a kind of objects in the namespace, or of the cluster.
 func (a *api) of(kind schema.GroupVersionResource) dynamic.ResourceInterface {
 	switch kind.Resource {
-	case "nodes", "storageclasses", "persistentvolumes", "selfsubjectaccessreviews",
+	case "nodes", "storageclasses", "csidrivers", "persistentvolumes", "selfsubjectaccessreviews",
 		"volumesnapshotclasses":
 		return a.dynamic.Resource(kind)
 	}

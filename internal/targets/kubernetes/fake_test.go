@@ -34,6 +34,7 @@ const fakeObjects = `{
 "nodes": [{"metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "4", "memory": "8Gi"},
   "conditions": [{"type": "Ready", "status": "True"}]}}],
 "storageclasses": [{"metadata": {"name": "fast"}, "provisioner": "disks.example"}],
+"csidrivers": [{"metadata": {"name": "disks.example"}}],
 "pods": [], "persistentvolumeclaims": [], "volumesnapshots": [], "leases": [],
 "volumesnapshotclasses": [{"metadata": {"name": "shots"}, "driver": "disks.example"}]}`
 

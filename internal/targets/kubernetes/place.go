@@ -134,6 +134,7 @@ var rights = []right{
 	{verbs: []string{"get", "list"}, resource: "nodes", cluster: true},
 	{verbs: []string{"get"}, resource: "persistentvolumes", cluster: true},
 	{verbs: []string{"get", "list"}, group: "storage.k8s.io", resource: "storageclasses", cluster: true},
+	{verbs: []string{"list"}, group: "storage.k8s.io", resource: "csidrivers", cluster: true},
 	{verbs: []string{"list"}, resource: "pods", cluster: true, power: true},
 	{verbs: []string{"get", "list", "watch", "create", "delete"}, group: "kubevirt.io", resource: instances.Resource,
 		virtual: true},
@@ -186,7 +187,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		Pace:           target.Pace{Clone: 2 * time.Second / rate}, // its two claims, one of them a data disk
 		Missing:        map[target.Capability]string{},
 		Capabilities: map[target.Capability]string{
-			target.VMCreation:     "claims of volumes; clones are made by the storage",
+			target.VMCreation:     "claims of volumes",
 			target.VMPowerControl: "pods made and deleted",
 			target.VMMoves:        "another node's selector, where the volumes are reached from there",
 			target.GuestCommands:  "the agent in each pod, over pods/exec",
@@ -270,6 +271,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	} else {
 		facts.Missing[target.Snapshots] = why
 	}
+	a.claimClones(ctx, f, shot, why, &facts)
 	p.claimPower(ctx, a, f, &facts, object)
 	a.claimVirtual(ctx, f, &facts, object)
 	facts.Missing[target.PlaybookHosts] = "pods have no SSH: the agent works over pods/exec"
@@ -279,6 +281,30 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		map[bool]string{true: "Machines are KubeVirt's: held against its published API, never run on one.",
 			false: "Machines are pods: they share their node's kernel and page cache with all else there."}[f.virtual()])
 	return facts, errors.Join(objections...)
+}
+
+// claimClones claims clones where the storage may make them: whether a driver does the API does not tell, but what is no
+// driver of the Container Storage Interface copies nothing.
+func (a *api) claimClones(ctx context.Context, f *fleetFile, shot, why string, facts *target.Facts) {
+	all, err := a.list(ctx, classes, "")
+	i := f.classOf(all, f.StorageClass)
+	if err != nil || i < 0 { // it is said
+		facts.Missing[target.VMClones] = "the storage class is not there"
+		return
+	}
+	driver, _, _ := unstructured.NestedString(all[i].Object, "provisioner")
+	known, err := a.list(ctx, drivers, "")
+	switch {
+	case f.Clones == "snapshots" && shot == "":
+		facts.Missing[target.VMClones] = "clones: snapshots: " + why
+	case f.Clones == "snapshots":
+		facts.Capabilities[target.VMClones] = "volumes made of the storage's snapshots, after a flush"
+	case err == nil && !slices.ContainsFunc(known, func(o unstructured.Unstructured) bool { return o.GetName() == driver }):
+		facts.Missing[target.VMClones] = fmt.Sprintf("storage class %q: its provisioner %s is no CSI driver of this cluster, "+
+			"and others copy no volumes: kubectl get csidrivers lists them", all[i].GetName(), driver)
+	default:
+		facts.Capabilities[target.VMClones] = "the storage's copies of volumes, after a flush, if its driver makes any"
+	}
 }
 
 // claimFiles says what is different where data disks are files.

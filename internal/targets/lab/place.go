@@ -249,6 +249,7 @@ func capabilities() map[target.Capability]string {
 	return map[target.Capability]string{
 		target.VMCreation:        "qcow2 images on the nodes' storage; clones share what they have in common",
 		target.VMPowerControl:    "QEMU's process",
+		target.VMClones:          "copies of what their disks have of their own",
 		target.VMMoves:           "the storage is that of all nodes",
 		target.NodePowerControl:  "the nodes' controllers, over IPMI 2.0 or Redfish (option power)",
 		target.NodeShutdown:      "guests by their power buttons, then the node",

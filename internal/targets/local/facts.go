@@ -163,6 +163,7 @@ func (p *place) capabilities(groups controlGroups, st storage, around wall) (
 	can = map[target.Capability]string{
 		target.VMCreation:        "folders with a file per data disk",
 		target.VMPowerControl:    "processes are let in, or ended all at once",
+		target.VMClones:          "copies of the files",
 		target.VMMoves:           "sandboxes count for the other node",
 		target.NodePowerControl:  "simulated: " + how + " of the node's sandboxes at once",
 		target.NodeShutdown:      "simulated: as power-off, sandboxes have no operating system to ask",

@@ -15,6 +15,7 @@ import (
 var capabilities = map[target.Capability]string{
 	target.VMCreation:         "simulated",
 	target.VMPowerControl:     "simulated",
+	target.VMClones:           "simulated",
 	target.VMMoves:            "simulated",
 	target.NodePowerControl:   "simulated",
 	target.NodeShutdown:       "simulated",
