@@ -81,6 +81,7 @@ const rate = 50
 // asked again for busyLimit, also before a run begins.
 const (
 	callLimit = 30 * time.Second
+	awayLimit = 3 * time.Second
 	busyLimit = 10 * time.Second
 )
 
@@ -225,7 +226,7 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 func (a *api) again(ctx context.Context, do func(ctx context.Context) error) error {
 	asked := time.Now()
 	for wait := 200 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		call, cancel := limited(ctx)
+		call, cancel := context.WithTimeout(ctx, a.limit())
 		err := do(call)
 		cancel()
 		urlErr := (*url.Error)(nil)
@@ -245,6 +246,17 @@ func (a *api) again(ctx context.Context, do func(ctx context.Context) error) err
 		case <-time.After(wait):
 		}
 	}
+}
+
+// limit bounds one call: of a server that has been away for as long as we are patient not much is expected.
+func (a *api) limit() time.Duration {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.patience > 0 && !a.away.IsZero() && now.Sub(a.away) > a.patience && now.Sub(a.until) <= a.patience {
+		return awayLimit
+	}
+	return callLimit
 }
 
 // awayFor is how long the server has been away, or busy, after a call that began then: 0 where it has answered, for
@@ -357,6 +369,7 @@ var remedies = []struct {
 	{words: `namespaces "`, do: "kubectl create namespace NAMESPACE"},
 	{words: `" cannot `, do: "give it the Role that plimsoll targets role kubernetes --namespace NAMESPACE prints"},
 	{"storageclass.storage.k8s.io", "name a class that there is (kubectl get storageclass)", true},
+	{"no copy of ", noClones, true},
 	{"code = InvalidArgument", "name a class that makes volumes of mode Block, and an access_mode that it takes, or give " +
 		"volume_mode: Filesystem, which makes data disks files", true},
 	{"does not support clon", noClones, true},
@@ -372,7 +385,8 @@ var remedies = []struct {
 	{words: `"/bin/sh"`, do: "give an image with a shell in images:"},
 }
 
-const noClones = "give clones: snapshots in the fleet's file, where the storage has snapshots"
+const noClones = "give clones: snapshots in the fleet's file, where the storage makes volumes of snapshots, or name " +
+	"another class"
 
 const noImage = "push the image to where NODE gets it from, or load it there (ctr -n k8s.io images import), or give " +
 	"another in images:"

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -25,6 +26,8 @@ type fake struct {
 	*httptest.Server
 	// first answers before it, where it returns true.
 	first func(w http.ResponseWriter, r *http.Request) bool
+	// objects are those there are; "" stands for fakeObjects.
+	objects string
 
 	mu    sync.Mutex
 	asked []string
@@ -55,7 +58,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var objects map[string][]any
-	if err := json.Unmarshal([]byte(fakeObjects), &objects); err != nil {
+	if err := json.Unmarshal([]byte(cmp.Or(f.objects, fakeObjects)), &objects); err != nil {
 		panic(err)
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -231,6 +231,9 @@ func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
 			if phase, _, _ = unstructured.NestedString(o.Object, "status", "phase"); phase != "Bound" {
 				spec := untyped.Object(o.Object).Object("spec")
 				said := strings.TrimSuffix(cmp.Or(c.api.why(ctx, name), "nobody says why"), ".")
+				if of := spec.Object("dataSource").Text("name"); of != "" && strings.Contains(said, "InvalidArgument") {
+					said = fmt.Sprintf("no copy of %s is made: %s", of, said)
+				}
 				return fmt.Sprintf("its claim %s of class %q is %s: %s%s", name, spec.Text("storageClassName"), phase,
 					said, c.api.remedy(said, on, "see that the class's provisioner runs, and makes volumes of mode "+
 						spec.Text("volumeMode")+orFiles[spec.Text("volumeMode")]))

@@ -224,6 +224,8 @@ func TestWhyNotYet(t *testing.T) {
 			object{"phase": "Pending"}, []string{"unschedulable: kubectl uncordon n1"}},
 		{"too little memory", "Bound", event("0/1 nodes are available: 1 Insufficient memory."),
 			object{"phase": "Pending"}, []string{"Insufficient memory: have fewer or smaller machines on n1"}},
+		{"a class that makes no copy", "Pending", event("code = InvalidArgument desc = no sources"), nil,
+			[]string{"no copy of m0-d1 is made: Failed: code = InvalidArgument desc = no sources: give clones: snapshots"}},
 		{"nobody says why", "Bound", nil, object{"phase": "Pending"},
 			[]string{"Pending: see kubectl describe pod m1 --namespace perf"}},
 	} {
@@ -236,6 +238,9 @@ func TestWhyNotYet(t *testing.T) {
 					answer = object{"kind": "PersistentVolumeClaim", "apiVersion": "v1",
 						"metadata": object{"name": path.Base(r.URL.Path)}, "status": object{"phase": test.claim},
 						"spec": object{"storageClassName": "fast", "volumeMode": "Block"}}
+					if strings.Contains(test.name, "copy") {
+						answer["spec"].(object)["dataSource"] = object{"kind": "PersistentVolumeClaim", "name": "m0-d1"}
+					}
 				case strings.HasSuffix(r.URL.Path, "/events"):
 					answer = object{"kind": "List", "apiVersion": "v1", "items": []any{}}
 					if test.event != nil {
