@@ -65,6 +65,15 @@ func TestClones(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			room := ""
+			for _, is := range facts.Environment {
+				if is.Name == "room in storage class" {
+					room = is.Value
+				}
+			}
+			if room != "2 GiB on b z, 5 GiB on a" {
+				t.Errorf("room: %q", room)
+			}
 			can, why := facts.Capabilities[target.VMClones], facts.Missing[target.VMClones]
 			if !strings.HasPrefix(can, test.can) || !strings.HasPrefix(why, test.cannot) || (can == "") == (why == "") {
 				t.Errorf("can %q, cannot %q", can, why)

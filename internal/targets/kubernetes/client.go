@@ -38,15 +38,16 @@ import (
 
 // The kinds of objects that are worked with.
 var (
-	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	claims  = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	volumes = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
-	events  = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	classes = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
-	drivers = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
-	leases  = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	reviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",
+	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	claims     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	volumes    = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+	events     = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	nodes      = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	classes    = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	drivers    = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
+	capacities = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csistoragecapacities"}
+	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	reviews    = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1",
 		Resource: "selfsubjectaccessreviews"}
 	shots    = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 	shotSets = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1",

@@ -37,6 +37,9 @@ const fakeObjects = `{
 "nodes": [{"metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "4", "memory": "8Gi"},
   "conditions": [{"type": "Ready", "status": "True"}]}}],
 "storageclasses": [{"metadata": {"name": "fast"}, "provisioner": "disks.example"}],
+"csistoragecapacities": [{"storageClassName": "fast", "capacity": "5Gi", "nodeTopology": {"matchLabels": {"h": "a"}}},
+  {"storageClassName": "fast", "capacity": "2Gi", "nodeTopology": {"matchLabels": {"h": "b", "i": "z"}}},
+  {"storageClassName": "slow", "capacity": "9Gi"}, {"storageClassName": "fast"}],
 "csidrivers": [{"metadata": {"name": "disks.example"}}],
 "pods": [], "persistentvolumeclaims": [], "volumesnapshots": [], "leases": [],
 "volumesnapshotclasses": [{"metadata": {"name": "shots"}, "driver": "disks.example"}]}`

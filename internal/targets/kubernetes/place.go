@@ -118,6 +118,7 @@ type right struct {
 	power                  bool // only where nodes are switched off
 	shots                  bool // only where there are snapshots
 	virtual                bool // only where machines are those of KubeVirt
+	more                   bool // what it shows is of use, and nothing needs it
 }
 
 // rights are those of a run, the least that will do.
@@ -134,7 +135,9 @@ var rights = []right{
 	{verbs: []string{"get", "list"}, resource: "nodes", cluster: true},
 	{verbs: []string{"get"}, resource: "persistentvolumes", cluster: true},
 	{verbs: []string{"get", "list"}, group: "storage.k8s.io", resource: "storageclasses", cluster: true},
-	{verbs: []string{"list"}, group: "storage.k8s.io", resource: "csidrivers", cluster: true},
+	{verbs: []string{"list"}, group: "storage.k8s.io", resource: "csidrivers", cluster: true,
+		more: true},
+	{verbs: []string{"list"}, group: "storage.k8s.io", resource: "csistoragecapacities", cluster: true, more: true},
 	{verbs: []string{"list"}, resource: "pods", cluster: true, power: true},
 	{verbs: []string{"get", "list", "watch", "create", "delete"}, group: "kubevirt.io", resource: instances.Resource,
 		virtual: true},
@@ -146,7 +149,7 @@ var rights = []right{
 // denied are the permissions that the user has not.
 func (a *api) denied(ctx context.Context, power, shots, virtual bool) (missing []string, err error) {
 	for _, r := range rights {
-		if r.power && !power || r.shots && !shots || r.virtual && !virtual {
+		if r.more || r.power && !power || r.shots && !shots || r.virtual && !virtual {
 			continue
 		}
 		for _, verb := range r.verbs {
@@ -387,8 +390,42 @@ func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *t
 			facts.Environment = append(facts.Environment, result.Fact{Group: "kubernetes",
 				Name:  strings.ReplaceAll(c.key, "_", " "),
 				Value: all[i].GetName() + " of " + provisioner, Across: result.MustAgree})
+			if room := a.room(ctx, all[i].GetName()); room != "" {
+				facts.Environment = append(facts.Environment, result.Fact{Group: "kubernetes",
+					Name: "room in " + strings.ReplaceAll(c.key, "_", " "), Value: room})
+			}
 		}
 	}
+}
+
+// room is what the provisioner of a class says of how much it may make yet, and on which nodes; "" where it says
+// nothing, as many do.
+func (a *api) room(ctx context.Context, class string) string {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	page, err := a.dynamic.Resource(capacities).List(ctx, metav1.ListOptions{Limit: 500}) // of all namespaces
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, o := range page.Items {
+		one := untyped.Object(o.Object)
+		left := one.Text("capacity")
+		if one.Text("storageClassName") != class || left == "" {
+			continue
+		}
+		text := unit.Bytes(amount(left)).String()
+		if on, _, _ := unstructured.NestedStringMap(one.Object("nodeTopology"), "matchLabels"); len(on) > 0 {
+			var names []string
+			for _, label := range sorted(on) {
+				names = append(names, on[label])
+			}
+			text += " on " + strings.Join(names, " ")
+		}
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return unit.List(all, mostNodes)
 }
 
 // rehearse has the API server judge a machine's objects without making them: its quota, Pod Security and all else that
