@@ -75,8 +75,8 @@ var steps = []StepSpec{
 		Args: args(groupArg,
 			nodeIndexArg("from_node", "index of the node to leave; negative counts from the end"),
 			nodeIndexArg("to_node", "index of the node to go to; negative counts from the end"),
-			ArgSpec{Name: "cold", Type: Bool, Default: false, Extension: true, Doc: "true powers members off, moves them " +
-				"and powers on again those that were on: it needs no live migration"}, silent)},
+			ArgSpec{Name: "cold", Type: Bool, Default: false, Extension: true, Doc: "true powers members off, moves " +
+				"them and powers on again those that were on: it needs no live migration"}, silent)},
 	{Name: "vm_group.ResetGroupPlacement", Needs: []string{NeedsVMs, NeedsMigrate},
 		Doc: "Live-migrates every member that is elsewhere back to its own node.", Args: args(groupArg, silent)},
 	{Name: "vm_group.RunCommand", Needs: []string{NeedsVMs, NeedsExec},

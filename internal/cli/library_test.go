@@ -23,7 +23,8 @@ func cluster(nodes int) target.Facts {
 			MemoryBytes: 256 << 30, Power: "paper"})
 	}
 	for _, c := range []target.Capability{
-		target.VMCreation, target.VMClones, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown,
+		target.VMCreation, target.VMClones, target.VMPowerControl, target.VMMoves,
+		target.NodePowerControl, target.NodeShutdown,
 		target.Snapshots, target.LiveMigration, target.AvailabilityRules, target.GuestCommands,
 		target.ClusterMetrics, target.Services, target.PeerNetwork, target.ControllerCommands,
 	} {

@@ -34,7 +34,8 @@ func everything() target.Facts {
 	f := target.Facts{Target: "stated", ClusterName: "four", FreeBytes: -1, FreeMemory: -1,
 		Capabilities: map[target.Capability]string{}}
 	for _, c := range []target.Capability{
-		target.VMCreation, target.VMClones, target.VMPowerControl, target.VMMoves, target.NodePowerControl, target.NodeShutdown,
+		target.VMCreation, target.VMClones, target.VMPowerControl, target.VMMoves,
+		target.NodePowerControl, target.NodeShutdown,
 		target.Snapshots, target.LiveMigration, target.AvailabilityRules,
 		target.StorageMigration, target.GuestCommands, target.PlaybookHosts, target.WriteLogDrain,
 		target.ClusterMetrics, target.PlatformChecks,
@@ -53,7 +54,7 @@ func bare() target.Facts {
 	f := everything()
 	f.Target = "bare"
 	f.Capabilities = map[target.Capability]string{target.VMCreation: "stated", target.VMPowerControl: "stated",
-		target.VMMoves: "stated"}
+		target.VMClones: "stated", target.VMMoves: "stated"}
 	f.Missing = map[target.Capability]string{target.NodePowerControl: "its nodes have no power controllers"}
 	for i := range f.Nodes {
 		f.Nodes[i].Power = ""

@@ -264,10 +264,11 @@ func waitForNodes(ctx context.Context, e *Env, nodes []int, state target.PowerSt
 		silent := e.Power.silence(told || ctx.Err() != nil, e.Clock.Now())
 		switch {
 		case silent >= unknownLimit:
-			return false, "", fmt.Errorf("nobody has told the state of any node for %s: %w", unit.Duration(silent.Round(time.Second)), unknown[0])
+			return false, "", fmt.Errorf("nobody has told the state of any node for %s: %w",
+				unit.Duration(silent.Round(time.Second)), unknown[0])
 		case silent >= unknownLimit/10 && !noted:
 			noted = true
-			e.Note("nobody has told the state of any node for %s, and is waited for until it is %s: %v",
+			e.Warn("nobody has told the state of any node for %s; that is waited for until it is %s: %v",
 				unit.Duration(silent.Round(time.Second)), unit.Duration(unknownLimit), unknown[0])
 		}
 		var waiting []int

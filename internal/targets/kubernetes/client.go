@@ -69,7 +69,7 @@ type api struct {
 	gone time.Duration
 
 	mu sync.Mutex
-	// away is since when nothing was answered, until the last time that this was so: patience is for all calls together.
+	// away is since when nothing was answered, until the last time that this was so: all calls share one patience.
 	away, until time.Time
 }
 

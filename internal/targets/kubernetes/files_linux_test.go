@@ -14,8 +14,8 @@ import (
 	"plimsoll/internal/testkit/needs"
 )
 
-// TestMakeFiles makes the files of disks as a pod's shell does: where a file system keeps no space, too, and not where it
-// has too little.
+// TestMakeFiles makes the files of disks as a pod's shell does: where a file system keeps no space, too, and not where
+// it has too little.
 func TestMakeFiles(t *testing.T) {
 	programs := t.TempDir()
 	stand := func(name, does string) {
@@ -129,7 +129,8 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	does("a", has("later"))
-	if err := errors.Join(power.PowerOff(ctx, a), shooter.Restore(ctx, "s", "a"), power.PowerOn(ctx, a, 1)); err != nil {
+	if err := errors.Join(power.PowerOff(ctx, a), shooter.Restore(ctx, "s", "a"),
+		power.PowerOn(ctx, a, 1)); err != nil {
 		t.Fatal(err)
 	}
 	does("a", has("first"))

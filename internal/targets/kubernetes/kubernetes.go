@@ -11,6 +11,7 @@ package kubernetes
 
 import (
 	"cmp"
+	"sync"
 	"time"
 
 	"plimsoll/internal/contract/target"
@@ -48,6 +49,7 @@ type place struct {
 	restarts     bool
 	nodes        int
 	clock        clock.Clock
+	sums         sync.Map // of agents' programs, by their paths
 	kinds        []target.PowerKind
 	goneLimit    time.Duration
 	onLimit      time.Duration // until a pod runs: volumes are made and an image may be fetched meanwhile

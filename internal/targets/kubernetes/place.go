@@ -286,8 +286,8 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	return facts, errors.Join(objections...)
 }
 
-// claimClones claims clones where the storage may make them: whether a driver does the API does not tell, but what is no
-// driver of the Container Storage Interface copies nothing.
+// claimClones claims clones where the storage may make them: whether a driver does the API does not tell, but what is
+// no driver of the Container Storage Interface copies nothing.
 func (a *api) claimClones(ctx context.Context, f *fleetFile, shot, why string, facts *target.Facts) {
 	all, err := a.list(ctx, classes, "")
 	i := f.classOf(all, f.StorageClass)
@@ -302,7 +302,8 @@ func (a *api) claimClones(ctx context.Context, f *fleetFile, shot, why string, f
 		facts.Missing[target.VMClones] = "clones: snapshots: " + why
 	case f.Clones == "snapshots":
 		facts.Capabilities[target.VMClones] = "volumes made of the storage's snapshots, after a flush"
-	case err == nil && !slices.ContainsFunc(known, func(o unstructured.Unstructured) bool { return o.GetName() == driver }):
+	case err == nil && !slices.ContainsFunc(known,
+		func(o unstructured.Unstructured) bool { return o.GetName() == driver }):
 		facts.Missing[target.VMClones] = fmt.Sprintf("storage class %q: its provisioner %s is no CSI driver of this cluster, "+
 			"and others copy no volumes: kubectl get csidrivers lists them", all[i].GetName(), driver)
 	default:

@@ -62,7 +62,8 @@ var subtests = []subtest{
 		b.expect("answering", b.answering("B"), 2)
 		b.do("vm_group.MigrateGroup", cold) // nobody there
 		b.do("vm_group.PowerOff", args{"vm_group_name": "B"})
-		b.do("vm_group.MigrateGroup", args{"vm_group_name": "B", "from_node": int64(-1), "to_node": int64(0), "cold": true})
+		b.do("vm_group.MigrateGroup", args{"vm_group_name": "B", "from_node": int64(-1), "to_node": int64(0),
+			"cold": true})
 		b.expect("nodes after a move back", b.nodes("B"), []int{0, 0})
 		b.expect("answering of what was off", b.answering("B"), 0)
 	}},
