@@ -250,6 +250,7 @@ type cellRunner struct {
 	record experiment.Record
 	stop   *console.Stopper
 	waits  waitFlags
+	load   time.Duration // of a probe whose length the search says
 }
 
 // cellRun is one of them, prepared.
@@ -273,11 +274,8 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 			sf.search.value = cell.Levels[0].Value
 		}
 	}
-	if m := c.record.Mark; m != nil {
-		value, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
-		if load := judge.LoadTime(m, value); load > 0 {
-			sf.values["runtime_secs"] = int64(load / time.Second)
-		}
+	if c.load > 0 {
+		sf.values["runtime_secs"] = int64(c.load / time.Second)
 	}
 	tf := machines.Flags{
 		Name: s.Target, TimeScale: machines.Factor(s.TimeScale), SizeScale: machines.Factor(s.SizeScale),

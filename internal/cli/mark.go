@@ -41,6 +41,7 @@ type markFlags struct {
 	probe    string
 	under    []string // conditions
 	unit     string   // of clients
+	plan     bool
 	waits    waitFlags
 	label    runs.LabelFlags
 }
@@ -177,6 +178,7 @@ func (mf *markFlags) register(c *cobra.Command, probe string) {
 	flags.StringVar(&mf.within, "within", "5%", "how far from the mark its interval may reach, as a `share`")
 	flags.IntVar(&mf.probes, "probes", mark.DefaultProbes, "the most `rates` that are offered")
 	flags.StringVar(&mf.probe, "probe", "30s", probe)
+	flags.BoolVar(&mf.plan, "plan", false, "say what would be done and how long it takes, and touch nothing")
 	mf.waits.register(c)
 	mf.label.Register(c)
 }
@@ -361,8 +363,10 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	if err != nil {
 		return err
 	}
+	var plans []*plan.Plan // of a probe under each condition
 	conditions, err := mf.conditions(p, name, func(sc *scenario.Scenario) error {
-		_, err := rn.planned(sc, p, sf, tf)
+		one, err := rn.planned(sc, p, sf, tf)
+		plans = append(plans, one)
 		return err
 	})
 	if err != nil {
@@ -387,6 +391,16 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	}
 	for _, limit := range full {
 		r.Mark.Limits = append(r.Mark.Limits, limit.Name)
+	}
+	if mf.plan {
+		if len(plans) == 0 {
+			plans = append(plans, p.plan)
+		}
+		d := newMarkPlan(r.Mark, plans, float64(tf.TimeScale))
+		if rn.JSON {
+			return rn.PrintJSON(d)
+		}
+		return d.say(rn)
 	}
 	folder, err := rn.createExperiment("mark", r, p, mf.label.Labels)
 	if err != nil {

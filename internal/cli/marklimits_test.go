@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,5 +65,44 @@ func TestMarkAsserts(t *testing.T) {
 	}
 	if mf.least != 5000 {
 		t.Errorf("at least %v", float64(mf.least))
+	}
+}
+
+// A plan says what would be offered, how often, for how long and under what, of each condition what is done, and
+// touches nothing; what would be refused is.
+func TestMarkPlan(t *testing.T) {
+	job := filepath.Join(t.TempDir(), "my.fio")
+	write(t, job, "[r]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\n")
+	for _, c := range []struct {
+		flags []string
+		code  int
+		want  []string
+	}{
+		{[]string{"--limit", "errors = 0"}, 0, []string{"Limits: r p99 < 5ms; r errors <= 0.", "0.6 of what that did",
+			"At most 12 probes, each in a run of its own: at most 13 runs in all, of 10 min 25 s together.",
+			"Below 666.7 a second a probe is longer", "2 h 14 min together if all are", "Nothing has been touched.",
+			`run workload "r" on group "Load" for 30 s`}},
+		{[]string{"--from", "500", "--to", "4000", "--probes", "5"}, 0, []string{"First 500; then",
+			"4000 at most", "at most 5 runs in all"}},
+		{[]string{"--condition", "alone", "--condition", "worn-in"}, 0, []string{
+			"At most 12 probes under each of 2 conditions, each in a run of its own: at most 26 runs in all",
+			`One probe under "alone":`, `One probe under "worn-in":`, "precondition"}},
+		{[]string{"--vary", "vms", "--to", "8"}, 0, []string{"by vms", "First 1; then", "at most 12 runs in all"}},
+		{[]string{"--json"}, 0, []string{`"runs": 13`, `"seconds": 625`, `"longest_seconds": 8035`, `"r p99 < 5ms"`}},
+		{[]string{"--limit", "nopm > 3"}, 4, []string{`counts no measure "nopm"`}},
+		{[]string{"--condition", "node-lost"}, 2, []string{"two nodes at least"}},
+	} {
+		a, out, errs := quiet(t)
+		dir := filepath.Join(t.TempDir(), "runs")
+		code := a.main(append([]string{"mark", job, "--target", "sim", "--dir", dir, "--limit", "p99 < 5ms", "--plan"},
+			c.flags...))
+		for _, want := range c.want {
+			if said := out.String() + errs.String(); code != c.code || !strings.Contains(said, want) {
+				t.Errorf("%v: exit code %d, no %q in %s", c.flags, code, want, said)
+			}
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%v: there is a folder of runs", c.flags)
+		}
 	}
 }

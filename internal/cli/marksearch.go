@@ -54,12 +54,12 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 				return exit.Errorf(exit.Failed, "", "mark: %w", err)
 			}
 		}
-		load := time.Duration(float64(judge.LoadTime(m, value)) * folder.Record().Settings.TimeScale)
+		authored := judge.LoadTime(m, value, lines[at].Probes)
+		load := time.Duration(float64(authored) * folder.Record().Settings.TimeScale)
 		sayProbe(rn.Console, lines[at], value, why, left(lines, m.Probes, load, loads, spent, made))
 		began := rn.Clock.Now()
 		_, _, ended = c.Run(stop.Ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(),
-			stop:  stop,
-			waits: waits})
+			stop: stop, waits: waits, load: authored})
 		spent, loads, made = spent+rn.Clock.Now().Sub(began), loads+load, made+1
 		progress, err := folder.Progress()
 		if err == nil && len(progress.Failed) > 0 && ended == nil && whole > 0 && rn.Clock.Now().Sub(begun) >= whole {

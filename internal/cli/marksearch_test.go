@@ -21,9 +21,12 @@ import (
 func TestTimeLeft(t *testing.T) {
 	m := &experiment.Mark{Workload: "pg", Seconds: 5, Limits: []string{"pg tx p99 < 20ms"}}
 	lines := []judge.Searched{{Probes: make([]mark.Probe, 1)}}
-	load := judge.LoadTime(m, 250)
+	load := judge.LoadTime(m, 250, []mark.Probe{{Held: true}, {}})
 	if load < 80*time.Second || load > 81*time.Second { // 200 beyond p99 of 250 a second
 		t.Fatalf("a load of %s", load)
+	}
+	if got := judge.LoadTime(m, 250, []mark.Probe{{Held: true}}); got < 16*time.Second || got > 17*time.Second {
+		t.Errorf("in the ramp: %s", got)
 	}
 	got := left(lines, 3, load, 5*time.Second, 8*time.Second, 1)
 	if got != "; 1 min 23 s to 2 min 46 s left" && got != "; 1 min 24 s to 2 min 48 s left" {
@@ -32,7 +35,7 @@ func TestTimeLeft(t *testing.T) {
 	if got := left(lines, 3, load, 5*time.Second, 10*time.Millisecond, 1); got != "" {
 		t.Errorf("of a simulation: %q", got)
 	}
-	if got := judge.LoadTime(m, 0); got != 5*time.Second {
+	if got := judge.LoadTime(m, 0, nil); got != 5*time.Second {
 		t.Errorf("without a rate: %s", got)
 	}
 }

@@ -50,7 +50,7 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 		b.WriteString(sprintf("%s\n\n", sentence))
 	}
 	b.WriteString(sprintf("%s\n", x.Sentence))
-	for _, sentence := range x.Recorded {
+	for _, sentence := range besides(x) {
 		b.WriteString(sprintf("\n%s\n", sentence))
 	}
 	lines := linesOf(x)
@@ -108,6 +108,17 @@ func experimentLines(w io.Writer, x *compare.Experiment, markdown bool) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// besides are sentences that stand below the answer of a search.
+func besides(x *compare.Experiment) []string {
+	if len(x.Limits) == 0 {
+		return x.Recorded
+	}
+	return append([]string{SayLimits(x.Limits)}, x.Recorded...)
+}
+
+// SayLimits tells what had to hold at every rate of a search.
+func SayLimits(limits []string) string { return "Limits: " + strings.Join(limits, "; ") + "." }
 
 // mostSaid is how many warnings of runs an experiment's page says; each run's own page has them all.
 const mostSaid = 6
@@ -217,6 +228,7 @@ type experimentView struct {
 	Style    template.CSS
 	Short    []string
 	Warned   []string // what runs were warned of
+	Besides  []string
 	Charts   []*overlayView
 	Curves   []curveTable
 	Lines    []curveTable // of a search under conditions
@@ -246,7 +258,8 @@ type experimentGroup struct {
 // ExperimentHTML writes the result of an experiment as one self-contained page without a script.
 func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 	x = withoutZeros(shown(x))
-	v := experimentView{Experiment: x, Policy: Policy, Short: ExperimentShort(x), Warned: saidLines(x)}
+	v := experimentView{Experiment: x, Policy: Policy, Short: ExperimentShort(x), Warned: saidLines(x),
+		Besides: besides(x)}
 	for _, name := range []string{"report.css", "compare.css"} {
 		b, err := fs.ReadFile(embedded, "assets/"+name)
 		if err != nil {

@@ -85,14 +85,16 @@ type Experiment struct {
 	// Lines are the answers under each condition, Costs what the others take from the first.
 	Lines []mark.Line `json:"lines,omitempty"`
 	Costs []mark.Cost `json:"costs,omitempty"`
+	// Limits are all that had to hold at every rate.
+	Limits []string `json:"limits,omitempty"`
 	// Recorded say where the marks stand among those of recorded systems.
 	Recorded []string `json:"recorded,omitempty"`
 }
 
 // OfSearch makes of an experiment the search that it was: its probes are compared with no first, and what they found is
 // the answer.
-func (x *Experiment) OfSearch(found mark.Answer, lines []mark.Line, costs []mark.Cost) {
-	x.Mark, x.Lines, x.Costs, x.Sentence = &found, lines, costs, found.Sentence
+func (x *Experiment) OfSearch(found mark.Answer, lines []mark.Line, costs []mark.Cost, limits []string) {
+	x.Mark, x.Lines, x.Costs, x.Limits, x.Sentence = &found, lines, costs, limits, found.Sentence
 	if len(lines) > 0 {
 		x.Sentence = fmt.Sprintf("Under %q: %s", lines[0].Condition, found.Sentence)
 	}

@@ -114,6 +114,16 @@ func Conclude(s Settings, probes []Probe) Answer {
 
 func (a *Answer) at(v Verdict, p Probe) { a.Verdict, a.Rate, a.Limit = v, &p.Offered, p.Limit }
 
+// At holds a rate, 0 for none, against the mark: it says so, and returns the share of it; nil without a mark.
+func (a *Answer) At(rate float64) *float64 {
+	if rate == 0 || a.Verdict != Found {
+		return nil
+	}
+	share := rate / *a.Rate
+	a.Sentence += fmt.Sprintf(" Your %s are %.0f %% of it.", InUnit(rate, a.Unit), 100*share)
+	return &share
+}
+
 // Outcome says in a line how a probe came out, with rates in their unit.
 func (p Probe) Outcome(of string) string {
 	switch {
@@ -232,10 +242,10 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 				p = q
 			}
 		}
-		a.at(Generator, b.low)
+		a.at(Generator, borne(probes))
 		a.Limit = p.Limit
 		a.Sentence = fmt.Sprintf("At least %s: at %s the load generator gave way, not the system: %s.",
-			a.Say(b.low.Offered), a.Say(p.Offered), cmp.Or(p.Generator, "it fell behind"))
+			a.Say(*a.Rate), a.Say(p.Offered), cmp.Or(p.Generator, "it fell behind"))
 		return
 	}
 	far := !e.ok || e.cliff && !e.twice || !e.cliff && (e.low <= 0 || e.high > 1.5*e.rate || e.low < 0.5*e.rate)
@@ -268,6 +278,23 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 	}
 	a.Confidence = Confidence
 	a.Sentence = fmt.Sprintf("Mark: %s (95 %%: %s to %s)%s.", a.Say(e.rate), a.bare(e.low), a.bare(e.high), limit)
+}
+
+// borne is the highest probe that held below all that the system broke: where the generator gave way by chance, the
+// system bore a higher rate.
+func borne(probes []Probe) (highest Probe) {
+	broke := math.Inf(1)
+	for _, p := range probes {
+		if !p.Held && p.Generator == "" {
+			broke = min(broke, p.Offered)
+		}
+	}
+	for _, p := range probes {
+		if p.Held && p.Offered < broke && p.Offered > highest.Offered {
+			highest = p
+		}
+	}
+	return highest
 }
 
 // between says what is known where no interval is: the two sides, where both are clear and nothing contradicts them.

@@ -315,3 +315,22 @@ func TestTooLittleEvenAtTheMost(t *testing.T) {
 		t.Errorf("%+v, %q", step, a.Warnings)
 	}
 }
+
+// A generator that gave way by chance below a rate that held takes nothing from what the system bore.
+func TestGeneratorByChance(t *testing.T) {
+	probes := []mark.Probe{
+		{Offered: 7500, Achieved: 7500, Margin: 4, Held: true},
+		{Offered: 15000, Achieved: 15000, Margin: 3, Held: true},
+		{Offered: 30000, Achieved: 21000, Margin: 0.1, Behind: true, Generator: "its thread was busy"},
+		{Offered: 17000, Achieved: 16000, Margin: 0.5, Behind: true, Generator: "its thread was busy"},
+		{Offered: 18547, Achieved: 18547, Margin: 2, Held: true},
+	}
+	a := mark.Conclude(mark.Settings{Start: 7500}, probes)
+	if a.Verdict != mark.Generator || *a.Rate != 18547 || !strings.HasPrefix(a.Sentence, "At least 18,550 IOPS: at 17,000") {
+		t.Errorf("%s %v: %s", a.Verdict, *a.Rate, a.Sentence)
+	}
+	probes[3].Generator = "" // the system
+	if a := mark.Conclude(mark.Settings{Start: 7500}, probes); a.Rate != nil && *a.Rate > 15000 {
+		t.Errorf("above what broke: %s", a.Sentence)
+	}
+}

@@ -76,7 +76,7 @@ func (sd *Sides) ExperimentDocument(folder *experiment.Folder, threshold float64
 	if err == nil && r.Mark != nil {
 		var found markDocument
 		if found, err = sd.markAnswer(folder); err == nil {
-			x.OfSearch(found.Answer, found.Lines, found.Costs)
+			x.OfSearch(found.Answer, found.Lines, found.Costs, r.Mark.Limits)
 			if search := searchOf(folder, found); len(d.Made) > 0 {
 				search.Run = d.Made[0].Run
 				x.Recorded = sd.amongRecorded(search)

@@ -61,16 +61,14 @@ func (sd *Sides) markAnswer(folder *experiment.Folder) (markDocument, error) {
 			doc.Mind = append(doc.Mind, fmt.Sprintf("Under %q no rate was offered yet.", string(s.Condition)))
 		} else if len(r.Mark.Conditions) > 0 && len(s.Probes) > 0 {
 			value, _ := s.next(r.Mark)
-			doc.Lines = append(doc.Lines, mark.Line{Condition: string(s.Condition), Over: value < 0,
-				Answer: mark.Conclude(s.Settings, s.Probes)})
+			line := mark.Line{Condition: string(s.Condition), Over: value < 0,
+				Answer: mark.Conclude(s.Settings, s.Probes)}
+			_ = line.At(doc.At)
+			doc.Lines = append(doc.Lines, line)
 		}
 	}
 	doc.Costs = mark.Costs(doc.Lines)
-	if doc.At > 0 && doc.Verdict == mark.Found {
-		part := doc.At / *doc.Rate
-		doc.AtShare = &part
-		doc.Sentence += fmt.Sprintf(" Your %s are %.0f %% of it.", mark.InUnit(doc.At, doc.Unit), 100*part)
-	}
+	doc.AtShare = doc.Answer.At(doc.At)
 	return doc, nil
 }
 
@@ -94,6 +92,7 @@ func (sd *Sides) MarkResult(folder *experiment.Folder, over bool) error {
 		err = errors.Join(err, sd.PrintJSON(doc))
 	} else {
 		printMark(sd.Out, doc)
+		visible.Fprintf(sd.Out, "%s\n", report.SayLimits(doc.Limits))
 		for _, text := range doc.Recorded {
 			visible.Fprintf(sd.Out, "%s\n", text)
 		}

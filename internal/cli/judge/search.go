@@ -92,29 +92,31 @@ func contradict(a, b scenario.Assert) bool {
 // Operations beyond a percentile that is limited: so many are wanted, and a probe is prolonged for them.
 const (
 	beyond    = 200
+	inRamp    = 40 // as long as all rates have held, or none has: far from the limit a rough figure tells
 	longest   = 20 // times its own length
 	fewBeyond = 2  // with fewer there is no percentile
 )
 
-// probeSeconds is for how long a rate is offered, so that the highest percentile that is limited is known well.
-func probeSeconds(m *experiment.Mark, rate float64) float64 {
-	return min(max(m.Seconds, needed(m)/max(rate, 1e-9)), longest*m.Seconds)
-}
-
-// LoadTime is for how long a value of the variable is offered where the search says it, and not the scenario; 0 else.
-func LoadTime(m *experiment.Mark, value float64) time.Duration {
+// LoadTime is for how long a value of the variable is offered where the search says it, and not the scenario, so that
+// the highest percentile that is limited is known well; 0 else. before are the probes that came before it.
+func LoadTime(m *experiment.Mark, value float64, before []mark.Probe) time.Duration {
 	seconds := m.Seconds
 	switch {
 	case m.Rated || seconds == 0:
 		return 0
 	case !m.Counts() && value > 0: // the run without a rate is for where to begin
-		seconds = probeSeconds(m, value)
+		wanted := Needed(m)
+		if held := func(p mark.Probe) bool { return p.Held }; !slices.ContainsFunc(before, held) ||
+			!slices.ContainsFunc(before, func(p mark.Probe) bool { return !p.Held }) {
+			wanted *= float64(inRamp) / beyond
+		}
+		seconds = min(max(seconds, wanted/max(value, 1e-9)), longest*seconds)
 	}
 	return time.Duration(math.Ceil(seconds)) * time.Second
 }
 
-// needed is how many operations the highest percentile that is limited takes.
-func needed(m *experiment.Mark) float64 {
+// Needed is how many operations the highest percentile that is limited takes.
+func Needed(m *experiment.Mark) float64 {
 	_, limits, _ := MarkLimits(m.Limits, m.Workload) // they were read before
 	n := 0.0
 	for _, l := range limits {
@@ -295,9 +297,9 @@ func (s *Searched) begin(m *experiment.Mark, first Searched) {
 	switch {
 	case m.Counts():
 	case m.Seconds > 0:
-		s.Settings.Least = needed(m) / (longest * m.Seconds)
+		s.Settings.Least = Needed(m) / (longest * m.Seconds)
 	case s.seconds > 0: // a scenario's runs are as long as it says
-		s.Settings.Least = needed(m) * fewBeyond / beyond / s.seconds
+		s.Settings.Least = Needed(m) * fewBeyond / beyond / s.seconds
 	}
 	s.Settings.Unit, s.Read = cmp.Or(s.Settings.Unit, first.Settings.Unit), s.Read || first.Read
 	s.Settings.Start, s.Settings.Most = m.Start*s.Scale, m.Most*s.Scale

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"plimsoll/internal/analysis/mark"
+	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/run/experiment"
 )
 
 // Bearer is a system of which all is known: a load is offered to it, and the rate that it bears under a limit is to be
@@ -327,6 +329,18 @@ func markClaims() (out []Claim) {
 		}
 		return yes(anywhere(DrawBearer(kinds[r.IntN(len(kinds))], r), r).Verdict == mark.Found)
 	})
+	add("a queue, a power or a cap, from 0.05 of it on: at most 1.5 times the time of a sweep of 12 rates", 1, 1,
+		func(r *rand.Rand) Count {
+			m := &experiment.Mark{Workload: "w", Seconds: 30,
+				Limits: []string{[]string{"w p90 < 1s", "w p99 < 1s", "w p99.9 < 1s"}[r.IntN(3)]}}
+			x := DrawBearer([]string{"queue", "power", "cap"}[r.IntN(3)], r)
+			took := 0.0
+			a := anywhere(x, r)
+			for i, p := range a.Probes {
+				took += judge.LoadTime(m, p.Offered, a.Probes[:i]).Seconds()
+			}
+			return yes(took <= 1.5*12*judge.LoadTime(m, x.Mark(), []mark.Probe{{Held: true}, {}}).Seconds())
+		})
 	add("any of these: an overload that stays is said", 0, 0.005, func(r *rand.Rand) Count {
 		return yes(anywhere(DrawBearer(uncertain[r.IntN(len(uncertain))].kind, r), r).Verdict == mark.NotRecovered)
 	})
