@@ -21,7 +21,7 @@ func JudgeVMs(d *result.Data, findings []result.Finding, workload string, limits
 			continue
 		}
 		if w.Merged() {
-			p.Used = used(d, w, findings)
+			p.Used = used(d, w, 0, findings)
 			continue
 		}
 		margin, limit, err := marginOf(d, w, limits)

@@ -69,7 +69,7 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	if err != nil {
 		return Probe{}, err
 	}
-	p := Probe{Offered: rate, Margin: math.Inf(1), Held: true, Used: used(d, w, findings)}
+	p := Probe{Offered: rate, Margin: math.Inf(1), Held: true, Used: used(d, w, depth, findings)}
 	var count uint64
 	var busy float64
 	for _, o := range w.Ops {

@@ -309,6 +309,17 @@ func TestWhatWasFull(t *testing.T) {
 	if diff := cmp.Diff(want, p.Used); diff != "" {
 		t.Error(diff)
 	}
+	for part, n := range map[string]float64{"CPU": 2, "Client": 4, "IO": 0.2, "Lock": 6} {
+		series(result.DatabaseSessions, "db", part, n, n)
+		d.Series[len(d.Series)-1].Unit = "count"
+	}
+	p, err = mark.Judge(d, nil, "OLTP", []result.Assert{below("p99", 5e-3)})
+	locks := mark.Used{Measure: result.DatabaseSessions, Of: "locks in the database of db", Percent: 75}
+	if diff := cmp.Diff([]mark.Used{want[0], locks, want[1], {result.DatabaseSessions, "I/O in the database of db", 2.5}},
+		p.Used); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	d.Series = d.Series[:3]
 	share := 92.34
 	quota := result.Finding{Check: "io-limit", Metric: "share of the quota of reads", Value: &share,
 		Evidence: []result.Evidence{{Name: "quota (300 IOPS by Q)"}}}
@@ -321,17 +332,21 @@ func TestWhatWasFull(t *testing.T) {
 	for _, c := range []struct {
 		low, percent  float64 // of the device, at the lowest rate and at others
 		below, beyond float64 // of a CPU quota, in the probes that held and in those that broke
+		locks         float64 // that sessions wait for in those that held; in others 96, unless 0
 		want          string
 	}{
-		{40, 97, 0, 0, " Near it sdb of node-1 was at work 97 % of the time, the CPUs of node-1 were used 11 %."},
-		{60, 60, 0, 0, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
-		{60, 60, 5, 40, " full near it: sdb of node-1 was at work 60 % of the time." +
+		{40, 97, 0, 0, 0, " Near it sdb of node-1 was at work 97 % of the time, the CPUs of node-1 were used 11 %."},
+		{60, 60, 0, 0, 0, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
+		{60, 60, 5, 40, 0, " full near it: sdb of node-1 was at work 60 % of the time." +
 			" Beyond it the CPU quota of postgres (cgroup /db) of db held it back in 40 % of its periods, just below it 5 %."},
-		{60, 60, 60, 80, " Near it the CPU quota of postgres (cgroup /db) of db held it back in 60 % of its periods, " +
+		{60, 60, 60, 80, 0, " Near it the CPU quota of postgres (cgroup /db) of db held it back in 60 % of its periods, " +
 			"sdb of node-1 was at work 60 % of the time."},
-		{60, 60, 30, 45, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
-		{60, 60, 0, 9, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
-		{95, 97, 0, 0, " Near it sdb of node-1 was at work 97 % of the time (95 % already at 1,000 IOPS), the CPUs of node-1 were used 11 %."},
+		{60, 60, 0, 0, 20, " full near it: sdb of node-1 was at work 60 % of the time." +
+			" Beyond it waits for locks in the database of db kept 96 % of the load's sessions, just below it 20 %."},
+		{60, 60, 0, 0, 60, " full near it: sdb of node-1 was at work 60 % of the time."},
+		{60, 60, 30, 45, 0, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
+		{60, 60, 0, 9, 0, " Nothing that was counted was full near it: sdb of node-1 was at work 60 % of the time."},
+		{95, 97, 0, 0, 0, " Near it sdb of node-1 was at work 97 % of the time (95 % already at 1,000 IOPS), the CPUs of node-1 were used 11 %."},
 	} {
 		x := &trust.Bearer{Kind: "queue", Capacity: 5000, Base: 2e-4, Limit: 1e-3, Servers: 1, Noise: 0.02, Seconds: 30}
 		var probes []mark.Probe
@@ -349,7 +364,12 @@ func TestWhatWasFull(t *testing.T) {
 			if q.Offered == 1000 {
 				device.Percent = c.low
 			}
-			q.Used = []mark.Used{device, other, quota, cpus}
+			locks.Percent = c.locks
+			if !q.Held && c.locks > 0 {
+				locks.Percent = 96
+			}
+			waits := mark.Used{Measure: result.DatabaseSessions, Of: "I/O in the database of db", Percent: 50}
+			q.Used = []mark.Used{device, other, waits, locks, quota, cpus}
 			probes = append(probes, q)
 		}
 		if a := mark.Conclude(s, probes); a.Verdict != mark.Found || !strings.HasSuffix(a.Sentence, c.want) {

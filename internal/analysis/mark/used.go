@@ -36,7 +36,12 @@ var usable = map[string]string{
 	result.CPUPressure:         "some task of %s waited for a CPU %.0f %% of the time",
 	result.IOPressure:          "some task of %s waited for I/O %.0f %% of the time",
 	result.MemoryPressure:      "some task of %s waited for memory %.0f %% of the time",
+	result.DatabaseSessions:    "waits for %s kept %.0f %% of the load's sessions",
 }
+
+// sessionWaits are the kinds of waits in a database that are its own, and what is waited for.
+var sessionWaits = map[string]string{"Lock": "locks", "LWLock": "locks inside the server", "IO": "I/O",
+	"BufferPin": "pinned buffers", "IPC": "other sessions"}
 
 // ioQuota is the measure of what a run's group may read or write in a second, which the check io-limit holds against
 // what was done.
@@ -45,7 +50,7 @@ const ioQuota = "io_quota"
 // waits are those of them that say how much had to wait: they have no place at which they are full, and are told where
 // they rise.
 var waits = []string{result.CPUPressure, result.IOPressure, result.MemoryPressure, result.QuotaThrottled,
-	result.HostSteal}
+	result.HostSteal, result.DatabaseSessions}
 
 // A wait rises across the mark when it is so many points, and so many times, what it was just below.
 const (
@@ -84,7 +89,8 @@ func risen(below, beyond *Probe) (out []Rise) {
 		}
 		for _, b := range below.Used {
 			if b.Measure == u.Measure && (b.Of == u.Of ||
-				!strings.Contains(u.Of, ofGroup) && !strings.Contains(b.Of, ofGroup)) {
+				!strings.Contains(u.Of, ofGroup) && !strings.Contains(b.Of, ofGroup) &&
+					u.Measure != result.DatabaseSessions) {
 				r.Below = b.Percent
 			}
 		}
@@ -100,10 +106,17 @@ func risen(below, beyond *Probe) (out []Rise) {
 // all the time.
 const ofGroup = "(cgroup "
 
-// used reads off a run how much was used of what was counted, by measure that of which most was.
-func used(d *result.Data, w result.Workload, findings []result.Finding) (out []Used) {
+// used reads off a run how much was used of what was counted, by measure that of which most was. depth is how many
+// operations the load may have in flight, and so its sessions with a database.
+func used(d *result.Data, w result.Workload, depth int, findings []result.Finding) (out []Used) {
 	most := map[string]Used{}
 	for _, s := range d.Series {
+		if kind := sessionWaits[s.Part]; s.Measure == result.DatabaseSessions && kind != "" && depth > 0 && s.Step > 0 {
+			if mean, n := meanOf(s, w, 0); n > 0 {
+				share := min(math.Round(1000*mean/float64(depth))/10, 100)
+				out = append(out, Used{s.Measure, kind + " in the database of " + s.Machine, share})
+			}
+		}
 		if usable[s.Measure] == "" || s.Unit != "%" || !(s.Step > 0) {
 			continue
 		}
