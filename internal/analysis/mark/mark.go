@@ -96,6 +96,9 @@ type Step struct {
 
 // Next is the next probe. The same probes always have the same next one.
 func Next(s Settings, probes []Probe) Step {
+	if len(probes) > 0 && s.Least == 0 && probes[0].Behind && probes[0].Achieved > 0 { // the first may be far above
+		s.Least = min(s.Start, probes[0].Achieved) / 1000
+	}
 	s = s.filled()
 	switch {
 	case len(probes) == 0 && s.Start < s.Least && s.Least <= s.Most:
@@ -286,6 +289,9 @@ func (s Settings) up(probes []Probe) Step {
 	return Step{s.bounded(highest * factor), "every limit holds: higher"}
 }
 
+// farAbove is the share of a rate, as achieved, below which it is so far above the mark that steps would be wasted.
+const farAbove = 1. / 30
+
 // down goes below what was achieved, then by growing steps.
 func (s Settings) down(probes []Probe) Step {
 	lowest := lowestOf(probes)
@@ -293,7 +299,7 @@ func (s Settings) down(probes []Probe) Step {
 		return Step{}
 	}
 	rate := lowest.Offered / min(math.Pow(2, float64(len(probes))), 8)
-	if a := 0.7 * lowest.Achieved; lowest.Behind && a > rate {
+	if a := 0.7 * lowest.Achieved; lowest.Behind && (a > rate || a > 0 && a < farAbove*lowest.Offered) {
 		rate = min(a, lowest.Offered/1.5)
 	}
 	if lowest.Generator != "" && lowest.Achieved > 0 { // more than that it cannot send
@@ -376,6 +382,10 @@ func (s Settings) between(probes []Probe, b span) Step {
 // inside places a probe between the two sides.
 func (s Settings) inside(probes []Probe, b span) Step {
 	low, high := b.low, b.high
+	if high.Behind && high.Achieved > 0 && high.Achieved < farAbove*high.Offered {
+		return Step{s.bounded(1.3 * max(low.Offered, high.Achieved)), "above what was achieved, and far below " +
+			say(high.Offered, s.Unit)}
+	}
 	ratio := high.Offered / low.Offered
 	rate := math.Sqrt(low.Offered * high.Offered)
 	switch {

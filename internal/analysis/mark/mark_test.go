@@ -334,3 +334,21 @@ func TestGeneratorByChance(t *testing.T) {
 		t.Errorf("above what broke: %s", a.Sentence)
 	}
 }
+
+// A first rate a million times above what is borne costs one probe, and not the search.
+func TestFarAbove(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 2))
+	held := 0
+	for range 300 {
+		x := trust.DrawBearer("queue", r)
+		a := trust.Search(x, mark.Settings{Start: 1e6 * x.Capacity}, r)
+		if m := x.Mark(); a.Verdict == mark.Found && *a.Low <= m && m <= *a.High {
+			held++
+		} else if a.Verdict != mark.Found && a.Verdict != mark.Inconclusive || a.Verdict == mark.Found && len(a.Probes) > 12 {
+			t.Errorf("%v: %s", m, a.Sentence)
+		}
+	}
+	if held < 270 {
+		t.Errorf("%d of 300 marks are given and in their interval", held)
+	}
+}

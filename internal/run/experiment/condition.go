@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func (c Condition) Apply(sc *scenario.Scenario, workload string) error {
 		beside, ok := startOf(sc, c.Beside())
 		if !ok {
 			return fmt.Errorf("condition %q: the scenario starts no workload of that name; it has: %s", string(c),
-				unit.List(others(sc, workload), 12))
+				cmp.Or(unit.List(others(sc, workload), 12), "no other"))
 		}
 		if beside.Args["async"], beside.Args["annotate"] = true, true; beside.Args.Has("runtime_secs") {
 			beside.Args["runtime_secs"] = start.Args.Float("runtime_secs") + 2*leadSeconds
