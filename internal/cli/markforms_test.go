@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/kit/exit"
@@ -22,6 +23,7 @@ import (
 type markForm struct {
 	Said   []string
 	Probes [][]string
+	text   string
 }
 
 var (
@@ -33,6 +35,7 @@ var (
 // formOf reads a form: which of the sentences are in it, and its rows.
 func formOf(text string, row *regexp.Regexp, sentences []string) (f markForm) {
 	text = strings.ReplaceAll(html.UnescapeString(text), "\u00a0", " ")
+	f.text = text
 	for _, s := range sentences {
 		if strings.Contains(text, s) {
 			f.Said = append(f.Said, s)
@@ -65,8 +68,8 @@ func TestMarkFormsAgree(t *testing.T) {
 	}
 	job := filepath.Join(t.TempDir(), "my.fio")
 	write(t, job, "[r]\nioengine=libaio\niodepth=16\nrw=randread\nbs=8k\nsize=64m\ndirect=1\n")
-	args := []string{"mark", job, "--target", "sim", "--runtime", "10s", "--time-scale", "0.05", "--limit", "read p99 < 1ms", "--limit",
-		"errors = 0", "--at", "2500", "--condition", "alone", "--condition", "worn-in"}
+	args := []string{"mark", job, "--target", "sim", "--runtime", "10s", "--time-scale", "0.05", "--limit",
+		"read p99 < 1ms", "--limit", "errors = 0", "--at", "2500", "--condition", "alone", "--condition", "worn-in"}
 	if code := a.main(append(args, "--assert", "mark >= 1M", "--dir", a.RunsDir)); code != exit.Threshold {
 		t.Fatalf("--assert on too high a mark: exit code %d: %s", code, errs)
 	}
@@ -125,7 +128,13 @@ func TestMarkFormsAgree(t *testing.T) {
 		"Markdown": formOf(must(nil, "report", id, "-o", "md"), fileRow, want.Said),
 		"page":     formOf(must(nil, "report", id, "-o", "html"), pageRow, want.Said),
 	} {
-		if diff := cmp.Diff(want, got); diff != "" {
+		for _, l := range reported.Lines {
+			title := fmt.Sprintf("What was used and waited under %q", l.Condition)
+			if name != "terminal" && !strings.Contains(got.text, title) {
+				t.Errorf("%s: no %s", name, title)
+			}
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(got)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -384,8 +384,38 @@ func probesOf(x *compare.Experiment) (out []grid) {
 				p.Outcome(l.Unit)})
 		}
 		out = append(out, g)
+		if u := usedOf(l); len(u.rows) > 0 {
+			out = append(out, u)
+		}
 	}
 	return out
+}
+
+// usedOf is the table of how much was used, and had to wait, below the load at each rate.
+func usedOf(l loadmark.Line) grid {
+	g := grid{title: "What was used and waited", head: []string{"%"},
+		said: "At the rates that were offered, in " + cmp.Or(l.Unit, "IOPS") + ", the lowest first."}
+	if l.Condition != "" {
+		g.title += fmt.Sprintf(" under %q", l.Condition)
+	}
+	probes := slices.SortedStableFunc(slices.Values(l.Probes), func(p, q loadmark.Probe) int {
+		return cmp.Compare(p.Offered, q.Offered)
+	})
+	row := map[string]int{}
+	for i, p := range probes {
+		rate, _, _ := strings.Cut(l.Say(p.Offered), " ")
+		g.head = append(g.head, rate)
+		for _, u := range p.Used {
+			at, ok := row[u.What()]
+			if !ok {
+				at = len(g.rows)
+				row[u.What()] = at
+				g.rows = append(g.rows, append([]string{u.What()}, slices.Repeat([]string{"–"}, len(probes))...))
+			}
+			g.rows[at][1+i] = fmt.Sprintf("%.0f", u.Percent)
+		}
+	}
+	return g
 }
 
 // mostOfLimit is the highest share of its limit that a plot of a search shows.

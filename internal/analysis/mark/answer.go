@@ -220,6 +220,14 @@ func (a *Answer) fallen(probes []Probe, at int) {
 				a.Say(last.Offered))
 		}
 	}
+	watched := 0.0
+	for _, q := range probes[at:] {
+		watched += q.Seconds
+	}
+	if watched > 0 {
+		a.Sentence += fmt.Sprintf(". It was watched for %s of load at %s", unit.Duration(watched*float64(time.Second)),
+			unit.Plural(len(probes)-at, "lower rate"))
+	}
 	a.Sentence += "."
 }
 

@@ -32,8 +32,9 @@ import (
 
 // Probe is one answer of the system.
 type Probe struct {
-	Offered  float64 `json:"offered_ops"`  // operations per second; above 0
-	Achieved float64 `json:"achieved_ops"` // operations per second; 0 when not known
+	Offered  float64 `json:"offered_ops"`       // operations per second; above 0
+	Achieved float64 `json:"achieved_ops"`      // operations per second; 0 when not known
+	Seconds  float64 `json:"seconds,omitempty"` // for how long it was offered
 	// Margin is the limit over the limited value, of the limit that is nearest to breaking: 1 at the limit, above it
 	// when all hold. 0: broken without a distance, as by an error, by a rate that was not met, or by no answer.
 	Margin float64 `json:"margin"`

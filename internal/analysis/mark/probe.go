@@ -79,7 +79,7 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	if seconds <= 0 {
 		return p, fmt.Errorf("workload %q has no length of time", workload)
 	}
-	p.Achieved = float64(count) / seconds
+	p.Achieved, p.Seconds = float64(count)/seconds, math.Round(10*seconds)/10
 	p.Behind = missed(w, rate, depth)
 	corrected, late := w, lateness{}
 	if w.Latency == serviceTime {

@@ -17,6 +17,12 @@ type Used struct {
 	Percent float64 `json:"percent"` // mean over the time of the workload
 }
 
+// What is what was used or waited, in words that its share follows.
+func (u Used) What() string {
+	text, _, _ := strings.Cut(fmt.Sprintf(usable[u.Measure], u.Of, 0.), " 0 %")
+	return text
+}
+
 // full is from where on something is called full, in per cent; a CPU or device that waits now and then is below it.
 const full = 90
 
@@ -114,14 +120,14 @@ func used(d *result.Data, w result.Workload, depth int, findings []result.Findin
 		if kind := sessionWaits[s.Part]; s.Measure == result.DatabaseSessions && kind != "" && depth > 0 && s.Step > 0 {
 			if mean, n := meanOf(s, w, 0); n > 0 {
 				share := min(math.Round(1000*mean/float64(depth))/10, 100)
-				out = append(out, Used{s.Measure, kind + " in the database of " + s.Machine, share})
+				out = append(out, Used{s.Measure, kind + " in the database of " + result.PlainNames(s.Machine), share})
 			}
 		}
 		if usable[s.Measure] == "" || s.Unit != "%" || !(s.Step > 0) {
 			continue
 		}
 		mean, n := meanOf(s, w, 0)
-		u, key := Used{s.Measure, nameOf(s), math.Round(10*mean) / 10}, s.Measure
+		u, key := Used{s.Measure, result.PlainNames(nameOf(s)), math.Round(10*mean) / 10}, s.Measure
 		if strings.Contains(u.Of, ofGroup) {
 			key += u.Of
 		}

@@ -136,7 +136,7 @@ func (t *Bearer) breaks(p mark.Probe, r *rand.Rand) mark.Probe {
 // Probe offers a rate.
 func (t *Bearer) Probe(rate float64, r *rand.Rand) mark.Probe {
 	t.made++
-	p := mark.Probe{Offered: rate, Achieved: rate, Limit: "p99 < limit"}
+	p := mark.Probe{Offered: rate, Achieved: rate, Seconds: t.Seconds, Limit: "p99 < limit"}
 	if t.Kind == "errors" || t.Kind == "tail" {
 		return t.breaks(p, r)
 	}
