@@ -134,7 +134,9 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, "+
 				"each of them within the limit", inFlight, depth)
 		}
-		if p.Generator == "" && timed && (p.Spent == nil || p.Spent.Device < p.Spent.Whole/2) {
+		held := func(u Used) bool { return u.Measure == ioQuota && u.Percent >= full } // by a quota, whoever waited
+		if p.Generator == "" && timed && (p.Spent == nil || p.Spent.Device < p.Spent.Whole/2) &&
+			!slices.ContainsFunc(p.Used, held) {
 			p.Generator = starved(d, findings, w)
 		}
 	}

@@ -289,6 +289,20 @@ func TestWhereTimeIsAdded(t *testing.T) {
 	}
 }
 
+// Who waited for a CPU beside an I/O quota that was used up was not the limit: the quota was.
+func TestQuotaNotGenerator(t *testing.T) {
+	t.Parallel()
+	for share, gave := range map[float64]bool{50: true, 99: false} {
+		quota := result.Finding{Check: "io-limit", Metric: "share of the quota of reads", Value: &share,
+			Evidence: []result.Evidence{{Name: "quota (800 IOPS by Q)"}}}
+		d := waiting(load(1000, 8, even(1000, 100), "service time", slow), 0.2)
+		p, err := mark.Judge(d, []result.Finding{quota}, "OLTP", []result.Assert{below("p99", 5e-3)})
+		if err != nil || p.Held || (p.Generator != "") != gave {
+			t.Errorf("%v %% of it: %+v %v", share, p, err)
+		}
+	}
+}
+
 // What was full near the mark is said with what else was used, and nothing is said to be full that was not.
 func TestWhatWasFull(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,9 @@ type Used struct {
 
 // What is what was used or waited, in words that its share follows.
 func (u Used) What() string {
+	if u.Measure == result.HostSteal {
+		return "CPU time of " + u.Of + " was taken by its hypervisor"
+	}
 	text, _, _ := strings.Cut(fmt.Sprintf(usable[u.Measure], u.Of, 0.), " 0 %")
 	return text
 }
