@@ -82,6 +82,12 @@ func TestFioApart(t *testing.T) {
 			`"sync"`, `"write":{"io_bytes":24576000,"runtime":30000,"total_ios":6000,`+
 				`"clat_ns":{"max":9,"mean":9,"N":6000}},"sync"`, 1)),
 			[]string{"a reads 6000 400 5000 0 1", "a writes 0 NaN NaN 0 1"}},
+		"two sections in sum, by group_reporting": {fioOutput(1_700_000_000, strings.Replace(fioJob("a", 0, 6000,
+			`"job options":{"iodepth":"8","rate_iops":"50"},`), `"job_runtime":60000`, `"job_runtime":120013`, 1)),
+			[]string{"fio 6000 400 5000 0 0"}},
+		"two processes in sum, as asked": {fioOutput(1_700_000_000, strings.Replace(fioJob("a", 0, 6000,
+			`"job options":{"iodepth":"8","numjobs":"2"},`), `"job_runtime":60000`, `"job_runtime":120013`, 1)),
+			[]string{"fio 6000 400 5000 0 16"}},
 		"one begins while the other works": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
 			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `startdelay":"59","iodepth`, 1))),
 			[]string{"fio 6060 400 5000 0 16"}},

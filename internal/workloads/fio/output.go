@@ -32,6 +32,8 @@ type Part struct {
 	// Only is the one operation of its jobs that it holds, "" for all: they did another for another length of time, as
 	// where what was written is read back (verify), and fio's rates are over those.
 	Only string
+	// Merged: an entry is the sum of several sections (group_reporting), of which fio tells the options of one.
+	Merged bool
 	// Uncounted: a job ended with an error that is in no count of fio's, so that one is counted for it.
 	Uncounted bool
 	// Staggered is how much later than the first the last of its jobs began, where that is a good part of their time.
@@ -60,6 +62,11 @@ func BlockSize(reads, writes bool, read, written float64) string {
 
 // asked adds what a job was asked for.
 func (p *Part) asked(job fiofile.Job) {
+	p.askedOf(job, func(...string) bool { return true })
+}
+
+// askedOf adds that of a job which is told by certain options.
+func (p *Part) askedOf(job fiofile.Job, told func(keys ...string) bool) {
 	blocks := meanBlocks(job)
 	reads, writes, trims := directions(job.Value("rw"))
 	size := "not said"
@@ -101,6 +108,9 @@ func (p *Part) asked(job fiofile.Job) {
 		{Name: "flushes", Value: flush},
 		{Name: "filename", Value: orDefault(job.Value("filename"), job.Value("directory")), Noted: true},
 	} {
+		if keys := toldBy[a.Name]; !told(append(keys, a.Name)...) {
+			continue
+		}
 		i := slices.IndexFunc(p.Asked, func(o Asked) bool { return o.Name == a.Name })
 		switch {
 		case i < 0:
@@ -109,6 +119,12 @@ func (p *Part) asked(job fiofile.Job) {
 			p.Asked[i].Value += "; " + a.Value
 		}
 	}
+}
+
+// toldBy are the options that tell what was asked, where they are not of its name.
+var toldBy = map[string][]string{
+	"pattern": {"rw"}, "mix": {"rwmixread", "rwmixwrite"}, "block size": {"bs", "bssplit", "bsrange"},
+	"rate": {"rate_iops"}, "direct": {"buffered"}, "flushes": {"fsync", "fdatasync", "sync"}, "filename": {"directory"},
 }
 
 // Name returns what people call the part.
@@ -451,8 +467,14 @@ func (d *document) part(c choice) Part {
 		one := d.jobs[i]
 		one.leave(c.Only)
 		e := &one
-		p.Streams = append(p.Streams, d.streamOf(e, named[e.host+e.name]))
-		if len(e.options)+len(d.global) > 0 {
+		times := named[e.host+e.name]
+		merged := d.merged(&d.jobs[i], times)
+		p.Streams = append(p.Streams, d.streamOf(e, times, merged))
+		switch {
+		case merged: // what [global] says is of all that do not say otherwise
+			p.Merged = true
+			p.askedOf(d.jobOf(&entry{}), func(keys ...string) bool { return slices.ContainsFunc(keys, d.global.has) })
+		case len(e.options)+len(d.global) > 0:
 			p.asked(d.jobOf(e))
 		}
 		p.Uncounted = p.Uncounted || e.code != 0 && e.errors == 0
@@ -576,16 +598,14 @@ func (o settings) has(key string) bool {
 }
 
 // streamOf says what a job did by the options that stand in the output; entries of its name stand there so many times.
-func (d *document) streamOf(e *entry, times int) result.Stream {
+// Of one that is merged of several sections these are the options of one.
+func (d *document) streamOf(e *entry, times int, merged bool) result.Stream {
 	job := d.jobOf(e)
 	l := result.Stream{Name: e.name, Noun: "fio job", Direct: job.Enabled("direct") || job.Value("buffered") == "0"}
-	if len(e.options)+len(d.global) == 0 { // fio before 2.3 prints none
+	if len(e.options)+len(d.global) == 0 || merged { // fio before 2.3 prints none
 		return l
 	}
-	processes := 1
-	if times < number(job, "numjobs", 1) { // reported as a group
-		processes = max(1, number(job, "numjobs", 1)/times)
-	}
+	processes := processesOf(job, times)
 	depth := 1
 	if engines[job.Value("ioengine")].async {
 		depth = number(job, "iodepth", 1)
@@ -611,6 +631,24 @@ func (d *document) streamOf(e *entry, times int) result.Stream {
 	}
 	l.Brief = pauses(job) || !job.Enabled("time_based")
 	return l
+}
+
+// processesOf is how many processes are one entry, by the options, where entries of its name stand there so many times.
+func processesOf(job fiofile.Job, times int) int { return max(1, number(job, "numjobs", 1)/times) }
+
+// merged reports whether an entry is the sum of more processes than its options say, as group_reporting makes of
+// several sections: those worked longer together than so many can. A process works as long as its longest operation, or
+// as all of them where they were stages.
+func (d *document) merged(e *entry, times int) bool {
+	length := e.longestMS()
+	for _, r := range e.dirs {
+		if r.runtimeMS > 0 && Unlike(r.runtimeMS, e.longestMS()) {
+			length = e.dirs[0].runtimeMS + e.dirs[1].runtimeMS + e.dirs[2].runtimeMS
+		}
+	}
+	const slack = 50
+	most := uint64(processesOf(d.jobOf(e), times)) * length
+	return len(e.options)+len(d.global) > 0 && length > 0 && e.runtimeMS > most+most/50+slack
 }
 
 // jobOf is a job as a file of it would say it.
