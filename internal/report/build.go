@@ -284,13 +284,17 @@ func totalsOf(
 		t.OpsPerSecond += row.OpsPerSecond
 		t.Rows = append(t.Rows, row)
 	}
-	for _, m := range w.Measures {
+	// A set of operations is told by the figures that are declared first: its times, where it has no rate of its own.
+	sets := len(w.Operations) > 0 &&
+		!slices.ContainsFunc(w.Operations, func(o result.Operation) bool { return !o.Set }) &&
+		!slices.ContainsFunc(w.Measures, func(m result.Measure) bool { return m.Better == result.Higher })
+	for i, m := range w.Measures {
 		over, in := t.Seconds, m.SeriesUnit()
 		if short && m.Kind == result.Count {
 			over, in = 1, m.Unit
 		}
 		if v, ok := m.Over(values, over); ok && finite(v) {
-			t.Measures = append(t.Measures, MeasureRow{m.Name, v, in, m.Better == result.Higher && !m.Aside})
+			t.Measures = append(t.Measures, MeasureRow{m.Name, v, in, m.Better == result.Higher && !m.Aside || sets && i < 2})
 		}
 	}
 	return t

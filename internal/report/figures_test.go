@@ -69,6 +69,22 @@ func TestNoRates(t *testing.T) {
 	}
 }
 
+// A set of queries has no rate: what its tool states of the whole of it is the headline, not the mean of its queries.
+func TestSetIsToldByItsTimes(t *testing.T) {
+	t.Parallel()
+	single := func(name string) result.Measure {
+		return result.Measure{Name: name, Unit: "s", Better: result.Lower, Kind: result.Single}
+	}
+	load := result.Workload{Operations: []result.Operation{{Name: "query", Noun: "queries", Set: true}},
+		Measures: []result.Measure{single("geometric_mean"), single("query_set"), single("query_01")}}
+	totals := totalsOf(load, "", time.Time{}, 85, []result.OpTotals{{Op: "query", Count: 22, Seconds: 80}},
+		[]result.Value{{Measure: "geometric_mean", Value: 1.5}, {Measure: "query_set", Value: 85},
+			{Measure: "query_01", Value: 3}})
+	if got, want := didOf(Latency{Windows: []WindowTotals{totals}}), "geometric_mean 1.5 s; query_set 1 min 25 s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestSayAnswer: a list shows what the report begins with, up to its first semicolon; of an older run its figure.
 func TestSayAnswer(t *testing.T) {
 	t.Parallel()

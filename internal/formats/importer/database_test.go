@@ -178,8 +178,12 @@ func TestHammerSummary(t *testing.T) {
 			"transaction counter | 0 at once | 1 in 10s | TPM=2.9e+06"}},
 		"tproc-h": {head + `"result": {"type": "tproc_h_result", "geomean_seconds": 0.86603, "query_sets": 1, ` +
 			`"total_query_time_seconds": 2}, "query_times": {"rows": [{"name": "14", "seconds": 1.5}, {"name": "2", ` +
-			`"seconds": 0.5}]}}`, []string{"TPROC-H | 1 at once | 1 in 2s | query 2 2s | query_set=2 | " +
-			"geometric_mean=0.86603 | query_02=0.5 | query_14=1.5"}},
+			`"seconds": 0.5}]}}`, []string{"TPROC-H | 1 at once | 1 in 2s | query 2 2s | geometric_mean=0.86603 | " +
+			"query_set=2 | query_02=0.5 | query_14=1.5"}},
+		"tproc-h, of 12.345 s": {head + `"result": {"type": "tproc_h_result", "geomean_seconds": 2.4843, "query_sets": 1, ` +
+			`"total_query_time_seconds": 13}, "query_times": {"rows": [{"name": "9", "seconds": 12}, {"name": "2", ` +
+			`"seconds": 0.5}]}}`, []string{"TPROC-H | 1 at once | 1 in 13s | query 2 0s | geometric_mean=2.4843 | " +
+			"query_set=13 | query_02=0.5 | query_09=12"}},
 	} {
 		if d := cmp.Diff(c.want, parts(t, c.text)); d != "" {
 			t.Errorf("%s: %s", name, d)
@@ -223,7 +227,7 @@ func TestHammerTexts(t *testing.T) {
 			"Vuser 1:query 14 completed in 1.5 seconds\nVuser 1:Query Failed : select 1 : ERROR:  cancelled\n" +
 			"Vuser 1:query 2 completed in 0.5 seconds\nVuser 1:Completed query set in 2 seconds\n" +
 			"Vuser 1:Geometric mean of query times returning rows is 0.86603\n", []string{"TPROC-H | 1 at once | 1 in 2s | " +
-			"query 2 2s | query_set=2 | geometric_mean=0.86603 | query_02=0.5 | query_14=1.5 | 1 failed"}},
+			"query 2 2s | geometric_mean=0.86603 | query_set=2 | query_02=0.5 | query_14=1.5 | 1 failed"}},
 		"clients that think": {head + strings.Replace(aTest, "2 Active Virtual Users",
 			"2 VU * 10 AC = 20 Active Sessions", 1), []string{strings.ReplaceAll(result("TPROC-C 20 VU", " | 1 failed"),
 			"2 at once", "20 at once")}},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"plimsoll/internal/kit/untyped"
 )
@@ -63,7 +64,9 @@ func (p *hammerParser) summary(n int, v json.RawMessage) (taken bool, lines []st
 			fmt.Sprintf("Vuser 1:TEST RESULT : System achieved %v NOPM from %v %s TPM", r.NOPM, r.TPM, r.Database))
 	case "tproc_h_result":
 		for _, row := range s.Queries.Rows {
-			lines = append(lines, fmt.Sprintf("Vuser 1:query %v completed in %v seconds", row["name"], row["seconds"]))
+			seconds := fmt.Sprint(row["seconds"])
+			p.whole = p.whole || len(seconds) > 1 && !strings.Contains(seconds, ".")
+			lines = append(lines, fmt.Sprintf("Vuser 1:query %v completed in %v seconds", row["name"], seconds))
 		}
 		lines = append(lines, fmt.Sprintf("Vuser 1:Completed %v query set(s) in %v seconds", r.Sets, r.Seconds),
 			fmt.Sprintf("Vuser 1:Geometric mean of query times returning rows is %v", r.Mean))

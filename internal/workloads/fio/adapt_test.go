@@ -205,6 +205,8 @@ func TestAdaptRefuses(t *testing.T) {
 			[]string{"w.fio:3:11: [a] iodeepth=3: no option of fio 3.28 to 3.42 has this name, and there is no fio here to ask; did you mean iodepth?"}},
 		"no value": {"[a]\nfilename=/dev/sdb\ndirect\nbs=\n", 1,
 			[]string{"w.fio:3:1: [a] direct: it needs a value", "w.fio:4:4: [a] bs=: it needs a value"}},
+		"sleeps beside another": {"[a]\nfilename=/dev/sdb\nrate=300\n[b]\nfilename=/dev/sdb\n", 1,
+			[]string{"w.fio:3:6: [a] rate=300: that is one operation each 13.7 s, and beside other jobs"}},
 		"waits for nobody": {"[a]\nfilename=/dev/sdb\nwait_for=b\n", 1,
 			[]string{"w.fio:3:10: [a] wait_for=b: no section of the file has this name"}},
 		"line of two options": {"[a]\nfilename=/dev/sdb\ndescription=" + strings.Repeat("x", 8179) +

@@ -1,6 +1,7 @@
 package fio
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,32 @@ func (a *adaptation) describe() {
 	}
 	if known {
 		a.limit = total + most
+	}
+	a.refuseSleepers()
+}
+
+// refuseSleepers refuses a rate at which a job sleeps for long between operations beside others. Asked for its state,
+// fio (3.33 for one) waits for each job's next operation; a job that ends meanwhile gives up after 5 s without its figures,
+// and those that exit_what was to end go on for ever.
+func (a *adaptation) refuseSleepers() {
+	const leastRate = 0.4 // operations per second: a rate may be of two directions, each with sleeps of its own
+	processes := 0
+	for _, l := range a.streams {
+		processes += max(1, l.Processes)
+	}
+	jobs := a.out.Jobs()
+	for i, l := range a.streams {
+		each := l.Rate / float64(max(1, l.Processes))
+		if processes == 1 || each == 0 || each >= leastRate {
+			continue
+		}
+		for _, key := range []string{"rate", "rate_iops"} {
+			if o, ok := jobs[i].Get(key); ok {
+				a.object(jobs[i].Section, o, fmt.Sprintf("that is one operation each %.3g s, and beside other jobs fio hangs, or "+
+					"loses figures, when a job sleeps so long: write a higher rate%s", 1/each,
+					map[string]string{"rate": " (it is of bytes: 300k is 300 KiB a second)"}[key]))
+			}
+		}
 	}
 }
 
