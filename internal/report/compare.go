@@ -302,10 +302,10 @@ func (g *grid) add(m compare.Measure, several map[string]string) {
 }
 
 // verdictText is a verdict in words; what is the same is so within the threshold. A gross change of single runs is one
-// of these runs, and not what its interval says of others.
+// of these runs, and not what an interval says of others.
 func verdictText(m compare.Measure, threshold float64) string {
 	told := m.Verdict != compare.Same && m.Verdict != compare.Inconclusive
-	if told && m.Adjusted.Valid() && m.Adjusted.Low <= 0 && m.Adjusted.High >= 0 {
+	if told && !(m.Adjusted.Valid() && (m.Adjusted.Low > 0 || m.Adjusted.High < 0)) {
 		return string(m.Verdict) + " in these runs"
 	}
 	if m.Verdict == compare.Same && threshold > 0 {

@@ -206,9 +206,11 @@ func severityRank(s result.Severity) int {
 func Where(environment []result.Fact) string {
 	type place map[string]string
 	places := map[string]place{}
-	var groups, unused []string
+	var groups, unused, remote []string
 	for _, f := range environment {
 		switch {
+		case f.Group == "storage" && strings.Contains(f.Name, ": "): // of a host by its name
+			remote = append(remote, f.Name+" ("+f.Value+")")
 		case f.Group == "load":
 			unused = append(unused, f.Name+" is "+f.Value)
 		case f.Group == "storage" || strings.HasPrefix(f.Group, "storage "):
@@ -241,6 +243,11 @@ func Where(environment []result.Fact) string {
 			parts = append(parts, at+" ("+strings.Join(what, ", ")+")")
 		}
 	}
+	const most = 4
+	if n := len(remote) - most; n > 0 {
+		remote = append(remote[:most], fmt.Sprintf("%d more", n))
+	}
+	parts = append(parts, remote...)
 	if len(parts) > 0 {
 		parts = []string{"Load on " + strings.Join(parts, " and ") + "."}
 	}

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"plimsoll/internal/analysis/effect"
+	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/kit/nearest"
 	"plimsoll/result"
 )
@@ -116,6 +120,9 @@ func (p pairing) declared(name string, m result.Measure, b, c load) (Measure, bo
 	}
 	out := Measure{Side: p.side, Cell: p.cell, Workload: name, Name: m.Name, Unit: m.SeriesUnit(),
 		Direction: string(p.options.directionOf(m))}
+	if m.Kind == result.Single {
+		out.beyond = stated(m.Name, slices.Concat(b.of, c.of))
+	}
 	over := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, "", m.Name) }
 	p.values(&out, bv, cv, b.runs, c.runs, func() ([]ratioSeries, []ratioSeries) {
 		if m.Kind == result.Single {
@@ -125,6 +132,30 @@ func (p pairing) declared(name string, m result.Measure, b, c load) (Measure, bo
 		return seriesOf(b, over), seriesOf(c, over)
 	})
 	return out, true
+}
+
+var statedPercentile = lazyregexp.New(`(?:^|[ _])p(\d{1,2}(?:\.\d+)?)(?:_[a-z]+)?$`)
+
+// stated is how many operations lie beyond a percentile that a tool states, in the one of some workloads that did least:
+// one beyond a largest value; 0 for what is none of these, or where nothing was counted.
+func stated(name string, of []result.Workload) float64 {
+	if strings.HasSuffix(name, "_max") {
+		return 1
+	}
+	m := statedPercentile.FindStringSubmatch(name)
+	if m == nil {
+		return 0
+	}
+	percent, _ := strconv.ParseFloat(m[1], 64)
+	least := math.Inf(1)
+	for _, w := range of {
+		var n uint64
+		for _, o := range w.Ops {
+			n += o.Count
+		}
+		least = min(least, float64(n))
+	}
+	return least * (100 - percent) / 100
 }
 
 // directionOf is which way of a measure is good: as the caller says, as all its declarations do, or as its name says.

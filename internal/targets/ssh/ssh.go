@@ -123,7 +123,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		facts.Nodes = append(facts.Nodes, target.Node{Index: i, Name: m.Name, Cores: all[i].Cores,
 			MemoryBytes: all[i].MemoryBytes, Address: m.Address, Power: powerKind(m)})
 		if objections[i] == nil {
-			facts.Environment = append(facts.Environment, factsOf(m.Name, all[i])...)
+			facts.Environment = append(facts.Environment, factsOf(m, all[i])...)
 			objections[i] = all[i].Objections(m)
 			for _, d := range all[i].Disks {
 				for _, off := range d.Misaligned {
@@ -138,9 +138,9 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 }
 
 // factsOf are the provenance of a host.
-func factsOf(name string, s remote.Seen) (list []result.Fact) {
+func factsOf(m remote.Machine, s remote.Seen) (list []result.Fact) {
 	add := func(group, what, value, missing string) {
-		f := result.Fact{Group: group, Name: name + ": " + what, Value: value}
+		f := result.Fact{Group: group, Name: m.Name + ": " + what, Value: value}
 		if value == "" {
 			f.Missing = missing
 		}
@@ -161,6 +161,11 @@ func factsOf(name string, s remote.Seen) (list []result.Fact) {
 	add("cpu", "mitigations", mitigations(s), "the host does not tell")
 	for _, d := range s.Disks {
 		add("storage", d.Path, strings.TrimSpace(d.Identity+", "+unit.Bytes(d.Bytes).String()), "")
+	}
+	for _, d := range m.Disks {
+		if d.ID == "" {
+			add("storage", "file in "+m.Folder, unit.Bytes(d.Bytes).String(), "")
+		}
 	}
 	return list
 }
