@@ -81,6 +81,7 @@ var elbenchoAsked = []string{"block size", "file size", "direct IO", "random", "
 // elbenchoSide is one direction of a phase. What is not known is NaN.
 type elbenchoSide struct {
 	ios, bytes, entries, firstRate float64
+	entryRate                      float64 // as stated
 	io, entry                      elbenchoLatency
 }
 
@@ -106,11 +107,23 @@ func (s elbenchoSide) any() bool { return positive(s.ios) || positive(s.bytes) |
 // isRead reports whether a phase's own side is reading.
 func (p *elbenchoPhase) isRead() bool { return strings.HasPrefix(p.name, "READ") }
 
+// exactly makes the length of a phase of entries that of their rate as stated, where it is in the same whole
+// millisecond: of 5 ms the rate would be a fifth off.
+func (p *elbenchoPhase) exactly() {
+	if s := p.main; !positive(s.ios) && positive(s.entries) && positive(s.entryRate) {
+		exact := milliseconds(1e3 * s.entries / s.entryRate).Round(time.Microsecond)
+		if (exact - p.length).Abs() <= time.Millisecond {
+			p.length = exact
+		}
+	}
+}
+
 // stretch returns what a phase measured; false when it counted nothing.
 func (p *elbenchoPhase) stretch() (stretch, bool) {
 	if p.length <= 0 || !p.main.any() && !p.read.any() {
 		return stretch{}, false
 	}
+	p.exactly()
 	s := stretch{workload: "elbencho " + strings.ToLower(oneLine(p.name)), concurrency: p.concurrency, length: p.length,
 		facts: p.facts}
 	if p.label != "" {
@@ -180,7 +193,7 @@ func (p *elbenchoPhase) stretch() (stretch, bool) {
 	value(result.Measure{Name: "cpu", Unit: "%", Kind: result.Single}, p.cpu)
 	if gap := p.length - p.first; p.first > 0 && gap > p.length/10 {
 		s.notes = append(s.notes, fmt.Sprintf("its first thread was done after %v, its last after %v: rates are of all "+
-			"the time, in which not all threads worked", p.first, p.length))
+			"the time, in which not all threads worked", p.first, p.length.Round(10*time.Microsecond)))
 	}
 	s.unseen = []string{"the device underneath: its counters are in no such file"}
 	if !slices.ContainsFunc(rep.Ops, func(c workload.Counters) bool { return c.Hist != nil }) {
@@ -367,7 +380,7 @@ func milliseconds(v float64) time.Duration {
 // tells.
 func elbenchoColumns(num func(string) float64, of string, ms float64) elbenchoSide {
 	s := elbenchoSide{ios: num(of + "IOs [last]"), bytes: num(of+"MiB [last]") * (1 << 20),
-		entries: num(of + "entries [last]"), firstRate: num(of + "IOPS [first]")}
+		entries: num(of + "entries [last]"), firstRate: num(of + "IOPS [first]"), entryRate: num(of + "entries/s [last]")}
 	if !positive(s.ios) {
 		s.ios = num(of+"IOPS [last]") * ms / 1e3
 	}

@@ -86,7 +86,7 @@ func (f flexible) value() float64 {
 
 func (c elbenchoCounts) side(ms float64, first elbenchoCounts) elbenchoSide {
 	s := elbenchoSide{ios: c.IOs.value(), bytes: c.Bytes.value(), entries: c.Entries.value(),
-		firstRate: first.IOPS.value()}
+		firstRate: first.IOPS.value(), entryRate: c.PerSec.value()}
 	if !positive(s.ios) {
 		s.ios = c.IOPS.value() * ms / 1e3
 	}

@@ -142,6 +142,8 @@ func readElbenchoText(_ format, r io.Reader) (*book, error) {
 			if !positive(p.main.entries) {
 				p.main.entries = last
 			}
+		case "Files/s", "Dirs/s", "Objects/s", "Buckets/s", "Entries/s", "Files/s write", "Objects/s write":
+			p.main.entryRate = last
 		case "Files read", "Objects read":
 			p.read.entries = last
 		case "CPU util %":

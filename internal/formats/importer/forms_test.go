@@ -116,7 +116,7 @@ var shortForms = []struct{ name, text, want string }{
 		"r: (groupid=0, jobs=1): err= 0: pid=501549\n  read : io=4000KB, bw=400.0KB/s, iops=100 , runt= 10000msec\n" +
 		"     issued    : total=r=1000/w=0/d=0, short=r=0/w=0/d=0\n\nRun status group 0 (all jobs):\n",
 		"fio: read 1000/0/4096000, 0 errors, 10s"},
-	{"elbencho of files, older", elbenchoOldFiles, "elbencho mkdirs: entry 2/0, 0 errors, 2ms\n" +
+	{"elbencho of files, older", elbenchoOldFiles, "elbencho mkdirs: entry 2/0, 0 errors, 2.5ms\n" +
 		"elbencho write: write 1000/0/4194304, 0 errors, 2s"},
 	{"x_slat.1.log", "500, 1200, 0, 0, 0\n1000, 1400, 0, 0, 0\n1500, 1600, 0, 0, 0\n",
 		"fio slat log: 3 reports, [1.6 NaN NaN], 0 errors, 1.5s"},
@@ -139,7 +139,7 @@ func pgbenchTotals(progress, end string) string {
 const elbenchoOldFiles = `OPERATION RESULT TYPE        FIRST DONE  LAST DONE
 ========= ================   ==========  =========
 MKDIRS    Elapsed ms       :          0          2
-          Dirs/s           :       1000       1000
+          Dirs/s           :       1000        800
           Total dirs       :          1          2
 ---
 WRITE     Elapsed ms       :       1900       2000
