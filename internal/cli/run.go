@@ -222,7 +222,7 @@ func (pl *planner) ready(stop *console.Stopper, phase, given string, sf scenario
 	if err != nil && stop.Ctx.Err() != nil {
 		err = exit.Errorf(exit.Interrupted, "nothing was started", "%s: %w", phase, console.ErrInterrupted)
 	}
-	if err == nil && (phase != "run" || p.scenario.Experiment != nil) { // a run says where its load goes, with what is not used
+	if err == nil && (phase != "run" || p.scenario.Experiment != nil) { // else it stands beside where the load goes
 		sayPlaced(pl.Console, given, placed)
 	}
 	return p, tf, placed, err

@@ -294,7 +294,8 @@ func totalsOf(
 			over, in = 1, m.Unit
 		}
 		if v, ok := m.Over(values, over); ok && finite(v) {
-			t.Measures = append(t.Measures, MeasureRow{m.Name, v, in, m.Better == result.Higher && !m.Aside || sets && i < 2})
+			wanted := m.Better == result.Higher && !m.Aside || sets && i < 2
+			t.Measures = append(t.Measures, MeasureRow{m.Name, v, in, wanted})
 		}
 	}
 	return t

@@ -80,7 +80,8 @@ func TestSetIsToldByItsTimes(t *testing.T) {
 	totals := totalsOf(load, "", time.Time{}, 85, []result.OpTotals{{Op: "query", Count: 22, Seconds: 80}},
 		[]result.Value{{Measure: "geometric_mean", Value: 1.5}, {Measure: "query_set", Value: 85},
 			{Measure: "query_01", Value: 3}})
-	if got, want := didOf(Latency{Windows: []WindowTotals{totals}}), "geometric_mean 1.5 s; query_set 1 min 25 s"; got != want {
+	const want = "geometric_mean 1.5 s; query_set 1 min 25 s"
+	if got := didOf(Latency{Windows: []WindowTotals{totals}}); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -224,10 +224,12 @@ func TestSaidOnce(t *testing.T) {
 func TestWhereOnHosts(t *testing.T) {
 	t.Parallel()
 	var all []result.Fact
-	for _, disk := range []string{"/dev/disk/by-id/nvme-M_S", "file in /var/tmp", "/dev/c", "/dev/d", "/dev/e", "/dev/f"} {
+	for _, disk := range []string{"/dev/disk/by-id/nvme-M_S", "file in /var/tmp", "/dev/c", "/dev/d", "/dev/e",
+		"/dev/f"} {
 		all = append(all, result.Fact{Group: "storage", Name: "db1: " + disk, Value: "64 MiB"})
 	}
-	if got, want := Where(all[:2]), "Load on db1: /dev/disk/by-id/nvme-M_S (64 MiB) and db1: file in /var/tmp (64 MiB)."; got != want {
+	const want = "Load on db1: /dev/disk/by-id/nvme-M_S (64 MiB) and db1: file in /var/tmp (64 MiB)."
+	if got := Where(all[:2]); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := Where(all); !strings.HasSuffix(got, "and 2 more.") {

@@ -136,8 +136,8 @@ func (p pairing) declared(name string, m result.Measure, b, c load) (Measure, bo
 
 var statedPercentile = lazyregexp.New(`(?:^|[ _])p(\d{1,2}(?:\.\d+)?)(?:_[a-z]+)?$`)
 
-// stated is how many operations lie beyond a percentile that a tool states, in the one of some workloads that did least:
-// one beyond a largest value; 0 for what is none of these, or where nothing was counted.
+// stated is how many operations lie beyond a percentile that a tool states, in the one of some workloads that did
+// least: one beyond a largest value; 0 for what is none of these, or where nothing was counted.
 func stated(name string, of []result.Workload) float64 {
 	if strings.HasSuffix(name, "_max") {
 		return 1

@@ -380,7 +380,8 @@ func milliseconds(v float64) time.Duration {
 // tells.
 func elbenchoColumns(num func(string) float64, of string, ms float64) elbenchoSide {
 	s := elbenchoSide{ios: num(of + "IOs [last]"), bytes: num(of+"MiB [last]") * (1 << 20),
-		entries: num(of + "entries [last]"), firstRate: num(of + "IOPS [first]"), entryRate: num(of + "entries/s [last]")}
+		entries: num(of + "entries [last]"), firstRate: num(of + "IOPS [first]"),
+		entryRate: num(of + "entries/s [last]")}
 	if !positive(s.ios) {
 		s.ios = num(of+"IOPS [last]") * ms / 1e3
 	}

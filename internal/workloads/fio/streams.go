@@ -34,8 +34,8 @@ func (a *adaptation) describe() {
 }
 
 // refuseSleepers refuses a rate at which a job sleeps for long between operations beside others. Asked for its state,
-// fio (3.33 for one) waits for each job's next operation; a job that ends meanwhile gives up after 5 s without its figures,
-// and those that exit_what was to end go on for ever.
+// fio (3.33 for one) waits for each job's next operation; a job that ends meanwhile gives up after 5 s without its
+// figures, and those that exit_what was to end go on for ever.
 func (a *adaptation) refuseSleepers() {
 	const leastRate = 0.4 // operations per second: a rate may be of two directions, each with sleeps of its own
 	processes := 0
@@ -268,3 +268,73 @@ func orDefault(text, missing string) string {
 	}
 	return text
 }
+
+// streamOf says what a job did by the options that stand in the output; entries of its name stand there so many times.
+// Of one that is merged of several sections these are the options of one.
+func (d *document) streamOf(e *entry, times int, merged bool) result.Stream {
+	job := d.jobOf(e)
+	l := result.Stream{Name: e.name, Noun: "fio job", Direct: job.Enabled("direct") || job.Value("buffered") == "0"}
+	if len(e.options)+len(d.global) == 0 || merged { // fio before 2.3 prints none
+		return l
+	}
+	processes := processesOf(job, times)
+	depth := 1
+	if engines[job.Value("ioengine")].async {
+		depth = number(job, "iodepth", 1)
+	}
+	trims := false
+	l.Depth = depth * processes
+	if processes > 1 {
+		l.Processes = processes
+	}
+	l.Reads, l.Writes, trims = directions(job.Value("rw"))
+	l.Rate = rate(job, l.Reads, l.Writes, trims) * float64(processes)
+	l.OpenLoop = job.Value("rate_process") == "poisson" && l.Rate > 0
+	l.ReadShare, _ = shares(job)
+	blocks := meanBlocks(job)
+	if l.Reads {
+		l.ReadBytes = blocks[0]
+	}
+	if l.Writes {
+		l.WriteBytes = blocks[1]
+	}
+	if strings.HasPrefix(job.Value("rw"), "rand") {
+		l.Random = float64(min(100, number(job, "percentage_random", 100))) / 100
+	}
+	l.Brief = pauses(job) || !job.Enabled("time_based")
+	return l
+}
+
+// processesOf is how many processes are one entry, by the options, where entries of its name stand there so many times.
+func processesOf(job fiofile.Job, times int) int { return max(1, number(job, "numjobs", 1)/times) }
+
+// merged reports whether an entry is the sum of more processes than its options say, as group_reporting makes of
+// several sections: those worked longer together than so many can. A process works as long as its longest operation, or
+// as all of them where they were stages.
+func (d *document) merged(e *entry, times int) bool {
+	length := e.longestMS()
+	for _, r := range e.dirs {
+		if r.runtimeMS > 0 && Unlike(r.runtimeMS, e.longestMS()) {
+			length = e.dirs[0].runtimeMS + e.dirs[1].runtimeMS + e.dirs[2].runtimeMS
+		}
+	}
+	const slack = 50
+	most := uint64(processesOf(d.jobOf(e), times)) * length
+	return len(e.options)+len(d.global) > 0 && length > 0 && e.runtimeMS > most+most/50+slack
+}
+
+// jobOf is a job as a file of it would say it.
+func (d *document) jobOf(e *entry) fiofile.Job {
+	file := fiofile.File{Sections: []fiofile.Section{
+		{Name: fiofile.Global, Options: d.global}, {Name: e.name, Options: e.options}}}
+	return file.Jobs()[0]
+}
+
+// pauses reports whether a job does something between its operations that is in no time of theirs.
+func pauses(job fiofile.Job) bool {
+	return flushes(job) || job.Value("sync_file_range") != "" || number(job, "fsync_on_close", 0) > 0 ||
+		!slices.Contains([]string{"", "0"}, job.Value("thinktime"))
+}
+
+// flushes reports whether a job has what it wrote flushed between its operations.
+func flushes(job fiofile.Job) bool { return number(job, "fsync", 0)+number(job, "fdatasync", 0) > 0 }
