@@ -182,6 +182,7 @@ func TestChangesInOneWay(t *testing.T) {
 		{row(11, 8, 14, compare.Better), "×12; ×9 to ×15; better"},
 		{row(0, -0.01, 0.01, compare.Same), "0.0 %; −1.0 % to +1.0 %; same within 5 %"},
 		{row(0.1, -0.1, 0.3, compare.Inconclusive), "+10.0 %; −10.0 % to +30.0 %; inconclusive"},
+		{verdictText(compare.Measure{Verdict: compare.Worse}, 0.05), "worse in these runs"}, // there is no interval
 	} {
 		if c.got != c.want {
 			t.Errorf("%s\nwant %s", c.got, c.want)
