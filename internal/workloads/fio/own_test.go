@@ -171,7 +171,7 @@ func TestOwnExamples(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d examples run", runs, len(files))
-	if runs < 35 {
+	if runs < 34 { // exitwhat.fio, whose jobs sleep for 7 s between operations, hangs fio
 		t.Errorf("only %d of %d examples run", runs, len(files))
 	}
 }
