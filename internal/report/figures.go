@@ -110,8 +110,40 @@ func (doc *Document) Folded() bool {
 }
 
 // SpreadHead are the columns of Spread.
-var SpreadHead = []string{"Group", "Loads", "Operation", "Rate of each: lowest", "middle", "highest", "p99: lowest",
-	"middle", "highest", "Errors"}
+var SpreadHead = spreadHead("Group", "Loads")
+
+// VMSpreadHead are the columns of SpreadOfVMs.
+var VMSpreadHead = spreadHead("Workload", "VMs")
+
+func spreadHead(what, of string) []string {
+	return []string{what, of, "Operation", "Rate of each: lowest", "middle", "highest", "p99: lowest", "middle",
+		"highest", "Errors"}
+}
+
+// SpreadOfVMs are the machines of each load as the rows of a table, as Spread's, and the worst of them; nil of few.
+func (doc *Document) SpreadOfVMs() (rows [][]string, named []string) {
+	if len(doc.VMs) <= many || len(doc.Latencies) > many {
+		return nil, nil
+	}
+	var loads []spread.Load
+	prefix := commonPrefix(doc.VMs)
+	for _, w := range doc.Workloads {
+		if w.VM == "" || w.Prefill || w.Again {
+			continue
+		}
+		errors := w.Errors
+		for _, r := range w.Totals.Rows {
+			if r.NoRate {
+				continue
+			}
+			name := w.Name + " on VM " + strings.TrimPrefix(w.VM, prefix)
+			loads = append(loads, spread.Load{Name: name, Of: w.Name, Op: r.Op, Unit: r.Unit, Rate: r.OpsPerSecond,
+				P99: r.P99, Errors: errors})
+			errors = 0
+		}
+	}
+	return told(loads)
+}
 
 // Spread are the groups of a large run as the rows of a table, and the names of the worst loads with why; nil of
 // others.
@@ -131,6 +163,11 @@ func (doc *Document) Spread() (rows [][]string, named []string) {
 			errors = 0
 		}
 	}
+	return told(loads)
+}
+
+// told are the groups of loads and the worst loads.
+func told(loads []spread.Load) (rows [][]string, named []string) {
 	groups := spread.Groups(loads)
 	if len(groups) > len(loads)/2 { // they are unlike: each is told
 		return nil, nil

@@ -89,17 +89,20 @@ var beforeUnit = regexp.MustCompile(`(\d) (%|[µmn]?s\b|min\b|h\b|IOPS\b|[KMGT]?
 // Clock is a moment of a day that is known.
 func Clock(t time.Time) template.HTML { return timeElement(t, ` class="clock"`, time.TimeOnly) }
 
+// manyOf is a number of things.
+func manyOf(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return plain(float64(n)) + " " + noun + "s"
+}
+
 var functions = template.FuncMap{
 	"quantity": quantity, "optional": optional, "duration": duration, "plain": plain,
 	"elapsed": elapsed, "change": change, "tight": Tight,
 	"count":  func(n uint64) string { return plain(float64(n)) },
 	"moment": Moment, "clock": Clock,
-	"many": func(n int, noun string) string {
-		if n == 1 {
-			return "1 " + noun
-		}
-		return plain(float64(n)) + " " + noun + "s"
-	},
+	"many":         manyOf,
 	"bytes":        func(n int64) string { return quantity(float64(n), "bytes") },
 	"float":        func(n int) float64 { return float64(n) },
 	"add":          func(a, b int) int { return a + b },
@@ -108,7 +111,6 @@ var functions = template.FuncMap{
 	"length":       length,
 	"sayMetric":    sayMetric,
 	"figureHead":   func() []string { return FigureHead },
-	"spreadHead":   func() []string { return SpreadHead },
 }
 
 // chartData holds what the page's script draws one chart from.

@@ -65,6 +65,9 @@ func TestLargeRuns(t *testing.T) {
 		if top := browsertest.Ask[float64](b, `document.getElementById("details").getBoundingClientRect().top`); top > 8*900 {
 			t.Errorf("%s: all details begin after %.1f screens", name, top/900)
 		}
+		if n := browsertest.Ask[int](b, `document.querySelectorAll("main > section ol:not(.short) > li").length`); n != 5 {
+			t.Errorf("%s: %d of the worst are named before all details", name, n)
+		}
 		b.Shot("large-" + strings.ReplaceAll(name, " ", "-"))
 		b.Do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
 			paper, _, err = page.PrintToPDF().Do(ctx)
@@ -115,6 +118,50 @@ func TestSpread(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"W7: read 107 IOPS, p99 4 ms, 3 operations failed", "125 IOPS"} {
+		if !strings.Contains(markdown.String(), want) || !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in both:\n%s\n%s", want, &markdown, &text)
+		}
+	}
+}
+
+// TestSpreadOfVMs: of a load on many machines the lowest, the middle and the highest are told, and the worst of them,
+// without the load that filled their disks and without what all names begin with.
+func TestSpreadOfVMs(t *testing.T) {
+	t.Parallel()
+	if rows, worst := New(runInput(reporttest.Options{VMs: 6, Length: time.Minute})).SpreadOfVMs(); rows != nil ||
+		worst != nil {
+		t.Errorf("of six: %v, %v", rows, worst)
+	}
+	second := func(v float64) *float64 { return &v }
+	doc := loadOf(60)
+	doc.Workloads = nil
+	for i := range 20 {
+		vm := fmt.Sprintf("__curie_test_1_Fleet_%04d", i)
+		doc.VMs = append(doc.VMs, result.VM{Name: vm, Group: "Fleet"})
+		totals := WindowTotals{Rows: []OpRow{{Op: "read", Unit: "ops/s", OpsPerSecond: float64(1 + i),
+			P99: second(0.001 * float64(1+i))}}}
+		doc.Workloads = append(doc.Workloads, WorkloadSummary{Name: "W0", VM: vm, Totals: totals},
+			WorkloadSummary{Name: "W0", VM: vm, Prefill: true, Totals: totals})
+	}
+	doc.Workloads[8].Errors = 2 // of the fifth
+	rows, worst := doc.SpreadOfVMs()
+	if diff := cmp.Diff([][]string{{"W0", "20", "read", "1 IOPS", "10 IOPS", "20 IOPS", "1 ms", "10 ms", "20 ms", "2"}},
+		rows); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"W0 on VM 0004: read 5 IOPS, p99 5 ms, 2 operations failed",
+		"W0 on VM 0019: read 20 IOPS, p99 20 ms", "W0 on VM 0018: read 19 IOPS, p99 19 ms",
+		"W0 on VM 0017: read 18 IOPS, p99 18 ms", "W0 on VM 0016: read 17 IOPS, p99 17 ms"}, worst); diff != "" {
+		t.Error(diff)
+	}
+	var markdown, text bytes.Buffer
+	if err := Markdown(&markdown, doc); err != nil {
+		t.Fatal(err)
+	}
+	if err := Text(&text, doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"From VM to VM", "W0 on VM 0004: read 5 IOPS, p99 5 ms, 2 operations failed"} {
 		if !strings.Contains(markdown.String(), want) || !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in both:\n%s\n%s", want, &markdown, &text)
 		}

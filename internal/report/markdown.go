@@ -30,6 +30,7 @@ func printWords(doc *Document, m *markdown) error {
 	m.head(doc)
 	m.short(doc)
 	m.figures(doc)
+	m.spreadOfVMs(doc)
 	if sideBySide(doc.Comparisons) {
 		m.side(newSide(doc.Comparisons[0]))
 	} else {
@@ -167,7 +168,7 @@ func (m *markdown) head(doc *Document) {
 	if doc.Manifest.ClusterName != "" {
 		run += " (" + doc.Manifest.ClusterName + ")"
 	}
-	extent := unit.Plural(len(doc.VMs), "VM") + " on " + unit.Plural(len(doc.Manifest.Nodes), "node")
+	extent := manyOf(len(doc.VMs), "VM") + " on " + manyOf(len(doc.Manifest.Nodes), "node")
 	if n := doc.ImportedFiles(); n > 0 {
 		extent = unit.Plural(n, "file")
 	}
@@ -220,6 +221,26 @@ func (m *markdown) short(doc *Document) {
 	}
 }
 
+func (m *markdown) spreadOfVMs(doc *Document) {
+	if rows, named := doc.SpreadOfVMs(); rows != nil {
+		m.line("\n## From VM to VM")
+		m.spread(VMSpreadHead, rows, named)
+	}
+}
+
+func (m *markdown) spread(head []string, rows [][]string, worst []string) {
+	m.header(head...)
+	for _, r := range rows {
+		m.cells(r...)
+	}
+	if len(worst) > 0 {
+		m.line("\nThe worst of them:\n")
+	}
+	for _, n := range worst {
+		m.line("- %s", n)
+	}
+}
+
 func (m *markdown) figures(doc *Document) {
 	all, left := doc.Foremost(mostFigures)
 	if len(all) == 0 {
@@ -227,16 +248,7 @@ func (m *markdown) figures(doc *Document) {
 	}
 	m.line("\n## Figures")
 	if rows, named := doc.Spread(); rows != nil {
-		m.header(SpreadHead...)
-		for _, r := range rows {
-			m.cells(r...)
-		}
-		if len(named) > 0 {
-			m.line("\nThe worst of them:\n")
-		}
-		for _, n := range named {
-			m.line("- %s", n)
-		}
+		m.spread(SpreadHead, rows, named)
 		return
 	}
 	m.header(FigureHead...)

@@ -38,8 +38,8 @@ type view struct {
 	Table       []Figure
 	MoreFigures int
 	Stand       []standView
-	Groups      [][]string // of a large run, as Document.Spread
-	Worst       []string
+	Spreads     []spreadView
+	Grouped     bool   // the loads are told as groups, and each of them among all details
 	Sides       []side // few windows, side by side
 	Windows     []windowRow
 	MoreWindows int
@@ -180,7 +180,7 @@ func newView(doc *Document) *view {
 	v := &view{Document: doc, origin: doc.Start}
 	v.events()
 	v.Table, v.MoreFigures = doc.Foremost(mostFigures)
-	v.Groups, v.Worst = doc.Spread()
+	v.spreads()
 	v.Stand = newStand(doc.Beside)
 	if broken := doc.NotHeld(); len(broken) > 0 && len(doc.Manifest.FailedAsserts) > 0 &&
 		strings.HasPrefix(doc.Manifest.Error, "threshold: ") { // the conditions stand below
@@ -256,6 +256,29 @@ func newView(doc *Document) *view {
 		v.Journal = doc.Journal[v.Earlier:]
 	}
 	return v
+}
+
+// spreadView are the groups of many loads, or of the machines of each, and the worst of them.
+type spreadView struct {
+	ID, Title, Note string
+	Head            []string
+	Rows            [][]string
+	Worst           []string
+}
+
+func (v *view) spreads() {
+	add := func(s spreadView, rows [][]string, worst []string) bool {
+		if s.Rows, s.Worst = rows, worst; rows != nil {
+			v.Spreads = append(v.Spreads, s)
+		}
+		return rows != nil
+	}
+	rows, worst := v.Document.Spread()
+	v.Grouped = add(spreadView{ID: "groups", Title: "Groups", Head: SpreadHead, Note: "Loads whose names differ by numbers alone, " +
+		"not by sizes and counts, are a group. Each value is that of one of them; nothing is averaged."}, rows, worst)
+	rows, worst = v.SpreadOfVMs()
+	add(spreadView{ID: "vms", Title: "From VM to VM", Head: VMSpreadHead,
+		Note: "Each value is that of one VM; nothing is averaged."}, rows, worst)
 }
 
 // Said reports whether a summary has what a finding says first, with or without its interval.
@@ -593,7 +616,8 @@ func (v *view) Index() []entry {
 		there    bool
 		id, text string
 	}{
-		{len(v.Groups) > 0, "groups", "Groups"}, {len(v.Table) > 0, "figures", "Figures"},
+		{v.Grouped, "groups", "Groups"}, {len(v.Table) > 0, "figures", "Figures"},
+		{len(v.Spreads) > 0 && !v.Grouped, "vms", "From VM to VM"},
 		{len(v.Findings) > 0, "found", "Findings"},
 		{len(v.Windows) > 0, "windows", "Phases"}, {len(v.Events) > 0, "events", "Events"},
 		{len(v.PanelGroups) > 0, "results", "Results"}, {len(v.Servers) > 0, "server", "The server"},

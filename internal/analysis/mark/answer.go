@@ -48,6 +48,18 @@ type Answer struct {
 	Probes []Probe  `json:"probes"`
 }
 
+// Offered says how many rates, or numbers of VMs, were tried.
+func (a *Answer) Offered() string {
+	tried := map[float64]bool{}
+	for _, p := range a.Probes {
+		tried[p.Offered] = true
+	}
+	if a.Unit != "" && !strings.HasSuffix(a.Unit, "/s") {
+		return unit.Plural(len(tried), "number") + " of " + a.Unit
+	}
+	return unit.Plural(len(tried), "rate")
+}
+
 // Conclude says what the probes show; the search need not be over.
 func Conclude(s Settings, probes []Probe) Answer {
 	least := s.Least
@@ -281,7 +293,7 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 	}
 	if e.cliff {
 		a.Sentence = fmt.Sprintf("Mark: %s%s, which held%s; %s broke%s.", a.Say(e.low), limit,
-			twice[count(probes, e.low) > 1], a.Say(e.high), twice[count(probes, e.high) > 1])
+			often(probes, e.low, true), a.Say(e.high), often(probes, e.high, false))
 		return
 	}
 	a.Confidence = Confidence
@@ -330,8 +342,23 @@ func (a *Answer) between(probes []Probe, b span) {
 	}
 }
 
-// twice is said of a side that was offered more than once.
-var twice = map[bool]string{true: " twice"}
+// often is said of a side that was offered more than once.
+func often(probes []Probe, rate float64, held bool) string {
+	n, others := 0, 0
+	for _, p := range probes {
+		switch {
+		case !same(p.Offered, rate):
+		case p.Held == held:
+			n++
+		default:
+			others++
+		}
+	}
+	if n+others < 2 {
+		return ""
+	}
+	return " " + times(n, others)
+}
 
 // apart is the ratio of two rates between which there is a mark, however it came out from probe to probe.
 const apart = 1.3

@@ -250,6 +250,26 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
+// How often each side of a step came out so is counted.
+func TestTimesOfSides(t *testing.T) {
+	t.Parallel()
+	var probes []mark.Probe
+	for _, p := range []struct{ rate, achieved, margin float64 }{{92_589, 92_589, 3.57}, {185_178, 154_756, 1. / 2152},
+		{151_661, 151_661, 1.47}, {157_840, 154_786, 1. / 266}, {151_661, 151_661, 1.47}, {157_840, 155_690, 1. / 214},
+		{151_661, 151_661, 1.47}} {
+		probes = append(probes, mark.Probe{Offered: p.rate, Achieved: p.achieved, Margin: p.margin, Held: p.margin >= 1,
+			Limit: "p99 < 2ms"})
+	}
+	a := mark.Conclude(mark.Settings{Start: 185_178}, probes)
+	want := "Mark: 151,700 IOPS at p99 < 2ms, which held 3 times of 3; 157,800 IOPS broke twice."
+	if a.Sentence != want {
+		t.Errorf("%s: %s", a.Verdict, a.Sentence)
+	}
+	if got := a.Offered(); got != "4 rates" {
+		t.Errorf("offered: %s", got)
+	}
+}
+
 // A rate that held and broke once after an overload is no overload that stays while it was not offered again.
 func TestBrokeOnce(t *testing.T) {
 	t.Parallel()

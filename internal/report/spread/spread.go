@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// Load is an operation of one load, or a measure of it.
+// Load is an operation of one load, or of one machine's part of it.
 type Load struct {
 	Name, Op, Unit string
+	Of             string // the load that a machine does a part of: its parts are a group
 	Rate           float64
 	P99            *float64 // seconds; nil: not known
 	Errors         uint64
@@ -43,14 +44,23 @@ func alike(name string) string {
 	})
 }
 
+// group is what is equal of loads that are one group.
+type group struct{ name, op, unit string }
+
+func (l Load) group() group {
+	if l.Of != "" {
+		return group{l.Of, l.Op, l.Unit}
+	}
+	return group{alike(l.Name), l.Op, l.Unit}
+}
+
 // Groups are the groups of loads, in the order in which they come. A group of one keeps its name, one of several has
 // a * for each number that differs.
 func Groups(loads []Load) []Group {
-	type key struct{ name, op, unit string }
-	of := map[key][]Load{}
-	var order []key
+	of := map[group][]Load{}
+	var order []group
 	for _, l := range loads {
-		k := key{alike(l.Name), l.Op, l.Unit}
+		k := l.group()
 		if of[k] == nil {
 			order = append(order, k)
 		}
@@ -59,7 +69,7 @@ func Groups(loads []Load) []Group {
 	var out []Group
 	for _, k := range order {
 		all := of[k]
-		g := Group{Name: common(all), Op: k.op, Unit: k.unit, N: len(all)}
+		g := Group{Name: cmp.Or(all[0].Of, common(all)), Op: k.op, Unit: k.unit, N: len(all)}
 		var rates, times []float64
 		for _, l := range all {
 			rates = append(rates, l.Rate)
@@ -109,14 +119,18 @@ func rangeOf(values []float64) Range {
 // Worst are the loads that are worst, at most n: those with errors first, the most of them, then those whose 99th
 // percentile is most times the middle one of their group. One of which neither is known is none of them.
 func Worst(loads []Load, n int) []Load {
-	middle := map[[3]string]float64{}
-	for _, g := range Groups(loads) {
-		if g.P99 != nil {
-			middle[[3]string{alike(g.Name), g.Op, g.Unit}] = g.P99.Middle
+	known := map[group][]float64{}
+	for _, l := range loads {
+		if l.P99 != nil {
+			known[l.group()] = append(known[l.group()], *l.P99)
 		}
 	}
+	middle := map[group]float64{}
+	for g, times := range known {
+		middle[g] = rangeOf(times).Middle
+	}
 	times := func(l Load) float64 {
-		m := middle[[3]string{alike(l.Name), l.Op, l.Unit}]
+		m := middle[l.group()]
 		if l.P99 == nil || !(m > 0) {
 			return 0
 		}

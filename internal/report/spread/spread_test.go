@@ -60,3 +60,24 @@ func TestWorst(t *testing.T) {
 		t.Errorf("nothing is known against any, and yet the worst are %v", got)
 	}
 }
+
+// TestParts: the parts that machines do of a load are a group, whatever the load and the machines are called.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	var loads []Load
+	for i := range 4 {
+		for _, of := range []string{"Random 1", "Random 2"} {
+			loads = append(loads, Load{Name: of + " on VM " + string(rune('a'+i)), Of: of, Op: "read", Rate: float64(i),
+				P99: second(float64(1 + i))})
+		}
+	}
+	loads[1].P99 = second(9) // Random 2 on a
+	want := []Group{{Name: "Random 1", Op: "read", N: 4, Rate: Range{0, 1, 3}, P99: &Range{1, 2, 4}},
+		{Name: "Random 2", Op: "read", N: 4, Rate: Range{0, 1, 3}, P99: &Range{2, 3, 9}}}
+	if diff := cmp.Diff(want, Groups(loads)); diff != "" {
+		t.Error(diff)
+	}
+	if got := Worst(loads, 1); len(got) != 1 || got[0].Name != "Random 2 on VM a" {
+		t.Errorf("worst: %v", got)
+	}
+}
