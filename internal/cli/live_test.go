@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"plimsoll/result"
 )
@@ -51,30 +50,7 @@ func TestReportOfALiveRun(t *testing.T) {
 	if err != nil || len(dirs) != 1 {
 		t.Fatal(dirs, err)
 	}
-	// As it was while it ran: executing, nothing collected, its lock held.
-	folder, err := result.Open(dirs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := folder.Update(func(m *result.Manifest) {
-		m.Status, m.Hashes = result.StatusExecuting, nil
-		m.Collected, m.Cleaned = result.Verdict{State: "pending"}, result.Verdict{State: "pending"}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"data.json", "findings.json", "report.html"} {
-		if err := os.Remove(filepath.Join(dirs[0], name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lock, err := os.OpenFile(filepath.Join(dirs[0], "lock"), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		t.Fatal(err)
-	}
+	goesOn(t, dirs[0])
 	before := tree(t, dirs[0])
 	for _, c := range []struct {
 		args []string

@@ -72,6 +72,7 @@ type Document struct {
 	Journal  []result.Event     `json:"journal"`
 	Problems []string           `json:"problems,omitempty"`
 
+	Home   string `json:"-"` // the address of the run's page, where the report is served beside it
 	unread string // see answer.Run
 }
 

@@ -44,6 +44,8 @@ type Made struct {
 
 // Experiment is the result of an experiment: what each cell gave, what each factor does, and how sure that is.
 type Experiment struct {
+	// Home is the address of the experiment's page, where its report is served beside it.
+	Home       string         `json:"-"`
 	Version    int            `json:"experiment_version"`
 	ID         string         `json:"experiment_id"`
 	Title      string         `json:"title"`

@@ -20,34 +20,21 @@ func TestKeyboard(t *testing.T) {
 	s := serve(t)
 	s.run("20260301-100000-done-0001", "done", t0).work(120).end(result.StatusSucceeded)
 	s.run("20260301-100200-other-0002", "other", t0.Add(2*time.Minute)).work(5).end(result.StatusSucceeded)
-	tabTo := func(what string) {
-		t.Helper()
-		for range 40 {
-			b.Do(chromedp.KeyEvent(kb.Tab))
-			if browsertest.Ask[bool](b, `document.activeElement.matches(`+"`"+what+"`"+`)`) {
-				if outline := browsertest.Ask[string](b, `getComputedStyle(document.activeElement).outlineStyle`); outline == "none" {
-					t.Errorf("%s shows no focus", what)
-				}
-				return
-			}
-		}
-		t.Fatalf("no key leads to %s", what)
-	}
 	b.Do(browsertest.Size(1300, 900), chromedp.Navigate(s.url+"/"), chromedp.WaitVisible("main", chromedp.ByQuery))
-	tabTo(".skip")
-	tabTo("input[name=q]")
+	b.TabTo(".skip")
+	b.TabTo("input[name=q]")
 	b.Do(chromedp.KeyEvent("done"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(`.filters a`, chromedp.ByQuery))
 	if rows := browsertest.Ask[int](b, `document.querySelectorAll("tbody tr").length`); rows != 1 {
 		t.Errorf("found: %d rows", rows)
 	}
-	tabTo("input[type=checkbox]")
+	b.TabTo("input[type=checkbox]")
 	b.Do(chromedp.KeyEvent(" "))
 	if !browsertest.Ask[bool](b, `document.activeElement.checked`) {
 		t.Error("a row cannot be ticked")
 	}
-	tabTo("tbody a")
+	b.TabTo("tbody a")
 	b.Do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#about", chromedp.ByQuery))
-	tabTo(".links a.main")
+	b.TabTo(".links a.main")
 	b.Do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#answer", chromedp.ByQuery))
 	b.Complained()
 }

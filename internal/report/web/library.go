@@ -245,8 +245,10 @@ func (s *Site) experimentReport(_ context.Context, r *http.Request, doc *documen
 	if err != nil {
 		return err
 	}
+	here := *x
+	here.Home = string(linkToExperiment(r.PathValue("id")))
 	doc.policy = "frame-ancestors 'none'"
-	return report.ExperimentHTML(&doc.body, x)
+	return report.ExperimentHTML(&doc.body, &here)
 }
 
 // compared compares what a request names, by identities of runs and experiments that are served.

@@ -386,6 +386,7 @@ func (s *Site) reportOf(ctx context.Context, b book, doc *document) error {
 		return err
 	}
 	doc.policy = "frame-ancestors 'none'" // the page has a policy of its own, with the sum of its script
+	built.Home = string(rowOf(b).Link)
 	return report.HTML(&doc.body, built)
 }
 

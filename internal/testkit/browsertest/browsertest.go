@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"plimsoll/internal/testkit/needs"
 )
@@ -153,4 +154,26 @@ func (b *Browser) Asked() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.asked)
+}
+
+// TabTo presses Tab until what a selector means has the focus, and checks that the focus is seen there: it is outlined,
+// and within the window.
+func (b *Browser) TabTo(what string) {
+	b.Helper()
+	const seen = `(() => { const e = document.activeElement, r = e.getBoundingClientRect();
+		return getComputedStyle(e).outlineStyle !== "none" && r.bottom > 0 && r.top < innerHeight && r.width > 0; })()`
+	for range 200 {
+		b.Do(chromedp.KeyEvent(kb.Tab))
+		if Ask[bool](b, `document.activeElement.matches(`+"`"+what+"`"+`)`) {
+			for range 100 { // the page may still move there
+				if Ask[bool](b, seen) {
+					return
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			b.Errorf("%s shows no focus", what)
+			return
+		}
+	}
+	b.Fatalf("no key leads to %s", what)
 }
