@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -23,9 +24,9 @@ import (
 )
 
 // TestWalk goes from the list to an experiment, to a run that goes on, to a comparison and onto paper with the keyboard
-// alone, over runs as the program makes them.
+// alone, over runs as the program makes them; axe-core finds nothing wherever it stops.
 func TestWalk(t *testing.T) {
-	b := browsertest.Start(t)
+	b := browsertest.StartFor(t, 5*time.Minute)
 	a, _, _ := quiet(t)
 	root := a.RunsDir
 	job := filepath.Join(t.TempDir(), "my.fio")
@@ -77,7 +78,9 @@ func TestWalk(t *testing.T) {
 		}
 	}
 
-	b.Do(browsertest.Size(1300, 900), chromedp.Navigate(server.URL+"/"), chromedp.WaitVisible("main", chromedp.ByQuery))
+	b.Do(page.SetBypassCSP(true), browsertest.Size(1300, 900), chromedp.Navigate(server.URL+"/"),
+		chromedp.WaitVisible("main", chromedp.ByQuery))
+	b.Accessible("list")
 	b.TabTo("select[name=sort]")
 	b.Do(chromedp.KeyEvent(kb.ArrowDown))
 	follow(".filters button", ".runs")
@@ -90,12 +93,15 @@ func TestWalk(t *testing.T) {
 
 	follow(`.runs tbody a[href^="/experiments/"]`, ".links")
 	at("/experiments/")
+	b.Accessible("experiment")
 	follow(".links a.main", "#effects")
+	b.Accessible("report of an experiment")
 	b.TabTo("main summary")
 	b.Do(chromedp.KeyEvent(" "))
 	if !browsertest.Ask[bool](b, `document.activeElement.parentElement.open`) {
 		t.Error("what is folded does not open")
 	}
+	b.Accessible("report of an experiment, opened")
 	follow(".home a", ".runs")
 
 	follow(".now a", "#live-state")
@@ -109,6 +115,7 @@ func TestWalk(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+	b.Accessible("run that goes on")
 	follow(".eyebrow a", ".runs")
 
 	for _, name := range []string{"first", "second"} {
@@ -121,8 +128,11 @@ func TestWalk(t *testing.T) {
 	}
 	follow("form[action='/compare'] button", "table.compared")
 	at("/compare")
+	b.Accessible("comparison")
 	b.Complained()
 
+	b.Do(emulation.SetEmulatedMedia().WithMedia("print"))
+	b.Accessible("comparison on paper")
 	var paper []byte
 	b.Do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		paper, _, err = page.PrintToPDF().WithPreferCSSPageSize(true).Do(ctx)

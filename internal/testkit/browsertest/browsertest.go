@@ -29,7 +29,7 @@ import (
 // shotsVariable names the folder of screenshots.
 const shotsVariable = "PLIMSOLL_SHOTS"
 
-// Browser is a headless browser with one page. It lives as long as its test, a minute at most.
+// Browser is a headless browser with one page. It lives as long as its test, at most as long as it was started for.
 type Browser struct {
 	testing.TB
 	ctx      context.Context
@@ -38,8 +38,14 @@ type Browser struct {
 	asked    []string
 }
 
-// Start starts a browser.
+// Start starts a browser for a minute.
 func Start(t testing.TB) *Browser {
+	t.Helper()
+	return StartFor(t, time.Minute)
+}
+
+// StartFor starts a browser for a test that takes longer.
+func StartFor(t testing.TB, most time.Duration) *Browser {
 	t.Helper()
 	path := needs.Chromium(t)
 	profile := profile(t)
@@ -52,7 +58,7 @@ func Start(t testing.TB) *Browser {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, most)
 	t.Cleanup(cancel)
 	b := &Browser{TB: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, func(event any) {
@@ -176,4 +182,17 @@ func (b *Browser) TabTo(what string) {
 		}
 	}
 	b.Fatalf("no key leads to %s", what)
+}
+
+// Accessible has axe-core look at the page: what keeps people from reading it fails the test, of any weight.
+func (b *Browser) Accessible(name string) {
+	b.Helper()
+	const barriers = `axe.run().then(r => r.violations.map(v => v.impact + " " + v.id + ": " +
+		v.nodes.map(n => n.target.join(" ")).join(", ")).join("\n"))`
+	var found string
+	b.Do(chromedp.Evaluate(needs.AxeCore(b)+"; 0", nil), chromedp.Evaluate(barriers, &found,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if found != "" {
+		b.Errorf("%s:\n%s", name, found)
+	}
 }
