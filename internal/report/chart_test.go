@@ -130,6 +130,17 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
+// A metric of many series says once that it is the middle one, and no bracket says it again.
+func TestSayMetric(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"Median": "Median", "Median (median)": "Median",
+		"Variability (worst)": "Variability, worst", "AnyFail": "any failed"} {
+		if got := sayMetric(result.Metric{Name: name}); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 func TestElapsed(t *testing.T) {
 	for s, want := range map[float64]string{0: "0:00", 61: "1:01", 3600: "1:00:00", -90: "-1:30", 86399: "23:59:59"} {
 		if got := elapsed(s); got != want {

@@ -10,7 +10,6 @@ import (
 	findings "plimsoll/internal/analysis/view"
 	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/report/answer"
-	"plimsoll/internal/report/spread"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -88,109 +87,6 @@ func (doc *Document) Figures() []Figure {
 		}
 	}
 	return out
-}
-
-// many is from how many tables of percentiles on a run is told as groups first, and how many of the worst are named.
-const (
-	many  = 12
-	worst = 5
-)
-
-// Large reports whether a run has more loads, results or machines than a reader looks at one by one: groups and the
-// worst come first then, and what is of each is among all details.
-func (doc *Document) Large() bool {
-	return len(doc.Latencies) > many || len(doc.Panels) > 2*many || len(doc.VMs) > 8*many
-}
-
-// Folded reports whether the tables of each load stand among all details: of a large run, and of one whose results fill
-// screens before them.
-func (doc *Document) Folded() bool {
-	const screens, loads = 6, 3
-	return doc.Large() || len(doc.Panels) > screens || len(doc.Latencies) > loads
-}
-
-// SpreadHead are the columns of Spread.
-var SpreadHead = spreadHead("Group", "Loads")
-
-// VMSpreadHead are the columns of SpreadOfVMs.
-var VMSpreadHead = spreadHead("Workload", "VMs")
-
-func spreadHead(what, of string) []string {
-	return []string{what, of, "Operation", "Rate of each: lowest", "middle", "highest", "p99: lowest", "middle",
-		"highest", "Errors"}
-}
-
-// SpreadOfVMs are the machines of each load as the rows of a table, as Spread's, and the worst of them; nil of few.
-func (doc *Document) SpreadOfVMs() (rows [][]string, named []string) {
-	if len(doc.VMs) <= many || len(doc.Latencies) > many {
-		return nil, nil
-	}
-	var loads []spread.Load
-	prefix := commonPrefix(doc.VMs)
-	for _, w := range doc.Workloads {
-		if w.VM == "" || w.Prefill || w.Again {
-			continue
-		}
-		errors := w.Errors
-		for _, r := range w.Totals.Rows {
-			if r.NoRate {
-				continue
-			}
-			name := w.Name + " on VM " + strings.TrimPrefix(w.VM, prefix)
-			loads = append(loads, spread.Load{Name: name, Of: w.Name, Op: r.Op, Unit: r.Unit, Rate: r.OpsPerSecond,
-				P99: r.P99, Errors: errors})
-			errors = 0
-		}
-	}
-	return told(loads)
-}
-
-// Spread are the groups of a large run as the rows of a table, and the names of the worst loads with why; nil of
-// others.
-func (doc *Document) Spread() (rows [][]string, named []string) {
-	if len(doc.Latencies) <= many {
-		return nil, nil
-	}
-	var loads []spread.Load
-	for _, l := range doc.Latencies {
-		if len(l.Windows) == 0 {
-			continue
-		}
-		errors := doc.failed(l.Workload)
-		for _, r := range l.Windows[0].Rows {
-			loads = append(loads, spread.Load{Name: l.Workload, Op: r.Op, Unit: r.Unit, Rate: r.OpsPerSecond,
-				P99: r.P99, Errors: errors})
-			errors = 0
-		}
-	}
-	return told(loads)
-}
-
-// told are the groups of loads and the worst loads.
-func told(loads []spread.Load) (rows [][]string, named []string) {
-	groups := spread.Groups(loads)
-	if len(groups) > len(loads)/2 { // they are unlike: each is told
-		return nil, nil
-	}
-	for _, g := range groups {
-		row := []string{g.Name, plain(float64(g.N)), g.Op, quantity(g.Rate.Low, g.Unit),
-			quantity(g.Rate.Middle, g.Unit), quantity(g.Rate.High, g.Unit), none, none, none, plain(float64(g.Errors))}
-		if g.P99 != nil {
-			row[6], row[7], row[8] = duration(g.P99.Low), duration(g.P99.Middle), duration(g.P99.High)
-		}
-		rows = append(rows, row)
-	}
-	for _, l := range spread.Worst(loads, worst) {
-		text := fmt.Sprintf("%s: %s %s", l.Name, l.Op, quantity(l.Rate, l.Unit))
-		if l.P99 != nil {
-			text += ", p99 " + duration(*l.P99)
-		}
-		if l.Errors > 0 {
-			text += ", " + unit.Plural(int(l.Errors), "operation") + " failed"
-		}
-		named = append(named, text)
-	}
-	return rows, named
 }
 
 // seldomAsked are percentiles of a tool's own that a table leaves out where all do not fit.

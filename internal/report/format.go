@@ -153,5 +153,11 @@ func sayMetric(m result.Metric) string {
 	if m.Name == "AnyFail" {
 		return "any failed"
 	}
+	if name, ok := strings.CutSuffix(m.Name, " (median)"); ok {
+		return name // what it is of says that it is the median of them
+	}
+	if name, ok := strings.CutSuffix(m.Name, " (worst)"); ok {
+		return name + ", worst"
+	}
 	return m.Name
 }

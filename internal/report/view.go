@@ -258,29 +258,6 @@ func newView(doc *Document) *view {
 	return v
 }
 
-// spreadView are the groups of many loads, or of the machines of each, and the worst of them.
-type spreadView struct {
-	ID, Title, Note string
-	Head            []string
-	Rows            [][]string
-	Worst           []string
-}
-
-func (v *view) spreads() {
-	add := func(s spreadView, rows [][]string, worst []string) bool {
-		if s.Rows, s.Worst = rows, worst; rows != nil {
-			v.Spreads = append(v.Spreads, s)
-		}
-		return rows != nil
-	}
-	rows, worst := v.Document.Spread()
-	v.Grouped = add(spreadView{ID: "groups", Title: "Groups", Head: SpreadHead, Note: "Loads whose names differ by numbers alone, " +
-		"not by sizes and counts, are a group. Each value is that of one of them; nothing is averaged."}, rows, worst)
-	rows, worst = v.SpreadOfVMs()
-	add(spreadView{ID: "vms", Title: "From VM to VM", Head: VMSpreadHead,
-		Note: "Each value is that of one VM; nothing is averaged."}, rows, worst)
-}
-
 // Said reports whether a summary has what a finding says first, with or without its interval.
 func Said(summary []Short, f result.Finding) bool {
 	first := answer.Head(answer.First(f))
