@@ -69,8 +69,8 @@ func (o documents) filled(t *testing.T, text string) map[string]string {
 	}
 	doc, d, x := filled(visibletest.Always(text)), o.compared, o.experiment
 	visibletest.Fill(d, visibletest.Always(text))
-	d.Here, d.Asked = "/compare?run=x", "run=x" // the site makes them
 	visibletest.Fill(x, visibletest.Always(text))
+	d.Here, d.Asked, doc.Home, x.Home = "/compare?run=x", "run=x", "/runs/x", "/experiments/x" // the site makes them
 	step := map[string]any{"number": 1, "phase": text, "name": text, "text": text}
 	doc.Beside = []catalogue.Beside{{Figures: make([]catalogue.Standing, 1), // what strangers recorded
 		Records: []catalogue.Alike{{Figures: make([]catalogue.Figure, 1)}}}}
