@@ -481,8 +481,13 @@ func checkVersion(doc []byte) error {
 	var v struct {
 		Version *int `json:"version"`
 	}
-	if err := json.Unmarshal(doc, &v); err != nil {
-		return fmt.Errorf("damaged: %w", err)
+	d := json.NewDecoder(bytes.NewReader(doc))
+	begin, _ := d.Token()
+	name, _ := d.Token()
+	if begin != json.Delim('{') || name != "version" || d.Decode(&v.Version) != nil { // it is written first
+		if err := json.Unmarshal(doc, &v); err != nil {
+			return fmt.Errorf("damaged: %w", err)
+		}
 	}
 	switch {
 	case v.Version == nil || *v.Version < 1:

@@ -72,7 +72,9 @@ func ReadLabels(dir string) (Labels, error) {
 		err = checkVersion(b)
 	}
 	if err == nil {
-		err = json.Unmarshal(b, &l)
+		if err = json.Unmarshal(b, &l); err != nil {
+			err = fmt.Errorf("damaged: %w", err)
+		}
 	}
 	if err == nil {
 		err = l.Check()

@@ -17,14 +17,25 @@ import (
 
 // Build reads an opened run folder and makes its document. What the folder cannot give is listed in the document's
 // Problems; only an unreadable manifest, which Open refuses, prevents a report.
-func Build(folder *result.Folder) (*Document, error) { return build(folder, nil) }
+func Build(folder *result.Folder) (*Document, error) { return build(folder, nil, nil) }
+
+// Collected are documents of a run folder that were read already.
+type Collected struct {
+	Data     *result.Data
+	Findings []result.Finding
+}
+
+// BuildOf is Build with what was read already; nil reads it.
+func BuildOf(folder *result.Folder, read *Collected) (*Document, error) {
+	return build(folder, nil, read)
+}
 
 // BuildSoFar makes the document of a run that goes on, with data made of what there is so far (collect.SoFar).
 func BuildSoFar(folder *result.Folder, soFar *result.Data) (*Document, error) {
-	return build(folder, soFar)
+	return build(folder, soFar, nil)
 }
 
-func build(folder *result.Folder, soFar *result.Data) (*Document, error) {
+func build(folder *result.Folder, soFar *result.Data, read *Collected) (*Document, error) {
 	in := Input{Manifest: folder.Manifest()}
 	problem := func(err error) {
 		if err != nil {
@@ -36,11 +47,15 @@ func build(folder *result.Folder, soFar *result.Data) (*Document, error) {
 	problem(err)
 	damaged := false
 	if in.Data = soFar; soFar == nil {
-		in.Data, err = folder.Data()
-		problem(err)
-		damaged = err != nil && !errors.Is(err, fs.ErrNotExist)
-		in.Findings, err = folder.Findings()
-		problem(err)
+		if read != nil {
+			in.Data, in.Findings = read.Data, read.Findings
+		} else {
+			in.Data, err = folder.Data()
+			problem(err)
+			damaged = err != nil && !errors.Is(err, fs.ErrNotExist)
+			in.Findings, err = folder.Findings()
+			problem(err)
+		}
 		sums := folder.VerifySums()
 		damaged = damaged || len(sums) > 0
 		in.Problems = append(sums, in.Problems...)

@@ -63,10 +63,11 @@ func (sd *Sides) report(run string, to console.Output, again, redact bool) error
 	if err := runs.Intact(sd.Console, "report", folder, sd.trust); err != nil {
 		return err
 	}
-	if err := sd.Complete(folder, again); err != nil {
+	read, err := sd.Complete(folder, again)
+	if err != nil {
 		return err
 	}
-	doc, err := runs.DocumentOf(sd.Console, "report", folder)
+	doc, err := runs.DocumentOf(sd.Console, "report", folder, read)
 	if err != nil {
 		return err
 	}

@@ -97,10 +97,12 @@ func Intact(con *console.Console, phase string, folder interface {
 	return nil
 }
 
-// document is the report of a run; of one that goes on, what there is so far, which leaves its folder as it is.
-func DocumentOf(con *console.Console, phase string, folder *result.Folder) (*report.Document, error) {
+// DocumentOf is the report of a run, made of what was read of it already (nil: nothing); of one that goes on, of what
+// there is so far, which leaves its folder as it is.
+func DocumentOf(con *console.Console, phase string, folder *result.Folder, read *report.Collected) (*report.Document,
+	error) {
 	if folder.Manifest().Status != result.StatusExecuting {
-		doc, err := report.Build(folder)
+		doc, err := report.BuildOf(folder, read)
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 		}
@@ -131,30 +133,31 @@ func DocumentOf(con *console.Console, phase string, folder *result.Folder) (*rep
 }
 
 // Complete collects and analyses a run of which that is missing, or all over again. A run that is going on is left as
-// it is. What cannot be collected is said and does not prevent a report of the rest.
-func (st *Store) Complete(folder *result.Folder, again bool) error {
-	_, dataErr := folder.Data()
-	_, findingsErr := folder.Findings()
+// it is. What cannot be collected is said and does not prevent a report of the rest. Of a run that lacks nothing it
+// returns what it has read.
+func (st *Store) Complete(folder *result.Folder, again bool) (*report.Collected, error) {
+	data, dataErr := folder.Data()
+	findings, findingsErr := folder.Findings()
 	m := folder.Manifest()
 	if m.Status == result.StatusExecuting {
 		visible.Fprintf(st.Err, "warning: report: %s is going on: the report shows what there is so far\n", m.RunID)
-		return nil
+		return nil, nil
 	}
 	settled := m.Collected.State != "pending" && m.Status != result.StatusInterrupted
 	if dataErr == nil && findingsErr == nil && settled && !again {
-		return nil
+		return &report.Collected{Data: data, Findings: findings}, nil
 	}
 	switch err := folder.TryLock(); {
 	case errors.Is(err, result.ErrBusy):
 		visible.Fprintf(st.Err, "warning: report: another process is collecting %s: the report shows what there is "+
 			"so far\n", m.RunID)
-		return nil
+		return nil, nil
 	case errors.Is(err, fs.ErrPermission):
 		visible.Fprintf(st.Err, "warning: report: %s cannot be written, so nothing is collected: %v\n", folder.Dir(),
 			err)
-		return nil
+		return nil, nil
 	case err != nil:
-		return exit.Errorf(exit.Failed, "", "report: %w", err)
+		return nil, exit.Errorf(exit.Failed, "", "report: %w", err)
 	}
 	ctx, stop := st.Interruptible()
 	defer stop()
@@ -162,14 +165,14 @@ func (st *Store) Complete(folder *result.Folder, again bool) error {
 		var gone *goneError
 		switch {
 		case ctx.Err() != nil:
-			return exit.Errorf(exit.Interrupted, "", "report: %w", context.Cause(ctx))
+			return nil, exit.Errorf(exit.Interrupted, "", "report: %w", context.Cause(ctx))
 		case errors.As(err, &gone):
-			return exit.Errorf(exit.Failed, "leave out --again: the report is made from what was collected before",
+			return nil, exit.Errorf(exit.Failed, "leave out --again: the report is made from what was collected before",
 				"report: %w", err)
 		}
 		visible.Fprintf(st.Err, "warning: report: %v\n", err)
 	}
-	return nil
+	return nil, nil
 }
 
 // goneError says that a folder no longer holds the raw output from which its data were made.

@@ -22,7 +22,7 @@ const (
 
 // printSummary prints what a run has shown: numbers, findings, verdicts, and where the report is.
 func printSummary(con *console.Console, phase string, folder *result.Folder) error {
-	doc, err := DocumentOf(con, phase, folder)
+	doc, err := DocumentOf(con, phase, folder, nil)
 	if err != nil {
 		return err
 	}
