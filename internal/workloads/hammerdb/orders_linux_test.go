@@ -59,7 +59,7 @@ func TestOrders(t *testing.T) {
 		"PostgreSQL": {psql, config("pg", "postgres", pg.Port), 1800, nil},
 		"MariaDB":    {client, config("maria", "tpcc", maria.Port) + mariaPassword, 1800, nil},
 		"far from it": {psql, config("pg", "postgres", pg.Port), 9000,
-			[]string{"HammerDB says 9000 NOPM, and the districts' order numbers rose by 60 in 2"}},
+			[]string{"HammerDB says 9000 NOPM, and the districts' order numbers rose by 60 in "}},
 		"no table": {psql, config("pg", "template1", pg.Port), 1800,
 			[]string{"new orders are not counted beside HammerDB's own figure: ERROR"}},
 	} {
