@@ -35,6 +35,7 @@ type view struct {
 	Told        []findingView // the summary says them; they are here with their evidence
 	Short       []shortView
 	Top         *evidenceView // the drawing of what the run was made to find out; not shown again with its finding
+	Lead        *panelView    // of a run without such a drawing, what shows the answer's figure; not among the results
 	Table       []Figure
 	MoreFigures int
 	Stand       []standView
@@ -236,6 +237,7 @@ func newView(doc *Document) *view {
 		budget = min(budget, allPoints/n)
 	}
 	v.panels(budget)
+	v.lead(budget)
 	v.onDemand()
 	v.servers(budget)
 	v.machines(budget)
