@@ -91,7 +91,7 @@ func TestSoon(t *testing.T) {
 	s := newShelf(Options{Folders: func() ([]string, error) { return result.Folders(root) }, Now: time.Now})
 	reached, proceed := make(chan struct{}), make(chan struct{})
 	s.paused = func(left int) {
-		if left == 2*atOnce {
+		if left == 3*atOnce-firstAtOnce {
 			close(reached)
 			<-proceed
 		}
@@ -103,7 +103,8 @@ func TestSoon(t *testing.T) {
 	}()
 	<-reached
 	books, left, err := s.soon()
-	if len(books) != atOnce || left != 2*atOnce || err != nil || books[0].id != "20260301-001499-many-1499" {
+	if len(books) != firstAtOnce || left != 3*atOnce-firstAtOnce || err != nil ||
+		books[0].id != "20260301-001499-many-1499" {
 		t.Errorf("%d runs, %d left, %v", len(books), left, err)
 	}
 	close(proceed)

@@ -157,9 +157,10 @@ func (s *shelf) look() ([]*book, map[string]*book, error) {
 		}
 	}
 	looked := make([]*book, 0, len(dirs))
-	for len(dirs) > len(looked) {
+	for step := firstAtOnce; len(dirs) > len(looked); step = min(2*step, atOnce) {
 		// Names begin with their times: the newest stand last, and are there first.
-		from, to := max(0, len(dirs)-len(looked)-atOnce), len(dirs)-len(looked)
+		to := len(dirs) - len(looked)
+		from := max(0, to-step)
 		looked = append(looked, s.lookAt(dirs[from:to], known)...)
 		if first && from > 0 {
 			books, at := ordered(looked)
@@ -177,8 +178,12 @@ func (s *shelf) look() ([]*book, map[string]*book, error) {
 	return books, at, nil
 }
 
-// atOnce is how many runs are looked at before those that are known are shown for the first time.
-const atOnce = 500
+// firstAtOnce is how many runs are looked at before any are shown for the first time: a slow disk gives them within
+// the wait of a list. Then it is twice as many each time, up to atOnce.
+const (
+	firstAtOnce = 16
+	atOnce      = 500
+)
 
 // lookAt looks at some runs.
 func (s *shelf) lookAt(dirs []string, known map[string]*book) []*book {
