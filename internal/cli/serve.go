@@ -92,8 +92,12 @@ func serveRuns(st *runs.Store, phase string, given []string, address, token stri
 		debug.SetMemoryLimit(serveMemory)
 		debug.SetGCPercent(serveGarbage)
 	}
+	records := "" // who serves some runs shows nothing else
+	if len(given) == 0 {
+		records = filepath.Join(st.RunsDir, result.CatalogueDir)
+	}
 	site := web.New(web.Options{Folders: folders, Now: st.Now, Version: console.BuildVersion().Program,
-		Index: indexOf(st.RunsDir, len(given) == 0), Library: library(st, index, len(given) == 0)})
+		Index: indexOf(st.RunsDir, len(given) == 0), Catalogue: records, Library: library(st, index, len(given) == 0)})
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {

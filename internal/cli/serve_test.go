@@ -155,7 +155,8 @@ func TestServeExperiments(t *testing.T) {
 	a.RunsDir = root
 	now := time.Now()
 	site := web.New(web.Options{Folders: a.AllFolders, Now: func() time.Time { return now }, Version: "test",
-		Library: library(a.Store, cliruns.NewFolderIndex(root), true)})
+		Catalogue: filepath.Join(root, result.CatalogueDir),
+		Library:   library(a.Store, cliruns.NewFolderIndex(root), true)})
 	defer site.Close()
 	get := func(path string) (int, string) {
 		t.Helper()
@@ -197,6 +198,26 @@ func TestServeExperiments(t *testing.T) {
 		t.Fatalf("experiments: %+v", experiments)
 	}
 	x := experiments[0].ID
+	added := newApp(&console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Clock: clock.Real{}},
+		drivers.All())
+	if code := added.main([]string{"--dir", root, "catalogue", "add", id["second"], "--system", "the other"}); code != 0 {
+		t.Fatalf("catalogue add: exit code %d", code)
+	}
+	asked("/api/v1/runs/"+id["first"]+"/beside", 200, `"system": "the other"`, `"systems": 1`)
+	if body := asked("/api/v1/runs/"+id["deeper"]+"/beside", 200); body != "[]\n" {
+		t.Errorf("a run of another load stands beside:\n%s", body)
+	}
+	asked("/api/v1/runs/none/beside", 404)
+	for question, want := range map[string]int{"word=THE+other&simulated=true": 1, "system=the+other": 1,
+		"word=the+other&simulated=false": 0, "word=the+other&word=nowhere": 0, "source=nobody": 0} {
+		var given struct{ Records, Sources, Problems []any }
+		err := json.Unmarshal([]byte(asked("/api/v1/catalogue?"+question, 200)), &given)
+		if err != nil || len(given.Records) != want || len(given.Problems) > 0 {
+			t.Errorf("%s: %d records, want %d: %v %v", question, len(given.Records), want, given.Problems, err)
+		}
+	}
+	asked("/api/v1/catalogue?simulated=perhaps", 400)
+	asked("/api/v1/catalogue?word=iozone", 200, `"address": "http`, `"licence": `)
 	list := asked("/", 200, "4 of 4 runs", "<b>swept</b>", `value="`+id["first"]+`"`, "4 of 4 runs, newest first")
 	if rows := strings.Count(list, "<tr>"); rows != 1+4 {
 		t.Errorf("the list has %d rows", rows)

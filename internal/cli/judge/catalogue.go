@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -131,17 +130,7 @@ func (sd *Sides) catalogueList() *cobra.Command {
 		Example: "  plimsoll catalogue list\n  plimsoll catalogue list iozone eMMC --json",
 		RunE: func(_ *cobra.Command, words []string) error {
 			list := sd.records()
-			list = slices.DeleteFunc(list, func(r catalogue.Record) bool {
-				text := strings.ToLower(r.System + " " + r.Source + " " + r.ID + " " + r.Note)
-				for _, d := range r.Done {
-					for _, l := range d.Loads {
-						text += " " + strings.ToLower(l.String())
-					}
-				}
-				return slices.ContainsFunc(words, func(w string) bool {
-					return !strings.Contains(text, strings.ToLower(w))
-				})
-			})
+			list = slices.DeleteFunc(list, func(r catalogue.Record) bool { return !r.Has(words) })
 			if sd.JSON {
 				return sd.PrintJSON(list)
 			}

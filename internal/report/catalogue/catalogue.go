@@ -82,6 +82,18 @@ type Record struct {
 	Done      []Done    `json:"done"`
 }
 
+// Has reports whether all words stand in a record, in its names and the conditions of its loads, in any case.
+func (r Record) Has(words []string) bool {
+	text := []string{r.System, r.Source, r.ID, r.Note}
+	for _, d := range r.Done {
+		for _, l := range d.Loads {
+			text = append(text, l.String())
+		}
+	}
+	all := strings.ToLower(strings.Join(text, " "))
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(all, strings.ToLower(w)) })
+}
+
 // Source is where published figures come from.
 type Source struct {
 	Name    string `json:"name"`

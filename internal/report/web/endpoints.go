@@ -1,14 +1,17 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/report"
+	"plimsoll/internal/report/catalogue"
 	"plimsoll/result"
 )
 
@@ -61,6 +64,14 @@ var (
 	}
 )
 
+// recordParams choose among records: those that fit all of them.
+var recordParams = []parameter{
+	{name: "word", about: "stands in the record or the conditions of its loads, in any case", many: true},
+	{name: "system", about: "the name of the system"},
+	{name: "source", about: "the name of the source"},
+	{name: "simulated", about: "true or false"},
+}
+
 // endpoints are all of the API.
 var endpoints = []endpoint{
 	{path: "runs", summary: "The runs there are, newest first", gives: []runEntry{}, tell: (*Site).runsJSON},
@@ -71,6 +82,10 @@ var endpoints = []endpoint{
 		gives: []result.Panel{}, tell: (*Site).seriesJSON},
 	{path: "runs/{id}/events", summary: "The journal of a run: faults, stretches and steps", gives: []result.Event{},
 		tell: (*Site).eventsJSON},
+	{path: "runs/{id}/beside", summary: "Where a run that ended stands among recorded systems that did the same",
+		gives: []catalogue.Beside{}, tell: (*Site).besideJSON},
+	{path: "catalogue", summary: "The systems that are recorded, with what each gave, and where figures come from",
+		params: recordParams, gives: recorded{}, tell: (*Site).catalogueJSON},
 	{path: "experiments", summary: "The experiments and searches there are, newest first", gives: []Experiment{},
 		tell: (*Site).experimentsJSON},
 	{path: "experiments/{id}", summary: "The result of an experiment so far", gives: report.ExperimentDocument{},
@@ -180,7 +195,7 @@ func WriteOpenAPI(w io.Writer, version string) error {
 	}
 	return encodeJSON(w, object{"openapi": "3.1.0", "paths": paths, "components": object{"schemas": kinds},
 		"info": object{"title": "Plimsoll", "version": version,
-			"description": "Runs, experiments, series, findings and comparisons, as pages show them, and Prometheus' " +
+			"description": "Runs, experiments, series, findings, comparisons and recorded systems, as pages show them, and Prometheus' " +
 				"query API over the metrics of all runs. Nothing can be changed."}})
 }
 
@@ -249,6 +264,59 @@ func (s *Site) eventsJSON(r *http.Request) (any, error) {
 	}
 	events, _, err := folder.Events()
 	return listOf(events), err
+}
+
+// recorded are the records of a catalogue.
+type recorded struct {
+	Records  []catalogue.Record `json:"records"`
+	Sources  []catalogue.Source `json:"sources"`  // the published ones, of these records
+	Problems []string           `json:"problems"` // what could not be read
+}
+
+func (s *Site) catalogueJSON(r *http.Request) (any, error) {
+	list, problems := catalogue.Published(), []error(nil)
+	if s.records != "" {
+		list, problems = catalogue.All(s.records)
+	}
+	asked := r.URL.Query()
+	system, source := asked.Get("system"), asked.Get("source")
+	simulated, err := strconv.ParseBool(cmp.Or(asked.Get("simulated"), "false"))
+	if err != nil {
+		return nil, errAsked("Parameter simulated is true or false.")
+	}
+	out := recorded{Records: []catalogue.Record{}, Sources: []catalogue.Source{}, Problems: []string{}}
+	of := map[string]bool{}
+	for _, one := range list {
+		if one.Has(asked["word"]) && (system == "" || one.System == system) && (source == "" || one.Source == source) &&
+			(!asked.Has("simulated") || one.Simulated == simulated) {
+			out.Records, of[one.Source] = append(out.Records, one), true
+		}
+	}
+	for _, one := range catalogue.Sources() {
+		if of[one.Name] {
+			out.Sources = append(out.Sources, one)
+		}
+	}
+	for _, p := range problems {
+		out.Problems = append(out.Problems, p.Error())
+	}
+	return out, nil
+}
+
+// besideJSON tells what the report of a run tells; nothing of one that goes on.
+func (s *Site) besideJSON(r *http.Request) (any, error) {
+	folder, err := s.opened(r)
+	if err != nil {
+		return nil, err
+	}
+	if folder.Manifest().Status == result.StatusExecuting {
+		return []catalogue.Beside{}, nil
+	}
+	doc, err := report.Build(folder)
+	if err != nil {
+		return nil, err
+	}
+	return listOf(doc.Beside), nil
 }
 
 // listOf is an empty list in the place of none.

@@ -70,6 +70,8 @@ func TestOpenAPI(t *testing.T) {
 		"runs": "runs", "runs/{id}": "runs/" + "20260301-100000-done-0001",
 		"runs/{id}/findings": "runs/20260301-100000-done-0001/findings",
 		"runs/{id}/series":   "runs/20260301-103000-live-0002/series",
+		"runs/{id}/beside":   "runs/20260301-100000-done-0001/beside",
+		"catalogue":          "catalogue?word=sim",
 		"runs/{id}/events":   "runs/20260301-100000-done-0001/events",
 		"experiments":        "experiments", "query": "query?query=up", "labels": "labels",
 		"query_range": "query_range?query=plimsoll_workload_ops_total&start=1772359200&end=1772359260&step=30",

@@ -47,9 +47,11 @@ type Options struct {
 	Version string // of the program
 	// Index is a file that keeps what lists show of runs for the next server; "": each reads all runs anew. It is a
 	// cache: whoever removes it loses a few seconds.
-	Index   string
-	Library Library
-	Heap    uint64 // bytes on the heap above which no question is answered any further; 0: 350 MiB
+	Index string
+	// Catalogue is a folder of records of systems that are served with the published ones; "": those alone.
+	Catalogue string
+	Library   Library
+	Heap      uint64 // bytes on the heap above which no question is answered any further; 0: 350 MiB
 }
 
 // Site is everything that is served. Close it when no request is under way any more.
@@ -60,6 +62,7 @@ type Site struct {
 	now      func() time.Time
 	version  string
 	lib      Library
+	records  string // folder of the catalogue
 	known    known
 	peeks    peeks
 	shorts   documents[[]report.Short]
@@ -79,7 +82,7 @@ var Open = []string{"/-/healthy", "/-/ready"}
 // New makes a site. It reads nothing yet.
 func New(o Options) *Site {
 	s := &Site{
-		shelf: newShelf(o), now: o.Now, version: o.Version, lib: o.Library,
+		shelf: newShelf(o), now: o.Now, version: o.Version, lib: o.Library, records: o.Catalogue,
 		heap: cmp.Or(o.Heap, mostHeap), asking: newStream(mostAtOnce), reading: newStream(mostReading),
 	}
 	s.stopping, s.stop = context.WithCancelCause(context.Background())
