@@ -198,9 +198,10 @@ func TestServeExperiments(t *testing.T) {
 		t.Fatalf("experiments: %+v", experiments)
 	}
 	x := experiments[0].ID
-	added := newApp(&console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Clock: clock.Real{}},
-		drivers.All())
-	if code := added.main([]string{"--dir", root, "catalogue", "add", id["second"], "--system", "the other"}); code != 0 {
+	added := newApp(&console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard,
+		Clock: clock.Real{}}, drivers.All())
+	if code := added.main([]string{"--dir", root, "catalogue", "add", id["second"],
+		"--system", "the other"}); code != 0 {
 		t.Fatalf("catalogue add: exit code %d", code)
 	}
 	asked("/api/v1/runs/"+id["first"]+"/beside", 200, `"system": "the other"`, `"systems": 1`)

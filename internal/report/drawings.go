@@ -2,6 +2,9 @@ package report
 
 import (
 	"html/template"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"plimsoll/result"
@@ -62,3 +65,153 @@ func Shown[T any](v T) T { return shown(v) }
 
 // Quantity is a value in its unit as all documents for people say it.
 func Quantity(v float64, unit string) string { return quantity(v, unit) }
+
+// mostLed is of how many workloads the first chart draws the rates beside each other.
+const mostLed = 6
+
+// answered are the findings that the summary's first sentence says.
+func (v *view) answered() []result.Finding {
+	_, said := v.answer()
+	return said
+}
+
+// lead gives the page its first chart where no finding that is not in order has one: that of what the answer says, the
+// rates of workloads that ran beside each other or in turn, or the result that shows the answer's figure, which then
+// does not stand among the results again.
+func (v *view) lead(budget int) {
+	if v.Top != nil {
+		return
+	}
+	said := v.answered()
+	for _, f := range said {
+		if v.Top = newEvidence(f.Chart); v.Top != nil && f.Answers() {
+			return
+		}
+		v.Top = nil
+	}
+	names := v.led(said)
+	if len(names) > 1 {
+		v.leadRates(names, budget)
+	}
+	if v.Lead == nil {
+		v.leadPanel(said)
+	}
+	if v.Lead == nil {
+		v.leadRates(names[:min(len(names), mostLed)], budget)
+	}
+}
+
+// led are the workloads that the first chart is of: all where they are few, or those that the answer speaks of.
+func (v *view) led(said []result.Finding) (names []string) {
+	for _, w := range v.Document.Workloads {
+		if !w.Prefill && !slices.Contains(names, w.Name) {
+			names = append(names, w.Name)
+		}
+	}
+	if len(names) <= mostLed {
+		return names
+	}
+	of := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return !slices.ContainsFunc(said, func(f result.Finding) bool { return f.Subject == name })
+	})
+	if len(of) > 0 && len(of) <= mostLed {
+		return of
+	}
+	return nil
+}
+
+// leadRates draws the rate of each workload over time, those of the first one's unit.
+func (v *view) leadRates(names []string, budget int) {
+	var all []result.Series
+	var of []string // the workload of each
+	unit := ""
+	for _, name := range names {
+		rates := slices.DeleteFunc(slices.Clone(v.Document.Series), func(s result.Series) bool {
+			return s.Measure != result.Rate || s.Workload != name || s.Section != "" || unit != "" && s.Unit != unit
+		})
+		merged := slices.DeleteFunc(slices.Clone(rates), func(s result.Series) bool { return s.VM != "" })
+		if len(merged) > 0 {
+			rates = merged
+		}
+		for _, s := range rates {
+			if unit = s.Unit; s.Unit == rates[0].Unit {
+				all, of = append(all, s), append(of, name)
+			}
+		}
+	}
+	title := "Rate of each workload"
+	kinds := slices.Compact(slices.Clone(of))
+	if len(kinds) == 1 {
+		title = "Rate of " + kinds[0]
+	}
+	c := newChart("", title, unit, v.origin, all)
+	if c == nil || len(names) > 1 && len(kinds) < 2 {
+		return
+	}
+	c.Names, c.Values = kinds, summed(c.Values, of)
+	if chart := v.place(c, budget); chart != nil {
+		v.Lead = &panelView{Panel: result.Panel{Title: c.Title}, Chart: chart}
+	}
+}
+
+// summed adds up neighbours of one name; a gap is where all have one.
+func summed(values [][]float64, of []string) (out [][]float64) {
+	for i, row := range values {
+		if i == 0 || of[i] != of[i-1] {
+			out = append(out, slices.Clone(row))
+			continue
+		}
+		sum := out[len(out)-1]
+		for k, x := range row {
+			switch {
+			case math.IsNaN(sum[k]):
+				sum[k] = x
+			case !math.IsNaN(x):
+				sum[k] += x
+			}
+		}
+	}
+	return out
+}
+
+// leadPanel moves that result up which is of the answer's figure, or the first that can be drawn.
+func (v *view) leadPanel(said []result.Finding) {
+	best, group, at := -1, 0, 0
+	for i, g := range v.PanelGroups {
+		for k, p := range g.Panels {
+			if fit := v.fits(p, said); p.Chart != nil && fit > best {
+				best, group, at = fit, i, k
+			}
+		}
+	}
+	if best < 0 {
+		return
+	}
+	g := &v.PanelGroups[group]
+	v.Lead = &panelView{}
+	*v.Lead = g.Panels[at]
+	if g.Panels = slices.Delete(g.Panels, at, at+1); len(g.Panels) == 0 {
+		v.PanelGroups = slices.Delete(v.PanelGroups, group, group+1)
+	}
+}
+
+// fits is how much a result has of what the answer says: the VMs of its workload, and a rate or a time like its figure.
+func (v *view) fits(p panelView, said []result.Finding) (most int) {
+	for _, f := range said {
+		fit := 0
+		if slices.ContainsFunc(v.Document.Workloads, func(w WorkloadSummary) bool {
+			return w.Name == f.Subject && w.Group != "" && w.Group == p.VMGroup
+		}) {
+			fit += 2
+		}
+		isRate := strings.HasSuffix(f.Unit, "/s") || f.Unit == "ratio" && strings.HasPrefix(f.Metric, "rate")
+		if isRate && strings.HasSuffix(p.Unit, "/s") || !isRate && (p.Unit == "us" || p.Unit == "s") {
+			fit++
+		}
+		if f.Unit == p.Unit {
+			fit++
+		}
+		most = max(most, fit)
+	}
+	return most
+}

@@ -15,8 +15,8 @@ func TestFirstChart(t *testing.T) {
 	value := func(v float64) *float64 { return &v }
 	start := time.Date(2026, 11, 21, 20, 45, 0, 0, time.UTC)
 	series := func(name, measure, unit, op, workload string, values ...*float64) result.Series {
-		return result.Series{Name: name, Op: op, Measure: measure, Unit: unit, Workload: workload, Start: start, Step: 1,
-			Values: values}
+		return result.Series{Name: name, Op: op, Measure: measure, Unit: unit, Workload: workload, Start: start,
+			Step: 1, Values: values}
 	}
 	rates := []result.Series{
 		series("A", result.Rate, "ops/s", "read", "A", value(1), value(2), nil, nil),
@@ -52,8 +52,8 @@ func TestFirstChart(t *testing.T) {
 			Panels: panels}, "B: IOPS", "", 0, 3},
 		"workloads beside each other": {Document{Findings: about("B", nil), Workloads: loads, Series: rates,
 			Panels: panels}, "", "Rate of each workload", 2, 3},
-		"the result of the answer's workload": {Document{Findings: about("B", nil), Workloads: many, Panels: panels}, "",
-			"B's rate", 1, 2},
+		"the result of the answer's workload": {Document{Findings: about("B", nil), Workloads: many, Panels: panels},
+			"", "B's rate", 1, 2},
 		"the first result":     {Document{Workloads: many, Panels: panels[:2]}, "", "A's time", 1, 1},
 		"the one of few loads": {Document{Workloads: loads[:2], Series: rates, Panels: panels}, "", "A's time", 1, 2},
 		"no result at all":     {Document{Workloads: loads[:2], Series: rates}, "", "Rate of A", 1, 0},

@@ -163,8 +163,8 @@
       },
       axes: [
         { ...axis, incrs: timeSteps, values: (_, v) => v.map(elapsed), grid: { show: false }, size: 30 },
-        c.log ? { ...axis, size: narrow ? 74 : 86, splits: () => powersOfTen(...c.log), values: (_, v) => v.map(n => axisLabel(n, c.unit)) } :
-        { ...axis, size: narrow ? 74 : 86, space: 44, incrs: roundSteps(c.cap ?? Math.max(c.expected ?? 0, ...c.values.map(v => v.reduce((a, b) => Math.max(a, b ?? 0), 0))), c.unit, c.whole), values: (_, v) => v.map(n => axisLabel(n, c.unit)) },
+        c.log ? { ...axis, size: 86, splits: () => powersOfTen(...c.log), values: (_, v) => v.map(n => axisLabel(n, c.unit)) } :
+        { ...axis, size: 86, space: 44, incrs: roundSteps(c.cap ?? Math.max(c.expected ?? 0, ...c.values.map(v => v.reduce((a, b) => Math.max(a, b ?? 0), 0))), c.unit, c.whole), values: (_, v) => v.map(n => axisLabel(n, c.unit)) },
       ],
       series: [
         { label: "Time", value: (_, v) => when(v) },
