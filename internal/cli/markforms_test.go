@@ -19,7 +19,7 @@ import (
 	"plimsoll/unit"
 )
 
-// markForm is what a form of a report says of a search: what was found under each condition, and the rows of probes.
+// markForm holds what a form of a report says of a search: what was found under each condition, and the rows of probes.
 type markForm struct {
 	Said   []string
 	Probes [][]string

@@ -203,3 +203,6 @@ type WorkloadSummary struct {
 	Notes               []string        `json:"notes,omitempty"`
 	Totals              WindowTotals    `json:"totals"`
 }
+
+// Merged reports whether it is of all VMs together.
+func (s *WorkloadSummary) Merged() bool { return s.VM == "" }

@@ -412,8 +412,8 @@ func PeekOf(x *compare.Experiment) Peek {
 	return p
 }
 
-// experimentFigure is what an experiment's answer is about: the mark of a search, the effect of its only factor, else
-// the most that a combination did.
+// experimentFigure names what an experiment's answer is about: the mark of a search, the effect of its only factor,
+// else the most that a combination did.
 func experimentFigure(x *compare.Experiment) string {
 	if x.Mark != nil {
 		return markFigure(x.Mark)

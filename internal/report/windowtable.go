@@ -147,7 +147,7 @@ func (doc *Document) SpreadOfVMs() (rows [][]string, named []string) {
 	var loads []spread.Load
 	prefix := commonPrefix(doc.VMs)
 	for _, w := range doc.Workloads {
-		if w.VM == "" || w.Prefill || w.Again {
+		if w.Merged() || w.Prefill || w.Again {
 			continue
 		}
 		errors := w.Errors

@@ -17,7 +17,7 @@ type Used struct {
 	Percent float64 `json:"percent"` // mean over the time of the workload
 }
 
-// What is what was used or waited, in words that its share follows.
+// What says what was used or waited, in words that its share follows.
 func (u Used) What() string {
 	if u.Measure == result.HostSteal {
 		return "CPU time of " + u.Of + " was taken by its hypervisor"
@@ -257,7 +257,7 @@ func already(probes []Probe, rate float64, u Used, in string) string {
 	return fmt.Sprintf(" (%.0f %% already at %s)", lowest.Used[i].Percent, say(lowest.Offered, in))
 }
 
-// throughout is what was full in every one of several probes, with the least that was used of it.
+// throughout finds what was full in every one of several probes, with the least that was used of it.
 func throughout(probes []Probe) (Used, bool) {
 	if len(probes) < 2 {
 		return Used{}, false

@@ -26,8 +26,8 @@ func climbing(fits []*Model) bool {
 	})
 }
 
-// neverFalling is what the closest curve that never falls leaves of the points: neighbours that fall are pooled (Ayer,
-// Brunk, Ewing, Reid and Silverman 1955).
+// neverFalling sums what the closest curve that never falls misses of the points: neighbours that fall are pooled
+// (Ayer, Brunk, Ewing, Reid and Silverman 1955).
 func neverFalling(points []Point) (left float64) {
 	type block struct{ weight, sum, squares float64 }
 	var blocks []block

@@ -37,7 +37,7 @@ func carried(before []string) (options, taken, rest []string) {
 	return options, taken, rest
 }
 
-// carry is what one of the programs asks for; not ok where fio has nothing like it.
+// carry reads what one of the programs asks for; not ok where fio has nothing like it.
 func carry(program string, args []string) (options []string, ok bool) {
 	if !slices.Contains([]string{"taskset", "numactl", "nice", "ionice"}, program) {
 		return nil, false

@@ -8,7 +8,7 @@ import (
 	"plimsoll/internal/kit/lazyregexp"
 )
 
-// found is what stands in a command before fio, and behind it.
+// found holds what stands in a command before fio, and behind it.
 type found struct {
 	program   string
 	args      []string // of fio

@@ -324,7 +324,7 @@ func (s *script) within(st statement) bool {
 	return s.isCall(st.text) || slices.ContainsFunc(st.within, s.within)
 }
 
-// forget is what nobody knows any more after commands that may have run or not.
+// forget drops what nobody knows any more after commands that may have run or not.
 func (s *script) forget(st statement) {
 	if m := assigns.FindStringSubmatch(st.text); m != nil && st.opens == "" {
 		delete(s.vars, m[1])

@@ -165,7 +165,7 @@ func readDD(_ format, r io.Reader) (*book, error) {
 	return b, err
 }
 
-// ddCopy is what one dd copied, or had by then.
+// ddCopy holds what one dd copied, or had by then.
 type ddCopy struct {
 	bytes, seconds float64
 	progress       bool // it was written over what dd said before

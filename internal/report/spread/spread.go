@@ -44,7 +44,7 @@ func alike(name string) string {
 	})
 }
 
-// group is what is equal of loads that are one group.
+// group holds what loads of one group have alike.
 type group struct{ name, op, unit string }
 
 func (l Load) group() group {

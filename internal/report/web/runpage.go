@@ -104,7 +104,7 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 // mostKept is of how many runs what is made of their documents is kept.
 const mostKept = 500
 
-// documents is what was made of the data and findings of runs that ended, which takes reading all of them.
+// documents keeps what was made of the data and findings of runs that ended, which takes reading all of them.
 type documents[T any] struct {
 	mu   sync.Mutex
 	kept map[string]kept[T]

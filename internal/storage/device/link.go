@@ -25,7 +25,7 @@ type Hop struct {
 	Address string `json:"address,omitempty"` // of its PCI function, "" for others
 	IDs     string `json:"ids,omitempty"`     // vendor:device, as lspci -n prints them
 	Title   string `json:"title,omitempty"`   // its name in words, where somebody looked it up
-	// Link is what was agreed on, Possible what this end could, Slot what the other end could; "" unknown or no link.
+	// Link was agreed on; Possible is the most of this end, Slot the most of the other; "" unknown or no link.
 	Link     string `json:"link,omitempty"`
 	Possible string `json:"possible,omitempty"`
 	Slot     string `json:"slot,omitempty"`

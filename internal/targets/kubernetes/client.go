@@ -164,7 +164,7 @@ func (f *fleetFile) connect() (*api, error) {
 		namespace: f.Namespace, gone: goneLimit}, nil
 }
 
-// giveConfig is what to do where a kubeconfig is not there, or not whole.
+// giveConfig says what to do where a kubeconfig is not there, or not whole.
 const giveConfig = "give kubeconfig: FILE in the fleet's file (kubectl config view --flatten --raw prints kubectl's own)"
 
 // readable says which of the files is no regular one, or larger than most: the client library would wait for a named
@@ -412,7 +412,7 @@ func hasNoImage(said string) bool {
 	return strings.Contains(said, "Image") && noSuchImage.MatchString(said)
 }
 
-// remedy is what to do about what a cluster says of a node, after a colon; "" where nothing is known, and orElse is "".
+// remedy says what to do about what a cluster says of a node, after a colon; "" where neither is known.
 func (a *api) remedy(said, node, orElse string) string {
 	for _, r := range remedies {
 		if strings.Contains(said, r.words) {

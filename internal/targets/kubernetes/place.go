@@ -399,7 +399,7 @@ func (p *place) checkClasses(ctx context.Context, a *api, f *fleetFile, facts *t
 	}
 }
 
-// room is what the provisioner of a class says of how much it may make yet, and on which nodes; "" where it says
+// room tells what the provisioner of a class says of how much it may make yet, and on which nodes; "" where it says
 // nothing, as many do.
 func (a *api) room(ctx context.Context, class string) string {
 	ctx, cancel := limited(ctx)

@@ -255,7 +255,7 @@ func (c *cluster) whyNot(ctx context.Context, v *vm, why string) string {
 	return why + c.api.remedy(why, on, "see kubectl describe pod "+v.Short+" --namespace NAMESPACE")
 }
 
-// orFiles is what else to do about volumes that do not come, by their mode.
+// orFiles says what else to do about volumes that do not come, by their mode.
 var orFiles = map[string]string{"Block": ", or give volume_mode: Filesystem"}
 
 // otherNodes are what the scheduler says of nodes that a pod is not for, and at the end what it would have to remove.

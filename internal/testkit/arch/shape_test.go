@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -189,6 +190,20 @@ func TestLinesFitThePage(t *testing.T) {
 				columns := utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
 				if columns > widest && !raw[i+1] {
 					t.Errorf("%s:%d has %d columns: want at most %d", f.name, i+1, columns, widest)
+				}
+			}
+		}
+	}
+}
+
+// TestCommentsHaveVerbs: "X is what ..." says nothing that a verb does not say better.
+func TestCommentsHaveVerbs(t *testing.T) {
+	riddle := regexp.MustCompile(`(?m)^\w+ is what\b`)
+	for _, p := range packages(t) {
+		for _, f := range p.files {
+			for _, c := range f.syntax.Comments {
+				if m := riddle.FindString(c.Text()); m != "" {
+					t.Errorf("%s: a comment begins with %q: say what it holds, does or tells", positions.Position(c.Pos()), m)
 				}
 			}
 		}

@@ -1,6 +1,6 @@
 // Package devicetest makes machines of text: the parts of /sys, /proc, /dev and /run that tell of a block device, as a
 // file system for tests. A machine is a txtar archive. Its comment has a line for each small file, "path: content",
-// which is what most of /sys is; its files are those of several lines. Content that begins with "-> " is a symbolic
+// as most of /sys is; its files are those of several lines. Content that begins with "-> " is a symbolic
 // link, "block 8:0" and "char 1:3" are device nodes, "/" is a folder; bytes are written \x00. Lines that begin with "#"
 // are remarks.
 //

@@ -328,7 +328,7 @@ func (c *config) Job(job *workload.Job) (any, error) {
 func (c *config) host() string {
 	key := c.database + "_host"
 	if c.database == "mssqls" {
-		key = "mssqls_linux_server" // mssqls_server is what HammerDB takes on Windows
+		key = "mssqls_linux_server" // on Windows HammerDB takes mssqls_server
 	}
 	return cmp.Or(c.settings["connection"][key], "127.0.0.1")
 }
