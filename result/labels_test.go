@@ -77,7 +77,7 @@ func TestLabelsThatCannotBe(t *testing.T) {
 func TestLabelsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"version":2,"tags":"a"}`: "run folder: labels.json: json: cannot unmarshal string into Go struct field " +
+		`{"version":2,"tags":"a"}`: "run folder: labels.json: damaged: json: cannot unmarshal string into Go struct field " +
 			"Labels.tags of type []string",
 		`{"name":"x"}`: "run folder: labels.json: damaged: no format version",
 		`{"version":2,"name":"a b"}`: `run folder: labels.json: "a b" cannot be a run's name: want letters, digits, dots, ` +
