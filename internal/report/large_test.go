@@ -119,18 +119,7 @@ func TestSpread(t *testing.T) {
 		"W2: read 102 IOPS, p99 4 ms"}, worst); diff != "" {
 		t.Error(diff)
 	}
-	var markdown, text bytes.Buffer
-	if err := Markdown(&markdown, doc); err != nil {
-		t.Fatal(err)
-	}
-	if err := Text(&text, doc); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"W7: read 107 IOPS, p99 4 ms, 3 operations failed", "125 IOPS"} {
-		if !strings.Contains(markdown.String(), want) || !strings.Contains(text.String(), want) {
-			t.Errorf("%q is not in both:\n%s\n%s", want, &markdown, &text)
-		}
-	}
+	inBoth(t, doc, "W7: read 107 IOPS, p99 4 ms, 3 operations failed", "125 IOPS")
 }
 
 // TestSpreadOfVMs: of a load on many machines the lowest, the middle and the highest are told, and the worst of them,
@@ -163,6 +152,12 @@ func TestSpreadOfVMs(t *testing.T) {
 		"W0 on VM 0017: read 18 IOPS, p99 18 ms", "W0 on VM 0016: read 17 IOPS, p99 17 ms"}, worst); diff != "" {
 		t.Error(diff)
 	}
+	inBoth(t, doc, "From VM to VM", "W0 on VM 0004: read 5 IOPS, p99 5 ms, 2 operations failed")
+}
+
+// inBoth finds words in a document's Markdown and in its text.
+func inBoth(t *testing.T, doc *Document, words ...string) {
+	t.Helper()
 	var markdown, text bytes.Buffer
 	if err := Markdown(&markdown, doc); err != nil {
 		t.Fatal(err)
@@ -170,7 +165,7 @@ func TestSpreadOfVMs(t *testing.T) {
 	if err := Text(&text, doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"From VM to VM", "W0 on VM 0004: read 5 IOPS, p99 5 ms, 2 operations failed"} {
+	for _, want := range words {
 		if !strings.Contains(markdown.String(), want) || !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in both:\n%s\n%s", want, &markdown, &text)
 		}
