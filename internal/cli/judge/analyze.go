@@ -338,12 +338,10 @@ func listFindings(w io.Writer, findings []result.Finding, all bool) {
 
 // figure is the number of a finding with its interval and basis.
 func figure(f result.Finding) string {
-	number := func(p *float64) string {
-		if p == nil {
-			return "none"
-		}
-		return strconv.FormatFloat(*p, 'g', 5, 64)
+	if f.Value == nil {
+		return f.Metric + ": not known (" + f.NoInterval + "); " + f.Basis
 	}
+	number := func(p *float64) string { return strconv.FormatFloat(*p, 'g', 5, 64) }
 	s := f.Metric + ": " + number(f.Value) + " " + f.Unit
 	if f.Low != nil && f.High != nil {
 		s += fmt.Sprintf(" (%.0f %%: %s to %s)", f.Confidence*100, number(f.Low), number(f.High))
