@@ -249,7 +249,8 @@ func (x *execution) progress() {
 		case s.Number < x.current.Number:
 			continue
 		case s.Number == x.current.Number:
-			estimate = max(0, estimate-now.Sub(x.stepBegan))
+			estimate -= now.Sub(x.stepBegan)
+			p.Late, estimate = max(0, -estimate), max(0, estimate)
 		}
 		p.Left += estimate
 		p.Unknown = p.Unknown || s.EstimateUnknown

@@ -183,7 +183,8 @@ func TestProgress(t *testing.T) {
 		for _, s := range steps {
 			left := time.Duration(s.EstimateSeconds * float64(time.Second))
 			if s.Number == p.Step.Number {
-				left = max(0, left-now.Sub(stepBegan))
+				left -= now.Sub(stepBegan)
+				want.Late, left = max(0, -left), max(0, left)
 			}
 			if s.Number >= p.Step.Number {
 				want.Left += left

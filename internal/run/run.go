@@ -88,6 +88,8 @@ type Progress struct {
 	// some of them take.
 	Left    time.Duration
 	Unknown bool
+	// Late is for how long the current step has gone on beyond its estimate.
+	Late time.Duration
 	// Rows tells what the workloads do now. It costs a look at every VM: call it, during Progress, only for what is
 	// shown.
 	Rows func() []record.LiveRow

@@ -127,9 +127,12 @@ func TestProgressAsksWhenDue(t *testing.T) {
 func TestTimesOfAMoment(t *testing.T) {
 	m := moment{elapsed: 30 * time.Second, takes: time.Minute}
 	sure := m.times()
+	m.step, m.late = 3, 20*time.Second // the platform is away, say
+	late := m.times()
 	m.unknown = true
-	want := []string{"30 s gone, about 30 s left", "30 s gone, how long it takes cannot be said"}
-	if diff := cmp.Diff(want, []string{sure, m.times()}); diff != "" {
+	want := []string{"30 s gone, about 30 s left", "30 s gone, at least 30 s left: step 3 takes 20 s longer than expected",
+		"30 s gone, how long it takes cannot be said"}
+	if diff := cmp.Diff(want, []string{sure, late, m.times()}); diff != "" {
 		t.Error(diff)
 	}
 }

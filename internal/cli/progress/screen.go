@@ -25,6 +25,7 @@ type moment struct {
 	phase, text string        // of the step
 	elapsed     time.Duration // of the run
 	takes       time.Duration // expected
+	late        time.Duration // for how long the step has gone on beyond what was expected
 	unknown     bool          // nothing can say how long it takes
 	rows        []record.LiveRow
 	stopping    bool
@@ -47,6 +48,9 @@ const calm = 15 * time.Second
 
 // frame is how often the block is drawn at most: a simulated run has many moments a second.
 const frame = 50 * time.Millisecond
+
+// late is by how much a step may miss its estimate before that is said.
+const late = 5 * time.Second
 
 // newScreen looks at what w is. A terminal that calls itself dumb gets plain lines.
 func newScreen(w io.Writer, now, shown func() time.Time) *screen {
@@ -193,6 +197,9 @@ func (m moment) times() string {
 	switch left := m.takes - m.elapsed; {
 	case m.unknown:
 		text += ", how long it takes cannot be said"
+	case m.late >= late:
+		text += fmt.Sprintf(", at least %s left: step %d takes %s longer than expected",
+			unit.Duration(max(0, left).Round(time.Second)), m.step, unit.Duration(m.late.Round(time.Second)))
 	case left > 0:
 		text += ", about " + unit.Duration(left.Round(time.Second)).String() + " left"
 	}

@@ -106,7 +106,7 @@ func (w *Watcher) Progress(p run.Progress) {
 	defer w.mu.Unlock()
 	w.last.step, w.last.steps, w.last.phase, w.last.text = p.Step.Number, p.Steps, string(p.Phase), p.Step.Text
 	w.last.elapsed, w.last.takes = p.Elapsed, p.Elapsed+p.Left
-	w.last.unknown = p.Unknown
+	w.last.unknown, w.last.late = p.Unknown, p.Late
 	if w.screen.due() {
 		w.last.rows = p.Rows()
 		w.screen.show(w.last)

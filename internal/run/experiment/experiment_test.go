@@ -169,6 +169,23 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestOfOlderBuild goes on with an experiment whose record does not say by how many turns it compares.
+func TestOfOlderBuild(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := fmt.Sprintf(`{"version":%d,"settings":{"compare_plain":true}}`, experiment.FormatVersion)
+	if err := os.WriteFile(filepath.Join(dir, "experiment.json"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := experiment.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := f.Record().Settings; s.ComparePlain != 6 || s.OfOldPlain {
+		t.Errorf("it compares by %d turns", s.ComparePlain)
+	}
+}
+
 func ExampleSequence() {
 	x := &scenario.Experiment{Repeats: 2, Order: scenario.OrderInterleaved,
 		Factors: []scenario.Factor{{Name: "pages", Levels: []any{"none", "2M", "1G"}}}}

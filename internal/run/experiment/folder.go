@@ -99,6 +99,8 @@ type Settings struct {
 	SizeScale         float64           `json:"size_scale"`
 	AllowHostCommands bool              `json:"allow_host_commands,omitempty"`
 	ComparePlain      int               `json:"compare_plain_turns,omitempty"`
+	// OfOldPlain is of a build that knew no number of turns: there were six.
+	OfOldPlain bool `json:"compare_plain,omitempty"`
 }
 
 // NewRecord fills in the design of an experiment.
@@ -242,6 +244,9 @@ func Open(dir string) (*Folder, error) {
 	if v := f.record.Version; v != FormatVersion {
 		return nil, fmt.Errorf("experiment: %s: written in format version %d; this program reads version %d", abs, v,
 			FormatVersion)
+	}
+	if s := &f.record.Settings; s.OfOldPlain && s.ComparePlain == 0 {
+		s.ComparePlain, s.OfOldPlain = 6, false
 	}
 	for i := range f.record.Cells {
 		for j := range f.record.Cells[i].Levels {
