@@ -1,17 +1,21 @@
 package kubernetes
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/testkit/k8s"
 	"plimsoll/internal/testkit/needs"
 )
 
@@ -20,11 +24,18 @@ var podsOfPace = flag.Int("pods", 20, "pods of TestPace: -args -pods 50")
 // TestPace compares what makes pods with two claims each ready with the same objects made one after the other and
 // waited for, as kubectl apply and wait do, twice by turns; and measures how long a command takes to begin, and how far
 // apart commands begin in all pods that were staged. Wanted are 1.1 times as long, 150 ms and 50 ms, on a machine with
-// nothing else to do; twice that is let pass, and three times as long for pods whose image has no agent, which is sent
-// to each.
+// nothing else to do; twice that is let pass. The image has the agent, so that nothing is sent to the pods.
 func TestPace(t *testing.T) {
 	needs.Long(t, why)
 	c, namespace, file := started(t, "")
+	c.LoadAgent(t, filepath.Join(agents(t), "plimsoll-agent-linux-amd64"))
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, bytes.ReplaceAll(text, []byte(k8s.WorkImage), []byte(k8s.AgentImage)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := provisioned(t, c, namespace, file, patient)
 	k, ctx := o.Cluster.(*cluster), t.Context()
 	node := func(i int) int { return i % len(k.nodes) }
@@ -128,7 +139,7 @@ func TestPace(t *testing.T) {
 	}
 	slices.Sort(starts)
 	staged := make([]target.Staged, len(names))
-	err := clock.Parallel(clock.Real{}, len(names), len(names), func(i int) (err error) {
+	err = clock.Parallel(clock.Real{}, len(names), len(names), func(i int) (err error) {
 		staged[i], err = o.host(names[i]).(target.Stager).Stage(ctx, target.Command{Argv: []string{"true"},
 			ReadOnly: true})
 		return err
@@ -150,7 +161,7 @@ func TestPace(t *testing.T) {
 	t.Logf("%d pods: %.1f s, by hand %.1f s: %.2f times as long; a command begins after %v at the median, %v at most; "+
 		"staged they begin within %v of each other, known to %v", len(names), mine.Seconds()/2, hand.Seconds()/2, ratio,
 		median, starts[len(starts)-1], apart, within)
-	if ratio > 3 || median > 300*time.Millisecond || apart > 100*time.Millisecond {
+	if ratio > 2.2 || median > 300*time.Millisecond || apart > 100*time.Millisecond {
 		t.Error("it is more than twice what is wanted")
 	}
 }

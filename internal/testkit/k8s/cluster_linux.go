@@ -98,7 +98,7 @@ func (u *up) ready(ctx context.Context) (*Cluster, error) {
 	var loaded sync.WaitGroup
 	failed := make(chan error, 1+u.Nodes)
 	loaded.Go(func() {
-		if err := images(archive); err != nil {
+		if err := images(archive, nil, PauseImage, WorkImage); err != nil {
 			failed <- err
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,17 +14,31 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"testing"
 )
 
-// PauseImage holds a pod's namespaces; WorkImage has a shell, for the rest. Both are busybox.
+// PauseImage holds a pod's namespaces; WorkImage has a shell, for the rest. Both are busybox. AgentImage has an agent,
+// too, where a test loads one.
 const (
 	PauseImage = "localhost/plimsoll/pause:1"
 	WorkImage  = "localhost/plimsoll/busybox:1"
+	AgentImage = "localhost/plimsoll/agent:1"
 )
 
-// images writes an archive with both, as `ctr images import` and `podman load` take it, made of this machine's
-// busybox.
-func images(file string) error {
+// LoadAgent imports AgentImage with a program as its agent on every node.
+func (c *Cluster) LoadAgent(t testing.TB, program string) {
+	t.Helper()
+	agent, err := os.ReadFile(program)
+	file := filepath.Join(t.TempDir(), "agent.tar")
+	if err = errors.Join(err, images(file, agent, AgentImage)); err != nil {
+		t.Fatal(err)
+	}
+	c.Load(t, file)
+}
+
+// images writes an archive with an image by some names, as `ctr images import` and `podman load` take it, made of this
+// machine's busybox and an agent, if there is one.
+func images(file string, agent []byte, names ...string) error {
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
 		return fmt.Errorf("%w: %w (apt-get install busybox-static)", errCannot, err)
@@ -60,6 +75,9 @@ func images(file string) error {
 	add(tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}, nil)
 	add(tar.Header{Typeflag: tar.TypeReg, Name: "bin/busybox", Mode: 0o755}, program)
 	add(tar.Header{Typeflag: tar.TypeReg, Name: "etc/passwd", Mode: 0o644}, []byte("root:x:0:0:root:/root:/bin/sh\n"))
+	if agent != nil {
+		add(tar.Header{Typeflag: tar.TypeReg, Name: "usr/bin/plimsoll-agent", Mode: 0o755}, agent)
+	}
 	for name := range strings.FieldsSeq(string(applets)) {
 		if name != "busybox" {
 			add(tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + filepath.Base(name), Linkname: "busybox",
@@ -80,7 +98,7 @@ func images(file string) error {
 	if err != nil {
 		return err
 	}
-	manifest, err := json.Marshal([]object{{"Config": "config.json", "RepoTags": []string{PauseImage, WorkImage},
+	manifest, err := json.Marshal([]object{{"Config": "config.json", "RepoTags": names,
 		"Layers": []string{"layer.tar"}}})
 	if err != nil {
 		return err

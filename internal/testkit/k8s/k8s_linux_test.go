@@ -255,7 +255,7 @@ func TestDriver(t *testing.T) {
 func TestImages(t *testing.T) {
 	needs.That(t, exec.Command("busybox", "true").Run() == nil, "busybox", "apt-get install busybox-static")
 	file := filepath.Join(t.TempDir(), "images.tar")
-	if err := images(file); err != nil {
+	if err := images(file, nil, PauseImage, WorkImage); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
