@@ -42,7 +42,7 @@ func (tg *Targets) Command() *cobra.Command {
 		},
 	}
 	check.Flags().BoolVar(&try, "try", false,
-		"also make a small machine, switch it on, run a command there and remove it")
+		"also make a small machine, switch it on, run a command there, clone it and remove all")
 	check.Flags().IntVar(&nodes, "nodes", 0, "`number` of nodes (default: the target's)")
 	check.Flags().StringArrayVar(&f.Options, "target-opt", nil, "set an option of the target, `NAME=VALUE`; repeatable")
 	check.Flags().BoolVar(&f.AllowHostCommands, "allow-host-commands", false,
@@ -114,7 +114,7 @@ func (tg *Targets) checkTarget(f Flags, nodes int, try bool) error {
 	}
 	if try && checkErr == nil {
 		var said string
-		if said, checkErr = tryTarget(ctx, t, facts, tg.Now(), func(format string, args ...any) {
+		if said, checkErr = tryTarget(ctx, t, &facts, tg.Now(), func(format string, args ...any) {
 			visible.Fprintf(tg.Err, format+"\n", args...)
 		}); said != "" {
 			facts.Notes = append(facts.Notes, said)

@@ -15,10 +15,10 @@ import (
 	"plimsoll/unit"
 )
 
-// tryTarget makes a machine of one small disk on a place, switches it on, runs a command there and removes all of it,
-// and says how long that took. What can only be seen by doing it, as whether an image is there, is an error.
-// What it waits for is told meanwhile.
-func tryTarget(ctx context.Context, t target.Target, facts target.Facts, now time.Time,
+// tryTarget makes a machine of one small disk on a place, switches it on, runs a command there, clones it where that is
+// claimed, removes all of it, and says how long that took. What can only be seen by doing it, as whether an image is
+// there, is an error; clones that were claimed and do not come are missing then. What it waits for is told meanwhile.
+func tryTarget(ctx context.Context, t target.Target, facts *target.Facts, now time.Time,
 	tell func(format string, args ...any)) (said string, err error) {
 	for _, c := range []target.Capability{target.VMCreation, target.VMPowerControl, target.GuestCommands} {
 		if !facts.Can(c) {
@@ -38,7 +38,7 @@ func tryTarget(ctx context.Context, t target.Target, facts target.Facts, now tim
 			steps = append(steps, fmt.Sprintf("%s %s", o.Name, seconds(o.Seconds)))
 		}})
 	if err == nil {
-		said, err = tryMachine(ctx, cluster)
+		said, err = tryMachine(ctx, cluster, facts)
 		err = errors.Join(err, cluster.Close())
 	}
 	remains, gone := t.Destroy(context.WithoutCancel(ctx), dir)
@@ -67,7 +67,7 @@ func seconds(s float64) string {
 	return unit.Duration(s * float64(time.Second)).String()
 }
 
-func tryMachine(ctx context.Context, cluster target.Cluster) (string, error) {
+func tryMachine(ctx context.Context, cluster target.Cluster, facts *target.Facts) (string, error) {
 	maker, makes := cluster.(target.VMMaker)
 	power, powers := cluster.(target.VMPower)
 	if !makes || !powers {
@@ -104,5 +104,26 @@ func tryMachine(ctx context.Context, cluster target.Cluster) (string, error) {
 			said += fmt.Sprintf(", its clock is %s %s", unit.Duration(clock.Ahead.Abs()), way)
 		}
 	}
-	return said, maker.Delete(ctx, []string{"try", "try-template"})
+	if facts.Can(target.VMClones) {
+		began := time.Now()
+		err := maker.Clone(ctx, target.Clone{Source: "try", Group: "try",
+			Members: []target.Placement{{Name: "try-clone"}}})
+		if err == nil {
+			err = power.PowerOn(ctx, []string{"try-clone"}, 1)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return "", err
+		case err == nil:
+			said += ", a clone of it after " + seconds(time.Since(began).Seconds())
+		default:
+			said += ", a clone of it failed"
+			delete(facts.Capabilities, target.VMClones)
+			if facts.Missing == nil {
+				facts.Missing = map[target.Capability]string{}
+			}
+			facts.Missing[target.VMClones] = fmt.Sprintf("tried: %v", err)
+		}
+	}
+	return said, maker.Delete(ctx, []string{"try-clone", "try", "try-template"})
 }
