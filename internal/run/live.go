@@ -335,9 +335,14 @@ func (x *execution) sent(outer context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
+	began := x.req.Clock.Now()
 	sum := x.sender.Close(ctx)
+	waited := x.req.Clock.Now().Sub(began).Round(time.Second)
 	e := result.Event{Kind: result.KindNote,
 		Text: fmt.Sprintf("remote write to %s: %s sent", x.req.Remote.Servers(), unit.Plural(sum.Points, "point"))}
+	if waited > 0 {
+		e.Text += fmt.Sprintf(", waited for %s after the run", unit.Duration(waited))
+	}
 	if sum.Missed > 0 {
 		e.Kind, e.Error = result.KindWarning, sum.Why
 		e.Text += fmt.Sprintf(", %d not; they are in the run folder", sum.Missed)

@@ -1,6 +1,7 @@
 package series
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,7 +175,7 @@ func (s *Sender) Close(ctx context.Context) Sent {
 	if sum.Missed > 0 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		sum.Why = s.why
+		sum.Why = cmp.Or(s.why, "no answer in time")
 	}
 	return sum
 }

@@ -256,7 +256,7 @@ func TestRemoteWriteMisses(t *testing.T) {
 		points        int
 	}{
 		{"refuses", server.URL + "/refuses", "no such tenant", 0},
-		{"hangs", server.URL + "/hangs", "", 0},
+		{"hangs", server.URL + "/hangs", "no answer in time", 0},
 		{"gone", gone, "connection refused", 0},
 		{"one of two", server.URL + "/takes", "connection refused", 36000},
 	} {

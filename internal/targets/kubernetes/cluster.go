@@ -40,11 +40,16 @@ type cluster struct {
 	fault  func(node int, state, text, ends string)
 	booted func(result.Boot)
 
-	turn  sync.Mutex // one change of what there is at a time
-	mu    sync.Mutex
-	state state
-	hosts fleet.Machines
-	beats map[int]string // of nodes that were switched off: what they said last
+	turn sync.Mutex // one change of what there is at a time
+	// saving is held while the state is written down, up to the change of the number saved.
+	saving sync.Mutex
+	saved  int
+	mu     sync.Mutex
+	state  state
+	// changes is how often the state was changed.
+	changes int
+	hosts   fleet.Machines
+	beats   map[int]string // of nodes that were switched off: what they said last
 	// silent is in how many looks one after the other a node was not ready.
 	silent map[int]int
 	pods   *seen
@@ -146,11 +151,19 @@ func (c *cluster) Close() error {
 	return errors.Join(c.login.forget(), c.hosts.Close())
 }
 
-// change alters what there is and writes it down.
+// change alters what there is and writes it down, together with what others alter meanwhile: of thousands of machines
+// the record is long.
 func (c *cluster) change(do func()) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	do()
+	c.changes++
+	own := c.changes
+	c.mu.Unlock()
+	c.saving.Lock()
+	defer c.saving.Unlock()
+	if c.saved >= own {
+		return nil
+	}
 	return c.save()
 }
 
@@ -377,37 +390,47 @@ func (c *cluster) Clone(ctx context.Context, k target.Clone) error {
 		from = func(i int) *source { return shotSource(of, tag, i) }
 	}
 	var errs []error
-	for _, p := range k.Members {
-		err := errors.Join(checkName(p.Name), off[p.Node])
-		if _, e := c.get(p.Name); e == nil {
-			err = errors.Join(err, errors.New("it exists already"))
-		}
-		if err == nil {
-			v := &vm{Name: p.Name, Short: c.fresh(p.Name), Group: k.Group, Node: p.Node, Image: of.Image,
+	var added []*vm
+	err = c.change(func() { // all are written down before any is made
+		for _, p := range k.Members {
+			err := errors.Join(checkName(p.Name), off[p.Node])
+			if c.state.VMs[p.Name] != nil {
+				err = errors.Join(err, errors.New("it exists already"))
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("clone: vm %q: %w", p.Name, err))
+				continue
+			}
+			// No machine had its short name before: the volumes of one that was deleted go in their own time.
+			c.state.Machines++
+			v := &vm{Name: p.Name, Short: short(c.state.Run, fmt.Sprintf("%s\x00%d", p.Name, c.state.Machines)),
+				Group: k.Group, Node: p.Node, Image: of.Image,
 				CPUs: of.CPUs, MemoryBytes: of.MemoryBytes, DiskBytes: slices.Clone(of.DiskBytes)}
-			err = c.add(ctx, v, from)
+			c.state.VMs[p.Name] = v
+			added = append(added, v)
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("clone: vm %q: %w", p.Name, err))
+	})
+	if err != nil {
+		return fmt.Errorf("clone: %w", err)
+	}
+	for i, v := range added {
+		if err := ctx.Err(); err != nil { // of the others nothing is made
+			return errors.Join(append(errs, fmt.Errorf("clone: vm %q: %w", v.Name, err), c.change(func() {
+				for _, v := range added[i:] {
+					delete(c.state.VMs, v.Name)
+				}
+			}))...)
+		}
+		if err := c.add(ctx, v, from); err != nil {
+			errs = append(errs, fmt.Errorf("clone: vm %q: %w", v.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// fresh is a short name that no machine had before: the volumes of one that was deleted go in their own time.
-func (c *cluster) fresh(name string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state.Machines++
-	return short(c.state.Run, fmt.Sprintf("%s\x00%d", name, c.state.Machines))
-}
-
-// add writes a machine down, then makes its volumes, its data disks of what they are copies of. One that could not be
-// made is none.
+// add makes the volumes of a machine that is written down, its data disks of what they are copies of. One that could
+// not be made is none.
 func (c *cluster) add(ctx context.Context, v *vm, copied func(disk int) *source) error {
-	if err := c.change(func() { c.state.VMs[v.Name] = v }); err != nil {
-		return err
-	}
 	c.meter.disk(v, workClaim(v.Short), false)
 	err := c.make(ctx, claims, c.claim(workClaim(v.Short), v, c.fleet.workSize, c.fleet.virtual(), nil))
 	for i, bytes := range v.DiskBytes {
@@ -479,9 +502,10 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 	if e != nil {
 		return errors.Join(err, fmt.Errorf("delete: %w", e))
 	}
+	var gone []string
 	for _, name := range known {
-		v, gone := c.get(name)
-		if gone != nil {
+		v, unknown := c.get(name)
+		if unknown != nil {
 			continue
 		}
 		e := error(nil)
@@ -491,17 +515,18 @@ func (c *cluster) Delete(ctx context.Context, names []string) error {
 			}
 			e = errors.Join(e, c.removeShots(ctx, v, v.Tags...), c.removeClaims(ctx, v, there))
 		}
-		if e == nil {
-			e = c.change(func() {
-				delete(c.state.VMs, name)
-				c.hosts.Drop(name)
-			})
-		}
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("delete: vm %q: %w", name, e))
+			continue
 		}
+		gone = append(gone, name)
 	}
-	return err
+	return errors.Join(err, c.change(func() {
+		for _, name := range gone {
+			delete(c.state.VMs, name)
+			c.hosts.Drop(name)
+		}
+	}))
 }
 
 // Move implements target.VMMover. A volume that its storage keeps to some nodes goes nowhere else.

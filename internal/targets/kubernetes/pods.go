@@ -105,8 +105,9 @@ func (c *cluster) life(ctx context.Context, v *vm, disks []target.Disk) (*remote
 	if err := c.waitOn(ctx, v, made); err != nil {
 		return nil, err
 	}
+	m := c.entered(v, disks)
 	if !c.fleet.virtual() {
-		if err := c.putAgent(ctx, v); err != nil {
+		if err := c.settle(ctx, v, m); err != nil {
 			return nil, err
 		}
 		if c.fleet.files() && len(v.DiskBytes) > 0 {
@@ -114,15 +115,18 @@ func (c *cluster) life(ctx context.Context, v *vm, disks []target.Disk) (*remote
 				return nil, fmt.Errorf("files of its disks: %w", err)
 			}
 		}
+		h := c.access.NewHost(m, v.Node)
+		h.Settled()
+		return h, nil
 	}
-	h := c.access.NewHost(c.entered(v, disks), v.Node)
+	h := c.access.NewHost(m, v.Node)
 	for {
 		err := h.Settle(ctx, c.state.Run)
 		if err == nil {
 			return h, nil
 		}
 		// A guest that boots does not listen yet, and takes no key before cloud-init has put it there.
-		if !c.fleet.virtual() || c.place.clock.Sleep(ctx, time.Second) != nil {
+		if c.place.clock.Sleep(ctx, time.Second) != nil {
 			return nil, errors.Join(err, h.Close())
 		}
 	}
@@ -142,8 +146,11 @@ func (c *cluster) makePod(ctx context.Context, v *vm) (types.UID, error) {
 			if err != nil {
 				return "", err
 			}
+			if fresh && v.Lost {
+				err = c.change(func() { v.Lost = false })
+			}
 			if fresh {
-				return made.GetUID(), c.change(func() { v.Lost = false })
+				return made.GetUID(), err
 			}
 			o = made
 		}
@@ -355,23 +362,34 @@ func (p *place) agentSum(path string) (string, error) {
 	return sum, nil
 }
 
-// putAgent puts the agent's program on a machine's own volume, where it is again after a power cycle: that of the image
-// where it is the same, for to send it to many takes longer than they take to start.
-func (c *cluster) putAgent(ctx context.Context, v *vm) error {
+// settle makes the run's folder on a pod, with the agent, by one command where the image has that already: to run
+// commands in many pods that start takes longer than they take to start. Else the agent is sent to the pod's own volume,
+// where it is again after a power cycle.
+func (c *cluster) settle(ctx context.Context, v *vm, m remote.Machine) error {
 	w, err := c.api.way(v.Short)(ctx)
 	if err != nil {
 		return err
 	}
 	defer w.Close() // it has ended
-	kind, err := w.Command(ctx, time.Minute, nil, "uname -sm; [ -x "+agentFile+" ] && echo there; sha256sum "+
-		imageAgent+" 2>/dev/null; true")
-	if err != nil || strings.Contains(kind, "there") {
+	sums := ""
+	for _, arch := range arches {
+		if path, err := c.place.agentPath(arch); err == nil {
+			if sum, err := c.place.agentSum(path); err == nil {
+				sums += "|" + sum
+			}
+		}
+	}
+	settling := m.Settling(c.state.Run)
+	kind, err := w.Command(ctx, time.Minute, nil, fmt.Sprintf(`sum=; [ -f %[1]s ] && [ ! -L %[1]s ] && sum=sent
+[ "$sum" ] || sum=$(sha256sum %[2]s 2>/dev/null)
+case ${sum%%%% *} in sent%[3]s) [ "$sum" = sent ] || { mkdir -p %[4]s/bin && ln -sf %[2]s %[1]s; } && %[5]s && echo there;;
+*) uname -sm;; esac`, agentFile, imageAgent, sums, workFolder, settling))
+	if err != nil || strings.TrimSpace(kind) == "there" {
 		return err
 	}
-	kind, sum, _ := strings.Cut(strings.TrimSpace(kind), "\n")
-	arch := map[string]string{"Linux x86_64": "amd64", "Linux aarch64": "arm64"}[kind]
+	arch := arches[strings.TrimSpace(kind)]
 	if arch == "" {
-		return fmt.Errorf("its node is %q: there are agents for Linux on x86_64 and aarch64", kind)
+		return fmt.Errorf("its node is %q: there are agents for Linux on x86_64 and aarch64", strings.TrimSpace(kind))
 	}
 	path, err := c.place.agentPath(arch)
 	if err != nil {
@@ -382,15 +400,13 @@ func (c *cluster) putAgent(ctx context.Context, v *vm) error {
 		return err
 	}
 	defer program.Close() // only read
-	from, in := "cat", io.Reader(program)
-	if own, err := c.place.agentSum(path); err == nil && strings.HasPrefix(sum, own) {
-		from, in = "cat "+imageAgent, nil
-	}
-	_, err = w.Command(ctx, 5*time.Minute, in,
-		"umask 077 && mkdir -p "+workFolder+"/bin && "+from+" >"+agentFile+".part && chmod 700 "+
-			agentFile+".part && mv "+agentFile+".part "+agentFile)
+	_, err = w.Command(ctx, 5*time.Minute, program, fmt.Sprintf("umask 077 && mkdir -p %[1]s/bin && cat >%[2]s.part && "+
+		"chmod 700 %[2]s.part && mv %[2]s.part %[2]s && %[3]s", workFolder, agentFile, settling))
 	return err
 }
+
+// arches are those that there are agents for, as uname and as Go have them.
+var arches = map[string]string{"Linux x86_64": "amd64", "Linux aarch64": "arm64"}
 
 // PowerOff implements target.VMPower. A machine is off when its node says that the pod is gone.
 func (c *cluster) PowerOff(ctx context.Context, names []string) error {
@@ -404,19 +420,27 @@ func (c *cluster) PowerOff(ctx context.Context, names []string) error {
 		pod types.UID
 	}
 	var off []gone
+	type was struct{ on, wanted bool }
+	before := map[string]was{}
+	if err := c.change(func() { // first, or the platform is said to have ended it
+		for _, name := range names {
+			if v := c.state.VMs[name]; v != nil && (v.On || v.Wanted) {
+				before[name] = was{v.On, v.Wanted}
+				v.On, v.Wanted = false, false
+			}
+		}
+	}); err != nil {
+		return fmt.Errorf("power off: %w", err)
+	}
 	for _, name := range names {
 		v, err := c.get(name)
-		on, wanted := false, false
-		if err == nil { // first, or the platform is said to have ended it
-			err = c.change(func() { on, wanted, v.On, v.Wanted = v.On, v.Wanted, false, false })
-		}
 		if err == nil && !v.Template {
 			var o *unstructured.Unstructured
 			if o, err = c.podOf(ctx, v); o != nil && err == nil {
 				err = c.api.removeThis(ctx, c.fleet.machines(), o, &second)
 			}
 			if err != nil { // it is as it was
-				err = errors.Join(err, c.change(func() { v.On, v.Wanted = on, wanted }))
+				err = errors.Join(err, c.change(func() { v.On, v.Wanted = before[name].on, before[name].wanted }))
 			} else if h, e := c.handle(name); e == nil {
 				_ = h.Begin(nil) // nobody is there to part from
 			}

@@ -283,21 +283,24 @@ func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, b
 		return state, false, nil
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	said, was := c.beats[node]
+	ready := nodeReady(o) && !(was && said == beat(o))
 	switch {
 	case state == target.Off:
 		c.beats[node] = beat(o)
-		return target.Off, false, nil
-	case !nodeReady(o) || was && said == beat(o):
+	case ready:
+		delete(c.beats, node)
+	}
+	name := c.nodes[node].Name
+	back := state != target.Off && ready && slices.Contains(c.state.Off, name)
+	c.mu.Unlock()
+	switch {
+	case state == target.Off || !ready:
 		return state, false, nil
+	case back:
+		err = c.change(func() { c.state.Off = without(c.state.Off, name) })
 	}
-	delete(c.beats, node)
-	if name := c.nodes[node].Name; slices.Contains(c.state.Off, name) {
-		c.state.Off = without(c.state.Off, name)
-		return target.On, true, c.save()
-	}
-	return target.On, true, nil
+	return target.On, true, err
 }
 
 // isOff reports whether a node's controller says that it is off.

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,8 +57,20 @@ type vm struct {
 	Plain       bool     `json:"-"`                  // no machine of the run, but a place beside one
 }
 
-// save writes the state down; c.mu is held.
-func (c *cluster) save() error { return fleet.Save(c.dir, stateFile, c.state) }
+// save writes the state down as it is; c.saving is held.
+func (c *cluster) save() error {
+	c.mu.Lock()
+	now := c.changes
+	data, err := json.Marshal(c.state)
+	c.mu.Unlock()
+	if err == nil {
+		err = fleet.Save(c.dir, stateFile, json.RawMessage(data))
+	}
+	if err == nil {
+		c.saved = now
+	}
+	return err
+}
 
 // Destroy implements target.Target.
 func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string, err error) {

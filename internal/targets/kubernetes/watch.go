@@ -193,20 +193,30 @@ func (c *cluster) tell(node int, state, format string, args ...any) {
 	}
 }
 
-// lookAtNodes sees nodes with machines that are on, and that lost their power by somebody else, or are silent.
+// lookAtNodes sees nodes with machines that are on, and that lost their power by somebody else, or are silent. All are
+// asked for at once: hundreds, one by one, would leave no calls to others.
 func (c *cluster) lookAtNodes(ctx context.Context, on []*vm) {
+	there, err := c.api.list(ctx, nodes, "")
+	said := map[string]*unstructured.Unstructured{}
+	for i := range there {
+		said[there[i].GetName()] = &there[i]
+	}
+	if err != nil { // it is asked again
+		said = nil
+	}
 	seen := map[int]bool{}
 	group := c.place.clock.Group()
 	for _, v := range on {
 		if !seen[v.Node] {
 			seen[v.Node] = true
-			group.Go(func() { c.lookAt(ctx, v.Node) })
+			group.Go(func() { c.lookAt(ctx, v.Node, said[c.nodes[v.Node].Name]) })
 		}
 	}
 	group.Wait()
 }
 
-func (c *cluster) lookAt(ctx context.Context, node int) {
+// lookAt looks at one of them, of which the API server says o; nil where that is not known.
+func (c *cluster) lookAt(ctx context.Context, node int, o *unstructured.Unstructured) {
 	name := c.nodes[node].Name
 	c.mu.Lock()
 	ours := slices.Contains(c.state.Off, name)
@@ -222,9 +232,8 @@ func (c *cluster) lookAt(ctx context.Context, node int) {
 		}
 		return
 	}
-	o, err := c.api.get(ctx, nodes, name)
-	if err != nil || o == nil {
-		return // it is asked again
+	if o == nil {
+		return
 	}
 	c.mu.Lock()
 	before := c.silent[node]

@@ -133,19 +133,24 @@ func (a Access) program(ctx context.Context, m Machine, c Connection) (io.ReadCl
 
 // install makes a run's folder on a host and puts the agent there. The folder must not be there. It closes the program.
 func (m Machine) install(ctx context.Context, c Connection, program io.ReadCloser, tag string) (err error) {
-	// A machine that has the agent is the run's, so is the folder, which is there again after a power cycle.
-	script, words := `mkdir -p -- "${1%/*}"; umask 077; mkdir -p -- "$1" && printf %s "$2" >"$1/tag" && `+
-		`ln -sf -- "$3" "$1/agent"`, []string{m.Folder, tag, m.Agent}
+	line := m.Settling(tag)
 	if program != nil {
 		defer program.Close()
-		script = `umask 077; mkdir -- "$1" && printf %s "$2" >"$1/tag" && cat >"$1/part" && chmod 700 "$1/part" && ` +
-			`mv "$1/part" "$1/agent"`
+		line = quoted("sh", "-c", `umask 077; mkdir -- "$1" && printf %s "$2" >"$1/tag" && cat >"$1/part" && `+
+			`chmod 700 "$1/part" && mv "$1/part" "$1/agent"`, "sh", m.Folder, tag)
 	}
-	_, err = c.Command(ctx, commandLimit, program, quoted(append([]string{"sh", "-c", script, "sh"}, words...)...))
+	_, err = c.Command(ctx, commandLimit, program, line)
 	if err != nil {
 		return fmt.Errorf("machine %q: %s: %w", m.Name, m.Folder, err)
 	}
 	return nil
+}
+
+// Settling is a command line that makes a run's folder on a machine that has the agent: it is the run's, and so is the
+// folder, which is there again after a power cycle.
+func (m Machine) Settling(tag string) string {
+	return quoted("sh", "-c", `mkdir -p -- "${1%/*}"; umask 077; mkdir -p -- "$1" && printf %s "$2" >"$1/tag" && `+
+		`ln -sf -- "$3" "$1/agent"`, "sh", m.Folder, tag, m.Agent)
 }
 
 // agent opens the agent for a kind of machine, as uname has it.

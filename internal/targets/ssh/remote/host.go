@@ -75,6 +75,9 @@ var (
 	_ target.StandTeller   = (*Host)(nil)
 )
 
+// Settled takes a machine of the run as it is, on which its place ran Settling.
+func (h *Host) Settled() { h.disks = slices.Clone(h.link.Own) }
+
 // Settle makes the run's folder on a host, puts the agent there, and makes or claims the disks.
 func (h *Host) Settle(ctx context.Context, tag string) error {
 	c, err := h.link.dial(ctx)
@@ -90,7 +93,7 @@ func (h *Host) Settle(ctx context.Context, tag string) error {
 		return err
 	}
 	if h.link.Own != nil {
-		h.disks = slices.Clone(h.link.Own)
+		h.Settled()
 		return nil
 	}
 	var s Seen
