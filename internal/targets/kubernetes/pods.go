@@ -363,8 +363,8 @@ func (p *place) agentSum(path string) (string, error) {
 }
 
 // settle makes the run's folder on a pod, with the agent, by one command where the image has that already: to run
-// commands in many pods that start takes longer than they take to start. Else the agent is sent to the pod's own volume,
-// where it is again after a power cycle.
+// commands in many pods that start takes longer than they take to start. Else the agent is sent to the pod's own
+// volume, where it is again after a power cycle.
 func (c *cluster) settle(ctx context.Context, v *vm, m remote.Machine) error {
 	w, err := c.api.way(v.Short)(ctx)
 	if err != nil {
@@ -400,8 +400,8 @@ case ${sum%%%% *} in sent%[3]s) [ "$sum" = sent ] || { mkdir -p %[4]s/bin && ln 
 		return err
 	}
 	defer program.Close() // only read
-	_, err = w.Command(ctx, 5*time.Minute, program, fmt.Sprintf("umask 077 && mkdir -p %[1]s/bin && cat >%[2]s.part && "+
-		"chmod 700 %[2]s.part && mv %[2]s.part %[2]s && %[3]s", workFolder, agentFile, settling))
+	_, err = w.Command(ctx, 5*time.Minute, program, fmt.Sprintf("umask 077 && mkdir -p %[1]s/bin && "+
+		"cat >%[2]s.part && chmod 700 %[2]s.part && mv %[2]s.part %[2]s && %[3]s", workFolder, agentFile, settling))
 	return err
 }
 
