@@ -41,6 +41,8 @@ type Answer struct {
 	Within   bool     `json:"within"` // the interval is as narrow as asked
 	Sentence string   `json:"sentence"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Gaps are pairs of rates that held, between which none was offered.
+	Gaps [][2]float64 `json:"not_offered_ops,omitempty"`
 	// Rises are what had to wait beyond the mark and did not below it, of what was counted.
 	Rises []Rise `json:"rises,omitempty"`
 	// Device is the share of the time that is added beyond the mark which is spent in the block device below the load.
@@ -54,21 +56,29 @@ func (a *Answer) Offered() string {
 	for _, p := range a.Probes {
 		tried[p.Offered] = true
 	}
-	if a.Unit != "" && !strings.HasSuffix(a.Unit, "/s") {
+	if a.whole() {
 		return unit.Plural(len(tried), "number") + " of " + a.Unit
 	}
 	return unit.Plural(len(tried), "rate")
 }
 
 // Conclude says what the probes show; the search need not be over.
-func Conclude(s Settings, probes []Probe) Answer {
+func Conclude(s Settings, probes []Probe) (a Answer) {
 	least := s.Least
 	s = s.filled()
-	a := Answer{Verdict: Inconclusive, Unit: s.Unit, Probes: probes}
+	a = Answer{Verdict: Inconclusive, Unit: s.Unit, Probes: probes}
+	probes, disturbed := undisturbed(probes)
 	if !s.Count {
 		probes = lagging(probes)
 	}
 	b := bracket(probes)
+	defer func() {
+		a.gaps(probes)
+		for _, p := range disturbed {
+			a.Warnings = append(a.Warnings, fmt.Sprintf(
+				"at %s the generator gave way once, and as much or more held: that probe is left out", a.Say(p.Offered)))
+		}
+	}()
 	switch {
 	case len(probes) == 0:
 		a.Sentence = "No mark: nothing was measured."
@@ -123,6 +133,49 @@ func Conclude(s Settings, probes []Probe) Answer {
 	a.warn(s, probes)
 	return a
 }
+
+// wideGap is the ratio of two neighbouring rates from which on it is said that none was offered between them.
+const wideGap = 1.8
+
+// gaps says between which rates that held none was offered: a limit may break there and hold again.
+func (a *Answer) gaps(probes []Probe) {
+	if a.Verdict != Found && a.Verdict != AtLeast {
+		return
+	}
+	var held []float64
+	for _, p := range probes {
+		if p.Held && p.Offered <= *cmp.Or(a.Low, a.Rate)*(1+sameRate) {
+			held = append(held, p.Offered)
+		}
+	}
+	slices.Sort(held)
+	var chain []string // neighbours, each that far from the one before
+	var said []string
+	end := func() {
+		if n := len(chain); n > 0 {
+			said = append(said, strings.Join(chain[:n-1], ", ")+" and "+chain[n-1])
+		}
+		chain = nil
+	}
+	for i := 1; i < len(held); i++ {
+		low, high := held[i-1], held[i]
+		if high < wideGap*low || a.whole() && high-low < 2 {
+			end()
+			continue
+		}
+		if chain == nil {
+			chain = []string{a.bare(low)}
+		}
+		chain, a.Gaps = append(chain, a.bare(high)), append(a.Gaps, [2]float64{low, high})
+	}
+	if end(); len(said) > 0 {
+		a.Sentence += fmt.Sprintf(" Nothing between %s %s was offered: what breaks only there is not seen.",
+			strings.Join(said, ", or "), cmp.Or(a.Unit, "IOPS"))
+	}
+}
+
+// whole reports whether what is offered is a number of something, and no rate.
+func (a *Answer) whole() bool { return a.Unit != "" && !strings.HasSuffix(a.Unit, "/s") }
 
 func (a *Answer) at(v Verdict, p Probe) { a.Verdict, a.Rate, a.Limit = v, &p.Offered, p.Limit }
 

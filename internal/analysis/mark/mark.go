@@ -111,6 +111,11 @@ func Next(s Settings, probes []Probe) Step {
 	case len(probes) >= s.Probes:
 		return Step{}
 	}
+	probes, _ = undisturbed(probes)
+	if last := probes[len(probes)-1]; !last.Held && last.Generator != "" && count(probes, last.Offered) == 1 &&
+		slices.ContainsFunc(probes, func(p Probe) bool { return p.Held && p.Offered > last.Offered/apart }) {
+		return Step{last.Offered, "the generator gave way, as it may by chance: again"}
+	}
 	if s.Count {
 		return s.nextCount(probes)
 	}
@@ -192,6 +197,25 @@ func bracket(probes []Probe) span {
 		}
 	}
 	return b
+}
+
+// undisturbed leaves out probes in which the generator gave way at a rate that held, or below one that did, and returns
+// those: what else the machine did then is no answer of the system, nor the most that the generator sends.
+func undisturbed(probes []Probe) (kept, left []Probe) {
+	highest := 0.0
+	for _, p := range probes {
+		if p.Held {
+			highest = max(highest, p.Offered)
+		}
+	}
+	for _, p := range probes {
+		if !p.Held && p.Generator != "" && p.Offered <= highest*1.0001 {
+			left = append(left, p)
+		} else {
+			kept = append(kept, p)
+		}
+	}
+	return kept, left
 }
 
 // lagged is the share of its rate by which a probe was short more than the one that was least, from which on it was
