@@ -219,6 +219,9 @@ func (a Assert) Unknown(operations []Operation, measures []Measure) (what, name 
 	return "", "", nil
 }
 
+// Timed reports whether a measure is called as a time is whose limits are in seconds: mean, max, or a percentile.
+func Timed(name string) bool { return name == "mean" || name == "max" || percentile(name) }
+
 // percentile reports whether a measure is called as one, like p95.
 func percentile(name string) bool {
 	number, ok := strings.CutPrefix(name, "p")

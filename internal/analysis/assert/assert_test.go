@@ -235,3 +235,20 @@ func TestVerdictOverTime(t *testing.T) {
 		}
 	}
 }
+
+// A tool's own percentile in milliseconds is held against limits in seconds, as "p95 < 700ms" is.
+func TestDeclaredTimes(t *testing.T) {
+	t.Parallel()
+	for unit, want := range map[string]float64{"ms": 0.1498, "us": 0.0001498, "s": 149.8, "requests": 149.8} {
+		d := &result.Data{Workloads: []result.Workload{{Name: "W", Measures: []result.Measure{
+			{Name: "p95", Unit: unit, Kind: result.Single}}, Values: []result.Value{{Measure: "p95", Value: 149.8}}}}}
+		a := result.Assert{Name: "A", Workload: "W", Operation: "all", Measure: "p95", AtMost: at(0.7)}
+		v, of, err := assert.Value(a, d)
+		if err != nil || math.Abs(v/want-1) > 1e-9 || (of == "s") != (unit != "requests") {
+			t.Errorf("%s: %v %s, %v", unit, v, of, err)
+		}
+		if f := assert.Judge([]result.Assert{a}, d, nil, nil)[0]; assert.Failed(f) != (want > 0.7) {
+			t.Errorf("%s: %s", unit, f.Sentence)
+		}
+	}
+}

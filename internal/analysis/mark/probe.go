@@ -105,7 +105,7 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 			unknown = errors.Join(unknown, fmt.Errorf("limit %q: %w", limit.Name, err))
 			continue
 		}
-		timed, placed = timed || isTime(limit.Measure), min(placed, waited)
+		timed, placed = timed || result.Timed(limit.Measure), min(placed, waited)
 		if served = min(served, alone); m < p.Margin || p.Limit == "" {
 			p.Margin, p.Limit = m, limit.Name
 		}
@@ -408,11 +408,6 @@ func margin(limit result.Assert, w result.Workload, d *result.Data, late latenes
 		return 0, fmt.Errorf("%s is no number", limit.Measure)
 	}
 	return m, nil
-}
-
-// isTime reports whether a measure is of latencies.
-func isTime(measure string) bool {
-	return measure == "mean" || measure == "max" || quantileOf(measure) > 0
 }
 
 // quantileOf is the quantile of a measure like "p99.9", 0 of others.
