@@ -250,7 +250,9 @@ func already(probes []Probe, rate float64, u Used, in string) string {
 	if lowest == nil {
 		return ""
 	}
-	i := slices.IndexFunc(lowest.Used, func(v Used) bool { return v.Measure == u.Measure && v.Of == u.Of })
+	i := slices.IndexFunc(lowest.Used, func(v Used) bool {
+		return v.Measure == u.Measure && (v.Of == u.Of || u.Measure == result.OneCPU) // it may be another one now
+	})
 	if i < 0 || lowest.Used[i].Percent < full {
 		return ""
 	}
@@ -288,17 +290,31 @@ func (a *Answer) near(probes []Probe, rate float64) string {
 		return ""
 	}
 	say := func(u Used) string { return fmt.Sprintf(usable[u.Measure], u.Of, u.Percent) }
-	var counted, others []Used // what is full, and not far below already, says most
+	below, beyond := across(probes, rate)
+	then := func(u Used) float64 { // beyond it
+		if beyond != nil {
+			for _, v := range beyond.Used {
+				if v.Measure == u.Measure && v.Of == u.Of {
+					return v.Percent
+				}
+			}
+		}
+		return u.Percent
+	}
+	// What is full, and not far below already, says most; then what is so just beyond.
+	var counted, next, others []Used
 	for _, u := range nearest.Used {
-		switch {
+		switch begins := already(probes, rate, u, a.Unit) == ""; {
 		case slices.Contains(waits, u.Measure):
-		case u.Percent >= full && already(probes, rate, u, a.Unit) == "":
+		case u.Percent >= full && begins:
 			counted = append(counted, u)
+		case u.Percent >= wellBelow*full && begins && then(u) >= full:
+			next = append(next, u)
 		default:
 			others = append(others, u)
 		}
 	}
-	counted = append(counted, others...)
+	counted = append(append(counted, next...), others...)
 	text := ""
 	held := slices.IndexFunc(nearest.Used, func(u Used) bool {
 		return u.Measure == result.QuotaThrottled && u.Percent >= usedUp && beyondAll(probes, u)
@@ -317,10 +333,15 @@ func (a *Answer) near(probes []Probe, rate float64) string {
 			text += ", " + say(counted[1]) + already(probes, rate, counted[1], a.Unit)
 		}
 		text += "."
+	case len(next) > 0:
+		text = fmt.Sprintf("Near it %s, beyond it %.0f %%", say(next[0]), then(next[0]))
+		if len(counted) > 1 {
+			text += ", " + say(counted[1]) + already(probes, rate, counted[1], a.Unit)
+		}
+		text += "."
 	default:
 		text = fmt.Sprintf("Nothing that was counted was full near it: %s.", say(counted[0]))
 	}
-	below, beyond := across(probes, rate)
 	a.Rises = slices.DeleteFunc(risen(below, beyond), func(r Rise) bool { return !beyondAll(probes, r.Used) })
 	if held >= 0 { // said already
 		a.Rises = slices.DeleteFunc(a.Rises, func(r Rise) bool { return r.Measure == result.QuotaThrottled })
