@@ -400,8 +400,8 @@ func beforeGaps(a mark.Answer) string {
 	return text
 }
 
-// A quota that is nearly used up at the mark and is so just beyond it is named before CPUs that were full at every rate,
-// whichever of them was so most.
+// A quota that is nearly used up at the mark and is so just beyond it is named before CPUs that were full at every
+// rate, whichever of them was so most.
 func TestWhatFillsAtTheMark(t *testing.T) {
 	t.Parallel()
 	probe := func(rate, margin, quota float64, cpu string) mark.Probe {
@@ -409,11 +409,12 @@ func TestWhatFillsAtTheMark(t *testing.T) {
 			Used: []mark.Used{{Measure: result.OneCPU, Of: cpu + " of host", Percent: 100},
 				{Measure: "io_quota", Of: "quota of reads (800 IOPS by Q)", Percent: quota}}}
 	}
-	a := mark.Conclude(mark.Settings{Start: 480}, []mark.Probe{probe(480, 20, 60, "CPU 1"), probe(790, 0.5, 96, "CPU 0"),
-		probe(800, 0.45, 98, "CPU 0"), probe(711, 1.3, 88, "CPU 1"), probe(716, 1.5, 89, "CPU 0"), probe(711, 1.4, 89, "CPU 0"),
-		probe(716, 1.5, 89, "CPU 0")})
-	if want := "Near it the quota of reads (800 IOPS by Q) was used 89 %, beyond it 96 %, CPU 0 of host was used 100 % " +
-		"(100 % already at 480 IOPS)."; a.Verdict != mark.Found || !strings.Contains(a.Sentence, want) {
+	a := mark.Conclude(mark.Settings{Start: 480}, []mark.Probe{
+		probe(480, 20, 60, "CPU 1"), probe(790, 0.5, 96, "CPU 0"),
+		probe(800, 0.45, 98, "CPU 0"), probe(711, 1.3, 88, "CPU 1"), probe(716, 1.5, 89, "CPU 0"),
+		probe(711, 1.4, 89, "CPU 0"), probe(716, 1.5, 89, "CPU 0")})
+	if want := "Near it the quota of reads (800 IOPS by Q) was used 89 %, beyond it 96 %, CPU 0 of host was used " +
+		"100 % (100 % already at 480 IOPS)."; a.Verdict != mark.Found || !strings.Contains(a.Sentence, want) {
 		t.Errorf("%s: want %q", a.Sentence, want)
 	}
 }
