@@ -76,7 +76,7 @@ func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow, of func(
 		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
 		return
 	}
-	if p.before(flow) || timed && p.before(busyFlow) {
+	if p.before(flow) { // times that a hang left to one operation say nothing of a rate
 		p.lasts = "; it had been so before the fault, too, so it is not told apart from drift, such as a warm-up"
 		return
 	}

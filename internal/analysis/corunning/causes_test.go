@@ -330,3 +330,47 @@ func TestSlowBeforeTheFault(t *testing.T) {
 		}
 	}
 }
+
+// A rate that was whole before one of four hung is not said to have been so slow before, though the operation that hung
+// makes the time after it look unlike both.
+func TestFastBeforeTheHang(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(34, 300, 1)
+	rate := func(t int) float64 {
+		if t >= 10 && t < 39 {
+			return 750
+		}
+		return 1000
+	}
+	seconds := func(t int) float64 {
+		if t >= 39 && t < 41 {
+			return 60e-3
+		}
+		return 0.6e-3
+	}
+	s.Load(reporttest.Load{Name: "A", To: 300, Noise: 0.03, Rate: rate, Seconds: seconds,
+		Cuts: []reporttest.Cut{{At: 10, Name: "a"}, {At: 39, Name: "b"}, {At: 300, Name: "c"}}})
+	for i := range s.Data.Workloads {
+		for k := range s.Data.Workloads[i].Windows {
+			w := &s.Data.Workloads[i].Windows[k]
+			c := result.Circumstances{After: []string{"", "hang", "hang no more"}[k]}
+			w.Name, w.Circumstances = c.Name(), c
+			if k == 0 { // as where the report at its end lies after the beginning
+				w.End = w.End.Add(time.Second)
+			}
+		}
+	}
+	s.Fault(10, 39, "node-3", "hang")
+	said := false
+	for _, f := range windows(view.New(s.Manifest, s.Data)) {
+		if f.Check == "windows" && f.Severity != result.Passed {
+			said = said || strings.Contains(f.Sentence, "−25")
+			if strings.Contains(f.Sentence, "had been so before") {
+				t.Error(f.Sentence)
+			}
+		}
+	}
+	if !said {
+		t.Error("nothing says what the hang took")
+	}
+}
