@@ -40,13 +40,8 @@ func (c Cap) At(n float64) float64 { return c.Gamma * bent(n, c.Concurrency, c.S
 
 // bent is the concurrency of a line that gives what the cap gives at n.
 func bent(n, knee, sharpness float64) float64 {
-	switch {
-	case math.IsInf(sharpness, 1):
+	if math.IsInf(sharpness, 1) {
 		return min(n, knee)
-	case sharpness == Exponential:
-		return -knee * math.Expm1(-n/knee)
-	case sharpness == Tangent:
-		return knee * math.Tanh(n/knee)
 	}
 	return n / math.Pow(1+math.Pow(n/knee, sharpness), 1/sharpness)
 }
@@ -54,15 +49,9 @@ func bent(n, knee, sharpness float64) float64 {
 // sharpnesses are tried in turn: the bend is told badly by few points, and closer steps change nothing.
 var sharpnesses = []float64{1, 1.5, 2, 4, math.Inf(1)}
 
-// soft are limits of further shapes, which are not named but stand against crosstalk.
-var soft = []float64{Exponential, Tangent, 1, 1.5, 2, 3, 4, math.Inf(1)}
-
-// Sharpnesses that stand for other shapes: γK(1−e^(−N/K)) and γK tanh(N/K).
-const Exponential, Tangent = 0, -1
-
 // capOf fits the cap by the error model of a fit of the law. falls is the chance of points beyond the cap that fall as
 // they do if they do not.
-func capOf(f *Model, shapes []float64) (best Cap, loss, falls float64) {
+func capOf(f *Model) (best Cap, loss, falls float64) {
 	points := slices.Clone(f.points)
 	low, high := f.span()
 	rounds := 1
@@ -72,7 +61,7 @@ func capOf(f *Model, shapes []float64) (best Cap, loss, falls float64) {
 	for range rounds {
 		loss = math.Inf(1)
 		falling := math.Inf(1)
-		for _, p := range shapes {
+		for _, p := range sharpnesses {
 			const steps = 36
 			from, to := math.Log(low), math.Log(4*high)
 			width := (to - from) / steps
@@ -119,7 +108,7 @@ func capOf(f *Model, shapes []float64) (best Cap, loss, falls float64) {
 func (m *Model) line() (best Cap, loss, falls float64) {
 	if m.lined == nil {
 		m.lined = &cappedFit{}
-		m.lined.best, m.lined.loss, m.lined.falls = capOf(m, sharpnesses)
+		m.lined.best, m.lined.loss, m.lined.falls = capOf(m)
 	}
 	return m.lined.best, m.lined.loss, m.lined.falls
 }

@@ -88,6 +88,7 @@ func TestSoftLimitIsNoPeak(t *testing.T) {
 	for name, of := range map[string]func(n float64) float64{
 		"tanh": func(n float64) float64 { return 12000 * math.Tanh(n/12) },
 		"exp":  func(n float64) float64 { return -16000 * math.Expm1(-n/16) },
+		"erf":  func(n float64) float64 { return 16000 * math.Erf(n/58) },
 		"law":  Coefficients{Gamma: 1000, Alpha: 0.03, Beta: 0.0005}.At,
 	} {
 		r, peaks := rand.New(rand.NewPCG(81, 30)), 0
@@ -121,6 +122,23 @@ func TestNeverFalling(t *testing.T) {
 	} {
 		if got := neverFalling(c.points); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%v: %v, want %v", c.points, got, c.want)
+		}
+	}
+}
+
+// TestFalling: last points that fall in a line are told from ones that scatter.
+func TestFalling(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		points []Point
+		falls  bool
+	}{
+		{[]Point{{1, 10, 1}, {2, 20, 1}, {4, 30, 1}, {8, 29, 1}}, false},
+		{[]Point{{1, 10, 1}, {16, 90, 1}, {2, 20, 1}, {8, 95.1, 1}, {4, 97.5, 1}, {24, 85.1, 1}}, true},
+		{[]Point{{1, 10, 1}, {16, 98, 1}, {2, 20, 1}, {8, 95, 1}, {4, 98, 1}, {24, 96, 1}}, false},
+	} {
+		if got := falling(c.points); (got < climbs) != c.falls {
+			t.Errorf("%v: %v", c.points, got)
 		}
 	}
 }

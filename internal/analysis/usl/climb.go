@@ -5,12 +5,12 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// climbing reports whether crosstalk is not told from a soft limit: a curve that never falls, whatever its shape, is as
-// close to the points as the law under one of the error models that they allow, and so is a soft limit beyond which
-// they do not fall.
+// climbing reports whether crosstalk is not told from a limit: a curve that never falls, whatever its shape, is as close
+// to the points as the law under one of the error models that they allow, and the last points do not fall in a line.
 func climbing(fits []*Model) bool {
 	return slices.ContainsFunc(fits, func(m *Model) bool {
 		if m.DegreesOfFreedom < 1 || !(m.solution.loss > 0) {
@@ -18,12 +18,40 @@ func climbing(fits []*Model) bool {
 		}
 		dof, law := float64(m.DegreesOfFreedom), m.solution.loss
 		more := max(0, neverFalling(m.points)-law)
-		if (distuv.F{D1: 1, D2: dof}).Survival(more/(law/dof))/2 < level {
-			return false
-		}
-		_, left, falls := capOf(m, soft)
-		return left/law < (distuv.F{D1: dof, D2: dof}).Quantile(0.8) && falls > fallsBeyond
+		return (distuv.F{D1: 1, D2: dof}).Survival(more/(law/dof))/2 > climbs && falling(m.points) > climbs
 	})
+}
+
+// climbs is the chance below which points fall by more than they scatter: what is said of one sweep in fifty.
+const climbs = 0.02
+
+// falling is the chance that the last points fall as much if they do not: Student's t of the slope of a straight line
+// through them, of the last four, five, ... the clearest (Bonferroni).
+func falling(points []Point) float64 {
+	const fewest = 4
+	sorted := slices.SortedStableFunc(slices.Values(points), func(a, b Point) int {
+		return cmp.Compare(a.Concurrency, b.Concurrency)
+	})
+	least, tried := 1.0, 0.0
+	for from := range max(0, len(sorted)-fewest+1) {
+		var x, y, w []float64
+		for _, p := range sorted[from:] {
+			x, y, w = append(x, p.Concurrency), append(y, p.Throughput), append(w, p.Weight)
+		}
+		_, slope := stat.LinearRegression(x, y, w, false)
+		mx, my := stat.Mean(x, w), stat.Mean(y, w)
+		var left, over float64
+		for i := range x {
+			r := y[i] - my - slope*(x[i]-mx)
+			left, over = left+w[i]*r*r, over+w[i]*(x[i]-mx)*(x[i]-mx)
+		}
+		dof := float64(len(x) - 2)
+		if t := slope * math.Sqrt(over*dof/left); !math.IsNaN(t) {
+			least = min(least, distuv.StudentsT{Sigma: 1, Nu: dof}.CDF(t))
+		}
+		tried++
+	}
+	return min(1, least*max(1, tried))
 }
 
 // neverFalling sums what the closest curve that never falls misses of the points: neighbours that fall are pooled

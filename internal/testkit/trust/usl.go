@@ -70,6 +70,42 @@ func yes(b bool) Count {
 	return Count{0, 1}
 }
 
+// limit is a throughput that comes to 16000 and never falls, straight at first, with its bend at a concurrency.
+type limit struct {
+	shape func(x float64) float64
+	knee  float64
+}
+
+func (l limit) At(n float64) float64 { return 16000 * l.shape(n/l.knee) }
+
+var limits = []struct {
+	name  string
+	shape func(x float64) float64
+}{
+	{"min(N, K)", func(x float64) float64 { return min(x, 1) }},
+	{"tanh(N/K)", math.Tanh},
+	{"1−e^(−N/K)", func(x float64) float64 { return -math.Expm1(-x) }},
+	{"erf(N/K)", math.Erf},
+	{"Hill's curve, (N/K)²", func(x float64) float64 { return x * x / (1 + x*x) }},
+	{"N/√(K²+N²)", func(x float64) float64 { return x / math.Sqrt(1+x*x) }},
+	{"√N up to K", func(x float64) float64 { return min(math.Sqrt(x), 1) }},
+}
+
+// drawnSweep draws n concurrencies, doubled or in even steps from one, and the noise.
+func drawnSweep(r *rand.Rand, n int) loadSweep {
+	s := loadSweep{noise: []float64{0.01, 0.03, 0.05}[r.IntN(3)], errors: usl.Proportional}
+	step := float64(2 + r.IntN(4))
+	even := r.IntN(2) == 0
+	for i := range n {
+		at := math.Pow(2, float64(i))
+		if even {
+			at = max(1, step*float64(i))
+		}
+		s.at = append(s.at, at)
+	}
+	return s
+}
+
 // uslClaims are intervals and bands of the scalability law, its choice between laws, and its outliers.
 func uslClaims() (out []Claim) {
 	const family, sets = "scalability", 400
@@ -176,7 +212,7 @@ func uslClaims() (out []Claim) {
 			for _, soft := range []struct {
 				name string
 				law  curve
-			}{{"γK(1−e^(−N/K))", usl.Cap{Gamma: 1000, Concurrency: 16}},
+			}{{"γK(1−e^(−N/K))", limit{func(x float64) float64 { return -math.Expm1(-x) }, 16}},
 				{"sharpness 2", usl.Cap{Gamma: 1000, Concurrency: 12, Sharpness: 2}},
 				{"sharpness 3", round.law}, {"Amdahl's law", amdahl}} {
 				s := corner
@@ -185,22 +221,6 @@ func uslClaims() (out []Claim) {
 					func(seed uint64, n int) (Count, error) {
 						return s.each(seed, n, -1, func(m *usl.Model) Count {
 							return yes(m.Simpler != "" || m.Cap.Closer || m.Peak.InRange || m.CrosstalkP() < 0.05)
-						})
-					})
-			}
-		}
-		if of == "6 points" || of == "8 points" {
-			for _, knee := range []usl.Cap{{Gamma: 1000, Concurrency: 12, Sharpness: usl.Tangent},
-				{Gamma: 1000, Concurrency: 16, Sharpness: usl.Exponential}} {
-				name := "γK tanh(N/K)"
-				if knee.Sharpness == usl.Exponential {
-					name = "γK(1−e^(−N/K))"
-				}
-				s := loadSweep{law: knee, at: points[of], noise: 0.01, errors: usl.Proportional}
-				add(of+", noise of 1 %, a soft knee, "+name+": a law, crosstalk or a peak is named", 0, 0.05,
-					func(seed uint64, n int) (Count, error) {
-						return s.each(seed, n, -1, func(m *usl.Model) Count {
-							return yes(m.Simpler == usl.Universal || m.Peak.InRange || m.CrosstalkP() < 0.05)
 						})
 					})
 			}
@@ -231,6 +251,25 @@ func uslClaims() (out []Claim) {
 			add(of+": a point of a clean sweep is called stray", 0, 0.03, func(seed uint64, n int) (Count, error) {
 				return s.each(seed, n, -1, func(m *usl.Model) Count { return yes(m.Outlier != nil) })
 			})
+		}
+	}
+	for _, n := range []int{6, 7, 8, 10} {
+		for _, c := range limits {
+			add(fmt.Sprintf("%d points drawn, noise of 1, 3 or 5 %%, %s: a law, crosstalk or a peak is named", n, c.name), 0,
+				0.02, func(seed uint64, sets int) (count Count, err error) {
+					r := rand.New(rand.NewPCG(seed, 72))
+					for range sets {
+						s := drawnSweep(r, n)
+						s.law = limit{c.shape, s.at[n-1] * math.Exp(math.Log(0.04)+r.Float64()*math.Log(20))}
+						m, err := usl.Fit(s.measured(r), usl.Options{Resamples: -1})
+						if err != nil {
+							return count, err
+						}
+						one := yes(m.Simpler == usl.Universal || m.Peak.InRange || m.CrosstalkP() < 0.05)
+						count.Hits, count.Of = count.Hits+one.Hits, count.Of+one.Of
+					}
+					return count, nil
+				})
 		}
 	}
 	return out
