@@ -228,6 +228,8 @@ func peakWords(m *usl.Model, q view.Quantity, last float64) string {
 	case p.Exists && m.CrosstalkP() <= 1-view.Confidence:
 		return fmt.Sprintf("No peak measured; the fit puts one at about %s in flight, beyond the %s measured.",
 			view.SayCount(p.Concurrency), view.SayCount(last))
+	case p.Exists && m.Alternatives[1].P <= 1-view.Confidence: // no limit of Amdahl's law holds
+		return "No peak is told: throughput does not fall."
 	case math.IsInf(m.Limit(), 1), !(m.AlphaParameter.Interval().Low > 0): // a limit that contention alone makes
 		return "No peak."
 	}

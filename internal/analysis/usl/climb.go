@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// climbing reports whether crosstalk is not told from a limit: a curve that never falls, whatever its shape, is as close
-// to the points as the law under one of the error models that they allow, and the last points do not fall in a line.
+// climbing reports whether crosstalk is not told from a limit: a curve that never falls, whatever its shape, is as
+// close to the points as the law by an error model that they allow, and no last points fall in a line.
 func climbing(fits []*Model) bool {
 	return slices.ContainsFunc(fits, func(m *Model) bool {
 		if m.DegreesOfFreedom < 1 || !(m.solution.loss > 0) {
