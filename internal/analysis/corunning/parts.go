@@ -82,10 +82,16 @@ func counterparts(parts []part) []versus {
 		try(order[:at], 1)
 		try(order[at+1:], 1)
 		try(order[:at], math.MaxInt)
-		if slices.ContainsFunc(out, func(k versus) bool { return k.first == i && k.later == best }) {
-			continue // told the other way round
+		first, later := best, i
+		a, b := parts[best].conditions, parts[i].conditions
+		if more := len(a.Faults) - len(b.Faults); more > 0 || more == 0 && best > i && slices.Equal(a.Beside, b.Beside) {
+			first, later = i, best // an effect is told from without to under, and in like company in the order of time
 		}
-		out = append(out, versus{best, i, parts[best].conditions.Changes(parts[i].conditions)})
+		if !slices.ContainsFunc(out, func(k versus) bool {
+			return k.first == first && k.later == later || k.first == later && k.later == first
+		}) {
+			out = append(out, versus{first, later, parts[first].conditions.Changes(parts[later].conditions)})
+		}
 	}
 	slices.SortStableFunc(out, func(a, b versus) int { return cmp.Compare(a.later, b.later) })
 	return out

@@ -78,7 +78,9 @@ func TestCounterparts(t *testing.T) {
 		"faults overlap":               {[]string{"", "f", "fg", "g", ""}, []string{"1<0", "2<1", "3<0", "4<0"}},
 		"faults begin together": {[]string{"", "fg"},
 			[]string{"1<0: \"f\" was in force and \"g\" was in force"}},
-		"two come, one goes": {[]string{"", "AB", "A"}, []string{"1<2", "2<0"}},
+		"two come, one goes":            {[]string{"", "AB", "A"}, []string{"1<2", "2<0"}},
+		"two and a fault, which goes":   {[]string{"", "ABf", "AB"}, []string{"1<2"}},
+		"two faults come and none goes": {[]string{"", "fg", "fg"}, []string{"2<1"}},
 	} {
 		var parts []part
 		for _, letters := range c.parts {
