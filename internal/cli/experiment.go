@@ -294,7 +294,7 @@ func (c *cellRunner) Begin(ctx context.Context, planned experiment.Planned) (exp
 		return nil, err
 	}
 	_ = c.ask(ctx, p) // it is among the facts
-	return &cellRun{c, p, newRunID(c.folder.RunsDir(), p, p.Clock.Now())}, nil
+	return &cellRun{c, p, newRunID(filepath.Dir(c.folder.Dir()), p, p.Clock.Now())}, nil
 }
 
 // ID implements experiment.Run.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"plimsoll/internal/metrics/series"
 	"plimsoll/internal/report"
 	"plimsoll/internal/run"
+	"plimsoll/internal/run/experiment"
 	"plimsoll/internal/run/loads"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -242,15 +244,18 @@ func (rn *runner) request(stop *console.Stopper, p *prepared, root, id, source s
 	}
 }
 
-// newRunID is a new identity in a folder of runs. Simulated runs all begin at the same moment and leave nothing to
-// chance, so they are numbered.
+// newRunID is a new identity among all runs of a folder, those of its experiments included, which the same addresses
+// lead to. Simulated runs all begin at the same moment and leave nothing to chance, so they are numbered.
 func newRunID(root string, p *prepared, began time.Time) string {
 	if !p.facts.Simulated {
 		return result.NewRunID(began, p.scenario.Name, uint16(rand.Uint32()))
 	}
 	for n := uint16(1); ; n++ {
 		id := result.NewRunID(began, p.scenario.Name, n)
-		if _, err := os.Stat(filepath.Join(root, id)); err != nil || n == 0xffff {
+		_, err := os.Stat(filepath.Join(root, id))
+		// An experiment is named after its scenario, as its runs are; the folder's own path is no pattern.
+		inside, _ := fs.Glob(os.DirFS(root), id[:len(id)-4]+"*/"+experiment.RunsFolder+"/"+id)
+		if err != nil && len(inside) == 0 || n == 0xffff {
 			return id
 		}
 	}

@@ -207,11 +207,18 @@ func (s *shelf) lookAt(dirs []string, known map[string]*book) []*book {
 // ordered are runs, the newest first, and the same by their identities.
 func ordered(looked []*book) ([]*book, map[string]*book) {
 	books, at := make([]*book, 0, len(looked)), make(map[string]*book, len(looked))
+	// A run of the same name elsewhere could not be told from it; one of an experiment hides none that stands by itself.
+	depth := func(b *book) int { return strings.Count(b.dir, string(filepath.Separator)) }
 	for _, b := range looked {
-		if at[b.id] == nil { // a run of that name elsewhere could not be told from it
-			at[b.id] = b
+		switch was := at[b.id]; {
+		case was == nil:
 			books = append(books, b)
+		case depth(b) < depth(was):
+			books[slices.Index(books, was)] = b
+		default:
+			continue
 		}
+		at[b.id] = b
 	}
 	slices.SortStableFunc(books, newestFirst)
 	return books, at
