@@ -84,7 +84,8 @@ func counterparts(parts []part) []versus {
 		try(order[:at], math.MaxInt)
 		first, later := best, i
 		a, b := parts[best].conditions, parts[i].conditions
-		if more := len(a.Faults) - len(b.Faults); more > 0 || more == 0 && best > i && slices.Equal(a.Beside, b.Beside) {
+		more := len(a.Faults) - len(b.Faults)
+		if more > 0 || more == 0 && best > i && slices.Equal(a.Beside, b.Beside) {
 			first, later = i, best // an effect is told from without to under, and in like company in the order of time
 		}
 		if !slices.ContainsFunc(out, func(k versus) bool {

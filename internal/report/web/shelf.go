@@ -207,7 +207,7 @@ func (s *shelf) lookAt(dirs []string, known map[string]*book) []*book {
 // ordered are runs, the newest first, and the same by their identities.
 func ordered(looked []*book) ([]*book, map[string]*book) {
 	books, at := make([]*book, 0, len(looked)), make(map[string]*book, len(looked))
-	// A run of the same name elsewhere could not be told from it; one of an experiment hides none that stands by itself.
+	// Of two of one name only one can be shown; a run of an experiment hides none that stands by itself.
 	depth := func(b *book) int { return strings.Count(b.dir, string(filepath.Separator)) }
 	for _, b := range looked {
 		switch was := at[b.id]; {
