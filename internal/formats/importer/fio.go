@@ -164,8 +164,11 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			d.Notes = append(d.Notes, "reads and writes stand together in it (unified_rw_reporting) and cannot be told apart")
 		}
 		if p.Merged {
-			d.Notes = append(d.Notes, "fio added several sections up in it (group_reporting) and tells the options of one: depth, "+
+			d.Notes = append(d.Notes, "fio added several jobs up in it (group_reporting) and tells the options of one: depth, "+
 				"rates and sizes of the others are not known")
+		}
+		if p.Uneven != "" {
+			d.Notes = append(d.Notes, p.Uneven)
 		}
 		if p.Uncounted {
 			d.Notes = append(d.Notes, "a job ended with an error that fio did not count: one failed operation stands for it, "+

@@ -10,14 +10,18 @@ import (
 	"plimsoll/internal/contract/workload"
 )
 
-// fioJob is an entry of fio's JSON: a minute of so many reads of 4 KiB.
+// fioJob is an entry of fio's JSON: a minute of so many reads of 4 KiB, by two processes where its options say so.
 func fioJob(name string, group, reads int, more string) string {
+	together := 60000
+	if strings.Contains(more, `"numjobs":"2"`) {
+		together *= 2
+	}
 	return fmt.Sprintf(`{"jobname":%q,"groupid":%d,"error":0,"eta":0,"elapsed":61,%s
 "read":{"io_bytes":%d,"io_kbytes":%d,"iops":%d,"runtime":60000,"total_ios":%d,
 "clat_ns":{"min":1000,"max":9000000,"mean":400000,"N":%d,"percentile":{"0.000000":0,"99.000000":5000000,"99.900000":7000000}},
 "lat_ns":{"min":1000,"max":9000000,"mean":1000000,"N":%d}},
-"sync":{"lat_ns":{"mean":0,"N":0}},"job_runtime":60000,"usr_cpu":10,"sys_cpu":5}`,
-		name, group, more, reads*4096, reads*4, reads/60, reads, reads, reads)
+"sync":{"lat_ns":{"mean":0,"N":0}},"job_runtime":%d,"usr_cpu":10,"sys_cpu":5}`,
+		name, group, more, reads*4096, reads*4, reads/60, reads, reads, reads, together)
 }
 
 func fioOutput(stamp int, jobs ...string) string {
@@ -47,7 +51,8 @@ func TestFioApart(t *testing.T) {
 		"three stages": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, ""), fioJob("b", 1, 12000, ""),
 			fioJob("a", 2, 600, "")),
 			[]string{"a 6000 400 5000 0 1", "b 12000 400 5000 0 1", "a (2) 600 400 5000 0 1"}},
-		"two at once, not grouped": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep), fioJob("a", 0, 6000, deep)),
+		"two at once, not grouped": {strings.ReplaceAll(fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
+			fioJob("a", 0, 6000, deep)), `"job_runtime":120000`, `"job_runtime":60000`),
 			[]string{"fio 12000 400 5000 0 8"}},
 		"one after another in a group": {fioOutput(1_700_000_130, fioJob("a", 0, 6000, `"job_start":1700000000000,`),
 			fioJob("b", 0, 60, `"job_start":1700000061000,`)), []string{"a 6000 400 5000 0 1", "b 60 400 5000 0 1"}},
@@ -86,7 +91,7 @@ func TestFioApart(t *testing.T) {
 			`"job options":{"iodepth":"8","rate_iops":"50"},`), `"job_runtime":60000`, `"job_runtime":120013`, 1)),
 			[]string{"fio 6000 400 5000 0 0"}},
 		"two processes in sum, as asked": {fioOutput(1_700_000_000, strings.Replace(fioJob("a", 0, 6000,
-			`"job options":{"iodepth":"8","numjobs":"2"},`), `"job_runtime":60000`, `"job_runtime":120013`, 1)),
+			`"job options":{"iodepth":"8","numjobs":"2"},`), `"job_runtime":120000`, `"job_runtime":120013`, 1)),
 			[]string{"fio 6000 400 5000 0 16"}},
 		"one begins while the other works": {fioOutput(1_700_000_000, fioJob("a", 0, 6000, deep),
 			fioJob("b", 0, 60, strings.Replace(deep, "iodepth", `startdelay":"59","iodepth`, 1))),
@@ -292,6 +297,37 @@ func TestFioStaggered(t *testing.T) {
 		}
 		if notes := strings.Join(all[0].Notes, "\n"); strings.Contains(notes, "the last 30 s after the first") != want {
 			t.Errorf("delay %s: %s", delay, notes)
+		}
+	}
+}
+
+// A sum of fio's own (group_reporting) over jobs that did not work as long is told by its job_runtime, and has no depth:
+// 60 s and 12 s, and two processes by the options, of which a section's four more ended early; by jq, 6000 / 60 = 100.
+func TestFioUneven(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		together, numjobs string
+		uneven            string
+		depth             float64
+	}{
+		{"72000", "1", "1 min 12 s together, the longest 1 min", 0},
+		{"90000", "2", "1 min 30 s together, the longest 1 min", 0},
+		{"120000", "2", "", 16},
+		{"119000", "2", "", 16},
+		{"180100", "2", "", 0}, // three as long: more than the options say
+		{"0", "2", "", 16},     // not told
+	} {
+		text := fioOutput(1_700_000_000, fioJob("a", 0, 6000, `"job options":{"rw":"randread","iodepth":"8"},`))
+		text = strings.Replace(text, `"iodepth":"8"`, `"iodepth":"8","numjobs":"`+c.numjobs+`"`, 1)
+		text = strings.Replace(text, `"job_runtime":60000`, `"job_runtime":`+c.together, 1)
+		all, err := Prepare("f.json", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+		if err != nil || len(all) != 1 {
+			t.Fatal(len(all), err)
+		}
+		notes := strings.Join(all[0].Notes, "\n")
+		if said := strings.Contains(notes, "did not work as long"); said != (c.uneven != "") || !strings.Contains(notes, c.uneven) ||
+			all[0].Concurrency != c.depth {
+			t.Errorf("%s: depth %v, %s", c.together, all[0].Concurrency, notes)
 		}
 	}
 }

@@ -34,6 +34,8 @@ type Part struct {
 	Only string
 	// Merged: an entry is the sum of several sections (group_reporting), of which fio tells the options of one.
 	Merged bool
+	// Uneven says of such a sum that not all worked as long, "" where they did or nothing tells.
+	Uneven string
 	// Uncounted: a job ended with an error that is in no count of fio's, so that one is counted for it.
 	Uncounted bool
 	// Staggered is how much later than the first the last of its jobs began, where that is a good part of their time.
@@ -468,7 +470,8 @@ func (d *document) part(c choice) Part {
 		one.leave(c.Only)
 		e := &one
 		times := named[e.host+e.name]
-		merged := d.merged(&d.jobs[i], times)
+		merged, uneven := d.merged(&d.jobs[i], times)
+		p.Uneven = cmp.Or(p.Uneven, uneven)
 		p.Streams = append(p.Streams, d.streamOf(e, times, merged))
 		switch {
 		case merged: // what [global] says is of all that do not say otherwise

@@ -2,6 +2,7 @@ package fio
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"plimsoll/internal/workloads/fio/fiofile"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // describe works out what each section will do, and how long the job may run at most.
@@ -308,19 +310,32 @@ func (d *document) streamOf(e *entry, times int, merged bool) result.Stream {
 // processesOf is how many processes are one entry, by the options, where entries of its name stand there so many times.
 func processesOf(job fiofile.Job, times int) int { return max(1, number(job, "numjobs", 1)/times) }
 
-// merged reports whether an entry is the sum of more processes than its options say, as group_reporting makes of
-// several sections: those worked longer together than so many can. A process works as long as its longest operation, or
-// as all of them where they were stages.
-func (d *document) merged(e *entry, times int) bool {
+// merged reports whether an entry is the sum of processes of which its options do not tell, as group_reporting makes of
+// several sections, and says what is known of those that ended before others, "" where all worked as long. A process
+// works as long as its longest operation, or as all of them where they were stages.
+func (d *document) merged(e *entry, times int) (is bool, uneven string) {
 	length := e.longestMS()
 	for _, r := range e.dirs {
 		if r.runtimeMS > 0 && Unlike(r.runtimeMS, e.longestMS()) {
 			length = e.dirs[0].runtimeMS + e.dirs[1].runtimeMS + e.dirs[2].runtimeMS
 		}
 	}
-	const slack = 50
-	most := uint64(processesOf(d.jobOf(e), times)) * length
-	return len(e.options)+len(d.global) > 0 && length > 0 && e.runtimeMS > most+most/50+slack
+	if len(e.options)+len(d.global) == 0 || length == 0 || e.runtimeMS == 0 {
+		return false, ""
+	}
+	const slack = 50.0
+	together, one := float64(e.runtimeMS), float64(length)
+	n := float64(processesOf(d.jobOf(e), times))
+	more, fewer := together > n*one*1.02+slack, together < n*float64(e.longestMS())*0.95-slack && e.host == ""
+	if more {
+		n = math.Round(together / one)
+	}
+	if off := math.Abs(together - n*one); fewer || more && off > n*one*0.02+slack {
+		uneven = fmt.Sprintf("fio added processes up in it that did not work as long: %s together, the longest %s; its "+
+			"rate is of all their operations over the longest time, below what was had while all worked",
+			unit.Duration(time.Duration(together)*time.Millisecond), unit.Duration(time.Duration(one)*time.Millisecond))
+	}
+	return more || fewer, uneven
 }
 
 // jobOf is a job as a file of it would say it.
