@@ -102,9 +102,11 @@ func (doc *Document) Foremost(most int) (rows []Figure, left int) {
 			return f.measure && seldomAsked.MatchString(f.Operation) && !strings.HasSuffix(f.Operation, "_p50")
 		})
 	}
-	for i := len(rows) - 1; i >= 0 && len(rows) > most; i-- {
-		if rows[i].measure && rows[i].Errors == "" {
-			rows = slices.Delete(rows, i, i+1)
+	for _, flushes := range []bool{false, true} { // what a log of commits waits for goes last
+		for i := len(rows) - 1; i >= 0 && len(rows) > most; i-- {
+			if rows[i].measure && rows[i].Errors == "" && (flushes || !strings.HasPrefix(rows[i].Operation, "sync_")) {
+				rows = slices.Delete(rows, i, i+1)
+			}
 		}
 	}
 	if len(rows) > most {

@@ -37,3 +37,20 @@ func TestForemost(t *testing.T) {
 		}
 	}
 }
+
+// Times of flushes, which a log of commits waits for, stay longer than percentiles of what is written before them.
+func TestForemostFlushes(t *testing.T) {
+	t.Parallel()
+	w := WindowTotals{Rows: []OpRow{{Op: "write"}}}
+	for _, name := range strings.Fields("write_p50 write_p99 write_max sync_mean sync_p1 sync_p99 sync_max") {
+		w.Measures = append(w.Measures, MeasureRow{Name: name, Unit: "us", Value: 1})
+	}
+	rows, left := (&Document{Latencies: []Latency{{Workload: "a", Windows: []WindowTotals{w}}}}).Foremost(5)
+	got := ""
+	for _, r := range rows {
+		got += " " + r.Operation
+	}
+	if want := " write write_p50 sync_mean sync_p99 sync_max"; got != want || left != 3 {
+		t.Errorf("got %s, %d left; want %s", got, left, want)
+	}
+}

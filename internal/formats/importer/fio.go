@@ -383,9 +383,10 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 		d.Notes = append(d.Notes,
 			"over a phase its means are weighted by time, not by operations, whose number it does not hold")
 	}
-	if both {
-		d.Notes = append(d.Notes, "values are the averages over the log's interval; its maxima beside them "+
-			"(log_window_value=both) are not read")
+	if both && averaged {
+		d.Declared.Measures = append(d.Declared.Measures, logMaxima(kind)...)
+		d.Notes = append(d.Notes, "values are the averages over the log's interval; of its maxima beside them "+
+			"(log_window_value=both) the largest of all is told")
 	} else if averaged {
 		d.Notes = append(d.Notes,
 			"values are averages over the log's interval (log_avg_msec), or its maxima with log_max_value; the log does not say which")
@@ -396,6 +397,21 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 		}
 	}
 	return nil
+}
+
+// logMaxima declares the largest values of a log that has them beside its averages, of reads, writes and trims.
+func logMaxima(kind string) (out []result.Measure) {
+	unit, better := "us", result.Lower
+	switch kind {
+	case kindBW:
+		unit, better = "KiB/s", result.Higher
+	case kindIOPS:
+		unit, better = "ops/s", result.Higher
+	}
+	for _, o := range result.BlockOperations() {
+		out = append(out, result.Measure{Name: o.Name + "_" + kind + "_max", Unit: unit, Better: better, Kind: result.Single})
+	}
+	return out
 }
 
 // wholeLines leaves out a last line that was cut, but for an only one.
@@ -418,6 +434,7 @@ type fioState struct {
 	sink   workload.Sink
 	ops    workload.Counts
 	values []float64
+	maxima []float64     // the last of the measures, told at the end
 	at     time.Duration // of the lines taken so far
 	zero   time.Duration // where the log's time begins
 	out    time.Duration // of the last report
@@ -448,6 +465,9 @@ func (s *fioState) moment(t time.Duration, apart time.Duration) {
 }
 
 func (s *fioState) report(final bool) {
+	if final {
+		copy(s.values[len(s.values)-len(s.maxima):], s.maxima)
+	}
 	r := workload.Report{Elapsed: s.at - s.zero, Ops: slices.Clone(s.ops), Values: s.values, Final: final}
 	if s.zero > 0 {
 		r.Time = time.UnixMilli(s.at.Milliseconds()).UTC()
@@ -488,7 +508,13 @@ func parseFioLog(f format, d workload.Declared, r io.Reader, sink workload.Sink)
 	var before [3]time.Duration
 	var owed [3]float64 // operations of averages that are not whole yet
 	apart := time.Duration(0)
-	averaged := len(d.Measures) > 0
+	averaged, scale := f.Kind != kindIOPS && len(d.Measures) > 0, 1e3
+	if f.Kind == kindBW || f.Kind == kindIOPS {
+		scale = 1
+	}
+	if n := len(before); averaged && len(d.Measures) > n || f.Kind == kindIOPS && len(d.Measures) == n {
+		s.maxima = gaps(n)
+	}
 	times := fioRestarts{}
 	if len(d.Operations) > 0 && d.Operations[0].Bytes {
 		apart = every
@@ -502,11 +528,12 @@ func parseFioLog(f format, d workload.Declared, r io.Reader, sink workload.Sink)
 			return errors.New("some of its lines are averages and some single I/Os: it is two logs in one")
 		}
 		s.moment(p.Elapsed, apart)
+		if p.Both && s.maxima != nil && !(s.maxima[dir] > float64(p.Most)/scale) {
+			s.maxima[dir] = float64(p.Most) / scale
+		}
 		switch {
-		case averaged && f.Kind == kindBW:
-			s.values[dir] = float64(p.Value)
 		case averaged:
-			s.values[dir] = float64(p.Value) / 1e3
+			s.values[dir] = float64(p.Value) / scale
 		case apart == 0: // averages of operations per second
 			from := max(before[dir], s.zero)
 			owed[dir] += float64(p.Value) * max(0, p.Elapsed-from).Seconds()

@@ -22,6 +22,7 @@ import (
 	"plimsoll/internal/testkit/golden"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/internal/testkit/workloadtest"
+	"plimsoll/result"
 )
 
 func TestMain(m *testing.M) {
@@ -259,6 +260,34 @@ func TestHostValues(t *testing.T) {
 		}
 		if compared < 8 {
 			t.Errorf("%s: only %d figures of %v are in what the other program read", tool, compared, names)
+		}
+	}
+}
+
+// Of a log with averages and maxima (log_window_value=both) the largest of all is told; awk: the most of field 3.
+func TestFioLogMaxima(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"x_clat.1.log": "read_clat_max 9000 us, write_clat_max 9.5 us",
+		"x_iops.1.log": "read_iops_max 9e+06 ops/s, write_iops_max 9500 ops/s",
+		"x_bw.1.log":   "read_bw_max 9e+06 KiB/s, write_bw_max 9500 KiB/s",
+	} {
+		text := "1000, 2000000, 9000000, 0, 0, 0\n1000, 1000, 9500, 1, 0, 0\n2000, 3000000, 8000000, 0, 0, 0\n"
+		d := prepareOne(t, file, text)
+		r := parse(t, d, strings.NewReader(text))
+		var got []string
+		for i, m := range d.Declared.Measures {
+			for _, one := range r.Reports[:len(r.Reports)-1] {
+				if m.Kind == result.Single && !math.IsNaN(one.Values[i]) {
+					t.Errorf("%s: %s is told before the end", file, m.Name)
+				}
+			}
+			if v := r.Reports[len(r.Reports)-1].Values[i]; m.Kind == result.Single && !math.IsNaN(v) {
+				got = append(got, fmt.Sprintf("%s %.4g %s", m.Name, v, m.Unit))
+			}
+		}
+		if s := strings.Join(got, ", "); s != want {
+			t.Errorf("%s: got %s, want %s", file, s, want)
 		}
 	}
 }

@@ -42,9 +42,9 @@ type LogPoint struct {
 	Direction LogDirection
 	Block     int64 // bytes per operation, 0 for averages
 	Offset    int64 // -1 when the log has none
-	// Both: beside the value there was the largest of its time (log_window_value=both of fio 3.37 and later), which is
-	// not kept.
+	// Both: beside the value stands the largest of its time (log_window_value=both of fio 3.37 and later), Most.
 	Both bool
+	Most int64
 }
 
 const (
@@ -62,7 +62,9 @@ func EachLog(r io.Reader, f func(LogPoint) error) error {
 	head, _ := in.Peek(64 << 10) // what stands in the way of reading comes again
 	both := bothValues(head)
 	err := eachLine(in, math.MaxInt, func(fields []int64) error {
+		most := int64(0)
 		if both && len(fields) > 5 {
+			most = fields[2]
 			fields = slices.Delete(fields, 2, 3)
 		}
 		if err := checkLine(fields, 2); err != nil {
@@ -74,12 +76,12 @@ func EachLog(r io.Reader, f func(LogPoint) error) error {
 		}
 		p := LogPoint{
 			Elapsed: time.Duration(fields[0]) * time.Millisecond, Value: fields[1],
-			Direction: LogDirection(fields[2]), Block: fields[3], Offset: -1, Both: both,
+			Direction: LogDirection(fields[2]), Block: fields[3], Offset: -1, Both: both, Most: most,
 		}
 		if len(fields) > 4 {
 			p.Offset = fields[4]
 		}
-		if p.Value < 0 || p.Block < 0 {
+		if p.Value < 0 || p.Block < 0 || p.Most < 0 {
 			return errors.New("a negative value")
 		}
 		empty = false
