@@ -409,7 +409,8 @@ func logMaxima(kind string) (out []result.Measure) {
 		unit, better = "ops/s", result.Higher
 	}
 	for _, o := range result.BlockOperations() {
-		out = append(out, result.Measure{Name: o.Name + "_" + kind + "_max", Unit: unit, Better: better, Kind: result.Single})
+		name := o.Name + "_" + kind + "_max"
+		out = append(out, result.Measure{Name: name, Unit: unit, Better: better, Kind: result.Single})
 	}
 	return out
 }

@@ -301,8 +301,8 @@ func TestFioStaggered(t *testing.T) {
 	}
 }
 
-// A sum of fio's own (group_reporting) over jobs that did not work as long is told by its job_runtime, and has no depth:
-// 60 s and 12 s, and two processes by the options, of which a section's four more ended early; by jq, 6000 / 60 = 100.
+// A sum of fio's own (group_reporting) over jobs of unlike lengths is told by its job_runtime, and has no depth: of 60 s
+// and 12 s, and of two processes by the options, one of which ended after half the time.
 func TestFioUneven(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -325,8 +325,8 @@ func TestFioUneven(t *testing.T) {
 			t.Fatal(len(all), err)
 		}
 		notes := strings.Join(all[0].Notes, "\n")
-		if said := strings.Contains(notes, "did not work as long"); said != (c.uneven != "") || !strings.Contains(notes, c.uneven) ||
-			all[0].Concurrency != c.depth {
+		said := strings.Contains(notes, "did not work as long")
+		if said != (c.uneven != "") || !strings.Contains(notes, c.uneven) || all[0].Concurrency != c.depth {
 			t.Errorf("%s: depth %v, %s", c.together, all[0].Concurrency, notes)
 		}
 	}
