@@ -301,8 +301,8 @@ func TestFioStaggered(t *testing.T) {
 	}
 }
 
-// A sum of fio's own (group_reporting) over jobs of unlike lengths is told by its job_runtime, and has no depth: of 60 s
-// and 12 s, and of two processes by the options, one of which ended after half the time.
+// A sum of fio's own (group_reporting) over jobs of unlike lengths is told by its job_runtime, and has no depth: of
+// 60 s and 12 s, and of two processes by the options, one of which ended after half the time.
 func TestFioUneven(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
