@@ -169,6 +169,7 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 		r.Name, r.Data, r.ReadOnly, used, named = jobs.Name, jobs.Data, jobs.ReadOnly, jobs.Used, jobs.Named
 		storage.Tell(pl.Console, jobs.Notes)
 	}
+	r.Include = storage.Besides(pl.Console, given)
 	made, err := reader.ReadOwn(r)
 	if asked := r.ReadOnly; asked && err == nil {
 		if slices.ContainsFunc(made.Places, func(p workload.Place) bool { return p.Writes }) {

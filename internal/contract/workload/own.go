@@ -27,7 +27,8 @@ type Resident interface {
 type OwnRequest struct {
 	Name    string // of the file, as its user wrote it
 	Data    []byte
-	Set     map[string]string // values of the file's own variables
+	Set     map[string]string                 // values of the file's own variables
+	Include func(name string) ([]byte, error) // reads a file beside it that it includes; nil: there is none
 	Sweeps  []Sweep
 	Repeats int           // of every combination; 0 and 1 are one run where nothing is swept
 	Runtime time.Duration // of every job in place of the file's own; 0 leaves it

@@ -38,7 +38,7 @@ func Tools() []Tool {
 				if err != nil {
 					return load.Load{}, jobs.Used, err
 				}
-				l, err := fiojob.Read(jobs.Name, jobs.Data)
+				l, err := fiojob.Read(jobs.Name, jobs.Data, r.Include)
 				l.Notes = append(jobs.Notes, l.Notes...)
 				return l, jobs.Used, err
 			},

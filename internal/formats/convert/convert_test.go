@@ -363,7 +363,7 @@ func TestThereAndBack(t *testing.T) {
 		"fio": {func(l load.Load) (string, []load.Note, error) {
 			file, notes, err := fiojob.Write(l)
 			return file.String(), notes, err
-		}, func(data []byte) (load.Load, error) { return fiojob.Read("x", data) }},
+		}, func(data []byte) (load.Load, error) { return fiojob.Read("x", data, nil) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -280,6 +280,9 @@ func (s *script) only(c *call, sections []string) {
 func (s *script) open(c *call) {
 	for i, f := range c.files {
 		file, err := fiofile.Parse(f.name, f.data)
+		if err == nil && s.read != nil {
+			err = file.Include(func(name string) ([]byte, error) { return s.read(path.Join(path.Dir(f.name), name)) })
+		}
 		if err != nil {
 			s.Object(c.at, "the job file %v", err)
 			continue

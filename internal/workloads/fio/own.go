@@ -38,6 +38,9 @@ const mostDisks = 200
 // before. Options about where files lie are left out with a note; all others mean what they mean to fio.
 func (e Engine) ReadOwn(r workload.OwnRequest) (workload.Own, error) {
 	file, err := fiofile.Parse(r.Name, r.Data)
+	if err == nil {
+		err = file.Include(r.Include)
+	}
 	if err != nil {
 		return workload.Own{}, err
 	}

@@ -11,9 +11,10 @@ func Example() {
 	l, err := fiojob.Read(
 		"my.fio",
 		[]byte("[a]\nfilename=/srv/x\nsize=1g\nrw=randread\ndirect=1\nioengine=io_uring\niodepth=4\n"),
+		nil,
 	)
 	fmt.Println(l.Stages[0].Streams[0].Depth, err)
-	_, err = fiojob.Read("my.fio", []byte("[a]\nfilename=/srv/x\nsize=1g\niodetph=4\n"))
+	_, err = fiojob.Read("my.fio", []byte("[a]\nfilename=/srv/x\nsize=1g\niodetph=4\n"), nil)
 	fmt.Println(err)
 	// Output:
 	// 4 <nil>

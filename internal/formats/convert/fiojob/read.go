@@ -21,10 +21,13 @@ type reader struct {
 	at   load.Place
 }
 
-// Read reads a job file. The error holds all objections at once.
-func Read(name string, data []byte) (load.Load, error) {
+// Read reads a job file; include reads a file beside it, nil: there is none. The error holds all objections at once.
+func Read(name string, data []byte, include func(string) ([]byte, error)) (load.Load, error) {
 	r := &reader{Teller: &load.Teller{}, name: name}
 	file, err := fiofile.Parse(name, data)
+	if err == nil {
+		err = file.Include(include)
+	}
 	if all := (fiofile.Errors)(nil); errors.As(err, &all) {
 		for _, e := range all {
 			r.Object(load.Place{File: e.File, Line: e.Line, Col: e.Col}, "%s", e.What)

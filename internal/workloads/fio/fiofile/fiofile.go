@@ -1,7 +1,7 @@
 // Package fiofile reads fio job files into sections and options in their order, and answers what the rest of Plimsoll
 // asks of them: which value is in force for a job, how many bytes a size is, what a block-size split says. It sits
-// between the scenario directory and both the scenario's checks and the fio engine. It runs nothing, follows no
-// include, expands no variable, and does not know which options fio has.
+// between the scenario directory and both the scenario's checks and the fio engine. It runs nothing, opens no file but
+// by who asks (File.Include), expands no variable, and does not know which options fio has.
 package fiofile
 
 import (
