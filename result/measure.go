@@ -27,6 +27,7 @@ const (
 	BlockRead    Block = "read"
 	BlockWrite   Block = "write"
 	BlockDiscard Block = "discard"
+	BlockMixed   Block = "mixed" // reads and writes that are not told apart
 )
 
 // BlockOperations are those of a generator of block I/O: reads, writes, trims.

@@ -73,6 +73,8 @@ func (l Stream) Does(o Operation) bool {
 		return l.Reads
 	case BlockWrite:
 		return l.Writes
+	case BlockMixed:
+		return l.Reads || l.Writes
 	}
 	return o.Block == ""
 }

@@ -28,10 +28,32 @@ type Figure struct {
 	Errors    string // of the workload, with its first figure
 
 	measure bool
+	value   bool // a measure that is no rate
 }
 
 // FigureHead are the columns of a table of figures.
-var FigureHead = []string{"Workload", "Operation", "Rate", "Bandwidth", "Mean", "p50", "p99", "p99.9", "Errors"}
+func FigureHead(rows []Figure) []string {
+	kind := rateHead(slices.ContainsFunc(rows, func(f Figure) bool { return f.value }))
+	return []string{"Workload", "Operation", kind, "Bandwidth", "Mean", "p50", "p99", "p99.9", "Errors"}
+}
+
+// rateHead heads a column of rates, in which values that are none may stand, too.
+func rateHead(values bool) string {
+	if values {
+		return "Rate or value"
+	}
+	return "Rate"
+}
+
+// RateHead heads the column of the workload's rates and of its measures.
+func (l Latency) RateHead() string {
+	return rateHead(slices.ContainsFunc(l.Windows, func(w WindowTotals) bool {
+		return slices.ContainsFunc(w.Measures, MeasureRow.value)
+	}))
+}
+
+// value reports whether a measure is no rate.
+func (m MeasureRow) value() bool { return m.Unit != "IOPS" && !strings.HasSuffix(m.Unit, "/s") }
 
 // Cells are the figure's columns, as FigureHead names them.
 func (f Figure) Cells() []string {
@@ -75,6 +97,7 @@ func (doc *Document) Figures() []Figure {
 			add(
 				Figure{
 					measure:   true,
+					value:     m.value(),
 					Operation: m.Name,
 					Rate:      quantity(m.Value, m.Unit),
 					Bandwidth: none,

@@ -54,3 +54,20 @@ func TestForemostFlushes(t *testing.T) {
 		t.Errorf("got %s, %d left; want %s", got, left, want)
 	}
 }
+
+// A column that holds values beside rates is not headed as rates.
+func TestRateHead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ unit, want string }{
+		{"us", "Rate or value"}, {"", "Rate or value"}, {"IOPS", "Rate"}, {"retries/s", "Rate"},
+	} {
+		l := Latency{Workload: "a", Windows: []WindowTotals{{Rows: []OpRow{{Op: "read"}},
+			Measures: []MeasureRow{{Name: "m", Unit: c.unit, Value: 1}}}}}
+		if got := l.RateHead(); got != c.want {
+			t.Errorf("percentiles, in %q: %s, want %s", c.unit, got, c.want)
+		}
+		if got := FigureHead((&Document{Latencies: []Latency{l}}).Figures())[2]; got != c.want {
+			t.Errorf("figures, in %q: %s, want %s", c.unit, got, c.want)
+		}
+	}
+}

@@ -110,7 +110,7 @@ var functions = template.FuncMap{
 	"bound":        boundPercent,
 	"length":       length,
 	"sayMetric":    sayMetric,
-	"figureHead":   func() []string { return FigureHead },
+	"figureHead":   FigureHead,
 }
 
 // chartData holds what the page's script draws one chart from.

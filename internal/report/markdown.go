@@ -251,7 +251,7 @@ func (m *markdown) figures(doc *Document) {
 		m.spread(SpreadHead, rows, named)
 		return
 	}
-	m.header(FigureHead...)
+	m.header(FigureHead(all)...)
 	for _, f := range all {
 		m.cells(f.Cells()...)
 	}
@@ -426,7 +426,7 @@ func (m *markdown) latencies(doc *Document) {
 		if l.Note != "" {
 			m.line("\n%s", l.Note)
 		}
-		m.header("Phase", "Operation", "Count", "Rate", "Bandwidth", "Mean", "p50", "p90", "p99", "p99.9", "Max")
+		m.header("Phase", "Operation", "Count", l.RateHead(), "Bandwidth", "Mean", "p50", "p90", "p99", "p99.9", "Max")
 		for _, w := range l.Rows() {
 			for _, r := range w.Rows {
 				most := optional(r.Max, "s")

@@ -97,12 +97,12 @@ func printAsserts(w io.Writer, all []report.Assertion) error {
 // printFigures prints the figures that anyone asks for, the same as on the report's first page.
 func printFigures(w io.Writer, doc *report.Document) error {
 	t := terminal.Table{Right: []bool{false, false, true, true, true, true, true, true, true}}
-	for _, h := range report.FigureHead {
-		t.Head = append(t.Head, strings.ToUpper(h))
-	}
 	all := doc.Figures()
 	if len(all) == 0 {
 		return nil
+	}
+	for _, h := range report.FigureHead(all) {
+		t.Head = append(t.Head, strings.ToUpper(h))
 	}
 	last := len(all) // from here on the measures of the last workload, which say what all its operations came to
 	for last > 0 && all[last-1].Mean == all[last-1].Bandwidth && len(all)-last < topRows/2 {
