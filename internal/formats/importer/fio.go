@@ -160,7 +160,8 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			d.Facts = append(d.Facts, f)
 		}
 		if p.Mixed {
-			d.Declared.Operations = []result.Operation{{Name: "io", Noun: "I/Os", Bytes: true, Block: result.BlockMixed}}
+			d.Declared.Operations = []result.Operation{
+				{Name: "io", Noun: "I/Os", Bytes: true, Block: result.BlockMixed}}
 			d.Notes = append(d.Notes, "reads and writes stand together in it (unified_rw_reporting) and cannot be told apart")
 		}
 		if p.Merged {
