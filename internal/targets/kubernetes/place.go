@@ -32,7 +32,8 @@ func (p *place) open(ctx context.Context) (*fleetFile, *api, []target.Node, erro
 		return nil, nil, nil, err
 	}
 	if p.nodes > len(list) {
-		return nil, nil, nil, fmt.Errorf("target kubernetes: nodes %d: the fleet has %d", p.nodes, len(list))
+		return nil, nil, nil, fmt.Errorf("target kubernetes: nodes %d: the fleet has %d: --nodes %[2]d", p.nodes,
+			len(list))
 	}
 	if p.nodes > 0 {
 		list = list[:p.nodes]

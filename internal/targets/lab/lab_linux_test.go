@@ -285,7 +285,7 @@ func TestNodesOfALab(t *testing.T) {
 	p, err := place.Provider{}.New(target.Config{Nodes: 3, Options: target.Options{"dir": dir}})
 	must(t, err)
 	_, err = p.Check(t.Context())
-	if want := "target lab: nodes 3: the lab in " + dir + " has 2"; err == nil || err.Error() != want {
+	if want := "target lab: nodes 3: the lab in " + dir + " has 2: --nodes 2"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -64,7 +64,8 @@ func (p *place) existing() (*lab.Lab, error) {
 		return nil, fmt.Errorf("target lab: %w, or name another one with --target-opt dir=FOLDER", err)
 	}
 	if p.nodes != 0 && p.nodes != len(l.Nodes()) {
-		return nil, fmt.Errorf("target lab: nodes %d: the lab in %s has %d", p.nodes, l.Dir(), len(l.Nodes()))
+		return nil, fmt.Errorf("target lab: nodes %d: the lab in %s has %d: --nodes %[3]d", p.nodes, l.Dir(),
+			len(l.Nodes()))
 	}
 	return l, nil
 }
