@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -250,12 +251,17 @@ func newRunID(root string, p *prepared, began time.Time) string {
 	if !p.facts.Simulated {
 		return result.NewRunID(began, p.scenario.Name, uint16(rand.Uint32()))
 	}
+	// An experiment is named after its scenario, as its runs are; the folder's own path is no pattern.
+	alike := strings.TrimSuffix(result.NewRunID(began, p.scenario.Name, 0), "0000") + "*"
+	taken := map[string]bool{}
+	for _, pattern := range []string{alike, path.Join(alike, experiment.RunsFolder, alike)} {
+		found, _ := fs.Glob(os.DirFS(root), pattern) // a folder that cannot be read is told where the run is made
+		for _, f := range found {
+			taken[path.Base(f)] = true
+		}
+	}
 	for n := uint16(1); ; n++ {
-		id := result.NewRunID(began, p.scenario.Name, n)
-		_, err := os.Stat(filepath.Join(root, id))
-		// An experiment is named after its scenario, as its runs are; the folder's own path is no pattern.
-		inside, _ := fs.Glob(os.DirFS(root), id[:len(id)-4]+"*/"+experiment.RunsFolder+"/"+id)
-		if err != nil && len(inside) == 0 || n == 0xffff {
+		if id := result.NewRunID(began, p.scenario.Name, n); !taken[id] || n == 0xffff {
 			return id
 		}
 	}

@@ -372,7 +372,7 @@ func (c *cluster) settle(ctx context.Context, v *vm, m remote.Machine) error {
 	}
 	defer w.Close() // it has ended
 	sums := ""
-	for _, arch := range arches {
+	for _, arch := range remote.Arches {
 		if path, err := c.place.agentPath(arch); err == nil {
 			if sum, err := c.place.agentSum(path); err == nil {
 				sums += "|" + sum
@@ -387,7 +387,7 @@ case ${sum%%%% *} in sent%[3]s) [ "$sum" = sent ] || { mkdir -p %[4]s/bin && ln 
 	if err != nil || strings.TrimSpace(kind) == "there" {
 		return err
 	}
-	arch := arches[strings.TrimSpace(kind)]
+	arch := remote.Arches[strings.TrimSpace(kind)]
 	if arch == "" {
 		return fmt.Errorf("its node is %q: there are agents for Linux on x86_64 and aarch64", strings.TrimSpace(kind))
 	}
@@ -404,9 +404,6 @@ case ${sum%%%% *} in sent%[3]s) [ "$sum" = sent ] || { mkdir -p %[4]s/bin && ln 
 		"cat >%[2]s.part && chmod 700 %[2]s.part && mv %[2]s.part %[2]s && %[3]s", workFolder, agentFile, settling))
 	return err
 }
-
-// arches are those that there are agents for, as uname and as Go have them.
-var arches = map[string]string{"Linux x86_64": "amd64", "Linux aarch64": "arm64"}
 
 // PowerOff implements target.VMPower. A machine is off when its node says that the pod is gone.
 func (c *cluster) PowerOff(ctx context.Context, names []string) error {

@@ -153,9 +153,12 @@ func (m Machine) Settling(tag string) string {
 		`ln -sf -- "$3" "$1/agent"`, "sh", m.Folder, tag, m.Agent)
 }
 
+// Arches are those that there are agents for, as uname and as Go have them.
+var Arches = map[string]string{"Linux x86_64": "amd64", "Linux aarch64": "arm64"}
+
 // agent opens the agent for a kind of machine, as uname has it.
 func (a Access) agent(kind string) (io.ReadCloser, error) {
-	arch := map[string]string{"Linux x86_64": "amd64", "Linux aarch64": "arm64"}[kind]
+	arch := Arches[kind]
 	if arch == "" {
 		return nil, fmt.Errorf("the machine is %q: there are agents for Linux on x86_64 and aarch64", kind)
 	}
