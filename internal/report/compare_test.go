@@ -65,7 +65,8 @@ func madeExperiment(t *testing.T) *compare.Experiment {
 	r := rand.New(rand.NewPCG(10, 0))
 	d := compare.Design{ID: "20260301-120000-made", Title: "Made <i>", Summary: "What do pages and depth do?",
 		Order: "randomised", Repeats: 2, Planned: 9,
-		Failed: []string{"pages=1G depth=8, repeat 2: no 1G pages"},
+		Failed: []compare.Unmade{{Cell: "pages=1G depth=8", Levels: []string{"1G", "8"}, Repeat: 2, Sequence: 8,
+			Reason: "no 1G pages"}},
 		Factors: []compare.Factor{{Name: "pages", Levels: []string{"none", "1G"}},
 			{Name: "depth", Levels: []string{"1", "8"}}}}
 	for n := range 7 {

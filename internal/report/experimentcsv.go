@@ -14,7 +14,7 @@ import (
 )
 
 // ExperimentCSV writes a row for every run of an experiment, with a column for each factor and one for each thing that
-// was measured of a workload. What a run did not measure is an empty cell; runs that failed have no row.
+// was measured of a workload. What a run did not measure is an empty cell; of a run that failed the reason is there.
 func ExperimentCSV(w io.Writer, x *compare.Experiment) error {
 	x = shown(x)
 	t := &table{w: bufio.NewWriter(w)}
@@ -31,7 +31,7 @@ func ExperimentCSV(w io.Writer, x *compare.Experiment) error {
 
 // runRows are the runs of an experiment as a table.
 func runRows(x *compare.Experiment) (head []string, rows [][]string) {
-	head = []string{"run_id", "started", "sequence", "repeat"}
+	head = []string{"run_id", "started", "sequence", "repeat", "failed"}
 	for _, f := range x.Factors {
 		name := f.Name
 		if slices.Contains(head, name) {
@@ -55,8 +55,11 @@ func runRows(x *compare.Experiment) (head []string, rows [][]string) {
 		}
 	}
 	for _, r := range x.Runs {
-		row := append([]string{r.RunID, r.Started.UTC().Format(time.RFC3339), strconv.Itoa(r.Sequence),
-			strconv.Itoa(r.Repeat)}, r.Levels...)
+		started := ""
+		if !r.Started.IsZero() {
+			started = r.Started.UTC().Format(time.RFC3339)
+		}
+		row := append([]string{r.RunID, started, strconv.Itoa(r.Sequence), strconv.Itoa(r.Repeat), r.Failed}, r.Levels...)
 		row = append(row, make([]string, len(head)-settings)...)
 		for _, v := range r.Values {
 			row[at[v.Workload+"\x00"+v.Name]] = strconv.FormatFloat(v.Value, 'g', -1, 64)

@@ -22,8 +22,9 @@ func wide(t *testing.T) *compare.Experiment {
 	r := rand.New(rand.NewPCG(12, 0))
 	d := compare.Design{ID: "20260301-120000-an-experiment-with-a-name-that-goes-on-0001",
 		Title: "Pages, depth and a title that is longer than a phone is wide", Summary: "What do they do?",
-		Order: "randomised", Repeats: 2, Failed: []string{"huge_pages=1G queue_depth=64, repeat 2: provision: vm " +
-			"\"a-very-long-name-of-a-machine-0001\": no huge pages left"},
+		Order: "randomised", Repeats: 2, Failed: []compare.Unmade{{Cell: "huge_pages=1G queue_depth=64",
+			Levels: []string{"1G", "64"}, Repeat: 2,
+			Reason: "provision: vm \"a-very-long-name-of-a-machine-0001\": no huge pages left"}},
 		Factors: []compare.Factor{{Name: "huge_pages", Levels: []string{"none", "2M", "1G"}},
 			{Name: "queue_depth", Levels: []string{"1", "4", "16", "64"}}}}
 	for repeat := 1; repeat <= 2; repeat++ {

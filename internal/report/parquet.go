@@ -52,7 +52,7 @@ func ExperimentParquet(w io.Writer, x *compare.Experiment) error {
 	numbers := make([]bool, len(head))
 	fields := parquet.Group{}
 	for i, name := range head {
-		numbers[i] = i >= 2 // its identity and when it began are none
+		numbers[i] = name != "run_id" && name != "started" && name != "failed"
 		for _, row := range rows {
 			_, err := strconv.ParseFloat(row[i], 64)
 			numbers[i] = numbers[i] && (row[i] == "" || err == nil)

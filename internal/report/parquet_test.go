@@ -41,7 +41,11 @@ func TestExperimentParquet(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, name := range head {
-			if text := fmt.Sprint(got[name]); text != row[i] && !same(text, row[i]) {
+			text := ""
+			if got[name] != nil {
+				text = fmt.Sprint(got[name])
+			}
+			if text != row[i] && !same(text, row[i]) {
 				t.Errorf("row %d: %s is %s, want %s", n, name, text, row[i])
 			}
 		}

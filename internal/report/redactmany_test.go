@@ -34,7 +34,7 @@ func TestRedactedOfMany(t *testing.T) {
 	all := strings.Join(planted, " and ")
 	x, err := compare.OfExperiment(compare.Design{ID: "e", Title: "On " + all, Summary: all, Planned: 2, Repeats: 1,
 		Factors: []compare.Factor{{Name: "host of " + all, Levels: []string{"/mnt/under-test/disks", all}}},
-		Failed:  []string{"it failed at " + all},
+		Failed:  []compare.Unmade{{Cell: all, Levels: []string{all}, Repeat: 1, Reason: "it failed at " + all}},
 		Made: []compare.Made{{Run: run, Levels: []string{"/mnt/under-test/disks"}, Repeat: 1, Sequence: 1},
 			{Run: other, Levels: []string{all}, Repeat: 1, Sequence: 2}}}, compare.Options{})
 	if err != nil {

@@ -24,7 +24,7 @@ type Design struct {
 	Factors            []Factor
 	Order              string // how the runs were ordered
 	Repeats, Planned   int
-	Failed             []string // runs that did not measure, with the reason
+	Failed             []Unmade
 	Made               []Made
 }
 
@@ -40,6 +40,13 @@ type Made struct {
 	Levels   []string // of each factor
 	Repeat   int      // from 1
 	Sequence int      // its place in the order
+}
+
+// Unmade is a run of an experiment that did not measure, with the reason.
+type Unmade struct {
+	Cell, Reason     string
+	Levels           []string // of each factor
+	Repeat, Sequence int
 }
 
 // Experiment is the result of an experiment: what each cell gave, what each factor does, and how sure that is.
@@ -144,13 +151,14 @@ type CellValue struct {
 	Repeats  []float64         `json:"repeats,omitempty"`
 }
 
-// RunValues are what one run of an experiment measured.
+// RunValues are what one run of an experiment measured. One that failed has the reason instead, and no identity.
 type RunValues struct {
 	RunID            string
 	Started          time.Time
 	Repeat, Sequence int
 	Levels           []string // of each factor
 	Values           []CellValue
+	Failed           string
 }
 
 // OfExperiment evaluates an experiment. Runs that are missing are said; cells without a run are left out.
@@ -171,7 +179,7 @@ func OfExperiment(d Design, o Options) (*Experiment, error) {
 	slices.SortStableFunc(d.Made, func(a, b Made) int { return a.Sequence - b.Sequence })
 	x := &Experiment{Version: FormatVersion, ID: d.ID, Title: d.Title, Summary: d.Summary, Confidence: o.Confidence,
 		Threshold: o.Threshold, Factors: d.Factors,
-		Repeats: d.Repeats, Order: d.Order, Planned: d.Planned, Measured: len(d.Made), Failed: d.Failed}
+		Repeats: d.Repeats, Order: d.Order, Planned: d.Planned, Measured: len(d.Made)}
 	all := append(d.mixes(), kinds(d.Made, o)...)
 	for _, levels := range combinations(d.Factors) {
 		if runs := d.at(levels); len(runs) > 0 {
@@ -184,6 +192,11 @@ func OfExperiment(d Design, o Options) (*Experiment, error) {
 			Sequence: m.Sequence, Levels: m.Levels,
 			Values: cellResult("", m.Levels, all, []Made{m}, o.Confidence).Values})
 	}
+	for _, u := range d.Failed {
+		x.Failed = append(x.Failed, fmt.Sprintf("%s, repeat %d: %s", u.Cell, u.Repeat, u.Reason))
+		x.Runs = append(x.Runs, RunValues{Repeat: u.Repeat, Sequence: u.Sequence, Levels: u.Levels, Failed: u.Reason})
+	}
+	slices.SortStableFunc(x.Runs, func(a, b RunValues) int { return a.Sequence - b.Sequence })
 	x.said(d)
 	x.charts(d, all)
 	x.best(d, all)

@@ -77,7 +77,8 @@ func TestExperimentsWithoutRepeatsAndWithGaps(t *testing.T) {
 		t.Errorf("one repeat: %v, %q", err, x.Notes)
 	}
 	d, _ = design(3)
-	d.Made, d.Failed = d.Made[4:9], []string{"size=4k depth=1, repeat 1: the disk is full"}
+	d.Made, d.Failed = d.Made[4:9], []compare.Unmade{{Cell: "size=4k depth=1", Repeat: 1, Sequence: 5,
+		Levels: []string{"4k", "1"}, Reason: "the disk is full"}}
 	x, err = compare.OfExperiment(d, compare.Options{})
 	if err != nil || x.Measured != 5 || !strings.Contains(strings.Join(x.Notes, "\n"),
 		"13 runs are missing; plimsoll resume made makes what is left") {

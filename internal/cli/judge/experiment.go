@@ -42,9 +42,17 @@ func (sd *Sides) ExperimentDocument(folder *experiment.Folder, threshold float64
 		d.Factors = append(d.Factors, shown)
 	}
 	for _, planned := range r.Sequence {
+		cell := r.Cell(planned.Cell)
+		var levels []string
+		for _, l := range cell.Levels {
+			levels = append(levels, fmt.Sprint(l.Value))
+		}
+		unmade := func(reason string) {
+			d.Failed = append(d.Failed, compare.Unmade{Cell: cell.Title(), Reason: reason, Levels: levels,
+				Repeat: planned.Repeat, Sequence: planned.Sequence})
+		}
 		if reason, failed := progress.Failed[planned.Sequence]; failed {
-			d.Failed = append(d.Failed,
-				fmt.Sprintf("%s, repeat %d: %s", r.Cell(planned.Cell).Title(), planned.Repeat, reason))
+			unmade(reason)
 		}
 		id, done := progress.Done[planned.Sequence]
 		if !done {
@@ -52,18 +60,14 @@ func (sd *Sides) ExperimentDocument(folder *experiment.Folder, threshold float64
 		}
 		run, err := sd.comparedRun("experiment", filepath.Join(folder.RunsDir(), id))
 		if err != nil {
-			d.Failed = append(d.Failed,
-				fmt.Sprintf("%s, repeat %d: %v", r.Cell(planned.Cell).Title(), planned.Repeat, err))
+			unmade(err.Error())
 			if !errors.Is(err, fs.ErrNotExist) { // somebody removed it
 				sd.unread = append(sd.unread, err.Error())
 			}
 			continue
 		}
-		made := compare.Made{Run: run, Repeat: planned.Repeat, Sequence: planned.Sequence}
-		for _, l := range r.Cell(planned.Cell).Levels {
-			made.Levels = append(made.Levels, fmt.Sprint(l.Value))
-		}
-		d.Made = append(d.Made, made)
+		d.Made = append(d.Made, compare.Made{Run: run, Levels: levels, Repeat: planned.Repeat,
+			Sequence: planned.Sequence})
 	}
 	o := compare.Options{Threshold: threshold}
 	if threshold == 0 {
