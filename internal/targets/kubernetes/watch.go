@@ -66,6 +66,7 @@ func (s *seen) put(o *unstructured.Unstructured, gone bool) {
 	if m := conditionOf(o, "DisruptionTarget"); m["status"] == "True" { // evicted, preempted, its node lost
 		s.why[name] = strings.TrimSuffix(m.Text("reason")+": "+m.Text("message"), ": ")
 	}
+	o.SetManagedFields(nil) // who set which field is a third of what would be held of thousands
 	if s.of[name] = o; gone {
 		delete(s.of, name)
 	}
