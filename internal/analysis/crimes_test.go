@@ -12,7 +12,8 @@ import (
 )
 
 // TestCrimes: the table of ways to be fooled has forty rows or more, and what it says is caught names a check,
-// a document or a command, and a test that there is, with its case.
+// a document or a command, and a test that there is, with its case. Where the words of a case are held in a file, each
+// check that the row names speaks up there.
 func TestCrimes(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("testdata", "crimes.md"))
@@ -76,5 +77,34 @@ func TestCrimes(t *testing.T) {
 		if !strings.Contains(source, `"`+one) {
 			t.Errorf("%q: its test has no case %q", row, one)
 		}
+		if room != "" || one == "" {
+			continue
+		}
+		for _, name := range by {
+			if !speaksUp(t, name[1], one) {
+				t.Errorf("%q: %s does not speak up in %q", row, name[1], one)
+			}
+		}
 	}
+}
+
+// speaksUp reports whether a check says something of a case, other than that all is well.
+func speaksUp(t *testing.T, check, of string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check, of = regexp.QuoteMeta(check), regexp.QuoteMeta(of)
+	const loud = `(info|warning|invalid): `
+	said := regexp.MustCompile(`(?m)^== ` + of + `\n((?:[^=].*\n)*)`)
+	own, direct := regexp.MustCompile(`(?m)^`+check+`, `+loud), regexp.MustCompile(`(?m)^`+check+`: `+of+`\n  `+loud)
+	return slices.ContainsFunc(files, func(name string) bool {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := said.FindSubmatch(text)
+		return direct.Match(text) || m != nil && own.Match(m[1])
+	})
 }
