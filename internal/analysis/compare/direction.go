@@ -59,7 +59,7 @@ var (
 		"crashes",
 	}
 	// the spread of whatever else a name has
-	spreads = []string{"stddev", "stdev", "std", "sd", "deviation", "variance", "cv", "iqr", "spread"}
+	spreads = []string{"stddev", "stdev", "std", "sd", "dev", "deviation", "variance", "cv", "iqr", "spread"}
 	// times for which it goes well
 	well = []string{"mtbf", "mttf", "mtbsi"}
 	// words that turn what others say, or name what was asked for rather than what came: with one of them a name does
@@ -67,7 +67,8 @@ var (
 	turning = []string{"met", "within", "without", "under", "over", "above", "below", "slo", "sla", "slos", "slas",
 		"compliance", "budget", "headroom", "margin", "slack", "limit", "target", "goal", "quota", "cap", "allowed",
 		"offered", "requested", "expected", "avoided", "saved", "recovered", "survived", "free", "idle", "between",
-		"since", "until", "no", "not", "non", "zero", "wasted", "unused"}
+		"since", "until", "no", "not", "non", "zero", "wasted", "unused", "gain", "gains", "improvement", "reduction",
+		"delta", "diff", "difference", "change"}
 	// a part of something, of which only a part that failed is known to be bad
 	parts = []string{"ratio", "share", "pct", "percent", "fraction"}
 	slow  = []string{
@@ -109,8 +110,10 @@ var (
 	durations = []string{"ns", "us", "µs", "usec", "ms", "msec", "s", "sec", "seconds", "milliseconds", "microseconds",
 		"nanoseconds"}
 	// of which a long time is not known to be bad
-	lasting = []string{"uptime", "runtime", "run", "elapsed", "time", "duration", "interval", "period", "age"}
+	lasting = []string{"uptime", "runtime", "run", "elapsed", "time", "duration", "interval", "period", "age",
+		"keepalive", "ttl", "lease", "retention", "lifetime", "window", "warmup", "ramp"}
 
+	refusal        = regexp.MustCompile(`^[45]xx$`) // what a web server answers, by class
 	percentileWord = regexp.MustCompile(`^p\d{1,2}([.]?\d+)?$|^(\d+(st|nd|rd|th))$|^percentile$|^median$`)
 	perSecond      = regexp.MustCompile(
 		`(?i)(/ ?s|/ ?sec|/ ?second|/ ?min|per[_ ]second|per[_ ]sec|per[_ ]s|per[_ ]minute|mbps|gbps)\b`)
@@ -174,8 +177,8 @@ func ofTime(name, unit string) bool {
 
 // directionBy reads a name and its unit, either of which may be empty; the unit may also end the name, as in p99_ms,
 // "p99 (ms)" or read_MB/s. Failures, times and percentiles of times are better low, rates high. "" when neither says,
-// or a word turns what the others say, as in slo_met_pct. It is sure of names with one kind of such words beside which
-// all are known.
+// a word turns what the others say, as in slo_met_pct, or a rate is of what no word tells, as in spills/s. It is sure
+// of names with one kind of such words beside which all are known.
 func directionBy(name, unit string) (way effect.Direction, sure bool) {
 	if unit == "" {
 		if m := unitAtEnd.FindStringSubmatch(name); m != nil {
@@ -196,9 +199,10 @@ func directionBy(name, unit string) (way effect.Direction, sure bool) {
 	paced := perSecond.MatchString(name) || perSecond.MatchString(unit) || bitsOrBytes.MatchString(unit) ||
 		unit == result.OperationsUnit
 	rate := has(fast) || slices.Contains(fast, bare) || paced
+	fails := has(failing) || slices.ContainsFunc(words, refusal.MatchString)
 	kinds := 0
-	for _, is := range []bool{has(failing), has(slow) || tail, has(fast) || slices.Contains(fast, bare) ||
-		slices.ContainsFunc(words, bitsOrBytes.MatchString) || paced && !has(failing), has(spreads), has(well)} {
+	for _, is := range []bool{fails, has(slow) || tail, has(fast) || slices.Contains(fast, bare) ||
+		slices.ContainsFunc(words, bitsOrBytes.MatchString) || paced && !fails, has(spreads), has(well)} {
 		if is {
 			kinds++
 		}
@@ -223,7 +227,7 @@ func directionBy(name, unit string) (way effect.Direction, sure bool) {
 	switch {
 	case has(turning), upTo:
 		return "", false
-	case has(failing):
+	case fails:
 		return effect.LowerIsBetter, sure && !(timed && slices.Contains(words, "timeout")) // a setting
 	case has(parts):
 		return "", false
@@ -233,6 +237,8 @@ func directionBy(name, unit string) (way effect.Direction, sure bool) {
 		return "", false
 	case has(slow), has(spreads):
 		return effect.LowerIsBetter, sure
+	case rate && (strange || words[0] == "rate" && len(words) > 1): // of what, or what was asked for
+		return "", false
 	case rate:
 		return effect.HigherIsBetter, sure
 	case tail:
