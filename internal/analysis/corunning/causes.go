@@ -72,8 +72,13 @@ func (p *pair) held(c *view.Track, of part) *view.Track {
 // are closer to each other than to the first.
 func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow, of func([]result.OpTotals, float64) float64) {
 	timed := p.a != nil && p.b != nil && p.a.Busy != nil && p.b.Busy != nil
-	if p.lasts = ""; p.drifts(flow) || timed && p.drifts(busyFlow) {
-		p.lasts = "; it moved so within the earlier of the two by itself, so it is not told apart from drift"
+	p.lasts = ""
+	which := p.drifts(flow)
+	if which == "" && timed {
+		which = p.drifts(busyFlow)
+	}
+	if which != "" {
+		p.lasts = "; it moved so within the " + which + " of the two by itself, so it is not told apart from drift"
 		return
 	}
 	if p.before(flow) { // times that a hang left to one operation say nothing of a rate
@@ -136,29 +141,37 @@ func (p *pair) gained(better bool) {
 	p.lasts = "; no " + what + " makes faster, so it is not told apart from drift, such as a warm-up"
 }
 
-// drifts reports whether half of the way from the earlier of the two to the later one, or more, was made within the
-// earlier one.
-func (p *pair) drifts(flow func(*view.Track) view.Flow) bool {
+// drifts says within which of the two half of the way from the earlier to the later one, or more, was made: the earlier
+// one, or where that has too few points to tell, the later one; "" where it was not.
+func (p *pair) drifts(flow func(*view.Track) view.Flow) string {
 	if p.a == nil || p.b == nil || len(p.first.pieces)+len(p.later.pieces) > 2 {
-		return false
+		return ""
 	}
-	earlier, later, of := flow(p.a), flow(p.b), p.first
-	if p.later.Start.Before(p.first.Start) {
-		earlier, later, of = later, earlier, p.later
+	earlier, later, of, then := flow(p.a), flow(p.b), p.first, p.later
+	if then.Start.Before(of.Start) {
+		earlier, later, of, then = later, earlier, then, of
 	}
 	if len(of.conditions.Partly) > 0 { // what moved within it is what came or went then
-		return false
+		return ""
 	}
 	if n := len(earlier.Amount); n >= 10 { // the reports at its edges may hold what came before and after
 		earlier = earlier.Part(1, n-1)
 	}
+	which := "earlier"
 	begins, ends, ok := earlier.Ends()
+	from := begins
 	if !ok {
-		return false
+		which, from = "later", earlier.Level()
+		if begins, ends, ok = later.Ends(); !ok || len(then.conditions.Partly) > 0 {
+			return ""
+		}
 	}
-	way, whole := math.Log(ends/begins), math.Log(later.Level()/begins)
-	return view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2 ||
-		p.straight(earlier.Each(), later.Each()) || swings(earlier, later)
+	way, whole := math.Log(ends/begins), math.Log(later.Level()/from)
+	if view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2 ||
+		p.straight(earlier.Each(), later.Each()) || swings(earlier, later) {
+		return which
+	}
+	return ""
 }
 
 // before reports whether a workload had been closer to how it was under a fault than to how it was later, without it,
@@ -249,8 +262,8 @@ func (p *pair) between(of func([]result.OpTotals, float64) float64) string {
 }
 
 // straight reports whether one line through all points, of the earlier of the two and of the later, is as near to them
-// as a step between the two, moves them by as much as matters, and the earlier one moves along it by itself: its slope
-// is at least half of the line's, and no other than chance makes of it.
+// as a step between the two, moves them by as much as matters, and the earlier one may move along it by itself: its
+// slope is no other than chance makes of the line's. How much a short one moved is not known.
 func (p *pair) straight(earlier, later []float64) bool {
 	between := math.Abs(p.b.Start.Sub(p.a.Start).Seconds()) / p.a.Step
 	var x []float64
@@ -277,9 +290,7 @@ func (p *pair) straight(earlier, later []float64) bool {
 	}
 	own, at := stat.LinearRegression(x[:n], earlier, nil, false)
 	deviation := math.Sqrt(off(x[:n], earlier, at, own) / float64(n-2) / (float64(n) * stat.PopVariance(x[:n], nil)))
-	moves := math.Abs(slope)*x[len(x)-1] > changed*stat.Mean(y, nil) && at*slope > 0 &&
-		math.Abs(at) >= math.Abs(slope)/2
-	return moves && math.Abs(at-slope) <= 2*deviation
+	return math.Abs(slope)*x[len(x)-1] > changed*stat.Mean(y, nil) && math.Abs(at-slope) <= 2*deviation
 }
 
 // ranged reports whether pieces of one of the two parts, and of others in company like its own, differ by themselves as

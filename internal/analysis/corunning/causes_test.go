@@ -90,6 +90,46 @@ func TestDriftWithinThePhaseBefore(t *testing.T) {
 	}
 }
 
+// A latency that rises all the time, as of fresh disks, owes that to no fault after which it rose on, though the time
+// before the fault is too short to show it. One that is another after the fault, and stays so, is not called a drift.
+func TestDriftWithinThePhaseAfter(t *testing.T) {
+	t.Parallel()
+	for drifts, seconds := range map[bool]func(t int) float64{
+		true: func(t int) float64 { return 2e-4 * (1 + 0.3*float64(t)/300) },
+		false: func(t int) float64 {
+			if t >= 7 {
+				return 2.4e-4
+			}
+			return 2e-4
+		},
+	} {
+		s := reporttest.NewSynthetic(3404, 300, 1)
+		s.Load(reporttest.Load{Name: "A", To: 300, Noise: 0.02, Offered: 4000, Rate: flat(4000), Seconds: seconds,
+			Cuts: []reporttest.Cut{{At: 7, Name: "a"}, {At: 20, Name: "b"}, {At: 300, Name: "c"}}})
+		for i := range s.Data.Workloads {
+			for k := range s.Data.Workloads[i].Windows {
+				w := &s.Data.Workloads[i].Windows[k]
+				c := result.Circumstances{After: []string{"", "far hang", "far hang no more"}[k]}
+				w.Name, w.Circumstances = c.Name(), c
+			}
+		}
+		s.Fault(7, 20, "node-9", "far hang")
+		told := 0
+		for _, f := range windows(view.New(s.Manifest, s.Data)) {
+			if f.Severity == result.Passed || !strings.Contains(f.Sentence, "no more") {
+				continue
+			}
+			told++
+			if hedged := strings.Contains(f.Sentence, "within the later of the two by itself"); hedged != drifts || drifts && f.Weight() > 0 {
+				t.Errorf("drifts: %v: weight %v: %s", drifts, f.Weight(), f.Sentence)
+			}
+		}
+		if told == 0 {
+			t.Errorf("drifts: %v: nothing told", drifts)
+		}
+	}
+}
+
 // Bursts that come again under names of their own are one neighbour: what meets few of them, such as a checkpoint, is
 // not their doing, and what meets all of them is.
 func TestBurstsThatComeAgain(t *testing.T) {

@@ -257,7 +257,7 @@ func (p *pair) rate() (result.Finding, bool) {
 	if tailHarm != nil && p.a != nil && p.b != nil && p.a.Busy != nil {
 		// operations of a time are alike: their percentiles moved no more surely than their means
 		fa, fb := busyFlow(p.a), busyFlow(p.b)
-		if p.drifts(busyFlow) || p.belated() || p.before(busyFlow) {
+		if p.drifts(busyFlow)+p.between(meanOf) != "" || p.belated() || p.before(busyFlow) {
 			tailHarm, tailKept = nil, false
 		} else if _, in := view.BlockRatio(fa, fb); !in.Valid() && !view.Separate(each(p.a), each(p.b)) {
 			tailHarm, tailKept = nil, false
