@@ -35,26 +35,18 @@ func (d drawnTruth) has(kinds ...string) bool {
 	return slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(d.kinds, k) })
 }
 
-// ofTheLibrary are the scenarios of the library that the simulated cluster runs: the load of the others is no block
-// I/O.
+// ofTheLibrary are the scenarios of the library that the simulated cluster runs, which are those with an answer, and the
+// one that it runs when asked for disks instead of a database.
 func ofTheLibrary(t *testing.T) (names []string) {
 	t.Helper()
-	tests, err := filepath.Glob("../../scenarios/*/test.yml")
-	if err != nil {
-		t.Fatal(err)
+	answers, err := filepath.Glob("testdata/answers/*.txt")
+	if err != nil || len(answers) < 16 {
+		t.Fatal(len(answers), err)
 	}
-	for _, f := range tests {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		generators := strings.Count(string(text), "\n      generator: ") -
-			strings.Count(string(text), "generator: integrity\n")
-		if generators == 0 {
-			names = append(names, filepath.Base(filepath.Dir(f)))
-		}
+	for _, f := range answers {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".txt"))
 	}
-	return names
+	return append(names, "db-numa")
 }
 
 // drawTruth draws a scenario, its scales, and none to three things that disturb it, while its loads run as a rule.
@@ -64,6 +56,9 @@ func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 	nodes := 3 + r.IntN(4)
 	option := func(format string, a ...any) {
 		d.args = append(d.args, "--target-opt", fmt.Sprintf(format, a...))
+	}
+	if d.scenario == "db-numa" {
+		d.args = append(d.args, "--set", "load=fio")
 	}
 	scale := among(0.1, 0.5)
 	d.args = append(d.args, "--time-scale", fmt.Sprintf("%.2f", scale), "--size-scale",
@@ -116,6 +111,33 @@ func drawTruth(r *rand.Rand, scenarios []string) drawnTruth {
 		d.file = "faults:\n  - " + strings.Join(faults, "\n  - ") + "\n"
 	}
 	return d
+}
+
+// faultsOf are the faults of the only run of a folder, and when its loads ran, as the journal has them.
+func faultsOf(t *testing.T, dir string) (said []string) {
+	t.Helper()
+	found, _ := filepath.Glob(filepath.Join(dir, "*", "data.json"))
+	for _, name := range found {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var data result.Data
+		if err := json.Unmarshal(text, &data); err != nil {
+			t.Fatal(err)
+		}
+		at := func(of time.Time) string { return of.Sub(data.Start).Round(time.Second).String() }
+		for _, e := range data.Events {
+			said = append(said, strings.Join([]string{at(e.Time), e.Kind, e.State, e.Node, e.Text}, " "))
+		}
+		for _, w := range data.Workloads {
+			if !w.Prefill {
+				said = append(said, fmt.Sprintf("%s to %s: %s on %s, node %d, %s", at(w.Start), at(w.End), w.Name, w.VM, w.Node,
+					w.Ended))
+			}
+		}
+	}
+	return said
 }
 
 // needsCause are the checks that name a cause, and what must have been set up for them to speak up of a cluster of
@@ -173,6 +195,9 @@ func TestDrawn(t *testing.T) {
 			fmt.Printf("\n#### %d: %s, set up: %s (%v, %v)\nplimsoll %s\n%s%s%s", i, d.scenario,
 				strings.Join(d.kinds, ", "), err,
 				took.Round(time.Millisecond), strings.Join(args, " "), d.file, &problems, &out)
+			for _, e := range faultsOf(t, dir) {
+				fmt.Println("  journal:", e)
+			}
 		}
 		for _, f := range doc.Findings {
 			if *drawnRuns > 0 && f.Severity != result.Passed {
