@@ -146,8 +146,9 @@ var needsCause = map[string][]string{
 	"cpu-starved": {"quota", "steal"},
 	"clocks":      {"clock_skew"},
 	"residency":   {"promotion", "cache"},
-	"stalls":      {"hung_io", "node_crash", "slow_disk", "noisy_neighbour", "agent_lost", "checkpoint", "fresh"},
-	"lost":        {"node_crash", "agent_lost"},
+	"stalls": {"hung_io", "node_crash", "slow_disk", "noisy_neighbour", "agent_lost", "checkpoint", "fresh",
+		"promotion"},
+	"lost": {"node_crash", "agent_lost"},
 	"baseline": {"hung_io", "node_crash", "slow_disk", "noisy_neighbour", "agent_lost", "checkpoint", "fresh",
 		"promotion", "cache", "clock_skew"},
 }

@@ -92,19 +92,32 @@ func (p *pair) lasting(moved float64, flow func(*view.Track) view.Flow, of func(
 	if p.lasts = p.between(of); p.lasts != "" {
 		return
 	}
-	if p.gone == nil || p.b == nil || p.missing() != "" {
-		return
-	}
-	c := p.v.TrackOf(p.l, p.of)
-	if c == nil {
-		return
-	}
-	r, in := view.BlockRatio(flow(p.b), flow(over(c, *p.gone)))
-	if !in.Valid() || in.Low < 1-changed || in.High > 1+changed || view.Away(r) > math.Sqrt(view.Away(moved)) {
+	if !p.stayed(moved, flow) {
 		return
 	}
 	p.lasts = fmt.Sprintf("; it stayed so %s, so it is not told apart from drift, such as a warm-up",
 		strings.TrimSuffix(p.gone.when(), ","))
+}
+
+// stayed reports whether what moved stayed so when the cause was gone; of series too short for an interval, whether the
+// level moved by no more than matters, and most points are among the others.
+func (p *pair) stayed(moved float64, flow func(*view.Track) view.Flow) bool {
+	if p.gone == nil || p.b == nil || p.missing() != "" {
+		return false
+	}
+	c := p.v.TrackOf(p.l, p.of)
+	if c == nil {
+		return false
+	}
+	with, after := flow(p.b), flow(over(c, *p.gone))
+	r, in := view.BlockRatio(with, after)
+	low, high := in.Low, in.High
+	if !in.Valid() {
+		if low, high = r, r; !(r > 0) || view.Separate(with.Each(), after.Each()) {
+			return false
+		}
+	}
+	return low >= 1-changed && high <= 1+changed && view.Away(r) <= math.Sqrt(view.Away(moved))
 }
 
 // stoodStill says of a rate that rose this much that no cause of it is told, where the load nearly stood still before.
@@ -142,7 +155,7 @@ func (p *pair) gained(better bool) {
 }
 
 // drifts says within which of the two half of the way from the earlier to the later one, or more, was made: the earlier
-// one, or where that has too few points to tell, the later one; "" where it was not.
+// one, or the later one where nothing shows that the earlier did not move along; "" where it was not.
 func (p *pair) drifts(flow func(*view.Track) view.Flow) string {
 	if p.a == nil || p.b == nil || len(p.first.pieces)+len(p.later.pieces) > 2 {
 		return ""
@@ -157,19 +170,21 @@ func (p *pair) drifts(flow func(*view.Track) view.Flow) string {
 	if n := len(earlier.Amount); n >= 10 { // the reports at its edges may hold what came before and after
 		earlier = earlier.Part(1, n-1)
 	}
-	which := "earlier"
-	begins, ends, ok := earlier.Ends()
-	from := begins
-	if !ok {
-		which, from = "later", earlier.Level()
-		if begins, ends, ok = later.Ends(); !ok || len(then.conditions.Partly) > 0 {
-			return ""
+	moved := func(f view.Flow, from float64) bool {
+		begins, ends, ok := f.Ends()
+		if from == 0 {
+			from = begins
 		}
+		way, whole := math.Log(ends/begins), math.Log(later.Level()/from)
+		return ok && view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2
 	}
-	way, whole := math.Log(ends/begins), math.Log(later.Level()/from)
-	if view.Away(ends/begins) > 1+changed && way*whole > 0 && math.Abs(way) >= math.Abs(whole)/2 ||
-		p.straight(earlier.Each(), later.Each()) || swings(earlier, later) {
-		return which
+	_, _, told := earlier.Ends()
+	switch {
+	case moved(earlier, 0), p.straight(earlier.Each(), later.Each(), true), told && swings(earlier, later):
+		return "earlier"
+	case len(then.conditions.Partly) == 0 && moved(later, earlier.Level()) &&
+		(!told || p.straight(earlier.Each(), later.Each(), false)):
+		return "later"
 	}
 	return ""
 }
@@ -262,9 +277,10 @@ func (p *pair) between(of func([]result.OpTotals, float64) float64) string {
 }
 
 // straight reports whether one line through all points, of the earlier of the two and of the later, is as near to them
-// as a step between the two, moves them by as much as matters, and the earlier one may move along it by itself: its
-// slope is no other than chance makes of the line's. How much a short one moved is not known.
-func (p *pair) straight(earlier, later []float64) bool {
+// as a step between the two, moves them by as much as matters, and nothing but chance makes the earlier one move less
+// along it. With half it is asked for more: that the earlier one moves by itself, by half of the line's slope or more,
+// and no other than chance makes of it.
+func (p *pair) straight(earlier, later []float64, half bool) bool {
 	between := math.Abs(p.b.Start.Sub(p.a.Start).Seconds()) / p.a.Step
 	var x []float64
 	for i := range earlier {
@@ -290,7 +306,11 @@ func (p *pair) straight(earlier, later []float64) bool {
 	}
 	own, at := stat.LinearRegression(x[:n], earlier, nil, false)
 	deviation := math.Sqrt(off(x[:n], earlier, at, own) / float64(n-2) / (float64(n) * stat.PopVariance(x[:n], nil)))
-	return math.Abs(slope)*x[len(x)-1] > changed*stat.Mean(y, nil) && math.Abs(at-slope) <= 2*deviation
+	moves := math.Abs(slope)*x[len(x)-1] > changed*stat.Mean(y, nil)
+	if lag := math.Abs(slope) - math.Copysign(at, at*slope); !half {
+		return moves && lag <= 2*deviation
+	}
+	return moves && at*slope > 0 && math.Abs(at) >= math.Abs(slope)/2 && math.Abs(at-slope) <= 2*deviation
 }
 
 // ranged reports whether pieces of one of the two parts, and of others in company like its own, differ by themselves as

@@ -189,7 +189,7 @@ func TestStraight(t *testing.T) {
 			for i := range x {
 				x[i] = 9000 * c.at(i) * (1 + 0.02*r.NormFloat64())
 			}
-			if p.straight(x[:150], x[150:]) {
+			if p.straight(x[:150], x[150:], true) {
 				hits++
 			}
 		}

@@ -57,14 +57,22 @@ type versus struct {
 
 // counterparts finds for each part but one that with which it is compared. The one without is the yardstick: the first
 // of those with the fewest faults. A part is compared with another from which it differs in one thing at most, before
-// all with the yardstick and those nearest to it; where there is none, with the one from which it differs least.
-func counterparts(parts []part) []versus {
+// all with the yardstick and those nearest to it; where there is none, with the one from which it differs least. What is
+// shorter than so many seconds is too short to be seen apart, and comes after what is not.
+func counterparts(parts []part, least float64) []versus {
 	order := make([]int, len(parts))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(len(parts[a].conditions.Faults), len(parts[b].conditions.Faults))
+		short := func(i int) int {
+			if parts[i].seconds < least {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(len(parts[a].conditions.Faults), len(parts[b].conditions.Faults)),
+			cmp.Compare(short(a), short(b)))
 	})
 	var out []versus
 	for at, i := range order {

@@ -47,7 +47,11 @@ func windows(v *view.Run) []result.Finding {
 		if len(parts) < 2 {
 			continue
 		}
-		against := counterparts(parts)
+		least := 0.0
+		if c := v.TrackOf(l, l.Rate()); c != nil {
+			least = 4 * c.Step // three whole points, wherever it begins
+		}
+		against := counterparts(parts, least)
 		every := v.ConditionsOf(l, w.Windows)
 		pairs := func(q view.Quantity, compare func(*pair) (result.Finding, bool)) {
 			var found []caused
@@ -98,8 +102,9 @@ type pair struct {
 	lasts        string             // said when what moved did not move back then
 	windows      []result.Window    // all of the workload, and what was so in each
 	every        []view.Conditions
-	loose        bool // points at which the fault was not in force are left out of one of the two
-	but          bool // the sentence says that the time under a fault is left out, which is in the percentiles
+	loose        bool   // points at which the fault was not in force are left out of one of the two
+	worst        string // the kind of operation whose 99th percentile moved most
+	but          bool   // the sentence says that the time under a fault is left out, which is in the percentiles
 	// warm are the warm-ups left out of the two, in seconds: then they are compared by their series, once settled, and
 	// not by counts and histograms, which hold them.
 	warm [2]float64
@@ -256,10 +261,11 @@ func (p *pair) rate() (result.Finding, bool) {
 	}
 	if tailHarm != nil && p.a != nil && p.b != nil && p.a.Busy != nil {
 		// operations of a time are alike: their percentiles moved no more surely than their means
-		fa, fb := busyFlow(p.a), busyFlow(p.b)
-		if p.drifts(busyFlow)+p.between(meanOf) != "" || p.belated() || p.before(busyFlow) {
-			tailHarm, tailKept = nil, false
-		} else if _, in := view.BlockRatio(fa, fb); !in.Valid() && !view.Separate(each(p.a), each(p.b)) {
+		o := p.ofTail()
+		fa, fb := busyFlow(o.a), busyFlow(o.b)
+		r, in := view.BlockRatio(fa, fb)
+		if o.drifts(busyFlow)+p.between(meanOf) != "" || o.belated() || o.before(busyFlow) || o.stayed(r, busyFlow) ||
+			!in.Valid() && !view.Separate(fa.Each(), fb.Each()) {
 			tailHarm, tailKept = nil, false
 		}
 	}
@@ -533,7 +539,7 @@ func (p *pair) tail() (said string, ev []result.Evidence, harm *float64, kept bo
 		ma, _, _, _ := view.Quantile(o.Hist, 0.5)
 		kept = kept && max(hi2/lo, hi/lo2) <= 1+changed
 		if x := pa / pb; said == "" || view.Away(x) > view.Away(worst) {
-			switch worst, harm = x, nil; {
+			switch worst, harm, p.worst = x, nil, o.Op; {
 			case lo2 > hi && x > 1+changed:
 				harm = view.Ptr(math.Log(lo2 / hi))
 			case hi2 < lo && x < 1/(1+changed):
@@ -549,6 +555,20 @@ func (p *pair) tail() (said string, ev []result.Evidence, harm *float64, kept bo
 		}
 	}
 	return said, ev, harm, kept
+}
+
+// ofTail is the two with the series of the operations alone whose 99th percentile moved most, where there are such.
+func (p *pair) ofTail() *pair {
+	c := p.v.OpTrack(p.l, p.worst)
+	if c == nil {
+		return p
+	}
+	o := *p
+	o.a, o.b = p.clear(over(c, p.first), p.first), p.clear(over(c, p.later), p.later)
+	if len(o.a.Ops) != len(p.a.Ops) || len(o.b.Ops) != len(p.b.Ops) || o.a.Busy == nil || p.loose {
+		return p
+	}
+	return &o
 }
 
 // went says how a median and a 99th percentile moved.

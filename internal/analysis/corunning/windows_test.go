@@ -95,7 +95,7 @@ func TestCounterparts(t *testing.T) {
 			parts = append(parts, p)
 		}
 		var got []string
-		for _, k := range counterparts(parts) {
+		for _, k := range counterparts(parts, 0) {
 			said := fmt.Sprintf("%d<%d", k.later, k.first)
 			if len(k.changes) > 1 {
 				said += ": " + view.Listed(k.changes)
@@ -123,7 +123,7 @@ func TestEdgesOfFaults(t *testing.T) {
 	windows := []result.Window{window("", 0, 100), window("slow", 100, 150), window("fast", 150, 250)}
 	parts := partsOf(windows, v.ConditionsOf(&view.Load{}, windows))
 	var got []string
-	for _, k := range counterparts(parts) {
+	for _, k := range counterparts(parts, 0) {
 		was, is := whenever(parts[k.first], parts[k.later])
 		got = append(got, was+" | "+is)
 	}

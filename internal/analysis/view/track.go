@@ -153,6 +153,13 @@ func (v *Run) WholeTrack(l *Load, measure string) *Track {
 	return v.panelTrack(l)
 }
 
+// OpTrack is the track of one kind of operations of a workload; nil where no series tells them from others.
+func (v *Run) OpTrack(l *Load, op string) *Track {
+	return v.Sum("", func(s *result.Series) bool {
+		return s.VM == "" && s.Workload == l.Name && s.Group == l.Group && s.Section == "" && s.Op == op
+	})
+}
+
 // GroupTrack returns what all workloads of a group did together.
 func (v *Run) GroupTrack(group, measure string) *Track {
 	if c := v.Sum(measure, func(s *result.Series) bool {
