@@ -35,8 +35,8 @@ func (d drawnTruth) has(kinds ...string) bool {
 	return slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(d.kinds, k) })
 }
 
-// ofTheLibrary are the scenarios of the library that the simulated cluster runs, which are those with an answer, and the
-// one that it runs when asked for disks instead of a database.
+// ofTheLibrary are the scenarios of the library that the simulated cluster runs, which are those with an answer, and
+// the one that it runs when asked for disks instead of a database.
 func ofTheLibrary(t *testing.T) (names []string) {
 	t.Helper()
 	answers, err := filepath.Glob("testdata/answers/*.txt")
@@ -132,7 +132,8 @@ func faultsOf(t *testing.T, dir string) (said []string) {
 		}
 		for _, w := range data.Workloads {
 			if !w.Prefill {
-				said = append(said, fmt.Sprintf("%s to %s: %s on %s, node %d, %s", at(w.Start), at(w.End), w.Name, w.VM, w.Node,
+				said = append(said, fmt.Sprintf("%s to %s: %s on %s, node %d, %s", at(w.Start), at(w.End), w.Name, w.VM,
+					w.Node,
 					w.Ended))
 			}
 		}

@@ -73,7 +73,7 @@ func TestDeclaredDirections(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d runs: %s", runs, diff)
 		}
-		asked := `Direction unknown: which way of spills is good is not known, so it is higher and neither better nor worse; by its name it looks better, which is a guess. Say it: --better "spills=lower", or higher.`
+		asked := `Direction unknown: which way of spills is good is not known, so it is higher and neither better nor worse. Say it: --better "spills=lower", or higher.`
 		if !slices.Contains(d.Notes, asked) {
 			t.Errorf("%d runs: not asked: %q", runs, d.Notes)
 		}

@@ -6,15 +6,16 @@ import (
 	"plimsoll/internal/analysis/effect"
 )
 
-// namesOfTools are those of measures as tools of the field print them, by which way of them is good; "" where that depends
-// on what is measured, or neither is.
+// namesOfTools are those of measures as tools of the field print them, by which way of them is good; "" where that
+// depends on what is measured, or neither is.
 var namesOfTools = map[effect.Direction][]string{
 	effect.HigherIsBetter: {
 		// fio, vdbench, DISKSPD, elbencho, IOzone, bonnie++, filebench, dbench
 		"jobs.read.iops", "iops_mean", "bw_bytes", "write_bw_mean (KiB/s)", "i/o rate", "MB/sec 1024**2", "MiB/s",
 		"I/O per s", "IOPS last done", "kB/sec rewrite", "Seq_Output_Block_K/sec", "mb/s", "Throughput MB/sec",
 		// sysbench, pgbench, HammerDB, BenchBase, YCSB
-		"transactions per sec.", "queries per sec.", "events per second", "tps (without initial connection time)", "NOPM",
+		"transactions per sec.", "queries per sec.", "events per second", "tps (without initial connection time)",
+		"NOPM",
 		"PostgreSQL TPM", "tpmC", "Throughput (requests/second)", "Goodput (requests/second)",
 		"[OVERALL] Throughput(ops/sec)",
 		// redis-benchmark, memtier_benchmark, wrk, hey, k6, JMeter, iperf3, netperf
@@ -34,9 +35,11 @@ var namesOfTools = map[effect.Direction][]string{
 		"[READ] Return=ERROR", "avg_msec", "p99_latency_ms", "Misses/sec", "Avg. Latency", "Socket errors: timeout",
 		"http_req_duration p(95)", "http_req_failed", "http_req_waiting", "dropped_iterations_per_second", "Error %",
 		"90% Line", "retransmits", "retransmits_per_second", "retrans/s", "jitter_ms", "lost_packets", "lost_percent",
-		"packet loss", "rtt min/avg/max/mdev", "MEAN_LATENCY", "P99_LATENCY", "ns/op", "B/op", "allocs/op", "real_time (ns)",
+		"packet loss", "rtt min/avg/max/mdev", "MEAN_LATENCY", "P99_LATENCY", "ns/op", "B/op", "allocs/op",
+		"real_time (ns)",
 		"cpu_time_ns_per_iteration", "time per request (ms)", "score error", "cache-misses/s", "branch-misses",
-		"page-faults/s", "majflt/s", "major faults per second", "context-switches/s", "cswch/s", "cpu-migrations_per_second",
+		"page-faults/s", "majflt/s", "major faults per second", "context-switches/s", "cswch/s",
+		"cpu-migrations_per_second",
 		"r_await", "w_await", "svctm", "aqu-sz", "%iowait", "%steal", "pswpin/s", "pswpout/s", "swapped MB/s",
 		"pgscank/s", "rxerr/s", "txerr/s", "rxdrop/s", "coll/s", "tcp_retransmit_rate", "replication_lag_ms",
 		"wal_fsync_duration_seconds", "leader_changes_per_hour", "go_gc_duration_seconds", "gc_pause_ms",
@@ -47,12 +50,14 @@ var namesOfTools = map[effect.Direction][]string{
 		"oom_kills", "dirty_pages_stalled_per_s", "wakeups/s", "interrupts/s", "write_amplification", "backlog_bytes",
 		"backlog_MB/s", "cancelled_ops_per_second", "invalid_requests_per_second", "conflicts/s",
 		"serialization_failures/s", "checksum_errors", "bad_blocks", "corrupt_reads_per_second", "expired_ops/s",
-		"overruns/s", "underruns_per_second", "late_ops_per_second", "stale_reads_per_second", "degraded_ops_per_second",
+		"overruns/s", "underruns_per_second", "late_ops_per_second", "stale_reads_per_second",
+		"degraded_ops_per_second",
 	},
 	"": {
 		"total_ios", "runtime (ms)", "read pct", "queue depth", "iodepth_level.16", "util", "%util", "thds", "vus",
 		"iterations", "requests_total", "scale", "clients", "number of transactions actually processed", "wrqm/s",
-		"areq-sz", "avgrq-sz", "temperature", "power_on_hours", "seed", "rate_iops", "target_qps", "offered load (ops/s)",
+		"areq-sz", "avgrq-sz", "temperature", "power_on_hours", "seed", "rate_iops", "target_qps",
+		"offered load (ops/s)",
 		"idle_ms", "think time (ms)", "time_based_s", "fsync_interval_ms", "sampling rate (1/s)", "block size (KiB)",
 		"read/write ratio", "rebuild_MB/s", "recovering_bytes_per_sec", "scrub_mb/s", "compactions/s", "vacuum_MB/s",
 		"background_writes/s", "evictions_avoided/s", "checkpoint_MB/s", "limit_mbps", "max_allowed_iops",

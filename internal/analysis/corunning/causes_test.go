@@ -96,6 +96,8 @@ func TestDriftWithinThePhaseBefore(t *testing.T) {
 func TestDriftWithinThePhaseAfter(t *testing.T) {
 	t.Parallel()
 	const start, over = 60, 100
+	step := func(t int) float64 { return 2e-4 + 4e-5*float64(min(1, t/start)) }
+	since := func(t int) float64 { return 2e-4 + max(0, 2.5e-7*float64(t-start)) }
 	for name, c := range map[string]struct {
 		began   int
 		seconds func(t int) float64
@@ -103,8 +105,8 @@ func TestDriftWithinThePhaseAfter(t *testing.T) {
 	}{
 		"rises, a short time before": {7, func(t int) float64 { return 2e-4 * (1 + 0.3*float64(t)/300) }, true},
 		"rises":                      {start, func(t int) float64 { return 2e-4 * (1 + 0.3*float64(t)/300) }, true},
-		"is another since":           {start, func(t int) float64 { return 2e-4 * (1 + 0.2*float64(min(1, t/start))) }, false},
-		"rises since":                {start, func(t int) float64 { return 2e-4 * (1 + max(0, 0.3*float64(t-start)/240)) }, false},
+		"is another since":           {start, step, false},
+		"rises since":                {start, since, false},
 	} {
 		s := reporttest.NewSynthetic(3404, 300, 1)
 		noise := reporttest.Dependent(resample.Source(3404, 1), 300, 1, 0.02, 0)

@@ -57,8 +57,8 @@ type versus struct {
 
 // counterparts finds for each part but one that with which it is compared. The one without is the yardstick: the first
 // of those with the fewest faults. A part is compared with another from which it differs in one thing at most, before
-// all with the yardstick and those nearest to it; where there is none, with the one from which it differs least. What is
-// shorter than so many seconds is too short to be seen apart, and comes after what is not.
+// all with the yardstick and those nearest to it; where there is none, with the one from which it differs least. What
+// is shorter than so many seconds is too short to be seen apart, and comes after what is not.
 func counterparts(parts []part, least float64) []versus {
 	order := make([]int, len(parts))
 	for i := range order {

@@ -127,7 +127,8 @@ func varied(seed uint64) *reporttest.Synthetic {
 			{At: seconds, Name: "alone, after \"" + slow + " no more\""}}
 	case 3:
 		l.Offered, l.Depth = level, 64
-		l.Rate, l.Seconds = func(int) float64 { return level }, func(t int) float64 { return 1e-3 * x[t] / lawtest.Level }
+		l.Rate = func(int) float64 { return level }
+		l.Seconds = func(t int) float64 { return 1e-3 * x[t] / lawtest.Level }
 	case 4:
 		from, to := seconds/3, 2*seconds/3
 		l.Cuts = []reporttest.Cut{{At: from, Name: "alone"}, {At: to, Name: "with B"},
