@@ -17,7 +17,8 @@ import (
 var (
 	makes  = []target.Capability{target.VMCreation}
 	powers = []target.Capability{target.VMCreation, target.VMPowerControl}
-	moves  = []target.Capability{target.VMCreation, target.VMPowerControl, target.VMMoves}
+	moves  = append(slices.Clone(powers), target.VMMoves)
+	copies = append(slices.Clone(powers), target.VMClones)
 )
 
 var clusterTests = []subtest{
@@ -26,16 +27,16 @@ var clusterTests = []subtest{
 	{name: "template is made once", needs: makes, run: templateIsMadeOnce},
 	{name: "template objections", needs: makes, run: templateObjections},
 	{name: "clone places and lists", needs: makes, run: clonePlacesAndLists},
-	{name: "clone copies contents", needs: makes, run: cloneCopiesContents},
-	{name: "clone names what it cannot make", needs: makes, run: cloneNamesFailures},
+	{name: "clone copies contents", needs: copies, run: cloneCopiesContents},
+	{name: "clone names what it cannot make", needs: copies, run: cloneNamesFailures},
 	{name: "power on and off", needs: powers, run: powerOnAndOff},
 	{name: "power-off kills everything", needs: powers, run: powerOffKills},
-	{name: "delete", needs: makes, run: deleteVMs},
+	{name: "delete", needs: powers, run: deleteVMs},
 	{name: "move", needs: moves, run: move},
 	{name: "unknown names", needs: moves, run: unknownNames},
 	{name: "node states", run: nodeStates},
-	{name: "cancelled context", needs: powers, run: cancelledContext},
-	{name: "concurrent calls", needs: powers, run: concurrentCalls},
+	{name: "cancelled context", needs: moves, run: cancelledContext},
+	{name: "concurrent calls", needs: copies, run: concurrentCalls},
 	{name: "request larger than the place", needs: makes, run: requestTooLarge},
 }
 

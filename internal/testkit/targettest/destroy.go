@@ -8,7 +8,7 @@ import (
 
 var destroyTests = []subtest{
 	{name: "destroy from a fresh target", run: destroyFresh},
-	{name: "destroy half-finished work", needs: makes, run: destroyHalfFinished},
+	{name: "destroy half-finished work", needs: copies, run: destroyHalfFinished},
 	{name: "destroy twice, and where nothing was", run: destroyTwice},
 	{name: "destroy with commands running", run: destroyRunning},
 	{name: "a second run beside the first is left alone", run: destroyLeavesOthers},

@@ -20,7 +20,7 @@ import (
 var (
 	services     = []target.Capability{target.Services}
 	ownServices  = append(slices.Clone(services), powers...)
-	nodeServices = append(slices.Clone(ownServices), target.NodePowerControl)
+	nodeServices = append(slices.Clone(services), nodesOff...)
 	network      = []target.Capability{target.PeerNetwork}
 )
 
@@ -33,7 +33,7 @@ var machineTests = []subtest{
 	{name: "output is followed as a stream", gentle: true, run: follow},
 	{name: "a stream that is followed ends when told", gentle: true, run: followEnds},
 	{name: "disks have identities", gentle: true, run: diskIdentities},
-	{name: "disks are purged", needs: []target.Capability{target.DiskPurge}, run: disksArePurged},
+	{name: "disks are purged", needs: append(slices.Clone(powers), target.DiskPurge), run: disksArePurged},
 	{name: "machines have addresses", needs: network, gentle: true, run: machineAddresses},
 	{name: "a service runs beside commands", needs: services, gentle: true, run: serviceRuns},
 	{name: "a service is stopped with its children", needs: services, gentle: true, run: serviceStops},

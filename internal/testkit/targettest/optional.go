@@ -16,24 +16,26 @@ import (
 
 var (
 	power     = []target.Capability{target.NodePowerControl}
-	shutdown  = []target.Capability{target.NodePowerControl, target.NodeShutdown}
-	snapshots = []target.Capability{target.Snapshots}
-	migration = []target.Capability{target.LiveMigration}
+	nodesOff  = append(slices.Clone(powers), target.NodePowerControl)
+	shutdown  = append(slices.Clone(nodesOff), target.NodeShutdown)
+	snapshots = append(slices.Clone(powers), target.Snapshots)
+	migration = append(slices.Clone(powers), target.LiveMigration)
 )
 
 var optionalTests = []subtest{
-	{name: "node power-off takes its VMs down", needs: power, run: nodePowerOff},
+	{name: "node power-off takes its VMs down", needs: nodesOff, run: nodePowerOff},
 	{name: "node power objections", needs: power, gentle: true, run: nodePowerObjections},
 	{name: "node power controllers", needs: power, run: powerControllers},
 	{name: "node shutdown", needs: shutdown, run: nodeShutdown},
-	{name: "operations on VMs of a node that is off", needs: power, run: operationsOnDeadNode},
+	{name: "operations on VMs of a node that is off",
+		needs: append(slices.Clone(nodesOff), target.VMMoves, target.VMClones), run: operationsOnDeadNode},
 	{name: "snapshot and restore", needs: snapshots, run: snapshotAndRestore},
 	{name: "snapshot of running commands", needs: snapshots, gentle: true, run: snapshotRunning},
 	{name: "snapshot objections", needs: snapshots, run: snapshotObjections},
 	{name: "live migration", needs: migration, gentle: true, run: liveMigration},
-	{name: "migrated VM dies with its new node", needs: append(slices.Clone(power), target.LiveMigration),
+	{name: "migrated VM dies with its new node", needs: append(slices.Clone(nodesOff), target.LiveMigration),
 		run: migratedDiesWithNode},
-	{name: "HA and balancing rules", needs: []target.Capability{target.AvailabilityRules}, run: availabilityRules},
+	{name: "HA and balancing rules", needs: append(slices.Clone(makes), target.AvailabilityRules), run: availabilityRules},
 	{name: "storage migration", needs: []target.Capability{target.StorageMigration}, run: storageMigration},
 	{name: "addresses", needs: []target.Capability{target.PlaybookHosts}, run: addresses},
 	{name: "cluster metrics", needs: []target.Capability{target.ClusterMetrics}, run: clusterMetrics},
@@ -305,7 +307,7 @@ func addresses(t *testing.T, b *bench) {
 func clusterMetrics(t *testing.T, b *bench) {
 	m := claimed[target.MetricsSource](b, target.ClusterMetrics)
 	b.running(1)
-	b.output("a-0", b.place.Commands.Print("x"))
+	b.output(b.name(0), b.place.Commands.Print("x"))
 	got, err := m.ClusterMetrics(b.ctx)
 	b.must(err)
 	names := map[string]int{}
@@ -350,7 +352,7 @@ func hostCounters(t *testing.T, b *bench) {
 		return got, cpus
 	}
 	first, cpus := read()
-	b.output("a-0", b.place.Commands.Print("x"))
+	b.output(b.name(0), b.place.Commands.Print("x"))
 	second, later := read()
 	for key, c := range later {
 		if before := cpus[key]; c.User < before.User || c.System < before.System || c.Interrupt < before.Interrupt {

@@ -112,6 +112,12 @@ func Run(t *testing.T, factory Factory) {
 	if err != nil {
 		t.Fatalf("check: %v", err)
 	}
+	for _, c := range powers {
+		if len(first.Machines) == 0 && !facts.Can(c) {
+			t.Fatalf("there is no machine to test: name those that are there in Place.Machines, or claim %q (%s)", c,
+				facts.Missing[c])
+		}
+	}
 	skipped := map[target.Capability]int{}
 	tests := slices.Concat(clusterTests, hostTests, machineTests, optionalTests, destroyTests)
 	run := func(t *testing.T, s subtest, long bool, open func(testing.TB) *bench) {
@@ -231,6 +237,12 @@ func open(t testing.TB, factory Factory) *bench {
 		}
 		cancel()
 	})
+	for c, lacks := range map[target.Capability]bool{target.VMCreation: b.cluster.VMMaker == nil,
+		target.VMPowerControl: b.cluster.VMPower == nil, target.VMMoves: b.cluster.VMMover == nil} {
+		if b.facts.Can(c) && lacks {
+			t.Fatalf("%q is claimed, but the cluster does not implement what target.Capability names beside it", c)
+		}
+	}
 	return b
 }
 
