@@ -339,13 +339,13 @@ func (x *execution) sent(outer context.Context) {
 	sum := x.sender.Close(ctx)
 	waited := x.req.Clock.Now().Sub(began).Round(time.Second)
 	e := result.Event{Kind: result.KindNote,
-		Text: fmt.Sprintf("remote write to %s: %s sent", x.req.Remote.Servers(), unit.Plural(sum.Points, "point"))}
+		Text: fmt.Sprintf("remote write to %s: %s taken", x.req.Remote.Servers(), unit.Plural(sum.Points, "point"))}
 	if waited > 0 {
 		e.Text += fmt.Sprintf(", waited for %s after the run", unit.Duration(waited))
 	}
 	if sum.Missed > 0 {
 		e.Kind, e.Error = result.KindWarning, sum.Why
-		e.Text += fmt.Sprintf(", %d not; they are in the run folder", sum.Missed)
+		e.Text += fmt.Sprintf(", %d not confirmed; they are in the run folder", sum.Missed)
 	}
 	x.record(e)
 }

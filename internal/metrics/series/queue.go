@@ -74,7 +74,8 @@ func newQueue(of *Sender, entry *config.RemoteWriteConfig, external labels.Label
 	return q, nil
 }
 
-// withHeaders adds headers to requests, and bounds what is read of an answer.
+// withHeaders adds headers to requests, and bounds what is read of an answer: of one that takes the points, nothing
+// beyond its head, after which a server may go on slowly or never end.
 type withHeaders struct {
 	http.RoundTripper
 	headers map[string]string
@@ -88,7 +89,10 @@ func (w withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r.Header.Set("User-Agent", "plimsoll")
 	answer, err := w.RoundTripper.RoundTrip(r)
-	if err == nil {
+	if err == nil && answer.StatusCode/100 == 2 {
+		_ = answer.Body.Close() // nobody reads it
+		answer.Body = http.NoBody
+	} else if err == nil {
 		answer.Body = struct {
 			io.Reader
 			io.Closer

@@ -3,6 +3,7 @@ package series_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -237,6 +238,13 @@ func TestRemoteWriteMisses(t *testing.T) {
 		switch q.URL.Path {
 		case "/refuses":
 			http.Error(w, "no such tenant", http.StatusBadRequest)
+		case "/drips":
+			err := r.receive(q)
+			w.WriteHeader(http.StatusOK)
+			if err = errors.Join(err, http.NewResponseController(w).Flush()); err != nil {
+				t.Error(err)
+			}
+			fallthrough
 		case "/hangs":
 			select {
 			case <-let:
@@ -258,6 +266,7 @@ func TestRemoteWriteMisses(t *testing.T) {
 		{"refuses", server.URL + "/refuses", "no such tenant", 0},
 		{"hangs", server.URL + "/hangs", "no answer in time", 0},
 		{"gone", gone, "connection refused", 0},
+		{"takes, and never ends its answer", server.URL + "/drips", "connection refused", 36_000},
 		{"one of two", server.URL + "/takes", "connection refused", 36000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
