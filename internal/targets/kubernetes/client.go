@@ -297,6 +297,16 @@ func (a *api) get(ctx context.Context, kind schema.GroupVersionResource, name st
 	return o, a.said(err)
 }
 
+// create makes an object, also where the server is away for a while.
+func (a *api) create(ctx context.Context, kind schema.GroupVersionResource, o *unstructured.Unstructured,
+	options metav1.CreateOptions) (made *unstructured.Unstructured, err error) {
+	err = a.again(ctx, func(ctx context.Context) (err error) {
+		made, err = a.of(kind).Create(ctx, o, options)
+		return err
+	})
+	return made, err
+}
+
 // list lists objects that have a label.
 func (a *api) list(ctx context.Context, kind schema.GroupVersionResource, selector string) ([]unstructured.Unstructured,
 	error) {

@@ -175,10 +175,7 @@ func (c *cluster) create(ctx context.Context, kind schema.GroupVersionResource,
 	if err != nil {
 		return nil, false, err
 	}
-	err = c.api.again(ctx, func(ctx context.Context) (err error) {
-		made, err = c.api.of(kind).Create(ctx, wanted, metav1.CreateOptions{})
-		return err
-	})
+	made, err = c.api.create(ctx, kind, wanted, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		made, err = c.api.owned(ctx, kind, wanted.GetName(), c.state.Run)
 		if err == nil && made == nil {

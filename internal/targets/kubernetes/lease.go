@@ -62,14 +62,27 @@ func (c *cluster) leaseNow() leaseSpec {
 
 // renew keeps the lease for longer.
 func (c *cluster) renew(ctx context.Context) error {
-	data, err := json.Marshal(map[string]leaseSpec{"spec": c.leaseNow()})
-	if err != nil {
-		return err
-	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	_, err = c.api.of(leases).Patch(ctx, c.state.Run, types.MergePatchType, data, metav1.PatchOptions{})
-	return c.api.said(err)
+	return c.patchLease(ctx, map[string]leaseSpec{"spec": c.leaseNow()})
+}
+
+func (c *cluster) patchLease(ctx context.Context, change any) error {
+	data, err := json.Marshal(change)
+	if err == nil {
+		_, err = c.api.of(leases).Patch(ctx, c.state.Run, types.MergePatchType, data, metav1.PatchOptions{})
+	}
+	return err
+}
+
+// noteOff notes at the lease which nodes are switched off now, for who cleans up without the folder.
+func (c *cluster) noteOff(ctx context.Context) error {
+	c.mu.Lock()
+	off := strings.Join(c.state.Off, ",")
+	c.mu.Unlock()
+	return c.api.said(c.api.again(ctx, func(ctx context.Context) error {
+		return c.patchLease(ctx, map[string]metadata{"metadata": {Annotations: map[string]string{offNote: off}}})
+	}))
 }
 
 // changed is when the API server saw an object made or changed last, by its own clock.
@@ -142,6 +155,7 @@ func (p *place) RemoveRun(ctx context.Context, run string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.patience, a.gone = callLimit, p.goneLimit
 	return a.clear(ctx, run, switches{f.power, p.kinds})
 }
 
@@ -158,35 +172,33 @@ func optional(kind schema.GroupVersionResource) bool {
 
 // plain asks for what is no object.
 func (a *api) plain(ctx context.Context, path string) (got *http.Response, data []byte, err error) {
-	ctx, cancel := limited(ctx)
-	defer cancel()
 	base, _, err := rest.DefaultServerURL(a.config.Host, "", schema.GroupVersion{}, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(path).String(), nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	if got, err = a.client.Do(r); err != nil {
-		return nil, nil, err
-	}
-	defer got.Body.Close() // only read
-	data, err = answer.Read(got.Body, a.host, 1<<20)
+	err = a.again(ctx, func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(path).String(), nil)
+		if err != nil {
+			return err
+		}
+		if got, err = a.client.Do(r); err != nil {
+			return err
+		}
+		defer got.Body.Close() // only read
+		data, err = answer.Read(got.Body, a.host, 1<<20)
+		if err == nil && got.StatusCode >= http.StatusBadRequest {
+			err = apierrors.NewGenericServerResponse(got.StatusCode, "get", schema.GroupResource{}, path, string(data), 0,
+				false)
+		}
+		return err
+	})
 	return got, data, err
 }
 
 // version is the API server's, and its clock.
 func (a *api) version(ctx context.Context) (version string, now time.Time, err error) {
-	var got *http.Response
-	var data []byte
-	if err := a.again(ctx, func(ctx context.Context) (err error) {
-		if got, data, err = a.plain(ctx, "version"); err == nil && got.StatusCode >= http.StatusBadRequest {
-			err = apierrors.NewGenericServerResponse(got.StatusCode, "get", schema.GroupResource{}, "version",
-				string(data), 0, false)
-		}
-		return err
-	}); err != nil {
+	got, data, err := a.plain(ctx, "version")
+	if err != nil {
 		return "", now, a.said(err)
 	}
 	var v struct{ GitVersion string }

@@ -24,6 +24,7 @@ const (
 	groupNote  = labelBase + "group" // annotation
 	madeNote   = labelBase + "made"  // annotation: when, for who cleans up without the folder
 	ownerNote  = labelBase + "owner" // annotation: who started it, and where
+	offNote    = labelBase + "off"   // annotation of the lease: nodes that the run has switched off, with commas
 	container  = "machine"
 	workFolder = "/plimsoll"
 	agentFile  = workFolder + "/bin/agent"
@@ -66,9 +67,9 @@ type (
 		Spec    any       `json:"spec"`
 	}
 	metadata struct {
-		Name        string            `json:"name"`
-		Namespace   string            `json:"namespace"`
-		Labels      map[string]string `json:"labels"`
+		Name        string            `json:"name,omitempty"`
+		Namespace   string            `json:"namespace,omitempty"`
+		Labels      map[string]string `json:"labels,omitempty"`
 		Annotations map[string]string `json:"annotations"`
 	}
 	claimSpec struct {

@@ -163,9 +163,7 @@ func (a *api) denied(ctx context.Context, power, shots, virtual bool) (missing [
 			if err != nil {
 				return missing, err
 			}
-			c, cancel := limited(ctx)
-			o, err := a.of(reviews).Create(c, question, metav1.CreateOptions{})
-			cancel()
+			o, err := a.create(ctx, reviews, question, metav1.CreateOptions{})
 			if err != nil {
 				return missing, a.said(err)
 			}
@@ -461,9 +459,7 @@ func (p *place) rehearse(ctx context.Context, a *api, f *fleetFile, on target.No
 		if err != nil {
 			return err, err
 		}
-		call, cancel := limited(ctx)
-		_, err = a.of(o.kind).Create(call, asked, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		cancel()
+		_, err = a.create(ctx, o.kind, asked, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		switch text := fmt.Sprint(err); {
 		case err == nil, apierrors.IsAlreadyExists(err):
 		case strings.Contains(text, "being terminated"):

@@ -82,7 +82,11 @@ const backLimit = 10 * time.Minute // until a node that was switched on is ready
 
 // bringBack switches a node on that is off, and waits until it is ready.
 func (a *api) bringBack(ctx context.Context, name string, power switches) error {
-	c, err := power.powers[name].Open(fmt.Sprintf("node %q", name), power.kinds)
+	s, is := power.powers[name]
+	if !is {
+		return errors.New("the run has switched it off, and the fleet's file gives no power for it: power it on")
+	}
+	c, err := s.Open(fmt.Sprintf("node %q", name), power.kinds)
 	if err != nil {
 		return err
 	}
@@ -133,6 +137,9 @@ func (p *controller) end(ctx context.Context, how func(context.Context) error) e
 	}
 	name := c.nodes[p.node].Name
 	if err := c.change(func() { c.state.Off = append(without(c.state.Off, name), name) }); err != nil {
+		return err
+	}
+	if err := c.noteOff(ctx); err != nil {
 		return err
 	}
 	if err := how(ctx); err != nil {
@@ -253,9 +260,11 @@ func ownAddresses() (list []string) {
 
 // podsOn are all pods of a node, in all namespaces.
 func (a *api) podsOn(ctx context.Context, node string) ([]unstructured.Unstructured, error) {
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	page, err := a.dynamic.Resource(pods).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	var page *unstructured.UnstructuredList
+	err := a.again(ctx, func(ctx context.Context) (err error) {
+		page, err = a.dynamic.Resource(pods).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+		return err
+	})
 	if err != nil {
 		return nil, a.said(err)
 	}
@@ -298,7 +307,7 @@ func (c *cluster) NodeState(ctx context.Context, node int) (target.PowerState, b
 	case state == target.Off || !ready:
 		return state, false, nil
 	case back:
-		err = c.change(func() { c.state.Off = without(c.state.Off, name) })
+		err = cmp.Or(c.change(func() { c.state.Off = without(c.state.Off, name) }), c.noteOff(ctx))
 	}
 	return target.On, true, err
 }

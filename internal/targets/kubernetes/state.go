@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,15 +89,7 @@ func (p *place) Destroy(ctx context.Context, stateDir string) (remains []string,
 		return nil, fmt.Errorf("destroy: %w", err)
 	}
 	a.patience, a.gone = callLimit, p.goneLimit
-	power := switches{s.Power, p.kinds}
-	remains, err = a.clear(ctx, s.Run, power)
-	for _, name := range s.Off { // others need it
-		if e := a.bringBack(ctx, name, power); e != nil {
-			remains = append(remains, "node "+name+" is not back")
-			err = errors.Join(err, fmt.Errorf("destroy: node %q: %w", name, e))
-		}
-	}
-	return remains, err
+	return a.clear(ctx, s.Run, switches{s.Power, p.kinds}, s.Off...)
 }
 
 // Bounds of waits for objects to be gone.
@@ -105,8 +98,19 @@ const (
 	goneEach  = 200 * time.Millisecond
 )
 
-// clear removes all that has a run's label: pods first, which hold claims; the lease last, when all else is gone.
-func (a *api) clear(ctx context.Context, run string, power switches) (remains []string, err error) {
+// clear removes all that has a run's label: pods first, which hold claims; the lease last, when all else is gone. Nodes
+// that the run has switched off come back before that: others need them, and so do volumes that only they reach.
+func (a *api) clear(ctx context.Context, run string, power switches, off ...string) (remains []string, err error) {
+	if o, e := a.owned(ctx, leases, run, run); e == nil && o != nil {
+		off = append(off, strings.FieldsFunc(o.GetAnnotations()[offNote], func(r rune) bool { return r == ',' })...)
+	}
+	slices.Sort(off)
+	for _, name := range slices.Compact(off) {
+		if e := a.bringBack(ctx, name, power); e != nil {
+			remains = append(remains, "node "+name+" is not back")
+			err = errors.Join(err, fmt.Errorf("destroy: node %q: %w", name, e))
+		}
+	}
 	for _, kind := range ofRuns {
 		if kind == leases && len(remains) > 0 {
 			return append(remains, kind.Resource+" "+run), err

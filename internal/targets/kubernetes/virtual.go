@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -359,18 +360,18 @@ func (c *cluster) sync(ctx context.Context, h *fleet.Machine) error {
 // claimVirtual looks whether the cluster has KubeVirt, and claims what its machines can beyond pods where they are
 // asked for.
 func (a *api) claimVirtual(ctx context.Context, f *fleetFile, facts *target.Facts, object func(string, ...any)) {
-	got, _, err := a.plain(ctx, "apis/"+virtualVersion)
-	there := "whether KubeVirt is there is not known"
+	_, _, err := a.plain(ctx, "apis/"+virtualVersion)
+	there := fmt.Sprintf("whether KubeVirt is there is not known: %v", a.said(err))
 	switch {
-	case err == nil && got.StatusCode == http.StatusOK && f.virtual():
+	case err == nil && f.virtual():
 		facts.Capabilities[target.LiveMigration] = "KubeVirt's, of machines all of whose volumes several nodes may have"
 		facts.Capabilities[target.VMPowerControl] = "virtual machines of KubeVirt made and deleted"
 		facts.Capabilities[target.GuestCommands] = "the agent in each guest, over SSH through the API"
 		facts.Capabilities[target.Services] = facts.Capabilities[target.GuestCommands]
 		return
-	case err == nil && got.StatusCode == http.StatusOK:
+	case err == nil:
 		there = "KubeVirt is there (" + virtualVersion + "), and machines: virtual in the fleet's file uses it"
-	case err == nil && got.StatusCode == http.StatusNotFound:
+	case apierrors.IsNotFound(err):
 		there = "KubeVirt is not there (" + virtualVersion + ")"
 	}
 	if f.virtual() {
