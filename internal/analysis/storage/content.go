@@ -323,7 +323,7 @@ func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) 
 	case !known || set == 0:
 		f.Severity, f.Value = result.Info, nil
 		f.Sentence = fmt.Sprintf("Working set of %s: not known, so it cannot be compared with memory.", l.Name)
-	case memory == 0:
+	case memory == 0, direct && node == 0: // what VMs have caches no direct I/O
 		f.Severity, f.Limit = result.Info, nil
 		f.Sentence = what + "; how much memory could cache it is not known."
 	case !direct && set <= memory:
