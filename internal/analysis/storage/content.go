@@ -308,6 +308,9 @@ func reallyRead(v *view.Run, l *view.Load, f *result.Finding) {
 
 func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) result.Finding {
 	memory := max(node, machine)
+	if direct { // what VMs have caches none of it
+		memory = node
+	}
 	f := result.Finding{
 		Check: "cache", Subject: l.Name, Metric: "working set", Unit: "bytes", Value: &set, N: len(l.Parts),
 		Limit:      view.Ptr(cacheMargin * memory),
@@ -323,7 +326,7 @@ func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) 
 	case !known || set == 0:
 		f.Severity, f.Value = result.Info, nil
 		f.Sentence = fmt.Sprintf("Working set of %s: not known, so it cannot be compared with memory.", l.Name)
-	case memory == 0, direct && node == 0: // what VMs have caches no direct I/O
+	case memory == 0:
 		f.Severity, f.Limit = result.Info, nil
 		f.Sentence = what + "; how much memory could cache it is not known."
 	case !direct && set <= memory:
