@@ -72,7 +72,7 @@ func (st *Store) cleanTagged(f tagged, runs []string) error {
 	defer stop()
 	found, err := finder.FindRuns(ctx)
 	if err != nil {
-		return exit.Errorf(exit.Failed, "", "cleanup: %w", err)
+		return exit.Errorf(exit.Refused, "", "cleanup: %w", err)
 	}
 	list := []taggedRun{}
 	var errs []error

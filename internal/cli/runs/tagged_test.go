@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/exit"
 )
 
 // cloud is a place where two runs have left something.
@@ -53,29 +54,41 @@ type plain struct{ cloud }
 func (*plain) Name() string                             { return "plain" }
 func (*plain) New(target.Config) (target.Target, error) { return struct{ target.Target }{}, nil }
 
+// dark lets nobody look.
+type dark struct{ cloud }
+
+func (*dark) Name() string                               { return "dark" }
+func (d *dark) New(target.Config) (target.Target, error) { return d, nil }
+func (*dark) FindRuns(context.Context) ([]target.FoundRun, error) {
+	return nil, errors.New("the token has expired")
+}
+
 func TestCleanTagged(t *testing.T) {
 	for _, test := range []struct {
 		args, removed, out, err string
+		code                    int
 	}{
 		{args: "--target cloud", removed: "r-old", out: "" +
 			"RUN    OWNER   AGE     LEASE       SIZE     OBJECTS\n" +
 			"r-old  eve@ci  2h0m0s  over        3 GiB  claims 3, pods 2  cleaned\n" +
 			"r-new          1m30s   for 4m0s    0 B      pods 1            kept\n"},
-		{args: "--target cloud --all --yes", removed: "r-old r-new", err: "cleanup: r-new: it is held", out: "" +
-			"RUN    OWNER   AGE     LEASE       SIZE     OBJECTS\n" +
-			"r-old  eve@ci  2h0m0s  over        3 GiB  claims 3, pods 2  cleaned\n" +
-			"r-new          1m30s   for 4m0s    0 B      pods 1            failed\n" +
-			"r-new remains: pod a\n"},
-		{args: "--target cloud --all", err: "--all and --yes go together"},
-		{args: "--all --yes", err: "go with --target"},
-		{args: "--target cloud r-old", err: "takes no run"},
-		{args: "--target plain", err: "target plain does not find runs by their tags"},
-		{args: "--target fog", err: `no target called "fog"`},
+		{args: "--target cloud --all --yes", removed: "r-old r-new", err: "cleanup: r-new: it is held",
+			code: exit.Uncleaned, out: "" +
+				"RUN    OWNER   AGE     LEASE       SIZE     OBJECTS\n" +
+				"r-old  eve@ci  2h0m0s  over        3 GiB  claims 3, pods 2  cleaned\n" +
+				"r-new          1m30s   for 4m0s    0 B      pods 1            failed\n" +
+				"r-new remains: pod a\n"},
+		{args: "--target cloud --all", err: "--all and --yes go together", code: exit.Usage},
+		{args: "--all --yes", err: "go with --target", code: exit.Usage},
+		{args: "--target cloud r-old", err: "takes no run", code: exit.Usage},
+		{args: "--target plain", err: "target plain does not find runs by their tags", code: exit.Usage},
+		{args: "--target dark", err: "cleanup: the token has expired", code: exit.Refused},
+		{args: "--target fog", err: `no target called "fog"`, code: exit.Usage},
 	} {
 		place := &cloud{}
 		var out bytes.Buffer
 		st := &Store{Targets: &machines.Targets{Console: &console.Console{Out: &out, Err: &out, Clock: clock.Real{}},
-			Drivers: drivers.Registry{Targets: []target.Provider{place, &plain{}}}}}
+			Drivers: drivers.Registry{Targets: []target.Provider{place, &plain{}, &dark{}}}}}
 		c := st.CleanupCommand()
 		c.SetArgs(strings.Fields(test.args))
 		c.SilenceErrors, c.SilenceUsage = true, true
@@ -85,6 +98,9 @@ func TestCleanTagged(t *testing.T) {
 		}
 		if (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s: %v: want %q", test.args, err, test.err)
+		}
+		if code := exit.Code(err); code != test.code {
+			t.Errorf("%s: exit code %d: want %d", test.args, code, test.code)
 		}
 		if got, want := words(out.String()), words(test.out); !slices.Equal(got, want) {
 			t.Errorf("%s: printed\n%s\nwant\n%s", test.args, out.String(), test.out)
