@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/testkit/k8s"
 	"plimsoll/internal/testkit/needs"
 )
 
@@ -268,6 +270,45 @@ func TestFound(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestOffByTags loses the record of a run that has switched a node off: its tags bring the node back, and then nothing
+// is left, also of volumes that only this node reaches.
+func TestOffByTags(t *testing.T) {
+	needs.Long(t, why)
+	c, namespace, file := started(t, "")
+	withPower(t, c, file)
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, bytes.Replace(text, []byte("storage_class: "+k8s.Shared), []byte("storage_class: "+
+			k8s.Local), 1), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := c.Nodes[1].Name
+	o := having(t, c, namespace, file, "a", "b")
+	t.Cleanup(func() { _ = c.SetPower(node, true) }) // it is on, unless something went wrong
+	p, err := o.Cluster.(target.NodePower).PowerController(1)
+	if err == nil {
+		err = p.PowerOff(t.Context())
+	}
+	if err = errors.Join(err, o.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if on, err := c.Power(node); err != nil || on {
+		t.Fatalf("%s is on: %v, %v", node, on, err)
+	}
+	left, err := opened(t, file, "").(target.RunFinder).RemoveRun(t.Context(), o.Cluster.(*cluster).state.Run)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%q remain: %v", left, err)
+	}
+	if on, err := c.Power(node); err != nil || !on {
+		t.Errorf("%s is on: %v, %v", node, on, err)
+	}
+	if left := remains(t, c, namespace); len(left) > 0 {
+		t.Errorf("remains %q", left)
+	}
 }
 
 // patient is for how long a cluster has to do what it will do, on a machine with much other work.
