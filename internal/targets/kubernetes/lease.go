@@ -187,8 +187,8 @@ func (a *api) plain(ctx context.Context, path string) (got *http.Response, data 
 		defer got.Body.Close() // only read
 		data, err = answer.Read(got.Body, a.host, 1<<20)
 		if err == nil && got.StatusCode >= http.StatusBadRequest {
-			err = apierrors.NewGenericServerResponse(got.StatusCode, "get", schema.GroupResource{}, path, string(data), 0,
-				false)
+			err = apierrors.NewGenericServerResponse(got.StatusCode, "get", schema.GroupResource{}, path,
+				string(data), 0, false)
 		}
 		return err
 	})

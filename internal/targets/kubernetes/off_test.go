@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"path"
@@ -43,8 +42,8 @@ func (l *lamp) get() target.PowerState {
 	return l.on
 }
 
-// TestComesBack removes a run by its tags that had switched a node off: the node is on again before the lease goes, which
-// tells of it; and stays told where the node cannot be switched.
+// TestComesBack removes a run by its tags that had switched a node off: the node is on again before the lease goes,
+// which tells of it; and stays told where the node cannot be switched.
 func TestComesBack(t *testing.T) {
 	for _, test := range []struct {
 		name, power string
@@ -80,10 +79,8 @@ func TestComesBack(t *testing.T) {
 					if l.get() == target.On {
 						beat = time.Unix(2, 0).UTC().Format(time.RFC3339)
 					}
-					data, _ := json.Marshal(map[string]any{"kind": "Node", "apiVersion": "v1", "metadata": map[string]any{
-						"name": "n1"}, "status": map[string]any{"conditions": []any{map[string]any{"type": "Ready",
-						"status": "True", "lastHeartbeatTime": beat}}}})
-					answer = string(data)
+					answer = fmt.Sprintf(`{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n1"}, "status":
+						{"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": %q}]}}`, beat)
 				default:
 					return false
 				}
