@@ -109,20 +109,3 @@ func TestTurns(t *testing.T) {
 		}
 	}
 }
-
-// silent is a host that does not answer for now.
-type silent struct{ target.Host }
-
-func (silent) Accessible(context.Context) error { return target.ErrNotAccessible }
-
-// TestSilentIsNotLost waits for a load whose machine does not answer: how long that may be the place knows, and says it
-// at the end of the process.
-func TestSilentIsNotLost(t *testing.T) {
-	l := New(t.Context(), Config{Clock: clock.Real{}})
-	j := &job{host: silent{}, launched: true}
-	w := waiting{l: l, s: &Start{jobs: []*job{j}}, pending: []*job{j}, ends: -1}
-	w.look(t.Context())
-	if j.lost || len(w.pending) != 1 {
-		t.Errorf("lost: %v, %d pending", j.lost, len(w.pending))
-	}
-}

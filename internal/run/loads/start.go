@@ -307,7 +307,9 @@ func (l *Set) Wait(ctx context.Context, s *Start, limit time.Duration) error {
 	l.mu.Lock()
 	s.waited = true
 	l.mu.Unlock()
-	w := waiting{l: l, s: s, pending: s.jobs, ends: -1, began: l.Clock.Now()}
+	// no more than 200 machines a second are asked
+	reach := max(5*time.Second, time.Duration(len(s.jobs))*time.Second/200)
+	w := waiting{l: l, s: s, pending: s.jobs, reach: reach, ends: -1, began: l.Clock.Now()}
 	for {
 		w.look(ctx)
 		switch {
@@ -330,6 +332,8 @@ type waiting struct {
 	s       *Start
 	pending []*job
 	errs    []error
+	reach   time.Duration // between two looks at whether a machine still answers
+	looked  time.Time
 	ends    int // of jobs, as Loads had counted them at the last look
 	began   time.Time
 }
@@ -351,10 +355,14 @@ func (w *waiting) pause() time.Duration {
 
 // look takes the jobs that have ended, or whose machine is gone, off the list.
 func (w *waiting) look(ctx context.Context) {
+	ask := w.l.Clock.Now().Sub(w.looked) >= w.reach
+	if ask {
+		w.looked = w.l.Clock.Now()
+	}
 	w.l.mu.Lock()
 	ends := w.l.ends
 	w.l.mu.Unlock()
-	if ends == w.ends {
+	if !ask && ends == w.ends {
 		return // all of them were running at the last look, and no job has ended since
 	}
 	w.ends = ends
@@ -373,7 +381,13 @@ func (w *waiting) look(ctx context.Context) {
 			w.fail(j, firstLine(message))
 		case ended == result.Stopped:
 			w.fail(j, "it was stopped before it ended")
-		default: // one of a machine that is out of reach is lost when its process says so
+		case ask:
+			if reason := j.host.Accessible(ctx); errors.Is(reason, target.ErrNotAccessible) && ctx.Err() == nil {
+				w.l.markLost(w.s, j, reason)
+				continue
+			}
+			left = append(left, j)
+		default:
 			left = append(left, j)
 		}
 	}
