@@ -14,7 +14,7 @@ import (
 // may be called from several goroutines. An error wraps ErrNotAccessible when the machine does not answer.
 //
 // What not every place can do is a small interface found by assertion: Follower (of its processes), ServiceKeeper,
-// Networked, Discarder, SocketDialer, DiskReader, DiskPurger, Stager, ClockReader.
+// Networked, Discarder, SocketDialer, DiskReader, DiskPurger, Stager, ClockReader, Patient.
 type Host interface {
 	Name() string
 	Node() int
@@ -111,6 +111,13 @@ type Follower interface {
 	// when the process has ended and everything was read. The end of ctx, and Close, end a Read that waits. An absent
 	// file is an error that is fs.ErrNotExist.
 	Follow(ctx context.Context, name string, offset int64) (io.ReadCloser, error)
+}
+
+// Patient is implemented by hosts whose machine may be silent for a while without loss of what runs on it. A command is
+// lost when its own Wait says so, not when Accessible fails.
+type Patient interface {
+	// Patience is for how long the machine may be silent.
+	Patience() time.Duration
 }
 
 // StandTeller is implemented by hosts that can look at the processes of their commands.

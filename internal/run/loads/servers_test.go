@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -107,5 +108,26 @@ func TestTurns(t *testing.T) {
 				t.Errorf("%s: machine %d has turn %d, want %d", name, i, spec.Turn, want)
 			}
 		}
+	}
+}
+
+// silent is a host that does not answer for now.
+type silent struct {
+	target.Host
+	patience time.Duration
+}
+
+func (silent) Accessible(context.Context) error { return target.ErrNotAccessible }
+func (s silent) Patience() time.Duration        { return s.patience }
+
+// TestSilentIsNotLost waits for a load whose machine does not answer: how long that may be its place knows, which says it
+// at the end of the process.
+func TestSilentIsNotLost(t *testing.T) {
+	l := New(t.Context(), Config{Clock: clock.Real{}})
+	j := &job{host: silent{patience: time.Minute}, launched: true}
+	w := waiting{l: l, s: &Start{jobs: []*job{j}}, pending: []*job{j}, ends: -1}
+	w.look(t.Context())
+	if j.lost || len(w.pending) != 1 {
+		t.Errorf("lost: %v, %d pending", j.lost, len(w.pending))
 	}
 }

@@ -382,6 +382,10 @@ func (w *waiting) look(ctx context.Context) {
 		case ended == result.Stopped:
 			w.fail(j, "it was stopped before it ended")
 		case ask:
+			if p, is := j.host.(target.Patient); is && p.Patience() > 0 {
+				left = append(left, j) // its process says when it is lost
+				continue
+			}
 			if reason := j.host.Accessible(ctx); errors.Is(reason, target.ErrNotAccessible) && ctx.Err() == nil {
 				w.l.markLost(w.s, j, reason)
 				continue

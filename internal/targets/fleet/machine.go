@@ -45,6 +45,7 @@ var (
 	_ target.Stager        = (*Machine)(nil)
 	_ target.ClockReader   = (*Machine)(nil)
 	_ target.StandTeller   = (*Machine)(nil)
+	_ target.Patient       = (*Machine)(nil)
 )
 
 // Begin gives it another life, or none with nil, and ends all that goes on in the one before.
@@ -80,6 +81,15 @@ func (m *Machine) Stands(label string) []string {
 		return nil
 	}
 	return life.Stands(label)
+}
+
+// Patience implements target.Patient: what runs on a machine that is off is lost at once.
+func (m *Machine) Patience() time.Duration {
+	life, err := m.now(context.Background())
+	if err != nil {
+		return 0
+	}
+	return life.Patience()
 }
 
 // Name implements target.Host.

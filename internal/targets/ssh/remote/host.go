@@ -73,7 +73,11 @@ var (
 	_ target.Stager        = (*Host)(nil)
 	_ target.ClockReader   = (*Host)(nil)
 	_ target.StandTeller   = (*Host)(nil)
+	_ target.Patient       = (*Host)(nil)
 )
+
+// Patience implements target.Patient.
+func (h *Host) Patience() time.Duration { return h.link.patience }
 
 // Settled takes a machine of the run as it is, on which its place ran Settling.
 func (h *Host) Settled() { h.disks = slices.Clone(h.link.Own) }
