@@ -63,7 +63,12 @@ func ParseAssert(text string, workloads []string) (Assert, error) {
 	default:
 		var r unit.Rate
 		r, err = unit.ParseRate(m[3])
-		value = float64(r)
+		if value = float64(r); err != nil {
+			if _, isTime := unit.ParseDuration(m[3]); isTime == nil {
+				return bad("%q is no measure of times, as mean, max and percentiles like p99 are; others take a plain number",
+					a.Measure)
+			}
+		}
 	}
 	if err != nil {
 		return bad("%v", err)

@@ -36,11 +36,13 @@ func TestParseAssert(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                      `assert "": want WORKLOAD [OPERATION] MEASURE < VALUE, like "OLTP read p99 < 10ms"`,
-		"OLTP p99 = 3":          `assert "OLTP p99 = 3": want WORKLOAD [OPERATION] MEASURE < VALUE, like "OLTP read p99 < 10ms"`,
-		"Web p99 < 3s":          `assert "Web p99 < 3s": it begins with no workload of the scenario, which has: OLTP, OLTP log, DSS`,
-		"DSS a b c < 3":         `assert "DSS a b c < 3": after the workload stand an operation, if one is meant, and a measure`,
-		"DSS p99 < 3 parsecs":   `assert "DSS p99 < 3 parsecs": duration "3 parsecs": unknown unit "parsecs"`,
+		"":                    `assert "": want WORKLOAD [OPERATION] MEASURE < VALUE, like "OLTP read p99 < 10ms"`,
+		"OLTP p99 = 3":        `assert "OLTP p99 = 3": want WORKLOAD [OPERATION] MEASURE < VALUE, like "OLTP read p99 < 10ms"`,
+		"Web p99 < 3s":        `assert "Web p99 < 3s": it begins with no workload of the scenario, which has: OLTP, OLTP log, DSS`,
+		"DSS a b c < 3":       `assert "DSS a b c < 3": after the workload stand an operation, if one is meant, and a measure`,
+		"DSS p99 < 3 parsecs": `assert "DSS p99 < 3 parsecs": duration "3 parsecs": unknown unit "parsecs"`,
+		"OLTP read p42x < 1ms": `assert "OLTP read p42x < 1ms": "p42x" is no measure of times, as mean, max and ` +
+			`percentiles like p99 are; others take a plain number`,
 		"OLTP bandwidth > fast": `assert "OLTP bandwidth > fast": `,
 	} {
 		_, err := scenario.ParseAssert(text, workloads)
