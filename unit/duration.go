@@ -11,6 +11,9 @@ import (
 // Duration is a length of time that prints for people and parses what they type.
 type Duration time.Duration
 
+// Seconds are units of time in seconds, as load generators write them.
+var Seconds = map[string]float64{"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600}
+
 // ParseDuration reads Go's form ("1h30m", "250ms"), one with blanks ("1 h 30 min", "250 ms"), days ("2 d") and a bare
 // number of seconds ("90", "1.5"). Durations may be negative only where the caller allows it; this function does.
 func ParseDuration(text string) (Duration, error) {

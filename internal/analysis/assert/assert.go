@@ -445,11 +445,8 @@ func ofDeclared(w result.Workload, m result.Measure, a result.Assert, seconds fl
 	if !ok {
 		return 0, m.SeriesUnit(), fmt.Errorf("workload %q reported no %s", w.Name, m.Name)
 	}
-	if of, isTime := inSeconds[m.Unit]; isTime && m.Kind == result.Single && result.Timed(m.Name) {
+	if of, isTime := unit.Seconds[m.Unit]; isTime && m.Kind == result.Single && result.Timed(m.Name) {
 		return v * of, "s", nil // as limits on what is called so are
 	}
 	return v, m.SeriesUnit(), nil
 }
-
-// inSeconds are units of time in seconds.
-var inSeconds = map[string]float64{"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600}

@@ -10,6 +10,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // tally makes a stretch of what a tool tells once, at its end.
@@ -66,9 +67,8 @@ func (t *tally) doubt(name string, mean float64) {
 		}
 		return ok && timeRank.MatchString(rest)
 	}
-	seconds := map[string]float64{"s": 1, "ms": 1e-3, "us": 1e-6}
 	i := slices.IndexFunc(t.measures, func(m result.Measure) bool { return of(m) && strings.HasSuffix(m.Name, "max") })
-	if i < 0 || !(t.report.Values[i]*seconds[t.measures[i].Unit] < mean/2) {
+	if i < 0 || !(t.report.Values[i]*unit.Seconds[t.measures[i].Unit] < mean/2) {
 		return
 	}
 	t.notes = append(t.notes, fmt.Sprintf("its percentiles and largest time of %s are left out: they say at most %g %s, and "+

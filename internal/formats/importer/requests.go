@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 const (
@@ -55,8 +56,8 @@ func requestReaders() []reader {
 }
 
 // wrkTime is a time of wrk in seconds.
-func wrkTime(number, unit string) float64 {
-	return decimal(number, "") * map[string]float64{"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}[unit]
+func wrkTime(number, in string) float64 {
+	return decimal(number, "") * unit.Seconds[in]
 }
 
 // readWrk reads one test after another. wrk2 counts from when a request was due, and says so by "Recorded Latency".
