@@ -26,6 +26,18 @@ func (u Used) What() string {
 	return text
 }
 
+// usedOf finds what a probe used of the same as another; false where that was not counted.
+func (p *Probe) usedOf(u Used) (found Used, ok bool) {
+	if p == nil {
+		return found, false
+	}
+	i := slices.IndexFunc(p.Used, func(v Used) bool { return v.Measure == u.Measure && v.Of == u.Of })
+	if i < 0 {
+		return found, false
+	}
+	return p.Used[i], true
+}
+
 // full is from where on something is called full, in per cent; a CPU or device that waits now and then is below it.
 const full = 90
 
@@ -230,9 +242,8 @@ func added(below, beyond *Probe) (share float64, of string, ok bool) {
 // machine do comes and goes.
 func beyondAll(probes []Probe, u Used) bool {
 	return !strings.Contains(u.Of, ofGroup) || !slices.ContainsFunc(probes, func(p Probe) bool {
-		return !p.Held && !slices.ContainsFunc(p.Used, func(q Used) bool {
-			return q.Measure == u.Measure && q.Of == u.Of && q.Percent >= rises
-		})
+		q, ok := p.usedOf(u)
+		return !p.Held && (!ok || q.Percent < rises)
 	})
 }
 
@@ -250,13 +261,15 @@ func already(probes []Probe, rate float64, u Used, in string) string {
 	if lowest == nil {
 		return ""
 	}
-	i := slices.IndexFunc(lowest.Used, func(v Used) bool {
-		return v.Measure == u.Measure && (v.Of == u.Of || u.Measure == result.OneCPU) // it may be another one now
-	})
-	if i < 0 || lowest.Used[i].Percent < full {
+	if i := slices.IndexFunc(lowest.Used, func(v Used) bool { return v.Measure == u.Measure }); i >= 0 &&
+		u.Measure == result.OneCPU { // it may be another one now
+		u.Of = lowest.Used[i].Of
+	}
+	was, ok := lowest.usedOf(u)
+	if !ok || was.Percent < full {
 		return ""
 	}
-	return fmt.Sprintf(" (%.0f %% already at %s)", lowest.Used[i].Percent, say(lowest.Offered, in))
+	return fmt.Sprintf(" (%.0f %% already at %s)", was.Percent, say(lowest.Offered, in))
 }
 
 // throughout finds what was full in every one of several probes, with the least that was used of it.
@@ -266,12 +279,8 @@ func throughout(probes []Probe) (Used, bool) {
 	}
 	for _, u := range probes[0].Used {
 		for _, p := range probes {
-			i := slices.IndexFunc(p.Used, func(v Used) bool { return v.Measure == u.Measure && v.Of == u.Of })
-			if i < 0 {
-				u.Percent = 0
-				break
-			}
-			u.Percent = min(u.Percent, p.Used[i].Percent)
+			now, _ := p.usedOf(u) // 0 of what was not counted
+			u.Percent = min(u.Percent, now.Percent)
 		}
 		if u.Percent >= full && u.Measure != result.OneCPU && !slices.Contains(waits, u.Measure) {
 			return u, true
@@ -292,12 +301,8 @@ func (a *Answer) near(probes []Probe, rate float64) string {
 	say := func(u Used) string { return fmt.Sprintf(usable[u.Measure], u.Of, u.Percent) }
 	below, beyond := across(probes, rate)
 	then := func(u Used) float64 { // beyond it
-		if beyond != nil {
-			for _, v := range beyond.Used {
-				if v.Measure == u.Measure && v.Of == u.Of {
-					return v.Percent
-				}
-			}
+		if v, ok := beyond.usedOf(u); ok {
+			return v.Percent
 		}
 		return u.Percent
 	}
