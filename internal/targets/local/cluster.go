@@ -19,6 +19,7 @@ import (
 	"plimsoll/internal/contract/exporter"
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
+	"plimsoll/internal/kit/procfs"
 	"plimsoll/internal/kit/regular"
 	"plimsoll/internal/targets/underneath"
 	"plimsoll/unit"
@@ -56,11 +57,11 @@ type cluster struct {
 	told     map[string]bool // things said once
 	sampled  time.Time       // of the CPU metrics
 
-	cpus      *underneath.CPUs
-	devices   []string   // whose counters see the data disks
-	looking   sync.Mutex // at counters; guards what is below and command.watched
-	lookAgain time.Time
-	exporter  *exporter.Exporter // see Endpoints
+	cpus     *underneath.CPUs
+	devices  []string   // whose counters see the data disks
+	looking  sync.Mutex // at counters; guards what is below
+	threads  procfs.ThreadWatch
+	exporter *exporter.Exporter // see Endpoints
 }
 
 // sandbox is one VM. Fields below op are guarded by cluster.mu.

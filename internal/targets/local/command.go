@@ -42,8 +42,6 @@ type command struct {
 
 	starved int // processes of its VM that were killed for want of memory before it began
 
-	watched watched // guarded by c.looking
-
 	// Written before done is closed.
 	exit  target.Exit
 	usage target.Usage

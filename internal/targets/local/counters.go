@@ -9,8 +9,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"plimsoll/internal/contract/target"
@@ -158,117 +156,30 @@ func countedDevice(system fs.FS, m device.Mount) (name, why string) {
 		"its files", m.FSType, m.Device)
 }
 
-// watched holds what was seen of a command's threads when they were last looked at.
-type watched struct {
-	at      time.Time
-	threads map[string]schedule // by thread id
-}
-
-// schedule is how long a thread has run, and how long it was ready and waited for a CPU.
-type schedule struct{ ran, waited time.Duration }
-
-// threadsPerSecond bounds the cost of looking at threads: with more, they are looked at less often than once a second.
-const threadsPerSecond = 200
-
 // generators compares every running command's threads with what they were when last looked at.
 func (c *cluster) generators() (list []target.GeneratorUse) {
-	type running struct {
-		u  *command
-		vm string
-	}
 	c.looking.Lock()
 	defer c.looking.Unlock()
-	now := c.clock.Now()
-	if now.Before(c.lookAgain) {
-		return nil
-	}
-	var units []running
+	var pids []int
+	of := map[int]target.GeneratorUse{} // by process
 	c.mu.Lock()
 	for _, b := range c.sandboxes(-1) {
 		for _, u := range b.units {
 			if !u.service { // what a load goes to is not what makes it
-				units = append(units, running{u, b.name})
+				pids = append(pids, u.cmd.Process.Pid)
+				of[u.cmd.Process.Pid] = target.GeneratorUse{VM: b.name, Label: u.label}
 			}
 		}
 	}
 	c.mu.Unlock()
-	slices.SortFunc(units, func(a, b running) int { return a.u.number - b.u.number })
-	threads := 0
-	for _, r := range units {
-		seen := watched{now, schedules(c.system, r.u.cmd.Process.Pid)}
-		threads += len(seen.threads)
-		if use, ok := seen.since(r.u.watched); ok {
-			use.VM, use.Label = r.vm, r.u.label
-			list = append(list, use)
+	slices.Sort(pids)
+	uses := c.threads.Look(c.system, c.clock.Now(), pids)
+	for _, pid := range pids {
+		if use, ok := uses[pid]; ok {
+			one := of[pid]
+			one.Busy, one.Waiting = use.Busy, use.Waiting
+			list = append(list, one)
 		}
-		r.u.watched = seen
 	}
-	c.lookAgain = now.Add(time.Duration(threads/threadsPerSecond) * time.Second)
 	return list
-}
-
-// since returns what the busiest thread did between two looks; false when there is nothing to compare with. A thread
-// that ended between them is not seen, one that began counts from its beginning.
-func (w watched) since(before watched) (use target.GeneratorUse, ok bool) {
-	elapsed := w.at.Sub(before.at).Seconds()
-	if before.threads == nil || elapsed <= 0 || len(w.threads) == 0 {
-		return use, false
-	}
-	busiest := -1.0
-	for id, s := range w.threads {
-		b := before.threads[id]
-		ran, waited := (s.ran-b.ran).Seconds()/elapsed, (s.waited-b.waited).Seconds()/elapsed
-		if ran < 0 || waited < 0 {
-			continue // another thread with the same id
-		}
-		if ran+waited > busiest {
-			busiest = ran + waited
-			use.Busy, use.Waiting = min(1, ran), min(1, waited)
-		}
-	}
-	return use, busiest >= 0
-}
-
-// mostProcesses bounds what is looked at of one command.
-const mostProcesses = 10_000
-
-// schedules reads the scheduler's account of all threads of a process and its children, by thread id. Where the kernel
-// keeps none, CPU times come from stat, and waiting is not known.
-func schedules(system fs.FS, pid int) map[string]schedule {
-	out := map[string]schedule{}
-	pids := []string{strconv.Itoa(pid)}
-	for i := 0; i < len(pids) && i < mostProcesses; i++ {
-		tasks, err := fs.ReadDir(system, path.Join("proc", pids[i], "task"))
-		if err != nil {
-			continue // it has ended
-		}
-		for _, t := range tasks {
-			dir := path.Join("proc", pids[i], "task", t.Name())
-			if s, ok := scheduleOf(system, dir); ok {
-				out[t.Name()] = s
-			}
-			children, _ := fs.ReadFile(system, path.Join(dir, "children"))
-			pids = append(pids, strings.Fields(string(children))...)
-		}
-	}
-	return out
-}
-
-// scheduleOf reads one thread: nanoseconds on a CPU and nanoseconds waiting on a run queue
-// (Documentation/scheduler/sched-stats.rst).
-func scheduleOf(system fs.FS, dir string) (schedule, bool) {
-	data, _ := fs.ReadFile(system, path.Join(dir, "schedstat"))
-	if f := strings.Fields(string(data)); len(f) == 3 {
-		ran, errA := strconv.ParseInt(f[0], 10, 64)
-		waited, errB := strconv.ParseInt(f[1], 10, 64)
-		if errA == nil && errB == nil && ran > 0 && waited >= 0 {
-			return schedule{time.Duration(ran), time.Duration(waited)}, true
-		}
-	}
-	data, err := fs.ReadFile(system, path.Join(dir, "stat"))
-	if err != nil {
-		return schedule{}, false
-	}
-	p, err := parseStat(data)
-	return schedule{ran: p.user + p.system}, err == nil
 }

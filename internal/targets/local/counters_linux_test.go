@@ -139,59 +139,6 @@ func TestCountedDevice(t *testing.T) {
 	}
 }
 
-// The threads of a command are those of its process and of all below it.
-func TestSchedules(t *testing.T) {
-	stat := "7 (a b) S 1 1 1 0 -1 0 0 0 0 0 300 100 0 0 20 0 1 0 5 0 0"
-	system := fstest.MapFS{}
-	for name, text := range map[string]string{
-		"proc/5/task/5/schedstat": "2000000000 500000000 7\n", "proc/5/task/5/children": "6 7 ",
-		"proc/5/task/51/schedstat": "10 20 1\n",
-		"proc/6/task/6/schedstat":  "1000 0 1\n", "proc/6/task/6/children": "",
-		"proc/7/task/7/schedstat": "0 0 0\n", "proc/7/task/7/stat": stat + " 0\n",
-		"proc/8/task/8/schedstat": "1 1 1\n",
-	} {
-		system[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	got := schedules(system, 5)
-	want := map[string]schedule{"5": {2 * time.Second, 500 * time.Millisecond}, "51": {10, 20}, "6": {1000, 0},
-		"7": {4 * time.Second, 0}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(schedule{})); diff != "" {
-		t.Error(diff)
-	}
-	if got := schedules(system, 4); len(got) != 0 {
-		t.Errorf("a process that has ended: %v", got)
-	}
-}
-
-func TestBusiestThread(t *testing.T) {
-	start := time.Unix(100, 0)
-	second := func(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
-	before := watched{start, map[string]schedule{"1": {second(5), 0}, "2": {second(1), second(1)}, "3": {second(9), 0}}}
-	after := func(threads map[string]schedule) watched { return watched{start.Add(2 * time.Second), threads} }
-	for name, c := range map[string]struct {
-		before, now watched
-		want        target.GeneratorUse
-		ok          bool
-	}{
-		"first look": {watched{}, before, target.GeneratorUse{}, false},
-		"gone":       {before, after(nil), target.GeneratorUse{}, false},
-		"ran": {before, after(map[string]schedule{"1": {second(7), 0}, "2": {second(1.5), second(1)}}),
-			target.GeneratorUse{Busy: 1}, true},
-		"waited": {before, after(map[string]schedule{"1": {second(6), 0}, "2": {second(2), second(2)}}),
-			target.GeneratorUse{Busy: 0.5, Waiting: 0.5}, true},
-		"new thread": {before, after(map[string]schedule{"1": {second(5), 0}, "4": {second(0.5), 0}}),
-			target.GeneratorUse{Busy: 0.25}, true},
-		"id reused": {before, after(map[string]schedule{"3": {second(1), 0}, "1": {second(5.5), 0}}),
-			target.GeneratorUse{Busy: 0.25}, true},
-		"same time": {before, before, target.GeneratorUse{}, false},
-	} {
-		got, ok := c.now.since(c.before)
-		if diff := cmp.Diff(c.want, got); ok != c.ok || diff != "" {
-			t.Errorf("%s: %v %s", name, ok, diff)
-		}
-	}
-}
-
 // On this machine counters never fall, every CPU is there once, and a thread that computes is seen to.
 func TestCountersOfThisHost(t *testing.T) {
 	c, h := sandboxes(t, target.Options{}, 1<<20)
