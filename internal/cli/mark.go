@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -347,6 +348,11 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	if err != nil {
 		return err
 	}
+	if !own && !vms {
+		if err := rn.sets(p, mf, name, option, start, sf, tf); err != nil {
+			return err
+		}
+	}
 	full, limits, err := judge.MarkLimits(mf.limits, name)
 	if err == nil {
 		err = judge.Upward(limits, vms)
@@ -415,6 +421,59 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 		unit.Duration(p.plan.Least()), each)
 	return rn.search(stop, folder, experiment.Conduct{Limit: limit, Now: rn.Now, Say: func(string, ...any) {}},
 		mf.waits)
+}
+
+// sets refuses what is varied when it does not set the rate of a workload: by its variable, or as an option of the jobs.
+func (rn *runner) sets(p *prepared, mf markFlags, name string, option bool, start float64, sf scenarioFlags,
+	tf machines.Flags) error {
+	offered := func(sc *scenario.Scenario) (float64, bool) { return plan.Offered(sc, name, rn.Drivers.ByName()) }
+	if option {
+		tried := *p.scenario
+		tried.Workloads = slices.Clone(tried.Workloads)
+		err := (&searchProbe{workload: name, value: int64(1000)}).set(&tried)
+		if err == nil {
+			_, err = rn.planned(&tried, p, sf, tf)
+		}
+		if rate, known := offered(&tried); err == nil && known && rate == 0 {
+			err = errors.New("its jobs offer what they get back all the same (a closed loop)")
+		}
+		if err != nil {
+			return exit.Errorf(exit.Refused, "--vary vms looks for a number of VMs",
+				"mark: --vary rate: workload %q takes no rate: %w", name, err)
+		}
+		return nil
+	}
+	with := func(variable string, v any) (float64, bool) {
+		sf.values = withValue(maps.Clone(sf.values), variable, v)
+		l, err := rn.load(p.given, sf, len(p.facts.Nodes), p.Clock.Now())
+		if err != nil {
+			return 0, false
+		}
+		defer l.close()
+		if l.scenario == nil {
+			return 0, false
+		}
+		return offered(l.scenario)
+	}
+	before, known := offered(p.scenario)
+	after, still := with(mf.vary, levelOf(2*start, true))
+	if !known || !still || before > 0 && after != before {
+		return nil
+	}
+	others := []string{rateOption, vmsOption}
+	for _, v := range p.scenario.Vars {
+		if n, err := strconv.ParseFloat(fmt.Sprint(v.Value), 64); err == nil && n > 0 {
+			if after, known := with(v.Name, levelOf(2*n, true)); known && before > 0 && after > 0 && after != before {
+				others = append(others, v.Name)
+			}
+		}
+	}
+	why := fmt.Sprintf("its jobs offer %g a second each whatever it is", before)
+	if before == 0 {
+		why = "its jobs offer what they get back (a closed loop)"
+	}
+	return exit.Errorf(exit.Refused, "--vary takes one of: "+strings.Join(others, ", "),
+		"mark: --vary %s: that is not the rate of workload %q: %s", mf.vary, name, why)
 }
 
 func withValue(values untyped.Object, name string, v any) untyped.Object {

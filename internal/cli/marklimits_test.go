@@ -19,6 +19,7 @@ func TestMarkLimits(t *testing.T) {
 		"iops >= 5000":    "see --assert 'mark >= RATE'",
 		"nopm > 3":        `counts no measure "nopm"`,
 		"errors > 1":      "errors grow with the load",
+		"p42x < 1ms":      `"p42x" is no measure of times, as mean, max and percentiles like p99 are`,
 		"":                `--limit "": want [OPERATION] MEASURE < VALUE`,
 	} {
 		a, out, errs := quiet(t)
@@ -103,6 +104,57 @@ func TestMarkPlan(t *testing.T) {
 		}
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%v: there is a folder of runs", c.flags)
+		}
+	}
+}
+
+// What is varied sets the rate of the workload, or is refused with what does.
+func TestMarkVariesARate(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "s", "test.yml"), `name: s
+display_name: S
+summary: One.
+description: ""
+estimated_runtime: 30
+vars:
+  seconds: {default: 30, min: 1, max: 1000}
+  iops: {default: 100, min: 1, max: 100000}
+  deep: {default: 8, min: 1, max: 512}
+results: []
+vms:
+  - V: {template: ubuntu1604, vcpus: 1, ram_mb: 512, data_disks: {count: 1, size: 1}, count_per_cluster: 1}
+workloads:
+  - Open: {vm_group: V, config_file: w.fio, job_options: {rate_iops: {{ iops }}, iodepth: 512}}
+  - Closed: {vm_group: V, config_file: w.fio, job_options: {iodepth: {{ deep }}}}
+setup:
+  - vm_group.CloneFromTemplate: {vm_group_name: V, power_on: True}
+run:
+  - workload.Start: {workload_name: Open, runtime_secs: {{ seconds }}}
+  - workload.Start: {workload_name: Closed, runtime_secs: {{ seconds }}}
+teardown: [cluster.CleanUp: {}]
+`)
+	write(t, filepath.Join(dir, "s", "w.fio"),
+		"[r]\nfilename=/dev/sdb\nrw=randread\nbs=4k\nioengine=libaio\ndirect=1\nsize=1g\n")
+	for _, c := range []struct {
+		vary, workload string
+		code           int
+		want           []string
+	}{
+		{"iops", "Open", 0, []string{"A search for the mark of Open, by iops."}},
+		{"rate", "Closed", 0, []string{"A search for the mark of Closed"}},
+		{"vms", "Closed", 0, []string{"A search for the mark of Closed, by vms."}},
+		{"seconds", "Open", 4, []string{`--vary seconds: that is not the rate of workload "Open": its jobs offer 100 a second ` +
+			"each whatever it is", "--vary takes one of: rate, vms, iops"}},
+		{"deep", "Closed", 4, []string{`--vary deep: that is not the rate of workload "Closed": its jobs offer what they get ` +
+			"back (a closed loop)", "--vary takes one of: rate, vms"}},
+	} {
+		a, out, errs := quiet(t)
+		code := a.main([]string{"mark", filepath.Join(dir, "s"), "--target", "sim", "--dir", t.TempDir(), "--limit",
+			"read p99 < 5ms", "--vary", c.vary, "--workload", c.workload, "--plan"})
+		for _, want := range c.want {
+			if said := out.String() + errs.String(); code != c.code || !strings.Contains(said, want) {
+				t.Errorf("%s of %s: exit code %d, no %q in %s", c.vary, c.workload, code, want, said)
+			}
 		}
 	}
 }

@@ -241,23 +241,50 @@ func asserted(sc *scenario.Scenario, name string, job workload.Job) (list []Unco
 // CheckAsserts returns the conditions on workloads that their generators cannot answer, without a target. Of a workload
 // whose job file its engine refuses nothing is known, and nothing said: Build says why it is refused.
 func CheckAsserts(sc *scenario.Scenario, engines map[string]workload.Engine) (list []Uncounted) {
-	view := step.View{Scenario: sc, Groups: step.NewGroups(sc, 0), TimeScale: 1, SizeScale: 1}
 	for _, load := range sc.Workloads {
-		engine, known := engines[load.Generator]
-		if !known || !slices.ContainsFunc(sc.Asserts, func(a scenario.Assert) bool { return a.Workload == load.Name }) {
+		if !slices.ContainsFunc(sc.Asserts, func(a scenario.Assert) bool { return a.Workload == load.Name }) {
 			continue
 		}
-		jobs := newJobs(view, engines)
-		spec := jobs.spec(load, step.JobUse{Workload: load.Name, Runtime: time.Hour}) // some want to be told one
-		if engine.Validate(spec) != nil {
-			continue
-		}
-		_, _ = jobs.peers(engine, load, &spec) // which machines these are makes no difference to what is counted
-		if job, err := engine.Command(spec); err == nil {
+		if job, ok := jobOf(sc, load, engines); ok {
 			list = append(list, asserted(sc, load.Name, job)...)
 		}
 	}
 	return list
+}
+
+// jobOf is what an engine makes of a workload without a target; false where that is not known.
+func jobOf(sc *scenario.Scenario, load scenario.Workload, engines map[string]workload.Engine) (workload.Job, bool) {
+	engine, known := engines[load.Generator]
+	if !known {
+		return workload.Job{}, false
+	}
+	jobs := newJobs(step.View{Scenario: sc, Groups: step.NewGroups(sc, 0), TimeScale: 1, SizeScale: 1}, engines)
+	spec := jobs.spec(load, step.JobUse{Workload: load.Name, Runtime: time.Hour}) // some want to be told one
+	if engine.Validate(spec) != nil {
+		return workload.Job{}, false
+	}
+	_, _ = jobs.peers(engine, load, &spec) // which machines these are makes no difference to what is counted
+	job, err := engine.Command(spec)
+	return job, err == nil
+}
+
+// Offered is the rate that a workload's jobs offer from one VM, 0 where one of them has none: what a closed loop offers
+// is what it gets. false where that is not known.
+func Offered(sc *scenario.Scenario, name string, engines map[string]workload.Engine) (rate float64, known bool) {
+	for _, load := range sc.Workloads {
+		if load.Name != name {
+			continue
+		}
+		job, ok := jobOf(sc, load, engines)
+		for _, s := range job.Streams {
+			if s.Rate <= 0 {
+				return 0, ok
+			}
+			rate += s.Rate
+		}
+		return rate, ok
+	}
+	return 0, false
 }
 
 func engineNames(engines map[string]workload.Engine) string {
