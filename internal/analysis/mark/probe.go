@@ -279,8 +279,8 @@ const (
 )
 
 // starved says how a generator lacked a CPU, so that the times are of its own waits: by what its busiest thread waited
-// or, where it takes service times and its threads were not watched, by what was used of the machine that it is on. ""
-// when it did not.
+// or, where it takes service times, by what was used of the machine that it is on when its threads were not watched, or
+// were by a guest, which does not see when that machine keeps it waiting. "" when it did not.
 func starved(d *result.Data, findings []result.Finding, whole result.Workload) string {
 	watched, waited, most := whole.Latency != serviceTime, 0.0, waiting
 	if watched {
@@ -288,7 +288,10 @@ func starved(d *result.Data, findings []result.Finding, whole result.Workload) s
 	}
 	for _, w := range d.Workloads {
 		if w.Name == whole.Name && !w.Prefill && w.ThreadWaiting != nil {
-			watched, waited = true, max(waited, *w.ThreadWaiting)
+			waited = max(waited, *w.ThreadWaiting)
+			watched = watched || !slices.ContainsFunc(d.Series, func(s result.Series) bool {
+				return s.Machine == w.VM && s.Measure == result.DeviceBusy // a device of its own: a guest
+			})
 		}
 	}
 	if waited >= most {

@@ -71,6 +71,14 @@ func atWork(d *result.Data) *result.Data {
 	return d
 }
 
+// inGuest is a load on a machine with a device of its own.
+func inGuest(d *result.Data) *result.Data {
+	v := 40.
+	d.Series = append(d.Series, result.Series{Measure: result.DeviceBusy, Machine: d.Workloads[0].VM, Part: "sdb",
+		Unit: "%", Start: d.Start, Step: 10, Values: []*float64{&v, &v}})
+	return d
+}
+
 // slow has one of fifty operations take 20 ms.
 func slow(h *hist.Histogram) {
 	h.Add(1e6, 98_000)
@@ -186,6 +194,11 @@ func TestJudge(t *testing.T) {
 		"it has no CPU beside its server": {data: waiting(load(1000, 8, even(1000, 100), "response time", slow), 0.6),
 			limits: []result.Assert{below("p99", 5e-3)}, margin: 0.25, says: "waited for a CPU 60 % of the time"},
 		"no CPU to spare, threads unwatched": {data: load(1000, 8, even(1000, 100), "service time", slow),
+			findings: []result.Finding{{Check: "host-cpu", Subject: "run"}},
+			limits:   []result.Assert{below("p99", 5e-3)}, margin: 0.25, says: "were used up"},
+		"a guest sees no wait of its own": {data: inGuest(waiting(load(1000, 8, even(1000, 100), "service time", slow), 0)),
+			limits: []result.Assert{below("p99", 5e-3)}, margin: 0.25},
+		"a guest that is kept waiting": {data: inGuest(waiting(load(1000, 8, even(1000, 100), "service time", slow), 0)),
 			findings: []result.Finding{{Check: "host-cpu", Subject: "run"}},
 			limits:   []result.Assert{below("p99", 5e-3)}, margin: 0.25, says: "were used up"},
 		"errors need no CPU": {data: waiting(failing(), 0.2), limits: []result.Assert{below("errors", 0)}},

@@ -126,6 +126,32 @@ func (c *replayed) machines(ctx context.Context) []result.Series {
 			return s.Label("device")
 		})...)
 	}
+	return append(out, c.guestDevices(ctx, scope, over)...)
+}
+
+// guestDevices are the series of the devices of VMs that count them themselves, of the busiest few. Their bytes are in
+// the panels.
+func (c *replayed) guestDevices(ctx context.Context, scope, over string) (out []result.Series) {
+	of := func(counter string) string {
+		return fmt.Sprintf("sum by (instance, vm_group, device) (rate(%s{%s,endpoint!=\"\",vm_group!=\"\"}[%s]))", counter,
+			scope, over)
+	}
+	device := func(s series.Series) string { return s.Label("device") }
+	out = c.measured(ctx, "100 * "+of("node_disk_io_time_seconds_total"), result.DeviceBusy, "%", device)
+	slices.SortStableFunc(out, func(a, b result.Series) int { return cmp.Compare(peak(b), peak(a)) })
+	out = slices.DeleteFunc(out[:min(len(out), mostSingle)], func(s result.Series) bool { return peak(s) == 0 })
+	kept := out
+	for _, d := range []struct{ query, metric, unit string }{
+		{of(record.ReadsCompleted), result.DeviceReads, "ops/s"},
+		{of(record.WritesCompleted), result.DeviceWrites, "ops/s"},
+		{of(record.ReadSeconds) + " + " + of(record.WriteSeconds), result.DeviceInFlight, "operations"},
+	} {
+		for _, s := range c.measured(ctx, d.query, d.metric, d.unit, device) {
+			if slices.ContainsFunc(kept, func(b result.Series) bool { return b.Name == s.Name }) {
+				out = append(out, s)
+			}
+		}
+	}
 	return out
 }
 
@@ -163,7 +189,7 @@ func (c *replayed) measured(ctx context.Context, query, metric, unit string,
 	for _, s := range found {
 		head := result.Series{Machine: s.Label("instance"), Part: part(s), Measure: metric, Unit: unit}
 		switch head.Name = head.Machine; {
-		case s.Label("device") != "":
+		case s.Label("device") != "" && s.Label("vm_group") == "": // of the machine underneath
 			head.Name = head.Part
 		case head.Part != "":
 			head.Name += ", " + head.Part

@@ -82,6 +82,56 @@ func TestMachines(t *testing.T) {
 	}
 }
 
+// TestDevicesOfGuests: what a VM counts of its own devices is kept under its name, without devices that did nothing and
+// without what is derived of a VM that counts none.
+func TestDevicesOfGuests(t *testing.T) {
+	l := recordtest.New(t)
+	l.Event(result.KindPhase, "run", "")
+	j := l.Start("vm", "G", "W", 1)
+	other := l.Start("other", "G", "W", 1)
+	for _, vm := range []string{"vm", "other"} {
+		l.Recorder.VM(vm, "G", 0, true)
+	}
+	agent := l.Recorder.Exporter("agent", "vm", "G")
+	for n := range 20 {
+		l.Second(func() {
+			for _, one := range []*recordtest.Job{j, other} {
+				one.Do(&one.Next.Ops[0], 100, 4096, time.Millisecond)
+				one.Report()
+			}
+			text, k := "", float64(n+1)
+			for device, of := range map[string]float64{"sda": 0, "sdb": 1} {
+				for name, each := range map[string]float64{"io_time_seconds": 0.5, "reads_completed": 100,
+					"writes_completed": 7, "read_time_seconds": 1.5, "write_time_seconds": 0.5} {
+					text += fmt.Sprintf("node_disk_%s_total{device=%q} %g\n", name, device, of*each*k)
+				}
+			}
+			text += "plimsoll_generator_thread_busy_ratio{workload=\"W\"} 0.25\n" +
+				"plimsoll_generator_thread_waiting_ratio{workload=\"W\"} 0.5\n"
+			l.Must(agent.Served(series.Page{Text: []byte(text), Time: l.Now}, time.Millisecond))
+		})
+	}
+	j.End("finished")
+	other.End("finished")
+	d := collected(l, &scenario.Scenario{Name: "s"})
+	got := map[string]string{}
+	for _, s := range d.Series {
+		if s.Part != "" {
+			got[s.Measure+" "+s.Name+" "+s.Machine+" "+s.Part] = fmt.Sprintf("%.6g %s", *s.Values[10], s.Unit)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"device_busy vm, sdb vm sdb": "50 %", "device_read_iops vm, sdb vm sdb": "100 ops/s",
+		"device_write_iops vm, sdb vm sdb": "7 ops/s", "device_in_flight vm, sdb vm sdb": "2 operations"}, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, w := range d.Workloads {
+		if w.VM == "vm" && (w.ThreadBusy == nil || *w.ThreadBusy != 0.25 || w.ThreadWaiting == nil || *w.ThreadWaiting != 0.5) ||
+			w.VM == "other" && w.ThreadBusy != nil {
+			t.Errorf("threads of %s: %v, %v", w.VM, w.ThreadBusy, w.ThreadWaiting)
+		}
+	}
+}
+
 // TestNUMANodesOfVMs: an agent tells which NUMA node each CPU of its machine is of; one that does not is left out.
 func TestNUMANodesOfVMs(t *testing.T) {
 	l := recordtest.New(t)

@@ -117,13 +117,14 @@ func session(folder string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	counted, err := exporter.New(Version, own{}, host.New(os.DirFS("/"), nil, host.CPU, host.Load, host.Memory,
+	k := keeper{folder}
+	counted, err := exporter.New(Version, own{}, &generators{keeper: k}, host.New(os.DirFS("/"), nil, host.CPU, host.Load, host.Memory,
 		host.Network, host.Disk, host.Kernel, host.Paging, host.Pressure, host.Quota,
 		host.Groups))
 	if err != nil {
 		return err
 	}
-	s := &server{keeper: keeper{folder}, root: root, page: counted}
+	s := &server{keeper: k, root: root, page: counted}
 	near, far := net.Pipe()
 	server := &http.Server{Handler: s.handler(), Protocols: new(http.Protocols),
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 10_000}, ReadHeaderTimeout: time.Minute}

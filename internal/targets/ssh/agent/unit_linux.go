@@ -37,6 +37,7 @@ const (
 	// Links to nothing, whose text is when the command is to begin, and when it began: they need no space.
 	releaseLink = "release"
 	startLink   = "start"
+	labelLink   = "label" // to nothing as well: the text is the command's label
 	// unitVariable is in the environment of all that a unit has started.
 	unitVariable = "PLIMSOLL_UNIT="
 	pause        = 5 * time.Millisecond
@@ -70,6 +71,9 @@ func (k keeper) start(id string, s Start) (State, error) {
 	}
 	if err := os.WriteFile(filepath.Join(began, roomFile), bytes.Repeat([]byte(" "), roomBytes), 0o600); err != nil {
 		return State{}, err
+	}
+	if label := s.Command.Label; label != "" {
+		_ = os.Symlink(label, filepath.Join(began, labelLink)) // else its threads are not told of
 	}
 	switch err := os.Rename(began, k.dir(id)); {
 	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST): // somebody else was first
