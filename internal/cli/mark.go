@@ -348,8 +348,8 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	if err != nil {
 		return err
 	}
-	if !own && !vms {
-		if err := rn.sets(p, mf, name, option, start, sf, tf); err != nil {
+	if !vms && !clients {
+		if err := rn.sets(p, mf, name, option, own, start, sf, tf); err != nil {
 			return err
 		}
 	}
@@ -424,36 +424,48 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 }
 
 // sets refuses what is varied when it does not set the rate of a workload: by its variable, or as an option of the jobs.
-func (rn *runner) sets(p *prepared, mf markFlags, name string, option bool, start float64, sf scenarioFlags,
-	tf machines.Flags) error {
+func (rn *runner) sets(p *prepared, mf markFlags, name string, option, own bool, start float64,
+	sf scenarioFlags, tf machines.Flags) error {
 	offered := func(sc *scenario.Scenario) (float64, bool) { return plan.Offered(sc, name, rn.Drivers.ByName()) }
-	if option {
-		tried := *p.scenario
-		tried.Workloads = slices.Clone(tried.Workloads)
-		err := (&searchProbe{workload: name, value: int64(1000)}).set(&tried)
-		if err == nil {
-			_, err = rn.planned(&tried, p, sf, tf)
+	loaded := func(values untyped.Object) *scenario.Scenario {
+		of := sf
+		of.values = values
+		l, err := rn.load(p.given, of, len(p.facts.Nodes), p.Clock.Now())
+		if err != nil {
+			return nil
 		}
-		if rate, known := offered(&tried); err == nil && known && rate == 0 {
+		defer l.close()
+		return l.scenario
+	}
+	const some = 1000 // a rate that any generator takes
+	if option || own {
+		tried := p.scenario
+		if own {
+			tried = loaded(withValue(maps.Clone(sf.values), mf.vary, int64(some)))
+		} else {
+			with := *tried
+			with.Workloads = slices.Clone(with.Workloads)
+			tried = &with
+			_ = (&searchProbe{workload: name, value: int64(some)}).set(tried) // fails by its condition only
+		}
+		if tried == nil {
+			return nil // the first probe tells
+		}
+		_, err := rn.planned(tried, p, sf, tf)
+		if rate, known := offered(tried); err == nil && known && rate == 0 {
 			err = errors.New("its jobs offer what they get back all the same (a closed loop)")
 		}
 		if err != nil {
 			return exit.Errorf(exit.Refused, "--vary vms looks for a number of VMs",
-				"mark: --vary rate: workload %q takes no rate: %w", name, err)
+				"mark: --vary %s: workload %q does not take it: %w", unit.Words(mf.vary), name, err)
 		}
 		return nil
 	}
 	with := func(variable string, v any) (float64, bool) {
-		sf.values = withValue(maps.Clone(sf.values), variable, v)
-		l, err := rn.load(p.given, sf, len(p.facts.Nodes), p.Clock.Now())
-		if err != nil {
-			return 0, false
+		if sc := loaded(withValue(maps.Clone(sf.values), variable, v)); sc != nil {
+			return offered(sc)
 		}
-		defer l.close()
-		if l.scenario == nil {
-			return 0, false
-		}
-		return offered(l.scenario)
+		return 0, false
 	}
 	before, known := offered(p.scenario)
 	after, still := with(mf.vary, levelOf(2*start, true))

@@ -108,6 +108,18 @@ func TestMarkPlan(t *testing.T) {
 	}
 }
 
+// A job with a rate of bytes takes none of operations beside it, and a search says so before its first run.
+func TestMarkOfBytes(t *testing.T) {
+	job := filepath.Join(t.TempDir(), "my.fio")
+	write(t, job, "[r]\nrw=randread\nbs=4k\nsize=64m\nrate=10m\n")
+	a, out, errs := quiet(t)
+	code := a.main([]string{"mark", job, "--target", "sim", "--dir", t.TempDir(), "--limit", "p99 < 5ms"})
+	if code != 4 || !strings.Contains(errs.String(), "rate=10m: rate_iops=1000 beside it: fio takes one of them") ||
+		strings.Contains(errs.String(), "probe 0") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+}
+
 // What is varied sets the rate of the workload, or is refused with what does.
 func TestMarkVariesARate(t *testing.T) {
 	dir := t.TempDir()

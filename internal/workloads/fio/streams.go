@@ -32,7 +32,21 @@ func (a *adaptation) describe() {
 	if known {
 		a.limit = total + most
 	}
+	a.refuseTwoRates()
 	a.refuseSleepers()
+}
+
+// refuseTwoRates refuses a job with a rate of bytes and one of operations, as fio does when it begins.
+func (a *adaptation) refuseTwoRates() {
+	given := func(text string) bool {
+		rates, err := fiofile.ParseRates(text)
+		return text != "" && err == nil && rates != fiofile.Rates{}
+	}
+	for _, job := range a.out.Jobs() {
+		if o, ok := job.Get("rate"); ok && given(o.Value) && given(job.Value("rate_iops")) {
+			a.object(job.Section, o, "rate_iops="+job.Value("rate_iops")+" beside it: fio takes one of them, leave one out")
+		}
+	}
 }
 
 // refuseSleepers refuses a rate at which a job sleeps for long between operations beside others. Asked for its state,
