@@ -135,7 +135,9 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 				"each of them within the limit", inFlight, depth)
 		}
 		held := func(u Used) bool { return u.Measure == ioQuota && u.Percent >= full } // by a quota, whoever waited
-		if p.Generator == "" && timed && (p.Spent == nil || p.Spent.Device < p.Spent.Whole/2) &&
+		// What was sent took too long in a device, as at a cap: who waited besides is not why the rest was not.
+		capped := unmet && served < 1 && inDevice(d, w, p.Achieved, inFlight)
+		if p.Generator == "" && timed && !capped && (p.Spent == nil || p.Spent.Device < p.Spent.Whole/2) &&
 			!slices.ContainsFunc(p.Used, held) {
 			p.Generator = starved(d, findings, w)
 		}

@@ -79,6 +79,17 @@ func inGuest(d *result.Data) *result.Data {
 	return d
 }
 
+// capped is a load of 2000 a second of which half is done, each in half a second, with so many of 500 in a device; its
+// busiest thread waits for a CPU for a fifth of the time.
+func capped(inDevice float64) *result.Data {
+	d := waiting(load(2000, 512, even(1000, 100), "service time", func(h *hist.Histogram) { h.Add(5e8, 100_000) }), 0.2)
+	for measure, v := range map[string]float64{result.DeviceReads: 900, result.DeviceInFlight: inDevice} {
+		d.Series = append(d.Series, result.Series{Measure: measure, Machine: "a", Part: "sdb", Start: d.Start,
+			Step: 10, Values: []*float64{nil, nil, nil, &v, &v, &v, &v, &v, &v}})
+	}
+	return d
+}
+
 // slow has one of fifty operations take 20 ms.
 func slow(h *hist.Histogram) {
 	h.Add(1e6, 98_000)
@@ -201,6 +212,10 @@ func TestJudge(t *testing.T) {
 		"a guest that is kept waiting": {data: inGuest(waiting(load(1000, 8, even(1000, 100), "service time", slow), 0)),
 			findings: []result.Finding{{Check: "host-cpu", Subject: "run"}},
 			limits:   []result.Assert{below("p99", 5e-3)}, margin: 0.25, says: "were used up"},
+		"a cap, beside which it waits for a CPU": {data: capped(300), limits: []result.Assert{below("p99", 5e-3)},
+			behind: true, margin: 5e-3 / 48.5},
+		"no CPU, with a device that had little of it": {data: capped(100), limits: []result.Assert{below("p99", 5e-3)},
+			behind: true, margin: 5e-3 / 48.5, says: "waited for a CPU 20 % of the time"},
 		"errors need no CPU": {data: waiting(failing(), 0.2), limits: []result.Assert{below("errors", 0)}},
 		"all that is sent fails": {data: failing(),
 			limits: []result.Assert{below("p99", 5e-3), below("errors", 0)}},

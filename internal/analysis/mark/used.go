@@ -204,7 +204,21 @@ func spent(d *result.Data, w, corrected result.Workload, late, achieved float64)
 			sum, count = sum+o.Seconds, count+float64(o.Count)
 		}
 	}
-	rates, inside := map[string]float64{}, map[string]float64{}
+	rates, inside := devices(d, w)
+	for of, n := range inside {
+		if count == 0 || !(achieved > 0) || math.Abs(rates[of]/achieved-1) > alike {
+			continue
+		}
+		if s := (Spent{sum/count + late, n / rates[of], of}); best == nil || s.Device > best.Device {
+			best = &s
+		}
+	}
+	return best
+}
+
+// devices are the rates and the mean operations in flight of all devices while a workload ran.
+func devices(d *result.Data, w result.Workload) (rates, inside map[string]float64) {
+	rates, inside = map[string]float64{}, map[string]float64{}
 	for _, s := range d.Series {
 		back := max(s.Step, min(4*s.Step, 60), 4) // a rate is of so many seconds before
 		switch mean, n := meanOf(s, w, back); {
@@ -215,15 +229,20 @@ func spent(d *result.Data, w, corrected result.Workload, late, achieved float64)
 			inside[nameOf(s)] = mean
 		}
 	}
+	return rates, inside
+}
+
+// inDevice reports whether a device that did about as many operations as a load held half or more of those that the
+// load had in flight.
+func inDevice(d *result.Data, w result.Workload, achieved, inFlight float64) bool {
+	const about = 0.25 // clocks of emulated guests are rough
+	rates, inside := devices(d, w)
 	for of, n := range inside {
-		if count == 0 || !(achieved > 0) || math.Abs(rates[of]/achieved-1) > alike {
-			continue
-		}
-		if s := (Spent{sum/count + late, n / rates[of], of}); best == nil || s.Device > best.Device {
-			best = &s
+		if n >= inFlight/2 && math.Abs(rates[of]/achieved-1) <= about {
+			return true
 		}
 	}
-	return best
+	return false
 }
 
 // added is the share of the time by which operations take longer beyond the mark than below it that is spent in the
