@@ -423,7 +423,7 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 		mf.waits)
 }
 
-// sets refuses what is varied when it does not set the rate of a workload: by its variable, or as an option of the jobs.
+// sets refuses what is varied that does not set the rate of a workload, by its variable or as an option of the jobs.
 func (rn *runner) sets(p *prepared, mf markFlags, name string, option, own bool, start float64,
 	sf scenarioFlags, tf machines.Flags) error {
 	offered := func(sc *scenario.Scenario) (float64, bool) { return plan.Offered(sc, name, rn.Drivers.ByName()) }

@@ -15,7 +15,7 @@ type ThreadWatch struct {
 	seen  map[int]threads
 }
 
-// ThreadUse is what the busiest thread of a command has done since the look before.
+// ThreadUse tells what the busiest thread of a command has done since the look before.
 type ThreadUse struct {
 	Busy    float64 // share of the time for which it ran on a CPU, 0 to 1
 	Waiting float64 // share of the time for which it was ready and had no CPU

@@ -120,13 +120,14 @@ func TestDevicesOfGuests(t *testing.T) {
 			got[s.Measure+" "+s.Name+" "+s.Machine+" "+s.Part] = fmt.Sprintf("%.6g %s", *s.Values[10], s.Unit)
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"device_busy vm, sdb vm sdb": "50 %", "device_read_iops vm, sdb vm sdb": "100 ops/s",
-		"device_write_iops vm, sdb vm sdb": "7 ops/s", "device_in_flight vm, sdb vm sdb": "2 operations"}, got); diff != "" {
+	want := map[string]string{"device_busy vm, sdb vm sdb": "50 %", "device_read_iops vm, sdb vm sdb": "100 ops/s",
+		"device_write_iops vm, sdb vm sdb": "7 ops/s", "device_in_flight vm, sdb vm sdb": "2 operations"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	for _, w := range d.Workloads {
-		if w.VM == "vm" && (w.ThreadBusy == nil || *w.ThreadBusy != 0.25 || w.ThreadWaiting == nil || *w.ThreadWaiting != 0.5) ||
-			w.VM == "other" && w.ThreadBusy != nil {
+		if w.VM == "vm" && (w.ThreadBusy == nil || *w.ThreadBusy != 0.25 || w.ThreadWaiting == nil ||
+			*w.ThreadWaiting != 0.5) || w.VM == "other" && w.ThreadBusy != nil {
 			t.Errorf("threads of %s: %v, %v", w.VM, w.ThreadBusy, w.ThreadWaiting)
 		}
 	}

@@ -252,7 +252,7 @@ func CheckAsserts(sc *scenario.Scenario, engines map[string]workload.Engine) (li
 	return list
 }
 
-// jobOf is what an engine makes of a workload without a target; false where that is not known.
+// jobOf returns what an engine makes of a workload without a target; false where that is not known.
 func jobOf(sc *scenario.Scenario, load scenario.Workload, engines map[string]workload.Engine) (workload.Job, bool) {
 	engine, known := engines[load.Generator]
 	if !known {

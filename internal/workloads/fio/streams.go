@@ -44,7 +44,8 @@ func (a *adaptation) refuseTwoRates() {
 	}
 	for _, job := range a.out.Jobs() {
 		if o, ok := job.Get("rate"); ok && given(o.Value) && given(job.Value("rate_iops")) {
-			a.object(job.Section, o, "rate_iops="+job.Value("rate_iops")+" beside it: fio takes one of them, leave one out")
+			a.object(job.Section, o, "rate_iops="+job.Value("rate_iops")+
+				" beside it: fio takes one of them, leave one out")
 		}
 	}
 }

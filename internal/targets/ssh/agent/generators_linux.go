@@ -22,12 +22,13 @@ type generators struct {
 
 // Describe implements exporter.Collector.
 func (*generators) Describe() exporter.Description {
-	return exporter.Description{Name: "generators", Help: "What the commands of the run do.", Families: []exporter.Family{
+	families := []exporter.Family{
 		{Name: "plimsoll_generator_thread_busy_ratio", Type: exporter.Gauge, Unit: "ratio",
 			Help: "Share of the time for which a command's busiest thread ran on a CPU, since the page before."},
 		{Name: "plimsoll_generator_thread_waiting_ratio", Type: exporter.Gauge, Unit: "ratio",
 			Help: "Share of the time for which the same thread was ready and had no CPU."},
-	}}
+	}
+	return exporter.Description{Name: "generators", Help: "What the commands of the run do.", Families: families}
 }
 
 // Collect implements exporter.Collector. Services are none of a load's generators.

@@ -118,8 +118,8 @@ func session(folder string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	k := keeper{folder}
-	counted, err := exporter.New(Version, own{}, &generators{keeper: k}, host.New(os.DirFS("/"), nil, host.CPU, host.Load, host.Memory,
-		host.Network, host.Disk, host.Kernel, host.Paging, host.Pressure, host.Quota,
+	counted, err := exporter.New(Version, own{}, &generators{keeper: k}, host.New(os.DirFS("/"), nil, host.CPU,
+		host.Load, host.Memory, host.Network, host.Disk, host.Kernel, host.Paging, host.Pressure, host.Quota,
 		host.Groups))
 	if err != nil {
 		return err
