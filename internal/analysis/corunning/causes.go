@@ -167,8 +167,10 @@ func (p *pair) drifts(flow func(*view.Track) view.Flow) string {
 	if len(of.conditions.Partly) > 0 { // what moved within it is what came or went then
 		return ""
 	}
-	if n := len(earlier.Amount); n >= 10 { // the reports at its edges may hold what came before and after
-		earlier = earlier.Part(1, n-1)
+	for _, f := range []*view.Flow{&earlier, &later} {
+		if n := len(f.Amount); n >= 10 { // the reports at its edges may hold what came before and after
+			*f = f.Part(1, n-1)
+		}
 	}
 	moved := func(f view.Flow, from float64) bool {
 		begins, ends, ok := f.Ends()
