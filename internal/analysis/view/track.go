@@ -136,13 +136,7 @@ func (v *Run) WholeTrack(l *Load, measure string) *Track {
 	if c := v.Sum(measure, own); c != nil {
 		return c
 	}
-	sharing := 0
-	for _, o := range v.Loads {
-		if o.Group == l.Group {
-			sharing++
-		}
-	}
-	if sharing == 1 {
+	if v.alone(l) {
 		if c := v.GroupTrack(l.Group, measure); c != nil {
 			return c
 		}
@@ -153,11 +147,22 @@ func (v *Run) WholeTrack(l *Load, measure string) *Track {
 	return v.panelTrack(l)
 }
 
+// alone reports whether what a group did is what a workload did.
+func (v *Run) alone(l *Load) bool {
+	return !slices.ContainsFunc(v.Loads, func(o *Load) bool { return o != l && o.Group == l.Group })
+}
+
 // OpTrack is the track of one kind of operations of a workload; nil where no series tells them from others.
 func (v *Run) OpTrack(l *Load, op string) *Track {
-	return v.Sum("", func(s *result.Series) bool {
-		return s.VM == "" && s.Workload == l.Name && s.Group == l.Group && s.Section == "" && s.Op == op
-	})
+	of := func(workload string) *Track {
+		return v.Sum("", func(s *result.Series) bool {
+			return s.VM == "" && s.Workload == workload && s.Group == l.Group && s.Section == "" && s.Op == op
+		})
+	}
+	if c := of(l.Name); c != nil || !v.alone(l) {
+		return c
+	}
+	return of("")
 }
 
 // GroupTrack returns what all workloads of a group did together.
