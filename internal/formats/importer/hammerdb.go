@@ -39,6 +39,7 @@ var (
 	hammerTest  = lazyregexp.New(`Processing \d+ transactions with(?:out)? output suppressed`)
 	hammerStamp = lazyregexp.New(`^Timestamp \d+ @ (.{20,40})$`)
 	hammerOver  = lazyregexp.New(`^HammerDB CLI v|^Vuser 1 created|^ALL VIRTUAL USERS COMPLETE`)
+	hammerBegin = lazyregexp.New(`^Vuser 1 created|^Vuser 1:(?:RUNNING|Beginning rampup time)`)
 	hammerHead  = lazyregexp.New(`^(.{0,40}?)\s*Hammerdb (?:Transaction Counter Log|Time Profile Report|Log) @ (.{20,40})$`)
 )
 
@@ -85,6 +86,7 @@ type hammerParser struct {
 	test    hammerRun
 	queries hammerQueries
 	failed  int    // virtual users of the test on its way, or of the last one
+	begun   bool   // the test on its way has begun, and what failed is not of the one before
 	lost    uint64 // its transactions that failed and were not said to
 	trouble string // the first line about what went wrong
 	build   bool
@@ -176,8 +178,12 @@ func (p *hammerParser) line(n int, text, reader string) error {
 	if v, ok := hammer.Version(text); ok {
 		p.book.tool = "HammerDB " + v
 	}
-	if minutes, ok := hammer.Minutes(text); ok {
+	minutes, timed := hammer.Minutes(text)
+	if begins := hammerBegin.MatchString(text); (begins || timed) && (!p.begun || p.test.minutes > 0) {
 		p.endTest()
+		p.test, p.begun = hammerRun{}, begins
+	}
+	if timed {
 		p.test = hammerRun{minutes: minutes}
 	}
 	if users, ok := hammer.Users(text); ok {
@@ -242,7 +248,7 @@ func (p *hammerParser) failure(users float64) string {
 // endTest gives the last test what was said after its result: its time profile, its errors.
 func (p *hammerParser) endTest() {
 	n := len(p.book.stretches)
-	if p.test.minutes > 0 { // what was said is of a test without a result
+	if p.test.minutes > 0 || p.begun && p.failed > 0 { // what was said is of a test without a result
 		p.book.lost = cmp.Or(p.book.lost, p.failure(p.test.users), p.trouble,
 			`a test in it has no "TEST RESULT": it was cut short, or the file is`)
 	} else if n > 0 {
@@ -317,7 +323,7 @@ func (p *hammerParser) achieved(n int, r hammer.Result) error {
 	}
 	s.unseen = []string{latency, "the storage underneath: HammerDB counts no I/O"}
 	p.book.stretches = append(p.book.stretches, s)
-	p.test = hammerRun{}
+	p.test, p.begun = hammerRun{}, false
 	return nil
 }
 
