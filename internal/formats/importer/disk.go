@@ -19,7 +19,7 @@ import (
 const diskspdText = "diskspd"
 
 var (
-	diskspdAny   = lazyregexp.New(`(?m)^Results for (?:timespan|job) \d+:`)
+	diskspdAny   = lazyregexp.New(`(?mi)^(?:Results for (?:timespan|job) \d+:|Command Line: \S*diskspd)`)
 	diskspdSpans = lazyregexp.New(`^Results for (?:timespan|job) (\d{1,6}):`)
 	diskspdParts = lazyregexp.New(`^\s*(?:timespan|job): +(\d{1,6})\s*$`)
 	diskspdStart = lazyregexp.New(`^\s*start time: (\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) UTC`)
@@ -32,11 +32,10 @@ var (
 		`warm up time|total threads)(?: per thread)?: +(\d+)([KMGT]?)`)
 	diskspdMix    = lazyregexp.New(`^\s+performing (.*?test.*?)\s*$`)
 	diskspdPlaces = lazyregexp.New(`^\s+using (.*?(?:random|sequential).*?I/O)`)
+	diskspdPath   = lazyregexp.New(`^\s*path: '(.+)'$`)
+	diskspdFile   = lazyregexp.New(`^ *\d+ +\|.*\| +(\S.*?)(?: \([^()]*\))?$`) // of a thread's row
 	diskspdFailed = lazyregexp.New(`(?i)^(?:error\b|there has been an error)`)
 )
-
-// diskspdTogether is of threads for all targets.
-var diskspdTogether = lazyregexp.New(`\s-F\d`)
 
 // diskspdFlags are what a command line says of the load, by the names of facts.
 var diskspdFlags = map[string]*lazyregexp.Regexp{
@@ -56,9 +55,85 @@ func diskReaders() []reader {
 
 // diskspdAsk is a time span as DISKSPD asks for it: the names of its facts and their values.
 type diskspdAsk struct {
-	facts  []result.Fact
-	warmUp time.Duration
-	flight float64 // operations at once, 0 when not known
+	facts   []result.Fact
+	warmUp  time.Duration
+	flight  float64 // operations at once, 0 when not known
+	total   float64 // threads, where each works on all targets
+	each    float64 // outstanding operations of such a thread
+	targets []diskspdTarget
+}
+
+// diskspdTarget is a file or disk of a time span, with what was done to it.
+type diskspdTarget struct {
+	path string
+	ask  []result.Fact
+	did  workload.Counts
+}
+
+// target takes a fact of the newest target, and of the time span.
+func (a *diskspdAsk) target(name, value string) {
+	if a.add(name, value); len(a.targets) > 0 {
+		t := &a.targets[len(a.targets)-1]
+		t.ask = append(t.ask, asked(name, value))
+	}
+}
+
+// atOnce is how many operations there are at most.
+func (a *diskspdAsk) atOnce() float64 { return cmp.Or(a.flight, a.total*a.each) }
+
+// did adds what was done to a target.
+func (a *diskspdAsk) did(path string, op int, c workload.Counters) {
+	i := slices.IndexFunc(a.targets, func(t diskspdTarget) bool { return t.path == path })
+	if i < 0 {
+		return
+	}
+	if a.targets[i].did == nil {
+		a.targets[i].did = workload.Counts{{}, {}}
+	}
+	a.targets[i].did[op].Add(c)
+}
+
+// apart are the targets of a time span each by itself where they were asked unlike block sizes: a sum of their
+// operations is the rate of nothing.
+func (a *diskspdAsk) apart(s stretch) (out []stretch) {
+	block := func(t diskspdTarget) string {
+		i := slices.IndexFunc(t.ask, func(f result.Fact) bool { return f.Name == "block size" })
+		if i < 0 {
+			return ""
+		}
+		return t.ask[i].Value
+	}
+	unlike := func(t diskspdTarget) bool { return block(t) != block(a.targets[0]) }
+	if !slices.ContainsFunc(a.targets, unlike) {
+		return []stretch{s}
+	}
+	told := uint64(0)
+	for _, t := range a.targets {
+		told += t.did.Total()
+	}
+	if told != s.reports[len(s.reports)-1].Ops.Total() {
+		s.notes = append(s.notes, "its targets were asked unlike block sizes, and its rates are of all of them together")
+		return []stretch{s}
+	}
+	cpu := len(s.measures) > 0 && s.measures[len(s.measures)-1].Name == "cpu"
+	for _, t := range a.targets {
+		if t.did.Total() == 0 {
+			continue
+		}
+		one := s
+		one.workload, one.facts, one.concurrency = s.workload+" "+oneLine(t.path), t.ask, 0
+		one.beside, one.measures = len(out) > 0, nil
+		one.notes = append(slices.Clone(s.notes), "its targets were asked unlike block sizes: each stands by itself, and "+
+			"percentiles of all together are left out")
+		last := workload.Report{Elapsed: s.length, Final: true, Ops: t.did}
+		if cpu && len(out) == 0 {
+			values := s.reports[len(s.reports)-1].Values
+			one.measures, last.Values = s.measures[len(s.measures)-1:], values[len(values)-1:]
+		}
+		one.reports = []workload.Report{last}
+		out = append(out, one)
+	}
+	return out
 }
 
 func (a *diskspdAsk) add(name, value string) {
@@ -87,6 +162,7 @@ type diskspdParser struct {
 	total    workload.Counts
 	figures  map[string]float64
 	finished bool // its totals came
+	ranks    bool // percentiles began, and their last one did not come
 }
 
 // readDiskspdText reads a stretch for each time span of each call.
@@ -129,11 +205,8 @@ func diskspdCalled(text string) (a diskspdAsk) {
 	}
 	words, _, err := diskspd.Words(text, load.Place{})
 	targets := len(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })) - 3
-	if err == nil && targets > 0 { // without "Command", "Line:" and the program
-		a.flight = count("threads", 1) * count("outstanding", 2)
-		if !diskspdTogether.MatchString(text) {
-			a.flight *= float64(targets)
-		}
+	if err == nil && targets > 0 { // without "Command", "Line:" and the program; each thread has its own for each target
+		a.flight = count("threads", 1) * count("outstanding", 2) * float64(targets)
 	}
 	return a
 }
@@ -147,7 +220,7 @@ func (p *diskspdParser) line(n int, text string) {
 	}
 	if m := diskspdSpans.FindStringSubmatch(text); m != nil {
 		p.end()
-		p.s, p.n, p.section, p.finished = &stretch{workload: "diskspd"}, m[1], "", false
+		p.s, p.n, p.section, p.finished, p.ranks = &stretch{workload: "diskspd"}, m[1], "", false, false
 		p.total, p.figures = workload.Counts{{}, {}}, map[string]float64{}
 		return
 	}
@@ -182,7 +255,18 @@ func (p *diskspdParser) line(n int, text string) {
 			p.s.length = time.Duration(v * float64(time.Second))
 		}
 	} else if m := diskspdTotal.FindStringSubmatch(text); m != nil {
-		p.totals(n, m[1])
+		if c, op := p.row(n, m[1]); op >= 0 {
+			p.total[op] = c
+			p.finished = p.finished || p.section == "Write IO"
+		}
+	} else if m := diskspdFile.FindStringSubmatch(text); m != nil && len(p.spots[p.n].targets) > 1 {
+		_, cells, _ := strings.Cut(text, "|")
+		if i := strings.LastIndexByte(cells, '|'); i >= 0 {
+			if c, op := p.row(n, cells[:i]); op >= 0 {
+				a := p.spots[p.n]
+				a.did(m[1], op, c)
+			}
+		}
 	} else if m := diskspdRank.FindStringSubmatch(text); m != nil {
 		p.rank(m[1], m[2])
 	} else if m := diskspdCPU.FindStringSubmatch(text); m != nil {
@@ -199,26 +283,30 @@ func (p *diskspdParser) parameter(text string) {
 		return
 	}
 	a := p.spots[p.spot]
-	if m := diskspdAsked.FindStringSubmatch(text); m != nil {
+	if m := diskspdPath.FindStringSubmatch(text); m != nil {
+		a.targets = append(a.targets, diskspdTarget{path: m[1]})
+	} else if m := diskspdAsked.FindStringSubmatch(text); m != nil {
 		v, _ := strconv.ParseFloat(m[2], 64) // digits
 		switch m[1] {
 		case "block size":
-			a.add("block size", diskspdBytes(v, m[3]))
+			a.target("block size", diskspdBytes(v, m[3]))
 		case "number of outstanding I/O operations":
-			a.add("outstanding", m[2])
+			a.target("outstanding", m[2])
 			p.flight = v
-		case "threads per file", "total threads":
+			a.each += v
+		case "threads per file":
+			a.target("threads", m[2])
+			a.flight += v * p.flight
+		case "total threads":
 			a.add("threads", m[2])
-			if m[1] == "threads per file" {
-				a.flight += v * p.flight
-			}
+			a.total = v
 		case "warm up time":
 			a.warmUp = time.Duration(min(v, 1e6)) * time.Second
 		}
 	} else if m := diskspdMix.FindStringSubmatch(text); m != nil {
-		a.add("mix", m[1])
+		a.target("mix", m[1])
 	} else if m := diskspdPlaces.FindStringSubmatch(text); m != nil {
-		a.add("places", m[1])
+		a.target("places", m[1])
 	} else if strings.HasSuffix(text, "cache disabled") || strings.Contains(text, "writethrough") ||
 		strings.HasSuffix(text, "O_DIRECT") || strings.HasSuffix(text, "O_SYNC") {
 		a.add("caches", strings.TrimSpace(text))
@@ -228,11 +316,11 @@ func (p *diskspdParser) parameter(text string) {
 	p.spots[p.spot] = a
 }
 
-// totals takes the last row of a table, by the names of its columns.
-func (p *diskspdParser) totals(n int, text string) {
-	i := slices.Index([]string{"Read IO", "Write IO"}, p.section)
-	if i < 0 {
-		return
+// row takes a row of a table without its first cell, by the names of its columns.
+func (p *diskspdParser) row(n int, text string) (c workload.Counters, op int) {
+	op = slices.Index([]string{"Read IO", "Write IO"}, p.section)
+	if op < 0 {
+		return c, op
 	}
 	row := figures{}
 	for at, cell := range strings.Split(text, "|") {
@@ -240,18 +328,18 @@ func (p *diskspdParser) totals(n int, text string) {
 			v, err := quantity(cell)
 			if err != nil {
 				p.book.skip(n, "%v, in the column %q", err, p.columns[at+1])
-				return
+				return c, -1
 			}
 			row[p.columns[at+1]] = v
 		}
 	}
-	c := &p.total[i]
-	c.Ops, c.Bytes, c.Seconds = whole(row.or("I/Os")), whole(row.or("bytes")), row.or("AvgLat")/1e3*row.or("I/Os")
-	p.finished = p.finished || p.section == "Write IO"
+	return workload.Counters{Ops: whole(row.or("I/Os")), Bytes: whole(row.or("bytes")),
+		Seconds: row.or("AvgLat") / 1e3 * row.or("I/Os")}, op
 }
 
 // rank takes a row of percentiles.
 func (p *diskspdParser) rank(name, cells string) {
+	p.ranks = name != "max"
 	known := map[string]string{"50th": "p50", "90th": "p90", "95th": "p95", "99th": "p99", "3-nines": "p99.9",
 		"4-nines": "p99.99", "max": "max"}
 	if known[name] == "" {
@@ -284,11 +372,11 @@ func (p *diskspdParser) end() {
 	case s.length == 0 || p.total.Total() == 0 && !p.finished:
 		p.book.lost = cmp.Or(p.book.lost, s.failure, "results that end before their totals are left out")
 		return
-	case !p.finished && s.failure == "":
+	case (!p.finished || p.ranks) && s.failure == "":
 		s.failure = "the file ends within the results of DISKSPD"
 	}
 	s.operations = diskspdOperations()
-	s.facts, s.concurrency, s.unfailing = a.facts, a.flight, true
+	s.facts, s.concurrency, s.unfailing = a.facts, a.atOnce(), true
 	rep := workload.Report{Elapsed: s.length, Final: true, Ops: p.total}
 	ranks := false
 	for _, op := range s.operations {
@@ -307,7 +395,7 @@ func (p *diskspdParser) end() {
 		s.unseen[0] = "latency, percentiles among it: DISKSPD measures it with -L only"
 	}
 	s.reports = []workload.Report{rep}
-	p.book.stretches = append(p.book.stretches, *s)
+	p.book.stretches = append(p.book.stretches, a.apart(*s)...)
 }
 
 const diskspdRanks = "percentiles and means of latency but those that DISKSPD printed"

@@ -43,7 +43,8 @@ const diskspdLinux = "\nCommand Line: diskspd -b8K x\n\nSystem info:\n\tprocesso
 	"Read IO\nthread |           bytes |         I/Os |       MB/s |  I/O per s | IopsStdDev | AvgLat(ms) | LatStdDev  | file\n" +
 	"-----\ntotal:   24576000 | 3000 | 2.34 | 300.00 | 7.00 | 0.500 | 0.1\n\nWrite IO\nthread |           bytes |         I/Os" +
 	" |       MB/s |  I/O per s | IopsStdDev | AvgLat(ms) | LatStdDev  | file\n-----\ntotal:   0 | 0 | 0.00 | 0.00 | 0.00 | " +
-	"0.000 |\t   N/A\n\n\n  %-ile |\tRead (ms) | Write (ms) | Total (ms)\n   50th |      0.400 |        N/A |      0.400\n"
+	"0.000 |\t   N/A\n\n\n  %-ile |\tRead (ms) | Write (ms) | Total (ms)\n   50th |      0.400 |        N/A |      0.400\n" +
+	"    max |      9.000 |        N/A |      9.000\n"
 
 // TestDiskspdText states of each result: its name, begin, reads, writes, bytes, mean times in ms and ranks. Totals are
 // those of the tables, as awk '/^Read IO/ { r = 1 } r && /^total/ { print $4; r = 0 }' prints them.
@@ -71,7 +72,7 @@ func TestDiskspdText(t *testing.T) {
 		"the second cut": {whole + diskspdCall("2026/02/03 09:00:00", 10, 20, false)[:600], []string{
 			"diskspd 08:00:05 3000 1000 32768000 0.5 2.0 [read_p50=0.4 read_p99.9=9 read_max=20 write_p99.9=8.5 " +
 				"write_max=21.5 cpu=30] 8 results that end before their totals are left out"}},
-		"of Linux": {diskspdLinux, []string{"diskspd 11:59:50 3000 0 24576000 0.5 NaN [read_p50=0.4 cpu=20] 4 "}},
+		"of Linux": {diskspdLinux, []string{"diskspd 11:59:50 3000 0 24576000 0.5 NaN [read_p50=0.4 read_max=9 cpu=20] 4 "}},
 		"lines of Windows": {strings.ReplaceAll(whole, "\n", "\r\n"), []string{"diskspd 08:00:05 3000 1000 " +
 			"32768000 0.5 2.0 " +
 			"[read_p50=0.4 read_p99.9=9 read_max=20 write_p99.9=8.5 write_max=21.5 cpu=30] 8 "}},
@@ -162,7 +163,7 @@ func TestDiskspdAsked(t *testing.T) {
 	bare = bare[:strings.Index(bare, "Input par")] + bare[strings.Index(bare, "System info"):]
 	for text, want := range map[string]string{
 		old: "8 8192 bytes 4", newer: "8 8192 bytes 4", bare: "16 8192 bytes 4",
-		strings.Replace(bare, "-t2", "-F2", 1): "8 8192 bytes 4",
+		strings.Replace(bare, "-t2", "-F2", 1): "16 8192 bytes 4",
 	} {
 		all, err := Prepare("d.txt", strings.NewReader(text), changed, Options{})
 		if err != nil {

@@ -18,12 +18,16 @@ const diskspdXML = "diskspd-xml"
 
 // diskspdSpan is one time span of DISKSPD's results in XML: totals, and with -L latency, and with -D the course.
 type diskspdSpan struct {
-	Seconds float64 `xml:"TestTimeSeconds"`
+	Seconds float64  `xml:"TestTimeSeconds"`
+	CPU     *float64 `xml:"CpuUtilization>Average>UsagePercent"`
 	Targets []struct {
+		Path       string
 		ReadBytes  float64
 		ReadCount  float64
 		WriteBytes float64
 		WriteCount float64
+		ReadMean   float64 `xml:"AverageReadLatencyMilliseconds"`
+		WriteMean  float64 `xml:"AverageWriteLatencyMilliseconds"`
 	} `xml:"Thread>Target"`
 	Latency struct {
 		Read    float64 `xml:"AverageReadMilliseconds"`
@@ -46,8 +50,10 @@ type diskspdSpan struct {
 // diskspdProfile holds what was asked for of a time span.
 type diskspdProfile struct {
 	WarmUp  float64 `xml:"Warmup"`
-	Threads float64 `xml:"ThreadCount"`
+	Threads float64 `xml:"ThreadCount"`  // 0 where they are for each target
+	Each    float64 `xml:"RequestCount"` // of each of those, 0 where each target says it
 	Targets []struct {
+		Path           string
 		BlockSize      string
 		WriteRatio     float64
 		RandomAccess   string
@@ -58,18 +64,29 @@ type diskspdProfile struct {
 	} `xml:"Targets>Target"`
 }
 
-// tell adds what was asked to a stretch.
-func (p diskspdProfile) tell(s *stretch) {
-	a := diskspdAsk{}
+// tell adds what was asked to a stretch, and tells its targets apart where they were asked unlike block sizes.
+func (p diskspdProfile) tell(s stretch, span diskspdSpan) []stretch {
+	a := diskspdAsk{total: p.Threads}
 	for _, t := range p.Targets {
-		a.add("block size", t.BlockSize+" bytes")
-		a.add("mix", fmt.Sprintf("%g %% writes", t.WriteRatio))
-		a.add("places", "random I/O: "+cmp.Or(cmp.Or(t.Random, t.RandomAccess), "false"))
-		a.add("outstanding", fmt.Sprintf("%g", t.RequestCount))
-		a.add("threads", fmt.Sprintf("%g", max(t.ThreadsPerFile, p.Threads)))
-		a.flight += t.RequestCount * t.ThreadsPerFile
+		a.targets = append(a.targets, diskspdTarget{path: t.Path})
+		a.target("block size", t.BlockSize+" bytes")
+		a.target("mix", fmt.Sprintf("%g %% writes", t.WriteRatio))
+		a.target("places", "random I/O: "+cmp.Or(cmp.Or(t.Random, t.RandomAccess), "false"))
+		a.target("outstanding", fmt.Sprintf("%g", t.RequestCount))
+		a.target("threads", fmt.Sprintf("%g", max(t.ThreadsPerFile, p.Threads)))
+		if a.each += t.RequestCount; p.Threads == 0 {
+			a.flight += t.RequestCount * t.ThreadsPerFile
+		}
 	}
-	s.facts, s.concurrency = a.facts, a.flight
+	a.each = cmp.Or(p.Each, a.each)
+	for _, t := range span.Targets {
+		a.did(t.Path, 0, workload.Counters{Ops: whole(t.ReadCount), Bytes: whole(t.ReadBytes),
+			Seconds: max(0, t.ReadMean) / 1e3 * t.ReadCount})
+		a.did(t.Path, 1, workload.Counters{Ops: whole(t.WriteCount), Bytes: whole(t.WriteBytes),
+			Seconds: max(0, t.WriteMean) / 1e3 * t.WriteCount})
+	}
+	s.facts, s.concurrency = a.facts, a.atOnce()
+	return a.apart(s)
 }
 
 // mostXML bounds what is read of such a file.
@@ -106,7 +123,7 @@ func (b *book) diskspdCall(data []byte) error {
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // it is UTF-8 by now
 	began, depth := time.Time{}, 0
 	var profile []diskspdProfile
-	first := 0 // stretch of these results
+	first, spans := 0, 0 // stretch of these results, time spans of them
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -136,7 +153,7 @@ func (b *book) diskspdCall(data []byte) error {
 			depth--
 			b.tool = oneLine("DISKSPD " + system.Version)
 			began, _ = time.Parse("2006/01/02 15:04:05 MST", system.Began) // without one the file's time counts
-			first, profile = len(b.stretches), nil
+			first, spans, profile = len(b.stretches), 0, nil
 		case depth == 2 && start.Name.Local == "Profile":
 			var all struct {
 				Spans []diskspdProfile `xml:"TimeSpans>TimeSpan"`
@@ -153,12 +170,9 @@ func (b *book) diskspdCall(data []byte) error {
 			}
 			depth--
 			s, err := span.stretch()
-			if err != nil {
+			if spans++; err != nil {
 				b.skip(line, "%v", err)
 				continue
-			}
-			if n := len(b.stretches) - first; n < len(profile) {
-				profile[n].tell(&s)
 			}
 			if len(b.stretches) == first && !began.IsZero() {
 				s.start = began
@@ -167,7 +181,11 @@ func (b *book) diskspdCall(data []byte) error {
 				}
 				b.dated = "DISKSPD's own start time, after its warm-up"
 			}
-			b.stretches = append(b.stretches, s)
+			all := []stretch{s}
+			if spans <= len(profile) {
+				all = profile[spans-1].tell(s, span)
+			}
+			b.stretches = append(b.stretches, all...)
 		}
 	}
 }
@@ -196,13 +214,19 @@ func (span diskspdSpan) stretch() (stretch, error) {
 	for _, p := range span.Latency.Buckets {
 		for i, v := range []*float64{p.Read, p.Write} {
 			switch p.Percentile {
-			case 50, 90, 99, 99.9:
+			case 50, 90, 95, 99, 99.9, 99.99, 100:
 				if v != nil && total[i].Ops > 0 {
 					name := fmt.Sprintf("%s_p%v", s.operations[i].Name, p.Percentile)
+					if p.Percentile == 100 {
+						name = s.operations[i].Name + "_max"
+					}
 					s.measures, values = append(s.measures, single(name, "ms")), append(values, *v)
 				}
 			}
 		}
+	}
+	if span.CPU != nil {
+		s.measures, values = append(s.measures, level("cpu", "%")), append(values, *span.CPU)
 	}
 	s.reports = span.course(total, len(values))
 	s.reports = append(s.reports, workload.Report{Elapsed: s.length, Ops: total, Values: values, Final: true})
