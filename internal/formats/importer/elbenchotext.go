@@ -6,9 +6,60 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
+
+	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/result"
 )
+
+var (
+	elbenchoCall  = lazyregexp.New(`^COMMAND LINE: (.*)$`)
+	elbenchoWords = lazyregexp.New(`"((?:[^"\\]|\\.)*)"`)
+)
+
+// elbenchoAsks are the options of a command line that say what was asked, by the names of facts.
+var elbenchoAsks = map[string][]string{"threads": {"-t", "--threads"}, "IO depth": {"--iodepth"},
+	"block size": {"-b", "--block"}, "file size": {"-s", "--size"}, "hosts": {"--hosts"}}
+
+// elbenchoAsked reads what a command line asks for, and how many I/Os are at work at once by it, 0 where it does not
+// say how many machines there are.
+func elbenchoAskedBy(call string) (facts []result.Fact, concurrency float64) {
+	said := map[string]string{"threads": "1", "IO depth": "1"} // what they are where a call does not say
+	flags := map[string]string{"--direct": "direct IO", "--rand": "random"}
+	words := elbenchoWords.FindAllStringSubmatch(call, mostColumns)
+	for i, w := range words {
+		word, value, inOne := strings.Cut(w[1], "=")
+		if !inOne && i+1 < len(words) {
+			value = words[i+1][1]
+		}
+		if name := flags[word]; name != "" {
+			said[name] = "1"
+		}
+		for name, options := range elbenchoAsks {
+			if slices.Contains(options, word) {
+				said[name] = value
+			}
+		}
+		if word == "--hostsfile" || word == "-c" || word == "--configfile" {
+			return nil, 0
+		}
+	}
+	concurrency = decimal(said["threads"], "") * max(1, decimal(said["IO depth"], ""))
+	if hosts := said["hosts"]; hosts != "" {
+		concurrency *= float64(1 + strings.Count(hosts, ","))
+		if strings.ContainsAny(hosts, "[]") { // a range of names
+			concurrency = 0
+		}
+	}
+	for _, name := range elbenchoAsked {
+		if v := said[name]; v != "" && name != "hosts" {
+			facts = append(facts, asked(name, v))
+		}
+	}
+	return facts, concurrency
+}
 
 // elbenchoElapsed reads a time as the table has it: in milliseconds, or like 1m39.973s.
 func elbenchoElapsed(what, text string) (time.Duration, error) {
@@ -40,6 +91,8 @@ func readElbenchoText(_ format, r io.Reader) (*book, error) {
 	var p *elbenchoPhase
 	var start time.Time
 	var rates, readRates float64
+	var facts []result.Fact // of the call whose phases follow
+	concurrency, lines := 0.0, false
 	finish := func() error {
 		if p != nil {
 			seconds := p.length.Seconds()
@@ -64,6 +117,11 @@ func readElbenchoText(_ format, r io.Reader) (*book, error) {
 			}
 			return nil
 		}
+		if m := elbenchoCall.FindStringSubmatch(text); m != nil {
+			facts, concurrency = elbenchoAskedBy(m[1])
+			return nil
+		}
+		lines = lines || strings.HasPrefix(text, "---")
 		if head := strings.HasPrefix(text, "OPERATION "); head || strings.HasPrefix(text, "---") {
 			n, open := len(b.book.stretches), p != nil
 			if err := finish(); err != nil || !head || !open {
@@ -101,7 +159,7 @@ func readElbenchoText(_ format, r io.Reader) (*book, error) {
 				return err
 			}
 			p = newElbenchoPhase()
-			p.name, p.start = m[1], start
+			p.name, p.start, p.facts, p.concurrency = m[1], start, facts, concurrency
 			start = time.Time{}
 			first, err := elbenchoElapsed(what, m[3])
 			last, err2 := elbenchoElapsed(what, m[4])
@@ -153,7 +211,9 @@ func readElbenchoText(_ format, r io.Reader) (*book, error) {
 	})
 	open := p != nil
 	err = errors.Join(err, finish())
-	if n := len(b.book.stretches); open && n > 0 {
+	if n := len(b.book.stretches); open && n > 0 && lines {
+		b.book.failure = "no line (---) ends its last phase, as one ends the others: it, or the file, is cut short"
+	} else if open && n > 0 {
 		s := &b.book.stretches[n-1]
 		s.notes = append(s.notes, "no line (---) ends it: if the file was cut there, what followed is missing")
 	}
