@@ -27,7 +27,7 @@ var (
 	pgbenchAny = lazyregexp.New(
 		`(?m)^(number of transactions actually processed: \d|progress: [\d.]+ s, [\d.]+ tps, lat )`)
 	pgbenchLogLine = lazyregexp.New(
-		`^\d{1,6} \d{1,12} (\d{1,12}|skipped|failed|serialization|deadlock) \d{1,4} (\d{9,10}) \d{1,6}( -?\d+)*\s*$`)
+		`^\d{1,6} \d{1,12} (\d{1,12}|skipped|failed|serialization|deadlock|other) \d{1,4} (\d{9,10}) \d{1,6}( -?\d+)*\s*$`)
 	pgbenchSum = lazyregexp.New(`^\d{10} \d+ \d+ \d+ \d+ \d+( \d+)*\s*$`)
 )
 

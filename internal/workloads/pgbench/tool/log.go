@@ -99,7 +99,7 @@ type Aggregate struct {
 	SumMicros float64
 	LagMicros float64 // behind the schedule of --rate, summed
 	Skipped   float64 // too late for --latency-limit
-	Failed    uint64  // since version 15: for serialization, or in deadlocks
+	Failed    uint64  // since version 15: for serialization, in deadlocks, since 19 for others
 }
 
 // ReadAggregate reads a line of a log of intervals.
@@ -108,7 +108,7 @@ func ReadAggregate(line []byte) (a Aggregate, err error) {
 	if len(cells) < 6 {
 		return a, fmt.Errorf("%d columns; a line has at least six", len(cells))
 	}
-	var v [15]float64
+	var v [16]float64
 	for i := range min(len(v), len(cells)) {
 		if v[i], err = number(string(cells[i])); err != nil {
 			return a, err
@@ -122,5 +122,5 @@ func ReadAggregate(line []byte) (a Aggregate, err error) {
 		v[1] = max(0, v[1]-v[10])
 	}
 	return Aggregate{Start: v[0], Count: uint64(math.Min(v[1], 1<<53)), SumMicros: v[2], LagMicros: v[6],
-		Skipped: v[10], Failed: uint64(math.Min(v[13]+v[14], 1<<53))}, nil
+		Skipped: v[10], Failed: uint64(math.Min(v[13]+v[14]+v[15], 1<<53))}, nil
 }
