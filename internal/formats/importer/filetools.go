@@ -134,7 +134,9 @@ func readDD(_ format, r io.Reader) (*book, error) {
 			b.skip(n, "%.40q is no time", m[2])
 		} else {
 			t := newTally("dd", length)
-			t.failure, wrong = wrong, ""
+			if t.failure, wrong = wrong, ""; t.failure != "" {
+				t.report.Errors = 1
+			}
 			op := result.Operation{Name: "copy", Noun: "records"}
 			t.did(op, records[len(records)-1], decimal(m[1], ""), 0)
 			if copied := decimal(m[1], ""); records[len(records)-1] > 0 {

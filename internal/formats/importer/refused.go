@@ -125,6 +125,6 @@ var others = []struct {
 	{"filebench", lazyregexp.New(`(?m)^[\d.]+: IO Summary: +\d+ ops`)},
 	{"CrystalDiskMark", lazyregexp.New(`(?m)^ *CrystalDiskMark \d`)},
 	{"YABS", lazyregexp.New(`(?m)^fio Disk Speed Tests \(`)},
-	{"HCIBench, its summary,", lazyregexp.New(`(?m)^THROUGHPUT += [\d.]+ MB/s`)},
+	{"HCIBench, its summary,", lazyregexp.New(`(?m)^[ \t]*THROUGHPUT += [\d.]+ MB/s`)},
 	{"k6, its samples,", lazyregexp.New(`(?m)^\{"(?:metric|type)":"[^"]+","(?:type|data)":.*"(?:Point|Metric)"`)},
 }
