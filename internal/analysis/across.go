@@ -71,6 +71,9 @@ func Across(runs []Repeat) []result.Finding {
 		f.Rank = scale.CacheSteps.Rank
 		out = append(out, sound(f))
 	}
+	for _, f := range testsCurve(runs) {
+		out = append(out, sound(f))
+	}
 	return out
 }
 

@@ -77,7 +77,7 @@ var checks = []view.Check{
 	plausibility.Reduction,
 	residency.Ingest,
 	residency.Residency,
-	scale.Scalability,
+	scalability,
 	scale.CacheSteps,
 	stall.Stalls,
 	steadiness.Baseline,

@@ -453,11 +453,26 @@ func (l line) stalls() (f result.Finding, why string) {
 	return f, ""
 }
 
-// sweepFindings reads a load sweep. Rows of one concurrency are repeats; their means are its point.
-func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
-	unseen = []string{
-		"steadiness, period, changes and stalls: each row is a step of the load, and says nothing of its own time",
+// sweepFindings reads a load sweep of a table.
+func sweepFindings(s Sweep) ([]result.Finding, []string) {
+	out, unseen := s.findings("row", "of one file ", view.Quantity{
+		Name:   "rate",
+		Unit:   cmp.Or(s.Unit, "as given"),
+		Per:    s.Unit,
+		Kind:   result.Count,
+		Better: result.Higher,
+	})
+	if s.ResponseSeconds == nil {
+		unseen = append(unseen,
+			"Little's law: no column of mean response times with its unit, such as latency_ms; concurrency ÷ throughput stands in for them")
 	}
+	return out, append([]string{
+		"steadiness, period, changes and stalls: each row is a step of the load, and says nothing of its own time",
+	}, unseen...)
+}
+
+// findings are the law and the knee of a load sweep. Points of one concurrency are repeats; their means are its point.
+func (s Sweep) findings(point, where string, q view.Quantity) (out []result.Finding, unseen []string) {
 	var steps []view.Step
 	var points []usl.Point
 	var load []curve.Point
@@ -488,24 +503,13 @@ func sweepFindings(s Sweep) (out []result.Finding, unseen []string) {
 		one.Throughput.Value = p.Throughput
 		steps = append(steps, one)
 	}
-	q := view.Quantity{
-		Name:   "rate",
-		Unit:   cmp.Or(s.Unit, "as given"),
-		Per:    s.Unit,
-		Kind:   result.Count,
-		Better: result.Higher,
-	}
-	basis := fmt.Sprintf("%s of one file at %s", view.Plural(len(points), "row"),
+	basis := fmt.Sprintf("%s %sat %s", view.Plural(len(points), point), where,
 		view.Plural(len(levels), "concurrency value"))
 	m, err := usl.Fit(points, usl.Options{})
 	if err != nil {
 		unseen = append(unseen, "the Universal Scalability Law: "+err.Error())
 	} else {
 		out = append(out, scale.Fitted(steps, points, m, q, basis, false))
-	}
-	if s.ResponseSeconds == nil {
-		unseen = append(unseen,
-			"Little's law: no column of mean response times with its unit, such as latency_ms; concurrency ÷ throughput stands in for them")
 	}
 	found, err := scale.LoadCurve(load, q, basis)
 	if err != nil {

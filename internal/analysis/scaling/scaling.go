@@ -10,6 +10,7 @@ import (
 	"plimsoll/internal/analysis/compare"
 	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
+	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/result"
 )
 
@@ -88,6 +89,64 @@ func Imported(m result.Manifest, data *result.Data, metric string) (points []usl
 	}
 	return points, unlike
 }
+
+// Test is a test of an imported file that says how many were at work at once.
+type Test struct {
+	Kind            string // its name, without the file and the number that tell it from others
+	Like            string // what must be equal for two tests to be points of one curve
+	Metric          string // what its throughput is of, "" of all its operations
+	Operations      []result.Operation
+	Concurrency     float64
+	Throughput      float64
+	ResponseSeconds float64 // the mean time of its operations, 0 where it is not known
+}
+
+// Tests are those of imported files that are points of a curve: they ended as planned, and kept to no rate.
+func Tests(m result.Manifest, data *result.Data) (out []Test) {
+	metric, _, ok := Metric(data, "")
+	if !ok {
+		return nil
+	}
+	for _, f := range m.Imported {
+		i := slices.IndexFunc(data.Workloads, func(w result.Workload) bool {
+			return w.VM == f.VM && w.Name == f.Workload && w.Seconds() > 0
+		})
+		if f.Concurrency <= 0 || i < 0 || !data.Workloads[i].Ended.Planned() {
+			continue
+		}
+		w := data.Workloads[i]
+		t := Test{Metric: metric, Concurrency: f.Concurrency, Throughput: throughput(w, metric, w.Seconds())}
+		t.Kind, _, _ = strings.Cut(w.Name, " of ")
+		t.Kind = numbered.ReplaceAllString(t.Kind, "")
+		t.Like = strings.Join(done(w), " ")
+		limited := false
+		for _, fact := range m.Environment {
+			if fact.Group != f.Workload || slices.Contains(concurrencyFacts, fact.Name) {
+				continue
+			}
+			t.Like += "\n" + fact.Name + " " + fact.Value
+			limited = limited || fact.Name == "rate" && fact.Value != "none" && !strings.Contains(fact.Value, "MAX")
+		}
+		if t.Throughput <= 0 || limited {
+			continue
+		}
+		var n uint64
+		sum := 0.0
+		for _, o := range w.Ops {
+			if op, ok := w.Operation(o.Op); ok && o.Count > 0 {
+				t.Operations = append(t.Operations, op)
+			}
+			n, sum = n+o.Count, sum+o.Seconds
+		}
+		if metric == "" && n > 0 && w.Latency == "service time" {
+			t.ResponseSeconds = sum / float64(n)
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+var numbered = lazyregexp.New(` \(\d+\)$| \d+ (?:VU|clients?)$| threads=\d+$`)
 
 // done are the operations that a test did.
 func done(w result.Workload) (out []string) {
