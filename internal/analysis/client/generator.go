@@ -125,6 +125,18 @@ func (u *use) beside(p *result.Workload) (cores float64) {
 	return cores
 }
 
+// machineBusy is how busy a tool says that the processors of its own machine were, in per cent.
+func machineBusy(l *view.Load) (busy float64, ok bool) {
+	for _, p := range l.Parts {
+		for _, m := range p.Measures {
+			if v, there := m.Over(p.Values, view.Seconds(p)); there && m.Name == "cpu" && m.Unit == "%" {
+				busy, ok = max(busy, v), true
+			}
+		}
+	}
+	return busy, ok
+}
+
 func generatorOf(v *view.Run, l *view.Load, places map[int]*use) (result.Finding, bool) {
 	var worst, used, cores, alone float64
 	var who, of string
@@ -166,6 +178,17 @@ func generatorOf(v *view.Run, l *view.Load, places map[int]*use) (result.Finding
 		f.Evidence = []result.Evidence{{Name: "cores used", Value: alone, Unit: "count"}}
 		f.Sentence = fmt.Sprintf("The load generator of %s used %.3g CPUs on average; how many its machine has is not known, "+
 			"so it may have been the limit, as one whose processes each use a whole CPU is.", l.Name, alone)
+		return f, true
+	}
+	if busy, ok := machineBusy(l); !known && ok {
+		f.Severity, f.Value = result.Info, view.Ptr(busy)
+		f.Metric, f.NoInterval = "CPU of the load generator's machine", "one figure of the tool's own"
+		f.Sentence = fmt.Sprintf("CPU use of the load generator of %s is not known, only that its machine's processors were "+
+			"%s busy on average: it may have been the limit, as one whose threads each use a whole CPU is.", l.Name,
+			view.Percent(busy/100))
+		if busy >= 100*cpuSaturated {
+			f.Severity = result.Warning
+		}
 		return f, true
 	}
 	if !known {

@@ -3,6 +3,8 @@ package load
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -35,13 +37,17 @@ func latencyKind(v *view.Run) []result.Finding {
 			scheduled = append(scheduled, l.Name)
 		}
 		_, limited, unlimited := l.Offered()
+		each, _ := rateOf(v, l)
+		if each > 0 {
+			limited, unlimited = 1, 0
+		}
 		var want, got, high float64 // while its VMs ran; high: as far as chance goes, in a count of arrivals at random
 		for _, p := range l.Parts {
 			if s := view.Seconds(p); s > 0 {
 				rate, _, _ := view.Offered(p.Streams)
 				n, _ := view.Totals(p.Ops)
 				_, hi := view.Poisson(n)
-				want, got, high = want+rate, got+float64(n)/s, high+hi/s
+				want, got, high = want+max(rate, each), got+float64(n)/s, high+hi/s
 			}
 		}
 		if limited > 0 && unlimited == 0 && l.Alike() && high < want*(1-view.RateTolerance) {
@@ -101,9 +107,39 @@ func latencyKind(v *view.Run) []result.Finding {
 // ratesTold reports whether all that ran says what rate it was asked for, or that it was asked for none.
 func ratesTold(v *view.Run) bool {
 	return !slices.ContainsFunc(v.Loads, func(l *view.Load) bool {
+		if _, told := rateOf(v, l); told {
+			return false
+		}
 		return slices.ContainsFunc(l.Parts, func(p *result.Workload) bool {
 			return len(p.Streams) == 0 || slices.ContainsFunc(p.Streams,
 				func(o result.Stream) bool { return o.Depth == 0 })
 		})
 	})
+}
+
+// rateOf is the rate that an imported file says was asked of each of a workload's clients where no streams tell it, 0
+// for as much as can be, and whether it says so.
+func rateOf(v *view.Run, l *view.Load) (rate float64, told bool) {
+	for _, f := range v.Manifest.Environment {
+		if v.Manifest.Target != result.ImportTarget || f.Name != "rate" || f.Group != l.Name ||
+			len(l.Parts[0].Streams) > 0 {
+			continue
+		}
+		number, _, _ := strings.Cut(f.Value, " ")
+		if n, err := strconv.ParseFloat(number, 64); err == nil && n > 0 && view.IsFinite(n) {
+			return n, true
+		}
+		return 0, strings.Contains(f.Value, "MAX")
+	}
+	return 0, false
+}
+
+// saidAtOnce is how many an imported file says were at work at once in a workload, 0 where it does not.
+func saidAtOnce(v *view.Run, l *view.Load) (n float64) {
+	for _, f := range v.Manifest.Imported {
+		if f.Workload == l.Name {
+			n += f.Concurrency
+		}
+	}
+	return n
 }

@@ -382,7 +382,7 @@ func readBonnie(_ format, r io.Reader) (*book, error) {
 			t.concurrency = decimal(cells[3], "")
 			t.asked("size", cells[5])
 			if cpu, err := strconv.ParseFloat(cells[f.at+1], 64); err == nil {
-				t.figure(level("cpu", "%"), cpu)
+				t.figure(level("process_cpu", "%"), cpu) // of one processor
 			}
 			if most, err := time.ParseDuration(cells[max(len(cells)-12+i, 0)]); err == nil &&
 				len(cells) >= bonnieCells { // the last 12 are latencies
