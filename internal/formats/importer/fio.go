@@ -166,7 +166,7 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 		}
 		if p.Merged {
 			d.Notes = append(d.Notes, "fio added several jobs up in it (group_reporting) and tells the options of one: depth, "+
-				"rates and sizes of the others are not known")
+				"rates and sizes of the others are not known, nor is it told whether all worked as long")
 		}
 		if p.Uneven != "" {
 			d.Notes = append(d.Notes, p.Uneven)

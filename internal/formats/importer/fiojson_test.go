@@ -301,6 +301,23 @@ func TestFioStaggered(t *testing.T) {
 	}
 }
 
+// A sum over jobs that ran at one time says so where one of them ended well before the others.
+func TestFioEndedEarly(t *testing.T) {
+	t.Parallel()
+	for runtime, want := range map[string]bool{"30000": true, "59000": false} {
+		one := strings.Replace(fioJob("a", 0, 3000, `"job options":{"rw":"randread"},`), `"runtime":60000`,
+			`"runtime":`+runtime, 1)
+		text := fioOutput(1_700_000_000, one, fioJob("b", 0, 6000, `"job options":{"rw":"randread"},`))
+		all, err := Prepare("f.json", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+		if err != nil || len(all) != 1 {
+			t.Fatal(len(all), err)
+		}
+		if notes := strings.Join(all[0].Notes, "\n"); strings.Contains(notes, "the shortest 30 s, the longest 1 min") != want {
+			t.Errorf("runtime %s: %s", runtime, notes)
+		}
+	}
+}
+
 // A sum of fio's own (group_reporting) over jobs of unlike lengths is told by its job_runtime, and has no depth: of
 // 60 s and 12 s, and of two processes by the options, one of which ended after half the time.
 func TestFioUneven(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/workloads/fio/fiofile"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Part holds what of fio's JSON stands for itself: the jobs of one output that ran at the same time. Stages that waited
@@ -34,7 +35,7 @@ type Part struct {
 	Only string
 	// Merged: an entry is the sum of several sections (group_reporting), of which fio tells the options of one.
 	Merged bool
-	// Uneven says of such a sum that not all worked as long, "" where they did or nothing tells.
+	// Uneven says that not all that is added up worked as long, "" where they did or nothing tells.
 	Uneven string
 	// Uncounted: a job ended with an error that is in no count of fio's, so that one is counted for it.
 	Uncounted bool
@@ -511,7 +512,26 @@ func (d *document) part(c choice) Part {
 		}
 	}
 	p.Format = format(c)
+	p.Uneven = cmp.Or(p.Uneven, d.unlikeLengths(stage))
 	return p
+}
+
+// unlikeLengths says of entries that are added up that some ended well before the others, "" where none did.
+func (d *document) unlikeLengths(entries []int) string {
+	var least, most uint64
+	for n, i := range entries {
+		if ms := d.jobs[i].longestMS(); n == 0 {
+			least, most = ms, ms
+		} else {
+			least, most = min(least, ms), max(most, ms)
+		}
+	}
+	if !Unlike(least, most) {
+		return ""
+	}
+	return fmt.Sprintf("its jobs did not work as long, the shortest %s, the longest %s: its rate is of all their operations "+
+		"over the longest time, below what was had while all worked", unit.Duration(milliseconds(least)),
+		unit.Duration(milliseconds(most)))
 }
 
 // shortPercentile is 99.900000 as 99.9.
