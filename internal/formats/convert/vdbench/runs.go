@@ -213,13 +213,23 @@ func (f *reader) curve(rd *section, p param) []rate {
 	if f.request.Max < 0 {
 		return []rate{{}}
 	}
+	curves := 0
+	for _, other := range f.sections["rd"] {
+		if o, ok := other.get("iorate", "fwdrate"); ok && o.words[0].text == "curve" {
+			curves++
+		}
+	}
 	if f.request.Max == 0 {
-		f.Refuse(
-			p.ask(),
-			"its points are shares of the largest rate, which must be measured first: run it with iorate=max, "+
-				"then give the rate that it reached with --curve-max",
-		)
+		advice := "run it with iorate=max, then give the rate that it reached with --curve-max"
+		if curves > 1 {
+			advice = fmt.Sprintf("the file has %d curves with a largest rate each: leave one run definition in it, and give the "+
+				"others as files of their own", curves)
+		}
+		f.Refuse(p.ask(), "its points are shares of the largest rate, which must be measured first: %s", advice)
 		return []rate{{}}
+	}
+	if curves > 1 {
+		f.Note(p.ask(), "the same largest rate for each of its curves", "vdbench measures that of each")
 	}
 	f.Note(
 		p.ask(),
