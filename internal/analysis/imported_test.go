@@ -25,8 +25,8 @@ func sweepOfTests(facts func(n int) []result.Fact, ended func(n int) result.Endi
 			m.Environment = append(m.Environment, f)
 		}
 		count := uint64(10 * x)
-		d.Workloads = append(d.Workloads, result.Workload{Name: name, Group: name, VM: vm, Phase: "run", Latency: "service time",
-			Start: began, End: began.Add(10 * time.Second), Ended: ended(n),
+		d.Workloads = append(d.Workloads, result.Workload{Name: name, Group: name, VM: vm, Phase: "run",
+			Latency: "service time", Start: began, End: began.Add(10 * time.Second), Ended: ended(n),
 			Operations: []result.Operation{{Name: "read", Noun: "reads", Block: result.BlockRead}},
 			Ops:        []result.OpTotals{{Op: "read", Count: count, Seconds: float64(count) * float64(n) / x}}})
 		began = began.Add(time.Minute)

@@ -205,7 +205,7 @@ func diskspdCalled(text string) (a diskspdAsk) {
 	}
 	words, _, err := diskspd.Words(text, load.Place{})
 	targets := len(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })) - 3
-	if err == nil && targets > 0 { // without "Command", "Line:" and the program; each thread has its own for each target
+	if err == nil && targets > 0 { // without "Command", "Line:", the program; each thread has its own for each
 		a.flight = count("threads", 1) * count("outstanding", 2) * float64(targets)
 	}
 	return a

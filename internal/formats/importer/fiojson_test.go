@@ -312,7 +312,8 @@ func TestFioEndedEarly(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatal(len(all), err)
 		}
-		if notes := strings.Join(all[0].Notes, "\n"); strings.Contains(notes, "the shortest 30 s, the longest 1 min") != want {
+		notes := strings.Join(all[0].Notes, "\n")
+		if strings.Contains(notes, "the shortest 30 s, the longest 1 min") != want {
 			t.Errorf("runtime %s: %s", runtime, notes)
 		}
 	}

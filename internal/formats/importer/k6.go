@@ -83,8 +83,8 @@ func (k *k6Summary) stretch() (stretch, error) {
 		t.figure(result.Measure{Name: "iterations", Unit: "iterations", Kind: result.Count}, k.counts["iterations"])
 	}
 	if dropped := k.counts["dropped_iterations"]; dropped > 0 {
-		t.figure(result.Measure{Name: "dropped_iterations", Unit: "iterations", Better: result.Lower, Kind: result.Count},
-			dropped)
+		t.figure(result.Measure{Name: "dropped_iterations", Unit: "iterations", Better: result.Lower,
+			Kind: result.Count}, dropped)
 		t.notes = append(t.notes, fmt.Sprintf("%.0f iterations were dropped: k6 had no virtual user free when they were due, so "+
 			"its target rate was missed, and what they would have waited is in no time", dropped))
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// says is what a file says of each run in it: what runsIn tells, how many were at work, and what went wrong.
+// says holds of each run in a file what runsIn tells, how many were at work, and what went wrong.
 func says(t *testing.T, name, text string) string {
 	t.Helper()
 	lines := strings.Split(runsIn(t, name, []byte(text)), "\n")
@@ -65,8 +65,8 @@ func diskspdAsTree(two bool, threads int) string {
 		"<ThreadCount>%d</ThreadCount><RequestCount>0</RequestCount><Targets>%s</Targets></TimeSpan></TimeSpans></Profile>\n"+
 		"<TimeSpan><TestTimeSeconds>30.00</TestTimeSeconds><CpuUtilization><Average><UsagePercent>12.5</UsagePercent>"+
 		"</Average></CpuUtilization><Latency><AverageReadMilliseconds>0.5</AverageReadMilliseconds>%s</Latency><Thread>%s"+
-		"</Thread></TimeSpan>\n</Results>\n", threads, asks, bucket("50", "0.4")+bucket("95", "0.9")+bucket("99.99", "5")+
-		bucket("100", "9"), did)
+		"</Thread></TimeSpan>\n</Results>\n", threads, asks,
+		bucket("50", "0.4")+bucket("95", "0.9")+bucket("99.99", "5")+bucket("100", "9"), did)
 }
 
 // hammerUsers are two tests of HammerDB, one after another, of 8 and 16 virtual users: early fail in the ramp-up of the
