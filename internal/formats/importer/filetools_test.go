@@ -182,11 +182,11 @@ func TestFileTools(t *testing.T) {
 			"    9.00 kB/sec\n\niozone test complete.\n", []string{
 			"iozone initial writers, 1024 KiB in 256 KiB 2s write 16 4194304 0.0 0 4 "}},
 		"bonnie++": {"Version 2.00a\nh  128M\n\n" + bonnieLine + "\n", []string{
-			"bonnie++ writes, a character at a time 2m8s 0 1 bandwidth=1.048576e+06 cpu=94 write_max=18000 ",
-			"bonnie++ block writes 1s 0 1 bandwidth=1.34217728e+08 cpu=23 write_max=4114 ",
-			"bonnie++ reads, a character at a time 1m4s 0 1 bandwidth=2.097152e+06 cpu=99 read_max=10759 ",
-			"bonnie++ block reads 2s 0 1 bandwidth=6.7108864e+07 cpu=40 read_max=2335 ",
-			"bonnie++ seeks 20.48s read 8192 0 0.0 0 1 cpu=9 read_max=20025 "}},
+			"bonnie++ writes, a character at a time 2m8s 0 1 bandwidth=1.048576e+06 process_cpu=94 write_max=18000 ",
+			"bonnie++ block writes 1s 0 1 bandwidth=1.34217728e+08 process_cpu=23 write_max=4114 ",
+			"bonnie++ reads, a character at a time 1m4s 0 1 bandwidth=2.097152e+06 process_cpu=99 read_max=10759 ",
+			"bonnie++ block reads 2s 0 1 bandwidth=6.7108864e+07 process_cpu=40 read_max=2335 ",
+			"bonnie++ seeks 20.48s read 8192 0 0.0 0 1 process_cpu=9 read_max=20025 "}},
 		"dd":        {dd + "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.5 s, 429 MB/s\n", []string{"dd 2.5s copy 1024 1073741824 0.0 0 0 "}},
 		"dd, twice": {strings.Repeat(dd+"1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.5 s, 429 MB/s\n", 2), []string{"dd 2.5s copy 1024 1073741824 0.0 0 0 ", "dd (2) 2.5s copy 1024 1073741824 0.0 0 0 "}},
 		"dd with progress": {"536870912 bytes (537 MB, 512 MiB) copied, 1 s, 537 MB/s\r1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2 s, 500 MB/s\r" +
