@@ -26,8 +26,9 @@ func says(t *testing.T, name, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// diskspdTwo is a time span of eight threads that each work on two targets of unlike block sizes. Of the rows of reads,
-// awk -F'|' '$5 ~ /a.dat/ { b += $2; n += $3 } END { print n, b }' prints 3000 12288000, and of the writes 90 11796480.
+// diskspdTwo is a time span of eight threads that each work on two targets of unlike block sizes. Of its rows of
+// threads awk -F'|' '{ b[$8] += $2; n[$8] += $3; s[$8] += $3*$6/1000 } END { for (f in n) print f, n[f], b[f], s[f] }'
+// prints 3000 12288000 1 of a.dat and 90 11796480 0.18 of b.dat.
 const diskspdTwo = "Command Line: diskspd -Xtwo.xml\n\nInput parameters:\n\n\ttimespan:   1\n\ttotal threads: 8\n" +
 	"\tpath: 'D:\\a.dat'\n\t\tperforming read test\n\t\tblock size: 4096\n" +
 	"\t\tnumber of outstanding I/O operations per thread: 4\n\tpath: 'E:\\b.dat'\n\t\tperforming write test\n" +
@@ -89,7 +90,8 @@ func hammerUsers(early, late bool) string {
 	return "HammerDB CLI v5.0\n" + one(8, 100, early, late) + one(16, 180, false, false)
 }
 
-// Forms that a tool writes as well as those of testdata: totals are those of awk, where they are not one figure.
+// Forms that a tool writes as well as those of testdata, made for this test. Totals of DISKSPD are those of awk above,
+// the others are figures that stand in the text.
 func TestVariants(t *testing.T) {
 	t.Parallel()
 	failed := "; 1 of 8 virtual users FINISHED FAILED: Error in Virtual User 3: ERROR: canceling statement"
