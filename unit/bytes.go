@@ -3,6 +3,7 @@ package unit
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -105,4 +106,28 @@ func (b Bytes) Scale(factor float64, step Bytes) Bytes {
 	}
 	scaled := Bytes(v) / step * step
 	return max(scaled, min(step, b))
+}
+
+// Sizes is a text with the sizes in it, as in "size 17179869184 bytes", in the units of String where that is exact, and
+// else with the thousands apart.
+func Sizes(text string) string {
+	words := strings.Split(text, " ")
+	for i := 1; i < len(words); i++ {
+		n, err := strconv.ParseInt(words[i-1], 10, 64)
+		end, is := strings.CutPrefix(words[i], "bytes")
+		if !is && i > 2 && words[i-2] == "read," { // "4096 bytes read, 8192 written"
+			end, is = strings.CutPrefix(words[i], "written")
+			end = " written" + end
+		}
+		if err != nil || !is || n < int64(KiB) {
+			continue
+		}
+		if exact, err := ParseBytes(Bytes(n).String()); err != nil || int64(exact) != n {
+			words[i-1] = Thousands(n)
+			continue
+		}
+		words[i-1] = Bytes(n).String() + end
+		words = slices.Delete(words, i, i+1)
+	}
+	return strings.Join(words, " ")
 }

@@ -223,3 +223,22 @@ func TestApart(t *testing.T) {
 		}
 	}
 }
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                               "",
+		"none":                           "none",
+		"512 bytes":                      "512 bytes",
+		"17179869184 bytes":              "16 GiB",
+		"size about 4096 bytes; depth 8": "size about 4 KiB; depth 8",
+		"4096 bytes read, 8192 written":  "4 KiB read, 8 KiB written",
+		"4096 bytes read, 8193 written":  "4 KiB read, 8,193 written",
+		"17179869185 bytes, 10 %":        "17,179,869,185 bytes, 10 %",
+		"-4096 bytes":                    "-4096 bytes",
+		"4096 operations":                "4096 operations",
+	} {
+		if got := Sizes(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

@@ -228,7 +228,7 @@ func compareGrids(d *compare.Document) []grid {
 		facts.head = append(facts.head, s.Name)
 	}
 	facts.head = append(facts.head, "weight")
-	for _, f := range d.Unlike {
+	for _, f := range compare.Told(d.Unlike) {
 		facts.rows = append(facts.rows, append(append([]string{f.Name}, f.Values...), factWeight(f)))
 	}
 	cores := grid{title: "Throughput per processor", head: []string{"side", "workload", "operations", "processors",

@@ -534,6 +534,9 @@ func environment(doc *Document) []result.Fact {
 		}
 	}
 	facts := slices.Concat(loads, servers, rest)
+	for i, f := range facts {
+		facts[i].Value = unit.Sizes(f.Value)
+	}
 	whose := map[string]string{result.CountersDerived: "what the load generators report of themselves",
 		result.CountersExported: "the VMs' own, from their exporters",
 		result.CountersMixed: "of some VMs their own, from their exporters; of the others what the load " +

@@ -85,7 +85,7 @@ func TestUnlikeSidesAreRefused(t *testing.T) {
 			w := r.Data.Workloads[0]
 			w.Prefill, w.Phase, w.Name = true, "setup", "OLTP_prefill"
 			r.Data.Workloads = append(r.Data.Workloads, w)
-		}, refused: `prefill of DB: A has "none", B has "8589934592 bytes"`},
+		}, refused: `prefill of DB: A has "none", B has "8 GiB"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := random(1)

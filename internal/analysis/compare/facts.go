@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Fact is one fact whose values are not the same on all sides.
@@ -17,6 +18,35 @@ type Fact struct {
 	Values  []string `json:"values"`  // of each side; several of one side are joined by " | "
 	Refuses bool     `json:"refuses"` // a comparison across it says nothing about what was meant to be tested
 	Varied  bool     `json:"varied"`  // declared as what is being tested, or follows from that
+	of      string   // the workload or group in its name; "" for none
+}
+
+// mostNamed is how many workloads or groups of which one thing is told are named.
+const mostNamed = 5
+
+// Told are facts as people read them: what differs alike in several workloads or groups is one fact of all of them,
+// and sizes are in units that fit.
+func Told(facts []Fact) []Fact {
+	var out []Fact
+	of := map[string][]string{} // by what is told
+	like := func(f Fact) string {
+		return fmt.Sprintf("%q %v %v", append(f.Values, strings.Replace(f.Name, f.of, "", 1)), f.Refuses, f.Varied)
+	}
+	for _, f := range facts {
+		if of[like(f)] = append(of[like(f)], f.of); f.of == "" || len(of[like(f)]) == 1 {
+			out = append(out, f)
+		}
+	}
+	for i, f := range out {
+		out[i].Values = slices.Clone(f.Values)
+		for j, v := range f.Values {
+			out[i].Values[j] = unit.Sizes(v)
+		}
+		if f.of != "" {
+			out[i].Name = strings.Replace(f.Name, f.of, unit.List(of[like(f)], mostNamed), 1)
+		}
+	}
+	return out
 }
 
 // missing is the value of a fact that a run does not record.
@@ -31,10 +61,11 @@ type Refusal struct {
 	Facts []Fact
 }
 
-// Error names every fact with its value on each side, one to a line.
+// Error names every fact with its value on each side, one to a line; what differs alike in several is one.
 func (r *Refusal) Error() string {
-	lines := make([]string, len(r.Facts))
-	for i, f := range r.Facts {
+	told := Told(r.Facts)
+	lines := make([]string, len(told))
+	for i, f := range told {
 		values := make([]string, len(f.Values))
 		for j, v := range f.Values {
 			values[j] = fmt.Sprintf("%s has %q", r.Sides[j].Name, shorten(v))
@@ -45,11 +76,12 @@ func (r *Refusal) Error() string {
 }
 
 func (r *Refusal) names() string {
-	names := make([]string, len(r.Facts))
-	for i, f := range r.Facts {
+	told := Told(r.Facts)
+	names := make([]string, len(told))
+	for i, f := range told {
 		names[i] = f.Name
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, "; ")
 }
 
 func shorten(v string) string {
@@ -76,6 +108,7 @@ func refuse(facts []Fact, sides []Shown) *Refusal {
 // entry is a fact of one run.
 type entry struct {
 	name, value string
+	of          string // the workload or group in the name; "" for none
 	refuses     bool
 	follows     bool // from the scenario's variables
 }
@@ -154,10 +187,10 @@ func loadFacts(r Run) []entry {
 			prefilled[w.Group] = prefilled[w.Group] + extents(w.Streams) + " "
 			continue
 		}
-		list = append(list, entry{name: "tool of " + w.Name, value: strings.TrimSpace(w.Tool), refuses: true},
-			entry{name: "jobs of " + w.Name, value: jobs(w), refuses: true, follows: true})
+		list = append(list, entry{name: "tool of " + w.Name, of: w.Name, value: strings.TrimSpace(w.Tool), refuses: true},
+			entry{name: "jobs of " + w.Name, of: w.Name, value: jobs(w), refuses: true, follows: true})
 		if w.Server != "" { // it may be what is compared
-			list = append(list, entry{name: "server of " + w.Name, value: strings.TrimSpace(w.Server)})
+			list = append(list, entry{name: "server of " + w.Name, of: w.Name, value: strings.TrimSpace(w.Server)})
 		}
 		list = append(list, seen(r, w)...)
 		if !w.MovesBlocks() {
@@ -166,11 +199,11 @@ func loadFacts(r Run) []entry {
 		if !slices.Contains(groups, w.Group) {
 			groups = append(groups, w.Group)
 		}
-		list = append(list, entry{name: "content of " + w.Name, value: content(w.Streams), refuses: true,
+		list = append(list, entry{name: "content of " + w.Name, of: w.Name, value: content(w.Streams), refuses: true,
 			follows: true})
 		if ratio := workingSet(w, r.Data.VMs); ratio > 0 {
 			// To one digit of a power of two, so that rounding of sizes is not a difference.
-			list = append(list, entry{name: "working set to memory of " + w.Name,
+			list = append(list, entry{name: "working set to memory of " + w.Name, of: w.Name,
 				value: fmt.Sprintf("%.3g", math.Exp2(math.Round(4*math.Log2(ratio))/4)), refuses: true, follows: true})
 		}
 	}
@@ -179,7 +212,7 @@ func loadFacts(r Run) []entry {
 		if value == "" {
 			value = "none"
 		}
-		list = append(list, entry{name: "prefill of " + g, value: value, refuses: true, follows: true})
+		list = append(list, entry{name: "prefill of " + g, of: g, value: value, refuses: true, follows: true})
 	}
 	return list
 }
@@ -284,7 +317,7 @@ func unlike(sides []Side, vary []string) []Fact {
 	}
 	var out []Fact
 	for _, e := range order {
-		f := Fact{Name: e.name, Refuses: e.refuses}
+		f := Fact{Name: e.name, Refuses: e.refuses, of: e.of}
 		known := true
 		for i, v := range values[e.name] {
 			joined := strings.Join(v, " | ")

@@ -66,7 +66,7 @@ func seen(r Run, w result.Workload) (list []entry) {
 		done[o.Block] += float64(t.Count)
 		if size := float64(t.Bytes) / float64(t.Count); size > 0 && !says("size", "record") {
 			// Coarse, so that a mix of sizes is like itself.
-			list = append(list, entry{name: w.Name + " size of a " + o.Name, refuses: true,
+			list = append(list, entry{name: w.Name + " size of a " + o.Name, of: w.Name, refuses: true,
 				value: fmt.Sprintf("about %.0f bytes", math.Exp2(math.Round(4*math.Log2(size))/4))})
 		}
 	}
@@ -76,14 +76,15 @@ func seen(r Run, w result.Workload) (list []entry) {
 	})
 	if mixed && !says("mix") {
 		share := done[result.BlockRead] / (done[result.BlockRead] + done[result.BlockWrite])
-		list = append(list, entry{name: w.Name + " mix", refuses: true,
+		list = append(list, entry{name: w.Name + " mix", of: w.Name, refuses: true,
 			value: fmt.Sprintf("about %.0f %% reads", 5*math.Round(20*share))})
 	}
 	if w.Latency != "" {
-		list = append(list, entry{name: w.Name + " times", value: w.Latency, refuses: true})
+		list = append(list, entry{name: w.Name + " times", of: w.Name, value: w.Latency, refuses: true})
 	}
 	if slices.Sort(kinds); len(kinds) > 0 && !says("pattern") {
-		list = append(list, entry{name: w.Name + " operations", value: strings.Join(kinds, ", "), refuses: true})
+		list = append(list, entry{name: w.Name + " operations", of: w.Name, value: strings.Join(kinds, ", "),
+			refuses: true})
 	}
 	return list
 }
