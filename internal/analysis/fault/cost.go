@@ -30,6 +30,16 @@ func free(v *view.Run, group string, q view.Quantity, e result.Mark, since time.
 	return o, ok && !o.hit()
 }
 
+// stillOnce tells of VMs that stood still once where two faults came at one moment: of the first, which names the other.
+func stillOnce(all []Comeback) []Comeback {
+	for i := 1; i < len(all); i++ {
+		if all[i].at.Sub(all[i-1].at) <= oneFault && all[i-1].vms.VMs > 0 && !all[i].hit() {
+			all[i].vms = view.StoodStill{}
+		}
+	}
+	return all
+}
+
 // aWhile is for how long a fault that does not end has what it takes seen, at least.
 const aWhile = time.Minute
 

@@ -52,7 +52,7 @@ func Outages(v *view.Run) []Comeback {
 	for _, group := range groups(v) {
 		for i, q := range followed(v, group) {
 			if i == 0 || q.Better == result.Higher {
-				out = append(out, outagesOf(v, group, q)...)
+				out = append(out, stillOnce(outagesOf(v, group, q))...)
 			}
 		}
 	}
@@ -394,7 +394,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 		switch {
 		case f.Start.Sub(e.Time).Abs() <= oneFault && !f.Alike(e):
 			o.beside = append(o.beside, f.Say())
-		case f.At(e.Time) && e.Time.Sub(f.Start) > oneFault:
+		case f.At(e.Time) && !f.OnAgain(e.Time) && e.Time.Sub(f.Start) > oneFault:
 			o.under = append(o.under, f.Say())
 		}
 	}

@@ -180,6 +180,9 @@ func nodeReturns(v *view.Run) []result.Finding {
 	}
 	f.Sentence = fmt.Sprintf("From power-on until ready: %s, after at least %s off.", view.Listed(said),
 		view.SayDuration(dark))
+	if dark < 1 { // one that shuts down is switched on as soon as it is off
+		f.Sentence = fmt.Sprintf("From power-on until ready: %s.", view.Listed(said))
+	}
 	return []result.Finding{f}
 }
 

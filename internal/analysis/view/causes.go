@@ -17,6 +17,9 @@ type Fault struct {
 	Nodes []string
 	Start time.Time
 	End   time.Time // zero: it stayed, or nobody said that it was over
+	On    time.Time // when the last of nodes that were switched off was switched on again; zero: not known
+	on    string    // the mark of it
+	off   []string  // nodes that are still off
 }
 
 // At reports whether it was in force at a moment.
@@ -29,6 +32,10 @@ func (f Fault) Say() string {
 	}
 	return fmt.Sprintf("%q", f.Text)
 }
+
+// OnAgain reports whether it was that nodes were switched off, and all are on again by a moment: what their loss began,
+// such as a rebuild, may go on.
+func (f Fault) OnAgain(t time.Time) bool { return !f.On.IsZero() && !t.Before(f.On) }
 
 // Alike reports whether a mark is of the same as it, on whichever node.
 func (f Fault) Alike(e result.Mark) bool {
@@ -53,11 +60,21 @@ func (v *Run) Faults() []Fault {
 				return e.Time.Sub(f.Start) <= SameMoment && e.Node != "" && !slices.Contains(f.Nodes, e.Node) &&
 					f.Alike(e)
 			})
-			if i >= 0 {
-				out[i].Nodes = append(out[i].Nodes, e.Node)
-				continue
+			if i < 0 {
+				i, out = len(out), append(out, Fault{Text: e.Text, Start: e.Time})
 			}
-			out = append(out, Fault{Text: e.Text, Nodes: []string{e.Node}, Start: e.Time})
+			out[i].Nodes = append(out[i].Nodes, e.Node)
+			if e.State == result.PowerOff {
+				out[i].off = append(out[i].off, e.Node)
+			}
+		case result.PowerOn:
+			for i := range out {
+				still := slices.DeleteFunc(slices.Clone(out[i].off), func(n string) bool { return n == e.Node })
+				if len(still) == 0 && len(out[i].off) > 0 {
+					out[i].On, out[i].on = e.Time, e.Text
+				}
+				out[i].off = still
+			}
 		case result.FaultOver:
 			if i := slices.IndexFunc(out, func(f Fault) bool {
 				return f.End.IsZero() && slices.Contains(f.Nodes, e.Node) && (e.Ends == "" || e.Ends == f.Text)
@@ -110,6 +127,8 @@ type Conditions struct {
 	Faults []string // as Fault.Say has them
 	Partly []string // of those the ones that were for less than half of the time
 	Mostly []string // and those that were for more, and clearly not for all of it
+	Past   []string // and those whose nodes were on again for most of it
+	On     []string // marks by which these were
 	Edge   []string // those of which an end of the stretch holds a little, since it ends with a report
 	Lost   []string // those that were over, and to which VMs of the workload had been lost
 	Since  string
@@ -144,27 +163,29 @@ func (v *Run) ConditionsOf(of *Load, windows []result.Window) []Conditions {
 			}
 		}
 		for _, f := range faults {
-			end := w.End
+			end, said := w.End, f.Say()
 			if !f.End.IsZero() {
 				end = earlier(end, f.End)
 			}
 			in := end.Sub(Later(w.Start, f.Start)).Seconds() / length.Seconds()
 			within := f.Start.After(w.Start) && end.Before(w.End)
 			if of != nil && in < edge && f.Start.Before(w.Start) && v.tookVMs(f, of) {
-				c.Lost = append(c.Lost, f.Say())
+				c.Lost = append(c.Lost, said)
 			}
 			if of != nil && in >= counts && in < edge && !within {
-				c.Edge = append(c.Edge, f.Say())
+				c.Edge = append(c.Edge, said)
 				continue
 			}
-			if in >= counts && !slices.Contains(c.Lost, f.Say()) {
-				c.Faults = append(c.Faults, f.Say())
+			if in >= counts && !slices.Contains(c.Lost, said) {
+				if c.Faults = append(c.Faults, said); f.OnAgain(w.Start.Add(length / 2)) {
+					c.Past, c.On = append(c.Past, said), append(c.On, f.on)
+				}
 			}
-			if in >= counts && in < 0.5 && !slices.Contains(c.Lost, f.Say()) {
-				c.Partly = append(c.Partly, f.Say())
+			if in >= counts && in < 0.5 && !slices.Contains(c.Lost, said) {
+				c.Partly = append(c.Partly, said)
 			}
 			if of == nil && in >= 0.5 && in < 1-edge {
-				c.Mostly = append(c.Mostly, f.Say())
+				c.Mostly = append(c.Mostly, said)
 			}
 		}
 		if w.After != "" && !c.OfFault && !known(w.After, result.PowerOff, result.PowerOn) {
@@ -200,6 +221,8 @@ func (c Conditions) faults() (said []string) {
 	for _, f := range c.Faults {
 		if slices.Contains(c.Partly, f) {
 			said = append(said, f+" was in force for a part of it")
+		} else if slices.Contains(c.Past, f) {
+			said = append(said, "nodes were on again after "+f)
 		} else if slices.Contains(c.Mostly, f) {
 			said = append(said, f+" was in force for most of it")
 		} else {
@@ -211,9 +234,12 @@ func (c Conditions) faults() (said []string) {
 
 // Under names the faults that were in force, but for one that is named already; "" when there is none.
 func (c Conditions) Under(named string) string {
-	var whole, partly []string
+	var whole, partly, past []string
 	for _, f := range c.Faults {
-		switch {
+		switch i := slices.Index(c.Past, f); {
+		case i >= 0 && c.On[i] == named:
+		case i >= 0:
+			past = append(past, f)
 		case named != "" && f == strconv.Quote(named): // one on several nodes is not all named by it
 		case slices.Contains(c.Partly, f):
 			partly = append(partly, f)
@@ -227,6 +253,12 @@ func (c Conditions) Under(named string) string {
 	}
 	if len(partly) > 0 {
 		said += ", in part under " + Listed(partly)
+	}
+	switch n := len(past); {
+	case n == 1:
+		said += ", after " + past[0] + ", since then on again"
+	case n > 1:
+		said += fmt.Sprintf(", after %d faults whose nodes are on again", n)
 	}
 	return said
 }
