@@ -52,7 +52,8 @@ func metricsOf(names []string, p result.Panel) []result.Metric {
 
 // reportMetrics are the metrics that a result asks for. Of a rate, a bandwidth or a latency of VMs they are of the time
 // from the first start of the group's workloads to their last end: before and after it the zeros are of no workload,
-// and a mean over them is nobody's rate. A panel of which something is left out says so.
+// and a mean over them is nobody's rate. A panel of which something is left out says so. A point that the first start
+// falls into is of a part of its time only: it is left out where others follow.
 func (c *panelist) reportMetrics(r scenario.Result, p *result.Panel) []result.Metric {
 	if r.Kind != scenario.GroupResult || !slices.Contains([]string{"ops/s", "bytes/s", "us"}, p.Unit) {
 		return metricsOf(r.Metrics, *p)
@@ -65,14 +66,21 @@ func (c *panelist) reportMetrics(r scenario.Result, p *result.Panel) []result.Me
 	worked.Series = make([]result.Series, len(p.Series))
 	for i, s := range p.Series {
 		worked.Series[i] = s
-		worked.Series[i].Values = slices.Clone(s.Values)
-		for k := range s.Values {
+		values, partly := slices.Clone(s.Values), -1
+		for k := range values {
 			at := s.Start.Add(time.Duration(float64(k) * s.Step * float64(time.Second)))
-			if (at.Before(from) || at.After(to)) && s.Values[k] != nil {
-				worked.Series[i].Values[k] = nil
+			switch begun := at.Add(-time.Duration(s.Step * float64(time.Second))); {
+			case values[k] == nil:
+			case at.Before(from) || at.After(to):
+				values[k] = nil
 				left++
+			case begun.Before(from):
+				partly = k
+			case partly >= 0:
+				values[partly], partly = nil, -1
 			}
 		}
+		worked.Series[i].Values = values
 	}
 	out := metricsOf(r.Metrics, worked)
 	if left > 0 && len(out) > 0 {
