@@ -395,6 +395,13 @@ func (doc *Document) inShort() []Short {
 	return append(first, rest[:min(len(rest), mostShort)]...)
 }
 
+// still reports whether nothing but zeros was seen of a result.
+func still(p result.Panel) bool {
+	return !slices.ContainsFunc(p.Series, func(s result.Series) bool {
+		return slices.ContainsFunc(s.Values, func(v *float64) bool { return v != nil && *v != 0 })
+	})
+}
+
 // answer is the sentence that a summary begins with, and the findings that it says; none where nothing was measured.
 func (doc *Document) answer() (first []Short, said []result.Finding) {
 	r := answer.Run{Findings: doc.Findings, Unread: doc.unread}
@@ -411,6 +418,9 @@ func (doc *Document) answer() (first []Short, said []result.Finding) {
 		r.Loads = append(r.Loads, one)
 	}
 	for _, p := range doc.Panels {
+		if len(doc.Workloads) == 0 && still(p) {
+			continue // what nobody did is no answer
+		}
 		for _, m := range p.Metrics[:min(len(p.Metrics), 1)] {
 			r.Results = append(r.Results, fmt.Sprintf("%s: %s %s", p.Title, sayMetric(m), quantity(m.Value, m.Unit)))
 		}

@@ -71,6 +71,7 @@ func InShort(all []result.Finding) []Short {
 			take(f)
 		}
 	}
+	countAlike(out, all)
 	if len(out) == 0 && len(all) > 0 {
 		n := 0
 		for _, f := range all {
@@ -92,6 +93,25 @@ func InShort(all []result.Finding) []Short {
 		)
 	}
 	return out
+}
+
+// countAlike says of what is wrong in several places, of which one stands for all, in how many more it is.
+func countAlike(told []Short, all []result.Finding) {
+	for i, s := range told {
+		one := func(o Short) bool { return o.Check == s.Check && o.Severity == s.Severity }
+		n := 0
+		for _, f := range all {
+			if one(Short{Check: f.Check, Severity: f.Severity}) && !f.Answers() {
+				n++
+			}
+		}
+		wrong := s.Severity == result.Invalid || s.Severity == result.Warning
+		if n < 2 || !wrong || s.Check == result.AssertCheck || slices.ContainsFunc(told[:i], one) ||
+			slices.ContainsFunc(told[i+1:], one) {
+			continue
+		}
+		told[i].Sentence = fmt.Sprintf("%s (and %d more like it).", strings.TrimSuffix(s.Sentence, "."), n-1)
+	}
 }
 
 // failedAssert reports whether a finding is a condition of the author's that does not hold, or could not be judged.

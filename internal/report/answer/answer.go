@@ -8,6 +8,7 @@ package answer
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -37,14 +38,17 @@ type Run struct {
 	Results  []string
 }
 
-// asked are the checks that answer questions, in the order in which readers ask for them, and which of them may stand
-// beside the first: who loses power asks for lost writes and for the time until all works again, who boots or moves
-// machines what it costs others.
-var asked = []struct {
+// asking is a check that answers a question.
+type asking struct {
 	check string
 	also  []string
 	each  bool // every subject has a clause, not the one that changed most
-}{
+}
+
+// asked are the checks that answer questions, in the order in which readers ask for them, and which of them may stand
+// beside the first: who loses power asks for lost writes and for the time until all works again, who boots or moves
+// machines what it costs others.
+var asked = []asking{
 	{"lost-writes", []string{"recovery"}, true},
 	{"lost-commits", []string{"recovery"}, true},
 	{"boots", []string{"windows"}, true},
@@ -84,12 +88,20 @@ func Of(r Run) (sentence string, said []result.Finding) {
 		if !a.each {
 			all = all[:1]
 		}
-		said = append(said, all[:min(len(all), most)]...)
+		told := all[:min(len(all), most)]
+		said = append(said, told...)
 		for _, check := range a.also {
 			said = append(said, telling(r, check)[:min(len(telling(r, check)), 1)]...)
 		}
-		for _, f := range said {
-			clauses = append(clauses, r.clause(f, len(said) == 1 && r.Unread == ""))
+		for i, f := range said {
+			clause := r.clause(f, len(said) == 1 && r.Unread == "")
+			if word := []rune(clause); i > 0 && len(word) > 1 && !r.named(clause, f.Subject) && !unicode.IsUpper(word[1]) {
+				clause = string(unicode.ToLower(word[0])) + string(word[1:]) // it goes on a sentence
+			}
+			clauses = append(clauses, clause)
+			if left := len(all) - len(told); left > 0 && i == len(told)-1 {
+				clauses = append(clauses, fmt.Sprintf("%d more like these", left))
+			}
 		}
 		break
 	}
@@ -123,9 +135,15 @@ func Of(r Run) (sentence string, said []result.Finding) {
 	return r.capital(strings.Join(clauses, "; ")) + ".", said
 }
 
+// named reports whether a text begins with the name of a load, or with another.
+func (r Run) named(s, other string) bool {
+	return other != "" && strings.HasPrefix(s, other) ||
+		slices.ContainsFunc(r.Loads, func(l Load) bool { return l.Name != "" && strings.HasPrefix(s, l.Name) })
+}
+
 // capital begins a sentence, but for one that begins with the name of a load.
 func (r Run) capital(s string) string {
-	if slices.ContainsFunc(r.Loads, func(l Load) bool { return l.Name != "" && strings.HasPrefix(s, l.Name) }) {
+	if r.named(s, "") {
 		return s
 	}
 	first, n := utf8.DecodeRuneInString(s)
@@ -140,8 +158,22 @@ func telling(r Run, check string) (out []result.Finding) {
 			out = append(out, f)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b result.Finding) int { return cmp.Compare(b.Weight(), a.Weight()) })
+	several := slices.ContainsFunc(out, func(f result.Finding) bool { return f.Subject != out[0].Subject })
+	slices.SortStableFunc(out, func(a, b result.Finding) int {
+		if check == "recovery" && several { // who was not seen back comes before who was back last
+			return cmp.Compare(back(b), back(a))
+		}
+		return cmp.Compare(b.Weight(), a.Weight())
+	})
 	return out
+}
+
+// back is when what a fault struck was back; of what was not seen back it is never.
+func back(f result.Finding) float64 {
+	if f.Value == nil {
+		return math.Inf(1)
+	}
+	return *f.Value
 }
 
 // tells reports whether a finding answers: of loads that took turns only where they do the same.
@@ -169,13 +201,27 @@ func tells(r Run, f result.Finding, check string) bool {
 // sentence.
 func (r Run) clause(f result.Finding, alone bool) string {
 	text := Clause(f, alone || slices.Contains(uncut, f.Check))
-	subjects := map[string]bool{}
-	for _, o := range telling(r, f.Check) {
-		subjects[o.Subject] = true
+	check := f.Check
+	if check == "recovery" && f.Severity == result.Passed {
+		check = kept
 	}
+	subjects, missing := map[string]bool{}, map[string]bool{}
+	for _, o := range telling(r, check) {
+		subjects[o.Subject] = true
+		if o.Value == nil {
+			missing[o.Subject] = true
+		}
+	}
+	each := slices.ContainsFunc(asked, func(a asking) bool { return a.check == check && a.each })
 	switch n := len(subjects); {
-	case f.Check == "windows" && n > 1:
+	case check == "windows" && n > 1:
 		return fmt.Sprintf("of %d workloads that were set against others the one that changed most is %s", n, text)
+	case check == "recovery" && n > 1 && len(missing) > 0:
+		return fmt.Sprintf("of %d groups that a fault struck %d had not come back; %s", n, len(missing), text)
+	case check == "recovery" && n > 1:
+		return fmt.Sprintf("of %d groups that a fault struck this one was back last: %s", n, text)
+	case n > 1 && !each:
+		return fmt.Sprintf("%s; %d more like it", text, n-1)
 	case f.Check == "ingest":
 		if rate := r.steady(f.Subject); rate != nil && rate.Low != nil {
 			text = strings.TrimSuffix(Head(First(f)), ".") + fmt.Sprintf(" (when steady %s IOPS, %s; %s)",

@@ -23,8 +23,15 @@ func TestOf(t *testing.T) {
 	recovery := result.Finding{Check: "recovery", Subject: "OLTP", Severity: result.Info, Unit: "s",
 		Value: number(30), Low: number(25), High: number(30), Confidence: 1,
 		Sentence: "OLTP back at 90 % after 30 s; no errors reported."}
+	after := func(subject string, value *float64) result.Finding {
+		f := recovery
+		f.Subject, f.Value, f.Sentence = subject, value, subject+" back."
+		return f
+	}
 	keptRate := result.Finding{Check: "recovery", Subject: "OLTP", Severity: result.Passed, Unit: "s", Value: number(0),
 		NoInterval: "nothing was lost", Sentence: "OLTP kept its rate."}
+	keptToo := keptRate
+	keptToo.Subject = "DB"
 	lost := result.Finding{Check: "lost-writes", Subject: "Check", Severity: result.Passed, Value: number(0), N: 500,
 		NoInterval: "every block was read", Sentence: "Check: every acknowledged write was there, in all 500 blocks."}
 	boots := result.Finding{Check: "boots", Subject: "Desktops", Severity: result.Info, Value: number(41),
@@ -87,6 +94,20 @@ func TestOf(t *testing.T) {
 			`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %); read p50 unchanged.`, 1},
 		"a fault that nobody noticed": {Run{Findings: []result.Finding{keptRate}},
 			"OLTP kept its rate (nothing was lost).", 1},
+		"groups that a fault struck": {
+			Run{Findings: []result.Finding{recovery, after("B", number(90)), after("C", number(60)), keptRate}},
+			"Of 3 groups that a fault struck this one was back last: B back (between 25 s and 30 s).", 1},
+		"groups of which one was not back": {
+			Run{Findings: []result.Finding{recovery, after("B", number(90)), after("C", nil)}},
+			"Of 3 groups that a fault struck 1 had not come back; C back (between 25 s and 30 s).", 1},
+		"groups that nobody noticed a fault in": {Run{Findings: []result.Finding{keptRate, keptToo}},
+			"OLTP kept its rate (nothing was lost); 1 more like it.", 1},
+		"more verifications than are told": {Run{Findings: []result.Finding{lost, lost, lost, lost, lost, lost}},
+			strings.Repeat("Check: every acknowledged write was there, in all 500 blocks (every block was read); ", 4) +
+				"2 more like these.", 4},
+		"two of one sort in turn": {Run{Findings: []result.Finding{turn("rate B / A"), turn("rate A / B")}, Loads: loads},
+			"With x 2 instead of 1, B did 5 IOPS: ×1 (95 %: ×0.9 to ×1.1), and the p99 latency was 1 ms; " +
+				"with x 2 instead of 1, B did 5 IOPS: ×1 (95 %: ×0.9 to ×1.1), and the p99 latency was 1 ms.", 2},
 		"loads of one sort in turn": {Run{Findings: []result.Finding{turn("rate B / A")}, Loads: loads},
 			"With x 2 instead of 1, B did 5 IOPS: ×1 (95 %: ×0.9 to ×1.1), and the p99 latency was 1 ms.", 1},
 		"reads and writes in turn": {
