@@ -384,7 +384,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	if q.Measure == "" {
 		until := to // a single VM may take longer than the whole
 		for _, n := range v.Data.Events {
-			if strikes(n) && n.Time.After(end) && n.Time.Before(until) {
+			if strikes(n) && n.Time.Sub(e.Time) > oneFault && n.Time.After(end) && n.Time.Before(until) {
 				until = n.Time
 			}
 		}

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,5 +118,34 @@ func TestNothingElseFailed(t *testing.T) {
 		if len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// One machine that stood still is told under one of two faults that came at one moment.
+func TestStillOnce(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(1, 600, 1)
+	s.Load(reporttest.Load{Name: "A", VMs: 4, Spread: true, To: 600, Noise: 0.01,
+		Rate: func(int) float64 { return 4000 }, Share: func(vm, t int) float64 {
+			switch still := t >= 301 && t < 330; {
+			case still && vm == 0:
+				return 0
+			case still:
+				return 1.0 / 3
+			}
+			return 0.25
+		}})
+	s.Fault(300, 0, "node-0", "slow")
+	s.Fault(302, 0, "node-1", "cut off")
+	var got []string
+	for _, f := range recovered(view.New(s.Manifest, s.Data)) {
+		said, _, _ := strings.Cut(f.Sentence, ", though")
+		said, _, _ = strings.Cut(said, ", within")
+		got = append(got, said)
+	}
+	want := []string{`After "slow" at 5:00, with "cut off": A stood still in part: 1 of its 4 VMs stalled for 29 s`,
+		`After "cut off" at 5:02, with "slow": A kept its rate of 3,999 IOPS`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
