@@ -235,12 +235,17 @@ func TestPercentilesAreMerged(t *testing.T) {
 	}
 }
 
-// The page of a large run leaves the ends of its long tables out and says so; entries of whole groups stay.
+// The page of a large run leaves the ends of its long tables out and says so; entries of whole groups stay, and
+// those that did not end as planned.
 func TestLongTables(t *testing.T) {
 	doc := &Document{}
 	for i := range 1500 {
 		name := fmt.Sprintf("vm-%04d", i)
-		doc.Workloads = append(doc.Workloads, WorkloadSummary{Name: "W", VM: name})
+		w := WorkloadSummary{Name: "W", VM: name, Ended: result.Finished}
+		if i == 1400 {
+			w.Ended = result.Lost
+		}
+		doc.Workloads = append(doc.Workloads, w)
 		doc.VMs = append(doc.VMs, result.VM{Name: name})
 	}
 	doc.Workloads = append(doc.Workloads, WorkloadSummary{Name: "W", Group: "Fleet"})
@@ -248,13 +253,13 @@ func TestLongTables(t *testing.T) {
 	if err := HTML(&page, doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Workloads (1000 of 1501)", "VMs (1000 of 1500)", "1,500 VMs on", "all of Fleet",
-		"vm-0998"} {
+	for _, want := range []string{"Workloads (100 of 1501; the JSON report has all)",
+		"VMs (100 of 1500; the JSON report has all)", "1,500 VMs on", "all of Fleet", "vm-0097", "vm-1400"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if strings.Contains(page.String(), "vm-1000") || len(doc.Workloads) != 1501 || doc.Workloads[0].VM != "vm-0000" {
+	if strings.Contains(page.String(), "vm-0100") || len(doc.Workloads) != 1501 || doc.Workloads[0].VM != "vm-0000" {
 		t.Error("rows were not left out, or the document was changed")
 	}
 }

@@ -81,8 +81,9 @@ func (v *view) SectionNoun() string {
 // more counts the rows that a page of a large run leaves out; the JSON report has them.
 type more struct{ Workloads, VMs, Steps, Hashes int }
 
-// maxRows bounds the long tables of the page.
-const maxRows = 1000
+// maxRows bounds the long tables of the page: with a thousand rows each it has tens of thousands of elements, which
+// browsers are slow to lay out and tools that check a page do not get through.
+const maxRows = 100
 
 // cut keeps the first rows of a long table and returns how many it leaves out.
 func cut[T any](rows []T) ([]T, int) {
@@ -174,7 +175,7 @@ func sideBySide(all []Comparison) bool { return len(all) == 1 && len(all[0].Wind
 const mostPictures = 24
 
 // maxJournal bounds the journal on the page, to its end; the JSON report has all of it.
-const maxJournal = 1000
+const maxJournal = 200
 
 func newView(doc *Document) *view {
 	doc = shown(doc)
@@ -268,12 +269,12 @@ func Said(summary []Short, f result.Finding) bool {
 		slices.ContainsFunc(summary, func(s Short) bool { return strings.Contains(s.Sentence, first) })
 }
 
-// cutTables leaves the long tables' ends out; what is of whole groups comes first then.
+// cutTables leaves the long tables' ends out; what is of whole groups comes first then, and what did not end as planned.
 func (v *view) cutTables() {
 	if len(v.Workloads) > maxRows {
 		v.Workloads = slices.Clone(v.Workloads)
 		slices.SortStableFunc(v.Workloads, func(a, b WorkloadSummary) int {
-			return cmp.Compare(min(len(a.VM), 1), min(len(b.VM), 1))
+			return cmp.Compare(a.place(), b.place())
 		})
 	}
 	v.Workloads, v.More.Workloads = cut(v.Workloads)
@@ -287,6 +288,17 @@ func (v *view) cutTables() {
 		}
 		v.More.Hashes = left
 	}
+}
+
+// place is where a workload stands in a table that does not hold all.
+func (w WorkloadSummary) place() int {
+	switch {
+	case w.VM == "":
+		return 0
+	case w.Errors > 0 || !w.Ended.Planned():
+		return 1
+	}
+	return 2
 }
 
 var icons = map[result.Severity]string{result.Invalid: "✕", result.Warning: "!", result.Info: "i", result.Passed: "✓"}
