@@ -150,7 +150,7 @@ func TestMarkFigure(t *testing.T) {
 	t.Parallel()
 	rate, low, high := 148811.0, 146372.0, 151384.0
 	got := markFigure(&loadmark.Answer{Verdict: loadmark.Found, Rate: &rate, Low: &low, High: &high})
-	if want := "mark 148,800 IOPS (146,400 IOPS to 151,400 IOPS)"; got != want {
+	if want := "mark 148,800 IOPS (95 %: 146,400 to 151,400 IOPS)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -446,7 +446,11 @@ func markFigure(a *loadmark.Answer) string {
 	}
 	switch a.Verdict { // in the digits of its sentence
 	case loadmark.Found:
-		return fmt.Sprintf("mark %s (%s to %s)", a.Say(*a.Rate), a.Say(*a.Low), a.Say(*a.High))
+		rate, low := a.Say(*a.Rate), a.Say(*a.Low)
+		if _, u, ok := strings.Cut(rate, " "); ok { // the unit once
+			low = strings.TrimSuffix(low, " "+u)
+		}
+		return fmt.Sprintf("mark %s (95 %%: %s to %s)", rate, low, a.Say(*a.High))
 	case loadmark.AtLeast, loadmark.Generator:
 		return "mark at least " + a.Say(*a.Rate)
 	case loadmark.Below:

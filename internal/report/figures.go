@@ -506,7 +506,11 @@ func (doc *Document) plainShort(answer string) []Short {
 		for _, l := range told {
 			did = append(did, l.Workload+": "+didOf(l)+doc.heldTo(l))
 		}
-		say("", "%s; %s.", strings.Join(did, "; "), failed)
+		text := strings.Join(did, "; ")
+		if strings.Count(text, limitUnknown) > 1 { // of several once
+			text = strings.ReplaceAll(text, limitUnknown, "") + "; what could be had without these limits is not known"
+		}
+		say("", "%s; %s.", text, failed)
 	default:
 		for _, l := range told {
 			say(l.Workload, "%s: %s.", l.Workload, didOf(l)+doc.heldTo(l))

@@ -280,6 +280,9 @@ func Where(environment []result.Fact) string {
 // Where says where the load went.
 func (doc *Document) Where() string { return Where(doc.Manifest.Environment) }
 
+// limitUnknown ends what is said of a load that a limit held.
+const limitUnknown = ": what could be had without that limit is not known"
+
 // heldTo says of a workload that kept the rate it was given that this, and not what it loads, is what its figures are
 // of; "" of others.
 func (doc *Document) heldTo(l Latency) string {
@@ -302,8 +305,7 @@ func (doc *Document) heldTo(l Latency) string {
 	if !met || rate == 0 || len(l.Windows[0].Rows) == 0 {
 		return doc.heldByQuota()
 	}
-	return fmt.Sprintf(", held to the %s its job asks for: what could be had without that limit is not known",
-		quantity(rate, l.Windows[0].Rows[0].Unit))
+	return fmt.Sprintf(", held to the %s its job asks for", quantity(rate, l.Windows[0].Rows[0].Unit)) + limitUnknown
 }
 
 // heldByQuota says of the one workload of a run that what a quota of its group allows is what its figures are of; ""
@@ -322,6 +324,6 @@ func (doc *Document) heldByQuota() string {
 		return ""
 	}
 	quota := doc.Findings[i].Evidence[0]
-	return fmt.Sprintf(", held to the %s that a quota of its group allows: what could be had without that limit is not "+
-		"known", quantity(quota.Value, quota.Unit))
+	return fmt.Sprintf(", held to the %s that a quota of its group allows", quantity(quota.Value, quota.Unit)) +
+		limitUnknown
 }

@@ -63,7 +63,7 @@ func (x *Experiment) charts(d Design, all []kind) {
 		if k.times == "" {
 			continue
 		}
-		title := strings.TrimSuffix(k.name, " mean "+k.times) + " " + k.times + " p50 and p99"
+		title := strings.TrimSuffix(k.name, " mean "+k.times) + " " + k.times + bothQuantiles
 		for _, q := range shownQuantiles {
 			add(k.workload, k.percentile(q), title, k.unit, func(others string) string {
 				return strings.TrimSpace(fmt.Sprintf("%s p%g", who(others), q*100))
@@ -97,6 +97,9 @@ func (x *Experiment) lines(d Design, workload, name string, called func(others s
 	return out
 }
 
+// bothQuantiles ends the title of a chart with a line for each of shownQuantiles.
+const bothQuantiles = " p50 and p99"
+
 // OverCurves lays the curves of experiments, one for each side, over each other: a chart for every measure and every
 // combination of the factors but the last, on which two sides or more have a line.
 func (d *Document) OverCurves(sides []*Experiment) {
@@ -104,7 +107,8 @@ func (d *Document) OverCurves(sides []*Experiment) {
 	for n, x := range sides {
 		for _, c := range x.Charts {
 			for _, line := range c.Lines {
-				one := Chart{Title: strings.TrimSpace(c.Title + " " + line.Name), Unit: c.Unit, XLabel: c.XLabel}
+				title := strings.TrimSuffix(c.Title, bothQuantiles) // of which the line's name has one
+				one := Chart{Title: strings.TrimSpace(title + " " + line.Name), Unit: c.Unit, XLabel: c.XLabel}
 				i := slices.IndexFunc(all, func(o Chart) bool {
 					return o.Title == one.Title && o.Unit == one.Unit && o.XLabel == one.XLabel
 				})
