@@ -317,7 +317,8 @@ var isRun = regexp.MustCompile(`^\d{8}-\d{6}-[A-Za-z0-9-]+$`)
 // comparePage executes a template that shares the table of compared measures.
 func comparePage(w io.Writer, name string, v any) error {
 	page := template.New(name).Funcs(functions).Funcs(template.FuncMap{
-		"percent": percent, "weight": factWeight, "told": compare.Told, "sideSize": sideSize, "cellInterval": cellInterval,
+		"percent": percent, "weight": factWeight, "told": compare.Told,
+		"sideSize": sideSize, "cellInterval": cellInterval,
 		"measureName": measureName, "swatch": func(i int) int { return i % paletteSize },
 		"isRun": isRun.MatchString,
 		"files": func() [][2]string { return [][2]string{{"html", "page"}, {"md", "Markdown"}, {"json", "JSON"}} },

@@ -99,8 +99,10 @@ func TestInShort(t *testing.T) {
 				"Gain."), 0.5), harm(of("A", finding("windows", result.Info, "Other.")), 1.5),
 		}, []string{"Loss of ×2.", "Gain.", "1.", "2.", "3."}},
 		"what is wrong in several places": {[]result.Finding{
-			of("A", finding("lost", result.Invalid, "A lost 1 VM.")), of("B", finding("lost", result.Invalid, "B lost 1 VM.")),
-			of("C", finding("lost", result.Invalid, "C lost 2 VMs.")), of("A", finding("errors", result.Warning, "2 failed.")),
+			of("A", finding("lost", result.Invalid, "A lost 1 VM.")),
+			of("B", finding("lost", result.Invalid, "B lost 1 VM.")),
+			of("C", finding("lost", result.Invalid, "C lost 2 VMs.")),
+			of("A", finding("errors", result.Warning, "2 failed.")),
 			of("B", finding("errors", result.Info, "0 failed.")),
 		}, []string{"A lost 1 VM (and 2 more like it).", "2 failed."}},
 		"nothing to judge": {[]result.Finding{finding("constant", result.Info, "x is 5 in every row.")},

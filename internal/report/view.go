@@ -269,7 +269,8 @@ func Said(summary []Short, f result.Finding) bool {
 		slices.ContainsFunc(summary, func(s Short) bool { return strings.Contains(s.Sentence, first) })
 }
 
-// cutTables leaves the long tables' ends out; what is of whole groups comes first then, and what did not end as planned.
+// cutTables leaves the long tables' ends out; what is of whole groups comes first then, and what did not end as
+// planned.
 func (v *view) cutTables() {
 	if len(v.Workloads) > maxRows {
 		v.Workloads = slices.Clone(v.Workloads)

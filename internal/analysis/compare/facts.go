@@ -187,7 +187,8 @@ func loadFacts(r Run) []entry {
 			prefilled[w.Group] = prefilled[w.Group] + extents(w.Streams) + " "
 			continue
 		}
-		list = append(list, entry{name: "tool of " + w.Name, of: w.Name, value: strings.TrimSpace(w.Tool), refuses: true},
+		list = append(list,
+			entry{name: "tool of " + w.Name, of: w.Name, value: strings.TrimSpace(w.Tool), refuses: true},
 			entry{name: "jobs of " + w.Name, of: w.Name, value: jobs(w), refuses: true, follows: true})
 		if w.Server != "" { // it may be what is compared
 			list = append(list, entry{name: "server of " + w.Name, of: w.Name, value: strings.TrimSpace(w.Server)})

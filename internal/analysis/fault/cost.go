@@ -30,7 +30,8 @@ func free(v *view.Run, group string, q view.Quantity, e result.Mark, since time.
 	return o, ok && !o.hit()
 }
 
-// stillOnce tells of VMs that stood still once where two faults came at one moment: of the first, which names the other.
+// stillOnce tells of VMs that stood still once where two faults came at one moment: of the first, which names the
+// other.
 func stillOnce(all []Comeback) []Comeback {
 	for i := 1; i < len(all); i++ {
 		if all[i].at.Sub(all[i-1].at) <= oneFault && all[i-1].vms.VMs > 0 && !all[i].hit() {

@@ -95,7 +95,8 @@ func Of(r Run) (sentence string, said []result.Finding) {
 		}
 		for i, f := range said {
 			clause := r.clause(f, len(said) == 1 && r.Unread == "")
-			if word := []rune(clause); i > 0 && len(word) > 1 && !r.named(clause, f.Subject) && !unicode.IsUpper(word[1]) {
+			word := []rune(clause)
+			if i > 0 && len(word) > 1 && !r.named(clause, f.Subject) && !unicode.IsUpper(word[1]) {
 				clause = string(unicode.ToLower(word[0])) + string(word[1:]) // it goes on a sentence
 			}
 			clauses = append(clauses, clause)

@@ -105,7 +105,8 @@ func TestOf(t *testing.T) {
 		"more verifications than are told": {Run{Findings: []result.Finding{lost, lost, lost, lost, lost, lost}},
 			strings.Repeat("Check: every acknowledged write was there, in all 500 blocks (every block was read); ", 4) +
 				"2 more like these.", 4},
-		"two of one sort in turn": {Run{Findings: []result.Finding{turn("rate B / A"), turn("rate A / B")}, Loads: loads},
+		"two of one sort in turn": {
+			Run{Findings: []result.Finding{turn("rate B / A"), turn("rate A / B")}, Loads: loads},
 			"With x 2 instead of 1, B did 5 IOPS: ×1 (95 %: ×0.9 to ×1.1), and the p99 latency was 1 ms; " +
 				"with x 2 instead of 1, B did 5 IOPS: ×1 (95 %: ×0.9 to ×1.1), and the p99 latency was 1 ms.", 2},
 		"loads of one sort in turn": {Run{Findings: []result.Finding{turn("rate B / A")}, Loads: loads},
