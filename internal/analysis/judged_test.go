@@ -150,6 +150,11 @@ func TestStaggeredStarts(t *testing.T) {
 			"W: 4,000 orders/s target, 3,306 achieved (82.6 %): target rate not met: its VMs met it while they ran, but 1 of 4 ended early.",
 			"W lost 1 VM of 4 at the fault at 6:40. Totals include what they reported until then.",
 			"W was steady: before the fault 4,000 orders/s (95 %: 4,000 to 4,000)."}},
+		"one is lost, and no report of it is there": {shifts(reads, []shift{{[]int{0, 900}, finished},
+			{[]int{0, 900}, finished}, {[]int{0, 0, 400, 400}, "lost"}}, []int{0, 900}), []string{
+			"Whether W met its target rate is inconclusive: 1 of its 3 VMs left no report.",
+			"W lost 1 VM of 3 during the run (c). Totals hold nothing of what they did: no report of theirs was collected.",
+			"W was steady: while all its VMs were to run 2,000 IOPS (95 %: 2,000 to 2,000)."}},
 		"two faults five minutes apart": {shifts(reads, four(0, 0, 600, 300), []int{180, 900}, event{300, "first"},
 			event{600, "second"}), []string{
 			`After "first" at 5:00: G not back at 90 % of its former 4,000 IOPS before "second" at 10:00 (as a whole it never stopped; lowest 3,000 IOPS)`,

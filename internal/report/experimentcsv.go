@@ -59,8 +59,8 @@ func runRows(x *compare.Experiment) (head []string, rows [][]string) {
 		if !r.Started.IsZero() {
 			started = r.Started.UTC().Format(time.RFC3339)
 		}
-		row := append([]string{r.RunID, started, strconv.Itoa(r.Sequence), strconv.Itoa(r.Repeat), r.Failed}, r.Levels...)
-		row = append(row, make([]string, len(head)-settings)...)
+		row := []string{r.RunID, started, strconv.Itoa(r.Sequence), strconv.Itoa(r.Repeat), r.Failed}
+		row = append(append(row, r.Levels...), make([]string, len(head)-settings)...)
 		for _, v := range r.Values {
 			row[at[v.Workload+"\x00"+v.Name]] = strconv.FormatFloat(v.Value, 'g', -1, 64)
 		}

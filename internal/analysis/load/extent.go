@@ -319,6 +319,23 @@ func saidFailed(v *view.Run) []result.Finding {
 	return out
 }
 
+// reported says what totals hold of VMs that a load lost.
+func reported(l *view.Load, lost int) string {
+	none := 0
+	for _, p := range l.Parts {
+		if n, _ := view.Totals(p.Ops); n == 0 && p.Ended == result.Lost {
+			none++
+		}
+	}
+	switch none {
+	case 0:
+		return "Totals include what they reported until then."
+	case lost:
+		return "Totals hold nothing of what they did: no report of theirs was collected."
+	}
+	return fmt.Sprintf("Totals include what they reported until then, which of %d is nothing.", none)
+}
+
 // MachinesLost tells of workloads that did not end as planned, or of whose end there is no record.
 var MachinesLost = view.Check{Name: "lost", Rank: 270, Run: machinesLost}
 
@@ -361,11 +378,12 @@ func machinesLost(v *view.Run) []result.Finding {
 			)
 		case len(lost) > 0:
 			f.Sentence = fmt.Sprintf(
-				"%s lost %s of %d during the run (%s). Totals include what they reported until then.",
+				"%s lost %s of %d during the run (%s). %s",
 				l.Name,
 				view.Plural(len(lost), "VM"),
 				len(l.Parts),
 				view.Three(lost),
+				reported(l, len(lost)),
 			)
 		case len(failed) > 0:
 			f.Sentence = fmt.Sprintf(
@@ -411,7 +429,7 @@ func machinesLost(v *view.Run) []result.Finding {
 				}
 			}
 			f.Severity = result.Info
-			f.Sentence = view.Three(each) + ". Totals include what they reported until then."
+			f.Sentence = view.Three(each) + ". " + reported(l, len(lost))
 		}
 		out = append(out, f)
 	}

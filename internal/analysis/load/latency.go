@@ -21,7 +21,7 @@ var LatencyKind = view.Check{Name: "latency-kind", Rank: 460, Run: latencyKind}
 func latencyKind(v *view.Run) []result.Finding {
 	var service, response, hidden, scheduled []string
 	var worst *view.Load
-	least := 1.0
+	least, asked := 1.0, false // whether some rate was asked for
 	for _, l := range v.Loads {
 		if l.Count() == 0 || !l.Timed() {
 			continue
@@ -41,6 +41,7 @@ func latencyKind(v *view.Run) []result.Finding {
 		if each > 0 {
 			limited, unlimited = 1, 0
 		}
+		asked = asked || limited > 0
 		var want, got, high float64 // while its VMs ran; high: as far as chance goes, in a count of arrivals at random
 		for _, p := range l.Parts {
 			if s := view.Seconds(p); s > 0 {
@@ -91,6 +92,8 @@ func latencyKind(v *view.Run) []result.Finding {
 		f.Severity = result.Info
 		f.Sentence = "All latencies are service times, from the actual send to completion. " +
 			"Whether there was a target rate, and whether it was met, is not known: if it was missed, the wait before a late send is in no percentile."
+	case len(response) == 0 && !asked:
+		f.Sentence = "All latencies are service times, from the actual send to completion; no target rate was asked for."
 	case len(response) == 0:
 		f.Sentence = "All latencies are service times, from the actual send to completion; every target rate was met."
 	case len(service) == 0:

@@ -277,11 +277,15 @@ func late(f *result.Finding, l *view.Load, c *view.Track, want float64) {
 func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	var want, got, low, high, own float64 // own: what its VMs did while they ran, as far as chance goes
 	var count uint64
-	var limited, unlimited int
+	var limited, unlimited, unread int
 	turns := false
 	for _, p := range l.Parts {
 		s := view.Seconds(p)
 		rate, a, b := view.Offered(p.Streams)
+		n, _ := view.Totals(p.Ops)
+		if n == 0 && p.Ended == result.Lost && p.End.After(p.Start) {
+			unread++
+		}
 		if s == 0 {
 			if p.Ended == result.Lost || p.Ended == result.Failed { // before its first report
 				want, own = want+rate, own+rate
@@ -289,7 +293,6 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 			continue
 		}
 		limited, unlimited, turns = limited+a, unlimited+b, turns || inTurn(p.Streams)
-		n, _ := view.Totals(p.Ops)
 		lo, hi := view.Poisson(n)
 		want, got, low, high, count = want+rate, got+float64(n)/s, low+lo/s, high+hi/s, count+n
 	}
@@ -339,6 +342,11 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		what += ", by its VMs while each ran, since they never all ran at the same time"
 	}
 	switch {
+	case unread > 0 && high < want*(1-view.RateTolerance):
+		f.Severity = result.Info
+		f.Low, f.High, f.NoInterval = nil, nil, "what some VMs did is not known"
+		f.Sentence = fmt.Sprintf("Whether %s met its target rate is inconclusive: %d of its %s left no report.",
+			l.Name, unread, view.Plural(len(l.Parts), "VM"))
 	case high < want*(1-view.RateTolerance) && early > 0 && own >= want*(1-view.RateTolerance):
 		f.Severity = result.Warning
 		if missed != "" {

@@ -120,8 +120,8 @@ type silent struct {
 func (silent) Accessible(context.Context) error { return target.ErrNotAccessible }
 func (s silent) Patience() time.Duration        { return s.patience }
 
-// TestSilentIsNotLost waits for a load whose machine does not answer: how long that may be its place knows, which says it
-// at the end of the process.
+// TestSilentIsNotLost waits for a load whose machine does not answer: how long that may be its place knows, and says
+// it at the end of the process.
 func TestSilentIsNotLost(t *testing.T) {
 	l := New(t.Context(), Config{Clock: clock.Real{}})
 	j := &job{host: silent{patience: time.Minute}, launched: true}
