@@ -50,6 +50,7 @@ type place struct {
 	nodes        int
 	clock        clock.Clock
 	sums         sync.Map // of agents' programs, by their paths
+	images       sync.Map // sums of the agents in images, by the digests of these
 	kinds        []target.PowerKind
 	goneLimit    time.Duration
 	onLimit      time.Duration // until a pod runs: volumes are made and an image may be fetched meanwhile
