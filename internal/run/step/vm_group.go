@@ -258,7 +258,7 @@ func doPowerOn(ctx context.Context, e *Env, group string, maxConcurrent int, ann
 		return err
 	}
 	e.annotate(annotate, "Powering on group %s", group)
-	what := fmt.Sprintf("group %q: power on", group)
+	what := fmt.Sprintf("group %q", group)
 	err = e.within(ctx, what, powerLimitEach*time.Duration(len(vms)), func(ctx context.Context) error {
 		return power.PowerOn(ctx, names(vms), maxConcurrent)
 	})
@@ -460,7 +460,7 @@ func doGrow(ctx context.Context, e *Env, decl scenario.Group, then []target.Plac
 		if err != nil {
 			return err
 		}
-		err = e.within(ctx, fmt.Sprintf("group %q: power on", group), powerLimitEach*time.Duration(len(added)),
+		err = e.within(ctx, fmt.Sprintf("group %q", group), powerLimitEach*time.Duration(len(added)),
 			func(ctx context.Context) error {
 				return power.PowerOn(ctx, missing, powerOnWidth)
 			})
