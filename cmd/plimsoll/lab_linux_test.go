@@ -173,7 +173,7 @@ func TestFaultsOnLab(t *testing.T) {
 			}
 			answer, told := sentences(out), false
 			for i, f := range got.Findings {
-				head := regexp.MustCompile(`[;,(.] `).Split(f.Sentence, 2)[0]
+				head := regexp.MustCompile(`[;,(.] |\)[;.]`).Split(f.Sentence, 2)[0]
 				told = told || strings.HasPrefix(lines[i], c.says[0]) && strings.Contains(answer, head[1:])
 			}
 			if !told {
