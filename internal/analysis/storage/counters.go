@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll/internal/analysis/resample"
+	"gonum.org/v1/gonum/stat"
+
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 )
@@ -74,23 +75,36 @@ func vmsOf(v *view.Run, group string) (n int) {
 	return n
 }
 
+// calm reports whether a value of a series differs little from those beside it.
+func calm(x []float64, at int) bool {
+	const little = 1.5
+	for _, i := range []int{at - 1, at, at + 1} {
+		if i < 0 || i >= len(x) || !view.IsFinite(x[i]) {
+			return false
+		}
+		if r := x[i] / x[at]; x[i] != x[at] && !(r > 0 && view.Away(r) <= little) { // zero is like zero only
+			return false
+		}
+	}
+	return true
+}
+
 // agreement compares the two over the points at which both counted and neither changes by much from point to point, so
-// that the ends of a load do not weigh: medians over the middle of the time.
+// that the ends of a load do not weigh.
 func agreement(group string, claimed, counted *view.Track) (result.Finding, bool) {
 	from, to := claimed.At(0), claimed.At(len(claimed.Ops)-1)
 	counted = counted.Between(from, to)
 	var a, b []float64
 	for i, x := range counted.Ops {
 		at := int(math.Round(counted.At(i).Sub(claimed.Start).Seconds() / claimed.Step))
-		if view.IsFinite(x) && at >= 0 && at < len(claimed.Ops) && view.IsFinite(claimed.Ops[at]) &&
-			claimed.Ops[at] > 0 {
+		if calm(counted.Ops, i) && calm(claimed.Ops, at) && claimed.Ops[at] > 0 {
 			a, b = append(a, claimed.Ops[at]), append(b, x)
 		}
 	}
 	if len(a) < 20 {
 		return result.Finding{}, false
 	}
-	said, seen := resample.Median(a), resample.Median(b)
+	said, seen := stat.Mean(a, nil), stat.Mean(b, nil)
 	if !(said > 0) {
 		return result.Finding{}, false
 	}
@@ -99,7 +113,7 @@ func agreement(group string, claimed, counted *view.Track) (result.Finding, bool
 		Check: "device-counters", Subject: group, Metric: "device ÷ generator", Unit: "ratio", Value: &r, N: len(a),
 		Limit:      view.Ptr(1 - countersAgree),
 		NoInterval: "two counts of the same operations",
-		Basis:      fmt.Sprintf("medians over %d points at which both counted", len(a)),
+		Basis:      fmt.Sprintf("means over %d points at which both counted and changed little", len(a)),
 		Evidence: []result.Evidence{
 			{Name: "the generators claim", Value: said, Unit: "ops/s"},
 			{Name: "the disks counted", Value: seen, Unit: "ops/s"},
