@@ -109,8 +109,8 @@ func TestPace(t *testing.T) {
 		})
 		return took
 	}
-	// The storage still removes volumes when their claims are gone, and the provisioner, which asks the API five times a
-	// second and ten times at once, their objects: neither has to wait for those of the other.
+	// The storage still removes volumes when their claims are gone, and the provisioner, which asks the API five times
+	// a second and ten times at once, their objects: neither has to wait for those of the other.
 	rest := func(volumes int) {
 		until(t, "the storage rests", func() error {
 			h, err := c.Holds()
