@@ -111,7 +111,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// silent is a host that does not answer for now.
+// silent is a host that does not answer.
 type silent struct {
 	target.Host
 	patience time.Duration
