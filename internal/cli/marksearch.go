@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -33,10 +34,12 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 		return unjudged
 	}
 	begun, whole := rn.Clock.Now(), c.Limit
-	late := exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on",
-		"mark: the time limit is reached")
+	goesOn := "plimsoll resume " + folder.Record().ID + " goes on"
+	late := exit.Errorf(exit.Failed, goesOn, "mark: the time limit is reached")
+	var failed error // under conditions that the search went on without
+	without := map[experiment.Condition]bool{}
 	for ended == nil {
-		at, value, why := judge.NextOf(lines, folder.Record())
+		at, value, why := judge.NextOf(lines, folder.Record(), without)
 		if at < 0 {
 			break
 		}
@@ -46,16 +49,8 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 				break
 			}
 		}
-		if progress, err := folder.Progress(); err != nil {
+		if err := probeOf(folder, lines[at].Condition, value, &c); err != nil {
 			return exit.Errorf(exit.Failed, "", "mark: %w", err)
-		} else if len(progress.Left) == 0 {
-			levels := []any{levelOf(value, m.Whole)}
-			if len(m.Conditions) > 0 {
-				levels = append(levels, string(m.Conditions[at]))
-			}
-			if _, err := folder.Extend(levels...); err != nil {
-				return exit.Errorf(exit.Failed, "", "mark: %w", err)
-			}
 		}
 		authored := judge.LoadTime(m, value, lines[at].Probes)
 		load := time.Duration(float64(authored) * folder.Record().Settings.TimeScale)
@@ -64,31 +59,66 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 		_, _, ended = c.Run(stop.Ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(),
 			stop: stop, waits: waits, load: authored})
 		spent, loads, made = spent+rn.Clock.Now().Sub(began), loads+load, made+1
+		if exit.Code(ended) == exit.Refused && len(lines[0].Probes) > 0 {
+			ended = exit.Errorf(exit.Refused, goesOn, "%w", ended)
+		}
 		progress, err := folder.Progress()
-		if err == nil && len(progress.Failed) > 0 && ended == nil && whole > 0 && rn.Clock.Now().Sub(begun) >= whole {
-			ended = late
-		} else if err == nil && len(progress.Failed) > 0 && ended == nil {
-			for _, reason := range progress.Failed {
-				hint := "plimsoll resume " + folder.Record().ID + " makes it again"
-				if m.Counts() {
-					hint += "; --to ends a search at what there is room for"
-				}
-				err = exit.Errorf(exit.Failed, hint, "mark: a probe failed: %s", reason)
+		if reason, broke := progress.Failed[c.Only]; err == nil && broke && ended == nil {
+			hint := "plimsoll resume " + folder.Record().ID + " makes it again"
+			if m.Counts() {
+				hint += "; --to ends a search at what there is room for"
+			}
+			if err = exit.Errorf(exit.Failed, hint, "mark: a probe failed: %s", reason); whole > 0 &&
+				rn.Clock.Now().Sub(begun) >= whole {
+				ended, err = late, nil
 			}
 		}
 		after, unread := rn.sides.Searched(folder)
 		if unread != nil && unjudged != nil && unread.Error() == unjudged.Error() {
 			unread = nil
 		}
-		if ended = errors.Join(ended, err, unread); after == nil {
-			return ended
+		if after == nil {
+			return errors.Join(ended, err, unread)
 		}
+		under := lines[at].Condition
+		if why := cmp.Or(err, after[at].Alone); why != nil && ended == nil && at > 0 && under.Apart() {
+			rn.Sayf("         no mark under %q this time: the search goes on without it", string(under))
+			without[under], failed, lines = true, errors.Join(failed, why), after
+			if unread != nil {
+				unjudged = unread // and is no news after the next probe
+			}
+			continue
+		}
+		ended = errors.Join(ended, err, unread)
 		if n := len(lines[at].Probes); len(after[at].Probes) > n {
 			rn.Sayf("         %s", after[at].Probes[n].Outcome(after[at].Settings.Unit))
 		}
 		lines = after
 	}
+	ended = errors.Join(failed, ended)
 	return errors.Join(ended, rn.sides.MarkResult(folder, ended == nil))
+}
+
+// probeOf has the next probe made and no other: one that is left from an earlier time, or a new one.
+func probeOf(folder *experiment.Folder, under experiment.Condition, value float64, c *experiment.Conduct) error {
+	progress, err := folder.Progress()
+	if err != nil {
+		return err
+	}
+	r := folder.Record()
+	for _, p := range progress.Left {
+		if judge.ConditionOf(r.Cell(p.Cell)) == under {
+			c.Only = p.Sequence
+			return nil
+		}
+	}
+	levels := []any{levelOf(value, r.Mark.Whole)}
+	if under != "" {
+		levels = append(levels, string(under))
+	}
+	p, err := folder.Extend(levels...)
+	c.Only = p.Sequence
+	return err
 }
 
 // left says how long the search may still take: it is over with this probe, whose load takes so long, or when no more

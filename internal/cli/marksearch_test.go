@@ -99,6 +99,77 @@ teardown: [cluster.CleanUp: {}]
 	}
 }
 
+// beside is a scenario of a workload and another that ends as it likes; the disks are filled first, or are not.
+func beside(t *testing.T, filled bool) string {
+	t.Helper()
+	dir, fill := filepath.Join(t.TempDir(), "s"), ""
+	if filled {
+		fill = "  - workload.PrefillRun: {workload_name: W}\n  - workload.PrefillRun: {workload_name: B}\n"
+	}
+	write(t, filepath.Join(dir, "test.yml"), `name: s
+display_name: S
+summary: One.
+description: ""
+estimated_runtime: 30
+results: []
+vms:
+  - V: {template: ubuntu1604, vcpus: 1, ram_mb: 512, data_disks: {count: 1, size: 1}, count_per_cluster: 1}
+workloads:
+  - W: {vm_group: V, config_file: w.fio}
+  - B: {vm_group: V, config_file: b.fio}
+setup:
+  - vm_group.CloneFromTemplate: {vm_group_name: V, power_on: True}
+`+fill+`run:
+  - workload.Start: {workload_name: W, runtime_secs: 20}
+  - workload.Start: {workload_name: B}
+teardown: [cluster.CleanUp: {}]
+`)
+	job := "[r]\nfilename=/dev/sdb\nrw=randread\nbs=4k\nioengine=libaio\ndirect=1\ntime_based\nsize=64m\n"
+	write(t, filepath.Join(dir, "w.fio"), job)
+	write(t, filepath.Join(dir, "b.fio"), job+"runtime=5\nrate_iops=100\n")
+	return dir
+}
+
+// A condition that cannot be had ends no search: the others have their marks, and resume tries that one again.
+func TestSearchGoesOn(t *testing.T) {
+	t.Parallel()
+	a, out, errs := quiet(t)
+	code := a.main([]string{"mark", beside(t, true), "--target", "sim", "--vary", "rate", "--workload", "W", "--from",
+		"100000", "--probes", "5", "--limit", "read p99 < 5ms", "--dir", a.RunsDir, "--condition", "alone",
+		"--condition", "with B", "--condition", "worn-in"})
+	for _, want := range []string{"alone: ", "worn-in: ", "probe 6, alone: ", "the search goes on without",
+		`condition "with B": "B" did not run beside "W" to its end`} {
+		if code != exit.Failed || strings.Count(out.String()+errs.String(), want) == 0 {
+			t.Errorf("exit code %d, no %q: %s%s", code, want, out, errs)
+		}
+	}
+	out.Reset()
+	errs.Reset()
+	code = a.main([]string{"resume", "latest", "--dir", a.RunsDir})
+	if n := strings.Count(errs.String(), "probe 1, with B"); code != exit.Failed || n != 1 ||
+		strings.Contains(errs.String(), ", worn-in: ") || strings.Contains(out.String(), `\n`) {
+		t.Errorf("exit code %d, %d probes with B: %s%s", code, n, out, errs)
+	}
+}
+
+// A mark whose runs are invalid is not said without that.
+func TestMarkOfInvalidRuns(t *testing.T) {
+	t.Parallel()
+	for filled, want := range map[bool]string{true: "", false: "Invalid in all 2 runs"} {
+		a, out, errs := quiet(t)
+		args := []string{"mark", beside(t, filled), "--target", "sim", "--vary", "rate", "--workload", "W", "--from",
+			"1000", "--to", "2000", "--limit", "read p99 < 5ms", "--dir", a.RunsDir, "--condition", "alone"}
+		if code := a.main(args); code != 0 || !strings.HasPrefix(out.String(), want) ||
+			strings.Contains(out.String(), "Invalid in") == filled {
+			t.Errorf("filled %v: exit code %d, %s%s", filled, code, out, errs)
+		}
+		out.Reset()
+		if a.main(append(args, "--json")); strings.Contains(out.String(), `"severity": "invalid"`) == filled {
+			t.Errorf("filled %v: %s", filled, out)
+		}
+	}
+}
+
 // ticking is a clock of which every look takes a minute.
 type ticking struct {
 	scenarioClock

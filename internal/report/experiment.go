@@ -12,6 +12,7 @@ import (
 
 	"plimsoll/internal/analysis/compare"
 	loadmark "plimsoll/internal/analysis/mark"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -122,6 +123,13 @@ func SayLimits(limits []string) string { return "Limits: " + strings.Join(limits
 
 // mostSaid is how many warnings of runs an experiment's page says; each run's own page has them all.
 const mostSaid = 6
+
+// InvalidLines say by what runs' figures are none of what was to be measured.
+func InvalidLines(x *compare.Experiment) []string {
+	of := *shown(x)
+	of.Said = slices.DeleteFunc(slices.Clone(of.Said), func(s compare.Said) bool { return s.Severity != result.Invalid })
+	return saidLines(&of)
+}
 
 // saidLines say what runs were warned of.
 func saidLines(x *compare.Experiment) (lines []string) {

@@ -84,6 +84,7 @@ func Conclude(s Settings, probes []Probe) (a Answer) {
 		a.Sentence = "No mark: nothing was measured."
 	case s.Count:
 		a.count(s, probes)
+		a.always(probes)
 		return a
 	case b.fell >= 0:
 		a.fallen(probes, b.fell)
@@ -477,11 +478,8 @@ func (a *Answer) warn(s Settings, probes []Probe) {
 			"it drifted: at one rate the limited value came out %s %% %s at the end than at the beginning",
 			strconv.FormatFloat(100*math.Abs(e.drift), 'f', 0, 64), word))
 	}
-	if a.Verdict != Found { // a mark says it where it says what was full
-		if u, ok := throughout(probes); ok {
-			a.Warnings = append(a.Warnings, fmt.Sprintf(usable[u.Measure]+" or more at every rate, the lowest too",
-				u.Of, min(math.Floor(u.Percent), 99)))
-		}
+	if a.Verdict != Found {
+		a.always(probes)
 		return
 	}
 	if p, _, ok := unsteady(probes); ok {
@@ -511,6 +509,20 @@ func (a *Answer) warn(s Settings, probes []Probe) {
 			"the first overload (%s) came right after %s: if it left the system worse than before, the mark is of what was left; start nearer to the mark to rule that out",
 			a.Say(over), a.Say(held)))
 	}
+}
+
+// always says what was full at every rate or number: a mark says it where it says what was full.
+func (a *Answer) always(probes []Probe) {
+	u, ok := throughout(probes)
+	if !ok || a.Verdict == Found {
+		return
+	}
+	what := "rate"
+	if a.whole() {
+		what = "number"
+	}
+	a.Warnings = append(a.Warnings, fmt.Sprintf(usable[u.Measure]+" or more at every %s, the lowest too",
+		u.Of, min(math.Floor(u.Percent), 99), what))
 }
 
 // leastDrift is the least drift that is told, as a share.

@@ -126,8 +126,10 @@ func (s Settings) nextCount(probes []Probe) Step {
 		return Step{}
 	case high == 0:
 		return Step{min(float64(2*low), s.Most), "every limit holds: more"}
-	case low == 0 && high <= 1:
+	case low == 0 && high == 1 && of[1].broke > 1:
 		return Step{}
+	case low == 0 && high == 1:
+		return Step{1, "the lowest number is offered again"}
 	case low == 0:
 		return Step{float64(max(high/2, 1)), "a limit is broken: fewer"}
 	case high-low > s.apart(high):

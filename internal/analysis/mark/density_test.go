@@ -60,7 +60,7 @@ func TestNumbersOtherwise(t *testing.T) {
 		"all of them": {mark.Settings{Start: 3, Most: 10}, func(int, int) bool { return true }, []int{3, 6, 10},
 			"No limit broke up to 10 VMs, the highest number that was tried. Nothing between 3 and 6 VMs was offered: " +
 				"what breaks only there is not seen."},
-		"not one": {mark.Settings{Start: 3}, func(int, int) bool { return false }, []int{3, 1},
+		"not one": {mark.Settings{Start: 3}, func(int, int) bool { return false }, []int{3, 1, 1},
 			"p99 < 1ms breaks with 1 VM, the lowest number that was tried."},
 		"a chance": {mark.Settings{Start: 2}, func(n, time int) bool { return n < 3 || n == 3 && time == 0 },
 			[]int{2, 4, 3, 4, 3, 3, 2},
@@ -76,6 +76,25 @@ func TestNumbersOtherwise(t *testing.T) {
 		if a.Sentence != c.says {
 			t.Errorf("%s: %s", name, a.Sentence)
 		}
+	}
+}
+
+// What is full with every number is said, as it is of rates: what breaks need not be the VMs' doing. A mark says it where
+// it says what was near.
+func TestNumbersOfAFullHost(t *testing.T) {
+	t.Parallel()
+	full := []mark.Used{{Measure: result.HostCPUs, Of: "host", Percent: 97}}
+	probe := func(n, margin float64) mark.Probe {
+		return mark.Probe{Offered: n, Margin: margin, Held: margin >= 1, Limit: "p99 < 1ms", Used: full}
+	}
+	s := mark.Settings{Count: true, Unit: "VMs"}
+	want := []string{"the CPUs of host were used 97 % or more at every number, the lowest too"}
+	if a := mark.Conclude(s, []mark.Probe{probe(2, 0.9), probe(1, 0.2), probe(1, 0.3)}); !cmp.Equal(want, a.Warnings) {
+		t.Errorf("%s %q", a.Sentence, a.Warnings)
+	}
+	a := mark.Conclude(s, []mark.Probe{probe(1, 2), probe(2, 0.9), probe(1, 2), probe(2, 0.9)})
+	if len(a.Warnings) > 0 || !strings.Contains(a.Sentence, "Near it the CPUs of host were used 97 %") {
+		t.Errorf("%s %q", a.Sentence, a.Warnings)
 	}
 }
 

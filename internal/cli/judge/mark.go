@@ -36,7 +36,9 @@ type markDocument struct {
 	Costs []mark.Cost `json:"costs,omitempty"`
 	// Recorded say where the marks stand among those of recorded systems.
 	Recorded []string `json:"recorded,omitempty"`
-	Report   string   `json:"report"`
+	// Said is what the probes' runs were warned of, as in the report.
+	Said   []compare.Said `json:"said,omitempty"`
+	Report string         `json:"report"`
 
 	unread unread // of a run that is left out, where it could not be read
 }
@@ -51,14 +53,25 @@ func (sd *Sides) markAnswer(folder *experiment.Folder) (markDocument, error) {
 	doc := markDocument{ID: r.ID, Workload: r.Mark.Workload, Limits: r.Mark.Limits, Report: folder.ReportPath(),
 		At: r.Mark.At, Answer: mark.Conclude(lines[0].Settings, lines[0].Probes)}
 	if unjudged != nil {
-		doc.Mind = append(doc.Mind, "What cannot be judged is left out: "+unjudged.Error())
+		doc.Mind = append(doc.Mind, "What cannot be judged is left out: "+
+			strings.ReplaceAll(unjudged.Error(), "\n", "; "))
 	}
 	errors.As(unjudged, &doc.unread)
-	at, _, _ := NextOf(lines, r)
+	at, _, _ := NextOf(lines, r, nil)
 	doc.Over = at < 0
+	progress, err := folder.Progress()
+	if err != nil {
+		return doc, err
+	}
 	for _, s := range lines {
 		if len(s.Probes) == 0 && len(lines) > 1 {
-			doc.Mind = append(doc.Mind, fmt.Sprintf("Under %q no rate was offered yet.", string(s.Condition)))
+			why := "was offered yet"
+			for sequence, reason := range progress.Failed {
+				if s.Condition == ConditionOf(r.Cell(r.Sequence[sequence-1].Cell)) {
+					why = "was measured: " + reason
+				}
+			}
+			doc.Mind = append(doc.Mind, fmt.Sprintf("Under %q no rate %s.", string(s.Condition), why))
 		} else if len(r.Mark.Conditions) > 0 && len(s.Probes) > 0 {
 			value, _ := s.next(r.Mark)
 			line := mark.Line{Condition: string(s.Condition), Over: value < 0,
@@ -83,7 +96,7 @@ func (sd *Sides) MarkResult(folder *experiment.Folder, over bool) error {
 		return exit.Errorf(exit.Failed, "", "%w", err)
 	}
 	page.Beside = true
-	doc.Mind, doc.Recorded = append(doc.Mind, page.Mind...), page.Recorded
+	doc.Mind, doc.Recorded, doc.Said = append(doc.Mind, page.Mind...), page.Recorded, page.Said
 	err = outfile.Replace(folder.ReportPath(), func(w io.Writer) error { return report.ExperimentHTML(w, page) })
 	if err != nil {
 		err = exit.Errorf(exit.Failed, "", "report: %w", err)
@@ -91,6 +104,9 @@ func (sd *Sides) MarkResult(folder *experiment.Folder, over bool) error {
 	if sd.JSON {
 		err = errors.Join(err, sd.PrintJSON(doc))
 	} else {
+		for _, text := range report.InvalidLines(page) {
+			visible.Fprintf(sd.Out, "%s\n\n", text)
+		}
 		printMark(sd.Out, doc)
 		visible.Fprintf(sd.Out, "%s\n", report.SayLimits(doc.Limits))
 		for _, text := range doc.Recorded {

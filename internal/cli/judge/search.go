@@ -139,6 +139,8 @@ type Searched struct {
 	free      float64 // operations per second of the run without a rate; 0: none
 	Read      bool    // a run was, so that the unit is known
 	seconds   float64 // for which the workload ran in the last run
+	// Alone is the error of the last run where what was to run beside the workload did not.
+	Alone error
 }
 
 // Searched reads the runs that were made, of each condition apart. With an error it gives what the others say where
@@ -221,9 +223,11 @@ func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell exp
 		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on when it is back",
 			"mark: run %s was on %s, and the search began on %s: what was asked is gone", id, at, *place)
 	}
+	s.Alone = nil
 	if beside := s.Condition.Beside(); beside != "" {
 		if err := stayed(run.Data, beside, m.Workload); err != nil {
-			return exit.Errorf(exit.Failed, "", "mark: run %s: condition %q: %w", id, string(s.Condition), err)
+			s.Alone = exit.Errorf(exit.Failed, "", "mark: run %s: condition %q: %w", id, string(s.Condition), err)
+			return s.Alone
 		}
 	}
 	for _, w := range run.Data.Workloads {
@@ -351,9 +355,11 @@ func achieved(d *result.Data, workload string) (float64, error) {
 
 // NextOf is the next probe of a search, and the condition that it is of; below 0 when it is over. When all conditions
 // have their answer the first is looked at once more, so that what has drifted since is not taken for what they cost.
-func NextOf(lines []Searched, r experiment.Record) (at int, value float64, why string) {
+// without are conditions that are left out this time.
+func NextOf(lines []Searched, r experiment.Record, without map[experiment.Condition]bool) (at int, value float64,
+	why string) {
 	for i, s := range lines {
-		if value, why := s.next(r.Mark); value >= 0 {
+		if value, why := s.next(r.Mark); value >= 0 && !without[s.Condition] {
 			return i, value, why
 		}
 	}

@@ -60,6 +60,10 @@ func (c Condition) Nodes() int {
 	return 1
 }
 
+// Apart reports whether a search may go on with other conditions where a run under this one has failed: it is the
+// workload's own, or touches no node. A node that did not come back is missing from all that follows.
+func (c Condition) Apart() bool { return c.Nodes() == 1 || c == Moving }
+
 // Apply puts a workload of a scenario under the condition. It replaces the scenario's steps and changes nothing else
 // of it; the error says which conditions there are.
 func (c Condition) Apply(sc *scenario.Scenario, workload string) error {

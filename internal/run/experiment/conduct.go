@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"plimsoll/internal/kit/exit"
@@ -49,6 +50,8 @@ type Conduct struct {
 	Limit time.Duration // of all runs together; 0: none
 	Now   func() time.Time
 	Say   func(format string, args ...any) // a line for the person who waits
+	// Only is the sequence number of the one run that is made of those that are left; 0: all of them.
+	Only int
 }
 
 // Interrupted is the error of an experiment that was stopped on request, and says how to go on.
@@ -64,6 +67,7 @@ func (c Conduct) Run(ctx context.Context, f *Folder, r Runner) (whole bool, fail
 		return false, nil, exit.Errorf(exit.Failed, "", "run: %w", err)
 	}
 	began, inARow := c.Now(), 0
+	progress.Left = slices.DeleteFunc(progress.Left, func(p Planned) bool { return c.Only > 0 && p.Sequence != c.Only })
 	for i, planned := range progress.Left {
 		left := c.Now().Sub(began) / time.Duration(max(i, 1)) * time.Duration(len(progress.Left)-i)
 		out := c.one(ctx, f, r, planned, began, left)
