@@ -18,6 +18,7 @@ import (
 	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/cli/machines"
 	"plimsoll/internal/cli/progress"
+	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
@@ -308,7 +309,7 @@ func (r *cellRun) Make(ctx context.Context, limit time.Duration) experiment.Outc
 	request := r.request(r.stop, r.prepared, r.folder.RunsDir(), r.id, r.record.Source,
 		runFlags{waitFlags: r.waits}, limit)
 	summary, err := run.Execute(ctx, request)
-	out := experiment.Outcome{Err: err}
+	out := experiment.Outcome{Err: err, NoRoom: errors.As(err, &target.NoRoom{})}
 	if summary.Dir == "" || summary.Status != result.StatusSucceeded {
 		out.Verdict, out.Failure = experiment.Unusable, "it did not come to its end"
 		if err != nil {

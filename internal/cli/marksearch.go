@@ -10,6 +10,7 @@ import (
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
@@ -59,11 +60,18 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 		_, _, ended = c.Run(stop.Ctx, folder, &cellRunner{runner: rn, folder: folder, record: folder.Record(),
 			stop: stop, waits: waits, load: authored})
 		spent, loads, made = spent+rn.Clock.Now().Sub(began), loads+load, made+1
+		if ended != nil && m.Counts() && value > 1 && errors.As(ended, &target.NoRoom{}) { // before it was begun
+			ended = folder.Append(experiment.Event{Time: rn.Now().UTC(), Sequence: c.Only, State: experiment.Failed,
+				Error: ended.Error(), NoRoom: true})
+		}
 		if exit.Code(ended) == exit.Refused && len(lines[0].Probes) > 0 {
 			ended = exit.Errorf(exit.Refused, goesOn, "%w", ended)
 		}
 		progress, err := folder.Progress()
-		if reason, broke := progress.Failed[c.Only]; err == nil && broke && ended == nil {
+		if reason, broke := progress.Failed[c.Only]; err == nil && broke && ended == nil && m.Counts() &&
+			value > 1 && progress.NoRoom[c.Only] { // fewer may have it
+			rn.Sayf("         no room: %s", reason)
+		} else if err == nil && broke && ended == nil {
 			hint := "plimsoll resume " + folder.Record().ID + " makes it again"
 			if m.Counts() {
 				hint += "; --to ends a search at what there is room for"
@@ -107,7 +115,7 @@ func probeOf(folder *experiment.Folder, under experiment.Condition, value float6
 	}
 	r := folder.Record()
 	for _, p := range progress.Left {
-		if judge.ConditionOf(r.Cell(p.Cell)) == under {
+		if judge.ConditionOf(r.Cell(p.Cell)) == under && !progress.NoRoom[p.Sequence] {
 			c.Only = p.Sequence
 			return nil
 		}

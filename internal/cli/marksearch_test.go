@@ -152,6 +152,29 @@ func TestSearchGoesOn(t *testing.T) {
 	}
 }
 
+// A number for which there is no room is the end of what is offered and no failure, for resume, too; that there is none
+// for one is.
+func TestRoomOfVMs(t *testing.T) {
+	t.Parallel()
+	a, out, errs := quiet(t)
+	args := []string{"mark", beside(t, true), "--target", "sim", "--vary", "vms", "--workload", "W", "--limit",
+		"read p99 < 5ms", "--condition", "alone", "--dir", a.RunsDir, "--nodes", "1"}
+	const want = "alone: No limit broke up to 3 VMs; for 4 VMs there is no room: target sim: provision: memory: 2 GiB needed, "
+	for _, with := range [][]string{append(args, "--target-opt", "memory=1800MiB"), {"resume", "latest", "--dir", a.RunsDir}} {
+		out.Reset()
+		if code := a.main(with); code != 0 || !strings.Contains(out.String(), want) {
+			t.Errorf("%v: exit code %d, %s%s", with, code, out, errs)
+		}
+	}
+	if n := strings.Count(errs.String(), "no room: "); n != 1 {
+		t.Errorf("no room %d times: %s", n, errs)
+	}
+	if code := a.main(append(args, "--target-opt", "memory=256MiB")); code != exit.Failed ||
+		!strings.Contains(errs.String(), "a probe failed: target sim: provision: memory: ") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
 // A mark whose runs are invalid is not said without that.
 func TestMarkOfInvalidRuns(t *testing.T) {
 	t.Parallel()

@@ -229,9 +229,9 @@ func (pl *planner) fits(ctx context.Context, p *prepared) error {
 		}
 	}
 	if need, free := p.plan.PeakDiskBytes, p.facts.FreeBytes; free >= 0 && need > free {
-		bad = append(bad, fmt.Errorf("disk space: %s needed for data disks, %s free beyond the reserve: free some "+
-			"space, or give --disk FOLDER on another file system%s", unit.Bytes(need), unit.Bytes(free),
-			scaleFor(p, need, free)))
+		bad = append(bad, target.NoRoom{Err: fmt.Errorf("disk space: %s needed for data disks, %s free beyond the "+
+			"reserve: free some space, or give --disk FOLDER on another file system%s", unit.Bytes(need),
+			unit.Bytes(free), scaleFor(p, need, free))})
 	}
 	largest := int64(0)
 	for _, g := range p.scenario.Groups {

@@ -124,6 +124,11 @@ func (s Settings) nextCount(probes []Probe) Step {
 	switch {
 	case high == 0 && float64(low) >= s.Most:
 		return Step{}
+	case high == 0 && s.Room > 0 && int(s.Room)-low <= s.apart(int(s.Room)):
+		return Step{}
+	case high == 0 && s.Room > 0:
+		return Step{float64((low + int(s.Room)) / 2), fmt.Sprintf("between %d, which held, and %.0f, for which there is "+
+			"no room", low, s.Room)}
 	case high == 0:
 		return Step{min(float64(2*low), s.Most), "every limit holds: more"}
 	case low == 0 && high == 1 && of[1].broke > 1:
@@ -160,6 +165,10 @@ func (a *Answer) count(s Settings, probes []Probe) {
 	case high == 0:
 		a.at(AtLeast, lower)
 		a.Sentence = fmt.Sprintf("No limit broke up to %s, the highest number that was tried.", a.Say(lower.Offered))
+		if s.Room > 0 {
+			a.Sentence = fmt.Sprintf("No limit broke up to %s; for %s there is no room: %s.", a.Say(lower.Offered),
+				a.Say(s.Room), s.Lacks)
+		}
 	case upper.Generator != "":
 		a.Verdict, a.Limit = Generator, upper.Limit
 		if low > 0 {

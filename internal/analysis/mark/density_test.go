@@ -98,6 +98,35 @@ func TestNumbersOfAFullHost(t *testing.T) {
 	}
 }
 
+// Where there is no room for so many, fewer are offered until the next one is known to have none, and the answer says of
+// what there is too little; a limit that breaks before is the mark.
+func TestNumbersWithoutRoom(t *testing.T) {
+	t.Parallel()
+	for breaks, want := range map[int]string{
+		100: "No limit broke up to 21 VMs; for 22 VMs there is no room: memory. ",
+		13:  "Mark: 12 VMs: so many held twice; with 13 VMs p99 < 1ms broke twice.",
+		1:   "p99 < 1ms breaks with 1 VM, the lowest number that was tried.",
+	} {
+		s := mark.Settings{Start: 4, Count: true, Unit: "VMs"}
+		var probes []mark.Probe
+		offers := 0
+		for step := mark.Next(s, probes); step.Rate > 0; step = mark.Next(s, probes) {
+			if offers++; offers > 20 {
+				t.Fatalf("%d: no end: %+v", breaks, s)
+			}
+			if step.Rate >= 22 {
+				s.Room, s.Lacks = step.Rate, "memory"
+				continue
+			}
+			held := int(step.Rate) < breaks
+			probes = append(probes, mark.Probe{Offered: step.Rate, Held: held, Margin: 0.5, Limit: "p99 < 1ms"})
+		}
+		if a := mark.Conclude(s, probes); !strings.HasPrefix(a.Sentence, want) {
+			t.Errorf("%d: %s", breaks, a.Sentence)
+		}
+	}
+}
+
 // The VM that is nearest to breaking its limits decides, and one that falls behind its rate has broken.
 func TestJudgeVMs(t *testing.T) {
 	t.Parallel()

@@ -63,6 +63,8 @@ type Settings struct {
 	Within float64 // the interval's farther end is at most this share away from the mark; 0: DefaultWithin
 	Unit   string  // of rates, as texts have it; "": IOPS
 	Count  bool    // what is offered is a number of VMs, and whole
+	Room   float64 // the least number for which there is no room; 0: none was met
+	Lacks  string  // what there is too little of
 }
 
 // Defaults of Settings.

@@ -178,6 +178,15 @@ func (sd *Sides) Searched(folder *experiment.Folder) ([]Searched, error) {
 	}
 	for i := range lines {
 		lines[i].begin(m, lines[0])
+		for _, p := range r.Sequence {
+			cell := r.Cell(p.Cell)
+			n, err := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
+			if s := &lines[i].Settings; progress.NoRoom[p.Sequence] && m.Counts() && err == nil &&
+				ConditionOf(cell) == lines[i].Condition && (s.Room == 0 || n < s.Room) {
+				s.Room, s.Lacks = n, progress.Failed[p.Sequence]
+				s.Start = min(s.Start, max(math.Floor(n/2), 1))
+			}
+		}
 	}
 	return lines, errors.Join(unjudged...)
 }

@@ -83,6 +83,15 @@ var (
 	ErrNoController = errors.New("no power controller")
 )
 
+// NoRoom is the error of a place that lacks disk space or memory for what it is asked to make.
+type NoRoom struct{ Err error }
+
+// Error implements error.
+func (n NoRoom) Error() string { return n.Err.Error() }
+
+// Unwrap gives what is lacking.
+func (n NoRoom) Unwrap() error { return n.Err }
+
 // Provider makes Targets of one kind.
 type Provider interface {
 	// Name is the word after --target.

@@ -29,6 +29,7 @@ type Run interface {
 type Outcome struct {
 	Verdict Verdict
 	Failure string // why it did not come to its end, for the record; "" when it did
+	NoRoom  bool   // it failed for want of room
 	Err     error  // of one that is done, that a threshold failed
 }
 
@@ -123,7 +124,7 @@ func (c Conduct) one(ctx context.Context, f *Folder, r Runner, p Planned, began 
 	out := run.Make(ctx, limit)
 	event.Time, event.State = c.Now().UTC(), Done
 	if out.Failure != "" {
-		event.State, event.Error = Failed, out.Failure
+		event.State, event.Error, event.NoRoom = Failed, out.Failure, out.NoRoom
 	}
 	if err := f.Append(event); err != nil {
 		return leave(errors.Join(exit.Errorf(exit.Failed, "", "run: %w", err), out.Err))

@@ -121,6 +121,7 @@ type Event struct {
 	State    string    `json:"state"` // Started, Done or Failed
 	RunID    string    `json:"run_id"`
 	Error    string    `json:"error,omitempty"`
+	NoRoom   bool      `json:"no_room,omitempty"` // the place lacks room for so much
 	Sum      string    `json:"sum,omitempty"`
 }
 
@@ -397,13 +398,14 @@ type Progress struct {
 	Done        map[int]string // run by sequence number
 	Interrupted []string       // runs started and never ended: to be cleaned up before they are made again
 	Failed      map[int]string // reason by sequence number, of runs not made again since
+	NoRoom      map[int]bool   // those of them for which there was no room
 	Left        []Planned      // what is still to be made, in order: not begun, interrupted or failed
 }
 
 // Progress reads the events.
 func (f *Folder) Progress() (Progress, error) {
 	events, err := f.Events()
-	p := Progress{Done: map[int]string{}, Failed: map[int]string{}}
+	p := Progress{Done: map[int]string{}, Failed: map[int]string{}, NoRoom: map[int]bool{}}
 	started := map[int]string{}
 	for _, e := range events {
 		switch e.State {
@@ -413,12 +415,13 @@ func (f *Folder) Progress() (Progress, error) {
 			}
 			started[e.Sequence] = e.RunID
 			delete(p.Failed, e.Sequence)
+			delete(p.NoRoom, e.Sequence)
 		case Done:
 			delete(started, e.Sequence)
 			p.Done[e.Sequence] = e.RunID
 		case Failed:
 			delete(started, e.Sequence)
-			p.Failed[e.Sequence] = e.Error
+			p.Failed[e.Sequence], p.NoRoom[e.Sequence] = e.Error, e.NoRoom
 		}
 	}
 	for _, planned := range f.record.Sequence {

@@ -84,13 +84,15 @@ func (p *place) Provision(ctx context.Context, r target.Request) (target.Cluster
 	}
 	var short []error
 	if free := room(folder, storage, nodes); free >= 0 && free < r.DiskBytes {
-		short = append(short, fmt.Errorf("disk space: %d bytes needed, %d free in %s", r.DiskBytes, free, folder))
+		short = append(short, fmt.Errorf("disk space: %s needed, %s free in %s", unit.Bytes(r.DiskBytes),
+			unit.Bytes(free), folder))
 	}
 	if free := freeMemory(); free >= 0 && free < r.MemoryBytes {
-		short = append(short, fmt.Errorf("memory: %d bytes needed, %d available", r.MemoryBytes, free))
+		short = append(short, fmt.Errorf("memory: %s needed, %s available", unit.Bytes(r.MemoryBytes),
+			unit.Bytes(free)))
 	}
-	if err := errors.Join(short...); err != nil {
-		return nil, fmt.Errorf("provision: %w", err)
+	if len(short) > 0 {
+		return nil, fmt.Errorf("provision: %w", target.NoRoom{Err: errors.Join(short...)})
 	}
 	b, err := p.boots(ctx)
 	if err != nil {

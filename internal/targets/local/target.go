@@ -212,9 +212,9 @@ func (p *place) checkRoom(stateDir string, req target.Request) error {
 		case err != nil:
 			objections = append(objections, err)
 		case needed > free-p.reserve:
-			objections = append(objections, fmt.Errorf(
+			objections = append(objections, target.NoRoom{Err: fmt.Errorf(
 				"disk space: %s needed for data disks, %s free on the file system of %s less %s kept in reserve; free some space, use another folder or a smaller size scale",
-				unit.Bytes(needed), unit.Bytes(free), strings.Join(together, " and "), unit.Bytes(p.reserve)))
+				unit.Bytes(needed), unit.Bytes(free), strings.Join(together, " and "), unit.Bytes(p.reserve))})
 		}
 	}
 	m, err := readMemory(p.system)
@@ -222,9 +222,9 @@ func (p *place) checkRoom(stateDir string, req target.Request) error {
 	case err != nil:
 		objections = append(objections, err)
 	case req.MemoryBytes > m.available-p.reserve:
-		objections = append(objections, fmt.Errorf(
+		objections = append(objections, target.NoRoom{Err: fmt.Errorf(
 			"memory: %s needed, %s available less %s kept in reserve; use fewer machines or a smaller scenario",
-			unit.Bytes(req.MemoryBytes), unit.Bytes(m.available), unit.Bytes(p.reserve)))
+			unit.Bytes(req.MemoryBytes), unit.Bytes(m.available), unit.Bytes(p.reserve))})
 	}
 	return errors.Join(objections...)
 }

@@ -177,7 +177,10 @@ func (w *World) fits(r target.Request) error {
 		objections = append(objections, fmt.Errorf("memory: %s needed, %s available: %s gives more",
 			unit.Bytes(r.MemoryBytes), unit.Bytes(w.o.FreeMemory), moreMemory))
 	}
-	return errors.Join(objections...)
+	if len(objections) > 0 {
+		return target.NoRoom{Err: errors.Join(objections...)}
+	}
+	return nil
 }
 
 // Destroy implements target.Target.
