@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // JudgeVMs makes a probe of a run with so many VMs, or so many per node: how far the one of them that is nearest to
@@ -178,6 +179,9 @@ func (a *Answer) count(s Settings, probes []Probe) {
 		}
 		a.Sentence = fmt.Sprintf("At least %s: with %s the load generator gave way, not the system: %s.", a.Say(float64(low)),
 			a.Say(upper.Offered), upper.Generator)
+	case low == 0 && of[high].broke < 2:
+		a.Sentence = fmt.Sprintf("Inconclusive after %s: with %s, the lowest number that was tried, %s broke once.",
+			unit.Plural(len(probes), "probe"), a.Say(upper.Offered), upper.Limit)
 	case low == 0:
 		a.at(Below, upper)
 		a.Sentence = fmt.Sprintf("%s breaks with %s, the lowest number that was tried.", upper.Limit,

@@ -92,6 +92,10 @@ func TestNumbersOfAFullHost(t *testing.T) {
 	if a := mark.Conclude(s, []mark.Probe{probe(2, 0.9), probe(1, 0.2), probe(1, 0.3)}); !cmp.Equal(want, a.Warnings) {
 		t.Errorf("%s %q", a.Sentence, a.Warnings)
 	}
+	if a := mark.Conclude(s, []mark.Probe{probe(2, 0.8)}); a.Verdict != mark.Inconclusive || a.Sentence !=
+		"Inconclusive after 1 probe: with 2 VMs, the lowest number that was tried, p99 < 1ms broke once." {
+		t.Errorf("of one probe: %s", a.Sentence)
+	}
 	a := mark.Conclude(s, []mark.Probe{probe(1, 2), probe(2, 0.9), probe(1, 2), probe(2, 0.9)})
 	if len(a.Warnings) > 0 || !strings.Contains(a.Sentence, "Near it the CPUs of host were used 97 %") {
 		t.Errorf("%s %q", a.Sentence, a.Warnings)
