@@ -159,8 +159,9 @@ func TestRoomOfVMs(t *testing.T) {
 	a, out, errs := quiet(t)
 	args := []string{"mark", beside(t, true), "--target", "sim", "--vary", "vms", "--workload", "W", "--limit",
 		"read p99 < 5ms", "--condition", "alone", "--dir", a.RunsDir, "--nodes", "1"}
-	const want = "alone: No limit broke up to 3 VMs; for 4 VMs there is no room: target sim: provision: memory: 2 GiB needed, "
-	for _, with := range [][]string{append(args, "--target-opt", "memory=1800MiB"), {"resume", "latest", "--dir", a.RunsDir}} {
+	const want = "alone: No limit broke up to 3 VMs; for 4 VMs there is no room: target sim: provision: memory: 2 GiB "
+	for _, with := range [][]string{append(args, "--target-opt", "memory=1800MiB"),
+		{"resume", "latest", "--dir", a.RunsDir}} {
 		out.Reset()
 		if code := a.main(with); code != 0 || !strings.Contains(out.String(), want) {
 			t.Errorf("%v: exit code %d, %s%s", with, code, out, errs)

@@ -127,7 +127,9 @@ const mostSaid = 6
 // InvalidLines say by what runs' figures are none of what was to be measured.
 func InvalidLines(x *compare.Experiment) []string {
 	of := *shown(x)
-	of.Said = slices.DeleteFunc(slices.Clone(of.Said), func(s compare.Said) bool { return s.Severity != result.Invalid })
+	of.Said = slices.DeleteFunc(slices.Clone(of.Said), func(s compare.Said) bool {
+		return s.Severity != result.Invalid
+	})
 	return saidLines(&of)
 }
 

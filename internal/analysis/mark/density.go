@@ -128,8 +128,8 @@ func (s Settings) nextCount(probes []Probe) Step {
 	case high == 0 && s.Room > 0 && int(s.Room)-low <= s.apart(int(s.Room)):
 		return Step{}
 	case high == 0 && s.Room > 0:
-		return Step{float64((low + int(s.Room)) / 2), fmt.Sprintf("between %d, which held, and %.0f, for which there is "+
-			"no room", low, s.Room)}
+		return Step{float64((low + int(s.Room)) / 2), fmt.Sprintf("between %d, which held, and %.0f, for which "+
+			"there is no room", low, s.Room)}
 	case high == 0:
 		return Step{min(float64(2*low), s.Most), "every limit holds: more"}
 	case low == 0 && high == 1 && of[1].broke > 1:

@@ -79,8 +79,8 @@ func TestNumbersOtherwise(t *testing.T) {
 	}
 }
 
-// What is full with every number is said, as it is of rates: what breaks need not be the VMs' doing. A mark says it where
-// it says what was near.
+// What is full with every number is said, as it is of rates: what breaks need not be the VMs' doing. A mark says it
+// where it says what was near.
 func TestNumbersOfAFullHost(t *testing.T) {
 	t.Parallel()
 	full := []mark.Used{{Measure: result.HostCPUs, Of: "host", Percent: 97}}
@@ -102,8 +102,8 @@ func TestNumbersOfAFullHost(t *testing.T) {
 	}
 }
 
-// Where there is no room for so many, fewer are offered until the next one is known to have none, and the answer says of
-// what there is too little; a limit that breaks before is the mark.
+// Where there is no room for so many, fewer are offered until the next one is known to have none, and the answer says
+// of what there is too little; a limit that breaks before is the mark.
 func TestNumbersWithoutRoom(t *testing.T) {
 	t.Parallel()
 	for breaks, want := range map[int]string{

@@ -36,7 +36,7 @@ type markDocument struct {
 	Costs []mark.Cost `json:"costs,omitempty"`
 	// Recorded say where the marks stand among those of recorded systems.
 	Recorded []string `json:"recorded,omitempty"`
-	// Said is what the probes' runs were warned of, as in the report.
+	// Said holds what the probes' runs were warned of, as in the report.
 	Said   []compare.Said `json:"said,omitempty"`
 	Report string         `json:"report"`
 
