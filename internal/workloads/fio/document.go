@@ -40,6 +40,7 @@ type entry struct {
 	group      uint64
 	startMS    uint64 // wall clock, 0 when the version prints none
 	options    settings
+	deep       bool // "iodepth_level": it had more than one operation in flight at times
 }
 
 // direction holds what fio says of reads, writes or trims.
@@ -196,6 +197,12 @@ func (d *document) entry(s *scanner, e *entry) error {
 			var p float64
 			p, err = s.float()
 			e.cpuPercent += max(p, 0)
+		case "iodepth_level":
+			err = s.object(func(key []byte) error {
+				p, err := s.float()
+				e.deep = e.deep || p > 0 && string(key) != "1"
+				return err
+			})
 		case "job options":
 			err = s.object(func(key []byte) error { return d.option(s, key, e) })
 		case "read":

@@ -103,7 +103,7 @@ func (p *Part) askedOf(job fiofile.Job, told func(keys ...string) bool) {
 	}
 	for _, a := range []Asked{
 		{Name: "pattern", Value: orDefault(job.Value("rw"), "read")}, {Name: "mix", Value: mix},
-		{Name: "block size", Value: block}, {Name: "ioengine", Value: orDefault(job.Value("ioengine"), "psync")},
+		{Name: "block size", Value: block}, {Name: "ioengine", Value: orDefault(job.Value("ioengine"), "not said")},
 		{Name: "iodepth", Value: strconv.Itoa(number(job, "iodepth", 1))},
 		{Name: "numjobs", Value: strconv.Itoa(number(job, "numjobs", 1))}, {Name: "rate", Value: limit},
 		{Name: "size", Value: size}, {Name: "runtime", Value: span}, {Name: "thinktime", Value: think},

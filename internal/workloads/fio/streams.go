@@ -295,11 +295,10 @@ func (d *document) streamOf(e *entry, times int, merged bool) result.Stream {
 		return l
 	}
 	processes := processesOf(job, times)
-	depth := 1
-	if engines[job.Value("ioengine")].async {
+	depth, trims := 1, false
+	if engines[job.Value("ioengine")].async || e.deep { // Windows' default engine, those of rbd and others
 		depth = number(job, "iodepth", 1)
 	}
-	trims := false
 	l.Depth = depth * processes
 	if processes > 1 {
 		l.Processes = processes
