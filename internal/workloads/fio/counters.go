@@ -121,6 +121,29 @@ func (d *document) state() state {
 	return s
 }
 
+// waits reports whether all jobs are in their startdelay, in which fio reports already. Of the second after it fio's
+// clock tells when they come on.
+func (d *document) waits() bool {
+	return len(d.jobs) > 0 && !slices.ContainsFunc(d.jobs, func(e entry) bool {
+		delay := longest(d.jobOf(&e).Value("startdelay"))
+		return delay == 0 || e.longestMS()+e.issued()+e.errors+e.code > 0 || float64(e.elapsedS) > delay.Seconds()+1
+	})
+}
+
+// readsBack reports whether jobs that only write have come to read what they wrote, which they do when all is written.
+func (d *document) readsBack() bool {
+	reads := uint64(0)
+	for i := range d.jobs {
+		job := d.jobOf(&d.jobs[i])
+		if r, w, t := directions(job.Value("rw")); r || !w || t || number(job, "verify_backlog", 0) > 0 ||
+			slices.Contains([]string{"", "0", "null"}, job.Value("verify")) {
+			return false
+		}
+		reads += d.jobs[i].dirs[0].ios
+	}
+	return reads > 0
+}
+
 // count puts down what an entry says it has done.
 func (e *entry) count(c workload.Counts) {
 	for i := range c {

@@ -23,6 +23,8 @@ type order struct {
 	baseSections []workload.Counts
 	stepped      bool
 	ramp         bool
+	back         bool // what was written is being read back
+	waits        bool // its jobs have not begun
 	estimate     bool
 	mixed        bool      // reads and writes together are what was asked for
 	apart        bool      // it is a part of somebody's output: fio's own clock says how long it worked
@@ -31,6 +33,18 @@ type order struct {
 }
 
 func (o *order) add(d *document) {
+	if (o.back || !o.apart) && d.readsBack() {
+		if !o.back {
+			o.back, o.apart = true, true
+			o.warn("what is read back to verify it (verify) comes after the writing, and is in no figure")
+		}
+		for i := range d.jobs {
+			d.jobs[i].leave(2)
+		}
+	}
+	if o.waits = o.reports == 0 && d.waits(); o.waits {
+		return
+	}
 	s := d.state()
 	s.report.Values = o.values
 	o.remark(d)
@@ -54,7 +68,8 @@ func (o *order) add(d *document) {
 		return
 	}
 	o.still = o.apart && o.reports > 0 && o.passed(&s) == 0
-	soon := o.reports > 0 && o.gap(&s) < closest
+	// While fio reads back, its clock of the writing goes on: only its last report says how long that took.
+	soon := o.back || o.reports > 0 && o.gap(&s) < closest
 	if soon || s.done {
 		o.held, o.tooSoon = &s, soon
 		return
@@ -127,6 +142,9 @@ func (o *order) passed(s *state) time.Duration {
 	}
 	if sum == 0 {
 		return max(wall, 0)
+	}
+	if last.runtime == 0 && wall > 0 { // fio's clock counts from where it began, and is silent until something is done
+		return min(wall, longest)
 	}
 	if wall-longest < longest/4 { // they went on together, and fio's clock is the better one
 		return longest

@@ -260,6 +260,8 @@ func (p *parser) Finish() (workload.Outcome, error) {
 	switch {
 	case total == 0:
 		return outcome, errors.New("parse: fio output: it is empty")
+	case p.order.waits:
+		return outcome, errors.New("parse: fio output: every report in it is from before its start (startdelay)")
 	case p.order.ramp:
 		return outcome, errors.New("parse: fio output: every report in it is from the ramp time")
 	case p.choice != nil && p.order.last.failed != "":

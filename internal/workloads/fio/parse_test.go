@@ -372,3 +372,53 @@ func TestSectionsInRamp(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Time in which a job does not do what its figures are of is no time of them: fio's startdelay, and what it reads back
+// when all is written. The rates are held against fio's own: operations by its runtime.
+func TestParseTakesTheTimeOfTheLoad(t *testing.T) {
+	t.Parallel()
+	verifies := settings{{Key: "rw", Value: "write"}, {Key: "verify", Value: "crc32c"}}
+	of := func(ios, ms uint64) direction {
+		d := direction{hasIOs: true, inBytes: true, ios: ios, bytes: 4096 * ios, runtimeMS: ms}
+		d.lat = timing{given: true, hasCount: true, count: ios, mean: 1e6}
+		return d
+	}
+	for name, c := range map[string]struct {
+		options settings
+		jobs    []entry // a second apart
+		want    string
+	}{
+		"a delay": {settings{{Key: "startdelay", Value: "2"}}, []entry{{elapsedS: 1}, {elapsedS: 2}, {elapsedS: 3},
+			{elapsedS: 4, dirs: [3]direction{of(5, 900)}}, {elapsedS: 5, dirs: [3]direction{of(9, 1900)}}},
+			"3000/900:5/0 4000/1900:9/0"},
+		"a delay, and a disk that does not answer": {settings{{Key: "startdelay", Value: "1"}}, []entry{{elapsedS: 1},
+			{elapsedS: 2}, {elapsedS: 3}, {elapsedS: 4, dirs: [3]direction{of(5, 2900)}}},
+			"2000/3000:0/0 3000/4000:5/0"},
+		"read back": {verifies, []entry{{elapsedS: 1, dirs: [3]direction{{}, of(10, 1000)}},
+			{elapsedS: 2, dirs: [3]direction{of(5, 0), of(15, 1900)}}, // written until 1.5 s
+			{elapsedS: 3, dirs: [3]direction{of(15, 900), of(15, 1500)}, errors: 1}},
+			"0/1000:0/10 500/1500:0/15"},
+		"reads beside the writing": {append(settings{{Key: "verify_backlog", Value: "8"}}, verifies...), []entry{
+			{elapsedS: 1, dirs: [3]direction{of(4, 1000), of(10, 1000)}},
+			{elapsedS: 2, dirs: [3]direction{of(9, 2000), of(20, 2000)}}}, "0/1000:4/10 1000/2000:9/20"},
+	} {
+		var got workloadtest.Recorder
+		p := newParser(&got, workload.Declared{})
+		for i, e := range c.jobs {
+			e.numjobs, e.options, e.hasETA, e.eta = 1, c.options, true, 9
+			p.order.add(&document{version: "fio-3.33", stampMS: t0 + uint64(i)*1000, jobs: []entry{e}})
+		}
+		p.order.finish()
+		var text []string
+		for _, r := range got.Reports {
+			text = append(text, fmt.Sprintf("%d/%d:%d/%d", r.Time.UnixMilli()-t0, r.Elapsed.Milliseconds(),
+				r.Ops[0].Ops, r.Ops[1].Ops))
+		}
+		if strings.Join(text, " ") != c.want {
+			t.Errorf("%s: got %q, want %q", name, text, c.want)
+		}
+		if last := c.jobs[len(c.jobs)-1]; got.Reports[len(got.Reports)-1].Errors != last.errors {
+			t.Errorf("%s: errors %d of %d", name, got.Reports[len(got.Reports)-1].Errors, last.errors)
+		}
+	}
+}
