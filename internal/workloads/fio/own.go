@@ -86,6 +86,7 @@ func (e Engine) ReadOwn(r workload.OwnRequest) (workload.Own, error) {
 	if len(o.objections) > 0 {
 		return workload.Own{}, errors.Join(o.objections...)
 	}
+	o.turns()
 	for _, n := range o.ofJobs {
 		o.note("%s: %s", unit.List(n.jobs, 3), n.text)
 	}

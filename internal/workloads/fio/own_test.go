@@ -301,6 +301,11 @@ func TestOwnWorkloads(t *testing.T) {
 		two + "[c]\nstonewall\n":                        "a & b, c",
 		two + "[c]\nstonewall\n[d]\nbs=8k\n":            "a & b, c & d",
 		"[a]\n[b]\nstonewall\n[c]\nstonewall\n":         "a, b, c",
+		two + "wait_for=a\n[c]\nwait_for=a\n":           "a, b & c",
+		two + "wait_for=a\n[c]\nwait_for=b\n":           "a, b, c",
+		two + "[c]\nwait_for=a\n":                       "f",
+		two + "wait_for=a\n[c]\n":                       "f",
+		two + "wait_for=a\nexitall\n":                   "f",
 		"[1]\n[2]\n[3]\n[4]\n[5]\n[6]\n[7]\n[8]\n[9]\n": "f",
 	} {
 		made, err := Engine{}.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte(text), Size: 1 << 20})
@@ -329,6 +334,10 @@ func TestOwnWorkloads(t *testing.T) {
 		}
 		if got = strings.TrimSuffix(got, ", "); got != want || waits != 0 {
 			t.Errorf("%q: workloads %q, want %q, %d not waited for", text, got, want, waits)
+		}
+		told := strings.Contains(strings.Join(made.Notes, "\n"), "figures are in sum with those of the jobs")
+		if told != (want == "f" && strings.Contains(text, "wait_for")) {
+			t.Errorf("%q: notes %q", text, made.Notes)
 		}
 	}
 }

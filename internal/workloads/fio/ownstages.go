@@ -29,6 +29,46 @@ var together = []string{"wait_for", "exitall", "exitall_on_error", "exit_what", 
 // processors that the load needs.
 const mostApart = 8
 
+// turns makes stonewall of wait_for where it asks for the same: who waits does so for the one job of the stage before.
+func (o *own) turns() {
+	var waits []fiofile.Job
+	var first []*fiofile.Section // of the stages but the first
+	jobs, start, before, same := o.file.Jobs(), 0, "", true
+	for i, job := range jobs {
+		if !slices.Contains([]string{"", "0"}, job.Value("latency_target")) {
+			o.noteOf(job, "latency_target: fio tries depths and forgets its figures at each, so what is told is of many depths, "+
+				"and not of all their time; plimsoll mark --limit finds the rate that a limit allows")
+		}
+		whom := job.Value("wait_for")
+		if whom != "" {
+			waits = append(waits, job)
+		}
+		if whom != before {
+			same = same && i == start+1 && whom == jobs[start].Section.Name
+			first, start, before = append(first, job.Section), i, whom
+		}
+		same = same && !job.Enabled("stonewall") && !hasOf(job, together[1:])
+	}
+	if !same || o.request.Stages != nil {
+		for _, job := range waits {
+			o.noteOf(job, "figures are in sum with those of the jobs that it waits for, over the time of all; stonewall tells "+
+				"them apart")
+		}
+		return
+	}
+	for _, job := range waits {
+		job.Section.Delete("wait_for")
+	}
+	for _, s := range first {
+		s.Options = append(s.Options, fiofile.Option{Key: "stonewall", Flag: true})
+	}
+}
+
+// hasOf reports whether a job has one of the options.
+func hasOf(job fiofile.Job, keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { _, ok := job.Get(key); return ok })
+}
+
 // stages splits the file where a job waits for all before it, and the jobs of a stage into workloads: each is measured
 // by itself, under its name.
 func (o *own) stages(title string) []ownStage {
@@ -37,9 +77,7 @@ func (o *own) stages(title string) []ownStage {
 	if given != nil {
 		knowing = knowing[:len(knowing)-1]
 	}
-	split := !slices.ContainsFunc(o.file.Jobs(), func(j fiofile.Job) bool {
-		return slices.ContainsFunc(knowing, func(key string) bool { _, ok := j.Get(key); return ok })
-	})
+	split := !slices.ContainsFunc(o.file.Jobs(), func(j fiofile.Job) bool { return hasOf(j, knowing) })
 	var of [][]fiofile.Job
 	for i, job := range o.file.Jobs() {
 		if i == 0 || split && job.Enabled("stonewall") {
