@@ -338,9 +338,11 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 	d.Workload, d.Unfailing = "fio "+kind+" log", true
 	d.Tool = "fio (its logs hold no version)"
 	d.Declared.Format = format{Reader: fioLog, Kind: kind}.json()
-	averaged, each, both := false, false, false
+	averaged, each, both, three := false, false, false, false
 	err := fio.EachLog(bytes.NewReader(wholeLines(g.head)), func(p fio.LogPoint) error {
 		averaged, each, both = averaged || p.Block == 0, each || p.Block > 0, both || p.Both
+		// As microseconds it began before its job.
+		three = three || p.Both || p.Elapsed < epoch && float64(p.Value)/1e3 > float64(p.Elapsed.Milliseconds()+2)
 		return nil
 	})
 	switch {
@@ -377,8 +379,12 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 		}
 	}
 	if kind != kindIOPS && kind != kindBW {
-		d.Notes = append(d.Notes,
-			"latencies are taken as nanoseconds, as fio 3 writes them; fio 2 wrote microseconds, and no log says which")
+		// A column more, of priorities, is of 3.24 and later; of single I/Os it may be that of offsets.
+		if columns := bytes.Count(firstLine(g.head), []byte(",")); !three && (columns < 4 || each && columns < 5) {
+			d.Workload += " if of fio 3"
+			d.Notes = append(d.Notes, "latencies are taken as nanoseconds, as fio 3 writes them; fio 2 wrote microseconds, and "+
+				"nothing in the log says which: of fio 2 they are a thousandfold")
+		}
 	}
 	if averaged && kind != kindIOPS && kind != kindBW {
 		d.Notes = append(d.Notes,

@@ -358,3 +358,20 @@ func TestFioUneven(t *testing.T) {
 		}
 	}
 }
+
+// Nothing in a log of fio 2, of microseconds, tells it from one of fio 3, of nanoseconds, but what cannot be: a time
+// that began before the job, or columns that came later. Where neither stands, its name says what it is taken for.
+func TestFioLogUnit(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"250, 104056, 0, 0\n500, 179986, 0, 0\n":       "fio clat log if of fio 3",
+		"250, 1040560, 0, 0\n500, 179986, 0, 0\n":      "fio clat log",
+		"250, 104056, 0, 0, 0\n500, 179986, 0, 0, 0\n": "fio clat log",
+		"250, 104056, 0, 4096, 512\n":                  "fio clat log if of fio 3",
+		"250, 104056, 0, 4096, 512, 0\n":               "fio clat log",
+	} {
+		if d := prepareOne(t, "x_clat.1.log", text); d.Workload != want {
+			t.Errorf("%q: %q, want %q", text, d.Workload, want)
+		}
+	}
+}
