@@ -275,7 +275,7 @@ func (d *document) checkTime() {
 			runEnd = now
 		}
 	}
-	if estimate := d.sc.EstimatedRuntime; d.fields.Has("estimated_runtime") && estimate < now {
+	if estimate := d.sc.EstimatedRuntime; estimate > 0 && estimate < now {
 		d.say("estimate", d.fields.where("estimated_runtime"), fmt.Sprintf("estimated_runtime is %s, and the steps "+
 			"wait for %s", unit.Duration(estimate), unit.Duration(now)), "correct it")
 	}

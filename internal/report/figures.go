@@ -410,7 +410,7 @@ func (doc *Document) answer() (first []Short, said []result.Finding) {
 			continue
 		}
 		w := l.Windows[0]
-		one := answer.Load{Name: l.Workload, Did: didOf(l), Held: doc.heldTo(l)}
+		one := answer.Load{Name: l.Workload, Did: didOf(l), Held: doc.heldTo(l) + doc.flushed(l.Workload)}
 		one.Wants = slices.ContainsFunc(w.Measures, func(m MeasureRow) bool { return m.wanted })
 		for _, row := range w.Rows {
 			one.Does = append(one.Does, row.Op)

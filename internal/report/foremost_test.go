@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"plimsoll/result"
 )
 
 // Of a workload whose tool states many percentiles its operations and the percentiles that are asked for stay, and so
@@ -52,6 +54,20 @@ func TestForemostFlushes(t *testing.T) {
 	}
 	if want := " write write_p50 sync_mean sync_p99 sync_max"; got != want || left != 3 {
 		t.Errorf("got %s, %d left; want %s", got, left, want)
+	}
+}
+
+// The answer of a load that flushes has what it waits for each time.
+func TestFlushed(t *testing.T) {
+	t.Parallel()
+	median := 0.002
+	doc := &Document{Findings: []result.Finding{{Check: "flushes", Subject: "a", Value: &median,
+		Evidence: []result.Evidence{{Name: "p99 of flushes", Value: 0.012, Unit: "s"}}},
+		{Check: "flushes", Subject: "b", Value: &median}}}
+	for name, want := range map[string]string{"a": ", flushes p99 12 ms", "b": ", flushes p50 2 ms", "c": ""} {
+		if got := doc.flushed(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
 	}
 }
 

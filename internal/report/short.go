@@ -308,6 +308,21 @@ func (doc *Document) heldTo(l Latency) string {
 	return fmt.Sprintf(", held to the %s its job asks for", quantity(rate, l.Windows[0].Rows[0].Unit)) + limitUnknown
 }
 
+// flushed says what the slower flushes of a load took: who asks for them waits for each. It is "" where none was
+// measured.
+func (doc *Document) flushed(name string) string {
+	for _, f := range doc.Findings {
+		if f.Check != "flushes" || f.Subject != name || f.Value == nil {
+			continue
+		}
+		if len(f.Evidence) > 0 && f.Evidence[0].Value > 0 {
+			return ", flushes p99 " + quantity(f.Evidence[0].Value, "s")
+		}
+		return ", flushes p50 " + quantity(*f.Value, "s")
+	}
+	return ""
+}
+
 // heldByQuota says of the one workload of a run that what a quota of its group allows is what its figures are of; ""
 // where several ran, of which nobody knows which one met it.
 func (doc *Document) heldByQuota() string {

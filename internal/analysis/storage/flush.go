@@ -41,9 +41,14 @@ func flushes(v *view.Run) (out []result.Finding) {
 		if n == 0 {
 			continue
 		}
-		took := fmt.Sprintf("Flushes of %s (fsync, fdatasync) took %s at the median", l.Name, view.SayDuration(median))
+		fastest, slowest := "", ""
+		if n > 1 {
+			fastest, slowest = " of the fastest job", " of the slowest"
+		}
+		took := fmt.Sprintf("Flushes of %s (fsync, fdatasync) took %s at the median%s", l.Name,
+			view.SayDuration(median), fastest)
 		if tail > 0 {
-			took += fmt.Sprintf(", %s at the 99th percentile", view.SayDuration(tail))
+			took += fmt.Sprintf(", %s at the 99th percentile%s", view.SayDuration(tail), slowest)
 		}
 		f := result.Finding{
 			Check: "flushes", Subject: l.Name, Severity: result.Passed, Metric: "median of flushes", Unit: "s",

@@ -232,6 +232,11 @@ func asserted(sc *scenario.Scenario, name string, job workload.Job) (list []Unco
 		if like := nearest.Of(word, known); like != "" {
 			hint = fmt.Sprintf("did you mean %q?", like)
 		}
+		for _, m := range job.Measures {
+			if m.Name == a.Operation+"_"+a.Measure {
+				hint = fmt.Sprintf("its figure %s takes a plain number, in %s", m.Name, m.Unit)
+			}
+		}
 		list = append(list, Uncounted{a, fmt.Sprintf("assert %q: its generator counts no %s %q", a.Name, what, word),
 			hint})
 	}

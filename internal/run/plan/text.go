@@ -87,8 +87,12 @@ func (p *Plan) phases(b *strings.Builder) {
 	}
 	text := strings.Join(parts, ", ") + "."
 	if p.EstimateUnknown {
-		text += " Nothing here can say what is marked with ?: the sums take for it what the author's estimate leaves, " +
-			"at most the limits of its steps."
+		text += " Nothing here can say what is marked with ?: "
+		if p.AuthorSeconds > 0 {
+			text += "the sums take for it what the author's estimate leaves, at most the limits of its steps."
+		} else {
+			text += "it is the most that its steps may take."
+		}
 	}
 	if len(parts) > 1 || p.EstimateUnknown {
 		wrapped(b, "", "", text)

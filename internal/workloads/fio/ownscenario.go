@@ -23,13 +23,7 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 		line("  <li>%s: %s, %s</li>", d.device, harmless(d.name), unit.Bytes(d.bytes))
 	}
 	line("  </ul>")
-	if o.request.Precondition {
-		line("estimated_runtime: 86400") // of which at most so many rounds, and nobody knows how many before
-	} else if o.seconds > 0 {
-		line("estimated_runtime: {{ %d * runtime_secs + 120 }}", len(stages))
-	} else {
-		line("estimated_runtime: 600")
-	}
+	line("estimated_runtime: 0") // nobody said any
 	line("tags:\n  - fio")
 	if o.seconds > 0 || len(o.swept) > 0 || o.request.Precondition {
 		line("\nvars:")
