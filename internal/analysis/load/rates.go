@@ -297,7 +297,7 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		want, got, low, high, count = want+rate, got+float64(n)/s, low+lo/s, high+hi/s, count+n
 	}
 	if limited == 0 {
-		return result.Finding{}, false // nothing was offered at a rate
+		return unsent(l)
 	}
 	own += high
 	early := endedEarly(l)
@@ -366,6 +366,52 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	default:
 		f.Severity = result.Passed
 		f.Sentence = what + ": target rate met (within " + view.Percent(view.RateTolerance) + ")."
+	}
+	return f, true
+}
+
+// neverSent are counts of what was due on a schedule and was given up before it was sent, as pgbench and k6 name them.
+var neverSent = []string{"skipped", "dropped_iterations"}
+
+// unsent says of a load whose target rate its tool does not print what it counts as due and never sent.
+func unsent(l *view.Load) (result.Finding, bool) {
+	var due, count, done float64
+	noun := ""
+	for _, p := range l.Parts {
+		n, _ := view.Totals(p.Ops)
+		done += float64(n)
+		for _, value := range p.Values {
+			i := slices.IndexFunc(p.Measures, func(m result.Measure) bool { return m.Name == value.Measure })
+			if i < 0 || !slices.Contains(neverSent, value.Measure) {
+				continue
+			}
+			unit, times := p.Measures[i].Unit, 1.0
+			if one, perSecond := strings.CutSuffix(unit, "/s"); perSecond {
+				unit, times = one, view.Seconds(p)
+			}
+			noun, count = unit, count+value.Value*times
+		}
+	}
+	if count = math.Round(count); !(count > 0) {
+		return result.Finding{}, false // nothing was offered at a rate, or all of it was sent
+	}
+	f := result.Finding{
+		Check: "offered-rate", Subject: l.Name, Severity: result.Warning, Metric: "never sent", Unit: "count",
+		Value: &count, N: int(count), NoInterval: "a count of the load generator's own",
+		Basis:    l.Basis() + "; what the load generator counts as due and never sent",
+		Evidence: []result.Evidence{{Name: "never sent", Value: count, Unit: "count"}},
+	}
+	of := view.SayCount(count) + " " + noun
+	if noun == l.Counted() {
+		due = count + done
+		of = fmt.Sprintf("%s of %s %s (%s)", view.SayCount(count), view.SayCount(due), noun, view.Percent(count/due))
+	}
+	f.Sentence = fmt.Sprintf("%s: %s that were due were never sent, for they were late by then: what they would have "+
+		"waited is in no time, and the rate that was asked for was not reached.", l.Name, of)
+	if due > 0 && count < view.RateTolerance*due {
+		f.Severity = result.Info
+		f.Sentence = fmt.Sprintf("%s: %s that were due were never sent, for they were late by then: what they would have "+
+			"waited is in no time.", l.Name, of)
 	}
 	return f, true
 }
