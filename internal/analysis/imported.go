@@ -22,6 +22,30 @@ var scalability = view.Check{Name: scale.Scalability.Name, Rank: scale.Scalabili
 // fewestTests is how many different concurrencies a curve of tests takes at least.
 const fewestTests = 4
 
+// apart splits kinds whose tests are a grid, such as iodepth by numjobs, into a kind for each value of one of the two.
+func apart(order []string, kinds map[string][]scaling.Test) (out []string) {
+	for i := 0; i < len(order); i++ {
+		like, made := order[i], []map[string]string(nil)
+		for _, t := range kinds[like] {
+			made = append(made, t.At)
+		}
+		by := scaling.Grid(made)
+		if by == "" {
+			out = append(out, like)
+			continue
+		}
+		for _, t := range kinds[like] {
+			t.Kind += " (" + by + " " + t.At[by] + ")"
+			t.Like += "\n" + by + " " + t.At[by]
+			if kinds[t.Like] == nil {
+				order = append(order, t.Like)
+			}
+			kinds[t.Like] = append(kinds[t.Like], t)
+		}
+	}
+	return out
+}
+
 // testsCurve reads the tests of imported files that were asked alike but for how many were at work at once: a curve for
 // each kind. Tests that kept to a rate, or did not end as planned, are points of none.
 func testsCurve(runs []Repeat) (out []result.Finding) {
@@ -38,6 +62,7 @@ func testsCurve(runs []Repeat) (out []result.Finding) {
 			kinds[t.Like] = append(kinds[t.Like], t)
 		}
 	}
+	order = apart(order, kinds)
 	order = slices.DeleteFunc(order, func(like string) bool {
 		levels := map[float64]bool{}
 		for _, t := range kinds[like] {

@@ -52,6 +52,10 @@ func TestCurveOfImportedTests(t *testing.T) {
 		{"of two block sizes", func(n int) []result.Fact {
 			return []result.Fact{{Name: "block size", Value: fmt.Sprint(4096 << (n / 16))}}
 		}, whole, "Throughput grew ×5.93, from 1,000 to 5,926 IOPS, between 1 and 8 operations in flight (×8)"},
+		{"a grid, of three depths each", func(n int) []result.Fact {
+			jobs := 1 + n/8*7/max(n/8, 1)
+			return []result.Fact{{Name: "iodepth", Value: fmt.Sprint(n / jobs)}, {Name: "numjobs", Value: fmt.Sprint(jobs)}}
+		}, whole, ""},
 		{"held to a rate", func(int) []result.Fact { return []result.Fact{{Name: "rate", Value: "1000"}} }, whole, ""},
 		{"failed but for three", same, func(n int) result.Ending {
 			if n > 4 {

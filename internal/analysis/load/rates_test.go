@@ -115,10 +115,14 @@ func TestLittleCountsWhatWasStillToDo(t *testing.T) {
 		l    *view.Load
 		want string
 	}{
-		"small ones end first": {part(100, 10, 1e6, stream(16, 10), stream(16, 50)), "passed: (lower is expected: not all its sections run all the time)"},
+		"small ones end first": {part(100, 10, 1e6, stream(16, 10), stream(16, 50)),
+			"passed: (lower is expected: not all its sections ran all the time)"},
 		"short of what was left": {part(100, 5, 1e6, stream(16, 10), stream(16, 50)),
 			"warning: though its job asks for 9.6 on average, by what its sections still had to do"},
-		"not known for how long": {part(100, 1, 1e6, stream(16, 0), stream(16, 0)), "passed: (lower is expected: not all its sections run all the time)"},
+		"not known for how long": {part(100, 1, 1e6, stream(16, 0), stream(16, 0)),
+			"passed: (lower is expected: its sections may pause or end before others)"},
+		"each worked to the end": {part(100, 31, 1e6, stream(16, 100), stream(16, 99.5)),
+			"passed: queue depth 32. Throughput and service time agree"},
 		"all work all the time": {part(100, 5, 1e6, result.Stream{Depth: 16, Reads: true}),
 			"warning: though its job asks for 16 at all times"},
 		"more than can be": {part(100, 40, 1e6, stream(16, 10), stream(16, 50)),
@@ -158,5 +162,33 @@ func TestOfferedRateWithoutInterval(t *testing.T) {
 	}
 	if f, ok := offeredOf(nothing, &view.Load{Name: "W", Parts: []*result.Workload{vm(0, 0)}}); ok {
 		t.Errorf("of no interval at all: %+v", f)
+	}
+}
+
+// What was due and never sent is said where no rate was declared, in the words of its tool.
+func TestNeverSent(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		measure result.Measure
+		value   float64
+		want    string
+	}{
+		{result.Measure{Name: "skipped", Unit: "transactions", Kind: result.Count}, 250, "warning: W: 250 of 1,250 " +
+			"transactions (20 %) that were due were never sent"},
+		{result.Measure{Name: "skipped", Unit: "transactions/s", Kind: result.Level}, 25, "warning: W: 250 of 1,250"},
+		{result.Measure{Name: "skipped", Unit: "transactions", Kind: result.Count}, 5, "info: W: 5 of 1,005 "},
+		{result.Measure{Name: "dropped_iterations", Unit: "iterations", Kind: result.Count}, 7, "warning: W: 7 iterations that"},
+		{result.Measure{Name: "skipped", Unit: "transactions", Kind: result.Count}, 0, ""},
+		{result.Measure{Name: "late", Unit: "transactions", Kind: result.Count}, 7, ""},
+	} {
+		w := &result.Workload{Name: "W", Start: began, End: began.Add(10 * time.Second),
+			Operations: []result.Operation{{Name: "transaction", Noun: "transactions"}}, Measures: []result.Measure{c.measure},
+			Ops:    []result.OpTotals{{Op: "transaction", Count: 1000}},
+			Values: []result.Value{{Measure: c.measure.Name, Value: c.value}}}
+		f, ok := offeredOf(nothing, &view.Load{Name: "W", Parts: []*result.Workload{w}})
+		if got := string(f.Severity) + ": " + f.Sentence; ok != (c.want != "") || ok && !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s %v: %q, want %q", c.measure.Name, c.value, got, c.want)
+		}
 	}
 }

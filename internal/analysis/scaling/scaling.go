@@ -48,6 +48,7 @@ func Imported(m result.Manifest, data *result.Data, metric string) (points []usl
 	var alike []string // what the first one did
 	var of string
 	var unlike error
+	var made []map[string]string
 	for _, f := range m.Imported {
 		i := slices.IndexFunc(data.Workloads, func(w result.Workload) bool {
 			return w.VM == f.VM && w.Name == f.Workload && w.Seconds() > 0
@@ -62,6 +63,7 @@ func Imported(m result.Manifest, data *result.Data, metric string) (points []usl
 		}
 		points = append(points, usl.Point{Concurrency: f.Concurrency, Throughput: x})
 		levels[f.Concurrency] = true
+		made = append(made, madeOf(m.Environment, f.Workload))
 		if did := done(w); alike == nil {
 			alike, of = did, w.Name
 		} else if metric == "" && unlike == nil && !slices.ContainsFunc(did, func(op string) bool {
@@ -87,14 +89,63 @@ func Imported(m result.Manifest, data *result.Data, metric string) (points []usl
 	if len(levels) < 2 {
 		return nil, nil
 	}
+	if by := Grid(made); by != "" && unlike == nil {
+		unlike = fmt.Errorf("its tests are no curve of one load, for what makes their concurrency is a grid: keep the tests "+
+			"of one %s", by)
+	}
 	return points, unlike
+}
+
+// madeOf are the facts of a test of which its concurrency is made.
+func madeOf(facts []result.Fact, workload string) map[string]string {
+	out := map[string]string{}
+	for _, f := range facts {
+		if f.Group == workload && slices.Contains(concurrencyFacts, f.Name) && f.Name != "concurrency" {
+			out[f.Name] = f.Value
+		}
+	}
+	return out
+}
+
+// Grid is the fact by which tests must be told apart before they are a curve, since two facts of which concurrency is
+// made vary each beside the other; of the two the one of fewer values. It is "" where they are none.
+func Grid(made []map[string]string) string {
+	values := func(name string) (n int) {
+		seen := map[string]bool{}
+		for _, m := range made {
+			seen[m[name]] = true
+		}
+		return len(seen)
+	}
+	beside := func(one, other string) bool { // one varies while other stays
+		at := map[string]string{}
+		for _, m := range made {
+			if was, ok := at[m[other]]; ok && was != m[one] {
+				return true
+			}
+			at[m[other]] = m[one]
+		}
+		return false
+	}
+	for i, one := range concurrencyFacts {
+		for _, other := range concurrencyFacts[i+1:] {
+			if beside(one, other) && beside(other, one) {
+				if values(one) < values(other) {
+					return one
+				}
+				return other
+			}
+		}
+	}
+	return ""
 }
 
 // Test is a test of an imported file that says how many were at work at once.
 type Test struct {
-	Kind            string // its name, without the file and the number that tell it from others
-	Like            string // what must be equal for two tests to be points of one curve
-	Metric          string // what its throughput is of, "" of all its operations
+	Kind            string            // its name, without the file and the number that tell it from others
+	Like            string            // what must be equal for two tests to be points of one curve
+	At              map[string]string // its concurrency by the facts that it is made of, such as iodepth and numjobs
+	Metric          string            // what its throughput is of, "" of all its operations
 	Operations      []result.Operation
 	Concurrency     float64
 	Throughput      float64
@@ -119,6 +170,7 @@ func Tests(m result.Manifest, data *result.Data) (out []Test) {
 		t.Kind, _, _ = strings.Cut(w.Name, " of ")
 		t.Kind = numbered.ReplaceAllString(t.Kind, "")
 		t.Like = strings.Join(done(w), " ")
+		t.At = madeOf(m.Environment, f.Workload)
 		limited := false
 		for _, fact := range m.Environment {
 			if fact.Group != f.Workload || slices.Contains(concurrencyFacts, fact.Name) {

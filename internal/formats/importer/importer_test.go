@@ -416,6 +416,8 @@ func TestRefused(t *testing.T) {
 		"somebody's text":        {"a", "hello\n", "", "it is no output of a tool that is known here"},
 		"no such tool":           {"a", "hello\n", "postmark", `no tool "postmark" is known`},
 		"a table of one's own":   {"a.csv", "1,2,0,4\n2,3,0,5\n", "", "it is no output of a tool"},
+		"JSON cut at once":       {"a.json", `{"jobs": [`, "", "it looks like JSON that ends early: the file is cut short"},
+		"XML cut early":          {"a.xml", `<?xml version="1.0"?><a><b>`, "", "it looks like XML that ends early"},
 		"a table with a head":    {"a.csv", "n,x\n1,2.5\n", "", "it looks like a table: analyze"},
 		"one in quotes":          {"a.csv", "\"x\",\"rps\"\n\"SET\",\"46.82\"\n", "", "it looks like a table: analyze"},
 		"a job file":             {"a.fio", "[global]\n; mine\nrw=read\n", "", "plimsoll run takes"},

@@ -2,6 +2,11 @@ package importer
 
 import (
 	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
 
 	"plimsoll/internal/formats/convert"
 	"plimsoll/internal/kit/lazyregexp"
@@ -35,8 +40,23 @@ func resembles(head []byte) string {
 			}
 		}
 		return "a table: " + tableTaken
+	case len(head) < HeadBytes && bytes.HasPrefix(head, []byte("<?xml")) && endsEarly(xml.NewDecoder(bytes.NewReader(head))):
+		return "XML that ends early: the file is cut short"
+	case len(head) < HeadBytes && (bytes.HasPrefix(head, []byte("{")) || bytes.HasPrefix(head, []byte("["))):
+		if err := json.Unmarshal(head, new(any)); err != nil && strings.Contains(err.Error(), "unexpected end") {
+			return "JSON that ends early: the file is cut short"
+		}
 	}
 	return ""
+}
+
+// endsEarly reports whether XML ends within an element.
+func endsEarly(d *xml.Decoder) bool {
+	for {
+		if _, err := d.Token(); err != nil {
+			return !errors.Is(err, io.EOF)
+		}
+	}
 }
 
 // refusedReaders recognise what is not read, so that a user is told what it is and what to do instead.
