@@ -165,8 +165,10 @@ func TestSourcesOfAScenario(t *testing.T) {
 	if b, err := fs.ReadFile(src.fsys, "link"); err == nil {
 		t.Errorf("a symbolic link led out of the scenario, to %q", b)
 	}
+	write(t, dir+"/sweep.sh", "#!/bin/bash\nhosts=(a b)\necho sd=sd1,lun=/dev/sdb > x.vdb\nvdbench -f x.vdb\n")
 	for given, say := range map[string]string{
-		dir + "/none": "no such file", dir + "/sc/notes.txt": "neither a directory", "restroe": "no such file",
+		dir + "/sweep.sh": "nor does it hold a job", // and no parameters of vdbench with faults
+		dir + "/none":     "no such file", dir + "/sc/notes.txt": "neither a directory", "restroe": "no such file",
 		dir + "/outside.txt/x": "not a directory",
 	} {
 		if _, err := a.planner.open(given); exit.Code(err) != exit.Scenario || !strings.Contains(err.Error(), say) {

@@ -39,8 +39,9 @@ func TestFlushes(t *testing.T) {
 			for _, v := range [][2]string{{"sync_p50", c.p50}, {"sync_p99", c.p99}} {
 				if v[1] != "" {
 					d, _ := time.ParseDuration(v[1] + "us")
-					w.Measures = append(w.Measures, result.Measure{Name: prefix + v[0], Unit: "us", Kind: result.Single})
-					w.Values = append(w.Values, result.Value{Measure: prefix + v[0], Value: float64(d.Microseconds())})
+					m := result.Measure{Name: prefix + v[0], Unit: "us", Kind: result.Single}
+					w.Measures = append(w.Measures, m)
+					w.Values = append(w.Values, result.Value{Measure: m.Name, Value: float64(d.Microseconds())})
 				}
 			}
 		}

@@ -101,7 +101,7 @@ func ByContent(head []byte) (Tool, bool) {
 	switch {
 	case jobFile.Match(head) || isFioCall(head):
 		name = "fio"
-	case parameter.Match(head):
+	case parameter.Match(head) && !bytes.HasPrefix(head, []byte("#!")): // not a script that writes one
 		name = "vdbench"
 	case callOf.Match(head),
 		diskspdCall.Match(head) && !bytes.Contains(head, []byte("Command Line:")): // of its outputs

@@ -40,9 +40,10 @@ func resembles(head []byte) string {
 			}
 		}
 		return "a table: " + tableTaken
-	case len(head) < HeadBytes && bytes.HasPrefix(head, []byte("<?xml")) && endsEarly(xml.NewDecoder(bytes.NewReader(head))):
+	case len(head) < HeadBytes && bytes.HasPrefix(head, []byte("<?xml")) &&
+		endsEarly(xml.NewDecoder(bytes.NewReader(head))):
 		return "XML that ends early: the file is cut short"
-	case len(head) < HeadBytes && (bytes.HasPrefix(head, []byte("{")) || bytes.HasPrefix(head, []byte("["))):
+	case len(head) < HeadBytes && len(head) > 0 && (head[0] == '{' || head[0] == '['):
 		if err := json.Unmarshal(head, new(any)); err != nil && strings.Contains(err.Error(), "unexpected end") {
 			return "JSON that ends early: the file is cut short"
 		}

@@ -10,7 +10,8 @@ var nothing = func() map[string]string {
 	for about, names := range map[string]string{
 		"how fio reports": "group_reporting disk_util unified_rw_reporting lat_percentiles " +
 			"clat_percentiles percentile_list new_group write_bw_log write_lat_log " +
-			"write_iops_log log_avg_msec per_job_logs",
+			"write_iops_log log_avg_msec per_job_logs write_hist_log log_hist_msec log_hist_coarseness log_offset " +
+			"log_max_value log_window_value log_prio log_issue_time log_unix_epoch log_alternate_epoch",
 		"a title":                              "name description",
 		"how fio's processes run":              "thread",
 		"what fio does before it begins":       "invalidate",

@@ -121,10 +121,13 @@ func openFioLog(f *file, head []byte) (parser, error) {
 		return nil, errors.New("it is a log of fio without offsets, which does not say where operations were; " +
 			"write it with log_offset=1, or use write_iolog")
 	}
-	// What the value is only the name tells: _clat and _lat logs have nanoseconds.
+	// What the value is only the name tells: _clat and _lat logs have nanoseconds; fio 2 wrote microseconds.
 	timed := strings.Contains(f.name, "lat.") || strings.Contains(f.name, "_lat")
 	if !timed {
 		f.problems.Note("a log of fio whose name does not say that its values are latencies: they are not used", 1,
+			func() string { return f.name })
+	} else {
+		f.problems.Note("latencies of a log of fio are taken as nanoseconds, as fio 3 writes them; fio 2 wrote microseconds", 1,
 			func() string { return f.name })
 	}
 	f.problems.Note("a log of fio has the millisecond in which operations ended: bursts and depth below that are not "+
