@@ -54,7 +54,8 @@ func TestCurveOfImportedTests(t *testing.T) {
 		}, whole, "Throughput grew ×5.93, from 1,000 to 5,926 IOPS, between 1 and 8 operations in flight (×8)"},
 		{"a grid, of three depths each", func(n int) []result.Fact {
 			jobs := 1 + n/8*7/max(n/8, 1)
-			return []result.Fact{{Name: "iodepth", Value: fmt.Sprint(n / jobs)}, {Name: "numjobs", Value: fmt.Sprint(jobs)}}
+			return []result.Fact{{Name: "iodepth", Value: fmt.Sprint(n / jobs)},
+				{Name: "numjobs", Value: fmt.Sprint(jobs)}}
 		}, whole, ""},
 		{"held to a rate", func(int) []result.Fact { return []result.Fact{{Name: "rate", Value: "1000"}} }, whole, ""},
 		{"failed but for three", same, func(n int) result.Ending {

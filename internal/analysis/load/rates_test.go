@@ -178,16 +178,18 @@ func TestNeverSent(t *testing.T) {
 			"transactions (20 %) that were due were never sent"},
 		{result.Measure{Name: "skipped", Unit: "transactions/s", Kind: result.Level}, 25, "warning: W: 250 of 1,250"},
 		{result.Measure{Name: "skipped", Unit: "transactions", Kind: result.Count}, 5, "info: W: 5 of 1,005 "},
-		{result.Measure{Name: "dropped_iterations", Unit: "iterations", Kind: result.Count}, 7, "warning: W: 7 iterations that"},
+		{result.Measure{Name: "dropped_iterations", Unit: "iterations", Kind: result.Count}, 7,
+			"warning: W: 7 iterations that"},
 		{result.Measure{Name: "skipped", Unit: "transactions", Kind: result.Count}, 0, ""},
 		{result.Measure{Name: "late", Unit: "transactions", Kind: result.Count}, 7, ""},
 	} {
 		w := &result.Workload{Name: "W", Start: began, End: began.Add(10 * time.Second),
-			Operations: []result.Operation{{Name: "transaction", Noun: "transactions"}}, Measures: []result.Measure{c.measure},
-			Ops:    []result.OpTotals{{Op: "transaction", Count: 1000}},
+			Operations: []result.Operation{{Name: "transaction", Noun: "transactions"}},
+			Measures:   []result.Measure{c.measure}, Ops: []result.OpTotals{{Op: "transaction", Count: 1000}},
 			Values: []result.Value{{Measure: c.measure.Name, Value: c.value}}}
 		f, ok := offeredOf(nothing, &view.Load{Name: "W", Parts: []*result.Workload{w}})
-		if got := string(f.Severity) + ": " + f.Sentence; ok != (c.want != "") || ok && !strings.HasPrefix(got, c.want) {
+		got := string(f.Severity) + ": " + f.Sentence
+		if ok != (c.want != "") || ok && !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s %v: %q, want %q", c.measure.Name, c.value, got, c.want)
 		}
 	}

@@ -25,8 +25,8 @@ func TestFlushes(t *testing.T) {
 			"the device says that it keeps what it has taken (write through)."},
 		"cache not known": {"20", "90", "etcd 1 ", "", result.Info,
 			"nothing here says whether what was flushed outlasts a loss of power."},
-		"of two jobs": {"20", "90", "a ,b ", "write through", result.Passed, "20 µs at the median of the fastest job, 90 µs " +
-			"at the 99th percentile of the slowest: shorter"},
+		"of two jobs": {"20", "90", "a ,b ", "write through", result.Passed, "20 µs at the median of the " +
+			"fastest job, 90 µs at the 99th percentile of the slowest: shorter"},
 		"slower than a log": {"2000", "12000", "", "write back", result.Info, "2 ms at the median, 12 ms at the " +
 			"99th percentile: a log that waits for each of them waits so long; etcd asks for at most 10 ms at the 99th."},
 		"as a medium does":   {"2000", "9000", "", "write back", result.Passed, "as long as writing to a medium"},
