@@ -15,9 +15,9 @@ func TestGrid(t *testing.T) {
 		made []map[string]string
 		want string
 	}{
-		"depth alone":      {of([2]string{"1", "4"}, [2]string{"2", "4"}, [2]string{"4", "4"}), ""},
-		"jobs alone":       {of([2]string{"8", "1"}, [2]string{"8", "2"}), ""},
-		"both together":    {of([2]string{"1", "1"}, [2]string{"2", "2"}, [2]string{"4", "4"}), ""},
+		"depth alone":   {of([2]string{"1", "4"}, [2]string{"2", "4"}, [2]string{"4", "4"}), ""},
+		"jobs alone":    {of([2]string{"8", "1"}, [2]string{"8", "2"}), ""},
+		"both together": {of([2]string{"1", "1"}, [2]string{"2", "2"}, [2]string{"4", "4"}), ""},
 		"jobs after depth": {of([2]string{"1", "1"}, [2]string{"2", "1"}, [2]string{"4", "1"}, [2]string{"4", "2"}),
 			"numjobs"},
 		"a grid of two depths": {of([2]string{"1", "1"}, [2]string{"1", "2"}, [2]string{"1", "4"}, [2]string{"8", "1"},
