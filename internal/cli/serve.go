@@ -143,6 +143,7 @@ func library(st *runs.Store, index *runs.FolderIndex, all bool) web.Library {
 	if !all {
 		return l
 	}
+	l.Histories, l.History = silent(st).Histories, silent(st).History
 	l.Examine = func(dir string) (*compare.Experiment, error) {
 		folder, err := experiment.Open(dir)
 		if err != nil {

@@ -19,8 +19,8 @@ import (
 	"plimsoll/unit"
 )
 
-// besideCheck is the Check of sentences of a summary that set a run beside recorded systems.
-const besideCheck = "catalogue"
+// BesideCheck is the Check of sentences of a summary that set a run beside recorded systems.
+const BesideCheck = "catalogue"
 
 // mostBeside is about how many loads a summary says where they stand among recorded systems.
 const mostBeside = 2
@@ -206,7 +206,7 @@ func (doc *Document) setBeside(folder *result.Folder, data *result.Data) {
 	}
 	doc.Beside = catalogue.Set(own, names, records)
 	for _, b := range doc.Beside[:min(mostBeside, len(doc.Beside))] {
-		doc.InShort = append(doc.InShort, Short{Severity: result.Passed, Check: besideCheck, Subject: b.Workload,
+		doc.InShort = append(doc.InShort, Short{Severity: result.Passed, Check: BesideCheck, Subject: b.Workload,
 			Sentence: SayBeside(b)})
 	}
 }

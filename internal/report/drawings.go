@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/analysis/history"
 	"plimsoll/result"
 )
 
@@ -58,6 +59,38 @@ func Drawings(panels []result.Panel, marks []result.Mark, origin time.Time) []Dr
 		out = append(out, d)
 	}
 	return out
+}
+
+// HistoryDrawing is a measure of a history over its results, with the levels between its changes.
+func HistoryDrawing(measure string, points []history.Point, changes []history.Change) Drawing {
+	results := PlotSeries{Name: "results", Marks: true}
+	levels := []PlotSeries{{Line: true}}
+	var level *float64 // of the results since the last change
+	for i, p := range points {
+		for _, c := range changes {
+			if c.At != p.Label {
+				continue
+			}
+			for j := range levels[len(levels)-1].Points {
+				levels[len(levels)-1].Points[j].Y = c.Before
+			}
+			level = &c.After
+			levels = append(levels, PlotSeries{Line: true})
+		}
+		if v, has := p.Values[measure]; has {
+			results.Points = append(results.Points, PlotPoint{X: float64(i + 1), Y: v})
+			if len(changes) > 0 {
+				last := &levels[len(levels)-1]
+				last.Points = append(last.Points, PlotPoint{X: float64(i + 1), Y: v})
+				if level != nil {
+					last.Points[len(last.Points)-1].Y = *level
+				}
+			}
+		}
+	}
+	plot := shown(Plot{Title: measure, YLabel: measure, XLabel: "results, in their order",
+		Series: append([]PlotSeries{results}, levels...)})
+	return Drawing{Title: plot.Title, SVG: plot.draw(true)}
 }
 
 // Shown is v with every text on one line, visible and bounded, as all documents for people have it.

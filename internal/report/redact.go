@@ -34,7 +34,7 @@ func Redacted(doc *Document, paths ...string) *Document {
 	bare := *doc
 	bare.Labels = nil
 	bare.Beside = nil // a catalogue names systems of a team
-	bare.InShort = slices.DeleteFunc(slices.Clone(doc.InShort), func(s Short) bool { return s.Check == besideCheck })
+	bare.InShort = slices.DeleteFunc(slices.Clone(doc.InShort), func(s Short) bool { return s.Check == BesideCheck })
 	out := redactedBy(r, &bare)
 	r.told(m, &out.Manifest)
 	out.Redacted = redactedSentence

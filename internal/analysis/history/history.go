@@ -15,6 +15,7 @@ import (
 
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/effect"
+	"plimsoll/unit"
 )
 
 // Version of History as it is stored.
@@ -61,6 +62,52 @@ type Change struct {
 	New     bool   `json:"new"`
 	Verdict string `json:"verdict"`
 	Points  int    `json:"points"` // that have the measure
+}
+
+// Significance is the chance of finding a change in a measure without one, where nobody says another.
+const Significance = 0.01
+
+// By is the change relative to what was before, "" where that says nothing.
+func (c Change) By() string {
+	if c.Before == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%+.1f %%", 100*(c.After/c.Before-1))
+}
+
+// Standing is what is known of a change.
+func (c Change) Standing() string {
+	switch {
+	case c.New:
+		return "new, " + c.Verdict
+	case c.Note != "":
+		return "acknowledged, " + c.Verdict + ": " + c.Note
+	}
+	return "known since " + c.Told.Format(time.DateOnly) + ", " + c.Verdict
+}
+
+// Document is what is told of a history.
+type Document struct {
+	History string   `json:"history"`
+	Points  int      `json:"points"`
+	Changes []Change `json:"changes"`
+}
+
+// Document finds the changes of a history.
+func (h *History) Document(significance float64) (Document, error) {
+	changes, err := h.Changes(significance)
+	return Document{h.Name, len(h.Points), append([]Change{}, changes...)}, err
+}
+
+// Say is how many changes there are.
+func (d Document) Say() string {
+	fresh := 0
+	for _, c := range d.Changes {
+		if c.New {
+			fresh++
+		}
+	}
+	return fmt.Sprintf("%s in %s, %d new", unit.Plural(len(d.Changes), "change"), unit.Plural(d.Points, "result"), fresh)
 }
 
 // Add appends points; one whose label is there already takes its place. It returns how many were new.

@@ -30,7 +30,6 @@ import (
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
 	"plimsoll/result"
-	"plimsoll/unit"
 )
 
 // historyFlags say how a history is judged and told.
@@ -79,7 +78,7 @@ result lacks is a gap.
 	}
 	for c, of := range map[*cobra.Command]*historyFlags{add: &f, show: &s} {
 		of.Register(c, "text", "json", "md")
-		c.Flags().Float64Var(&of.significance, "significance", 0.01,
+		c.Flags().Float64Var(&of.significance, "significance", history.Significance,
 			"`chance` of finding a change in a measure without one")
 	}
 	sd.trusting(add)
@@ -146,6 +145,23 @@ func (sd *Sides) readHistory(phase, name string) (*history.History, error) {
 	}
 	return &h, nil
 }
+
+// Histories are the names of those there are.
+func (sd *Sides) Histories() (names []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(sd.RunsDir, result.HistoryDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && baselineName.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// History reads one of them.
+func (sd *Sides) History(name string) (*history.History, error) { return sd.readHistory("history", name) }
 
 func (sd *Sides) writeHistory(phase string, h *history.History) error {
 	path, err := sd.historyPath(phase, h.Name)
@@ -271,7 +287,7 @@ func (sd *Sides) addAlone(phase, name string, given []string, f historyFlags) er
 		}
 	}
 	if f.webhook != "" && len(fresh) > 0 {
-		if err := post(f.webhook, historyDocument{name, len(h.Points), fresh}); err != nil {
+		if err := post(f.webhook, history.Document{name, len(h.Points), fresh}); err != nil {
 			return errors.Join(sd.writeHistory(phase, h), exit.Errorf(exit.Failed,
 				"the results are kept; what is new is told again by the next call", "%s: --webhook: %w", phase, err))
 		}
@@ -388,69 +404,31 @@ func (sd *Sides) runsOf(phase string, runs []string, h *history.History) error {
 	return nil
 }
 
-// historyDocument holds what is told of a history.
-type historyDocument struct {
-	History string           `json:"history"`
-	Points  int              `json:"points"`
-	Changes []history.Change `json:"changes"`
-}
-
 // tellHistory finds the changes of a history and prints them.
 func tellHistory(con *console.Console, phase string, h *history.History, f historyFlags) ([]history.Change, error) {
-	changes, err := h.Changes(f.significance)
+	d, err := h.Document(f.significance)
 	if err != nil {
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	d := historyDocument{h.Name, len(h.Points), append([]history.Change{}, changes...)}
-	write, err := console.FormatOf(con, phase, f.Output, map[string]func(io.Writer, historyDocument) error{
+	write, err := console.FormatOf(con, phase, f.Output, map[string]func(io.Writer, history.Document) error{
 		"text": historyText, "md": historyMarkdown,
-		"json": func(w io.Writer, d historyDocument) error { return console.Indented(w, d) },
+		"json": func(w io.Writer, d history.Document) error { return console.Indented(w, d) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	return changes, con.Print(phase, "history", f.Output, func(w io.Writer) error { return write(w, d) })
+	return d.Changes, con.Print(phase, "history", f.Output, func(w io.Writer) error { return write(w, d) })
 }
 
-// by is the change in per cent, "" where that says nothing.
-func by(c history.Change) string {
-	if c.Before == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%+.1f %%", 100*(c.After/c.Before-1))
-}
-
-// standing returns what is known of a change.
-func standing(c history.Change) string {
-	switch {
-	case c.New:
-		return "new, " + c.Verdict
-	case c.Note != "":
-		return "acknowledged, " + c.Verdict + ": " + c.Note
-	}
-	return "known since " + c.Told.Format(time.DateOnly) + ", " + c.Verdict
-}
-
-func (d historyDocument) head() string {
-	fresh := 0
+func historyText(w io.Writer, d history.Document) error {
+	_, err := visible.Fprintf(w, "History %s: %s\n", d.History, d.Say())
 	for _, c := range d.Changes {
-		if c.New {
-			fresh++
-		}
-	}
-	return fmt.Sprintf("%s: %s in %s, %d new", d.History, unit.Plural(len(d.Changes), "change"),
-		unit.Plural(d.Points, "result"), fresh)
-}
-
-func historyText(w io.Writer, d historyDocument) error {
-	_, err := visible.Fprintf(w, "History %s\n", d.head())
-	for _, c := range d.Changes {
-		relative := by(c)
+		relative := c.By()
 		if relative != "" {
 			relative = " (" + relative + ")"
 		}
 		_, one := visible.Fprintf(w, "  %s at %s: from %.6g to %.6g%s: %s\n", c.Measure, c.At, c.Before, c.After,
-			relative, standing(c))
+			relative, c.Standing())
 		err = errors.Join(err, one)
 	}
 	return err
@@ -460,15 +438,15 @@ func historyText(w io.Writer, d historyDocument) error {
 var cell = strings.NewReplacer("\\", "\\\\", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "<", "&lt;",
 	"&", "&amp;", "\n", " ", "\r", " ", "@", "&#64;", "!", "\\!")
 
-func historyMarkdown(w io.Writer, d historyDocument) error {
-	_, err := visible.Fprintf(w, "### History %s\n", cell.Replace(d.head()))
+func historyMarkdown(w io.Writer, d history.Document) error {
+	_, err := visible.Fprintf(w, "### History %s\n", cell.Replace(d.History+": "+d.Say()))
 	if len(d.Changes) > 0 {
 		_, head := visible.Fprintf(w, "\n| measure | at | before | after | change | |\n|---|---|---|---|---|---|\n")
 		err = errors.Join(err, head)
 	}
 	for _, c := range d.Changes {
 		_, one := visible.Fprintf(w, "| %s | %s | %.6g | %.6g | %s | %s |\n", cell.Replace(c.Measure),
-			cell.Replace(c.At), c.Before, c.After, by(c), cell.Replace(standing(c)))
+			cell.Replace(c.At), c.Before, c.After, c.By(), cell.Replace(c.Standing()))
 		err = errors.Join(err, one)
 	}
 	return err
@@ -478,7 +456,7 @@ func historyMarkdown(w io.Writer, d historyDocument) error {
 const webhookWait = 10 * time.Second
 
 // post sends a document to an address, which must answer with 2xx.
-func post(to string, d historyDocument) error {
+func post(to string, d history.Document) error {
 	body, err := json.Marshal(d)
 	if err != nil {
 		return err

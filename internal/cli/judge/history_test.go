@@ -15,7 +15,7 @@ import (
 
 func TestPost(t *testing.T) {
 	t.Parallel()
-	var got historyDocument
+	var got history.Document
 	status := http.StatusOK
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := json.NewDecoder(r.Body).Decode(&got); err != nil || r.Method != http.MethodPost ||
@@ -25,7 +25,7 @@ func TestPost(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	defer s.Close()
-	d := historyDocument{"nightly", 18, []history.Change{{New: true, Verdict: history.Worse, Points: 18,
+	d := history.Document{"nightly", 18, []history.Change{{New: true, Verdict: history.Worse, Points: 18,
 		Known: history.Known{Measure: "p99", At: "c12", Before: 100, After: 110, P: 0.005}}}}
 	if err := post(s.URL+"/hook?secret", d); err != nil {
 		t.Error(err)
@@ -46,7 +46,7 @@ func TestPost(t *testing.T) {
 func TestHistoryMarkdownKeepsItsTable(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	d := historyDocument{"x", 7, []history.Change{{Verdict: history.Unknown,
+	d := history.Document{"x", 7, []history.Change{{Verdict: history.Unknown,
 		Known: history.Known{Measure: "a|b\n<script>", At: "[x](y)", Told: time.Unix(0, 0).UTC(), Note: "@all"}}}}
 	if err := historyMarkdown(&b, d); err != nil {
 		t.Fatal(err)

@@ -94,6 +94,28 @@ func (r Record) Has(words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(all, strings.ToLower(w)) })
 }
 
+// Kinds are those of its loads, each once.
+func (r Record) Kinds() (kinds []string) {
+	for _, d := range r.Done {
+		for _, l := range d.Loads {
+			if !slices.Contains(kinds, l["load"]) {
+				kinds = append(kinds, l["load"])
+			}
+		}
+	}
+	return kinds
+}
+
+// Did is what a record has of a load that is written like this, nil where it has none.
+func (r Record) Did(load string) *Done {
+	for i, d := range r.Done {
+		if slices.ContainsFunc(d.Loads, func(l Load) bool { return l.String() == load }) {
+			return &r.Done[i]
+		}
+	}
+	return nil
+}
+
 // Source is where published figures come from.
 type Source struct {
 	Name    string `json:"name"`

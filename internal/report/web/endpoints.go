@@ -1,12 +1,10 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"plimsoll/internal/analysis/compare"
@@ -69,6 +67,8 @@ var recordParams = []parameter{
 	{name: "word", about: "stands in the record or the conditions of its loads, in any case", many: true},
 	{name: "system", about: "the name of the system"},
 	{name: "source", about: "the name of the source"},
+	{name: "load", about: "a kind of load"},
+	{name: "alike", about: "the conditions of a load, as alike of runs/{id}/beside has them"},
 	{name: "simulated", about: "true or false"},
 }
 
@@ -86,6 +86,9 @@ var endpoints = []endpoint{
 		gives: []catalogue.Beside{}, tell: (*Site).besideJSON},
 	{path: "catalogue", summary: "The systems that are recorded, with what each gave, and where figures come from",
 		params: recordParams, gives: recorded{}, tell: (*Site).catalogueJSON},
+	{path: "history", summary: "The histories there are", gives: []historyEntry{}, tell: (*Site).historiesJSON},
+	{path: "history/{name}", summary: "The changes of a history, and its results", gives: historyAnswer{},
+		tell: (*Site).historyJSON},
 	{path: "experiments", summary: "The experiments and searches there are, newest first", gives: []Experiment{},
 		tell: (*Site).experimentsJSON},
 	{path: "experiments/{id}", summary: "The result of an experiment so far", gives: report.ExperimentDocument{},
@@ -195,7 +198,7 @@ func WriteOpenAPI(w io.Writer, version string) error {
 	}
 	return encodeJSON(w, object{"openapi": "3.1.0", "paths": paths, "components": object{"schemas": kinds},
 		"info": object{"title": "Plimsoll", "version": version,
-			"description": "Runs, experiments, series, findings, comparisons and recorded systems, as pages show them, and Prometheus' " +
+			"description": "Runs, experiments, series, findings, comparisons, histories and recorded systems, as pages show them, and Prometheus' " +
 				"query API over the metrics of all runs. Nothing can be changed."}})
 }
 
@@ -274,23 +277,15 @@ type recorded struct {
 }
 
 func (s *Site) catalogueJSON(r *http.Request) (any, error) {
-	list, problems := catalogue.Published(), []error(nil)
-	if s.records != "" {
-		list, problems = catalogue.All(s.records)
-	}
 	asked := r.URL.Query()
-	system, source := asked.Get("system"), asked.Get("source")
-	simulated, err := strconv.ParseBool(cmp.Or(asked.Get("simulated"), "false"))
+	list, problems, err := s.asked(asked, asked["word"])
 	if err != nil {
-		return nil, errAsked("Parameter simulated is true or false.")
+		return nil, err
 	}
-	out := recorded{Records: []catalogue.Record{}, Sources: []catalogue.Source{}, Problems: []string{}}
+	out := recorded{Records: listOf(list), Sources: []catalogue.Source{}, Problems: []string{}}
 	of := map[string]bool{}
 	for _, one := range list {
-		if one.Has(asked["word"]) && (system == "" || one.System == system) && (source == "" || one.Source == source) &&
-			(!asked.Has("simulated") || one.Simulated == simulated) {
-			out.Records, of[one.Source] = append(out.Records, one), true
-		}
+		of[one.Source] = true
 	}
 	for _, one := range catalogue.Sources() {
 		if of[one.Name] {

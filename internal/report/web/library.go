@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/analysis/history"
 	"plimsoll/internal/report"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -47,6 +48,8 @@ type Library struct {
 	Experiments func() ([]Experiment, error)
 	Examine     func(dir string) (*compare.Experiment, error)
 	Compare     func(sides []Side, o compare.Options) (*compare.Document, error)
+	Histories   func() (names []string, err error)
+	History     func(name string) (*history.History, error)
 }
 
 // mostSides is how many runs and experiments one page compares.
@@ -108,7 +111,7 @@ func (s *Site) experiment(id string) (Experiment, error) {
 	if i := slices.IndexFunc(list, func(e Experiment) bool { return e.ID == id }); i >= 0 {
 		return list[i], nil
 	}
-	return Experiment{}, errors.Join(errMissing(id), err)
+	return Experiment{}, errors.Join(errNone{"experiment", id}, err)
 }
 
 // examined is the result of an experiment so far.

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,6 +65,7 @@ type listView struct {
 	frame
 	Running     []running
 	Rows        []row
+	Action      string
 	Filters     []filter
 	Search      string
 	Filtered    bool
@@ -153,7 +153,7 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	for _, e := range experiments {
 		books = append(books, e.book())
 	}
-	v := &listView{frame: frame{Title: "Runs"}, All: len(books)}
+	v := &listView{frame: frame{Title: "Runs"}, Action: "/", All: len(books)}
 	if err = errors.Join(err, bad); err != nil {
 		v.Trouble = err.Error()
 	}
@@ -175,22 +175,10 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 	}
 	v.Filters, v.Order = append(v.Filters, sorting), order.said
 	slices.SortFunc(books, func(x, y *book) int { return cmp.Or(order.compare(x, y), newestFirst(x, y)) })
-	page, _ := strconv.Atoi(asked.Get("page")) // of no number, the first
-	page = max(1, min(page, (len(books)+rowsOfPage-1)/rowsOfPage))
-	from := (page - 1) * rowsOfPage
-	link := func(n int) template.URL {
-		asked.Set("page", strconv.Itoa(n))
-		return template.URL("/?" + asked.Encode())
-	}
-	if v.First = from + 1; page > 1 {
-		v.Newer = link(page - 1)
-	}
-	if from+rowsOfPage < len(books) {
-		v.More = link(page + 1)
-	}
-	v.Rows = s.rowsOf(books[from:min(len(books), from+rowsOfPage)])
+	from, to, newer, more := paged("/", asked, len(books))
+	v.First, v.Rows = from+1, s.rowsOf(books[from:to])
 	v.Last = from + len(v.Rows)
-	newer, more, runs, rows := v.Newer, v.More, v.Running, v.Rows // links that are escaped already
+	runs, rows := v.Running, v.Rows // links that are escaped already
 	*v = report.Shown(*v)
 	v.Newer, v.More = newer, more
 	for i := range runs {
@@ -235,12 +223,7 @@ func (v *listView) filter(books []*book, asked url.Values, now time.Time) []*boo
 	if v.Search = strings.TrimSpace(asked.Get("q")); v.Search != "" {
 		keep(func(b *book) bool { return b.has(v.Search) })
 	}
-	for name := range asked {
-		if !slices.Contains(listWords, name) {
-			v.Trouble = strings.TrimSpace(fmt.Sprintf("%s The list has no filter %q; it has %s.", v.Trouble,
-				visible.Cut(name, 100), strings.Join(listWords, ", ")))
-		}
-	}
+	v.Trouble = strings.TrimSpace(v.Trouble + unknownWords(asked, listWords))
 	since := asked.Get("since")
 	times := filter{Name: "since", Label: "Made", Choices: []choice{{"", "at any time", false}}}
 	for _, sp := range spans {
@@ -320,11 +303,11 @@ func scenarioOf(b *book) string { return b.manifest.Scenario.Name }
 // mostChoices is how many values a filter offers; an address can ask for any.
 const mostChoices = 200
 
-func choices(books []*book, name, label, every, chosen string, of func(*book) []string) filter {
+func choices[T any](list []T, name, label, every, chosen string, of func(T) []string) filter {
 	f := filter{Name: name, Label: label, Choices: []choice{{"", every, false}}}
 	known := map[string]bool{}
-	for _, b := range books {
-		for _, value := range of(b) {
+	for _, one := range list {
+		for _, value := range of(one) {
 			known[value] = true
 		}
 	}

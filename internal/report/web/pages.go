@@ -33,6 +33,7 @@ var templates = sync.OnceValue(func() *template.Template {
 
 // pages adds the paths of the pages.
 func (s *Site) pages(mux *http.ServeMux) {
+	s.tables(mux)
 	mux.HandleFunc("GET /{$}", s.page(s.listPage))
 	mux.HandleFunc("GET /runs/{id}", s.page(s.runPage))
 	mux.HandleFunc("GET /runs/{id}/report", s.page(s.reportPage))
@@ -78,7 +79,7 @@ func (s *Site) page(make func(context.Context, *http.Request, *document) error) 
 
 // notMade answers with why a page could not be made: to a program as Prometheus' API does.
 func (s *Site) notMade(w http.ResponseWriter, r *http.Request, err error) {
-	var missing errMissing
+	var missing errNone
 	var asked errAsked
 	var unlike errUnlike
 	code, kind, again := http.StatusInternalServerError, internal, ""
@@ -127,12 +128,15 @@ func scripted(script template.JS) string {
 		base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// errMissing says that there is no such run.
-type errMissing string
+// errNone says that there is nothing of a kind that is called so.
+type errNone struct{ kind, id string }
 
-func (e errMissing) Error() string {
-	return fmt.Sprintf("There is no run %q any more, or there never was.", visible.Cut(string(e), 200))
+func (e errNone) Error() string {
+	return fmt.Sprintf("There is no %s %q any more, or there never was.", e.kind, visible.Cut(e.id, 200))
 }
+
+// errMissing says that there is no such run.
+func errMissing(id string) error { return errNone{"run", id} }
 
 // problem shows a page with what is wrong, a line each, and where it is shown all the same, "" for nowhere.
 func (s *Site) problem(w http.ResponseWriter, code int, text, anyway string) {
@@ -160,7 +164,9 @@ type frame struct {
 	Style   template.CSS
 	Script  template.JS // ""; the one of all pages
 	Version string
-	Refresh int // seconds; 0: never
+	Refresh int    // seconds; 0: never
+	Alike   string // conditions of a load that a form keeps
+	History bool   // there may be histories to go to
 }
 
 // fill executes a template with a view whose texts were made visible.
@@ -175,6 +181,7 @@ func (s *Site) fill(doc *document, name string, view interface{ in(*Site) }) err
 // in completes the frame.
 func (f *frame) in(s *Site) {
 	f.Lines, f.Title, f.Version = report.Shown(f.Lines), report.Shown(f.Title), report.Shown(s.version)
+	f.History = s.lib.Histories != nil
 	if f.Script == "" {
 		f.Script = report.ZoneScript()
 	}

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ type runView struct {
 	Summary  string
 	Mind     []string
 	Facts    []fact
-	Short    []report.Short
+	Short    []said
 	Problems []string
 	Progress *progress
 	Tiles    []tile
@@ -42,9 +43,16 @@ type runView struct {
 	NoReport string
 }
 
+// said is a sentence of a summary. Alike is where the systems are that it sets the run beside; "" of others.
+type said struct {
+	report.Short
+	Alike template.URL
+}
+
 type fact struct {
 	Name, Value string
 	At          time.Time // in the place of a value
+	Link        template.URL
 }
 
 type event struct {
@@ -96,7 +104,7 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	if v.Run.Live {
 		s.live(ctx, b, folder, events, v)
 	} else {
-		v.Short = s.shorts.of(b.dir, func() []report.Short { return shortOf(folder) })
+		v.Short = s.shorts.of(b.dir, func() []said { return shortOf(folder) })
 	}
 	return s.fillRun(doc, v)
 }
@@ -116,7 +124,11 @@ type kept[T any] struct {
 }
 
 func (d *documents[T]) of(dir string, make func() T) T {
-	mark := markOf(dir, "manifest.json", "data.json", "findings.json")
+	return d.marked(dir, markOf(dir, "manifest.json", "data.json", "findings.json"), make)
+}
+
+// marked is what was made of something that has a mark as long as it is the same.
+func (d *documents[T]) marked(dir, mark string, make func() T) T {
 	d.mu.Lock()
 	known, there := d.kept[dir]
 	d.mu.Unlock()
@@ -143,12 +155,26 @@ func damageOf(dir string) string {
 }
 
 // shortOf is the summary of a run that ended, as its report has it; what cannot be read is said there.
-func shortOf(folder *result.Folder) []report.Short {
+func shortOf(folder *result.Folder) (out []said) {
 	doc, err := report.Build(folder)
 	if err != nil {
 		return nil
 	}
-	return doc.InShort
+	for _, short := range doc.InShort {
+		one := said{Short: short}
+		for _, b := range doc.Beside {
+			if short.Check == report.BesideCheck && short.Subject == b.Workload {
+				one.Alike = linkToAlike(b.Alike)
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// linkToAlike is where the records are that did a load.
+func linkToAlike(load string) template.URL {
+	return template.URL("/catalogue?" + url.Values{"alike": {load}}.Encode())
 }
 
 func (s *Site) fillRun(doc *document, v *runView) error {

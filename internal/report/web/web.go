@@ -22,7 +22,6 @@ import (
 
 	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/metrics/series"
-	"plimsoll/internal/report"
 )
 
 // Bounds of one server.
@@ -65,8 +64,9 @@ type Site struct {
 	records  string // folder of the catalogue
 	known    known
 	peeks    peeks
-	shorts   documents[[]report.Short]
+	shorts   documents[[]said]
 	damages  documents[string]
+	told     documents[told] // of histories
 	feeds    feeds
 	heap     uint64
 	asking   *stream
