@@ -89,6 +89,25 @@ type Percent float64
 // String is the ratio as a percentage: 12.5 %.
 func (p Percent) String() string { return number(float64(p)*100) + " %" }
 
+// Change is a relative change with its sign, or from twice as much on the factor that it is: −3.2 %, ×2.4. What a reader
+// would round away is none: ±0 %.
+func Change(share float64) string {
+	switch {
+	case math.IsNaN(share) || math.IsInf(share, 0):
+		return "no value"
+	case math.Abs(share) < 0.0005:
+		return "±0 %"
+	case share < 0:
+		return "−" + Percent(-share).String()
+	case share >= TimesFrom:
+		return "×" + strings.TrimSuffix(Rate(1+share).String(), " IOPS")
+	}
+	return "+" + Percent(share).String()
+}
+
+// TimesFrom is the change from which on it is written as a factor: ×2.4 and not +140 %.
+const TimesFrom = 1
+
 // number is figures for any sign, and "no value" for what is not a number.
 func number(v float64) string {
 	switch {

@@ -14,6 +14,7 @@ import (
 	"plimsoll/internal/analysis/compare"
 	findings "plimsoll/internal/analysis/view"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // mostSeries is how many series a comparison shows; its JSON form has all.
@@ -319,7 +320,7 @@ func changeText(m compare.Measure) string {
 	if m.Absolute {
 		return signed(m.Candidate.Value-m.Baseline.Value, m.Unit)
 	}
-	if m.Change != nil && m.Adjusted.Valid() && m.Adjusted.High >= findings.TimesFrom {
+	if m.Change != nil && m.Adjusted.Valid() && m.Adjusted.High >= unit.TimesFrom {
 		return times(*m.Change) // as its interval is written
 	}
 	return percent(m.Change)
@@ -359,16 +360,10 @@ func percent(v *float64) string {
 	if v == nil || !finite(*v) {
 		return none
 	}
-	switch {
-	case *v >= 1e6:
+	if *v >= 1e6 {
 		return "over ×1,000,000"
-	case *v >= findings.TimesFrom:
-		return times(*v)
 	}
-	if math.Abs(*v) < 0.0005 {
-		return "0.0 %"
-	}
-	return strings.Replace(fmt.Sprintf("%+.1f %%", *v*100), "-", "−", 1)
+	return unit.Change(*v)
 }
 
 // tooFew is said of intervals that bound nothing.
@@ -387,7 +382,7 @@ func span(low, high float64, valid bool) string {
 			return "no upper end"
 		case math.IsInf(v, -1):
 			return "no lower end"
-		case high >= findings.TimesFrom && high < 1e6: // both ends in one way
+		case high >= unit.TimesFrom && high < 1e6: // both ends in one way
 			return times(v)
 		}
 		return percent(&v)

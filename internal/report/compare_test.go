@@ -178,11 +178,11 @@ func TestChangesInOneWay(t *testing.T) {
 		return changeText(m) + "; " + compareInterval(m) + "; " + verdictText(m, 0.05)
 	}
 	for _, c := range []struct{ got, want string }{
-		{row(0.2, 0.1, 0.3, compare.Better), "+20.0 %; +10.0 % to +30.0 %; better"},
+		{row(0.2, 0.1, 0.3, compare.Better), "+20 %; +10 % to +30 %; better"},
 		{row(2, -0.1, 11, compare.Better), "×3; ×0.9 to ×12; better in these runs"},
 		{row(11, 8, 14, compare.Better), "×12; ×9 to ×15; better"},
-		{row(0, -0.01, 0.01, compare.Same), "0.0 %; −1.0 % to +1.0 %; same within 5 %"},
-		{row(0.1, -0.1, 0.3, compare.Inconclusive), "+10.0 %; −10.0 % to +30.0 %; inconclusive"},
+		{row(0, -0.01, 0.01, compare.Same), "±0 %; −1 % to +1 %; same within 5 %"},
+		{row(0.1, -0.1, 0.3, compare.Inconclusive), "+10 %; −10 % to +30 %; inconclusive"},
 		{verdictText(compare.Measure{Verdict: compare.Worse}, 0.05), "worse in these runs"}, // there is no interval
 	} {
 		if c.got != c.want {

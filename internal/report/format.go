@@ -138,14 +138,7 @@ func change(before, after float64) string {
 	if before <= 0 || !finite(after/before) {
 		return none
 	}
-	r := after / before
-	if r >= 2 {
-		return "×" + plain(r)
-	}
-	if math.Abs(r-1) < 0.0005 {
-		return "0.0 %"
-	}
-	return strings.Replace(fmt.Sprintf("%+.1f %%", (r-1)*100), "-", "−", 1)
+	return unit.Change(after/before - 1)
 }
 
 // sayMetric is the name of a metric of a result, of which X-Ray's language has one that is no word.

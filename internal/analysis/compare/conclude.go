@@ -9,6 +9,7 @@ import (
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // order looks for a drift along the runs in the order they were made.
@@ -145,7 +146,7 @@ func mostOf(all []Measure, called func(i int) string) string {
 		return ""
 	}
 	change := func(i int) string {
-		return fmt.Sprintf("%s %s (%s)", called(i), view.Signed(*all[i].Change), all[i].Verdict)
+		return fmt.Sprintf("%s %s (%s)", called(i), unit.Change(*all[i].Change), all[i].Verdict)
 	}
 	if loss >= 0 && loss != most {
 		return fmt.Sprintf(" Largest change: %s; largest loss: %s.", change(most), change(loss))

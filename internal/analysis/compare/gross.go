@@ -7,6 +7,7 @@ import (
 
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/resample"
+	"plimsoll/unit"
 )
 
 // A change of these factors between two single runs, or two single values, is told whatever its interval says: that
@@ -113,9 +114,9 @@ func (d *Document) sayRuns(o Options) {
 		}
 		return "more than 30"
 	}
-	d.say("One run a side decides nothing that is not gross. A change like that of %s (%+.3g %%) is told from the "+
+	d.say("One run a side decides nothing that is not gross. A change like that of %s (%s) is told from the "+
 		"threshold of %.3g %% by %s runs a side when runs spread by 3 %%, and by %s when by 5 %%.", m.called(),
-		100**m.Change, 100*o.Threshold, runs(0.03), runs(0.05))
+		unit.Change(*m.Change), 100*o.Threshold, runs(0.03), runs(0.05))
 }
 
 // appeared judges failures of which no run of the baseline had any, and some run of the candidate has.

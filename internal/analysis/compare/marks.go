@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Search is a search for a mark as a side of a comparison.
@@ -83,7 +84,7 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 	d.answer("marks")
 	if m := d.Measures[0]; len(d.Measures) == 1 && m.Change != nil && m.Adjusted.Valid() {
 		d.Sentence += fmt.Sprintf(" The mark is %s %s instead of %s, %s (%.3g %% interval %s).",
-			view.SayCount(m.Candidate.Value), m.Unit, view.SayCount(m.Baseline.Value), view.Signed(*m.Change),
+			view.SayCount(m.Candidate.Value), m.Unit, view.SayCount(m.Baseline.Value), unit.Change(*m.Change),
 			100*m.Adjusted.Confidence, view.SignedWithin(m.Adjusted.Low, m.Adjusted.High))
 	}
 	var runs []Run

@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // changed is the smallest relative change of a rate or a latency between windows that is called a change.
@@ -296,7 +297,7 @@ func (p *pair) rate() (result.Finding, bool) {
 		without("the rate wanders too much for so short a series")
 	}
 	said := fmt.Sprintf("%s: %s %s, %s %s (%s)%s", p.l.Name, p.of.Say(ra), p.was, view.SayCount(rb), p.is,
-		view.Signed(r-1), p.missing())
+		unit.Change(r-1), p.missing())
 	if tail != "" {
 		said += "; " + tail
 	}
@@ -386,7 +387,7 @@ func (p *pair) measure() (result.Finding, bool) {
 	if f.Low != nil {
 		f.Harm = view.Worse(*f.Low, *f.High, changed, p.of.Better)
 	}
-	said += " (" + view.Signed(r-1)
+	said += " (" + unit.Change(r-1)
 	left := p.leaves()
 	switch {
 	case f.Low == nil && view.Away(r) > 1+changed:

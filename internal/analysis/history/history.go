@@ -72,7 +72,7 @@ func (c Change) By() string {
 	if c.Before == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%+.1f %%", 100*(c.After/c.Before-1))
+	return unit.Change(c.After/c.Before - 1)
 }
 
 // Standing is what is known of a change.

@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/analysis/change"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // SteadyState says for every workload whether and from when its throughput was steady, window by window: an average
@@ -292,7 +293,7 @@ func plain(s *view.Stretch) string {
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 && math.Abs(s.DriftShare) > 0.1 { // a line through steps says more than they are
-		parts = append(parts, fmt.Sprintf("drift %s of the mean", view.Signed(s.DriftShare)))
+		parts = append(parts, fmt.Sprintf("drift %s of the mean", unit.Change(s.DriftShare)))
 	}
 	if len(parts) == 0 && len(s.Still) > 0 {
 		parts = append(parts, fmt.Sprintf("stall at %s", view.ClockOf(s.Elapsed(s.Still[0].First))))

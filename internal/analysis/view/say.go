@@ -46,23 +46,6 @@ func Percent(share float64) string {
 	return unit.Percent(share).String()
 }
 
-// TimesFrom is the change from which on it is written as a factor: ×2.4 and not +140 %.
-const TimesFrom = 1
-
-// Signed is a relative change with its sign, or the factor that it is; what would be rounded away by a reader is none.
-func Signed(change float64) string {
-	if math.Abs(change) < 0.0005 {
-		return "±0 %"
-	}
-	switch {
-	case change < 0:
-		return "−" + Percent(-change)
-	case change >= TimesFrom:
-		return "×" + SayCount(1+change)
-	}
-	return "+" + Percent(change)
-}
-
 // RatioWithin is a ratio and the ends of its interval, ×0.4412 (95 %: ×0.4409 to ×0.4415), which are told apart.
 func RatioWithin(ratio, low, high float64) string {
 	text := unit.Apart(ratio, low, high)
@@ -71,11 +54,11 @@ func RatioWithin(ratio, low, high float64) string {
 
 // SignedWithin are the ends of an interval of a relative change, both in one way and told apart.
 func SignedWithin(low, high float64) string {
-	if high >= TimesFrom {
+	if high >= unit.TimesFrom {
 		text := unit.Apart(1+low, 1+high)
 		return "×" + text[0] + " to ×" + text[1]
 	}
-	from, to := Signed(low), Signed(high)
+	from, to := unit.Change(low), unit.Change(high)
 	if from == to && math.Abs(low) >= 0.0005 {
 		text := unit.Apart(math.Abs(low)*100, math.Abs(high)*100)
 		sign := string([]rune(from)[:1])

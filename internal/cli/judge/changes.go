@@ -137,7 +137,7 @@ func (c changed) text(out io.Writer) {
 		}
 		relative := ""
 		if s.Before != 0 {
-			relative = fmt.Sprintf(" (%+.1f %%)", 100*(s.After/s.Before-1))
+			relative = " (" + unit.Change(s.After/s.Before-1) + ")"
 		}
 		visible.Fprintf(out, "  at %s: from %.6g to %.6g%s, p = %.3g\n", where, s.Before, s.After, relative, s.P)
 	}

@@ -161,7 +161,9 @@ func (sd *Sides) Histories() (names []string, err error) {
 }
 
 // History reads one of them.
-func (sd *Sides) History(name string) (*history.History, error) { return sd.readHistory("history", name) }
+func (sd *Sides) History(name string) (*history.History, error) {
+	return sd.readHistory("history", name)
+}
 
 func (sd *Sides) writeHistory(phase string, h *history.History) error {
 	path, err := sd.historyPath(phase, h.Name)

@@ -16,6 +16,7 @@ import (
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // Check is that of the sentence in a summary.
@@ -384,7 +385,7 @@ func interval(f result.Finding) string {
 	say := func(v float64) string { return view.SayCount(v) }
 	switch f.Unit {
 	case "ratio":
-		say = func(v float64) string { return view.Signed(v - 1) }
+		say = func(v float64) string { return unit.Change(v - 1) }
 	case "s":
 		say = view.SayDuration
 	}

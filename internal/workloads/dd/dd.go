@@ -131,7 +131,7 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	case spec.Prefill:
 		err = errors.New("dd has no prefill; leave it out")
 	case spec.Runtime < time.Second:
-		err = errors.New("dd ends with its time: give runtime_secs of a second or more")
+		err = fmt.Errorf("dd runs for a second or more, and its time is %v: give a longer runtime_secs or time scale", spec.Runtime)
 	case c.disk.Path == "":
 		err = errors.New("the VM has no data disk; give it one")
 	default:

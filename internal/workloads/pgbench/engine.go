@@ -134,7 +134,7 @@ type format struct {
 func (c *config) Job(job *workload.Job) (any, error) {
 	spec := c.Spec
 	if !spec.Prefill && spec.Runtime < time.Second {
-		return nil, errors.New("pgbench ends with its time: give runtime_secs of a second or more")
+		return nil, fmt.Errorf("pgbench runs for a second or more, and its time is %v: give a longer runtime_secs or time scale", spec.Runtime)
 	}
 	job.Streams = []result.Stream{{Name: "clients", Noun: "set of clients", Depth: c.job.Clients, Rate: c.job.Rate,
 		OpenLoop: c.job.Rate > 0, TimeBased: true, Runtime: spec.Runtime}}
