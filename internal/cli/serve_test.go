@@ -219,6 +219,26 @@ func TestServeExperiments(t *testing.T) {
 	}
 	asked("/api/v1/catalogue?simulated=perhaps", 400)
 	asked("/api/v1/catalogue?word=iozone", 200, `"address": "http`, `"licence": `)
+	asked("/catalogue?q=OTHER&sort=newest", 200, "the other", "1 of 220 records", "own")
+	asked("/catalogue?q=x&what=y", 200, "The list has no filter")
+	asked("/catalogue?page=999999999999", 200, "201 to 220 of 220")
+	asked("/catalogue/none", 404, "There is no record")
+	asked("/catalogue/"+id["second"], 200, "/runs/"+id["second"], "/catalogue?alike=", "outstanding")
+	asked("/runs/"+id["first"], 200, "/catalogue?alike=")
+	added = newApp(&console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard,
+		Clock: clock.Real{}}, drivers.All())
+	if code := added.main([]string{"--dir", root, "history", "add", "nightly", id["first"], id["second"]}); code != 0 {
+		t.Fatalf("history add: exit code %d", code)
+	}
+	if err := os.WriteFile(filepath.Join(root, result.HistoryDir, "broken.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	asked("/history", 200, "2 of 2 histories", "broken", "is damaged")
+	asked("/history?q=p99", 200, "1 of 2 histories", "nightly")
+	asked("/history/nightly", 200, "0 changes in 2 results, 0 new", "<svg", "/runs/"+id["second"])
+	asked("/history/none", 404, "There is no history")
+	asked("/history/broken", 500, "is damaged")
+	asked("/api/v1/history/broken", 500, `"errorType":"internal"`)
 	list := asked("/", 200, "4 of 4 runs", "<b>swept</b>", `value="`+id["first"]+`"`, "4 of 4 runs, newest first")
 	if rows := strings.Count(list, "<tr>"); rows != 1+4 {
 		t.Errorf("the list has %d rows", rows)
@@ -254,6 +274,7 @@ func TestServeExperiments(t *testing.T) {
 	asDescribed(t, asked("/api/v1/openapi.json", 200), map[string]string{
 		"compare":          asked("/api/v1/compare?run="+id["first"]+"&run="+id["second"], 200, `"baseline"`),
 		"experiments/{id}": asked("/api/v1/experiments/"+x, 200), "experiments": asked("/api/v1/experiments", 200),
+		"history": asked("/api/v1/history", 200), "history/{name}": asked("/api/v1/history/nightly", 200, `"changes": []`),
 		"runs/{id}":          asked("/api/v1/runs/"+id["first"], 200),
 		"runs/{id}/findings": asked("/api/v1/runs/"+id["first"]+"/findings", 200),
 		"runs/{id}/series":   asked("/api/v1/runs/"+id["first"]+"/series", 200),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -45,8 +46,16 @@ func TestWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	goesOn(t, dir)
+	for _, args := range [][]string{{"catalogue", "add", "second", "--system", `the "other" <b>`},
+		{"history", "add", "nightly", "first", "second"}} {
+		a, _, errs := quiet(t)
+		if code := a.main(append([]string{"--dir", root}, args...)); code != 0 {
+			t.Fatalf("%q: exit code %d\n%s", args, code, errs)
+		}
+	}
 	site := web.New(web.Options{Folders: a.AllFolders, Now: time.Now, Version: "test",
-		Library: library(a.Store, cliruns.NewFolderIndex(root), true)})
+		Catalogue: filepath.Join(root, result.CatalogueDir),
+		Library:   library(a.Store, cliruns.NewFolderIndex(root), true)})
 	server := httptest.NewServer(site.Handler())
 	t.Cleanup(func() {
 		server.Close()
@@ -117,6 +126,46 @@ func TestWalk(t *testing.T) {
 	}
 	b.Accessible("run that goes on")
 	follow(".eyebrow a", ".runs")
+
+	follow(`nav a[href="/history"]`, ".kept")
+	b.Accessible("histories")
+	follow(".kept a", ".panels")
+	at("/history/nightly")
+	b.Accessible("history")
+	follow(`.kept a[href^="/runs/"]`, "#about")
+	follow(`nav a[href="/catalogue"]`, ".kept")
+	b.TabTo("input[name=q]")
+	b.Do(chromedp.KeyEvent("other"))
+	follow(".filters button", ".kept")
+	if rows := browsertest.Ask[int](b, `document.querySelectorAll(".kept tbody tr").length`); rows != 1 {
+		t.Errorf("%d records are found", rows)
+	}
+	b.Accessible("catalogue")
+	follow(".kept a", "dl.facts")
+	b.Accessible("record")
+	follow(`a[href^="/catalogue?alike="]`, ".kept")
+	at("/catalogue")
+	follow(`nav a[href="/"]`, ".runs")
+	first, err := a.Find("test", "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow(`.runs a[href="/runs/`+filepath.Base(first)+`"]`, "#short")
+	follow(`.short a[href^="/catalogue?alike="]`, ".kept")
+	if got := browsertest.Ask[string](b, `document.querySelector(".kept tbody th a").textContent`); got != `the "other" <b>` {
+		t.Errorf("beside %q", got)
+	}
+	for _, width := range []int64{1440, 768, 390} {
+		for _, path := range []string{"/catalogue", "/history", "/history/nightly"} {
+			b.Do(browsertest.Size(width, 900), chromedp.Navigate(server.URL+path), chromedp.WaitVisible("main", chromedp.ByQuery))
+			if w := browsertest.Ask[int64](b, `document.documentElement.scrollWidth`); w > width {
+				t.Errorf("%s: in a window of %d the page is %d wide", path, width, w)
+			}
+			b.ShotWhole(fmt.Sprint("tables", strings.ReplaceAll(path, "/", "-"), "-", width))
+		}
+	}
+	b.Do(browsertest.Size(1300, 900))
+	follow(`nav a[href="/"]`, ".runs")
 
 	for _, name := range []string{"first", "second"} {
 		side, err := a.Find("test", name)

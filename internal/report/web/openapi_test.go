@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,7 @@ func TestOpenAPI(t *testing.T) {
 		"runs/{id}/beside":   "runs/20260301-100000-done-0001/beside",
 		"catalogue":          "catalogue?word=sim",
 		"runs/{id}/events":   "runs/20260301-100000-done-0001/events",
+		"history":            "history",
 		"experiments":        "experiments", "query": "query?query=up", "labels": "labels",
 		"query_range": "query_range?query=plimsoll_workload_ops_total&start=1772359200&end=1772359260&step=30",
 		"series":      "series?match[]=plimsoll_workload_ops_total", "label/{name}/values": "label/run/values",
@@ -83,14 +85,23 @@ func TestOpenAPI(t *testing.T) {
 		schema := schemaOf(path, "200")
 		if ask := asks[strings.TrimPrefix(path, "/api/v1/")]; ask != "" {
 			fits(schema, "/api/v1/"+ask, http.StatusOK)
-		} else if path != "/api/v1/experiments/{id}" && path != "/api/v1/compare" {
+		} else if path != "/api/v1/experiments/{id}" && path != "/api/v1/history/{name}" && path != "/api/v1/compare" {
 			t.Errorf("%s is not asked for", path)
 		}
 	}
-	if len(paths.Paths) != len(asks)+2 {
-		t.Errorf("%d paths are described, %d are asked for", len(paths.Paths), len(asks)+2)
+	if len(paths.Paths) != len(asks)+3 {
+		t.Errorf("%d paths are described, %d are asked for", len(paths.Paths), len(asks)+3)
 	}
 	fits(schemaOf("/api/v1/runs/{id}", "default"), "/api/v1/runs/none", http.StatusNotFound)
+	for path, ask := range map[string]string{"runs/{id}/series": "runs/none/series", "runs/{id}/events": "runs/none/events",
+		"runs/{id}/beside": "runs/none/beside", "experiments/{id}": "experiments/" + url.PathEscape("\u202e<script>\n\"'"),
+		"history/{name}": "history/" + strings.Repeat("x", 300), "runs/{id}/findings": "runs/%00/findings"} {
+		fits(schemaOf("/api/v1/"+path, "default"), "/api/v1/"+ask, http.StatusNotFound)
+	}
+	for path, ask := range map[string]string{"catalogue": "catalogue?simulated=2", "query": "query?query=up&limit=-1",
+		"series": "series?match[]=up&limit=99999999999999999999", "query_range": "query_range?query=up&start=a&end=1&step=1"} {
+		fits(schemaOf("/api/v1/"+path, "default"), "/api/v1/"+ask, http.StatusBadRequest)
+	}
 	fits(schemaOf("/api/v1/compare", "default"), "/api/v1/compare", http.StatusBadRequest)
 	for path, allowed := range map[string]string{"runs": "GET, HEAD", "runs/x/findings": "GET, HEAD",
 		"openapi.json": "GET, HEAD", "query": "GET, HEAD, POST", "nothing": ""} {

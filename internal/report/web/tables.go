@@ -219,7 +219,7 @@ func (s *Site) cataloguePage(_ context.Context, r *http.Request, doc *document) 
 	})
 	from, to, newer, more := paged("/catalogue", asked, len(list))
 	v.Newer, v.More = newer, more
-	p := part{Head: append(head, column{Name: "Date", Opt: true}, column{Name: "Source", Opt: true}),
+	p := part{Head: append(head, column{Name: "Date", Number: true, Opt: true}, column{Name: "Source", Opt: true}),
 		Caption: counted(from, to, len(list), len(every), "record")}
 	for _, one := range list[from:to] {
 		row := []cell{systemOf(one)}
