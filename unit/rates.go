@@ -89,8 +89,8 @@ type Percent float64
 // String is the ratio as a percentage: 12.5 %.
 func (p Percent) String() string { return number(float64(p)*100) + " %" }
 
-// Change is a relative change with its sign, or from twice as much on the factor that it is: −3.2 %, ×2.4. What a reader
-// would round away is none: ±0 %.
+// Change is a relative change with its sign, or from twice as much on the factor that it is: −3.2 %, ×2.4. What a
+// reader would round away is none: ±0 %.
 func Change(share float64) string {
 	switch {
 	case math.IsNaN(share) || math.IsInf(share, 0):

@@ -157,7 +157,8 @@ func TestWalk(t *testing.T) {
 	}
 	for _, width := range []int64{1440, 768, 390} {
 		for _, path := range []string{"/catalogue", "/history", "/history/nightly"} {
-			b.Do(browsertest.Size(width, 900), chromedp.Navigate(server.URL+path), chromedp.WaitVisible("main", chromedp.ByQuery))
+			b.Do(browsertest.Size(width, 900), chromedp.Navigate(server.URL+path),
+				chromedp.WaitVisible("main", chromedp.ByQuery))
 			if w := browsertest.Ask[int64](b, `document.documentElement.scrollWidth`); w > width {
 				t.Errorf("%s: in a window of %d the page is %d wide", path, width, w)
 			}
@@ -178,6 +179,15 @@ func TestWalk(t *testing.T) {
 	follow("form[action='/compare'] button", "table.compared")
 	at("/compare")
 	b.Accessible("comparison")
+	const both = `[...document.querySelectorAll("table.compared tbody tr:first-child .phone")].every(e => e.offsetWidth > 0 &&
+		e.getBoundingClientRect().right < innerWidth && / to /.test(e.textContent))`
+	b.Do(browsertest.Size(390, 900))
+	if !browsertest.Ask[bool](b, both) {
+		t.Error("a phone's comparison lacks what the sides gave")
+	}
+	b.Accessible("comparison on a phone")
+	b.ShotWhole("compare-390")
+	b.Do(browsertest.Size(1300, 900))
 	b.Complained()
 
 	b.Do(emulation.SetEmulatedMedia().WithMedia("print"))

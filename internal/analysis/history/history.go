@@ -75,7 +75,7 @@ func (c Change) By() string {
 	return unit.Change(c.After/c.Before - 1)
 }
 
-// Standing is what is known of a change.
+// Standing tells what is known of a change.
 func (c Change) Standing() string {
 	switch {
 	case c.New:
@@ -86,7 +86,7 @@ func (c Change) Standing() string {
 	return "known since " + c.Told.Format(time.DateOnly) + ", " + c.Verdict
 }
 
-// Document is what is told of a history.
+// Document holds what is told of a history.
 type Document struct {
 	History string   `json:"history"`
 	Points  int      `json:"points"`
@@ -107,7 +107,8 @@ func (d Document) Say() string {
 			fresh++
 		}
 	}
-	return fmt.Sprintf("%s in %s, %d new", unit.Plural(len(d.Changes), "change"), unit.Plural(d.Points, "result"), fresh)
+	return fmt.Sprintf("%s in %s, %d new", unit.Plural(len(d.Changes), "change"),
+		unit.Plural(d.Points, "result"), fresh)
 }
 
 // Add appends points; one whose label is there already takes its place. It returns how many were new.

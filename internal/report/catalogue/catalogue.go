@@ -106,7 +106,7 @@ func (r Record) Kinds() (kinds []string) {
 	return kinds
 }
 
-// Did is what a record has of a load that is written like this, nil where it has none.
+// Did returns what a record has of a load that is written like this, nil where it has none.
 func (r Record) Did(load string) *Done {
 	for i, d := range r.Done {
 		if slices.ContainsFunc(d.Loads, func(l Load) bool { return l.String() == load }) {

@@ -93,13 +93,15 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("%d paths are described, %d are asked for", len(paths.Paths), len(asks)+3)
 	}
 	fits(schemaOf("/api/v1/runs/{id}", "default"), "/api/v1/runs/none", http.StatusNotFound)
-	for path, ask := range map[string]string{"runs/{id}/series": "runs/none/series", "runs/{id}/events": "runs/none/events",
-		"runs/{id}/beside": "runs/none/beside", "experiments/{id}": "experiments/" + url.PathEscape("\u202e<script>\n\"'"),
-		"history/{name}": "history/" + strings.Repeat("x", 300), "runs/{id}/findings": "runs/%00/findings"} {
+	for path, ask := range map[string]string{"runs/{id}/series": "runs/none/series",
+		"runs/{id}/events": "runs/none/events", "runs/{id}/beside": "runs/none/beside",
+		"experiments/{id}": "experiments/" + url.PathEscape("\u202e<script>\n\"'"),
+		"history/{name}":   "history/" + strings.Repeat("x", 300), "runs/{id}/findings": "runs/%00/findings"} {
 		fits(schemaOf("/api/v1/"+path, "default"), "/api/v1/"+ask, http.StatusNotFound)
 	}
 	for path, ask := range map[string]string{"catalogue": "catalogue?simulated=2", "query": "query?query=up&limit=-1",
-		"series": "series?match[]=up&limit=99999999999999999999", "query_range": "query_range?query=up&start=a&end=1&step=1"} {
+		"series":      "series?match[]=up&limit=99999999999999999999",
+		"query_range": "query_range?query=up&start=a&end=1&step=1"} {
 		fits(schemaOf("/api/v1/"+path, "default"), "/api/v1/"+ask, http.StatusBadRequest)
 	}
 	fits(schemaOf("/api/v1/compare", "default"), "/api/v1/compare", http.StatusBadRequest)

@@ -127,7 +127,7 @@ func (d *documents[T]) of(dir string, make func() T) T {
 	return d.marked(dir, markOf(dir, "manifest.json", "data.json", "findings.json"), make)
 }
 
-// marked is what was made of something that has a mark as long as it is the same.
+// marked returns what was made of something that has a mark as long as it is the same.
 func (d *documents[T]) marked(dir, mark string, make func() T) T {
 	d.mu.Lock()
 	known, there := d.kept[dir]

@@ -160,8 +160,9 @@ func (s *Site) cataloguePage(_ context.Context, r *http.Request, doc *document) 
 	if err != nil {
 		return err
 	}
-	v := &tablesView{frame: frame{Title: "Recorded systems"}, Action: "/catalogue", Empty: "No record fits these filters.",
-		Lead: "What systems gave for a load: published figures with their source, and what plimsoll catalogue add recorded."}
+	v := &tablesView{frame: frame{Title: "Recorded systems"}, Action: "/catalogue",
+		Empty: "No record fits these filters.",
+		Lead:  "What systems gave for a load: published figures with their source, and what plimsoll catalogue add recorded."}
 	if err := errors.Join(problems...); err != nil {
 		v.Trouble = err.Error()
 	}
@@ -459,11 +460,13 @@ func (s *Site) historyPage(_ context.Context, r *http.Request, doc *document) er
 	}
 	v := &tablesView{frame: frame{Title: a.History}, Lead: a.Say() + "."}
 	changes := part{Title: "Changes", Head: []column{{Name: "Measure"}, {Name: "First result with it"},
-		{Name: "Before", Number: true}, {Name: "After", Number: true}, {Name: "Change", Number: true}, {Name: "What is known"}}}
+		{Name: "Before", Number: true}, {Name: "After", Number: true}, {Name: "Change", Number: true},
+		{Name: "What is known"}}}
 	of := map[string][]history.Change{}
 	for _, c := range a.Changes {
 		of[c.Measure] = append(of[c.Measure], c)
-		changes.Rows = append(changes.Rows, []cell{{Text: c.Measure}, s.resultOf(c.At), {Text: fmt.Sprintf("%.6g", c.Before)},
+		changes.Rows = append(changes.Rows, []cell{{Text: c.Measure}, s.resultOf(c.At),
+			{Text: fmt.Sprintf("%.6g", c.Before)},
 			{Text: fmt.Sprintf("%.6g", c.After)}, {Text: c.By()}, {Text: c.Standing()}})
 	}
 	if len(a.Changes) > 0 {
