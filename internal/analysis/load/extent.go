@@ -166,6 +166,15 @@ func operationErrors(v *view.Run) []result.Finding {
 				Sentence: fmt.Sprintf("Whether operations of %s failed is not known: its output does not say.", l.Name)}
 		case failed == 0:
 			f.Severity, f.Sentence = result.Passed, fmt.Sprintf("No operation of %s failed.", l.Name)
+			slow := min(uint64(counted(l, "late")), n)
+			if share := float64(slow) / float64(n); share >= manyErrors {
+				low, high := view.Proportion(slow, n)
+				f.Severity, f.Metric, f.Value = result.Warning, "operations over their limit", view.Ptr(share*100)
+				f.Low, f.High, f.Warnings = view.Ptr(low*100), view.Ptr(high*100), []string{view.Independent}
+				f.Evidence[0] = result.Evidence{Name: "over the limit", Value: float64(slow), Unit: "count"}
+				f.Sentence = fmt.Sprintf("No operation of %s failed, but %s of %s (%s) took longer than the limit that it was given.",
+					l.Name, view.SayCount(float64(slow)), view.SayCount(float64(n)), view.Percent(share))
+			}
 		case share >= manyErrors:
 			f.Severity = result.Invalid
 			f.Sentence = fmt.Sprintf(
@@ -189,6 +198,25 @@ func operationErrors(v *view.Run) []result.Finding {
 		out = append(out, f)
 	}
 	return out
+}
+
+// counted is how many operations a generator counts apart under a name, in all or per second of them.
+func counted(l *view.Load, name string) (n float64) {
+	for _, p := range l.Parts {
+		for _, v := range p.Values {
+			at := slices.IndexFunc(p.Measures, func(m result.Measure) bool { return m.Name == v.Measure })
+			if v.Measure != name || at < 0 {
+				continue
+			}
+			switch p.Measures[at].Unit {
+			case "transactions":
+				n += v.Value
+			case "transactions/s":
+				n += v.Value * view.Seconds(p)
+			}
+		}
+	}
+	return n
 }
 
 // firstWords are what the generator of a part with failed operations says first, with its count where that is told:

@@ -3,6 +3,7 @@ package load
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/testkit/reporttest"
@@ -75,5 +76,25 @@ func TestALostVMIsNotLate(t *testing.T) {
 	}
 	if kind := latencyKind(v); len(kind) != 1 || strings.Contains(kind[0].Sentence, "missed") {
 		t.Errorf("%+v", kind)
+	}
+}
+
+// What took longer than a limit that its generator was given is said, from a hundredth on.
+func TestOverTheLimit(t *testing.T) {
+	load := func(late float64) []result.Finding {
+		w := result.Workload{Name: "pgbench", VM: "pg", Start: t0, End: t0.Add(time.Minute), Latency: "response time",
+			Operations: []result.Operation{{Name: "transaction", Noun: "transactions"}},
+			Ops:        []result.OpTotals{{Op: "transaction", Count: 9_000, Seconds: 90}},
+			Measures:   []result.Measure{{Name: "late", Unit: "transactions", Kind: result.Single}},
+			Values:     []result.Value{{Measure: "late", Value: late}}}
+		return operationErrors(view.New(result.Manifest{}, &result.Data{Start: t0, End: w.End,
+			Workloads: []result.Workload{w}}))
+	}
+	if f := load(900); f[0].Severity != result.Warning || !strings.Contains(f[0].Sentence,
+		"but 900 of 9,000 (10 %) took longer") {
+		t.Errorf("%+v", f)
+	}
+	if f := load(9); f[0].Severity != result.Passed {
+		t.Errorf("%+v", f)
 	}
 }

@@ -211,8 +211,8 @@ func done(w result.Workload) (out []string) {
 }
 
 // concurrencyFacts are those of imported tests that a curve is over, or that follow from it.
-var concurrencyFacts = []string{"concurrency", "iodepth", "numjobs", "threads", "outstanding", "processes", "tasks",
-	"nodes", "aggregate filesize"}
+var concurrencyFacts = []string{"concurrency", "iodepth", "numjobs", "threads", "threads of each SD", "outstanding",
+	"processes", "tasks", "nodes", "aggregate filesize"}
 
 // Metric is the metric of a run to fit: the one asked for, "" for all operations, or, where none are counted, the first
 // measure of which more is better. It is not ok when the one asked for is none of those known.

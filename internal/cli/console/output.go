@@ -49,11 +49,14 @@ const ParquetFormat = "parquet"
 func (c *Console) Print(phase, what string, o Output, write func(io.Writer) error) error {
 	binary := o.chosen() == ParquetFormat && !c.JSON
 	if o.File == "" || o.File == "-" {
-		if binary {
-			return exit.Usagef("name a file: --output FILE.parquet", "%s: -o %s is no text for standard output", phase,
-				ParquetFormat)
-		}
 		page, end := c.Out, func() error { return nil }
+		if binary {
+			if terminal.Is(c.Out) {
+				return exit.Usagef("name a file: --output FILE.parquet", "%s: -o %s is no text for a terminal", phase,
+					ParquetFormat)
+			}
+			page = terminal.Unwrapped(c.Out)
+		}
 		if !c.JSON && o.chosen() == "text" {
 			folded := terminal.Fold(c.Out)
 			page, end = folded, folded.Close

@@ -158,7 +158,10 @@ func (st *Store) importTo(
 	var spare []string // what a folder holds beside: no objection when it holds nothing
 	var found []string // in a folder that was given, so nobody asked for each of them
 	for i := 0; i < len(given); i++ {
-		if main, beside := recognise.Outputs(given[i]); main != nil {
+		if main, beside, passed := recognise.Outputs(given[i]); main != nil {
+			if len(passed) > 0 {
+				visible.Fprintf(st.Err, "warning: %s: not read, no outputs that are known: %s\n", phase, several(passed))
+			}
 			given = slices.Concat(given[:i], main, beside, given[i+1:])
 			i += len(main) + len(beside) - 1
 			spare = append(spare, beside...)
@@ -237,6 +240,15 @@ func (st *Store) importTo(
 		return nil, errors.Join(exit.Errorf(exit.Interrupted, "", "%s: %w", phase, context.Cause(ctx)), folder.Close())
 	}
 	return folder, nil
+}
+
+// several names a few of many.
+func several(names []string) string {
+	const most = 10
+	if n := len(names) - most; n > 0 {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
 }
 
 // openOutput opens a file for import, to be read more than once. What comes as a stream, is packed or no plain UTF-8,

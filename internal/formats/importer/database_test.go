@@ -228,6 +228,10 @@ func TestHammerTexts(t *testing.T) {
 			"Vuser 1:query 2 completed in 0.5 seconds\nVuser 1:Completed query set in 2 seconds\n" +
 			"Vuser 1:Geometric mean of query times returning rows is 0.86603\n", []string{"TPROC-H | 1 at once | 1 in 2s | " +
 			"query 2 2s | geometric_mean=0.86603 | query_set=2 | query_02=0.5 | query_14=1.5 | 1 failed"}},
+		"queries of one user cut": {head + "Vuser 1:query 14 completed in 1.5 seconds\nVuser 2:query 14 completed in 3 seconds\n" +
+			"Vuser 1:Completed query set in 2 seconds\n", []string{"TPROC-H | 2 at once | 1 in 3s | " +
+			"query 2 4.5s | query_set=2 | query_14=3 | 1 of its 2 users did not complete their queries: the test, or the file, is " +
+			"cut short"}},
 		"clients that think": {head + strings.Replace(aTest, "2 Active Virtual Users",
 			"2 VU * 10 AC = 20 Active Sessions", 1), []string{strings.ReplaceAll(result("TPROC-C 20 VU", " | 1 failed"),
 			"2 at once", "20 at once")}},

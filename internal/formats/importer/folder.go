@@ -180,7 +180,9 @@ func apart(files []File) {
 func withFacts(all []result.Fact, d *Reading) []result.Fact {
 	facts := slices.Clone(d.Facts)
 	deep := slices.ContainsFunc(facts,
-		func(f result.Fact) bool { return f.Name == "iodepth" || f.Name == "outstanding" })
+		func(f result.Fact) bool {
+			return slices.Contains([]string{"iodepth", "outstanding", "threads of each SD"}, f.Name)
+		})
 	if d.Concurrency > 0 && !deep {
 		facts = append(facts, asked("concurrency", strconv.FormatFloat(d.Concurrency, 'g', -1, 64)))
 	}

@@ -614,3 +614,29 @@ func TestK6Checks(t *testing.T) {
 		}
 	}
 }
+
+// Threads of vdbench are of each SD: of several SDs as many are at work at once as its rates and times say.
+func TestVdbenchThreadsAreOfEachSD(t *testing.T) {
+	t.Parallel()
+	const text = `09:30:45.005 input argument scanned: '-f/tmp/p'
+09:30:50.005 Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=3; For loops: threads=2
+
+Apr 24, 2024  interval        i/o   MB/sec   bytes   read     resp     read    write     read    write     resp  queue  cpu%  cpu%
+                             rate  1024**2     i/o    pct     time     resp     resp      max      max   stddev  depth sys+u   sys
+09:30:51.050         1    1000.0     7.81    8192   0.00    4.000    0.000    4.000     0.00     9.67    0.543    4.0  65.1  36.5
+09:30:52.050         2    1000.0     7.81    8192   0.00    4.000    0.000    4.000     0.00     9.80    0.094    4.0  70.3  50.6
+09:30:53.050         3    1000.0     7.81    8192   0.00    4.000    0.000    4.000     0.00     9.96    0.073    4.0  70.8  51.3
+09:30:53.060   avg_2-3    1000.0     7.81    8192   0.00    4.000    0.000    4.000     0.00     9.96    0.084    4.0  70.6  51.0
+09:30:54.050 Vdbench execution completed successfully. Output directory: /tmp/o
+`
+	for resp, want := range map[string]float64{"4.000": 4, "1.950": 2} {
+		of, err := Prepare("a", strings.NewReader(strings.ReplaceAll(text, "4.000", resp)), changed, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := strings.Contains(strings.Join(of[0].Notes, "\n"), "threads=2 is of each SD")
+		if of[0].Concurrency != want || said != (want > 2) {
+			t.Errorf("resp %s: %g at once, want %g; %q", resp, of[0].Concurrency, want, of[0].Notes)
+		}
+	}
+}

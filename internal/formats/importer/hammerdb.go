@@ -74,6 +74,7 @@ type hammerQueries struct {
 	n, users  int
 	seconds   float64
 	byUser    map[string]float64
+	ended     int // lines of completed sets
 	longest   map[int]float64
 	set       float64 // how long a set of queries took at most
 	geometric float64
@@ -204,7 +205,7 @@ func (p *hammerParser) line(n int, text, reader string) error {
 		q.longest[one.Number] = max(q.longest[one.Number], one.Seconds)
 	}
 	if seconds, ok := hammer.QuerySet(text); ok {
-		p.queries.set = max(p.queries.set, seconds)
+		p.queries.set, p.queries.ended = max(p.queries.set, seconds), p.queries.ended+1
 	}
 	if mean, ok := hammer.GeometricMean(text); ok {
 		p.queries.geometric = mean
@@ -423,6 +424,9 @@ func (p *hammerParser) closeQueries() {
 	}
 	if q.set == 0 {
 		s.failure = "it does not say that a set of queries was completed: the test, or the file, is cut short"
+	} else if open := len(q.byUser) - q.ended; open > 0 && !p.whole {
+		s.failure = fmt.Sprintf("%d of its %d users did not complete their queries: the test, or the file, is cut short", open,
+			len(q.byUser))
 	}
 	if q.geometric > 0 && q.users == 1 {
 		s.measures = append(s.measures, single("geometric_mean", "s"))

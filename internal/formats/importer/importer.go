@@ -201,7 +201,14 @@ func Prepare(name string, content io.ReadSeeker, modified time.Time, o Options) 
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	out, err := r.readings(g)
-	if err != nil {
+	switch {
+	case err != nil && strings.HasSuffix(err.Error(), "unexpected EOF"): // as decoders say it
+		said := strings.TrimSuffix(strings.TrimSuffix(err.Error(), "unexpected EOF"), "ends early: ")
+		if !strings.HasSuffix(said, "JSON ") {
+			said += "it "
+		}
+		return nil, fmt.Errorf("%s: %s: %sends early: the file is cut short", name, r.name, said)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %s: %w", name, r.name, err)
 	}
 	if broken, err := g.endsWithin(); err != nil {

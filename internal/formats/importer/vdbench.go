@@ -533,6 +533,7 @@ func (p *vdbenchParser) stretches(run *vdbenchRun) []stretch {
 		s.concurrency, _ = strconv.ParseFloat(m[1], 64)
 	}
 	if run.buckets != nil {
+		s.concurrency = 0 // threads are of each SD, and no histogram says how many these are
 		run.histograms(&s, p.given)
 		return []stretch{s}
 	}
@@ -602,12 +603,29 @@ func (r *vdbenchRun) stretch(s stretch, rows []vdbenchInterval, first int, step 
 	if v := rows[0].or("threads"); s.concurrency == 0 && v > 0 {
 		s.concurrency = v
 	}
+	if threads := s.concurrency; !c.files && threads > 0 {
+		s.facts = append(s.facts, asked("threads of each SD", strconv.FormatFloat(threads, 'g', -1, 64)))
+		const chance = 1.05
+		if depth := inFlight(rows); depth > threads*chance { // vdbench's threads are of each SD
+			s.concurrency = math.Round(depth*10) / 10
+			s.notes = append(slices.Clone(s.notes), fmt.Sprintf("threads=%g is of each SD: how many were at work at once is taken "+
+				"from its rates and times, %.1f on average", threads, depth))
+		}
+	}
 	s.unseen = []string{"percentiles of latency: vdbench's intervals have means; its histogram.html has buckets",
 		"the device underneath: its counters are in no such file"}
 	if !c.files {
 		s.unseen = append(s.unseen, "bytes read and bytes written apart: vdbench prints their sum")
 	}
 	return s
+}
+
+// inFlight is how many operations were outstanding on average: vdbench's own queue depth, with more digits.
+func inFlight(rows []vdbenchInterval) (depth float64) {
+	for _, row := range rows {
+		depth += row.or("i/o rate") * row.or("resp time") / 1e3 / float64(len(rows))
+	}
+	return depth
 }
 
 // asked returns what was asked of a run, as far as its intervals tell it: a block size that is the same in all of them,

@@ -35,11 +35,11 @@ const (
 )
 
 // Outputs returns what of a folder is read: all files of a known form, in its folders too; of vdbench's reports on the
-// intervals, which say the same in several ways, the one that says most, and beside it the histogram. main is nil of
-// any other folder, of a run folder and of a scenario.
-func Outputs(name string) (main, beside []string) {
+// intervals, which say the same in several ways, the one that says most, and beside it the histogram; and what else
+// lies there and is passed over. main is nil of any other folder, of a run folder and of a scenario.
+func Outputs(name string) (main, beside, passed []string) {
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
-		return nil, nil
+		return nil, nil, nil
 	}
 	known := func(file string) bool {
 		_, _, known, advice := Recognise(filepath.Join(name, file))
@@ -53,6 +53,7 @@ func Outputs(name string) (main, beside []string) {
 			return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == file })
 		}
 		if err != nil || there("manifest.json") || there("test.yml") {
+			passed = append(passed, filepath.Join(name, dir))
 			return
 		}
 		reports := []string{"flatfile.html", "summary.html", "logfile.html", "totals.html"}
@@ -71,21 +72,23 @@ func Outputs(name string) (main, beside []string) {
 		}
 		for _, e := range entries {
 			file := filepath.Join(dir, e.Name())
-			if looked++; looked > mostInFolder {
-				return
-			}
+			looked++
 			switch {
+			case looked > mostInFolder:
+				passed = append(passed, filepath.Join(name, file))
 			case e.IsDir() && slices.Contains([]string{"/proc", "/sys", "/dev"}, filepath.Join(name, file)):
 				// what lies there is no file that somebody left, and some of it is read without end
 			case e.IsDir() && depth < deepestFolder:
 				walk(file, depth+1)
 			case e.Type().IsRegular() && (known(file) || importer.IsFioLog(e.Name())):
 				main = append(main, filepath.Join(name, file))
+			default:
+				passed = append(passed, filepath.Join(name, file))
 			}
 		}
 	}
 	walk("", 1)
-	return main, beside
+	return main, beside, passed
 }
 
 // Recognise says what a file holds by its beginning; not known where it cannot be read.
@@ -142,7 +145,7 @@ func IsOutput(name string) bool {
 		strings.HasPrefix(name, "/proc/") {
 		return false
 	}
-	files, _ := Outputs(name)
+	files, _, _ := Outputs(name)
 	if files == nil {
 		files = []string{name}
 	}

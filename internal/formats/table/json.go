@@ -49,6 +49,9 @@ func jsonValues(data []byte) ([]any, error) {
 			if errors.As(err, &syntax) {
 				at = syntax.Offset
 			}
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				err = errors.New("it ends early, as a file does that was cut short")
+			}
 			return nil, fmt.Errorf("line %d: %w", 1+bytes.Count(data[:max(0, min(int(at), len(data)))], []byte("\n")),
 				err)
 		}

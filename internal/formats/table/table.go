@@ -58,6 +58,8 @@ func Read(r io.Reader) (*Table, error) {
 	switch text := bytes.TrimSpace(data); {
 	case len(text) == 0:
 		return nil, errors.New("no data")
+	case bytes.HasPrefix(text, []byte("<?xml")):
+		return nil, errors.New("it is XML, and no table")
 	case text[0] == '[' || text[0] == '{':
 		t.Unit = "element"
 		err = t.readJSON(text)

@@ -53,7 +53,8 @@ func TestRead(t *testing.T) {
 		"Latin-1":           {text: "caf\xe9,b\n", fails: "line 1: byte 0xe9 is no text: a table is text in UTF-8"},
 		"UTF-16":            {text: "\xff\xfea\x00", fails: "line 1: the text is in UTF-16: save it as UTF-8"},
 		"a long line":       {text: "a\n" + strings.Repeat("1", maxLine+1), fails: "line 2 is longer than 1024 KiB"},
-		"not JSON":          {text: "[1,", fails: "not valid JSON: line 1: unexpected EOF"},
+		"XML":               {text: "<?xml version=\"1.0\"?>\n<Res", fails: "it is XML, and no table"},
+		"not JSON":          {text: "[1,", fails: "not valid JSON: line 1: it ends early, as a file does that was cut short"},
 		"broken JSON": {text: "[1,\n2,\nx]", fails: "not valid JSON: line 3: invalid character 'x' looking " +
 			"for beginning of value"},
 		"no list": {text: `{"n":1}`, fails: `"n" is not a list of numbers`},

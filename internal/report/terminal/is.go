@@ -20,7 +20,7 @@ func Width(w io.Writer) int {
 }
 
 func size(w io.Writer) (columns int, ok bool) {
-	f, ok := unwrapped(w).(*os.File)
+	f, ok := Unwrapped(w).(*os.File)
 	if !ok {
 		return 0, false
 	}
@@ -31,8 +31,8 @@ func size(w io.Writer) (columns int, ok bool) {
 	return int(s.Col), true
 }
 
-// unwrapped is the writer below those that change what passes.
-func unwrapped(w io.Writer) io.Writer {
+// Unwrapped is the writer below those that change what passes.
+func Unwrapped(w io.Writer) io.Writer {
 	for {
 		outer, ok := w.(interface{ Unwrap() io.Writer })
 		if !ok {
@@ -47,5 +47,5 @@ func Clear(w io.Writer) {
 	if !Is(w) {
 		return
 	}
-	_, _ = unwrapped(w).Write([]byte("\x1b[H\x1b[J")) // whoever reads it will say when it is gone
+	_, _ = Unwrapped(w).Write([]byte("\x1b[H\x1b[J")) // whoever reads it will say when it is gone
 }

@@ -462,7 +462,9 @@ func (d *document) part(c choice) Part {
 		p.Only = Alone[c.Only-1]
 	}
 	named := map[string]int{}
+	longest := uint64(0)
 	for _, i := range stage {
+		longest = max(longest, d.jobs[i].longestMS())
 		p.Jobs = append(p.Jobs, d.jobs[i].name)
 		named[d.jobs[i].host+d.jobs[i].name]++
 	}
@@ -473,7 +475,10 @@ func (d *document) part(c choice) Part {
 		times := named[e.host+e.name]
 		merged, uneven := d.merged(&d.jobs[i], times)
 		p.Uneven = cmp.Or(p.Uneven, uneven)
-		p.Streams = append(p.Streams, d.streamOf(e, times, merged))
+		stream := d.streamOf(e, times, merged)
+		stream.Brief = stream.Brief && (pauses(d.jobOf(e)) || uneven != "" || Unlike(e.longestMS(), longest) ||
+			stream.Processes > 1 && e.runtimeMS == 0) // what it was to end by matters no more: it says how long it ran
+		p.Streams = append(p.Streams, stream)
 		switch {
 		case merged: // what [global] says is of all that do not say otherwise
 			p.Merged = true
