@@ -160,7 +160,8 @@ func (st *Store) importTo(
 	for i := 0; i < len(given); i++ {
 		if main, beside, passed := recognise.Outputs(given[i]); main != nil {
 			if len(passed) > 0 {
-				visible.Fprintf(st.Err, "warning: %s: not read, no outputs that are known: %s\n", phase, several(passed))
+				visible.Fprintf(st.Err, "warning: %s: not read, no outputs that are known: %s\n", phase,
+					several(passed))
 			}
 			given = slices.Concat(given[:i], main, beside, given[i+1:])
 			i += len(main) + len(beside) - 1
