@@ -48,6 +48,7 @@ type Answer struct {
 	// Device is the share of the time that is added beyond the mark which is spent in the block device below the load.
 	Device *float64 `json:"added_in_device_share,omitempty"`
 	Probes []Probe  `json:"probes"`
+	coarse float64  // by how much the length of probes widens the interval, as a share
 }
 
 // Offered says how many rates, or numbers of VMs, were tried.
@@ -195,8 +196,10 @@ func (p Probe) Outcome(of string) string {
 	switch {
 	case p.Generator != "":
 		return "the generator gave way: " + p.Generator
-	case p.Behind && p.Margin == 0:
+	case p.Behind && p.Margin == 0 && p.Grew == 0:
 		return fmt.Sprintf("broken: %s achieved", InUnit(p.Achieved, of))
+	case p.Grew > 0 && p.Limit == RateMet && !p.Held:
+		return fmt.Sprintf("broken: its queue still grew at the end, by %.2g %% of what was offered", 100*p.Grew)
 	case p.Limit == RateMet && !p.Held:
 		return "broken: the rate is not met"
 	case p.Held && strings.HasSuffix(p.Limit, "= 0"):
@@ -332,8 +335,12 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 		a.between(probes, b)
 		return
 	}
-	a.Verdict, a.Rate, a.Low, a.High, a.Step = Found, &e.rate, &e.low, &e.high, e.cliff
 	a.Within = s.near(e) || !e.cliff && s.narrow(e)
+	sure := e
+	if e.low, e.high, a.coarse = told(probes, e); a.coarse > 0 {
+		a.Within = a.Within && (e.cliff && e.high/e.low <= 1+s.Within || !e.cliff && s.narrow(e))
+	}
+	a.Verdict, a.Rate, a.Low, a.High, a.Step = Found, &e.rate, &e.low, &e.high, e.cliff
 	limit := ""
 	switch a.Limit {
 	case "":
@@ -346,8 +353,11 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 		defer func() { a.Sentence += " " + text }()
 	}
 	if e.cliff {
-		a.Sentence = fmt.Sprintf("Mark: %s%s, which held%s; %s broke%s.", a.Say(e.low), limit,
-			often(probes, e.low, true), a.Say(e.high), often(probes, e.high, false))
+		a.Sentence = fmt.Sprintf("Mark: %s%s, which held%s; %s broke%s.", a.Say(sure.low), limit,
+			often(probes, sure.low, true), a.Say(sure.high), often(probes, sure.high, false))
+		if a.coarse > 0 {
+			a.Sentence += fmt.Sprintf(" Probes as short as these tell it to %s to %s.", a.bare(e.low), a.Say(e.high))
+		}
 		return
 	}
 	a.Confidence = Confidence
@@ -542,6 +552,10 @@ func firstOverload(probes []Probe) (over, held float64) {
 }
 
 func spreadOf(a *Answer) string {
+	if a.coarse > 0 {
+		return fmt.Sprintf("probes this short tell it to %s %%: --probe makes them longer",
+			strconv.FormatFloat(100*a.coarse, 'g', 2, 64))
+	}
 	if a.Step {
 		return "its two sides are that far apart"
 	}

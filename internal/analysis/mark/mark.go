@@ -46,6 +46,11 @@ type Probe struct {
 	// Met is for how many seconds a rate that was not met over all had been, where it was for a third of the time or
 	// more and then no longer: as where a buffer is full by then. 0 otherwise.
 	Met float64 `json:"met_seconds,omitempty"`
+	// Grew is the share of its rate by which its queue still grew at its end, in which case it has not held, and Unseen
+	// the share that may have grown unseen. Arrivals is how many operations were due, where they were at random.
+	Grew     float64 `json:"queue_grew_share,omitempty"`
+	Unseen   float64 `json:"unseen_share,omitempty"`
+	Arrivals float64 `json:"random_arrivals,omitempty"`
 	// Generator says how the load generator gave way; "" when it did not.
 	Generator string `json:"generator,omitempty"`
 	// Used lists how full the parts below the load were, the fullest first.

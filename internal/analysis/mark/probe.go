@@ -118,6 +118,15 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	if unmet {
 		p.Met = met(w, rate, depth)
 	}
+	if p.Grew, p.Unseen = grew(w, rate); p.Grew > 0 {
+		p.Behind = true
+		if p.Held {
+			p.Held, p.Margin, p.Limit = false, 0, RateMet
+		}
+	}
+	if random(w) {
+		p.Arrivals = math.Round(rate * seconds)
+	}
 	p.Behind = p.Behind || !p.Held && served >= 1 // late sending alone breaks it
 	if unmet {
 		p.Held = false
@@ -214,8 +223,8 @@ func met(w result.Workload, rate float64, depth int) float64 {
 	return seconds
 }
 
-// short reports whether fewer operations were done than a rate makes due. Arrivals at random differ in number from run
-// to run, by the root of it.
+// short reports whether fewer operations were done than a rate makes due. Arrivals at random differ in number
+// from run to run, by the root of it.
 func short(done, rate, seconds float64, depth int) bool {
 	due := rate * seconds
 	start := min(startSeconds, startShare*seconds)
@@ -368,7 +377,11 @@ func behind(w result.Workload, rate float64) (l lateness) {
 	slices.Sort(offset)
 	for i := range l[:len(l)-1] {
 		late := min(l[i], l[i+1]) - offset[1]
-		if late < 0.05*step || late*rate < 3*math.Sqrt(counts[i]) {
+		due := counts[i]
+		if random(w) { // so many more or fewer were due by then
+			due = rate * step * float64(i+1)
+		}
+		if late < 0.05*step || late*rate < 3*math.Sqrt(due) {
 			late = 0
 		}
 		l[i] = late

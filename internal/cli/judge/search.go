@@ -95,6 +95,9 @@ const (
 	inRamp    = 40 // as long as all rates have held, or none has: far from the limit a rough figure tells
 	longest   = 20 // times its own length
 	fewBeyond = 2  // with fewer there is no percentile
+	// arrivals at random near the mark are so many over the share that is wanted, squared: of both sides, twice each,
+	// their number then differs by no more.
+	arrivals = 2 * math.Sqrt2
 )
 
 // LoadTime is for how long a value of the variable is offered where the search says it, and not the scenario, so that
@@ -109,6 +112,8 @@ func LoadTime(m *experiment.Mark, value float64, before []mark.Probe) time.Durat
 		if held := func(p mark.Probe) bool { return p.Held }; !slices.ContainsFunc(before, held) ||
 			!slices.ContainsFunc(before, func(p mark.Probe) bool { return !p.Held }) {
 			wanted *= float64(inRamp) / beyond
+		} else if last := before[len(before)-1]; last.Arrivals > 0 { // so many tell their rate
+			wanted = max(wanted, math.Pow(arrivals/cmp.Or(m.Within, mark.DefaultWithin), 2))
 		}
 		seconds = min(max(seconds, wanted/max(value, 1e-9)), longest*seconds)
 	}

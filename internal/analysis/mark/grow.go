@@ -1,0 +1,163 @@
+package mark
+
+import (
+	"math"
+	"slices"
+
+	"plimsoll/result"
+)
+
+// A queue that is offered more than it does grows for as long as that lasts: the response time grows by the share of
+// the rate that is not done, in seconds per second. Whether a limit holds then depends on when the probe ends.
+const (
+	growing     = 0.01 // the share from which on that is so
+	fewestSteps = 3    // of time, between which growth is looked for
+	mostSteps   = 200  // of them that are compared, each with each
+)
+
+// random reports whether operations may be due at random: so many in a time as chance has it.
+func random(w result.Workload) bool {
+	return slices.ContainsFunc(w.Streams, func(l result.Stream) bool { return l.OpenLoop })
+}
+
+// grew is the share of a rate by which the queue of a workload still grew, 0 where that is not seen, and the share
+// that may have grown unseen: no more than an operation waits that is due last.
+func grew(w result.Workload, rate float64) (share, unseen float64) {
+	seconds, at := w.Seconds(), random(w)
+	if !slices.ContainsFunc(w.Ops, func(o result.OpTotals) bool { return o.Count > 0 }) {
+		return 0, 0 // it only failed
+	}
+	held, step := responses(w)
+	left, every := backlog(w, rate)
+	least := func(part, chance float64) float64 { // of so much of the time
+		due := rate * seconds * part
+		if at { // chance makes a queue grow or shrink for a while
+			return max(growing, chance/math.Sqrt(due))
+		}
+		return max(growing, 2/due)
+	}
+	see := func(all []float64, step, chance float64) {
+		n := len(all)
+		for _, from := range []int{0, n / 3, 2 * n / 3} { // a credit may be used up at the end only
+			if last := all[from:]; len(last) >= fewestSteps && (from == 0 || len(last) > fewestSteps) {
+				by := slope(last, step)
+				if by > least(float64(n-from)/float64(n), chance) && last[len(last)-1] > last[0] {
+					share = max(share, by)
+				}
+			}
+		}
+		if n > 0 {
+			unseen = max(unseen, slices.Max(all[2*n/3:])/seconds)
+		}
+	}
+	see(held, step, 1)
+	if places := depthOf(w); !at || places > 0 && w.Latency == serviceTime && busyOf(w) > full*float64(places)/100 {
+		see(left, every, 2) // what waits for a place is in no time of the generator's
+	}
+	if len(held) == 0 {
+		for _, o := range w.Ops {
+			if o.Hist != nil && o.Count > 0 {
+				v, _ := o.Hist.Quantile(0.9)
+				unseen = max(unseen, float64(v)/1e9/seconds)
+			}
+		}
+	}
+	return share, min(1.1*unseen+1.5/(rate*seconds), least(1, 1))
+}
+
+func depthOf(w result.Workload) (n int) {
+	for _, l := range w.Streams {
+		n += l.Depth
+	}
+	return n
+}
+
+// busyOf is how many operations were in flight.
+func busyOf(w result.Workload) (n float64) {
+	for _, o := range w.Ops {
+		n += o.Seconds / w.Seconds()
+	}
+	return n
+}
+
+// slope is the median of the slopes between any two, by Theil and Sen (Journal of the American Statistical Association
+// 63, 1968, 1379): a stall among them does not make one.
+func slope(values []float64, step float64) float64 {
+	every := max(1, len(values)/mostSteps)
+	var all []float64
+	for i := 0; i < len(values); i += every {
+		for j := i + every; j < len(values); j += every {
+			all = append(all, (values[j]-values[i])/(step*float64(j-i)))
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// backlog is for how long the schedule was not done over time, but for the time that it took to begin.
+func backlog(w result.Workload, rate float64) (out []float64, step float64) {
+	counts, step := overTime(w)
+	done, offset := 0.0, math.Inf(1)
+	for i, n := range counts[:max(len(counts)-1, 0)] { // the last has what came after the end
+		done += n
+		out = append(out, float64(i+1)*step-done/rate)
+		offset = min(offset, out[i])
+	}
+	for i := range out {
+		out[i] -= offset
+	}
+	return out, step
+}
+
+// responses are the mean times over time of the operations that were done.
+func responses(w result.Workload) (out []float64, step float64) {
+	m := w.Heat
+	if m == nil || m.Step <= 0 {
+		return nil, 0
+	}
+	before := min(max(0, int(w.Start.Sub(m.Start).Seconds()/m.Step)), len(m.Counts))
+	for _, column := range m.Counts[before:max(before, len(m.Counts)-1)] {
+		n, sum := 0.0, 0.0
+		for row, c := range column {
+			n, sum = n+float64(c), sum+float64(c)*math.Sqrt(m.EdgesNs[row]*m.EdgesNs[row+1])
+		}
+		if n > 0 {
+			out = append(out, sum/n/1e9)
+		}
+	}
+	return out, m.Step
+}
+
+// told widens the interval of a mark by what probes are too short to tell, and says by how much: where a queue may have
+// grown unseen in one that held, and where operations are due at random, so that their number differs from probe to
+// probe by two roots of it, and what they need may by as much. Far below the capacity, where nothing waits long, the spread of probes has that.
+func told(probes []Probe, e edge) (low, high, share float64) {
+	unseen, arrivals, close := 0.0, 0.0, math.Inf(1)
+	at := e.rate
+	for _, p := range probes { // the highest that held
+		if d := math.Abs(p.Offered/at - 1); p.Held && d < close {
+			close, unseen = d, p.Unseen
+		}
+	}
+	for _, p := range probes {
+		if p.Offered >= e.low/1.05 && p.Offered <= e.high*1.05 {
+			arrivals += p.Arrivals
+		}
+	}
+	chance := 0.0
+	if arrivals > 0 && (e.cliff || slices.ContainsFunc(probes, func(p Probe) bool {
+		return !p.Held && p.Behind && p.Offered <= 1.3*e.rate // its capacity is near
+	})) {
+		chance = 2 * math.Sqrt2 / math.Sqrt(arrivals)
+	}
+	if share = chance + unseen; share < leastTold {
+		return e.low, e.high, 0
+	}
+	return e.low * (1 - share), e.high * (1 + chance), share
+}
+
+// leastTold is the least share by which an interval is widened: less is not told.
+const leastTold = 0.002
