@@ -48,7 +48,8 @@ type Answer struct {
 	// Device is the share of the time that is added beyond the mark which is spent in the block device below the load.
 	Device *float64 `json:"added_in_device_share,omitempty"`
 	Probes []Probe  `json:"probes"`
-	coarse float64  // by how much the length of probes widens the interval, as a share
+	// Coarse is by how much probes that are too short to tell widen the interval, as a share.
+	Coarse float64 `json:"coarse_share,omitempty"`
 }
 
 // Offered says how many rates, or numbers of VMs, were tried.
@@ -337,7 +338,7 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 	}
 	a.Within = s.near(e) || !e.cliff && s.narrow(e)
 	sure := e
-	if e.low, e.high, a.coarse = told(probes, e); a.coarse > 0 {
+	if e.low, e.high, a.Coarse = told(probes, e); a.Coarse > 0 {
 		a.Within = a.Within && (e.cliff && e.high/e.low <= 1+s.Within || !e.cliff && s.narrow(e))
 	}
 	a.Verdict, a.Rate, a.Low, a.High, a.Step = Found, &e.rate, &e.low, &e.high, e.cliff
@@ -355,7 +356,7 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 	if e.cliff {
 		a.Sentence = fmt.Sprintf("Mark: %s%s, which held%s; %s broke%s.", a.Say(sure.low), limit,
 			often(probes, sure.low, true), a.Say(sure.high), often(probes, sure.high, false))
-		if a.coarse > 0 {
+		if a.Coarse > 0 {
 			a.Sentence += fmt.Sprintf(" Probes as short as these tell it to %s to %s.", a.bare(e.low), a.Say(e.high))
 		}
 		return
@@ -552,9 +553,9 @@ func firstOverload(probes []Probe) (over, held float64) {
 }
 
 func spreadOf(a *Answer) string {
-	if a.coarse > 0 {
+	if a.Coarse > 0 {
 		return fmt.Sprintf("probes this short tell it to %s %%: --probe makes them longer",
-			strconv.FormatFloat(100*a.coarse, 'g', 2, 64))
+			strconv.FormatFloat(100*a.Coarse, 'g', 2, 64))
 	}
 	if a.Step {
 		return "its two sides are that far apart"

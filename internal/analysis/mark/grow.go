@@ -133,7 +133,8 @@ func responses(w result.Workload) (out []float64, step float64) {
 
 // told widens the interval of a mark by what probes are too short to tell, and says by how much: where a queue may have
 // grown unseen in one that held, and where operations are due at random, so that their number differs from probe to
-// probe by two roots of it, and what they need may by as much. Far below the capacity, where nothing waits long, the spread of probes has that.
+// probe by two roots of it, and what they need may by as much.
+// Far below the capacity, where nothing waits long, the spread of probes has that.
 func told(probes []Probe, e edge) (low, high, share float64) {
 	unseen, arrivals, close := 0.0, 0.0, math.Inf(1)
 	at := e.rate
