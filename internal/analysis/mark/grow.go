@@ -133,32 +133,43 @@ func responses(w result.Workload) (out []float64, step float64) {
 
 // told widens the interval of a mark by what probes are too short to tell, and says by how much: where a queue may have
 // grown unseen in one that held, and where operations are due at random, so that their number differs from probe to
-// probe by two roots of it, and what they need may by as much.
-// Far below the capacity, where nothing waits long, the spread of probes has that.
+// probe by two roots of it, and what they need may by as much: of those of each side by itself at a cap, as one side may
+// be off where the other is not. Far below the capacity, where nothing waits long, the spread of probes has that.
 func told(probes []Probe, e edge) (low, high, share float64) {
-	unseen, arrivals, close := 0.0, 0.0, math.Inf(1)
-	at := e.rate
+	unseen, closest := 0.0, math.Inf(1)
 	for _, p := range probes { // the highest that held
-		if d := math.Abs(p.Offered/at - 1); p.Held && d < close {
-			close, unseen = d, p.Unseen
+		if d := math.Abs(p.Offered/e.rate - 1); p.Held && d < closest {
+			closest, unseen = d, p.Unseen
 		}
 	}
-	for _, p := range probes {
-		if p.Offered >= e.low/1.05 && p.Offered <= e.high*1.05 {
-			arrivals += p.Arrivals
+	chance := func(from, to float64) float64 {
+		arrivals := 0.0
+		for _, p := range probes {
+			if p.Offered >= from && p.Offered <= to {
+				arrivals += p.Arrivals
+			}
 		}
+		if arrivals == 0 {
+			return 0
+		}
+		return 2 * math.Sqrt2 / math.Sqrt(arrivals)
 	}
-	chance := 0.0
-	if arrivals > 0 && (e.cliff || slices.ContainsFunc(probes, func(p Probe) bool {
+	below, above := 0.0, 0.0
+	switch {
+	case e.cliff:
+		below, above = chance(e.low*(1-sameRate), e.low*(1+sameRate)), chance(e.high*(1-sameRate), e.high*(1+sameRate))
+	case slices.ContainsFunc(probes, func(p Probe) bool {
 		return !p.Held && p.Behind && p.Offered <= 1.3*e.rate // its capacity is near
-	})) {
-		chance = 2 * math.Sqrt2 / math.Sqrt(arrivals)
+	}):
+		below = chance(e.low/1.05, e.high*1.05)
+		above = below
 	}
-	if share = chance + unseen; share < leastTold {
-		return e.low, e.high, 0
+	low, high = e.low*(1-below-unseen), e.high*(1+above)
+	if share = max(below+unseen, above); share < leastTold {
+		share = 0
 	}
-	return e.low * (1 - share), e.high * (1 + chance), share
+	return low, high, share
 }
 
-// leastTold is the least share by which an interval is widened: less is not told.
+// leastTold is the least share by which an interval is widened that is said.
 const leastTold = 0.002

@@ -177,7 +177,7 @@ func (q *Queue) Search(start float64, r *rand.Rand) (mark.Answer, error) {
 	}
 	m := &experiment.Mark{Workload: "w", Seconds: q.Seconds, Limits: []string{text}, Within: q.Within}
 	_, limits, err := judge.MarkLimits(m.Limits, "w")
-	s := mark.Settings{Start: start, Within: q.Within}
+	s := mark.Settings{Start: start, Within: q.Within, Least: judge.Needed(m) / (20 * q.Seconds)}
 	var probes []mark.Probe
 	for step := mark.Next(s, probes); step.Rate > 0 && err == nil; step = mark.Next(s, probes) {
 		var p mark.Probe
