@@ -336,6 +336,19 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 		a.between(probes, b)
 		return
 	}
+	if p, ok := spentLater(probes, e.low); ok {
+		a.Low, a.High = &p.Ended, &e.high
+		held := 0.0
+		for _, q := range probes {
+			if q.Held && q.Offered >= e.low*(1-sameRate) {
+				held = max(held, q.Seconds)
+			}
+		}
+		a.Sentence = fmt.Sprintf("Inconclusive: %s held for %s, but %s ended at %s after more at first, as where a credit or a "+
+			"buffer is used up, or too much load costs some: longer probes tell what it bears for longer.",
+			a.Say(e.low), unit.Duration(held*float64(time.Second)), a.Say(p.Offered), a.Say(p.Ended))
+		return
+	}
 	a.Within = s.near(e) || !e.cliff && s.narrow(e)
 	sure := e
 	if e.low, e.high, a.Coarse = told(probes, e); a.Coarse > 0 {
@@ -554,7 +567,7 @@ func firstOverload(probes []Probe) (over, held float64) {
 
 func spreadOf(a *Answer) string {
 	if a.Coarse > 0 {
-		return fmt.Sprintf("probes this short tell it to %s %%: --probe makes them longer",
+		return fmt.Sprintf("probes this short tell it to %s %%: longer ones tell more",
 			strconv.FormatFloat(100*a.Coarse, 'g', 2, 64))
 	}
 	if a.Step {

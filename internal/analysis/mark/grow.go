@@ -173,3 +173,35 @@ func told(probes []Probe, e edge) (low, high, share float64) {
 
 // leastTold is the least share by which an interval is widened that is said.
 const leastTold = 0.002
+
+// ended is the most that a workload did in a step at the end of its time, as a rate, where it did much more before; 0
+// where that is not so.
+func ended(w result.Workload) float64 {
+	const part, fewestLast, more = 5, 2, 1.25 // of the steps; a stall is no end
+	counts, step := overTime(w)
+	n := len(counts) - 1 // the last has what came after the end
+	last := max(fewestLast, n/part)
+	if n <= last {
+		return 0
+	}
+	end, before := slices.Max(counts[n-last:n]), slices.Max(counts[:n-last])
+	if before-end < (more-1)*end+3*math.Sqrt(end) {
+		return 0
+	}
+	return end / step
+}
+
+// lasts is the share of a rate that held which must be left where more is offered: a credit, or a buffer, that is used
+// up only after the end of a probe makes it hold more than it does for ever.
+const lasts = 0.8
+
+// spentLater finds the probe that was offered more than a rate that held and ended at the least, far below it.
+func spentLater(probes []Probe, held float64) (least Probe, ok bool) {
+	for _, p := range probes {
+		if p.Generator == "" && p.Ended > 0 && p.Ended < lasts*held && p.Offered > held &&
+			(!ok || p.Ended < least.Ended) {
+			least, ok = p, true
+		}
+	}
+	return least, ok
+}

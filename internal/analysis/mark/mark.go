@@ -51,6 +51,8 @@ type Probe struct {
 	Grew     float64 `json:"queue_grew_share,omitempty"`
 	Unseen   float64 `json:"unseen_share,omitempty"`
 	Arrivals float64 `json:"random_arrivals,omitempty"`
+	// Ended is the rate that was done at the end where that is much less than before, of one that was not met. 0 otherwise.
+	Ended float64 `json:"ended_at_ops,omitempty"`
 	// Generator says how the load generator gave way; "" when it did not.
 	Generator string `json:"generator,omitempty"`
 	// Used lists how full the parts below the load were, the fullest first.
@@ -265,7 +267,8 @@ func fell(probes []Probe) int {
 			}) {
 				break // what stays broken does not bear nearly as much
 			}
-			if q.Held && !q.Behind && same(q.Offered, p.Offered) && p.Margin < lost*q.Margin && over {
+			used := p.Ended > 0 && p.Seconds > 1.5*q.Seconds // it did more at first, for as long as before maybe
+			if q.Held && !q.Behind && same(q.Offered, p.Offered) && p.Margin < lost*q.Margin && over && !used {
 				return j
 			}
 			over = over || q.Margin <= clearlyBroken

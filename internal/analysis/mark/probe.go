@@ -135,6 +135,9 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		}
 	}
 	p.Margin = min(p.Margin, most)
+	if !p.Held && p.Behind {
+		p.Ended = ended(w)
+	}
 	if !p.Held {
 		p.Generator = gaveWay(findings, workload)
 		inFlight := busy / seconds

@@ -3,6 +3,7 @@ package mark_test
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"plimsoll/internal/analysis/mark"
@@ -35,8 +36,28 @@ func TestQueues(t *testing.T) {
 				t.Logf("%v (%.5g): %s %q", q, m, a.Sentence, a.Warnings)
 			}
 		}
-		if t.Logf("%s: %d of %d", kind, in, found); in < found-2 || found < 6 {
+		if t.Logf("%s: %d of %d", kind, in, found); in < found-2 || found < 4 {
 			t.Errorf("%s: %d of %d intervals hold it", kind, in, found)
 		}
+	}
+}
+
+// A disk with a credit does more than its cap while a probe lasts: an overload of it ends at the cap, and no mark above
+// that is given.
+func TestCredit(t *testing.T) {
+	t.Parallel()
+	q := trust.Queue{Capacity: 200, Servers: 1, Even: true, Credit: 12_000, Quantile: 0.5, Limit: 0.3, Seconds: 12}
+	a, err := q.Search(100, rand.New(rand.NewPCG(1, 1)))
+	want := "1,600 IOPS ended at 200 IOPS after more at first, as where a credit or a buffer is used up"
+	if err != nil || a.Verdict != mark.Inconclusive || !strings.Contains(a.Sentence, want) || *a.Low != 200 {
+		t.Errorf("%s %v %v, want %q", a.Sentence, a.Low, err, want)
+	}
+	// Probes that became longer held less: that is no overload that stays.
+	probes := []mark.Probe{{Offered: 250, Margin: 3, Held: true, Seconds: 3},
+		{Offered: 440, Behind: true, Seconds: 3, Ended: 70}, {Offered: 250, Behind: true, Seconds: 6, Ended: 70},
+		{Offered: 250, Behind: true, Seconds: 6, Ended: 70}, {Offered: 225, Behind: true, Seconds: 6, Ended: 70},
+		{Offered: 63, Margin: 3, Held: true, Seconds: 6}}
+	if a := mark.Conclude(mark.Settings{Start: 250}, probes); a.Verdict == mark.NotRecovered {
+		t.Error(a.Sentence)
 	}
 }

@@ -322,6 +322,16 @@ func markClaims() (out []Claim) {
 			})
 		soon(k.kind, k.name, k.foundIn)
 	}
+	add("operations one by one at 20 to 2,000 a second, probes of 3 to 30 s: the interval of a mark that is given holds it",
+		0.95, 1, func(r *rand.Rand) Count {
+			q := DrawQueue([]string{"cap", "errors", "queue", "even service"}[r.IntN(4)], r)
+			a, err := q.Search(q.Capacity*math.Exp(-2+2*r.Float64()), r)
+			if err != nil || a.Verdict != mark.Found {
+				return Count{}
+			}
+			m := q.Mark()
+			return yes(*a.Low <= m*1.0001 && m <= *a.High*1.0001)
+		})
 	add("any of all these: a mark is given after at most 12 probes", 0.95, 1, func(r *rand.Rand) Count {
 		kinds := []string{"queue", "power", "cap"}
 		for _, k := range uncertain {

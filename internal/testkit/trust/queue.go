@@ -132,9 +132,10 @@ func (q *Queue) Run(rate, seconds float64, r *rand.Rand) *result.Data {
 			need *= r.ExpFloat64()
 		}
 		begin := max(sent, free[0])
-		credit, at = min(q.Credit, credit+max(begin-at, 0)*q.Capacity), max(begin, at)
-		if credit >= 1 {
-			credit, need = credit-1, need/100
+		if q.Credit > 0 { // a token bucket
+			credit, at = min(q.Credit, credit+(begin-at)*q.Capacity), begin
+			need = (max(1-credit, 0) + 0.01) / q.Capacity
+			credit--
 		}
 		done := begin + need
 		free[0] = done
@@ -210,7 +211,7 @@ func DrawQueue(kind string, r *rand.Rand) *Queue {
 		service = float64(q.Servers) / q.Capacity
 		q.Limit = service * (1.5 - math.Log(1-q.Quantile)) * math.Exp(math.Log(30)*r.Float64())
 	case "credit":
-		q.Credit = q.Capacity * of(1, 10, 60)
+		q.Even, q.Credit = true, q.Capacity*of(1, 10, 60)
 	}
 	return q
 }
