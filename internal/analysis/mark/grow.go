@@ -133,8 +133,8 @@ func responses(w result.Workload) (out []float64, step float64) {
 
 // told widens the interval of a mark by what probes are too short to tell, and says by how much: where a queue may have
 // grown unseen in one that held, and where operations are due at random, so that their number differs from probe to
-// probe by two roots of it, and what they need may by as much: of those of each side by itself at a cap, as one side may
-// be off where the other is not. Far below the capacity, where nothing waits long, the spread of probes has that.
+// probe by two roots of it, and what they need may by as much. At a cap each side has its own, as one may be off where
+// the other is not. Far below the capacity, where nothing waits long, the spread of probes has that.
 func told(probes []Probe, e edge) (low, high, share float64) {
 	unseen, closest := 0.0, math.Inf(1)
 	for _, p := range probes { // the highest that held

@@ -51,7 +51,7 @@ type Probe struct {
 	Grew     float64 `json:"queue_grew_share,omitempty"`
 	Unseen   float64 `json:"unseen_share,omitempty"`
 	Arrivals float64 `json:"random_arrivals,omitempty"`
-	// Ended is the rate that was done at the end where that is much less than before, of one that was not met. 0 otherwise.
+	// Ended is the rate that was done at the end where that is much less than before, of one that was not met; else 0.
 	Ended float64 `json:"ended_at_ops,omitempty"`
 	// Generator says how the load generator gave way; "" when it did not.
 	Generator string `json:"generator,omitempty"`
