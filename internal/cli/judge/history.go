@@ -289,7 +289,7 @@ func (sd *Sides) addAlone(phase, name string, given []string, f historyFlags) er
 		}
 	}
 	if f.webhook != "" && len(fresh) > 0 {
-		if err := post(f.webhook, history.Document{name, len(h.Points), fresh}); err != nil {
+		if err := post(f.webhook, history.Document{History: name, Points: len(h.Points), Changes: fresh}); err != nil {
 			return errors.Join(sd.writeHistory(phase, h), exit.Errorf(exit.Failed,
 				"the results are kept; what is new is told again by the next call", "%s: --webhook: %w", phase, err))
 		}

@@ -25,7 +25,7 @@ func TestPost(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	defer s.Close()
-	d := history.Document{"nightly", 18, []history.Change{{New: true, Verdict: history.Worse, Points: 18,
+	d := history.Document{History: "nightly", Points: 18, Changes: []history.Change{{New: true, Verdict: history.Worse, Points: 18,
 		Known: history.Known{Measure: "p99", At: "c12", Before: 100, After: 110, P: 0.005}}}}
 	if err := post(s.URL+"/hook?secret", d); err != nil {
 		t.Error(err)
@@ -46,7 +46,7 @@ func TestPost(t *testing.T) {
 func TestHistoryMarkdownKeepsItsTable(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	d := history.Document{"x", 7, []history.Change{{Verdict: history.Unknown,
+	d := history.Document{History: "x", Points: 7, Changes: []history.Change{{Verdict: history.Unknown,
 		Known: history.Known{Measure: "a|b\n<script>", At: "[x](y)", Told: time.Unix(0, 0).UTC(), Note: "@all"}}}}
 	if err := historyMarkdown(&b, d); err != nil {
 		t.Fatal(err)
