@@ -25,7 +25,8 @@ func TestPost(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	defer s.Close()
-	d := history.Document{History: "nightly", Points: 18, Changes: []history.Change{{New: true, Verdict: history.Worse, Points: 18,
+	d := history.Document{History: "nightly", Points: 18, Changes: []history.Change{{
+		New: true, Verdict: history.Worse, Points: 18,
 		Known: history.Known{Measure: "p99", At: "c12", Before: 100, After: 110, P: 0.005}}}}
 	if err := post(s.URL+"/hook?secret", d); err != nil {
 		t.Error(err)
