@@ -345,7 +345,7 @@ func TestSweepSentences(t *testing.T) {
 			"mean service time grows to ×2 at depth 8, 95 % interval ×1.9 to ×2.1. Knee (most throughput for its latency) at depth 2, " +
 			"between 1 and 4. From there to depth 8: +5.79 % throughput for ×3.81 latency.": flat,
 		"From depth 4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %). Inconclusive: the repeats allow for more. " +
-			"Knee (most throughput for its latency) at depth 2, between 1 and 4. From there to depth 8: +5.8 % throughput for " +
+			"Knee (most throughput for its latency) at depth 2, between 1 and 4. From there to depth 8: +5.79 % throughput for " +
 			"×3.81 latency.": doubtful,
 		"With cache 1g: tps still rises at the last value, clients 2 (+90 % over clients 1): its maximum was not reached.": rising,
 	} {
