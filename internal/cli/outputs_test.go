@@ -155,7 +155,7 @@ func TestOutputsAsGiven(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"compare", plain, other("like.json", `"iodepth":"4","bs":"4096"`)}, 0, "10.0 %"},
+		{[]string{"compare", plain, other("like.json", `"iodepth":"4","bs":"4096"`)}, 0, "+10 %"},
 		{[]string{"compare", plain, other("bs.json", `"bs":"128k","iodepth":"4"`)}, exit.Refused, "block size"},
 		{[]string{"compare", plain, other("depth.json", `"bs":"4k","iodepth":"32"`)}, exit.Refused, "iodepth"},
 		{[]string{"compare", plain, other("mix.json", `"bs":"4k","iodepth":"4","rw":"randrw"`)}, exit.Refused, "pattern"},
@@ -168,8 +168,8 @@ func TestOutputsAsGiven(t *testing.T) {
 		{[]string{"compare", plain, other("think.json", `"bs":"4k","iodepth":"4","thinktime":"9"`)}, exit.Refused,
 			"thinktime"},
 		{[]string{"compare", plain, other("dev.json", `"bs":"4k","iodepth":"4","filename":"/dev/b"`)}, 0, "filename"},
-		{[]string{"compare", plain, filepath.Join(dir, "bs.json"), "--vary", "block size"}, 0, "10.0 %"},
-		{[]string{"compare", plain, filepath.Join(dir, "bs.json"), "--anyway"}, 0, "10.0 %"},
+		{[]string{"compare", plain, filepath.Join(dir, "bs.json"), "--vary", "block size"}, 0, "+10 %"},
+		{[]string{"compare", plain, filepath.Join(dir, "bs.json"), "--anyway"}, 0, "+10 %"},
 		{[]string{"report", put("wide.json", wide(base)), "-o", "text"}, 0, "read 1,000 IOPS"},
 		{[]string{"report", put("plain.json.gz", packed(base)), "-o", "text"}, 0, "read 1,000 IOPS"},
 		{[]string{"import", put("cut.json.gz", packed(base)[:200])}, 1, "unexpected EOF"},

@@ -62,7 +62,7 @@ func TestRefusals(t *testing.T) {
 	for want, change := range map[string]func(*workload.Spec){
 		"":                  func(*workload.Spec) {},
 		"no prefill":        func(s *workload.Spec) { s.Prefill = true },
-		"give runtime_secs": func(s *workload.Spec) { s.Runtime = 0 },
+		"give a longer runtime_secs": func(s *workload.Spec) { s.Runtime = 0 },
 		"no data disk":      func(s *workload.Spec) { s.Disks = nil },
 		"a commit 8192":     func(s *workload.Spec) { s.Config = []byte("commit 8KiB") },
 		"log: it needs":     func(s *workload.Spec) { s.Config = nil },
