@@ -60,12 +60,12 @@ func TestRefusals(t *testing.T) {
 	good := workload.Spec{Name: "Log", ConfigFile: "log", Config: []byte("commit 4KiB"), Disks: []target.Disk{disk},
 		Runtime: time.Second}
 	for want, change := range map[string]func(*workload.Spec){
-		"":                  func(*workload.Spec) {},
-		"no prefill":        func(s *workload.Spec) { s.Prefill = true },
+		"":                           func(*workload.Spec) {},
+		"no prefill":                 func(s *workload.Spec) { s.Prefill = true },
 		"give a longer runtime_secs": func(s *workload.Spec) { s.Runtime = 0 },
-		"no data disk":      func(s *workload.Spec) { s.Disks = nil },
-		"a commit 8192":     func(s *workload.Spec) { s.Config = []byte("commit 8KiB") },
-		"log: it needs":     func(s *workload.Spec) { s.Config = nil },
+		"no data disk":               func(s *workload.Spec) { s.Disks = nil },
+		"a commit 8192":              func(s *workload.Spec) { s.Config = []byte("commit 8KiB") },
+		"log: it needs":              func(s *workload.Spec) { s.Config = nil },
 		"job_options: commit": func(s *workload.Spec) {
 			s.Settings = []scenario.Setting{{Key: "commit", Value: "1GiB"}}
 		},
