@@ -280,7 +280,8 @@ func rowsOf(t *testing.T, page string, columns ...string) (out []map[string]stri
 func textOf(n *html.Node) string {
 	var b strings.Builder
 	for d := range n.Descendants() {
-		if d.Type == html.TextNode {
+		of := d.Parent.Attr
+		if d.Type == html.TextNode && !slices.Contains(of, html.Attribute{Key: "class", Val: "phone"}) {
 			b.WriteString(d.Data)
 		}
 	}
