@@ -1,6 +1,7 @@
 package mark
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -12,6 +13,8 @@ import (
 const (
 	growing     = 0.01 // the share from which on that is so
 	fewestSteps = 3    // of time, between which growth is looked for
+	rising      = 2.33 // standard deviations of Kendall's S: 1 % of series without a trend have more
+	steep       = 0.05 // the share that is seen between fewer than 5 steps, which have no such S, if all of them rise
 	mostSteps   = 200  // of them that are compared, each with each
 )
 
@@ -40,8 +43,8 @@ func grew(w result.Workload, rate float64) (share, unseen float64) {
 		n := len(all)
 		for _, from := range []int{0, n / 3, 2 * n / 3} { // a credit may be used up at the end only
 			if last := all[from:]; len(last) >= fewestSteps && (from == 0 || len(last) > fewestSteps) {
-				by := slope(last, step)
-				if by > least(float64(n-from)/float64(n), chance) && last[len(last)-1] > last[0] {
+				by, z := slope(last, step)
+				if by > least(float64(n-from)/float64(n), chance) && (z > rising || len(last) < 5 && by > steep) {
 					share = max(share, by)
 				}
 			}
@@ -62,7 +65,11 @@ func grew(w result.Workload, rate float64) (share, unseen float64) {
 			}
 		}
 	}
-	return share, min(1.1*unseen+1.5/(rate*seconds), least(1, 1))
+	most := least(1, 1)
+	if len(held) < 5 {
+		most = max(most, steep)
+	}
+	return share, min(1.1*unseen+1.5/(rate*seconds), most)
 }
 
 func depthOf(w result.Workload) (n int) {
@@ -81,20 +88,27 @@ func busyOf(w result.Workload) (n float64) {
 }
 
 // slope is the median of the slopes between any two, by Theil and Sen (Journal of the American Statistical Association
-// 63, 1968, 1379): a stall among them does not make one.
-func slope(values []float64, step float64) float64 {
+// 63, 1968, 1379): a stall among them does not make one. z is how many of them rise beyond those that fall, in the
+// standard deviations of that for values in any order (Kendall, Biometrika 30, 1938, 81).
+func slope(values []float64, step float64) (median, z float64) {
 	every := max(1, len(values)/mostSteps)
 	var all []float64
 	for i := 0; i < len(values); i += every {
 		for j := i + every; j < len(values); j += every {
-			all = append(all, (values[j]-values[i])/(step*float64(j-i)))
+			by := (values[j] - values[i]) / (step * float64(j-i))
+			all = append(all, by)
+			z += float64(cmp.Compare(by, 0))
 		}
 	}
 	if len(all) == 0 {
-		return 0
+		return 0, 0
 	}
 	slices.Sort(all)
-	return all[len(all)/2]
+	n := float64((len(values) + every - 1) / every)
+	if n < 5 && z < n*(n-1)/2 {
+		return 0, 0
+	}
+	return all[len(all)/2], z / math.Sqrt(n*(n-1)*(2*n+5)/18)
 }
 
 // backlog is for how long the schedule was not done over time, but for the time that it took to begin.
