@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
 	"plimsoll/internal/kit/untyped"
@@ -65,7 +66,8 @@ func (r *searchProbe) set(sc *scenario.Scenario) error {
 		key := "rate"
 		if w.Generator == "fio" {
 			key = "rate_iops"
-			w.Settings = append(w.Settings, scenario.Setting{Key: "iodepth", Value: strconv.Itoa(judge.MarkDepth)})
+			w.Settings = append(w.Settings, scenario.Setting{Key: "iodepth", Value: strconv.Itoa(judge.MarkDepth)},
+				scenario.Setting{Key: workload.KeepMix, Value: "1"})
 		}
 		w.Settings = append(w.Settings, scenario.Setting{Key: key, Value: fmt.Sprint(r.value)})
 	}

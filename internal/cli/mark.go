@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +40,7 @@ type markFlags struct {
 	least    rateFlag // of --assert
 	within   string
 	probes   int
-	probe    string
+	probe    console.SpanFlag
 	under    []string // conditions
 	unit     string   // of clients
 	plan     bool
@@ -178,7 +179,8 @@ func (mf *markFlags) register(c *cobra.Command, probe string) {
 	flags.Var(&mf.at, "at", "the `rate` you run at in operations per second, to be held against the mark")
 	flags.StringVar(&mf.within, "within", "5%", "how far from the mark its interval may reach, as a `share`")
 	flags.IntVar(&mf.probes, "probes", mark.DefaultProbes, "the most `rates` that are offered")
-	flags.StringVar(&mf.probe, "probe", "30s", probe)
+	mf.probe = console.SpanFlag(30 * time.Second)
+	flags.Var(&mf.probe, "probe", probe)
 	flags.BoolVar(&mf.plan, "plan", false, "say what would be done and how long it takes, and touch nothing")
 	mf.waits.register(c)
 	mf.label.Register(c)
@@ -230,9 +232,22 @@ func (mf *markFlags) assert(text string) error {
 	return nil
 }
 
+// length is for how long each rate is offered, in whole seconds as generators take them.
+func (mf *markFlags) length() (string, error) {
+	d := time.Duration(mf.probe)
+	if d < time.Second || d%time.Second != 0 {
+		return "", exit.Usagef("", "mark: --probe %s: want whole seconds, 1s or more", d)
+	}
+	return d.String(), nil
+}
+
 // ofJobs has the jobs of a file take the rate, and enough depth to keep it.
 func (mf *markFlags) ofJobs(sf *scenarioFlags) error {
-	sf.own.runtime = cmp.Or(sf.own.runtime, mf.probe)
+	length, err := mf.length()
+	if err != nil {
+		return err
+	}
+	sf.own.runtime = cmp.Or(sf.own.runtime, length)
 	switch mf.vary {
 	case vmsOption:
 		return nil
@@ -241,6 +256,7 @@ func (mf *markFlags) ofJobs(sf *scenarioFlags) error {
 	default:
 		return exit.Usagef("", "mark: --vary %q: of a job file it is rate or vms", mf.vary)
 	}
+	sf.own.keepMix = true
 	sf.own.sweeps = []string{mf.vary + "=0,1", fmt.Sprintf("iodepth=%d,%d", judge.MarkDepth, judge.MarkDepth+1)}
 	return nil
 }

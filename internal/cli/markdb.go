@@ -71,7 +71,11 @@ func (rn *runner) markDB(name string, f dbRunFlags, mf markFlags) error {
 		}
 		f.clients, mf.unit = 1, strings.ReplaceAll(load.clients, "_", " ")
 	}
-	f.other, f.duration, f.marked = f.dialect(name), mf.probe, mf.vary
+	length, err := mf.length()
+	if err != nil {
+		return err
+	}
+	f.other, f.duration, f.marked = f.dialect(name), length, mf.vary
 	files, err := rn.dbScenario(name, f)
 	if err != nil {
 		return err
@@ -80,7 +84,7 @@ func (rn *runner) markDB(name string, f dbRunFlags, mf markFlags) error {
 	rn.made = map[string]fs.FS{given: files}
 	f.tf.AllowHostCommands = f.server.url != "" // who named it allows to reach it
 	sf := scenarioFlags{nodes: 1}
-	sf.own.runtime = mf.probe
+	sf.own.runtime = f.duration
 	if err := rn.around(&f); err != nil {
 		return err
 	}

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"plimsoll/result"
 )
 
 // Limits that no rate can meet, or that the jobs never answer, are refused before the first run.
@@ -45,6 +48,8 @@ func TestMarkTo(t *testing.T) {
 		{[]string{"--limit", "p90<2", "--to", "2000"}, 0, "held: p99 < 5ms at 11 % of its limit\n"},
 		{[]string{"--limit", "p90<0.0001", "--from", "1500", "--to", "2000"}, 5, "p90 < 0.0001s breaks at"},
 		{[]string{"--to", "1e13"}, 2, `"1e13" is more than anything does in a second`},
+		{[]string{"--probe", "0s"}, 2, `mark: invalid argument "0s" for "--probe" flag: "0s" is not a length of time above 0`},
+		{[]string{"--probe", "1500ms"}, 2, "mark: --probe 1.5s: want whole seconds, 1s or more"},
 		{[]string{"--vary", "iodepth"}, 2, `--vary "iodepth": of a job file it is rate or vms`},
 	} {
 		a, out, errs := quiet(t)
@@ -166,6 +171,51 @@ teardown: [cluster.CleanUp: {}]
 		for _, want := range c.want {
 			if said := out.String() + errs.String(); code != c.code || !strings.Contains(said, want) {
 				t.Errorf("%s of %s: exit code %d, no %q in %s", c.vary, c.workload, code, want, said)
+			}
+		}
+	}
+}
+
+// A job that reads and writes is offered its rate in its own mix, the first at 0.6 of what it did without one, with one
+// operation in flight as with many.
+func TestMarkKeepsMix(t *testing.T) {
+	for _, engine := range []string{"libaio", "psync"} {
+		job, dir := filepath.Join(t.TempDir(), "my.fio"), t.TempDir()
+		write(t, job, "[m]\nrw=randrw\nrwmixread=70\nbs=4k\nsize=64m\ndirect=1\nnumjobs=2\nioengine="+engine+"\n")
+		a, _, errs := quiet(t)
+		if code := a.main([]string{"mark", job, "--target", "sim", "--dir", dir, "--limit", "p99 < 5ms"}); code != 0 {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+		made, err := filepath.Glob(filepath.Join(dir, "*", "runs", "*"))
+		if err != nil || len(made) < 3 {
+			t.Fatal(made, err)
+		}
+		var free float64
+		for i, run := range made[:2] {
+			opened, err := result.Open(run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := opened.Data()
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts := map[string]float64{}
+			for _, w := range d.Workloads {
+				if w.Name == "m" && w.Merged() {
+					for _, o := range w.Ops {
+						counts[o.Op] += float64(o.Count) / w.Seconds()
+					}
+				}
+			}
+			rate := counts["read"] + counts["write"]
+			if share := counts["read"] / rate; math.Abs(share-0.7) > 0.01 {
+				t.Errorf("%s, run %d: %v of the operations read", engine, i, share)
+			}
+			if i == 0 {
+				free = rate
+			} else if math.Abs(rate/free-0.6) > 0.01 {
+				t.Errorf("%s: first %v, of %v without a rate", engine, rate, free)
 			}
 		}
 	}

@@ -34,6 +34,7 @@ type ownFlags struct {
 	size    string
 	// precondition: see workload.OwnRequest
 	precondition bool
+	keepMix      bool // see workload.KeepMix
 	curveMax     float64
 	measures     bool           // the command can make a run that tells what a curve's points are shares of
 	first        bool           // of a curve there is the run that tells it
@@ -107,11 +108,14 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 	if !call {
 		name = given
 		if data, err = pl.ReadGiven(given, 1<<20); err != nil {
-			return exit.Errorf(exit.Scenario, "", "open: %w", err)
+			if at, ok := errors.AsType[*fs.PathError](err); ok {
+				err = at.Err
+			}
+			return exit.Errorf(exit.Scenario, "", "open: %q: %w", given, err)
 		}
 	}
 	r := workload.OwnRequest{Name: name, Data: data, Repeats: sf.own.repeats, Set: map[string]string{},
-		Precondition: sf.own.precondition}
+		Precondition: sf.own.precondition, KeepMix: sf.own.keepMix}
 	var bad []error
 	if sf.own.repeats < 0 || sf.own.repeats > 1000 {
 		bad = append(bad, fmt.Errorf("--repeat: %d is not a number of runs from 1 to 1000", sf.own.repeats))

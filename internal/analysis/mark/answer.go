@@ -76,9 +76,17 @@ func Conclude(s Settings, probes []Probe) (a Answer) {
 	b := bracket(probes)
 	defer func() {
 		a.gaps(probes)
-		for _, p := range disturbed {
+		for i, p := range disturbed {
+			same := func(q Probe) bool { return a.Say(q.Offered) == a.Say(p.Offered) }
+			if slices.ContainsFunc(disturbed[:i], same) {
+				continue
+			}
+			often, left := "once", "that probe is"
+			if n := len(slices.DeleteFunc(slices.Clone(disturbed), func(q Probe) bool { return !same(q) })); n > 1 {
+				often, left = fmt.Sprintf("%d times", n), "those probes are"
+			}
 			a.Warnings = append(a.Warnings, fmt.Sprintf(
-				"at %s the generator gave way once, and as much or more held: that probe is left out", a.Say(p.Offered)))
+				"at %s the generator gave way %s, and as much or more held: %s left out", a.Say(p.Offered), often, left))
 		}
 	}()
 	switch {
@@ -305,9 +313,9 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 	e := estimate(probes)
 	a.Limit, a.Spread = b.high.Limit, e.spread
 	if p, q, ok := unsteady(probes); ok && !(e.chance && e.high <= apart*e.low) {
-		a.Sentence = fmt.Sprintf(
-			"Inconclusive: it is not steady from probe to probe: at %s the limited value was %.3g times its limit once and %.3g times another time.",
-			a.Say(p.Offered), 1/p.Margin, 1/math.Max(q.Margin, 1e-6))
+		a.Sentence = fmt.Sprintf("Inconclusive: it is not steady from probe to probe: of two at %s one %s, the other %s.",
+			a.Say(p.Offered), strings.Replace(p.Outcome(a.Unit), ": ", " (", 1)+")",
+			strings.Replace(q.Outcome(a.Unit), "broken: ", "broke (", 1)+")")
 		a.Low, a.High = &b.low.Offered, &b.high.Offered
 		return
 	}

@@ -338,6 +338,36 @@ func TestByChance(t *testing.T) {
 	}
 }
 
+// Of what is not steady both outcomes are told as they were; what did not end in time is no number of times a limit.
+func TestUnsteady(t *testing.T) {
+	t.Parallel()
+	held := mark.Probe{Offered: 1000, Achieved: 1000, Margin: 100, Held: true, Limit: "errors <= 0"}
+	grew := mark.Probe{Offered: 1000, Achieved: 960, Behind: true, Grew: 0.04, Limit: mark.RateMet}
+	low := held
+	low.Offered = 900
+	got := mark.Conclude(mark.Settings{Start: 900}, []mark.Probe{low, grew, held, low}).Sentence
+	want := "Inconclusive: it is not steady from probe to probe: of two at 1,000 IOPS one held (errors <= 0), the other " +
+		"broke (its queue still grew at the end, by 4 % of what was offered)."
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What is the same of several probes is said once.
+func TestLeftOutOnce(t *testing.T) {
+	t.Parallel()
+	held := mark.Probe{Offered: 1000, Achieved: 1000, Margin: 5, Held: true, Limit: "p99 < 20ms"}
+	gave := mark.Probe{Offered: 1000, Achieved: 900, Generator: "it fell behind"}
+	other := gave
+	other.Offered = 800
+	got := mark.Conclude(mark.Settings{Start: 800}, []mark.Probe{gave, other, held, gave}).Warnings
+	want := []string{"at 1,000 IOPS the generator gave way 2 times, and as much or more held: those probes are left out",
+		"at 800 IOPS the generator gave way once, and as much or more held: that probe is left out"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Where even the highest rate does too little to know a percentile, that is said, before and after.
 func TestTooLittleEvenAtTheMost(t *testing.T) {
 	t.Parallel()

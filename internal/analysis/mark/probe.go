@@ -141,10 +141,14 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	if !p.Held {
 		p.Generator = gaveWay(findings, workload)
 		inFlight := busy / seconds
-		if p.Generator == "" && timed && served >= 1 && w.Latency == serviceTime &&
-			(unmet || placed >= 1 && inFlight > full*float64(depth)/100) {
+		taken := inFlight > full*float64(depth)/100
+		if p.Generator == "" && timed && served >= 1 && w.Latency == serviceTime && (unmet || placed >= 1 && taken) {
 			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, "+
 				"each of them within the limit", inFlight, depth)
+		}
+		if p.Generator == "" && !timed && served >= 1 && w.Latency == serviceTime && p.Behind && taken && depth < deep {
+			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, and no limit "+
+				"is on a time that would tell the system's part in it", inFlight, depth)
 		}
 		held := func(u Used) bool { return u.Measure == ioQuota && u.Percent >= full } // by a quota, whoever waited
 		// What was sent took too long in a device, as at a cap: who waited besides is not why the rest was not.
@@ -264,6 +268,9 @@ func there(w result.Workload) (result.Workload, error) {
 	}
 	return w, nil
 }
+
+// deep is the number of operations in flight from which on the system is what more of them wait for.
+const deep = 512
 
 // gaveWay says how the load generator of a workload was the limit, "" when no check found that.
 func gaveWay(findings []result.Finding, workload string) string {

@@ -253,6 +253,9 @@ var Cache = view.Check{Name: "cache", Rank: 390, Run: cache}
 
 func cache(v *view.Run) []result.Finding {
 	var out []result.Finding
+	if some, all := memoryOnly(v); some > 0 && some == all {
+		return nil // what lies in memory is cached by nothing
+	}
 	for _, l := range v.Loads {
 		var set, machine, node float64
 		direct, known := true, true
@@ -407,17 +410,14 @@ func freeFinding(fact result.Fact, left, size float64) result.Finding {
 var InMemory = view.Check{Name: "in-memory", Rank: 300, Run: inMemory}
 
 func inMemory(v *view.Run) []result.Finding {
-	if !v.MovesBlocks() {
-		return nil
-	}
-	media := result.Find(v.Manifest.Environment, result.StorageMedia)
-	if !slices.ContainsFunc(media, func(f result.Fact) bool { return f.Number == 0 }) {
+	some, all := memoryOnly(v)
+	if !v.MovesBlocks() || some == 0 {
 		return nil
 	}
 	sentence := "The disks are files in memory: these numbers are memory's, not any storage's."
-	if of := result.Find(v.Manifest.Environment, result.StorageSize); len(of) > len(media) {
+	if some < all {
 		sentence = fmt.Sprintf("Some of the disks are files in memory (%s of %d folders): what they did is memory's, "+
-			"not any storage's, and so are the figures that hold it.", view.SayCount(float64(len(media))), len(of))
+			"not any storage's, and so are the figures that hold it.", view.SayCount(float64(some)), all)
 	}
 	return []result.Finding{{
 		Check: "in-memory", Severity: result.Invalid, Subject: "run", Metric: "media under the disks", Unit: "count",
@@ -425,4 +425,14 @@ func inMemory(v *view.Run) []result.Finding {
 		Sentence:   sentence,
 		NoInterval: "a fact, not a measurement", Basis: "environment facts recorded before the run",
 	}}
+}
+
+// memoryOnly is how many folders of disks have no medium under them, and of how many.
+func memoryOnly(v *view.Run) (some, all int) {
+	for _, f := range result.Find(v.Manifest.Environment, result.StorageMedia) {
+		if f.Number == 0 {
+			some++
+		}
+	}
+	return some, max(some, len(result.Find(v.Manifest.Environment, result.StorageSize)))
 }

@@ -251,7 +251,7 @@ func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell exp
 	}
 	value, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
 	if value == 0 {
-		s.Settings.Unit, s.Read, s.Scale = mark.UnitOf(run.Data, m.Workload), true, jobsOf(run.Data, m.Workload)
+		s.Settings.Unit, s.Read, s.Scale = mark.UnitOf(run.Data, m.Workload), true, directionsOf(run.Data, m.Workload)
 		s.free, err = achieved(run.Data, m.Workload)
 		return err
 	}
@@ -273,21 +273,20 @@ func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell exp
 	return nil
 }
 
-// jobsOf is how many jobs of fio a workload has in all its VMs, each of which gets the rate: 0 where that is not seen
-// by the depth that a search gives them.
-func jobsOf(d *result.Data, workload string) float64 {
-	depth := 0
+// directionsOf is how many times fio gives the one rate to a workload: to each process of its jobs in all its VMs, for
+// reads and for writes. 0 of other generators.
+func directionsOf(d *result.Data, workload string) (n float64) {
 	for _, w := range d.Workloads {
 		if w.Name == workload && !w.Prefill && !w.Merged() && w.Engine == "fio" {
 			for _, l := range w.Streams {
-				depth += l.Depth
+				each := max(l.Processes, 1)
+				if n += float64(each); l.Reads && l.Writes {
+					n += float64(each)
+				}
 			}
 		}
 	}
-	if depth%MarkDepth != 0 {
-		return 0
-	}
-	return float64(depth / MarkDepth)
+	return n
 }
 
 // stayed is an error when the workload beside did not run for as long as the one that is measured.

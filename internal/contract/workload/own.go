@@ -36,6 +36,7 @@ type OwnRequest struct {
 	// Precondition: before its jobs are measured all disks are written twice, and then the jobs done in rounds until
 	// their rates are steady.
 	Precondition bool
+	KeepMix      bool  // a swept rate_iops keeps the mix of reads and writes
 	Size         int64 // bytes of a device or file of which the job file says no size; 0: none is known
 	// Of job files that are written for a purpose: what the scenario is called and says of itself; workloads are then
 	// called as their sections even where there is one only. Fill writes what is only written beforehand, too.
@@ -44,6 +45,10 @@ type OwnRequest struct {
 	ReadOnly       bool              // nothing is filled: what is read is there and stays
 	Beside         map[string][]byte // further files of the scenario, by name
 }
+
+// KeepMix is an option of a workload's jobs, of a search for a mark: where they read and write, fio gives each direction
+// the one rate_iops, which makes the mix an even one. With it these rates are shared by the mix instead.
+const KeepMix = "rate_keeps_mix"
 
 // Sweep is an option of the generator that takes several values, the first of which the others are compared with.
 type Sweep struct {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/workloads/fio/fiofile"
 	"plimsoll/scenario"
@@ -66,12 +67,24 @@ func (Engine) ReadConfig(name string, data []byte, settings []scenario.Setting) 
 
 // set puts settings into every job of a file, and returns why some were left out.
 func set(file *fiofile.File, settings []scenario.Setting) (refused []error) {
+	mixed := false
 	for _, s := range settings {
 		if err := (fiofile.Option{Key: s.Key, Value: s.Value}).Check(); err != nil {
 			refused = append(refused, fmt.Errorf("%q: %w", s.Key, err))
 			continue
 		}
-		file.SetEverywhere(s.Key, s.Value)
+		if mixed = mixed || s.Key == workload.KeepMix; s.Key != workload.KeepMix {
+			file.SetEverywhere(s.Key, s.Value)
+		}
+	}
+	for _, job := range file.Jobs() {
+		reads, writes, _ := directions(job.Value("rw"))
+		rates, err := fiofile.ParseRates(job.Value("rate_iops"))
+		if mixed && err == nil && reads && writes && rates.Read > 0 && rates.Read == rates.Write {
+			both := rates.Read + rates.Write
+			read := min(max(int64(math.Round(mix(job)*float64(both))), 1), both-1)
+			job.Set("rate_iops", fmt.Sprintf("%d,%d", read, both-read))
+		}
 	}
 	return refused
 }

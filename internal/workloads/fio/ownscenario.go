@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/contract/workload"
 	"plimsoll/unit"
 )
 
@@ -71,6 +72,9 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 			}
 			for _, f := range o.swept {
 				line("        %s: {{ %s }}", f.key, f.variable)
+			}
+			if o.request.KeepMix {
+				line("        %s: 1", workload.KeepMix)
 			}
 			line("      iogen_params:\n        reporting_interval: 1")
 		}

@@ -58,10 +58,15 @@ func shares(job fiofile.Job) (reads, trims float64) {
 	if err == nil && rates.Read > 0 && rates.Write > 0 {
 		return float64(rates.Read) / float64(rates.Read+rates.Write), 0
 	}
+	return mix(job), 0
+}
+
+// mix is the part of a mixed job's operations that are to read.
+func mix(job fiofile.Job) float64 {
 	if job.Value("rwmixwrite") != "" && job.Value("rwmixread") == "" {
-		return float64(100-min(100, number(job, "rwmixwrite", 50))) / 100, 0
+		return float64(100-min(100, number(job, "rwmixwrite", 50))) / 100
 	}
-	return float64(min(100, number(job, "rwmixread", 50))) / 100, 0
+	return float64(min(100, number(job, "rwmixread", 50))) / 100
 }
 
 // meanBlocks are the mean block sizes of reads, writes and trims in bytes. A range is taken for an even spread.
