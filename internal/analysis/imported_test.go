@@ -75,3 +75,16 @@ func TestCurveOfImportedTests(t *testing.T) {
 		}
 	}
 }
+
+// Where throughput falls again, the most is said.
+func TestCurveThatFallsTellsTheMost(t *testing.T) {
+	t.Parallel()
+	m, d := sweepOfTests(func(int) []result.Fact { return []result.Fact{{Name: "block size", Value: "4096 bytes"}} },
+		func(int) result.Ending { return result.Finished })
+	d.Workloads[5].Ops[0].Count = 70_000
+	const want = "Throughput grew ×7, from 1,000 to 7,000 IOPS (the most at 16: 9,143 IOPS), between 1 and 32 operations"
+	all := testsCurve([]Repeat{{m, d}})
+	if len(all) == 0 || !strings.HasPrefix(all[0].Sentence, want) {
+		t.Errorf("got %+v\nwant %s", all, want)
+	}
+}

@@ -145,9 +145,14 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	if m.Cap.Closer || m.Fall.Closer {
 		f.Value, f.Low, f.High = nil, nil, nil
 	}
-	f.Sentence = fmt.Sprintf("%s grew ×%s, from %s to %s, between %s and %s operations in flight (×%s); %s",
+	highest := ""
+	best := slices.MaxFunc(stages, func(a, b view.Step) int { return cmp.Compare(a.Throughput.Value, b.Throughput.Value) })
+	if best.Throughput.Value > 1.05*last.Throughput.Value {
+		highest = fmt.Sprintf(" (the most at %s: %s)", view.SayCount(best.Concurrency), q.Brief(best.Throughput.Value))
+	}
+	f.Sentence = fmt.Sprintf("%s grew ×%s, from %s to %s%s, between %s and %s operations in flight (×%s); %s",
 		view.Capital(what), view.SayCount(grew), view.SayCount(first.Throughput.Value), q.Brief(last.Throughput.Value),
-		view.SayCount(first.Concurrency), view.SayCount(last.Concurrency), view.SayCount(more), ways)
+		highest, view.SayCount(first.Concurrency), view.SayCount(last.Concurrency), view.SayCount(more), ways)
 	top := last.Concurrency
 	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
 		top = max(top, m.Peak.Concurrency*1.1)

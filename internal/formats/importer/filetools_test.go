@@ -223,6 +223,12 @@ func TestFileTools(t *testing.T) {
 		"ycsb, by its call": {"/usr/bin/java -cp a:b site.ycsb.Client -t -db x -p threadcount=24 -s\n" +
 			"2024-03-05 10:00:10:500 10 sec: 1000 operations; 100 current ops/sec;\n" + strings.SplitAfterN(ycsbShort, "\n", 2)[1],
 			[]string{"ycsb 10s read 490 0 1.0 update 500 0 2.0 10 24 read_p95=2 read_p99=5 read_max=9 update_p99.9=7 "}},
+		"ycsb, in whole milliseconds": {strings.NewReplacer("95thPercentileLatency(us), 2000",
+			"95thPercentileLatency(ms), 0", "99thPercentileLatency(us), 5000", "99thPercentileLatency(ms), 4").Replace(ycsbShort),
+			[]string{"ycsb 10s read 490 0 1.0 update 500 0 2.0 10 8 read_p95=1 read_p99=5 read_max=9 update_p99.9=7 "}},
+		"k6, cut at the edge of a terminal": {strings.Replace(k6New, "p(95)=55.5ms", "p(95)=55.5m", 1),
+			[]string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_max=250 iterations=500 " +
+				"http_reqs=100 "}},
 		"ior that warns": {strings.Replace(iorBoth, "write     128", "WARNING: Expected aggregate file size       = 536870912.\nwrite     128",
 			1), []string{"ior write 2s write 256 268435456 20.0 0 4 ", "ior read 500ms read 256 268435456 5.0 0 4 "}},
 		"fio 2 for people": {fioTwo, []string{"fio 10s write 16384 1073741824 2.5 0 4 write_p1=2000 write_p50=2000 write_p99=9000 " +
@@ -277,6 +283,9 @@ func TestFileToolsSay(t *testing.T) {
 		start      string
 	}{
 		"ycsb": {"2024-03-05 10:00:10:500 10 sec: 990 operations;\n" + ycsbShort, noZone, "2024-03-05 10:00:00.5"},
+		"ycsb, batched": {"2024-03-05 10:00:10:500 10 sec: 990 operations;\n" +
+			strings.Replace(ycsbShort, "[UPDATE], Return=OK, 500", "[UPDATE], Return=BATCHED_OK, 500", 1),
+			"500 of its updates were put into a batch", "2024-03-05 10:00:00.5"},
 		"ior": {strings.Replace(iorBoth, "write     128", "WARNING: Expected aggregate file size       = 7.\nwrite     128", 1),
 			"IOR warns: Expected aggregate file size = 7", "2026-02-03 08:00:00"},
 		"mdtest": {strings.Split(mdtestShort, "SUMMARY time")[0] + "-- finished at 03/05/2024 10:00:02 --\n",

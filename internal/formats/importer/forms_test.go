@@ -66,6 +66,8 @@ var shortForms = []struct{ name, text, want string }{
 		"\nTotal time", "\n2020-01-30T18:55:05.27-0700 Total time") + "\n",
 		"rados bench write: write 96/23.04/402653184, 0 errors, 3s"},
 	{"sysbench 0.5", sysbench05, "sysbench oltp: transaction 420/31.92, 1 errors, 4s"},
+	{"sysbench 0.5, no transactions", strings.NewReplacer("tps: 100.00", "tps: 0.00", "tps: 110.00", "tps: 0.00",
+		"420    (105.00", "0    (0.00").Replace(sysbench05), "sysbench oltp: event 420/31.92, 1 errors, 4s"},
 	{"sysbench 1.1 fileio", sysbench11File,
 		"sysbench fileio: read 30000/0/491520000 write 20000/0/327680000, 0 errors, 10s"},
 	// 2900 with 20 of other answers, and 3 of sockets
@@ -73,7 +75,14 @@ var shortForms = []struct{ name, text, want string }{
 	{"wrk2", strings.NewReplacer("Latency Distribution",
 		"Latency Distribution (HdrHistogram - Recorded Latency)", "  50% ",
 		" 50.000%").Replace(wrkShort), "wrk: request 2880/5.76/1048576, 23 errors, 29.998965552s"},
+	{"wrk, slow", strings.NewReplacer("2900 requests", "40 requests", "     96.67", "      1.33",
+		"responses: 20", "responses: 0").Replace(wrkShort), "wrk: request 40/0.08/1048576, 3 errors, 30s"},
 	{"ycsb", ycsbShort, "ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
+	{"ycsb, of which no read succeeded", strings.NewReplacer("Operations, 490", "Operations, 0", "Latency(us), 1000.0",
+		"Latency(us), NaN", "[READ], Return=OK, 490\n", "", "NOT_FOUND, 10", "NOT_FOUND, 500",
+		"[READ-FAILED], Operations, 10", "[READ-FAILED], Operations, 500").Replace(ycsbShort), "ycsb: update 500/1, 500 errors, 10s"},
+	{"ycsb, batched", strings.Replace(ycsbShort, "[UPDATE], Return=OK, 500",
+		"[UPDATE], Return=OK, 1\n[UPDATE], Return=BATCHED_OK, 499", 1), "ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
 	{"ycsb 0.1", "[OVERALL], RunTime(ms), 1000.0\n[OVERALL], Throughput(ops/sec), 100\n" +
 		"[INSERT], Operations, 100\n[INSERT], AverageLatency(us), 2000\n[INSERT], Return=0, 96\n[INSERT], Return=-1, 4\n", "ycsb: insert 96/0.192, 4 errors, 1s"},
 	{"mdtest", mdtestShort, "mdtest file creation: entry 4000/0, 0 errors, 500ms\n" + // 8000/s

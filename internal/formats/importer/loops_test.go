@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll/internal/contract/workload"
+	"plimsoll/result"
 )
 
 // intervals is vdbench's summary of a run of five seconds with these lines among its rows.
@@ -109,6 +113,37 @@ func TestSysbenchRates(t *testing.T) {
 	// 400 at 160/s are 2.5 s; 7,500 queries less 3,000 and 4,000 leave 500 for the last half second.
 	if last.Elapsed != 2500*time.Millisecond || last.Ops.Total() != 400 || math.Abs(last.Values[2]-1000) > 1e-6 {
 		t.Errorf("%v, %d, %v", last.Elapsed, last.Ops.Total(), last.Values)
+	}
+}
+
+// Queries of which no interval tells are those of the whole test; wrk2 says by its calibration what it is; intervals of
+// every version of tpcc-mysql show that a test was cut short.
+func TestOfOtherVersions(t *testing.T) {
+	t.Parallel()
+	read := func(text string) (*Reading, workload.Report) {
+		all, err := Prepare("s.txt", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := parse(t, all[0], strings.NewReader(text))
+		return all[0], rec.Reports[len(rec.Reports)-1]
+	}
+	d, last := read(sysbench05)
+	i := slices.IndexFunc(d.Declared.Measures, func(m result.Measure) bool { return m.Name == "reads_and_writes" })
+	if i < 0 || d.Declared.Measures[i].Kind != result.Single || last.Values[i] != 1890 {
+		t.Errorf("%+v, %v: want 1890 queries a second of the test as a whole", d.Declared.Measures, last.Values)
+	}
+	d, _ = read(strings.Replace(wrkShort, "  Thread Stats",
+		"  Thread calibration: mean lat.: 1.464ms, rate sampling interval: 10ms\n  Thread Stats", 1))
+	if d.Tool != "wrk2" || d.Latency != "response time" {
+		t.Errorf("%s, %s: want response times of wrk2", d.Tool, d.Latency)
+	}
+	for _, step := range []string{"   2, trx: 714, 95: 11.917, 99: 26.138, max_rt: 133.971, 720|95.907, 72|1.0\n",
+		"  10, 686(0):2.044|3.593, 684(0):0.487|1.325\n"} {
+		_, err := Prepare("t.txt", strings.NewReader(step), changed, Options{})
+		if err == nil || !strings.Contains(err.Error(), "it ends before tpcc-mysql's results") {
+			t.Errorf("%q: %v", step, err)
+		}
 	}
 }
 

@@ -60,11 +60,12 @@ func wrkTime(number, in string) float64 {
 	return decimal(number, "") * unit.Seconds[in]
 }
 
-// readWrk reads one test after another. wrk2 counts from when a request was due, and says so by "Recorded Latency".
+// readWrk reads one test after another. wrk2 counts from when a request was due, and says what it is by "Recorded
+// Latency" or by its calibration.
 func readWrk(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "wrk"}
 	var t *tally
-	var requests, bytes, mean, bad, failed float64
+	var requests, shown, bytes, mean, bad, failed float64
 	ranks, told := true, false
 	end := func() {
 		switch {
@@ -80,7 +81,7 @@ func readWrk(_ format, r io.Reader) (*book, error) {
 			t.notes = append(t.notes, "times are wrk's, of all requests, those with another answer than 2xx and 3xx among them")
 			b.stretches = append(b.stretches, t.done())
 		}
-		t, requests, bytes, mean, bad, failed, ranks, told = nil, 0, 0, 0, 0, 0, true, false
+		t, requests, shown, bytes, mean, bad, failed, ranks, told = nil, 0, 0, 0, 0, 0, 0, true, false
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
 		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
@@ -104,7 +105,8 @@ func readWrk(_ format, r io.Reader) (*book, error) {
 			}
 			t.figure(single("request_p"+q, "ms"), wrkTime(m[2], m[3])*1e3)
 		} else if m := wrkTotal.FindStringSubmatch(text); m != nil {
-			requests, t.length, bytes = decimal(m[1], ""), inSeconds(wrkTime(m[2], m[3])), binary(m[4], m[5])
+			requests, shown, bytes = decimal(m[1], ""), decimal(m[2], ""), binary(m[4], m[5])
+			t.length = inSeconds(wrkTime(m[2], m[3]))
 		} else if m := wrkErrors.FindStringSubmatch(text); m != nil {
 			for _, n := range m[1:] {
 				failed += decimal(n, "")
@@ -113,11 +115,12 @@ func readWrk(_ format, r io.Reader) (*book, error) {
 			bad = decimal(m[1], "")
 		} else if m := wrkRate.FindStringSubmatch(text); m != nil {
 			told = true
-			if over := inSeconds(requests / decimal(m[1], "")); over > 0 { // its time above is rounded
-				t.length = over
+			// Both are rounded to hundredths, in which the larger number says more.
+			if rate := decimal(m[1], ""); rate > shown && inSeconds(requests/rate) > 0 {
+				t.length = inSeconds(requests / rate)
 			}
 		}
-		if strings.Contains(text, "Recorded Latency") {
+		if strings.Contains(text, "Recorded Latency") || strings.Contains(text, "Thread calibration: mean lat.:") {
 			t.latency, b.tool = "response time", "wrk2"
 		}
 		ranks = ranks && !strings.Contains(text, "Uncorrected Latency")
@@ -131,6 +134,7 @@ func readWrk(_ format, r io.Reader) (*book, error) {
 type ycsbSection struct {
 	figures
 	wrong, answers float64 // those that were neither 0 nor OK, and all
+	batched        float64 // of those that were well: put into a batch only
 }
 
 // readYCSB reads one test after another. Those of a read-modify-write are counted as a read and an update too.
@@ -147,13 +151,13 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 		t := newTally("ycsb", inSeconds(all.or("RunTime(ms)")/1e3))
 		t.concurrency, t.start, began = threads, began, time.Time{}
 		missing := all.or("Throughput(ops/sec)") * all.or("RunTime(ms)") / 1e3 // operations of any answer
-		short := !all.has("Throughput(ops/sec)")
+		short, buckets := !all.has("Throughput(ops/sec)"), false
 		for _, name := range order {
 			s := sections[name]
 			n := s.or("Operations")
 			lower := strings.ReplaceAll(strings.ToLower(name), "-", "_")
 			switch failed := sections[name+"-FAILED"]; {
-			case n == 0 || name == "CLEANUP" || strings.HasSuffix(name, "-FAILED") ||
+			case n == 0 && failed == nil || name == "CLEANUP" || strings.HasSuffix(name, "-FAILED") ||
 				strings.HasPrefix(name, "INTENDED"):
 				continue
 			case failed != nil:
@@ -164,7 +168,11 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 				t.report.Errors += whole(s.wrong)
 				n -= s.wrong
 			}
-			short = short || !s.has("AverageLatency(us)") || s.answers < s.or("Operations")
+			short = short || n > 0 && !s.has("AverageLatency(us)") || s.answers < s.or("Operations")
+			if s.batched > 0 {
+				t.notes = append(t.notes, fmt.Sprintf(
+					"%.0f of its %ss were put into a batch, and their times are of that", s.batched, strings.ToLower(name)))
+			}
 			if name == "READ-MODIFY-WRITE" {
 				missing += 2 * s.or("Operations")
 				t.figure(single(lower+"_mean", "ms"), s.or("AverageLatency(us)")/1e3)
@@ -172,15 +180,25 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 			} else {
 				t.did(result.Operation{Name: lower, Noun: lower + "s"}, max(n, 0), 0, s.or("AverageLatency(us)")/1e6)
 			}
+			if s.or("Operations") == 0 { // all failed, and the figures are of nothing
+				continue
+			}
 			for _, what := range slices.Sorted(maps.Keys(s.figures)) {
 				if m := ycsbRank.FindStringSubmatch(what); m != nil {
-					per := map[string]float64{"us": 1e3, "ms": 1}[m[2]]
-					t.figure(single(lower+"_p"+m[1], "ms"), s.figures[what]/per)
+					ms := s.figures[what] / 1e3
+					if m[2] == "ms" { // the lower end of a bucket of its histogram
+						ms, buckets = s.figures[what]+1, true
+					}
+					t.figure(single(lower+"_p"+m[1], "ms"), ms)
 				}
 			}
 			if s.has("MaxLatency(us)") {
 				t.figure(single(lower+"_max", "ms"), s.figures["MaxLatency(us)"]/1e3)
 			}
+		}
+		if buckets {
+			t.notes = append(t.notes,
+				"its percentiles are in whole milliseconds, of which it prints the lower end: here the upper")
 		}
 		if len(t.operations) == 0 || t.length == 0 {
 			b.lost = cmp.Or(b.lost, "it ends before YCSB's counts: the test, or the file, is cut short")
@@ -240,7 +258,9 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 		case err != nil:
 		case is:
 			s.answers += v
-			if answer != "0" && answer != "OK" {
+			if answer == "BATCHED_OK" {
+				s.batched += v
+			} else if !slices.Contains([]string{"0", "OK", ""}, answer) { // some ports leave out the answer
 				s.wrong += v
 			}
 		case len(s.figures) < mostKinds:

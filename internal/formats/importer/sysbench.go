@@ -32,10 +32,11 @@ var (
 		`(?m)^ *(?:transactions|Total operations|Operations performed|total number of events): +(\d+)`)
 	sysbenchPerSecond = lazyregexp.New(
 		`(?m)^ *(?:transactions|Total operations|Operations performed): +\d+ +\( *([0-9.]+) (?:per sec|ops/sec)`)
-	sysbenchCPU   = lazyregexp.New(`(?m)^ *events per second: +([0-9.]+)`)
-	sysbenchFatal = lazyregexp.New(`^(?:FATAL|PANIC): (.+)`)
-	sysbenchOld   = lazyregexp.New(`(?m)^ *read/write requests: `)
-	sysbenchFiles = lazyregexp.New(`(?m)^(\d+ files, | +(?:read|write): +IOPS=|File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)
+	sysbenchEvents = lazyregexp.New(`(?m)^ *total number of events: +[1-9]`)
+	sysbenchCPU    = lazyregexp.New(`(?m)^ *events per second: +([0-9.]+)`)
+	sysbenchFatal  = lazyregexp.New(`^(?:FATAL|PANIC): (.+)`)
+	sysbenchOld    = lazyregexp.New(`(?m)^ *read/write requests: `)
+	sysbenchFiles  = lazyregexp.New(`(?m)^(\d+ files, | +(?:read|write): +IOPS=|File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)
 )
 
 // sysbenchAsked are what a test says that it was asked for, besides its threads.
@@ -147,7 +148,7 @@ const sysbenchHistogram = `    - match: '^ *(?P<ms>[0-9.]+) \|[* ]* (?P<n>[0-9]+
 // nothing.
 const sysbenchSQLLayout = sysbenchLatency + `operations:
   - {name: transaction, noun: transactions}
-` + sysbenchMeasures + `  - {name: {{.Queries}}, unit: queries/s, kind: level}
+` + sysbenchMeasures + `  - {name: {{.Queries}}, unit: queries/s, kind: {{.Kind}}}
 output:
   format: lines
   records:
@@ -164,13 +165,29 @@ output:
       operations: {transaction: {rate: tps}}
       errors: {rate: err}
       measures: {{"{"}}{{.Interval}}: p}
-{{if .Q}}    - match: '^ *(?:queries|read/write requests): +\d+ +\([0-9.]+ per sec'
+` + sysbenchSQLTotals + sysbenchHistogram + sysbenchTail
+
+const sysbenchSQLTotals = `{{if .Q}}    - match: '^ *(?:queries|read/write requests): +\d+ +\([0-9.]+ per sec'
       final: true
       measures: {{"{"}}{{.Queries}}: {value: {{.Q}}}}
 {{end}}    - match: '^ *(?:ignored errors|deadlocks): +(?P<n>\d+)'
       final: true
       errors: {count: n}
-` + sysbenchHistogram + sysbenchTail
+`
+
+// sysbenchSkipLayout counts events, where none of them is a transaction.
+const sysbenchSkipLayout = sysbenchLatency + `operations:
+  - {name: event, noun: events}
+` + sysbenchMeasures + `  - {name: {{.Queries}}, unit: queries/s, kind: {{.Kind}}}
+output:
+  format: lines
+  records:
+` + sysbenchEventTotal + sysbenchSQLTotals + sysbenchHistogram + sysbenchTail
+
+const sysbenchEventTotal = `    - match: '^ *total number of events: +(?P<n>[0-9]+)'
+      final: true
+      operations: {event: {count: n}}
+`
 
 const sysbenchFileLayout = sysbenchLatency + `operations:
   - {name: read, noun: reads, bytes: true}
@@ -245,10 +262,7 @@ const sysbenchEventLayout = sysbenchLatency + `operations:
       elapsed: {field: t, unit: s}
       operations: {event: {rate: eps}}
       measures: {{"{"}}{{.Interval}}: p}
-    - match: '^ *total number of events: +(?P<n>[0-9]+)'
-      final: true
-      operations: {event: {count: n}}
-` + sysbenchHistogram + sysbenchTail
+` + sysbenchEventTotal + sysbenchHistogram + sysbenchTail
 
 // sysbenchFailure returns what a test says of its failure, or that it did not come to its totals, "" for neither; and
 // how many queries its intervals tell of until when.
@@ -332,9 +346,9 @@ func prepareSysbench(d *Reading, g *given) error {
 	}
 	switch {
 	case sysbenchSQL.Match(text):
-		values["Op"], values["Queries"] = "transaction", "queries"
-		if sysbenchOld.Match(text) { // 0.4 and 0.5 count reads and writes alone
-			values["Queries"] = "reads_and_writes"
+		values["Op"], values["Queries"], values["Kind"] = "transaction", "queries", "level"
+		if sysbenchOld.Match(text) { // 0.4 and 0.5 count reads and writes alone, and no interval has their sum
+			values["Queries"], values["Kind"] = "reads_and_writes", "single"
 		}
 		// Over all of the test is what its total says: what its intervals leave came after the last of them.
 		if q, err := strconv.ParseFloat(found(sysbenchPerQuery, text), 64); err == nil {
@@ -344,6 +358,12 @@ func prepareSysbench(d *Reading, g *given) error {
 			values["Q"] = strconv.FormatFloat(q, 'f', -1, 64)
 		}
 		d.Workload = "sysbench oltp"
+		if found(sysbenchTotal, text) == "0" && sysbenchEvents.Match(text) {
+			values["Op"] = "event"
+			d.Notes = append(d.Notes,
+				"it made no transactions of its queries, so its events are counted, which its intervals do not tell")
+			return d.declare(sysbenchSkipLayout, values)
+		}
 		return d.declare(sysbenchSQLLayout, values)
 	case sysbenchFiles.Match(text):
 		d.Workload = "sysbench fileio"

@@ -28,8 +28,8 @@ var (
 	goTPCAsks  = lazyregexp.New(` (?:-T|--threads)[ =]?(\d+)`)
 	goTPCQuery = lazyregexp.New(`^\[Summary\] Q\d+ +- `)
 
-	tpccMySQLAny  = lazyregexp.New(`(?m)^[ \t]*<Raw Results>|^[ \t]*\d+, trx: \d+, 95%: `)
-	tpccMySQLStep = lazyregexp.New(`^\s*(\d+), trx: (\d+), 95%: ([\d.]+), 99%: ([\d.]+), max_rt: ([\d.]+)`)
+	tpccMySQLAny  = lazyregexp.New(`(?m)^[ \t]*<Raw Results>|^[ \t]*\d+, (?:trx: \d+, 95%?: |\d+\(\d+\):[\d.]+\|)`)
+	tpccMySQLStep = lazyregexp.New(`^\s*\d+, (?:trx: \d+, 95%?: [\d.]+, 99%?: |\d+\(\d+\):)[\d.]+`)
 	tpccMySQLRaw  = lazyregexp.New(`^\s*\[(\d)\] sc: ?(\d+) +lt: ?(\d+) +rt: ?(\d+) +fl: ?(\d+)(?: +avg_rt: ?([\d.]+))?`)
 	tpccMySQLOver = lazyregexp.New(`^\s*in (\d+) sec\.`)
 	tpccMySQLMark = lazyregexp.New(`^\s*([\d.]+) TpmC`)
@@ -201,7 +201,7 @@ func readTPCCMySQL(_ format, r io.Reader) (*book, error) {
 		if m := tpccMySQLAsks.FindStringSubmatch(text); m != nil {
 			end()
 			users = decimal(m[1], "")
-		} else if m := tpccMySQLStep.FindStringSubmatch(text); m != nil {
+		} else if tpccMySQLStep.MatchString(text) {
 			if one.t != nil {
 				end()
 			}
