@@ -47,7 +47,7 @@ func loadOf(rates ...float64) *Document {
 		name := fmt.Sprint("W", i)
 		doc.Latencies = append(doc.Latencies, Latency{Workload: name, Kind: "service time", Windows: []WindowTotals{{
 			OpsPerSecond: r, Unit: "ops/s", Rows: []OpRow{{Op: "read", OpsPerSecond: r, Unit: "ops/s", Mean: &mean,
-				P99: &p99}}}}})
+				P99: &p99, Max: &p99}}}}})
 		doc.Workloads = append(doc.Workloads, WorkloadSummary{Name: name})
 	}
 	return doc
@@ -60,6 +60,8 @@ func TestAtLeastTwoSentences(t *testing.T) {
 	failed.Workloads[1].Errors = 12
 	twice := loadOf(5, 3)
 	twice.Workloads[0].Errors, twice.Workloads[1].Errors, twice.Workloads[1].Again = 9, 9, true
+	bare := loadOf(5)
+	bare.Workloads[0].Errors, bare.Latencies[0].Windows[0].Rows[0].Max = 9, nil
 	short := loadOf(1500)
 	short.Manifest.Measured.State = "partly"
 	told := loadOf(5)
@@ -83,6 +85,8 @@ func TestAtLeastTwoSentences(t *testing.T) {
 		"counted in another too": {twice, []string{"W0: read 5 IOPS, mean 1 ms, p99 4 ms (service time); W1: read 3 IOPS, mean 1 ms, " +
 			"p99 4 ms (service time); no rate has an interval: too little was reported.",
 			"9 operations failed and are in no rate and no percentile."}},
+		"without percentiles of its own": {bare, []string{"W0: read 5 IOPS, mean 1 ms, p99 4 ms (service time) (no interval of its " +
+			"rate: too little was reported).", "9 operations failed."}},
 		"partial": {short, []string{"W0: read 1,500 IOPS, mean 1 ms, p99 4 ms (service time) (no interval of its rate: " +
 			"too little was reported).",
 			"Of what was counted, no operation failed."}},

@@ -473,9 +473,15 @@ func (doc *Document) plainShort(answer string) []Short {
 		failed = "whether operations failed is not known"
 	}
 	if errors > 0 {
-		failed = plain(float64(errors)) + " operations failed and are in no rate and no percentile"
-		if errors == 1 {
+		failed = plain(float64(errors)) + " operations failed"
+		made := slices.ContainsFunc(told, Latency.distribution) // else percentiles are the tool's, of what it takes
+		switch {
+		case errors == 1 && made:
 			failed = "1 operation failed and is in no rate and no percentile"
+		case errors == 1:
+			failed = "1 operation failed"
+		case made:
+			failed += " and are in no rate and no percentile"
 		}
 	}
 	say := func(subject, format string, args ...any) {
