@@ -42,6 +42,8 @@ func TestFioApart(t *testing.T) {
 	t.Parallel()
 	deep := `"job options":{"rw":"randread","iodepth":"8","numjobs":"2","rate_iops":"100"},`
 	three := strings.Replace(deep, `"numjobs":"2"`, `"numjobs":"3"`, 1)
+	const written = `"write":{"io_bytes":24576000,"runtime":60000,"total_ios":6000,` +
+		`"clat_ns":{"max":9,"mean":9,"N":6000}},"sync"`
 	failed := strings.Replace(fioJob("r", 0, 6000, ""), `"error":0`, `"error":84`, 1)
 	for name, c := range map[string]struct {
 		text string
@@ -87,6 +89,15 @@ func TestFioApart(t *testing.T) {
 			`"sync"`, `"write":{"io_bytes":24576000,"runtime":30000,"total_ios":6000,`+
 				`"clat_ns":{"max":9,"mean":9,"N":6000}},"sync"`, 1)),
 			[]string{"a reads 6000 400 5000 0 1", "a writes 0 NaN NaN 0 1"}},
+		"what was written is read back as fast": {fioOutput(1_700_000_000, strings.Replace(fioJob("a", 0, 6000,
+			`"job options":{"rw":"write","verify":"crc32c"},`), `"sync"`, written, 1)),
+			[]string{"a reads 6000 400 5000 0 1", "a writes 0 NaN NaN 0 1"}},
+		"of a mix, too": {fioOutput(1_700_000_000, strings.Replace(fioJob("a", 0, 6000,
+			`"job options":{"rw":"randrw","verify":"crc32c"},`), `"sync"`, strings.Replace(written, "60000", "59000", 1), 1)),
+			[]string{"a reads 6000 400 5000 0 1", "a writes 0 NaN NaN 0 1"}},
+		"a mix that is not verified": {fioOutput(1_700_000_000, strings.Replace(fioJob("a", 0, 6000,
+			`"job options":{"rw":"randrw"},`), `"sync"`, strings.Replace(written, "60000", "59000", 1), 1)),
+			[]string{"fio 6000 400 5000 0 1"}},
 		"two sections in sum, by group_reporting": {fioOutput(1_700_000_000, strings.Replace(fioJob("a", 0, 6000,
 			`"job options":{"iodepth":"8","rate_iops":"50"},`), `"job_runtime":60000`, `"job_runtime":120013`, 1)),
 			[]string{"fio 6000 400 5000 0 0"}},

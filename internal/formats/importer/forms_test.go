@@ -27,6 +27,8 @@ var shortForms = []struct{ name, text, want string }{
 		"ior read: read 256/1.792/268435456, 0 errors, 500ms"}, // 512 MiB/s over 0.5 s
 	{"ior-csv", iorCSVShort, "ior write: write 256/7.68/268435456, 0 errors, 2s\n" +
 		"ior read: read 256/1.792/268435456, 0 errors, 500ms"},
+	{"ior-csv of a spreadsheet", strings.NewReplacer(",", ";", ".", ",").Replace(iorCSVShort),
+		"ior write: write 256/7.68/268435456, 0 errors, 2s\nior read: read 256/1.792/268435456, 0 errors, 500ms"},
 	{"rados-json", radosJSONShort, "rados bench write: write 320/48/20971520, 0 errors, 3.01s"}, // writes of 64 KiB
 	{"rados", radosWrite + radosRead, "rados bench write: write 96/23.04/402653184, 0 errors, 3s\n" +
 		"rados bench read: read 96/3.36/402653184, 0 errors, 1.5s"},

@@ -435,6 +435,8 @@ func TestRefused(t *testing.T) {
 		"one sample since the boot": {"a", " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n 1  0 0 1 1 1 0 0 1 1 1 1 1 1 1 1 0\n", "", "average since the machine was started"},
 		"a line without end": {"a", "# hostname;interval;timestamp;x\n" + strings.Repeat("x",
 			longestLine+1), "", "after line 1"},
+		"rados bench without totals": {"a", `{"datas":[{"sec":"1","finished":"100"}]}`, "",
+			"it ends before the totals of a bench"},
 		"fio of no reports": {"a", `{"fio version": "fio-3.1", "jobs": [`, "", "cut in its first report"},
 		"DISKSPD cut short": {"a", "Results for timespan 1:\nactual test time: 5.00s\nResults for timespan 2:\n", "",
 			"end before their totals"},

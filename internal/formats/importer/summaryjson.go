@@ -29,8 +29,8 @@ const (
 
 var (
 	iorJSONAny   = lazyregexp.New(`"bwMiB"\s*:`)
-	iorCSVAny    = lazyregexp.New(`(?m)^access,bw\(MiB/s\),`)
-	radosJSONAny = lazyregexp.New(`"total_(?:writes|reads)_made"\s*:|"concurrent_ios"\s*:`)
+	iorCSVAny    = lazyregexp.New(`(?m)^access[,;]bw\(MiB/s\)[,;]`)
+	radosJSONAny = lazyregexp.New(`"total_(?:writes|reads)_made"\s*:|"concurrent_ios"\s*:|"datas"\s*:\s*\[\s*\{\s*"sec"\s*:`)
 	benchBaseAny = lazyregexp.New(`"(?:Goodput \(requests/second\)|Measured Requests)"\s*:`)
 	benchBasePct = lazyregexp.New(`^(\d+)th Percentile Latency \(microseconds\)$`)
 )
@@ -190,8 +190,16 @@ func iorResults(in any, take func(access string, row figures)) {
 func readIORCSV(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "ior"}
 	var columns []string
+	european := false // a spreadsheet saved it with semicolons, and may have written commas in numbers
 	err := eachLine(r, func(n int, line []byte) error {
-		cells := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(line), "?")), ",")
+		text := strings.TrimSpace(strings.ToValidUTF8(string(line), "?"))
+		if strings.HasPrefix(text, "access;") {
+			european = true
+		}
+		if european {
+			text = strings.NewReplacer(",", ".", ";", ",").Replace(text)
+		}
+		cells := strings.Split(text, ",")
 		switch {
 		case iorWrong.Match(line):
 			b.broke(0, oneLine(string(line)))

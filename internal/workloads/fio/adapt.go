@@ -192,8 +192,16 @@ func (a *adaptation) tellApart() bool {
 }
 
 // nameZones writes zonemode=strided where a section has a zone size and no mode. Up to fio 3.12 that was the only mode
-// and had no name; later ones refuse a zone size without one.
+// and had no name; later ones refuse a zone size without one. No version takes the mode without a size.
 func (a *adaptation) nameZones() {
+	told := map[int]bool{}
+	for _, job := range a.out.Jobs() {
+		o, _ := job.Get("zonemode")
+		if o.Value == "strided" && strings.Trim(job.Value("zonesize"), "0") == "" && !told[o.Line] {
+			told[o.Line] = true
+			a.object(job.Section, o, "fio refuses it without zonesize=: write the size of a zone")
+		}
+	}
 	if _, named := last(a.out.Global(), "zonemode"); named {
 		return
 	}

@@ -136,6 +136,13 @@ func TestAdapt(t *testing.T) {
 				"\nfilename=/run/1/b.img\nruntime=36\nramp_time=900000us\nstartdelay=100000us-600000us\n" +
 				"thinktime=100ms\ntime_based\n",
 		},
+		"sections that begin later": {
+			config: "[a]\nfilename=/dev/sdb\n[b]\nfilename=/dev/sdb\nstartdelay=2\n[c]\nfilename=/dev/sdb\nstonewall\n",
+			want: "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\n\n[section-2]" +
+				"\nfilename=/run/1/b.img\nstartdelay=2\n" +
+				"\n[section-3]\nfilename=/run/1/b.img\nstonewall\n",
+			notes: []string{"jobs do not begin together (startdelay): all of the load is offered only while all of them run"},
+		},
 		"sections that wait, of one name": {
 			config: "[x y]\nfilename=/dev/sdb\n[ü]\nfilename=/dev/sdb\nwait_for=x y\n[x " +
 				"y]\nfilename=/dev/sdb\nwait_for=ü\n",

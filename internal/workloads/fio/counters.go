@@ -130,20 +130,6 @@ func (d *document) waits() bool {
 	})
 }
 
-// readsBack reports whether jobs that only write have come to read what they wrote, which they do when all is written.
-func (d *document) readsBack() bool {
-	reads := uint64(0)
-	for i := range d.jobs {
-		job := d.jobOf(&d.jobs[i])
-		if r, w, t := directions(job.Value("rw")); r || !w || t || number(job, "verify_backlog", 0) > 0 ||
-			slices.Contains([]string{"", "0", "null"}, job.Value("verify")) {
-			return false
-		}
-		reads += d.jobs[i].dirs[0].ios
-	}
-	return reads > 0
-}
-
 // count puts down what an entry says it has done.
 func (e *entry) count(c workload.Counts) {
 	for i := range c {

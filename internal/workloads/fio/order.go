@@ -20,33 +20,27 @@ type order struct {
 	tooSoon bool   // held came too soon after last
 	base    workload.Report
 	// baseSections are by section what base is in all.
-	baseSections []workload.Counts
-	stepped      bool
-	ramp         bool
-	back         bool // what was written is being read back
-	waits        bool // its jobs have not begun
-	estimate     bool
-	mixed        bool      // reads and writes together are what was asked for
-	apart        bool      // it is a part of somebody's output: fio's own clock says how long it worked
-	still        bool      // the last report told nothing new of the part
-	values       []float64 // of the report that is taken
+	baseSections  []workload.Counts
+	stepped       bool
+	ramp          bool
+	back          bool      // what was written is being read back
+	delayed       *document // the one before, of jobs that read and write and then read back
+	delayedValues []float64
+	clean         map[int][operations]direction // of such jobs, as of the last report from before they read back
+	waits         bool                          // its jobs have not begun
+	estimate      bool
+	mixed         bool      // reads and writes together are what was asked for
+	apart         bool      // it is a part of somebody's output: fio's own clock says how long it worked
+	still         bool      // the last report told nothing new of the part
+	values        []float64 // of the report that is taken
 }
 
-func (o *order) add(d *document) {
-	if (o.back || !o.apart) && d.readsBack() {
-		if !o.back {
-			o.back, o.apart = true, true
-			o.warn("what is read back to verify it (verify) comes after the writing, and is in no figure")
-		}
-		for i := range d.jobs {
-			d.jobs[i].leave(2)
-		}
-	}
+func (o *order) take(d *document, values []float64) {
 	if o.waits = o.reports == 0 && d.waits(); o.waits {
 		return
 	}
 	s := d.state()
-	s.report.Values = o.values
+	s.report.Values = values
 	o.remark(d)
 	if s.ramping {
 		if !o.ramp {
@@ -95,13 +89,21 @@ func (o *order) remark(d *document) {
 // gap is the time between the last report and another by fio's own clock, or by the wall clock where that one stands
 // still.
 func (o *order) gap(s *state) time.Duration {
-	if g := o.passed(s); g > 0 || o.apart {
+	if g := o.passed(s); g > 0 || o.apart || o.back {
 		return g
 	}
 	return milliseconds(s.stampMS) - milliseconds(o.last.stampMS)
 }
 
 func (o *order) finish() {
+	if o.delayed != nil {
+		o.leaveReadBack(o.delayed, nil)
+		o.take(o.delayed, o.delayedValues)
+		o.delayed = nil
+	}
+	if o.back {
+		o.warn("what is read back to verify it (verify) comes after the writing, and is in no figure")
+	}
 	if o.held != nil {
 		o.held.report.Final = o.held.done
 		o.pass(*o.held)
@@ -137,7 +139,7 @@ func (o *order) passed(s *state) time.Duration {
 		longest, sum = max(longest, gone), sum+gone
 	}
 	wall := milliseconds(s.stampMS) - milliseconds(last.stampMS)
-	if o.apart { // what did not run at the same time is in other parts
+	if o.apart || o.back { // what did not run at the same time is in other parts
 		return longest
 	}
 	if sum == 0 {
@@ -156,7 +158,7 @@ func (o *order) passed(s *state) time.Duration {
 // last report comes when all of fio ends, which may be long after the part.
 func (o *order) mendTime(s *state) {
 	previous := o.last.report
-	if o.apart && !previous.Time.IsZero() {
+	if (o.apart || o.back) && !previous.Time.IsZero() {
 		s.report.Time = previous.Time.Add(o.passed(s))
 	}
 	if s.report.Time.After(previous.Time) || s.report.Time.IsZero() && previous.Time.IsZero() {

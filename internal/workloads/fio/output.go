@@ -186,6 +186,7 @@ func choiceOf(d workload.Declared) *choice {
 func Parts(r io.Reader) ([]Part, int, error) {
 	var last []*document // of each output
 	p := newParser(quiet{}, workload.Declared{})
+	p.order.apart = true // all of a report is looked at
 	p.seen = func(d *document, output int) {
 		if output == len(last) {
 			last = append(last, d)
@@ -337,7 +338,8 @@ func (d *document) lengths(entries []int) (out []int) {
 		}
 		for _, i := range entries {
 			e := &d.jobs[i]
-			unlike = unlike || e.dirs[op].runtimeMS > 0 && Unlike(e.dirs[op].runtimeMS, e.longestMS()) && !e.onlyMixed()
+			unlike = unlike || d.hasReadBack(e) ||
+				e.dirs[op].runtimeMS > 0 && Unlike(e.dirs[op].runtimeMS, e.longestMS()) && !e.onlyMixed()
 		}
 		if longest > 0 {
 			out = append(out, op+1)

@@ -44,7 +44,7 @@ func (e Engine) ReadOwn(r workload.OwnRequest) (workload.Own, error) {
 	if err != nil {
 		return workload.Own{}, err
 	}
-	o := &own{request: r, file: file, disks: map[string]*ownDisk{},
+	o := &own{request: r, file: file, disks: map[string]*ownDisk{}, lacking: map[string][]lack{},
 		adaptation: &adaptation{
 			source:  file,
 			out:     file,
@@ -83,6 +83,7 @@ func (e Engine) ReadOwn(r workload.OwnRequest) (workload.Own, error) {
 		}
 	}
 	o.objections = appendNew(o.objections, checked.objections)
+	o.lackOnce()
 	if len(o.objections) > 0 {
 		return workload.Own{}, errors.Join(o.objections...)
 	}
@@ -137,7 +138,8 @@ type own struct {
 	used     []string
 	ofJobs   []ofJobs
 	swept    []ownFactor
-	seconds  int64 // runtime of all jobs; 0 when they differ or have none
+	lacking  map[string][]lack // by variable
+	seconds  int64             // runtime of all jobs; 0 when they differ or have none
 	disks    map[string]*ownDisk
 	order    []*ownDisk
 	vcpus    int
@@ -206,6 +208,7 @@ func (o *own) variables() {
 				case m[1] == "":
 					o.object(s, *option, "the keyword "+text+" is not filled in; write the value")
 				case !given:
+					o.lacking[m[1]] = append(o.lacking[m[1]], lack{len(o.objections), option.Line})
 					o.object(s, *option, fmt.Sprintf("%s has no value; give one with --set %s=VALUE", text, m[1]))
 				default:
 					o.used = append(o.used, m[1])
@@ -220,6 +223,24 @@ func (o *own) variables() {
 	}
 	slices.Sort(o.used)
 	o.used = slices.Compact(o.used)
+}
+
+// lack is where an objection to a variable without a value stands, and the line that it is of.
+type lack struct{ objection, line int }
+
+// lackOnce leaves of the objections to each variable without a value the first, which has the lines of the others.
+func (o *own) lackOnce() {
+	for _, lacks := range o.lacking {
+		var lines []string
+		for _, l := range lacks[1:] {
+			lines = append(lines, strconv.Itoa(l.line))
+			o.objections[l.objection] = nil
+		}
+		if lines = slices.Compact(lines); len(lines) > 0 {
+			first := &o.objections[lacks[0].objection]
+			*first = fmt.Errorf("%w (also in line %s)", *first, strings.Join(lines, ", "))
+		}
+	}
 }
 
 // notSwept are options that sweeps cannot change, and why.

@@ -378,6 +378,7 @@ func TestSectionsInRamp(t *testing.T) {
 func TestParseTakesTheTimeOfTheLoad(t *testing.T) {
 	t.Parallel()
 	verifies := settings{{Key: "rw", Value: "write"}, {Key: "verify", Value: "crc32c"}}
+	mixes := settings{{Key: "rw", Value: "randrw"}, {Key: "verify", Value: "crc32c"}}
 	of := func(ios, ms uint64) direction {
 		d := direction{hasIOs: true, inBytes: true, ios: ios, bytes: 4096 * ios, runtimeMS: ms}
 		d.lat = timing{given: true, hasCount: true, count: ios, mean: 1e6}
@@ -398,6 +399,23 @@ func TestParseTakesTheTimeOfTheLoad(t *testing.T) {
 			{elapsedS: 2, dirs: [3]direction{of(5, 0), of(15, 1900)}}, // written until 1.5 s
 			{elapsedS: 3, dirs: [3]direction{of(15, 900), of(15, 1500)}, errors: 1}},
 			"0/1000:0/10 500/1500:0/15"},
+		"a mix read back": {mixes, []entry{{elapsedS: 1, dirs: [3]direction{of(8, 1000), of(9, 1000)}},
+			{elapsedS: 2, dirs: [3]direction{of(17, 2000), of(18, 2000)}},
+			{elapsedS: 3, dirs: [3]direction{of(35, 3000), of(22, 3000)}}, // both until 2.5 s
+			{elapsedS: 4, dirs: [3]direction{of(40, 4000), of(22, 4000)}},
+			{elapsedS: 4, dirs: [3]direction{of(44, 4400), of(22, 2500)}, errors: 1}},
+			"0/1000:8/9 1000/2000:17/18 1001/2000:17/18"},
+		"a mix that is over before its first report": {mixes, []entry{
+			{elapsedS: 1, dirs: [3]direction{of(44, 900), of(22, 500)}}}, "0/500:0/22"},
+		"a mix that writes nothing for a while": {mixes, []entry{
+			{elapsedS: 1, dirs: [3]direction{of(10, 1000), of(1, 1000)}},
+			{elapsedS: 2, dirs: [3]direction{of(20, 2000), of(2, 2000)}},
+			{elapsedS: 3, dirs: [3]direction{of(30, 3000), of(2, 3000)}},
+			{elapsedS: 4, dirs: [3]direction{of(40, 4000), of(3, 4000)}}},
+			"0/1000:10/1 2000/3000:30/2 3000/4000:40/3"},
+		"a mix that does not read back": {append(settings{{Key: "do_verify", Value: "0"}}, mixes...), []entry{
+			{elapsedS: 1, dirs: [3]direction{of(10, 1000), of(9, 1000)}},
+			{elapsedS: 2, dirs: [3]direction{of(20, 2000), of(9, 2000)}}}, "0/1000:10/9 1000/2000:20/9"},
 		"reads beside the writing": {append(settings{{Key: "verify_backlog", Value: "8"}}, verifies...), []entry{
 			{elapsedS: 1, dirs: [3]direction{of(4, 1000), of(10, 1000)}},
 			{elapsedS: 2, dirs: [3]direction{of(9, 2000), of(20, 2000)}}}, "0/1000:4/10 1000/2000:9/20"},
@@ -405,7 +423,7 @@ func TestParseTakesTheTimeOfTheLoad(t *testing.T) {
 		var got workloadtest.Recorder
 		p := newParser(&got, workload.Declared{})
 		for i, e := range c.jobs {
-			e.numjobs, e.options, e.hasETA, e.eta = 1, c.options, true, 9
+			e.numjobs, e.options, e.hasETA, e.eta = 1, c.options, true, uint64(len(c.jobs)-1-i)
 			p.order.add(&document{version: "fio-3.33", stampMS: t0 + uint64(i)*1000, jobs: []entry{e}})
 		}
 		p.order.finish()

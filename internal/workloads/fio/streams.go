@@ -26,6 +26,9 @@ func (a *adaptation) describe() {
 		}
 		l := a.stream(job)
 		a.shape(job, &l, stage)
+		if n := len(a.streams); n > 0 && a.streams[n-1].Stage == stage && a.streams[n-1].Delay != l.Delay {
+			a.note("jobs do not begin together (startdelay): all of the load is offered only while all of them run")
+		}
 		a.streams = append(a.streams, l)
 		most = max(most, runtime)
 	}
