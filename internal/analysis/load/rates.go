@@ -131,8 +131,8 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		f.Severity = result.Info
 		f.Sentence = what + ". The queue depth of its job is not known, so this was not checked."
 		if n := saidAtOnce(v, l); n > 0 {
-			f.Sentence = fmt.Sprintf("%s. By its file %s were at work at once, and nothing says whether more could be, so this was "+
-				"not checked.", what, view.SayCount(n))
+			f.Sentence = fmt.Sprintf("%s. By its file %s were at work at once, and nothing says whether more could be, so "+
+				"this was not checked.", what, view.SayCount(n))
 		}
 	case len(under) > 0 && !l.MovesBlocks(): // users think between two requests, which no generator declares
 		f.Severity, f.Limit = result.Info, view.Ptr(littleBelow*atLeast)

@@ -212,8 +212,8 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 }
 
 // unlikeLengths is said of the operations of a job that are apart.
-const unlikeLengths = "reads and writes of its job lasted unlike times, as where what was written is read back (verify), " +
-	"which is in the reads then: each stand by themselves, with the rate over their own time"
+const unlikeLengths = "reads and writes of its job lasted unlike times, as where what was written is read back " +
+	"(verify), which is in the reads then: each stand by themselves, with the rate over their own time"
 
 // fioRestarts tells the jobs apart whose logs stand one after another in a file: with per_job_logs=0 fio appends them,
 // and the times of each begin anew. Times of threads that share a log go back a little, and do not.

@@ -30,7 +30,8 @@ const (
 var (
 	iorJSONAny   = lazyregexp.New(`"bwMiB"\s*:`)
 	iorCSVAny    = lazyregexp.New(`(?m)^access[,;]bw\(MiB/s\)[,;]`)
-	radosJSONAny = lazyregexp.New(`"total_(?:writes|reads)_made"\s*:|"concurrent_ios"\s*:|"datas"\s*:\s*\[\s*\{\s*"sec"\s*:`)
+	radosJSONAny = lazyregexp.New(`"total_(?:writes|reads)_made"\s*:|"concurrent_ios"\s*:|` +
+		`"datas"\s*:\s*\[\s*\{\s*"sec"\s*:`)
 	benchBaseAny = lazyregexp.New(`"(?:Goodput \(requests/second\)|Measured Requests)"\s*:`)
 	benchBasePct = lazyregexp.New(`^(\d+)th Percentile Latency \(microseconds\)$`)
 )

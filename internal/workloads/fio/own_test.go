@@ -87,7 +87,8 @@ func TestOwnObjections(t *testing.T) {
 			"f.fio:5:6: [b] size=${Y}: ${Y} has no value; give one with --set Y=VALUE",
 		"[global]\nsize=${X}\nfilename=/tmp/${X}\n[a]\nbs=${X}\n": "f.fio:2:6: [global] size=${X}: ${X} has no value; give " +
 			"one with --set X=VALUE (also in line 3, 5)",
-		"[a]\nzonemode=strided\nsize=1m\n": "f.fio:2:10: [a] zonemode=strided: fio refuses it without zonesize=: write the size of a zone",
+		"[a]\nzonemode=strided\nsize=1m\n": "f.fio:2:10: [a] zonemode=strided: fio refuses it " +
+			"without zonesize=: write the size of a zone",
 		"[a]\nioengine=rados\npool=x\nsize=1g\n[b]\nprofile=tiobench\n": "f.fio:2:10: [a] ioengine=rados: this engine is not " +
 			"allowed here; use libaio, io_uring, psync or another one that only does I/O on the data disks\n" +
 			"f.fio:6:9: [b] profile=tiobench: refused: it would replace the job by one built into fio; take it out",
