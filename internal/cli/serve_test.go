@@ -239,7 +239,7 @@ func TestServeExperiments(t *testing.T) {
 	asked("/history/none", 404, "There is no history")
 	asked("/history/broken", 500, "is damaged")
 	asked("/api/v1/history/broken", 500, `"errorType":"internal"`)
-	list := asked("/", 200, "4 of 4 runs", "<b>swept</b>", `value="`+id["first"]+`"`, "4 of 4 runs, newest first")
+	list := asked("/", 200, "<b>swept</b>", `value="`+id["first"]+`"`, "<caption>4 runs, newest first")
 	if rows := strings.Count(list, "<tr>"); rows != 1+4 {
 		t.Errorf("the list has %d rows", rows)
 	}

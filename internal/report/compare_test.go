@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"plimsoll/internal/analysis/compare"
 	loadmark "plimsoll/internal/analysis/mark"
 	"plimsoll/internal/analysis/resample"
@@ -145,13 +147,20 @@ func TestPlotEnds(t *testing.T) {
 	}
 }
 
-// TestMarkFigure: the figure of a mark has the digits of its sentence.
+// TestMarkFigure: the figure of a mark has the digits of its sentence, its limit, and no confidence that it has not.
 func TestMarkFigure(t *testing.T) {
 	t.Parallel()
 	rate, low, high := 148811.0, 146372.0, 151384.0
-	got := markFigure(&loadmark.Answer{Verdict: loadmark.Found, Rate: &rate, Low: &low, High: &high})
-	if want := "mark 148,800 IOPS (95 %: 146,400 to 151,400 IOPS)"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	a := loadmark.Answer{Verdict: loadmark.Found, Rate: &rate, Low: &low, High: &high, Limit: "read p99 < 2ms"}
+	fitted := a
+	fitted.Confidence, fitted.Limit = 0.95, loadmark.RateMet
+	for want, a := range map[string]loadmark.Answer{
+		"mark 148,800 IOPS at read p99 < 2ms (between 146,400 and 151,400 IOPS)": a, // what held and what broke
+		"mark 148,800 IOPS (95 %: 146,400 to 151,400 IOPS)":                      fitted,
+	} {
+		if got := markFigure(&a); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
@@ -187,6 +196,45 @@ func TestChangesInOneWay(t *testing.T) {
 	} {
 		if c.got != c.want {
 			t.Errorf("%s\nwant %s", c.got, c.want)
+		}
+	}
+}
+
+// TestByQuantile: no two lines of a drawing have one colour where a drawing for each percentile keeps them apart.
+func TestByQuantile(t *testing.T) {
+	t.Parallel()
+	chart := compare.Chart{Title: "OLTP read service time p50 and p99"}
+	for i := range 5 {
+		for _, q := range []string{"p50", "p99"} {
+			chart.Lines = append(chart.Lines, compare.ChartLine{Name: fmt.Sprintf("depth %d %s", i, q)})
+		}
+	}
+	said := func(charts []compare.Chart) (out []string) {
+		for _, c := range charts {
+			line := c.Title + ":"
+			for _, l := range c.Lines {
+				line += " " + l.Name
+			}
+			out = append(out, line)
+		}
+		return out
+	}
+	want := []string{"OLTP read service time p50: depth 0 depth 1 depth 2 depth 3 depth 4",
+		"OLTP read service time p99: depth 0 depth 1 depth 2 depth 3 depth 4"}
+	if diff := cmp.Diff(want, said(byQuantile(chart))); diff != "" {
+		t.Error(diff)
+	}
+	chart.Lines = chart.Lines[:8]
+	if got := byQuantile(chart); len(got) != 1 {
+		t.Errorf("with a colour for each line: %q", said(got))
+	}
+}
+
+func TestMoreBelow(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{1: "1 more curve is below.", 2: "2 more curves are below."} {
+		if got := moreBelow(n, "curve"); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -254,7 +254,7 @@ func markPlots(x *compare.Experiment) (out []Plot) {
 		return nil
 	}
 	if len(x.Lines) == 0 && len(x.Mark.Probes) > 1 {
-		return []Plot{markPlot(x.Mark, "Limited value")}
+		return []Plot{markPlot(x.Mark, "Every probe")}
 	}
 	hull := Plot{Title: "Marks under each condition, with their intervals", YLabel: cmp.Or(x.Mark.Unit, "IOPS")}
 	marks := PlotSeries{Name: "mark", Marks: true}
@@ -269,7 +269,7 @@ func markPlots(x *compare.Experiment) (out []Plot) {
 	}
 	for _, l := range x.Lines {
 		if len(l.Probes) > 1 {
-			out = append(out, markPlot(&l.Answer, fmt.Sprintf("%s: limited value", l.Condition)))
+			out = append(out, markPlot(&l.Answer, l.Condition+": every probe"))
 		}
 	}
 	return out
@@ -448,7 +448,7 @@ func markPlot(a *loadmark.Answer, title string) Plot {
 		}
 	}
 	limit.Points = []PlotPoint{{X: least, Y: 1}, {X: most, Y: 1}}
-	out := Plot{Title: fmt.Sprintf("%s by offered rate (at most %d times the limit is drawn)", title, mostOfLimit),
+	out := Plot{Title: title,
 		XLabel: "offered, " + cmp.Or(a.Unit, "IOPS"), YLabel: "times the limit",
 		Series: []PlotSeries{held, broke, limit}}
 	if len(generator.Points) > 0 {

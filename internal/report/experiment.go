@@ -287,7 +287,9 @@ func ExperimentHTML(w io.Writer, x *compare.Experiment) error {
 		v.Probes = append(v.Probes, tableOf(g))
 	}
 	for _, c := range x.Charts {
-		v.Charts = append(v.Charts, plotView(chartPlot(c)))
+		for _, one := range byQuantile(c) {
+			v.Charts = append(v.Charts, plotView(chartPlot(one)))
+		}
 	}
 	if len(x.Rated) > 0 {
 		g := ratedGrid(x)
@@ -349,6 +351,30 @@ func comparePage(w io.Writer, name string, v any) error {
 		return fmt.Errorf("report: %s: %w", name, err)
 	}
 	return nil
+}
+
+// byQuantile is a chart, or where it has more lines than there are colours and each is of one of two percentiles, a
+// chart of each of these.
+func byQuantile(c compare.Chart) []compare.Chart {
+	if len(c.Lines) <= paletteSize {
+		return []compare.Chart{c}
+	}
+	title, both := strings.CutSuffix(c.Title, " p50 and p99")
+	if !both {
+		return []compare.Chart{c}
+	}
+	of := func(q string) compare.Chart {
+		one := c
+		one.Title, one.Lines = title+" "+q, nil
+		for _, l := range c.Lines {
+			if name, its := strings.CutSuffix(l.Name, " "+q); its {
+				l.Name = name
+				one.Lines = append(one.Lines, l)
+			}
+		}
+		return one
+	}
+	return []compare.Chart{of("p50"), of("p99")}
 }
 
 // openFrom is how far an interval may reach above the highest point of a chart before it is drawn as open.
@@ -461,7 +487,13 @@ func markFigure(a *loadmark.Answer) string {
 		if _, u, ok := strings.Cut(rate, " "); ok { // the unit once
 			low = strings.TrimSuffix(low, " "+u)
 		}
-		return fmt.Sprintf("mark %s (95 %%: %s to %s)", rate, low, a.Say(*a.High))
+		if a.Limit != "" && a.Limit != loadmark.RateMet {
+			rate += " at " + a.Limit
+		}
+		if a.Confidence > 0 {
+			return fmt.Sprintf("mark %s (%.0f %%: %s to %s)", rate, 100*a.Confidence, low, a.Say(*a.High))
+		}
+		return fmt.Sprintf("mark %s (between %s and %s)", rate, low, a.Say(*a.High))
 	case loadmark.AtLeast, loadmark.Generator:
 		return "mark at least " + a.Say(*a.Rate)
 	case loadmark.Below:

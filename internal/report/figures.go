@@ -76,6 +76,16 @@ func (doc *Document) Figures() []Figure {
 			errors = ""
 			out = append(out, f)
 		}
+		inColumns := l.zeros()
+		percentile := func(r OpRow, own *float64, q string) string {
+			for _, m := range l.Windows[0].Measures {
+				if own == nil && m.Name == r.Op+"_"+q && !slices.Contains(inColumns, m.Name) {
+					inColumns = append(inColumns, m.Name)
+					return quantity(m.Value, m.Unit)
+				}
+			}
+			return optional(own, "s")
+		}
 		for _, r := range l.Windows[0].Rows {
 			add(
 				Figure{
@@ -83,15 +93,14 @@ func (doc *Document) Figures() []Figure {
 					Rate:      optional(r.Rate(), r.Unit),
 					Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
 					Mean:      optional(r.Mean, "s"),
-					P50:       optional(r.P50, "s"),
-					P99:       optional(r.P99, "s"),
-					P999:      optional(r.P999, "s"),
+					P50:       percentile(r, r.P50, "p50"),
+					P99:       percentile(r, r.P99, "p99"),
+					P999:      percentile(r, r.P999, "p99.9"),
 				},
 			)
 		}
-		zeros := l.zeros()
 		for _, m := range l.Windows[0].Measures {
-			if slices.Contains(zeros, m.Name) {
+			if slices.Contains(inColumns, m.Name) {
 				continue
 			}
 			add(
@@ -112,19 +121,17 @@ func (doc *Document) Figures() []Figure {
 	return out
 }
 
-// seldomAsked are percentiles of a tool's own that a table leaves out where all do not fit.
+// seldomAsked are percentiles of a tool's own that a table leaves out.
 var seldomAsked = lazyregexp.New(`_p(?:[1-9]|[1-8]0|99\.5|99\.95)$`)
 
-// Foremost are at most so many figures for a table: percentiles that are seldom asked for are left out first, and then
-// the last measures of all. Of every workload its operations stay.
+// Foremost are at most so many figures for a table: percentiles that are seldom asked for are left out, and where there
+// are more the last measures of all. Of every workload its operations stay.
 func (doc *Document) Foremost(most int) (rows []Figure, left int) {
 	rows = doc.Figures()
 	all := len(rows)
-	if all > most {
-		rows = slices.DeleteFunc(rows, func(f Figure) bool {
-			return f.measure && seldomAsked.MatchString(f.Operation) && !strings.HasSuffix(f.Operation, "_p50")
-		})
-	}
+	rows = slices.DeleteFunc(rows, func(f Figure) bool {
+		return f.measure && seldomAsked.MatchString(f.Operation) && !strings.HasSuffix(f.Operation, "_p50")
+	})
 	for _, flushes := range []bool{false, true} { // what a log of commits waits for goes last
 		for i := len(rows) - 1; i >= 0 && len(rows) > most; i-- {
 			if rows[i].measure && rows[i].Errors == "" && (flushes || !strings.HasPrefix(rows[i].Operation, "sync_")) {

@@ -20,7 +20,7 @@ func ExperimentShort(x *compare.Experiment) []string {
 	out := slices.Concat(effectSentences(x), ratedSentences(x))
 	for i, b := range x.Best {
 		if i == mostSweeps {
-			out = append(out, fmt.Sprintf("%d more rates are below.", len(x.Best)-mostSweeps))
+			out = append(out, moreBelow(len(x.Best)-mostSweeps, "rate"))
 			break
 		}
 		if slices.ContainsFunc(x.Sweeps, func(s compare.Sweep) bool {
@@ -33,12 +33,16 @@ func ExperimentShort(x *compare.Experiment) []string {
 	}
 	for i, s := range x.Sweeps {
 		if i == mostSweeps {
-			out = append(out, fmt.Sprintf("%d more curves are below.", len(x.Sweeps)-mostSweeps))
+			out = append(out, moreBelow(len(x.Sweeps)-mostSweeps, "curve"))
 			break
 		}
 		out = append(out, sweepSentence(s, x.Threshold))
 	}
 	return append(out, pointSentences(x)...)
+}
+
+func moreBelow(n int, what string) string {
+	return fmt.Sprintf("%s more %s below.", unit.Thousands(int64(n)), plural(n, what+" is", what+"s are"))
 }
 
 // effectSentences answer an experiment of two values of one factor: what the second does to what each workload is run

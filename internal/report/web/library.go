@@ -185,7 +185,8 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 	if err != nil {
 		return err
 	}
-	v := &experimentView{frame: frame{Title: e.ID}, Row: experimentRow(e), Trouble: e.Problem}
+	v := &experimentView{Row: experimentRow(e), Trouble: e.Problem}
+	v.Title = titled(v.Row)
 	called := map[string]string{} // runs, by what is theirs
 	if x, err := s.lib.Examine(e.Dir); err != nil {
 		v.Trouble = strings.TrimSpace(v.Trouble + " " + err.Error())

@@ -377,4 +377,9 @@ func stateOf(b book) string {
 	return "invalid"
 }
 
+// titled names a run or an experiment among the tabs of a browser, what they differ in first.
+func titled(r row) string {
+	return strings.Join(slices.Compact([]string{cmp.Or(r.Name, r.Scenario, r.ID), r.ID}), ", ")
+}
+
 func linkTo(id string) template.URL { return template.URL("/runs/" + url.PathEscape(id)) }

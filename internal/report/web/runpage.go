@@ -77,7 +77,8 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	if !ok {
 		return errMissing(r.PathValue("id"))
 	}
-	v := &runView{frame: frame{Title: b.id}, Run: rowOf(b)}
+	v := &runView{Run: rowOf(b)}
+	v.Title = titled(v.Run)
 	v.Report = v.Run.Link + "/report"
 	folder, err := result.Open(b.dir)
 	if err != nil {
@@ -200,6 +201,9 @@ func (v *runView) facts(b book, m result.Manifest) {
 	}
 	v.Facts = append(v.Facts, fact{Name: "Made", At: b.made})
 	add("Took", v.Run.Took)
+	add("Name", v.Run.Name)
+	add("Tags", strings.Join(v.Run.Tags, ", "))
+	add("Note", v.Run.Note)
 	add("Operator", m.Operator)
 	add("Program", m.Program)
 	add("Folder", b.dir)

@@ -247,7 +247,10 @@ func counted(from, to, fit, all int, what string) string {
 	if to-from < fit {
 		text = fmt.Sprintf("%d to %d of %s", from+1, to, text)
 	}
-	return fmt.Sprintf("%s of %s %ss", text, unit.Thousands(int64(all)), what)
+	if fit != all {
+		text += " of " + unit.Thousands(int64(all))
+	}
+	return text + " " + what + "s"
 }
 
 func systemOf(r catalogue.Record) cell {

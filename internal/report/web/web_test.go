@@ -590,6 +590,13 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%q: complains of the filter: %v", query, said)
 		}
 	}
+	_, page, _ := s.get("/runs/" + all[1])
+	for _, text := range []string{"<title>The a, " + all[1] + " – Plimsoll</title>", "<dd>blue, rack:7</dd>",
+		"<dd>after the Firmware</dd>"} {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page of the run lacks %q", text)
+		}
+	}
 }
 
 // A list is sorted by what is asked for; of runs that are alike in that the newest is first.
@@ -828,8 +835,8 @@ func TestHeapOfManyRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pages := map[string]string{"/": "1 to 100 of 200 of 200 runs", "/?page=2": "101 to 200 of 200 of 200 runs",
-		"/?page=9": "101 to 200 of 200 of 200 runs", "/?q=0007": "1 of 200 runs"}
+	pages := map[string]string{"/": "1 to 100 of 200 runs", "/?page=2": "101 to 200 of 200 of 200 runs",
+		"/?page=9": "101 to 200 of 200 runs", "/?q=0007": "1 of 200 runs"}
 	s.get("/api/v1/runs") // which waits for all that are read
 	for path, caption := range pages {
 		if code, body, _ := s.get(path); code != http.StatusOK || !strings.Contains(body, caption) {
