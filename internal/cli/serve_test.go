@@ -233,7 +233,7 @@ func TestServeExperiments(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, result.HistoryDir, "broken.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	asked("/history", 200, "2 of 2 histories", "broken", "is damaged")
+	asked("/history", 200, "<caption>2 histories", "broken", "is damaged")
 	asked("/history?q=p99", 200, "1 of 2 histories", "nightly")
 	asked("/history/nightly", 200, "0 changes in 2 results, 0 new", "<svg", "/runs/"+id["second"])
 	asked("/history/none", 404, "There is no history")

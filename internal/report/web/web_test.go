@@ -835,7 +835,7 @@ func TestHeapOfManyRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pages := map[string]string{"/": "1 to 100 of 200 runs", "/?page=2": "101 to 200 of 200 of 200 runs",
+	pages := map[string]string{"/": "1 to 100 of 200 runs", "/?page=2": "101 to 200 of 200 runs",
 		"/?page=9": "101 to 200 of 200 runs", "/?q=0007": "1 of 200 runs"}
 	s.get("/api/v1/runs") // which waits for all that are read
 	for path, caption := range pages {
