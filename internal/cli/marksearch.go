@@ -26,6 +26,9 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 	if rn.warned == nil {
 		rn.warned = map[string]bool{}
 	}
+	if err := roomAgain(folder, rn.Now().UTC()); err != nil {
+		return exit.Errorf(exit.Failed, "", "mark: %w", err)
+	}
 	m := folder.Record().Mark
 	var ended error
 	var spent, loads time.Duration // on so many probes, and of that on their loads
@@ -64,8 +67,8 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 			ended = folder.Append(experiment.Event{Time: rn.Now().UTC(), Sequence: c.Only, State: experiment.Failed,
 				Error: ended.Error(), NoRoom: true})
 		}
-		if exit.Code(ended) == exit.Refused && len(lines[0].Probes) > 0 {
-			ended = exit.Errorf(exit.Refused, goesOn, "%w", ended)
+		if exit.Code(ended) == exit.Refused && lines[0].Read { // what it advises may be an option
+			ended = exit.Errorf(exit.Refused, goesOn+" with the options that it has; others need a new search", "%w", ended)
 		}
 		progress, err := folder.Progress()
 		if reason, broke := progress.Failed[c.Only]; err == nil && broke && ended == nil && m.Counts() &&
@@ -74,7 +77,7 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 		} else if err == nil && broke && ended == nil {
 			hint := "plimsoll resume " + folder.Record().ID + " makes it again"
 			if m.Counts() {
-				hint += "; --to ends a search at what there is room for"
+				hint += "; a new search with --to ends at what there is room for"
 			}
 			if err = exit.Errorf(exit.Failed, hint, "mark: a probe failed: %s", reason); whole > 0 &&
 				rn.Clock.Now().Sub(begun) >= whole {
@@ -107,6 +110,18 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 	return errors.Join(ended, rn.sides.MarkResult(folder, ended == nil))
 }
 
+// roomAgain has numbers offered again for which there was no room in an earlier time: there may be now.
+func roomAgain(folder *experiment.Folder, now time.Time) error {
+	progress, err := folder.Progress()
+	for _, p := range progress.Left {
+		if err == nil && progress.NoRoom[p.Sequence] {
+			err = folder.Append(experiment.Event{Time: now, Sequence: p.Sequence, State: experiment.Failed,
+				Error: progress.Failed[p.Sequence]})
+		}
+	}
+	return err
+}
+
 // probeOf has the next probe made and no other: one that is left from an earlier time, or a new one.
 func probeOf(folder *experiment.Folder, under experiment.Condition, value float64, c *experiment.Conduct) error {
 	progress, err := folder.Progress()
@@ -114,13 +129,16 @@ func probeOf(folder *experiment.Folder, under experiment.Condition, value float6
 		return err
 	}
 	r := folder.Record()
+	levels := []any{levelOf(value, r.Mark.Whole)}
+	next := experiment.Cell{Levels: []experiment.Level{{Value: levels[0]}}}
 	for _, p := range progress.Left {
-		if judge.ConditionOf(r.Cell(p.Cell)) == under && !progress.NoRoom[p.Sequence] {
+		cell := r.Cell(p.Cell)
+		if judge.ConditionOf(cell) == under && judge.ValueOf(cell) == judge.ValueOf(next) &&
+			!progress.NoRoom[p.Sequence] {
 			c.Only = p.Sequence
 			return nil
 		}
 	}
-	levels := []any{levelOf(value, r.Mark.Whole)}
 	if under != "" {
 		levels = append(levels, string(under))
 	}
@@ -234,7 +252,7 @@ func (d markPlan) say(rn *runner) error {
 	}
 	out := rn.Out
 	visible.Fprintf(out, "A search for the mark of %s, by %s.\n%s\n", d.Workload, unit.Words(d.Variable),
-		report.SayLimits(d.Limits))
+		report.SayLimits(d.Limits, nil, nil))
 	first := "a run without a rate, then 0.6 of what that did"
 	if d.From > 0 {
 		first = fmt.Sprintf("%g", d.From)

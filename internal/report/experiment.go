@@ -6,9 +6,11 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll/internal/analysis/compare"
 	loadmark "plimsoll/internal/analysis/mark"
@@ -115,11 +117,35 @@ func besides(x *compare.Experiment) []string {
 	if len(x.Limits) == 0 {
 		return x.Recorded
 	}
-	return append([]string{SayLimits(x.Limits)}, x.Recorded...)
+	return append([]string{SayLimits(x.Limits, x.Mark, x.Lines)}, x.Recorded...)
 }
 
-// SayLimits tells what had to hold at every rate of a search.
-func SayLimits(limits []string) string { return "Limits: " + strings.Join(limits, "; ") + "." }
+// SayLimits tells what had to hold at every rate of a search, and for how long each was offered: a credit or a buffer
+// may outlast that.
+func SayLimits(limits []string, found *loadmark.Answer, lines []loadmark.Line) string {
+	text := "Limits: " + strings.Join(limits, "; ") + "."
+	var probes []loadmark.Probe
+	if found != nil {
+		probes = found.Probes
+	}
+	for _, l := range lines {
+		probes = append(probes[:len(probes):len(probes)], l.Probes...)
+	}
+	least, most := math.Inf(1), 0.0
+	for _, p := range probes {
+		least, most = min(least, p.Seconds), max(most, p.Seconds)
+	}
+	span := func(seconds float64) string {
+		return unit.Duration(time.Duration(math.Round(seconds)) * time.Second).String()
+	}
+	switch {
+	case most < 1:
+		return text
+	case span(least) == span(most):
+		return text + fmt.Sprintf(" Each rate was offered for %s.", span(most))
+	}
+	return text + fmt.Sprintf(" Each rate was offered for %s to %s.", span(least), span(most))
+}
 
 // mostSaid is how many warnings of runs an experiment's page says; each run's own page has them all.
 const mostSaid = 6

@@ -76,6 +76,9 @@ func Conclude(s Settings, probes []Probe) (a Answer) {
 	b := bracket(probes)
 	defer func() {
 		a.gaps(probes)
+		if len(probes) > 0 && Next(s, a.Probes).Rate > 0 {
+			a.unfinished()
+		}
 		for i, p := range disturbed {
 			same := func(q Probe) bool { return a.Say(q.Offered) == a.Say(p.Offered) }
 			if slices.ContainsFunc(disturbed[:i], same) {
@@ -143,6 +146,18 @@ func Conclude(s Settings, probes []Probe) (a Answer) {
 	}
 	a.warn(s, probes)
 	return a
+}
+
+// unfinished has the first sentence say that probes are left to be made, as after an early end.
+func (a *Answer) unfinished() {
+	said := "Unfinished after " + unit.Plural(len(a.Probes), "probe") + ": "
+	rest := strings.TrimPrefix(a.Sentence, strings.Replace(said, "Unfinished", "Inconclusive", 1))
+	if limit, ok := strings.CutPrefix(rest, cmp.Or(a.Limit, "\x00")); !ok {
+		rest = strings.ToLower(rest[:1]) + rest[1:]
+	} else {
+		rest = a.Limit + limit
+	}
+	a.Sentence = said + rest
 }
 
 // wideGap is the ratio of two neighbouring rates from which on it is said that none was offered between them.
@@ -344,7 +359,7 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 		a.between(probes, b)
 		return
 	}
-	if p, ok := spentLater(probes, e.low); ok {
+	if p, ok := spentLater(probes, e.low); ok && p.Ended < lasts*e.low {
 		a.Low, a.High = &p.Ended, &e.high
 		held := 0.0
 		for _, q := range probes {

@@ -93,7 +93,7 @@ func TestNumbersOfAFullHost(t *testing.T) {
 		t.Errorf("%s %q", a.Sentence, a.Warnings)
 	}
 	if a := mark.Conclude(s, []mark.Probe{probe(2, 0.8)}); a.Verdict != mark.Inconclusive || a.Sentence !=
-		"Inconclusive after 1 probe: with 2 VMs, the lowest number that was tried, p99 < 1ms broke once." {
+		"Unfinished after 1 probe: with 2 VMs, the lowest number that was tried, p99 < 1ms broke once." {
 		t.Errorf("of one probe: %s", a.Sentence)
 	}
 	a := mark.Conclude(s, []mark.Probe{probe(1, 2), probe(2, 0.9), probe(1, 2), probe(2, 0.9)})

@@ -157,14 +157,23 @@ func told(probes []Probe, e edge) (low, high, share float64) {
 		}
 	}
 	chance := func(from, to float64) float64 {
-		arrivals := 0.0
+		arrivals, held, broke := 0.0, 0.0, 0.0
 		for _, p := range probes {
-			if p.Offered >= from && p.Offered <= to {
-				arrivals += p.Arrivals
+			switch {
+			case p.Offered < from || p.Offered > to:
+				continue
+			case p.Held:
+				held++
+			default:
+				broke++
 			}
+			arrivals += p.Arrivals
 		}
 		if arrivals == 0 {
 			return 0
+		}
+		if e.cliff && held > 0 && broke > 0 { // they contradict each other, and tell no more than one
+			arrivals /= held + broke
 		}
 		return 2 * math.Sqrt2 / math.Sqrt(arrivals)
 	}
@@ -177,6 +186,9 @@ func told(probes []Probe, e edge) (low, high, share float64) {
 	}):
 		below = chance(e.low/1.05, e.high*1.05)
 		above = below
+	}
+	if p, ok := spentLater(probes, e.low); ok { // a credit that outlasts a probe lets it hold more
+		unseen = max(unseen, 1-p.Ended/e.low)
 	}
 	low, high = e.low*(1-below-unseen), e.high*(1+above)
 	if share = max(below+unseen, above); share < leastTold {
@@ -209,10 +221,10 @@ func ended(w result.Workload) float64 {
 // up only after the end of a probe makes it hold more than it does for ever.
 const lasts = 0.8
 
-// spentLater finds the probe that was offered more than a rate that held and ended at the least, far below it.
+// spentLater finds the probe that was offered more than a rate that held and ended at the least, below it.
 func spentLater(probes []Probe, held float64) (least Probe, ok bool) {
 	for _, p := range probes {
-		if p.Generator == "" && p.Ended > 0 && p.Ended < lasts*held && p.Offered > held &&
+		if p.Generator == "" && p.Ended > 0 && p.Ended < held && p.Offered > held &&
 			(!ok || p.Ended < least.Ended) {
 			least, ok = p, true
 		}

@@ -391,7 +391,7 @@ func TestGeneratorByChance(t *testing.T) {
 	}
 	a := mark.Conclude(mark.Settings{Start: 7500}, probes)
 	if a.Verdict != mark.Generator || *a.Rate != 18547 ||
-		!strings.HasPrefix(a.Sentence, "At least 18,550 IOPS: at 30,000") ||
+		!strings.HasPrefix(a.Sentence, "Unfinished after 5 probes: at least 18,550 IOPS: at 30,000") ||
 		!strings.Contains(strings.Join(a.Warnings, " "), "at 17,000 IOPS the generator gave way once") {
 		t.Errorf("%s %v: %s", a.Verdict, *a.Rate, a.Sentence)
 	}
@@ -444,5 +444,25 @@ func TestFarAbove(t *testing.T) {
 	}
 	if held < 270 {
 		t.Errorf("%d of 300 marks are given and in their interval", held)
+	}
+}
+
+// The first sentence of a search that was ended early says that it is unfinished, whatever is known by then.
+func TestUnfinished(t *testing.T) {
+	t.Parallel()
+	held := mark.Probe{Offered: 100, Achieved: 100, Margin: 2, Held: true, Limit: "p99 < 5ms"}
+	broke := mark.Probe{Offered: 200, Achieved: 200, Margin: 0.3, Limit: "Write p99 < 5ms"}
+	for want, probes := range map[string][]mark.Probe{
+		"1 probe: no limit broke up to 100 IOPS, the highest rate that was offered: the mark is above it.":     {held},
+		"1 probe: Write p99 < 5ms breaks at 200 IOPS, the lowest rate that was offered: the mark is below it.": {broke},
+		"2 probes: 100 IOPS held and 200 IOPS did not, and the mark is somewhere between.":                     {held, broke},
+	} {
+		if a := mark.Conclude(mark.Settings{Start: 100}, probes); a.Sentence != "Unfinished after "+want {
+			t.Errorf("%s\nwant %s", a.Sentence, want)
+		}
+		a := mark.Conclude(mark.Settings{Start: 100, Probes: len(probes)}, probes)
+		if strings.Contains(a.Sentence, "Unfinished") {
+			t.Error(a.Sentence)
+		}
 	}
 }

@@ -142,7 +142,8 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 		p.Generator = gaveWay(findings, workload)
 		inFlight := busy / seconds
 		taken := inFlight > full*float64(depth)/100
-		if p.Generator == "" && timed && served >= 1 && w.Latency == serviceTime && (unmet || placed >= 1 && taken) {
+		if p.Generator == "" && timed && served >= 1 && w.Latency == serviceTime && p.Ended == 0 && // else it did more
+			(unmet || placed >= 1 && taken) {
 			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, "+
 				"each of them within the limit", inFlight, depth)
 		}

@@ -52,6 +52,19 @@ func TestCredit(t *testing.T) {
 	if err != nil || a.Verdict != mark.Inconclusive || !strings.Contains(a.Sentence, want) || *a.Low != 200 {
 		t.Errorf("%s %v %v, want %q", a.Sentence, a.Low, err, want)
 	}
+	// A generator that bore the rate while the credit lasted is not what gave way.
+	q = trust.Queue{Capacity: 100, Servers: 1, Even: true, Depth: 1, Credit: 6_000, Quantile: 0.9, Limit: 0.016,
+		Seconds: 12}
+	a, err = q.Search(60, rand.New(rand.NewPCG(1, 1)))
+	if err != nil || a.Verdict != mark.Inconclusive || !strings.Contains(a.Sentence, " IOPS ended at 1") {
+		t.Errorf("%s %v", a.Sentence, err)
+	}
+	// One that outlasts probes by little is in the interval.
+	q.Credit, q.Depth = 100, 0
+	a, err = q.Search(43, rand.New(rand.NewPCG(1, 1)))
+	if err != nil || a.Verdict != mark.Found || *a.Low > 100.01 || *a.Rate <= 100.01 || a.Coarse == 0 {
+		t.Errorf("%s %v %v", a.Sentence, a.Low, err)
+	}
 	// Probes that became longer held less: that is no overload that stays.
 	probes := []mark.Probe{{Offered: 250, Margin: 3, Held: true, Seconds: 3},
 		{Offered: 440, Behind: true, Seconds: 3, Ended: 70}, {Offered: 250, Behind: true, Seconds: 6, Ended: 70},

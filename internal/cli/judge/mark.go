@@ -108,7 +108,7 @@ func (sd *Sides) MarkResult(folder *experiment.Folder, over bool) error {
 			visible.Fprintf(sd.Out, "%s\n\n", text)
 		}
 		printMark(sd.Out, doc)
-		visible.Fprintf(sd.Out, "%s\n", report.SayLimits(doc.Limits))
+		visible.Fprintf(sd.Out, "%s\n", report.SayLimits(doc.Limits, &doc.Answer, doc.Lines))
 		for _, text := range doc.Recorded {
 			visible.Fprintf(sd.Out, "%s\n", text)
 		}

@@ -185,8 +185,8 @@ func (sd *Sides) Searched(folder *experiment.Folder) ([]Searched, error) {
 		lines[i].begin(m, lines[0])
 		for _, p := range r.Sequence {
 			cell := r.Cell(p.Cell)
-			n, err := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
-			if s := &lines[i].Settings; progress.NoRoom[p.Sequence] && m.Counts() && err == nil &&
+			n := ValueOf(cell)
+			if s := &lines[i].Settings; progress.NoRoom[p.Sequence] && m.Counts() && n > 0 &&
 				ConditionOf(cell) == lines[i].Condition && (s.Room == 0 || n < s.Room) {
 				s.Room, s.Lacks = n, progress.Failed[p.Sequence]
 				s.Start = min(s.Start, max(math.Floor(n/2), 1))
@@ -209,6 +209,12 @@ func ConditionOf(c experiment.Cell) experiment.Condition {
 		return ""
 	}
 	return experiment.Condition(fmt.Sprint(c.Levels[1].Value))
+}
+
+// ValueOf returns what a run of a search set the variable to, 0 for a run without a rate.
+func ValueOf(c experiment.Cell) float64 {
+	value, _ := strconv.ParseFloat(fmt.Sprint(c.Levels[0].Value), 64)
+	return value
 }
 
 // on is the storage that a run's load went to; "" where nothing tells it from other.
@@ -249,7 +255,7 @@ func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell exp
 			s.seconds = w.Judged().Seconds()
 		}
 	}
-	value, _ := strconv.ParseFloat(fmt.Sprint(cell.Levels[0].Value), 64)
+	value := ValueOf(cell)
 	if value == 0 {
 		s.Settings.Unit, s.Read, s.Scale = mark.UnitOf(run.Data, m.Workload), true, directionsOf(run.Data, m.Workload)
 		s.free, err = achieved(run.Data, m.Workload)
@@ -361,7 +367,7 @@ func achieved(d *result.Data, workload string) (float64, error) {
 			}
 		}
 	}
-	return 0, exit.Errorf(exit.Failed, "say --from where to begin",
+	return 0, exit.Errorf(exit.Failed, "a new search with --from says where to begin",
 		"mark: workload %q did nothing in its run without a rate",
 		workload)
 }

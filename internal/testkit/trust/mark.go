@@ -322,15 +322,40 @@ func markClaims() (out []Claim) {
 			})
 		soon(k.kind, k.name, k.foundIn)
 	}
-	add("operations one by one at 20 to 2,000 a second, probes of 3 to 30 s: the interval of a mark that is given holds it",
-		0.95, 1, func(r *rand.Rand) Count {
-			q := DrawQueue([]string{"cap", "errors", "queue", "even service"}[r.IntN(4)], r)
-			a, err := q.Search(q.Capacity*math.Exp(-2+2*r.Float64()), r)
-			if err != nil || a.Verdict != mark.Found {
+	queued := func(q *Queue, r *rand.Rand) (found, holds, close bool) {
+		a, err := q.Search(q.Capacity*math.Exp(-2+2*r.Float64()), r)
+		if err != nil || a.Verdict != mark.Found {
+			return false, false, false
+		}
+		m := q.Mark()
+		return true, *a.Low <= m*1.0001 && m <= *a.High*1.0001, len(a.Warnings) > 0 || *a.Low <= 1.1*m
+	}
+	for _, k := range []struct {
+		name        string
+		kinds       []string
+		capacities  []float64
+		least, most float64
+	}{
+		{"operations one by one at 20 to 2,000 a second, probes of 3 to 30 s",
+			[]string{"cap", "errors", "queue", "even service"}, nil, 0.95, 1},
+		{"queues of one to 16 servers at 100 to 500 a second, probes of 12 or 30 s", []string{"queue"},
+			[]float64{100, 200, 500}, 0.93, 0.99},
+		{"queues of even operations at 100 to 500 a second, probes of 12 or 30 s", []string{"even service"},
+			[]float64{100, 200, 500}, 0.93, 1},
+		{"caps at 100 to 500 a second, probes of 12 or 30 s", []string{"cap"}, []float64{100, 200, 500}, 0.98, 1},
+	} {
+		add(k.name+": the interval of a mark that is given holds it", k.least, k.most, func(r *rand.Rand) Count {
+			found, holds, _ := queued(DrawQueue(k.kinds[r.IntN(len(k.kinds))], r, k.capacities...), r)
+			if !found {
 				return Count{}
 			}
-			m := q.Mark()
-			return yes(*a.Low <= m*1.0001 && m <= *a.High*1.0001)
+			return yes(holds)
+		})
+	}
+	add("credits of 1 to 60 s, probes of 12 or 30 s: no mark, one at most a tenth above what lasts, or a warning", 0.95,
+		1, func(r *rand.Rand) Count {
+			found, _, close := queued(DrawQueue("credit", r, 100, 200, 500), r)
+			return yes(!found || close)
 		})
 	add("any of all these: a mark is given after at most 12 probes", 0.95, 1, func(r *rand.Rand) Count {
 		kinds := []string{"queue", "power", "cap"}

@@ -188,12 +188,17 @@ func (q *Queue) Search(start float64, r *rand.Rand) (mark.Answer, error) {
 	return mark.Conclude(s, probes), err
 }
 
-// DrawQueue is a queue with a capacity of 20 to 2,000 a second, seldom high, as those take long to make.
-func DrawQueue(kind string, r *rand.Rand) *Queue {
+// DrawQueue is a queue with one of the capacities, in probes of 12 or 30 s; without any of 20 to 2,000 a second, seldom
+// high, as those take long to make, also in probes of 3 s.
+func DrawQueue(kind string, r *rand.Rand, capacities ...float64) *Queue {
 	of := func(v ...float64) float64 { return v[r.IntN(len(v))] }
-	q := &Queue{Capacity: of(20, 50, 100, 200), Servers: 1, Seconds: of(3, 12, 30), Even: r.IntN(2) == 0,
+	lengths, wide := []float64{12, 30}, len(capacities) == 0
+	if wide {
+		lengths, capacities = []float64{3, 12, 30}, []float64{20, 50, 100, 200}
+	}
+	q := &Queue{Capacity: of(capacities...), Servers: 1, Seconds: of(lengths...), Even: r.IntN(2) == 0,
 		Quantile: of(0.5, 0.9, 0.99), Depth: []int{0, 1, 16, 512}[r.IntN(4)]}
-	if r.IntN(40) == 0 {
+	if wide && r.IntN(40) == 0 {
 		q.Capacity = 2_000
 	}
 	service := float64(q.Servers) / q.Capacity
