@@ -89,14 +89,18 @@ type Percent float64
 // String is the ratio as a percentage: 12.5 %.
 func (p Percent) String() string { return number(float64(p)*100) + " %" }
 
-// Change is a relative change with its sign, or from twice as much on the factor that it is: −3.2 %, ×2.4. What a
-// reader would round away is none: ±0 %.
+// Change is a relative change with its sign, or from twice as much on the factor that it is: −3.2 %, ×2.4. It has at
+// most two decimals, −0.06 %, and what a reader would round away is none: ±0 %.
 func Change(share float64) string {
 	switch {
 	case math.IsNaN(share) || math.IsInf(share, 0):
 		return "no value"
-	case math.Abs(share) < 0.0005:
+	case math.Abs(share) < noChange:
 		return "±0 %"
+	case math.Abs(share) < 0.01:
+		share = math.Round(share*1e4) / 1e4
+	}
+	switch {
 	case share < 0:
 		return "−" + Percent(-share).String()
 	case share >= TimesFrom:
@@ -107,6 +111,28 @@ func Change(share float64) string {
 
 // TimesFrom is the change from which on it is written as a factor: ×2.4 and not +140 %.
 const TimesFrom = 1
+
+// noChange is the change below which Change says that there is none.
+const noChange = 0.0005
+
+// Changes are the ends of an interval of a relative change, both in one way and told apart.
+func Changes(low, high float64) string {
+	if high >= TimesFrom {
+		text := Apart(1+low, 1+high)
+		return "×" + text[0] + " to ×" + text[1]
+	}
+	from, to := Change(low), Change(high)
+	switch {
+	case from != to:
+	case math.Abs(low) < noChange:
+		return "within ±" + Percent(noChange).String()
+	default:
+		text := Apart(math.Abs(low)*100, math.Abs(high)*100)
+		sign := string([]rune(from)[:1])
+		return sign + text[0] + " % to " + sign + text[1] + " %"
+	}
+	return from + " to " + to
+}
 
 // number is figures for any sign, and "no value" for what is not a number.
 func number(v float64) string {

@@ -224,6 +224,33 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// TestChanges: a change and the ends of its interval have at most two decimals below 1 %, and more only to tell the
+// ends apart.
+func TestChanges(t *testing.T) {
+	for share, want := range map[float64]string{
+		0: "±0 %", 0.00049: "±0 %", -0.000612: "−0.06 %", 0.00235: "+0.24 %", -0.00412: "−0.41 %", 0.00997: "+1 %",
+		-0.0222: "−2.22 %", -0.5604: "−56 %", 0.99: "+99 %", 1.4: "×2.4", math.Inf(1): "no value",
+	} {
+		if got := Change(share); got != want {
+			t.Errorf("%v: %q, want %q", share, got, want)
+		}
+	}
+	for ends, want := range map[[2]float64]string{
+		{-0.00451, 0.0033}:  "−0.45 % to +0.33 %",
+		{-0.000972, 0.0222}: "−0.1 % to +2.22 %",
+		{0.00061, 0.00064}:  "+0.061 % to +0.064 %",
+		{-0.5604, -0.5601}:  "−56.04 % to −56.01 %",
+		{0.24561, 0.24562}:  "+24.561 % to +24.562 %",
+		{-0.1, 0.1}:         "−10 % to +10 %",
+		{0.98, 1.04}:        "×1.98 to ×2.04",
+		{-0.0001, 0.0002}:   "within ±0.05 %",
+	} {
+		if got := Changes(ends[0], ends[1]); got != want {
+			t.Errorf("%v: %q, want %q", ends, got, want)
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                               "",

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis/compare"
-	findings "plimsoll/internal/analysis/view"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -375,6 +374,8 @@ func span(low, high float64, valid bool) string {
 		return none
 	case low < -0.9995 && high >= 1e6: // from nothing to a million times
 		return tooFew
+	case finite(low) && high < 1e6:
+		return unit.Changes(low, high)
 	}
 	end := func(v float64) string {
 		switch {
@@ -382,16 +383,10 @@ func span(low, high float64, valid bool) string {
 			return "no upper end"
 		case math.IsInf(v, -1):
 			return "no lower end"
-		case high >= unit.TimesFrom && high < 1e6: // both ends in one way
-			return times(v)
 		}
 		return percent(&v)
 	}
-	from, to := end(low), end(high)
-	if from == to && math.Abs(low) >= 0.0005 && math.Abs(high) < 1e6 {
-		return findings.SignedWithin(low, high)
-	}
-	return from + " to " + to
+	return end(low) + " to " + end(high)
 }
 
 func compareInterval(m compare.Measure) string {

@@ -85,7 +85,7 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 	if m := d.Measures[0]; len(d.Measures) == 1 && m.Change != nil && m.Adjusted.Valid() {
 		d.Sentence += fmt.Sprintf(" The mark is %s %s instead of %s, %s (%.3g %% interval %s).",
 			view.SayCount(m.Candidate.Value), m.Unit, view.SayCount(m.Baseline.Value), unit.Change(*m.Change),
-			100*m.Adjusted.Confidence, view.SignedWithin(m.Adjusted.Low, m.Adjusted.High))
+			100*m.Adjusted.Confidence, unit.Changes(m.Adjusted.Low, m.Adjusted.High))
 	}
 	var runs []Run
 	for _, s := range searches {

@@ -214,8 +214,8 @@ func (c *Comparison) beyond(s *sequence, unordered resample.Interval, baseline, 
 	}
 	c.Verdict = v
 	c.Warnings = append(c.Warnings, fmt.Sprintf("the interval allows for a drift or a dependence that these repeats do "+
-		"not show for sure; without it the change is %s to %s, by which it is judged", unit.Change(unordered.Low),
-		unit.Change(unordered.High)))
+		"not show for sure; without it the change is %s, by which it is judged",
+		unit.Changes(unordered.Low, unordered.High)))
 }
 
 // nearZero reports whether a baseline cannot be told from zero, so that nothing is relative to it: all zero, or of

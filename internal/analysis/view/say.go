@@ -52,21 +52,6 @@ func RatioWithin(ratio, low, high float64) string {
 	return fmt.Sprintf("×%s (95 %%: ×%s to ×%s)", text[0], text[1], text[2])
 }
 
-// SignedWithin are the ends of an interval of a relative change, both in one way and told apart.
-func SignedWithin(low, high float64) string {
-	if high >= unit.TimesFrom {
-		text := unit.Apart(1+low, 1+high)
-		return "×" + text[0] + " to ×" + text[1]
-	}
-	from, to := unit.Change(low), unit.Change(high)
-	if from == to && math.Abs(low) >= 0.0005 {
-		text := unit.Apart(math.Abs(low)*100, math.Abs(high)*100)
-		sign := string([]rune(from)[:1])
-		return sign + text[0] + " % to " + sign + text[1] + " %"
-	}
-	return from + " to " + to
-}
-
 // Plural is a number of things.
 func Plural(n int, word string) string {
 	if n == 1 {

@@ -393,7 +393,7 @@ func interval(f result.Finding) string {
 		return "within " + say(*f.High)
 	}
 	if f.Unit == "ratio" && f.Confidence < 1 {
-		return "95 %: " + view.SignedWithin(*f.Low-1, *f.High-1)
+		return "95 %: " + unit.Changes(*f.Low-1, *f.High-1)
 	}
 	if f.Confidence >= 1 {
 		return fmt.Sprintf("between %s and %s", say(*f.Low), say(*f.High))
