@@ -255,6 +255,8 @@ func (c Conditions) Under(named string) string {
 		said += ", in part under " + Listed(partly)
 	}
 	switch n := len(past); {
+	case n == 1 && past[0] == strconv.Quote(named):
+		said += ", since then on again"
 	case n == 1:
 		said += ", after " + past[0] + ", since then on again"
 	case n > 1:

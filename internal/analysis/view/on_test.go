@@ -35,6 +35,9 @@ func TestAfterNodesAreOnAgain(t *testing.T) {
 	if got := all[1].Under("Switched a on"); got != "" {
 		t.Errorf("of the stretch that it began: %s", got)
 	}
+	if got := all[1].Under("Switched a off"); got != ", since then on again" {
+		t.Errorf("of the stretch that is named by the fault: %s", got)
+	}
 	if got := all[0].Changes(all[1]); len(got) != 1 || got[0] != `nodes were on again after "Switched a off"` {
 		t.Errorf("the change is %q", got)
 	}

@@ -604,6 +604,8 @@ func TestMetricsOfAWorkloadsOwnTime(t *testing.T) {
 			[]float64{0, 90, 90, 0, 90, 90}, 67.5, "the figures are of the 45 s from the first start of workloads of G to their last end"},
 		"all of it": {"us", scenario.GroupResult, []result.Workload{run("G", 0, 60)}, []float64{1, 2, 3}, 2.5,
 			""},
+		"zeros of nobody": {"ops/s", scenario.GroupResult, nil, []float64{0, 0}, math.NaN(),
+			"no workload of G ran, all values are 0: no figures are made of them"},
 		"of nobody": {"ops/s", scenario.GroupResult, nil, []float64{0, 4}, 2, ""},
 		"a query of its own": {"count", scenario.GroupResult, []result.Workload{run("G", 10, 20)}, []float64{0, 4}, 2,
 			""},
@@ -622,6 +624,9 @@ func TestMetricsOfAWorkloadsOwnTime(t *testing.T) {
 		got := col.reportMetrics(scenario.Result{Kind: c.kind, Group: "G", Metrics: []string{"Mean"}}, &p)
 		want := []result.Metric{
 			{Name: "Mean", Series: "s", Value: c.want, Unit: c.unit, Formula: "mean of the series' values"},
+		}
+		if math.IsNaN(c.want) {
+			want = nil
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)

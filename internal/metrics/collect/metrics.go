@@ -52,14 +52,22 @@ func metricsOf(names []string, p result.Panel) []result.Metric {
 
 // reportMetrics are the metrics that a result asks for. Of a rate, a bandwidth or a latency of VMs they are of the time
 // from the first start of the group's workloads to their last end: before and after it the zeros are of no workload,
-// and a mean over them is nobody's rate. A panel of which something is left out says so. A point that the first start
-// falls into is of a part of its time only: it is left out where others follow.
+// and a mean over them is nobody's rate. Of a group without workloads only zeros make no figures. A panel of which
+// something is left out says so. A point that the first start falls into is of a part of its time only: it is left out
+// where others follow.
 func (c *panelist) reportMetrics(r scenario.Result, p *result.Panel) []result.Metric {
 	if r.Kind != scenario.GroupResult || !slices.Contains([]string{"ops/s", "bytes/s", "us"}, p.Unit) {
 		return metricsOf(r.Metrics, *p)
 	}
 	from, to := c.data.WorkloadsOf(r.Group)
 	if from.IsZero() {
+		did := func(s result.Series) bool {
+			return slices.ContainsFunc(s.Values, func(v *float64) bool { return v != nil && *v != 0 })
+		}
+		if len(p.Series) > 0 && !slices.ContainsFunc(p.Series, did) {
+			p.Notes = append(p.Notes, "no workload of "+r.Group+" ran, all values are 0: no figures are made of them")
+			return nil
+		}
 		return metricsOf(r.Metrics, *p)
 	}
 	worked, left := *p, 0
