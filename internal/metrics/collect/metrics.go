@@ -64,7 +64,7 @@ func (c *panelist) reportMetrics(r scenario.Result, p *result.Panel) []result.Me
 		did := func(s result.Series) bool {
 			return slices.ContainsFunc(s.Values, func(v *float64) bool { return v != nil && *v != 0 })
 		}
-		if len(p.Series) > 0 && !slices.ContainsFunc(p.Series, did) {
+		if len(r.Metrics) > 0 && len(p.Series) > 0 && !slices.ContainsFunc(p.Series, did) {
 			p.Notes = append(p.Notes, "no workload of "+r.Group+" ran, all values are 0: no figures are made of them")
 			return nil
 		}
