@@ -109,7 +109,7 @@ func TestMarkOnHosts(t *testing.T) {
 		"patience=3s", "--size-scale", "0.002")
 	<-crashed
 	t.Logf("mark ends with %d:\n%s", code, text)
-	if code == 0 || !strings.Contains(text, "No limit broke up to 50 IOPS") ||
+	if code == 0 || !strings.Contains(text, "Unfinished after 1 probe: no limit broke up to 50 IOPS") ||
 		!strings.Contains(text, "plimsoll resume") {
 		t.Error("it ends well, forgets the first probe, or does not say how to go on")
 	}

@@ -50,8 +50,8 @@ func TestMarkStopped(t *testing.T) {
 	}{
 		{"mark 2", syscall.SIGINT, ""},
 		{"probe 1: ", syscall.SIGTERM, ""},
-		{"probe 3: ", syscall.SIGINT, "No limit broke up to 20 IOPS"},
-		{"probe 3: ", syscall.SIGKILL, "No limit broke up to 20 IOPS"},
+		{"probe 3: ", syscall.SIGINT, "Unfinished after 2 probes: no limit broke up to 20 IOPS"},
+		{"probe 3: ", syscall.SIGKILL, "Unfinished after 2 probes: no limit broke up to 20 IOPS"},
 	} {
 		t.Run(c.signal.String()+" at "+c.word, func(t *testing.T) {
 			s, args := searching(t, t.TempDir())
@@ -64,7 +64,7 @@ func TestMarkStopped(t *testing.T) {
 			} else if code != 130 || !strings.Contains(said, "goes on") {
 				t.Errorf("exit code %d: %s", code, said)
 			}
-			if !strings.Contains(said, c.learned) || c.learned == "" && strings.Contains(said, "No limit broke") {
+			if !strings.Contains(said, c.learned) || c.learned == "" && strings.Contains(said, "o limit broke") {
 				t.Errorf("want %q: %s", c.learned, said)
 			}
 			wholeSearch(t, s, "     10 IOPS")
@@ -110,7 +110,7 @@ func TestMarkOnAnotherDisk(t *testing.T) {
 	said := says.String()
 	if c.ProcessState.ExitCode() != 1 ||
 		!strings.Contains(said, "and the search began on tmpfs, apart: what was asked") ||
-		!strings.Contains(said, "No limit broke up to ") || strings.Contains(said, "No limit broke up to 160") {
+		!strings.Contains(said, ": no limit broke up to ") || strings.Contains(said, "o limit broke up to 160") {
 		t.Errorf("exit code %d: %s", c.ProcessState.ExitCode(), said)
 	}
 	mount()
