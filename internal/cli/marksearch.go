@@ -68,7 +68,8 @@ func (rn *runner) search(stop *console.Stopper, folder *experiment.Folder, c exp
 				Error: ended.Error(), NoRoom: true})
 		}
 		if exit.Code(ended) == exit.Refused && lines[0].Read { // what it advises may be an option
-			ended = exit.Errorf(exit.Refused, goesOn+" with the options that it has; others need a new search", "%w", ended)
+			ended = exit.Errorf(exit.Refused, goesOn+" with the options that it has; others need a new search",
+				"%w", ended)
 		}
 		progress, err := folder.Progress()
 		if reason, broke := progress.Failed[c.Only]; err == nil && broke && ended == nil && m.Counts() &&

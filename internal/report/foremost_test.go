@@ -9,8 +9,8 @@ import (
 	"plimsoll/result"
 )
 
-// Percentiles of its own that a tool states stand in their columns, or in rows where there are none for them; those that
-// are seldom asked for are left out.
+// Percentiles of its own that a tool states stand in their columns, or in rows where there are none for them; those
+// that are seldom asked for are left out.
 func TestForemost(t *testing.T) {
 	t.Parallel()
 	doc := &Document{}

@@ -187,7 +187,8 @@ func operationErrors(v *view.Run) []result.Finding {
 			)
 		default:
 			f.Severity = result.Warning
-			f.Sentence = fmt.Sprintf("%s of %s failed (on %s)%s.", view.Plural(int(min(failed, math.MaxInt)), "operation"),
+			f.Sentence = fmt.Sprintf("%s of %s failed (on %s)%s.",
+				view.Plural(int(min(failed, math.MaxInt)), "operation"),
 				l.Name, view.Three(where), said)
 			if distributed(l) { // else percentiles are the tool's, of what it takes
 				f.Sentence += " No percentile includes failed operations."

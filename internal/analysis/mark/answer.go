@@ -152,6 +152,7 @@ func Conclude(s Settings, probes []Probe) (a Answer) {
 func (a *Answer) unfinished() {
 	said := "Unfinished after " + unit.Plural(len(a.Probes), "probe") + ": "
 	rest := strings.TrimPrefix(a.Sentence, strings.Replace(said, "Unfinished", "Inconclusive", 1))
+	rest = strings.TrimPrefix(rest, "Inconclusive: ")
 	if limit, ok := strings.CutPrefix(rest, cmp.Or(a.Limit, "\x00")); !ok {
 		rest = strings.ToLower(rest[:1]) + rest[1:]
 	} else {

@@ -231,10 +231,11 @@ func TestJudge(t *testing.T) {
 			limits: []result.Assert{below("p99", 5e-3)}, behind: true, margin: 5e-3 / 48,
 			says: "with 1 of 8 operations in flight"},
 		"one place, and no limit on a time": {data: load(1000, 1, even(800, 100), "service time",
-			func(h *hist.Histogram) { h.Add(1.25e6, 80_000) }), limits: []result.Assert{below("errors", 0)}, behind: true,
-			says: "with 1 of 1 operations in flight, and no limit is on a time"},
+			func(h *hist.Histogram) { h.Add(1.25e6, 80_000) }), limits: []result.Assert{below("errors", 0)},
+			behind: true, says: "with 1 of 1 operations in flight, and no limit is on a time"},
 		"places enough, and no limit on a time": {data: load(1000, 512, even(800, 100), "service time",
-			func(h *hist.Histogram) { h.Add(640e6, 80_000) }), limits: []result.Assert{below("errors", 0)}, behind: true},
+			func(h *hist.Histogram) { h.Add(640e6, 80_000) }), limits: []result.Assert{below("errors", 0)},
+			behind: true},
 	} {
 		p, err := mark.Judge(c.data, c.findings, "OLTP", c.limits)
 		if err != nil {

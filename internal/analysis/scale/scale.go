@@ -146,7 +146,9 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 		f.Value, f.Low, f.High = nil, nil, nil
 	}
 	highest := ""
-	best := slices.MaxFunc(stages, func(a, b view.Step) int { return cmp.Compare(a.Throughput.Value, b.Throughput.Value) })
+	best := slices.MaxFunc(stages, func(a, b view.Step) int {
+		return cmp.Compare(a.Throughput.Value, b.Throughput.Value)
+	})
 	if best.Throughput.Value > 1.05*last.Throughput.Value {
 		highest = fmt.Sprintf(" (the most at %s: %s)", view.SayCount(best.Concurrency), q.Brief(best.Throughput.Value))
 	}

@@ -46,8 +46,8 @@ type OwnRequest struct {
 	Beside         map[string][]byte // further files of the scenario, by name
 }
 
-// KeepMix is an option of a workload's jobs, of a search for a mark: where they read and write, fio gives each direction
-// the one rate_iops, which makes the mix an even one. With it these rates are shared by the mix instead.
+// KeepMix is an option of a workload's jobs, of a search for a mark: where they read and write, fio gives each
+// direction the one rate_iops, which makes the mix an even one. With it these rates are shared by the mix instead.
 const KeepMix = "rate_keeps_mix"
 
 // Sweep is an option of the generator that takes several values, the first of which the others are compared with.

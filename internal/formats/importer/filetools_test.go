@@ -224,7 +224,8 @@ func TestFileTools(t *testing.T) {
 			"2024-03-05 10:00:10:500 10 sec: 1000 operations; 100 current ops/sec;\n" + strings.SplitAfterN(ycsbShort, "\n", 2)[1],
 			[]string{"ycsb 10s read 490 0 1.0 update 500 0 2.0 10 24 read_p95=2 read_p99=5 read_max=9 update_p99.9=7 "}},
 		"ycsb, in whole milliseconds": {strings.NewReplacer("95thPercentileLatency(us), 2000",
-			"95thPercentileLatency(ms), 0", "99thPercentileLatency(us), 5000", "99thPercentileLatency(ms), 4").Replace(ycsbShort),
+			"95thPercentileLatency(ms), 0", "99thPercentileLatency(us), 5000", "99thPercentileLatency(ms), 4",
+		).Replace(ycsbShort),
 			[]string{"ycsb 10s read 490 0 1.0 update 500 0 2.0 10 8 read_p95=1 read_p99=5 read_max=9 update_p99.9=7 "}},
 		"k6, cut at the edge of a terminal": {strings.Replace(k6New, "p(95)=55.5ms", "p(95)=55.5m", 1),
 			[]string{"k6 10s request 980 0 20.0 20 20 request_p50=15 request_p90=40 request_max=250 iterations=500 " +

@@ -82,9 +82,11 @@ var shortForms = []struct{ name, text, want string }{
 	{"ycsb", ycsbShort, "ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
 	{"ycsb, of which no read succeeded", strings.NewReplacer("Operations, 490", "Operations, 0", "Latency(us), 1000.0",
 		"Latency(us), NaN", "[READ], Return=OK, 490\n", "", "NOT_FOUND, 10", "NOT_FOUND, 500",
-		"[READ-FAILED], Operations, 10", "[READ-FAILED], Operations, 500").Replace(ycsbShort), "ycsb: update 500/1, 500 errors, 10s"},
+		"[READ-FAILED], Operations, 10", "[READ-FAILED], Operations, 500").Replace(ycsbShort),
+		"ycsb: update 500/1, 500 errors, 10s"},
 	{"ycsb, batched", strings.Replace(ycsbShort, "[UPDATE], Return=OK, 500",
-		"[UPDATE], Return=OK, 1\n[UPDATE], Return=BATCHED_OK, 499", 1), "ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
+		"[UPDATE], Return=OK, 1\n[UPDATE], Return=BATCHED_OK, 499", 1),
+		"ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
 	{"ycsb 0.1", "[OVERALL], RunTime(ms), 1000.0\n[OVERALL], Throughput(ops/sec), 100\n" +
 		"[INSERT], Operations, 100\n[INSERT], AverageLatency(us), 2000\n[INSERT], Return=0, 96\n[INSERT], Return=-1, 4\n", "ycsb: insert 96/0.192, 4 errors, 1s"},
 	{"mdtest", mdtestShort, "mdtest file creation: entry 4000/0, 0 errors, 500ms\n" + // 8000/s

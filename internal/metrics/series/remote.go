@@ -175,13 +175,19 @@ func (s *Sender) Close(ctx context.Context) Sent {
 	if sum.Missed > 0 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		sum.Why = cmp.Or(s.why, "no answer in time")
+		sum.Why = cmp.Or(s.why, late)
 	}
 	return sum
 }
 
+const late = "no answer in time" // whether its own time or that of the end is over
+
 // failed keeps the last reason, and tells the first.
 func (s *Sender) failed(err error) {
+	var u *url.Error
+	if errors.As(err, &u) && u.Timeout() {
+		err = fmt.Errorf("%s %q: %s", u.Op, u.URL, late)
+	}
 	s.mu.Lock()
 	first := !s.told
 	s.why, s.told = err.Error(), true

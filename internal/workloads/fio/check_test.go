@@ -35,8 +35,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// One rate_iops is that of each direction to fio, which makes any mix an even one (measured with fio 3.36: rwmixread=70 and
-// rate_iops=50 do 300 reads and 300 writes in 6 s; 70,30 do 420 and 180). A search for a mark keeps the mix.
+// One rate_iops is that of each direction to fio, which makes any mix an even one (measured with fio 3.36: rwmixread=70
+// and rate_iops=50 do 300 reads and 300 writes in 6 s; 70,30 do 420 and 180). A search for a mark keeps the mix.
 func TestRateKeepsMix(t *testing.T) {
 	for _, c := range []struct {
 		job, rate  string

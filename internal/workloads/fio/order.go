@@ -35,6 +35,7 @@ type order struct {
 	values        []float64 // of the report that is taken
 }
 
+// take passes on a report and the values that came with it, once its place among the others is known.
 func (o *order) take(d *document, values []float64) {
 	if o.waits = o.reports == 0 && d.waits(); o.waits {
 		return

@@ -85,7 +85,8 @@ func TestOwnObjections(t *testing.T) {
 			"f.fio:2:6: [a] szie=1m: no option of fio 3.28 to 3.42 has this name, and there is no fio here to ask; did you mean size?",
 		"[a]\nsize=1m\nbs=$X\n[b]\nsize=${Y}\n": "f.fio:3:4: [a] bs=$X: the keyword $X is not filled in; write the value\n" +
 			"f.fio:5:6: [b] size=${Y}: ${Y} has no value; give one with --set Y=VALUE",
-		"[global]\nsize=${X}\nfilename=/tmp/${X}\n[a]\nbs=${X}\n": "f.fio:2:6: [global] size=${X}: ${X} has no value; give " +
+		"[global]\nsize=${X}\nfilename=/tmp/${X}\n[a]\nbs=${X}\n": "" +
+			"f.fio:2:6: [global] size=${X}: ${X} has no value; give " +
 			"one with --set X=VALUE (also in line 3, 5)",
 		"[a]\nzonemode=strided\nsize=1m\n": "f.fio:2:10: [a] zonemode=strided: fio refuses it " +
 			"without zonesize=: write the size of a zone",
