@@ -3,6 +3,7 @@ package turn
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/testkit/reporttest"
@@ -49,5 +50,35 @@ func TestMovesByItself(t *testing.T) {
 				t.Errorf("%q, want it to say %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A load has one rate on a page: VMs that begin and end at moments a little apart are counted over the time from the
+// first that began to the last that ended, as the tables do.
+func TestOneRate(t *testing.T) {
+	t.Parallel()
+	s := reporttest.NewSynthetic(1, 420, 2)
+	for _, l := range []reporttest.Load{{Name: "Reads", From: 0, To: 200}, {Name: "Writes", From: 220, To: 420, Writes: 1}} {
+		l.Group, l.VMs, l.Spread, l.Rate = "A", 2, true, func(int) float64 { return 3000 }
+		s.Load(l)
+	}
+	for i := range s.Data.Workloads { // each VM has its own 190 s
+		switch w := &s.Data.Workloads[i]; w.VM {
+		case "A_0000":
+			w.End = w.End.Add(-10 * time.Second)
+		case "A_0001":
+			w.Start = w.Start.Add(10 * time.Second)
+		}
+	}
+	v := view.New(s.Manifest, s.Data)
+	for i, l := range v.Loads {
+		if w := l.Whole(); l.Completed() == 0 || l.Longest() != w.Seconds() {
+			t.Errorf("%d: judged by %v s, the table has %v s", i, l.Longest(), w.Seconds())
+		}
+	}
+	got := inTurn(v)
+	if len(got) != 1 || !strings.HasPrefix(got[0].Sentence,
+		"With share of reads 0 % instead of 100 %, Writes did 3,000 IOPS against 3,000 of Reads: ") {
+		t.Errorf("%v", got)
 	}
 }

@@ -172,9 +172,9 @@ func (l *Load) Completed() uint64 {
 	return l.Count()
 }
 
-// Longest is the length of the time by which a workload is judged in seconds: of its longest VM where all ran together.
+// Longest is the length in seconds of the time by which a workload is judged, which the tables of a report have, too.
 func (l *Load) Longest() (s float64) {
-	if w := l.Whole(); w != nil && len(w.Spans) > 0 {
+	if w := l.Whole(); w != nil {
 		return w.Seconds()
 	}
 	for _, p := range l.Parts {
