@@ -483,17 +483,6 @@ func alongside(v *view.Run, all []*view.Load, at, end time.Time, shortly time.Du
 	return along, later
 }
 
-// Recovery tells how each group came back after a fault.
-var Recovery = view.Check{Name: "recovery", Rank: 120, Run: recovered}
-
-func recovered(v *view.Run) []result.Finding {
-	var out []result.Finding
-	for _, o := range Outages(v) {
-		out = append(out, o.Finding(v))
-	}
-	return out
-}
-
 // Finding tells of one outage.
 func (o *Comeback) Finding(v *view.Run) result.Finding {
 	at := o.at.Sub(v.Data.Start).Seconds()

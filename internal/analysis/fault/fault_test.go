@@ -149,3 +149,30 @@ func TestStillOnce(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A fault before which too little was reported is said to tell nothing of the way back, not passed over.
+func TestTooLittleBeforeTheFault(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from int
+		want []string
+	}{
+		"two points": {298, []string{`How long A took to come back after "crash" at 5:00 cannot be told: 2 points of 1 s ` +
+			"came before it, and 3 are needed."}},
+		"nothing was at work": {301, nil},
+	} {
+		s := reporttest.NewSynthetic(1, 600, 1)
+		s.Load(reporttest.Load{Name: "W", Group: "A", From: c.from, To: 600, Rate: func(int) float64 { return 1000 }})
+		s.Data.Events = append(s.Data.Events, result.Mark{Time: s.At(300), Kind: result.KindFault, Text: "crash"})
+		var got []string
+		for _, f := range recovered(view.New(s.Manifest, s.Data)) {
+			got = append(got, f.Sentence)
+			if f.Value != nil || f.NoInterval == "" || f.Severity != result.Info {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
