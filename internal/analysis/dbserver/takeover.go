@@ -76,8 +76,8 @@ func ledgerOf(v *view.Run, l *view.Load) result.Finding {
 		return f
 	case !over:
 		f.Severity = result.Passed
-		f.Sentence = fmt.Sprintf("%s: all of %s acknowledged commits are there; no standby took over, so this "+
-			"says only that they can be read back.", l.Name, all)
+		f.Sentence = fmt.Sprintf("%s: all of %s acknowledged commits are there; no standby took over%s, so "+
+			"this says only that they can be read back.", l.Name, all, late(v, l))
 		return f
 	case n[lost] > 0:
 		f.Severity = result.Warning
@@ -114,4 +114,15 @@ func ledgerOf(v *view.Run, l *view.Load) result.Finding {
 			"stopped. Have it given up later (give_up).", view.SayDuration(since))
 	}
 	return f
+}
+
+// late says that a load was over when the first fault came, "" where it was not.
+func late(v *view.Run, l *view.Load) string {
+	_, end := l.Span()
+	faults := v.Faults()
+	if len(faults) == 0 || !faults[0].Start.After(end) {
+		return ""
+	}
+	return fmt.Sprintf(" (the load had ended %s before %s)", view.SayDuration(faults[0].Start.Sub(end).Seconds()),
+		faults[0].Say())
 }

@@ -52,6 +52,9 @@ func TestLostCommits(t *testing.T) {
 			"given up later (give_up)."},
 		"no failover": {"synchronous", map[string]float64{acknowledged: 10, lost: 0}, result.Passed, "Ledger: all of " +
 			"10 acknowledged commits are there; no standby took over, so this says only that they can be read back."},
+		"a fault that came late": {"synchronous", map[string]float64{acknowledged: 10, lost: 0}, result.Passed, "Ledger: " +
+			"all of 10 acknowledged commits are there; no standby took over (the load had ended 2 s before \"crash\"), so this " +
+			"says only that they can be read back."},
 		"lost in place": {"synchronous", map[string]float64{acknowledged: 10, lost: 2}, result.Invalid, "Ledger: 2 " +
 			"of 10 acknowledged commits are not there, on a server that was never taken away."},
 		"not ended": {"synchronous", map[string]float64{acknowledged: 10}, result.Warning, "Ledger did not come to " +
@@ -70,6 +73,10 @@ func TestLostCommits(t *testing.T) {
 		}
 		s.Manifest.Environment = []result.Fact{{Group: result.LoadGroup + "Ledger", Name: "replication",
 			Value: c.replication}}
+		if name == "a fault that came late" {
+			s.Data.Events = []result.Mark{{Time: s.At(62), Kind: result.KindFault, Text: "crash", Node: "n",
+				State: result.PowerOff}}
+		}
 		got := LostCommits.Run(view.New(s.Manifest, s.Data))
 		if len(got) != 1 {
 			t.Fatalf("%s: %d findings", name, len(got))
