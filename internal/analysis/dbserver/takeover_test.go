@@ -52,9 +52,10 @@ func TestLostCommits(t *testing.T) {
 			"given up later (give_up)."},
 		"no failover": {"synchronous", map[string]float64{acknowledged: 10, lost: 0}, result.Passed, "Ledger: all of " +
 			"10 acknowledged commits are there; no standby took over, so this says only that they can be read back."},
-		"a fault that came late": {"synchronous", map[string]float64{acknowledged: 10, lost: 0}, result.Passed, "Ledger: " +
-			"all of 10 acknowledged commits are there; no standby took over (the load had ended 2 s before \"crash\"), so this " +
-			"says only that they can be read back."},
+		"a fault that came late": {"synchronous", map[string]float64{acknowledged: 10, lost: 0}, result.Passed,
+			"Ledger: all of 10 acknowledged commits are there; no standby took over " +
+				"(the load had ended 2 s before \"crash\"), so this " +
+				"says only that they can be read back."},
 		"lost in place": {"synchronous", map[string]float64{acknowledged: 10, lost: 2}, result.Invalid, "Ledger: 2 " +
 			"of 10 acknowledged commits are not there, on a server that was never taken away."},
 		"not ended": {"synchronous", map[string]float64{acknowledged: 10}, result.Warning, "Ledger did not come to " +

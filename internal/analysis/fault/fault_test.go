@@ -157,8 +157,8 @@ func TestTooLittleBeforeTheFault(t *testing.T) {
 		from int
 		want []string
 	}{
-		"two points": {298, []string{`How long A took to come back after "crash" at 5:00 cannot be told: 2 points of 1 s ` +
-			"came before it, and 3 are needed."}},
+		"two points": {298, []string{`How long A took to come back after "crash" at 5:00 cannot be told: ` +
+			"2 points of 1 s came before it, and 3 are needed."}},
 		"nothing was at work": {301, nil},
 	} {
 		s := reporttest.NewSynthetic(1, 600, 1)

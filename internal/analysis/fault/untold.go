@@ -56,10 +56,11 @@ func untold(v *view.Run) []result.Finding {
 		why := fmt.Sprintf("%s of %s came before it, and %d are needed", view.Plural(most, "point"),
 			view.SayDuration(step), fewestBefore)
 		return []result.Finding{{
-			Check: "recovery", Subject: struckBy[0], Severity: result.Info, Unit: "s", N: most, NoInterval: "too few reports before the fault",
-			Metric: "time to 90 % of the former level", Basis: "what was reported before the fault",
-			Sentence: fmt.Sprintf("How long %s took to come back after %s at %s cannot be told: %s.", view.Listed(struckBy),
-				said, view.ClockOf(e.Time.Sub(v.Data.Start).Seconds()), why),
+			Check: "recovery", Subject: struckBy[0], Severity: result.Info, Unit: "s", N: most,
+			NoInterval: "too few reports before the fault",
+			Metric:     "time to 90 % of the former level", Basis: "what was reported before the fault",
+			Sentence: fmt.Sprintf("How long %s took to come back after %s at %s cannot be told: %s.",
+				view.Listed(struckBy), said, view.ClockOf(e.Time.Sub(v.Data.Start).Seconds()), why),
 		}}
 	}
 	return nil

@@ -58,7 +58,8 @@ func TestMovesByItself(t *testing.T) {
 func TestOneRate(t *testing.T) {
 	t.Parallel()
 	s := reporttest.NewSynthetic(1, 420, 2)
-	for _, l := range []reporttest.Load{{Name: "Reads", From: 0, To: 200}, {Name: "Writes", From: 220, To: 420, Writes: 1}} {
+	for _, l := range []reporttest.Load{{Name: "Reads", From: 0, To: 200},
+		{Name: "Writes", From: 220, To: 420, Writes: 1}} {
 		l.Group, l.VMs, l.Spread, l.Rate = "A", 2, true, func(int) float64 { return 3000 }
 		s.Load(l)
 	}
