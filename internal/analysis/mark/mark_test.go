@@ -346,7 +346,7 @@ func TestUnsteady(t *testing.T) {
 	low := held
 	low.Offered = 900
 	got := mark.Conclude(mark.Settings{Start: 900}, []mark.Probe{low, grew, held, low}).Sentence
-	want := "Inconclusive: it is not steady from probe to probe: of two at 1,000 IOPS one held (errors <= 0), the other " +
+	want := "Unfinished after 4 probes: it is not steady from probe to probe: of two at 1,000 IOPS one held (errors <= 0), the other " +
 		"broke (its queue still grew at the end, by 4 % of what was offered)."
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
