@@ -109,6 +109,7 @@ func (w *World) notes() []string {
 	notes := []string{
 		"This run is simulated: time is virtual, and every number comes from a model whose parameters are in the " +
 			"record of the environment. It says nothing about any real storage.",
+		"Of fio jobs flushes, zones, flows and thinktime_iotime are not modelled.",
 		"The load that playbooks put on machines is not modelled: VMs of which a playbook makes the load show the " +
 			"model's background only.",
 	}

@@ -564,6 +564,26 @@ startdelay=5
 	}
 }
 
+// TestThink: how long a place among the outstanding operations of a process is empty. Of four blocks after a pause with
+// eight outstanding, eleven end before the next.
+func TestThink(t *testing.T) {
+	t.Parallel()
+	for lines, want := range map[string]time.Duration{
+		"":                                   0,
+		"thinktime=1ms":                      time.Millisecond,
+		"thinktime=1000":                     time.Millisecond,
+		"thinktime=8000\nthinktime_blocks=4": 2 * time.Millisecond,
+		"thinktime=1ms\niodepth=8\nioengine=libaio\nnumjobs=2":           time.Millisecond,
+		"thinktime=11ms\niodepth=8\nioengine=libaio\nthinktime_blocks=4": 8 * time.Millisecond,
+		"thinktime=1ms\nthinktime_iotime=5ms":                            0,
+	} {
+		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nsize=1g\nrw=randread\n"+lines+"\n"))
+		if got := job.Streams[0].Think; got != want {
+			t.Errorf("%q: %s, want %s", lines, got, want)
+		}
+	}
+}
+
 // TestShape: what a model of the load takes from a section.
 func TestShape(t *testing.T) {
 	t.Parallel()

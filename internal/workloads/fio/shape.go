@@ -2,6 +2,7 @@ package fio
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +11,7 @@ import (
 	"plimsoll/result"
 )
 
-// shape fills in what a model of the load needs besides what checks do. What it does not know (think times, zones,
+// shape fills in what a model of the load needs besides what checks do. What it does not know (flushes, zones,
 // flows) it leaves out.
 func (a *adaptation) shape(job fiofile.Job, l *result.Stream, stage int) {
 	l.Stage = stage
@@ -30,6 +31,7 @@ func (a *adaptation) shape(job fiofile.Job, l *result.Stream, stage int) {
 		l.Random = float64(min(100, number(job, "percentage_random", 100))) / 100
 		l.Skew = skew(job.Value("random_distribution"))
 	}
+	l.Think = think(job, l.Depth/max(1, l.Processes))
 	l.Delay = longest(job.Value("startdelay"))
 	if d, ok := a.runtime(job); ok {
 		l.Runtime = d - l.Delay
@@ -141,6 +143,23 @@ func longest(text string) time.Duration {
 		return 0
 	}
 	return d
+}
+
+// think is the mean time a process that keeps depth operations outstanding lets pass between two in one place. After so
+// many blocks fio has all that are outstanding end, and sleeps. One that thinks by time is not known.
+func think(job fiofile.Job, depth int) time.Duration {
+	text := job.Value("thinktime")
+	if n := number(job, "thinktime", -1); n >= 0 {
+		text += "us" // fio's own unit
+	}
+	if !slices.Contains([]string{"", "0"}, job.Value("thinktime_iotime")) {
+		return 0
+	}
+	blocks := max(1, number(job, "thinktime_blocks", 1))
+	if job.Value("thinktime_blocks_type") != "issue" {
+		blocks += depth - 1
+	}
+	return longest(text) * time.Duration(depth) / time.Duration(blocks)
 }
 
 // work returns what a job moves before it ends by itself: its size, or io_size, as often as it loops and in each of its

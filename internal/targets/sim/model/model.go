@@ -1,7 +1,7 @@
 // Package model is the performance model of the simulated cluster: a queueing network with a known answer.
 //
 // Every node's storage is one station with c servers. A Stream is a source of operations at a station: closed when it
-// always keeps its depth outstanding, open when it offers a rate that the station can take within that depth.
+// always keeps its depth outstanding or thinking, open when it offers a rate that the station can take within that depth.
 // Cluster-wide contention and crosstalk multiply every service demand by the denominator of the Universal Scalability
 // Law, taken at the number of operations outstanding in the whole cluster, so a cluster of idle stations obeys
 //
@@ -32,6 +32,8 @@ type Stream struct {
 	Rate  float64 // offered operations per second, 0 for as fast as depth allows
 	// Seconds is the mean service time of one operation at an idle cluster.
 	Seconds float64
+	// Think is the mean time between the end of an operation and the begin of the next in its place.
+	Think float64
 }
 
 // Network is the cluster the streams share.
@@ -115,6 +117,7 @@ func kindsOf(net Network, streams []Stream) []*kind {
 			key = binary.LittleEndian.AppendUint64(key, uint64(streams[i].Depth))
 			key = binary.LittleEndian.AppendUint64(key, math.Float64bits(streams[i].Rate))
 			key = binary.LittleEndian.AppendUint64(key, math.Float64bits(streams[i].Seconds))
+			key = binary.LittleEndian.AppendUint64(key, math.Float64bits(streams[i].Think))
 		}
 		k := known[string(key)]
 		if k == nil {
@@ -259,7 +262,7 @@ func (st *station) solve() int {
 			continue
 		}
 		a.Response[i] = st.demand(i) + wait
-		if e := a.Throughput[i] * a.Response[i] / float64(st.streams[i].Depth); e > excess {
+		if e := a.Throughput[i] * (a.Response[i] + st.streams[i].Think) / float64(st.streams[i].Depth); e > excess {
 			worst, excess = i, e
 		}
 	}
@@ -299,7 +302,7 @@ func (st *station) solveClosed(open float64) sums {
 	for _, i := range st.idx {
 		if st.closed(i) {
 			a.Response[i] = max(st.demand(i), a.Response[i]) // from where the last inflation left it
-			a.Throughput[i] = float64(st.streams[i].Depth) / a.Response[i]
+			a.Throughput[i] = float64(st.streams[i].Depth) / (a.Response[i] + st.streams[i].Think)
 		}
 		st.add(&t, i, 1)
 	}
@@ -317,7 +320,7 @@ func (st *station) solveClosed(open float64) sums {
 			r = (r + a.Response[i]) / 2 // damped: undamped steps swing about the answer near saturation
 			change = max(change, math.Abs(r-a.Response[i])/r)
 			st.add(&t, i, -1)
-			a.Response[i], a.Throughput[i] = r, depth/r
+			a.Response[i], a.Throughput[i] = r, depth/(r+st.streams[i].Think)
 			st.add(&t, i, 1)
 		}
 		if change < tolerance {

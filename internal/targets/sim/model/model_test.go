@@ -75,6 +75,8 @@ func TestAgainstEvents(t *testing.T) {
 		{"two paced streams", 1, []model.Stream{{Depth: 1 << 20, Rate: 300, Seconds: 0.001},
 			{Depth: 1 << 20, Rate: 400, Seconds: 0.001}}, 0.04},
 		{"two closed classes", 1, []model.Stream{{Depth: 4, Seconds: 0.001}, {Depth: 12, Seconds: 0.001}}, 0.05},
+		{"a closed class that thinks", 1, []model.Stream{{Depth: 8, Seconds: 0.001, Think: 0.005}}, 0.06},
+		{"one that is alone", 1, []model.Stream{{Depth: 1, Seconds: 0.0002, Think: 0.001}}, 0.01},
 		{"four servers, light", 4, []model.Stream{{Depth: 1 << 20, Rate: 1000, Seconds: 0.001}}, 0.06},
 		{"four servers, at depth of servers", 4, []model.Stream{{Depth: 4, Seconds: 0.001}}, 0.45},
 		{"four servers, saturated", 4, []model.Stream{{Depth: 64, Seconds: 0.001}}, 0.06},
@@ -202,7 +204,7 @@ func simulate(rng *rand.Rand, servers int, streams []model.Stream, operations in
 		total[e.op.stream] += now - e.op.arrived
 		busy--
 		if s.Rate == 0 {
-			arrive(e.op.stream, now)
+			arrive(e.op.stream, now+s.Think)
 		}
 		if len(queue) > 0 {
 			serve(queue[0])

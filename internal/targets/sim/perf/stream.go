@@ -254,7 +254,8 @@ func (l *stream) dispersion(s float64) float64 {
 			whole.Parts = append(whole.Parts, Part{share * p.Share, p.Seconds})
 		}
 	}
-	return s*whole.cv2() + 1 - s
+	busy := l.service / (l.service + l.spec.Think.Seconds()) // think times are all the same
+	return s*whole.cv2()*busy*busy + 1 - s
 }
 
 // left is the time until the stream's work is done at the present rate, never when it has none or none is done.

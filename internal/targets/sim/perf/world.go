@@ -194,7 +194,7 @@ func (w *World) solve() {
 		for _, l := range n.streams {
 			if l.state == running && !n.hung {
 				w.streams = append(w.streams, model.Stream{Node: len(some), Depth: max(1, l.spec.Depth),
-					Rate: l.spec.Rate, Seconds: l.service})
+					Rate: l.spec.Rate, Seconds: l.service, Think: l.spec.Think.Seconds()})
 				w.owners = append(w.owners, l)
 			}
 		}
