@@ -51,7 +51,7 @@ type Stream struct {
 	Ends      bool          `json:"-"` // it ends by itself, nobody can say when
 	Runtime   time.Duration `json:"-"` // after which it ends at the latest, Delay not included; 0: none
 	Delay     time.Duration `json:"-"` // from the start of its stage to its first operation
-	Think     time.Duration `json:"-"` // between the end of an operation and the begin of the next in its place, on average
+	Think     time.Duration `json:"-"` // from an operation's end to the begin of the next in its place, a mean
 }
 
 // MarkBrief returns the streams of a job, each marked when it may work for a part only of the time that they take: it

@@ -1,7 +1,8 @@
 // Package model is the performance model of the simulated cluster: a queueing network with a known answer.
 //
 // Every node's storage is one station with c servers. A Stream is a source of operations at a station: closed when it
-// always keeps its depth outstanding or thinking, open when it offers a rate that the station can take within that depth.
+// always keeps its depth outstanding or thinking, open when it offers a rate that the station can take within that
+// depth.
 // Cluster-wide contention and crosstalk multiply every service demand by the denominator of the Universal Scalability
 // Law, taken at the number of operations outstanding in the whole cluster, so a cluster of idle stations obeys
 //

@@ -75,7 +75,7 @@ func TestAgainstEvents(t *testing.T) {
 		{"two paced streams", 1, []model.Stream{{Depth: 1 << 20, Rate: 300, Seconds: 0.001},
 			{Depth: 1 << 20, Rate: 400, Seconds: 0.001}}, 0.04},
 		{"two closed classes", 1, []model.Stream{{Depth: 4, Seconds: 0.001}, {Depth: 12, Seconds: 0.001}}, 0.05},
-		{"a closed class that thinks", 1, []model.Stream{{Depth: 8, Seconds: 0.001, Think: 0.005}}, 0.17}, // at the knee, the worst
+		{"a closed class that thinks", 1, []model.Stream{{Depth: 8, Seconds: 0.001, Think: 0.005}}, 0.17},
 		{"one that is alone", 1, []model.Stream{{Depth: 1, Seconds: 0.0002, Think: 0.001}}, 0.01},
 		{"four servers, light", 4, []model.Stream{{Depth: 1 << 20, Rate: 1000, Seconds: 0.001}}, 0.06},
 		{"four servers, at depth of servers", 4, []model.Stream{{Depth: 4, Seconds: 0.001}}, 0.45},
