@@ -53,7 +53,7 @@ func RecordOfSearch(s compare.Search) (r catalogue.Record, names []string) {
 			continue
 		}
 		f := catalogue.Figure{Name: catalogue.Mark, Unit: s.Unit(), Value: *line.Rate, Low: line.Low, High: line.High,
-			Better: result.Higher}
+			Better: result.Higher, Unfinished: line.Unfinished}
 		r.Done = append(r.Done, catalogue.Done{Loads: []catalogue.Load{load}, Figures: []catalogue.Figure{f}})
 		name := s.Workload
 		if line.Condition != "" {
@@ -89,6 +89,9 @@ func withInterval(f catalogue.Figure) string {
 		low, _, _ := strings.Cut(in.Say(*f.Low), " ")
 		high, _, _ := strings.Cut(in.Say(*f.High), " ")
 		text += fmt.Sprintf(" (%s to %s)", low, high)
+	}
+	if f.Unfinished {
+		text += ", unfinished"
 	}
 	return text
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"plimsoll/internal/analysis/compare"
+	loadmark "plimsoll/internal/analysis/mark"
+	"plimsoll/internal/report/catalogue"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -287,8 +289,8 @@ func (g *grid) add(m compare.Measure, several map[string]string) {
 		g.rows,
 		[]string{
 			fullName(m, several),
-			quantity(m.Baseline.Value, m.Unit),
-			quantity(m.Candidate.Value, m.Unit),
+			valueText(m, m.Baseline),
+			valueText(m, m.Candidate),
 			changeText(m),
 			g.interval(m),
 			verdictText(m, g.threshold),
@@ -299,6 +301,14 @@ func (g *grid) add(m compare.Measure, several map[string]string) {
 			g.warnings = append(g.warnings, text)
 		}
 	}
+}
+
+// valueText is a value of a measure, a mark in the digits of its search.
+func valueText(m compare.Measure, v compare.Values) string {
+	if m.Name == catalogue.Mark && m.Workload != "" && finite(v.Value) && v.Value > 0 {
+		return loadmark.Say(v.Value, m.Unit)
+	}
+	return quantity(v.Value, m.Unit)
 }
 
 // verdictText is a verdict in words; what is the same is so within the threshold. A gross change of single runs is one

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"plimsoll/internal/analysis/compare"
 	loadmark "plimsoll/internal/analysis/mark"
 	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/report/catalogue"
 	"plimsoll/internal/testkit/comparetest"
 	"plimsoll/internal/testkit/golden"
 )
@@ -154,13 +156,29 @@ func TestMarkFigure(t *testing.T) {
 	a := loadmark.Answer{Verdict: loadmark.Found, Rate: &rate, Low: &low, High: &high, Limit: "read p99 < 2ms"}
 	fitted := a
 	fitted.Confidence, fitted.Limit = 0.95, loadmark.RateMet
+	ended := fitted
+	ended.Unfinished = true
 	for want, a := range map[string]loadmark.Answer{
+		"unfinished: mark 148,800 IOPS (95 %: 146,400 to 151,400 IOPS)":          ended,
 		"mark 148,800 IOPS at read p99 < 2ms (between 146,400 and 151,400 IOPS)": a, // what held and what broke
 		"mark 148,800 IOPS (95 %: 146,400 to 151,400 IOPS)":                      fitted,
 	} {
 		if got := markFigure(&a); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	of := catalogue.Figure{Name: catalogue.Mark, Unit: "IOPS", Value: rate, Low: &low, High: &high, Unfinished: true}
+	if got, want := withInterval(of), "148,800 IOPS (146,400 to 151,400), unfinished"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for want, m := range map[string]compare.Measure{
+		"148,800 IOPS": {Name: "mark", Workload: "r", Unit: "IOPS"}, "148,811 IOPS": {Name: "mark", Unit: "IOPS"}} {
+		if got := valueText(m, compare.Values{Value: rate}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := valueText(compare.Measure{Name: "mark", Workload: "r"}, compare.Values{Value: math.NaN()}); got != none {
+		t.Errorf("no mark is %q", got)
 	}
 }
 

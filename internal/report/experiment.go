@@ -504,6 +504,11 @@ func experimentFigure(x *compare.Experiment) string {
 
 // markFigure is a mark as a figure: a number with its interval, or the bound that is known of it.
 func markFigure(a *loadmark.Answer) string {
+	if a.Unfinished {
+		whole := *a
+		whole.Unfinished = false
+		return "unfinished: " + markFigure(&whole)
+	}
 	if a.Rate == nil {
 		return "no mark: " + string(a.Verdict)
 	}

@@ -44,7 +44,7 @@ type (
 func CompareJUnit(w io.Writer, d *compare.Document, fails func(compare.Measure) string) error {
 	d = shown(d)
 	s := junitSuite{Name: cmp.Or(d.Title, "plimsoll comparison"),
-		Out: strings.Join(append([]string{d.Sentence}, d.Notes...), "\n")}
+		Out: strings.Join(slices.Concat(d.Mind, []string{d.Sentence}, d.Notes), "\n")}
 	several := sideNumbers(d)
 	for _, m := range d.Measures {
 		c := junitCase{
@@ -52,7 +52,7 @@ func CompareJUnit(w io.Writer, d *compare.Document, fails func(compare.Measure) 
 			Name:  fullName(m, several),
 		}
 		text := fmt.Sprintf("%s: from %s to %s, change %s, interval %s", verdictText(m, d.Threshold),
-			quantity(m.Baseline.Value, m.Unit), quantity(m.Candidate.Value, m.Unit), changeText(m), compareInterval(m))
+			valueText(m, m.Baseline), valueText(m, m.Candidate), changeText(m), compareInterval(m))
 		switch why := fails(m); {
 		case why != "":
 			c.Failure = &junitMessage{text}

@@ -18,8 +18,10 @@ package compare
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -133,6 +135,8 @@ type Shown struct {
 	Repeats int      `json:"repeats,omitempty"` // the most values of any column, when the side is a file
 	Moments bool     `json:"moments,omitempty"` // they are moments of one run
 	Probes  int      `json:"probes,omitempty"`  // of a search for a mark, under all of its conditions
+	// Unfinished: probes of that search are left to be made.
+	Unfinished bool `json:"unfinished,omitempty"`
 }
 
 // Verdict on a measure. Better and worse are said of measures that have a good direction, higher and lower of others.
@@ -185,6 +189,15 @@ type Measure struct {
 type Values struct {
 	Value float64   `json:"value"`
 	Runs  []float64 `json:"runs,omitempty"` // of each repeat; absent for percentiles, which come from merged counts
+}
+
+// MarshalJSON writes null where there is no value, as of a search without a mark.
+func (v Values) MarshalJSON() ([]byte, error) {
+	type with Values
+	if !math.IsNaN(v.Value) {
+		return json.Marshal(with(v))
+	}
+	return []byte(`{"value":null}`), nil
 }
 
 // Family is a set of measures whose intervals were widened together.

@@ -3,13 +3,13 @@ package compare
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/analysis/resample"
-	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -49,6 +49,7 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 		side := Shown{Name: s.Name, Runs: []string{s.ID}}
 		for _, l := range s.Lines {
 			side.Probes += len(l.Probes)
+			side.Unfinished = side.Unfinished || l.Unfinished
 		}
 		d.Sides = append(d.Sides, side)
 		d.Manifests = append(d.Manifests, s.Run.Manifest)
@@ -83,8 +84,8 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 	}
 	d.answer("marks")
 	if m := d.Measures[0]; len(d.Measures) == 1 && m.Change != nil && m.Adjusted.Valid() {
-		d.Sentence += fmt.Sprintf(" The mark is %s %s instead of %s, %s (%.3g %% interval %s).",
-			view.SayCount(m.Candidate.Value), m.Unit, view.SayCount(m.Baseline.Value), unit.Change(*m.Change),
+		d.Sentence += fmt.Sprintf(" The mark is %s instead of %s, %s (%.3g %% interval %s).",
+			mark.Say(m.Candidate.Value, m.Unit), mark.Say(m.Baseline.Value, m.Unit), unit.Change(*m.Change),
 			100*m.Adjusted.Confidence, unit.Changes(m.Adjusted.Low, m.Adjusted.High))
 	}
 	var runs []Run
@@ -92,6 +93,12 @@ func OfSearches(searches []Search, o Options) (*Document, error) {
 		runs = append(runs, s.Run)
 	}
 	d.Mind = mind(runs)
+	for _, s := range d.Sides {
+		if s.Unfinished {
+			d.Mind = append(d.Mind, fmt.Sprintf("The search %s is unfinished after %s: its mark may change.", s.Name,
+				unit.Plural(s.Probes, "probe")))
+		}
+	}
 	return d, nil
 }
 
@@ -162,6 +169,7 @@ func (d *Document) marks(base, candidate Search, threshold float64) error {
 		cost := mark.Costs([]mark.Line{first, second})[0]
 		m := Measure{Side: candidate.Name, Cell: candidate.Lines[i].Condition, Workload: base.Workload, Name: "mark",
 			Unit: base.Unit(), Direction: string(effect.HigherIsBetter), Scope: BetweenRuns,
+			Baseline: Values{Value: math.NaN()}, Candidate: Values{Value: math.NaN()},
 			Interval: resample.None(cost.Sentence)}
 		if first.Rate != nil && first.Verdict == mark.Found {
 			m.Baseline.Value = *first.Rate
@@ -169,11 +177,13 @@ func (d *Document) marks(base, candidate Search, threshold float64) error {
 		if second.Rate != nil && second.Verdict == mark.Found {
 			m.Candidate.Value = *second.Rate
 		}
-		switch {
-		case cost.Share != nil:
+		if cost.Share != nil {
 			change := 0 - *cost.Share // and never -0
 			m.Change = &change
-			m.Interval = resample.Interval{Low: -*cost.High, High: -*cost.Low, Confidence: mark.Confidence,
+		}
+		switch {
+		case cost.Share != nil && cost.Confidence > 0:
+			m.Interval = resample.Interval{Low: -*cost.High, High: -*cost.Low, Confidence: cost.Confidence,
 				Method: "of the ratio of two marks, from the intervals of both"}
 			m.Verdict = m.say(effect.Decide(m.Interval, threshold, effect.HigherIsBetter))
 		case cost.Low != nil && *cost.Low > threshold:
@@ -185,7 +195,7 @@ func (d *Document) marks(base, candidate Search, threshold float64) error {
 		}
 		m.Adjusted = m.Interval
 		d.Measures = append(d.Measures, m)
-		if cost.Share == nil { // a bound, or why there is none
+		if !m.Interval.Valid() { // bounds, or why there are none
 			d.Notes = append(d.Notes, strings.TrimSpace(m.Cell+" "+cost.Sentence))
 		}
 	}

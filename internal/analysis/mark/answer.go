@@ -35,12 +35,14 @@ type Answer struct {
 	High       *float64 `json:"high_ops,omitempty"`
 	Confidence float64  `json:"confidence,omitempty"`
 	// Step: of Found: the limit breaks from Low to High without a slope, and both were offered twice.
-	Step     bool     `json:"step,omitempty"`
-	Limit    string   `json:"limit,omitempty"` // the one that breaks first
-	Spread   float64  `json:"spread,omitempty"`
-	Within   bool     `json:"within"` // the interval is as narrow as asked
-	Sentence string   `json:"sentence"`
-	Warnings []string `json:"warnings,omitempty"`
+	Step   bool    `json:"step,omitempty"`
+	Limit  string  `json:"limit,omitempty"` // the one that breaks first
+	Spread float64 `json:"spread,omitempty"`
+	Within bool    `json:"within"` // the interval is as narrow as asked
+	// Unfinished: probes are left to be made, as after an early end, and may change the answer.
+	Unfinished bool     `json:"unfinished,omitempty"`
+	Sentence   string   `json:"sentence"`
+	Warnings   []string `json:"warnings,omitempty"`
 	// Gaps are pairs of rates that held, between which none was offered.
 	Gaps [][2]float64 `json:"not_offered_ops,omitempty"`
 	// Rises are what had to wait beyond the mark and did not below it, of what was counted.
@@ -150,6 +152,7 @@ func Conclude(s Settings, probes []Probe) (a Answer) {
 
 // unfinished has the first sentence say that probes are left to be made, as after an early end.
 func (a *Answer) unfinished() {
+	a.Unfinished = true
 	said := "Unfinished after " + unit.Plural(len(a.Probes), "probe") + ": "
 	rest := strings.TrimPrefix(a.Sentence, strings.Replace(said, "Unfinished", "Inconclusive", 1))
 	rest = strings.TrimPrefix(rest, "Inconclusive: ")
@@ -241,9 +244,10 @@ func (p Probe) Outcome(of string) string {
 }
 
 // Say writes a rate with three or four digits and its unit.
-func (a *Answer) Say(rate float64) string { return say(rate, a.Unit) }
+func (a *Answer) Say(rate float64) string { return Say(rate, a.Unit) }
 
-func say(rate float64, of string) string {
+// Say writes a rate of that unit, "" for IOPS, in as many digits as a mark has.
+func Say(rate float64, of string) string {
 	order := math.Floor(math.Log10(math.Abs(rate)))
 	digits := math.Pow(10, math.Max(order-3, math.Min(order-2, 0)))
 	return InUnit(math.Round(rate/digits)*digits, of)

@@ -419,7 +419,7 @@ func (s Settings) inside(probes []Probe, b span) Step {
 	low, high := b.low, b.high
 	if high.Behind && high.Achieved > 0 && high.Achieved < farAbove*high.Offered {
 		return Step{s.bounded(1.3 * max(low.Offered, high.Achieved)), "above what was achieved, and far below " +
-			say(high.Offered, s.Unit)}
+			Say(high.Offered, s.Unit)}
 	}
 	ratio := high.Offered / low.Offered
 	rate := math.Sqrt(low.Offered * high.Offered)
@@ -430,8 +430,8 @@ func (s Settings) inside(probes []Probe, b span) Step {
 		rate = 0.98 * high.Achieved
 	}
 	least, most := low.Offered*math.Pow(ratio, 0.2), low.Offered*math.Pow(ratio, 0.8)
-	return Step{min(max(rate, least), most), fmt.Sprintf("between %s, which held, and %s", say(low.Offered, s.Unit),
-		say(high.Offered, s.Unit))}
+	return Step{min(max(rate, least), most), fmt.Sprintf("between %s, which held, and %s", Say(low.Offered, s.Unit),
+		Say(high.Offered, s.Unit))}
 }
 
 // flat reports whether a probe just above one has its margin: there is no slope that would say where the limit is.

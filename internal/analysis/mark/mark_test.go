@@ -457,11 +457,12 @@ func TestUnfinished(t *testing.T) {
 		"1 probe: Write p99 < 5ms breaks at 200 IOPS, the lowest rate that was offered: the mark is below it.": {broke},
 		"2 probes: 100 IOPS held and 200 IOPS did not, and the mark is somewhere between.":                     {held, broke},
 	} {
-		if a := mark.Conclude(mark.Settings{Start: 100}, probes); a.Sentence != "Unfinished after "+want {
+		if a := mark.Conclude(mark.Settings{Start: 100}, probes); a.Sentence != "Unfinished after "+want ||
+			!a.Unfinished {
 			t.Errorf("%s\nwant %s", a.Sentence, want)
 		}
 		a := mark.Conclude(mark.Settings{Start: 100, Probes: len(probes)}, probes)
-		if strings.Contains(a.Sentence, "Unfinished") {
+		if strings.Contains(a.Sentence, "Unfinished") || a.Unfinished {
 			t.Error(a.Sentence)
 		}
 	}

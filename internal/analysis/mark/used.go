@@ -288,7 +288,7 @@ func already(probes []Probe, rate float64, u Used, in string) string {
 	if !ok || was.Percent < full {
 		return ""
 	}
-	return fmt.Sprintf(" (%.0f %% already at %s)", was.Percent, say(lowest.Offered, in))
+	return fmt.Sprintf(" (%.0f %% already at %s)", was.Percent, Say(lowest.Offered, in))
 }
 
 // throughout finds what was full in every one of several probes, with the least that was used of it.

@@ -55,6 +55,8 @@ type Figure struct {
 	Low    *float64         `json:"low,omitempty"` // of its interval
 	High   *float64         `json:"high,omitempty"`
 	Better result.Direction `json:"better,omitempty"`
+	// Unfinished: of a search for a mark that had probes left to make.
+	Unfinished bool `json:"unfinished,omitempty"`
 }
 
 // Same reports whether another figure is of the same thing.
