@@ -313,6 +313,12 @@ const (
 	PowerOn   = "on"
 )
 
+// Strikes reports whether a mark is of something that takes away: that a fault is over, or power is given again, takes
+// away nothing.
+func (m Mark) Strikes() bool {
+	return m.Kind == KindFault && m.State != FaultOver && m.State != PowerOn
+}
+
 // VM is one machine of the run.
 type VM struct {
 	Name        string `json:"name"`

@@ -118,6 +118,10 @@ func TestEventsTogether(t *testing.T) {
 		marks = append(marks, result.Mark{Time: start.Add(time.Duration(s) * time.Second), Kind: kind, Text: text})
 	}
 	add(700, result.KindAnnotation, "Later")
+	for s, state := range map[int]string{800: result.PowerOn, 900: result.FaultOver} { // no faults themselves
+		add(s, result.KindFault, "node "+state)
+		marks[len(marks)-1].State = state
+	}
 	for i := range 16 {
 		add(600, result.KindFault, fmt.Sprintf("Power off sent to node %d", i))
 	}
@@ -127,6 +131,8 @@ func TestEventsTogether(t *testing.T) {
 		{Number: 1, At: "10:00–10:05", Clock: "08:10:00–08:10:05", Fault: true,
 			Texts: []string{"Power off sent to node 0, and 15 more like it", "Waiting 10 s"}},
 		{Number: 2, At: "11:40", Clock: "08:11:40", Texts: []string{"Later"}},
+		{Number: 3, At: "13:20", Clock: "08:13:20", Texts: []string{"node on"}},
+		{Number: 4, At: "15:00", Clock: "08:15:00", Texts: []string{"node over"}},
 	}
 	for i := range got {
 		got[i].from, got[i].to = time.Time{}, time.Time{}

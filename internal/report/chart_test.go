@@ -119,7 +119,7 @@ func TestQuantity(t *testing.T) {
 		unit, want string
 	}{
 		{4000, "ops/s", "4,000 IOPS"}, {1468006400, "bytes/s", "1.37 GiB/s"}, {520, "us", "520 µs"},
-		{5730, "us", "5.73 ms"}, {2.5e6, "us", "2.5 s"},
+		{5730, "us", "5.73 ms"}, {36519, "µs", "36.5 ms"}, {2.5e6, "us", "2.5 s"},
 		{12.34, "%", "12.3 %"}, {1, "bool", "yes"}, {0, "bool", "no"}, {2.4e9, "Hz", "2.4 GHz"}, {7, "count", "7"},
 		{3, "widgets", "3 widgets"},
 		{math.NaN(), "ops/s", none}, {math.Inf(1), "us", none}, {1e300, "bytes", none},

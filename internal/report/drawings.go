@@ -35,7 +35,7 @@ func Drawings(panels []result.Panel, marks []result.Mark, origin time.Time) []Dr
 	panels, marks = shown(panels), shown(marks)
 	var moments []mark
 	for _, m := range marks {
-		moments = append(moments, mark{At: m.Time.Sub(origin).Seconds(), Kind: kindClass(m.Kind), Text: m.Text})
+		moments = append(moments, mark{At: m.Time.Sub(origin).Seconds(), Kind: kindClass(m.Strikes()), Text: m.Text})
 	}
 	out := make([]Drawing, 0, len(panels))
 	for _, p := range panels {

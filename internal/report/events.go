@@ -76,7 +76,7 @@ func eventsOf(marks []result.Mark, origin time.Time, length float64) []eventView
 			out = append(out, eventView{Number: len(out) + 1, from: m.Time})
 		}
 		e := &out[len(out)-1]
-		e.to, e.Fault = m.Time, e.Fault || m.Kind == result.KindFault
+		e.to, e.Fault = m.Time, e.Fault || m.Strikes()
 		k := digits.ReplaceAllString(m.Text, "#")
 		if like[k]++; like[k] == 1 {
 			first[k], keys = m.Text, append(keys, k)
@@ -90,17 +90,13 @@ func eventsOf(marks []result.Mark, origin time.Time, length float64) []eventView
 func (v *view) events() {
 	if len(v.Marks) <= numbered {
 		for _, m := range v.Marks {
-			v.marks = append(v.marks, mark{At: m.Time.Sub(v.origin).Seconds(), Kind: kindClass(m.Kind), Text: m.Text})
+			v.marks = append(v.marks, mark{At: m.Time.Sub(v.origin).Seconds(), Kind: kindClass(m.Strikes()), Text: m.Text})
 		}
 		return
 	}
 	v.Events = eventsOf(v.Marks, v.origin, v.End.Sub(v.origin).Seconds())
 	for _, e := range v.Events {
-		kind := "note"
-		if e.Fault {
-			kind = "fault"
-		}
-		v.marks = append(v.marks, mark{At: e.from.Sub(v.origin).Seconds(), Kind: kind, Text: fmt.Sprint(e.Number)})
+		v.marks = append(v.marks, mark{At: e.from.Sub(v.origin).Seconds(), Kind: kindClass(e.Fault), Text: fmt.Sprint(e.Number)})
 	}
 }
 

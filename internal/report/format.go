@@ -26,7 +26,7 @@ func quantity(v float64, u string) string {
 		return unit.Bandwidth(v).String()
 	case "bytes":
 		return unit.Bytes(math.Round(v)).String()
-	case "us":
+	case "us", "µs":
 		return duration(v / 1e6)
 	case "s":
 		return duration(v)

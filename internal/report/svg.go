@@ -229,7 +229,7 @@ func (d *drawing) onPhone(marks []mark) map[int]bool {
 	var taken [][2]int
 	for _, faults := range []bool{true, false} {
 		for i, m := range marks {
-			if m.At < d.x0 || m.At > d.x1 || faults != (m.Kind == kindClass(result.KindFault)) {
+			if m.At < d.x0 || m.At > d.x1 || faults != (m.Kind == kindClass(true)) {
 				continue
 			}
 			x, width := d.x(m.At), letter*len([]rune(m.Text))
@@ -247,8 +247,8 @@ func (d *drawing) onPhone(marks []mark) map[int]bool {
 }
 
 // kindClass is how a moment is drawn.
-func kindClass(kind string) string {
-	if kind == result.KindFault {
+func kindClass(fault bool) string {
+	if fault {
 		return "fault"
 	}
 	return "note"

@@ -244,11 +244,8 @@ func nextFault(v *view.Run, at time.Time) time.Time {
 	return time.Time{}
 }
 
-// strikes reports whether a mark is of something that takes away: that a fault is over, or power is given again, takes
-// away nothing.
-func strikes(e result.Mark) bool {
-	return e.Kind == result.KindFault && e.State != result.FaultOver && e.State != result.PowerOn
-}
+// strikes reports whether a mark is of something that takes away.
+func strikes(e result.Mark) bool { return e.Strikes() }
 
 // oneFault is the time within which faults are one.
 const oneFault = view.SameMoment

@@ -137,8 +137,7 @@ func (c *Track) seldom(q Quantity) bool {
 // FirstFault is when the first fault came between two moments; that one was over is no fault.
 func (v *Run) FirstFault(from, to time.Time) (t time.Time, ok bool) {
 	for _, e := range v.Data.Events {
-		if e.Kind == result.KindFault && e.State != result.FaultOver && e.State != result.PowerOn &&
-			e.Time.After(from) && e.Time.Before(to) {
+		if e.Strikes() && e.Time.After(from) && e.Time.Before(to) {
 			return e.Time, true
 		}
 	}

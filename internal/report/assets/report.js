@@ -28,7 +28,7 @@
       case "ops/s": return plain(v) + " IOPS";
       case "bytes/s": return stepped(v, 1024, ["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"]);
       case "bytes": return stepped(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
-      case "us": return duration(v / 1e6);
+      case "us": case "µs": return duration(v / 1e6);
       case "s": return duration(v);
       case "bool": return v ? "yes" : "no";
       case "Hz": return stepped(v, 1000, ["Hz", "kHz", "MHz", "GHz"]);

@@ -377,8 +377,11 @@ func inWords(e result.Event) event {
 	out := event{At: e.Time.UTC().Truncate(time.Second), Kind: say, Text: result.PlainNames(text)}
 	out.Mark = map[string]string{result.KindFault: "fault", result.KindWarning: "fault",
 		result.KindAnnotation: "stretch", result.KindPhase: "stretch"}[e.Kind]
-	if e.Error != "" {
+	switch {
+	case e.Error != "":
 		out.Mark = "fault"
+	case e.Data.State == result.FaultOver, e.Data.State == result.PowerOn:
+		out.Mark = ""
 	}
 	if out.Kind == "" {
 		out.Kind, out.Text = out.Text, ""

@@ -221,7 +221,7 @@ func (s *Site) cataloguePage(_ context.Context, r *http.Request, doc *document) 
 	from, to, newer, more := paged("/catalogue", asked, len(list))
 	v.Newer, v.More = newer, more
 	p := part{Head: append(head, column{Name: "Date", Number: true, Opt: true}, column{Name: "Source", Opt: true}),
-		Caption: counted(from, to, len(list), len(every), "record")}
+		Caption: counted(from, to, len(list), len(every), "record", "records")}
 	for _, one := range list[from:to] {
 		row := []cell{systemOf(one)}
 		for _, of := range figures {
@@ -242,7 +242,7 @@ func (s *Site) cataloguePage(_ context.Context, r *http.Request, doc *document) 
 }
 
 // counted is which rows of how many a table shows.
-func counted(from, to, fit, all int, what string) string {
+func counted(from, to, fit, all int, one, several string) string {
 	text := unit.Thousands(int64(fit))
 	if to-from < fit {
 		text = fmt.Sprintf("%d to %d of %s", from+1, to, text)
@@ -250,7 +250,10 @@ func counted(from, to, fit, all int, what string) string {
 	if fit != all {
 		text += " of " + unit.Thousands(int64(all))
 	}
-	return text + " " + what + "s"
+	if all == 1 {
+		return text + " " + one
+	}
+	return text + " " + several
 }
 
 func systemOf(r catalogue.Record) cell {
@@ -399,7 +402,7 @@ func (s *Site) historiesPage(_ context.Context, r *http.Request, doc *document) 
 	})
 	from, to, newer, more := paged("/history", asked, len(list))
 	v.Newer, v.More = newer, more
-	p := part{Caption: strings.ReplaceAll(counted(from, to, len(list), len(every), "history"), "historys", "histories"),
+	p := part{Caption: counted(from, to, len(list), len(every), "history", "histories"),
 		Head: []column{{Name: "History"}, {Name: "Results", Number: true}, {Name: "Known changes", Number: true},
 			{Name: "Measures", Number: true, Opt: true}, {Name: "Last result", Opt: true}}}
 	for _, e := range list[from:to] {
@@ -492,7 +495,7 @@ func (s *Site) historyPage(_ context.Context, r *http.Request, doc *document) er
 	}
 	from, to, newer, more := paged(string(linkToHistory(a.History)), r.URL.Query(), len(a.Results))
 	v.Newer, v.More = newer, more
-	results.Caption = counted(from, to, len(a.Results), len(a.Results), "result") + ", the last first"
+	results.Caption = counted(from, to, len(a.Results), len(a.Results), "result", "results") + ", the last first"
 	newest := slices.Clone(a.Results)
 	slices.Reverse(newest)
 	for _, p := range newest[from:to] {
