@@ -27,7 +27,7 @@ type markForm struct {
 }
 
 var (
-	pageRow  = regexp.MustCompile(`<th scope="row">([^<]* IOPS)</th><td>([^<]* IOPS)</td><td>(.*)</td></tr>`)
+	pageRow  = regexp.MustCompile(`<th scope="row">([^<]* IOPS)</th><td>([^<]* IOPS)</td><td(?: class="l")?>(.*)</td></tr>`)
 	plainRow = regexp.MustCompile(`(?m)^ *([\d,]+ IOPS) {2,}([\d,]+ IOPS) {2,}(\S.*)$`)
 	fileRow  = regexp.MustCompile(`(?m)^\| ([\d,]+ IOPS) \| ([\d,]+ IOPS) \| (.*) \|$`)
 )

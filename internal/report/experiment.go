@@ -120,7 +120,7 @@ func besides(x *compare.Experiment) []string {
 	return append([]string{SayLimits(x.Limits, x.Mark, x.Lines)}, x.Recorded...)
 }
 
-// SayLimits tells what had to hold at every rate of a search, and for how long each was offered: a credit or a buffer
+// SayLimits tells what had to hold at every rate of a search, and how long probes lasted: a credit or a buffer
 // may outlast that.
 func SayLimits(limits []string, found *loadmark.Answer, lines []loadmark.Line) string {
 	text := "Limits: " + strings.Join(limits, "; ") + "."
@@ -142,9 +142,9 @@ func SayLimits(limits []string, found *loadmark.Answer, lines []loadmark.Line) s
 	case most < 1:
 		return text
 	case span(least) == span(most):
-		return text + fmt.Sprintf(" Each rate was offered for %s.", span(most))
+		return text + fmt.Sprintf(" Each probe lasted %s.", span(most))
 	}
-	return text + fmt.Sprintf(" Each rate was offered for %s to %s.", span(least), span(most))
+	return text + fmt.Sprintf(" Probes lasted %s to %s.", span(least), span(most))
 }
 
 // mostSaid is how many warnings of runs an experiment's page says; each run's own page has them all.

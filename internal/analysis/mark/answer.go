@@ -329,6 +329,25 @@ func (a *Answer) fallen(probes []Probe, at int) {
 	a.Sentence += "."
 }
 
+// onCredit says that what held is no mark, where one that was offered more ended far below it.
+func (a *Answer) onCredit(probes []Probe, low, high float64) bool {
+	p, ok := spentLater(probes, low)
+	if !ok || p.Ended >= lasts*low {
+		return false
+	}
+	a.Low, a.High = &p.Ended, &high
+	held := 0.0
+	for _, q := range probes {
+		if q.Held && q.Offered >= low*(1-sameRate) {
+			held = max(held, q.Seconds)
+		}
+	}
+	a.Sentence = fmt.Sprintf("Inconclusive: %s held for %s, but %s ended at %s after more at first, as where a credit or a "+
+		"buffer is used up, or too much load costs some: longer probes tell what it bears for longer.",
+		a.Say(low), unit.Duration(held*float64(time.Second)), a.Say(p.Offered), a.Say(p.Ended))
+	return true
+}
+
 func (a *Answer) found(s Settings, probes []Probe, b span) {
 	e := estimate(probes)
 	a.Limit, a.Spread = b.high.Limit, e.spread
@@ -348,6 +367,9 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 				p = q
 			}
 		}
+		if a.onCredit(probes, borne(probes).Offered, p.Offered) {
+			return
+		}
 		a.at(Generator, borne(probes))
 		a.Limit = p.Limit
 		a.Sentence = fmt.Sprintf("At least %s: at %s the load generator gave way, not the system: %s.",
@@ -364,17 +386,7 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 		a.between(probes, b)
 		return
 	}
-	if p, ok := spentLater(probes, e.low); ok && p.Ended < lasts*e.low {
-		a.Low, a.High = &p.Ended, &e.high
-		held := 0.0
-		for _, q := range probes {
-			if q.Held && q.Offered >= e.low*(1-sameRate) {
-				held = max(held, q.Seconds)
-			}
-		}
-		a.Sentence = fmt.Sprintf("Inconclusive: %s held for %s, but %s ended at %s after more at first, as where a credit or a "+
-			"buffer is used up, or too much load costs some: longer probes tell what it bears for longer.",
-			a.Say(e.low), unit.Duration(held*float64(time.Second)), a.Say(p.Offered), a.Say(p.Ended))
+	if a.onCredit(probes, e.low, e.high) {
 		return
 	}
 	a.Within = s.near(e) || !e.cliff && s.narrow(e)
