@@ -90,13 +90,15 @@ func eventsOf(marks []result.Mark, origin time.Time, length float64) []eventView
 func (v *view) events() {
 	if len(v.Marks) <= numbered {
 		for _, m := range v.Marks {
-			v.marks = append(v.marks, mark{At: m.Time.Sub(v.origin).Seconds(), Kind: kindClass(m.Strikes()), Text: m.Text})
+			at := m.Time.Sub(v.origin).Seconds()
+			v.marks = append(v.marks, mark{At: at, Kind: kindClass(m.Strikes()), Text: m.Text})
 		}
 		return
 	}
 	v.Events = eventsOf(v.Marks, v.origin, v.End.Sub(v.origin).Seconds())
 	for _, e := range v.Events {
-		v.marks = append(v.marks, mark{At: e.from.Sub(v.origin).Seconds(), Kind: kindClass(e.Fault), Text: fmt.Sprint(e.Number)})
+		at := e.from.Sub(v.origin).Seconds()
+		v.marks = append(v.marks, mark{At: at, Kind: kindClass(e.Fault), Text: fmt.Sprint(e.Number)})
 	}
 }
 

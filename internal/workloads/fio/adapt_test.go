@@ -576,6 +576,7 @@ func TestThink(t *testing.T) {
 		"thinktime=1ms\niodepth=8\nioengine=libaio\nnumjobs=2":           time.Millisecond,
 		"thinktime=11ms\niodepth=8\nioengine=libaio\nthinktime_blocks=4": 8 * time.Millisecond,
 		"thinktime=1ms\nthinktime_iotime=5ms":                            0,
+		"thinktime=1ms\niodepth=0":                                       time.Millisecond,
 	} {
 		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nsize=1g\nrw=randread\n"+lines+"\n"))
 		if got := job.Streams[0].Think; got != want {

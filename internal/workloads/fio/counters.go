@@ -241,7 +241,7 @@ func (o *order) add(d *document) {
 	if !o.apart {
 		o.leaveReadBack(d, o.delayed)
 	}
-	o.take(d, o.values)
+	o.enter(d, o.values)
 }
 
 // readsBack reports whether a job reads back what it wrote when all is written, and reads before that, too.

@@ -35,8 +35,8 @@ type order struct {
 	values        []float64 // of the report that is taken
 }
 
-// take passes on a report and the values that came with it, once its place among the others is known.
-func (o *order) take(d *document, values []float64) {
+// enter passes on a report and the values that came with it, once its place among the others is known.
+func (o *order) enter(d *document, values []float64) {
 	if o.waits = o.reports == 0 && d.waits(); o.waits {
 		return
 	}
@@ -99,7 +99,7 @@ func (o *order) gap(s *state) time.Duration {
 func (o *order) finish() {
 	if o.delayed != nil {
 		o.leaveReadBack(o.delayed, nil)
-		o.take(o.delayed, o.delayedValues)
+		o.enter(o.delayed, o.delayedValues)
 		o.delayed = nil
 	}
 	if o.back {

@@ -155,11 +155,12 @@ func think(job fiofile.Job, depth int) time.Duration {
 	if !slices.Contains([]string{"", "0"}, job.Value("thinktime_iotime")) {
 		return 0
 	}
+	depth = max(1, depth)
 	blocks := max(1, number(job, "thinktime_blocks", 1))
 	if job.Value("thinktime_blocks_type") != "issue" {
 		blocks += depth - 1
 	}
-	return longest(text) * time.Duration(depth) / time.Duration(blocks)
+	return time.Duration(min(float64(longest(text))*float64(depth)/float64(blocks), 1<<62))
 }
 
 // work returns what a job moves before it ends by itself: its size, or io_size, as often as it loops and in each of its
