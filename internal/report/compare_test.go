@@ -256,3 +256,22 @@ func TestMoreBelow(t *testing.T) {
 		}
 	}
 }
+
+// What a condition costs is written as other changes are, and nothing is claimed where its interval holds none.
+func TestCosts(t *testing.T) {
+	t.Parallel()
+	of := func(share, low, high float64) loadmark.Cost {
+		return loadmark.Cost{Share: &share, Low: &low, High: &high}
+	}
+	for want, c := range map[string]loadmark.Cost{
+		"24.7 % (23.6 % to 25.9 %)":                  of(0.247, 0.236, 0.259),
+		"−4 % (−5.5 % to −2.51 %)":                   of(-0.04, -0.055, -0.0251),
+		"0.06 % (0.05 % to 0.07 %)":                  of(0.000612, 0.0005, 0.0007),
+		"not told from nothing (−3.77 % to +3.17 %)": of(-0.000607, -0.0377, 0.0317),
+		"not known": {},
+	} {
+		if got := costOf(c); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -322,16 +322,12 @@ func besideOther(i, n int) float64 { return 0.05 * (float64(i) - float64(n-1)/2)
 
 // costOf returns what a condition takes from the first mark, in a cell of a table.
 func costOf(c loadmark.Cost) string {
-	const nothing = 0.0005 // as in a comparison
-	share := func(v float64) string {
-		if math.Abs(v) < nothing {
-			v = 0
-		}
-		return strings.Replace(fmt.Sprintf("%.3g %%", 100*v), "-", "−", 1)
-	}
+	share := func(v float64) string { return strings.TrimLeft(unit.Change(v), "+±") }
 	switch {
+	case c.Share != nil && *c.Low <= 0 && *c.High >= 0:
+		return "not told from nothing (" + unit.Changes(*c.Low, *c.High) + ")"
 	case c.Share != nil:
-		return fmt.Sprintf("%s (%s to %s)", share(*c.Share), strings.TrimSuffix(share(*c.Low), " %"), share(*c.High))
+		return fmt.Sprintf("%s (%s to %s)", share(*c.Share), share(*c.Low), share(*c.High))
 	case c.Low != nil:
 		return "more than " + share(*c.Low)
 	case c.High != nil:
