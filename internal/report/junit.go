@@ -72,7 +72,7 @@ func CompareJUnit(w io.Writer, d *compare.Document, fails func(compare.Measure) 
 // Assertion is a condition of the run's author and what came of it.
 type Assertion struct {
 	Name     string   `json:"name"`
-	Verdict  string   `json:"verdict"` // met, not met or inconclusive
+	Verdict  string   `json:"verdict"` // met, not met, not judged or inconclusive
 	Failed   bool     `json:"failed"`  // whether the run fails by it
 	Value    *float64 `json:"value"`
 	Unit     string   `json:"unit,omitempty"`

@@ -42,6 +42,7 @@ const (
 	Met          = "met"
 	NotMet       = "not met"
 	Inconclusive = "inconclusive"
+	NotJudged    = "not judged" // nothing of the run says it, and the run fails by it
 )
 
 // Verdict returns what a finding of this check says of its condition.
@@ -49,6 +50,8 @@ func Verdict(f result.Finding) string {
 	switch {
 	case f.Low != nil && f.High != nil && f.Limit != nil && *f.Low <= *f.Limit && *f.Limit <= *f.High:
 		return Inconclusive
+	case Failed(f) && f.N == 0:
+		return NotJudged
 	case Failed(f):
 		return NotMet
 	}
@@ -95,6 +98,7 @@ func judgeFinding(f *result.Finding, a result.Assert, findings []result.Finding)
 	f.Value, f.Limit, f.N = &n, &zero, looked
 	switch {
 	case looked == 0:
+		f.Value = nil
 		fail(f, "Assert %q cannot be judged: the run has no finding of check %q", a.Name, a.Finding)
 	case len(bad) > 0:
 		fail(f, "Assert %q does not hold: check %s has a finding of severity %s or worse: %s", a.Name, a.Finding,
@@ -118,6 +122,7 @@ func judgeValue(f *result.Finding, a result.Assert, d *result.Data, query Query)
 		err = fmt.Errorf("%s has no value", s.what)
 	}
 	if err != nil {
+		f.N = 0
 		fail(f, "Assert %q cannot be judged: %v", a.Name, err)
 		return
 	}

@@ -73,10 +73,12 @@ func Summarise(w io.Writer, doc *report.Document, folder *result.Folder) error {
 
 // printAsserts lists the author's conditions, and says at the end whether all hold.
 func printAsserts(w io.Writer, all []report.Assertion) error {
-	failed, unsure := 0, ""
+	failed, unjudged, unsure := 0, 0, ""
 	for _, a := range all {
 		visible.Fprintf(w, "%s %s\n", a.Mark(), a.Sentence)
 		switch {
+		case a.Verdict == assert.NotJudged:
+			unjudged++
 		case a.Failed:
 			failed++
 		case a.Verdict == assert.Inconclusive:
@@ -86,8 +88,15 @@ func printAsserts(w io.Writer, all []report.Assertion) error {
 	switch {
 	case len(all) == 0:
 		return nil
-	case failed > 0:
-		_, err := visible.Fprintf(w, "FAIL: %d of %s not met\n", failed, unit.Plural(len(all), "assertion"))
+	case failed+unjudged > 0:
+		var parts []string
+		if failed > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %s not met", failed, unit.Plural(len(all), "assertion")))
+		}
+		if unjudged > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %s not judged", unjudged, unit.Plural(len(all), "assertion")))
+		}
+		_, err := visible.Fprintf(w, "FAIL: %s\n", strings.Join(parts, ", "))
 		return err
 	}
 	_, err := visible.Fprintf(w, "PASS: %s met%s\n", unit.Plural(len(all), "assertion"), unsure)
