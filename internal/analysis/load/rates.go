@@ -44,12 +44,14 @@ const (
 	littleFewest  = 100 // operations
 	littleSeconds = 1   // and so long
 	littleTimes   = 20  // and so many times as long as an operation takes
+	littleApart   = 0.9 // what VMs at least worked of the longest time to have worked together
 )
 
 func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	var low, high, inFlight, atLeast, atMost, rate, service float64
 	var count uint64
 	var over, under []string
+	shortest, longest := math.Inf(1), 0.0
 	interval, why, few := true, "its rate is limited", false
 	for _, p := range l.Parts {
 		s := view.Seconds(p)
@@ -87,6 +89,7 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		low, high, inFlight = low+lo, high+hi, inFlight+here
 		atLeast, atMost = atLeast+least, atMost+most
 		rate, service, count = rate+float64(n)/s, service+sum, count+n
+		shortest, longest = min(shortest, s), max(longest, s)
 	}
 	if count == 0 {
 		return result.Finding{}, false // said by too-short
@@ -119,8 +122,12 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	if outstanding == "1 operations" {
 		outstanding = "1 operation"
 	}
-	what := fmt.Sprintf("%s had %s in flight on average (%s per second × %s)", l.Name, outstanding, view.SayCount(rate),
-		view.SayDuration(service/float64(count)))
+	while := ""
+	if shortest < littleApart*longest { // so that no rate over one time is this sum
+		while = ", each of its VMs while it worked"
+	}
+	what := fmt.Sprintf("%s had %s in flight on average%s (%s per second × %s)", l.Name, outstanding, while,
+		view.SayCount(rate), view.SayDuration(service/float64(count)))
 	switch {
 	case len(over) > 0:
 		f.Severity, f.Limit = result.Invalid, view.Ptr(littleAbove*atMost)
