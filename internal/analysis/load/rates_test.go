@@ -200,7 +200,8 @@ func TestLittleOfUnlikeTimes(t *testing.T) {
 	part := func(vm string, seconds int) *result.Workload {
 		n := uint64(100 * seconds)
 		return &result.Workload{VM: vm, Start: t0, End: t0.Add(time.Duration(seconds) * time.Second),
-			Streams: []result.Stream{{Depth: 1}}, Ops: []result.OpTotals{{Op: "read", Count: n, Seconds: float64(n) / 100}}}
+			Streams: []result.Stream{{Depth: 1}},
+			Ops:     []result.OpTotals{{Op: "read", Count: n, Seconds: float64(n) / 100}}}
 	}
 	for seconds, while := range map[int]string{20: "", 10: ", each of its VMs while it worked"} {
 		want := "A had 2 operations in flight on average" + while + " (200 per second × 10 ms); queue depth 2."
