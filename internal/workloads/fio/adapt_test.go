@@ -573,8 +573,9 @@ func TestThink(t *testing.T) {
 		"thinktime=1ms":                      time.Millisecond,
 		"thinktime=1000":                     time.Millisecond,
 		"thinktime=8000\nthinktime_blocks=4": 2 * time.Millisecond,
-		"thinktime=1ms\niodepth=8\nioengine=libaio\nnumjobs=2":           time.Millisecond,
-		"thinktime=11ms\niodepth=8\nioengine=libaio\nthinktime_blocks=4": 8 * time.Millisecond,
+		"thinktime=1ms\niodepth=8\nioengine=libaio\nnumjobs=2":           8 * time.Millisecond,
+		"thinktime=12ms\niodepth=8\nioengine=libaio\nthinktime_blocks=4": 16 * time.Millisecond,
+		"thinktime=2ms\niodepth=8\nioengine=libaio\nthinktime_blocks=16": time.Millisecond,
 		"thinktime=1ms\nthinktime_iotime=5ms":                            0,
 		"thinktime=1ms\niodepth=0":                                       time.Millisecond,
 	} {

@@ -145,8 +145,10 @@ func longest(text string) time.Duration {
 	return d
 }
 
-// think is the mean time a process that keeps depth operations outstanding lets pass between two in one place. After so
-// many blocks fio has all that are outstanding end, and sleeps. One that thinks by time is not known.
+// think is the mean time a process that keeps depth operations outstanding lets pass between two in one place. Whenever
+// the number of blocks that ended is a multiple of thinktime_blocks, fio has all that are outstanding end, and sleeps:
+// of every block it issues one in a sleep, whatever its depth, and of fewer than its depth about halfway to that
+// (measured with fio 3.33 at depths 4 to 16). One that thinks by time is not known.
 func think(job fiofile.Job, depth int) time.Duration {
 	text := job.Value("thinktime")
 	if n := number(job, "thinktime", -1); n >= 0 {
@@ -157,8 +159,8 @@ func think(job fiofile.Job, depth int) time.Duration {
 	}
 	depth = max(1, depth)
 	blocks := max(1, number(job, "thinktime_blocks", 1))
-	if job.Value("thinktime_blocks_type") != "issue" {
-		blocks += depth - 1
+	if blocks > 1 && blocks < depth && job.Value("thinktime_blocks_type") != "issue" {
+		blocks = (blocks + depth) / 2
 	}
 	return time.Duration(min(float64(longest(text))*float64(depth)/float64(blocks), 1<<62))
 }
