@@ -50,7 +50,8 @@ func TestBrowser(t *testing.T) {
 	look(b, "list", s.url+"/")
 	b.Do(browsertest.Size(1300, 900), chromedp.Navigate(s.url+"/"),
 		chromedp.SetValue(`select[name=scenario]`, "done", chromedp.ByQuery),
-		chromedp.Click(`form button`, chromedp.ByQuery), chromedp.WaitVisible(`form a`, chromedp.ByQuery))
+		chromedp.Click(`form button`, chromedp.ByQuery),
+		chromedp.Poll(`location.search.includes("scenario=done") && document.readyState == "complete"`, nil))
 	if rows := browsertest.Ask[int](b, `document.querySelectorAll("tbody tr").length`); rows != 1 {
 		t.Errorf("filtered: %d rows", rows)
 	}
