@@ -51,7 +51,8 @@ func TestBrowser(t *testing.T) {
 	b.Do(browsertest.Size(1300, 900), chromedp.Navigate(s.url+"/"),
 		chromedp.SetValue(`select[name=scenario]`, "done", chromedp.ByQuery),
 		chromedp.Click(`form button`, chromedp.ByQuery),
-		chromedp.WaitReady(`option[value=done][selected]`, chromedp.ByQuery), chromedp.WaitReady(`footer`, chromedp.ByQuery))
+		chromedp.WaitReady(`option[value=done][selected]`, chromedp.ByQuery),
+		chromedp.WaitReady(`footer`, chromedp.ByQuery))
 	if rows := browsertest.Ask[int](b, `document.querySelectorAll("tbody tr").length`); rows != 1 {
 		t.Errorf("filtered: %d rows", rows)
 	}
