@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"plimsoll/internal/cli/judge"
+	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/nearest"
@@ -66,7 +66,7 @@ func (r *searchProbe) set(sc *scenario.Scenario) error {
 		key := "rate"
 		if w.Generator == "fio" {
 			key = "rate_iops"
-			w.Settings = append(w.Settings, scenario.Setting{Key: "iodepth", Value: strconv.Itoa(judge.MarkDepth)},
+			w.Settings = append(w.Settings, scenario.Setting{Key: "iodepth", Value: strconv.Itoa(mark.Deep)},
 				scenario.Setting{Key: workload.KeepMix, Value: "1"})
 		}
 		w.Settings = append(w.Settings, scenario.Setting{Key: key, Value: fmt.Sprint(r.value)})

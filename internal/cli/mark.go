@@ -257,7 +257,7 @@ func (mf *markFlags) ofJobs(sf *scenarioFlags) error {
 		return exit.Usagef("", "mark: --vary %q: of a job file it is rate or vms", mf.vary)
 	}
 	sf.own.keepMix = true
-	sf.own.sweeps = []string{mf.vary + "=0,1", fmt.Sprintf("iodepth=%d,%d", judge.MarkDepth, judge.MarkDepth+1)}
+	sf.own.sweeps = []string{mf.vary + "=0,1", fmt.Sprintf("iodepth=%d,%d", mark.Deep, mark.Deep+1)}
 	return nil
 }
 

@@ -124,16 +124,14 @@ func besides(x *compare.Experiment) []string {
 // may outlast that.
 func SayLimits(limits []string, found *loadmark.Answer, lines []loadmark.Line) string {
 	text := "Limits: " + strings.Join(limits, "; ") + "."
-	var probes []loadmark.Probe
-	if found != nil {
-		probes = found.Probes
-	}
-	for _, l := range lines {
-		probes = append(probes[:len(probes):len(probes)], l.Probes...)
+	if len(lines) == 0 && found != nil {
+		lines = []loadmark.Line{{Answer: *found}}
 	}
 	least, most := math.Inf(1), 0.0
-	for _, p := range probes {
-		least, most = min(least, p.Seconds), max(most, p.Seconds)
+	for _, l := range lines {
+		for _, p := range l.Probes {
+			least, most = min(least, p.Seconds), max(most, p.Seconds)
+		}
 	}
 	span := func(seconds float64) string {
 		return unit.Duration(time.Duration(math.Round(seconds)) * time.Second).String()
@@ -502,13 +500,16 @@ func experimentFigure(x *compare.Experiment) string {
 	return ""
 }
 
-// markFigure is a mark as a figure: a number with its interval, or the bound that is known of it.
+// markFigure is a mark as a figure, and whether its search is unfinished.
 func markFigure(a *loadmark.Answer) string {
 	if a.Unfinished {
-		whole := *a
-		whole.Unfinished = false
-		return "unfinished: " + markFigure(&whole)
+		return "unfinished: " + knownOf(a)
 	}
+	return knownOf(a)
+}
+
+// knownOf is a number with its interval, or the bound that is known of a mark.
+func knownOf(a *loadmark.Answer) string {
 	if a.Rate == nil {
 		return "no mark: " + string(a.Verdict)
 	}

@@ -83,7 +83,7 @@ func followed(v *view.Run, group string) []view.Quantity {
 func outagesOf(v *view.Run, group string, q view.Quantity) (out []Comeback) {
 	var until, since time.Time // since: an earlier fault is not over, and the level before is what it left
 	for _, e := range v.Data.Events {
-		if !strikes(e) || e.Time.Before(until) {
+		if !e.Strikes() || e.Time.Before(until) {
 			continue
 		}
 		if o, ok := free(v, group, q, e, since); ok {
@@ -171,7 +171,7 @@ func hold(c *view.Track) time.Duration {
 func struckAgain(v *view.Run, group string, q view.Quantity, first result.Mark, until time.Time) *result.Mark {
 	for i := range v.Data.Events {
 		e := &v.Data.Events[i]
-		if !strikes(*e) || e.Time.Sub(first.Time) <= oneFault || !e.Time.Before(until) {
+		if !e.Strikes() || e.Time.Sub(first.Time) <= oneFault || !e.Time.Before(until) {
 			continue
 		}
 		if o, ok := measure(v, group, q, *e, first.Time, nextFault(v, e.Time)); ok && o.hit() {
@@ -237,15 +237,12 @@ func again(v *view.Run, l *view.Load, at time.Time) bool {
 // nextFault is when the next fault follows that is not one with the one at a time, zero when there is none.
 func nextFault(v *view.Run, at time.Time) time.Time {
 	for _, e := range v.Data.Events {
-		if strikes(e) && e.Time.Sub(at) > oneFault {
+		if e.Strikes() && e.Time.Sub(at) > oneFault {
 			return e.Time
 		}
 	}
 	return time.Time{}
 }
-
-// strikes reports whether a mark is of something that takes away.
-func strikes(e result.Mark) bool { return e.Strikes() }
 
 // oneFault is the time within which faults are one.
 const oneFault = view.SameMoment
@@ -381,7 +378,7 @@ func measure(v *view.Run, group string, q view.Quantity, e result.Mark, since, u
 	if q.Measure == "" {
 		until := to // a single VM may take longer than the whole
 		for _, n := range v.Data.Events {
-			if strikes(n) && n.Time.Sub(e.Time) > oneFault && n.Time.After(end) && n.Time.Before(until) {
+			if n.Strikes() && n.Time.Sub(e.Time) > oneFault && n.Time.After(end) && n.Time.Before(until) {
 				until = n.Time
 			}
 		}
@@ -636,7 +633,7 @@ func (o *Comeback) lingering() string {
 func (o *Comeback) alike(v *view.Run) string {
 	n, kind := 0, view.Fault{Text: o.fault, Nodes: []string{o.node}}
 	for _, e := range v.Data.Events {
-		if strikes(e) && (e.State == "" || kind.Alike(e)) && !e.Time.Before(o.at) && e.Time.Sub(o.at) <= oneFault {
+		if e.Strikes() && (e.State == "" || kind.Alike(e)) && !e.Time.Before(o.at) && e.Time.Sub(o.at) <= oneFault {
 			n++
 		}
 	}

@@ -143,7 +143,7 @@ func (o *Comeback) yields(v *view.Run) bool {
 	}
 	for _, e := range v.Data.Events {
 		after := e.Time.Sub(o.at)
-		if !strikes(e) || after <= 0 || after > oneFault || kind.Alike(e) {
+		if !e.Strikes() || after <= 0 || after > oneFault || kind.Alike(e) {
 			continue
 		}
 		if lostTo(o.at, true) {

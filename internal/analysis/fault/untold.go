@@ -30,7 +30,7 @@ const fewestBefore = 3
 // was reported before it.
 func untold(v *view.Run) []result.Finding {
 	for _, e := range v.Data.Events {
-		if !strikes(e) {
+		if !e.Strikes() {
 			continue
 		}
 		var struckBy []string

@@ -81,17 +81,21 @@ func Conclude(s Settings, probes []Probe) (a Answer) {
 		if len(probes) > 0 && Next(s, a.Probes).Rate > 0 {
 			a.unfinished()
 		}
-		for i, p := range disturbed {
-			same := func(q Probe) bool { return a.Say(q.Offered) == a.Say(p.Offered) }
-			if slices.ContainsFunc(disturbed[:i], same) {
+		times := map[string]int{}
+		for _, p := range disturbed {
+			times[a.Say(p.Offered)]++
+		}
+		for _, p := range disturbed {
+			at, often, left := a.Say(p.Offered), "once", "that probe is"
+			switch n := times[at]; {
+			case n == 0: // told
 				continue
-			}
-			often, left := "once", "that probe is"
-			if n := len(slices.DeleteFunc(slices.Clone(disturbed), func(q Probe) bool { return !same(q) })); n > 1 {
+			case n > 1:
 				often, left = fmt.Sprintf("%d times", n), "those probes are"
 			}
+			times[at] = 0
 			a.Warnings = append(a.Warnings, fmt.Sprintf(
-				"at %s the generator gave way %s, and as much or more held: %s left out", a.Say(p.Offered), often, left))
+				"at %s the generator gave way %s, and as much or more held: %s left out", at, often, left))
 		}
 	}()
 	switch {
@@ -156,10 +160,8 @@ func (a *Answer) unfinished() {
 	said := "Unfinished after " + unit.Plural(len(a.Probes), "probe") + ": "
 	rest := strings.TrimPrefix(a.Sentence, strings.Replace(said, "Unfinished", "Inconclusive", 1))
 	rest = strings.TrimPrefix(rest, "Inconclusive: ")
-	if limit, ok := strings.CutPrefix(rest, cmp.Or(a.Limit, "\x00")); !ok {
+	if a.Limit == "" || !strings.HasPrefix(rest, a.Limit) { // a workload keeps its name
 		rest = strings.ToLower(rest[:1]) + rest[1:]
-	} else {
-		rest = a.Limit + limit
 	}
 	a.Sentence = said + rest
 }

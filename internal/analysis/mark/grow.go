@@ -11,11 +11,12 @@ import (
 // A queue that is offered more than it does grows for as long as that lasts: the response time grows by the share of
 // the rate that is not done, in seconds per second. Whether a limit holds then depends on when the probe ends.
 const (
-	growing     = 0.01 // the share from which on that is so
-	fewestSteps = 3    // of time, between which growth is looked for
-	rising      = 2.33 // standard deviations of Kendall's S: 1 % of series without a trend have more
-	steep       = 0.05 // the share that is seen between fewer than 5 steps, which have no such S, if all of them rise
-	mostSteps   = 200  // of them that are compared, each with each
+	growing      = 0.01 // the share from which on that is so
+	fewestSteps  = 3    // of time, between which growth is looked for
+	rising       = 2.33 // standard deviations of Kendall's S: 1 % of series without a trend have more
+	fewestRanked = 5    // steps that can have such an S
+	steep        = 0.05 // the share that is seen between fewer, if all of them rise
+	mostSteps    = 200  // of them that are compared, each with each
 )
 
 // random reports whether operations may be due at random: so many in a time as chance has it.
@@ -44,7 +45,8 @@ func grew(w result.Workload, rate float64) (share, unseen float64) {
 		for _, from := range []int{0, n / 3, 2 * n / 3} { // a credit may be used up at the end only
 			if last := all[from:]; len(last) >= fewestSteps && (from == 0 || len(last) > fewestSteps) {
 				by, z := slope(last, step)
-				if by > least(float64(n-from)/float64(n), chance) && (z > rising || len(last) < 5 && by > steep) {
+				sure := z > rising || len(last) < fewestRanked && by > steep
+				if by > least(float64(n-from)/float64(n), chance) && sure {
 					share = max(share, by)
 				}
 			}
@@ -66,7 +68,7 @@ func grew(w result.Workload, rate float64) (share, unseen float64) {
 		}
 	}
 	most := least(1, 1)
-	if len(held) < 5 {
+	if len(held) < fewestRanked {
 		most = max(most, steep)
 	}
 	return share, min(1.1*unseen+1.5/(rate*seconds), most)
@@ -105,7 +107,7 @@ func slope(values []float64, step float64) (median, z float64) {
 	}
 	slices.Sort(all)
 	n := float64((len(values) + every - 1) / every)
-	if n < 5 && z < n*(n-1)/2 {
+	if n < fewestRanked && z < n*(n-1)/2 {
 		return 0, 0
 	}
 	return all[len(all)/2], z / math.Sqrt(n*(n-1)*(2*n+5)/18)

@@ -147,7 +147,7 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, "+
 				"each of them within the limit", inFlight, depth)
 		}
-		if p.Generator == "" && !timed && served >= 1 && w.Latency == serviceTime && p.Behind && taken && depth < deep {
+		if p.Generator == "" && !timed && served >= 1 && w.Latency == serviceTime && p.Behind && taken && depth < Deep {
 			p.Generator = fmt.Sprintf("it fell behind its schedule with %.0f of %d operations in flight, and no limit "+
 				"is on a time that would tell the system's part in it", inFlight, depth)
 		}
@@ -270,8 +270,9 @@ func there(w result.Workload) (result.Workload, error) {
 	return w, nil
 }
 
-// deep is the number of operations in flight from which on the system is what more of them wait for.
-const deep = 512
+// Deep is the number of operations that a search lets each job of fio have in flight, from which on the system is what
+// more of them wait for.
+const Deep = 512
 
 // gaveWay says how the load generator of a workload was the limit, "" when no check found that.
 func gaveWay(findings []result.Finding, workload string) string {

@@ -20,10 +20,6 @@ import (
 	"plimsoll/unit"
 )
 
-// markDepth is how many operations a job of fio may have in flight in a search, so that its schedule decides and not
-// its queue.
-const MarkDepth = 512
-
 var latencyWord = regexp.MustCompile(`^(mean|max|p[0-9.]+)$`)
 
 var operators = regexp.MustCompile(`\s*([<>]=?)\s*`)

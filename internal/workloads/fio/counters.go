@@ -228,22 +228,6 @@ func atOnce(all []entry) int {
 	return n
 }
 
-// add takes the next report. Where jobs read and write, and then read back what they wrote, it takes the one before:
-// only the next tells whether they still wrote.
-func (o *order) add(d *document) {
-	if !o.apart && slices.ContainsFunc(d.jobs, func(e entry) bool { r, v := d.readsBack(&e); return r && v }) {
-		d, o.delayed = o.delayed, d
-		o.values, o.delayedValues = o.delayedValues, o.values
-	}
-	if d == nil {
-		return
-	}
-	if !o.apart {
-		o.leaveReadBack(d, o.delayed)
-	}
-	o.enter(d, o.values)
-}
-
 // readsBack reports whether a job reads back what it wrote when all is written, and reads before that, too.
 func (d *document) readsBack(e *entry) (reads, is bool) {
 	job := d.jobOf(e)

@@ -35,6 +35,22 @@ type order struct {
 	values        []float64 // of the report that is taken
 }
 
+// add takes the next report. Where jobs read and write, and then read back what they wrote, it takes the one before:
+// only the next tells whether they still wrote.
+func (o *order) add(d *document) {
+	if !o.apart && slices.ContainsFunc(d.jobs, func(e entry) bool { r, v := d.readsBack(&e); return r && v }) {
+		d, o.delayed = o.delayed, d
+		o.values, o.delayedValues = o.delayedValues, o.values
+	}
+	if d == nil {
+		return
+	}
+	if !o.apart {
+		o.leaveReadBack(d, o.delayed)
+	}
+	o.enter(d, o.values)
+}
+
 // enter passes on a report and the values that came with it, once its place among the others is known.
 func (o *order) enter(d *document, values []float64) {
 	if o.waits = o.reports == 0 && d.waits(); o.waits {
