@@ -352,6 +352,9 @@ func fullName(m compare.Measure, several map[string]string) string {
 }
 
 func measureName(cell, workload, name string) string {
+	if workload != "" && (statedTime.MatchString(name) || !strings.Contains(name, " ")) { // no column of a file
+		name = sayMeasure(name)
+	}
 	if workload != "" && !strings.HasSuffix(name, workload) {
 		name = strings.TrimSpace(workload + " " + name)
 	}

@@ -131,26 +131,39 @@ func (l Latency) Rows() []WindowTotals {
 	return rows
 }
 
-// inWords calls windows as a person would: those of a workload that always ran alone differ by when they were, and by
-// nothing else.
+// inWords calls windows as a person would.
 func inWords(windows []WindowTotals) []WindowTotals {
-	out, alone := slices.Clone(windows), 0
-	for i, w := range windows {
-		c, ours := result.CircumstancesOf(w.Name)
+	out := slices.Clone(windows)
+	var names []string
+	for _, w := range windows {
+		names = append(names, w.Name)
+	}
+	for i, name := range stretchesInWords(names) {
+		out[i].Name = name
+	}
+	return out
+}
+
+// stretchesInWords calls stretches of a workload that always ran alone by when they were, for they differ by nothing
+// else.
+func stretchesInWords(names []string) []string {
+	out, alone := slices.Clone(names), 0
+	for i, name := range names {
+		c, ours := result.CircumstancesOf(name)
 		switch {
 		case !ours: // as the whole time
 		case !c.InCompany(result.Circumstances{}):
-			return slices.Clone(windows)
+			return slices.Clone(names)
 		case c.After != "":
-			out[i].Name = c.Since()
+			out[i] = c.Since()
 			alone++
 		case c.Again == 0:
-			out[i].Name = "at the start"
+			out[i] = "at the start"
 			alone++
 		}
 	}
 	if alone < 2 {
-		return slices.Clone(windows)
+		return slices.Clone(names)
 	}
 	return out
 }

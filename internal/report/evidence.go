@@ -41,6 +41,7 @@ func newEvidence(c *result.Chart) *evidenceView {
 			v.Names = append(v.Names, l.Name)
 		}
 	}
+	v.Names = stretchesInWords(v.Names)
 	return v
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	findings "plimsoll/internal/analysis/view"
-	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/report/answer"
 	"plimsoll/result"
 	"plimsoll/unit"
@@ -48,7 +47,8 @@ func rateHead(values bool) string {
 // RateHead heads the column of the workload's rates and of its measures.
 func (l Latency) RateHead() string {
 	return rateHead(slices.ContainsFunc(l.Windows, func(w WindowTotals) bool {
-		return slices.ContainsFunc(w.Measures, MeasureRow.value)
+		_, rest := statedOf(w.Measures)
+		return slices.ContainsFunc(rest, MeasureRow.value)
 	}))
 }
 
@@ -76,65 +76,47 @@ func (doc *Document) Figures() []Figure {
 			errors = ""
 			out = append(out, f)
 		}
-		inColumns := l.zeros()
-		percentile := func(r OpRow, own *float64, q string) string {
-			for _, m := range l.Windows[0].Measures {
-				if own == nil && m.Name == r.Op+"_"+q && !slices.Contains(inColumns, m.Name) {
-					inColumns = append(inColumns, m.Name)
-					return quantity(m.Value, m.Unit)
-				}
-			}
-			return optional(own, "s")
-		}
+		zeros := l.zeros()
+		times, rest := statedOf(slices.DeleteFunc(slices.Clone(l.Windows[0].Measures), func(m MeasureRow) bool {
+			return slices.Contains(zeros, m.Name)
+		}))
 		for _, r := range l.Windows[0].Rows {
-			add(
-				Figure{
-					Operation: r.Op,
-					Rate:      optional(r.Rate(), r.Unit),
-					Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
-					Mean:      optional(r.Mean, "s"),
-					P50:       percentile(r, r.P50, "p50"),
-					P99:       percentile(r, r.P99, "p99"),
-					P999:      percentile(r, r.P999, "p99.9"),
-				},
-			)
-		}
-		for _, m := range l.Windows[0].Measures {
-			if slices.Contains(inColumns, m.Name) {
+			f := Figure{Operation: r.Op, Rate: optional(r.Rate(), r.Unit), Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
+				Mean: optional(r.Mean, "s"), P50: optional(r.P50, "s"), P99: optional(r.P99, "s"),
+				P999: optional(r.P999, "s")}
+			i := slices.IndexFunc(times, func(t stated) bool { return t.of == r.Op })
+			if r.Max != nil || i < 0 {
+				add(f)
 				continue
 			}
-			add(
-				Figure{
-					measure:   true,
-					value:     m.value(),
-					Operation: m.Name,
-					Rate:      quantity(m.Value, m.Unit),
-					Bandwidth: none,
-					Mean:      none,
-					P50:       none,
-					P99:       none,
-					P999:      none,
-				},
-			)
+			f.P50, f.P99, f.P999 = times[i].cell("p50"), times[i].cell("p99"), times[i].cell("p99.9")
+			add(f)
+			times[i].without(r.Op, add)
+			times = slices.Delete(times, i, i+1)
+		}
+		for _, t := range times {
+			if t.has("mean", "p50", "p99", "p99.9") {
+				add(Figure{measure: true, Operation: sayMeasure(t.of), Rate: none, Bandwidth: none, Mean: t.cell("mean"),
+					P50: t.cell("p50"), P99: t.cell("p99"), P999: t.cell("p99.9")})
+			}
+			t.without(sayMeasure(t.of), add)
+		}
+		for _, m := range rest {
+			add(Figure{measure: true, value: m.value(), Operation: sayMeasure(m.Name), Rate: quantity(m.Value, m.Unit),
+				Bandwidth: none, Mean: none, P50: none, P99: none, P999: none})
 		}
 	}
 	return out
 }
 
-// seldomAsked are percentiles of a tool's own that a table leaves out.
-var seldomAsked = lazyregexp.New(`_p(?:[1-9]|[1-8]0|99\.5|99\.95)$`)
-
-// Foremost are at most so many figures for a table: percentiles that are seldom asked for are left out, and where there
-// are more the last measures of all. Of every workload its operations stay.
+// Foremost are at most so many figures for a table: where there are more the last measures of all are left out, times
+// of flushes, which a log of commits waits for, last. Of every workload its operations stay.
 func (doc *Document) Foremost(most int) (rows []Figure, left int) {
 	rows = doc.Figures()
 	all := len(rows)
-	rows = slices.DeleteFunc(rows, func(f Figure) bool {
-		return f.measure && seldomAsked.MatchString(f.Operation) && !strings.HasSuffix(f.Operation, "_p50")
-	})
-	for _, flushes := range []bool{false, true} { // what a log of commits waits for goes last
+	for _, flushes := range []bool{false, true} {
 		for i := len(rows) - 1; i >= 0 && len(rows) > most; i-- {
-			if rows[i].measure && rows[i].Errors == "" && (flushes || !strings.HasPrefix(rows[i].Operation, "sync_")) {
+			if rows[i].measure && rows[i].Errors == "" && (flushes || rows[i].Operation != "sync") {
 				rows = slices.Delete(rows, i, i+1)
 			}
 		}
@@ -169,7 +151,7 @@ func (doc *Document) FigureZeros() string {
 		if len(l.Windows) == 0 {
 			continue
 		}
-		if zeros := strings.Join(l.zeros(), ", "); zeros != "" {
+		if zeros := sayMeasure(strings.Join(l.zeros(), ", ")); zeros != "" {
 			if workloads[zeros] == nil {
 				lists = append(lists, zeros)
 			}
@@ -322,7 +304,7 @@ func (doc *Document) PercentilesLegend() string {
 		if len(without) > 0 {
 			text += ": the distribution of times was not given, only means"
 		}
-		return text + ". What a tool states of its own stands as it gave it, in a row of its own."
+		return text + ". What a tool states of its own stands as it gave it."
 	case len(without) > 0:
 		return fmt.Sprintf("From merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
 			"operations, and throughout where no distribution of times was given: of %s.",

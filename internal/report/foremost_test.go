@@ -1,63 +1,93 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"plimsoll/result"
 )
 
-// Percentiles of its own that a tool states stand in their columns, or in rows where there are none for them; those
-// that are seldom asked for are left out.
+// statedBy is a workload of one operation whose tool states times, in µs: that of p50 is 1, of p99 2, of p99.9 3, of
+// others 4.
+func statedBy(workload, op string, names ...string) Latency {
+	w := WindowTotals{Name: "whole time", Rows: []OpRow{{Op: op}}}
+	for _, name := range names {
+		value := 4.0
+		if i := slices.Index([]string{"p50", "p99", "p99.9"}, name[strings.LastIndexAny(name, "_ ")+1:]); i >= 0 {
+			value = float64(1 + i)
+		}
+		w.Measures = append(w.Measures, MeasureRow{Name: name, Unit: "us", Value: value})
+	}
+	return Latency{Workload: workload, Windows: []WindowTotals{w}}
+}
+
+// operations are those of figures, with the times that stand in columns, or the value.
+func operations(rows []Figure) (out []string) {
+	for _, r := range rows {
+		out = append(out, strings.Join([]string{r.Operation, r.Rate, r.P50, r.P99, r.P999}, " "))
+	}
+	return out
+}
+
+// Times of its own that a tool states stand in the columns, an operation a row; the upper ones in rows where there is no
+// p99. Where rows are too many those of operations stay, then those of flushes.
 func TestForemost(t *testing.T) {
 	t.Parallel()
-	doc := &Document{}
-	for _, name := range []string{"a", "b", "c"} {
-		w := WindowTotals{Rows: []OpRow{{Op: "write"}}}
-		for _, p := range strings.Fields("p1 p20 p50 p60 p90 p95 p99 p99.5 p99.9 p99.95 max") {
-			value := float64(1 + slices.Index([]string{"p50", "p99", "p99.9"}, p))
-			w.Measures = append(w.Measures, MeasureRow{Name: "write_" + p, Unit: "us", Value: max(value, 0.5)})
-		}
-		doc.Latencies = append(doc.Latencies, Latency{Workload: name, Windows: []WindowTotals{w}})
+	var doc Document
+	for _, name := range []string{"a", "b"} {
+		doc.Latencies = append(doc.Latencies, statedBy(name, "write", "write_p1", "write_p50", "write_p90", "write_p99",
+			"write_p99.9", "write_max", "sync_mean", "sync_p99", "job 1 read_p50", "job 1 read_p90", "retries_left"))
 	}
-	each := " write 1 µs 2 µs 3 µs write_p90 write_p95 write_max"
-	for most, want := range map[int]string{
-		36: strings.Repeat(each, 3) + ", 15 left",
-		12: strings.Repeat(each, 3) + ", 15 left",
-		9:  strings.Repeat(each, 2) + " write 1 µs 2 µs 3 µs, 18 left",
-		4:  " write 1 µs 2 µs 3 µs write_p90" + strings.Repeat(" write 1 µs 2 µs 3 µs", 2) + ", 23 left",
-		2:  strings.Repeat(" write 1 µs 2 µs 3 µs", 2) + ", 25 left",
+	const write, sync, job, job90, left = "write 0 1 µs 2 µs 3 µs", "sync – – 2 µs –", "job 1 read – 1 µs – –",
+		"job 1 read p90 4 µs – – –", "retries left 4 µs – – –"
+	each := []string{write, sync, job, job90, left}
+	for most, want := range map[int][]string{
+		40: slices.Concat(each, each),
+		8:  slices.Concat(each, []string{write, sync, job}),
+		4:  {write, sync, write, sync},
+		2:  {write, write},
+		1:  {write},
 	} {
 		rows, left := doc.Foremost(most)
-		got := ""
-		for _, r := range rows {
-			got += " " + r.Operation
-			if !r.measure {
-				got += fmt.Sprintf(" %s %s %s", r.P50, r.P99, r.P999)
-			}
+		if diff := cmp.Diff(want, operations(rows)); diff != "" || left != 10-len(want) {
+			t.Errorf("at most %d: %d left\n%s", most, left, diff)
 		}
-		if got = fmt.Sprintf("%s, %d left", got, left); got != want {
-			t.Errorf("at most %d:\n got %s\nwant %s", most, got, want)
-		}
+	}
+	rows, _ := (&Document{Latencies: []Latency{statedBy("a", "request", "request_p75", "request_p95")}}).Foremost(9)
+	if diff := cmp.Diff([]string{"request 0 – – –", "request p75 4 µs – – –", "request p95 4 µs – – –"},
+		operations(rows)); diff != "" {
+		t.Error(diff)
 	}
 }
 
-// Times of flushes, which a log of commits waits for, stay longer than percentiles of what is written before them.
-func TestForemostFlushes(t *testing.T) {
+// A table of percentiles has a row for each operation, whatever percentiles a tool states of it, and those that have no
+// column stand in a table of their own.
+func TestStatedPercentiles(t *testing.T) {
 	t.Parallel()
-	w := WindowTotals{Rows: []OpRow{{Op: "write"}}}
-	for _, name := range strings.Fields("write_p50 write_p99 write_max sync_mean sync_p1 sync_p99 sync_max") {
-		w.Measures = append(w.Measures, MeasureRow{Name: name, Unit: "us", Value: 1})
+	l := statedBy("a", "read", "read_p1", "read_p50", "read_p99.95", "read_p99", "read_max", "sync_mean", "sync_p99.9")
+	var rows []string
+	for _, r := range l.Table() {
+		rows = append(rows, strings.Join(append([]string{r.Operation}, r.Cells...), " "))
 	}
-	rows, left := (&Document{Latencies: []Latency{{Workload: "a", Windows: []WindowTotals{w}}}}).Foremost(5)
-	got := ""
-	for _, r := range rows {
-		got += " " + r.Operation
+	if diff := cmp.Diff([]string{"read 0 0 – – 1 µs – 2 µs – 4 µs", "sync – – – 4 µs – – – 3 µs –"},
+		rows); diff != "" {
+		t.Error(diff)
 	}
-	if want := " write write_max sync_mean sync_p99 sync_max"; got != want || left != 1 {
-		t.Errorf("got %s, %d left; want %s", got, left, want)
+	want := &StatedTable{Head: strings.Fields("Operation mean p1 p50 p99 p99.9 p99.95 max"),
+		Rows: [][]string{strings.Fields("read – 4µs 1µs 2µs – 4µs 4µs"), strings.Fields("sync 4µs – – – 3µs – –")}}
+	for _, r := range want.Rows {
+		for i := range r {
+			r[i] = strings.Replace(r[i], "µs", " µs", 1)
+		}
+	}
+	if diff := cmp.Diff(want, l.Stated()); diff != "" {
+		t.Error(diff)
+	}
+	if got := statedBy("a", "read", "read_p50", "read_max").Stated(); got != nil {
+		t.Errorf("all of them have columns: %v", got)
 	}
 }
 
@@ -72,6 +102,20 @@ func TestFlushed(t *testing.T) {
 		if got := doc.flushed(name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
+	}
+}
+
+// Measures are called in words where they are of a workload; columns of a file keep their names, and so do operations.
+func TestMeasureName(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2]string{{"read_p90", "Load read p90"}, {"job 1 write_max", "Load job 1 write max"},
+		{"given_up", "Load given up"}, {"new_order p99 response time", "Load new_order p99 response time"}} {
+		if got := measureName("", "Load", c[0]); got != c[1] {
+			t.Errorf("%s: %q, want %q", c[0], got, c[1])
+		}
+	}
+	if got := measureName("", "", "read_p90"); got != "read_p90" {
+		t.Errorf("a column is called %q", got)
 	}
 }
 

@@ -28,6 +28,8 @@ func quantity(v float64, u string) string {
 		return unit.Bytes(math.Round(v)).String()
 	case "us", "µs":
 		return duration(v / 1e6)
+	case "ms":
+		return duration(v / 1e3)
 	case "s":
 		return duration(v)
 	case "%":

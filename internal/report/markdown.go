@@ -427,20 +427,14 @@ func (m *markdown) latencies(doc *Document) {
 			m.line("\n%s", l.Note)
 		}
 		m.header("Phase", "Operation", "Count", l.RateHead(), "Bandwidth", "Mean", "p50", "p90", "p99", "p99.9", "Max")
-		for _, w := range l.Rows() {
-			for _, r := range w.Rows {
-				most := optional(r.Max, "s")
-				if r.Saturated > 0 {
-					most = "≥ " + most
-				}
-				m.cells(w.Name+" ("+duration(w.Seconds)+")", r.Op, plain(float64(r.Count)),
-					optional(r.Rate(), r.Unit), optional(r.BytesPerSecond, "bytes/s"),
-					optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"), optional(r.P99, "s"),
-					optional(r.P999, "s"), most)
-			}
-			for _, one := range w.Measures {
-				m.cells(w.Name+" ("+duration(w.Seconds)+")", one.Name, none, quantity(one.Value, one.Unit), none, none,
-					none, none, none, none, none)
+		for _, r := range l.Table() {
+			m.cells(append([]string{r.Window + " (" + r.Length + ")", r.Operation}, r.Cells...)...)
+		}
+		if t := l.Stated(); t != nil {
+			m.line("\nAll times that the tool states:")
+			m.header(t.Head...)
+			for _, cells := range t.Rows {
+				m.cells(cells...)
 			}
 		}
 	}

@@ -320,7 +320,7 @@ func newSide(c Comparison) side {
 		s.add(c, "Bandwidth", "bytes/s", func(w WindowTotals) *float64 { return w.BytesPerSecond })
 	}
 	for _, m := range first.Measures {
-		s.add(c, m.Name, m.Unit, func(w WindowTotals) *float64 {
+		s.add(c, sayMeasure(m.Name), m.Unit, func(w WindowTotals) *float64 {
 			for _, o := range w.Measures {
 				if o.Name == m.Name {
 					return &o.Value

@@ -3,10 +3,13 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
+	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/report/spread"
 	"plimsoll/unit"
 )
@@ -56,8 +59,13 @@ func windowTable(doc *Document) (rows []windowRow, left int) {
 				}, optional(o.BytesPerSecond, "bytes/s"), optional(o.Mean, "s"), optional(o.P50, "s"), optional(o.P99,
 					"s"))
 			}
-			for _, m := range w.Measures {
-				add(m.Name, &m.Value, m.Unit, func(w WindowTotals) *float64 {
+			times, rest := statedOf(w.Measures)
+			for _, t := range times {
+				add(sayMeasure(t.of), nil, "", func(WindowTotals) *float64 { return nil }, none, t.cell("mean"),
+					t.cell("p50"), t.cell("p99"))
+			}
+			for _, m := range rest {
+				add(sayMeasure(m.Name), &m.Value, m.Unit, func(w WindowTotals) *float64 {
 					for _, p := range w.Measures {
 						if p.Name == m.Name {
 							return &p.Value
@@ -234,4 +242,172 @@ func (v *view) spreads() {
 	rows, worst = v.SpreadOfVMs()
 	add(spreadView{ID: "vms", Title: "From VM to VM", Head: VMSpreadHead,
 		Note: "Each value is that of one VM; nothing is averaged."}, rows, worst)
+}
+
+// statedTime matches a time of operations that a tool states as a measure of its own: read_p99, "job 1 read_max".
+var statedTime = lazyregexp.New(`^(.+)[_ ](p\d{1,2}(?:\.\d+)?|mean|min|max)$`)
+
+// timeUnits are the units of times.
+var timeUnits = []string{"us", "µs", "ms", "s"}
+
+// stated are the times that a tool states of one kind of operation, as text, by what they are: p99, mean, max.
+type stated struct {
+	of string
+	at map[string]string
+}
+
+// cell is one of the times, a dash where it is not stated.
+func (s stated) cell(what string) string { return cmp.Or(s.at[what], none) }
+
+// has reports whether any of some is stated.
+func (s stated) has(some ...string) bool {
+	return slices.ContainsFunc(some, func(what string) bool { return s.at[what] != "" })
+}
+
+// without adds a figure for each of the upper percentiles where there is no p99, which has a column; of the upper half
+// where no column has anything.
+func (s stated) without(operation string, add func(Figure)) {
+	for _, what := range slices.Sorted(maps.Keys(s.at)) {
+		column := what == "p50" || what == "p99.9"
+		upper := strings.HasPrefix(what, "p9") || len(what) > 2 && what > "p5" && !s.has("mean", "p50", "p99.9")
+		if s.has("p99") || column || !upper {
+			continue
+		}
+		add(Figure{measure: true, value: true, Operation: operation + " " + what, Rate: s.at[what], Bandwidth: none,
+			Mean: none, P50: none, P99: none, P999: none})
+	}
+}
+
+// statedOf are the times that measures state, where percentiles are among them, and the measures that are none.
+func statedOf(measures []MeasureRow) (all []stated, rest []MeasureRow) {
+	find := func(m MeasureRow) (of, what string, i int) {
+		if parts := statedTime.FindStringSubmatch(m.Name); parts != nil && slices.Contains(timeUnits, m.Unit) {
+			of, what = parts[1], parts[2]
+		}
+		return of, what, slices.IndexFunc(all, func(s stated) bool { return s.of == of })
+	}
+	for _, m := range measures {
+		if of, what, i := find(m); i < 0 && strings.HasPrefix(what, "p") {
+			all = append(all, stated{of, map[string]string{}})
+		}
+	}
+	for _, m := range measures {
+		if _, what, i := find(m); i >= 0 {
+			all[i].at[what] = quantity(m.Value, m.Unit)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	return all, rest
+}
+
+// sayMeasure is the name of a measure as people read it.
+func sayMeasure(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+// timesHead are the columns of times in a table of percentiles.
+var timesHead = []string{"mean", "p50", "p90", "p99", "p99.9", "max"}
+
+// PercentileRow is one operation or measure of a workload in one window, as text.
+type PercentileRow struct {
+	Window, Length, Operation string
+	Cells                     []string // count, rate, bandwidth, and timesHead
+}
+
+// Table is the workload's table of percentiles: what a tool states of times stands in the columns.
+func (l Latency) Table() (rows []PercentileRow) {
+	for _, w := range l.Rows() {
+		times, rest := statedOf(w.Measures)
+		add := func(op string, cells ...string) {
+			rows = append(rows, PercentileRow{w.Name, duration(w.Seconds), op, cells})
+		}
+		for _, r := range w.Rows {
+			cells := []string{plain(float64(r.Count)), optional(r.Rate(), r.Unit), optional(r.BytesPerSecond, "bytes/s")}
+			i := slices.IndexFunc(times, func(s stated) bool { return s.of == r.Op })
+			if r.Max == nil && i >= 0 { // there is no distribution of them
+				for _, what := range timesHead {
+					cells = append(cells, times[i].cell(what))
+				}
+				if r.Mean != nil {
+					cells[3] = duration(*r.Mean)
+				}
+				times = slices.Delete(times, i, i+1)
+			} else {
+				cells = append(cells, optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"),
+					optional(r.P99, "s"), optional(r.P999, "s"), optional(r.Max, "s"))
+			}
+			if r.Saturated > 0 {
+				cells[len(cells)-1] = "≥ " + cells[len(cells)-1]
+			}
+			add(r.Op, cells...)
+		}
+		for _, s := range times {
+			cells := []string{none, none, none}
+			for _, what := range timesHead {
+				cells = append(cells, s.cell(what))
+			}
+			add(sayMeasure(s.of), cells...)
+		}
+		for _, m := range rest {
+			add(sayMeasure(m.Name), none, quantity(m.Value, m.Unit), none, none, none, none, none, none, none)
+		}
+	}
+	return rows
+}
+
+// mostPercentiles is how many rows of a table of percentiles are in sight; the others open when they are asked for.
+const mostPercentiles = 16
+
+// TopRows are the rows of Table in sight, MoreRows the others.
+func (l Latency) TopRows() []PercentileRow {
+	rows := l.Table()
+	return rows[:min(len(rows), mostPercentiles)]
+}
+
+func (l Latency) MoreRows() []PercentileRow {
+	rows := l.Table()
+	return rows[min(len(rows), mostPercentiles):]
+}
+
+// StatedTable holds all times that a tool states of a workload, a row for each kind of operation.
+type StatedTable struct {
+	Head []string
+	Rows [][]string
+}
+
+// Stated are the times that a tool states of a workload's first window, where the table of percentiles has not a
+// column for each; nil where it has.
+func (l Latency) Stated() *StatedTable {
+	if len(l.Windows) == 0 {
+		return nil
+	}
+	var head []string
+	times, _ := statedOf(l.Windows[0].Measures)
+	more := false
+	for _, s := range times {
+		for what := range s.at {
+			if !slices.Contains(head, what) {
+				head, more = append(head, what), more || !slices.Contains(timesHead, what)
+			}
+		}
+	}
+	if !more {
+		return nil
+	}
+	rank := func(what string) float64 {
+		percent, err := strconv.ParseFloat(strings.TrimPrefix(what, "p"), 64)
+		if err != nil { // mean and min first, max last
+			return map[string]float64{"mean": -2, "min": -1, "max": 101}[what]
+		}
+		return percent
+	}
+	slices.SortFunc(head, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	table := &StatedTable{Head: append([]string{"Operation"}, head...)}
+	for _, s := range times {
+		row := []string{sayMeasure(s.of)}
+		for _, what := range head {
+			row = append(row, s.cell(what))
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return table
 }
