@@ -108,6 +108,27 @@ func TestLargeRuns(t *testing.T) {
 	b.Complained()
 }
 
+// Nodes that are alike are one row of a page, however many there are; a series of one value is drawn nowhere.
+func TestAlikeNodesAndSingleValues(t *testing.T) {
+	t.Parallel()
+	doc := &Document{}
+	for i := range 250 {
+		doc.Manifest.Nodes = append(doc.Manifest.Nodes, result.Node{Name: fmt.Sprint("n", i), Cores: 8 + i/249*8})
+	}
+	doc.Manifest.Nodes = append(doc.Manifest.Nodes, result.Node{Name: "n251", Cores: 16})
+	one := 1.0
+	for name, values := range map[string][]*float64{"read_p99": {nil, nil, &one}, "node_cpu": {nil, &one, &one}} {
+		doc.Series = append(doc.Series, result.Series{Measure: name, Name: "all", Unit: "us", Step: 1, Values: values})
+	}
+	v := newView(doc)
+	if rows := v.Nodes(); len(rows) != 3 || rows[0].Until != "n248" || rows[0].Count != 249 || rows[1].Cores != 16 {
+		t.Errorf("%+v", rows)
+	}
+	if len(v.Machines) != 1 || v.Machines[0].Title != "Node CPU" {
+		t.Errorf("%+v", v.Machines)
+	}
+}
+
 // TestSpread: a run of many loads is told by groups and the worst of them, as a page, as Markdown and as text.
 func TestSpread(t *testing.T) {
 	t.Parallel()

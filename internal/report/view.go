@@ -291,6 +291,35 @@ func (v *view) cutTables() {
 	}
 }
 
+// nodeRow are nodes one after another that are alike.
+type nodeRow struct {
+	result.Node
+	Until string // the last of several
+	Count int
+}
+
+// follows reports whether a name is numbered next after another.
+func follows(name, before string) bool {
+	const digits = "0123456789"
+	stem := strings.TrimRight(before, digits)
+	n, err := strconv.Atoi(before[len(stem):])
+	m, errOf := strconv.Atoi(strings.TrimPrefix(name, stem))
+	return err == nil && errOf == nil && m == n+1
+}
+
+// Nodes are the nodes of the run, those that are alike and numbered through as one row.
+func (v *view) Nodes() (rows []nodeRow) {
+	for _, n := range v.Manifest.Nodes {
+		if i := len(rows) - 1; i >= 0 && rows[i].Cores == n.Cores && rows[i].MemoryBytes == n.MemoryBytes &&
+			follows(n.Name, cmp.Or(rows[i].Until, rows[i].Name)) {
+			rows[i].Until, rows[i].Count = n.Name, rows[i].Count+1
+			continue
+		}
+		rows = append(rows, nodeRow{n, "", 1})
+	}
+	return rows
+}
+
 // place is where a workload stands in a table that does not hold all.
 func (w WorkloadSummary) place() int {
 	switch {
@@ -482,8 +511,21 @@ func ofSections(series []result.Series) []result.Series {
 	return slices.DeleteFunc(slices.Clone(series), func(s result.Series) bool { return s.Section == "" })
 }
 
+// single reports whether a series has no course: one value, as a tool states at its end, or none.
+func single(s result.Series) bool {
+	n := 0
+	for _, value := range s.Values {
+		if value != nil {
+			n++
+		}
+	}
+	return n < 2
+}
+
 func (v *view) machines(budget int) {
-	series := slices.DeleteFunc(slices.Clone(v.Document.Series), ofServers)
+	series := slices.DeleteFunc(slices.Clone(v.Document.Series), func(s result.Series) bool {
+		return ofServers(s) || single(s)
+	})
 	for _, name := range metrics(series) {
 		var total, each []result.Series
 		unit := ""

@@ -177,6 +177,7 @@
       cursor: { sync: { key: "run", scales: ["x", null] }, drag: { x: true, y: false, uni: 10 }, points: { size: 6 } },
       hooks: {
         drawClear: [backdrop(c)],
+        setLegend: [u => figure.classList.toggle("at", u.legend.idx != null)], // at rest it has no values
         draw: [moments],
         setSelect: [u => {
           if (u.select.width < 5) return;

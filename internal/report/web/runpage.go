@@ -68,6 +68,7 @@ type progress struct {
 	Number, Steps int
 	Elapsed, Left string
 	AtLeast, Late bool
+	Open          bool // nothing tells when the step that goes on will end
 	Percent       int
 }
 
@@ -242,6 +243,10 @@ func (s *Site) live(ctx context.Context, b book, folder *result.Folder, events [
 // machines, are one.
 func newestOf(events []result.Event) (out []event) {
 	for _, e := range slices.Backward(events) {
+		if e.Kind == result.KindWorkload && e.Data.VM != "" && e.Error == "" &&
+			(e.Text == result.WorkloadStart || e.Text == result.WorkloadEnd) {
+			continue // its group says it
+		}
 		one := inWords(e)
 		if n := len(out); n > 0 {
 			if e.Kind == result.KindWritten && strings.HasSuffix(out[n-1].Text, result.PlainNames(e.Text)) {
@@ -339,6 +344,7 @@ func progressOf(folder *result.Folder, m result.Manifest, events []result.Event,
 			took := now.Sub(began).Seconds()
 			left += max(0, step.Estimate-took)
 			p.Late = !step.Unknown && took > 1.1*step.Estimate+lateSeconds
+			p.Open = step.Unknown || p.Late
 		default:
 			left += step.Estimate
 		}
@@ -346,7 +352,7 @@ func progressOf(folder *result.Folder, m result.Manifest, events []result.Event,
 	}
 	elapsed := max(0, now.Sub(m.Created))
 	p.Elapsed = unit.Duration(elapsed.Round(time.Second)).String()
-	if len(plan.Steps) > 0 && left >= 1 && left < 1e9 {
+	if len(plan.Steps) > 0 && !p.Open && left >= 1 && left < 1e9 {
 		p.Left = unit.Duration(time.Duration(left * float64(time.Second)).Round(time.Second)).String()
 	}
 	if len(plan.Steps) > 0 {

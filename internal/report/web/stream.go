@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/report"
 	"plimsoll/result"
 )
@@ -299,7 +300,11 @@ func tiles(data *result.Data, p *progress, errors string) (out []tile) {
 		out = append(out, tile{"Errors", errors, "so far"})
 	}
 	if p != nil && p.Steps > 0 {
-		out = append(out, tile{"Progress", fmt.Sprintf("%d %%", p.Percent), p.Elapsed + " so far"})
+		done := fmt.Sprintf("%d %%", p.Percent)
+		if p.Open {
+			done = fmt.Sprintf("step %d of %d", p.Number, p.Steps)
+		}
+		out = append(out, tile{"Progress", done, p.Elapsed + " so far"})
 	}
 	return out
 }
@@ -342,6 +347,9 @@ func newest(s result.Series) (float64, bool) {
 	return 0, false
 }
 
+// machine matches the name of a run's machine: its group and number.
+var machine = lazyregexp.New(`(^|[^/\w.-])__curie_test_[0-9]+_([\w-]+)_0*([0-9]+)\b`)
+
 // inWords says an entry of the journal as a person would.
 func inWords(e result.Event) event {
 	text := strings.TrimSpace(strings.Join(slices.DeleteFunc([]string{e.Name, e.Text}, func(s string) bool {
@@ -370,11 +378,15 @@ func inWords(e result.Event) event {
 	if e.Error != "" {
 		text = strings.TrimSpace(text + " " + e.Error)
 	}
-	if did := map[string]string{"start": "Load begins", "end": "Load ends"}[e.Text]; e.Kind == result.KindWorkload &&
-		did != "" && e.Error == "" {
-		say, text = did, e.Name
+	if does := map[string]string{result.WorkloadStart: "begins", result.WorkloadEnd: "ends"}[e.Text]; does != "" &&
+		e.Kind == result.KindWorkload && e.Error == "" {
+		say, text = "Load "+does, e.Name
+		if e.Data.Prefill {
+			say, text = "Prefill "+does, strings.TrimSuffix(e.Name, "_prefill")
+		}
 	}
-	out := event{At: e.Time.UTC().Truncate(time.Second), Kind: say, Text: result.PlainNames(text)}
+	text = result.PlainNames(machine.ReplaceAllString(text, "${1}VM $3 of $2"))
+	out := event{At: e.Time.UTC().Truncate(time.Second), Kind: say, Text: text}
 	out.Mark = map[string]string{result.KindFault: "fault", result.KindWarning: "fault",
 		result.KindAnnotation: "stretch", result.KindPhase: "stretch"}[e.Kind]
 	switch {

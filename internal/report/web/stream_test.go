@@ -180,9 +180,13 @@ func TestTilesOfUnlikeLoads(t *testing.T) {
 func TestJournalOfMany(t *testing.T) {
 	s := serve(t)
 	r := s.run("20260301-103000-live-0001", "live", t0.Add(30*time.Minute))
+	const machine = "__curie_test_1767225600000_Base_0007"
+	r.event(result.Event{Kind: result.KindBoot, Name: machine, Text: "answered"})
+	r.event(result.Event{Kind: result.KindWorkload, Name: "W_prefill", Text: "end", Data: result.EventData{Prefill: true}})
 	for range 300 {
 		r.event(result.Event{Kind: result.KindWorkload, Name: "W", Text: "start"})
 	}
+	r.event(result.Event{Kind: result.KindWorkload, Name: "W", Text: "start", Data: result.EventData{VM: machine}})
 	r.event(result.Event{Kind: result.KindFault, Text: "node 3 lost its power"})
 	r.event(result.Event{Kind: result.KindStepStart, Step: 3, Name: "vm_group.PowerOn", Text: "power on group \"G\""})
 	r.event(result.Event{Kind: result.KindStepEnd, Step: 3, Name: "vm_group.PowerOn"})
@@ -197,8 +201,44 @@ func TestJournalOfMany(t *testing.T) {
 	if n := len(row.FindAllString(body, -1)); n != 1 || strings.Count(body, "Load begins") != 1 {
 		t.Errorf("%d lines of 300 starts:\n%.3000s", n, body[strings.Index(body, "journal"):])
 	}
+	for _, said := range []string{`Booted</td><td class="l">VM 7 of Base: answered<`, `Prefill ends</td><td class="l">W<`} {
+		if !strings.Contains(body, said) {
+			t.Errorf("the journal does not say %q", said)
+		}
+	}
 	if !strings.Contains(body, "Nothing has been measured yet.") {
 		t.Error("the page does not say that nothing has been measured")
+	}
+	r.end(result.StatusSucceeded)
+}
+
+// A run says when it will end only while its steps last as long as was planned.
+func TestNoEndOfALateStep(t *testing.T) {
+	s := serve(t)
+	r := s.run("20260301-103000-live-0001", "live", t0)
+	if err := r.folder.WritePlan(json.RawMessage(`{"steps": [{"number": 1, "estimate_seconds": 60},
+		{"number": 2, "estimate_seconds": 30}, {"number": 3, "estimate_unknown": true}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	step := func(n int) {
+		r.at = s.now()
+		r.event(result.Event{Kind: result.KindStepStart, Step: n, Name: "test.Wait", Text: "wait"})
+	}
+	for _, c := range []struct {
+		step int
+		wait time.Duration
+		ends string
+	}{{1, 20 * time.Second, "to go as planned"}, {0, time.Minute, "step 1 of 3"}, {2, 5 * time.Second, "to go as planned"},
+		{3, time.Second, "step 3 of 3"}} {
+		if c.step > 0 {
+			step(c.step)
+		}
+		s.pass(c.wait)
+		_, body, _ := s.get("/runs/20260301-103000-live-0001")
+		tells := strings.Contains(body, "to go as planned")
+		if !strings.Contains(body, c.ends) || tells != strings.HasPrefix(c.ends, "to go") || tells != strings.Contains(body, "<progress") {
+			t.Errorf("%+v:\n%.2000s", c, body[strings.Index(body, "<main"):])
+		}
 	}
 	r.end(result.StatusSucceeded)
 }
