@@ -282,11 +282,11 @@ func dataSheet(v *view.Run) []result.Finding {
 				{Name: "rated", Value: promised, Unit: u},
 			},
 		}
-		say := view.SayCount
+		say := func(v float64) string { return view.SayCount(v) + " IOPS" }
 		if s.Bandwidth {
-			say = view.SayDecimal
+			say = func(v float64) string { return view.SayDecimal(v) + "/s" }
 		}
-		both := fmt.Sprintf("%s: %s/s measured, %s/s rated (%s)", s.Name, say(got), say(promised), view.Percent(share))
+		both := fmt.Sprintf("%s: %s measured, %s rated (%s)", s.Name, say(got), say(promised), view.Percent(share))
 		switch {
 		case share > overSheet:
 			f.Severity, f.Sentence = result.Warning, view.Capital(

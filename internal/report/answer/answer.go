@@ -312,20 +312,20 @@ func levels(f result.Finding) (out []string) {
 		from, isFrom := strings.CutPrefix(e.Name, view.LevelFrom)
 		switch {
 		case isUntil:
-			out = append(out, fmt.Sprintf("%s until %s", quantity(e.Value, e.Unit)+per(e.Unit), until))
+			out = append(out, fmt.Sprintf("%s until %s", rate(e.Value, e.Unit), until))
 		case isFrom:
-			out = append(out, fmt.Sprintf("%s from %s on", quantity(e.Value, e.Unit)+per(e.Unit), from))
+			out = append(out, fmt.Sprintf("%s from %s on", rate(e.Value, e.Unit), from))
 		}
 	}
 	return out
 }
 
-// per ends the value of a rate.
-func per(unit string) string {
+// rate is a rate in its unit, which of operations on blocks is IOPS.
+func rate(v float64, unit string) string {
 	if unit == result.OperationsUnit {
-		return "/s"
+		unit = "IOPS"
 	}
-	return " " + unit
+	return quantity(v, unit) + " " + unit
 }
 
 // Clause returns what a finding says first, without its full stop, with its interval or why there is none, and as a

@@ -72,7 +72,7 @@ func TestOf(t *testing.T) {
 		said int
 	}{
 		"three levels": {Run{Findings: []result.Finding{levels}, Loads: held},
-			"A: 20,000/s until 2:00, then 9,000/s until 3:00, then 15,000/s from 3:00 on; over all of it, at no time its " +
+			"A: 20,000 IOPS until 2:00, then 9,000 IOPS until 3:00, then 15,000 IOPS from 3:00 on; over all of it, at no time its " +
 				"rate, read 500 IOPS, held to the 500 IOPS its job asks for.", 1},
 		"nothing": {Run{}, "", 0},
 		"a loss of power with writes read back": {
