@@ -163,6 +163,30 @@ func TestFioApart(t *testing.T) {
 	}
 }
 
+// Of more jobs than there is room for, those that are told have all the times that fio states of them, and how many
+// operations are left out is said. By jq of the text, jobs: length 40, each with 2 percentiles above 0 and a largest.
+func TestFioManyJobs(t *testing.T) {
+	t.Parallel()
+	var jobs []string
+	for i := range 40 {
+		jobs = append(jobs, fioJob(fmt.Sprint("job", i), 0, 6000, `"job options":{"iodepth":"8"},`))
+	}
+	d := prepareOne(t, "out.json", fioOutput(1_700_000_000, jobs...))
+	each := map[string]int{}
+	for _, m := range d.Declared.Measures {
+		each[m.Name[:strings.LastIndex(m.Name, "_")]]++
+	}
+	for of, n := range each {
+		if n != 3 {
+			t.Errorf("%s has %d times", of, n)
+		}
+	}
+	want := fmt.Sprintf("of %d more operations of its jobs such times are left out", 40-len(each))
+	if len(each) < 24 || !strings.Contains(strings.Join(d.Notes, "\n"), want) {
+		t.Errorf("%d are told; %q, want %q", len(each), d.Notes, want)
+	}
+}
+
 // fio's own counts of the disks are laid beside what its jobs report: less is told, the same is not. By jq, of
 // disk_util: (.read_ios + .read_merges), .read_sectors * 512; of jobs: .read.total_ios, .read.io_bytes.
 func TestFioDisks(t *testing.T) {

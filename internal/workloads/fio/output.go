@@ -24,8 +24,10 @@ type Part struct {
 	Jobs     []string // the names of its entries, in their order
 	Streams  []result.Stream
 	Measures []result.Measure
-	Format   json.RawMessage // of a Declared that has Parse read this part alone
-	Asked    []Asked
+	// Left is of how many jobs' operations the times that fio states found no room among Measures.
+	Left   int
+	Format json.RawMessage // of a Declared that has Parse read this part alone
+	Asked  []Asked
 	// Mixed: reads, writes and trims stand together (unified_rw_reporting) and are one operation, the only one.
 	Mixed bool
 	// Beside are the parts that ran at the same time and are not added to it, for they did other things.
@@ -494,15 +496,17 @@ func (d *document) part(c choice) Part {
 			prefix = strings.TrimLeft(fmt.Sprintf("%s %s %d ", e.host, e.name, n+1), " ")
 		}
 		add := func(name string, f figure) {
-			if len(c.Figures) < mostFigures {
-				c.Figures = append(c.Figures, f)
-				p.Measures = append(p.Measures, result.Measure{Name: prefix + name, Unit: "us", Better: result.Lower,
-					Kind: result.Single})
-			}
+			c.Figures = append(c.Figures, f)
+			p.Measures = append(p.Measures, result.Measure{Name: prefix + name, Unit: "us", Better: result.Lower,
+				Kind: result.Single})
 		}
 		for op := range syncs + 1 {
 			t := e.timingOf(op)
 			if !t.measured() || t.bins != nil && op != syncs {
+				continue
+			}
+			if len(c.Figures)+len(t.percentiles)+2 > mostFigures && len(c.Figures) > 0 { // never a part of them
+				p.Left++
 				continue
 			}
 			word := []string{"read", "write", "trim", "sync"}[op]
