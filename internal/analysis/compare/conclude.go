@@ -229,13 +229,17 @@ func (d *Document) notes(sides []Side) {
 		d.say("Fewer than three repeats of some side: the intervals are very wide.")
 	}
 	d.sayFamilies()
+	var first []string
 	for _, e := range d.Order {
 		switch {
 		case e.Confounded > 0.5:
-			d.say("%s: runs of one side came before those of the other: %s. Mix the order.", e.Name, d.hidden())
+			first = append(first, e.Name)
 		case e.P < 0.05:
 			d.say("%s: it drifts from run to run (p = %.2g), apart from the difference between the sides.", e.Name, e.P)
 		}
+	}
+	if len(first) > 0 {
+		d.say("%s: runs of one side came before those of the other: %s. Mix the order.", unit.List(first, 3), d.hidden())
 	}
 	for _, s := range sides {
 		for _, r := range s.Runs {

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,20 @@ func TestSaid(t *testing.T) {
 			Differs: true},
 	}
 	if diff := cmp.Diff(want, x.Said); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// That one side came first is said once, of however many workloads and combinations.
+func TestOrderIsSaidOnce(t *testing.T) {
+	d := &Document{}
+	for i := range 12 {
+		d.Order = append(d.Order, Order{Name: fmt.Sprintf("Reads IOPS (depth %d)", i), Confounded: 1})
+	}
+	d.notes([]Side{{}, {}})
+	want := []string{"Reads IOPS (depth 0), Reads IOPS (depth 1), Reads IOPS (depth 2) and 9 more: runs of one side came " +
+		"before those of the other: a drift looks like a difference. Mix the order."}
+	if diff := cmp.Diff(want, d.Notes); diff != "" {
 		t.Error(diff)
 	}
 }
