@@ -81,8 +81,8 @@ func (doc *Document) Figures() []Figure {
 			return slices.Contains(zeros, m.Name)
 		}))
 		for _, r := range l.Windows[0].Rows {
-			f := Figure{Operation: r.Op, Rate: optional(r.Rate(), r.Unit), Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
-				Mean: optional(r.Mean, "s"), P50: optional(r.P50, "s"), P99: optional(r.P99, "s"),
+			f := Figure{Operation: r.Op, Rate: optional(r.Rate(), r.Unit),
+				Bandwidth: optional(r.BytesPerSecond, "bytes/s"), Mean: optional(r.Mean, "s"), P50: optional(r.P50, "s"), P99: optional(r.P99, "s"),
 				P999: optional(r.P999, "s")}
 			i := slices.IndexFunc(times, func(t stated) bool { return t.of == r.Op })
 			if r.Max != nil || i < 0 {
@@ -96,8 +96,8 @@ func (doc *Document) Figures() []Figure {
 		}
 		for _, t := range times {
 			if t.has("mean", "p50", "p99", "p99.9") {
-				add(Figure{measure: true, Operation: sayMeasure(t.of), Rate: none, Bandwidth: none, Mean: t.cell("mean"),
-					P50: t.cell("p50"), P99: t.cell("p99"), P999: t.cell("p99.9")})
+				add(Figure{measure: true, Operation: sayMeasure(t.of), Rate: none, Bandwidth: none,
+					Mean: t.cell("mean"), P50: t.cell("p50"), P99: t.cell("p99"), P999: t.cell("p99.9")})
 			}
 			t.without(sayMeasure(t.of), add)
 		}

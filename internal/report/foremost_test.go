@@ -32,8 +32,8 @@ func operations(rows []Figure) (out []string) {
 	return out
 }
 
-// Times of its own that a tool states stand in the columns, an operation a row; the upper ones in rows where there is no
-// p99. Where rows are too many those of operations stay, then those of flushes.
+// Times of its own that a tool states stand in the columns, an operation a row; the upper ones in rows where there is
+// no p99. Where rows are too many those of operations stay, then those of flushes.
 func TestForemost(t *testing.T) {
 	t.Parallel()
 	var doc Document

@@ -321,7 +321,8 @@ func (l Latency) Table() (rows []PercentileRow) {
 			rows = append(rows, PercentileRow{w.Name, duration(w.Seconds), op, cells})
 		}
 		for _, r := range w.Rows {
-			cells := []string{plain(float64(r.Count)), optional(r.Rate(), r.Unit), optional(r.BytesPerSecond, "bytes/s")}
+			cells := []string{plain(float64(r.Count)), optional(r.Rate(), r.Unit),
+				optional(r.BytesPerSecond, "bytes/s")}
 			i := slices.IndexFunc(times, func(s stated) bool { return s.of == r.Op })
 			if r.Max == nil && i >= 0 { // there is no distribution of them
 				for _, what := range timesHead {

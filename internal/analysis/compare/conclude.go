@@ -239,7 +239,8 @@ func (d *Document) notes(sides []Side) {
 		}
 	}
 	if len(first) > 0 {
-		d.say("%s: runs of one side came before those of the other: %s. Mix the order.", unit.List(first, 3), d.hidden())
+		d.say("%s: runs of one side came before those of the other: %s. Mix the order.", unit.List(first, 3),
+			d.hidden())
 	}
 	for _, s := range sides {
 		for _, r := range s.Runs {

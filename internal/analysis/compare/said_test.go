@@ -44,8 +44,8 @@ func TestOrderIsSaidOnce(t *testing.T) {
 		d.Order = append(d.Order, Order{Name: fmt.Sprintf("Reads IOPS (depth %d)", i), Confounded: 1})
 	}
 	d.notes([]Side{{}, {}})
-	want := []string{"Reads IOPS (depth 0), Reads IOPS (depth 1), Reads IOPS (depth 2) and 9 more: runs of one side came " +
-		"before those of the other: a drift looks like a difference. Mix the order."}
+	want := []string{"Reads IOPS (depth 0), Reads IOPS (depth 1), Reads IOPS (depth 2) and 9 more: runs of one side " +
+		"came before those of the other: a drift looks like a difference. Mix the order."}
 	if diff := cmp.Diff(want, d.Notes); diff != "" {
 		t.Error(diff)
 	}

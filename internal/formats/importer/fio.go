@@ -192,8 +192,8 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 				"combined with nothing")
 		}
 		if p.Left > 0 {
-			d.Notes = append(d.Notes, fmt.Sprintf("of %d more operations of its jobs such times are left out: there are too many",
-				p.Left))
+			d.Notes = append(d.Notes, fmt.Sprintf("of %d more operations of its jobs such times are left out: there are "+
+				"too many", p.Left))
 		}
 		d.Notes = append(d.Notes, "service times are of completion (clat) where fio measured it, else of the whole (lat); "+
 			"with lat_percentiles they are of the whole")

@@ -182,7 +182,8 @@ func TestJournalOfMany(t *testing.T) {
 	r := s.run("20260301-103000-live-0001", "live", t0.Add(30*time.Minute))
 	const machine = "__curie_test_1767225600000_Base_0007"
 	r.event(result.Event{Kind: result.KindBoot, Name: machine, Text: "answered"})
-	r.event(result.Event{Kind: result.KindWorkload, Name: "W_prefill", Text: "end", Data: result.EventData{Prefill: true}})
+	r.event(result.Event{Kind: result.KindWorkload, Name: "W_prefill", Text: "end",
+		Data: result.EventData{Prefill: true}})
 	for range 300 {
 		r.event(result.Event{Kind: result.KindWorkload, Name: "W", Text: "start"})
 	}
@@ -201,7 +202,8 @@ func TestJournalOfMany(t *testing.T) {
 	if n := len(row.FindAllString(body, -1)); n != 1 || strings.Count(body, "Load begins") != 1 {
 		t.Errorf("%d lines of 300 starts:\n%.3000s", n, body[strings.Index(body, "journal"):])
 	}
-	for _, said := range []string{`Booted</td><td class="l">VM 7 of Base: answered<`, `Prefill ends</td><td class="l">W<`} {
+	for _, said := range []string{`Booted</td><td class="l">VM 7 of Base: answered<`,
+		`Prefill ends</td><td class="l">W<`} {
 		if !strings.Contains(body, said) {
 			t.Errorf("the journal does not say %q", said)
 		}
@@ -228,7 +230,8 @@ func TestNoEndOfALateStep(t *testing.T) {
 		step int
 		wait time.Duration
 		ends string
-	}{{1, 20 * time.Second, "to go as planned"}, {0, time.Minute, "step 1 of 3"}, {2, 5 * time.Second, "to go as planned"},
+	}{{1, 20 * time.Second, "to go as planned"}, {0, time.Minute, "step 1 of 3"},
+		{2, 5 * time.Second, "to go as planned"},
 		{3, time.Second, "step 3 of 3"}} {
 		if c.step > 0 {
 			step(c.step)
@@ -236,7 +239,8 @@ func TestNoEndOfALateStep(t *testing.T) {
 		s.pass(c.wait)
 		_, body, _ := s.get("/runs/20260301-103000-live-0001")
 		tells := strings.Contains(body, "to go as planned")
-		if !strings.Contains(body, c.ends) || tells != strings.HasPrefix(c.ends, "to go") || tells != strings.Contains(body, "<progress") {
+		if !strings.Contains(body, c.ends) || tells != strings.HasPrefix(c.ends, "to go") ||
+			tells != strings.Contains(body, "<progress") {
 			t.Errorf("%+v:\n%.2000s", c, body[strings.Index(body, "<main"):])
 		}
 	}
