@@ -77,14 +77,14 @@ func (doc *Document) Figures() []Figure {
 			out = append(out, f)
 		}
 		inColumns := l.zeros()
-		percentile := func(r OpRow, own *float64, q string) string {
+		percentile := func(r OpRow, q string) string {
 			for _, m := range l.Windows[0].Measures {
-				if own == nil && m.Name == r.Op+"_"+q && !slices.Contains(inColumns, m.Name) {
+				if r.quantile(q) == nil && m.Name == r.Op+"_"+q && !slices.Contains(inColumns, m.Name) {
 					inColumns = append(inColumns, m.Name)
-					return quantity(m.Value, m.Unit)
+					return m.Text()
 				}
 			}
-			return optional(own, "s")
+			return r.Quantile(q)
 		}
 		for _, r := range l.Windows[0].Rows {
 			add(
@@ -93,9 +93,9 @@ func (doc *Document) Figures() []Figure {
 					Rate:      optional(r.Rate(), r.Unit),
 					Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
 					Mean:      optional(r.Mean, "s"),
-					P50:       percentile(r, r.P50, "p50"),
-					P99:       percentile(r, r.P99, "p99"),
-					P999:      percentile(r, r.P999, "p99.9"),
+					P50:       percentile(r, "p50"),
+					P99:       percentile(r, "p99"),
+					P999:      percentile(r, "p99.9"),
 				},
 			)
 		}
@@ -108,7 +108,7 @@ func (doc *Document) Figures() []Figure {
 					measure:   true,
 					value:     m.value(),
 					Operation: m.Name,
-					Rate:      quantity(m.Value, m.Unit),
+					Rate:      m.Text(),
 					Bandwidth: none,
 					Mean:      none,
 					P50:       none,
@@ -255,6 +255,9 @@ func (doc *Document) FigureTimes() string {
 	if said != "" && warm != nil {
 		said += " Figures hold the warm-up of " + findings.Listed(warm) + "."
 	}
+	if slices.ContainsFunc(doc.Latencies, func(l Latency) bool { return len(l.Windows) > 0 && l.Windows[0].marks() }) {
+		said = strings.TrimPrefix(said+" "+hardlyTold, " ")
+	}
 	return said
 }
 
@@ -316,20 +319,26 @@ func (doc *Document) PercentilesLegend() string {
 		}
 	}
 	i := slices.IndexFunc(doc.Latencies, Latency.distribution)
+	marked := ""
+	if slices.ContainsFunc(doc.Latencies, func(l Latency) bool {
+		return slices.ContainsFunc(l.Windows, WindowTotals.marks)
+	}) {
+		marked = " " + hardlyTold
+	}
 	switch {
 	case i < 0:
 		text := "No percentiles are made here"
 		if len(without) > 0 {
 			text += ": the distribution of times was not given, only means"
 		}
-		return text + ". What a tool states of its own stands as it gave it, in a row of its own."
+		return text + ". What a tool states of its own stands as it gave it, in a row of its own." + marked
 	case len(without) > 0:
 		return fmt.Sprintf("From merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
-			"operations, and throughout where no distribution of times was given: of %s.",
-			boundPercent(doc.Latencies[i].Error), few(without))
+			"operations, and throughout where no distribution of times was given: of %s.%s",
+			boundPercent(doc.Latencies[i].Error), few(without), marked)
 	}
 	return fmt.Sprintf("From merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
-		"operations.", boundPercent(doc.Latencies[i].Error))
+		"operations.%s", boundPercent(doc.Latencies[i].Error), marked)
 }
 
 // ImportedFiles is how many files of other tools the run was made of; one may hold several runs.
@@ -602,8 +611,8 @@ func didOf(l Latency) string {
 		}
 		if r.Mean != nil {
 			text += ", mean " + quantity(*r.Mean, "s")
-			if r.P99 != nil {
-				text += ", p99 " + quantity(*r.P99, "s")
+			if p99 := r.told("p99"); p99 != nil {
+				text += ", p99 " + quantity(*p99, "s")
 			}
 			text += " (" + l.Kind + ")"
 		}

@@ -435,11 +435,11 @@ func (m *markdown) latencies(doc *Document) {
 				}
 				m.cells(w.Name+" ("+duration(w.Seconds)+")", r.Op, plain(float64(r.Count)),
 					optional(r.Rate(), r.Unit), optional(r.BytesPerSecond, "bytes/s"),
-					optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"), optional(r.P99, "s"),
-					optional(r.P999, "s"), most)
+					optional(r.Mean, "s"), r.Quantile("p50"), r.Quantile("p90"), r.Quantile("p99"),
+					r.Quantile("p99.9"), most)
 			}
 			for _, one := range w.Measures {
-				m.cells(w.Name+" ("+duration(w.Seconds)+")", one.Name, none, quantity(one.Value, one.Unit), none, none,
+				m.cells(w.Name+" ("+duration(w.Seconds)+")", one.Name, none, one.Text(), none, none,
 					none, none, none, none, none)
 			}
 		}

@@ -53,8 +53,7 @@ func windowTable(doc *Document) (rows []windowRow, left int) {
 						}
 					}
 					return nil
-				}, optional(o.BytesPerSecond, "bytes/s"), optional(o.Mean, "s"), optional(o.P50, "s"), optional(o.P99,
-					"s"))
+				}, optional(o.BytesPerSecond, "bytes/s"), optional(o.Mean, "s"), o.Quantile("p50"), o.Quantile("p99"))
 			}
 			for _, m := range w.Measures {
 				add(m.Name, &m.Value, m.Unit, func(w WindowTotals) *float64 {
@@ -65,6 +64,7 @@ func windowTable(doc *Document) (rows []windowRow, left int) {
 					}
 					return nil
 				}, none, none, none, none)
+				rows[len(rows)-1].Values[0] = m.Text()
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func (doc *Document) SpreadOfVMs() (rows [][]string, named []string) {
 			}
 			name := w.Name + " on VM " + strings.TrimPrefix(w.VM, prefix)
 			loads = append(loads, spread.Load{Name: name, Of: w.Name, Op: r.Op, Unit: r.Unit, Rate: r.OpsPerSecond,
-				P99: r.P99, Errors: errors})
+				P99: r.told("p99"), Errors: errors})
 			errors = 0
 		}
 	}
@@ -178,7 +178,7 @@ func (doc *Document) Spread() (rows [][]string, named []string) {
 		errors := doc.failed(l.Workload)
 		for _, r := range l.Windows[0].Rows {
 			loads = append(loads, spread.Load{Name: l.Workload, Op: r.Op, Unit: r.Unit, Rate: r.OpsPerSecond,
-				P99: r.P99, Errors: errors})
+				P99: r.told("p99"), Errors: errors})
 			errors = 0
 		}
 	}
