@@ -74,14 +74,24 @@ func (d *Data) judgeByWindows() {
 		}
 		w.Spans = []Span{{Start: all[0].Start, End: all[len(all)-1].End}}
 		w.Staggered, w.InSpans = true, &Totals{}
+		held := map[string]float64{} // seconds of the windows that have the measure
 		for _, win := range all {
-			w.InSpans.add(win, w.Measures, win.Seconds()/w.Seconds())
+			for _, v := range win.Values {
+				held[v.Measure] += win.Seconds()
+			}
 		}
+		for _, win := range all {
+			w.InSpans.add(win, w.Measures, held)
+		}
+		w.InSpans.Values = slices.DeleteFunc(w.InSpans.Values, func(v Value) bool { // a count of a part
+			at := slices.IndexFunc(w.Measures, func(m Measure) bool { return m.Name == v.Measure })
+			return w.Measures[at].Kind == Count && held[v.Measure] < w.Seconds()-1e-6
+		})
 	}
 }
 
-// add counts a window that is a share of the whole time. What cannot be added up is left out.
-func (t *Totals) add(win Window, measures []Measure, share float64) {
+// add counts a window; held are the seconds for which each measure is known. What cannot be added up is left out.
+func (t *Totals) add(win Window, measures []Measure, held map[string]float64) {
 	for _, o := range win.Ops {
 		i := slices.IndexFunc(t.Ops, func(k OpTotals) bool { return k.Op == o.Op })
 		if i < 0 {
@@ -106,7 +116,7 @@ func (t *Totals) add(win Window, measures []Measure, share float64) {
 		}
 		v := win.Values[at]
 		if m.Kind == Level {
-			v.Value *= share
+			v.Value *= win.Seconds() / held[m.Name]
 		}
 		if i := slices.IndexFunc(t.Values, func(o Value) bool { return o.Measure == m.Name }); i >= 0 {
 			t.Values[i].Value += v.Value

@@ -56,6 +56,12 @@ func TestJudgedByWindows(t *testing.T) {
 	if diff := cmp.Diff([]Value{{"n", 11}, {"tps", 30}}, w.Values, near); diff != "" || w.Seconds() != 30 {
 		t.Errorf("%g s: %s", w.Seconds(), diff)
 	}
+	d.Workloads[0] = judgedRun()
+	d.Workloads[0].Windows[2].Values = nil
+	d.judgeByWindows()
+	if diff := cmp.Diff([]Value{{"tps", 10}}, d.Workloads[0].Judged().Values, near); diff != "" {
+		t.Errorf("of measures that one window lacks: %s", diff)
+	}
 	if first := d.Workloads[0].Windows[1].Ops[0].Hist.Count(); first != 200 {
 		t.Errorf("the window itself now has %d operations", first)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/drivers"
 	"plimsoll/internal/cli/usage"
+	"plimsoll/internal/kit/exit"
 )
 
 // Every command and flag stands in the help once, in a group that was chosen for it, and groups name nothing else.
@@ -61,5 +63,25 @@ func TestUsageOfOthers(t *testing.T) {
 		if diff := cmp.Diff(c.UsageString(), got); diff != "" || !strings.HasPrefix(got, "Usage:\n  plimsoll "+name) {
 			t.Error(got, diff)
 		}
+	}
+}
+
+// A command that only holds others has no JSON: with --json it is a wrong command line, which prints nothing.
+func TestGroupsHaveNoJSON(t *testing.T) {
+	a, _, _ := quiet(t)
+	groups := 0
+	for _, c := range append(a.root().Commands(), a.root()) {
+		if !c.HasSubCommands() || c.Args == nil || reflect.ValueOf(c.Args).Pointer() != reflect.ValueOf(console.NeedVerb).Pointer() {
+			continue
+		}
+		groups++
+		a, out, errs := quiet(t)
+		args := append(strings.Fields(c.CommandPath())[1:], "--json")
+		if code := a.main(args); code != exit.Usage || out.Len() > 0 || !strings.Contains(errs.String(), c.CommandPath()) {
+			t.Errorf("%q: exit code %d, %q, %q", args, code, out, errs)
+		}
+	}
+	if groups < 8 {
+		t.Errorf("%d groups", groups)
 	}
 }

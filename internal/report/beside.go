@@ -183,7 +183,7 @@ func (doc *Document) recorded(w result.Workload, t WindowTotals) (out []catalogu
 		add(r.Op+" bandwidth", "bytes/s", r.BytesPerSecond, rate)
 		add(r.Op, r.Unit, &r.OpsPerSecond, rate)
 		add(r.Op+" mean", "s", r.Mean, result.Lower)
-		add(r.Op+" p99", "s", r.P99, result.Lower)
+		add(r.Op+" p99", "s", r.told("p99"), result.Lower)
 	}
 	for _, f := range doc.Findings {
 		if f.Answers() && f.Subject == w.Name && f.Value != nil && finite(*f.Value) {

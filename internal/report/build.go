@@ -310,9 +310,10 @@ func totalsOf(
 		}
 		if v, ok := m.Over(values, over); ok && finite(v) {
 			wanted := m.Better == result.Higher && !m.Aside || sets && i < 2
-			t.Measures = append(t.Measures, MeasureRow{m.Name, v, in, wanted})
+			t.Measures = append(t.Measures, MeasureRow{Name: m.Name, Value: v, Unit: in, wanted: wanted})
 		}
 	}
+	t.markFew()
 	return t
 }
 

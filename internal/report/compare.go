@@ -308,7 +308,11 @@ func valueText(m compare.Measure, v compare.Values) string {
 	if m.Name == catalogue.Mark && m.Workload != "" && finite(v.Value) && v.Value > 0 {
 		return loadmark.Say(v.Value, m.Unit)
 	}
-	return quantity(v.Value, m.Unit)
+	text := quantity(v.Value, m.Unit)
+	if m.TooFew() && text != none {
+		text += " ?"
+	}
+	return text
 }
 
 // verdictText is a verdict in words; what is the same is so within the threshold. A gross change of single runs is one

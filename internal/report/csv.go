@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,7 +92,11 @@ func (t taker) series(panel string, s result.Series, unit string) {
 }
 
 func (t taker) totals(panel, machine string, w WindowTotals) {
+	const few = " (fewer than ten operations beyond it)"
 	for _, m := range w.Measures {
+		if m.tooFew {
+			m.Name += few
+		}
 		t.value(panel, machine+", "+w.Name+", "+m.Name, w.Start, m.Value, m.Unit)
 	}
 	for _, r := range w.Rows {
@@ -108,6 +113,9 @@ func (t taker) totals(panel, machine string, w WindowTotals) {
 			v    *float64
 		}{{"mean", r.Mean}, {"p50", r.P50}, {"p90", r.P90}, {"p99", r.P99}, {"p99.9", r.P999}, {"max", r.Max}} {
 			if m.v != nil {
+				if slices.Contains(r.TooFew, m.name) {
+					m.name += few
+				}
 				t.value(panel, name+m.name, w.Start, *m.v, "s")
 			}
 		}

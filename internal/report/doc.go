@@ -15,6 +15,7 @@ package report
 import (
 	"encoding/json"
 	"html/template"
+	"maps"
 	"slices"
 	"time"
 
@@ -108,6 +109,65 @@ type MeasureRow struct {
 	Value  float64 `json:"value"`
 	Unit   string  `json:"unit"`
 	wanted bool    // what the workload is run for: the more, the better, and no other figure says it again
+	tooFew bool    // a percentile beyond which fewer than ten operations lie
+}
+
+// tails are the percentiles of a row and the share of operations beyond each.
+var tails = map[string]float64{"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p99.9": 0.001, "p99.99": 0.0001}
+
+// hardlyTold explains the mark of a percentile beyond which too few operations lie.
+const hardlyTold = "A time with ?: fewer than ten operations lie beyond it, too few to tell it."
+
+func (r OpRow) quantile(q string) *float64 {
+	return map[string]*float64{"p50": r.P50, "p90": r.P90, "p99": r.P99, "p99.9": r.P999}[q]
+}
+
+// Quantile is a percentile as tables show it.
+func (r OpRow) Quantile(q string) string { return r.marked(q, optional(r.quantile(q), "s")) }
+
+func (r OpRow) marked(q, text string) string {
+	if text != none && slices.Contains(r.TooFew, q) {
+		return text + " ?"
+	}
+	return text
+}
+
+// told is a percentile for sentences and for what is set beside others; nil where too few operations lie beyond it.
+func (r OpRow) told(q string) *float64 {
+	if slices.Contains(r.TooFew, q) {
+		return nil
+	}
+	return r.quantile(q)
+}
+
+// Text is the measure's value as tables show it.
+func (m MeasureRow) Text() string {
+	if m.tooFew {
+		return quantity(m.Value, m.Unit) + " ?"
+	}
+	return quantity(m.Value, m.Unit)
+}
+
+// markFew notes which percentiles of a row and of a tool's own few operations lie beyond.
+func (t *WindowTotals) markFew() {
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		for _, q := range slices.Sorted(maps.Keys(tails)) {
+			few := r.Count > 0 && float64(r.Count)*tails[q] < 10
+			at := slices.IndexFunc(t.Measures, func(m MeasureRow) bool { return m.Name == r.Op+"_"+q })
+			if few && at >= 0 {
+				t.Measures[at].tooFew = true
+			}
+			if few && (at >= 0 || r.quantile(q) != nil) {
+				r.TooFew = append(r.TooFew, q)
+			}
+		}
+	}
+}
+
+// marks reports whether a percentile of the totals has the mark of too few.
+func (t WindowTotals) marks() bool {
+	return slices.ContainsFunc(t.Rows, func(r OpRow) bool { return r.TooFew != nil })
 }
 
 // Latency is the percentile table of a workload.
@@ -184,6 +244,8 @@ type OpRow struct {
 	P999           *float64 `json:"p999_seconds,omitempty"`
 	Max            *float64 `json:"max_seconds,omitempty"`
 	Saturated      uint64   `json:"saturated,omitempty"` // operations at the end of the tool's latency scale
+	// TooFew are its percentiles, a tool's own among them, beyond which fewer than ten operations lie.
+	TooFew []string `json:"too_few,omitempty"`
 }
 
 // Heat is the latency heat map of a workload.

@@ -82,8 +82,8 @@ func (doc *Document) Figures() []Figure {
 		}))
 		for _, r := range l.Windows[0].Rows {
 			f := Figure{Operation: r.Op, Rate: optional(r.Rate(), r.Unit),
-				Bandwidth: optional(r.BytesPerSecond, "bytes/s"), Mean: optional(r.Mean, "s"), P50: optional(r.P50, "s"), P99: optional(r.P99, "s"),
-				P999: optional(r.P999, "s")}
+				Bandwidth: optional(r.BytesPerSecond, "bytes/s"), Mean: optional(r.Mean, "s"),
+				P50: r.Quantile("p50"), P99: r.Quantile("p99"), P999: r.Quantile("p99.9")}
 			i := slices.IndexFunc(times, func(t stated) bool { return t.of == r.Op })
 			if r.Max != nil || i < 0 {
 				add(f)
@@ -102,7 +102,7 @@ func (doc *Document) Figures() []Figure {
 			t.without(sayMeasure(t.of), add)
 		}
 		for _, m := range rest {
-			add(Figure{measure: true, value: m.value(), Operation: sayMeasure(m.Name), Rate: quantity(m.Value, m.Unit),
+			add(Figure{measure: true, value: m.value(), Operation: sayMeasure(m.Name), Rate: m.Text(),
 				Bandwidth: none, Mean: none, P50: none, P99: none, P999: none})
 		}
 	}
@@ -237,6 +237,9 @@ func (doc *Document) FigureTimes() string {
 	if said != "" && warm != nil {
 		said += " Figures hold the warm-up of " + findings.Listed(warm) + "."
 	}
+	if slices.ContainsFunc(doc.Latencies, func(l Latency) bool { return len(l.Windows) > 0 && l.Windows[0].marks() }) {
+		said = strings.TrimPrefix(said+" "+hardlyTold, " ")
+	}
 	return said
 }
 
@@ -298,20 +301,26 @@ func (doc *Document) PercentilesLegend() string {
 		}
 	}
 	i := slices.IndexFunc(doc.Latencies, Latency.distribution)
+	marked := ""
+	if slices.ContainsFunc(doc.Latencies, func(l Latency) bool {
+		return slices.ContainsFunc(l.Windows, WindowTotals.marks)
+	}) {
+		marked = " " + hardlyTold
+	}
 	switch {
 	case i < 0:
 		text := "No percentiles are made here"
 		if len(without) > 0 {
 			text += ": the distribution of times was not given, only means"
 		}
-		return text + ". What a tool states of its own stands as it gave it."
+		return text + ". What a tool states of its own stands as it gave it." + marked
 	case len(without) > 0:
 		return fmt.Sprintf("From merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
-			"operations, and throughout where no distribution of times was given: of %s.",
-			boundPercent(doc.Latencies[i].Error), few(without))
+			"operations, and throughout where no distribution of times was given: of %s.%s",
+			boundPercent(doc.Latencies[i].Error), few(without), marked)
 	}
 	return fmt.Sprintf("From merged histograms, within ±%s %% of the value; never averaged. A dash: too few "+
-		"operations.", boundPercent(doc.Latencies[i].Error))
+		"operations.%s", boundPercent(doc.Latencies[i].Error), marked)
 }
 
 // ImportedFiles is how many files of other tools the run was made of; one may hold several runs.
@@ -584,8 +593,8 @@ func didOf(l Latency) string {
 		}
 		if r.Mean != nil {
 			text += ", mean " + quantity(*r.Mean, "s")
-			if r.P99 != nil {
-				text += ", p99 " + quantity(*r.P99, "s")
+			if p99 := r.told("p99"); p99 != nil {
+				text += ", p99 " + quantity(*p99, "s")
 			}
 			text += " (" + l.Kind + ")"
 		}

@@ -349,6 +349,9 @@ func newSide(c Comparison) side {
 		s.add(c, "Bandwidth", "bytes/s", func(w WindowTotals) *float64 { return w.BytesPerSecond })
 	}
 	for _, m := range first.Measures {
+		if m.tooFew {
+			continue
+		}
 		s.add(c, sayMeasure(m.Name), m.Unit, func(w WindowTotals) *float64 {
 			for _, o := range w.Measures {
 				if o.Name == m.Name {
@@ -369,8 +372,8 @@ func newSide(c Comparison) side {
 				return nil
 			}
 		}
-		s.add(c, op.Op+" p50", "s", pick(func(r OpRow) *float64 { return r.P50 }))
-		s.add(c, op.Op+" p99", "s", pick(func(r OpRow) *float64 { return r.P99 }))
+		s.add(c, op.Op+" p50", "s", pick(func(r OpRow) *float64 { return r.told("p50") }))
+		s.add(c, op.Op+" p99", "s", pick(func(r OpRow) *float64 { return r.told("p99") }))
 	}
 	return s
 }

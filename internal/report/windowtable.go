@@ -56,8 +56,7 @@ func windowTable(doc *Document) (rows []windowRow, left int) {
 						}
 					}
 					return nil
-				}, optional(o.BytesPerSecond, "bytes/s"), optional(o.Mean, "s"), optional(o.P50, "s"), optional(o.P99,
-					"s"))
+				}, optional(o.BytesPerSecond, "bytes/s"), optional(o.Mean, "s"), o.Quantile("p50"), o.Quantile("p99"))
 			}
 			times, rest := statedOf(w.Measures)
 			for _, t := range times {
@@ -73,6 +72,7 @@ func windowTable(doc *Document) (rows []windowRow, left int) {
 					}
 					return nil
 				}, none, none, none, none)
+				rows[len(rows)-1].Values[0] = m.Text()
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func (doc *Document) SpreadOfVMs() (rows [][]string, named []string) {
 			}
 			name := w.Name + " on VM " + strings.TrimPrefix(w.VM, prefix)
 			loads = append(loads, spread.Load{Name: name, Of: w.Name, Op: r.Op, Unit: r.Unit, Rate: r.OpsPerSecond,
-				P99: r.P99, Errors: errors})
+				P99: r.told("p99"), Errors: errors})
 			errors = 0
 		}
 	}
@@ -186,7 +186,7 @@ func (doc *Document) Spread() (rows [][]string, named []string) {
 		errors := doc.failed(l.Workload)
 		for _, r := range l.Windows[0].Rows {
 			loads = append(loads, spread.Load{Name: l.Workload, Op: r.Op, Unit: r.Unit, Rate: r.OpsPerSecond,
-				P99: r.P99, Errors: errors})
+				P99: r.told("p99"), Errors: errors})
 			errors = 0
 		}
 	}
@@ -293,7 +293,7 @@ func statedOf(measures []MeasureRow) (all []stated, rest []MeasureRow) {
 	}
 	for _, m := range measures {
 		if _, what, i := find(m); i >= 0 {
-			all[i].at[what] = quantity(m.Value, m.Unit)
+			all[i].at[what] = m.Text()
 		} else {
 			rest = append(rest, m)
 		}
@@ -333,8 +333,8 @@ func (l Latency) Table() (rows []PercentileRow) {
 				}
 				times = slices.Delete(times, i, i+1)
 			} else {
-				cells = append(cells, optional(r.Mean, "s"), optional(r.P50, "s"), optional(r.P90, "s"),
-					optional(r.P99, "s"), optional(r.P999, "s"), optional(r.Max, "s"))
+				cells = append(cells, optional(r.Mean, "s"), r.Quantile("p50"), r.Quantile("p90"), r.Quantile("p99"),
+					r.Quantile("p99.9"), optional(r.Max, "s"))
 			}
 			if r.Saturated > 0 {
 				cells[len(cells)-1] = "≥ " + cells[len(cells)-1]
@@ -349,7 +349,7 @@ func (l Latency) Table() (rows []PercentileRow) {
 			add(sayMeasure(s.of), cells...)
 		}
 		for _, m := range rest {
-			add(sayMeasure(m.Name), none, quantity(m.Value, m.Unit), none, none, none, none, none, none, none)
+			add(sayMeasure(m.Name), none, m.Text(), none, none, none, none, none, none, none)
 		}
 	}
 	return rows

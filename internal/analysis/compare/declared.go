@@ -122,6 +122,7 @@ func (p pairing) declared(name string, m result.Measure, b, c load) (Measure, bo
 		Direction: string(p.options.directionOf(m))}
 	if m.Kind == result.Single {
 		out.beyond = stated(m.Name, slices.Concat(b.of, c.of))
+		out.warnOfFew()
 	}
 	over := func(w result.Workload, r Run) ratioSeries { return rateSeries(w, r, "", m.Name) }
 	p.values(&out, bv, cv, b.runs, c.runs, func() ([]ratioSeries, []ratioSeries) {
@@ -149,11 +150,13 @@ func stated(name string, of []result.Workload) float64 {
 	percent, _ := strconv.ParseFloat(m[1], 64)
 	least := math.Inf(1)
 	for _, w := range of {
-		var n uint64
+		var all, named uint64
 		for _, o := range w.Ops {
-			n += o.Count
+			if all += o.Count; strings.Contains(" "+name, " "+o.Op+"_") {
+				named += o.Count
+			}
 		}
-		least = min(least, float64(n))
+		least = min(least, float64(cmp.Or(named, all)))
 	}
 	return least * (100 - percent) / 100
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"plimsoll/internal/analysis/effect"
 	"plimsoll/internal/analysis/resample"
@@ -149,3 +150,13 @@ func (m *Measure) grossAt() float64 {
 
 // enough reports whether a percentile, if it is one, rests on enough operations.
 func (m *Measure) enough() bool { return m.beyond == 0 || m.beyond >= grossBeyond }
+
+// TooFew reports whether it is a percentile that can hardly be told: a largest value is what it is.
+func (m *Measure) TooFew() bool { return !m.enough() && !strings.HasSuffix(m.Name, "_max") }
+
+// warnOfFew says so.
+func (m *Measure) warnOfFew() {
+	if m.TooFew() {
+		m.warn("fewer than ten operations of a side lie beyond it: too few to tell it")
+	}
+}

@@ -338,6 +338,7 @@ func (p pairing) percentiles(name, called, kind string, b, c load, bo, co []resu
 			Direction: string(effect.LowerIsBetter), Scope: BetweenRuns}
 		o := effect.Options{Threshold: p.options.Threshold}
 		m.beyond = float64(least) * (1 - q)
+		m.warnOfFew()
 		if !p.single() && min(len(bh), len(ch)) == 1 {
 			m.oneMore(q, bh, ch, p.options.Threshold)
 			out = append(out, m)

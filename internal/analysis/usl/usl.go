@@ -19,6 +19,7 @@
 package usl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -275,6 +276,9 @@ func Fit(points []Point, o Options) (*Model, error) {
 			pts[i].Weight = 1
 		}
 	}
+	slices.SortStableFunc(pts, func(a, b Point) int { // the order of rows says nothing, resamples neither
+		return cmp.Or(cmp.Compare(a.Concurrency, b.Concurrency), cmp.Compare(a.Throughput, b.Throughput), cmp.Compare(a.Weight, b.Weight))
+	})
 	fits := fitsOf(pts, o)
 	m := fits[0]
 	m.others = fits[1:]

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -567,6 +568,25 @@ func TestScaleAndOrder(t *testing.T) {
 			t.Fatalf("(-want +got):\n%s", d)
 		}
 	})
+}
+
+// Rows in another order, some of one concurrency, are the same to the last digit, intervals of resamples too.
+func TestOrderSaysNothing(t *testing.T) {
+	t.Parallel()
+	points := []Point{{1, 955, 0}, {8, 6234, 0}, {8, 6300, 0}, {2, 1878, 0}, {64, 12_700, 0}, {16, 9600, 2}, {4, 3548, 0},
+		{32, 12_100, 0}, {16, 9600, 1}}
+	want, err := Fit(points, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(points)
+	got, err := Fit(points, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("(-forwards +backwards):\n%s", d)
+	}
 }
 
 // No finite input breaks the fit, the parameters stay within bounds, and no law of the family fits better than

@@ -11,10 +11,13 @@ import (
 
 // NeedVerb refuses words that are no command, and offers the nearest.
 func NeedVerb(cmd *cobra.Command, args []string) error {
+	hint := fmt.Sprintf("run %q for the commands there are", cmd.CommandPath()+" --help")
 	if len(args) == 0 {
+		if f := cmd.Flag("json"); f != nil && f.Changed {
+			return exit.Usagef(hint, "%sby itself it has nothing to print as JSON: one of its commands has", Phase(cmd))
+		}
 		return nil
 	}
-	hint := fmt.Sprintf("run %q for the commands there are", cmd.CommandPath()+" --help")
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near[0])
 	}

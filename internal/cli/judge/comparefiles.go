@@ -288,10 +288,11 @@ func setAside(con *console.Console, phase string, s *table.Table) aside {
 		visible.Fprintf(con.Err, "warning: %s: %s: %s is left out: it %s\n", phase, s.Source, table.Quote(s.Names[i]),
 			why)
 	}
-	switch times, err := s.Times(); {
-	case err != nil:
+	times, err := s.Times()
+	if err != nil {
 		visible.Fprintf(con.Err, "warning: %s: %s: %v\n", phase, s.Source, err)
-	case times != nil:
+	}
+	if times != nil {
 		leave(times.Column, "says when each row was measured")
 		if times.Step > 0 && times.Step <= mostStep {
 			out.step = times.Step

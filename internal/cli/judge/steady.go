@@ -32,7 +32,7 @@ func (sd *Sides) SteadyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "steady FILE|RUN|-",
 		Short: "Say whether a series has settled, from when to when, and what it then does",
-		Long: `Steady looks at a series of evenly spaced values: where its warm-up ends, whether it repeats itself (a
+		Long: `Steady looks at a series of evenly spaced values, the oldest first: where its warm-up ends, whether it repeats itself (a
 checkpoint, a flush), where its level changes, whether it stalls, drifts, swings slowly or spreads;
 and gives the mean of all but the warm-up with an interval that allows for the dependence of adjacent
 values. A series too short for its noise is "inconclusive", and why.

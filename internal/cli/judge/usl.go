@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -104,6 +105,7 @@ func (sd *Sides) usl(files []string, columns, format string, errors usl.Errors, 
 		// each objection has it
 		return exit.Errorf(exit.Failed, "", "usl: %s: %s", source, strings.ReplaceAll(err.Error(), "usl: ", ""))
 	}
+	slices.SortStableFunc(points, func(a, b usl.Point) int { return cmp.Compare(a.Concurrency, b.Concurrency) })
 	doc := scalability{Source: source, Model: model, Points: points}
 	for _, n := range at {
 		p, err := model.Predict(n)

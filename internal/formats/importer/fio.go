@@ -342,9 +342,10 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 	d.Workload, d.Unfailing = "fio "+kind+" log", true
 	d.Tool = "fio (its logs hold no version)"
 	d.Declared.Format = format{Reader: fioLog, Kind: kind}.json()
-	averaged, each, both, three := false, false, false, false
+	averaged, each, both, three, rates := false, false, false, false, false
 	err := fio.EachLog(bytes.NewReader(wholeLines(g.head)), func(p fio.LogPoint) error {
 		averaged, each, both = averaged || p.Block == 0, each || p.Block > 0, both || p.Both
+		rates = rates || kind == kindIOPS && p.Block > 0 && p.Value != 1 // of a single I/O it is 1
 		// As microseconds it began before its job.
 		three = three || p.Both || p.Elapsed < epoch && float64(p.Value)/1e3 > float64(p.Elapsed.Milliseconds()+2)
 		return nil
@@ -352,6 +353,8 @@ func prepareFioLog(d *Reading, g *given, kind string) error {
 	switch {
 	case err != nil:
 		return err
+	case rates:
+		return errors.New("some of its lines have the size of a single I/O and a rate: what they count is not known")
 	case averaged && each:
 		return errors.New("some of its lines are averages and some single I/Os: it is two logs in one")
 	}

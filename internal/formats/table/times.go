@@ -58,7 +58,8 @@ type Times struct {
 }
 
 // Times finds the column of times; nil without one. A column counts by its name, and when nearly all of its values rise
-// or nearly all fall; then each step backwards or of nothing is an objection.
+// or nearly all fall; then each step backwards or of nothing is an objection, and the column one of
+// times all the same.
 func (t *Table) Times() (*Times, error) {
 	for i, name := range t.Names {
 		stem, unit := SplitUnit(name)
@@ -89,20 +90,39 @@ func (t *Table) Times() (*Times, error) {
 			ts.Notes = []string{fmt.Sprintf("%s: %d of %d rows have the time of the row above; they are taken in their "+
 				"order, as if %.6g s apart", name, len(steps)-rise, len(at), ts.Step)}
 			return ts, nil
-		case rise < nearly && fall < nearly && rise+fall > 0:
+		case rise < nearly && fall < nearly && rise+fall > 0 && !shuffled(at):
 			continue // a measure that happens to be called so
 		case fall >= nearly:
 			return nil, fmt.Errorf("%s %d: %s: %s comes before %s: put the oldest row first", t.Unit, t.Lines[1], name,
 				Quote(t.Rows[1][i]), Quote(t.Rows[0][i]))
 		}
-		if err := t.forwards(i, steps); err != nil {
-			return nil, err
-		}
 		ts := &Times{Column: i}
+		if err := t.forwards(i, steps); err != nil {
+			return ts, err
+		}
 		ts.space(t, steps)
 		return ts, nil
 	}
 	return nil, nil
+}
+
+// shuffled reports whether times are evenly spaced once they are sorted, as no measure is.
+func shuffled(at []float64) bool {
+	sorted := slices.Sorted(slices.Values(at))
+	steps := make([]float64, len(at)-1)
+	for i := range steps {
+		steps[i] = sorted[i+1] - sorted[i]
+	}
+	step, even := slices.Sorted(slices.Values(steps))[len(steps)/2], 0
+	for _, s := range steps {
+		if s <= 0 {
+			return false
+		}
+		if math.Abs(s-step) <= 0.25*step {
+			even++
+		}
+	}
+	return len(at) >= 10 && even >= (9*len(steps)+9)/10
 }
 
 // times reads a column of times in seconds; nil when it holds something else.

@@ -425,8 +425,11 @@ func views(l tally.Layout, head result.Series, g grid, rates []tally.Totals, mac
 			over *= machines
 		}
 		if occurs(func(t tally.Totals) float64 { return l.Measure(t, k) }) {
-			add(g, "", m.Name, unit,
-				pick(rates, func(t tally.Totals) (float64, bool) { return l.Measure(t, k) / over, true }))
+			add(g, "", m.Name, unit, pick(rates, func(t tally.Totals) (float64, bool) {
+				untold := l.Untold(t, k) // of a sum of machines it cannot be told whose
+				return l.Measure(t, k) / (over - untold),
+					untold < leastTold || over-untold > leastTold && (m.Averages() || machines == 1)
+			}))
 		}
 	}
 	return out

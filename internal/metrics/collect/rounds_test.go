@@ -240,23 +240,28 @@ func TestMeasuresOfLostMachines(t *testing.T) {
 		{Name: "n", Unit: "n", Kind: result.Count},
 		{Name: "p95", Unit: "ms", Kind: result.Single},
 	}
-	ran := func(vm string, seconds int) *track {
+	shares := []result.Measure{{Name: "cpu", Unit: "%", Kind: result.Level}}
+	load := func(vm string, seconds int, untold float64, measures []result.Measure) *track {
 		k := &track{
 			job:      result.RawJob{VM: vm, Measures: measures},
 			reported: []bool{true, true, true},
 			single:   make([][]figure, 3),
 			meter:    tally.NewMeter(tally.Layout{Measures: measures}, nil, measures),
 		}
+		did := k.meter.Layout.Zero()
+		did[1], did[1+len(measures)] = 10*(float64(seconds)-untold), untold
+		if len(measures) > 1 {
+			did[2] = float64(seconds)
+		}
 		k.marks = []counted{
-			{At: recordtest.Epoch, Totals: tally.Totals{0, 0, 0, 0}},
-			{
-				At:     recordtest.Epoch.Add(time.Duration(seconds) * time.Second),
-				Totals: tally.Totals{0, float64(10 * seconds), float64(seconds), 0},
-			},
+			{At: recordtest.Epoch, Totals: k.meter.Layout.Zero()},
+			{At: recordtest.Epoch.Add(time.Duration(seconds) * time.Second), Totals: did},
 		}
 		k.single[2] = []figure{{k.to(), float64(seconds)}}
 		return k
 	}
+	ran := func(vm string, seconds int) *track { return load(vm, seconds, 0, measures) }
+	cpu := func(vm string, untold float64) *track { return load(vm, 100, untold, shares) }
 	all := func(k *track) (tally.Mark, tally.Mark, time.Duration) {
 		return k.marks[0].mark(), k.marks[1].mark(), k.to().Sub(k.from())
 	}
@@ -270,6 +275,12 @@ func TestMeasuresOfLostMachines(t *testing.T) {
 			{Measure: "n", Value: 199}}},
 		"one was lost": {[]*track{ran("a", 100), ran("b", 40)}, []result.Value{{Measure: "tps", Value: 14},
 			{Measure: "n", Value: 140}}},
+		"a level in a part of the time": {[]*track{load("a", 100, 75, measures)}, []result.Value{
+			{Measure: "tps", Value: 10}, {Measure: "n", Value: 100}, {Measure: "p95", Value: 100}}},
+		"a level of one of two": {[]*track{ran("a", 100), load("b", 100, 100, measures)}, []result.Value{
+			{Measure: "n", Value: 200}}},
+		"a share of one of two": {[]*track{cpu("a", 30), cpu("b", 100)}, []result.Value{{Measure: "cpu", Value: 10}}},
+		"a share never told":    {[]*track{cpu("a", 100)}, nil},
 	} {
 		if diff := cmp.Diff(c.want, values(c.tracks, 100, all)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)

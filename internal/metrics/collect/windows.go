@@ -364,9 +364,13 @@ func (l *loadPlan) entry(tracks []*track) result.Workload {
 	return w
 }
 
+// leastTold is the time in seconds for which a Level must be told to be known.
+const leastTold = 1e-6
+
 // values are the measures of some tracks of a workload over the part of each that of gives, span 0 for none. What
 // cannot be added is given of a single track only, as it reported it last in that part. All parts lie in a time of some
-// seconds, 0 for each in its own: a Level of a machine that worked for less of it was nothing in the rest.
+// seconds, 0 for each in its own: a Level of a machine that worked for less of it was nothing in the rest, and for as
+// long as no report told it not known; a sum that lacks a machine is not made.
 func values(
 	tracks []*track,
 	seconds float64,
@@ -376,7 +380,7 @@ func values(
 	var out []result.Value
 	for _, m := range tracks[0].job.Measures {
 		at, last := l.Of(m.Name), math.NaN()
-		type part struct{ done, seconds float64 }
+		type part struct{ done, seconds, untold float64 }
 		byVM := map[string]part{} // a Level of two starts of a machine is one after the other
 		for _, k := range tracks {
 			from, to, span := of(k)
@@ -387,6 +391,7 @@ func values(
 			byVM[k.job.VM] = part{
 				p.done + l.Measure(to.Totals, at) - l.Measure(from.Totals, at),
 				p.seconds + span.Seconds(),
+				p.untold + l.Untold(to.Totals, at) - l.Untold(from.Totals, at),
 			}
 			for _, f := range k.single[at] {
 				if f.t.After(from.At) && !f.t.After(to.At) {
@@ -394,22 +399,25 @@ func values(
 				}
 			}
 		}
-		sum := 0.0
+		sum, told := 0.0, 0
 		for _, vm := range slices.Sorted(maps.Keys(byVM)) {
-			if p := byVM[vm]; m.Kind == result.Level {
+			p := byVM[vm]
+			if m.Kind == result.Level {
 				if p.seconds < seconds-closeCuts.Seconds() {
 					p.seconds = seconds
 				}
-				sum += p.done / p.seconds
-			} else {
-				sum += p.done
+				if p.seconds -= p.untold; p.seconds < leastTold {
+					continue
+				}
+				p.done /= p.seconds
 			}
+			sum, told = sum+p.done, told+1
 		}
 		if m.Averages() {
-			sum /= float64(max(len(byVM), 1))
+			sum /= float64(max(told, 1))
 		}
 		switch {
-		case len(byVM) == 0 || m.Kind == result.Single && (len(byVM) > 1 || math.IsNaN(last)):
+		case told == 0 || told < len(byVM) && !m.Averages() || m.Kind == result.Single && (len(byVM) > 1 || math.IsNaN(last)):
 			continue
 		case m.Kind == result.Single:
 			sum = last

@@ -2,7 +2,8 @@
 // job has done so far, as one vector of counters by declared operation and measure, with its histograms.
 //
 // The recorder of a run (package record) and the later collector (package collect) share it, so that both
-// understand a report in one way: a Level counts as its value times the seconds it held, a Single not at all, latency
+// understand a report in one way: a Level counts as its value times the seconds it held, beside the seconds of which
+// no report told it (its mean is over the others), a Single not at all, latency
 // that a tool tells only at its end belongs to no part of the job. It refuses reports that do not fit what the job
 // declared (Fits), knows no clock and no folder.
 package tally
@@ -18,7 +19,7 @@ import (
 )
 
 // Layout says what a vector of totals holds: errors; operations, bytes and seconds of every operation; then what can
-// be added up of every measure.
+// be added up of every measure, and the seconds for which each was not told.
 type Layout struct {
 	Operations []result.Operation
 	Measures   []result.Measure
@@ -49,7 +50,7 @@ func (l Layout) With(operations []result.Operation, measures []result.Measure) L
 	return l
 }
 
-func (l Layout) width() int { return 1 + perOperation*len(l.Operations) + len(l.Measures) }
+func (l Layout) width() int { return 1 + perOperation*len(l.Operations) + 2*len(l.Measures) }
 
 // Totals are cumulative counters in a layout's order, in float64 because ticks interpolate. A Level is held times
 // seconds, which adds up; a Single as 0, since it does not.
@@ -80,6 +81,9 @@ func (t Totals) Ops(op int) float64              { return t[1+perOperation*op] }
 func (t Totals) Bytes(op int) float64            { return t[2+perOperation*op] }
 func (t Totals) Seconds(op int) float64          { return t[3+perOperation*op] }
 func (l Layout) Measure(t Totals, k int) float64 { return t[1+perOperation*len(l.Operations)+k] }
+
+// Untold are the seconds for which no report told a Level.
+func (l Layout) Untold(t Totals, k int) float64 { return l.Measure(t, len(l.Measures)+k) }
 
 func (t Totals) Set(op int, c *workload.Counters) {
 	t[1+perOperation*op], t[2+perOperation*op], t[3+perOperation*op] = float64(c.Ops), float64(c.Bytes), c.Seconds
@@ -173,6 +177,7 @@ type Meter struct {
 	Values  []int // the same of its measures
 	Kinds   []result.Kind
 	sums    []float64 // of its measures
+	untold  []float64 // seconds
 	mute    []bool    // by operation of the job: some were done, and how long they took was not said
 	elapsed time.Duration
 	array   []float64 // in which reuse puts vectors together
@@ -183,7 +188,8 @@ type Meter struct {
 
 // NewMeter takes a job's declaration into a layout that has at least its operations and measures.
 func NewMeter(l Layout, operations []result.Operation, measures []result.Measure) *Meter {
-	m := &Meter{Layout: l, sums: make([]float64, len(measures)), mute: make([]bool, len(operations))}
+	m := &Meter{Layout: l, sums: make([]float64, len(measures)), untold: make([]float64, len(measures)),
+		mute: make([]bool, len(operations))}
 	for _, o := range operations {
 		m.ops = append(m.ops, l.Operation(o.Name))
 	}
@@ -256,14 +262,19 @@ func (m *Meter) Report(since, t time.Time, r workload.Report) Mark {
 		}
 	}
 	for i, v := range r.Values {
+		at := 1 + perOperation*len(m.Layout.Operations) + m.Values[i]
 		switch {
-		case math.IsNaN(v) || math.IsInf(v, 0) || m.Kinds[i] == result.Single:
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			if m.Kinds[i] == result.Level {
+				m.untold[i] += max(0, held.Seconds())
+			}
+		case m.Kinds[i] == result.Single:
 		case m.Kinds[i] == result.Level:
 			m.sums[i] += v * max(0, held.Seconds())
 		default:
 			m.sums[i] = v
 		}
-		k.Totals[1+perOperation*len(m.Layout.Operations)+m.Values[i]] = m.sums[i]
+		k.Totals[at], k.Totals[at+len(m.Layout.Measures)] = m.sums[i], m.untold[i]
 	}
 	m.elapsed = r.Elapsed
 	return k

@@ -66,6 +66,26 @@ func TestLevelWithoutAClock(t *testing.T) {
 	}
 }
 
+// A level that a report lacks counts for none of its time, which is told; a count stays where it was.
+func TestLevelThatAReportLacks(t *testing.T) {
+	t.Parallel()
+	measures := []result.Measure{{Name: "depth", Kind: result.Level}, {Name: "retries", Kind: result.Count}}
+	m := NewMeter(Layout{Measures: measures}, nil, measures)
+	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	k := Mark{At: at}
+	for i, v := range [][]float64{{6, 1}, {math.NaN(), math.NaN()}, {math.Inf(1), 3}, {10, 4}} {
+		s := time.Duration(i*i+1) * time.Second // 1, 2, 5, 10
+		k = m.Report(k.At, at.Add(s), workload.Report{Elapsed: s, Values: v})
+	}
+	l := m.Layout
+	if sum, untold := l.Measure(k.Totals, 0), l.Untold(k.Totals, 0); sum != 6*1+10*5 || untold != 4 {
+		t.Errorf("a depth of %v s in sum, %v s not told; want 56 and 4", sum, untold)
+	}
+	if n, untold := l.Measure(k.Totals, 1), l.Untold(k.Totals, 1); n != 4 || untold != 0 {
+		t.Errorf("%v retries, %v s not told; want 4 and 0", n, untold)
+	}
+}
+
 // What does not fit the declaration is found out before it is counted.
 func TestFits(t *testing.T) {
 	t.Parallel()
