@@ -218,16 +218,20 @@ func (a *adaptation) ownDirections() {
 }
 
 // rate is the load one process of a job offers, in operations per second; 0 is unlimited. One direction without a limit
-// makes the whole unlimited.
+// makes the whole unlimited. fio takes a rate of operations for one of bytes in blocks of the smallest size, which it
+// holds, but for rate_process=poisson: that draws operations, as many as smallest blocks make the rate.
 func rate(job fiofile.Job, reads, writes, trims bool) float64 {
-	text, size := job.Value("rate_iops"), [3]float64{1, 1, 1}
+	text, inBytes := job.Value("rate_iops"), false
 	if text == "" {
-		text = job.Value("rate")
-		if job.Value("bssplit") != "" || job.Value("bsrange") != "" {
-			return 0 // operations per second follow from bytes per second only where blocks have one size
+		text, inBytes = job.Value("rate"), true
+	}
+	size, least := blocks(job)
+	for i := range size {
+		if job.Value("rate_process") == "poisson" {
+			size[i] = least[i]
 		}
-		for i, bytes := range meanBlocks(job) { // one size for each direction
-			size[i] = bytes
+		if !inBytes {
+			size[i] /= least[i]
 		}
 	}
 	rates, err := fiofile.ParseRates(text)

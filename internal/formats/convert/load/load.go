@@ -238,6 +238,20 @@ func (s *Stream) Mean() float64 {
 	return sum
 }
 
+// Uneven is how many times the mean size of the stream's operations is the smallest.
+func (s *Stream) Uneven() float64 {
+	least := int64(0)
+	for i, share := range s.Sizes {
+		if i == 0 || share.Bytes < least {
+			least = share.Bytes
+		}
+	}
+	if least == 0 {
+		return 1
+	}
+	return s.Mean() / float64(least)
+}
+
 // Number writes a number as short as it can be.
 func Number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
