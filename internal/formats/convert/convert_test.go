@@ -483,7 +483,7 @@ func TestRatesOfMixedBlocks(t *testing.T) {
 		{"", "rate_iops=70,30"}, {",distribution=deterministic", "rate_iops=490,210"}} {
 		const wd = "wd=wd1,sd=sd1,xfersize=(4k,60,64k,40),rdpct=70,seekpct=100\n"
 		there, err := convert.Convert(convert.Request{Name: "a.vdb", From: vdbench, To: fio, Data: []byte(
-			"sd=sd1,lun=/srv/x,size=64m\n" + wd + "rd=rd1,wd=wd1,iorate=100,elapsed=8" + c.spaced + "\n")})
+			"sd=sd1,lun=/srv/x,size=64m,threads=1\n" + wd + "rd=rd1,wd=wd1,iorate=100,elapsed=8" + c.spaced + "\n")})
 		if err != nil || !strings.Contains(there.Text, "\n"+c.rate+"\n") {
 			t.Fatalf("%v\n%s", err, there.Text)
 		}
