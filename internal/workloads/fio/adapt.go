@@ -107,14 +107,11 @@ func (o *objection) Error() string {
 	if len(o.lines) == 1 {
 		return text
 	}
-	more := make([]string, 0, 10)
-	for _, line := range o.lines[1:min(len(o.lines), cap(more)+1)] {
-		more = append(more, strconv.Itoa(line))
+	more := make([]string, len(o.lines)-1)
+	for i, line := range o.lines[1:] {
+		more[i] = strconv.Itoa(line)
 	}
-	if left := len(o.lines) - 1 - len(more); left > 0 {
-		more = append(more, fmt.Sprintf("%d more", left))
-	}
-	return fmt.Sprintf("%s (also in line %s)", text, strings.Join(more, ", "))
+	return fmt.Sprintf("%s (also in line %s)", text, unit.List(more, 10))
 }
 
 // object adds an objection to the value of an option, or to the option where it has none.
