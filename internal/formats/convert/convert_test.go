@@ -474,7 +474,7 @@ func TestVariablesAndIncludes(t *testing.T) {
 	}
 }
 
-// TestRatesOfMixedBlocks: fio counts an even rate in blocks of the smallest size. Here the mean is 28 KiB, seven of them.
+// TestRatesOfMixedBlocks: fio counts an even rate in blocks of the smallest size. The mean is 28 KiB here.
 func TestRatesOfMixedBlocks(t *testing.T) {
 	t.Parallel()
 	vdbench, _ := convert.ByName("vdbench")

@@ -94,7 +94,7 @@ func (a *adaptation) adapt(source *fiofile.File) error {
 
 const maxScale = 1_000_000
 
-// objection is what is wrong with an option, or with a section that lacks one. What is the same of several is one.
+// objection tells what is wrong with an option, or with a section that lacks one. What is the same of several is one.
 type objection struct {
 	head, what string   // the sections stand between
 	sections   []string // as the file has them: "[name]"

@@ -124,10 +124,11 @@ func TestPacedNotes(t *testing.T) {
 			"mean is larger: about 45 operations a second are offered; rate_process=poisson offers what is asked for",
 		"rate_iops=90\nbssplit=4k/50:12k/50\nrate_process=poisson\n": "",
 		"rate=90k\nbsrange=4k-12k\n":                                 "",
-		"rate=400k\nbsrange=4k-12k\nrate_process=poisson\n": "[a]: rate=400k: fio's poisson draws as many operations as " +
-			"blocks of the smallest size would make it, and their mean is larger: about 100 a second are offered, and more bytes",
+		"rate=400k\nbsrange=4k-12k\nrate_process=poisson\n": "[a]: rate=400k: fio's poisson draws as many " +
+			"operations as blocks of the smallest size would make it, and their mean is larger: about 100 a second are offered, and more bytes",
 	} {
-		own, err := nowhere.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte("[a]\nsize=1m\nrw=randread\n" + text)})
+		text = "[a]\nsize=1m\nrw=randread\n" + text
+		own, err := nowhere.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte(text)})
 		if got := strings.Join(own.Notes, "\n"); err != nil || got != want {
 			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
 		}

@@ -88,8 +88,8 @@ func TestOwnObjections(t *testing.T) {
 		"[global]\nsize=${X}\nfilename=/tmp/${X}\n[a]\nbs=${X}\n": "" +
 			"f.fio:2:6: [global] size=${X}: ${X} has no value; give " +
 			"one with --set X=VALUE (also in line 3, 5)",
-		"[a]\nrw=read\n[b]\nrw=read\n[c]\nrw=read\n[d]\nrw=read\n": "f.fio:1:1: no size is given for [a], [b], [c] and 1 more: " +
-			"write size=, or give --job-size (also in line 3, 5, 7)",
+		"[a]\nrw=read\n[b]\nrw=read\n[c]\nrw=read\n[d]\nrw=read\n": "f.fio:1:1: " +
+			"no size is given for [a], [b], [c] and 1 more: write size=, or give --job-size (also in line 3, 5, 7)",
 		"[global]\nsize=1m\nrate=1250\n[a]\n[b]\n[c]\n[d]\n": "f.fio:3:6: [a], [b], [c] and 1 more rate=1250: that is one " +
 			"operation each 3.28 s, and beside other jobs fio hangs, or loses figures, when a job sleeps so long: write a " +
 			"higher rate (it is of bytes: 300k is 300 KiB a second)",

@@ -65,8 +65,8 @@ func TestRampWithoutTimes(t *testing.T) {
 		want    string
 	}{
 		"one report of the whole": {[][3]int{{1500, 40, 0}}, "40 in 1.5s"},
-		"as it runs": {[][3]int{{900, 5, 9}, {1900, 9, 8}, {1000, 3, 7}, {2000, 7, 6}, {3600, 12, 1}, {4600, 16, 1},
-			{5600, 20, 0}}, "12 in 3.6s, 16 in 4.6s, 20 in 5.6s"},
+		"as it runs": {[][3]int{{900, 5, 9}, {1900, 9, 8}, {1000, 3, 7}, {2000, 7, 6}, {3600, 12, 1},
+			{4600, 16, 1}, {5600, 20, 0}}, "12 in 3.6s, 16 in 4.6s, 20 in 5.6s"},
 	} {
 		text := ""
 		for i, r := range c.reports {

@@ -45,7 +45,8 @@ func (w *writer) rates(processes int) {
 
 func (w *writer) rateNote(asked, got float64) {
 	if math.Abs(asked-got) > asked*0.005 {
-		w.Note(w.stream.Asked("Rate", load.Number(asked)), load.Number(math.Round(got*1000)/1000)+" a second for the job",
+		got = math.Round(got*1000) / 1000
+		w.Note(w.stream.Asked("Rate", load.Number(asked)), load.Number(got)+" a second for the job",
 			"fio takes a whole number for each process, reads and writes apart; %s is asked for this stream",
 			load.Number(math.Round(asked*1000)/1000))
 	}
