@@ -70,8 +70,8 @@ func TestRampWithoutTimes(t *testing.T) {
 	} {
 		text := ""
 		for i, r := range c.reports {
-			text += status{stampMS: t0 + 1000*int64(i), runtimeMS: int64(r[0]), issued: r[1] - inFlight, eta: int64(r[2]),
-				options: untimed}.String()
+			text += status{stampMS: t0 + 1000*int64(i), runtimeMS: int64(r[0]), issued: r[1] - inFlight,
+				eta: int64(r[2]), options: untimed}.String()
 		}
 		var sink workloadtest.Recorder
 		_, err := (Engine{}).Parse(workload.Declared{}, strings.NewReader(text), &sink)
