@@ -35,6 +35,7 @@ type Stream struct {
 	ReadShare  float64 `json:"read_share,omitempty"`
 	ReadBytes  float64 `json:"read_bytes,omitempty"`  // mean size of a read; 0 unknown, to a model 4 KiB
 	WriteBytes float64 `json:"write_bytes,omitempty"` // mean size of a write or trim; 0 unknown, to a model 4 KiB
+	Also       string  `json:"also,omitempty"`        // what else its author asks for, as the tool has it
 	// Stage: it begins when every stream of a lower stage has ended.
 	Stage int `json:"stage,omitempty"`
 	// Brief: it may work for a part of the job's time only; see MarkBrief.

@@ -185,6 +185,12 @@ func (t *turn) differences(o *turn) []difference {
 		}
 		return fmt.Sprintf("%s reducible", view.Percent(n.Reducible))
 	})
+	for i := range a {
+		if x, y := strings.Split(a[i].Also, ", "), strings.Split(b[i].Also, ", "); a[i].Also != b[i].Also {
+			out = append(out, difference{"options", without(x, y), without(y, x)})
+			break
+		}
+	}
 	each("order of sections", func(n result.Stream) string { return fmt.Sprintf("stage %d", n.Stage) })
 	if t.data() != o.data() && (len(out) > 0 || t.sets < 3) { // a sweep of working sets is told elsewhere
 		out = append(out, difference{"working set", t.data(), o.data()})
@@ -201,6 +207,12 @@ func (t *turn) differences(o *turn) []difference {
 		out = append(out, difference{"circumstances (" + c + ")", "", ""})
 	}
 	return out
+}
+
+// without are the options that the other does not have.
+func without(options, other []string) string {
+	own := slices.DeleteFunc(slices.Clone(options), func(o string) bool { return slices.Contains(other, o) })
+	return cmp.Or(strings.Join(own, " "), "none")
 }
 
 // blocks are the sizes that a section moves.

@@ -83,3 +83,35 @@ func TestOneRate(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestOptions: what only the tool's own options say is a difference like any other.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, later string
+		writes       float64
+		want         string
+	}{
+		"nothing else": {"ioengine=libaio", "ioengine=libaio", 1,
+			"With share of reads 0 % instead of 100 %, Writes did "},
+		"an option, too": {"ioengine=libaio", "ioengine=libaio, fsync=1", 1,
+			"they differ in several things, share of reads and options"},
+		"options alone": {"fsync=1, ioengine=sync", "fsync=1, ioengine=libaio, nice=3", 0,
+			"With options ioengine=libaio nice=3 instead of ioengine=sync, Writes did "},
+		"none before": {"", "fsync=1", 0, "With options fsync=1 instead of none, Writes did "},
+	} {
+		s := reporttest.NewSynthetic(1, 420, 1)
+		s.Load(reporttest.Load{Name: "Reads", Group: "A", To: 200, Rate: func(int) float64 { return 3000 }})
+		s.Load(reporttest.Load{Name: "Writes", Group: "A", From: 220, To: 420, Writes: c.writes,
+			Rate: func(int) float64 { return 4000 }})
+		for _, w := range s.Data.Workloads {
+			for j := range w.Streams {
+				w.Streams[j].Also = map[string]string{"Reads": c.first, "Writes": c.later}[w.Name]
+			}
+		}
+		got := inTurn(view.New(s.Manifest, s.Data))
+		if len(got) != 1 || !strings.Contains(got[0].Sentence, c.want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

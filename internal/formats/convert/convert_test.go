@@ -474,6 +474,26 @@ func TestVariablesAndIncludes(t *testing.T) {
 	}
 }
 
+// TestRatesOfMixedBlocks: fio counts an even rate in blocks of the smallest size. The mean is 28 KiB here.
+func TestRatesOfMixedBlocks(t *testing.T) {
+	t.Parallel()
+	vdbench, _ := convert.ByName("vdbench")
+	fio, _ := convert.ByName("fio")
+	for _, c := range []struct{ spaced, rate string }{
+		{"", "rate_iops=70,30"}, {",distribution=deterministic", "rate_iops=490,210"}} {
+		const wd = "wd=wd1,sd=sd1,xfersize=(4k,60,64k,40),rdpct=70,seekpct=100\n"
+		there, err := convert.Convert(convert.Request{Name: "a.vdb", From: vdbench, To: fio, Data: []byte(
+			"sd=sd1,lun=/srv/x,size=64m,threads=1\n" + wd + "rd=rd1,wd=wd1,iorate=100,elapsed=8" + c.spaced + "\n")})
+		if err != nil || !strings.Contains(there.Text, "\n"+c.rate+"\n") {
+			t.Fatalf("%v\n%s", err, there.Text)
+		}
+		back, err := convert.Convert(convert.Request{Name: "a.fio", From: fio, To: vdbench, Data: []byte(there.Text)})
+		if err != nil || !strings.Contains(back.Text, "iorate=100,") {
+			t.Errorf("%v\n%s", err, back.Text)
+		}
+	}
+}
+
 // TestIncludesOfElsewhere: a file of another place is looked for beside the one that includes it, and what is taken is
 // said.
 func TestIncludesOfElsewhere(t *testing.T) {

@@ -135,6 +135,8 @@ func TestFioCalls(t *testing.T) {
 		"an image":              {"docker run --rm x/fio --name=t", "", "plimsoll run 'fio --name=t'"},
 		"a pod of its shell":    {"kubectl exec p -- sh -c 'fio --name=t'", "", "plimsoll run 'fio --name=t'"},
 		"a document":            {"fio --bs=4k - <<EOF\n[t]\nrw=read\nEOF\n", "[global]\nbs=4k\n[t]\nrw=read\n", ""},
+		"a document for root":   {"sudo fio - <<EOF\n[t]\nrw=read\nEOF\n", "[t]\nrw=read\n", ""},
+		"root's own document":   {"sudo tee /x/t.fio <<E\n[t]\nE\nsudo fio /x/t.fio", "[t]\n", ""},
 		"a document for a file": {"cat > /x/t.fio <<'E'\n[t]\nsize=$S\nE\nfio /x/t.fio", "[t]\nsize=$S\n", ""},
 		"a document's end":      {"fio - <<EOF\n[t]\n", "", "ends nowhere"},
 		"what is piped":         {"cat t.fio | fio -", "", "what another command prints"},

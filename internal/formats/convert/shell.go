@@ -387,7 +387,7 @@ func (s *script) command(st statement, before string, of []string) {
 		s.Object(st.at, "%v", err)
 		return
 	}
-	if st.hasDoc && len(words) > 0 && (words[0] == "cat" || words[0] == "tee" || words[0] == "sudo") {
+	if st.hasDoc && len(words) > 0 && slices.Contains([]string{"cat", "tee", "sudo"}, words[0]) && !s.isCall(st.text) {
 		to := words[len(words)-1]
 		for _, w := range shell {
 			if name, ok := strings.CutPrefix(w, ">"); ok && words[0] == "cat" {

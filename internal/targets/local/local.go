@@ -145,7 +145,7 @@ func readDeal(text string, n int) (deals []int, err error) {
 
 // share is how much of so many bytes of disks lie on some of the folders.
 func (s settings) share(bytes int64, folders, some []string) int64 {
-	if len(s.deals) == 0 {
+	if len(s.deals) == 0 || len(s.blocks) > 0 { // of devices, which take no space in folders
 		return bytes * int64(len(some)) / int64(len(folders))
 	}
 	n := 0

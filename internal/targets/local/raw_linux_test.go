@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,6 +166,31 @@ func TestRawDisks(t *testing.T) {
 		if _, list, err := guard.Check(ctx, nil, node); err != nil || len(list) > 0 {
 			t.Error(list, err)
 		}
+	}
+}
+
+// TestRawDealt: a machine has the devices that a job file names, in its order.
+func TestRawDealt(t *testing.T) {
+	options, _ := rawOptions(t, 2)
+	options["deal"] = "2,1"
+	_, c, _ := provisionRaw(t, options)
+	defer c.Close()
+	err := errors.Join(c.CreateTemplate(t.Context(), target.Template{Name: "t", CPUs: 1, MemoryBytes: 64 << 20,
+		DiskBytes: []int64{rawBytes / 2, rawBytes / 2}}),
+		c.Clone(t.Context(), target.Clone{Source: "t", Members: []target.Placement{{Name: "a"}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := c.Host("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range h.Disks() {
+		got = append(got, d.ID)
+	}
+	if want := []string{c.raw[1].Identity.Phrase, c.raw[0].Identity.Phrase}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/workloads/fio/fiofile"
 	"plimsoll/result"
+	"plimsoll/unit"
 )
 
 // forced are put into [global] of every job: one entry of statistics for all processes of a group, none of the host's
@@ -93,24 +94,70 @@ func (a *adaptation) adapt(source *fiofile.File) error {
 
 const maxScale = 1_000_000
 
+// objection tells what is wrong with an option, or with a section that lacks one. What is the same of several is one.
+type objection struct {
+	head, what string   // the sections stand between
+	sections   []string // as the file has them: "[name]"
+	places     []string
+	lines      []int // of the places
+}
+
+func (o *objection) Error() string {
+	text := o.places[0] + ": " + o.head + unit.List(o.sections, 3) + o.what
+	if len(o.lines) == 1 {
+		return text
+	}
+	more := make([]string, len(o.lines)-1)
+	for i, line := range o.lines[1:] {
+		more[i] = strconv.Itoa(line)
+	}
+	return fmt.Sprintf("%s (also in line %s)", text, unit.List(more, 10))
+}
+
 // object adds an objection to the value of an option, or to the option where it has none.
 func (a *adaptation) object(s *fiofile.Section, o fiofile.Option, why string) {
 	what, col := o.Key, o.Col
 	if !o.Flag {
 		what, col = what+"="+shortened(o.Value), max(o.ValueCol, o.Col)
 	}
-	a.objectAt(o.Line, col, "[%s] %s: %s", s.Name, what, why)
+	a.objectOf("", s.Name, o.Line, col, " "+what+": "+why, "")
 }
 
-// objectAt names the place in the author's file as far as it has one: what a program put into a file has none.
-func (a *adaptation) objectAt(line, col int, format string, args ...any) {
+// objectOf adds an objection to a section, or the section and the line to one that says the same. Where what says the
+// same is only its end, the first has its section alone.
+func (a *adaptation) objectOf(head, section string, line, col int, what, same string) {
+	section = "[" + section + "]"
+	for _, err := range a.objections {
+		o, ok := err.(*objection)
+		if !ok || o.head != head || o.what != what && (same == "" || !strings.HasSuffix(o.what, same)) {
+			continue
+		}
+		if o.what == what && !slices.Contains(o.sections, section) {
+			o.sections = append(o.sections, section)
+		}
+		if o.places = append(o.places, a.place(line, col)); !slices.Contains(o.lines, line) {
+			o.lines = append(o.lines, line)
+		}
+		return
+	}
+	a.objections = append(a.objections,
+		&objection{head, what, []string{section}, []string{a.place(line, col)}, []int{line}})
+}
+
+// place is one in the author's file as far as it has one: what a program put into a file has none.
+func (a *adaptation) place(line, col int) string {
 	place := a.spec.ConfigFile
 	for _, n := range []int{line, col} {
 		if n > 0 {
 			place += ":" + strconv.Itoa(n)
 		}
 	}
-	a.objections = append(a.objections, fmt.Errorf("%s: %s", place, fmt.Sprintf(format, args...)))
+	return place
+}
+
+// objectAt adds an objection to a place.
+func (a *adaptation) objectAt(line, col int, format string, args ...any) {
+	a.objections = append(a.objections, fmt.Errorf("%s: %s", a.place(line, col), fmt.Sprintf(format, args...)))
 }
 
 // shortened keeps a long value from filling the screen.

@@ -495,7 +495,7 @@ func TestOfferedRate(t *testing.T) {
 		"rw=randrw\nbs=4k,16k\nrate=2m,1m":            512 + 64, // each direction by its own block size
 		"rw=randrw\nbs=4k,16k\nrate=2m,1m\nnumjobs=2": 2 * (512 + 64),
 		"rw=randrw\nrate_iops=100,":                   0, // writes have no limit
-		"rw=read\nbssplit=4k/50:8k/50\nrate=1m":       0, // not known
+		"rw=read\nbssplit=4k/50:12k/50\nrate=1m":      128,
 	} {
 		_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nsize=1g\n"+options+"\n"))
 		if got := job.Streams[0].Rate; got != want {
@@ -543,13 +543,15 @@ startdelay=5
 		{Name: "oltp", Noun: "fio job", Device: "/dev/sdb", Depth: 16, Processes: 2, Rate: 1600,
 			Reads: true, Writes: true,
 			Bytes: 8 << 30, OpenLoop: true, Direct: true, TimeBased: true,
-			ReadShare: 0.625, ReadBytes: 4096, WriteBytes: 4096, Random: 1, Runtime: 30 * time.Second},
+			ReadShare: 0.625, ReadBytes: 4096, WriteBytes: 4096, Random: 1, Runtime: 30 * time.Second,
+			Also: "ioengine=libaio, rate_process=poisson"},
 		{Name: "log", Noun: "fio job", Device: "/dev/sdb:/dev/sdc", Depth: 1, Rate: 10, Writes: true,
 			Bytes: 8 << 30, OpenLoop: true, ZeroData: true, Reducible: 1, WriteBytes: 65536,
-			Work: 8 << 30, Runtime: 30 * time.Second},
+			Work: 8 << 30, Runtime: 30 * time.Second, Also: "rate_process=poisson"},
 		{Name: "scan", Noun: "fio job", Device: "/dev/sdc", Depth: 32, Reads: true, Bytes: 10 << 30, Offset: 6 << 30,
 			Direct:    true,
-			ReadShare: 1, ReadBytes: 4096, Work: 10 << 30, Runtime: 10 * time.Second, Delay: 5 * time.Second, Stage: 1},
+			ReadShare: 1, ReadBytes: 4096, Work: 10 << 30, Runtime: 10 * time.Second, Delay: 5 * time.Second, Stage: 1,
+			Also: "ioengine=io_uring, rate_process=poisson"},
 	}
 	if diff := cmp.Diff(want, job.Streams); diff != "" {
 		t.Error(diff)

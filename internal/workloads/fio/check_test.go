@@ -1,12 +1,15 @@
 package fio
 
 import (
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/workloads/fio/fiofile"
 	"plimsoll/scenario"
 )
 
@@ -84,5 +87,50 @@ func TestSettingsRefused(t *testing.T) {
 		Settings: settings})
 	if err == nil {
 		t.Error("the engine takes an option that is none")
+	}
+}
+
+// TestRateOfMixedBlocks: what fio offers where blocks have several sizes. fio 3.33 did 51.2 reads and 24.2 writes a
+// second of rate_iops=140,60 with bssplit=4k/60:8k/30:64k/10, 72 of rate=2m with 4k/50:64k/50, and with poisson 61.4 of
+// rate_iops=60 with bsrange=4k-32k and 48.9 of rate=200k with 4k/50:12k/50 (jq, of its JSON).
+func TestRateOfMixedBlocks(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]float64{
+		"rw=randrw\nrate_iops=140,60\nbssplit=4k/60:8k/30:64k/10\n":            140*4/11.2 + 60*4/11.2,
+		"rw=randread\nrate=2m\nbssplit=4k/50:64k/50\n":                         2048.0 / 34,
+		"rw=randread\nrate_iops=60\nbsrange=4k-32k\nrate_process=poisson\n":    60,
+		"rw=randread\nrate=200k\nbssplit=4k/50:12k/50\nrate_process=poisson\n": 50,
+		"rw=randrw\nrate_iops=70,30\nbssplit=8k/100,4k/50:12k/50\n":            70 + 30.0/2,
+		"rw=randread\nrate_iops=70\nbs=8k\n":                                   70,
+		"rw=randread\nrate=80k\nbs=8k\n":                                       10,
+	} {
+		file, err := fiofile.Parse("f.fio", []byte("[a]\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := file.Jobs()[0]
+		reads, writes, trims := directions(job.Value("rw"))
+		if got := rate(job, reads, writes, trims); math.Abs(got-want) > 1e-6 {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestPacedNotes: a rate that is not the one of its option is told.
+func TestPacedNotes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"rate_iops=90\nbssplit=4k/50:12k/50\n": "[a]: rate_iops=90: fio counts it in blocks of the smallest size, and their " +
+			"mean is larger: about 45 operations a second are offered; rate_process=poisson offers what is asked for",
+		"rate_iops=90\nbssplit=4k/50:12k/50\nrate_process=poisson\n": "",
+		"rate=90k\nbsrange=4k-12k\n":                                 "",
+		"rate=400k\nbsrange=4k-12k\nrate_process=poisson\n": "[a]: rate=400k: fio's poisson draws as many " +
+			"operations as blocks of the smallest size would make it, and their mean is larger: about 100 a second are offered, and more bytes",
+	} {
+		text = "[a]\nsize=1m\nrw=randread\n" + text
+		own, err := nowhere.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte(text)})
+		if got := strings.Join(own.Notes, "\n"); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
+		}
 	}
 }

@@ -91,10 +91,11 @@ func (d *document) state() state {
 			s.runtimes, s.runtime = append(s.runtimes, milliseconds(ms)), max(s.runtime, milliseconds(ms))
 		}
 		issued += e.issued()
-		measured = measured || e.measured()
+		ramping := d.ramping(e)
+		measured = measured || e.issued() > 0 && !ramping
 		parts[i] = make(workload.Counts, operations)
-		if !d.ramp || e.issued() == 0 || e.measured() {
-			e.count(parts[i]) // else it is in its ramp time, as others may not be any more
+		if !ramping { // others may not be any more
+			e.count(parts[i])
 		}
 		elapsed = max(elapsed, e.elapsedS)
 		s.report.Errors += e.errors
@@ -111,7 +112,7 @@ func (d *document) state() state {
 	if s.runtime == 0 {
 		s.report.Elapsed = time.Duration(min(elapsed, math.MaxInt32)) * time.Second
 	}
-	s.ramping = d.ramp && issued > 0 && !measured
+	s.ramping = issued > 0 && !measured
 	s.report.Ops = make(workload.Counts, operations)
 	for _, p := range parts {
 		s.report.Ops.Add(p)
@@ -142,6 +143,21 @@ func (e *entry) count(c workload.Counts) {
 }
 
 func (e *entry) issued() uint64 { return e.dirs[0].ios + e.dirs[1].ios + e.dirs[2].ios }
+
+// ramping reports whether an entry is in its ramp time: operations without a latency. Where fio measures none at all,
+// its clock tells, which begins again at the ramp's end: what it has in so long a time may be of either.
+func (d *document) ramping(e *entry) bool {
+	if !d.ramp || e.issued() == 0 || e.measured() {
+		return false
+	}
+	job := d.jobOf(e)
+	if !job.Enabled("gtod_reduce") && !(job.Enabled("disable_lat") && job.Enabled("disable_clat")) {
+		return true
+	}
+	const late = 1500 * time.Millisecond
+	ramp, err := parseTime(orDefault(job.Value("ramp_time"), "0"))
+	return err != nil || (!e.hasETA || e.eta != 0) && milliseconds(e.longestMS()) <= ramp+late
+}
 
 // measured reports whether any latency was taken, as it is not during a ramp time.
 func (e *entry) measured() bool {

@@ -44,7 +44,7 @@ func (e Engine) ReadOwn(r workload.OwnRequest) (workload.Own, error) {
 	if err != nil {
 		return workload.Own{}, err
 	}
-	o := &own{request: r, file: file, disks: map[string]*ownDisk{}, lacking: map[string][]lack{},
+	o := &own{request: r, file: file, disks: map[string]*ownDisk{},
 		adaptation: &adaptation{
 			source:  file,
 			out:     file,
@@ -83,7 +83,6 @@ func (e Engine) ReadOwn(r workload.OwnRequest) (workload.Own, error) {
 		}
 	}
 	o.objections = appendNew(o.objections, checked.objections)
-	o.lackOnce()
 	if len(o.objections) > 0 {
 		return workload.Own{}, errors.Join(o.objections...)
 	}
@@ -126,6 +125,11 @@ func appendNew(all, more []error) []error {
 	told := map[string]bool{}
 	for _, err := range all {
 		told[place(err)] = true
+		if o := (*objection)(nil); errors.As(err, &o) {
+			for _, also := range o.places {
+				told[also] = true
+			}
+		}
 	}
 	return append(all, slices.DeleteFunc(more, func(err error) bool { return told[place(err)] })...)
 }
@@ -138,8 +142,7 @@ type own struct {
 	used     []string
 	ofJobs   []ofJobs
 	swept    []ownFactor
-	lacking  map[string][]lack // by variable
-	seconds  int64             // runtime of all jobs; 0 when they differ or have none
+	seconds  int64 // runtime of all jobs; 0 when they differ or have none
 	disks    map[string]*ownDisk
 	order    []*ownDisk
 	vcpus    int
@@ -208,8 +211,9 @@ func (o *own) variables() {
 				case m[1] == "":
 					o.object(s, *option, "the keyword "+text+" is not filled in; write the value")
 				case !given:
-					o.lacking[m[1]] = append(o.lacking[m[1]], lack{len(o.objections), option.Line})
-					o.object(s, *option, fmt.Sprintf("%s has no value; give one with --set %s=VALUE", text, m[1]))
+					same := fmt.Sprintf(": %s has no value; give one with --set %s=VALUE", text, m[1])
+					o.objectOf("", s.Name, option.Line, max(option.ValueCol, option.Col),
+						" "+option.Key+"="+shortened(option.Value)+same, same)
 				default:
 					o.used = append(o.used, m[1])
 					return value
@@ -223,24 +227,6 @@ func (o *own) variables() {
 	}
 	slices.Sort(o.used)
 	o.used = slices.Compact(o.used)
-}
-
-// lack is where an objection to a variable without a value stands, and the line that it is of.
-type lack struct{ objection, line int }
-
-// lackOnce leaves of the objections to each variable without a value the first, which has the lines of the others.
-func (o *own) lackOnce() {
-	for _, lacks := range o.lacking {
-		var lines []string
-		for _, l := range lacks[1:] {
-			lines = append(lines, strconv.Itoa(l.line))
-			o.objections[l.objection] = nil
-		}
-		if lines = slices.Compact(lines); len(lines) > 0 {
-			first := &o.objections[lacks[0].objection]
-			*first = fmt.Errorf("%w (also in line %s)", *first, strings.Join(lines, ", "))
-		}
-	}
 }
 
 // notSwept are options that sweeps cannot change, and why.
@@ -502,7 +488,7 @@ func (o *own) sizeOfFiles(job fiofile.Job, whole bool) (int64, bool) {
 			unit.Bytes(deviceSize)))
 		return deviceSize, true
 	}
-	o.objectAt(job.Line, job.Col, "[%s] has no size: write size=, or give --job-size", job.Name)
+	o.objectOf("no size is given for ", job.Name, job.Line, job.Col, ": write size=, or give --job-size", "")
 	return 0, false
 }
 

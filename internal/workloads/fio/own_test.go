@@ -80,14 +80,23 @@ var nowhere = Engine{Program: "/nonexistent/fio"}
 func TestOwnObjections(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"[a]\nrw=read\n": "f.fio:1:1: [a] has no size: write size=, or give --job-size",
-		"[a]\nszie=1m\n": "f.fio:1:1: [a] has no size: write size=, or give --job-size\n" +
+		"[a]\nrw=read\n": "f.fio:1:1: no size is given for [a]: write size=, or give --job-size",
+		"[a]\nszie=1m\n": "f.fio:1:1: no size is given for [a]: write size=, or give --job-size\n" +
 			"f.fio:2:6: [a] szie=1m: no option of fio 3.28 to 3.42 has this name, and there is no fio here to ask; did you mean size?",
 		"[a]\nsize=1m\nbs=$X\n[b]\nsize=${Y}\n": "f.fio:3:4: [a] bs=$X: the keyword $X is not filled in; write the value\n" +
 			"f.fio:5:6: [b] size=${Y}: ${Y} has no value; give one with --set Y=VALUE",
 		"[global]\nsize=${X}\nfilename=/tmp/${X}\n[a]\nbs=${X}\n": "" +
 			"f.fio:2:6: [global] size=${X}: ${X} has no value; give " +
 			"one with --set X=VALUE (also in line 3, 5)",
+		"[a]\nrw=read\n[b]\nrw=read\n[c]\nrw=read\n[d]\nrw=read\n": "f.fio:1:1: " +
+			"no size is given for [a], [b], [c] and 1 more: write size=, or give --job-size (also in line 3, 5, 7)",
+		"[global]\nsize=1m\nrate=1250\n[a]\n[b]\n[c]\n[d]\n": "f.fio:3:6: [a], [b], [c] and 1 more rate=1250: that is one " +
+			"operation each 3.28 s, and beside other jobs fio hangs, or loses figures, when a job sleeps so long: write a " +
+			"higher rate (it is of bytes: 300k is 300 KiB a second)",
+		"[a]\nioengine=rdma\n[b]\nioengine=rdma\n[c]\nioengine=nbd\n": "f.fio:2:10: [a], [b] ioengine=rdma: this engine " +
+			"is not allowed here; use libaio, io_uring, psync or another one that only does I/O on the data disks (also in " +
+			"line 4)\nf.fio:6:10: [c] ioengine=nbd: this engine is not allowed here; use libaio, io_uring, psync or another " +
+			"one that only does I/O on the data disks",
 		"[a]\nzonemode=strided\nsize=1m\n": "f.fio:2:10: [a] zonemode=strided: fio refuses it " +
 			"without zonesize=: write the size of a zone",
 		"[a]\nioengine=rados\npool=x\nsize=1g\n[b]\nprofile=tiobench\n": "f.fio:2:10: [a] ioengine=rados: this engine is not " +

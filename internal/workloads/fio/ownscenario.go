@@ -3,10 +3,12 @@ package fio
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"plimsoll/internal/contract/workload"
+	"plimsoll/internal/workloads/fio/fiofile"
 	"plimsoll/unit"
 )
 
@@ -123,14 +125,30 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 			}
 			if k < last {
 				line("      async: True")
+			} else if o.endless(l) {
+				line("      timeout_secs: %d", mostSeconds)
 			}
 		}
 		for _, l := range s.loads[:last] {
 			line("  - workload.Wait:\n      workload_name: %q", l.name)
+			if o.endless(l) {
+				line("      timeout_secs: %d", mostSeconds)
+			}
 		}
 	}
 	line("\nteardown:\n  - cluster.CleanUp: {}")
 	return b.String()
+}
+
+// mostSeconds is how long is waited for jobs that end with their size: fio itself waits for ever.
+const mostSeconds = 24 * 60 * 60
+
+// endless reports whether a load has a job of which no runtime says when it ends.
+func (o *own) endless(l ownLoad) bool {
+	return o.seconds == 0 && slices.ContainsFunc(l.jobs.Jobs(), func(job fiofile.Job) bool {
+		limit, err := parseTime(cmp.Or(job.Value("runtime"), "0"))
+		return err != nil || limit == 0 || job.Value("ramp_size") != ""
+	})
 }
 
 // harmless is a name of the author that may stand in a template and in HTML.

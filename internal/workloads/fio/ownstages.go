@@ -29,6 +29,24 @@ var together = []string{"wait_for", "exitall", "exitall_on_error", "exit_what", 
 // processors that the load needs.
 const mostApart = 8
 
+// paced notes of a rate that it is not the one which its option has, as blocks have several sizes.
+func (o *own) paced(job fiofile.Job) {
+	reads, writes, trims := directions(job.Value("rw"))
+	mean, least := blocks(job)
+	poisson := job.Value("rate_process") == "poisson"
+	each := rate(job, reads, writes, trims)
+	switch {
+	case each == 0 || mean == least || o.request.Stages != nil: // who converted it has said so
+	case poisson && job.Value("rate") != "":
+		o.noteOf(job, fmt.Sprintf("rate=%s: fio's poisson draws as many operations as blocks of the smallest size would "+
+			"make it, and their mean is larger: about %.3g a second are offered, and more bytes", job.Value("rate"), each))
+	case !poisson && job.Value("rate_iops") != "":
+		o.noteOf(job, fmt.Sprintf("rate_iops=%s: fio counts it in blocks of the smallest size, and their mean is larger: "+
+			"about %.3g operations a second are offered; rate_process=poisson offers what is asked for",
+			job.Value("rate_iops"), each))
+	}
+}
+
 // turns makes stonewall of wait_for where it asks for the same: who waits does so for the one job of the stage before.
 func (o *own) turns() {
 	var waits []fiofile.Job
@@ -39,6 +57,7 @@ func (o *own) turns() {
 			o.noteOf(job, "latency_target: fio tries depths and forgets its figures at each, so what is told is of many depths, "+
 				"and not of all their time; plimsoll mark --limit finds the rate that a limit allows")
 		}
+		o.paced(job)
 		whom := job.Value("wait_for")
 		if whom != "" {
 			waits = append(waits, job)

@@ -73,32 +73,38 @@ func mix(job fiofile.Job) float64 {
 
 // meanBlocks are the mean block sizes of reads, writes and trims in bytes. A range is taken for an even spread.
 func meanBlocks(job fiofile.Job) [3]float64 {
+	means, _ := blocks(job)
+	return means
+}
+
+// blocks are the mean and the smallest block sizes of reads, writes and trims in bytes.
+func blocks(job fiofile.Job) (means, least [3]float64) {
+	var mean, low []float64
 	if split, err := fiofile.ParseBSSplit(job.Value("bssplit")); err == nil && len(split) > 0 {
-		var means []float64
 		for _, direction := range split {
-			mean := 0.0
+			sum, smallest := 0.0, math.Inf(1)
 			for _, s := range direction {
-				mean += float64(s.Bytes) * s.Percent / 100
+				sum += float64(s.Bytes) * s.Percent / 100
+				smallest = min(smallest, float64(s.Bytes))
 			}
-			means = append(means, mean)
+			mean, low = append(mean, sum), append(low, smallest)
 		}
-		return perDirection(means)
+		return perDirection(mean), perDirection(low)
 	}
 	text := orDefault(job.Value("bsrange"), job.Value("bs"))
-	var means []float64
 	for entry := range strings.SplitSeq(text, ",") {
-		low, high, ranged := strings.Cut(entry, "-")
-		from, err := fiofile.ParseSize(low)
-		mean := float64(from.Bytes)
-		if to, err := fiofile.ParseSize(high); ranged && err == nil {
-			mean = (mean + float64(to.Bytes)) / 2
+		first, last, ranged := strings.Cut(entry, "-")
+		from, err := fiofile.ParseSize(first)
+		middle, smallest := float64(from.Bytes), float64(from.Bytes)
+		if to, err := fiofile.ParseSize(last); ranged && err == nil {
+			middle, smallest = (middle+float64(to.Bytes))/2, min(smallest, float64(to.Bytes))
 		}
-		if err != nil || mean <= 0 {
-			mean = 4096
+		if err != nil || middle <= 0 {
+			middle, smallest = 4096, 4096
 		}
-		means = append(means, mean)
+		mean, low = append(mean, middle), append(low, smallest)
 	}
-	return perDirection(means)
+	return perDirection(mean), perDirection(low)
 }
 
 // perDirection applies fio's rule for lists: what is not given is as the last one given.

@@ -135,7 +135,7 @@ func (a *adaptation) stream(job fiofile.Job) result.Stream {
 		l.Processes = processes
 	}
 	l.Rate = rate(job, l.Reads, l.Writes, trims) * float64(processes)
-	l.Pauses = pauses(job)
+	l.Pauses, l.Also = pauses(job), also(job)
 	var names []string
 	var space int64
 	for _, d := range a.disksOf(job) {
@@ -171,6 +171,36 @@ func (a *adaptation) offset(job fiofile.Job) int64 {
 		return int64(float64(smallestDisk(a.disksOf(job)).Bytes) * offset.Percent / 100)
 	}
 	return offset.Bytes
+}
+
+// toldElsewhere are options that a stream has fields for, and those that change nothing of the load.
+var toldElsewhere = strings.Fields("filename directory opendir filename_format size filesize io_size offset " +
+	"offset_increment bs bssplit bsrange rw rwmixread rwmixwrite percentage_random random_distribution iodepth numjobs " +
+	"rate rate_iops direct buffered zero_buffers refill_buffers scramble_buffers buffer_pattern " +
+	"buffer_compress_percentage buffer_compress_chunk dedupe_percentage time_based runtime ramp_time startdelay " +
+	"stonewall wait_for new_group group_reporting unified_rw_reporting name description thread randseed randrepeat " +
+	"allrandrepeat disk_util continue_on_error percentile_list lat_percentiles clat_percentiles slat_percentiles " +
+	"log_avg_msec log_hist_msec write_bw_log write_lat_log write_iops_log write_hist_log per_job_logs kb_base unit_base " +
+	"bwavgtime iopsavgtime loops")
+
+// also are the other options of a job, as its author has them; the way of a sequence (rw=read:8k) among them.
+func also(job fiofile.Job) string {
+	var others []string
+	for _, o := range job.InForce() {
+		key := canonical(o.Key)
+		if _, way, ok := strings.Cut(o.Value, ":"); key == "rw" && ok {
+			others = append(others, "rw="+way)
+		}
+		ofAll := o.Value == "0" && key != "invalidate" && key != "do_verify" || key == "ioengine" && o.Value == "psync"
+		switch {
+		case ofAll, slices.Contains(toldElsewhere, key): // as it is without the option
+		case o.Flag:
+			others = append(others, key)
+		default:
+			others = append(others, key+"="+shortened(o.Value))
+		}
+	}
+	return strings.Join(others, ", ")
 }
 
 func directions(rw string) (reads, writes, trims bool) {
@@ -218,16 +248,20 @@ func (a *adaptation) ownDirections() {
 }
 
 // rate is the load one process of a job offers, in operations per second; 0 is unlimited. One direction without a limit
-// makes the whole unlimited.
+// makes the whole unlimited. fio takes a rate of operations for one of bytes in blocks of the smallest size, which it
+// holds, but for rate_process=poisson: that draws operations, as many as smallest blocks make the rate.
 func rate(job fiofile.Job, reads, writes, trims bool) float64 {
-	text, size := job.Value("rate_iops"), [3]float64{1, 1, 1}
+	text, inBytes := job.Value("rate_iops"), false
 	if text == "" {
-		text = job.Value("rate")
-		if job.Value("bssplit") != "" || job.Value("bsrange") != "" {
-			return 0 // operations per second follow from bytes per second only where blocks have one size
+		text, inBytes = job.Value("rate"), true
+	}
+	size, least := blocks(job)
+	for i := range size {
+		if job.Value("rate_process") == "poisson" {
+			size[i] = least[i]
 		}
-		for i, bytes := range meanBlocks(job) { // one size for each direction
-			size[i] = bytes
+		if !inBytes {
+			size[i] /= least[i]
 		}
 	}
 	rates, err := fiofile.ParseRates(text)
@@ -320,7 +354,7 @@ func (d *document) streamOf(e *entry, times int, merged bool) result.Stream {
 	if strings.HasPrefix(job.Value("rw"), "rand") {
 		l.Random = float64(min(100, number(job, "percentage_random", 100))) / 100
 	}
-	l.Brief = pauses(job) || !job.Enabled("time_based")
+	l.Brief, l.Also = pauses(job) || !job.Enabled("time_based"), also(job)
 	return l
 }
 

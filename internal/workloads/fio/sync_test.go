@@ -53,3 +53,34 @@ func TestFlushesAreDeclared(t *testing.T) {
 		}
 	}
 }
+
+// TestRampWithoutTimes: where fio measures no times, its clock tells what is of the ramp time. A job of gtod_reduce and
+// ramp_time had no figures at all.
+func TestRampWithoutTimes(t *testing.T) {
+	t.Parallel()
+	const inFlight = 3 // which a status has besides
+	const untimed = rampOption + `, "gtod_reduce" : "1"`
+	for name, c := range map[string]struct {
+		reports [][3]int // runtime in ms, operations, seconds to go
+		want    string
+	}{
+		"one report of the whole": {[][3]int{{1500, 40, 0}}, "40 in 1.5s"},
+		"as it runs": {[][3]int{{900, 5, 9}, {1900, 9, 8}, {1000, 3, 7}, {2000, 7, 6}, {3600, 12, 1},
+			{4600, 16, 1}, {5600, 20, 0}}, "12 in 3.6s, 16 in 4.6s, 20 in 5.6s"},
+	} {
+		text := ""
+		for i, r := range c.reports {
+			text += status{stampMS: t0 + 1000*int64(i), runtimeMS: int64(r[0]), issued: r[1] - inFlight,
+				eta: int64(r[2]), options: untimed}.String()
+		}
+		var sink workloadtest.Recorder
+		_, err := (Engine{}).Parse(workload.Declared{}, strings.NewReader(text), &sink)
+		var got []string
+		for _, r := range sink.Reports {
+			got = append(got, fmt.Sprintf("%d in %v", r.Ops[0].Ops, r.Elapsed))
+		}
+		if s := strings.Join(got, ", "); err != nil || s != c.want {
+			t.Errorf("%s: %s, %v; want %s", name, s, err, c.want)
+		}
+	}
+}

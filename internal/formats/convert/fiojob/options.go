@@ -13,7 +13,7 @@ var nothing = func() map[string]string {
 			"write_iops_log log_avg_msec per_job_logs write_hist_log log_hist_msec log_hist_coarseness log_offset " +
 			"log_max_value log_window_value log_prio log_issue_time log_unix_epoch log_alternate_epoch",
 		"a title":                              "name description",
-		"how fio's processes run":              "thread",
+		"how fio's processes run":              "thread threads",
 		"what fio does before it begins":       "invalidate",
 		"when fio ends":                        "exitall exitall_on_error continue_on_error",
 		"how fio measures":                     "gtod_reduce",

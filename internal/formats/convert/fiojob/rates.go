@@ -11,7 +11,8 @@ import (
 // rates says how many operations there are a second: fio counts reads and writes apart, and each process.
 func (w *writer) rates(processes int) {
 	s := w.stream
-	each := func(total float64) string {
+	each := func(asked, times float64) string {
+		total := asked * times
 		per := func(share float64) int64 {
 			return int64(math.Max(math.Round(total*share/100/float64(processes)), 1))
 		}
@@ -19,25 +20,32 @@ func (w *writer) rates(processes int) {
 			whole := load.Whole([]float64{total * s.Reads / 100 / float64(processes),
 				total * (100 - s.Reads) / 100 / float64(processes)})
 			reads, writes := max(whole[0], 1), max(whole[1], 1)
-			w.rateNote(total, float64((reads+writes)*int64(processes)))
+			w.rateNote(asked, float64((reads+writes)*int64(processes))/times)
 			return fmt.Sprintf("%d,%d", reads, writes)
 		}
-		w.rateNote(total, float64(per(100)*int64(processes)))
+		w.rateNote(asked, float64(per(100)*int64(processes))/times)
 		return strconv.FormatInt(per(100), 10)
 	}
+	perOperation, perByte := 1.0, 1.0 // fio counts both in blocks of the smallest size
+	if s.Even {
+		perOperation = s.Uneven()
+	} else {
+		perByte = 1 / s.Uneven()
+	}
 	if s.Rate > 0 {
-		w.set("rate_iops", each(s.Rate))
+		w.set("rate_iops", each(s.Rate, perOperation))
 		if !s.Even {
 			w.set("rate_process", "poisson")
 		}
 	}
 	if s.Bytes > 0 {
-		w.set("rate", each(float64(s.Bytes)))
+		w.set("rate", each(float64(s.Bytes), perByte))
 	}
 }
 
 func (w *writer) rateNote(asked, got float64) {
 	if math.Abs(asked-got) > asked*0.005 {
+		got = math.Round(got*1000) / 1000
 		w.Note(w.stream.Asked("Rate", load.Number(asked)), load.Number(got)+" a second for the job",
 			"fio takes a whole number for each process, reads and writes apart; %s is asked for this stream",
 			load.Number(math.Round(asked*1000)/1000))

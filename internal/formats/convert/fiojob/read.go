@@ -431,6 +431,12 @@ func (r *reader) rates(s *load.Stream) {
 	case ok && value != "linear":
 		r.Refuse(a, "it is linear or poisson")
 	}
+	// fio counts a rate in blocks of the smallest size: bytes that it holds, but for poisson, which draws operations.
+	if s.Even {
+		s.Rate /= s.Uneven()
+	} else {
+		s.Bytes = int64(math.Min(float64(s.Bytes)*s.Uneven(), math.MaxInt64/4))
+	}
 }
 
 func (r *reader) skew(s *load.Stream) {

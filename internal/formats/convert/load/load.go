@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"plimsoll/unit"
 )
 
 // Load is a whole file.
@@ -174,8 +176,9 @@ func (n Note) String() string {
 
 // Objection is something that cannot be read, or cannot be said.
 type Objection struct {
-	At   Place
-	What string
+	At    Place
+	What  string
+	cause string // What, or of an option what is the same whatever its value
 }
 
 func (o *Objection) Error() string { return o.At.String() + ": " + o.What }
@@ -196,7 +199,11 @@ func (t *Teller) Note(a Ask, instead, format string, args ...any) {
 
 // Object tells why a file cannot be taken.
 func (t *Teller) Object(at Place, format string, args ...any) {
-	o := &Objection{at, fmt.Sprintf(format, args...)}
+	what := fmt.Sprintf(format, args...)
+	t.object(&Objection{at, what, what})
+}
+
+func (t *Teller) object(o *Objection) {
 	if !slices.ContainsFunc(t.objections, func(p *Objection) bool { return *p == *o }) {
 		t.objections = append(t.objections, o)
 	}
@@ -204,18 +211,34 @@ func (t *Teller) Object(at Place, format string, args ...any) {
 
 // Refuse objects to what an author asked for.
 func (t *Teller) Refuse(a Ask, format string, args ...any) {
-	t.Object(a.At, "%s: %s", a.Text, fmt.Sprintf(format, args...))
+	key, _, _ := strings.Cut(a.Text, "=")
+	why := fmt.Sprintf(format, args...)
+	t.object(&Objection{a.At, a.Text + ": " + why, key + ": " + why})
 }
 
-// Err is all objections, in the order of their places; nil when there are none.
+// Err is all objections, in the order of their places, those of one cause as one; nil when there are none.
 func (t *Teller) Err() error {
 	slices.SortStableFunc(t.objections, func(a, b *Objection) int {
 		return cmp.Or(cmp.Compare(a.At.File, b.At.File), cmp.Compare(a.At.Line, b.At.Line),
 			cmp.Compare(a.At.Col, b.At.Col))
 	})
-	errs := make([]error, len(t.objections))
+	var errs []error
 	for i, o := range t.objections {
-		errs[i] = o
+		same := func(p *Objection) bool { return p.At.File == o.At.File && p.cause == o.cause }
+		if slices.ContainsFunc(t.objections[:i], same) {
+			continue
+		}
+		var lines []string
+		for _, p := range t.objections[i+1:] {
+			if line := strconv.Itoa(p.At.Line); same(p) && p.At.Line != o.At.Line && !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+		told := *o
+		if len(lines) > 0 {
+			told.What += " (also in line " + unit.List(lines, 10) + ")"
+		}
+		errs = append(errs, &told)
 	}
 	return errors.Join(errs...)
 }
@@ -236,6 +259,20 @@ func (s *Stream) Mean() float64 {
 		sum += float64(share.Bytes) * share.Percent / 100
 	}
 	return sum
+}
+
+// Uneven is how many times the mean size of the stream's operations is the smallest.
+func (s *Stream) Uneven() float64 {
+	least := int64(0)
+	for i, share := range s.Sizes {
+		if i == 0 || share.Bytes < least {
+			least = share.Bytes
+		}
+	}
+	if least == 0 {
+		return 1
+	}
+	return s.Mean() / float64(least)
 }
 
 // Number writes a number as short as it can be.

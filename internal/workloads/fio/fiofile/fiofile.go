@@ -296,6 +296,20 @@ func (j Job) Get(key string) (Option, bool) {
 	return Option{}, false
 }
 
+// InForce returns the options in force for the job, by their names.
+func (j Job) InForce() []Option {
+	var all []Option
+	for _, s := range append([]*Section{j.Section}, j.globals...) {
+		for _, o := range s.Options {
+			if o, ok := j.Get(o.Key); ok && !slices.Contains(all, o) {
+				all = append(all, o)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Option) int { return strings.Compare(a.Key, b.Key) })
+	return all
+}
+
 // Value returns the text of the option in force, "" when there is none.
 func (j Job) Value(key string) string {
 	o, _ := j.Get(key)
