@@ -63,7 +63,8 @@ func ofOne(phase, label string, objection error) error {
 	if objection == nil {
 		return nil
 	}
-	return exit.Errorf(exit.Failed, "choose the rows of one: --where COLUMN=VALUE", "%s: %s: %w", phase, label, objection)
+	return exit.Errorf(exit.Failed, "choose the rows of one: --where COLUMN=VALUE", "%s: %s: %w", phase, label,
+		objection)
 }
 
 // picked are the columns asked for by name or number, or else all that hold numbers. Warnings are said to the user.

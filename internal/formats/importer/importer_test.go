@@ -403,6 +403,8 @@ func TestToolsThatAreNotRead(t *testing.T) {
 	}
 }
 
+const abRequests = "starttime\tseconds\tctime\tdtime\tttime\twait\nb\t7\t0\t5\t5\t4\nc\t5\t0\t6\t6\t4\n"
+
 // What cannot be read is refused with what to do.
 func TestRefused(t *testing.T) {
 	t.Parallel()
@@ -424,6 +426,11 @@ func TestRefused(t *testing.T) {
 		"XML cut early":          {"a.xml", `<?xml version="1.0"?><a><b>`, "", "it looks like XML that ends early"},
 		"a table with a head":    {"a.csv", "n,x\n1,2.5\n", "", "it looks like a table: analyze"},
 		"one in quotes":          {"a.csv", "\"x\",\"rps\"\n\"SET\",\"46.82\"\n", "", "it looks like a table: analyze"},
+		"ab -g":                  {"a.tsv", abRequests, "", "ab sorts it by time taken"},
+		"ab -g, in order":        {"a.tsv", abRequests + "a\t9\t0\t1\t1\t1\n", "", "it looks like a table: analyze"},
+		"ab -e":                  {"a.csv", "Percentage served,Time in ms\n0,1.5\n", "", "its rows are percentiles"},
+		"vegeta's hdrplot":       {"a.hdr", "Value(ms)  Percentile  TotalCount  1/(1-Percentile)\n", "", "its rows are perc"},
+		"a file of HdrHistogram": {"a.hgrm", "       Value     Percentile TotalCount 1/(1-Percentile)\n", "", "its rows are"},
 		"a job file":             {"a.fio", "[global]\n; mine\nrw=read\n", "", "plimsoll run takes"},
 		"parameters of vdbench":  {"a.vdb", "*\nsd=sd1,lun=/dev/sdb\n", "", "parameters of vdbench"},
 		"a log without its kind": {"a.log", log, "", "--as fio-iops"},

@@ -80,6 +80,14 @@ func refusedReaders() []reader {
 		list = append(list, reader{name: o.name, holds: "output of " + o.name, recognise: o.is.Match,
 			advice: "make a table (CSV) of its figures for analyze, compare or usl"})
 	}
+	const percentiles = "its rows are percentiles of one test, which are no course and have no mean: give what the " +
+		"tool printed of its totals"
+	list = append(list, reader{name: "ab -g", holds: "ab's table of requests (-g)", recognise: sortedByTime,
+		advice: "ab sorts it by time taken, which would look like a course: put its rows in the order of seconds first"},
+		reader{name: "ab -e", holds: "ab's percentiles (-e)", recognise: re(`^Percentage served,Time in ms`),
+			advice: percentiles},
+		reader{name: "HdrHistogram", holds: "percentiles of a histogram (HdrHistogram)", advice: percentiles,
+			recognise: re(`^\s*"?Value(?:\(\w+\))?"?[\s,]+"?Percentile"?[\s,]+"?TotalCount`)})
 	return list
 }
 
@@ -105,6 +113,24 @@ var tables = []struct {
 	{"JMeter's samples", lazyregexp.New(`^timeStamp,elapsed,`)},
 	{"COSBench", lazyregexp.New(`^Op-Type,Op-Count,Byte-Count,|^Timestamp,Op-Count,`)},
 	{"BenchBase's course", lazyregexp.New(`^Time \(seconds\),Throughput \(requests/second\),`)},
+}
+
+// sortedByTime reports whether a text is ab's table of requests as ab leaves it: in the order of the times they took.
+func sortedByTime(head []byte) bool {
+	if !bytes.HasPrefix(head, []byte("starttime\tseconds\tctime\tdtime\tttime\t")) {
+		return false
+	}
+	last := 0.0
+	for line := range bytes.Lines(wholeLines(head)) {
+		if cells := strings.Split(string(line), "\t"); len(cells) > 4 && cells[4] != "ttime" {
+			took := decimal(cells[4], "")
+			if took < last {
+				return false
+			}
+			last = took
+		}
+	}
+	return true
 }
 
 // others are tools whose outputs are not read.

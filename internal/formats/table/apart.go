@@ -52,9 +52,9 @@ func (t *Table) Apart(by int) error {
 	return nil
 }
 
-// Several objects to rows that are of several things at the same times, such as devices or requests: in their order they
-// are the course of none. What tells them apart is a column, or those of words together, each value of which comes with
-// times that rise; a column of numbers tells apart what has the same times.
+// Several objects to rows that are of several things at the same times, such as devices or requests: in their order
+// they are the course of none. What tells them apart is a column, or those of words together, each value of which comes
+// with times that rise; a column of numbers tells apart what has the same times.
 func (t *Table) Several() error {
 	for i, name := range t.Names {
 		stem, in := SplitUnit(name)
@@ -90,8 +90,15 @@ func rising(at []float64) bool {
 
 // wordy reports whether a column holds words, and no number.
 func (t *Table) wordy(column int) bool {
-	return slices.ContainsFunc(t.Rows, func(row []string) bool { return !missing(row[column]) }) &&
-		!slices.ContainsFunc(t.Rows, func(row []string) bool { return !missing(row[column]) && likeNumber(row[column]) })
+	words := false
+	for _, row := range t.Rows {
+		if cell := row[column]; !missing(cell) {
+			if words = true; likeNumber(cell) {
+				return false
+			}
+		}
+	}
+	return words
 }
 
 // divided objects when columns divide the rows into courses: the times of each rise, and are alike where they must be.

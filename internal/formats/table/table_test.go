@@ -117,6 +117,8 @@ func TestNumericColumns(t *testing.T) {
 			warnings: []string{`lat is left out: line 2: "12ms" is not a number: write the number alone; its unit belongs in the name of the column`}},
 		"a decimal comma": {text: "a;b\n1;1,5\n2;2,5\n", list: []int{0},
 			warnings: []string{`b is left out: line 2: "1,5" is not a number: write a decimal point, and nothing between thousands`}},
+		"codes": {text: "Status-Code,code,ms\n200,x,5\n500,y,2\n", list: []int{2},
+			warnings: []string{"Status-Code is left out: its numbers are codes, which have no mean"}},
 		"one bad cell": {text: "a,b\n1,1\n2,2\n3,broken\n", fails: `line 4: b: "broken" is not a number`},
 		"infinite": {text: "a\n1\n2\nInf\n1e999\n3\n", fails: "line 4: a: \"Inf\" is not finite; line 5: " +
 			"a: \"1e999\" is not finite"},
