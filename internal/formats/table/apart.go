@@ -52,10 +52,23 @@ func (t *Table) Apart(by int) error {
 	return nil
 }
 
+// sumNames are what a row is called that says of all others together what they say.
+var sumNames = []string{"aggregated", "total", "totals", "sum", "overall", "all"}
+
 // Several objects to rows that are of several things at the same times, such as devices or requests: in their order
 // they are the course of none. What tells them apart is a column, or those of words together, each value of which comes
-// with times that rise; a column of numbers tells apart what has the same times.
+// with times that rise; a column of numbers tells apart what has the same times. So it does to a row that is the sum of
+// the others.
 func (t *Table) Several() error {
+	for j, name := range t.Names {
+		of := func(row []string) bool { return slices.Contains(sumNames, strings.ToLower(row[j])) }
+		at := slices.IndexFunc(t.Rows, of)
+		other := slices.ContainsFunc(t.Rows, func(row []string) bool { return !missing(row[j]) && !of(row) })
+		if at >= 0 && other && t.wordy(j) {
+			return fmt.Errorf("%s is %s in %s %d, which is of the other rows together; keep the rows of one", Quote(name),
+				Quote(t.Rows[at][j]), t.Unit, t.Lines[at])
+		}
+	}
 	for i, name := range t.Names {
 		stem, in := SplitUnit(name)
 		if !slices.Contains(timeNames, stem) {
