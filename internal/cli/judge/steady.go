@@ -52,6 +52,7 @@ result: the exit code is 0, and 5 only with --require, for "inconclusive" too.`,
 			return sd.steady(given[0], column, rule, rounds, require, tolerance)
 		},
 	}
+	registerWhere(c, &sd.where)
 	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
 	c.Flags().BoolVar(&rounds, "rounds", false, "the values are rounds, not points of one long series")
 	c.Flags().StringVar(&rule, "rule", "", "with --rounds, another `rule`: WINDOW,SPREAD,EXCURSION,CEILING, as in "+

@@ -44,7 +44,7 @@ func (sd *Sides) openTable(phase, name string) (*table.Table, error) {
 			return nil, exit.Usagef("", "%s: %s: --where %s: %w", phase, label, w, err)
 		}
 	}
-	return t, nil
+	return t, ofOne(phase, label, t.Several())
 }
 
 // registerWhere adds the flag that chooses rows of tables.
@@ -55,11 +55,16 @@ func registerWhere(c *cobra.Command, where *[]string) {
 
 // oneTest objects to a table whose rows are of several systems or tests, which have no curve over its concurrency.
 func oneTest(phase string, t *table.Table, concurrency int) error {
-	if err := t.Apart(concurrency); err != nil {
-		return exit.Errorf(exit.Failed, "choose the rows of one: --where COLUMN=VALUE", "%s: %s: %w", phase, t.Source,
-			err)
+	return ofOne(phase, t.Source, t.Apart(concurrency))
+}
+
+// ofOne says with an objection to rows of several what to do.
+func ofOne(phase, label string, objection error) error {
+	if objection == nil {
+		return nil
 	}
-	return nil
+	return exit.Errorf(exit.Failed, "choose the rows of one: --where COLUMN=VALUE", "%s: %s: %w", phase, label,
+		objection)
 }
 
 // picked are the columns asked for by name or number, or else all that hold numbers. Warnings are said to the user.

@@ -242,7 +242,7 @@ func (sd *Sides) stagePoints(given, column string) ([]usl.Point, string, error) 
 	points = scaling.Stages(data, metric)
 	if len(points) < 4 {
 		return nil, "", exit.Errorf(exit.Failed, "a scenario like scale-out adds workers in stages; the law needs "+
-			"four of them",
+			"four of them, or a table of how many were at work and the throughput",
 			"usl: run %s: %s of load is too little for a curve", id, unit.Plural(len(points), "stage"))
 	}
 	return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "stage"), id), nil

@@ -113,6 +113,13 @@ var failedForms = []struct{ form, text, want string }{
 		"pgbench 4 clients: 0 errors; pgbench 4 clients (2): 0 errors; lost: test 1 of 3: pgbench: error: connection to " +
 			"server failed"},
 	{"wrk", wrkShort, "wrk: 23 errors"},
+	{"ab", abShort, "ab: 10 errors"},
+	{"ab", strings.SplitAfter(abShort, "$>\n")[0] + "apr_socket_recv: Connection reset by peer (104)\n" + abShort,
+		"ab: 10 errors; lost: ab says: apr_socket_recv: Connection reset by peer (104)"},
+	{"hey", heyShort, "hey: 13 errors"},
+	{"oha-json", ohaJSONShort, "oha: 7 errors"},
+	{"vegeta", vegetaShort, "vegeta: 20 errors"},
+	{"vegeta-json", vegetaJSONShort, "vegeta: 20 errors"},
 	{"ycsb", ycsbShort, "ycsb: 10 errors"},
 	{"mdtest", mdtestShort + "ERROR: open() failed: No space left on device\n", "mdtest file creation: 0 " +
 		"errors; mdtest file stat: 0 errors; lost: mdtest says: ERROR: open() failed: No space left on device"},

@@ -72,13 +72,33 @@ var shortForms = []struct{ name, text, want string }{
 		"420    (105.00", "0    (0.00").Replace(sysbench05), "sysbench oltp: event 420/31.92, 1 errors, 4s"},
 	{"sysbench 1.1 fileio", sysbench11File,
 		"sysbench fileio: read 30000/0/491520000 write 20000/0/327680000, 0 errors, 10s"},
-	// 2900 with 20 of other answers, and 3 of sockets
-	{"wrk", wrkShort, "wrk: request 2880/5.76/1048576, 23 errors, 29.998965552s"},
+	// 2900 with 20 of other answers and 2 too late, and 1 of sockets; wrk2 counts those that still wait
+	{"wrk", wrkShort, "wrk: request 2878/5.756/1048576, 23 errors, 29.998965552s"},
+	{"wrk, all too late", strings.NewReplacer("2900", "3", " 96.67", " 0.10", "timeout 2", "timeout 3", "2.00ms",
+		"0.00us", "12.92ms", "0.00us", "1.50ms", "0.00us",
+		"9.00ms", "0.00us", "responses: 20", "responses: 0").Replace(wrkShort),
+		"wrk:, 4 errors, 30s"},
+	// 250 with 7 of another code and 2 not received, and 1 that could not connect; lengths are no failures
+	{"ab", abShort, "ab: request 241/9.64/40000, 10 errors, 5s"},
+	{"hey", heyShort, "hey: request 190/2.85/2000, 13 errors, 4s"},
+	// 3,000,000 in 4 s: 1 % of the first million failed, by which alone hey divides the times of all
+	{"hey of millions", strings.NewReplacer("50.7500", "750000.7500", "190 r", "990000 r", "10 r", "10000 r",
+		"0.0150 s", "0.0009 s").Replace(heyShort), "hey: request 2970000/891/2000, 30003 errors, 4s"},
+	{"oha", strings.NewReplacer("  Total:\t4.0000 secs", "  Success rate:\t98.52%\n  Total:\t4000.0000 ms",
+		"0.0150 secs", "15.0000 ms", "0.0140 secs", "14.0000 ms", "%%", ".00%", "2000 bytes", "1.95 KiB",
+		"[3]\tGet \"http://h/\": EOF",
+		"[3] aborted due to deadline").Replace(heyShort), "oha: request 190/2.85/1997, 10 errors, 4s"},
+	{"etcd's benchmark", "\nSummary:\n  Total:\t2.0000 secs.\n  Slowest:\t0.0300 secs.\n  Fastest:\t0.0010 secs.\n  Average:\t" +
+		"0.0040 secs.\n  Stddev:\t0.0010 secs.\n  Requests/sec:\t250.0000\n\nResponse time histogram:\n  0.0010 [1]\t|\n\n" +
+		"Latency distribution:\n  50% in 0.0035 secs.\n  99.9% in 0.0290 secs.\n", "etcd's benchmark: request 500/2, 0 errors, 2s"},
+	{"vegeta", vegetaShort, "vegeta: request 580/5.8/3480, 20 errors, 6.04s"},
+	{"vegeta's JSON", vegetaJSONShort, "vegeta: request 580/5.8/3480, 20 errors, 6.04s"},
+	{"oha's JSON", ohaJSONShort, "oha: request 95/0.19/950, 7 errors, 2s"},
 	{"wrk2", strings.NewReplacer("Latency Distribution",
 		"Latency Distribution (HdrHistogram - Recorded Latency)", "  50% ",
 		" 50.000%").Replace(wrkShort), "wrk: request 2880/5.76/1048576, 23 errors, 29.998965552s"},
 	{"wrk, slow", strings.NewReplacer("2900 requests", "40 requests", "     96.67", "      1.33",
-		"responses: 20", "responses: 0").Replace(wrkShort), "wrk: request 40/0.08/1048576, 3 errors, 30s"},
+		"responses: 20", "responses: 0").Replace(wrkShort), "wrk: request 38/0.076/1048576, 3 errors, 30s"},
 	{"ycsb", ycsbShort, "ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
 	{"ycsb, of which no read succeeded", strings.NewReplacer("Operations, 490", "Operations, 0", "Latency(us), 1000.0",
 		"Latency(us), NaN", "[READ], Return=OK, 490\n", "", "NOT_FOUND, 10", "NOT_FOUND, 500",
@@ -221,6 +241,81 @@ const wrkShort = `Running 30s test @ http://127.0.0.1/
   Non-2xx or 3xx responses: 20
 Requests/sec:     96.67
 Transfer/sec:     34.13KB
+`
+
+const abShort = `This is ApacheBench, Version 2.3 <$Revision: 1 $>
+
+Server Software:        x
+Document Path:          /q?a=1
+Document Length:        150 bytes
+
+Concurrency Level:      10
+Time taken for tests:   5.000 seconds
+Complete requests:      250
+Failed requests:        11
+   (Connect: 1, Receive: 2, Length: 8, Exceptions: 0)
+Non-2xx responses:      7
+Total transferred:      40000 bytes
+Requests per second:    50.00 [#/sec] (mean)
+Time per request:       200.000 [ms] (mean)
+Time per request:       20.000 [ms] (mean, across all concurrent requests)
+
+Connection Times (ms)
+              min  mean[+/-sd] median   max
+Connect:        0    0   0.1      0       1
+Total:          9   40   7.2     38     90
+
+Percentage of the requests served within a certain time (ms)
+  50%     38
+  99%     80
+ 100%     90 (longest request)
+`
+
+const heyShort = `
+Summary:
+  Total:	4.0000 secs
+  Slowest:	0.0150 secs
+  Average:	0.0150 secs
+  Requests/sec:	50.7500
+
+  Total data:	2000 bytes
+
+Response time histogram:
+  0.014 [200]	|■■■■
+
+Latency distribution:
+  50%% in 0.0140 secs
+  99%% in 0.0150 secs
+
+Details (average, fastest, slowest):
+  resp wait:	0.0139 secs, 0.0002 secs, 0.0442 secs
+
+Status code distribution:
+  [200]	190 responses
+  [503]	10 responses
+
+Error distribution:
+  [3]	Get "http://h/": EOF
+`
+
+const vegetaShort = `Requests      [total, rate, throughput]         600, 100.17, 96.03
+Duration      [total, attack, wait]             6.04s, 5.99s, 50ms
+Latencies     [min, mean, 50, 90, 95, 99, max]  209.5µs, 10ms, 8.5ms, 23ms, 33ms, 34.5ms, 1m1.3s
+Bytes In      [total, mean]                     3480, 5.80
+Success       [ratio]                           96.67%
+Status Codes  [code:count]                      0:5  200:570  302:10  500:15
+Error Set:
+500 Internal Server Error
+`
+
+const vegetaJSONShort = `{"latencies":{"total":6000000000,"mean":10000000,"50th":8500000,"99th":34500000,"max":41300000},
+"bytes_in":{"total":3480,"mean":5.8},"earliest":"2026-03-02T10:00:00Z","duration":5990000000,"wait":50000000,
+"requests":600,"rate":100.17,"success":0.9667,"status_codes":{"0":5,"200":570,"302":10,"500":15},"errors":[]}
+`
+
+const ohaJSONShort = `{"summary": {"successRate": 0.98, "total": 2.0, "slowest": 0.01, "average": 0.002, "totalData": 950},
+"latencyPercentiles": {"p50": 0.0015, "p99": 0.008, "p99.99": null}, "statusCodeDistribution": {"200": 95, "500": 5},
+"errorDistribution": {"aborted due to deadline": 4, "connection refused": 2}}
 `
 
 const ycsbShort = `Command line: -db site.ycsb.BasicDB -threads 8 -t

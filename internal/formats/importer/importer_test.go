@@ -369,10 +369,7 @@ func TestToolsThatAreNotRead(t *testing.T) {
 	for tool, texts := range map[string][]string{
 		"redis-benchmark": {"====== GET ======\n  500 requests completed in 0.50 seconds\n", "\nSET: 1000.00 requests per second\n",
 			`"test","rps"` + "\n\"GET\",\"1000.00\"\n"},
-		"oha":     {"Summary:\n  Success rate:\t100.00%\n  Requests/sec:\t900.5\n", `{"summary": {"successRate": 1.0, "total": 2.5}}`},
-		"hey":     {"\nSummary:\n  Total:\t2.0 secs\n  Requests/sec:\t900.5\n"},
-		"ab":      {"Complete requests:      50\nRequests per second:    810.37 [#/sec] (mean)\n"},
-		"vegeta":  {"Requests      [total, rate, throughput]  100, 10.0, 9.9\n"},
+		"ab":      {"<p>\n This is ApacheBench, Version 2.3 <i>x</i><br>\n"},
 		"gatling": {"---- Global Information -----\n> request count      7 (OK=7 KO=0)\n", "RUN\tmy.Sim\tsim\t1700000000000\n"},
 		"locust": {"Type     Name     # reqs      # fails |    Avg\n",
 			"Type,Name,Request Count,Failure Count\nGET,/,10,1\n"},
@@ -403,6 +400,8 @@ func TestToolsThatAreNotRead(t *testing.T) {
 	}
 }
 
+const abRequests = "starttime\tseconds\tctime\tdtime\tttime\twait\nb\t7\t0\t5\t5\t4\nc\t5\t0\t6\t6\t4\n"
+
 // What cannot be read is refused with what to do.
 func TestRefused(t *testing.T) {
 	t.Parallel()
@@ -424,6 +423,11 @@ func TestRefused(t *testing.T) {
 		"XML cut early":          {"a.xml", `<?xml version="1.0"?><a><b>`, "", "it looks like XML that ends early"},
 		"a table with a head":    {"a.csv", "n,x\n1,2.5\n", "", "it looks like a table: analyze"},
 		"one in quotes":          {"a.csv", "\"x\",\"rps\"\n\"SET\",\"46.82\"\n", "", "it looks like a table: analyze"},
+		"ab -g":                  {"a.tsv", abRequests, "", "ab sorts it by time taken"},
+		"ab -g, in order":        {"a.tsv", abRequests + "a\t9\t0\t1\t1\t1\n", "", "it looks like a table: analyze"},
+		"ab -e":                  {"a.csv", "Percentage served,Time in ms\n0,1.5\n", "", "its rows are percentiles"},
+		"vegeta's hdrplot":       {"a.hdr", "Value(ms)  Percentile  TotalCount  1/(1-P)\n", "", "its rows are perc"},
+		"a file of HdrHistogram": {"a.hgrm", "       Value     Percentile TotalCount 1/(1-P)\n", "", "its rows are"},
 		"a job file":             {"a.fio", "[global]\n; mine\nrw=read\n", "", "plimsoll run takes"},
 		"parameters of vdbench":  {"a.vdb", "*\nsd=sd1,lun=/dev/sdb\n", "", "parameters of vdbench"},
 		"a log without its kind": {"a.log", log, "", "--as fio-iops"},

@@ -138,6 +138,11 @@ func TestOfOtherVersions(t *testing.T) {
 	if d.Tool != "wrk2" || d.Latency != "response time" {
 		t.Errorf("%s, %s: want response times of wrk2", d.Tool, d.Latency)
 	}
+	d, last = read(strings.NewReplacer("12.92ms", "0.00us", "timeout 2", "timeout 2900").Replace(wrkShort))
+	if said := strings.Join(d.Notes, ", "); len(d.Declared.Measures) > 0 || last.Errors != 2901 ||
+		!strings.Contains(said, "2900 requests took longer than its timeout") {
+		t.Errorf("all too late: %d failed, %v, %s: want no times", last.Errors, last.Values, said)
+	}
 	for _, step := range []string{"   2, trx: 714, 95: 11.917, 99: 26.138, max_rt: 133.971, 720|95.907, 72|1.0\n",
 		"  10, 686(0):2.044|3.593, 684(0):0.487|1.325\n"} {
 		_, err := Prepare("t.txt", strings.NewReader(step), changed, Options{})

@@ -80,6 +80,14 @@ func refusedReaders() []reader {
 		list = append(list, reader{name: o.name, holds: "output of " + o.name, recognise: o.is.Match,
 			advice: "make a table (CSV) of its figures for analyze, compare or usl"})
 	}
+	const percentiles = "its rows are percentiles of one test, which are no course and have no mean: give what the " +
+		"tool printed of its totals"
+	list = append(list, reader{name: "ab -g", holds: "ab's table of requests (-g)", recognise: sortedByTime,
+		advice: "ab sorts it by time taken, which would look like a course: put its rows in the order of seconds first"},
+		reader{name: "ab -e", holds: "ab's percentiles (-e)", recognise: re(`^Percentage served,Time in ms`),
+			advice: percentiles},
+		reader{name: "HdrHistogram", holds: "percentiles of a histogram (HdrHistogram)", advice: percentiles,
+			recognise: re(`^\s*"?Value(?:\(\w+\))?"?[\s,]+"?Percentile"?[\s,]+"?TotalCount`)})
 	return list
 }
 
@@ -107,6 +115,24 @@ var tables = []struct {
 	{"BenchBase's course", lazyregexp.New(`^Time \(seconds\),Throughput \(requests/second\),`)},
 }
 
+// sortedByTime reports whether a text is ab's table of requests as ab leaves it: in the order of the times they took.
+func sortedByTime(head []byte) bool {
+	if !bytes.HasPrefix(head, []byte("starttime\tseconds\tctime\tdtime\tttime\t")) {
+		return false
+	}
+	last := 0.0
+	for line := range bytes.Lines(wholeLines(head)) {
+		if cells := strings.Split(string(line), "\t"); len(cells) > 4 && cells[4] != "ttime" {
+			took := decimal(cells[4], "")
+			if took < last {
+				return false
+			}
+			last = took
+		}
+	}
+	return true
+}
+
 // others are tools whose outputs are not read.
 var others = []struct {
 	name string
@@ -119,10 +145,7 @@ var others = []struct {
 	{"mysqlslap", lazyregexp.New(`(?m)^\tAverage number of seconds to run all queries: `)},
 	{"iperf3", lazyregexp.New(`"version"\s*:\s*"iperf 3|(?m)^\[ ID\] Interval +Transfer +`)},
 	{"cassandra-stress", lazyregexp.New(`(?mi)^op rate +: +[\d,.]+`)},
-	{"oha", lazyregexp.New(`(?m)^  Success rate:\s+[\d.]+%?\r?$|"summary"\s*:\s*\{\s*"successRate"\s*:`)},
-	{"hey or etcd's benchmark", lazyregexp.New(`(?m)^  Requests/sec:\s+[\d.]+`)},
-	{"ApacheBench (ab)", lazyregexp.New(`(?m)^(?:This is ApacheBench, Version |Requests per second: +[\d.]+ \[#/sec\])`)},
-	{"vegeta", lazyregexp.New(`(?m)^Requests +\[total, rate`)},
+	{"ab as a page (-w)", lazyregexp.New(`This is ApacheBench, Version `)},
 	{"gatling", lazyregexp.New(`(?m)^---- Global Information -|^RUN\t[\w.$]+\t`)},
 	{"locust", lazyregexp.New(`(?m)^ *Type +Name +# reqs +# fails`)},
 	{"JMeter", lazyregexp.New(`(?m)^(?:.* )?summary [+=] +\d+ in +[\d:.]+s? += +[\d.]+/s Avg:|<testResults version=`)},

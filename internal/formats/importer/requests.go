@@ -22,7 +22,7 @@ const (
 )
 
 var (
-	wrkBegins = lazyregexp.New(`(?m)^Running \S+ test @ `)
+	wrkBegins = lazyregexp.New(`(?m)^Running \S+ test @ (?:\w+://[^/?\s]*)?([^?\s]*)`)
 	wrkAsked  = lazyregexp.New(`^ +(\d+) threads and (\d+) connections`)
 	wrkMean   = lazyregexp.New(`^ +Latency +([\d.]+)(us|ms|s|m|h) +[\d.]+\w+ +([\d.]+)(us|ms|s|m|h) `)
 	wrkRank   = lazyregexp.New(`^ *(\d+(?:\.\d+)?)% +([\d.]+)(us|ms|s|m|h)$`)
@@ -65,7 +65,7 @@ func wrkTime(number, in string) float64 {
 func readWrk(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "wrk"}
 	var t *tally
-	var requests, shown, bytes, mean, bad, failed float64
+	var requests, shown, bytes, mean, bad, failed, late float64
 	ranks, told := true, false
 	end := func() {
 		switch {
@@ -76,18 +76,30 @@ func readWrk(_ format, r io.Reader) (*book, error) {
 			if !told {
 				t.failure = "it ends before wrk's rates: the file is cut short"
 			}
+			t.notes = append(t.notes,
+				"times are wrk's, of all requests, those with another answer than 2xx and 3xx among them")
+			switch {
+			case late > 0 && t.latency != "": // wrk2 looks at its connections every other second
+				failed += late
+				t.notes = append(t.notes, fmt.Sprintf("%.0f of its failures are timeouts, of which wrk2 counts one "+
+					"for each connection that waits, again every 2 s", late))
+			case late > 0: // they came to an end, and are among the requests
+				bad = min(bad+late, requests)
+				t.notes = append(t.notes, fmt.Sprintf("%.0f requests took longer than its timeout (2 s unless asked "+
+					"for): they are taken as failed, and are in none of its times", late))
+			}
 			t.report.Elapsed, t.report.Errors = t.length, whole(bad+failed)
 			t.did(result.Operation{Name: "request", Noun: "requests"}, max(requests-bad, 0), bytes, mean)
-			t.notes = append(t.notes, "times are wrk's, of all requests, those with another answer than 2xx and 3xx among them")
 			b.stretches = append(b.stretches, t.done())
 		}
-		t, requests, shown, bytes, mean, bad, failed, ranks, told = nil, 0, 0, 0, 0, 0, 0, true, false
+		t, requests, shown, bytes, mean, bad, failed, late, ranks, told = nil, 0, 0, 0, 0, 0, 0, 0, true, false
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
 		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
-		if wrkBegins.MatchString(text) {
+		if m := wrkBegins.FindStringSubmatch(text); m != nil {
 			end()
 			t = newTally("wrk", 0)
+			t.asked("path", cmp.Or(m[1], "/"))
 		}
 		if t == nil {
 			return nil
@@ -97,7 +109,9 @@ func readWrk(_ format, r io.Reader) (*book, error) {
 			t.asked("threads", m[1])
 		} else if m := wrkMean.FindStringSubmatch(text); m != nil && mean == 0 {
 			mean = wrkTime(m[1], m[2])
-			t.figure(single("request_max", "ms"), wrkTime(m[3], m[4])*1e3)
+			if ranks = wrkTime(m[3], m[4]) > 0; ranks { // else no request is in its times
+				t.figure(single("request_max", "ms"), wrkTime(m[3], m[4])*1e3)
+			}
 		} else if m := wrkRank.FindStringSubmatch(text); m != nil && ranks && m[1] != "100.000" {
 			q := strings.TrimSuffix(strings.TrimRight(m[1], "0"), ".")
 			if !strings.Contains(m[1], ".") {
@@ -108,9 +122,7 @@ func readWrk(_ format, r io.Reader) (*book, error) {
 			requests, shown, bytes = decimal(m[1], ""), decimal(m[2], ""), binary(m[4], m[5])
 			t.length = inSeconds(wrkTime(m[2], m[3]))
 		} else if m := wrkErrors.FindStringSubmatch(text); m != nil {
-			for _, n := range m[1:] {
-				failed += decimal(n, "")
-			}
+			failed, late = decimal(m[1], "")+decimal(m[2], "")+decimal(m[3], ""), decimal(m[4], "")
 		} else if m := wrkBad.FindStringSubmatch(text); m != nil {
 			bad = decimal(m[1], "")
 		} else if m := wrkRate.FindStringSubmatch(text); m != nil {

@@ -188,6 +188,7 @@ func books() map[string]func(format, io.Reader) (*book, error) {
 		radosText: readRados, k6Text: readK6Text, k6JSON: readK6JSON,
 		iorJSON: readIORJSON, iorCSV: readIORCSV, radosJSON: readRadosJSON, benchBase: readBenchBase,
 		goTPC: readGoTPC, tpccMySQL: readTPCCMySQL, wrkText: readWrk, ycsbText: readYCSB, mdtestText: readMdtest,
+		abText: readAB, heyText: readHey, ohaJSON: readOhaJSON, vegetaJSON: readVegetaJSON, vegetaText: readVegeta,
 	}
 }
 

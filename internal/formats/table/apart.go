@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,93 @@ func (t *Table) Apart(by int) error {
 			strings.Join(order, ", "))
 	}
 	return nil
+}
+
+// sumNames are what a row is called that says of all others together what they say.
+var sumNames = []string{"aggregated", "total", "totals", "sum", "overall", "all"}
+
+// Several objects to rows that are of several things at the same times, such as devices or requests: in their order
+// they are the course of none. What tells them apart is a column, or those of words together, each value of which comes
+// with times that rise; a column of numbers tells apart what has the same times. So it does to a row that is the sum of
+// the others.
+func (t *Table) Several() error {
+	for j, name := range t.Names {
+		of := func(row []string) bool { return slices.Contains(sumNames, strings.ToLower(row[j])) }
+		at := slices.IndexFunc(t.Rows, of)
+		other := slices.ContainsFunc(t.Rows, func(row []string) bool { return !missing(row[j]) && !of(row) })
+		if at >= 0 && other && t.wordy(j) {
+			return fmt.Errorf("%s is %s in %s %d, which is of the other rows together; keep the rows of one", Quote(name),
+				Quote(t.Rows[at][j]), t.Unit, t.Lines[at])
+		}
+	}
+	for i, name := range t.Names {
+		stem, in := SplitUnit(name)
+		if !slices.Contains(timeNames, stem) {
+			continue
+		}
+		at, err := t.times(i, cmp.Or(in, stem))
+		if err != nil || at == nil || rising(at) {
+			continue
+		}
+		var words []int
+		for j, name := range t.Names {
+			if j == i || slices.Contains(timeNames, strings.ToLower(name)) {
+				continue
+			}
+			if t.wordy(j) {
+				words = append(words, j)
+			}
+			if why := t.divided(at, !t.wordy(j), j); why != nil {
+				return why
+			}
+		}
+		if why := t.divided(at, false, words...); why != nil {
+			return why
+		}
+	}
+	return nil
+}
+
+func rising(at []float64) bool {
+	return slices.IsSorted(at) && len(slices.Compact(slices.Clone(at))) == len(at)
+}
+
+// wordy reports whether a column holds words, and no number.
+func (t *Table) wordy(column int) bool {
+	words := false
+	for _, row := range t.Rows {
+		if cell := row[column]; !missing(cell) {
+			if words = true; likeNumber(cell) {
+				return false
+			}
+		}
+	}
+	return words
+}
+
+// divided objects when columns divide the rows into courses: the times of each rise, and are alike where they must be.
+func (t *Table) divided(at []float64, alike bool, columns ...int) error {
+	times, order := map[string][]float64{}, []string(nil)
+	for j, row := range t.Rows {
+		var cells, names []string
+		for _, c := range columns {
+			cells, names = append(cells, row[c]), append(names, t.Names[c])
+		}
+		key := QuoteAll(names) + " is " + QuoteAll(cells)
+		if of := times[key]; of == nil {
+			order = append(order, key)
+		} else if at[j] <= of[len(of)-1] {
+			return nil
+		}
+		times[key] = append(times[key], at[j])
+	}
+	const fewest = 3 // of which chance makes no course
+	if len(order) < 2 || 2*len(order) > len(t.Rows) || alike && (len(times[order[0]]) < fewest ||
+		slices.ContainsFunc(order, func(k string) bool { return !slices.Equal(times[k], times[order[0]]) })) {
+		return nil
+	}
+	return fmt.Errorf("its rows are of several at the same times: %s in some, and %s in others; keep the rows of one",
+		order[0], order[1])
 }
 
 // repeatNames are columns of numbers that count what was done again, which makes no other test of it.

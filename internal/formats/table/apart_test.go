@@ -39,6 +39,43 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// Rows of several things at the same times are the course of none; those of one that has words beside it are.
+func TestSeveral(t *testing.T) {
+	t.Parallel()
+	const by, of = "its rows are of several at the same times: ", "; keep the rows of one"
+	for name, c := range map[string]struct{ text, want string }{
+		"devices": {"time,device,r_s\n1,sda,5\n1,sdb,2\n2,sda,6\n2,sdb,2\n",
+			`"device" is "sda" in some, and "device" is "sdb" in others`},
+		"in blocks": {"t,disk,x\n1,a,5\n2,a,5\n1,b,6\n2,b,2\n", `"disk" is "a" in some, and "disk" is "b" in others`},
+		"a sum without a type": {"Timestamp,Type,Name,rate\n5,GET,/a,1\n7,GET,/a,1\n7,,Aggregated,1\n9,GET,/a,2\n9,GET,/b,3" +
+			"\n9,,Aggregated,5\n",
+			`"Name" is "Aggregated" in line 4, which is of the other rows together`},
+		"a sum": {"Type,Name,rate\nGET,/a,1\nGET,/b,2\n,Total,3\n",
+			`"Name" is "Total" in line 4, which is of the other rows together`},
+		"only sums": {"cpu,usr\nall,1\nall,2\n", ""},
+		"two columns together": {"t,host,disk,x\n1,a,sda,1\n1,a,sdb,2\n1,b,sda,3\n1,b,sdb,4\n2,a,sda,1\n" +
+			"2,a,sdb,2\n2,b,sda,3\n2,b,sdb,4\n",
+			`"host", "disk" is "a", "sda" in some, and "host", "disk" is "a", "sdb" in others`},
+		"by number": {"t,cpu,usr\n1,0,5\n1,1,9\n2,0,5\n2,1,8\n3,0,4\n3,1,7\n",
+			`"cpu" is "0" in some, and "cpu" is "1" in others`},
+		"one":            {"t,device,x\n1,sda,5\n2,sda,2\n3,sda,6\n4,sda,2\n", ""},
+		"words of a row": {"t,note,x\n1,start,5\n2,ok,2\n3,ok,6\n4,end,2\n", ""},
+		"two a second":   {"t,note,x\n1,ok,5\n1,ok,2\n2,ok,6\n2,bad,2\n", ""},
+		"measures":       {"t,x,y\n1,5,1\n1,2,2\n2,6,1\n2,5,3\n3,1,1\n3,2,2\n", ""},
+		"no times":       {"device,x\nsda,5\nsdb,2\nsda,6\nsdb,2\n", ""},
+		"a name a row":   {"elapsed,commit,x\n3,a,1\n1,b,2\n2,c,1\n", ""},
+	} {
+		table, err := Read(strings.NewReader(c.text))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		err = table.Several()
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != by+c.want+of && err.Error() != c.want+of {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 // Rows are chosen by the value of a column; a value that is not there is refused with those that are.
 func TestKeep(t *testing.T) {
 	t.Parallel()

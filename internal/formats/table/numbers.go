@@ -116,9 +116,13 @@ func (t *Table) Numbers(column int, gaps bool) ([]float64, error) {
 	return out, Join(bad...)
 }
 
+// codeNames are columns of numbers that stand for something, without what is no letter.
+var codeNames = []string{"code", "statuscode", "responsecode", "httpcode", "httpstatus", "httpstatuscode", "returncode",
+	"exitcode", "errno", "pid"}
+
 // Numeric lists the columns that hold numbers and gaps only. A column that mostly holds numbers and also something else
 // is an objection, since leaving out either would be silent; so is a table without any numbers. Columns of other text
-// are left out, with a warning when they look as if they were meant as numbers.
+// are left out, with a warning when they look as if they were meant as numbers, and so are codes.
 func (t *Table) Numeric() (list []int, warnings []string, err error) {
 	for i, name := range t.Names {
 		numbers, others, like, first := 0, 0, 0, -1
@@ -137,6 +141,8 @@ func (t *Table) Numeric() (list []int, warnings []string, err error) {
 			}
 		}
 		switch {
+		case numbers > 0 && slices.Contains(codeNames, notAWord.ReplaceAllString(strings.ToLower(name), "")):
+			warnings = append(warnings, name+" is left out: its numbers are codes, which have no mean")
 		case numbers > 0 && others == 0:
 			list = append(list, i)
 		case numbers > others:

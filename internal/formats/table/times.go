@@ -90,7 +90,7 @@ func (t *Table) Times() (*Times, error) {
 			ts.Notes = []string{fmt.Sprintf("%s: %d of %d rows have the time of the row above; they are taken in their "+
 				"order, as if %.6g s apart", name, len(steps)-rise, len(at), ts.Step)}
 			return ts, nil
-		case rise < nearly && fall < nearly && rise+fall > 0 && !shuffled(at):
+		case rise < nearly && fall < nearly && rise+fall > 0 && slices.Min(at) < sureDate && !shuffled(at):
 			continue // a measure that happens to be called so
 		case fall >= nearly:
 			return nil, fmt.Errorf("%s %d: %s: %s comes before %s: put the oldest row first", t.Unit, t.Lines[1], name,
@@ -124,6 +124,9 @@ func shuffled(at []float64) bool {
 	}
 	return len(at) >= 10 && even >= (9*len(steps)+9)/10
 }
+
+// sureDate is a time since 1970 beyond which a number of a column that is called so is a date, and no measure.
+const sureDate = 5e8
 
 // times reads a column of times in seconds; nil when it holds something else.
 func (t *Table) times(column int, unit string) ([]float64, error) {
