@@ -339,7 +339,7 @@ func markClaims() (out []Claim) {
 		{"operations one by one at 20 to 2,000 a second, probes of 3 to 30 s",
 			[]string{"cap", "errors", "queue", "even service"}, nil, 0.95, 1},
 		{"queues of one to 16 servers at 100 to 500 a second, probes of 12 or 30 s", []string{"queue"},
-			[]float64{100, 200, 500}, 0.93, 0.99},
+			[]float64{100, 200, 500}, 0.93, 0.975},
 		{"queues of even operations at 100 to 500 a second, probes of 12 or 30 s", []string{"even service"},
 			[]float64{100, 200, 500}, 0.93, 1},
 		{"caps at 100 to 500 a second, probes of 12 or 30 s", []string{"cap"}, []float64{100, 200, 500}, 0.98, 1},
