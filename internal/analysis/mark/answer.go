@@ -568,6 +568,10 @@ func (a *Answer) warn(s Settings, probes []Probe) {
 		a.always(probes)
 		return
 	}
+	if a.Coarse > 0 && slices.ContainsFunc(probes, func(p Probe) bool { return p.Taken }) {
+		a.Warnings = append(a.Warnings,
+			"whether its operations are due evenly or at random is not known: the interval is that of random ones")
+	}
 	if p, _, ok := unsteady(probes); ok {
 		a.Warnings = append(a.Warnings, fmt.Sprintf("%s both held and broke", a.Say(p.Offered)))
 	}

@@ -19,9 +19,12 @@ const (
 	mostSteps    = 200  // of them that are compared, each with each
 )
 
-// random reports whether operations may be due at random: so many in a time as chance has it.
+// random reports whether operations may be due at random: so many in a time as chance has it. Where nobody knows, as of
+// a program that is only called, they may.
 func random(w result.Workload) bool {
-	return slices.ContainsFunc(w.Streams, func(l result.Stream) bool { return l.OpenLoop })
+	return slices.ContainsFunc(w.Streams, func(l result.Stream) bool {
+		return l.OpenLoop && l.Arrivals != result.ArrivalsEven
+	})
 }
 
 // grew is the share of a rate by which the queue of a workload still grew, 0 where that is not seen, and the share

@@ -52,6 +52,8 @@ type Probe struct {
 	Grew     float64 `json:"queue_grew_share,omitempty"`
 	Unseen   float64 `json:"unseen_share,omitempty"`
 	Arrivals float64 `json:"random_arrivals,omitempty"`
+	// Taken: nobody knows whether they were at random, and they are taken to be.
+	Taken bool `json:"arrivals_taken_as_random,omitempty"`
 	// Ended is the rate that was done at the end where that is much less than before, of one that was not met; else 0.
 	Ended float64 `json:"ended_at_ops,omitempty"`
 	// Generator says how the load generator gave way; "" when it did not.
