@@ -424,7 +424,8 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 	if span != "" {
 		span = ", held" + span
 	}
-	a.Sentence = fmt.Sprintf("Mark: %s (95 %%: %s to %s)%s%s.", a.Say(e.rate), a.bare(e.low), a.bare(e.high), limit, span)
+	a.Sentence = fmt.Sprintf("Mark: %s (95 %%: %s to %s)%s%s.", a.Say(e.rate), a.bare(e.low), a.bare(e.high), limit,
+		span)
 }
 
 // watch notes for how long at a time a rate held, and says it.

@@ -467,7 +467,8 @@ func TestArrivalsOfEngines(t *testing.T) {
 		"a closed loop, or fio's even rate": {},
 		"at random":                         {open: true, random: 30_000},
 		"an open loop with even arrivals":   {open: true, arrivals: result.ArrivalsEven},
-		"a program that is only called":     {open: true, arrivals: result.ArrivalsUnknown, random: 30_000, taken: true},
+		"a program that is only called": {open: true, arrivals: result.ArrivalsUnknown, random: 30_000,
+			taken: true},
 	} {
 		d := load(1000, 8, even(1000, 30), "response time", func(h *hist.Histogram) { h.Add(1e6, 30_000) })
 		for i := range d.Workloads {

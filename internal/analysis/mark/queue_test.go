@@ -76,7 +76,8 @@ func TestCredit(t *testing.T) {
 }
 
 // A disk that does three times as much for as long as its credit lasts: what is left of that after a probe is what the
-// next one has. One that the search uses up gives no mark; of one that lasts beyond it is said how long it was looked at.
+// next one has. One that the search uses up gives no mark; of one that lasts beyond it the answer says how long it
+// looked.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

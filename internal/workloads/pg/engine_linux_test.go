@@ -174,7 +174,8 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]result.Stream{{Name: "clients", Noun: "group of clients", Depth: 400, Rate: 9, OpenLoop: true,
-		Arrivals: result.ArrivalsEven, TimeBased: true, Runtime: time.Second}}, job.Streams); diff != "" || job.Latency != "response time" {
+		Arrivals: result.ArrivalsEven, TimeBased: true,
+		Runtime: time.Second}}, job.Streams); diff != "" || job.Latency != "response time" {
 		t.Error(diff)
 	}
 }
