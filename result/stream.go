@@ -7,6 +7,12 @@ import (
 	"time"
 )
 
+// How operations of an open loop are due where that is not at random: as far apart each, or nobody knows.
+const (
+	ArrivalsEven    = "even"
+	ArrivalsUnknown = "unknown"
+)
+
 // Stream is one stream of operations of a workload: a section of a fio file, a set of database clients. Of a stream
 // that moves no blocks, Device is empty, and so is all that speaks of reads, writes, data and offsets.
 type Stream struct {
@@ -21,6 +27,7 @@ type Stream struct {
 	Bytes     int64   `json:"extent_bytes,omitempty"` // touched, after scaling; 0 unknown
 	Offset    int64   `json:"offset_bytes,omitempty"` // where the extent begins on each of its disks, after scaling
 	OpenLoop  bool    `json:"open_loop,omitempty"`
+	Arrivals  string  `json:"arrivals,omitempty"` // of an open loop; "": at random, see ArrivalsEven
 	Verifies  bool    `json:"verifies,omitempty"` // says by itself of what it reads whether it was written
 	Direct    bool    `json:"direct"`             // bypasses the page cache
 	ZeroData  bool    `json:"zero_data,omitempty"`

@@ -396,6 +396,8 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	}
 	p.scenario.Experiment = &scenario.Experiment{Factors: []scenario.Factor{{Name: mf.vary}},
 		Order: "as the search places it"}
+	values := sf.values
+	sf.values = maps.Clone(values)
 	delete(sf.values, mf.vary)
 	r := rn.record(p, sf, tf)
 	r.Cells, r.Sequence, r.Factors = nil, nil, []experiment.Factor{{Name: mf.vary}}
@@ -403,7 +405,8 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 		r.Factors = append(r.Factors, experiment.Factor{Name: experiment.ConditionFactor})
 	}
 	r.Mark = &experiment.Mark{Workload: name, Variable: mf.vary, Start: start, Most: float64(mf.to),
-		Whole: own && mf.vary != rateOption || option || vms, Rated: option, VMs: vms, Clients: clients, Unit: unitOf,
+		Whole: own && mf.vary != rateOption || option || vms || !own && rn.whole(p, mf.vary, start, values, sf, tf),
+		Rated: option, VMs: vms, Clients: clients, Unit: unitOf,
 		Within: within, Probes: mf.probes, At: float64(mf.at), Least: float64(mf.least),
 		Conditions: conditions}
 	if own {
@@ -534,4 +537,17 @@ func startOf(sc *scenario.Scenario, mf markFlags, own bool) (float64, error) {
 	}
 	return 0, exit.Usagef("it is one of: "+strings.Join(names, ", "),
 		"mark: --vary %s: the scenario has no such variable", mf.vary)
+}
+
+// whole reports whether a variable of the scenario takes no fraction, as one does that is the rate of fio's jobs.
+func (rn *runner) whole(p *prepared, variable string, start float64, values untyped.Object, sf scenarioFlags,
+	tf machines.Flags) bool {
+	sf.values = withValue(maps.Clone(values), variable, math.Floor(start)+0.5)
+	l, err := rn.load(p.given, sf, len(p.facts.Nodes), p.Clock.Now())
+	if err != nil {
+		return true
+	}
+	defer l.close()
+	_, err = rn.planned(l.scenario, p, sf, tf)
+	return err != nil
 }

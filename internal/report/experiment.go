@@ -120,8 +120,7 @@ func besides(x *compare.Experiment) []string {
 	return append([]string{SayLimits(x.Limits, x.Mark, x.Lines)}, x.Recorded...)
 }
 
-// SayLimits tells what had to hold at every rate of a search, and how long probes lasted: a credit or a buffer
-// may outlast that.
+// SayLimits tells what had to hold at every rate of a search, and how long probes lasted, which a credit may outlast.
 func SayLimits(limits []string, found *loadmark.Answer, lines []loadmark.Line) string {
 	text := "Limits: " + strings.Join(limits, "; ") + "."
 	if len(lines) == 0 && found != nil {
@@ -136,13 +135,14 @@ func SayLimits(limits []string, found *loadmark.Answer, lines []loadmark.Line) s
 	span := func(seconds float64) string {
 		return unit.Duration(time.Duration(math.Round(seconds)) * time.Second).String()
 	}
+	lasted := fmt.Sprintf(" Probes lasted %s to %s", span(least), span(most))
 	switch {
 	case most < 1:
 		return text
 	case span(least) == span(most):
-		return text + fmt.Sprintf(" Each probe lasted %s.", span(most))
+		lasted = " Each probe lasted " + span(most)
 	}
-	return text + fmt.Sprintf(" Probes lasted %s to %s.", span(least), span(most))
+	return text + lasted + ": a burst credit or cache that lasts longer is not seen."
 }
 
 // mostSaid is how many warnings of runs an experiment's page says; each run's own page has them all.

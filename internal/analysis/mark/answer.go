@@ -50,6 +50,9 @@ type Answer struct {
 	// Device is the share of the time that is added beyond the mark which is spent in the block device below the load.
 	Device *float64 `json:"added_in_device_share,omitempty"`
 	Probes []Probe  `json:"probes"`
+	// HeldFor is the longest that the mark, or the highest rate that held, was offered at a time and held, in seconds:
+	// a credit, or what else lets a system do more for a while, may last longer.
+	HeldFor float64 `json:"held_seconds,omitempty"`
 	// Coarse is by how much probes that are too short to tell widen the interval, as a share.
 	Coarse float64 `json:"coarse_share,omitempty"`
 }
@@ -109,6 +112,7 @@ func Conclude(s Settings, probes []Probe) (a Answer) {
 		a.fallen(probes, b.fell)
 	case !b.broke:
 		a.at(AtLeast, b.low)
+		a.watch(probes, b.low.Offered)
 		a.Sentence = fmt.Sprintf("No limit broke up to %s, the highest rate that was offered: the mark is above it.",
 			a.Say(b.low.Offered))
 		if least > 1.01*b.low.Offered {
@@ -397,7 +401,7 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 		a.Within = a.Within && (e.cliff && e.high/e.low <= 1+s.Within || !e.cliff && s.narrow(e))
 	}
 	a.Verdict, a.Rate, a.Low, a.High, a.Step = Found, &e.rate, &e.low, &e.high, e.cliff
-	limit := ""
+	limit, span := "", a.watch(probes, e.rate)
 	switch a.Limit {
 	case "":
 	case RateMet:
@@ -409,15 +413,32 @@ func (a *Answer) found(s Settings, probes []Probe, b span) {
 		defer func() { a.Sentence += " " + text }()
 	}
 	if e.cliff {
-		a.Sentence = fmt.Sprintf("Mark: %s%s, which held%s; %s broke%s.", a.Say(sure.low), limit,
-			often(probes, sure.low, true), a.Say(sure.high), often(probes, sure.high, false))
+		a.Sentence = fmt.Sprintf("Mark: %s%s, which held%s%s; %s broke%s.", a.Say(sure.low), limit,
+			often(probes, sure.low, true), span, a.Say(sure.high), often(probes, sure.high, false))
 		if a.Coarse > 0 {
 			a.Sentence += fmt.Sprintf(" Probes as short as these tell it to %s to %s.", a.bare(e.low), a.Say(e.high))
 		}
 		return
 	}
 	a.Confidence = Confidence
-	a.Sentence = fmt.Sprintf("Mark: %s (95 %%: %s to %s)%s.", a.Say(e.rate), a.bare(e.low), a.bare(e.high), limit)
+	if span != "" {
+		span = ", held" + span
+	}
+	a.Sentence = fmt.Sprintf("Mark: %s (95 %%: %s to %s)%s%s.", a.Say(e.rate), a.bare(e.low), a.bare(e.high), limit,
+		span)
+}
+
+// watch notes for how long at a time a rate held, and says it.
+func (a *Answer) watch(probes []Probe, rate float64) string {
+	for _, p := range probes {
+		if p.Held && p.Offered >= nearly*rate {
+			a.HeldFor = max(a.HeldFor, p.Seconds)
+		}
+	}
+	if a.HeldFor < 1 {
+		return ""
+	}
+	return " for " + unit.Duration(math.Round(a.HeldFor)*float64(time.Second)).String()
 }
 
 // borne is the highest probe that held below all that the system broke: where the generator gave way by chance, the
@@ -547,6 +568,10 @@ func (a *Answer) warn(s Settings, probes []Probe) {
 	if a.Verdict != Found {
 		a.always(probes)
 		return
+	}
+	if a.Coarse > 0 && slices.ContainsFunc(probes, func(p Probe) bool { return p.Taken }) {
+		a.Warnings = append(a.Warnings,
+			"whether its operations are due evenly or at random is not known: the interval is that of random ones")
 	}
 	if p, _, ok := unsteady(probes); ok {
 		a.Warnings = append(a.Warnings, fmt.Sprintf("%s both held and broke", a.Say(p.Offered)))

@@ -23,7 +23,7 @@ func JudgeVMs(d *result.Data, findings []result.Finding, workload string, limits
 			continue
 		}
 		if w.Merged() {
-			p.Used = used(d, w, 0, findings)
+			p.Used, p.Seconds = used(d, w, 0, findings), math.Round(10*w.Judged().Seconds())/10
 			if rate, _, err := Offered(d, workload); err == nil {
 				all := w.Judged()
 				all.Ops = slices.Clone(all.Ops)
@@ -177,6 +177,7 @@ func (a *Answer) count(s Settings, probes []Probe) {
 		a.Sentence = "Inconclusive: each number held and broke."
 	case high == 0:
 		a.at(AtLeast, lower)
+		a.watch(probes, lower.Offered)
 		a.Sentence = fmt.Sprintf("No limit broke up to %s, the highest number that was tried.", a.Say(lower.Offered))
 		if s.Room > 0 {
 			a.Sentence = fmt.Sprintf("No limit broke up to %s; for %s there is no room: %s.", a.Say(lower.Offered),
@@ -206,8 +207,8 @@ func (a *Answer) count(s Settings, probes []Probe) {
 		a.Verdict, a.Rate, a.Low, a.High = Found, &lower.Offered, &lower.Offered, &upper.Offered
 		a.Step, a.Within = true, true
 		a.Limit = upper.Limit
-		a.Sentence = fmt.Sprintf("Mark: %s: so many held %s; with %s %s broke %s.", a.Say(lower.Offered),
-			times(of[low].held, of[low].broke), a.Say(upper.Offered), upper.Limit,
+		a.Sentence = fmt.Sprintf("Mark: %s: so many held %s%s; with %s %s broke %s.", a.Say(lower.Offered),
+			times(of[low].held, of[low].broke), a.watch(probes, lower.Offered), a.Say(upper.Offered), upper.Limit,
 			times(of[high].broke, of[high].held))
 		if text := a.near(probes, lower.Offered); text != "" {
 			a.Sentence += " " + text

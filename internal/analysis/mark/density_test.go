@@ -141,9 +141,11 @@ func TestJudgeVMs(t *testing.T) {
 		did    uint64 // of 1,000 a second
 		want   mark.Probe
 	}{
-		"both":        {quick, 1000, mark.Probe{Offered: 4, Achieved: 4, Margin: 5, Held: true, Limit: "p99 is low"}},
-		"one is slow": {slow, 1000, mark.Probe{Offered: 4, Achieved: 2, Margin: 0.625, Limit: "p99 is low"}},
-		"one is late": {quick, 900, mark.Probe{Offered: 4, Achieved: 2, Limit: mark.RateMet}},
+		"both": {quick, 1000, mark.Probe{Offered: 4, Achieved: 4, Seconds: 100, Margin: 5, Held: true,
+			Limit: "p99 is low"}},
+		"one is slow": {slow, 1000, mark.Probe{Offered: 4, Achieved: 2, Seconds: 100, Margin: 0.625,
+			Limit: "p99 is low"}},
+		"one is late": {quick, 900, mark.Probe{Offered: 4, Achieved: 2, Seconds: 100, Limit: mark.RateMet}},
 	} {
 		d := load(1000, 8, even(1000, 100), "response time", quick)
 		d.Workloads = append(d.Workloads, load(1000, 8, even(c.did, 100), "response time", c.second).Workloads[0])

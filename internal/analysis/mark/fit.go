@@ -367,35 +367,46 @@ func chance(probes []Probe, b span) edge {
 	if b.high.Behind || b.high.Margin > clearlyBroken || b.high.Offered > narrow*b.low.Offered || level(probes, b) {
 		return edge{}
 	}
+	e := edge{points: len(probes), chance: true, inside: true}
+	e.low, e.rate, e.high = believed(probes, b.low.Offered/1.5, b.high.Offered*1.5, 0.002, len(moved),
+		func(p Probe, i int) (at, by float64) { return math.Log(p.Offered), moved[i] })
+	e.ok = e.low > 0 && e.rate > 0 && e.high > 0
+	return e
+}
+
+// believed is where the mark is, and below and above which rates it is with 2.5 % each, by which probes held and which
+// broke. of says where each lies on a logarithmic scale and by how much its edge moves, by each of n thoughts; slip is
+// the chance that it came out so by anything else.
+func believed(probes []Probe, from, to, slip float64, n int,
+	of func(p Probe, i int) (at, by float64)) (low, mid, high float64) {
 	const steps = 300
-	from, to := math.Log(b.low.Offered/1.5), math.Log(b.high.Offered*1.5)
-	at := func(i int) float64 { return from + (to-from)*float64(i)/steps }
-	believed, sum := make([]float64, steps+1), 0.0
-	for i := range believed {
-		for _, by := range moved {
+	from, to = math.Log(from), math.Log(to)
+	edge := func(i int) float64 { return from + (to-from)*float64(i)/steps }
+	likely, sum := make([]float64, steps+1), 0.0
+	for i := range likely {
+		for j := range n {
 			v := 1.0
 			for _, p := range probes {
-				holds := math.Erfc((math.Log(p.Offered)-at(i))/by/math.Sqrt2) / 2
+				at, by := of(p, j)
+				holds := math.Erfc((at-edge(i))/by/math.Sqrt2) / 2
 				if !p.Held {
 					holds = 1 - holds
 				}
-				v *= 0.002 + 0.996*holds
+				v *= slip + (1-2*slip)*holds
 			}
-			believed[i], sum = believed[i]+v, sum+v
+			likely[i], sum = likely[i]+v, sum+v
 		}
 	}
-	e := edge{points: len(probes), chance: true, inside: true}
 	for i, so := 0, 0.0; i <= steps; i++ {
 		for _, q := range []struct {
 			share float64
 			rate  *float64
-		}{{(1 - Confidence) / 2, &e.low}, {0.5, &e.rate}, {(1 + Confidence) / 2, &e.high}} {
-			if so < q.share*sum && so+believed[i] >= q.share*sum {
-				*q.rate = math.Exp(at(i))
+		}{{(1 - Confidence) / 2, &low}, {0.5, &mid}, {(1 + Confidence) / 2, &high}} {
+			if so < q.share*sum && so+likely[i] >= q.share*sum {
+				*q.rate = math.Exp(edge(i))
 			}
 		}
-		so += believed[i]
+		so += likely[i]
 	}
-	e.ok = e.low > 0 && e.rate > 0 && e.high > 0
-	return e
+	return low, mid, high
 }

@@ -19,9 +19,12 @@ const (
 	mostSteps    = 200  // of them that are compared, each with each
 )
 
-// random reports whether operations may be due at random: so many in a time as chance has it.
+// random reports whether operations may be due at random: so many in a time as chance has it. Where nobody knows, as of
+// a program that is only called, they may.
 func random(w result.Workload) bool {
-	return slices.ContainsFunc(w.Streams, func(l result.Stream) bool { return l.OpenLoop })
+	return slices.ContainsFunc(w.Streams, func(l result.Stream) bool {
+		return l.OpenLoop && l.Arrivals != result.ArrivalsEven
+	})
 }
 
 // grew is the share of a rate by which the queue of a workload still grew, 0 where that is not seen, and the share
@@ -148,9 +151,9 @@ func responses(w result.Workload) (out []float64, step float64) {
 }
 
 // told widens the interval of a mark by what probes are too short to tell, and says by how much: where a queue may have
-// grown unseen in one that held, and where operations are due at random, so that their number differs from probe to
-// probe by two roots of it, and what they need may by as much. At a cap each side has its own, as one may be off where
-// the other is not. Far below the capacity, where nothing waits long, the spread of probes has that.
+// grown unseen in one that held, and where operations are due at random. At a step those count as arrivals says; where
+// a curve comes near its capacity the interval gets two deviations of their number and of what they need. Where a rate
+// holds by chance, and far below the capacity, where nothing waits long, the spread of probes has that.
 func told(probes []Probe, e edge) (low, high, share float64) {
 	unseen, closest := 0.0, math.Inf(1)
 	for _, p := range probes { // the highest that held
@@ -158,45 +161,53 @@ func told(probes []Probe, e edge) (low, high, share float64) {
 			closest, unseen = d, p.Unseen
 		}
 	}
-	chance := func(from, to float64) float64 {
-		arrivals, held, broke := 0.0, 0.0, 0.0
-		for _, p := range probes {
-			switch {
-			case p.Offered < from || p.Offered > to:
-				continue
-			case p.Held:
-				held++
-			default:
-				broke++
-			}
-			arrivals += p.Arrivals
+	most := 0.0 // of the arrivals of a probe
+	all := 0.0  // of those near the mark
+	for _, p := range probes {
+		most = max(most, p.Arrivals)
+		if p.Offered >= e.low/1.05 && p.Offered <= e.high*1.05 {
+			all += p.Arrivals
 		}
-		if arrivals == 0 {
-			return 0
-		}
-		if e.cliff && held > 0 && broke > 0 { // they contradict each other, and tell no more than one
-			arrivals /= held + broke
-		}
-		return 2 * math.Sqrt2 / math.Sqrt(arrivals)
 	}
-	below, above := 0.0, 0.0
+	low, high = e.low*(1-unseen), e.high
 	switch {
+	case most == 0 || e.chance:
 	case e.cliff:
-		below, above = chance(e.low*(1-sameRate), e.low*(1+sameRate)), chance(e.high*(1-sameRate), e.high*(1+sameRate))
-	case slices.ContainsFunc(probes, func(p Probe) bool {
+		low, high = arrivals(probes, e)
+	case all > 0 && slices.ContainsFunc(probes, func(p Probe) bool {
 		return !p.Held && p.Behind && p.Offered <= 1.3*e.rate // its capacity is near
 	}):
-		below = chance(e.low/1.05, e.high*1.05)
-		above = below
+		low, high = low-e.low*2*math.Sqrt2/math.Sqrt(all), e.high*(1+2*math.Sqrt2/math.Sqrt(all))
 	}
 	if p, ok := spentLater(probes, e.low); ok { // a credit that outlasts a probe lets it hold more
-		unseen = max(unseen, 1-p.Ended/e.low)
+		low = min(low, p.Ended)
 	}
-	low, high = e.low*(1-below-unseen), e.high*(1+above)
-	if share = max(below+unseen, above); share < leastTold {
+	if share = max(1-low/e.low, high/e.high-1); share < leastTold {
 		share = 0
 	}
 	return low, high, share
+}
+
+// wander are the deviations of a step that are thought of, all as likely, in those of what arrives in a probe and of
+// what that needs, each by the root of their number.
+var wander = []float64{1, 1.5, 2}
+
+// arrivals is the interval of a step where operations are due at random: a probe of a few thousand has some hundredths
+// more or fewer to do than its rate says, and holds or breaks by what it had. The mark is where Bayes' rule has it
+// between 2.5 and 97.5 % with that spread (believed), and what a queue may have grown by unseen moves each probe down.
+// The two rates that are told are in it.
+func arrivals(probes []Probe, e edge) (low, high float64) {
+	var of []Probe
+	for _, p := range probes {
+		if p.Arrivals > 0 && (p.Held || p.Generator == "") {
+			of = append(of, p)
+		}
+	}
+	low, _, high = believed(of, e.low/1.5, e.high*1.5, 1e-4, len(wander),
+		func(p Probe, i int) (at, by float64) {
+			return math.Log(p.Offered) - p.Unseen, wander[i] * math.Sqrt2 / math.Sqrt(p.Arrivals)
+		})
+	return min(low, e.low), max(high, e.high)
 }
 
 // leastTold is the least share by which an interval is widened that is said.

@@ -14,8 +14,9 @@
 // Statistical Society B 16, 1954) with Student's t, so that spread from probe to probe is in it whatever makes it.
 // Probes that fell behind their schedule have no place on the line: they only bound the mark from above. Where the
 // schedule of one rate is met and that of the next is not, without a slope, as at a cap, the mark is the highest rate
-// that held and the interval reaches to the lowest that did not, each offered twice; where a limit breaks so, by chance
-// near the mark, as that of no errors does, it is the rate that holds as often as not (chance in fit.go).
+// that held and the interval reaches to the lowest that did not, each offered twice, and as far beyond either as random
+// arrivals make doubtful (arrivals in grow.go); where a limit breaks so, by chance near the mark, as that of no errors
+// does, it is the rate that holds as often as not (chance in fit.go).
 //
 // It refuses to give a mark where the generator gave way, where the system did not come back from an overload to what
 // it had borne before, and where nothing or everything held: those are answers of their own.
@@ -51,6 +52,8 @@ type Probe struct {
 	Grew     float64 `json:"queue_grew_share,omitempty"`
 	Unseen   float64 `json:"unseen_share,omitempty"`
 	Arrivals float64 `json:"random_arrivals,omitempty"`
+	// Taken: nobody knows whether they were at random, and they are taken to be.
+	Taken bool `json:"arrivals_taken_as_random,omitempty"`
 	// Ended is the rate that was done at the end where that is much less than before, of one that was not met; else 0.
 	Ended float64 `json:"ended_at_ops,omitempty"`
 	// Generator says how the load generator gave way; "" when it did not.

@@ -268,10 +268,10 @@ func TestTimesOfSides(t *testing.T) {
 		{151_661, 151_661, 1.47}, {157_840, 154_786, 1. / 266}, {151_661, 151_661, 1.47}, {157_840, 155_690, 1. / 214},
 		{151_661, 151_661, 1.47}} {
 		probes = append(probes, mark.Probe{Offered: p.rate, Achieved: p.achieved, Margin: p.margin, Held: p.margin >= 1,
-			Limit: "p99 < 2ms"})
+			Limit: "p99 < 2ms", Seconds: 30 + float64(len(probes))})
 	}
 	a := mark.Conclude(mark.Settings{Start: 185_178}, probes)
-	want := "Mark: 151,700 IOPS at p99 < 2ms, which held 3 times of 3; 157,800 IOPS broke twice."
+	want := "Mark: 151,700 IOPS at p99 < 2ms, which held 3 times of 3 for 36 s; 157,800 IOPS broke twice."
 	if a.Sentence != want {
 		t.Errorf("%s: %s", a.Verdict, a.Sentence)
 	}

@@ -126,6 +126,9 @@ func Judge(d *result.Data, findings []result.Finding, workload string, limits []
 	}
 	if random(w) {
 		p.Arrivals = math.Round(rate * seconds)
+		p.Taken = slices.ContainsFunc(w.Streams, func(l result.Stream) bool {
+			return l.Arrivals == result.ArrivalsUnknown
+		})
 	}
 	p.Behind = p.Behind || !p.Held && served >= 1 // late sending alone breaks it
 	if unmet {

@@ -3,6 +3,7 @@ package mark_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -450,5 +451,45 @@ func TestWhatFillsAtTheMark(t *testing.T) {
 	if want := "Near it the quota of reads (800 IOPS by Q) was used 89 %, beyond it 96 %, CPU 0 of host was used " +
 		"100 % (100 % already at 480 IOPS)."; a.Verdict != mark.Found || !strings.Contains(a.Sentence, want) {
 		t.Errorf("%s: want %q", a.Sentence, want)
+	}
+}
+
+// Operations that are due evenly differ in number from no probe to another; of those that nobody knows that of, it is
+// allowed for, and said.
+func TestArrivalsOfEngines(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		open     bool
+		arrivals string
+		random   float64
+		taken    bool
+	}{
+		"a closed loop, or fio's even rate": {},
+		"at random":                         {open: true, random: 30_000},
+		"an open loop with even arrivals":   {open: true, arrivals: result.ArrivalsEven},
+		"a program that is only called": {open: true, arrivals: result.ArrivalsUnknown, random: 30_000,
+			taken: true},
+	} {
+		d := load(1000, 8, even(1000, 30), "response time", func(h *hist.Histogram) { h.Add(1e6, 30_000) })
+		for i := range d.Workloads {
+			d.Workloads[i].Streams[0].OpenLoop, d.Workloads[i].Streams[0].Arrivals = c.open, c.arrivals
+		}
+		p, err := mark.Judge(d, nil, "OLTP", []result.Assert{below("p99", 5e-3)})
+		if err != nil || p.Arrivals != c.random || p.Taken != c.taken {
+			t.Errorf("%s: %v at random, taken so %v, %v", name, p.Arrivals, p.Taken, err)
+		}
+	}
+	p := mark.Probe{Achieved: 300, Seconds: 30, Limit: "p99 < 5ms", Arrivals: 9_000, Taken: true}
+	var probes []mark.Probe
+	for _, rate := range []float64{300, 600, 310, 321, 310, 321} {
+		p.Offered, p.Achieved, p.Margin, p.Held, p.Behind = rate, min(rate, 315), 3, rate < 315, rate > 315
+		if p.Behind {
+			p.Margin = 0.1
+		}
+		probes = append(probes, p)
+	}
+	const want = "whether its operations are due evenly or at random is not known: the interval is that of random ones"
+	if a := mark.Conclude(mark.Settings{Start: 300}, probes); !slices.Contains(a.Warnings, want) {
+		t.Errorf("%s %q", a.Sentence, a.Warnings)
 	}
 }

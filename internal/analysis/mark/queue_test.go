@@ -74,3 +74,28 @@ func TestCredit(t *testing.T) {
 		t.Error(a.Sentence)
 	}
 }
+
+// A disk that does three times as much for as long as its credit lasts: what is left of that after a probe is what the
+// next one has. One that the search uses up gives no mark; of one that lasts beyond it the answer says how long it
+// looked.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lasts   float64 // probes
+		verdict mark.Verdict
+		want    string
+	}{
+		"two probes":     {2, mark.NotRecovered, "it no longer bore"},
+		"twenty of them": {20, mark.Found, "IOPS at p90 < 300ms, which held twice for 30 s; "},
+	} {
+		q := trust.Queue{Capacity: 100, Servers: 1, Even: true, Quantile: 0.9, Limit: 0.3, Seconds: 30, Burst: 300}
+		q.Credit = c.lasts * q.Seconds * (q.Burst - q.Capacity)
+		a, err := q.Search(60, rand.New(rand.NewPCG(1, 1)))
+		if err != nil || a.Verdict != c.verdict || !strings.Contains(a.Sentence, c.want) {
+			t.Errorf("%s: %s %v, want %q", name, a.Sentence, err, c.want)
+		}
+		if c.verdict == mark.Found && a.HeldFor != 30 {
+			t.Errorf("%s: held for %v s", name, a.HeldFor)
+		}
+	}
+}

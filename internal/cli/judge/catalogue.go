@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -64,7 +65,7 @@ func (sd *Sides) catalogueAdd() *cobra.Command {
 			if sd.JSON {
 				return sd.PrintJSON(r)
 			}
-			_, err = visible.Fprintf(sd.Out, "%s of %s: %s\n", unit.Plural(len(r.Done), "load"), r.System, path)
+			_, err = visible.Fprintf(sd.Out, "%s\n", recorded(r, path))
 			return err
 		},
 	}
@@ -73,6 +74,17 @@ func (sd *Sides) catalogueAdd() *cobra.Command {
 	c.Flags().StringVar(&note, "note", "", "a `text` about it")
 	c.Flags().StringVar(&to, "to", "", "the `folder` of records (default: .catalogue beside the runs)")
 	return c
+}
+
+// recorded says what was added, and where it lies.
+func recorded(r catalogue.Record, path string) string {
+	of := ""
+	if slices.ContainsFunc(r.Done, func(d catalogue.Done) bool {
+		return slices.ContainsFunc(d.Figures, func(f catalogue.Figure) bool { return f.Unfinished })
+	}) {
+		of = ", of an unfinished search, whose mark may change"
+	}
+	return fmt.Sprintf("%s of %s%s: %s", unit.Plural(len(r.Done), "load"), r.System, of, path)
 }
 
 // recordOf is the record of a run, or of a search for a mark.

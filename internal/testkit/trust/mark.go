@@ -4,10 +4,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"plimsoll/internal/analysis/mark"
 	"plimsoll/internal/cli/judge"
 	"plimsoll/internal/run/experiment"
+	"plimsoll/unit"
 )
 
 // Bearer is a system of which all is known: a load is offered to it, and the rate that it bears under a limit is to be
@@ -339,7 +341,7 @@ func markClaims() (out []Claim) {
 		{"operations one by one at 20 to 2,000 a second, probes of 3 to 30 s",
 			[]string{"cap", "errors", "queue", "even service"}, nil, 0.95, 1},
 		{"queues of one to 16 servers at 100 to 500 a second, probes of 12 or 30 s", []string{"queue"},
-			[]float64{100, 200, 500}, 0.93, 0.99},
+			[]float64{100, 200, 500}, 0.93, 0.975},
 		{"queues of even operations at 100 to 500 a second, probes of 12 or 30 s", []string{"even service"},
 			[]float64{100, 200, 500}, 0.93, 1},
 		{"caps at 100 to 500 a second, probes of 12 or 30 s", []string{"cap"}, []float64{100, 200, 500}, 0.98, 1},
@@ -357,6 +359,25 @@ func markClaims() (out []Claim) {
 			found, _, close := queued(DrawQueue("credit", r, 100, 200, 500), r)
 			return yes(!found || close)
 		})
+	const bursts = "credits of one to 20 probes, of 2 to 10 times what lasts, that probes use up together: "
+	add(bursts+"up to 4, no mark, one at most a tenth above what lasts, or a warning", 0.98, 1,
+		func(r *rand.Rand) Count {
+			q := DrawQueue("burst", r, 50, 100, 200)
+			if q.Lasts() > 4*q.Seconds {
+				return Count{}
+			}
+			found, _, close := queued(q, r)
+			return yes(!found || close)
+		})
+	add(bursts+"a mark above what lasts says for how long it held, which is less", 1, 1, func(r *rand.Rand) Count {
+		q := DrawQueue("burst", r, 50, 100, 200)
+		a, err := q.Search(q.Capacity*math.Exp(-2+2*r.Float64()), r)
+		if err != nil || a.Verdict != mark.Found || *a.Low <= 1.1*q.Mark() {
+			return Count{}
+		}
+		return yes(a.HeldFor > 0 && a.HeldFor <= q.Lasts()+1 && strings.Contains(a.Sentence, " for "+
+			unit.Duration(a.HeldFor*1e9).String()))
+	})
 	add("any of all these: a mark is given after at most 12 probes", 0.95, 1, func(r *rand.Rand) Count {
 		kinds := []string{"queue", "power", "cap"}
 		for _, k := range uncertain {

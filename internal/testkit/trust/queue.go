@@ -23,10 +23,12 @@ type Queue struct {
 	Even     bool    // operations are due evenly, not at random
 	Depth    int     // most in flight; service times are measured, as fio's are. 0: response times
 	Credit   float64 // operations that it does at once before its cap holds, as a cloud's disk does with its bursts
+	Burst    float64 // operations per second while the credit lasts, which comes back between probes only as it is due
 	Quantile float64 // that is limited; 0: errors are
 	Limit    float64 // seconds
 	Seconds  float64 // --probe
 	Within   float64 // --within
+	left     float64 // of the credit
 }
 
 // String says what it is, for a test that fails.
@@ -66,6 +68,9 @@ func (q *Queue) Mark() float64 {
 	return low
 }
 
+// Lasts is for how many seconds it does its most with all its credit.
+func (q *Queue) Lasts() float64 { return q.Credit / (q.Burst - q.Capacity) }
+
 // longerThan is the share of waits in an M/D/1 that are longer than so many service times.
 func longerThan(t, load float64) float64 {
 	const far = 8.0 // beyond it the sum is of large numbers that cancel
@@ -98,6 +103,9 @@ func (t *frees) Pop() any {
 	return x
 }
 
+// between is for how many seconds nothing is offered from one probe to the next.
+const between = 5
+
 // Run offers a rate for a time, to a system that was at rest.
 func (q *Queue) Run(rate, seconds float64, r *rand.Rand) *result.Data {
 	columns := int(math.Ceil(seconds)) + 1
@@ -112,6 +120,10 @@ func (q *Queue) Run(rate, seconds float64, r *rand.Rand) *result.Data {
 	free, flying := make(frees, q.Servers), frees{}
 	h, sum, due, last := &hist.Histogram{}, 0.0, 0.0, 0.0
 	credit, at := q.Credit, 0.0
+	if q.Burst > 0 { // what a probe took is not there for the next
+		credit = min(q.Credit, q.left+between*q.Capacity)
+		defer func() { q.left = min(q.Credit, credit+max(seconds-at, 0)*q.Capacity) }()
+	}
 	for {
 		gap := 1 / rate
 		if !q.Even {
@@ -135,7 +147,9 @@ func (q *Queue) Run(rate, seconds float64, r *rand.Rand) *result.Data {
 		if q.Credit > 0 { // a token bucket
 			credit, at = min(q.Credit, credit+(begin-at)*q.Capacity), begin
 			need = (max(1-credit, 0) + 0.01) / q.Capacity
-			credit--
+			if credit--; q.Burst > 0 {
+				need = max(-credit/q.Capacity, 1/q.Burst)
+			}
 		}
 		done := begin + need
 		free[0] = done
@@ -179,6 +193,7 @@ func (q *Queue) Search(start float64, r *rand.Rand) (mark.Answer, error) {
 	m := &experiment.Mark{Workload: "w", Seconds: q.Seconds, Limits: []string{text}, Within: q.Within}
 	_, limits, err := judge.MarkLimits(m.Limits, "w")
 	s := mark.Settings{Start: start, Within: q.Within, Least: judge.Needed(m) / (20 * q.Seconds)}
+	q.left = q.Credit
 	var probes []mark.Probe
 	for step := mark.Next(s, probes); step.Rate > 0 && err == nil; step = mark.Next(s, probes) {
 		var p mark.Probe
@@ -217,6 +232,9 @@ func DrawQueue(kind string, r *rand.Rand, capacities ...float64) *Queue {
 		q.Limit = service * (1.5 - math.Log(1-q.Quantile)) * math.Exp(math.Log(30)*r.Float64())
 	case "credit":
 		q.Even, q.Credit = true, q.Capacity*of(1, 10, 60)
+	case "burst": // of one to 20 probes
+		q.Even, q.Depth, q.Burst = true, []int{0, 512}[r.IntN(2)], q.Capacity*of(2, 3, 10)
+		q.Credit = q.Seconds * math.Exp(math.Log(20)*r.Float64()) * (q.Burst - q.Capacity)
 	}
 	return q
 }

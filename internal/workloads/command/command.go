@@ -234,6 +234,9 @@ func (Engine) Command(spec workload.Spec) (workload.Job, error) {
 	}
 	stream := result.Stream{Name: c.layout.Program, Depth: c.depth, TimeBased: f.timed, Rate: c.rate,
 		OpenLoop: c.rate > 0}
+	if c.rate > 0 {
+		stream.Arrivals = result.ArrivalsUnknown
+	}
 	if f.timed {
 		stream.Runtime = spec.Runtime
 	}

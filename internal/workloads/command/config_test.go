@@ -95,7 +95,7 @@ output: {format: lines, records: [{match: '(?P<n>\d+)', final: true, operations:
 `
 	for rate, want := range map[string]result.Stream{
 		"":       {Rate: 0},
-		"1500.5": {Rate: 1500.5, OpenLoop: true},
+		"1500.5": {Rate: 1500.5, OpenLoop: true, Arrivals: result.ArrivalsUnknown},
 	} {
 		spec, shown := specOf("c.yml", []byte(config)), "0"
 		spec.Runtime = time.Second

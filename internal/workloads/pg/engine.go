@@ -182,6 +182,9 @@ func (c *config) Job(job *workload.Job) (any, error) {
 	job.Streams = []result.Stream{{Name: "clients", Noun: "group of clients", Depth: c.job.Clients, Rate: c.job.Rate,
 		OpenLoop: c.job.Rate > 0, TimeBased: true, Runtime: c.Spec.Runtime}}
 	if c.job.Rate > 0 {
+		if c.job.Arrivals == pgload.Constant {
+			job.Streams[0].Arrivals = result.ArrivalsEven
+		}
 		job.Latency = "response time"
 	}
 	if c.Spec.Prefill {

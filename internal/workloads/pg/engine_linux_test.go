@@ -167,14 +167,15 @@ func TestRefusals(t *testing.T) {
 	if _, err := (Engine{}).Command(spec); !strings.Contains(fmt.Sprint(err), "job_options: clients") {
 		t.Errorf("%v", err)
 	}
-	spec = specOf("rate: 9\nclients: 300")
+	spec = specOf("rate: 9\nclients: 300\narrivals: constant")
 	spec.Settings = []scenario.Setting{{Key: "clients", Value: "400"}}
 	job, err := Engine{}.Command(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]result.Stream{{Name: "clients", Noun: "group of clients", Depth: 400, Rate: 9, OpenLoop: true,
-		TimeBased: true, Runtime: time.Second}}, job.Streams); diff != "" || job.Latency != "response time" {
+		Arrivals: result.ArrivalsEven, TimeBased: true,
+		Runtime: time.Second}}, job.Streams); diff != "" || job.Latency != "response time" {
 		t.Error(diff)
 	}
 }

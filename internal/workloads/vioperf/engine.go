@@ -103,6 +103,7 @@ func (c *config) Job(job *workload.Job) (any, error) {
 	}
 	job.Operations = []result.Operation{{Name: "write", Noun: "writes", Bytes: true, Block: result.BlockWrite}}
 	if j.Rate > 0 {
+		job.Streams[0].Arrivals = result.ArrivalsEven // each thread has its turns
 		job.Latency = "response time"
 	}
 	return j, nil
