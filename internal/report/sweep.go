@@ -71,10 +71,16 @@ func effectSentences(x *compare.Experiment) (out []string) {
 	return out
 }
 
-// changed says what a measure is on both sides, and the change.
+// changed says what a measure is on both sides, and the change, which is the geometric mean of those of single repeats:
+// where these are far apart it may be another than that of the means.
 func changed(m compare.Measure) string {
-	text := fmt.Sprintf("%s instead of %s", quantity(m.Candidate.Value, m.Unit), quantity(m.Baseline.Value, m.Unit))
-	if m.Change != nil {
+	was, is := m.Baseline.Value, m.Candidate.Value
+	text := fmt.Sprintf("%s instead of %s", quantity(is, m.Unit), quantity(was, m.Unit))
+	switch {
+	case m.Change == nil:
+	case len(m.Baseline.Runs) > 1 && was > 0 && math.Abs(is/was-1-*m.Change) > compare.DefaultThreshold:
+		text += " on average, and " + percent(m.Change) + " in the geometric mean of what each repeat has"
+	default:
 		text += ", " + percent(m.Change)
 	}
 	return text
@@ -192,10 +198,10 @@ func plural(n int, one, many string) string {
 
 func wholePercent(share float64) string { return fmt.Sprintf("%.3g %%", share*100) }
 
-// among is the interval of a mean, in brackets.
+// among is the interval of a mean, in brackets, or why there is none.
 func among(v compare.CellValue) string {
 	if !v.Interval.Valid() {
-		return ""
+		return " (no interval: " + v.Interval.Reason + ")"
 	}
 	return fmt.Sprintf(" (%.0f %% interval %s)", v.Interval.Confidence*100, cellInterval(v))
 }

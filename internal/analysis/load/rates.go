@@ -52,6 +52,7 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	var count uint64
 	var over, under []string
 	shortest, longest := math.Inf(1), 0.0
+	var first, last time.Time
 	interval, why, few := true, "its rate is limited", false
 	for _, p := range l.Parts {
 		s := view.Seconds(p)
@@ -90,6 +91,12 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		atLeast, atMost = atLeast+least, atMost+most
 		rate, service, count = rate+float64(n)/s, service+sum, count+n
 		shortest, longest = min(shortest, s), max(longest, s)
+		if first.IsZero() || p.Start.Before(first) {
+			first = p.Start
+		}
+		if p.End.After(last) {
+			last = p.End
+		}
 	}
 	if count == 0 {
 		return result.Finding{}, false // said by too-short
@@ -123,7 +130,7 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		outstanding = "1 operation"
 	}
 	while := ""
-	if shortest < littleApart*longest { // so that no rate over one time is this sum
+	if len(l.Parts) > 1 && shortest < littleApart*max(longest, last.Sub(first).Seconds()) { // no rate is this sum
 		while = ", each of its VMs while it worked"
 	}
 	what := fmt.Sprintf("%s had %s in flight on average%s (%s per second × %s)", l.Name, outstanding, while,
