@@ -51,6 +51,7 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	var low, high, inFlight, atLeast, atMost, rate, service float64
 	var count uint64
 	var over, under []string
+	var worst, allowed float64 // of those over it, where it is most so
 	shortest, longest := math.Inf(1), 0.0
 	var first, last time.Time
 	interval, why, few := true, "its rate is limited", false
@@ -82,6 +83,9 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		switch {
 		case most > 0 && here > littleAbove*most:
 			over = append(over, view.Subject(p))
+			if allowed == 0 || here/most > worst/allowed {
+				worst, allowed = here, most
+			}
 		case here < littleBelow*least:
 			under = append(under, view.Subject(p))
 		}
@@ -136,6 +140,11 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	what := fmt.Sprintf("%s had %s in flight on average%s (%s per second × %s)", l.Name, outstanding, while,
 		view.SayCount(rate), view.SayDuration(service/float64(count)))
 	switch {
+	case len(over) > 0 && inFlight <= littleAbove*atMost: // not all of its VMs
+		f.Severity, f.Value, f.Limit = result.Invalid, &worst, view.Ptr(littleAbove*allowed)
+		f.Low, f.High, f.NoInterval = nil, nil, "it is of one VM"
+		f.Sentence = fmt.Sprintf("%s, on %s up to %s, where its job allows at most %s: there throughput and service time "+
+			"cannot both be right (Little's law).", what, view.Three(over), view.SayCount(worst), view.SayCount(allowed))
 	case len(over) > 0:
 		f.Severity, f.Limit = result.Invalid, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(

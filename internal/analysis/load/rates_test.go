@@ -216,3 +216,17 @@ func TestLittleOfUnlikeTimes(t *testing.T) {
 		}
 	}
 }
+
+// Of several VMs of which one had more in flight than its job allows, that one is told, not a sum that is within it.
+func TestLittleOfOneVM(t *testing.T) {
+	part := func(vm string, service float64) *result.Workload {
+		return &result.Workload{VM: vm, Start: t0, End: t0.Add(20 * time.Second), Streams: []result.Stream{{Depth: 4}},
+			Ops: []result.OpTotals{{Op: "read", Count: 2000, Seconds: 2000 * service}}}
+	}
+	want := "A had 7.6 operations in flight on average (200 per second × 38 ms), on b up to 4.4, where its job allows at " +
+		"most 4: there throughput and service time cannot both be right (Little's law)."
+	l := &view.Load{Name: "A", Merged: part("", 0.04), Parts: []*result.Workload{part("a", 0.032), part("b", 0.044)}}
+	if f, ok := littleOf(nothing, l); !ok || f.Sentence != want || f.Severity != result.Invalid {
+		t.Errorf("%q, want %q", f.Sentence, want)
+	}
+}
