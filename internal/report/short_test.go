@@ -258,7 +258,8 @@ func TestSentencesOfExperiments(t *testing.T) {
 		"IOPS of A is highest at depth 4: 40 IOPS (no interval: one run); whether depth 1, depth 2 do less is " +
 			"inconclusive.": bestSentence(unsure, 3, 0.05),
 		"110 IOPS instead of 100 IOPS on average, and −4 % in the geometric mean of what each repeat has": changed(
-			compare.Measure{Unit: "ops/s", Change: &down, Baseline: compare.Values{Value: 100, Runs: []float64{50, 150}},
+			compare.Measure{Unit: "ops/s", Change: &down,
+				Baseline:  compare.Values{Value: 100, Runs: []float64{50, 150}},
 				Candidate: compare.Values{Value: 110, Runs: []float64{20, 200}}}),
 		"110 IOPS instead of 100 IOPS, +10 %": changed(
 			compare.Measure{Unit: "ops/s", Change: &up, Baseline: compare.Values{Value: 100, Runs: []float64{99, 101}},

@@ -134,7 +134,7 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		outstanding = "1 operation"
 	}
 	while := ""
-	if len(l.Parts) > 1 && shortest < littleApart*max(longest, last.Sub(first).Seconds()) { // no rate is this sum
+	if len(l.Parts) > 1 && shortest < littleApart*max(longest, last.Sub(first).Seconds()) {
 		while = ", each of its VMs while it worked"
 	}
 	what := fmt.Sprintf("%s had %s in flight on average%s (%s per second × %s)", l.Name, outstanding, while,
