@@ -158,7 +158,8 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	}
 	f.Sentence = fmt.Sprintf("%s %s ×%s, from %s to %s%s, between %s and %s operations in flight (×%s); %s",
 		view.Capital(what), verb, view.SayCount(grew), view.SayCount(first.Throughput.Value),
-		q.Brief(last.Throughput.Value), highest, view.SayCount(first.Concurrency), view.SayCount(last.Concurrency), view.SayCount(more), ways)
+		q.Brief(last.Throughput.Value), highest, view.SayCount(first.Concurrency), view.SayCount(last.Concurrency),
+		view.SayCount(more), ways)
 	top := last.Concurrency
 	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
 		top = max(top, m.Peak.Concurrency*1.1)
