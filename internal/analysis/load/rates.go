@@ -144,7 +144,8 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		f.Severity, f.Value, f.Limit = result.Invalid, &worst, view.Ptr(littleAbove*allowed)
 		f.Low, f.High, f.NoInterval = nil, nil, "it is of one VM"
 		f.Sentence = fmt.Sprintf("%s, on %s up to %s, where its job allows at most %s: there throughput and service time "+
-			"cannot both be right (Little's law).", what, view.Three(over), view.SayCount(worst), view.SayCount(allowed))
+			"cannot both be right (Little's law).", what, view.Three(over), view.SayCount(worst),
+			view.SayCount(allowed))
 	case len(over) > 0:
 		f.Severity, f.Limit = result.Invalid, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(

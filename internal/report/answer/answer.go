@@ -394,7 +394,8 @@ func withdrawn(rest string) (out string) {
 // interval says the interval of a finding's value: of a ratio as the change that it is.
 func interval(f result.Finding) string {
 	if f.Low == nil || f.High == nil {
-		if f.Check == "recovery" && f.Value == nil { // that it was not back is what the sentence says
+		if slices.Contains([]string{"recovery", "lost-writes", "lost-commits"}, f.Check) && f.Value == nil {
+			// that nothing is known is what the sentence says
 			return ""
 		}
 		if f.Unit == "ratio" && f.NoInterval != "" { // that of a change explains nothing by itself
