@@ -192,9 +192,10 @@ func (f *Forecast) stranded(name string, limit time.Duration) {
 		if !g.exempt {
 			why = cmp.Or(f.Facts.Missing[target.NodeFailover], "not on this target")
 		}
-		f.Objections = append(f.Objections, f.subject(fmt.Sprintf("group %q is waited for while node %d, where VMs of it "+
-			"are, is off, and nothing restarts them elsewhere (%s): after %s the run would fail; lab, kubernetes and "+
-			"sim can restart them", name, g.members[i].Node, why, unit.Duration(limit))))
+		text := fmt.Sprintf("group %q is waited for while node %d, where VMs of it are, is off, and nothing restarts "+
+			"them elsewhere (%s): after %s the run would fail; lab, kubernetes and sim can restart them", name,
+			g.members[i].Node, why, unit.Duration(limit))
+		f.Objections = append(f.Objections, f.subject(text))
 	}
 }
 
