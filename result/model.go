@@ -254,6 +254,9 @@ const (
 	KindPlain = "plain"
 )
 
+// PoweringOn begins the annotation of a group that is switched on; its name follows.
+const PoweringOn = "Powering on group "
+
 // Data is everything the charts and tables show, on regular time grids, so that a report needs no metrics database.
 type Data struct {
 	Version   int        `json:"version"`

@@ -31,6 +31,7 @@ type Stream struct {
 	Verifies  bool    `json:"verifies,omitempty"` // says by itself of what it reads whether it was written
 	Direct    bool    `json:"direct"`             // bypasses the page cache
 	ZeroData  bool    `json:"zero_data,omitempty"`
+	Checksums bool    `json:"checksums,omitempty"` // every block that it writes holds one, which it computes
 	// Reducible is the share of what is written that compression and deduplication can take away, 0 to 1.
 	Reducible float64 `json:"reducible,omitempty"`
 	// Repeats is the share of the blocks written that repeat others, 0 to 1; the rest of Reducible compresses.

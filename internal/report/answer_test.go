@@ -53,6 +53,19 @@ func loadOf(rates ...float64) *Document {
 	return doc
 }
 
+// Of more loads than are told one by one, results without figures of their own answer with their highest value.
+func TestResultsWithoutFiguresAnswer(t *testing.T) {
+	t.Parallel()
+	doc := loadOf(5, 7, 6, 8, 9)
+	low, high := 3.0, 35.0
+	doc.Panels = []result.Panel{{Title: "All reads", Unit: "ops/s",
+		Series: []result.Series{{Values: []*float64{&low, &high, nil}}}}}
+	want := "All reads: highest 35 IOPS; no interval: only repeats show how these vary."
+	if short, _ := doc.answer(); len(short) != 1 || short[0].Sentence != want {
+		t.Errorf("%+v, want %q", short, want)
+	}
+}
+
 // TestAtLeastTwoSentences: a summary holds a figure and says whether operations failed, also where findings say little.
 func TestAtLeastTwoSentences(t *testing.T) {
 	t.Parallel()

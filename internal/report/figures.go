@@ -400,6 +400,19 @@ func still(p result.Panel) bool {
 	})
 }
 
+// highest is the highest value of a result of one line; nil: it has more, or no value.
+func highest(p result.Panel) (most *float64) {
+	if len(p.Series) != 1 {
+		return nil
+	}
+	for _, v := range p.Series[0].Values {
+		if v != nil && (most == nil || *v > *most) {
+			most = v
+		}
+	}
+	return most
+}
+
 // answer is the sentence that a summary begins with, and the findings that it says; none where nothing was measured.
 func (doc *Document) answer() (first []Short, said []result.Finding) {
 	r := answer.Run{Findings: doc.Findings, Unread: doc.unread}
@@ -421,6 +434,9 @@ func (doc *Document) answer() (first []Short, said []result.Finding) {
 		}
 		for _, m := range p.Metrics[:min(len(p.Metrics), 1)] {
 			r.Results = append(r.Results, fmt.Sprintf("%s: %s %s", p.Title, sayMetric(m), quantity(m.Value, m.Unit)))
+		}
+		if most := highest(p); len(p.Metrics) == 0 && most != nil {
+			r.Results = append(r.Results, fmt.Sprintf("%s: highest %s", p.Title, quantity(*most, p.Unit)))
 		}
 	}
 	sentence, said := answer.Of(r)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/analysis/resample"
 	"plimsoll/result"
 )
 
@@ -241,5 +243,30 @@ func TestWhereOnHosts(t *testing.T) {
 	}
 	if got := Where(all); !strings.HasSuffix(got, "and 2 more.") {
 		t.Errorf("%q", got)
+	}
+}
+
+// The best point of an experiment says how sure it is, and a mean of changes that the means contradict what it is.
+func TestSentencesOfExperiments(t *testing.T) {
+	one := compare.CellValue{Value: 40, Interval: resample.None("one run")}
+	best := compare.Best{Workload: "A", Name: "IOPS", Unit: "ops/s", Cell: "depth 4", Rate: one}
+	unsure := best
+	unsure.Unsure = []string{"depth 1", "depth 2"}
+	down, up := -0.04, 0.1
+	for want, got := range map[string]string{
+		"IOPS of A is highest at depth 4: 40 IOPS (no interval: one run).": bestSentence(best, 3, 0.05),
+		"IOPS of A is highest at depth 4: 40 IOPS (no interval: one run); whether depth 1, depth 2 do less is " +
+			"inconclusive.": bestSentence(unsure, 3, 0.05),
+		"110 IOPS instead of 100 IOPS on average, and −4 % in the geometric mean of what each repeat has": changed(
+			compare.Measure{Unit: "ops/s", Change: &down,
+				Baseline:  compare.Values{Value: 100, Runs: []float64{50, 150}},
+				Candidate: compare.Values{Value: 110, Runs: []float64{20, 200}}}),
+		"110 IOPS instead of 100 IOPS, +10 %": changed(
+			compare.Measure{Unit: "ops/s", Change: &up, Baseline: compare.Values{Value: 100, Runs: []float64{99, 101}},
+				Candidate: compare.Values{Value: 110, Runs: []float64{109, 111}}}),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -59,9 +59,12 @@ func effectSentences(x *compare.Experiment) (out []string) {
 		told[e.Workload] = true
 		text := fmt.Sprintf("With %s instead of %s, %s: %s", unit.Setting(e.Factor, e.Level), e.Against,
 			rateOf(e.Workload, e.Name), changed(e.Measure))
-		if e.Adjusted.Valid() {
-			text += fmt.Sprintf(" (%.3g %% interval %s)", 100*e.Adjusted.Confidence, compareInterval(e.Measure))
-		} else {
+		switch in := compareInterval(e.Measure); {
+		case in == tooFew:
+			text += " (no interval: " + in + ")"
+		case e.Adjusted.Valid():
+			text += fmt.Sprintf(" (%.3g %% interval %s)", 100*e.Adjusted.Confidence, in)
+		default:
 			text += " (no interval: " + e.Adjusted.Reason + ")"
 		}
 		out = append(out, text+map[compare.Verdict]string{
@@ -71,10 +74,19 @@ func effectSentences(x *compare.Experiment) (out []string) {
 	return out
 }
 
-// changed says what a measure is on both sides, and the change.
+// asMeans is how far the change of two means may be from the mean of changes to pass for it.
+const asMeans = 0.02
+
+// changed says what a measure is on both sides, and the change, which is the geometric mean of those of single repeats:
+// where these are far apart it may be another than that of the means.
 func changed(m compare.Measure) string {
-	text := fmt.Sprintf("%s instead of %s", quantity(m.Candidate.Value, m.Unit), quantity(m.Baseline.Value, m.Unit))
-	if m.Change != nil {
+	was, is := m.Baseline.Value, m.Candidate.Value
+	text := fmt.Sprintf("%s instead of %s", quantity(is, m.Unit), quantity(was, m.Unit))
+	switch {
+	case m.Change == nil:
+	case len(m.Baseline.Runs) > 1 && was > 0 && math.Abs(is/was/(1+*m.Change)-1) > asMeans:
+		text += " on average, and " + percent(m.Change) + " in the geometric mean of what each repeat has"
+	default:
 		text += ", " + percent(m.Change)
 	}
 	return text
@@ -108,6 +120,9 @@ func bestSentence(b compare.Best, cells int, threshold float64) string {
 	}
 	if n := len(b.Level); n > 0 {
 		text += fmt.Sprintf("; within %s of it %s %s", wholePercent(threshold), plural(n, "lies", "lie"), few(b.Level))
+	}
+	if n := len(b.Unsure); n > 0 {
+		text += fmt.Sprintf("; whether %s %s less is inconclusive", few(b.Unsure), plural(n, "does", "do"))
 	}
 	text += "."
 	if q := b.QuickestTime; q != nil && b.Quickest != b.Cell && b.Time.Value > q.Value*(1+threshold) &&
@@ -192,10 +207,10 @@ func plural(n int, one, many string) string {
 
 func wholePercent(share float64) string { return fmt.Sprintf("%.3g %%", share*100) }
 
-// among is the interval of a mean, in brackets.
+// among is the interval of a mean, in brackets, or why there is none.
 func among(v compare.CellValue) string {
 	if !v.Interval.Valid() {
-		return ""
+		return " (no interval: " + v.Interval.Reason + ")"
 	}
 	return fmt.Sprintf(" (%.0f %% interval %s)", v.Interval.Confidence*100, cellInterval(v))
 }

@@ -27,6 +27,8 @@ type Best struct {
 	Rate      CellValue `json:"rate"`
 	Level     []string  `json:"level_with_it,omitempty"`
 	LevelSure bool      `json:"level_sure,omitempty"`
+	// Unsure are those whose mean is lower by more, which by the repeats may still be as high.
+	Unsure []string `json:"unsure,omitempty"`
 	// Time is the mean time at Cell. Quickest is, of the cells whose mean time lies within the threshold of the
 	// shortest, the one with the highest rate. Nil and empty where no times were measured.
 	Time         *CellValue `json:"time,omitempty"`
@@ -159,6 +161,13 @@ func (x *Experiment) bestOf(k, times kind, timed bool) (Best, bool) {
 			}
 		}
 	}
+	for _, c := range x.Cells {
+		v, ok := c.value(k)
+		if ok && c.Cell != b.Cell && !slices.Contains(b.Level, c.Cell) &&
+			!lower(v, b.Rate, 1-(1-x.Confidence)/float64(len(x.Cells)-1)) {
+			b.Unsure = append(b.Unsure, c.Cell)
+		}
+	}
 	for _, c := range x.Cells { // of those as quick as the quickest, the one that does most
 		v, ok := c.value(k)
 		if t, there := c.value(times); ok && timed && there && t.Value > 0 && t.Value <= shortest*(1+x.Threshold) &&
@@ -184,6 +193,16 @@ func alike(a, b CellValue, confidence, threshold float64) bool {
 	}
 	in := against(a, b, confidence).Interval
 	return in.Valid() && in.Low >= 1/(1+threshold)-1 && in.High <= threshold
+}
+
+// lower reports whether by their repeats one mean lies below another.
+func lower(a, b CellValue, confidence float64) bool {
+	if len(a.Repeats) > 1 && len(b.Repeats) > 1 && slices.Min(a.Repeats) == slices.Max(a.Repeats) &&
+		slices.Min(b.Repeats) == slices.Max(b.Repeats) {
+		return a.Value < b.Value
+	}
+	in := against(b, a, confidence).Interval
+	return in.Valid() && in.High < 0
 }
 
 // sweeps reads the curve over a factor's values, one for every combination of the others.

@@ -76,6 +76,27 @@ func TestSweepFindsTheCeiling(t *testing.T) {
 	}
 }
 
+// The highest of several means is not sure to be above those of whose repeats one knows too little.
+func TestBestIsUnsure(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		design compare.Design
+		want   string
+	}{
+		{sweepOf(6, math.Inf(1), 0.01, "1", "2", "4"), "[]"},
+		{sweepOf(1, math.Inf(1), 0.01, "1", "2", "4"), "[depth 1 depth 2]"},
+		{sweepOf(2, math.Inf(1), 0.3, "1", "2", "4"), "[depth 1]"},
+	} {
+		x, err := compare.OfExperiment(c.design, compare.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(x.Best[0].Unsure); got != c.want || x.Best[0].Cell != "depth 4" {
+			t.Errorf("of %d repeats best at %s, unsure of %s, want %s", c.design.Repeats, x.Best[0].Cell, got, c.want)
+		}
+	}
+}
+
 // TestSweepsNeedNumbers: names and too few values have no curve; sizes have; one repeat gives one without intervals.
 func TestSweepsNeedNumbers(t *testing.T) {
 	t.Parallel()

@@ -94,16 +94,16 @@ func ledgerOf(v *view.Run, l *view.Load) result.Finding {
 		if n[reach] == 0 {
 			since = "the last that the server acknowledged"
 		}
-		f.Sentence = fmt.Sprintf("%s: %s of %s acknowledged commits %s not on the standby that took over, %s: %s.",
+		f.Sentence = fmt.Sprintf("%s: %s of %s acknowledged commits %s not on the standby that took over, %s: %s",
 			l.Name, unit.Thousands(int64(n[lost])), all, are, since, said)
 	default:
 		f.Sentence = fmt.Sprintf("%s: all of %s acknowledged commits are on the standby that took over, with %s "+
-			"replication.", l.Name, all, replication)
+			"replication", l.Name, all, replication)
 		if replication != "synchronous" {
-			f.Sentence += " It does not wait for the standby: another failover may lose some."
+			f.Sentence += ", which does not wait for the standby: another failover may lose some"
 		}
 	}
-	f.Sentence += fmt.Sprintf(" For %s nothing was committed: %s until the server was given up, %s until the standby "+
+	f.Sentence += fmt.Sprintf("; for %s nothing was committed: %s until the server was given up, %s until the standby "+
 		"had taken over, and the rest to connect to it.", view.SayDuration(n[without]), view.SayDuration(n[givenUp]),
 		view.SayDuration(n[promotion]))
 	if since, was := n[alive]; was {

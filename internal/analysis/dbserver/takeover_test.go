@@ -19,7 +19,7 @@ func TestLostCommits(t *testing.T) {
 	const behind = "on the standby that took over, the first of them acknowledged 12 ms before the last of the " +
 		"server that was lost: "
 	const there = "Ledger: all of 5,000 acknowledged commits are on the standby that took over, with "
-	const gap = " For 2.5 s nothing was committed: 2 s until the server was given up, 250 ms until the standby had " +
+	const gap = "; for 2.5 s nothing was committed: 2 s until the server was given up, 250 ms until the standby had " +
 		"taken over, and the rest to connect to it."
 	with := func(name string, v float64) map[string]float64 {
 		values := map[string]float64{name: v, reach: 0.012}
@@ -37,17 +37,17 @@ func TestLostCommits(t *testing.T) {
 		want        string
 	}{
 		"asynchronous": {"asynchronous", with(lost, 39), result.Warning, "Ledger: 39 of 5,000 acknowledged commits " +
-			"are not " + behind + "asynchronous replication acknowledges a commit before the standby has it." + gap},
+			"are not " + behind + "asynchronous replication acknowledges a commit before the standby has it" + gap},
 		"synchronous": {"synchronous", with(lost, 1), result.Invalid, "Ledger: 1 of 5,000 acknowledged commits is " +
-			"not " + behind + "although replication was synchronous." + gap},
+			"not " + behind + "although replication was synchronous" + gap},
 		"the last": {"asynchronous", map[string]float64{acknowledged: 9, lost: 1, without: 2.5, givenUp: 2,
 			promotion: 0.25, reach: 0}, result.Warning, "Ledger: 1 of 9 acknowledged commits is not on the standby that " +
 			"took over, the last that the server acknowledged: asynchronous replication acknowledges a commit before the " +
-			"standby has it." + gap},
-		"none lost": {"synchronous", took, result.Info, there + "synchronous replication." + gap},
-		"none lost by luck": {"asynchronous", took, result.Info, there + "asynchronous replication. It does not " +
-			"wait for the standby: another failover may lose some." + gap},
-		"only silent": {"synchronous", with(alive, 4), result.Warning, there + "synchronous replication." + gap +
+			"standby has it" + gap},
+		"none lost": {"synchronous", took, result.Info, there + "synchronous replication" + gap},
+		"none lost by luck": {"asynchronous", took, result.Info, there + "asynchronous replication, which does " +
+			"not wait for the standby: another failover may lose some" + gap},
+		"only silent": {"synchronous", with(alive, 4), result.Warning, there + "synchronous replication" + gap +
 			" The server that was given up was not lost, only silent: it answered 4 s later and had not stopped. Have it " +
 			"given up later (give_up)."},
 		"no failover": {"synchronous", map[string]float64{acknowledged: 10, lost: 0}, result.Passed, "Ledger: all of " +

@@ -51,7 +51,9 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	var low, high, inFlight, atLeast, atMost, rate, service float64
 	var count uint64
 	var over, under []string
+	var worst, allowed float64 // of those over it, where it is most so
 	shortest, longest := math.Inf(1), 0.0
+	var first, last time.Time
 	interval, why, few := true, "its rate is limited", false
 	for _, p := range l.Parts {
 		s := view.Seconds(p)
@@ -81,6 +83,9 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		switch {
 		case most > 0 && here > littleAbove*most:
 			over = append(over, view.Subject(p))
+			if allowed == 0 || here/most > worst/allowed {
+				worst, allowed = here, most
+			}
 		case here < littleBelow*least:
 			under = append(under, view.Subject(p))
 		}
@@ -90,6 +95,12 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		atLeast, atMost = atLeast+least, atMost+most
 		rate, service, count = rate+float64(n)/s, service+sum, count+n
 		shortest, longest = min(shortest, s), max(longest, s)
+		if first.IsZero() || p.Start.Before(first) {
+			first = p.Start
+		}
+		if p.End.After(last) {
+			last = p.End
+		}
 	}
 	if count == 0 {
 		return result.Finding{}, false // said by too-short
@@ -123,12 +134,18 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		outstanding = "1 operation"
 	}
 	while := ""
-	if shortest < littleApart*longest { // so that no rate over one time is this sum
+	if len(l.Parts) > 1 && shortest < littleApart*max(longest, last.Sub(first).Seconds()) {
 		while = ", each of its VMs while it worked"
 	}
 	what := fmt.Sprintf("%s had %s in flight on average%s (%s per second × %s)", l.Name, outstanding, while,
 		view.SayCount(rate), view.SayDuration(service/float64(count)))
 	switch {
+	case len(over) > 0 && inFlight <= littleAbove*atMost: // not all of its VMs
+		f.Severity, f.Value, f.Limit = result.Invalid, &worst, view.Ptr(littleAbove*allowed)
+		f.Low, f.High, f.NoInterval = nil, nil, "it is of one VM"
+		f.Sentence = fmt.Sprintf("%s, on %s up to %s, where its job allows at most %s: there throughput and service time "+
+			"cannot both be right (Little's law).", what, view.Three(over), view.SayCount(worst),
+			view.SayCount(allowed))
 	case len(over) > 0:
 		f.Severity, f.Limit = result.Invalid, view.Ptr(littleAbove*atMost)
 		f.Sentence = fmt.Sprintf(

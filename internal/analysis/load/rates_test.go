@@ -195,19 +195,38 @@ func TestNeverSent(t *testing.T) {
 	}
 }
 
-// The rates of VMs that worked for unlike times are no rate of the load: the sum says so.
+// The rates of VMs that worked for unlike times, or not at one time, are no rate of the load: the sum says so.
 func TestLittleOfUnlikeTimes(t *testing.T) {
-	part := func(vm string, seconds int) *result.Workload {
+	part := func(vm string, from, seconds int) *result.Workload {
 		n := uint64(100 * seconds)
-		return &result.Workload{VM: vm, Start: t0, End: t0.Add(time.Duration(seconds) * time.Second),
-			Streams: []result.Stream{{Depth: 1}},
-			Ops:     []result.OpTotals{{Op: "read", Count: n, Seconds: float64(n) / 100}}}
+		return &result.Workload{VM: vm, Start: t0.Add(time.Duration(from) * time.Second),
+			End: t0.Add(time.Duration(from+seconds) * time.Second), Streams: []result.Stream{{Depth: 1}},
+			Ops: []result.OpTotals{{Op: "read", Count: n, Seconds: float64(n) / 100}}}
 	}
-	for seconds, while := range map[int]string{20: "", 10: ", each of its VMs while it worked"} {
-		want := "A had 2 operations in flight on average" + while + " (200 per second × 10 ms); queue depth 2."
-		l := &view.Load{Name: "A", Merged: part("", 20), Parts: []*result.Workload{part("a", 20), part("b", seconds)}}
+	each := ", each of its VMs while it worked"
+	for _, c := range []struct {
+		from, seconds int
+		while         string
+	}{{0, 20, ""}, {1, 20, ""}, {0, 10, each}, {8, 20, each}} {
+		want := "A had 2 operations in flight on average" + c.while + " (200 per second × 10 ms); queue depth 2."
+		l := &view.Load{Name: "A", Merged: part("", 0, 20),
+			Parts: []*result.Workload{part("a", 0, 20), part("b", c.from, c.seconds)}}
 		if f, ok := littleOf(nothing, l); !ok || !strings.HasPrefix(f.Sentence, want) {
-			t.Errorf("%q, want %q", f.Sentence, want)
+			t.Errorf("%+v: %q, want %q", c, f.Sentence, want)
 		}
+	}
+}
+
+// Of several VMs of which one had more in flight than its job allows, that one is told, not a sum that is within it.
+func TestLittleOfOneVM(t *testing.T) {
+	part := func(vm string, service float64) *result.Workload {
+		return &result.Workload{VM: vm, Start: t0, End: t0.Add(20 * time.Second), Streams: []result.Stream{{Depth: 4}},
+			Ops: []result.OpTotals{{Op: "read", Count: 2000, Seconds: 2000 * service}}}
+	}
+	want := "A had 7.6 operations in flight on average (200 per second × 38 ms), on b up to 4.4, where its job allows at " +
+		"most 4: there throughput and service time cannot both be right (Little's law)."
+	l := &view.Load{Name: "A", Merged: part("", 0.04), Parts: []*result.Workload{part("a", 0.032), part("b", 0.044)}}
+	if f, ok := littleOf(nothing, l); !ok || f.Sentence != want || f.Severity != result.Invalid {
+		t.Errorf("%q, want %q", f.Sentence, want)
 	}
 }

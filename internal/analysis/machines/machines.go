@@ -74,6 +74,31 @@ func boots(v *view.Run) (out []result.Finding) {
 		}
 		out = append(out, f)
 	}
+	if len(v.Data.Boots) == 0 {
+		out = untimed(v)
+	}
+	return out
+}
+
+// untimed says of storms that were asked for that nobody timed them: the target has no machines that boot.
+func untimed(v *view.Run) (out []result.Finding) {
+	for _, e := range v.Data.Events {
+		group, storm := strings.CutPrefix(e.Text, result.PoweringOn)
+		n := 0
+		for _, vm := range v.Data.VMs {
+			if vm.Group == group {
+				n++
+			}
+		}
+		if !storm || n < fewest || e.Time.Before(v.Data.Start) {
+			continue
+		}
+		out = append(out, result.Finding{Check: "boots", Subject: group, Severity: result.Info,
+			Metric: "median time from switching on to the first answer", Unit: "s", N: n,
+			NoInterval: "nothing was timed", Basis: "what the target told of its machines",
+			Sentence: fmt.Sprintf("How long %s of %s took to boot is not known: target %s tells of no boots (lab, kubernetes "+
+				"and sim do).", view.Plural(n, "VM"), group, v.Manifest.Target)})
+	}
 	return out
 }
 

@@ -61,6 +61,27 @@ func TestBoots(t *testing.T) {
 	}
 }
 
+// Of a storm that the target does not time it is said that it was not timed; of a few machines, or where some boots
+// were timed, nothing.
+func TestUntimedBoots(t *testing.T) {
+	t.Parallel()
+	d := &result.Data{Start: at(0), Events: []result.Mark{{Time: at(-1), Text: "Powering on group Steady"},
+		{Time: at(1), Text: "Powering on group Few"}, {Time: at(2), Text: "Powering on group Desktops"}}}
+	for i, group := range []string{"Steady", "Steady", "Desktops", "Desktops", "Desktops", "Steady", "Steady", "Steady",
+		"Desktops", "Desktops", "Desktops", "Few"} {
+		d.VMs = append(d.VMs, result.VM{Name: fmt.Sprint(i), Group: group})
+	}
+	want := []string{"How long 6 VMs of Desktops took to boot is not known: target  tells of no boots (lab, kubernetes and " +
+		"sim do)."}
+	if diff := cmp.Diff(want, ask(Boots, d)); diff != "" {
+		t.Error(diff)
+	}
+	d.Boots = []result.Boot{{VM: "lone", Group: "Gold", Asked: at(0), Started: at(0), Answered: at(9)}}
+	if said := ask(Boots, d); said != nil {
+		t.Error(said)
+	}
+}
+
 func TestMigrations(t *testing.T) {
 	t.Parallel()
 	d := &result.Data{Migrations: []result.Migration{

@@ -152,9 +152,14 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	if best.Throughput.Value > 1.05*last.Throughput.Value {
 		highest = fmt.Sprintf(" (the most at %s: %s)", view.SayCount(best.Concurrency), q.Brief(best.Throughput.Value))
 	}
-	f.Sentence = fmt.Sprintf("%s grew ×%s, from %s to %s%s, between %s and %s operations in flight (×%s); %s",
-		view.Capital(what), view.SayCount(grew), view.SayCount(first.Throughput.Value), q.Brief(last.Throughput.Value),
-		highest, view.SayCount(first.Concurrency), view.SayCount(last.Concurrency), view.SayCount(more), ways)
+	verb := "grew"
+	if grew < 1 {
+		verb = "fell to"
+	}
+	f.Sentence = fmt.Sprintf("%s %s ×%s, from %s to %s%s, between %s and %s operations in flight (×%s); %s",
+		view.Capital(what), verb, view.SayCount(grew), view.SayCount(first.Throughput.Value),
+		q.Brief(last.Throughput.Value), highest, view.SayCount(first.Concurrency), view.SayCount(last.Concurrency),
+		view.SayCount(more), ways)
 	top := last.Concurrency
 	if m.Peak.Exists && m.Peak.Concurrency < 2*top {
 		top = max(top, m.Peak.Concurrency*1.1)
@@ -190,7 +195,7 @@ func contended(m *usl.Model, grows bool, last float64) string {
 		return fmt.Sprintf("contention inconclusive (up to %s)", sayPercent(in.High))
 	case m.Alpha == 0:
 		return "no contention"
-	case in.Valid() && !(in.Low > 0):
+	case !(in.Low > 0): // or there is no interval
 		return fmt.Sprintf("contention inconclusive (%s)", sayPercent(m.Alpha))
 	case grows:
 		return "contention, or a shared cache that holds ever less of the growing data, " + sayPercent(m.Alpha)

@@ -191,6 +191,12 @@ func (t *turn) differences(o *turn) []difference {
 			break
 		}
 	}
+	each("checksums", func(n result.Stream) string {
+		if n.Checksums {
+			return "in every block"
+		}
+		return "in none"
+	})
 	each("order of sections", func(n result.Stream) string { return fmt.Sprintf("stage %d", n.Stage) })
 	if t.data() != o.data() && (len(out) > 0 || t.sets < 3) { // a sweep of working sets is told elsewhere
 		out = append(out, difference{"working set", t.data(), o.data()})

@@ -64,13 +64,19 @@ func collect(ctx context.Context, folder *result.Folder, engines map[string]work
 	data.Stored, data.Plain = result.StoredOf(events), result.PlainOf(events)
 	data.Boots, data.Migrations = result.BootsOf(events), result.MigrationsOf(events)
 	data.NodeReturns, data.Operations = result.NodeReturnsOf(events), result.OperationsOf(events)
-	f := find(ctx, s, events)
-	if data.VMs = f.vms; store != nil {
-		share(store, s.m, f.vms)
-	}
+	problems := slices.Clone(s.problems)
+	f := find(ctx, s, events, nil)
 	r, err := replayAll(ctx, plan(ctx, f))
+	if late := f.late(); err == nil && late != nil {
+		s.problems = problems
+		f = find(ctx, s, events, late)
+		r, err = replayAll(ctx, plan(ctx, f))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("collect: %w", err)
+	}
+	if data.VMs = f.vms; store != nil {
+		share(store, s.m, f.vms)
 	}
 	data.Workloads = r.workloads()
 	r.threads(ctx, data.Workloads)
@@ -136,9 +142,13 @@ type found struct {
 	vms    []result.VM
 }
 
-func find(ctx context.Context, s *source, events []result.Event) *found {
+// find finds that; began is when jobs began to work, where that is known to be long after they were started.
+func find(ctx context.Context, s *source, events []result.Event, began map[jobKey]time.Time) *found {
 	f := &found{source: s}
 	f.findJobs(events)
+	for _, k := range f.tracks {
+		k.late = began[keyOf(k.job)]
+	}
 	f.findVMs(ctx, events)
 	f.planLoads()
 	return f
@@ -187,26 +197,30 @@ func loadScenario(folder *result.Folder) (sc *scenario.Scenario, problem string)
 	return nil, problem
 }
 
+// jobKey tells the starts of workloads on machines apart.
+type jobKey struct {
+	vm, load string
+	start    int
+}
+
+func keyOf(j result.RawJob) jobKey { return jobKey{j.VM, j.Workload, j.Attempt} }
+
 // findJobs lists the starts of workloads and completes from the journal what a killed process could not write.
 func (c *found) findJobs(events []result.Event) {
 	jobs, problems := c.folder.RawJobs()
 	c.problems = append(c.problems, problems...)
-	type key struct {
-		vm, load string
-		start    int
-	}
-	ends := map[key]result.Event{}
+	ends := map[jobKey]result.Event{}
 	for _, e := range events {
 		if e.Kind != result.KindWorkload || e.Data.State == result.WorkloadStart {
 			continue
 		}
-		if k := (key{e.Data.VM, e.Data.Workload, e.Data.Start}); ends[k].Kind == "" {
+		if k := (jobKey{e.Data.VM, e.Data.Workload, e.Data.Start}); ends[k].Kind == "" {
 			ends[k] = e
 		}
 	}
 	for _, j := range jobs {
 		k := &track{job: j, ended: j.Ended, end: j.End, notes: slices.Clone(j.Notes)}
-		if e, ok := ends[key{j.VM, j.Workload, j.Attempt}]; ok && j.Ended == "" {
+		if e, ok := ends[keyOf(j)]; ok && j.Ended == "" {
 			k.end = e.Time
 			k.ended = map[string]result.Ending{result.WorkloadEnd: result.Finished,
 				result.WorkloadStop: result.Stopped, result.WorkloadLost: result.Lost}[e.Data.State]

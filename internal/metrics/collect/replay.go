@@ -33,6 +33,7 @@ type track struct {
 	notes    []string
 	ended    result.Ending
 	end      time.Time
+	late     time.Time // when it began to work, where others of its start did so long before or after
 }
 
 // counted are a job's cumulative counters at a moment. Every report of a run is one of these while its folder is read,
@@ -140,8 +141,8 @@ type replay struct {
 
 var _ workload.Sink = (*replay)(nil)
 
-// begun is when a job's command began, as far as its host could tell; else when the job did.
-func (k *track) begun() time.Time { return tally.Later(k.job.Start, k.job.Began) }
+// begun is when a job began to work, or its command began, as far as that is known; else when the job did.
+func (k *track) begun() time.Time { return tally.Later(tally.Later(k.job.Start, k.job.Began), k.late) }
 
 // Report implements workload.Sink.
 func (p *replay) Report(r workload.Report) {

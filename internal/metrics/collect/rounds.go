@@ -53,9 +53,10 @@ func (c *found) roundsOf(l *loadPlan) []round {
 
 // bound finds the time in which all VMs of the round worked.
 func (r *round) bound(c *found) {
+	r.start = slices.MinFunc(r.tracks, func(a, b *track) int { return a.begun().Compare(b.begun()) }).begun()
 	r.together, r.apart = r.start, r.end
 	for _, k := range r.tracks {
-		r.together = tally.Later(r.together, k.job.Start)
+		r.together = tally.Later(r.together, k.begun())
 		if k.ended.Planned() {
 			r.apart = tally.Earlier(r.apart, c.endOf(k))
 		}
@@ -63,6 +64,35 @@ func (r *round) bound(c *found) {
 	if !r.apart.After(r.together) {
 		r.together, r.apart, r.never = r.start, r.end, true
 	}
+}
+
+// late is when the jobs of those rounds began to work of which some did so long after the first, though they were
+// started by then: their generators waited for a CPU, or for the machine. nil: of none.
+func (c *found) late() (began map[jobKey]time.Time) {
+	for _, l := range c.loads {
+		for _, r := range l.rounds {
+			var at []*track // those that reported
+			for _, k := range r.tracks {
+				if len(k.marks) > 1 {
+					at = append(at, k)
+				}
+			}
+			if !slices.ContainsFunc(at, func(k *track) bool {
+				return k.from().Sub(k.begun()) >= closeCuts && slices.ContainsFunc(at, func(o *track) bool {
+					return k.from().Sub(o.from()) >= closeCuts
+				})
+			}) {
+				continue
+			}
+			if began == nil {
+				began = map[jobKey]time.Time{}
+			}
+			for _, k := range at {
+				began[keyOf(k.job)] = k.from()
+			}
+		}
+	}
+	return began
 }
 
 // roundAt is the round that a moment belongs to: one that has not ended, or the last.

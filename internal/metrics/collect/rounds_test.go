@@ -142,6 +142,44 @@ func TestTimeByWhichAWorkloadIsJudged(t *testing.T) {
 	}
 }
 
+// A VM whose generator waits for a CPU for ten seconds after its start is not at work with the others in that time: of
+// 100 operations a second each, 200 are done a second from 10 to 30, as seq and awk have it.
+func TestVMsThatBeginToWorkLate(t *testing.T) {
+	for _, late := range []int{0, 1, 10} {
+		l := recordtest.New(t)
+		l.Event(result.KindPhase, "run", "")
+		a, b := l.Start(recordtest.VMName(0), "G", "W", 1), l.Start(recordtest.VMName(1), "G", "W", 1)
+		for s := 1; s <= 30+late; s++ {
+			l.Second(func() {
+				for _, j := range []*recordtest.Job{a, b} {
+					at := s
+					if j == b {
+						at -= late
+					}
+					if at > 0 && at <= 30 {
+						j.Do(&j.Next.Ops[0], 100, 4096, time.Millisecond)
+						j.ReportAt(time.Duration(at) * time.Second)
+					}
+				}
+			})
+			if s == 30 {
+				a.End(result.Finished)
+			}
+		}
+		b.End(result.Finished)
+		l.Must(l.Recorder.Close())
+		d := collected(l, &scenario.Scenario{Name: "s"})
+		w := d.Workloads[slices.IndexFunc(d.Workloads, func(w result.Workload) bool { return w.VM == "" })]
+		if j := w.Judged(); w.Staggered != (late == 10) ||
+			late == 10 && (j.Ops[0].Count != 4000 || j.Seconds() != 20) {
+			t.Errorf("%d s late: staggered %v, %d operations in %v s", late, w.Staggered, j.Ops[0].Count, j.Seconds())
+		}
+		if len(d.Problems) > 0 {
+			t.Error(d.Problems)
+		}
+	}
+}
+
 // Of many starts the windows hold pauses, and say so, so that a count divided by the length stays the rate.
 func TestPausesInWindows(t *testing.T) {
 	var turns []turn

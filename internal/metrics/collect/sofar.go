@@ -32,7 +32,7 @@ func soFar(
 	if err != nil {
 		return nil, fmt.Errorf("collect: %w", err)
 	}
-	data, f := s.data(), find(ctx, s, events)
+	data, f := s.data(), find(ctx, s, events, nil)
 	data.VMs = f.vms
 	p := newPanelist(f, data, true)
 	data.Panels = append(p.generalPanels(ctx), p.panels(ctx)...)
@@ -52,7 +52,7 @@ func OpenMetricsSoFar(ctx context.Context, folder *result.Folder) (*series.Store
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	share(store, m, find(ctx, &source{folder: folder, m: m, store: store}, events).vms)
+	share(store, m, find(ctx, &source{folder: folder, m: m, store: store}, events, nil).vms)
 	return store, nil
 }
 

@@ -48,7 +48,7 @@ type asking struct {
 
 // asked are the checks that answer questions, in the order in which readers ask for them, and which of them may stand
 // beside the first: who loses power asks for lost writes and for the time until all works again, who boots or moves
-// machines what it costs others.
+// machines what it costs others, who loads data what the difference between two loads is.
 var asked = []asking{
 	{"lost-writes", []string{"recovery"}, true},
 	{"lost-commits", []string{"recovery"}, true},
@@ -59,8 +59,8 @@ var asked = []asking{
 	{"cache-steps", nil, false},
 	{"residency", nil, true},
 	{"windows", nil, false},
+	{"ingest", []string{"in-turn"}, true},
 	{"in-turn", nil, true},
-	{"ingest", nil, true},
 	{kept, nil, false},
 }
 
@@ -70,6 +70,8 @@ var uncut = []string{"lost-writes", "lost-commits", "in-turn", "residency"}
 const (
 	steady = "steady-state" // has the rate of a load with its interval
 	kept   = "kept"         // a recovery where nothing was lost: other answers come before it
+
+	inFlight = "contention" // metric of how operations scale; that of a measure has its name
 
 	// few is why a rate has no interval of which no check could say anything.
 	few = "too little was reported"
@@ -110,6 +112,12 @@ func Of(r Run) (sentence string, said []result.Finding) {
 	if r.Unread != "" {
 		clauses = append(clauses, r.Unread)
 	}
+	var untimed []string // storms of boots that nobody timed
+	for _, f := range r.Findings {
+		if f.Check == "boots" && f.Value == nil && len(untimed) < most {
+			untimed, said = append(untimed, strings.TrimSuffix(f.Sentence, ".")), append(said, f)
+		}
+	}
 	if len(clauses) == 0 && len(r.Loads) <= most {
 		why, reasons := r.noInterval()
 		for _, l := range r.Loads {
@@ -130,6 +138,12 @@ func Of(r Run) (sentence string, said []result.Finding) {
 		if clauses = r.Results[:min(len(r.Results), most)]; len(clauses) > 0 {
 			clauses = append(slices.Clone(clauses), "no interval: only repeats show how these vary")
 		}
+	}
+	for _, text := range untimed {
+		if len(clauses) > 0 {
+			text = strings.ToLower(text[:1]) + text[1:]
+		}
+		clauses = append(clauses, text)
 	}
 	if len(clauses) == 0 {
 		return "", nil
@@ -160,10 +174,14 @@ func telling(r Run, check string) (out []result.Finding) {
 			out = append(out, f)
 		}
 	}
+	wants := slices.ContainsFunc(r.Loads, func(l Load) bool { return l.Wants })
 	several := slices.ContainsFunc(out, func(f result.Finding) bool { return f.Subject != out[0].Subject })
 	slices.SortStableFunc(out, func(a, b result.Finding) int {
 		if check == "recovery" && several { // who was not seen back comes before who was back last
 			return cmp.Compare(back(b), back(a))
+		}
+		if wants && check == "scalability" && (a.Metric == inFlight) != (b.Metric == inFlight) {
+			return map[bool]int{true: 1, false: -1}[a.Metric == inFlight] // orders come before operations
 		}
 		return cmp.Compare(b.Weight(), a.Weight())
 	})
@@ -181,6 +199,8 @@ func back(f result.Finding) float64 {
 // tells reports whether a finding answers: of loads that took turns only where they do the same.
 func tells(r Run, f result.Finding, check string) bool {
 	switch check {
+	case "boots":
+		return f.Value != nil
 	case "recovery":
 		return f.Severity != result.Passed && f.NoInterval != "the load was not started again"
 	case "in-turn":
@@ -374,7 +394,8 @@ func withdrawn(rest string) (out string) {
 // interval says the interval of a finding's value: of a ratio as the change that it is.
 func interval(f result.Finding) string {
 	if f.Low == nil || f.High == nil {
-		if f.Check == "recovery" && f.Value == nil { // that it was not back is what the sentence says
+		if slices.Contains([]string{"recovery", "lost-writes", "lost-commits"}, f.Check) && f.Value == nil {
+			// that nothing is known is what the sentence says
 			return ""
 		}
 		if f.Unit == "ratio" && f.NoInterval != "" { // that of a change explains nothing by itself

@@ -89,6 +89,13 @@ func TestOf(t *testing.T) {
 			"321 VMs were switched on: half answered within 41 s, the slowest after 90 s (every machine of it, each once); Steady: " +
 				`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %); it moved so by itself, so it is not told apart ` +
 				"from drift.", 2},
+		"a check that did not come to its end": {Run{Findings: []result.Finding{{Check: "lost-writes", Subject: "C",
+			NoInterval: "every block was read", Sentence: "C did not end, so it is not known."}}},
+			"C did not end, so it is not known.", 1},
+		"a boot storm that nobody timed": {Run{Findings: []result.Finding{windows("Steady", -0.12, -0.08, result.Info),
+			{Check: "boots", NoInterval: "nothing was timed", Sentence: "How long 12 VMs took to boot is not known."}}},
+			`Steady: 100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %); read p50 unchanged; how long 12 VMs took ` +
+				"to boot is not known.", 2},
 		"neighbours, of whom one changed": {Run{Findings: []result.Finding{keptRate,
 			windows("A", -0.01, 0.01, result.Passed), windows("B", -0.12, -0.08, result.Info)}}, "Of 2 workloads that were set against others the one that changed most is B: " +
 			`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %); read p50 unchanged.`, 1},

@@ -321,6 +321,9 @@ func (b *builder) walk() {
 		b.plan.PeakMemoryBytes = int64(f.PeakVMs) * each
 	}
 	b.plan.Warnings = append(b.plan.Warnings, f.Warnings...)
+	for _, text := range f.Objections {
+		b.object("%s", text)
+	}
 	b.givenDisks()
 }
 

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -44,6 +45,7 @@ type Forecast struct {
 	PeakDiskBytes   int64
 	PeakMemoryBytes int64
 	Warnings        []string
+	Objections      []string // why the run would fail
 
 	now     *string // warnings' subject
 	groups  map[string]*foreseenGroup
@@ -96,11 +98,15 @@ func NewForecast(v View) *Forecast {
 func (f *Forecast) Subject(text string) { f.now = &text }
 
 func (f *Forecast) warn(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	f.Warnings = append(f.Warnings, f.subject(fmt.Sprintf(format, args...)))
+}
+
+// subject puts before a text what it is about.
+func (f *Forecast) subject(text string) string {
 	if f.now != nil {
-		text = *f.now + ": " + text
+		return *f.now + ": " + text
 	}
-	f.Warnings = append(f.Warnings, text)
+	return text
 }
 
 func (f *Forecast) group(name string) *foreseenGroup {
@@ -182,8 +188,14 @@ func (f *Forecast) stranded(name string, limit time.Duration) {
 	g := f.group(name)
 	i := slices.IndexFunc(g.members, func(m target.Placement) bool { return f.off[m.Node] })
 	if i >= 0 && (g.exempt || !f.Facts.Can(target.NodeFailover)) {
-		f.warn("group %q is waited for while node %d, where VMs of it are, is off, and nothing restarts them elsewhere: "+
-			"after %s the run fails", name, g.members[i].Node, unit.Duration(limit))
+		why := "they are exempt by disable_ha"
+		if !g.exempt {
+			why = cmp.Or(f.Facts.Missing[target.NodeFailover], "not on this target")
+		}
+		text := fmt.Sprintf("group %q is waited for while node %d, where VMs of it are, is off, and nothing restarts "+
+			"them elsewhere (%s): after %s the run would fail; lab, kubernetes and sim can restart them", name,
+			g.members[i].Node, why, unit.Duration(limit))
+		f.Objections = append(f.Objections, f.subject(text))
 	}
 }
 

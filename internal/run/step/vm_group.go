@@ -13,6 +13,7 @@ import (
 	"plimsoll/internal/contract/target"
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/run/loads"
+	"plimsoll/result"
 	"plimsoll/scenario"
 	"plimsoll/unit"
 )
@@ -257,7 +258,7 @@ func doPowerOn(ctx context.Context, e *Env, group string, maxConcurrent int, ann
 	if err != nil {
 		return err
 	}
-	e.annotate(annotate, "Powering on group %s", group)
+	e.annotate(annotate, "%s%s", result.PoweringOn, group)
 	what := fmt.Sprintf("group %q", group)
 	err = e.within(ctx, what, powerLimitEach*time.Duration(len(vms)), func(ctx context.Context) error {
 		return power.PowerOn(ctx, names(vms), maxConcurrent)

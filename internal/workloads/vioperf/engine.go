@@ -96,6 +96,7 @@ func (c *config) Job(job *workload.Job) (any, error) {
 			Bytes:      j.Part() * int64(j.Threads),
 			Direct:     true,
 			Reducible:  float64(j.CompressibilityPercent) / 100,
+			Checksums:  j.Checksum,
 			TimeBased:  true,
 			Runtime:    c.Spec.Runtime,
 			WriteBytes: float64(j.BlockBytes),
