@@ -71,13 +71,15 @@ func TestGroupsHaveNoJSON(t *testing.T) {
 	a, _, _ := quiet(t)
 	groups := 0
 	for _, c := range append(a.root().Commands(), a.root()) {
-		if !c.HasSubCommands() || c.Args == nil || reflect.ValueOf(c.Args).Pointer() != reflect.ValueOf(console.NeedVerb).Pointer() {
+		if !c.HasSubCommands() || c.Args == nil ||
+			reflect.ValueOf(c.Args).Pointer() != reflect.ValueOf(console.NeedVerb).Pointer() {
 			continue
 		}
 		groups++
 		a, out, errs := quiet(t)
 		args := append(strings.Fields(c.CommandPath())[1:], "--json")
-		if code := a.main(args); code != exit.Usage || out.Len() > 0 || !strings.Contains(errs.String(), c.CommandPath()) {
+		if code := a.main(args); code != exit.Usage || out.Len() > 0 ||
+			!strings.Contains(errs.String(), c.CommandPath()) {
 			t.Errorf("%q: exit code %d, %q, %q", args, code, out, errs)
 		}
 	}

@@ -13,7 +13,8 @@ func TestStated(t *testing.T) {
 	of := []result.Workload{{Ops: []result.OpTotals{{Op: "read", Count: 2000}, {Op: "write", Count: 1000}}},
 		{Ops: []result.OpTotals{{Op: "read", Count: 10_000}}}}
 	of[1].Ops = append(of[1].Ops, result.OpTotals{Op: "write", Count: 5000})
-	for name, want := range map[string]float64{"read_p99": 20, "a 1 write_p99.9": 1, "p99.9": 3, "p95_ms": 150, "read_max": 1,
+	for name, want := range map[string]float64{"read_p99": 20, "a 1 write_p99.9": 1, "p99.9": 3,
+		"p95_ms": 150, "read_max": 1,
 		"NOPM": 0, "read_lat_over_time": 0} {
 		if got := stated(name, of); got < 0.999*want || got > 1.001*want {
 			t.Errorf("%s: %g, want %g", name, got, want)

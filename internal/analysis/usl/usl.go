@@ -277,7 +277,8 @@ func Fit(points []Point, o Options) (*Model, error) {
 		}
 	}
 	slices.SortStableFunc(pts, func(a, b Point) int { // the order of rows says nothing, resamples neither
-		return cmp.Or(cmp.Compare(a.Concurrency, b.Concurrency), cmp.Compare(a.Throughput, b.Throughput), cmp.Compare(a.Weight, b.Weight))
+		return cmp.Or(cmp.Compare(a.Concurrency, b.Concurrency), cmp.Compare(a.Throughput, b.Throughput),
+			cmp.Compare(a.Weight, b.Weight))
 	})
 	fits := fitsOf(pts, o)
 	m := fits[0]

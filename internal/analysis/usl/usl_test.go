@@ -573,7 +573,8 @@ func TestScaleAndOrder(t *testing.T) {
 // Rows in another order, some of one concurrency, are the same to the last digit, intervals of resamples too.
 func TestOrderSaysNothing(t *testing.T) {
 	t.Parallel()
-	points := []Point{{1, 955, 0}, {8, 6234, 0}, {8, 6300, 0}, {2, 1878, 0}, {64, 12_700, 0}, {16, 9600, 2}, {4, 3548, 0},
+	points := []Point{{1, 955, 0}, {8, 6234, 0}, {8, 6300, 0}, {2, 1878, 0}, {64, 12_700, 0}, {16, 9600, 2},
+		{4, 3548, 0},
 		{32, 12_100, 0}, {16, 9600, 1}}
 	want, err := Fit(points, Options{})
 	if err != nil {

@@ -138,6 +138,12 @@ func TestOfOtherVersions(t *testing.T) {
 	if d.Tool != "wrk2" || d.Latency != "response time" {
 		t.Errorf("%s, %s: want response times of wrk2", d.Tool, d.Latency)
 	}
+	// 3,000,000 in 4 s: 1 % of the first million failed, by which alone hey divides the times of all
+	_, last = read(strings.NewReplacer("50.7500", "750000.7500", "190 r", "990000 r", "10 r", "10000 r", "0.0150 s",
+		"0.0009 s").Replace(heyShort))
+	if last.Ops[0].Ops != 2_970_000 || math.Abs(last.Ops[0].Seconds-891) > 1e-6 || last.Errors != 30_003 {
+		t.Errorf("hey of millions: %+v", last)
+	}
 	d, last = read(strings.NewReplacer("12.92ms", "0.00us", "timeout 2", "timeout 2900").Replace(wrkShort))
 	if said := strings.Join(d.Notes, ", "); len(d.Declared.Measures) > 0 || last.Errors != 2901 ||
 		!strings.Contains(said, "2900 requests took longer than its timeout") {

@@ -417,7 +417,8 @@ func values(
 			sum /= float64(max(told, 1))
 		}
 		switch {
-		case told == 0 || told < len(byVM) && !m.Averages() || m.Kind == result.Single && (len(byVM) > 1 || math.IsNaN(last)):
+		case told == 0 || told < len(byVM) && !m.Averages() ||
+			m.Kind == result.Single && (len(byVM) > 1 || math.IsNaN(last)):
 			continue
 		case m.Kind == result.Single:
 			sum = last

@@ -388,9 +388,9 @@ func TestPrefill(t *testing.T) {
 	}
 	streams := []result.Stream{
 		{Name: "vdi-read", Noun: "fio job", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 8 << 30, Direct: true,
-			WriteBytes: 1 << 20, Work: 8 << 30},
+			WriteBytes: 1 << 20, Work: 8 << 30, Also: "ioengine=libaio"},
 		{Name: "vdi-write", Noun: "fio job", Device: "/dev/sdb", Depth: 4, Writes: true, Bytes: 2 << 30, Direct: true,
-			Offset: 8 << 30, WriteBytes: 1 << 20, Work: 2 << 30},
+			Offset: 8 << 30, WriteBytes: 1 << 20, Work: 2 << 30, Also: "ioengine=libaio"},
 	}
 	if diff := cmp.Diff(streams, job.Streams); diff != "" {
 		t.Error(diff)

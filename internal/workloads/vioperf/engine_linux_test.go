@@ -78,7 +78,8 @@ func TestCommand(t *testing.T) {
 		Config: "Load/vioperf.json", Output: "Load/output", Limit: time.Minute,
 		Streams: []result.Stream{{Name: "writers", Device: "/dev/sdb", Depth: 6, Rate: 64, Writes: true,
 			Bytes:    3 * part,
-			OpenLoop: true, Arrivals: result.ArrivalsEven, Direct: true, Checksums: true, Reducible: 0.25, TimeBased: true,
+			OpenLoop: true, Arrivals: result.ArrivalsEven, Direct: true, Checksums: true, Reducible: 0.25,
+			TimeBased:  true,
 			WriteBytes: 1 << 20, Runtime: time.Minute}},
 	}
 	if diff := cmp.Diff(want, job); diff != "" {
