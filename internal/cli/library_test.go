@@ -24,7 +24,7 @@ func cluster(nodes int) target.Facts {
 	}
 	for _, c := range []target.Capability{
 		target.VMCreation, target.VMClones, target.VMPowerControl, target.VMMoves,
-		target.NodePowerControl, target.NodeShutdown,
+		target.NodePowerControl, target.NodeShutdown, target.NodeFailover,
 		target.Snapshots, target.LiveMigration, target.AvailabilityRules, target.GuestCommands,
 		target.ClusterMetrics, target.Services, target.PeerNetwork, target.ControllerCommands,
 	} {
