@@ -159,7 +159,10 @@ func (pl *planner) load(given string, f scenarioFlags, nodes int, now time.Time)
 			func(d scenario.Diagnostic) bool { return d.Severity != scenario.Error })
 	}
 	for i := range diagnostics {
-		if p := &diagnostics[i].Pos; p.File != "" && fs.ValidPath(p.File) {
+		switch p := &diagnostics[i].Pos; {
+		case src.made: // its scenario is no file of the user's
+			*p = scenario.Pos{File: given}
+		case p.File != "" && fs.ValidPath(p.File):
 			p.File = src.path(p.File)
 		}
 	}
