@@ -138,7 +138,7 @@ func TestCutOnKubernetes(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, want := range []string{"run: partial (Kept_0001 went away under workload \"Work\"",
-		"Work lost 1 VM of 2", "node " + c.Nodes[1].Name + " is off, by its power controller", "Kept not back"} {
+		"Work lost 1 VM of 2", "node " + c.Nodes[1].Name + " is off, by its power controller", "Kept was not back"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, out.String())
 		}

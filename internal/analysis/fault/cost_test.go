@@ -25,11 +25,11 @@ func TestWhatAFaultTook(t *testing.T) {
 		"nothing, and the load is slower later": {[][2]int{{100, 160}}, []span{{250, 600, 0.8}},
 			`^After "f" at 1:40: A kept its rate`},
 		"all, just after another was over": {[][2]int{{200, 228}, {231, 0}}, []span{{200, 228, 0}, {231, 600, 0}},
-			`^After "f" at 3:51: A not back at 90 % of its former (4,9|5,0)\d\d IOPS .*no I/O reported again`},
+			`^After "f" at 3:51: A was not back at 90 % of its former (4,9|5,0)\d\d IOPS .*no I/O reported again`},
 		"nothing that was not lost before": {[][2]int{{560, 0}}, []span{{100, 130, 0.3}, {300, 330, 0.3},
 			{570, 600, 0.3}}, `it had dropped so before the fault, too, so what the fault did cannot be told\.$`},
 		"nearly all for a while": {[][2]int{{200, 260}}, []span{{200, 230, 0.2}, {230, 245, 0.008}, {245, 260, 0.2}},
-			`^After "f" at 3:20: A back .* \(below 1 % of it until 4\d s; lowest \d\d IOPS\)`},
+			`^After "f" at 3:20: A was back .* \(below 1 % of it until 4\d s; lowest \d\d IOPS\)`},
 	} {
 		s := reporttest.NewSynthetic(77, 600, 1)
 		s.Load(reporttest.Load{Name: "A", To: 600, Noise: 0.02, Rate: func(t int) float64 {
@@ -98,7 +98,7 @@ func TestLostForGood(t *testing.T) {
 	for seconds, want := range map[int]string{
 		100: `After "f" at 1:40: A lost its load, which was not started again (the run ended at 1:40): no return was ` +
 			`measured; no errors reported.`,
-		600: `After "f" at 1:40: A not back at 90 % of its former 5,000 IOPS by the end of the run (no I/O reported ` +
+		600: `After "f" at 1:40: A was not back at 90 % of its former 5,000 IOPS by the end of the run (no I/O reported ` +
 			`again); no errors reported.`,
 	} {
 		s := reporttest.NewSynthetic(77, seconds, 1)

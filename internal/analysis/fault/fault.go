@@ -548,14 +548,14 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 		return f
 	case o.over > 0:
 		f.Severity, f.NoInterval = result.Info, "what the fault took is not told apart from what another load takes"
-		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %s; the fault was over after %s, and what is missing "+
+		f.Sentence = fmt.Sprintf("%s was not back at 90 %% of %s before %s; the fault was over after %s, and what is missing "+
 			"since then is not told apart from what that load takes; %s.", head, former, o.joined,
 			view.SayDuration(o.over.Seconds()), failed)
 	case o.Regained.Reached:
 		f.Severity, f.Value = result.Info, view.Ptr(o.Regained.Seconds)
 		view.SetInterval(&f, o.Regained.Interval)
 		f.Confidence = 1 // it lies between two points
-		f.Sentence = fmt.Sprintf("%s back at 90 %% of %s after %s%s; %s.", head, former,
+		f.Sentence = fmt.Sprintf("%s was back at 90 %% of %s after %s%s; %s.", head, former,
 			view.SayDuration(o.Regained.Seconds), o.stop(), failed)
 		if before, after := o.machines(v); o.lingers() {
 			f.Sentence = f.Sentence[:len(f.Sentence)-1] + o.lingering()
@@ -571,7 +571,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 			o.instead, failed)
 	case o.next != nil && o.next.Time.Sub(o.track.At(len(o.track.Ops)-1)) <= hold(o.track):
 		f.Severity, f.NoInterval = result.Warning, o.Regained.Reason
-		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s before %q at %s%s; %s.", head, former, o.next.Text,
+		f.Sentence = fmt.Sprintf("%s was not back at 90 %% of %s before %q at %s%s; %s.", head, former, o.next.Text,
 			view.ClockOf(o.next.Time.Sub(v.Data.Start).Seconds()), o.stop(), failed)
 	default:
 		f.Severity, f.NoInterval = result.Warning, o.Regained.Reason
@@ -583,7 +583,7 @@ func (o *Comeback) Finding(v *view.Run) result.Finding {
 				end = "its end at " + end
 			}
 		}
-		f.Sentence = fmt.Sprintf("%s not back at 90 %% of %s by %s%s; %s.", head, former, end, o.stop(), failed)
+		f.Sentence = fmt.Sprintf("%s was not back at 90 %% of %s by %s%s; %s.", head, former, end, o.stop(), failed)
 		// What slowed the load and is over leaves nothing behind by which a load that never stopped would stay slow.
 		if over := o.ended; !over.IsZero() && at.Sub(over) > hold(o.track) && !o.Stopped.Reached && o.vms.VMs == 0 &&
 			len(o.along)+len(o.later) == 0 {

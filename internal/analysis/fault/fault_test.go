@@ -72,7 +72,7 @@ func TestFaultsAreToldApart(t *testing.T) {
 	}
 	want := []string{
 		`After "harmless" at 2:00: A kept`,
-		`After "crash" at 5:00: A back`,
+		`After "crash" at 5:00: A was back`,
 		`After "over" at 7:00: A kept`,
 		`After "late" at 11:40: A kept`,
 	}

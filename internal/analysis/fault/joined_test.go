@@ -24,20 +24,20 @@ func TestFaultBeforeAnotherLoad(t *testing.T) {
 		want     []string
 	}{
 		"over, and nothing is done again": {from: 350, to: 355, dead: true,
-			want: []string{`After "slow" at 5:50: A not back at 90 % of its former LEVEL IOPS by the end of the run ` +
+			want: []string{`After "slow" at 5:50: A was not back at 90 % of its former LEVEL IOPS by the end of the run ` +
 				`(no I/O reported again`}},
 		"over, and back, before it": {from: 380, to: 388, slowed: 0.4,
-			want: []string{`After "slow" at 6:20: A back at 90 % of its former LEVEL IOPS after 9 s`}},
+			want: []string{`After "slow" at 6:20: A was back at 90 % of its former LEVEL IOPS after 9 s`}},
 		"costs nothing": {from: 170, to: 0, slowed: 1,
 			want: []string{`After "slow" at 2:50: A kept`}},
 		"over while it works": {from: 350, to: 450, slowed: 0.4,
-			want: []string{`After "slow" at 5:50: A not back at 90 % of its former LEVEL IOPS before B began at 6:40; ` +
+			want: []string{`After "slow" at 5:50: A was not back at 90 % of its former LEVEL IOPS before B began at 6:40; ` +
 				`the fault was over after 1 min 40 s, and what is missing since then is not told apart`}},
 		"five seconds before it": {from: 395, to: 405, slowed: 0.4,
-			want: []string{`After "slow" at 6:35: A not back at 90 % of its former LEVEL IOPS before B began at 6:40; ` +
+			want: []string{`After "slow" at 6:35: A was not back at 90 % of its former LEVEL IOPS before B began at 6:40; ` +
 				`the fault was over after 10 s, and what is missing since then is not told apart`}},
 		"over just before it": {from: 330, to: 397, slowed: 0.4,
-			want: []string{`After "slow" at 5:30: A back at 90 % of its former LEVEL IOPS after 1 min 08 s`}},
+			want: []string{`After "slow" at 5:30: A was back at 90 % of its former LEVEL IOPS after 1 min 08 s`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,20 +234,20 @@ func TestFaultsOneAfterAnother(t *testing.T) {
 	s = run(map[[2]int]float64{{204, 260}: 0.4})
 	s.Fault(200, 206, "node-1", "clocks")
 	s.Fault(204, 260, "node-0", "slow")
-	if got := find(s, `"slow"`); !strings.HasPrefix(got, `After "slow" at 3:24, with "clocks": A back at 90 %`) ||
+	if got := find(s, `"slow"`); !strings.HasPrefix(got, `After "slow" at 3:24, with "clocks": A was back at 90 %`) ||
 		find(s, `After "clocks"`) != "" {
 		t.Errorf("it went on until another came: %s", got)
 	}
 	s = run(map[[2]int]float64{{200, 260}: 0.4})
 	s.Fault(200, 260, "node-0", "slow")
 	s.Fault(204, 206, "node-1", "clocks")
-	if got := find(s, `"slow"`); !strings.HasPrefix(got, `After "slow" at 3:20, with "clocks": A back at 90 %`) {
+	if got := find(s, `"slow"`); !strings.HasPrefix(got, `After "slow" at 3:20, with "clocks": A was back at 90 %`) {
 		t.Errorf("another came when it had taken: %s", got)
 	}
 	s = run(map[[2]int]float64{{100, 200}: 0.7, {130, 600}: 0.8})
 	s.Fault(100, 200, "node-1", "slow")
 	s.Fault(130, 0, "node-0", "off")
-	if got := find(s, `After "off"`); !strings.Contains(got, `with "slow": A back at 90 %`) ||
+	if got := find(s, `After "off"`); !strings.Contains(got, `with "slow": A was back at 90 %`) ||
 		!strings.Contains(got, `cannot be told, since "slow" was over at 3:20`) {
 		t.Errorf("back by the end of another: %s", got)
 	}
@@ -286,7 +286,7 @@ func TestFaultsOfAMoment(t *testing.T) {
 		want     []string
 	}{
 		"a clock is set, then power is lost": {off: 102, end: 300, want: []string{
-			`After "clock ahead" at 1:40, with "power off": A not back at 90 % of its former LEVEL IOPS by the end`}},
+			`After "clock ahead" at 1:40, with "power off": A was not back at 90 % of its former LEVEL IOPS by the end`}},
 		"at the end": {off: 197, end: 200, want: []string{
 			`After "clock ahead" at 1:40: A kept`,
 			`After "power off" at 3:17, with "clock ahead": A was measured for 3 s more, `}},
