@@ -144,9 +144,13 @@ func unknownFile(phase, name string) error {
 	if info.Size() == 0 {
 		return exit.Errorf(exit.Failed, "", "%s: %q is empty", phase, name)
 	}
-	as, _, _, advice := recognise.Recognise(name)
-	if advice != "" {
+	as, host, known, advice := recognise.Recognise(name)
+	switch {
+	case advice != "":
 		return exit.Errorf(exit.Failed, advice, "%s: %q is output that is not read: %s", phase, name, as)
+	case known && host:
+		return exit.Errorf(exit.Failed, fmt.Sprintf("plimsoll import %q makes a run of it, beside outputs of a load", name),
+			"%s: %q holds counters of a machine (%s), and no load", phase, name, as)
 	}
 	if like := importer.Resembles(recognise.Head(name)); like != "" {
 		return exit.Errorf(exit.Failed, "", "%s: %q is no run and no output that is read: it looks like %s", phase, name, like)
