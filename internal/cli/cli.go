@@ -140,7 +140,7 @@ side decides nothing, 130 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          console.NeedVerb,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:          console.Help,
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

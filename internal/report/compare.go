@@ -356,7 +356,7 @@ func fullName(m compare.Measure, several map[string]string) string {
 }
 
 func measureName(cell, workload, name string) string {
-	if workload != "" && (statedTime.MatchString(name) || !strings.Contains(name, " ")) { // no column of a file
+	if workload != "" { // else it may be a column of a file
 		name = sayMeasure(name)
 	}
 	if workload != "" && !strings.HasSuffix(name, workload) {

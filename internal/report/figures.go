@@ -96,10 +96,10 @@ func (doc *Document) Figures() []Figure {
 		}
 		for _, t := range times {
 			if t.has("mean", "p50", "p99", "p99.9") {
-				add(Figure{measure: true, Operation: sayMeasure(t.of), Rate: none, Bandwidth: none,
+				add(Figure{measure: true, Operation: t.of, Rate: none, Bandwidth: none,
 					Mean: t.cell("mean"), P50: t.cell("p50"), P99: t.cell("p99"), P999: t.cell("p99.9")})
 			}
-			t.without(sayMeasure(t.of), add)
+			t.without(t.of, add)
 		}
 		for _, m := range rest {
 			add(Figure{measure: true, value: m.value(), Operation: sayMeasure(m.Name), Rate: m.Text(),
@@ -151,7 +151,7 @@ func (doc *Document) FigureZeros() string {
 		if len(l.Windows) == 0 {
 			continue
 		}
-		if zeros := sayMeasure(strings.Join(l.zeros(), ", ")); zeros != "" {
+		if zeros := strings.Join(l.zeros(), ", "); zeros != "" {
 			if workloads[zeros] == nil {
 				lists = append(lists, zeros)
 			}

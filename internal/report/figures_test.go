@@ -30,7 +30,7 @@ func TestZerosShareALine(t *testing.T) {
 	if diff := cmp.Diff([]string{"NOPM"}, names(many)); diff != "" {
 		t.Error(diff)
 	}
-	if got, want := many.FigureZeros(), "0 of Orders: given up, retries, deadlocks."; got != want {
+	if got, want := many.FigureZeros(), "0 of Orders: given_up, retries, deadlocks."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

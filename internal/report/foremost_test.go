@@ -42,7 +42,7 @@ func TestForemost(t *testing.T) {
 			"write_p99.9", "write_max", "sync_mean", "sync_p99", "job 1 read_p50", "job 1 read_p90", "retries_left"))
 	}
 	const write, sync, job, job90, left = "write 0 1 µs 2 µs 3 µs", "sync – – 2 µs –", "job 1 read – 1 µs – –",
-		"job 1 read p90 4 µs – – –", "retries left 4 µs – – –"
+		"job 1 read p90 4 µs – – –", "retries_left 4 µs – – –"
 	each := []string{write, sync, job, job90, left}
 	for most, want := range map[int][]string{
 		40: slices.Concat(each, each),
@@ -109,7 +109,7 @@ func TestFlushed(t *testing.T) {
 func TestMeasureName(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{{"read_p90", "Load read p90"}, {"job 1 write_max", "Load job 1 write max"},
-		{"given_up", "Load given up"}, {"new_order p99 response time", "Load new_order p99 response time"}} {
+		{"given_up", "Load given_up"}, {"new_order p99 response time", "Load new_order p99 response time"}} {
 		if got := measureName("", "Load", c[0]); got != c[1] {
 			t.Errorf("%s: %q, want %q", c[0], got, c[1])
 		}

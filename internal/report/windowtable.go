@@ -60,7 +60,7 @@ func windowTable(doc *Document) (rows []windowRow, left int) {
 			}
 			times, rest := statedOf(w.Measures)
 			for _, t := range times {
-				add(sayMeasure(t.of), nil, "", func(WindowTotals) *float64 { return nil }, none, t.cell("mean"),
+				add(t.of, nil, "", func(WindowTotals) *float64 { return nil }, none, t.cell("mean"),
 					t.cell("p50"), t.cell("p99"))
 			}
 			for _, m := range rest {
@@ -301,8 +301,13 @@ func statedOf(measures []MeasureRow) (all []stated, rest []MeasureRow) {
 	return all, rest
 }
 
-// sayMeasure is the name of a measure as people read it.
-func sayMeasure(name string) string { return strings.ReplaceAll(name, "_", " ") }
+// sayMeasure is the name of a time that a tool states, as people read it: "read p90". Other measures keep their own.
+func sayMeasure(name string) string {
+	if m := statedTime.FindStringSubmatch(name); m != nil {
+		return m[1] + " " + m[2]
+	}
+	return name
+}
 
 // timesHead are the columns of times in a table of percentiles.
 var timesHead = []string{"mean", "p50", "p90", "p99", "p99.9", "max"}
@@ -346,7 +351,7 @@ func (l Latency) Table() (rows []PercentileRow) {
 			for _, what := range timesHead {
 				cells = append(cells, s.cell(what))
 			}
-			add(sayMeasure(s.of), cells...)
+			add(s.of, cells...)
 		}
 		for _, m := range rest {
 			add(sayMeasure(m.Name), none, m.Text(), none, none, none, none, none, none, none)
@@ -404,7 +409,7 @@ func (l Latency) Stated() *StatedTable {
 	slices.SortFunc(head, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	table := &StatedTable{Head: append([]string{"Operation"}, head...)}
 	for _, s := range times {
-		row := []string{sayMeasure(s.of)}
+		row := []string{s.of}
 		for _, what := range head {
 			row = append(row, s.cell(what))
 		}

@@ -11,13 +11,10 @@ import (
 
 // NeedVerb refuses words that are no command, and offers the nearest.
 func NeedVerb(cmd *cobra.Command, args []string) error {
-	hint := fmt.Sprintf("run %q for the commands there are", cmd.CommandPath()+" --help")
 	if len(args) == 0 {
-		if f := cmd.Flag("json"); f != nil && f.Changed {
-			return exit.Usagef(hint, "%sby itself it has nothing to print as JSON: one of its commands has", Phase(cmd))
-		}
 		return nil
 	}
+	hint := needVerb(cmd)
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %q?", cmd.CommandPath()+" "+near[0])
 	}
@@ -26,12 +23,22 @@ func NeedVerb(cmd *cobra.Command, args []string) error {
 
 // Group is a command that only holds others.
 func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: NeedVerb, RunE: func(cmd *cobra.Command, _ []string) error {
-		return cmd.Help()
-	}}
+	c := &cobra.Command{Use: use, Short: short, Args: NeedVerb, RunE: Help}
 	c.SuggestionsMinimumDistance = 2
 	c.AddCommand(verbs...)
 	return c
+}
+
+func needVerb(cmd *cobra.Command) (hint string) {
+	return fmt.Sprintf("run %q for the commands there are", cmd.CommandPath()+" --help")
+}
+
+// Help is the run of a command that only holds others: it has no JSON.
+func Help(cmd *cobra.Command, _ []string) error {
+	if f := cmd.Flag("json"); f != nil && f.Changed {
+		return exit.Usagef(needVerb(cmd), "%sby itself it has nothing to print as JSON: one of its commands has", Phase(cmd))
+	}
+	return cmd.Help()
 }
 
 // Args demands between low and high arguments and names what they are.

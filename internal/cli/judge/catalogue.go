@@ -31,7 +31,7 @@ workload, limits and condition.
 
 Records of your own lie in .catalogue in the folder of run folders, a file each. It may be a link to a folder of a
 team's, or a clone of a git repository.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: console.Help,
 	}
 	c.AddCommand(sd.catalogueAdd(), sd.catalogueList(), sd.catalogueShow())
 	return c

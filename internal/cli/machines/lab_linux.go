@@ -31,7 +31,7 @@ which every node holds a copy (GlusterFS), and a power controller that ipmitool 
 this machine's own network is touched. It needs root.
 
 The lab is in the folder of --dir, with all that it has made; "lab down" removes that, also after a crash.`,
-		Args: console.NeedVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: console.NeedVerb, RunE: console.Help,
 	}
 	c.PersistentFlags().StringVar(&dir, "dir", lab.Folder(),
 		"`folder` of the lab (environment: PLIMSOLL_LAB)")
