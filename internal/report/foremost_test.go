@@ -108,7 +108,7 @@ func TestFlushed(t *testing.T) {
 // Measures are called in words where they are of a workload; columns of a file keep their names, and so do operations.
 func TestMeasureName(t *testing.T) {
 	t.Parallel()
-	for _, c := range [][2]string{{"read_p90", "Load read p90"}, {"job 1 write_max", "Load job 1 write max"},
+	for _, c := range [][2]string{{"read_p90", "Load read p90"}, {"job 1 write_max", "Load job 1 write_max"},
 		{"given_up", "Load given_up"}, {"new_order p99 response time", "Load new_order p99 response time"}} {
 		if got := measureName("", "Load", c[0]); got != c[1] {
 			t.Errorf("%s: %q, want %q", c[0], got, c[1])

@@ -301,9 +301,9 @@ func statedOf(measures []MeasureRow) (all []stated, rest []MeasureRow) {
 	return all, rest
 }
 
-// sayMeasure is the name of a time that a tool states, as people read it: "read p90". Other measures keep their own.
+// sayMeasure is the name of a percentile that a tool states, as people read it: "read p90". Other measures keep theirs.
 func sayMeasure(name string) string {
-	if m := statedTime.FindStringSubmatch(name); m != nil {
+	if m := statedTime.FindStringSubmatch(name); m != nil && m[2][0] == 'p' {
 		return m[1] + " " + m[2]
 	}
 	return name
