@@ -318,8 +318,10 @@ type PercentileRow struct {
 	Cells                     []string // count, rate, bandwidth, and timesHead
 }
 
+type percentileRows []PercentileRow
+
 // Table is the workload's table of percentiles: what a tool states of times stands in the columns.
-func (l Latency) Table() (rows []PercentileRow) {
+func (l Latency) Table() (rows percentileRows) {
 	for _, w := range l.Rows() {
 		times, rest := statedOf(w.Measures)
 		add := func(op string, cells ...string) {
@@ -363,16 +365,9 @@ func (l Latency) Table() (rows []PercentileRow) {
 // mostPercentiles is how many rows of a table of percentiles are in sight; the others open when they are asked for.
 const mostPercentiles = 16
 
-// TopRows are the rows of Table in sight, MoreRows the others.
-func (l Latency) TopRows() []PercentileRow {
-	rows := l.Table()
-	return rows[:min(len(rows), mostPercentiles)]
-}
-
-func (l Latency) MoreRows() []PercentileRow {
-	rows := l.Table()
-	return rows[min(len(rows), mostPercentiles):]
-}
+// Top are the rows in sight, More the others.
+func (t percentileRows) Top() percentileRows  { return t[:min(len(t), mostPercentiles)] }
+func (t percentileRows) More() percentileRows { return t[min(len(t), mostPercentiles):] }
 
 // StatedTable holds all times that a tool states of a workload, a row for each kind of operation.
 type StatedTable struct {

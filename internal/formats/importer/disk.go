@@ -170,11 +170,8 @@ func readDiskspdText(_ format, r io.Reader) (*book, error) {
 	p := &diskspdParser{spots: map[string]diskspdAsk{}, first: true}
 	p.book.tool = "DISKSPD"
 	err := eachLine(r, func(n int, line []byte) error {
-		p.line(n, strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r"))
-		if len(p.book.stretches) > mostStretches {
-			return fmt.Errorf("more than %d results: split the file", mostStretches)
-		}
-		return nil
+		p.line(n, lineText(line))
+		return p.book.tooMany("results")
 	})
 	p.end()
 	return &p.book, err

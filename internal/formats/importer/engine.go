@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/template"
 
 	"plimsoll/internal/contract/target"
@@ -127,6 +128,11 @@ func eachLine(r io.Reader, f func(n int, line []byte) error) error {
 		return fmt.Errorf("after line %d: %w", n, err)
 	}
 	return nil
+}
+
+// lineText is a line as text, without what stands unseen at its end.
+func lineText(line []byte) string {
+	return strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
 }
 
 // declare has a text read by the engine of declared outputs: the layout is what an author would write for

@@ -250,7 +250,7 @@ func readIozone(_ format, r io.Reader) (*book, error) {
 		}
 	}
 	err := eachLine(r, func(at int, line []byte) error {
-		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
+		text := lineText(line)
 		if strings.HasPrefix(strings.TrimSpace(text), "Iozone: Performance Test") {
 			end()
 		} else if iozoneWrong.MatchString(text) {
@@ -411,7 +411,7 @@ func readIOR(_ format, r io.Reader) (*book, error) {
 		clear(facts)
 	}
 	err := eachLine(r, func(n int, line []byte) error {
-		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
+		text := lineText(line)
 		if m := iorVer.FindStringSubmatch(text); m != nil {
 			end()
 			b.tool = oneLine(m[1])
@@ -531,10 +531,7 @@ func (o *radosBench) end(b *book) error {
 		}
 	}
 	b.stretches = append(b.stretches, s)
-	if len(b.stretches) > mostStretches {
-		return fmt.Errorf("more than %d benches: split the file", mostStretches)
-	}
-	return nil
+	return b.tooMany("benches")
 }
 
 // readRados reads one bench after another, with its course.
@@ -547,7 +544,7 @@ func readRados(_ format, r io.Reader) (*book, error) {
 		return err
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
-		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
+		text := lineText(line)
 		over := one.total.has("Total time run")
 		if radosWrong.MatchString(text) {
 			one.wrong = cmp.Or(one.wrong, "rados bench says: "+oneLine(text))

@@ -197,10 +197,8 @@ func readK6JSON(_ format, r io.Reader) (*book, error) {
 		if err != nil {
 			return err
 		}
-		if b.stretches = append(b.stretches, s); len(b.stretches) > mostStretches {
-			return fmt.Errorf("more than %d summaries: split the file", mostStretches)
-		}
-		return nil
+		b.stretches = append(b.stretches, s)
+		return b.tooMany("summaries")
 	})
 }
 

@@ -95,7 +95,7 @@ func readWrk(_ format, r io.Reader) (*book, error) {
 		t, requests, shown, bytes, mean, bad, failed, late, ranks, told = nil, 0, 0, 0, 0, 0, 0, 0, true, false
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
-		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
+		text := lineText(line)
 		if m := wrkBegins.FindStringSubmatch(text); m != nil {
 			end()
 			t = newTally("wrk", 0)
@@ -221,10 +221,7 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 			b.stretches = append(b.stretches, t.done())
 		}
 		order, sections = nil, map[string]*ycsbSection{}
-		if len(b.stretches) > mostStretches {
-			return fmt.Errorf("more than %d tests: split the file", mostStretches)
-		}
-		return nil
+		return b.tooMany("tests")
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
 		text := strings.TrimSpace(strings.ToValidUTF8(string(line), "?"))
@@ -340,7 +337,7 @@ func readMdtest(_ format, r io.Reader) (*book, error) {
 			len(b.stretches), false
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
-		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
+		text := lineText(line)
 		if m := mdtestAt.FindStringSubmatch(text); m != nil {
 			end()
 			if at, err := time.Parse("01/02/2006 15:04:05", m[1]); err == nil {

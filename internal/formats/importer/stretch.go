@@ -53,6 +53,14 @@ const (
 	mostSkipped   = 20
 )
 
+// tooMany objects to a file of more stretches than are kept, which its tool calls so.
+func (b *book) tooMany(what string) error {
+	if len(b.stretches) > mostStretches {
+		return fmt.Errorf("more than %d %s: split the file", mostStretches, what)
+	}
+	return nil
+}
+
 // broke says of what the file holds up to here that it failed: of the last stretch since from, or, where none came of
 // it, of the file.
 func (b *book) broke(from int, why string) {

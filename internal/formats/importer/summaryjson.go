@@ -355,10 +355,7 @@ func readBenchBase(_ format, r io.Reader) (*book, error) {
 			"failed, or were rolled back as its benchmark means to (TPC-C does so with some new orders): it does not tell these "+
 			"apart", "times and percentiles are BenchBase's, of all requests")
 		b.stretches = append(b.stretches, t.done())
-		if len(b.stretches) > mostStretches {
-			return fmt.Errorf("more than %d summaries: split the file", mostStretches)
-		}
-		return nil
+		return b.tooMany("summaries")
 	})
 	return b, err
 }

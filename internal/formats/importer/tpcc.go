@@ -197,7 +197,7 @@ func readTPCCMySQL(_ format, r io.Reader) (*book, error) {
 	}
 	end()
 	err := eachLine(r, func(_ int, line []byte) error {
-		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
+		text := lineText(line)
 		if m := tpccMySQLAsks.FindStringSubmatch(text); m != nil {
 			end()
 			users = decimal(m[1], "")

@@ -175,7 +175,7 @@ func readAB(_ format, r io.Reader) (*book, error) {
 		t = nil
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
-		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
+		text := lineText(line)
 		m := abField.FindStringSubmatch(text)
 		if strings.HasPrefix(text, "This is ApacheBench") || m != nil && m[1] == "Concurrency Level" &&
 			(t == nil || t.fields[m[1]] != "") {
@@ -350,15 +350,8 @@ func readOhaJSON(_ format, r io.Reader) (*book, error) {
 		}
 		t.rank("max", doc.Summary.Slowest)
 		b.add(t, "oha")
-		return b.tooMany()
+		return b.tooMany("tests")
 	})
-}
-
-func (b *book) tooMany() error {
-	if len(b.stretches) > mostStretches {
-		return fmt.Errorf("more than %d tests: split the file", mostStretches)
-	}
-	return nil
 }
 
 // readVegetaJSON reads reports of vegeta, one after another.
@@ -382,7 +375,7 @@ func readVegetaJSON(_ format, r io.Reader) (*book, error) {
 			t.rank(q, doc.Latencies[q]/1e9)
 		}
 		b.add(t, "vegeta")
-		return b.tooMany()
+		return b.tooMany("tests")
 	})
 }
 
@@ -403,7 +396,7 @@ func readVegeta(_ format, r io.Reader) (*book, error) {
 		b.add(t, "vegeta")
 	}
 	err := eachLine(r, func(_ int, line []byte) error {
-		text := strings.TrimRight(strings.ToValidUTF8(string(line), "?"), " \t\r")
+		text := lineText(line)
 		m := vegetaRow.FindStringSubmatch(text)
 		if m == nil {
 			return nil
@@ -442,7 +435,7 @@ func readVegeta(_ format, r io.Reader) (*book, error) {
 				t.rank(name, d.Seconds())
 			}
 		}
-		return b.tooMany()
+		return b.tooMany("tests")
 	})
 	end()
 	return b, err

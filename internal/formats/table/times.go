@@ -58,8 +58,8 @@ type Times struct {
 }
 
 // Times finds the column of times; nil without one. A column counts by its name, and when nearly all of its values rise
-// or nearly all fall; then each step backwards or of nothing is an objection, and the column one of
-// times all the same.
+// or nearly all fall; then each step backwards or of nothing is an objection, and the column one of times all the
+// same.
 func (t *Table) Times() (*Times, error) {
 	for i, name := range t.Names {
 		stem, unit := SplitUnit(name)

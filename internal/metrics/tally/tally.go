@@ -2,10 +2,9 @@
 // job has done so far, as one vector of counters by declared operation and measure, with its histograms.
 //
 // The recorder of a run (package record) and the later collector (package collect) share it, so that both
-// understand a report in one way: a Level counts as its value times the seconds it held, beside the seconds of which
-// no report told it (its mean is over the others), a Single not at all, latency
-// that a tool tells only at its end belongs to no part of the job. It refuses reports that do not fit what the job
-// declared (Fits), knows no clock and no folder.
+// understand a report in one way: a Level counts as its value times the seconds it held, beside the seconds of which no
+// report told it (its mean is over the others), a Single not at all, latency that a tool tells only at its end belongs
+// to no part of the job. It refuses reports that do not fit what the job declared (Fits), knows no clock and no folder.
 package tally
 
 import (
