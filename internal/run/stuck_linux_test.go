@@ -98,8 +98,13 @@ func TestGeneratorHit(t *testing.T) {
 				hit <- pids
 			}}
 			s, err := run.Execute(t.Context(), req)
-			if pids := <-hit; len(pids) == 0 {
-				t.Fatal("no fio was found")
+			select {
+			case pids := <-hit:
+				if len(pids) == 0 {
+					t.Fatal("no fio was found")
+				}
+			default:
+				t.Fatalf("the run ended before its fio was hit: %v; %+v", err, s)
 			}
 			for _, want := range c.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
