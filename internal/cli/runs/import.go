@@ -169,6 +169,7 @@ func (st *Store) importTo(
 			found = slices.Concat(found, main, beside)
 		}
 	}
+	unread := false
 	var ended time.Time
 	lengths := map[string]time.Duration{}
 	for i, name := range given {
@@ -188,6 +189,7 @@ func (st *Store) importTo(
 		readings, err := importer.Prepare(f.Name, f.Content, f.Modified, of)
 		if err != nil && (slices.Contains(found, name) || errors.Is(err, importer.ErrEmpty) && len(given) > 1) {
 			visible.Fprintf(st.Err, "warning: %s: left out: %v\n", phase, err)
+			unread = unread || !errors.Is(err, importer.ErrEmpty)
 			continue
 		}
 		if err != nil {
@@ -204,7 +206,11 @@ func (st *Store) importTo(
 		}
 	}
 	if len(objections) == 0 && len(files) == 0 {
-		objections = append(objections, fmt.Errorf("%s: all files are empty", phase))
+		why := "all files are empty"
+		if unread {
+			why = "no file could be read"
+		}
+		objections = append(objections, fmt.Errorf("%s: %s", phase, why))
 	}
 	if len(objections) > 0 {
 		return nil, exit.Errorf(exit.Failed, "plimsoll import --list says what can be read", "%w",
