@@ -324,8 +324,11 @@ func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flag
 		}
 		deal = append(deal, strconv.Itoa(k+1))
 		if p := places[i]; devices == 0 && !p.Folder && p.Name != "" {
-			visible.Fprintf(pl.Notes(), "%s: note: %s is left as it is: the load goes to a new file in %s\n", given, p.Name,
-				dir)
+			state := "left as it is"
+			if _, err := os.Lstat(p.Name); errors.Is(err, fs.ErrNotExist) {
+				state = "not made"
+			}
+			visible.Fprintf(pl.Notes(), "%s: note: %s is %s: the load goes to a new file in %s\n", given, p.Name, state, dir)
 		}
 	}
 	if devices > 0 && !untouched && !slices.ContainsFunc(places, func(p workload.Place) bool { return p.Writes }) {
