@@ -238,6 +238,9 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 		pl.made, pl.places = map[string]fs.FS{}, map[string][]workload.Place{}
 	}
 	for i, p := range made.Places {
+		if isForeign { // a line of the job file that was made of it is none of the user's
+			made.Places[i].Where = given
+		}
 		if dir, file := filepath.Split(p.Name); slices.Contains(named, file) { // of which nobody has asked
 			made.Places[i].Name, made.Places[i].Folder = filepath.Clean(dir), dir != ""
 			if dir == "" {
