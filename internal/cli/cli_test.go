@@ -487,3 +487,24 @@ func TestImportInterrupted(t *testing.T) {
 		t.Errorf("the next import: exit code %d: %s", code, errs)
 	}
 }
+
+// Without fio nothing is begun that needs it: it is said once, and nothing is left behind. Not parallel: the environment
+// is of the whole process.
+func TestWithoutFio(t *testing.T) {
+	t.Setenv("PATH", "/nonexistent")
+	job := filepath.Join(t.TempDir(), "job.fio")
+	write(t, job, "[j]\nrw=randread\nsize=16m\nruntime=1\ntime_based\n")
+	for _, args := range [][]string{
+		{"run", job},
+		{"run", job, "--sweep", "iodepth=1,2,4"},
+		{"mark", job, "--limit", "read p99 < 5ms"},
+		{"device", "sweep", t.TempDir(), "--size", "64MiB"},
+	} {
+		a, _, errs := quiet(t)
+		code := a.main(append(args, "--dir", a.RunsDir))
+		if _, err := os.Stat(a.RunsDir); code != exit.Refused || strings.Count(errs.String(), "fio: not found") != 1 ||
+			!strings.Contains(errs.String(), "vioperf") || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: exit code %d, folder of runs: %v\n%s", args, code, err, errs)
+		}
+	}
+}
