@@ -488,8 +488,8 @@ func TestImportInterrupted(t *testing.T) {
 	}
 }
 
-// Without fio nothing is begun that needs it: it is said once, and nothing is left behind. Not parallel: the environment
-// is of the whole process.
+// Without fio nothing is begun that needs it: it is said once, and nothing is left behind. Not parallel, as the
+// environment is of the whole process.
 func TestWithoutFio(t *testing.T) {
 	t.Setenv("PATH", "/nonexistent")
 	job := filepath.Join(t.TempDir(), "job.fio")

@@ -357,7 +357,8 @@ func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flag
 			if _, err := os.Lstat(p.Name); errors.Is(err, fs.ErrNotExist) {
 				state = "not made"
 			}
-			visible.Fprintf(pl.Notes(), "%s: note: %s is %s: the load goes to a new file in %s\n", given, p.Name, state, dir)
+			visible.Fprintf(pl.Notes(), "%s: note: %s is %s: the load goes to a new file in %s\n", given, p.Name, state,
+				dir)
 		}
 	}
 	if devices > 0 && !untouched && !slices.ContainsFunc(places, func(p workload.Place) bool { return p.Writes }) {

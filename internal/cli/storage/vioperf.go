@@ -126,8 +126,8 @@ func (dv *Devices) vioperf(o vioperf.Options, f vioperfFlags) error {
 			if p.Device != "" {
 				on = " on " + p.Device
 			}
-			visible.Fprintf(dv.Notes(), "writes new files in %s (%s%s): %s are free, of which %s stay so\n", p.Path, p.Type, on,
-				unit.Bytes(p.FreeBytes), unit.Bytes(reserve))
+			visible.Fprintf(dv.Notes(), "writes new files in %s (%s%s): %s are free, of which %s stay so\n", p.Path,
+				p.Type, on, unit.Bytes(p.FreeBytes), unit.Bytes(reserve))
 		}
 		o.Progress = vioperfSeconds(dv.Console)
 		res, err = vioperf.Write(ctx, o)

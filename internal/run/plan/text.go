@@ -92,8 +92,8 @@ func (p *Plan) phases(b *strings.Builder) {
 	text := strings.Join(parts, ", ") + "."
 	if p.EstimateUnknown {
 		if p.AuthorSeconds > 0 {
-			text += " Nothing here can say what is marked with ?: the sums take for it what the author's estimate leaves, " +
-				"at most the limits of its steps."
+			text += " Nothing here can say what is marked with ?: the sums take for it what the author's estimate " +
+				"leaves, at most the limits of its steps."
 		} else {
 			text += " What is marked with ? takes as long as the storage needs."
 		}

@@ -480,7 +480,8 @@ func (o *own) reach(job fiofile.Job, files int, private, whole bool, all int64) 
 		}
 		size = (all - start) >> 20 << 20
 		job.Set("size", strconv.FormatInt(mul63(size, int64(files)), 10))
-		o.noteOf(job, fmt.Sprintf("no size is given: to the end of the device are %s; --job-size takes less", unit.Bytes(size)))
+		o.noteOf(job, fmt.Sprintf("no size is given: to the end of the device are %s; --job-size takes less",
+			unit.Bytes(size)))
 		return start + size, true
 	}
 	if size == 0 && !share {

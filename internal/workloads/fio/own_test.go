@@ -370,7 +370,8 @@ func TestOwnDeviceBytes(t *testing.T) {
 		"filename=/dev/b\nrw=read\nsize=8m\nloops=2\n": {"8m", "[8]", "timeout_secs: 86400"},
 		"filename=/dev/a\nrw=write\nloops=9\n":         {"322122547200", "size: 300", "timeout_secs: 2764800"},
 	} {
-		made, err := Engine{}.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte("[j]\n" + text), DeviceBytes: device})
+		made, err := Engine{}.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte("[j]\n" + text),
+			DeviceBytes: device})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -396,5 +397,25 @@ func TestOwnDeviceBytes(t *testing.T) {
 		DeviceBytes: device})
 	if err == nil || err.Error() != "f.fio:3:8: [j] offset=64m: leaves nothing of a device of 64 MiB" {
 		t.Errorf("a job behind its device: %v", err)
+	}
+}
+
+// A rate of one direction is told: the figure of the other is free, and nobody else says that this one is not.
+func TestOwnHeldInPart(t *testing.T) {
+	for text, want := range map[string]string{
+		"rate=,2m": "[j]: rate=,2m: the rate of its writes is what they are held to, and no " +
+			"measure of what could be had; its reads have none",
+		"rate_iops=100,": "[j]: rate_iops=100,: the rate of its reads is what they are held to, and no " +
+			"measure of what could be had; its writes have none",
+		"rate_iops=100":         "",
+		"rate_iops=100,50":      "",
+		"rate=1m,1m":            "",
+		"rwmixread=70\nrate=2m": "",
+	} {
+		made, err := Engine{}.ReadOwn(workload.OwnRequest{Name: "f.fio",
+			Data: []byte("[j]\nrw=randrw\nsize=1m\n" + text + "\n")})
+		if err != nil || strings.Join(made.Notes, "\n") != want {
+			t.Errorf("%q: %v, %q", text, err, made.Notes)
+		}
 	}
 }
