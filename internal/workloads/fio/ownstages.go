@@ -49,7 +49,8 @@ func (o *own) paced(job fiofile.Job) {
 		}
 		if err == nil && len(held) > 0 && len(free) > 0 {
 			o.noteOf(job, fmt.Sprintf("%s=%s: the rate of its %s is what they are held to, and no measure of what could "+
-				"be had; its %s have none", key, job.Value(key), strings.Join(held, " and "), strings.Join(free, " and ")))
+				"be had; its %s have none", key, job.Value(key), strings.Join(held, " and "),
+				strings.Join(free, " and ")))
 		}
 	}
 	mean, least := blocks(job)
