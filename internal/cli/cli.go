@@ -19,6 +19,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -114,6 +115,9 @@ func (a *app) main(args []string) int {
 		}()
 		return root.ExecuteContext(context.Background())
 	})
+	if lost := out.Failed(); err == nil && !errors.Is(lost, syscall.EPIPE) { // whoever closes a pipe has read enough
+		err = lost
+	}
 	if err != nil {
 		complain(a.Err, err)
 	}

@@ -449,3 +449,62 @@ func TestFindingsOfASummary(t *testing.T) {
 		t.Error(cmp.Diff(want, out.String()))
 	}
 }
+
+// full is a disk with no room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// What cannot be printed is no success, of help neither.
+func TestHelpThatIsLost(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"help", "run"}, {"run", "--help"}, {"catalogue"}, {"version"}} {
+		var errs bytes.Buffer
+		if code := Main(args, strings.NewReader(""), full{}, &errs); code != exit.Failed {
+			t.Errorf("%q: exit code %d, and says %q", args, code, errs.String())
+		}
+	}
+}
+
+// An import that was interrupted keeps nothing: the next one of the same files is not told that they are there.
+func TestImportInterrupted(t *testing.T) {
+	output := filepath.Join(t.TempDir(), "fio_lat.1.log")
+	write(t, output, "1000, 2000000, 0, 4096, 0\n2000, 3000000, 0, 4096, 0\n")
+	a, _, errs := quiet(t)
+	signals := make(chan os.Signal)
+	a.Signals = signals
+	told, stop := a.Interruptible()
+	signals <- syscall.SIGHUP
+	<-told.Done()
+	stop()
+	if code := a.main([]string{"import", output, "--dir", a.RunsDir}); code != exit.Interrupted {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if left, _ := os.ReadDir(a.RunsDir); len(left) > 0 || strings.Contains(errs.String(), "canceled") {
+		t.Errorf("%v are left, and it says %q", left, errs)
+	}
+	again, _, errs := quiet(t)
+	if code := again.main([]string{"import", output, "--dir", a.RunsDir}); code != exit.Done {
+		t.Errorf("the next import: exit code %d: %s", code, errs)
+	}
+}
+
+// Without fio nothing is begun that needs it: it is said once, and nothing is left behind. Not parallel, as the
+// environment is of the whole process.
+func TestWithoutFio(t *testing.T) {
+	t.Setenv("PATH", "/nonexistent")
+	job := filepath.Join(t.TempDir(), "job.fio")
+	write(t, job, "[j]\nrw=randread\nsize=16m\nruntime=1\ntime_based\n")
+	for _, args := range [][]string{
+		{"run", job},
+		{"run", job, "--sweep", "iodepth=1,2,4"},
+		{"mark", job, "--limit", "read p99 < 5ms"},
+		{"device", "sweep", t.TempDir(), "--size", "64MiB"},
+	} {
+		a, _, errs := quiet(t)
+		code := a.main(append(args, "--dir", a.RunsDir))
+		if _, err := os.Stat(a.RunsDir); code != exit.Refused || strings.Count(errs.String(), "fio: not found") != 1 ||
+			!strings.Contains(errs.String(), "vioperf") || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: exit code %d, folder of runs: %v\n%s", args, code, err, errs)
+		}
+	}
+}

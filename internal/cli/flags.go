@@ -98,7 +98,8 @@ func (f *scenarioFlags) register(pl *planner, c *cobra.Command) {
 	flags.StringArrayVar(&set, "set", nil, "set a variable of the scenario, `NAME=VALUE`, typed as YAML; repeatable")
 	flags.StringArrayVar(&setFiles, "set-file", nil, "read variables from a YAML `file`; --set wins; repeatable")
 	// A stream can be read once, and before the command takes signals for itself.
-	c.PreRunE = func(_ *cobra.Command, given []string) (err error) {
+	c.PreRunE = func(c *cobra.Command, given []string) (err error) {
+		f.own.deviceBytes = devicesOf(c.Flags())
 		if f.values, err = variables(pl.Console, setFiles, set); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"plimsoll/internal/cli/console"
 	"plimsoll/internal/cli/machines"
@@ -22,6 +23,7 @@ import (
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/untyped"
 	"plimsoll/internal/kit/visible"
+	"plimsoll/internal/storage/device"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -36,9 +38,10 @@ type ownFlags struct {
 	precondition bool
 	keepMix      bool // see workload.KeepMix
 	curveMax     float64
-	measures     bool           // the command can make a run that tells what a curve's points are shares of
-	first        bool           // of a curve there is the run that tells it
-	values       untyped.Object // as they were given, for what follows then
+	measures     bool                    // the command can make a run that tells what a curve's points are shares of
+	first        bool                    // of a curve there is the run that tells it
+	values       untyped.Object          // as they were given, for what follows then
+	deviceBytes  func(name string) int64 // see workload.OwnRequest
 }
 
 func (f *ownFlags) register(c *cobra.Command) {
@@ -52,6 +55,29 @@ func (f *ownFlags) register(c *cobra.Command) {
 	flags.Float64Var(&f.curveMax, "curve-max", 0,
 		"of a vdbench file: the `rate` in operations a second of which the points of a curve are shares")
 	flags.StringVar(&f.size, "job-size", "", "of a job file: `size` of jobs that say none")
+}
+
+// devicesOf says how large a device is that a job names: where the load of this command line goes.
+func devicesOf(flags *pflag.FlagSet) func(name string) int64 {
+	disks, _ := flags.GetStringArray("disk") // commands without it make no run
+	if where, err := flags.GetString("target"); err == nil && where != "local" || len(disks) > 1 {
+		return nil
+	}
+	system := os.DirFS("/")
+	return func(name string) int64 {
+		if len(disks) > 0 {
+			name = disks[0]
+		}
+		if full, err := filepath.Abs(name); err == nil {
+			name = full
+		}
+		at, _ := device.Find(system, name)
+		if at.Mount != nil { // a folder or file
+			return 0
+		}
+		d, _ := device.Read(system, at.Device)
+		return d.SizeBytes
+	}
 }
 
 // given reports whether any of them is.
@@ -115,7 +141,7 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 		}
 	}
 	r := workload.OwnRequest{Name: name, Data: data, Repeats: sf.own.repeats, Set: map[string]string{},
-		Precondition: sf.own.precondition, KeepMix: sf.own.keepMix}
+		Precondition: sf.own.precondition, KeepMix: sf.own.keepMix, DeviceBytes: sf.own.deviceBytes}
 	var bad []error
 	if sf.own.repeats < 0 || sf.own.repeats > 1000 {
 		bad = append(bad, fmt.Errorf("--repeat: %d is not a number of runs from 1 to 1000", sf.own.repeats))
@@ -212,6 +238,9 @@ func (pl *planner) scenarioOfJobs(given string, sf *scenarioFlags) error {
 		pl.made, pl.places = map[string]fs.FS{}, map[string][]workload.Place{}
 	}
 	for i, p := range made.Places {
+		if isForeign { // a line of the job file that was made of it is none of the user's
+			made.Places[i].Where = given
+		}
 		if dir, file := filepath.Split(p.Name); slices.Contains(named, file) { // of which nobody has asked
 			made.Places[i].Name, made.Places[i].Folder = filepath.Clean(dir), dir != ""
 			if dir == "" {
@@ -324,7 +353,11 @@ func (pl *planner) placed(phase, given string, tf machines.Flags) (machines.Flag
 		}
 		deal = append(deal, strconv.Itoa(k+1))
 		if p := places[i]; devices == 0 && !p.Folder && p.Name != "" {
-			visible.Fprintf(pl.Notes(), "%s: note: %s is left as it is: the load goes to a new file in %s\n", given, p.Name,
+			state := "left as it is"
+			if _, err := os.Lstat(p.Name); errors.Is(err, fs.ErrNotExist) {
+				state = "not made"
+			}
+			visible.Fprintf(pl.Notes(), "%s: note: %s is %s: the load goes to a new file in %s\n", given, p.Name, state,
 				dir)
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"math"
 	"slices"
 
 	"plimsoll/internal/cli/console"
@@ -55,7 +56,7 @@ func (rn *runner) curve(given string, sf *scenarioFlags, tf machines.Flags, rf r
 			"did nothing")
 	}
 	visible.Fprintf(rn.Notes(), "%s: its largest rate is %.0f operations a second; its curve comes now\n", given, most)
-	sf.own.curveMax, sf.values = most, sf.own.values
+	sf.own.curveMax, sf.values = math.Round(most), sf.own.values
 	return rn.scenarioOfJobs(given, sf)
 }
 

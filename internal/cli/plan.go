@@ -149,7 +149,7 @@ func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenario
 	}
 	pl.state(p, workload.Stating.Facts)
 	if phase == "run" && tf.Name == "local" {
-		if err := pl.fits(ctx, p); err != nil {
+		if err := pl.fits(ctx, phase, p); err != nil {
 			return p, err
 		}
 	}
@@ -215,8 +215,9 @@ func specOf(w scenario.Workload) workload.Spec {
 }
 
 // fits refuses a run on this machine that lacks a program or space.
-func (pl *planner) fits(ctx context.Context, p *prepared) error {
+func (pl *planner) fits(ctx context.Context, phase string, p *prepared) error {
 	var bad []error
+	hint := ""
 	of := map[string][]workload.Spec{}
 	for _, w := range p.scenario.Workloads {
 		of[w.Generator] = append(of[w.Generator], specOf(w))
@@ -225,6 +226,7 @@ func (pl *planner) fits(ctx context.Context, p *prepared) error {
 		if e, ok := pl.Drivers.ByName()[generator].(workload.Resident); ok {
 			if _, err := e.Here(ctx, of[generator]); err != nil {
 				bad = append(bad, err)
+				hint = "without it: --target sim shows what a run tells, plimsoll vioperf what large writes take here"
 			}
 		}
 	}
@@ -244,7 +246,7 @@ func (pl *planner) fits(ctx context.Context, p *prepared) error {
 			unit.Bytes(largest), unit.Bytes(limit), scaleFor(p, largest, limit)))
 	}
 	if len(bad) > 0 {
-		return exit.Errorf(exit.Refused, "", "run: %w", errors.Join(bad...))
+		return exit.Errorf(exit.Refused, hint, "%s: %w", phase, errors.Join(bad...))
 	}
 	return nil
 }

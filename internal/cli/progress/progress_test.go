@@ -81,7 +81,10 @@ func TestTimesOfTheReport(t *testing.T) {
 	tell(3*time.Minute+45*time.Second, "run", result.KindPhase, "")
 	tell(40*time.Minute, "run", result.KindFault, "node 1 lost power")
 	tell(2*time.Hour, "teardown", result.KindWarning, "slow")
-	want := "20:45:00 annotation: made\n21:25:00 +36:15 fault: node 1 lost power\n22:45:00 +1:56:15 warning: slow\n"
+	w.Event(result.Event{Phase: "run", Step: 7, Kind: result.KindStepEnd, Name: "workload.Start",
+		Error: "run: step 7 (workload.Start): workload a on __curie_test_17_Load_0000: no space left on device"})
+	want := "20:45:00 annotation: made\n21:25:00 +36:15 fault: node 1 lost power\n22:45:00 +1:56:15 warning: slow\n" +
+		"22:45:00 +1:56:15 step 7 failed: workload a on Load_0000: no space left on device\n"
 	if out.String() != want {
 		t.Errorf("it prints\n%swant\n%s", out.String(), want)
 	}

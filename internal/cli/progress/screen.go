@@ -76,7 +76,7 @@ func newScreen(w io.Writer, now, shown func() time.Time) *screen {
 
 // say prints a line that stays: an event of the run.
 func (s *screen) say(format string, args ...any) {
-	line := visible.Line(visible.Cut(fmt.Sprintf(format, args...), visible.Longest))
+	line := visible.Line(visible.Cut(result.PlainNames(fmt.Sprintf(format, args...)), visible.Longest))
 	_, _, terminal := s.size()
 	if !terminal {
 		fmt.Fprintf(s.w, "%s%s %s\n", s.shown().Format("15:04:05"), s.since(), line)

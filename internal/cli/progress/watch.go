@@ -8,6 +8,7 @@
 package progress
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -71,7 +72,9 @@ func (w *Watcher) Event(e result.Event) {
 			w.screen.say("%s, step %d/%d: %s", e.Phase, e.Step, w.last.steps, text)
 		}
 	case result.KindStepEnd:
-		if e.Error != "" {
+		if _, why, ok := strings.Cut(e.Error, fmt.Sprintf("step %d (%s): ", e.Step, e.Name)); ok {
+			w.screen.say("step %d failed: %s", e.Step, why)
+		} else if e.Error != "" {
 			w.screen.say("step %d failed: %s", e.Step, e.Error)
 		}
 	case result.KindWarning:

@@ -231,7 +231,12 @@ func (st *Store) importTo(
 	case err != nil:
 		return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 	}
-	if err := st.recollect(ctx, folder); err != nil {
+	err = st.recollect(ctx, folder)
+	if ctx.Err() != nil { // or the same files would be said to be there already
+		return nil, errors.Join(exit.Errorf(exit.Interrupted, "", "%s: %w: nothing is kept", phase, context.Cause(ctx)),
+			folder.Close(), os.RemoveAll(folder.Dir()))
+	}
+	if err != nil {
 		visible.Fprintf(st.Err, "warning: %s: %v\n", phase, err)
 	}
 	if root == st.RunsDir {
@@ -242,9 +247,6 @@ func (st *Store) importTo(
 		if err != nil {
 			visible.Fprintf(st.Err, "warning: %s: report: %v\n", phase, err)
 		}
-	}
-	if ctx.Err() != nil {
-		return nil, errors.Join(exit.Errorf(exit.Interrupted, "", "%s: %w", phase, context.Cause(ctx)), folder.Close())
 	}
 	return folder, nil
 }

@@ -121,6 +121,14 @@ func (dv *Devices) vioperf(o vioperf.Options, f vioperfFlags) error {
 				l.CPUPerGB)
 		})
 	} else {
+		o.Begin = func(p vioperf.Place, reserve int64) {
+			on := ""
+			if p.Device != "" {
+				on = " on " + p.Device
+			}
+			visible.Fprintf(dv.Notes(), "writes new files in %s (%s%s): %s are free, of which %s stay so\n", p.Path,
+				p.Type, on, unit.Bytes(p.FreeBytes), unit.Bytes(reserve))
+		}
 		o.Progress = vioperfSeconds(dv.Console)
 		res, err = vioperf.Write(ctx, o)
 	}

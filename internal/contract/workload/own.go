@@ -38,6 +38,8 @@ type OwnRequest struct {
 	Precondition bool
 	KeepMix      bool  // a swept rate_iops keeps the mix of reads and writes
 	Size         int64 // bytes of a device or file of which the job file says no size; 0: none is known
+	// DeviceBytes says how large a device is that a job means all of; 0: not known. It may be nil.
+	DeviceBytes func(name string) int64
 	// Of job files that are written for a purpose: what the scenario is called and says of itself; workloads are then
 	// called as their sections even where there is one only. Fill writes what is only written beforehand, too.
 	Title, Summary string

@@ -8,6 +8,7 @@
 package visible
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"sync"
@@ -76,6 +77,7 @@ type Writer struct {
 	mu   sync.Mutex
 	to   io.Writer
 	rest []byte // beginning of a character whose end has not come yet
+	err  error  // the first that the writer behind has returned
 }
 
 // NewWriter makes a Writer in front of w.
@@ -83,6 +85,13 @@ func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
 // Unwrap is the writer behind the wall.
 func (w *Writer) Unwrap() io.Writer { return w.to }
+
+// Failed is the first error of a write, nil when all came through.
+func (w *Writer) Failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
 
 // Write implements io.Writer.
 func (w *Writer) Write(p []byte) (int, error) {
@@ -108,6 +117,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	_, err := w.to.Write(out)
 	w.rest = append([]byte(nil), all[whole:]...)
 	if err != nil {
+		w.err = cmp.Or(w.err, err)
 		return 0, err
 	}
 	return len(p), nil

@@ -82,16 +82,20 @@ func (p *Plan) phases(b *strings.Builder) {
 	var parts []string
 	for _, phase := range order {
 		if took[phase] > 0 || unknown[phase] {
-			parts = append(parts, phaseTitle[phase]+" "+takes(took[phase], unknown[phase]))
+			takes := takes(took[phase], unknown[phase] && p.AuthorSeconds > 0)
+			if unknown[phase] && p.AuthorSeconds <= 0 {
+				takes = "at most " + takes
+			}
+			parts = append(parts, phaseTitle[phase]+" "+takes)
 		}
 	}
 	text := strings.Join(parts, ", ") + "."
 	if p.EstimateUnknown {
-		text += " Nothing here can say what is marked with ?: "
 		if p.AuthorSeconds > 0 {
-			text += "the sums take for it what the author's estimate leaves, at most the limits of its steps."
+			text += " Nothing here can say what is marked with ?: the sums take for it what the author's estimate " +
+				"leaves, at most the limits of its steps."
 		} else {
-			text += "it is the most that its steps may take."
+			text += " What is marked with ? takes as long as the storage needs."
 		}
 	}
 	if len(parts) > 1 || p.EstimateUnknown {
@@ -195,20 +199,20 @@ func (p *Plan) timeline(b *strings.Builder) {
 		}
 		period, times := p.repetition(i)
 		if times < alike {
-			p.row(b, s)
+			p.row(b, i)
 			i++
 			continue
 		}
 		end := i + period*times
 		for k := range period {
-			p.row(b, p.Steps[i+k])
+			p.row(b, i+k)
 		}
 		took := p.Steps[end-period].StartSeconds - p.Steps[i+period].StartSeconds
 		unknown := slices.ContainsFunc(p.Steps[i+period:end-period], func(s Step) bool { return s.EstimateUnknown })
 		visible.Fprintf(b, "%5s  %8s  %10s  … %s more like that …\n", "", "", takes(took, unknown),
 			unit.Plural(end-i-2*period, "step"))
 		for k := range period {
-			p.row(b, p.Steps[end-period+k])
+			p.row(b, end-period+k)
 		}
 		i = end
 	}
@@ -231,12 +235,18 @@ func (p *Plan) repetition(i int) (period, times int) {
 	return 1, 1
 }
 
-func (p *Plan) row(b *strings.Builder, s Step) {
-	took := takes(s.EstimateSeconds, false)
+// row prints a step. When one begins behind others of which neither anything nor the author says how long they take is
+// not known.
+func (p *Plan) row(b *strings.Builder, i int) {
+	s := p.Steps[i]
+	took, at := takes(s.EstimateSeconds, false), clockTime(s.StartSeconds)
 	if s.EstimateUnknown {
 		took = "?"
 	}
-	lead := fmt.Sprintf("%5d  %8s  %10s  ", s.Number, clockTime(s.StartSeconds), took)
+	if p.AuthorSeconds <= 0 && slices.ContainsFunc(p.Steps[:i], func(s Step) bool { return s.EstimateUnknown }) {
+		at = "?"
+	}
+	lead := fmt.Sprintf("%5d  %8s  %10s  ", s.Number, at, took)
 	wrapped(b, lead, strings.Repeat(" ", len(lead)), s.Text)
 }
 

@@ -148,12 +148,14 @@ func (o *order) passed(s *state) time.Duration {
 		return s.runtime - last.runtime
 	}
 	var longest, sum time.Duration
+	together := true // directions that began at once and all go on
 	for i, now := range s.runtimes {
 		gone := now - last.runtimes[i]
 		if gone < 0 { // it began again
 			gone = now
 		}
 		longest, sum = max(longest, gone), sum+gone
+		together = together && (gone == 0 || last.runtimes[i] > 0 && s.runtime-now <= time.Millisecond)
 	}
 	wall := milliseconds(s.stampMS) - milliseconds(last.stampMS)
 	if o.apart || o.back { // what did not run at the same time is in other parts
@@ -165,18 +167,20 @@ func (o *order) passed(s *state) time.Duration {
 	if last.runtime == 0 && wall > 0 { // fio's clock counts from where it began, and is silent until something is done
 		return min(wall, longest)
 	}
-	if wall-longest < longest/4 { // they went on together, and fio's clock is the better one
+	if together || wall-longest < longest/4 { // they went on together, and fio's clock is the better one
 		return longest
 	}
 	return min(wall, sum)
 }
 
-// mendTime keeps report times increasing when the host's clock is set back. Those of a part go by fio's own clock: its
-// last report comes when all of fio ends, which may be long after the part.
+// mendTime keeps report times increasing when the host's clock is set back. Those of a part, and the last one, go by
+// fio's own clock: the last report comes when all of fio has ended, which is after what it did.
 func (o *order) mendTime(s *state) {
 	previous := o.last.report
-	if (o.apart || o.back) && !previous.Time.IsZero() {
-		s.report.Time = previous.Time.Add(o.passed(s))
+	gone := o.passed(s)
+	late := s.done && gone > 0 && previous.Time.Add(gone).Before(s.report.Time)
+	if (o.apart || o.back || late) && !previous.Time.IsZero() {
+		s.report.Time = previous.Time.Add(gone)
 	}
 	if s.report.Time.After(previous.Time) || s.report.Time.IsZero() && previous.Time.IsZero() {
 		return

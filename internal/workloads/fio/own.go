@@ -347,7 +347,11 @@ func (o *own) place(number int, job fiofile.Job) {
 		names = []string{fmt.Sprintf("files of [%s] (%d)", job.Name, number+1)}
 	}
 	whole := !private && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "/dev/") })
-	reach, ok := o.reach(job, len(names), private, whole)
+	all := int64(0) // of the smallest device that the job names, where that is known
+	if whole {
+		all = o.deviceBytes(names)
+	}
+	reach, ok := o.reach(job, len(names), private, whole, all)
 	if !ok {
 		return
 	}
@@ -421,8 +425,22 @@ func (o *own) placeOf(job fiofile.Job, name string, private bool) workload.Place
 	return p
 }
 
+// deviceBytes is how large the smallest of some devices is, in whole MiB; 0 where that is not known.
+func (o *own) deviceBytes(names []string) (least int64) {
+	if o.request.Size > 0 || o.request.DeviceBytes == nil {
+		return 0
+	}
+	for i, name := range names {
+		if n := o.request.DeviceBytes(name) >> 20 << 20; i == 0 || n < least {
+			least = n
+		}
+	}
+	return least
+}
+
 // reach is how far a job goes into each of its disks, in bytes. It writes the size of a job that left it to its files.
-func (o *own) reach(job fiofile.Job, files int, private, whole bool) (int64, bool) {
+// With all, each of its devices holds so much.
+func (o *own) reach(job fiofile.Job, files int, private, whole bool, all int64) (int64, bool) {
 	option, _ := job.Get("size")
 	unreadable := func(key string) (int64, bool) {
 		at, _ := job.Get(key)
@@ -450,6 +468,22 @@ func (o *own) reach(job fiofile.Job, files int, private, whole bool) (int64, boo
 		job.Set("size", "1m")
 		return 1 << 20, true
 	}
+	if size == 0 && !share && all > 0 && job.Value("filesize") == "" {
+		start := add63(offset, mul63(increment, processes-1))
+		if share, err := o.parseSize(job.Section, job.Value("offset")); err == nil && share.Percent > 0 {
+			start = add63(start, (int64(float64(all)*share.Percent/100)+1<<20-1)>>20<<20)
+		}
+		if start >= all {
+			at, _ := job.Get("offset")
+			o.object(job.Section, at, "leaves nothing of a device of "+unit.Bytes(all).String())
+			return 0, false
+		}
+		size = (all - start) >> 20 << 20
+		job.Set("size", strconv.FormatInt(mul63(size, int64(files)), 10))
+		o.noteOf(job, fmt.Sprintf("no size is given: to the end of the device are %s; --job-size takes less",
+			unit.Bytes(size)))
+		return start + size, true
+	}
 	if size == 0 && !share {
 		if size, ok = o.sizeOfFiles(job, whole); !ok {
 			return 0, false
@@ -457,7 +491,12 @@ func (o *own) reach(job fiofile.Job, files int, private, whole bool) (int64, boo
 		job.Set("size", strconv.FormatInt(size, 10))
 	}
 	if share {
-		return max(o.request.Size, deviceSize), true
+		if all = cmp.Or(all, o.request.Size); all == 0 {
+			all = deviceSize
+			o.noteOf(job, fmt.Sprintf("size=%s is a share of a disk of %s; --job-size changes that", option.Value,
+				unit.Bytes(all)))
+		}
+		return all, true
 	}
 	each := (size + int64(files) - 1) / int64(files)
 	if private && processes > 1 {

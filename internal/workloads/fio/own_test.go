@@ -355,3 +355,67 @@ func TestOwnWorkloads(t *testing.T) {
 		}
 	}
 }
+
+// A job that says no size, or a share, means all of a device that is there: neither 1 GiB nor more than it has.
+func TestOwnDeviceBytes(t *testing.T) {
+	const large = 300<<30 + 4096
+	device := func(name string) int64 { return map[string]int64{"/dev/a": large, "/dev/b": 64 << 20}[name] }
+	for text, want := range map[string]struct{ size, disks, limit string }{
+		"filename=/dev/a\nrw=read\n":                   {"322122547200", "size: 300", "timeout_secs: 30720"},
+		"filename=/dev/a:/dev/b\nrw=write\n":           {"134217728", "[64, 64]", "timeout_secs: 86400"},
+		"filename=/dev/b\nrw=write\noffset=25%\n":      {"50331648", "[64]", ""},
+		"filename=/dev/b\nrw=write\noffset=16m\n":      {"50331648", "[64]", ""},
+		"filename=/dev/b\nrw=randread\nsize=50%\n":     {"50%", "[64]", ""},
+		"filename=/dev/c\nrw=read\n":                   {"1073741824", "size: 1", ""},
+		"filename=/dev/b\nrw=read\nsize=8m\nloops=2\n": {"8m", "[8]", "timeout_secs: 86400"},
+		"filename=/dev/a\nrw=write\nloops=9\n":         {"322122547200", "size: 300", "timeout_secs: 2764800"},
+	} {
+		made, err := Engine{}.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte("[j]\n" + text),
+			DeviceBytes: device})
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if _, bad := read(made); bad != nil {
+			t.Errorf("%q: %s", text, bad)
+		}
+		scenario, _ := fs.ReadFile(made.Files, "test.yml")
+		names, _ := fs.Glob(made.Files, "*.fio")
+		jobs := ""
+		for _, name := range names {
+			if name != "prefill.fio" {
+				b, _ := fs.ReadFile(made.Files, name)
+				jobs += string(b)
+			}
+		}
+		if !strings.Contains(jobs, "size="+want.size+"\n") || !strings.Contains(string(scenario), want.disks+"\n") ||
+			!strings.Contains(string(scenario), want.limit) {
+			t.Errorf("%q: want %v:\n%s%s", text, want, jobs, scenario)
+		}
+	}
+	_, err := Engine{}.ReadOwn(workload.OwnRequest{Name: "f.fio", Data: []byte("[j]\nfilename=/dev/b\noffset=64m\n"),
+		DeviceBytes: device})
+	if err == nil || err.Error() != "f.fio:3:8: [j] offset=64m: leaves nothing of a device of 64 MiB" {
+		t.Errorf("a job behind its device: %v", err)
+	}
+}
+
+// A rate of one direction is told: the figure of the other is free, and nobody else says that this one is not.
+func TestOwnHeldInPart(t *testing.T) {
+	for text, want := range map[string]string{
+		"rate=,2m": "[j]: rate=,2m: the rate of its writes is what they are held to, and no " +
+			"measure of what could be had; its reads have none",
+		"rate_iops=100,": "[j]: rate_iops=100,: the rate of its reads is what they are held to, and no " +
+			"measure of what could be had; its writes have none",
+		"rate_iops=100":         "",
+		"rate_iops=100,50":      "",
+		"rate=1m,1m":            "",
+		"rwmixread=70\nrate=2m": "",
+	} {
+		made, err := Engine{}.ReadOwn(workload.OwnRequest{Name: "f.fio",
+			Data: []byte("[j]\nrw=randrw\nsize=1m\n" + text + "\n")})
+		if err != nil || strings.Join(made.Notes, "\n") != want {
+			t.Errorf("%q: %v, %q", text, err, made.Notes)
+		}
+	}
+}

@@ -104,10 +104,12 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 		"\nsetup:\n  - cluster.CleanUp: {}\n  - vm_group.CloneFromTemplate:\n      vm_group_name: Load\n      power_on: True")
 	if filled {
 		line("  - workload.PrefillRun:\n      workload_name: Prefill")
+		o.limit(line, 2*60*60, o.bytes()/slowWrite)
 	}
 	condition := func(stage ownStage, passes int) {
 		line("  - workload.Precondition:\n      workload_name: %q\n      passes: %d\n      round_secs: {{ round_secs }}\n"+
 			"      max_rounds: {{ max_rounds }}", stage.loads[0].name, passes)
+		o.limit(line, mostSeconds, mul63(o.bytes(), int64(passes))/slowWrite+mostSeconds/2)
 	}
 	if o.request.Precondition {
 		condition(stages[0], 2)
@@ -126,13 +128,13 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 			if k < last {
 				line("      async: True")
 			} else if o.endless(l) {
-				line("      timeout_secs: %d", mostSeconds)
+				o.limit(line, 0, o.patience(l))
 			}
 		}
 		for _, l := range s.loads[:last] {
 			line("  - workload.Wait:\n      workload_name: %q", l.name)
 			if o.endless(l) {
-				line("      timeout_secs: %d", mostSeconds)
+				o.limit(line, 0, o.patience(l))
 			}
 		}
 	}
@@ -140,8 +142,43 @@ func (o *own) scenario(title string, stages []ownStage, gigabytes int64, filled 
 	return b.String()
 }
 
-// mostSeconds is how long is waited for jobs that end with their size: fio itself waits for ever.
+// mostSeconds is how long is waited at least for jobs that end with their size: fio itself waits for ever.
 const mostSeconds = 24 * 60 * 60
+
+// What even slow devices do in a second, in bytes: of large writes, and of any load. Limits are made of them, which end
+// what goes on for ever; a generator that stands still is ended long before.
+const (
+	slowWrite = 10 << 20
+	slowLoad  = 1 << 20
+)
+
+// limit gives a step that needs so many seconds a limit, where that is above what it has without one.
+func (o *own) limit(line func(string, ...any), without, seconds int64) {
+	if seconds > without {
+		line("      timeout_secs: %d", seconds)
+	}
+}
+
+// bytes is how much all disks hold.
+func (o *own) bytes() (all int64) {
+	for _, d := range o.order {
+		all = add63(all, d.bytes)
+	}
+	return all
+}
+
+// patience is how many seconds are waited for a load that ends with its size: as many as a slow device needs.
+func (o *own) patience(l ownLoad) int64 {
+	all := int64(0)
+	for _, job := range l.jobs.Jobs() {
+		size, _ := o.most(job, "size", 0)
+		moved, _ := o.most(job, "io_size", size)
+		loops, _ := o.most(job, "loops", 1)
+		processes, _ := o.most(job, "numjobs", 1)
+		all = add63(all, mul63(mul63(moved, max(loops, 1)), max(processes, 1)))
+	}
+	return max(mostSeconds, all/slowLoad)
+}
 
 // endless reports whether a load has a job of which no runtime says when it ends.
 func (o *own) endless(l ownLoad) bool {

@@ -29,9 +29,30 @@ var together = []string{"wait_for", "exitall", "exitall_on_error", "exit_what", 
 // processors that the load needs.
 const mostApart = 8
 
-// paced notes of a rate that it is not the one which its option has, as blocks have several sizes.
+// paced notes of a rate that it is not the one which its option has, as blocks have several sizes, and of one that
+// holds some operations only.
 func (o *own) paced(job fiofile.Job) {
 	reads, writes, trims := directions(job.Value("rw"))
+	for _, key := range []string{"rate", "rate_iops"} {
+		rates, err := fiofile.ParseRates(job.Value(key))
+		var held, free []string
+		for _, d := range []struct {
+			name string
+			used bool
+			rate int64
+		}{{"reads", reads, rates.Read}, {"writes", writes, rates.Write}, {"trims", trims, rates.Trim}} {
+			if d.used && d.rate > 0 {
+				held = append(held, d.name)
+			} else if d.used {
+				free = append(free, d.name)
+			}
+		}
+		if err == nil && len(held) > 0 && len(free) > 0 {
+			o.noteOf(job, fmt.Sprintf("%s=%s: the rate of its %s is what they are held to, and no measure of what could "+
+				"be had; its %s have none", key, job.Value(key), strings.Join(held, " and "),
+				strings.Join(free, " and ")))
+		}
+	}
 	mean, least := blocks(job)
 	poisson := job.Value("rate_process") == "poisson"
 	each := rate(job, reads, writes, trims)

@@ -27,11 +27,18 @@ func at(ms int64, reads int) status {
 	return status{stampMS: t0 + ms, runtimeMS: ms, eta: 100, reads: reads}
 }
 
+// both is a report of a job whose reads and writes go on together.
+func both(stamp, runtime int64, each int) string {
+	text := status{stampMS: t0 + stamp, runtimeMS: runtime, eta: 100, reads: each}.String()
+	from, to := strings.Index(text, `      "read" : {`), strings.Index(text, `      "job_runtime"`)
+	return text[:to] + strings.Replace(text[from:to], "read", "write", 1) + text[to:]
+}
+
 // brief returns what a test of order compares: time since t0, runtime, reads, and F on the final one.
 func brief(reports []workload.Report) string {
 	var out []string
 	for _, r := range reports {
-		text := fmt.Sprintf("%d/%d:%d", r.Time.UnixMilli()-t0, r.Elapsed.Milliseconds(), r.Ops[0].Ops)
+		text := fmt.Sprintf("%d/%d:%d", r.Time.UnixMilli()-t0, r.Elapsed.Milliseconds(), r.Ops[0].Ops+r.Ops[1].Ops)
 		if r.Final {
 			text += "F"
 		}
@@ -56,6 +63,10 @@ func TestParseStreams(t *testing.T) {
 			"1000/1000:10 2000/2000:20 3000/3000:30F", nil, ""},
 		"last right after another": {at(1000, 10).String() + last(2000, 20) + last(2140, 21),
 			"1000/1000:10 2000/2000:20 2140/2140:21F", nil, ""},
+		"last long after what it did": {at(1000, 10).String() + status{stampMS: t0 + 2150, runtimeMS: 2000,
+			reads: 20}.String(), "1000/1000:10 2000/2000:20F", nil, ""},
+		"last of both directions late": {both(1000, 1000, 10) + strings.Replace(both(1150, 1100, 11), `"eta" : 100`,
+			`"eta" : 0`, 1), "1000/1000:20 1100/1100:22F", nil, ""},
 		"too soon in the middle": {at(1000, 10).String() + at(1100, 11).String() + whole + last(3000, 30),
 			"1000/1000:10 2000/2000:20 3000/3000:30F", nil, ""},
 		"same time twice": {at(1000, 10).String() + at(1000, 10).String() + whole,

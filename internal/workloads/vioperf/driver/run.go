@@ -58,6 +58,9 @@ func Write(ctx context.Context, o Options) (*Result, error) {
 			"are written at once; free some space, or lower the reserve, the block size or the thread count", o.Dir,
 			unit.Bytes(place.FreeBytes), unit.Bytes(place.TotalBytes), unit.Bytes(o.Reserve), unit.Bytes(fewest))
 	}
+	if o.Begin != nil {
+		o.Begin(place, o.Reserve)
+	}
 	folder, err := os.MkdirTemp(o.Dir, FolderPrefix)
 	if err != nil {
 		return nil, refusal(o.Dir, err)

@@ -57,6 +57,8 @@ type Options struct {
 	Same bool
 	// CompressibilityPercent is the share that a compressor saves, 0 to 95.
 	CompressibilityPercent int
+	// Begin is told where files are about to be written, with how much stays free there; may be nil.
+	Begin func(Place, int64)
 	// Progress is told of every second, from a goroutine of the run's; may be nil.
 	Progress func(Second)
 
