@@ -24,6 +24,7 @@ type members struct {
 func membersOf(d *result.Data) members {
 	m := members{count: map[string]int{}, names: map[string]bool{}}
 	add := func(name, group string) {
+		name = result.PlainNames(name)
 		number, of := strings.CutPrefix(name, group)
 		if of && group != "" && !m.names[name] && numbered.FindString(number) == number && number != "" {
 			m.names[name] = true
@@ -65,6 +66,7 @@ func (m members) finding(f result.Finding) result.Finding {
 func (m members) say(s string) string {
 	var out strings.Builder
 	var group, list string // begun, and its numbers
+	s = result.PlainNames(s)
 	done := 0
 	end := func() {
 		switch {
