@@ -128,9 +128,15 @@ func Run(m result.Manifest, d *result.Data) []result.Finding {
 		}}
 	}
 	var out []result.Finding
+	plain := membersOf(d)
 	byRank := slices.SortedFunc(slices.Values(checks), func(a, b view.Check) int { return cmp.Compare(a.Rank, b.Rank) })
 	for _, check := range byRank {
-		out = append(out, ask(check, v)...)
+		for _, f := range ask(check, v) {
+			if m.Target != result.ImportTarget { // there names are the user's
+				f = plain.finding(f)
+			}
+			out = append(out, f)
+		}
 	}
 	slices.SortStableFunc(out,
 		func(a, b result.Finding) int { return cmp.Compare(order(a.Severity), order(b.Severity)) })

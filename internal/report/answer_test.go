@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -363,14 +364,24 @@ func TestSweepSentences(t *testing.T) {
 		Knee:     -1,
 		FlatFrom: -1,
 	}
+	sure, unsure, once := rising, rising, rising
+	sure.Rise = &compare.Against{Change: 0.9, Interval: in(0.1, 2)}
+	unsure.Rise = &compare.Against{Change: 0.9, Interval: in(-0.5, 6)}
+	unsure.Steps = slices.Clone(steps[:2])
+	unsure.Steps[1].Rate.Repeats = []float64{1, 2}
+	once.Rise = &compare.Against{Change: 0.9}
 	for want, s := range map[string]compare.Sweep{
+		"With cache 1g: tps was highest at the last value, clients 2 (+90 % over clients 1, 95 % interval ×0.5 to ×7); " +
+			"whether it still rises there is inconclusive: the repeats allow for more.": unsure,
+		"With cache 1g: tps was highest at the last value, clients 2 (+90 % over clients 1), so its maximum may lie beyond. " +
+			"One run of each does not say whether another would show a difference.": once,
 		"From depth 4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %, 95 % interval −1 % to +2 %), while the " +
 			"mean service time grows to ×2 at depth 8, 95 % interval ×1.9 to ×2.1. Knee (most throughput for its latency) at depth 2, " +
 			"between 1 and 4. From there to depth 8: +5.79 % throughput for ×3.81 latency.": flat,
 		"From depth 4 on read IOPS of W no longer rises by more than 5 % (at most +0.5 %). Inconclusive: the repeats allow for more. " +
 			"Knee (most throughput for its latency) at depth 2, between 1 and 4. From there to depth 8: +5.79 % throughput for " +
 			"×3.81 latency.": doubtful,
-		"With cache 1g: tps still rises at the last value, clients 2 (+90 % over clients 1): its maximum was not reached.": rising,
+		"With cache 1g: tps still rises at the last value, clients 2 (+90 % over clients 1): its maximum was not reached.": sure,
 	} {
 		if got := sweepSentence(s, 0.05); got != want {
 			t.Errorf("got  %q\nwant %q", got, want)

@@ -234,7 +234,9 @@ func littleSingle(c compare.CellResult, l compare.CellLoad) string {
 			continue
 		}
 		for _, t := range c.Values[i:] {
-			if t.Workload == l.Workload && strings.Contains(t.Name, " mean ") && v.Value*t.Value > 0 {
+			// where repeats are far apart, means of rates and of times have other products than each repeat
+			alike := math.Abs(v.Value*t.Value-1) <= 0.1
+			if t.Workload == l.Workload && strings.Contains(t.Name, " mean ") && alike {
 				return fmt.Sprintf(
 					" With one outstanding throughput is 1 / latency: 1 / %[2]s = %[3]s at %[1]s, measured %[4]s.",
 					c.Cell,

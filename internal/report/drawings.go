@@ -40,7 +40,10 @@ func Drawings(panels []result.Panel, marks []result.Mark, origin time.Time) []Dr
 	out := make([]Drawing, 0, len(panels))
 	for _, p := range panels {
 		d := Drawing{Title: p.Title, Problem: p.Problem, Query: p.Query}
-		if c := newChart("", p.Title, p.Unit, origin, cleanSeries(p.Series)); c != nil {
+		lines := slices.DeleteFunc(cleanSeries(p.Series), func(s result.Series) bool { // such as a load yet to come
+			return !slices.ContainsFunc(s.Values, func(v *float64) bool { return v != nil })
+		})
+		if c := newChart("", p.Title, p.Unit, origin, lines); c != nil {
 			c.Bands, c.Expected = p.Bands, p.Expected
 			c.Log = c.decades()
 			c.Names = tellApart(c.Names)

@@ -26,10 +26,11 @@ func TestDrawings(t *testing.T) {
 	}
 	got := Drawings([]result.Panel{
 		{
-			Title:  "Rate",
-			Unit:   "ops/s",
-			Series: []result.Series{s("a", 1, 2, 3), s("b", 3, 2, 1)},
-			Notes:  []string{"a note"},
+			Title: "Rate",
+			Unit:  "ops/s",
+			Series: []result.Series{s("a", 1, 2, 3), {Name: "to come", Start: origin, Step: 1, Values: []*float64{nil}},
+				s("b", 3, 2, 1)},
+			Notes: []string{"a note"},
 		},
 		{Title: "One", Unit: "new orders/s", Series: []result.Series{s("a", 1, 2, 3)}},
 		{Title: "None", Unit: "s", Problem: "the query found nothing"},

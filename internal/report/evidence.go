@@ -118,12 +118,12 @@ func evidenceSVG(c *result.Chart, lines []result.ChartLine) template.HTML {
 		}
 		d.evidenceLine(l, place, fmt.Sprintf("s%d", at%paletteSize))
 	}
+	d.evidenceMarks(c.Marks, place)
 	for _, l := range c.Levels {
 		if finite(l.At) {
 			d.level(l.At, l.Text+" "+tick(l.At, c.YUnit))
 		}
 	}
-	d.evidenceMarks(c.Marks, place)
 	d.b.WriteString(`</svg>`)
 	return template.HTML(d.b.String())
 }
@@ -131,7 +131,7 @@ func evidenceSVG(c *result.Chart, lines []result.ChartLine) template.HTML {
 // evidenceMarks draws places on the x axis. Where several lie close together only as many words are written as there is
 // room for.
 func (d *drawing) evidenceMarks(marks []result.ChartPlace, place func(float64) float64) {
-	const rows, perRune = 2, 6
+	const rows = 2
 	var ends [rows]int
 	for i := range ends {
 		ends[i] = math.MinInt
@@ -144,6 +144,7 @@ func (d *drawing) evidenceMarks(marks []result.ChartPlace, place func(float64) f
 		}
 		x, words := d.x(place(m.At)), brief(m.Text)
 		fmt.Fprintf(&d.b, `<path class="k note" d="M%d %dV%d"/>`, x, int(d.top)-8, int(d.bottom))
+		d.drew(x, int(d.top)-8, x, int(d.bottom))
 		width := perRune * len([]rune(words))
 		from, class, begins := x+3, "t", x
 		if float64(x+width) > d.right {

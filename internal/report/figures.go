@@ -429,7 +429,7 @@ func (doc *Document) answer() (first []Short, said []result.Finding) {
 		r.Loads = append(r.Loads, one)
 	}
 	for _, p := range doc.Panels {
-		if len(doc.Workloads) == 0 && still(p) {
+		if len(r.Loads) == 0 && still(p) {
 			continue // what nobody did is no answer
 		}
 		for _, m := range p.Metrics[:min(len(p.Metrics), 1)] {

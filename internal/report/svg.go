@@ -20,6 +20,7 @@ const (
 	svgLines             = 6   // more series than this are drawn as their range and their middle
 	paletteSize          = 8
 	markRows, markHeight = 3, 11
+	perRune              = 8 // width of a letter of a small drawing, where it is largest, on a phone
 )
 
 // drawing maps a chart to the drawing's plane.
@@ -44,7 +45,7 @@ func (d *drawing) drew(x0, y0, x1, y1 int) {
 // level draws a dashed line, and its name above or below its right or its left end, or else between these: where no
 // line runs, if there is such a place.
 func (d *drawing) level(at float64, words string) {
-	const perRune, tall, off = 6, 10, 4
+	const tall, off = 10, 4
 	y, left, right, width := d.y(at), int(d.left), int(d.right), perRune*len([]rune(words))
 	fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/>`, left, y, right)
 	free := func(b area) bool {

@@ -155,8 +155,17 @@ func sweepSentence(s compare.Sweep, threshold float64) string {
 			quantity(s.Steps[last].Rate.Value, s.Unit), at(last))
 	case s.FlatFrom < 0:
 		before := s.Steps[last-1].Rate.Value
-		text += fmt.Sprintf("%s still rises at the last value, %s (%s over %s): its maximum was not reached.",
-			what, at(last), change(before, s.Steps[last].Rate.Value), at(last-1))
+		over := fmt.Sprintf("%s (%s over %s", at(last), change(before, s.Steps[last].Rate.Value), at(last-1))
+		switch r := s.Rise; {
+		case r == nil || r.Interval.Valid() && r.Interval.Low > 0:
+			text += fmt.Sprintf("%s still rises at the last value, %s): its maximum was not reached.", what, over)
+		case len(s.Steps[last].Rate.Repeats) < 2:
+			text += fmt.Sprintf("%s was highest at the last value, %s), so its maximum may lie beyond. One run of each does "+
+				"not say whether another would show a difference.", what, over)
+		default:
+			text += fmt.Sprintf("%s was highest at the last value, %s%s); whether it still rises there is inconclusive: the "+
+				"repeats allow for more.", what, over, intervalOf(r))
+		}
 	case s.FlatFrom == 0:
 		text += fmt.Sprintf("%s does not rise with %s: %[4]s at the smallest value, %[3]s.", what, unit.Words(s.Factor),
 			s.Steps[0].Level, quantity(s.Steps[0].Rate.Value, s.Unit))

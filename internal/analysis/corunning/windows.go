@@ -318,6 +318,8 @@ func (p *pair) rate() (result.Finding, bool) {
 		f.Severity = result.Passed
 		switch {
 		case tail == "":
+		case f.Low == nil && low >= 1-changed && high <= 1+changed: // by its count alone
+			f.Sentence = said + "; inconclusive, since the rate has no interval." + p.kept(na, nb)
 		case low >= 1-changed && high <= 1+changed && tailKept:
 			f.Sentence = said + "; no change above " + view.Percent(changed) + "." + p.kept(na, nb)
 		case low >= 1-changed && high <= 1+changed:

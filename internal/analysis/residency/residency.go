@@ -21,6 +21,7 @@ const (
 	endShare     = 0.2  // of the window that is taken for the end
 	startShare   = 0.03 // and for the beginning
 	residentFrom = 0.9  // of the level at the end counts as there
+	fewest       = 50   // points
 	quicker      = 2.0  // end over beginning of reads at an offered rate, whose latency other things move as well
 )
 
@@ -90,7 +91,10 @@ func resident(v *view.Run, l *view.Load, c *view.Track) (result.Finding, bool) {
 	p := paceOf(l, c)
 	values, missing := view.FiniteOf(p.values)
 	n := len(values)
-	if n < 50 || missing > view.MostGaps {
+	if n < fewest && missing <= view.MostGaps && n > 0 && !offered(l) && movedOn(v, l) {
+		return tooShort(l, c, values), true
+	}
+	if n < fewest || missing > view.MostGaps {
 		return result.Finding{}, false
 	}
 	from := n - int(float64(n)*endShare)
@@ -182,23 +186,59 @@ func placeOf(values []float64, number int) int {
 	return len(values) - 1
 }
 
-// movedOn reports whether a workload reads at random what another of its machines had written in a row: data of which
-// it is asked how long it takes to come to a faster tier.
+// movedOn reports whether a workload reads at random what another of its machines had written in a row, and did so
+// before or after with other data: then it is asked how long these take to come to a faster tier. Who writes a file once
+// and then reads it asks for rates.
 func movedOn(v *view.Run, l *view.Load) bool {
+	fills := map[string]bool{}
+	for _, o := range v.Loads {
+		if o.Group == l.Group && readsOnly(o) {
+			if fill := filledBy(v, o); fill != "" {
+				fills[fill] = true
+			}
+		}
+	}
+	return len(fills) > 1 && filledBy(v, l) != ""
+}
+
+// filledBy is the last workload that wrote in a row, before it, what a workload reads at random; "": none.
+func filledBy(v *view.Run, l *view.Load) (name string) {
 	from, _ := l.Span()
+	var last time.Time
 	random := func(o *view.Load, share func(float64) bool) bool {
 		return !slices.ContainsFunc(o.Parts, func(p *result.Workload) bool {
 			return slices.ContainsFunc(p.Streams, func(n result.Stream) bool { return !share(n.Random) })
 		})
 	}
-	return random(l, func(share float64) bool { return share > 0 }) &&
-		slices.ContainsFunc(v.Loads, func(o *view.Load) bool {
-			_, to := o.Span()
-			return o.Group == l.Group && !to.After(from) && random(o, func(share float64) bool { return share == 0 }) &&
-				slices.ContainsFunc(o.Parts, func(p *result.Workload) bool {
-					return slices.ContainsFunc(p.Streams, func(n result.Stream) bool { return n.Writes })
-				})
+	if !random(l, func(share float64) bool { return share > 0 }) {
+		return ""
+	}
+	for _, o := range v.Loads {
+		_, to := o.Span()
+		writes := slices.ContainsFunc(o.Parts, func(p *result.Workload) bool {
+			return slices.ContainsFunc(p.Streams, func(n result.Stream) bool { return n.Writes })
 		})
+		if o.Group == l.Group && writes && !to.After(from) && to.After(last) &&
+			random(o, func(share float64) bool { return share == 0 }) {
+			name, last = o.Name, to
+		}
+	}
+	return name
+}
+
+// tooShort is the finding that reads ended before it could be seen whether they became faster.
+func tooShort(l *view.Load, c *view.Track, values []float64) result.Finding {
+	why := fmt.Sprintf("%s of %s, and %d are needed", view.Plural(len(values), "point"), view.SayDuration(c.Step), fewest)
+	first, last := values[0], values[len(values)-1]
+	return result.Finding{
+		Check: "residency", Subject: l.Name, Severity: result.Info, Metric: "time until the reads are resident", Unit: "s",
+		N: len(values), NoInterval: why,
+		Basis: "reads per second in points of " + view.SayDuration(c.Step),
+		Evidence: []result.Evidence{{Name: "first point", Value: first, Unit: "ops/s"},
+			{Name: "last point", Value: last, Unit: "ops/s"}},
+		Sentence: fmt.Sprintf("%s read at %s IOPS in its first %s and at %s in its last; whether data came to a faster tier "+
+			"cannot be told.", l.Name, view.SayCount(first), view.SayDuration(c.Step), view.SayCount(last)),
+	}
 }
 
 // level is the finding that reads ran at the speed they end with from their first points on.

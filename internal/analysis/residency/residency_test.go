@@ -3,6 +3,7 @@ package residency
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"plimsoll/internal/analysis/view"
@@ -134,6 +135,40 @@ func TestResidencyAtRate(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Data that are filled and read in rounds ask how long they take to come to a faster tier, also where no round was long
+// enough to see it; who writes a file once and then reads it asks for rates.
+func TestFilledInRounds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rounds, seconds int
+		want            string
+	}{
+		"two":       {2, 60, "ran at the speed it ends with from its first 1 s on"},
+		"two short": {2, 20, "whether data came to a faster tier cannot be told"},
+		"one":       {1, 60, ""},
+		"one short": {1, 20, ""},
+	} {
+		s := reporttest.NewSynthetic(7400, 2*c.rounds*c.seconds, 1)
+		for i := range 2 * c.rounds {
+			l := reporttest.Load{Name: string(rune('A' + i)), Group: "G", From: i * c.seconds, To: (i + 1) * c.seconds,
+				Noise: 0.01, Rate: func(int) float64 { return 3000 }}
+			if l.Random = float64(i % 2); i%2 == 0 {
+				l.Writes = 1
+			}
+			s.Load(l)
+		}
+		got := residency(view.New(s.Manifest, s.Data))
+		if c.want == "" && len(got) != 0 || c.want != "" && len(got) != c.rounds {
+			t.Errorf("%s: %v", name, got)
+		}
+		for _, f := range got {
+			if !strings.Contains(f.Sentence, c.want) || f.NoInterval == "" && f.Value == nil {
+				t.Errorf("%s: %q, want %q", name, f.Sentence, c.want)
+			}
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"plimsoll/internal/analysis/curve"
+	"plimsoll/internal/analysis/stage"
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -23,11 +24,11 @@ const fewest = 4
 var Scalability = view.Check{Name: "scalability", Rank: 110, Run: scaling}
 
 func scaling(v *view.Run) []result.Finding {
+	main := v.Whole()
 	stages := v.Stages()
 	if stages == nil {
-		return nil
+		return short(v.ShortStages(), main)
 	}
-	main := v.Whole()
 	undisturbed := func(all []view.Step) []view.Step { // a stage under a fault says nothing of how throughput grows
 		return slices.DeleteFunc(slices.Clone(all), func(s view.Step) bool {
 			return slices.ContainsFunc(v.Faults(), func(f view.Fault) bool {
@@ -70,6 +71,38 @@ func scaling(v *view.Run) []result.Finding {
 		}
 	}
 	return out
+}
+
+// short tells of a growing load whose stages are too short for a fit what its ends were.
+func short(stages []stage.Stage, q view.Quantity) []result.Finding {
+	if stages == nil {
+		return nil
+	}
+	first, last := stages[0], stages[len(stages)-1]
+	least := slices.MinFunc(stages, func(a, b stage.Stage) int { return cmp.Compare(a.Points, b.Points) }).Points
+	why := fmt.Sprintf("the shortest of its %s has %s, and each needs %d", view.Plural(len(stages), "stage"),
+		view.Plural(least, "point"), stage.Fewest)
+	f := result.Finding{
+		Check: "scalability", Severity: result.Info, Subject: "run", Metric: contention(q), Unit: "%", N: len(stages),
+		NoInterval: "no fit: " + why, Basis: view.Plural(len(stages), "stage") + " of one run",
+	}
+	if first.Points == 0 || last.Points == 0 {
+		f.Sentence = fmt.Sprintf("How throughput grows from %s to %s operations in flight cannot be told.",
+			view.SayCount(first.Concurrency), view.SayCount(last.Concurrency))
+		return []result.Finding{f}
+	}
+	what := "operation"
+	if first.Concurrency != 1 {
+		what = "operations"
+	}
+	f.Evidence = []result.Evidence{{Name: "first stage", Value: first.Throughput.Value, Unit: q.Unit},
+		{Name: "last stage", Value: last.Throughput.Value, Unit: q.Unit}}
+	f.Sentence = fmt.Sprintf("%s with %s %s in flight, %s with %s: ×%s the throughput for ×%s the load. How throughput "+
+		"grows between them cannot be told: %s.", q.Brief(first.Throughput.Value), view.SayCount(first.Concurrency), what,
+		q.Brief(last.Throughput.Value), view.SayCount(last.Concurrency),
+		view.SayCount(last.Throughput.Value/first.Throughput.Value),
+		view.SayCount(last.Concurrency/first.Concurrency), why)
+	return []result.Finding{f}
 }
 
 // scalesBy fits the law to one quantity. Data that grow with the load are in a shared cache to an ever smaller part.

@@ -25,16 +25,23 @@ type Stage struct {
 	Points      int
 }
 
+// Fewest is of how many points a stage is at least.
+const Fewest = 5
+
 const (
 	settle = 0.2             // share of a stage left out at its beginning
-	fewest = 5               // points
 	joined = 2 * time.Second // starts closer than this are one
 )
 
 // Of returns the stages of a run in their order. Throughput is of the series that Series.Metric calls so, as in
 // read_iops or NOPM; "" stands for all operations. Workloads that prefill, and those outside the run phase, do not
 // count.
-func Of(d *result.Data, metric string) []Stage {
+func Of(d *result.Data, metric string) []Stage { return of(d, metric, Fewest) }
+
+// Short are all stages, also those that have fewer points than Of asks for, or none.
+func Short(d *result.Data, metric string) []Stage { return of(d, metric, 0) }
+
+func of(d *result.Data, metric string, fewest int) []Stage {
 	if d == nil {
 		return nil
 	}
@@ -73,11 +80,11 @@ func Of(d *result.Data, metric string) []Stage {
 		if s.Workloads == 0 || s.Concurrency == 0 || s.Points < fewest {
 			continue
 		}
-		mean, err := serial.MeanOf(values, 0.95)
-		if err != nil {
+		if mean, err := serial.MeanOf(values, 0.95); err == nil {
+			s.Throughput = mean
+		} else if fewest > 0 || s.Points > 0 {
 			continue
 		}
-		s.Throughput = mean
 		out = append(out, s)
 	}
 	return out

@@ -277,7 +277,14 @@ func cache(v *view.Run) []result.Finding {
 			}
 		}
 		if l.MovesBlocks() && l.Count() > 0 && len(l.Parts[0].Streams) > 0 {
-			f := cacheFinding(l, set, machine, node, direct, known)
+			who := "The nodes have"
+			switch {
+			case v.OneHost:
+				who = "The machine that all nodes share has"
+			case len(nodes) == 1:
+				who = "Its node has"
+			}
+			f := cacheFinding(l, set, machine, node, direct, known, who)
 			if f.Severity == result.Invalid {
 				reallyRead(v, l, &f)
 			}
@@ -309,7 +316,8 @@ func reallyRead(v *view.Run, l *view.Load, f *result.Finding) {
 	}
 }
 
-func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) result.Finding {
+func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool,
+	who string) result.Finding {
 	memory := max(node, machine)
 	if direct { // what VMs have caches none of it
 		memory = node
@@ -344,8 +352,8 @@ func cacheFinding(l *view.Load, set, machine, node float64, direct, known bool) 
 	case set < cacheMargin*memory:
 		f.Severity = result.Info
 		f.Sentence = fmt.Sprintf(
-			"%s with direct I/O (no page cache). The nodes have %s of memory, so a cache in the storage below could hold much of it.",
-			what, view.SayBytes(memory))
+			"%s with direct I/O (no page cache). %s %s of memory, so a cache in the storage below could hold much of it.",
+			what, who, view.SayBytes(memory))
 	default:
 		f.Severity = result.Passed
 		f.Sentence = fmt.Sprintf("%s with direct I/O, over %d times the %s of memory.", what, cacheMargin,

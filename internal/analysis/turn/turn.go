@@ -294,6 +294,10 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 			drift = drifts(v, t, r)
 		}
 	}
+	neither, either := "neither", "either"
+	if tail == "" { // the rate is all that was compared
+		neither, either = "it has not", "it"
+	}
 	switch {
 	case moved && drift != "":
 		f.Harm = nil
@@ -301,10 +305,13 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 	case moved:
 	case low >= 1-changed && high <= 1+changed && kept && f.NoInterval == "":
 		f.Severity = result.Passed
-		f.Sentence += "; neither moved by more than " + view.Percent(changed)
+		f.Sentence += "; " + neither + " moved by more than " + view.Percent(changed)
+	case low >= 1-changed && high <= 1+changed && f.NoInterval == "" && tail != "":
+		f.Severity = result.Passed
+		f.Sentence += "; the rate moved by no more than " + view.Percent(changed) + ", whether the p99 did cannot be told"
 	default:
 		f.Severity = result.Passed
-		f.Sentence += "; whether either moved by more than " + view.Percent(changed) + " cannot be told"
+		f.Sentence += "; whether " + either + " moved by more than " + view.Percent(changed) + " cannot be told"
 	}
 	f.Sentence += ". They ran one after the other on the same VMs, and nothing else that was declared differs."
 	return f

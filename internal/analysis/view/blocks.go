@@ -92,8 +92,8 @@ func BlockRatio(a, b Flow) (r float64, in resample.Interval) {
 	blocks := min(len(a.Amount)/na, len(b.Amount)/nb)
 	if blocks < FewestBlocks {
 		return r, resample.None(
-			fmt.Sprintf("the series is too short for its own dependence: %d blocks of points, %d are needed", blocks,
-				FewestBlocks),
+			fmt.Sprintf("the series is too short for its own dependence: %s of points, %d are needed",
+				Plural(blocks, "block"), FewestBlocks),
 		)
 	}
 	random := resample.Source(resample.DefaultSeed, uint64(len(a.Amount))<<32|uint64(len(b.Amount)))

@@ -51,10 +51,7 @@ func (v *Run) StagesOf(q Quantity) []Step {
 		c = v.TotalTrack("")
 	}
 	var out []Step
-	for _, s := range stage.Of(v.Data, q.Measure) {
-		if n := len(out); n > 0 && s.Concurrency <= out[n-1].Concurrency {
-			break // from here on the load falls
-		}
+	for _, s := range growing(stage.Of(v.Data, q.Measure)) {
 		if !(s.Throughput.Value > 0) {
 			return nil
 		}
@@ -68,10 +65,34 @@ func (v *Run) StagesOf(q Quantity) []Step {
 		}
 		out = append(out, one)
 	}
-	if len(out) < fewestStages {
+	return out
+}
+
+// ShortStages are the stages of a growing load of which too few have points enough to be Stages.
+func (v *Run) ShortStages() []stage.Stage {
+	if v.Stages() != nil || !v.alike() {
 		return nil
 	}
-	return out
+	return growing(stage.Short(v.Data, v.Whole().Measure))
+}
+
+// growing is the longest row of stages in which the load grows from each to the next: what ran before it, as a warm-up
+// of all together, and what ends after it are not of the test. It is nil where that row is too short.
+func growing(all []stage.Stage) (longest []stage.Stage) {
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && all[to].Concurrency > all[to-1].Concurrency {
+			to++
+		}
+		if to-from > len(longest) {
+			longest = all[from:to]
+		}
+		from = to
+	}
+	if len(longest) < fewestStages {
+		return nil
+	}
+	return longest
 }
 
 // alike reports whether all workloads are closed loops of operations alike, or report the same measures.

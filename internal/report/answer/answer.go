@@ -298,10 +298,10 @@ func (r Run) noInterval() (why string, reasons map[string]string) {
 		reasons[l.Name] = one
 	}
 	for i, one := range order {
+		order[i] = strings.TrimPrefix(one, "it has ") // of whom it is told stands beside it
 		if len(order) > 1 {
-			one += " (" + strings.Join(named[one], ", ") + ")"
+			order[i] += " (" + strings.Join(named[one], ", ") + ")"
 		}
-		order[i] = one
 	}
 	return strings.Join(order, "; "), reasons
 }
@@ -398,8 +398,11 @@ func interval(f result.Finding) string {
 			// that nothing is known is what the sentence says
 			return ""
 		}
-		if f.Unit == "ratio" && f.NoInterval != "" { // that of a change explains nothing by itself
+		switch { // what explains nothing by itself
+		case f.Unit == "ratio" && f.NoInterval != "":
 			return "no interval: " + f.NoInterval
+		case f.Check == "scalability" && f.Value != nil && f.NoInterval != "":
+			return fmt.Sprintf("%s %s, no interval: %s", f.Metric, quantity(*f.Value, f.Unit), f.NoInterval)
 		}
 		return f.NoInterval
 	}

@@ -139,7 +139,7 @@ func TestOf(t *testing.T) {
 		"a load whose name begins small": {Run{Loads: []Load{{Name: "rd", Did: "read 5 IOPS"}}},
 			"rd: read 5 IOPS (no interval of its rate: too little was reported).", 0},
 		"several reasons": {Run{Findings: []result.Finding{short}, Loads: loads},
-			"A: read 500 IOPS; B: read 500 IOPS; no rate has an interval: it has 16 points (A); too little was reported (B).",
+			"A: read 500 IOPS; B: read 500 IOPS; no rate has an interval: 16 points (A); too little was reported (B).",
 			1},
 	} {
 		got, said := Of(c.run)

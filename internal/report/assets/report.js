@@ -125,7 +125,7 @@
     const { ctx } = u, { left, top, width, height } = u.bbox, ratio = devicePixelRatio || 1;
     ctx.save();
     ctx.font = 11 * ratio + "px " + getComputedStyle(document.body).fontFamily;
-    const ends = [0, 0, 0];
+    const ends = [0, 0, 0], words = [];
     for (const m of page.marks || []) {
       if (m.at < u.scales.x.min || m.at > u.scales.x.max) continue;
       const x = u.valToPos(m.at, "x", true), w = ctx.measureText(m.text).width + 10 * ratio;
@@ -141,9 +141,16 @@
       ctx.stroke();
       if (row === ends.length) continue; // no room; the line is there, and the table of events
       ends[row] = begins + w;
-      ctx.fillStyle = ctx.strokeStyle;
-      ctx.textAlign = right ? "right" : "left";
-      ctx.fillText(m.text, x + (right ? -4 : 4) * ratio, (10 + 12 * row) * ratio);
+      words.push([m.text, x + (right ? -4 : 4) * ratio, (10 + 12 * row) * ratio, right ? "right" : "left", ctx.strokeStyle]);
+    }
+    ctx.setLineDash([]);
+    ctx.lineWidth = 4 * ratio;
+    ctx.strokeStyle = colour("--paper"); // no line of another moment goes through words
+    for (const [text, x, y, align, ink] of words) {
+      ctx.textAlign = align;
+      ctx.fillStyle = ink;
+      ctx.strokeText(text, x, y);
+      ctx.fillText(text, x, y);
     }
     ctx.restore();
   };

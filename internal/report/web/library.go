@@ -173,8 +173,38 @@ type experimentView struct {
 	Row     row
 	Answer  []string
 	Rows    []row
+	Folded  []foldedRuns // the same by combination, where they are many
 	Report  template.URL
 	Trouble string
+}
+
+// unfolded is how many runs of an experiment stand on its page one by one.
+const unfolded = 12
+
+// foldedRuns are the runs of one combination.
+type foldedRuns struct {
+	Name string
+	Rows []row
+	Open bool // one failed
+}
+
+// folded puts runs together by their combinations, in the order of these; those of none, as of a search, come last.
+func folded(rows []row, order []string, cell func(i int) string) (out []foldedRuns) {
+	for _, name := range append(slices.Clone(order), "") {
+		one := foldedRuns{Name: cmp.Or(name, "others")}
+		for i, r := range rows {
+			if cell(i) == name {
+				one.Rows, one.Open = append(one.Rows, r), one.Open || r.State == "invalid"
+			}
+		}
+		if one.Rows != nil {
+			out = append(out, one)
+		}
+	}
+	if len(out) < 2 {
+		return nil
+	}
+	return out
 }
 
 func (v *experimentView) in(s *Site) { v.frame.in(s) }
@@ -187,13 +217,16 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 	}
 	v := &experimentView{Row: experimentRow(e), Trouble: e.Problem}
 	v.Title = titled(v.Row)
-	called := map[string]string{} // runs, by what is theirs
+	called, cellOf := map[string]string{}, map[string]string{} // runs, by what is theirs
+	var cells []string
 	if x, err := s.lib.Examine(e.Dir); err != nil {
 		v.Trouble = strings.TrimSpace(v.Trouble + " " + err.Error())
 	} else {
 		v.Mind, v.Answer = x.Mind, append(report.ExperimentShort(x), x.Sentence)
 		for _, c := range x.Cells {
+			cells = append(cells, c.Cell)
 			for i, id := range c.Runs {
+				cellOf[id] = c.Cell
 				if called[id] = c.Cell; len(c.Runs) > 1 {
 					called[id] = fmt.Sprintf("%s, run %d", c.Cell, i+1)
 				}
@@ -213,6 +246,12 @@ func (s *Site) experimentPage(_ context.Context, r *http.Request, doc *document)
 	}
 	link, reported := v.Row.Link, v.Report
 	v.Rows = shownRows(v.Rows)
+	if len(v.Rows) > unfolded {
+		v.Folded = folded(v.Rows, cells, func(i int) string { return cellOf[books[i].id] })
+		for i := range v.Folded {
+			v.Folded[i].Name = report.Shown(v.Folded[i].Name)
+		}
+	}
 	v.Row, v.Mind, v.Trouble = report.Shown(v.Row), report.Shown(v.Mind), report.Shown(v.Trouble)
 	v.Answer = report.Shown(v.Answer)
 	v.Row.Link, v.Report = link, reported

@@ -1,0 +1,52 @@
+package scale
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"plimsoll/internal/analysis/view"
+	"plimsoll/internal/testkit/reporttest"
+)
+
+// growing is a load that one more machine joins every few seconds, after a warm-up of all together.
+func growing(stages, long, warmUp int) *reporttest.Synthetic {
+	s := reporttest.NewSynthetic(11, warmUp+stages*long, 1)
+	for i := range stages {
+		rate := func(int) float64 { return 1000 }
+		name := fmt.Sprintf("Worker %d", i)
+		if warmUp > 0 {
+			s.Load(reporttest.Load{Name: "Warmup of " + name, Group: name, To: warmUp, Depth: 1, Noise: 0.01, Rate: rate})
+		}
+		s.Load(reporttest.Load{Name: name, From: warmUp + i*long, To: warmUp + stages*long, Depth: 1, Noise: 0.01,
+			Rate: rate})
+	}
+	return s
+}
+
+// A load that grows is told as such behind a warm-up, and where its stages are too short for a fit by its ends.
+func TestScaling(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stages, long, warmUp int
+		want                 string
+	}{
+		"long":            {6, 60, 0, "between 1 and 6 operations in flight (×6); "},
+		"after a warm-up": {6, 60, 100, "between 1 and 6 operations in flight (×6); "},
+		"short": {6, 4, 0, "IOPS with 6: ×6 the throughput for ×6 the load. How throughput grows between them cannot be " +
+			"told: the shortest of its 6 stages has 3 points, and each needs 5."},
+		"few": {3, 60, 0, ""},
+	} {
+		s := growing(c.stages, c.long, c.warmUp)
+		got := scaling(view.New(s.Manifest, s.Data))
+		if c.want == "" {
+			if len(got) != 0 {
+				t.Errorf("%s: %v", name, got)
+			}
+			continue
+		}
+		if len(got) == 0 || !strings.Contains(got[0].Sentence, c.want) || got[0].Low == nil && got[0].NoInterval == "" {
+			t.Errorf("%s: got %v, want %q", name, got, c.want)
+		}
+	}
+}
