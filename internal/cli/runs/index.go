@@ -41,8 +41,8 @@ const (
 // oldEnough is how old the last change of a folder must be for its time to tell whether there was another.
 const oldEnough = 2 * time.Second
 
-// NewFolderIndex is of a folder that was not looked at yet. The folders that it gives are absolute, so that what is kept
-// of them is found again from another working directory.
+// NewFolderIndex is of a folder that was not looked at yet. The folders that it gives are absolute: what is kept of
+// them is found again from another working directory.
 func NewFolderIndex(root string) *FolderIndex {
 	if abs, err := filepath.Abs(root); err == nil {
 		root = abs
