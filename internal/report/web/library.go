@@ -273,8 +273,12 @@ func (s *Site) compared(r *http.Request) (*compare.Document, error) {
 		sides = append(sides, c)
 	}
 	if len(sides) < 2 || len(ids) > mostSides {
-		return nil, errAsked(fmt.Sprintf("Choose two runs or experiments, at most %d; %d were chosen.", mostSides,
-			len(ids)))
+		n := len(sides)
+		if len(ids) > mostSides {
+			n = len(ids)
+		}
+		return nil, errAsked(fmt.Sprintf("Choose two different runs or experiments, or more, at most %d. Chosen are %d.",
+			mostSides, n))
 	}
 	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: asked.Get("anyway") != "", At: asked.Get("at")}
 	names := named(sides)
