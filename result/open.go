@@ -8,10 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 )
 
 // Open reads a run folder, also while its run goes on, after it was killed, or when files in it are damaged: what
@@ -123,15 +122,6 @@ func looksLikeRun(dir string) bool {
 	return false
 }
 
-// Entry is a run in a list.
-type Entry struct {
-	Dir      string   `json:"dir"`
-	Manifest Manifest `json:"manifest"` // Status as Folder.Manifest gives it
-	Labels   Labels   `json:"labels"`
-	Bytes    int64    `json:"bytes"` // allocated or logical size, whichever is smaller, of everything in the folder
-	Problem  string   `json:"problem,omitempty"`
-}
-
 // Folders returns the run folders in root, in the order of their names. A root that does not exist holds none.
 func Folders(root string) ([]string, error) {
 	entries, err := os.ReadDir(root)
@@ -160,47 +150,9 @@ func IsFolder(dir string) bool {
 	return err == nil || looksLikeRun(dir)
 }
 
-// List returns the runs in root, newest first. A folder that cannot be read is listed with its Problem. A root that
-// does not exist holds no runs.
-func List(root string) ([]Entry, error) {
-	dirs, err := Folders(root)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Entry, len(dirs))
-	var g sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for w := range workers {
-		g.Go(func() {
-			for i := w; i < len(dirs); i += workers {
-				list[i] = entryOf(dirs[i])
-			}
-		})
-	}
-	g.Wait()
-	// Run IDs begin with the time.
-	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(b.Manifest.RunID, a.Manifest.RunID) })
-	return list, nil
-}
-
-func entryOf(dir string) Entry {
-	e := Entry{Dir: dir, Bytes: treeSize(dir)}
-	f, err := Open(dir)
-	if err != nil {
-		e.Manifest.RunID, e.Problem = filepath.Base(dir), err.Error()
-		return e
-	}
-	e.Manifest = f.Manifest()
-	problems := f.Problems()
-	if e.Labels, err = ReadLabels(dir); err != nil {
-		problems = append(problems, err.Error())
-	}
-	e.Problem = strings.Join(problems, "; ")
-	return e
-}
-
-// treeSize sums the regular files below dir; what cannot be read counts nothing.
-func treeSize(dir string) int64 {
+// Size sums the regular files below a folder, each as it is allocated or as it reads, whichever is smaller; what cannot
+// be read counts nothing.
+func Size(dir string) int64 {
 	var sum int64
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -212,6 +164,17 @@ func treeSize(dir string) int64 {
 		return nil
 	})
 	return sum
+}
+
+// Made is when a run was made, by the clock of the machine that holds it. The times of simulated runs and of those that
+// were imported are others': they were made when the journal was last written.
+func Made(dir string, m Manifest) time.Time {
+	if m.Simulated || m.Created.IsZero() || len(m.Imported) > 0 {
+		if info, err := os.Stat(filepath.Join(dir, journalFile)); err == nil {
+			return info.ModTime().UTC()
+		}
+	}
+	return m.Created
 }
 
 // Remove deletes a run folder with everything in it. It refuses one whose run is still executing, one whose machines

@@ -404,9 +404,9 @@ func TestKilledRun(t *testing.T) {
 		t.Error("the cut is not reported")
 	}
 	must(t, r.Close())
-	list, err := result.List(root)
+	list, err := result.Folders(root)
 	must(t, err)
-	if len(list) != 1 || list[0].Manifest.Status != result.StatusInterrupted || list[0].Bytes == 0 {
+	if len(list) != 1 || result.Size(list[0]) == 0 {
 		t.Errorf("%+v", list)
 	}
 	must(t, result.Remove(dir, false))
@@ -449,7 +449,7 @@ func TestLockThatIsNoFile(t *testing.T) {
 	}
 }
 
-func TestListNewestFirst(t *testing.T) {
+func TestFoldersOfRuns(t *testing.T) {
 	root := t.TempDir()
 	for i := range 3 {
 		m := manifest()
@@ -461,17 +461,22 @@ func TestListNewestFirst(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(root, "not-a-run"), 0o755))
 	must(t, os.WriteFile(filepath.Join(root, manifest().RunID[:9]+"214500-x-0001", "manifest.json"),
 		[]byte(`{"version":5}`), 0o644))
-	list, err := result.List(root)
+	list, err := result.Folders(root)
 	must(t, err)
 	var got []string
-	for _, e := range list {
-		got = append(got, e.Manifest.RunID+" "+e.Manifest.Status+" "+e.Problem)
+	for _, dir := range list {
+		f, err := result.Glance(dir)
+		if err != nil {
+			got = append(got, err.Error())
+			continue
+		}
+		got = append(got, f.Manifest().RunID+" "+f.Manifest().Status)
 	}
-	if len(got) != 3 || !strings.HasPrefix(got[0], "20261121-224500") || !strings.Contains(got[1], "version 5") ||
-		!strings.Contains(got[2], "interrupted") {
+	if len(got) != 3 || !strings.HasPrefix(got[2], "20261121-224500") || !strings.Contains(got[1], "version 5") ||
+		!strings.Contains(got[0], "interrupted") {
 		t.Errorf("%q", got)
 	}
-	if list, err := result.List(filepath.Join(root, "none")); len(list) > 0 || err != nil {
+	if list, err := result.Folders(filepath.Join(root, "none")); len(list) > 0 || err != nil {
 		t.Error(list, err)
 	}
 }

@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -92,12 +89,12 @@ func serveRuns(st *runs.Store, phase string, given []string, address, token stri
 		debug.SetMemoryLimit(serveMemory)
 		debug.SetGCPercent(serveGarbage)
 	}
-	records := "" // who serves some runs shows nothing else
+	records, kept := "", "" // who serves some runs shows nothing else
 	if len(given) == 0 {
-		records = filepath.Join(st.RunsDir, result.CatalogueDir)
+		records, kept = filepath.Join(st.RunsDir, result.CatalogueDir), st.IndexFile()
 	}
 	site := web.New(web.Options{Folders: folders, Now: st.Now, Version: console.BuildVersion().Program,
-		Index: indexOf(st.RunsDir, len(given) == 0), Catalogue: records, Library: library(st, index, len(given) == 0)})
+		Index: kept, Catalogue: records, Library: library(st, index, len(given) == 0)})
 	s := listen.Server{
 		Address: address, Token: secret, Open: web.Open, Stopping: site.Stopping,
 		Listening: func(at string) {
@@ -114,17 +111,6 @@ func serveRuns(st *runs.Store, phase string, given []string, address, token stri
 		return exit.Errorf(exit.Failed, "", "%s%w", phase, err)
 	}
 	return nil
-}
-
-// indexOf is the file of the user's cache that keeps what a list shows of the runs of a folder; "" where there is none.
-func indexOf(runsDir string, all bool) string {
-	cache, err := os.UserCacheDir()
-	dir, bad := filepath.Abs(runsDir)
-	if err != nil || bad != nil || !all {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(dir))
-	return filepath.Join(cache, "plimsoll", fmt.Sprintf("runs-%x.index", sum[:8]))
 }
 
 // silent looks at runs for one request: it says nothing on the terminal and shares nothing with others.

@@ -293,6 +293,7 @@ func TestServeExperiments(t *testing.T) {
 	asked(unlike, 409, "Not compared: these differ", "jobs of", "Compare them anyway")
 	asked("/api/v1"+unlike, 409, `"errorType":"bad_data"`)
 	asked(unlike+"&anyway=1", 200, "COMPARED ANYWAY")
+	asked("/compare?run="+id["first"]+"&run="+id["first"], 400, "Chosen are 1.")
 	for path, code := range map[string]int{
 		"/experiments/none": 404, "/experiments/" + x + "/runs/none/report": 404, "/api/v1/experiments/none": 404,
 		"/compare": 400, "/compare?run=" + id["first"]: 400, "/compare?run=" + id["first"] + "&run=none": 404,

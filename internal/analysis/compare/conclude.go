@@ -93,7 +93,8 @@ func (d *Document) answer(what string) {
 		}
 	}
 	if len(parts) == 0 {
-		parts = []string{"none"}
+		d.Sentence = who + ": there is nothing that both have, so nothing is compared."
+		return
 	}
 	d.Sentence = fmt.Sprintf("%s: %s (threshold %.3g %%, %d %s).%s", who, strings.Join(parts, ", "), d.Threshold*100,
 		len(d.Measures), singular(len(d.Measures), what),

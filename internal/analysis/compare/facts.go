@@ -258,7 +258,7 @@ func jobs(w result.Workload) string {
 		slices.Sort(mode)
 		rate := ""
 		if l.Rate > 0 {
-			rate = fmt.Sprintf(" at %g/s", l.Rate)
+			rate = " at " + strconv.FormatFloat(l.Rate, 'f', -1, 64) + map[bool]string{true: " IOPS", false: "/s"}[blocks]
 		}
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("depth %d%s %s", l.Depth, rate, strings.Join(mode, " "))))
 	}

@@ -77,4 +77,11 @@ func TestImportedUnlike(t *testing.T) {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
+	d, err := Of([]Side{{Name: "A", Runs: []Run{run(of{name: "dd"})}}, {Name: "B", Runs: []Run{run(of{name: "fio"})}}},
+		Options{Anyway: true})
+	const none = "B against A: there is nothing that both have, so nothing is compared." +
+		" This holds for these runs only: each side is a single run."
+	if err != nil || d.Sentence != none || d.Verdict != Inconclusive {
+		t.Errorf("anyway: %v, %q, %s", err, d.Sentence, d.Verdict)
+	}
 }

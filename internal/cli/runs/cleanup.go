@@ -145,23 +145,22 @@ func (st *Store) cleanTemporary(dirs []string, all bool) (removed []string, err 
 func (st *Store) toClean(runs []string) ([]string, error) {
 	var dirs []string
 	if len(runs) == 0 {
-		entries, err := result.List(st.RunsDir)
+		dirs, err := result.Folders(st.RunsDir)
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "", "cleanup: %w", err)
 		}
+		slices.Reverse(dirs) // newest first
 		experiments, err := experiment.List(st.RunsDir)
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "", "cleanup: %w", err)
 		}
 		for _, dir := range experiments {
-			inside, err := result.List(filepath.Join(dir, experiment.RunsFolder))
+			inside, err := result.Folders(filepath.Join(dir, experiment.RunsFolder))
 			if err != nil {
 				return nil, exit.Errorf(exit.Failed, "", "cleanup: %w", err)
 			}
-			entries = append(entries, inside...)
-		}
-		for _, e := range entries {
-			dirs = append(dirs, e.Dir)
+			slices.Reverse(inside)
+			dirs = append(dirs, inside...)
 		}
 		return dirs, nil
 	}

@@ -47,12 +47,12 @@ func (st *Store) DataOf(folder *result.Folder, again bool) (*result.Data, error)
 // HistoryRuns opens runs, the oldest first. Of damaged ones it warns where they are trusted, else it refuses them.
 func (st *Store) HistoryRuns(phase string, given []string, trust bool) ([]*result.Folder, error) {
 	if len(given) == 1 && given[0] == "all" {
-		entries, err := result.List(st.RunsDir)
+		listed, err := st.listed()
 		if err != nil {
 			return nil, exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
 		}
 		given = nil
-		for _, e := range entries {
+		for _, e := range listed {
 			if e.Manifest.Measured.State == "yes" {
 				given = append(given, e.Dir)
 			}
@@ -70,7 +70,7 @@ func (st *Store) HistoryRuns(phase string, given []string, trust bool) ([]*resul
 		folders = append(folders, f)
 	}
 	slices.SortFunc(folders, func(x, y *result.Folder) int {
-		return made(x.Dir(), x.Manifest()).Compare(made(y.Dir(), y.Manifest()))
+		return result.Made(x.Dir(), x.Manifest()).Compare(result.Made(y.Dir(), y.Manifest()))
 	})
 	return folders, nil
 }

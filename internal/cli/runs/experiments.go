@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll/internal/report/web"
 	"plimsoll/internal/run/experiment"
 	"plimsoll/result"
 )
@@ -60,9 +61,7 @@ func (st *Store) latestExperiment(dirs []string) (string, bool) {
 	newest := slices.MaxFunc(dirs, func(x, y string) int {
 		return experiment.Touched(x).Compare(experiment.Touched(y))
 	})
-	entries, err := result.List(st.RunsDir)
-	later := slices.ContainsFunc(entries, func(e result.Entry) bool {
-		return made(e.Dir, e.Manifest).After(experiment.Touched(newest))
-	})
+	listed, err := st.listed()
+	later := slices.ContainsFunc(listed, func(l web.Listed) bool { return l.Made.After(experiment.Touched(newest)) })
 	return newest, err == nil && !later
 }

@@ -1,15 +1,19 @@
 package runs
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"plimsoll/internal/cli/console"
+	"plimsoll/internal/report/web"
 	"plimsoll/internal/run/experiment"
 	"plimsoll/result"
 )
@@ -37,8 +41,14 @@ const (
 // oldEnough is how old the last change of a folder must be for its time to tell whether there was another.
 const oldEnough = 2 * time.Second
 
-// NewFolderIndex is of a folder that was not looked at yet.
-func NewFolderIndex(root string) *FolderIndex { return &FolderIndex{root: root} }
+// NewFolderIndex is of a folder that was not looked at yet. The folders that it gives are absolute: what is kept of
+// them is found again from another working directory.
+func NewFolderIndex(root string) *FolderIndex {
+	if abs, err := filepath.Abs(root); err == nil {
+		root = abs
+	}
+	return &FolderIndex{root: root}
+}
 
 // Look returns the folders of runs and of experiments, in the order of their names.
 func (x *FolderIndex) Look() (runs, experiments []string, err error) {
@@ -117,4 +127,27 @@ func (x *FolderIndex) Folders() ([]string, error) {
 		dirs = append(dirs, inside...)
 	}
 	return dirs, nil
+}
+
+// IndexFile is the file of the user's cache that keeps what lists show of the runs there are; "" where there is none.
+func (st *Store) IndexFile() string {
+	cache, err := os.UserCacheDir()
+	dir, bad := filepath.Abs(st.RunsDir)
+	if err != nil || bad != nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(cache, "plimsoll", fmt.Sprintf("runs-%x.index", sum[:8]))
+}
+
+// listed are the runs that belong to no experiment, newest first, each as far as a list shows it.
+func (st *Store) listed() ([]web.Listed, error) {
+	index := NewFolderIndex(st.RunsDir)
+	list, err := web.List(web.Options{Folders: index.Folders, Now: st.Now, Version: console.BuildVersion().Program,
+		Index: st.IndexFile()})
+	list = slices.DeleteFunc(list, func(l web.Listed) bool { return filepath.Dir(l.Dir) != index.root })
+	for i := range list {
+		list[i].Dir = filepath.Join(st.RunsDir, filepath.Base(list[i].Dir)) // as the user names it
+	}
+	return list, err
 }

@@ -1,7 +1,10 @@
 package runs
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -75,6 +78,8 @@ type listedRun struct {
 	Failed    []string         `json:"failed_asserts,omitempty"`
 	Bytes     unit.Bytes       `json:"bytes"`
 	Problem   string           `json:"problem,omitempty"`
+
+	experiment bool
 }
 
 // fits reports whether a filter keeps a run.
@@ -94,7 +99,7 @@ func (st *Store) listRuns(phase string, f listFilter) error {
 			return exit.Usagef("", "%s--since: %w", phase, err)
 		}
 	}
-	entries, err := result.List(st.RunsDir)
+	listed, err := st.listed()
 	if err != nil {
 		return exit.Errorf(exit.Failed, "", "runs: %w", err)
 	}
@@ -102,7 +107,7 @@ func (st *Store) listRuns(phase string, f listFilter) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
+	for _, e := range listed {
 		rows = append(rows, rowOf(e))
 	}
 	all := len(rows)
@@ -116,7 +121,7 @@ func (st *Store) listRuns(phase string, f listFilter) error {
 	if f.limit > 0 {
 		rows = rows[:min(f.limit, len(rows))]
 	}
-	headlines(rows)
+	rows = completed(rows)
 	if st.JSON {
 		return st.PrintJSON(rows)
 	}
@@ -139,13 +144,13 @@ func (st *Store) listRuns(phase string, f listFilter) error {
 	return nil
 }
 
-func rowOf(e result.Entry) listedRun {
+func rowOf(e web.Listed) listedRun {
 	m := e.Manifest
 	r := listedRun{
 		RunID: filepath.Base(e.Dir), Dir: e.Dir, Name: e.Labels.Name, Tags: e.Labels.Tags, Note: e.Labels.Note,
-		Created: m.Created, Made: made(e.Dir, m), Scenario: m.Scenario.Name, Target: m.Target, Status: m.Status,
+		Created: m.Created, Made: e.Made, Scenario: m.Scenario.Name, Target: m.Target, Status: m.Status,
 		Measured: m.Measured.State, Collected: m.Collected.State, Cleaned: m.Cleaned.State,
-		Headline: m.Headline, Failed: m.FailedAsserts, Bytes: unit.Bytes(e.Bytes), Problem: e.Problem,
+		Headline: m.Headline, Failed: m.FailedAsserts, Problem: e.Problem,
 	}
 	if !m.Ended.IsZero() && !m.Created.IsZero() {
 		s := m.Ended.Sub(m.Created).Seconds()
@@ -154,30 +159,52 @@ func rowOf(e result.Entry) listedRun {
 	return r
 }
 
-// headlines reads the first figure of each run whose manifest does not have it, on all processors: documents of large
-// runs are large.
-func headlines(rows []listedRun) {
+// completed reads what no index keeps of the runs that are shown, on all processors, and leaves out those that were
+// removed meanwhile.
+func completed(rows []listedRun) []listedRun {
 	var g sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
 		g.Go(func() {
 			for i := w; i < len(rows); i += workers {
-				if rows[i].Headline != nil {
-					continue
-				}
-				folder, err := result.Open(rows[i].Dir)
-				if err != nil {
-					continue // said already, or an experiment
-				}
-				workloads, err := folder.Workloads()
-				if err != nil {
-					continue // nothing was collected yet, or it is damaged, which the report says
-				}
-				rows[i].Headline = report.HeadlineOf(workloads)
+				rows[i].complete()
 			}
 		})
 	}
 	g.Wait()
+	return slices.DeleteFunc(rows, func(r listedRun) bool {
+		_, err := os.Lstat(r.Dir)
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+func (r *listedRun) complete() {
+	if r.experiment {
+		inside, err := result.Folders(filepath.Join(r.Dir, experiment.RunsFolder))
+		if err != nil {
+			r.Problem = err.Error()
+		}
+		for _, dir := range inside {
+			r.Bytes += unit.Bytes(result.Size(dir))
+		}
+		return
+	}
+	r.Bytes = unit.Bytes(result.Size(r.Dir))
+	folder, err := result.Open(r.Dir)
+	if err != nil {
+		return // said already
+	}
+	for _, p := range folder.Problems() { // damage of the journals of runs that have ended is in no index
+		if !strings.Contains(r.Problem, p) {
+			r.Problem = strings.TrimPrefix(r.Problem+"; "+p, "; ")
+		}
+	}
+	if r.Headline != nil {
+		return
+	}
+	if workloads, err := folder.Workloads(); err == nil { // else nothing was collected yet, or a report says the damage
+		r.Headline = report.HeadlineOf(workloads)
+	}
 }
 
 // listTable is a list for people, of 80 columns where the terminal has no more and in pipes; JSON has all of it.
@@ -245,7 +272,7 @@ func (st *Store) listedExperiments() ([]listedRun, error) {
 		return nil, exit.Errorf(exit.Failed, "", "runs: %w", err)
 	}
 	for _, dir := range dirs {
-		row := listedRun{RunID: filepath.Base(dir), Dir: dir, Made: experiment.Touched(dir)}
+		row := listedRun{RunID: filepath.Base(dir), Dir: dir, Made: experiment.Touched(dir), experiment: true}
 		labels, err := result.ReadLabels(dir)
 		if err != nil {
 			row.Problem = err.Error()
@@ -262,15 +289,8 @@ func (st *Store) listedExperiments() ([]listedRun, error) {
 		if err != nil {
 			row.Problem = err.Error()
 		}
-		runs, err := result.List(folder.RunsDir())
-		if err != nil {
-			row.Problem = err.Error()
-		}
 		row.Created, row.Scenario, row.Target = r.Created, r.ScenarioName, r.Settings.Target
 		row.Status = fmt.Sprintf("experiment, %d of %d", len(progress.Done), len(r.Sequence))
-		for _, e := range runs {
-			row.Bytes += unit.Bytes(e.Bytes)
-		}
 		rows = append(rows, row)
 	}
 	return rows, nil

@@ -58,12 +58,12 @@ or "latest".`
 
 // CompleteRun completes identities of runs.
 func (st *Store) CompleteRun(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	entries, err := result.List(st.RunsDir)
+	listed, err := st.listed()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	names := []string{"latest"}
-	for _, e := range entries {
+	for _, e := range listed {
 		names = append(names, filepath.Base(e.Dir))
 		if e.Labels.Name != "" {
 			names = append(names, e.Labels.Name)
@@ -99,13 +99,11 @@ func (st *Store) Find(phase, run string) (string, error) {
 			"%s: no runs in %q", phase, st.RunsDir)
 	}
 	if run == "latest" {
-		entries, err := result.List(st.RunsDir)
-		if err != nil {
-			return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+		listed, err := st.listed()
+		if err != nil || len(listed) == 0 {
+			return "", exit.Errorf(exit.Failed, "", "%s: %q has no run any more: %w", phase, st.RunsDir, err)
 		}
-		return slices.MaxFunc(entries, func(x, y result.Entry) int {
-			return made(x.Dir, x.Manifest).Compare(made(y.Dir, y.Manifest))
-		}).Dir, nil
+		return listed[0].Dir, nil
 	}
 	found := matching(run, slices.Concat(runs, experiments))
 	if len(found) == 0 { // the runs of an experiment lie in its folder
@@ -198,16 +196,6 @@ func matching(given string, dirs []string) (found []string) {
 		return named
 	}
 	return begin
-}
-
-// made is when a run was made. Simulated runs have a time of their own; theirs is when the journal was last written.
-func made(dir string, m result.Manifest) time.Time {
-	if m.Simulated || m.Created.IsZero() || len(m.Imported) > 0 {
-		if info, err := os.Stat(filepath.Join(dir, "journal.jsonl")); err == nil {
-			return info.ModTime()
-		}
-	}
-	return m.Created
 }
 
 // OpenRun opens the folder of a run as the user names it.
@@ -332,12 +320,12 @@ func removeExperiment(dir string, force bool) error {
 		return err
 	}
 	defer folder.Close()
-	runs, err := result.List(folder.RunsDir())
+	runs, err := result.Folders(folder.RunsDir())
 	if err != nil {
 		return err
 	}
-	for _, e := range runs {
-		if err := result.Remove(e.Dir, force); err != nil {
+	for _, run := range runs {
+		if err := result.Remove(run, force); err != nil {
 			return err
 		}
 	}

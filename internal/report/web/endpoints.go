@@ -1,13 +1,19 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"plimsoll/internal/analysis/compare"
+	"plimsoll/internal/kit/visible"
 	"plimsoll/internal/report"
 	"plimsoll/internal/report/catalogue"
 	"plimsoll/result"
@@ -54,7 +60,7 @@ type (
 
 var (
 	whenParams = []parameter{{name: "start", about: "seconds since 1970 or RFC 3339"}, {name: "end"},
-		{name: "match[]", about: "series selector", many: true}, {name: "limit"}}
+		{name: "match[]", about: "series selector", many: true}, {name: "limit"}, {name: "timeout"}}
 	sidesParams = []parameter{
 		{name: "run", about: "identity of a run, of an experiment, or EXPERIMENT/RUN", needed: true, many: true},
 		{name: "anyway", about: "1: compare unlike sides all the same"},
@@ -72,9 +78,26 @@ var recordParams = []parameter{
 	{name: "simulated", about: "true or false"},
 }
 
+// sliceParams are those of lists that may be long.
+var sliceParams = []parameter{
+	{name: "limit", about: "most entries; 0: all"},
+	{name: "offset", about: "entries to leave out, from the first"},
+}
+
+// runsParams choose among runs as the page of the list does.
+var runsParams = slices.Concat([]parameter{
+	{name: "q", about: "words that stand in the run's identity, labels, scenario, target, cluster or operator"},
+	{name: "scenario", about: "the name of the scenario"},
+	{name: "target", about: "the name of the target"},
+	{name: "status", about: "the status of the run"},
+	{name: "tag", about: "a tag of the run"},
+	{name: "since", about: "made since a date like 2026-11-22, or 12h or 7d ago"},
+}, sliceParams)
+
 // endpoints are all of the API.
 var endpoints = []endpoint{
-	{path: "runs", summary: "The runs there are, newest first", gives: []runEntry{}, tell: (*Site).runsJSON},
+	{path: "runs", summary: "The runs there are, newest first", params: runsParams, gives: []runEntry{},
+		tell: (*Site).runsJSON},
 	{path: "runs/{id}", summary: "What ran, where and with what", gives: result.Manifest{}, tell: (*Site).runJSON},
 	{path: "runs/{id}/findings", summary: "What was found in a run", gives: []result.Finding{},
 		tell: (*Site).findingsJSON},
@@ -85,12 +108,13 @@ var endpoints = []endpoint{
 	{path: "runs/{id}/beside", summary: "Where a run that ended stands among recorded systems that did the same",
 		gives: []catalogue.Beside{}, tell: (*Site).besideJSON},
 	{path: "catalogue", summary: "The systems that are recorded, with what each gave, and where figures come from",
-		params: recordParams, gives: recorded{}, tell: (*Site).catalogueJSON},
-	{path: "history", summary: "The histories there are", gives: []historyEntry{}, tell: (*Site).historiesJSON},
+		params: slices.Concat(recordParams, sliceParams), gives: recorded{}, tell: (*Site).catalogueJSON},
+	{path: "history", summary: "The histories there are", params: sliceParams, gives: []historyEntry{},
+		tell: (*Site).historiesJSON},
 	{path: "history/{name}", summary: "The changes of a history, and its results", gives: historyAnswer{},
 		tell: (*Site).historyJSON},
-	{path: "experiments", summary: "The experiments and searches there are, newest first", gives: []Experiment{},
-		tell: (*Site).experimentsJSON},
+	{path: "experiments", summary: "The experiments and searches there are, newest first", params: sliceParams,
+		gives: []Experiment{}, tell: (*Site).experimentsJSON},
 	{path: "experiments/{id}", summary: "The result of an experiment so far", gives: report.ExperimentDocument{},
 		tell: (*Site).experimentJSON},
 	{path: "compare", summary: "Runs, experiments or searches held against the first of them", params: sidesParams,
@@ -107,7 +131,7 @@ var endpoints = []endpoint{
 	{path: "label/{name}/values", summary: "Values of a label", ask: labelValues, gives: []string{},
 		params: whenParams},
 	{path: "metadata", summary: "What is known of metrics", ask: metadata, gives: map[string][]metricData{},
-		params: []parameter{{name: "metric"}, {name: "limit"}}},
+		params: []parameter{{name: "metric"}, {name: "limit"}, {name: "timeout"}}},
 	{path: "query_exemplars", summary: "None", ask: nothing([]any{}), gives: []any{}},
 	{path: "rules", summary: "None", ask: nothing(object{"groups": []any{}}), gives: object{}},
 	{path: "alerts", summary: "None", ask: nothing(object{"alerts": []any{}}), gives: object{}},
@@ -123,6 +147,10 @@ func (s *Site) api(mux *http.ServeMux) {
 	for _, e := range endpoints {
 		if e.ask == nil {
 			mux.HandleFunc("GET /api/v1/"+e.path, s.page(func(_ context.Context, r *http.Request, doc *document) error {
+				err := e.objection(r.URL.RawQuery)
+				if err != nil {
+					return err
+				}
 				data, err := e.tell(s, r)
 				if err != nil {
 					return err
@@ -161,6 +189,52 @@ func (s *Site) api(mux *http.ServeMux) {
 		body, _ := encode(no)
 		s.write(w, body, http.StatusMethodNotAllowed)
 	})
+}
+
+// objection is what is wrong with the names of a question's parameters. Those that only Prometheus' paths have are left
+// to them: clients send them more than they need.
+func (e endpoint) objection(query string) error {
+	asked, err := url.ParseQuery(query)
+	if err != nil {
+		return errAsked("The parameters cannot be read: " + err.Error() + ".")
+	}
+	names := make([]string, 0, len(e.params))
+	for _, p := range e.params {
+		if names = append(names, p.name); len(asked[p.name]) > 1 && !p.many {
+			return errAsked(fmt.Sprintf("Parameter %s is given %d times; it can be given once.", p.name,
+				len(asked[p.name])))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		if slices.Contains(names, name) {
+			continue
+		}
+		has := "none"
+		if len(names) > 0 {
+			has = strings.Join(names, ", ")
+		}
+		return errAsked(fmt.Sprintf("/api/v1/%s has no parameter %q; it has %s.", e.path, visible.Cut(name, 100), has))
+	}
+	return nil
+}
+
+// slice is the part of a list that a question asks for.
+func slice[T any](list []T, asked url.Values) ([]T, error) {
+	number := map[string]int{}
+	for _, p := range sliceParams {
+		text := cmp.Or(asked.Get(p.name), "0")
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return nil, errAsked(fmt.Sprintf("Parameter %s: %q is no whole number from 0 on.", p.name,
+				visible.Cut(text, 100)))
+		}
+		number[p.name] = n
+	}
+	list = list[min(number["offset"], len(list)):]
+	if most := number["limit"]; most > 0 {
+		list = list[:min(most, len(list))]
+	}
+	return listOf(list), nil
 }
 
 // object is one of JSON's.
@@ -282,7 +356,11 @@ func (s *Site) catalogueJSON(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := recorded{Records: listOf(list), Sources: []catalogue.Source{}, Problems: []string{}}
+	list, err = slice(list, asked)
+	if err != nil {
+		return nil, err
+	}
+	out := recorded{Records: list, Sources: []catalogue.Source{}, Problems: []string{}}
 	of := map[string]bool{}
 	for _, one := range list {
 		of[one.Source] = true

@@ -312,8 +312,12 @@ func (s *Site) compared(r *http.Request) (*compare.Document, error) {
 		sides = append(sides, c)
 	}
 	if len(sides) < 2 || len(ids) > mostSides {
-		return nil, errAsked(fmt.Sprintf("Choose two runs or experiments, at most %d; %d were chosen.", mostSides,
-			len(ids)))
+		n := len(sides)
+		if len(ids) > mostSides {
+			n = len(ids)
+		}
+		return nil, errAsked(fmt.Sprintf("Choose two different runs or experiments, or more, at most %d. Chosen are %d.",
+			mostSides, n))
 	}
 	o := compare.Options{Threshold: compare.DefaultThreshold, Anyway: asked.Get("anyway") != "", At: asked.Get("at")}
 	names := named(sides)
@@ -477,8 +481,17 @@ func entryOf(b book) runEntry {
 		m.FailedAsserts, b.problem}
 }
 
-func (s *Site) runsJSON(*http.Request) (any, error) {
+func (s *Site) runsJSON(r *http.Request) (any, error) {
 	books, err := s.shelf.all()
+	if err != nil {
+		return nil, err
+	}
+	asked, chosen := r.URL.Query(), listView{}
+	books = chosen.filter(slices.Clone(books), asked, s.now())
+	if chosen.Trouble != "" {
+		return nil, errAsked("Parameter " + chosen.Trouble + ".")
+	}
+	books, err = slice(books, asked)
 	list := make([]runEntry, 0, len(books))
 	for _, b := range books {
 		list = append(list, entryOf(*b))
@@ -514,9 +527,12 @@ func (s *Site) findingsJSON(r *http.Request) (any, error) {
 	return listOf(found), err
 }
 
-func (s *Site) experimentsJSON(*http.Request) (any, error) {
+func (s *Site) experimentsJSON(r *http.Request) (any, error) {
 	list, err := s.experiments()
-	return listOf(list), err
+	if err != nil {
+		return nil, err
+	}
+	return slice(list, r.URL.Query())
 }
 
 func (s *Site) experimentJSON(r *http.Request) (any, error) {

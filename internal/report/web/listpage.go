@@ -161,6 +161,7 @@ func (s *Site) listPage(_ context.Context, r *http.Request, doc *document) error
 		v.All, v.Unread = v.All+left, unit.Thousands(int64(left))
 	}
 	asked := r.URL.Query()
+	v.Trouble = strings.TrimSpace(v.Trouble + unknownWords(asked, listWords))
 	books = v.filter(books, asked, s.now())
 	if v.Fit = len(books); !v.Filtered {
 		v.Running = runningOf(live, s.now())
@@ -223,7 +224,6 @@ func (v *listView) filter(books []*book, asked url.Values, now time.Time) []*boo
 	if v.Search = strings.TrimSpace(asked.Get("q")); v.Search != "" {
 		keep(func(b *book) bool { return b.has(v.Search) })
 	}
-	v.Trouble = strings.TrimSpace(v.Trouble + unknownWords(asked, listWords))
 	since := asked.Get("since")
 	times := filter{Name: "since", Label: "Made", Choices: []choice{{"", "at any time", false}}}
 	for _, sp := range spans {

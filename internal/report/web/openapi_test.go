@@ -83,6 +83,19 @@ func TestOpenAPI(t *testing.T) {
 	}
 	for path := range paths.Paths {
 		schema := schemaOf(path, "200")
+		every := url.Values{}
+		for _, p := range parametersOf(t, paths.Paths[path]["get"]) {
+			every.Set(p, map[string]string{"query": "up", "match[]": "up", "step": "30", "timeout": "5s", "limit": "1",
+				"simulated": "true", "since": "1d", "offset": "0"}[p])
+			if every.Get(p) == "" {
+				every.Set(p, "1772359200")
+			}
+		}
+		filled := strings.NewReplacer("{id}", "20260301-100000-done-0001", "{name}", "run").Replace(path)
+		_, needs := every["run"] // sides that a library compares
+		if len(every) > 0 && !needs {
+			fits(schema, filled+"?"+every.Encode(), http.StatusOK)
+		}
 		if ask := asks[strings.TrimPrefix(path, "/api/v1/")]; ask != "" {
 			fits(schema, "/api/v1/"+ask, http.StatusOK)
 		} else if path != "/api/v1/experiments/{id}" && path != "/api/v1/history/{name}" && path != "/api/v1/compare" {
@@ -105,6 +118,43 @@ func TestOpenAPI(t *testing.T) {
 		fits(schemaOf("/api/v1/"+path, "default"), "/api/v1/"+ask, http.StatusBadRequest)
 	}
 	fits(schemaOf("/api/v1/compare", "default"), "/api/v1/compare", http.StatusBadRequest)
+	const told = "/api/v1/" // what the program itself answers objects to what it does not know
+	for _, ask := range []string{"runs?limt=1", "runs?limit=-1", "runs?limit=x", "runs?offset=1.5", "runs?since=soon",
+		"runs?limit=1&limit=2", "runs?limit=%zz", "experiments?page=2", "history?limit=a", "catalogue?words=x",
+		"compare?run=a&run=b&redact=1", "runs/20260301-100000-done-0001?limit=1", "catalogue?system=a&system=b",
+		"catalogue?offset=99999999999999999999", "runs?" + strings.Repeat("x", 500) + "=1"} {
+		fits(schemaOf("/api/v1/runs", "default"), told+ask, http.StatusBadRequest)
+	}
+	if _, text, _ := s.get(told + "runs?limt=1"); !strings.Contains(text, `\"limt\"; it has q, scenario, target,`) {
+		t.Errorf("of an unknown parameter: %s", text)
+	}
+	for ask, want := range map[string]string{"": "live done", "?limit=0": "live done", "?limit=1": "live",
+		"?limit=1&offset=1": "done", "?offset=1": "done", "?offset=7": "", "?limit=50&scenario=done": "done",
+		"?status=succeeded": "done", "?status=executing": "live", "?q=LIVE": "live", "?tag=none": "", "?target=x": "",
+		"?since=2026-03-01": "live done", "?since=2026-03-02": ""} {
+		fits(schemaOf("/api/v1/runs", "200"), told+"runs"+ask, http.StatusOK)
+		var runs []struct {
+			ID string `json:"run_id"`
+		}
+		_, text, _ := s.get(told + "runs" + ask)
+		if err := json.Unmarshal([]byte(text), &runs); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range runs {
+			got = append(got, r.ID[16:20])
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("runs%s: %q, want %q", ask, got, want)
+		}
+	}
+	for ask, want := range map[string]int{"catalogue?limit=3": 3, "catalogue?limit=3&offset=2": 3,
+		"catalogue?offset=100000": 0} {
+		_, text, _ := s.get(told + ask)
+		if n := strings.Count(text, `"system":`); n != want {
+			t.Errorf("%s: %d records, want %d", ask, n, want)
+		}
+	}
 	for path, allowed := range map[string]string{"runs": "GET, HEAD", "runs/x/findings": "GET, HEAD",
 		"openapi.json": "GET, HEAD", "query": "GET, HEAD, POST", "nothing": ""} {
 		answer, err := http.DefaultClient.Do(must(http.NewRequest(http.MethodDelete, s.url+"/api/v1/"+path, nil)))
@@ -125,6 +175,21 @@ func TestOpenAPI(t *testing.T) {
 	if err := schemaOf("/api/v1/runs", "200").Validate([]any{map[string]any{"run_id": 7}}); err == nil {
 		t.Error("a run without what runs have fits the description")
 	}
+}
+
+// parametersOf are the names of the parameters that an operation has in its question.
+func parametersOf(t *testing.T, operation json.RawMessage) (names []string) {
+	t.Helper()
+	var op struct{ Parameters []struct{ Name, In string } }
+	if err := json.Unmarshal(operation, &op); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // must is a value that cannot fail to be made.

@@ -142,9 +142,11 @@ func errMissing(id string) error { return errNone{"run", id} }
 func (s *Site) problem(w http.ResponseWriter, code int, text, anyway string) {
 	var doc document
 	view := &frame{Title: "Not shown", Lines: strings.Split(text, "\n"), Anyway: template.URL(anyway)}
+	for i := range view.Lines { // the command's name, where it is one's error, too
+		view.Lines[i] = strings.TrimPrefix(view.Lines[i], "compare: ")
+	}
 	if anyway != "" {
 		view.Title = "Not compared: these differ"
-		view.Lines = strings.Split(strings.ReplaceAll(text, "compare: ", ""), "\n")
 	}
 	if err := s.fill(&doc, "problem.html.tmpl", view); err != nil {
 		say(w, code, text)

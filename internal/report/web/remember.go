@@ -16,6 +16,8 @@ const (
 	// worthKeeping is how many runs are read anew before what is known of all is written down again.
 	worthKeeping = 200
 	largestIndex = 256 << 20 // bytes
+	// indexForm changes when what is kept does: builds in the making are all of one version.
+	indexForm = "2 "
 )
 
 // remembered is a run that has ended, as a file keeps it from one server to the next: what lists show of it, and the

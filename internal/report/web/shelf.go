@@ -95,7 +95,7 @@ type shelf struct {
 }
 
 func newShelf(o Options) *shelf {
-	return &shelf{folders: o.Folders, now: o.Now, index: o.Index, version: o.Version, stores: newStores(o.Now)}
+	return &shelf{folders: o.Folders, now: o.Now, index: o.Index, version: indexForm + o.Version, stores: newStores(o.Now)}
 }
 
 func (s *shelf) close() error {
@@ -278,21 +278,37 @@ func open(dir string) book {
 	b := book{id: filepath.Base(dir), dir: dir, above: filepath.Dir(filepath.Dir(dir))}
 	folder, err := result.Glance(dir)
 	if err != nil {
-		b.problem = err.Error()
+		b.problem, b.made = err.Error(), result.Made(dir, result.Manifest{})
 		return b
 	}
+	b.made = result.Made(dir, folder.Manifest())
 	b.manifest, b.metrics, b.readable = inList(folder.Manifest()), folder.MetricsDir(), true
 	problems := folder.Problems()
 	if b.labels, err = result.ReadLabels(dir); err != nil {
 		problems = append(problems, err.Error())
 	}
 	b.problem = strings.Join(problems, "; ")
-	if b.made = b.manifest.Created; b.manifest.Simulated || b.made.IsZero() {
-		if info, err := os.Stat(filepath.Join(dir, "journal.jsonl")); err == nil {
-			b.made = info.ModTime().UTC()
-		}
-	}
 	return b
+}
+
+// Listed is a run as lists show it.
+type Listed struct {
+	Dir      string
+	Manifest result.Manifest // what lists show of it
+	Labels   result.Labels
+	Made     time.Time // by the clock of the machine, also when the run's own time is simulated or imported
+	Problem  string    // what could not be read of it
+}
+
+// List returns the runs that a server would list, newest first, read with its index and kept in it.
+func List(o Options) ([]Listed, error) {
+	s := newShelf(o)
+	books, err := s.all()
+	list := make([]Listed, 0, len(books))
+	for _, b := range books {
+		list = append(list, Listed{b.dir, b.manifest, b.labels, b.made, b.problem})
+	}
+	return list, errors.Join(err, s.close())
 }
 
 // find returns the run with an identity.

@@ -366,9 +366,12 @@ func (s *Site) histories() ([]historyEntry, error) {
 	return list, err
 }
 
-func (s *Site) historiesJSON(*http.Request) (any, error) {
+func (s *Site) historiesJSON(r *http.Request) (any, error) {
 	list, err := s.histories()
-	return listOf(list), err
+	if err != nil {
+		return nil, err
+	}
+	return slice(list, r.URL.Query())
 }
 
 // historiesPage lists the histories there are.
