@@ -84,7 +84,7 @@ func TestMarkPlan(t *testing.T) {
 		code  int
 		want  []string
 	}{
-		{[]string{"--limit", "errors = 0"}, 0, []string{"Limits: r p99 < 5ms; r errors <= 0.", "0.6 of what that did",
+		{[]string{"--limit", "errors = 0"}, 0, []string{"Limits: r p99 < 5ms; r errors = 0.", "0.6 of what that did",
 			"At most 12 probes, each in a run of its own: at most 13 runs in all, of 10 min 25 s together.",
 			"Below 666.7 a second a probe is longer", "2 h 14 min together if all are", "Nothing has been touched.",
 			`run workload "r" on group "Load" for 30 s`}},
