@@ -12,6 +12,7 @@ import (
 var (
 	assertForm  = regexp.MustCompile(`^(.*\S)\s*(<=|>=|<|>)\s*(\S.*)$`)
 	percentiles = regexp.MustCompile(`^p\d{1,2}(\.\d+)?$`)
+	timeUnit    = regexp.MustCompile(`[a-z]$`)
 	noneAllowed = regexp.MustCompile(`([^<>=\s])\s*(?:<|=)?=\s*0$`)
 )
 
@@ -67,7 +68,7 @@ func ParseAssert(text string, workloads []string) (Assert, error) {
 		var r unit.Rate
 		r, err = unit.ParseRate(m[3])
 		if value = float64(r); err != nil {
-			if _, isTime := unit.ParseDuration(m[3]); isTime == nil {
+			if _, isTime := unit.ParseDuration(m[3]); isTime == nil && timeUnit.MatchString(m[3]) {
 				return bad("%q is no measure of times, as mean, max and percentiles like p99 are; others take a plain number",
 					a.Measure)
 			}
