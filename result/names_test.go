@@ -24,4 +24,8 @@ func TestPlainNames(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
+	got, want := result.SpokenNames("sdb of "+vm+", not "+template), "sdb of VM 3 of Big_Load, not ubuntu_1604_Load"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

@@ -12,13 +12,17 @@ import (
 var (
 	assertForm  = regexp.MustCompile(`^(.*\S)\s*(<=|>=|<|>)\s*(\S.*)$`)
 	percentiles = regexp.MustCompile(`^p\d{1,2}(\.\d+)?$`)
-	noneAllowed = regexp.MustCompile(`([^<>=\s])\s*==?\s*0$`)
+	timeUnit    = regexp.MustCompile(`[a-z]$`)
+	noneAllowed = regexp.MustCompile(`([^<>=\s])\s*(?:<|=)?=\s*0$`)
 )
+
+// NoneAllowed is the one spelling of a condition that nothing of a measure happens; others stay as they are.
+func NoneAllowed(text string) string { return noneAllowed.ReplaceAllString(text, "$1 = 0") }
 
 // ParseAssert reads a condition on a workload as a command line has it: "OLTP read p99 < 10ms", WORKLOAD [OPERATION]
 // MEASURE, then <, <=, > or >=, then a value: a time for mean, max and percentiles, bytes per second for bandwidth, a
-// plain number or rate for operations (iops and rate mean the same) and all others. A limit itself holds; "= 0" is
-// "<= 0".
+// plain number or rate for operations (iops and rate mean the same) and all others. A limit itself holds; "= 0",
+// "== 0" and "<= 0" are one, which is named by the first.
 // The workload is one of the given; whether it has the operation and the measure its generator says, and not this.
 func ParseAssert(text string, workloads []string) (Assert, error) {
 	bad := func(format string, args ...any) (Assert, error) {
@@ -29,7 +33,7 @@ func ParseAssert(text string, workloads []string) (Assert, error) {
 	if m == nil {
 		return bad(`want WORKLOAD [OPERATION] MEASURE < VALUE, like "OLTP read p99 < 10ms"`)
 	}
-	a := Assert{Name: plain, Operation: "all"}
+	a := Assert{Name: NoneAllowed(plain), Operation: "all"}
 	rest := ""
 	for _, w := range workloads { // names may hold blanks: the longest that fits
 		if after, ok := strings.CutPrefix(m[1], w+" "); ok && len(w) > len(a.Workload) {
@@ -64,7 +68,7 @@ func ParseAssert(text string, workloads []string) (Assert, error) {
 		var r unit.Rate
 		r, err = unit.ParseRate(m[3])
 		if value = float64(r); err != nil {
-			if _, isTime := unit.ParseDuration(m[3]); isTime == nil {
+			if _, isTime := unit.ParseDuration(m[3]); isTime == nil && timeUnit.MatchString(m[3]) {
 				return bad("%q is no measure of times, as mean, max and percentiles like p99 are; others take a plain number",
 					a.Measure)
 			}

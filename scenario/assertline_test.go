@@ -43,6 +43,7 @@ func TestParseAssert(t *testing.T) {
 		"DSS p99 < 3 parsecs": `assert "DSS p99 < 3 parsecs": duration "3 parsecs": unknown unit "parsecs"`,
 		"OLTP read p42x < 1ms": `assert "OLTP read p42x < 1ms": "p42x" is no measure of times, as mean, max and ` +
 			`percentiles like p99 are; others take a plain number`,
+		"DSS errors < -1":       `assert "DSS errors < -1": rate "-1": must not be negative`,
 		"OLTP bandwidth > fast": `assert "OLTP bandwidth > fast": `,
 	} {
 		_, err := scenario.ParseAssert(text, workloads)

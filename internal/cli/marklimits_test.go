@@ -47,6 +47,8 @@ func TestMarkTo(t *testing.T) {
 		{[]string{"--limit", "read p95 < 5ms", "--to", "2000"}, 0, "No limit broke up to 2,000 IOPS"},
 		{[]string{"--limit", "p90<2", "--to", "2000"}, 0, "held: p99 < 5ms at 11 % of its limit\n"},
 		{[]string{"--limit", "p90<0.0001", "--from", "1500", "--to", "2000"}, 5, "p90 < 0.0001s breaks at"},
+		{[]string{"--limit", "errors < 0"}, 2, `mark: --limit "errors < 0" can never hold`},
+		{[]string{"--limit", "p99<5ms", "--to", "2000"}, 0, "Limits: r p99 < 5ms. "},
 		{[]string{"--to", "1e13"}, 2, `"1e13" is more than anything does in a second`},
 		{[]string{"--probe", "0s"}, 2, `mark: invalid argument "0s" for "--probe" flag: "0s" is not a length of time above 0`},
 		{[]string{"--probe", "1500ms"}, 2, "mark: --probe 1.5s: want whole seconds, 1s or more"},
@@ -84,7 +86,7 @@ func TestMarkPlan(t *testing.T) {
 		code  int
 		want  []string
 	}{
-		{[]string{"--limit", "errors = 0"}, 0, []string{"Limits: r p99 < 5ms; r errors <= 0.", "0.6 of what that did",
+		{[]string{"--limit", "errors = 0"}, 0, []string{"Limits: r p99 < 5ms; r errors = 0.", "0.6 of what that did",
 			"At most 12 probes, each in a run of its own: at most 13 runs in all, of 10 min 25 s together.",
 			"Below 666.7 a second a probe is longer", "2 h 14 min together if all are", "Nothing has been touched.",
 			`run workload "r" on group "Load" for 30 s`}},

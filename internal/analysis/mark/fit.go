@@ -34,6 +34,7 @@ type edge struct {
 	twice           bool    // a cliff whose two sides were offered twice
 	inside          bool    // between probes that were fitted
 	chance          bool    // no slope, and near it a rate holds or breaks by chance
+	due             bool    // that is chance of what is due at random
 	gap             bool    // no probe shows how the limit is crossed: the interval has both sides of that
 	ok              bool
 }
@@ -65,7 +66,11 @@ func estimate(probes []Probe) edge {
 		e.high = min(e.high, ceiling)
 		return e.across(probes, b)
 	}
-	if e := chance(probes, b); e.ok {
+	e = chance(probes, b)
+	if !e.ok {
+		e = arrivals(probes, b)
+	}
+	if e.ok {
 		e.drift = drift
 		return e
 	}

@@ -151,8 +151,8 @@ func responses(w result.Workload) (out []float64, step float64) {
 }
 
 // told widens the interval of a mark by what probes are too short to tell, and says by how much: where a queue may have
-// grown unseen in one that held, and where operations are due at random. At a step those count as arrivals says; where
-// a curve comes near its capacity the interval gets two deviations of their number and of what they need. Where a rate
+// grown unseen in one that held, and where operations are due at random. At a step all of it is of those (arrivals);
+// where a curve comes near its capacity it gets two deviations of their number and of what they need. Where a rate
 // holds by chance, and far below the capacity, where nothing waits long, the spread of probes has that.
 func told(probes []Probe, e edge) (low, high, share float64) {
 	unseen, closest := 0.0, math.Inf(1)
@@ -169,11 +169,12 @@ func told(probes []Probe, e edge) (low, high, share float64) {
 			all += p.Arrivals
 		}
 	}
+	if e.due { // it has what is unseen
+		unseen = 0
+	}
 	low, high = e.low*(1-unseen), e.high
 	switch {
-	case most == 0 || e.chance:
-	case e.cliff:
-		low, high = arrivals(probes, e)
+	case most == 0 || e.chance || e.cliff:
 	case all > 0 && slices.ContainsFunc(probes, func(p Probe) bool {
 		return !p.Held && p.Behind && p.Offered <= 1.3*e.rate // its capacity is near
 	}):
@@ -182,7 +183,10 @@ func told(probes []Probe, e edge) (low, high, share float64) {
 	if p, ok := spentLater(probes, e.low); ok { // a credit that outlasts a probe lets it hold more
 		low = min(low, p.Ended)
 	}
-	if share = max(1-low/e.low, high/e.high-1); share < leastTold {
+	if share = max(1-low/e.low, high/e.high-1); e.due {
+		share = max(1-low/e.rate, high/e.rate-1)
+	}
+	if share < leastTold {
 		share = 0
 	}
 	return low, high, share
@@ -192,22 +196,26 @@ func told(probes []Probe, e edge) (low, high, share float64) {
 // what that needs, each by the root of their number.
 var wander = []float64{1, 1.5, 2}
 
-// arrivals is the interval of a step where operations are due at random: a probe of a few thousand has some hundredths
+// arrivals is the edge of a step where operations are due at random: a probe of a few thousand has some hundredths
 // more or fewer to do than its rate says, and holds or breaks by what it had. The mark is where Bayes' rule has it
 // between 2.5 and 97.5 % with that spread (believed), and what a queue may have grown by unseen moves each probe down.
-// The two rates that are told are in it.
-func arrivals(probes []Probe, e edge) (low, high float64) {
+func arrivals(probes []Probe, b span) edge {
+	if !(b.high.Arrivals > 0) || b.high.Offered > narrow*b.low.Offered {
+		return edge{}
+	}
 	var of []Probe
 	for _, p := range probes {
 		if p.Arrivals > 0 && (p.Held || p.Generator == "") {
 			of = append(of, p)
 		}
 	}
-	low, _, high = believed(of, e.low/1.5, e.high*1.5, 1e-4, len(wander),
+	e := edge{points: len(of), chance: true, due: true, inside: true}
+	e.low, e.rate, e.high = believed(of, b.low.Offered/1.5, b.high.Offered*1.5, 1e-4, len(wander),
 		func(p Probe, i int) (at, by float64) {
 			return math.Log(p.Offered) - p.Unseen, wander[i] * math.Sqrt2 / math.Sqrt(p.Arrivals)
 		})
-	return min(low, e.low), max(high, e.high)
+	e.ok = e.low > 0 && e.rate > 0 && e.high > 0
+	return e
 }
 
 // leastTold is the least share by which an interval is widened that is said.

@@ -14,9 +14,9 @@
 // Statistical Society B 16, 1954) with Student's t, so that spread from probe to probe is in it whatever makes it.
 // Probes that fell behind their schedule have no place on the line: they only bound the mark from above. Where the
 // schedule of one rate is met and that of the next is not, without a slope, as at a cap, the mark is the highest rate
-// that held and the interval reaches to the lowest that did not, each offered twice, and as far beyond either as random
-// arrivals make doubtful (arrivals in grow.go); where a limit breaks so, by chance near the mark, as that of no errors
-// does, it is the rate that holds as often as not (chance in fit.go).
+// that held and the interval reaches to the lowest that did not, each offered twice. Where it breaks so by chance, as a
+// limit of no errors does (chance in fit.go) and any does whose operations are due at random (arrivals in grow.go), the
+// mark is the rate that holds as often as not.
 //
 // It refuses to give a mark where the generator gave way, where the system did not come back from an overload to what
 // it had borne before, and where nothing or everything held: those are answers of their own.
@@ -148,7 +148,11 @@ func Next(s Settings, probes []Probe) Step {
 		return Step{rate, "does it hold again higher up?"}
 	}
 	e := estimate(probes)
-	if e.ok && s.near(e) {
+	switch {
+	case !e.ok || !s.near(e):
+	case e.cliff && s.Probes-len(probes) >= fewestInside && !s.tells(probes, e):
+		return s.inside(probes, b)
+	case e.cliff || s.tells(probes, e):
 		if rate, left := drift(probes, e); left {
 			return Step{rate, "the first of those near the limit is offered again, for drift"}
 		}
@@ -176,6 +180,18 @@ func (s Settings) near(e edge) bool {
 		return e.high/e.low <= 1+s.Within && e.twice
 	}
 	return e.points > fewest && e.inside && s.narrow(e)
+}
+
+// fewestInside are the probes that narrow a step: one inside it, and that again.
+const fewestInside = 3
+
+// tells reports whether the interval is as narrow as wanted with all that probes are too short to tell.
+func (s Settings) tells(probes []Probe, e edge) bool {
+	low, high, _ := told(probes, e)
+	if e.cliff {
+		return high <= (1+s.Within)*low
+	}
+	return max(high-e.rate, e.rate-low) <= s.Within*e.rate
 }
 
 // narrow reports whether neither end of the interval is farther from the mark than wanted.

@@ -341,12 +341,12 @@ func TestByChance(t *testing.T) {
 // Of what is not steady both outcomes are told as they were; what did not end in time is no number of times a limit.
 func TestUnsteady(t *testing.T) {
 	t.Parallel()
-	held := mark.Probe{Offered: 1000, Achieved: 1000, Margin: 100, Held: true, Limit: "errors <= 0"}
+	held := mark.Probe{Offered: 1000, Achieved: 1000, Margin: 100, Held: true, Limit: "errors = 0"}
 	grew := mark.Probe{Offered: 1000, Achieved: 960, Behind: true, Grew: 0.04, Limit: mark.RateMet}
 	low := held
 	low.Offered = 900
 	got := mark.Conclude(mark.Settings{Start: 900}, []mark.Probe{low, grew, held, low}).Sentence
-	want := "Unfinished after 4 probes: it is not steady from probe to probe: of two at 1,000 IOPS one held (errors <= 0), the other " +
+	want := "Unfinished after 4 probes: it is not steady from probe to probe: of two at 1,000 IOPS one held (errors = 0), the other " +
 		"broke (its queue still grew at the end, by 4 % of what was offered)."
 	if got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -294,6 +294,21 @@ func TestWhereTimeIsAdded(t *testing.T) {
 		cmpopts.EquateApprox(0.001, 0)); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
+	for other, want := range map[string]string{ // names of machines are of one run only
+		"": "sda of Load", "__curie_test_18_Load_0001": "sda of VM 0 of Load",
+	} {
+		d := *d
+		d.Series = append(slices.Clone(d.Series), result.Series{Measure: result.DeviceBusy, Unit: "%", Step: 10,
+			Part: "sda", Start: d.Start, Values: []*float64{new(float64)}})
+		for i := range d.Series {
+			d.Series[i].Machine = "__curie_test_17_Load_0000"
+		}
+		d.Series = append(d.Series, result.Series{Machine: other})
+		p, err = mark.Judge(&d, nil, "OLTP", []result.Assert{below("p99", 5e-3)})
+		if err != nil || p.Spent == nil || p.Spent.Of != want || len(p.Used) == 0 || p.Used[0].Of != want {
+			t.Errorf("%q: %+v, %+v, %v", other, p.Spent, p.Used, err)
+		}
+	}
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, c := range []struct {
 		whole, device float64 // beyond, of 1 ms and 0.8 ms below

@@ -130,19 +130,19 @@ const ofGroup = "(cgroup "
 // used reads off a run how much was used of what was counted, by measure that of which most was. depth is how many
 // operations the load may have in flight, and so its sessions with a database.
 func used(d *result.Data, w result.Workload, depth int, findings []result.Finding) (out []Used) {
-	most := map[string]Used{}
+	most, named := map[string]Used{}, names(d)
 	for _, s := range d.Series {
 		if kind := sessionWaits[s.Part]; s.Measure == result.DatabaseSessions && kind != "" && depth > 0 && s.Step > 0 {
 			if mean, n := meanOf(s, w, 0); n > 0 {
 				share := min(math.Round(1000*mean/float64(depth))/10, 100)
-				out = append(out, Used{s.Measure, kind + " in the database of " + result.PlainNames(s.Machine), share})
+				out = append(out, Used{s.Measure, kind + " in the database of " + named(s.Machine), share})
 			}
 		}
 		if usable[s.Measure] == "" || s.Unit != "%" || !(s.Step > 0) {
 			continue
 		}
 		mean, n := meanOf(s, w, 0)
-		u, key := Used{s.Measure, result.PlainNames(nameOf(s)), math.Round(10*mean) / 10}, s.Measure
+		u, key := Used{s.Measure, named(nameOf(s)), math.Round(10*mean) / 10}, s.Measure
 		if strings.Contains(u.Of, ofGroup) {
 			key += u.Of
 		}
@@ -163,6 +163,23 @@ func used(d *result.Data, w result.Workload, depth int, findings []result.Findin
 		return cmp.Or(cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Measure, b.Measure), cmp.Compare(a.Of, b.Of))
 	})
 	return out
+}
+
+// names says texts with the names that people have for the machines of a run: its only one has that of its group.
+func names(d *result.Data) func(string) string {
+	first, several := "", false
+	for _, s := range d.Series {
+		if spoken := result.SpokenNames(s.Machine); spoken != s.Machine {
+			first, several = cmp.Or(first, spoken), several || first != "" && spoken != first
+		}
+	}
+	return func(text string) string {
+		text = result.SpokenNames(text)
+		if _, group, ok := strings.Cut(first, " of "); ok && !several {
+			text = strings.ReplaceAll(text, first, group)
+		}
+		return text
+	}
 }
 
 // meanOf is the mean of a series from so many seconds after a workload has begun to its end, of n values.
@@ -209,7 +226,7 @@ func spent(d *result.Data, w, corrected result.Workload, late, achieved float64)
 		if count == 0 || !(achieved > 0) || math.Abs(rates[of]/achieved-1) > alike {
 			continue
 		}
-		if s := (Spent{sum/count + late, n / rates[of], of}); best == nil || s.Device > best.Device {
+		if s := (Spent{sum/count + late, n / rates[of], names(d)(of)}); best == nil || s.Device > best.Device {
 			best = &s
 		}
 	}

@@ -44,13 +44,17 @@ func MarkLimits(texts []string, workload string) (full []scenario.Assert, out []
 		if latencyWord.MatchString(a.Measure) && bareNumber.MatchString(a.Name) {
 			a.Name += "s" // what is meant is said wherever the limit is
 		}
+		if slices.ContainsFunc(full, func(b scenario.Assert) bool { return b.Name == a.Name }) {
+			continue
+		}
 		full = append(full, a)
 		out = append(out, result.Assert{Name: strings.TrimPrefix(a.Name, workload+" "), Workload: a.Workload,
 			Operation: a.Operation,
 			Measure:   a.Measure, AtLeast: a.AtLeast, AtMost: a.AtMost})
 	}
 	for i, a := range full {
-		if most := a.AtMost; most != nil && (*most < 0 || *most == 0 && latencyWord.MatchString(a.Measure)) {
+		if most := a.AtMost; most != nil && (*most < 0 || *most == 0 && (latencyWord.MatchString(a.Measure) ||
+			strings.HasSuffix(a.Name, "< 0"))) {
 			bad = append(bad, fmt.Errorf("--limit %q can never hold", out[i].Name))
 		}
 		for _, b := range full[i+1:] {

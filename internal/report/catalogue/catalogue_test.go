@@ -145,6 +145,7 @@ func TestMarkOfUnlikeSearches(t *testing.T) {
 	}{
 		"nothing":         {1, func(*search) {}},
 		"order of limits": {1, func(s *search) { slices.Reverse(s.limits) }},
+		"their spelling":  {1, func(s *search) { s.limits[1] = "OLTP errors = 0" }},
 		"a limit":         {0, func(s *search) { s.limits[0] = "OLTP read p99 < 6ms" }},
 		"fewer limits":    {0, func(s *search) { s.limits = s.limits[:1] }},
 		"condition":       {0, func(s *search) { s.condition = "node-lost" }},

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/internal/report"
 	"plimsoll/result"
 )
@@ -347,9 +346,6 @@ func newest(s result.Series) (float64, bool) {
 	return 0, false
 }
 
-// machine matches the name of a run's machine: its group and number.
-var machine = lazyregexp.New(`(^|[^/\w.-])__curie_test_[0-9]+_([\w-]+)_0*([0-9]+)\b`)
-
 // inWords says an entry of the journal as a person would.
 func inWords(e result.Event) event {
 	text := strings.TrimSpace(strings.Join(slices.DeleteFunc([]string{e.Name, e.Text}, func(s string) bool {
@@ -385,7 +381,7 @@ func inWords(e result.Event) event {
 			say, text = "Prefill "+does, strings.TrimSuffix(e.Name, "_prefill")
 		}
 	}
-	text = result.PlainNames(machine.ReplaceAllString(text, "${1}VM $3 of $2"))
+	text = result.SpokenNames(text)
 	out := event{At: e.Time.UTC().Truncate(time.Second), Kind: say, Text: text}
 	out.Mark = map[string]string{result.KindFault: "fault", result.KindWarning: "fault",
 		result.KindAnnotation: "stretch", result.KindPhase: "stretch"}[e.Kind]

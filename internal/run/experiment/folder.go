@@ -249,6 +249,11 @@ func Open(dir string) (*Folder, error) {
 	if s := &f.record.Settings; s.OfOldPlain && s.ComparePlain == 0 {
 		s.ComparePlain, s.OfOldPlain = 6, false
 	}
+	if m := f.record.Mark; m != nil {
+		for i, text := range m.Limits { // of a search by an earlier program
+			m.Limits[i] = scenario.NoneAllowed(text)
+		}
+	}
 	for i := range f.record.Cells {
 		for j := range f.record.Cells[i].Levels {
 			l := &f.record.Cells[i].Levels[j]

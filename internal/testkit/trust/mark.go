@@ -363,7 +363,7 @@ func markClaims() (out []Claim) {
 	add(bursts+"up to 4, no mark, one at most a tenth above what lasts, or a warning", 0.98, 1,
 		func(r *rand.Rand) Count {
 			q := DrawQueue("burst", r, 50, 100, 200)
-			if q.Lasts() > 4*q.Seconds {
+			if q.Lasts(q.Burst) > 4*q.Seconds {
 				return Count{}
 			}
 			found, _, close := queued(q, r)
@@ -375,7 +375,7 @@ func markClaims() (out []Claim) {
 		if err != nil || a.Verdict != mark.Found || *a.Low <= 1.1*q.Mark() {
 			return Count{}
 		}
-		return yes(a.HeldFor > 0 && a.HeldFor <= q.Lasts()+1 && strings.Contains(a.Sentence, " for "+
+		return yes(a.HeldFor > 0 && a.HeldFor <= q.Lasts(*a.Rate)+1 && strings.Contains(a.Sentence, " for "+
 			unit.Duration(a.HeldFor*1e9).String()))
 	})
 	add("any of all these: a mark is given after at most 12 probes", 0.95, 1, func(r *rand.Rand) Count {

@@ -68,8 +68,8 @@ func (q *Queue) Mark() float64 {
 	return low
 }
 
-// Lasts is for how many seconds it does its most with all its credit.
-func (q *Queue) Lasts() float64 { return q.Credit / (q.Burst - q.Capacity) }
+// Lasts is for how many seconds it does a rate above its capacity with all its credit, its most at most.
+func (q *Queue) Lasts(rate float64) float64 { return q.Credit / (min(rate, q.Burst) - q.Capacity) }
 
 // longerThan is the share of waits in an M/D/1 that are longer than so many service times.
 func longerThan(t, load float64) float64 {
