@@ -167,7 +167,8 @@ type figure struct {
 	Entry      int    `json:"entry"` // among those of the choice
 	Op         int    `json:"op"`    // of reads, writes, trims; then syncs
 	Percentile string `json:"percentile,omitempty"`
-	Mean       bool   `json:"mean,omitempty"` // else the largest where there is no percentile
+	Mean       bool   `json:"mean,omitempty"`
+	Count      bool   `json:"count,omitempty"` // else the largest where there is no percentile
 }
 
 const (
@@ -497,21 +498,27 @@ func (d *document) part(c choice) Part {
 		}
 		add := func(name string, f figure) {
 			c.Figures = append(c.Figures, f)
-			p.Measures = append(p.Measures, result.Measure{Name: prefix + name, Unit: "us", Better: result.Lower,
-				Kind: result.Single})
+			m := result.Measure{Name: prefix + name, Unit: "us", Better: result.Lower, Kind: result.Single}
+			if f.Count {
+				m = countOf(m.Name)
+			}
+			p.Measures = append(p.Measures, m)
 		}
 		for op := range syncs + 1 {
 			t := e.timingOf(op)
 			if !t.measured() || t.bins != nil && op != syncs {
 				continue
 			}
-			if len(c.Figures)+len(t.percentiles)+2 > mostFigures && len(c.Figures) > 0 { // never a part of them
+			if len(c.Figures)+len(t.percentiles)+3 > mostFigures && len(c.Figures) > 0 { // never a part of them
 				p.Left++
 				continue
 			}
 			word := []string{"read", "write", "trim", "sync"}[op]
 			if op == 0 && e.onlyMixed() {
 				word = "io"
+			}
+			if t.hasCount && (op == syncs || prefix != "") {
+				add(word+"_count", figure{Entry: n, Op: op, Count: true})
 			}
 			if op == syncs {
 				add(word+"_mean", figure{Entry: n, Op: op, Mean: true})
@@ -564,8 +571,14 @@ func (e *entry) timingOf(op int) *timing {
 	return e.dirs[op].timing()
 }
 
+// countOf declares the number of operations that figures of the tool's own are of.
+func countOf(name string) result.Measure {
+	return result.Measure{Name: name, Unit: "count", Kind: result.Single, Aside: true}
+}
+
 // syncMeasures are those of fsync and fdatasync of a run of our own, all its jobs together, in microseconds.
 var syncMeasures = []result.Measure{
+	countOf("sync_count"),
 	{Name: "sync_mean", Unit: "us", Better: result.Lower, Kind: result.Single},
 	{Name: "sync_p50", Unit: "us", Better: result.Lower, Kind: result.Single},
 	{Name: "sync_p99", Unit: "us", Better: result.Lower, Kind: result.Single},
@@ -587,14 +600,14 @@ func (d *document) syncValues() []float64 {
 		sum, n, most = sum+t.mean*float64(t.bins.Count()), n+float64(t.bins.Count()), max(most, t.max)
 	}
 	out := make([]float64, len(syncMeasures))
-	for i, q := range []float64{0, 0.5, 0.99, 0.999, 0} {
+	for i, q := range []float64{0, 0, 0.5, 0.99, 0.999, 0} {
 		v, ok := all.Quantile(q)
 		if out[i] = min(float64(v), float64(most)) / 1e3; !ok || n == 0 {
 			out[i] = math.NaN()
 		}
 	}
 	if n > 0 {
-		out[0], out[len(out)-1] = sum/n/1e3, float64(most)/1e3
+		out[0], out[1], out[len(out)-1] = n, sum/n/1e3, float64(most)/1e3
 	}
 	return out
 }
@@ -609,6 +622,8 @@ func (c *choice) values(d *document) []float64 {
 			switch {
 			case f.Mean:
 				v = t.mean / 1e3
+			case f.Count:
+				v = float64(t.count)
 			case f.Percentile == "":
 				v = float64(t.max) / 1e3
 			default:
