@@ -163,6 +163,19 @@ func TestFioApart(t *testing.T) {
 	}
 }
 
+// What fio's whole times (lat) have beyond those of completion is the time in submission: by jq 6,000 reads in 60 s, 600
+// µs each. Where the times are the whole ones there is none.
+func TestFioSubmission(t *testing.T) {
+	t.Parallel()
+	text := fioOutput(1_700_000_000, fioJob("a", 0, 6000, ""))
+	whole := strings.Replace(text, `"mean":1000000,`, `"mean":1000000,"percentile":{"99.000000":2000000},`, 1)
+	for text, want := range map[string]float64{text: 0.06, whole: 0} {
+		if got := prepareOne(t, "out.json", text).Streams[0].Submitting; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%g in submission, want %g", got, want)
+		}
+	}
+}
+
 // Of more jobs than there is room for, those that are told have all the times that fio states of them, and how many
 // operations are left out is said. By jq of the text, jobs: length 40, each with 2 percentiles above 0, a largest
 // and a number.

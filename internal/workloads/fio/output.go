@@ -393,6 +393,17 @@ func (d *document) failure() string {
 	return ""
 }
 
+// submitting is how many operations of an entry were being handed over on average, where its times are of completion
+// alone: what is asked for without direct=1 may wait there for the disk.
+func (e *entry) submitting() (n float64) {
+	for _, r := range []*direction{&e.dirs[0], &e.dirs[1], &e.dirs[2], &e.mixed} {
+		if t := r.timing(); t == &r.clat && r.lat.measured() && r.runtimeMS > 0 {
+			n += max(r.lat.mean-t.mean, 0) / millisecond * float64(r.ios) / float64(r.runtimeMS)
+		}
+	}
+	return n
+}
+
 // longestMS is how long an entry worked.
 func (e *entry) longestMS() uint64 {
 	return max(e.dirs[0].runtimeMS, e.dirs[1].runtimeMS, e.dirs[2].runtimeMS, e.mixed.runtimeMS)
@@ -483,6 +494,7 @@ func (d *document) part(c choice) Part {
 		stream := d.streamOf(e, times, merged)
 		stream.Brief = stream.Brief && (pauses(d.jobOf(e)) || uneven != "" || Unlike(e.longestMS(), longest) ||
 			stream.Processes > 1 && e.runtimeMS == 0) // what it was to end by matters no more: it says how long it ran
+		stream.Submitting = e.submitting()
 		p.Streams = append(p.Streams, stream)
 		switch {
 		case merged: // what [global] says is of all that do not say otherwise
