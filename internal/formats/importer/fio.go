@@ -41,7 +41,10 @@ var (
 	fioLogLine  = lazyregexp.New(`^\d+, \d+, [012], (\d+)(, \d+)?(, (0x[0-9a-f]+|\d+))?(, \d+)?$`)
 	fioBothLine = lazyregexp.New(`^\d+, \d+, \d+, [012], (\d+)(, \d+)?, (0x[0-9a-f]+|\d+)(, \d+)?$`)
 	fioHistLine = lazyregexp.New(`^\d+, ?[012], ?\d+(, ?\d+)+\s*$`)
-	fioLogName  = lazyregexp.New(`_(bw|iops|lat|clat|slat)(\.\d+)?\.log$`)
+	// fioPreamble matches what --output-format=json,normal adds, of which nothing is a complaint.
+	fioPreamble = lazyregexp.New(`(?m)^(?:.+: \(g=\d+\): rw=.*|\.\.\.|fio-\d\S*|Starting \d+ (?:process|thread)\S*)$` +
+		`|^.+: \(groupid=\d+, jobs=\d+\): err= 0[\s\S]*`)
+	fioLogName = lazyregexp.New(`_(bw|iops|lat|clat|slat)(\.\d+)?\.log$`)
 )
 
 func fioReaders() []reader {

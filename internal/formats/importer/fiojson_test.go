@@ -176,6 +176,25 @@ func TestFioSubmission(t *testing.T) {
 	}
 }
 
+// What --output-format=json,normal prints about its jobs is no complaint of fio; what it says of a failure is.
+func TestFioPreamble(t *testing.T) {
+	t.Parallel()
+	const before = "a: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync, iodepth=1\n...\nfio-3.33\nStarting 1 process\n"
+	const after = "\na: (groupid=0, jobs=1): err= 0: pid=9: Sun Nov 29 21:03:35 2026\n  read: IOPS=100\n"
+	text := fioOutput(1_700_000_000, fioJob("a", 0, 6000, ""))
+	for _, c := range [][2]string{{before + text + after, ""}, {before + "fio: pid=9, err=5\n" + text, "fio says: fio: pid=9, err=5"}} {
+		said := ""
+		for _, note := range prepareOne(t, "out.json", c[0]).Notes {
+			if strings.HasPrefix(note, "fio says") {
+				said = note
+			}
+		}
+		if said != c[1] {
+			t.Errorf("%q, want %q", said, c[1])
+		}
+	}
+}
+
 // Of more jobs than there is room for, those that are told have all the times that fio states of them, and how many
 // operations are left out is said. By jq of the text, jobs: length 40, each with 2 percentiles above 0, a largest
 // and a number.

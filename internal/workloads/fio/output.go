@@ -87,7 +87,7 @@ func (p *Part) askedOf(job fiofile.Job, told func(keys ...string) bool) {
 	}
 	limit := "none"
 	if r := rate(job, reads, writes, trims); r > 0 {
-		limit = fmt.Sprintf("%.6g/s for each process", r)
+		limit = strconv.FormatFloat(math.Round(r*1e3)/1e3, 'f', -1, 64) + "/s for each process"
 	}
 	flush := "none"
 	for _, key := range []string{"fsync", "fdatasync", "sync"} {
