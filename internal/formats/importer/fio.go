@@ -171,8 +171,10 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			d.Notes = append(d.Notes, "fio added several jobs up in it (group_reporting) and tells the options of one: depth, "+
 				"rates and sizes of the others are not known, nor is it told whether all worked as long")
 		}
-		if p.Uneven != "" {
-			d.Notes = append(d.Notes, p.Uneven)
+		for _, note := range []string{p.Uneven, p.Tried} {
+			if note != "" {
+				d.Notes = append(d.Notes, note)
+			}
 		}
 		if p.Uncounted {
 			d.Notes = append(d.Notes, "a job ended with an error that fio did not count: one failed operation stands for it, "+

@@ -163,6 +163,18 @@ func TestFioApart(t *testing.T) {
 	}
 }
 
+// A job with latency_target lowers its depth, which is no lack of load. Before, its generator "paused".
+func TestFioTriesDepths(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]bool{"1000": true, "0": false} {
+		d := prepareOne(t, "out.json", fioOutput(1_700_000_000, fioJob("a", 0, 6000,
+			`"job options":{"iodepth":"8","time_based":"","runtime":"60","latency_target":"`+target+`"},`)))
+		if d.Streams[0].Brief != want || strings.Contains(fmt.Sprint(d.Notes), "latency_target") != want {
+			t.Errorf("latency_target=%s: %+v, %q", target, d.Streams[0], d.Notes)
+		}
+	}
+}
+
 // What fio's whole times (lat) have beyond those of completion is the time in submission: by jq 6,000 reads in 60 s, 600
 // µs each. Where the times are the whole ones there is none.
 func TestFioSubmission(t *testing.T) {
