@@ -51,6 +51,8 @@ type Stream struct {
 	// Worked is for how long it did, in seconds over all starts: of single VMs whose generator tells streams apart; 0
 	// where that is not known.
 	Worked float64 `json:"worked_seconds,omitempty"`
+	// Submitting is how many operations were being handed over on average, where times are told without that.
+	Submitting float64 `json:"submitting,omitempty"`
 
 	// What matters until it has run is not in the record.
 	TimeBased bool          `json:"-"`

@@ -97,6 +97,14 @@ func TestWording(t *testing.T) {
 			"littles-law",
 			func(_ *result.Manifest, d *result.Data) { load1(d).Ops[0].Seconds /= 3 },
 		},
+		{"queue kept in submission", "littles-law", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Streams[0].Submitting = 4.5
+			load1(d).Ops[0].Seconds /= 3
+		}},
+		{"queue not kept full, part in submission", "littles-law", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Streams[0].Submitting = 1.5
+			load1(d).Ops[0].Seconds /= 3
+		}},
 		{"rate limited below depth", "littles-law", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Streams[0].Rate = 6600
 			load1(d).Ops[0].Seconds /= 3

@@ -404,7 +404,7 @@ func cleanSeries(in []result.Series) []result.Series {
 func cleanStreams(in []result.Stream) []result.Stream {
 	out := slices.Clone(in)
 	for i := range out {
-		out[i].Rate = number(out[i].Rate)
+		out[i].Rate, out[i].Submitting = number(out[i].Rate), number(out[i].Submitting)
 	}
 	return out
 }

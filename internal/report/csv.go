@@ -94,7 +94,7 @@ func (t taker) series(panel string, s result.Series, unit string) {
 func (t taker) totals(panel, machine string, w WindowTotals) {
 	const few = " (fewer than ten operations beyond it)"
 	for _, m := range w.Measures {
-		if m.tooFew {
+		if m.TooFew {
 			m.Name += few
 		}
 		t.value(panel, machine+", "+w.Name+", "+m.Name, w.Start, m.Value, m.Unit)

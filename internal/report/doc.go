@@ -15,8 +15,9 @@ package report
 import (
 	"encoding/json"
 	"html/template"
-	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"plimsoll/internal/report/catalogue"
@@ -109,11 +110,9 @@ type MeasureRow struct {
 	Value  float64 `json:"value"`
 	Unit   string  `json:"unit"`
 	wanted bool    // what the workload is run for: the more, the better, and no other figure says it again
-	tooFew bool    // a percentile beyond which fewer than ten operations lie
+	// TooFew is said of a percentile beyond which fewer than ten operations lie.
+	TooFew bool `json:"too_few,omitempty"`
 }
-
-// tails are the percentiles of a row and the share of operations beyond each.
-var tails = map[string]float64{"p50": 0.5, "p90": 0.1, "p95": 0.05, "p99": 0.01, "p99.9": 0.001, "p99.99": 0.0001}
 
 // hardlyTold explains the mark of a percentile beyond which too few operations lie.
 const hardlyTold = "A time with ?: fewer than ten operations lie beyond it, too few to tell it."
@@ -142,7 +141,7 @@ func (r OpRow) told(q string) *float64 {
 
 // Text is the measure's value as tables show it.
 func (m MeasureRow) Text() string {
-	if m.tooFew {
+	if m.TooFew {
 		return quantity(m.Value, m.Unit) + " ?"
 	}
 	return quantity(m.Value, m.Unit)
@@ -150,24 +149,44 @@ func (m MeasureRow) Text() string {
 
 // markFew notes which percentiles of a row and of a tool's own few operations lie beyond.
 func (t *WindowTotals) markFew() {
+	counts := map[string]float64{}
+	for _, m := range t.Measures {
+		if of, what := statedAs(m); what == statedCount {
+			counts[of] = m.Value
+		}
+	}
 	for i := range t.Rows {
 		r := &t.Rows[i]
-		for _, q := range slices.Sorted(maps.Keys(tails)) {
-			few := r.Count > 0 && float64(r.Count)*tails[q] < 10
-			at := slices.IndexFunc(t.Measures, func(m MeasureRow) bool { return m.Name == r.Op+"_"+q })
-			if few && at >= 0 {
-				t.Measures[at].tooFew = true
-			}
-			if few && (at >= 0 || r.quantile(q) != nil) {
+		counts[r.Op] = float64(r.Count)
+		for _, q := range []string{"p50", "p90", "p99", "p99.9"} {
+			if r.quantile(q) != nil && scarce(counts[r.Op], q) {
 				r.TooFew = append(r.TooFew, q)
 			}
 		}
 	}
+	for i := range t.Measures {
+		of, q := statedAs(t.Measures[i])
+		if !scarce(counts[of], q) {
+			continue
+		}
+		t.Measures[i].TooFew = true
+		if at := slices.IndexFunc(t.Rows, func(r OpRow) bool { return r.Op == of }); at >= 0 {
+			t.Rows[at].TooFew = append(t.Rows[at].TooFew, q)
+		}
+	}
+}
+
+// scarce reports whether fewer than ten of so many operations lie beyond a percentile of the upper half.
+func scarce(n float64, q string) bool {
+	percent, err := strconv.ParseFloat(strings.TrimPrefix(q, "p"), 64)
+	const rounding = 1e-6
+	return err == nil && n > 0 && percent >= 50 && n*(100-percent) < 1000-rounding
 }
 
 // marks reports whether a percentile of the totals has the mark of too few.
 func (t WindowTotals) marks() bool {
-	return slices.ContainsFunc(t.Rows, func(r OpRow) bool { return r.TooFew != nil })
+	return slices.ContainsFunc(t.Rows, func(r OpRow) bool { return r.TooFew != nil }) ||
+		slices.ContainsFunc(t.Measures, func(m MeasureRow) bool { return m.TooFew })
 }
 
 // Latency is the percentile table of a workload.

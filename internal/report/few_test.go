@@ -19,8 +19,10 @@ func fewReads(n uint64, stated bool) *Document {
 		Ops: []result.OpTotals{{Op: "read", Count: n, Seconds: float64(n) * 5e-3}}}
 	if stated {
 		w.Measures = []result.Measure{{Name: "read_p99", Unit: "ms", Kind: result.Single},
-			{Name: "read_p99.99", Unit: "ms", Kind: result.Single}}
-		w.Values = []result.Value{{Measure: "read_p99", Value: 12}, {Measure: "read_p99.99", Value: 31}}
+			{Name: "read_p99.99", Unit: "ms", Kind: result.Single},
+			{Name: "sync_count", Unit: "count", Kind: result.Single}, {Name: "sync_p97.5", Unit: "ms", Kind: result.Single}}
+		w.Values = []result.Value{{Measure: "read_p99", Value: 12}, {Measure: "read_p99.99", Value: 31},
+			{Measure: "sync_count", Value: 0.4 * float64(n)}, {Measure: "sync_p97.5", Value: 3}}
 	} else {
 		w.Ops[0].Hist = &hist.Histogram{}
 		w.Ops[0].Hist.Add(5e6, n)
@@ -58,6 +60,10 @@ func TestPercentileOfTooFew(t *testing.T) {
 		if of := doc.Latencies[0].Stated(); c.stated &&
 			strings.HasSuffix(of.Rows[0][len(of.Head)-1], " ?") != slices.Contains(c.few, "p99.99") {
 			t.Errorf("%s: %v %v", name, of.Head, of.Rows)
+		}
+		if flushed := doc.Latencies[0].Stated(); c.stated &&
+			strings.HasSuffix(flushed.Rows[1][1], " ?") != (0.4*float64(c.n) < 400) {
+			t.Errorf("%s: p97.5 of flushes is %v", name, flushed)
 		}
 		var page, text, table, data bytes.Buffer
 		for _, err := range []error{HTML(&page, doc), Markdown(&text, doc), CSV(&table, doc), JSON(&data, doc)} {

@@ -349,7 +349,7 @@ func newSide(c Comparison) side {
 		s.add(c, "Bandwidth", "bytes/s", func(w WindowTotals) *float64 { return w.BytesPerSecond })
 	}
 	for _, m := range first.Measures {
-		if m.tooFew {
+		if m.TooFew {
 			continue
 		}
 		s.add(c, sayMeasure(m.Name), m.Unit, func(w WindowTotals) *float64 {

@@ -244,8 +244,21 @@ func (v *view) spreads() {
 		Note: "Each value is that of one VM; nothing is averaged."}, rows, worst)
 }
 
-// statedTime matches a time of operations that a tool states as a measure of its own: read_p99, "job 1 read_max".
-var statedTime = lazyregexp.New(`^(.+)[_ ](p\d{1,2}(?:\.\d+)?|mean|min|max)$`)
+// statedTime matches a time of operations that a tool states as a measure of its own, and their number: read_p99,
+// "job 1 read_max", sync_count.
+var statedTime = lazyregexp.New(`^(.+)[_ ](p\d{1,2}(?:\.\d+)?|mean|min|max|count)$`)
+
+const statedCount = "count"
+
+// statedAs is of what operations a measure is a time that a tool states, or their number, and which; "" of others.
+func statedAs(m MeasureRow) (of, what string) {
+	parts := statedTime.FindStringSubmatch(m.Name)
+	if parts == nil || (parts[2] == statedCount) != (m.Unit == "count") ||
+		parts[2] != statedCount && !slices.Contains(timeUnits, m.Unit) {
+		return "", ""
+	}
+	return parts[1], parts[2]
+}
 
 // timeUnits are the units of times.
 var timeUnits = []string{"us", "µs", "ms", "s"}
@@ -281,9 +294,7 @@ func (s stated) without(operation string, add func(Figure)) {
 // statedOf are the times that measures state, where percentiles are among them, and the measures that are none.
 func statedOf(measures []MeasureRow) (all []stated, rest []MeasureRow) {
 	find := func(m MeasureRow) (of, what string, i int) {
-		if parts := statedTime.FindStringSubmatch(m.Name); parts != nil && slices.Contains(timeUnits, m.Unit) {
-			of, what = parts[1], parts[2]
-		}
+		of, what = statedAs(m)
 		return of, what, slices.IndexFunc(all, func(s stated) bool { return s.of == of })
 	}
 	for _, m := range measures {
@@ -349,7 +360,7 @@ func (l Latency) Table() (rows percentileRows) {
 			add(r.Op, cells...)
 		}
 		for _, s := range times {
-			cells := []string{none, none, none}
+			cells := []string{s.cell(statedCount), none, none}
 			for _, what := range timesHead {
 				cells = append(cells, s.cell(what))
 			}
@@ -386,7 +397,7 @@ func (l Latency) Stated() *StatedTable {
 	more := false
 	for _, s := range times {
 		for what := range s.at {
-			if !slices.Contains(head, what) {
+			if what != statedCount && !slices.Contains(head, what) {
 				head, more = append(head, what), more || !slices.Contains(timesHead, what)
 			}
 		}

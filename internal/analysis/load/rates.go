@@ -45,10 +45,12 @@ const (
 	littleSeconds = 1   // and so long
 	littleTimes   = 20  // and so many times as long as an operation takes
 	littleApart   = 0.9 // what VMs at least worked of the longest time to have worked together
+
+	tellHanded = 0.05 // of those in flight
 )
 
 func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
-	var low, high, inFlight, atLeast, atMost, rate, service float64
+	var low, high, inFlight, handed, atLeast, atMost, rate, service float64
 	var count uint64
 	var over, under []string
 	var worst, allowed float64 // of those over it, where it is most so
@@ -79,19 +81,22 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		}
 		_, most := view.Depths(p.Streams)
 		least := asked(p)
-		here := sum / s
+		here, submitting := sum/s, 0.0
+		for _, stream := range p.Streams {
+			submitting += stream.Submitting
+		}
 		switch {
 		case most > 0 && here > littleAbove*most:
 			over = append(over, view.Subject(p))
 			if allowed == 0 || here/most > worst/allowed {
 				worst, allowed = here, most
 			}
-		case here < littleBelow*least:
+		case here+submitting < littleBelow*least:
 			under = append(under, view.Subject(p))
 		}
 		lo, hi, ok := view.Outstanding(p.Ops, s)
 		interval = interval && ok
-		low, high, inFlight = low+lo, high+hi, inFlight+here
+		low, high, inFlight, handed = low+lo+submitting, high+hi+submitting, inFlight+here, handed+submitting
 		atLeast, atMost = atLeast+least, atMost+most
 		rate, service, count = rate+float64(n)/s, service+sum, count+n
 		shortest, longest = min(shortest, s), max(longest, s)
@@ -107,7 +112,7 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	}
 	f := result.Finding{
 		Check: "littles-law", Subject: l.Name, Metric: "mean operations in flight", Unit: "count", N: int(count),
-		Value: &inFlight, Basis: l.Basis(),
+		Value: view.Ptr(inFlight + handed), Basis: l.Basis(),
 		Evidence: []result.Evidence{
 			{Name: "throughput", Value: rate, Unit: l.Rate().Unit}, {Name: "mean service time",
 				Value: service / float64(count), Unit: "s"},
@@ -139,6 +144,10 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 	}
 	what := fmt.Sprintf("%s had %s in flight on average%s (%s per second × %s)", l.Name, outstanding, while,
 		view.SayCount(rate), view.SayDuration(service/float64(count)))
+	if handed > tellHanded*inFlight {
+		what += fmt.Sprintf(", and %s more in submission", view.SayCount(handed))
+		f.Evidence = append(f.Evidence, result.Evidence{Name: "in submission", Value: handed, Unit: "count"})
+	}
 	switch {
 	case len(over) > 0 && inFlight <= littleAbove*atMost: // not all of its VMs
 		f.Severity, f.Value, f.Limit = result.Invalid, &worst, view.Ptr(littleAbove*allowed)
@@ -393,7 +402,11 @@ func offeredOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		f.Sentence = what + ": target rate met over all, not met" + missed + "."
 	default:
 		f.Severity = result.Passed
-		f.Sentence = what + ": target rate met (within " + view.Percent(view.RateTolerance) + ")."
+		within := "within " + view.Percent(view.RateTolerance)
+		if math.Abs(got-want) > want*view.RateTolerance {
+			within = "as far as chance goes"
+		}
+		f.Sentence = what + ": target rate met (" + within + ")."
 	}
 	return f, true
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"plimsoll/internal/analysis/view"
@@ -17,6 +18,8 @@ const (
 	fasterThanMedia = 50e-6
 	// asLogsAsk is the 99th percentile of flushes up to which etcd calls a disk fast enough for its log.
 	asLogsAsk = 10e-3
+	// enoughFlushes have ten beyond their 99th percentile.
+	enoughFlushes = 1000
 )
 
 func flushes(v *view.Run) (out []result.Finding) {
@@ -24,6 +27,7 @@ func flushes(v *view.Run) (out []result.Finding) {
 	for _, l := range v.Loads {
 		// Of several jobs and machines, each with figures of its own: the fastest median and the slowest tail.
 		median, tail, n := 0.0, 0.0, 0
+		fewest := math.Inf(1) // flushes that such figures are of
 		for _, p := range l.Parts {
 			for _, value := range p.Values {
 				seconds := value.Value / 1e6
@@ -35,6 +39,8 @@ func flushes(v *view.Run) (out []result.Finding) {
 					}
 				case isFigure(value.Measure, "sync_p99"):
 					tail = max(tail, seconds)
+				case isFigure(value.Measure, "sync_count"):
+					fewest = min(fewest, value.Value)
 				}
 			}
 		}
@@ -47,14 +53,19 @@ func flushes(v *view.Run) (out []result.Finding) {
 		}
 		took := fmt.Sprintf("Flushes of %s (fsync, fdatasync) took %s at the median%s", l.Name,
 			view.SayDuration(median), fastest)
-		if tail > 0 {
+		if fewest < enoughFlushes {
+			took += fmt.Sprintf(" (%s are too few for a 99th percentile)", view.SayCount(fewest))
+			tail = 0
+		} else if tail > 0 {
 			took += fmt.Sprintf(", %s at the 99th percentile%s", view.SayDuration(tail), slowest)
 		}
 		f := result.Finding{
 			Check: "flushes", Subject: l.Name, Severity: result.Passed, Metric: "median of flushes", Unit: "s",
 			Value: view.Ptr(median), N: n, NoInterval: "figures of the load generator's own",
-			Basis:    "times of fsync and fdatasync that the load generator measured; what the device says of its cache",
-			Evidence: []result.Evidence{{Name: "p99 of flushes", Value: tail, Unit: "s"}},
+			Basis: "times of fsync and fdatasync that the load generator measured; what the device says of its cache",
+		}
+		if tail > 0 {
+			f.Evidence = []result.Evidence{{Name: "p99 of flushes", Value: tail, Unit: "s"}}
 		}
 		switch {
 		case median < fasterThanMedia && cache == "write back":
@@ -74,6 +85,9 @@ func flushes(v *view.Run) (out []result.Finding) {
 				"most %s at the 99th.", view.SayDuration(asLogsAsk))
 		default:
 			f.Sentence = took + ", as long as writing to a medium may take."
+			if tail == 0 {
+				f.Severity = result.Info
+			}
 		}
 		out = append(out, f)
 	}

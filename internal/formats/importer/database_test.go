@@ -3,6 +3,7 @@ package importer
 import (
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -242,5 +243,43 @@ func TestHammerTexts(t *testing.T) {
 		if d := cmp.Diff(c.want, parts(t, c.text)); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
+	}
+}
+
+// A rate that sysbench and vdbench were asked for is the target that the run is judged by; of flushes among the events
+// it is not. Times printed as 0.00 are no times of nothing, and a test that never came to figures says why.
+func TestTargetRates(t *testing.T) {
+	t.Parallel()
+	const asks = "Target transaction rate: 500/sec\nNumber of threads"
+	file, err := os.ReadFile("testdata/outputs/vdbench-502.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := string(file)
+	asked := strings.Replace(sysbench05, "Number of threads", asks, 1)
+	for text, want := range map[string]float64{
+		asked: 500, sysbench05: 0, strings.Replace(sysbench11File, "Number of threads", asks, 1): 0,
+		form: 0, strings.Replace(form, "Controlled MAX", "1200", 1): 1200,
+	} {
+		var got float64
+		all, err := Prepare("out.txt", strings.NewReader(text), changed, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all[0].Streams {
+			got += s.Rate
+		}
+		if got != want {
+			t.Errorf("%g is asked for, want %g, by\n%.300s", got, want, text)
+		}
+	}
+	zero := prepareOne(t, "out.txt", strings.Replace(sysbench05, "88.00ms", "0.00ms", 1))
+	if said := fmt.Sprint(zero.Notes); !strings.Contains(said, "0.00 ms are below 5 µs") {
+		t.Errorf("a percentile of 0.00 ms: %s", said)
+	}
+	_, err = Prepare("out.txt", strings.NewReader("sysbench 1.0.20 (using x)\n\nFATAL: no server\nFATAL: error 2002\n"),
+		changed, Options{})
+	if want := "it holds no figures: sysbench says: no server"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -41,7 +41,10 @@ var (
 	fioLogLine  = lazyregexp.New(`^\d+, \d+, [012], (\d+)(, \d+)?(, (0x[0-9a-f]+|\d+))?(, \d+)?$`)
 	fioBothLine = lazyregexp.New(`^\d+, \d+, \d+, [012], (\d+)(, \d+)?, (0x[0-9a-f]+|\d+)(, \d+)?$`)
 	fioHistLine = lazyregexp.New(`^\d+, ?[012], ?\d+(, ?\d+)+\s*$`)
-	fioLogName  = lazyregexp.New(`_(bw|iops|lat|clat|slat)(\.\d+)?\.log$`)
+	// fioPreamble matches what --output-format=json,normal adds, of which nothing is a complaint.
+	fioPreamble = lazyregexp.New(`(?m)^(?:.+: \(g=\d+\): rw=.*|\.\.\.|fio-\d\S*|Starting \d+ (?:process|thread)\S*)$` +
+		`|^.+: \(groupid=\d+, jobs=\d+\): err= 0[\s\S]*`)
+	fioLogName = lazyregexp.New(`_(bw|iops|lat|clat|slat)(\.\d+)?\.log$`)
 )
 
 func fioReaders() []reader {
@@ -168,8 +171,10 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			d.Notes = append(d.Notes, "fio added several jobs up in it (group_reporting) and tells the options of one: depth, "+
 				"rates and sizes of the others are not known, nor is it told whether all worked as long")
 		}
-		if p.Uneven != "" {
-			d.Notes = append(d.Notes, p.Uneven)
+		for _, note := range []string{p.Uneven, p.Tried} {
+			if note != "" {
+				d.Notes = append(d.Notes, note)
+			}
 		}
 		if p.Uncounted {
 			d.Notes = append(d.Notes, "a job ended with an error that fio did not count: one failed operation stands for it, "+

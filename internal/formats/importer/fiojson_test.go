@@ -163,8 +163,53 @@ func TestFioApart(t *testing.T) {
 	}
 }
 
+// A job with latency_target lowers its depth, which is no lack of load. Before, its generator "paused".
+func TestFioTriesDepths(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]bool{"1000": true, "0": false} {
+		d := prepareOne(t, "out.json", fioOutput(1_700_000_000, fioJob("a", 0, 6000,
+			`"job options":{"iodepth":"8","time_based":"","runtime":"60","latency_target":"`+target+`"},`)))
+		if d.Streams[0].Brief != want || strings.Contains(fmt.Sprint(d.Notes), "latency_target") != want {
+			t.Errorf("latency_target=%s: %+v, %q", target, d.Streams[0], d.Notes)
+		}
+	}
+}
+
+// What fio's whole times (lat) have beyond those of completion is the time in submission: by jq 6,000 reads in 60 s, 600
+// µs each. Where the times are the whole ones there is none.
+func TestFioSubmission(t *testing.T) {
+	t.Parallel()
+	text := fioOutput(1_700_000_000, fioJob("a", 0, 6000, ""))
+	whole := strings.Replace(text, `"mean":1000000,`, `"mean":1000000,"percentile":{"99.000000":2000000},`, 1)
+	for text, want := range map[string]float64{text: 0.06, whole: 0} {
+		if got := prepareOne(t, "out.json", text).Streams[0].Submitting; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%g in submission, want %g", got, want)
+		}
+	}
+}
+
+// What --output-format=json,normal prints about its jobs is no complaint of fio; what it says of a failure is.
+func TestFioPreamble(t *testing.T) {
+	t.Parallel()
+	const before = "a: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync, iodepth=1\n...\nfio-3.33\nStarting 1 process\n"
+	const after = "\na: (groupid=0, jobs=1): err= 0: pid=9: Sun Nov 29 21:03:35 2026\n  read: IOPS=100\n"
+	text := fioOutput(1_700_000_000, fioJob("a", 0, 6000, ""))
+	for _, c := range [][2]string{{before + text + after, ""}, {before + "fio: pid=9, err=5\n" + text, "fio says: fio: pid=9, err=5"}} {
+		said := ""
+		for _, note := range prepareOne(t, "out.json", c[0]).Notes {
+			if strings.HasPrefix(note, "fio says") {
+				said = note
+			}
+		}
+		if said != c[1] {
+			t.Errorf("%q, want %q", said, c[1])
+		}
+	}
+}
+
 // Of more jobs than there is room for, those that are told have all the times that fio states of them, and how many
-// operations are left out is said. By jq of the text, jobs: length 40, each with 2 percentiles above 0 and a largest.
+// operations are left out is said. By jq of the text, jobs: length 40, each with 2 percentiles above 0, a largest
+// and a number.
 func TestFioManyJobs(t *testing.T) {
 	t.Parallel()
 	var jobs []string
@@ -177,12 +222,12 @@ func TestFioManyJobs(t *testing.T) {
 		each[m.Name[:strings.LastIndex(m.Name, "_")]]++
 	}
 	for of, n := range each {
-		if n != 3 {
+		if n != 4 {
 			t.Errorf("%s has %d times", of, n)
 		}
 	}
 	want := fmt.Sprintf("of %d more operations of its jobs such times are left out", 40-len(each))
-	if len(each) < 24 || !strings.Contains(strings.Join(d.Notes, "\n"), want) {
+	if len(each) < 23 || !strings.Contains(strings.Join(d.Notes, "\n"), want) {
 		t.Errorf("%d are told; %q, want %q", len(each), d.Notes, want)
 	}
 }

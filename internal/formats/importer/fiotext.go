@@ -32,7 +32,7 @@ var (
 	fioTextRank  = lazyregexp.New(`([\d.]+)th=\[[> =]*(\d+)\]`)
 	fioTextFatal = lazyregexp.New(`^fio: .*(?:err=|terminating on signal)`)
 	fioTextCPU   = lazyregexp.New(`^ +cpu +: usr=([\d.]+)%, sys=([\d.]+)%`)
-	fioTextIOs   = lazyregexp.New(`^ +issued *(?:rwts?: total=(\d+),(\d+),(\d+)|: total=r=(\d+)/w=(\d+)/d=(\d+))`)
+	fioTextIOs   = lazyregexp.New(`^ +issued *(?:rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?|: total=r=(\d+)/w=(\d+)/d=(\d+))`)
 	fioTextErrs  = lazyregexp.New(`^ +errors +: total= *(\d+), first_error=`)
 	fioTextSize  = lazyregexp.New(`([\d.]+)([KMG]?)i?B?-([\d.]+)([KMG]?)i?B?\b`)
 )
@@ -56,6 +56,7 @@ type fioTextEntry struct {
 	ended       time.Time
 	bytes, ms   [3]float64
 	issued      [3]float64
+	flushes     float64
 	clat, lat   [3]*fioTextTimes
 	sync        *fioTextTimes
 	cpu         float64 // per cent of one CPU for each process, NaN when not told
@@ -213,8 +214,9 @@ func (p *fioTextParser) of(e *fioTextEntry, text string) {
 		e.cpu = decimal(m[1], "") + decimal(m[2], "")
 	} else if m := fioTextIOs.FindStringSubmatch(text); m != nil {
 		for i := range e.issued {
-			e.issued[i] = decimal(cmp.Or(m[1+i], m[4+i]), "")
+			e.issued[i] = decimal(cmp.Or(m[1+i], m[5+i]), "")
 		}
+		e.flushes = decimal(m[4], "")
 	} else if m := fioTextErrs.FindStringSubmatch(text); m != nil {
 		e.errors = decimal(m[1], "")
 	}
@@ -382,6 +384,9 @@ func (p *fioTextParser) add(t *tally, e *fioTextEntry, n int, several bool) {
 		}
 	}
 	if e.sync != nil {
+		if e.flushes > 0 {
+			t.figure(result.Measure{Name: prefix + "sync_count", Unit: "count", Kind: result.Single, Aside: true}, e.flushes)
+		}
 		t.figure(single(prefix+"sync_mean", "us"), e.sync.avg)
 		figures("sync", e.sync)
 	}

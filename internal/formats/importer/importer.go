@@ -336,8 +336,8 @@ func (d *Reading) date(g *given) error {
 		return errors.New("it holds no figures")
 	}
 	d.Failure = cmp.Or(outcome.Failure, d.Failure)
-	if outcome.Message != "" && d.Engine == "fio" {
-		d.Notes = append(d.Notes, "fio says: "+workload.FirstLines(outcome.Message, 3))
+	if said := strings.TrimSpace(fioPreamble.ReplaceAllString(outcome.Message, "")); said != "" && d.Engine == "fio" {
+		d.Notes = append(d.Notes, "fio says: "+workload.FirstLines(said, 3))
 	}
 	d.Reports = p.reports
 	if p.reports == 1 && !d.Host {

@@ -55,7 +55,7 @@ func preparePgbenchLog(d *Reading, g *given) error {
 		d.Latency = "service time"
 		if scheduled(g.head) {
 			kind, d.Latency = pgbenchScheduled, "response time"
-			d.Declared.Measures = []result.Measure{level("lag", "ms"), level("skipped", "transactions/s")}
+			d.Declared.Measures = []result.Measure{level("lag_over_time", "ms"), level("skipped", "transactions/s")}
 			d.Notes = append(d.Notes, "its lags say that it kept to a schedule (--rate): times count from when a transaction was due")
 		}
 		d.Declared.Format = format{Reader: pgbenchLog, Kind: kind}.json()

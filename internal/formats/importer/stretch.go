@@ -33,6 +33,7 @@ type stretch struct {
 	failure     string // what the tool says of an error that ended its work, or spoilt it
 	beside      bool   // it is of the same time as the one before
 	again       bool   // what it did is counted in another one too
+	streams     []result.Stream
 }
 
 // book is all that a file of stretches holds.
@@ -119,8 +120,8 @@ func (b *book) readings(r reader, g *given, f format) ([]*Reading, error) {
 		d := &Reading{As: r.name, Tool: b.tool, Workload: name, Engine: Name, Dated: dated,
 			Latency: cmp.Or(s.latency, "service time"),
 			Start:   s.start.UTC(), End: s.start.Add(s.length).UTC(), Reports: len(s.reports),
-			Concurrency: s.concurrency,
-			Notes:       slices.Concat(b.notes, b.skipped, s.notes), Unseen: s.unseen,
+			Concurrency: s.concurrency, Streams: s.streams,
+			Notes: slices.Concat(b.notes, b.skipped, s.notes), Unseen: s.unseen,
 			Facts: s.facts, Unfailing: s.unfailing, Again: s.again, Failure: s.failure}
 		if i == len(b.stretches)-1 {
 			if d.Failure != "" && b.failure != "" {

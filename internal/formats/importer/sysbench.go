@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/result"
 	"plimsoll/unit"
 )
 
@@ -34,6 +36,7 @@ var (
 		`(?m)^ *(?:transactions|Total operations|Operations performed): +\d+ +\( *([0-9.]+) (?:per sec|ops/sec)`)
 	sysbenchEvents = lazyregexp.New(`(?m)^ *total number of events: +[1-9]`)
 	sysbenchCPU    = lazyregexp.New(`(?m)^ *events per second: +([0-9.]+)`)
+	sysbenchZero   = lazyregexp.New(`(?m)^ *(?:(?:approx\. +)?[\d.]+(?:th)? percentile|max|avg): +(0\.0+)(?:ms)?\r?$`)
 	sysbenchFatal  = lazyregexp.New(`^(?:FATAL|PANIC): (.+)`)
 	sysbenchOld    = lazyregexp.New(`(?m)^ *read/write requests: `)
 	sysbenchFiles  = lazyregexp.New(`(?m)^(\d+ files, | +(?:read|write): +IOPS=|File operations:|Operations performed: +\d+ [Rr]eads?,)|\] reads: [\d.]+ MiB/s writes:`)
@@ -96,7 +99,8 @@ func readSysbench(_ format, r io.Reader) (*book, error) {
 		b.tool = d.Tool
 		b.stretches = append(b.stretches, stretch{workload: d.Workload, operations: d.Declared.Operations,
 			measures: d.Declared.Measures, concurrency: d.Concurrency, length: rec[len(rec)-1].Elapsed, reports: rec,
-			notes: d.Notes, unseen: d.Unseen, latency: d.Latency, failure: d.Failure, facts: d.Facts})
+			notes: d.Notes, unseen: d.Unseen, latency: d.Latency, failure: d.Failure, facts: d.Facts,
+			streams: d.Streams})
 	}
 	return b, nil
 }
@@ -115,10 +119,10 @@ const sysbenchTail = `
     - match: '^ *(?:total time|time elapsed): +(?P<t>[0-9.]+)s'
       final: true
       elapsed: {field: t, unit: s{{if .Scale}}, scale: {{.Scale}}{{end}}}
-{{if .P}}    - match: '^ *(?:approx\. +)?{{.P}}(?:th)? percentile: +(?P<p>[0-9.]+)'
+{{if .P}}    - match: '^ *(?:approx\. +)?{{.P}}(?:th)? percentile: +(?P<p>[0-9.]*[1-9][0-9.]*)'
       final: true
       measures: {{"{"}}{{.Name}}: p}
-{{end}}    - match: '^ +max: +(?P<ms>[0-9.]+)(?:ms)?$'
+{{end}}    - match: '^ +max: +(?P<ms>[0-9.]*[1-9][0-9.]*)(?:ms)?$'
       final: true
       measures: {max: ms}
 `
@@ -211,7 +215,7 @@ output:
       operations:
         read: {count: r{{if .Block}}, bytes: {count: {field: r, scale: {{.Block}}}}{{end}}}
         write: {count: w{{if .Block}}, bytes: {count: {field: w, scale: {{.Block}}}}{{end}}}
-    - match: '^ +avg: +(?P<ms>[0-9.]+)(?:ms)?$'
+    - match: '^ +avg: +(?P<ms>[0-9.]*[1-9][0-9.]*)(?:ms)?$'
       final: true
       measures: {mean: ms}
 {{if .Time}}    - match: '^ *reads/s: +(?P<r>[0-9.]+)'
@@ -315,6 +319,9 @@ func prepareSysbench(d *Reading, g *given) error {
 	d.Failure = failure
 	d.Tool = "sysbench"
 	text := slices.Concat(g.head, End(g.content)) // its totals come after all its intervals
+	if failure != "" && !sysbenchLine.Match(text) && !sysbenchTime.Match(text) {
+		return errors.New("it holds no figures: " + failure)
+	}
 	if v := found(sysbenchHead, text); v != "" {
 		d.Tool += " " + v
 	}
@@ -334,12 +341,20 @@ func prepareSysbench(d *Reading, g *given) error {
 		// sysbench adds the time that an event waited for a free thread.
 		values["Latency"] = "response time"
 		d.Latency = "response time"
+		r, _ := strconv.ParseFloat(rate, 64)
+		if !sysbenchFiles.Match(text) { // whose events are flushes, too
+			d.Streams = []result.Stream{{Name: "threads", Noun: "set of threads", Depth: int(d.Concurrency), Rate: r,
+				OpenLoop: true}}
+		}
 	}
 	// --percentile picks one; 100 is the maximum, 0 none.
 	if p := found(sysbenchWhich, text); p != "" {
 		if v, err := strconv.ParseFloat(p, 64); err == nil && v > 0 && v < 100 {
 			values["P"], values["Name"], values["Interval"] = p, "p"+p, "p"+p
 		}
+	}
+	if found(sysbenchZero, text) != "" {
+		d.Notes = append(d.Notes, "times that it prints as 0.00 ms are below 5 µs, and left out")
 	}
 	d.Unseen = []string{
 		"the storage underneath: sysbench counts no I/O of devices",

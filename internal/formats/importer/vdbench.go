@@ -600,6 +600,9 @@ func (r *vdbenchRun) stretch(s stretch, rows []vdbenchInterval, first int, step 
 		before, s.length = row.n, at
 	}
 	s.facts = r.asked(rows)
+	if rate, err := quantity(r.rate); err == nil && rate > 0 && !c.files {
+		s.streams = []result.Stream{{Name: "SDs", Noun: "set of SDs", Rate: rate}}
+	}
 	if v := rows[0].or("threads"); s.concurrency == 0 && v > 0 {
 		s.concurrency = v
 	}

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"plimsoll/hist"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/workloads/fio/fiofile"
+	"plimsoll/result"
 )
 
 // counters turns one direction into cumulative counters.
@@ -297,4 +299,56 @@ func (o *order) leaveReadBack(d, next *document) {
 		o.back = true
 		e.leave(2)
 	}
+}
+
+// countOf declares the number of operations that figures of the tool's own are of.
+func countOf(name string) result.Measure {
+	return result.Measure{Name: name, Unit: "count", Kind: result.Single, Aside: true}
+}
+
+// syncMeasures are those of fsync and fdatasync of a run of our own, all its jobs together, in microseconds.
+var syncMeasures = []result.Measure{
+	countOf("sync_count"),
+	{Name: "sync_mean", Unit: "us", Better: result.Lower, Kind: result.Single},
+	{Name: "sync_p50", Unit: "us", Better: result.Lower, Kind: result.Single},
+	{Name: "sync_p99", Unit: "us", Better: result.Lower, Kind: result.Single},
+	{Name: "sync_p99.9", Unit: "us", Better: result.Lower, Kind: result.Single},
+	{Name: "sync_max", Unit: "us", Better: result.Lower, Kind: result.Single},
+}
+
+// syncValues are the values of syncMeasures in a report.
+func (d *document) syncValues() []float64 {
+	var all hist.Histogram
+	var sum, n float64
+	var most uint64
+	for i := range d.jobs {
+		t := &d.jobs[i].sync
+		if !t.measured() || t.bins == nil {
+			continue
+		}
+		all.Merge(t.bins)
+		sum, n, most = sum+t.mean*float64(t.bins.Count()), n+float64(t.bins.Count()), max(most, t.max)
+	}
+	out := make([]float64, len(syncMeasures))
+	for i, q := range []float64{0, 0, 0.5, 0.99, 0.999, 0} {
+		v, ok := all.Quantile(q)
+		if out[i] = min(float64(v), float64(most)) / 1e3; !ok || n == 0 {
+			out[i] = math.NaN()
+		}
+	}
+	if n > 0 {
+		out[0], out[1], out[len(out)-1] = n, sum/n/1e3, float64(most)/1e3
+	}
+	return out
+}
+
+// submitting is how many operations of an entry were being handed over on average, where its times are of completion
+// alone: what is asked for without direct=1 may wait there for the disk.
+func (e *entry) submitting() (n float64) {
+	for _, r := range []*direction{&e.dirs[0], &e.dirs[1], &e.dirs[2], &e.mixed} {
+		if t := r.timing(); t == &r.clat && r.lat.measured() && r.runtimeMS > 0 {
+			n += max(r.lat.mean-t.mean, 0) / millisecond * float64(r.ios) / float64(r.runtimeMS)
+		}
+	}
+	return n
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll/hist"
 	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/workloads/fio/fiofile"
 	"plimsoll/result"
@@ -39,6 +38,8 @@ type Part struct {
 	Merged bool
 	// Uneven says that not all that is added up worked as long, "" where they did or nothing tells.
 	Uneven string
+	// Tried says that a job looked for its depth (latency_target), "" where none did.
+	Tried string
 	// Uncounted: a job ended with an error that is in no count of fio's, so that one is counted for it.
 	Uncounted bool
 	// Staggered is how much later than the first the last of its jobs began, where that is a good part of their time.
@@ -87,7 +88,7 @@ func (p *Part) askedOf(job fiofile.Job, told func(keys ...string) bool) {
 	}
 	limit := "none"
 	if r := rate(job, reads, writes, trims); r > 0 {
-		limit = fmt.Sprintf("%.6g/s for each process", r)
+		limit = strconv.FormatFloat(math.Round(r*1e3)/1e3, 'f', -1, 64) + "/s for each process"
 	}
 	flush := "none"
 	for _, key := range []string{"fsync", "fdatasync", "sync"} {
@@ -167,7 +168,8 @@ type figure struct {
 	Entry      int    `json:"entry"` // among those of the choice
 	Op         int    `json:"op"`    // of reads, writes, trims; then syncs
 	Percentile string `json:"percentile,omitempty"`
-	Mean       bool   `json:"mean,omitempty"` // else the largest where there is no percentile
+	Mean       bool   `json:"mean,omitempty"`
+	Count      bool   `json:"count,omitempty"` // else the largest where there is no percentile
 }
 
 const (
@@ -479,9 +481,13 @@ func (d *document) part(c choice) Part {
 		times := named[e.host+e.name]
 		merged, uneven := d.merged(&d.jobs[i], times)
 		p.Uneven = cmp.Or(p.Uneven, uneven)
+		if triesDepths(d.jobOf(e)) {
+			p.Tried = depthsTried
+		}
 		stream := d.streamOf(e, times, merged)
 		stream.Brief = stream.Brief && (pauses(d.jobOf(e)) || uneven != "" || Unlike(e.longestMS(), longest) ||
 			stream.Processes > 1 && e.runtimeMS == 0) // what it was to end by matters no more: it says how long it ran
+		stream.Submitting = e.submitting()
 		p.Streams = append(p.Streams, stream)
 		switch {
 		case merged: // what [global] says is of all that do not say otherwise
@@ -497,21 +503,27 @@ func (d *document) part(c choice) Part {
 		}
 		add := func(name string, f figure) {
 			c.Figures = append(c.Figures, f)
-			p.Measures = append(p.Measures, result.Measure{Name: prefix + name, Unit: "us", Better: result.Lower,
-				Kind: result.Single})
+			m := result.Measure{Name: prefix + name, Unit: "us", Better: result.Lower, Kind: result.Single}
+			if f.Count {
+				m = countOf(m.Name)
+			}
+			p.Measures = append(p.Measures, m)
 		}
 		for op := range syncs + 1 {
 			t := e.timingOf(op)
 			if !t.measured() || t.bins != nil && op != syncs {
 				continue
 			}
-			if len(c.Figures)+len(t.percentiles)+2 > mostFigures && len(c.Figures) > 0 { // never a part of them
+			if len(c.Figures)+len(t.percentiles)+3 > mostFigures && len(c.Figures) > 0 { // never a part of them
 				p.Left++
 				continue
 			}
 			word := []string{"read", "write", "trim", "sync"}[op]
 			if op == 0 && e.onlyMixed() {
 				word = "io"
+			}
+			if t.hasCount && (op == syncs || prefix != "") {
+				add(word+"_count", figure{Entry: n, Op: op, Count: true})
 			}
 			if op == syncs {
 				add(word+"_mean", figure{Entry: n, Op: op, Mean: true})
@@ -564,41 +576,6 @@ func (e *entry) timingOf(op int) *timing {
 	return e.dirs[op].timing()
 }
 
-// syncMeasures are those of fsync and fdatasync of a run of our own, all its jobs together, in microseconds.
-var syncMeasures = []result.Measure{
-	{Name: "sync_mean", Unit: "us", Better: result.Lower, Kind: result.Single},
-	{Name: "sync_p50", Unit: "us", Better: result.Lower, Kind: result.Single},
-	{Name: "sync_p99", Unit: "us", Better: result.Lower, Kind: result.Single},
-	{Name: "sync_p99.9", Unit: "us", Better: result.Lower, Kind: result.Single},
-	{Name: "sync_max", Unit: "us", Better: result.Lower, Kind: result.Single},
-}
-
-// syncValues are the values of syncMeasures in a report.
-func (d *document) syncValues() []float64 {
-	var all hist.Histogram
-	var sum, n float64
-	var most uint64
-	for i := range d.jobs {
-		t := &d.jobs[i].sync
-		if !t.measured() || t.bins == nil {
-			continue
-		}
-		all.Merge(t.bins)
-		sum, n, most = sum+t.mean*float64(t.bins.Count()), n+float64(t.bins.Count()), max(most, t.max)
-	}
-	out := make([]float64, len(syncMeasures))
-	for i, q := range []float64{0, 0.5, 0.99, 0.999, 0} {
-		v, ok := all.Quantile(q)
-		if out[i] = min(float64(v), float64(most)) / 1e3; !ok || n == 0 {
-			out[i] = math.NaN()
-		}
-	}
-	if n > 0 {
-		out[0], out[len(out)-1] = sum/n/1e3, float64(most)/1e3
-	}
-	return out
-}
-
 // values are the figures of a choice in a report, in microseconds.
 func (c *choice) values(d *document) []float64 {
 	var out []float64
@@ -609,6 +586,8 @@ func (c *choice) values(d *document) []float64 {
 			switch {
 			case f.Mean:
 				v = t.mean / 1e3
+			case f.Count:
+				v = float64(t.count)
 			case f.Percentile == "":
 				v = float64(t.max) / 1e3
 			default:

@@ -68,15 +68,17 @@ func (o *own) paced(job fiofile.Job) {
 	}
 }
 
+const depthsTried = "latency_target: fio tries depths and forgets its figures at each, so what is told is of many " +
+	"depths, and not of all their time"
+
 // turns makes stonewall of wait_for where it asks for the same: who waits does so for the one job of the stage before.
 func (o *own) turns() {
 	var waits []fiofile.Job
 	var first []*fiofile.Section // of the stages but the first
 	jobs, start, before, same := o.file.Jobs(), 0, "", true
 	for i, job := range jobs {
-		if !slices.Contains([]string{"", "0"}, job.Value("latency_target")) {
-			o.noteOf(job, "latency_target: fio tries depths and forgets its figures at each, so what is told is of many depths, "+
-				"and not of all their time; plimsoll mark --limit finds the rate that a limit allows")
+		if triesDepths(job) {
+			o.noteOf(job, depthsTried+"; plimsoll mark --limit finds the rate that a limit allows")
 		}
 		o.paced(job)
 		whom := job.Value("wait_for")

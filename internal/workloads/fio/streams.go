@@ -396,10 +396,15 @@ func (d *document) jobOf(e *entry) fiofile.Job {
 	return file.Jobs()[0]
 }
 
-// pauses reports whether a job does something between its operations that is in no time of theirs.
+// pauses reports whether a job does something between its operations that is in no time of theirs, or lowers its depth.
 func pauses(job fiofile.Job) bool {
-	return flushes(job) || job.Value("sync_file_range") != "" || number(job, "fsync_on_close", 0) > 0 ||
+	return flushes(job) || triesDepths(job) || job.Value("sync_file_range") != "" || number(job, "fsync_on_close", 0) > 0 ||
 		!slices.Contains([]string{"", "0"}, job.Value("thinktime"))
+}
+
+// triesDepths reports whether a job looks for a depth up to its own.
+func triesDepths(job fiofile.Job) bool {
+	return !slices.Contains([]string{"", "0"}, job.Value("latency_target"))
 }
 
 // flushes reports whether a job has what it wrote flushed between its operations.
