@@ -50,7 +50,7 @@ type reader struct {
 func readers() []reader {
 	return slices.Concat(wrapped(), fioReaders(), sysbenchReaders(), pgbenchReaders(), hostReaders(), diskReaders(),
 		vdbenchReaders(), hammerReaders(), elbenchoReaders(), summaryReaders(), tpccReaders(), fileToolReaders(),
-		k6Readers(), requestReaders(), webReaders(),
+		k6Readers(), requestReaders(), webReaders(), requestLogReaders(),
 		refusedReaders())
 }
 

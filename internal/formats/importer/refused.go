@@ -73,6 +73,11 @@ func refusedReaders() []reader {
 			advice: "make text of it: sadf -d -U FILE -- -A"},
 		{name: "blkparse", holds: "blkparse's output", recognise: re(`(?m)^( *\d+,\d+ +\d+ +\d+ +\d+\.\d{9} +\d+ +[A-Z]|CPU\d+ \(\S+\):)`),
 			advice: "single events of a device are not read; iostat or fio's logs show it over time"},
+		{name: "vegeta binary", holds: "vegeta's binary results",
+			recognise: func(head []byte) bool {
+				return bytes.Contains(head[:min(len(head), 64)], []byte("\x06Result\x01")) && bytes.Contains(head, []byte("\x03Seq\x01"))
+			},
+			advice: "make text of it: vegeta encode -to csv FILE"},
 		{name: "pgbench init", holds: "what pgbench -i prints", recognise: re(`(?m)^\d+ of \d+ tuples \(\d+%\) done`),
 			advice: "loading tables is no measurement that can be read; import the output of the run that follows"},
 	}
@@ -110,7 +115,6 @@ var tables = []struct {
 }{
 	{"redis-benchmark", lazyregexp.New(`^"test","rps"`)},
 	{"locust", lazyregexp.New(`^Type,Name,"?(?:Request Count|# requests)|^Timestamp,User Count,Type,Name,`)},
-	{"JMeter's samples", lazyregexp.New(`^timeStamp,elapsed,`)},
 	{"COSBench", lazyregexp.New(`^Op-Type,Op-Count,Byte-Count,|^Timestamp,Op-Count,`)},
 	{"BenchBase's course", lazyregexp.New(`^Time \(seconds\),Throughput \(requests/second\),`)},
 }
