@@ -51,6 +51,7 @@ func readers() []reader {
 	return slices.Concat(wrapped(), fioReaders(), sysbenchReaders(), pgbenchReaders(), hostReaders(), diskReaders(),
 		vdbenchReaders(), hammerReaders(), elbenchoReaders(), summaryReaders(), tpccReaders(), fileToolReaders(),
 		k6Readers(), requestReaders(), webReaders(), requestLogReaders(),
+		loadTableReaders(),
 		refusedReaders())
 }
 

@@ -103,3 +103,102 @@ func TestRequestLogOfALongTest(t *testing.T) {
 		t.Errorf("%v", s.operations)
 	}
 }
+
+const redisShort = "SET: rps=9.0 (overall: 9.0)\r====== SET ======\n" + `  20000 requests completed in 1.60 seconds
+  20 parallel clients
+  3 bytes payload
+  keep alive: 1
+  host configuration "save": 
+  multi-thread: no
+
+Latency by percentile distribution:
+50.000% <= 0.199 milliseconds (cumulative count 10066)
+100.000% <= 9.575 milliseconds (cumulative count 20000)
+
+Summary:
+  throughput summary: 12500.00 requests per second
+  latency summary (msec):
+          avg       min       p50       p95       p99       max
+        1.500     0.024     0.199     7.247     8.567     9.575
+====== GET ======
+  500 requests completed in 0.50 seconds
+  50 parallel clients
+  3 bytes payload
+  keep alive: 1
+
+99.00% <= 1 milliseconds
+100.00% <= 2 milliseconds
+1000.00 requests per second
+
+`
+
+const slapShort = `Benchmark
+	Average number of seconds to run all queries: 2.500 seconds
+	Minimum number of seconds to run all queries: 2.000 seconds
+	Maximum number of seconds to run all queries: 3.000 seconds
+	Number of clients running queries: 4
+	Average number of queries per client: 50
+
+Benchmark
+	Running for engine innodb
+	Average number of seconds to run all queries: 1.500 seconds
+	Minimum number of seconds to run all queries: 1.500 seconds
+	Maximum number of seconds to run all queries: 1.500 seconds
+	Number of clients running queries: 8
+	Average number of queries per client: 25
+
+`
+
+const locustShort = `Type,Name,Request Count,Failure Count,Median Response Time,Average Response Time,` +
+	`Min Response Time,Max Response Time,Average Content Size,Requests/s,Failures/s,50%,66%,75%,80%,90%,95%,98%,99%,99.9%,99.99%,100%
+GET,/a,150,5,9,10.0,2,90,100.0,15.0,0.5,9,9,9,9,20,30,50,80,90,90,90
+GET,"/b, c",50,0,9,10.0,2,90,100.0,5.0,0.0,9,9,9,9,20,30,50,80,90,90,90
+,Aggregated,200,5,9,10.0,2,90,100.0,20.0,0.5,9,9,9,9,20,30,50,80,90,90,90
+`
+
+const locustCourse = `Timestamp,User Count,Type,Name,Requests/s,Failures/s,50%,99%,100%,Total Request Count,` +
+	`Total Failure Count,Total Median Response Time,Total Average Response Time,Total Min Response Time,` +
+	`Total Max Response Time,Total Average Content Size
+1750000000,5,,Aggregated,0.0,0.0,N/A,N/A,N/A,0,0,0,0.0,0,0,0
+1750000001,5,GET,/a,0.0,0.0,0,0,0,20,1,9,10.0,2,90,100.0
+1750000001,5,,Aggregated,0.0,0.0,0,0,0,20,1,9,10.0,2,90,100.0
+1750000003,5,GET,/a,20.0,1.0,9,80,90,63,3,9,20.0,2,90,100.0
+1750000003,5,,Aggregated,20.0,1.0,9,80,90,63,3,9,20.0,2,90,100.0
+`
+
+// loadTableForms are figures of tests as text and as tables.
+var loadTableForms = []struct{ name, text, want string }{
+	{"redis-benchmark", redisShort, "redis-benchmark SET: request 20000/30, 0 errors, 1.6s\n" +
+		"redis-benchmark GET: request 500/0, 0 errors, 500ms"},
+	{"mysqlslap", slapShort, "mysqlslap: query 200/0, 0 errors, 2.5s\nmysqlslap innodb: query 200/0, 0 errors, 1.5s"},
+	{"locust", locustShort, "locust: request 195/1.95/19500, 5 errors, 10s"},      // 200 at 20/s
+	{"locust-history", locustCourse, "locust: request 60/1.2/6000, 3 errors, 3s"}, // 63 of which 3 failed
+}
+
+// What tables of loads say of concurrency and percentiles stands beside their figures.
+func TestLoadTables(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		redisShort: "20 50: request_p50=0.199 request_p95=7.247 request_p99=8.567 request_max=9.575",
+		slapShort:  "4 8: all_queries_min=2 all_queries_max=3 all_queries_min=1.5 all_queries_max=1.5",
+		locustShort: "0: request_p50=9 request_p90=20 request_p95=30 request_p98=50 request_p99=80 request_p99.9=90 " +
+			"request_p99.99=90 request_max=90",
+		locustCourse: "5:",
+	} {
+		all, err := Prepare("a", strings.NewReader(text), changed, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var at, figures []string
+		for _, d := range all {
+			at = append(at, fmt.Sprint(d.Concurrency))
+			values := parse(t, d, strings.NewReader(text)).Reports[0].Values
+			for i, m := range d.Declared.Measures {
+				figures = append(figures, fmt.Sprintf(" %s=%g", m.Name, values[i]))
+			}
+		}
+		if got := strings.Join(at, " ") + ":" + strings.Join(figures, ""); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	}
+}
