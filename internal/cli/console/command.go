@@ -53,6 +53,8 @@ func Args(low, high int, what string) cobra.PositionalArgs {
 			return exit.Usagef(hint, "%sno %s given", Phase(cmd), what)
 		case high == 0:
 			return exit.Usagef(hint, "%s%q is too much: no argument is wanted", Phase(cmd), given[0])
+		case high > 1:
+			return exit.Usagef(hint, "%s%d arguments are too many, want at most %d", Phase(cmd), len(given), high)
 		}
 		return exit.Usagef(hint, "%s%d arguments are too many, want one %s (quote names with blanks)", Phase(cmd),
 			len(given), what)

@@ -133,6 +133,9 @@ func (sd *Sides) fileColumns(phase, given string, asked []string) (compare.Sampl
 	if err != nil {
 		return compare.Samples{}, err
 	}
+	if err := ofOne(phase, s.Source, s.OneTest()); err != nil {
+		return compare.Samples{}, err
+	}
 	return samples(sd.Console, phase, s, asked, setAside(sd.Console, phase, s))
 }
 
@@ -162,6 +165,9 @@ func (r *repeats) names() []string {
 func (sd *Sides) asIn(phase, given string, base compare.Samples) (compare.Samples, error) {
 	s, err := sd.openTable(phase, given)
 	if err != nil {
+		return compare.Samples{}, err
+	}
+	if err := ofOne(phase, s.Source, s.OneTest()); err != nil {
 		return compare.Samples{}, err
 	}
 	aside := setAside(sd.Console, phase, s)

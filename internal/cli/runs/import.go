@@ -37,7 +37,7 @@ func (st *Store) ImportCommand() *cobra.Command {
 			if list {
 				return console.Args(0, 0, "file")(c, given)
 			}
-			return console.Args(1, 100, "file")(c, given)
+			return console.Args(1, 1000, "file")(c, given)
 		},
 		Long: `Import reads what fio, vdbench, elbencho, DISKSPD, HammerDB, sysbench, pgbench, vmstat, iostat, sar and others left
 and makes a run folder of it, on which report, analyze, compare, steady, baseline and the others work as on any run.
@@ -107,35 +107,56 @@ func (st *Store) importFiles(given []string, o importer.Options) error {
 			Problems []string          `json:"problems,omitempty"`
 		}{m.RunID, folder.Dir(), m.Imported, problemsOf(folder)})
 	}
-	for i, f := range m.Imported {
-		if i > 0 && m.Imported[i-1].VM == f.VM {
-			continue
-		}
-		var of []result.Imported // of one file, which may hold several runs
-		var runs []string
-		for _, o := range m.Imported[i:] {
-			if o.VM == f.VM {
-				of, runs = append(of, o), append(runs, o.Workload)
-			}
-		}
-		visible.Fprintf(st.Out, "%s: %s by %s\n", f.File, f.As, f.Tool)
-		visible.Fprintf(st.Out, "  dated by %s\n", f.Dated)
-		if len(of) > 1 {
-			visible.Fprintf(st.Out, "  %d workloads: %s\n", len(of), strings.Join(runs, ", "))
-		}
-		notes, unseen := importer.Told(of)
-		for _, n := range notes {
-			visible.Fprintf(st.Out, "  mind: %s\n", strings.TrimPrefix(n, f.File+": "))
-		}
-		for _, n := range unseen {
-			visible.Fprintf(st.Out, "  not looked at: %s\n", strings.TrimPrefix(n, f.File+": "))
-		}
-	}
+	printImported(st.Out, m.Imported)
 	for _, p := range problemsOf(folder) {
 		visible.Fprintf(st.Err, "warning: import: %s\n", p)
 	}
 	visible.Fprintf(st.Out, "run %s\nreport: %s\n", m.RunID, folder.ReportPath())
 	return nil
+}
+
+// printImported says of each file how it was read; files of which all the same is said are told once.
+func printImported(w io.Writer, imported []result.Imported) {
+	files := map[string][]string{} // by what is said of them
+	var order []string
+	for i, f := range imported {
+		if i > 0 && imported[i-1].VM == f.VM {
+			continue
+		}
+		var of []result.Imported // of one file, which may hold several runs
+		var runs []string
+		for _, o := range imported[i:] {
+			if o.VM == f.VM {
+				of, runs = append(of, o), append(runs, o.Workload)
+			}
+		}
+		lines := []string{fmt.Sprintf("%s by %s", f.As, f.Tool), "dated by " + f.Dated}
+		if len(of) > 1 {
+			lines = append(lines, fmt.Sprintf("%d workloads: %s", len(of), strings.Join(runs, ", ")))
+		}
+		notes, unseen := importer.Told(of)
+		for _, n := range notes {
+			lines = append(lines, "mind: "+strings.TrimPrefix(n, f.File+": "))
+		}
+		for _, n := range unseen {
+			lines = append(lines, "not looked at: "+strings.TrimPrefix(n, f.File+": "))
+		}
+		said := strings.Join(lines, "\n")
+		if files[said] == nil {
+			order = append(order, said)
+		}
+		files[said] = append(files[said], f.File)
+	}
+	for _, said := range order {
+		for i, line := range strings.Split(said, "\n") {
+			if i == 0 {
+				line = importer.Several(files[said]) + ": " + line
+			} else {
+				line = "  " + line
+			}
+			visible.Fprintf(w, "%s\n", line)
+		}
+	}
 }
 
 func problemsOf(folder *result.Folder) []string {

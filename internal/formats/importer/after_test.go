@@ -11,7 +11,7 @@ import (
 
 // endless are forms whose writers end them in no way of their own, so that a part is like a whole, or lose nothing.
 var endless = regexp.MustCompile(`/(?:av|ep|raw)_\w+\.1\.log$|/hdbtcount\.log$|-live\.csv$|/vm\.txt$|/io\.json$|^ior-csv` +
-	`|/vdbench-histogram\.html$|^dd's last lines$|^x_slat`)
+	`|/vdbench-histogram\.html$|^dd's last lines$|^x_slat|^locust-history|^jmeter|^hey-csv|^vegeta-(?:csv|rows)`)
 
 // A loop whose first test was killed goes on with the next: the one that is whole keeps its figures, and the one that
 // is not is told.
@@ -121,6 +121,17 @@ var failedForms = []struct{ form, text, want string }{
 	{"vegeta", vegetaShort, "vegeta: 20 errors"},
 	{"vegeta-json", vegetaJSONShort, "vegeta: 20 errors"},
 	{"ycsb", ycsbShort, "ycsb: 10 errors"},
+	{"redis-benchmark", redisShort + "Error from server: ERR unknown command 'X'\n", "redis-benchmark SET: 0 errors; " +
+		"redis-benchmark GET: 0 errors; lost: redis-benchmark says: Error from server: ERR unknown command 'X'"},
+	{"mysqlslap", slapShort + "mysqlslap: Error when connecting to server: 1040 Too many connections\n",
+		"mysqlslap: 0 errors; mysqlslap innodb: 0 errors; lost: mysqlslap: Error when connecting to server: 1040 Too " +
+			"many connections"},
+	{"locust", locustShort, "locust: 5 errors"},
+	{"locust-history", locustCourse, "locust: 3 errors"},
+	{"jmeter", jmeterShort, "JMeter: 1 errors"},
+	{"hey-csv", heyCSVShort, "hey: 1 errors"},
+	{"vegeta-csv", vegetaCSVShort, "vegeta: 1 errors; vegeta (2): 0 errors"},
+	{"vegeta-rows", vegetaRowsShort, "vegeta big: 1 errors"},
 	{"mdtest", mdtestShort + "ERROR: open() failed: No space left on device\n", "mdtest file creation: 0 " +
 		"errors; mdtest file stat: 0 errors; lost: mdtest says: ERROR: open() failed: No space left on device"},
 	{"hammerdb", hammerFailed, "TPROC-C 8 VU: 1 errors, 1 of 8 virtual users FINISHED FAILED: Error in Virtual User 3: " +

@@ -219,10 +219,13 @@ func distinct(all []result.Imported) []result.Imported {
 	return slices.CompactFunc(slices.Clone(all), func(a, b result.Imported) bool { return a.VM == b.VM })
 }
 
-// told are the texts of all, each once for each file, and of which of its runs it is where it is not of all of them.
+// told are the texts of all, each once with the files that it is of, and of which of their runs it is where it is not
+// of all of them.
 func told(all []result.Imported, what string, texts func(result.Imported) []string) (out []string) {
+	var order []string
+	files := map[string][]string{} // by what is said of them
 	for _, one := range distinct(all) {
-		var order []string
+		var here []string
 		by := map[string][]string{}
 		n := 0
 		for _, i := range all {
@@ -232,12 +235,12 @@ func told(all []result.Imported, what string, texts func(result.Imported) []stri
 			n++
 			for _, t := range texts(i) {
 				if by[t] == nil {
-					order = append(order, t)
+					here = append(here, t)
 				}
 				by[t] = append(by[t], i.Workload)
 			}
 		}
-		for _, t := range order {
+		for _, t := range here {
 			of := ""
 			if k := len(by[t]); k < n {
 				of = by[t][0] + ": "
@@ -245,10 +248,26 @@ func told(all []result.Imported, what string, texts func(result.Imported) []stri
 					of = fmt.Sprintf("%s and %d more: ", by[t][0], k-1)
 				}
 			}
-			out = append(out, one.File+": "+what+of+t)
+			said := what + of + t
+			if files[said] == nil {
+				order = append(order, said)
+			}
+			files[said] = append(files[said], one.File)
 		}
 	}
+	for _, said := range order {
+		out = append(out, Several(files[said])+": "+said)
+	}
 	return out
+}
+
+// Several names files of which the same is said: all of a few, or the first and how many more.
+func Several(files []string) string {
+	const most = 3
+	if n := len(files); n > most {
+		return fmt.Sprintf("%s and %d more", files[0], n-1)
+	}
+	return strings.Join(files, ", ")
 }
 
 // Told are the notes of the imported files for people: what to mind, and what was not looked at.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -487,7 +488,7 @@ const radosJSONShort = `{"concurrent_ios":"16","object_size":"4194304","op_size"
 // The course of a bench stands in its JSON, and the size of an operation is no object's.
 func TestShortForms(t *testing.T) {
 	t.Parallel()
-	for _, c := range shortForms {
+	for _, c := range slices.Concat(shortForms, requestLogForms, loadTableForms) {
 		if got := runsIn(t, c.name, []byte(c.text)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
@@ -528,7 +529,7 @@ var numbered = regexp.MustCompile(` \(\d+\)$`)
 func everyForm(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, c := range shortForms {
+	for _, c := range slices.Concat(shortForms, requestLogForms, loadTableForms) {
 		all[c.name] = c.text
 	}
 	files, _ := filepath.Glob("testdata/outputs/*")

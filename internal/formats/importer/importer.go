@@ -13,12 +13,14 @@ package importer
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"plimsoll/internal/contract/workload"
@@ -50,7 +52,8 @@ type reader struct {
 func readers() []reader {
 	return slices.Concat(wrapped(), fioReaders(), sysbenchReaders(), pgbenchReaders(), hostReaders(), diskReaders(),
 		vdbenchReaders(), hammerReaders(), elbenchoReaders(), summaryReaders(), tpccReaders(), fileToolReaders(),
-		k6Readers(), requestReaders(), webReaders(),
+		k6Readers(), requestReaders(), webReaders(), requestLogReaders(),
+		loadTableReaders(),
 		refusedReaders())
 }
 
@@ -136,13 +139,47 @@ var ErrUnknown = errors.New("it is no output of a tool that is known here")
 // Recognise says by which reader a file that begins so would be read, and whether it holds counters of a machine rather
 // than a load. known is false when it is of no form; a form that is known and not read has an advice.
 func Recognise(head []byte) (name string, host, known bool, advice string) {
-	head = plainHead(head)
+	r, known := recognised(plainHead(head))
+	return r.name, r.host, known, r.advice
+}
+
+// lately are the heads that were looked at last, by their sums: a command asks of the same file several times, and to
+// see that a large head is of no form every pattern has to go through it.
+var lately struct {
+	sync.Mutex
+	of map[[sha256.Size]byte]recognition
+}
+
+type recognition struct {
+	reader
+	known bool
+}
+
+const mostLately = 64
+
+// recognised is the first reader that recognises a head.
+func recognised(head []byte) (reader, bool) {
+	sum := sha256.Sum256(head)
+	lately.Lock()
+	was, there := lately.of[sum]
+	lately.Unlock()
+	if there {
+		return was.reader, was.known
+	}
+	var now recognition
 	for _, r := range readers() {
 		if r.recognise != nil && r.recognise(head) {
-			return r.name, r.host, true, r.advice
+			now = recognition{r, true}
+			break
 		}
 	}
-	return "", false, false, ""
+	lately.Lock()
+	defer lately.Unlock()
+	if lately.of == nil || len(lately.of) >= mostLately {
+		lately.of = map[[sha256.Size]byte]recognition{}
+	}
+	lately.of[sum] = now
+	return now.reader, now.known
 }
 
 // End is the end of a text that is longer than what Recognise looks at, from the begin of a line: a job's own words may
@@ -275,21 +312,17 @@ func (g *given) appended(r reader) (bool, error) {
 }
 
 func choose(g *given, as string) (reader, error) {
-	all := readers()
 	if as != "" {
+		all := readers()
 		i := slices.IndexFunc(all, func(r reader) bool { return r.name == as && r.advice == "" })
 		if i < 0 {
 			return reader{}, fmt.Errorf("no tool %q is known; there are: %s", as, names())
 		}
 		return all[i], nil
 	}
-	for _, r := range all {
-		if r.recognise == nil || !r.recognise(g.head) {
-			continue
-		}
-		if r.advice != "" {
-			return reader{}, fmt.Errorf("it is %s: %s", r.holds, r.advice)
-		}
+	if r, known := recognised(g.head); known && r.advice != "" {
+		return reader{}, fmt.Errorf("it is %s: %s", r.holds, r.advice)
+	} else if known {
 		return r, nil
 	}
 	if like := resembles(g.head); like != "" {

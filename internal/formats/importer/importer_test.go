@@ -367,15 +367,14 @@ func TestHostTimes(t *testing.T) {
 func TestToolsThatAreNotRead(t *testing.T) {
 	t.Parallel()
 	for tool, texts := range map[string][]string{
-		"redis-benchmark": {"====== GET ======\n  500 requests completed in 0.50 seconds\n", "\nSET: 1000.00 requests per second\n",
+		"redis-benchmark": {"\nSET: 1000.00 requests per second\n", "\rGET: rps=9.0 \rGET: 10.00 requests per second, p50=1.7 msec\n",
 			`"test","rps"` + "\n\"GET\",\"1000.00\"\n"},
 		"ab":      {"<p>\n This is ApacheBench, Version 2.3 <i>x</i><br>\n"},
 		"gatling": {"---- Global Information -----\n> request count      7 (OK=7 KO=0)\n", "RUN\tmy.Sim\tsim\t1700000000000\n"},
 		"locust": {"Type     Name     # reqs      # fails |    Avg\n",
-			"Type,Name,Request Count,Failure Count\nGET,/,10,1\n"},
+			"Type,Name,# requests,# failures\nGET,/,10,1\n"},
 		"JMeter": {"summary =   2000 in 00:00:40 =   50.0/s Avg:   200 Min:   100\n",
-			"2024-01-01 00:00:40,1 INFO o.a.j.r.Summariser: summary +  20 in 00:00:04 =   5.0/s Avg:   2 Min:   1\n",
-			"timeStamp,elapsed,label\n1704067200100,201,Home\n1704067200200,180,Home\n"},
+			"2024-01-01 00:00:40,1 INFO o.a.j.r.Summariser: summary +  20 in 00:00:04 =   5.0/s Avg:   2 Min:   1\n"},
 		"stress-ng": {"stress-ng: info:  [77] dispatching hogs: 4 hdd\n"},
 		"mlc":       {"Intel(R) Memory Latency Checker - v3.11\n"},
 		"iperf3":    {"[ ID] Interval           Transfer     Bitrate\n[  5]   0.00-1.00   sec   112 MBytes\n"},

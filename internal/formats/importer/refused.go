@@ -73,6 +73,15 @@ func refusedReaders() []reader {
 			advice: "make text of it: sadf -d -U FILE -- -A"},
 		{name: "blkparse", holds: "blkparse's output", recognise: re(`(?m)^( *\d+,\d+ +\d+ +\d+ +\d+\.\d{9} +\d+ +[A-Z]|CPU\d+ \(\S+\):)`),
 			advice: "single events of a device are not read; iostat or fio's logs show it over time"},
+		{name: "redis-benchmark -q", holds: "redis-benchmark's short form (-q)",
+			recognise: re(`(?m)(?:^|\r)[^\r\n:]+: [\d.]+ requests per second(?:, p50=[\d.]+ msec)? *\r?$`),
+			advice:    "it says neither how many requests there were nor for how long: give what it prints without -q"},
+		{name: "vegeta binary", holds: "vegeta's binary results",
+			recognise: func(head []byte) bool {
+				return bytes.Contains(head[:min(len(head), 64)], []byte("\x06Result\x01")) &&
+					bytes.Contains(head, []byte("\x03Seq\x01"))
+			},
+			advice: "make text of it: vegeta encode -to csv FILE"},
 		{name: "pgbench init", holds: "what pgbench -i prints", recognise: re(`(?m)^\d+ of \d+ tuples \(\d+%\) done`),
 			advice: "loading tables is no measurement that can be read; import the output of the run that follows"},
 	}
@@ -109,8 +118,7 @@ var tables = []struct {
 	is   *lazyregexp.Regexp
 }{
 	{"redis-benchmark", lazyregexp.New(`^"test","rps"`)},
-	{"locust", lazyregexp.New(`^Type,Name,"?(?:Request Count|# requests)|^Timestamp,User Count,Type,Name,`)},
-	{"JMeter's samples", lazyregexp.New(`^timeStamp,elapsed,`)},
+	{"locust", lazyregexp.New(`^"?Type"?,"?Name"?,"?# requests`)},
 	{"COSBench", lazyregexp.New(`^Op-Type,Op-Count,Byte-Count,|^Timestamp,Op-Count,`)},
 	{"BenchBase's course", lazyregexp.New(`^Time \(seconds\),Throughput \(requests/second\),`)},
 }
@@ -139,10 +147,7 @@ var others = []struct {
 	is   *lazyregexp.Regexp
 }{
 	{"hdparm", lazyregexp.New(`(?m)^ *Timing (?:cached|buffered disk|O_DIRECT disk|O_DIRECT cached) reads: `)},
-	{"redis-benchmark", lazyregexp.New(`(?m)^ *\d+ requests completed in [\d.]+ seconds|` +
-		`^[A-Z][\w ()]*: [\d.]+ requests per second`)},
 	{"memtier_benchmark", lazyregexp.New(`(?m)^ALL STATS\r?$|"ALL STATS"\s*:`)},
-	{"mysqlslap", lazyregexp.New(`(?m)^\tAverage number of seconds to run all queries: `)},
 	{"iperf3", lazyregexp.New(`"version"\s*:\s*"iperf 3|(?m)^\[ ID\] Interval +Transfer +`)},
 	{"cassandra-stress", lazyregexp.New(`(?mi)^op rate +: +[\d,.]+`)},
 	{"ab as a page (-w)", lazyregexp.New(`This is ApacheBench, Version `)},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // settingNames are columns of numbers that say what was tested rather than what came of it. Rows that differ in one are
@@ -42,14 +43,55 @@ func (t *Table) Apart(by int) error {
 		if len(values) == 1 || len(values) == len(t.Rows) || same {
 			continue
 		}
-		const most = 5
-		if n := len(order); n > most {
-			order = append(order[:most:most], fmt.Sprintf("%d more", n-most))
-		}
-		return fmt.Errorf("its rows are of several tests: %s is %s; keep the rows of one", Quote(name),
-			strings.Join(order, ", "))
+		return ofSeveral(name, order)
 	}
 	return nil
+}
+
+// testNames are columns of words that say what was tested.
+var testNames = []string{"test", "tests", "testname", "test_name", "workload", "benchmark", "bench", "operation", "op",
+	"command", "cmd", "query", "statement", "phase", "system", "engine", "scenario", "config", "configuration", "variant",
+	"case", "job", "jobname", "database", "db", "dbms", "device", "disk", "rw", "access", "pattern", "protocol", "suite"}
+
+// OneTest objects to rows that are taken for repeats of one test, or for its course, and are of several: a setting, or
+// the name of what was tested, differs. Names that differ by a number alone (run 1, run 2) are of repeats.
+func (t *Table) OneTest() error {
+	for i, name := range t.Names {
+		stem, _ := SplitUnit(name)
+		is := func(names []string) bool {
+			return slices.Contains(names, stem) || slices.Contains(names, strings.ToLower(name))
+		}
+		words := is(testNames) && t.wordy(i)
+		if !words && !is(settingNames) {
+			continue
+		}
+		seen := map[string]bool{}
+		var order []string
+		for _, row := range t.Rows {
+			key := row[i]
+			if words {
+				key = strings.TrimFunc(strings.ToLower(key), func(r rune) bool { return !unicode.IsLetter(r) })
+			}
+			if !missing(row[i]) && !seen[key] {
+				seen[key] = true
+				order = append(order, Quote(row[i]))
+			}
+		}
+		if len(order) > 1 {
+			return ofSeveral(name, order)
+		}
+	}
+	return nil
+}
+
+// ofSeveral says of a column that it tells tests apart, and into what.
+func ofSeveral(name string, values []string) error {
+	const most = 5
+	if n := len(values); n > most {
+		values = append(values[:most:most], fmt.Sprintf("%d more", n-most))
+	}
+	return fmt.Errorf("its rows are of several tests: %s is %s; keep the rows of one", Quote(name),
+		strings.Join(values, ", "))
 }
 
 // sumNames are what a row is called that says of all others together what they say.

@@ -97,3 +97,30 @@ func TestKeep(t *testing.T) {
 		t.Errorf("a column that is not there: %v", err)
 	}
 }
+
+// Rows of several tests are no repeats of one.
+func TestOneTest(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"test,rps\nSET,10\nGET,12\nLPUSH,9\n": `"test" is "SET", "GET", "LPUSH"`,
+		"test,rps\nrun 1,10\nrun 2,12\n":      "",
+		"test,rps\nSET,10\nSET,12\n":          "",
+		"bs,iops\n4096,10\n8192,12\n":         `"bs" is "4096", "8192"`,
+		"bs,iops\n4k,10\n4k,12\n":             "",
+		"rw;iops\nread;1,5\nwrite;2,5\n":      `"rw" is "read", "write"`,
+		"test,x\n1,10\n2,12\n":                "", // numbers of repeats
+		"status,x\nok,10\nslow,12\n":          "",
+	} {
+		tab, err := Read(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := tab.OneTest(); err != nil {
+			got = err.Error()
+		}
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

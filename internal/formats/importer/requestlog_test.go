@@ -1,0 +1,204 @@
+package importer
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"plimsoll/result"
+)
+
+const jmeterHead = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage," +
+	"bytes,sentBytes,grpThreads,allThreads,URL,Latency,IdleTime,Connect\n"
+
+// Of five samples one failed, with a message of two lines and a quotation; a row of a transaction controller is of two
+// others together.
+const jmeterShort = jmeterHead +
+	"1750000000000,200,Home,200,OK,T 1-1,text,true,,1000,100,2,2,http://h/,150,0,1\n" +
+	"1750000000100,300,\"Log, in\",200,OK,T 1-2,text,true,,3000,100,2,2,http://h/,250,0,1\n" +
+	"1750000000000,400,both,200,\"Number of samples in transaction : 2, number of failing samples : 0\",T 1-1,,true,," +
+	"4000,200,2,2,null,0,0,0\n" +
+	"1750000000400,900,Home,500,no,T 1-1,text,false,\"of \"\"two\"\"\nlines\",10,100,2,2,http://h/,800,0,1\n" +
+	"1750000000500,1000,Home,200,OK,T 1-2,text,true,,1000,100,2,2,http://h/,150,0,1\n" +
+	"1750000001500,1500,Home,200,OK,T 1-1,text,true,,1000,100,1,1,http://h/,150,0,1\n"
+
+const heyCSVShort = "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n" +
+	"0.5000,0.0024,0.0000,0.0043,0.0179,0.0001,200,0.0000\n" +
+	"0.2500,0.0000,0.0000,0.0000,0.0193,0.0435,503,0.5000\n" +
+	"1.5000,0.0000,0.0000,0.0000,0.0193,0.0435,302,0.5000\n"
+
+// The second attack begins anew with the numbers of its requests.
+const vegetaCSVShort = "1750000000000000000,200,500000000,0,100,,aGk=,,0,GET,http://h/,\n" +
+	"1750000000500000000,0,10000000,0,0,\"Get \"\"http://h/\"\": refused\",,,1,GET,http://h/,\n" +
+	"1750000001000000000,302,1000000000,0,50,,,,2,GET,http://h/,\n" +
+	"1750000010000000000,200,2000000000,0,100,,aGk=,,0,GET,http://h/,\n"
+
+const vegetaRowsShort = `{"attack":"big","seq":0,"code":200,"timestamp":"2026-03-02T10:00:00Z","latency":500000000,` +
+	`"bytes_out":0,"bytes_in":100,"error":"","body":null,"method":"GET","url":"http://h/","headers":null}
+{"attack":"big","seq":1,"code":500,"timestamp":"2026-03-02T10:00:00.5Z","latency":1500000000,"bytes_out":0,` +
+	`"bytes_in":7,"error":"500 no","body":null,"method":"GET","url":"http://h/","headers":null}
+`
+
+// requestLogForms are logs of requests: those that failed are in no rate and no time.
+var requestLogForms = []struct{ name, text, want string }{
+	{"jmeter", jmeterShort, "JMeter: request 4/3/6000, 1 errors, 3s"},
+	{"jmeter of a spreadsheet", strings.NewReplacer("Log, in", "Log in", "n : 2, n", "n : 2. n", ",", ";").
+		Replace(jmeterShort), "JMeter: request 4/3/6000, 1 errors, 3s"},
+	{"hey-csv", heyCSVShort, "hey: request 2/2, 1 errors, 2s"},
+	{"vegeta-csv", vegetaCSVShort, "vegeta: request 2/1.5/150, 1 errors, 2s\nvegeta: request 1/2/100, 0 errors, 2s"},
+	{"vegeta-rows", vegetaRowsShort, "vegeta big: request 1/0.5/100, 1 errors, 2s"},
+}
+
+// A log of requests gives the course, the percentiles and how many were at work.
+func TestRequestLogs(t *testing.T) {
+	t.Parallel()
+	all, err := Prepare("a.jtl", strings.NewReader(jmeterShort), changed, Options{})
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	d := all[0]
+	if d.Concurrency != 2 || d.Start.UnixMilli() != 1_750_000_000_000 || d.Dated != ownClock {
+		t.Errorf("%g at once from %v by %s", d.Concurrency, d.Start, d.Dated)
+	}
+	if got := fmt.Sprint(d.Facts); !strings.Contains(got, "Home; Log, in") {
+		t.Errorf("asked %s", got)
+	}
+	r := parse(t, d, strings.NewReader(jmeterShort)).Reports
+	var course []string
+	for _, x := range r {
+		course = append(course, fmt.Sprintf("%v %d %d", x.Elapsed, x.Ops[0].Ops, x.Errors))
+	}
+	// They end 0.2, 0.4, 1.3 (failed), 1.5 and 3 s after the begin.
+	if got := strings.Join(course, ", "); got != "1s 2 0, 2s 3 1, 3s 4 1" {
+		t.Errorf("its course: %s", got)
+	}
+	if p, _ := r[2].Ops[0].Hist.Quantile(0.5); math.Abs(float64(p)/1e9-0.3) > 0.01 {
+		t.Errorf("half of them took up to %d ns", p)
+	}
+	if name, _, _, advice := Recognise([]byte("\xff\x96\x7f\x03\x01\x01\x06Result\x01\xff\x80\x00\x01\x0c\x01" +
+		"\x06Attack\x01\x0c\x00\x01\x03Seq\x01")); name != "vegeta binary" ||
+		!strings.Contains(advice, "vegeta encode") {
+		t.Errorf("%s: %q", name, advice)
+	}
+}
+
+// A longer log has reports that are further apart, and loses nothing.
+func TestRequestLogOfALongTest(t *testing.T) {
+	t.Parallel()
+	l := newRequestLog("x", true)
+	const n = 10_000
+	for i := range int64(n) {
+		l.request(i*2e9, 1e9, i%10 != 0, 1)
+	}
+	b := &book{}
+	l.add(b)
+	s := b.stretches[0]
+	last := s.reports[len(s.reports)-1]
+	if len(s.reports) > mostSeconds || last.Ops[0].Ops != n*9/10 || last.Errors != n/10 ||
+		last.Ops[0].Hist.Count() != n*9/10 {
+		t.Errorf("%d reports, %d done, %d failed", len(s.reports), last.Ops[0].Ops, last.Errors)
+	}
+	if want := (result.Operation{Name: "request", Noun: "requests", Bytes: true}); s.operations[0] != want {
+		t.Errorf("%v", s.operations)
+	}
+}
+
+const redisShort = "SET: rps=9.0 (overall: 9.0)\r====== SET ======\n" + `  20000 requests completed in 1.60 seconds
+  20 parallel clients
+  3 bytes payload
+  keep alive: 1
+  host configuration "save": 
+  multi-thread: no
+
+Latency by percentile distribution:
+50.000% <= 0.199 milliseconds (cumulative count 10066)
+100.000% <= 9.575 milliseconds (cumulative count 20000)
+
+Summary:
+  throughput summary: 12500.00 requests per second
+  latency summary (msec):
+          avg       min       p50       p95       p99       max
+        1.500     0.024     0.199     7.247     8.567     9.575
+====== GET ======
+  500 requests completed in 0.50 seconds
+  50 parallel clients
+  3 bytes payload
+  keep alive: 1
+
+99.00% <= 1 milliseconds
+100.00% <= 2 milliseconds
+1000.00 requests per second
+
+`
+
+const slapShort = `Benchmark
+	Average number of seconds to run all queries: 2.500 seconds
+	Minimum number of seconds to run all queries: 2.000 seconds
+	Maximum number of seconds to run all queries: 3.000 seconds
+	Number of clients running queries: 4
+	Average number of queries per client: 50
+
+Benchmark
+	Running for engine innodb
+	Average number of seconds to run all queries: 1.500 seconds
+	Minimum number of seconds to run all queries: 1.500 seconds
+	Maximum number of seconds to run all queries: 1.500 seconds
+	Number of clients running queries: 8
+	Average number of queries per client: 25
+
+`
+
+const locustShort = `Type,Name,Request Count,Failure Count,Median Response Time,Average Response Time,` +
+	`Min Response Time,Max Response Time,Average Content Size,Requests/s,Failures/s,50%,66%,75%,80%,90%,95%,98%,99%,99.9%,99.99%,100%
+GET,/a,150,5,9,10.0,2,90,100.0,15.0,0.5,9,9,9,9,20,30,50,80,90,90,90
+GET,"/b, c",50,0,9,10.0,2,90,100.0,5.0,0.0,9,9,9,9,20,30,50,80,90,90,90
+,Aggregated,200,5,9,10.0,2,90,100.0,20.0,0.5,9,9,9,9,20,30,50,80,90,90,90
+`
+
+const locustCourse = `Timestamp,User Count,Type,Name,Requests/s,Failures/s,50%,99%,100%,Total Request Count,` +
+	`Total Failure Count,Total Median Response Time,Total Average Response Time,Total Min Response Time,` +
+	`Total Max Response Time,Total Average Content Size
+1750000000,5,,Aggregated,0.0,0.0,N/A,N/A,N/A,0,0,0,0.0,0,0,0
+1750000001,5,GET,/a,0.0,0.0,0,0,0,20,1,9,10.0,2,90,100.0
+1750000001,5,,Aggregated,0.0,0.0,0,0,0,20,1,9,10.0,2,90,100.0
+1750000003,5,GET,/a,20.0,1.0,9,80,90,63,3,9,20.0,2,90,100.0
+1750000003,5,,Aggregated,20.0,1.0,9,80,90,63,3,9,20.0,2,90,100.0
+`
+
+// loadTableForms are figures of tests as text and as tables.
+var loadTableForms = []struct{ name, text, want string }{
+	{"redis-benchmark", redisShort, "redis-benchmark SET: request 20000/30, 0 errors, 1.6s\n" +
+		"redis-benchmark GET: request 500/0, 0 errors, 500ms"},
+	{"mysqlslap", slapShort, "mysqlslap: query 200/0, 0 errors, 2.5s\nmysqlslap innodb: query 200/0, 0 errors, 1.5s"},
+	{"locust", locustShort, "locust: request 195/1.95/19500, 5 errors, 10s"},      // 200 at 20/s
+	{"locust-history", locustCourse, "locust: request 60/1.2/6000, 3 errors, 3s"}, // 63 of which 3 failed
+}
+
+// What tables of loads say of concurrency and percentiles stands beside their figures.
+func TestLoadTables(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		redisShort: "20 50: request_p50=0.199 request_p95=7.247 request_p99=8.567 request_max=9.575",
+		slapShort:  "4 8: all_queries_min=2 all_queries_max=3 all_queries_min=1.5 all_queries_max=1.5",
+		locustShort: "0: request_p50=9 request_p90=20 request_p95=30 request_p98=50 request_p99=80 request_p99.9=90 " +
+			"request_p99.99=90 request_max=90",
+		locustCourse: "5:",
+	} {
+		all, err := Prepare("a", strings.NewReader(text), changed, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var at, figures []string
+		for _, d := range all {
+			at = append(at, fmt.Sprint(d.Concurrency))
+			values := parse(t, d, strings.NewReader(text)).Reports[0].Values
+			for i, m := range d.Declared.Measures {
+				figures = append(figures, fmt.Sprintf(" %s=%g", m.Name, values[i]))
+			}
+		}
+		if got := strings.Join(at, " ") + ":" + strings.Join(figures, ""); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	}
+}
