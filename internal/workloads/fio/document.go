@@ -242,7 +242,8 @@ func steadyState(s *scanner) (string, error) {
 		}
 		return err
 	})
-	return fmt.Sprintf("fio's own steady state (%s over %d s) %s", strings.Replace(asked, ".000000", "", 1), over, is), err
+	asked = strings.Replace(asked, ".000000", "", 1)
+	return fmt.Sprintf("fio's own steady state (%s over %d s) %s", asked, over, is), err
 }
 
 func (s *scanner) word() (string, error) {
