@@ -171,7 +171,7 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			d.Notes = append(d.Notes, "fio added several jobs up in it (group_reporting) and tells the options of one: depth, "+
 				"rates and sizes of the others are not known, nor is it told whether all worked as long")
 		}
-		for _, note := range []string{p.Uneven, p.Tried} {
+		for _, note := range []string{p.Uneven, p.Steady, p.Tried} {
 			if note != "" {
 				d.Notes = append(d.Notes, note)
 			}

@@ -3,6 +3,7 @@ package importer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +172,19 @@ func TestFioTriesDepths(t *testing.T) {
 			`"job options":{"iodepth":"8","time_based":"","runtime":"60","latency_target":"`+target+`"},`)))
 		if d.Streams[0].Brief != want || strings.Contains(fmt.Sprint(d.Notes), "latency_target") != want {
 			t.Errorf("latency_target=%s: %+v, %q", target, d.Streams[0], d.Notes)
+		}
+	}
+}
+
+// Whether a job came to the steady state that it was asked for is told.
+func TestFioSteadyState(t *testing.T) {
+	t.Parallel()
+	for attained, want := range map[string]string{"1": "fio's own steady state (iops:50% over 2 s) was reached, and ended it",
+		"0": "fio's own steady state (iops:50% over 2 s) was not reached"} {
+		d := prepareOne(t, "out.json", fioOutput(1_700_000_000, fioJob("a", 0, 6000, `"steadystate":{"ss":"iops:50%",`+
+			`"duration":2,"attained":`+attained+`,"criterion":"33.1%","data":{"bw_mean":32000,"iops":[7900,7800]}},`)))
+		if !slices.Contains(d.Notes, want) {
+			t.Errorf("%q, want %q", d.Notes, want)
 		}
 	}
 }

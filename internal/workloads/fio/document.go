@@ -40,6 +40,7 @@ type entry struct {
 	group      uint64
 	startMS    uint64 // wall clock, 0 when the version prints none
 	options    settings
+	steady     string
 	deep       bool // "iodepth_level": it had more than one operation in flight at times
 }
 
@@ -174,6 +175,8 @@ func (d *document) entry(s *scanner, e *entry) error {
 				}
 				return s.skip()
 			})
+		case "steadystate":
+			e.steady, err = steadyState(s)
 		case "jobname":
 			e.name, err = s.word()
 		case "hostname":
@@ -218,6 +221,29 @@ func (d *document) entry(s *scanner, e *entry) error {
 		}
 		return err
 	})
+}
+
+// steadyState reads what fio says of the steady state that it was asked to end at.
+func steadyState(s *scanner) (string, error) {
+	asked, over, is := "", uint64(0), "was not reached"
+	err := s.object(func(key []byte) (err error) {
+		switch string(key) {
+		case "ss":
+			asked, err = s.word()
+		case "duration":
+			over, err = s.whole()
+		case "attained":
+			n := uint64(0)
+			if n, err = s.whole(); n > 0 {
+				is = "was reached, and ended it"
+			}
+		default:
+			err = s.skip()
+		}
+		return err
+	})
+	asked = strings.Replace(asked, ".000000", "", 1)
+	return fmt.Sprintf("fio's own steady state (%s over %d s) %s", asked, over, is), err
 }
 
 func (s *scanner) word() (string, error) {

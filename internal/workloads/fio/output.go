@@ -38,6 +38,8 @@ type Part struct {
 	Merged bool
 	// Uneven says that not all that is added up worked as long, "" where they did or nothing tells.
 	Uneven string
+	// Steady is what fio says of its own steady state, "" where it was asked for none.
+	Steady string
 	// Tried says that a job looked for its depth (latency_target), "" where none did.
 	Tried string
 	// Uncounted: a job ended with an error that is in no count of fio's, so that one is counted for it.
@@ -480,7 +482,7 @@ func (d *document) part(c choice) Part {
 		e := &one
 		times := named[e.host+e.name]
 		merged, uneven := d.merged(&d.jobs[i], times)
-		p.Uneven = cmp.Or(p.Uneven, uneven)
+		p.Uneven, p.Steady = cmp.Or(p.Uneven, uneven), cmp.Or(p.Steady, e.steady)
 		if triesDepths(d.jobOf(e)) {
 			p.Tried = depthsTried
 		}
