@@ -31,7 +31,7 @@ func TestBadTables(t *testing.T) {
 		"word":          {"n,x\n1,10\n2,20\n3,oops\n4,40\n", refused, `line 4: x: "oops" is not a number`},
 		"infinite":      {"n,x\n1,10\n2,20\n3,Inf\n4,40\n", refused, `line 4: x: "Inf" is not finite`},
 		"overflow":      {"n,x\n1,10\n2,20\n3,1e999\n4,40\n", refused, `line 4: x: "1e999" is not finite`},
-		"decimal comma": {"n;x\n1;10,5\n2;20,5\n", either, `line 2: "10,5" is not a number: write a decimal point`},
+		"decimal comma": {"n;x\n1;10,500\n2;20,500\n", either, `line 2: "10,500" is not a number: write a decimal point`},
 		"units":         {"n,x\n1,10ms\n2,20ms\n", either, `line 2: "10ms" is not a number: write the number alone`},
 		"gaps":          {"n,x\n1,10\n2,\n3,NaN\n4,40\n", either, ""},
 		"one point":     {"n,x\n1,10\n", either, ""},

@@ -71,6 +71,9 @@ func readRedis(_ format, r io.Reader) (*book, error) {
 			if t.rate > t.seconds { // both are rounded to hundredths, in which the larger number says more
 				t.seconds = t.n / t.rate
 			}
+			if !slices.ContainsFunc(t.facts, func(f result.Fact) bool { return f.Name == "threads" }) {
+				t.asked("threads", "1") // it prints them where there are more
+			}
 			t.length = inSeconds(t.seconds)
 			t.report.Elapsed, t.unfailing = t.length, true
 			t.unseen = []string{"the server underneath: its counters are in no such file"}

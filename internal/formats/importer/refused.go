@@ -119,6 +119,7 @@ var tables = []struct {
 }{
 	{"redis-benchmark", lazyregexp.New(`^"test","rps"`)},
 	{"locust", lazyregexp.New(`^"?Type"?,"?Name"?,"?# requests`)},
+	{"JMeter's samples without their success", lazyregexp.New(`^timeStamp,elapsed,`)},
 	{"COSBench", lazyregexp.New(`^Op-Type,Op-Count,Byte-Count,|^Timestamp,Op-Count,`)},
 	{"BenchBase's course", lazyregexp.New(`^Time \(seconds\),Throughput \(requests/second\),`)},
 }

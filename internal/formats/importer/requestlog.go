@@ -29,8 +29,8 @@ const (
 )
 
 var (
-	jmeterAny     = lazyregexp.New(`^"?timeStamp"?[,;\t|]"?elapsed"?[,;\t|]`)
-	heyCSVAny     = lazyregexp.New(`^response-time,DNS\+dialup,`)
+	jmeterAny     = lazyregexp.New(`^"?timeStamp"?[,;\t|]"?elapsed"?[,;\t|][^\n]*\bsuccess\b`)
+	heyCSVAny     = lazyregexp.New(`^response-time,DNS\+dialup,[^\n]*,offset\b`)
 	vegetaCSVAny  = lazyregexp.New(`^\d{18,19},\d{1,3},\d+,\d+,\d+,`)
 	vegetaRowsAny = lazyregexp.New(`^\s*\{"attack":"[^"\n]*","seq":\d+,"code":\d+,"timestamp":"`)
 	jmeterParent  = lazyregexp.New(`Number of samples in transaction : \d+`)

@@ -202,3 +202,18 @@ func TestLoadTables(t *testing.T) {
 		}
 	}
 }
+
+// What is said alike of several files is said once.
+func TestToldOnce(t *testing.T) {
+	t.Parallel()
+	var all []result.Imported
+	for i := range 5 {
+		all = append(all, result.Imported{File: fmt.Sprintf("%d.log", i), VM: fmt.Sprint(i), Notes: []string{"alike"},
+			Unseen: []string{fmt.Sprintf("of %d", i/3)}})
+	}
+	notes, unseen := Told(all)
+	if got := strings.Join(notes, "|") + "||" + strings.Join(unseen, "|"); got !=
+		"0.log and 4 more: alike||0.log, 1.log, 2.log: of 0|3.log, 4.log: of 1" {
+		t.Error(got)
+	}
+}

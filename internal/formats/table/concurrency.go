@@ -10,7 +10,8 @@ import (
 var ConcurrencyNames = []string{"n", "concurrency", "load", "clients", "users", "workers", "threads", "jobs", "vms",
 	"queue_depth", "iodepth", "depth", "qd", "outstanding", "numjobs", "connections", "sessions", "processes", "procs",
 	"parallelism", "virtual_users", "vus", "vu", "terminals", "conns", "tasks", "nj", "njobs", "nthreads", "nclients",
-	"io_depth", "queuedepth", "outstanding_ios", "oio", "qdepth", "inflight", "in_flight"}
+	"io_depth", "queuedepth", "outstanding_ios", "oio", "qdepth", "inflight", "in_flight",
+	"streams", "goroutines", "coroutines", "nusers", "nworkers", "threadcount", "clientcount", "usercount"}
 
 var (
 	notAWord   = regexp.MustCompile(`[^\pL\pN]+`)
@@ -48,6 +49,10 @@ func calls(have, known string) bool {
 		words = append(words, w)
 	}
 	name := strings.Join(words, "")
+	if lower := strings.ToLower(stem); name == "requests" && (strings.HasPrefix(lower, "concurrent") ||
+		strings.HasPrefix(lower, "parallel")) {
+		name = "concurrency"
+	}
 	known = strings.ReplaceAll(known, "_", "")
 	return name == known || counted && name+"s" == known
 }

@@ -10,13 +10,15 @@ func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"iodepth", "QD", "queue depth", "Queue_Depth", "outstanding", "numjobs", "nj",
 		"threads", "Number of threads", "num_threads", "# clients", "thread count", "connection_count", "VUs",
-		"virtual users", "procs", "Outstanding IOs", "no. of users", "N"} {
+		"virtual users", "procs", "Outstanding IOs", "no. of users", "N", "concurrent requests",
+		"Parallel_Requests", "streams", "threadcount"} {
 		table := &Table{Names: []string{"x", name}}
 		if table.Concurrency() != 1 || !IsConcurrency(name) {
 			t.Errorf("%q is not known as a concurrency", name)
 		}
 	}
-	for _, name := range []string{"thread", "client", "user", "latency", "threads_running_ms", "jobs done", "count"} {
+	for _, name := range []string{"thread", "client", "user", "latency", "threads_running_ms", "jobs done", "count",
+		"requests", "total requests", "number of requests"} {
 		if IsConcurrency(name) {
 			t.Errorf("%q is taken for a concurrency", name)
 		}

@@ -28,6 +28,49 @@ func likeNumber(cell string) bool {
 	return err == nil || errors.Is(err, strconv.ErrRange) || withUnit.MatchString(cell)
 }
 
+var (
+	withComma     = regexp.MustCompile(`^[-+]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][-+]?\d+)?$`)
+	surelyDecimal = regexp.MustCompile(`^[-+]?(?:\d{4,}|0|\d{1,3}(?:\.\d{3})+),|,(?:\d{1,2}|\d{4,})(?:[eE][-+]?\d+)?$`)
+	dotThousands  = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:\.\d{3})+$`)
+)
+
+// decimalCommas writes numbers with a decimal point where the table has decimal commas beyond doubt: some number can be
+// read in no other way, and none has a decimal point. Points stand between thousands only in a column that has a number
+// with both.
+func (t *Table) decimalCommas() {
+	comma, both := make([]bool, len(t.Names)), make([]bool, len(t.Names)) // of columns
+	sure := false
+	for _, row := range t.Rows {
+		for i, c := range row {
+			if strings.IndexByte(c, ',') >= 0 && withComma.MatchString(c) {
+				comma[i], both[i] = true, both[i] || strings.Contains(c, ".")
+				sure = sure || surelyDecimal.MatchString(c)
+			}
+		}
+	}
+	if !sure {
+		return
+	}
+	for _, row := range t.Rows {
+		for i, c := range row {
+			point := strings.Contains(c, ".") && likeNumber(c)
+			if strings.Contains(c, ",") {
+				point = likeNumber(c) && !withComma.MatchString(c) // 1,010.5
+			}
+			if point && !(both[i] && (dotThousands.MatchString(c) || withComma.MatchString(c))) {
+				return
+			}
+		}
+	}
+	for _, row := range t.Rows {
+		for i, c := range row {
+			if comma[i] && (withComma.MatchString(c) || both[i] && dotThousands.MatchString(c)) {
+				row[i] = strings.ReplaceAll(strings.ReplaceAll(c, ".", ""), ",", ".")
+			}
+		}
+	}
+}
+
 // advice says what to do about a cell that is no number.
 func advice(cell string) string {
 	switch {

@@ -175,7 +175,11 @@ func (t *Table) readText(data []byte) error {
 	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("line %d is longer than %d KiB", number+1, maxLine>>10)
 	}
-	return scanner.Err()
+	if err := scanner.Err(); err != nil {
+		return err
+	}
+	t.decimalCommas()
+	return nil
 }
 
 // splitter chooses how lines are cut by what the first one holds.

@@ -32,7 +32,7 @@ func TestRead(t *testing.T) {
 		"an unnamed column": {text: ",x\n0,5\n1,6\n", names: []string{"column 1", "x"},
 			rows: [][]string{{"0", "5"}, {"1", "6"}}},
 		"no header, bad first": {text: "1;2,5\n2;3,5\n", names: []string{"column 1", "column 2"},
-			rows: [][]string{{"1", "2,5"}, {"2", "3,5"}}},
+			rows: [][]string{{"1", "2.5"}, {"2", "3.5"}}},
 		"sizes as names": {text: "4k,8k\n1,2\n", names: []string{"4k", "8k"}, rows: [][]string{{"1", "2"}}},
 		"list": {text: "[1, 2.5, null]", names: []string{"column 1"},
 			rows: [][]string{{"1"}, {"2.5"}, {""}}},
@@ -115,8 +115,8 @@ func TestNumericColumns(t *testing.T) {
 		"hashes beside": {text: "commit,a\n7f3a,1\n1234,2\n99bb,3\n", list: []int{1}},
 		"a unit": {text: "t,lat\n1,12ms\n2,13ms\n", list: []int{0},
 			warnings: []string{`lat is left out: line 2: "12ms" is not a number: write the number alone; its unit belongs in the name of the column`}},
-		"a decimal comma": {text: "a;b\n1;1,5\n2;2,5\n", list: []int{0},
-			warnings: []string{`b is left out: line 2: "1,5" is not a number: write a decimal point, and nothing between thousands`}},
+		"commas of decimals or thousands": {text: "a;b\n1;1,500\n2;2,500\n", list: []int{0},
+			warnings: []string{`b is left out: line 2: "1,500" is not a number: write a decimal point, and nothing between thousands`}},
 		"codes": {text: "Status-Code,code,ms\n200,x,5\n500,y,2\n", list: []int{2},
 			warnings: []string{"Status-Code is left out: its numbers are codes, which have no mean"}},
 		"one bad cell": {text: "a,b\n1,1\n2,2\n3,broken\n", fails: `line 4: b: "broken" is not a number`},
@@ -124,8 +124,8 @@ func TestNumericColumns(t *testing.T) {
 			"a: \"1e999\" is not finite"},
 		"no numbers": {text: "a|b\n1|2\n",
 			fails: `no column of numbers among "a|b": line 2 begins with "1|2"`},
-		"only with commas": {text: "a\n1.234,5\n",
-			fails: `no column of numbers: a is left out: line 2: "1.234,5" is not a number: write a decimal point, and nothing between thousands`},
+		"only with commas": {text: "a\n1,234\n",
+			fails: `no column of numbers: a is left out: line 2: "1,234" is not a number: write a decimal point, and nothing between thousands`},
 		"all missing": {text: "a,b\n,x\n,y\n",
 			fails: `no column of numbers among "a", "b": line 2 begins with ""`},
 		"an element of a list": {text: `[1,2,"x"]`, fails: `element 3: column 1: "x" is not a number`},
@@ -300,6 +300,34 @@ func TestUnreadTimes(t *testing.T) {
 		}
 		if got := s.UnreadTimes(); got != want && (want == "" || !strings.HasPrefix(got, want)) {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Decimal commas are read where nothing else can be meant, and refused where it can.
+func TestDecimalCommas(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"users;tput\n1;10,5\n2;20,125\n":         "10.5 20.125", // 20,125 beside 10,5
+		"users;tput\n1;1.010,5\n2;2.020\n":       "1010.5 2020",
+		"users\ttput\n1\t0,125\n2\t7\n":          "0.125 7",
+		"users,tput\n1,\"10,5\"\n2,\"11,25\"\n":  "10.5 11.25",
+		"1;10,5\n2;20,25\n":                      "10.5 20.25",
+		"users;tput\n1;10,125\n2;20,125\n":       "refused", // or thousands
+		"users;tput\n1;1,010.5\n2;10,5\n":        "refused",
+		"users;tput\n1;10,5\n2;9.875\n":          "refused", // 9875, or another writer's
+		"users;tput;p\n1;10,5;0.5\n2;9,5;0.75\n": "refused",
+	} {
+		tab, err := Read(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		got := "refused"
+		if v, err := tab.Numbers(1, true); err == nil {
+			got = fmt.Sprintf("%g %g", v[0], v[1])
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 }
