@@ -347,13 +347,14 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 	}
 	declared := slices.ContainsFunc(p.scenario.Vars, func(v scenario.Var) bool { return v.Name == mf.vary })
 	option, vms := !own && mf.vary == rateOption && !declared, mf.vary == vmsOption && !declared
-	if option {
+	load := p.scenario.Workloads[slices.IndexFunc(p.scenario.Workloads,
+		func(w scenario.Workload) bool { return w.Name == name })]
+	if option && slices.Contains([]string{"fio", "vioperf"}, load.Generator) {
 		mf.vary = jobRate // as of job files: it is that of each job, and is said so
 	}
 	clients, unitOf := own && mf.vary == clientsOption, mf.unit
 	if vms {
-		i := slices.IndexFunc(p.scenario.Workloads, func(w scenario.Workload) bool { return w.Name == name })
-		if unitOf = "VMs"; groupOf(p.scenario, p.scenario.Workloads[i].Group).CountPerCluster == 0 {
+		if unitOf = "VMs"; groupOf(p.scenario, load.Group).CountPerCluster == 0 {
 			unitOf = "VMs per node"
 		}
 	}

@@ -273,10 +273,26 @@ func (s *Searched) add(sd *Sides, folder *experiment.Folder, id string, cell exp
 		return exit.Errorf(exit.Failed, "plimsoll resume "+folder.Record().ID+" goes on", "mark: run %s: %w", id, err)
 	}
 	if err != nil {
-		return exit.Errorf(exit.Refused, "", "mark: run %s: %w", id, err)
+		return exit.Errorf(exit.Refused, measured(run.Data, m.Workload), "mark: run %s: %w", id, err)
 	}
 	s.Probes, s.Read = append(s.Probes, p), true
 	return nil
+}
+
+// measured is a hint of which measures of its own a workload gave; "" for none.
+func measured(d *result.Data, workload string) string {
+	var names []string
+	for _, w := range d.Workloads {
+		if w.Name == workload && !w.Prefill && w.Merged() {
+			for _, v := range w.Values {
+				names = append(names, v.Measure)
+			}
+		}
+	}
+	if names = slices.Compact(slices.Sorted(slices.Values(names))); len(names) == 0 {
+		return ""
+	}
+	return "beside operations and errors it gave: " + unit.List(names, 12)
 }
 
 // directionsOf is how many times fio gives the one rate to a workload: to each process of its jobs in all its VMs, for
