@@ -211,13 +211,6 @@ func readRecord(name string) (r Record, err error) {
 	case r.System == "" || r.ID == "":
 		err = errors.New("it is no record: system and id are missing")
 	}
-	for _, d := range r.Done {
-		for _, l := range d.Loads {
-			if of, ok := l["limits"]; ok { // as an earlier program spelled them
-				l["limits"] = limitsOf(strings.Split(of, and))
-			}
-		}
-	}
 	return r, err
 }
 

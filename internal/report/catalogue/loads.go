@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"plimsoll/result"
-	"plimsoll/scenario"
 )
 
 // LoadsOf are the sets of conditions by which one workload of a run is known: the merged one of its group, not a
@@ -50,19 +49,6 @@ func inScenario(m result.Manifest, w result.Workload, version string) Load {
 	return l
 }
 
-// and stands between limits.
-const and = " and "
-
-// limitsOf is one text of limits in any order and spelling.
-func limitsOf(limits []string) string {
-	var each []string
-	for _, text := range limits {
-		each = append(each, scenario.NoneAllowed(text))
-	}
-	slices.Sort(each)
-	return strings.Join(each, and)
-}
-
 // MarkOf are the conditions of a search for a mark: those of its scenario, without what it varied, and what it asked.
 func MarkOf(m result.Manifest, workload, varied string, limits []string, condition, version string) Load {
 	l := inScenario(m, result.Workload{Name: workload}, version)
@@ -71,7 +57,7 @@ func MarkOf(m result.Manifest, workload, varied string, limits []string, conditi
 	}
 	l["load"] = "mark of " + l["load"]
 	l["varied"] = varied
-	l["limits"] = limitsOf(limits)
+	l["limits"] = strings.Join(slices.Sorted(slices.Values(limits)), " and ")
 	l["condition"] = cmp.Or(condition, "as it is written")
 	return l
 }
