@@ -228,11 +228,12 @@ func filledBy(v *view.Run, l *view.Load) (name string) {
 
 // tooShort is the finding that reads ended before it could be seen whether they became faster.
 func tooShort(l *view.Load, c *view.Track, values []float64) result.Finding {
-	why := fmt.Sprintf("%s of %s, and %d are needed", view.Plural(len(values), "point"), view.SayDuration(c.Step), fewest)
+	why := fmt.Sprintf("%s of %s, and %d are needed", view.Plural(len(values), "point"), view.SayDuration(c.Step),
+		fewest)
 	first, last := values[0], values[len(values)-1]
 	return result.Finding{
-		Check: "residency", Subject: l.Name, Severity: result.Info, Metric: "time until the reads are resident", Unit: "s",
-		N: len(values), NoInterval: why,
+		Check: "residency", Subject: l.Name, Severity: result.Info, Metric: "time until the reads are resident",
+		Unit: "s", N: len(values), NoInterval: why,
 		Basis: "reads per second in points of " + view.SayDuration(c.Step),
 		Evidence: []result.Evidence{{Name: "first point", Value: first, Unit: "ops/s"},
 			{Name: "last point", Value: last, Unit: "ops/s"}},
