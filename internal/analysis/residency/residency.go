@@ -237,8 +237,8 @@ func tooShort(l *view.Load, c *view.Track, values []float64) result.Finding {
 		Basis: "reads per second in points of " + view.SayDuration(c.Step),
 		Evidence: []result.Evidence{{Name: "first point", Value: first, Unit: "ops/s"},
 			{Name: "last point", Value: last, Unit: "ops/s"}},
-		Sentence: fmt.Sprintf("%s read at %s IOPS in its first %s and at %s in its last; whether data came to a faster tier "+
-			"cannot be told.", l.Name, view.SayCount(first), view.SayDuration(c.Step), view.SayCount(last)),
+		Sentence: fmt.Sprintf("%s read at %s IOPS in its first %s and at %s in its last; whether data came to "+
+			"a faster tier cannot be told.", l.Name, view.SayCount(first), view.SayDuration(c.Step), view.SayCount(last)),
 	}
 }
 
