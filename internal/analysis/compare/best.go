@@ -57,8 +57,8 @@ type Sweep struct {
 	KneeHigh  float64 `json:"knee_high,omitempty"`
 	KneeAtEnd bool    `json:"knee_at_end,omitempty"`
 	// FlatFrom is the first step after which the rate rises by no more than the threshold, -1 when it still rises at
-	// the last. Rise is the highest later rate against its, with an interval widened for the number of later steps; where
-	// it still rises, the last rate against the one before.
+	// the last. Rise is the highest later rate against its, with an interval widened for the number of later steps;
+	// where it still rises, the last rate against the one before.
 	FlatFrom int      `json:"flat_from"`
 	FlatSure bool     `json:"flat_sure"` // the whole interval of each later step lies below the threshold
 	Rise     *Against `json:"rise,omitempty"`

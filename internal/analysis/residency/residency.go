@@ -187,8 +187,8 @@ func placeOf(values []float64, number int) int {
 }
 
 // movedOn reports whether a workload reads at random what another of its machines had written in a row, and did so
-// before or after with other data: then it is asked how long these take to come to a faster tier. Who writes a file once
-// and then reads it asks for rates.
+// before or after with other data: then it is asked how long these take to come to a faster tier. Who writes a file
+// once and then reads it asks for rates.
 func movedOn(v *view.Run, l *view.Load) bool {
 	fills := map[string]bool{}
 	for _, o := range v.Loads {
@@ -228,16 +228,18 @@ func filledBy(v *view.Run, l *view.Load) (name string) {
 
 // tooShort is the finding that reads ended before it could be seen whether they became faster.
 func tooShort(l *view.Load, c *view.Track, values []float64) result.Finding {
-	why := fmt.Sprintf("%s of %s, and %d are needed", view.Plural(len(values), "point"), view.SayDuration(c.Step), fewest)
+	why := fmt.Sprintf("%s of %s, and %d are needed", view.Plural(len(values), "point"), view.SayDuration(c.Step),
+		fewest)
 	first, last := values[0], values[len(values)-1]
 	return result.Finding{
-		Check: "residency", Subject: l.Name, Severity: result.Info, Metric: "time until the reads are resident", Unit: "s",
-		N: len(values), NoInterval: why,
+		Check: "residency", Subject: l.Name, Severity: result.Info, Metric: "time until the reads are resident",
+		Unit: "s", N: len(values), NoInterval: why,
 		Basis: "reads per second in points of " + view.SayDuration(c.Step),
 		Evidence: []result.Evidence{{Name: "first point", Value: first, Unit: "ops/s"},
 			{Name: "last point", Value: last, Unit: "ops/s"}},
-		Sentence: fmt.Sprintf("%s read at %s IOPS in its first %s and at %s in its last; whether data came to a faster tier "+
-			"cannot be told.", l.Name, view.SayCount(first), view.SayDuration(c.Step), view.SayCount(last)),
+		Sentence: fmt.Sprintf("%s read at %s IOPS in its first %s and at %s in its last; whether data came to "+
+			"a faster tier cannot be told.", l.Name, view.SayCount(first), view.SayDuration(c.Step),
+			view.SayCount(last)),
 	}
 }
 

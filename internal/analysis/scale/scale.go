@@ -97,9 +97,9 @@ func short(stages []stage.Stage, q view.Quantity) []result.Finding {
 	}
 	f.Evidence = []result.Evidence{{Name: "first stage", Value: first.Throughput.Value, Unit: q.Unit},
 		{Name: "last stage", Value: last.Throughput.Value, Unit: q.Unit}}
-	f.Sentence = fmt.Sprintf("%s with %s %s in flight, %s with %s: ×%s the throughput for ×%s the load. How throughput "+
-		"grows between them cannot be told: %s.", q.Brief(first.Throughput.Value), view.SayCount(first.Concurrency), what,
-		q.Brief(last.Throughput.Value), view.SayCount(last.Concurrency),
+	f.Sentence = fmt.Sprintf("%s with %s %s in flight, %s with %s: ×%s the throughput for ×%s the load. How "+
+		"throughput grows between them cannot be told: %s.", q.Brief(first.Throughput.Value),
+		view.SayCount(first.Concurrency), what, q.Brief(last.Throughput.Value), view.SayCount(last.Concurrency),
 		view.SayCount(last.Throughput.Value/first.Throughput.Value),
 		view.SayCount(last.Concurrency/first.Concurrency), why)
 	return []result.Finding{f}

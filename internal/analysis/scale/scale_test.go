@@ -16,7 +16,8 @@ func growing(stages, long, warmUp int) *reporttest.Synthetic {
 		rate := func(int) float64 { return 1000 }
 		name := fmt.Sprintf("Worker %d", i)
 		if warmUp > 0 {
-			s.Load(reporttest.Load{Name: "Warmup of " + name, Group: name, To: warmUp, Depth: 1, Noise: 0.01, Rate: rate})
+			s.Load(reporttest.Load{Name: "Warmup of " + name, Group: name, To: warmUp, Depth: 1, Noise: 0.01,
+				Rate: rate})
 		}
 		s.Load(reporttest.Load{Name: name, From: warmUp + i*long, To: warmUp + stages*long, Depth: 1, Noise: 0.01,
 			Rate: rate})

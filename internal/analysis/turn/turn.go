@@ -308,7 +308,8 @@ func compare(v *view.Run, first, later *turn, d difference) result.Finding {
 		f.Sentence += "; " + neither + " moved by more than " + view.Percent(changed)
 	case low >= 1-changed && high <= 1+changed && f.NoInterval == "" && tail != "":
 		f.Severity = result.Passed
-		f.Sentence += "; the rate moved by no more than " + view.Percent(changed) + ", whether the p99 did cannot be told"
+		f.Sentence += "; the rate moved by no more than " + view.Percent(changed) +
+			", whether the p99 did cannot be told"
 	default:
 		f.Severity = result.Passed
 		f.Sentence += "; whether " + either + " moved by more than " + view.Percent(changed) + " cannot be told"
