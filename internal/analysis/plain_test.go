@@ -9,7 +9,8 @@ import (
 // Machines are said by their groups, which have names of the author's; what only looks like one keeps its name.
 func TestMembersOfGroups(t *testing.T) {
 	t.Parallel()
-	d := &result.Data{VMs: []result.VM{{Name: "Load_0000", Group: "Load"}, {Name: "__curie_test_17_DB_0000", Group: "DB"},
+	d := &result.Data{VMs: []result.VM{{Name: "Load_0000", Group: "Load"},
+		{Name: "__curie_test_17_DB_0000", Group: "DB"},
 		{Name: "DB_0001", Group: "DB"}, {Name: "DB_0010", Group: "DB"}, {Name: "My DB_0000", Group: "My DB"},
 		{Name: "given", Group: "Other"}},
 		Workloads: []result.Workload{{VM: "DB_0001", Group: "DB"}, {VM: "late_0000", Group: "late"}}}

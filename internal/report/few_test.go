@@ -20,7 +20,8 @@ func fewReads(n uint64, stated bool) *Document {
 	if stated {
 		w.Measures = []result.Measure{{Name: "read_p99", Unit: "ms", Kind: result.Single},
 			{Name: "read_p99.99", Unit: "ms", Kind: result.Single},
-			{Name: "sync_count", Unit: "count", Kind: result.Single}, {Name: "sync_p97.5", Unit: "ms", Kind: result.Single}}
+			{Name: "sync_count", Unit: "count", Kind: result.Single},
+			{Name: "sync_p97.5", Unit: "ms", Kind: result.Single}}
 		w.Values = []result.Value{{Measure: "read_p99", Value: 12}, {Measure: "read_p99.99", Value: 31},
 			{Measure: "sync_count", Value: 0.4 * float64(n)}, {Measure: "sync_p97.5", Value: 3}}
 	} else {

@@ -258,7 +258,8 @@ func jobs(w result.Workload) string {
 		slices.Sort(mode)
 		rate := ""
 		if l.Rate > 0 {
-			rate = " at " + strconv.FormatFloat(l.Rate, 'f', -1, 64) + map[bool]string{true: " IOPS", false: "/s"}[blocks]
+			unit := map[bool]string{true: " IOPS", false: "/s"}[blocks]
+			rate = " at " + strconv.FormatFloat(l.Rate, 'f', -1, 64) + unit
 		}
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("depth %d%s %s", l.Depth, rate, strings.Join(mode, " "))))
 	}

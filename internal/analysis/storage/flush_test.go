@@ -20,19 +20,19 @@ func TestFlushes(t *testing.T) {
 		severity                result.Severity
 		want                    string
 	}{
-		"volatile cache": {"20", "90", "", "write back", false, result.Warning, "20 µs at the median, 90 µs at the 99th " +
-			"percentile: shorter than flash or a disk takes to write, and the device says that its cache is"},
+		"volatile cache": {"20", "90", "", "write back", false, result.Warning, "20 µs at the median, 90 µs at " +
+			"the 99th percentile: shorter than flash or a disk takes to write, and the device says that its cache is"},
 		"kept cache": {"20", "90", "", "write through", false, result.Passed,
 			"the device says that it keeps what it has taken (write through)."},
 		"cache not known": {"20", "90", "etcd 1 ", "", false, result.Info,
 			"nothing here says whether what was flushed outlasts a loss of power."},
 		"of two jobs": {"20", "90", "a ,b ", "write through", false, result.Passed, "20 µs at the median of the " +
 			"fastest job, 90 µs at the 99th percentile of the slowest: shorter"},
-		"slower than a log": {"2000", "12000", "", "write back", false, result.Info, "2 ms at the median, 12 ms at the " +
-			"99th percentile: a log that waits for each of them waits so long; etcd asks for at most 10 ms at the 99th."},
+		"slower than a log": {"2000", "12000", "", "write back", false, result.Info, "2 ms at the median, 12 ms at " +
+			"the 99th percentile: a log that waits for each of them waits so long; etcd asks for at most 10 ms at the 99th."},
 		"as a medium does": {"2000", "9000", "", "write back", false, result.Passed, "as long as writing to a medium"},
-		"too few for a tail": {"2000", "40000", "", "write back", true, result.Info, "2 ms at the median (63 are too few " +
-			"for a 99th percentile), as long as writing to a medium may take."},
+		"too few for a tail": {"2000", "40000", "", "write back", true, result.Info, "2 ms at the median (63 are too " +
+			"few for a 99th percentile), as long as writing to a medium may take."},
 		"no flush was timed": {"", "", "", "write back", false, "", ""},
 	} {
 		m := result.Manifest{Environment: []result.Fact{{Group: "storage 1", Name: "write cache", Value: c.cache}}}

@@ -189,8 +189,8 @@ func TestFioSteadyState(t *testing.T) {
 	}
 }
 
-// What fio's whole times (lat) have beyond those of completion is the time in submission: by jq 6,000 reads in 60 s, 600
-// µs each. Where the times are the whole ones there is none.
+// What fio's whole times (lat) have beyond those of completion is the time in submission: by jq 6,000 reads in 60 s,
+// 600 µs each. Where the times are the whole ones there is none.
 func TestFioSubmission(t *testing.T) {
 	t.Parallel()
 	text := fioOutput(1_700_000_000, fioJob("a", 0, 6000, ""))
@@ -208,7 +208,8 @@ func TestFioPreamble(t *testing.T) {
 	const before = "a: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync, iodepth=1\n...\nfio-3.33\nStarting 1 process\n"
 	const after = "\na: (groupid=0, jobs=1): err= 0: pid=9: Sun Nov 29 21:03:35 2026\n  read: IOPS=100\n"
 	text := fioOutput(1_700_000_000, fioJob("a", 0, 6000, ""))
-	for _, c := range [][2]string{{before + text + after, ""}, {before + "fio: pid=9, err=5\n" + text, "fio says: fio: pid=9, err=5"}} {
+	for _, c := range [][2]string{{before + text + after, ""},
+		{before + "fio: pid=9, err=5\n" + text, "fio says: fio: pid=9, err=5"}} {
 		said := ""
 		for _, note := range prepareOne(t, "out.json", c[0]).Notes {
 			if strings.HasPrefix(note, "fio says") {

@@ -386,7 +386,8 @@ func (p *fioTextParser) add(t *tally, e *fioTextEntry, n int, several bool) {
 	}
 	if e.sync != nil {
 		if e.flushes > 0 {
-			t.figure(result.Measure{Name: prefix + "sync_count", Unit: "count", Kind: result.Single, Aside: true}, e.flushes)
+			t.figure(result.Measure{Name: prefix + "sync_count", Unit: "count", Kind: result.Single, Aside: true},
+				e.flushes)
 		}
 		t.figure(single(prefix+"sync_mean", "us"), e.sync.avg)
 		figures("sync", e.sync)

@@ -67,7 +67,7 @@ type requestLog struct {
 	unseen  []string
 }
 
-// requestPart is what ended within a part of a test.
+// requestPart counts what ended within a part of a test.
 type requestPart struct {
 	workload.Counters
 	failed uint64

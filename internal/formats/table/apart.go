@@ -50,8 +50,9 @@ func (t *Table) Apart(by int) error {
 
 // testNames are columns of words that say what was tested.
 var testNames = []string{"test", "tests", "testname", "test_name", "workload", "benchmark", "bench", "operation", "op",
-	"command", "cmd", "query", "statement", "phase", "system", "engine", "scenario", "config", "configuration", "variant",
-	"case", "job", "jobname", "database", "db", "dbms", "device", "disk", "rw", "access", "pattern", "protocol", "suite"}
+	"command", "cmd", "query", "statement", "phase", "system", "engine", "scenario", "config", "configuration",
+	"variant", "case", "job", "jobname", "database", "db", "dbms", "device", "disk", "rw", "access", "pattern",
+	"protocol", "suite"}
 
 // OneTest objects to rows that are taken for repeats of one test, or for its course, and are of several: a setting, or
 // the name of what was tested, differs. Names that differ by a number alone (run 1, run 2) are of repeats.

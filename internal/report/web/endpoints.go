@@ -191,8 +191,8 @@ func (s *Site) api(mux *http.ServeMux) {
 	})
 }
 
-// objection is what is wrong with the names of a question's parameters. Those that only Prometheus' paths have are left
-// to them: clients send them more than they need.
+// objection says what is wrong with the names of a question's parameters. Those that only Prometheus' paths have are
+// left to them: clients send them more than they need.
 func (e endpoint) objection(query string) error {
 	asked, err := url.ParseQuery(query)
 	if err != nil {

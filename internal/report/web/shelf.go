@@ -95,7 +95,8 @@ type shelf struct {
 }
 
 func newShelf(o Options) *shelf {
-	return &shelf{folders: o.Folders, now: o.Now, index: o.Index, version: indexForm + o.Version, stores: newStores(o.Now)}
+	return &shelf{folders: o.Folders, now: o.Now, index: o.Index, version: indexForm + o.Version,
+		stores: newStores(o.Now)}
 }
 
 func (s *shelf) close() error {

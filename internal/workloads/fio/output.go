@@ -38,7 +38,7 @@ type Part struct {
 	Merged bool
 	// Uneven says that not all that is added up worked as long, "" where they did or nothing tells.
 	Uneven string
-	// Steady is what fio says of its own steady state, "" where it was asked for none.
+	// Steady says what fio says of its own steady state, "" where it was asked for none.
 	Steady string
 	// Tried says that a job looked for its depth (latency_target), "" where none did.
 	Tried string

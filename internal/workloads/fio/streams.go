@@ -398,7 +398,8 @@ func (d *document) jobOf(e *entry) fiofile.Job {
 
 // pauses reports whether a job does something between its operations that is in no time of theirs, or lowers its depth.
 func pauses(job fiofile.Job) bool {
-	return flushes(job) || triesDepths(job) || job.Value("sync_file_range") != "" || number(job, "fsync_on_close", 0) > 0 ||
+	return flushes(job) || triesDepths(job) || job.Value("sync_file_range") != "" ||
+		number(job, "fsync_on_close", 0) > 0 ||
 		!slices.Contains([]string{"", "0"}, job.Value("thinktime"))
 }
 
