@@ -27,7 +27,13 @@ func scaling(v *view.Run) []result.Finding {
 	main := v.Whole()
 	stages := v.Stages()
 	if stages == nil {
-		return short(v.ShortStages(), main)
+		row := v.ShortStages()
+		if row != nil && slices.ContainsFunc(v.Loads[0].Measures(), func(q view.Quantity) bool {
+			return q.Measure != main.Measure && q.Better == result.Higher
+		}) {
+			return nil // they are run for that measure, as NOPM, which each tells by itself
+		}
+		return short(row, main)
 	}
 	undisturbed := func(all []view.Step) []view.Step { // a stage under a fault says nothing of how throughput grows
 		return slices.DeleteFunc(slices.Clone(all), func(s view.Step) bool {
