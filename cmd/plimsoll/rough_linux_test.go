@@ -356,7 +356,7 @@ func TestOutOfMemory(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("it ends with %v", err)
 	}
-	for _, want := range []string{"failed on 1 VM of 1 (One_0000): fio was ended by signal \"killed\"; nothing of ours sent " +
+	for _, want := range []string{"failed on 1 VM of 1 (the VM of One): fio was ended by signal \"killed\"; nothing of ours sent " +
 		"it: the kernel counts ", " killed for want of memory there meanwhile.", "run: partial", "cleanup: complete"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
