@@ -26,7 +26,6 @@ package mark
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -449,8 +448,7 @@ func (s Settings) inside(probes []Probe, b span) Step {
 		rate = 0.98 * high.Achieved
 	}
 	least, most := low.Offered*math.Pow(ratio, 0.2), low.Offered*math.Pow(ratio, 0.8)
-	return Step{min(max(rate, least), most), fmt.Sprintf("between %s, which held, and %s", Say(low.Offered, s.Unit),
-		Say(high.Offered, s.Unit))}
+	return Step{min(max(rate, least), most), "between what held and what broke"}
 }
 
 // flat reports whether a probe just above one has its margin: there is no slope that would say where the limit is.
