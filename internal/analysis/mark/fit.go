@@ -373,16 +373,16 @@ func chance(probes []Probe, b span) edge {
 		return edge{}
 	}
 	e := edge{points: len(probes), chance: true, inside: true}
-	e.low, e.rate, e.high = believed(probes, b.low.Offered/1.5, b.high.Offered*1.5, 0.002, len(moved),
+	e.low, e.rate, e.high = believed(probes, b.low.Offered/1.5, b.high.Offered*1.5, Confidence, 0.002, len(moved),
 		func(p Probe, i int) (at, by float64) { return math.Log(p.Offered), moved[i] })
 	e.ok = e.low > 0 && e.rate > 0 && e.high > 0
 	return e
 }
 
-// believed is where the mark is, and below and above which rates it is with 2.5 % each, by which probes held and which
+// believed is where the mark is, and between which rates it is with that confidence, by which probes held and which
 // broke. of says where each lies on a logarithmic scale and by how much its edge moves, by each of n thoughts; slip is
 // the chance that it came out so by anything else.
-func believed(probes []Probe, from, to, slip float64, n int,
+func believed(probes []Probe, from, to, confidence, slip float64, n int,
 	of func(p Probe, i int) (at, by float64)) (low, mid, high float64) {
 	const steps = 300
 	from, to = math.Log(from), math.Log(to)
@@ -406,7 +406,7 @@ func believed(probes []Probe, from, to, slip float64, n int,
 		for _, q := range []struct {
 			share float64
 			rate  *float64
-		}{{(1 - Confidence) / 2, &low}, {0.5, &mid}, {(1 + Confidence) / 2, &high}} {
+		}{{(1 - confidence) / 2, &low}, {0.5, &mid}, {(1 + confidence) / 2, &high}} {
 			if so < q.share*sum && so+likely[i] >= q.share*sum {
 				*q.rate = math.Exp(edge(i))
 			}

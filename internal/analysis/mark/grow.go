@@ -197,8 +197,9 @@ func told(probes []Probe, e edge) (low, high, share float64) {
 var wander = []float64{1, 1.5, 2}
 
 // arrivals is the edge of a step where operations are due at random: a probe of a few thousand has some hundredths
-// more or fewer to do than its rate says, and holds or breaks by what it had. The mark is where Bayes' rule has it
-// between 2.5 and 97.5 % with that spread (believed), and what a queue may have grown by unseen moves each probe down.
+// more or fewer to do than its rate says, and holds or breaks by what it had. The mark is where Bayes' rule has it with
+// that spread (believed), and what a queue may have grown by unseen moves each probe down. Its interval is nominal, as
+// that of a curve, since a search stops when it is narrow.
 func arrivals(probes []Probe, b span) edge {
 	if !(b.high.Arrivals > 0) || b.high.Offered > narrow*b.low.Offered {
 		return edge{}
@@ -210,7 +211,7 @@ func arrivals(probes []Probe, b span) edge {
 		}
 	}
 	e := edge{points: len(of), chance: true, due: true, inside: true}
-	e.low, e.rate, e.high = believed(of, b.low.Offered/1.5, b.high.Offered*1.5, 1e-4, len(wander),
+	e.low, e.rate, e.high = believed(of, b.low.Offered/1.5, b.high.Offered*1.5, nominal, 1e-4, len(wander),
 		func(p Probe, i int) (at, by float64) {
 			return math.Log(p.Offered) - p.Unseen, wander[i] * math.Sqrt2 / math.Sqrt(p.Arrivals)
 		})

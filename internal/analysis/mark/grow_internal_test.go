@@ -28,9 +28,9 @@ func TestArrivals(t *testing.T) {
 		probes    []Probe
 		low, high float64
 	}{
-		"both sides twice":           {long, 583.91, 633.10},
-		"a tenth of the operations":  {short, 537.07, 682.20},
-		"the higher came out in two": {both, 595.59, 640.44},
+		"both sides twice":           {long, 579.73, 637.58},
+		"a tenth of the operations":  {short, 525.57, 696.23},
+		"the higher came out in two": {both, 592.10, 644.78},
 	} {
 		e := estimate(test.probes)
 		low, high, share := told(test.probes, e)
