@@ -100,8 +100,11 @@ func (st *Store) Find(phase, run string) (string, error) {
 	}
 	if run == "latest" {
 		listed, err := st.listed()
-		if err != nil || len(listed) == 0 {
-			return "", exit.Errorf(exit.Failed, "", "%s: %q has no run any more: %w", phase, st.RunsDir, err)
+		if err != nil {
+			return "", exit.Errorf(exit.Failed, "", "%s: %w", phase, err)
+		}
+		if len(listed) == 0 { // they were removed meanwhile
+			return "", exit.Errorf(exit.Failed, "", "%s: no runs in %q any more", phase, st.RunsDir)
 		}
 		return listed[0].Dir, nil
 	}

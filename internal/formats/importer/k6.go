@@ -105,7 +105,7 @@ func (k *k6Summary) stretch() (stretch, error) {
 	t.unfailing = op.Name != "request"
 	t.concurrency = k.vus
 	t.notes = append(t.notes, "times and percentiles are k6's, of all requests, those that failed among them")
-	t.unseen = []string{"the server underneath: its counters are in no such file"}
+	t.unseen = []string{serverUnseen}
 	return t.done(), nil
 }
 

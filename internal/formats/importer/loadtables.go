@@ -76,7 +76,7 @@ func readRedis(_ format, r io.Reader) (*book, error) {
 			}
 			t.length = inSeconds(t.seconds)
 			t.report.Elapsed, t.unfailing = t.length, true
-			t.unseen = []string{"the server underneath: its counters are in no such file"}
+			t.unseen = []string{serverUnseen}
 			t.did(result.Operation{Name: "request", Noun: "requests"}, t.n, 0, t.mean/1e3)
 			if !t.ended {
 				t.failure = "it ends before redis-benchmark's rate: the file is cut short"
@@ -212,7 +212,7 @@ func readLocust(_ format, r io.Reader) (*book, error) {
 		}
 		row := named(columns, cells)
 		if row["Name"] != locustSum {
-			requests = append(requests, oneLine(strings.TrimSpace(row["Type"]+" "+row["Name"])))
+			requests = append(requests, locustName(row))
 			return nil
 		}
 		all, rate := decimal(row["Request Count"], ""), decimal(row["Requests/s"], "")
@@ -246,19 +246,24 @@ func readLocust(_ format, r io.Reader) (*book, error) {
 	return b, err
 }
 
+// locustName is how a row names its requests.
+func locustName(row map[string]string) string {
+	return oneLine(strings.TrimSpace(row["Type"] + " " + row["Name"]))
+}
+
 func locustSays(t *tally, requests []string) {
 	if slices.Sort(requests); len(requests) < mostKinds {
 		t.asked("requests", strings.Join(slices.Compact(requests), "; "))
 	}
 	t.notes = append(t.notes, "times are of all requests, those that failed among them")
-	t.unseen = []string{"the server underneath: its counters are in no such file"}
+	t.unseen = []string{serverUnseen}
 }
 
 // locustTest is a course on its way.
 type locustTest struct {
 	*tally
 	from     int64
-	users    map[float64]int
+	users    map[float64]uint64
 	requests []string
 	last     workload.Report
 }
@@ -276,12 +281,7 @@ func readLocustHistory(_ format, r io.Reader) (*book, error) {
 			last.Final = true
 			t.length = last.Elapsed
 			t.operations = []result.Operation{{Name: "request", Noun: "requests", Bytes: last.Ops[0].Bytes > 0}}
-			for users, n := range t.users {
-				if 5*n >= 4*len(t.reports) {
-					t.concurrency = users
-				}
-			}
-			if t.concurrency == 0 {
+			if t.concurrency = steadily(t.users, uint64(len(t.reports))); t.concurrency == 0 {
 				t.notes = append(t.notes, "its users vary: no one number was at work")
 			}
 			locustSays(t.tally, t.requests)
@@ -297,7 +297,7 @@ func readLocustHistory(_ format, r io.Reader) (*book, error) {
 	err := eachRow(r, byComma, func(n int, cells []string) error {
 		if cells[0] == "Timestamp" {
 			end()
-			columns, t = cells, &locustTest{tally: newTally("locust", 0), users: map[float64]int{}}
+			columns, t = cells, &locustTest{tally: newTally("locust", 0), users: map[float64]uint64{}}
 			return b.tooMany("tests")
 		}
 		if t == nil {
@@ -309,9 +309,8 @@ func readLocustHistory(_ format, r io.Reader) (*book, error) {
 		}
 		row := named(columns, cells)
 		if row["Name"] != locustSum {
-			label := oneLine(strings.TrimSpace(row["Type"] + " " + row["Name"]))
-			if !slices.Contains(t.requests, label) && len(t.requests) < mostKinds {
-				t.requests = append(t.requests, label)
+			if name := locustName(row); !slices.Contains(t.requests, name) && len(t.requests) < mostKinds {
+				t.requests = append(t.requests, name)
 			}
 			return nil
 		}

@@ -139,7 +139,7 @@ func (l *requestLog) add(b *book) {
 		t.start = time.Unix(0, zero).UTC()
 	}
 	t.length = time.Duration(l.to - zero)
-	t.notes, t.unseen = l.notes, append(l.unseen, "the server underneath: its counters are in no such file")
+	t.notes, t.unseen = l.notes, append(l.unseen, serverUnseen)
 	t.notes = append(t.notes, "each request counts when it ended; times and bytes are of those that did not fail")
 	t.concurrency = l.atOnce(t)
 	if len(l.labels) > 0 && len(l.labels) < mostKinds {
@@ -176,13 +176,20 @@ func (l *requestLog) add(b *book) {
 	b.stretches = append(b.stretches, t.stretch)
 }
 
-// atOnce is how many were at work at once, if the greater part of the requests says the same; 0 otherwise.
-func (l *requestLog) atOnce(t *tally) float64 {
-	const most = 0.8
-	for n, times := range l.threads {
-		if float64(times) >= most*float64(l.rows) {
+// steadily is the number that the greater part of so many rows says; 0 where none does.
+func steadily(said map[float64]uint64, rows uint64) float64 {
+	for n, times := range said {
+		if 5*times >= 4*rows {
 			return n
 		}
+	}
+	return 0
+}
+
+// atOnce is how many were at work at once, if the greater part of the requests says the same; 0 otherwise.
+func (l *requestLog) atOnce(t *tally) float64 {
+	if n := steadily(l.threads, l.rows); n > 0 {
+		return n
 	}
 	if len(l.threads) > 0 {
 		all := slices.Sorted(maps.Keys(l.threads))

@@ -46,6 +46,9 @@ var (
 	ohaJSONAny    = lazyregexp.New(`"summary"\s*:\s*\{\s*"successRate"\s*:`)
 )
 
+// serverUnseen stands for what a client's own figures do not hold.
+const serverUnseen = "the server underneath: its counters are in no such file"
+
 func webReaders() []reader {
 	return []reader{
 		{name: abText, holds: "what ApacheBench (ab) prints", book: true, recognise: abAny.Match},
@@ -70,7 +73,7 @@ type webTest struct {
 
 func newWebTest(tool string) *webTest {
 	t := &webTest{tally: *newTally(tool, 0), answers: map[string]float64{}}
-	t.unseen = []string{"the server underneath: its counters are in no such file"}
+	t.unseen = []string{serverUnseen}
 	return t
 }
 
