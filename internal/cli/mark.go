@@ -294,7 +294,8 @@ func marked(sc *scenario.Scenario, given string) (string, error) {
 		"mark: which workload's rate is meant")
 }
 
-func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf markFlags) error {
+// check refuses all flags that cannot be meant, at once, and returns the share that the mark is searched within.
+func (mf markFlags) check() (float64, error) {
 	within, err := withinShare(mf.within)
 	var bad []error
 	if err != nil {
@@ -313,7 +314,15 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 		bad = append(bad, fmt.Errorf("--from %g is above --to %g", float64(mf.from), float64(mf.to)))
 	}
 	if len(bad) > 0 {
-		return exit.Usagef("", "mark: %w", errors.Join(bad...))
+		return 0, exit.Usagef("", "mark: %w", errors.Join(bad...))
+	}
+	return within, nil
+}
+
+func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf markFlags) error {
+	within, err := mf.check()
+	if err != nil {
+		return err
 	}
 	limit, err := console.TimeLimit(mf.waits.limit)
 	if err == nil {

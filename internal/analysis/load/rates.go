@@ -114,13 +114,10 @@ func littleOf(v *view.Run, l *view.Load) (result.Finding, bool) {
 		Check: "littles-law", Subject: l.Name, Metric: "mean operations in flight", Unit: "count", N: int(count),
 		Value: view.Ptr(inFlight + handed), Basis: l.Basis(),
 		Evidence: []result.Evidence{
-			{Name: "throughput", Value: rate, Unit: l.Rate().Unit}, {Name: "mean service time",
-				Value: service / float64(count), Unit: "s"},
-			{
-				Name:  "product",
-				Value: inFlight,
-				Unit:  "count",
-			}, {Name: "queue depth of the job", Value: atMost, Unit: "count"},
+			{Name: "throughput", Value: rate, Unit: l.Rate().Unit},
+			{Name: "mean service time", Value: service / float64(count), Unit: "s"},
+			{Name: "product", Value: inFlight, Unit: "count"},
+			{Name: "queue depth of the job", Value: atMost, Unit: "count"},
 		},
 	}
 	if few {

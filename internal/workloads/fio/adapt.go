@@ -128,7 +128,7 @@ func (a *adaptation) object(s *fiofile.Section, o fiofile.Option, why string) {
 func (a *adaptation) objectOf(head, section string, line, col int, what, same string) {
 	section = "[" + section + "]"
 	for _, err := range a.objections {
-		o, ok := err.(*objection)
+		o, ok := errors.AsType[*objection](err)
 		if !ok || o.head != head || o.what != what && (same == "" || !strings.HasSuffix(o.what, same)) {
 			continue
 		}
