@@ -168,7 +168,7 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	if q.Measure != "" {
 		what = q.Name
 	}
-	ways := contended(m, grows, last.Concurrency) + crossed(m) + ". " + peakWords(m, q, last.Concurrency)
+	ways := contended(m, grows, last.Concurrency) + crossed(m, last.Concurrency) + ". " + peakWords(m, q, last.Concurrency)
 	switch d := m.Fall; {
 	case m.Cap.Closer:
 		f.NoInterval = "a line up to a cap is closer to the points than the law"
@@ -224,16 +224,19 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	return f
 }
 
+const little = 0.1 // of the throughput of the last stage without it, by what an interval leaves of a coefficient
+
 // contended and crossed say the two coefficients in words, and speak of contention only when its interval leaves no
 // other choice; of none only when what it leaves would take little at the last stage.
 func contended(m *usl.Model, grows bool, last float64) string {
-	const little = 0.1
 	in := m.AlphaParameter.Interval()
 	switch {
 	case m.Alpha == 0 && in.Valid() && in.High*last > little:
 		return fmt.Sprintf("contention inconclusive (up to %s)", sayPercent(in.High))
-	case m.Alpha == 0:
+	case m.Alpha == 0 && in.Valid():
 		return "no contention"
+	case m.Alpha == 0:
+		return "contention inconclusive"
 	case !(in.Low > 0): // or there is no interval
 		return fmt.Sprintf("contention inconclusive (%s)", sayPercent(m.Alpha))
 	case grows:
@@ -243,11 +246,12 @@ func contended(m *usl.Model, grows bool, last float64) string {
 }
 
 // crossed speaks of crosstalk only when the points cannot do without.
-func crossed(m *usl.Model) string {
+func crossed(m *usl.Model, last float64) string {
+	in := m.BetaParameter.Interval()
 	switch {
-	case m.Beta == 0:
+	case m.Beta == 0 && in.Valid() && in.High*last*(last-1) <= little:
 		return ", no crosstalk"
-	case m.CrosstalkP() > 1-view.Confidence:
+	case m.Beta == 0 || m.CrosstalkP() > 1-view.Confidence:
 		return ", crosstalk inconclusive"
 	}
 	return fmt.Sprintf(", crosstalk %s", sayPercent(m.Beta))

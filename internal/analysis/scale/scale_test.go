@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/testkit/reporttest"
 )
@@ -48,6 +50,26 @@ func TestScaling(t *testing.T) {
 		}
 		if len(got) == 0 || !strings.Contains(got[0].Sentence, c.want) || got[0].Low == nil && got[0].NoInterval == "" {
 			t.Errorf("%s: got %v, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Five counts of clients are too few for an interval of a coefficient at its bound, so nothing is said to be absent.
+func TestAbsentOnlyByInterval(t *testing.T) {
+	t.Parallel()
+	none, little := resample.Interval{}, resample.Interval{Low: 0, High: 0.0001, Confidence: 0.95}
+	large := resample.Interval{Low: 0, High: 0.2, Confidence: 0.95}
+	for _, c := range []struct {
+		alpha, beta resample.Interval
+		want        string
+	}{
+		{none, none, "contention inconclusive, crosstalk inconclusive"},
+		{little, little, "no contention, no crosstalk"},
+		{large, large, "contention inconclusive (up to 20 %), crosstalk inconclusive"},
+	} {
+		m := &usl.Model{AlphaParameter: usl.Parameter{Boot: c.alpha}, BetaParameter: usl.Parameter{Boot: c.beta}}
+		if got := contended(m, false, 16) + crossed(m, 16); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 }
