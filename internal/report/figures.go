@@ -68,7 +68,7 @@ func (doc *Document) Figures() []Figure {
 			continue
 		}
 		errors := plain(float64(doc.failed(l.Workload)))
-		if errors == "0" && doc.failuresUnknown(l.Workload) {
+		if errors == "0" && (doc.failuresUnknown(l.Workload) || !l.operations()) {
 			errors = none
 		}
 		add := func(f Figure) {
