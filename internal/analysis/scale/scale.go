@@ -168,7 +168,8 @@ func Fitted(stages []view.Step, points []usl.Point, m *usl.Model, q view.Quantit
 	if q.Measure != "" {
 		what = q.Name
 	}
-	ways := contended(m, grows, last.Concurrency) + crossed(m, last.Concurrency) + ". " + peakWords(m, q, last.Concurrency)
+	ways := contended(m, grows, last.Concurrency) + crossed(m, last.Concurrency) + ". " +
+		peakWords(m, q, last.Concurrency)
 	switch d := m.Fall; {
 	case m.Cap.Closer:
 		f.NoInterval = "a line up to a cap is closer to the points than the law"

@@ -128,6 +128,12 @@ var failedForms = []struct{ form, text, want string }{
 			"many connections"},
 	{"locust", locustShort, "locust: 5 errors"},
 	{"locust-history", locustCourse, "locust: 3 errors"},
+	{"memtier", "server 127.0.0.1:6379 handle error response: -ERR a\n" + memtierShort, "memtier_benchmark: 0 " +
+		"errors, memtier_benchmark says: -ERR a; its figures do not tell what failed from what was done; memtier_benchmark, by " +
+		"kind: 0 errors"},
+	{"memtier-json", strings.Replace(memtierJSONShort, `"Totals": {`, `"Totals": {"Connection Errors": 3, `, 1),
+		"memtier_benchmark: 0 errors, memtier_benchmark says: Connection Errors 3; its figures do not tell what failed from " +
+			"what was done; memtier_benchmark, by kind: 0 errors"},
 	{"jmeter", jmeterShort, "JMeter: 1 errors"},
 	{"hey-csv", heyCSVShort, "hey: 1 errors"},
 	{"vegeta-csv", vegetaCSVShort, "vegeta: 1 errors; vegeta (2): 0 errors"},

@@ -56,7 +56,7 @@ func hostReaders() []reader {
 			return isSysstat(head) && bytes.Contains(head, []byte(`"avg-cpu"`)) ||
 				isSysstat(head) && bytes.Contains(head, []byte(`"disk_device"`))
 		}),
-		host(sadfJSON, "sadf -j of sar's data", isSysstat),
+		host(sadfJSON, "sadf -j of sar's data, mpstat -o JSON", isSysstat),
 		host(sar, "sar's text", func(head []byte) bool { return sysstatHead.Match(head) && sarHead.Match(head) }),
 	}
 }
@@ -285,9 +285,7 @@ var sarKeys = []string{
 func (p *hostParser) sar(text string) error {
 	if strings.HasPrefix(text, "Linux ") {
 		if m := sarDate.FindStringSubmatch(text); m != nil {
-			if at, ok := p.clock(m[1] + " 00:00:00"); ok {
-				p.date, p.day = at, 0
-			}
+			p.dated(m[1])
 		}
 		return nil
 	}
@@ -297,13 +295,9 @@ func (p *hostParser) sar(text string) error {
 		return nil
 	}
 	cells := strings.Fields(m[2])
-	layout := "15:04:05"
-	if strings.HasSuffix(m[1], "M") {
-		layout = "03:04:05 PM"
-	}
-	clock, err := time.Parse(layout, m[1])
+	clock, err := clockTime(m[1])
 	if err != nil {
-		return fmt.Errorf("%q is no time of day", m[1])
+		return err
 	}
 	if p.names == nil {
 		p.names = cells
@@ -312,13 +306,36 @@ func (p *hostParser) sar(text string) error {
 	if len(cells) != len(p.names) || p.date.IsZero() {
 		return nil
 	}
-	of := time.Duration(clock.Hour())*time.Hour + time.Duration(
-		clock.Minute())*time.Minute + time.Duration(clock.Second())*time.Second
-	if of < p.day-12*time.Hour { // past midnight
+	return p.row(p.on(clock), p.names, cells)
+}
+
+// dated takes the date of the times of day that follow.
+func (p *hostParser) dated(date string) {
+	if at, ok := p.clock(date + " 00:00:00"); ok {
+		p.date, p.day = at, 0
+	}
+}
+
+// clockTime is how long after midnight a clock showed that.
+func clockTime(text string) (time.Duration, error) {
+	layout := "15:04:05"
+	if strings.HasSuffix(text, "M") {
+		layout = "03:04:05 PM"
+	}
+	t, err := time.Parse(layout, text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no time of day", text)
+	}
+	return t.Sub(t.Truncate(24 * time.Hour)), nil
+}
+
+// on is a time of the day, or of the next once midnight has passed.
+func (p *hostParser) on(clock time.Duration) time.Time {
+	if clock < p.day-12*time.Hour {
 		p.date = p.date.AddDate(0, 0, 1)
 	}
-	p.day = of
-	return p.row(p.date.Add(of), p.names, cells)
+	p.day = clock
+	return p.date.Add(clock)
 }
 
 // row puts the figures of a row with its time; what names the row stands in its first column.
@@ -486,7 +503,8 @@ func prepareHost(d *Reading, g *given, tool string) error {
 		return errors.New("it holds no samples after the first, which is the average since the machine was started")
 	case timeless > 0 && g.interval <= 0:
 		return fmt.Errorf("%d of its %d samples have no time: say the interval with --interval, or let %s", timeless, n,
-			cmp.Or(map[string]string{vmstat: "vmstat print times (-t)"}[tool], "iostat print times (-t)"))
+			cmp.Or(map[string]string{vmstat: "vmstat print times (-t)", sadfJSON: "sadf print dates"}[tool],
+				"iostat print times (-t)"))
 	}
 	idle := 0
 	for name, moved := range moves {

@@ -55,6 +55,14 @@ func (p *hostParser) statistics(data []byte) error {
 		if err != nil {
 			return damaged(err)
 		}
+		if token == "date" {
+			if token, err = dec.Token(); err != nil {
+				return damaged(err)
+			}
+			local := p.local
+			p.dated(fmt.Sprint(token))
+			p.local = local // where samples have times of their own, nothing is read by it
+		}
 		if token != "statistics" {
 			continue
 		}
@@ -78,7 +86,12 @@ func (p *hostParser) statistics(data []byte) error {
 func (p *hostParser) sample(of untyped.Object) error {
 	p.now.at = time.Time{}
 	if text := of.Text("timestamp"); text != "" {
-		p.now.at, _ = p.clock(text)
+		var ok bool
+		if p.now.at, ok = p.clock(text); !ok && !p.date.IsZero() { // mpstat's are within the day of the file
+			if clock, err := clockTime(text); err == nil {
+				p.now.at, p.local = p.on(clock), true
+			}
+		}
 	} else if at := of.Object("timestamp"); at != nil {
 		clock := at.Text("date") + " " + at.Text("time")
 		utc, _ := at["utc"].(json.Number)

@@ -20,6 +20,8 @@ const (
 	slapText      = "mysqlslap"
 	locustStats   = "locust"
 	locustHistory = "locust-history"
+	memtierText   = "memtier"
+	memtierJSON   = "memtier-json"
 )
 
 var (
@@ -47,6 +49,8 @@ func loadTableReaders() []reader {
 		{name: locustStats, holds: "locust's figures of a test (_stats.csv)", book: true, recognise: locustAny.Match},
 		{name: locustHistory, holds: "locust's course (_stats_history.csv)", book: true,
 			recognise: locustHistoryAny.Match},
+		{name: memtierText, holds: "what memtier_benchmark prints", book: true, recognise: memtierAny.Match},
+		{name: memtierJSON, holds: "memtier_benchmark --json-out-file", book: true, recognise: memtierJSONAny.Match},
 	}
 }
 

@@ -218,3 +218,27 @@ func TestVdbenchInGerman(t *testing.T) {
 		}
 	}
 }
+
+// mpstat's JSON has times of day, below a date that they pass at midnight.
+func TestMpstat(t *testing.T) {
+	t.Parallel()
+	const text = `{"sysstat": {"hosts": [{"nodename": "h", "date": "2021-05-19", "statistics": [
+{"timestamp": "11:59:50 PM", "cpu-load": [{"cpu": "-1", "usr": 50.01, "idle": 49.99}, {"cpu": "0", "usr": 99.0}]},
+{"timestamp": "12:00:00 AM", "cpu-load": [{"cpu": "-1", "usr": 30.01, "idle": 69.99}, {"cpu": "0", "usr": 59.0}]}]}]}}
+`
+	all, err := Prepare("a.json", strings.NewReader(text), changed, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := all[0]
+	got := d.End.Format(time.DateTime)
+	for _, r := range parse(t, d, strings.NewReader(text)).Reports {
+		got += fmt.Sprint(" ", r.Values)
+	}
+	for _, m := range d.Declared.Measures {
+		got += " " + m.Name
+	}
+	if want := "2021-05-20 00:00:00 [99 49.99 50.01] [59 69.99 30.01] cpu0_%usr cpu_%idle cpu_%usr"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}

@@ -148,7 +148,6 @@ var others = []struct {
 	is   *lazyregexp.Regexp
 }{
 	{"hdparm", lazyregexp.New(`(?m)^ *Timing (?:cached|buffered disk|O_DIRECT disk|O_DIRECT cached) reads: `)},
-	{"memtier_benchmark", lazyregexp.New(`(?m)^ALL STATS\r?$|"ALL STATS"\s*:`)},
 	{"iperf3", lazyregexp.New(`"version"\s*:\s*"iperf 3|(?m)^\[ ID\] Interval +Transfer +`)},
 	{"cassandra-stress", lazyregexp.New(`(?mi)^op rate +: +[\d,.]+`)},
 	{"ab as a page (-w)", lazyregexp.New(`This is ApacheBench, Version `)},

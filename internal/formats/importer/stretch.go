@@ -200,6 +200,7 @@ func books() map[string]func(format, io.Reader) (*book, error) {
 		abText: readAB, heyText: readHey, ohaJSON: readOhaJSON, vegetaJSON: readVegetaJSON, vegetaText: readVegeta,
 		jmeterCSV: readJMeter, heyCSV: readHeyCSV, vegetaCSV: readVegetaCSV, vegetaRows: readVegetaRows,
 		redisText: readRedis, slapText: readSlap, locustStats: readLocust, locustHistory: readLocustHistory,
+		memtierText: readMemtier, memtierJSON: readMemtierJSON,
 	}
 }
 

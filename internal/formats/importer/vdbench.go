@@ -199,7 +199,7 @@ func (p *vdbenchParser) start(m []string) error {
 	run.rate = found(vdbenchRate, []byte(m[3]))
 	run.warmedUp = vdbenchWarm.MatchString(m[3])
 	if m[1] != "" {
-		at, err := timeOfDay(m[1])
+		at, err := clockTime(m[1])
 		if err != nil {
 			return err
 		}
@@ -285,18 +285,9 @@ func (p *vdbenchParser) day(text string) {
 	}
 }
 
-// timeOfDay reads hours, minutes, seconds.
-func timeOfDay(text string) (time.Duration, error) {
-	at, err := time.Parse("15:04:05.000", text)
-	if err != nil {
-		return 0, fmt.Errorf("%q is no time of day", text)
-	}
-	return at.Sub(at.Truncate(24 * time.Hour)), nil
-}
-
 // moment puts a time of day on the day it belongs to.
 func (p *vdbenchParser) moment(text string) (time.Time, error) {
-	of, err := timeOfDay(text)
+	of, err := clockTime(text)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -281,10 +281,13 @@ func (c *replayed) series(ctx context.Context) []result.Series {
 	return slices.Concat(out, c.nodeCPU(ctx), c.machines(ctx), c.databases(ctx))
 }
 
-// sharing are the workloads that share the VMs of their group with another, so that the group's views do not tell them
-// apart.
+// sharing are the workloads that share VMs with another, so that the views of groups do not tell them apart: within a
+// group, or, where a file holds several tests, as groups of their own of which its machine has the last one's.
 func (c *found) sharing() []*loadPlan {
-	in := map[string]int{}
+	in, groups := map[string]int{}, map[string]bool{}
+	for _, vm := range c.vms {
+		groups[vm.Group] = true
+	}
 	for _, l := range c.loads {
 		if !l.prefill {
 			in[l.group]++
@@ -292,7 +295,7 @@ func (c *found) sharing() []*loadPlan {
 	}
 	var out []*loadPlan
 	for _, l := range c.loads {
-		if !l.prefill && in[l.group] > 1 {
+		if !l.prefill && (in[l.group] > 1 || !groups[l.group]) {
 			out = append(out, l)
 		}
 	}
