@@ -266,7 +266,7 @@ func readMemtierJSON(_ format, r io.Reader) (*book, error) {
 			}
 		}
 		config := doc.Object("configuration")
-		p.asked["pipeline"], _ = quantity(fmt.Sprint(config["pipeline"]))
+		p.asked["pipeline"] = memtierNumber(config, "pipeline")
 		of := map[*memtierOf]untyped.Object{}
 		for _, name := range slices.Sorted(maps.Keys(doc)) {
 			stats := doc.Object(name)
@@ -308,7 +308,7 @@ func readMemtierJSON(_ format, r io.Reader) (*book, error) {
 func (m *memtierOf) meanOfAll(stats untyped.Object) {
 	var n, sum float64
 	for _, kind := range m.kinds {
-		count, _ := quantity(fmt.Sprint(stats.Object(kind)["Count"]))
+		count := memtierNumber(stats.Object(kind), "Count")
 		n, sum = n+count, sum+count*m.mean[kind]
 	}
 	if n > 0 {
@@ -316,20 +316,23 @@ func (m *memtierOf) meanOfAll(stats untyped.Object) {
 	}
 }
 
+// memtierNumber is a member of an object of its JSON, 0 where there is none.
+func memtierNumber(of untyped.Object, name string) float64 {
+	v, _ := quantity(fmt.Sprint(of[name]))
+	return v
+}
+
 // takes reads the object of a kind of requests.
 func (m *memtierOf) takes(kind string, row untyped.Object) {
-	num := func(name string) float64 {
-		v, _ := quantity(fmt.Sprint(row[name]))
-		return v
-	}
 	m.ended = m.ended || kind == memtierAll
-	if num("Count") == 0 && num("Ops/sec") == 0 {
+	if memtierNumber(row, "Count") == 0 && memtierNumber(row, "Ops/sec") == 0 {
 		return
 	}
-	if m.rate[kind] = num("Ops/sec"); kind != memtierAll {
+	if m.rate[kind] = memtierNumber(row, "Ops/sec"); kind != memtierAll {
 		m.kinds = append(m.kinds, kind)
 	}
-	m.mean[kind], m.bytes[kind], m.miss[kind] = num("Latency"), num("KB/sec")*1024, num("Misses/sec")
+	m.mean[kind], m.bytes[kind] = memtierNumber(row, "Latency"), memtierNumber(row, "KB/sec")*1024
+	m.miss[kind] = memtierNumber(row, "Misses/sec")
 	ranks := row.Object("Percentile Latencies")
 	for _, name := range slices.Sorted(maps.Keys(ranks)) {
 		q, is := strings.CutPrefix(name, "p")
@@ -338,18 +341,14 @@ func (m *memtierOf) takes(kind string, row untyped.Object) {
 			m.ranks[kind] = append(m.ranks[kind], memtierRank{"p" + strconv.FormatFloat(rank, 'f', -1, 64), v})
 		}
 	}
-	m.ranks[kind] = append(m.ranks[kind], memtierRank{"max", num("Max Latency")})
+	m.ranks[kind] = append(m.ranks[kind], memtierRank{"max", memtierNumber(row, "Max Latency")})
 }
 
 // course puts the times of a run, and what it did by the second, into its stretch.
 func (m *memtierOf) course(t *tally, stats untyped.Object) {
-	num := func(of untyped.Object, name string) float64 {
-		v, _ := quantity(fmt.Sprint(of[name]))
-		return v
-	}
 	clock := stats.Object("Runtime")
-	length := inSeconds(num(clock, "Total duration") / 1e3)
-	if start := num(clock, "Start time"); start > 0 {
+	length := inSeconds(memtierNumber(clock, "Total duration") / 1e3)
+	if start := memtierNumber(clock, "Start time"); start > 0 {
 		t.start = time.UnixMilli(int64(min(start, 1e13))).UTC()
 	}
 	if length == 0 {
@@ -364,7 +363,7 @@ func (m *memtierOf) course(t *tally, stats untyped.Object) {
 	done := make(workload.Counts, len(last.Ops))
 	for i, kind := range m.kinds {
 		row := stats.Object(kind)
-		n, i := num(row, "Count"), min(i, len(done)-1) // or all kinds in one
+		n, i := memtierNumber(row, "Count"), min(i, len(done)-1) // or all kinds in one
 		last.Ops[i].Ops += whole(n)
 		last.Ops[i].Seconds += n * m.mean[kind] / 1e3
 		course, sum := row.Object("Time-Serie"), 0.0
@@ -376,9 +375,9 @@ func (m *memtierOf) course(t *tally, stats untyped.Object) {
 			if seconds[k] == nil {
 				seconds[k] = make(workload.Counts, len(done))
 			}
-			n := num(course.Object(at), "Count")
+			n := memtierNumber(course.Object(at), "Count")
 			seconds[k][i].Ops += whole(n)
-			seconds[k][i].Seconds += n * num(course.Object(at), "Average Latency") / 1e3
+			seconds[k][i].Seconds += n * memtierNumber(course.Object(at), "Average Latency") / 1e3
 			sum += n
 		}
 		same = same && sum == n
