@@ -96,9 +96,16 @@ func (e Engine) Here(ctx context.Context, specs []workload.Spec) (workload.Tool,
 		if err != nil {
 			continue // the plan has said so
 		}
-		for _, what := range lacking(e.program(), a.source) {
+		lacks := lacking(e.program(), a.source)
+		for _, what := range lacks {
 			bad = append(bad, fmt.Errorf("workload %q: %s (%s): take it out, or install a newer one", spec.Name, what,
 				path))
+		}
+		if len(lacks) == 0 {
+			for _, what := range refuses(ctx, path, a.text) {
+				bad = append(bad, fmt.Errorf("workload %q: %s refuses %s (%s): correct it, or install a newer one", spec.Name,
+					tool.Version, what, path))
+			}
 		}
 		for _, job := range a.out.Jobs() {
 			for _, what := range missingProcessors(job, "/sys/devices/system") {
@@ -120,6 +127,26 @@ func (e Engine) Here(ctx context.Context, specs []workload.Spec) (workload.Tool,
 		}
 	}
 	return tool, errors.Join(bad...)
+}
+
+// refused is what fio says of an option or a value that it does not take.
+var refused = lazyregexp.New(`(?m)^(?:fio: failed parsing |Bad option <)([^>\n]+)>?$`)
+
+// refuses are the lines of a job file that the fio at path does not take: it reads them all, and opens and makes
+// nothing.
+func refuses(ctx context.Context, path string, job []byte) (lines []string) {
+	limited, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	cmd := exec.CommandContext(limited, path, "--parse-only", "-")
+	cmd.Stdin, cmd.WaitDelay = bytes.NewReader(job), time.Second
+	said, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	for _, m := range refused.FindAllStringSubmatch(string(said), 20) {
+		lines = append(lines, m[1])
+	}
+	return lines
 }
 
 // engineLacks says why an engine cannot be used here: the fio has it not, or the kernel has io_uring switched off.

@@ -126,6 +126,17 @@ func TestInstalledFioTooOld(t *testing.T) {
 	}
 }
 
+// A value that the fio here does not take is found before the run.
+func TestInstalledFioRefuses(t *testing.T) {
+	t.Parallel()
+	path := needs.Fio(t)
+	_, err := Engine{}.Here(t.Context(), []workload.Spec{{Name: "w", ConfigFile: "w.fio",
+		Config: []byte("[a]\nfilename=/dev/sdb\nsize=64m\nrw=randread\nprioclass=9\n")}})
+	if want := " refuses prioclass=9 (" + path + "): correct it"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // Every option that has a first version is in the table and reaches fio.
 func TestSince(t *testing.T) {
 	t.Parallel()
