@@ -226,7 +226,8 @@ func (pl *planner) fits(ctx context.Context, phase string, p *prepared) error {
 		if e, ok := pl.Drivers.ByName()[generator].(workload.Resident); ok {
 			if _, err := e.Here(ctx, of[generator]); err != nil {
 				bad = append(bad, err)
-				hint = "without it: --target sim shows what a run tells, plimsoll vioperf what large writes take here"
+				hint = "--target sim needs no such program and shows what a run tells, plimsoll vioperf what large writes " +
+					"take here"
 			}
 		}
 	}
