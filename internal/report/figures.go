@@ -496,7 +496,8 @@ func (doc *Document) plainShort(answer string) []Short {
 	}
 	if errors > 0 {
 		failed = plain(float64(errors)) + " operations failed"
-		made := slices.ContainsFunc(told, func(l Latency) bool { return l.distributed }) // else percentiles are the tool's, of what it takes
+		// else percentiles are the tool's, of what it takes
+		made := slices.ContainsFunc(told, func(l Latency) bool { return l.distributed })
 		switch {
 		case errors == 1 && made:
 			failed = "1 operation failed and is in no rate and no percentile"

@@ -392,8 +392,8 @@ func (p *pair) missing() string {
 }
 
 // tooShort tells of a workload in whose time something was marked, or others came or went, what it did then and that
-// its phases are too short to be compared: to say nothing would leave what it paid unasked. Moments at its ends, such as
-// those in which two that run together start, are no phases.
+// its phases are too short to be compared: to say nothing would leave what it paid unasked. Moments at its ends, in
+// which two that run together start, are no phases.
 func tooShort(v *view.Run, l *view.Load) []result.Finding {
 	windows := l.Whole().Comparable()
 	parts := partsOf(windows, v.ConditionsOf(l, windows))

@@ -190,7 +190,7 @@ func operationErrors(v *view.Run) []result.Finding {
 			f.Sentence = fmt.Sprintf("%s of %s failed (on %s)%s.",
 				view.Plural(int(min(failed, math.MaxInt)), "operation"),
 				l.Name, view.Three(where), said)
-			if slices.ContainsFunc(l.Parts, (*result.Workload).Distributed) { // else percentiles are the tool's, of what it takes
+			if slices.ContainsFunc(l.Parts, (*result.Workload).Distributed) { // else percentiles are the tool's
 				f.Sentence += " No percentile includes failed operations."
 			}
 		}

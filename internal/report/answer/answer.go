@@ -116,7 +116,7 @@ func Of(r Run) (sentence string, said []result.Finding) {
 	}
 	switch {
 	case r.Unread == "":
-	case len(said) > 0 && said[0].Value == nil: // of two things that are not known, what was to be read back comes first
+	case len(said) > 0 && said[0].Value == nil: // of two that are not known, what was to be read back comes first
 		clauses = slices.Insert(clauses, 0, r.Unread)
 		clauses[1] = r.goesOn(clauses[1], said[0])
 	default:

@@ -98,7 +98,8 @@ func TestOf(t *testing.T) {
 			"Of 2 workloads that were set against others the one that was there first is B: " +
 				`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %); read p50 unchanged.`, 1},
 		"nobody changed": {Run{Loads: []Load{{Name: "A", Began: time.Unix(60, 0)}, {Name: "B", Began: time.Unix(0, 0)}},
-			Findings: []result.Finding{windows("A", -0.01, 0.01, result.Passed), windows("B", -0.02, 0.02, result.Passed)}},
+			Findings: []result.Finding{windows("A", -0.01, 0.01, result.Passed),
+				windows("B", -0.02, 0.02, result.Passed)}},
 			"Of 2 workloads that were set against others none changed for sure; B: " +
 				`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −2 % to +2 %); read p50 unchanged.`, 1},
 		"a loss of power with writes read back": {
@@ -108,7 +109,8 @@ func TestOf(t *testing.T) {
 		"a loss of power where nothing is read back": {
 			Run{Findings: []result.Finding{recovery}, Unread: "whether is not known"},
 			"OLTP back at 90 % after 30 s (between 25 s and 30 s); whether is not known.", 1},
-		"two things that are not known": {Run{Findings: []result.Finding{after("OLTP", nil)}, Unread: "whether is not known"},
+		"two things that are not known": {
+			Run{Findings: []result.Finding{after("OLTP", nil)}, Unread: "whether is not known"},
 			"Whether is not known; OLTP back (between 25 s and 30 s).", 1},
 		"a boot storm": {Run{Findings: []result.Finding{windows("Steady", -0.12, -0.08, result.Info), boots}},
 			"321 VMs were switched on: half answered within 41 s, the slowest after 90 s (every machine of it, each once); Steady: " +

@@ -214,8 +214,8 @@ func readRecord(name string) (r Record, err error) {
 	return r, err
 }
 
-// Add writes a record to a folder, which is made where it is not there. One that is there and says something else stays,
-// unless it is to be replaced.
+// Add writes a record to a folder, which is made where it is not there. One that is there and says something else
+// stays, unless it is to be replaced.
 func Add(dir string, r Record, replace bool) (path string, err error) {
 	r.Version = Version
 	b, err := json.MarshalIndent(r, "", "  ")
