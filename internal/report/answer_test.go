@@ -47,8 +47,9 @@ func loadOf(rates ...float64) *Document {
 		mean, p99 := 0.001, 0.004
 		name := fmt.Sprint("W", i)
 		doc.Latencies = append(doc.Latencies, Latency{Workload: name, Kind: "service time", distributed: true,
-			Windows: []WindowTotals{{OpsPerSecond: r, Unit: "ops/s", Rows: []OpRow{{Op: "read", OpsPerSecond: r, Unit: "ops/s", Mean: &mean,
-				P99: &p99, Max: &p99}}}}})
+			Windows: []WindowTotals{{OpsPerSecond: r, Unit: "ops/s",
+				Rows: []OpRow{{Op: "read", OpsPerSecond: r, Unit: "ops/s", Mean: &mean,
+					P99: &p99, Max: &p99}}}}})
 		doc.Workloads = append(doc.Workloads, WorkloadSummary{Name: name})
 	}
 	return doc
