@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll/internal/analysis/resample"
+	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/testkit/reporttest"
 )
@@ -48,6 +50,18 @@ func TestScaling(t *testing.T) {
 		}
 		if len(got) == 0 || !strings.Contains(got[0].Sentence, c.want) || got[0].Low == nil && got[0].NoInterval == "" {
 			t.Errorf("%s: got %v, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Contention whose interval leaves only what takes little at the last stage is none.
+func TestLittleContention(t *testing.T) {
+	t.Parallel()
+	for last, want := range map[float64]string{2048: "no contention", 200000: "contention inconclusive (0.00012 %)"} {
+		m := &usl.Model{AlphaParameter: usl.Parameter{T: resample.Interval{Low: 0, High: 2.7e-5, Confidence: 0.95}}}
+		m.Alpha = 1.2e-6
+		if got := contended(m, false, last); got != want {
+			t.Errorf("at %v: %q, want %q", last, got, want)
 		}
 	}
 }
