@@ -519,6 +519,11 @@ type Window struct {
 	Pause float64 `json:"pause_seconds,omitempty"`
 }
 
+// Distributed reports whether the generator gave how its times were spread, however few operations there were.
+func (w Workload) Distributed() bool {
+	return slices.ContainsFunc(w.Ops, func(o OpTotals) bool { return o.Hist != nil && o.Hist.Count() > 0 })
+}
+
 // Comparable are the windows in which all of the workload's VMs worked.
 func (w Workload) Comparable() []Window {
 	return slices.DeleteFunc(slices.Clone(w.Windows), func(win Window) bool { return win.Partial })

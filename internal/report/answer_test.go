@@ -46,9 +46,10 @@ func loadOf(rates ...float64) *Document {
 	for i, r := range rates {
 		mean, p99 := 0.001, 0.004
 		name := fmt.Sprint("W", i)
-		doc.Latencies = append(doc.Latencies, Latency{Workload: name, Kind: "service time", Windows: []WindowTotals{{
-			OpsPerSecond: r, Unit: "ops/s", Rows: []OpRow{{Op: "read", OpsPerSecond: r, Unit: "ops/s", Mean: &mean,
-				P99: &p99, Max: &p99}}}}})
+		doc.Latencies = append(doc.Latencies, Latency{Workload: name, Kind: "service time", distributed: true,
+			Windows: []WindowTotals{{OpsPerSecond: r, Unit: "ops/s",
+				Rows: []OpRow{{Op: "read", OpsPerSecond: r, Unit: "ops/s", Mean: &mean,
+					P99: &p99, Max: &p99}}}}})
 		doc.Workloads = append(doc.Workloads, WorkloadSummary{Name: name})
 	}
 	return doc
@@ -75,7 +76,7 @@ func TestAtLeastTwoSentences(t *testing.T) {
 	twice := loadOf(5, 3)
 	twice.Workloads[0].Errors, twice.Workloads[1].Errors, twice.Workloads[1].Again = 9, 9, true
 	bare := loadOf(5)
-	bare.Workloads[0].Errors, bare.Latencies[0].Windows[0].Rows[0].Max = 9, nil
+	bare.Workloads[0].Errors, bare.Latencies[0].distributed = 9, false
 	short := loadOf(1500)
 	short.Manifest.Measured.State = "partly"
 	told := loadOf(5)

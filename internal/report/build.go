@@ -186,7 +186,8 @@ func (doc *Document) add(w result.Workload, merged map[mergedKey]bool) {
 	if !w.Merged() {
 		name += " on " + w.VM
 	}
-	table := Latency{Workload: name, Kind: latencyKind(w), Error: hist.RelativeError, Windows: []WindowTotals{whole}}
+	table := Latency{Workload: name, Kind: latencyKind(w), Error: hist.RelativeError, Windows: []WindowTotals{whole},
+		distributed: w.Distributed()}
 	if part := w.Part(); part != "" {
 		from := w.End.Sub(w.Start).Seconds()
 		table.Note = fmt.Sprintf("%s: figures are of the %s %s, out of %s from its first start to its last end.", name,

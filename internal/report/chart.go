@@ -176,6 +176,16 @@ func extremes(v []float64) [slots]float64 {
 	return [slots]float64{v[first], v[second], nan}
 }
 
+// ends are the smallest and the largest value, as text; dashes where there is none.
+func (c *chart) ends(unit string) (low, high string) {
+	if c != nil {
+		if a, b, ok := c.span(); ok {
+			return quantity(a, unit), quantity(b, unit)
+		}
+	}
+	return none, none
+}
+
 // span is the range of a chart's values and its expected value; ok is false when there are none.
 func (c *chart) span() (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)

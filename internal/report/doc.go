@@ -198,6 +198,8 @@ type Latency struct {
 	Note     string         `json:"note,omitempty"`
 	Windows  []WindowTotals `json:"windows"`            // the time by which the workload is judged first
 	Sections []WindowTotals `json:"sections,omitempty"` // of that time, where the generator told them apart
+
+	distributed bool // of what its times are, there is the distribution
 }
 
 // Rows are the rows of a table: the windows, then the sections, which are called so.

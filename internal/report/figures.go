@@ -77,36 +77,39 @@ func (doc *Document) Figures() []Figure {
 			out = append(out, f)
 		}
 		zeros := l.zeros()
-		times, rest := statedOf(slices.DeleteFunc(slices.Clone(l.Windows[0].Measures), func(m MeasureRow) bool {
+		w := l.Windows[0]
+		w.Measures = slices.DeleteFunc(slices.Clone(w.Measures), func(m MeasureRow) bool {
 			return slices.Contains(zeros, m.Name)
-		}))
-		for _, r := range l.Windows[0].Rows {
-			f := Figure{Operation: r.Op, Rate: optional(r.Rate(), r.Unit),
-				Bandwidth: optional(r.BytesPerSecond, "bytes/s"), Mean: optional(r.Mean, "s"),
-				P50: r.Quantile("p50"), P99: r.Quantile("p99"), P999: r.Quantile("p99.9")}
-			i := slices.IndexFunc(times, func(t stated) bool { return t.of == r.Op })
-			if r.Max != nil || i < 0 {
+		})
+		rest := w.placed(func(r *OpRow, t *stated) {
+			switch {
+			case t == nil:
+				add(r.figure())
+			case r != nil:
+				f := r.figure()
+				f.P50, f.P99, f.P999 = t.cell("p50"), t.cell("p99"), t.cell("p99.9")
 				add(f)
-				continue
+				t.without(r.Op, add)
+			default:
+				if t.has("mean", "p50", "p99", "p99.9") {
+					add(Figure{measure: true, Operation: t.of, Rate: none, Bandwidth: none,
+						Mean: t.cell("mean"), P50: t.cell("p50"), P99: t.cell("p99"), P999: t.cell("p99.9")})
+				}
+				t.without(t.of, add)
 			}
-			f.P50, f.P99, f.P999 = times[i].cell("p50"), times[i].cell("p99"), times[i].cell("p99.9")
-			add(f)
-			times[i].without(r.Op, add)
-			times = slices.Delete(times, i, i+1)
-		}
-		for _, t := range times {
-			if t.has("mean", "p50", "p99", "p99.9") {
-				add(Figure{measure: true, Operation: t.of, Rate: none, Bandwidth: none,
-					Mean: t.cell("mean"), P50: t.cell("p50"), P99: t.cell("p99"), P999: t.cell("p99.9")})
-			}
-			t.without(t.of, add)
-		}
+		})
 		for _, m := range rest {
 			add(Figure{measure: true, value: m.value(), Operation: sayMeasure(m.Name), Rate: m.Text(),
 				Bandwidth: none, Mean: none, P50: none, P99: none, P999: none})
 		}
 	}
 	return out
+}
+
+// figure is the row of a table of figures, without what a tool states.
+func (r OpRow) figure() Figure {
+	return Figure{Operation: r.Op, Rate: optional(r.Rate(), r.Unit), Bandwidth: optional(r.BytesPerSecond, "bytes/s"),
+		Mean: optional(r.Mean, "s"), P50: r.Quantile("p50"), P99: r.Quantile("p99"), P999: r.Quantile("p99.9")}
 }
 
 // Foremost are at most so many figures for a table: where there are more the last measures of all are left out, times
@@ -269,13 +272,6 @@ func (doc *Document) times() string {
 	return text + "."
 }
 
-// distribution reports whether the generator gave how its times were spread, however few operations there were.
-func (l Latency) distribution() bool {
-	return slices.ContainsFunc(l.Rows(), func(w WindowTotals) bool {
-		return slices.ContainsFunc(w.Rows, func(r OpRow) bool { return r.Max != nil || r.Saturated > 0 })
-	})
-}
-
 // operations reports whether operations of the workload were counted at all.
 func (l Latency) operations() bool {
 	return slices.ContainsFunc(l.Windows, func(w WindowTotals) bool { return len(w.Rows) > 0 })
@@ -283,7 +279,7 @@ func (l Latency) operations() bool {
 
 // Title is the workload and what its times are, where it has times.
 func (l Latency) Title() string {
-	timed := l.distribution() || slices.ContainsFunc(l.Rows(), func(w WindowTotals) bool {
+	timed := l.distributed || slices.ContainsFunc(l.Rows(), func(w WindowTotals) bool {
 		return slices.ContainsFunc(w.Rows, func(r OpRow) bool { return r.Mean != nil })
 	})
 	if !timed {
@@ -296,11 +292,11 @@ func (l Latency) Title() string {
 func (doc *Document) PercentilesLegend() string {
 	var without []string
 	for _, l := range doc.Latencies {
-		if !l.distribution() && l.operations() {
+		if !l.distributed && l.operations() {
 			without = append(without, l.Workload)
 		}
 	}
-	i := slices.IndexFunc(doc.Latencies, Latency.distribution)
+	i := slices.IndexFunc(doc.Latencies, func(l Latency) bool { return l.distributed })
 	marked := ""
 	if slices.ContainsFunc(doc.Latencies, func(l Latency) bool {
 		return slices.ContainsFunc(l.Windows, WindowTotals.marks)
@@ -423,8 +419,20 @@ func (doc *Document) answer() (first []Short, said []result.Finding) {
 		w := l.Windows[0]
 		one := answer.Load{Name: l.Workload, Did: didOf(l), Held: doc.heldTo(l) + doc.flushed(l.Workload)}
 		one.Wants = slices.ContainsFunc(w.Measures, func(m MeasureRow) bool { return m.wanted })
+		bytes, operations := 0.0, 0.0
 		for _, row := range w.Rows {
 			one.Does = append(one.Does, row.Op)
+			if row.BytesPerSecond != nil {
+				bytes, operations = bytes+*row.BytesPerSecond, operations+row.OpsPerSecond
+			}
+		}
+		if operations > 0 {
+			one.Size = bytes / operations
+		}
+		for _, s := range doc.Workloads {
+			if s.Name == l.Workload && (one.Began.IsZero() || s.Start.Before(one.Began)) {
+				one.Began = s.Start
+			}
 		}
 		r.Loads = append(r.Loads, one)
 	}
@@ -488,7 +496,8 @@ func (doc *Document) plainShort(answer string) []Short {
 	}
 	if errors > 0 {
 		failed = plain(float64(errors)) + " operations failed"
-		made := slices.ContainsFunc(told, Latency.distribution) // else percentiles are the tool's, of what it takes
+		// else percentiles are the tool's, of what it takes
+		made := slices.ContainsFunc(told, func(l Latency) bool { return l.distributed })
 		switch {
 		case errors == 1 && made:
 			failed = "1 operation failed and is in no rate and no percentile"

@@ -13,6 +13,7 @@ func TestPercentilesLegend(t *testing.T) {
 		return Latency{Workload: name, Kind: "service time", Error: 0.0079, Windows: []WindowTotals{{Rows: rows}}}
 	}
 	spread := table("fio", OpRow{Op: "read", Mean: &ms, P50: &ms, Max: &ms})
+	spread.distributed = true
 	means := table("pgbench", OpRow{Op: "transaction", Mean: &ms})
 	stated := table("hammerdb")
 	for name, c := range map[string]struct {

@@ -380,12 +380,7 @@ func (m *markdown) panels(doc *Document) {
 		for _, x := range p.Metrics {
 			words = append(words, sayMetric(x)+" "+quantity(x.Value, x.Unit))
 		}
-		low, high := none, none
-		if c := newChart("", p.Title, p.Unit, doc.Start, p.Series); c != nil {
-			if a, b, ok := c.span(); ok {
-				low, high = quantity(a, p.Unit), quantity(b, p.Unit)
-			}
-		}
+		low, high := newChart("", p.Title, p.Unit, doc.Start, p.Series).ends(p.Unit)
 		m.cells(p.Title, fmt.Sprint(len(p.Series)), low, high, optional(p.Expected, p.Unit), strings.Join(words, ", "))
 	}
 	for _, p := range doc.Panels {

@@ -126,7 +126,8 @@ type panelGroup struct {
 
 type panelView struct {
 	result.Panel
-	Chart *chartView
+	Chart     *chartView
+	Low, High string
 }
 
 // chartView is the place of a chart on the page.
@@ -440,6 +441,15 @@ func (v *view) place(c *chart, budget int) *chartView {
 func (v *view) panels(budget int) {
 	for _, p := range v.Document.Panels {
 		c := newChart("", p.Title, p.Unit, v.origin, p.Series)
+		low, high := c.ends(p.Unit)
+		for _, m := range p.Metrics { // each is said once
+			switch m.Name {
+			case "Min":
+				low = ""
+			case "Max":
+				high = ""
+			}
+		}
 		if c != nil {
 			c.Bands, c.Expected, p.Title = p.Bands, p.Expected, c.Title
 			p.Metrics = slices.Clone(p.Metrics)
@@ -451,7 +461,7 @@ func (v *view) panels(budget int) {
 				}
 			}
 		}
-		pv := panelView{Panel: p, Chart: v.place(c, budget)}
+		pv := panelView{Panel: p, Chart: v.place(c, budget), Low: low, High: high}
 		if pv.Chart != nil {
 			for _, n := range p.Notes {
 				pv.Chart.Notes = append(pv.Chart.Notes, capital(n)+".")

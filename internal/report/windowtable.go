@@ -312,6 +312,36 @@ func statedOf(measures []MeasureRow) (all []stated, rest []MeasureRow) {
 	return all, rest
 }
 
+// cells are the times under timesHead.
+func (s stated) cells() (out []string) {
+	for _, what := range timesHead {
+		out = append(out, s.cell(what))
+	}
+	return out
+}
+
+// placed goes through a window's operations, each with the times that a tool states of it where it left no
+// distribution of them, nil where there are none, and then through stated times of no such operation. It returns the
+// measures that are no times.
+func (w WindowTotals) placed(each func(*OpRow, *stated)) (rest []MeasureRow) {
+	times, rest := statedOf(w.Measures)
+	for i := range w.Rows {
+		r := &w.Rows[i]
+		at := slices.IndexFunc(times, func(s stated) bool { return s.of == r.Op })
+		if r.Max != nil || at < 0 {
+			each(r, nil)
+			continue
+		}
+		t := times[at]
+		times = slices.Delete(times, at, at+1)
+		each(r, &t)
+	}
+	for i := range times {
+		each(nil, &times[i])
+	}
+	return rest
+}
+
 // sayMeasure is the name of a percentile that a tool states, as people read it: "read p90". Other measures keep theirs.
 func sayMeasure(name string) string {
 	if m := statedTime.FindStringSubmatch(name); m != nil && m[2][0] == 'p' {
@@ -334,38 +364,28 @@ type percentileRows []PercentileRow
 // Table is the workload's table of percentiles: what a tool states of times stands in the columns.
 func (l Latency) Table() (rows percentileRows) {
 	for _, w := range l.Rows() {
-		times, rest := statedOf(w.Measures)
 		add := func(op string, cells ...string) {
 			rows = append(rows, PercentileRow{w.Name, duration(w.Seconds), op, cells})
 		}
-		for _, r := range w.Rows {
-			cells := []string{plain(float64(r.Count)), optional(r.Rate(), r.Unit),
-				optional(r.BytesPerSecond, "bytes/s")}
-			i := slices.IndexFunc(times, func(s stated) bool { return s.of == r.Op })
-			if r.Max == nil && i >= 0 { // there is no distribution of them
-				for _, what := range timesHead {
-					cells = append(cells, times[i].cell(what))
-				}
+		rest := w.placed(func(r *OpRow, t *stated) {
+			if r == nil {
+				add(t.of, append([]string{t.cell(statedCount), none, none}, t.cells()...)...)
+				return
+			}
+			times := []string{optional(r.Mean, "s"), r.Quantile("p50"), r.Quantile("p90"), r.Quantile("p99"),
+				r.Quantile("p99.9"), optional(r.Max, "s")}
+			if t != nil {
+				times = t.cells()
 				if r.Mean != nil {
-					cells[3] = duration(*r.Mean)
+					times[0] = duration(*r.Mean)
 				}
-				times = slices.Delete(times, i, i+1)
-			} else {
-				cells = append(cells, optional(r.Mean, "s"), r.Quantile("p50"), r.Quantile("p90"), r.Quantile("p99"),
-					r.Quantile("p99.9"), optional(r.Max, "s"))
 			}
 			if r.Saturated > 0 {
-				cells[len(cells)-1] = "≥ " + cells[len(cells)-1]
+				times[len(times)-1] = "≥ " + times[len(times)-1]
 			}
-			add(r.Op, cells...)
-		}
-		for _, s := range times {
-			cells := []string{s.cell(statedCount), none, none}
-			for _, what := range timesHead {
-				cells = append(cells, s.cell(what))
-			}
-			add(s.of, cells...)
-		}
+			add(r.Op, append([]string{plain(float64(r.Count)), optional(r.Rate(), r.Unit),
+				optional(r.BytesPerSecond, "bytes/s")}, times...)...)
+		})
 		for _, m := range rest {
 			add(sayMeasure(m.Name), none, m.Text(), none, none, none, none, none, none, none)
 		}

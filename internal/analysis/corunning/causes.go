@@ -390,3 +390,37 @@ func (p *pair) missing() string {
 	}
 	return fmt.Sprintf("; %d of its %d VMs lost %s", n, all, when)
 }
+
+// tooShort tells of a workload in whose time something was marked, or others came or went, what it did then and that
+// its phases are too short to be compared: to say nothing would leave what it paid unasked. Moments at its ends, in
+// which two that run together start, are no phases.
+func tooShort(v *view.Run, l *view.Load) []result.Finding {
+	windows := l.Whole().Comparable()
+	parts := partsOf(windows, v.ConditionsOf(l, windows))
+	if len(parts) < 2 {
+		return nil
+	}
+	whole := 0.0
+	for _, p := range parts {
+		whole += p.seconds
+	}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.seconds < view.Besides*whole })
+	if len(parts) < 2 {
+		return nil
+	}
+	p := pair{l: l, of: l.Rate(), first: parts[0], later: parts[1]}
+	a, b := countOver(p.first.Ops, p.first.seconds), countOver(p.later.Ops, p.later.seconds)
+	if !(a > 0) || !(b > 0) {
+		return nil
+	}
+	was, is := whenever(p.first, p.later)
+	return []result.Finding{{
+		Check: "windows", Subject: l.Name, Severity: result.Info, Unit: "ratio",
+		Metric: "rate " + p.later.title() + " / " + p.first.title(), Limit: view.Ptr(1 - changed),
+		NoInterval: fmt.Sprintf("phases of %s and %s, and each needs %s", view.SayDuration(p.first.seconds),
+			view.SayDuration(p.later.seconds), view.SayDuration(v.Silence(l).Seconds())),
+		Basis: p.basis(""), Evidence: p.both("rate ", a, b),
+		Sentence: fmt.Sprintf("%s: %s %s, %s %s; whether that is a change cannot be told, in so short a time.",
+			l.Name, p.of.Say(a), was, view.SayCount(b), is),
+	}}
+}

@@ -46,6 +46,31 @@ func TestShortPhasesAreNotCompared(t *testing.T) {
 	}
 }
 
+// Where no two phases are long enough to be compared, what was done in them is told without a verdict; where two loads
+// only start a moment apart nothing is.
+func TestOnlyShortPhases(t *testing.T) {
+	t.Parallel()
+	for at, want := range map[int]string{3: `A: 6,000 IOPS alone, 4,000 with B; whether that is a change cannot be told, ` +
+		"in so short a time.", 1: ""} {
+		length := map[int]int{3: 6, 1: 60}[at]
+		s := reporttest.NewSynthetic(3410, 60, 5)
+		s.Load(reporttest.Load{Name: "A", To: length, Rate: func(t int) float64 {
+			if t >= at {
+				return 4000
+			}
+			return 6000
+		}, Cuts: []reporttest.Cut{{At: at, Name: "alone"}, {At: length, Name: "with B"}}})
+		s.Load(reporttest.Load{Name: "B", Node: 1, From: at, To: length, Rate: flat(100)})
+		for i := range s.Data.Series {
+			s.Data.Series[i].Step = 5
+		}
+		_, all := told(s, "A")
+		if got := strings.Join(all, " "); got != want {
+			t.Errorf("cut at %d: %q, want %q", at, got, want)
+		}
+	}
+}
+
 // A neighbour of which some VMs had ended is not the same neighbour.
 func TestFewerVMs(t *testing.T) {
 	t.Parallel()

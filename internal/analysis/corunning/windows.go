@@ -46,6 +46,7 @@ func windows(v *view.Run) []result.Finding {
 		comparable := v.Comparable(l)
 		parts := partsOf(comparable, v.ConditionsOf(l, comparable))
 		if len(parts) < 2 {
+			out = append(out, tooShort(v, l)...)
 			continue
 		}
 		least := 0.0

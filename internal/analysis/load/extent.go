@@ -190,23 +190,13 @@ func operationErrors(v *view.Run) []result.Finding {
 			f.Sentence = fmt.Sprintf("%s of %s failed (on %s)%s.",
 				view.Plural(int(min(failed, math.MaxInt)), "operation"),
 				l.Name, view.Three(where), said)
-			if distributed(l) { // else percentiles are the tool's, of what it takes
+			if slices.ContainsFunc(l.Parts, (*result.Workload).Distributed) { // else percentiles are the tool's
 				f.Sentence += " No percentile includes failed operations."
 			}
 		}
 		out = append(out, f)
 	}
 	return out
-}
-
-// distributed reports whether there are histograms of a workload's times.
-func distributed(l *view.Load) bool {
-	for _, p := range l.Parts {
-		if slices.ContainsFunc(p.Ops, func(o result.OpTotals) bool { return o.Hist != nil && o.Hist.Count() > 0 }) {
-			return true
-		}
-	}
-	return false
 }
 
 // counted is how many operations a generator counts apart under a name, in all or per second of them.

@@ -233,17 +233,17 @@ func contended(m *usl.Model, grows bool, last float64) string {
 	in := m.AlphaParameter.Interval()
 	switch {
 	case m.Alpha == 0 && in.Valid() && in.High*last > little:
-		return fmt.Sprintf("contention inconclusive (up to %s)", sayPercent(in.High))
-	case m.Alpha == 0 && in.Valid():
+		return fmt.Sprintf("contention inconclusive (up to %s)", view.Share(in.High))
+	case in.Valid() && !(in.Low > 0) && in.High*last <= little:
 		return "no contention"
 	case m.Alpha == 0:
 		return "contention inconclusive"
 	case !(in.Low > 0): // or there is no interval
-		return fmt.Sprintf("contention inconclusive (%s)", sayPercent(m.Alpha))
+		return fmt.Sprintf("contention inconclusive (%s)", view.Share(m.Alpha))
 	case grows:
-		return "contention, or a shared cache that holds ever less of the growing data, " + sayPercent(m.Alpha)
+		return "contention, or a shared cache that holds ever less of the growing data, " + view.Share(m.Alpha)
 	}
-	return "contention " + sayPercent(m.Alpha)
+	return "contention " + view.Share(m.Alpha)
 }
 
 // crossed speaks of crosstalk only when the points cannot do without.
@@ -255,18 +255,7 @@ func crossed(m *usl.Model, last float64) string {
 	case m.Beta == 0 || m.CrosstalkP() > 1-view.Confidence:
 		return ", crosstalk inconclusive"
 	}
-	return fmt.Sprintf(", crosstalk %s", sayPercent(m.Beta))
-}
-
-// sayPercent keeps the digits of small shares.
-func sayPercent(share float64) string {
-	switch {
-	case share < 0.000001:
-		return "less than 0.0001 %"
-	case share < 0.001:
-		return fmt.Sprintf("%.2g %%", 100*share)
-	}
-	return view.Percent(share)
+	return fmt.Sprintf(", crosstalk %s", view.Share(m.Beta))
 }
 
 func peakWords(m *usl.Model, q view.Quantity, last float64) string {

@@ -73,3 +73,15 @@ func TestAbsentOnlyByInterval(t *testing.T) {
 		}
 	}
 }
+
+// Contention whose interval leaves only what takes little at the last stage is none.
+func TestLittleContention(t *testing.T) {
+	t.Parallel()
+	for last, want := range map[float64]string{2048: "no contention", 200000: "contention inconclusive (0.00012 %)"} {
+		m := &usl.Model{AlphaParameter: usl.Parameter{T: resample.Interval{Low: 0, High: 2.7e-5, Confidence: 0.95}}}
+		m.Alpha = 1.2e-6
+		if got := contended(m, false, last); got != want {
+			t.Errorf("at %v: %q, want %q", last, got, want)
+		}
+	}
+}

@@ -46,6 +46,17 @@ func Percent(share float64) string {
 	return unit.Percent(share).String()
 }
 
+// Share is a share of which small ones keep two digits.
+func Share(share float64) string {
+	switch {
+	case share > 0 && share < 0.000001:
+		return "less than 0.0001 %"
+	case share > 0 && share < 0.001:
+		return fmt.Sprintf("%.2g %%", 100*share)
+	}
+	return Percent(share)
+}
+
 // RatioWithin is a ratio and the ends of its interval, ×0.4412 (95 %: ×0.4409 to ×0.4415), which are told apart.
 func RatioWithin(ratio, low, high float64) string {
 	text := unit.Apart(ratio, low, high)

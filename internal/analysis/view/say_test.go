@@ -7,6 +7,9 @@ func TestWithin(t *testing.T) {
 	for got, want := range map[string]string{
 		RatioWithin(0.4401, 0.44, 0.4402): "×0.4401 (95 %: ×0.44 to ×0.4402)",
 		RatioWithin(2, 1, 3):              "×2 (95 %: ×1 to ×3)",
+		Share(7.2e-7):                     "less than 0.0001 %",
+		Share(1.2e-6):                     "0.00012 %",
+		Share(0):                          "0 %",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

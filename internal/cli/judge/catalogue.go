@@ -39,6 +39,7 @@ team's, or a clone of a git repository.`,
 
 func (sd *Sides) catalogueAdd() *cobra.Command {
 	var system, note, to string
+	var replace bool
 	c := &cobra.Command{
 		Use: "add RUN", Short: "Record what a run gave", Args: console.Args(1, 1, "run"),
 		Example: `  plimsoll catalogue add latest --system "rack 7, new firmware"
@@ -58,7 +59,7 @@ func (sd *Sides) catalogueAdd() *cobra.Command {
 					"and no load was measured whose conditions are all known", given[0])
 			}
 			r.System, r.Note = cmp.Or(system, r.System), note
-			path, err := catalogue.Add(into, r)
+			path, err := catalogue.Add(into, r, replace)
 			if err != nil {
 				return exit.Errorf(exit.Failed, "", "catalogue add: %w", err)
 			}
@@ -73,6 +74,7 @@ func (sd *Sides) catalogueAdd() *cobra.Command {
 	c.Flags().StringVar(&system, "system", "", "the `name` of what was measured (default: that of the cluster)")
 	c.Flags().StringVar(&note, "note", "", "a `text` about it")
 	c.Flags().StringVar(&to, "to", "", "the `folder` of records (default: .catalogue beside the runs)")
+	c.Flags().BoolVar(&replace, "replace", false, "write it in place of another record of the same run")
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -29,6 +30,8 @@ type Load struct {
 	Did   string   // in words
 	Held  string   // to which rate it was, where not it but that was measured: ", held to ..."; else ""
 	Wants bool     // Did are measures that it is run for, not its operations
+	Began time.Time
+	Size  float64 // mean bytes of its operations; 0 where it is not known
 }
 
 // Run holds what an answer is made of.
@@ -78,6 +81,9 @@ const (
 
 	// most is of how many loads an answer speaks one by one.
 	most = 4
+
+	// large is the size of operations from which they are told in bytes, too.
+	large = 128 << 10
 )
 
 // Of is the answer, which ends with a full stop, and the findings that it says; "" where nothing was measured.
@@ -98,9 +104,8 @@ func Of(r Run) (sentence string, said []result.Finding) {
 		}
 		for i, f := range said {
 			clause := r.clause(f, len(said) == 1 && r.Unread == "")
-			word := []rune(clause)
-			if i > 0 && len(word) > 1 && !r.named(clause, f.Subject) && !unicode.IsUpper(word[1]) {
-				clause = string(unicode.ToLower(word[0])) + string(word[1:]) // it goes on a sentence
+			if i > 0 {
+				clause = r.goesOn(clause, f)
 			}
 			clauses = append(clauses, clause)
 			if left := len(all) - len(told); left > 0 && i == len(told)-1 {
@@ -109,16 +114,23 @@ func Of(r Run) (sentence string, said []result.Finding) {
 		}
 		break
 	}
-	if r.Unread != "" {
+	switch {
+	case r.Unread == "":
+	case len(said) > 0 && said[0].Value == nil: // of two that are not known, what was to be read back comes first
+		clauses = slices.Insert(clauses, 0, r.Unread)
+		clauses[1] = r.goesOn(clauses[1], said[0])
+	default:
 		clauses = append(clauses, r.Unread)
 	}
+	unjudged, conditions := r.unjudged()
 	var untimed []string // storms of boots that nobody timed
 	for _, f := range r.Findings {
 		if f.Check == "boots" && f.Value == nil && len(untimed) < most {
 			untimed, said = append(untimed, strings.TrimSuffix(f.Sentence, ".")), append(said, f)
 		}
 	}
-	if len(clauses) == 0 && len(r.Loads) <= most {
+	if loads := r.meant(); len(clauses) == 0 && len(loads) <= most {
+		r.Loads = loads
 		why, reasons := r.noInterval()
 		for _, l := range r.Loads {
 			text, f := r.did(l)
@@ -148,7 +160,57 @@ func Of(r Run) (sentence string, said []result.Finding) {
 	if len(clauses) == 0 {
 		return "", nil
 	}
+	if unjudged != "" {
+		clauses, said = slices.Insert(clauses, 0, unjudged), append(said, conditions...)
+	}
 	return r.capital(strings.Join(clauses, "; ")) + ".", said
+}
+
+// goesOn is a clause of a finding as it goes on a sentence.
+func (r Run) goesOn(clause string, f result.Finding) string {
+	word := []rune(clause)
+	if len(word) < 2 || r.named(clause, f.Subject) || unicode.IsUpper(word[1]) {
+		return clause
+	}
+	return string(unicode.ToLower(word[0])) + string(word[1:])
+}
+
+// unjudged says that the author asks for a check of which the run has no finding, and which conditions do not hold; ""
+// where there is none.
+func (r Run) unjudged() (clause string, said []result.Finding) {
+	for _, judged := range []bool{false, true} {
+		for _, f := range r.Findings {
+			if f.Check != result.AssertCheck || f.Severity == result.Passed || (f.Value != nil) != judged {
+				continue
+			}
+			why := strings.TrimSuffix(f.Sentence, ".")
+			if _, after, ok := strings.Cut(why, fmt.Sprintf("%q", f.Subject)); ok {
+				_, why, _ = strings.Cut(after, ": ")
+			}
+			switch {
+			case !judged && f.Metric == "findings" && clause == "":
+				clause, said = fmt.Sprintf("whether %q holds cannot be told (%s)", f.Subject, why), append(said, f)
+			case judged && clause != "":
+				clause += fmt.Sprintf(", and %q does not hold: %s", f.Subject, why)
+				return clause, append(said, f)
+			}
+		}
+	}
+	return clause, said
+}
+
+// meant are the loads that results are called after, where there are more than an answer speaks of: no warm-ups.
+func (r Run) meant() []Load {
+	if len(r.Loads) <= most {
+		return r.Loads
+	}
+	out := slices.DeleteFunc(slices.Clone(r.Loads), func(l Load) bool {
+		return !slices.ContainsFunc(r.Results, func(s string) bool { return strings.HasPrefix(s, l.Name+" ") })
+	})
+	if len(out) == 0 {
+		return r.Loads
+	}
+	return out
 }
 
 // named reports whether a text begins with the name of a load, or with another.
@@ -176,6 +238,7 @@ func telling(r Run, check string) (out []result.Finding) {
 	}
 	wants := slices.ContainsFunc(r.Loads, func(l Load) bool { return l.Wants })
 	several := slices.ContainsFunc(out, func(f result.Finding) bool { return f.Subject != out[0].Subject })
+	late := r.late(out)
 	slices.SortStableFunc(out, func(a, b result.Finding) int {
 		if check == "recovery" && several { // who was not seen back comes before who was back last
 			return cmp.Compare(back(b), back(a))
@@ -183,9 +246,31 @@ func telling(r Run, check string) (out []result.Finding) {
 		if wants && check == "scalability" && (a.Metric == inFlight) != (b.Metric == inFlight) {
 			return map[bool]int{true: 1, false: -1}[a.Metric == inFlight] // orders come before operations
 		}
+		if check == "windows" && (a.Weight() > 0) == (b.Weight() > 0) {
+			if i := cmp.Compare(late(a), late(b)); i != 0 {
+				return i
+			}
+		}
 		return cmp.Compare(b.Weight(), a.Weight())
 	})
 	return out
+}
+
+// late tells of a finding whether its load came beside others that were there: these are asked about before it.
+func (r Run) late(all []result.Finding) func(f result.Finding) int {
+	const joined = time.Second // starts closer than this are one
+	var first time.Time
+	for _, f := range all {
+		if began := r.load(f.Subject).Began; first.IsZero() || began.Before(first) {
+			first = began
+		}
+	}
+	return func(f result.Finding) int {
+		if r.load(f.Subject).Began.Sub(first) > joined {
+			return 1
+		}
+		return 0
+	}
 }
 
 // back is when what a fault struck was back; of what was not seen back it is never.
@@ -205,7 +290,7 @@ func tells(r Run, f result.Finding, check string) bool {
 		return f.Severity != result.Passed && f.NoInterval != "the load was not started again"
 	case "in-turn":
 		one, other, _ := strings.Cut(strings.TrimPrefix(f.Metric, "rate "), " / ")
-		return f.Low != nil && slices.Equal(r.does(one), r.does(other)) &&
+		return f.Value != nil && slices.Equal(r.does(one), r.does(other)) &&
 			!slices.ContainsFunc(r.Findings, func(o result.Finding) bool { // some differ in too much
 				return o.Check == check && o.Unit == "count"
 			})
@@ -237,7 +322,14 @@ func (r Run) clause(f result.Finding, alone bool) string {
 	each := slices.ContainsFunc(asked, func(a asking) bool { return a.check == check && a.each })
 	switch n := len(subjects); {
 	case check == "windows" && n > 1:
-		return fmt.Sprintf("of %d workloads that were set against others the one that changed most is %s", n, text)
+		of := "the one that changed most is"
+		switch {
+		case f.Weight() == 0:
+			of = "none changed for sure;"
+		case slices.ContainsFunc(telling(r, check), func(o result.Finding) bool { return o.Weight() > f.Weight() }):
+			of = "the one that was there first is"
+		}
+		return fmt.Sprintf("of %d workloads that were set against others %s %s", n, of, text)
 	case check == "recovery" && n > 1 && len(missing) > 0:
 		return fmt.Sprintf("of %d groups that a fault struck %d had not come back; %s", n, len(missing), text)
 	case check == "recovery" && n > 1:
@@ -322,7 +414,11 @@ func (r Run) did(l Load) (string, *result.Finding) {
 	case l.Wants:
 		return fmt.Sprintf("%s: %s (%s)", l.Name, l.Did+l.Held, Clause(*f, false)), f
 	}
-	return Clause(*f, false) + l.Held, f
+	bytes := ""
+	if l.Size >= large && f.Value != nil && f.Unit == result.OperationsUnit {
+		bytes = ", " + unit.Bandwidth(*f.Value*l.Size).String()
+	}
+	return Clause(*f, false) + bytes + l.Held, f
 }
 
 // levels are those that a load had one after another.
@@ -358,7 +454,7 @@ func Clause(f result.Finding, whole bool) string {
 		rest = withdrawn(rest)
 	}
 	switch in := interval(f); {
-	case in == "" || strings.Contains(text, "(95 %"):
+	case in == "" || strings.Contains(text, "(95 %") || strings.Contains(first, "(no interval: "):
 	case later(f, text, first):
 		value := view.SayDuration(*f.Value)
 		rest = strings.Replace(rest, value, value+" ("+in+")", 1)
@@ -431,7 +527,7 @@ func interval(f result.Finding) string {
 
 func quantity(v float64, unit string) string {
 	if unit == "%" {
-		return fmt.Sprintf("%.2g %%", v)
+		return view.Share(v / 100)
 	}
 	return view.SayCount(v)
 }

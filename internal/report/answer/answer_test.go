@@ -3,6 +3,7 @@ package answer
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
@@ -75,6 +76,32 @@ func TestOf(t *testing.T) {
 			"A: 20,000 IOPS until 2:00, then 9,000 IOPS until 3:00, then 15,000 IOPS from 3:00 on; over all of it, at no time its " +
 				"rate, read 500 IOPS, held to the 500 IOPS its job asks for.", 1},
 		"nothing": {Run{}, "", 0},
+		"a question that one NUMA node cannot answer": {Run{Loads: loads[:1], Findings: []result.Finding{
+			{Check: result.AssertCheck, Subject: "several", Severity: result.Warning, Value: number(1),
+				Sentence: `Assert "several" does not hold: the query's answer is 1, and must be at least 2.`},
+			{Check: result.AssertCheck, Subject: "even", Severity: result.Warning, Metric: "findings",
+				Sentence: `Assert "even" cannot be judged: the run has no finding of check "c".`}}},
+			`Whether "even" holds cannot be told (the run has no finding of check "c"), and "several" does not hold: the ` +
+				"query's answer is 1, and must be at least 2; A: read 500 IOPS (no interval of its rate: too little was reported).", 2},
+		"a condition that does not hold is told elsewhere": {Run{Loads: loads[:1], Findings: []result.Finding{
+			{Check: result.AssertCheck, Subject: "fast", Severity: result.Warning, Value: number(1), Sentence: "No."}}},
+			"A: read 500 IOPS (no interval of its rate: too little was reported).", 0},
+		"large operations": {Run{Loads: []Load{{Name: "A", Did: "read 500 IOPS", Size: 1 << 20}},
+			Findings: []result.Finding{flat("A")}}, "A was steady: 500 IOPS (95 %: 490 to 510), 500 MiB/s.", 1},
+		"more loads than are told, of which results name some": {Run{Loads: append([]Load{{Name: "A warm"}, {Name: "C"},
+			{Name: "D"}}, loads...), Results: []string{"A rate: Median 7", "B rate: Median 8"},
+			Findings: []result.Finding{flat("A"), flat("B"), flat("C")}},
+			"A was steady: 500 IOPS (95 %: 490 to 510); B was steady: 500 IOPS (95 %: 490 to 510).", 2},
+		"who was there before who came": {Run{Loads: []Load{{Name: "A", Began: time.Unix(60, 0)},
+			{Name: "B", Began: time.Unix(0, 0)}}, Findings: []result.Finding{
+			windows("A", -0.3, -0.2, result.Info), windows("B", -0.12, -0.08, result.Info)}},
+			"Of 2 workloads that were set against others the one that was there first is B: " +
+				`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %); read p50 unchanged.`, 1},
+		"nobody changed": {Run{Loads: []Load{{Name: "A", Began: time.Unix(60, 0)}, {Name: "B", Began: time.Unix(0, 0)}},
+			Findings: []result.Finding{windows("A", -0.01, 0.01, result.Passed),
+				windows("B", -0.02, 0.02, result.Passed)}},
+			"Of 2 workloads that were set against others none changed for sure; B: " +
+				`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −2 % to +2 %); read p50 unchanged.`, 1},
 		"a loss of power with writes read back": {
 			Run{Findings: []result.Finding{recovery, lost, flat("A")}, Loads: loads},
 			"Check: every acknowledged write was there, in all 500 blocks (every block was read); OLTP back at 90 % after 30 " +
@@ -82,6 +109,9 @@ func TestOf(t *testing.T) {
 		"a loss of power where nothing is read back": {
 			Run{Findings: []result.Finding{recovery}, Unread: "whether is not known"},
 			"OLTP back at 90 % after 30 s (between 25 s and 30 s); whether is not known.", 1},
+		"two things that are not known": {
+			Run{Findings: []result.Finding{after("OLTP", nil)}, Unread: "whether is not known"},
+			"Whether is not known; OLTP back (between 25 s and 30 s).", 1},
 		"a boot storm": {Run{Findings: []result.Finding{windows("Steady", -0.12, -0.08, result.Info), boots}},
 			"321 VMs were switched on: half answered within 41 s, the slowest after 90 s (every machine of it, each once); Steady: " +
 				`100 IOPS alone, 90 with "B; C" (−10 %; 95 %: −12 % to −8 %).`, 2},

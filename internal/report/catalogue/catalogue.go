@@ -214,8 +214,9 @@ func readRecord(name string) (r Record, err error) {
 	return r, err
 }
 
-// Add writes a record to a folder, which is made where it is not there, in place of one of the same run.
-func Add(dir string, r Record) (path string, err error) {
+// Add writes a record to a folder, which is made where it is not there. One that is there and says something else
+// stays, unless it is to be replaced.
+func Add(dir string, r Record, replace bool) (path string, err error) {
 	r.Version = Version
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -228,8 +229,17 @@ func Add(dir string, r Record) (path string, err error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return "", fmt.Errorf("%s is a link, and what it leads to is not overwritten: remove the link", path)
 	}
+	b = append(b, '\n')
+	if there, err := os.ReadFile(path); !replace && err == nil && !bytes.Equal(there, b) {
+		of := "is there already"
+		if was, err := readRecord(path); err == nil {
+			of = fmt.Sprintf("has a record of %s of system %q already", was.ID, was.System)
+		}
+		return "", fmt.Errorf("%s %s, and what is in it differs: replace it with --replace, or give another folder with --to",
+			path, of)
+	}
 	return path, outfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(append(b, '\n'))
+		_, err := w.Write(b)
 		return err
 	})
 }

@@ -218,7 +218,7 @@ func TestFolder(t *testing.T) {
 	}
 	r := Record{ID: "20261127-000000-x-0001", System: "ours", Source: "root", Date: time.Unix(1, 0).UTC(),
 		Done: []Done{{[]Load{{"load": "x", "a": "b"}}, []Figure{{Name: "n", Unit: "s", Value: 2}}}}}
-	path, err := Add(dir, r)
+	path, err := Add(dir, r, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestLinkInThePlaceOfARecord(t *testing.T) {
 		if err := os.Symlink(outside, link); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Add(dir, r)
+		_, err := Add(dir, r, false)
 		got, _ := os.ReadFile(outside)
 		if err == nil || !strings.Contains(err.Error(), "is a link") || string(got) != text {
 			t.Errorf("%v; it holds %q", err, got)
@@ -272,7 +272,7 @@ func TestLinkInThePlaceOfARecord(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if _, err := Add(dir, r); err != nil {
+		if _, err := Add(dir, r, false); err != nil {
 			t.Error(err)
 		}
 	}
