@@ -529,6 +529,21 @@ func TestDamaged(t *testing.T) {
 	if _, page, _ := s.get("/runs/20260301-100005-journal-0006"); !strings.Contains(page, "journal line 1") {
 		t.Error("the page of a run with a damaged journal does not say so") // lists read no journals
 	}
+	const data = "20260301-100007-data-0008"
+	const why = "data.json: changed since its sum was taken"
+	if _, page, _ := s.get("/runs/" + data); !strings.Contains(page, why) {
+		t.Error("the page of a run does not say what of it is damaged")
+	}
+	for path, want := range map[string]int{
+		data + "/findings": 409, data + "/series": 409, data + "/beside": 409, data: 200, data + "/events": 200,
+		data + "/findings?trust=1": 200, "20260301-100005-journal-0006/events": 409,
+		"20260301-100000-good-0001/findings": 200,
+	} {
+		code, body, _ := s.get("/api/v1/runs/" + path)
+		if code != want || code == 409 && !strings.Contains(body, "changed since its sum was taken") {
+			t.Errorf("%s: %d, want %d: %s", path, code, want, body)
+		}
+	}
 }
 
 func errorsOf(errs ...error) error {
