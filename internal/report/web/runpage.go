@@ -154,7 +154,11 @@ func damageOf(dir string) string {
 	if err != nil {
 		return "" // said already
 	}
-	return strings.Join(folder.VerifySumsOf("manifest.json", "data.json", "findings.json"), "; ")
+	files := []string{"data.json", "findings.json"}
+	if len(folder.Problems()) == 0 { // else it is said what is wrong with the manifest
+		files = append(files, "manifest.json")
+	}
+	return strings.Join(folder.VerifySumsOf(files...), "; ")
 }
 
 // inShort is the summary of a run that ended, as its report has it, and what of the run is damaged.
