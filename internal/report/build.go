@@ -73,7 +73,7 @@ func build(folder *result.Folder, soFar *result.Data, read *Collected) (*Documen
 		doc.InShort[0].Severity = result.Warning
 		doc.InShort[0].Sentence = "Not to be relied on, since files of this run are damaged: " + doc.InShort[0].Sentence
 	}
-	if soFar == nil && in.Data != nil {
+	if soFar == nil && in.Data != nil && !damaged {
 		doc.setBeside(folder, in.Data)
 	}
 	return doc, nil

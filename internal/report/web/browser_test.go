@@ -1,11 +1,14 @@
 package web_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"plimsoll/internal/report/web"
 	"plimsoll/internal/testkit/browsertest"
 	"plimsoll/internal/testkit/visibletest"
 	"plimsoll/result"
@@ -110,6 +114,59 @@ func TestBrowser(t *testing.T) {
 			&there)) == nil && there
 	})
 	b.Complained()
+}
+
+// TestBrowserOutlivesTheServer: the page of a run goes on with the server that is started in the place of one that was
+// stopped, and with one that sent it away.
+func TestBrowserOutlivesTheServer(t *testing.T) {
+	b := browsertest.Start(t)
+	s := serve(t)
+	live := s.run("20260301-103000-live-0001", "live", t0.Add(30*time.Minute)).work(60)
+	var away atomic.Bool
+	first := web.New(web.Options{Folders: func() ([]string, error) { return result.Folders(s.root) }, Now: s.now})
+	var now atomic.Pointer[web.Site]
+	now.Store(first)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			http.Error(w, "no", http.StatusBadGateway)
+			return
+		}
+		now.Load().Handler().ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	b.Do(browsertest.Size(1300, 900), chromedp.Navigate(server.URL+"/runs/20260301-103000-live-0001"),
+		chromedp.WaitVisible("svg", chromedp.ByQuery), chromedp.Evaluate(`window.stayed = 1; 0`, nil))
+	says := func(text string) {
+		within(t, 30*time.Second, text, func() bool {
+			return browsertest.Ask[string](b, `document.getElementById("live-state").textContent`) == text
+		})
+	}
+	says("This page follows the run.")
+	away.Store(true)
+	first.Stopping()
+	says("The site sends nothing of this run now; asking again.")
+	live.event(result.Event{Kind: result.KindFault, Text: "lost meanwhile"})
+	live.work(60)
+	s.pass(3 * time.Second)
+	now.Store(s.site)
+	away.Store(false)
+	says("This page follows the run.")
+	within(t, 30*time.Second, "what was missed is there", func() bool {
+		return strings.Contains(browsertest.Ask[string](b, `document.getElementById("live-journal").textContent`),
+			"lost meanwhile")
+	})
+	if !browsertest.Ask[bool](b, `window.stayed === 1`) {
+		t.Error("the page was loaded again")
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	live.end(result.StatusStopped)
+	within(t, 30*time.Second, "its page is the one of its end", func() bool {
+		var there bool
+		return b.Try(chromedp.Evaluate(`document.querySelector("main") !== null && !document.getElementById("live-now")`,
+			&there)) == nil && there
+	})
 }
 
 // within waits until something is so.

@@ -3,8 +3,10 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
@@ -78,6 +80,8 @@ var recordParams = []parameter{
 	{name: "simulated", about: "true or false"},
 }
 
+var trustParam = []parameter{{name: "trust", about: "1: answer all the same where files of the run are damaged"}}
+
 // sliceParams are those of lists that may be long.
 var sliceParams = []parameter{
 	{name: "limit", about: "most entries; 0: all"},
@@ -98,13 +102,14 @@ var runsParams = slices.Concat([]parameter{
 var endpoints = []endpoint{
 	{path: "runs", summary: "The runs there are, newest first", params: runsParams, gives: []runEntry{},
 		tell: (*Site).runsJSON},
-	{path: "runs/{id}", summary: "What ran, where and with what", gives: result.Manifest{}, tell: (*Site).runJSON},
-	{path: "runs/{id}/findings", summary: "What was found in a run", gives: []result.Finding{},
+	{path: "runs/{id}", summary: "What ran, where and with what", params: trustParam, gives: result.Manifest{},
+		tell: (*Site).runJSON},
+	{path: "runs/{id}/findings", summary: "What was found in a run", params: trustParam, gives: []result.Finding{},
 		tell: (*Site).findingsJSON},
-	{path: "runs/{id}/series", summary: "The results of a run over time, also while it goes on",
+	{path: "runs/{id}/series", summary: "The results of a run over time, also while it goes on", params: trustParam,
 		gives: []result.Panel{}, tell: (*Site).seriesJSON},
-	{path: "runs/{id}/events", summary: "The journal of a run: faults, stretches and steps", gives: []result.Event{},
-		tell: (*Site).eventsJSON},
+	{path: "runs/{id}/events", summary: "The journal of a run: faults, stretches and steps", params: trustParam,
+		gives: []result.Event{}, tell: (*Site).eventsJSON},
 	{path: "runs/{id}/beside", summary: "Where a run that ended stands among recorded systems that did the same",
 		gives: []catalogue.Beside{}, tell: (*Site).besideJSON},
 	{path: "catalogue", summary: "The systems that are recorded, with what each gave, and where figures come from",
@@ -314,19 +319,18 @@ func operationOf(path string) string {
 }
 
 func (s *Site) seriesJSON(r *http.Request) (any, error) {
-	b, ok := s.shelf.find(r.PathValue("id"))
-	if !ok {
-		return nil, errMissing(r.PathValue("id"))
-	}
-	folder, err := result.Open(b.dir)
+	folder, err := s.whole(r, "data.json")
 	if err != nil {
 		return nil, err
 	}
 	var data *result.Data
-	if folder.Manifest().Status == result.StatusExecuting {
+	if b, ok := s.shelf.find(r.PathValue("id")); ok && folder.Manifest().Status == result.StatusExecuting {
 		data, err = s.soFar(r.Context(), b, folder)
 	} else {
 		data, err = folder.Data()
+	}
+	if errors.Is(err, fs.ErrNotExist) { // it was not collected
+		return []result.Panel{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -335,7 +339,7 @@ func (s *Site) seriesJSON(r *http.Request) (any, error) {
 }
 
 func (s *Site) eventsJSON(r *http.Request) (any, error) {
-	folder, err := s.opened(r)
+	folder, err := s.whole(r, "journal.jsonl")
 	if err != nil {
 		return nil, err
 	}
@@ -384,6 +388,9 @@ func (s *Site) besideJSON(r *http.Request) (any, error) {
 	}
 	if folder.Manifest().Status == result.StatusExecuting {
 		return []catalogue.Beside{}, nil
+	}
+	if err := damaged(folder, folder.VerifySums(), ""); err != nil {
+		return nil, err
 	}
 	doc, err := report.Build(folder)
 	if err != nil {

@@ -2,6 +2,9 @@ package web_test
 
 import (
 	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"plimsoll/internal/report/catalogue"
 	"plimsoll/internal/testkit/browsertest"
 	"plimsoll/result"
 )
@@ -46,9 +50,17 @@ func TestAccessible(t *testing.T) {
 	live := s.run("20260301-105900-live-0002", "live", t0.Add(59*time.Minute)).work(30)
 	s.run("20260301-100400-done-0003", "done", t0.Add(4*time.Minute)).work(120).end(result.StatusSucceeded)
 	defer live.end(result.StatusSucceeded)
+	s.run("20260301-100600-bad-0004", "bad", t0.Add(6*time.Minute)).work(120).end(result.StatusFailed)
+	if err := os.WriteFile(filepath.Join(s.root, "20260301-100600-bad-0004", "manifest.json"), []byte("{"),
+		0o644); err != nil {
+		t.Fatal(err)
+	}
+	recorded, _ := catalogue.All(s.root)
+	record := "/catalogue/" + url.PathEscape(recorded[0].ID)
 	b.Do(page.SetBypassCSP(true)) // it is put into the page
 	for _, path := range []string{"/", "/runs/20260301-100000-done-0001", "/runs/20260301-105900-live-0002",
-		"/runs/20260301-100000-done-0001/report", "/runs/none"} {
+		"/runs/20260301-100000-done-0001/report", "/runs/20260301-105900-live-0002/report",
+		"/runs/20260301-100600-bad-0004", "/catalogue", record, "/catalogue?q=nothing-like-it", "/runs/none"} {
 		for _, width := range []int64{1440, 390} {
 			b.Do(browsertest.Size(width, 900), chromedp.Navigate(s.url+path),
 				chromedp.WaitVisible("main", chromedp.ByQuery))

@@ -60,6 +60,11 @@ type errAsked string
 
 func (e errAsked) Error() string { return string(e) }
 
+// errDamaged says that what an answer would be made of is not as it was written.
+type errDamaged string
+
+func (e errDamaged) Error() string { return string(e) }
+
 // library adds the paths of what takes more than one run.
 func (s *Site) library(mux *http.ServeMux) {
 	mux.HandleFunc("GET /experiments/{id}", s.page(s.experimentPage))
@@ -507,8 +512,26 @@ func (s *Site) opened(r *http.Request) (*result.Folder, error) {
 	return result.Open(b.dir)
 }
 
-func (s *Site) runJSON(r *http.Request) (any, error) {
+// whole is the folder of a run of which the files that an answer is made of are as they were written, or are trusted.
+func (s *Site) whole(r *http.Request, files ...string) (*result.Folder, error) {
 	folder, err := s.opened(r)
+	if err != nil || r.URL.Query().Get("trust") == "1" || folder.Manifest().Status == result.StatusExecuting {
+		return folder, err
+	}
+	return folder, damaged(folder, folder.VerifySumsOf(files...), ", or ask with trust=1")
+}
+
+// damaged is the error of a run of which files are not as they were written; nil where none is.
+func damaged(folder *result.Folder, bad []string, otherwise string) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	return errDamaged(fmt.Sprintf("Run %s is damaged: %s. Put back a copy that is whole%s.",
+		filepath.Base(folder.Dir()), strings.Join(bad, "; "), otherwise))
+}
+
+func (s *Site) runJSON(r *http.Request) (any, error) {
+	folder, err := s.whole(r, "manifest.json")
 	if err != nil {
 		return nil, err
 	}
@@ -516,7 +539,7 @@ func (s *Site) runJSON(r *http.Request) (any, error) {
 }
 
 func (s *Site) findingsJSON(r *http.Request) (any, error) {
-	folder, err := s.opened(r)
+	folder, err := s.whole(r, "findings.json", "data.json")
 	if err != nil {
 		return nil, err
 	}

@@ -283,6 +283,9 @@ func (s *Site) rowsOf(books []*book) []row {
 		} else if !b.live() {
 			damage := s.damages.of(b.dir, func() string { return damageOf(b.dir) })
 			one.Problem = strings.Trim(one.Problem+"; "+damage, "; ")
+			if damage != "" && one.Figure != "" {
+				one.Figure = "Not to be relied on: " + strings.TrimPrefix(one.Figure, "Not to be relied on: ")
+			}
 		}
 		rows = append(rows, one)
 	}

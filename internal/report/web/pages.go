@@ -82,6 +82,7 @@ func (s *Site) notMade(w http.ResponseWriter, r *http.Request, err error) {
 	var missing errNone
 	var asked errAsked
 	var unlike errUnlike
+	var damaged errDamaged
 	code, kind, again := http.StatusInternalServerError, internal, ""
 	switch {
 	case errors.As(err, &missing):
@@ -90,6 +91,8 @@ func (s *Site) notMade(w http.ResponseWriter, r *http.Request, err error) {
 		code, kind = http.StatusBadRequest, badData
 	case errors.As(err, &unlike):
 		code, kind, again = http.StatusConflict, badData, unlike.anyway
+	case errors.As(err, &damaged):
+		code, kind = http.StatusConflict, execution
 	case errors.Is(err, errBusy), errors.Is(err, errClosed):
 		w.Header().Set("Retry-After", retryAfter)
 		code, kind = http.StatusServiceUnavailable, unavailable

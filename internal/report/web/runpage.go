@@ -106,7 +106,8 @@ func (s *Site) runPage(ctx context.Context, r *http.Request, doc *document) erro
 	if v.Run.Live {
 		s.live(ctx, b, folder, events, v)
 	} else {
-		v.Short = s.shorts.of(b.dir, func() []said { return shortOf(folder) })
+		short := s.shorts.of(b.dir, func() inShort { return shortOf(folder) })
+		v.Short, v.Problems = short.said, short.problems
 	}
 	return s.fillRun(doc, v)
 }
@@ -153,15 +154,25 @@ func damageOf(dir string) string {
 	if err != nil {
 		return "" // said already
 	}
-	return strings.Join(folder.VerifySumsOf("data.json", "findings.json"), "; ")
+	files := []string{"data.json", "findings.json"}
+	if len(folder.Problems()) == 0 { // else it is said what is wrong with the manifest
+		files = append(files, "manifest.json")
+	}
+	return strings.Join(folder.VerifySumsOf(files...), "; ")
 }
 
-// shortOf is the summary of a run that ended, as its report has it; what cannot be read is said there.
-func shortOf(folder *result.Folder) (out []said) {
+// inShort is the summary of a run that ended, as its report has it, and what of the run is damaged.
+type inShort struct {
+	said     []said
+	problems []string
+}
+
+func shortOf(folder *result.Folder) (out inShort) {
 	doc, err := report.Build(folder)
 	if err != nil {
-		return nil
+		return inShort{problems: append(folder.Problems(), err.Error())}
 	}
+	out.problems = doc.Problems
 	for _, short := range doc.InShort {
 		one := said{Short: short}
 		for _, b := range doc.Beside {
@@ -169,7 +180,7 @@ func shortOf(folder *result.Folder) (out []said) {
 				one.Alike = linkToAlike(b.Alike)
 			}
 		}
-		out = append(out, one)
+		out.said = append(out.said, one)
 	}
 	return out
 }

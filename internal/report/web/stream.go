@@ -102,7 +102,10 @@ func (s *Site) feed(ctx context.Context, b book, f *feed) {
 	for {
 		before := spent()
 		over := s.look(ctx, b, f)
-		if over || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			return // the run goes on all the same
+		}
+		if over {
 			f.put("", nil)
 			return
 		}
@@ -255,6 +258,8 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		case <-r.Context().Done():
+			return
+		case <-s.stopping.Done(): // the page asks the next server
 			return
 		}
 		alive.Stop()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"plimsoll/internal/metrics/record"
 	"plimsoll/internal/metrics/series"
+	"plimsoll/internal/report/web"
 	"plimsoll/internal/testkit/needs"
 	"plimsoll/result"
 )
@@ -93,6 +95,20 @@ func TestStream(t *testing.T) {
 		}
 	}
 	one.leave()
+	stopped := web.New(web.Options{Folders: func() ([]string, error) { return result.Folders(s.root) }, Now: s.now})
+	server := httptest.NewServer(stopped.Handler())
+	defer server.Close()
+	cut := (&tester{T: t, url: server.URL}).follow(id)
+	cut.next()
+	stopped.Stopping()
+	for event := "part"; event != ""; {
+		if event, _ = cut.next(); event == "over" {
+			t.Error("of a run that goes on a site that stops says that it is over: its pages load themselves of a site that is gone")
+		}
+	}
+	if err := stopped.Close(); err != nil {
+		t.Error(err)
+	}
 	live.end(result.StatusSucceeded)
 	for event := ""; event != "over"; {
 		if event, _ = other.next(); event == "" {

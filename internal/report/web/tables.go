@@ -314,25 +314,49 @@ func (s *Site) recordPage(_ context.Context, r *http.Request, doc *document) err
 	if one.Simulated {
 		add("Simulated", "yes: it stands beside simulated ones alone", "")
 	}
+	withIntervals := slices.ContainsFunc(one.Done, func(d catalogue.Done) bool {
+		return slices.ContainsFunc(d.Figures, func(f catalogue.Figure) bool { return intervalOf(f) != "" })
+	})
 	for _, d := range one.Done {
 		for i, l := range d.Loads {
-			p := part{Title: l["load"], Note: "Conditions: " + l.String() + ".",
+			p := part{Title: titleOf(l, one.Done), Note: "Conditions: " + l.String() + ".",
 				Alike: linkToAlike(l.String())}
 			if i > 0 {
 				p.Title, p.Note = "The same as "+p.Title, p.Note+" Figures are those above."
 				v.Parts = append(v.Parts, p)
 				continue
 			}
-			p.Head = []column{{Name: "Figure"}, {Name: "Value", Number: true}, {Name: "Interval", Number: true},
-				{Name: "Better", Opt: true}}
+			p.Head = []column{{Name: "Figure"}, {Name: "Value", Number: true}}
+			if withIntervals {
+				p.Head = append(p.Head, column{Name: "Interval", Number: true})
+			}
+			p.Head = append(p.Head, column{Name: "Better", Opt: true})
 			for _, f := range d.Figures {
-				p.Rows = append(p.Rows, []cell{{Text: f.Name}, {Text: report.Quantity(f.Value, f.Unit)},
-					{Text: cmp.Or(intervalOf(f), "–")}, {Text: cmp.Or(string(f.Better), "–")}})
+				row := []cell{{Text: f.Name}, {Text: report.Quantity(f.Value, f.Unit)}}
+				if withIntervals {
+					row = append(row, cell{Text: cmp.Or(intervalOf(f), "–")})
+				}
+				p.Rows = append(p.Rows, append(row, cell{Text: cmp.Or(string(f.Better), "–")}))
 			}
 			v.Parts = append(v.Parts, p)
 		}
 	}
 	return s.fill(doc, "tables.html.tmpl", v)
+}
+
+// titleOf is a load with the conditions by which others of its kind in a record are told from it.
+func titleOf(l catalogue.Load, done []catalogue.Done) string {
+	differ := catalogue.Load{"load": l["load"]}
+	for _, d := range done {
+		for _, other := range d.Loads[:min(1, len(d.Loads))] {
+			for name, value := range l {
+				if other["load"] == l["load"] && other[name] != value {
+					differ[name] = value
+				}
+			}
+		}
+	}
+	return differ.String()
 }
 
 // historyEntry is a history as a list shows it.

@@ -64,7 +64,7 @@ type Site struct {
 	records  string // folder of the catalogue
 	known    known
 	peeks    peeks
-	shorts   documents[[]said]
+	shorts   documents[inShort]
 	damages  documents[string]
 	told     documents[told] // of histories
 	feeds    feeds

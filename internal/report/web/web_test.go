@@ -529,6 +529,24 @@ func TestDamaged(t *testing.T) {
 	if _, page, _ := s.get("/runs/20260301-100005-journal-0006"); !strings.Contains(page, "journal line 1") {
 		t.Error("the page of a run with a damaged journal does not say so") // lists read no journals
 	}
+	if strings.Contains(body, "manifest.json: changed since its sum was taken") {
+		t.Error("the list says twice that a manifest is damaged")
+	}
+	const data = "20260301-100007-data-0008"
+	const why = "data.json: changed since its sum was taken"
+	if _, page, _ := s.get("/runs/" + data); !strings.Contains(page, why) {
+		t.Error("the page of a run does not say what of it is damaged")
+	}
+	for path, want := range map[string]int{
+		data + "/findings": 409, data + "/series": 409, data + "/beside": 409, data: 200, data + "/events": 200,
+		data + "/findings?trust=1": 200, "20260301-100005-journal-0006/events": 409,
+		"20260301-100000-good-0001/findings": 200,
+	} {
+		code, body, _ := s.get("/api/v1/runs/" + path)
+		if code != want || code == 409 && !strings.Contains(body, "changed since its sum was taken") {
+			t.Errorf("%s: %d, want %d: %s", path, code, want, body)
+		}
+	}
 }
 
 func errorsOf(errs ...error) error {
@@ -861,4 +879,21 @@ func heapAfterGC() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// TestRecord: the loads of a record are told apart in their titles, and a column without any value is left out.
+func TestRecord(t *testing.T) {
+	s := serve(t)
+	const id = "IO500 UW-Madison NetLab Research Group/MadRacks Testbed/GluonFS/2025/submission-742"
+	_, page, _ := s.get("/catalogue/" + url.PathEscape(id))
+	titles := map[string]bool{}
+	for _, m := range regexp.MustCompile(`<h2>([^<]*)</h2>`).FindAllStringSubmatch(page, -1) {
+		titles[m[1]] = true
+	}
+	if n := strings.Count(page, "<h2>"); n != 4 || len(titles) != n {
+		t.Errorf("%d loads with %d titles: %v", n, len(titles), titles)
+	}
+	if strings.Contains(page, "Interval") {
+		t.Error("no figure has an interval, and they have a column")
+	}
 }
