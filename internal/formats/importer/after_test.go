@@ -129,6 +129,7 @@ var failedForms = []struct{ form, text, want string }{
 	{"locust", locustShort, "locust: 5 errors"},
 	{"locust-history", locustCourse, "locust: 3 errors"},
 	{"jmeter", jmeterShort, "JMeter: 1 errors"},
+	{"jmeter-xml", jmeterXMLShort, "JMeter: 1 errors"},
 	{"hey-csv", heyCSVShort, "hey: 1 errors"},
 	{"vegeta-csv", vegetaCSVShort, "vegeta: 1 errors; vegeta (2): 0 errors"},
 	{"vegeta-rows", vegetaRowsShort, "vegeta big: 1 errors"},

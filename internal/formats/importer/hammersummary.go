@@ -56,6 +56,7 @@ func (p *hammerParser) summary(n int, v json.RawMessage) (taken bool, lines []st
 	if d.Decode(&s) != nil || s.Schema != hammerSummarySchema {
 		return false, nil, nil
 	}
+	p.next()
 	lines = []string{s.Job.Timestamp, fmt.Sprintf("HammerDB CLI %s", s.Job.Version)}
 	switch r := s.Result; r.Type {
 	case "tproc_c_result":

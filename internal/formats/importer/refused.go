@@ -82,6 +82,15 @@ func refusedReaders() []reader {
 					bytes.Contains(head, []byte("\x03Seq\x01"))
 			},
 			advice: "make text of it: vegeta encode -to csv FILE"},
+		{name: "HammerDB's results", holds: "HammerDB's results of all jobs (jobs, jobs result)",
+			recognise: re(`"bm"\s*:\s*"TPC-[CH]"|\bbm TPC-[CH] tstamp |(?m)^Jobid +Database +Date +Workload +NOPM`),
+			advice:    "it does not say how long a test was: give all lines of each job (jobs JOBID)"},
+		{name: "HammerDB's lists", holds: "a list of Tcl, of HammerDB's jobs", recognise: hammerList.Match, advice: tclLists},
+		{name: "HammerDB's metrics", holds: "the processor use of a HammerDB job (jobs JOBID metrics)",
+			recognise: re(`^\s*\{\s*"[-\d]+ [\d:]+"\s*:\s*\{\s*"usr%"\s*:`),
+			advice:    "it holds no load: give all lines of the job (jobs JOBID)"},
+		{name: "JMeter's summaries", holds: "JMeter's lines of summary", advice: "give the samples that jmeter -l writes (JTL)",
+			recognise: re(`(?m)^(?:.* )?summary [+=] +\d+ in +[\d:.]+s? += +[\d.]+/s Avg:`)},
 		{name: "pgbench init", holds: "what pgbench -i prints", recognise: re(`(?m)^\d+ of \d+ tuples \(\d+%\) done`),
 			advice: "loading tables is no measurement that can be read; import the output of the run that follows"},
 	}
@@ -99,6 +108,8 @@ func refusedReaders() []reader {
 			recognise: re(`^\s*"?Value(?:\(\w+\))?"?[\s,]+"?Percentile"?[\s,]+"?TotalCount`)})
 	return list
 }
+
+const tclLists = "have HammerDB write JSON (jobs format JSON), and give that"
 
 // wrapped recognise what others put around an output, in which it may be recognised all the same.
 func wrapped() []reader {
@@ -154,7 +165,6 @@ var others = []struct {
 	{"ab as a page (-w)", lazyregexp.New(`This is ApacheBench, Version `)},
 	{"gatling", lazyregexp.New(`(?m)^---- Global Information -|^RUN\t[\w.$]+\t`)},
 	{"locust", lazyregexp.New(`(?m)^ *Type +Name +# reqs +# fails`)},
-	{"JMeter", lazyregexp.New(`(?m)^(?:.* )?summary [+=] +\d+ in +[\d:.]+s? += +[\d.]+/s Avg:|<testResults version=`)},
 	{"stress-ng", lazyregexp.New(`(?m)^stress-ng: \w+: +\[\d+\] `)},
 	{"Intel's Memory Latency Checker (mlc)", lazyregexp.New(`(?m)^Intel\(R\) Memory Latency Checker`)},
 	{"ioping", lazyregexp.New(`(?m)^--- .* ioping statistics ---`)},

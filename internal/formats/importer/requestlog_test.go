@@ -23,6 +23,35 @@ const jmeterShort = jmeterHead +
 	"1750000000500,1000,Home,200,OK,T 1-2,text,true,,1000,100,2,2,http://h/,150,0,1\n" +
 	"1750000001500,1500,Home,200,OK,T 1-1,text,true,,1000,100,1,1,http://h/,150,0,1\n"
 
+// The same, as XML: a page's parts are in its time, and the requests of a transaction stand within it or before it.
+const jmeterXMLShort = `<?xml version="1.0" encoding="UTF-8"?>
+<testResults version="1.2">
+<httpSample t="200" it="0" lt="150" ct="1" ts="1750000000000" s="true" lb="Home" rc="200" rm="OK" tn="T 1-1" dt="text" ` +
+	`by="1000" sby="100" ng="2" na="2">
+  <httpSample t="90" ts="1750000000010" s="false" lb="Home-0" rc="302" rm="Found" tn="T 1-1" by="400" ng="2" na="2"/>
+  <java.net.URL>http://h/</java.net.URL>
+</httpSample>
+<sample t="300" ts="1750000000100" s="true" lb="both" rc="200" rm="Number of samples in transaction : 1, number of failing ` +
+	`samples : 0" tn="T 1-2" by="3000" ng="2" na="2">
+  <httpSample t="300" ts="1750000000100" s="true" lb="Log, in" rc="200" rm="OK" tn="T 1-2" by="3000" ng="2" na="2"/>
+</sample>
+<sample t="400" ts="1750000000000" s="true" lb="both" rc="200" rm="Number of samples in transaction : 2, number of failing ` +
+	`samples : 0" tn="T 1-1" by="4000" ng="0" na="0"/>
+<httpSample t="900" ts="1750000000400" s="false" lb="Home" rc="500" rm="no" tn="T 1-1" by="10" ng="2" na="2">
+  <responseData class="java.lang.String">&lt;sample t="1"&gt;</responseData>
+</httpSample>
+<httpSample t="1000" ts="1750000000500" s="true" lb="Home" rc="200" rm="OK" tn="T 1-2" by="1000" ng="2" na="2"/>
+<httpSample t="1500" ts="1750000001500" s="true" lb="Home" rc="200" rm="OK" tn="T 1-1" by="1000" ng="1" na="1"/>
+</testResults>
+`
+
+// Of transactions that are samples themselves (Generate parent sample), the requests have no rows.
+const jmeterAlone = jmeterHead +
+	"1750000000000,400,buy,200,\"Number of samples in transaction : 2, number of failing samples : 0\",T 1-1,,true,," +
+	"4000,200,1,1,null,0,0,0\n" +
+	"1750000000400,600,buy,500,\"Number of samples in transaction : 2, number of failing samples : 1\",T 1-1,,false,," +
+	"10,200,1,1,null,0,0,0\n"
+
 const heyCSVShort = "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n" +
 	"0.5000,0.0024,0.0000,0.0043,0.0179,0.0001,200,0.0000\n" +
 	"0.2500,0.0000,0.0000,0.0000,0.0193,0.0435,503,0.5000\n" +
@@ -45,6 +74,8 @@ var requestLogForms = []struct{ name, text, want string }{
 	{"jmeter", jmeterShort, "JMeter: request 4/3/6000, 1 errors, 3s"},
 	{"jmeter of a spreadsheet", strings.NewReplacer("Log, in", "Log in", "n : 2, n", "n : 2. n", ",", ";").
 		Replace(jmeterShort), "JMeter: request 4/3/6000, 1 errors, 3s"},
+	{"jmeter, parents alone", jmeterAlone, "JMeter: request 1/0.4/4000, 1 errors, 1s"},
+	{"jmeter-xml", jmeterXMLShort, "JMeter: request 4/3/6000, 1 errors, 3s"},
 	{"hey-csv", heyCSVShort, "hey: request 2/2, 1 errors, 2s"},
 	{"vegeta-csv", vegetaCSVShort, "vegeta: request 2/1.5/150, 1 errors, 2s\nvegeta: request 1/2/100, 0 errors, 2s"},
 	{"vegeta-rows", vegetaRowsShort, "vegeta big: request 1/0.5/100, 1 errors, 2s"},

@@ -198,7 +198,7 @@ func books() map[string]func(format, io.Reader) (*book, error) {
 		iorJSON: readIORJSON, iorCSV: readIORCSV, radosJSON: readRadosJSON, benchBase: readBenchBase,
 		goTPC: readGoTPC, tpccMySQL: readTPCCMySQL, wrkText: readWrk, ycsbText: readYCSB, mdtestText: readMdtest,
 		abText: readAB, heyText: readHey, ohaJSON: readOhaJSON, vegetaJSON: readVegetaJSON, vegetaText: readVegeta,
-		jmeterCSV: readJMeter, heyCSV: readHeyCSV, vegetaCSV: readVegetaCSV, vegetaRows: readVegetaRows,
+		jmeterCSV: readJMeter, jmeterXML: readJMeterXML, heyCSV: readHeyCSV, vegetaCSV: readVegetaCSV, vegetaRows: readVegetaRows,
 		redisText: readRedis, slapText: readSlap, locustStats: readLocust, locustHistory: readLocustHistory,
 	}
 }
