@@ -610,7 +610,7 @@ func readHammerJSON(f format, r io.Reader) (*book, error) {
 				if at, err := time.Parse(time.DateTime, w); err == nil {
 					began, p.local = at, true
 				}
-				if i > 0 && strings.Trim(words[i-1], "0123456789") == "" {
+				if i > 0 && words[i-1] != "" && strings.Trim(words[i-1], "0123456789") == "" {
 					w = hammerSaid(words[i-1], w)
 				}
 				for each := range strings.SplitSeq(hammerJoined.Replace(w), "\n") {
