@@ -11,7 +11,7 @@ import (
 
 // endless are forms whose writers end them in no way of their own, so that a part is like a whole, or lose nothing.
 var endless = regexp.MustCompile(`/(?:av|ep|raw)_\w+\.1\.log$|/hdbtcount\.log$|-live\.csv$|/vm\.txt$|/io\.json$|^ior-csv` +
-	`|/vdbench-histogram\.html$|^dd's last lines$|^x_slat|^locust-history|^jmeter|^hey-csv|^vegeta-(?:csv|rows)`)
+	`|/vdbench-histogram\.html$|^dd's last lines$|^x_slat|^locust-history|^mysqlslap --csv|^jmeter|^hey-csv|^vegeta-(?:csv|rows)`)
 
 // A loop whose first test was killed goes on with the next: the one that is whole keeps its figures, and the one that
 // is not is told.

@@ -76,6 +76,10 @@ func refusedReaders() []reader {
 		{name: "redis-benchmark -q", holds: "redis-benchmark's short form (-q)",
 			recognise: re(`(?m)(?:^|\r)[^\r\n:]+: [\d.]+ requests per second(?:, p50=[\d.]+ msec)? *\r?$`),
 			advice:    "it says neither how many requests there were nor for how long: give what it prints without -q"},
+		{name: "redis-benchmark --csv", holds: "redis-benchmark's CSV (--csv)",
+			recognise: re(`^"test","rps"|^"(?:PING_\w+|SET|GET|INCR|[LR]PUSH|[LRS]POP|HSET|SADD|Z\w+|[LM]\w+[^"\n]*)","[\d.]+"\r?\n`),
+			advice: "its rows are unlike commands, and it says neither how many requests there were nor for how long: give " +
+				"what it prints without --csv"},
 		{name: "vegeta binary", holds: "vegeta's binary results",
 			recognise: func(head []byte) bool {
 				return bytes.Contains(head[:min(len(head), 64)], []byte("\x06Result\x01")) &&
@@ -128,7 +132,6 @@ var tables = []struct {
 	name string
 	is   *lazyregexp.Regexp
 }{
-	{"redis-benchmark", lazyregexp.New(`^"test","rps"`)},
 	{"locust", lazyregexp.New(`^"?Type"?,"?Name"?,"?# requests`)},
 	{"JMeter's samples without their success", lazyregexp.New(`^timeStamp,elapsed,`)},
 	{"COSBench", lazyregexp.New(`^Op-Type,Op-Count,Byte-Count,|^Timestamp,Op-Count,`)},

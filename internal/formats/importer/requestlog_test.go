@@ -202,6 +202,8 @@ var loadTableForms = []struct{ name, text, want string }{
 	{"redis-benchmark", redisShort, "redis-benchmark SET: request 20000/30, 0 errors, 1.6s\n" +
 		"redis-benchmark GET: request 500/0, 0 errors, 500ms"},
 	{"mysqlslap", slapShort, "mysqlslap: query 200/0, 0 errors, 2.5s\nmysqlslap innodb: query 200/0, 0 errors, 1.5s"},
+	{"mysqlslap --csv", ",mixed,2.500,2.000,3.000,4,50\ninnodb,mixed,1.500,1.500,1.500,8,25\n",
+		"mysqlslap: query 200/0, 0 errors, 2.5s\nmysqlslap innodb: query 200/0, 0 errors, 1.5s"},
 	{"locust", locustShort, "locust: request 195/1.95/19500, 5 errors, 10s"},      // 200 at 20/s
 	{"locust-history", locustCourse, "locust: request 60/1.2/6000, 3 errors, 3s"}, // 63 of which 3 failed
 }
