@@ -95,11 +95,13 @@ func refusedReaders() []reader {
 			advice:    "it holds no load: give all lines of the job (jobs JOBID)"},
 		{name: "JMeter's summaries", holds: "JMeter's lines of summary", advice: "give the samples that jmeter -l writes (JTL)",
 			recognise: re(`(?m)^(?:.* )?summary [+=] +\d+ in +[\d:.]+s? += +[\d.]+/s Avg:`)},
+		{name: "BenchBase's log", holds: "what BenchBase prints",
+			recognise: re(`Results\(state=\w+, nanoSeconds=\d+, measuredRequests=\d+\)`), advice: "give its summary.json"},
 		{name: "pgbench init", holds: "what pgbench -i prints", recognise: re(`(?m)^\d+ of \d+ tuples \(\d+%\) done`),
 			advice: "loading tables is no measurement that can be read; import the output of the run that follows"},
 	}
 	for _, o := range others {
-		list = append(list, reader{name: o.name, holds: "output of " + o.name, recognise: o.is.Match,
+		list = append(list, reader{name: o.name, holds: "output of " + strings.TrimSuffix(o.name, ","), recognise: o.is.Match,
 			advice: "make a table (CSV) of its figures for analyze, compare or usl"})
 	}
 	const percentiles = "its rows are percentiles of one test, which are no course and have no mean: give what the " +
@@ -135,7 +137,7 @@ var tables = []struct {
 	{"locust", lazyregexp.New(`^"?Type"?,"?Name"?,"?# requests`)},
 	{"JMeter's samples without their success", lazyregexp.New(`^timeStamp,elapsed,`)},
 	{"COSBench", lazyregexp.New(`^Op-Type,Op-Count,Byte-Count,|^Timestamp,Op-Count,`)},
-	{"BenchBase's course", lazyregexp.New(`^Time \(seconds\),Throughput \(requests/second\),`)},
+	{"BenchBase's course", lazyregexp.New(`^Time \(seconds\),(?:Requests,)?Throughput \(requests/second\),`)},
 }
 
 // sortedByTime reports whether a text is ab's table of requests as ab leaves it: in the order of the times they took.
@@ -189,5 +191,4 @@ var others = []struct {
 	{"CrystalDiskMark", lazyregexp.New(`(?m)^ *CrystalDiskMark \d`)},
 	{"YABS", lazyregexp.New(`(?m)^fio Disk Speed Tests \(`)},
 	{"HCIBench, its summary,", lazyregexp.New(`(?m)^[ \t]*THROUGHPUT += [\d.]+ MB/s`)},
-	{"k6, its samples,", lazyregexp.New(`(?m)^\{"(?:metric|type)":"[^"]+","(?:type|data)":.*"(?:Point|Metric)"`)},
 }

@@ -194,11 +194,12 @@ func books() map[string]func(format, io.Reader) (*book, error) {
 		sysbenchText: readSysbench,
 		fioText:      readFioText, fioTerse: readFioTerse, ddText: readDD, iozoneText: readIozone,
 		bonnieText: readBonnie, iorText: readIOR,
-		radosText: readRados, k6Text: readK6Text, k6JSON: readK6JSON,
+		radosText: readRados, k6Text: readK6Text, k6JSON: readK6JSON, k6Rows: readK6Rows, k6CSV: readK6CSV,
 		iorJSON: readIORJSON, iorCSV: readIORCSV, radosJSON: readRadosJSON, benchBase: readBenchBase,
-		goTPC: readGoTPC, tpccMySQL: readTPCCMySQL, wrkText: readWrk, ycsbText: readYCSB, mdtestText: readMdtest,
+		goTPC: readGoTPC, tpccMySQL: readTPCCMySQL, wrkText: readWrk, ycsbText: readYCSB, ycsbJSON: readYCSBJSON, mdtestText: readMdtest,
 		abText: readAB, heyText: readHey, ohaJSON: readOhaJSON, vegetaJSON: readVegetaJSON, vegetaText: readVegeta,
-		jmeterCSV: readJMeter, jmeterXML: readJMeterXML, heyCSV: readHeyCSV, vegetaCSV: readVegetaCSV, vegetaRows: readVegetaRows,
+		jmeterCSV: readJMeter, jmeterXML: readJMeterXML, benchBaseRaw: readBenchBaseRaw,
+		heyCSV: readHeyCSV, vegetaCSV: readVegetaCSV, vegetaRows: readVegetaRows,
 		redisText: readRedis, slapText: readSlap, locustStats: readLocust, locustHistory: readLocustHistory,
 	}
 }
