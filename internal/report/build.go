@@ -254,7 +254,8 @@ func (w WindowTotals) Rate() *float64 {
 }
 
 // totalsOf sums a stretch of a workload up. Little work in less than a second has no rate unless it finished well, and
-// measures are counts; nor has an operation that is one of a set, which is done once and over: its time is all that there is to know.
+// measures are counts; nor has an operation that is one of a set, which is done once and over: its time is all that
+// there is to know.
 func totalsOf(
 	w result.Workload,
 	name string,

@@ -457,7 +457,8 @@ func unsent(l *view.Load) (result.Finding, bool) {
 	return f, true
 }
 
-// How late what a load sent was on average, and of its time, to have fallen behind: less is how arrivals at random queue.
+// How late what a load sent was on average, and of its time, to have fallen behind: less is how arrivals at random
+// queue.
 const (
 	lateSeconds = 0.1
 	lateShare   = 0.02
@@ -479,8 +480,9 @@ func behindSchedule(l *view.Load) (result.Finding, bool) {
 			continue
 		}
 		return result.Finding{
-			Check: "offered-rate", Subject: l.Name, Severity: result.Warning, Metric: "mean lag behind the schedule", Unit: "s",
-			Value: &mean, NoInterval: "the load generator's own mean", Basis: l.Basis() + "; the load generator's own lags",
+			Check: "offered-rate", Subject: l.Name, Severity: result.Warning,
+			Metric: "mean lag behind the schedule", Unit: "s", Value: &mean,
+			NoInterval: "the load generator's own mean", Basis: l.Basis() + "; the load generator's own lags",
 			Evidence: []result.Evidence{{Name: "largest lag", Value: most, Unit: "s"}},
 			Sentence: fmt.Sprintf("%s: its %s began %s late on average by the schedule of the rate that was asked for, and %s at "+
 				"most, in %s: it fell behind that rate, which its output does not hold.", l.Name, l.Counted(), view.SayDuration(mean),

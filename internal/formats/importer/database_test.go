@@ -207,7 +207,8 @@ func TestHammerJobs(t *testing.T) {
 		`"Completed 1 query set(s) in 2 seconds"]` + "\n"
 	const test, profile = "TPROC-C 4 VU | 4 at once | 1 in 2m0s | NOPM=6151 | TPM=14005",
 		"TPROC-C profile | 0 at once | 1 in 2m0.001s | neword_avg=10 | neword_p99=40"
-	const course, whole = "transaction counter | 0 at once | 1 in 10s | TPM=14000", "TPROC-H | 1 at once | 1 in 2s | query 2 2s | " +
+	const course = "transaction counter | 0 at once | 1 in 10s | TPM=14000"
+	const whole = "TPROC-H | 1 at once | 1 in 2s | query 2 2s | " +
 		"geometric_mean=0.86603 | query_set=2 | query_02=0.5 | query_14=1.5"
 	second := func(s string) string {
 		name, rest, _ := strings.Cut(s, " | ")
@@ -220,8 +221,9 @@ func TestHammerJobs(t *testing.T) {
 		"text": {"Virtual User 0: Vuser 1:RUNNING\nVirtual User 1: Timing test period of 2 in minutes\nVirtual User 1: 4 Active " +
 			"Virtual Users configured\nVirtual User 1: TEST RESULT : System achieved 6151 NOPM from 14005 PostgreSQL TPM\n",
 			[]string{test}},
-		"one job":         {lines + result + timing + counter, []string{test, profile, course}},
-		"two jobs":        {lines + timing + counter + lines + timing + counter, []string{test, profile, course, second(test), second(profile), second(course)}},
+		"one job": {lines + result + timing + counter, []string{test, profile, course}},
+		"two jobs": {lines + timing + counter + lines + timing + counter, []string{test, profile, course,
+			second(test), second(profile), second(course)}},
 		"two timings":     {timing + timing, []string{profile, second(profile)}},
 		"queries, result": {queries + ofQueries, []string{whole}},
 		"two of queries":  {queries + ofQueries + queries, []string{whole, second(whole)}},
@@ -232,8 +234,8 @@ func TestHammerJobs(t *testing.T) {
 		"all results": {`{"6A1B": {"db": "PostgreSQL","bm": "TPC-C","nopm": "6151"}}`, []string{"refused: out.txt: it is " +
 			"HammerDB's results of all jobs (jobs, jobs result): it does not say how long a test was: give all lines of each " +
 			"job (jobs JOBID)"}},
-		"a list of Tcl": {"NEWORD {elapsed_ms 1.5 calls 4 min_ms 1}\n", []string{"refused: out.txt: it is a list of Tcl, of " +
-			"HammerDB's jobs: have HammerDB write JSON (jobs format JSON), and give that"}},
+		"a list of Tcl": {"NEWORD {elapsed_ms 1.5 calls 4 min_ms 1}\n", []string{"refused: out.txt: it is a list of " +
+			"Tcl, of HammerDB's jobs: have HammerDB write JSON (jobs format JSON), and give that"}},
 	} {
 		if d := cmp.Diff(c.want, parts(t, c.text)); d != "" {
 			t.Errorf("%s: %s", name, d)

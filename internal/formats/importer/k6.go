@@ -280,7 +280,8 @@ func (doc k6Document) crossed() string {
 	return "k6's thresholds were crossed: " + oneLine(strings.Join(out, ", "))
 }
 
-// k6Samples holds what k6 writes of each request of a test, as its time and how long it took, and how many were at work.
+// k6Samples holds what k6 writes of each request of a test, as its time and how long it took, and how many were at
+// work.
 type k6Samples struct {
 	*requestLog
 	vus   map[float64]uint64
@@ -356,7 +357,8 @@ func readK6Rows(_ format, r io.Reader) (*book, error) {
 		} else if row.Data.Time.IsZero() || row.Data.Value < 0 {
 			torn = n
 		} else {
-			k.sample(row.Metric, row.Data.Time, row.Data.Value, row.Data.Tags["expected_response"], row.Data.Tags["name"])
+			tags := row.Data.Tags
+			k.sample(row.Metric, row.Data.Time, row.Data.Value, tags["expected_response"], tags["name"])
 		}
 		return b.tooMany("tests")
 	})

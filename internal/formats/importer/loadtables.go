@@ -45,7 +45,8 @@ func loadTableReaders() []reader {
 	return []reader{
 		{name: redisText, holds: "what redis-benchmark prints without -q and --csv", book: true,
 			recognise: redisAny.Match},
-		{name: slapText, holds: "what mysqlslap and mariadb-slap print, also as CSV", book: true, recognise: slapAny.Match},
+		{name: slapText, holds: "what mysqlslap and mariadb-slap print, also as CSV", book: true,
+			recognise: slapAny.Match},
 		{name: locustStats, holds: "locust's figures of a test (_stats.csv)", book: true, recognise: locustAny.Match},
 		{name: locustHistory, holds: "locust's course (_stats_history.csv)", book: true,
 			recognise: locustHistoryAny.Match},
@@ -135,7 +136,8 @@ func readRedis(_ format, r io.Reader) (*book, error) {
 }
 
 // slapColumns are the names of the figures of a line of CSV.
-var slapColumns = []string{"Average number of seconds to run all queries", "Minimum number of seconds to run all queries",
+var slapColumns = []string{"Average number of seconds to run all queries",
+	"Minimum number of seconds to run all queries",
 	"Maximum number of seconds to run all queries", "Number of clients running queries",
 	"Average number of queries per client"}
 

@@ -89,11 +89,13 @@ func refusedReaders() []reader {
 		{name: "HammerDB's results", holds: "HammerDB's results of all jobs (jobs, jobs result)",
 			recognise: re(`"bm"\s*:\s*"TPC-[CH]"|\bbm TPC-[CH] tstamp |(?m)^Jobid +Database +Date +Workload +NOPM`),
 			advice:    "it does not say how long a test was: give all lines of each job (jobs JOBID)"},
-		{name: "HammerDB's lists", holds: "a list of Tcl, of HammerDB's jobs", recognise: hammerList.Match, advice: tclLists},
+		{name: "HammerDB's lists", holds: "a list of Tcl, of HammerDB's jobs", recognise: hammerList.Match,
+			advice: tclLists},
 		{name: "HammerDB's metrics", holds: "the processor use of a HammerDB job (jobs JOBID metrics)",
 			recognise: re(`^\s*\{\s*"[-\d]+ [\d:]+"\s*:\s*\{\s*"usr%"\s*:`),
 			advice:    "it holds no load: give all lines of the job (jobs JOBID)"},
-		{name: "JMeter's summaries", holds: "JMeter's lines of summary", advice: "give the samples that jmeter -l writes (JTL)",
+		{name: "JMeter's summaries", holds: "JMeter's lines of summary",
+			advice:    "give the samples that jmeter -l writes (JTL)",
 			recognise: re(`(?m)^(?:.* )?summary [+=] +\d+ in +[\d:.]+s? += +[\d.]+/s Avg:`)},
 		{name: "BenchBase's log", holds: "what BenchBase prints",
 			recognise: re(`Results\(state=\w+, nanoSeconds=\d+, measuredRequests=\d+\)`), advice: "give its summary.json"},
@@ -101,8 +103,8 @@ func refusedReaders() []reader {
 			advice: "loading tables is no measurement that can be read; import the output of the run that follows"},
 	}
 	for _, o := range others {
-		list = append(list, reader{name: o.name, holds: "output of " + strings.TrimSuffix(o.name, ","), recognise: o.is.Match,
-			advice: "make a table (CSV) of its figures for analyze, compare or usl"})
+		list = append(list, reader{name: o.name, holds: "output of " + strings.TrimSuffix(o.name, ","),
+			recognise: o.is.Match, advice: "make a table (CSV) of its figures for analyze, compare or usl"})
 	}
 	const percentiles = "its rows are percentiles of one test, which are no course and have no mean: give what the " +
 		"tool printed of its totals"
