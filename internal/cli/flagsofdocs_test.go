@@ -27,7 +27,8 @@ func TestFlagsOfTheDocuments(t *testing.T) {
 		"--lat_percentiles": "fio",
 		"--randseed":        "fio", "--randrepeat": "fio", "--rate": "pgbench",
 		"--log": "pgbench", "--progress": "pgbench", "--no-vacuum": "pgbench",
-		"--report-interval": "sysbench", "--csv": "redis-benchmark", "--show-time": "rados bench", "--latency": "wrk2",
+		"--report-interval": "sysbench", "--csv": "redis-benchmark", "--out": "k6",
+		"--show-time": "rados bench", "--latency": "wrk2",
 		"--csvfile": "elbencho", "--jsonfile": "elbencho", "--livecsv": "elbencho",
 	}
 	flags := map[string]bool{"--help": true}

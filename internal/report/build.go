@@ -230,8 +230,8 @@ func latencyKind(w result.Workload) string {
 	return w.Latency
 }
 
-// A load has a rate from so many seconds on, or so many operations or bytes: one that failed at its start did nothing
-// often, it only ended soon.
+// A load that did not finish, or of which operations failed, has a rate from so many seconds on, or so many operations
+// or bytes: one that failed at its start did nothing often, it only ended soon.
 const (
 	leastRated = 1
 	manyRated  = 1000
@@ -254,8 +254,9 @@ func (w WindowTotals) Rate() *float64 {
 	return &w.OpsPerSecond
 }
 
-// totalsOf sums a stretch of a workload up. Little work in less than a second has no rate, and measures are counts;
-// nor has an operation that is one of a set, which is done once and over: its time is all that there is to know.
+// totalsOf sums a stretch of a workload up. Little work in less than a second has no rate unless it finished well, and
+// measures are counts; nor has an operation that is one of a set, which is done once and over: its time is all that
+// there is to know.
 func totalsOf(
 	w result.Workload,
 	name string,
@@ -265,7 +266,7 @@ func totalsOf(
 	values []result.Value,
 ) WindowTotals {
 	t := WindowTotals{Name: name, Start: start, Seconds: max(0, seconds), Unit: result.RateUnit(w.Occurred())}
-	short := t.Seconds > 0 && t.Seconds < leastRated
+	short := t.Seconds > 0 && t.Seconds < leastRated && (w.Ended != result.Finished || w.Errors > 0)
 	for _, o := range ops {
 		short = short && o.Count < manyRated && o.Bytes < muchRated
 	}

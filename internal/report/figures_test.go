@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -65,6 +66,14 @@ func TestNoRates(t *testing.T) {
 		}
 		if (totals.Rate() == nil) != (c.rate == "–") {
 			t.Errorf("%+v: its total is %v", c, totals.Rate())
+		}
+	}
+	for errors, want := range map[uint64]bool{0: true, 1: false} { // as short, and finished
+		load.Ended, load.Errors = result.Finished, errors
+		did := []result.OpTotals{{Op: "read", Count: 5, Seconds: 0.0736}}
+		got := totalsOf(load, "", time.Time{}, 0.0736, did, nil).Rate()
+		if (got != nil) != want || got != nil && math.Abs(*got-67.93) > 0.01 {
+			t.Errorf("%d errors: a rate of %v", errors, got)
 		}
 	}
 }

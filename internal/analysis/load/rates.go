@@ -431,7 +431,7 @@ func unsent(l *view.Load) (result.Finding, bool) {
 		}
 	}
 	if count = math.Round(count); !(count > 0) {
-		return result.Finding{}, false // nothing was offered at a rate, or all of it was sent
+		return behindSchedule(l) // nothing was offered at a rate, or all of it was sent
 	}
 	f := result.Finding{
 		Check: "offered-rate", Subject: l.Name, Severity: result.Warning, Metric: "never sent", Unit: "count",
@@ -452,6 +452,41 @@ func unsent(l *view.Load) (result.Finding, bool) {
 			"waited is in no time.", l.Name, of)
 	}
 	return f, true
+}
+
+// How late what a load sent was on average, and of its time, to have fallen behind: less is how arrivals at random
+// queue.
+const (
+	lateSeconds = 0.1
+	lateShare   = 0.02
+)
+
+// behindSchedule says of a load whose target rate its tool does not print that all of it was sent, and late.
+func behindSchedule(l *view.Load) (result.Finding, bool) {
+	for _, p := range l.Parts {
+		at := func(measure string) float64 {
+			for _, v := range p.Values {
+				if v.Measure == measure {
+					return v.Value / 1e3
+				}
+			}
+			return math.NaN()
+		}
+		mean, most, s := at("schedule_lag_mean"), at("schedule_lag_max"), view.Seconds(p)
+		if !(s > 0 && mean >= max(lateSeconds, lateShare*s) && most >= mean) {
+			continue
+		}
+		return result.Finding{
+			Check: "offered-rate", Subject: l.Name, Severity: result.Warning,
+			Metric: "mean lag behind the schedule", Unit: "s", Value: &mean,
+			NoInterval: "the load generator's own mean", Basis: l.Basis() + "; the load generator's own lags",
+			Evidence: []result.Evidence{{Name: "largest lag", Value: most, Unit: "s"}},
+			Sentence: fmt.Sprintf("%s: its %s began %s late on average by the schedule of the rate that was asked for, and %s at "+
+				"most, in %s: it fell behind that rate, which its output does not hold.", l.Name, l.Counted(), view.SayDuration(mean),
+				view.SayDuration(most), view.SayDuration(s)),
+		}, true
+	}
+	return result.Finding{}, false
 }
 
 // endedEarly counts the VMs that were lost or failed before the time by which their workload is judged was over, by

@@ -182,11 +182,15 @@ func TestNeverSent(t *testing.T) {
 			"warning: W: 7 iterations that"},
 		{result.Measure{Name: "skipped", Unit: "transactions", Kind: result.Count}, 0, ""},
 		{result.Measure{Name: "late", Unit: "transactions", Kind: result.Count}, 7, ""},
+		{result.Measure{Name: "schedule_lag_mean", Unit: "ms", Kind: result.Single}, 3000,
+			"warning: W: its transactions began 3 s late on average by the schedule of the rate that was asked for, and 6 s at most, in 10 s: it fell behind that rate"},
+		{result.Measure{Name: "schedule_lag_mean", Unit: "ms", Kind: result.Single}, 190, ""},
 	} {
 		w := &result.Workload{Name: "W", Start: began, End: began.Add(10 * time.Second),
 			Operations: []result.Operation{{Name: "transaction", Noun: "transactions"}},
 			Measures:   []result.Measure{c.measure}, Ops: []result.OpTotals{{Op: "transaction", Count: 1000}},
-			Values: []result.Value{{Measure: c.measure.Name, Value: c.value}}}
+			Values: []result.Value{{Measure: c.measure.Name, Value: c.value},
+				{Measure: "schedule_lag_max", Value: 6000}}}
 		f, ok := offeredOf(nothing, &view.Load{Name: "W", Parts: []*result.Workload{w}})
 		got := string(f.Severity) + ": " + f.Sentence
 		if ok != (c.want != "") || ok && !strings.HasPrefix(got, c.want) {

@@ -11,7 +11,7 @@ import (
 
 // endless are forms whose writers end them in no way of their own, so that a part is like a whole, or lose nothing.
 var endless = regexp.MustCompile(`/(?:av|ep|raw)_\w+\.1\.log$|/hdbtcount\.log$|-live\.csv$|/vm\.txt$|/io\.json$|^ior-csv` +
-	`|/vdbench-histogram\.html$|^dd's last lines$|^x_slat|^locust-history|^jmeter|^hey-csv|^vegeta-(?:csv|rows)`)
+	`|/vdbench-histogram\.html$|^dd's last lines$|^x_slat|^locust-history|^mysqlslap --csv|^jmeter|^k6-(?:json|csv)|^benchbase-raw|^hey-csv|^vegeta-(?:csv|rows)`)
 
 // A loop whose first test was killed goes on with the next: the one that is whole keeps its figures, and the one that
 // is not is told.
@@ -121,6 +121,7 @@ var failedForms = []struct{ form, text, want string }{
 	{"vegeta", vegetaShort, "vegeta: 20 errors"},
 	{"vegeta-json", vegetaJSONShort, "vegeta: 20 errors"},
 	{"ycsb", ycsbShort, "ycsb: 10 errors"},
+	{"ycsb-json", ycsbJSONShort, "ycsb: 10 errors"},
 	{"redis-benchmark", redisShort + "Error from server: ERR unknown command 'X'\n", "redis-benchmark SET: 0 errors; " +
 		"redis-benchmark GET: 0 errors; lost: redis-benchmark says: Error from server: ERR unknown command 'X'"},
 	{"mysqlslap", slapShort + "mysqlslap: Error when connecting to server: 1040 Too many connections\n",
@@ -135,6 +136,9 @@ var failedForms = []struct{ form, text, want string }{
 		"memtier_benchmark: 0 errors, memtier_benchmark says: Connection Errors 3; its figures do not tell what failed from " +
 			"what was done; memtier_benchmark, by kind: 0 errors"},
 	{"jmeter", jmeterShort, "JMeter: 1 errors"},
+	{"k6-json", k6RowsShort, "k6: 1 errors"},
+	{"k6-csv", k6CSVShort, "k6: 1 errors"},
+	{"jmeter-xml", jmeterXMLShort, "JMeter: 1 errors"},
 	{"hey-csv", heyCSVShort, "hey: 1 errors"},
 	{"vegeta-csv", vegetaCSVShort, "vegeta: 1 errors; vegeta (2): 0 errors"},
 	{"vegeta-rows", vegetaRowsShort, "vegeta big: 1 errors"},
@@ -150,7 +154,7 @@ var failedForms = []struct{ form, text, want string }{
 }
 
 // neverFail are forms in which a tool has no words for a failure.
-var neverFail = regexp.MustCompile(`^(?:fio-(?:clat-hist|log|iops|bw|lat|clat|slat)|pgbench-log|diskspd-xml|elbencho-live|` +
+var neverFail = regexp.MustCompile(`^(?:benchbase-raw|fio-(?:clat-hist|log|iops|bw|lat|clat|slat)|pgbench-log|diskspd-xml|elbencho-live|` +
 	`vdbench-(?:flatfile|histogram)|hammerdb-(?:tcount|profile)|vmstat|iostat.*|sar|sadf.*)$`)
 
 const pgbenchWhole = `pgbench (15.4)

@@ -192,6 +192,61 @@ func TestHammerSummary(t *testing.T) {
 	}
 }
 
+// What jobs give of HammerDB: lines as text or JSON, results, timing and counters, of one job and of two.
+func TestHammerJobs(t *testing.T) {
+	t.Parallel()
+	const lines = `["0","Vuser 1:RUNNING","1","Timing test period of 2 in minutes","1","4 Active Virtual Users configured",` +
+		`"1","TEST RESULT : System achieved 6151 NOPM from 14005 PostgreSQL TPM","0","Vuser 1:FINISHED SUCCESS"]` + "\n"
+	const result = `["6A1B","2026-03-03 10:00:00","4 Active Virtual Users configured",` +
+		`"TEST RESULT : System achieved 6151 NOPM from 14005 PostgreSQL TPM"]` + "\n"
+	const timing = `{"NEWORD": {"elapsed_ms": "120001","calls": "12302","avg_ms": "10.0","p99_ms": "40.0","sd": "1"}}` + "\n"
+	const counter = `{"PostgreSQL tpm": {"2026-03-03 10:00:10": "0","2026-03-03 10:00:20": "14000"}}` + "\n"
+	const queries = `["1","query 14 completed in 1.5 seconds","1","query 2 completed in 0.5 seconds","1",` +
+		`"Completed 1 query set(s) in 2 seconds","1","Geometric mean of query times returning rows (2) is 0.86603"]` + "\n"
+	const ofQueries = `["6A1C","2026-03-03 11:00:00","Geometric mean of query times returning rows (2) is 0.86603",` +
+		`"Completed 1 query set(s) in 2 seconds"]` + "\n"
+	const test, profile = "TPROC-C 4 VU | 4 at once | 1 in 2m0s | NOPM=6151 | TPM=14005",
+		"TPROC-C profile | 0 at once | 1 in 2m0.001s | neword_avg=10 | neword_p99=40"
+	const course = "transaction counter | 0 at once | 1 in 10s | TPM=14000"
+	const whole = "TPROC-H | 1 at once | 1 in 2s | query 2 2s | " +
+		"geometric_mean=0.86603 | query_set=2 | query_02=0.5 | query_14=1.5"
+	second := func(s string) string {
+		name, rest, _ := strings.Cut(s, " | ")
+		return name + " (2) | " + rest
+	}
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"text": {"Virtual User 0: Vuser 1:RUNNING\nVirtual User 1: Timing test period of 2 in minutes\nVirtual User 1: 4 Active " +
+			"Virtual Users configured\nVirtual User 1: TEST RESULT : System achieved 6151 NOPM from 14005 PostgreSQL TPM\n",
+			[]string{test}},
+		"one job": {lines + result + timing + counter, []string{test, profile, course}},
+		"two jobs": {lines + timing + counter + lines + timing + counter, []string{test, profile, course,
+			second(test), second(profile), second(course)}},
+		"two timings":     {timing + timing, []string{profile, second(profile)}},
+		"queries, result": {queries + ofQueries, []string{whole}},
+		"two of queries":  {queries + ofQueries + queries, []string{whole, second(whole)}},
+		"result of queries": {ofQueries, []string{"TPROC-H | 0 at once | 1 in 2s | geometric_mean=0.86603 | " +
+			"query_set=2"}},
+		"result alone": {result, []string{"refused: out.txt: hammerdb-json: it holds no figures that can be read: line 1: 6151 " +
+			"NOPM from 14005 TPM, without how long the test was: give all lines of the job (jobs JOBID)"}},
+		"all results": {`{"6A1B": {"db": "PostgreSQL","bm": "TPC-C","nopm": "6151"}}`, []string{"refused: out.txt: it is " +
+			"HammerDB's results of all jobs (jobs, jobs result): it does not say how long a test was: give all lines of each " +
+			"job (jobs JOBID)"}},
+		"a list of Tcl": {"NEWORD {elapsed_ms 1.5 calls 4 min_ms 1}\n", []string{"refused: out.txt: it is a list of " +
+			"Tcl, of HammerDB's jobs: have HammerDB write JSON (jobs format JSON), and give that"}},
+	} {
+		if d := cmp.Diff(c.want, parts(t, c.text)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	if d := prepareOne(t, "a.json", `{"schema": "hammerdb-job-report-v1", "job": {"hdb_version": "v6.0"}, "benchmark_config": `+
+		`{"duration_minutes": 2}, "result": {"type": "tproc_c_result", "database_display": "Db2", "nopm": 1, "tpm": 2}}`); d.Tool != "HammerDB 6.0" {
+		t.Errorf("by %q", d.Tool)
+	}
+}
+
 // A text of HammerDB has results, the profile of each beside it, errors that its procedures swallowed and virtual users
 // that failed.
 func TestHammerTexts(t *testing.T) {

@@ -3,7 +3,6 @@ package importer
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,13 +27,16 @@ const (
 )
 
 var (
-	hammerAny = lazyregexp.New(`(?m)^HammerDB CLI v|^Hammerdb Log @|System achieved \d+ |^Vuser \d+:|` +
+	hammerAny = lazyregexp.New(`(?m)^HammerDB CLI v|^Hammerdb Log @|System achieved \d+ |^Vuser \d+:|^Virtual User \d+: \S|` +
 		`^Copyright \(C\) [-\d]+ Steve Shaw`)
 	hammerTcountAny  = lazyregexp.New(`^(?:\s*)Hammerdb Transaction Counter Log @ `)
 	hammerProfileAny = lazyregexp.New(`(?m)^.{0,40}Hammerdb Time Profile Report @ `)
 	hammerTold       = lazyregexp.New(`(?m)^HammerDB CLI v|System achieved \d+ |^Vuser \d+:`)
 	hammerJSONAny    = lazyregexp.New(`"(?:TEST RESULT : )?System achieved |"TEST RESULT : |"[\w ]{1,30} tpm"\s*:\s*\{|` +
-		`"(?:NEWORD|PAYMENT)"\s*:\s*\{|"schema"\s*:\s*"hammerdb-job-report-`)
+		`"(?:NEWORD|PAYMENT)"\s*:\s*\{|"schema"\s*:\s*"hammerdb-job-report-|"Geometric mean of query times`)
+	hammerSays  = lazyregexp.New(`^Virtual User (\d{1,6}): (.*)$`)
+	hammerList  = lazyregexp.New(`^\w+ \{elapsed_ms [\d.]+ calls |^\{[^{}]{1,40} tpm\} \{\{`)
+	hammerQuery = lazyregexp.New(`query \d+ completed in [\d.]+ seconds`)
 	hammerBuild = lazyregexp.New(`(?m)^BUILD RETURNED|Vuser \d+:(?:CREATING|Loading |TPCC? SCHEMA COMPLETE)`)
 	hammerTest  = lazyregexp.New(`Processing \d+ transactions with(?:out)? output suppressed`)
 	hammerStamp = lazyregexp.New(`^Timestamp \d+ @ (.{20,40})$`)
@@ -101,7 +103,8 @@ type hammerParser struct {
 	figures int  // of the counter, without times
 	whole   bool // some times of queries have lost their fractions
 	profile hammer.Profile
-	passing bool // there are percentiles of intervals (etprof)
+	passing bool   // there are percentiles of intervals (etprof)
+	next    func() // what follows is of a further job
 }
 
 // hammerSample is one figure of the transaction counter.
@@ -113,7 +116,7 @@ type hammerSample struct {
 func newHammerParser(f format) *hammerParser {
 	return &hammerParser{book: book{tool: "HammerDB"}, gap: time.Duration(f.Seconds * float64(time.Second)),
 		profile: hammer.Profile{Of: map[string]*hammer.Transaction{}},
-		queries: newHammerQueries()}
+		queries: newHammerQueries(), next: func() {}}
 }
 
 func newHammerQueries() hammerQueries {
@@ -123,9 +126,21 @@ func newHammerQueries() hammerQueries {
 func readHammerText(f format, r io.Reader) (*book, error) {
 	p := newHammerParser(f)
 	err := eachLine(r, func(n int, line []byte) error {
-		return p.line(n, strings.Trim(string(bytes.ToValidUTF8(line, []byte("?"))), " \t\r"), f.Reader)
+		text := strings.Trim(string(bytes.ToValidUTF8(line, []byte("?"))), " \t\r")
+		if m := hammerSays.FindStringSubmatch(text); m != nil { // as jobs JOBID prints what was said
+			text = hammerSaid(m[1], m[2])
+		}
+		return p.line(n, text, f.Reader)
 	})
 	return &p.book, errors.Join(err, p.close(f))
+}
+
+// hammerSaid is a line that a job kept as its virtual user printed it. Number 0 is of who starts the others.
+func hammerSaid(user, text string) string {
+	if user == "0" || strings.HasPrefix(text, "Vuser ") {
+		return text
+	}
+	return "Vuser " + user + ":" + text
 }
 
 // date reads a date as Tcl writes it. Zones other than UTC are names that mean several things.
@@ -210,6 +225,9 @@ func (p *hammerParser) line(n int, text, reader string) error {
 	if mean, ok := hammer.GeometricMean(text); ok {
 		p.queries.geometric = mean
 		p.queries.users++
+	}
+	if hammerList.MatchString(text) {
+		p.book.skip(n, "it is a list of Tcl, which is not read: "+tclLists)
 	}
 	if sample, ok := hammer.Counter(text); ok {
 		p.counter = sample.Database
@@ -297,10 +315,14 @@ func hammerRates() []result.Measure {
 const hammerTPMNote = "NOPM are new orders a minute, by which databases may be compared; TPM are the database's own " +
 	"transactions, by which only runs of one database may. Neither is an audited result of a TPC benchmark"
 
-// achieved makes a test of a result line.
+// achieved makes a test of a result line. One without its time says again what stands above it, or leaves too much out.
 func (p *hammerParser) achieved(n int, r hammer.Result) error {
 	if p.test.minutes <= 0 {
-		p.book.skip(n, "a result without the line that says how long the test was")
+		if k := len(p.book.stretches); k == 0 || !slices.Equal(p.book.stretches[k-1].reports[0].Values,
+			[]float64{r.NOPM, r.TPM}) {
+			p.book.skip(n, "%.0f NOPM from %.0f TPM, without how long the test was: give all lines of the job "+
+				"(jobs JOBID)", r.NOPM, r.TPM)
+		}
 		return nil
 	}
 	s := stretch{workload: "TPROC-C", concurrency: p.test.users, measures: hammerRates()}
@@ -408,15 +430,17 @@ func (p *hammerParser) close(f format) error {
 
 func (p *hammerParser) closeQueries() {
 	q := p.queries
-	if q.n == 0 {
+	if q.n == 0 && (q.set == 0 || q.geometric == 0) {
 		return
 	}
-	s := stretch{workload: "TPROC-H", operations: []result.Operation{{Name: "query", Noun: "queries", Set: true}},
-		concurrency: float64(len(q.byUser))}
-	longest := slices.Max(slices.Collect(maps.Values(q.byUser)))
-	s.length = time.Duration(max(longest, q.set) * float64(time.Second))
-	rep := workload.Report{Elapsed: s.length, Final: true,
-		Ops: workload.Counts{{Ops: uint64(q.n), Seconds: q.seconds}}}
+	s := stretch{workload: "TPROC-H", concurrency: float64(len(q.byUser))}
+	longest := slices.Max(append(slices.Collect(maps.Values(q.byUser)), q.set))
+	s.length = time.Duration(longest * float64(time.Second))
+	rep := workload.Report{Elapsed: s.length, Final: true}
+	if q.n > 0 { // else a job's result, which has no query of its own
+		s.operations = []result.Operation{{Name: "query", Noun: "queries", Set: true}}
+		rep.Ops = workload.Counts{{Ops: uint64(q.n), Seconds: q.seconds}}
+	}
 	if p.whole {
 		rep.Ops[0].Seconds = 0
 		s.notes = append(s.notes, "its JSON has times of queries of 10 s and more without their fractions, up to a second too "+
@@ -531,92 +555,12 @@ func (p *hammerParser) closeProfile(end time.Time) {
 	p.book.stretches = append(p.book.stretches, s)
 }
 
-// readHammerJSON reads what HammerDB's job commands and its web service give: a job's lines or its result as a list,
-// its timing and its transaction counter as objects.
-func readHammerJSON(f format, r io.Reader) (*book, error) {
-	p := newHammerParser(f)
-	text := newHammerParser(f)
-	done := false
-	var began time.Time
-	err := jsonValues(r, func(line int, v json.RawMessage) error {
-		taken, words, err := p.summary(line, v)
-		if err != nil {
-			return err
-		}
-		text.whole = p.whole
-		if taken || json.Unmarshal(v, &words) == nil {
-			// The result says once more what the job's lines said; those of a further job tell its test anew.
-			again := done && !strings.Contains(strings.Join(words, "\n"), "Timing test period of")
-			if done && !again {
-				text.closeQueries()
-				text.endTest()
-				for i := range text.book.stretches {
-					if s := &text.book.stretches[i]; s.start.IsZero() {
-						s.start = began
-					}
-				}
-				began = time.Time{}
-			}
-			for i, w := range words {
-				if at, err := time.Parse(time.DateTime, w); err == nil {
-					began, p.local = at, true
-				}
-				if i > 0 && strings.Trim(words[i-1], "0123456789") == "" && !strings.HasPrefix(w, "Vuser ") {
-					w = "Vuser " + words[i-1] + ":" + w
-				}
-				if again {
-					continue
-				}
-				if err := text.line(line, w, hammerdb); err != nil {
-					return err
-				}
-			}
-			done = len(text.book.stretches) > 0
-			return nil
-		}
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal(v, &object); err != nil {
-			return nil // of no interest
-		}
-		p.secret = p.secret || hammer.Secret(string(v))
-		for _, key := range slices.Sorted(maps.Keys(object)) {
-			var of map[string]string
-			if json.Unmarshal(object[key], &of) != nil {
-				continue
-			}
-			if err := p.object(line, key, of); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	text.closeQueries()
-	text.endTest()
-	p.book.stretches = append(p.book.stretches, text.book.stretches...)
-	p.book.skipped = append(p.book.skipped, text.book.skipped...)
-	p.book.lost = text.book.lost
-	if len(p.profile.Kinds) > 0 {
-		p.closeTiming()
-	}
-	if len(p.samples) > 0 {
-		p.closeCounter()
-	}
-	for _, s := range p.book.stretches {
-		if began.IsZero() {
-			began = s.start
-		}
-	}
-	for i := range p.book.stretches { // all of one job
-		if s := &p.book.stretches[i]; s.start.IsZero() {
-			s.start = began
-		}
-	}
-	return &p.book, errors.Join(err, p.close(f))
-}
-
 // object takes one member of a job's timing or of its counter.
 func (p *hammerParser) object(line int, key string, of map[string]string) error {
 	if database, ok := strings.CutSuffix(key, " tpm"); ok {
+		if len(p.samples) > 0 {
+			p.next()
+		}
 		for _, at := range slices.Sorted(maps.Keys(of)) {
 			t, err := time.Parse(time.DateTime, at)
 			v, err2 := quantity(of[at])
@@ -636,6 +580,9 @@ func (p *hammerParser) object(line int, key string, of map[string]string) error 
 		return nil
 	}
 	kind := strings.ToLower(oneLine(key))
+	if p.profile.Of[kind] != nil {
+		p.next()
+	}
 	if len(p.profile.Kinds) >= 32 {
 		return errors.New("more than 32 kinds of transactions")
 	}
@@ -660,7 +607,7 @@ func (p *hammerParser) object(line int, key string, of map[string]string) error 
 func (p *hammerParser) closeTiming() {
 	p.profile.Summary = true
 	p.closeProfile(time.Time{})
-	p.profile = hammer.Profile{}
+	p.profile = hammer.Profile{Of: map[string]*hammer.Transaction{}}
 	if n := len(p.book.stretches); n > 0 {
 		s := &p.book.stretches[n-1]
 		rep := &s.reports[0]

@@ -271,7 +271,7 @@ func (g *given) endsWithin() (bool, error) {
 }
 
 // treeAny is the beginning of JSON and of XML.
-var treeAny = lazyregexp.New(`^\s*(?:[{\[]|<\?xml|<Results>)`)
+var treeAny = lazyregexp.New(`^\s*(?:[{\[]|<\?xml|<Results>|<testResults )`)
 
 // readings are how a file is read.
 func (r reader) readings(g *given) ([]*Reading, error) {

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -19,25 +20,33 @@ import (
 const (
 	k6Text = "k6"
 	k6JSON = "k6-summary"
+	k6Rows = "k6-json"
+	k6CSV  = "k6-csv"
 )
 
 var (
-	k6Any    = lazyregexp.New(`(?m)^\s*(?:✓ |✗ )?(?:http_reqs|iterations|grpc_req_duration|ws_sessions)\.{2,}: `)
-	k6Row    = lazyregexp.New(`^\s*(?:✓ |✗ )?([a-z][\w]*(?:\{[^}]*\})?)\.{2,}: +(\S.*)$`)
-	k6Ran    = lazyregexp.New(`running \((?:(\d+)h)?(?:(\d+)m)?([\d.]+)s\), (\d+)/(\d+) VUs`)
-	k6Each   = lazyregexp.New(`(avg|min|med|max|p\([\d.]+\))=(\S+)`)
-	k6Failed = lazyregexp.New(`([\d.]+)% +(?:✓ |— )?(\d+)(?: out of| +✗ )`)
-	k6Count  = lazyregexp.New(`^(\d+) +([\d.]+)/s`)
-	k6Data   = lazyregexp.New(`^[\d.]+ [kMGT]?B +([\d.]+) ([kMGT]?)B/s`)
-	k6Checks = lazyregexp.New(`^[\d.]+% +(?:✓ +(\d+) +✗ +(\d+)|(\d+) out of (\d+))`)
-	k6Crash  = lazyregexp.New(`thresholds on metrics .* have been (?:crossed|breached)|level=error|^ERRO\[\d+\] `)
-	k6Limit  = lazyregexp.New(`^ *✗ (?:'(.+)' \S+=\S|([a-z_]\w*(?:\{[^}]*\})?|\{[^}]*\})\.{2,}: )`)
-	k6Export = lazyregexp.New(`^\s*\{[\s\S]*"metrics"\s*:\s*\{[\s\S]*"(?:http_reqs|iterations)"\s*:`)
+	k6Any     = lazyregexp.New(`(?m)^\s*(?:✓ |✗ )?(?:http_reqs|iterations|grpc_req_duration|ws_sessions)\.{2,}: `)
+	k6Row     = lazyregexp.New(`^\s*(?:✓ |✗ )?([a-z][\w]*(?:\{[^}]*\})?)\.{2,}: +(\S.*)$`)
+	k6Ran     = lazyregexp.New(`running \((?:(\d+)h)?(?:(\d+)m)?([\d.]+)s\), (\d+)/(\d+) VUs`)
+	k6Each    = lazyregexp.New(`(avg|min|med|max|p\([\d.]+\))=(\S+)`)
+	k6Failed  = lazyregexp.New(`([\d.]+)% +(?:✓ |— )?(\d+)(?: out of| +✗ )`)
+	k6Count   = lazyregexp.New(`^(\d+) +([\d.]+)/s`)
+	k6Data    = lazyregexp.New(`^[\d.]+ [kMGT]?B +([\d.]+) ([kMGT]?)B/s`)
+	k6Checks  = lazyregexp.New(`^[\d.]+% +(?:✓ +(\d+) +✗ +(\d+)|(\d+) out of (\d+))`)
+	k6Crash   = lazyregexp.New(`thresholds on metrics .* have been (?:crossed|breached)|level=error|^ERRO\[\d+\] `)
+	k6Limit   = lazyregexp.New(`^ *✗ (?:'(.+)' \S+=\S|([a-z_]\w*(?:\{[^}]*\})?|\{[^}]*\})\.{2,}: )`)
+	k6RowsAny = lazyregexp.New(`^\s*\{"type":"(?:Metric|Point)","data":|^\s*\{"metric":"[^"\n]+","type":"(?:Metric|Point)",`)
+	k6CSVAny  = lazyregexp.New(`^metric_name,timestamp,metric_value,`)
+	k6Export  = lazyregexp.New(`^\s*\{[\s\S]*"metrics"\s*:\s*\{[\s\S]*"(?:http_reqs|iterations)"\s*:`)
 )
 
 func k6Readers() []reader {
 	return []reader{{
 		name: k6JSON, holds: "k6's --summary-export", book: true, recognise: k6Export.Match,
+	}, {
+		name: k6Rows, holds: "k6's samples (--out json)", book: true, recognise: k6RowsAny.Match,
+	}, {
+		name: k6CSV, holds: "k6's samples (--out csv)", book: true, recognise: k6CSVAny.Match,
 	}, {
 		name: k6Text, holds: "the summary that k6 prints in the end", book: true, recognise: k6Any.Match,
 	}}
@@ -269,4 +278,134 @@ func (doc k6Document) crossed() string {
 		return ""
 	}
 	return "k6's thresholds were crossed: " + oneLine(strings.Join(out, ", "))
+}
+
+// k6Samples holds what k6 writes of each request of a test, as its time and how long it took, and how many were at
+// work.
+type k6Samples struct {
+	*requestLog
+	vus   map[float64]uint64
+	rows  uint64 // of vus
+	other bool   // it has samples
+}
+
+func newK6Samples() *k6Samples {
+	l := newRequestLog("k6", true)
+	l.unseen = []string{"thresholds: they are in none of its samples"}
+	return &k6Samples{requestLog: l, vus: map[float64]uint64{}}
+}
+
+// sample takes a value of a metric at a time: of a request, when it ended.
+func (k *k6Samples) sample(metric string, at time.Time, value float64, expected, name string) {
+	k.other = true
+	switch metric {
+	case "http_req_duration":
+		took := int64(value * 1e6)
+		if name = oneLine(name); name != "" && len(k.labels) < mostKinds {
+			k.labels[name] = true
+		}
+		k.request(at.UnixNano()-took, took, expected != "false", 0)
+	case "vus":
+		k.vus[value]++
+		k.rows++
+	}
+}
+
+func (k *k6Samples) end(b *book) {
+	n := len(b.stretches)
+	if k.add(b); len(b.stretches) > n {
+		b.stretches[n].concurrency = steadily(k.vus, k.rows)
+	} else if k.other {
+		b.lost = cmp.Or(b.lost, "it holds no request of HTTP: give the summary that k6 prints in the end")
+	}
+}
+
+// readK6Rows reads samples, each an object on a line of its own. A further test tells its metrics anew.
+func readK6Rows(_ format, r io.Reader) (*book, error) {
+	b, k, torn := &book{tool: "k6"}, newK6Samples(), 0
+	end := func() {
+		n := len(b.stretches)
+		if k.end(b); torn > 0 {
+			b.broke(n, fmt.Sprintf("line %d is no sample of k6: the file is cut short or damaged", torn))
+		}
+		k, torn = newK6Samples(), 0
+	}
+	told := map[string]bool{}
+	err := eachLine(r, func(n int, line []byte) error {
+		if len(bytes.TrimSpace(line)) == 0 {
+			return nil
+		}
+		var row struct {
+			Metric, Type string
+			Data         struct {
+				Time  time.Time
+				Value float64
+				Tags  map[string]string
+			}
+		}
+		if err := json.Unmarshal(line, &row); err != nil || row.Metric == "" {
+			torn = n
+			b.skip(n, "it is no sample of k6")
+			return nil
+		}
+		if row.Type == "Metric" {
+			if told[row.Metric] {
+				end()
+				clear(told)
+			}
+			told[row.Metric] = true
+		} else if row.Data.Time.IsZero() || row.Data.Value < 0 {
+			torn = n
+		} else {
+			tags := row.Data.Tags
+			k.sample(row.Metric, row.Data.Time, row.Data.Value, tags["expected_response"], tags["name"])
+		}
+		return b.tooMany("tests")
+	})
+	end()
+	return b, err
+}
+
+// readK6CSV reads samples, one test after another. Their times are whole seconds unless k6 was asked for others.
+func readK6CSV(_ format, r io.Reader) (*book, error) {
+	b, k, torn := &book{tool: "k6"}, newK6Samples(), 0
+	var columns []string
+	end := func() {
+		n := len(b.stretches)
+		if k.end(b); torn > 0 {
+			b.broke(n, fmt.Sprintf(tornRow, torn))
+		}
+		k, torn = newK6Samples(), 0
+	}
+	err := eachRow(r, byComma, func(n int, cells []string) error {
+		if cells[0] == "metric_name" {
+			end()
+			columns = cells
+			return b.tooMany("tests")
+		}
+		if len(cells) != len(columns) {
+			torn = n
+			return nil
+		}
+		row := named(columns, cells)
+		at, err := time.Parse(time.RFC3339Nano, row["timestamp"])
+		if len(row["timestamp"]) == len("1700000000") {
+			b.note("its times are in whole seconds, and so is how long it was")
+		}
+		if number, bad := quantity(row["timestamp"]); bad == nil { // seconds, or thousandths or millionths of them
+			for err = nil; number >= 1e11; number /= 1e3 {
+			}
+			at = time.Unix(0, int64(number*1e9))
+		}
+		value, err2 := quantity(row["metric_value"])
+		if err = cmp.Or(err, err2); err != nil {
+			torn = n
+			b.skip(n, "%s", err)
+			return nil
+		}
+		k.sample(row["metric_name"], at, value, row["expected_response"], row["name"])
+		return nil
+	})
+	end()
+	return b, err
 }

@@ -32,7 +32,9 @@ var (
 	redisRate  = lazyregexp.New(`^(?: *throughput summary: )?([\d.]+) requests per second$`)
 	redisWrong = lazyregexp.New(`^(?:Error from server: .*|Could not connect to Redis .*|Error: .*)`)
 
-	slapAny   = lazyregexp.New(`(?m)^\tAverage number of seconds to run all queries: [\d.]+ seconds`)
+	slapAny = lazyregexp.New(`(?m)^\tAverage number of seconds to run all queries: [\d.]+ seconds|` +
+		`^[\w-]*,(?:mixed|update|write|key|read|load|query),\d+\.\d{3},\d+\.\d{3},\d+\.\d{3},\d+,\d+\r?$`)
+	slapCSV   = lazyregexp.New(`^([\w-]*),[a-z]+,(\d+\.\d{3}),(\d+\.\d{3}),(\d+\.\d{3}),(\d+),(\d+)$`)
 	slapRow   = lazyregexp.New(`^\t([A-Z][\w ]+): ([\d.]+)(?: seconds)?$`)
 	slapOf    = lazyregexp.New(`^\tRunning for engine (\S+)$`)
 	slapWrong = lazyregexp.New(`^(?:mysqlslap|mariadb-slap): (?:Error|Cannot|Can't|\[ERROR\]).*`)
@@ -45,7 +47,8 @@ func loadTableReaders() []reader {
 	return []reader{
 		{name: redisText, holds: "what redis-benchmark prints without -q and --csv", book: true,
 			recognise: redisAny.Match},
-		{name: slapText, holds: "what mysqlslap and mariadb-slap print", book: true, recognise: slapAny.Match},
+		{name: slapText, holds: "what mysqlslap and mariadb-slap print, also as CSV", book: true,
+			recognise: slapAny.Match},
 		{name: locustStats, holds: "locust's figures of a test (_stats.csv)", book: true, recognise: locustAny.Match},
 		{name: locustHistory, holds: "locust's course (_stats_history.csv)", book: true,
 			recognise: locustHistoryAny.Match},
@@ -136,6 +139,12 @@ func readRedis(_ format, r io.Reader) (*book, error) {
 	return b, err
 }
 
+// slapColumns are the names of the figures of a line of CSV.
+var slapColumns = []string{"Average number of seconds to run all queries",
+	"Minimum number of seconds to run all queries",
+	"Maximum number of seconds to run all queries", "Number of clients running queries",
+	"Average number of queries per client"}
+
 // readSlap reads one benchmark after another: as many queries as its clients have on average, in the mean time of a
 // repetition.
 func readSlap(_ format, r io.Reader) (*book, error) {
@@ -146,10 +155,9 @@ func readSlap(_ format, r io.Reader) (*book, error) {
 		if f == nil {
 			return
 		}
-		clients, each := f.or("Number of clients running queries"), f.or("Average number of queries per client")
-		length := f.or("Average number of seconds to run all queries")
+		length, clients, each := f.or(slapColumns[0]), f.or(slapColumns[3]), f.or(slapColumns[4])
 		switch {
-		case length == 0 || clients == 0 || !f.has("Average number of queries per client"):
+		case length == 0 || clients == 0 || !f.has(slapColumns[4]):
 			b.lost = cmp.Or(b.lost, "it ends before mysqlslap's counts, or is cut short")
 		case each == 0:
 			b.lost = cmp.Or(b.lost, "its clients had less than one query each, which mysqlslap counts as 0")
@@ -158,9 +166,9 @@ func readSlap(_ format, r io.Reader) (*book, error) {
 			t.did(result.Operation{Name: "query", Noun: "queries"}, clients*each, 0, 0)
 			t.concurrency, t.unfailing = clients, true
 			t.asked("engine", engine)
-			for _, name := range []string{"Minimum", "Maximum"} {
-				if at := name + " number of seconds to run all queries"; f.has(at) {
-					t.figure(single("all_queries_"+strings.ToLower(name[:3]), "s"), f[at])
+			for _, name := range slapColumns[1:3] {
+				if f.has(name) {
+					t.figure(single("all_queries_"+strings.ToLower(name[:3]), "s"), f[name])
 				}
 			}
 			t.notes = append(t.notes, "its rate is clients × queries of each, which mysqlslap rounds down, by the mean "+
@@ -170,15 +178,26 @@ func readSlap(_ format, r io.Reader) (*book, error) {
 		}
 		f, engine = nil, ""
 	}
-	err := eachLine(r, func(_ int, line []byte) error {
+	err := eachLine(r, func(n int, line []byte) error {
 		text := lineText(line)
 		switch m := slapRow.FindStringSubmatch(text); {
 		case text == "Benchmark":
 			end()
 			f = figures{}
 			return b.tooMany("benchmarks")
+		case slapCSV.MatchString(text):
+			end()
+			row := slapCSV.FindStringSubmatch(text)
+			engine, f = oneLine(row[1]), figures{}
+			for i, name := range slapColumns {
+				f[name] = decimal(row[i+2], "")
+			}
+			end()
+			return b.tooMany("benchmarks")
 		case slapWrong.MatchString(text):
 			b.lost = cmp.Or(b.lost, oneLine(text))
+		case strings.Count(text, ",") > 1 && f == nil:
+			b.broke(0, fmt.Sprintf("line %d is no row of mysqlslap's: the file is cut short or damaged", n))
 		case f == nil:
 		case slapOf.MatchString(text):
 			engine = oneLine(slapOf.FindStringSubmatch(text)[1])

@@ -76,18 +76,35 @@ func refusedReaders() []reader {
 		{name: "redis-benchmark -q", holds: "redis-benchmark's short form (-q)",
 			recognise: re(`(?m)(?:^|\r)[^\r\n:]+: [\d.]+ requests per second(?:, p50=[\d.]+ msec)? *\r?$`),
 			advice:    "it says neither how many requests there were nor for how long: give what it prints without -q"},
+		{name: "redis-benchmark --csv", holds: "redis-benchmark's CSV (--csv)",
+			recognise: re(`^"test","rps"|^"(?:PING_\w+|SET|GET|INCR|[LR]PUSH|[LRS]POP|HSET|SADD|Z\w+|[LM]\w+[^"\n]*)","[\d.]+"\r?\n`),
+			advice: "its rows are unlike commands, and it says neither how many requests there were nor for how long: give " +
+				"what it prints without --csv"},
 		{name: "vegeta binary", holds: "vegeta's binary results",
 			recognise: func(head []byte) bool {
 				return bytes.Contains(head[:min(len(head), 64)], []byte("\x06Result\x01")) &&
 					bytes.Contains(head, []byte("\x03Seq\x01"))
 			},
 			advice: "make text of it: vegeta encode -to csv FILE"},
+		{name: "HammerDB's results", holds: "HammerDB's results of all jobs (jobs, jobs result)",
+			recognise: re(`"bm"\s*:\s*"TPC-[CH]"|\bbm TPC-[CH] tstamp |(?m)^Jobid +Database +Date +Workload +NOPM`),
+			advice:    "it does not say how long a test was: give all lines of each job (jobs JOBID)"},
+		{name: "HammerDB's lists", holds: "a list of Tcl, of HammerDB's jobs", recognise: hammerList.Match,
+			advice: tclLists},
+		{name: "HammerDB's metrics", holds: "the processor use of a HammerDB job (jobs JOBID metrics)",
+			recognise: re(`^\s*\{\s*"[-\d]+ [\d:]+"\s*:\s*\{\s*"usr%"\s*:`),
+			advice:    "it holds no load: give all lines of the job (jobs JOBID)"},
+		{name: "JMeter's summaries", holds: "JMeter's lines of summary",
+			advice:    "give the samples that jmeter -l writes (JTL)",
+			recognise: re(`(?m)^(?:.* )?summary [+=] +\d+ in +[\d:.]+s? += +[\d.]+/s Avg:`)},
+		{name: "BenchBase's log", holds: "what BenchBase prints",
+			recognise: re(`Results\(state=\w+, nanoSeconds=\d+, measuredRequests=\d+\)`), advice: "give its summary.json"},
 		{name: "pgbench init", holds: "what pgbench -i prints", recognise: re(`(?m)^\d+ of \d+ tuples \(\d+%\) done`),
 			advice: "loading tables is no measurement that can be read; import the output of the run that follows"},
 	}
 	for _, o := range others {
-		list = append(list, reader{name: o.name, holds: "output of " + o.name, recognise: o.is.Match,
-			advice: "make a table (CSV) of its figures for analyze, compare or usl"})
+		list = append(list, reader{name: o.name, holds: "output of " + strings.TrimSuffix(o.name, ","),
+			recognise: o.is.Match, advice: "make a table (CSV) of its figures for analyze, compare or usl"})
 	}
 	const percentiles = "its rows are percentiles of one test, which are no course and have no mean: give what the " +
 		"tool printed of its totals"
@@ -99,6 +116,8 @@ func refusedReaders() []reader {
 			recognise: re(`^\s*"?Value(?:\(\w+\))?"?[\s,]+"?Percentile"?[\s,]+"?TotalCount`)})
 	return list
 }
+
+const tclLists = "have HammerDB write JSON (jobs format JSON), and give that"
 
 // wrapped recognise what others put around an output, in which it may be recognised all the same.
 func wrapped() []reader {
@@ -117,11 +136,10 @@ var tables = []struct {
 	name string
 	is   *lazyregexp.Regexp
 }{
-	{"redis-benchmark", lazyregexp.New(`^"test","rps"`)},
 	{"locust", lazyregexp.New(`^"?Type"?,"?Name"?,"?# requests`)},
 	{"JMeter's samples without their success", lazyregexp.New(`^timeStamp,elapsed,`)},
 	{"COSBench", lazyregexp.New(`^Op-Type,Op-Count,Byte-Count,|^Timestamp,Op-Count,`)},
-	{"BenchBase's course", lazyregexp.New(`^Time \(seconds\),Throughput \(requests/second\),`)},
+	{"BenchBase's course", lazyregexp.New(`^Time \(seconds\),(?:Requests,)?Throughput \(requests/second\),`)},
 }
 
 // sortedByTime reports whether a text is ab's table of requests as ab leaves it: in the order of the times they took.
@@ -153,7 +171,6 @@ var others = []struct {
 	{"ab as a page (-w)", lazyregexp.New(`This is ApacheBench, Version `)},
 	{"gatling", lazyregexp.New(`(?m)^---- Global Information -|^RUN\t[\w.$]+\t`)},
 	{"locust", lazyregexp.New(`(?m)^ *Type +Name +# reqs +# fails`)},
-	{"JMeter", lazyregexp.New(`(?m)^(?:.* )?summary [+=] +\d+ in +[\d:.]+s? += +[\d.]+/s Avg:|<testResults version=`)},
 	{"stress-ng", lazyregexp.New(`(?m)^stress-ng: \w+: +\[\d+\] `)},
 	{"Intel's Memory Latency Checker (mlc)", lazyregexp.New(`(?m)^Intel\(R\) Memory Latency Checker`)},
 	{"ioping", lazyregexp.New(`(?m)^--- .* ioping statistics ---`)},
@@ -175,5 +192,4 @@ var others = []struct {
 	{"CrystalDiskMark", lazyregexp.New(`(?m)^ *CrystalDiskMark \d`)},
 	{"YABS", lazyregexp.New(`(?m)^fio Disk Speed Tests \(`)},
 	{"HCIBench, its summary,", lazyregexp.New(`(?m)^[ \t]*THROUGHPUT += [\d.]+ MB/s`)},
-	{"k6, its samples,", lazyregexp.New(`(?m)^\{"(?:metric|type)":"[^"]+","(?:type|data)":.*"(?:Point|Metric)"`)},
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/csv"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 
 const (
 	jmeterCSV  = "jmeter"
+	jmeterXML  = "jmeter-xml"
 	heyCSV     = "hey-csv"
 	vegetaCSV  = "vegeta-csv"
 	vegetaRows = "vegeta-rows"
@@ -33,13 +35,15 @@ var (
 	heyCSVAny     = lazyregexp.New(`^response-time,DNS\+dialup,[^\n]*,offset\b`)
 	vegetaCSVAny  = lazyregexp.New(`^\d{18,19},\d{1,3},\d+,\d+,\d+,`)
 	vegetaRowsAny = lazyregexp.New(`^\s*\{"attack":"[^"\n]*","seq":\d+,"code":\d+,"timestamp":"`)
-	jmeterParent  = lazyregexp.New(`Number of samples in transaction : \d+`)
+	jmeterXMLAny  = lazyregexp.New(`<testResults version=`)
+	jmeterParent  = lazyregexp.New(`Number of samples in transaction : (\d+)`)
 )
 
 func requestLogReaders() []reader {
 	return []reader{
 		{name: jmeterCSV, holds: "JMeter's samples (JTL) as CSV, with its line of names", book: true,
 			recognise: jmeterAny.Match},
+		{name: jmeterXML, holds: "JMeter's samples (JTL) as XML", book: true, recognise: jmeterXMLAny.Match},
 		{name: heyCSV, holds: "hey's requests (-o csv)", book: true, recognise: heyCSVAny.Match},
 		{name: vegetaCSV, holds: "vegeta's requests (encode -to csv)", book: true, recognise: vegetaCSVAny.Match},
 		{name: vegetaRows, holds: "vegeta's requests (encode -to json)", book: true, recognise: vegetaRowsAny.Match},
@@ -61,6 +65,8 @@ type requestLog struct {
 	threads map[float64]uint64 // how many requests said so
 	labels  map[string]bool
 	parents uint64 // rows that are of others together
+	alone   uint64 // rows that are of others which have none of their own
+	last    map[string]int64
 	seen    map[uint64]uint64
 	bytes   bool
 	notes   []string
@@ -75,7 +81,8 @@ type requestPart struct {
 
 func newRequestLog(tool string, clock bool) *requestLog {
 	return &requestLog{tool: tool, clock: clock, width: int64(time.Second), parts: map[int64]*requestPart{},
-		threads: map[float64]uint64{}, labels: map[string]bool{}, seen: map[uint64]uint64{}, from: math.MaxInt64}
+		threads: map[float64]uint64{}, labels: map[string]bool{}, seen: map[uint64]uint64{}, from: math.MaxInt64,
+		last: map[string]int64{}}
 }
 
 // again reports whether the number of a request was there before: it is of a further test.
@@ -148,6 +155,10 @@ func (l *requestLog) add(b *book) {
 	if l.parents > 0 {
 		t.notes = append(t.notes, fmt.Sprintf("%d rows of transaction controllers are left out: their requests are "+
 			"rows of their own", l.parents))
+	}
+	if l.alone > 0 {
+		t.notes = append(t.notes, fmt.Sprintf("%d of its requests are transactions (Generate parent sample), which may be of "+
+			"several requests each: those have no rows", l.alone))
 	}
 	t.operations = []result.Operation{{Name: "request", Noun: "requests", Bytes: l.bytes}}
 	var sum workload.Counters
@@ -290,28 +301,113 @@ func readJMeter(_ format, r io.Reader) (*book, error) {
 			b.skip(n, "it has %d columns, and %d names stand above", len(cells), len(columns))
 			return nil
 		}
-		row := named(columns, cells)
-		at, err := jmeterTime(row["timeStamp"], b)
-		took, err2 := quantity(row["elapsed"])
-		if err = cmp.Or(err, err2); err != nil {
-			b.skip(n, "%s", err)
-			return nil
-		}
-		if jmeterParent.MatchString(row["responseMessage"]) {
-			l.parents++
-			return nil
-		}
-		if threads, err := quantity(row["allThreads"]); err == nil && threads > 0 {
-			l.threads[threads]++
-		}
-		if label := oneLine(row["label"]); label != "" && len(l.labels) < mostKinds {
-			l.labels[label] = true
-		}
-		l.request(at, int64(took*1e6), strings.EqualFold(row["success"], "true"), decimal(row["bytes"], ""))
+		l.jmeter(named(columns, cells), n, b)
 		return nil
 	})
 	end()
 	return b, err
+}
+
+// jmeter takes a sample by JMeter's names of its columns. That of a transaction controller is of requests which have
+// samples of their own, by the same thread since it began, or which have none.
+func (l *requestLog) jmeter(row map[string]string, n int, b *book) {
+	at, err := jmeterTime(row["timeStamp"], b)
+	took, err2 := quantity(row["elapsed"])
+	if err = cmp.Or(err, err2); err != nil {
+		b.skip(n, "%s", err)
+		return
+	}
+	thread := row["threadName"]
+	if m := jmeterParent.FindStringSubmatch(row["responseMessage"]); m != nil {
+		if last, ok := l.last[thread]; m[1] == "0" || ok && last >= at {
+			l.parents++
+			return
+		}
+		l.alone++
+	} else if _, ok := l.last[thread]; ok || len(l.last) < mostRows {
+		l.last[thread] = at
+	}
+	if threads, err := quantity(row["allThreads"]); err == nil && threads > 0 {
+		l.threads[threads]++
+	}
+	if label := oneLine(row["label"]); label != "" && len(l.labels) < mostKinds {
+		l.labels[label] = true
+	}
+	l.request(at, int64(took*1e6), strings.EqualFold(row["success"], "true"), decimal(row["bytes"], ""))
+}
+
+// jmeterNames are the columns of JMeter's CSV by the attributes of its XML.
+var jmeterNames = map[string]string{"ts": "timeStamp", "t": "elapsed", "lb": "label", "rm": "responseMessage",
+	"tn": "threadName", "s": "success", "by": "bytes", "na": "allThreads"}
+
+// readJMeterXML reads samples, one test after another. Samples within one are its redirects and what its page holds,
+// which are in its time, but within a transaction's they are its requests.
+func readJMeterXML(_ format, r io.Reader) (*book, error) {
+	b := &book{tool: "JMeter"}
+	type sample struct {
+		row    map[string]string
+		line   int
+		parent bool // of a transaction
+		inner  bool // within a request
+	}
+	var l *requestLog
+	var open []sample
+	cut := func(why string) {
+		if open = nil; l != nil {
+			l.add(b)
+			b.broke(0, why)
+		}
+		l = nil
+	}
+	in := xml.NewDecoder(r)
+	in.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is made UTF-8 before
+	for {
+		token, err := in.Token()
+		line, _ := in.InputPos()
+		if errors.Is(err, io.EOF) {
+			return b, nil
+		}
+		if err != nil {
+			cut(fmt.Sprintf("its XML ends early, or is damaged, at line %d: what JMeter did after that is not in it", line))
+			return b, nil
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			switch e.Name.Local {
+			case "testResults":
+				cut("its XML ends before </testResults>: the test, or the file, is cut short")
+				if l = newRequestLog("JMeter", true); len(b.stretches) > mostStretches {
+					return b, b.tooMany("tests")
+				}
+			case "httpSample", "sample":
+				if l == nil || len(open) >= mostColumns {
+					continue
+				}
+				one := sample{row: map[string]string{}, line: line}
+				for _, a := range e.Attr {
+					if name := jmeterNames[a.Name.Local]; name != "" {
+						one.row[name] = a.Value
+					}
+				}
+				one.parent = jmeterParent.MatchString(one.row["responseMessage"])
+				if n := len(open); n > 0 {
+					one.inner = open[n-1].inner || !open[n-1].parent
+				}
+				open = append(open, one)
+			}
+		case xml.EndElement:
+			switch n := len(open); {
+			case e.Name.Local == "testResults" && l != nil:
+				l.add(b)
+				l = nil
+			case (e.Name.Local == "httpSample" || e.Name.Local == "sample") && n > 0 && l != nil:
+				if one := open[n-1]; !one.inner {
+					l.jmeter(one.row, one.line, b)
+				}
+				open = open[:n-1]
+			}
+		}
+	}
 }
 
 func jmeterTime(text string, b *book) (int64, error) {

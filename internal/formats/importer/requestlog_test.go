@@ -3,8 +3,10 @@ package importer
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"plimsoll/result"
 )
@@ -22,6 +24,81 @@ const jmeterShort = jmeterHead +
 	"1750000000400,900,Home,500,no,T 1-1,text,false,\"of \"\"two\"\"\nlines\",10,100,2,2,http://h/,800,0,1\n" +
 	"1750000000500,1000,Home,200,OK,T 1-2,text,true,,1000,100,2,2,http://h/,150,0,1\n" +
 	"1750000001500,1500,Home,200,OK,T 1-1,text,true,,1000,100,1,1,http://h/,150,0,1\n"
+
+// The same, as XML: a page's parts are in its time, and the requests of a transaction stand within it or before it.
+const jmeterXMLShort = `<?xml version="1.0" encoding="UTF-8"?>
+<testResults version="1.2">
+<httpSample t="200" it="0" lt="150" ct="1" ts="1750000000000" s="true" lb="Home" rc="200" rm="OK" tn="T 1-1" dt="text" ` +
+	`by="1000" sby="100" ng="2" na="2">
+  <httpSample t="90" ts="1750000000010" s="false" lb="Home-0" rc="302" rm="Found" tn="T 1-1" by="400" ng="2" na="2"/>
+  <java.net.URL>http://h/</java.net.URL>
+</httpSample>
+<sample t="300" ts="1750000000100" s="true" lb="both" rc="200" rm="Number of samples in transaction : 1, number of failing ` +
+	`samples : 0" tn="T 1-2" by="3000" ng="2" na="2">
+  <httpSample t="300" ts="1750000000100" s="true" lb="Log, in" rc="200" rm="OK" tn="T 1-2" by="3000" ng="2" na="2"/>
+</sample>
+<sample t="400" ts="1750000000000" s="true" lb="both" rc="200" rm="Number of samples in transaction : 2, number of failing ` +
+	`samples : 0" tn="T 1-1" by="4000" ng="0" na="0"/>
+<httpSample t="900" ts="1750000000400" s="false" lb="Home" rc="500" rm="no" tn="T 1-1" by="10" ng="2" na="2">
+  <responseData class="java.lang.String">&lt;sample t="1"&gt;</responseData>
+</httpSample>
+<httpSample t="1000" ts="1750000000500" s="true" lb="Home" rc="200" rm="OK" tn="T 1-2" by="1000" ng="2" na="2"/>
+<httpSample t="1500" ts="1750000001500" s="true" lb="Home" rc="200" rm="OK" tn="T 1-1" by="1000" ng="1" na="1"/>
+</testResults>
+`
+
+// Intervals of tpcc-mysql are the course of its results, of either way in which it prints them.
+func TestTPCCCourse(t *testing.T) {
+	t.Parallel()
+	const older = "  10, 500(1):0.40|0.90, 499(0):0.1|0.2, 50(0):0.1|0.2, 51(0):0.1|0.2, 50(0):0.1|0.2\n"
+	const newer = "  10, trx: 500, 95%: 40.1, 99%: 60.2, max_rt: 90.3, 499|80.1, 50|20.2, 51|90.3, 50|99.4\n"
+	for _, step := range []string{newer, older} {
+		text := strings.Replace(tpccMySQLShort, newer, step+strings.Replace(step, " 10,", " 20,", 1), 1)
+		all := parse(t, prepareOne(t, "a.txt", text), strings.NewReader(text)).Reports
+		if len(all) != 2 || all[0].Elapsed != 10*time.Second || all[0].Ops[0].Ops != 500 || all[0].Ops[4].Ops != 50 ||
+			all[1].Elapsed != 20*time.Second || all[1].Ops[0].Ops != 1010 {
+			t.Errorf("%s: %+v", step, all)
+		}
+	}
+}
+
+// Of k6 a request is told when it ended, in 0.2, 0.3, 0.9 and 1 s.
+const k6RowsShort = `{"metric":"vus","type":"Metric","data":{"name":"vus","type":"gauge"}}
+{"metric":"http_req_duration","type":"Metric","data":{"name":"http_req_duration","type":"trend","contains":"time"}}
+{"metric":"http_reqs","type":"Point","data":{"time":"2026-03-02T10:00:00.2Z","value":1,"tags":{"expected_response":"true"}}}
+{"metric":"http_req_duration","type":"Point","data":{"time":"2026-03-02T10:00:00.2Z","value":200,"tags":{"name":"/a"}}}
+{"metric":"http_req_duration","type":"Point","data":{"time":"2026-03-02T10:00:00.3Z","value":300,"tags":` +
+	`{"expected_response":"true"}}}
+{"metric":"http_req_duration","type":"Point","data":{"time":"2026-03-02T10:00:01.2Z","value":900,"tags":` +
+	`{"expected_response":"false"}}}
+{"metric":"vus","type":"Point","data":{"time":"2026-03-02T10:00:01Z","value":2,"tags":null}}
+{"metric":"http_req_duration","type":"Point","data":{"time":"2026-03-02T10:00:02Z","value":1000,"tags":` +
+	`{"expected_response":"true"}}}
+`
+
+const k6CSVShort = `metric_name,timestamp,metric_value,check,error,error_code,expected_response,group,method,name,status
+http_reqs,1772445600,1.000000,,,,true,,GET,/a,200
+http_req_duration,1772445601,200.000000,,,,true,,GET,/a,200
+http_req_duration,1772445601,300.000000,,,,true,,GET,/a,200
+http_req_duration,1772445601,900.000000,,,,false,,GET,/a,500
+vus,1772445601,2.000000,,,,,,,,
+http_req_duration,1772445602,1000.000000,,,,true,,GET,/a,200
+`
+
+// The figures of YCSB's text as its exporter of JSON writes them.
+var ycsbJSONShort = regexp.MustCompile(`(?m)^\[(.+)\], (.+), (.+)$`).ReplaceAllString(strings.SplitAfterN(ycsbShort, "\n",
+	2)[1], "{\n  \"metric\" : \"$1\",\n  \"measurement\" : \"$2\",\n  \"value\" : $3\n}")
+
+const benchBaseRawShort = "Transaction Type Index,Transaction Name,Start Time (microseconds),Latency (microseconds),Worker Id " +
+	"(start number),Phase Id (index in config file)\n1,NewOrder,1772532000.000000,5000,0,0\n2,Payment,1772532000.100000," +
+	"2000,1,0\n1,NewOrder,1772532001.500000,7000,0,0\n"
+
+// Of transactions that are samples themselves (Generate parent sample), the requests have no rows.
+const jmeterAlone = jmeterHead +
+	"1750000000000,400,buy,200,\"Number of samples in transaction : 2, number of failing samples : 0\",T 1-1,,true,," +
+	"4000,200,1,1,null,0,0,0\n" +
+	"1750000000400,600,buy,500,\"Number of samples in transaction : 2, number of failing samples : 1\",T 1-1,,false,," +
+	"10,200,1,1,null,0,0,0\n"
 
 const heyCSVShort = "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n" +
 	"0.5000,0.0024,0.0000,0.0043,0.0179,0.0001,200,0.0000\n" +
@@ -45,6 +122,12 @@ var requestLogForms = []struct{ name, text, want string }{
 	{"jmeter", jmeterShort, "JMeter: request 4/3/6000, 1 errors, 3s"},
 	{"jmeter of a spreadsheet", strings.NewReplacer("Log, in", "Log in", "n : 2, n", "n : 2. n", ",", ";").
 		Replace(jmeterShort), "JMeter: request 4/3/6000, 1 errors, 3s"},
+	{"jmeter, parents alone", jmeterAlone, "JMeter: request 1/0.4/4000, 1 errors, 1s"},
+	{"jmeter-xml", jmeterXMLShort, "JMeter: request 4/3/6000, 1 errors, 3s"},
+	{"k6-json", k6RowsShort, "k6: request 3/1.5, 1 errors, 2s"},
+	{"k6-csv", k6CSVShort, "k6: request 3/1.5, 1 errors, 1.9s"}, // from 900 ms before the third ended
+	{"ycsb-json", ycsbJSONShort, "ycsb: read 490/0.49 update 500/1, 10 errors, 10s"},
+	{"benchbase-raw", benchBaseRawShort, "BenchBase: request 3/0.014, 0 errors, 1.507s"},
 	{"hey-csv", heyCSVShort, "hey: request 2/2, 1 errors, 2s"},
 	{"vegeta-csv", vegetaCSVShort, "vegeta: request 2/1.5/150, 1 errors, 2s\nvegeta: request 1/2/100, 0 errors, 2s"},
 	{"vegeta-rows", vegetaRowsShort, "vegeta big: request 1/0.5/100, 1 errors, 2s"},
@@ -206,6 +289,8 @@ var loadTableForms = []struct{ name, text, want string }{
 	{"redis-benchmark", redisShort, "redis-benchmark SET: request 20000/30, 0 errors, 1.6s\n" +
 		"redis-benchmark GET: request 500/0, 0 errors, 500ms"},
 	{"mysqlslap", slapShort, "mysqlslap: query 200/0, 0 errors, 2.5s\nmysqlslap innodb: query 200/0, 0 errors, 1.5s"},
+	{"mysqlslap --csv", ",mixed,2.500,2.000,3.000,4,50\ninnodb,mixed,1.500,1.500,1.500,8,25\n",
+		"mysqlslap: query 200/0, 0 errors, 2.5s\nmysqlslap innodb: query 200/0, 0 errors, 1.5s"},
 	{"locust", locustShort, "locust: request 195/1.95/19500, 5 errors, 10s"},      // 200 at 20/s
 	{"locust-history", locustCourse, "locust: request 60/1.2/6000, 3 errors, 3s"}, // 63 of which 3 failed
 	{"memtier", memtierShort, "memtier_benchmark: request 1000/2.2/6144, 0 errors, 2s\n" +

@@ -1,7 +1,10 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,6 +21,7 @@ import (
 const (
 	wrkText    = "wrk"
 	ycsbText   = "ycsb"
+	ycsbJSON   = "ycsb-json"
 	mdtestText = "mdtest"
 )
 
@@ -35,6 +39,8 @@ var (
 	ycsbRow     = lazyregexp.New(`^\[([A-Z][A-Z-]*)\], ([A-Za-z][^,]*|[\d.]+(?:st|nd|rd|th)?PercentileLatency\([um]s\)), *([\d.E+-]+|NaN)$`)
 	ycsbRank    = lazyregexp.New(`^(\d[\d.]*)(?:st|nd|rd|th)?PercentileLatency\((us|ms)\)$`)
 	ycsbCall    = lazyregexp.New(`^(?:Command line:|.*\bjava .*\bycsb\.Client|.*\bycsb(?:\.sh|\.bat)? (?:run|load)) .*`)
+	ycsbJSONAny = lazyregexp.New(`"metric"\s*:\s*"[A-Z-]+"\s*,\s*"measurement"\s*:`)
+	ycsbTarget  = lazyregexp.New(`(?: -target |\btarget=)(\d+)`)
 	ycsbThreads = lazyregexp.New(`(?: -threads |\bthreadcount=)(\d+)`)
 	ycsbAt      = lazyregexp.New(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d):(\d{3}) (\d+) sec: `)
 
@@ -50,6 +56,7 @@ func requestReaders() []reader {
 	return []reader{
 		{name: wrkText, holds: "what wrk and wrk2 print", book: true, recognise: wrkBegins.Match},
 		{name: ycsbText, holds: "YCSB's results as text", book: true, recognise: ycsbAny.Match},
+		{name: ycsbJSON, holds: "YCSB's results as JSON", book: true, recognise: ycsbJSONAny.Match},
 		{name: mdtestText, holds: "what mdtest prints: rates of creating, asking, reading and removing", book: true,
 			recognise: mdtestBegins.Match},
 	}
@@ -154,7 +161,7 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 	b := &book{tool: "YCSB"}
 	var order []string
 	sections := map[string]*ycsbSection{}
-	threads, began := 0.0, time.Time{}
+	threads, target, began := 0.0, "", time.Time{}
 	end := func() error {
 		all := sections["OVERALL"]
 		if all == nil {
@@ -162,6 +169,7 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 		}
 		t := newTally("ycsb", inSeconds(all.or("RunTime(ms)")/1e3))
 		t.concurrency, t.start, began = threads, began, time.Time{}
+		t.asked("target", target)
 		missing := all.or("Throughput(ops/sec)") * all.or("RunTime(ms)") / 1e3 // operations of any answer
 		short, buckets := !all.has("Throughput(ops/sec)"), false
 		for _, name := range order {
@@ -227,6 +235,9 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 		text := strings.TrimSpace(strings.ToValidUTF8(string(line), "?"))
 		if call := ycsbCall.FindString(text); call != "" {
 			err := end()
+			if target = ""; ycsbTarget.MatchString(call) {
+				target = ycsbTarget.FindStringSubmatch(call)[1] + " operations/s"
+			}
 			threads = 1 // what it is where a call does not say
 			if m := ycsbThreads.FindStringSubmatch(call); m != nil {
 				threads = decimal(m[1], "")
@@ -281,6 +292,37 @@ func readYCSB(_ format, r io.Reader) (*book, error) {
 		err = err2
 	}
 	return b, err
+}
+
+// readYCSBJSON reads the same figures, each an object of JSON, with or without a list around them.
+func readYCSBJSON(f format, r io.Reader) (*book, error) {
+	data, err := allJSON(r, "split the file")
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for {
+		at := bytes.IndexAny(data, "{")
+		if at < 0 {
+			break
+		}
+		text.Write(data[:at]) // how YCSB was called
+		in := json.NewDecoder(bytes.NewReader(data[at:]))
+		in.UseNumber()
+		var row struct {
+			Metric, Measurement string
+			Value               json.Number
+		}
+		if bad := in.Decode(&row); bad != nil { // what follows one that was cut is read, too
+			err = fmt.Errorf("its JSON ends early: %w", bad)
+			data = data[at+1:]
+			continue
+		}
+		fmt.Fprintf(&text, "\n[%s], %s, %s\n", row.Metric, row.Measurement, row.Value)
+		data = data[at+int(in.InputOffset()):]
+	}
+	b, err2 := readYCSB(f, &text)
+	return b, errors.Join(err, err2)
 }
 
 // mostKinds bounds the kinds of operations, and what is said of each.

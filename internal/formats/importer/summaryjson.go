@@ -21,10 +21,11 @@ import (
 )
 
 const (
-	iorJSON   = "ior-json"
-	iorCSV    = "ior-csv"
-	radosJSON = "rados-bench-json"
-	benchBase = "benchbase"
+	iorJSON      = "ior-json"
+	iorCSV       = "ior-csv"
+	radosJSON    = "rados-bench-json"
+	benchBase    = "benchbase"
+	benchBaseRaw = "benchbase-raw"
 )
 
 var (
@@ -33,6 +34,7 @@ var (
 	radosJSONAny = lazyregexp.New(`"total_(?:writes|reads)_made"\s*:|"concurrent_ios"\s*:|` +
 		`"datas"\s*:\s*\[\s*\{\s*"sec"\s*:`)
 	benchBaseAny = lazyregexp.New(`"(?:Goodput \(requests/second\)|Measured Requests)"\s*:`)
+	benchBaseRow = lazyregexp.New(`^Transaction Type Index,Transaction Name,Start Time \(microseconds\),Latency`)
 	benchBasePct = lazyregexp.New(`^(\d+)th Percentile Latency \(microseconds\)$`)
 )
 
@@ -45,6 +47,8 @@ func summaryReaders() []reader {
 		name: radosJSON, holds: "rados bench --format=json", book: true, recognise: radosJSONAny.Match,
 	}, {
 		name: benchBase, holds: "BenchBase's summary.json", book: true, recognise: benchBaseAny.Match,
+	}, {
+		name: benchBaseRaw, holds: "BenchBase's single requests (raw.csv)", book: true, recognise: benchBaseRow.Match,
 	}}
 }
 
@@ -357,5 +361,47 @@ func readBenchBase(_ format, r io.Reader) (*book, error) {
 		b.stretches = append(b.stretches, t.done())
 		return b.tooMany("summaries")
 	})
+	return b, err
+}
+
+// readBenchBaseRaw reads single requests, one test after another. Their times are seconds, whatever their column says.
+func readBenchBaseRaw(_ format, r io.Reader) (*book, error) {
+	b := &book{tool: "BenchBase"}
+	var l *requestLog
+	columns, torn := 0, 0
+	end := func() {
+		n := len(b.stretches)
+		if l.add(b); len(b.stretches) > n {
+			b.stretches[n].unfailing = true
+		}
+		if torn > 0 {
+			b.broke(n, fmt.Sprintf(tornRow, torn))
+		}
+		torn = 0
+	}
+	err := eachRow(r, byComma, func(n int, cells []string) error {
+		if cells[0] == "Transaction Type Index" {
+			end()
+			l, columns = newRequestLog("BenchBase", true), len(cells)
+			return b.tooMany("tests")
+		}
+		if len(cells) != columns || columns < 4 {
+			torn = n
+			return nil
+		}
+		at, err := quantity(strings.TrimSpace(cells[2]))
+		took, err2 := quantity(cells[3])
+		if err = cmp.Or(err, err2); err != nil {
+			torn = n
+			b.skip(n, "%s", err)
+			return nil
+		}
+		if name := oneLine(cells[1]); name != "" && len(l.labels) < mostKinds {
+			l.labels[name] = true
+		}
+		l.request(int64(at*1e9), int64(took*1e3), true, 0)
+		return nil
+	})
+	end()
 	return b, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll/internal/contract/workload"
 	"plimsoll/internal/kit/lazyregexp"
 	"plimsoll/result"
 )
@@ -30,6 +31,7 @@ var (
 
 	tpccMySQLAny  = lazyregexp.New(`(?m)^[ \t]*<Raw Results>|^[ \t]*\d+, (?:trx: \d+, 95%?: |\d+\(\d+\):[\d.]+\|)`)
 	tpccMySQLStep = lazyregexp.New(`^\s*\d+, (?:trx: \d+, 95%?: [\d.]+, 99%?: |\d+\(\d+\):)[\d.]+`)
+	tpccMySQLEach = lazyregexp.New(`^\s*(\d+),| (\d+)(?:\||\(\d+\):|, 95)`)
 	tpccMySQLRaw  = lazyregexp.New(`^\s*\[(\d)\] sc: ?(\d+) +lt: ?(\d+) +rt: ?(\d+) +fl: ?(\d+)(?: +avg_rt: ?([\d.]+))?`)
 	tpccMySQLOver = lazyregexp.New(`^\s*in (\d+) sec\.`)
 	tpccMySQLMark = lazyregexp.New(`^\s*([\d.]+) TpmC`)
@@ -52,6 +54,7 @@ type tpccTest struct {
 	// newOrders is how many there were a minute, by their line in a summary.
 	newOrders float64
 	steps     int // intervals that were printed
+	course    []workload.Report
 	duration  time.Duration
 }
 
@@ -62,6 +65,53 @@ func (o *tpccTest) total(tool string) {
 	if math.IsNaN(o.tpmC) {
 		o.t.failure = "it ends before the tpmC of " + tool + ": the test, or the file, is cut short"
 	}
+}
+
+// step takes an interval of tpcc-mysql: its number of each transaction since the one before.
+func (o *tpccTest) step(text string) {
+	var at time.Duration
+	var did workload.Counts
+	for _, m := range tpccMySQLEach.FindAllStringSubmatch(text, 8) {
+		if m[1] != "" {
+			at = inSeconds(decimal(m[1], ""))
+			continue
+		}
+		did = append(did, workload.Counters{Ops: whole(decimal(m[2], ""))})
+	}
+	last := workload.Report{Ops: make(workload.Counts, len(tpccKinds))}
+	if n := len(o.course); n > 0 {
+		last = o.course[n-1]
+	}
+	if len(did) != len(tpccKinds) || at <= last.Elapsed || len(o.course) >= mostRows {
+		return // cut, or not of the same test
+	}
+	for i := range did {
+		did[i].Ops += last.Ops[i].Ops
+	}
+	o.course = append(o.course, workload.Report{Elapsed: at, Ops: did})
+}
+
+// done is the test with its course, where that is of the same transactions: those of its last interval may be more.
+func (o *tpccTest) done() stretch {
+	s := o.t.done()
+	last := s.reports[0]
+	for len(o.course) > 0 && o.course[len(o.course)-1].Elapsed >= last.Elapsed {
+		o.course = o.course[:len(o.course)-1]
+	}
+	if n := len(o.course); n == 0 || len(last.Ops) != len(tpccKinds) {
+		return s
+	}
+	for i, c := range o.course[len(o.course)-1].Ops {
+		if c.Ops > last.Ops[i].Ops {
+			s.notes = append(s.notes, "its intervals count more than its results: they are left out")
+			return s
+		}
+	}
+	for i := range o.course {
+		o.course[i].Values = gaps(len(s.measures))
+	}
+	s.reports = append(o.course, last)
+	return s
 }
 
 // tpmC is the figure that users of these tools quote.
@@ -189,7 +239,7 @@ func readTPCCMySQL(_ format, r io.Reader) (*book, error) {
 		case one.t != nil && one.duration > 0:
 			one.t.length, one.t.report.Elapsed, one.t.concurrency = one.duration, one.duration, users
 			one.total(b.tool)
-			b.stretches = append(b.stretches, one.t.done())
+			b.stretches = append(b.stretches, one.done())
 		case one.steps > 0:
 			b.lost = "it ends before tpcc-mysql's results: the test, or the file, is cut short"
 		}
@@ -206,6 +256,7 @@ func readTPCCMySQL(_ format, r io.Reader) (*book, error) {
 				end()
 			}
 			one.steps++
+			one.step(text)
 		} else if m := tpccMySQLRaw.FindStringSubmatch(text); m != nil {
 			// Sums of the same by thread follow, without times.
 			kind, _ := strconv.Atoi(m[1])

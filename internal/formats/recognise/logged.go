@@ -109,7 +109,7 @@ func is(lines [][]byte) bool {
 
 var (
 	fioTextClean = lazyregexp.New(`(?m)^ *(?:Run status group \d|[^ :]+: \(groupid=\d|[^ :]+: \(g=\d+\): rw=)`)
-	hammerClean  = lazyregexp.New(`(?m)^\s*(?:Vuser \d+:|HammerDB CLI|Hammerdb Log @)`)
+	hammerClean  = lazyregexp.New(`(?m)^\s*(?:Vuser \d+:|Virtual User \d+: |HammerDB CLI|Hammerdb Log @)`)
 	fioJSONClean = lazyregexp.New(`(?m)^[\s{]*"fio version"`)
 )
 
