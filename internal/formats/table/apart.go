@@ -146,8 +146,8 @@ func ofSeveral(name string, values []string) error {
 // sumNames are what a row is called that says of all others together what they say.
 var sumNames = []string{"aggregated", "total", "totals", "sum", "overall", "all", "average", "avg", "mean", "median",
 	"min", "max", "minimum", "maximum", "stddev", "stdev", "std", "std dev", "std. dev.", "standard deviation", "sd",
-	"cv", "grand total", "gesamt", "summe", "mittelwert", "mittel", "durchschnitt", "moyenne", "somme", "média", "media",
-	"promedio", "suma"}
+	"cv", "grand total", "gesamt", "summe", "mittelwert", "mittel", "durchschnitt", "moyenne", "somme", "média",
+	"media", "promedio", "suma"}
 
 // Several objects to rows that are of several things at the same times, such as devices or requests: in their order
 // they are the course of none. What tells them apart is a column, or those of words together, each value of which comes

@@ -1,6 +1,6 @@
 // Package table reads tables of numbers as people with other tools have them: CSV with commas, semicolons or tabs,
-// columns separated by blanks or drawn with bars, lists and objects in JSON. It finds the columns that hold numbers, the one that holds
-// times, and the units that names of columns and cells carry.
+// columns separated by blanks or drawn with bars, lists and objects in JSON. It finds the columns that hold numbers,
+// the one that holds times, and the units that names of columns and cells carry.
 //
 // It stands before the commands that take files in the place of runs. It guesses nothing in silence: a cell that is no
 // number, a row of another length, times that go back are objections that name line and value, and what is left out is
@@ -138,8 +138,8 @@ func Quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// readText reads CSV with commas, semicolons, tabs or bars, or columns separated by blanks. A line that begins with # is a
-// comment. The first line is a header when a cell of it is no number, and nothing that was meant as one.
+// readText reads CSV with commas, semicolons, tabs or bars, or columns separated by blanks. A line that begins with #
+// is a comment. The first line is a header when a cell of it is no number, and nothing that was meant as one.
 func (t *Table) readText(data []byte) error {
 	data = bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
 	data, err := drawn(data)
