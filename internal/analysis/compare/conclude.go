@@ -58,6 +58,10 @@ func (d *Document) order(sides []Side, o Options) {
 // conclude says what all of it comes to.
 func (d *Document) conclude(sides []Side, o Options) {
 	d.answer("measures of workloads and results")
+	if alone := oneSided(sides); len(alone) > 0 && len(d.Measures) > 0 {
+		const most = 3
+		d.Sentence += " Only what all sides have is compared: without " + unit.List(alone, most) + "."
+	}
 	d.sayRuns(o)
 	d.notes(sides)
 }

@@ -210,3 +210,27 @@ func TestDeclaredEffectsOfFactors(t *testing.T) {
 		t.Errorf("%q", x.Notes)
 	}
 }
+
+// TestOneSidedWorkload: what one side only has is said in the first sentence, and its facts are no differences.
+func TestOneSidedWorkload(t *testing.T) {
+	t.Parallel()
+	a, b := databases("a", 1, 1, 2000, 30, 12), databases("b", 2, 1, 2000, 30, 12)
+	for i, s := range []compare.Side{a, b} {
+		d := s.Runs[0].Data
+		other := d.Workloads[0]
+		other.Name = []string{"reads", "writes"}[i]
+		d.Workloads = append(d.Workloads, other)
+	}
+	d, err := compare.Of([]compare.Side{a, b}, compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := " Only what all sides have is compared: without reads, writes."; !strings.Contains(d.Sentence, want) {
+		t.Errorf("%q lacks %q", d.Sentence, want)
+	}
+	for _, f := range d.Unlike {
+		if strings.Contains(f.Name, "reads") || strings.Contains(f.Name, "writes") {
+			t.Errorf("a fact of what is not compared: %s", f.Name)
+		}
+	}
+}

@@ -85,6 +85,10 @@ var (
 		"jitter",
 		"await",
 		"svctm",
+		"latenz",
+		"antwortzeit",
+		"latence",
+		"latencia",
 	}
 	fast = []string{
 		"iops",
@@ -97,6 +101,7 @@ var (
 		"tpmtotal",
 		"nopm",
 		"throughput",
+		"durchsatz",
 		"bandwidth",
 		"bw",
 		"goodput",

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll/internal/analysis/view"
 	"plimsoll/result"
 	"plimsoll/unit"
 )
@@ -318,7 +319,11 @@ func unlike(sides []Side, vary []string) []Fact {
 		}
 	}
 	var out []Fact
+	alone := oneSided(sides)
 	for _, e := range order {
+		if slices.ContainsFunc(alone, func(w string) bool { return e.of == w || strings.HasPrefix(e.name, w+" ") }) {
+			continue // nothing of it is compared
+		}
 		f := Fact{Name: e.name, Refuses: e.refuses, of: e.of}
 		known := true
 		for i, v := range values[e.name] {
@@ -350,6 +355,30 @@ func unlike(sides []Side, vary []string) []Fact {
 		return rank(a) - rank(b)
 	})
 	return out
+}
+
+// oneSided are the workloads that no run of some side has, where others are compared.
+func oneSided(sides []Side) (alone []string) {
+	has := make([]map[string]bool, len(sides))
+	var names []string
+	for i, s := range sides {
+		has[i] = map[string]bool{}
+		for _, r := range s.Runs {
+			for _, w := range merged(r.Data, true) {
+				has[i][w.Name] = true
+				names = view.AppendNew(names, w.Name)
+			}
+		}
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(has, func(h map[string]bool) bool { return !h[name] }) {
+			alone = append(alone, name)
+		}
+	}
+	if len(alone) == len(names) {
+		return nil // nothing is compared
+	}
+	return alone
 }
 
 // inCell names a fact that belongs to a cell of an experiment.

@@ -67,7 +67,7 @@ The folder is not changed unless --write says so. The exit code is 5 when an ass
 	}
 	c.Flags().StringVarP(&f.format, "format", "o", "text", "`format`: json, md, text")
 	c.Flags().StringVar(&f.column, "column", "", "of files look at this `column` only: its name, or its number from 1")
-	registerWhere(c, &sd.where)
+	sd.readingTables(c)
 	c.Flags().StringArrayVar(&f.sheet, "data-sheet", nil, runs.SheetUsage)
 	c.Flags().BoolVar(&f.write, "write", false, "keep the findings in the run folder, for its report")
 	c.Flags().BoolVar(&f.again, "again", false, "collect anew, from the raw output and the metrics")

@@ -37,11 +37,12 @@ var (
 )
 
 func kindOf(name string) analysis.Kind {
+	stem, _ := table.SplitUnit(name)
 	name = strings.ToLower(name)
 	switch {
 	case percentileName.MatchString(name):
 		return analysis.Percentile
-	case rateName.MatchString(name):
+	case rateName.MatchString(name), rateName.MatchString(stem):
 		return analysis.Rate
 	}
 	return analysis.Other

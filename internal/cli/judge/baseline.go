@@ -78,7 +78,7 @@ baseline; the files are not needed again.
 		},
 	}
 	of.registerFiles(set)
-	registerWhere(set, &sd.where)
+	sd.readingTables(set)
 	sd.trusting(set)
 	show := &cobra.Command{
 		Use: "show [NAME]", Short: "Show a baseline, or list all", Args: console.Args(0, 1, "name"),
@@ -116,7 +116,7 @@ refused with 4; columns that the baseline does not have are left out.
 	f.register(check)
 	f.registerBetter(check)
 	f.registerPaired(check)
-	registerWhere(check, &sd.where)
+	sd.readingTables(check)
 	g.register(check, failWorse)
 	return console.Group("baseline", "Keep runs to compare others with", set, show, check)
 }

@@ -46,7 +46,7 @@ cannot be separated the result is inconclusive. --independent says that there is
 			return sd.changes(given, column, change.Options{Independent: independent, Significance: significance})
 		},
 	}
-	registerWhere(c, &sd.where)
+	sd.readingTables(c)
 	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
 	c.Flags().
 		BoolVar(&independent, "independent", false, "rows do not depend on the rows before: each is a run of its own")

@@ -161,7 +161,7 @@ rejected_qps=lower.`,
 		},
 	}
 	f.register(c)
-	registerWhere(c, &sd.where)
+	sd.readingTables(c)
 	f.registerFiles(c)
 	g.register(c)
 	c.Flags().StringSliceVar(&f.cores, "cores", nil, "physical `cores` of a side's servers, where the runs do not know: "+

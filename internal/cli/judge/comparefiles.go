@@ -133,7 +133,7 @@ func (sd *Sides) fileColumns(phase, given string, asked []string) (compare.Sampl
 	if err != nil {
 		return compare.Samples{}, err
 	}
-	if err := ofOne(phase, s.Source, s.OneTest()); err != nil {
+	if err := ofOneTest(sd.Console, phase, s); err != nil {
 		return compare.Samples{}, err
 	}
 	return samples(sd.Console, phase, s, asked, setAside(sd.Console, phase, s))
@@ -167,7 +167,7 @@ func (sd *Sides) asIn(phase, given string, base compare.Samples) (compare.Sample
 	if err != nil {
 		return compare.Samples{}, err
 	}
-	if err := ofOne(phase, s.Source, s.OneTest()); err != nil {
+	if err := ofOneTest(sd.Console, phase, s); err != nil {
 		return compare.Samples{}, err
 	}
 	aside := setAside(sd.Console, phase, s)
@@ -305,16 +305,7 @@ func setAside(con *console.Console, phase string, s *table.Table) aside {
 		}
 	}
 	for i, name := range s.Names {
-		if !slices.Contains(numberNames, strings.ToLower(strings.TrimSpace(name))) || len(s.Rows) < 2 ||
-			len(s.Names) < 2 {
-			continue
-		}
-		values, err := s.Numbers(i, false)
-		counts := err == nil
-		for j := 1; counts && j < len(values); j++ {
-			counts = values[j] == values[j-1]+1
-		}
-		if counts {
+		if stem, _ := table.SplitUnit(name); slices.Contains(numberNames, stem) && s.CountsRows(i) {
 			leave(i, "numbers the rows")
 		}
 	}

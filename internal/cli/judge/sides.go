@@ -26,6 +26,8 @@ type Sides struct {
 	trust  bool     // --trust
 	unread []string // why runs of an experiment that measured are not in its document
 	where  []string // --where, of what reads tables
+
+	decimal string // --decimal, the same
 }
 
 // trusting adds the flag that goes on with damaged runs.

@@ -52,7 +52,7 @@ result: the exit code is 0, and 5 only with --require, for "inconclusive" too.`,
 			return sd.steady(given[0], column, rule, rounds, require, tolerance)
 		},
 	}
-	registerWhere(c, &sd.where)
+	sd.readingTables(c)
 	c.Flags().StringVar(&column, "column", "", "look at this `column` only: its name, or its number from 1")
 	c.Flags().BoolVar(&rounds, "rounds", false, "the values are rounds, not points of one long series")
 	c.Flags().StringVar(&rule, "rule", "", "with --rounds, another `rule`: WINDOW,SPREAD,EXCURSION,CEILING, as in "+
@@ -341,9 +341,15 @@ func (sd *Sides) namedSeries(phase, given, column string) ([]named, string, erro
 	return list, s.Source, err
 }
 
+// fewestSorted is of how many values chance puts none out of order.
+const fewestSorted = 20
+
 // sheetSeries are the columns of a sheet as series of its rows, with its column of times, which is no series, if there
 // is one.
 func sheetSeries(con *console.Console, phase string, s *table.Table, column string) ([]named, *table.Times, error) {
+	if err := ofOneTest(con, phase, s); err != nil {
+		return nil, nil, err
+	}
 	t, err := s.Times()
 	if err != nil {
 		return nil, nil, exit.Errorf(exit.Failed, "", "%s: %s: %w", phase, s.Source, err)
@@ -362,12 +368,23 @@ func sheetSeries(con *console.Console, phase string, s *table.Table, column stri
 	if t != nil && column == "" {
 		columns = slices.DeleteFunc(columns, func(c int) bool { return c == t.Column })
 	}
+	if measures := slices.DeleteFunc(slices.Clone(columns), func(c int) bool {
+		stem, _ := table.SplitUnit(s.Names[c])
+		return slices.Contains(numberNames, stem) && s.CountsRows(c)
+	}); column == "" && len(measures) > 0 {
+		columns = measures
+	}
 	var list []named
 	labels := labelsOf(s, columns, t)
 	for _, c := range columns {
 		values, err := columnValues(con, phase, s, c)
 		if err != nil {
 			return nil, nil, err
+		}
+		if len(values) >= fewestSorted && values[0] != values[len(values)-1] && (slices.IsSorted(values) ||
+			slices.IsSortedFunc(values, func(a, b float64) int { return cmp.Compare(b, a) })) {
+			visible.Fprintf(con.Err, "warning: %s: %s: %s: no value of %d goes the other way, as of a counter, or of values "+
+				"that were sorted: if so, their order is no course\n", phase, s.Source, s.Names[c], len(values))
 		}
 		list = append(list, named{name: s.Names[c], values: values, labels: labels})
 	}

@@ -26,7 +26,10 @@ func (sd *Sides) openTable(phase, name string) (*table.Table, error) {
 	if name == "-" {
 		label = "standard input"
 	}
-	t, err := recognise.Table(phase, label, in)
+	if sd.decimal != "" && !slices.Contains(table.Decimals, sd.decimal) {
+		return nil, exit.Usagef("there are: comma, point", "%s: --decimal: no such %q", phase, sd.decimal)
+	}
+	t, err := recognise.Table(phase, label, in, sd.decimal)
 	if err != nil {
 		var known *exit.Error
 		if errors.As(err, &known) {
@@ -35,22 +38,28 @@ func (sd *Sides) openTable(phase, name string) (*table.Table, error) {
 		return nil, exit.Errorf(exit.Failed, `a table is CSV with a header, columns separated by blanks, or JSON like [{"n":1,"x":100}]`, "%s: %s: %w", phase, label, err)
 	}
 	t.Source = label
+	for _, n := range t.Notes {
+		visible.Fprintf(sd.Err, "warning: %s: %s: %s\n", phase, label, n)
+	}
 	for _, w := range sd.where {
 		column, value, ok := strings.Cut(w, "=")
 		if !ok {
 			return nil, exit.Usagef("", "%s: --where %q: want COLUMN=VALUE", phase, w)
 		}
-		if err := t.Keep(strings.TrimSpace(column), strings.TrimSpace(value)); err != nil {
+		column, not := strings.CutSuffix(column, "!")
+		if err := t.Keep(strings.TrimSpace(column), strings.TrimSpace(value), !not); err != nil {
 			return nil, exit.Usagef("", "%s: %s: --where %s: %w", phase, label, w, err)
 		}
 	}
 	return t, ofOne(phase, label, t.Several())
 }
 
-// registerWhere adds the flag that chooses rows of tables.
-func registerWhere(c *cobra.Command, where *[]string) {
-	c.Flags().StringArrayVar(where, "where", nil, "of a table take only the rows in which a column has this value, "+
-		"`COLUMN=VALUE`; repeatable")
+// readingTables adds the flags that say how tables are read.
+func (sd *Sides) readingTables(c *cobra.Command) {
+	c.Flags().StringArrayVar(&sd.where, "where", nil, "of a table take only the rows in which a column has this value, "+
+		"`COLUMN=VALUE`, or another, COLUMN!=VALUE; repeatable")
+	c.Flags().StringVar(&sd.decimal, "decimal", "", "the `sign` before fractions in tables, comma or point, where "+
+		"numbers like 1.234 leave it open")
 }
 
 // oneTest objects to a table whose rows are of several systems or tests, which have no curve over its concurrency.
@@ -58,12 +67,21 @@ func oneTest(phase string, t *table.Table, concurrency int) error {
 	return ofOne(phase, t.Source, t.Apart(concurrency))
 }
 
+// ofOneTest objects to a table whose rows are taken as one series or as repeats, and are of several tests.
+func ofOneTest(con *console.Console, phase string, t *table.Table) error {
+	err := ofOne(phase, t.Source, t.OneTest())
+	if note := t.Mixed(); note != "" && err == nil {
+		visible.Fprintf(con.Err, "warning: %s: %s: %s\n", phase, t.Source, note)
+	}
+	return err
+}
+
 // ofOne says with an objection to rows of several what to do.
 func ofOne(phase, label string, objection error) error {
 	if objection == nil {
 		return nil
 	}
-	return exit.Errorf(exit.Failed, "choose the rows of one: --where COLUMN=VALUE", "%s: %s: %w", phase, label,
+	return exit.Errorf(exit.Failed, "choose rows: --where COLUMN=VALUE keeps some, --where COLUMN!=VALUE leaves some out", "%s: %s: %w", phase, label,
 		objection)
 }
 

@@ -29,8 +29,9 @@ import (
 
 // names of the columns that a throughput curve is read from.
 var (
-	throughputNames = []string{"x", "throughput", "tps", "iops", "ops", "rate", "tpm", "nopm", "qps", "rps"}
-	weightNames     = []string{"w", "weight", "repeats"}
+	throughputNames = []string{"x", "throughput", "tps", "iops", "ops", "rate", "tpm", "nopm", "qps", "rps",
+		"durchsatz", "débit", "debit"}
+	weightNames = []string{"w", "weight", "repeats"}
 )
 
 func (sd *Sides) UslCommand() *cobra.Command {
@@ -67,7 +68,7 @@ number are left out, and said.`,
 	c.Flags().StringVar(&columns, "columns", "", "the `columns` of concurrency, throughput and weight: names or "+
 		"numbers from 1, like n,x,w")
 	c.Flags().StringVarP(&format, "format", "o", "text", "`format`: json, svg, text")
-	registerWhere(c, &sd.where)
+	sd.readingTables(c)
 	c.Flags().
 		StringVar(&errors, "errors", "", "how `errors` grow with throughput: alike, root, proportional; else as the data have it")
 	c.Flags().Float64SliceVar(&at, "at", nil, "predict the throughput at this `concurrency`; repeatable")

@@ -184,6 +184,33 @@ func TestSysbenchAsked(t *testing.T) {
 	}
 }
 
+// What a job of fio was asked for beyond its size is known with it, and nothing of what was not asked for.
+func TestFioAskedWithin(t *testing.T) {
+	t.Parallel()
+	for option, want := range map[string]string{
+		`"random_distribution":"zipf:1.2",`: "8388608 bytes, random_distribution=zipf:1.2",
+		`"norandommap":"1",`:                "8388608 bytes, norandommap=1",
+		`"random_distribution":"random",`:   "8388608 bytes",
+	} {
+		text := `{"fio version":"fio-3.33","timestamp":1700000100,"time":"x","jobs":[{"jobname":"j","error":0,"job options":{` +
+			option + `"rw":"randread","size":"8m","bs":"4k"},"job_runtime":1000,"read":{"io_bytes":4096000,"bw_bytes":4096000,` +
+			`"iops":1000,"runtime":1000,"total_ios":1000},"write":{"total_ios":0},"trim":{"total_ios":0}}]}`
+		all, err := Prepare("f.json", strings.NewReader(text), time.Unix(1_700_000_200, 0), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range all[0].Facts {
+			if f.Name == "size" {
+				got = f.Value
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", option, got, want)
+		}
+	}
+}
+
 // Numbers of other languages: decimal commas in intervals, flatfiles and buckets, points or blanks between thousands.
 func TestVdbenchInGerman(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 
 // Table reads a table, or what a tool counted of a machine as one. A stream that holds what a load generator
 // printed is refused with what to do.
-func Table(phase, label string, in io.Reader) (*table.Table, error) {
+func Table(phase, label string, in io.Reader, decimal string) (*table.Table, error) {
 	b := bufio.NewReaderSize(plaintext.Reader(in), importer.HeadBytes)
 	head, err := b.Peek(importer.HeadBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -25,7 +25,7 @@ func Table(phase, label string, in io.Reader) (*table.Table, error) {
 	name, host, known, advice := importer.Recognise(head)
 	switch {
 	case !known:
-		return table.Read(b)
+		return table.Read(b, decimal)
 	case advice != "":
 		return nil, exit.Errorf(exit.Failed, advice, "%s: %s: it is output of a tool (%s) that is no table", phase,
 			label, name)

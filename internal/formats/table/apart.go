@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -63,7 +64,8 @@ func (t *Table) OneTest() error {
 			return slices.Contains(names, stem) || slices.Contains(names, strings.ToLower(name))
 		}
 		words := is(testNames) && t.wordy(i)
-		if !words && !is(settingNames) {
+		level := IsConcurrency(name) && !t.timed() && !t.CountsRows(i)
+		if !words && !level && !is(settingNames) {
 			continue
 		}
 		seen := map[string]bool{}
@@ -78,11 +80,57 @@ func (t *Table) OneTest() error {
 				order = append(order, Quote(row[i]))
 			}
 		}
-		if len(order) > 1 {
+		switch {
+		case len(order) > 1 && level:
+			return fmt.Errorf("%w, or give usl the table, which fits a curve over them", ofSeveral(name, order))
+		case len(order) > 1:
 			return ofSeveral(name, order)
 		}
 	}
 	return nil
+}
+
+// timed reports whether rows are moments.
+func (t *Table) timed() bool {
+	at, err := t.Times()
+	return at != nil || err != nil
+}
+
+// CountsRows reports whether a column numbers the rows, beside which it is no measure.
+func (t *Table) CountsRows(column int) bool {
+	for j, row := range t.Rows {
+		first, err := strconv.Atoi(t.Rows[0][column])
+		n, bad := strconv.Atoi(row[column])
+		if err != nil || bad != nil || n != first+j || first > 1 {
+			return false
+		}
+	}
+	return len(t.Names) > 1 && len(t.Rows) > 1
+}
+
+// Mixed says of rows that are taken together, and have words of which nothing is known, what these would tell apart;
+// empty where there are none.
+func (t *Table) Mixed() string {
+	for i, name := range t.Names {
+		stem, _ := SplitUnit(name)
+		if !t.wordy(i) || slices.Contains(timeNames, stem) || slices.Contains(repeatNames, stem) {
+			continue
+		}
+		count := map[string]int{}
+		var order []string
+		for _, row := range t.Rows {
+			if count[row[i]]++; count[row[i]] == 1 {
+				order = append(order, row[i])
+			}
+		}
+		single := func(v string) bool { return count[v] == 1 }
+		if len(order) < 2 || slices.ContainsFunc(order, single) {
+			continue
+		}
+		return fmt.Sprintf("the rows are taken together, though %s is %s in %d of them and %s in %d; --where chooses",
+			Quote(name), Quote(order[0]), count[order[0]], Quote(order[1]), count[order[1]])
+	}
+	return ""
 }
 
 // ofSeveral says of a column that it tells tests apart, and into what.
@@ -96,7 +144,10 @@ func ofSeveral(name string, values []string) error {
 }
 
 // sumNames are what a row is called that says of all others together what they say.
-var sumNames = []string{"aggregated", "total", "totals", "sum", "overall", "all"}
+var sumNames = []string{"aggregated", "total", "totals", "sum", "overall", "all", "average", "avg", "mean", "median",
+	"min", "max", "minimum", "maximum", "stddev", "stdev", "std", "std dev", "std. dev.", "standard deviation", "sd",
+	"cv", "grand total", "gesamt", "summe", "mittelwert", "mittel", "durchschnitt", "moyenne", "somme", "média",
+	"media", "promedio", "suma"}
 
 // Several objects to rows that are of several things at the same times, such as devices or requests: in their order
 // they are the course of none. What tells them apart is a column, or those of words together, each value of which comes
@@ -104,10 +155,12 @@ var sumNames = []string{"aggregated", "total", "totals", "sum", "overall", "all"
 // the others.
 func (t *Table) Several() error {
 	for j, name := range t.Names {
-		of := func(row []string) bool { return slices.Contains(sumNames, strings.ToLower(row[j])) }
+		of := func(row []string) bool {
+			return slices.Contains(sumNames, strings.ToLower(strings.TrimRight(row[j], ": ")))
+		}
 		at := slices.IndexFunc(t.Rows, of)
 		other := slices.ContainsFunc(t.Rows, func(row []string) bool { return !missing(row[j]) && !of(row) })
-		if at >= 0 && other && t.wordy(j) {
+		if at >= 0 && other {
 			return fmt.Errorf("%s is %s in %s %d, which is of the other rows together; keep the rows of one", Quote(name),
 				Quote(t.Rows[at][j]), t.Unit, t.Lines[at])
 		}
@@ -213,8 +266,9 @@ func (t *Table) crossed(i, by int) bool {
 	return len(levels) > 1
 }
 
-// Keep leaves the rows in which a column holds a value. It objects when there is no such column or row.
-func (t *Table) Keep(column, value string) error {
+// Keep leaves the rows in which a column holds a value, or those in which it does not. It objects when there is no such
+// column, and when no row is left.
+func (t *Table) Keep(column, value string, holds bool) error {
 	i := t.Column(column)
 	if i < 0 {
 		return fmt.Errorf("no column %s among %s", Quote(column), QuoteAll(t.Names))
@@ -223,7 +277,7 @@ func (t *Table) Keep(column, value string) error {
 	var lines []int
 	var there []string
 	for j, row := range t.Rows {
-		if strings.EqualFold(row[i], value) {
+		if strings.EqualFold(row[i], value) == holds {
 			rows, lines = append(rows, row), append(lines, t.Lines[j])
 		}
 		if !slices.Contains(there, row[i]) {
@@ -231,7 +285,9 @@ func (t *Table) Keep(column, value string) error {
 		}
 	}
 	if rows == nil {
-		return fmt.Errorf("no row in which %s is %s; there are %s", Quote(t.Names[i]), Quote(value), QuoteAll(there))
+		is := map[bool]string{true: "is", false: "is not"}[holds]
+		return fmt.Errorf("no row in which %s %s %s; there are %s", Quote(t.Names[i]), is, Quote(value),
+			QuoteAll(there))
 	}
 	t.Rows, t.Lines = rows, lines
 	return nil

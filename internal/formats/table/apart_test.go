@@ -27,7 +27,7 @@ func TestApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			table, err := Read(strings.NewReader(c.text))
+			table, err := Read(strings.NewReader(c.text), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,9 @@ func TestSeveral(t *testing.T) {
 			`"Name" is "Aggregated" in line 4, which is of the other rows together`},
 		"a sum": {"Type,Name,rate\nGET,/a,1\nGET,/b,2\n,Total,3\n",
 			`"Name" is "Total" in line 4, which is of the other rows together`},
-		"only sums": {"cpu,usr\nall,1\nall,2\n", ""},
+		"an average below": {"run,x\n1,5\n2,6\nAverage,5.5\n", `"run" is "Average" in line 4, which is of the other rows together`},
+		"a sum in German":  {"Lauf;x\nLauf 1;5\nLauf 2;6\nGesamt:;11\n", `"Lauf" is "Gesamt:" in line 4, which is of the other rows together`},
+		"only sums":        {"cpu,usr\nall,1\nall,2\n", ""},
 		"two columns together": {"t,host,disk,x\n1,a,sda,1\n1,a,sdb,2\n1,b,sda,3\n1,b,sdb,4\n2,a,sda,1\n" +
 			"2,a,sdb,2\n2,b,sda,3\n2,b,sdb,4\n",
 			`"host", "disk" is "a", "sda" in some, and "host", "disk" is "a", "sdb" in others`},
@@ -65,7 +67,7 @@ func TestSeveral(t *testing.T) {
 		"no times":       {"device,x\nsda,5\nsdb,2\nsda,6\nsdb,2\n", ""},
 		"a name a row":   {"elapsed,commit,x\n3,a,1\n1,b,2\n2,c,1\n", ""},
 	} {
-		table, err := Read(strings.NewReader(c.text))
+		table, err := Read(strings.NewReader(c.text), "")
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -80,20 +82,23 @@ func TestSeveral(t *testing.T) {
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	read := func() *Table {
-		table, err := Read(strings.NewReader("n,x,system\n1,10,a\n2,20,a\n1,3,b\n"))
+		table, err := Read(strings.NewReader("n,x,system\n1,10,a\n2,20,a\n1,3,b\n"), "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return table
 	}
 	table := read()
-	if err := table.Keep("System", "A"); err != nil || len(table.Rows) != 2 || table.Lines[1] != 3 {
+	if err := table.Keep("System", "A", true); err != nil || len(table.Rows) != 2 || table.Lines[1] != 3 {
 		t.Errorf("%v, %v of lines %v", err, table.Rows, table.Lines)
 	}
-	if err := read().Keep("system", "c"); err == nil || !strings.Contains(err.Error(), `there are "a", "b"`) {
+	if err := read().Keep("system", "c", true); err == nil || !strings.Contains(err.Error(), `there are "a", "b"`) {
 		t.Errorf("a value that is not there: %v", err)
 	}
-	if err := read().Keep("host", "a"); err == nil || !strings.Contains(err.Error(), `no column "host"`) {
+	if err := table.Keep("system", "a", false); err == nil || !strings.Contains(err.Error(), `no row in which "system" is not "a"`) {
+		t.Errorf("rows that are left out: %v", err)
+	}
+	if err := read().Keep("host", "a", true); err == nil || !strings.Contains(err.Error(), `no column "host"`) {
 		t.Errorf("a column that is not there: %v", err)
 	}
 }
@@ -102,16 +107,20 @@ func TestKeep(t *testing.T) {
 func TestOneTest(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"test,rps\nSET,10\nGET,12\nLPUSH,9\n": `"test" is "SET", "GET", "LPUSH"`,
-		"test,rps\nrun 1,10\nrun 2,12\n":      "",
-		"test,rps\nSET,10\nSET,12\n":          "",
-		"bs,iops\n4096,10\n8192,12\n":         `"bs" is "4096", "8192"`,
-		"bs,iops\n4k,10\n4k,12\n":             "",
-		"rw;iops\nread;1,5\nwrite;2,5\n":      `"rw" is "read", "write"`,
-		"test,x\n1,10\n2,12\n":                "", // numbers of repeats
-		"status,x\nok,10\nslow,12\n":          "",
+		"test,rps\nSET,10\nGET,12\nLPUSH,9\n":     `"test" is "SET", "GET", "LPUSH"`,
+		"test,rps\nrun 1,10\nrun 2,12\n":          "",
+		"test,rps\nSET,10\nSET,12\n":              "",
+		"bs,iops\n4096,10\n8192,12\n":             `"bs" is "4096", "8192"`,
+		"bs,iops\n4k,10\n4k,12\n":                 "",
+		"rw;iops\nread;1,5\nwrite;2,5\n":          `"rw" is "read", "write"`,
+		"test,x\n1,10\n2,12\n":                    "", // numbers of repeats
+		"status,x\nok,10\nslow,12\n":              "",
+		"clients,x\n1,10\n4,12\n16,9\n":           `"clients" is "1", "4", "16"; keep the rows of one, or give usl the table`,
+		"n,x\n1,10\n2,12\n3,9\n":                  "", // numbers of rows
+		"time,clients,x\n1,10,1\n2,12,1\n3,9,1\n": "", // a course
+		"Prüfung;x\nlesen;10\nschreiben;12\n":     `"Prüfung" is "lesen", "schreiben"`,
 	} {
-		tab, err := Read(strings.NewReader(text))
+		tab, err := Read(strings.NewReader(text), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,6 +129,25 @@ func TestOneTest(t *testing.T) {
 			got = err.Error()
 		}
 		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Words of which nothing is known, and that tell rows apart, are said; names of rows are not.
+func TestMixed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"status,x\nok,1\nok,2\nslow,3\nslow,4\n": `"status" is "ok" in 2 of them and "slow" in 2`,
+		"host,x\na,1\nb,2\nc,3\n":                "",
+		"host,x\na,1\na,2\na,3\n":                "",
+		"run,x\na,1\na,2\nb,3\nb,4\n":            "",
+	} {
+		tab, err := Read(strings.NewReader(text), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tab.Mixed(); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -35,7 +35,7 @@ func TestNamesInAComment(t *testing.T) {
 		"# made by me\nn,x\n1,10\n":      "n x",
 		"# clients,tps\n\n1,10\n2,20,\n": "",
 	} {
-		table, err := Read(strings.NewReader(text))
+		table, err := Read(strings.NewReader(text), "")
 		if got := ""; err == nil {
 			if got = strings.Join(table.Names, " "); got != want {
 				t.Errorf("%q: columns %q, want %q", text, got, want)

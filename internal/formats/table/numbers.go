@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,68 +12,22 @@ import (
 // missing reports whether a cell says that there is no value.
 func missing(cell string) bool {
 	switch strings.ToLower(cell) {
-	case "", "nan", "na", "n/a", "null", "none":
+	case "", "nan", "na", "n/a", "#n/a", "null", "none", "-", "--", "–", "—":
 		return true
 	}
 	return false
 }
 
-// withUnit is a number as people write it for people: with a decimal comma, separators of thousands, a unit.
-var withUnit = regexp.MustCompile(`^[-+]?(\d+|\d{1,3}([., '_]\d{3})+)([.,]\d+)?([eE][-+]?\d+)?\s?[A-Za-zµ%/]{0,6}$`)
-
 // likeNumber reports whether a cell is a number or was meant as one.
 func likeNumber(cell string) bool {
 	_, err := strconv.ParseFloat(cell, 64)
-	return err == nil || errors.Is(err, strconv.ErrRange) || withUnit.MatchString(cell)
-}
-
-var (
-	withComma     = regexp.MustCompile(`^[-+]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][-+]?\d+)?$`)
-	surelyDecimal = regexp.MustCompile(`^[-+]?(?:\d{4,}|0|\d{1,3}(?:\.\d{3})+),|,(?:\d{1,2}|\d{4,})(?:[eE][-+]?\d+)?$`)
-	dotThousands  = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:\.\d{3})+$`)
-)
-
-// decimalCommas writes numbers with a decimal point where the table has decimal commas beyond doubt: some number can be
-// read in no other way, and none has a decimal point. Points stand between thousands only in a column that has a number
-// with both.
-func (t *Table) decimalCommas() {
-	comma, both := make([]bool, len(t.Names)), make([]bool, len(t.Names)) // of columns
-	sure := false
-	for _, row := range t.Rows {
-		for i, c := range row {
-			if strings.IndexByte(c, ',') >= 0 && withComma.MatchString(c) {
-				comma[i], both[i] = true, both[i] || strings.Contains(c, ".")
-				sure = sure || surelyDecimal.MatchString(c)
-			}
-		}
-	}
-	if !sure {
-		return
-	}
-	for _, row := range t.Rows {
-		for i, c := range row {
-			point := strings.Contains(c, ".") && likeNumber(c)
-			if strings.Contains(c, ",") {
-				point = likeNumber(c) && !withComma.MatchString(c) // 1,010.5
-			}
-			if point && !(both[i] && (dotThousands.MatchString(c) || withComma.MatchString(c))) {
-				return
-			}
-		}
-	}
-	for _, row := range t.Rows {
-		for i, c := range row {
-			if comma[i] && (withComma.MatchString(c) || both[i] && dotThousands.MatchString(c)) {
-				row[i] = strings.ReplaceAll(strings.ReplaceAll(c, ".", ""), ",", ".")
-			}
-		}
-	}
+	return err == nil || errors.Is(err, strconv.ErrRange) || numeral.MatchString(cell)
 }
 
 // advice says what to do about a cell that is no number.
 func advice(cell string) string {
 	switch {
-	case !withUnit.MatchString(cell):
+	case !numeral.MatchString(cell):
 		return ""
 	case strings.ContainsAny(cell[len(cell)-1:], "0123456789"):
 		return ": write a decimal point, and nothing between thousands"
@@ -118,7 +71,7 @@ func (t *Table) Column(names ...string) int {
 			return i
 		}
 		for i, have := range t.Names {
-			if strings.EqualFold(strings.TrimSpace(have), name) {
+			if strings.EqualFold(strings.TrimSpace(have), name) || strings.EqualFold(t.given[i], name) {
 				return i
 			}
 		}
@@ -133,6 +86,9 @@ func (t *Table) Column(names ...string) int {
 // objection, of which the first five are given.
 func (t *Table) Numbers(column int, gaps bool) ([]float64, error) {
 	const most = 5
+	if err := t.doubts[column]; err != nil {
+		return nil, err
+	}
 	out := make([]float64, len(t.Rows))
 	var bad []error
 	more, empty := 0, true
@@ -169,6 +125,10 @@ var codeNames = []string{"code", "statuscode", "responsecode", "httpcode", "http
 func (t *Table) Numeric() (list []int, warnings []string, err error) {
 	for i, name := range t.Names {
 		numbers, others, like, first := 0, 0, 0, -1
+		if doubt := t.doubts[i]; doubt != nil {
+			err = Join(err, doubt)
+			continue
+		}
 		for j, row := range t.Rows {
 			switch _, err := parse(row[i]); {
 			case missing(row[i]):

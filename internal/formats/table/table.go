@@ -1,6 +1,6 @@
 // Package table reads tables of numbers as people with other tools have them: CSV with commas, semicolons or tabs,
-// columns separated by blanks, lists and objects in JSON. It finds the columns that hold numbers, the one that holds
-// times, and the units that names of columns carry.
+// columns separated by blanks or drawn with bars, lists and objects in JSON. It finds the columns that hold numbers,
+// the one that holds times, and the units that names of columns and cells carry.
 //
 // It stands before the commands that take files in the place of runs. It guesses nothing in silence: a cell that is no
 // number, a row of another length, times that go back are objections that name line and value, and what is left out is
@@ -37,12 +37,18 @@ type Table struct {
 	Named  bool     // the names are the file's own
 	Names  []string // "column 1" and so on where the file has no header
 	Rows   [][]string
-	Lines  []int  // of each row, from 1; of an element in JSON
-	Unit   string // what Lines count: "line" or "element"
+	Lines  []int    // of each row, from 1; of an element in JSON
+	Unit   string   // what Lines count: "line" or "element"
+	Notes  []string // what a reader must know of how cells were read
+
+	comma  rune           // what stands between cells of a text; 0 in JSON
+	given  map[int]string // names of columns as the file has them, where a unit was added
+	doubts map[int]error  // of columns whose numbers can be read in two ways
 }
 
-// Read reads a table of any of the forms. Its Source is for the caller to say.
-func Read(r io.Reader) (*Table, error) {
+// Read reads a table of any of the forms. Its Source is for the caller to say. The sign before fractions is one of
+// Decimals, or "" for the one that the table proves.
+func Read(r io.Reader, decimal string) (*Table, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	switch {
 	case err != nil:
@@ -54,7 +60,7 @@ func Read(r io.Reader) (*Table, error) {
 	if err := readable(data); err != nil {
 		return nil, err
 	}
-	t := &Table{Unit: "line"}
+	t := &Table{Unit: "line", given: map[int]string{}}
 	switch text := bytes.TrimSpace(data); {
 	case len(text) == 0:
 		return nil, errors.New("no data")
@@ -81,6 +87,7 @@ func Read(r io.Reader) (*Table, error) {
 	if err := t.untidied(); err != nil {
 		return nil, err
 	}
+	t.numerals(decimal)
 	return t, t.distinct()
 }
 
@@ -131,25 +138,33 @@ func Quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// readText reads CSV with commas, semicolons or tabs, or columns separated by blanks. A line that begins with # is a
-// comment. The first line is a header when a cell of it is no number, and nothing that was meant as one.
+// readText reads CSV with commas, semicolons, tabs or bars, or columns separated by blanks. A line that begins with #
+// is a comment. The first line is a header when a cell of it is no number, and nothing that was meant as one.
 func (t *Table) readText(data []byte) error {
-	scanner := bufio.NewScanner(bytes.NewReader(bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")),
-		[]byte("\r"), []byte("\n"))))
+	data = bytes.ReplaceAll(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
+	data, err := drawn(data)
+	if err != nil {
+		return err
+	}
+	scanner := bufio.NewScanner(bytes.NewReader(data))
 	scanner.Buffer(nil, maxLine)
 	var split func(string) []string
 	number, first, comment := 0, 0, ""
 	for scanner.Scan() {
 		number++
 		line := scanner.Text()
-		if bare := strings.TrimSpace(line); bare == "" || bare[0] == '#' {
+		if sep := sepLine.FindStringSubmatch(line); sep != nil && split == nil {
+			split = t.splitter(sep[1])
+			continue
+		}
+		if bare := strings.TrimSpace(line); bare == "" || bare[0] == '#' || rowCount.MatchString(bare) {
 			if bare != "" {
 				comment = strings.TrimSpace(strings.TrimLeft(bare, "#"))
 			}
 			continue
 		}
 		if split == nil {
-			split = splitter(line)
+			split = t.splitter(line)
 		}
 		cells := split(line)
 		if t.Names == nil && comment != "" && t.titled(split(comment), cells) {
@@ -175,19 +190,22 @@ func (t *Table) readText(data []byte) error {
 	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("line %d is longer than %d KiB", number+1, maxLine>>10)
 	}
-	if err := scanner.Err(); err != nil {
-		return err
-	}
-	t.decimalCommas()
-	return nil
+	t.secondHeader()
+	return scanner.Err()
 }
 
 // splitter chooses how lines are cut by what the first one holds.
-func splitter(line string) func(string) []string {
-	for _, comma := range []rune{'\t', ';', ','} {
+func (t *Table) splitter(line string) func(string) []string {
+	t.comma = ' '
+	if strings.HasPrefix(strings.TrimSpace(line), "|") {
+		t.comma = '|'
+		return bars
+	}
+	for _, comma := range []rune{'\t', ';', ',', '|'} {
 		if !strings.ContainsRune(line, comma) {
 			continue
 		}
+		t.comma = comma
 		return func(line string) []string {
 			if comma != '\t' {
 				line = strings.TrimSpace(line)

@@ -51,10 +51,26 @@ func TestRead(t *testing.T) {
 		"twice":             {text: "a,b,A\n1,2,3\n", fails: `columns 1 and 3 are both called "A"`},
 		"binary":            {text: "a\n\x00\x01", fails: "line 2: byte 0x00 is no text: a table is text in UTF-8"},
 		"Latin-1":           {text: "caf\xe9,b\n", fails: "line 1: byte 0xe9 is no text: a table is text in UTF-8"},
-		"UTF-16":            {text: "\xff\xfea\x00", fails: "line 1: the text is in UTF-16: save it as UTF-8"},
-		"a long line":       {text: "a\n" + strings.Repeat("1", maxLine+1), fails: "line 2 is longer than 1024 KiB"},
-		"XML":               {text: "<?xml version=\"1.0\"?>\n<Res", fails: "it is XML, and no table"},
-		"not JSON":          {text: "[1,", fails: "not valid JSON: line 1: it ends early, as a file does that was cut short"},
+		"Markdown": {text: "# Of today\n\nAs it was:\n\n| n | **x** |\n|--:|:--|\n| 1 | 5 |\n| 2 | `6` |\n\nSo.\n",
+			names: []string{"n", "x"}, rows: [][]string{{"1", "5"}, {"2", "6"}}},
+		"two in Markdown": {text: "|n|x|\n|-|-|\n|1|5|\n\n|n|x|\n|--|--|\n|1|5|\n\n|n|x|\n|--|--|\n|1|5|\n",
+			fails: "it has 2 tables, below line 5 and line 9: give one of them"},
+		"psql": {text: " n | x \n---+---\n 1 | 5\n 2 | 6\n(2 rows)\n", names: []string{"n", "x"},
+			rows: [][]string{{"1", "5"}, {"2", "6"}}},
+		"psql -A": {text: "n|x\n1|5\n2|6\n(2 rows)\n", names: []string{"n", "x"},
+			rows: [][]string{{"1", "5"}, {"2", "6"}}},
+		"mysql": {text: "+---+---+\n| n | x |\n+---+---+\n| 1 | 5 |\n| 2 | 6 |\n+---+---+\n", names: []string{"n", "x"},
+			rows: [][]string{{"1", "5"}, {"2", "6"}}},
+		"sep=": {text: "sep=;\nn;x\n1;5,5\n", names: []string{"n", "x"}, rows: [][]string{{"1", "5.5"}}},
+		"a heading over columns": {text: ",read,,write\nn,iops,lat,iops\n1,5,6,7\n2,5,6,7\n",
+			names: []string{"n", "read iops", "read lat", "write iops"},
+			rows:  [][]string{{"1", "5", "6", "7"}, {"2", "5", "6", "7"}}},
+		"units below the names": {text: "n,iops,lat\n,1/s,(ms)\n1,5,6\n2,5,6\n",
+			names: []string{"n", "iops (1/s)", "lat (ms)"}, rows: [][]string{{"1", "5", "6"}, {"2", "5", "6"}}},
+		"UTF-16":      {text: "\xff\xfea\x00", fails: "line 1: the text is in UTF-16: save it as UTF-8"},
+		"a long line": {text: "a\n" + strings.Repeat("1", maxLine+1), fails: "line 2 is longer than 1024 KiB"},
+		"XML":         {text: "<?xml version=\"1.0\"?>\n<Res", fails: "it is XML, and no table"},
+		"not JSON":    {text: "[1,", fails: "not valid JSON: line 1: it ends early, as a file does that was cut short"},
 		"broken JSON": {text: "[1,\n2,\nx]", fails: "not valid JSON: line 3: invalid character 'x' looking " +
 			"for beginning of value"},
 		"no list": {text: `{"n":1}`, fails: `"n" is not a list of numbers`},
@@ -68,7 +84,7 @@ func TestRead(t *testing.T) {
 		"empty list":        {text: `[]`, fails: "no rows"},
 		"empty objects":     {text: `[{},{}]`, fails: "no columns"},
 	} {
-		s, err := Read(strings.NewReader(c.text))
+		s, err := Read(strings.NewReader(c.text), "")
 		if c.fails != "" {
 			if err == nil || err.Error() != c.fails {
 				t.Errorf("%s: %v, want %q", name, err, c.fails)
@@ -81,12 +97,12 @@ func TestRead(t *testing.T) {
 	}
 	ofNumbers, ofLists := strings.Repeat("1,", maxColumns)+"1\n", `{"a0":[1]`+columnsOf(maxColumns)+"}"
 	for _, wide := range []string{ofNumbers, ofLists} {
-		_, err := Read(strings.NewReader(wide))
+		_, err := Read(strings.NewReader(wide), "")
 		if err == nil || err.Error() != "10001 columns are more than 10000: that is raw data, not a result" {
 			t.Errorf("too many columns: %v", err)
 		}
 	}
-	if _, err := Read(io.LimitReader(ones{}, maxBytes+2)); err == nil ||
+	if _, err := Read(io.LimitReader(ones{}, maxBytes+2), ""); err == nil ||
 		err.Error() != "more than 64 MiB: that is raw data, not a result" {
 		t.Errorf("enormous: %v", err)
 	}
@@ -113,24 +129,25 @@ func TestNumericColumns(t *testing.T) {
 		"gaps":          {text: "a,b\n1,\n,2\nNaN,n/a\n", list: []int{0, 1}},
 		"text beside":   {text: "host,a\nx,1\ny,2\n", list: []int{1}},
 		"hashes beside": {text: "commit,a\n7f3a,1\n1234,2\n99bb,3\n", list: []int{1}},
-		"a unit": {text: "t,lat\n1,12ms\n2,13ms\n", list: []int{0},
+		"a unit":        {text: "t,lat\n1,12ms\n2,13ms\n", list: []int{0, 1}},
+		"units of two kinds": {text: "t,lat\n1,12ms\n2,13%\n", list: []int{0},
 			warnings: []string{`lat is left out: line 2: "12ms" is not a number: write the number alone; its unit belongs in the name of the column`}},
-		"commas of decimals or thousands": {text: "a;b\n1;1,500\n2;2,500\n", list: []int{0},
-			warnings: []string{`b is left out: line 2: "1,500" is not a number: write a decimal point, and nothing between thousands`}},
+		"commas of decimals or thousands": {text: "a;b\n1;1,500\n2;2,500\n",
+			fails: `line 2: b: "1,500" is not a number beyond doubt: 1.500 or 1500? Say --decimal comma or --decimal point`},
 		"codes": {text: "Status-Code,code,ms\n200,x,5\n500,y,2\n", list: []int{2},
 			warnings: []string{"Status-Code is left out: its numbers are codes, which have no mean"}},
 		"one bad cell": {text: "a,b\n1,1\n2,2\n3,broken\n", fails: `line 4: b: "broken" is not a number`},
 		"infinite": {text: "a\n1\n2\nInf\n1e999\n3\n", fails: "line 4: a: \"Inf\" is not finite; line 5: " +
 			"a: \"1e999\" is not finite"},
-		"no numbers": {text: "a|b\n1|2\n",
-			fails: `no column of numbers among "a|b": line 2 begins with "1|2"`},
+		"no numbers": {text: "a:b\n1:2\n",
+			fails: `no column of numbers among "a:b": line 2 begins with "1:2"`},
 		"only with commas": {text: "a\n1,234\n",
-			fails: `no column of numbers: a is left out: line 2: "1,234" is not a number: write a decimal point, and nothing between thousands`},
+			fails: `line 2: a: "1,234" is not a number beyond doubt: 1.234 or 1234? Say --decimal comma or --decimal point`},
 		"all missing": {text: "a,b\n,x\n,y\n",
 			fails: `no column of numbers among "a", "b": line 2 begins with ""`},
 		"an element of a list": {text: `[1,2,"x"]`, fails: `element 3: column 1: "x" is not a number`},
 	} {
-		s, err := Read(strings.NewReader(c.text))
+		s, err := Read(strings.NewReader(c.text), "")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -165,6 +182,18 @@ func TestTimes(t *testing.T) {
 			[]int{0, 1, 2}, nil}},
 		"half a day": {text: "time,x\n11:59:58 AM,1\n11:59:59 AM,1\n12:00:00 PM,1\n", want: &found{1, []int{0,
 			1, 2}, nil}},
+		"days first": {text: "Datum;x\n31.01.2026 10:00:00;1\n31.01.2026 10:00:05;1\n01.02.2026 10:00:10;1\n", want: &found{43205,
+			nil, []string{"Datum: rows lie from 5 s to 86405 s apart; they are taken in their order, as if 43205 s apart"}}},
+		"months first": {text: "time,x\n1/30/2026 10:00,1\n1/31/2026 10:00,1\n2/1/2026 10:00,1\n", want: &found{86400,
+			[]int{0, 1, 2}, nil}},
+		"a day beside": {text: "date,time,x\n2026-01-31,23:59:58,1\n2026-01-31,23:59:59,1\n2026-02-01,00:00:00,1\n",
+			want: &found{1, []int{0, 1, 2}, nil}},
+		"of a spreadsheet": {text: "datetime,x\n46000.5,1\n46001,1\n46001.5,1\n", want: &found{43200, []int{0,
+			1, 2}, nil}},
+		"hours or minutes": {text: "elapsed,x\n0:00,1\n0:05,1\n0:10,1\n", want: &found{300, []int{0, 1, 2},
+			[]string{"elapsed: 0:00 is read as hours and minutes"}}},
+		"clocks put back": {text: "time,x\n2025-10-26 02:50,1\n2025-10-26 02:55,1\n2025-10-26 02:00,1\n2025-10-26 02:05,1\n",
+			fails: `line 4: time: "2025-10-26 02:00" comes after "2025-10-26 02:55": where clocks went back an hour, write times in UTC or with their offset, like +02:00`},
 		"midnight": {text: "time,x\n23:59:58,1\n23:59:59,1\n00:00:00,1\n00:00:01,1\n", want: &found{1,
 			[]int{0, 1, 2, 3}, nil}},
 		"dots, offset":       {text: "time,x\n2024.01.01 3:00:00 +0100,1\n2024.01.02 3:00:00 +0100,1\n2024.01.03 3:00:00 +0100,1\n", want: &found{86400, []int{0, 1, 2}, nil}},
@@ -194,7 +223,7 @@ func TestTimes(t *testing.T) {
 		"all the same": {text: "t,x\n1,1\n1,1\n1,1\n", fails: "line 3: t: \"1\" is there twice, after \"1\"; line 4: t: \"1\" is there twice, after \"1\""},
 		"far away":     {text: "t,x\n0,1\n1,1\n2,1\n1e9,1\n", want: &found{2.5e8, nil, []string{"t: rows lie from 1 s to 1e+09 s apart; they are taken in their order, as if 3.33333e+08 s apart"}}},
 	} {
-		s, err := Read(strings.NewReader(c.text))
+		s, err := Read(strings.NewReader(c.text), "")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -209,7 +238,7 @@ func TestTimes(t *testing.T) {
 		if line != nil {
 			got = &found{line.Step, line.steps, line.Notes}
 		}
-		if name == "far away" || name == "uneven" {
+		if name == "far away" || name == "uneven" || name == "days first" {
 			got.Step = c.want.Step // the mean, which the note says
 		}
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
@@ -237,7 +266,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Read(strings.NewReader(text))
+		s, err := Read(strings.NewReader(text), "")
 		if err != nil {
 			return
 		}
@@ -294,7 +323,7 @@ func TestUnreadTimes(t *testing.T) {
 		"time,x\n1:00 PM,1\n1:01 PM,1\n":                   "",
 		"commit,x\na,1\nb,1\n":                             "",
 	} {
-		s, err := Read(strings.NewReader(text))
+		s, err := Read(strings.NewReader(text), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,17 +337,34 @@ func TestUnreadTimes(t *testing.T) {
 func TestDecimalCommas(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"users;tput\n1;10,5\n2;20,125\n":         "10.5 20.125", // 20,125 beside 10,5
-		"users;tput\n1;1.010,5\n2;2.020\n":       "1010.5 2020",
-		"users\ttput\n1\t0,125\n2\t7\n":          "0.125 7",
-		"users,tput\n1,\"10,5\"\n2,\"11,25\"\n":  "10.5 11.25",
-		"1;10,5\n2;20,25\n":                      "10.5 20.25",
-		"users;tput\n1;10,125\n2;20,125\n":       "refused", // or thousands
-		"users;tput\n1;1,010.5\n2;10,5\n":        "refused",
-		"users;tput\n1;10,5\n2;9.875\n":          "refused", // 9875, or another writer's
-		"users;tput;p\n1;10,5;0.5\n2;9,5;0.75\n": "refused",
+		"users;tput\n1;10,5\n2;20,125\n":             "10.5 20.125", // 20,125 beside 10,5
+		"users;tput\n1;1.010,5\n2;2.020\n":           "1010.5 2020",
+		"users\ttput\n1\t0,125\n2\t7\n":              "0.125 7",
+		"users,tput\n1,\"10,5\"\n2,\"11,25\"\n":      "10.5 11.25",
+		"1;10,5\n2;20,25\n":                          "10.5 20.25",
+		"users;tput\n1;10,125\n2;20,125\n":           "refused", // or thousands
+		"users;tput\n1;1,010.5\n2;10,5\n":            "refused",
+		"users;tput\n1;10,5\n2;9.875\n":              "refused", // 9875, or another writer's
+		"users;tput;p\n1;10,5;0.5\n2;9,5;0.75\n":     "refused",
+		"users;tput\n1;10.125\n2;20.125\n":           "refused", // a decimal point, or thousands
+		"users,tput\n1,10.125\n2,20.125\n":           "10.125 20.125",
+		"users,tput\n1,10.120\n2,20.125\n3,950\n":    "refused",
+		"users,tput\n1,\"1,010.5\"\n2,\"2,020\"\n":   "1010.5 2020",
+		"users,tput\n1,\"1,010,000\"\n2,\"2,020\"\n": "1.01e+06 2020",
+		"users,tput\n1,\"1,010\"\n2,\"2,020\"\n":     "refused",
+		"users,tput\n1,1 010\n2,12\u00a0020\n":       "1010 12020",
+		"users,tput\n1,1'010.5\n2,12\u202f020\n":     "1010.5 12020",
+		"users;tput\n1;1’010,5\n2;2,25\n":            "1010.5 2.25",
+		"users;tput\n1;1.010.000\n2;2,5\n":           "1.01e+06 2.5",
+		"users;tput\n1;1 ms\n2;1500 us\n":            "1 1.5",
+		"users;tput\n1;2.5 GiB/s\n2;512 MiB/s\n":     "2.5 0.5",
+		"users;tput\n1;1.2k\n2;950\n":                "1200 950",
+		"users;tput\n1;12.5%\n2;13 %\n":              "12.5 13",
+		"users;tput (ms)\n1;12 us\n2;13 us\n":        "refused",
+		"users;tput\n1;12 ms\n2;13\n":                "refused",
+		"users;size\n1;4k\n2;8k\n":                   "refused",
 	} {
-		tab, err := Read(strings.NewReader(text))
+		tab, err := Read(strings.NewReader(text), "")
 		if err != nil {
 			t.Fatal(text, err)
 		}
@@ -329,5 +375,22 @@ func TestDecimalCommas(t *testing.T) {
 		if got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
+	}
+	for said, want := range map[string]float64{"comma": 1.5, "point": 1500} {
+		tab, err := Read(strings.NewReader("n;x\n1;1,500\n2;2,500\n"), said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := tab.Numbers(1, true); err != nil || v[0] != want {
+			t.Errorf("--decimal %s: %v, %v", said, v, err)
+		}
+	}
+	tab, err := Read(strings.NewReader("n;x\n1;1,500\n2;2.5\n"), "comma")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const says = `"2.5" is not a number with a decimal comma`
+	if _, err := tab.Numbers(1, true); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("a point where commas are said: %v", err)
 	}
 }

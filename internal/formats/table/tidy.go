@@ -59,7 +59,8 @@ func (t *Table) words(column int) bool {
 
 func (t *Table) pivot(metric, value, at int) error {
 	columns, moments := map[string]int{}, map[string]int{}
-	out := Table{Source: t.Source, Named: true, Names: []string{t.Names[at]}, Unit: t.Unit}
+	out := Table{Source: t.Source, Named: true, Names: []string{t.Names[at]}, Unit: t.Unit, comma: t.comma,
+		given: t.given}
 	if stem, _ := SplitUnit(out.Names[0]); !slices.Contains(timeNames, stem) {
 		out.Names[0] = "time"
 	}

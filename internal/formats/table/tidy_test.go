@@ -43,7 +43,7 @@ func TestTidy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Read(strings.NewReader(c.text))
+			got, err := Read(strings.NewReader(c.text), "")
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("error %v, want %q", err, c.err)

@@ -20,13 +20,14 @@ var unitOf = regexp.MustCompile(
 	`^(.*?)\s*(?:[ _]?[(\[]\s*([^()\[\]]+?)\s*[)\]]|_(ns|us|µs|ms|s|sec|seconds|min|minutes|hours|bytes|kb|mb|gb|kib|mib|gib|iops|percent|pct|per_second|mbps))$`,
 )
 
-// SplitUnit cuts the unit off the name of a column: "p99 (ms)", "p99_ms" and "p99 [ms]" are p99 in ms.
+// SplitUnit cuts the unit off the name of a column: "p99 (ms)", "p99_ms" and "p99 [ms]" are p99 in ms. Common names in
+// other languages are given in English.
 func SplitUnit(name string) (stem, unit string) {
 	m := unitOf.FindStringSubmatch(strings.ToLower(strings.TrimSpace(name)))
 	if m == nil || m[1] == "" {
-		return strings.ToLower(strings.TrimSpace(name)), ""
+		m = []string{"", strings.ToLower(strings.TrimSpace(name)), "", ""}
 	}
-	return m[1], m[2] + m[3]
+	return cmp.Or(foreign[m[1]], m[1]), m[2] + m[3]
 }
 
 // SecondsIn returns what a unit of time is in seconds; 0 when it is none.
@@ -63,7 +64,7 @@ type Times struct {
 func (t *Table) Times() (*Times, error) {
 	for i, name := range t.Names {
 		stem, unit := SplitUnit(name)
-		if !slices.Contains(timeNames, stem) || len(t.Rows) < 3 {
+		if !slices.Contains(timeNames, stem) || len(t.Rows) < 3 || t.dayOf(i) {
 			continue
 		}
 		at, err := t.times(i, cmp.Or(unit, stem))
@@ -97,6 +98,9 @@ func (t *Table) Times() (*Times, error) {
 				Quote(t.Rows[1][i]), Quote(t.Rows[0][i]))
 		}
 		ts := &Times{Column: i}
+		if c := t.Rows[0][i]; strings.Count(c, ":") == 1 && t.clockTimes(i) != nil {
+			ts.Notes = []string{fmt.Sprintf("%s: %s is read as hours and minutes", name, c)}
+		}
 		if err := t.forwards(i, steps); err != nil {
 			return ts, err
 		}
@@ -104,6 +108,19 @@ func (t *Table) Times() (*Times, error) {
 		return ts, nil
 	}
 	return nil, nil
+}
+
+// dayOf reports whether a column has the days of times that stand in another column.
+func (t *Table) dayOf(column int) bool {
+	if strings.Contains(t.Rows[0][column], ":") {
+		return false
+	}
+	for i, name := range t.Names {
+		if stem, _ := SplitUnit(name); i != column && slices.Contains(timeNames, stem) && t.clockTimes(i) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // shuffled reports whether times are evenly spaced once they are sorted, as no measure is.
@@ -130,14 +147,17 @@ const sureDate = 5e8
 
 // times reads a column of times in seconds; nil when it holds something else.
 func (t *Table) times(column int, unit string) ([]float64, error) {
+	if err := t.doubts[column]; err != nil {
+		return nil, err
+	}
 	if out := t.clockTimes(column); out != nil {
 		return out, nil
 	}
 	out := make([]float64, len(t.Rows))
 	var bad []error
-	read := 0
+	read, order := 0, t.dayFirst(column)
 	for j, row := range t.Rows {
-		v, ok := momentOf(row[column])
+		v, ok := momentOf(order.ReplaceAllString(row[column], "$y-$m-$d"))
 		if ok {
 			out[j] = v
 			read++
@@ -153,6 +173,10 @@ func (t *Table) times(column int, unit string) ([]float64, error) {
 		return nil, nil
 	}
 	factor := SecondsIn(unit)
+	if stem, _ := SplitUnit(t.Names[column]); strings.HasPrefix(stem, "date") && slices.Min(out) > 30_000 &&
+		slices.Max(out) < 80_000 {
+		factor = day // as spreadsheets count, since 1900
+	}
 	if factor == 0 {
 		factor = epochFactor(slices.Max(out))
 	}
@@ -176,10 +200,39 @@ func epochFactor(largest float64) float64 {
 	return 1
 }
 
+// Dates of numbers alone whose order a column settles.
+var (
+	dayMonth = regexp.MustCompile(`^(?P<d>\d{1,2})[./-](?P<m>\d{1,2})[./-](?P<y>\d{4})`)
+	monthDay = regexp.MustCompile(`^(?P<m>\d{1,2})[./-](?P<d>\d{1,2})[./-](?P<y>\d{4})`)
+	neither  = regexp.MustCompile(`^$`)
+)
+
+// dayFirst is how a column writes dates like 31/01/2026: some day is beyond 12, and none in the place of months. A
+// point stands after the day in every language.
+func (t *Table) dayFirst(column int) *regexp.Regexp {
+	first, second, points := false, false, false
+	for _, row := range t.Rows {
+		m := dayMonth.FindStringSubmatch(row[column])
+		if m == nil {
+			continue
+		}
+		points = points || strings.Contains(m[0], ".")
+		first, second = first || len(m[1]) == 2 && m[1] > "12", second || len(m[2]) == 2 && m[2] > "12"
+	}
+	switch {
+	case !second && (first || points):
+		return dayMonth
+	case second && !first && !points:
+		return monthDay
+	}
+	return neither
+}
+
 // dates are the forms that are read: those whose order of year, month and day is beyond doubt. A fraction of a second
 // may follow the seconds of each.
 var dates = func() (out []string) {
-	for _, day := range []string{"2006-01-02", "2006/01/02", "2006.01.02", "02-Jan-2006", "02/Jan/2006", "Jan 2 2006",
+	for _, day := range []string{"2006-01-02", "2006/01/02", "2006.01.02", "2006-1-2", "20060102", "02-Jan-2006",
+		"02/Jan/2006", "Jan 2 2006",
 		"Jan 2, 2006"} {
 		for _, between := range []string{" ", "T", ":"} {
 			for _, clock := range append(clocks, "15:04:05Z07:00", "15:04:05 Z07:00", "15:04:05-0700",
@@ -189,7 +242,8 @@ var dates = func() (out []string) {
 		}
 		out = append(out, day)
 	}
-	return out
+	return append(out, time.ANSIC, time.UnixDate, time.RFC1123, time.RFC1123Z, "20060102T150405Z07:00",
+		"20060102T150405")
 }()
 
 // clocks are times of a day without it.
@@ -246,9 +300,13 @@ func (t *Table) UnreadTimes() string {
 		if !slices.Contains(timeNames, stem) {
 			continue
 		}
+		if t.dayOf(i) {
+			continue
+		}
+		order := t.dayFirst(i)
 		for j, row := range t.Rows {
 			cell := row[i]
-			if _, ok := momentOf(cell); ok || cell == "" {
+			if _, ok := momentOf(order.ReplaceAllString(cell, "$y-$m-$d")); ok || cell == "" {
 				continue
 			}
 			if _, ok := clockOf(cell); ok {
@@ -283,8 +341,12 @@ func (t *Table) forwards(column int, steps []float64) error {
 			bad = append(bad, errors.New("and more"))
 			break
 		}
-		bad = append(bad, fmt.Errorf("%s %d: %s: %s %s %s", t.Unit, t.Lines[j+1], t.Names[column],
-			Quote(t.Rows[j+1][column]), what, Quote(t.Rows[j][column])))
+		why := ""
+		if cell := t.Rows[j+1][column]; step < 0 && step >= -3600 && strings.Contains(cell, ":") {
+			why = ": where clocks went back an hour, write times in UTC or with their offset, like +02:00"
+		}
+		bad = append(bad, fmt.Errorf("%s %d: %s: %s %s %s%s", t.Unit, t.Lines[j+1], t.Names[column],
+			Quote(t.Rows[j+1][column]), what, Quote(t.Rows[j][column]), why))
 	}
 	return Join(bad...)
 }

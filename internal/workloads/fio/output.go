@@ -83,6 +83,11 @@ func (p *Part) askedOf(job fiofile.Job, told func(keys ...string) bool) {
 	} else if err == nil && s.Percent > 0 {
 		size = fmt.Sprintf("%g %%", s.Percent)
 	}
+	for _, key := range within {
+		if v := job.Value(key); !slices.Contains([]string{"", "0", "random"}, v) {
+			size += ", " + key + "=" + v
+		}
+	}
 	block := BlockSize(reads, writes, blocks[0], blocks[1])
 	mix := ""
 	if share, _ := shares(job); reads && writes {
@@ -129,10 +134,15 @@ func (p *Part) askedOf(job fiofile.Job, told func(keys ...string) bool) {
 	}
 }
 
+// within are options that say where in its size a job reads and writes, and what.
+var within = []string{"random_distribution", "norandommap", "zero_buffers", "buffer_compress_percentage",
+	"dedupe_percentage"}
+
 // toldBy are the options that tell what was asked, where they are not of its name.
 var toldBy = map[string][]string{
 	"pattern": {"rw"}, "mix": {"rwmixread", "rwmixwrite"}, "block size": {"bs", "bssplit", "bsrange"},
 	"rate": {"rate_iops"}, "direct": {"buffered"}, "flushes": {"fsync", "fdatasync", "sync"}, "filename": {"directory"},
+	"size": within,
 }
 
 // Name returns what people call the part.
