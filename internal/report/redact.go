@@ -167,6 +167,8 @@ var (
 	urls        = lazyregexp.New(`(?i)\b[a-z][a-z0-9+.-]*://(?:([^\s/:@"'<>]+)(?::[^\s/@"'<>]*)?@)?([^\s/:?#"'<>\[\])]+)`)
 	atHost      = lazyregexp.New(`(?i)\b([a-z_][a-z0-9_.+-]*)@([a-z0-9-]+(?:\.[a-z0-9-]+)+)`)
 	hostOptions = lazyregexp.New(`\b(?:host|hostname|server|nodename)=([^\s,;:"']+)`)
+	secrets     = lazyregexp.New(`(?i)((?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key)["' ]*[=:] *["']?|` +
+		`://[^\s/:@"'<>]+:)([^\s"'<>,;&@]+)`)
 	userOptions = lazyregexp.New(`\b(?:user|username|login|uname)=([^,\s"']+)`)
 )
 
@@ -294,6 +296,9 @@ func (r *redactor) replace(s string) string {
 			m := r.beside.FindStringSubmatch(found)
 			return m[1] + cmp.Or(r.of(m[2]), "value")
 		})
+	}
+	if strings.ContainsAny(s, "=:") {
+		s = secrets.ReplaceAllString(s, "${1}secret")
 	}
 	if r.any == nil || len(s) < 2 {
 		return s

@@ -198,12 +198,14 @@ func TestReplacements(t *testing.T) {
 		},
 		Notes: []string{"Db7 and db7.corp.example and db7.other are db7, not db77", "127.0.0.1 and ::1 at 12:34:56",
 			"root has 12 of 1.2.3 by ada in " + home + "ada/disk", "192.0.2.1 is not 192.0.2.12, 192.0.2.1.",
-			"a std::vector, 10:00:00, 6.1.0-13, 0x12", "yes"},
+			"a std::vector, 10:00:00, 6.1.0-13, 0x12", "yes", `password=hunter2 {"token": "abc", pwd: x}, 5 tokens: all`,
+			"postgresql://ada:s3@db7/x"},
 	}}
 	got := Redacted(New(in)).Manifest
 	want := []string{"host-1 and host-1 and host-1 are host-1, not db77", "127.0.0.1 and ::1 at 12:34:56",
 		"root has 12 of 1.2.3 by user-2 in path-1", "address-1 is not address-2, address-1.",
-		"a std::vector, 10:00:00, 6.1.0-13, 0x12", "yes"}
+		"a std::vector, 10:00:00, 6.1.0-13, 0x12", "yes", `password=secret {"token": "secret", pwd: secret, 5 tokens: all`,
+		"postgresql://user-2:secret@host-1/x"}
 	if diff := cmp.Diff(want, got.Notes); diff != "" {
 		t.Error(diff)
 	}
