@@ -136,6 +136,9 @@ func (a *adaptation) stream(job fiofile.Job) result.Stream {
 	}
 	l.Rate = rate(job, l.Reads, l.Writes, trims) * float64(processes)
 	l.Pauses, l.Also = pauses(job), also(job)
+	if o, ok := job.Get("thinktime"); ok && longest(job.Value("thinktime")) > 0 {
+		a.note("[%s] pauses between its operations (thinktime=%s): its rate is of that, too", job.Name, shortened(o.Value))
+	}
 	var names []string
 	var space int64
 	for _, d := range a.disksOf(job) {
