@@ -402,7 +402,7 @@ func (d *document) jobOf(e *entry) fiofile.Job {
 // pauses reports whether a job does something between its operations that is in no time of theirs, or lowers its depth.
 func pauses(job fiofile.Job) bool {
 	return flushes(job) || triesDepths(job) || job.Value("sync_file_range") != "" ||
-		number(job, "fsync_on_close", 0) > 0 ||
+		number(job, "fsync_on_close", 0) > 0 || number(job, "flow", 0) != 0 || // waits for others of its flow
 		!slices.Contains([]string{"", "0"}, job.Value("thinktime"))
 }
 
