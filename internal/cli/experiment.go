@@ -64,10 +64,8 @@ func (rn *runner) startExperiment(stop *console.Stopper, p *prepared, sf scenari
 	for _, d := range p.diagnostics {
 		rn.warned[warned(d)] = true
 	}
-	if tf.Name == "local" { // once, and not of each cell
-		if err := rn.fits(stop.Ctx, "run", p); err != nil {
-			return err
-		}
+	if err := rn.fits(stop.Ctx, "run", p); err != nil { // once, and not of each cell
+		return err
 	}
 	r := rn.record(p, sf, tf)
 	estimate, unknown, err := rn.checkCells(stop.Ctx, p, r, sf, tf)

@@ -437,10 +437,8 @@ func (rn *runner) mark(given string, sf scenarioFlags, tf machines.Flags, mf mar
 		}
 		return d.say(rn)
 	}
-	if tf.Name == "local" {
-		if err := rn.fits(stop.Ctx, "mark", p); err != nil {
-			return err
-		}
+	if err := rn.fits(stop.Ctx, "mark", p); err != nil {
+		return err
 	}
 	folder, err := rn.createExperiment("mark", r, p, mf.label.Labels)
 	if err != nil {

@@ -148,7 +148,7 @@ func (pl *planner) prepare(ctx context.Context, phase, given string, sf scenario
 		return p, &exit.Error{Code: exit.Refused, Err: err, Hint: "plimsoll plan shows the steps this is about"}
 	}
 	pl.state(p, workload.Stating.Facts)
-	if phase == "run" && tf.Name == "local" {
+	if phase == "run" {
 		if err := pl.fits(ctx, phase, p); err != nil {
 			return p, err
 		}
@@ -214,8 +214,11 @@ func specOf(w scenario.Workload) workload.Spec {
 	return workload.Spec{Name: w.Name, ConfigFile: w.ConfigFile, Config: w.Config, Settings: w.Settings}
 }
 
-// fits refuses a run on this machine that lacks a program or space.
+// fits refuses a run on this machine that lacks a program or space; of other places nothing is known before.
 func (pl *planner) fits(ctx context.Context, phase string, p *prepared) error {
+	if p.facts.Target != "local" {
+		return nil
+	}
 	var bad []error
 	hint := ""
 	of := map[string][]workload.Spec{}
@@ -245,6 +248,11 @@ func (pl *planner) fits(ctx context.Context, phase string, p *prepared) error {
 	if limit := p.facts.LargestFile; limit > 0 && largest > limit && len(p.facts.DataDisks) == 0 {
 		bad = append(bad, fmt.Errorf("file size: a data disk is a file of %s, and ulimit -f allows %s: raise it%s",
 			unit.Bytes(largest), unit.Bytes(limit), scaleFor(p, largest, limit)))
+	}
+	const least, each = 24, 4 // seen: 20 of one machine, 144 of 32
+	if need, limit := int64(least+each*p.plan.PeakVMs), p.facts.OpenFiles; limit > 0 && need > limit {
+		bad = append(bad, fmt.Errorf("open files: a run of %s takes about %d, and ulimit -n allows %d: raise it",
+			unit.Plural(p.plan.PeakVMs, "VM"), need, limit))
 	}
 	if len(bad) > 0 {
 		return exit.Errorf(exit.Refused, hint, "%s: %w", phase, errors.Join(bad...))

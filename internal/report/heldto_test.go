@@ -13,19 +13,22 @@ func TestHeldTo(t *testing.T) {
 		rates    []float64
 		severity result.Severity
 		want     string
+		also     string
 	}{
+		"pauses": {[]float64{0}, result.Passed, ", with the pauses its job asks for (thinktime=5ms): what could be had " +
+			"without them is not known", "ioengine=libaio, thinktime=5ms, thinktime_blocks=2"},
 		"met": {[]float64{1000, 500}, result.Passed,
-			", held to the 1,500 IOPS its job asks for: what could be had without that limit is not known"},
-		"missed":         {[]float64{1000, 500}, result.Warning, ""},
-		"one without":    {[]float64{1000, 0}, result.Passed, ""},
-		"without a rate": {[]float64{0}, result.Passed, ""},
+			", held to the 1,500 IOPS its job asks for: what could be had without that limit is not known", "thinktime=1"},
+		"missed":         {[]float64{1000, 500}, result.Warning, "", ""},
+		"one without":    {[]float64{1000, 0}, result.Passed, "", ""},
+		"without a rate": {[]float64{0}, result.Passed, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			doc := &Document{Workloads: []WorkloadSummary{{Name: "A"}, {Name: "A", VM: "x"}},
 				Findings: []result.Finding{{Check: "offered-rate", Subject: "A", Severity: c.severity}}}
 			for _, r := range c.rates {
-				doc.Workloads[1].Streams = append(doc.Workloads[1].Streams, result.Stream{Rate: r})
+				doc.Workloads[1].Streams = append(doc.Workloads[1].Streams, result.Stream{Rate: r, Also: c.also})
 			}
 			if got := doc.heldTo(l); got != c.want {
 				t.Errorf("%q", got)

@@ -283,26 +283,32 @@ func (doc *Document) Where() string { return Where(doc.Manifest.Environment) }
 // limitUnknown ends what is said of a load that a limit held.
 const limitUnknown = ": what could be had without that limit is not known"
 
-// heldTo says of a workload that kept the rate it was given that this, and not what it loads, is what its figures are
-// of; "" of others.
+// heldTo says of a workload that kept the rate it was given, or pauses between its operations, that this, and not what
+// it loads, is what its figures are of; "" of others.
 func (doc *Document) heldTo(l Latency) string {
 	name := l.Workload
 	met := slices.ContainsFunc(doc.Findings, func(f result.Finding) bool {
 		return f.Check == "offered-rate" && f.Subject == name && f.Severity == result.Passed
 	})
-	rate := 0.0
+	rate, pause, free := 0.0, "", false
 	for _, s := range doc.Workloads {
 		if s.Name != name || s.Prefill || s.VM == "" {
 			continue
 		}
 		for _, stream := range s.Streams {
-			if !(stream.Rate > 0) {
-				return doc.heldByQuota()
+			for other := range strings.SplitSeq(stream.Also, ", ") {
+				if strings.HasPrefix(other, "thinktime=") {
+					pause = other
+				}
 			}
+			free = free || !(stream.Rate > 0)
 			rate += stream.Rate
 		}
 	}
-	if !met || rate == 0 || len(l.Windows[0].Rows) == 0 {
+	if !met || free || rate == 0 || len(l.Windows[0].Rows) == 0 {
+		if pause != "" {
+			return fmt.Sprintf(", with the pauses its job asks for (%s): what could be had without them is not known", pause)
+		}
 		return doc.heldByQuota()
 	}
 	return fmt.Sprintf(", held to the %s its job asks for", quantity(rate, l.Windows[0].Rows[0].Unit)) + limitUnknown

@@ -27,6 +27,7 @@ import (
 	"plimsoll/internal/kit/clock"
 	"plimsoll/internal/kit/exit"
 	"plimsoll/internal/kit/regular"
+	"plimsoll/internal/kit/scratch"
 	"plimsoll/internal/metrics/collect"
 	"plimsoll/internal/metrics/record"
 	"plimsoll/internal/metrics/series"
@@ -175,6 +176,13 @@ func Execute(ctx context.Context, req Request) (Summary, error) {
 
 // Roomy refuses a run whose metrics would have no room when it ends. How much more it writes is not known before.
 func Roomy(root string) error {
+	temporary, err := scratch.Make("try") // through one they are read
+	if err == nil {
+		err = temporary.Remove()
+	}
+	if err != nil {
+		return &RefusedError{err}
+	}
 	free, err := regular.Free(root)
 	if err != nil || free >= series.Room { // where it cannot be looked up, writing says what is wrong
 		return nil

@@ -150,6 +150,7 @@ type Facts struct {
 	FreeBytes   int64             `json:"free_bytes"`  // space for data disks; -1 unknown
 	FreeMemory  int64             `json:"free_memory_bytes"`
 	LargestFile int64             `json:"largest_file_bytes,omitempty"` // a data disk is one; 0: no limit is known
+	OpenFiles   int64             `json:"open_files,omitempty"`         // that the run may have; 0: no limit is known
 	// DataDisks are the data disks there are, where they are given, as devices are, and cannot be made: each goes to
 	// one VM at a time. Empty where disks are made to measure.
 	DataDisks []Disk `json:"data_disks,omitempty"`

@@ -31,6 +31,14 @@ var ours = regexp.MustCompile(`^` + prefix + `[a-z]+-[0-9]+$`)
 
 // Make makes a folder for files of a kind, a word of small letters, among the temporary files of this machine.
 func Make(kind string) (*Dir, error) {
+	d, err := try(kind)
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = fmt.Errorf("folder of temporary files %s: %w: set TMPDIR to one that can be written", os.TempDir(), path.Err)
+	}
+	return d, err
+}
+
+func try(kind string) (*Dir, error) {
 	// Under this name nobody looks for it before it is locked.
 	early, err := os.MkdirTemp("", "."+prefix+kind+"-")
 	if err != nil {

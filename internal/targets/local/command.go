@@ -58,7 +58,7 @@ var (
 func (h *host) Start(ctx context.Context, r target.Command) (target.Process, error) {
 	u, err := h.start(ctx, r, false)
 	if err != nil {
-		return nil, fmt.Errorf("start: %w", err)
+		return nil, err // who asks for it says that it was to start
 	}
 	return u, nil
 }

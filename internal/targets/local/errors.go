@@ -42,6 +42,8 @@ func explain(err error, path string, wanted int64) error {
 	case errors.Is(err, unix.EFBIG):
 		return fmt.Errorf("%s: %w: %s is more than this file system or ulimit -f allows", path, cause,
 			unit.Bytes(wanted))
+	case errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%s: %w: name a folder that can be written, with --dir or --disk", path, cause)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s: %w: user id %d must own or be allowed to write it", path, cause, unix.Getuid())
 	}

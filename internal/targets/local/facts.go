@@ -37,7 +37,7 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 		}
 	}
 	f := target.Facts{Target: "local", ClusterName: "this host", FreeBytes: -1, FreeMemory: -1,
-		LargestFile: largestFile(), Metrics: metricNames,
+		LargestFile: limit(unix.RLIMIT_FSIZE), OpenFiles: limit(unix.RLIMIT_NOFILE), Metrics: metricNames,
 		VMMemoryBytes: sandboxMemory, OneMachine: true, EmptyTemplates: true}
 	cpu, err := readCPU(p.system)
 	object(err)
@@ -49,8 +49,8 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	dir, err := existing(p.dir)
 	object(err)
 	if err == nil {
-		if !writable(dir) {
-			object(explain(&fs.PathError{Op: "check", Path: dir, Err: fs.ErrPermission}, dir, 0))
+		if err := unix.Access(dir, unix.W_OK); err != nil {
+			object(explain(err, dir, 0))
 		}
 		free, err := regular.Free(dir)
 		object(err)
@@ -68,7 +68,9 @@ func (p *place) Check(ctx context.Context) (target.Facts, error) {
 	groups := p.controlGroups()
 	var around wall
 	if dir != "" {
-		around, err = findWall(dir, newMark())
+		if around, err = findWall(dir, newMark()); errors.Is(err, unix.EMFILE) {
+			err = explain(err, "/bin/sh", 0)
+		}
 		object(err)
 	}
 	sts := []storage{readStorage(p.system, dir)}
@@ -130,10 +132,11 @@ const sandboxMemory = 64 << 20
 
 // existing is the nearest folder at or above path that exists, absolute and without symbolic links.
 func existing(path string) (string, error) {
-	path, err := filepath.Abs(path)
+	at, err := filepath.Abs(path)
 	if err != nil {
-		return "", fmt.Errorf("dir %q: %w", path, err)
+		return "", fmt.Errorf("%s: %w: the folder that this was started in is gone: cd to another", path, err)
 	}
+	path = at
 	for {
 		resolved, err := filepath.EvalSymlinks(path)
 		if err == nil {
@@ -373,10 +376,10 @@ func (p *place) environment(cpu cpuFacts, memory memoryFacts, groups controlGrou
 	return l
 }
 
-// largestFile returns what ulimit -f allows, 0 for no limit.
-func largestFile() int64 {
+// limit returns what ulimit allows of a resource, 0 for no limit.
+func limit(resource int) int64 {
 	var lim unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &lim); err != nil || lim.Cur == unix.RLIM_INFINITY {
+	if err := unix.Getrlimit(resource, &lim); err != nil || lim.Cur == unix.RLIM_INFINITY {
 		return 0
 	}
 	return int64(min(lim.Cur, math.MaxInt64))

@@ -372,6 +372,7 @@ func TestExplain(t *testing.T) {
 		{errNoSpace, []string{dir, "no space left", "2 MiB wanted", "free"}},
 		{errTooManyFiles, []string{dir, "too many open files", "ulimit -n"}},
 		{fs.ErrPermission, []string{dir, "permission denied", "user id"}},
+		{errReadOnly, []string{dir, "read-only file system: name a folder", "--dir"}},
 		{errTooLarge, []string{dir, "file too large", "2 MiB", "ulimit -f"}},
 	} {
 		err := explain(&fs.PathError{Op: "write", Path: "x", Err: c.cause}, dir, 2<<20)

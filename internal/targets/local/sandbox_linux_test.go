@@ -21,6 +21,7 @@ const (
 	errNoSpace      = unix.ENOSPC
 	errTooManyFiles = unix.EMFILE
 	errTooLarge     = unix.EFBIG
+	errReadOnly     = unix.EROFS
 )
 
 // sandboxes opens a cluster with a template and one VM, a, that is on.

@@ -355,6 +355,9 @@ func (a *adaptation) engine(s *fiofile.Section, o fiofile.Option) (fiofile.Optio
 			"I/O on the data disks")
 		return o, false
 	}
+	if o.Value == "cpuio" || o.Value == "null" {
+		a.note("[%s] ioengine=%s does no I/O: its operations and times are of no storage", s.Name, o.Value)
+	}
 	return o, true
 }
 

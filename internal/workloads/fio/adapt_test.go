@@ -135,6 +135,12 @@ func TestAdapt(t *testing.T) {
 			want: "[global]\n" + forcedLines + "\n[section-1]" +
 				"\nfilename=/run/1/b.img\nruntime=36\nramp_time=900000us\nstartdelay=100000us-600000us\n" +
 				"thinktime=100ms\ntime_based\n",
+			notes: []string{"[a] pauses between its operations (thinktime=100ms): its rate is of that, too"},
+		},
+		"engines that do no I/O": {
+			config: "[a]\nfilename=/dev/sdb\nioengine=cpuio\ncpuload=20\n",
+			want:   "[global]\n" + forcedLines + "\n[section-1]\nfilename=/run/1/b.img\nioengine=cpuio\ncpuload=20\n",
+			notes:  []string{"[a] ioengine=cpuio does no I/O: its operations and times are of no storage"},
 		},
 		"sections that begin later": {
 			config: "[a]\nfilename=/dev/sdb\n[b]\nfilename=/dev/sdb\nstartdelay=2\n[c]\nfilename=/dev/sdb\nstonewall\n",

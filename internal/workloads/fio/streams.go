@@ -136,6 +136,9 @@ func (a *adaptation) stream(job fiofile.Job) result.Stream {
 	}
 	l.Rate = rate(job, l.Reads, l.Writes, trims) * float64(processes)
 	l.Pauses, l.Also = pauses(job), also(job)
+	if o, ok := job.Get("thinktime"); ok && longest(job.Value("thinktime")) > 0 {
+		a.note("[%s] pauses between its operations (thinktime=%s): its rate is of that, too", job.Name, shortened(o.Value))
+	}
 	var names []string
 	var space int64
 	for _, d := range a.disksOf(job) {
@@ -399,7 +402,7 @@ func (d *document) jobOf(e *entry) fiofile.Job {
 // pauses reports whether a job does something between its operations that is in no time of theirs, or lowers its depth.
 func pauses(job fiofile.Job) bool {
 	return flushes(job) || triesDepths(job) || job.Value("sync_file_range") != "" ||
-		number(job, "fsync_on_close", 0) > 0 ||
+		number(job, "fsync_on_close", 0) > 0 || number(job, "flow", 0) != 0 || // waits for others of its flow
 		!slices.Contains([]string{"", "0"}, job.Value("thinktime"))
 }
 

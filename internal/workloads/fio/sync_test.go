@@ -55,6 +55,10 @@ func TestFlushesAreDeclared(t *testing.T) {
 			t.Errorf("%s: declared %v, pauses %v; want %v", text, got, job.Streams[0].Pauses, want)
 		}
 	}
+	_, job := adapted(t, spec("[a]\nfilename=/dev/sdb\nflow=8\n[b]\nfilename=/dev/sdb\nflow=1\n"))
+	if !job.Streams[0].Pauses || !job.Streams[1].Pauses {
+		t.Errorf("of one flow, each waits for the other: %+v", job.Streams)
+	}
 }
 
 // TestRampWithoutTimes: where fio measures no times, its clock tells what is of the ramp time. A job of gtod_reduce and
