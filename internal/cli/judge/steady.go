@@ -347,8 +347,11 @@ const fewestSorted = 20
 // sheetSeries are the columns of a sheet as series of its rows, with its column of times, which is no series, if there
 // is one.
 func sheetSeries(con *console.Console, phase string, s *table.Table, column string) ([]named, *table.Times, error) {
-	if err := ofOneTest(con, phase, s); err != nil {
+	switch err := ofOneTest(con, phase, s); {
+	case err != nil && column == "":
 		return nil, nil, err
+	case err != nil: // who asks for a column means its rows in their order
+		visible.Fprintf(con.Err, "warning: %v\n", err)
 	}
 	t, err := s.Times()
 	if err != nil {
