@@ -351,7 +351,8 @@ func TestFioTextAgain(t *testing.T) {
 	sum := strings.Replace(entry(0, 750, 2000), "k: ", "All clients: ", 1)
 	both := strings.Replace(entry(7, 500, 2000), "     issued", "  mixed: IOPS=0, BW=0 (0)(0B/2000msec)\n"+
 		"    clat (usec): min=1, max=9, avg=7.00, stdev= 1.00\n     issued", 1)
-	failed := strings.NewReplacer("(1000KiB", "(252KiB", "\n\nRun", "\n     errors    : total=187, first_error=5/<EIO>\n\nRun").
+	failed := strings.NewReplacer("(1000KiB", "(252KiB",
+		"\n\nRun", "\n     errors    : total=187, first_error=5/<EIO>\n\nRun").
 		Replace(entry(7, 250, 2000))
 	thousands := strings.NewReplacer("4096B", "131kB", "(1000KiB", "(32.8MB")
 	terse := func(version string, code, kib, iops int) string {
