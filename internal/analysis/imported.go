@@ -47,7 +47,7 @@ func apart(order []string, kinds map[string][]scaling.Test) (out []string) {
 }
 
 // testsCurve reads the tests of imported files that were asked alike but for how many were at work at once: a curve for
-// each kind. Tests that kept to a rate, or did not end as planned, are points of none.
+// each kind. Tests that were held back, or did not end as planned, are points of none.
 func testsCurve(runs []Repeat) (out []result.Finding) {
 	var order []string
 	kinds := map[string][]scaling.Test{}

@@ -58,6 +58,7 @@ func TestCurveOfImportedTests(t *testing.T) {
 				{Name: "numjobs", Value: fmt.Sprint(jobs)}}
 		}, whole, ""},
 		{"held to a rate", func(int) []result.Fact { return []result.Fact{{Name: "rate", Value: "1000"}} }, whole, ""},
+		{"paused", func(int) []result.Fact { return []result.Fact{{Name: "thinktime", Value: "2ms"}} }, whole, ""},
 		{"failed but for three", same, func(n int) result.Ending {
 			if n > 4 {
 				return result.Failed

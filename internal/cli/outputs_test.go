@@ -104,7 +104,7 @@ func TestOutputsAsGiven(t *testing.T) {
 	other := func(name, options string) string {
 		return put(name, []byte(fioTold(1_700_000_000, 66_000, options)))
 	}
-	sweep := func(name, bs string) string {
+	sweep := func(name, bs, more string) string {
 		var all strings.Builder
 		for i, depth := range []int{1, 2, 4, 8, 16, 32} {
 			size := "4k"
@@ -112,7 +112,7 @@ func TestOutputsAsGiven(t *testing.T) {
 				size = bs
 			}
 			all.WriteString(fioTold(1_700_000_000+100*i, 60_000*depth*40/(40+depth),
-				fmt.Sprintf(`"bs":%q,"iodepth":"%d"`, size, depth)))
+				fmt.Sprintf(`"bs":%q,"iodepth":"%d"%s`, size, depth, more)))
 		}
 		return put(name, []byte(all.String()))
 	}
@@ -175,8 +175,10 @@ func TestOutputsAsGiven(t *testing.T) {
 		{[]string{"import", put("cut.json.gz", packed(base)[:200])}, 1, "unexpected EOF"},
 		{[]string{"report", put("k8s.txt", logged(base)), "-o", "text"}, 0, "read 1,000 IOPS"},
 		{[]string{"import", put("wide2.json", wide(base))}, 0, "turned from UTF-16, little endian into UTF-8"},
-		{[]string{"usl", sweep("sweep.json", "4k")}, 0, "6 imported tests"},
-		{[]string{"usl", sweep("unlike.json", "1m")}, exit.Failed, "block size"},
+		{[]string{"usl", sweep("sweep.json", "4k", "")}, 0, "6 imported tests"},
+		{[]string{"usl", sweep("unlike.json", "1m", "")}, exit.Failed, "block size"},
+		{[]string{"usl", sweep("paused.json", "4k", `,"thinktime":"2ms"`)}, 0, "held back, for the thinktime of a is 2ms"},
+		{[]string{"usl", sweep("held.json", "4k", `,"rate_iops":"100"`)}, 0, "held back, for the rate of a is 100/s"},
 		{[]string{"usl", put("tasks.txt", []byte(tasks))}, exit.Failed, "ior write did write, and ior read read"},
 		{[]string{"usl", filepath.Join(dir, "tasks.txt"), "--columns", "write_iops"}, 0, "5 imported tests"},
 		{[]string{"usl", put("processes.txt", []byte(processes))}, 0, "4 imported tests"},

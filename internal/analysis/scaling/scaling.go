@@ -152,7 +152,24 @@ type Test struct {
 	ResponseSeconds float64 // the mean time of its operations, 0 where it is not known
 }
 
-// Tests are those of imported files that are points of a curve: they ended as planned, and kept to no rate.
+// held reports whether a fact of a test says that it offered less than could be had: a rate, pauses in between.
+func held(f result.Fact) bool {
+	return f.Name == "rate" && f.Value != "none" && !strings.Contains(f.Value, "MAX") ||
+		f.Name == "thinktime" && f.Value != "none"
+}
+
+// Held says by what the tests of imported files were held back, "" where nothing is known that did.
+func Held(m result.Manifest) string {
+	i := slices.IndexFunc(m.Environment, func(f result.Fact) bool {
+		return held(f) && slices.ContainsFunc(m.Imported, func(t result.Imported) bool { return t.Workload == f.Group })
+	})
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("the %s of %s is %s", m.Environment[i].Name, m.Environment[i].Group, m.Environment[i].Value)
+}
+
+// Tests are those of imported files that are points of a curve: they ended as planned, and were not held back.
 func Tests(m result.Manifest, data *result.Data) (out []Test) {
 	metric, _, ok := Metric(data, "")
 	if !ok {
@@ -171,15 +188,15 @@ func Tests(m result.Manifest, data *result.Data) (out []Test) {
 		t.Kind = numbered.ReplaceAllString(t.Kind, "")
 		t.Like = strings.Join(done(w), " ")
 		t.At = madeOf(m.Environment, f.Workload)
-		limited := false
+		back := false
 		for _, fact := range m.Environment {
 			if fact.Group != f.Workload || slices.Contains(concurrencyFacts, fact.Name) {
 				continue
 			}
 			t.Like += "\n" + fact.Name + " " + fact.Value
-			limited = limited || fact.Name == "rate" && fact.Value != "none" && !strings.Contains(fact.Value, "MAX")
+			back = back || held(fact)
 		}
-		if t.Throughput <= 0 || limited {
+		if t.Throughput <= 0 || back {
 			continue
 		}
 		var n uint64

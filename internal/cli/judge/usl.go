@@ -238,6 +238,10 @@ func (sd *Sides) stagePoints(given, column string) ([]usl.Point, string, error) 
 			"one kind, as --columns write_iops", "usl: run %s: %w", id, err)
 	}
 	if len(points) > 0 {
+		if held := scaling.Held(folder.Manifest()); held != "" {
+			visible.Fprintf(sd.Err, "warning: usl: run %s: its tests were held back, for %s: the curve is of what they asked "+
+				"for, and tells no limit of the storage\n", id, held)
+		}
 		return points, fmt.Sprintf("%s of run %s", unit.Plural(len(points), "imported test"), id), nil
 	}
 	points = scaling.Stages(data, metric)

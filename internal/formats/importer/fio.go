@@ -177,8 +177,7 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 			}
 		}
 		if p.Uncounted {
-			d.Notes = append(d.Notes, "a job ended with an error that fio did not count: one failed operation stands for it, "+
-				"however many failed")
+			d.Notes = append(d.Notes, fioUncounted)
 		}
 		for _, l := range p.Streams {
 			d.Concurrency += float64(l.Depth)
@@ -219,6 +218,8 @@ func prepareFioParts(_ reader, g *given) ([]*Reading, error) {
 	}
 	return out, nil
 }
+
+const fioUncounted = "a job ended with an error that fio did not count: one failed operation stands for it, however many failed"
 
 // unlikeLengths is said of the operations of a job that are apart.
 const unlikeLengths = "reads and writes of its job lasted unlike times, as where what was written is read back " +

@@ -174,6 +174,14 @@ func TestFioTriesDepths(t *testing.T) {
 			t.Errorf("latency_target=%s: %+v, %q", target, d.Streams[0], d.Notes)
 		}
 	}
+	for option, want := range map[string]bool{"flow": true, "thinktime": true, "read_iolog": true, "iodepth_low": true,
+		"iodepth_batch": true, "iodepth_batch_submit": true, "nice": false} {
+		d := prepareOne(t, "out.json", fioOutput(1_700_000_000, fioJob("a", 0, 6000,
+			`"job options":{"iodepth":"8","time_based":"","runtime":"60","`+option+`":"4"},`)))
+		if d.Streams[0].Brief != want {
+			t.Errorf("%s: %+v", option, d.Streams[0])
+		}
+	}
 }
 
 // Whether a job came to the steady state that it was asked for is told.
@@ -343,7 +351,22 @@ func TestFioTextAgain(t *testing.T) {
 	sum := strings.Replace(entry(0, 750, 2000), "k: ", "All clients: ", 1)
 	both := strings.Replace(entry(7, 500, 2000), "     issued", "  mixed: IOPS=0, BW=0 (0)(0B/2000msec)\n"+
 		"    clat (usec): min=1, max=9, avg=7.00, stdev= 1.00\n     issued", 1)
+	failed := strings.NewReplacer("(1000KiB", "(252KiB",
+		"\n\nRun", "\n     errors    : total=187, first_error=5/<EIO>\n\nRun").
+		Replace(entry(7, 250, 2000))
+	thousands := strings.NewReplacer("4096B", "131kB", "(1000KiB", "(32.8MB")
+	terse := func(version string, code, kib, iops int) string {
+		side := fmt.Sprintf("%d;%d;%d;2000", kib, kib/2, iops) + strings.Repeat(";0", 37) + ";"
+		return fmt.Sprintf("%s;fio-3.33;k;0;%d;%s%s1%%;1%%;\n", version, code, side, strings.Repeat("0;", 41))
+	}
 	for name, c := range map[string][2]string{
+		"thousands (kb_base)": {thousands.Replace(asked + entry(7, 250, 2000)),
+			"fio: read 250/0.0125/32768000, 0 errors, 2s"},
+		"issued but failed":        {asked + failed, "fio: read 63/0.00315/258048, 187 errors, 2s"},
+		"terse":                    {terse("3", 0, 4000, 500), "k: read 1000/0/4096000, 0 errors, 2s"},
+		"terse, of many sizes":     {terse("3", 0, 16_000, 2031), "k: read 4062/0/16384000, 0 errors, 2s"},
+		"terse, issued but failed": {terse("3", 5, 1000, 500), "k: read 1000/0/1024000, 1 errors, 2s"},
+		"terse without its trims":  {terse("3", 0, 0, 0), "refused"},
 		"an interval": {asked + entry(7, 500, 1000) + entry(7, 1000, 2000),
 			"fio: read 1000/0.05/4096000, 0 errors, 2s"},
 		"two at once": {asked + entry(7, 500, 2000) + entry(8, 250, 2000),

@@ -27,7 +27,7 @@ var (
 	fioTextAsked = lazyregexp.New(`^ *(?:<[^>]*> *)?(.+?): \(g=(\d+)\): rw=(\w+), bs=(.+?), ioengine=([^,]+), iodepth=(\d+)`)
 	fioTextJob   = lazyregexp.New(`^ *(?:<[^>]*> *)?(.+?): \(groupid=(\d+), jobs=(\d+)\): err= *(\d+)[^:]*(?::.*?)?: pid=(\d+)(?:: *(.*))?$`)
 	fioTextDir   = lazyregexp.New(`^ +(read|write|trim|mixed) *: *(?:io=([\d.]+)([KMGTP]?)B?, .*runt= *(\d+)msec|` +
-		`IOPS=.*\(([\d.]+)([KMGTP]?)i?B?/(\d+)msec\))`)
+		`IOPS=.*\(([\d.]+)([kKMGTP]?i?B?)/(\d+)msec\))`)
 	fioTextLat   = lazyregexp.New(`^ +(clat|lat|sync) \(([num]?sec)\): min= *([\d.]+)([kKMG]?), max= *([\d.]+)([kKMG]?), avg= *([\d.]+)([kKMG]?)`)
 	fioTextPct   = lazyregexp.New(`^ +(clat|lat|sync) percentiles \(([num]?sec)\):`)
 	fioTextRank  = lazyregexp.New(`([\d.]+)th=\[[> =]*(\d+)\]`)
@@ -35,7 +35,7 @@ var (
 	fioTextCPU   = lazyregexp.New(`^ +cpu +: usr=([\d.]+)%, sys=([\d.]+)%`)
 	fioTextIOs   = lazyregexp.New(`^ +issued *(?:rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?|: total=r=(\d+)/w=(\d+)/d=(\d+))`)
 	fioTextErrs  = lazyregexp.New(`^ +errors +: total= *(\d+), first_error=`)
-	fioTextSize  = lazyregexp.New(`([\d.]+)([KMG]?)i?B?-([\d.]+)([KMG]?)i?B?\b`)
+	fioTextSize  = lazyregexp.New(`([\d.]+)([kKMG]?i?B?)-([\d.]+)([kKMG]?i?B?)\b`)
 )
 
 // fioTextTimes are the times of one direction, in microseconds.
@@ -56,6 +56,7 @@ type fioTextEntry struct {
 	errors      float64
 	ended       time.Time
 	bytes, ms   [3]float64
+	last        [3]float64 // what the last digit of bytes stands for
 	issued      [3]float64
 	flushes     float64
 	clat, lat   [3]*fioTextTimes
@@ -122,7 +123,7 @@ func (p *fioTextParser) line(text string) {
 		q.depth, _ = strconv.ParseFloat(m[6], 64) // digits
 		var means []float64                       // of reads, writes, trims
 		for i, b := range fioTextSize.FindAllStringSubmatch(m[4], 3) {
-			low, high := binary(b[1], b[2]), binary(b[3], b[4])
+			low, high := blockOf(b[1], b[2]), blockOf(b[3], b[4])
 			means = append(means, (low+high)/2)
 			if low == high {
 				q.blocks[i] = low
@@ -171,7 +172,10 @@ func (p *fioTextParser) of(e *fioTextEntry, text string) {
 		} else if p.dir < 0 {
 			p.dir, e.mixed = 0, true
 		}
-		e.bytes[p.dir] = binary(cmp.Or(m[2], m[5]), cmp.Or(m[3], m[6]))
+		e.bytes[p.dir], e.last[p.dir] = binary(m[2], m[3]), binary(lastDigit(m[2]), m[3])
+		if m[5] != "" {
+			e.bytes[p.dir], e.last[p.dir] = printed(m[5], m[6]), printed(lastDigit(m[5]), m[6])
+		}
 		e.ms[p.dir], _ = strconv.ParseFloat(cmp.Or(m[4], m[7]), 64)
 		return
 	}
@@ -319,7 +323,7 @@ func (p *fioTextParser) stretch(of []*fioTextEntry, alone bool) (stretch, bool) 
 	t := newTally(name, milliseconds(longest))
 	t.operations = result.BlockOperations()
 	if of[0].mixed {
-		t.operations = []result.Operation{{Name: "io", Noun: "I/Os", Bytes: true}}
+		t.operations = []result.Operation{{Name: "io", Noun: "I/Os", Bytes: true, Block: result.BlockMixed}}
 	}
 	t.report.Ops = make(workload.Counts, len(t.operations))
 	for n, e := range of {
@@ -341,6 +345,14 @@ func (p *fioTextParser) stretch(of []*fioTextEntry, alone bool) (stretch, bool) 
 			"are of the whole")
 	if of[0].only != "" {
 		t.notes = append(t.notes, unlikeLengths)
+	}
+	for _, e := range of {
+		if e.code != 0 && e.errors == 0 && !slices.Contains(t.notes, fioUncounted) {
+			t.notes = append(t.notes, fioUncounted)
+		}
+	}
+	if p.terse && of[0].code != 0 {
+		t.notes = append(t.notes, "its IOPS are of what was issued, with what failed")
 	}
 	if !of[0].ended.IsZero() {
 		t.start = of[0].ended.Add(-t.length)
@@ -365,6 +377,9 @@ func (p *fioTextParser) add(t *tally, e *fioTextEntry, n int, several bool) {
 	}
 	if e.mixed {
 		e.issued[0] += e.issued[1] + e.issued[2]
+		if q.blocks[0] != q.blocks[1] {
+			q.blocks[0] = 0
+		}
 	}
 	for i := range t.operations {
 		word := t.operations[i].Name
@@ -373,14 +388,18 @@ func (p *fioTextParser) add(t *tally, e *fioTextEntry, n int, several bool) {
 			times = l
 		}
 		c := &t.report.Ops[i]
-		c.Ops += whole(e.issued[i])
-		bytes := e.bytes[i]
-		if exact := q.blocks[i] * e.issued[i]; exact > 0 && math.Abs(exact-bytes) < 0.02*bytes {
+		n, bytes := e.issued[i], e.bytes[i]
+		switch exact := q.blocks[i] * n; {
+		case exact == 0:
+		case math.Abs(exact-bytes) <= e.last[i]:
 			bytes = exact // what is printed is rounded
+		case exact > bytes && e.errors+float64(e.code) > 0: // what failed is issued, too
+			n = math.Round(bytes / q.blocks[i])
 		}
+		c.Ops += whole(n)
 		c.Bytes += whole(bytes)
 		if times != nil {
-			c.Seconds += times.avg / 1e6 * e.issued[i]
+			c.Seconds += times.avg / 1e6 * n
 			figures(word, times)
 		}
 	}
@@ -414,6 +433,29 @@ func binary(text, prefix string) float64 {
 	return v * math.Pow(1024, float64(strings.Index(" KMGTP", cmp.Or(prefix, " "))))
 }
 
+// printed is a size as fio 3 prints it: in powers of 1024 where the unit has an i, else of 1000 (kb_base=1000).
+func printed(text, unit string) float64 {
+	prefix := strings.TrimSuffix(unit, "B")
+	if i, ok := strings.CutSuffix(prefix, "i"); ok || prefix == unit {
+		return binary(text, strings.ToUpper(i))
+	}
+	return decimal(text, prefix)
+}
+
+// blockOf is a size of blocks as fio prints it, of which those in thousands are rounded.
+func blockOf(text, unit string) float64 {
+	if v := printed(text, unit); strings.HasPrefix(unit, "k") {
+		return 512 * math.Round(v/512)
+	}
+	return printed(text, unit)
+}
+
+// lastDigit is 1 at the last place of a number: 0.01 for 3.89.
+func lastDigit(text string) string {
+	_, fraction, _ := strings.Cut(text, ".")
+	return strconv.FormatFloat(math.Pow10(-len(fraction)), 'f', -1, 64)
+}
+
 // decimal is a number that may be in thousands.
 func decimal(text, prefix string) float64 {
 	v, _ := strconv.ParseFloat(text, 64)
@@ -424,6 +466,8 @@ func decimal(text, prefix string) float64 {
 		v *= 1e6
 	case "G":
 		v *= 1e9
+	case "T":
+		v *= 1e12
 	}
 	return v
 }
@@ -494,6 +538,8 @@ func readFioTerse(_ format, r io.Reader) (*book, error) {
 				b.failure = "it holds more rows than are read: split the file"
 			case s.failure != "":
 				b.failure = s.failure
+			case sides == 2:
+				b.lost = "a row holds no figures: of version 3 they tell no trims (--terse-version=4 does)"
 			}
 		}
 		return nil
@@ -508,7 +554,8 @@ func (e *fioTextEntry) terseSide(side int, v []string) {
 	e.ms[side] = decimal(v[terseTime], "")
 	n := decimal(v[terseIOPS], "") * e.ms[side] / 1e3
 	if n > 0 {
-		if block := math.Pow(2, math.Round(math.Log2(e.bytes[side]/n))); math.Abs(e.bytes[side]/block-n) < 0.02*n+1 {
+		block := math.Pow(2, math.Round(math.Log2(e.bytes[side]/n)))
+		if rounded := e.ms[side]/1e3 + 1024/block + 1; e.code == 0 && math.Abs(e.bytes[side]/block-n) < rounded {
 			n = e.bytes[side] / block
 		}
 	}
@@ -535,7 +582,8 @@ func (e *fioTextEntry) terseSide(side int, v []string) {
 var terseNotes = []string{"it is fio's terse form: its JSON tells the course, depths and histograms",
 	"percentiles are of completion, or of the whole with lat_percentiles: no row says which",
 	"operations are counted by their bytes where a block size fits fio's whole IOPS, else by those IOPS",
-	"which of its rows ran at the same time no row says: each stands by itself"}
+	"which of its rows ran at the same time no row says: each stands by itself",
+	"with unified_rw_reporting=1 all that was done stands as reads: no row says it"}
 
 // fioTerseAlone reports whether a file is of terse rows alone: with fio's text beside them that says more.
 func fioTerseAlone(head []byte) bool {

@@ -402,8 +402,11 @@ func (d *document) jobOf(e *entry) fiofile.Job {
 // pauses reports whether a job does something between its operations that is in no time of theirs, or lowers its depth.
 func pauses(job fiofile.Job) bool {
 	return flushes(job) || triesDepths(job) || job.Value("sync_file_range") != "" ||
-		number(job, "fsync_on_close", 0) > 0 || number(job, "flow", 0) != 0 || // waits for others of its flow
-		!slices.Contains([]string{"", "0"}, job.Value("thinktime"))
+		number(job, "fsync_on_close", 0) > 0 || job.Value("read_iolog") != "" ||
+		number(job, "iodepth_batch", 1) > 1 || number(job, "iodepth_batch_submit", 1) > 1 ||
+		slices.ContainsFunc([]string{"thinktime", "flow", "iodepth_low"}, func(key string) bool {
+			return !slices.Contains([]string{"", "0"}, job.Value(key))
+		})
 }
 
 // triesDepths reports whether a job looks for a depth up to its own.
