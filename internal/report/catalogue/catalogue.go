@@ -230,7 +230,8 @@ func Add(dir string, r Record, replace bool) (path string, err error) {
 		return "", fmt.Errorf("%s is a link, and what it leads to is not overwritten: remove the link", path)
 	}
 	b = append(b, '\n')
-	if there, err := os.ReadFile(path); !replace && err == nil && !bytes.Equal(there, b) {
+	there, err := regular.Read(path, 0, mostBytes)
+	if !replace && !errors.Is(err, fs.ErrNotExist) && (err != nil || !bytes.Equal(there, b)) {
 		of := "is there already"
 		if was, err := readRecord(path); err == nil {
 			of = fmt.Sprintf("has a record of %s of system %q already", was.ID, was.System)
