@@ -134,7 +134,8 @@ func TestQuantity(t *testing.T) {
 func TestSayMetric(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"Median": "Median", "Median (median)": "Median",
-		"Variability (worst)": "Variability, worst", "AnyFail": "any failure", "AnyFail (worst)": "any failure, worst"} {
+		"Variability (worst)": "Variability, worst", "AnyFail": "any failure",
+		"AnyFail (worst)": "any failure, worst"} {
 		if got := sayMetric(result.Metric{Name: name}); got != want {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -170,7 +170,7 @@ func sayValue(m result.Metric) string {
 	return strings.Replace(sayMetric(m), "any failure", "there were failures", 1)
 }
 
-// sayOf is what a metric of a result is of; "Median" goes on with it.
+// sayOf says of which series a metric of a result is; "Median" goes on with it.
 func sayOf(m result.Metric) string {
 	of := m.Series
 	if rest, ok := strings.CutPrefix(of, "median of "); ok && m.Name == "Median (median)" {

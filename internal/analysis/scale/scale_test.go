@@ -59,6 +59,7 @@ func TestScaling(t *testing.T) {
 // Where no point lies in a stage, the ends are those of which the workloads counted their operations.
 func TestScalingCounted(t *testing.T) {
 	t.Parallel()
+	const long = 4 * time.Second
 	for known, want := range map[int]string{
 		6: "1,000 IOPS with 1 operation in flight, 6,000 IOPS with 6: ×6 the throughput for ×6 the load. How",
 		4: "1,000 IOPS with 1 operation in flight, 4,000 IOPS with 4: ×4 the throughput for ×4 the load, and the test goes " +
@@ -70,8 +71,9 @@ func TestScalingCounted(t *testing.T) {
 		for i := range s.Data.Workloads {
 			w := &s.Data.Workloads[i]
 			w.Ops, w.Windows = nil, nil
-			for at := w.Start; at.Before(s.Data.Start.Add(time.Duration(4*known) * time.Second)); at = at.Add(4 * time.Second) {
-				w.Windows = append(w.Windows, result.Window{Start: at, End: at.Add(4 * time.Second),
+			end := s.Data.Start.Add(time.Duration(known) * long)
+			for at := w.Start; at.Before(end); at = at.Add(long) {
+				w.Windows = append(w.Windows, result.Window{Start: at, End: at.Add(long),
 					Ops: []result.OpTotals{{Op: "read", Count: 4000}}})
 			}
 			w.Ops = []result.OpTotals{{Op: "read", Count: 4000 * uint64(max(1, len(w.Windows)))}}

@@ -129,7 +129,7 @@ func (e Engine) Here(ctx context.Context, specs []workload.Spec) (workload.Tool,
 	return tool, errors.Join(bad...)
 }
 
-// refused is what fio says of an option or a value that it does not take.
+// refused matches the lines in which fio names an option or a value that it does not take.
 var refused = lazyregexp.New(`(?m)^(?:fio: failed parsing |Bad option <)([^>\n]+)>?$`)
 
 // refuses are the lines of a job file that the fio at path does not take: it reads them all, and opens and makes
