@@ -134,8 +134,19 @@ func TestQuantity(t *testing.T) {
 func TestSayMetric(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"Median": "Median", "Median (median)": "Median",
-		"Variability (worst)": "Variability, worst", "AnyFail": "any failed"} {
+		"Variability (worst)": "Variability, worst", "AnyFail": "any failure",
+		"AnyFail (worst)": "any failure, worst"} {
 		if got := sayMetric(result.Metric{Name: name}); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for value, want := range map[float64]string{0: "no failure", 1: "there were failures"} {
+		if got := sayValue(result.Metric{Name: "AnyFail", Unit: "bool", Value: value}); got != want {
+			t.Errorf("%g: %q", value, got)
+		}
+	}
+	for name, want := range map[string]string{"Median": "of 4 series", "Mean": "median of 4 series"} {
+		if got := sayOf(result.Metric{Name: name + " (median)", Series: "median of 4 series"}); got != want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -194,6 +194,13 @@ func TestLevel(t *testing.T) {
 		strings.Contains(text, fmt.Sprintf(`x="%d"`, int(d.left)+4)) {
 		t.Errorf("it stands where a line runs: %s", text)
 	}
+	d = newDrawing("T", 200, 0, 100, 0, 100)
+	d.drew(int(d.left), 0, int(d.right)-7*len("90 % of before"), 200)
+	d.drew(int(d.left), 0, int(d.right), d.y(50)-1)
+	d.level(50, "90 % of before") // there is room below its right end, but not on a phone
+	if text := d.b.String(); !strings.Contains(text, fmt.Sprintf(`x="%d" y="%d"`, int(d.right)-4, d.y(50)+13)) {
+		t.Errorf("it stands on a line though there is room: %s", text)
+	}
 }
 
 // A change and its interval are written in one way, and a verdict says what its interval does not hold of other runs.

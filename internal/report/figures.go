@@ -441,7 +441,7 @@ func (doc *Document) answer() (first []Short, said []result.Finding) {
 			continue // what nobody did is no answer
 		}
 		for _, m := range p.Metrics[:min(len(p.Metrics), 1)] {
-			r.Results = append(r.Results, fmt.Sprintf("%s: %s %s", p.Title, sayMetric(m), quantity(m.Value, m.Unit)))
+			r.Results = append(r.Results, p.Title+": "+sayValue(m))
 		}
 		if most := highest(p); len(p.Metrics) == 0 && most != nil {
 			r.Results = append(r.Results, fmt.Sprintf("%s: highest %s", p.Title, quantity(*most, p.Unit)))

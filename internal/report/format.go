@@ -145,14 +145,36 @@ func change(before, after float64) string {
 
 // sayMetric is the name of a metric of a result, of which X-Ray's language has one that is no word.
 func sayMetric(m result.Metric) string {
-	if m.Name == "AnyFail" {
-		return "any failed"
+	name, _ := strings.CutSuffix(m.Name, " (median)") // what it is of says that it is the median of them
+	name, worst := strings.CutSuffix(name, " (worst)")
+	if name == anyFail {
+		name = "any failure"
 	}
-	if name, ok := strings.CutSuffix(m.Name, " (median)"); ok {
-		return name // what it is of says that it is the median of them
+	if worst {
+		name += ", worst"
 	}
-	if name, ok := strings.CutSuffix(m.Name, " (worst)"); ok {
-		return name + ", worst"
+	return name
+}
+
+// anyFail is the metric that says whether any value is not 0.
+const anyFail = "AnyFail"
+
+// sayValue is a metric with its value, as one says it.
+func sayValue(m result.Metric) string {
+	switch {
+	case !strings.HasPrefix(m.Name, anyFail) || !finite(m.Value):
+		return sayMetric(m) + " " + quantity(m.Value, m.Unit)
+	case m.Value == 0:
+		return strings.Replace(sayMetric(m), "any failure", "no failure", 1)
 	}
-	return m.Name
+	return strings.Replace(sayMetric(m), "any failure", "there were failures", 1)
+}
+
+// sayOf says of which series a metric of a result is; "Median" goes on with it.
+func sayOf(m result.Metric) string {
+	of := m.Series
+	if rest, ok := strings.CutPrefix(of, "median of "); ok && m.Name == "Median (median)" {
+		return "of " + rest
+	}
+	return of
 }

@@ -110,6 +110,7 @@ var functions = template.FuncMap{
 	"bound":        boundPercent,
 	"length":       length,
 	"sayMetric":    sayMetric,
+	"sayOf":        sayOf,
 	"figureHead":   FigureHead,
 }
 

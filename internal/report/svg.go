@@ -45,8 +45,8 @@ func (d *drawing) drew(x0, y0, x1, y1 int) {
 // level draws a dashed line, and its name above or below its right or its left end, or else between these: where no
 // line runs, if there is such a place.
 func (d *drawing) level(at float64, words string) {
-	const tall, off = 10, 4
-	y, left, right, width := d.y(at), int(d.left), int(d.right), perRune*len([]rune(words))
+	const tall, off, onDesk = 10, 4, 6
+	y, left, right := d.y(at), int(d.left), int(d.right)
 	fmt.Fprintf(&d.b, `<path class="x" d="M%d %dH%d"/>`, left, y, right)
 	free := func(b area) bool {
 		return b.y1 < int(d.bottom) && b.y0 > int(d.top) && !slices.ContainsFunc(d.drawn, b.meets)
@@ -57,13 +57,17 @@ func (d *drawing) level(at float64, words string) {
 		area
 	}
 	above, below := y-off, y+off+tall-1
-	places := []place{{"t e", right - off, area{right - width, above - tall, right, above}},
-		{"t e", right - off, area{right - width, below - tall, right, below}},
-		{"t", left + off, area{left, above - tall, left + width, above}},
-		{"t", left + off, area{left, below - tall, left + width, below}}}
-	for end := right - perRune; end-width > left; end -= perRune { // between the ends
-		places = append(places, place{"t e", end - off, area{end - width, above - tall, end, above}},
-			place{"t e", end - off, area{end - width, below - tall, end, below}})
+	var places []place
+	for _, letter := range []int{perRune, onDesk} { // where a phone has no room, the others may have it
+		width := letter * len([]rune(words))
+		places = append(places, place{"t e", right - off, area{right - width, above - tall, right, above}},
+			place{"t e", right - off, area{right - width, below - tall, right, below}},
+			place{"t", left + off, area{left, above - tall, left + width, above}},
+			place{"t", left + off, area{left, below - tall, left + width, below}})
+		for end := right - letter; end-width > left; end -= letter { // between the ends
+			places = append(places, place{"t e", end - off, area{end - width, above - tall, end, above}},
+				place{"t e", end - off, area{end - width, below - tall, end, below}})
+		}
 	}
 	i := max(0, slices.IndexFunc(places, func(p place) bool { return free(p.area) }))
 	d.text(places[i].class, places[i].x, places[i].y1, words)

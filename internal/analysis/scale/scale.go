@@ -92,10 +92,16 @@ func short(stages []stage.Stage, q view.Quantity) []result.Finding {
 		Check: "scalability", Severity: result.Info, Subject: "run", Metric: contention(q), Unit: "%", N: len(stages),
 		NoInterval: "no fit: " + why, Basis: view.Plural(len(stages), "stage") + " of one run",
 	}
-	if first.Points == 0 || last.Points == 0 {
+	known := slices.DeleteFunc(slices.Clone(stages), func(s stage.Stage) bool { return !(s.Throughput.Value > 0) })
+	if len(known) < 2 {
 		f.Sentence = fmt.Sprintf("How throughput grows from %s to %s operations in flight cannot be told.",
 			view.SayCount(first.Concurrency), view.SayCount(last.Concurrency))
 		return []result.Finding{f}
+	}
+	most, goesOn := last.Concurrency, ""
+	first, last = known[0], known[len(known)-1]
+	if last.Concurrency < most {
+		goesOn = fmt.Sprintf(", and the test goes on to ×%s", view.SayCount(most/first.Concurrency))
 	}
 	what := "operation"
 	if first.Concurrency != 1 {
@@ -103,11 +109,11 @@ func short(stages []stage.Stage, q view.Quantity) []result.Finding {
 	}
 	f.Evidence = []result.Evidence{{Name: "first stage", Value: first.Throughput.Value, Unit: q.Unit},
 		{Name: "last stage", Value: last.Throughput.Value, Unit: q.Unit}}
-	f.Sentence = fmt.Sprintf("%s with %s %s in flight, %s with %s: ×%s the throughput for ×%s the load. How "+
+	f.Sentence = fmt.Sprintf("%s with %s %s in flight, %s with %s: ×%s the throughput for ×%s the load%s. How "+
 		"throughput grows between them cannot be told: %s.", q.Brief(first.Throughput.Value),
 		view.SayCount(first.Concurrency), what, q.Brief(last.Throughput.Value), view.SayCount(last.Concurrency),
 		view.SayCount(last.Throughput.Value/first.Throughput.Value),
-		view.SayCount(last.Concurrency/first.Concurrency), why)
+		view.SayCount(last.Concurrency/first.Concurrency), goesOn, why)
 	return []result.Finding{f}
 }
 

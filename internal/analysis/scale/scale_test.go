@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"plimsoll/internal/analysis/resample"
 	"plimsoll/internal/analysis/usl"
 	"plimsoll/internal/analysis/view"
 	"plimsoll/internal/testkit/reporttest"
+	"plimsoll/result"
 )
 
 // growing is a load that one more machine joins every few seconds, after a warm-up of all together.
@@ -50,6 +52,34 @@ func TestScaling(t *testing.T) {
 		}
 		if len(got) == 0 || !strings.Contains(got[0].Sentence, c.want) || got[0].Low == nil && got[0].NoInterval == "" {
 			t.Errorf("%s: got %v, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Where no point lies in a stage, the ends are those of which the workloads counted their operations.
+func TestScalingCounted(t *testing.T) {
+	t.Parallel()
+	const long = 4 * time.Second
+	for known, want := range map[int]string{
+		6: "1,000 IOPS with 1 operation in flight, 6,000 IOPS with 6: ×6 the throughput for ×6 the load. How",
+		4: "1,000 IOPS with 1 operation in flight, 4,000 IOPS with 4: ×4 the throughput for ×4 the load, and the test goes " +
+			"on to ×6. How",
+		1: "How throughput grows from 1 to 6 operations in flight cannot be told.",
+	} {
+		s := growing(6, 4, 0)
+		s.Data.Series = nil
+		for i := range s.Data.Workloads {
+			w := &s.Data.Workloads[i]
+			w.Ops, w.Windows = nil, nil
+			end := s.Data.Start.Add(time.Duration(known) * long)
+			for at := w.Start; at.Before(end); at = at.Add(long) {
+				w.Windows = append(w.Windows, result.Window{Start: at, End: at.Add(long),
+					Ops: []result.OpTotals{{Op: "read", Count: 4000}}})
+			}
+			w.Ops = []result.OpTotals{{Op: "read", Count: 4000 * uint64(max(1, len(w.Windows)))}}
+		}
+		if got := scaling(view.New(s.Manifest, s.Data)); len(got) == 0 || !strings.HasPrefix(got[0].Sentence, want) {
+			t.Errorf("%d stages counted: %v, want %q", known, got, want)
 		}
 	}
 }

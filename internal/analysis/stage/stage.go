@@ -9,6 +9,7 @@
 package stage
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -38,7 +39,8 @@ const (
 // count.
 func Of(d *result.Data, metric string) []Stage { return of(d, metric, Fewest) }
 
-// Short are all stages, also those that have fewer points than Of asks for, or none.
+// Short are all stages, also those that have fewer points than Of asks for, or none. All operations of one without
+// points are as its workloads counted them, NaN where one did not.
 func Short(d *result.Data, metric string) []Stage { return of(d, metric, 0) }
 
 func of(d *result.Data, metric string, fewest int) []Stage {
@@ -66,11 +68,13 @@ func of(d *result.Data, metric string, fewest int) []Stage {
 			continue
 		}
 		s := Stage{Start: from.Add(time.Duration(settle * float64(to.Sub(from)))), End: to}
+		counted := 0.0
 		for _, w := range loads {
 			if w.Start.After(from.Add(joined)) || w.End.Before(to.Add(-joined)) {
 				continue
 			}
 			s.Workloads++
+			counted += rateIn(w, from, to)
 			for _, stream := range w.Streams {
 				s.Concurrency += float64(max(stream.Depth, 1))
 			}
@@ -82,12 +86,32 @@ func of(d *result.Data, metric string, fewest int) []Stage {
 		}
 		if mean, err := serial.MeanOf(values, 0.95); err == nil {
 			s.Throughput = mean
+		} else if s.Points == 0 && fewest == 0 && metric == "" {
+			s.Throughput.Value = counted
 		} else if fewest > 0 || s.Points > 0 {
 			continue
 		}
 		out = append(out, s)
 	}
 	return out
+}
+
+// rateIn is the rate of a workload as it counted in the window that lies at a stage, but for the time between two
+// reports; NaN where none does.
+func rateIn(w result.Workload, from, to time.Time) float64 {
+	beside := time.Duration(settle * float64(to.Sub(from))) // by which it may lie beside the stage on either side
+	for _, win := range append([]result.Window{{Start: w.Start, End: w.End, Ops: w.Ops}}, w.Windows...) {
+		seconds := win.End.Sub(win.Start).Seconds() - win.Pause
+		if win.Start.Sub(from).Abs() > beside || win.End.Sub(to).Abs() > beside || seconds <= 0 {
+			continue
+		}
+		count := 0.0
+		for _, o := range win.Ops {
+			count += float64(o.Count)
+		}
+		return count / seconds
+	}
+	return math.NaN()
 }
 
 // throughput is the sum over the VMs at each point whose interval lies between two moments. A VM without a value

@@ -62,6 +62,28 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// A stage in which no point lies has the throughput that its workloads counted, if all did.
+func TestCountedStages(t *testing.T) {
+	t.Parallel()
+	d := scaleOut(3)
+	d.Series = nil
+	for i := range d.Workloads {
+		for s := i; s < 3; s++ {
+			from, to := after(50*s+2), after(50*s+50) // at the nearest reports
+			d.Workloads[i].Windows = append(d.Workloads[i].Windows, result.Window{Start: from, End: to,
+				Ops: []result.OpTotals{{Count: 48 * 60}, {Count: 48 * 40}}})
+		}
+	}
+	d.Workloads[1].Windows = d.Workloads[1].Windows[:1]
+	var got []string
+	for _, s := range stage.Short(d, "") {
+		got = append(got, fmt.Sprint(s.Concurrency, s.Points, s.Throughput.Value))
+	}
+	if diff := cmp.Diff([]string{"4 0 100", "8 0 200", "12 0 NaN"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestNoStages(t *testing.T) {
 	t.Parallel()
 	short := scaleOut(2)

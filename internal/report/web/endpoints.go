@@ -176,24 +176,32 @@ func (s *Site) api(mux *http.ServeMux) {
 	})
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		no := reply{Status: "error", ErrorType: notFound, Error: "there is no " + r.Method + " " + r.URL.Path + " here"}
-		asked := r.Clone(r.Context())
-		asked.Method = http.MethodGet
-		_, pattern := mux.Handler(asked)
-		path, there := strings.CutPrefix(pattern, "GET /api/v1/")
+		path, there := strings.CutPrefix(patternOf(mux, r), "GET /api/v1/")
 		if !there {
 			body, code := encode(no)
 			s.write(w, body, code)
 			return
 		}
-		allowed := "GET, HEAD"
+		may := allowed
 		if slices.Contains(posted, path) {
-			allowed += ", POST"
+			may += ", POST"
 		}
-		w.Header().Set("Allow", allowed)
+		w.Header().Set("Allow", may)
 		no.ErrorType = badData
 		body, _ := encode(no)
 		s.write(w, body, http.StatusMethodNotAllowed)
 	})
+}
+
+// allowed are the methods of what can only be read.
+const allowed = "GET, HEAD"
+
+// patternOf is the pattern that would answer a request if it only read.
+func patternOf(mux *http.ServeMux, r *http.Request) string {
+	asked := r.Clone(r.Context())
+	asked.Method = http.MethodGet
+	_, pattern := mux.Handler(asked)
+	return pattern
 }
 
 // objection says what is wrong with the names of a question's parameters. Those that only Prometheus' paths have are

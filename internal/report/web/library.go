@@ -499,7 +499,9 @@ func (s *Site) runsJSON(r *http.Request) (any, error) {
 	books, err = slice(books, asked)
 	list := make([]runEntry, 0, len(books))
 	for _, b := range books {
-		list = append(list, entryOf(*b))
+		one := entryOf(*b)
+		one.Problem = s.problemOf(*b)
+		list = append(list, one)
 	}
 	return list, err
 }

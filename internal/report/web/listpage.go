@@ -281,9 +281,8 @@ func (s *Site) rowsOf(books []*book) []row {
 				one.Figure = "being read; it is here in a moment"
 			}
 		} else if !b.live() {
-			damage := s.damages.of(b.dir, func() string { return damageOf(b.dir) })
-			one.Problem = strings.Trim(one.Problem+"; "+damage, "; ")
-			if damage != "" && one.Figure != "" {
+			one.Problem = s.problemOf(*b)
+			if one.Problem != b.problem && one.Figure != "" {
 				one.Figure = "Not to be relied on: " + strings.TrimPrefix(one.Figure, "Not to be relied on: ")
 			}
 		}

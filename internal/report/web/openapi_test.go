@@ -155,6 +155,16 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("%s: %d records, want %d", ask, n, want)
 		}
 	}
+	for path, want := range map[string]int{"": 405, "runs/x": 405, "compare": 405, "catalogue/x": 405, "x": 404} {
+		answer, err := http.DefaultClient.Do(must(http.NewRequest(http.MethodDelete, s.url+"/"+path, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if got := answer.Header.Get("Allow"); answer.StatusCode != want || (got == "GET, HEAD") != (want == 405) {
+			t.Errorf("DELETE /%s: %d, allowed are %q", path, answer.StatusCode, got)
+		}
+	}
 	for path, allowed := range map[string]string{"runs": "GET, HEAD", "runs/x/findings": "GET, HEAD",
 		"openapi.json": "GET, HEAD", "query": "GET, HEAD, POST", "nothing": ""} {
 		answer, err := http.DefaultClient.Do(must(http.NewRequest(http.MethodDelete, s.url+"/api/v1/"+path, nil)))

@@ -39,7 +39,12 @@ func (s *Site) pages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /runs/{id}/report", s.page(s.reportPage))
 	mux.HandleFunc("GET /runs/{id}/files/{file}", s.page(s.reportFile))
 	mux.HandleFunc("GET /runs/{id}/live", s.stream)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(patternOf(mux, r), "GET ") {
+			w.Header().Set("Allow", allowed)
+			s.problem(w, http.StatusMethodNotAllowed, "This page can only be read: ask for it with GET.", "")
+			return
+		}
 		s.problem(w, http.StatusNotFound, "There is no such page.", "")
 	})
 }

@@ -148,6 +148,14 @@ func (d *documents[T]) marked(dir, mark string, make func() T) T {
 	return made.made
 }
 
+// problemOf says what is wrong with a run, which of one that ended is also what of it is damaged.
+func (s *Site) problemOf(b book) string {
+	if b.live() || b.experiment != nil {
+		return b.problem
+	}
+	return strings.Trim(b.problem+"; "+s.damages.of(b.dir, func() string { return damageOf(b.dir) }), "; ")
+}
+
 // damageOf says of a run that ended which of the documents that its answer is of are not as they were written.
 func damageOf(dir string) string {
 	folder, err := result.Glance(dir)

@@ -526,6 +526,9 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("the list does not say %q", words)
 		}
 	}
+	if _, list, _ := s.get("/api/v1/runs"); !strings.Contains(list, "data.json: changed since its sum was taken") {
+		t.Error("the list for programs does not say what is damaged")
+	}
 	if _, page, _ := s.get("/runs/20260301-100005-journal-0006"); !strings.Contains(page, "journal line 1") {
 		t.Error("the page of a run with a damaged journal does not say so") // lists read no journals
 	}

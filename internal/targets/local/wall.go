@@ -560,7 +560,7 @@ func (w wall) facts(l *factList) {
 	}
 	l.add(group, "Landlock", strings.Join(parts, ", "), w.noLandlock)
 	l.add(group, "namespaces", namespaces, w.noNamespaces)
-	l.add(group, "not stopped", cmp.Or(strings.Join(w.leaks(), ", "), "nothing known"), "")
+	l.add(group, "may still pass", cmp.Or(strings.Join(w.leaks(), ", "), "nothing known"), "")
 }
 
 // note says in a sentence what the wall does not stop; "" when it is whole.
