@@ -405,6 +405,9 @@ const (
 	Unrecorded Ending = "unrecorded"
 )
 
+// DataDiffer is how a generator's message tells that what was read is not what had been written.
+const DataDiffer = "data differ from what was written (verify)"
+
 // Planned reports whether a workload came to its end as it was to.
 func (e Ending) Planned() bool { return e == Finished || e == Stopped }
 

@@ -228,6 +228,9 @@ func TestWording(t *testing.T) {
 		{"no errors", "errors", nil},
 		{"few errors", "errors", func(_ *result.Manifest, d *result.Data) { load1(d).Errors = 12 }},
 		{"many errors", "errors", func(_ *result.Manifest, d *result.Data) { load1(d).Errors = 400_000 }},
+		{"data that differ", "errors", func(_ *result.Manifest, d *result.Data) {
+			load1(d).Errors, load1(d).Message = 400_000, "job r ended with error 84 ("+result.DataDiffer+")"
+		}},
 		{"service times", "latency-kind", nil},
 		{"open loop", "latency-kind", func(_ *result.Manifest, d *result.Data) {
 			load1(d).Streams[0].OpenLoop, load1(d).Streams[0].Rate = true, 6000

@@ -175,6 +175,13 @@ func operationErrors(v *view.Run) []result.Finding {
 				f.Sentence = fmt.Sprintf("No operation of %s failed, but %s of %s (%s) took longer than the limit that it was given.",
 					l.Name, view.SayCount(float64(slow)), view.SayCount(float64(n)), view.Percent(share))
 			}
+		case strings.Contains(said, result.DataDiffer): // fio counts what it read as done, too
+			f.Severity, f.Metric, f.Unit, f.Value = result.Invalid, "operations whose data differ", "count",
+				view.Ptr(float64(failed))
+			f.Low, f.High, f.NoInterval, f.Warnings = nil, nil, "a count, not a sample", nil
+			f.Sentence = fmt.Sprintf("%s of %s failed (on %s)%s. They may be among the %s that it counts as done.",
+				view.Plural(int(min(failed, math.MaxInt)), "operation"), l.Name, view.Three(where), said,
+				view.SayCount(float64(n)))
 		case share >= manyErrors:
 			f.Severity = result.Invalid
 			f.Sentence = fmt.Sprintf(

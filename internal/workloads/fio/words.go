@@ -3,6 +3,8 @@ package fio
 import (
 	"strconv"
 	"strings"
+
+	"plimsoll/result"
 )
 
 // authors puts the author's names of sections in place of our own.
@@ -78,7 +80,7 @@ var errnoNames = map[uint64]string{
 	9: "bad file descriptor", 11: "try again", 12: "out of memory", 13: "permission denied",
 	16: "device or resource busy",
 	19: "no such device", 22: "invalid argument", 27: "file too large", 28: "no space left on device",
-	30: "read-only file system", 61: "no data available", 84: "data differ from what was written (verify)",
+	30: "read-only file system", 61: "no data available", 84: result.DataDiffer,
 	95: "operation not supported", 110: "timed out", 121: "remote I/O error", 122: "disk quota exceeded",
 }
 
