@@ -159,15 +159,16 @@ func sayMetric(m result.Metric) string {
 // anyFail is the metric that says whether any value is not 0.
 const anyFail = "AnyFail"
 
-// sayValue is a metric with its value, as one says it.
+// sayValue is a metric with its value, as one says it. Whether anything failed is the same of one series and of the
+// worst.
 func sayValue(m result.Metric) string {
 	switch {
 	case !strings.HasPrefix(m.Name, anyFail) || !finite(m.Value):
 		return sayMetric(m) + " " + quantity(m.Value, m.Unit)
 	case m.Value == 0:
-		return strings.Replace(sayMetric(m), "any failure", "no failure", 1)
+		return "no failure"
 	}
-	return strings.Replace(sayMetric(m), "any failure", "there were failures", 1)
+	return "there were failures"
 }
 
 // sayOf says of which series a metric of a result is; "Median" goes on with it.

@@ -378,7 +378,9 @@ func (m *markdown) panels(doc *Document) {
 		}
 		var words []string
 		for _, x := range p.Metrics {
-			words = append(words, sayValue(x))
+			if said := sayValue(x); !slices.Contains(words, said) {
+				words = append(words, said)
+			}
 		}
 		low, high := newChart("", p.Title, p.Unit, doc.Start, p.Series).ends(p.Unit)
 		m.cells(p.Title, fmt.Sprint(len(p.Series)), low, high, optional(p.Expected, p.Unit), strings.Join(words, ", "))
