@@ -100,7 +100,7 @@ func TestWritersKilled(t *testing.T) {
 		"scenario":   {args: []string{"scenarios", "new", "out"}, out: "out", fresh: true},
 		"dashboards": {args: []string{"dashboards", "write", "out"}, out: "out", fresh: true},
 		"import":     {args: []string{"import", bench}, once: "-import-"},
-		"catalogue": {args: []string{"catalogue", "add", "latest", "--system", "after"},
+		"catalogue": {args: []string{"catalogue", "add", "latest", "--system", "after", "--replace"},
 			tells: []string{"catalogue", "list", "before"}},
 		"baseline": {args: []string{"baseline", "set", "weekly", "latest"},
 			tells: []string{"baseline", "show", "weekly"}},

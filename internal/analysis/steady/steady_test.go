@@ -268,9 +268,9 @@ func TestNotSteadyBecause(t *testing.T) {
 		noise  lawtest.Noise
 		why    string
 	}{
-		"falling line":        {600, lawtest.Line(-0.2), white, "it drifts by -"},
+		"falling line":        {600, lawtest.Line(-0.2), white, "it drifts by −"},
 		"rising line":         {600, lawtest.Line(0.09), white, "it drifts by +"},
-		"cliff":               {600, lawtest.StepAt(0.9, -0.6), white, "its level changes by -"},
+		"cliff":               {600, lawtest.StepAt(0.9, -0.6), white, "its level changes by −"},
 		"cliff in few points": {90, lawtest.StepAt(0.9, -0.6), white, ""},
 		"step in the middle":  {400, lawtest.StepAt(0.5, 0.2), lawtest.AR(0.5), ""},
 		"hole":                {600, lawtest.Hole(0.1, 10, -1), nil, "it stalled at points 61 to 70"},
@@ -280,7 +280,7 @@ func TestNotSteadyBecause(t *testing.T) {
 			nil,
 			"it ends in a stall, from point 591 on",
 		},
-		"a line that steps come near": {450, lawtest.Line(-0.12), white, "it drifts by -"},
+		"a line that steps come near": {450, lawtest.Line(-0.12), white, "it drifts by −"},
 		"growing swings":              {600, lawtest.Wave(20, 0, 0.5), white, "its spread grows"},
 		"fewer than three swings":     {120, lawtest.Wave(2.2, 0.1, 0.1), white, "fewer than three swings"},
 		"never settles":               {600, lawtest.Settling(-0.6, 250), white, ""},

@@ -147,7 +147,7 @@ func Window(values []float64, o Options) (Stretch, error) {
 	}
 	s.Mean.Time *= float64(step)
 	var reasons []string
-	not := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	not := func(format string, args ...any) { reasons = append(reasons, signed(format, args...)) }
 	if !settled {
 		not("after a third of it the start still differs from the rest: it has not settled")
 	}
@@ -320,7 +320,7 @@ func (s *Stretch) levels(part []float64, step int, o Options, not func(string, .
 		p := s.Changes[0]
 		by := "from 0"
 		if p.Before != 0 {
-			by = fmt.Sprintf("by %+.1f %%", 100*(p.After-p.Before)/math.Abs(p.Before))
+			by = signed("by %+.1f %%", 100*(p.After-p.Before)/math.Abs(p.Before))
 		}
 		more := ""
 		if n := len(s.Changes) - 1; n == 1 {
@@ -387,11 +387,16 @@ func (s *Stretch) movement(even []float64, o Options, not func(string, ...any)) 
 		}
 	}
 	if math.Abs(s.DriftShare)+half > o.Tolerance {
-		return fmt.Sprintf(
+		return signed(
 			"it may drift by %+.1f to %+.1f %% of its mean, and %.4g %% are allowed: too few points for their noise",
 			100*s.DriftWithin.Low, 100*s.DriftWithin.High, 100*o.Tolerance)
 	}
 	return ""
+}
+
+// signed is as fmt.Sprintf, with the minus of reports before a number.
+func signed(format string, args ...any) string {
+	return strings.ReplaceAll(fmt.Sprintf(format, args...), " -", " −")
 }
 
 // line is a straight line through a series by least squares.
