@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"plimsoll/internal/kit/lazyregexp"
+	"plimsoll/internal/kit/untyped"
 )
 
 // mostJSON bounds a file of JSON, which is read as a whole.
@@ -83,4 +84,10 @@ func jsonValues(r io.Reader, take func(line int, v json.RawMessage) error) error
 		data = data[dec.InputOffset():]
 	}
 	return broken
+}
+
+// numberIn is a number of an object, also one that stands there as text; 0 where there is none.
+func numberIn(of untyped.Object, name string) float64 {
+	v, _ := quantity(fmt.Sprint(of[name]))
+	return v
 }

@@ -25,8 +25,8 @@ var (
 	memtierJSONAny = lazyregexp.New(`"(?:` + memtierPart + `)"\s*:`)
 	memtierBegin   = lazyregexp.New(`^(?:` + memtierPart + `)$`)
 	memtierAsked   = lazyregexp.New(`^(\d+) +(Threads|Connections per thread|Requests per client|Seconds)$`)
-	memtierWrong   = lazyregexp.New(`handle error response: (.*)`)
-	memtierLost    = lazyregexp.New(`(?:Connection error: .*|connection dropped\.|Connection timeout after .*)$`)
+	memtierWrong   = lazyregexp.New(`handle error response: (.*)|` +
+		`(Connection error: .*|connection dropped\.|Connection timeout after .*)$`)
 )
 
 // memtierOf are all figures of a test, or of several that memtier_benchmark put together.
@@ -35,7 +35,8 @@ type memtierOf struct {
 	kinds                   []string // as it names them, without those that did nothing
 	rate, mean, bytes, miss map[string]float64
 	ranks                   map[string][]memtierRank
-	ended                   bool // its row of all is there
+	ended                   bool           // its row of all is there
+	stats                   untyped.Object // of JSON, which has its course; else nil
 }
 
 // memtierRank is a percentile, in milliseconds.
@@ -144,8 +145,8 @@ func (p *memtierPages) fails() string {
 	return fmt.Sprintf("memtier_benchmark says: %s%s; its figures do not tell what failed from what was done", p.wrong, more)
 }
 
-// end adds what stands for itself to the book, after finish, where there is one, has made more of it.
-func (p *memtierPages) end(b *book, finish func(*memtierOf, *tally)) {
+// end adds what stands for itself to the book.
+func (p *memtierPages) end(b *book) {
 	singly := slices.ContainsFunc(p.parts, func(m *memtierOf) bool { return strings.HasPrefix(m.part, "RUN #") })
 	from := len(b.stretches)
 	for _, m := range p.parts {
@@ -158,9 +159,7 @@ func (p *memtierPages) end(b *book, finish func(*memtierOf, *tally)) {
 		}
 		for _, t := range all {
 			t.done()
-			if finish != nil {
-				finish(m, t)
-			}
+			m.course(t)
 			if t.failure = p.fails(); t.again {
 				t.failure = ""
 			} else if !m.ended {
@@ -185,15 +184,15 @@ func readMemtier(_ format, r io.Reader) (*book, error) {
 		text := strings.TrimRight(lastReturn(strings.ToValidUTF8(string(line), "?")), " ")
 		if a := memtierAsked.FindStringSubmatch(text); a != nil {
 			if len(p.parts) > 0 {
-				p.end(b, nil)
+				p.end(b)
 				m = nil
 			}
 			p.asked[a[2]] = decimal(a[1], "")
 			return b.tooMany("tests")
 		}
-		if w := cmp.Or(firstOf(memtierWrong.FindStringSubmatch(text)), memtierLost.FindString(text)); w != "" {
+		if w := memtierWrong.FindStringSubmatch(text); w != nil {
 			p.n++
-			p.wrong = cmp.Or(p.wrong, oneLine(w))
+			p.wrong = cmp.Or(p.wrong, oneLine(w[1]+w[2]))
 		}
 		if memtierBegin.MatchString(text) {
 			m, columns = newMemtier(text), nil
@@ -239,16 +238,8 @@ func readMemtier(_ format, r io.Reader) (*book, error) {
 		}
 		return nil
 	})
-	p.end(b, nil)
+	p.end(b)
 	return b, err
-}
-
-// firstOf is the first group of a match, "" of none.
-func firstOf(match []string) string {
-	if len(match) < 2 {
-		return ""
-	}
-	return match[1]
 }
 
 // readMemtierJSON reads one document after another, with the course of each kind of request by the second.
@@ -266,30 +257,29 @@ func readMemtierJSON(_ format, r io.Reader) (*book, error) {
 			}
 		}
 		config := doc.Object("configuration")
-		p.asked["pipeline"] = memtierNumber(config, "pipeline")
-		of := map[*memtierOf]untyped.Object{}
+		p.asked["pipeline"] = numberIn(config, "pipeline")
 		for _, name := range slices.Sorted(maps.Keys(doc)) {
 			stats := doc.Object(name)
 			if !memtierBegin.MatchString(name) || stats == nil {
 				continue
 			}
 			m := newMemtier(name)
-			p.parts, of[m] = append(p.parts, m), stats
+			m.stats, p.parts = stats, append(p.parts, m)
 			for _, kind := range slices.Sorted(maps.Keys(stats)) {
 				if row := stats.Object(kind); row != nil && row["Ops/sec"] != nil {
 					m.takes(kind, row)
 				}
 			}
-			m.meanOfAll(stats)
-			if n := of[m].Object(memtierAll)["Connection Errors"]; n != nil && n != 0.0 {
+			m.meanOfAll()
+			if n := stats.Object(memtierAll)["Connection Errors"]; n != nil && n != 0.0 {
 				p.n, p.wrong = 1, fmt.Sprintf("Connection Errors %v", n)
 			}
-			if of[m].Object("Runtime")["Interrupted"] == "true" {
+			if stats.Object("Runtime")["Interrupted"] == "true" {
 				p.n, p.wrong = 1, cmp.Or(p.wrong, "Interrupted true")
 			}
 		}
 		from := len(b.stretches)
-		p.end(b, func(m *memtierOf, t *tally) { m.course(t, of[m]) })
+		p.end(b)
 		for _, name := range []string{"protocol", "ratio", "data_size", "key_pattern", "rate_limit"} {
 			for i := range b.stretches[from:] {
 				if v := config[name]; v != nil && fmt.Sprint(v) != "0" {
@@ -305,10 +295,10 @@ func readMemtierJSON(_ format, r io.Reader) (*book, error) {
 
 // meanOfAll makes the mean of all requests by their kinds, and has no misses but theirs: the mean that stands in the
 // JSON is of something else in some versions, and 1 ms there where each kind has 1.6.
-func (m *memtierOf) meanOfAll(stats untyped.Object) {
+func (m *memtierOf) meanOfAll() {
 	var n, sum float64
 	for _, kind := range m.kinds {
-		count := memtierNumber(stats.Object(kind), "Count")
+		count := numberIn(m.stats.Object(kind), "Count")
 		n, sum = n+count, sum+count*m.mean[kind]
 	}
 	if n > 0 {
@@ -316,23 +306,17 @@ func (m *memtierOf) meanOfAll(stats untyped.Object) {
 	}
 }
 
-// memtierNumber is a member of an object of its JSON, 0 where there is none.
-func memtierNumber(of untyped.Object, name string) float64 {
-	v, _ := quantity(fmt.Sprint(of[name]))
-	return v
-}
-
 // takes reads the object of a kind of requests.
 func (m *memtierOf) takes(kind string, row untyped.Object) {
 	m.ended = m.ended || kind == memtierAll
-	if memtierNumber(row, "Count") == 0 && memtierNumber(row, "Ops/sec") == 0 {
+	if numberIn(row, "Count") == 0 && numberIn(row, "Ops/sec") == 0 {
 		return
 	}
-	if m.rate[kind] = memtierNumber(row, "Ops/sec"); kind != memtierAll {
+	if m.rate[kind] = numberIn(row, "Ops/sec"); kind != memtierAll {
 		m.kinds = append(m.kinds, kind)
 	}
-	m.mean[kind], m.bytes[kind] = memtierNumber(row, "Latency"), memtierNumber(row, "KB/sec")*1024
-	m.miss[kind] = memtierNumber(row, "Misses/sec")
+	m.mean[kind], m.bytes[kind] = numberIn(row, "Latency"), numberIn(row, "KB/sec")*1024
+	m.miss[kind] = numberIn(row, "Misses/sec")
 	ranks := row.Object("Percentile Latencies")
 	for _, name := range slices.Sorted(maps.Keys(ranks)) {
 		q, is := strings.CutPrefix(name, "p")
@@ -341,14 +325,14 @@ func (m *memtierOf) takes(kind string, row untyped.Object) {
 			m.ranks[kind] = append(m.ranks[kind], memtierRank{"p" + strconv.FormatFloat(rank, 'f', -1, 64), v})
 		}
 	}
-	m.ranks[kind] = append(m.ranks[kind], memtierRank{"max", memtierNumber(row, "Max Latency")})
+	m.ranks[kind] = append(m.ranks[kind], memtierRank{"max", numberIn(row, "Max Latency")})
 }
 
-// course puts the times of a run, and what it did by the second, into its stretch.
-func (m *memtierOf) course(t *tally, stats untyped.Object) {
-	clock := stats.Object("Runtime")
-	length := inSeconds(memtierNumber(clock, "Total duration") / 1e3)
-	if start := memtierNumber(clock, "Start time"); start > 0 {
+// course puts the times of a run, and what it did by the second, into its stretch: both stand in JSON alone.
+func (m *memtierOf) course(t *tally) {
+	clock := m.stats.Object("Runtime")
+	length := inSeconds(numberIn(clock, "Total duration") / 1e3)
+	if start := numberIn(clock, "Start time"); start > 0 {
 		t.start = time.UnixMilli(int64(min(start, 1e13))).UTC()
 	}
 	if length == 0 {
@@ -362,8 +346,8 @@ func (m *memtierOf) course(t *tally, stats untyped.Object) {
 	seconds, same := map[int]workload.Counts{}, true
 	done := make(workload.Counts, len(last.Ops))
 	for i, kind := range m.kinds {
-		row := stats.Object(kind)
-		n, i := memtierNumber(row, "Count"), min(i, len(done)-1) // or all kinds in one
+		row := m.stats.Object(kind)
+		n, i := numberIn(row, "Count"), min(i, len(done)-1) // or all kinds in one
 		last.Ops[i].Ops += whole(n)
 		last.Ops[i].Seconds += n * m.mean[kind] / 1e3
 		course, sum := row.Object("Time-Serie"), 0.0
@@ -375,9 +359,9 @@ func (m *memtierOf) course(t *tally, stats untyped.Object) {
 			if seconds[k] == nil {
 				seconds[k] = make(workload.Counts, len(done))
 			}
-			n := memtierNumber(course.Object(at), "Count")
+			n := numberIn(course.Object(at), "Count")
 			seconds[k][i].Ops += whole(n)
-			seconds[k][i].Seconds += n * memtierNumber(course.Object(at), "Average Latency") / 1e3
+			seconds[k][i].Seconds += n * numberIn(course.Object(at), "Average Latency") / 1e3
 			sum += n
 		}
 		same = same && sum == n

@@ -265,7 +265,7 @@ func readRadosJSON(_ format, r io.Reader) (*book, error) {
 			}
 		}
 		one := radosBench{total: total}
-		one.concurrency, _ = quantity(fmt.Sprint(doc["concurrent_ios"]))
+		one.concurrency = numberIn(doc, "concurrent_ios")
 		for _, moment := range doc.Objects("datas") {
 			at, err := quantity(fmt.Sprint(moment["sec"]))
 			done, err2 := quantity(fmt.Sprint(moment["finished"]))
@@ -341,7 +341,7 @@ func readBenchBase(_ format, r io.Reader) (*book, error) {
 			}
 		}
 		t.figure(single("max", "ms"), num(latency, "Maximum Latency (microseconds)")/1e3)
-		t.concurrency, _ = quantity(fmt.Sprint(doc["terminals"]))
+		t.concurrency = numberIn(doc, "terminals")
 		for _, name := range []string{"scalefactor", "isolation", "DBMS Type"} {
 			if v := doc[name]; v != nil {
 				t.asked(name, oneLine(fmt.Sprint(v)))
